@@ -1,0 +1,9 @@
+/* Base64 (RFC 4648): standard alphabet with padding, and the URL-safe one without. */
+#pragma once
+
+#include "base/buf.h"
+
+void base64_encode(struct buf *out, struct slice bytes);
+void base64url_encode(struct buf *out, struct slice bytes);
+/* -EINVAL for any byte outside the alphabet or wrong padding. */
+int base64_decode(struct buf *out, struct slice text) MUST_CHECK;

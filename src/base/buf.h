@@ -1,0 +1,44 @@
+/* Growable bytes that are born with their maximum.
+ *
+ * Embedded in its owner (buf_init/buf_clear). After the maximum is passed the buffer is `overflowed`: further writes
+ * are dropped and buf_check() tells it once, so writers need no check a call. Always NUL-terminated. One thread at a time.
+ *
+ *     struct buf out;
+ *     buf_init(&out, LIMIT_REPLY);
+ *     buf_printf(&out, "hello %s", name);
+ *     r = buf_check(&out, e);
+ *     buf_clear(&out);
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/slice.h"
+
+struct buf {
+    char *p;                            /* owned; NULL until the first write */
+    size_t n;                           /* bytes in use, without the final NUL */
+    size_t cap;
+    size_t max;                         /* largest n allowed */
+    bool overflowed;
+};
+
+void buf_init(struct buf *b, size_t max);
+void buf_clear(struct buf *b);          /* frees; NULL is fine; b may be used again with the same max */
+void buf_reset(struct buf *b);          /* n = 0, keeps the memory */
+void buf_add(struct buf *b, const void *bytes, size_t n);
+void buf_add_str(struct buf *b, const char *s);
+void buf_add_slice(struct buf *b, struct slice s);
+void buf_add_char(struct buf *b, char c);
+void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Makes room for n more bytes and returns where to write them; NULL when that passes max (then overflowed).
+ * The caller adds what it wrote to b->n. */
+char *buf_reserve(struct buf *b, size_t n);
+/* Drops the first n bytes. */
+void buf_consume(struct buf *b, size_t n);
+/* -E2BIG TOO_LARGE when the buffer overflowed. */
+int buf_check(const struct buf *b, struct err *e) MUST_CHECK;
+/* The bytes as a C string, never NULL. */
+const char *buf_str(const struct buf *b);
+struct slice buf_slice(const struct buf *b);
+/* Hands the bytes to the caller (free() them); the buffer is empty again. Never NULL. */
+char *buf_take(struct buf *b) MUST_CHECK;

@@ -1,0 +1,14 @@
+/* Time: wall clock as ISO 8601 text and milliseconds, monotonic clock for durations. Any thread. */
+#pragma once
+
+#include "base/slice.h"
+
+enum { TIME_TEXT_SIZE = 25 };                           /* "2026-11-20T09:32:05.682Z" and NUL */
+
+int64_t clock_wall_ms(void);                            /* since 1970, UTC */
+int64_t clock_mono_ms(void);
+int64_t clock_mono_us(void);
+void clock_format(int64_t wall_ms, char out[TIME_TEXT_SIZE]);
+void clock_now_text(char out[TIME_TEXT_SIZE]);
+/* ISO 8601: date, or date and time with optional fraction and Z or +hh:mm (without a zone it is UTC). -EINVAL otherwise. */
+int clock_parse(struct slice text, int64_t *ret_wall_ms) MUST_CHECK;

@@ -1,0 +1,48 @@
+/* What went wrong, for machines (code) and for a person (text).
+ *
+ * A function that can fail returns 0 or a negative errno and takes `struct err *e` last. The caller owns e and
+ * starts it as `struct err e = {0}`; a callee fills it with err_set() and never clears it. e may be NULL: then only
+ * the number is told. Any thread; never shared between threads.
+ *
+ *     if (n > LIMIT_X)
+ *         return err_set(e, -E2BIG, "VALIDATION_ERROR", "limit must be at most %d", LIMIT_X);
+ */
+#pragma once
+
+#include "base/util.h"
+
+enum { ERR_MAX_FIELDS = 32, ERR_MAX_EXTRAS = 4 };
+
+struct err_field {
+    char field[80];                     /* dotted path as the sender wrote it: "config.args[2]" */
+    char rule[200];                     /* "must be a string of at most 128 characters" */
+};
+
+struct err_extra {
+    char key[24];                       /* further member of the envelope: "permission", "reason" */
+    char value[200];
+};
+
+struct err {
+    char code[40];                      /* upper snake case, stable: clients switch on it */
+    char text[640];                     /* one sentence; names the field and the rule */
+    struct err_field fields[ERR_MAX_FIELDS];
+    unsigned n_fields;                  /* may exceed what is stored: extra ones are only counted */
+    struct err_extra extras[ERR_MAX_EXTRAS];
+    unsigned n_extras;
+};
+
+/* Fills code and text and returns r, so that `return err_set(...)` reads well. r must be negative. */
+int err_set(struct err *e, int r, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
+
+/* Adds one violated rule (code becomes VALIDATION_ERROR, text the first violation). Returns -EINVAL. */
+int err_add_field(struct err *e, const char *field, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Adds a member to the envelope. */
+void err_add_extra(struct err *e, const char *key, const char *value);
+
+/* Puts "prefix: " before the text already there. Returns r. */
+int err_prefix(struct err *e, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* For a failed system call: code INTERNAL_ERROR, text "<what>: <strerror>". Returns -errno_value. */
+int err_errno(struct err *e, int errno_value, const char *fmt, ...) PRINTF_LIKE(3, 4);

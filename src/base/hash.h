@@ -1,0 +1,18 @@
+/* Hashes and random bytes through libsodium. hash_init() once in main, before threads. */
+#pragma once
+
+#include "base/err.h"
+#include "base/slice.h"
+
+enum { HASH_BYTES = 32, HASH_HEX_SIZE = 65 };
+
+int hash_init(struct err *e) MUST_CHECK;
+/* BLAKE2b-256 (RFC 7693), keyed when key is not empty (16..64 bytes). */
+void hash_blake2b(struct slice data, struct slice key, unsigned char out[HASH_BYTES]);
+void hash_hex(const unsigned char *bytes, size_t n, char *out);         /* out: 2n + 1 */
+void hash_text_hex(struct slice data, char out[HASH_HEX_SIZE]);         /* unkeyed, as hex */
+uint64_t hash_fast(struct slice data);                                  /* FNV-1a, for tables in memory only */
+bool hash_equal(const void *a, const void *b, size_t n);                /* constant time */
+void random_bytes(void *out, size_t n);
+/* n random bytes as base64url without padding; out holds at least 4 * n / 3 + 3. */
+void random_token(char *out, size_t n);

@@ -1,0 +1,54 @@
+/* Reading JSON (RFC 8259) through simdjson; the only parser of foreign JSON in the program.
+ *
+ * A document is parsed whole into the arena and stays valid as long as the arena. A value is a small handle passed by
+ * value; the zero handle means "absent", and every reader accepts it. Numbers are exact: 64-bit integers stay integers.
+ * Strings are valid UTF-8 and NUL-terminated behind their length. Any thread, one at a time per arena.
+ *
+ *     struct json_value v;
+ *     r = json_parse(arena, body, &v, e);
+ *     name = json_string(json_get(v, "name"));
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+enum json_type { JSON_ABSENT, JSON_NULL, JSON_BOOL, JSON_INT, JSON_DOUBLE, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+struct json_value {
+    const void *doc;                    /* borrowed from the arena; NULL = absent */
+    size_t at;
+};
+
+struct json_iter {
+    struct json_value at, end;
+    bool is_object;
+};
+
+/* -EINVAL INVALID_JSON with what and where when the text is no JSON, is deeper than LIMIT_JSON_DEPTH, is not UTF-8,
+ * is empty, or has an integer beyond 64 bits. */
+int json_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e) MUST_CHECK;
+
+enum json_type json_type(struct json_value v);
+const char *json_type_name(enum json_type t);           /* "string", "integer", ... for messages */
+/* JSON_ABSENT and JSON_NULL: decision D2, null means absent. */
+bool json_is_absent(struct json_value v);
+
+/* Value of the named member, absent when there is none or v is no object. The first of equal names counts. */
+struct json_value json_get(struct json_value v, const char *name);
+size_t json_length(struct json_value v);                /* elements or members; 0 for all else */
+
+/* 0, 0.0, false and "" for a value of another type. json_double also reads integers. */
+int64_t json_int(struct json_value v);
+double json_double(struct json_value v);
+bool json_bool(struct json_value v);
+struct slice json_string(struct json_value v);
+const char *json_cstr(struct json_value v);             /* NULL when v is no string or has an embedded NUL */
+
+/* for (struct json_iter it = json_iter(v); json_next(&it, &key, &item); )   key may be NULL and stays "" for arrays. */
+struct json_iter json_iter(struct json_value v);
+bool json_next(struct json_iter *it, struct slice *ret_key, struct json_value *ret_value);
+
+/* The value printed again, minified, members in order. Absent prints as null. */
+void json_print(struct buf *out, struct json_value v);
+char *json_to_str(struct arena *a, struct json_value v);

@@ -1,0 +1,61 @@
+/* Every named maximum of the program. Each is tested at its edge. Bytes unless the name says otherwise. */
+#pragma once
+
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+
+enum {
+    /* connections and requests */
+    LIMIT_CONNECTIONS = 8192,
+    LIMIT_HEADER_BYTES = 32768,         /* request line and headers */
+    LIMIT_HEADERS = 100,                /* header lines */
+    LIMIT_TARGET_BYTES = 8192,          /* request target */
+    LIMIT_BODY_DEFAULT = 1 << 20,
+    LIMIT_BODY_ACTIVITY = 4 << 20,
+    LIMIT_BODY_CHAT = 32 << 20,
+    LIMIT_REPLY = 64 << 20,
+    LIMIT_ROUTE_PARAMS = 4,
+    LIMIT_STREAM_BUFFER = 256 << 10,    /* waiting bytes of one SSE stream */
+    LIMIT_EVENT_STREAMS = 4096,         /* open SSE streams */
+
+    /* work */
+    LIMIT_SHORT_WAITING = 4096,
+    LIMIT_LONG_THREADS = 256,
+    LIMIT_LONG_WAITING = 256,
+    LIMIT_WRITER_GROUP = 512,           /* closures in one commit */
+    LIMIT_WRITER_WAITING = 65536,
+
+    /* JSON */
+    LIMIT_JSON_DEPTH = 64,
+    LIMIT_STRING_DEFAULT = 65536,       /* characters of a string field without its own limit */
+    LIMIT_ITEMS_DEFAULT = 10000,        /* elements of an array field without its own limit */
+
+    /* identity */
+    LIMIT_KEYS = 1000,
+    LIMIT_APPS = 500,
+    LIMIT_PERMISSIONS_PER_APP = 200,
+    LIMIT_PENDING_CONSENTS = 1000,
+    LIMIT_SESSIONS = 1000,
+    LIMIT_NAME_CHARS = 128,
+    LIMIT_TEXT_CHARS = 2000,
+
+    /* apps and children */
+    LIMIT_CHILDREN = 256,
+    LIMIT_ARGS = 256,
+    LIMIT_ARG_BYTES = 131071,           /* one argument or environment string; the kernel's MAX_ARG_STRLEN less NUL */
+    LIMIT_ENV_PAYLOAD = 96 << 10,       /* activity JSON above this goes through ACTIVITY_FILE */
+    LIMIT_LOG_LINES = 2000,             /* kept lines of one child */
+    LIMIT_LOG_LINE_BYTES = 4096,
+    LIMIT_LOG_BYTES = 1 << 20,          /* kept bytes of one child */
+    LIMIT_RESULT_BYTES = 4 << 20,       /* an agent's standard output taken as result */
+    LIMIT_APP_TABLES = 32,
+    LIMIT_APP_HANDLERS = 64,
+    LIMIT_MAX_CONCURRENT = 64,          /* max_concurrent_tasks */
+
+    /* tasks */
+    LIMIT_RECOVERY_ROWS = 50,           /* a table at start-up (specification, Limits) */
+    LIMIT_ATTEMPT_MACHINES = 3,         /* then quarantined */
+    LIMIT_LIST = 500,
+    LIMIT_LIST_DEFAULT = 50,
+    LIMIT_AGENTS = 500,
+};

@@ -1,0 +1,38 @@
+/* The loop thread: libevent's event_base behind the few calls the program needs.
+ *
+ * One loop a process. Callbacks run on the thread inside loop_run() and must never block. loop_post(), loop_call() and
+ * loop_stop() are for any thread; timers and watches are made, changed and freed on the loop thread only (or before
+ * loop_run() starts).
+ */
+#pragma once
+
+#include "base/err.h"
+
+struct event_base;
+struct loop;
+struct loop_timer;
+struct loop_watch;
+
+int loop_new(struct loop **ret, struct err *e) MUST_CHECK;
+struct loop *loop_free(struct loop *l);
+int loop_run(struct loop *l, struct err *e) MUST_CHECK; /* until loop_stop(); afterwards pending posts have run */
+void loop_stop(struct loop *l);
+bool loop_is_current(const struct loop *l);             /* is this the loop's thread? */
+struct event_base *loop_base(struct loop *l);           /* for src/http and src/net only */
+
+/* Runs fn(arg) on the loop thread, in order of posting. Never blocks, never fails. */
+void loop_post(struct loop *l, void (*fn)(void *arg), void *arg);
+/* Runs fn(arg) on the loop thread and waits for its end; at once when already there. */
+void loop_call(struct loop *l, void (*fn)(void *arg), void *arg);
+
+struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *arg) MUST_CHECK;
+void loop_timer_set(struct loop_timer *t, int64_t after_ms);            /* once; replaces an earlier setting */
+void loop_timer_every(struct loop_timer *t, int64_t every_ms);
+void loop_timer_cancel(struct loop_timer *t);
+struct loop_timer *loop_timer_free(struct loop_timer *t);
+
+/* Calls fn when fd is readable (level-triggered). Does not own fd. */
+struct loop_watch *loop_watch_read(struct loop *l, int fd, void (*fn)(int fd, void *arg), void *arg) MUST_CHECK;
+struct loop_watch *loop_watch_free(struct loop_watch *w);
+/* Calls fn on the loop thread when the signal arrives. */
+struct loop_watch *loop_watch_signal(struct loop *l, int signum, void (*fn)(int signum, void *arg), void *arg) MUST_CHECK;

@@ -1,0 +1,25 @@
+/* Worker threads that run jobs as plain blocking code.
+ *
+ * pool_start() makes n_min threads; up to n_max are added while jobs wait and none is idle, and leave again after a
+ * minute of idleness. At most max_waiting jobs wait: beyond that pool_submit() says -EAGAIN and the caller answers
+ * OVERLOADED. pool_stop() stops taking jobs, runs what waits, joins. Any thread may submit.
+ */
+#pragma once
+
+#include "base/err.h"
+
+struct pool;
+
+struct pool_config {
+    const char *name;                   /* "short", "long": thread names and the metrics label */
+    size_t n_min, n_max, max_waiting;
+    void (*on_thread_end)(void *arg);   /* optional: e.g. close this thread's database connection */
+    void *arg;
+};
+
+int pool_start(const struct pool_config *c, struct pool **ret, struct err *e) MUST_CHECK;
+struct pool *pool_stop(struct pool *p);                 /* NULL is fine; returns NULL */
+int pool_submit(struct pool *p, void (*fn)(void *arg), void *arg) MUST_CHECK;   /* 0, -EAGAIN full, -EPIPE stopping */
+size_t pool_waiting(struct pool *p);
+size_t pool_busy(struct pool *p);
+size_t pool_threads(struct pool *p);

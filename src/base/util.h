@@ -1,0 +1,28 @@
+/* The few macros every file uses. No state, no allocation; safe from any thread. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+#include <errno.h>
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt, first) __attribute__((format(printf, fmt, first)))
+#define UNUSED __attribute__((unused))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+
+/* Scope ownership: AUTO(buf_freep) struct buf *b = buf_new(...);  the named function gets &b when b leaves scope. */
+#define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn)))
+/* Hand a scoped pointer over: *ret = TAKE(b); */
+#define TAKE(p) ({ __auto_type take_ = (p); (p) = NULL; take_; })
+
+/* AUTO(freep) char *s = strdup(x); */
+void freep(void *pointer_to_pointer);
+
+/* Allocation of sizes the program itself chose; aborts with one message when memory is out. Zeroed. */
+void *xcalloc(size_t count, size_t size) MUST_CHECK __attribute__((malloc, returns_nonnull));
+void *xrealloc(void *old, size_t size) MUST_CHECK __attribute__((returns_nonnull));
+char *xstrdup(const char *s) MUST_CHECK __attribute__((malloc, returns_nonnull));
