@@ -1,0 +1,39 @@
+/* The HTTP server on the loop: evhttp behind a screen that reads each head before evhttp does.
+ *
+ * The screen (http/screen.h) refuses what evhttp would let pass: duplicate or signed Content-Length, Content-Length with
+ * Transfer-Encoding, a space before the colon, folded headers, control bytes, a head above its limits, a body above the
+ * limit of its route, a head or a body that takes too long (RFC 9112 sections 5, 6, 11.2). Every refusal is the JSON envelope with x-request-id.
+ * Started and stopped on the loop thread (or before it runs).
+ */
+#pragma once
+
+#include "base/loop.h"
+#include "http/http.h"
+
+struct http_server;
+
+struct http_server_config {
+    int head_timeout_ms;                /* first byte of a head to its end: default 10000 */
+    int body_timeout_ms;                /* end of head to the whole body: default 30000 */
+    int idle_timeout_ms;                /* between requests of one connection: default 75000 */
+    size_t max_connections;             /* LIMIT_CONNECTIONS */
+    /* Largest body for this target (path decoded). Called on the loop when a head is complete. */
+    size_t (*body_limit)(void *arg, enum http_method method, const char *path);
+    /* One whole request has arrived. Called on the loop; must not block. Owns x until it is sent or streamed. */
+    void (*on_request)(void *arg, struct http_exchange *x);
+    /* A request was refused before it became an exchange (for metrics and one log line). */
+    void (*on_refused)(void *arg, const char *request_id, int status, const char *code);
+    void *arg;
+};
+
+int http_server_start(struct loop *l, const struct http_server_config *c, struct http_server **ret, struct err *e) MUST_CHECK;
+/* address "127.0.0.1", "::1", "0.0.0.0"; port 0 picks one. May be called several times. */
+int http_server_listen(struct http_server *s, const char *address, uint16_t port, uint16_t *ret_port, struct err *e) MUST_CHECK;
+/* Unix socket made with mode 0600; a connection of another uid (SO_PEERCRED) than ours or root is closed at once. */
+int http_server_listen_unix(struct http_server *s, const char *path, struct err *e) MUST_CHECK;
+/* Stops accepting; idle connections are closed; running exchanges go on, with `connection: close`. */
+void http_server_drain(struct http_server *s);
+size_t http_server_in_flight(const struct http_server *s);      /* exchanges not yet ended, streams included */
+size_t http_server_connections(const struct http_server *s);
+/* Closes everything; exchanges still with workers become gone and their answers are dropped safely when they come. */
+struct http_server *http_server_stop(struct http_server *s);

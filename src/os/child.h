@@ -1,0 +1,58 @@
+/* Child processes: Local Apps, agent processes and, later, stdio MCP servers and speech workers.
+ *
+ * One supervisor a process, on the loop thread. child_start() is for any thread. Every child has its own session and
+ * process group, PDEATHSIG, a minimal environment, no inherited descriptors above 2, a pidfd watched by the loop, its
+ * output in a bounded log. Ended = asked (SIGTERM to the group), waited for, SIGKILL to the group; also whatever the
+ * group left behind when its leader exits. After a kill -9 of the service supervisor_open() finds and ends the orphans
+ * of the last run by the mark HEARTH_INSTANCE=<instance> in their environment.
+ */
+#pragma once
+
+#include "base/loop.h"
+#include "base/slice.h"
+#include "os/child_log.h"
+
+struct supervisor;
+struct child;
+
+struct child_exit {
+    int code;                           /* exit code, or -1 */
+    int signal;                         /* that ended it, or 0 */
+    bool was_stopped;                   /* child_stop() had been called */
+    bool timed_out;                     /* it ran past timeout_ms */
+};
+
+struct child_spec {
+    const char *label;                  /* "app triage", "run 12": for logs and metrics */
+    const char *command;                /* looked up in PATH of env when it has no slash */
+    const char *const *args;            /* NULL-ended, without argv[0]; may be NULL */
+    const char *const *env;             /* NULL-ended "NAME=value": the whole environment (see env.h), nothing is inherited */
+    const char *working_dir;            /* NULL: the service's */
+    int64_t timeout_ms;                 /* 0: none */
+    int64_t stop_grace_ms;              /* between SIGTERM and SIGKILL; 0: 5000 */
+    size_t max_stdout;                  /* bytes of standard output kept whole besides the log; 0: none */
+    /* Once, on the loop thread, when the process and its group have ended and all output is read. */
+    void (*on_exit)(struct child *c, const struct child_exit *how, void *arg);
+    /* Optional, on the loop thread: one log line was added. */
+    void (*on_line)(struct child *c, void *arg);
+    void *arg;
+};
+
+int supervisor_open(struct loop *l, const char *instance, struct supervisor **ret, size_t *ret_n_orphans, struct err *e) MUST_CHECK;
+/* Ends every child, waits up to grace_ms, then kills. Call while the loop runs, from a thread that is not the loop. */
+struct supervisor *supervisor_close(struct supervisor *s, int64_t grace_ms);
+size_t supervisor_n_children(const struct supervisor *s);
+
+/* -ENOENT COMMAND_NOT_FOUND "The program `uvx` was not found; ..." names what to install for python, node, npx, uvx;
+ * -EACCES when it is no executable; -ENOTDIR for a bad working_dir; -E2BIG for an argument above LIMIT_ARG_BYTES;
+ * -EAGAIN TOO_MANY_CHILDREN. The reference returned is the caller's. */
+int child_start(struct supervisor *s, const struct child_spec *spec, struct child **ret, struct err *e) MUST_CHECK;
+/* Asks it to end. Any thread, any number of times; never waits. */
+void child_stop(struct child *c);
+pid_t child_pid(const struct child *c);
+bool child_is_running(const struct child *c);
+struct child_log *child_log_of(struct child *c);        /* borrowed; any thread */
+/* Standard output kept whole (max_stdout); valid inside on_exit and after. */
+struct slice child_stdout(struct child *c, bool *ret_is_cut);
+struct child *child_ref(struct child *c);
+struct child *child_unref(struct child *c);             /* does not stop it */

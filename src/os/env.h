@@ -1,0 +1,13 @@
+/* The environment of a child: PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TZ, TMPDIR, XDG_RUNTIME_DIR of the service when it has them, and what
+ * the caller adds. Nothing else is inherited. Later settings of a name replace earlier ones.
+ */
+#pragma once
+
+#include "base/arena.h"
+
+struct env_list;
+
+struct env_list *env_list_new(struct arena *a) MUST_CHECK;              /* starts with the inherited few */
+/* -EINVAL for a name that is not [A-Za-z_][A-Za-z0-9_]*, -E2BIG above LIMIT_ARG_BYTES. */
+int env_list_set(struct env_list *l, const char *name, const char *value, struct err *e) MUST_CHECK;
+const char *const *env_list_strings(struct env_list *l);                /* NULL-ended; in the arena */
