@@ -39,7 +39,8 @@ struct field {
     size_t offset;                      /* of the member; unused in SHAPE rows */
     size_t present_offset;              /* of a bool member that says "was given"; 0 = none (so never put it first) */
     unsigned flags;
-    double min, max;                    /* value of numbers; length in characters of strings; count of arrays. max 0 = kind's default */
+    double min, max;                    /* value of numbers; length in characters of strings; count of arrays. max 0 = kind's
+                                           default; min is 0 unless set, so a number that may be negative says its min */
     double def;                         /* default of numbers and bools */
     const char *def_str;                /* default of strings */
     const char *const *one_of;          /* NULL-ended list of allowed strings (also for items of STRINGS) */
@@ -85,5 +86,6 @@ int fields_read(const struct field *table, struct json_value object, void *into,
 /* The same from a URL query ("status=pending&limit=5"), percent-decoded; only STRING, INT, DOUBLE and BOOL rows. */
 int fields_read_query(const struct field *table, const char *query, void *into, struct arena *a, struct err *e) MUST_CHECK;
 
-/* Writes the table as a JSON Schema object (2020-12 as used by OpenAPI 3.1) under `name` (NULL in arrays). */
-void fields_write_schema(const struct field *table, struct json_writer *w, const char *name);
+/* Writes the table as a JSON Schema object (2020-12 as used by OpenAPI 3.1) under `name` (NULL in arrays). In an answer
+ * every row without FIELD_OPTIONAL is required, in a request those with FIELD_REQUIRED. */
+void fields_write_schema(const struct field *table, bool is_answer, struct json_writer *w, const char *name);

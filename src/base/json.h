@@ -1,7 +1,8 @@
 /* Reading JSON (RFC 8259) through simdjson; the only parser of foreign JSON in the program.
  *
  * A document is parsed whole into the arena and stays valid as long as the arena. A value is a small handle passed by
- * value; the zero handle means "absent", and every reader accepts it. Numbers are exact: 64-bit integers stay integers.
+ * value; the zero handle means "absent", and every reader accepts it. Numbers are exact: 64-bit integers stay integers
+ * (one from 2^63 to 2^64-1 has the type JSON_DOUBLE, and is printed exactly).
  * Strings are valid UTF-8 and NUL-terminated behind their length. Any thread, one at a time per arena.
  *
  *     struct json_value v;

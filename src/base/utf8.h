@@ -1,0 +1,10 @@
+/* UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing above U+10FFFF. Pure functions; any thread. */
+#pragma once
+
+#include "base/slice.h"
+
+bool utf8_is_valid(struct slice s);
+/* Bytes of the well-formed character s begins with; 0 when it begins with none or is empty. */
+size_t utf8_char_bytes(struct slice s);
+/* Characters (code points) of valid UTF-8. */
+size_t utf8_length(struct slice s);
