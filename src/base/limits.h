@@ -18,6 +18,10 @@ enum {
     LIMIT_STREAM_BUFFER = 256 << 10,    /* waiting bytes of one SSE stream */
     LIMIT_EVENT_STREAMS = 4096,         /* open SSE streams */
 
+    /* memory and logs */
+    LIMIT_ARENA_BYTES = 512 << 20,      /* one request or job in all */
+    LIMIT_LOG_OWN_LINE_BYTES = 4096,    /* one line of the service's own log, with its newline */
+
     /* work */
     LIMIT_SHORT_WAITING = 4096,
     LIMIT_LONG_THREADS = 256,

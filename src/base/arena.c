@@ -1,0 +1,174 @@
+#include "base/arena.h"
+#include "base/limits.h"
+
+#include <assert.h>
+#include <sanitizer/asan_interface.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ARENA_FIRST_CHUNK = 4096,
+    ARENA_LARGEST_CHUNK = 256 << 10,
+    ARENA_ALIGN = alignof(max_align_t),
+#ifdef __SANITIZE_ADDRESS__
+    ARENA_RED_ZONE = 16,                /* so that the sanitizer sees writes past one allocation into the next */
+#else
+    ARENA_RED_ZONE = 0,
+#endif
+};
+
+struct chunk {
+    struct chunk *older;                /* owned */
+    size_t used, size;
+    alignas(max_align_t) char bytes[];
+};
+
+struct defer {
+    struct defer *earlier;              /* in the arena */
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+struct arena {
+    struct chunk *newest;               /* owned */
+    struct defer *latest;
+    size_t total;
+    size_t next_size;
+};
+
+static void add_chunk(struct arena *a, size_t at_least)
+{
+    size_t size = MAX(at_least, a->next_size);
+    struct chunk *chunk = xcalloc(1, sizeof(*chunk) + size);
+
+    a->next_size = MIN(2 * a->next_size, (size_t)ARENA_LARGEST_CHUNK);
+    chunk->size = size;
+    chunk->older = a->newest;
+    a->newest = chunk;
+    ASAN_POISON_MEMORY_REGION(chunk->bytes, size);
+}
+
+struct arena *arena_new(void)
+{
+    struct arena *a = xcalloc(1, sizeof(*a));
+
+    a->next_size = ARENA_FIRST_CHUNK;
+    return a;
+}
+
+struct arena *arena_free(struct arena *a)
+{
+    if (!a)
+        return NULL;
+    while (a->latest) {
+        struct defer *defer = a->latest;
+
+        a->latest = defer->earlier;     /* first: fn may defer more */
+        defer->fn(defer->arg);
+    }
+    while (a->newest) {
+        struct chunk *chunk = a->newest;
+
+        a->newest = chunk->older;
+        ASAN_UNPOISON_MEMORY_REGION(chunk->bytes, chunk->size);
+        free(chunk);
+    }
+    free(a);
+    return NULL;
+}
+
+void arena_freep(struct arena **a)
+{
+    *a = arena_free(*a);
+}
+
+static _Noreturn void arena_too_large(size_t n)
+{
+    fprintf(stderr, "hearth: one request wanted more than %d bytes of memory (%zu more)\n", LIMIT_ARENA_BYTES, n);
+    abort();
+}
+
+void *arena_alloc(struct arena *a, size_t n)
+{
+    struct chunk *chunk = a->newest;
+    size_t step;
+    void *memory;
+
+    if (n > LIMIT_ARENA_BYTES - a->total)
+        arena_too_large(n);
+    a->total += n;
+    step = (MAX(n, (size_t)1) + ARENA_RED_ZONE + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    if (!chunk || step > chunk->size - chunk->used) {
+        add_chunk(a, step);
+        chunk = a->newest;
+    }
+    memory = chunk->bytes + chunk->used;
+    chunk->used += step;
+    ASAN_UNPOISON_MEMORY_REGION(memory, n);
+    return memory;
+}
+
+void *arena_array(struct arena *a, size_t count, size_t size)
+{
+    size_t n;
+
+    if (__builtin_mul_overflow(count, size, &n))
+        arena_too_large(SIZE_MAX);
+    return arena_alloc(a, n);
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n)
+{
+    size_t length = strnlen(s, n);
+
+    return memcpy(arena_alloc(a, length + 1), s, length);
+}
+
+char *arena_strdup(struct arena *a, const char *s)
+{
+    return s ? arena_slicedup(a, slice_of(s)) : NULL;
+}
+
+char *arena_slicedup(struct arena *a, struct slice s)
+{
+    char *copy = arena_alloc(a, s.n + 1);
+
+    if (s.n > 0)
+        memcpy(copy, s.p, s.n);
+    return copy;
+}
+
+char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
+{
+    va_list again;
+    char *text;
+    int n;
+
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    assert(n >= 0);
+    text = arena_alloc(a, (size_t)n + 1);
+    vsnprintf(text, (size_t)n + 1, fmt, ap);
+    return text;
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    char *text;
+
+    va_start(ap, fmt);
+    text = arena_vprintf(a, fmt, ap);
+    va_end(ap);
+    return text;
+}
+
+void arena_defer(struct arena *a, void (*fn)(void *arg), void *arg)
+{
+    struct defer *defer = ARENA_NEW(a, struct defer);
+
+    *defer = (struct defer){ .earlier = a->latest, .fn = fn, .arg = arg };
+    a->latest = defer;
+}

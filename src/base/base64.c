@@ -1,0 +1,50 @@
+#include "base/base64.h"
+
+#include <sodium.h>
+
+static void encode(struct buf *out, struct slice bytes, int variant)
+{
+    size_t size = sodium_base64_encoded_len(bytes.n, variant);
+    char *to = buf_reserve(out, size - 1);
+
+    if (!to)
+        return;
+    sodium_bin2base64(to, size, (const unsigned char *)bytes.p, bytes.n, variant);
+    out->n += size - 1;
+}
+
+void base64_encode(struct buf *out, struct slice bytes)
+{
+    encode(out, bytes, sodium_base64_VARIANT_ORIGINAL);
+}
+
+void base64url_encode(struct buf *out, struct slice bytes)
+{
+    encode(out, bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+}
+
+static size_t decoded_length(struct slice text)
+{
+    size_t n = text.n / 4 * 3;
+
+    if (text.n >= 4 && text.p[text.n - 1] == '=')
+        n -= text.p[text.n - 2] == '=' ? 2 : 1;
+    return n;
+}
+
+int base64_decode(struct buf *out, struct slice text)
+{
+    size_t length = decoded_length(text), written;
+    char *to;
+
+    if (text.n % 4 != 0)
+        return -EINVAL;
+    to = buf_reserve(out, length);
+    if (!to)
+        return -E2BIG;
+    if (sodium_base642bin((unsigned char *)to, length, text.p, text.n, NULL, &written, NULL,
+                          sodium_base64_VARIANT_ORIGINAL) < 0)
+        return -EINVAL;
+    out->n += written;
+    return 0;
+}

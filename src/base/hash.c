@@ -1,0 +1,69 @@
+#include "base/hash.h"
+
+#include <assert.h>
+#include <sodium.h>
+
+int hash_init(struct err *e)
+{
+    if (sodium_init() < 0)
+        return err_set(e, -EIO, "INTERNAL_ERROR", "The cryptographic library could not be started.");
+    return 0;
+}
+
+void hash_blake2b(struct slice data, struct slice key, unsigned char out[HASH_BYTES])
+{
+    assert(key.n == 0 || (key.n >= crypto_generichash_KEYBYTES_MIN && key.n <= crypto_generichash_KEYBYTES_MAX));
+    crypto_generichash(out, HASH_BYTES, (const unsigned char *)data.p, data.n,
+                       key.n ? (const unsigned char *)key.p : NULL, key.n);
+}
+
+void hash_hex(const unsigned char *bytes, size_t n, char *out)
+{
+    sodium_bin2hex(out, 2 * n + 1, bytes, n);
+}
+
+void hash_text_hex(struct slice data, char out[HASH_HEX_SIZE])
+{
+    unsigned char hash[HASH_BYTES];
+
+    hash_blake2b(data, (struct slice){ 0 }, hash);
+    hash_hex(hash, sizeof(hash), out);
+}
+
+/* The constants are those of 64-bit FNV-1a (draft-eastlake-fnv). */
+uint64_t hash_fast(struct slice data)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < data.n; i++)
+        hash = (hash ^ (unsigned char)data.p[i]) * 0x100000001b3u;
+    return hash;
+}
+
+bool hash_equal(const void *a, const void *b, size_t n)
+{
+    return sodium_memcmp(a, b, n) == 0;
+}
+
+void random_bytes(void *out, size_t n)
+{
+    randombytes_buf(out, n);
+}
+
+void random_token(char *out, size_t n)
+{
+    enum { STEP = 48 };                 /* a multiple of 3: no remainder between steps */
+    unsigned char bytes[STEP];
+
+    *out = '\0';
+    while (n > 0) {
+        size_t now = MIN(n, (size_t)STEP);
+
+        random_bytes(bytes, now);
+        sodium_bin2base64(out, sodium_base64_encoded_len(now, sodium_base64_VARIANT_URLSAFE_NO_PADDING), bytes, now,
+                          sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+        out += strlen(out);
+        n -= now;
+    }
+    sodium_memzero(bytes, sizeof(bytes));
+}

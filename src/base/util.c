@@ -1,0 +1,45 @@
+#include "base/util.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void freep(void *pointer_to_pointer)
+{
+    void **slot = pointer_to_pointer;
+
+    free(*slot);
+    *slot = NULL;
+}
+
+/* The one place below main that ends the program: there is nothing useful left to do without memory. */
+static _Noreturn void out_of_memory(size_t size)
+{
+    fprintf(stderr, "hearth: out of memory (%zu bytes wanted)\n", size);
+    abort();
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size ? size : 1);
+
+    if (!memory)
+        out_of_memory(size);
+    return memory;
+}
+
+void *xrealloc(void *old, size_t size)
+{
+    void *memory = realloc(old, size ? size : 1);
+
+    if (!memory)
+        out_of_memory(size);
+    return memory;
+}
+
+char *xstrdup(const char *s)
+{
+    size_t size = strlen(s) + 1;
+
+    return memcpy(xcalloc(1, size), s, size);
+}
