@@ -1,0 +1,20 @@
+/* The modules a handler may use. Borrowed from service/, which opens and closes them. */
+#pragma once
+
+#include "base/loop.h"
+
+struct api {
+    struct loop *loop;
+    struct settings *settings;
+    struct store *store;
+    struct identity *identity;
+    struct backend *backend;
+    struct tasks *tasks;
+    struct agents *agents;
+    struct apps *apps;
+    struct dispatch *dispatch;
+    struct api_events *events;          /* api/events.h: the stream of changes */
+    const char *data_dir;
+    bool is_serving;                    /* false: command line without a service */
+    char base_url[64];                  /* http://127.0.0.1:PORT */
+};

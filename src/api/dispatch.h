@@ -1,0 +1,27 @@
+/* From an exchange to an answer: the only way into a handler, for the server, the Unix socket and the command line. */
+#pragma once
+
+#include "api/route.h"
+#include "base/pool.h"
+
+struct dispatch;
+
+struct dispatch_config {
+    struct api *api;                    /* handed to handlers */
+    const struct route *const *tables;  /* NULL-ended list of route tables (api/routes.h) */
+    const struct settings *settings;
+    struct identity *identity;
+    struct pool *short_pool, *long_pool;        /* NULL: run in the calling thread (command line without a service) */
+};
+
+/* Checks every row (permission known, handler there, fields complete, no path twice): -EINVAL names the row. */
+int dispatch_open(const struct dispatch_config *c, struct dispatch **ret, struct err *e) MUST_CHECK;
+struct dispatch *dispatch_close(struct dispatch *d);
+/* Takes the exchange over. For http_server_config.on_request (loop thread) and for local exchanges. */
+void dispatch_request(struct dispatch *d, struct http_exchange *x);
+/* For http_server_config.body_limit. */
+size_t dispatch_body_limit(struct dispatch *d, enum http_method method, const char *path);
+/* Ports the service really listens on, so that Host and Origin checks know them. */
+void dispatch_set_port(struct dispatch *d, uint16_t port);
+/* All rows as they answer (aliases included), for `hearth routes` and OpenAPI. */
+void dispatch_each_route(const struct dispatch *d, void (*fn)(const struct route *r, const char *path, void *arg), void *arg);

@@ -1,0 +1,74 @@
+/* What a route is: a row of a const table, one table a resource (api/<resource>.c).
+ *
+ * Dispatch (api/dispatch.h) does, from the row alone: matching, Host and Origin, identity, permission, reading query and
+ * body into the structs, where the handler runs, the envelope of errors, metrics, one log line. The OpenAPI text
+ * is made from the same rows. A handler reads req, writes res, returns 0 or -E with e filled; it never parses
+ * JSON, checks permission or formats an error.
+ *
+ *     static const struct field new_key_fields[] = { FIELD_STRING(struct new_key_body, name, "name", .max = LIMIT_NAME_CHARS, .def_str = ""), FIELD_END };
+ *     static const struct field new_key_answer[] = { SHAPE_BOOL("success"), SHAPE_STRING("id"), SHAPE_STRING("key"), FIELD_END };
+ *     const struct route key_routes[] = {
+ *         { .method = HTTP_POST, .path = "/api/keys", .permission = PERM_ADMIN, ROUTE_BODY(new_key_fields, struct new_key_body),
+ *           .status = 201, .answer = new_key_answer, .handler = create_key, .summary = "Make a developer key", .tag = "Keys" },
+ *         ROUTE_END
+ *     };
+ */
+#pragma once
+
+#include "base/fields.h"
+#include "http/match.h"
+#include "identity/identity.h"
+#include "identity/permissions.h"
+
+struct api;                             /* api/api.h: the modules a handler may use */
+
+enum route_kind {
+    ROUTE_SHORT,                        /* default: short pool */
+    ROUTE_INLINE,                       /* on the loop; memory only, never blocks: no store, so PERM_PUBLIC or cached identity only */
+    ROUTE_LONG,                         /* long pool; OVERLOADED with Retry-After beyond its limit */
+    ROUTE_RELAY,                        /* short pool prepares, then the loop streams: the handler takes the exchange with request_take_stream() */
+};
+
+struct request {
+    struct api *api;
+    struct arena *arena;
+    const struct route *route;
+    const struct caller *caller;
+    const void *body, *query;           /* structs of the row's tables, checked; never NULL when the row has a table */
+    struct json_value body_json;        /* the body as it came (object), for routes that keep unknown members */
+    const char *params[LIMIT_ROUTE_PARAMS];
+    struct http_exchange *exchange;     /* for headers, cancel, streams */
+};
+
+struct response {
+    struct json_writer json;            /* dispatch opened the object and, on 2xx, wrote "success": true; the handler adds members */
+    struct http_exchange *exchange;
+    bool is_streamed;                   /* the handler took the exchange: dispatch does nothing more */
+    bool is_raw;                        /* the handler wrote exchange->response itself (HTML, metrics, redirect) */
+};
+
+typedef int route_handler(struct request *req, struct response *res, struct err *e);
+
+struct route {
+    enum http_method method;
+    const char *path;                   /* ":name" parameters; "{token}" stands for the setting identity.token and also answers as "svc" */
+    const char *permission;             /* a PERM_ constant; a row without one is refused at start-up */
+    enum route_kind kind;
+    const struct field *query, *body, *answer;
+    size_t query_size, body_size;
+    bool is_body_optional;              /* an empty body reads as {} */
+    size_t max_body;                    /* 0: LIMIT_BODY_DEFAULT */
+    int status;                         /* of success; 0: 200 */
+    bool is_bare;                       /* answer is not the envelope: no "success" member is written */
+    bool is_sdk;                        /* also answers below /api (decision D2) */
+    const char *answer_type;            /* content type of raw and streamed answers for OpenAPI; NULL: application/json */
+    route_handler *handler;
+    const char *summary, *tag;
+};
+
+#define ROUTE_BODY(table, type) .body = (table), .body_size = sizeof(type)
+#define ROUTE_QUERY(table, type) .query = (table), .query_size = sizeof(type)
+#define ROUTE_END { .path = NULL }
+
+/* Starts a stream and takes the exchange out of dispatch's hands: sets res->is_streamed. */
+struct http_stream *request_take_stream(struct request *req, struct response *res) MUST_CHECK;

@@ -1,0 +1,43 @@
+/* Who calls and what they may do: developer keys, apps, grants, consent, administrator sessions, the audit log.
+ *
+ * One per process, opened by service/, used by every worker. Decisions D3 and D4 are the contract. A caller is worked out
+ * once a request, copied into the request's arena, and never trusted longer than the request: grants are read at each use.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "settings/settings.h"
+#include "store/store.h"
+
+enum caller_kind { CALLER_NOBODY, CALLER_KEY, CALLER_APP, CALLER_ADMIN };
+
+struct caller {
+    enum caller_kind kind;
+    const char *key_id, *key_fingerprint;       /* of CALLER_KEY; fingerprint: 16 hex digits, public */
+    const char *app_id, *app_name;              /* app that is named (with a key too); NULL when none */
+    const char *scope;                          /* data scope: app id, else key fingerprint, else "admin" */
+    const char *actor;                          /* for the audit log: "key:ab12", "app:<id>", "admin" */
+};
+
+struct identity;
+
+int identity_open(struct store *store, const struct settings *settings, const char *data_dir, struct identity **ret, struct err *e) MUST_CHECK;
+struct identity *identity_close(struct identity *id);
+
+/* What a request brought, as plain strings (NULL = not there). */
+struct credentials {
+    const char *authorization;          /* whole header */
+    const char *x_api_key, *x_app_id;
+    const char *session_cookie;
+    const char *body_app_id;            /* webhook and the routes of D3 */
+    bool is_local_admin;                /* came over the data folder's socket, or in-process */
+};
+
+/* 0 with the caller; -EACCES MISSING_APP_ID (401) or INVALID_APP_ID (401), texts of the specification. */
+int identity_caller(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e) MUST_CHECK;
+/* Only the administrator part: -EACCES ADMIN_REQUIRED (401). */
+int identity_admin(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e) MUST_CHECK;
+/* May this caller use the permission now? 0; -EPERM PERMISSION_REQUIRED or PERMISSION_DENIED with extras permission and message.
+ * Marks the grant as used (a `once` grant is used up) and audits dangerous ones. */
+int identity_require(struct identity *id, const struct caller *c, const char *permission, struct err *e) MUST_CHECK;

@@ -1,0 +1,38 @@
+/* The permissions of the specification as a table, also those whose routes do not exist yet. Constant; any thread. */
+#pragma once
+
+#include "base/util.h"
+
+/* What a route's row says in `permission`. The first four are no grants. */
+#define PERM_PUBLIC "-public"           /* nobody needs to be known: healthz, one-time link */
+#define PERM_NONE "-identified"         /* a known key or app, no grant */
+#define PERM_ADMIN "-admin"             /* local administrator session or the data folder's socket */
+#define PERM_BODY "-body"               /* app_id in the body or the task uuid in the path identifies (decision D3) */
+
+#define PERM_AGENTS "api.agents"
+#define PERM_WORKSPACES "api.workspaces"
+#define PERM_THREADS "api.threads"
+#define PERM_TASK "api.task"
+#define PERM_WEBHOOK_TRIGGER "webhook.trigger"
+#define PERM_DATABASE_CONFIG "database.config"
+#define PERM_ACTIVITIES_READ "activities.read"
+#define PERM_ACTIVITIES_WRITE "activities.write"
+#define PERM_LLM_CHAT "llm.chat"
+#define PERM_LLM_EMBED "llm.embed"
+#define PERM_LLM_PROVIDERS "llm.providers"
+#define PERM_VECTORS_READ "vectors.read"
+#define PERM_VECTORS_WRITE "vectors.write"
+#define PERM_TTS_GENERATE "tts.generate"
+#define PERM_STT_LISTEN "stt.listen"
+#define PERM_MCP_SERVERS "mcp.servers"
+#define PERM_MCP_TOOLS "mcp.tools"
+#define PERM_AGENT_CHAT "agent.chat"
+
+struct permission {
+    const char *name;
+    const char *asks;                   /* what the person is asked: "start agents and create tasks" */
+    bool is_dangerous;                  /* every use is audited */
+};
+
+extern const struct permission permissions[];           /* ended by name NULL */
+const struct permission *permission_find(const char *name);             /* NULL: unknown */
