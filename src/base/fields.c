@@ -1,0 +1,221 @@
+#include "base/fields_rules.h"
+
+#include <string.h>
+
+/* As long as err_field's path. */
+enum { PATH_SIZE = sizeof(((struct err_field *)0)->field) };
+
+/* Where reading goes: everything a row's reader needs besides the row and the value. */
+struct reader {
+    void *into;
+    struct arena *a;
+    const char *path;
+    struct err *e;
+};
+
+static void path_of_member(char *out, const char *path, const char *name)
+{
+    snprintf(out, PATH_SIZE, "%s%s%s", path, *path ? "." : "", name);
+}
+
+static void path_of_item(char *out, const char *path, size_t i)
+{
+    snprintf(out, PATH_SIZE, "%s[%zu]", path, i);
+}
+
+static void *member_of(const struct reader *to, const struct field *f)
+{
+    return (char *)to->into + f->offset;
+}
+
+static int read_string(const struct field *f, struct json_value v, const struct reader *to)
+{
+    int r;
+
+    if (json_type(v) != JSON_STRING)
+        return field_refuse(f, to->path, to->e);
+    r = field_check_text(f, json_string(v), to->path, to->e);
+    if (r < 0)
+        return r;
+    *(const char **)member_of(to, f) = json_cstr(v);
+    return 0;
+}
+
+/* Is v of the type, with as many elements as the row allows? */
+static int check_container(const struct field *f, struct json_value v, enum json_type type, const struct reader *to)
+{
+    const char *what = type == JSON_ARRAY ? "elements" : "members";
+    double n = (double)json_length(v);
+
+    if (json_type(v) != type)
+        return field_refuse(f, to->path, to->e);
+    if (n > field_max(f))
+        return err_add_field(to->e, to->path, "must have at most %.0f %s", field_max(f), what);
+    if (n < f->min)
+        return err_add_field(to->e, to->path, "must have at least %.0f %s", f->min, what);
+    return 0;
+}
+
+static int read_value(const struct field *f, struct json_value v, const struct reader *to)
+{
+    int r = 0;
+
+    if (f->kind == FIELD_KIND_ARRAY)
+        r = check_container(f, v, JSON_ARRAY, to);
+    else if (f->kind == FIELD_KIND_OBJECT && json_type(v) != JSON_OBJECT)
+        r = field_refuse(f, to->path, to->e);
+    if (r == 0)
+        *(struct json_value *)member_of(to, f) = v;
+    return r;
+}
+
+/* Once no further violation is kept, the rest of a long list need not be read. */
+static bool is_enough(int r, const struct err *e)
+{
+    return r < 0 && (!e || e->n_fields >= ERR_MAX_FIELDS);
+}
+
+/* The items of STRINGS obey the row's list of choices and the default length. */
+static struct field item_rule(const struct field *f)
+{
+    return (struct field){ .kind = FIELD_KIND_STRING, .one_of = f->one_of, .format = f->format };
+}
+
+static int read_strings(const struct field *f, struct json_value v, const struct reader *to)
+{
+    struct field_strings *strings = member_of(to, f);
+    const struct field rule = item_rule(f);
+    const char **items;
+    char path[PATH_SIZE];
+    struct json_value item;
+    size_t n = 0;
+    int r = check_container(f, v, JSON_ARRAY, to), r_item;
+
+    if (r < 0)
+        return r;
+    items = arena_array(to->a, json_length(v) + 1, sizeof *items);
+    for (struct json_iter it = json_iter(v); !is_enough(r, to->e) && json_next(&it, NULL, &item); n++) {
+        path_of_item(path, to->path, n);
+        r_item = read_string(&rule, item, &(struct reader){ &items[n], to->a, path, to->e });
+        r = r_item < 0 ? r_item : r;
+    }
+    if (r == 0)
+        *strings = (struct field_strings){ items, n };
+    return r;
+}
+
+static int read_string_map(const struct field *f, struct json_value v, const struct reader *to)
+{
+    const struct field rule = item_rule(f);
+    char path[PATH_SIZE];
+    struct slice key;
+    struct json_value item;
+    const char *text;
+    int r = check_container(f, v, JSON_OBJECT, to), r_item;
+
+    if (r < 0)
+        return r;
+    for (struct json_iter it = json_iter(v); !is_enough(r, to->e) && json_next(&it, &key, &item);) {
+        path_of_member(path, to->path, key.p);
+        if (memchr(key.p, 0, key.n))
+            r_item = err_add_field(to->e, to->path, "must not have a name with a NUL character");
+        else
+            r_item = read_string(&rule, item, &(struct reader){ &text, to->a, path, to->e });
+        r = r_item < 0 ? r_item : r;
+    }
+    if (r == 0)
+        *(struct json_value *)member_of(to, f) = v;
+    return r;
+}
+
+static int read_struct(const struct field *f, struct json_value v, const struct reader *to)
+{
+    if (json_type(v) != JSON_OBJECT)
+        return field_refuse(f, to->path, to->e);
+    return fields_read(f->fields, v, member_of(to, f), to->a, to->path, to->e);
+}
+
+static int read_list(const struct field *f, struct json_value v, const struct reader *to)
+{
+    const struct field rule = { .kind = FIELD_KIND_STRUCT, .fields = f->fields };
+    char path[PATH_SIZE];
+    struct json_value item;
+    char *items;
+    size_t n = 0;
+    int r = check_container(f, v, JSON_ARRAY, to), r_item;
+
+    if (r < 0)
+        return r;
+    items = arena_array(to->a, json_length(v) + 1, f->item_size);
+    for (struct json_iter it = json_iter(v); !is_enough(r, to->e) && json_next(&it, NULL, &item); n++) {
+        path_of_item(path, to->path, n);
+        r_item = read_struct(&rule, item, &(struct reader){ items + n * f->item_size, to->a, path, to->e });
+        r = r_item < 0 ? r_item : r;
+    }
+    if (r == 0)
+        *(struct field_list *)member_of(to, f) = (struct field_list){ items, n };
+    return r;
+}
+
+static int read_present(const struct field *f, struct json_value v, const struct reader *to)
+{
+    switch (f->kind) {
+    case FIELD_KIND_STRING:
+        return read_string(f, v, to);
+    case FIELD_KIND_OBJECT:
+    case FIELD_KIND_ARRAY:
+    case FIELD_KIND_ANY:
+        return read_value(f, v, to);
+    case FIELD_KIND_STRINGS:
+        return read_strings(f, v, to);
+    case FIELD_KIND_STRING_MAP:
+        return read_string_map(f, v, to);
+    case FIELD_KIND_STRUCT:
+        return read_struct(f, v, to);
+    case FIELD_KIND_LIST:
+        return read_list(f, v, to);
+    default:
+        return field_store_scalar(f, v, to->into, to->path, to->e);
+    }
+}
+
+/* The defaults of a whole table, also of the structs embedded in it. */
+static void store_defaults(const struct field *table, void *into)
+{
+    for (const struct field *f = table; f->kind != FIELD_KIND_END; f++) {
+        if (f->kind == FIELD_KIND_STRUCT)
+            store_defaults(f->fields, (char *)into + f->offset);
+        else
+            field_store_default(f, into);
+    }
+}
+
+static int read_row(const struct field *f, struct json_value v, const struct reader *to)
+{
+    int r;
+
+    if (json_is_absent(v))
+        return f->flags & FIELD_REQUIRED ? err_add_field(to->e, to->path, "is required") : 0;
+    r = read_present(f, v, to);
+    if (r == 0)
+        field_mark_present(f, to->into);
+    return r;
+}
+
+int fields_read(const struct field *table, struct json_value object, void *into, struct arena *a, const char *path,
+                struct err *e)
+{
+    char path_row[PATH_SIZE];
+    int r = 0, r_row;
+
+    if (!json_is_absent(object) && json_type(object) != JSON_OBJECT)
+        return *path ? err_add_field(e, path, "must be an object")
+                     : err_set(e, -EINVAL, "VALIDATION_ERROR", "The JSON must be an object");
+    store_defaults(table, into);
+    for (const struct field *f = table; f->kind != FIELD_KIND_END; f++) {
+        path_of_member(path_row, path, f->name);
+        r_row = read_row(f, json_get(object, f->name), &(struct reader){ into, a, path_row, e });
+        r = r_row < 0 ? r_row : r;
+    }
+    return r;
+}

@@ -1,0 +1,32 @@
+#include "base/json.h"
+
+#include "base/limits.h"
+
+const char *json_type_name(enum json_type t)
+{
+    static const char *const names[] = {
+        [JSON_ABSENT] = "nothing", [JSON_NULL] = "null",     [JSON_BOOL] = "boolean", [JSON_INT] = "integer",
+        [JSON_DOUBLE] = "number",  [JSON_STRING] = "string", [JSON_ARRAY] = "array",  [JSON_OBJECT] = "object",
+    };
+
+    return names[t];
+}
+
+bool json_is_absent(struct json_value v)
+{
+    enum json_type type = json_type(v);
+
+    return type == JSON_ABSENT || type == JSON_NULL;
+}
+
+char *json_to_str(struct arena *a, struct json_value v)
+{
+    struct buf text;
+    char *copy;
+
+    buf_init(&text, LIMIT_REPLY);
+    json_print(&text, v);
+    copy = arena_slicedup(a, buf_slice(&text));
+    buf_clear(&text);
+    return copy;
+}

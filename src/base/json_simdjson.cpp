@@ -1,0 +1,400 @@
+/* The reader of json.h over simdjson's DOM, and the shortest text of doubles. The only C++ file: nothing may throw out
+ * of it, so only simdjson's error codes are used and every function is noexcept. */
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <new>
+#define SIMDJSON_EXCEPTIONS 0
+#include <simdjson.h>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+extern "C" {
+#include "base/json.h"
+#include "base/json_write.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+}
+#pragma GCC diagnostic pop
+
+namespace dom = simdjson::dom;
+namespace ondemand = simdjson::ondemand;
+
+/* simdjson's handles are a document and an index into its tape, exactly what C carries as struct json_value. */
+template <class Handle> static Handle handle_of(json_value v) noexcept
+{
+    static_assert(sizeof(Handle) == sizeof(json_value) && std::is_trivially_copyable_v<Handle>);
+    Handle handle;
+    std::memcpy(static_cast<void *>(&handle), &v, sizeof v);
+    return handle;
+}
+
+template <class Handle> static json_value value_of(const Handle &handle) noexcept
+{
+    static_assert(sizeof(Handle) == sizeof(json_value) && std::is_trivially_copyable_v<Handle>);
+    json_value v;
+    std::memcpy(&v, static_cast<const void *>(&handle), sizeof v);
+    return v;
+}
+
+/* Reads v as T; false when v is absent or of another type. */
+template <class T> static bool get_as(json_value v, T &ret) noexcept
+{
+    return v.doc && handle_of<dom::element>(v).get(ret) == simdjson::SUCCESS;
+}
+
+/* The DOM does not keep where it stopped, so after a failure simdjson's other front end walks the text again.
+ * The depth is bounded by the parser's. */
+static simdjson::error_code walk_to_error(ondemand::value v) noexcept;
+
+static simdjson::error_code walk_array(ondemand::array array) noexcept
+{
+    for (auto item : array) {
+        ondemand::value value;
+        auto error = std::move(item).get(value);
+        if (!error)
+            error = walk_to_error(value);
+        if (error)
+            return error;
+    }
+    return simdjson::SUCCESS;
+}
+
+static simdjson::error_code walk_object(ondemand::object object) noexcept
+{
+    for (auto member : object) {
+        std::string_view key;
+        ondemand::value value;
+        auto error = member.unescaped_key().get(key);
+        if (!error)
+            error = member.value().get(value);
+        if (!error)
+            error = walk_to_error(value);
+        if (error)
+            return error;
+    }
+    return simdjson::SUCCESS;
+}
+
+static simdjson::error_code walk_to_error(ondemand::value v) noexcept
+{
+    ondemand::json_type type;
+    ondemand::array array;
+    ondemand::object object;
+    ondemand::number number;
+    std::string_view string;
+    bool boolean;
+    auto error = v.type().get(type);
+
+    if (error)
+        return error;
+    switch (type) {
+    case ondemand::json_type::array:
+        error = v.get_array().get(array);
+        return error ? error : walk_array(array);
+    case ondemand::json_type::object:
+        error = v.get_object().get(object);
+        return error ? error : walk_object(object);
+    case ondemand::json_type::string:
+        return v.get_string().get(string);
+    case ondemand::json_type::number:
+        return v.get_number().get(number);
+    case ondemand::json_type::boolean:
+        return v.get_bool().get(boolean);
+    default:
+        return v.is_null().error();
+    }
+}
+
+/* Byte offset of the failure, -1 when simdjson cannot tell. */
+static ptrdiff_t find_error(const char *padded, size_t n) noexcept
+{
+    ondemand::parser parser;
+    ondemand::document document;
+    ondemand::value root;
+    const char *at;
+
+    if (parser.allocate(n, LIMIT_JSON_DEPTH + 1) ||
+        parser.iterate(padded, n, n + simdjson::SIMDJSON_PADDING).get(document) || document.get_value().get(root) ||
+        walk_to_error(root) == simdjson::SUCCESS || document.current_location().get(at))
+        return -1;
+    return at >= padded && at <= padded + n ? at - padded : -1;
+}
+
+static ptrdiff_t find_bad_utf8(struct slice text) noexcept
+{
+    size_t at = 0;
+
+    while (at < text.n) {
+        size_t n = utf8_char_bytes(slice{text.p + at, text.n - at});
+        if (n == 0)
+            return static_cast<ptrdiff_t>(at);
+        at += n;
+    }
+    return -1;
+}
+
+static const char *error_reason(simdjson::error_code error) noexcept
+{
+    switch (error) {
+    case simdjson::EMPTY:
+        return "it is empty";
+    case simdjson::UTF8_ERROR:
+        return "it is not UTF-8";
+    case simdjson::UNCLOSED_STRING:
+        return "a string is not closed";
+    case simdjson::UNESCAPED_CHARS:
+        return "a string holds a control character that must be escaped";
+    case simdjson::STRING_ERROR:
+        return "a string holds a wrong escape";
+    case simdjson::NUMBER_ERROR:
+        return "a number is malformed or too large (integers must fit 64 bits)";
+    case simdjson::T_ATOM_ERROR:
+    case simdjson::F_ATOM_ERROR:
+    case simdjson::N_ATOM_ERROR:
+        return "a word is neither true, false nor null";
+    default:
+        return "a comma, colon, bracket, brace or value is missing or superfluous";
+    }
+}
+
+static int tell_error(simdjson::error_code error, const char *padded, size_t n, struct err *e) noexcept
+{
+    ptrdiff_t at;
+
+    if (error == simdjson::CAPACITY || error == simdjson::MEMALLOC)
+        return err_set(e, -ENOMEM, "INTERNAL_ERROR", "There is no memory to parse %zu bytes of JSON", n);
+    if (error == simdjson::DEPTH_ERROR)
+        return err_set(e, -EINVAL, "INVALID_JSON", "The JSON is nested deeper than %d levels", LIMIT_JSON_DEPTH);
+    if (!e)
+        return -EINVAL;
+    at = error == simdjson::UTF8_ERROR ? find_bad_utf8(slice{padded, n}) : find_error(padded, n);
+    if (at < 0)
+        return err_set(e, -EINVAL, "INVALID_JSON", "This is not valid JSON: %s", error_reason(error));
+    return err_set(e, -EINVAL, "INVALID_JSON", "This is not valid JSON: %s, near byte %td", error_reason(error), at);
+}
+
+static void document_clear(void *document) noexcept
+{
+    static_cast<dom::document *>(document)->~document();
+}
+
+extern "C" int json_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e)
+{
+    /* The parser itself lives for this call only: making one costs 0.07 us, keeping one a thread holds memory. */
+    dom::parser parser;
+    dom::element root;
+    simdjson::padded_string padded(text.p, text.n);
+    auto *document = new (arena_alloc(a, sizeof(dom::document))) dom::document;
+    simdjson::error_code error = padded.data() || text.n == 0 ? simdjson::SUCCESS : simdjson::MEMALLOC;
+
+    arena_defer(a, document_clear, document);
+    if (!error)
+        error = parser.allocate(MAX(text.n, dom::MINIMAL_DOCUMENT_CAPACITY), LIMIT_JSON_DEPTH + 1);
+    if (!error)
+        error = parser.parse_into_document(*document, padded).get(root);
+    if (error)
+        return tell_error(error, padded.data(), text.n, e);
+    *ret = value_of(root);
+    return 0;
+}
+
+extern "C" enum json_type json_type(struct json_value v)
+{
+    if (!v.doc)
+        return JSON_ABSENT;
+    switch (handle_of<dom::element>(v).type()) {
+    case dom::element_type::ARRAY:
+        return JSON_ARRAY;
+    case dom::element_type::OBJECT:
+        return JSON_OBJECT;
+    case dom::element_type::INT64:
+        return JSON_INT;
+    case dom::element_type::UINT64:
+    case dom::element_type::DOUBLE:
+        return JSON_DOUBLE;
+    case dom::element_type::STRING:
+        return JSON_STRING;
+    case dom::element_type::BOOL:
+        return JSON_BOOL;
+    default:
+        return JSON_NULL;
+    }
+}
+
+extern "C" struct json_value json_get(struct json_value v, const char *name)
+{
+    dom::object object;
+    dom::element member;
+
+    if (!get_as(v, object) || object.at_key(name).get(member))
+        return json_value{};
+    return value_of(member);
+}
+
+/* The tape counts at most this many; larger containers are counted one by one. */
+static constexpr size_t TAPE_COUNT_MAX = 0xFFFFFF;
+
+template <class Container> static size_t count_of(const Container &container) noexcept
+{
+    size_t n = container.size();
+
+    if (n < TAPE_COUNT_MAX)
+        return n;
+    n = 0;
+    for (auto at = container.begin(); at != container.end(); ++at)
+        n++;
+    return n;
+}
+
+extern "C" size_t json_length(struct json_value v)
+{
+    dom::array array;
+    dom::object object;
+
+    if (get_as(v, array))
+        return count_of(array);
+    return get_as(v, object) ? count_of(object) : 0;
+}
+
+extern "C" int64_t json_int(struct json_value v)
+{
+    int64_t i;
+    return get_as(v, i) ? i : 0;
+}
+
+extern "C" double json_double(struct json_value v)
+{
+    double d;
+    return get_as(v, d) ? d : 0.0;
+}
+
+extern "C" bool json_bool(struct json_value v)
+{
+    bool b;
+    return get_as(v, b) && b;
+}
+
+extern "C" struct slice json_string(struct json_value v)
+{
+    std::string_view s;
+    return get_as(v, s) ? slice{s.data(), s.size()} : slice{"", 0};
+}
+
+extern "C" const char *json_cstr(struct json_value v)
+{
+    std::string_view s;
+
+    if (!get_as(v, s) || std::memchr(s.data(), 0, s.size()))
+        return nullptr;
+    return s.data();
+}
+
+extern "C" struct json_iter json_iter(struct json_value v)
+{
+    dom::array array;
+    dom::object object;
+
+    if (get_as(v, array))
+        return {value_of(array.begin()), value_of(array.end()), false};
+    if (get_as(v, object))
+        return {value_of(object.begin()), value_of(object.end()), true};
+    return {};
+}
+
+extern "C" bool json_next(struct json_iter *it, struct slice *ret_key, struct json_value *ret_value)
+{
+    std::string_view key = "";
+
+    if (it->at.at >= it->end.at)
+        return false;
+    if (it->is_object) {
+        auto at = handle_of<dom::object::iterator>(it->at);
+        key = at.key();
+        *ret_value = value_of(at.value());
+        it->at = value_of(++at);
+    } else {
+        auto at = handle_of<dom::array::iterator>(it->at);
+        *ret_value = value_of(*at);
+        it->at = value_of(++at);
+    }
+    if (ret_key)
+        *ret_key = slice{key.data(), key.size()};
+    return true;
+}
+
+template <class Integer> static void print_integer(struct buf *out, Integer i) noexcept
+{
+    char text[24];
+    auto end = std::to_chars(text, text + sizeof text, i).ptr;
+    buf_add(out, text, static_cast<size_t>(end - text));
+}
+
+static void print_container(struct buf *out, json_value v, char open, char close) noexcept
+{
+    struct json_iter it = json_iter(v);
+    struct slice key;
+    json_value item;
+    bool is_first = true;
+
+    buf_add_char(out, open);
+    while (json_next(&it, &key, &item)) {
+        if (!is_first)
+            buf_add_char(out, ',');
+        is_first = false;
+        if (it.is_object) {
+            json_quote(out, key);
+            buf_add_char(out, ':');
+        }
+        json_print(out, item);
+    }
+    buf_add_char(out, close);
+}
+
+static void print_double(struct buf *out, double d) noexcept
+{
+    char text[32];
+    buf_add(out, text, json_format_double(text, d));
+}
+
+extern "C" void json_print(struct buf *out, struct json_value v)
+{
+    uint64_t u;
+
+    switch (json_type(v)) {
+    case JSON_BOOL:
+        return buf_add_str(out, json_bool(v) ? "true" : "false");
+    case JSON_INT:
+        return print_integer(out, json_int(v));
+    case JSON_DOUBLE:
+        return handle_of<dom::element>(v).is_uint64() && get_as(v, u) ? print_integer(out, u)
+                                                                       : print_double(out, json_double(v));
+    case JSON_STRING:
+        return json_quote(out, json_string(v));
+    case JSON_ARRAY:
+        return print_container(out, v, '[', ']');
+    case JSON_OBJECT:
+        return print_container(out, v, '{', '}');
+    default:
+        return buf_add_str(out, "null");
+    }
+}
+
+extern "C" size_t json_format_double(char *out, double d)
+{
+    /* From here on the plain form would be an integer beyond 64 bits, which json_parse() refuses. */
+    constexpr double PLAIN_END = 9223372036854775808.0;
+    enum { ROOM = 31 };
+    char *end;
+
+    if (!std::isfinite(d))
+        end = static_cast<char *>(std::memcpy(out, "null", 4)) + 4;
+    else if (d == 0 && std::signbit(d))
+        end = static_cast<char *>(std::memcpy(out, "-0.0", 4)) + 4;
+    else if (std::fabs(d) >= PLAIN_END)
+        end = std::to_chars(out, out + ROOM, d, std::chars_format::scientific).ptr;
+    else
+        end = std::to_chars(out, out + ROOM, d).ptr;
+    *end = '\0';
+    return static_cast<size_t>(end - out);
+}
