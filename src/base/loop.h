@@ -20,9 +20,11 @@ void loop_stop(struct loop *l);
 bool loop_is_current(const struct loop *l);             /* is this the loop's thread? */
 struct event_base *loop_base(struct loop *l);           /* for src/http and src/net only */
 
-/* Runs fn(arg) on the loop thread, in order of posting. Never blocks, never fails. */
+/* Runs fn(arg) on the loop thread, in order of posting. Never blocks, never fails. What is posted after
+ * loop_run() has returned runs at the latest in loop_free(). */
 void loop_post(struct loop *l, void (*fn)(void *arg), void *arg);
-/* Runs fn(arg) on the loop thread and waits for its end; at once when already there. */
+/* Runs fn(arg) on the loop thread and waits for its end; at once when already there. After loop_run() has returned the
+ * caller itself runs it (one at a time), so that workers that are still ending never wait for a loop that is gone. */
 void loop_call(struct loop *l, void (*fn)(void *arg), void *arg);
 
 struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *arg) MUST_CHECK;
@@ -31,7 +33,7 @@ void loop_timer_every(struct loop_timer *t, int64_t every_ms);
 void loop_timer_cancel(struct loop_timer *t);
 struct loop_timer *loop_timer_free(struct loop_timer *t);
 
-/* Calls fn when fd is readable (level-triggered). Does not own fd. */
+/* Calls fn when fd is readable (level-triggered). Does not own fd. NULL when the kernel cannot watch it. */
 struct loop_watch *loop_watch_read(struct loop *l, int fd, void (*fn)(int fd, void *arg), void *arg) MUST_CHECK;
 struct loop_watch *loop_watch_free(struct loop_watch *w);
 /* Calls fn on the loop thread when the signal arrives. */
