@@ -55,7 +55,7 @@ int err_add_field(struct err *e, const char *field, const char *fmt, ...)
     va_end(ap);
 
     if (e->n_fields == 0)
-        err_set(e, -EINVAL, "VALIDATION_ERROR", "%s%s%s", field, *field ? " " : "", rule);
+        err_set(e, -EINVAL, "VALIDATION_ERROR", "%s%s%s%s", *field ? "`" : "", field, *field ? "` " : "", rule);
     if (e->n_fields < ERR_MAX_FIELDS) {
         copy_cut(e->fields[e->n_fields].field, sizeof(e->fields[0].field), field);
         copy_cut(e->fields[e->n_fields].rule, sizeof(e->fields[0].rule), rule);

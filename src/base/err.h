@@ -35,7 +35,8 @@ struct err {
 /* Fills code and text and returns r, so that `return err_set(...)` reads well. r must be negative. */
 int err_set(struct err *e, int r, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 
-/* Adds one violated rule (code becomes VALIDATION_ERROR, text the first violation). Returns -EINVAL. */
+/* Adds one violated rule (code becomes VALIDATION_ERROR, text the first violation: "`limit` must be an integer").
+ * Returns -EINVAL. */
 int err_add_field(struct err *e, const char *field, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Adds a member to the envelope. */
