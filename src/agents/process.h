@@ -1,0 +1,36 @@
+/* One run of a process agent (specification, "Agent process inputs").
+ *
+ * Environment TASK_UUID, ACTIVITY_DATA, MACHINE_ID, SERVER_URL, TASK_ATTEMPT and argv (task id, activity JSON) behind the definition's
+ * own args. An activity above LIMIT_ENV_PAYLOAD goes through a 0600 file named in ACTIVITY_FILE; ACTIVITY_DATA and the argument are
+ * then {"activity_file": path, "truncated": true}. The file is removed when the process has ended.
+ */
+#pragma once
+
+#include "agents/agents.h"
+
+struct agent_run_input {
+    const char *agent_name;
+    const char *task_uuid, *machine_id, *server_url, *table_name;
+    const char *activity_json;          /* whole activity: id, raw_data, old_data, status, event, ... */
+    const char *prompt;                 /* AGENT_PROMPT; NULL: none */
+    int64_t attempt;
+};
+
+struct agent_outcome {
+    bool is_success;                    /* exit code 0 */
+    bool was_stopped;                   /* agent_run_stop() */
+    const char *result_json;            /* of success: standard output, as it is when it is JSON, else {"output": text}; {} when empty */
+    const char *error;                  /* of failure: last lines of standard error, or "timed out after 900 s", or how it ended */
+    const char *log;                    /* both outputs with times, bounded */
+};
+
+struct agent_run;
+/* on_end runs once on the loop thread: hand the work on. The outcome lives until agent_run_unref(). */
+int agent_run_start(struct agents *agents, const struct agent_run_input *in,
+                    void (*on_end)(void *arg, struct agent_run *run, const struct agent_outcome *o), void *arg,
+                    struct agent_run **ret, struct err *e) MUST_CHECK;
+void agent_run_stop(struct agent_run *run);             /* any thread; on_end still comes */
+pid_t agent_run_pid(const struct agent_run *run);
+struct child_log *agent_run_log(struct agent_run *run); /* borrowed */
+struct agent_run *agent_run_ref(struct agent_run *run);
+struct agent_run *agent_run_unref(struct agent_run *run);

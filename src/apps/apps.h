@@ -1,0 +1,57 @@
+/* Local Apps: registered, launched, watched, logged.
+ *
+ * One per process. Calls are for any worker; child events come on the loop and hand on to the short pool. A crash restarts the
+ * app with back-off (apps.restart_backoff_ms doubling, at most apps.restart_limit in ten minutes), then status error.
+ */
+#pragma once
+
+#include "apps/config.h"
+#include "base/pool.h"
+#include "identity/identity.h"
+#include "os/child.h"
+
+enum app_status { APP_STOPPED, APP_STARTING, APP_RUNNING, APP_ERROR, APP_STOPPING };
+const char *app_status_name(enum app_status s);
+
+struct app_state {
+    enum app_status status;
+    const char *message;                /* why it is in error: a sentence for a person; NULL otherwise */
+    pid_t pid;
+    uint16_t port;                      /* given as <ABBR>_PORT */
+    int64_t n_restarts;
+    const char *started_at;
+};
+
+struct apps;
+struct apps_config {
+    struct loop *loop;
+    struct pool *pool;                  /* NULL: no launching (command line without a service) */
+    struct store *store;
+    struct settings *settings;
+    struct identity *identity;
+    struct supervisor *supervisor;
+    const char *data_dir;
+    const char *base_url;               /* http://127.0.0.1:PORT */
+    void (*on_change)(void *arg, const char *app_id);   /* registered, removed, changed or another status; any thread */
+    void *arg;
+};
+
+int apps_open(const struct apps_config *c, struct apps **ret, struct err *e) MUST_CHECK;
+struct apps *apps_close(struct apps *apps);             /* children are ended by the supervisor before */
+/* Starts the enabled ones. */
+int apps_start_enabled(struct apps *apps, struct err *e) MUST_CHECK;
+
+/* Registers or, when app_id or name is known, replaces; starts nothing. ret_app_id: UUID_SIZE. */
+int app_put(struct apps *apps, const struct app_config *c, struct slice json, const char *actor, char *ret_app_id, struct err *e) MUST_CHECK;
+/* Stops it, removes registration, grants and, when asked, its data folder. */
+int app_remove(struct apps *apps, const char *app_id, bool with_data, const char *actor, struct err *e) MUST_CHECK;
+int app_start(struct apps *apps, const char *app_id, struct err *e) MUST_CHECK;
+int app_stop(struct apps *apps, const char *app_id, struct err *e) MUST_CHECK;          /* waits until it has ended */
+int app_restart(struct apps *apps, const char *app_id, struct err *e) MUST_CHECK;
+int app_state(struct apps *apps, const char *app_id, struct arena *a, struct app_state *ret, struct err *e) MUST_CHECK;
+/* The log across restarts; a reference of the caller's, NULL when it never ran. */
+struct child_log *app_log(struct apps *apps, const char *app_id);
+/* By id, or by name when no id matches. -ENOENT APP_NOT_FOUND. */
+int app_find(struct apps *apps, const char *id_or_name, struct arena *a, struct app_config *ret, struct err *e) MUST_CHECK;
+/* Every registered app's configuration. */
+int app_each(struct apps *apps, struct arena *a, int (*fn)(void *arg, const struct app_config *c, struct err *e), void *arg, struct err *e) MUST_CHECK;

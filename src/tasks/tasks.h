@@ -1,0 +1,89 @@
+/* Row event to claim to run to finish. The event is a hint, the sweep is the truth (architecture section 4).
+ *
+ * Who works for which table is told by `listeners`; how a run is carried out by `runner`: both are filled in by service/, so that tasks
+ * knows neither apps nor agents. All work happens on tasks' own pool; callbacks from the backend and the loop only queue.
+ * A row is claimed only when its app has a free place (max_concurrent_tasks); until then its task waits, oldest first, as a
+ * pending task with a calendar event, and another machine with a free place may take it. A row for review is claimed
+ * when a person runs it.
+ */
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/filter.h"
+#include "base/loop.h"
+#include "base/pool.h"
+#include "settings/settings.h"
+#include "store/store.h"
+
+struct task_handler { const char *table, *agent_name, *workspace_slug, *prompt; unsigned events; bool is_review; };
+
+/* One app that listens (its backend block). */
+struct task_listener {
+    const char *app_id, *app_name, *display_name;
+    const char *const *tables; const unsigned *table_events; size_t n_tables;   /* table names as the backend has them; mask of enum backend_op */
+    struct filter *filter;
+    const struct task_handler *handlers; size_t n_handlers;
+    int64_t max_concurrent;
+};
+struct task_listeners { const struct task_listener *items; size_t n; };
+
+struct task_run_order {
+    const char *task_uuid, *agent_name, *workspace_slug, *thread_slug, *prompt, *table_name, *activity_json, *machine_id;
+    int64_t attempt;
+};
+struct task_run_end { bool is_success, was_stopped; const char *result_json, *error, *log; };
+
+struct task_runner {
+    void *arg;
+    /* Starts the agent; later tasks_run_ended(tasks, run_id, end) is called once, from any thread. *ret_handle is for stop(). */
+    int (*start)(void *arg, int64_t run_id, const struct task_run_order *order, void **ret_handle, pid_t *ret_pid, struct err *e);
+    void (*stop)(void *arg, void *handle);
+    void (*release)(void *arg, void *handle);           /* the handle is not used any more */
+    char *(*log)(void *arg, void *handle, struct arena *a);     /* what it has written so far */
+};
+
+struct tasks;
+struct tasks_config {
+    struct loop *loop;
+    struct store *store;
+    struct settings *settings;
+    struct backend *backend;
+    struct task_runner runner;
+    /* Parsed listeners, in the arena; asked again after tasks_listeners_changed(). */
+    int (*listeners)(void *arg, struct arena *a, struct task_listeners *ret, struct err *e);
+    void (*on_change)(void *arg, const char *task_uuid, const char *status);    /* any thread: for GET /api/events */
+    void *arg;
+    bool is_serving;                    /* false: no intake, no timers (command line without a service) */
+};
+
+int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e) MUST_CHECK;
+/* Start-up recovery (50 newest a table, pending and failed), subscription, heartbeat and sweep timers, presence. */
+int tasks_start(struct tasks *t, struct err *e) MUST_CHECK;
+/* Stops intake, ends runs (they have until deadline_ms), releases their leases. Not on the loop thread. */
+void tasks_stop(struct tasks *t, int64_t deadline_ms);
+struct tasks *tasks_close(struct tasks *t);
+void tasks_listeners_changed(struct tasks *t);
+void tasks_run_ended(struct tasks *t, int64_t run_id, const struct task_run_end *end);
+const char *tasks_machine_id(const struct tasks *t);
+
+/* trigger-agent of the webhook (D5). */
+struct task_trigger {
+    const char *app_id, *app_name;      /* either may be NULL */
+    const char *raw_data;               /* JSON object text */
+    bool is_auto_run;
+    const char *agent_name, *workspace_slug, *thread_slug, *prompt;
+};
+struct task_ids { char task_uuid[UUID_SIZE], calendar_uuid[UUID_SIZE]; };
+int tasks_trigger(struct tasks *t, const struct task_trigger *in, struct task_ids *ret, struct err *e) MUST_CHECK;
+
+/* What an agent or an app reports. attempt 0: not told, the newest run is meant. result_json NULL: {}. */
+enum task_report { TASK_STARTED, TASK_CLAIMED, TASK_COMPLETED, TASK_FAILED, TASK_CANCELED };
+int tasks_report(struct tasks *t, const char *uuid, enum task_report what, const char *machine_id, int64_t attempt,
+                 const char *result_json, const char *error, const char **ret_status, struct err *e) MUST_CHECK;
+
+int tasks_run_now(struct tasks *t, const char *task_uuid, struct err *e) MUST_CHECK;    /* review -> run; 409 when not waiting */
+int tasks_reject(struct tasks *t, const char *task_uuid, const char *reason, struct err *e) MUST_CHECK;
+int tasks_replay(struct tasks *t, const char *task_uuid, struct err *e) MUST_CHECK;     /* failed or quarantined -> again */
+/* Output of the running run, or NULL. */
+char *tasks_live_log(struct tasks *t, const char *task_uuid, struct arena *a);
+void tasks_sweep_now(struct tasks *t);
