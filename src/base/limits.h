@@ -62,4 +62,9 @@ enum {
     LIMIT_LIST = 500,
     LIMIT_LIST_DEFAULT = 50,
     LIMIT_AGENTS = 500,
+    LIMIT_RUN_LOG_BYTES = 64 << 10,     /* stored log of one run; older bytes leave first */
+
+    /* settings */
+    LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */
+    LIMIT_SETTING_BYTES = 4096,         /* one value */
 };

@@ -16,6 +16,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+#include <stdarg.h>
+
 struct sql_db;
 struct sql_rows;
 
@@ -30,6 +32,7 @@ struct sql_db *sql_close(struct sql_db *db);
 struct sqlite3 *sql_handle(struct sql_db *db);
 
 int sql_exec(struct sql_db *db, struct err *e, const char *sql, const char *binds, ...) MUST_CHECK;
+int sql_vexec(struct sql_db *db, struct err *e, const char *sql, const char *binds, va_list args) MUST_CHECK;
 int64_t sql_changes(struct sql_db *db);
 int64_t sql_last_id(struct sql_db *db);
 /* Several statements without binds (schema). */

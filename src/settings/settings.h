@@ -1,0 +1,93 @@
+/* Settings: one table of rows (settings_rules[]), five layers: default < file < environment < database < flags.
+ *
+ * Loaded once by main, twice when the store's rows come later (settings_apply_rows). Values may change at run time through
+ * settings_set(); getters are for any thread and always give one whole value. A value that does not fit is never taken.
+ *
+ *     struct settings_sources from = { .config_path = path, .env = environ, .flags = flags, .n_flags = n };
+ *     r = settings_load(&from, &settings, e);
+ *     loop_timer_set(t, settings_ms(settings, SETTING_TASKS_HEARTBEAT_S));
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/json_write.h"
+#include "store/settings_rows.h"
+
+enum setting_id {
+    SETTING_HTTP_LISTEN, SETTING_HTTP_ALLOW_REMOTE, SETTING_HTTP_ALLOWED_HOSTS, SETTING_HTTP_ALLOWED_ORIGINS,
+    SETTING_HTTP_HEADER_TIMEOUT_S, SETTING_HTTP_BODY_TIMEOUT_S, SETTING_HTTP_IDLE_TIMEOUT_S, SETTING_HTTP_MAX_CONNECTIONS,
+    SETTING_IDENTITY_TOKEN, SETTING_IDENTITY_ABBR, SETTING_IDENTITY_MACHINE_ID, SETTING_IDENTITY_USER_EMAIL,
+    SETTING_TASKS_HEARTBEAT_S, SETTING_TASKS_STALE_AFTER_S, SETTING_TASKS_SWEEP_S, SETTING_TASKS_RECOVERY_ROWS,
+    SETTING_TASKS_MAX_MACHINES, SETTING_TASKS_PRESENCE_S,
+    SETTING_BACKEND_FILE, SETTING_BACKEND_POLL_MS,
+    SETTING_CONSENT_WAIT_S,
+    SETTING_APPS_RESTART_LIMIT, SETTING_APPS_RESTART_BACKOFF_MS, SETTING_APPS_PORT_MIN, SETTING_APPS_PORT_MAX,
+    SETTING_SHUTDOWN_DEADLINE_S,
+    SETTING_LOG_LEVEL, SETTING_LOG_FORMAT,
+    N_SETTINGS,
+};
+
+enum setting_type {
+    SETTING_BOOL,                       /* true, false, 1, 0, yes, no, on, off */
+    SETTING_INT,
+    SETTING_SECONDS,                    /* fractions allowed */
+    SETTING_STRING,
+    SETTING_ENUM,
+    SETTING_LIST,                       /* strings separated by commas */
+};
+
+enum setting_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENV, ORIGIN_DATABASE, ORIGIN_FLAG, N_ORIGINS };
+
+struct setting_rule {
+    const char *key;                    /* "tasks.heartbeat_s"; environment: HEARTH_TASKS_HEARTBEAT_S */
+    enum setting_type type;
+    double min, max;                    /* value; length of strings and lists in bytes */
+    const char *def;                    /* as it would be written */
+    const char *const *one_of;          /* ENUM */
+    /* Optional further check of one value (one element of a LIST): NULL, or the rule it breaks. */
+    const char *(*check)(const char *value);
+    bool is_secret;                     /* shown as **** */
+    bool needs_restart;
+    const char *help;
+};
+
+extern const struct setting_rule settings_rules[N_SETTINGS];
+
+struct settings;
+
+struct settings_sources {
+    const char *config_path;            /* NULL: none; one that does not exist is -ENOENT */
+    const char *const *env;             /* NULL-ended "NAME=value"; NULL: none */
+    const struct setting_row *rows;     /* the database's */
+    size_t n_rows;
+    const char *const *flags;           /* "key=value" */
+    size_t n_flags;
+};
+
+/* -EINVAL BAD_SETTING for an unknown key or a bad value: the text names key, rule, and file:line, variable or flag. Also
+ * for a HEARTH_ variable whose first word is that of a setting and which is none. */
+int settings_load(const struct settings_sources *from, struct settings **ret, struct err *e) MUST_CHECK;
+/* The database layer, when the store was opened after the load. */
+int settings_apply_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e) MUST_CHECK;
+struct settings *settings_free(struct settings *s);
+void settings_freep(struct settings **s);
+
+bool settings_bool(struct settings *s, enum setting_id id);
+int64_t settings_int(struct settings *s, enum setting_id id);
+double settings_seconds(struct settings *s, enum setting_id id);
+int64_t settings_ms(struct settings *s, enum setting_id id);            /* of SECONDS; at least 1 unless it is 0 */
+char *settings_string(struct settings *s, struct arena *a, enum setting_id id);         /* STRING and ENUM; never NULL */
+/* Elements of a LIST, trimmed, without empty ones; NULL-ended. */
+const char *const *settings_list(struct settings *s, struct arena *a, enum setting_id id, size_t *ret_n);
+
+/* Changes the database layer (value NULL: removes it there). Takes effect at once unless a flag stands above. Storing the row
+ * (store_settings_set) is the caller's, after this said 0. */
+int settings_set(struct settings *s, const char *key, const char *value, struct err *e) MUST_CHECK;
+
+bool settings_find(const char *key, enum setting_id *ret);
+enum setting_origin settings_origin(struct settings *s, enum setting_id id);
+const char *settings_origin_name(enum setting_origin o);                /* default, file, environment, database, flag */
+/* The effective value as text, **** for a secret. */
+char *settings_show(struct settings *s, struct arena *a, enum setting_id id);
+/* An array of {key, value, origin, default, type, needs_restart, help}; name as in json_write.h. */
+void settings_write_json(struct settings *s, struct json_writer *w, const char *name);

@@ -1,0 +1,32 @@
+/* Local Apps (table apps): the configuration as it was validated, and what the person set. Any thread; row texts live in
+ * the arena; created_at and updated_at are set by the store.
+ *
+ *     r = store_apps_get(store, arena, app_id, &app, e);       -ENOENT APP_NOT_FOUND
+ */
+#pragma once
+
+#include "store/store.h"
+
+struct app_row {
+    const char *app_id;                 /* uuid */
+    const char *name;                   /* unique */
+    const char *display_name, *description, *icon;
+    const char *app_type;               /* python, node, npx, uvx, custom */
+    const char *config;                 /* JSON object */
+    const char *permissions;            /* JSON array of names declared in the manifest */
+    bool is_enabled;
+    bool requires_user_auth;
+    const char *created_at, *updated_at;
+};
+
+/* -E2BIG TOO_MANY_APPS beyond LIMIT_APPS; -EEXIST APP_EXISTS for a known id or name. */
+int store_apps_insert(struct store *s, const struct app_row *row, struct err *e) MUST_CHECK;
+/* Every column but created_at, found by app_id. */
+int store_apps_update(struct store *s, const struct app_row *row, struct err *e) MUST_CHECK;
+int store_apps_get(struct store *s, struct arena *a, const char *app_id, struct app_row *ret, struct err *e) MUST_CHECK;
+int store_apps_get_by_name(struct store *s, struct arena *a, const char *name, struct app_row *ret,
+                           struct err *e) MUST_CHECK;
+/* By name. */
+int store_apps_list(struct store *s, struct arena *a, struct app_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
+/* With its grants and backend token; tasks stay. */
+int store_apps_delete(struct store *s, const char *app_id, struct err *e) MUST_CHECK;

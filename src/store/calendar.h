@@ -1,0 +1,43 @@
+/* Calendar events (table calendar; decision D5). Any thread; row texts live in the arena. Dates are ISO 8601 UTC texts,
+ * which order as text. created_at and updated_at are the store's.
+ *
+ *     r = store_calendar_list(store, arena, "2026-11-01", "2026-12-01", 0, &events, &n, e);
+ */
+#pragma once
+
+#include "store/store.h"
+
+struct calendar_row {
+    const char *uuid, *title, *description;
+    const char *start_date;
+    const char *end_date;               /* may be NULL: ends when it starts */
+    bool all_day;
+    const char *color, *repeat;
+    const char *reminders;              /* JSON array */
+    const char *metadata;               /* JSON object: source app, task, agent, ..., "dispatch_status" */
+    const char *task_uuid;              /* may be NULL */
+    const char *created_at, *updated_at;
+};
+
+/* What is NULL (all_day negative) stays as it is. */
+struct calendar_change {
+    const char *uuid;
+    const char *title, *description, *start_date, *end_date, *color, *repeat, *reminders, *metadata;
+    int all_day;                        /* -1 keep, 0, 1 */
+};
+
+int store_calendar_insert(struct store *s, const struct calendar_row *row, struct err *e) MUST_CHECK;
+/* -ENOENT EVENT_NOT_FOUND. */
+int store_calendar_get(struct store *s, struct arena *a, const char *uuid, struct calendar_row *ret,
+                       struct err *e) MUST_CHECK;
+/* Those that overlap [from, to), by start; either may be NULL (open). At most limit (0 and above: LIMIT_LIST). */
+int store_calendar_list(struct store *s, struct arena *a, const char *from, const char *to, int64_t limit,
+                        struct calendar_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
+int store_calendar_update(struct store *s, const struct calendar_change *c, struct err *e) MUST_CHECK;
+int store_calendar_delete(struct store *s, const char *uuid, struct err *e) MUST_CHECK;
+/* metadata.dispatch_status = status. */
+int store_calendar_set_dispatch(struct store *s, const char *uuid, const char *status, struct err *e) MUST_CHECK;
+
+/* Inside a writer closure. */
+int store_calendar_add(struct sql_db *db, const struct calendar_row *row, struct err *e) MUST_CHECK;
+int store_calendar_change_dispatch(struct sql_db *db, const char *uuid, const char *status, struct err *e) MUST_CHECK;

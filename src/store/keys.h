@@ -1,0 +1,29 @@
+/* Developer keys (table api_keys): only a keyed hash of each is stored. Reads on the calling thread, writes through the
+ * writer; any thread. Texts of rows live in the arena; times are ISO 8601 and set by the store.
+ *
+ *     r = store_keys_find(store, arena, (struct slice){ (char *)hash, HASH_BYTES }, &key, NULL);
+ *     if (r == -ENOENT) ...not a key...
+ */
+#pragma once
+
+#include "store/store.h"
+
+struct key_row {
+    const char *id;                     /* uuid */
+    const char *name;
+    struct slice hash;                  /* keyed BLAKE2b of the key; unique */
+    const char *last4;                  /* shown in listings */
+    const char *fingerprint;            /* names the data folder */
+    const char *created_at, *last_used_at, *revoked_at;
+};
+
+/* -E2BIG TOO_MANY_KEYS when LIMIT_KEYS are in use; -EEXIST for a known id or hash. */
+int store_keys_insert(struct store *s, const struct key_row *row, struct err *e) MUST_CHECK;
+/* Newest first, revoked ones too. */
+int store_keys_list(struct store *s, struct arena *a, struct key_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
+/* -ENOENT when no key in use has this hash. */
+int store_keys_find(struct store *s, struct arena *a, struct slice hash, struct key_row *ret, struct err *e) MUST_CHECK;
+/* -ENOENT for an unknown id; revoking twice changes nothing. */
+int store_keys_revoke(struct store *s, const char *id, struct err *e) MUST_CHECK;
+/* Notes the use. A commit each: callers do it at most once a minute a key. */
+int store_keys_touch(struct store *s, const char *id, struct err *e) MUST_CHECK;

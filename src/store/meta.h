@@ -1,0 +1,19 @@
+/* Single values of this instance (table meta): master key of the key hashes, machine id, head of the audit log. Any thread.
+ *
+ *     r = store_meta_keep(store, arena, META_MACHINE_ID, fresh_id, &machine_id, e);     the first ever kept wins
+ */
+#pragma once
+
+#include "store/store.h"
+
+#define META_KEY_HASH_KEY "identity.key_hash_key"       /* hex */
+#define META_MACHINE_ID "identity.machine_id"
+#define META_INSTANCE_ID "instance.id"
+#define META_AUDIT_HEAD "audit.head"                    /* "<count>:<hash>"; written by store/audit.c alone */
+
+/* -ENOENT when there is none. */
+int store_meta_get(struct store *s, struct arena *a, const char *key, char **ret, struct err *e) MUST_CHECK;
+int store_meta_set(struct store *s, const char *key, const char *value, struct err *e) MUST_CHECK;
+/* The stored value; `fresh` is stored and returned when there is none. */
+int store_meta_keep(struct store *s, struct arena *a, const char *key, const char *fresh, char **ret,
+                    struct err *e) MUST_CHECK;

@@ -1,0 +1,29 @@
+/* Sessions of the local administrator and the one-time links that open them (tables sessions, login_links). Only hashes
+ * are stored. Any thread.
+ *
+ *     r = store_login_links_take(store, token_hash, e);        -ENOENT: unknown, used or expired
+ *     r = store_sessions_insert(store, &session, e);
+ */
+#pragma once
+
+#include "store/store.h"
+
+struct session_row {
+    struct slice id_hash;               /* unique */
+    const char *kind;                   /* "admin" */
+    const char *created_at;             /* the store's */
+    const char *expires_at;
+    const char *revoked_at;
+};
+
+/* Expired ones are forgotten first; -E2BIG TOO_MANY_SESSIONS beyond LIMIT_SESSIONS. */
+int store_sessions_insert(struct store *s, const struct session_row *row, struct err *e) MUST_CHECK;
+/* -ENOENT when there is none that is neither expired nor revoked. */
+int store_sessions_find(struct store *s, struct arena *a, struct slice id_hash, struct session_row *ret,
+                        struct err *e) MUST_CHECK;
+int store_sessions_revoke(struct store *s, struct slice id_hash, struct err *e) MUST_CHECK;
+int store_sessions_revoke_all(struct store *s, int64_t *ret_n, struct err *e) MUST_CHECK;
+
+int store_login_links_insert(struct store *s, struct slice token_hash, const char *expires_at, struct err *e) MUST_CHECK;
+/* Uses the link up: of two callers one succeeds. */
+int store_login_links_take(struct store *s, struct slice token_hash, struct err *e) MUST_CHECK;

@@ -1,0 +1,100 @@
+/* Tasks (table tasks): the service's own view of a piece of work, made from a row event or a webhook. Any thread.
+ *
+ * Row texts live in the arena; times are ISO 8601 and the store's. Lists leave raw_data, old_data, prompt and result out.
+ * A task of a row event is unique by (backend_table, row_id). store_tasks_apply() is one transaction: either the guard
+ * holds and all of it is stored, or nothing is.
+ *
+ *     struct task_change done = { .uuid = id, .is_guarded = true, .if_attempt = 2, .if_unfinished = true, .attempt = -1,
+ *                                 .status = "completed", .result = json, .retry_count = -1, .is_quarantined = -1 };
+ *     r = store_tasks_apply(store, &(struct task_step){ .change = done, .run = &run_change,
+ *                                                       .dispatch_status = "completed" }, &changed, e);
+ */
+#pragma once
+
+#include "store/calendar.h"
+#include "store/deliveries.h"
+#include "store/runs.h"
+#include "base/uuid.h"
+
+struct task_row {
+    int64_t seq;                        /* order of arrival */
+    const char *uuid, *title;
+    const char *status;                 /* pending, claimed, processing, completed, failed, ...; NULL on insert: pending */
+    const char *action_type;            /* SDK_TRIGGER, INSERT, UPDATE, DELETE */
+    const char *source_app, *source_app_name;
+    const char *backend_table, *row_id; /* NULL: triggered by webhook */
+    const char *agent_name, *workspace_slug, *thread_slug, *prompt;
+    const char *raw_data, *old_data;    /* JSON */
+    bool auto_run;
+    const char *review;                 /* NULL: none needed; waiting, approved, rejected */
+    const char *error, *result;         /* result: JSON */
+    int64_t attempt;                    /* 0: never claimed */
+    const char *machine_id;
+    const char *attempted_by;           /* JSON array; NULL on insert: [] */
+    int64_t retry_count;
+    const char *calendar_event_uuid;
+    bool is_quarantined;
+    const char *created_at, *updated_at, *completed_at;
+};
+
+/* What is stored with a new task; NULL: nothing. */
+struct task_bundle {
+    const struct task_row *task;
+    const struct run_row *run;          /* its task_uuid is the task's */
+    const struct calendar_row *event;
+    const struct delivery_row *delivery;    /* answers a claimed delivery */
+};
+
+/* NULL and -1 keep what is there. */
+struct task_change {
+    const char *uuid;
+    bool is_guarded;                    /* only when attempt is if_attempt */
+    int64_t if_attempt;
+    bool if_unfinished;                 /* only when the status is not completed, failed or canceled */
+    const char *if_status;              /* only from this status */
+    bool clears_outcome;                /* error, result and completed_at become NULL first: a new attempt */
+    const char *status;                 /* completed, failed and canceled set completed_at */
+    const char *error, *result, *review, *machine_id, *attempted_by;
+    const char *raw_data, *old_data, *action_type;
+    int64_t attempt, retry_count;       /* -1 keep */
+    int is_quarantined;                 /* -1 keep, 0, 1 */
+};
+
+struct task_step {
+    struct task_change change;
+    const struct run_row *new_run;      /* NULL: none; its task_uuid is the change's uuid */
+    int64_t *ret_run_id;                /* of new_run; may be NULL */
+    const struct run_change *run;       /* NULL: none */
+    const char *dispatch_status;        /* of the task's calendar event; NULL: stays */
+    const struct delivery_row *delivery;    /* answers a claimed delivery; NULL: none */
+};
+
+struct task_filter {
+    const char *status, *source_app;    /* NULL: all */
+    bool only_quarantined;
+    int64_t limit, offset;              /* limit 0: LIMIT_LIST_DEFAULT, never above LIMIT_LIST */
+};
+
+struct task_count { const char *status; int64_t n; };
+
+/* Stores the bundle, unless a task of the same backend row exists: then *ret_is_new is false, nothing is stored and
+ * ret_uuid names that task. */
+int store_tasks_add(struct store *s, const struct task_bundle *b, bool *ret_is_new, char ret_uuid[UUID_SIZE],
+                    struct err *e) MUST_CHECK;
+/* *ret_changed false: there is no such task or a guard did not hold; nothing was stored. */
+int store_tasks_apply(struct store *s, const struct task_step *step, bool *ret_changed, struct err *e) MUST_CHECK;
+/* -ENOENT TASK_NOT_FOUND. */
+int store_tasks_get(struct store *s, struct arena *a, const char *uuid, struct task_row *ret, struct err *e) MUST_CHECK;
+int store_tasks_get_by_row(struct store *s, struct arena *a, const char *backend_table, const char *row_id,
+                           struct task_row *ret, struct err *e) MUST_CHECK;
+/* Newest first. */
+int store_tasks_list(struct store *s, struct arena *a, const struct task_filter *f, struct task_row **ret, size_t *ret_n,
+                     struct err *e) MUST_CHECK;
+/* Of one app, in order of arrival: pending, to be run without a person or approved, not quarantined. */
+int store_tasks_waiting(struct store *s, struct arena *a, const char *source_app, int64_t limit, struct task_row **ret,
+                        size_t *ret_n, struct err *e) MUST_CHECK;
+/* How many of the app's tasks are claimed or processing on this machine (NULL: any). */
+int store_tasks_active(struct store *s, const char *source_app, const char *machine_id, int64_t *ret_n,
+                       struct err *e) MUST_CHECK;
+int store_tasks_counts(struct store *s, struct arena *a, struct task_count **ret, size_t *ret_n,
+                       struct err *e) MUST_CHECK;
