@@ -44,23 +44,23 @@ template <class T> static bool get_as(json_value v, T &ret) noexcept
 }
 
 /* The DOM does not keep where it stopped, so after a failure simdjson's other front end walks the text again.
- * The depth is bounded by the parser's. */
-static simdjson::error_code walk_to_error(ondemand::value v) noexcept;
+ * That one trusts its caller with the depth. */
+static simdjson::error_code walk_to_error(ondemand::value v, size_t depth) noexcept;
 
-static simdjson::error_code walk_array(ondemand::array array) noexcept
+static simdjson::error_code walk_array(ondemand::array array, size_t depth) noexcept
 {
     for (auto item : array) {
         ondemand::value value;
         auto error = std::move(item).get(value);
         if (!error)
-            error = walk_to_error(value);
+            error = walk_to_error(value, depth);
         if (error)
             return error;
     }
     return simdjson::SUCCESS;
 }
 
-static simdjson::error_code walk_object(ondemand::object object) noexcept
+static simdjson::error_code walk_object(ondemand::object object, size_t depth) noexcept
 {
     for (auto member : object) {
         std::string_view key;
@@ -69,14 +69,14 @@ static simdjson::error_code walk_object(ondemand::object object) noexcept
         if (!error)
             error = member.value().get(value);
         if (!error)
-            error = walk_to_error(value);
+            error = walk_to_error(value, depth);
         if (error)
             return error;
     }
     return simdjson::SUCCESS;
 }
 
-static simdjson::error_code walk_to_error(ondemand::value v) noexcept
+static simdjson::error_code walk_to_error(ondemand::value v, size_t depth) noexcept
 {
     ondemand::json_type type;
     ondemand::array array;
@@ -88,13 +88,15 @@ static simdjson::error_code walk_to_error(ondemand::value v) noexcept
 
     if (error)
         return error;
+    if (depth > LIMIT_JSON_DEPTH)
+        return simdjson::DEPTH_ERROR;
     switch (type) {
     case ondemand::json_type::array:
         error = v.get_array().get(array);
-        return error ? error : walk_array(array);
+        return error ? error : walk_array(array, depth + 1);
     case ondemand::json_type::object:
         error = v.get_object().get(object);
-        return error ? error : walk_object(object);
+        return error ? error : walk_object(object, depth + 1);
     case ondemand::json_type::string:
         return v.get_string().get(string);
     case ondemand::json_type::number:
@@ -114,9 +116,9 @@ static ptrdiff_t find_error(const char *padded, size_t n) noexcept
     ondemand::value root;
     const char *at;
 
-    if (parser.allocate(n, LIMIT_JSON_DEPTH + 1) ||
+    if (parser.allocate(n, 2 * LIMIT_JSON_DEPTH) ||
         parser.iterate(padded, n, n + simdjson::SIMDJSON_PADDING).get(document) || document.get_value().get(root) ||
-        walk_to_error(root) == simdjson::SUCCESS || document.current_location().get(at))
+        walk_to_error(root, 0) == simdjson::SUCCESS || document.current_location().get(at))
         return -1;
     return at >= padded && at <= padded + n ? at - padded : -1;
 }
@@ -368,7 +370,7 @@ extern "C" void json_print(struct buf *out, struct json_value v)
         return print_integer(out, json_int(v));
     case JSON_DOUBLE:
         return handle_of<dom::element>(v).is_uint64() && get_as(v, u) ? print_integer(out, u)
-                                                                       : print_double(out, json_double(v));
+                                                                      : print_double(out, json_double(v));
     case JSON_STRING:
         return json_quote(out, json_string(v));
     case JSON_ARRAY:
