@@ -1,6 +1,8 @@
 #include "base/log.h"
 #include "base/clock.h"
+#include "base/json_write.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -12,6 +14,8 @@
 
 /* One write of at most PIPE_BUF bytes never mixes with another's, even through a pipe. */
 static_assert(LIMIT_LOG_OWN_LINE_BYTES <= PIPE_BUF, "log lines must be written whole");
+
+enum { LOG_ID_SHOWN = 128 };            /* bytes of a request id */
 
 static const char *const level_names[] = {
     [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug"
@@ -51,64 +55,101 @@ static void flatten(char *text)
     }
 }
 
-static size_t print_text(char line[LIMIT_LOG_OWN_LINE_BYTES], enum log_level level, const char *area,
-                         const char *request_id, const char *text)
+static void print_text(struct buf *line, enum log_level level, const char *area, const char *request_id,
+                       struct slice text)
 {
     char now[TIME_TEXT_SIZE];
-    int n;
 
     clock_now_text(now);
-    n = snprintf(line, LIMIT_LOG_OWN_LINE_BYTES, "%s %-5s %s %s%s%s%s", now, level_names[level], area,
-                 request_id ? "[" : "", request_id ? request_id : "", request_id ? "] " : "", text);
-    flatten(line);
-    return MIN((size_t)n, (size_t)LIMIT_LOG_OWN_LINE_BYTES - 1);
+    buf_printf(line, "%s %-5s %s ", now, level_names[level], area);
+    if (request_id)
+        buf_printf(line, "[%.*s] ", LOG_ID_SHOWN, request_id);
+    buf_add_slice(line, text);
+    flatten(line->p);
+}
+
+static void print_json(struct buf *line, enum log_level level, const char *area, const char *request_id,
+                       struct slice text)
+{
+    struct json_writer w;
+    char now[TIME_TEXT_SIZE];
+
+    clock_now_text(now);
+    json_write_init(&w, line);
+    json_begin_object(&w);
+    json_add_string(&w, "time", now);
+    json_add_string(&w, "level", level_names[level]);
+    json_add_string(&w, "area", area);
+    if (request_id)
+        json_add_slice(&w, "request_id", (struct slice){ request_id, strnlen(request_id, LOG_ID_SHOWN) });
+    json_add_slice(&w, "text", text);
+    json_end(&w);
+}
+
+/* Shows less of the text until the line fits: a cut line would be no JSON, and one in two parts no line. */
+static void write_line(enum log_level level, const char *area, const char *request_id, const char *text)
+{
+    bool is_json = atomic_load(&as_json);
+    struct slice shown = slice_of(text);
+    struct buf line;
+
+    buf_init(&line, LIMIT_LOG_OWN_LINE_BYTES);
+    for (;;) {
+        (is_json ? print_json : print_text)(&line, level, area, request_id, shown);
+        buf_add_char(&line, '\n');
+        if (!line.overflowed || shown.n == 0)
+            break;
+        shown.n -= shown.n / 8 + 1;
+        buf_reset(&line);
+    }
+    if (write(STDERR_FILENO, line.p, line.n) < 0) {
+        /* There is nobody left to tell. */
+    }
+    buf_clear(&line);
 }
 
 void log_write(enum log_level level, const char *area, const char *request_id, const char *fmt, ...)
 {
-    char text[LIMIT_LOG_OWN_LINE_BYTES], line[LIMIT_LOG_OWN_LINE_BYTES];
+    char text[LIMIT_LOG_OWN_LINE_BYTES];
     int saved_errno = errno;
     va_list ap;
-    size_t n;
 
     if (!log_enabled(level))
         return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    n = print_text(line, level, area, request_id, text);
-    line[n] = '\n';
-    if (write(STDERR_FILENO, line, n + 1) < 0) {
-        /* There is nobody left to tell. */
-    }
+    write_line(level, area, request_id, text);
     errno = saved_errno;
 }
 
 enum { QUOTE_RING = 8, QUOTE_MAX = 200, QUOTE_SIZE = 4 * QUOTE_MAX + 6 };
 
 /* C1 control characters, in UTF-8 c2 80 to c2 9f, steer terminals too. */
-static bool is_control(const unsigned char *c)
+static bool is_control(const char *c)
 {
-    return *c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f);
+    unsigned char first = (unsigned char)c[0];
+
+    return first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)c[1] <= 0x9f);
 }
 
-/* Writes one character of the quoted form and says how many bytes of input it took. */
-static size_t quote_char(char **to, const unsigned char *c)
+/* Writes the quoted form of the first character and says how many bytes it had. */
+static size_t quote_char(char **to, struct slice rest)
 {
     static const char letters[] = { ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't', ['"'] = '"', ['\\'] = '\\' };
+    unsigned char first = (unsigned char)rest.p[0];
+    size_t n = utf8_char_bytes(rest);
 
-    if (*c < sizeof(letters) && letters[*c]) {
-        *(*to)++ = '\\';
-        *(*to)++ = letters[*c];
-    } else if (is_control(c)) {
-        size_t n = *c == 0xc2 ? 2 : 1;
-
-        *to += snprintf(*to, 5, "\\x%02x", c[n - 1]);
-        return n;
+    if (first < sizeof(letters) && letters[first]) {
+        *to += snprintf(*to, 3, "\\%c", letters[first]);
+    } else if (n == 0 || is_control(rest.p)) {
+        n = MAX(n, (size_t)1);
+        *to += snprintf(*to, 5, "\\x%02x", (unsigned char)rest.p[n - 1]);
     } else {
-        *(*to)++ = (char)*c;
+        memcpy(*to, rest.p, n);
+        *to += n;
     }
-    return 1;
+    return n;
 }
 
 const char *log_quote(const char *s)
@@ -128,7 +169,7 @@ const char *log_quote(const char *s)
     }
     *to++ = '"';
     for (size_t i = 0; i < n;)
-        i += quote_char(&to, (const unsigned char *)s + i);
+        i += quote_char(&to, (struct slice){ s + i, n - i });
     *to++ = '"';
     memcpy(to, s[n] ? "..." : "", s[n] ? 4 : 1);
     return text;
