@@ -9,7 +9,7 @@ struct dispatch;
 struct dispatch_config {
     struct api *api;                    /* handed to handlers */
     const struct route *const *tables;  /* NULL-ended list of route tables (api/routes.h) */
-    const struct settings *settings;
+    struct settings *settings;
     struct identity *identity;
     struct pool *short_pool, *long_pool;        /* NULL: run in the calling thread (command line without a service) */
 };

@@ -70,5 +70,12 @@ struct route {
 #define ROUTE_QUERY(table, type) .query = (table), .query_size = sizeof(type)
 #define ROUTE_END { .path = NULL }
 
-/* Starts a stream and takes the exchange out of dispatch's hands: sets res->is_streamed. */
+/* Starts a stream (status and headers of req->exchange->response) and takes the exchange out of dispatch's hands: sets
+ * res->is_streamed. From then on req->exchange and req->arena are not touched any more: copy what the stream needs before. */
 struct http_stream *request_take_stream(struct request *req, struct response *res) MUST_CHECK;
+/* The same as Server-Sent Events (http/sse.h). */
+struct http_stream *request_take_events(struct request *req, struct response *res) MUST_CHECK;
+
+/* On PERM_BODY routes the caller may be CALLER_NOBODY. This says whether somebody is known: 0, -EACCES MISSING_APP_ID or
+ * INVALID_APP_ID. A handler that needs a grant for some of its bodies goes on with identity_require(). */
+int request_need_caller(const struct request *req, struct err *e) MUST_CHECK;

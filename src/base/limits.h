@@ -24,6 +24,8 @@ enum {
 
     /* work */
     LIMIT_SHORT_WAITING = 4096,
+    LIMIT_SHORT_DEADLINE_MS = 30000,    /* a request still waiting for a short worker then is answered OVERLOADED */
+    LIMIT_LONG_DEADLINE_MS = 120000,    /* the same for the long pool */
     LIMIT_LONG_THREADS = 256,
     LIMIT_LONG_WAITING = 256,
     LIMIT_WRITER_GROUP = 512,           /* closures in one commit */

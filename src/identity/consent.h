@@ -42,5 +42,7 @@ int consent_app_stopped(struct identity *id, const char *app_id, struct err *e) 
 /* The app's declared permissions changed: what is new and undecided is asked again. Also at launch (bulk prompt). */
 int consent_app_declares(struct identity *id, const char *app_id, const char *const *permissions, size_t n, struct err *e) MUST_CHECK;
 void consent_app_removed(struct identity *id, const char *app_id);
+/* Makes waiting calls look at their is_gone again. Never blocks for long: for the loop thread, as http_exchange_on_gone() callback. */
+void consent_poke(struct identity *id);
 /* One listener: called on any thread when the pending list changed (for GET /api/events and `permission watch`). */
 void consent_on_change(struct identity *id, void (*fn)(void *arg), void *arg);

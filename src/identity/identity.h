@@ -22,8 +22,12 @@ struct caller {
 
 struct identity;
 
-int identity_open(struct store *store, const struct settings *settings, const char *data_dir, struct identity **ret, struct err *e) MUST_CHECK;
+/* Reads every key and app into memory; ends the grants `until the app stops` of the last run. Needs hash_init(). */
+int identity_open(struct store *store, struct settings *settings, const char *data_dir, struct identity **ret, struct err *e) MUST_CHECK;
+/* When no worker uses it any more. */
 struct identity *identity_close(struct identity *id);
+/* Apps were added, changed or removed in the store: call right after (consent_app_declares and consent_app_removed do it too). */
+int identity_reload_apps(struct identity *id, struct err *e) MUST_CHECK;
 
 /* What a request brought, as plain strings (NULL = not there). */
 struct credentials {
@@ -34,7 +38,8 @@ struct credentials {
     bool is_local_admin;                /* came over the data folder's socket, or in-process */
 };
 
-/* 0 with the caller; -EACCES MISSING_APP_ID (401) or INVALID_APP_ID (401), texts of the specification. */
+/* 0 with the caller; -EACCES MISSING_APP_ID (401) or INVALID_APP_ID (401), texts of the specification. Looks in memory only, unless a
+ * session cookie is all there is. A local administrator who names no key and no app is CALLER_ADMIN. */
 int identity_caller(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e) MUST_CHECK;
 /* Only the administrator part: -EACCES ADMIN_REQUIRED (401). */
 int identity_admin(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e) MUST_CHECK;

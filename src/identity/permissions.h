@@ -7,7 +7,9 @@
 #define PERM_PUBLIC "-public"           /* nobody needs to be known: healthz, one-time link */
 #define PERM_NONE "-identified"         /* a known key or app, no grant */
 #define PERM_ADMIN "-admin"             /* local administrator session or the data folder's socket */
-#define PERM_BODY "-body"               /* app_id in the body or the task uuid in the path identifies (decision D3) */
+/* Headers identify, else app_id in the body when the peer is this machine, else nobody (request.caller->kind CALLER_NOBODY): the
+ * handler decides what nobody may do (decision D3: webhook, register, request-permission, external-tasks). */
+#define PERM_BODY "-body"
 
 #define PERM_AGENTS "api.agents"
 #define PERM_WORKSPACES "api.workspaces"
