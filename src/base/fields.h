@@ -37,8 +37,8 @@ struct field {
     enum field_kind kind;
     const char *name;                   /* as on the wire */
     size_t offset;                      /* of the member; unused in SHAPE rows */
+    unsigned flags;                     /* directly behind offset, so that a row may say FIELD_REQUIRED without its name */
     size_t present_offset;              /* of a bool member that says "was given"; 0 = none (so never put it first) */
-    unsigned flags;
     double min, max;                    /* value of numbers; length in characters of strings; count of arrays. max 0 = kind's
                                            default; min is 0 unless set, so a number that may be negative says its min */
     double def;                         /* default of numbers and bools */
@@ -61,21 +61,21 @@ struct field {
 #define FIELD_ANY(type, member, wire, ...)        FIELD_ROW(FIELD_KIND_ANY, type, member, wire, __VA_ARGS__)        /* struct json_value */
 #define FIELD_STRINGS(type, member, wire, ...)    FIELD_ROW(FIELD_KIND_STRINGS, type, member, wire, __VA_ARGS__)    /* struct field_strings */
 #define FIELD_STRING_MAP(type, member, wire, ...) FIELD_ROW(FIELD_KIND_STRING_MAP, type, member, wire, __VA_ARGS__) /* struct json_value */
-#define FIELD_STRUCT(type, member, wire, table, ...) FIELD_ROW(FIELD_KIND_STRUCT, type, member, wire, .fields = (table), __VA_ARGS__)
-#define FIELD_LIST(type, member, wire, table, item, ...) FIELD_ROW(FIELD_KIND_LIST, type, member, wire, .fields = (table), .item_size = sizeof(item), __VA_ARGS__) /* struct field_list */
+#define FIELD_STRUCT(type, member, wire, table, ...) { .kind = FIELD_KIND_STRUCT, .name = (wire), .fields = (table), .offset = offsetof(type, member), __VA_ARGS__ }
+#define FIELD_LIST(type, member, wire, table, item, ...) { .kind = FIELD_KIND_LIST, .name = (wire), .fields = (table), .item_size = sizeof(item), .offset = offsetof(type, member), __VA_ARGS__ } /* struct field_list */
 #define FIELD_END { .kind = FIELD_KIND_END }
 
 /* Rows that only describe an answer. A row without FIELD_OPTIONAL is always there. */
-#define SHAPE_ROW(k, wire, ...) { .kind = (k), .name = (wire), __VA_ARGS__ }
+#define SHAPE_ROW(k, wire, ...) { .kind = (k), .name = (wire), .offset = 0, __VA_ARGS__ }
 #define SHAPE_STRING(wire, ...)  SHAPE_ROW(FIELD_KIND_STRING, wire, __VA_ARGS__)
 #define SHAPE_INT(wire, ...)     SHAPE_ROW(FIELD_KIND_INT, wire, __VA_ARGS__)
 #define SHAPE_DOUBLE(wire, ...)  SHAPE_ROW(FIELD_KIND_DOUBLE, wire, __VA_ARGS__)
 #define SHAPE_BOOL(wire, ...)    SHAPE_ROW(FIELD_KIND_BOOL, wire, __VA_ARGS__)
-#define SHAPE_TIME(wire, ...)    SHAPE_ROW(FIELD_KIND_STRING, wire, .format = "date-time", __VA_ARGS__)
+#define SHAPE_TIME(wire, ...)    { .kind = FIELD_KIND_STRING, .name = (wire), .format = "date-time", .offset = 0, __VA_ARGS__ }
 #define SHAPE_ANY(wire, ...)     SHAPE_ROW(FIELD_KIND_ANY, wire, __VA_ARGS__)
 #define SHAPE_STRINGS(wire, ...) SHAPE_ROW(FIELD_KIND_STRINGS, wire, __VA_ARGS__)
-#define SHAPE_OBJECT(wire, table, ...) SHAPE_ROW(FIELD_KIND_OBJECT, wire, .fields = (table), __VA_ARGS__)    /* table NULL: any object */
-#define SHAPE_LIST(wire, table, ...)   SHAPE_ROW(FIELD_KIND_LIST, wire, .fields = (table), __VA_ARGS__)
+#define SHAPE_OBJECT(wire, table, ...) { .kind = FIELD_KIND_OBJECT, .name = (wire), .fields = (table), .offset = 0, __VA_ARGS__ }    /* table NULL: any object */
+#define SHAPE_LIST(wire, table, ...)   { .kind = FIELD_KIND_LIST, .name = (wire), .fields = (table), .offset = 0, __VA_ARGS__ }
 /* clang-format on */
 
 /* Reads an object into *into (zeroed by the caller, of the table's struct). Defaults are applied. On violation:
