@@ -1,0 +1,12 @@
+# The checks of the suite `model`, sourced by script/suites/model: name, compiler flags, run flags, macros, expected message.
+
+check_every_interleaving_of_three_machines_keeps_the_promises() { holds safety "-DSAFETY" "" ""; }
+check_no_execution_goes_on_for_ever() { holds ending "-DNP" "-l" ""; }
+check_without_the_attempt_number_the_model_breaks() { breaks no_fence "-DSAFETY" "" "-DNO_FENCE" "==attempt)&&(holder==me)"; }
+check_without_the_machine_id_the_model_breaks() { breaks no_owner "-DSAFETY" "" "-DNO_OWNER" "==attempt)&&(holder==me)"; }
+check_without_attempted_by_the_model_breaks() { breaks no_attempted "-DSAFETY" "" "-DNO_ATTEMPTED" "attempted_by>>me"; }
+check_without_quarantine_the_model_breaks() { breaks no_quarantine "-DSAFETY" "" "-DNO_QUARANTINE" "failures<3"; }
+check_without_the_sweep_the_model_breaks() { breaks no_sweep "-DSAFETY" "" "-DNO_SWEEP" "is_one_left"; }
+
+# shellcheck disable=SC2046
+run_checks model $(compgen -A function check_ | sed 's/^check_//')

@@ -1,0 +1,84 @@
+// The static checks must be able to fail: each violation planted here is found, and its lawful twin is not.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkRanks } from './ranks.mjs';
+import { checkShape } from './shape.mjs';
+import { checkText } from './hygiene.mjs';
+
+const body = (lines) => `int f(void)\n{\n${'    g();\n'.repeat(lines - 2)}}\n`;
+
+const rankCases = [
+    ['a higher rank', 'src/base/buf.c', '#include "http/http.h"', /rank 1 from rank 0/],
+    ['a sibling', 'src/os/child.c', '#include "http/http.h"', /sibling/],
+    ['a sibling, with blanks', 'src/tasks/run.c', ' #  include   "apps/apps.h"', /sibling/],
+    ['an include without its folder', 'src/os/child.c', '#include "child.h"', /folder of src/],
+    ['an include that climbs', 'src/os/child.c', '#include "../http/http.h"', /folder of src/],
+    ['evhttp outside src/http', 'src/net/client.c', '#include <event2/http.h>', /event2\/http/],
+    ['evhttp structures outside src/http', 'src/api/dispatch.c', '#include <event2/http_struct.h>', /event2/],
+    ['libevent in api', 'src/api/dispatch.c', '#include <event2/event.h>', /event2/],
+    ['sqlite in identity', 'src/identity/keys.c', '#include <sqlite3.h>', /sqlite3/],
+    ['a second C++ file', 'src/net/url.cpp', '', /only C\+\+/],
+    ['a folder without rank', 'src/misc/x.c', '', /no rank/],
+    ['a loose file', 'src/util.c', '', /main\.c only/],
+    ['a query in api', 'src/api/keys.c', 'x("SELECT id FROM keys");', /SQL/],
+    ['a query over two literals', 'src/identity/keys.c', 'x("INSERT "\n  "INTO keys VALUES (1)");', /SQL/],
+    ['an update', 'src/tasks/run.c', 'x("UPDATE tasks SET a = 1");', /SQL/],
+    ['a deletion in small letters', 'src/cli/app.c', 'x("delete from apps");', /SQL/],
+];
+
+for (const [name, path, text, wanted] of rankCases)
+    test(`ranks finds ${name}`, () => {
+        const findings = checkRanks([{ path, text }]);
+        assert.equal(findings.length, 1, findings.join('\n'));
+        assert.match(findings[0], wanted);
+    });
+
+test('ranks lets pass what is lawful', () => {
+    const files = [
+        { path: 'src/main.c', text: '#include "cli/cli.h"\n#include "base/log.h"' },
+        { path: 'src/http/server.c', text: '#include <event2/http.h>\n#include "http/http.h"\n#include "base/loop.h"' },
+        { path: 'src/backend/embedded.c', text: '#include <sqlite3.h>\nx("SELECT a FROM b");' },
+        { path: 'src/api/apps.c', text: '/* SELECT a FROM b */ // #include "cli/cli.h"\nx("Select an app from the list, or update it.");' },
+        { path: 'src/base/json_simdjson.cpp', text: '#include <simdjson.h>' },
+    ];
+    assert.deepEqual(checkRanks(files), []);
+});
+
+const shapeCases = [
+    ['a function of 61 lines', 'src/os/a.c', body(61), /61 lines/],
+    ['a file of 601 lines', 'src/os/a.c', body(3) + '\n'.repeat(597), /601 lines/],
+    ['a header without a comment', 'src/os/a.h', '#pragma once\n', /opens with a comment/],
+    ['a header without a guard', 'src/os/a.h', '/* A. */\n', /pragma once/],
+    ['exit below main', 'src/api/a.c', 'int f(void)\n{\n    exit(1);\n}\n', /ends the process/],
+    ['abort below main', 'src/tasks/a.c', 'int f(void)\n{\n    abort();\n}\n', /ends the process/],
+];
+
+for (const [name, path, text, wanted] of shapeCases)
+    test(`shape finds ${name}`, () => {
+        const findings = checkShape([{ path, text }]);
+        assert.equal(findings.length, 1, findings.join('\n'));
+        assert.match(findings[0], wanted);
+    });
+
+test('shape lets pass 60 lines, 600 lines, a long table, exit in main and in words', () => {
+    const files = [
+        { path: 'src/os/a.c', text: body(60) },
+        { path: 'src/os/b.c', text: body(3) + '\n'.repeat(596) },
+        { path: 'src/os/c.c', text: `const int t[] = {\n${'    1,\n'.repeat(700)}};\n` },
+        { path: 'src/main.c', text: 'int main(void)\n{\n    exit(1);\n}\n' },
+        { path: 'src/os/d.c', text: '/* no abort() here */\nint f(struct x *x)\n{\n    return x->on_exit(x) + child_exit(x);\n}\n' },
+    ];
+    assert.deepEqual(checkShape(files), []);
+});
+
+const hygieneCases = [
+    ['a lock that names hosts', 'tests/package-lock.json', '{"resolved": "x"}', /names hosts/],
+    ['a private key', 'src/a.c', ['-----BEGIN ', 'PRIVATE KEY-----'].join(''), /private key/],
+    ['a path of one machine', 'script/x', ['cd ', '/home', '/me/x'].join(''), /one machine/],
+    ['a merge conflict', 'a.md', ['<<<<', '<<< HEAD'].join(''), /conflict/],
+];
+
+for (const [name, path, text, wanted] of hygieneCases)
+    test(`hygiene finds ${name}`, () => assert.match(checkText({ path, text }).join('\n'), wanted));
+
+test('hygiene lets pass an ordinary file', () => assert.deepEqual(checkText({ path: 'a.md', text: 'Write to /etc/hearth.conf.' }), []));
