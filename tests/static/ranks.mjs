@@ -7,11 +7,13 @@ import { readProject, report } from '../tools/tree.mjs';
 export const ranks = {
     base: 0,
     os: 1, net: 1, http: 1, store: 1,
-    settings: 2, identity: 2,
-    llm: 3, embed: 3, vector: 3, speech: 3, mcp: 3, backend: 3,
-    tasks: 4, agents: 4, apps: 4,
-    api: 5,
-    cli: 6,
+    settings: 2,
+    identity: 3,
+    llm: 4, embed: 4, vector: 4, speech: 4, mcp: 4, backend: 4,
+    tasks: 5, agents: 5, apps: 5,
+    api: 6,
+    service: 7,
+    cli: 8,
 };
 
 // A library's header and the places that may name it.
@@ -21,7 +23,7 @@ export const libraries = [
     { header: /^simdjson/, allowed: /^src\/base\/json_simdjson\.cpp$/ },
     { header: /^sqlite3\.h$/, allowed: /^src\/(store|backend)\// },
     { header: /^libpq/, allowed: /^src\/backend\// },
-    { header: /^curl\//, allowed: /^src\/net\// },
+    { header: /^curl\//, allowed: /^src\/(net|cli)\// },
 ];
 
 const sqlFolders = /^src\/(store|backend)\//;
