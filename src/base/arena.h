@@ -28,7 +28,7 @@ char *arena_strdup(struct arena *a, const char *s);     /* NULL gives NULL */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 char *arena_slicedup(struct arena *a, struct slice s);  /* NUL-terminated copy */
 char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
-char *arena_vprintf(struct arena *a, const char *fmt, va_list ap);
+char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 
 /* Calls fn(arg) when the arena is freed, latest first. */
 void arena_defer(struct arena *a, void (*fn)(void *arg), void *arg);
