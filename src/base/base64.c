@@ -32,12 +32,22 @@ static size_t decoded_length(struct slice text)
     return n;
 }
 
+/* libsodium 1.0.18 takes some bytes above 0x7f for letters of the alphabet. */
+static bool is_ascii(struct slice text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if ((unsigned char)text.p[i] > 0x7f)
+            return false;
+    }
+    return true;
+}
+
 int base64_decode(struct buf *out, struct slice text)
 {
     size_t length = decoded_length(text), written;
     char *to;
 
-    if (text.n % 4 != 0)
+    if (text.n % 4 != 0 || !is_ascii(text))
         return -EINVAL;
     to = buf_reserve(out, length);
     if (!to)
