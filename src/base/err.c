@@ -20,7 +20,8 @@ static void copy_cut(char *to, size_t size, const char *from)
 }
 
 /* Formats beside e first: the arguments may be e's own text. */
-PRINTF_LIKE(3, 0) static void format_text(struct err *e, const char *before, const char *fmt, va_list ap, const char *after)
+PRINTF_LIKE(3, 0)
+static void format_text(struct err *e, const char *before, const char *fmt, va_list ap, const char *after)
 {
     char middle[2 * sizeof(e->text)], whole[4 * sizeof(e->text)];
 

@@ -1,4 +1,4 @@
-/* JSON text through the parser, a table with a row of every kind, and the printer; what was printed must read the same. */
+/* JSON text through the parser, the printer and a table with a row of every kind. What was printed must read the same. */
 #include "base/fields.h"
 
 #include <assert.h>
