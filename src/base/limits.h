@@ -66,6 +66,13 @@ enum {
     LIMIT_AGENTS = 500,
     LIMIT_RUN_LOG_BYTES = 64 << 10,     /* stored log of one run; older bytes leave first */
 
+    /* backend */
+    LIMIT_TABLE_NAME_PART = 63,         /* characters of a schema or table name, as in PostgreSQL */
+    LIMIT_FILTER_BYTES = 2000,          /* a row filter */
+    LIMIT_FILTER_PATH = 16,             /* members from a JSON column down */
+    LIMIT_BROADCASTS_WAITING = 1024,
+    LIMIT_CHANGE_LOG = 20000,           /* newest changes kept for the other services on the file */
+
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */
     LIMIT_SETTING_BYTES = 4096,         /* one value */
