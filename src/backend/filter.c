@@ -147,11 +147,10 @@ static int unquote(struct arena *a, struct slice quoted, struct slice *ret, stru
 
 static void read_types(struct arena *a, struct filter *f)
 {
-    struct err unused = { 0 };
     struct json_value value;
 
     f->has_time = clock_parse(f->text, &f->time_ms) == 0;
-    if (json_parse(a, f->text, &value, &unused) == 0 && json_type(value) != JSON_NULL && json_type(value) <= JSON_DOUBLE)
+    if (json_parse(a, f->text, &value, NULL) == 0 && json_type(value) != JSON_NULL && json_type(value) <= JSON_DOUBLE)
         f->json = value;
 }
 
@@ -261,10 +260,9 @@ static struct json_value walk(const struct filter *f, struct json_value value)
 static bool matches_json(const struct filter *f, const char *text)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct err unused = { 0 };
     struct json_value value;
 
-    if (json_parse(a, slice_of(text), &value, &unused) < 0)
+    if (json_parse(a, slice_of(text), &value, NULL) < 0)
         return false;
     value = walk(f, value);
     switch (json_type(value)) {
