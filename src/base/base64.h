@@ -5,5 +5,5 @@
 
 void base64_encode(struct buf *out, struct slice bytes);
 void base64url_encode(struct buf *out, struct slice bytes);
-/* -EINVAL for any byte outside the alphabet or wrong padding. */
+/* -EINVAL for any byte outside the alphabet or wrong padding; -E2BIG when the bytes do not fit (out is overflowed). */
 int base64_decode(struct buf *out, struct slice text) MUST_CHECK;

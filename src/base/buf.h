@@ -24,7 +24,7 @@ struct buf {
 
 void buf_init(struct buf *b, size_t max);
 void buf_clear(struct buf *b);          /* frees; NULL is fine; b may be used again with the same max */
-void buf_reset(struct buf *b);          /* n = 0, keeps the memory */
+void buf_reset(struct buf *b);          /* n = 0, no longer overflowed, keeps the memory */
 void buf_add(struct buf *b, const void *bytes, size_t n);
 void buf_add_str(struct buf *b, const char *s);
 void buf_add_slice(struct buf *b, struct slice s);
