@@ -11,7 +11,7 @@ enum {
     ARENA_FIRST_CHUNK = 4096,
     ARENA_LARGEST_CHUNK = 256 << 10,
     ARENA_ALIGN = alignof(max_align_t),
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) /* gcc; clang */
     ARENA_RED_ZONE = 16,                /* so that the sanitizer sees writes past one allocation into the next */
 #else
     ARENA_RED_ZONE = 0,
