@@ -1,0 +1,120 @@
+/* A serving life: open, listen, start the work, run the loop, and on SIGTERM leave in order.
+ *
+ * Leaving takes a thread of its own because tasks and children end while the loop still runs. Order (architecture section 6):
+ * stop accepting, let running requests finish, end tasks and release their leases, end children, stop the pools, stop the
+ * loop; then service_close(). A second signal ends the process at once: PDEATHSIG takes the children along.
+ */
+#include "service/private.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_USE = 2, EXIT_AT_ONCE = 143 };
+
+static void wait_for_requests(struct service *s, int64_t deadline_ms)
+{
+    while (http_server_in_flight(s->server) > 0 && clock_mono_ms() < deadline_ms)
+        usleep(5000);
+}
+
+static void stop_server(void *arg)
+{
+    struct service *s = arg;
+
+    s->server = http_server_stop(s->server);
+}
+
+static void end_event_streams(void *arg)
+{
+    struct service *s = arg;
+
+    s->events = api_events_free(s->events);
+}
+
+static void *leave(void *arg)
+{
+    struct service *s = arg;
+    int64_t deadline_ms = clock_mono_ms() + settings_ms(s->settings, SETTING_SHUTDOWN_DEADLINE_S);
+
+    loop_call(s->loop, end_event_streams, s);
+    wait_for_requests(s, deadline_ms);
+    tasks_stop(s->tasks, deadline_ms);
+    s->supervisor = supervisor_close(s->supervisor, MAX(deadline_ms - clock_mono_ms(), (int64_t)500));
+    loop_call(s->loop, stop_server, s);
+    s->short_pool = pool_stop(s->short_pool);
+    s->long_pool = pool_stop(s->long_pool);
+    loop_stop(s->loop);
+    return NULL;
+}
+
+struct leaving { struct service *service; pthread_t thread; };
+
+static void on_signal(int signum, void *arg)
+{
+    struct leaving *l = arg;
+    struct service *s = l->service;
+
+    if (s->is_stopping)
+        _exit(EXIT_AT_ONCE);
+    s->is_stopping = true;
+    log_info("service", NULL, "stopping on %s", strsignal(signum));
+    service_unlisten(s);
+    if (pthread_create(&l->thread, NULL, leave, s) != 0)
+        _exit(EXIT_AT_ONCE);
+}
+
+/* Work starts once the loop runs: children are spawned on it. */
+static void start_work(void *arg)
+{
+    struct service *s = arg;
+    struct err e = { 0 };
+
+    if (tasks_start(s->tasks, &e) < 0)
+        log_error("service", NULL, "tasks did not start: %s", e.text);
+    e = (struct err){ 0 };
+    if (apps_start_enabled(s->apps, &e) < 0)
+        log_error("service", NULL, "apps did not start: %s", e.text);
+}
+
+static int complain(const struct err *e)
+{
+    fprintf(stderr, "hearth: %s\n", e->text);
+    return strcmp(e->code, "BAD_SETTING") == 0 ? EXIT_BAD_USE : EXIT_FAILED;
+}
+
+static int run(struct service *s, struct err *e)
+{
+    struct leaving l = { .service = s };
+    int r = service_listen(s, e);
+
+    if (r < 0)
+        return r;
+    signal(SIGPIPE, SIG_IGN);
+    s->on_term = loop_watch_signal(s->loop, SIGTERM, on_signal, &l);
+    s->on_int = loop_watch_signal(s->loop, SIGINT, on_signal, &l);
+    r = pool_submit(s->long_pool, start_work, s);
+    if (r == 0)
+        r = loop_run(s->loop, e);
+    if (s->is_stopping)
+        pthread_join(l.thread, NULL);
+    return r;
+}
+
+int service_serve(const struct service_config *c)
+{
+    struct err e = { 0 };
+    struct service *s = xcalloc(1, sizeof(*s));
+    int r = service_open_core(s, c, true, &e);
+
+    if (r == 0)
+        r = run(s, &e);
+    service_close(s);
+    if (r < 0)
+        return complain(&e);
+    log_info("service", NULL, "stopped");
+    return EXIT_DONE;
+}

@@ -1,0 +1,134 @@
+/* Where the service listens: the setting http.listen or --listen, and the Unix socket of the data folder. */
+#include "service/private.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct address { char host[64]; uint16_t port; };
+
+/* "127.0.0.1:3001", "[::1]:3001" or "::1:3001": the port stands behind the last colon. */
+static int parse_address(const char *text, struct address *ret, struct err *e)
+{
+    const char *colon = strrchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : 0;
+    char *end = NULL;
+    long port = colon ? strtol(colon + 1, &end, 10) : -1;
+
+    if (n == 0 || n >= sizeof(ret->host) || !end || *end != '\0' || end == colon + 1 || port < 0 || port > 65535)
+        return err_set(e, -EINVAL, "BAD_SETTING", "`http.listen` must be ADDRESS:PORT with a port from 0 to 65535, not \"%s\"", text);
+    if (text[0] == '[' && text[n - 1] == ']') {
+        text++;
+        n -= 2;
+    }
+    memcpy(ret->host, text, n);
+    ret->host[n] = '\0';
+    ret->port = (uint16_t)port;
+    return 0;
+}
+
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+static int check_address(struct service *s, const struct address *at, struct err *e)
+{
+    if (is_loopback(at->host) || settings_bool(s->settings, SETTING_HTTP_ALLOW_REMOTE))
+        return 0;
+    return err_set(e, -EINVAL, "BAD_SETTING",
+                   "`http.listen` names %s, which other machines can reach; set http.allow_remote=true if that is meant", at->host);
+}
+
+/* The first address decides the port of the others that ask for 0. A missing IPv6 is no failure beside IPv4. */
+static int listen_one(struct service *s, const char *text, bool is_first, uint16_t *port, struct err *e)
+{
+    struct address at = { .host = "" };
+    struct err why = { 0 };
+    int r = parse_address(text, &at, e);
+
+    if (r == 0)
+        r = check_address(s, &at, e);
+    if (r < 0)
+        return r;
+    if (at.port == 0 && !is_first)
+        at.port = *port;
+    r = http_server_listen(s->server, at.host, at.port, &at.port, &why);
+    if (r < 0 && !is_first && strcmp(at.host, "::1") == 0 && r != -EADDRINUSE) {
+        log_warn("service", NULL, "not listening on ::1: %s", why.text);
+        return 0;
+    }
+    if (r < 0)
+        return err_set(e, r, *why.code ? why.code : "LISTEN_FAILED", "%s", why.text);
+    if (is_first)
+        *port = at.port;
+    return 0;
+}
+
+static size_t on_body_limit(void *arg, enum http_method method, const char *path)
+{
+    struct service *s = arg;
+
+    return dispatch_body_limit(s->dispatch, method, path);
+}
+
+static void on_request(void *arg, struct http_exchange *x)
+{
+    struct service *s = arg;
+
+    dispatch_request(s->dispatch, x);
+}
+
+static void on_refused(void *arg, const char *request_id, int status, const char *code)
+{
+    log_info("http", request_id, "refused before routing: %d %s", status, code);
+}
+
+static int start_server(struct service *s, struct err *e)
+{
+    const struct http_server_config c = {
+        .head_timeout_ms = (int)settings_ms(s->settings, SETTING_HTTP_HEADER_TIMEOUT_S),
+        .body_timeout_ms = (int)settings_ms(s->settings, SETTING_HTTP_BODY_TIMEOUT_S),
+        .idle_timeout_ms = (int)settings_ms(s->settings, SETTING_HTTP_IDLE_TIMEOUT_S),
+        .max_connections = (size_t)settings_int(s->settings, SETTING_HTTP_MAX_CONNECTIONS),
+        .body_limit = on_body_limit,
+        .on_request = on_request,
+        .on_refused = on_refused,
+        .arg = s,
+    };
+
+    return http_server_start(s->loop, &c, &s->server, e);
+}
+
+static int listen_unix(struct service *s, struct err *e)
+{
+    return http_server_listen_unix(s->server, arena_printf(s->arena, "%s/hearth.sock", s->config.data_dir), e);
+}
+
+int service_listen(struct service *s, struct err *e)
+{
+    const char *const *listens = s->config.listens;
+    size_t n = s->config.n_listens;
+    uint16_t port = 0;
+    int r = start_server(s, e);
+
+    if (n == 0)
+        listens = settings_list(s->settings, s->arena, SETTING_HTTP_LISTEN, &n);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = listen_one(s, listens[i], i == 0, &port, e);
+    if (r == 0)
+        r = listen_unix(s, e);
+    if (r < 0)
+        return r;
+    snprintf(s->api.base_url, sizeof(s->api.base_url), "http://127.0.0.1:%u", port);
+    dispatch_set_port(s->dispatch, port);
+    service_print_listening(s, port);
+    return 0;
+}
+
+void service_unlisten(struct service *s)
+{
+    http_server_drain(s->server);
+    unlink(arena_printf(s->arena, "%s/hearth.sock", s->config.data_dir));
+}

@@ -1,0 +1,221 @@
+/* Opening every module in order, closing in reverse. What is NULL was not opened. */
+#include "service/private.h"
+
+#include "api/routes.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "identity/consent.h"
+#include "os/files.h"
+#include "store/meta.h"
+
+#include <unistd.h>
+
+extern char **environ;
+
+static int load_settings(struct service *s, struct err *e)
+{
+    char *beside = arena_printf(s->arena, "%s/hearth.conf", s->config.data_dir);
+    const struct settings_sources from = {
+        .config_path = s->config.config_file                ? s->config.config_file
+                       : access(beside, F_OK) == 0 ? beside : NULL,
+        .env = (const char *const *)environ,
+        .flags = s->config.sets,
+        .n_flags = s->config.n_sets,
+    };
+
+    return settings_load(&from, &s->settings, e);
+}
+
+static int apply_stored_settings(struct service *s, struct err *e)
+{
+    struct setting_row *rows;
+    size_t n;
+    int r = store_settings_list(s->store, s->arena, &rows, &n, e);
+
+    return r < 0 ? r : settings_apply_rows(s->settings, rows, n, e);
+}
+
+static void setup_log(struct service *s)
+{
+    enum log_level level = LOG_INFO;
+    int r = log_level_parse(settings_string(s->settings, s->arena, SETTING_LOG_LEVEL), &level);
+
+    if (r == 0)
+        log_setup(level, strcmp(settings_string(s->settings, s->arena, SETTING_LOG_FORMAT), "json") == 0);
+}
+
+static int open_data(struct service *s, struct err *e)
+{
+    int r = hash_init(e);
+
+    if (r == 0)
+        r = load_settings(s, e);
+    if (r == 0)
+        r = dir_make(s->config.data_dir, e);
+    if (r == 0)
+        r = lockfile_open(s->config.data_dir, &s->lock, e);
+    if (r == 0)
+        r = store_open(s->config.data_dir, &s->store, e);
+    if (r == 0)
+        r = apply_stored_settings(s, e);
+    if (r == 0)
+        setup_log(s);
+    return r;
+}
+
+static void end_store_thread(void *store)
+{
+    store_thread_end(store);
+}
+
+static int start_pools(struct service *s, struct err *e)
+{
+    long cores = MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+    const struct pool_config short_pool = {
+        .name = "short", .n_min = (size_t)cores * 2, .n_max = (size_t)cores * 2,
+        .max_waiting = LIMIT_SHORT_WAITING, .on_thread_end = end_store_thread, .arg = s->store,
+    };
+    const struct pool_config long_pool = {
+        .name = "long", .n_min = 1, .n_max = LIMIT_LONG_THREADS,
+        .max_waiting = LIMIT_LONG_WAITING, .on_thread_end = end_store_thread, .arg = s->store,
+    };
+    int r = pool_start(&short_pool, &s->short_pool, e);
+
+    return r < 0 ? r : pool_start(&long_pool, &s->long_pool, e);
+}
+
+static int open_backend(struct service *s, struct err *e)
+{
+    char *file = settings_string(s->settings, s->arena, SETTING_BACKEND_FILE);
+    const struct backend_embedded_config c = {
+        .path = *file ? file : arena_printf(s->arena, "%s/backend.db", s->config.data_dir),
+        .abbr = settings_string(s->settings, s->arena, SETTING_IDENTITY_ABBR),
+        .poll_ms = (int)settings_int(s->settings, SETTING_BACKEND_POLL_MS),
+    };
+
+    return backend_embedded_open(&c, &s->backend, e);
+}
+
+static int open_identity(struct service *s, struct err *e)
+{
+    int r = identity_open(s->store, s->settings, s->config.data_dir, &s->identity, e);
+
+    if (r == 0)
+        consent_on_change(s->identity, wire_consent_changed, s);
+    return r;
+}
+
+/* Children of a service that was killed are ended before anything new starts. */
+static int open_supervisor(struct service *s, struct err *e)
+{
+    char fresh[UUID_SIZE], *instance;
+    size_t n_orphans = 0;
+    int r;
+
+    uuid_v4(fresh);
+    r = store_meta_keep(s->store, s->arena, META_INSTANCE_ID, fresh, &instance, e);
+    if (r == 0)
+        r = supervisor_open(s->loop, instance, &s->supervisor, &n_orphans, e);
+    if (r == 0 && n_orphans > 0)
+        log_warn("service", NULL, "ended %zu processes that an earlier run left behind", n_orphans);
+    return r;
+}
+
+static int open_apps(struct service *s, bool is_serving, struct err *e)
+{
+    const struct apps_config c = {
+        .loop = s->loop, .pool = is_serving ? s->short_pool : NULL, .store = s->store, .settings = s->settings,
+        .identity = s->identity, .supervisor = s->supervisor, .data_dir = s->config.data_dir,
+        .base_url = s->api.base_url, .on_change = wire_app_changed, .arg = s,
+    };
+
+    return apps_open(&c, &s->apps, e);
+}
+
+static int open_tasks(struct service *s, bool is_serving, struct err *e)
+{
+    const struct tasks_config c = {
+        .loop = s->loop, .store = s->store, .settings = s->settings, .backend = s->backend,
+        .runner = wire_runner(s), .listeners = wire_listeners, .on_change = wire_task_changed, .arg = s,
+        .is_serving = is_serving,
+    };
+
+    return tasks_open(&c, &s->tasks, e);
+}
+
+static int open_api(struct service *s, bool is_serving, struct err *e)
+{
+    const struct dispatch_config c = {
+        .api = &s->api, .tables = api_route_tables, .settings = s->settings, .identity = s->identity,
+        .short_pool = is_serving ? s->short_pool : NULL, .long_pool = is_serving ? s->long_pool : NULL,
+    };
+    int r;
+
+    s->events = api_events_new(&s->api);
+    r = dispatch_open(&c, &s->dispatch, e);
+    s->api.loop = s->loop;
+    s->api.settings = s->settings;
+    s->api.store = s->store;
+    s->api.identity = s->identity;
+    s->api.backend = s->backend;
+    s->api.tasks = s->tasks;
+    s->api.agents = s->agents;
+    s->api.apps = s->apps;
+    s->api.dispatch = s->dispatch;
+    s->api.events = s->events;
+    s->api.data_dir = s->config.data_dir;
+    s->api.is_serving = is_serving;
+    return r;
+}
+
+int service_open_core(struct service *s, const struct service_config *c, bool is_serving, struct err *e)
+{
+    int r;
+
+    s->config = *c;
+    s->arena = arena_new();
+    r = open_data(s, e);
+    if (r == 0)
+        r = loop_new(&s->loop, e);
+    if (r == 0 && is_serving)
+        r = start_pools(s, e);
+    if (r == 0)
+        r = open_backend(s, e);
+    if (r == 0)
+        r = open_identity(s, e);
+    if (r == 0 && is_serving)
+        r = open_supervisor(s, e);
+    if (r == 0)
+        r = agents_open(s->store, s->supervisor, s->config.data_dir, &s->agents, e);
+    if (r == 0)
+        r = open_apps(s, is_serving, e);
+    if (r == 0)
+        r = open_tasks(s, is_serving, e);
+    return r < 0 ? r : open_api(s, is_serving, e);
+}
+
+struct service *service_close(struct service *s)
+{
+    if (!s)
+        return NULL;
+    s->server = http_server_stop(s->server);
+    s->short_pool = pool_stop(s->short_pool);
+    s->long_pool = pool_stop(s->long_pool);
+    s->dispatch = dispatch_close(s->dispatch);
+    s->events = api_events_free(s->events);
+    s->tasks = tasks_close(s->tasks);
+    s->apps = apps_close(s->apps);
+    s->agents = agents_close(s->agents);
+    s->identity = identity_close(s->identity);
+    s->backend = backend_close(s->backend);
+    s->on_term = loop_watch_free(s->on_term);
+    s->on_int = loop_watch_free(s->on_int);
+    s->loop = loop_free(s->loop);
+    s->settings = settings_free(s->settings);
+    s->store = store_close(s->store);
+    s->lock = lockfile_close(s->lock);
+    s->arena = arena_free(s->arena);
+    free(s);
+    return NULL;
+}

@@ -1,0 +1,51 @@
+/* The service's own parts, shared by the files of this folder only. Fields stand in the order they are opened. */
+#pragma once
+
+#include "agents/process.h"
+#include "api/dispatch.h"
+#include "api/events.h"
+#include "apps/apps.h"
+#include "backend/backend.h"
+#include "http/server.h"
+#include "os/lockfile.h"
+#include "service/service.h"
+#include "tasks/tasks.h"
+
+struct service {
+    struct service_config config;       /* strings borrowed from the caller of service_serve() */
+    struct arena *arena;                /* owned: lives as long as the service */
+    struct lockfile *lock;              /* owned, like all below */
+    struct store *store;
+    struct settings *settings;
+    struct loop *loop;
+    struct pool *short_pool, *long_pool;
+    struct backend *backend;
+    struct identity *identity;
+    struct supervisor *supervisor;
+    struct agents *agents;
+    struct apps *apps;
+    struct tasks *tasks;
+    struct api_events *events;
+    struct dispatch *dispatch;
+    struct http_server *server;
+    struct api api;
+    struct loop_watch *on_term, *on_int;
+    bool is_stopping;                   /* loop thread */
+};
+
+/* open.c: everything up to dispatch, in order. On failure close what is open with service_close(). */
+int service_open_core(struct service *s, const struct service_config *c, bool is_serving, struct err *e) MUST_CHECK;
+
+/* listen.c: binds what settings or --listen name and the Unix socket; needs dispatch. */
+int service_listen(struct service *s, struct err *e) MUST_CHECK;
+void service_unlisten(struct service *s);
+
+/* wiring.c: the glue between siblings of rank 4. */
+int wire_listeners(void *service, struct arena *a, struct task_listeners *ret, struct err *e) MUST_CHECK;
+struct task_runner wire_runner(struct service *s);
+void wire_app_changed(void *service, const char *app_id);
+void wire_task_changed(void *service, const char *task_uuid, const char *status);
+void wire_consent_changed(void *service);
+
+/* banner.c: what the person in the terminal is told at start. */
+void service_print_listening(const struct service *s, uint16_t port);

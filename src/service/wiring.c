@@ -1,0 +1,240 @@
+/* The glue between siblings: apps tell tasks who listens, agents run what tasks order, changes reach the event stream. */
+#include "service/private.h"
+
+#include "api/events.h"
+#include "base/log.h"
+
+/* ---- apps -> listeners of tasks ---- */
+
+struct listener_list {
+    struct service *service;
+    struct arena *arena;
+    struct task_listener *items;
+    size_t n;
+};
+
+static unsigned events_mask(const char *const *names, size_t n)
+{
+    static const enum backend_op ops[] = { BACKEND_INSERT, BACKEND_UPDATE, BACKEND_DELETE };
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t op = 0; op < ARRAY_SIZE(ops); op++)
+            if (strcmp(names[i], backend_op_name(ops[op])) == 0)
+                mask |= ops[op];
+    return mask;
+}
+
+static unsigned actions_mask(struct json_value actions, const char *declared)
+{
+    struct json_value list = json_get(actions, declared);
+    struct json_iter it = json_iter(list);
+    struct json_value item;
+    unsigned mask = 0;
+
+    if (json_is_absent(list))
+        return BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE;
+    while (json_next(&it, NULL, &item)) {
+        const char *name = json_cstr(item);
+        mask |= name ? events_mask(&name, 1) : 0;
+    }
+    return mask;
+}
+
+static int copy_tables(struct listener_list *list, const struct app_config *app, struct task_listener *to, struct err *e)
+{
+    size_t n = app->backend.tables.n + 1;
+    const char **tables = arena_array(list->arena, n, sizeof(*tables));
+    unsigned *events = arena_array(list->arena, n, sizeof(*events));
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    char *abbr = settings_string(list->service->settings, scratch, SETTING_IDENTITY_ABBR);
+
+    /* The activities table is implicit; a declared one of that name is the same table. */
+    tables[0] = arena_printf(list->arena, "%s_activities", abbr);
+    events[0] = actions_mask(app->backend.table_actions, tables[0]);
+    to->n_tables = 1;
+    for (size_t i = 0; i < app->backend.tables.n; i++) {
+        char *name;
+        size_t at = to->n_tables;
+        int r = backend_table_name(list->arena, app->backend.tables.items[i], &name, e);
+
+        if (r < 0)
+            return r;
+        if (strcmp(name, tables[0]) == 0)
+            at = 0;
+        else
+            to->n_tables++;
+        tables[at] = name;
+        events[at] = actions_mask(app->backend.table_actions, app->backend.tables.items[i]);
+    }
+    to->tables = tables;
+    to->table_events = events;
+    return 0;
+}
+
+static int copy_handlers(struct listener_list *list, const struct app_config *app, struct task_listener *to, struct err *e)
+{
+    const struct app_handler *from = app->handlers.items;
+    struct task_handler *handlers = arena_array(list->arena, MAX(app->handlers.n, (size_t)1), sizeof(*handlers));
+
+    for (size_t i = 0; i < app->handlers.n; i++) {
+        char *table;
+        int r = backend_table_name(list->arena, from[i].table_name, &table, e);
+
+        if (r < 0)
+            return r;
+        handlers[i] = (struct task_handler){
+            .table = table,
+            .agent_name = from[i].agent_id,
+            .workspace_slug = from[i].workspace_slug,
+            .prompt = from[i].prompt,
+            .events = events_mask(from[i].event_types.items, from[i].event_types.n),
+            .is_review = from[i].is_review,
+        };
+    }
+    to->handlers = handlers;
+    to->n_handlers = app->handlers.n;
+    return 0;
+}
+
+static int add_listener(void *arg, const struct app_config *app, struct err *e)
+{
+    struct listener_list *list = arg;
+    struct task_listener *to = &list->items[list->n];
+    int r;
+
+    if (!app->backend.is_enabled || strcmp(app->backend.mode, "compatible") != 0 || list->n == LIMIT_APPS)
+        return 0;
+    *to = (struct task_listener){
+        .app_id = app->app_id,
+        .app_name = app->name,
+        .display_name = app->display_name,
+        .max_concurrent = app->backend.max_concurrent_tasks,
+    };
+    r = filter_parse(list->arena, app->backend.filter, &to->filter, e);
+    if (r == 0)
+        r = copy_tables(list, app, to, e);
+    if (r == 0)
+        r = copy_handlers(list, app, to, e);
+    list->n += r == 0;
+    return r;
+}
+
+int wire_listeners(void *service, struct arena *a, struct task_listeners *ret, struct err *e)
+{
+    struct service *s = service;
+    struct listener_list list = { .service = s, .arena = a };
+    int r;
+
+    list.items = arena_array(a, LIMIT_APPS, sizeof(*list.items));
+    r = app_each(s->apps, a, add_listener, &list, e);
+    if (r < 0)
+        return r;
+    *ret = (struct task_listeners){ list.items, list.n };
+    return 0;
+}
+
+/* ---- agents as the runner of tasks ---- */
+
+struct wired_run {
+    struct service *service;
+    struct agent_run *run;              /* owned */
+    int64_t id;
+};
+
+static void run_ended(void *arg, struct agent_run *run, const struct agent_outcome *o)
+{
+    struct wired_run *w = arg;
+    const struct task_run_end end = {
+        .is_success = o->is_success,
+        .was_stopped = o->was_stopped,
+        .result_json = o->result_json,
+        .error = o->error,
+        .log = o->log,
+    };
+
+    tasks_run_ended(w->service->tasks, w->id, &end);
+}
+
+static int start_run(void *arg, int64_t run_id, const struct task_run_order *order, void **ret_handle, pid_t *ret_pid,
+                     struct err *e)
+{
+    struct service *s = arg;
+    const struct agent_run_input in = {
+        .agent_name = order->agent_name,
+        .task_uuid = order->task_uuid,
+        .machine_id = order->machine_id,
+        .server_url = s->api.base_url,
+        .table_name = order->table_name,
+        .activity_json = order->activity_json,
+        .prompt = order->prompt,
+        .attempt = order->attempt,
+    };
+    struct wired_run *w = xcalloc(1, sizeof(*w));
+    int r;
+
+    *w = (struct wired_run){ .service = s, .id = run_id };
+    r = agent_run_start(s->agents, &in, run_ended, w, &w->run, e);
+    if (r < 0) {
+        free(w);
+        return r;
+    }
+    *ret_pid = agent_run_pid(w->run);
+    *ret_handle = w;
+    return 0;
+}
+
+static void stop_run(void *arg, void *handle)
+{
+    struct wired_run *w = handle;
+
+    agent_run_stop(w->run);
+}
+
+static void release_run(void *arg, void *handle)
+{
+    struct wired_run *w = handle;
+
+    agent_run_unref(w->run);
+    free(w);
+}
+
+static char *log_of_run(void *arg, void *handle, struct arena *a)
+{
+    struct wired_run *w = handle;
+
+    return child_log_text(agent_run_log(w->run), a);
+}
+
+struct task_runner wire_runner(struct service *s)
+{
+    return (struct task_runner){ .arg = s, .start = start_run, .stop = stop_run, .release = release_run, .log = log_of_run };
+}
+
+/* ---- changes -> who wants to know ---- */
+
+void wire_app_changed(void *service, const char *app_id)
+{
+    struct service *s = service;
+
+    if (s->tasks)
+        tasks_listeners_changed(s->tasks);
+    if (s->events)
+        api_events_app(s->events, app_id);
+}
+
+void wire_task_changed(void *service, const char *task_uuid, const char *status)
+{
+    struct service *s = service;
+
+    if (s->events)
+        api_events_task(s->events, task_uuid, status);
+}
+
+void wire_consent_changed(void *service)
+{
+    struct service *s = service;
+
+    if (s->events)
+        api_events_consent(s->events);
+}
