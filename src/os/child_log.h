@@ -21,3 +21,5 @@ void child_log_flush(struct child_log *log);            /* an unfinished last li
 size_t child_log_lines(struct child_log *log, struct arena *a, int64_t after, size_t max, struct child_line **ret);
 /* Last n lines of one stream joined by newlines: for "last lines of standard error". */
 char *child_log_tail(struct child_log *log, struct arena *a, enum child_stream stream, size_t n);
+/* All kept lines, "time stream text" each. */
+char *child_log_text(struct child_log *log, struct arena *a);
