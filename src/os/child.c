@@ -1,0 +1,335 @@
+#include "os/child_private.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/proc.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    CHILD_READ_BYTES = 65536,           /* a turn of the loop, so that a flood leaves time for the others */
+    CHILD_DRAIN_BYTES = 1 << 20,        /* after the end: the largest capacity of a pipe (pipe(7), pipe-max-size) */
+    CHILD_STOP_GRACE_MS = 5000,
+    CHILD_POLL_MS = 20,                 /* a group has no descriptor to wait on */
+    CHILD_POLL_KILLED_MS = 500,
+    CHILD_ZOMBIES_AFTER_MS = 1000,      /* after SIGKILL: what is left may be zombies nobody reaps */
+    CHILD_GIVE_UP_MS = 30000,           /* after SIGKILL: a process the kernel holds, or of another user */
+};
+
+/* ---- references ---- */
+
+struct child *child_ref(struct child *c)
+{
+    atomic_fetch_add(&c->n_refs, 1);
+    return c;
+}
+
+struct child *child_unref(struct child *c)
+{
+    if (!c || atomic_fetch_sub(&c->n_refs, 1) > 1)
+        return NULL;
+    assert(!c->supervisor);
+    child_log_unref(c->log);
+    buf_clear(&c->stdout_kept);
+    free(c->label);
+    free(c);
+    return NULL;
+}
+
+pid_t child_pid(const struct child *c)
+{
+    return c->pid;
+}
+
+bool child_is_running(const struct child *c)
+{
+    return atomic_load(&c->is_running);
+}
+
+struct child_log *child_log_of(struct child *c)
+{
+    return c->log;
+}
+
+struct slice child_stdout(struct child *c, bool *ret_is_cut)
+{
+    if (ret_is_cut)
+        *ret_is_cut = c->stdout_is_cut;
+    return buf_slice(&c->stdout_kept);
+}
+
+/* ---- output ---- */
+
+static void child_pipe_close(struct child_pipe *pipe)
+{
+    pipe->watch = loop_watch_free(pipe->watch);
+    if (pipe->fd >= 0)
+        close(pipe->fd);
+    pipe->fd = -1;
+}
+
+static void child_keep_stdout(struct child *c, struct slice bytes)
+{
+    size_t room = c->spec.max_stdout - c->stdout_kept.n;
+
+    c->stdout_is_cut = c->stdout_is_cut || bytes.n > room;
+    buf_add(&c->stdout_kept, bytes.p, MIN(bytes.n, room));
+}
+
+static void child_take_output(struct child *c, enum child_stream stream, struct slice bytes)
+{
+    if (stream == CHILD_STDOUT && c->spec.max_stdout > 0)
+        child_keep_stdout(c, bytes);
+    child_log_add_bytes(c->log, stream, bytes);
+    if (c->spec.on_line && memchr(bytes.p, '\n', bytes.n))
+        c->spec.on_line(c, c->spec.arg);
+}
+
+/* Reads once. Closes the pipe at its end. Returns the bytes read; 0 = nothing there, or the end. */
+static size_t child_read(struct child *c, enum child_stream stream)
+{
+    struct child_pipe *pipe = &c->pipes[stream];
+    char bytes[CHILD_READ_BYTES];
+    ssize_t n = read(pipe->fd, bytes, sizeof(bytes));
+
+    if (n > 0) {
+        child_take_output(c, stream, (struct slice){ bytes, (size_t)n });
+        return (size_t)n;
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        child_pipe_close(pipe);
+    return 0;
+}
+
+static void child_on_stdout(int fd, void *arg)
+{
+    child_read(arg, CHILD_STDOUT);
+}
+
+static void child_on_stderr(int fd, void *arg)
+{
+    child_read(arg, CHILD_STDERR);
+}
+
+/* All that the group wrote is in the pipe by now. One who left the group may hold it open and go on writing: bounded. */
+static void child_drain(struct child *c, enum child_stream stream)
+{
+    size_t n_read = 0, n = 1;
+
+    while (c->pipes[stream].fd >= 0 && n > 0 && n_read < CHILD_DRAIN_BYTES) {
+        n = child_read(c, stream);
+        n_read += n;
+    }
+    child_pipe_close(&c->pipes[stream]);
+}
+
+/* ---- the end ---- */
+
+static void child_note_end(struct child *c)
+{
+    if (c->how.signal)
+        child_log_note(c->log, "ended by signal %d (%s)", c->how.signal, strsignal(c->how.signal));
+    else if (c->how.code >= 0)
+        child_log_note(c->log, "ended with exit code %d", c->how.code);
+    else
+        child_log_note(c->log, "ended; how is not known");
+}
+
+static void child_release(struct child *c)
+{
+    c->end_watch = loop_watch_free(c->end_watch);
+    c->timeout = loop_timer_free(c->timeout);
+    c->kill = loop_timer_free(c->kill);
+    c->poll = loop_timer_free(c->poll);
+    if (c->pidfd >= 0)
+        close(c->pidfd);
+    c->pidfd = -1;
+}
+
+void child_finish(struct child *c)
+{
+    for (enum child_stream stream = CHILD_STDOUT; stream < CHILD_NOTE; stream++)
+        child_drain(c, stream);
+    child_release(c);
+    child_log_flush(c->log);
+    child_note_end(c);
+    log_debug("child", NULL, "%s (pid %d) ended: code %d, signal %d", LOG_Q(c->label), (int)c->pid, c->how.code, c->how.signal);
+    supervisor_drop(c->supervisor, c);
+    c->supervisor = NULL;
+    metric_add(c->gauge, -1);
+    atomic_store(&c->is_running, false);
+    if (c->spec.on_exit)
+        c->spec.on_exit(c, &c->how, c->spec.arg);
+    child_unref(c);
+}
+
+static void child_signal_group(struct child *c, int signum)
+{
+    kill(-c->pid, signum);              /* ESRCH: nobody is left */
+}
+
+static bool child_group_is_gone(struct child *c)
+{
+    siginfo_t info;
+
+    /* Members that lost their parent are ours to reap when the service is process 1 of a container. */
+    do
+        info.si_pid = 0;
+    while (waitid(P_PGID, (id_t)c->pid, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0);
+    return kill(-c->pid, 0) < 0 && errno == ESRCH;
+}
+
+static void child_on_poll(void *arg)
+{
+    struct child *c = arg;
+    int64_t since_kill_ms = c->killed_at_ms ? clock_mono_ms() - c->killed_at_ms : 0;
+
+    if (child_group_is_gone(c) || (since_kill_ms >= CHILD_ZOMBIES_AFTER_MS && !proc_group_lives(c->pid))) {
+        child_finish(c);
+    } else if (since_kill_ms >= CHILD_GIVE_UP_MS) {
+        child_log_note(c->log, "processes of its group could not be killed and are left behind");
+        child_finish(c);
+    } else if (since_kill_ms >= CHILD_ZOMBIES_AFTER_MS) {
+        loop_timer_every(c->poll, CHILD_POLL_KILLED_MS);
+    }
+}
+
+static void child_on_kill(void *arg)
+{
+    struct child *c = arg;
+
+    child_log_note(c->log, "did not end when asked: killed");
+    c->killed_at_ms = clock_mono_ms();
+    child_signal_group(c, SIGKILL);
+}
+
+void child_ask_to_end(struct child *c, int64_t grace_ms)
+{
+    if (!c->is_asked) {
+        child_signal_group(c, SIGTERM);
+        child_signal_group(c, SIGCONT); /* one that is stopped cannot hear it */
+    }
+    c->is_asked = true;
+    if (!c->killed_at_ms)
+        loop_timer_set(c->kill, grace_ms);
+}
+
+static void child_take_status(struct child *c, const siginfo_t *info)
+{
+    c->how.code = info->si_code == CLD_EXITED ? info->si_status : -1;
+    c->how.signal = info->si_code == CLD_EXITED ? 0 : info->si_status;
+}
+
+/* The leader is a zombie while its group is asked: until it is reaped its number cannot be another's. Later the number stays
+ * taken as long as the group has members, and a group found empty is not signalled again. */
+static void child_on_leader_end(int pidfd, void *arg)
+{
+    struct child *c = arg;
+    siginfo_t info = { 0 };
+
+    if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        if (info.si_pid == 0)
+            return;                     /* woken without reason */
+        child_take_status(c, &info);
+        if (!c->is_asked)
+            child_signal_group(c, SIGTERM);
+        waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG);
+    }
+    c->leader_has_ended = true;
+    c->end_watch = loop_watch_free(c->end_watch);
+    loop_timer_cancel(c->timeout);
+    if (child_group_is_gone(c)) {
+        child_finish(c);
+        return;
+    }
+    if (!c->is_asked) {
+        child_log_note(c->log, "the processes it left behind are asked to end");
+        c->is_asked = true;
+        loop_timer_set(c->kill, c->spec.stop_grace_ms);
+    }
+    loop_timer_every(c->poll, CHILD_POLL_MS);
+}
+
+static void child_on_timeout(void *arg)
+{
+    struct child *c = arg;
+
+    c->how.timed_out = true;
+    child_log_note(c->log, "ran longer than %lld ms: asked to end", (long long)c->spec.timeout_ms);
+    child_ask_to_end(c, c->spec.stop_grace_ms);
+}
+
+/* ---- from any thread ---- */
+
+static void child_stop_posted(void *arg)
+{
+    struct child *c = arg;
+
+    if (c->supervisor && !c->how.was_stopped) {
+        c->how.was_stopped = true;
+        child_log_note(c->log, "asked to end");
+        child_ask_to_end(c, c->spec.stop_grace_ms);
+    }
+    child_unref(c);
+}
+
+void child_stop(struct child *c)
+{
+    if (child_is_running(c))
+        loop_post(c->loop, child_stop_posted, child_ref(c));
+}
+
+/* ---- the beginning ---- */
+
+static struct metric *child_gauge(const char *label)
+{
+    char labels[64];
+
+    snprintf(labels, sizeof(labels), "kind=\"%.*s\"", (int)strspn(label, "abcdefghijklmnopqrstuvwxyz_"), label);
+    return metric_gauge("hearth_children", "Child processes that run", labels);
+}
+
+static struct child_spec child_spec_kept(const struct child_spec *spec)
+{
+    struct child_spec kept = *spec;
+
+    kept.label = kept.command = kept.working_dir = NULL;
+    kept.args = kept.env = NULL;
+    if (kept.stop_grace_ms <= 0)
+        kept.stop_grace_ms = CHILD_STOP_GRACE_MS;
+    return kept;
+}
+
+struct child *child_new(struct supervisor *s, const struct child_spec *spec, const struct spawned *spawned)
+{
+    struct child *c = xcalloc(1, sizeof(*c));
+
+    atomic_init(&c->n_refs, 1);
+    atomic_init(&c->is_running, true);
+    c->loop = s->loop;
+    c->supervisor = s;
+    c->label = xstrdup(spec->label);
+    c->log = child_log_new();
+    c->pid = spawned->pid;
+    c->pidfd = spawned->pidfd;
+    c->spec = child_spec_kept(spec);
+    c->how.code = -1;
+    c->gauge = child_gauge(spec->label);
+    metric_add(c->gauge, 1);
+    buf_init(&c->stdout_kept, spec->max_stdout);
+    c->pipes[CHILD_STDOUT].fd = spawned->stdout_fd;
+    c->pipes[CHILD_STDERR].fd = spawned->stderr_fd;
+    c->pipes[CHILD_STDOUT].watch = loop_watch_read(s->loop, spawned->stdout_fd, child_on_stdout, c);
+    c->pipes[CHILD_STDERR].watch = loop_watch_read(s->loop, spawned->stderr_fd, child_on_stderr, c);
+    c->end_watch = loop_watch_read(s->loop, spawned->pidfd, child_on_leader_end, c);
+    c->timeout = loop_timer_new(s->loop, child_on_timeout, c);
+    c->kill = loop_timer_new(s->loop, child_on_kill, c);
+    c->poll = loop_timer_new(s->loop, child_on_poll, c);
+    if (spec->timeout_ms > 0)
+        loop_timer_set(c->timeout, spec->timeout_ms);
+    return c;
+}

@@ -1,0 +1,60 @@
+#include "os/paths.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+enum { PATHS_PASSWD_BYTES = 16384 };
+
+/* The variable when it is set and not empty. */
+static const char *paths_env(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
+static const char *paths_home(struct arena *a)
+{
+    const char *home = paths_env("HOME");
+    char *text = arena_alloc(a, PATHS_PASSWD_BYTES);
+    struct passwd entry, *found = NULL;
+
+    if (home)
+        return home;
+    if (getpwuid_r(geteuid(), &entry, text, PATHS_PASSWD_BYTES, &found) != 0 || !found || found->pw_dir[0] != '/')
+        return NULL;
+    return found->pw_dir;
+}
+
+static int paths_make_absolute(struct arena *a, const char *path, char **ret, struct err *e)
+{
+    AUTO(freep) char *here = NULL;
+
+    if (path[0] == '/') {
+        *ret = arena_strdup(a, path);
+        return 0;
+    }
+    here = getcwd(NULL, 0);
+    if (!here)
+        return err_errno(e, errno, "The current folder, which %.200s is relative to, cannot be told", path);
+    *ret = arena_printf(a, "%s/%s", here, path);
+    return 0;
+}
+
+int paths_data_dir(struct arena *a, const char *flag, char **ret, struct err *e)
+{
+    const char *given = flag && *flag ? flag : paths_env("HEARTH_DATA");
+    const char *xdg = paths_env("XDG_DATA_HOME"), *home;
+
+    if (given)
+        return paths_make_absolute(a, given, ret, e);
+    if (xdg && xdg[0] == '/') {         /* a relative one is to be ignored (XDG Base Directory Specification) */
+        *ret = arena_printf(a, "%s/hearth", xdg);
+        return 0;
+    }
+    home = paths_home(a);
+    if (!home)
+        return err_set(e, -ENOENT, "NO_DATA_DIR", "There is no home folder to keep the data in: give --data DIR, or set HEARTH_DATA.");
+    *ret = arena_printf(a, "%s/.local/share/hearth", home);
+    return 0;
+}

@@ -1,0 +1,13 @@
+/* Processes found by reading /proc, for those no handle is left of. Any thread; reads memory of the kernel, no disk. */
+#pragma once
+
+#include "base/util.h"
+#include <sys/types.h>
+
+/* Has the process group a member that lives? Zombies, which kill(2) counts, do not. */
+bool proc_group_lives(pid_t pgid);
+
+/* Ends every process of this user whose environment holds exactly `mark` ("NAME=value"), never the caller: SIGTERM, then
+ * after grace_ms SIGKILL. Waits for their end. Returns how many the first look found. Safe against reuse of pids: a
+ * process is held by pidfd before its environment is read for good. */
+size_t proc_end_marked(const char *mark, int64_t grace_ms);

@@ -1,0 +1,225 @@
+#include "os/spawn.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum spawn_step { SPAWN_SESSION, SPAWN_PARENT, SPAWN_STREAMS, SPAWN_DESCRIPTORS, SPAWN_LIMITS, SPAWN_DIR, SPAWN_EXEC };
+
+static const char *const spawn_steps[] = {
+    [SPAWN_SESSION] = "its own session cannot begin",   [SPAWN_PARENT] = "it cannot be tied to the service",
+    [SPAWN_STREAMS] = "its output cannot be joined",    [SPAWN_DESCRIPTORS] = "the open files cannot be kept from it",
+    [SPAWN_LIMITS] = "its limits cannot be set",        [SPAWN_DIR] = "its working folder cannot be entered",
+    [SPAWN_EXEC] = "the system refused to run it",
+};
+
+struct spawn_failure {
+    int step, error;
+};
+
+/* Descriptors of one spawn; -1 = none. */
+struct spawn_fds {
+    int null_fd;
+    int out[2], err[2], report[2];      /* read end, write end */
+};
+
+struct spawn_refusal {
+    int error;                          /* of execve() */
+    int r;
+    const char *code, *text;            /* after the program's name */
+};
+
+static const struct spawn_refusal spawn_refusals[] = {
+    { ENOENT, -ENOENT, "COMMAND_NOT_FOUND", "exists, but the interpreter its first line names does not" },
+    { EACCES, -EACCES, "COMMAND_NOT_EXECUTABLE", "or the interpreter its first line names may not be run" },
+    { ENOEXEC, -EACCES, "COMMAND_NOT_EXECUTABLE", "is neither a program of this system nor a script that begins with #!" },
+    { E2BIG, -E2BIG, "ARGUMENT_TOO_LONG", "was given arguments and environment longer together than the system allows" },
+};
+
+static void spawn_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void spawn_fds_clear(struct spawn_fds *fds)
+{
+    int *all[] = { &fds->null_fd, &fds->out[0], &fds->out[1], &fds->err[0], &fds->err[1], &fds->report[0], &fds->report[1] };
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        spawn_close(all[i]);
+}
+
+/* The child's dup2() to 0, 1 and 2 must not hit a descriptor it still needs, should the service run with one of these closed. */
+static int spawn_keep_above_streams(int *fd)
+{
+    int above;
+
+    if (*fd > STDERR_FILENO)
+        return 0;
+    above = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (above < 0)
+        return -errno;
+    close(*fd);
+    *fd = above;
+    return 0;
+}
+
+static int spawn_pipe(int ends[2])
+{
+    int r;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    r = spawn_keep_above_streams(&ends[0]);
+    return r < 0 ? r : spawn_keep_above_streams(&ends[1]);
+}
+
+static int spawn_fds_open(struct spawn_fds *fds)
+{
+    int r;
+
+    fds->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    r = fds->null_fd < 0 ? -errno : spawn_keep_above_streams(&fds->null_fd);
+    if (r == 0)
+        r = spawn_pipe(fds->out);
+    if (r == 0)
+        r = spawn_pipe(fds->err);
+    if (r == 0)
+        r = spawn_pipe(fds->report);
+    if (r == 0 && (fcntl(fds->out[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(fds->err[0], F_SETFL, O_NONBLOCK) < 0))
+        r = -errno;
+    return r;
+}
+
+/* ---- between fork and exec: only what signal-safety(7) allows ---- */
+
+static _Noreturn void spawn_give_up(const struct spawn_fds *fds, enum spawn_step step)
+{
+    struct spawn_failure failure = { step, errno };
+
+    if (write(fds->report[1], &failure, sizeof(failure)) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+static void spawn_reset_signals(void)
+{
+    struct sigaction action = { .sa_handler = SIG_DFL };
+    sigset_t none;
+
+    for (int signum = 1; signum < NSIG; signum++)
+        sigaction(signum, &action, NULL);               /* fails for those that cannot be changed */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct spawn_fds *fds, pid_t parent)
+{
+    const struct rlimit no_core = { 0, 0 };
+
+    if (setsid() < 0)
+        spawn_give_up(fds, SPAWN_SESSION);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        spawn_give_up(fds, SPAWN_PARENT);
+    if (getppid() != parent)            /* it died before the line above */
+        _exit(127);
+    if (dup2(fds->null_fd, STDIN_FILENO) < 0 || dup2(fds->out[1], STDOUT_FILENO) < 0 || dup2(fds->err[1], STDERR_FILENO) < 0)
+        spawn_give_up(fds, SPAWN_STREAMS);
+    if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)   /* at exec: the report must outlive this line */
+        spawn_give_up(fds, SPAWN_DESCRIPTORS);
+    if (setrlimit(RLIMIT_CORE, &no_core) < 0)
+        spawn_give_up(fds, SPAWN_LIMITS);
+    if (plan->working_dir && chdir(plan->working_dir) < 0)
+        spawn_give_up(fds, SPAWN_DIR);
+    spawn_reset_signals();
+    execve(plan->path, plan->argv, plan->envp);
+    spawn_give_up(fds, SPAWN_EXEC);
+}
+
+/* ---- the parent again ---- */
+
+/* All signals wait while there are two of us: a handler of the service must not run in the child. */
+static pid_t spawn_fork(const struct spawn_plan *plan, const struct spawn_fds *fds)
+{
+    pid_t parent = getpid(), pid;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid = fork();
+    if (pid == 0)
+        spawn_child(plan, fds, parent);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return pid;
+}
+
+static int spawn_explain(const struct spawn_plan *plan, const struct spawn_failure *failure, struct err *e)
+{
+    if (failure->step == SPAWN_DIR)
+        return err_set(e, -ENOTDIR, "BAD_WORKING_DIR", "The working folder %.300s cannot be entered: %s.", plan->working_dir,
+                       strerrordesc_np(failure->error));
+    for (size_t i = 0; failure->step == SPAWN_EXEC && i < ARRAY_SIZE(spawn_refusals); i++) {
+        const struct spawn_refusal *refusal = &spawn_refusals[i];
+
+        if (refusal->error == failure->error)
+            return err_set(e, refusal->r, refusal->code, "The program `%.300s` %s.", plan->path, refusal->text);
+    }
+    return err_errno(e, failure->error, "The program `%.300s` could not be started, %s", plan->path, spawn_steps[failure->step]);
+}
+
+/* Waits for the exec: end of file on the report, or what failed. */
+static int spawn_await_exec(const struct spawn_plan *plan, int report_fd, struct err *e)
+{
+    struct spawn_failure failure;
+    ssize_t n;
+
+    do
+        n = read(report_fd, &failure, sizeof(failure));
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof(failure) ? spawn_explain(plan, &failure, e) : 0;
+}
+
+static int spawn_watch(const struct spawn_plan *plan, struct spawn_fds *fds, pid_t pid, int *ret_pidfd, struct err *e)
+{
+    int pidfd = pidfd_open(pid, 0), r;
+
+    if (pidfd < 0) {
+        r = err_errno(e, errno, "The program `%.300s` could not be watched", plan->path);
+        kill(pid, SIGKILL);             /* not reaped yet, so the number is still its own */
+    } else {
+        spawn_close(&fds->report[1]);
+        r = spawn_await_exec(plan, fds->report[0], e);
+    }
+    if (r < 0) {
+        waitpid(pid, NULL, 0);
+        spawn_close(&pidfd);
+        return r;
+    }
+    *ret_pidfd = pidfd;
+    return 0;
+}
+
+int spawn_process(const struct spawn_plan *plan, struct spawned *ret, struct err *e)
+{
+    struct spawn_fds fds = { -1, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+    int r = spawn_fds_open(&fds), pidfd = -1;
+    pid_t pid = r == 0 ? spawn_fork(plan, &fds) : -1;
+
+    if (pid < 0)
+        r = err_errno(e, r < 0 ? -r : errno, "The program `%.300s` could not be started", plan->path);
+    else
+        r = spawn_watch(plan, &fds, pid, &pidfd, e);
+    if (r == 0) {
+        *ret = (struct spawned){ pid, pidfd, fds.out[0], fds.err[0] };
+        fds.out[0] = fds.err[0] = -1;   /* handed over */
+    }
+    spawn_fds_clear(&fds);
+    return r;
+}
