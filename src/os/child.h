@@ -31,9 +31,10 @@ struct child_spec {
     int64_t timeout_ms;                 /* 0: none */
     int64_t stop_grace_ms;              /* between SIGTERM and SIGKILL; 0: 5000 */
     size_t max_stdout;                  /* bytes of standard output kept whole besides the log; 0: none */
-    /* Once, on the loop thread, when the process and its group have ended and all output is read. */
+    /* Once, on the loop thread, when the process and its group have ended and all output is read. For a short-lived one
+     * that may be before child_start() has returned to a worker. */
     void (*on_exit)(struct child *c, const struct child_exit *how, void *arg);
-    /* Optional, on the loop thread: one log line was added. */
+    /* Optional, on the loop thread: lines were added to the log (one call for all that was read at once). */
     void (*on_line)(struct child *c, void *arg);
     void *arg;
 };
@@ -45,7 +46,7 @@ size_t supervisor_n_children(const struct supervisor *s);
 
 /* -ENOENT COMMAND_NOT_FOUND "The program `uvx` was not found; ..." names what to install for python, node, npx, uvx;
  * -EACCES when it is no executable; -ENOTDIR for a bad working_dir; -E2BIG for an argument above LIMIT_ARG_BYTES;
- * -EAGAIN TOO_MANY_CHILDREN. The reference returned is the caller's. */
+ * -EAGAIN TOO_MANY_CHILDREN; -EPIPE SHUTTING_DOWN. The reference returned is the caller's. A worker waits for the loop. */
 int child_start(struct supervisor *s, const struct child_spec *spec, struct child **ret, struct err *e) MUST_CHECK;
 /* Asks it to end. Any thread, any number of times; never waits. */
 void child_stop(struct child *c);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/err.h"
 
 struct env_list;
 

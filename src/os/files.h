@@ -2,6 +2,8 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/err.h"
+#include <sys/types.h>
 
 /* Makes the folder and its parents (mode 0700 for those made). An existing one is left as it is. */
 int dir_make(const char *path, struct err *e) MUST_CHECK;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/err.h"
 
 /* The first that is given of: flag, $HEARTH_DATA, $XDG_DATA_HOME/hearth, $HOME/.local/share/hearth, the same below the home
  * folder of the password database. Always absolute. -ENOENT when none is. */

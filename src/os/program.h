@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/err.h"
 
 /* Without a slash the command is looked up in search_path (colons between; only absolute folders count; NULL: the system's
  * usual ones). With one it is meant relative to working_dir (NULL: the service's).
