@@ -9,7 +9,7 @@ export const maxFunctionLines = 60;
 export const maxFileLines = 600;
 
 // Ending the process: main, a child between fork and exec, and memory that is not to be had.
-const mayExit = /^src\/(main\.c|os\/child\w*\.c|base\/(util|arena|buf)\.[ch])$/;
+const mayExit = /^src\/(main\.c|os\/(child\w*|spawn)\.c|base\/(util|arena|buf)\.[ch])$/;
 
 // Functions as clang-format leaves them: the brace alone in column 0, and one that closes it.
 export function functionsOf(text) {
