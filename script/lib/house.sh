@@ -31,11 +31,12 @@ configure() {
     printf '%s' "$options" >"$folder/.options"
 }
 
-# compile NAME [TARGET...]: builds build/NAME; says nothing when all goes well and nothing is to be done.
+# compile NAME: builds build/NAME; says nothing when nothing is to be done, prints the compiler's words when it fails.
 compile() {
-    local folder=build/$1
-    shift
-    ninja -C "$folder" --quiet "$@" || die "the build in $folder failed"
+    local folder=build/$1 log=build/.$1.log
+    case $(ninja -C "$folder" -n 2>&1 | tail -1) in *'no work to do'*) return 0 ;; esac
+    say "building $folder"
+    ninja -C "$folder" >"$log" 2>&1 || { grep -v '^\[[0-9/]*\]' "$log" | tail -60; die "the build in $folder failed"; }
 }
 
 build_debug() {

@@ -6,7 +6,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    char *text = arena_strndup(a, (const char *)bytes, n);
+    char *text = arena_slicedup(a, (struct slice){ (const char *)bytes, n });
     struct backend_row row = { .id = "1", .status = "pending", .retry_count = 3, .attempted_by = "[\"a\"]",
                                .created_at = "2026-01-02T03:04:05Z", .event = BACKEND_INSERT };
     struct filter *f = NULL;

@@ -1,5 +1,5 @@
-// What must not be in the tree: paths of one machine, package locks that name hosts, credentials, build output, long lines of
-// shell without `set -e`; JavaScript and shell that do not parse.
+// What must not be in the tree: paths of one machine, package locks that name hosts, private keys, merge conflicts, JavaScript and
+// shell that do not parse.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { join, resolve } from 'node:path';
