@@ -10,3 +10,5 @@
 int backup_copy(const char *from, const char *to, struct err *e) MUST_CHECK;
 /* PRAGMA integrity_check and foreign_key_check; -EUCLEAN STORE_DAMAGED with the first complaint. */
 int backup_check(const char *path, struct err *e) MUST_CHECK;
+/* Makes a rename of path durable: fsync of the folder it is in. */
+int backup_sync_folder(const char *path, struct err *e) MUST_CHECK;

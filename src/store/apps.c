@@ -1,0 +1,109 @@
+#include "store/apps.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "store/rows.h"
+
+#define COLUMNS                                                                                                        \
+    "app_id, name, display_name, description, icon, app_type, config, permissions, is_enabled, requires_user_auth, "   \
+    "created_at, updated_at"
+
+static const struct rows_missing missing = { "APP_NOT_FOUND", "There is no such app." };
+
+static void read_app(struct sql_rows *rows, struct arena *a, void *into)
+{
+    *(struct app_row *)into = (struct app_row){
+        .app_id = sql_text(rows, a, 0),
+        .name = sql_text(rows, a, 1),
+        .display_name = sql_text(rows, a, 2),
+        .description = sql_text(rows, a, 3),
+        .icon = sql_text(rows, a, 4),
+        .app_type = sql_text(rows, a, 5),
+        .config = sql_text(rows, a, 6),
+        .permissions = sql_text(rows, a, 7),
+        .is_enabled = sql_int(rows, 8) != 0,
+        .requires_user_auth = sql_int(rows, 9) != 0,
+        .created_at = sql_text(rows, a, 10),
+        .updated_at = sql_text(rows, a, 11),
+    };
+}
+
+static int tell_exists(int r, struct err *e)
+{
+    return r == -EEXIST ? err_set(e, r, "APP_EXISTS", "There is an app of this name or id already.") : r;
+}
+
+int store_apps_insert(struct store *s, const struct app_row *row, struct err *e)
+{
+    char now[TIME_TEXT_SIZE];
+    int64_t n = 0;
+    int r;
+
+    clock_now_text(now);
+    r = store_exec(s, e, &n,
+                   "INSERT INTO apps (" COLUMNS ") SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(?, '[]'), ?, ?, ?, ? "
+                   "WHERE (SELECT count(*) FROM apps) < ?",
+                   "ssssssssiissi", row->app_id, row->name, row->display_name, row->description, row->icon, row->app_type,
+                   row->config, row->permissions, (int64_t)row->is_enabled, (int64_t)row->requires_user_auth, now, now,
+                   (int64_t)LIMIT_APPS);
+    if (r < 0 || n > 0)
+        return tell_exists(r, e);
+    return err_set(e, -E2BIG, "TOO_MANY_APPS", "There are %d apps already: remove one that is not used.", LIMIT_APPS);
+}
+
+int store_apps_update(struct store *s, const struct app_row *row, struct err *e)
+{
+    char now[TIME_TEXT_SIZE];
+    int64_t n = 0;
+    int r;
+
+    clock_now_text(now);
+    r = store_exec(s, e, &n,
+                   "UPDATE apps SET name = ?, display_name = ?, description = ?, icon = ?, app_type = ?, config = ?, "
+                   "permissions = coalesce(?, '[]'), is_enabled = ?, requires_user_auth = ?, updated_at = ? WHERE app_id = ?",
+                   "sssssssiiss", row->name, row->display_name, row->description, row->icon, row->app_type, row->config,
+                   row->permissions, (int64_t)row->is_enabled, (int64_t)row->requires_user_auth, now, row->app_id);
+    return rows_changed(tell_exists(r, e), n, &missing, e);
+}
+
+int store_apps_get(struct store *s, struct arena *a, const char *app_id, struct app_row *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e, "SELECT " COLUMNS " FROM apps WHERE app_id = ?", "s", app_id);
+    return r < 0 ? r : rows_one(rows, a, read_app, ret, &missing, e);
+}
+
+int store_apps_get_by_name(struct store *s, struct arena *a, const char *name, struct app_row *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e, "SELECT " COLUMNS " FROM apps WHERE name = ?", "s", name);
+    return r < 0 ? r : rows_one(rows, a, read_app, ret, &missing, e);
+}
+
+int store_apps_list(struct store *s, struct arena *a, struct app_row **ret, size_t *ret_n, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e, "SELECT " COLUMNS " FROM apps ORDER BY name", "");
+    return r < 0 ? r : rows_all(rows, a, sizeof(struct app_row), read_app, ret, ret_n, e);
+}
+
+static int delete_app(struct sql_db *db, void *arg, struct err *e)
+{
+    const char *app_id = arg;
+    int r;
+
+    r = sql_exec(db, e, "DELETE FROM backend_tokens WHERE scope = ?", "s", app_id);
+    if (r == 0)
+        r = sql_exec(db, e, "DELETE FROM apps WHERE app_id = ?", "s", app_id);
+    return rows_changed(r, r < 0 ? 0 : sql_changes(db), &missing, e);
+}
+
+int store_apps_delete(struct store *s, const char *app_id, struct err *e)
+{
+    return store_write(s, delete_app, (void *)app_id, e);
+}

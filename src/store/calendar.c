@@ -1,0 +1,127 @@
+#include "store/calendar.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "store/rows.h"
+
+#define COLUMNS                                                                                                        \
+    "uuid, title, description, start_date, end_date, all_day, color, repeat, reminders, metadata, task_uuid, "        \
+    "created_at, updated_at"
+
+static const struct rows_missing missing = { "EVENT_NOT_FOUND", "There is no such calendar event." };
+
+static void read_event(struct sql_rows *rows, struct arena *a, void *into)
+{
+    *(struct calendar_row *)into = (struct calendar_row){
+        .uuid = sql_text(rows, a, 0),
+        .title = sql_text(rows, a, 1),
+        .description = sql_text(rows, a, 2),
+        .start_date = sql_text(rows, a, 3),
+        .end_date = sql_text(rows, a, 4),
+        .all_day = sql_int(rows, 5) != 0,
+        .color = sql_text(rows, a, 6),
+        .repeat = sql_text(rows, a, 7),
+        .reminders = sql_text(rows, a, 8),
+        .metadata = sql_text(rows, a, 9),
+        .task_uuid = sql_text(rows, a, 10),
+        .created_at = sql_text(rows, a, 11),
+        .updated_at = sql_text(rows, a, 12),
+    };
+}
+
+int store_calendar_add(struct sql_db *db, const struct calendar_row *row, struct err *e)
+{
+    char now[TIME_TEXT_SIZE];
+
+    clock_now_text(now);
+    return sql_exec(db, e,
+                    "INSERT INTO calendar (" COLUMNS ") "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, '[]'), coalesce(?, '{}'), ?, ?, ?)",
+                    "sssssisssssss", row->uuid, row->title, row->description, row->start_date, row->end_date,
+                    (int64_t)row->all_day, row->color, row->repeat, row->reminders, row->metadata, row->task_uuid, now, now);
+}
+
+static int insert_event(struct sql_db *db, void *arg, struct err *e)
+{
+    return store_calendar_add(db, arg, e);
+}
+
+int store_calendar_insert(struct store *s, const struct calendar_row *row, struct err *e)
+{
+    return store_write(s, insert_event, (void *)row, e);
+}
+
+int store_calendar_get(struct store *s, struct arena *a, const char *uuid, struct calendar_row *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e, "SELECT " COLUMNS " FROM calendar WHERE uuid = ?", "s", uuid);
+    return r < 0 ? r : rows_one(rows, a, read_event, ret, &missing, e);
+}
+
+int store_calendar_list(struct store *s, struct arena *a, const char *from, const char *to, int64_t limit,
+                        struct calendar_row **ret, size_t *ret_n, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e,
+                  "SELECT " COLUMNS " FROM calendar WHERE (?2 IS NULL OR start_date < ?2) "
+                  "AND (?1 IS NULL OR start_date >= ?1 OR end_date > ?1) ORDER BY start_date, rowid LIMIT ?3",
+                  "ssi", from, to, limit > 0 ? MIN(limit, LIMIT_LIST) : LIMIT_LIST);
+    return r < 0 ? r : rows_all(rows, a, sizeof(struct calendar_row), read_event, ret, ret_n, e);
+}
+
+int store_calendar_update(struct store *s, const struct calendar_change *c, struct err *e)
+{
+    char now[TIME_TEXT_SIZE];
+    int64_t n = 0;
+    int r;
+
+    clock_now_text(now);
+    r = store_exec(s, e, &n,
+                   "UPDATE calendar SET title = coalesce(?, title), description = coalesce(?, description), "
+                   "start_date = coalesce(?, start_date), end_date = coalesce(?, end_date), color = coalesce(?, color), "
+                   "repeat = coalesce(?, repeat), reminders = coalesce(?, reminders), metadata = coalesce(?, metadata), "
+                   "all_day = CASE ?9 WHEN -1 THEN all_day ELSE ?9 END, updated_at = ? WHERE uuid = ?",
+                   "ssssssssiss", c->title, c->description, c->start_date, c->end_date, c->color, c->repeat, c->reminders,
+                   c->metadata, (int64_t)c->all_day, now, c->uuid);
+    return rows_changed(r, n, &missing, e);
+}
+
+int store_calendar_delete(struct store *s, const char *uuid, struct err *e)
+{
+    int64_t n = 0;
+    int r;
+
+    r = store_exec(s, e, &n, "DELETE FROM calendar WHERE uuid = ?", "s", uuid);
+    return rows_changed(r, n, &missing, e);
+}
+
+int store_calendar_change_dispatch(struct sql_db *db, const char *uuid, const char *status, struct err *e)
+{
+    char now[TIME_TEXT_SIZE];
+    int r;
+
+    clock_now_text(now);
+    r = sql_exec(db, e,
+                 "UPDATE calendar SET metadata = json_set(metadata, '$.dispatch_status', ?), updated_at = ? WHERE uuid = ?",
+                 "sss", status, now, uuid);
+    return rows_changed(r, r < 0 ? 0 : sql_changes(db), &missing, e);
+}
+
+struct dispatch { const char *uuid, *status; };
+
+static int set_dispatch(struct sql_db *db, void *arg, struct err *e)
+{
+    const struct dispatch *d = arg;
+
+    return store_calendar_change_dispatch(db, d->uuid, d->status, e);
+}
+
+int store_calendar_set_dispatch(struct store *s, const char *uuid, const char *status, struct err *e)
+{
+    struct dispatch d = { .uuid = uuid, .status = status };
+
+    return store_write(s, set_dispatch, &d, e);
+}

@@ -1,0 +1,77 @@
+#include "store/schema.h"
+
+/* clang-format off */
+static const char identity_tables[] =
+    "PRAGMA application_id = 0x48525448;"
+
+    "CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE settings_rows (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, updated_at TEXT NOT NULL) WITHOUT ROWID;"
+
+    "CREATE TABLE api_keys (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL UNIQUE, last4 TEXT NOT NULL,"
+    "    fingerprint TEXT NOT NULL, created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT);"
+
+    "CREATE TABLE apps (app_id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, display_name TEXT NOT NULL,"
+    "    description TEXT, icon TEXT, app_type TEXT NOT NULL, config TEXT NOT NULL, permissions TEXT NOT NULL DEFAULT '[]',"
+    "    is_enabled INTEGER NOT NULL, requires_user_auth INTEGER NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL);"
+
+    "CREATE TABLE grants (app_id TEXT NOT NULL REFERENCES apps(app_id) ON DELETE CASCADE, permission TEXT NOT NULL,"
+    "    decision TEXT NOT NULL CHECK (decision IN ('allow', 'deny')),"
+    "    scope TEXT NOT NULL CHECK (scope IN ('once', 'until_stop', 'until_date', 'always')),"
+    "    expires_at TEXT, n_denials INTEGER NOT NULL, is_used INTEGER NOT NULL DEFAULT 0, created_at TEXT NOT NULL,"
+    "    last_used_at TEXT, PRIMARY KEY (app_id, permission)) WITHOUT ROWID;"
+
+    "CREATE TABLE backend_tokens (scope TEXT PRIMARY KEY NOT NULL, token BLOB NOT NULL, synced_at TEXT NOT NULL);"
+
+    "CREATE TABLE sessions (id_hash BLOB PRIMARY KEY NOT NULL, kind TEXT NOT NULL, created_at TEXT NOT NULL,"
+    "    expires_at TEXT NOT NULL, revoked_at TEXT) WITHOUT ROWID;"
+    "CREATE TABLE login_links (token_hash BLOB PRIMARY KEY NOT NULL, expires_at TEXT NOT NULL) WITHOUT ROWID;"
+
+    "CREATE TABLE audit (seq INTEGER PRIMARY KEY, at TEXT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, subject TEXT,"
+    "    detail TEXT, prev_hash TEXT NOT NULL, hash TEXT NOT NULL);"
+    "CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;"
+    "CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;";
+
+static const char work_tables[] =
+    "CREATE TABLE agents (name TEXT PRIMARY KEY NOT NULL, display_name TEXT NOT NULL, description TEXT, hub_id TEXT,"
+    "    kind TEXT NOT NULL, definition TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL);"
+
+    "CREATE TABLE workspaces (id INTEGER PRIMARY KEY AUTOINCREMENT, slug TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
+    "    type TEXT NOT NULL DEFAULT 'default', created_at TEXT NOT NULL);"
+    "INSERT INTO workspaces (slug, name, type, created_at) VALUES ('default', 'Default', 'default',"
+    "    strftime('%Y-%m-%dT%H:%M:%fZ'));"
+    "CREATE TABLE threads (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "    workspace_id INTEGER NOT NULL REFERENCES workspaces(id) ON DELETE CASCADE, slug TEXT NOT NULL, name TEXT NOT NULL,"
+    "    created_at TEXT NOT NULL, UNIQUE (workspace_id, slug));"
+
+    "CREATE TABLE tasks (seq INTEGER PRIMARY KEY AUTOINCREMENT, uuid TEXT NOT NULL UNIQUE, title TEXT NOT NULL, status TEXT NOT NULL,"
+    "    action_type TEXT NOT NULL, source_app TEXT, source_app_name TEXT, backend_table TEXT, row_id TEXT, agent_name TEXT,"
+    "    workspace_slug TEXT, thread_slug TEXT, prompt TEXT, raw_data TEXT, old_data TEXT, auto_run INTEGER NOT NULL,"
+    "    review TEXT, error TEXT, result TEXT, attempt INTEGER NOT NULL DEFAULT 0, machine_id TEXT,"
+    "    attempted_by TEXT NOT NULL DEFAULT '[]', retry_count INTEGER NOT NULL DEFAULT 0, calendar_event_uuid TEXT,"
+    "    is_quarantined INTEGER NOT NULL DEFAULT 0, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, completed_at TEXT);"
+    "CREATE UNIQUE INDEX tasks_by_row ON tasks (backend_table, row_id) WHERE backend_table IS NOT NULL;"
+    "CREATE INDEX tasks_by_app ON tasks (source_app, status, seq);"
+    "CREATE INDEX tasks_by_status ON tasks (status, seq);"
+
+    "CREATE TABLE runs (id INTEGER PRIMARY KEY AUTOINCREMENT, task_uuid TEXT NOT NULL REFERENCES tasks(uuid) ON DELETE CASCADE,"
+    "    agent_name TEXT, workspace_slug TEXT, thread_slug TEXT,"
+    "    status TEXT NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed')), attempt INTEGER NOT NULL,"
+    "    machine_id TEXT, pid INTEGER NOT NULL DEFAULT 0, started_at TEXT, completed_at TEXT, error TEXT, log TEXT);"
+    "CREATE INDEX runs_by_task ON runs (task_uuid, id);"
+    "CREATE INDEX runs_open ON runs (machine_id) WHERE status IN ('pending', 'running');"
+
+    "CREATE TABLE calendar (uuid TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL, description TEXT, start_date TEXT NOT NULL,"
+    "    end_date TEXT, all_day INTEGER NOT NULL DEFAULT 0, color TEXT, repeat TEXT, reminders TEXT NOT NULL DEFAULT '[]',"
+    "    metadata TEXT NOT NULL DEFAULT '{}', task_uuid TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL);"
+    "CREATE INDEX calendar_by_start ON calendar (start_date);"
+
+    "CREATE TABLE deliveries (source TEXT NOT NULL, event_id TEXT NOT NULL, status INTEGER NOT NULL DEFAULT 0, answer TEXT,"
+    "    created_at TEXT NOT NULL, PRIMARY KEY (source, event_id)) WITHOUT ROWID;"
+    "CREATE INDEX deliveries_by_age ON deliveries (created_at);";
+/* clang-format on */
+
+const struct migration store_migrations[] = {
+    { "identity tables", identity_tables },
+    { "work tables", work_tables },
+};
+const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

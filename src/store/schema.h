@@ -1,0 +1,9 @@
+/* The migrations of <data>/hearth.db, in order. A row that was released never changes: add one. */
+#pragma once
+
+#include "store/migrate.h"
+
+enum { STORE_APPLICATION_ID = 0x48525448 /* "HRTH" */ };
+
+extern const struct migration store_migrations[];
+extern const size_t store_n_migrations;

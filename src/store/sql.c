@@ -1,0 +1,450 @@
+#include "store/sql.h"
+#include "base/clock.h"
+#include "store/sql_private.h"
+#include <assert.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+enum { SQL_CACHE_FIRST = 64, SQL_BUSY_TIMEOUT_MS = 5000 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Memory statistics take a process-wide lock in every allocation of SQLite and nothing here reads them. */
+static void configure_library(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+/* SQLite gives -wal and -shm the mode of the database file, so that is the one to make. */
+static int make_private_file(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_errno(e, errno, "cannot open the database %s", path);
+    close(fd);
+    return 0;
+}
+
+/* The first change to WAL fails at once, without the busy handler, while another process does the same. */
+static int enter_wal(struct sql_db *db, int64_t wait_ms, struct err *e)
+{
+    const struct timespec pause = { .tv_nsec = 5000000 };
+    int64_t end = clock_mono_ms() + wait_ms;
+    int code;
+
+    while ((code = sqlite3_exec(db->handle, "PRAGMA journal_mode = WAL", NULL, NULL, NULL)) != SQLITE_OK) {
+        if ((code & 0xff) != SQLITE_BUSY || clock_mono_ms() >= end)
+            return sql_fail(db, e, "cannot use write-ahead logging");
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+static int configure(struct sql_db *db, bool is_readonly, int64_t wait_ms, struct err *e)
+{
+    int r;
+
+    sqlite3_extended_result_codes(db->handle, 1);
+    sqlite3_busy_timeout(db->handle, (int)wait_ms);
+    if (is_readonly)
+        return sql_script(db, "PRAGMA temp_store = MEMORY", e);
+    r = enter_wal(db, wait_ms, e);
+    if (r < 0)
+        return r;
+    return sql_script(db,
+                      "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
+                      "PRAGMA trusted_schema = OFF",
+                      e);
+}
+
+static int open_handle(struct sql_db *db, const char *path, const struct sql_options *o, struct err *e)
+{
+    int flags = SQLITE_OPEN_NOMUTEX | (o->is_readonly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+    int r;
+
+    r = o->is_readonly ? 0 : make_private_file(path, e);
+    if (r < 0)
+        return r;
+    pthread_once(&once, configure_library);
+    if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK)
+        return sql_fail(db, e, path);
+    r = configure(db, o->is_readonly, o->busy_timeout_ms > 0 ? o->busy_timeout_ms : SQL_BUSY_TIMEOUT_MS, e);
+    return r < 0 ? err_prefix(e, r, "%s", path) : 0;
+}
+
+int sql_open(const char *path, const struct sql_options *o, struct sql_db **ret, struct err *e)
+{
+    static const struct sql_options defaults;
+    struct sql_db *db = xcalloc(1, sizeof(*db));
+    int r;
+
+    r = open_handle(db, path, o ? o : &defaults, e);
+    if (r < 0) {
+        sql_close(db);
+        return r;
+    }
+    *ret = db;
+    return 0;
+}
+
+struct sql_db *sql_broken(const struct err *why)
+{
+    struct sql_db *db = xcalloc(1, sizeof(*db));
+
+    db->why_broken = xcalloc(1, sizeof(*db->why_broken));
+    *db->why_broken = *why;
+    return db;
+}
+
+bool sql_is_broken(const struct sql_db *db)
+{
+    return db->why_broken != NULL;
+}
+
+struct sql_db *sql_close(struct sql_db *db)
+{
+    if (!db)
+        return NULL;
+    for (size_t i = 0; i < db->cache_size; i++) {
+        if (db->cache[i])
+            sqlite3_finalize(db->cache[i]->stmt);
+        free(db->cache[i]);
+    }
+    free(db->cache);
+    sqlite3_close_v2(db->handle);
+    free(db->why_broken);
+    free(db);
+    return NULL;
+}
+
+struct sqlite3 *sql_handle(struct sql_db *db)
+{
+    return db->handle;
+}
+
+int64_t sql_changes(struct sql_db *db)
+{
+    return sqlite3_changes64(db->handle);
+}
+
+int64_t sql_last_id(struct sql_db *db)
+{
+    return sqlite3_last_insert_rowid(db->handle);
+}
+
+int sql_script(struct sql_db *db, const char *sql, struct err *e)
+{
+    if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return sql_fail(db, e, "the database refused a statement");
+    return 0;
+}
+
+/* --- statements --- */
+
+static size_t slot_of(struct sql_cached *const *cache, size_t size, const char *sql)
+{
+    size_t i = ((uintptr_t)sql * UINT64_C(0x9E3779B97F4A7C15)) >> 32;
+
+    for (i &= size - 1; cache[i] && cache[i]->sql != sql; i = (i + 1) & (size - 1))
+        ;
+    return i;
+}
+
+static void grow_cache(struct sql_db *db)
+{
+    size_t size = db->cache_size ? 2 * db->cache_size : SQL_CACHE_FIRST;
+    struct sql_cached **cache = xcalloc(size, sizeof(struct sql_cached *));
+
+    for (size_t i = 0; i < db->cache_size; i++)
+        if (db->cache[i])
+            cache[slot_of(cache, size, db->cache[i]->sql)] = db->cache[i];
+    free(db->cache);
+    db->cache = cache;
+    db->cache_size = size;
+}
+
+static int prepare(struct sql_db *db, const char *sql, unsigned flags, sqlite3_stmt **ret, struct err *e)
+{
+    if (db->why_broken)
+        return err_set(e, -EIO, "STORE_ERROR", "%s", db->why_broken->text);
+    if (sqlite3_prepare_v3(db->handle, sql, -1, flags, ret, NULL) != SQLITE_OK)
+        return sql_fail(db, e, "the database refused a statement");
+    return 0;
+}
+
+static int find_cached(struct sql_db *db, const char *sql, struct sql_cached **ret, struct err *e)
+{
+    sqlite3_stmt *stmt = NULL;
+    size_t slot;
+    int r;
+
+    if (2 * db->n_cached >= db->cache_size)
+        grow_cache(db);
+    slot = slot_of(db->cache, db->cache_size, sql);
+    if (!db->cache[slot]) {
+        r = prepare(db, sql, SQLITE_PREPARE_PERSISTENT, &stmt, e);
+        if (r < 0)
+            return r;
+        db->cache[slot] = xcalloc(1, sizeof(struct sql_cached));
+        *db->cache[slot] = (struct sql_cached){ .sql = sql, .stmt = stmt };
+        db->n_cached++;
+    }
+    *ret = db->cache[slot];
+    assert(strcmp(sqlite3_sql((*ret)->stmt), sql) == 0);        /* a reused buffer is no literal */
+    return 0;
+}
+
+/* The statement of this literal; one beside the cache while that is in use. */
+static int take_cached(struct sql_db *db, const char *sql, struct sql_use *ret, struct err *e)
+{
+    struct sql_cached *cached = NULL;
+    int r = find_cached(db, sql, &cached, e);
+
+    if (r < 0)
+        return r;
+    if (cached->is_taken)
+        return prepare(db, sql, 0, &ret->stmt, e);
+    cached->is_taken = true;
+    *ret = (struct sql_use){ .stmt = cached->stmt, .cached = cached };
+    return 0;
+}
+
+static void give_back(struct sql_use *use)
+{
+    if (use->cached) {
+        use->cached->is_taken = false;
+        sqlite3_reset(use->stmt);
+        sqlite3_clear_bindings(use->stmt);
+    } else {
+        sqlite3_finalize(use->stmt);
+    }
+}
+
+/* --- binds --- */
+
+static int bind_slice(sqlite3_stmt *stmt, int at, struct slice s, bool is_blob, sqlite3_destructor_type keep)
+{
+    if (!s.p)
+        return sqlite3_bind_null(stmt, at);
+    if (is_blob)
+        return sqlite3_bind_blob64(stmt, at, s.p, s.n, keep);
+    return sqlite3_bind_text64(stmt, at, s.p, s.n, keep, SQLITE_UTF8);
+}
+
+static int bind_one(sqlite3_stmt *stmt, int at, char letter, va_list *args, sqlite3_destructor_type keep)
+{
+    switch (letter) {
+    case 's':
+        return bind_slice(stmt, at, slice_of(va_arg(*args, const char *)), false, keep);
+    case 'S':
+        return bind_slice(stmt, at, va_arg(*args, struct slice), false, keep);
+    case 'b':
+        return bind_slice(stmt, at, va_arg(*args, struct slice), true, keep);
+    case 'i':
+        return sqlite3_bind_int64(stmt, at, va_arg(*args, int64_t));
+    case 'd':
+        return sqlite3_bind_double(stmt, at, va_arg(*args, double));
+    case 'n':
+        return sqlite3_bind_null(stmt, at);
+    default:
+        return SQLITE_MISUSE;
+    }
+}
+
+static int bind_all(struct sql_db *db, sqlite3_stmt *stmt, const char *binds, va_list args,
+                    sqlite3_destructor_type keep, struct err *e)
+{
+    va_list copy;
+    int n = binds ? (int)strlen(binds) : 0, code = SQLITE_OK;
+
+    assert(n == sqlite3_bind_parameter_count(stmt));
+    va_copy(copy, args);
+    for (int i = 0; i < n && code == SQLITE_OK; i++)
+        code = bind_one(stmt, i + 1, binds[i], &copy, keep);
+    va_end(copy);
+    assert(code != SQLITE_MISUSE);
+    return code == SQLITE_OK ? 0 : sql_fail(db, e, "a value does not fit the database");
+}
+
+/* --- execution --- */
+
+static int run_to_end(struct sql_db *db, sqlite3_stmt *stmt, struct err *e)
+{
+    int code;
+
+    while ((code = sqlite3_step(stmt)) == SQLITE_ROW)
+        ;
+    return code == SQLITE_DONE ? 0 : sql_fail(db, e, "the database refused a change");
+}
+
+static int exec_use(struct sql_db *db, struct sql_use *use, const char *binds, va_list args, struct err *e)
+{
+    int r = bind_all(db, use->stmt, binds, args, SQLITE_STATIC, e);
+
+    if (r == 0)
+        r = run_to_end(db, use->stmt, e);
+    give_back(use);
+    return r;
+}
+
+int sql_vexec(struct sql_db *db, struct err *e, const char *sql, const char *binds, va_list args)
+{
+    struct sql_use use = { 0 };
+    int r = take_cached(db, sql, &use, e);
+
+    return r < 0 ? r : exec_use(db, &use, binds, args, e);
+}
+
+int sql_exec(struct sql_db *db, struct err *e, const char *sql, const char *binds, ...)
+{
+    va_list args;
+    int r;
+
+    va_start(args, binds);
+    r = sql_vexec(db, e, sql, binds, args);
+    va_end(args);
+    return r;
+}
+
+int sql_exec_text(struct sql_db *db, struct err *e, const char *sql, const char *binds, ...)
+{
+    struct sql_use use = { 0 };
+    va_list args;
+    int r = prepare(db, sql, 0, &use.stmt, e);
+
+    if (r < 0)
+        return r;
+    va_start(args, binds);
+    r = exec_use(db, &use, binds, args, e);
+    va_end(args);
+    return r;
+}
+
+/* Takes over use. Values are copied: rows outlive the call that named them. */
+static int start_rows(struct sql_db *db, struct sql_use *use, struct sql_rows **ret, const char *binds, va_list args,
+                      struct err *e)
+{
+    int r = bind_all(db, use->stmt, binds, args, SQLITE_TRANSIENT, e);
+
+    if (r < 0) {
+        give_back(use);
+        return r;
+    }
+    sql_rows_endp(ret);
+    *ret = xcalloc(1, sizeof(**ret));
+    **ret = (struct sql_rows){ .db = db, .use = *use };
+    return 0;
+}
+
+int sql_query(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql, const char *binds, ...)
+{
+    struct sql_use use = { 0 };
+    va_list args;
+    int r = take_cached(db, sql, &use, e);
+
+    if (r < 0)
+        return r;
+    va_start(args, binds);
+    r = start_rows(db, &use, ret, binds, args, e);
+    va_end(args);
+    return r;
+}
+
+int sql_query_text(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql, const char *binds, ...)
+{
+    struct sql_use use = { 0 };
+    va_list args;
+    int r = prepare(db, sql, 0, &use.stmt, e);
+
+    if (r < 0)
+        return r;
+    va_start(args, binds);
+    r = start_rows(db, &use, ret, binds, args, e);
+    va_end(args);
+    return r;
+}
+
+int sql_step(struct sql_rows *rows, struct err *e)
+{
+    switch (sqlite3_step(rows->use.stmt)) {
+    case SQLITE_ROW:
+        return 1;
+    case SQLITE_DONE:
+        return 0;
+    default:
+        return sql_fail(rows->db, e, "the database could not read");
+    }
+}
+
+void sql_rows_endp(struct sql_rows **rows)
+{
+    if (!*rows)
+        return;
+    give_back(&(*rows)->use);
+    free(*rows);
+    *rows = NULL;
+}
+
+/* --- columns --- */
+
+char *sql_text(struct sql_rows *rows, struct arena *a, int column)
+{
+    const unsigned char *text = sqlite3_column_text(rows->use.stmt, column);
+
+    return text ? arena_strndup(a, (const char *)text, (size_t)sqlite3_column_bytes(rows->use.stmt, column)) : NULL;
+}
+
+struct slice sql_blob(struct sql_rows *rows, struct arena *a, int column)
+{
+    const void *bytes = sqlite3_column_blob(rows->use.stmt, column);
+    size_t n = (size_t)sqlite3_column_bytes(rows->use.stmt, column);
+
+    return bytes ? (struct slice){ arena_strndup(a, bytes, n), n } : (struct slice){ 0 };
+}
+
+int64_t sql_int(struct sql_rows *rows, int column)
+{
+    return sqlite3_column_int64(rows->use.stmt, column);
+}
+
+double sql_double(struct sql_rows *rows, int column)
+{
+    return sqlite3_column_double(rows->use.stmt, column);
+}
+
+bool sql_is_null(struct sql_rows *rows, int column)
+{
+    return sqlite3_column_type(rows->use.stmt, column) == SQLITE_NULL;
+}
+
+/* --- failures --- */
+
+static const struct { int code; int errno_value; const char *name; } failures[] = {
+    { SQLITE_CONSTRAINT_UNIQUE, EEXIST, "ALREADY_EXISTS" },
+    { SQLITE_CONSTRAINT_PRIMARYKEY, EEXIST, "ALREADY_EXISTS" },
+    { SQLITE_CONSTRAINT_ROWID, EEXIST, "ALREADY_EXISTS" },
+    { SQLITE_CONSTRAINT_FOREIGNKEY, ENOENT, "NOT_FOUND" },
+    { SQLITE_CONSTRAINT_TRIGGER, EPERM, "STORE_REFUSED" },
+    { SQLITE_CONSTRAINT, EEXIST, "STORE_ERROR" },
+    { SQLITE_BUSY, EBUSY, "STORE_BUSY" },
+    { SQLITE_LOCKED, EBUSY, "STORE_BUSY" },
+    { SQLITE_FULL, ENOSPC, "STORE_FULL" },
+    { SQLITE_NOMEM, ENOMEM, "STORE_ERROR" },
+    { SQLITE_TOOBIG, E2BIG, "TOO_LARGE" },
+    { SQLITE_READONLY, EROFS, "STORE_ERROR" },
+    { SQLITE_CORRUPT, EUCLEAN, "STORE_DAMAGED" },
+    { SQLITE_NOTADB, EUCLEAN, "STORE_DAMAGED" },
+};
+
+int sql_fail(struct sql_db *db, struct err *e, const char *what)
+{
+    int code = db->handle ? sqlite3_extended_errcode(db->handle) : SQLITE_NOMEM;
+    const char *message = db->handle ? sqlite3_errmsg(db->handle) : "out of memory";
+
+    for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
+        if (failures[i].code == code || failures[i].code == (code & 0xff))
+            return err_set(e, -failures[i].errno_value, failures[i].name, "%s: %s", what, message);
+    return err_set(e, -EIO, "STORE_ERROR", "%s: %s", what, message);
+}

@@ -1,0 +1,33 @@
+/* The inside of a connection; for sql.c and, of the two functions, store.c. */
+#pragma once
+
+#include "store/sql.h"
+#include <sqlite3.h>
+
+struct sql_cached {
+    const char *sql;                    /* borrowed literal: its address is the key */
+    sqlite3_stmt *stmt;                 /* owned */
+    bool is_taken;
+};
+
+struct sql_db {
+    sqlite3 *handle;                    /* owned; NULL when broken */
+    struct sql_cached **cache;          /* owned; open addressing, size a power of two */
+    size_t cache_size, n_cached;
+    struct err *why_broken;             /* owned; NULL: usable */
+};
+
+/* A statement between take and give back. */
+struct sql_use {
+    sqlite3_stmt *stmt;
+    struct sql_cached *cached;          /* borrowed; NULL: stmt is finalized when given back */
+};
+
+struct sql_rows {
+    struct sql_db *db;                  /* borrowed */
+    struct sql_use use;
+};
+
+/* A connection that could not be opened: every use tells why. */
+struct sql_db *sql_broken(const struct err *why) MUST_CHECK;
+bool sql_is_broken(const struct sql_db *db);

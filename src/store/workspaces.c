@@ -1,0 +1,135 @@
+#include "store/workspaces.h"
+#include "base/clock.h"
+#include "store/rows.h"
+
+static const struct rows_missing no_workspace = { "WORKSPACE_NOT_FOUND", "There is no such workspace." };
+static const struct rows_missing no_thread = { "THREAD_NOT_FOUND", "There is no such thread in this workspace." };
+
+struct insertion {
+    const void *row;
+    int64_t id;
+};
+
+/* --- workspaces --- */
+
+static void read_workspace(struct sql_rows *rows, struct arena *a, void *into)
+{
+    *(struct workspace_row *)into = (struct workspace_row){
+        .id = sql_int(rows, 0),
+        .slug = sql_text(rows, a, 1),
+        .name = sql_text(rows, a, 2),
+        .type = sql_text(rows, a, 3),
+        .created_at = sql_text(rows, a, 4),
+    };
+}
+
+static int insert_workspace(struct sql_db *db, void *arg, struct err *e)
+{
+    struct insertion *ins = arg;
+    const struct workspace_row *row = ins->row;
+    char now[TIME_TEXT_SIZE];
+    int r;
+
+    clock_now_text(now);
+    r = sql_exec(db, e,
+                 "INSERT INTO workspaces (slug, name, type, created_at) VALUES (?, ?, coalesce(?, 'default'), ?)", "ssss",
+                 row->slug, row->name, row->type, now);
+    if (r == -EEXIST)
+        return err_set(e, r, "WORKSPACE_EXISTS", "There is a workspace of this slug already.");
+    ins->id = sql_last_id(db);
+    return r;
+}
+
+int store_workspaces_insert(struct store *s, const struct workspace_row *row, int64_t *ret_id, struct err *e)
+{
+    struct insertion ins = { .row = row };
+    int r = store_write(s, insert_workspace, &ins, e);
+
+    if (r == 0 && ret_id)
+        *ret_id = ins.id;
+    return r;
+}
+
+int store_workspaces_get(struct store *s, struct arena *a, const char *slug, struct workspace_row *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e, "SELECT id, slug, name, type, created_at FROM workspaces WHERE slug = ?", "s",
+                  slug);
+    return r < 0 ? r : rows_one(rows, a, read_workspace, ret, &no_workspace, e);
+}
+
+int store_workspaces_list(struct store *s, struct arena *a, struct workspace_row **ret, size_t *ret_n, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e, "SELECT id, slug, name, type, created_at FROM workspaces ORDER BY id", "");
+    return r < 0 ? r : rows_all(rows, a, sizeof(struct workspace_row), read_workspace, ret, ret_n, e);
+}
+
+/* --- threads --- */
+
+static void read_thread(struct sql_rows *rows, struct arena *a, void *into)
+{
+    *(struct thread_row *)into = (struct thread_row){
+        .id = sql_int(rows, 0),
+        .workspace_id = sql_int(rows, 1),
+        .slug = sql_text(rows, a, 2),
+        .name = sql_text(rows, a, 3),
+        .created_at = sql_text(rows, a, 4),
+    };
+}
+
+static int insert_thread(struct sql_db *db, void *arg, struct err *e)
+{
+    struct insertion *ins = arg;
+    const struct thread_row *row = ins->row;
+    char now[TIME_TEXT_SIZE];
+    int r;
+
+    clock_now_text(now);
+    r = sql_exec(db, e, "INSERT INTO threads (workspace_id, slug, name, created_at) VALUES (?, ?, ?, ?)", "isss",
+                 row->workspace_id, row->slug, row->name, now);
+    if (r == -EEXIST)
+        return err_set(e, r, "THREAD_EXISTS", "There is a thread of this slug in the workspace already.");
+    if (r == -ENOENT)
+        return err_set(e, r, no_workspace.code, "%s", no_workspace.text);
+    ins->id = sql_last_id(db);
+    return r;
+}
+
+int store_threads_insert(struct store *s, const struct thread_row *row, int64_t *ret_id, struct err *e)
+{
+    struct insertion ins = { .row = row };
+    int r = store_write(s, insert_thread, &ins, e);
+
+    if (r == 0 && ret_id)
+        *ret_id = ins.id;
+    return r;
+}
+
+int store_threads_get(struct store *s, struct arena *a, int64_t workspace_id, const char *slug, struct thread_row *ret,
+                      struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e,
+                  "SELECT id, workspace_id, slug, name, created_at FROM threads WHERE workspace_id = ? AND slug = ?", "is",
+                  workspace_id, slug);
+    return r < 0 ? r : rows_one(rows, a, read_thread, ret, &no_thread, e);
+}
+
+int store_threads_list(struct store *s, struct arena *a, int64_t workspace_id, struct thread_row **ret, size_t *ret_n,
+                       struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e,
+                  "SELECT id, workspace_id, slug, name, created_at FROM threads WHERE workspace_id = ? ORDER BY id", "i",
+                  workspace_id);
+    return r < 0 ? r : rows_all(rows, a, sizeof(struct thread_row), read_thread, ret, ret_n, e);
+}

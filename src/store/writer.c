@@ -1,0 +1,280 @@
+#include "store/writer.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/metrics.h"
+#include <assert.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sqlite3.h>
+
+enum { WRITER_BUSY_TIMEOUT_MS = 10000 };
+
+/* On its caller's stack until the caller is woken. */
+struct job {
+    struct job *next;
+    int (*fn)(struct sql_db *db, void *arg, struct err *e);
+    void *arg;
+    struct err *e;                      /* borrowed from the caller; may be NULL */
+    int r;
+    sem_t is_done;
+};
+
+struct jobs {
+    struct job *first, *last;
+    size_t n;
+};
+
+struct writer {
+    struct sql_db *db;                  /* owned; the thread's alone once it runs */
+    void (*on_commit)(void *arg);
+    void *arg;
+    pthread_t thread;
+    pthread_mutex_t lock;               /* of waiting and is_stopping */
+    pthread_cond_t has_work;
+    struct jobs waiting;
+    bool is_stopping;
+    struct metric *n_commits, *group_size, *commit_seconds;
+};
+
+static void jobs_append(struct jobs *list, struct job *job)
+{
+    job->next = NULL;
+    if (list->last)
+        list->last->next = job;
+    else
+        list->first = job;
+    list->last = job;
+    list->n++;
+}
+
+static struct job *jobs_pop(struct jobs *list)
+{
+    struct job *job = list->first;
+
+    if (!job)
+        return NULL;
+    list->first = job->next;
+    if (!list->first)
+        list->last = NULL;
+    list->n--;
+    return job;
+}
+
+/* --- the thread --- */
+
+/* Sleeps until there is work; false: stopping and nothing is left. */
+static bool wait_for_work(struct writer *w)
+{
+    bool has_work;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->waiting.first && !w->is_stopping)
+        pthread_cond_wait(&w->has_work, &w->lock);
+    has_work = w->waiting.first != NULL;
+    pthread_mutex_unlock(&w->lock);
+    return has_work;
+}
+
+static struct job *next_job(struct writer *w)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&w->lock);
+    job = jobs_pop(&w->waiting);
+    pthread_mutex_unlock(&w->lock);
+    return job;
+}
+
+/* One closure in its savepoint. Negative: the whole transaction is lost (SQLite undid it, as on a full disk). */
+static int run_job(struct writer *w, struct job *job, bool *has_changed, struct err *e)
+{
+    int64_t before = sqlite3_total_changes64(sql_handle(w->db));
+    int r;
+
+    r = sql_exec(w->db, e, "SAVEPOINT job", NULL);
+    if (r < 0)
+        return r;
+    job->r = job->fn(w->db, job->arg, job->e);
+    if (sqlite3_get_autocommit(sql_handle(w->db)))
+        return err_set(e, -EIO, "STORE_ERROR", "the database undid the transaction this change was part of");
+    if (job->r < 0)
+        r = sql_exec(w->db, e, "ROLLBACK TO job", NULL);
+    else if (sqlite3_total_changes64(sql_handle(w->db)) != before)
+        *has_changed = true;
+    return r < 0 ? r : sql_exec(w->db, e, "RELEASE job", NULL);
+}
+
+/* Runs what waits, also what comes while it runs, up to the limit. */
+static int run_waiting(struct writer *w, struct jobs *group, bool *has_changed, struct err *e)
+{
+    struct job *job;
+    int r = 0;
+
+    while (r == 0 && group->n < LIMIT_WRITER_GROUP && (job = next_job(w))) {
+        jobs_append(group, job);
+        r = run_job(w, job, has_changed, e);
+    }
+    return r;
+}
+
+static int commit(struct writer *w, struct jobs *group, bool *has_changed, struct err *e)
+{
+    int64_t started_us;
+    int r;
+
+    r = sql_exec(w->db, e, "BEGIN IMMEDIATE", NULL);
+    if (r == 0)
+        r = run_waiting(w, group, has_changed, e);
+    if (r < 0)
+        return r;
+    started_us = clock_mono_us();
+    r = sql_exec(w->db, e, "COMMIT", NULL);
+    metric_observe(w->commit_seconds, (double)(clock_mono_us() - started_us) / 1e6);
+    return r;
+}
+
+/* Nothing of the group is stored. A transaction that could not even begin was for all that wait. */
+static void fail_group(struct writer *w, struct jobs *group, int r, const struct err *why)
+{
+    bool has_begun = group->first != NULL;
+    struct job *job;
+
+    if (!sqlite3_get_autocommit(sql_handle(w->db)) && sql_exec(w->db, NULL, "ROLLBACK", NULL) < 0)
+        assert(sqlite3_get_autocommit(sql_handle(w->db)));
+    while (!has_begun && (job = next_job(w)))
+        jobs_append(group, job);
+    for (job = group->first; job; job = job->next)
+        if (job->r >= 0)
+            job->r = err_set(job->e, r, why->code, "%s", why->text);
+}
+
+static void wake(struct jobs *group)
+{
+    struct job *job;
+
+    while ((job = jobs_pop(group)))
+        sem_post(&job->is_done);        /* from here on it is gone */
+}
+
+static void commit_group(struct writer *w)
+{
+    struct jobs group = { 0 };
+    struct err why = { 0 };
+    bool has_changed = false;
+    int r;
+
+    r = commit(w, &group, &has_changed, &why);
+    if (r < 0) {
+        fail_group(w, &group, r, &why);
+    } else {
+        metric_add(w->n_commits, 1);
+        metric_observe(w->group_size, (double)group.n);
+    }
+    wake(&group);
+    if (r == 0 && has_changed && w->on_commit)
+        w->on_commit(w->arg);
+}
+
+static void *writer_main(void *arg)
+{
+    struct writer *w = arg;
+
+    while (wait_for_work(w))
+        commit_group(w);
+    return NULL;
+}
+
+/* --- for its callers --- */
+
+static void make_metrics(struct writer *w, const char *label)
+{
+    static const double group_sizes[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512 };
+    char labels[64];
+
+    snprintf(labels, sizeof(labels), "db=\"%s\"", label);
+    w->n_commits = metric_counter("hearth_db_commits_total", "Transactions committed.", labels);
+    w->group_size = metric_histogram_of("hearth_db_commit_group_size", "Changes in one commit.", labels, group_sizes,
+                                        ARRAY_SIZE(group_sizes));
+    w->commit_seconds = metric_histogram("hearth_db_commit_seconds", "Time of a commit until it is on disk.", labels);
+}
+
+static struct writer *writer_free(struct writer *w)
+{
+    sql_close(w->db);
+    pthread_cond_destroy(&w->has_work);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+    return NULL;
+}
+
+int writer_start(const struct writer_config *c, struct writer **ret, struct err *e)
+{
+    struct sql_options options = { .busy_timeout_ms = c->busy_timeout_ms > 0 ? c->busy_timeout_ms : WRITER_BUSY_TIMEOUT_MS };
+    struct writer *w = xcalloc(1, sizeof(*w));
+    int r;
+
+    w->on_commit = c->on_commit;
+    w->arg = c->arg;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->has_work, NULL);
+    make_metrics(w, c->label);
+    r = sql_open(c->path, &options, &w->db, e);
+    if (r == 0) {
+        r = -pthread_create(&w->thread, NULL, writer_main, w);
+        if (r < 0)
+            err_errno(e, -r, "cannot start the thread that writes the database");
+    }
+    if (r < 0) {
+        writer_free(w);
+        return r;
+    }
+    pthread_setname_np(w->thread, c->label);
+    *ret = w;
+    return 0;
+}
+
+struct writer *writer_stop(struct writer *w)
+{
+    if (!w)
+        return NULL;
+    pthread_mutex_lock(&w->lock);
+    w->is_stopping = true;
+    pthread_cond_signal(&w->has_work);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    return writer_free(w);
+}
+
+static int submit(struct writer *w, struct job *job, struct err *e)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&w->lock);
+    if (w->is_stopping)
+        r = err_set(e, -EPIPE, "STORE_CLOSED", "the database is being closed");
+    else if (w->waiting.n >= LIMIT_WRITER_WAITING)
+        r = err_set(e, -EAGAIN, "OVERLOADED", "%d changes wait for the database already", LIMIT_WRITER_WAITING);
+    else
+        jobs_append(&w->waiting, job);
+    if (r == 0 && w->waiting.n == 1)
+        pthread_cond_signal(&w->has_work);
+    pthread_mutex_unlock(&w->lock);
+    return r;
+}
+
+int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg, struct err *e)
+{
+    struct job job = { .fn = fn, .arg = arg, .e = e };
+    int r;
+
+    assert(!pthread_equal(pthread_self(), w->thread));
+    sem_init(&job.is_done, 0, 0);
+    r = submit(w, &job, e);
+    if (r == 0) {
+        while (sem_wait(&job.is_done) < 0 && errno == EINTR)
+            ;
+        r = job.r;
+    }
+    sem_destroy(&job.is_done);
+    return r;
+}
