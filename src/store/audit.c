@@ -1,4 +1,5 @@
 #include "store/audit.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"

@@ -401,7 +401,7 @@ struct slice sql_blob(struct sql_rows *rows, struct arena *a, int column)
     const void *bytes = sqlite3_column_blob(rows->use.stmt, column);
     size_t n = (size_t)sqlite3_column_bytes(rows->use.stmt, column);
 
-    return bytes ? (struct slice){ arena_strndup(a, bytes, n), n } : (struct slice){ 0 };
+    return bytes ? (struct slice){ memcpy(arena_alloc(a, n + 1), bytes, n), n } : (struct slice){ 0 };
 }
 
 int64_t sql_int(struct sql_rows *rows, int column)

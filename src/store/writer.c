@@ -186,6 +186,11 @@ static void *writer_main(void *arg)
 
 /* --- for its callers --- */
 
+static double waiting_now(void *arg)
+{
+    return (double)writer_n_waiting(arg);
+}
+
 static void make_metrics(struct writer *w, const char *label)
 {
     static const double group_sizes[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512 };
@@ -196,10 +201,12 @@ static void make_metrics(struct writer *w, const char *label)
     w->group_size = metric_histogram_of("hearth_db_commit_group_size", "Changes in one commit.", labels, group_sizes,
                                         ARRAY_SIZE(group_sizes));
     w->commit_seconds = metric_histogram("hearth_db_commit_seconds", "Time of a commit until it is on disk.", labels);
+    metric_gauge_fn("hearth_db_waiting", "Changes that wait for their transaction.", labels, waiting_now, w);
 }
 
 static struct writer *writer_free(struct writer *w)
 {
+    metric_gauge_fn_forget(w);
     sql_close(w->db);
     pthread_cond_destroy(&w->has_work);
     pthread_mutex_destroy(&w->lock);
@@ -243,6 +250,16 @@ struct writer *writer_stop(struct writer *w)
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
     return writer_free(w);
+}
+
+size_t writer_n_waiting(struct writer *w)
+{
+    size_t n;
+
+    pthread_mutex_lock(&w->lock);
+    n = w->waiting.n;
+    pthread_mutex_unlock(&w->lock);
+    return n;
 }
 
 static int submit(struct writer *w, struct job *job, struct err *e)

@@ -4,7 +4,7 @@
  * in a savepoint of its own: one that fails is undone alone and its error goes to its caller; when the commit fails
  * every caller of the group gets the error and nothing of it is stored. Closures must be quick, must not call
  * writer_run() and must not keep pointers into the connection. Metrics: hearth_db_commits_total, hearth_db_commit_group_size,
- * hearth_db_commit_seconds labelled db="<label>".
+ * hearth_db_commit_seconds, hearth_db_waiting labelled db="<label>".
  *
  *     static int insert_key(struct sql_db *db, void *arg, struct err *e) { ... }
  *     r = writer_run(store->writer, insert_key, &key, e);
@@ -27,3 +27,4 @@ struct writer_config {
 int writer_start(const struct writer_config *c, struct writer **ret, struct err *e) MUST_CHECK;
 struct writer *writer_stop(struct writer *w);           /* runs what waits, then closes */
 int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg, struct err *e) MUST_CHECK;
+size_t writer_n_waiting(struct writer *w);              /* changes not yet begun */
