@@ -14,9 +14,8 @@ enum {
     CHILD_READ_BYTES = 65536,           /* a turn of the loop, so that a flood leaves time for the others */
     CHILD_DRAIN_BYTES = 1 << 20,        /* after the end: the largest capacity of a pipe (pipe(7), pipe-max-size) */
     CHILD_STOP_GRACE_MS = 5000,
-    CHILD_POLL_MS = 20,                 /* a group has no descriptor to wait on */
-    CHILD_POLL_KILLED_MS = 500,
-    CHILD_ZOMBIES_AFTER_MS = 1000,      /* after SIGKILL: what is left may be zombies nobody reaps */
+    CHILD_POLL_MS = 10,                 /* a group has no descriptor to wait on; doubled each time */
+    CHILD_POLL_MOST_MS = 500,
     CHILD_GIVE_UP_MS = 30000,           /* after SIGKILL: a process the kernel holds, or of another user */
 };
 
@@ -183,18 +182,25 @@ static bool child_group_is_gone(struct child *c)
     return kill(-c->pid, 0) < 0 && errno == ESRCH;
 }
 
+static void child_poll_later(struct child *c)
+{
+    loop_timer_set(c->poll, c->poll_ms);
+    c->poll_ms = MIN(2 * c->poll_ms, CHILD_POLL_MOST_MS);
+}
+
 static void child_on_poll(void *arg)
 {
     struct child *c = arg;
-    int64_t since_kill_ms = c->killed_at_ms ? clock_mono_ms() - c->killed_at_ms : 0;
+    bool has_tried = c->killed_at_ms && clock_mono_ms() - c->killed_at_ms >= CHILD_GIVE_UP_MS;
 
-    if (child_group_is_gone(c) || (since_kill_ms >= CHILD_ZOMBIES_AFTER_MS && !proc_group_lives(c->pid))) {
+    /* Zombies count for kill(2) until process 1 reaps them, and it may be slow or never do. */
+    if (child_group_is_gone(c) || !proc_group_lives(c->pid)) {
         child_finish(c);
-    } else if (since_kill_ms >= CHILD_GIVE_UP_MS) {
+    } else if (has_tried) {
         child_log_note(c->log, "processes of its group could not be killed and are left behind");
         child_finish(c);
-    } else if (since_kill_ms >= CHILD_ZOMBIES_AFTER_MS) {
-        loop_timer_every(c->poll, CHILD_POLL_KILLED_MS);
+    } else {
+        child_poll_later(c);
     }
 }
 
@@ -239,7 +245,6 @@ static void child_on_leader_end(int pidfd, void *arg)
             child_signal_group(c, SIGTERM);
         waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG);
     }
-    c->leader_has_ended = true;
     c->end_watch = loop_watch_free(c->end_watch);
     loop_timer_cancel(c->timeout);
     if (child_group_is_gone(c)) {
@@ -251,7 +256,7 @@ static void child_on_leader_end(int pidfd, void *arg)
         c->is_asked = true;
         loop_timer_set(c->kill, c->spec.stop_grace_ms);
     }
-    loop_timer_every(c->poll, CHILD_POLL_MS);
+    child_poll_later(c);
 }
 
 static void child_on_timeout(void *arg)
@@ -329,6 +334,7 @@ struct child *child_new(struct supervisor *s, const struct child_spec *spec, con
     c->timeout = loop_timer_new(s->loop, child_on_timeout, c);
     c->kill = loop_timer_new(s->loop, child_on_kill, c);
     c->poll = loop_timer_new(s->loop, child_on_poll, c);
+    c->poll_ms = CHILD_POLL_MS;
     if (spec->timeout_ms > 0)
         loop_timer_set(c->timeout, spec->timeout_ms);
     return c;

@@ -45,7 +45,7 @@ struct child {
     bool stdout_is_cut;
     bool is_asked;                      /* SIGTERM was sent */
     int64_t killed_at_ms;               /* when SIGKILL was sent, monotonic; 0 = not yet */
-    bool leader_has_ended;
+    int poll_ms;                        /* until the next look at the group */
     struct child_exit how;
 };
 

@@ -169,18 +169,24 @@ static void it_leads_a_session_in_its_folder_and_leaves_no_cores(void **state)
     story_end(&s);
 }
 
-static void no_signal_is_blocked_or_ignored_in_it(void **state)
+static void block_one_signal(void *arg)
 {
-    struct story s = { 0 };
-    sigset_t blocked, before;
+    sigset_t blocked;
 
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+}
+
+static void no_signal_is_blocked_or_ignored_in_it(void **state)
+{
+    struct place *p = *state;
+    struct story s = { 0 };
+    const char *const args[] = { "-E", "^Sig(Blk|Ign)", "/proc/self/status", NULL };
+
     signal(SIGPIPE, SIG_IGN);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    story_start(&s, *state, (struct child_spec){ .command = "grep",
-                                                 .args = (const char *const[]){ "-E", "^Sig(Blk|Ign)", "/proc/self/status", NULL } });
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    loop_call(p->loop, block_one_signal, NULL);
+    story_start(&s, p, (struct child_spec){ .command = "grep", .args = args });
     story_wait(&s);
     assert_string_equal(story_tail(&s, CHILD_STDOUT), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000");
     story_end(&s);
