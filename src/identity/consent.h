@@ -6,6 +6,7 @@
 #pragma once
 
 #include "identity/identity.h"
+#include <stdatomic.h>
 
 enum consent_scope { CONSENT_ONCE, CONSENT_UNTIL_STOP, CONSENT_UNTIL_DATE, CONSENT_ALWAYS };
 const char *consent_scope_name(enum consent_scope s);   /* "once", "until_stop", "until_date", "always" */
@@ -39,6 +40,8 @@ int consent_revoke(struct identity *id, const char *app_id, const char *permissi
 int consent_reset(struct identity *id, const char *app_id, const char *actor, struct err *e) MUST_CHECK;
 /* Grants `until the app stops` end here; called by whoever sees the app stop. */
 int consent_app_stopped(struct identity *id, const char *app_id, struct err *e) MUST_CHECK;
+/* A call failed for want of this permission: the person sees the question, nobody waits. Not after a denial. */
+int consent_app_misses(struct identity *id, const char *app_id, const char *permission, struct err *e) MUST_CHECK;
 /* The app's declared permissions changed: what is new and undecided is asked again. Also at launch (bulk prompt). */
 int consent_app_declares(struct identity *id, const char *app_id, const char *const *permissions, size_t n, struct err *e) MUST_CHECK;
 void consent_app_removed(struct identity *id, const char *app_id);

@@ -1,0 +1,15 @@
+/* The token with which the backend knows an app's signed-in user, handed over by the app (decision D6). Sealed at rest;
+ * each caller sees that of its own data scope only. Any worker.
+ */
+#pragma once
+
+#include "identity/identity.h"
+
+struct backend_token { const char *token, *synced_at; };
+
+/* "" forgets it. */
+int backend_token_set(struct identity *id, const struct caller *c, const char *token, struct arena *a,
+                      const char **ret_synced_at, struct err *e) MUST_CHECK;
+/* -ENOENT TOKEN_NOT_FOUND. */
+int backend_token_get(struct identity *id, const struct caller *c, struct arena *a, struct backend_token *ret,
+                      struct err *e) MUST_CHECK;

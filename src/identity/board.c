@@ -1,0 +1,230 @@
+#include "identity/board.h"
+
+#include "base/limits.h"
+#include "identity/permissions.h"
+
+void board_init(struct board *b)
+{
+    pthread_condattr_t attr;
+
+    *b = (struct board){ .last = NULL };
+    b->last = &b->questions;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+/* Takes the question at *at off the list and frees it. */
+static void drop(struct board *b, struct board_question **at)
+{
+    struct board_question *q = *at;
+
+    *at = q->next;
+    if (b->last == &q->next)
+        b->last = at;
+    b->n_questions--;
+    free(q->app_id);
+    free(q->app_name);
+    free(q->permission);
+    free(q);
+}
+
+void board_clear(struct board *b)
+{
+    while (b->questions)
+        drop(b, &b->questions);
+    pthread_cond_destroy(&b->changed);
+    pthread_mutex_destroy(&b->lock);
+}
+
+static struct board_question **find(struct board *b, const char *app_id, const char *permission)
+{
+    struct board_question **at = &b->questions;
+
+    while (*at && (strcmp((*at)->app_id, app_id) != 0 || strcmp((*at)->permission, permission) != 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static bool is_open(const struct consent_answer *answer)
+{
+    return !answer->is_granted && !answer->is_denied;
+}
+
+static size_t count_new(struct board *b, const struct board_waiter *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        n += is_open(&w->answers[i]) && !*find(b, w->app_id, w->answers[i].permission);
+    return n;
+}
+
+static void add_question(struct board *b, const char *prompt_id, const struct board_waiter *w, const char *app_name,
+                         const char *permission)
+{
+    struct board_question *q = xcalloc(1, sizeof(*q));
+
+    snprintf(q->prompt_id, sizeof(q->prompt_id), "%s", prompt_id);
+    q->app_id = xstrdup(w->app_id);
+    q->app_name = xstrdup(app_name);
+    q->permission = xstrdup(permission);
+    clock_now_text(q->asked_at);
+    *b->last = q;
+    b->last = &q->next;
+    b->n_questions++;
+}
+
+static void add_questions(struct board *b, const struct board_waiter *w, const char *app_name)
+{
+    char prompt_id[UUID_SIZE];
+
+    uuid_v4(prompt_id);
+    for (size_t i = 0; i < w->n; i++)
+        if (is_open(&w->answers[i]) && !*find(b, w->app_id, w->answers[i].permission))
+            add_question(b, prompt_id, w, app_name, w->answers[i].permission);
+}
+
+int board_ask(struct board *b, struct board_waiter *w, const char *app_name, bool *ret_is_new, struct err *e)
+{
+    size_t n_new;
+    bool is_full;
+
+    pthread_mutex_lock(&b->lock);
+    n_new = count_new(b, w);
+    is_full = b->n_questions + n_new > LIMIT_PENDING_CONSENTS;
+    if (!is_full) {
+        add_questions(b, w, app_name);
+        w->next = b->waiters;
+        b->waiters = w;
+    }
+    pthread_mutex_unlock(&b->lock);
+    if (is_full)
+        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS",
+                       "%d permission requests wait for an answer already; answer or reject some first",
+                       LIMIT_PENDING_CONSENTS);
+    *ret_is_new = n_new > 0;
+    return 0;
+}
+
+static bool has_open(const struct board_waiter *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (is_open(&w->answers[i]))
+            return !w->is_over;
+    return false;
+}
+
+static void take_off(struct board *b, struct board_waiter *w)
+{
+    struct board_waiter **at = &b->waiters;
+
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+}
+
+void board_wait(struct board *b, struct board_waiter *w, int64_t wait_ms, const atomic_bool *is_gone)
+{
+    int64_t until_ms = clock_mono_ms() + wait_ms;
+    struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
+
+    pthread_mutex_lock(&b->lock);
+    while (has_open(w) && clock_mono_ms() < until_ms && !(is_gone && atomic_load(is_gone)))
+        pthread_cond_timedwait(&b->changed, &b->lock, &until);
+    take_off(b, w);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void answer(struct board_waiter *w, const char *permission, bool is_allowed)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        if (!is_open(&w->answers[i]) || strcmp(w->answers[i].permission, permission) != 0)
+            continue;
+        w->answers[i].is_granted = is_allowed;
+        w->answers[i].is_denied = !is_allowed;
+    }
+}
+
+bool board_resolve(struct board *b, const char *app_id, const char *permission, bool is_allowed)
+{
+    struct board_question **at;
+    bool was_asked;
+
+    pthread_mutex_lock(&b->lock);
+    at = find(b, app_id, permission);
+    was_asked = *at != NULL;
+    if (was_asked)
+        drop(b, at);
+    for (struct board_waiter *w = b->waiters; w; w = w->next)
+        if (strcmp(w->app_id, app_id) == 0)
+            answer(w, permission, is_allowed);
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    return was_asked;
+}
+
+void board_remove_app(struct board *b, const char *app_id)
+{
+    struct board_question **at = &b->questions;
+
+    pthread_mutex_lock(&b->lock);
+    while (*at) {
+        if (strcmp((*at)->app_id, app_id) == 0)
+            drop(b, at);
+        else
+            at = &(*at)->next;
+    }
+    for (struct board_waiter *w = b->waiters; w; w = w->next)
+        w->is_over |= strcmp(w->app_id, app_id) == 0;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static struct consent_question describe(const struct board_question *q, struct arena *a)
+{
+    const struct permission *known = permission_find(q->permission);
+
+    return (struct consent_question){
+        .id = arena_strdup(a, q->prompt_id),
+        .app_id = arena_strdup(a, q->app_id),
+        .app_name = arena_strdup(a, q->app_name),
+        .permission = arena_strdup(a, q->permission),
+        .asks = known ? known->asks : "do something this version of Hearth does not know",
+        .is_known = known != NULL,
+        .is_dangerous = known && known->is_dangerous,
+        .asked_at = arena_strdup(a, q->asked_at),
+    };
+}
+
+void board_list(struct board *b, struct arena *a, struct consent_questions *ret)
+{
+    pthread_mutex_lock(&b->lock);
+    ret->items = arena_array(a, b->n_questions + 1, sizeof(*ret->items));
+    ret->n = 0;
+    for (const struct board_question *q = b->questions; q; q = q->next)
+        ret->items[ret->n++] = describe(q, a);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void board_poke(struct board *b)
+{
+    pthread_mutex_lock(&b->lock);
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void board_tell(struct board *b)
+{
+    void (*fn)(void *arg);
+    void *arg;
+
+    pthread_mutex_lock(&b->lock);
+    fn = b->on_change;
+    arg = b->on_change_arg;
+    pthread_mutex_unlock(&b->lock);
+    if (fn)
+        fn(arg);
+}

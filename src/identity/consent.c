@@ -1,0 +1,253 @@
+#include "identity/consent.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "identity/audit.h"
+#include "identity/decision.h"
+#include "identity/state.h"
+
+const char *consent_scope_name(enum consent_scope s)
+{
+    static const char *const names[] = {
+        [CONSENT_ONCE] = "once",
+        [CONSENT_UNTIL_STOP] = "until_stop",
+        [CONSENT_UNTIL_DATE] = "until_date",
+        [CONSENT_ALWAYS] = "always",
+    };
+
+    return names[s];
+}
+
+static int find_app(struct identity *id, const char *app_id, struct arena *a, const char **ret_name, struct err *e)
+{
+    const char *known_id;
+
+    if (!roster_find_app(&id->roster, app_id, a, &known_id, ret_name))
+        return err_set(e, -ENOENT, "APP_NOT_FOUND", "There is no app with the id %.100s", app_id);
+    return 0;
+}
+
+static int check_name(const char *permission, struct err *e)
+{
+    struct slice name = slice_of(permission);
+
+    if (name.n == 0 || !utf8_is_valid(name) || utf8_length(name) > LIMIT_NAME_CHARS)
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permission must be a name of 1 to %d characters", LIMIT_NAME_CHARS);
+    return 0;
+}
+
+/* Which decisions close a question: `may_ask_again` lets a first denial be asked about once more. */
+static int fill_answer(struct identity *id, const char *app_id, bool may_ask_again, struct consent_answer *answer, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    enum decision decision;
+    struct grant_row row;
+    int r;
+
+    r = store_grants_get(id->store, a, app_id, answer->permission, &row, NULL);
+    if (r < 0 && r != -ENOENT)
+        return err_set(e, r, "STORE_ERROR", "The grants could not be read");
+    decision = decision_now(r == 0 ? &row : NULL, clock_wall_ms());
+    answer->is_granted = decision == DECISION_ALLOWED;
+    answer->is_denied = (r == 0 && decision_is_final(&row)) || (decision == DECISION_DENIED && !may_ask_again);
+    return 0;
+}
+
+/* Reads what is decided and asks the rest in one step: consent_decide() stores first and resolves afterwards under the
+ * same lock, so no answer falls between. */
+static int read_and_ask(struct identity *id, struct board_waiter *w, const char *app_name, bool may_ask_again, struct err *e)
+{
+    bool is_new = false;
+    int r = 0;
+
+    pthread_mutex_lock(&id->order);
+    for (size_t i = 0; r == 0 && i < w->n; i++)
+        r = fill_answer(id, w->app_id, may_ask_again, &w->answers[i], e);
+    if (r == 0)
+        r = board_ask(&id->board, w, app_name, &is_new, e);
+    pthread_mutex_unlock(&id->order);
+    if (is_new)
+        board_tell(&id->board);
+    return r;
+}
+
+static int ask(struct identity *id, const char *app_id, struct consent_answer *answers, size_t n, bool may_ask_again,
+               int64_t wait_ms, const atomic_bool *is_gone, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct board_waiter waiter = { .app_id = app_id, .answers = answers, .n = n };
+    const char *app_name = NULL;
+    int r;
+
+    r = find_app(id, app_id, a, &app_name, e);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = check_name(answers[i].permission, e);
+    if (r == 0)
+        r = read_and_ask(id, &waiter, app_name, may_ask_again, e);
+    if (r < 0)
+        return r;
+    board_wait(&id->board, &waiter, wait_ms, is_gone);
+    return 0;
+}
+
+int consent_ask(struct identity *id, const char *app_id, const char *const *permissions, size_t n, int64_t wait_ms,
+                const atomic_bool *is_gone, struct consent_answer *answers, struct err *e)
+{
+    if (n > LIMIT_PERMISSIONS_PER_APP)
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permissions must have at most %d elements", LIMIT_PERMISSIONS_PER_APP);
+    for (size_t i = 0; i < n; i++)
+        answers[i] = (struct consent_answer){ .permission = permissions[i] };
+    return ask(id, app_id, answers, n, true, wait_ms, is_gone, e);
+}
+
+int consent_app_misses(struct identity *id, const char *app_id, const char *permission, struct err *e)
+{
+    struct consent_answer answer = { .permission = permission };
+
+    return ask(id, app_id, &answer, 1, false, 0, NULL, e);
+}
+
+int consent_app_declares(struct identity *id, const char *app_id, const char *const *permissions, size_t n, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct consent_answer *answers;
+    int r;
+
+    r = identity_reload_apps(id, e);
+    if (r < 0)
+        return r;
+    if (n > LIMIT_PERMISSIONS_PER_APP)
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permissions must have at most %d elements", LIMIT_PERMISSIONS_PER_APP);
+    answers = arena_array(a, n + 1, sizeof(*answers));
+    for (size_t i = 0; i < n; i++)
+        answers[i].permission = permissions[i];
+    return ask(id, app_id, answers, n, false, 0, NULL, e);
+}
+
+int consent_pending(struct identity *id, struct arena *a, struct consent_questions *ret, struct err *e)
+{
+    board_list(&id->board, a, ret);
+    return 0;
+}
+
+static int check_until(const struct consent_decision *d, struct err *e)
+{
+    int64_t until_ms;
+
+    if (d->scope != CONSENT_UNTIL_DATE)
+        return 0;
+    if (!d->until || clock_parse(slice_of(d->until), &until_ms) < 0)
+        return err_add_field(e, "until", "must be a date or a time in ISO 8601 form when scope is until_date");
+    if (until_ms <= clock_wall_ms())
+        return err_add_field(e, "until", "must be in the future");
+    return 0;
+}
+
+static int store_decision(struct identity *id, const struct consent_decision *d, struct err *e)
+{
+    struct grant_row row = {
+        .app_id = d->app_id,
+        .permission = d->permission,
+        .decision = d->is_allowed ? "allow" : "deny",
+        .scope = consent_scope_name(d->scope),
+        .expires_at = d->scope == CONSENT_UNTIL_DATE ? d->until : NULL,
+    };
+    int r;
+
+    r = audit_append_permission(id, d->actor, d->is_allowed ? "permission.allow" : "permission.deny", d->app_id,
+                                d->permission, row.scope, e);
+    if (r < 0)
+        return r;
+    return store_grants_set(id->store, &row, e);
+}
+
+int consent_decide(struct identity *id, const struct consent_decision *d, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *app_name;
+    int r;
+
+    r = find_app(id, d->app_id, a, &app_name, e);
+    if (r == 0)
+        r = check_name(d->permission, e);
+    if (r == 0)
+        r = check_until(d, e);
+    if (r == 0)
+        r = store_decision(id, d, e);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&id->order);
+    board_resolve(&id->board, d->app_id, d->permission, d->is_allowed);
+    pthread_mutex_unlock(&id->order);
+    board_tell(&id->board);
+    return 0;
+}
+
+int consent_revoke(struct identity *id, const char *app_id, const char *permission, const char *actor, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *app_name;
+    struct grant_row row;
+    int r;
+
+    r = find_app(id, app_id, a, &app_name, e);
+    if (r < 0)
+        return r;
+    r = store_grants_get(id->store, a, app_id, permission, &row, NULL);
+    if (r == -ENOENT)
+        return err_set(e, r, "GRANT_NOT_FOUND", "Nothing was decided about the permission %.100s of this app", permission);
+    if (r == 0)
+        r = audit_append_permission(id, actor, "permission.revoke", app_id, permission, NULL, e);
+    if (r == 0)
+        r = store_grants_revoke(id->store, app_id, permission, e);
+    if (r == 0)
+        board_tell(&id->board);
+    return r;
+}
+
+int consent_reset(struct identity *id, const char *app_id, const char *actor, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *app_name;
+    int64_t n;
+    int r;
+
+    r = find_app(id, app_id, a, &app_name, e);
+    if (r == 0)
+        r = audit_append(id, actor, "permission.reset", app_id, NULL, e);
+    if (r == 0)
+        r = store_grants_reset(id->store, app_id, &n, e);
+    if (r == 0)
+        board_tell(&id->board);
+    return r;
+}
+
+int consent_app_stopped(struct identity *id, const char *app_id, struct err *e)
+{
+    return store_grants_clear_until_stop(id->store, app_id, e);
+}
+
+void consent_app_removed(struct identity *id, const char *app_id)
+{
+    struct err e = { 0 };
+
+    if (identity_reload_apps(id, &e) < 0)
+        log_debug("identity", NULL, "the removed app stays known until the next change: %s", e.text);
+    board_remove_app(&id->board, app_id);
+    board_tell(&id->board);
+}
+
+void consent_poke(struct identity *id)
+{
+    board_poke(&id->board);
+}
+
+void consent_on_change(struct identity *id, void (*fn)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&id->board.lock);
+    id->board.on_change = fn;
+    id->board.on_change_arg = arg;
+    pthread_mutex_unlock(&id->board.lock);
+}

@@ -1,0 +1,34 @@
+#include "identity/permissions.h"
+
+#include <string.h>
+
+/* Specification, "Permissions", and decision D4. `asks` completes "The app X wants to ...". */
+const struct permission permissions[] = {
+    { PERM_AGENTS, "see which agents there are", false },
+    { PERM_WORKSPACES, "see which workspaces there are", false },
+    { PERM_THREADS, "see the threads of a workspace", false },
+    { PERM_TASK, "read tasks and their runs", false },
+    { PERM_WEBHOOK_TRIGGER, "create tasks, start agents and report on their work", true },
+    { PERM_DATABASE_CONFIG, "read its database configuration", false },
+    { PERM_ACTIVITIES_READ, "read its activities", false },
+    { PERM_ACTIVITIES_WRITE, "create, change and delete its activities", false },
+    { PERM_LLM_CHAT, "use your language models", false },
+    { PERM_LLM_EMBED, "use your embedding models", false },
+    { PERM_LLM_PROVIDERS, "see which language model providers are set up", false },
+    { PERM_VECTORS_READ, "search its vectors", false },
+    { PERM_VECTORS_WRITE, "store and delete vectors", false },
+    { PERM_TTS_GENERATE, "turn text into speech", false },
+    { PERM_STT_LISTEN, "listen through your microphone", false },
+    { PERM_MCP_SERVERS, "see which tool servers are set up", false },
+    { PERM_MCP_TOOLS, "run tools on this machine, which can be any program", true },
+    { PERM_AGENT_CHAT, "talk to your agents", false },
+    { .name = NULL },
+};
+
+const struct permission *permission_find(const char *name)
+{
+    for (const struct permission *p = permissions; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}

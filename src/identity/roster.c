@@ -1,0 +1,178 @@
+#include "identity/roster.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "store/apps.h"
+#include "store/keys.h"
+#include <stdatomic.h>
+
+enum { NOTE_EVERY_MS = 60000 };
+
+void roster_init(struct roster *r)
+{
+    *r = (struct roster){ 0 };
+    pthread_rwlock_init(&r->lock, NULL);
+    pthread_mutex_init(&r->reload, NULL);
+}
+
+static void free_apps(struct roster_app *apps, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(apps[i].id);
+        free(apps[i].name);
+    }
+    free(apps);
+}
+
+void roster_clear(struct roster *r)
+{
+    free(r->keys);
+    free_apps(r->apps, r->n_apps);
+    pthread_rwlock_destroy(&r->lock);
+    pthread_mutex_destroy(&r->reload);
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+    return memcmp(((const struct roster_key *)left)->hash, ((const struct roster_key *)right)->hash, HASH_BYTES);
+}
+
+static int compare_apps(const void *left, const void *right)
+{
+    return strcmp(((const struct roster_app *)left)->id, ((const struct roster_app *)right)->id);
+}
+
+static int read_keys(struct store *s, struct roster_key **ret, size_t *ret_n, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct roster_key *keys;
+    struct key_row *rows;
+    size_t n_rows, n = 0;
+    int r;
+
+    r = store_keys_list(s, a, &rows, &n_rows, e);
+    if (r < 0)
+        return r;
+    keys = xcalloc(n_rows + 1, sizeof(*keys));
+    for (size_t i = 0; i < n_rows; i++) {
+        if (rows[i].revoked_at || rows[i].hash.n != HASH_BYTES)
+            continue;
+        memcpy(keys[n].hash, rows[i].hash.p, HASH_BYTES);
+        snprintf(keys[n].id, sizeof(keys[n].id), "%s", rows[i].id);
+        snprintf(keys[n].fingerprint, sizeof(keys[n].fingerprint), "%s", rows[i].fingerprint);
+        n++;
+    }
+    qsort(keys, n, sizeof(*keys), compare_keys);
+    *ret = keys;
+    *ret_n = n;
+    return 0;
+}
+
+int roster_load_keys(struct roster *r, struct store *s, struct err *e)
+{
+    struct roster_key *keys = NULL, *old = NULL;
+    size_t n = 0;
+    int rc;
+
+    pthread_mutex_lock(&r->reload);
+    rc = read_keys(s, &keys, &n, e);
+    if (rc == 0) {
+        pthread_rwlock_wrlock(&r->lock);
+        old = r->keys;
+        r->keys = keys;
+        r->n_keys = n;
+        pthread_rwlock_unlock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->reload);
+    free(old);
+    return rc;
+}
+
+static int read_apps(struct store *s, struct roster_app **ret, size_t *ret_n, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct roster_app *apps;
+    struct app_row *rows;
+    size_t n;
+    int r;
+
+    r = store_apps_list(s, a, &rows, &n, e);
+    if (r < 0)
+        return r;
+    apps = xcalloc(n + 1, sizeof(*apps));
+    for (size_t i = 0; i < n; i++) {
+        const char *shown = rows[i].display_name && *rows[i].display_name ? rows[i].display_name : rows[i].name;
+
+        apps[i] = (struct roster_app){ .id = xstrdup(rows[i].app_id), .name = xstrdup(shown) };
+    }
+    qsort(apps, n, sizeof(*apps), compare_apps);
+    *ret = apps;
+    *ret_n = n;
+    return 0;
+}
+
+int roster_load_apps(struct roster *r, struct store *s, struct err *e)
+{
+    struct roster_app *apps = NULL, *old = NULL;
+    size_t n = 0, n_old = 0;
+    int rc;
+
+    pthread_mutex_lock(&r->reload);
+    rc = read_apps(s, &apps, &n, e);
+    if (rc == 0) {
+        pthread_rwlock_wrlock(&r->lock);
+        old = r->apps;
+        n_old = r->n_apps;
+        r->apps = apps;
+        r->n_apps = n;
+        pthread_rwlock_unlock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->reload);
+    free_apps(old, n_old);
+    return rc;
+}
+
+/* Says true to one caller a minute. */
+static bool take_note(int64_t *noted_ms)
+{
+    int64_t now = clock_mono_ms(), before = __atomic_load_n(noted_ms, __ATOMIC_RELAXED);
+
+    if (before != 0 && now - before < NOTE_EVERY_MS)
+        return false;
+    return __atomic_compare_exchange_n(noted_ms, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+bool roster_find_key(struct roster *r, const unsigned char hash[HASH_BYTES], struct roster_key *ret, bool *ret_is_due)
+{
+    struct roster_key wanted, *found;
+    bool is_same = false;
+
+    memcpy(wanted.hash, hash, HASH_BYTES);
+    pthread_rwlock_rdlock(&r->lock);
+    /* The search may take its time: what it compares is a keyed hash that nobody outside can steer. */
+    found = r->n_keys ? bsearch(&wanted, r->keys, r->n_keys, sizeof(wanted), compare_keys) : NULL;
+    if (found)
+        is_same = hash_equal(found->hash, hash, HASH_BYTES);
+    if (is_same) {
+        *ret_is_due = take_note(&found->noted_ms);
+        memcpy(ret->id, found->id, sizeof(ret->id));
+        memcpy(ret->fingerprint, found->fingerprint, sizeof(ret->fingerprint));
+    }
+    pthread_rwlock_unlock(&r->lock);
+    return is_same;
+}
+
+bool roster_find_app(struct roster *r, const char *app_id, struct arena *a, const char **ret_id, const char **ret_name)
+{
+    struct roster_app wanted = { .id = (char *)(uintptr_t)app_id }, *found;
+
+    pthread_rwlock_rdlock(&r->lock);
+    found = r->n_apps ? bsearch(&wanted, r->apps, r->n_apps, sizeof(wanted), compare_apps) : NULL;
+    if (found) {
+        *ret_id = arena_strdup(a, found->id);
+        if (ret_name)
+            *ret_name = arena_strdup(a, found->name);
+    }
+    pthread_rwlock_unlock(&r->lock);
+    return found != NULL;
+}

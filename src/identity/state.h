@@ -1,0 +1,28 @@
+/* What an open identity holds. For the files of this folder only; others use identity.h and its neighbours.
+ *
+ * Locks, in the order they may be held: consent.order (held while the store is read), then consent.board's own; roster and
+ * clerk have locks of their own that are held for memory work only, so the loop thread may take them.
+ */
+#pragma once
+
+#include "base/hash.h"
+#include "identity/board.h"
+#include "identity/clerk.h"
+#include "identity/identity.h"
+#include "identity/roster.h"
+#include "identity/seal.h"
+
+struct identity {
+    struct store *store;                /* borrowed */
+    struct settings *settings;          /* borrowed */
+    char *data_dir;                     /* owned */
+    unsigned char hash_key[HASH_BYTES]; /* of every stored hash of a key, link or session */
+    unsigned char seal_key[SEAL_KEY_BYTES];
+    struct roster roster;
+    struct clerk *clerk;                /* owned */
+    struct board board;
+    pthread_mutex_t order;              /* reading a decision and asking are one step (consent.c) */
+};
+
+/* Keyed BLAKE2b of a secret: what the store keeps instead of it. */
+void identity_hash(const struct identity *id, const char *secret, unsigned char ret_hash[HASH_BYTES]);
