@@ -21,7 +21,9 @@ struct dispatch *dispatch_close(struct dispatch *d);
 void dispatch_request(struct dispatch *d, struct http_exchange *x);
 /* For http_server_config.body_limit. */
 size_t dispatch_body_limit(struct dispatch *d, enum http_method method, const char *path);
-/* Ports the service really listens on, so that Host and Origin checks know them. */
+/* For http_server_config.on_refused: metrics and one log line. */
+void dispatch_refused(struct dispatch *d, const char *request_id, int status, const char *code);
+/* The port the service really listens on: Origin http://<loopback name>:port is its own. */
 void dispatch_set_port(struct dispatch *d, uint16_t port);
 /* All rows as they answer (aliases included), for `hearth routes` and OpenAPI. */
 void dispatch_each_route(const struct dispatch *d, void (*fn)(const struct route *r, const char *path, void *arg), void *arg);

@@ -70,6 +70,9 @@ struct route {
 #define ROUTE_QUERY(table, type) .query = (table), .query_size = sizeof(type)
 #define ROUTE_END { .path = NULL }
 
+/* For answers that are no JSON: empties what dispatch began, sets the content type (a literal) and res->is_raw, and gives the body. */
+struct buf *response_start_raw(struct response *res, const char *content_type) MUST_CHECK;
+
 /* Starts a stream (status and headers of req->exchange->response) and takes the exchange out of dispatch's hands: sets
  * res->is_streamed. From then on req->exchange and req->arena are not touched any more: copy what the stream needs before. */
 struct http_stream *request_take_stream(struct request *req, struct response *res) MUST_CHECK;

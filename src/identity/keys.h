@@ -2,6 +2,7 @@
 #pragma once
 
 #include "identity/identity.h"
+#include "base/uuid.h"
 #include "store/keys.h"
 
 enum { KEY_TEXT_SIZE = 64 };

@@ -1,0 +1,492 @@
+#include "api/dispatch.h"
+
+#include "api/api.h"
+#include "api/errors.h"
+#include "api/host.h"
+#include "api/router.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/sse.h"
+#include "identity/sessions.h"
+
+#define CORS_HEADERS "content-type, authorization, x-app-id, x-api-key, accept"
+#define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
+
+struct dispatch {
+    struct dispatch_config config;
+    struct router *router;              /* owned */
+    struct host_rules *hosts;           /* owned */
+    struct tally other;                 /* requests no route took */
+};
+
+/* One request on its way; in the exchange's arena, so gone once the answer is sent or streamed. */
+struct job {
+    struct dispatch *d;
+    struct http_exchange *x;
+    struct route_entry *entry;
+    struct http_match match;
+};
+
+/* What the log line and the metrics need after the exchange is gone. */
+struct trace {
+    char request_id[sizeof(((struct http_request *)0)->id)];
+    const char *method, *path;          /* of the table, never of the request */
+    int64_t arrived_us;
+    enum caller_kind caller;
+    bool is_quiet;                      /* answers of the loop are told at debug level when they succeed */
+    struct tally *tally;
+};
+
+/* ---- open and close ---- */
+
+int dispatch_open(const struct dispatch_config *c, struct dispatch **ret, struct err *e)
+{
+    struct dispatch *d = xcalloc(1, sizeof(*d));
+    int r;
+
+    d->config = *c;
+    tally_init(&d->other, "other", "other");
+    d->hosts = host_rules_new(c->settings);
+    r = router_new(c->tables, c->settings, &d->router, e);
+    if (r < 0) {
+        dispatch_close(d);
+        return r;
+    }
+    *ret = d;
+    return 0;
+}
+
+struct dispatch *dispatch_close(struct dispatch *d)
+{
+    if (!d)
+        return NULL;
+    router_free(d->router);
+    host_rules_free(d->hosts);
+    free(d);
+    return NULL;
+}
+
+void dispatch_set_port(struct dispatch *d, uint16_t port)
+{
+    host_rules_set_port(d->hosts, port);
+}
+
+void dispatch_each_route(const struct dispatch *d, void (*fn)(const struct route *r, const char *path, void *arg), void *arg)
+{
+    for (size_t i = 0; i < router_count(d->router); i++)
+        fn(router_entry(d->router, i)->route, router_entry(d->router, i)->path, arg);
+}
+
+static size_t body_limit_of(const struct route *route)
+{
+    return route && route->max_body ? route->max_body : LIMIT_BODY_DEFAULT;
+}
+
+size_t dispatch_body_limit(struct dispatch *d, enum http_method method, const char *path)
+{
+    struct http_match match;
+    struct route_entry *entry = router_find(d->router, method, path, &match);
+
+    return body_limit_of(entry ? entry->route : NULL);
+}
+
+/* ---- the end of a request: envelope, metrics, one log line ---- */
+
+static void begin_trace(struct trace *t, struct dispatch *d, const struct http_exchange *x, struct route_entry *entry)
+{
+    *t = (struct trace){
+        .method = http_method_name(x->request.method),
+        .path = entry ? entry->path : "other",
+        .arrived_us = x->request.arrived_us,
+        .is_quiet = entry && entry->route->kind == ROUTE_INLINE,
+        .tally = entry ? &entry->tally : &d->other,
+    };
+    memcpy(t->request_id, x->request.id, sizeof(t->request_id));
+}
+
+static void end_trace(const struct trace *t, int status, const struct err *e)
+{
+    static const char *const callers[] = { [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin" };
+    enum log_level level = status >= 500 ? LOG_WARN : t->is_quiet && status < 400 ? LOG_DEBUG : LOG_INFO;
+    int64_t took_us = clock_mono_us() - t->arrived_us;
+
+    tally_add(t->tally, status, took_us);
+    if (!log_enabled(level))
+        return;
+    if (status < 400)
+        log_write(level, "api", t->request_id, "%s %s %d %.1f ms, %s", t->method, t->path, status, (double)took_us / 1e3,
+                  callers[t->caller]);
+    else
+        log_write(level, "api", t->request_id, "%s %s %d %.1f ms, %s: %s %s", t->method, t->path, status,
+                  (double)took_us / 1e3, callers[t->caller], e->code, LOG_Q(e->text));
+}
+
+static void write_fields(struct json_writer *w, const struct err *e)
+{
+    json_begin_array_as(w, "errors");
+    for (unsigned i = 0; i < MIN(e->n_fields, ERR_MAX_FIELDS); i++) {
+        json_begin_object(w);
+        json_add_string(w, "field", e->fields[i].field);
+        json_add_string(w, "rule", e->fields[i].rule);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+/* The envelope of specification section Errors; what went wrong inside is for the log only. */
+static void write_error(struct http_exchange *x, int status, const struct err *e)
+{
+    bool is_inside = status == 500;
+    struct json_writer w;
+
+    x->response.status = status;
+    x->response.content_type = "application/json";
+    buf_reset(&x->response.body);
+    json_write_init(&w, &x->response.body);
+    json_begin_object(&w);
+    json_add_bool(&w, "success", false);
+    json_add_string(&w, "error", is_inside ? "The service failed to answer; its log names the reason under this request id" : e->text);
+    json_add_string(&w, "code", is_inside ? "INTERNAL_ERROR" : e->code);
+    for (unsigned i = 0; !is_inside && i < MIN(e->n_extras, ERR_MAX_EXTRAS); i++)
+        json_add_string(&w, e->extras[i].key, e->extras[i].value);
+    if (!is_inside && e->n_fields)
+        write_fields(&w, e);
+    json_end(&w);
+    if (status == 503)
+        http_response_header(x, "retry-after", "1");
+    if (status == 401)
+        http_response_header(x, "www-authenticate", "Bearer");
+}
+
+static void send_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
+{
+    int status = api_error_status(r, e);
+
+    write_error(x, status, e);
+    http_exchange_send(x);
+    end_trace(t, status, e);
+}
+
+void dispatch_refused(struct dispatch *d, const char *request_id, int status, const char *code)
+{
+    tally_add(&d->other, status, 0);
+    log_info("api", request_id, "refused before routing: %d %s", status, code);
+}
+
+/* ---- on a worker (or on the loop for ROUTE_INLINE): who, may they, what do they want, the handler ---- */
+
+static bool is_local(const struct http_request *req)
+{
+    return req->from != HTTP_FROM_TCP;
+}
+
+static bool is_this_machine(const struct http_request *req)
+{
+    return is_local(req) || strncmp(req->peer, "127.", 4) == 0 || strcmp(req->peer, "::1") == 0;
+}
+
+static void read_credentials(const struct request *req, bool is_body_trusted, struct credentials *ret)
+{
+    const struct http_request *in = &req->exchange->request;
+    bool is_inline = req->route->kind == ROUTE_INLINE;
+
+    *ret = (struct credentials){
+        .authorization = http_header(in, "authorization"),
+        .x_api_key = http_header(in, "x-api-key"),
+        .x_app_id = http_header(in, "x-app-id"),
+        .session_cookie = is_inline ? NULL : http_cookie(req->arena, in, SESSION_COOKIE),
+        .is_local_admin = is_local(in),
+    };
+    if (is_body_trusted && is_this_machine(in))
+        ret->body_app_id = json_cstr(json_get(req->body_json, "app_id"));
+}
+
+static bool has_permission(const struct route *route, const char *permission)
+{
+    return strcmp(route->permission, permission) == 0;
+}
+
+static int read_body_json(struct request *req, struct err *e)
+{
+    struct slice text = req->exchange->request.body;
+    int r;
+
+    if (!req->route->body)
+        return 0;
+    if (text.n == 0 && req->route->is_body_optional)
+        text = SLICE_LIT("{}");
+    r = json_parse(req->arena, text, &req->body_json, e);
+    if (r == 0 && json_type(req->body_json) != JSON_OBJECT)
+        r = err_set(e, -EINVAL, "VALIDATION_ERROR", "The body must be a JSON object");
+    return r;
+}
+
+static int identify(struct dispatch *d, struct request *req, struct caller *caller, struct err *e)
+{
+    bool by_body = has_permission(req->route, PERM_BODY);
+    struct credentials given;
+    int r = 0;
+
+    if (has_permission(req->route, PERM_PUBLIC))
+        return 0;
+    if (by_body)
+        r = read_body_json(req, e);
+    if (r < 0)
+        return r;
+    read_credentials(req, by_body, &given);
+    if (has_permission(req->route, PERM_ADMIN))
+        return identity_admin(d->config.identity, &given, req->arena, caller, e);
+    r = identity_caller(d->config.identity, &given, req->arena, caller, by_body ? NULL : e);
+    if (by_body)
+        return 0;
+    if (r < 0 || has_permission(req->route, PERM_NONE))
+        return r;
+    return identity_require(d->config.identity, caller, req->route->permission, e);
+}
+
+int request_need_caller(const struct request *req, struct err *e)
+{
+    struct credentials given;
+    struct caller caller;
+
+    if (req->caller->kind != CALLER_NOBODY)
+        return 0;
+    read_credentials(req, true, &given);
+    return identity_caller(req->api->identity, &given, req->arena, &caller, e);
+}
+
+static int read_query(struct request *req, struct err *e)
+{
+    void *query;
+
+    if (!req->route->query)
+        return 0;
+    query = arena_alloc(req->arena, req->route->query_size);
+    req->query = query;
+    return fields_read_query(req->route->query, req->exchange->request.query, query, req->arena, e);
+}
+
+static int read_body(struct request *req, struct err *e)
+{
+    void *body;
+    int r = 0;
+
+    if (!req->route->body)
+        return 0;
+    if (json_type(req->body_json) == JSON_ABSENT)
+        r = read_body_json(req, e);
+    if (r < 0)
+        return r;
+    body = arena_alloc(req->arena, req->route->body_size);
+    req->body = body;
+    return fields_read(req->route->body, req->body_json, body, req->arena, "", e);
+}
+
+static void begin_response(const struct route *route, struct response *res)
+{
+    res->exchange->response.status = route->status ? route->status : 200;
+    json_write_init(&res->json, &res->exchange->response.body);
+    json_begin_object(&res->json);
+    if (!route->is_bare)
+        json_add_bool(&res->json, "success", true);
+}
+
+/* The answer of a request that waited too long, or whose client has left, is of no use to anybody. */
+static int check_alive(const struct http_exchange *x, struct err *e)
+{
+    if (atomic_load(&x->is_gone))
+        return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping");
+    if (x->deadline_ms && clock_mono_ms() > x->deadline_ms)
+        return err_set(e, -EAGAIN, "OVERLOADED", "The request waited too long for a worker; try again in a second");
+    return 0;
+}
+
+static int handle(struct dispatch *d, struct request *req, struct caller *caller, struct response *res, struct err *e)
+{
+    int r;
+
+    r = check_alive(req->exchange, e);
+    if (r == 0)
+        r = identify(d, req, caller, e);
+    if (r == 0)
+        r = read_query(req, e);
+    if (r == 0)
+        r = read_body(req, e);
+    if (r < 0)
+        return r;
+    begin_response(req->route, res);
+    r = req->route->handler(req, res, e);
+    if (r < 0 || res->is_streamed)
+        return r;
+    if (!res->is_raw)
+        json_end(&res->json);
+    return buf_check(&res->exchange->response.body, e);
+}
+
+static void run_job(void *arg)
+{
+    struct job *job = arg;
+    struct http_exchange *x = job->x;
+    struct caller caller = { .kind = CALLER_NOBODY };
+    struct request req = { .api = job->d->config.api, .arena = x->arena, .route = job->entry->route, .caller = &caller, .exchange = x };
+    struct response res = { .exchange = x };
+    struct err e = { 0 };
+    struct trace trace;
+    int r, status;
+
+    begin_trace(&trace, job->d, x, job->entry);
+    for (size_t i = 0; i < job->match.n_params; i++)
+        req.params[i] = arena_slicedup(x->arena, job->match.params[i]);
+    r = handle(job->d, &req, &caller, &res, &e);
+    trace.caller = caller.kind;
+    if (res.is_streamed) {
+        end_trace(&trace, 200, &e);
+        return;
+    }
+    if (r < 0) {
+        send_error(x, &trace, r, &e);
+        return;
+    }
+    status = x->response.status;
+    http_exchange_send(x);
+    end_trace(&trace, status, &e);
+}
+
+/* ---- what a handler may do besides writing JSON ---- */
+
+struct buf *response_start_raw(struct response *res, const char *content_type)
+{
+    buf_reset(&res->exchange->response.body);
+    res->exchange->response.content_type = content_type;
+    res->is_raw = true;
+    return &res->exchange->response.body;
+}
+
+struct http_stream *request_take_stream(struct request *req, struct response *res)
+{
+    buf_reset(&req->exchange->response.body);
+    res->is_streamed = true;
+    return http_stream_start(req->exchange);
+}
+
+struct http_stream *request_take_events(struct request *req, struct response *res)
+{
+    buf_reset(&req->exchange->response.body);
+    res->is_streamed = true;
+    return sse_start(req->exchange);
+}
+
+/* ---- on the loop: may this page talk to us at all, which route, where does it run ---- */
+
+static int check_site(struct dispatch *d, const struct http_request *req, struct err *e)
+{
+    if (is_local(req))
+        return 0;
+    if (!host_is_allowed(d->hosts, req))
+        return err_set(e, -EPERM, "HOST_NOT_ALLOWED", "The Host header must name this machine or a host of the setting http.allowed_hosts");
+    if (!origin_is_allowed(d->hosts, req))
+        return err_set(e, -EPERM, "ORIGIN_NOT_ALLOWED", "Pages of this Origin may not use the service; see the setting http.allowed_origins");
+    return 0;
+}
+
+/* Only an Origin that check_site() let pass is named. */
+static void add_cors(struct http_exchange *x)
+{
+    const char *origin = is_local(&x->request) ? NULL : http_header(&x->request, "origin");
+
+    if (!origin)
+        return;
+    http_response_header(x, "access-control-allow-origin", origin);
+    http_response_header(x, "vary", "origin");
+}
+
+static bool is_preflight(const struct http_request *req)
+{
+    return req->method == HTTP_OPTIONS && http_header(req, "origin") != NULL;
+}
+
+static void answer_preflight(struct http_exchange *x, const struct trace *t)
+{
+    struct err none = { 0 };
+
+    http_response_header(x, "access-control-allow-methods", CORS_METHODS);
+    http_response_header(x, "access-control-allow-headers", CORS_HEADERS);
+    http_response_header(x, "access-control-max-age", "600");
+    buf_add_str(&x->response.body, "{\"success\":true}");
+    http_exchange_send(x);
+    end_trace(t, 200, &none);
+}
+
+static int refuse_unmatched(struct http_exchange *x, const struct http_match *match, struct err *e)
+{
+    char allow[80] = "";
+
+    if (!match->is_path_known)
+        return err_set(e, -ENOENT, "NOT_FOUND", "Not Found");
+    for (int method = 0; method < HTTP_METHODS; method++)
+        if (match->allowed & 1u << method)
+            snprintf(allow + strlen(allow), sizeof(allow) - strlen(allow), "%s%s", *allow ? ", " : "", http_method_name(method));
+    http_response_header(x, "allow", allow);
+    return err_set(e, -EINVAL, "METHOD_NOT_ALLOWED", "This path answers %s only", allow);
+}
+
+static int check_request(struct job *job, struct err *e)
+{
+    struct http_exchange *x = job->x;
+    size_t limit;
+    int r;
+
+    r = check_site(job->d, &x->request, e);
+    if (r < 0)
+        return r;
+    add_cors(x);
+    if (is_preflight(&x->request))
+        return 0;
+    job->entry = router_find(job->d->router, x->request.method, x->request.path, &job->match);
+    if (!job->entry)
+        return refuse_unmatched(x, &job->match, e);
+    limit = body_limit_of(job->entry->route);
+    if (x->request.body.n > limit)
+        return err_set(e, -E2BIG, "TOO_LARGE", "The body must be at most %zu bytes", limit);
+    return 0;
+}
+
+static int start(struct job *job, struct err *e)
+{
+    bool is_long = job->entry->route->kind == ROUTE_LONG;
+    struct pool *pool = is_long ? job->d->config.long_pool : job->d->config.short_pool;
+    int r;
+
+    if (!pool || job->entry->route->kind == ROUTE_INLINE) {
+        run_job(job);
+        return 0;
+    }
+    job->x->deadline_ms = clock_mono_ms() + (is_long ? LIMIT_LONG_DEADLINE_MS : LIMIT_SHORT_DEADLINE_MS);
+    r = pool_submit(pool, run_job, job);
+    if (r == -EAGAIN)
+        return err_set(e, r, "OVERLOADED", "Too many requests wait already; try again in a second");
+    if (r < 0)
+        return err_set(e, r, "SHUTTING_DOWN", "The service is stopping");
+    return 0;
+}
+
+void dispatch_request(struct dispatch *d, struct http_exchange *x)
+{
+    struct job *job = ARENA_NEW(x->arena, struct job);
+    struct err e = { 0 };
+    struct trace trace;
+    int r;
+
+    job->d = d;
+    job->x = x;
+    r = check_request(job, &e);
+    begin_trace(&trace, d, x, job->entry);
+    if (r == 0 && !job->entry) {
+        answer_preflight(x, &trace);
+        return;
+    }
+    if (r == 0)
+        r = start(job, &e);             /* on success the exchange may be gone already */
+    if (r < 0)
+        send_error(x, &trace, r, &e);
+}

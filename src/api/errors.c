@@ -1,0 +1,72 @@
+#include "api/errors.h"
+
+#include "base/util.h"
+#include <string.h>
+
+const struct api_error api_errors[] = {
+    { "INVALID_JSON", 400, "The body is no JSON (RFC 8259)." },
+    { "VALIDATION_ERROR", 400, "A field is missing or breaks its rule; `errors` lists every one." },
+    { "BAD_FILTER", 400, "The row filter has no form this service knows." },
+    { "BAD_SETTING", 400, "The setting is unknown or its value breaks its rule." },
+    { "TABLE_UNKNOWN", 400, "The backend has no such table." },
+    { "MISSING_APP_ID", 401, "Neither a developer key nor an app id came with the request." },
+    { "INVALID_APP_ID", 401, "The app id is not that of a registered app." },
+    { "ADMIN_REQUIRED", 401, "Only the local administrator may do this." },
+    { "HOST_NOT_ALLOWED", 403, "The Host header is neither a loopback name nor a configured one." },
+    { "ORIGIN_NOT_ALLOWED", 403, "The Origin is neither the service's own nor a configured one." },
+    { "LINK_INVALID", 403, "The one-time link has been used or has expired." },
+    { "PERMISSION_REQUIRED", 403, "The app has not been granted the permission named in `permission`." },
+    { "PERMISSION_DENIED", 403, "The person denied the permission named in `permission`." },
+    { "NOT_FOUND", 404, "There is no such route or no such thing." },
+    { "AGENT_NOT_FOUND", 404, "There is no agent of this name." },
+    { "APP_NOT_FOUND", 404, "There is no app with this id." },
+    { "EVENT_NOT_FOUND", 404, "There is no calendar event with this id." },
+    { "GRANT_NOT_FOUND", 404, "Nothing was decided about this permission of this app." },
+    { "KEY_NOT_FOUND", 404, "There is no developer key with this id." },
+    { "RUN_NOT_FOUND", 404, "There is no run with this id." },
+    { "TASK_NOT_FOUND", 404, "There is no task with this id." },
+    { "TOKEN_NOT_FOUND", 404, "No backend token has been synchronised." },
+    { "WORKSPACE_NOT_FOUND", 404, "There is no workspace of this slug." },
+    { "METHOD_NOT_ALLOWED", 405, "The route knows other methods: see the Allow header." },
+    { "AGENT_EXISTS", 409, "An agent of this name is there already." },
+    { "APP_EXISTS", 409, "An app of this id or name is there already." },
+    { "ALREADY_ATTEMPTED", 409, "This machine has failed the row before." },
+    { "ALREADY_LOCKED", 409, "Another machine holds the row: `locked_by` names it." },
+    { "LEASE_LOST", 409, "The row is no longer held by this machine and attempt." },
+    { "QUARANTINED", 409, "Too many machines failed the row; a person must replay it." },
+    { "TASK_ALREADY_FINISHED", 409, "The task has ended otherwise; nothing was changed." },
+    { "WORKSPACE_EXISTS", 409, "A workspace of this slug is there already." },
+    { "TOO_MANY_AGENTS", 409, "The largest number of agents is reached." },
+    { "TOO_MANY_APPS", 409, "The largest number of apps is reached." },
+    { "TOO_MANY_KEYS", 409, "The largest number of developer keys is reached." },
+    { "TOO_MANY_SESSIONS", 409, "The largest number of sessions is reached." },
+    { "TOO_LARGE", 413, "The body is above the limit of its route." },
+    { "INTERNAL_ERROR", 500, "The service failed; its log names the reason under the x-request-id." },
+    { "COMMAND_NOT_FOUND", 502, "The program an app or agent needs is not installed." },
+    { "NOT_READY", 503, "A part the service needs is not ready: `reason` says which." },
+    { "OVERLOADED", 503, "Too much waits already: try again after Retry-After seconds." },
+    { "SHUTTING_DOWN", 503, "The service is stopping." },
+    { "TOO_MANY_CHILDREN", 503, "Too many programs run already." },
+    { "TOO_MANY_QUESTIONS", 503, "Too many permission requests wait for an answer." },
+    { "STORE_FULL", 507, "The disk is full." },
+    { .code = NULL },
+};
+
+static const struct {
+    int errno_value, status;
+} by_errno[] = {
+    { EINVAL, 400 },   { EACCES, 401 },    { EPERM, 403 },  { ENOENT, 404 },       { EEXIST, 409 }, { EBUSY, 409 },
+    { ESTALE, 409 },   { EDQUOT, 409 },    { EALREADY, 409 }, { E2BIG, 413 },      { EFBIG, 413 },  { EMSGSIZE, 413 },
+    { EAGAIN, 503 },   { ECANCELED, 503 }, { EPIPE, 503 },  { ETIMEDOUT, 504 },    { ENOSPC, 507 },
+};
+
+int api_error_status(int r, const struct err *e)
+{
+    for (const struct api_error *known = api_errors; known->code; known++)
+        if (strcmp(known->code, e->code) == 0)
+            return known->status;
+    for (size_t i = 0; i < ARRAY_SIZE(by_errno); i++)
+        if (by_errno[i].errno_value == -r)
+            return by_errno[i].status;
+    return 500;
+}
