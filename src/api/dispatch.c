@@ -236,8 +236,8 @@ static int identify(struct dispatch *d, struct request *req, struct caller *call
     read_credentials(req, by_body, &given);
     if (has_permission(req->route, PERM_ADMIN))
         return identity_admin(d->config.identity, &given, req->arena, caller, e);
-    r = identity_caller(d->config.identity, &given, req->arena, caller, by_body ? NULL : e);
-    if (by_body)
+    r = identity_caller(d->config.identity, &given, req->arena, caller, e);
+    if (by_body && is_this_machine(&req->exchange->request))
         return 0;
     if (r < 0 || has_permission(req->route, PERM_NONE))
         return r;

@@ -89,3 +89,5 @@ int fields_read_query(const struct field *table, const char *query, void *into, 
 /* Writes the table as a JSON Schema object (2020-12 as used by OpenAPI 3.1) under `name` (NULL in arrays). In an answer
  * every row without FIELD_OPTIONAL is required, in a request those with FIELD_REQUIRED. */
 void fields_write_schema(const struct field *table, bool is_answer, struct json_writer *w, const char *name);
+/* The schema of one row's value. */
+void field_write_schema(const struct field *f, bool is_answer, struct json_writer *w, const char *name);

@@ -104,9 +104,9 @@ static void write_content(const struct field *f, bool is_answer, struct json_wri
     }
 }
 
-static void write_row(const struct field *f, bool is_answer, struct json_writer *w)
+void field_write_schema(const struct field *f, bool is_answer, struct json_writer *w, const char *name)
 {
-    json_begin_object_as(w, f->name);
+    json_begin_object_as(w, name);
     write_type(f, w);
     if (f->help)
         json_add_string(w, "description", f->help);
@@ -147,7 +147,7 @@ static void write_table(const struct field *table, bool is_answer, struct json_w
 {
     json_begin_object_as(w, "properties");
     for (const struct field *f = table; f->kind != FIELD_KIND_END; f++)
-        write_row(f, is_answer, w);
+        field_write_schema(f, is_answer, w, f->name);
     json_end(w);
     if (has_required(table, is_answer))
         write_required(table, is_answer, w);

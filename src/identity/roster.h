@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/hash.h"
+#include "base/uuid.h"
 #include "identity/identity.h"
 #include <pthread.h>
 

@@ -1,0 +1,437 @@
+#include "api/openapi.h"
+
+#include "api/errors.h"
+#include "base/json_write.h"
+#include <ctype.h>
+#include <string.h>
+
+struct row { const struct route *route; const char *path; };
+struct rows { struct row *items; size_t n, cap; };
+
+static void collect(const struct route *route, const char *path, void *arg)
+{
+    struct rows *rows = arg;
+
+    if (rows->n == rows->cap) {
+        rows->cap = rows->cap ? 2 * rows->cap : 64;
+        rows->items = xrealloc(rows->items, rows->cap * sizeof(*rows->items));
+    }
+    rows->items[rows->n++] = (struct row){ route, path };
+}
+
+/* ---- names ---- */
+
+/* "/a/:name/b" as "/a/{name}/b". */
+static void write_template(struct buf *out, const char *path)
+{
+    size_t n;
+
+    for (const char *at = path; *at; at += n) {
+        n = strcspn(at, "/");
+        if (*at == ':')
+            buf_printf(out, "{%.*s}", (int)n - 1, at + 1);
+        else
+            buf_add(out, at, n);
+        if (at[n] == '/') {
+            buf_add_char(out, '/');
+            n++;
+        }
+    }
+}
+
+/* "get_sdk_ping": unique, for method and path are. */
+static void write_operation_id(struct buf *out, const struct row *row)
+{
+    for (const char *c = http_method_name(row->route->method); *c; c++)
+        buf_add_char(out, (char)tolower(*c));
+    for (const char *c = row->path; *c; c++)
+        buf_add_char(out, isalnum((unsigned char)*c) ? *c : *c == ':' ? 'X' : '_');
+}
+
+static void add_built_string(struct json_writer *w, const char *name, void (*build)(struct buf *out, const struct row *row), const struct row *row)
+{
+    struct buf text;
+
+    buf_init(&text, LIMIT_TARGET_BYTES);
+    build(&text, row);
+    json_add_string(w, name, buf_str(&text));
+    buf_clear(&text);
+}
+
+/* ---- parameters and bodies ---- */
+
+static void begin_parameter(struct json_writer *w, struct slice name, const char *where, bool is_required)
+{
+    json_begin_object(w);
+    json_add_slice(w, "name", name);
+    json_add_string(w, "in", where);
+    json_add_bool(w, "required", is_required);
+}
+
+static void write_path_parameters(struct json_writer *w, const char *path)
+{
+    for (const char *at = strchr(path, ':'); at; at = strchr(at + 1, ':')) {
+        begin_parameter(w, (struct slice){ at + 1, strcspn(at + 1, "/") }, "path", true);
+        json_begin_object_as(w, "schema");
+        json_add_string(w, "type", "string");
+        json_end(w);
+        json_end(w);
+    }
+}
+
+static void write_query_parameters(struct json_writer *w, const struct field *table)
+{
+    for (const struct field *f = table; f && f->kind != FIELD_KIND_END; f++) {
+        begin_parameter(w, slice_of(f->name), "query", f->flags & FIELD_REQUIRED);
+        field_write_schema(f, false, w, "schema");
+        json_end(w);
+    }
+}
+
+static void write_parameters(struct json_writer *w, const struct row *row)
+{
+    json_begin_array_as(w, "parameters");
+    write_path_parameters(w, row->path);
+    write_query_parameters(w, row->route->query);
+    json_end(w);
+}
+
+static void write_body(struct json_writer *w, const struct route *route)
+{
+    if (!route->body)
+        return;
+    json_begin_object_as(w, "requestBody");
+    json_add_bool(w, "required", !route->is_body_optional);
+    json_begin_object_as(w, "content");
+    json_begin_object_as(w, "application/json");
+    fields_write_schema(route->body, false, w, "schema");
+    json_end(w);
+    json_end(w);
+    json_end(w);
+}
+
+/* ---- responses ---- */
+
+static void write_ref(struct json_writer *w, const char *name, const char *target)
+{
+    json_begin_object_as(w, name);
+    json_add_string(w, "$ref", target);
+    json_end(w);
+}
+
+static void write_json_answer(struct json_writer *w, const struct route *route)
+{
+    if (route->is_bare) {
+        fields_write_schema(route->answer, true, w, "schema");
+        return;
+    }
+    json_begin_object_as(w, "schema");
+    json_begin_array_as(w, "allOf");
+    write_ref(w, NULL, "#/components/schemas/Success");
+    fields_write_schema(route->answer, true, w, NULL);
+    json_end(w);
+    json_end(w);
+}
+
+static void write_success(struct json_writer *w, const struct route *route)
+{
+    char status[8];
+
+    snprintf(status, sizeof(status), "%d", route->status ? route->status : 200);
+    json_begin_object_as(w, status);
+    json_add_string(w, "description", route->summary);
+    json_begin_object_as(w, "content");
+    json_begin_object_as(w, route->answer_type ? route->answer_type : "application/json");
+    if (route->answer)
+        write_json_answer(w, route);
+    json_end(w);
+    json_end(w);
+    json_end(w);
+}
+
+static bool is_public(const struct route *route)
+{
+    return strcmp(route->permission, PERM_PUBLIC) == 0;
+}
+
+/* Which statuses the row alone makes possible. */
+static bool may_answer(const struct route *route, const char *path, int status)
+{
+    bool is_grant = permission_find(route->permission) != NULL;
+
+    switch (status) {
+    case 400:
+        return route->body || route->query;
+    case 401:
+        return !is_public(route) && strcmp(route->permission, PERM_BODY) != 0;
+    case 403:
+        return true;                    /* Host and Origin are checked on every route */
+    case 404:
+        return strchr(path, ':') || strcmp(route->permission, PERM_BODY) == 0 || (route->body && !is_grant);
+    case 413:
+        return route->body != NULL;
+    case 503:
+        return route->kind != ROUTE_INLINE;
+    default:
+        return status == 500;
+    }
+}
+
+static void write_errors(struct json_writer *w, const struct row *row)
+{
+    static const int statuses[] = { 400, 401, 403, 404, 413, 500, 503 };
+    char text[8];
+
+    for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+        if (!may_answer(row->route, row->path, statuses[i]))
+            continue;
+        snprintf(text, sizeof(text), "%d", statuses[i]);
+        write_ref(w, text, "#/components/responses/Error");
+    }
+    write_ref(w, "default", "#/components/responses/Error");
+}
+
+/* ---- security ---- */
+
+static void write_scheme_choice(struct json_writer *w, const char *scheme)
+{
+    json_begin_object(w);
+    json_begin_array_as(w, scheme);
+    json_end(w);
+    json_end(w);
+}
+
+static void write_security(struct json_writer *w, const struct route *route)
+{
+    bool is_open = is_public(route) || strcmp(route->permission, PERM_BODY) == 0;
+
+    json_begin_array_as(w, "security");
+    if (!is_public(route) && strcmp(route->permission, PERM_ADMIN) != 0) {
+        write_scheme_choice(w, "developerKey");
+        write_scheme_choice(w, "developerKeyHeader");
+        write_scheme_choice(w, "appId");
+    }
+    if (!is_open)
+        write_scheme_choice(w, "administrator");
+    if (is_open) {
+        json_begin_object(w);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void write_scheme(struct json_writer *w, const char *name, const char *where, const char *key, const char *description)
+{
+    json_begin_object_as(w, name);
+    json_add_string(w, "type", where ? "apiKey" : "http");
+    if (where) {
+        json_add_string(w, "in", where);
+        json_add_string(w, "name", key);
+    } else {
+        json_add_string(w, "scheme", key);
+    }
+    json_add_string(w, "description", description);
+    json_end(w);
+}
+
+static void write_schemes(struct json_writer *w)
+{
+    json_begin_object_as(w, "securitySchemes");
+    write_scheme(w, "developerKey", NULL, "bearer", "A developer key: every permission");
+    write_scheme(w, "developerKeyHeader", "header", "x-api-key", "A developer key: every permission");
+    write_scheme(w, "appId", "header", "x-app-id", "A registered app with the permissions it was granted");
+    write_scheme(w, "administrator", "cookie", "hearth_session", "The local administrator: see `hearth open`");
+    json_end(w);
+}
+
+/* ---- components ---- */
+
+static void write_success_schema(struct json_writer *w)
+{
+    json_begin_object_as(w, "Success");
+    json_add_string(w, "type", "object");
+    json_begin_object_as(w, "properties");
+    json_begin_object_as(w, "success");
+    json_add_bool(w, "const", true);
+    json_end(w);
+    json_end(w);
+    json_add_strings(w, "required", (const char *const[]){ "success" }, 1);
+    json_end(w);
+}
+
+static void write_codes(struct json_writer *w)
+{
+    struct buf text;
+
+    buf_init(&text, LIMIT_STRING_DEFAULT);
+    for (const struct api_error *known = api_errors; known->code; known++)
+        buf_printf(&text, "- `%s` (%d): %s\n", known->code, known->status, known->meaning);
+    json_add_string(w, "description", buf_str(&text));
+    buf_clear(&text);
+}
+
+static const struct field violation_shape[] = { SHAPE_STRING("field"), SHAPE_STRING("rule"), FIELD_END };
+
+static const struct field error_shape[] = {
+    SHAPE_STRING("error", .help = "what went wrong, for a person"),
+    SHAPE_STRING("message", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("permission", .flags = FIELD_OPTIONAL),
+    SHAPE_LIST("errors", violation_shape, .flags = FIELD_OPTIONAL, .help = "every field that breaks its rule"),
+    FIELD_END,
+};
+
+static void write_error_schema(struct json_writer *w)
+{
+    json_begin_object_as(w, "Error");
+    json_begin_array_as(w, "allOf");
+    fields_write_schema(error_shape, true, w, NULL);
+    json_begin_object(w);
+    json_add_string(w, "type", "object");
+    json_begin_object_as(w, "properties");
+    json_begin_object_as(w, "success");
+    json_add_bool(w, "const", false);
+    json_end(w);
+    json_begin_object_as(w, "code");
+    json_add_string(w, "type", "string");
+    write_codes(w);
+    json_end(w);
+    json_end(w);
+    json_add_strings(w, "required", (const char *const[]){ "success", "code" }, 2);
+    json_end(w);
+    json_end(w);
+    json_end(w);
+}
+
+static void write_error_response(struct json_writer *w)
+{
+    json_begin_object_as(w, "responses");
+    json_begin_object_as(w, "Error");
+    json_add_string(w, "description", "The request was not carried out");
+    json_begin_object_as(w, "content");
+    json_begin_object_as(w, "application/json");
+    write_ref(w, "schema", "#/components/schemas/Error");
+    json_end(w);
+    json_end(w);
+    json_end(w);
+    json_end(w);
+}
+
+static void write_components(struct json_writer *w)
+{
+    json_begin_object_as(w, "components");
+    json_begin_object_as(w, "schemas");
+    write_success_schema(w);
+    write_error_schema(w);
+    json_end(w);
+    write_error_response(w);
+    write_schemes(w);
+    json_end(w);
+}
+
+/* ---- the document ---- */
+
+static void write_operation(struct json_writer *w, const struct row *row)
+{
+    char method[16];
+    size_t n = 0;
+
+    for (const char *c = http_method_name(row->route->method); *c && n < sizeof(method) - 1; c++)
+        method[n++] = (char)tolower(*c);
+    method[n] = '\0';
+    json_begin_object_as(w, method);
+    add_built_string(w, "operationId", write_operation_id, row);
+    json_add_string(w, "summary", row->route->summary);
+    json_add_strings(w, "tags", &row->route->tag, 1);
+    if (permission_find(row->route->permission))
+        json_add_string(w, "x-permission", row->route->permission);
+    write_parameters(w, row);
+    write_body(w, row->route);
+    json_begin_object_as(w, "responses");
+    write_success(w, row->route);
+    write_errors(w, row);
+    json_end(w);
+    write_security(w, row->route);
+    json_end(w);
+}
+
+static bool was_before(const struct rows *rows, size_t i, bool by_tag)
+{
+    for (size_t j = 0; j < i; j++) {
+        if (by_tag && strcmp(rows->items[j].route->tag, rows->items[i].route->tag) == 0)
+            return true;
+        if (!by_tag && strcmp(rows->items[j].path, rows->items[i].path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void write_path_item(struct json_writer *w, const struct rows *rows, size_t first)
+{
+    struct buf name;
+
+    buf_init(&name, LIMIT_TARGET_BYTES);
+    write_template(&name, rows->items[first].path);
+    json_begin_object_as(w, buf_str(&name));
+    for (size_t i = first; i < rows->n; i++)
+        if (strcmp(rows->items[i].path, rows->items[first].path) == 0)
+            write_operation(w, &rows->items[i]);
+    json_end(w);
+    buf_clear(&name);
+}
+
+static void write_paths(struct json_writer *w, const struct rows *rows)
+{
+    json_begin_object_as(w, "paths");
+    for (size_t i = 0; i < rows->n; i++)
+        if (!was_before(rows, i, false))
+            write_path_item(w, rows, i);
+    json_end(w);
+}
+
+static void write_tags(struct json_writer *w, const struct rows *rows)
+{
+    json_begin_array_as(w, "tags");
+    for (size_t i = 0; i < rows->n; i++) {
+        if (was_before(rows, i, true))
+            continue;
+        json_begin_object(w);
+        json_add_string(w, "name", rows->items[i].route->tag);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void write_info(struct json_writer *w)
+{
+    json_begin_object_as(w, "info");
+    json_add_string(w, "title", "Hearth");
+    json_add_string(w, "version", HEARTH_VERSION);
+    json_add_string(w, "description", "A local AI application service. Every answer is JSON with `success` unless its content type says otherwise, and carries x-request-id.");
+    json_begin_object_as(w, "license");
+    json_add_string(w, "name", "Apache-2.0");
+    json_add_string(w, "identifier", "Apache-2.0");
+    json_end(w);
+    json_end(w);
+}
+
+void openapi_write(const struct dispatch *d, struct buf *out)
+{
+    struct rows rows = { 0 };
+    struct json_writer w;
+
+    dispatch_each_route(d, collect, &rows);
+    json_write_init(&w, out);
+    json_begin_object(&w);
+    json_add_string(&w, "openapi", "3.1.0");
+    write_info(&w);
+    json_begin_array_as(&w, "servers");
+    json_begin_object(&w);
+    json_add_string(&w, "url", "/");
+    json_end(&w);
+    json_end(&w);
+    write_tags(&w, &rows);
+    write_paths(&w, &rows);
+    write_components(&w);
+    json_end(&w);
+    free(rows.items);
+}
