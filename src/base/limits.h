@@ -10,12 +10,16 @@ enum {
     LIMIT_HEADER_BYTES = 32768,         /* request line and headers */
     LIMIT_HEADERS = 100,                /* header lines */
     LIMIT_TARGET_BYTES = 8192,          /* request target */
+    LIMIT_REFUSED_CONNECTIONS = 256,    /* beyond LIMIT_CONNECTIONS, being told so */
+    LIMIT_LINGER_BYTES = 64 << 20,      /* read and dropped behind a last answer so that the client gets it */
+    LIMIT_BODIES_BYTES = 1 << 30,       /* request bodies arriving at one time */
     LIMIT_BODY_DEFAULT = 1 << 20,
     LIMIT_BODY_ACTIVITY = 4 << 20,
     LIMIT_BODY_CHAT = 32 << 20,
     LIMIT_REPLY = 64 << 20,
     LIMIT_ROUTE_PARAMS = 4,
     LIMIT_STREAM_BUFFER = 256 << 10,    /* waiting bytes of one SSE stream */
+    LIMIT_STREAM_PUSH = 32 << 20,       /* one push into a stream */
     LIMIT_EVENT_STREAMS = 4096,         /* open SSE streams */
 
     /* memory and logs */

@@ -1,6 +1,6 @@
 /* HTTP/1.1 for the rest of the program: what a request and a response are, whoever carries them.
  *
- * src/http is the only folder that knows evhttp. The server (http/server.h) makes one exchange a request, on the loop
+ * src/http is the only folder that reads and writes HTTP on sockets. The server (http/server.h) makes one exchange a request, on the loop
  * thread, once the whole request has arrived. The exchange goes to one worker at a time, which reads `request`, fills
  * `response` and finishes it exactly once: http_exchange_send() for a whole answer, or http_stream_start() and later
  * http_stream_end() for a streamed one. Those calls are for any thread. After them the exchange is not touched again.
@@ -70,16 +70,19 @@ const char *http_cookie(struct arena *a, const struct http_request *req, const c
 void http_exchange_send(struct http_exchange *x);
 
 /* Calls fn on the loop thread as soon as the client has left; at once if it already has. One a time; NULL fn removes,
- * and after that call returns fn is not running and will not run. */
+ * and after that call returns fn is not running and will not run. Remove it before the exchange ends. A worker waits for the
+ * loop here: hold no lock that fn takes. */
 void http_exchange_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *arg), void *arg);
 
-/* Starts a streamed answer with the status and headers set so far. Afterwards use the stream, not the exchange. */
+/* Starts a streamed answer with the status and headers set so far. Answer through the stream from then on; the request, the
+ * arena, is_gone and on_gone stay until its end. */
 struct http_stream;
 struct http_stream *http_stream_start(struct http_exchange *x) MUST_CHECK;
-/* Queues bytes. 0; -EPIPE when the client has left. On a worker it waits while LIMIT_STREAM_BUFFER bytes are unsent;
+/* Queues bytes. 0; -EPIPE when the client has left; -E2BIG above LIMIT_STREAM_PUSH. On a worker it waits while LIMIT_STREAM_BUFFER bytes are unsent;
  * on the loop thread it never waits and says -EAGAIN instead (nothing queued). */
 int http_stream_push(struct http_stream *s, struct slice bytes) MUST_CHECK;
-/* Calls fn on the loop thread when the buffer is below half again after an -EAGAIN, and when the client leaves. */
+/* Calls fn on the loop thread when the buffer is below half again after an -EAGAIN, and when the client leaves
+ * (at once if it already has). NULL fn removes. */
 void http_stream_on_change(struct http_stream *s, void (*fn)(struct http_stream *s, void *arg), void *arg);
 bool http_stream_is_gone(const struct http_stream *s);
 size_t http_stream_unsent(const struct http_stream *s);

@@ -1,8 +1,9 @@
-/* The HTTP server on the loop: evhttp behind a screen that reads each head before evhttp does.
+/* The HTTP/1.1 server on the loop.
  *
- * The screen (http/screen.h) refuses what evhttp would let pass: duplicate or signed Content-Length, Content-Length with
- * Transfer-Encoding, a space before the colon, folded headers, control bytes, a head above its limits, a body above the
- * limit of its route, a head or a body that takes too long (RFC 9112 sections 5, 6, 11.2). Every refusal is the JSON envelope with x-request-id.
+ * Connections are libevent events on non-blocking sockets; the bytes are read by one strict parser (http/head.h, chunked.h).
+ * It refuses every doubt: duplicate or signed Content-Length, Content-Length with Transfer-Encoding, a space before the
+ * colon, folded headers, control bytes, bare line feeds, a head above its limits, a body above the limit of its route,
+ * a head or a body that takes too long (RFC 9112 sections 5, 6, 11.2). Each refusal is the JSON envelope with x-request-id.
  * Started and stopped on the loop thread (or before it runs).
  */
 #pragma once
@@ -16,7 +17,9 @@ struct http_server_config {
     int head_timeout_ms;                /* first byte of a head to its end: default 10000 */
     int body_timeout_ms;                /* end of head to the whole body: default 30000 */
     int idle_timeout_ms;                /* between requests of one connection: default 75000 */
-    size_t max_connections;             /* LIMIT_CONNECTIONS */
+    int write_timeout_ms;               /* a client takes no byte of its answer: default 60000 */
+    int comment_every_ms;               /* silence of an event stream: default 15000 */
+    size_t max_connections;             /* default LIMIT_CONNECTIONS */
     /* Largest body for this target (path decoded). Called on the loop when a head is complete. */
     size_t (*body_limit)(void *arg, enum http_method method, const char *path);
     /* One whole request has arrived. Called on the loop; must not block. Owns x until it is sent or streamed. */

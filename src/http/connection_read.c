@@ -1,0 +1,224 @@
+#include "http/connection.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "http/served.h"
+#include "http/server_state.h"
+
+#include <event2/event.h>
+#include <sys/socket.h>
+
+static const struct slice continue_line = { "HTTP/1.1 100 Continue\r\n\r\n", 25 };
+
+static void begin_request(struct http_connection *c)
+{
+    struct http_served *served = c->served;
+
+    http_connection_release_claim(c);
+    served->exchange.request.body = buf_slice(&served->body);
+    http_connection_set_state(c, CONNECTION_WORKING, WAIT_NONE);
+    http_served_begin(served);
+}
+
+/* Memory for all bodies that are arriving at once is bounded too: each counts with what it may become. */
+static enum http_refusal claim_body(struct http_connection *c, size_t limit)
+{
+    size_t claim = c->framing.is_chunked ? limit : c->framing.content_length;
+
+    if (claim > limit)
+        return REFUSE_BODY_BYTES;
+    if (claim > LIMIT_BODIES_BYTES - MIN(c->server->body_bytes, (size_t)LIMIT_BODIES_BYTES))
+        return REFUSE_BODIES;
+    c->body_claim = claim;
+    c->server->body_bytes += claim;
+    buf_init(&c->served->body, claim);
+    return REFUSE_NONE;
+}
+
+static enum http_refusal begin_body(struct http_connection *c, bool has_bytes_already)
+{
+    struct http_server *s = c->server;
+    struct http_request *request = &c->served->exchange.request;
+    enum http_refusal why = claim_body(c, s->config.body_limit(s->config.arg, request->method, request->path));
+
+    if (why)
+        return why;
+    c->chunked = (struct http_chunked){ 0 };
+    http_connection_set_state(c, CONNECTION_BODY, WAIT_BODY);
+    if (c->framing.expects_continue && !has_bytes_already &&
+        send(c->fd, continue_line.p, continue_line.n, MSG_NOSIGNAL) != (ssize_t)continue_line.n)
+        http_connection_close(c);
+    return REFUSE_NONE;
+}
+
+static enum http_refusal parse_head(struct http_connection *c, struct slice head)
+{
+    struct http_served *served = c->served = http_served_new(c);
+    struct http_request *request = &served->exchange.request;
+    enum http_refusal why;
+
+    c->framing = (struct http_framing){ 0 };
+    why = http_head_parse(served->exchange.arena, arena_slicedup(served->exchange.arena, head), &c->scan, request, &c->framing);
+    if (!request->id[0])
+        http_connection_make_id(c->server, request->id);
+    request->arrived_us = clock_mono_us();
+    served->is_http10 = c->framing.is_http10;
+    served->keep_alive = c->framing.keep_alive;
+    return why;
+}
+
+static size_t take_head(struct http_connection *c, struct slice bytes)
+{
+    size_t head_bytes;
+    enum http_refusal why;
+
+    if (c->scan.looked_at == 0 && bytes.p[0] == '\r' && (bytes.n == 1 || bytes.p[1] == '\n'))
+        return bytes.n == 1 ? 0 : 2;    /* RFC 9112 section 2.2: an empty line before the request line is overlooked */
+    why = http_head_scan(&c->scan, bytes, &head_bytes);
+    if (!why && head_bytes == 0)
+        return 0;
+    if (!why)
+        why = parse_head(c, (struct slice){ bytes.p, head_bytes });
+    if (!why && (c->framing.content_length > 0 || c->framing.is_chunked))
+        why = begin_body(c, bytes.n > head_bytes);
+    else if (!why)
+        begin_request(c);
+    if (why)
+        http_connection_refuse(c, why);
+    return why ? bytes.n : head_bytes;
+}
+
+static size_t take_body(struct http_connection *c, struct slice bytes)
+{
+    struct buf *body = &c->served->body;
+    enum http_refusal why = REFUSE_NONE;
+    size_t used = bytes.n;
+    bool is_whole;
+
+    if (c->framing.is_chunked) {
+        why = http_chunked_feed(&c->chunked, bytes, body, &used);
+        is_whole = http_chunked_is_done(&c->chunked);
+    } else {
+        used = MIN(bytes.n, c->framing.content_length - body->n);
+        buf_add(body, bytes.p, used);
+        is_whole = body->n == c->framing.content_length;
+    }
+    if (why)
+        http_connection_refuse(c, why);
+    else if (is_whole)
+        begin_request(c);
+    return used;
+}
+
+static size_t leave_for_later(struct http_connection *c, struct slice bytes)
+{
+    return c->is_poisoned ? bytes.n : 0;
+}
+
+static size_t drop(struct http_connection *c, struct slice bytes)
+{
+    if (bytes.n > c->linger_left)
+        http_connection_close(c);
+    c->linger_left -= MIN(bytes.n, c->linger_left);
+    return bytes.n;
+}
+
+/* Each takes bytes off the front and says how many; 0: it needs more, or another state first. */
+static size_t (*const takers[])(struct http_connection *c, struct slice bytes) = {
+    [CONNECTION_HEAD] = take_head,
+    [CONNECTION_BODY] = take_body,
+    [CONNECTION_WORKING] = leave_for_later,
+    [CONNECTION_STREAMING] = leave_for_later,
+    [CONNECTION_REPLYING] = leave_for_later,
+    [CONNECTION_LINGERING] = drop,
+};
+
+static size_t take_all(struct http_connection *c, struct slice bytes)
+{
+    size_t used = 0;
+
+    while (used < bytes.n && !c->is_closing) {
+        size_t n = takers[c->state](c, (struct slice){ bytes.p + used, bytes.n - used });
+
+        if (n == 0)
+            break;
+        used += n;
+    }
+    return used;
+}
+
+/* Keeps what is not used yet. A client that pipelines more than a head's worth behind a running request loses it:
+ * the connection is closed after that request's answer (RFC 9112 section 9.3.2 lets it send those again). */
+static void keep_rest(struct http_connection *c, struct slice rest)
+{
+    bool was_kept = c->in.n > 0;
+
+    if (rest.n > LIMIT_HEADER_BYTES && c->state != CONNECTION_HEAD) {
+        c->is_poisoned = true;
+        if (c->served)
+            atomic_store(&c->served->must_close, true);
+        rest.n = 0;
+    }
+    if (rest.n == 0)
+        buf_clear(&c->in);
+    else if (was_kept)
+        buf_consume(&c->in, c->in.n - rest.n);
+    else
+        buf_add_slice(&c->in, rest);
+}
+
+void http_connection_feed(struct http_connection *c, struct slice fresh)
+{
+    struct slice bytes = fresh;
+    size_t used;
+
+    if (c->in.n > 0) {
+        buf_add_slice(&c->in, fresh);
+        bytes = buf_slice(&c->in);
+    }
+    c->is_busy = true;
+    used = take_all(c, bytes);
+    c->is_busy = false;
+    if (c->is_closing) {
+        http_connection_close(c);
+        return;
+    }
+    keep_rest(c, (struct slice){ bytes.p + used, bytes.n - used });
+    if (c->state == CONNECTION_HEAD && c->in.n > 0 && c->deadline.wait != WAIT_HEAD)
+        http_connection_wait(c, WAIT_HEAD);
+}
+
+void http_connection_next(struct http_connection *c)
+{
+    struct slice none = { NULL, 0 };
+
+    c->scan = (struct http_head_scan){ 0 };
+    http_connection_set_state(c, CONNECTION_HEAD, WAIT_IDLE);
+    if (!c->is_busy && c->in.n > 0)
+        http_connection_feed(c, none);
+}
+
+/* No more bytes will come. Who still gets a whole answer keeps it (a client may close its sending side); all others
+ * count as gone. */
+static void end_of_input(struct http_connection *c)
+{
+    if (c->state != CONNECTION_REPLYING) {
+        http_connection_close(c);
+        return;
+    }
+    c->keep_alive = false;
+    event_del(&c->readable);
+}
+
+void http_connection_on_readable(int fd, short what, void *arg)
+{
+    struct http_connection *c = arg;
+    char *scratch = c->server->scratch;
+    ssize_t n = recv(fd, scratch, HTTP_SCRATCH_BYTES, 0);
+
+    if (n > 0)
+        http_connection_feed(c, (struct slice){ scratch, (size_t)n });
+    else if (n == 0)
+        end_of_input(c);
+    else if (errno != EAGAIN && errno != EINTR)
+        http_connection_close(c);
+}

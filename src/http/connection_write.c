@@ -1,0 +1,105 @@
+#include "http/connection.h"
+#include "base/limits.h"
+#include "http/served.h"
+#include "http/server_state.h"
+
+#include <event2/event.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* Closing with unread input would make the kernel send a reset, which can overtake the answer (RFC 9112 section 9.6):
+ * close our side, read on until the client closes its own. */
+static void say_farewell(struct http_connection *c)
+{
+    if (shutdown(c->fd, SHUT_WR) < 0 || !event_pending(&c->readable, EV_READ, NULL)) {
+        http_connection_close(c);
+        return;
+    }
+    c->linger_left = LIMIT_LINGER_BYTES;
+    http_connection_set_state(c, CONNECTION_LINGERING, WAIT_LINGER);
+}
+
+void http_connection_replied(struct http_connection *c, bool keep_alive)
+{
+    http_reply_clear(&c->out);
+    if (keep_alive && !c->is_poisoned)
+        http_connection_next(c);
+    else
+        say_farewell(c);
+}
+
+static size_t unsent_parts(struct http_reply *out, struct iovec parts[2])
+{
+    size_t from_head = MIN(out->sent, out->head.n), from_body = out->sent - from_head;
+
+    parts[0] = (struct iovec){ out->head.p + from_head, out->head.n - from_head };
+    parts[1] = (struct iovec){ out->body.p ? out->body.p + from_body : NULL, out->body.n - from_body };
+    return parts[0].iov_len + parts[1].iov_len;
+}
+
+void http_connection_send_out(struct http_connection *c)
+{
+    struct iovec parts[2];
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    size_t unsent = unsent_parts(&c->out, parts);
+    ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        http_connection_close(c);
+        return;
+    }
+    if (n > 0)
+        c->out.sent += (size_t)n;
+    if (n == (ssize_t)unsent) {
+        http_connection_replied(c, c->keep_alive);
+        return;
+    }
+    if (n > 0 || c->deadline.wait != WAIT_WRITE)
+        http_connection_wait(c, WAIT_WRITE);
+    http_connection_await_room(c);
+}
+
+void http_connection_await_room(struct http_connection *c)
+{
+    if (event_add(&c->writable, NULL) < 0)
+        http_connection_close(c);
+}
+
+void http_connection_on_writable(int fd, short what, void *arg)
+{
+    struct http_connection *c = arg;
+
+    if (c->state == CONNECTION_STREAMING)
+        http_served_stream_send(c->served->stream);
+    else
+        http_connection_send_out(c);
+}
+
+void http_connection_reply(struct http_connection *c, struct http_reply *reply, bool keep_alive)
+{
+    http_reply_move(&c->out, reply);
+    c->keep_alive = keep_alive;
+    http_connection_set_state(c, CONNECTION_REPLYING, WAIT_NONE);
+    http_connection_send_out(c);
+}
+
+void http_connection_refuse(struct http_connection *c, enum http_refusal why)
+{
+    struct http_server *s = c->server;
+    struct http_served *served = TAKE(c->served);
+    struct http_reply reply;
+    char id[65];
+
+    if (served)
+        memcpy(id, served->exchange.request.id, sizeof(id));
+    else
+        http_connection_make_id(s, id);
+    http_reply_init(&reply);
+    http_refusal_write(why, id, served && served->exchange.request.is_head, &reply);
+    http_served_free(served);
+    http_connection_release_claim(c);
+    if (s->config.on_refused)
+        s->config.on_refused(s->config.arg, id, http_refusal_row(why)->status, http_refusal_row(why)->code);
+    http_connection_reply(c, &reply, false);
+}

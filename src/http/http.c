@@ -1,0 +1,137 @@
+#include "http/http.h"
+#include "http/carrier.h"
+#include "http/list.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const method_names[HTTP_METHODS] = {
+    [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT",
+    [HTTP_PATCH] = "PATCH", [HTTP_DELETE] = "DELETE", [HTTP_OPTIONS] = "OPTIONS",
+};
+
+/* RFC 9110 section 15, the ones this program sends. */
+static const struct {
+    int status;
+    const char *text;
+} statuses[] = {
+    { 200, "OK" }, { 201, "Created" }, { 202, "Accepted" }, { 204, "No Content" },
+    { 301, "Moved Permanently" }, { 302, "Found" }, { 303, "See Other" }, { 304, "Not Modified" },
+    { 307, "Temporary Redirect" }, { 308, "Permanent Redirect" },
+    { 400, "Bad Request" }, { 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" },
+    { 405, "Method Not Allowed" }, { 406, "Not Acceptable" }, { 408, "Request Timeout" }, { 409, "Conflict" },
+    { 410, "Gone" }, { 411, "Length Required" }, { 412, "Precondition Failed" }, { 413, "Content Too Large" },
+    { 414, "URI Too Long" }, { 415, "Unsupported Media Type" }, { 416, "Range Not Satisfiable" },
+    { 417, "Expectation Failed" }, { 422, "Unprocessable Content" }, { 423, "Locked" }, { 425, "Too Early" },
+    { 426, "Upgrade Required" }, { 428, "Precondition Required" }, { 429, "Too Many Requests" },
+    { 431, "Request Header Fields Too Large" }, { 500, "Internal Server Error" }, { 501, "Not Implemented" },
+    { 502, "Bad Gateway" }, { 503, "Service Unavailable" }, { 504, "Gateway Timeout" },
+    { 505, "HTTP Version Not Supported" }, { 507, "Insufficient Storage" },
+};
+
+const char *http_method_name(enum http_method m)
+{
+    assert(m >= 0 && m < HTTP_METHODS);
+    return method_names[m];
+}
+
+const char *http_status_text(int status)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
+        if (statuses[i].status == status)
+            return statuses[i].text;
+    return "Unknown";
+}
+
+const char *http_header(const struct http_request *req, const char *name)
+{
+    for (size_t i = 0; i < req->n_headers; i++)
+        if (strcmp(req->headers[i].name, name) == 0)
+            return req->headers[i].value;
+    return NULL;
+}
+
+void http_response_header(struct http_exchange *x, const char *name, const char *value)
+{
+    struct http_response *response = &x->response;
+    char *clean = arena_strdup(x->arena, value), *to = clean;
+
+    assert(response->n_headers < ARRAY_SIZE(response->headers));
+    for (const char *from = clean; *from; from++)
+        if (*from != '\r' && *from != '\n')
+            *to++ = *from;
+    *to = '\0';
+    response->headers[response->n_headers++] = (struct http_header){ arena_strdup(x->arena, name), clean };
+}
+
+/* The value of `name=value`, without the quotes it may stand in; p is NULL when the pair has another name. */
+static struct slice value_of_pair(struct slice pair, struct slice name)
+{
+    if (pair.n <= name.n || pair.p[name.n] != '=' || memcmp(pair.p, name.p, name.n) != 0)
+        return (struct slice){ 0 };
+    pair = (struct slice){ pair.p + name.n + 1, pair.n - name.n - 1 };
+    if (pair.n >= 2 && pair.p[0] == '"' && pair.p[pair.n - 1] == '"')
+        pair = (struct slice){ pair.p + 1, pair.n - 2 };
+    return pair;
+}
+
+const char *http_cookie(struct arena *a, const struct http_request *req, const char *name)
+{
+    struct slice rest = slice_of(http_header(req, "cookie"));
+
+    while (rest.n > 0) {
+        struct slice value = value_of_pair(http_list_next(&rest, ';'), slice_of(name));
+
+        if (value.p)
+            return arena_slicedup(a, value);
+    }
+    return NULL;
+}
+
+void http_exchange_send(struct http_exchange *x)
+{
+    x->carrier->send(x);
+}
+
+void http_exchange_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *arg), void *arg)
+{
+    x->carrier->on_gone(x, fn, arg);
+}
+
+struct http_stream *http_stream_start(struct http_exchange *x)
+{
+    return x->carrier->start_stream(x);
+}
+
+int http_stream_push(struct http_stream *s, struct slice bytes)
+{
+    return bytes.n > 0 ? s->carrier->push(s, bytes) : 0;
+}
+
+void http_stream_on_change(struct http_stream *s, void (*fn)(struct http_stream *s, void *arg), void *arg)
+{
+    s->carrier->on_change(s, fn, arg);
+}
+
+bool http_stream_is_gone(const struct http_stream *s)
+{
+    return s->carrier->is_gone(s);
+}
+
+size_t http_stream_unsent(const struct http_stream *s)
+{
+    return s->carrier->unsent(s);
+}
+
+struct http_stream *http_stream_ref(struct http_stream *s)
+{
+    atomic_fetch_add(&s->n_refs, 1);
+    return s;
+}
+
+struct http_stream *http_stream_unref(struct http_stream *s)
+{
+    if (s && atomic_fetch_sub(&s->n_refs, 1) == 1)
+        s->carrier->end(s);
+    return NULL;
+}

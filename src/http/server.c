@@ -1,0 +1,125 @@
+#include "http/server.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/metrics.h"
+#include "http/connection.h"
+#include "http/served.h"
+#include "http/server_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEFAULT_HEAD_MS = 10000,
+    DEFAULT_BODY_MS = 30000,
+    DEFAULT_IDLE_MS = 75000,
+    DEFAULT_WRITE_MS = 60000,
+    DEFAULT_COMMENT_MS = 15000,         /* decision D8 */
+    LINGER_MS = 5000,
+};
+
+static int or_default(int value, int fallback)
+{
+    return value > 0 ? value : fallback;
+}
+
+static void set_timeouts(struct http_server *s)
+{
+    const struct http_server_config *c = &s->config;
+    int *timeout_ms = s->deadlines.timeout_ms;
+
+    timeout_ms[WAIT_HEAD] = or_default(c->head_timeout_ms, DEFAULT_HEAD_MS);
+    timeout_ms[WAIT_BODY] = or_default(c->body_timeout_ms, DEFAULT_BODY_MS);
+    timeout_ms[WAIT_IDLE] = or_default(c->idle_timeout_ms, DEFAULT_IDLE_MS);
+    timeout_ms[WAIT_WRITE] = or_default(c->write_timeout_ms, DEFAULT_WRITE_MS);
+    timeout_ms[WAIT_COMMENT] = or_default(c->comment_every_ms, DEFAULT_COMMENT_MS);
+    timeout_ms[WAIT_LINGER] = LINGER_MS;
+}
+
+static double gauge(void *count)
+{
+    return (double)atomic_load((atomic_size_t *)count);
+}
+
+static void show_gauges(struct http_server *s)
+{
+    metric_gauge_fn("hearth_http_connections", "Open client connections", "", gauge, &s->n_connections);
+    metric_gauge_fn("hearth_http_in_flight", "Requests not yet answered, streams included", "", gauge, &s->n_in_flight);
+    metric_gauge_fn("hearth_http_streams", "Open streamed answers", "", gauge, &s->n_streams);
+}
+
+static void hide_gauges(struct http_server *s)
+{
+    metric_gauge_fn_forget(&s->n_connections);
+    metric_gauge_fn_forget(&s->n_in_flight);
+    metric_gauge_fn_forget(&s->n_streams);
+}
+
+int http_server_start(struct loop *l, const struct http_server_config *c, struct http_server **ret, struct err *e)
+{
+    struct http_server *s = xcalloc(1, sizeof(*s));
+    unsigned char prefix[6];
+
+    s->loop = l;
+    s->config = *c;
+    if (s->config.max_connections == 0)
+        s->config.max_connections = LIMIT_CONNECTIONS;
+    TAILQ_INIT(&s->listeners);
+    TAILQ_INIT(&s->connections);
+    TAILQ_INIT(&s->in_flight);
+    random_bytes(prefix, sizeof(prefix));
+    hash_hex(prefix, sizeof(prefix), s->id_prefix);
+    http_deadlines_init(&s->deadlines, l, http_connection_expired);
+    set_timeouts(s);
+    s->accept_again = loop_timer_new(l, http_listeners_resume, s);
+    show_gauges(s);
+    *ret = s;
+    return 0;
+}
+
+static bool is_between_requests(const struct http_connection *c)
+{
+    return c->state == CONNECTION_HEAD && c->in.n == 0;
+}
+
+void http_server_drain(struct http_server *s)
+{
+    struct http_connection *c, *next;
+    struct http_served *served;
+
+    s->is_draining = true;
+    http_listeners_close(s);
+    TAILQ_FOREACH(served, &s->in_flight, links)
+        atomic_store(&served->must_close, true);
+    for (c = TAILQ_FIRST(&s->connections); c; c = next) {
+        next = TAILQ_NEXT(c, links);
+        if (is_between_requests(c))
+            http_connection_close(c);
+    }
+}
+
+size_t http_server_in_flight(const struct http_server *s)
+{
+    return atomic_load(&s->n_in_flight);
+}
+
+size_t http_server_connections(const struct http_server *s)
+{
+    return atomic_load(&s->n_connections);
+}
+
+struct http_server *http_server_stop(struct http_server *s)
+{
+    if (!s)
+        return NULL;
+    hide_gauges(s);
+    http_listeners_close(s);
+    while (!TAILQ_EMPTY(&s->connections))
+        http_connection_close(TAILQ_FIRST(&s->connections));
+    while (!TAILQ_EMPTY(&s->in_flight))
+        http_served_finish(TAILQ_FIRST(&s->in_flight));
+    s->accept_again = loop_timer_free(s->accept_again);
+    http_deadlines_clear(&s->deadlines);
+    free(s);
+    return NULL;
+}

@@ -1,0 +1,332 @@
+#include "base/limits.h"
+#include "http/connection.h"
+#include "http/served.h"
+#include "http/server_state.h"
+
+#include <event2/event.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* The server's stream: pushers fill `pending` under the lock, the loop swaps it for its own `sending` and writes that
+ * without the lock. Every change by another thread is posted, in order; so the end, which the last holder posts,
+ * finds all bytes there and no post behind it. */
+struct served_stream {
+    struct http_stream stream;          /* first */
+    struct http_served *served;         /* owned: request and arena stay until the end */
+    struct loop *loop;                  /* borrowed */
+    bool is_chunked, is_mute;           /* mute: the answer to HEAD has no body */
+    bool is_sse;
+    bool keep_alive;
+    atomic_bool is_gone;
+    atomic_size_t n_unsent;             /* bytes in pending and sending that the kernel has not */
+
+    pthread_mutex_t lock;               /* guards the rest of this paragraph */
+    pthread_cond_t room;
+    struct buf pending;
+    bool is_posted;                     /* the loop will look at pending */
+    bool wants_change;                  /* a push on the loop was told -EAGAIN */
+
+    void (*on_change)(struct http_stream *s, void *arg);        /* the rest is the loop's */
+    void *on_change_arg;
+    struct buf sending;
+    size_t sent;
+    bool is_ended, is_counted;
+};
+
+static const struct http_stream_carrier served_stream_carrier;
+
+static struct served_stream *free_stream(struct served_stream *s)
+{
+    buf_clear(&s->pending);
+    buf_clear(&s->sending);
+    pthread_cond_destroy(&s->room);
+    pthread_mutex_destroy(&s->lock);
+    s->served = http_served_free(s->served);
+    free(s);
+    return NULL;
+}
+
+/* RFC 9112 section 7.1. */
+static void add_chunk(struct served_stream *s, struct slice bytes)
+{
+    size_t before = s->pending.n;
+
+    if (s->is_chunked)
+        buf_printf(&s->pending, "%zx\r\n", bytes.n);
+    buf_add_slice(&s->pending, bytes);
+    if (s->is_chunked)
+        buf_add(&s->pending, "\r\n", 2);
+    atomic_fetch_add(&s->n_unsent, s->pending.n - before);
+}
+
+/* Wakes who waited for room, or learns that the client has left. The last thing a caller does: on_change may do anything. */
+static void tell_change(struct served_stream *s)
+{
+    bool was_wanted;
+
+    pthread_mutex_lock(&s->lock);
+    was_wanted = s->wants_change || atomic_load(&s->is_gone);
+    s->wants_change = false;
+    pthread_cond_broadcast(&s->room);
+    pthread_mutex_unlock(&s->lock);
+    if (was_wanted && s->on_change)
+        s->on_change(&s->stream, s->on_change_arg);
+}
+
+static void set_counted(struct served_stream *s, bool is_counted)
+{
+    if (is_counted != s->is_counted)
+        atomic_fetch_add(&s->served->server->n_streams, is_counted ? 1 : (size_t)-1);
+    s->is_counted = is_counted;
+}
+
+void http_served_stream_lose(struct served_stream *s)
+{
+    atomic_store(&s->is_gone, true);
+    set_counted(s, false);
+    tell_change(s);
+}
+
+/* What is left to send goes to `sending`. False: nothing. */
+static bool refill(struct served_stream *s)
+{
+    if (s->sent < s->sending.n)
+        return true;
+    buf_clear(&s->sending);
+    s->sent = 0;
+    pthread_mutex_lock(&s->lock);
+    s->sending = s->pending;
+    buf_init(&s->pending, LIMIT_REPLY);
+    s->is_posted = false;
+    pthread_mutex_unlock(&s->lock);
+    return s->sending.n > 0;
+}
+
+/* Sends until all is out (0) or the socket is full (-EAGAIN); -EPIPE: the connection is closed. */
+static int pump(struct served_stream *s, struct http_connection *c)
+{
+    while (refill(s)) {
+        size_t left = s->sending.n - s->sent;
+        ssize_t n = send(c->fd, s->sending.p + s->sent, left, MSG_NOSIGNAL);
+
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            return -EPIPE;
+        if (n > 0) {
+            s->sent += (size_t)n;
+            atomic_fetch_sub(&s->n_unsent, (size_t)n);
+        }
+        if (n > 0 || c->deadline.wait != WAIT_WRITE)
+            http_connection_wait(c, WAIT_WRITE);
+        if (n < (ssize_t)left)
+            return -EAGAIN;
+    }
+    return 0;
+}
+
+/* The answer is complete and sent, or nobody waits for it: the connection goes on without the stream. */
+static void finish(struct served_stream *s)
+{
+    struct http_connection *c = s->served->connection;
+    bool keep_alive = s->keep_alive && !atomic_load(&s->served->must_close);
+
+    set_counted(s, false);
+    http_served_finish(s->served);
+    free_stream(s);
+    if (!c)
+        return;
+    c->served = NULL;
+    http_connection_replied(c, keep_alive);
+}
+
+void http_served_stream_send(struct served_stream *s)
+{
+    struct http_connection *c = s->served->connection;
+    int r = pump(s, c);
+
+    if (r == -EPIPE) {
+        http_connection_close(c);
+        return;
+    }
+    if (r == 0 && s->is_ended) {
+        finish(s);
+        return;
+    }
+    if (r == 0)
+        http_connection_wait(c, s->is_sse ? WAIT_COMMENT : WAIT_NONE);
+    else
+        http_connection_await_room(c);
+    if (atomic_load(&s->n_unsent) < LIMIT_STREAM_BUFFER / 2)
+        tell_change(s);
+}
+
+/* Something was pushed. A full socket is left alone until it has room. */
+static void flush(void *arg)
+{
+    struct served_stream *s = arg;
+    struct http_connection *c = s->served->connection;
+
+    if (c && !event_pending(&c->writable, EV_WRITE, NULL))
+        http_served_stream_send(s);
+}
+
+static void begin(void *arg)
+{
+    struct served_stream *s = arg;
+    struct http_connection *c = s->served->connection;
+
+    s->served->stream = s;
+    if (!c) {
+        http_served_stream_lose(s);
+        return;
+    }
+    set_counted(s, true);
+    http_connection_set_state(c, CONNECTION_STREAMING, WAIT_NONE);
+    http_served_stream_send(s);
+}
+
+static void end(void *arg)
+{
+    struct served_stream *s = arg;
+    static const struct slice last_chunk = { "0\r\n\r\n", 5 };
+
+    s->is_ended = true;
+    if (!s->served->connection) {
+        finish(s);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    if (s->is_chunked) {
+        buf_add_slice(&s->pending, last_chunk);
+        atomic_fetch_add(&s->n_unsent, last_chunk.n);
+    }
+    pthread_mutex_unlock(&s->lock);
+    flush(s);
+}
+
+static struct served_stream *stream_of(struct http_stream *stream)
+{
+    return CONTAINER_OF(stream, struct served_stream, stream);
+}
+
+/* Through a post even on the loop: the posts of earlier pushes must come first. */
+static void served_stream_end(struct http_stream *stream)
+{
+    struct served_stream *s = stream_of(stream);
+
+    loop_post(s->loop, end, s);
+}
+
+/* Under the lock. */
+static int wait_for_room(struct served_stream *s, size_t n, bool is_on_loop)
+{
+    if (n > LIMIT_STREAM_PUSH)
+        return -E2BIG;
+    while (!atomic_load(&s->is_gone) && atomic_load(&s->n_unsent) >= LIMIT_STREAM_BUFFER) {
+        if (is_on_loop) {
+            s->wants_change = true;
+            return -EAGAIN;
+        }
+        pthread_cond_wait(&s->room, &s->lock);
+    }
+    return atomic_load(&s->is_gone) ? -EPIPE : 0;
+}
+
+static int served_stream_push(struct http_stream *stream, struct slice bytes)
+{
+    struct served_stream *s = stream_of(stream);
+    bool is_on_loop = loop_is_current(s->loop), is_news = false;
+    int r;
+
+    pthread_mutex_lock(&s->lock);
+    r = wait_for_room(s, bytes.n, is_on_loop);
+    if (r == 0 && !s->is_mute) {
+        add_chunk(s, bytes);
+        is_news = !s->is_posted;
+        s->is_posted = true;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (is_news && is_on_loop)
+        flush(s);
+    else if (is_news)
+        loop_post(s->loop, flush, s);
+    return r;
+}
+
+struct change_request {
+    struct served_stream *s;
+    void (*fn)(struct http_stream *s, void *arg);
+    void *arg;
+};
+
+static void set_on_change(void *arg)
+{
+    const struct change_request *change = arg;
+    struct served_stream *s = change->s;
+
+    s->on_change = change->fn;
+    s->on_change_arg = change->arg;
+    if (change->fn && atomic_load(&s->is_gone))
+        change->fn(&s->stream, change->arg);
+}
+
+static void served_stream_on_change(struct http_stream *stream, void (*fn)(struct http_stream *s, void *arg), void *arg)
+{
+    struct served_stream *s = stream_of(stream);
+    struct change_request change = { s, fn, arg };
+
+    loop_call(s->loop, set_on_change, &change);
+}
+
+static bool served_stream_is_gone(const struct http_stream *stream)
+{
+    return atomic_load(&CONTAINER_OF(stream, const struct served_stream, stream)->is_gone);
+}
+
+static size_t served_stream_unsent(const struct http_stream *stream)
+{
+    return atomic_load(&CONTAINER_OF(stream, const struct served_stream, stream)->n_unsent);
+}
+
+void http_served_stream_comment(struct served_stream *s)
+{
+    if (http_stream_push(&s->stream, SLICE_LIT(":\n\n")) < 0)
+        http_connection_wait(s->served->connection, WAIT_COMMENT);
+}
+
+struct http_stream *http_served_start_stream(struct http_exchange *x)
+{
+    struct http_served *served = x->carrier_data;
+    struct http_reply_way way = http_served_way(served);
+    struct served_stream *s = xcalloc(1, sizeof(*s));
+
+    way.keep_alive &= !way.is_http10;   /* its end is the end of the connection */
+    http_stream_init(&s->stream, &served_stream_carrier);
+    s->served = served;
+    s->loop = served->loop;
+    s->keep_alive = way.keep_alive;
+    s->is_mute = x->request.is_head;
+    s->is_chunked = !way.is_http10 && !s->is_mute;
+    s->is_sse = strcmp(x->response.content_type, "text/event-stream") == 0;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->room, NULL);
+    buf_init(&s->pending, LIMIT_REPLY);
+    buf_init(&s->sending, LIMIT_REPLY);
+    http_reply_write_stream_head(&s->pending, x, &way);
+    atomic_store(&s->n_unsent, s->pending.n);
+    s->is_posted = true;
+    if (loop_is_current(s->loop))
+        begin(s);
+    else
+        loop_post(s->loop, begin, s);
+    return &s->stream;
+}
+
+static const struct http_stream_carrier served_stream_carrier = {
+    .push = served_stream_push,
+    .on_change = served_stream_on_change,
+    .is_gone = served_stream_is_gone,
+    .unsent = served_stream_unsent,
+    .end = served_stream_end,
+};

@@ -1,0 +1,285 @@
+/* For the tests of the server: one that runs on a loop thread, handlers to aim at, and a blocking client. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/pool.h"
+#include "http/server.h"
+#include "http/sse.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* after those four */
+#include <cmocka.h>
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 10000 };
+
+struct world {
+    struct loop *loop;
+    struct http_server *server;
+    struct pool *pool;
+    pthread_t thread;
+    uint16_t port;
+    bool is_stopped;
+    struct http_exchange *_Atomic held;         /* the request to /hold, for the test to answer */
+    atomic_int n_gone, n_refused, n_changes;
+    char refused_id[65];
+};
+
+UNUSED static void world_wait(bool (*is_so)(struct world *w), struct world *w)
+{
+    int64_t end_ms = clock_mono_ms() + PATIENCE_MS;
+
+    while (!is_so(w)) {
+        assert_true(clock_mono_ms() < end_ms);
+        poll(NULL, 0, 1);
+    }
+}
+
+UNUSED static bool is_held(struct world *w)
+{
+    return atomic_load(&w->held) != NULL;
+}
+
+UNUSED static bool is_gone_told(struct world *w)
+{
+    return atomic_load(&w->n_gone) > 0;
+}
+
+UNUSED static bool is_quiet(struct world *w)
+{
+    return http_server_in_flight(w->server) == 0;
+}
+
+UNUSED static bool has_no_connection(struct world *w)
+{
+    return http_server_connections(w->server) == 0;
+}
+
+static void answer_text(struct http_exchange *x, const char *text)
+{
+    buf_add_str(&x->response.body, text);
+    http_exchange_send(x);
+}
+
+static void count_gone(struct http_exchange *x, void *arg)
+{
+    struct world *w = arg;
+
+    atomic_fetch_add(&w->n_gone, 1);
+}
+
+static void handle_ping(struct world *w, struct http_exchange *x)
+{
+    answer_text(x, "{\"success\":true}");
+}
+
+static void handle_show(struct world *w, struct http_exchange *x)
+{
+    const struct http_request *r = &x->request;
+    const char *note = http_header(r, "x-note");
+
+    buf_printf(&x->response.body, "%s|%s|%s|%s|%.*s", http_method_name(r->method), r->path, r->query, note ? note : "-",
+               (int)r->body.n, r->body.p ? r->body.p : "");
+    http_exchange_send(x);
+}
+
+static void handle_hold(struct world *w, struct http_exchange *x)
+{
+    http_exchange_on_gone(x, count_gone, w);
+    atomic_store(&w->held, x);
+}
+
+static void handle_who(struct world *w, struct http_exchange *x)
+{
+    buf_printf(&x->response.body, "%s from %s", x->request.from == HTTP_FROM_UNIX ? "unix" : "tcp", x->request.peer);
+    http_exchange_send(x);
+}
+
+static void handle_big(struct world *w, struct http_exchange *x)
+{
+    char *to = buf_reserve(&x->response.body, 20 << 20);
+
+    memset(to, 'b', 20 << 20);
+    x->response.body.n += 20 << 20;
+    http_exchange_send(x);
+}
+
+static void answer_on_worker(void *arg)
+{
+    struct http_exchange *x = arg;
+
+    buf_add_str(&x->response.body, "{\"pad\":\"");
+    for (int i = 0; i < 1000; i++)
+        buf_add_str(&x->response.body, "0123456789");
+    answer_text(x, "\"}");
+}
+
+static void handle_worker(struct world *w, struct http_exchange *x)
+{
+    assert_int_equal(pool_submit(w->pool, answer_on_worker, x), 0);
+}
+
+static const struct {
+    const char *path;
+    void (*handle)(struct world *w, struct http_exchange *x);
+} handlers[] = {
+    { "/ping", handle_ping }, { "/hold", handle_hold }, { "/who", handle_who }, { "/big", handle_big }, { "/worker", handle_worker },
+};
+
+static void on_request(void *arg, struct http_exchange *x)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+        if (strcmp(handlers[i].path, x->request.path) == 0) {
+            handlers[i].handle(arg, x);
+            return;
+        }
+    }
+    handle_show(arg, x);
+}
+
+static void on_refused(void *arg, const char *request_id, int status, const char *code)
+{
+    struct world *w = arg;
+
+    snprintf(w->refused_id, sizeof(w->refused_id), "%s", request_id);
+    atomic_fetch_add(&w->n_refused, 1);
+}
+
+static size_t body_limit(void *arg, enum http_method method, const char *path)
+{
+    return strcmp(path, "/small") == 0 ? 10 : 40 << 20;
+}
+
+static void *run_loop(void *arg)
+{
+    struct world *w = arg;
+    struct err e = { 0 };
+
+    assert_int_equal(loop_run(w->loop, &e), 0);
+    return NULL;
+}
+
+/* change may be NULL; it alters the configuration before the start. */
+static struct world *world_new(void (*change)(struct http_server_config *c))
+{
+    struct world *w = xcalloc(1, sizeof(*w));
+    struct http_server_config config = { .body_limit = body_limit, .on_request = on_request, .on_refused = on_refused, .arg = w };
+    struct pool_config pool = { .name = "test", .n_min = 2, .n_max = 2, .max_waiting = 100 };
+    struct err e = { 0 };
+
+    if (change)
+        change(&config);
+    assert_int_equal(hash_init(&e), 0);
+    assert_int_equal(loop_new(&w->loop, &e), 0);
+    assert_int_equal(pool_start(&pool, &w->pool, &e), 0);
+    assert_int_equal(http_server_start(w->loop, &config, &w->server, &e), 0);
+    assert_int_equal(http_server_listen(w->server, "127.0.0.1", 0, &w->port, &e), 0);
+    assert_int_equal(pthread_create(&w->thread, NULL, run_loop, w), 0);
+    return w;
+}
+
+static void stop_server(void *arg)
+{
+    struct world *w = arg;
+
+    w->server = http_server_stop(w->server);
+}
+
+static void world_free(struct world *w)
+{
+    loop_call(w->loop, stop_server, w);
+    w->pool = pool_stop(w->pool);
+    loop_stop(w->loop);
+    pthread_join(w->thread, NULL);
+    loop_free(w->loop);
+    free(w);
+}
+
+static void set_patience(int fd)
+{
+    struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
+
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)), 0);
+}
+
+static int dial(struct world *w)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(w->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    set_patience(fd);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* Reads until marker has come n times; the text so far is in a static buffer. */
+static const char *hear_times(int fd, const char *marker, int n)
+{
+    static char text[1 << 20];
+    size_t got = 0;
+    int found = 0;
+
+    text[0] = '\0';
+    while (found < n) {
+        ssize_t now = recv(fd, text + got, sizeof(text) - 1 - got, 0);
+
+        if (now <= 0)
+            fail_msg("wanted \"%s\" %d times, heard: %s", marker, n, text);
+        got += (size_t)now;
+        text[got] = '\0';
+        found = 0;
+        for (const char *at = text; (at = strstr(at, marker)); at++)
+            found++;
+    }
+    return text;
+}
+
+UNUSED static const char *hear(int fd, const char *marker)
+{
+    return hear_times(fd, marker, 1);
+}
+
+/* Reads to the end of the connection. */
+UNUSED static const char *hear_all(int fd)
+{
+    static char text[1 << 20];
+    size_t got = 0;
+    ssize_t now;
+
+    while ((now = recv(fd, text + got, sizeof(text) - 1 - got, 0)) > 0)
+        got += (size_t)now;
+    text[got] = '\0';
+    if (now < 0)
+        fail_msg("the connection was not closed, heard: %s", text);
+    return text;
+}
+
+UNUSED static void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" is not in: %s", part, text);
+}
+
+UNUSED static void assert_lacks(const char *text, const char *part)
+{
+    if (strstr(text, part))
+        fail_msg("\"%s\" is in: %s", part, text);
+}

@@ -1,0 +1,518 @@
+#include "server_world.h"
+
+#include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n"
+
+static void an_inline_answer_has_date_id_and_length(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    say(fd, GET("/ping") "\r\n");
+    text = hear(fd, "{\"success\":true}");
+    assert_contains(text, "HTTP/1.1 200 OK\r\n");
+    assert_contains(text, "content-length: 16\r\n");
+    assert_contains(text, "content-type: application/json\r\n");
+    assert_contains(text, "x-request-id: ");
+    assert_contains(text, " GMT\r\n");
+    assert_lacks(text, "connection:");
+    close(fd);
+}
+
+static void a_clean_request_id_is_kept_and_a_dirty_one_replaced(void **state)
+{
+    static const struct {
+        const char *id;
+        bool is_kept;
+    } cases[] = { { "abc-1.2_Z", true }, { "a b", false }, { "", false }, { "<x>", false },
+                  { "0123456789012345678901234567890123456789012345678901234567890123", true },
+                  { "01234567890123456789012345678901234567890123456789012345678901234", false } };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char request[300], line[120];
+        int fd = dial(w);
+        const char *text;
+
+        snprintf(request, sizeof(request), GET("/ping") "X-Request-Id: %s\r\n\r\n", cases[i].id);
+        snprintf(line, sizeof(line), "x-request-id: %s\r\n", cases[i].id);
+        say(fd, request);
+        text = hear(fd, "}");
+        if (cases[i].is_kept)
+            assert_contains(text, line);
+        else
+            assert_lacks(text, line);
+        close(fd);
+    }
+}
+
+static void pipelined_requests_are_answered_in_order(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    say(fd, GET("/one") "\r\n" GET("/worker") "\r\n" GET("/two?q=1") "\r\n");
+    text = hear(fd, "GET|/two|q=1|-|");
+    assert_true(strstr(text, "GET|/one||-|") < strstr(text, "\"pad\""));
+    assert_true(strstr(text, "\"pad\"") < strstr(text, "/two"));
+    close(fd);
+}
+
+static void a_request_may_arrive_byte_by_byte(void **state)
+{
+    static const char request[] = "\r\nPOST /a%20b HTTP/1.1\r\nHost: a\r\nX-Note:  hi \t\r\nContent-Length: 3\r\n\r\nabc"
+                                  "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n2;x=y\r\nde\r\n1\r\nf\r\n0\r\nT: v\r\n\r\n";
+    struct world *w = *state;
+    int fd = dial(w), one = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    for (size_t i = 0; i < sizeof(request) - 1; i++)
+        assert_int_equal(send(fd, request + i, 1, 0), 1);
+    hear(fd, "POST|/c||-|def");
+    close(fd);
+}
+
+static void a_large_body_arrives_whole(void **state)
+{
+    struct world *w = *state;
+    size_t n = 3 << 20;
+    char *body = malloc(n + 1);
+    int fd = dial(w);
+    size_t sent = 0;
+
+    memset(body, 'x', n);
+    body[n] = '\0';
+    say(fd, "POST /gone HTTP/1.1\r\nHost: a\r\nContent-Length: 3145728\r\nConnection: close\r\n\r\n");
+    while (sent < n) {
+        ssize_t now = send(fd, body + sent, n - sent, MSG_NOSIGNAL);
+
+        assert_true(now > 0);
+        sent += (size_t)now;
+    }
+    hear(fd, "content-length: 3145742\r\n");
+    free(body);
+    close(fd);
+}
+
+static void head_is_answered_without_a_body(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    say(fd, "HEAD /ping HTTP/1.1\r\nHost: a\r\n\r\nGET /one HTTP/1.1\r\nHost: a\r\n\r\n");
+    text = hear(fd, "GET|/one");
+    assert_contains(text, "content-length: 16\r\n");
+    assert_lacks(text, "success");
+    close(fd);
+}
+
+static void http10_is_closed_unless_it_asks_to_stay(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+
+    say(fd, "GET /ping HTTP/1.0\r\n\r\n");
+    assert_contains(hear_all(fd), "connection: close\r\n");
+    close(fd);
+    fd = dial(w);
+    say(fd, "GET /ping HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    assert_contains(hear(fd, "}"), "connection: keep-alive\r\n");
+    say(fd, "GET /ping HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n");
+    assert_contains(hear_all(fd), "connection: close\r\n");
+    close(fd);
+}
+
+static void a_client_that_expects_100_is_told_to_go_on(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+
+    say(fd, "POST /e HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    assert_string_equal(hear(fd, "\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+    say(fd, "ok");
+    hear(fd, "POST|/e||-|ok");
+    close(fd);
+}
+
+static void json_is_compressed_only_for_who_accepts_it(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    say(fd, GET("/worker") "Accept-Encoding: br, gzip\r\n\r\n");
+    text = hear(fd, "\r\n\r\n");
+    assert_contains(text, "content-encoding: gzip\r\n");
+    assert_contains(text, "vary: accept-encoding\r\n");
+    close(fd);
+    fd = dial(w);
+    say(fd, GET("/worker") "Accept-Encoding: gzip;q=0\r\n\r\n");
+    text = hear(fd, "\"}");
+    assert_lacks(text, "content-encoding");
+    assert_contains(text, "vary: accept-encoding\r\n");
+    close(fd);
+}
+
+static void a_big_answer_reaches_a_slow_reader_whole(void **state)
+{
+    struct world *w = *state;
+    static char piece[1 << 16];
+    size_t got = 0;
+    int fd = dial(w);
+    ssize_t now;
+
+    say(fd, GET("/big") "Connection: close\r\n\r\n");
+    shutdown(fd, SHUT_WR);              /* whose answer is on its way keeps it */
+    while ((now = recv(fd, piece, sizeof(piece), 0)) > 0)
+        got += (size_t)now;
+    assert_int_equal(now, 0);
+    assert_true(got > 20 << 20);
+    close(fd);
+}
+
+static void an_answer_may_come_from_another_thread(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    struct http_exchange *x;
+
+    say(fd, GET("/hold") "\r\n");
+    world_wait(is_held, w);
+    assert_int_equal(http_server_in_flight(w->server), 1);
+    x = atomic_exchange(&w->held, NULL);
+    http_exchange_on_gone(x, NULL, NULL);
+    x->response.status = 201;
+    http_response_header(x, "x-odd", "a\r\nb: c");
+    answer_text(x, "{}");
+    assert_contains(hear(fd, "{}"), "HTTP/1.1 201 Created\r\n");
+    world_wait(is_quiet, w);
+    assert_int_equal(atomic_load(&w->n_gone), 0);
+    close(fd);
+}
+
+static void a_leaving_client_is_seen_at_once_and_a_late_answer_dropped(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    struct http_exchange *x;
+
+    say(fd, GET("/hold") "\r\n");
+    world_wait(is_held, w);
+    close(fd);
+    world_wait(is_gone_told, w);
+    x = atomic_load(&w->held);
+    assert_true(atomic_load(&x->is_gone));
+    http_exchange_on_gone(x, count_gone, w);    /* too late to happen: told at once */
+    assert_int_equal(atomic_load(&w->n_gone), 2);
+    http_exchange_on_gone(x, NULL, NULL);
+    answer_text(x, "{}");
+    world_wait(is_quiet, w);
+}
+
+static void an_answer_after_the_stop_is_dropped(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    struct http_exchange *x;
+
+    say(fd, GET("/hold") "\r\n");
+    world_wait(is_held, w);
+    x = atomic_load(&w->held);
+    loop_call(w->loop, stop_server, w);
+    assert_true(atomic_load(&x->is_gone));
+    answer_text(x, "{}");
+    assert_string_equal(hear_all(fd), "");
+    close(fd);
+}
+
+static void do_nothing(void *arg)
+{
+}
+
+static void pipelining_without_end_costs_the_connection(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    struct http_exchange *x;
+    const char *text;
+
+    say(fd, GET("/hold") "\r\n");
+    world_wait(is_held, w);
+    for (int i = 0; i < 8000; i++)
+        say(fd, GET("/ping") "\r\n");
+    for (int i = 0; i < 100; i++)       /* rounds of the loop, each of which reads */
+        loop_call(w->loop, do_nothing, NULL);
+    x = atomic_load(&w->held);
+    http_exchange_on_gone(x, NULL, NULL);
+    answer_text(x, "{}");
+    text = hear_all(fd);
+    assert_contains(text, "connection: close\r\n");
+    assert_lacks(text, "success");
+    close(fd);
+}
+
+static void drain_server(void *arg)
+{
+    struct world *w = arg;
+
+    http_server_drain(w->server);
+}
+
+static void draining_closes_idle_connections_and_lets_work_finish(void **state)
+{
+    struct world *w = *state;
+    int idle = dial(w), busy = dial(w);
+    struct http_exchange *x;
+
+    say(idle, GET("/ping") "\r\n");
+    hear(idle, "}");
+    say(busy, GET("/hold") "\r\n");
+    world_wait(is_held, w);
+    loop_call(w->loop, drain_server, w);
+    assert_string_equal(hear_all(idle), "");
+    x = atomic_load(&w->held);
+    http_exchange_on_gone(x, NULL, NULL);
+    answer_text(x, "{}");
+    assert_contains(hear_all(busy), "connection: close\r\n");
+    close(idle);
+    close(busy);
+}
+
+static void allow_two_connections(struct http_server_config *c)
+{
+    c->max_connections = 2;
+}
+
+static void one_connection_too_many_is_told_503(void **state)
+{
+    struct world *w = *state;
+    int first = dial(w), second = dial(w), third;
+    const char *text;
+
+    say(first, GET("/ping") "\r\n");
+    hear(first, "}");
+    say(second, GET("/ping") "\r\n");
+    hear(second, "}");
+    third = dial(w);
+    say(third, GET("/ping") "\r\n");
+    text = hear_all(third);
+    assert_contains(text, "HTTP/1.1 503 ");
+    assert_contains(text, "retry-after: 1\r\n");
+    assert_contains(text, "\"code\":\"OVERLOADED\"");
+    close(first);
+    close(third);
+    close(second);
+    world_wait(has_no_connection, w);
+    first = dial(w);
+    say(first, GET("/ping") "\r\n");
+    hear(first, "}");
+    close(first);
+}
+
+static void shorten_deadlines(struct http_server_config *c)
+{
+    c->head_timeout_ms = c->body_timeout_ms = c->idle_timeout_ms = c->write_timeout_ms = 50;
+}
+
+static void what_takes_too_long_is_told_408_or_closed(void **state)
+{
+    static const struct {
+        const char *sent, *answer;
+    } cases[] = {
+        { "GET /ping HTTP/1.1\r\nHost", "HTTP/1.1 408 Request Timeout\r\n" },
+        { "POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx", "\"code\":\"REQUEST_TIMEOUT\"" },
+        { "POST /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 408 " },
+        { "", "" },
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int fd = dial(w);
+
+        say(fd, cases[i].sent);
+        assert_contains(hear_all(fd), cases[i].answer);
+        close(fd);
+    }
+}
+
+static void a_client_that_never_reads_its_answer_is_closed(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+
+    say(fd, GET("/big") "\r\n");
+    world_wait(has_no_connection, w);
+    close(fd);
+}
+
+struct listening {
+    struct world *w;
+    const char *path, *address;         /* one of them */
+    uint16_t port;
+    int r;
+    struct err e;
+};
+
+static void listen_now(void *arg)
+{
+    struct listening *l = arg;
+
+    if (l->path)
+        l->r = http_server_listen_unix(l->w->server, l->path, &l->e);
+    else
+        l->r = http_server_listen(l->w->server, l->address, l->port, &l->port, &l->e);
+}
+
+static struct listening try_to_listen(struct world *w, const char *path, const char *address, uint16_t port)
+{
+    struct listening l = { .w = w, .path = path, .address = address, .port = port };
+
+    loop_call(w->loop, listen_now, &l);
+    return l;
+}
+
+static int dial_unix(const char *path)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
+    set_patience(fd);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+static void the_unix_socket_is_private_answers_and_goes_with_the_server(void **state)
+{
+    struct world *w = *state;
+    char folder[] = "/tmp/hearth-test-XXXXXX", path[64];
+    struct stat file;
+    int fd;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/socket", folder);
+    assert_int_equal(try_to_listen(w, path, NULL, 0).r, 0);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0600);
+    fd = dial_unix(path);
+    say(fd, GET("/who") "\r\n");
+    hear(fd, "unix from unix");
+    close(fd);
+    loop_call(w->loop, stop_server, w);
+    assert_int_equal(stat(path, &file), -1);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void a_socket_left_behind_is_replaced_but_nothing_else_is(void **state)
+{
+    struct world *w = *state;
+    char folder[] = "/tmp/hearth-test-XXXXXX";
+    struct sockaddr_un left = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(left.sun_path, sizeof(left.sun_path), "%s/socket", folder);
+    assert_int_equal(bind(fd, (struct sockaddr *)&left, sizeof(left)), 0);
+    close(fd);
+    assert_int_equal(try_to_listen(w, left.sun_path, NULL, 0).r, 0);
+    assert_int_equal(try_to_listen(w, left.sun_path, NULL, 0).r, -EADDRINUSE);
+    assert_int_equal(try_to_listen(w, folder, NULL, 0).r, -EEXIST);
+    assert_int_equal(try_to_listen(w, "/0123456789012345678901234567890123456789012345678901234567890123456789"
+                                      "01234567890123456789012345678901234567890123456789", NULL, 0).r, -ENAMETOOLONG);
+    loop_call(w->loop, stop_server, w);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void it_listens_on_several_addresses(void **state)
+{
+    struct world *w = *state;
+    struct listening six = try_to_listen(w, NULL, "::1", 0);
+    struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    int fd;
+
+    if (six.r == -EADDRNOTAVAIL || six.r == -EAFNOSUPPORT)
+        skip();                         /* a machine without IPv6 */
+    assert_int_equal(six.r, 0);
+    assert_true(six.port > 0);
+    to.sin6_port = htons(six.port);
+    fd = socket(AF_INET6, SOCK_STREAM, 0);
+    set_patience(fd);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    say(fd, GET("/who") "\r\n");
+    hear(fd, "tcp from ::1");
+    close(fd);
+}
+
+static void a_port_in_use_and_a_bad_address_are_named(void **state)
+{
+    struct world *w = *state;
+    struct listening l = try_to_listen(w, NULL, "127.0.0.1", w->port);
+
+    assert_int_equal(l.r, -EADDRINUSE);
+    assert_string_equal(l.e.code, "ADDRESS_IN_USE");
+    l = try_to_listen(w, NULL, "localhost", 0);
+    assert_int_equal(l.r, -EINVAL);
+    assert_contains(l.e.text, "\"localhost\"");
+}
+
+static int set_up(void **state)
+{
+    *state = world_new(NULL);
+    return 0;
+}
+
+static int set_up_for_two(void **state)
+{
+    *state = world_new(allow_two_connections);
+    return 0;
+}
+
+static int set_up_impatient(void **state)
+{
+    *state = world_new(shorten_deadlines);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_free(*state);
+    return 0;
+}
+
+#define SERVED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVED(an_inline_answer_has_date_id_and_length),
+        SERVED(a_clean_request_id_is_kept_and_a_dirty_one_replaced),
+        SERVED(pipelined_requests_are_answered_in_order),
+        SERVED(a_request_may_arrive_byte_by_byte),
+        SERVED(a_large_body_arrives_whole),
+        SERVED(head_is_answered_without_a_body),
+        SERVED(http10_is_closed_unless_it_asks_to_stay),
+        SERVED(a_client_that_expects_100_is_told_to_go_on),
+        SERVED(json_is_compressed_only_for_who_accepts_it),
+        SERVED(a_big_answer_reaches_a_slow_reader_whole),
+        SERVED(an_answer_may_come_from_another_thread),
+        SERVED(a_leaving_client_is_seen_at_once_and_a_late_answer_dropped),
+        SERVED(an_answer_after_the_stop_is_dropped),
+        SERVED(pipelining_without_end_costs_the_connection),
+        SERVED(draining_closes_idle_connections_and_lets_work_finish),
+        SERVED(the_unix_socket_is_private_answers_and_goes_with_the_server),
+        SERVED(a_socket_left_behind_is_replaced_but_nothing_else_is),
+        SERVED(it_listens_on_several_addresses),
+        SERVED(a_port_in_use_and_a_bad_address_are_named),
+        cmocka_unit_test_setup_teardown(one_connection_too_many_is_told_503, set_up_for_two, tear_down),
+        cmocka_unit_test_setup_teardown(what_takes_too_long_is_told_408_or_closed, set_up_impatient, tear_down),
+        cmocka_unit_test_setup_teardown(a_client_that_never_reads_its_answer_is_closed, set_up_impatient, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
