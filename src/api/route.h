@@ -56,6 +56,8 @@ struct route {
     enum route_kind kind;
     const struct field *query, *body, *answer;
     size_t query_size, body_size;
+    /* Rules of the body that its table cannot say; runs also after broken field rules, so that all are told at once. */
+    int (*check_body)(const struct request *req, const void *body, struct err *e);
     bool is_body_optional;              /* an empty body reads as {} */
     size_t max_body;                    /* 0: LIMIT_BODY_DEFAULT */
     int status;                         /* of success; 0: 200 */

@@ -26,6 +26,7 @@ struct app_backend_config {
 struct app_config {
     const char *app_id, *name, *display_name, *description, *icon;
     const char *app_type;
+    bool is_type_given;                 /* without one and without a command it is started elsewhere */
     bool is_enabled;                    /* starts with the service */
     bool is_user_auth_required;
     struct field_strings permissions;   /* the manifest's */
@@ -39,7 +40,13 @@ struct app_config {
 
 extern const struct field app_config_fields[];          /* for the management route's body and for OpenAPI */
 
-/* Field rules plus what tables cannot say: command needed for custom, known tables in tableActions and handlers, a filter that parses,
- * a working_dir that is absolute. */
-int app_config_check(struct app_config *c, struct arena *a, struct err *e) MUST_CHECK;
-int app_config_parse(struct arena *a, struct slice json, struct app_config *ret, struct err *e) MUST_CHECK;
+/* What tables cannot say: command needed for custom, a script or package for the others, declared tables in tableActions and
+ * handlers (or <abbr>_activities), a filter that parses, an absolute working_dir, names of variables. Adds every violation to e;
+ * call it also after fields_read() failed, so that all are told at once. */
+int app_config_check(const struct app_config *c, const char *abbr, struct err *e) MUST_CHECK;
+/* JSON, field rules and those of app_config_check(), every error at once. */
+int app_config_parse(struct arena *a, struct slice json, const char *abbr, struct app_config *ret, struct err *e) MUST_CHECK;
+/* Field rules only: for what was checked when it was registered. */
+int app_config_read(struct arena *a, struct slice json, struct app_config *ret, struct err *e) MUST_CHECK;
+/* Has it something to launch? */
+bool app_config_is_launchable(const struct app_config *c);

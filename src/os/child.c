@@ -304,6 +304,7 @@ static struct child_spec child_spec_kept(const struct child_spec *spec)
 
     kept.label = kept.command = kept.working_dir = NULL;
     kept.args = kept.env = NULL;
+    kept.log = NULL;
     if (kept.stop_grace_ms <= 0)
         kept.stop_grace_ms = CHILD_STOP_GRACE_MS;
     return kept;
@@ -318,7 +319,7 @@ struct child *child_new(struct supervisor *s, const struct child_spec *spec, con
     c->loop = s->loop;
     c->supervisor = s;
     c->label = xstrdup(spec->label);
-    c->log = child_log_new();
+    c->log = spec->log ? child_log_ref(spec->log) : child_log_new();
     c->pid = spawned->pid;
     c->pidfd = spawned->pidfd;
     c->spec = child_spec_kept(spec);

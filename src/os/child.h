@@ -31,6 +31,7 @@ struct child_spec {
     int64_t timeout_ms;                 /* 0: none */
     int64_t stop_grace_ms;              /* between SIGTERM and SIGKILL; 0: 5000 */
     size_t max_stdout;                  /* bytes of standard output kept whole besides the log; 0: none */
+    struct child_log *log;              /* goes on in this log (an app that was started before); NULL: a new one */
     /* Once, on the loop thread, when the process and its group have ended and all output is read. For a short-lived one
      * that may be before child_start() has returned to a worker. */
     void (*on_exit)(struct child *c, const struct child_exit *how, void *arg);

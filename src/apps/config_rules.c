@@ -1,0 +1,186 @@
+#include "apps/config_rules.h"
+
+#include "backend/filter.h"
+#include "os/env.h"
+
+/* A name stands in paths, channels and terminals. */
+void rules_of_name(const struct config_rules *x)
+{
+    const char *name = x->config->name;
+
+    if (!name)
+        return;
+    for (const unsigned char *at = (const unsigned char *)name; *at; at++)
+        if (*at < ' ' || *at == 0x7f || *at == '/') {
+            err_add_field(x->e, "name", "must not contain slashes or control characters");
+            return;
+        }
+}
+
+static bool is_blank(const char *text)
+{
+    return !text || !*text;
+}
+
+static void rules_of_working_dir(const struct config_rules *x)
+{
+    const char *dir = x->config->working_dir;
+
+    if (!is_blank(dir) && dir[0] != '/' && strncmp(dir, "{data_dir}", strlen("{data_dir}")) != 0)
+        err_add_field(x->e, "config.working_dir", "must be an absolute path");
+}
+
+static void rules_of_env(const struct config_rules *x)
+{
+    struct env_list *probe = env_list_new(x->arena);
+    struct json_value value;
+    struct slice name;
+
+    for (struct json_iter it = json_iter(x->config->env); json_next(&it, &name, &value);) {
+        struct err why = { 0 };
+
+        if (env_list_set(probe, name.p, json_cstr(value), &why) < 0)
+            err_add_field(x->e, "config.env", "%s", why.text);
+    }
+}
+
+void rules_of_launch(const struct config_rules *x)
+{
+    const struct app_config *c = x->config;
+    bool is_custom = !c->app_type || strcmp(c->app_type, "custom") == 0;
+
+    if (c->app_type && is_custom && is_blank(c->command) && (c->is_type_given || c->is_enabled))
+        err_add_field(x->e, "config.command", "is required when app_type is custom");
+    else if (!is_custom && is_blank(c->command) && c->args.n == 0)
+        err_add_field(x->e, "config.args", "must name the script or package to run when config.command does not");
+    rules_of_working_dir(x);
+    rules_of_env(x);
+}
+
+/* --- tables --- */
+
+static char *table_of(const struct config_rules *x, const char *declared, struct err *why)
+{
+    char *name = NULL;
+
+    return backend_table_name(x->arena, declared, &name, why) < 0 ? NULL : name;
+}
+
+static bool is_table_declared(const struct config_rules *x, const char *name, size_t n_tables)
+{
+    for (size_t i = 0; i < n_tables; i++) {
+        const char *declared = table_of(x, x->config->backend.tables.items[i], NULL);
+
+        if (declared && strcmp(declared, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Names a table of the backend block, or the one every app has. */
+static void rule_known_table(const struct config_rules *x, const char *declared, const char *field)
+{
+    struct err why = { 0 };
+    const char *name = declared ? table_of(x, declared, &why) : x->activities;
+
+    if (!name)
+        err_add_field(x->e, field, "%s", why.text);
+    else if (strcmp(name, x->activities) != 0 && !is_table_declared(x, name, x->config->backend.tables.n))
+        err_add_field(x->e, field, "names the table %s, which is neither in config.backend.tables nor %s", declared, x->activities);
+}
+
+void rules_of_tables(const struct config_rules *x)
+{
+    const struct app_backend_config *b = &x->config->backend;
+
+    for (size_t i = 0; i < b->tables.n; i++) {
+        const char *field = arena_printf(x->arena, "config.backend.tables[%zu]", i);
+        struct err why = { 0 };
+        const char *name = table_of(x, b->tables.items[i], &why);
+
+        if (!name)
+            err_add_field(x->e, field, "%s", why.text);
+        else if (is_table_declared(x, name, i))
+            err_add_field(x->e, field, "names the table %s a second time", b->tables.items[i]);
+    }
+    if (b->is_enabled && b->mode && strcmp(b->mode, "custom") == 0 && b->tables.n == 0)
+        err_add_field(x->e, "config.backend.tables", "must name at least one table when config.backend.mode is custom");
+}
+
+static bool is_event(const char *name)
+{
+    return name && (strcmp(name, "INSERT") == 0 || strcmp(name, "UPDATE") == 0 || strcmp(name, "DELETE") == 0);
+}
+
+static void rule_events(const struct config_rules *x, struct json_value events, const char *field)
+{
+    struct json_value event;
+    bool is_good = json_type(events) == JSON_ARRAY && json_length(events) > 0;
+
+    for (struct json_iter it = json_iter(events); is_good && json_next(&it, NULL, &event);)
+        is_good = is_event(json_cstr(event));
+    if (!is_good)
+        err_add_field(x->e, field, "must be an array of INSERT, UPDATE, DELETE with at least one of them");
+}
+
+void rules_of_table_actions(const struct config_rules *x)
+{
+    struct json_value events;
+    struct slice table;
+
+    for (struct json_iter it = json_iter(x->config->backend.table_actions); json_next(&it, &table, &events);) {
+        const char *field = arena_printf(x->arena, "config.backend.tableActions.%s", table.p);
+
+        rule_known_table(x, table.p, field);
+        rule_events(x, events, field);
+    }
+}
+
+/* --- handlers --- */
+
+static bool share_event(const struct app_handler *one, const struct app_handler *other)
+{
+    for (size_t i = 0; i < one->event_types.n; i++)
+        for (size_t k = 0; k < other->event_types.n; k++)
+            if (strcmp(one->event_types.items[i], other->event_types.items[k]) == 0)
+                return true;
+    return false;
+}
+
+/* Two handlers for one event of one table: nobody could say which of them works. */
+static void rule_no_second_handler(const struct config_rules *x, size_t at, const char *field)
+{
+    const struct app_handler *handlers = x->config->handlers.items;
+    const char *table = table_of(x, handlers[at].table_name, NULL);
+
+    for (size_t i = 0; table && i < at; i++) {
+        const char *other = table_of(x, handlers[i].table_name, NULL);
+
+        if (other && strcmp(other, table) == 0 && share_event(&handlers[i], &handlers[at])) {
+            err_add_field(x->e, field, "is for an event of %s that config.agentHandlers[%zu] has already",
+                          handlers[at].table_name, i);
+            return;
+        }
+    }
+}
+
+void rules_of_handlers(const struct config_rules *x)
+{
+    const struct app_handler *handlers = x->config->handlers.items;
+
+    for (size_t i = 0; i < x->config->handlers.n; i++) {
+        const char *field = arena_printf(x->arena, "config.agentHandlers[%zu]", i);
+
+        rule_known_table(x, handlers[i].table_name, arena_printf(x->arena, "%s.tableName", field));
+        rule_no_second_handler(x, i, field);
+    }
+}
+
+void rules_of_filter(const struct config_rules *x)
+{
+    struct filter *filter;
+    struct err why = { 0 };
+
+    if (filter_parse(x->arena, x->config->backend.filter, &filter, &why) < 0)
+        err_add_field(x->e, "config.backend.filter", "%s", why.text);
+}
