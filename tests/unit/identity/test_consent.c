@@ -1,0 +1,343 @@
+#include "fixture.h"
+#include "../wait.h"
+#include "base/limits.h"
+#include <pthread.h>
+
+/* ---- a call that waits on a thread of its own ---- */
+
+struct asker {
+    struct fixture *f;
+    const char *const *permissions;
+    size_t n;
+    int64_t wait_ms;
+    atomic_bool is_gone;
+    struct consent_answer answers[4];
+    int r;
+    pthread_t thread;
+};
+
+static void *ask(void *arg)
+{
+    struct asker *asker = arg;
+
+    asker->r = consent_ask(asker->f->id, APP, asker->permissions, asker->n, asker->wait_ms, &asker->is_gone, asker->answers, NULL);
+    store_thread_end(asker->f->store);
+    return NULL;
+}
+
+static void start(struct asker *asker)
+{
+    if (!asker->wait_ms)
+        asker->wait_ms = WAIT_MS;
+    assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
+}
+
+static void join(struct asker *asker)
+{
+    pthread_join(asker->thread, NULL);
+    assert_int_equal(asker->r, 0);
+}
+
+struct expected { struct fixture *f; size_t n; };
+
+static bool are_pending(void *arg)
+{
+    struct expected *expected = arg;
+
+    return count_pending(expected->f) == expected->n;
+}
+
+static void wait_for_pending(struct fixture *f, size_t n)
+{
+    assert_true(wait_until(are_pending, &(struct expected){ f, n }));
+}
+
+static struct consent_answer ask_now(struct fixture *f, const char *permission)
+{
+    struct consent_answer answer;
+    struct err e = { 0 };
+
+    must(consent_ask(f->id, APP, &permission, 1, 0, NULL, &answer, &e), &e);
+    return answer;
+}
+
+static const char *const chat[] = { PERM_LLM_CHAT };
+static const char *const three[] = { PERM_LLM_CHAT, PERM_LLM_EMBED, "made.up" };
+
+/* ---- tests ---- */
+
+static void a_waiting_call_gets_the_persons_answer(void **state)
+{
+    for (int is_allowed = 0; is_allowed <= 1; is_allowed++) {
+        AUTO(fixture_close) struct fixture f = fixture_open();
+        struct asker asker = { .f = &f, .permissions = chat, .n = 1 };
+        struct caller caller = app_caller(&f);
+
+        start(&asker);
+        wait_for_pending(&f, 1);
+        decide(&f, APP, PERM_LLM_CHAT, is_allowed, CONSENT_ALWAYS);
+        join(&asker);
+        assert_int_equal(asker.answers[0].is_granted, is_allowed);
+        assert_int_equal(asker.answers[0].is_denied, !is_allowed);
+        assert_string_equal(require_code(&f, &caller, PERM_LLM_CHAT), is_allowed ? "" : "PERMISSION_DENIED");
+        assert_int_equal(count_pending(&f), 0);
+    }
+}
+
+static void a_question_stays_when_nobody_waits_for_it_any_more(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct consent_answer answer = ask_now(&f, PERM_LLM_CHAT);
+
+    assert_false(answer.is_granted || answer.is_denied);
+    assert_int_equal(count_pending(&f), 1);
+    ask_now(&f, PERM_LLM_CHAT);
+    assert_int_equal(count_pending(&f), 1);     /* the same question */
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    assert_true(ask_now(&f, PERM_LLM_CHAT).is_granted);
+}
+
+static void a_client_that_leaves_ends_the_wait(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct asker asker = { .f = &f, .permissions = chat, .n = 1, .wait_ms = 10 * WAIT_MS };
+    int64_t began_ms = clock_mono_ms();
+
+    start(&asker);
+    wait_for_pending(&f, 1);
+    atomic_store(&asker.is_gone, true);
+    consent_poke(f.id);
+    join(&asker);
+    assert_true(clock_mono_ms() - began_ms < 10 * WAIT_MS);
+    assert_false(asker.answers[0].is_granted || asker.answers[0].is_denied);
+}
+
+static void a_bulk_prompt_ends_when_every_part_is_answered(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct asker asker = { .f = &f, .permissions = three, .n = 3 };
+    struct consent_questions pending;
+    struct err e = { 0 };
+
+    start(&asker);
+    wait_for_pending(&f, 3);
+    must(consent_pending(f.id, f.a, &pending, &e), &e);
+    assert_string_equal(pending.items[0].id, pending.items[2].id);
+    assert_string_equal(pending.items[0].app_name, "triage");
+    assert_true(pending.items[0].is_known);
+    assert_false(pending.items[2].is_known);
+    decide(&f, APP, PERM_LLM_EMBED, false, CONSENT_ALWAYS);
+    decide(&f, APP, "made.up", true, CONSENT_ALWAYS);
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ONCE);
+    join(&asker);
+    assert_true(asker.answers[0].is_granted);
+    assert_true(asker.answers[1].is_denied);
+    assert_true(asker.answers[2].is_granted);
+}
+
+static void every_call_that_waits_for_a_permission_is_answered(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct asker first = { .f = &f, .permissions = chat, .n = 1 }, second = { .f = &f, .permissions = three, .n = 3 };
+
+    start(&first);
+    start(&second);
+    wait_for_pending(&f, 3);
+    decide(&f, APP, PERM_LLM_EMBED, true, CONSENT_ALWAYS);
+    decide(&f, APP, "made.up", true, CONSENT_ALWAYS);
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    join(&first);
+    join(&second);
+    assert_true(first.answers[0].is_granted && second.answers[0].is_granted);
+}
+
+static void a_second_denial_stops_asking_until_it_is_reset(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct err e = { 0 };
+
+    decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
+    assert_false(ask_now(&f, PERM_LLM_CHAT).is_denied); /* asked once more */
+    assert_int_equal(count_pending(&f), 1);
+    decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
+    assert_true(ask_now(&f, PERM_LLM_CHAT).is_denied);
+    assert_int_equal(count_pending(&f), 0);
+    must(consent_reset(f.id, APP, "admin", &e), &e);
+    assert_false(ask_now(&f, PERM_LLM_CHAT).is_denied);
+    assert_int_equal(count_pending(&f), 1);
+}
+
+static void a_grant_until_a_date_ends_there(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct caller caller = app_caller(&f);
+    struct grant_row past = { .app_id = APP, .permission = PERM_LLM_CHAT, .decision = "allow", .scope = "until_date", .expires_at = "2020-01-01T00:00:00.000Z" };
+    struct consent_decision future = { .app_id = APP, .permission = PERM_LLM_EMBED, .is_allowed = true, .scope = CONSENT_UNTIL_DATE,
+                                       .until = "2999-12-31", .actor = "admin" };
+    struct err e = { 0 };
+
+    must(store_grants_set(f.store, &past, &e), &e);
+    must(consent_decide(f.id, &future, &e), &e);
+    assert_string_equal(require_code(&f, &caller, PERM_LLM_CHAT), "PERMISSION_REQUIRED");
+    assert_string_equal(require_code(&f, &caller, PERM_LLM_EMBED), "");
+}
+
+static void a_decision_with_a_bad_end_is_refused(void **state)
+{
+    static const char *const ends[] = { NULL, "", "soon", "2020-01-01" };
+    AUTO(fixture_close) struct fixture f = fixture_open();
+
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        struct consent_decision d = { .app_id = APP, .permission = PERM_LLM_CHAT, .is_allowed = true, .scope = CONSENT_UNTIL_DATE,
+                                      .until = ends[i], .actor = "admin" };
+        struct err e = { 0 };
+
+        assert_int_equal(consent_decide(f.id, &d, &e), -EINVAL);
+        assert_string_equal(e.fields[0].field, "until");
+    }
+    assert_int_equal(count_audit(&f, "permission.allow"), 0);
+}
+
+static void grants_until_the_app_stops_end_with_it_and_with_the_service(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct caller caller = app_caller(&f);
+    struct err e = { 0 };
+
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_UNTIL_STOP);
+    assert_string_equal(require_code(&f, &caller, PERM_LLM_CHAT), "");
+    must(consent_app_stopped(f.id, APP, &e), &e);
+    assert_string_equal(require_code(&f, &caller, PERM_LLM_CHAT), "PERMISSION_REQUIRED");
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_UNTIL_STOP);
+    f.id = identity_close(f.id);
+    fixture_open_identity(&f);
+    assert_string_equal(require_code(&f, &caller, PERM_LLM_CHAT), "PERMISSION_REQUIRED");
+}
+
+static void revoking_takes_effect_at_once_and_leaves_waiting_questions(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct asker asker = { .f = &f, .permissions = three, .n = 3 };
+    struct caller caller = app_caller(&f);
+    struct err e = { 0 };
+
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    start(&asker);
+    wait_for_pending(&f, 2);
+    must(consent_revoke(f.id, APP, PERM_LLM_CHAT, "admin", &e), &e);
+    assert_string_equal(require_code(&f, &caller, PERM_LLM_CHAT), "PERMISSION_REQUIRED");
+    decide(&f, APP, PERM_LLM_EMBED, true, CONSENT_ALWAYS);
+    decide(&f, APP, "made.up", true, CONSENT_ALWAYS);
+    join(&asker);
+    assert_int_equal(consent_revoke(f.id, APP, PERM_LLM_CHAT, "admin", &e), -ENOENT);
+    assert_string_equal(e.code, "GRANT_NOT_FOUND");
+}
+
+static void what_an_app_declares_anew_is_asked_and_what_is_decided_is_not(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    static const char *const more[] = { PERM_LLM_CHAT, PERM_LLM_EMBED, PERM_MCP_TOOLS };
+    struct err e = { 0 };
+
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    decide(&f, APP, PERM_LLM_EMBED, false, CONSENT_ALWAYS);
+    must(consent_app_declares(f.id, APP, more, 2, &e), &e);
+    assert_int_equal(count_pending(&f), 0);
+    must(consent_app_declares(f.id, APP, more, 3, &e), &e);
+    assert_int_equal(count_pending(&f), 1);
+}
+
+static void a_removed_app_takes_its_questions_along(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct asker asker = { .f = &f, .permissions = chat, .n = 1 };
+    struct err e = { 0 };
+
+    start(&asker);
+    wait_for_pending(&f, 1);
+    must(store_apps_delete(f.store, APP, &e), &e);
+    consent_app_removed(f.id, APP);
+    join(&asker);
+    assert_false(asker.answers[0].is_granted);
+    assert_int_equal(count_pending(&f), 0);
+}
+
+static void unknown_apps_and_bad_names_are_refused(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    static const struct { const char *app_id, *permission, *code; } cases[] = {
+        { NO_APP, PERM_LLM_CHAT, "APP_NOT_FOUND" },
+        { APP, "", "VALIDATION_ERROR" },
+    };
+    char name[LIMIT_NAME_CHARS + 2] = "";
+    struct consent_answer answer;
+    const char *longest = name;
+    struct err e = { 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        e = (struct err){ 0 };
+        assert_true(consent_ask(f.id, cases[i].app_id, &cases[i].permission, 1, 0, NULL, &answer, &e) < 0);
+        assert_string_equal(e.code, cases[i].code);
+    }
+    memset(name, 'x', LIMIT_NAME_CHARS);
+    must(consent_ask(f.id, APP, &longest, 1, 0, NULL, &answer, &e), &e);
+    name[LIMIT_NAME_CHARS] = 'x';
+    assert_int_equal(consent_ask(f.id, APP, &longest, 1, 0, NULL, &answer, &e), -EINVAL);
+}
+
+static void the_list_of_questions_is_bounded(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct err e = { 0 };
+
+    for (int i = 0; i < LIMIT_PENDING_CONSENTS; i++)
+        ask_now(&f, arena_printf(f.a, "made.up.%d", i));
+    ask_now(&f, "made.up.7");                   /* an old one may be asked again */
+    assert_int_equal(consent_app_misses(f.id, APP, "one.more", &e), -EAGAIN);
+    assert_string_equal(e.code, "TOO_MANY_QUESTIONS");
+    decide(&f, APP, "made.up.0", true, CONSENT_ALWAYS);
+    ask_now(&f, "one.more");
+    assert_int_equal(count_pending(&f), LIMIT_PENDING_CONSENTS);
+}
+
+static void count_call(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void a_listener_hears_of_questions_and_answers(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    int n_calls = 0;
+
+    consent_on_change(f.id, count_call, &n_calls);
+    ask_now(&f, PERM_LLM_CHAT);
+    assert_int_equal(n_calls, 1);
+    ask_now(&f, PERM_LLM_CHAT);
+    assert_int_equal(n_calls, 1);
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    assert_int_equal(n_calls, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_waiting_call_gets_the_persons_answer),
+        cmocka_unit_test(a_question_stays_when_nobody_waits_for_it_any_more),
+        cmocka_unit_test(a_client_that_leaves_ends_the_wait),
+        cmocka_unit_test(a_bulk_prompt_ends_when_every_part_is_answered),
+        cmocka_unit_test(every_call_that_waits_for_a_permission_is_answered),
+        cmocka_unit_test(a_second_denial_stops_asking_until_it_is_reset),
+        cmocka_unit_test(a_grant_until_a_date_ends_there),
+        cmocka_unit_test(a_decision_with_a_bad_end_is_refused),
+        cmocka_unit_test(grants_until_the_app_stops_end_with_it_and_with_the_service),
+        cmocka_unit_test(revoking_takes_effect_at_once_and_leaves_waiting_questions),
+        cmocka_unit_test(what_an_app_declares_anew_is_asked_and_what_is_decided_is_not),
+        cmocka_unit_test(a_removed_app_takes_its_questions_along),
+        cmocka_unit_test(unknown_apps_and_bad_names_are_refused),
+        cmocka_unit_test(the_list_of_questions_is_bounded),
+        cmocka_unit_test(a_listener_hears_of_questions_and_answers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
