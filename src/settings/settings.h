@@ -46,6 +46,7 @@ struct setting_rule {
     const char *const *one_of;          /* ENUM */
     /* Optional further check of one value (one element of a LIST): NULL, or the rule it breaks. */
     const char *(*check)(const char *value);
+    enum setting_id falls_back_to;      /* STRING: whose value counts when this one is empty; 0: none */
     bool is_secret;                     /* shown as **** */
     bool needs_restart;
     const char *help;
@@ -65,7 +66,7 @@ struct settings_sources {
 };
 
 /* -EINVAL BAD_SETTING for an unknown key or a bad value: the text names key, rule, and file:line, variable or flag. Also
- * for a HEARTH_ variable whose first word is that of a setting and which is none. */
+ * for a HEARTH_ variable whose first word is that of a setting and which is none. An empty variable is not set. */
 int settings_load(const struct settings_sources *from, struct settings **ret, struct err *e) MUST_CHECK;
 /* The database layer, when the store was opened after the load. */
 int settings_apply_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e) MUST_CHECK;

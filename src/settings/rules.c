@@ -1,0 +1,148 @@
+#include "settings/rules.h"
+#include "base/limits.h"
+#include <arpa/inet.h>
+
+/* --- checks of single values --- */
+
+static bool is_made_of(const char *text, const char *allowed)
+{
+    return text[strspn(text, allowed)] == '\0';
+}
+
+#define LOWER "abcdefghijklmnopqrstuvwxyz"
+#define DIGITS "0123456789"
+
+static const char *check_word(const char *value)
+{
+    bool ok = value[0] >= 'a' && value[0] <= 'z' && is_made_of(value, LOWER DIGITS "_");
+
+    return *value == '\0' || ok ? NULL : "must be a lower-case word of letters, digits and _ that begins with a letter";
+}
+
+static const char *check_machine_id(const char *value)
+{
+    return is_made_of(value, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "-_.") ? NULL
+                                                                             : "must have letters, digits, -, _ and . only";
+}
+
+static const char *check_host(const char *value)
+{
+    return is_made_of(value, LOWER DIGITS "-.:[]") ? NULL : "must be host names in lower case, with :port where one is needed";
+}
+
+static const char *check_origin(const char *value)
+{
+    const char *host = strstr(value, "://");
+    bool ok = host && (strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0);
+
+    return ok && host[3] && is_made_of(host + 3, LOWER DIGITS "-.:[]") ? NULL : "must be origins like https://example.org:8443";
+}
+
+static bool is_port(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n >= 1 && n <= 5 && is_made_of(text, DIGITS) && strtol(text, NULL, 10) <= 65535;
+}
+
+static const char *check_listen(const char *value)
+{
+    static const char rule[] = "must be addresses with a port, like 127.0.0.1:3001 or [::1]:3001";
+    const char *colon = strrchr(value, ':');
+    bool is_v6 = value[0] == '[' && colon && colon > value + 1 && colon[-1] == ']';
+    char host[INET6_ADDRSTRLEN + 2] = "";
+    unsigned char address[sizeof(struct in6_addr)];
+    size_t n;
+
+    if (!colon || !is_port(colon + 1))
+        return rule;
+    n = (size_t)(colon - value) - (is_v6 ? 2 : 0);
+    if (n >= sizeof(host))
+        return rule;
+    memcpy(host, value + (is_v6 ? 1 : 0), n);
+    return inet_pton(is_v6 ? AF_INET6 : AF_INET, host, address) == 1 ? NULL : rule;
+}
+
+/* --- the table --- */
+
+static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const log_formats[] = { "text", "json", NULL };
+
+/* clang-format off */
+const struct setting_rule settings_rules[N_SETTINGS] = {
+    [SETTING_HTTP_LISTEN] = { "http.listen", SETTING_LIST, .min = 1, .max = LIMIT_SETTING_BYTES, .def = "127.0.0.1:3001,[::1]:3001",
+        .check = check_listen, .needs_restart = true, .help = "Addresses to listen on; port 0 picks a free one." },
+    [SETTING_HTTP_ALLOW_REMOTE] = { "http.allow_remote", SETTING_BOOL, .def = "false", .needs_restart = true,
+        .help = "Allows http.listen to name addresses that other machines reach." },
+    [SETTING_HTTP_ALLOWED_HOSTS] = { "http.allowed_hosts", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_host,
+        .needs_restart = true, .help = "Host headers that are accepted besides the loopback names." },
+    [SETTING_HTTP_ALLOWED_ORIGINS] = { "http.allowed_origins", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_origin,
+        .needs_restart = true, .help = "Origins of web pages that may call the service besides its own." },
+    [SETTING_HTTP_HEADER_TIMEOUT_S] = { "http.header_timeout_s", SETTING_SECONDS, .min = 0.1, .max = 600, .def = "10", .needs_restart = true,
+        .help = "Time a client has to send a whole request head." },
+    [SETTING_HTTP_BODY_TIMEOUT_S] = { "http.body_timeout_s", SETTING_SECONDS, .min = 0.1, .max = 3600, .def = "60", .needs_restart = true,
+        .help = "Time a client has to send a whole request body." },
+    [SETTING_HTTP_IDLE_TIMEOUT_S] = { "http.idle_timeout_s", SETTING_SECONDS, .min = 0.1, .max = 3600, .def = "75", .needs_restart = true,
+        .help = "Time a connection may stay open without a request." },
+    [SETTING_HTTP_MAX_CONNECTIONS] = { "http.max_connections", SETTING_INT, .min = 1, .max = LIMIT_CONNECTIONS, .def = "8192",
+        .needs_restart = true, .help = "Open connections beyond which new ones are answered with 503." },
+
+    [SETTING_IDENTITY_TOKEN] = { "identity.token", SETTING_STRING, .min = 1, .max = 32, .def = "svc", .check = check_word,
+        .needs_restart = true, .help = "The product's word in paths: /webhooks/<token>." },
+    [SETTING_IDENTITY_ABBR] = { "identity.abbr", SETTING_STRING, .max = 16, .def = "", .check = check_word, .needs_restart = true,
+        .falls_back_to = SETTING_IDENTITY_TOKEN, .help = "The product's word in table and variable names; empty: as identity.token." },
+    [SETTING_IDENTITY_MACHINE_ID] = { "identity.machine_id", SETTING_STRING, .max = 64, .def = "", .check = check_machine_id,
+        .needs_restart = true, .help = "Name of this machine towards others; empty: one made at the first start." },
+    [SETTING_IDENTITY_USER_EMAIL] = { "identity.user_email", SETTING_STRING, .max = 254, .def = "",
+        .help = "Told in this machine's presence record." },
+
+    [SETTING_TASKS_HEARTBEAT_S] = { "tasks.heartbeat_s", SETTING_SECONDS, .min = 0.05, .max = 86400, .def = "120",
+        .help = "How often a running task's lease is renewed." },
+    [SETTING_TASKS_STALE_AFTER_S] = { "tasks.stale_after_s", SETTING_SECONDS, .min = 0.1, .max = 86400, .def = "300",
+        .help = "Age at which a lease that was not renewed is taken back; above tasks.heartbeat_s." },
+    [SETTING_TASKS_SWEEP_S] = { "tasks.sweep_s", SETTING_SECONDS, .min = 0.05, .max = 86400, .def = "60",
+        .help = "How often tables are searched for stale leases and unnoticed rows." },
+    [SETTING_TASKS_RECOVERY_ROWS] = { "tasks.recovery_rows", SETTING_INT, .min = 1, .max = LIMIT_LIST, .def = "50",
+        .help = "Newest rows of each table that are taken up at start." },
+    [SETTING_TASKS_MAX_MACHINES] = { "tasks.max_machines", SETTING_INT, .min = 1, .max = 100, .def = "3",
+        .help = "Machines that may fail a task before it is quarantined." },
+    [SETTING_TASKS_PRESENCE_S] = { "tasks.presence_s", SETTING_SECONDS, .min = 0.05, .max = 86400, .def = "30",
+        .help = "How often this machine says that it is there." },
+
+    [SETTING_BACKEND_FILE] = { "backend.file", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "", .needs_restart = true,
+        .help = "Database file of the embedded backend; empty: backend.db in the data folder." },
+    [SETTING_BACKEND_POLL_MS] = { "backend.poll_ms", SETTING_INT, .min = 5, .max = 60000, .def = "200", .needs_restart = true,
+        .help = "How often the backend looks for changes by other processes." },
+
+    [SETTING_CONSENT_WAIT_S] = { "consent.wait_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "60",
+        .help = "How long a permission request waits for the person." },
+
+    [SETTING_APPS_RESTART_LIMIT] = { "apps.restart_limit", SETTING_INT, .min = 0, .max = 100, .def = "5",
+        .help = "Crashes in a row after which an app stays stopped." },
+    [SETTING_APPS_RESTART_BACKOFF_MS] = { "apps.restart_backoff_ms", SETTING_INT, .min = 1, .max = 600000, .def = "1000",
+        .help = "Wait before the first restart of a crashed app; doubles with each." },
+    [SETTING_APPS_PORT_MIN] = { "apps.port_min", SETTING_INT, .min = 1024, .max = 65535, .def = "23100",
+        .help = "First port given to apps." },
+    [SETTING_APPS_PORT_MAX] = { "apps.port_max", SETTING_INT, .min = 1024, .max = 65535, .def = "23999",
+        .help = "Last port given to apps; not below apps.port_min." },
+
+    [SETTING_SHUTDOWN_DEADLINE_S] = { "shutdown.deadline_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
+        .help = "How long requests and children may take to finish when the service stops." },
+
+    [SETTING_LOG_LEVEL] = { "log.level", SETTING_ENUM, .def = "info", .one_of = log_levels, .needs_restart = true,
+        .help = "What is logged." },
+    [SETTING_LOG_FORMAT] = { "log.format", SETTING_ENUM, .def = "text", .one_of = log_formats, .needs_restart = true,
+        .help = "Form of the log lines." },
+};
+/* clang-format on */
+
+bool settings_find(const char *key, enum setting_id *ret)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        if (strcmp(settings_rules[i].key, key) == 0) {
+            *ret = (enum setting_id)i;
+            return true;
+        }
+    }
+    return false;
+}

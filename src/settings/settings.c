@@ -1,0 +1,343 @@
+#include "settings/settings.h"
+#include "base/limits.h"
+#include "os/files.h"
+#include "settings/file.h"
+#include "settings/rules.h"
+#include <math.h>
+#include <pthread.h>
+
+#define ENV_PREFIX "HEARTH_"
+
+enum { ENV_NAME_SIZE = 64, WHERE_SIZE = 512 };
+
+struct value {
+    char *text;                         /* owned; NULL: not set in this layer */
+    double number;
+};
+
+struct settings {
+    pthread_rwlock_t lock;
+    struct value layers[N_SETTINGS][N_ORIGINS];
+};
+
+/* --- layers --- */
+
+static enum setting_origin origin_of(const struct settings *s, enum setting_id id)
+{
+    int o = N_ORIGINS - 1;
+
+    while (o > ORIGIN_DEFAULT && !s->layers[id][o].text)
+        o--;
+    return (enum setting_origin)o;
+}
+
+static const struct value *effective(const struct settings *s, enum setting_id id)
+{
+    return &s->layers[id][origin_of(s, id)];
+}
+
+static void replace(struct value *value, const char *text, double number)
+{
+    free(value->text);
+    *value = (struct value){ .text = text ? xstrdup(text) : NULL, .number = number };
+}
+
+/* where: "file:3", "HEARTH_X", "--set x=..." */
+static int put(struct settings *s, enum setting_origin o, const char *where, const char *key, const char *text, struct err *e)
+{
+    char why[RULES_WHY_SIZE] = "";
+    enum setting_id id;
+    double number;
+
+    if (!settings_find(key, &id))
+        return err_set(e, -EINVAL, "BAD_SETTING", "%s: there is no setting %.80s", where, key);
+    if (rules_check(&settings_rules[id], text, &number, why) < 0)
+        return settings_rules[id].is_secret
+                   ? err_set(e, -EINVAL, "BAD_SETTING", "%s: %s %s", where, key, why)
+                   : err_set(e, -EINVAL, "BAD_SETTING", "%s: %s %s, it is \"%.80s\"", where, key, why, text);
+    replace(&s->layers[id][o], text, number);
+    return 0;
+}
+
+/* What holds between settings. */
+static int check_together(const struct settings *s, struct err *e)
+{
+    double heartbeat_s = effective(s, SETTING_TASKS_HEARTBEAT_S)->number;
+    double stale_after_s = effective(s, SETTING_TASKS_STALE_AFTER_S)->number;
+
+    if (stale_after_s <= heartbeat_s)
+        return err_set(e, -EINVAL, "BAD_SETTING",
+                       "tasks.stale_after_s must be above tasks.heartbeat_s, else leases of running tasks are taken: "
+                       "they are %g and %g", stale_after_s, heartbeat_s);
+    if (effective(s, SETTING_APPS_PORT_MAX)->number < effective(s, SETTING_APPS_PORT_MIN)->number)
+        return err_set(e, -EINVAL, "BAD_SETTING", "apps.port_max must not be below apps.port_min");
+    return 0;
+}
+
+/* --- sources --- */
+
+struct file_load {
+    struct settings *s;
+    const char *path;
+};
+
+static int take_pair(void *arg, const char *key, const char *value, int line, struct err *e)
+{
+    struct file_load *load = arg;
+    char where[WHERE_SIZE];
+    enum setting_id id;
+
+    snprintf(where, sizeof(where), "%s:%d", load->path, line);
+    if (settings_find(key, &id) && load->s->layers[id][ORIGIN_FILE].text)
+        return err_set(e, -EINVAL, "BAD_SETTING", "%s: %s is set twice in this file", where, key);
+    return put(load->s, ORIGIN_FILE, where, key, value, e);
+}
+
+static int load_file(struct settings *s, const char *path, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct file_load load = { .s = s, .path = path };
+    struct slice text = { 0 };
+    int r;
+
+    r = file_read(a, path, LIMIT_CONFIG_BYTES, &text, e);
+    return r < 0 ? r : settings_file_parse(a, text, path, take_pair, &load, e);
+}
+
+static void env_name_of(const char *key, char out[ENV_NAME_SIZE])
+{
+    size_t n = (size_t)snprintf(out, ENV_NAME_SIZE, ENV_PREFIX "%s", key);
+
+    for (size_t i = strlen(ENV_PREFIX); i < n && i < ENV_NAME_SIZE; i++)
+        out[i] = out[i] == '.' ? '_' : out[i] >= 'a' && out[i] <= 'z' ? (char)(out[i] - 'a' + 'A') : out[i];
+}
+
+/* Same first word, as in HEARTH_TASKS_ and tasks.: a slip of the pen and not somebody else's variable. */
+static bool has_first_word_of(struct slice name, const char *env_name, const char *key)
+{
+    size_t n = strlen(ENV_PREFIX) + strcspn(key, ".") + 1;
+
+    return name.n >= n && strncmp(name.p, env_name, n) == 0;
+}
+
+static int load_variable(struct settings *s, struct slice name, const char *value, struct err *e)
+{
+    bool is_like_one = false;
+    char env_name[ENV_NAME_SIZE];
+
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        env_name_of(settings_rules[i].key, env_name);
+        if (slice_eq_str(name, env_name))
+            return *value ? put(s, ORIGIN_ENV, env_name, settings_rules[i].key, value, e) : 0;
+        is_like_one = is_like_one || has_first_word_of(name, env_name, settings_rules[i].key);
+    }
+    if (!is_like_one)
+        return 0;
+    return err_set(e, -EINVAL, "BAD_SETTING", "the environment variable %.*s names no setting", (int)MIN(name.n, (size_t)80),
+                   name.p);
+}
+
+static int load_env(struct settings *s, const char *const *env, struct err *e)
+{
+    int r = 0;
+
+    for (; env && *env && r == 0; env++) {
+        const char *equals = strchr(*env, '=');
+
+        if (equals && strncmp(*env, ENV_PREFIX, strlen(ENV_PREFIX)) == 0)
+            r = load_variable(s, (struct slice){ *env, (size_t)(equals - *env) }, equals + 1, e);
+    }
+    return r;
+}
+
+static int load_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = put(s, ORIGIN_DATABASE, "the database", rows[i].key, rows[i].value, e);
+    return r;
+}
+
+static int load_flags(struct settings *s, const char *const *flags, size_t n, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    int r = 0;
+
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const char *equals = strchr(flags[i], '=');
+
+        if (!equals)
+            return err_set(e, -EINVAL, "BAD_SETTING", "--set %.80s: must be KEY=VALUE", flags[i]);
+        r = put(s, ORIGIN_FLAG, "--set", arena_strndup(a, flags[i], (size_t)(equals - flags[i])), equals + 1, e);
+    }
+    return r;
+}
+
+static int load_all(struct settings *s, const struct settings_sources *from, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < N_SETTINGS && r == 0; i++)
+        r = put(s, ORIGIN_DEFAULT, "default", settings_rules[i].key, settings_rules[i].def, e);
+    if (r == 0 && from->config_path)
+        r = load_file(s, from->config_path, e);
+    if (r == 0)
+        r = load_env(s, from->env, e);
+    if (r == 0)
+        r = load_rows(s, from->rows, from->n_rows, e);
+    if (r == 0)
+        r = load_flags(s, from->flags, from->n_flags, e);
+    return r < 0 ? r : check_together(s, e);
+}
+
+int settings_load(const struct settings_sources *from, struct settings **ret, struct err *e)
+{
+    AUTO(settings_freep) struct settings *s = xcalloc(1, sizeof(*s));
+    int r;
+
+    pthread_rwlock_init(&s->lock, NULL);
+    r = load_all(s, from, e);
+    if (r < 0)
+        return r;
+    *ret = TAKE(s);
+    return 0;
+}
+
+int settings_apply_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e)
+{
+    int r;
+
+    pthread_rwlock_wrlock(&s->lock);
+    r = load_rows(s, rows, n, e);
+    if (r == 0)
+        r = check_together(s, e);
+    pthread_rwlock_unlock(&s->lock);
+    return r;
+}
+
+struct settings *settings_free(struct settings *s)
+{
+    if (!s)
+        return NULL;
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        for (size_t o = 0; o < N_ORIGINS; o++)
+            free(s->layers[i][o].text);
+    pthread_rwlock_destroy(&s->lock);
+    free(s);
+    return NULL;
+}
+
+void settings_freep(struct settings **s)
+{
+    *s = settings_free(*s);
+}
+
+/* --- change at run time --- */
+
+static int set_or_undo(struct settings *s, enum setting_id id, const char *value, struct err *e)
+{
+    struct value *layer = &s->layers[id][ORIGIN_DATABASE], before = *layer;
+    int r = 0;
+
+    *layer = (struct value){ 0 };
+    if (value)
+        r = put(s, ORIGIN_DATABASE, "the new value", settings_rules[id].key, value, e);
+    if (r == 0)
+        r = check_together(s, e);
+    if (r == 0) {
+        free(before.text);
+        return 0;
+    }
+    free(layer->text);
+    *layer = before;
+    return r;
+}
+
+int settings_set(struct settings *s, const char *key, const char *value, struct err *e)
+{
+    enum setting_id id;
+    int r;
+
+    if (!settings_find(key, &id))
+        return err_set(e, -EINVAL, "BAD_SETTING", "there is no setting %.80s", key);
+    pthread_rwlock_wrlock(&s->lock);
+    r = set_or_undo(s, id, value, e);
+    pthread_rwlock_unlock(&s->lock);
+    return r;
+}
+
+/* --- getters --- */
+
+static double number_of(struct settings *s, enum setting_id id)
+{
+    double number;
+
+    pthread_rwlock_rdlock(&s->lock);
+    number = effective(s, id)->number;
+    pthread_rwlock_unlock(&s->lock);
+    return number;
+}
+
+bool settings_bool(struct settings *s, enum setting_id id)
+{
+    return number_of(s, id) != 0;
+}
+
+int64_t settings_int(struct settings *s, enum setting_id id)
+{
+    return (int64_t)number_of(s, id);
+}
+
+double settings_seconds(struct settings *s, enum setting_id id)
+{
+    return number_of(s, id);
+}
+
+int64_t settings_ms(struct settings *s, enum setting_id id)
+{
+    return (int64_t)ceil(number_of(s, id) * 1000);
+}
+
+char *settings_string(struct settings *s, struct arena *a, enum setting_id id)
+{
+    enum setting_id other = settings_rules[id].falls_back_to;
+    char *text;
+
+    pthread_rwlock_rdlock(&s->lock);
+    text = arena_strdup(a, effective(s, id)->text);
+    if (!*text && other)
+        text = arena_strdup(a, effective(s, other)->text);
+    pthread_rwlock_unlock(&s->lock);
+    return text;
+}
+
+const char *const *settings_list(struct settings *s, struct arena *a, enum setting_id id, size_t *ret_n)
+{
+    const char *text = settings_string(s, a, id), *rest = text;
+    const char **items = arena_array(a, strlen(text) / 2 + 2, sizeof(char *));
+    struct slice element;
+    size_t n = 0;
+
+    while (rules_next_element(&rest, &element))
+        items[n++] = arena_slicedup(a, element);
+    *ret_n = n;
+    return items;
+}
+
+enum setting_origin settings_origin(struct settings *s, enum setting_id id)
+{
+    enum setting_origin o;
+
+    pthread_rwlock_rdlock(&s->lock);
+    o = origin_of(s, id);
+    pthread_rwlock_unlock(&s->lock);
+    return o;
+}
+
+const char *settings_origin_name(enum setting_origin o)
+{
+    static const char *const names[N_ORIGINS] = { "default", "file", "environment", "database", "flag" };
+
+    return names[o];
+}

@@ -1,0 +1,31 @@
+#include "settings/settings.h"
+
+static const char *const type_names[] = {
+    [SETTING_BOOL] = "boolean", [SETTING_INT] = "integer", [SETTING_SECONDS] = "seconds",
+    [SETTING_STRING] = "string", [SETTING_ENUM] = "enum", [SETTING_LIST] = "list",
+};
+
+char *settings_show(struct settings *s, struct arena *a, enum setting_id id)
+{
+    return settings_rules[id].is_secret ? arena_strdup(a, "****") : settings_string(s, a, id);
+}
+
+void settings_write_json(struct settings *s, struct json_writer *w, const char *name)
+{
+    json_begin_array_as(w, name);
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        const struct setting_rule *rule = &settings_rules[i];
+
+        json_begin_object(w);
+        json_add_string(w, "key", rule->key);
+        json_add_string(w, "value", settings_show(s, a, (enum setting_id)i));
+        json_add_string(w, "origin", settings_origin_name(settings_origin(s, (enum setting_id)i)));
+        json_add_string(w, "default", rule->def);
+        json_add_string(w, "type", type_names[rule->type]);
+        json_add_bool(w, "needs_restart", rule->needs_restart);
+        json_add_string(w, "help", rule->help);
+        json_end(w);
+    }
+    json_end(w);
+}
