@@ -1,0 +1,230 @@
+/* The functions of the specification's auto-setup, called by name. A refusal is an answer, not an error. */
+#include "backend/embedded.h"
+#include "base/fields.h"
+#include "base/limits.h"
+
+enum { STALE_AFTER_MS = 5 * 60 * 1000 };                /* specification, Limits: stale lock timeout */
+
+struct call_args {
+    const char *task_id, *table_name, *machine_id, *error;
+    int64_t attempt;
+    struct json_value result;
+};
+
+static const struct field call_fields[] = {
+    FIELD_STRING(struct call_args, task_id, "task_id", FIELD_REQUIRED, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct call_args, machine_id, "machine_id", FIELD_REQUIRED, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct call_args, table_name, "table_name", .max = 2 * LIMIT_TABLE_NAME_PART + 1),
+    FIELD_STRING(struct call_args, error, "error"),
+    FIELD_INT(struct call_args, attempt, "attempt", .min = 1, .def = EMBEDDED_ANY_ATTEMPT),
+    FIELD_ANY(struct call_args, result, "result"),
+    FIELD_END
+};
+
+struct call {
+    struct backend *backend;
+    struct call_args args;
+    struct backend_lease lease;
+    struct arena *arena;
+};
+
+static char *print(struct arena *a, void (*write)(struct json_writer *w, void *arg), void *arg)
+{
+    struct json_writer w;
+    struct buf out;
+    char *text;
+
+    buf_init(&out, LIMIT_REPLY);
+    json_write_init(&w, &out);
+    write(&w, arg);
+    text = arena_slicedup(a, buf_slice(&out));
+    buf_clear(&out);
+    return text;
+}
+
+/* --- the three of a lease --- */
+
+static void write_claimed(struct json_writer *w, void *arg)
+{
+    const struct backend_row *row = arg;
+
+    json_begin_object(w);
+    json_add_bool(w, "success", true);
+    json_add_string(w, "task_id", row->id);
+    json_add_string(w, "status", row->status);
+    json_add_string(w, "locked_by", row->locked_by);
+    json_add_string(w, "locked_at", row->locked_at);
+    json_add_int(w, "attempt", row->attempt);
+    json_add_raw(w, "raw_data", row->raw_data);
+    json_end(w);
+}
+
+static int call_claim(struct call *c, char **ret_json, struct err *e)
+{
+    struct backend_claim claim = { c->lease.table, c->lease.row_id, c->lease.machine_id, STALE_AFTER_MS, LIMIT_ATTEMPT_MACHINES };
+    struct backend_lease lease;
+    struct backend_row row;
+    int r = embedded_claim(c->backend, &claim, c->arena, &row, &lease, e);
+
+    if (r == 0)
+        *ret_json = print(c->arena, write_claimed, &row);
+    return r;
+}
+
+struct ended { const char *task_id, *status; };
+
+static void write_ended(struct json_writer *w, void *arg)
+{
+    const struct ended *ended = arg;
+
+    json_begin_object(w);
+    json_add_bool(w, "success", true);
+    json_add_string(w, "task_id", ended->task_id);
+    json_add_string(w, "status", ended->status);
+    json_end(w);
+}
+
+static int call_complete(struct call *c, char **ret_json, struct err *e)
+{
+    const char *result = json_is_absent(c->args.result) ? NULL : json_to_str(c->arena, c->args.result);
+    int r = embedded_complete(c->backend, &c->lease, result, e);
+
+    if (r == 0)
+        *ret_json = print(c->arena, write_ended, &(struct ended){ c->lease.row_id, "completed" });
+    return r;
+}
+
+static int call_fail(struct call *c, char **ret_json, struct err *e)
+{
+    int r = embedded_fail(c->backend, &c->lease, c->args.error ? c->args.error : "", e);
+
+    if (r == 0)
+        *ret_json = print(c->arena, write_ended, &(struct ended){ c->lease.row_id, "failed" });
+    return r;
+}
+
+static const struct { const char *name; int (*fn)(struct call *c, char **ret_json, struct err *e); } lease_functions[] = {
+    { "claim_task", call_claim },
+    { "complete_task", call_complete },
+    { "fail_task", call_fail },
+};
+
+/* --- refusals --- */
+
+static void write_refused(struct json_writer *w, void *arg)
+{
+    const struct err *why = arg;
+    char reason[sizeof(why->code)];
+    size_t i;
+
+    for (i = 0; why->code[i]; i++)
+        reason[i] = why->code[i] >= 'A' && why->code[i] <= 'Z' ? (char)(why->code[i] - 'A' + 'a') : why->code[i];
+    reason[i] = '\0';
+    json_begin_object(w);
+    json_add_bool(w, "success", false);
+    json_add_string(w, "reason", reason);
+    json_add_string(w, "error", why->text);
+    for (i = 0; i < MIN(why->n_extras, (unsigned)ERR_MAX_EXTRAS); i++)
+        json_add_string(w, why->extras[i].key, why->extras[i].value);
+    json_end(w);
+}
+
+static bool is_refusal(int r)
+{
+    return r == -ENOENT || r == -EBUSY || r == -EPERM || r == -EDQUOT || r == -ESTALE;
+}
+
+static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json, struct err *e), struct json_value arguments,
+                      char **ret_json, struct err *e)
+{
+    struct embedded *em = embedded_of(c->backend);
+    char *table = NULL;
+    struct err why = { 0 };
+    int r;
+
+    r = fields_read(call_fields, arguments, &c->args, c->arena, "", e);
+    if (r == 0)
+        r = backend_table_name(c->arena, c->args.table_name ? c->args.table_name : embedded_table_activities(em->tables), &table, e);
+    if (r < 0)
+        return r;
+    c->lease = (struct backend_lease){ table, c->args.task_id, c->args.machine_id, c->args.attempt };
+    r = fn(c, ret_json, &why);
+    if (r == 0)
+        return 0;
+    if (!is_refusal(r) || strncmp(why.code, "STORE_", 6) == 0) {
+        *e = why;
+        return r;
+    }
+    *ret_json = print(c->arena, write_refused, &why);
+    return 0;
+}
+
+/* --- get_publications_full (specification, Custom table) --- */
+
+struct names { char **items; size_t n; const char *abbr; };
+
+static int read_names(struct embedded *em, struct arena *a, struct names *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r = sql_query(readers_get(em->readers), &rows, e, "SELECT name FROM _tables ORDER BY name LIMIT ?", "i", (int64_t)LIMIT_ITEMS_DEFAULT);
+
+    ret->items = arena_array(a, LIMIT_ITEMS_DEFAULT, sizeof(char *));
+    while (r >= 0 && (r = sql_step(rows, e)) > 0)
+        ret->items[ret->n++] = sql_text(rows, a, 0);
+    return r;
+}
+
+static void write_table(struct json_writer *w, const char *name)
+{
+    const char *dot = strchr(name, '.');
+
+    json_begin_object(w);
+    json_add_slice(w, "schema", dot ? (struct slice){ name, (size_t)(dot - name) } : SLICE_LIT("public"));
+    json_add_string(w, "table", dot ? dot + 1 : name);
+    json_end(w);
+}
+
+static void write_publications(struct json_writer *w, void *arg)
+{
+    static const struct { const char *name; bool value; } publishes[] = {
+        { "pubinsert", true }, { "pubupdate", true }, { "pubdelete", true }, { "pubtruncate", false },
+    };
+    const struct names *names = arg;
+
+    json_begin_array(w);
+    json_begin_object(w);
+    json_add_string(w, "pubname", names->abbr);
+    json_add_int(w, "system_id", 1);
+    for (size_t i = 0; i < ARRAY_SIZE(publishes); i++)
+        json_add_bool(w, publishes[i].name, publishes[i].value);
+    json_begin_array_as(w, "tables");
+    for (size_t i = 0; i < names->n; i++)
+        write_table(w, names->items[i]);
+    json_end(w);
+    json_end(w);
+    json_end(w);
+}
+
+static int call_publications(struct embedded *em, struct arena *a, char **ret_json, struct err *e)
+{
+    struct names names = { .abbr = em->abbr };
+    int r = read_names(em, a, &names, e);
+
+    if (r == 0)
+        *ret_json = print(a, write_publications, &names);
+    return r;
+}
+
+int embedded_call(struct backend *b, const char *function, struct json_value arguments, struct arena *a, char **ret_json, struct err *e)
+{
+    struct embedded *em = embedded_of(b);
+    struct call c = { .backend = b, .arena = a };
+    const char *prefix = arena_printf(a, "%s_fn_", em->abbr);
+
+    if (strcmp(function, "get_publications_full") == 0)
+        return call_publications(em, a, ret_json, e);
+    for (size_t i = 0; i < ARRAY_SIZE(lease_functions); i++)
+        if (strncmp(function, prefix, strlen(prefix)) == 0 && strcmp(function + strlen(prefix), lease_functions[i].name) == 0)
+            return call_lease(&c, lease_functions[i].fn, arguments, ret_json, e);
+    return err_set(e, -ENOENT, "UNKNOWN_FUNCTION", "There is no function %.*s", 100, function);
+}

@@ -1,0 +1,9 @@
+/* SQL templates of the embedded backend's schema; embedded_table.h says what stands in braces. Constant. */
+#pragma once
+
+enum { EMBEDDED_SCHEMA_VERSION = 1 };                   /* PRAGMA user_version */
+
+extern const char embedded_schema_common[];             /* once a file */
+extern const char embedded_schema_table[];              /* table and indexes */
+extern const char embedded_schema_triggers[];           /* of every table but the tombstones */
+extern const char embedded_schema_lease_trigger[];      /* of every table */

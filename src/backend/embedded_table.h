@@ -1,0 +1,37 @@
+/* The tables of an embedded backend: their schema and triggers, and SQL text for each made from templates.
+ *
+ * A template stands beside the function that asks and is a literal (its address is the key). In it {table} is the quoted
+ * name, {name} the bare one, {deletions} the quoted table of tombstones, {now} the database's clock as ISO text, {columns}
+ * the columns of struct backend_row in order. Tables live until embedded_tables_free(), which comes after the last
+ * connection is closed, so their texts may be cached. Any thread.
+ *
+ *     r = embedded_table_find(b->tables, b->readers, name, &t, e);
+ *     r = sql_query(db, &rows, e, embedded_sql(t, "SELECT {columns} FROM {table} WHERE id = ?1"), "s", id);
+ */
+#pragma once
+
+#include "backend/backend.h"
+#include "store/readers.h"
+#include "store/writer.h"
+
+#define EMBEDDED_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+/* Before the database's clock by as much as a modifier such as '-300.000 seconds' says. */
+#define EMBEDDED_BEFORE(modifier) "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', " modifier ")"
+enum { EMBEDDED_MODIFIER_SIZE = 40 };
+void embedded_modifier(int64_t before_ms, char out[EMBEDDED_MODIFIER_SIZE]);
+
+struct embedded_table;
+struct embedded_tables;
+
+struct embedded_tables *embedded_tables_new(const char *abbr) MUST_CHECK;
+/* Makes the file's schema. A schema newer than this program: -EPROTO SCHEMA_TOO_NEW. */
+int embedded_tables_make(struct embedded_tables *ts, struct writer *w, struct err *e) MUST_CHECK;
+struct embedded_tables *embedded_tables_free(struct embedded_tables *ts);
+int embedded_table_ensure(struct embedded_tables *ts, struct readers *readers, struct writer *w, const char *declared, struct err *e) MUST_CHECK;
+/* -ENOENT UNKNOWN_TABLE when nobody made it. */
+int embedded_table_find(struct embedded_tables *ts, struct readers *readers, const char *name, struct embedded_table **ret, struct err *e) MUST_CHECK;
+struct embedded_table *embedded_table_deletions(struct embedded_tables *ts);
+const char *embedded_table_activities(const struct embedded_tables *ts);
+
+const char *embedded_table_name(const struct embedded_table *t);
+const char *embedded_sql(struct embedded_table *t, const char *template);
