@@ -1,4 +1,4 @@
-/* The inside of a connection; for sql.c and, of the two functions, store.c. */
+/* The inside of a connection; for sql.c and, of the two functions, readers.c. */
 #pragma once
 
 #include "store/sql.h"

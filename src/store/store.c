@@ -2,96 +2,28 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "store/backup.h"
+#include "store/readers.h"
 #include "store/schema.h"
 #include "store/sql_private.h"
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #define STORE_FILE "hearth.db"
 
-/* A thread's reading connection. */
-struct reader {
-    struct store *store;                /* borrowed */
-    struct sql_db *db;                  /* owned */
-    struct reader *next, *prev;
-};
-
 struct store {
     char *path;                         /* owned */
     struct writer *writer;              /* owned */
-    pthread_key_t reader_key;           /* of the thread's struct reader */
-    bool has_reader_key;
-    pthread_mutex_t lock;               /* of readers */
-    struct reader *readers;             /* owned */
+    struct readers *readers;            /* owned */
 };
-
-/* --- readers --- */
-
-static void reader_end(void *arg)
-{
-    struct reader *reader = arg;
-    struct store *s = reader->store;
-
-    pthread_mutex_lock(&s->lock);
-    if (reader->next)
-        reader->next->prev = reader->prev;
-    if (reader->prev)
-        reader->prev->next = reader->next;
-    else
-        s->readers = reader->next;
-    pthread_mutex_unlock(&s->lock);
-    sql_close(reader->db);
-    free(reader);
-}
-
-static struct reader *reader_new(struct store *s)
-{
-    struct reader *reader = xcalloc(1, sizeof(*reader));
-
-    reader->store = s;
-    pthread_mutex_lock(&s->lock);
-    reader->next = s->readers;
-    if (s->readers)
-        s->readers->prev = reader;
-    s->readers = reader;
-    pthread_mutex_unlock(&s->lock);
-    pthread_setspecific(s->reader_key, reader);
-    return reader;
-}
-
-static struct sql_db *open_reader(const char *path)
-{
-    struct sql_options options = { .is_readonly = true };
-    struct sql_db *db = NULL;
-    struct err why = { 0 };
-
-    if (sql_open(path, &options, &db, &why) < 0)
-        return sql_broken(&why);
-    return db;
-}
 
 struct sql_db *store_reader(struct store *s)
 {
-    struct reader *reader = pthread_getspecific(s->reader_key);
-
-    if (!reader)
-        reader = reader_new(s);
-    if (reader->db && sql_is_broken(reader->db))
-        reader->db = sql_close(reader->db);
-    if (!reader->db)
-        reader->db = open_reader(s->path);
-    return reader->db;
+    return readers_get(s->readers);
 }
 
 void store_thread_end(struct store *s)
 {
-    struct reader *reader = pthread_getspecific(s->reader_key);
-
-    if (!reader)
-        return;
-    pthread_setspecific(s->reader_key, NULL);
-    reader_end(reader);
+    readers_thread_end(s->readers);
 }
 
 /* --- open and close --- */
@@ -104,10 +36,9 @@ static int open_parts(struct store *s, struct err *e)
     r = migrate_run(s->path, store_migrations, store_n_migrations, e);
     if (r < 0)
         return r;
-    r = -pthread_key_create(&s->reader_key, reader_end);
+    r = readers_new(s->path, &s->readers, e);
     if (r < 0)
-        return err_errno(e, -r, "cannot keep a database connection a thread");
-    s->has_reader_key = true;
+        return r;
     return writer_start(&config, &s->writer, e);
 }
 
@@ -117,7 +48,6 @@ int store_open(const char *data_dir, struct store **ret, struct err *e)
     struct store *s = xcalloc(1, sizeof(*s));
     int r;
 
-    pthread_mutex_init(&s->lock, NULL);
     s->path = xstrdup(arena_printf(a, "%s/" STORE_FILE, data_dir));
     r = open_parts(s, e);
     if (r < 0) {
@@ -133,12 +63,8 @@ struct store *store_close(struct store *s)
 {
     if (!s)
         return NULL;
-    if (s->has_reader_key)
-        pthread_key_delete(s->reader_key);
-    while (s->readers)
-        reader_end(s->readers);
+    readers_free(s->readers);
     writer_stop(s->writer);
-    pthread_mutex_destroy(&s->lock);
     free(s->path);
     free(s);
     return NULL;
