@@ -266,3 +266,24 @@ char *child_log_tail(struct child_log *log, struct arena *a, enum child_stream s
     buf_clear(&text);
     return tail;
 }
+
+char *child_log_text(struct child_log *log, struct arena *a)
+{
+    static const char *const names[] = { [CHILD_STDOUT] = "stdout", [CHILD_STDERR] = "stderr", [CHILD_NOTE] = "note" };
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct child_line *lines;
+    size_t n = child_log_lines(log, scratch, 0, LIMIT_LOG_LINES, &lines);
+    struct buf text;
+    char *all;
+
+    buf_init(&text, LIMIT_LOG_BYTES + LIMIT_LOG_LINES * (TIME_TEXT_SIZE + 8));
+    for (size_t i = 0; i < n; i++) {
+        char time[TIME_TEXT_SIZE];
+
+        clock_format(lines[i].wall_ms, time);
+        buf_printf(&text, "%s %s %s\n", time, names[lines[i].stream], lines[i].text);
+    }
+    all = arena_strdup(a, buf_str(&text));
+    buf_clear(&text);
+    return all;
+}
