@@ -1,0 +1,87 @@
+#include "agents/private.h"
+
+#include "base/limits.h"
+
+enum { ERROR_LINES = 20, ERROR_BYTES = 4000 };
+
+static struct slice trimmed(struct slice text)
+{
+    static const char blanks[] = " \t\r\n";
+
+    while (text.n > 0 && memchr(blanks, text.p[0], sizeof(blanks) - 1)) {
+        text.p++;
+        text.n--;
+    }
+    while (text.n > 0 && memchr(blanks, text.p[text.n - 1], sizeof(blanks) - 1))
+        text.n--;
+    return text;
+}
+
+/* {"output": text}; without its end ("truncated": true) when it was longer than may be kept. */
+static char *wrapped(struct slice output, bool is_cut, struct arena *a)
+{
+    struct json_writer w;
+    struct buf out;
+    char *text;
+
+    buf_init(&out, LIMIT_REPLY);
+    json_write_init(&w, &out);
+    json_begin_object(&w);
+    json_add_slice(&w, "output", output);
+    if (is_cut)
+        json_add_bool(&w, "truncated", true);
+    json_end(&w);
+    text = arena_strdup(a, buf_str(&out));
+    buf_clear(&out);
+    return text;
+}
+
+static const char *result_of(const struct agent_end *end, struct arena *a)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct slice output = trimmed(end->output);
+    struct json_value parsed;
+
+    if (output.n == 0)
+        return "{}";
+    if (!end->is_output_cut && json_parse(scratch, output, &parsed, NULL) == 0)
+        return arena_slicedup(a, output);
+    return wrapped(output, end->is_output_cut, a);
+}
+
+static const char *how_it_ended(const struct agent_end *end, struct arena *a)
+{
+    if (end->how.signal)
+        return arena_printf(a, "ended by signal %d (%s)", end->how.signal, strsignal(end->how.signal));
+    return arena_printf(a, "ended with exit code %d", end->how.code);
+}
+
+static const char *error_of(const struct agent_end *end, struct arena *a)
+{
+    const char *tail;
+    size_t n;
+
+    if (end->how.timed_out)
+        return arena_printf(a, "timed out after %g s", end->timeout_s);
+    tail = child_log_tail(end->log, a, CHILD_STDERR, ERROR_LINES);
+    n = strlen(tail);
+    if (n == 0)
+        return how_it_ended(end, a);
+    if (n > ERROR_BYTES)
+        for (tail += n - ERROR_BYTES; ((unsigned char)*tail & 0xc0) == 0x80; tail++)
+            ;                           /* begins with a whole character */
+    return tail;
+}
+
+void agent_outcome_read(const struct agent_end *end, struct arena *a, struct agent_outcome *ret)
+{
+    bool is_success = end->how.code == 0 && !end->how.timed_out;
+
+    *ret = (struct agent_outcome){
+        .is_success = is_success,
+        .was_stopped = end->how.was_stopped,
+        .result_json = is_success ? result_of(end, a) : NULL,
+        .error = is_success ? NULL : error_of(end, a),
+        .log = child_log_text(end->log, a),
+    };
+}

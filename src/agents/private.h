@@ -1,0 +1,21 @@
+/* The insides that agents.c, process.c and outcome.c share; nobody else includes this. */
+#pragma once
+
+#include "agents/process.h"
+
+struct agents {
+    struct arena *arena;                /* owned: the paths below */
+    struct store *store;                /* borrowed */
+    struct supervisor *supervisor;      /* borrowed; NULL: nothing can be started */
+    const char *activities_dir;         /* <data>/run/activities: payloads too large for the environment */
+};
+
+/* outcome.c: what an ended process says, as texts of the arena. Pure. */
+struct agent_end {
+    struct child_exit how;
+    struct slice output;                /* standard output */
+    bool is_output_cut;                 /* it was longer than LIMIT_RESULT_BYTES */
+    struct child_log *log;
+    double timeout_s;
+};
+void agent_outcome_read(const struct agent_end *end, struct arena *a, struct agent_outcome *ret);
