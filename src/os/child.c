@@ -213,6 +213,17 @@ static void child_on_kill(void *arg)
     child_signal_group(c, SIGKILL);
 }
 
+/* An earlier end of patience stays. */
+static void child_kill_after(struct child *c, int64_t grace_ms)
+{
+    int64_t at_ms = clock_mono_ms() + grace_ms;
+
+    if (c->kill_at_ms && c->kill_at_ms <= at_ms)
+        return;
+    c->kill_at_ms = at_ms;
+    loop_timer_set(c->kill, grace_ms);
+}
+
 void child_ask_to_end(struct child *c, int64_t grace_ms)
 {
     if (!c->is_asked) {
@@ -220,8 +231,7 @@ void child_ask_to_end(struct child *c, int64_t grace_ms)
         child_signal_group(c, SIGCONT); /* one that is stopped cannot hear it */
     }
     c->is_asked = true;
-    if (!c->killed_at_ms)
-        loop_timer_set(c->kill, grace_ms);
+    child_kill_after(c, grace_ms);
 }
 
 static void child_take_status(struct child *c, const siginfo_t *info)
@@ -254,7 +264,7 @@ static void child_on_leader_end(int pidfd, void *arg)
     if (!c->is_asked) {
         child_log_note(c->log, "the processes it left behind are asked to end");
         c->is_asked = true;
-        loop_timer_set(c->kill, c->spec.stop_grace_ms);
+        child_kill_after(c, c->spec.stop_grace_ms);
     }
     child_poll_later(c);
 }

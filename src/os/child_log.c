@@ -29,6 +29,7 @@ struct child_log {
     struct log_line *ring[LIMIT_LOG_LINES];     /* owned; line number i lives in slot i % LIMIT_LOG_LINES */
     int64_t oldest, next;               /* numbers kept: oldest <= number < next */
     size_t n_bytes;
+    struct buf text;                    /* of the line being added */
     struct log_partial partials[CHILD_NOTE];    /* of CHILD_STDOUT and CHILD_STDERR */
 };
 
@@ -42,6 +43,7 @@ struct child_log *child_log_new(void)
     atomic_init(&log->n_refs, 1);
     pthread_mutex_init(&log->mutex, NULL);
     log->oldest = log->next = 1;
+    buf_init(&log->text, LIMIT_LOG_LINE_BYTES + sizeof(LOG_CUT_MARK));
     return log;
 }
 
@@ -70,6 +72,7 @@ struct child_log *child_log_unref(struct child_log *log)
         return NULL;
     while (log->oldest < log->next)
         log_drop_oldest(log);
+    buf_clear(&log->text);
     pthread_mutex_destroy(&log->mutex);
     free(log);
     return NULL;
@@ -127,16 +130,15 @@ static struct slice log_whole_characters(struct slice s)
 /* Called with the mutex held. */
 static void log_add_line(struct child_log *log, enum child_stream stream, struct slice raw, bool is_cut)
 {
+    struct buf *text = &log->text;
     struct log_line *line;
-    struct buf text;
 
-    buf_init(&text, LIMIT_LOG_LINE_BYTES + sizeof(LOG_CUT_MARK));
-    if (!log_sanitise(&text, is_cut ? log_whole_characters(raw) : raw) || is_cut)
-        buf_add_str(&text, LOG_CUT_MARK);
-    line = xcalloc(1, sizeof(*line) + text.n + 1);
-    *line = (struct log_line){ .number = log->next, .wall_ms = clock_wall_ms(), .stream = stream, .n = text.n };
-    memcpy(line->text, buf_str(&text), text.n);
-    buf_clear(&text);
+    buf_reset(text);
+    if (!log_sanitise(text, is_cut ? log_whole_characters(raw) : raw) || is_cut)
+        buf_add_str(text, LOG_CUT_MARK);
+    line = xcalloc(1, sizeof(*line) + text->n + 1);
+    *line = (struct log_line){ .number = log->next, .wall_ms = clock_wall_ms(), .stream = stream, .n = text->n };
+    memcpy(line->text, buf_str(text), text->n);
 
     while (log->oldest < log->next && (log->next - log->oldest == LIMIT_LOG_LINES || log->n_bytes + line->n > LIMIT_LOG_BYTES))
         log_drop_oldest(log);

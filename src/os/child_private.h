@@ -44,6 +44,7 @@ struct child {
     struct buf stdout_kept;
     bool stdout_is_cut;
     bool is_asked;                      /* SIGTERM was sent */
+    int64_t kill_at_ms;                 /* when SIGKILL is to be sent, monotonic; 0 = not decided */
     int64_t killed_at_ms;               /* when SIGKILL was sent, monotonic; 0 = not yet */
     int poll_ms;                        /* until the next look at the group */
     struct child_exit how;

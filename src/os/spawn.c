@@ -145,15 +145,18 @@ static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct sp
 
 /* ---- the parent again ---- */
 
-/* All signals wait while there are two of us: a handler of the service must not run in the child. */
+/* vfork() leaves the memory shared until exec, so what a start costs does not grow with the service (fork() stops the loop
+ * 17 us a resident megabyte). Hence spawn_child() writes nothing but its own variables. All signals wait meanwhile: a
+ * handler of the service must not run in the child. */
 static pid_t spawn_fork(const struct spawn_plan *plan, const struct spawn_fds *fds)
 {
-    pid_t parent = getpid(), pid;
+    const pid_t parent = getpid();
     sigset_t all, before;
+    pid_t pid;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid = fork();
+    pid = vfork();
     if (pid == 0)
         spawn_child(plan, fds, parent);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -174,7 +177,7 @@ static int spawn_explain(const struct spawn_plan *plan, const struct spawn_failu
     return err_errno(e, failure->error, "The program `%.300s` could not be started, %s", plan->path, spawn_steps[failure->step]);
 }
 
-/* Waits for the exec: end of file on the report, or what failed. */
+/* End of file on the report: the new program runs. Else what failed. */
 static int spawn_await_exec(const struct spawn_plan *plan, int report_fd, struct err *e)
 {
     struct spawn_failure failure;

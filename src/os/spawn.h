@@ -1,4 +1,4 @@
-/* One fork and exec. On the loop thread only: PR_SET_PDEATHSIG follows the forking thread, which must live as long as the
+/* One fork (vfork(2)) and exec. On the loop thread only: PR_SET_PDEATHSIG follows the forking thread, which must live as long as the
  * process. The child has its own session, no descriptors above 2, default signals, no core dump. Used by child_start() alone.
  */
 #pragma once

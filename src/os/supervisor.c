@@ -7,6 +7,7 @@
 #include "os/program.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 enum {
@@ -218,6 +219,7 @@ int supervisor_open(struct loop *l, const char *instance, struct supervisor **re
     pthread_cond_init(&s->is_empty, &monotonic);
     pthread_condattr_destroy(&monotonic);
 
+    signal(SIGCHLD, SIG_DFL);           /* an ignored one is inherited through exec, and then no exit code is told */
     n_orphans = proc_end_marked(s->mark, SUPERVISOR_ORPHAN_GRACE_MS);
     if (ret_n_orphans)
         *ret_n_orphans = n_orphans;

@@ -12,12 +12,12 @@ struct dir_case {
 };
 
 static const struct dir_case cases[] = {
-    { "/flag", "/env", "/xdg", "/home/a", "/flag" },
-    { NULL, "/env", "/xdg", "/home/a", "/env" },
-    { NULL, NULL, "/xdg", "/home/a", "/xdg/hearth" },
-    { NULL, NULL, NULL, "/home/a", "/home/a/.local/share/hearth" },
-    { "", "", "", "/home/a", "/home/a/.local/share/hearth" },
-    { NULL, NULL, "relative", "/home/a", "/home/a/.local/share/hearth" },
+    { "/flag", "/env", "/xdg", "/h/a", "/flag" },
+    { NULL, "/env", "/xdg", "/h/a", "/env" },
+    { NULL, NULL, "/xdg", "/h/a", "/xdg/hearth" },
+    { NULL, NULL, NULL, "/h/a", "/h/a/.local/share/hearth" },
+    { "", "", "", "/h/a", "/h/a/.local/share/hearth" },
+    { NULL, NULL, "relative", "/h/a", "/h/a/.local/share/hearth" },
 };
 
 static void set_or_unset(const char *name, const char *value)

@@ -157,6 +157,18 @@ static void the_orphans_of_a_killed_service_are_found_and_ended(void **state)
     close(grandchild);
 }
 
+static void exit_codes_are_told_even_when_SIGCHLD_came_ignored(void **state)
+{
+    struct story s = { 0 };
+
+    signal(SIGCHLD, SIG_IGN);
+    place_open(*state);
+    story_start_script(&s, *state, "exit 7", (struct child_spec){ 0 });
+    story_wait(&s);
+    assert_int_equal(s.how.code, 7);
+    story_end(&s);
+}
+
 static void a_marked_process_that_does_not_listen_is_killed(void **state)
 {
     struct place *p = *state;
@@ -191,6 +203,7 @@ int main(void)
 #define ALONE(test) cmocka_unit_test_setup_teardown(test, place_set_up_quiet, place_tear_down)
     const struct CMUnitTest tests[] = {
         ALONE(the_orphans_of_a_killed_service_are_found_and_ended),
+        ALONE(exit_codes_are_told_even_when_SIGCHLD_came_ignored),
         ALONE(a_marked_process_that_does_not_listen_is_killed),
         ALONE(a_group_of_zombies_does_not_live),
         IN_PLACE(it_counts_what_runs_and_the_metric_knows_the_kind),
