@@ -80,6 +80,41 @@ static void nothing_starts_while_it_closes(void **state)
     story_end(&s);
 }
 
+enum { N_STARTERS = 4, N_STARTS = 15 };
+
+static void *start_and_stop_many(void *arg)
+{
+    struct place *p = arg;
+    static const char *const scripts[] = { "exit 1", "exec sleep 1000", "sleep 1000 & exit 1" };
+
+    for (size_t i = 0; i < N_STARTS; i++) {
+        struct story s = { 0 };
+
+        story_start_script(&s, p, scripts[i % ARRAY_SIZE(scripts)], (struct child_spec){ .max_stdout = 10 });
+        child_stop(s.child);
+        story_wait(&s);
+        story_end(&s);
+        if (s.n_exits != 1)
+            return p;
+    }
+    return NULL;
+}
+
+static void many_threads_may_start_and_stop(void **state)
+{
+    struct place *p = *state;
+    pthread_t threads[N_STARTERS];
+    void *failed;
+
+    for (size_t i = 0; i < N_STARTERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, start_and_stop_many, p), 0);
+    for (size_t i = 0; i < N_STARTERS; i++) {
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(supervisor_n_children(p->supervisor), 0);
+}
+
 static void a_close_without_patience_kills(void **state)
 {
     struct place *p = *state;
@@ -210,6 +245,7 @@ int main(void)
         IN_PLACE(at_most_256_run_at_a_time_and_the_close_ends_them_all),
         IN_PLACE(the_next_can_be_started_where_an_exit_is_told),
         IN_PLACE(nothing_starts_while_it_closes),
+        IN_PLACE(many_threads_may_start_and_stop),
         IN_PLACE(a_close_without_patience_kills),
     };
 
