@@ -12,6 +12,7 @@
 #include "backend/filter.h"
 #include "base/loop.h"
 #include "base/pool.h"
+#include "base/uuid.h"
 #include "settings/settings.h"
 #include "store/store.h"
 
@@ -81,7 +82,8 @@ enum task_report { TASK_STARTED, TASK_CLAIMED, TASK_COMPLETED, TASK_FAILED, TASK
 int tasks_report(struct tasks *t, const char *uuid, enum task_report what, const char *machine_id, int64_t attempt,
                  const char *result_json, const char *error, const char **ret_status, struct err *e) MUST_CHECK;
 
-int tasks_run_now(struct tasks *t, const char *task_uuid, struct err *e) MUST_CHECK;    /* review -> run; 409 when not waiting */
+/* Review -> run; agent_name NULL: the one the task names. -EALREADY TASK_NOT_WAITING when it does not wait for a person. */
+int tasks_run_now(struct tasks *t, const char *task_uuid, const char *agent_name, struct err *e) MUST_CHECK;
 int tasks_reject(struct tasks *t, const char *task_uuid, const char *reason, struct err *e) MUST_CHECK;
 int tasks_replay(struct tasks *t, const char *task_uuid, struct err *e) MUST_CHECK;     /* failed or quarantined -> again */
 /* Output of the running run, or NULL. */
