@@ -102,7 +102,7 @@ static int add_run_and_event(struct sql_db *db, const struct task_bundle *b, str
 
     run.task_uuid = event.task_uuid = b->task->uuid;
     if (b->run)
-        r = store_runs_add(db, &run, NULL, e);
+        r = store_runs_add(db, &run, b->ret_run_id, e);
     if (r == 0 && b->event)
         r = store_calendar_add(db, &event, e);
     return r;
@@ -138,6 +138,28 @@ int store_tasks_add(struct store *s, const struct task_bundle *b, bool *ret_is_n
     return 0;
 }
 
+struct addition_list {
+    const struct task_bundle *bundles;
+    size_t n;
+};
+
+static int add_bundles(struct sql_db *db, void *arg, struct err *e)
+{
+    const struct addition_list *list = arg;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < list->n; i++)
+        r = add_bundle(db, &(struct addition){ .bundle = &list->bundles[i] }, e);
+    return r;
+}
+
+int store_tasks_add_all(struct store *s, const struct task_bundle *bundles, size_t n, struct err *e)
+{
+    struct addition_list list = { bundles, n };
+
+    return n ? store_write(s, add_bundles, &list, e) : 0;
+}
+
 /* --- changing --- */
 
 static int change_task(struct sql_db *db, const struct task_change *c, struct err *e)
@@ -154,13 +176,15 @@ static int change_task(struct sql_db *db, const struct task_change *c, struct er
                     "attempted_by = coalesce(?8, attempted_by), attempt = iif(?9 < 0, attempt, ?9), "
                     "retry_count = iif(?10 < 0, retry_count, ?10), is_quarantined = iif(?11 < 0, is_quarantined, ?11), "
                     "raw_data = coalesce(?12, raw_data), old_data = coalesce(?13, old_data), "
-                    "action_type = coalesce(?14, action_type), updated_at = ?5 "
+                    "action_type = coalesce(?14, action_type), agent_name = coalesce(?20, agent_name), "
+                    "workspace_slug = coalesce(?21, workspace_slug), thread_slug = coalesce(?22, thread_slug), "
+                    "prompt = coalesce(?23, prompt), updated_at = ?5 "
                     "WHERE uuid = ?15 AND (?16 = 0 OR attempt = ?17) AND (?18 IS NULL OR status = ?18) "
                     "AND (?19 = 0 OR status NOT IN ('completed', 'failed', 'canceled'))",
-                    "ssisssssiiissssiisi", c->status, c->error, (int64_t)c->clears_outcome, c->result, now, c->review,
+                    "ssisssssiiissssiisissss", c->status, c->error, (int64_t)c->clears_outcome, c->result, now, c->review,
                     c->machine_id, c->attempted_by, c->attempt, c->retry_count, (int64_t)c->is_quarantined, c->raw_data,
                     c->old_data, c->action_type, c->uuid, (int64_t)c->is_guarded, c->if_attempt, c->if_status,
-                    (int64_t)c->if_unfinished);
+                    (int64_t)c->if_unfinished, c->agent_name, c->workspace_slug, c->thread_slug, c->prompt);
 }
 
 /* The event may be gone: a person may delete it. */
@@ -262,6 +286,9 @@ int store_tasks_list(struct store *s, struct arena *a, const struct task_filter 
     return r < 0 ? r : rows_all(rows, a, sizeof(struct task_row), read_listed, ret, ret_n, e);
 }
 
+#define IS_WAITING                                                                                                     \
+    "status = 'pending' AND is_quarantined = 0 AND (review = 'approved' OR (review IS NULL AND auto_run))"
+
 int store_tasks_waiting(struct store *s, struct arena *a, const char *source_app, int64_t limit, struct task_row **ret,
                         size_t *ret_n, struct err *e)
 {
@@ -269,10 +296,23 @@ int store_tasks_waiting(struct store *s, struct arena *a, const char *source_app
     int r;
 
     r = sql_query(store_reader(s), &rows, e,
-                  "SELECT " LIST_COLUMNS " FROM tasks WHERE source_app = ? AND status = 'pending' AND is_quarantined = 0 "
-                  "AND (review = 'approved' OR (review IS NULL AND auto_run)) ORDER BY seq LIMIT ?",
+                  "SELECT " LIST_COLUMNS " FROM tasks WHERE source_app IS ? AND " IS_WAITING " ORDER BY seq LIMIT ?",
                   "si", source_app, rows_limit(limit));
     return r < 0 ? r : rows_all(rows, a, sizeof(struct task_row), read_listed, ret, ret_n, e);
+}
+
+static void read_app(struct sql_rows *rows, struct arena *a, void *into)
+{
+    *(const char **)into = sql_text(rows, a, 0);
+}
+
+int store_tasks_waiting_apps(struct store *s, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e, "SELECT DISTINCT source_app FROM tasks WHERE " IS_WAITING, "");
+    return r < 0 ? r : rows_all(rows, a, sizeof(const char *), read_app, ret, ret_n, e);
 }
 
 int store_tasks_active(struct store *s, const char *source_app, const char *machine_id, int64_t *ret_n, struct err *e)

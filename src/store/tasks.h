@@ -41,6 +41,7 @@ struct task_row {
 struct task_bundle {
     const struct task_row *task;
     const struct run_row *run;          /* its task_uuid is the task's */
+    int64_t *ret_run_id;                /* of run; may be NULL */
     const struct calendar_row *event;
     const struct delivery_row *delivery;    /* answers a claimed delivery */
 };
@@ -56,6 +57,7 @@ struct task_change {
     const char *status;                 /* completed, failed and canceled set completed_at */
     const char *error, *result, *review, *machine_id, *attempted_by;
     const char *raw_data, *old_data, *action_type;
+    const char *agent_name, *workspace_slug, *thread_slug, *prompt;
     int64_t attempt, retry_count;       /* -1 keep */
     int is_quarantined;                 /* -1 keep, 0, 1 */
 };
@@ -81,6 +83,8 @@ struct task_count { const char *status; int64_t n; };
  * ret_uuid names that task. */
 int store_tasks_add(struct store *s, const struct task_bundle *b, bool *ret_is_new, char ret_uuid[UUID_SIZE],
                     struct err *e) MUST_CHECK;
+/* Many at once in one transaction, in this order; those whose row has a task already are left out. */
+int store_tasks_add_all(struct store *s, const struct task_bundle *bundles, size_t n, struct err *e) MUST_CHECK;
 /* *ret_changed false: there is no such task or a guard did not hold; nothing was stored. */
 int store_tasks_apply(struct store *s, const struct task_step *step, bool *ret_changed, struct err *e) MUST_CHECK;
 /* -ENOENT TASK_NOT_FOUND. */
@@ -90,9 +94,11 @@ int store_tasks_get_by_row(struct store *s, struct arena *a, const char *backend
 /* Newest first. */
 int store_tasks_list(struct store *s, struct arena *a, const struct task_filter *f, struct task_row **ret, size_t *ret_n,
                      struct err *e) MUST_CHECK;
-/* Of one app, in order of arrival: pending, to be run without a person or approved, not quarantined. */
+/* Of one app (NULL: those of none), in order of arrival: pending, to be run without a person or approved, not quarantined. */
 int store_tasks_waiting(struct store *s, struct arena *a, const char *source_app, int64_t limit, struct task_row **ret,
                         size_t *ret_n, struct err *e) MUST_CHECK;
+/* The apps that have such tasks; NULL among them: tasks of no app. */
+int store_tasks_waiting_apps(struct store *s, struct arena *a, const char ***ret, size_t *ret_n, struct err *e) MUST_CHECK;
 /* How many of the app's tasks are claimed or processing on this machine (NULL: any). */
 int store_tasks_active(struct store *s, const char *source_app, const char *machine_id, int64_t *ret_n,
                        struct err *e) MUST_CHECK;
