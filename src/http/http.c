@@ -79,6 +79,7 @@ const char *http_cookie(struct arena *a, const struct http_request *req, const c
 {
     struct slice rest = slice_of(http_header(req, "cookie"));
 
+    assert(name && *name);
     while (rest.n > 0) {
         struct slice value = value_of_pair(http_list_next(&rest, ';'), slice_of(name));
 

@@ -170,8 +170,8 @@ static uint16_t port_of(int fd)
 
 int http_server_listen(struct http_server *s, const char *address, uint16_t port, uint16_t *ret_port, struct err *e)
 {
-    union address bound;
-    socklen_t size;
+    union address bound = { 0 };
+    socklen_t size = 0;
     uint16_t real_port;
     int r, fd;
 

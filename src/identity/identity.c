@@ -221,8 +221,8 @@ static int use_grant(struct identity *id, const struct caller *c, const struct g
 static int require_grant(struct identity *id, const struct caller *c, const char *permission, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    enum decision decision;
-    struct grant_row row;
+    enum decision decision = DECISION_DENIED;
+    struct grant_row row = { 0 };
     int r;
 
     r = read_decision(id, c, permission, a, &row, &decision, e);

@@ -144,7 +144,7 @@ static bool take_note(int64_t *noted_ms)
 
 bool roster_find_key(struct roster *r, const unsigned char hash[HASH_BYTES], struct roster_key *ret, bool *ret_is_due)
 {
-    struct roster_key wanted, *found;
+    struct roster_key wanted = { 0 }, *found;
     bool is_same = false;
 
     memcpy(wanted.hash, hash, HASH_BYTES);

@@ -29,7 +29,7 @@ export const libraries = [
 const sqlFolders = /^src\/(store|backend)\//;
 const sqlWords = [
     /\bSELECT\b[^"]*\bFROM\b/, /\bINSERT\s+(OR\s+\w+\s+)?INTO\b/, /\bUPDATE\s+\S+\s+SET\b/, /\bDELETE\s+FROM\b/,
-    /\b(CREATE|DROP|ALTER)\s+(TABLE|INDEX|TRIGGER|VIEW)\b/, /^PRAGMA\b/, /^(SELECT|INSERT|UPDATE|DELETE|BEGIN|COMMIT|ROLLBACK)\b/,
+    /\b(CREATE|DROP|ALTER)\s+(TABLE|INDEX|TRIGGER|VIEW)\b/, /^PRAGMA\b/, /^SELECT\s+\S/, /^(BEGIN|COMMIT|ROLLBACK)\b/,
     /^(select\s+\S+.*\sfrom\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s)/,
 ];
 

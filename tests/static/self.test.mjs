@@ -38,7 +38,7 @@ test('ranks lets pass what is lawful', () => {
         { path: 'src/main.c', text: '#include "cli/cli.h"\n#include "base/log.h"' },
         { path: 'src/http/server.c', text: '#include <event2/http.h>\n#include "http/http.h"\n#include "base/loop.h"' },
         { path: 'src/backend/embedded.c', text: '#include <sqlite3.h>\nx("SELECT a FROM b");' },
-        { path: 'src/api/apps.c', text: '/* SELECT a FROM b */ // #include "cli/cli.h"\nx("Select an app from the list, or update it.");' },
+        { path: 'src/api/apps.c', text: '/* SELECT a FROM b */ // #include "cli/cli.h"\nx("Select an app from the list, or update it.", "DELETE", "INSERT");' },
         { path: 'src/base/json_simdjson.cpp', text: '#include <simdjson.h>' },
     ];
     assert.deepEqual(checkRanks(files), []);
