@@ -269,7 +269,7 @@ static int read_query(struct request *req, struct err *e)
 static int read_body(struct request *req, struct err *e)
 {
     void *body;
-    int r = 0;
+    int r = 0, r_check = 0;
 
     if (!req->route->body)
         return 0;
@@ -279,7 +279,10 @@ static int read_body(struct request *req, struct err *e)
         return r;
     body = arena_alloc(req->arena, req->route->body_size);
     req->body = body;
-    return fields_read(req->route->body, req->body_json, body, req->arena, "", e);
+    r = fields_read(req->route->body, req->body_json, body, req->arena, "", e);
+    if (req->route->check_body)
+        r_check = req->route->check_body(req, body, e);
+    return r < 0 ? r : r_check;
 }
 
 static void begin_response(const struct route *route, struct response *res)

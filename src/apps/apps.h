@@ -37,6 +37,8 @@ struct apps_config {
 };
 
 int apps_open(const struct apps_config *c, struct apps **ret, struct err *e) MUST_CHECK;
+/* Nothing is started any more, and what was being started is; call before supervisor_close(). Not on the loop thread. */
+void apps_stop(struct apps *apps);
 struct apps *apps_close(struct apps *apps);             /* children are ended by the supervisor before */
 /* Starts the enabled ones. */
 int apps_start_enabled(struct apps *apps, struct err *e) MUST_CHECK;

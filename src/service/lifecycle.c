@@ -43,6 +43,7 @@ static void *leave(void *arg)
     loop_call(s->loop, end_event_streams, s);
     wait_for_requests(s, deadline_ms);
     tasks_stop(s->tasks, deadline_ms);
+    apps_stop(s->apps);
     s->supervisor = supervisor_close(s->supervisor, MAX(deadline_ms - clock_mono_ms(), (int64_t)500));
     loop_call(s->loop, stop_server, s);
     s->short_pool = pool_stop(s->short_pool);

@@ -1,0 +1,177 @@
+#include "apps/launch.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "os/env.h"
+
+#include <ctype.h>
+
+/* How config.command and config.args become a command line. */
+static const struct launch_kind {
+    const char *app_type, *program;     /* started when config.command does not say otherwise */
+    const char *flag;                   /* put before what is given, unless it is there; NULL: none */
+    const char *endings[4];             /* a command ending so is a script for the program */
+    bool is_package;                    /* any command but the program itself names a package */
+} kinds[] = {
+    { .app_type = "python", .program = "python3", .endings = { ".py" } },
+    { .app_type = "node", .program = "node", .endings = { ".js", ".mjs", ".cjs" } },
+    { .app_type = "npx", .program = "npx", .flag = "-y", .is_package = true },
+    { .app_type = "uvx", .program = "uvx", .is_package = true },
+};
+
+static const struct launch_kind *kind_of(const char *app_type)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        if (strcmp(kinds[i].app_type, app_type) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t n = strlen(text), n_ending = strlen(ending);
+
+    return n >= n_ending && strcmp(text + n - n_ending, ending) == 0;
+}
+
+static bool is_program_itself(const struct launch_kind *kind, const char *command)
+{
+    const char *slash = strrchr(command, '/');
+
+    return strcmp(slash ? slash + 1 : command, kind->program) == 0;
+}
+
+/* Does config.command name what the program shall run, not the program? */
+static bool is_script(const struct launch_kind *kind, const char *command)
+{
+    if (kind->is_package)
+        return !is_program_itself(kind, command);
+    for (size_t i = 0; i < ARRAY_SIZE(kind->endings) && kind->endings[i]; i++)
+        if (ends_with(command, kind->endings[i]))
+            return true;
+    return false;
+}
+
+/* --- placeholders --- */
+
+/* The first failure stays; what is filled in after it is not used. */
+struct filler {
+    struct arena *arena;
+    const struct launch_place *place;
+    struct err *e;
+    int r;
+};
+
+static const char *fill_in(struct filler *f, const char *text)
+{
+    const struct { const char *mark, *value; } places[] = {
+        { "{port}", arena_printf(f->arena, "%u", f->place->port) },
+        { "{data_dir}", f->place->data_dir },
+    };
+    const char *filled;
+    struct buf out;
+
+    buf_init(&out, LIMIT_ARG_BYTES);
+    while (*text) {
+        size_t i = 0;
+
+        while (i < ARRAY_SIZE(places) && strncmp(text, places[i].mark, strlen(places[i].mark)) != 0)
+            i++;
+        if (i < ARRAY_SIZE(places)) {
+            buf_add_str(&out, places[i].value);
+            text += strlen(places[i].mark);
+        } else {
+            buf_add_char(&out, *text++);
+        }
+    }
+    if (out.overflowed && f->r == 0)
+        f->r = err_set(f->e, -E2BIG, "ARGUMENT_TOO_LONG", "An argument or variable of the app is longer than %d bytes.",
+                       LIMIT_ARG_BYTES);
+    filled = arena_strdup(f->arena, buf_str(&out));
+    buf_clear(&out);
+    return filled;
+}
+
+/* --- command line --- */
+
+static void plan_command(struct filler *f, const struct app_config *c, struct launch_plan *plan)
+{
+    const struct launch_kind *kind = kind_of(c->app_type);
+    const char *given = c->command && *c->command ? fill_in(f, c->command) : NULL;
+    const char **args = arena_array(f->arena, c->args.n + 3, sizeof(*args));
+    size_t n = 0;
+
+    plan->command = given;
+    if (kind && (!given || is_script(kind, given)))
+        plan->command = kind->program;
+    if (kind && kind->flag && (c->args.n == 0 || strcmp(c->args.items[0], kind->flag) != 0))
+        args[n++] = kind->flag;
+    if (given && given != plan->command)
+        args[n++] = given;
+    for (size_t i = 0; i < c->args.n; i++)
+        args[n++] = fill_in(f, c->args.items[i]);
+    plan->args = args;
+}
+
+/* --- environment --- */
+
+static char *variable(struct arena *a, const char *abbr, const char *rest)
+{
+    char *name = arena_printf(a, "%s_%s", abbr, rest);
+
+    for (char *at = name; *at; at++)
+        *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '_';
+    return name;
+}
+
+/* Who the app is cannot be overridden by its configuration, so that comes last. */
+static int add_identity(struct arena *a, struct env_list *env, const struct app_config *c, const struct launch_place *place,
+                        struct err *e)
+{
+    const char *const injected[][2] = {
+        { variable(a, place->abbr, "APP_ID"), c->app_id },
+        { variable(a, place->abbr, "APP_NAME"), c->name },
+        { variable(a, place->abbr, "PORT"), arena_printf(a, "%u", place->port) },
+        { "SERVER_URL", place->base_url },
+        { "HEARTH_BASE_URL", place->base_url },
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(injected); i++)
+        r = env_list_set(env, injected[i][0], injected[i][1], e);
+    return r;
+}
+
+static int plan_env(struct filler *f, const struct app_config *c, struct launch_plan *plan, struct err *e)
+{
+    struct env_list *env = env_list_new(f->arena);
+    struct json_value value;
+    struct slice name;
+    int r = 0;
+
+    for (struct json_iter it = json_iter(c->env); r == 0 && json_next(&it, &name, &value);)
+        r = env_list_set(env, name.p, fill_in(f, json_cstr(value)), e);
+    if (r == 0)
+        r = add_identity(f->arena, env, c, f->place, e);
+    plan->env = env_list_strings(env);
+    return r;
+}
+
+int launch_plan_make(struct arena *a, const struct app_config *c, const struct launch_place *place, struct launch_plan *ret,
+                     struct err *e)
+{
+    struct filler f = { a, place, e, 0 };
+    struct launch_plan plan = { 0 };
+    int r;
+
+    if (!app_config_is_launchable(c))
+        return err_set(e, -EINVAL, "NOT_LAUNCHABLE",
+                       "%s has neither app_type nor config.command: it is started by somebody else, not by Hearth.", c->display_name);
+    plan_command(&f, c, &plan);
+    plan.working_dir = c->working_dir && *c->working_dir ? fill_in(&f, c->working_dir) : place->data_dir;
+    r = plan_env(&f, c, &plan, e);
+    if (r < 0 || f.r < 0)
+        return r < 0 ? r : f.r;
+    *ret = plan;
+    return 0;
+}

@@ -1,0 +1,264 @@
+/* Starting and stopping one app. */
+#include "apps/private.h"
+
+#include "apps/launch.h"
+#include "apps/ports.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "identity/consent.h"
+#include "os/files.h"
+
+/* --- launching --- */
+
+static bool is_port_taken(void *arg, uint16_t port)
+{
+    struct apps *apps = arg;
+
+    for (struct app_slot *slot = apps->slots; slot; slot = slot->next)
+        if (slot->port == port && !slot_is_idle(slot))
+            return true;
+    return false;
+}
+
+/* Each start looks from the port after the last one, so that what is free now is not what was just given away. */
+static int choose_port(struct app_slot *slot, uint16_t *ret, struct err *e)
+{
+    struct apps *apps = slot->apps;
+    int64_t min = settings_int(apps->config.settings, SETTING_APPS_PORT_MIN);
+    int64_t max = settings_int(apps->config.settings, SETTING_APPS_PORT_MAX);
+    int r;
+
+    pthread_mutex_lock(&apps->mutex);
+    slot->port = 0;
+    r = port_find(min, max, apps->next_port, is_port_taken, apps, ret, e);
+    if (r == 0) {
+        slot->port = *ret;
+        apps->next_port = *ret + 1;
+    }
+    pthread_mutex_unlock(&apps->mutex);
+    return r;
+}
+
+static int make_plan(struct app_slot *slot, struct arena *a, const struct app_config *c, struct launch_plan *plan, struct err *e)
+{
+    const struct apps_config *config = &slot->apps->config;
+    struct launch_place place = {
+        .abbr = settings_string(config->settings, a, SETTING_IDENTITY_ABBR),
+        .base_url = config->base_url,
+        .data_dir = arena_printf(a, "%s/local-apps/%s", config->data_dir, slot->app_id),
+    };
+    int r = choose_port(slot, &place.port, e);
+
+    if (r == 0)
+        r = dir_make(place.data_dir, e);
+    return r < 0 ? r : launch_plan_make(a, c, &place, plan, e);
+}
+
+/* On the loop thread. It may come before child_start() has returned to the launcher, which then handles it. */
+static void app_exited(struct child *c, const struct child_exit *how, void *arg)
+{
+    struct app_slot *slot = arg;
+    struct apps *apps = slot->apps;
+    char app_id[UUID_SIZE];
+
+    pthread_mutex_lock(&apps->mutex);
+    if (!slot->child) {
+        slot->has_ended_early = true;
+        slot->early = *how;
+        pthread_mutex_unlock(&apps->mutex);
+        return;
+    }
+    memcpy(app_id, slot->app_id, sizeof(app_id));
+    slot_end(slot, how);
+    pthread_mutex_unlock(&apps->mutex);
+    chores_schedule(apps);
+    apps_tell(apps, app_id);
+}
+
+static int spawn(struct app_slot *slot, struct child **ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct apps_config *config = &slot->apps->config;
+    struct launch_plan plan;
+    struct app_config c;
+    struct err asked = { 0 };
+    int r = app_find(slot->apps, slot->app_id, a, &c, e);
+
+    if (r == 0)
+        r = make_plan(slot, a, &c, &plan, e);
+    if (r < 0)
+        return r;
+    if (consent_app_declares(config->identity, slot->app_id, c.permissions.items, c.permissions.n, &asked) < 0)
+        log_debug("apps", NULL, "the permissions of %s are not asked for: %s", LOG_Q(c.name), asked.text);
+    return child_start(config->supervisor, &(struct child_spec){
+        .label = arena_printf(a, "app %s", c.name),
+        .command = plan.command,
+        .args = plan.args,
+        .env = plan.env,
+        .working_dir = plan.working_dir,
+        .log = slot->log,
+        .on_exit = app_exited,
+        .arg = slot,
+    }, ret, e);
+}
+
+/* The mutex is held: what the launch came to. */
+static void launch_ended(struct app_slot *slot, struct child *child, const char *failure)
+{
+    if (!child) {
+        child_log_note(slot->log, "%s", failure);
+        slot->is_wanted = false;
+        slot_set(slot, APP_ERROR, failure);
+        return;
+    }
+    slot->child = child;
+    slot->started_at_ms = clock_wall_ms();
+    if (slot->has_ended_early) {
+        slot_end(slot, &slot->early);
+    } else if (!slot->is_wanted) {
+        slot_set(slot, APP_STOPPING, NULL);
+        child_stop(child);
+    } else {
+        slot_set(slot, APP_RUNNING, NULL);
+    }
+}
+
+int app_launch(struct app_slot *slot, struct err *e)
+{
+    struct apps *apps = slot->apps;
+    struct child *child = NULL;
+    char app_id[UUID_SIZE];
+    struct err why = { 0 };
+    int r;
+
+    memcpy(app_id, slot->app_id, sizeof(app_id));
+    slot->has_ended_early = false;
+    r = spawn(slot, &child, &why);
+    pthread_mutex_lock(&apps->mutex);
+    launch_ended(slot, child, why.text);
+    pthread_mutex_unlock(&apps->mutex);
+    chores_schedule(apps);
+    apps_tell(apps, app_id);
+    if (r < 0 && e)
+        *e = why;
+    return r;
+}
+
+/* --- starting --- */
+
+/* The mutex is held. 1: the caller launches it; 0: it runs or is being started. */
+static int begin_start(struct apps *apps, struct app_slot *slot, struct err *e)
+{
+    int64_t deadline_ms = clock_mono_ms() + APP_WAIT_MS;
+
+    while (slot->status == APP_STOPPING)
+        if (slots_wait(apps, deadline_ms) == -ETIMEDOUT)
+            return err_set(e, -ETIMEDOUT, "APP_BUSY", "The app is still stopping; try again later.");
+    if (apps->is_closing)
+        return err_set(e, -EPIPE, "SHUTTING_DOWN", "The service is ending and starts no more programs.");
+    if (slot->is_removing)
+        return err_set(e, -ENOENT, "APP_NOT_FOUND", "The app is being removed.");
+    if (slot->status == APP_RUNNING || (slot->status == APP_STARTING && !slot->restart_at_ms))
+        return 0;
+    slot->is_wanted = true;
+    slot->restart_at_ms = 0;
+    slot->n_crashes = 0;
+    slot->n_restarts = 0;
+    slot_set(slot, APP_STARTING, NULL);
+    apps->n_launching++;
+    return 1;
+}
+
+static int check_launchable(struct apps *apps, const char *app_id, struct arena *a, struct app_config *ret, struct err *e)
+{
+    int r = app_find(apps, app_id, a, ret, e);
+
+    if (r < 0)
+        return r;
+    if (!apps->config.pool)
+        return err_set(e, -EAGAIN, "NOT_READY", "No service runs that could start apps; start one with `hearth serve`.");
+    if (!app_config_is_launchable(ret))
+        return err_set(e, -EINVAL, "NOT_LAUNCHABLE",
+                       "%s has neither app_type nor config.command: it is started by somebody else, not by Hearth.", ret->display_name);
+    return 0;
+}
+
+int app_start(struct apps *apps, const char *app_id, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct app_slot *slot;
+    struct app_config c;
+    int r = check_launchable(apps, app_id, a, &c, e);
+
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&apps->mutex);
+    slot = slot_take(apps, c.app_id);
+    slot->n_users++;
+    r = begin_start(apps, slot, e);
+    slot->n_users--;
+    pthread_cond_broadcast(&apps->changed);
+    pthread_mutex_unlock(&apps->mutex);
+    if (r <= 0)
+        return r;
+    apps_tell(apps, c.app_id);
+    r = app_launch(slot, e);
+    pthread_mutex_lock(&apps->mutex);
+    apps->n_launching--;
+    pthread_cond_broadcast(&apps->changed);
+    pthread_mutex_unlock(&apps->mutex);
+    return r;
+}
+
+/* --- stopping --- */
+
+/* The mutex is held. */
+static int stop_slot(struct apps *apps, struct app_slot *slot, struct err *e)
+{
+    int64_t deadline_ms = clock_mono_ms() + APP_WAIT_MS;
+
+    slot->is_wanted = false;
+    if (slot->restart_at_ms || slot->status == APP_ERROR) {
+        slot->restart_at_ms = 0;
+        slot_set(slot, APP_STOPPED, NULL);
+    } else if (slot->status == APP_RUNNING) {
+        slot_set(slot, APP_STOPPING, NULL);
+        child_stop(slot->child);
+    }
+    while (!slot_is_idle(slot))
+        if (slots_wait(apps, deadline_ms) == -ETIMEDOUT)
+            return err_set(e, -ETIMEDOUT, "APP_BUSY", "The app has not ended within %d s.", APP_WAIT_MS / 1000);
+    return 0;
+}
+
+/* Once it returns the grants `until the app stops` have ended too. */
+int app_stop(struct apps *apps, const char *app_id, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct app_slot *slot;
+    struct app_config c;
+    int r = app_find(apps, app_id, a, &c, e);
+
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&apps->mutex);
+    slot = slot_find(apps, c.app_id);
+    if (slot) {
+        slot->n_users++;
+        r = stop_slot(apps, slot, e);
+        slot->n_users--;
+        pthread_cond_broadcast(&apps->changed);
+    }
+    pthread_mutex_unlock(&apps->mutex);
+    if (r < 0)
+        return r;
+    apps_tell(apps, c.app_id);
+    return consent_app_stopped(apps->config.identity, c.app_id, e);
+}
+
+int app_restart(struct apps *apps, const char *app_id, struct err *e)
+{
+    int r = app_stop(apps, app_id, e);
+
+    return r < 0 ? r : app_start(apps, app_id, e);
+}
