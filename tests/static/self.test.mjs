@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { checkRanks } from './ranks.mjs';
 import { checkShape } from './shape.mjs';
 import { checkText } from './hygiene.mjs';
+import { checkRows } from './rows.mjs';
 
 const body = (lines) => `int f(void)\n{\n${'    g();\n'.repeat(lines - 2)}}\n`;
 
@@ -82,3 +83,27 @@ for (const [name, path, text, wanted] of hygieneCases)
     test(`hygiene finds ${name}`, () => assert.match(checkText({ path, text }).join('\n'), wanted));
 
 test('hygiene lets pass an ordinary file', () => assert.deepEqual(checkText({ path: 'a.md', text: 'Write to /etc/hearth.conf.' }), []));
+
+const route = (n, more) => ({ method: 'GET', path: `/r${n}`, permission: 'none', summary: 'Says r', ...more });
+const routes = (...more) => [...Array.from({ length: 40 }, (_, n) => route(n)), ...more];
+
+const rowCases = [
+    ['a route without permission', routes(route('x', { permission: '' })), /permission/],
+    ['a route without summary', routes(route('x', { summary: undefined })), /sentence/],
+    ['a route that ends with a slash', routes(route('x', { path: '/x/' })), /path/],
+    ['a route listed twice', routes(route(1)), /twice/],
+    ['a list that is too short', routes().slice(0, 39), /only 39/],
+    ['no list', {}, /no list/],
+];
+
+for (const [name, json, wanted] of rowCases)
+    test(`rows finds ${name}`, () => {
+        const findings = checkRows('routes', json);
+        assert.equal(findings.length, 1, findings.join('\n'));
+        assert.match(findings[0], wanted);
+    });
+
+test('rows lets pass a whole list, bare or in the envelope', () => {
+    assert.deepEqual(checkRows('routes', routes()), []);
+    assert.deepEqual(checkRows('routes', { success: true, routes: routes() }), []);
+});

@@ -1,0 +1,60 @@
+// Every row of a generated list is whole: `hearth routes --json | node rows.mjs routes`, `hearth settings --json | node rows.mjs settings`.
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { resolve } from 'node:path';
+import { report } from '../tools/tree.mjs';
+
+const isText = (value) => typeof value === 'string' && value.trim().length > 0;
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+const lists = {
+    routes: {
+        least: 40,
+        name: (row) => `${row.method} ${row.path}`,
+        rules: [
+            ['has a known method', (row) => methods.includes(row.method)],
+            ['has a path that begins with one slash and does not end with one', (row) => /^\/([^/]|$)/.test(row.path) && (row.path === '/' || !row.path.endsWith('/'))],
+            ['says its permission', (row) => isText(row.permission)],
+            ['says in a sentence what it does', (row) => isText(row.summary)],
+        ],
+    },
+    settings: {
+        least: 20,
+        name: (row) => row.key,
+        rules: [
+            ['has a key of two words', (row) => /^[a-z]+\.[a-z_]+$/.test(row.key)],
+            ['has a value', (row) => row.value !== undefined && row.value !== null],
+            ['says where its value comes from', (row) => ['default', 'file', 'environment', 'database', 'flag'].includes(row.origin)],
+            ['says in a sentence what it does', (row) => isText(row.help)],
+        ],
+    },
+};
+
+// The list itself, or the member of that name inside an envelope.
+export function checkRows(kind, json) {
+    const { least, name, rules } = lists[kind];
+    const rows = Array.isArray(json) ? json : json?.[kind] ?? json?.data;
+    if (!Array.isArray(rows))
+        return [`${kind}: no list in the answer`];
+    const findings = rows.length < least ? [`${kind}: only ${rows.length} rows, there are at least ${least}`] : [];
+    const seen = new Set();
+    for (const row of rows) {
+        findings.push(...rules.filter(([, holds]) => !holds(row)).map(([rule]) => `${name(row)}: it is not so that the row ${rule}`));
+        if (seen.has(name(row)))
+            findings.push(`${name(row)}: listed twice`);
+        seen.add(name(row));
+    }
+    return findings;
+}
+
+if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
+    const kind = process.argv[2];
+    const given = await text(process.stdin);
+    let json = null;
+    try {
+        json = JSON.parse(given);
+    } catch {
+        console.log(`${kind}: what was printed is no JSON: ${given.slice(0, 200)}`);
+    }
+    report(kind, checkRows(kind, json), 'every row read');
+}
