@@ -145,7 +145,7 @@ static void write_error(struct http_exchange *x, int status, const struct err *e
     json_write_init(&w, &x->response.body);
     json_begin_object(&w);
     json_add_bool(&w, "success", false);
-    json_add_string(&w, "error", is_inside ? "The service failed to answer; its log names the reason under this request id" : e->text);
+    json_add_string(&w, "error", is_inside ? "The service failed to answer; its log names the reason under this request id." : e->text);
     json_add_string(&w, "code", is_inside ? "INTERNAL_ERROR" : e->code);
     for (unsigned i = 0; !is_inside && i < MIN(e->n_extras, ERR_MAX_EXTRAS); i++)
         json_add_string(&w, e->extras[i].key, e->extras[i].value);
@@ -158,11 +158,21 @@ static void write_error(struct http_exchange *x, int status, const struct err *e
         http_response_header(x, "www-authenticate", "Bearer");
 }
 
+/* An answer may hold secrets, and is what its content type says. The loop's few answers hold none. */
+static void add_safety_headers(struct http_exchange *x, const struct trace *t)
+{
+    if (t->is_quiet)
+        return;
+    http_response_header(x, "cache-control", "no-store");
+    http_response_header(x, "x-content-type-options", "nosniff");
+}
+
 static void send_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
 {
     int status = api_error_status(r, e);
 
     write_error(x, status, e);
+    add_safety_headers(x, t);
     http_exchange_send(x);
     end_trace(t, status, e);
 }
@@ -217,7 +227,7 @@ static int read_body_json(struct request *req, struct err *e)
         text = SLICE_LIT("{}");
     r = json_parse(req->arena, text, &req->body_json, e);
     if (r == 0 && json_type(req->body_json) != JSON_OBJECT)
-        r = err_set(e, -EINVAL, "VALIDATION_ERROR", "The body must be a JSON object");
+        r = err_set(e, -EINVAL, "VALIDATION_ERROR", "The body must be a JSON object.");
     return r;
 }
 
@@ -268,8 +278,8 @@ static int read_query(struct request *req, struct err *e)
 
 static int read_body(struct request *req, struct err *e)
 {
+    int r = 0, further = 0;
     void *body;
-    int r = 0, r_check = 0;
 
     if (!req->route->body)
         return 0;
@@ -280,9 +290,9 @@ static int read_body(struct request *req, struct err *e)
     body = arena_alloc(req->arena, req->route->body_size);
     req->body = body;
     r = fields_read(req->route->body, req->body_json, body, req->arena, "", e);
-    if (req->route->check_body)
-        r_check = req->route->check_body(req, body, e);
-    return r < 0 ? r : r_check;
+    if (req->route->check_body && (r == 0 || r == -EINVAL))
+        further = req->route->check_body(req, body, e);
+    return r < 0 ? r : further;
 }
 
 static void begin_response(const struct route *route, struct response *res)
@@ -298,9 +308,9 @@ static void begin_response(const struct route *route, struct response *res)
 static int check_alive(const struct http_exchange *x, struct err *e)
 {
     if (atomic_load(&x->is_gone))
-        return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping");
+        return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping.");
     if (x->deadline_ms && clock_mono_ms() > x->deadline_ms)
-        return err_set(e, -EAGAIN, "OVERLOADED", "The request waited too long for a worker; try again in a second");
+        return err_set(e, -EAGAIN, "OVERLOADED", "The request waited too long for a worker; try again in a second.");
     return 0;
 }
 
@@ -351,6 +361,7 @@ static void run_job(void *arg)
         return;
     }
     status = x->response.status;
+    add_safety_headers(x, &trace);
     http_exchange_send(x);
     end_trace(&trace, status, &e);
 }
@@ -386,9 +397,9 @@ static int check_site(struct dispatch *d, const struct http_request *req, struct
     if (is_local(req))
         return 0;
     if (!host_is_allowed(d->hosts, req))
-        return err_set(e, -EPERM, "HOST_NOT_ALLOWED", "The Host header must name this machine or a host of the setting http.allowed_hosts");
+        return err_set(e, -EPERM, "HOST_NOT_ALLOWED", "The Host header must name this machine or a host of the setting http.allowed_hosts.");
     if (!origin_is_allowed(d->hosts, req))
-        return err_set(e, -EPERM, "ORIGIN_NOT_ALLOWED", "Pages of this Origin may not use the service; see the setting http.allowed_origins");
+        return err_set(e, -EPERM, "ORIGIN_NOT_ALLOWED", "Pages of this Origin may not use the service; see the setting http.allowed_origins.");
     return 0;
 }
 
@@ -430,7 +441,7 @@ static int refuse_unmatched(struct http_exchange *x, const struct http_match *ma
         if (match->allowed & 1u << method)
             snprintf(allow + strlen(allow), sizeof(allow) - strlen(allow), "%s%s", *allow ? ", " : "", http_method_name(method));
     http_response_header(x, "allow", allow);
-    return err_set(e, -EINVAL, "METHOD_NOT_ALLOWED", "This path answers %s only", allow);
+    return err_set(e, -EINVAL, "METHOD_NOT_ALLOWED", "This path answers %s only.", allow);
 }
 
 static int check_request(struct job *job, struct err *e)
@@ -450,7 +461,7 @@ static int check_request(struct job *job, struct err *e)
         return refuse_unmatched(x, &job->match, e);
     limit = body_limit_of(job->entry->route);
     if (x->request.body.n > limit)
-        return err_set(e, -E2BIG, "TOO_LARGE", "The body must be at most %zu bytes", limit);
+        return err_set(e, -E2BIG, "BODY_TOO_LARGE", "The body must be at most %zu bytes.", limit);
     return 0;
 }
 
@@ -467,9 +478,9 @@ static int start(struct job *job, struct err *e)
     job->x->deadline_ms = clock_mono_ms() + (is_long ? LIMIT_LONG_DEADLINE_MS : LIMIT_SHORT_DEADLINE_MS);
     r = pool_submit(pool, run_job, job);
     if (r == -EAGAIN)
-        return err_set(e, r, "OVERLOADED", "Too many requests wait already; try again in a second");
+        return err_set(e, r, "OVERLOADED", "Too many requests wait already; try again in a second.");
     if (r < 0)
-        return err_set(e, r, "SHUTTING_DOWN", "The service is stopping");
+        return err_set(e, r, "SHUTTING_DOWN", "The service is stopping.");
     return 0;
 }
 

@@ -14,7 +14,7 @@ struct router {
 
 static int refuse(const struct route *route, struct err *e, const char *rule)
 {
-    return err_set(e, -EINVAL, "BAD_ROUTE", "The route %s %s %s", http_method_name(route->method), route->path, rule);
+    return err_set(e, -EINVAL, "BAD_ROUTE", "The route %s %s %s.", http_method_name(route->method), route->path, rule);
 }
 
 static bool is_permission(const char *name)
@@ -43,6 +43,8 @@ static int check_row(const struct route *route, struct err *e)
         return refuse(route, e, "needs a summary and a tag");
     if (!route->body != !route->body_size || !route->query != !route->query_size)
         return refuse(route, e, "needs ROUTE_BODY and ROUTE_QUERY for its tables");
+    if (route->check_body && !route->body)
+        return refuse(route, e, "checks a body it does not have");
     if (route->body && route->method == HTTP_GET)
         return refuse(route, e, "may not have a body");
     if (!route->answer && !route->answer_type)

@@ -103,7 +103,7 @@ int board_ask(struct board *b, struct board_waiter *w, const char *app_name, boo
     pthread_mutex_unlock(&b->lock);
     if (is_full)
         return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS",
-                       "%d permission requests wait for an answer already; answer or reject some first",
+                       "%d permission requests wait for an answer already; answer some of them first.",
                        LIMIT_PENDING_CONSENTS);
     *ret_is_new = n_new > 0;
     return 0;

@@ -25,7 +25,7 @@ static int find_app(struct identity *id, const char *app_id, struct arena *a, co
     const char *known_id;
 
     if (!roster_find_app(&id->roster, app_id, a, &known_id, ret_name))
-        return err_set(e, -ENOENT, "APP_NOT_FOUND", "There is no app with the id %.100s", app_id);
+        return err_set(e, -ENOENT, "APP_NOT_FOUND", "There is no app with the id %.100s.", app_id);
     return 0;
 }
 
@@ -34,7 +34,7 @@ static int check_name(const char *permission, struct err *e)
     struct slice name = slice_of(permission);
 
     if (name.n == 0 || !utf8_is_valid(name) || utf8_length(name) > LIMIT_NAME_CHARS)
-        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permission must be a name of 1 to %d characters", LIMIT_NAME_CHARS);
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permission must be a name of 1 to %d characters.", LIMIT_NAME_CHARS);
     return 0;
 }
 
@@ -48,7 +48,7 @@ static int fill_answer(struct identity *id, const char *app_id, bool may_ask_aga
 
     r = store_grants_get(id->store, a, app_id, answer->permission, &row, NULL);
     if (r < 0 && r != -ENOENT)
-        return err_set(e, r, "STORE_ERROR", "The grants could not be read");
+        return err_set(e, r, "STORE_ERROR", "The grants could not be read.");
     decision = decision_now(r == 0 ? &row : NULL, clock_wall_ms());
     answer->is_granted = decision == DECISION_ALLOWED;
     answer->is_denied = (r == 0 && decision_is_final(&row)) || (decision == DECISION_DENIED && !may_ask_again);
@@ -96,7 +96,7 @@ int consent_ask(struct identity *id, const char *app_id, const char *const *perm
                 const atomic_bool *is_gone, struct consent_answer *answers, struct err *e)
 {
     if (n > LIMIT_PERMISSIONS_PER_APP)
-        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permissions must have at most %d elements", LIMIT_PERMISSIONS_PER_APP);
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permissions must have at most %d elements.", LIMIT_PERMISSIONS_PER_APP);
     for (size_t i = 0; i < n; i++)
         answers[i] = (struct consent_answer){ .permission = permissions[i] };
     return ask(id, app_id, answers, n, true, wait_ms, is_gone, e);
@@ -119,7 +119,7 @@ int consent_app_declares(struct identity *id, const char *app_id, const char *co
     if (r < 0)
         return r;
     if (n > LIMIT_PERMISSIONS_PER_APP)
-        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permissions must have at most %d elements", LIMIT_PERMISSIONS_PER_APP);
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permissions must have at most %d elements.", LIMIT_PERMISSIONS_PER_APP);
     answers = arena_array(a, n + 1, sizeof(*answers));
     for (size_t i = 0; i < n; i++)
         answers[i].permission = permissions[i];
@@ -197,7 +197,7 @@ int consent_revoke(struct identity *id, const char *app_id, const char *permissi
         return r;
     r = store_grants_get(id->store, a, app_id, permission, &row, NULL);
     if (r == -ENOENT)
-        return err_set(e, r, "GRANT_NOT_FOUND", "Nothing was decided about the permission %.100s of this app", permission);
+        return err_set(e, r, "GRANT_NOT_FOUND", "Nothing was decided about the permission %.100s of this app.", permission);
     if (r == 0)
         r = audit_append_permission(id, actor, "permission.revoke", app_id, permission, NULL, e);
     if (r == 0)

@@ -49,7 +49,7 @@ static int load(struct identity *id, struct err *e)
     if (r < 0)
         return r;
     id->clerk = clerk_start(id->store);
-    return id->clerk ? 0 : err_set(e, -EAGAIN, "INTERNAL_ERROR", "A thread for identity could not be started");
+    return id->clerk ? 0 : err_set(e, -EAGAIN, "INTERNAL_ERROR", "A thread for identity could not be started.");
 }
 
 int identity_open(struct store *store, struct settings *settings, const char *data_dir, struct identity **ret, struct err *e)
@@ -171,7 +171,7 @@ int identity_admin(struct identity *id, const struct credentials *c, struct aren
     if (find_admin(id, c, a, ret))
         return 0;
     return err_set(e, -EACCES, "ADMIN_REQUIRED",
-                   "Only the local administrator may do this: `hearth open` signs this browser in");
+                   "Only the local administrator may do this: `hearth open` signs this browser in.");
 }
 
 /* "PERMISSION_REQUIRED" stands in `error` too, for client programs look for it there (decision D4). */
@@ -180,8 +180,8 @@ static int refuse(const struct caller *c, const char *permission, bool is_denied
     const char *code = is_denied ? "PERMISSION_DENIED" : "PERMISSION_REQUIRED";
     char message[200];
 
-    snprintf(message, sizeof(message), is_denied ? "The permission %.60s was denied to the app %.60s"
-                                                 : "The permission %.60s has not been granted to the app %.60s yet",
+    snprintf(message, sizeof(message), is_denied ? "The permission %.60s was denied to the app %.60s."
+                                                 : "The permission %.60s has not been granted to the app %.60s yet.",
              permission, c->app_name);
     err_set(e, -EPERM, code, "%s", code);
     err_add_extra(e, "permission", permission);
@@ -196,7 +196,7 @@ static int read_decision(struct identity *id, const struct caller *c, const char
 
     r = store_grants_get(id->store, a, c->app_id, permission, row, NULL);
     if (r < 0 && r != -ENOENT)
-        return err_set(e, r, "STORE_ERROR", "The grants could not be read");
+        return err_set(e, r, "STORE_ERROR", "The grants could not be read.");
     *ret = decision_now(r == 0 ? row : NULL, clock_wall_ms());
     return 0;
 }
@@ -211,7 +211,7 @@ static int use_grant(struct identity *id, const struct caller *c, const struct g
         if (r == -ENOENT)
             return refuse(c, row->permission, false, e);
         if (r < 0)
-            return err_set(e, r, "STORE_ERROR", "The use of the grant could not be stored");
+            return err_set(e, r, "STORE_ERROR", "The use of the grant could not be stored.");
     } else if (!decision_is_noted(row, clock_wall_ms())) {
         clerk_note_grant(id->clerk, c->app_id, row->permission);
     }

@@ -45,7 +45,7 @@ static int check_known(struct identity *id, const char *key_id, struct err *e)
     for (size_t i = 0; i < n; i++)
         if (strcmp(rows[i].id, key_id) == 0)
             return 0;
-    return err_set(e, -ENOENT, "KEY_NOT_FOUND", "There is no developer key with the id %.60s", key_id);
+    return err_set(e, -ENOENT, "KEY_NOT_FOUND", "There is no developer key with the id %.60s.", key_id);
 }
 
 int key_revoke(struct identity *id, const char *key_id, const char *actor, struct err *e)
