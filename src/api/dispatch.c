@@ -136,7 +136,7 @@ static void write_fields(struct json_writer *w, const struct err *e)
 /* The envelope of specification section Errors; what went wrong inside is for the log only. */
 static void write_error(struct http_exchange *x, int status, const struct err *e)
 {
-    bool is_inside = status == 500;
+    bool is_inside = status == 500 && strcmp(e->code, "REPLY_TOO_LARGE") != 0;
     struct json_writer w;
 
     x->response.status = status;
@@ -333,7 +333,9 @@ static int handle(struct dispatch *d, struct request *req, struct caller *caller
         return r;
     if (!res->is_raw)
         json_end(&res->json);
-    return buf_check(&res->exchange->response.body, e);
+    if (res->exchange->response.body.overflowed)
+        return err_set(e, -EFBIG, "REPLY_TOO_LARGE", "The answer is larger than the service allows; ask for less.");
+    return 0;
 }
 
 static void run_job(void *arg)

@@ -141,7 +141,7 @@ static void each_request_gets_its_documented_answer(void **state)
         { "GET /test/inside HTTP/1.1\r\n" LOCAL, "", 500, "INTERNAL_ERROR" },
         { "GET /test/outside HTTP/1.1\r\n" LOCAL, "", 409, "LEASE_LOST" },
         { "GET /test/bare HTTP/1.1\r\n" LOCAL, "", 202, "" },
-        { "GET /test/fill HTTP/1.1\r\n" LOCAL, "", 413, "TOO_LARGE" },
+        { "GET /test/fill HTTP/1.1\r\n" LOCAL, "", 500, "REPLY_TOO_LARGE" },
     };
     AUTO(world_close) struct world w = { 0 };
 
@@ -227,7 +227,7 @@ static void a_body_at_its_limit_passes_and_one_byte_more_does_not(void **state)
     assert_int_equal(dispatch_body_limit(w.dispatch, HTTP_POST, "/test/echo/1"), 200);
     assert_int_equal(dispatch_body_limit(w.dispatch, HTTP_POST, "/nowhere"), LIMIT_BODY_DEFAULT);
     for (int extra = 0; extra <= 1; extra++) {
-        reply = ask_local(&w, HTTP_POST, "/test/echo/1", "", arena_printf(w.f.a, "{\"name\":\"n\"%*s", 188 + extra, "}"));
+        reply = ask_local(&w, HTTP_POST, "/test/echo/1", "", arena_printf(w.f.a, "{\"name\":\"n\"%*s", 189 + extra, "}"));
         assert_int_equal(reply.status, extra ? 413 : 200);
         assert_string_equal(code_of(&reply), extra ? "BODY_TOO_LARGE" : "");
     }
