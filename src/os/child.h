@@ -11,6 +11,7 @@
 #include "base/loop.h"
 #include "base/slice.h"
 #include "os/child_log.h"
+#include <sys/types.h>
 
 struct supervisor;
 struct child;

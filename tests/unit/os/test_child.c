@@ -3,8 +3,10 @@
 #include "base/limits.h"
 #include "base/metrics.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static void the_exit_code_is_told(void **state)
@@ -144,6 +146,100 @@ static void only_the_three_streams_are_open_in_it(void **state)
     story_end(&s);
 }
 
+static void place_write(struct place *p, const char *name, const char *text, mode_t mode)
+{
+    assert_int_equal(file_write(arena_printf(p->arena, "%s/%s", p->dir, name), slice_of(text), mode, NULL), 0);
+}
+
+static size_t count_open(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    size_t n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void the_service_keeps_no_descriptor_of_one_that_ended(void **state)
+{
+    struct place *p = *state;
+    size_t n_before = count_open();
+
+    for (int i = 0; i < 5; i++) {
+        struct story s = { 0 };
+
+        story_start_script(&s, p, "exit 0", (struct child_spec){ 0 });
+        story_wait(&s);
+        story_end(&s);
+    }
+    assert_int_equal(count_open(), n_before);
+}
+
+static void set_open_files(rlim_t n)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = n ? n : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* With one more descriptor each time the start fails at each of them in turn, then succeeds. */
+static void a_start_that_lacks_descriptors_fails_whole(void **state)
+{
+    struct place *p = *state;
+    struct child_spec spec = { .label = "test", .command = "true", .env = place_env };
+    size_t n_before = count_open();
+    struct child *c = NULL;
+    rlim_t n_allowed = 3;
+    int n_failed = 0, r = -EMFILE;
+
+    for (; r == -EMFILE; n_failed++, n_allowed++) {
+        struct err e = { 0 };
+
+        set_open_files(n_allowed);
+        r = child_start(p->supervisor, &spec, &c, &e);
+        set_open_files(0);
+        if (r == -EMFILE)
+            assert_non_null(strstr(e.text, "Too many open files"));
+    }
+    assert_int_equal(r, 0);
+    assert_true(n_failed > 8);
+    place_close_supervisor(p);
+    assert_int_equal(count_open(), n_before);
+    child_unref(c);
+}
+
+static void one_that_never_began_leaves_no_descriptor(void **state)
+{
+    struct place *p = *state;
+    struct child_spec spec = { .label = "test", .command = "./lost", .env = place_env, .working_dir = p->dir };
+    size_t n_before = count_open();
+    struct child *c = NULL;
+
+    place_write(p, "lost", "#!/no/such/interpreter\n", 0700);
+    assert_int_equal(child_start(p->supervisor, &spec, &c, NULL), -ENOENT);
+    assert_int_equal(count_open(), n_before);
+}
+
+static void a_service_without_a_standard_input_starts_children_as_well(void **state)
+{
+    struct story s = { 0 };
+    int saved = dup(STDIN_FILENO);
+
+    close(STDIN_FILENO);
+    story_start_script(&s, *state, "cat; echo out; echo err >&2", (struct child_spec){ 0 });
+    story_wait(&s);
+    assert_int_equal(dup2(saved, STDIN_FILENO), STDIN_FILENO);
+    close(saved);
+    assert_string_equal(story_tail(&s, CHILD_STDOUT), "out");
+    assert_string_equal(story_tail(&s, CHILD_STDERR), "err");
+    story_end(&s);
+}
+
 static void its_environment_is_what_was_given_and_the_mark(void **state)
 {
     struct place *p = *state;
@@ -213,11 +309,6 @@ static const struct refusal refusals[] = {
     { "/bin/true", "/no/such/folder", -ENOTDIR, "BAD_WORKING_DIR", "The working folder /no/such/folder does not exist" },
     { "/bin/true", "/bin/true", -ENOTDIR, "BAD_WORKING_DIR", "/bin/true does not exist or is not a folder" },
 };
-
-static void place_write(struct place *p, const char *name, const char *text, mode_t mode)
-{
-    assert_int_equal(file_write(arena_printf(p->arena, "%s/%s", p->dir, name), slice_of(text), mode, NULL), 0);
-}
 
 static void what_cannot_be_started_says_why(void **state)
 {
@@ -375,6 +466,10 @@ int main(void)
         IN_PLACE(the_exit_is_told_after_the_group_has_ended),
         IN_PLACE(one_who_left_the_group_and_holds_the_pipe_delays_nothing),
         IN_PLACE(only_the_three_streams_are_open_in_it),
+        IN_PLACE(the_service_keeps_no_descriptor_of_one_that_ended),
+        IN_PLACE(a_start_that_lacks_descriptors_fails_whole),
+        IN_PLACE(one_that_never_began_leaves_no_descriptor),
+        IN_PLACE(a_service_without_a_standard_input_starts_children_as_well),
         IN_PLACE(its_environment_is_what_was_given_and_the_mark),
         IN_PLACE(it_leads_a_session_in_its_folder_and_leaves_no_cores),
         IN_PLACE(no_signal_is_blocked_or_ignored_in_it),
