@@ -1,4 +1,4 @@
-/* GET /api/events: one SSE stream of changes a administrator session (pending permission, task, app status).
+/* GET /api/events: one SSE stream of changes for an administrator session (pending permission, task, app status).
  *
  * Publishing is for any thread and never waits: a stream whose buffer is full misses changes and gets `event: resync` when it has room
  * again, upon which the reader asks the lists anew. At most LIMIT_EVENT_STREAMS streams.
@@ -12,9 +12,11 @@
 struct api_events;
 
 struct api_events *api_events_new(struct api *api) MUST_CHECK;
-struct api_events *api_events_free(struct api_events *ev);      /* ends every stream */
-/* -EAGAIN TOO_MANY_STREAMS. Takes the stream over. */
-int api_events_add(struct api_events *ev, struct http_stream *stream, struct err *e) MUST_CHECK;
+struct api_events *api_events_free(struct api_events *ev);      /* after the loop has ended */
+/* Ends every stream. Loop thread. */
+void api_events_end_streams(struct api_events *ev);
+
+/* The message to every reader; events may be told from any thread. */
 void api_events_task(struct api_events *ev, const char *task_uuid, const char *status);
 void api_events_app(struct api_events *ev, const char *app_id);
 void api_events_consent(struct api_events *ev);

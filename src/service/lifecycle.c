@@ -32,7 +32,7 @@ static void end_event_streams(void *arg)
 {
     struct service *s = arg;
 
-    s->events = api_events_free(s->events);
+    api_events_end_streams(s->events);
 }
 
 static void *leave(void *arg)

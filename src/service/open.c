@@ -203,7 +203,6 @@ struct service *service_close(struct service *s)
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);
     s->dispatch = dispatch_close(s->dispatch);
-    s->events = api_events_free(s->events);
     s->tasks = tasks_close(s->tasks);
     s->apps = apps_close(s->apps);
     s->agents = agents_close(s->agents);
@@ -212,6 +211,7 @@ struct service *service_close(struct service *s)
     s->on_term = loop_watch_free(s->on_term);
     s->on_int = loop_watch_free(s->on_int);
     s->loop = loop_free(s->loop);
+    s->events = api_events_free(s->events);
     s->settings = settings_free(s->settings);
     s->store = store_close(s->store);
     s->lock = lockfile_close(s->lock);

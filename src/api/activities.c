@@ -1,0 +1,177 @@
+/* Activities: the proxy to the backend (specification, "Activities (proxy to the backend)"; decision D6). */
+#include "api/api.h"
+#include "api/routes.h"
+#include "backend/backend.h"
+
+/* Wide enough for the longest word a client was seen to send. */
+enum { STATUS_CHARS = 64 };
+
+struct new_activity { struct json_value raw_data; };
+struct activity_query { const char *status; int64_t limit, offset; };
+struct activity_patch { const char *status, *error_message; struct json_value raw_data, result; };
+
+static const struct field new_activity_fields[] = {
+    FIELD_OBJECT(struct new_activity, raw_data, "raw_data", .flags = FIELD_REQUIRED, .help = "what the activity is about"),
+    FIELD_END,
+};
+
+static const struct field activity_query_fields[] = {
+    FIELD_STRING(struct activity_query, status, "status", .max = STATUS_CHARS, .help = "pending, claimed, completed, failed"),
+    FIELD_INT(struct activity_query, limit, "limit", .min = 1, .max = LIMIT_LIST, .def = LIMIT_LIST_DEFAULT),
+    FIELD_INT(struct activity_query, offset, "offset", .min = 0, .max = INT32_MAX),
+    FIELD_END,
+};
+
+static const struct field activity_patch_fields[] = {
+    FIELD_STRING(struct activity_patch, status, "status", .min = 1, .max = STATUS_CHARS),
+    FIELD_OBJECT(struct activity_patch, result, "result"),
+    FIELD_OBJECT(struct activity_patch, raw_data, "raw_data"),
+    FIELD_STRING(struct activity_patch, error_message, "error_message", .max = LIMIT_STRING_DEFAULT),
+    FIELD_END,
+};
+
+static const struct field activity_shape[] = {
+    SHAPE_STRING("id", .format = "uuid"),
+    SHAPE_STRING("user_id", .flags = FIELD_NULLABLE),
+    SHAPE_OBJECT("raw_data", NULL),
+    SHAPE_ANY("old_data", .help = "raw_data before its last change, or null"),
+    SHAPE_STRING("status"),
+    SHAPE_STRING("locked_by", .flags = FIELD_NULLABLE, .help = "machine that holds the lease"),
+    SHAPE_TIME("locked_at", .flags = FIELD_NULLABLE),
+    SHAPE_TIME("completed_at", .flags = FIELD_NULLABLE),
+    SHAPE_STRING("error_message", .flags = FIELD_NULLABLE),
+    SHAPE_STRINGS("attempted_by", .help = "machines that failed it"),
+    SHAPE_INT("retry_count"),
+    SHAPE_ANY("result", .help = "what the agent answered, or null"),
+    SHAPE_TIME("created_at"),
+    SHAPE_INT("attempt", .help = "how often it was claimed"),
+    FIELD_END,
+};
+
+static const struct field one_activity[] = { SHAPE_OBJECT("data", activity_shape), FIELD_END };
+static const struct field many_activities[] = { SHAPE_LIST("data", activity_shape), FIELD_END };
+
+static void write_activity(struct json_writer *w, const char *name, const struct backend_row *row)
+{
+    json_begin_object_as(w, name);
+    json_add_string(w, "id", row->id);
+    json_add_string(w, "user_id", row->user_id);
+    json_add_raw(w, "raw_data", row->raw_data);
+    json_add_raw(w, "old_data", row->old_data);
+    json_add_string(w, "status", row->status);
+    json_add_string(w, "locked_by", row->locked_by);
+    json_add_string(w, "locked_at", row->locked_at);
+    json_add_string(w, "completed_at", row->completed_at);
+    json_add_string(w, "error_message", row->error_message);
+    json_add_raw(w, "attempted_by", row->attempted_by);
+    json_add_int(w, "retry_count", row->retry_count);
+    json_add_raw(w, "result", row->result);
+    json_add_string(w, "created_at", row->created_at);
+    json_add_int(w, "attempt", row->attempt);
+    json_end(w);
+}
+
+static const char *activities_table(struct request *req)
+{
+    return arena_printf(req->arena, "%s_activities", settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR));
+}
+
+/* Whose rows the caller sees: an app its own, a key without an app those made with it, the administrator all. */
+static const char *owner(const struct request *req)
+{
+    return req->caller->kind == CALLER_ADMIN ? NULL : req->caller->scope;
+}
+
+static int create_activity(struct request *req, struct response *res, struct err *e)
+{
+    const struct new_activity *body = req->body;
+    const struct backend_new_row in = {
+        .table = activities_table(req),
+        .app_id = req->caller->app_id ? req->caller->app_id : owner(req),
+        .raw_data = json_to_str(req->arena, body->raw_data),
+    };
+    struct backend_row row;
+    int r;
+
+    r = backend_insert(req->api->backend, &in, req->arena, &row, e);
+    if (r < 0)
+        return r;
+    write_activity(&res->json, "data", &row);
+    return 0;
+}
+
+static int list_activities(struct request *req, struct response *res, struct err *e)
+{
+    const struct activity_query *query = req->query;
+    const struct backend_query q = {
+        .table = activities_table(req), .app_id = owner(req), .status = query->status,
+        .limit = query->limit, .offset = query->offset,
+    };
+    struct backend_rows rows;
+    int r;
+
+    r = backend_list(req->api->backend, &q, req->arena, &rows, e);
+    if (r < 0)
+        return r;
+    json_begin_array_as(&res->json, "data");
+    for (size_t i = 0; i < rows.n; i++)
+        write_activity(&res->json, NULL, &rows.items[i]);
+    json_end(&res->json);
+    return 0;
+}
+
+static int get_activity(struct request *req, struct response *res, struct err *e)
+{
+    struct backend_row row;
+    int r;
+
+    r = backend_get(req->api->backend, activities_table(req), req->params[0], owner(req), req->arena, &row, e);
+    if (r < 0)
+        return r;
+    write_activity(&res->json, "data", &row);
+    return 0;
+}
+
+static const char *text_or_null(struct request *req, struct json_value v)
+{
+    return json_is_absent(v) ? NULL : json_to_str(req->arena, v);
+}
+
+static int change_activity(struct request *req, struct response *res, struct err *e)
+{
+    const struct activity_patch *body = req->body;
+    const struct backend_patch patch = {
+        .status = body->status, .error_message = body->error_message,
+        .raw_data = text_or_null(req, body->raw_data), .result = text_or_null(req, body->result),
+    };
+    struct backend_row row;
+    int r;
+
+    r = backend_update(req->api->backend, activities_table(req), req->params[0], owner(req), &patch, req->arena, &row, e);
+    if (r < 0)
+        return r;
+    write_activity(&res->json, "data", &row);
+    return 0;
+}
+
+static int delete_activity(struct request *req, struct response *res, struct err *e)
+{
+    return backend_remove(req->api->backend, activities_table(req), req->params[0], owner(req), e);
+}
+
+const struct route activity_routes[] = {
+    { .method = HTTP_POST, .path = "/activities", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
+      ROUTE_BODY(new_activity_fields, struct new_activity), .max_body = LIMIT_BODY_ACTIVITY, .status = 201,
+      .answer = one_activity, .handler = create_activity, .summary = "Insert an activity", .tag = "Activities" },
+    { .method = HTTP_GET, .path = "/activities", .permission = PERM_ACTIVITIES_READ, .is_sdk = true,
+      ROUTE_QUERY(activity_query_fields, struct activity_query), .answer = many_activities, .handler = list_activities,
+      .summary = "The caller's activities, newest first", .tag = "Activities" },
+    { .method = HTTP_GET, .path = "/activities/:id", .permission = PERM_ACTIVITIES_READ, .is_sdk = true,
+      .answer = one_activity, .handler = get_activity, .summary = "One activity", .tag = "Activities" },
+    { .method = HTTP_PATCH, .path = "/activities/:id", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
+      ROUTE_BODY(activity_patch_fields, struct activity_patch), .max_body = LIMIT_BODY_ACTIVITY, .answer = one_activity,
+      .handler = change_activity, .summary = "Change status, result, raw_data or error_message", .tag = "Activities" },
+    { .method = HTTP_DELETE, .path = "/activities/:id", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
+      .answer = api_nothing, .handler = delete_activity, .summary = "Delete an activity", .tag = "Activities" },
+    ROUTE_END,
+};

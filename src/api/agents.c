@@ -1,0 +1,91 @@
+/* Agents: the SDK's list and the local administrator's definitions (specification, "Agent"; decision D7). */
+#include "agents/agents.h"
+
+#include "api/api.h"
+#include "api/routes.h"
+#include "store/agents.h"
+
+static const struct field agent_shape[] = {
+    SHAPE_STRING("slug", .help = "the same as name"),
+    SHAPE_STRING("name"),
+    SHAPE_STRING("display_name"),
+    SHAPE_STRING("description"),
+    SHAPE_STRING("hub_id", .flags = FIELD_NULLABLE),
+    FIELD_END,
+};
+
+static const struct field agents_answer[] = { SHAPE_LIST("agents", agent_shape), FIELD_END };
+static const struct field agent_name_answer[] = { SHAPE_STRING("name"), FIELD_END };
+static const struct field agent_answer[] = {
+    SHAPE_OBJECT("agent", agent_shape), SHAPE_OBJECT("definition", NULL), FIELD_END,
+};
+
+static void write_agent(struct json_writer *w, const char *name, const struct agent_row *row)
+{
+    json_begin_object_as(w, name);
+    json_add_string(w, "slug", row->name);
+    json_add_string(w, "name", row->name);
+    json_add_string(w, "display_name", row->display_name);
+    json_add_string(w, "description", row->description);
+    json_add_string(w, "hub_id", row->hub_id);
+    json_end(w);
+}
+
+static int list_agents(struct request *req, struct response *res, struct err *e)
+{
+    struct agent_row *rows;
+    size_t n;
+    int r;
+
+    r = store_agents_list(req->api->store, req->arena, &rows, &n, e);
+    if (r < 0)
+        return r;
+    json_begin_array_as(&res->json, "agents");
+    for (size_t i = 0; i < n; i++)
+        write_agent(&res->json, NULL, &rows[i]);
+    json_end(&res->json);
+    return 0;
+}
+
+static int show_agent(struct request *req, struct response *res, struct err *e)
+{
+    struct agent_row row;
+    int r;
+
+    r = store_agents_get(req->api->store, req->arena, req->params[0], &row, e);
+    if (r < 0)
+        return r;
+    write_agent(&res->json, "agent", &row);
+    json_add_raw(&res->json, "definition", row.definition);
+    return 0;
+}
+
+static int put_agent(struct request *req, struct response *res, struct err *e)
+{
+    const struct agent_definition *definition = req->body;
+    int r;
+
+    r = agent_put(req->api->agents, definition, req->exchange->request.body, e);
+    if (r < 0)
+        return r;
+    json_add_string(&res->json, "name", definition->name);
+    return 0;
+}
+
+static int remove_agent(struct request *req, struct response *res, struct err *e)
+{
+    return agent_remove(req->api->agents, req->params[0], e);
+}
+
+const struct route agent_routes[] = {
+    { .method = HTTP_GET, .path = "/agents", .permission = PERM_AGENTS, .is_sdk = true, .answer = agents_answer,
+      .handler = list_agents, .summary = "Agents", .tag = "Agents" },
+    { .method = HTTP_GET, .path = "/api/agents/:name", .permission = PERM_ADMIN, .answer = agent_answer, .handler = show_agent,
+      .summary = "An agent's definition", .tag = "Agents" },
+    { .method = HTTP_POST, .path = "/api/agents", .permission = PERM_ADMIN,
+      ROUTE_BODY(agent_definition_fields, struct agent_definition), .status = 201, .answer = agent_name_answer,
+      .handler = put_agent, .summary = "Define a process agent, or replace its definition", .tag = "Agents" },
+    { .method = HTTP_DELETE, .path = "/api/agents/:name", .permission = PERM_ADMIN, .answer = api_nothing,
+      .handler = remove_agent, .summary = "Remove an agent", .tag = "Agents" },
+    ROUTE_END,
+};

@@ -1,0 +1,239 @@
+/* Local Apps, for the local administrator (specification, "Local App configuration"). */
+#include "apps/apps.h"
+
+#include "api/api.h"
+#include "api/routes.h"
+#include "base/clock.h"
+#include "store/apps.h"
+
+/* How long one question for new log lines may wait. */
+enum { LOG_WAIT_S = 30 };
+
+struct remove_query { bool with_data; };
+struct log_query { int64_t after, limit; double wait_s; };
+
+static const struct field remove_fields[] = {
+    FIELD_BOOL(struct remove_query, with_data, "with_data", .help = "the data folder goes too"), FIELD_END,
+};
+
+static const struct field log_fields[] = {
+    FIELD_INT(struct log_query, after, "after", .min = 0, .max = INT64_C(1) << 53, .help = "lines behind this number only"),
+    FIELD_INT(struct log_query, limit, "limit", .min = 1, .max = LIMIT_LOG_LINES, .def = 200, .help = "the newest so many"),
+    FIELD_DOUBLE(struct log_query, wait_s, "wait_s", .min = 0, .max = LOG_WAIT_S, .help = "waits so long for a line"),
+    FIELD_END,
+};
+
+static const struct field state_shape[] = {
+    SHAPE_STRING("app_id", .format = "uuid"),
+    SHAPE_STRING("name"),
+    SHAPE_STRING("display_name"),
+    SHAPE_STRING("description", .flags = FIELD_NULLABLE),
+    SHAPE_STRING("icon", .flags = FIELD_NULLABLE),
+    SHAPE_STRING("app_type"),
+    SHAPE_BOOL("enabled", .help = "starts with the service"),
+    SHAPE_STRING("status", .help = "stopped, starting, running, error, stopping"),
+    SHAPE_STRING("message", .flags = FIELD_NULLABLE, .help = "why it is in error"),
+    SHAPE_INT("pid", .flags = FIELD_NULLABLE),
+    SHAPE_INT("port", .flags = FIELD_NULLABLE),
+    SHAPE_INT("n_restarts"),
+    SHAPE_TIME("started_at", .flags = FIELD_NULLABLE),
+    SHAPE_TIME("created_at"),
+    SHAPE_TIME("updated_at"),
+    FIELD_END,
+};
+
+static const struct field line_shape[] = {
+    SHAPE_INT("number"), SHAPE_TIME("time"), SHAPE_STRING("stream", .help = "stdout, stderr or note"), SHAPE_STRING("text"), FIELD_END,
+};
+
+static const struct field apps_answer[] = { SHAPE_LIST("apps", state_shape), FIELD_END };
+static const struct field app_answer[] = { SHAPE_OBJECT("app", state_shape), SHAPE_OBJECT("config", NULL), FIELD_END };
+static const struct field app_id_answer[] = { SHAPE_STRING("app_id"), FIELD_END };
+static const struct field state_answer[] = { SHAPE_OBJECT("app", state_shape), FIELD_END };
+static const struct field lines_answer[] = { SHAPE_LIST("lines", line_shape), FIELD_END };
+
+static void add_number(struct json_writer *w, const char *name, int64_t number)
+{
+    if (number)
+        json_add_int(w, name, number);
+    else
+        json_add_null(w, name);
+}
+
+static int write_app(struct request *req, struct json_writer *w, const char *name, const struct app_row *row, struct err *e)
+{
+    struct app_state state;
+    int r;
+
+    r = app_state(req->api->apps, row->app_id, req->arena, &state, e);
+    if (r < 0)
+        return r;
+    json_begin_object_as(w, name);
+    json_add_string(w, "app_id", row->app_id);
+    json_add_string(w, "name", row->name);
+    json_add_string(w, "display_name", row->display_name);
+    json_add_string(w, "description", row->description);
+    json_add_string(w, "icon", row->icon);
+    json_add_string(w, "app_type", row->app_type);
+    json_add_bool(w, "enabled", row->is_enabled);
+    json_add_string(w, "status", app_status_name(state.status));
+    json_add_string(w, "message", state.message);
+    add_number(w, "pid", state.pid);
+    add_number(w, "port", state.port);
+    json_add_int(w, "n_restarts", state.n_restarts);
+    json_add_string(w, "started_at", state.started_at);
+    json_add_string(w, "created_at", row->created_at);
+    json_add_string(w, "updated_at", row->updated_at);
+    json_end(w);
+    return 0;
+}
+
+/* The row of the app that the path names by id or by name. */
+static int app_of_path(struct request *req, struct app_row *ret, struct err *e)
+{
+    int r = store_apps_get(req->api->store, req->arena, req->params[0], ret, NULL);
+
+    return r == -ENOENT ? store_apps_get_by_name(req->api->store, req->arena, req->params[0], ret, e) : r;
+}
+
+static int list_apps(struct request *req, struct response *res, struct err *e)
+{
+    struct app_row *rows;
+    size_t n;
+    int r;
+
+    r = store_apps_list(req->api->store, req->arena, &rows, &n, e);
+    if (r < 0)
+        return r;
+    json_begin_array_as(&res->json, "apps");
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = write_app(req, &res->json, NULL, &rows[i], e);
+    if (r == 0)
+        json_end(&res->json);
+    return r;
+}
+
+static int show_app(struct request *req, struct response *res, struct err *e)
+{
+    struct app_row row;
+    int r;
+
+    r = app_of_path(req, &row, e);
+    if (r == 0)
+        r = write_app(req, &res->json, "app", &row, e);
+    if (r == 0)
+        json_add_raw(&res->json, "config", row.config);
+    return r;
+}
+
+static int put_app(struct request *req, struct response *res, struct err *e)
+{
+    struct app_config config;
+    char app_id[UUID_SIZE];
+    int r;
+
+    r = app_config_parse(req->arena, req->exchange->request.body, &config, e);
+    if (r == 0)
+        r = app_put(req->api->apps, &config, req->exchange->request.body, req->caller->actor, app_id, e);
+    if (r < 0)
+        return r;
+    json_add_string(&res->json, "app_id", app_id);
+    return 0;
+}
+
+static int remove_app(struct request *req, struct response *res, struct err *e)
+{
+    const struct remove_query *query = req->query;
+    struct app_row row;
+    int r;
+
+    r = app_of_path(req, &row, e);
+    return r < 0 ? r : app_remove(req->api->apps, row.app_id, query->with_data, req->caller->actor, e);
+}
+
+static int act_on_app(struct request *req, struct response *res, int (*act)(struct apps *, const char *, struct err *), struct err *e)
+{
+    struct app_row row;
+    int r;
+
+    r = app_of_path(req, &row, e);
+    if (r == 0)
+        r = act(req->api->apps, row.app_id, e);
+    return r < 0 ? r : write_app(req, &res->json, "app", &row, e);
+}
+
+static int start_app(struct request *req, struct response *res, struct err *e)
+{
+    return act_on_app(req, res, app_start, e);
+}
+
+static int stop_app(struct request *req, struct response *res, struct err *e)
+{
+    return act_on_app(req, res, app_stop, e);
+}
+
+static int restart_app(struct request *req, struct response *res, struct err *e)
+{
+    return act_on_app(req, res, app_restart, e);
+}
+
+static void write_line(struct json_writer *w, const struct child_line *line)
+{
+    static const char *const streams[] = { [CHILD_STDOUT] = "stdout", [CHILD_STDERR] = "stderr", [CHILD_NOTE] = "note" };
+    char time[TIME_TEXT_SIZE];
+
+    clock_format(line->wall_ms, time);
+    json_begin_object(w);
+    json_add_int(w, "number", line->number);
+    json_add_string(w, "time", time);
+    json_add_string(w, "stream", streams[line->stream]);
+    json_add_string(w, "text", line->text);
+    json_end(w);
+}
+
+static int show_log(struct request *req, struct response *res, struct err *e)
+{
+    const struct log_query *query = req->query;
+    struct child_line *lines = NULL;
+    struct child_log *log;
+    struct app_row row;
+    size_t n = 0;
+    int r;
+
+    r = app_of_path(req, &row, e);
+    if (r < 0)
+        return r;
+    log = app_log(req->api->apps, row.app_id);
+    if (log && query->wait_s > 0)
+        child_log_wait(log, query->after, (int)(query->wait_s * 1000), &req->exchange->is_gone);
+    if (log)
+        n = child_log_lines(log, req->arena, query->after, (size_t)query->limit, &lines);
+    child_log_unref(log);
+    json_begin_array_as(&res->json, "lines");
+    for (size_t i = 0; i < n; i++)
+        write_line(&res->json, &lines[i]);
+    json_end(&res->json);
+    return 0;
+}
+
+const struct route app_routes[] = {
+    { .method = HTTP_GET, .path = "/api/apps", .permission = PERM_ADMIN, .answer = apps_answer, .handler = list_apps,
+      .summary = "Local Apps and how they are", .tag = "Apps" },
+    { .method = HTTP_POST, .path = "/api/apps", .permission = PERM_ADMIN, ROUTE_BODY(app_config_fields, struct app_config),
+      .status = 201, .answer = app_id_answer, .handler = put_app, .summary = "Register an app, or replace its configuration",
+      .tag = "Apps" },
+    { .method = HTTP_GET, .path = "/api/apps/:app", .permission = PERM_ADMIN, .answer = app_answer, .handler = show_app,
+      .summary = "One app, by id or name", .tag = "Apps" },
+    { .method = HTTP_DELETE, .path = "/api/apps/:app", .permission = PERM_ADMIN, ROUTE_QUERY(remove_fields, struct remove_query),
+      .kind = ROUTE_LONG, .answer = api_nothing, .handler = remove_app, .summary = "Stop and remove an app", .tag = "Apps" },
+    { .method = HTTP_POST, .path = "/api/apps/:app/start", .permission = PERM_ADMIN, .kind = ROUTE_LONG, .answer = state_answer,
+      .handler = start_app, .summary = "Start an app", .tag = "Apps" },
+    { .method = HTTP_POST, .path = "/api/apps/:app/stop", .permission = PERM_ADMIN, .kind = ROUTE_LONG, .answer = state_answer,
+      .handler = stop_app, .summary = "Stop an app", .tag = "Apps" },
+    { .method = HTTP_POST, .path = "/api/apps/:app/restart", .permission = PERM_ADMIN, .kind = ROUTE_LONG, .answer = state_answer,
+      .handler = restart_app, .summary = "Stop and start an app", .tag = "Apps" },
+    { .method = HTTP_GET, .path = "/api/apps/:app/logs", .permission = PERM_ADMIN, .kind = ROUTE_LONG,
+      ROUTE_QUERY(log_fields, struct log_query), .answer = lines_answer, .handler = show_log,
+      .summary = "What an app wrote; with wait_s the question waits for news", .tag = "Apps" },
+    ROUTE_END,
+};

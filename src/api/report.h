@@ -1,0 +1,20 @@
+/* What webhooks tell about a task, whatever word they use for it (decision D5: events and aliases). */
+#pragma once
+
+#include "api/route.h"
+#include "tasks/tasks.h"
+
+struct webhook_event { const char *name; bool is_ping, is_trigger; enum task_report what; };
+
+/* -EINVAL VALIDATION_ERROR naming `field` and the words that are understood. */
+int webhook_event_find(const char *name, const char *field, const struct webhook_event **ret, struct err *e) MUST_CHECK;
+
+struct report_payload {
+    const char *task_uuid, *machine_id;
+    struct json_value result, error;
+    int64_t attempt;                    /* 0: not told */
+};
+extern const struct field report_fields[];
+
+/* An error as clients send it: a string, or an object with `message`. NULL when there is none. */
+const char *report_error_text(struct arena *a, struct json_value error);

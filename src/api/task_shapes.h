@@ -1,0 +1,18 @@
+/* Tasks and runs as every route shows them (specification, "Task" and "Task run"; decision D5). */
+#pragma once
+
+#include "api/route.h"
+#include "store/tasks.h"
+
+extern const struct field task_shape[], run_shape[];
+
+/* What a person may add when running or rejecting a task, from the task list or from the calendar. */
+struct task_run_body { const char *agent_name; };
+struct task_reject_body { const char *reason; };
+extern const struct field task_run_fields[], task_reject_fields[];
+
+void write_task(struct json_writer *w, const char *name, const struct task_row *row);
+void write_runs(struct json_writer *w, const char *name, const struct run_row *rows, size_t n);
+
+/* The task, when the caller may see it: an app its own only, -ENOENT TASK_NOT_FOUND otherwise. */
+int task_of_caller(struct request *req, const char *uuid, struct task_row *ret, struct err *e) MUST_CHECK;

@@ -1,0 +1,255 @@
+/* The webhook receiver of apps: POST /webhooks/<token> (specification, "Webhook receiver"; decision D5). */
+#include "store/deliveries.h"
+
+#include "api/api.h"
+#include "api/report.h"
+#include "api/routes.h"
+#include "api/slug.h"
+#include "api/task_shapes.h"
+#include "base/clock.h"
+#include "store/agents.h"
+#include "store/workspaces.h"
+#include "tasks/tasks.h"
+
+enum { EVENT_ID_CHARS = 200 };
+
+struct webhook_body { const char *event, *app_id, *app_name, *event_id; struct json_value payload; };
+
+struct trigger_payload {
+    const char *agent_name, *workspace_slug, *thread_slug, *prompt;
+    struct json_value raw_data;
+    bool is_auto_run;
+};
+
+static const struct field webhook_fields[] = {
+    FIELD_STRING(struct webhook_body, event, "event", .flags = FIELD_REQUIRED, .min = 1, .max = 64),
+    FIELD_OBJECT(struct webhook_body, payload, "payload", .help = "required by every event but ping"),
+    FIELD_STRING(struct webhook_body, app_id, "app_id", .max = 64),
+    FIELD_STRING(struct webhook_body, app_name, "app_name", .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct webhook_body, event_id, "event_id", .min = 1, .max = EVENT_ID_CHARS, .help = "makes a repeat harmless"),
+    FIELD_END,
+};
+
+static const struct field trigger_fields[] = {
+    FIELD_OBJECT(struct trigger_payload, raw_data, "raw_data", .flags = FIELD_REQUIRED),
+    FIELD_BOOL(struct trigger_payload, is_auto_run, "auto_run"),
+    FIELD_STRING(struct trigger_payload, agent_name, "agent_name", .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct trigger_payload, workspace_slug, "workspace_slug", .min = 1, .max = SLUG_CHARS),
+    FIELD_STRING(struct trigger_payload, thread_slug, "thread_slug", .min = 1, .max = SLUG_CHARS),
+    FIELD_STRING(struct trigger_payload, prompt, "prompt", .max = LIMIT_STRING_DEFAULT, .def_str = ""),
+    FIELD_END,
+};
+
+static const struct field webhook_answer[] = {
+    SHAPE_STRING("message", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("task_uuid", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("calendar_event_uuid", .flags = FIELD_OPTIONAL),
+    SHAPE_BOOL("auto_run", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("status", .flags = FIELD_OPTIONAL),
+    SHAPE_TIME("timestamp", .flags = FIELD_OPTIONAL),
+    SHAPE_BOOL("deduplicated", .flags = FIELD_OPTIONAL, .help = "true: this event_id was answered before"),
+    FIELD_END,
+};
+
+/* ---- trigger-agent ---- */
+
+static int check_trigger(const struct trigger_payload *in, struct err *e)
+{
+    if (in->is_auto_run && !in->agent_name)
+        err_add_field(e, "payload.agent_name", "is required when auto_run is true");
+    if (in->is_auto_run && !in->workspace_slug)
+        err_add_field(e, "payload.workspace_slug", "is required when auto_run is true");
+    return e->n_fields ? -EINVAL : 0;
+}
+
+/* "create_new" and absence ask for a new thread, named after the moment (decision D5). */
+static int make_thread(struct request *req, int64_t workspace_id, const char **ret, struct err *e)
+{
+    char now[TIME_TEXT_SIZE], id[UUID_SIZE];
+    struct thread_row thread = { .workspace_id = workspace_id };
+    int r;
+
+    clock_now_text(now);
+    uuid_v4(id);
+    thread.slug = arena_strdup(req->arena, id);
+    thread.name = arena_printf(req->arena, "Task of %s", now);
+    r = store_threads_insert(req->api->store, &thread, NULL, e);
+    if (r == 0)
+        *ret = thread.slug;
+    return r;
+}
+
+static int find_place(struct request *req, struct trigger_payload *in, struct err *e)
+{
+    struct workspace_row workspace;
+    struct thread_row thread;
+    int r;
+
+    if (!in->workspace_slug)
+        return 0;
+    r = store_workspaces_get(req->api->store, req->arena, in->workspace_slug, &workspace, e);
+    if (r < 0)
+        return r;
+    if (!in->thread_slug || strcmp(in->thread_slug, "create_new") == 0)
+        return make_thread(req, workspace.id, &in->thread_slug, e);
+    return store_threads_get(req->api->store, req->arena, workspace.id, in->thread_slug, &thread, e);
+}
+
+static int check_agent(struct request *req, const char *name, struct err *e)
+{
+    struct agent_row agent;
+
+    return name ? store_agents_get(req->api->store, req->arena, name, &agent, e) : 0;
+}
+
+static int trigger(struct request *req, struct response *res, struct err *e)
+{
+    const struct webhook_body *body = req->body;
+    struct trigger_payload in = { 0 };
+    struct task_ids ids;
+    int r;
+
+    r = fields_read(trigger_fields, body->payload, &in, req->arena, "payload", e);
+    if (r == 0)
+        r = check_trigger(&in, e);
+    if (r == 0)
+        r = check_agent(req, in.agent_name, e);
+    if (r == 0)
+        r = find_place(req, &in, e);
+    if (r < 0)
+        return r;
+    r = tasks_trigger(req->api->tasks, &(struct task_trigger){
+        .app_id = req->caller->app_id, .app_name = body->app_name ? body->app_name : req->caller->app_name,
+        .raw_data = json_to_str(req->arena, in.raw_data), .is_auto_run = in.is_auto_run, .agent_name = in.agent_name,
+        .workspace_slug = in.workspace_slug, .thread_slug = in.thread_slug, .prompt = in.prompt }, &ids, e);
+    if (r < 0)
+        return r;
+    json_add_string(&res->json, "task_uuid", ids.task_uuid);
+    json_add_string(&res->json, "calendar_event_uuid", ids.calendar_uuid);
+    json_add_bool(&res->json, "auto_run", in.is_auto_run);
+    json_add_string(&res->json, "message", in.is_auto_run ? "The agent is started" : "The task waits in the calendar for a person");
+    return 0;
+}
+
+/* ---- task events ---- */
+
+static int report(struct request *req, enum task_report what, struct response *res, struct err *e)
+{
+    const struct webhook_body *body = req->body;
+    struct report_payload in = { 0 };
+    struct task_row task;
+    const char *status;
+    int r;
+
+    r = fields_read(report_fields, body->payload, &in, req->arena, "payload", e);
+    if (r == 0)
+        r = task_of_caller(req, in.task_uuid, &task, e);
+    if (r == 0)
+        r = tasks_report(req->api->tasks, in.task_uuid, what, in.machine_id, in.attempt,
+                         json_is_absent(in.result) ? NULL : json_to_str(req->arena, in.result),
+                         report_error_text(req->arena, in.error), &status, e);
+    if (r < 0)
+        return r;
+    json_add_string(&res->json, "task_uuid", in.task_uuid);
+    json_add_string(&res->json, "status", status);
+    return 0;
+}
+
+static int ping(struct response *res)
+{
+    char now[TIME_TEXT_SIZE];
+
+    clock_now_text(now);
+    json_add_string(&res->json, "message", "pong");
+    json_add_string(&res->json, "timestamp", now);
+    return 0;
+}
+
+/* ---- one delivery, once ---- */
+
+static const char *event_id_of(struct request *req)
+{
+    const struct webhook_body *body = req->body;
+    char *abbr = settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR);
+    const char *given = http_header(&req->exchange->request, arena_printf(req->arena, "x-%s-event-id", abbr));
+
+    if (body->event_id)
+        return body->event_id;
+    return given && *given && strlen(given) <= EVENT_ID_CHARS ? given : NULL;
+}
+
+/* The first answer again, with deduplicated: true. */
+static int answer_again(struct request *req, struct response *res, const struct delivery_row *first, struct err *e)
+{
+    struct json_value answer, value;
+    struct json_iter it;
+    struct slice key;
+    int r;
+
+    r = json_parse(req->arena, slice_of(first->answer), &answer, e);
+    if (r < 0)
+        return r;
+    for (it = json_iter(answer); json_next(&it, &key, &value);)
+        if (!slice_eq_str(key, "success"))
+            json_add_value(&res->json, key.p, value);
+    json_add_bool(&res->json, "deduplicated", true);
+    res->exchange->response.status = (int)first->status;
+    return 0;
+}
+
+static int act(struct request *req, const struct webhook_event *event, struct response *res, struct err *e)
+{
+    return event->is_trigger ? trigger(req, res, e) : report(req, event->what, res, e);
+}
+
+static int act_once(struct request *req, const struct webhook_event *event, const char *event_id, struct response *res, struct err *e)
+{
+    struct http_response *out = &res->exchange->response;
+    struct delivery_row delivery;
+    int r;
+
+    r = store_deliveries_claim(req->api->store, req->arena, req->caller->scope, event_id, &delivery, e);
+    if (r < 0)
+        return r;
+    if (delivery.state == DELIVERY_ANSWERED)
+        return answer_again(req, res, &delivery, e);
+    if (delivery.state == DELIVERY_BUSY)
+        return err_set(e, -EBUSY, "DELIVERY_IN_PROGRESS", "An event with this event_id is being handled right now; ask again for its answer");
+    r = act(req, event, res, e);
+    if (r < 0) {
+        (void)!store_deliveries_release(req->api->store, delivery.source, delivery.event_id, NULL);
+        return r;
+    }
+    delivery.status = out->status;
+    delivery.answer = arena_printf(req->arena, "%s}", buf_str(&out->body));
+    return store_deliveries_answer(req->api->store, &delivery, e);
+}
+
+static int receive_webhook(struct request *req, struct response *res, struct err *e)
+{
+    const struct webhook_body *body = req->body;
+    const struct webhook_event *event;
+    const char *event_id;
+    int r;
+
+    r = webhook_event_find(body->event, "event", &event, e);
+    if (r == 0 && event->is_ping)
+        return ping(res);
+    if (r == 0)
+        r = request_need_caller(req, e);
+    if (r == 0)
+        r = identity_require(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
+    if (r == 0 && json_is_absent(body->payload))
+        r = err_add_field(e, "payload", "is required");
+    if (r < 0)
+        return r;
+    event_id = event_id_of(req);
+    return event_id ? act_once(req, event, event_id, res, e) : act(req, event, res, e);
+}
+
+const struct route webhook_routes[] = {
+    { .method = HTTP_POST, .path = "/webhooks/{token}", .permission = PERM_BODY, ROUTE_BODY(webhook_fields, struct webhook_body),
+      .max_body = LIMIT_BODY_ACTIVITY, .is_sdk = true, .answer = webhook_answer, .handler = receive_webhook,
+      .summary = "Create tasks and tell of their progress (permission webhook.trigger)", .tag = "Webhooks" },
+    ROUTE_END,
+};
