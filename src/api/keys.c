@@ -29,7 +29,6 @@ static const struct field key_shape[] = {
 };
 
 static const struct field keys_answer[] = { SHAPE_LIST("keys", key_shape), FIELD_END };
-static const struct field nothing_answer[] = { FIELD_END };
 
 static int list_keys(struct request *req, struct response *res, struct err *e)
 {
@@ -81,7 +80,7 @@ const struct route key_routes[] = {
     { .method = HTTP_POST, .path = "/api/keys", .permission = PERM_ADMIN, ROUTE_BODY(new_key_fields, struct new_key_body),
       .is_body_optional = true, .status = 201, .answer = new_key_answer, .handler = create_key,
       .summary = "Make a developer key", .tag = "Keys" },
-    { .method = HTTP_DELETE, .path = "/api/keys/:id", .permission = PERM_ADMIN, .answer = nothing_answer,
+    { .method = HTTP_DELETE, .path = "/api/keys/:id", .permission = PERM_ADMIN, .answer = api_nothing,
       .handler = revoke_key, .summary = "Revoke a developer key, at once", .tag = "Keys" },
     ROUTE_END,
 };

@@ -272,7 +272,6 @@ static const struct field reset_fields[] = {
     FIELD_END,
 };
 
-static const struct field nothing_answer[] = { FIELD_END };
 
 static enum consent_scope scope_of(const char *name)
 {
@@ -330,10 +329,10 @@ const struct route permission_routes[] = {
     { .method = HTTP_GET, .path = "/api/permissions", .permission = PERM_ADMIN, ROUTE_QUERY(grants_query_fields, struct grants_query),
       .answer = grants_answer, .handler = list_grants, .summary = "What was decided", .tag = "Permissions" },
     { .method = HTTP_POST, .path = "/api/permissions/decide", .permission = PERM_ADMIN, ROUTE_BODY(decide_fields, struct decide_body),
-      .answer = nothing_answer, .handler = decide, .summary = "Allow or deny permissions of an app", .tag = "Permissions" },
+      .answer = api_nothing, .handler = decide, .summary = "Allow or deny permissions of an app", .tag = "Permissions" },
     { .method = HTTP_POST, .path = "/api/permissions/revoke", .permission = PERM_ADMIN, ROUTE_BODY(revoke_fields, struct revoke_body),
-      .answer = nothing_answer, .handler = revoke, .summary = "Take a decision back, at once", .tag = "Permissions" },
+      .answer = api_nothing, .handler = revoke, .summary = "Take a decision back, at once", .tag = "Permissions" },
     { .method = HTTP_POST, .path = "/api/permissions/reset", .permission = PERM_ADMIN, ROUTE_BODY(reset_fields, struct revoke_body),
-      .answer = nothing_answer, .handler = reset, .summary = "Forget every decision about an app", .tag = "Permissions" },
+      .answer = api_nothing, .handler = reset, .summary = "Forget every decision about an app", .tag = "Permissions" },
     ROUTE_END,
 };

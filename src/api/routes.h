@@ -11,4 +11,16 @@ extern const struct route key_routes[];                 /* api/keys.c */
 extern const struct route permission_routes[];          /* api/permissions.c */
 extern const struct route session_routes[];             /* api/session.c */
 extern const struct route audit_routes[];               /* api/audit.c */
+extern const struct route activity_routes[];            /* api/activities.c */
+extern const struct route webhook_routes[];             /* api/webhooks.c: from apps */
+extern const struct route external_task_routes[];       /* api/external_tasks.c: from agent processes */
+extern const struct route task_routes[];                /* api/tasks.c */
+extern const struct route agent_routes[];               /* api/agents.c */
+extern const struct route workspace_routes[];           /* api/workspaces.c: and threads */
+extern const struct route calendar_routes[];            /* api/calendar.c */
+extern const struct route app_routes[];                 /* api/apps.c */
+extern const struct route event_routes[];               /* api/events.c: the stream of changes */
+extern const struct route presence_routes[];            /* api/presence.c */
 extern const struct route backend_token_routes[];       /* api/backend_token.c */
+
+extern const struct field api_nothing[];                 /* the answer that says only "success" */

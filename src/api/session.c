@@ -22,7 +22,6 @@ static const struct field link_answer[] = {
 };
 
 static const struct field session_answer[] = { SHAPE_STRING("actor"), FIELD_END };
-static const struct field nothing_answer[] = { FIELD_END };
 
 static int make_link(struct request *req, struct response *res, struct err *e)
 {
@@ -107,7 +106,7 @@ const struct route session_routes[] = {
       .answer_type = "text/html", .handler = open_session, .summary = "Follow the one-time link", .tag = "Session" },
     { .method = HTTP_GET, .path = "/api/session", .permission = PERM_ADMIN, .answer = session_answer, .handler = show_session,
       .summary = "Is this browser signed in", .tag = "Session" },
-    { .method = HTTP_DELETE, .path = "/api/session", .permission = PERM_ADMIN, .answer = nothing_answer, .handler = close_session,
+    { .method = HTTP_DELETE, .path = "/api/session", .permission = PERM_ADMIN, .answer = api_nothing, .handler = close_session,
       .summary = "Sign this browser out", .tag = "Session" },
     ROUTE_END,
 };
