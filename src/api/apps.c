@@ -179,14 +179,13 @@ static int restart_app(struct request *req, struct response *res, struct err *e)
 
 static void write_line(struct json_writer *w, const struct child_line *line)
 {
-    static const char *const streams[] = { [CHILD_STDOUT] = "stdout", [CHILD_STDERR] = "stderr", [CHILD_NOTE] = "note" };
     char time[TIME_TEXT_SIZE];
 
     clock_format(line->wall_ms, time);
     json_begin_object(w);
     json_add_int(w, "number", line->number);
     json_add_string(w, "time", time);
-    json_add_string(w, "stream", streams[line->stream]);
+    json_add_string(w, "stream", child_stream_name(line->stream));
     json_add_string(w, "text", line->text);
     json_end(w);
 }

@@ -25,6 +25,7 @@ struct log_partial {
 
 struct child_log {
     atomic_uint n_refs;
+    pthread_cond_t has_line;
     pthread_mutex_t mutex;              /* guards all below */
     struct log_line *ring[LIMIT_LOG_LINES];     /* owned; line number i lives in slot i % LIMIT_LOG_LINES */
     int64_t oldest, next;               /* numbers kept: oldest <= number < next */
@@ -36,12 +37,20 @@ struct child_log {
 #define LOG_CUT_MARK " [line cut]"
 #define LOG_REPLACEMENT "\xEF\xBF\xBD"  /* U+FFFD */
 
+const char *child_stream_name(enum child_stream s)
+{
+    static const char *const names[] = { [CHILD_STDOUT] = "stdout", [CHILD_STDERR] = "stderr", [CHILD_NOTE] = "note" };
+
+    return names[s];
+}
+
 struct child_log *child_log_new(void)
 {
     struct child_log *log = xcalloc(1, sizeof(*log));
 
     atomic_init(&log->n_refs, 1);
     pthread_mutex_init(&log->mutex, NULL);
+    pthread_cond_init(&log->has_line, NULL);
     log->oldest = log->next = 1;
     buf_init(&log->text, LIMIT_LOG_LINE_BYTES + sizeof(LOG_CUT_MARK));
     return log;
@@ -73,6 +82,7 @@ struct child_log *child_log_unref(struct child_log *log)
     while (log->oldest < log->next)
         log_drop_oldest(log);
     buf_clear(&log->text);
+    pthread_cond_destroy(&log->has_line);
     pthread_mutex_destroy(&log->mutex);
     free(log);
     return NULL;
@@ -144,6 +154,7 @@ static void log_add_line(struct child_log *log, enum child_stream stream, struct
         log_drop_oldest(log);
     *log_slot(log, log->next++) = line;
     log->n_bytes += line->n;
+    pthread_cond_broadcast(&log->has_line);
 }
 
 static void log_partial_add(struct log_partial *partial, struct slice bytes)
@@ -271,21 +282,35 @@ char *child_log_tail(struct child_log *log, struct arena *a, enum child_stream s
 
 char *child_log_text(struct child_log *log, struct arena *a)
 {
-    static const char *const names[] = { [CHILD_STDOUT] = "stdout", [CHILD_STDERR] = "stderr", [CHILD_NOTE] = "note" };
     AUTO(arena_freep) struct arena *scratch = arena_new();
     struct child_line *lines;
     size_t n = child_log_lines(log, scratch, 0, LIMIT_LOG_LINES, &lines);
+    char time[TIME_TEXT_SIZE], *whole;
     struct buf text;
-    char *all;
 
-    buf_init(&text, LIMIT_LOG_BYTES + LIMIT_LOG_LINES * (TIME_TEXT_SIZE + 8));
+    buf_init(&text, LIMIT_LOG_BYTES + LIMIT_LOG_LINES * (sizeof(time) + 16));
     for (size_t i = 0; i < n; i++) {
-        char time[TIME_TEXT_SIZE];
-
         clock_format(lines[i].wall_ms, time);
-        buf_printf(&text, "%s %s %s\n", time, names[lines[i].stream], lines[i].text);
+        buf_printf(&text, "%s %s %s\n", time, child_stream_name(lines[i].stream), lines[i].text);
     }
-    all = arena_strdup(a, buf_str(&text));
+    whole = arena_strdup(a, buf_str(&text));
     buf_clear(&text);
-    return all;
+    return whole;
+}
+
+/* is_gone has no bell of its own: it is looked at so often. */
+enum { LOG_LOOK_MS = 200 };
+
+void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone)
+{
+    int64_t end_ms = clock_wall_ms() + timeout_ms;
+
+    pthread_mutex_lock(&log->mutex);
+    while (log->next <= after + 1 && !atomic_load(is_gone) && clock_wall_ms() < end_ms) {
+        int64_t until_ms = MIN(clock_wall_ms() + LOG_LOOK_MS, end_ms);
+        struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
+
+        pthread_cond_timedwait(&log->has_line, &log->mutex, &until);
+    }
+    pthread_mutex_unlock(&log->mutex);
 }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include "base/arena.h"
+#include <stdatomic.h>
 
 enum child_stream { CHILD_STDOUT, CHILD_STDERR, CHILD_NOTE /* the supervisor's own words */ };
 
 struct child_log;
+const char *child_stream_name(enum child_stream s);     /* "stdout", "stderr", "note" */
 struct child_line { int64_t number; int64_t wall_ms; enum child_stream stream; const char *text; };
 
 struct child_log *child_log_new(void) MUST_CHECK;
@@ -23,3 +25,5 @@ size_t child_log_lines(struct child_log *log, struct arena *a, int64_t after, si
 char *child_log_tail(struct child_log *log, struct arena *a, enum child_stream stream, size_t n);
 /* All kept lines, "time stream text" each. */
 char *child_log_text(struct child_log *log, struct arena *a);
+/* Waits until a line with number > after is there, is_gone is true, or the time is over. */
+void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone);
