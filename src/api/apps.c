@@ -126,15 +126,17 @@ static int show_app(struct request *req, struct response *res, struct err *e)
     return r;
 }
 
+static int check_app(const struct request *req, const void *body, struct err *e)
+{
+    return app_config_check(body, settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR), e);
+}
+
 static int put_app(struct request *req, struct response *res, struct err *e)
 {
-    struct app_config config;
     char app_id[UUID_SIZE];
     int r;
 
-    r = app_config_parse(req->arena, req->exchange->request.body, &config, e);
-    if (r == 0)
-        r = app_put(req->api->apps, &config, req->exchange->request.body, req->caller->actor, app_id, e);
+    r = app_put(req->api->apps, req->body, req->exchange->request.body, req->caller->actor, app_id, e);
     if (r < 0)
         return r;
     json_add_string(&res->json, "app_id", app_id);
@@ -219,7 +221,7 @@ const struct route app_routes[] = {
     { .method = HTTP_GET, .path = "/api/apps", .permission = PERM_ADMIN, .answer = apps_answer, .handler = list_apps,
       .summary = "Local Apps and how they are", .tag = "Apps" },
     { .method = HTTP_POST, .path = "/api/apps", .permission = PERM_ADMIN, ROUTE_BODY(app_config_fields, struct app_config),
-      .status = 201, .answer = app_id_answer, .handler = put_app, .summary = "Register an app, or replace its configuration",
+      .check_body = check_app, .status = 201, .answer = app_id_answer, .handler = put_app, .summary = "Register an app, or replace its configuration",
       .tag = "Apps" },
     { .method = HTTP_GET, .path = "/api/apps/:app", .permission = PERM_ADMIN, .answer = app_answer, .handler = show_app,
       .summary = "One app, by id or name", .tag = "Apps" },

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/err.h"
 
 enum { SLUG_CHARS = 64 };
 
