@@ -3,8 +3,9 @@
  * One supervisor a process, on the loop thread. child_start() is for any thread. Every child has its own session and
  * process group, PDEATHSIG, a minimal environment, no inherited descriptors above 2, a pidfd watched by the loop, its
  * output in a bounded log. Ended = asked (SIGTERM to the group), waited for, SIGKILL to the group; also whatever the
- * group left behind when its leader exits. After a kill -9 of the service supervisor_open() finds and ends the orphans
- * of the last run by the mark HEARTH_INSTANCE=<instance> in their environment.
+ * group left behind when its leader exits. What left the group (setsid) lives on until supervisor_close(), which finds it
+ * by the mark HEARTH_INSTANCE=<instance> in its environment; after a kill -9 of the service supervisor_open() finds and
+ * ends the orphans of the last run the same way. The instance must be one data folder's own.
  */
 #pragma once
 
