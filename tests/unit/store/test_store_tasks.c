@@ -1,9 +1,7 @@
-/* tasks, runs, calendar, deliveries, agents, workspaces and threads */
+/* tasks, runs, and what is stored together with them */
 #include "fixture.h"
 #include "base/limits.h"
-#include "store/agents.h"
 #include "store/tasks.h"
-#include "store/workspaces.h"
 
 #include <pthread.h>
 
@@ -463,135 +461,6 @@ static void open_runs_of_this_machine_are_abandoned_at_start(void **state)
     fixture_close(&x);
 }
 
-/* --- calendar --- */
-
-static void events_are_listed_by_overlap(void **state)
-{
-    static const struct { const char *uuid, *start, *end; } events[] = {
-        { "before", "2026-01-01T00:00:00.000Z", "2026-01-10T00:00:00.000Z" },
-        { "into", "2026-01-09T00:00:00.000Z", "2026-01-11T00:00:00.000Z" },
-        { "at", "2026-01-10T00:00:00.000Z", NULL },
-        { "inside", "2026-01-15T00:00:00.000Z", "2026-01-16T00:00:00.000Z" },
-        { "across", "2026-01-01T12:00:00.000Z", "2026-02-10T00:00:00.000Z" },
-        { "at end", "2026-01-20T00:00:00.000Z", NULL },
-        { "after", "2026-01-21T00:00:00.000Z", "2026-01-22T00:00:00.000Z" },
-    };
-    static const struct { const char *from, *to, *found; } cases[] = {
-        { "2026-01-10T00:00:00.000Z", "2026-01-20T00:00:00.000Z", "across,into,at,inside," },
-        { NULL, "2026-01-02T00:00:00.000Z", "before,across," },
-        { "2026-01-20T00:00:00.000Z", NULL, "across,at end,after," },
-        { NULL, NULL, "before,across,into,at,inside,at end,after," },
-        { "2027-01-01T00:00:00.000Z", NULL, "" },
-    };
-    struct fixture x = fixture_open();
-    struct calendar_row *list;
-    size_t n;
-
-    for (size_t i = 0; i < ARRAY_SIZE(events); i++)
-        MUST(store_calendar_insert(x.store, &(struct calendar_row){ .uuid = events[i].uuid, .title = "t",
-                                                                    .start_date = events[i].start, .end_date = events[i].end }, &x.e));
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        char found[200] = "";
-
-        MUST(store_calendar_list(x.store, x.a, cases[i].from, cases[i].to, 0, &list, &n, &x.e));
-        for (size_t j = 0; j < n; j++)
-            snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s,", list[j].uuid);
-        assert_string_equal(found, cases[i].found);
-    }
-    MUST(store_calendar_list(x.store, x.a, NULL, NULL, 2, &list, &n, &x.e));
-    assert_int_equal(n, 2);
-    fixture_close(&x);
-}
-
-static void an_event_is_edited_in_part(void **state)
-{
-    struct fixture x = fixture_open();
-    struct calendar_row row = { .uuid = "1", .title = "old", .description = "d", .start_date = "2026-01-01", .color = "red" }, got;
-
-    MUST(store_calendar_insert(x.store, &row, &x.e));
-    MUST_FAIL(store_calendar_insert(x.store, &row, &x.e), -EEXIST, "ALREADY_EXISTS");
-    MUST(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .title = "new", .all_day = -1 }, &x.e));
-    MUST(store_calendar_get(x.store, x.a, "1", &got, &x.e));
-    assert_string_equal(got.title, "new");
-    assert_string_equal(got.description, "d");
-    assert_string_equal(got.color, "red");
-    assert_string_equal(got.reminders, "[]");
-    assert_string_equal(got.metadata, "{}");
-    assert_false(got.all_day);
-    MUST(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = 1, .reminders = "[5]" }, &x.e));
-    MUST(store_calendar_set_dispatch(x.store, "1", "say \"hi\"", &x.e));
-    MUST(store_calendar_get(x.store, x.a, "1", &got, &x.e));
-    assert_true(got.all_day);
-    assert_string_equal(got.reminders, "[5]");
-    assert_string_equal(got.metadata, "{\"dispatch_status\":\"say \\\"hi\\\"\"}");
-    MUST(store_calendar_delete(x.store, "1", &x.e));
-    MUST_FAIL(store_calendar_delete(x.store, "1", &x.e), -ENOENT, "EVENT_NOT_FOUND");
-    MUST_FAIL(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = -1 }, &x.e), -ENOENT, "EVENT_NOT_FOUND");
-    MUST_FAIL(store_calendar_set_dispatch(x.store, "1", "x", &x.e), -ENOENT, "EVENT_NOT_FOUND");
-    fixture_close(&x);
-}
-
-/* --- deliveries --- */
-
-static void a_repeat_gets_the_first_answer(void **state)
-{
-    struct fixture x = fixture_open();
-    struct delivery_row first, repeat;
-
-    MUST(store_deliveries_claim(x.store, x.a, "s", "e", &first, &x.e));
-    assert_int_equal(first.state, DELIVERY_MINE);
-    MUST(store_deliveries_claim(x.store, x.a, "s", "e", &repeat, &x.e));
-    assert_int_equal(repeat.state, DELIVERY_BUSY);
-    MUST(store_deliveries_claim(x.store, x.a, "other", "e", &repeat, &x.e));
-    assert_int_equal(repeat.state, DELIVERY_MINE);
-    first.status = 201;
-    first.answer = "{\"n\":1}";
-    MUST(store_deliveries_answer(x.store, &first, &x.e));
-    first.answer = "{\"n\":2}";
-    MUST_FAIL(store_deliveries_answer(x.store, &first, &x.e), -ENOENT, "DELIVERY_NOT_FOUND");
-    MUST(store_deliveries_release(x.store, "s", "e", &x.e));    /* too late: it is answered */
-    MUST(store_deliveries_claim(x.store, x.a, "s", "e", &repeat, &x.e));
-    assert_int_equal(repeat.state, DELIVERY_ANSWERED);
-    assert_int_equal(repeat.status, 201);
-    assert_string_equal(repeat.answer, "{\"n\":1}");
-    assert_string_equal(repeat.created_at, first.created_at);
-    fixture_close(&x);
-}
-
-static void a_released_delivery_may_be_claimed_again(void **state)
-{
-    struct fixture x = fixture_open();
-    struct delivery_row d;
-
-    MUST(store_deliveries_claim(x.store, x.a, "s", "e", &d, &x.e));
-    MUST(store_deliveries_release(x.store, "s", "e", &x.e));
-    MUST(store_deliveries_claim(x.store, x.a, "s", "e", &d, &x.e));
-    assert_int_equal(d.state, DELIVERY_MINE);
-    MUST(store_deliveries_release_all(x.store, &x.e));
-    MUST(store_deliveries_claim(x.store, x.a, "s", "e", &d, &x.e));
-    assert_int_equal(d.state, DELIVERY_MINE);
-    fixture_close(&x);
-}
-
-static void old_answers_are_forgotten_and_open_claims_are_not(void **state)
-{
-    struct fixture x = fixture_open();
-    struct delivery_row d, open;
-    int64_t n = -1;
-
-    MUST(store_deliveries_claim(x.store, x.a, "s", "answered", &d, &x.e));
-    MUST(store_deliveries_claim(x.store, x.a, "s", "open", &open, &x.e));
-    d.answer = "{}";
-    MUST(store_deliveries_answer(x.store, &d, &x.e));
-    MUST(store_deliveries_trim(x.store, 3600000, &n, &x.e));
-    assert_int_equal(n, 0);
-    MUST(store_deliveries_trim(x.store, -3600000, &n, &x.e));
-    assert_int_equal(n, 1);
-    MUST(store_deliveries_claim(x.store, x.a, "s", "open", &open, &x.e));
-    assert_int_equal(open.state, DELIVERY_BUSY);
-    fixture_close(&x);
-}
-
 static void a_task_and_the_answer_to_its_delivery_are_one(void **state)
 {
     struct fixture x = fixture_open();
@@ -607,90 +476,6 @@ static void a_task_and_the_answer_to_its_delivery_are_one(void **state)
     MUST(store_tasks_add(x.store, &(struct task_bundle){ .task = &task, .delivery = &unclaimed }, &is_new, uuid, &x.e));
     MUST(store_deliveries_claim(x.store, x.a, "s", "e", &mine, &x.e));
     assert_int_equal(mine.state, DELIVERY_ANSWERED);
-    fixture_close(&x);
-}
-
-/* --- agents, workspaces, threads --- */
-
-static void an_agent_is_kept_changed_and_removed(void **state)
-{
-    struct fixture x = fixture_open();
-    struct agent_row row = { .name = "b", .display_name = "B", .kind = "process", .definition = "{}" }, got, *list;
-    size_t n;
-
-    MUST(store_agents_insert(x.store, &row, &x.e));
-    MUST_FAIL(store_agents_insert(x.store, &row, &x.e), -EEXIST, "AGENT_EXISTS");
-    row.definition = "{\"command\":\"x\"}";
-    row.hub_id = "h";
-    MUST(store_agents_update(x.store, &row, &x.e));
-    MUST(store_agents_get(x.store, x.a, "b", &got, &x.e));
-    assert_string_equal(got.definition, "{\"command\":\"x\"}");
-    assert_string_equal(got.hub_id, "h");
-    row.name = "a";
-    MUST_FAIL(store_agents_update(x.store, &row, &x.e), -ENOENT, "AGENT_NOT_FOUND");
-    MUST(store_agents_insert(x.store, &row, &x.e));
-    MUST(store_agents_list(x.store, x.a, &list, &n, &x.e));
-    assert_int_equal(n, 2);
-    assert_string_equal(list[0].name, "a");
-    MUST(store_agents_delete(x.store, "a", &x.e));
-    MUST_FAIL(store_agents_delete(x.store, "a", &x.e), -ENOENT, "AGENT_NOT_FOUND");
-    MUST_FAIL(store_agents_get(x.store, x.a, "a", &got, &x.e), -ENOENT, "AGENT_NOT_FOUND");
-    fixture_close(&x);
-}
-
-static int fill_agents(struct sql_db *db, void *arg, struct err *e)
-{
-    return sql_exec(db, e,
-                    "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
-                    "INSERT INTO agents (name, display_name, kind, definition, created_at, updated_at) "
-                    "SELECT 'x' || i, '', '', '', '', '' FROM n",
-                    "i", (int64_t)(LIMIT_AGENTS - 1));
-}
-
-static void the_last_agent_below_the_limit_is_taken(void **state)
-{
-    struct fixture x = fixture_open();
-    struct agent_row row = { .name = "b", .display_name = "B", .kind = "process", .definition = "{}" };
-
-    MUST(store_write(x.store, fill_agents, NULL, &x.e));
-    MUST(store_agents_insert(x.store, &row, &x.e));
-    row.name = "c";
-    MUST_FAIL(store_agents_insert(x.store, &row, &x.e), -E2BIG, "TOO_MANY_AGENTS");
-    fixture_close(&x);
-}
-
-static void there_is_a_default_workspace_and_others_can_be_made(void **state)
-{
-    struct fixture x = fixture_open();
-    struct workspace_row *list, got;
-    struct thread_row *threads, thread;
-    int64_t id = 0, thread_id = 0;
-    size_t n;
-
-    MUST(store_workspaces_list(x.store, x.a, &list, &n, &x.e));
-    assert_int_equal(n, 1);
-    assert_string_equal(list[0].slug, "default");
-    assert_string_equal(list[0].type, "default");
-    assert_int_equal(strlen(list[0].created_at), strlen("2026-01-01T00:00:00.000Z"));
-    MUST(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "w", .name = "W" }, &id, &x.e));
-    MUST_FAIL(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "w", .name = "W" }, NULL, &x.e), -EEXIST,
-              "WORKSPACE_EXISTS");
-    MUST(store_workspaces_get(x.store, x.a, "w", &got, &x.e));
-    assert_int_equal(got.id, id);
-    MUST_FAIL(store_workspaces_get(x.store, x.a, "z", &got, &x.e), -ENOENT, "WORKSPACE_NOT_FOUND");
-
-    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = id, .slug = "t", .name = "T" }, &thread_id, &x.e));
-    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = list[0].id, .slug = "t", .name = "T" }, NULL, &x.e));
-    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = id, .slug = "t", .name = "T" }, NULL, &x.e),
-              -EEXIST, "THREAD_EXISTS");
-    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 99, .slug = "t", .name = "T" }, NULL, &x.e),
-              -ENOENT, "WORKSPACE_NOT_FOUND");
-    MUST(store_threads_list(x.store, x.a, id, &threads, &n, &x.e));
-    assert_int_equal(n, 1);
-    assert_int_equal(threads[0].id, thread_id);
-    MUST(store_threads_get(x.store, x.a, id, "t", &thread, &x.e));
-    assert_int_equal(thread.id, thread_id);
-    MUST_FAIL(store_threads_get(x.store, x.a, id, "u", &thread, &x.e), -ENOENT, "THREAD_NOT_FOUND");
     fixture_close(&x);
 }
 
@@ -710,15 +495,7 @@ int main(void)
         cmocka_unit_test(those_that_wait_come_in_order_and_only_if_they_may_run),
         cmocka_unit_test(a_run_ends_once_and_keeps_the_end_of_its_log),
         cmocka_unit_test(open_runs_of_this_machine_are_abandoned_at_start),
-        cmocka_unit_test(events_are_listed_by_overlap),
-        cmocka_unit_test(an_event_is_edited_in_part),
-        cmocka_unit_test(a_repeat_gets_the_first_answer),
-        cmocka_unit_test(a_released_delivery_may_be_claimed_again),
-        cmocka_unit_test(old_answers_are_forgotten_and_open_claims_are_not),
         cmocka_unit_test(a_task_and_the_answer_to_its_delivery_are_one),
-        cmocka_unit_test(an_agent_is_kept_changed_and_removed),
-        cmocka_unit_test(the_last_agent_below_the_limit_is_taken),
-        cmocka_unit_test(there_is_a_default_workspace_and_others_can_be_made),
     };
 
     return cmocka_run_group_tests_name("store_tasks", tests, NULL, NULL);
