@@ -70,8 +70,8 @@ void http_connection_refuse(struct http_connection *c, enum http_refusal why);
 void http_connection_send_out(struct http_connection *c);
 /* The answer is out: the next request, or the farewell. */
 void http_connection_replied(struct http_connection *c, bool keep_alive);
-/* Calls http_connection_send_out(), or the stream's turn, when the socket takes bytes again. */
-void http_connection_await_room(struct http_connection *c);
+/* Calls http_connection_send_out(), or the stream's turn, when the socket takes bytes again. -EPIPE: it never will. */
+int http_connection_await_room(struct http_connection *c) MUST_CHECK;
 
 void http_connection_on_readable(int fd, short what, void *arg);
 void http_connection_on_writable(int fd, short what, void *arg);

@@ -57,13 +57,13 @@ void http_connection_send_out(struct http_connection *c)
     }
     if (n > 0 || c->deadline.wait != WAIT_WRITE)
         http_connection_wait(c, WAIT_WRITE);
-    http_connection_await_room(c);
+    if (http_connection_await_room(c) < 0)
+        http_connection_close(c);
 }
 
-void http_connection_await_room(struct http_connection *c)
+int http_connection_await_room(struct http_connection *c)
 {
-    if (event_add(&c->writable, NULL) < 0)
-        http_connection_close(c);
+    return event_add(&c->writable, NULL) < 0 ? -EPIPE : 0;
 }
 
 void http_connection_on_writable(int fd, short what, void *arg)

@@ -82,7 +82,7 @@ struct http_stream *http_stream_start(struct http_exchange *x) MUST_CHECK;
  * on the loop thread it never waits and says -EAGAIN instead (nothing queued). */
 int http_stream_push(struct http_stream *s, struct slice bytes) MUST_CHECK;
 /* Calls fn on the loop thread when the buffer is below half again after an -EAGAIN, and when the client leaves
- * (at once if it already has). NULL fn removes. */
+ * (at once if it already has); never inside a push. NULL fn removes. */
 void http_stream_on_change(struct http_stream *s, void (*fn)(struct http_stream *s, void *arg), void *arg);
 bool http_stream_is_gone(const struct http_stream *s);
 size_t http_stream_unsent(const struct http_stream *s);

@@ -75,11 +75,11 @@ void http_served_lose(struct http_served *served)
     served->connection = NULL;
     if (atomic_exchange(&x->is_gone, true))
         return;
-    if (stream)
-        http_served_stream_lose(stream);        /* does not free it: its holders do, by a later post */
     x->on_gone = NULL;
     if (fn)
         fn(x, x->on_gone_arg);
+    if (stream)
+        http_served_stream_lose(stream);
 }
 
 struct http_reply_way http_served_way(const struct http_served *served)

@@ -82,11 +82,22 @@ static void set_counted(struct served_stream *s, bool is_counted)
     s->is_counted = is_counted;
 }
 
+/* Nobody holds it and nobody waits for it. */
+static void discard(struct served_stream *s)
+{
+    set_counted(s, false);
+    http_served_finish(s->served);
+    free_stream(s);
+}
+
 void http_served_stream_lose(struct served_stream *s)
 {
     atomic_store(&s->is_gone, true);
     set_counted(s, false);
-    tell_change(s);
+    if (s->is_ended)
+        discard(s);
+    else
+        tell_change(s);
 }
 
 /* What is left to send goes to `sending`. False: nothing. */
@@ -125,50 +136,69 @@ static int pump(struct served_stream *s, struct http_connection *c)
     return 0;
 }
 
-/* The answer is complete and sent, or nobody waits for it: the connection goes on without the stream. */
+/* The answer is complete and sent: the connection goes on without the stream. */
 static void finish(struct served_stream *s)
 {
     struct http_connection *c = s->served->connection;
     bool keep_alive = s->keep_alive && !atomic_load(&s->served->must_close);
 
-    set_counted(s, false);
-    http_served_finish(s->served);
-    free_stream(s);
-    if (!c)
-        return;
+    discard(s);
     c->served = NULL;
     http_connection_replied(c, keep_alive);
+}
+
+/* Sends what it can and sets the connection's wait for the rest. -EPIPE: the connection is to be closed. */
+static int advance(struct served_stream *s, struct http_connection *c)
+{
+    int r = pump(s, c);
+
+    if (r == -EAGAIN)
+        return http_connection_await_room(c);
+    if (r == 0)
+        http_connection_wait(c, s->is_sse ? WAIT_COMMENT : WAIT_NONE);
+    return r;
 }
 
 void http_served_stream_send(struct served_stream *s)
 {
     struct http_connection *c = s->served->connection;
-    int r = pump(s, c);
 
-    if (r == -EPIPE) {
+    if (advance(s, c) < 0)
         http_connection_close(c);
-        return;
-    }
-    if (r == 0 && s->is_ended) {
+    else if (s->is_ended && atomic_load(&s->n_unsent) == 0)
         finish(s);
-        return;
-    }
-    if (r == 0)
-        http_connection_wait(c, s->is_sse ? WAIT_COMMENT : WAIT_NONE);
-    else
-        http_connection_await_room(c);
-    if (atomic_load(&s->n_unsent) < LIMIT_STREAM_BUFFER / 2)
+    else if (atomic_load(&s->n_unsent) < LIMIT_STREAM_BUFFER / 2)
         tell_change(s);
 }
 
-/* Something was pushed. A full socket is left alone until it has room. */
+/* A full socket is left alone until it has room. */
+static bool may_send(const struct http_connection *c)
+{
+    return c && !event_pending(&c->writable, EV_WRITE, NULL);
+}
+
+/* Something was pushed by a worker. */
 static void flush(void *arg)
 {
     struct served_stream *s = arg;
-    struct http_connection *c = s->served->connection;
 
-    if (c && !event_pending(&c->writable, EV_WRITE, NULL))
+    if (may_send(s->served->connection))
         http_served_stream_send(s);
+}
+
+static void close_broken(void *arg)
+{
+    struct served_stream *s = arg;
+
+    if (s->served->connection)
+        http_connection_close(s->served->connection);
+}
+
+/* Something was pushed on the loop. The pusher is up the stack: a broken connection is told to it later, not in its push. */
+static void flush_quietly(struct served_stream *s)
+{
+    if (may_send(s->served->connection) && advance(s, s->served->connection) < 0)
+        loop_post(s->loop, close_broken, s);
 }
 
 static void begin(void *arg)
@@ -193,7 +223,7 @@ static void end(void *arg)
 
     s->is_ended = true;
     if (!s->served->connection) {
-        finish(s);
+        discard(s);
         return;
     }
     pthread_mutex_lock(&s->lock);
@@ -248,7 +278,7 @@ static int served_stream_push(struct http_stream *stream, struct slice bytes)
     }
     pthread_mutex_unlock(&s->lock);
     if (is_news && is_on_loop)
-        flush(s);
+        flush_quietly(s);
     else if (is_news)
         loop_post(s->loop, flush, s);
     return r;

@@ -1,0 +1,195 @@
+/* Every refusal over a real socket: the JSON envelope, then the end of the connection. The grammar itself is test_head.c's. */
+#include "http/refusal.h"
+#include "server_world.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n"
+
+static void assert_envelope(struct world *w, const char *text, int status, const char *code)
+{
+    char line[40], member[60], id[90];
+
+    snprintf(line, sizeof(line), "HTTP/1.1 %d ", status);
+    snprintf(member, sizeof(member), "\"code\":\"%s\"}", code);
+    snprintf(id, sizeof(id), "x-request-id: %s\r\n", w->refused_id);
+    assert_contains(text, line);
+    assert_contains(text, "content-type: application/json\r\n");
+    assert_contains(text, "connection: close\r\n");
+    assert_contains(text, "\r\n\r\n{\"success\":false,\"error\":\"");
+    assert_contains(text, member);
+    assert_contains(text, id);
+}
+
+static void a_refusal_is_the_envelope_and_the_end(void **state)
+{
+    static const struct {
+        const char *sent;
+        int status;
+        const char *code;
+    } cases[] = {
+        { "hello\r\n\r\n", 400, "BAD_REQUEST" },
+        { "GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400, "BAD_REQUEST" },
+        { "GET / HTTP/1.1\r\n\r\n", 400, "BAD_REQUEST" },
+        { GET("/../etc/passwd") "\r\n", 400, "BAD_PATH" },
+        { GET("/x") "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, "BAD_REQUEST" },
+        { GET("/x") "Content-Length: +1\r\n\r\n", 400, "BAD_REQUEST" },
+        { GET("/x") "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "BAD_REQUEST" },
+        { GET("/x") "Transfer-Encoding: gzip\r\n\r\n", 501, "NOT_IMPLEMENTED" },
+        { GET("/x") "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "BAD_REQUEST" },
+        { GET("/x") "Expect: tea\r\n\r\n", 417, "EXPECTATION_FAILED" },
+        { "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n", 501, "NOT_IMPLEMENTED" },
+        { "GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505, "VERSION_NOT_SUPPORTED" },
+        { "POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n", 413, "BODY_TOO_LARGE" },
+        { "POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", 413, "BODY_TOO_LARGE" },
+        { "POST /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n", 413, "BODY_TOO_LARGE" },
+        { "POST /small HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 11\r\n\r\n", 413, "BODY_TOO_LARGE" },
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int fd = dial(w);
+
+        say(fd, cases[i].sent);
+        assert_envelope(w, hear_all(fd), cases[i].status, cases[i].code);
+        assert_int_equal(atomic_load(&w->n_refused), i + 1);
+        close(fd);
+    }
+}
+
+static void a_body_at_its_limit_is_taken(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+
+    say(fd, "POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789");
+    hear(fd, "POST|/small||-|0123456789");
+    say(fd, "POST /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n");
+    hear(fd, "POST|/small||-|0123456789");
+    close(fd);
+}
+
+static void heads_too_large_are_told_so(void **state)
+{
+    struct world *w = *state;
+    char *filler = malloc(LIMIT_HEADER_BYTES + 1);
+    int fd = dial(w);
+
+    memset(filler, 'a', LIMIT_HEADER_BYTES);
+    filler[LIMIT_HEADER_BYTES] = '\0';
+    say(fd, GET("/x") "X-Large: ");
+    say(fd, filler);
+    assert_envelope(w, hear_all(fd), 431, "HEADERS_TOO_LARGE");
+    close(fd);
+    fd = dial(w);
+    say(fd, "GET /");
+    say(fd, filler);
+    assert_envelope(w, hear_all(fd), 414, "URI_TOO_LONG");
+    close(fd);
+    free(filler);
+}
+
+static void the_client_reads_the_refusal_although_it_goes_on_sending(void **state)
+{
+    struct world *w = *state;
+    char *body = calloc(1, 33 << 20);
+    int fd = dial(w);
+
+    say(fd, "POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 34603008\r\n\r\n");
+    for (size_t sent = 0; sent < 33 << 20;) {
+        ssize_t n = send(fd, body + sent, (33 << 20) - sent, MSG_NOSIGNAL);
+
+        assert_true(n > 0);
+        sent += (size_t)n;
+    }
+    assert_envelope(w, hear_all(fd), 413, "BODY_TOO_LARGE");
+    free(body);
+    close(fd);
+}
+
+static void the_answer_before_a_refusal_comes_first(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    say(fd, GET("/worker") "\r\nGET /bad\x01 HTTP/1.1\r\n\r\n" GET("/never") "\r\n");
+    text = hear_all(fd);
+    assert_true(strstr(text, "pad") < strstr(text, "HTTP/1.1 400"));
+    assert_lacks(text, "never");
+    close(fd);
+}
+
+static void a_refused_head_request_has_no_body(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+
+    say(fd, "HEAD /a/../b HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\n\r\n");
+    assert_lacks(hear_all(fd), "success");
+    close(fd);
+}
+
+static void too_many_bodies_at_once_are_told_503(void **state)
+{
+    struct world *w = *state;
+    int fds[30];
+    const char *text;
+
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        fds[i] = dial(w);               /* 25 bodies of 40 MiB may arrive at once, not 26 */
+        say(fds[i], "POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 41943040\r\n\r\n");
+        text = hear(fds[i], "\r\n\r\n");
+        if (i < LIMIT_BODIES_BYTES / (40 << 20))
+            assert_contains(text, "100 Continue");
+        else
+            assert_contains(text, "HTTP/1.1 503 ");
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        close(fds[i]);
+    world_wait(has_no_connection, w);
+    fds[0] = dial(w);
+    say(fds[0], "POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 41943040\r\n\r\n");
+    hear(fds[0], "100 Continue");
+    close(fds[0]);
+}
+
+static void texts_name_the_limits_that_hold(void **state)
+{
+    char number[3][12];
+
+    snprintf(number[0], sizeof(number[0]), " %d ", LIMIT_TARGET_BYTES);
+    snprintf(number[1], sizeof(number[1]), " %d ", LIMIT_HEADER_BYTES);
+    snprintf(number[2], sizeof(number[2]), " %d ", LIMIT_HEADERS);
+    assert_contains(http_refusal_row(REFUSE_TARGET_LENGTH)->text, number[0]);
+    assert_contains(http_refusal_row(REFUSE_HEADER_BYTES)->text, number[1]);
+    assert_contains(http_refusal_row(REFUSE_HEADER_COUNT)->text, number[2]);
+}
+
+static int set_up(void **state)
+{
+    *state = world_new(NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_free(*state);
+    return 0;
+}
+
+#define SERVED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVED(a_refusal_is_the_envelope_and_the_end),
+        SERVED(a_body_at_its_limit_is_taken),
+        SERVED(heads_too_large_are_told_so),
+        SERVED(the_client_reads_the_refusal_although_it_goes_on_sending),
+        SERVED(the_answer_before_a_refusal_comes_first),
+        SERVED(a_refused_head_request_has_no_body),
+        SERVED(too_many_bodies_at_once_are_told_503),
+        cmocka_unit_test(texts_name_the_limits_that_hold),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
