@@ -82,7 +82,9 @@ static void on_request(void *arg, struct http_exchange *x)
 
 static void on_refused(void *arg, const char *request_id, int status, const char *code)
 {
-    log_info("http", request_id, "refused before routing: %d %s", status, code);
+    struct service *s = arg;
+
+    dispatch_refused(s->dispatch, request_id, status, code);
 }
 
 static int start_server(struct service *s, struct err *e)

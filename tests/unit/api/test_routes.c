@@ -1,0 +1,311 @@
+/* The routes of this folder that stand on identity and the system: through dispatch, as a client sees them. */
+#include "world.h"
+#include "api/openapi.h"
+#include "base/clock.h"
+#include <sys/stat.h>
+
+#define LOCAL "host: localhost\r\n"
+#define AS_APP LOCAL "x-app-id: " APP "\r\n"
+
+static const char *make_key(struct world *w, const char **ret_id)
+{
+    struct reply reply = ask_local(w, HTTP_POST, "/api/keys", "", "{\"name\":\"laptop\"}");
+
+    assert_int_equal(reply.status, 201);
+    *ret_id = arena_strdup(w->f.a, text_of(&reply, "id"));
+    return arena_strdup(w->f.a, text_of(&reply, "key"));
+}
+
+static void ping_says_who_is_asking(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+    const char *id, *key;
+    int64_t at;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    key = make_key(&w, &id);
+    reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
+    assert_string_equal(text_of(&reply, "mode"), "production");
+    assert_string_equal(text_of(&reply, "appId"), APP);
+    assert_int_equal(clock_parse(slice_of(text_of(&reply, "timestamp")), &at), 0);
+    reply = ask(&w, arena_printf(w.f.a, "GET /sdk/ping HTTP/1.1\r\n" LOCAL "authorization: Bearer %s\r\n", key), "");
+    assert_string_equal(text_of(&reply, "mode"), "development");
+    assert_true(json_is_absent(json_get(reply.json, "appId")));
+    reply = ask(&w, arena_printf(w.f.a, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "x-api-key: %s\r\n", key), "");
+    assert_string_equal(text_of(&reply, "mode"), "development");
+    assert_string_equal(text_of(&reply, "appId"), APP);
+}
+
+static void a_key_is_made_listed_and_revoked(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+    const char *id, *key, *with_key;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    key = make_key(&w, &id);
+    with_key = arena_printf(w.f.a, "GET /sdk/ping HTTP/1.1\r\n" LOCAL "x-api-key: %s\r\n", key);
+    reply = ask_local(&w, HTTP_GET, "/api/keys", "", "");
+    assert_non_null(strstr(reply.body.p, "laptop"));
+    assert_null(strstr(reply.body.p, key));
+    assert_int_equal(ask(&w, with_key, "").status, 200);
+    reply = ask_local(&w, HTTP_DELETE, arena_printf(w.f.a, "/api/keys/%s", id), "", "");
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(ask(&w, with_key, "").status, 401);
+    reply = ask_local(&w, HTTP_DELETE, "/api/keys/made-up", "", "");
+    assert_int_equal(reply.status, 404);
+    assert_string_equal(code_of(&reply), "KEY_NOT_FOUND");
+}
+
+static void each_caller_has_a_private_folder_of_its_own(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    const char *path, *id, *key, *other;
+    struct stat about;
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    reply = ask(&w, "GET /sdk/local-apps/data-dir HTTP/1.1\r\n" AS_APP, "");
+    assert_int_equal(reply.status, 200);
+    path = text_of(&reply, "dataDir");
+    assert_string_equal(path, arena_printf(w.f.a, "%s/local-apps/" APP, w.f.path));
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0700);
+    key = make_key(&w, &id);
+    reply = ask(&w, arena_printf(w.f.a, "GET /api/sdk/local-apps/data-dir HTTP/1.1\r\n" LOCAL "x-api-key: %s\r\n", key), "");
+    other = text_of(&reply, "dataDir");
+    assert_int_equal(strlen(strrchr(other, '/') + 1), 16);
+    assert_int_equal(ask(&w, "GET /sdk/local-apps/data-dir HTTP/1.1\r\n" LOCAL, "").status, 401);
+}
+
+/* ---- permissions ---- */
+
+static void asking_holds_until_the_person_decides(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    const char *question = "{\"app_id\":\"" APP "\",\"app_name\":\"triage\",\"permission\":\"llm.chat\"}";
+    struct reply reply;
+    int fd;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    fd = world_connect(&w);
+    send_text(fd, arena_printf(w.f.a, "POST /api/local-apps/request-permission HTTP/1.1\r\n" LOCAL "connection: close\r\ncontent-length: %zu\r\n\r\n%s",
+                               strlen(question), question));
+    do {
+        reply = ask_local(&w, HTTP_GET, "/api/permissions/pending", "", "");
+    } while (json_length(json_get(reply.json, "pending")) == 0);
+    assert_non_null(strstr(reply.body.p, "\"permission\":\"llm.chat\""));
+    assert_non_null(strstr(reply.body.p, "\"app_name\":\"triage\""));
+    reply = ask_local(&w, HTTP_POST, "/api/permissions/decide", "", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"once\"}");
+    assert_int_equal(reply.status, 200);
+    assert_non_null(strstr(receive_all(&w, fd).p, "\"granted\":true"));
+    close(fd);
+    reply = ask_local(&w, HTTP_GET, "/api/permissions", "app_id=" APP, "");
+    assert_non_null(strstr(reply.body.p, "\"decision\":\"allow\",\"scope\":\"once\""));
+}
+
+static void an_unanswered_question_is_no_grant_and_no_denial(void **state)
+{
+    static const char *const flags[] = { "consent.wait_s=0.1" };
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+
+    world_open(&w, NULL, flags, 1);
+    reply = ask_local(&w, HTTP_POST, "/api/local-apps/request-permission", "", "{\"app_id\":\"" APP "\",\"permission\":\"llm.chat\"}");
+    assert_int_equal(reply.status, 200);
+    assert_false(json_bool(json_get(reply.json, "granted")));
+    reply = ask_local(&w, HTTP_POST, "/sdk/register", "", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"tts.generate\"]}");
+    assert_int_equal(json_length(json_get(json_get(reply.json, "permissions"), "granted")), 0);
+    assert_int_equal(json_length(json_get(json_get(reply.json, "permissions"), "denied")), 0);
+    assert_int_equal(count_pending(&w.f), 2);
+}
+
+static void register_tells_what_is_granted_and_denied(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    decide(&w.f, APP, "llm.chat", true, CONSENT_ALWAYS);
+    decide(&w.f, APP, "tts.generate", false, CONSENT_ALWAYS);
+    decide(&w.f, APP, "tts.generate", false, CONSENT_ALWAYS);
+    reply = ask_local(&w, HTTP_POST, "/api/sdk/register", "", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"tts.generate\"]}");
+    assert_non_null(strstr(reply.body.p, "\"permissions\":{\"granted\":[\"llm.chat\"],\"denied\":[\"tts.generate\"]}"));
+    assert_non_null(*text_of(&reply, "message") ? "" : NULL);
+}
+
+static void asking_for_an_unknown_app_is_404(void **state)
+{
+    static const char *const bodies[] = { "{\"app_id\":\"" NO_APP "\",\"permissions\":[\"llm.chat\"]}", "{\"app_id\":\"" NO_APP "\",\"permissions\":[]}" };
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w, NULL, NULL, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+        struct reply reply = ask_local(&w, HTTP_POST, "/sdk/register", "", bodies[i]);
+
+        assert_int_equal(reply.status, 404);
+        assert_string_equal(code_of(&reply), "APP_NOT_FOUND");
+    }
+}
+
+static void decisions_are_checked_revoked_and_reset(void **state)
+{
+    static const struct { const char *path, *body; int status; } steps[] = {
+        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"until_date\"}", 400 },
+        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"for ever\"}", 400 },
+        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[],\"allow\":true}", 400 },
+        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"]}", 400 },
+        { "/api/permissions/decide", "{\"app_id\":\"" NO_APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true}", 404 },
+        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"llm.embed\"],\"allow\":true,\"scope\":\"until_date\",\"until\":\"2999-01-01\"}", 200 },
+        { "/api/permissions/revoke", "{\"app_id\":\"" APP "\",\"permission\":\"llm.chat\"}", 200 },
+        { "/api/permissions/revoke", "{\"app_id\":\"" APP "\",\"permission\":\"llm.chat\"}", 404 },
+        { "/api/permissions/reset", "{\"app_id\":\"" APP "\"}", 200 },
+        { "/api/permissions/reset", "{\"app_id\":\"" NO_APP "\"}", 404 },
+    };
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        reply = ask_local(&w, HTTP_POST, steps[i].path, "", steps[i].body);
+        if (reply.status != steps[i].status)
+            fail_msg("step %zu: %d %.*s", i, reply.status, (int)reply.body.n, reply.body.p);
+    }
+    reply = ask_local(&w, HTTP_GET, "/api/permissions", "", "");
+    assert_int_equal(json_length(json_get(reply.json, "grants")), 0);
+    reply = ask_local(&w, HTTP_GET, "/api/audit", "", "");
+    assert_int_equal(json_length(json_get(reply.json, "entries")), 4);
+    reply = ask_local(&w, HTTP_GET, "/api/audit/verify", "", "");
+    assert_true(json_bool(json_get(reply.json, "whole")));
+}
+
+/* ---- session ---- */
+
+static void the_one_time_link_signs_a_browser_in_once(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    const char *url, *open, *cookie, *with_cookie;
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    reply = ask_local(&w, HTTP_POST, "/api/session/link", "", "");
+    assert_int_equal(reply.status, 201);
+    url = text_of(&reply, "url");
+    assert_int_equal(strncmp(url, w.api.base_url, strlen(w.api.base_url)), 0);
+    open = arena_printf(w.f.a, "GET %s HTTP/1.1\r\n" LOCAL, url + strlen(w.api.base_url));
+    reply = ask(&w, open, "");
+    assert_int_equal(reply.status, 200);
+    assert_non_null(strstr(reply.body.p, "<html lang=\"en\">"));
+    assert_non_null(strstr(header_of(&w, &reply, "content-security-policy"), "default-src 'none'"));
+    assert_string_equal(header_of(&w, &reply, "referrer-policy"), "no-referrer");
+    cookie = header_of(&w, &reply, "set-cookie");
+    assert_non_null(strstr(cookie, "; Path=/; HttpOnly; SameSite=Strict"));
+    with_cookie = arena_printf(w.f.a, LOCAL "cookie: %.*s\r\n", (int)strcspn(cookie, ";"), cookie);
+    assert_int_equal(ask(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 200);
+    reply = ask(&w, open, "");
+    assert_int_equal(reply.status, 403);
+    assert_null(header_of(&w, &reply, "set-cookie"));
+    assert_int_equal(ask(&w, arena_printf(w.f.a, "DELETE /api/session HTTP/1.1\r\n%s", with_cookie), "").status, 200);
+    assert_int_equal(ask(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 401);
+}
+
+static void management_is_for_the_administrator_alone(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    const char *id, *key;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    key = make_key(&w, &id);
+    for (const struct route *const *table = world_tables; *table; table++) {
+        for (const struct route *route = *table; route->path; route++) {
+            const char *lines = arena_printf(w.f.a, "%s %s HTTP/1.1\r\n" AS_APP "x-api-key: %s\r\n", http_method_name(route->method), route->path, key);
+            struct reply reply;
+
+            if (strcmp(route->permission, PERM_ADMIN) != 0)
+                continue;
+            reply = ask(&w, lines, "{}");
+            assert_int_equal(reply.status, 401);
+            assert_string_equal(code_of(&reply), "ADMIN_REQUIRED");
+        }
+    }
+}
+
+/* ---- system ---- */
+
+static void ready_says_what_is_not(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    assert_int_equal(ask_local(&w, HTTP_GET, "/healthz", "", "").status, 200);
+    assert_int_equal(ask_local(&w, HTTP_GET, "/readyz", "", "").status, 200);
+    atomic_store(&backend_is_ready, false);
+    reply = ask_local(&w, HTTP_GET, "/readyz", "", "");
+    atomic_store(&backend_is_ready, true);
+    assert_int_equal(reply.status, 503);
+    assert_string_equal(code_of(&reply), "NOT_READY");
+    assert_string_equal(text_of(&reply, "reason"), "backend");
+}
+
+static void metrics_are_prometheus_text(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    ask(&w, "GET /healthz HTTP/1.1\r\n" LOCAL, "");
+    reply = ask(&w, "GET /metrics HTTP/1.1\r\n" LOCAL, "");
+    assert_non_null(strstr(header_of(&w, &reply, "content-type"), "text/plain; version=0.0.4"));
+    assert_non_null(strstr(reply.body.p, "hearth_http_requests_total{route=\"/healthz\",method=\"GET\",status=\"200\"}"));
+}
+
+static void the_description_names_every_route_its_parameters_and_its_errors(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct json_value paths, revoke, decide, ping;
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    reply = ask_local(&w, HTTP_GET, "/openapi.json", "", "");
+    assert_int_equal(reply.status, 200);
+    assert_string_equal(text_of(&reply, "openapi"), "3.1.0");
+    paths = json_get(reply.json, "paths");
+    revoke = json_get(json_get(paths, "/api/keys/{id}"), "delete");
+    assert_int_equal(json_length(json_get(revoke, "parameters")), 1);
+    assert_int_equal(json_type(json_get(json_get(revoke, "responses"), "404")), JSON_OBJECT);
+    decide = json_get(json_get(paths, "/api/permissions/decide"), "post");
+    assert_int_equal(json_type(json_get(decide, "requestBody")), JSON_OBJECT);
+    ping = json_get(json_get(paths, "/sdk/ping"), "get");
+    assert_int_equal(json_length(json_get(ping, "security")), 4);
+    assert_int_equal(json_type(json_get(paths, "/api/sdk/ping")), JSON_OBJECT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ping_says_who_is_asking),
+        cmocka_unit_test(a_key_is_made_listed_and_revoked),
+        cmocka_unit_test(each_caller_has_a_private_folder_of_its_own),
+        cmocka_unit_test(asking_holds_until_the_person_decides),
+        cmocka_unit_test(an_unanswered_question_is_no_grant_and_no_denial),
+        cmocka_unit_test(register_tells_what_is_granted_and_denied),
+        cmocka_unit_test(asking_for_an_unknown_app_is_404),
+        cmocka_unit_test(decisions_are_checked_revoked_and_reset),
+        cmocka_unit_test(the_one_time_link_signs_a_browser_in_once),
+        cmocka_unit_test(management_is_for_the_administrator_alone),
+        cmocka_unit_test(ready_says_what_is_not),
+        cmocka_unit_test(metrics_are_prometheus_text),
+        cmocka_unit_test(the_description_names_every_route_its_parameters_and_its_errors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
