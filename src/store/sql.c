@@ -48,8 +48,8 @@ static int configure(struct sql_db *db, bool is_readonly, int64_t wait_ms, struc
 
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_busy_timeout(db->handle, (int)wait_ms);
-    if (is_readonly)
-        return sql_script(db, "PRAGMA temp_store = MEMORY", e);
+    if (is_readonly)                    /* one a thread: a small page cache each, the kernel's behind it */
+        return sql_script(db, "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -512", e);
     r = enter_wal(db, wait_ms, e);
     if (r < 0)
         return r;

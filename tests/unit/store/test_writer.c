@@ -311,6 +311,43 @@ static void a_database_held_by_another_process_is_busy_and_then_free(void **stat
     writer_stop(w);
 }
 
+/* --- a full disk: here, no page more than there are --- */
+
+static int allow_no_more_pages(struct sql_db *db, void *arg, struct err *e)
+{
+    return sql_script(db, "PRAGMA max_page_count = 1", e);      /* SQLite makes that: as many as there are */
+}
+
+static int allow_more_pages(struct sql_db *db, void *arg, struct err *e)
+{
+    return sql_script(db, "PRAGMA max_page_count = 1000000", e);
+}
+
+static int insert_much(struct sql_db *db, void *arg, struct err *e)
+{
+    int r = insert(db, arg, e);
+
+    return r < 0 ? r : sql_exec(db, e, "CREATE TABLE big AS SELECT randomblob(100000) AS bytes", "");
+}
+
+static void a_full_disk_is_told_and_work_goes_on_when_there_is_room(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer *w = start(f.file, "full", NULL, NULL);
+    struct err e = { 0 };
+    int64_t x = 1;
+
+    must(writer_run(w, make_table, NULL, &e), &e);
+    must(writer_run(w, allow_no_more_pages, NULL, &e), &e);
+    assert_int_equal(writer_run(w, insert_much, &x, &e), -ENOSPC);
+    assert_string_equal(e.code, "STORE_FULL");
+    assert_int_equal(count_rows(f.file), 0);
+    must(writer_run(w, allow_more_pages, NULL, &e), &e);
+    must(writer_run(w, insert_much, &x, &e), &e);
+    assert_int_equal(count_rows(f.file), 1);
+    writer_stop(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +357,7 @@ int main(void)
         cmocka_unit_test(many_threads_share_commits_and_lose_nothing),
         cmocka_unit_test(a_group_holds_as_many_as_the_limit),
         cmocka_unit_test(on_commit_comes_for_changes_only),
+        cmocka_unit_test(a_full_disk_is_told_and_work_goes_on_when_there_is_room),
         cmocka_unit_test(a_database_held_by_another_process_is_busy_and_then_free),
     };
 
