@@ -38,6 +38,7 @@ const struct field run_shape[] = {
     SHAPE_STRING("error", .flags = FIELD_NULLABLE),
     SHAPE_INT("attempt"),
     SHAPE_STRING("machine_id", .flags = FIELD_NULLABLE),
+    SHAPE_INT("pid", .flags = FIELD_NULLABLE, .help = "of the agent process while it runs"),
     FIELD_END,
 };
 
@@ -79,6 +80,14 @@ void write_task(struct json_writer *w, const char *name, const struct task_row *
     json_end(w);
 }
 
+static void write_pid(struct json_writer *w, const struct run_row *row)
+{
+    if (row->pid && strcmp(row->status, "running") == 0)
+        json_add_int(w, "pid", row->pid);
+    else
+        json_add_null(w, "pid");
+}
+
 static void write_run(struct json_writer *w, const struct run_row *row)
 {
     json_begin_object(w);
@@ -92,6 +101,7 @@ static void write_run(struct json_writer *w, const struct run_row *row)
     json_add_string(w, "error", row->error);
     json_add_int(w, "attempt", row->attempt);
     json_add_string(w, "machine_id", row->machine_id);
+    write_pid(w, row);
     json_end(w);
 }
 
