@@ -39,7 +39,9 @@ const char embedded_schema_table[] =
     " source_table TEXT,"
     " revision INTEGER NOT NULL DEFAULT 0,"             /* raised by every change of raw_data */
     " handled_revision INTEGER NOT NULL DEFAULT 0,"     /* the revision the last claim took up */
-    " is_dirty INTEGER GENERATED ALWAYS AS (handled_revision < revision AND status <> 'pending') VIRTUAL);"
+    " is_dirty INTEGER GENERATED ALWAYS AS (handled_revision < revision AND status <> 'pending') VIRTUAL)";
+
+const char embedded_schema_indexes[] =
     "CREATE INDEX IF NOT EXISTS \"{name}_by_status\" ON {table} (status, created_at);"
     "CREATE INDEX IF NOT EXISTS \"{name}_by_app\" ON {table} (app_id, created_at);"
     "CREATE INDEX IF NOT EXISTS \"{name}_by_time\" ON {table} (created_at);"

@@ -4,6 +4,7 @@
 enum { EMBEDDED_SCHEMA_VERSION = 1 };                   /* PRAGMA user_version */
 
 extern const char embedded_schema_common[];             /* once a file */
-extern const char embedded_schema_table[];              /* table and indexes */
+extern const char embedded_schema_table[];
+extern const char embedded_schema_indexes[];
 extern const char embedded_schema_triggers[];           /* of every table but the tombstones */
 extern const char embedded_schema_lease_trigger[];      /* of every table */

@@ -291,6 +291,8 @@ static int make_table(struct sql_db *db, struct embedded_table *t, struct err *e
     if (r == 0)
         r = check_columns(db, t, e);
     if (r == 0)
+        r = sql_script(db, embedded_sql(t, embedded_schema_indexes), e);
+    if (r == 0)
         r = sql_script(db, embedded_sql(t, embedded_schema_lease_trigger), e);
     if (r == 0 && !is_deletions)
         r = sql_script(db, embedded_sql(t, embedded_schema_triggers), e);
