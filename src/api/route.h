@@ -68,6 +68,8 @@ struct route {
     const char *summary, *tag;
 };
 
+extern const struct field api_nothing[];                 /* the answer that says only "success" */
+
 #define ROUTE_BODY(table, type) .body = (table), .body_size = sizeof(type)
 #define ROUTE_QUERY(table, type) .query = (table), .query_size = sizeof(type)
 #define ROUTE_END { .path = NULL }

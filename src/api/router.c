@@ -5,6 +5,8 @@
 #define TOKEN "{token}"
 #define TOKEN_ALWAYS "svc"
 
+const struct field api_nothing[] = { FIELD_END };
+
 struct router {
     struct arena *arena;                /* owned; of entries and paths */
     struct http_matcher *matcher;       /* owned */

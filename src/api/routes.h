@@ -23,4 +23,3 @@ extern const struct route event_routes[];               /* api/events.c: the str
 extern const struct route presence_routes[];            /* api/presence.c */
 extern const struct route backend_token_routes[];       /* api/backend_token.c */
 
-extern const struct field api_nothing[];                 /* the answer that says only "success" */

@@ -237,6 +237,65 @@ static void management_is_for_the_administrator_alone(void **state)
     }
 }
 
+/* ---- the backend ---- */
+
+static void a_backend_token_is_handed_over_and_seen_by_its_owner(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    reply = ask(&w, "GET /sdk/auth/token HTTP/1.1\r\n" AS_APP, "");
+    assert_int_equal(reply.status, 404);
+    assert_string_equal(code_of(&reply), "TOKEN_NOT_FOUND");
+    reply = ask(&w, "POST /sdk/auth/sync-backend-token HTTP/1.1\r\n" AS_APP, "{\"token\":\"of the user\"}");
+    assert_int_equal(reply.status, 200);
+    assert_true(json_bool(json_get(reply.json, "hasToken")));
+    reply = ask(&w, "GET /api/sdk/auth/token HTTP/1.1\r\n" AS_APP, "");
+    assert_string_equal(text_of(&reply, "token"), "of the user");
+    assert_string_equal(header_of(&w, &reply, "cache-control"), "no-store");
+    reply = ask(&w, "GET /sdk/auth/token HTTP/1.1\r\nhost: localhost\r\nx-app-id: " OTHER_APP "\r\n", "");
+    assert_int_equal(reply.status, 404);
+    reply = ask(&w, "POST /sdk/auth/sync-backend-token HTTP/1.1\r\n" AS_APP, "{}");
+    assert_int_equal(reply.status, 400);
+}
+
+static const char *register_app_of(struct world *w, const char *json)
+{
+    char *app_id = arena_alloc(w->f.a, UUID_SIZE);
+    struct app_config config;
+    struct err e = { 0 };
+
+    must(app_config_parse(w->f.a, slice_of(json), "svc", &config, &e), &e);
+    must(app_put(w->api.apps, &config, slice_of(json), "admin", app_id, &e), &e);
+    return app_id;
+}
+
+static void an_app_reads_its_own_database_configuration_when_it_may(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    const char *app_id, *lines;
+    struct json_value config;
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    app_id = register_app_of(&w, "{\"name\":\"orders\",\"app_type\":\"custom\",\"config\":{\"command\":\"/bin/true\",\"backend\":{\"enabled\":true,"
+                                 "\"mode\":\"compatible\",\"tables\":[\"public.orders\"],\"max_concurrent_tasks\":3}}}");
+    lines = arena_printf(w.f.a, "GET /sdk/database/config HTTP/1.1\r\n" LOCAL "x-app-id: %s\r\n", app_id);
+    assert_int_equal(ask(&w, lines, "").status, 403);
+    decide(&w.f, app_id, PERM_DATABASE_CONFIG, true, CONSENT_ALWAYS);
+    reply = ask(&w, lines, "");
+    assert_int_equal(reply.status, 200);
+    config = json_get(reply.json, "config");
+    assert_string_equal(json_cstr(json_get(config, "url")), w.api.base_url);
+    assert_string_equal(json_cstr(json_get(config, "mode")), "compatible");
+    assert_int_equal(json_int(json_get(config, "max_concurrent_tasks")), 3);
+    assert_int_equal(json_length(json_get(config, "tables")), 1);
+    assert_int_equal(json_type(json_get(config, "anonKey")), JSON_STRING);
+}
+
 /* ---- system ---- */
 
 static void ready_says_what_is_not(void **state)
@@ -302,6 +361,8 @@ int main(void)
         cmocka_unit_test(decisions_are_checked_revoked_and_reset),
         cmocka_unit_test(the_one_time_link_signs_a_browser_in_once),
         cmocka_unit_test(management_is_for_the_administrator_alone),
+        cmocka_unit_test(a_backend_token_is_handed_over_and_seen_by_its_owner),
+        cmocka_unit_test(an_app_reads_its_own_database_configuration_when_it_may),
         cmocka_unit_test(ready_says_what_is_not),
         cmocka_unit_test(metrics_are_prometheus_text),
         cmocka_unit_test(the_description_names_every_route_its_parameters_and_its_errors),

@@ -12,6 +12,7 @@
 #include "api/api.h"
 #include "api/dispatch.h"
 #include "api/routes.h"
+#include "apps/apps.h"
 #include "backend/backend.h"
 #include "base/json.h"
 #include "http/local.h"
@@ -52,7 +53,7 @@ static inline int tell_backend_ready(struct backend *b, struct err *e)
 static const struct backend_ops stub_ops = { .name = "stub", .is_ready = tell_backend_ready };
 
 static const struct route *const world_tables[] = {
-    system_routes, connectivity_routes, key_routes, permission_routes, session_routes, audit_routes, NULL,
+    system_routes, connectivity_routes, key_routes, permission_routes, session_routes, audit_routes, backend_token_routes, NULL,
 };
 
 static inline void world_dispatch(struct world *w, const struct route *const *tables)
@@ -73,8 +74,14 @@ static inline void world_open(struct world *w, const struct route *const *tables
 
     *w = (struct world){ .f = fixture_open(), .backend = { &stub_ops } };
     must(settings_load(&from, &w->settings, &e), &e);
-    w->api = (struct api){ .settings = w->settings, .store = w->f.store, .identity = w->f.id, .backend = &w->backend,
-                           .data_dir = w->f.path, .base_url = "http://127.0.0.1:3001" };
+    must(apps_open(&(struct apps_config){ .store = w->f.store, .settings = w->settings, .identity = w->f.id, .data_dir = w->f.path },
+                   &w->api.apps, &e), &e);
+    w->api.settings = w->settings;
+    w->api.store = w->f.store;
+    w->api.identity = w->f.id;
+    w->api.backend = &w->backend;
+    w->api.data_dir = w->f.path;
+    snprintf(w->api.base_url, sizeof(w->api.base_url), "http://127.0.0.1:3001");
     world_dispatch(w, tables ? tables : world_tables);
 }
 
@@ -202,6 +209,7 @@ static inline void world_close(struct world *w)
         loop_free(w->loop);
     }
     dispatch_close(w->dispatch);
+    apps_close(w->api.apps);
     settings_free(w->settings);
     fixture_close(&w->f);
 }
