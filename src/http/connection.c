@@ -18,8 +18,13 @@ static void free_connection(struct http_connection *c)
 
 void http_connection_open(struct http_server *s, int fd, const char *peer, bool is_unix)
 {
-    struct http_connection *c = xcalloc(1, sizeof(*c));
+    struct http_connection *c;
 
+    if (s->n_refused >= LIMIT_REFUSED_CONNECTIONS) {
+        close(fd);
+        return;
+    }
+    c = xcalloc(1, sizeof(*c));
     c->server = s;
     c->fd = fd;
     c->is_unix = is_unix;

@@ -1,8 +1,10 @@
 #include "server_world.h"
 
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n"
 
@@ -181,6 +183,7 @@ static void an_answer_may_come_from_another_thread(void **state)
     struct world *w = *state;
     int fd = dial(w);
     struct http_exchange *x;
+    const char *text;
 
     say(fd, GET("/hold") "\r\n");
     world_wait(is_held, w);
@@ -190,7 +193,9 @@ static void an_answer_may_come_from_another_thread(void **state)
     x->response.status = 201;
     http_response_header(x, "x-odd", "a\r\nb: c");
     answer_text(x, "{}");
-    assert_contains(hear(fd, "{}"), "HTTP/1.1 201 Created\r\n");
+    text = hear(fd, "{}");
+    assert_contains(text, "HTTP/1.1 201 Created\r\n");
+    assert_contains(text, "x-odd: ab: c\r\n");
     world_wait(is_quiet, w);
     assert_int_equal(atomic_load(&w->n_gone), 0);
     close(fd);
@@ -315,6 +320,22 @@ static void one_connection_too_many_is_told_503(void **state)
     close(first);
 }
 
+static void being_told_503_is_limited_too(void **state)
+{
+    struct world *w = *state;
+    int fds[LIMIT_REFUSED_CONNECTIONS + 3];
+    size_t last = ARRAY_SIZE(fds) - 1;
+
+    for (size_t i = 0; i <= last; i++) {
+        fds[i] = dial(w);
+        if (i >= 2 && i < last)
+            hear(fds[i], "OVERLOADED");
+    }
+    assert_string_equal(hear_all(fds[last]), "");
+    for (size_t i = 0; i <= last; i++)
+        close(fds[i]);
+}
+
 static void shorten_deadlines(struct http_server_config *c)
 {
     c->head_timeout_ms = c->body_timeout_ms = c->idle_timeout_ms = c->write_timeout_ms = 50;
@@ -429,6 +450,65 @@ static void a_socket_left_behind_is_replaced_but_nothing_else_is(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* What another user hears from the socket: nothing but its end. Exit status of the child that tries. */
+static int try_as_nobody(const char *path)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        char byte;
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        struct sockaddr_un to = { .sun_family = AF_UNIX };
+
+        memcpy(to.sun_path, path, strlen(path) + 1);
+        if (setuid(65534) < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
+            _exit(1);
+        _exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+static void another_user_is_turned_away_even_when_the_file_lets_him(void **state)
+{
+    struct world *w = *state;
+    char folder[] = "/tmp/hearth-test-XXXXXX", path[64];
+
+    if (geteuid() != 0)
+        skip();                         /* only root can become another user */
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/socket", folder);
+    assert_int_equal(try_to_listen(w, path, NULL, 0).r, 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(try_as_nobody(path), 0);
+    loop_call(w->loop, stop_server, w);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void running_out_of_descriptors_only_delays_connections(void **state)
+{
+    struct world *w = *state;
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(w->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct rlimit before, none_left;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none_left = before;
+    none_left.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+    set_patience(fd);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    say(fd, GET("/ping") "\r\n");
+    for (int i = 0; i < 10; i++)        /* rounds of the loop, in which it tries to accept */
+        loop_call(w->loop, do_nothing, NULL);
+    assert_int_equal(http_server_connections(w->server), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    hear(fd, "success");
+    close(fd);
+}
+
 static void it_listens_on_several_addresses(void **state)
 {
     struct world *w = *state;
@@ -507,9 +587,12 @@ int main(void)
         SERVED(draining_closes_idle_connections_and_lets_work_finish),
         SERVED(the_unix_socket_is_private_answers_and_goes_with_the_server),
         SERVED(a_socket_left_behind_is_replaced_but_nothing_else_is),
+        SERVED(another_user_is_turned_away_even_when_the_file_lets_him),
+        SERVED(running_out_of_descriptors_only_delays_connections),
         SERVED(it_listens_on_several_addresses),
         SERVED(a_port_in_use_and_a_bad_address_are_named),
         cmocka_unit_test_setup_teardown(one_connection_too_many_is_told_503, set_up_for_two, tear_down),
+        cmocka_unit_test_setup_teardown(being_told_503_is_limited_too, set_up_for_two, tear_down),
         cmocka_unit_test_setup_teardown(what_takes_too_long_is_told_408_or_closed, set_up_impatient, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_never_reads_its_answer_is_closed, set_up_impatient, tear_down),
     };
