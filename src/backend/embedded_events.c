@@ -266,6 +266,7 @@ void embedded_events_stop(struct embedded_events *ev)
     pthread_mutex_unlock(&ev->lock);
     pthread_join(ev->thread, NULL);
     ev->has_thread = false;
+    embedded_log_close(&ev->log);
 }
 
 struct embedded_events *embedded_events_free(struct embedded_events *ev)

@@ -148,7 +148,8 @@ int embedded_replay(struct backend *b, const char *table, const char *id, struct
 
 /* --- what could be claimed --- */
 
-/* ?1 machine, ?2 modifier, ?3 machines until quarantine, ?4 limit. Each part walks its index from the newest row. */
+/* ?1 machine, ?2 modifier, ?3 machines until quarantine, ?4 limit. Each part walks its index from the newest row;
+ * the last one that of changed rows, not that of the status (+). */
 #define NEWEST(condition) "SELECT * FROM (SELECT rowid FROM {table} WHERE " condition " ORDER BY created_at DESC, rowid DESC LIMIT ?4)"
 #define MAY_TRY                                                                                                        \
     " AND (attempted_by = '[]' OR (json_array_length(attempted_by) < ?3"                                               \
@@ -161,7 +162,7 @@ static const char claimable_sql[] =
     NEWEST("status = 'failed'" MAY_TRY) " UNION "
     NEWEST("status = 'claimed'" WENT_STALE MAY_TRY) " UNION "
     NEWEST("status = 'processing'" WENT_STALE MAY_TRY) " UNION "
-    NEWEST("handled_revision < revision AND status IN ('completed', 'failed')")
+    NEWEST("handled_revision < revision AND +status IN ('completed', 'failed')")
     ") ORDER BY created_at DESC, rowid DESC LIMIT ?4) ORDER BY created_at, place";
 
 int embedded_claimable(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit, struct arena *a, struct backend_rows *ret,

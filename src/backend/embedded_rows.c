@@ -72,7 +72,7 @@ int embedded_get(struct backend *b, const char *table, const char *id, const cha
     return r < 0 ? r : embedded_read_row(readers_get(em->readers), t, id, app_id, a, ret, e);
 }
 
-/* One statement each so that each has its index. ?1 app, ?2 status. */
+/* One statement each so that each has its index (+ keeps a column from choosing it). ?1 app, ?2 status. */
 static const char *list_sql(const struct backend_query *q)
 {
     static const char of_all[] = "SELECT {columns} FROM {table} ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
@@ -81,7 +81,7 @@ static const char *list_sql(const struct backend_query *q)
     static const char of_status[] =
         "SELECT {columns} FROM {table} WHERE status = ?2 ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
     static const char of_both[] =
-        "SELECT {columns} FROM {table} WHERE status = ?2 AND app_id = ?1 ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
+        "SELECT {columns} FROM {table} WHERE status = ?2 AND +app_id = ?1 ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
 
     if (q->app_id)
         return q->status ? of_both : of_app;

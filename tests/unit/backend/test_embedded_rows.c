@@ -341,9 +341,12 @@ static void the_abbreviation_must_fit_a_table_name(void **state)
 static void closing_folds_the_log_into_the_file(void **state)
 {
     struct rig *rig = *state;
+    struct recorder *rec = recorder_start(rig->backend);
     char path[512];
 
     rig_insert(rig);
+    recorder_wait(rec, 1);
+    recorder_stop(rig->backend, rec);
     rig_get(rig, list(rig, (struct backend_query){ 0 }).items[0].id);
     rig->backend = backend_close(rig->backend);
     assert_int_equal(folder_count(&rig->folder, "-wal", path), 0);
