@@ -36,7 +36,8 @@ static void *insert_rows(void *arg)
 
     while ((i = atomic_fetch_add(&b->next, 1)) < b->n_rows) {
         AUTO(arena_freep) struct arena *a = arena_new();
-        struct backend_new_row in = { .table = "svc_activities", .raw_data = "{\"kind\":\"invoice\",\"amount\":129.5,\"text\":\"please check\"}" };
+        struct backend_new_row in = { .table = "svc_activities",
+                                      .raw_data = "{\"kind\":\"invoice\",\"amount\":129.5,\"text\":\"please check\"}" };
         struct backend_row row = { 0 };
         struct err e = { 0 };
 

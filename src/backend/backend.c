@@ -48,10 +48,11 @@ int backend_table_name(struct arena *a, const char *declared, char **ret, struct
         table = slice_of(dot + 1);
     }
     if (!is_part(table) || (dot && !is_part(schema)))
-        return err_set(e, -EINVAL, "VALIDATION_ERROR",
-                       "a table name must be table or schema.table, each of at most %d letters, digits and underscores and "
-                       "not beginning with a digit",
-                       LIMIT_TABLE_NAME_PART);
+        return err_set(
+            e, -EINVAL, "VALIDATION_ERROR",
+            "a table name must be table or schema.table, each of at most %d letters, digits and underscores and "
+            "not beginning with a digit",
+            LIMIT_TABLE_NAME_PART);
     if (slice_eq_str(schema, "public"))
         schema = (struct slice){ 0 };
     *ret = schema.n ? arena_printf(a, "%.*s.%.*s", (int)schema.n, schema.p, (int)table.n, table.p)

@@ -3,7 +3,8 @@
 
 /* Checks and triggers use SQLite's JSON functions, which count as unsafe in a schema that is not trusted. Fewer and larger
  * checkpoints than SQLite's 1000 pages; the log file is cut back to 64 MiB afterwards. */
-#define WRITER_PRAGMAS "PRAGMA trusted_schema = ON; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864"
+#define WRITER_PRAGMAS                                                                                                 \
+    "PRAGMA trusted_schema = ON; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864"
 
 static int embedded_is_ready(struct backend *b, struct err *e)
 {
@@ -85,7 +86,8 @@ static int open_parts(struct embedded *em, const struct backend_embedded_config 
 {
     int r;
 
-    r = writer_start(&(struct writer_config){ .path = em->path, .label = "backend", .on_commit = on_commit, .arg = em }, &em->writer, e);
+    r = writer_start(&(struct writer_config){ .path = em->path, .label = "backend", .on_commit = on_commit, .arg = em },
+                     &em->writer, e);
     if (r == 0)
         r = writer_run(em->writer, tune_writer, NULL, e);
     if (r == 0)
@@ -103,9 +105,10 @@ static int check_abbr(const char *abbr, struct err *e)
     char *name;
 
     if (strchr(abbr, '.') || backend_table_name(a, arena_printf(a, "%s_activities", abbr), &name, NULL) < 0)
-        return err_set(e, -EINVAL, "VALIDATION_ERROR",
-                       "identity.abbr must be letters, digits and underscores, not beginning with a digit, at most %d of them",
-                       LIMIT_TABLE_NAME_PART - (int)strlen("_activities"));
+        return err_set(
+            e, -EINVAL, "VALIDATION_ERROR",
+            "identity.abbr must be letters, digits and underscores, not beginning with a digit, at most %d of them",
+            LIMIT_TABLE_NAME_PART - (int)strlen("_activities"));
     return 0;
 }
 

@@ -61,7 +61,8 @@ static void write_claimed(struct json_writer *w, void *arg)
 
 static int call_claim(struct call *c, char **ret_json, struct err *e)
 {
-    struct backend_claim claim = { c->lease.table, c->lease.row_id, c->lease.machine_id, STALE_AFTER_MS, LIMIT_ATTEMPT_MACHINES };
+    struct backend_claim claim = { c->lease.table, c->lease.row_id, c->lease.machine_id, STALE_AFTER_MS,
+                                   LIMIT_ATTEMPT_MACHINES };
     struct backend_lease lease;
     struct backend_row row;
     int r = embedded_claim(c->backend, &claim, c->arena, &row, &lease, e);
@@ -103,7 +104,10 @@ static int call_fail(struct call *c, char **ret_json, struct err *e)
     return r;
 }
 
-static const struct { const char *name; int (*fn)(struct call *c, char **ret_json, struct err *e); } lease_functions[] = {
+static const struct {
+    const char *name;
+    int (*fn)(struct call *c, char **ret_json, struct err *e);
+} lease_functions[] = {
     { "claim_task", call_claim },
     { "complete_task", call_complete },
     { "fail_task", call_fail },
@@ -134,8 +138,8 @@ static bool is_refusal(int r)
     return r == -ENOENT || r == -EBUSY || r == -EPERM || r == -EDQUOT || r == -ESTALE;
 }
 
-static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json, struct err *e), struct json_value arguments,
-                      char **ret_json, struct err *e)
+static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json, struct err *e),
+                      struct json_value arguments, char **ret_json, struct err *e)
 {
     struct embedded *em = embedded_of(c->backend);
     char *table = NULL;
@@ -144,7 +148,8 @@ static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json,
 
     r = fields_read(call_fields, arguments, &c->args, c->arena, "", e);
     if (r == 0)
-        r = backend_table_name(c->arena, c->args.table_name ? c->args.table_name : embedded_table_activities(em->tables), &table, e);
+        r = backend_table_name(
+            c->arena, c->args.table_name ? c->args.table_name : embedded_table_activities(em->tables), &table, e);
     if (r < 0)
         return r;
     c->lease = (struct backend_lease){ table, c->args.task_id, c->args.machine_id, c->args.attempt };
@@ -166,7 +171,8 @@ struct names { char **items; size_t n; const char *abbr; };
 static int read_names(struct embedded *em, struct arena *a, struct names *ret, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
-    int r = sql_query(readers_get(em->readers), &rows, e, "SELECT name FROM _tables ORDER BY name LIMIT ?", "i", (int64_t)LIMIT_ITEMS_DEFAULT);
+    int r = sql_query(readers_get(em->readers), &rows, e, "SELECT name FROM _tables ORDER BY name LIMIT ?", "i",
+                      (int64_t)LIMIT_ITEMS_DEFAULT);
 
     ret->items = arena_array(a, LIMIT_ITEMS_DEFAULT, sizeof(char *));
     while (r >= 0 && (r = sql_step(rows, e)) > 0)
@@ -215,7 +221,8 @@ static int call_publications(struct embedded *em, struct arena *a, char **ret_js
     return r;
 }
 
-int embedded_call(struct backend *b, const char *function, struct json_value arguments, struct arena *a, char **ret_json, struct err *e)
+int embedded_call(struct backend *b, const char *function, struct json_value arguments, struct arena *a,
+                  char **ret_json, struct err *e)
 {
     struct embedded *em = embedded_of(b);
     struct call c = { .backend = b, .arena = a };
@@ -224,7 +231,8 @@ int embedded_call(struct backend *b, const char *function, struct json_value arg
     if (strcmp(function, "get_publications_full") == 0)
         return call_publications(em, a, ret_json, e);
     for (size_t i = 0; i < ARRAY_SIZE(lease_functions); i++)
-        if (strncmp(function, prefix, strlen(prefix)) == 0 && strcmp(function + strlen(prefix), lease_functions[i].name) == 0)
+        if (strncmp(function, prefix, strlen(prefix)) == 0 &&
+            strcmp(function + strlen(prefix), lease_functions[i].name) == 0)
             return call_lease(&c, lease_functions[i].fn, arguments, ret_json, e);
     return err_set(e, -ENOENT, "UNKNOWN_FUNCTION", "There is no function %.*s", 100, function);
 }

@@ -347,7 +347,8 @@ void embedded_unlisten(struct backend *b, void *arg)
     pthread_mutex_unlock(&ev->delivery);
 }
 
-int embedded_broadcast(struct backend *b, const char *channel, const char *event, const char *payload_json, struct err *e)
+int embedded_broadcast(struct backend *b, const char *channel, const char *event, const char *payload_json,
+                       struct err *e)
 {
     struct embedded_events *ev = embedded_of(b)->events;
     struct message *m = xcalloc(1, sizeof(*m));

@@ -41,7 +41,8 @@ static int refuse_claim(const struct row_claim *c, const struct backend_row *row
 
     if (is_leased(row)) {
         err_add_extra(e, "locked_by", row->locked_by ? row->locked_by : "");
-        return err_set(e, -EBUSY, "ALREADY_LOCKED", "The row is held by %s", row->locked_by ? row->locked_by : "nobody known");
+        return err_set(e, -EBUSY, "ALREADY_LOCKED", "The row is held by %s",
+                       row->locked_by ? row->locked_by : "nobody known");
     }
     if (strcmp(row->status, "pending") != 0 && strcmp(row->status, "failed") != 0)
         return err_set(e, -EBUSY, "NOT_CLAIMABLE", "The row is %s", row->status);
@@ -55,8 +56,8 @@ static int refuse_claim(const struct row_claim *c, const struct backend_row *row
 static int claim_row(struct sql_db *db, void *arg, struct err *e)
 {
     static const char sql[] =
-        "UPDATE {table} SET status = 'claimed', locked_by = ?2, claimed_by = ?2, locked_at = {now}, completed_at = NULL,"
-        " attempt = attempt + 1, handled_revision = revision"
+        "UPDATE {table} SET status = 'claimed', locked_by = ?2, claimed_by = ?2, locked_at = {now},"
+        " completed_at = NULL, attempt = attempt + 1, handled_revision = revision"
         " WHERE id = ?1 AND (status IN ('pending', 'failed') OR (status IN ('claimed', 'processing')"
         "  AND (locked_at IS NULL OR locked_at < " EMBEDDED_BEFORE("?3") ")))"
         " AND (attempted_by = '[]' OR (json_array_length(attempted_by) < ?4"
@@ -67,7 +68,8 @@ static int claim_row(struct sql_db *db, void *arg, struct err *e)
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, embedded_sql(c->table, sql), "sssi", in->row_id, in->machine_id, c->stale, c->max_machines);
+    r = sql_query(db, &rows, e, embedded_sql(c->table, sql), "sssi", in->row_id, in->machine_id, c->stale,
+                  c->max_machines);
     if (r == 0)
         r = embedded_read_one(rows, c->table, c->arena, &c->row, e);
     if (r != 0)
@@ -76,11 +78,13 @@ static int claim_row(struct sql_db *db, void *arg, struct err *e)
     return r < 0 ? r : refuse_claim(c, &c->row, e);
 }
 
-int embedded_claim(struct backend *b, const struct backend_claim *in, struct arena *a, struct backend_row *ret, struct backend_lease *ret_lease,
-                   struct err *e)
+int embedded_claim(struct backend *b, const struct backend_claim *in, struct arena *a, struct backend_row *ret,
+                   struct backend_lease *ret_lease, struct err *e)
 {
     struct embedded *em = embedded_of(b);
-    struct row_claim c = { .claim = in, .arena = a, .max_machines = in->max_machines > 0 ? in->max_machines : LIMIT_ATTEMPT_MACHINES };
+    struct row_claim c = { .claim = in,
+                           .arena = a,
+                           .max_machines = in->max_machines > 0 ? in->max_machines : LIMIT_ATTEMPT_MACHINES };
     int r;
 
     embedded_modifier(in->stale_after_ms, c.stale);
@@ -111,7 +115,8 @@ static const char complete_sql[] =
 
 static const char fail_sql[] =
     "UPDATE {table} SET status = 'failed', error_message = ?4, locked_by = NULL, locked_at = NULL,"
-    " retry_count = retry_count + 1, attempted_by = CASE WHEN EXISTS (SELECT 1 FROM json_each(attempted_by) WHERE value = ?2)"
+    " retry_count = retry_count + 1,"
+    " attempted_by = CASE WHEN EXISTS (SELECT 1 FROM json_each(attempted_by) WHERE value = ?2)"
     "  THEN attempted_by ELSE json_insert(attempted_by, '$[#]', ?2) END" IS_HELD;
 
 struct row_change {
@@ -131,20 +136,22 @@ static int check_repeat(struct sql_db *db, const struct row_change *c, struct er
     int r = 0;
 
     if (c->end_status)
-        r = sql_query(db, &rows, e, embedded_sql(c->table, sql), "ssis", c->lease->row_id, c->lease->machine_id, c->lease->attempt, c->end_status);
+        r = sql_query(db, &rows, e, embedded_sql(c->table, sql), "ssis", c->lease->row_id, c->lease->machine_id,
+                      c->lease->attempt, c->end_status);
     if (r == 0 && c->end_status)
         r = sql_step(rows, e);
     if (r != 0)
         return MIN(r, 0);
-    return err_set(e, -ESTALE, "LEASE_LOST", "Machine %s does not hold this row in attempt %lld any more", c->lease->machine_id,
-                   (long long)c->lease->attempt);
+    return err_set(e, -ESTALE, "LEASE_LOST", "Machine %s does not hold this row in attempt %lld any more",
+                   c->lease->machine_id, (long long)c->lease->attempt);
 }
 
 static int change_held(struct sql_db *db, void *arg, struct err *e)
 {
     const struct row_change *c = arg;
     const struct backend_lease *l = c->lease;
-    int r = sql_exec(db, e, embedded_sql(c->table, c->template), c->binds, l->row_id, l->machine_id, l->attempt, c->value);
+    int r =
+        sql_exec(db, e, embedded_sql(c->table, c->template), c->binds, l->row_id, l->machine_id, l->attempt, c->value);
 
     if (r < 0)
         return r;
@@ -175,7 +182,9 @@ int embedded_release(struct backend *b, const struct backend_lease *l, struct er
 
 int embedded_complete(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e)
 {
-    struct row_change c = { .lease = l, .template = complete_sql, .binds = "ssis", .value = result_json, .end_status = "completed" };
+    struct row_change c = {
+        .lease = l, .template = complete_sql, .binds = "ssis", .value = result_json, .end_status = "completed"
+    };
     int r = result_json ? embedded_check_json(result_json, "result", false, LIMIT_RESULT_BYTES, e) : 0;
 
     return r < 0 ? r : run_change(b, &c, e);
@@ -183,7 +192,9 @@ int embedded_complete(struct backend *b, const struct backend_lease *l, const ch
 
 int embedded_fail(struct backend *b, const struct backend_lease *l, const char *message, struct err *e)
 {
-    struct row_change c = { .lease = l, .template = fail_sql, .binds = "ssis", .value = message, .end_status = "failed" };
+    struct row_change c = {
+        .lease = l, .template = fail_sql, .binds = "ssis", .value = message, .end_status = "failed"
+    };
 
     return run_change(b, &c, e);
 }

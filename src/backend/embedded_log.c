@@ -32,7 +32,8 @@ int embedded_log_seek_end(struct embedded_log *log, struct err *e)
 }
 
 /* *ret stays NULL for a column that is NULL. */
-static int read_side(struct sql_rows *rows, int column, const char *table, struct arena *a, const struct backend_row **ret)
+static int read_side(struct sql_rows *rows, int column, const char *table, struct arena *a,
+                     const struct backend_row **ret)
 {
     struct backend_row *row;
 
@@ -72,8 +73,9 @@ static int tell_changes(struct embedded_log *log, const struct embedded_log_sink
     int64_t sequence;
     int r;
 
-    r = sql_query(log->db, &rows, e, "SELECT seq, name, op, is_lease_only, old, new, work FROM _changes WHERE seq > ? ORDER BY seq",
-                  "i", log->cursor);
+    r = sql_query(log->db, &rows, e,
+                  "SELECT seq, name, op, is_lease_only, old, new, work FROM _changes WHERE seq > ? ORDER BY seq", "i",
+                  log->cursor);
     if (r < 0)
         return r;
     while ((r = sql_step(rows, e)) > 0) {

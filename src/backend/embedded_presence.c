@@ -55,7 +55,8 @@ static int read_presences(struct sql_rows *rows, struct arena *a, struct backend
     return r;
 }
 
-int embedded_presence_list(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret, struct err *e)
+int embedded_presence_list(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret,
+                           struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     char modifier[EMBEDDED_MODIFIER_SIZE];
@@ -63,8 +64,8 @@ int embedded_presence_list(struct backend *b, int64_t fresh_ms, struct arena *a,
 
     embedded_modifier(fresh_ms, modifier);
     r = sql_query(readers_get(embedded_of(b)->readers), &rows, e,
-                  "SELECT machine_id, user_email, hostname, app_name, online_at FROM _presence WHERE seen_at >= " EMBEDDED_BEFORE("?1")
-                  " ORDER BY online_at, machine_id LIMIT ?2",
+                  "SELECT machine_id, user_email, hostname, app_name, online_at FROM _presence"
+                  " WHERE seen_at >= " EMBEDDED_BEFORE("?1") " ORDER BY online_at, machine_id LIMIT ?2",
                   "si", modifier, (int64_t)LIMIT_LIST);
     return r < 0 ? r : read_presences(rows, a, ret, e);
 }

@@ -3,7 +3,8 @@
 #include "base/limits.h"
 
 /* Adds the row's bytes to *n_bytes. */
-static void read_row(struct sql_rows *rows, const struct embedded_table *t, struct arena *a, struct backend_row *ret, size_t *n_bytes)
+static void read_row(struct sql_rows *rows, const struct embedded_table *t, struct arena *a, struct backend_row *ret,
+                     size_t *n_bytes)
 {
     *ret = (struct backend_row){ .table = arena_strdup(a, embedded_table_name(t)) };
     for (int i = 0; i < BACKEND_N_COLUMNS; i++) {
@@ -20,7 +21,8 @@ static void read_row(struct sql_rows *rows, const struct embedded_table *t, stru
     }
 }
 
-int embedded_read_one(struct sql_rows *rows, const struct embedded_table *t, struct arena *a, struct backend_row *ret, struct err *e)
+int embedded_read_one(struct sql_rows *rows, const struct embedded_table *t, struct arena *a, struct backend_row *ret,
+                      struct err *e)
 {
     struct backend_row row;
     size_t n_bytes = 0;
@@ -49,7 +51,8 @@ static void grow(struct arena *a, struct backend_rows *list, size_t *capacity)
     list->items = items;
 }
 
-int embedded_read_all(struct sql_rows *rows, const struct embedded_table *t, struct arena *a, struct backend_rows *ret, struct err *e)
+int embedded_read_all(struct sql_rows *rows, const struct embedded_table *t, struct arena *a, struct backend_rows *ret,
+                      struct err *e)
 {
     struct backend_rows list = { 0 };
     size_t capacity = 0, n_bytes = 0;

@@ -61,12 +61,14 @@ static int recover_all(struct sql_db *db, void *arg, struct err *e)
 static int is_any_stale(struct embedded *em, const struct row_recovery *c, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
-    int r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(c->table, "SELECT 1 FROM {table} WHERE " IS_STALE " LIMIT 1"), "s", c->stale);
+    int r = sql_query(readers_get(em->readers), &rows, e,
+                      embedded_sql(c->table, "SELECT 1 FROM {table} WHERE " IS_STALE " LIMIT 1"), "s", c->stale);
 
     return r < 0 ? r : sql_step(rows, e);
 }
 
-int embedded_recover_stale(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a, struct backend_rows *ret, struct err *e)
+int embedded_recover_stale(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a,
+                           struct backend_rows *ret, struct err *e)
 {
     struct embedded *em = embedded_of(b);
     struct row_recovery c = { .arena = a };
@@ -110,9 +112,9 @@ static int rearm_row(struct sql_db *db, void *arg, struct err *e)
 
 static int replay_row(struct sql_db *db, void *arg, struct err *e)
 {
-    static const char sql[] =
-        "UPDATE {table} SET status = 'pending', attempted_by = '[]', retry_count = 0, error_message = NULL, completed_at = NULL"
-        " WHERE id = ?1 AND status NOT IN ('claimed', 'processing')";
+    static const char sql[] = "UPDATE {table} SET status = 'pending', attempted_by = '[]', retry_count = 0,"
+                              " error_message = NULL, completed_at = NULL"
+                              " WHERE id = ?1 AND status NOT IN ('claimed', 'processing')";
     struct row_recovery *c = arg;
     struct backend_row row;
     int r = change_again(db, c, embedded_sql(c->table, sql), e);
@@ -123,10 +125,12 @@ static int replay_row(struct sql_db *db, void *arg, struct err *e)
     if (r < 0)
         return r;
     err_add_extra(e, "locked_by", row.locked_by ? row.locked_by : "");
-    return err_set(e, -EBUSY, "ALREADY_LOCKED", "The row is being worked on by %s", row.locked_by ? row.locked_by : "nobody known");
+    return err_set(e, -EBUSY, "ALREADY_LOCKED", "The row is being worked on by %s",
+                   row.locked_by ? row.locked_by : "nobody known");
 }
 
-static int run_again(struct backend *b, const char *table, const char *id, int (*fn)(struct sql_db *db, void *arg, struct err *e), struct err *e)
+static int run_again(struct backend *b, const char *table, const char *id,
+                     int (*fn)(struct sql_db *db, void *arg, struct err *e), struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct embedded *em = embedded_of(b);
@@ -150,7 +154,8 @@ int embedded_replay(struct backend *b, const char *table, const char *id, struct
 
 /* ?1 machine, ?2 modifier, ?3 machines until quarantine, ?4 limit. Each part walks its index from the newest row;
  * the last one that of changed rows, not that of the status (+). */
-#define NEWEST(condition) "SELECT * FROM (SELECT rowid FROM {table} WHERE " condition " ORDER BY created_at DESC, rowid DESC LIMIT ?4)"
+#define NEWEST(condition)                                                                                              \
+    "SELECT * FROM (SELECT rowid FROM {table} WHERE " condition " ORDER BY created_at DESC, rowid DESC LIMIT ?4)"
 #define MAY_TRY                                                                                                        \
     " AND (attempted_by = '[]' OR (json_array_length(attempted_by) < ?3"                                               \
     "  AND NOT EXISTS (SELECT 1 FROM json_each(attempted_by) WHERE value = ?1)))"
@@ -165,8 +170,8 @@ static const char claimable_sql[] =
     NEWEST("handled_revision < revision AND +status IN ('completed', 'failed')")
     ") ORDER BY created_at DESC, rowid DESC LIMIT ?4) ORDER BY created_at, place";
 
-int embedded_claimable(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit, struct arena *a, struct backend_rows *ret,
-                       struct err *e)
+int embedded_claimable(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit,
+                       struct arena *a, struct backend_rows *ret, struct err *e)
 {
     struct embedded *em = embedded_of(b);
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
@@ -176,7 +181,8 @@ int embedded_claimable(struct backend *b, const char *table, const struct backen
 
     embedded_modifier(as->stale_after_ms, c.stale);
     if (r == 0)
-        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(c.table, claimable_sql), "ssii", as->machine_id, c.stale, max_machines, limit);
+        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(c.table, claimable_sql), "ssii", as->machine_id,
+                      c.stale, max_machines, limit);
     if (r == 0)
         r = embedded_read_all(rows, c.table, a, ret, e);
     return MIN(r, 0);

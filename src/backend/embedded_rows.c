@@ -13,15 +13,18 @@ struct row_insert {
 
 static int insert_row(struct sql_db *db, void *arg, struct err *e)
 {
-    static const char with_id[] = "INSERT INTO {table} (app_id, user_id, raw_data, id) VALUES (?, ?, ?, ?) RETURNING {columns}";
-    static const char without[] = "INSERT INTO {table} (app_id, user_id, raw_data) VALUES (?, ?, ?) RETURNING {columns}";
+    static const char with_id[] =
+        "INSERT INTO {table} (app_id, user_id, raw_data, id) VALUES (?, ?, ?, ?) RETURNING {columns}";
+    static const char without[] =
+        "INSERT INTO {table} (app_id, user_id, raw_data) VALUES (?, ?, ?) RETURNING {columns}";
     struct row_insert *c = arg;
     const struct backend_new_row *in = c->in;
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
     if (in->id)
-        r = sql_query(db, &rows, e, embedded_sql(c->table, with_id), "ssss", in->app_id, in->user_id, in->raw_data, in->id);
+        r = sql_query(db, &rows, e, embedded_sql(c->table, with_id), "ssss", in->app_id, in->user_id, in->raw_data,
+                      in->id);
     else
         r = sql_query(db, &rows, e, embedded_sql(c->table, without), "sss", in->app_id, in->user_id, in->raw_data);
     if (r == 0)
@@ -29,7 +32,8 @@ static int insert_row(struct sql_db *db, void *arg, struct err *e)
     return MIN(r, 0);
 }
 
-int embedded_insert(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret, struct err *e)
+int embedded_insert(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret,
+                    struct err *e)
 {
     struct embedded *em = embedded_of(b);
     struct row_insert c = { .in = in, .arena = a };
@@ -63,7 +67,8 @@ int embedded_read_row(struct sql_db *db, struct embedded_table *t, const char *i
     return r > 0 ? 0 : embedded_not_found(e);
 }
 
-int embedded_get(struct backend *b, const char *table, const char *id, const char *app_id, struct arena *a, struct backend_row *ret, struct err *e)
+int embedded_get(struct backend *b, const char *table, const char *id, const char *app_id, struct arena *a,
+                 struct backend_row *ret, struct err *e)
 {
     struct embedded *em = embedded_of(b);
     struct embedded_table *t;
@@ -75,20 +80,22 @@ int embedded_get(struct backend *b, const char *table, const char *id, const cha
 /* One statement each so that each has its index (+ keeps a column from choosing it). ?1 app, ?2 status. */
 static const char *list_sql(const struct backend_query *q)
 {
-    static const char of_all[] = "SELECT {columns} FROM {table} ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
+    static const char of_all[] =
+        "SELECT {columns} FROM {table} ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
     static const char of_app[] =
         "SELECT {columns} FROM {table} WHERE app_id = ?1 ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
     static const char of_status[] =
         "SELECT {columns} FROM {table} WHERE status = ?2 ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
-    static const char of_both[] =
-        "SELECT {columns} FROM {table} WHERE status = ?2 AND +app_id = ?1 ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
+    static const char of_both[] = "SELECT {columns} FROM {table} WHERE status = ?2 AND +app_id = ?1"
+                                  " ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
 
     if (q->app_id)
         return q->status ? of_both : of_app;
     return q->status ? of_status : of_all;
 }
 
-int embedded_list(struct backend *b, const struct backend_query *q, struct arena *a, struct backend_rows *ret, struct err *e)
+int embedded_list(struct backend *b, const struct backend_query *q, struct arena *a, struct backend_rows *ret,
+                  struct err *e)
 {
     struct embedded *em = embedded_of(b);
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
@@ -99,12 +106,13 @@ int embedded_list(struct backend *b, const struct backend_query *q, struct arena
 
     r = embedded_table_find(em->tables, em->readers, q->table, &t, e);
     if (r == 0)
-        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(t, list_sql(q)), "ssii", q->app_id, q->status, limit,
-                      (int64_t)MAX(q->offset, 0));
+        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(t, list_sql(q)), "ssii", q->app_id, q->status,
+                      limit, (int64_t)MAX(q->offset, 0));
     if (r == 0)
         r = embedded_read_all(rows, t, a, &list, e);
     if (r > 0)
-        return err_set(e, -E2BIG, "TOO_LARGE", "These rows are larger than %d MiB together: ask for fewer with limit", LIMIT_REPLY >> 20);
+        return err_set(e, -E2BIG, "TOO_LARGE", "These rows are larger than %d MiB together: ask for fewer with limit",
+                       LIMIT_REPLY >> 20);
     if (r == 0)
         *ret = list;
     return r;
@@ -124,11 +132,13 @@ struct row_update {
 static int update_row(struct sql_db *db, void *arg, struct err *e)
 {
     static const char sql[] =
-        "UPDATE {table} SET raw_data = coalesce(?3, raw_data), result = coalesce(?4, result), status = coalesce(?6, status),"
+        "UPDATE {table} SET raw_data = coalesce(?3, raw_data), result = coalesce(?4, result),"
+        " status = coalesce(?6, status),"
         " error_message = CASE WHEN ?5 IS NOT NULL THEN ?5 WHEN ?6 = 'pending' THEN NULL ELSE error_message END,"
         " attempt = attempt + coalesce(?6 NOT IN ('claimed', 'processing') AND status IN ('claimed', 'processing'), 0),"
         " locked_by = CASE WHEN ?6 IS NULL OR ?6 IN ('claimed', 'processing') THEN locked_by END,"
-        " locked_at = CASE WHEN ?6 IS NULL THEN locked_at WHEN ?6 IN ('claimed', 'processing') THEN coalesce(locked_at, {now}) END,"
+        " locked_at = CASE WHEN ?6 IS NULL THEN locked_at"
+        "  WHEN ?6 IN ('claimed', 'processing') THEN coalesce(locked_at, {now}) END,"
         " completed_at = CASE ?6 WHEN 'completed' THEN {now} WHEN 'pending' THEN NULL ELSE completed_at END,"
         " attempted_by = CASE WHEN ?6 = 'pending' THEN '[]' ELSE attempted_by END,"
         " retry_count = CASE WHEN ?6 = 'pending' THEN 0 ELSE retry_count END"
@@ -137,14 +147,15 @@ static int update_row(struct sql_db *db, void *arg, struct err *e)
     const struct backend_patch *p = c->patch;
     int r;
 
-    r = sql_exec(db, e, embedded_sql(c->table, sql), "ssssss", c->id, c->app_id, p->raw_data, p->result, p->error_message, p->status);
+    r = sql_exec(db, e, embedded_sql(c->table, sql), "ssssss", c->id, c->app_id, p->raw_data, p->result,
+                 p->error_message, p->status);
     if (r < 0)
         return r;
-    return embedded_read_row(db, c->table, c->id, c->app_id, c->arena, &c->row, e);      /* with what the triggers did */
+    return embedded_read_row(db, c->table, c->id, c->app_id, c->arena, &c->row, e); /* with what the triggers did */
 }
 
-int embedded_update(struct backend *b, const char *table, const char *id, const char *app_id, const struct backend_patch *p,
-                    struct arena *a, struct backend_row *ret, struct err *e)
+int embedded_update(struct backend *b, const char *table, const char *id, const char *app_id,
+                    const struct backend_patch *p, struct arena *a, struct backend_row *ret, struct err *e)
 {
     struct embedded *em = embedded_of(b);
     struct row_update c = { .id = id, .app_id = app_id, .patch = p, .arena = a };

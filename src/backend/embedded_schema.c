@@ -10,14 +10,15 @@
 
 /* AUTOINCREMENT: a number is never given twice, also after the log was emptied, so a reader sees every gap. */
 const char embedded_schema_common[] =
-    "PRAGMA user_version = 1;"          /* EMBEDDED_SCHEMA_VERSION */
+    "PRAGMA user_version = 1;" /* EMBEDDED_SCHEMA_VERSION */
     "CREATE TABLE IF NOT EXISTS _tables (name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS _changes ("
     " seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL DEFAULT (unixepoch()), name TEXT NOT NULL,"
     " op INTEGER NOT NULL, is_lease_only INTEGER NOT NULL DEFAULT 0, old TEXT, new TEXT, work TEXT);"
     "CREATE TABLE IF NOT EXISTS _presence ("
     " machine_id TEXT NOT NULL PRIMARY KEY, user_email TEXT, hostname TEXT, app_name TEXT,"
-    " online_at TEXT NOT NULL DEFAULT (" EMBEDDED_NOW "), seen_at TEXT NOT NULL DEFAULT (" EMBEDDED_NOW ")) WITHOUT ROWID;";
+    " online_at TEXT NOT NULL DEFAULT (" EMBEDDED_NOW "), seen_at TEXT NOT NULL DEFAULT (" EMBEDDED_NOW
+    ")) WITHOUT ROWID;";
 
 /* Every column but raw_data has a default, so that any program can insert work with one value. */
 const char embedded_schema_table[] =

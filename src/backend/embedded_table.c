@@ -247,8 +247,8 @@ static int stored_name(struct sql_db *db, const char *name, struct arena *a, cha
     return 0;
 }
 
-int embedded_table_find(struct embedded_tables *ts, struct readers *readers, const char *name, struct embedded_table **ret,
-                        struct err *e)
+int embedded_table_find(struct embedded_tables *ts, struct readers *readers, const char *name,
+                        struct embedded_table **ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct embedded_table *t = known_table(ts, name);
@@ -275,10 +275,13 @@ static int check_columns(struct sql_db *db, struct embedded_table *t, struct err
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     struct err why = { 0 };
-    int r = sql_query(db, &rows, &why, embedded_sql(t, "SELECT {columns}, claimed_by, revision, handled_revision FROM {table} LIMIT 0"), NULL);
+    int r = sql_query(db, &rows, &why,
+                      embedded_sql(t, "SELECT {columns}, claimed_by, revision, handled_revision FROM {table} LIMIT 0"),
+                      NULL);
 
     if (r < 0)
-        return err_set(e, -EINVAL, "TABLE_UNFIT", "Table %s lacks columns an activities table has: %s", t->name, why.text);
+        return err_set(e, -EINVAL, "TABLE_UNFIT", "Table %s lacks columns an activities table has: %s", t->name,
+                       why.text);
     return 0;
 }
 
@@ -321,7 +324,8 @@ static bool is_reserved(const struct embedded_tables *ts, const char *name)
     return name[0] == '_' || strncasecmp(name, "sqlite_", 7) == 0 || strcasecmp(name, ts->deletions) == 0;
 }
 
-int embedded_table_ensure(struct embedded_tables *ts, struct readers *readers, struct writer *w, const char *declared, struct err *e)
+int embedded_table_ensure(struct embedded_tables *ts, struct readers *readers, struct writer *w, const char *declared,
+                          struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct embedded_table *t = NULL;

@@ -27,9 +27,11 @@ struct embedded_tables *embedded_tables_new(const char *abbr) MUST_CHECK;
 /* Makes the file's schema. A schema newer than this program: -EPROTO SCHEMA_TOO_NEW. */
 int embedded_tables_make(struct embedded_tables *ts, struct writer *w, struct err *e) MUST_CHECK;
 struct embedded_tables *embedded_tables_free(struct embedded_tables *ts);
-int embedded_table_ensure(struct embedded_tables *ts, struct readers *readers, struct writer *w, const char *declared, struct err *e) MUST_CHECK;
+int embedded_table_ensure(struct embedded_tables *ts, struct readers *readers, struct writer *w, const char *declared,
+                          struct err *e) MUST_CHECK;
 /* -ENOENT UNKNOWN_TABLE when nobody made it. */
-int embedded_table_find(struct embedded_tables *ts, struct readers *readers, const char *name, struct embedded_table **ret, struct err *e) MUST_CHECK;
+int embedded_table_find(struct embedded_tables *ts, struct readers *readers, const char *name,
+                        struct embedded_table **ret, struct err *e) MUST_CHECK;
 struct embedded_table *embedded_table_deletions(struct embedded_tables *ts);
 const char *embedded_table_activities(const struct embedded_tables *ts);
 

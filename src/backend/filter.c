@@ -104,10 +104,11 @@ static int parse_column(struct arena *a, struct filter *f, struct slice text, st
     name = trim(name);
     f->column = backend_column_find(name);
     if (!f->column)
-        return err_set(e, -EINVAL, "INVALID_FILTER",
-                       "filter column \"%.*s\" does not exist: name a column of the activities table, or a member as in "
-                       "raw_data->>key",
-                       (int)MIN(name.n, 64), name.p);
+        return err_set(
+            e, -EINVAL, "INVALID_FILTER",
+            "filter column \"%.*s\" does not exist: name a column of the activities table, or a member as in "
+            "raw_data->>key",
+            (int)MIN(name.n, 64), name.p);
     if (has_path != (f->column->kind == COLUMN_JSON))
         return err_set(e, -EINVAL, "INVALID_FILTER", "filter column %s %s", f->column->name,
                        has_path ? "has no members: use -> and ->> on raw_data, old_data, result or attempted_by"

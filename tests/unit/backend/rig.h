@@ -121,7 +121,8 @@ static inline struct backend_row rig_get(struct rig *rig, const char *id)
     return row;
 }
 
-static inline int rig_try_claim(struct rig *rig, const char *id, const char *machine_id, struct backend_lease *ret, struct err *e)
+static inline int rig_try_claim(struct rig *rig, const char *id, const char *machine_id, struct backend_lease *ret,
+                                struct err *e)
 {
     struct backend_claim claim = { TABLE, id, machine_id, STALE_MS, 3 };
     struct backend_row row = { 0 };
@@ -150,8 +151,11 @@ static inline void rig_patch(struct rig *rig, const char *id, const struct backe
 /* The lease of that row was taken ten minutes ago. */
 static inline void rig_make_stale(struct rig *rig, const char *id)
 {
-    rig_sql(rig, arena_printf(rig->arena, "UPDATE " TABLE " SET locked_at = strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now', '-600 seconds')"
-                                          " WHERE id = '%s'", id));
+    rig_sql(rig,
+            arena_printf(rig->arena,
+                         "UPDATE " TABLE " SET locked_at = strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now', '-600 seconds')"
+                         " WHERE id = '%s'",
+                         id));
 }
 
 /* --- recorder --- */

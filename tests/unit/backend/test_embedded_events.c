@@ -10,8 +10,8 @@ extern char **environ;
 static void shell(struct rig *rig, const char *sql)
 {
     struct arena *a = rig->arena;
-    char *argv[] = { arena_strdup(a, "sqlite3"), arena_strdup(a, "-cmd"), arena_strdup(a, ".timeout 10000"), rig->folder.file,
-                     arena_strdup(a, sql), NULL };
+    char *argv[] = { arena_strdup(a, "sqlite3"), arena_strdup(a, "-cmd"), arena_strdup(a, ".timeout 10000"),
+                     rig->folder.file,           arena_strdup(a, sql),    NULL };
     int status;
     pid_t pid;
 
@@ -70,7 +70,8 @@ static void what_only_moves_a_lease_is_told_as_such(void **state)
     must(backend_fail(rig->backend, &lease, "no", &e), &e);
     rig_patch(rig, id, &(struct backend_patch){ .status = "pending" });
     rig_patch(rig, id, &(struct backend_patch){ .status = "pending", .raw_data = "{\"n\":1}" });    /* the same data */
-    rig_patch(rig, id, &(struct backend_patch){ .status = "later", .raw_data = "{\"n\":3}" });      /* other data: once, in full */
+    rig_patch(rig, id,
+              &(struct backend_patch){ .status = "later", .raw_data = "{\"n\":3}" }); /* other data: once, in full */
     ev = recorder_wait(rec, 5);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(ev[i].op, BACKEND_UPDATE);
@@ -177,7 +178,8 @@ static void *insert_some(void *arg)
     AUTO(arena_freep) struct arena *a = arena_new();
 
     for (int i = 0; i < N_EACH; i++) {
-        struct backend_new_row new_row = { .table = TABLE, .raw_data = arena_printf(a, "{\"t\":%d,\"i\":%d}", in->number, i) };
+        struct backend_new_row new_row = { .table = TABLE,
+                                           .raw_data = arena_printf(a, "{\"t\":%d,\"i\":%d}", in->number, i) };
         struct backend_row row;
 
         if (backend_insert(in->rig->backend, &new_row, a, &row, NULL) < 0)

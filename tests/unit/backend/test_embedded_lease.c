@@ -338,7 +338,9 @@ static void claimable_lists_what_this_machine_could_claim_oldest_of_the_newest_f
 
     for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
         ids[i] = rig_insert(rig);
-        rig_sql(rig, arena_printf(rig->arena, "UPDATE " TABLE " SET created_at = '2026-01-01T00:00:0%zu.000Z' WHERE id = '%s'", i, ids[i]));
+        rig_sql(rig, arena_printf(rig->arena,
+                                  "UPDATE " TABLE " SET created_at = '2026-01-01T00:00:0%zu.000Z' WHERE id = '%s'", i,
+                                  ids[i]));
     }
     fail_by(rig, ids[1], "lin-a");                      /* not by this machine again */
     fail_by(rig, ids[2], "lin-b");                      /* yes */

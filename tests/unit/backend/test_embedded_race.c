@@ -64,7 +64,9 @@ static void two_services_racing_for_200_rows_finish_each_exactly_once(void **sta
     for (int i = 0; i < N_ROWS; i++)
         ids[i] = rig_insert(rig);
     for (int t = 0; t < 2 * N_THREADS; t++) {
-        machines[t] = (struct machine){ .backend = t % 2 ? second : rig->backend, .id = t % 2 ? "lin-b" : "lin-a", .from = t * 3 };
+        machines[t] = (struct machine){ .backend = t % 2 ? second : rig->backend,
+                                        .id = t % 2 ? "lin-b" : "lin-a",
+                                        .from = t * 3 };
         pthread_create(&machines[t].thread, NULL, work, &machines[t]);
     }
     for (int t = 0; t < 2 * N_THREADS; t++)
@@ -74,7 +76,8 @@ static void two_services_racing_for_200_rows_finish_each_exactly_once(void **sta
         assert_int_equal(n_claims[i], 1);
         assert_int_equal(n_completions[i], 1);
     }
-    assert_int_equal(rig_number(rig, "SELECT count(*) FROM " TABLE " WHERE status = 'completed' AND attempt = 1"), N_ROWS);
+    assert_int_equal(rig_number(rig, "SELECT count(*) FROM " TABLE " WHERE status = 'completed' AND attempt = 1"),
+                     N_ROWS);
     backend_close(second);
 }
 
@@ -161,7 +164,8 @@ static void an_acknowledged_completion_survives_sigkill(void **state)
     assert_true(waitpid(start(rig, complete_one_and_die, 0), &status, 0) > 0);
     assert_true(WIFSIGNALED(status));
     rig->backend = rig_backend(rig);
-    assert_int_equal(rig_number(rig, "SELECT count(*) FROM " TABLE " WHERE status = 'completed' AND result = '{\"ok\":1}'"), 1);
+    assert_int_equal(
+        rig_number(rig, "SELECT count(*) FROM " TABLE " WHERE status = 'completed' AND result = '{\"ok\":1}'"), 1);
     assert_int_equal(rig_number(rig, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"), 1);
 }
 
@@ -198,7 +202,8 @@ static void two_processes_racing_for_200_rows_finish_each_exactly_once(void **st
         n += WEXITSTATUS(status[i]);
     }
     assert_int_equal(n, N_ROWS);
-    assert_int_equal(rig_number(rig, "SELECT count(*) FROM " TABLE " WHERE status = 'completed' AND attempt = 1"), N_ROWS);
+    assert_int_equal(rig_number(rig, "SELECT count(*) FROM " TABLE " WHERE status = 'completed' AND attempt = 1"),
+                     N_ROWS);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_open, rig_close)
@@ -209,7 +214,8 @@ int main(void)
         TEST(two_services_racing_for_200_rows_finish_each_exactly_once),
         TEST(a_late_completion_and_a_take_over_never_both_succeed),
         cmocka_unit_test_setup_teardown(an_acknowledged_completion_survives_sigkill, open_nothing, rig_close),
-        cmocka_unit_test_setup_teardown(two_processes_racing_for_200_rows_finish_each_exactly_once, open_nothing, rig_close),
+        cmocka_unit_test_setup_teardown(two_processes_racing_for_200_rows_finish_each_exactly_once, open_nothing,
+                                        rig_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

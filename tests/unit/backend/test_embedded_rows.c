@@ -23,7 +23,9 @@ static struct backend_rows list(struct rig *rig, struct backend_query q)
 static void a_new_row_is_pending_and_has_every_default(void **state)
 {
     struct rig *rig = *state;
-    struct backend_new_row in = { .table = TABLE, .app_id = "app-1", .user_id = "u", .raw_data = "{\"a\": [1, \"\\u00fc\"]}" };
+    struct backend_new_row in = {
+        .table = TABLE, .app_id = "app-1", .user_id = "u", .raw_data = "{\"a\": [1, \"\\u00fc\"]}"
+    };
     struct backend_row row;
     int64_t created_ms;
     struct err e;
@@ -99,7 +101,8 @@ static void raw_data_is_bounded(void **state)
 static void an_app_sees_its_own_rows_only(void **state)
 {
     struct rig *rig = *state;
-    const char *mine = rig_insert_as(rig, "app-1", "{}"), *theirs = rig_insert_as(rig, "app-2", "{}"), *nobodys = rig_insert(rig);
+    const char *mine = rig_insert_as(rig, "app-1", "{}"), *theirs = rig_insert_as(rig, "app-2", "{}"),
+               *nobodys = rig_insert(rig);
     struct backend_patch patch = { .status = "done" };
     struct backend_rows rows;
     struct backend_row row;
@@ -177,18 +180,27 @@ static void a_patch_changes_what_it_names_and_nothing_else(void **state)
     struct backend_row row;
     struct err e = { 0 };
 
-    must(OPS(rig)->update(rig->backend, TABLE, id, "app-1", &(struct backend_patch){ .status = "archived by hand" }, rig->arena, &row, &e), &e);
+    must(OPS(rig)->update(rig->backend, TABLE, id, "app-1", &(struct backend_patch){ .status = "archived by hand" },
+                          rig->arena, &row, &e),
+         &e);
     assert_string_equal(row.status, "archived by hand");
     assert_string_equal(row.raw_data, "{\"n\":1}");
     assert_null(row.old_data);
-    must(OPS(rig)->update(rig->backend, TABLE, id, NULL, &(struct backend_patch){ .raw_data = "{\"n\":2}", .error_message = "hm" }, rig->arena, &row, &e), &e);
+    must(OPS(rig)->update(rig->backend, TABLE, id, NULL,
+                          &(struct backend_patch){ .raw_data = "{\"n\":2}", .error_message = "hm" }, rig->arena, &row,
+                          &e),
+         &e);
     assert_string_equal(row.status, "archived by hand");
     assert_string_equal(row.raw_data, "{\"n\":2}");
     assert_string_equal(row.old_data, "{\"n\":1}");     /* the answer shows what the trigger did */
     assert_string_equal(row.error_message, "hm");
     assert_true(row.is_dirty);
-    assert_int_equal(OPS(rig)->update(rig->backend, TABLE, id, NULL, &(struct backend_patch){ .raw_data = "[]" }, rig->arena, &row, &e), -EINVAL);
-    assert_int_equal(OPS(rig)->update(rig->backend, TABLE, id, NULL, &(struct backend_patch){ .result = "{" }, rig->arena, &row, &e), -EINVAL);
+    assert_int_equal(OPS(rig)->update(rig->backend, TABLE, id, NULL, &(struct backend_patch){ .raw_data = "[]" },
+                                      rig->arena, &row, &e),
+                     -EINVAL);
+    assert_int_equal(
+        OPS(rig)->update(rig->backend, TABLE, id, NULL, &(struct backend_patch){ .result = "{" }, rig->arena, &row, &e),
+        -EINVAL);
 }
 
 static void a_deletion_leaves_work_with_the_whole_row_behind(void **state)
@@ -216,7 +228,9 @@ static void a_deletion_leaves_work_with_the_whole_row_behind(void **state)
 static void work_of_a_deletion_is_claimed_and_completed_like_any(void **state)
 {
     struct rig *rig = *state;
-    struct backend_claim claim = { .table = DELETIONS, .machine_id = "lin-a", .stale_after_ms = STALE_MS, .max_machines = 3 };
+    struct backend_claim claim = {
+        .table = DELETIONS, .machine_id = "lin-a", .stale_after_ms = STALE_MS, .max_machines = 3
+    };
     struct backend_lease lease;
     struct backend_rows rows;
     struct backend_row row;
@@ -298,7 +312,8 @@ static void a_user_table_is_made_on_demand_and_holds_rows(void **state)
 
 static void reserved_and_unfit_tables_are_refused(void **state)
 {
-    static const char *const refused[] = { "_changes", "sqlite_master", "svc_deletions", "SVC_Deletions", "theirs", "a b", "Svc_Activities" };
+    static const char *const refused[] = { "_changes", "sqlite_master", "svc_deletions", "SVC_Deletions",
+                                           "theirs",   "a b",           "Svc_Activities" };
     struct rig *rig = *state;
     struct backend_row row;
     struct err e = { 0 };
@@ -308,7 +323,8 @@ static void reserved_and_unfit_tables_are_refused(void **state)
         if (OPS(rig)->ensure_table(rig->backend, refused[i], &e) != -EINVAL)
             fail_msg("%s was taken", refused[i]);
     assert_int_equal(backend_get(rig->backend, "theirs", "x", NULL, rig->arena, &row, &e), -ENOENT);
-    assert_int_equal(rig_number(rig, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'theirs%'"), 0);
+    assert_int_equal(
+        rig_number(rig, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'theirs%'"), 0);
 }
 
 static void a_file_of_a_newer_version_is_refused(void **state)
@@ -327,7 +343,8 @@ static void a_file_of_a_newer_version_is_refused(void **state)
 
 static void the_abbreviation_must_fit_a_table_name(void **state)
 {
-    static const char *const refused[] = { "9x", "a b", "a.b", "a-b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+    static const char *const refused[] = { "9x", "a b", "a.b", "a-b",
+                                           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
     struct rig *rig = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {

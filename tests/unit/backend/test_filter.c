@@ -10,7 +10,8 @@ static const struct backend_row row = {
     .id = "6f9619ff-8b86-4d01-b42d-00c04fc964ff",
     .raw_data = "{\"n\":10,\"big\":9007199254740993,\"half\":0.5,\"minus\":-3,\"yes\":true,\"no\":false,\"none\":null,"
                 "\"name\":\"Ada Lovelace\",\"digits\":\"10\",\"quote\":\"say \\\"hi\\\"\",\"city\":\"Z\\u00fcrich\","
-                "\"emoji\":\"\\ud83d\\ude00\",\"private\":\"\\uffff\",\"due\":\"2026-03-01T12:00:00+02:00\",\"day\":\"2026-03-01\","
+                "\"emoji\":\"\\ud83d\\ude00\",\"private\":\"\\uffff\",\"due\":\"2026-03-01T12:00:00+02:00\",\"day\":"
+                "\"2026-03-01\","
                 "\"empty\":\"\",\"a\":{\"b\":{\"c\":7}},\"list\":[{\"k\":\"x\"},5],\"a b\":1,\"e\":2.5e1}",
     .status = "pending",
     .retry_count = 9,
