@@ -43,7 +43,9 @@ struct backend_row {
 struct backend_rows { struct backend_row *items; size_t n; };
 
 /* A change that is committed. Borrowed for the call. old_row is NULL on INSERT, new_row on DELETE. `work` is the row to claim
- * for it (a DELETE's tombstone), NULL when there is none. is_lease_only: nothing but lease and outcome columns changed. */
+ * for it (a DELETE's tombstone), NULL when there is none. is_lease_only: nothing but lease and outcome columns changed; its
+ * rows carry id, app_id, status, locked_by, retry_count, attempt, event, source_table and is_dirty only. A heartbeat alone
+ * is not told. */
 struct backend_event {
     int64_t sequence;
     enum backend_op op;
@@ -118,8 +120,12 @@ struct backend { const struct backend_ops *ops; };
 
 /* The contract of each, for every implementation:
  * ensure_table   "schema.table" or "table"; "public." is dropped; names [A-Za-z_][A-Za-z0-9_]{0,62} each. Idempotent.
+ * list           at most LIMIT_LIST rows (limit 0: LIMIT_LIST_DEFAULT); -E2BIG TOO_LARGE when they pass LIMIT_REPLY together.
+ * update         a status other than claimed and processing ends the lease: its holder gets -ESTALE.
  * get            -ENOENT NOT_FOUND "Activity not found" also for another app's row.
  * claim          0; -ENOENT; -EBUSY ALREADY_LOCKED with extra locked_by; -EPERM ALREADY_ATTEMPTED; -EDQUOT QUARANTINED.
+ *                A row that is finished or has a status of the app's own: -EBUSY NOT_CLAIMABLE. A pending row with old_data was
+ *                changed before anybody took it up: its event stays what it was, an app that lists only UPDATE wants it too.
  *                From pending or failed, from a stale lease, from completed only when the row is dirty and rearm() was called.
  * heartbeat      refreshes locked_at; -ESTALE.
  * complete       from claimed or processing; sets result, completed_at, clears the lock; -ESTALE. Repeating it with the same lease
