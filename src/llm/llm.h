@@ -1,0 +1,95 @@
+/* Language models: what callers ask, what protocols speak, which providers there are (specification, "LLM"; decision D8).
+ *
+ * Asks are the neutral form; a protocol (one file each) turns one into an upstream request and upstream bytes into deltas. An account is a
+ * configured provider. Types are const tables, instances are other structs.
+ */
+#pragma once
+
+#include "base/fields.h"
+#include "net/http_client.h"
+
+enum llm_role { LLM_SYSTEM, LLM_USER, LLM_ASSISTANT, LLM_TOOL };
+enum llm_block_kind { LLM_BLOCK_TEXT, LLM_BLOCK_IMAGE_URL, LLM_BLOCK_IMAGE_DATA, LLM_BLOCK_FILE_DATA };
+
+struct llm_block { enum llm_block_kind kind; const char *text, *url, *media_type, *base64, *file_name; };
+struct llm_tool_call { const char *id, *name, *arguments; /* JSON text */ };
+
+struct llm_message {
+    enum llm_role role;
+    const struct llm_block *blocks; size_t n_blocks;
+    const struct llm_tool_call *tool_calls; size_t n_tool_calls;        /* of the assistant */
+    const char *tool_call_id, *name;
+};
+
+struct llm_tool { const char *name, *description; struct json_value parameters; bool is_strict; };
+enum llm_format { LLM_FORMAT_TEXT, LLM_FORMAT_JSON, LLM_FORMAT_SCHEMA };
+
+struct llm_ask {
+    const struct llm_message *messages; size_t n_messages;
+    const struct llm_tool *tools; size_t n_tools;
+    struct json_value tool_choice;      /* as OpenAI writes it; absent: auto */
+    const char *provider, *model;       /* NULL: default */
+    double temperature; bool has_temperature;
+    int64_t max_tokens;
+    double top_p; bool has_top_p;
+    struct field_strings stop;
+    enum llm_format format;
+    const char *schema_name;
+    struct json_value schema;
+    bool is_streamed;
+};
+
+struct llm_usage { int64_t prompt_tokens, completion_tokens; bool is_estimated; };
+enum llm_finish { LLM_FINISH_STOP, LLM_FINISH_LENGTH, LLM_FINISH_TOOLS, LLM_FINISH_FILTER };
+
+/* Where a protocol's reader puts what it reads, in order. Each returns 0, -EAGAIN (pause) or another negative (stop). */
+struct llm_sink {
+    int (*on_text)(void *arg, struct slice text);
+    int (*on_reasoning)(void *arg, struct slice text);
+    /* A part of a tool call: id and name come with its first part. */
+    int (*on_tool)(void *arg, size_t index, const char *id, const char *name, struct slice arguments);
+    int (*on_end)(void *arg, enum llm_finish why, const struct llm_usage *usage /* NULL: not told */, const char *model);
+    void *arg;
+};
+
+struct llm_account {
+    char id[37];
+    const char *name;                   /* what callers say as `provider` */
+    const struct llm_preset *preset;
+    const char *base_url, *api_key, *model, *embed_model;
+    const struct http_ask_header *headers; size_t n_headers;
+};
+
+struct llm_reader;                      /* a protocol's own state; in the arena it was begun in */
+
+struct llm_protocol {
+    const char *name;                   /* "openai-chat", "openai-responses", "anthropic-messages", "ollama" */
+    int (*request)(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e);
+    struct llm_reader *(*reader)(struct arena *a, const struct llm_sink *sink);
+    int (*on_bytes)(struct llm_reader *r, struct slice bytes, struct err *e);   /* streamed answer */
+    int (*on_whole)(struct llm_reader *r, struct slice body, struct err *e);    /* answer that is not streamed */
+    int (*on_close)(struct llm_reader *r, struct err *e);       /* upstream ended: -ECONNRESET when that was too early */
+    /* An upstream refusal as the codes of D8: LLM_ERROR, RATE_LIMIT, INVALID_MODEL, PROVIDER_UNAVAILABLE. */
+    int (*on_error)(int status, struct slice body, struct err *e);
+    int (*models)(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e);
+    int (*on_models)(struct slice body, struct arena *a, struct field_strings *ret, struct err *e);
+};
+
+enum { LLM_QUIRK_REASONING_CONTENT = 1, LLM_QUIRK_NO_TEMPERATURE = 2, LLM_QUIRK_MAX_COMPLETION_TOKENS = 4, LLM_QUIRK_NO_STREAM_USAGE = 8,
+       LLM_QUIRK_NO_JSON_SCHEMA = 16, LLM_QUIRK_NO_JSON_OBJECT = 32 };
+
+struct llm_preset {
+    const char *id, *label;
+    const struct llm_protocol *protocol;
+    const char *base_url;               /* NULL: must be given */
+    const char *auth_header, *auth_prefix;      /* "authorization", "Bearer "; NULL: none */
+    bool needs_key, can_chat, can_embed;
+    const char *env_key, *env_base_url, *env_model;     /* variables of the field; NULL: none */
+    const char *default_model, *default_embed_model;
+    unsigned quirks;
+    const char *help;                   /* what a person must bring */
+};
+
+extern const struct llm_preset llm_presets[];           /* ended by id NULL */
+const struct llm_preset *llm_preset_find(const char *id);
+extern const struct llm_protocol llm_openai_chat, llm_openai_responses, llm_anthropic_messages, llm_ollama;

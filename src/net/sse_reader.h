@@ -1,0 +1,21 @@
+/* Reading Server-Sent Events (WHATWG HTML section 9.2.6) from bytes as they come, split anywhere.
+ *
+ * Embedded in its owner. An event above LIMIT_SSE_EVENT is an error, never a cut. One thread.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+struct sse_event { struct slice event; /* "message" when not named */ struct slice data, id; };
+
+struct sse_reader {
+    struct buf line, data;
+    char event[64], id[128];
+    bool has_data, had_cr, is_begun;
+    int (*on_event)(void *arg, const struct sse_event *ev);     /* negative stops and is returned by sse_reader_feed() */
+    void *arg;
+};
+
+void sse_reader_init(struct sse_reader *r, int (*on_event)(void *arg, const struct sse_event *ev), void *arg);
+void sse_reader_clear(struct sse_reader *r);
+int sse_reader_feed(struct sse_reader *r, struct slice bytes, struct err *e) MUST_CHECK;
