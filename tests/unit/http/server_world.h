@@ -30,13 +30,13 @@ struct world {
     struct pool *pool;
     pthread_t thread;
     uint16_t port;
-    bool is_stopped;
+    atomic_bool is_running;
     struct http_exchange *_Atomic held;         /* the request to /hold, for the test to answer */
     atomic_int n_gone, n_refused, n_changes;
     char refused_id[65];
 };
 
-UNUSED static void world_wait(bool (*is_so)(struct world *w), struct world *w)
+static void world_wait(bool (*is_so)(struct world *w), struct world *w)
 {
     int64_t end_ms = clock_mono_ms() + PATIENCE_MS;
 
@@ -44,6 +44,11 @@ UNUSED static void world_wait(bool (*is_so)(struct world *w), struct world *w)
         assert_true(clock_mono_ms() < end_ms);
         poll(NULL, 0, 1);
     }
+}
+
+static bool is_running(struct world *w)
+{
+    return atomic_load(&w->is_running);
 }
 
 UNUSED static bool is_held(struct world *w)
@@ -170,6 +175,13 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
+static void tell_running(void *arg)
+{
+    struct world *w = arg;
+
+    atomic_store(&w->is_running, true);
+}
+
 /* change may be NULL; it alters the configuration before the start. */
 static struct world *world_new(void (*change)(struct http_server_config *c))
 {
@@ -185,7 +197,9 @@ static struct world *world_new(void (*change)(struct http_server_config *c))
     assert_int_equal(pool_start(&pool, &w->pool, &e), 0);
     assert_int_equal(http_server_start(w->loop, &config, &w->server, &e), 0);
     assert_int_equal(http_server_listen(w->server, "127.0.0.1", 0, &w->port, &e), 0);
+    loop_post(w->loop, tell_running, w);
     assert_int_equal(pthread_create(&w->thread, NULL, run_loop, w), 0);
+    world_wait(is_running, w);          /* until then this thread counts as the loop's */
     return w;
 }
 
