@@ -51,6 +51,16 @@ static bool is_running(struct world *w)
     return atomic_load(&w->is_running);
 }
 
+static void do_nothing(void *arg)
+{
+}
+
+/* One round of the loop. */
+UNUSED static void world_turn(struct world *w)
+{
+    loop_call(w->loop, do_nothing, NULL);
+}
+
 UNUSED static bool is_held(struct world *w)
 {
     return atomic_load(&w->held) != NULL;

@@ -1,10 +1,6 @@
 #include "server_world.h"
 
 #include <netinet/tcp.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n"
 
@@ -236,10 +232,6 @@ static void an_answer_after_the_stop_is_dropped(void **state)
     close(fd);
 }
 
-static void do_nothing(void *arg)
-{
-}
-
 static void pipelining_without_end_costs_the_connection(void **state)
 {
     struct world *w = *state;
@@ -252,7 +244,7 @@ static void pipelining_without_end_costs_the_connection(void **state)
     for (int i = 0; i < 8000; i++)
         say(fd, GET("/ping") "\r\n");
     for (int i = 0; i < 100; i++)       /* rounds of the loop, each of which reads */
-        loop_call(w->loop, do_nothing, NULL);
+        world_turn(w);
     x = atomic_load(&w->held);
     http_exchange_on_gone(x, NULL, NULL);
     answer_text(x, "{}");
@@ -372,175 +364,6 @@ static void a_client_that_never_reads_its_answer_is_closed(void **state)
     close(fd);
 }
 
-struct listening {
-    struct world *w;
-    const char *path, *address;         /* one of them */
-    uint16_t port;
-    int r;
-    struct err e;
-};
-
-static void listen_now(void *arg)
-{
-    struct listening *l = arg;
-
-    if (l->path)
-        l->r = http_server_listen_unix(l->w->server, l->path, &l->e);
-    else
-        l->r = http_server_listen(l->w->server, l->address, l->port, &l->port, &l->e);
-}
-
-static struct listening try_to_listen(struct world *w, const char *path, const char *address, uint16_t port)
-{
-    struct listening l = { .w = w, .path = path, .address = address, .port = port };
-
-    loop_call(w->loop, listen_now, &l);
-    return l;
-}
-
-static int dial_unix(const char *path)
-{
-    struct sockaddr_un to = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
-    set_patience(fd);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-    return fd;
-}
-
-static void the_unix_socket_is_private_answers_and_goes_with_the_server(void **state)
-{
-    struct world *w = *state;
-    char folder[] = "/tmp/hearth-test-XXXXXX", path[64];
-    struct stat file;
-    int fd;
-
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/socket", folder);
-    assert_int_equal(try_to_listen(w, path, NULL, 0).r, 0);
-    assert_int_equal(stat(path, &file), 0);
-    assert_int_equal(file.st_mode & 0777, 0600);
-    fd = dial_unix(path);
-    say(fd, GET("/who") "\r\n");
-    hear(fd, "unix from unix");
-    close(fd);
-    loop_call(w->loop, stop_server, w);
-    assert_int_equal(stat(path, &file), -1);
-    assert_int_equal(rmdir(folder), 0);
-}
-
-static void a_socket_left_behind_is_replaced_but_nothing_else_is(void **state)
-{
-    struct world *w = *state;
-    char folder[] = "/tmp/hearth-test-XXXXXX";
-    struct sockaddr_un left = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-    assert_non_null(mkdtemp(folder));
-    snprintf(left.sun_path, sizeof(left.sun_path), "%s/socket", folder);
-    assert_int_equal(bind(fd, (struct sockaddr *)&left, sizeof(left)), 0);
-    close(fd);
-    assert_int_equal(try_to_listen(w, left.sun_path, NULL, 0).r, 0);
-    assert_int_equal(try_to_listen(w, left.sun_path, NULL, 0).r, -EADDRINUSE);
-    assert_int_equal(try_to_listen(w, folder, NULL, 0).r, -EEXIST);
-    assert_int_equal(try_to_listen(w, "/0123456789012345678901234567890123456789012345678901234567890123456789"
-                                      "01234567890123456789012345678901234567890123456789", NULL, 0).r, -ENAMETOOLONG);
-    loop_call(w->loop, stop_server, w);
-    assert_int_equal(rmdir(folder), 0);
-}
-
-/* What another user hears from the socket: nothing but its end. Exit status of the child that tries. */
-static int try_as_nobody(const char *path)
-{
-    int status = -1;
-    pid_t child = fork();
-
-    if (child == 0) {
-        char byte;
-        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-        struct sockaddr_un to = { .sun_family = AF_UNIX };
-
-        memcpy(to.sun_path, path, strlen(path) + 1);
-        if (setuid(65534) < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
-            _exit(1);
-        _exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 2);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WEXITSTATUS(status);
-}
-
-static void another_user_is_turned_away_even_when_the_file_lets_him(void **state)
-{
-    struct world *w = *state;
-    char folder[] = "/tmp/hearth-test-XXXXXX", path[64];
-
-    if (geteuid() != 0)
-        skip();                         /* only root can become another user */
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/socket", folder);
-    assert_int_equal(try_to_listen(w, path, NULL, 0).r, 0);
-    assert_int_equal(chmod(folder, 0755), 0);
-    assert_int_equal(chmod(path, 0666), 0);
-    assert_int_equal(try_as_nobody(path), 0);
-    loop_call(w->loop, stop_server, w);
-    assert_int_equal(rmdir(folder), 0);
-}
-
-static void running_out_of_descriptors_only_delays_connections(void **state)
-{
-    struct world *w = *state;
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(w->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    struct rlimit before, none_left;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    none_left = before;
-    none_left.rlim_cur = 0;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_left), 0);
-    set_patience(fd);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-    say(fd, GET("/ping") "\r\n");
-    for (int i = 0; i < 10; i++)        /* rounds of the loop, in which it tries to accept */
-        loop_call(w->loop, do_nothing, NULL);
-    assert_int_equal(http_server_connections(w->server), 0);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    hear(fd, "success");
-    close(fd);
-}
-
-static void it_listens_on_several_addresses(void **state)
-{
-    struct world *w = *state;
-    struct listening six = try_to_listen(w, NULL, "::1", 0);
-    struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-    int fd;
-
-    if (six.r == -EADDRNOTAVAIL || six.r == -EAFNOSUPPORT)
-        skip();                         /* a machine without IPv6 */
-    assert_int_equal(six.r, 0);
-    assert_true(six.port > 0);
-    to.sin6_port = htons(six.port);
-    fd = socket(AF_INET6, SOCK_STREAM, 0);
-    set_patience(fd);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-    say(fd, GET("/who") "\r\n");
-    hear(fd, "tcp from ::1");
-    close(fd);
-}
-
-static void a_port_in_use_and_a_bad_address_are_named(void **state)
-{
-    struct world *w = *state;
-    struct listening l = try_to_listen(w, NULL, "127.0.0.1", w->port);
-
-    assert_int_equal(l.r, -EADDRINUSE);
-    assert_string_equal(l.e.code, "ADDRESS_IN_USE");
-    l = try_to_listen(w, NULL, "localhost", 0);
-    assert_int_equal(l.r, -EINVAL);
-    assert_contains(l.e.text, "\"localhost\"");
-}
-
 static int set_up(void **state)
 {
     *state = world_new(NULL);
@@ -585,12 +408,6 @@ int main(void)
         SERVED(an_answer_after_the_stop_is_dropped),
         SERVED(pipelining_without_end_costs_the_connection),
         SERVED(draining_closes_idle_connections_and_lets_work_finish),
-        SERVED(the_unix_socket_is_private_answers_and_goes_with_the_server),
-        SERVED(a_socket_left_behind_is_replaced_but_nothing_else_is),
-        SERVED(another_user_is_turned_away_even_when_the_file_lets_him),
-        SERVED(running_out_of_descriptors_only_delays_connections),
-        SERVED(it_listens_on_several_addresses),
-        SERVED(a_port_in_use_and_a_bad_address_are_named),
         cmocka_unit_test_setup_teardown(one_connection_too_many_is_told_503, set_up_for_two, tear_down),
         cmocka_unit_test_setup_teardown(being_told_503_is_limited_too, set_up_for_two, tear_down),
         cmocka_unit_test_setup_teardown(what_takes_too_long_is_told_408_or_closed, set_up_impatient, tear_down),
