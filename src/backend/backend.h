@@ -130,7 +130,8 @@ struct backend { const struct backend_ops *ops; };
  * heartbeat      refreshes locked_at; -ESTALE.
  * complete       from claimed or processing; sets result, completed_at, clears the lock; -ESTALE. Repeating it with the same lease
  *                after it succeeded is 0 (the row says completed with that attempt and machine).
- * fail           status failed, lock cleared, machine appended to attempted_by, retry_count + 1, error_message; -ESTALE; repeat is 0.
+ * fail           status failed, lock cleared, machine appended to attempted_by, retry_count + 1, error_message (its first LIMIT_STRING_DEFAULT
+ *                characters); -ESTALE; repeat is 0.
  * release        back to pending, lock cleared, attempted_by untouched: a service that stops in peace; -ESTALE.
  * release_machine the same for every row of that machine in the table: what a killed service left (start-up, own machine id).
  * rearm          a completed or failed row that is dirty becomes pending again for every machine (event UPDATE); -ESTALE when not dirty any more.

@@ -157,7 +157,8 @@ static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json,
     if (r == 0)
         return 0;
     if (!is_refusal(r) || strncmp(why.code, "STORE_", 6) == 0) {
-        *e = why;
+        if (e)
+            *e = why;
         return r;
     }
     *ret_json = print(c->arena, write_refused, &why);

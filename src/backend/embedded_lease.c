@@ -114,7 +114,7 @@ static const char complete_sql[] =
     " locked_by = NULL, locked_at = NULL" IS_HELD;
 
 static const char fail_sql[] =
-    "UPDATE {table} SET status = 'failed', error_message = ?4, locked_by = NULL, locked_at = NULL,"
+    "UPDATE {table} SET status = 'failed', error_message = substr(?4, 1, {max_error}), locked_by = NULL, locked_at = NULL,"
     " retry_count = retry_count + 1,"
     " attempted_by = CASE WHEN EXISTS (SELECT 1 FROM json_each(attempted_by) WHERE value = ?2)"
     "  THEN attempted_by ELSE json_insert(attempted_by, '$[#]', ?2) END" IS_HELD;

@@ -134,7 +134,8 @@ static int update_row(struct sql_db *db, void *arg, struct err *e)
     static const char sql[] =
         "UPDATE {table} SET raw_data = coalesce(?3, raw_data), result = coalesce(?4, result),"
         " status = coalesce(?6, status),"
-        " error_message = CASE WHEN ?5 IS NOT NULL THEN ?5 WHEN ?6 = 'pending' THEN NULL ELSE error_message END,"
+        " error_message = CASE WHEN ?5 IS NOT NULL THEN substr(?5, 1, {max_error})"
+        "  WHEN ?6 = 'pending' THEN NULL ELSE error_message END,"
         " attempt = attempt + coalesce(?6 NOT IN ('claimed', 'processing') AND status IN ('claimed', 'processing'), 0),"
         " locked_by = CASE WHEN ?6 IS NULL OR ?6 IN ('claimed', 'processing') THEN locked_by END,"
         " locked_at = CASE WHEN ?6 IS NULL THEN locked_at"

@@ -111,12 +111,18 @@ static void put_max_result(struct buf *out, const struct embedded_table *t)
     buf_printf(out, "%d", LIMIT_RESULT_BYTES);
 }
 
+static void put_max_error(struct buf *out, const struct embedded_table *t)
+{
+    buf_printf(out, "%d", LIMIT_STRING_DEFAULT);
+}
+
 static const struct { const char *word; void (*put)(struct buf *out, const struct embedded_table *t); } words[] = {
     { "{table}", put_table },     { "{name}", put_name },         { "{deletions}", put_deletions },
     { "{now}", put_now },         { "{columns}", put_columns },   { "{row}", put_row },
     { "{new_row}", put_new_row }, { "{old_row}", put_old_row },   { "{new_slim}", put_new_slim },
     { "{old_slim}", put_old_slim }, { "{old_record}", put_old_record },
     { "{max_raw_data}", put_max_raw_data }, { "{max_result}", put_max_result },
+    { "{max_error}", put_max_error },
 };
 
 /* Puts what the word at `at` stands for and returns what follows it. */

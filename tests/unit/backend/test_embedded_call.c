@@ -1,4 +1,6 @@
 #include "rig.h"
+#include "base/limits.h"
+#include <semaphore.h>
 
 #define OPS(rig) ((rig)->backend->ops)
 
@@ -228,6 +230,35 @@ static void a_broadcast_reaches_those_who_listen_on_its_channel(void **state)
     OPS(rig)->unlisten(rig->backend, &other);
 }
 
+struct door { sem_t is_held, may_go; };
+
+static void hold_the_thread(void *arg, const char *channel, const char *event, const char *payload_json)
+{
+    struct door *door = arg;
+
+    sem_post(&door->is_held);
+    sem_wait(&door->may_go);
+}
+
+static void only_so_many_broadcasts_may_wait(void **state)
+{
+    struct rig *rig = *state;
+    struct door door;
+    struct err e = { 0 };
+
+    sem_init(&door.is_held, 0, 0);
+    sem_init(&door.may_go, 0, 0);
+    must(OPS(rig)->listen(rig->backend, "held", hold_the_thread, &door, &e), &e);
+    must(OPS(rig)->broadcast(rig->backend, "held", "x", "{}", &e), &e);
+    sem_wait(&door.is_held);
+    for (int i = 0; i < LIMIT_BROADCASTS_WAITING; i++)
+        must(OPS(rig)->broadcast(rig->backend, "other", "x", "{}", &e), &e);
+    assert_int_equal(OPS(rig)->broadcast(rig->backend, "other", "x", "{}", &e), -EAGAIN);
+    assert_string_equal(e.code, "OVERLOADED");
+    sem_post(&door.may_go);
+    OPS(rig)->unlisten(rig->backend, &door);
+}
+
 static void an_open_backend_is_ready(void **state)
 {
     struct rig *rig = *state;
@@ -248,6 +279,7 @@ int main(void)
         TEST(publications_list_every_table_with_its_schema),
         TEST(presence_lists_the_machines_seen_lately),
         TEST(a_broadcast_reaches_those_who_listen_on_its_channel),
+        TEST(only_so_many_broadcasts_may_wait),
         TEST(an_open_backend_is_ready),
     };
 

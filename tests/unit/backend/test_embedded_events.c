@@ -1,4 +1,5 @@
 #include "rig.h"
+#include "base/limits.h"
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -266,6 +267,26 @@ static void old_changes_leave_the_log_and_the_newest_stays(void **state)
     assert_int_equal(rig_number(rig, "SELECT max(seq) FROM _changes"), 5001);
 }
 
+static bool has_full_log(void *arg)
+{
+    return rig_number(arg, "SELECT count(*) FROM _changes") <= LIMIT_CHANGE_LOG;
+}
+
+static void the_log_keeps_the_newest_changes_up_to_its_limit(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_sql(rig, arena_printf(rig->arena,
+                              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+                              " INSERT INTO _changes (name, op) SELECT 'x', 1 FROM n",
+                              LIMIT_CHANGE_LOG + 5));
+    rig->backend = backend_close(rig->backend);
+    rig->backend = rig_backend(rig);
+    assert_true(wait_until(has_full_log, rig));
+    assert_int_equal(rig_number(rig, "SELECT count(*) FROM _changes"), LIMIT_CHANGE_LOG);
+    assert_int_equal(rig_number(rig, "SELECT max(seq) FROM _changes"), LIMIT_CHANGE_LOG + 5);
+}
+
 /* --- who is told --- */
 
 static void a_subscriber_is_told_only_what_comes_after(void **state)
@@ -363,6 +384,7 @@ int main(void)
         TEST(what_was_trimmed_before_it_was_told_is_a_gap),
         TEST(a_change_nobody_can_read_is_a_gap_and_the_next_is_told),
         TEST(old_changes_leave_the_log_and_the_newest_stays),
+        TEST(the_log_keeps_the_newest_changes_up_to_its_limit),
         TEST(a_subscriber_is_told_only_what_comes_after),
         TEST(one_argument_subscribes_once),
         TEST(a_subscriber_may_leave_from_its_own_callback),

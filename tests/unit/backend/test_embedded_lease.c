@@ -1,4 +1,5 @@
 #include "rig.h"
+#include "base/limits.h"
 
 /* Architecture section 4 and the contract in backend.h, line by line. */
 
@@ -422,6 +423,25 @@ static void a_result_that_is_no_json_is_refused_and_the_lease_lives_on(void **st
     assert_string_equal(rig_get(rig, id).result, "[1,\"two\"]");
 }
 
+static void a_result_and_a_message_are_bounded(void **state)
+{
+    struct rig *rig = *state;
+    const char *id = rig_insert(rig), *other = rig_insert(rig);
+    struct backend_lease lease = rig_claim(rig, id, "lin-a");
+    char *text = arena_alloc(rig->arena, LIMIT_RESULT_BYTES + 2);
+    struct err e = { 0 };
+
+    memset(text, '1', LIMIT_RESULT_BYTES + 1);
+    text[0] = text[LIMIT_RESULT_BYTES] = '"';
+    assert_int_equal(backend_complete(rig->backend, &lease, text, &e), -E2BIG);
+    text[LIMIT_RESULT_BYTES - 1] = '"';
+    text[LIMIT_RESULT_BYTES] = '\0';
+    must(backend_complete(rig->backend, &lease, text, &e), &e);
+    lease = rig_claim(rig, other, "lin-a");
+    must(backend_fail(rig->backend, &lease, text, &e), &e);
+    assert_int_equal(strlen(rig_get(rig, other).error_message), LIMIT_STRING_DEFAULT);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_open, rig_close)
 
 int main(void)
@@ -450,6 +470,7 @@ int main(void)
         TEST(pending_from_outside_frees_the_row_for_every_machine),
         TEST(a_deleted_row_has_no_lease_any_more),
         TEST(a_result_that_is_no_json_is_refused_and_the_lease_lives_on),
+        TEST(a_result_and_a_message_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
