@@ -270,6 +270,27 @@ static void the_body_names_the_app_on_routes_that_say_so(void **state)
     }
 }
 
+static void only_this_machine_may_name_an_app_in_the_body(void **state)
+{
+    static const struct { const char *peer; int status; } cases[] = { { "127.0.0.1", 200 }, { "::1", 200 }, { "192.168.1.5", 401 }, { "fe80::1", 401 } };
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w, tables, NULL, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct http_exchange *x = http_local_new(HTTP_POST, "/test/body", "", SLICE_LIT("{\"name\":\"n\",\"app_id\":\"" APP "\"}"));
+        struct slice body;
+        int status;
+
+        x->request.from = HTTP_FROM_TCP;
+        x->request.headers[0] = (struct http_header){ "host", "localhost" };
+        snprintf(x->request.peer, sizeof(x->request.peer), "%s", cases[i].peer);
+        dispatch_request(w.dispatch, x);
+        http_local_wait(x, &status, &body);
+        assert_int_equal(status, cases[i].status);
+        http_local_free(x);
+    }
+}
+
 static void own_and_configured_origins_get_cors_headers_and_others_none(void **state)
 {
     static const char *const flags[] = { "http.allowed_origins=https://app.example" };
@@ -410,6 +431,7 @@ int main(void)
         cmocka_unit_test(a_body_at_its_limit_passes_and_one_byte_more_does_not),
         cmocka_unit_test(in_process_requests_are_the_administrators),
         cmocka_unit_test(the_body_names_the_app_on_routes_that_say_so),
+        cmocka_unit_test(only_this_machine_may_name_an_app_in_the_body),
         cmocka_unit_test(own_and_configured_origins_get_cors_headers_and_others_none),
         cmocka_unit_test(another_method_is_told_with_allow),
         cmocka_unit_test(a_full_pool_says_overloaded_and_when_to_come_again),
