@@ -5,6 +5,7 @@ import { checkRanks } from './ranks.mjs';
 import { checkShape } from './shape.mjs';
 import { checkText } from './hygiene.mjs';
 import { checkRows } from './rows.mjs';
+import { checkCodes, readTable } from './codes.mjs';
 
 const body = (lines) => `int f(void)\n{\n${'    g();\n'.repeat(lines - 2)}}\n`;
 
@@ -106,4 +107,11 @@ for (const [name, json, wanted] of rowCases)
 test('rows lets pass a whole list, bare or in the envelope', () => {
     assert.deepEqual(checkRows('routes', routes()), []);
     assert.deepEqual(checkRows('routes', { success: true, routes: routes() }), []);
+});
+
+test('codes finds an error code that the table does not have', () => {
+    const rows = readTable('    { "KNOWN", 404, "It is not there." },\n');
+    const files = [{ path: 'src/api/x.c', text: 'return err_set(e, -ENOENT, "KNOWN", "x");\nerr_set(e, r,\n    "MADE_UP", "y");' }];
+    assert.deepEqual(rows, [{ code: 'KNOWN', status: 404, meaning: 'It is not there.' }]);
+    assert.deepEqual(checkCodes(files, rows), ['src/api/x.c: the code MADE_UP is not in src/api/errors.c']);
 });

@@ -1,0 +1,56 @@
+// Every error code the program can answer with stands in api_errors[] (src/api/errors.c), and docs/errors.md is that table.
+// `node codes.mjs` checks, `node codes.mjs --write` writes the page anew.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { join, resolve } from 'node:path';
+import { readProject, report } from '../tools/tree.mjs';
+
+const table = 'src/api/errors.c';
+const page = 'docs/errors.md';
+
+// Told before the service listens, so never in an answer.
+const startUp = new Set(['ADDRESS_IN_USE', 'ALREADY_RUNNING', 'BAD_MASTER_KEY', 'BAD_ROUTE', 'LISTEN_FAILED', 'NO_DATA_DIR', 'SCHEMA_TOO_NEW']);
+
+export function readTable(text) {
+    return [...text.matchAll(/^ {4}\{ "([A-Z_]+)", (\d+), "(.*)" \},$/gm)].map(([, code, status, meaning]) => ({ code, status: Number(status), meaning }));
+}
+
+// files: [{path, text}], rows: readTable()
+export function checkCodes(files, rows) {
+    const known = new Set(rows.map((row) => row.code));
+    const findings = rows.length > known.size ? [`${table}: a code stands there twice`] : [];
+    for (const { path, text } of files)
+        for (const [, code] of text.matchAll(/\berr_set\([^;]*?"([A-Z][A-Z0-9_]+)"/gs))
+            if (!known.has(code) && !startUp.has(code))
+                findings.push(`${path}: the code ${code} is not in ${table}`);
+    return findings;
+}
+
+export function writePage(rows) {
+    const lines = rows.map(({ code, status, meaning }) => `| ${status} | \`${code}\` | ${meaning} |`);
+    return `# Error codes
+
+A request that is not carried out is answered with \`{"success": false, "error": text, "code": code}\`. The text is for a person and may
+change; the code stays. Some codes bring further members: \`permission\` and \`message\`, \`locked_by\`, \`reason\`; \`VALIDATION_ERROR\` brings
+\`errors\`, a list of \`{field, rule}\` with every field that breaks its rule. With 503 comes \`Retry-After\`, with 405 \`Allow\`. Of a failure
+inside (500) the answer tells nothing but the code: the log has the reason under the \`x-request-id\` of the answer.
+
+This page is written by \`node tests/static/codes.mjs --write\` from \`${table}\`.
+
+| status | code | meaning |
+|---|---|---|
+${lines.join('\n')}
+`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+    const root = resolve(import.meta.dirname, '../..');
+    const rows = readTable(readFileSync(join(root, table), 'utf8'));
+    const files = readProject(root, /^src\/.*\.[ch]$/);
+    const findings = checkCodes(files, rows);
+    if (process.argv.includes('--write'))
+        writeFileSync(join(root, page), writePage(rows));
+    else if (!existsSync(join(root, page)) || readFileSync(join(root, page), 'utf8') !== writePage(rows))
+        findings.push(`${page}: is not what ${table} says; write it with node tests/static/codes.mjs --write`);
+    report('codes', findings, `${rows.length} codes, ${files.length} files read`);
+}
