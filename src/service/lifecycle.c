@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_USE = 2, EXIT_AT_ONCE = 143 };
@@ -105,12 +106,26 @@ static int run(struct service *s, struct err *e)
     return r;
 }
 
+/* Every connection is a descriptor; the usual soft limit of 1024 is below LIMIT_CONNECTIONS. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_warn("service", NULL, "the limit of open files stays at its soft value: %s", strerror(errno));
+}
+
 int service_serve(const struct service_config *c)
 {
     struct err e = { 0 };
     struct service *s = xcalloc(1, sizeof(*s));
-    int r = service_open_core(s, c, true, &e);
+    int r;
 
+    raise_descriptor_limit();
+    r = service_open_core(s, c, true, &e);
     if (r == 0)
         r = run(s, &e);
     service_close(s);
