@@ -156,7 +156,7 @@ struct backend { const struct backend_ops *ops; };
 struct backend_embedded_config {
     const char *path;
     const char *abbr;
-    int poll_ms;                        /* how often another process's writes are looked for (PRAGMA data_version) */
+    int poll_ms;                        /* how often another process's writes are looked for (PRAGMA data_version); 0: 50 */
 };
 int backend_embedded_open(const struct backend_embedded_config *c, struct backend **ret, struct err *e) MUST_CHECK;
 

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include <pthread.h>
 
-enum { TRIM_EVERY_MS = 10000, DEFAULT_POLL_MS = 200 };
+enum { TRIM_EVERY_MS = 10000, DEFAULT_POLL_MS = 50 };
 
 /* Somebody to call. arg NULL: left; the thread takes it off the list when nobody walks it. */
 struct receiver {
