@@ -1,0 +1,82 @@
+#include "cli/cli.h"
+
+#include "cli/client.h"
+#include "cli/help.h"
+#include "cli/parse.h"
+#include "cli/request.h"
+#include "cli/special.h"
+#include "os/paths.h"
+
+/* Unknown keys and bad values are wrong use, whoever found them. */
+static int exit_code_of(int r, const struct err *e)
+{
+    static const char *const wrong_use[] = { "BAD_SETTING", "BAD_USE" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(wrong_use); i++)
+        if (strcmp(e->code, wrong_use[i]) == 0)
+            return CLI_WRONG_USE;
+    return r < 0 ? CLI_FAILED : r;
+}
+
+static void complain(const struct cli *cli, const struct err *e)
+{
+    fflush(stdout);
+    fprintf(stderr, "hearth: %s\n", e->text);
+    for (unsigned i = 0; e->n_fields > 1 && i < MIN(e->n_fields, ERR_MAX_FIELDS); i++)
+        fprintf(stderr, "  `%s` %s\n", e->fields[i].field, e->fields[i].rule);
+    if (strcmp(e->code, "BAD_USE") == 0 && cli->command) {
+        struct buf usage;
+
+        buf_init(&usage, 4096);
+        help_print_usage(&usage, cli->command);
+        fputs(buf_str(&usage), stderr);
+        buf_clear(&usage);
+    }
+}
+
+static int tell_help(struct cli *cli)
+{
+    struct buf out;
+
+    buf_init(&out, 1 << 20);
+    if (cli->command)
+        help_print_command(&out, cli->command);
+    else
+        help_print_list(&out, NULL);
+    fputs(buf_str(&out), cli->is_help ? stdout : stderr);
+    buf_clear(&out);
+    return cli->is_help ? CLI_DONE : CLI_WRONG_USE;
+}
+
+static int run_command(struct cli *cli, struct err *e)
+{
+    char *data_dir;
+    int r = paths_data_dir(cli->arena, cli_value(cli, "--data"), &data_dir, e);
+
+    if (r < 0)
+        return r;
+    cli->data_dir = data_dir;
+    return cli->command->run ? cli->command->run(cli, e) : cli_run_request(cli, e);
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct cli cli = { .arena = arena_new() };
+    struct err e = { 0 };
+    int r = cli_parse(argc, argv, &cli, &e), code;
+
+    if (r == 0 && cli.is_version)
+        r = run_version(&cli, &e);
+    else if (r == 0 && (cli.is_help || !cli.command))
+        r = tell_help(&cli);
+    else if (r == 0)
+        r = run_command(&cli, &e);
+    code = exit_code_of(r, &e);
+    if (r < 0)
+        complain(&cli, &e);
+    if (fflush(stdout) != 0 && code == CLI_DONE)
+        code = CLI_FAILED;
+    client_close(cli.client);
+    arena_free(cli.arena);
+    return code;
+}

@@ -1,0 +1,125 @@
+#include "cli/client.h"
+
+#include "base/clock.h"
+#include "base/percent.h"
+#include "cli/client_curl.h"
+#include "http/local.h"
+#include "os/lockfile.h"
+#include "service/service.h"
+
+#include <unistd.h>
+
+enum {
+    CLIENT_PATIENCE_MS = 10000,         /* a service that is starting, another command that is at work */
+    CLIENT_RETRY_MS = 20,
+};
+
+struct client {
+    char *socket;                       /* owned */
+    struct service *service;            /* owned; NULL when a service answers */
+};
+
+/* --- open --- */
+
+static int open_once(struct client *c, const char *data_dir, struct err *e)
+{
+    const struct service_config config = { .data_dir = data_dir };
+
+    if (lockfile_owner(data_dir) == 0)
+        return service_open_offline(&config, &c->service, e);
+    if (curl_can_connect(c->socket))
+        return 0;
+    return err_set(e, -EBUSY, "ALREADY_RUNNING",
+                   "Another Hearth (pid %d) uses the data folder %.300s and does not answer on its socket",
+                   (int)lockfile_owner(data_dir), data_dir);
+}
+
+int client_open(const char *data_dir, struct client **ret, struct err *e)
+{
+    struct client *c = xcalloc(1, sizeof(*c));
+    int64_t deadline_ms = clock_mono_ms() + CLIENT_PATIENCE_MS;
+    size_t n = strlen(data_dir) + sizeof("/hearth.sock");
+    int r;
+
+    c->socket = xcalloc(1, n);
+    snprintf(c->socket, n, "%s/hearth.sock", data_dir);
+    while ((r = open_once(c, data_dir, e)) == -EBUSY && clock_mono_ms() < deadline_ms) {
+        *e = (struct err){ 0 };
+        usleep(CLIENT_RETRY_MS * 1000);
+    }
+    if (r < 0) {
+        client_close(c);
+        return r;
+    }
+    *ret = c;
+    return 0;
+}
+
+struct client *client_close(struct client *c)
+{
+    if (!c)
+        return NULL;
+    service_close(c->service);
+    free(c->socket);
+    free(c);
+    return NULL;
+}
+
+bool client_is_online(const struct client *c)
+{
+    return !c->service;
+}
+
+/* --- asking --- */
+
+static int ask_offline(struct client *c, struct arena *a, const struct client_request *ask, struct client_reply *ret, struct err *e)
+{
+    struct http_exchange *x;
+    struct slice reply;
+    char *path;
+    int r = percent_decode(a, slice_of(ask->path), false, &path, e);
+
+    if (r < 0)
+        return r;
+    x = http_local_new(ask->method, path, ask->query ? ask->query : "", ask->body);
+    service_request(c->service, x);
+    http_local_wait(x, &ret->status, &reply);
+    ret->text = (struct slice){ arena_slicedup(a, reply), reply.n };
+    http_local_free(x);
+    return 0;
+}
+
+/* The envelope of a failure, back in the form it had in the service. */
+static int take_failure(const struct client_reply *reply, struct err *e)
+{
+    const char *code = json_cstr(json_get(reply->json, "code")), *text = json_cstr(json_get(reply->json, "error"));
+    struct json_value violation;
+
+    for (struct json_iter it = json_iter(json_get(reply->json, "errors")); json_next(&it, NULL, &violation);) {
+        const char *field = json_cstr(json_get(violation, "field")), *rule = json_cstr(json_get(violation, "rule"));
+
+        err_add_field(e, field ? field : "", "%s", rule ? rule : "");
+    }
+    if (!text)
+        return err_set(e, -EREMOTEIO, "INTERNAL_ERROR", "The service answered with status %d", reply->status);
+    return err_set(e, -EREMOTEIO, code ? code : "INTERNAL_ERROR", "%s", text);
+}
+
+int client_ask(struct client *c, struct arena *a, const struct client_request *ask, struct client_reply *ret, struct err *e)
+{
+    int r = c->service ? ask_offline(c, a, ask, ret, e) : curl_ask(c->socket, a, ask, ret, e);
+
+    if (r < 0)
+        return r;
+    if (json_parse(a, ret->text, &ret->json, NULL) < 0 || json_type(ret->json) != JSON_OBJECT)
+        ret->json = (struct json_value){ 0 };
+    return ret->status / 100 == 2 ? 0 : take_failure(ret, e);
+}
+
+int client_listen(struct client *c, const char *path, int (*on_event)(void *arg, const struct client_event *event), void *arg,
+                  struct err *e)
+{
+    if (c->service)
+        return err_set(e, -ENOTCONN, "NOT_RUNNING", "No service runs on this data folder; start one with `hearth serve`");
+    return curl_listen(c->socket, path, on_event, arg, e);
+}

@@ -1,0 +1,215 @@
+#include "cli/client_curl.h"
+
+#include "base/limits.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* --- the socket's name --- */
+
+/* A socket's address holds about a hundred bytes: a longer path is reached through the descriptor of its folder. */
+struct short_path { char text[sizeof(((struct sockaddr_un *)0)->sun_path)]; int folder_fd; };
+
+static int short_path_open(struct short_path *s, const char *path)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *slash = strrchr(path, '/');
+
+    s->folder_fd = -1;
+    if (strlen(path) < sizeof(s->text)) {
+        snprintf(s->text, sizeof(s->text), "%s", path);
+        return 0;
+    }
+    s->folder_fd = open(arena_strndup(a, path, (size_t)(slash - path)), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (s->folder_fd < 0)
+        return -errno;
+    snprintf(s->text, sizeof(s->text), "/proc/self/fd/%d%s", s->folder_fd, slash);
+    return 0;
+}
+
+static void short_path_close(struct short_path *s)
+{
+    if (s->folder_fd >= 0)
+        close(s->folder_fd);
+}
+
+bool curl_can_connect(const char *socket_path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct short_path s;
+    bool can = false;
+
+    if (fd >= 0 && short_path_open(&s, socket_path) == 0) {
+        memcpy(address.sun_path, s.text, sizeof(address.sun_path));
+        can = connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+        short_path_close(&s);
+    }
+    if (fd >= 0)
+        close(fd);
+    return can;
+}
+
+/* --- one transfer --- */
+
+struct transfer {
+    CURL *easy;                         /* owned */
+    struct curl_slist *headers;         /* owned */
+    struct short_path socket;
+    char why[CURL_ERROR_SIZE];
+};
+
+static int transfer_open(struct transfer *t, const char *socket_path, const struct client_request *ask, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *url = arena_printf(a, "http://localhost%s%s%s", ask->path, ask->query ? "?" : "", ask->query ? ask->query : "");
+    int r = short_path_open(&t->socket, socket_path);
+
+    if (r < 0)
+        return err_errno(e, -r, "The socket %s", socket_path);
+    t->easy = curl_easy_init();
+    t->headers = curl_slist_append(NULL, "content-type: application/json");
+    if (!t->easy || !t->headers)
+        return err_set(e, -ENOMEM, "INTERNAL_ERROR", "libcurl did not start");
+    curl_easy_setopt(t->easy, CURLOPT_UNIX_SOCKET_PATH, t->socket.text);
+    curl_easy_setopt(t->easy, CURLOPT_URL, url);
+    curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_NOPROXY, "*");
+    curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->why);
+    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, http_method_name(ask->method));
+    if (ask->body.n || ask->method == HTTP_POST || ask->method == HTTP_PUT || ask->method == HTTP_PATCH) {
+        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body.n);
+        curl_easy_setopt(t->easy, CURLOPT_COPYPOSTFIELDS, ask->body.n ? ask->body.p : "");
+    }
+    return 0;
+}
+
+static void transfer_close(struct transfer *t)
+{
+    curl_easy_cleanup(t->easy);
+    curl_slist_free_all(t->headers);
+    short_path_close(&t->socket);
+}
+
+static int transfer_fail(const struct transfer *t, CURLcode code, struct err *e)
+{
+    return err_set(e, -EIO, "NOT_RUNNING", "The service did not answer: %s", t->why[0] ? t->why : curl_easy_strerror(code));
+}
+
+static size_t collect(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct buf *body = arg;
+
+    buf_add(body, bytes, size * n);
+    return body->overflowed ? 0 : size * n;
+}
+
+int curl_ask(const char *socket_path, struct arena *a, const struct client_request *ask, struct client_reply *ret, struct err *e)
+{
+    struct transfer t = { 0 };
+    struct buf body;
+    long status = 0;
+    CURLcode code = CURLE_OK;
+    int r = transfer_open(&t, socket_path, ask, e);
+
+    buf_init(&body, LIMIT_REPLY);
+    if (r == 0) {
+        curl_easy_setopt(t.easy, CURLOPT_WRITEFUNCTION, collect);
+        curl_easy_setopt(t.easy, CURLOPT_WRITEDATA, &body);
+        code = curl_easy_perform(t.easy);
+        curl_easy_getinfo(t.easy, CURLINFO_RESPONSE_CODE, &status);
+        ret->status = (int)status;
+        ret->text = (struct slice){ arena_slicedup(a, buf_slice(&body)), body.n };
+    }
+    if (r == 0 && code != CURLE_OK)
+        r = transfer_fail(&t, code, e);
+    buf_clear(&body);
+    transfer_close(&t);
+    return r;
+}
+
+/* --- event streams (HTML standard, section 9.2): the service sends one event line and one data line --- */
+
+struct listening {
+    struct transfer transfer;
+    struct buf rest;                    /* what has come of the line that is not whole yet */
+    char name[64];
+    int (*on_event)(void *arg, const struct client_event *event);
+    void *arg;
+    int r;
+};
+
+static void take_line(struct listening *l, char *line)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct client_event event = { .name = l->name };
+
+    if (strncmp(line, "event: ", 7) == 0) {
+        snprintf(l->name, sizeof(l->name), "%s", line + 7);
+    } else if (strncmp(line, "data: ", 6) == 0) {
+        if (json_parse(a, slice_of(line + 6), &event.data, NULL) == 0)
+            l->r = l->on_event(l->arg, &event);
+    } else if (*line == '\0') {
+        l->name[0] = '\0';
+    }
+}
+
+static size_t take_bytes(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct listening *l = arg;
+    long status = 0;
+
+    curl_easy_getinfo(l->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+    buf_add(&l->rest, bytes, size * n);
+    while (status == 200 && l->r == 0 && l->rest.n) {
+        char *end = memchr(l->rest.p, '\n', l->rest.n);
+
+        if (!end)
+            break;
+        *end = '\0';
+        take_line(l, l->rest.p);
+        buf_consume(&l->rest, (size_t)(end - l->rest.p) + 1);
+    }
+    return l->r != 0 || l->rest.overflowed ? 0 : size * n;
+}
+
+static int listening_end(struct listening *l, CURLcode code, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_value reply;
+    long status = 0;
+
+    if (l->r != 0)
+        return l->r;
+    curl_easy_getinfo(l->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (code != CURLE_OK)
+        return transfer_fail(&l->transfer, code, e);
+    if (status == 200)
+        return 0;
+    if (json_parse(a, buf_slice(&l->rest), &reply, NULL) == 0 && json_cstr(json_get(reply, "error")))
+        return err_set(e, -EREMOTEIO, "REFUSED", "%s", json_cstr(json_get(reply, "error")));
+    return err_set(e, -EREMOTEIO, "REFUSED", "The service answered with status %ld", status);
+}
+
+int curl_listen(const char *socket_path, const char *path, int (*on_event)(void *arg, const struct client_event *event), void *arg,
+                struct err *e)
+{
+    struct listening l = { .on_event = on_event, .arg = arg };
+    CURLcode code;
+    int r = transfer_open(&l.transfer, socket_path, &(struct client_request){ .method = HTTP_GET, .path = path }, e);
+
+    buf_init(&l.rest, MIB(4));
+    if (r == 0) {
+        curl_easy_setopt(l.transfer.easy, CURLOPT_WRITEFUNCTION, take_bytes);
+        curl_easy_setopt(l.transfer.easy, CURLOPT_WRITEDATA, &l);
+        code = curl_easy_perform(l.transfer.easy);
+        r = listening_end(&l, code, e);
+    }
+    buf_clear(&l.rest);
+    transfer_close(&l.transfer);
+    return r;
+}

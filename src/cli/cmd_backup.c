@@ -1,0 +1,57 @@
+/* hearth backup, hearth restore */
+#include "backup/backup.h"
+#include "cli/request.h"
+#include "cli/special.h"
+#include "os/lockfile.h"
+
+#include <unistd.h>
+
+static char *absolute_path(struct arena *a, const char *path)
+{
+    AUTO(freep) char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+
+    return here ? arena_printf(a, "%s/%s", here, path) : arena_strdup(a, path);
+}
+
+int run_backup(struct cli *cli, struct err *e)
+{
+    struct client_request ask = { .method = HTTP_POST, .path = "/api/backup" };
+    struct client_reply reply;
+    struct json_writer w;
+    struct buf out;
+    int r;
+
+    buf_init(&out, KIB(64));
+    json_write_init(&w, &out);
+    json_begin_object(&w);
+    json_add_string(&w, "path", absolute_path(cli->arena, cli->args[0]));
+    json_end(&w);
+    ask.body = buf_slice(&out);
+    r = cli_ask(cli, &ask, &reply, e);
+    buf_clear(&out);
+    if (r < 0)
+        return r;
+    if (cli->is_json)
+        cli_show(cli, reply.json);
+    else
+        printf("%zu files are in %s.\n", json_length(json_get(reply.json, "files")), cli->args[0]);
+    return 0;
+}
+
+int run_restore(struct cli *cli, struct err *e)
+{
+    struct backup_files files;
+    struct lockfile *lock;
+    int r;
+
+    r = dir_make(cli->data_dir, e);
+    if (r == 0)
+        r = lockfile_open(cli->data_dir, &lock, e);
+    if (r < 0)
+        return r;
+    r = backup_restore(cli->arena, cli->args[0], cli->data_dir, cli_has(cli, "--force"), &files, e);
+    lockfile_close(lock);
+    if (r == 0)
+        printf("%zu files of %s are restored into %s.\n", files.n, cli->args[0], cli->data_dir);
+    return r;
+}

@@ -1,0 +1,70 @@
+/* hearth help, man, completion, version */
+#include "cli/help.h"
+#include "cli/parse.h"
+#include "cli/special.h"
+
+enum { HELP_BYTES = 1 << 20 };
+
+static int print_all(void (*print)(struct buf *out))
+{
+    struct buf out;
+
+    buf_init(&out, HELP_BYTES);
+    print(&out);
+    fputs(buf_str(&out), stdout);
+    buf_clear(&out);
+    return 0;
+}
+
+static void print_every_command(struct buf *out)
+{
+    help_print_list(out, NULL);
+}
+
+static int help_of_group(const char *group, struct err *e)
+{
+    struct buf out;
+    bool is_known;
+
+    buf_init(&out, HELP_BYTES);
+    help_print_list(&out, group);
+    is_known = out.n > 0;
+    fputs(buf_str(&out), stdout);
+    buf_clear(&out);
+    return is_known ? 0 : err_set(e, -EINVAL, "BAD_USE", "There is no command %s; `hearth help` lists them all", group);
+}
+
+int run_help(struct cli *cli, struct err *e)
+{
+    const char *words = cli->n_args == 2 ? arena_printf(cli->arena, "%s %s", cli->args[0], cli->args[1]) : cli->args[0];
+    const struct command *c = words ? command_find(words) : NULL;
+    struct buf out;
+
+    if (!words)
+        return print_all(print_every_command);
+    if (!c)
+        return help_of_group(words, e);
+    buf_init(&out, HELP_BYTES);
+    help_print_command(&out, c);
+    fputs(buf_str(&out), stdout);
+    buf_clear(&out);
+    return 0;
+}
+
+int run_man(struct cli *cli, struct err *e)
+{
+    return print_all(help_print_man);
+}
+
+int run_completion(struct cli *cli, struct err *e)
+{
+    if (strcmp(cli->args[0], "bash") != 0)
+        return err_set(e, -EINVAL, "BAD_USE", "Completion is made for bash, not for %s", cli->args[0]);
+    return print_all(help_print_bash);
+}
+
+int run_version(struct cli *cli, struct err *e)
+{
+    printf("hearth %s\n", HEARTH_VERSION);
+    return 0;
+}

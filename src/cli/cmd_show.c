@@ -1,0 +1,176 @@
+/* Commands that show one thing in a form of its own: task show, settings, audit verify, openapi, doctor, open. */
+#include "base/limits.h"
+#include "cli/request.h"
+#include "cli/special.h"
+#include "cli/table.h"
+
+#include <spawn.h>
+#include <unistd.h>
+
+/* --- task show --- */
+
+static void print_object(struct json_value object)
+{
+    struct buf out;
+
+    buf_init(&out, LIMIT_REPLY);
+    table_print_object(&out, object);
+    fputs(buf_str(&out), stdout);
+    buf_clear(&out);
+}
+
+int run_task_show(struct cli *cli, struct err *e)
+{
+    static const struct cli_column columns[] = {
+        { "RUN", "id" }, { "AGENT", "agent_name" }, { "STATUS", "status" }, { "STARTED", "started_at", CLI_TIME },
+        { "ENDED", "completed_at", CLI_TIME }, { "ERROR", "error" }, { .title = NULL },
+    };
+    struct client_reply reply;
+    struct slice log;
+    int r = cli_get(cli, cli_fill_path(cli, "/api/tasks/{0}"), &reply, e);
+
+    if (r < 0)
+        return r;
+    if (cli->is_json) {
+        cli_show(cli, reply.json);
+        return 0;
+    }
+    log = json_string(json_get(reply.json, "log"));
+    print_object(json_get(reply.json, "task"));
+    printf("\n");
+    cli_print_table(json_get(reply.json, "runs"), columns, "No run has been started.");
+    if (log.n)
+        printf("\nLog of the newest run:\n%.*s%s", (int)log.n, log.p, log.p[log.n - 1] == '\n' ? "" : "\n");
+    return 0;
+}
+
+/* --- settings --- */
+
+int run_settings(struct cli *cli, struct err *e)
+{
+    static const struct cli_column columns[] = {
+        { "KEY", "key" }, { "VALUE", "value" }, { "FROM", "origin" }, { "HELP", "help" }, { .title = NULL },
+    };
+    struct client_reply reply;
+    struct json_value setting;
+    struct slice value;
+    int r = cli_get(cli, cli->n_args ? cli_fill_path(cli, "/api/settings/{0}") : "/api/settings", &reply, e);
+
+    if (r < 0)
+        return r;
+    setting = json_get(reply.json, cli->n_args ? "setting" : "settings");
+    value = json_string(json_get(setting, "value"));
+    if (cli->is_json)
+        cli_print_json(setting);
+    else if (!cli->n_args)
+        cli_print_table(setting, columns, "");
+    else
+        printf("%.*s (%s)\n", (int)value.n, value.p, json_cstr(json_get(setting, "origin")));
+    return 0;
+}
+
+/* --- audit verify --- */
+
+int run_audit_verify(struct cli *cli, struct err *e)
+{
+    struct client_reply reply;
+    const char *reason;
+    int r = cli_get(cli, "/api/audit/verify", &reply, e);
+    bool is_whole = r == 0 && json_bool(json_get(reply.json, "whole"));
+
+    if (r < 0)
+        return r;
+    if (cli->is_json) {
+        cli_show(cli, reply.json);
+        return is_whole ? CLI_DONE : CLI_FAILED;
+    }
+    if (is_whole) {
+        printf("The audit log is whole: %lld entries.\n", (long long)json_int(json_get(reply.json, "entries")));
+        return CLI_DONE;
+    }
+    reason = json_cstr(json_get(reply.json, "reason"));
+    return err_set(e, -EUCLEAN, "AUDIT_BROKEN", "The audit log was changed or damaged at entry %lld: %s",
+                   (long long)json_int(json_get(reply.json, "bad_seq")), reason ? reason : "unknown");
+}
+
+/* --- openapi --- */
+
+int run_openapi(struct cli *cli, struct err *e)
+{
+    struct client_reply reply;
+    int r = cli_get(cli, "/openapi.json", &reply, e);
+
+    if (r == 0)
+        printf("%.*s\n", (int)reply.text.n, reply.text.p);
+    return r;
+}
+
+/* --- doctor --- */
+
+static bool print_check(struct json_value check)
+{
+    bool is_ok = json_bool(json_get(check, "ok"));
+    const char *advice = json_cstr(json_get(check, "advice"));
+
+    printf("%s  %-12s %s\n", is_ok ? "ok  " : "FAIL", json_cstr(json_get(check, "name")), json_cstr(json_get(check, "text")));
+    if (!is_ok && advice && *advice)
+        printf("      %-12s -> %s\n", "", advice);
+    return is_ok;
+}
+
+int run_doctor(struct cli *cli, struct err *e)
+{
+    struct client_reply reply;
+    struct json_value check;
+    size_t n_bad = 0;
+    int r = cli_get(cli, "/api/doctor", &reply, e);
+
+    if (r < 0)
+        return r;
+    for (struct json_iter it = json_iter(json_get(reply.json, "checks")); json_next(&it, NULL, &check);)
+        n_bad += cli->is_json ? !json_bool(json_get(check, "ok")) : !print_check(check);
+    if (cli->is_json)
+        cli_print_json(json_get(reply.json, "checks"));
+    else if (n_bad == 0)
+        printf("Everything is in order.\n");
+    return n_bad ? CLI_FAILED : CLI_DONE;
+}
+
+/* --- open --- */
+
+/* Best effort: without a display, or without xdg-open, the printed link is what there is. */
+static void open_in_browser(const char *url)
+{
+    extern char **environ;
+    char *const argv[] = { (char[]){ "xdg-open" }, (char *)url, NULL };
+    posix_spawn_file_actions_t quiet;
+    pid_t pid;
+
+    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY"))
+        return;
+    posix_spawn_file_actions_init(&quiet);
+    posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
+    posix_spawn_file_actions_adddup2(&quiet, STDOUT_FILENO, STDERR_FILENO);
+    if (posix_spawnp(&pid, argv[0], &quiet, NULL, argv, environ) != 0)
+        pid = 0;
+    posix_spawn_file_actions_destroy(&quiet);
+}
+
+int run_open(struct cli *cli, struct err *e)
+{
+    const struct client_request ask = { .method = HTTP_POST, .path = "/api/session/link" };
+    struct client_reply reply;
+    const char *url;
+    int r = cli_ask(cli, &ask, &reply, e);
+
+    if (r < 0)
+        return r;
+    url = json_cstr(json_get(reply.json, "url"));
+    if (cli->is_json)
+        cli_show(cli, reply.json);
+    else
+        printf("%s\n", url);
+    fflush(stdout);
+    open_in_browser(url);
+    return 0;
+}

@@ -1,0 +1,139 @@
+/* hearth permission watch: the person answers in the terminal as apps ask. */
+#include "cli/permission.h"
+#include "cli/request.h"
+#include "cli/special.h"
+
+#include <unistd.h>
+
+enum { WATCH_LATER_MAX = 256 };
+
+struct watch {
+    struct cli *cli;
+    char *later[WATCH_LATER_MAX];       /* questions put off; not asked again here */
+    size_t n_later;
+    struct err *e;
+};
+
+static const struct watch_answer { char key; const char *scope; bool is_allowed; const char *said; } answers[] = {
+    { 'o', "once", true, "allowed once" },
+    { 's', "until_stop", true, "allowed until the app stops" },
+    { 'a', "always", true, "allowed always" },
+    { 'd', "always", false, "denied" },
+};
+
+/* What an app calls itself must not move the cursor. */
+static void print_clean(struct json_value text)
+{
+    struct slice s = json_string(text);
+
+    for (size_t i = 0; i < s.n; i++)
+        putchar((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f ? '?' : s.p[i]);
+}
+
+static const struct watch_answer *read_answer(bool *ret_is_end)
+{
+    char line[64];
+
+    *ret_is_end = !fgets(line, sizeof(line), stdin);
+    for (size_t i = 0; !*ret_is_end && i < ARRAY_SIZE(answers); i++)
+        if (line[0] == answers[i].key && (line[1] == '\n' || line[1] == '\0'))
+            return &answers[i];
+    return NULL;
+}
+
+static bool is_put_off(const struct watch *w, const char *question)
+{
+    for (size_t i = 0; i < w->n_later; i++)
+        if (strcmp(w->later[i], question) == 0)
+            return true;
+    return false;
+}
+
+static void put_off(struct watch *w, char *question)
+{
+    if (w->n_later < WATCH_LATER_MAX)
+        w->later[w->n_later++] = question;
+    printf("  put off; `hearth permission list` shows it\n");
+}
+
+static void print_question(struct json_value q)
+{
+    print_clean(json_get(q, "app_name"));
+    printf(" wants to ");
+    print_clean(json_get(q, "asks"));
+    printf(" (");
+    print_clean(json_get(q, "permission"));
+    printf(")%s\n  [o]nce, until it [s]tops, [a]lways, [d]eny, or return for later: ",
+           json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
+    fflush(stdout);
+}
+
+/* 1: the terminal has ended. */
+static int ask_one(struct watch *w, struct json_value q)
+{
+    const struct watch_answer *answer;
+    struct permission_choice choice = {
+        .app_id = json_cstr(json_get(q, "app_id")),
+        .permission = json_cstr(json_get(q, "permission")),
+    };
+    char *question = arena_printf(w->cli->arena, "%s %s %s", choice.app_id, choice.permission, json_cstr(json_get(q, "id")));
+    bool is_end;
+    int r;
+
+    if (is_put_off(w, question))
+        return 0;
+    print_question(q);
+    answer = read_answer(&is_end);
+    if (is_end)
+        return 1;
+    if (!answer) {
+        put_off(w, question);
+        return 0;
+    }
+    choice.scope = answer->scope;
+    choice.is_allowed = answer->is_allowed;
+    r = permission_send(w->cli, "/api/permissions/decide", &choice, w->e);
+    if (r == 0)
+        printf("  %s\n", answer->said);
+    return r;
+}
+
+static int ask_pending(struct watch *w)
+{
+    struct client_reply reply;
+    struct json_value question;
+    int r = cli_get(w->cli, "/api/permissions/pending", &reply, w->e);
+
+    if (r < 0)
+        return r;
+    for (struct json_iter it = json_iter(json_get(reply.json, "pending")); r == 0 && json_next(&it, NULL, &question);)
+        r = ask_one(w, question);
+    return r;
+}
+
+static int on_event(void *arg, const struct client_event *event)
+{
+    bool is_mine = strcmp(event->name, "permission") == 0 || strcmp(event->name, "resync") == 0;
+
+    return is_mine ? ask_pending(arg) : 0;
+}
+
+/* The stream first, then the list: a question between the two is in the list and in the stream. */
+int run_permission_watch(struct cli *cli, struct err *e)
+{
+    struct watch w = { .cli = cli, .e = e };
+    struct client *client;
+    int r;
+
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return err_set(e, -ENOTTY, "NO_TERMINAL",
+                       "permission watch asks in a terminal and this is none; use permission list, grant and deny");
+    r = cli_client(cli, &client, e);
+    if (r < 0)
+        return r;
+    printf("Watching for permission requests; Ctrl-C ends.\n");
+    r = ask_pending(&w);
+    if (r == 0)
+        r = client_listen(client, "/api/events", on_event, &w, e);
+    return r < 0 ? r : 0;
+}

@@ -1,0 +1,186 @@
+/* Every command of the program. */
+#include "cli/command.h"
+
+#include "cli/special.h"
+
+static void body_key_new(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "name", cli_value(cli, "--name"));
+}
+
+static void body_task_run(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "agent_name", cli_value(cli, "--agent"));
+}
+
+static void body_settings_set(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "value", cli->args[1]);
+}
+
+/* clang-format off */
+
+static const struct cli_option serve_options[] = {
+    { "--listen", .value = "ADDR:PORT", .is_many = true, .help = "where to listen; port 0 picks a free one (setting http.listen)" },
+    { "--config", .value = "FILE", .help = "file of settings; default: hearth.conf in the data folder" },
+    { "--set", .value = "KEY=VALUE", .is_many = true, .help = "a setting that outranks file, environment and database" },
+    { "--log", .value = "LEVEL", .help = "error, warn, info or debug" },
+    { "--log-format", .value = "FORMAT", .help = "text or json" },
+    { "--check-config", .help = "only check settings and data folder" },
+    { .name = NULL },
+};
+
+static const struct cli_option key_new_options[] = { { "--name", .value = "NAME", .help = "what the key is for" }, { .name = NULL } };
+
+static const struct cli_option logs_options[] = {
+    { "--follow", .letter = "-f", .help = "go on with what the app writes from now on" },
+    { "--lines", .letter = "-n", .value = "N", .help = "at most the last N lines" },
+    { .name = NULL },
+};
+
+static const struct cli_option app_remove_options[] = {
+    { "--with-data", .help = "remove the app's data folder too" }, { .name = NULL },
+};
+
+static const struct cli_option grant_options[] = {
+    { "--once", .help = "for one use" },
+    { "--until-stop", .help = "until the app stops" },
+    { "--until", .value = "DATE", .help = "until then: 2030-01-31 or 2030-01-31T18:00:00Z" },
+    { .name = NULL },
+};
+
+static const struct cli_option task_list_options[] = {
+    { "--status", .value = "STATUS", .help = "only those: pending, processing, completed, failed" },
+    { "--app", .value = "APP", .help = "only of this app (id)" },
+    { "--limit", .value = "N", .help = "at most N, newest first" },
+    { .name = NULL },
+};
+
+static const struct cli_option task_run_options[] = { { "--agent", .value = "NAME", .help = "another agent than the one planned" }, { .name = NULL } };
+static const struct cli_option audit_list_options[] = { { "--limit", .value = "N", .help = "at most N, newest first" }, { .name = NULL } };
+static const struct cli_option restore_options[] = { { "--force", .help = "also over data that is there" }, { .name = NULL } };
+
+static const struct cli_column key_columns[] = {
+    { "ID", "id" }, { "NAME", "name" }, { "ENDS IN", "last4" }, { "FINGERPRINT", "fingerprint" }, { "MADE", "created_at", CLI_TIME },
+    { "LAST USED", "last_used_at", CLI_TIME }, { "REVOKED", "revoked_at", CLI_TIME }, { .title = NULL },
+};
+static const struct cli_column app_columns[] = {
+    { "NAME", "name" }, { "STATUS", "status" }, { "TYPE", "app_type" }, { "ENABLED", "enabled", CLI_YES_NO }, { "PORT", "port" },
+    { "PID", "pid" }, { "ID", "app_id" }, { "MESSAGE", "message" }, { .title = NULL },
+};
+static const struct cli_column agent_columns[] = {
+    { "NAME", "name" }, { "DISPLAY NAME", "display_name" }, { "DESCRIPTION", "description" }, { .title = NULL },
+};
+static const struct cli_column task_columns[] = {
+    { "UUID", "uuid" }, { "STATUS", "status" }, { "TITLE", "title" }, { "ACTION", "action_type" }, { "CREATED", "created_at", CLI_TIME },
+    { "ERROR", "error" }, { .title = NULL },
+};
+static const struct cli_column audit_columns[] = {
+    { "SEQ", "seq" }, { "AT", "at", CLI_TIME }, { "WHO", "actor" }, { "WHAT", "action" }, { "SUBJECT", "subject" }, { "DETAIL", "detail" },
+    { .title = NULL },
+};
+static const struct cli_column route_columns[] = {
+    { "METHOD", "method" }, { "PATH", "path" }, { "PERMISSION", "permission" }, { "SUMMARY", "summary" }, { .title = NULL },
+};
+
+static const char *const key_made[] = { "id", "key", NULL };
+static const char *const app_made[] = { "app_id", NULL };
+static const char *const agent_made[] = { "name", NULL };
+
+const struct command commands[] = {
+    { .words = "serve", .options = serve_options, .run = run_serve, .summary = "Run the service until SIGTERM or Ctrl-C",
+      .details = "The first line on standard output says where it listens; the log goes to standard error.\n"
+                 "Settings, weakest first: default, file, environment (HEARTH_<KEY>), database (hearth settings set), flags." },
+
+    { .words = "key new", .options = key_new_options, .is_json = true, .method = HTTP_POST, .path = "/api/keys", .body = body_key_new,
+      .made = key_made, .done = "{key}", .summary = "Make a developer key and print it, this one time" },
+    { .words = "key list", .is_json = true, .method = HTTP_GET, .path = "/api/keys", .list = "keys", .columns = key_columns,
+      .empty = "There are no developer keys; `hearth key new` makes one.", .summary = "List the developer keys, revoked ones too" },
+    { .words = "key revoke", .args = "ID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/keys/{0}",
+      .done = "The key {0} is revoked.", .summary = "Revoke a developer key, at once" },
+
+    { .words = "app add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST, .path = "/api/apps",
+      .is_body_file = true, .made = app_made, .done = "The app {app_id} is registered.",
+      .summary = "Register a Local App, or replace one of the same id or name",
+      .details = "FILE.json is its configuration (docs/local-apps.md); - reads it from standard input. Nothing is started." },
+    { .words = "app list", .is_json = true, .method = HTTP_GET, .path = "/api/apps", .list = "apps", .columns = app_columns,
+      .empty = "No app is registered; `hearth app add FILE.json` registers one.", .summary = "List the Local Apps and how they are" },
+    { .words = "app show", .args = "APP", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_GET, .path = "/api/apps/{0}",
+      .list = "app", .summary = "Show an app's configuration and status", .details = "APP is its id or its name." },
+    { .words = "app start", .args = "APP", .n_args_min = 1, .n_args_max = 1, .needs_service = true, .method = HTTP_POST,
+      .path = "/api/apps/{0}/start", .done = "{0} is started.", .summary = "Start an app" },
+    { .words = "app stop", .args = "APP", .n_args_min = 1, .n_args_max = 1, .needs_service = true, .method = HTTP_POST,
+      .path = "/api/apps/{0}/stop", .done = "{0} is stopped.", .summary = "Stop an app and wait for its end" },
+    { .words = "app restart", .args = "APP", .n_args_min = 1, .n_args_max = 1, .needs_service = true, .method = HTTP_POST,
+      .path = "/api/apps/{0}/restart", .done = "{0} is restarted.", .summary = "Stop an app, then start it" },
+    { .words = "app logs", .args = "APP", .n_args_min = 1, .n_args_max = 1, .options = logs_options, .is_json = true, .needs_service = true,
+      .run = run_app_logs, .summary = "Print what an app has written" },
+    { .words = "app remove", .args = "APP", .n_args_min = 1, .n_args_max = 1, .options = app_remove_options, .method = HTTP_DELETE,
+      .path = "/api/apps/{0}", .query = "with_data={--with-data}", .done = "{0} is removed.",
+      .summary = "Stop an app and forget it with its permissions" },
+
+    { .words = "permission list", .args = "[APP]", .n_args_max = 1, .is_json = true, .run = run_permission_list,
+      .summary = "Show grants, denials and what waits for an answer" },
+    { .words = "permission grant", .args = "APP PERMISSION", .n_args_min = 2, .n_args_max = 2, .options = grant_options,
+      .run = run_permission_decide, .done = "{0} may use {1}.", .summary = "Let an app use a permission, always unless said otherwise" },
+    { .words = "permission deny", .args = "APP PERMISSION", .n_args_min = 2, .n_args_max = 2, .run = run_permission_decide,
+      .done = "{0} may not use {1}.", .summary = "Refuse an app a permission" },
+    { .words = "permission revoke", .args = "APP PERMISSION", .n_args_min = 2, .n_args_max = 2, .run = run_permission_revoke,
+      .done = "The decision about {1} of {0} is taken back.", .summary = "Take a decision back, at once" },
+    { .words = "permission reset", .args = "APP", .n_args_min = 1, .n_args_max = 1, .run = run_permission_reset,
+      .done = "Every decision about {0} is forgotten.", .summary = "Forget every decision about an app" },
+    { .words = "permission watch", .needs_service = true, .run = run_permission_watch,
+      .summary = "Ask in this terminal as apps ask for permissions" },
+
+    { .words = "agent add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST,
+      .path = "/api/agents", .is_body_file = true, .made = agent_made, .done = "The agent {name} is registered.",
+      .summary = "Register an agent, or replace the one of that name",
+      .details = "FILE.json is its definition (docs/agents.md); - reads it from standard input." },
+    { .words = "agent list", .is_json = true, .method = HTTP_GET, .path = "/api/agents", .list = "agents", .columns = agent_columns,
+      .empty = "No agent is registered; `hearth agent add FILE.json` registers one.", .summary = "List the agents" },
+    { .words = "agent remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/agents/{0}",
+      .done = "The agent {0} is removed.", .summary = "Forget an agent" },
+
+    { .words = "task list", .options = task_list_options, .is_json = true, .method = HTTP_GET, .path = "/api/tasks",
+      .query = "status={--status}&app={--app}&limit={--limit}", .list = "tasks", .columns = task_columns, .empty = "There are no tasks.",
+      .summary = "List tasks, newest first" },
+    { .words = "task show", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_task_show,
+      .summary = "Show a task, its runs and the newest run's log" },
+    { .words = "task run", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_run_options, .needs_service = true,
+      .method = HTTP_POST, .path = "/api/tasks/{0}/run", .body = body_task_run, .done = "The task {0} is started.",
+      .summary = "Start a task that waits for a person" },
+    { .words = "task replay", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_POST,
+      .path = "/api/tasks/{0}/replay", .done = "The task {0} will be done again.", .summary = "Do a failed or quarantined task again" },
+
+    { .words = "settings", .args = "[KEY]", .n_args_max = 1, .is_json = true, .run = run_settings,
+      .summary = "Show settings: value and where it comes from" },
+    { .words = "settings set", .args = "KEY VALUE", .n_args_min = 2, .n_args_max = 2, .method = HTTP_PUT, .path = "/api/settings/{0}",
+      .body = body_settings_set, .done = "{0} is {1}.", .summary = "Keep a setting in the database" },
+    { .words = "settings unset", .args = "KEY", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/settings/{0}",
+      .done = "{0} is no longer kept in the database.", .summary = "Remove a setting from the database" },
+
+    { .words = "audit list", .options = audit_list_options, .is_json = true, .method = HTTP_GET, .path = "/api/audit",
+      .query = "limit={--limit}", .list = "entries", .columns = audit_columns, .empty = "The audit log is empty.",
+      .summary = "List who changed whose access, newest first" },
+    { .words = "audit verify", .is_json = true, .run = run_audit_verify, .summary = "Check that the audit log is whole and unchanged" },
+
+    { .words = "open", .is_json = true, .needs_service = true, .run = run_open,
+      .summary = "Print a one-time link that signs a browser in, and open it" },
+    { .words = "doctor", .is_json = true, .run = run_doctor, .summary = "Check everything and say what to do" },
+    { .words = "backup", .args = "FILE", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_backup,
+      .summary = "Copy databases, settings file and keys into one archive",
+      .details = "May be done while the service runs. The archive opens what is sealed: keep it as safe as the data folder." },
+    { .words = "restore", .args = "FILE", .n_args_min = 1, .n_args_max = 1, .options = restore_options, .run = run_restore,
+      .summary = "Put a backup in the place of the data folder's databases",
+      .details = "Refused while a service runs. What was there is kept beside it as <name>.before-restore-<time>." },
+    { .words = "routes", .is_json = true, .method = HTTP_GET, .path = "/api/routes", .list = "routes", .columns = route_columns,
+      .empty = "", .summary = "List every route of the HTTP API" },
+    { .words = "openapi", .run = run_openapi, .summary = "Print the OpenAPI description of the HTTP API" },
+
+    { .words = "help", .args = "[COMMAND]", .n_args_max = 2, .run = run_help, .summary = "Say what there is, or what a command does" },
+    { .words = "man", .run = run_man, .summary = "Print the manual page", .details = "hearth man | man -l -" },
+    { .words = "completion", .args = "bash", .n_args_min = 1, .n_args_max = 1, .run = run_completion,
+      .summary = "Print a completion script", .details = "source <(hearth completion bash)" },
+    { .words = "version", .run = run_version, .summary = "Print the version" },
+    { .words = NULL },
+};

@@ -1,0 +1,181 @@
+#include "cli/help.h"
+
+#include "cli/parse.h"
+
+/* --- usage --- */
+
+static void add_option_usage(const struct cli_option *o, void *arg)
+{
+    struct buf *out = arg;
+
+    if (strcmp(o->name, "--help") == 0)
+        return;
+    buf_printf(out, " [%s%s%s]%s", o->name, o->value ? " " : "", o->value ? o->value : "", o->is_many ? "..." : "");
+}
+
+void help_print_usage(struct buf *out, const struct command *c)
+{
+    buf_printf(out, "usage: hearth %s%s%s", c->words, c->args ? " " : "", c->args ? c->args : "");
+    command_each_option(c, add_option_usage, out);
+    buf_add_char(out, '\n');
+}
+
+/* --- help --- */
+
+static const char *option_title(struct arena *a, const struct cli_option *o)
+{
+    return arena_printf(a, "%s%s%s%s%s", o->letter ? o->letter : "", o->letter ? ", " : "", o->name, o->value ? " " : "",
+                        o->value ? o->value : "");
+}
+
+static void add_option_help(const struct cli_option *o, void *arg)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    buf_printf(arg, "  %-22s %s%s\n", option_title(a, o), o->help, o->is_many ? "; may be repeated" : "");
+}
+
+void help_print_command(struct buf *out, const struct command *c)
+{
+    help_print_usage(out, c);
+    buf_printf(out, "\n%s.\n", c->summary);
+    if (c->details)
+        buf_printf(out, "\n%s\n", c->details);
+    buf_add_str(out, "\nOptions:\n");
+    command_each_option(c, add_option_help, out);
+}
+
+static bool is_in_group(const struct command *c, const char *group)
+{
+    size_t n = group ? strlen(group) : 0;
+
+    if (!group)
+        return true;
+    return strncmp(c->words, group, n) == 0 && (c->words[n] == ' ' || c->words[n] == '\0');
+}
+
+void help_print_list(struct buf *out, const char *group)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    if (!group)
+        buf_add_str(out, "Hearth: AI work on this machine, for the apps beside it.\n\nusage: hearth COMMAND [ARGUMENT]... [OPTION]...\n\n");
+    for (const struct command *c = commands; c->words; c++)
+        if (is_in_group(c, group))
+            buf_printf(out, "  %-42s %s\n", arena_printf(a, "%s%s%s", c->words, c->args ? " " : "", c->args ? c->args : ""), c->summary);
+    if (!group)
+        buf_add_str(out, "\n`hearth help COMMAND` tells more of each. --data DIR names the data folder of every command.\n");
+}
+
+/* --- manual page --- */
+
+/* roff(7): a backslash, a leading dot or quote and every hyphen are written so that they stay what they are. */
+static void add_roff(struct buf *out, const char *text)
+{
+    bool is_line_start = true;
+
+    for (; *text; text++) {
+        if (is_line_start && (*text == '.' || *text == '\''))
+            buf_add_str(out, "\\&");
+        is_line_start = *text == '\n';
+        if (*text == '\\')
+            buf_add_str(out, "\\e");
+        else if (*text == '-')
+            buf_add_str(out, "\\-");
+        else
+            buf_add_char(out, *text);
+    }
+}
+
+static void add_option_roff(const struct cli_option *o, void *arg)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct buf *out = arg;
+
+    if (strcmp(o->name, "--help") == 0 || strcmp(o->name, "--data") == 0)
+        return;
+    buf_add_str(out, ".RS\n.TP\n.B ");
+    add_roff(out, option_title(a, o));
+    buf_add_char(out, '\n');
+    add_roff(out, o->help);
+    buf_printf(out, "%s\n.RE\n", o->is_many ? "; may be repeated" : "");
+}
+
+static void add_command_roff(struct buf *out, const struct command *c)
+{
+    buf_add_str(out, ".TP\n.B hearth ");
+    add_roff(out, c->words);
+    if (c->args) {
+        buf_add_str(out, " \\fI");
+        add_roff(out, c->args);
+        buf_add_str(out, "\\fR");
+    }
+    buf_add_char(out, '\n');
+    add_roff(out, c->summary);
+    buf_add_str(out, ".\n");
+    if (c->details) {
+        add_roff(out, c->details);
+        buf_add_char(out, '\n');
+    }
+    command_each_option(c, add_option_roff, out);
+}
+
+void help_print_man(struct buf *out)
+{
+    buf_add_str(out, ".TH HEARTH 1 \"\" \"hearth " HEARTH_VERSION "\" \"User Commands\"\n"
+                     ".SH NAME\nhearth \\- AI work on this machine, for the apps beside it\n"
+                     ".SH SYNOPSIS\n.B hearth\n.I command\n[\\fIargument\\fR]... [\\fIoption\\fR]...\n"
+                     ".SH DESCRIPTION\nHearth is a service of one machine: applications use its HTTP API for agents and tasks, and row events\n"
+                     "in its database become the work of agents. While it runs, the other commands talk to it over a socket in its data\n"
+                     "folder; when it does not, they work on the data folder themselves.\n.SH COMMANDS\n");
+    for (const struct command *c = commands; c->words; c++)
+        add_command_roff(out, c);
+    buf_add_str(out, ".SH OPTIONS\n.TP\n.B \\-\\-data \\fIDIR\\fR\nthe data folder, for every command\n"
+                     ".SH ENVIRONMENT\n.TP\n.B HEARTH_DATA\nthe data folder when \\-\\-data does not name it; without both it is\n"
+                     ".I $XDG_DATA_HOME/hearth\nor\n.IR ~/.local/share/hearth .\n"
+                     ".TP\n.B HEARTH_<KEY>\na setting: tasks.sweep_s is HEARTH_TASKS_SWEEP_S\n"
+                     ".SH EXIT STATUS\n0 done; 1 failed, one sentence on standard error says why; 2 wrong use or a bad setting.\n");
+}
+
+/* --- completion --- */
+
+static void add_option_word(const struct cli_option *o, void *arg)
+{
+    buf_printf(arg, " %s", o->name);
+}
+
+void help_print_bash(struct buf *out)
+{
+    buf_add_str(out, "# Completion of hearth for bash: source <(hearth completion bash)\n"
+                     "_hearth_words() {\n    case \"$1\" in\n");
+    for (const struct command *c = commands; c->words; c++) {
+        buf_printf(out, "    '%s') echo '", c->words);
+        command_each_option(c, add_option_word, out);
+        buf_add_str(out, "' ;;\n");
+    }
+    buf_add_str(out, "    esac\n}\n\n_hearth() {\n    local commands='");
+    for (const struct command *c = commands; c->words; c++)
+        buf_printf(out, "%s%s", c == commands ? "" : "\n", c->words);
+    buf_add_str(out,
+                "'\n    local current=\"${COMP_WORDS[COMP_CWORD]}\" typed='' word line\n"
+                "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+                "        [[ $word == -* ]] && break\n"
+                "        typed+=\"$word \"\n"
+                "    done\n"
+                "    COMPREPLY=()\n"
+                "    if [[ $current == -* ]]; then\n"
+                "        local name=\"${typed% }\"\n"
+                "        while [[ -n $name && -z $(_hearth_words \"$name\") ]]; do\n"
+                "            [[ $name == *' '* ]] && name=\"${name% *}\" || name=''\n"
+                "        done\n"
+                "        mapfile -t COMPREPLY < <(compgen -W \"$(_hearth_words \"$name\")\" -- \"$current\")\n"
+                "        return\n"
+                "    fi\n"
+                "    while IFS= read -r line; do\n"
+                "        [[ $line == \"$typed\"* ]] || continue\n"
+                "        line=\"${line#\"$typed\"}\"\n"
+                "        [[ ${line%% *} == \"$current\"* ]] && COMPREPLY+=(\"${line%% *}\")\n"
+                "    done <<<\"$commands\"\n"
+                "    [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
+                "}\ncomplete -F _hearth hearth\n");
+}

@@ -1,0 +1,270 @@
+#include "cli/request.h"
+
+#include "base/limits.h"
+#include "base/percent.h"
+#include "cli/table.h"
+#include "os/files.h"
+
+#include <unistd.h>
+
+/* --- patterns: {0} is an argument, {--name} an option, {member} one of the answer --- */
+
+static const char *look_up(const struct cli *cli, struct json_value answer, const char *name)
+{
+    struct json_value member = json_get(answer, name);
+
+    if (name[0] >= '0' && name[0] <= '9')
+        return (size_t)(name[0] - '0') < cli->n_args ? cli->args[name[0] - '0'] : NULL;
+    if (name[0] == '-')
+        return cli_value(cli, name);
+    if (json_is_absent(member))
+        return NULL;
+    return json_type(member) == JSON_STRING ? json_cstr(member) : json_to_str(cli->arena, member);
+}
+
+/* The value of what stands in braces at *text, which moves behind it. */
+static const char *look_up_at(const struct cli *cli, struct json_value answer, const char **text)
+{
+    size_t n = strcspn(*text + 1, "}");
+    const char *value = look_up(cli, answer, arena_strndup(cli->arena, *text + 1, n));
+
+    *text += n + 2;
+    return value;
+}
+
+static char *fill(const struct cli *cli, const char *pattern, struct json_value answer, bool is_encoded)
+{
+    struct buf out;
+    char *text;
+
+    buf_init(&out, MIB(1));
+    while (*pattern) {
+        const char *value = *pattern == '{' ? look_up_at(cli, answer, &pattern) : NULL;
+
+        if (value && is_encoded)
+            percent_encode(&out, slice_of(value));
+        else if (value)
+            buf_add_str(&out, value);
+        else if (*pattern && *pattern != '{')
+            buf_add_char(&out, *pattern++);
+    }
+    text = arena_strdup(cli->arena, buf_str(&out));
+    buf_clear(&out);
+    return text;
+}
+
+char *cli_fill_path(const struct cli *cli, const char *pattern)
+{
+    return fill(cli, pattern, (struct json_value){ 0 }, true);
+}
+
+/* --- asking --- */
+
+int cli_client(struct cli *cli, struct client **ret, struct err *e)
+{
+    int r = cli->client ? 0 : client_open(cli->data_dir, &cli->client, e);
+
+    if (r < 0)
+        return r;
+    if (cli->command->needs_service && !client_is_online(cli->client))
+        return err_set(e, -ENOTCONN, "NOT_RUNNING", "No service runs on %s; start one with `hearth serve`", cli->data_dir);
+    *ret = cli->client;
+    return 0;
+}
+
+int cli_ask(struct cli *cli, const struct client_request *ask, struct client_reply *ret, struct err *e)
+{
+    struct client *client;
+    int r = cli_client(cli, &client, e);
+
+    return r < 0 ? r : client_ask(client, cli->arena, ask, ret, e);
+}
+
+int cli_get(struct cli *cli, const char *path, struct client_reply *ret, struct err *e)
+{
+    return cli_ask(cli, &(struct client_request){ .method = HTTP_GET, .path = path }, ret, e);
+}
+
+static int read_stdin(struct cli *cli, size_t max, struct slice *ret, struct err *e)
+{
+    struct buf in;
+    char piece[4096];
+    ssize_t n;
+    int r;
+
+    buf_init(&in, max);
+    while ((n = read(STDIN_FILENO, piece, sizeof(piece))) > 0)
+        buf_add(&in, piece, (size_t)n);
+    r = n < 0 ? err_errno(e, errno, "Standard input") : buf_check(&in, e);
+    *ret = (struct slice){ arena_slicedup(cli->arena, buf_slice(&in)), in.n };
+    buf_clear(&in);
+    return r;
+}
+
+int cli_read_file(struct cli *cli, const char *path, size_t max, struct slice *ret, struct err *e)
+{
+    return strcmp(path, "-") == 0 ? read_stdin(cli, max, ret, e) : file_read(cli->arena, path, max, ret, e);
+}
+
+int cli_app_id(struct cli *cli, const char *id_or_name, const char **ret, struct err *e)
+{
+    struct client_reply reply;
+    struct buf path;
+    const char *id = NULL;
+    int r;
+
+    buf_init(&path, LIMIT_TARGET_BYTES);
+    buf_add_str(&path, "/api/apps/");
+    percent_encode(&path, slice_of(id_or_name));
+    r = cli_get(cli, arena_strdup(cli->arena, buf_str(&path)), &reply, e);
+    buf_clear(&path);
+    if (r < 0)
+        return r;
+    id = json_cstr(json_get(json_get(reply.json, "app"), "app_id"));
+    if (!id)
+        return err_set(e, -EPROTO, "INTERNAL_ERROR", "The answer about the app %s has no app_id", id_or_name);
+    *ret = id;
+    return 0;
+}
+
+/* --- showing --- */
+
+static void print_buf(struct buf *out)
+{
+    fwrite(buf_str(out), 1, out->n, stdout);
+    buf_clear(out);
+}
+
+void cli_print_json(struct json_value value)
+{
+    struct buf out;
+
+    buf_init(&out, LIMIT_REPLY);
+    json_print(&out, value);
+    buf_add_char(&out, '\n');
+    print_buf(&out);
+}
+
+void cli_print_table(struct json_value list, const struct cli_column *columns, const char *empty)
+{
+    struct buf out;
+
+    if (json_length(list) == 0) {
+        printf("%s\n", empty);
+        return;
+    }
+    buf_init(&out, LIMIT_REPLY);
+    table_print(&out, list, columns);
+    print_buf(&out);
+}
+
+static bool is_shown(const char *const *made, struct slice key)
+{
+    if (!made)
+        return !slice_eq_str(key, "success");
+    while (*made && !slice_eq_str(key, *made))
+        made++;
+    return *made != NULL;
+}
+
+static void print_members(struct json_value answer, const char *const *made)
+{
+    struct json_value value;
+    struct json_writer w;
+    struct slice key;
+    struct buf out;
+
+    buf_init(&out, LIMIT_REPLY);
+    json_write_init(&w, &out);
+    json_begin_object(&w);
+    for (struct json_iter it = json_iter(answer); json_next(&it, &key, &value);)
+        if (is_shown(made, key))
+            json_add_value(&w, key.p, value);
+    json_end(&w);
+    buf_add_char(&out, '\n');
+    print_buf(&out);
+}
+
+static void print_object(struct json_value object)
+{
+    struct buf out;
+
+    buf_init(&out, LIMIT_REPLY);
+    table_print_object(&out, object);
+    print_buf(&out);
+}
+
+void cli_show(struct cli *cli, struct json_value answer)
+{
+    const struct command *c = cli->command;
+    struct json_value list = c->list ? json_get(answer, c->list) : (struct json_value){ 0 };
+
+    if (cli->is_json && c->list)
+        cli_print_json(list);
+    else if (cli->is_json)
+        print_members(answer, c->made);
+    else if (c->columns)
+        cli_print_table(list, c->columns, c->empty);
+    else if (c->list)
+        print_object(list);
+    else
+        printf("%s\n", fill(cli, c->done, answer, false));
+}
+
+/* --- the request of a row --- */
+
+/* A parameter whose value was not given is left out: "app_id={0}&limit={--limit}". */
+static char *fill_query(struct cli *cli, const char *pattern)
+{
+    struct buf out;
+    char *text;
+
+    buf_init(&out, LIMIT_TARGET_BYTES);
+    while (*pattern) {
+        size_t n = strcspn(pattern, "&");
+        const char *part = arena_strndup(cli->arena, pattern, n), *brace = strchr(part, '{');
+
+        if (!brace || look_up_at(cli, (struct json_value){ 0 }, &brace))
+            buf_printf(&out, "%s%s", out.n ? "&" : "", cli_fill_path(cli, part));
+        pattern += n + (pattern[n] == '&');
+    }
+    text = arena_strdup(cli->arena, buf_str(&out));
+    buf_clear(&out);
+    return text;
+}
+
+static struct slice write_body(struct cli *cli)
+{
+    struct json_writer w;
+    struct slice body;
+    struct buf out;
+
+    buf_init(&out, MIB(4));
+    json_write_init(&w, &out);
+    json_begin_object(&w);
+    cli->command->body(cli, &w);
+    json_end(&w);
+    body = (struct slice){ arena_slicedup(cli->arena, buf_slice(&out)), out.n };
+    buf_clear(&out);
+    return body;
+}
+
+int cli_run_request(struct cli *cli, struct err *e)
+{
+    const struct command *c = cli->command;
+    struct client_request ask = { .method = c->method, .path = cli_fill_path(cli, c->path) };
+    struct client_reply reply;
+    int r = 0;
+
+    if (c->query)
+        ask.query = fill_query(cli, c->query);
+    if (c->is_body_file)
+        r = cli_read_file(cli, cli->args[0], LIMIT_BODY_DEFAULT, &ask.body, e);
+    else if (c->body)
+        ask.body = write_body(cli);
+    if (r == 0)
+        r = cli_ask(cli, &ask, &reply, e);
+    if (r == 0)
+        cli_show(cli, reply.json);
+    return r;
+}

@@ -1,0 +1,24 @@
+/* What nearly every command does: send the row's request, show the answer. The special commands use the pieces. */
+#pragma once
+
+#include "cli/client.h"
+#include "cli/command.h"
+
+/* "/api/keys/{0}" with the command's arguments, percent-encoded. */
+char *cli_fill_path(const struct cli *cli, const char *pattern);
+/* Opens the client on first use. */
+int cli_client(struct cli *cli, struct client **ret, struct err *e) MUST_CHECK;
+int cli_ask(struct cli *cli, const struct client_request *ask, struct client_reply *ret, struct err *e) MUST_CHECK;
+int cli_get(struct cli *cli, const char *path, struct client_reply *ret, struct err *e) MUST_CHECK;
+
+/* The row's request from beginning to end. */
+int cli_run_request(struct cli *cli, struct err *e) MUST_CHECK;
+/* The answer as the row says: JSON, table, object or sentence. */
+void cli_show(struct cli *cli, struct json_value answer);
+void cli_print_json(struct json_value value);
+void cli_print_table(struct json_value list, const struct cli_column *columns, const char *empty);
+
+/* Reads a file, or standard input for "-". */
+int cli_read_file(struct cli *cli, const char *path, size_t max, struct slice *ret, struct err *e) MUST_CHECK;
+/* The id of the app that an argument names by id or name. */
+int cli_app_id(struct cli *cli, const char *id_or_name, const char **ret, struct err *e) MUST_CHECK;

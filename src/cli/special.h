@@ -1,0 +1,24 @@
+/* Commands that are more than one request; one file a group. As `run` of struct command. */
+#pragma once
+
+#include "cli/command.h"
+
+int run_serve(struct cli *cli, struct err *e);
+int run_app_logs(struct cli *cli, struct err *e);
+int run_permission_list(struct cli *cli, struct err *e);
+int run_permission_decide(struct cli *cli, struct err *e);              /* grant and deny */
+int run_permission_revoke(struct cli *cli, struct err *e);
+int run_permission_reset(struct cli *cli, struct err *e);
+int run_permission_watch(struct cli *cli, struct err *e);
+int run_task_show(struct cli *cli, struct err *e);
+int run_settings(struct cli *cli, struct err *e);
+int run_open(struct cli *cli, struct err *e);
+int run_doctor(struct cli *cli, struct err *e);
+int run_audit_verify(struct cli *cli, struct err *e);
+int run_backup(struct cli *cli, struct err *e);
+int run_restore(struct cli *cli, struct err *e);
+int run_openapi(struct cli *cli, struct err *e);
+int run_help(struct cli *cli, struct err *e);
+int run_man(struct cli *cli, struct err *e);
+int run_completion(struct cli *cli, struct err *e);
+int run_version(struct cli *cli, struct err *e);
