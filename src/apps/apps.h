@@ -51,6 +51,8 @@ int app_start(struct apps *apps, const char *app_id, struct err *e) MUST_CHECK;
 int app_stop(struct apps *apps, const char *app_id, struct err *e) MUST_CHECK;          /* waits until it has ended */
 int app_restart(struct apps *apps, const char *app_id, struct err *e) MUST_CHECK;
 int app_state(struct apps *apps, const char *app_id, struct arena *a, struct app_state *ret, struct err *e) MUST_CHECK;
+/* Could it be launched: its program and its folder are there? 0 also for one that is started elsewhere. Starts nothing. */
+int app_check(struct apps *apps, const char *app_id, struct err *e) MUST_CHECK;
 /* The log across restarts; a reference of the caller's, NULL when it never ran. */
 struct child_log *app_log(struct apps *apps, const char *app_id);
 /* By id, or by name when no id matches. -ENOENT APP_NOT_FOUND. */

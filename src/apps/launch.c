@@ -175,3 +175,11 @@ int launch_plan_make(struct arena *a, const struct app_config *c, const struct l
     *ret = plan;
     return 0;
 }
+
+const char *launch_search_path(const struct launch_plan *plan)
+{
+    for (const char *const *at = plan->env; *at; at++)
+        if (strncmp(*at, "PATH=", 5) == 0)
+            return *at + 5;
+    return NULL;
+}

@@ -23,3 +23,5 @@ struct launch_plan {
 /* Strings land in the arena. -EINVAL NOT_LAUNCHABLE for an app that is started elsewhere. */
 int launch_plan_make(struct arena *a, const struct app_config *c, const struct launch_place *place, struct launch_plan *ret,
                      struct err *e) MUST_CHECK;
+/* PATH in its environment; NULL when there is none. */
+const char *launch_search_path(const struct launch_plan *plan);

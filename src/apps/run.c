@@ -7,6 +7,9 @@
 #include "base/log.h"
 #include "identity/consent.h"
 #include "os/files.h"
+#include "os/program.h"
+
+#include <unistd.h>
 
 /* --- launching --- */
 
@@ -39,14 +42,37 @@ static int choose_port(struct app_slot *slot, uint16_t *ret, struct err *e)
     return r;
 }
 
+static struct launch_place place_of(struct apps *apps, struct arena *a, const char *app_id)
+{
+    return (struct launch_place){
+        .abbr = settings_string(apps->config.settings, a, SETTING_IDENTITY_ABBR),
+        .base_url = apps->config.base_url,
+        .data_dir = arena_printf(a, "%s/local-apps/%s", apps->config.data_dir, app_id),
+    };
+}
+
+int app_check(struct apps *apps, const char *app_id, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct launch_place place = place_of(apps, a, app_id);
+    struct launch_plan plan;
+    struct app_config c;
+    char *path;
+    int r = app_find(apps, app_id, a, &c, e);
+
+    if (r < 0 || !app_config_is_launchable(&c))
+        return r;
+    r = launch_plan_make(a, &c, &place, &plan, e);
+    if (r < 0)
+        return r;
+    if (c.working_dir && *c.working_dir && access(plan.working_dir, X_OK) < 0)
+        return err_set(e, -errno, "BAD_WORKING_DIR", "The working folder %.300s cannot be entered: %s.", plan.working_dir, strerror(errno));
+    return program_find(a, plan.command, plan.working_dir, launch_search_path(&plan), &path, e);
+}
+
 static int make_plan(struct app_slot *slot, struct arena *a, const struct app_config *c, struct launch_plan *plan, struct err *e)
 {
-    const struct apps_config *config = &slot->apps->config;
-    struct launch_place place = {
-        .abbr = settings_string(config->settings, a, SETTING_IDENTITY_ABBR),
-        .base_url = config->base_url,
-        .data_dir = arena_printf(a, "%s/local-apps/%s", config->data_dir, slot->app_id),
-    };
+    struct launch_place place = place_of(slot->apps, a, slot->app_id);
     int r = choose_port(slot, &place.port, e);
 
     if (r == 0)

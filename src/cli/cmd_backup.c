@@ -1,7 +1,9 @@
 /* hearth backup, hearth restore */
 #include "backup/backup.h"
+#include "base/limits.h"
 #include "cli/request.h"
 #include "cli/special.h"
+#include "os/files.h"
 #include "os/lockfile.h"
 
 #include <unistd.h>

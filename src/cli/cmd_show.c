@@ -1,23 +1,11 @@
 /* Commands that show one thing in a form of its own: task show, settings, audit verify, openapi, doctor, open. */
-#include "base/limits.h"
 #include "cli/request.h"
 #include "cli/special.h"
-#include "cli/table.h"
 
 #include <spawn.h>
 #include <unistd.h>
 
 /* --- task show --- */
-
-static void print_object(struct json_value object)
-{
-    struct buf out;
-
-    buf_init(&out, LIMIT_REPLY);
-    table_print_object(&out, object);
-    fputs(buf_str(&out), stdout);
-    buf_clear(&out);
-}
 
 int run_task_show(struct cli *cli, struct err *e)
 {
@@ -36,7 +24,7 @@ int run_task_show(struct cli *cli, struct err *e)
         return 0;
     }
     log = json_string(json_get(reply.json, "log"));
-    print_object(json_get(reply.json, "task"));
+    cli_print_object(json_get(reply.json, "task"));
     printf("\n");
     cli_print_table(json_get(reply.json, "runs"), columns, "No run has been started.");
     if (log.n)

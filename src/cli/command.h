@@ -67,7 +67,7 @@ struct cli {
     struct client *client;              /* owned; opened by the first request */
 };
 
-/* Value of the last --name (of a switch: ""); NULL when it was not given. */
+/* Value of the last --name (of a switch: "true"); NULL when it was not given. */
 const char *cli_value(const struct cli *cli, const char *name);
 bool cli_has(const struct cli *cli, const char *name);
 /* All values of a repeated option; NULL-ended, in the arena. */

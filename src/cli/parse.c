@@ -133,7 +133,7 @@ static int take_option(struct cli *cli, int argc, char *const *argv, int *i, str
     if (cli->n_given == ARRAY_SIZE(cli->given))
         return err_set(e, -EINVAL, "BAD_USE", "At most %zu options may be given", ARRAY_SIZE(cli->given));
     cli->given[cli->n_given].option = option;
-    cli->given[cli->n_given++].value = value ? value : "";
+    cli->given[cli->n_given++].value = value ? value : "true";
     return 0;
 }
 

@@ -185,7 +185,7 @@ static void print_members(struct json_value answer, const char *const *made)
     print_buf(&out);
 }
 
-static void print_object(struct json_value object)
+void cli_print_object(struct json_value object)
 {
     struct buf out;
 
@@ -206,7 +206,7 @@ void cli_show(struct cli *cli, struct json_value answer)
     else if (c->columns)
         cli_print_table(list, c->columns, c->empty);
     else if (c->list)
-        print_object(list);
+        cli_print_object(list);
     else
         printf("%s\n", fill(cli, c->done, answer, false));
 }

@@ -16,6 +16,7 @@ int cli_run_request(struct cli *cli, struct err *e) MUST_CHECK;
 /* The answer as the row says: JSON, table, object or sentence. */
 void cli_show(struct cli *cli, struct json_value answer);
 void cli_print_json(struct json_value value);
+void cli_print_object(struct json_value object);
 void cli_print_table(struct json_value list, const struct cli_column *columns, const char *empty);
 
 /* Reads a file, or standard input for "-". */

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 
 int run_serve(struct cli *cli, struct err *e);
+int run_app_show(struct cli *cli, struct err *e);
 int run_app_logs(struct cli *cli, struct err *e);
 int run_permission_list(struct cli *cli, struct err *e);
 int run_permission_decide(struct cli *cli, struct err *e);              /* grant and deny */

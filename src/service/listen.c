@@ -108,15 +108,35 @@ static int listen_unix(struct service *s, struct err *e)
     return http_server_listen_unix(s->server, arena_printf(s->arena, "%s/hearth.sock", s->config.data_dir), e);
 }
 
+static const char *const *addresses_of(struct service *s, size_t *ret_n)
+{
+    *ret_n = s->config.n_listens;
+    return *ret_n ? s->config.listens : settings_list(s->settings, s->arena, SETTING_HTTP_LISTEN, ret_n);
+}
+
+int service_check_addresses(struct service *s, struct err *e)
+{
+    size_t n;
+    const char *const *listens = addresses_of(s, &n);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct address at = { .host = "" };
+
+        r = parse_address(listens[i], &at, e);
+        if (r == 0)
+            r = check_address(s, &at, e);
+    }
+    return r;
+}
+
 int service_listen(struct service *s, struct err *e)
 {
-    const char *const *listens = s->config.listens;
-    size_t n = s->config.n_listens;
+    size_t n;
+    const char *const *listens = addresses_of(s, &n);
     uint16_t port = 0;
     int r = start_server(s, e);
 
-    if (n == 0)
-        listens = settings_list(s->settings, s->arena, SETTING_HTTP_LISTEN, &n);
     for (size_t i = 0; r == 0 && i < n; i++)
         r = listen_one(s, listens[i], i == 0, &port, e);
     if (r == 0)

@@ -1,7 +1,8 @@
 /* The same handlers on the same data folder while no service runs, for the command line. */
 #include "service/private.h"
 
-#include "http/local.h"
+#include <sys/stat.h>
+#include <unistd.h>
 
 int service_open_offline(const struct service_config *c, struct service **ret, struct err *e)
 {
@@ -21,11 +22,40 @@ void service_request(struct service *s, struct http_exchange *x)
     dispatch_request(s->dispatch, x);
 }
 
+/* --- --check-config: looks only, also while a service works on the folder --- */
+
+/* The folder itself, or the nearest one above it that is there and will hold it. */
+static int check_folder(struct arena *a, const char *data_dir, struct err *e)
+{
+    char *path = arena_strdup(a, data_dir);
+    struct stat st;
+
+    while (stat(path, &st) < 0) {
+        char *slash = strrchr(path, '/');
+
+        if (errno != ENOENT || !slash)
+            return err_errno(e, errno, "The data folder %s", data_dir);
+        slash[slash == path] = '\0';
+    }
+    if (!S_ISDIR(st.st_mode))
+        return err_set(e, -ENOTDIR, "BAD_DATA_FOLDER", "The data folder %s cannot be: %s is no folder", data_dir, path);
+    if (access(path, W_OK | X_OK) < 0)
+        return err_errno(e, errno, "The data folder %s cannot be used: %s", data_dir, path);
+    return 0;
+}
+
 int service_check_config(const struct service_config *c, struct err *e)
 {
-    struct service *s = NULL;
-    int r = service_open_offline(c, &s, e);
+    struct service *s = xcalloc(1, sizeof(*s));
+    int r;
 
+    s->config = *c;
+    s->arena = arena_new();
+    r = service_load_settings(s, e);
+    if (r == 0)
+        r = service_check_addresses(s, e);
+    if (r == 0)
+        r = check_folder(s->arena, c->data_dir, e);
     service_close(s);
     return r;
 }

@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-static int load_settings(struct service *s, struct err *e)
+int service_load_settings(struct service *s, struct err *e)
 {
     char *beside = arena_printf(s->arena, "%s/hearth.conf", s->config.data_dir);
     const struct settings_sources from = {
@@ -36,21 +36,28 @@ static int apply_stored_settings(struct service *s, struct err *e)
     return r < 0 ? r : settings_apply_rows(s->settings, rows, n, e);
 }
 
-static void setup_log(struct service *s)
+/* The command line says itself what went wrong: its log is for what nobody expected. */
+static void setup_log(struct service *s, bool is_serving)
 {
     enum log_level level = LOG_INFO;
-    int r = log_level_parse(settings_string(s->settings, s->arena, SETTING_LOG_LEVEL), &level);
+    int r;
+
+    if (!is_serving) {
+        log_setup(LOG_ERROR, false);
+        return;
+    }
+    r = log_level_parse(settings_string(s->settings, s->arena, SETTING_LOG_LEVEL), &level);
 
     if (r == 0)
         log_setup(level, strcmp(settings_string(s->settings, s->arena, SETTING_LOG_FORMAT), "json") == 0);
 }
 
-static int open_data(struct service *s, struct err *e)
+static int open_data(struct service *s, bool is_serving, struct err *e)
 {
     int r = hash_init(e);
 
     if (r == 0)
-        r = load_settings(s, e);
+        r = service_load_settings(s, e);
     if (r == 0)
         r = dir_make(s->config.data_dir, e);
     if (r == 0)
@@ -60,7 +67,7 @@ static int open_data(struct service *s, struct err *e)
     if (r == 0)
         r = apply_stored_settings(s, e);
     if (r == 0)
-        setup_log(s);
+        setup_log(s, is_serving);
     return r;
 }
 
@@ -175,7 +182,7 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
 
     s->config = *c;
     s->arena = arena_new();
-    r = open_data(s, e);
+    r = open_data(s, is_serving, e);
     if (r == 0)
         r = loop_new(&s->loop, e);
     if (r == 0 && is_serving)

@@ -36,8 +36,11 @@ struct service {
 /* open.c: everything up to dispatch, in order. On failure close what is open with service_close(). */
 int service_open_core(struct service *s, const struct service_config *c, bool is_serving, struct err *e) MUST_CHECK;
 
+int service_load_settings(struct service *s, struct err *e) MUST_CHECK;         /* all layers but the database */
+
 /* listen.c: binds what settings or --listen name and the Unix socket; needs dispatch. */
 int service_listen(struct service *s, struct err *e) MUST_CHECK;
+int service_check_addresses(struct service *s, struct err *e) MUST_CHECK;       /* binds nothing; needs settings only */
 void service_unlisten(struct service *s);
 
 /* wiring.c: the glue between siblings of rank 4. */

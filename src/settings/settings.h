@@ -90,5 +90,6 @@ enum setting_origin settings_origin(struct settings *s, enum setting_id id);
 const char *settings_origin_name(enum setting_origin o);                /* default, file, environment, database, flag */
 /* The effective value as text, **** for a secret. */
 char *settings_show(struct settings *s, struct arena *a, enum setting_id id);
-/* An array of {key, value, origin, default, type, needs_restart, help}; name as in json_write.h. */
+/* One as an object, and all as an array, of {key, value, origin, default, type, needs_restart, help}; name as in json_write.h. */
+void settings_write_one(struct settings *s, enum setting_id id, struct json_writer *w, const char *name);
 void settings_write_json(struct settings *s, struct json_writer *w, const char *name);

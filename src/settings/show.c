@@ -10,22 +10,26 @@ char *settings_show(struct settings *s, struct arena *a, enum setting_id id)
     return settings_rules[id].is_secret ? arena_strdup(a, "****") : settings_string(s, a, id);
 }
 
+void settings_write_one(struct settings *s, enum setting_id id, struct json_writer *w, const char *name)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct setting_rule *rule = &settings_rules[id];
+
+    json_begin_object_as(w, name);
+    json_add_string(w, "key", rule->key);
+    json_add_string(w, "value", settings_show(s, a, id));
+    json_add_string(w, "origin", settings_origin_name(settings_origin(s, id)));
+    json_add_string(w, "default", rule->def);
+    json_add_string(w, "type", type_names[rule->type]);
+    json_add_bool(w, "needs_restart", rule->needs_restart);
+    json_add_string(w, "help", rule->help);
+    json_end(w);
+}
+
 void settings_write_json(struct settings *s, struct json_writer *w, const char *name)
 {
     json_begin_array_as(w, name);
-    for (size_t i = 0; i < N_SETTINGS; i++) {
-        AUTO(arena_freep) struct arena *a = arena_new();
-        const struct setting_rule *rule = &settings_rules[i];
-
-        json_begin_object(w);
-        json_add_string(w, "key", rule->key);
-        json_add_string(w, "value", settings_show(s, a, (enum setting_id)i));
-        json_add_string(w, "origin", settings_origin_name(settings_origin(s, (enum setting_id)i)));
-        json_add_string(w, "default", rule->def);
-        json_add_string(w, "type", type_names[rule->type]);
-        json_add_bool(w, "needs_restart", rule->needs_restart);
-        json_add_string(w, "help", rule->help);
-        json_end(w);
-    }
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        settings_write_one(s, (enum setting_id)i, w, NULL);
     json_end(w);
 }

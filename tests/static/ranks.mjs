@@ -7,7 +7,7 @@ import { readProject, report } from '../tools/tree.mjs';
 export const ranks = {
     base: 0,
     os: 1, net: 1, http: 1, store: 1,
-    settings: 2,
+    settings: 2, backup: 2,
     identity: 3,
     llm: 4, embed: 4, vector: 4, speech: 4, mcp: 4, backend: 4,
     tasks: 5, agents: 5, apps: 5,
@@ -23,6 +23,7 @@ export const libraries = [
     { header: /^simdjson/, allowed: /^src\/base\/json_simdjson\.cpp$/ },
     { header: /^sqlite3\.h$/, allowed: /^src\/(store|backend)\// },
     { header: /^libpq/, allowed: /^src\/backend\// },
+    { header: /^archive/, allowed: /^src\/backup\// },
     { header: /^curl\//, allowed: /^src\/(net|cli)\// },
 ];
 

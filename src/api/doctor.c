@@ -1,0 +1,223 @@
+/* Checks everything and says what to do, for the local administrator. */
+#include "agents/agents.h"
+#include "apps/apps.h"
+
+#include "api/api.h"
+#include "api/routes.h"
+#include "backend/backend.h"
+#include "base/limits.h"
+#include "identity/audit.h"
+#include "identity/consent.h"
+#include "os/files.h"
+#include "os/program.h"
+#include "settings/settings.h"
+#include "store/agents.h"
+#include "store/tasks.h"
+
+#include <sys/stat.h>
+
+enum { DOCTOR_FREE_MIB = 256 };
+
+struct checkup {
+    struct api *api;
+    struct arena *arena;
+    struct json_writer *w;
+};
+
+static const struct field check_shape[] = {
+    SHAPE_STRING("name"),
+    SHAPE_BOOL("ok"),
+    SHAPE_STRING("text", .help = "what was found"),
+    SHAPE_STRING("advice", .flags = FIELD_NULLABLE, .help = "what to do, when it is not ok"),
+    FIELD_END,
+};
+static const struct field doctor_answer[] = { SHAPE_LIST("checks", check_shape), FIELD_END };
+
+static void tell(struct checkup *c, const char *name, bool is_ok, const char *text, const char *advice)
+{
+    json_begin_object(c->w);
+    json_add_string(c->w, "name", name);
+    json_add_bool(c->w, "ok", is_ok);
+    json_add_string(c->w, "text", text);
+    json_add_string(c->w, "advice", is_ok ? NULL : advice);
+    json_end(c->w);
+}
+
+/* --- folder and databases --- */
+
+static void check_folder(struct checkup *c)
+{
+    const char *dir = c->api->data_dir;
+    struct stat st = { 0 };
+    bool is_private = stat(dir, &st) == 0 && (st.st_mode & 077) == 0;
+
+    tell(c, "folder", is_private, arena_printf(c->arena, "%s has mode %04o", dir, st.st_mode & 07777),
+         arena_printf(c->arena, "others can look into it: chmod 700 %s", dir));
+}
+
+static void check_disk(struct checkup *c)
+{
+    uint64_t bytes = 0;
+    struct err why = { 0 };
+    int r = disk_free(c->api->data_dir, &bytes, &why);
+
+    tell(c, "disk", r == 0 && bytes >= MIB(DOCTOR_FREE_MIB),
+         r < 0 ? why.text : arena_printf(c->arena, "%llu MiB are free", (unsigned long long)(bytes >> 20)),
+         arena_printf(c->arena, "make room: less than %d MiB are left for databases and logs", DOCTOR_FREE_MIB));
+}
+
+static void check_store(struct checkup *c)
+{
+    struct err why = { 0 };
+    int r = store_check(c->api->store, &why);
+
+    tell(c, "store", r == 0, r < 0 ? why.text : "hearth.db is whole", "stop the service and put a backup back with `hearth restore FILE --force`");
+}
+
+static void check_backend(struct checkup *c)
+{
+    struct backend *backend = c->api->backend;
+    struct err why = { 0 };
+    int r = backend->ops->is_ready(backend, &why);
+
+    tell(c, "backend", r == 0, r < 0 ? why.text : arena_printf(c->arena, "%s answers", backend->ops->name),
+         "look at the setting backend.file: `hearth settings backend.file`");
+}
+
+static void check_audit(struct checkup *c)
+{
+    struct audit_verdict verdict = { 0 };
+    struct err why = { 0 };
+    int r = audit_verify(c->api->identity, &verdict, &why);
+    bool is_whole = r == 0 && verdict.bad_seq == 0;
+
+    tell(c, "audit", is_whole,
+         r < 0 ? why.text : is_whole ? arena_printf(c->arena, "the audit log is whole, %lld entries", (long long)verdict.n_entries)
+                                     : arena_printf(c->arena, "the audit log is broken at entry %lld", (long long)verdict.bad_seq),
+         "somebody changed the database by hand; compare it with a backup");
+}
+
+static void check_network(struct checkup *c)
+{
+    bool is_remote = settings_bool(c->api->settings, SETTING_HTTP_ALLOW_REMOTE);
+
+    tell(c, "network", true,
+         !c->api->is_serving ? "no service runs on this data folder"
+         : is_remote         ? "the service may listen for other machines (http.allow_remote)"
+                             : arena_printf(c->arena, "the service answers at %s, for this machine only", c->api->base_url),
+         NULL);
+}
+
+/* --- agents and apps --- */
+
+static void check_agents(struct checkup *c)
+{
+    struct agent_row *rows;
+    struct err why = { 0 };
+    size_t n = 0;
+    int r = store_agents_list(c->api->store, c->arena, &rows, &n, &why);
+
+    if (r < 0)
+        tell(c, "agents", false, why.text, "see store");
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct agent_definition agent;
+        char *path;
+
+        why = (struct err){ 0 };
+        r = agent_find(c->api->agents, rows[i].name, c->arena, &agent, &why);
+        if (r == 0)
+            r = program_find(c->arena, agent.command, agent.working_dir, getenv("PATH"), &path, &why);
+        tell(c, "agent", r == 0, arena_printf(c->arena, "%s: %s", rows[i].name, r < 0 ? why.text : "its program is there"),
+             "install the program or register the agent again with another command");
+        r = 0;
+    }
+}
+
+static void check_handlers(struct checkup *c, const struct app_config *app)
+{
+    const struct app_handler *handlers = app->handlers.items;
+
+    for (size_t i = 0; i < app->handlers.n; i++) {
+        struct agent_row row;
+
+        if (store_agents_get(c->api->store, c->arena, handlers[i].agent_id, &row, NULL) == -ENOENT)
+            tell(c, "handler", false,
+                 arena_printf(c->arena, "%s hands events of %s to the agent %s, which is not registered", app->name,
+                              handlers[i].table_name, handlers[i].agent_id),
+                 "`hearth agent add FILE.json` registers it");
+    }
+}
+
+static int check_app(void *arg, const struct app_config *app, struct err *e)
+{
+    struct checkup *c = arg;
+    struct app_state state;
+    struct err why = { 0 };
+    int r = app_check(c->api->apps, app->app_id, &why);
+    bool is_ok;
+
+    if (r == 0)
+        r = app_state(c->api->apps, app->app_id, c->arena, &state, &why);
+    is_ok = r == 0 && state.status != APP_ERROR;
+    tell(c, "app", is_ok,
+         arena_printf(c->arena, "%s: %s", app->name,
+                      r < 0 ? why.text : is_ok ? app_status_name(state.status) : state.message),
+         arena_printf(c->arena, "`hearth app logs %s` tells more; `hearth app start %s` tries again", app->name, app->name));
+    check_handlers(c, app);
+    return 0;
+}
+
+static void check_apps(struct checkup *c)
+{
+    struct err why = { 0 };
+
+    if (app_each(c->api->apps, c->arena, check_app, c, &why) < 0)
+        tell(c, "apps", false, why.text, "register the app again with `hearth app add FILE.json`");
+}
+
+/* --- what waits for the person --- */
+
+static void check_tasks(struct checkup *c)
+{
+    const struct task_filter filter = { .only_quarantined = true, .limit = LIMIT_LIST };
+    struct task_row *rows;
+    struct err why = { 0 };
+    size_t n = 0;
+    int r = store_tasks_list(c->api->store, c->arena, &filter, &rows, &n, &why);
+
+    tell(c, "tasks", r == 0 && n == 0,
+         r < 0 ? why.text : n ? arena_printf(c->arena, "%zu are quarantined after failing on several machines", n) : "none is quarantined",
+         "`hearth task list` shows them, `hearth task show UUID` why, `hearth task replay UUID` tries again");
+}
+
+static void check_questions(struct checkup *c)
+{
+    struct consent_questions pending = { 0 };
+    struct err why = { 0 };
+    int r = consent_pending(c->api->identity, c->arena, &pending, &why);
+
+    tell(c, "permissions", r == 0,
+         r < 0 ? why.text : arena_printf(c->arena, "%zu wait for an answer%s", pending.n,
+                                         pending.n ? ": `hearth permission list`" : ""), "see store");
+}
+
+static void (*const checks[])(struct checkup *c) = {
+    check_folder, check_disk, check_store, check_backend, check_audit, check_network, check_agents, check_apps, check_tasks, check_questions,
+};
+
+static int examine(struct request *req, struct response *res, struct err *e)
+{
+    struct checkup c = { req->api, req->arena, &res->json };
+
+    json_begin_array_as(&res->json, "checks");
+    for (size_t i = 0; i < ARRAY_SIZE(checks); i++)
+        checks[i](&c);
+    json_end(&res->json);
+    return 0;
+}
+
+const struct route doctor_routes[] = {
+    { .method = HTTP_GET, .path = "/api/doctor", .permission = PERM_ADMIN, .kind = ROUTE_LONG, .answer = doctor_answer, .handler = examine,
+      .summary = "Check everything and say what to do", .tag = "System" },
+    ROUTE_END,
+};

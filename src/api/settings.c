@@ -1,0 +1,94 @@
+/* Settings, for the local administrator: value and origin of each, and the layer kept in the database. */
+#include "settings/settings.h"
+
+#include "api/api.h"
+#include "api/routes.h"
+#include "base/limits.h"
+#include "identity/audit.h"
+
+struct setting_body { struct json_value value; };
+
+static const struct field setting_body_fields[] = {
+    FIELD_ANY(struct setting_body, value, "value", FIELD_REQUIRED, .help = "text, number, true or false"), FIELD_END,
+};
+
+static const struct field setting_shape[] = {
+    SHAPE_STRING("key"),
+    SHAPE_STRING("value", .help = "in effect now; **** for a secret"),
+    SHAPE_STRING("origin", .help = "default, file, environment, database or flag"),
+    SHAPE_STRING("default"),
+    SHAPE_STRING("type"),
+    SHAPE_BOOL("needs_restart", .help = "a change takes effect when the service starts again"),
+    SHAPE_STRING("help"),
+    FIELD_END,
+};
+
+static const struct field settings_answer[] = { SHAPE_LIST("settings", setting_shape), FIELD_END };
+static const struct field setting_answer[] = { SHAPE_OBJECT("setting", setting_shape), FIELD_END };
+
+static int list_settings(struct request *req, struct response *res, struct err *e)
+{
+    settings_write_json(req->api->settings, &res->json, "settings");
+    return 0;
+}
+
+static int write_one(struct request *req, struct response *res, struct err *e)
+{
+    enum setting_id id;
+
+    if (!settings_find(req->params[0], &id))
+        return err_set(e, -ENOENT, "BAD_SETTING", "There is no setting %.80s", req->params[0]);
+    settings_write_one(req->api->settings, id, &res->json, "setting");
+    return 0;
+}
+
+/* The settings of the JSON types are text to src/settings, as in a file or an environment variable. */
+static int text_of(struct request *req, struct json_value value, const char **ret, struct err *e)
+{
+    enum json_type type = json_type(value);
+
+    if (type == JSON_OBJECT || type == JSON_ARRAY || (type == JSON_STRING && !json_cstr(value)))
+        return err_add_field(e, "value", "must be text, a number, true or false");
+    *ret = type == JSON_STRING ? json_cstr(value) : json_to_str(req->arena, value);
+    return 0;
+}
+
+static int put_setting(struct request *req, struct response *res, struct err *e)
+{
+    const struct setting_body *body = req->body;
+    const char *text = NULL;
+    int r;
+
+    r = text_of(req, body->value, &text, e);
+    if (r == 0)
+        r = settings_set(req->api->settings, req->params[0], text, e);
+    if (r == 0)
+        r = audit_append(req->api->identity, req->caller->actor, "setting.set", req->params[0], NULL, e);
+    if (r == 0)
+        r = store_settings_set(req->api->store, req->params[0], text, e);
+    return r < 0 ? r : write_one(req, res, e);
+}
+
+static int unset_setting(struct request *req, struct response *res, struct err *e)
+{
+    int r;
+
+    r = settings_set(req->api->settings, req->params[0], NULL, e);
+    if (r == 0)
+        r = audit_append(req->api->identity, req->caller->actor, "setting.unset", req->params[0], NULL, e);
+    if (r == 0)
+        r = store_settings_unset(req->api->store, req->params[0], e);
+    return r < 0 ? r : write_one(req, res, e);
+}
+
+const struct route setting_routes[] = {
+    { .method = HTTP_GET, .path = "/api/settings", .permission = PERM_ADMIN, .answer = settings_answer, .handler = list_settings,
+      .summary = "Every setting: value and origin", .tag = "Settings" },
+    { .method = HTTP_GET, .path = "/api/settings/:key", .permission = PERM_ADMIN, .answer = setting_answer, .handler = write_one,
+      .summary = "One setting", .tag = "Settings" },
+    { .method = HTTP_PUT, .path = "/api/settings/:key", .permission = PERM_ADMIN, ROUTE_BODY(setting_body_fields, struct setting_body),
+      .answer = setting_answer, .handler = put_setting, .summary = "Keep a setting in the database", .tag = "Settings" },
+    { .method = HTTP_DELETE, .path = "/api/settings/:key", .permission = PERM_ADMIN, .answer = setting_answer, .handler = unset_setting,
+      .summary = "Remove a setting from the database", .tag = "Settings" },
+    ROUTE_END,
+};
