@@ -355,7 +355,7 @@ static void run_job(void *arg)
     r = handle(job->d, &req, &caller, &res, &e);
     trace.caller = caller.kind;
     if (res.is_streamed) {
-        end_trace(&trace, 200, &e);
+        end_trace(&trace, r < 0 ? 500 : 200, &e);
         return;
     }
     if (r < 0) {

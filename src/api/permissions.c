@@ -273,6 +273,17 @@ static const struct field reset_fields[] = {
 };
 
 
+/* Before the first of them is stored. */
+static int check_decide(const struct request *req, const void *read, struct err *e)
+{
+    const struct decide_body *body = read;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < body->permissions.n; i++)
+        r = consent_check_name(body->permissions.items[i], e);
+    return r;
+}
+
 static enum consent_scope scope_of(const char *name)
 {
     enum consent_scope scope = CONSENT_ONCE;
@@ -328,7 +339,7 @@ const struct route permission_routes[] = {
       .handler = list_pending, .summary = "What waits for the person's answer", .tag = "Permissions" },
     { .method = HTTP_GET, .path = "/api/permissions", .permission = PERM_ADMIN, ROUTE_QUERY(grants_query_fields, struct grants_query),
       .answer = grants_answer, .handler = list_grants, .summary = "What was decided", .tag = "Permissions" },
-    { .method = HTTP_POST, .path = "/api/permissions/decide", .permission = PERM_ADMIN, ROUTE_BODY(decide_fields, struct decide_body),
+    { .method = HTTP_POST, .path = "/api/permissions/decide", .permission = PERM_ADMIN, ROUTE_BODY(decide_fields, struct decide_body), .check_body = check_decide,
       .answer = api_nothing, .handler = decide, .summary = "Allow or deny permissions of an app", .tag = "Permissions" },
     { .method = HTTP_POST, .path = "/api/permissions/revoke", .permission = PERM_ADMIN, ROUTE_BODY(revoke_fields, struct revoke_body),
       .answer = api_nothing, .handler = revoke, .summary = "Take a decision back, at once", .tag = "Permissions" },

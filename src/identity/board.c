@@ -87,26 +87,55 @@ static void add_questions(struct board *b, const struct board_waiter *w, const c
             add_question(b, prompt_id, w, app_name, w->answers[i].permission);
 }
 
+static size_t count_questions(const struct board *b, const char *app_id)
+{
+    size_t n = 0;
+
+    for (const struct board_question *q = b->questions; q; q = q->next)
+        n += strcmp(q->app_id, app_id) == 0;
+    return n;
+}
+
+static size_t count_patient(const struct board *b, const char *app_id)
+{
+    size_t n = 0;
+
+    for (const struct board_waiter *w = b->waiters; w; w = w->next)
+        n += w->is_patient && strcmp(w->app_id, app_id) == 0;
+    return n;
+}
+
+/* So that one app can neither fill the list nor hold every worker. */
+static int check_room(const struct board *b, const struct board_waiter *w, size_t n_new, struct err *e)
+{
+    if (b->n_questions + n_new > LIMIT_PENDING_CONSENTS)
+        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS", "%d permission requests wait for an answer already; answer some of them first.",
+                       LIMIT_PENDING_CONSENTS);
+    if (n_new && count_questions(b, w->app_id) + n_new > LIMIT_PERMISSIONS_PER_APP)
+        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS", "%d permission requests of this app wait for an answer already; answer some of them first.",
+                       LIMIT_PERMISSIONS_PER_APP);
+    if (w->is_patient && count_patient(b, w->app_id) >= LIMIT_CONSENT_WAITS_PER_APP)
+        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS", "%d requests of this app wait for the person already; try again later.",
+                       LIMIT_CONSENT_WAITS_PER_APP);
+    return 0;
+}
+
 int board_ask(struct board *b, struct board_waiter *w, const char *app_name, bool *ret_is_new, struct err *e)
 {
     size_t n_new;
-    bool is_full;
+    int r;
 
     pthread_mutex_lock(&b->lock);
     n_new = count_new(b, w);
-    is_full = b->n_questions + n_new > LIMIT_PENDING_CONSENTS;
-    if (!is_full) {
+    r = check_room(b, w, n_new, e);
+    if (r == 0) {
         add_questions(b, w, app_name);
         w->next = b->waiters;
         b->waiters = w;
+        *ret_is_new = n_new > 0;
     }
     pthread_mutex_unlock(&b->lock);
-    if (is_full)
-        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS",
-                       "%d permission requests wait for an answer already; answer some of them first.",
-                       LIMIT_PENDING_CONSENTS);
-    *ret_is_new = n_new > 0;
-    return 0;
+    return r;
 }
 
 static bool has_open(const struct board_waiter *w)

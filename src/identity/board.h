@@ -24,6 +24,7 @@ struct board_waiter {
     const char *app_id;
     struct consent_answer *answers;     /* granted or denied is filled in by board_resolve() */
     size_t n;
+    bool is_patient;                    /* it will wait: counts for LIMIT_CONSENT_WAITS_PER_APP */
     bool is_over;                       /* the app is gone */
     struct board_waiter *next;
 };
@@ -41,7 +42,7 @@ struct board {
 void board_init(struct board *b);
 void board_clear(struct board *b);
 /* Adds questions for those of the waiter's answers that are open, as one prompt, and the waiter itself.
- * -EAGAIN TOO_MANY_QUESTIONS beyond LIMIT_PENDING_CONSENTS: then nothing was added. ret_is_new: there is a new question. */
+ * -EAGAIN TOO_MANY_QUESTIONS beyond the limits of the list, of the app and of its waiting calls: then nothing was added. ret_is_new: there is a new question. */
 int board_ask(struct board *b, struct board_waiter *w, const char *app_name, bool *ret_is_new, struct err *e) MUST_CHECK;
 /* Until every answer is there, wait_ms are over or *is_gone (may be NULL). Takes the waiter off the board. */
 void board_wait(struct board *b, struct board_waiter *w, int64_t wait_ms, const atomic_bool *is_gone);

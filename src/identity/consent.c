@@ -29,7 +29,7 @@ static int find_app(struct identity *id, const char *app_id, struct arena *a, co
     return 0;
 }
 
-static int check_name(const char *permission, struct err *e)
+int consent_check_name(const char *permission, struct err *e)
 {
     struct slice name = slice_of(permission);
 
@@ -77,13 +77,13 @@ static int ask(struct identity *id, const char *app_id, struct consent_answer *a
                int64_t wait_ms, const atomic_bool *is_gone, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct board_waiter waiter = { .app_id = app_id, .answers = answers, .n = n };
+    struct board_waiter waiter = { .app_id = app_id, .answers = answers, .n = n, .is_patient = wait_ms > 0 };
     const char *app_name = NULL;
     int r;
 
     r = find_app(id, app_id, a, &app_name, e);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = check_name(answers[i].permission, e);
+        r = consent_check_name(answers[i].permission, e);
     if (r == 0)
         r = read_and_ask(id, &waiter, app_name, may_ask_again, e);
     if (r < 0)
@@ -171,7 +171,7 @@ int consent_decide(struct identity *id, const struct consent_decision *d, struct
 
     r = find_app(id, d->app_id, a, &app_name, e);
     if (r == 0)
-        r = check_name(d->permission, e);
+        r = consent_check_name(d->permission, e);
     if (r == 0)
         r = check_until(d, e);
     if (r == 0)

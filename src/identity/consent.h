@@ -29,6 +29,8 @@ struct consent_decision {
 
 struct consent_answer { const char *permission; bool is_granted, is_denied; };
 
+/* -EINVAL VALIDATION_ERROR unless it is 1 to LIMIT_NAME_CHARS characters; unknown names are fine (D4). */
+int consent_check_name(const char *permission, struct err *e) MUST_CHECK;
 /* Adds missing permissions as one prompt and waits up to wait_ms (0: does not wait) until all are decided or `is_gone`.
  * answers has n entries. -ENOENT APP_NOT_FOUND; -EINVAL for an empty or overlong name. */
 int consent_ask(struct identity *id, const char *app_id, const char *const *permissions, size_t n, int64_t wait_ms,

@@ -404,6 +404,23 @@ static void every_route_is_listed_with_its_aliases(void **state)
     buf_clear(&out);
 }
 
+static void a_request_that_waited_past_its_deadline_is_not_worked_for(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct http_exchange *x = http_local_new(HTTP_GET, "/test/hold", "", slice_of(""));
+    int status, before = atomic_load(&n_handled);
+    struct slice body;
+
+    world_open(&w, tables, NULL, 0);
+    x->deadline_ms = clock_mono_ms() - 1;
+    dispatch_request(w.dispatch, x);
+    http_local_wait(x, &status, &body);
+    assert_int_equal(status, 503);
+    assert_non_null(strstr(body.p, "OVERLOADED"));
+    assert_int_equal(atomic_load(&n_handled), before);
+    http_local_free(x);
+}
+
 static void a_client_that_left_before_its_turn_is_not_worked_for(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
@@ -437,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_full_pool_says_overloaded_and_when_to_come_again),
         cmocka_unit_test(requests_are_counted_by_route_and_status_never_by_path),
         cmocka_unit_test(every_route_is_listed_with_its_aliases),
+        cmocka_unit_test(a_request_that_waited_past_its_deadline_is_not_worked_for),
         cmocka_unit_test(a_client_that_left_before_its_turn_is_not_worked_for),
     };
 

@@ -160,6 +160,7 @@ static void decisions_are_checked_revoked_and_reset(void **state)
         { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"for ever\"}", 400 },
         { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[],\"allow\":true}", 400 },
         { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"]}", 400 },
+        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"\"],\"allow\":true}", 400 },
         { "/api/permissions/decide", "{\"app_id\":\"" NO_APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true}", 404 },
         { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"llm.embed\"],\"allow\":true,\"scope\":\"until_date\",\"until\":\"2999-01-01\"}", 200 },
         { "/api/permissions/revoke", "{\"app_id\":\"" APP "\",\"permission\":\"llm.chat\"}", 200 },

@@ -1,6 +1,7 @@
 #include "fixture.h"
 #include "../wait.h"
 #include "base/limits.h"
+#include "identity/state.h"
 #include <pthread.h>
 
 /* ---- a call that waits on a thread of its own ---- */
@@ -285,19 +286,93 @@ static void unknown_apps_and_bad_names_are_refused(void **state)
     assert_int_equal(consent_ask(f.id, APP, &longest, 1, 0, NULL, &answer, &e), -EINVAL);
 }
 
-static void the_list_of_questions_is_bounded(void **state)
+static int miss(struct fixture *f, const char *app_id, const char *permission, struct err *e)
+{
+    *e = (struct err){ 0 };
+    return consent_app_misses(f->id, app_id, permission, e);
+}
+
+static void one_app_fills_its_own_part_of_the_list_only(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct err e = { 0 };
+    struct err e;
 
-    for (int i = 0; i < LIMIT_PENDING_CONSENTS; i++)
+    for (int i = 0; i < LIMIT_PERMISSIONS_PER_APP; i++)
         ask_now(&f, arena_printf(f.a, "made.up.%d", i));
     ask_now(&f, "made.up.7");                   /* an old one may be asked again */
-    assert_int_equal(consent_app_misses(f.id, APP, "one.more", &e), -EAGAIN);
+    assert_int_equal(miss(&f, APP, "one.more", &e), -EAGAIN);
     assert_string_equal(e.code, "TOO_MANY_QUESTIONS");
+    assert_int_equal(miss(&f, OTHER_APP, "one.more", &e), 0);
     decide(&f, APP, "made.up.0", true, CONSENT_ALWAYS);
-    ask_now(&f, "one.more");
+    assert_int_equal(miss(&f, APP, "one.more", &e), 0);
+}
+
+static void the_list_of_questions_is_bounded(void **state)
+{
+    enum { N_APPS = LIMIT_PENDING_CONSENTS / LIMIT_PERMISSIONS_PER_APP };
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    char app_id[UUID_SIZE];
+    struct err e = { 0 };
+
+    for (int i = 0; i < N_APPS; i++) {
+        uuid_of_text(slice_of(arena_printf(f.a, "app %d", i)), app_id);
+        fixture_add_app(&f, app_id, app_id);
+        must(identity_reload_apps(f.id, &e), &e);
+        for (int j = 0; j < LIMIT_PERMISSIONS_PER_APP; j++)
+            must(miss(&f, app_id, arena_printf(f.a, "made.up.%d", j), &e), &e);
+    }
     assert_int_equal(count_pending(&f), LIMIT_PENDING_CONSENTS);
+    assert_int_equal(miss(&f, APP, "one.more", &e), -EAGAIN);
+    consent_app_removed(f.id, app_id);
+    assert_int_equal(miss(&f, APP, "one.more", &e), 0);
+}
+
+static bool are_all_asking(void *arg)
+{
+    struct asker *last = arg;
+    struct board *board = &last->f->id->board;
+    size_t n = 0;
+
+    pthread_mutex_lock(&board->lock);
+    for (struct board_waiter *w = board->waiters; w; w = w->next)
+        n++;
+    pthread_mutex_unlock(&board->lock);
+    return n == LIMIT_CONSENT_WAITS_PER_APP;
+}
+
+static void so_many_requests_of_one_app_may_wait_and_no_more(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct asker askers[LIMIT_CONSENT_WAITS_PER_APP];
+    struct consent_answer answer;
+    struct err e = { 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(askers); i++) {
+        askers[i] = (struct asker){ .f = &f, .permissions = chat, .n = 1 };
+        start(&askers[i]);
+    }
+    assert_true(wait_until(are_all_asking, &askers[0]));
+    assert_int_equal(consent_ask(f.id, APP, chat, 1, WAIT_MS, NULL, &answer, &e), -EAGAIN);
+    assert_string_equal(e.code, "TOO_MANY_QUESTIONS");
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    for (size_t i = 0; i < ARRAY_SIZE(askers); i++) {
+        join(&askers[i]);
+        assert_true(askers[i].answers[0].is_granted);
+    }
+}
+
+static void an_app_may_ask_for_so_many_permissions_at_once(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct consent_answer answers[LIMIT_PERMISSIONS_PER_APP + 1];
+    const char *names[LIMIT_PERMISSIONS_PER_APP + 1];
+    struct err e = { 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        names[i] = arena_printf(f.a, "made.up.%zu", i);
+    assert_int_equal(consent_ask(f.id, APP, names, ARRAY_SIZE(names), 0, NULL, answers, &e), -EINVAL);
+    must(consent_ask(f.id, APP, names, ARRAY_SIZE(names) - 1, 0, NULL, answers, &e), &e);
+    assert_int_equal(count_pending(&f), LIMIT_PERMISSIONS_PER_APP);
 }
 
 static void count_call(void *arg)
@@ -335,7 +410,10 @@ int main(void)
         cmocka_unit_test(what_an_app_declares_anew_is_asked_and_what_is_decided_is_not),
         cmocka_unit_test(a_removed_app_takes_its_questions_along),
         cmocka_unit_test(unknown_apps_and_bad_names_are_refused),
+        cmocka_unit_test(one_app_fills_its_own_part_of_the_list_only),
         cmocka_unit_test(the_list_of_questions_is_bounded),
+        cmocka_unit_test(so_many_requests_of_one_app_may_wait_and_no_more),
+        cmocka_unit_test(an_app_may_ask_for_so_many_permissions_at_once),
         cmocka_unit_test(a_listener_hears_of_questions_and_answers),
     };
 
