@@ -42,6 +42,7 @@ static void *leave(void *arg)
     int64_t deadline_ms = clock_mono_ms() + settings_ms(s->settings, SETTING_SHUTDOWN_DEADLINE_S);
 
     loop_call(s->loop, end_event_streams, s);
+    loop_call(s->loop, service_stop_upkeep, s);
     wait_for_requests(s, deadline_ms);
     tasks_stop(s->tasks, deadline_ms);
     apps_stop(s->apps);
@@ -93,6 +94,8 @@ static int run(struct service *s, struct err *e)
     struct leaving l = { .service = s };
     int r = service_listen(s, e);
 
+    if (r == 0)
+        r = service_start_upkeep(s, e);
     if (r < 0)
         return r;
     signal(SIGPIPE, SIG_IGN);

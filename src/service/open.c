@@ -217,6 +217,7 @@ struct service *service_close(struct service *s)
     s->backend = backend_close(s->backend);
     s->on_term = loop_watch_free(s->on_term);
     s->on_int = loop_watch_free(s->on_int);
+    service_stop_upkeep(s);
     s->loop = loop_free(s->loop);
     s->events = api_events_free(s->events);
     s->settings = settings_free(s->settings);

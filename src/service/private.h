@@ -30,6 +30,7 @@ struct service {
     struct http_server *server;
     struct api api;
     struct loop_watch *on_term, *on_int;
+    struct loop_timer *upkeep;
     bool is_stopping;                   /* loop thread */
 };
 
@@ -49,6 +50,10 @@ struct task_runner wire_runner(struct service *s);
 void wire_app_changed(void *service, const char *app_id);
 void wire_task_changed(void *service, const char *task_uuid, const char *status);
 void wire_consent_changed(void *service);
+
+/* upkeep.c: before the loop runs, and on its thread. */
+int service_start_upkeep(struct service *s, struct err *e) MUST_CHECK;
+void service_stop_upkeep(void *service);
 
 /* banner.c: what the person in the terminal is told at start. */
 void service_print_listening(const struct service *s, uint16_t port);
