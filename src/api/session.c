@@ -28,6 +28,8 @@ static int make_link(struct request *req, struct response *res, struct err *e)
     char token[SESSION_TOKEN_SIZE];
     int r;
 
+    if (!*req->api->base_url)
+        return err_set(e, -EAGAIN, "NOT_SERVING", "No service runs that a link could open; start it with `hearth serve`.");
     r = session_link_new(req->api->identity, token, e);
     if (r < 0)
         return r;

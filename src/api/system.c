@@ -61,6 +61,38 @@ static int print_openapi(struct request *req, struct response *res, struct err *
     return 0;
 }
 
+static const struct field route_shape[] = {
+    SHAPE_STRING("method"),
+    SHAPE_STRING("path"),
+    SHAPE_STRING("permission", .help = "a permission, or who may call: public, identified, admin, body"),
+    SHAPE_STRING("summary"),
+    SHAPE_STRING("tag"),
+    FIELD_END,
+};
+static const struct field routes_answer[] = { SHAPE_LIST("routes", route_shape), FIELD_END };
+
+/* PERM_PUBLIC and its kin begin with a dash that only tables need. */
+static void write_route(const struct route *route, const char *path, void *arg)
+{
+    struct json_writer *w = arg;
+
+    json_begin_object(w);
+    json_add_string(w, "method", http_method_name(route->method));
+    json_add_string(w, "path", path);
+    json_add_string(w, "permission", route->permission + (*route->permission == '-'));
+    json_add_string(w, "summary", route->summary);
+    json_add_string(w, "tag", route->tag);
+    json_end(w);
+}
+
+static int list_routes(struct request *req, struct response *res, struct err *e)
+{
+    json_begin_array_as(&res->json, "routes");
+    dispatch_each_route(req->api->dispatch, write_route, &res->json);
+    json_end(&res->json);
+    return 0;
+}
+
 const struct route system_routes[] = {
     { .method = HTTP_GET, .path = "/healthz", .permission = PERM_PUBLIC, .kind = ROUTE_INLINE, .answer = health_answer,
       .handler = tell_health, .summary = "Is the service alive", .tag = "System" },
@@ -70,5 +102,7 @@ const struct route system_routes[] = {
       .summary = "Measurements for Prometheus", .tag = "System" },
     { .method = HTTP_GET, .path = "/openapi.json", .permission = PERM_PUBLIC, .answer_type = "application/json",
       .handler = print_openapi, .summary = "This description", .tag = "System" },
+    { .method = HTTP_GET, .path = "/api/routes", .permission = PERM_ADMIN, .answer = routes_answer, .handler = list_routes,
+      .summary = "Every route with its aliases", .tag = "System" },
     ROUTE_END,
 };

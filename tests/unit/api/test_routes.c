@@ -315,6 +315,29 @@ static void ready_says_what_is_not(void **state)
     assert_string_equal(text_of(&reply, "reason"), "backend");
 }
 
+static void routes_are_listed_with_who_may_call(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    reply = ask_local(&w, HTTP_GET, "/api/routes", "", "");
+    assert_non_null(strstr(reply.body.p, "{\"method\":\"GET\",\"path\":\"/api/sdk/ping\",\"permission\":\"identified\""));
+    assert_non_null(strstr(reply.body.p, "\"path\":\"/sdk/database/config\",\"permission\":\"database.config\""));
+}
+
+static void without_a_service_there_is_no_link(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    w.api.base_url[0] = '\0';
+    reply = ask_local(&w, HTTP_POST, "/api/session/link", "", "");
+    assert_int_equal(reply.status, 503);
+    assert_string_equal(code_of(&reply), "NOT_SERVING");
+}
+
 static void metrics_are_prometheus_text(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
@@ -365,6 +388,8 @@ int main(void)
         cmocka_unit_test(a_backend_token_is_handed_over_and_seen_by_its_owner),
         cmocka_unit_test(an_app_reads_its_own_database_configuration_when_it_may),
         cmocka_unit_test(ready_says_what_is_not),
+        cmocka_unit_test(routes_are_listed_with_who_may_call),
+        cmocka_unit_test(without_a_service_there_is_no_link),
         cmocka_unit_test(metrics_are_prometheus_text),
         cmocka_unit_test(the_description_names_every_route_its_parameters_and_its_errors),
     };
