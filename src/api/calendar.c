@@ -220,7 +220,7 @@ static int task_of_event(struct request *req, const char **ret, struct err *e)
 static int run_event(struct request *req, struct response *res, struct err *e)
 {
     const struct task_run_body *body = req->body;
-    const char *task;
+    const char *task = NULL;
     int r;
 
     r = task_of_event(req, &task, e);
@@ -230,7 +230,7 @@ static int run_event(struct request *req, struct response *res, struct err *e)
 static int reject_event(struct request *req, struct response *res, struct err *e)
 {
     const struct task_reject_body *body = req->body;
-    const char *task;
+    const char *task = NULL;
     int r;
 
     r = task_of_event(req, &task, e);
