@@ -36,14 +36,14 @@ static int apply_stored_settings(struct service *s, struct err *e)
     return r < 0 ? r : settings_apply_rows(s->settings, rows, n, e);
 }
 
-/* The command line says itself what went wrong: its log is for what nobody expected. */
+/* The command line says itself what went wrong: its log tells only why a request failed inside. */
 static void setup_log(struct service *s, bool is_serving)
 {
     enum log_level level = LOG_INFO;
     int r;
 
     if (!is_serving) {
-        log_setup(LOG_ERROR, false);
+        log_setup(LOG_WARN, false);
         return;
     }
     r = log_level_parse(settings_string(s->settings, s->arena, SETTING_LOG_LEVEL), &level);

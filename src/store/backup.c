@@ -1,6 +1,7 @@
 #include "store/backup.h"
 #include "base/arena.h"
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 static int first_complaint(struct sql_db *db, const char *pragma, const char *path, struct err *e)
@@ -59,7 +60,7 @@ int backup_sync_folder(const char *path, struct err *e)
     return sync_path(folder, O_RDONLY | O_DIRECTORY, e);
 }
 
-/* VACUUM INTO takes a file that is there and empty, so its mode can be set before it holds anything. */
+/* Made before the copy fills it, so that its mode is set while it holds nothing. */
 static int make_empty(const char *path, struct err *e)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -70,16 +71,43 @@ static int make_empty(const char *path, struct err *e)
     return 0;
 }
 
-static int vacuum_into(const char *from, const char *to, struct err *e)
+static int fail_copy(sqlite3 *db, const char *to, struct err *e)
+{
+    bool is_full = (sqlite3_errcode(db) & 0xff) == SQLITE_FULL;
+
+    return err_set(e, is_full ? -ENOSPC : -EIO, is_full ? "STORE_FULL" : "STORE_ERROR", "cannot copy the database to %s: %s", to,
+                   sqlite3_errmsg(db));
+}
+
+/* All pages in one step, so within one reading transaction (sqlite.org/backup.html); VACUUM INTO cannot copy a table with a generated
+ * column. The copy leaves WAL mode, to be one file. */
+static int copy_pages(struct sql_db *from, sqlite3 *target, const char *to, struct err *e)
+{
+    sqlite3_backup *copy = sqlite3_backup_init(target, "main", sql_handle(from), "main");
+    int code = copy ? sqlite3_backup_step(copy, -1) : SQLITE_ERROR;
+
+    if (copy)
+        sqlite3_backup_finish(copy);
+    if (code != SQLITE_DONE || sqlite3_exec(target, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK)
+        return fail_copy(target, to, e);
+    return 0;
+}
+
+/* The target is opened bare: sql_open() would set a schema's functions that the other database needs out of use. */
+static int copy_into(const char *from, const char *to, struct err *e)
 {
     struct sql_options options = { .is_readonly = true };
-    struct sql_db *db = NULL;
+    struct sql_db *source = NULL;
+    sqlite3 *target = NULL;
     int r;
 
-    r = sql_open(from, &options, &db, e);
-    if (r == 0)
-        r = sql_exec_text(db, e, "VACUUM INTO ?", "s", to);
-    sql_close(db);
+    r = sql_open(from, &options, &source, e);
+    if (r < 0)
+        return r;
+    r = sqlite3_open_v2(to, &target, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK ? copy_pages(source, target, to, e)
+                                                                              : fail_copy(target, to, e);
+    sqlite3_close(target);
+    sql_close(source);
     return r;
 }
 
@@ -94,7 +122,7 @@ int backup_copy(const char *from, const char *to, struct err *e)
     unlink(part);                       /* of a copy that was interrupted */
     r = make_empty(part, e);
     if (r == 0)
-        r = vacuum_into(from, part, e);
+        r = copy_into(from, part, e);
     if (r == 0)
         r = backup_check(part, e);
     if (r == 0)

@@ -6,7 +6,7 @@
 
 #include "store/sql.h"
 
-/* A consistent copy (VACUUM INTO) of a database that may be in use: checked, fsynced, mode 0600. -EEXIST when `to` exists. */
+/* A consistent copy of a database that may be in use: checked, fsynced, mode 0600. -EEXIST when `to` exists. */
 int backup_copy(const char *from, const char *to, struct err *e) MUST_CHECK;
 /* PRAGMA integrity_check and foreign_key_check; -EUCLEAN STORE_DAMAGED with the first complaint. */
 int backup_check(const char *path, struct err *e) MUST_CHECK;

@@ -21,7 +21,7 @@ void store_thread_end(struct store *s);
 int store_write(struct store *s, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg, struct err *e) MUST_CHECK;
 /* One statement through the writer, for the many writes that need nothing else. ret_changes may be NULL. */
 int store_exec(struct store *s, struct err *e, int64_t *ret_changes, const char *sql, const char *binds, ...) MUST_CHECK;
-/* Writes a consistent copy to path (VACUUM INTO), then checks its integrity. -EEXIST when path exists. */
+/* Writes a consistent copy to path, then checks its integrity. -EEXIST when path exists. */
 int store_backup(struct store *s, const char *path, struct err *e) MUST_CHECK;
 /* PRAGMA integrity_check; the first complaint is the error text. */
 int store_check(struct store *s, struct err *e) MUST_CHECK;
