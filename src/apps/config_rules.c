@@ -1,6 +1,7 @@
 #include "apps/config_rules.h"
 
 #include "backend/filter.h"
+#include "base/limits.h"
 #include "os/env.h"
 
 /* A name stands in paths, channels and terminals. */
@@ -37,10 +38,13 @@ static void rules_of_env(const struct config_rules *x)
     struct slice name;
 
     for (struct json_iter it = json_iter(x->config->env); json_next(&it, &name, &value);) {
-        struct err why = { 0 };
+        const char *field = arena_printf(x->arena, "config.env.%s", name.p);
+        int r = env_list_set(probe, name.p, json_cstr(value), NULL);
 
-        if (env_list_set(probe, name.p, json_cstr(value), &why) < 0)
-            err_add_field(x->e, "config.env", "%s", why.text);
+        if (r == -E2BIG)
+            err_add_field(x->e, field, "must be at most %d bytes long with its name", LIMIT_ARG_BYTES);
+        else if (r < 0)
+            err_add_field(x->e, field, "must have a name of letters, digits and underscores that does not begin with a digit");
     }
 }
 
@@ -59,17 +63,19 @@ void rules_of_launch(const struct config_rules *x)
 
 /* --- tables --- */
 
-static char *table_of(const struct config_rules *x, const char *declared, struct err *why)
+#define TABLE_RULE "must be table or schema.table, each of at most %d letters, digits and underscores and not beginning with a digit"
+
+static char *table_of(const struct config_rules *x, const char *declared)
 {
     char *name = NULL;
 
-    return backend_table_name(x->arena, declared, &name, why) < 0 ? NULL : name;
+    return backend_table_name(x->arena, declared, &name, NULL) < 0 ? NULL : name;
 }
 
 static bool is_table_declared(const struct config_rules *x, const char *name, size_t n_tables)
 {
     for (size_t i = 0; i < n_tables; i++) {
-        const char *declared = table_of(x, x->config->backend.tables.items[i], NULL);
+        const char *declared = table_of(x, x->config->backend.tables.items[i]);
 
         if (declared && strcmp(declared, name) == 0)
             return true;
@@ -80,11 +86,10 @@ static bool is_table_declared(const struct config_rules *x, const char *name, si
 /* Names a table of the backend block, or the one every app has. */
 static void rule_known_table(const struct config_rules *x, const char *declared, const char *field)
 {
-    struct err why = { 0 };
-    const char *name = declared ? table_of(x, declared, &why) : x->activities;
+    const char *name = declared ? table_of(x, declared) : x->activities;
 
     if (!name)
-        err_add_field(x->e, field, "%s", why.text);
+        err_add_field(x->e, field, TABLE_RULE, LIMIT_TABLE_NAME_PART);
     else if (strcmp(name, x->activities) != 0 && !is_table_declared(x, name, x->config->backend.tables.n))
         err_add_field(x->e, field, "names the table %s, which is neither in config.backend.tables nor %s", declared, x->activities);
 }
@@ -95,11 +100,10 @@ void rules_of_tables(const struct config_rules *x)
 
     for (size_t i = 0; i < b->tables.n; i++) {
         const char *field = arena_printf(x->arena, "config.backend.tables[%zu]", i);
-        struct err why = { 0 };
-        const char *name = table_of(x, b->tables.items[i], &why);
+        const char *name = table_of(x, b->tables.items[i]);
 
         if (!name)
-            err_add_field(x->e, field, "%s", why.text);
+            err_add_field(x->e, field, TABLE_RULE, LIMIT_TABLE_NAME_PART);
         else if (is_table_declared(x, name, i))
             err_add_field(x->e, field, "names the table %s a second time", b->tables.items[i]);
     }
@@ -151,10 +155,10 @@ static bool share_event(const struct app_handler *one, const struct app_handler 
 static void rule_no_second_handler(const struct config_rules *x, size_t at, const char *field)
 {
     const struct app_handler *handlers = x->config->handlers.items;
-    const char *table = table_of(x, handlers[at].table_name, NULL);
+    const char *table = table_of(x, handlers[at].table_name);
 
     for (size_t i = 0; table && i < at; i++) {
-        const char *other = table_of(x, handlers[i].table_name, NULL);
+        const char *other = table_of(x, handlers[i].table_name);
 
         if (other && strcmp(other, table) == 0 && share_event(&handlers[i], &handlers[at])) {
             err_add_field(x->e, field, "is for an event of %s that config.agentHandlers[%zu] has already",
@@ -182,5 +186,5 @@ void rules_of_filter(const struct config_rules *x)
     struct err why = { 0 };
 
     if (filter_parse(x->arena, x->config->backend.filter, &filter, &why) < 0)
-        err_add_field(x->e, "config.backend.filter", "%s", why.text);
+        err_add_field(x->e, "config.backend.filter", "is refused: %s", why.text);
 }

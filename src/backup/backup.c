@@ -3,7 +3,7 @@
 #include "backup/archive.h"
 #include "base/clock.h"
 #include "base/json_write.h"
-#include "base/limits.h"
+#include "base/log.h"
 #include "os/files.h"
 #include "store/backup.h"
 #include "store/store.h"
@@ -110,13 +110,13 @@ static int make_work_folder(struct arena *a, const char *data_dir, const char **
     return 0;
 }
 
-/* The work is done whether or not its folder goes; a left one is harmless and seen by doctor. */
+/* The work is done whether or not its folder goes: a left one is harmless. */
 static void remove_work_folder(const char *folder)
 {
-    struct err ignored = { 0 };
+    struct err e = { 0 };
 
-    if (dir_remove(folder, &ignored) < 0)
-        return;
+    if (dir_remove(folder, &e) < 0)
+        log_debug("backup", NULL, "a folder is left behind: %s", e.text);
 }
 
 int backup_create(struct arena *a, const struct backup_source *from, const char *path, struct backup_files *ret, struct err *e)
