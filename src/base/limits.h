@@ -69,6 +69,9 @@ enum {
     LIMIT_LIST = 500,
     LIMIT_LIST_DEFAULT = 50,
     LIMIT_AGENTS = 500,
+    LIMIT_TASK_EVENTS = 8192,           /* row events waiting for intake; beyond that the sweep finds the rows */
+    LIMIT_TASK_JOBS = 65536,            /* starts and ends of runs waiting for a thread */
+    LIMIT_TASK_THREADS = 16,
     LIMIT_RUN_LOG_BYTES = 64 << 10,     /* stored log of one run; older bytes leave first */
 
     /* backend */

@@ -1,0 +1,161 @@
+#include "tasks/private.h"
+
+bool task_is_finished(const char *status)
+{
+    return strcmp(status, TASK_COMPLETED_STATUS) == 0 || strcmp(status, TASK_FAILED_STATUS) == 0 || strcmp(status, TASK_CANCELED_STATUS) == 0;
+}
+
+bool task_is_leased(const char *status)
+{
+    return strcmp(status, TASK_CLAIMED_STATUS) == 0 || strcmp(status, TASK_PROCESSING) == 0;
+}
+
+size_t task_count_machines(const char *attempted_by, const char *machine, bool *ret_has)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_value list = { 0 }, item;
+    size_t n = 0;
+
+    *ret_has = false;
+    if (!attempted_by || json_parse(a, slice_of(attempted_by), &list, NULL) < 0)
+        return 0;
+    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item); n++)
+        *ret_has = *ret_has || slice_eq_str(json_string(item), machine);
+    return n;
+}
+
+/* What the row's state means for our task of it. */
+static void read_pending(struct tasks *t, const struct backend_row *row, struct task_step *step)
+{
+    bool has_tried;
+
+    task_count_machines(row->attempted_by, t->machine_id, &has_tried);
+    step->change.status = has_tried ? TASK_FAILED_STATUS : TASK_PENDING;
+    step->change.error = has_tried ? "This machine has failed it; it waits for another one." : NULL;
+    step->dispatch_status = has_tried ? DISPATCH_FAILED : DISPATCH_WAITING;
+}
+
+static void read_failed(struct tasks *t, const struct backend_row *row, struct task_step *step)
+{
+    bool has_tried, is_quarantined;
+
+    is_quarantined = (int64_t)task_count_machines(row->attempted_by, t->machine_id, &has_tried) >=
+                     settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES);
+    step->change.status = TASK_FAILED_STATUS;
+    step->change.error = row->error_message;
+    step->change.is_quarantined = is_quarantined;
+    step->dispatch_status = is_quarantined ? DISPATCH_QUARANTINED : DISPATCH_FAILED;
+}
+
+static void read_leased(const struct backend_row *row, struct task_step *step)
+{
+    step->change.status = row->status;
+    step->change.machine_id = row->locked_by;
+    step->dispatch_status = DISPATCH_RUNNING;
+}
+
+static void read_completed(const struct backend_row *row, struct task_step *step)
+{
+    step->change.status = TASK_COMPLETED_STATUS;
+    step->change.result = row->result;
+    step->dispatch_status = DISPATCH_COMPLETED;
+}
+
+static void read_other(const struct backend_row *row, struct arena *a, struct task_step *step)
+{
+    bool is_canceled = strcmp(row->status, TASK_CANCELED_STATUS) == 0;
+
+    step->change.status = TASK_CANCELED_STATUS;
+    step->change.error = is_canceled ? row->error_message : arena_printf(a, "The row's status was set to \"%s\".", row->status);
+    step->dispatch_status = DISPATCH_CANCELED;
+}
+
+static void read_row(struct tasks *t, const struct backend_row *row, struct arena *a, struct task_step *step)
+{
+    if (strcmp(row->status, TASK_PENDING) == 0)
+        read_pending(t, row, step);
+    else if (strcmp(row->status, TASK_FAILED_STATUS) == 0)
+        read_failed(t, row, step);
+    else if (strcmp(row->status, TASK_COMPLETED_STATUS) == 0)
+        read_completed(row, step);
+    else if (task_is_leased(row->status))
+        read_leased(row, step);
+    else
+        read_other(row, a, step);
+}
+
+static bool is_at_work(struct tasks *t, const char *uuid)
+{
+    struct task_run *run = task_run_of_uuid(t, uuid);
+    bool is;
+
+    if (!run)
+        return false;
+    pthread_mutex_lock(&t->mutex);
+    is = run->attempt > 0 && !run->is_settling;
+    pthread_mutex_unlock(&t->mutex);
+    task_run_unref(t, run);
+    return is;
+}
+
+/* Nothing is written when our task says so already, or is a run of ours, which settles itself. */
+static int follow(struct tasks *t, const struct task_row *task, struct task_step *step, struct err *e)
+{
+    bool is_ours = is_at_work(t, task->uuid), has_changed = false;
+    int r = 0;
+
+    if (strcmp(step->change.status, TASK_PENDING) == 0 && task->review && strcmp(task->review, REVIEW_WAITING) == 0)
+        step->dispatch_status = DISPATCH_REVIEW;
+    step->change.uuid = task->uuid;
+    step->change.is_guarded = true;
+    step->change.if_attempt = task->attempt;
+    step->change.if_status = task->status;
+    if (!is_ours && (strcmp(task->status, step->change.status) != 0 || task->is_quarantined != (step->change.is_quarantined == 1)))
+        r = store_tasks_apply(t->config.store, step, &has_changed, e);
+    if (has_changed)
+        task_tell(t, task->uuid, step->change.status, "as its row says");
+    return r;
+}
+
+int task_follow(struct tasks *t, const struct backend_row *row, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_step step = { .change = { .clears_outcome = true, .attempt = row->attempt, .retry_count = row->retry_count,
+                                          .attempted_by = row->attempted_by, .is_quarantined = 0 } };
+    struct task_row task;
+    int r = store_tasks_get_by_row(t->config.store, a, row->table, row->id, &task, e);
+
+    if (r == -ENOENT)
+        return 0;
+    if (r < 0)
+        return r;
+    read_row(t, row, a, &step);
+    return follow(t, &task, &step, e);
+}
+
+static int follow_gone(struct tasks *t, struct arena *a, const char *table, const char *row_id, struct err *e)
+{
+    struct task_step step = { .change = { .status = TASK_CANCELED_STATUS, .error = "The row was deleted.", .attempt = -1,
+                                          .retry_count = -1, .is_quarantined = 0 },
+                              .dispatch_status = DISPATCH_CANCELED };
+    struct task_row task;
+    int r = store_tasks_get_by_row(t->config.store, a, table, row_id, &task, e);
+
+    if (r == -ENOENT || (r == 0 && task_is_finished(task.status)))
+        return 0;
+    return r < 0 ? r : follow(t, &task, &step, e);
+}
+
+int task_follow_now(struct tasks *t, const char *table, const char *row_id, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_row row;
+    struct err why = { 0 };
+    int r = backend_get(t->config.backend, table, row_id, NULL, a, &row, &why);
+
+    if (r == -ENOENT)
+        return follow_gone(t, a, table, row_id, e);
+    if (r < 0)
+        return err_set(e, r, why.code, "%s", why.text);
+    return task_follow(t, &row, e);
+}

@@ -1,0 +1,442 @@
+/* From a row that may be work to a place, a waiting task or a question to a person. One job at a time, in order of arrival. */
+#include "tasks/private.h"
+
+#include "backend/backend_columns.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+/* A copied event, or (table, row_id): look at the row as it is. */
+struct task_intake_item {
+    struct task_intake_item *next;
+    struct arena *arena;                /* owned */
+    struct backend_row row;             /* the new row, or the work a DELETE left; id NULL: has to be read */
+    const char *table, *row_id;
+    enum backend_op op;                 /* of the event; 0: unknown */
+    bool is_gone;                       /* the row was deleted */
+    int64_t seen_us;
+};
+
+enum { BATCH = 256 };
+
+/* ---- the queue ---- */
+
+static void item_free(struct task_intake_item *item)
+{
+    arena_free(item->arena);
+    free(item);
+}
+
+static struct task_intake_item *item_new(const char *table, const char *row_id)
+{
+    struct task_intake_item *item = xcalloc(1, sizeof(*item));
+
+    item->arena = arena_new();
+    item->table = arena_strdup(item->arena, table);
+    item->row_id = arena_strdup(item->arena, row_id);
+    return item;
+}
+
+/* What does not fit is found by the sweep. */
+static void push(struct tasks *t, struct task_intake_item *item)
+{
+    bool has_room;
+
+    pthread_mutex_lock(&t->mutex);
+    has_room = t->n_items < LIMIT_TASK_EVENTS && !t->is_stopping;
+    if (has_room) {
+        *t->last_item = item;
+        t->last_item = &item->next;
+        t->n_items++;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    if (!has_room)
+        item_free(item);
+    task_duty_want(has_room ? &t->intake : &t->sweep);
+}
+
+static struct task_intake_item *pop(struct tasks *t)
+{
+    struct task_intake_item *item;
+
+    pthread_mutex_lock(&t->mutex);
+    item = t->first_item;
+    if (item) {
+        t->first_item = item->next;
+        t->n_items--;
+        if (!item->next)
+            t->last_item = &t->first_item;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return item;
+}
+
+void task_intake_clear(struct tasks *t)
+{
+    struct task_intake_item *item;
+
+    while ((item = pop(t)))
+        item_free(item);
+}
+
+static void copy_row(struct arena *a, const struct backend_row *from, struct backend_row *to)
+{
+    *to = *from;
+    to->table = arena_strdup(a, from->table);
+    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++)
+        if (backend_column_is_text(&backend_columns[i]))
+            backend_row_set_text(to, &backend_columns[i], arena_strdup(a, backend_row_text(from, &backend_columns[i])));
+}
+
+void task_intake_hint(struct tasks *t, const char *table, const char *row_id)
+{
+    push(t, item_new(table, row_id));
+}
+
+void task_intake_rows(struct tasks *t, const struct backend_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        struct task_intake_item *item = item_new(rows->items[i].table, rows->items[i].id);
+
+        copy_row(item->arena, &rows->items[i], &item->row);
+        push(t, item);
+    }
+}
+
+/* ---- the backend's thread ---- */
+
+/* What our own attempt does to the row is no news. */
+static bool is_news(const struct task_run *run, const struct backend_event *event)
+{
+    const struct backend_row *row = event->new_row;
+
+    if (!row || !event->is_lease_only || row->is_dirty || strcmp(row->status, TASK_PENDING) == 0)
+        return true;
+    return strcmp(row->status, TASK_FAILED_STATUS) == 0 && row->attempt != run->attempt;
+}
+
+static bool looks_lost(const struct task_run *run, const struct backend_event *event)
+{
+    const struct backend_row *row = event->new_row;
+
+    if (run->attempt == 0 || run->is_settling || run->is_reported || run->n_reporting)
+        return false;
+    return !row || row->attempt > run->attempt || (row->attempt == run->attempt && !task_is_leased(row->status));
+}
+
+/* A row at work here settles itself; what happened to it meanwhile is looked at when it has left. When the lease seems to be
+ * lost the heartbeat makes sure at once. */
+static bool is_at_work(struct tasks *t, const struct backend_event *event)
+{
+    const struct backend_row *row = event->new_row ? event->new_row : event->old_row;
+    struct task_run *run = task_run_of_row(t, event->table, row->id);
+    bool is_lost;
+
+    if (!run)
+        return false;
+    pthread_mutex_lock(&t->mutex);
+    is_lost = looks_lost(run, event);
+    run->has_news = run->has_news || is_news(run, event);
+    pthread_mutex_unlock(&t->mutex);
+    task_run_unref(t, run);
+    if (is_lost)
+        task_duty_want(&t->heartbeat);
+    return true;
+}
+
+static bool is_listened(struct tasks *t, const char *table)
+{
+    struct task_listening *l = task_listening_hold(t);
+    bool is = task_listening_has_table(l, table);
+
+    task_listening_drop(t, l);
+    return is;
+}
+
+static void push_deleted(struct tasks *t, const struct backend_event *event, int64_t seen_us)
+{
+    struct task_intake_item *item = item_new(event->table, event->old_row->id);
+
+    item->is_gone = true;
+    push(t, item);
+    if (!event->work)
+        return;
+    item = item_new(event->work->table, event->work->id);
+    copy_row(item->arena, event->work, &item->row);
+    item->op = BACKEND_DELETE;
+    item->seen_us = seen_us;
+    push(t, item);
+}
+
+static void push_changed(struct tasks *t, const struct backend_event *event, int64_t seen_us)
+{
+    struct task_intake_item *item = item_new(event->table, event->new_row->id);
+
+    item->op = event->op;
+    item->seen_us = seen_us;
+    if (!event->is_lease_only)          /* of those the row is not told whole */
+        copy_row(item->arena, event->new_row, &item->row);
+    push(t, item);
+}
+
+void task_intake_event(void *tasks, const struct backend_event *event)
+{
+    struct tasks *t = tasks;
+    int64_t seen_us = clock_mono_us();
+
+    if (!is_listened(t, event->table) || is_at_work(t, event))
+        return;
+    if (event->new_row)
+        push_changed(t, event, seen_us);
+    else
+        push_deleted(t, event, seen_us);
+}
+
+/* ---- what is done with a row ---- */
+
+struct intake {
+    struct tasks *t;
+    struct task_listening *listening;
+    struct arena *arena;                /* of the batch */
+    struct task_bundle bundles[BATCH];  /* to be stored in one transaction */
+    size_t n_bundles;
+};
+
+static int64_t count_pending(struct intake *in, const char *app)
+{
+    const struct task_filter filter = { .status = TASK_PENDING, .source_app = app, .limit = LIMIT_LIST };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_row *rows;
+    size_t n = 0;
+
+    if (store_tasks_list(in->t->config.store, a, &filter, &rows, &n, NULL) < 0)
+        return LIMIT_LIST;
+    return (int64_t)n;
+}
+
+/* The list of an app is bounded: the backend keeps the rest, and the sweep brings it. */
+static bool has_room(struct intake *in, struct task_app *app)
+{
+    bool is_counted, has;
+    int64_t n;
+
+    pthread_mutex_lock(&in->t->mutex);
+    is_counted = app->n_pending >= 0;
+    pthread_mutex_unlock(&in->t->mutex);
+    n = is_counted ? 0 : count_pending(in, app->id);
+    pthread_mutex_lock(&in->t->mutex);
+    if (!is_counted)
+        app->n_pending = n;
+    has = app->n_pending < LIMIT_LIST;
+    app->n_pending += has;
+    app->has_overflow = app->has_overflow || !has;
+    pthread_mutex_unlock(&in->t->mutex);
+    return has;
+}
+
+static bool is_in_batch(const struct intake *in, const struct backend_row *row)
+{
+    for (size_t i = 0; i < in->n_bundles; i++)
+        if (strcmp(in->bundles[i].task->row_id, row->id) == 0 && strcmp(in->bundles[i].task->backend_table, row->table) == 0)
+            return true;
+    return false;
+}
+
+/* Until the batch is stored nobody of the app goes ahead of it. */
+static void note_unstored(struct tasks *t, struct task_app *app, int n)
+{
+    pthread_mutex_lock(&t->mutex);
+    app->n_unstored += n;
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void add_waiting(struct intake *in, const struct task_match *m, const struct backend_row *row)
+{
+    struct task_app *app = task_app_of(in->t, m->listener->app_id);
+    struct task_row *task;
+
+    if (is_in_batch(in, row) || !has_room(in, app))
+        return;
+    task = ARENA_NEW(in->arena, struct task_row);
+    task_describe_row(in->arena, m, row, task);
+    in->bundles[in->n_bundles++] = (struct task_bundle){
+        .task = task,
+        .event = task_describe_event(in->arena, task, m->is_review ? DISPATCH_REVIEW : DISPATCH_WAITING),
+    };
+    note_unstored(in->t, app, !m->is_review);
+}
+
+/* A task that had ended, or was another machine's, waits again. */
+static int wait_again(struct intake *in, const struct task_match *m, const struct backend_row *row, const struct task_row *task, struct err *e)
+{
+    const struct task_step step = {
+        .change = {
+            .uuid = task->uuid, .is_guarded = true, .if_attempt = task->attempt, .if_status = task->status, .clears_outcome = true,
+            .status = TASK_PENDING, .review = m->is_review ? REVIEW_WAITING : NULL, .attempted_by = row->attempted_by,
+            .raw_data = row->raw_data, .old_data = row->old_data, .action_type = backend_op_name(m->op),
+            .agent_name = m->handler ? m->handler->agent_name : NULL, .attempt = -1, .retry_count = row->retry_count, .is_quarantined = 0,
+        },
+        .dispatch_status = m->is_review ? DISPATCH_REVIEW : DISPATCH_WAITING,
+    };
+    bool has_changed;
+    int r = store_tasks_apply(in->t->config.store, &step, &has_changed, e);
+
+    if (r == 0 && has_changed)
+        task_tell(in->t, task->uuid, TASK_PENDING, "again");
+    return r;
+}
+
+static bool can_start_at_once(struct intake *in, const struct task_match *m)
+{
+    struct task_app *app = task_app_of(in->t, m->listener->app_id);
+    bool can;
+
+    pthread_mutex_lock(&in->t->mutex);
+    can = !app->has_waiting && !app->n_unstored && !m->is_review;
+    pthread_mutex_unlock(&in->t->mutex);
+    return can;
+}
+
+static bool start_at_once(struct intake *in, const struct task_match *m, const struct backend_row *row, const struct task_row *known, int64_t seen_us)
+{
+    const struct task_run_key key = { .app = m->listener->app_id, .table = row->table, .row_id = row->id, .uuid = known ? known->uuid : NULL };
+    struct task_run *run = can_start_at_once(in, m) ? task_run_reserve(in->t, &key, m->listener->max_concurrent) : NULL;
+    struct task_start *s;
+
+    if (!run)
+        return false;
+    s = task_start_new(in->t, run);
+    run->seen_us = seen_us;
+    task_describe_row(s->arena, m, row, &s->task);
+    if (known) {
+        s->task.uuid = arena_strdup(s->arena, known->uuid);
+        s->is_stored = true;
+    }
+    task_start_submit(s);
+    return true;
+}
+
+/* A row that may be claimed. One that waits already keeps its place in the list. */
+static int offer(struct intake *in, const struct task_match *m, const struct backend_row *row, int64_t seen_us, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_app *app = task_app_of(in->t, m->listener->app_id);
+    struct task_row known;
+    int r = store_tasks_get_by_row(in->t->config.store, a, row->table, row->id, &known, e);
+
+    if (r < 0 && r != -ENOENT)
+        return r;
+    if (r == 0 && strcmp(known.status, TASK_PENDING) == 0) {
+        if (!m->is_review)
+            task_duty_want(&app->dispatch);
+        return 0;
+    }
+    if (start_at_once(in, m, row, r == 0 ? &known : NULL, seen_us))
+        return 0;
+    if (r == -ENOENT) {
+        add_waiting(in, m, row);
+        return 0;
+    }
+    r = wait_again(in, m, row, &known, e);
+    if (r == 0 && !m->is_review)
+        task_app_added(in->t, app);
+    return r;
+}
+
+static bool is_claimable(struct tasks *t, const struct backend_row *row)
+{
+    bool has_tried;
+    size_t n;
+
+    if (strcmp(row->status, TASK_PENDING) != 0 && strcmp(row->status, TASK_FAILED_STATUS) != 0)
+        return false;
+    n = task_count_machines(row->attempted_by, t->machine_id, &has_tried);
+    return !has_tried && (int64_t)n < settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES);
+}
+
+/* A finished row whose data changed since is new work for who wants UPDATE. Of several machines one re-arms it. */
+static int rearm(struct intake *in, const struct backend_row *row, struct task_match *ret, bool *ret_is_work, struct err *e)
+{
+    struct err why = { 0 };
+    int r;
+
+    *ret_is_work = false;
+    if (!row->is_dirty || task_is_leased(row->status) || !task_match_op(&in->listening->list, row, BACKEND_UPDATE, ret))
+        return 0;
+    r = in->t->config.backend->ops->rearm(in->t->config.backend, row->table, row->id, &why);
+    *ret_is_work = r == 0;
+    return r < 0 && r != -ESTALE ? err_set(e, r, why.code, "%s", why.text) : 0;
+}
+
+static int take_row(struct intake *in, const struct backend_row *row, int64_t seen_us, struct err *e)
+{
+    struct task_match m;
+    bool is_work = false;
+    int r = rearm(in, row, &m, &is_work, e);
+
+    if (r == 0 && !is_work)
+        is_work = is_claimable(in->t, row) && task_match(&in->listening->list, row, &m);
+    if (r < 0)
+        return r;
+    return is_work ? offer(in, &m, row, seen_us, e) : task_follow(in->t, row, e);
+}
+
+/* The event of a rearmed row says INSERT still: its own says it, the row read again too. */
+static int take_item(struct intake *in, struct task_intake_item *item, struct err *e)
+{
+    struct err why = { 0 };
+    int r = 0;
+
+    if (item->is_gone)
+        return task_follow_now(in->t, item->table, item->row_id, e);
+    if (!item->row.id)
+        r = backend_get(in->t->config.backend, item->table, item->row_id, NULL, item->arena, &item->row, &why);
+    if (r == -ENOENT)
+        return task_follow_now(in->t, item->table, item->row_id, e);
+    if (r < 0)
+        return err_set(e, r, why.code, "%s", why.text);
+    return take_row(in, &item->row, item->seen_us, e);
+}
+
+/* ---- a batch ---- */
+
+static void store_bundles(struct intake *in)
+{
+    struct err e = { 0 };
+
+    int r = store_tasks_add_all(in->t->config.store, in->bundles, in->n_bundles, &e);
+
+    if (r < 0)
+        log_warn("tasks", NULL, "%zu waiting tasks cannot be stored: %s", in->n_bundles, LOG_Q(e.text));
+    for (size_t i = 0; i < in->n_bundles; i++) {
+        const struct task_row *task = in->bundles[i].task;
+        struct task_app *app = task_app_of(in->t, task->source_app);
+
+        if (r == 0)
+            task_tell(in->t, task->uuid, TASK_PENDING, "%s", task->review ? "for a person to decide" : "until there is a place");
+        if (task->review)
+            continue;
+        note_unstored(in->t, app, -1);
+        task_app_added(in->t, app);
+    }
+}
+
+void task_intake_run(struct tasks *t, void *arg)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct intake *in = ARENA_NEW(a, struct intake);
+    struct task_intake_item *item = NULL;
+
+    *in = (struct intake){ .t = t, .arena = a, .listening = task_listening_hold(t) };
+    for (size_t i = 0; i < BATCH && (item = pop(t)); i++) {
+        struct err e = { 0 };
+
+        if (take_item(in, item, &e) < 0)
+            log_warn("tasks", NULL, "row %s cannot be taken up: %s", LOG_Q(item->row_id), LOG_Q(e.text));
+        item_free(item);
+    }
+    store_bundles(in);
+    task_listening_drop(t, in->listening);
+    if (item)
+        task_duty_want(&t->intake);
+}

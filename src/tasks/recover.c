@@ -1,0 +1,93 @@
+/* What a service that was killed left behind, put right before anything new begins. */
+#include "tasks/private.h"
+
+#include "base/limits.h"
+#include "base/log.h"
+
+/* Only this service uses the machine id, so nobody works for these leases. */
+static void release_rows(struct tasks *t)
+{
+    struct task_listening *l = task_listening_hold(t);
+
+    for (size_t i = 0; i < l->n_tables; i++) {
+        struct err e = { 0 };
+        size_t n = 0;
+
+        if (t->config.backend->ops->release_machine(t->config.backend, l->tables[i], t->machine_id, &n, &e) < 0)
+            log_warn("tasks", NULL, "table %s: leases of an earlier run stay: %s", LOG_Q(l->tables[i]), LOG_Q(e.text));
+        else if (n > 0)
+            log_info("tasks", NULL, "table %s: released %zu leases of an earlier run", LOG_Q(l->tables[i]), n);
+    }
+    task_listening_drop(t, l);
+}
+
+/* One without a row is run again with the next attempt, unless somebody outside works on it. */
+static int reconcile_triggered(struct tasks *t, const struct task_row *task, struct err *e)
+{
+    const struct task_ref ref = task_ref_of_task(task);
+
+    if (!task->machine_id || strcmp(task->machine_id, t->machine_id) != 0)
+        return 0;
+    return task_settle_released(t, &ref, NULL, e);
+}
+
+static int reconcile(struct tasks *t, const struct task_row *task, struct err *e)
+{
+    return task->backend_table ? task_follow_now(t, task->backend_table, task->row_id, e) : reconcile_triggered(t, task, e);
+}
+
+/* Those that stay as they are are passed over on the next page. */
+static int reconcile_page(struct tasks *t, const char *status, int64_t *offset, size_t *ret_n, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct task_filter filter = { .status = status, .limit = LIMIT_LIST, .offset = *offset };
+    struct task_row *tasks, now;
+    int r = store_tasks_list(t->config.store, a, &filter, &tasks, ret_n, e);
+
+    for (size_t i = 0; r == 0 && i < *ret_n; i++) {
+        struct err why = { 0 };
+
+        if (reconcile(t, &tasks[i], &why) < 0)
+            log_warn("tasks", NULL, "task %s: %s", tasks[i].uuid, LOG_Q(why.text));
+        r = store_tasks_get(t->config.store, a, tasks[i].uuid, &now, e);
+        *offset += r == 0 && strcmp(now.status, status) == 0;
+    }
+    return r;
+}
+
+static int reconcile_all(struct tasks *t, const char *status, struct err *e)
+{
+    int64_t offset = 0;
+    size_t n = LIMIT_LIST;
+    int r = 0;
+
+    while (r == 0 && n == LIMIT_LIST)
+        r = reconcile_page(t, status, &offset, &n, e);
+    return r;
+}
+
+/* Their waiting lists are read once a first place is looked for. */
+static int wake_apps(struct tasks *t, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char **apps;
+    size_t n;
+    int r = store_tasks_waiting_apps(t->config.store, a, &apps, &n, e);
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        task_app_of(t, apps[i]);
+    return r;
+}
+
+int task_recover(struct tasks *t, struct err *e)
+{
+    int64_t n_runs = 0;
+    int r = store_runs_abandon(t->config.store, t->machine_id, "The service ended while this ran.", &n_runs, e);
+
+    release_rows(t);
+    if (r == 0)
+        r = reconcile_all(t, TASK_CLAIMED_STATUS, e);
+    if (r == 0)
+        r = reconcile_all(t, TASK_PROCESSING, e);
+    return r < 0 ? r : wake_apps(t, e);
+}

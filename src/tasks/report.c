@@ -1,0 +1,207 @@
+#include "tasks/private.h"
+
+struct report {
+    struct tasks *t;
+    struct arena *arena;
+    const char *uuid;
+    enum task_report what;
+    const char *machine_id, *result_json, *error;
+    struct task_row task;
+    struct task_run *run;               /* NULL: no agent of ours is at work on it */
+};
+
+static const char *const ends[] = {
+    [TASK_COMPLETED] = TASK_COMPLETED_STATUS,
+    [TASK_FAILED] = TASK_FAILED_STATUS,
+    [TASK_CANCELED] = TASK_CANCELED_STATUS,
+};
+
+static bool is_end(enum task_report what)
+{
+    return what == TASK_COMPLETED || what == TASK_FAILED || what == TASK_CANCELED;
+}
+
+static int refuse_lost(struct report *rp, struct err *e)
+{
+    return err_set(e, -ESTALE, "LEASE_LOST", "This machine does not hold task %s in that attempt any more.", rp->uuid);
+}
+
+/* A repeat of the same end is a success; another end, or a start, changes nothing. */
+static int answer_finished(struct report *rp, const char *status, struct err *e)
+{
+    if (is_end(rp->what) && strcmp(ends[rp->what], status) == 0)
+        return 0;
+    return err_set(e, -EALREADY, "TASK_ALREADY_FINISHED", "The task is %s already; nothing was changed.", status);
+}
+
+static int read_task(struct report *rp, struct err *e)
+{
+    return store_tasks_get(rp->t->config.store, rp->arena, rp->uuid, &rp->task, e);
+}
+
+/* ---- the lease that a report writes through ---- */
+
+int task_take_row(struct tasks *t, struct arena *a, const struct task_row *task, struct task_ref *ret, struct err *e)
+{
+    const struct backend_claim claim = task_claim_of(t, task->backend_table, task->row_id);
+    struct backend_row row;
+    struct backend_lease lease;
+    int r = backend_claim(t->config.backend, &claim, a, &row, &lease, e);
+
+    if (r < 0)
+        return r;
+    *ret = task_ref_of_task(task);
+    ret->machine_id = t->machine_id;
+    ret->attempt = lease.attempt;
+    return 0;
+}
+
+/* A waiting task may be worked on from outside: its row is claimed for that. */
+static int find_ref(struct report *rp, struct task_ref *ret, struct err *e)
+{
+    const struct task_row *task = &rp->task;
+
+    if (rp->run) {
+        *ret = task_ref_of_run(rp->t, rp->run);
+        if (ret->attempt)
+            return 0;
+    }
+    *ret = task_ref_of_task(task);
+    if (!task->backend_table)
+        return 0;
+    if (strcmp(task->status, TASK_PENDING) == 0)
+        return task_take_row(rp->t, rp->arena, task, ret, e);
+    if (!task->machine_id || strcmp(task->machine_id, rp->t->machine_id) != 0)
+        return refuse_lost(rp, e);
+    return 0;
+}
+
+/* ---- progress ---- */
+
+static int store_progress(struct report *rp, const struct task_ref *ref, const char *status, struct err *e)
+{
+    const struct task_step step = {
+        .change = {
+            .uuid = rp->uuid, .is_guarded = true, .if_attempt = ref->known_attempt, .if_unfinished = true, .status = status,
+            .machine_id = ref->table ? ref->machine_id : rp->task.machine_id ? NULL : rp->machine_id,
+            .attempt = ref->attempt, .retry_count = -1, .is_quarantined = -1,
+        },
+        .dispatch_status = DISPATCH_RUNNING,
+    };
+    bool has_changed;
+    int r = store_tasks_apply(rp->t->config.store, &step, &has_changed, e);
+
+    if (r == 0 && !has_changed)
+        return refuse_lost(rp, e);
+    if (r == 0 && strcmp(status, rp->task.status) != 0)
+        task_tell(rp->t, rp->uuid, status, "as reported");
+    return r;
+}
+
+/* Work from outside is kept alive by its own reports; that of our agents by the heartbeat. */
+static int report_progress(struct report *rp, struct err *e)
+{
+    bool was_leased = task_is_leased(rp->task.status);
+    struct backend_lease lease;
+    struct task_ref ref;
+    int r = find_ref(rp, &ref, e);
+
+    if (r < 0)
+        return r;
+    lease = task_lease_of(&ref);
+    if (ref.table && was_leased && !rp->run)
+        r = backend_heartbeat(rp->t->config.backend, &lease, e);
+    if (r < 0 || (rp->what == TASK_CLAIMED && was_leased))
+        return r;
+    return store_progress(rp, &ref, rp->what == TASK_CLAIMED ? TASK_CLAIMED_STATUS : TASK_PROCESSING, e);
+}
+
+/* ---- ends ---- */
+
+/* The row's own word, when the store has not heard of the end yet. */
+static int judge_lost(struct report *rp, const struct task_ref *ref, struct err *e)
+{
+    struct backend_row row;
+
+    if (!ref->table || backend_get(rp->t->config.backend, ref->table, ref->row_id, NULL, rp->arena, &row, NULL) < 0)
+        return refuse_lost(rp, e);
+    if (row.attempt == ref->attempt && task_is_finished(row.status))
+        return answer_finished(rp, row.status, e);
+    return refuse_lost(rp, e);
+}
+
+static int settle(struct report *rp, const struct task_ref *ref, struct err *e)
+{
+    if (rp->what == TASK_COMPLETED)
+        return task_settle_completed(rp->t, ref, rp->result_json, e);
+    if (rp->what == TASK_FAILED)
+        return task_settle_failed(rp->t, ref, rp->error && *rp->error ? rp->error : "The agent reported a failure.", e);
+    return task_settle_canceled(rp->t, ref, rp->error && *rp->error ? rp->error : "Canceled on request.", NULL, e);
+}
+
+static int report_end(struct report *rp, struct err *e)
+{
+    struct err why = { 0 };
+    struct task_ref ref;
+    int r = find_ref(rp, &ref, e);
+
+    if (r < 0)
+        return r;
+    r = settle(rp, &ref, &why);
+    if (r == 0)
+        return 0;
+    if (r != -ESTALE && r != -EALREADY)
+        return err_set(e, r, why.code, "%s", why.text);
+    r = read_task(rp, e);
+    if (r < 0)
+        return r;
+    return task_is_finished(rp->task.status) ? answer_finished(rp, rp->task.status, e) : judge_lost(rp, &ref, e);
+}
+
+/* ---- a report ---- */
+
+static int act(struct report *rp, int64_t attempt, struct err *e)
+{
+    int r = read_task(rp, e);
+
+    if (r < 0)
+        return r;
+    if (attempt && (attempt != rp->task.attempt || strcmp(rp->task.status, TASK_PENDING) == 0))
+        return refuse_lost(rp, e);
+    if (task_is_finished(rp->task.status))
+        return answer_finished(rp, rp->task.status, e);
+    return is_end(rp->what) ? report_end(rp, e) : report_progress(rp, e);
+}
+
+static const char *status_of(struct report *rp)
+{
+    if (is_end(rp->what))
+        return ends[rp->what];
+    if (rp->what == TASK_CLAIMED && task_is_leased(rp->task.status))
+        return strcmp(rp->task.status, TASK_PROCESSING) == 0 ? TASK_PROCESSING : TASK_CLAIMED_STATUS;
+    return rp->what == TASK_CLAIMED ? TASK_CLAIMED_STATUS : TASK_PROCESSING;
+}
+
+/* While a report of its is being handled the end of an agent's process waits: what it said counts, not how it left. */
+int tasks_report(struct tasks *t, const char *uuid, enum task_report what, const char *machine_id, int64_t attempt,
+                 const char *result_json, const char *error, const char **ret_status, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct report rp = {
+        .t = t, .arena = a, .uuid = uuid, .what = what, .machine_id = machine_id, .result_json = result_json, .error = error,
+    };
+    int r;
+
+    rp.run = task_run_of_uuid(t, uuid);
+    if (rp.run)
+        task_run_begin_report(t, rp.run);
+    r = act(&rp, attempt, e);
+    if (rp.run && what == TASK_CANCELED && r == 0)
+        task_run_stop(t, rp.run, FATE_CANCELED);
+    if (rp.run)
+        task_run_end_report(t, rp.run, r == 0 && is_end(what));
+    task_run_unref(t, rp.run);
+    if (r == 0)
+        *ret_status = status_of(&rp);
+    return r;
+}

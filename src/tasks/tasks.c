@@ -1,0 +1,406 @@
+/* Life of the tasks: open, start, stop, close. */
+#include "tasks/private.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "store/meta.h"
+
+#include <stdarg.h>
+
+#ifdef __APPLE__
+#define MACHINE_PREFIX "mac-"
+#else
+#define MACHINE_PREFIX "lin-"
+#endif
+
+enum { MACHINE_RANDOM_BYTES = 4, COUNT_AFTER_MS = 500, TELL_BYTES = 300 };
+
+static const char *const gauge_statuses[] = {
+    TASK_PENDING, TASK_CLAIMED_STATUS, TASK_PROCESSING, TASK_COMPLETED_STATUS, TASK_FAILED_STATUS, TASK_CANCELED_STATUS,
+};
+
+/* ---- telling ---- */
+
+static void start_counting(void *arg)
+{
+    struct tasks *t = arg;
+
+    if (t->count_timer && !t->is_counting) {
+        t->is_counting = true;
+        loop_timer_set(t->count_timer, COUNT_AFTER_MS);
+    }
+}
+
+void task_tell(struct tasks *t, const char *uuid, const char *status, const char *fmt, ...)
+{
+    char text[TELL_BYTES];
+    bool is_serving;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    log_info("tasks", NULL, "task %s %s: %s", uuid, status, text);
+    if (t->config.on_change)
+        t->config.on_change(t->config.arg, uuid, status);
+    pthread_mutex_lock(&t->mutex);
+    is_serving = t->is_serving && !t->is_stopping;
+    pthread_mutex_unlock(&t->mutex);
+    if (is_serving)
+        loop_post(t->config.loop, start_counting, t);
+}
+
+static struct metric *gauge_of(const char *status)
+{
+    char label[40];
+
+    snprintf(label, sizeof(label), "status=\"%s\"", status);
+    return metric_gauge("hearth_tasks", "Tasks by status", label);
+}
+
+/* The store counts at most twice a second, however much changes. */
+static void count_tasks(struct tasks *t, void *arg)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_count *counts;
+    size_t n;
+
+    if (store_tasks_counts(t->config.store, a, &counts, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < ARRAY_SIZE(gauge_statuses); i++) {
+        double value = 0;
+
+        for (size_t j = 0; j < n; j++)
+            if (strcmp(counts[j].status, gauge_statuses[i]) == 0)
+                value = (double)counts[j].n;
+        metric_set(gauge_of(gauge_statuses[i]), value);
+    }
+}
+
+/* ---- helpers of all files ---- */
+
+void task_submit(struct tasks *t, void (*fn)(void *arg), void *arg)
+{
+    if (pool_submit(t->pool, fn, arg) < 0)
+        log_error("tasks", NULL, "more than %d jobs wait: one was dropped", LIMIT_TASK_JOBS);
+}
+
+struct backend_claim task_claim_of(struct tasks *t, const char *table, const char *row_id)
+{
+    return (struct backend_claim){
+        .table = table, .row_id = row_id, .machine_id = t->machine_id,
+        .stale_after_ms = settings_ms(t->config.settings, SETTING_TASKS_STALE_AFTER_S),
+        .max_machines = settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES),
+    };
+}
+
+const char *tasks_machine_id(const struct tasks *t)
+{
+    return t->machine_id;
+}
+
+/* ---- who listens ---- */
+
+static void wake_listeners(struct tasks *t)
+{
+    struct task_listening *l = task_listening_hold(t);
+
+    task_retry_listen(t, l);
+    for (size_t i = 0; i < l->list.n; i++)
+        task_duty_want(&task_app_of(t, l->list.items[i].app_id)->dispatch);
+    task_listening_drop(t, l);
+}
+
+static void renew_listening(struct tasks *t, void *arg)
+{
+    struct err e = { 0 };
+
+    if (task_listening_renew(t, &e) < 0) {
+        log_error("tasks", NULL, "who listens cannot be read, so it stays as it was: %s", LOG_Q(e.text));
+        return;
+    }
+    wake_listeners(t);
+    task_duty_want(&t->presence);
+    task_duty_want(&t->sweep);
+}
+
+void tasks_listeners_changed(struct tasks *t)
+{
+    task_duty_want(&t->relisten);
+}
+
+void tasks_sweep_now(struct tasks *t)
+{
+    task_duty_want(&t->sweep);
+}
+
+/* ---- open ---- */
+
+/* Stable, made once, unless the setting names it. */
+static int find_machine_id(struct tasks *t, struct err *e)
+{
+    unsigned char bytes[MACHINE_RANDOM_BYTES];
+    char hex[2 * MACHINE_RANDOM_BYTES + 1], *kept;
+    int r;
+
+    t->machine_id = settings_string(t->config.settings, t->arena, SETTING_IDENTITY_MACHINE_ID);
+    if (*t->machine_id)
+        return 0;
+    random_bytes(bytes, sizeof(bytes));
+    hash_hex(bytes, sizeof(bytes), hex);
+    r = store_meta_keep(t->config.store, t->arena, META_MACHINE_ID, arena_printf(t->arena, MACHINE_PREFIX "%s", hex), &kept, e);
+    if (r == 0)
+        t->machine_id = kept;
+    return r;
+}
+
+static void init_duties(struct tasks *t)
+{
+    task_duty_init(&t->intake, t, task_intake_run, NULL);
+    task_duty_init(&t->sweep, t, task_sweep_run, NULL);
+    task_duty_init(&t->heartbeat, t, task_heartbeat_run, NULL);
+    task_duty_init(&t->linger, t, task_linger_run, NULL);
+    task_duty_init(&t->presence, t, task_presence_put, NULL);
+    task_duty_init(&t->relisten, t, renew_listening, NULL);
+    task_duty_init(&t->count, t, count_tasks, NULL);
+}
+
+int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
+{
+    struct tasks *t = xcalloc(1, sizeof(*t));
+    pthread_condattr_t monotonic;
+    int r;
+
+    t->config = *c;
+    t->arena = arena_new();
+    t->last_item = &t->first_item;
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->has_left, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    clock_now_text(t->started_at);
+    t->deletions = arena_printf(t->arena, "%s_deletions", settings_string(c->settings, t->arena, SETTING_IDENTITY_ABBR));
+    t->meters = (struct task_meters){
+        .claims = metric_counter("hearth_task_claims_total", "Tasks this machine began to work on", ""),
+        .leases_lost = metric_counter("hearth_task_lease_lost_total", "Runs that lost their lease", ""),
+        .event_to_start = metric_histogram("hearth_event_to_start_seconds", "From a row's event to its agent's start", ""),
+    };
+    init_duties(t);
+    r = find_machine_id(t, e);
+    if (r < 0) {
+        tasks_close(t);
+        return r;
+    }
+    *ret = t;
+    return 0;
+}
+
+/* ---- start ---- */
+
+static void on_gap(void *tasks)
+{
+    tasks_sweep_now(tasks);
+}
+
+static void on_timer(void *duty)
+{
+    task_duty_want(duty);
+}
+
+static void on_count_timer(void *tasks)
+{
+    struct tasks *t = tasks;
+
+    t->is_counting = false;
+    task_duty_want(&t->count);
+}
+
+static struct loop_timer *start_timer(struct tasks *t, struct task_duty *duty, enum setting_id every)
+{
+    struct loop_timer *timer = loop_timer_new(t->config.loop, on_timer, duty);
+
+    loop_timer_every(timer, settings_ms(t->config.settings, every));
+    return timer;
+}
+
+static void start_timers(void *tasks)
+{
+    struct tasks *t = tasks;
+
+    t->heartbeat_timer = start_timer(t, &t->heartbeat, SETTING_TASKS_HEARTBEAT_S);
+    t->sweep_timer = start_timer(t, &t->sweep, SETTING_TASKS_SWEEP_S);
+    t->presence_timer = start_timer(t, &t->presence, SETTING_TASKS_PRESENCE_S);
+    t->linger_timer = loop_timer_new(t->config.loop, on_timer, &t->linger);
+    t->count_timer = loop_timer_new(t->config.loop, on_count_timer, t);
+}
+
+static void stop_timers(void *tasks)
+{
+    struct tasks *t = tasks;
+
+    t->heartbeat_timer = loop_timer_free(t->heartbeat_timer);
+    t->sweep_timer = loop_timer_free(t->sweep_timer);
+    t->presence_timer = loop_timer_free(t->presence_timer);
+    t->linger_timer = loop_timer_free(t->linger_timer);
+    t->count_timer = loop_timer_free(t->count_timer);
+}
+
+static void end_store_thread(void *store)
+{
+    store_thread_end(store);
+}
+
+static int start_pool(struct tasks *t, struct err *e)
+{
+    const struct pool_config c = {
+        .name = "tasks", .n_min = 2, .n_max = LIMIT_TASK_THREADS, .max_waiting = LIMIT_TASK_JOBS,
+        .on_thread_end = end_store_thread, .arg = t->config.store,
+    };
+
+    return pool_start(&c, &t->pool, e);
+}
+
+/* From here on events, timers and people may begin work. */
+static void serve(struct tasks *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    t->is_serving = true;
+    pthread_mutex_unlock(&t->mutex);
+    loop_call(t->config.loop, start_timers, t);
+    wake_listeners(t);
+    task_sweep_tables(t, settings_int(t->config.settings, SETTING_TASKS_RECOVERY_ROWS));
+    task_apps_dispatch(t);
+    task_duty_want(&t->intake);         /* events came since the subscription */
+    task_duty_want(&t->presence);
+    task_duty_want(&t->count);
+}
+
+int tasks_start(struct tasks *t, struct err *e)
+{
+    struct backend *b = t->config.backend;
+    int r;
+
+    if (!t->config.is_serving)
+        return 0;
+    r = start_pool(t, e);
+    if (r == 0)
+        r = task_listening_renew(t, e);
+    if (r == 0)
+        r = task_recover(t, e);
+    if (r == 0)
+        r = b->ops->subscribe(b, task_intake_event, on_gap, t, e);
+    if (r < 0)
+        return r;
+    serve(t);
+    log_info("tasks", NULL, "machine %s listens", LOG_Q(t->machine_id));
+    return 0;
+}
+
+/* ---- stop ---- */
+
+static void stop_runs(struct tasks *t)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    size_t n;
+    struct task_run **runs = task_runs_hold(t, a, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        task_run_stop(t, runs[i], FATE_SERVICE_STOPS);
+        task_run_unref(t, runs[i]);
+    }
+}
+
+static void wait_for_runs(struct tasks *t, int64_t deadline_ms)
+{
+    const struct timespec until = { .tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000 };
+    int r = 0;
+
+    pthread_mutex_lock(&t->mutex);
+    while (t->runs && r == 0)
+        r = pthread_cond_timedwait(&t->has_left, &t->mutex, &until);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static bool take_over(struct tasks *t, struct task_run *run)
+{
+    bool is_free;
+
+    pthread_mutex_lock(&t->mutex);
+    is_free = run->id && !run->is_settling && !run->is_reported;
+    run->is_settling = run->is_settling || is_free;
+    pthread_mutex_unlock(&t->mutex);
+    return is_free;
+}
+
+/* Their processes did not end in time and are about to be killed: the rows go back now, for other machines. */
+static void release_the_rest(struct tasks *t)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    size_t n;
+    struct task_run **runs = task_runs_hold(t, a, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct task_ref ref = task_ref_of_run(t, runs[i]);
+        struct err e = { 0 };
+
+        if (take_over(t, runs[i]) && task_settle_released(t, &ref, "The service stopped before the agent did.", &e) < 0)
+            log_warn("tasks", NULL, "task %s is not released: %s", runs[i]->uuid, LOG_Q(e.text));
+        task_run_unref(t, runs[i]);
+    }
+}
+
+/* What runs still may submit until the last job has run. */
+static void stop_pool(struct tasks *t)
+{
+    struct pool *pool;
+
+    pthread_mutex_lock(&t->mutex);
+    t->is_stopping = true;
+    pool = t->pool;
+    pthread_mutex_unlock(&t->mutex);
+    pool_stop(pool);
+    pthread_mutex_lock(&t->mutex);
+    t->pool = NULL;
+    pthread_mutex_unlock(&t->mutex);
+}
+
+void tasks_stop(struct tasks *t, int64_t deadline_ms)
+{
+    struct backend *b = t->config.backend;
+    bool was_serving;
+
+    pthread_mutex_lock(&t->mutex);
+    was_serving = t->is_serving && !t->is_stopping;
+    t->is_stopping = true;
+    pthread_mutex_unlock(&t->mutex);
+    if (was_serving) {
+        b->ops->unsubscribe(b, t);
+        b->ops->unlisten(b, t);
+        loop_call(t->config.loop, stop_timers, t);
+        stop_runs(t);
+        wait_for_runs(t, deadline_ms);
+        release_the_rest(t);
+        task_presence_remove(t);
+    }
+    stop_pool(t);
+}
+
+struct tasks *tasks_close(struct tasks *t)
+{
+    if (!t)
+        return NULL;
+    stop_pool(t);
+    task_intake_clear(t);
+    while (t->runs)
+        task_run_leave_quietly(t, t->runs);
+    t->apps = task_apps_free(t->apps);
+    task_listening_drop(t, t->listening);
+    pthread_cond_destroy(&t->has_left);
+    pthread_mutex_destroy(&t->mutex);
+    arena_free(t->arena);
+    free(t);
+    return NULL;
+}
