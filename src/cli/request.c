@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/percent.h"
+#include "cli/definition.h"
 #include "cli/table.h"
 #include "os/files.h"
 
@@ -259,7 +260,7 @@ int cli_run_request(struct cli *cli, struct err *e)
     if (c->query)
         ask.query = fill_query(cli, c->query);
     if (c->is_body_file)
-        r = cli_read_file(cli, cli->args[0], LIMIT_BODY_DEFAULT, &ask.body, e);
+        r = definition_read(cli, cli->args[0], &ask.body, e);
     else if (c->body)
         ask.body = write_body(cli);
     if (r == 0)

@@ -111,7 +111,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
 
     [SETTING_BACKEND_FILE] = { "backend.file", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "", .needs_restart = true,
         .help = "Database file of the embedded backend; empty: backend.db in the data folder." },
-    [SETTING_BACKEND_POLL_MS] = { "backend.poll_ms", SETTING_INT, .min = 5, .max = 60000, .def = "200", .needs_restart = true,
+    [SETTING_BACKEND_POLL_MS] = { "backend.poll_ms", SETTING_INT, .min = 5, .max = 60000, .def = "100", .needs_restart = true,
         .help = "How often the backend looks for changes by other processes." },
 
     [SETTING_CONSENT_WAIT_S] = { "consent.wait_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "60",
