@@ -21,6 +21,13 @@ void apps_tell(struct apps *apps, const char *app_id)
 
 /* --- open and close --- */
 
+static void make_timer(void *arg)
+{
+    struct apps *apps = arg;
+
+    apps->chores = loop_timer_new(apps->config.loop, chores_on_time, apps);
+}
+
 int apps_open(const struct apps_config *c, struct apps **ret, struct err *e)
 {
     struct apps *apps = xcalloc(1, sizeof(*apps));
@@ -33,7 +40,7 @@ int apps_open(const struct apps_config *c, struct apps **ret, struct err *e)
     pthread_cond_init(&apps->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     if (c->pool)
-        apps->chores = loop_timer_new(c->loop, chores_on_time, apps);
+        loop_call(c->loop, make_timer, apps);
     *ret = apps;
     return 0;
 }

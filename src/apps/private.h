@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 enum {
-    APP_CRASHES_KEPT = 64,
+    APP_CRASHES_KEPT = 128,             /* above the largest apps.restart_limit */
     APP_CRASH_WINDOW_MS = 10 * 60 * 1000,
     APP_WAIT_MS = 60000,                /* for another's start or stop; the supervisor kills long before */
 };
