@@ -224,7 +224,7 @@ static int put_all(struct arena *a, const char *folder, const char *data_dir, st
 int backup_restore(struct arena *a, const char *path, const char *data_dir, bool is_forced, struct backup_files *ret, struct err *e)
 {
     const char *names[ARRAY_SIZE(parts) + 2] = { MANIFEST };
-    const char *folder;
+    const char *folder = NULL;
     int r = check_target(a, data_dir, is_forced, e);
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
