@@ -231,7 +231,7 @@ int backup_restore(struct arena *a, const char *path, const char *data_dir, bool
         names[i + 1] = parts[i].name;
     if (r == 0)
         r = make_work_folder(a, data_dir, &folder, e);
-    if (r < 0)
+    if (r != 0)
         return r;
     r = archive_unpack(path, names, folder, e);
     if (r == 0)
