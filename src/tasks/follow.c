@@ -92,10 +92,17 @@ static bool is_at_work(struct tasks *t, const char *uuid)
     if (!run)
         return false;
     pthread_mutex_lock(&t->mutex);
-    is = run->attempt > 0 && !run->is_settling;
+    is = run->is_brief || (run->attempt > 0 && !run->is_settling);
     pthread_mutex_unlock(&t->mutex);
     task_run_unref(t, run);
     return is;
+}
+
+static bool says_the_same(const struct task_row *task, const struct task_change *c)
+{
+    bool is_same_machine = !c->machine_id || (task->machine_id && strcmp(task->machine_id, c->machine_id) == 0);
+
+    return strcmp(task->status, c->status) == 0 && is_same_machine && task->is_quarantined == (c->is_quarantined == 1);
 }
 
 /* Nothing is written when our task says so already, or is a run of ours, which settles itself. */
@@ -110,7 +117,7 @@ static int follow(struct tasks *t, const struct task_row *task, struct task_step
     step->change.is_guarded = true;
     step->change.if_attempt = task->attempt;
     step->change.if_status = task->status;
-    if (!is_ours && (strcmp(task->status, step->change.status) != 0 || task->is_quarantined != (step->change.is_quarantined == 1)))
+    if (!is_ours && !says_the_same(task, &step->change))
         r = store_tasks_apply(t->config.store, step, &has_changed, e);
     if (has_changed)
         task_tell(t, task->uuid, step->change.status, "as its row says");

@@ -106,13 +106,15 @@ void task_intake_rows(struct tasks *t, const struct backend_rows *rows)
 /* ---- the backend's thread ---- */
 
 /* What our own attempt does to the row is no news. */
-static bool is_news(const struct task_run *run, const struct backend_event *event)
+static bool is_news(const struct tasks *t, const struct task_run *run, const struct backend_event *event)
 {
     const struct backend_row *row = event->new_row;
 
-    if (!row || !event->is_lease_only || row->is_dirty || strcmp(row->status, TASK_PENDING) == 0)
+    if (!row || !event->is_lease_only || row->is_dirty)
         return true;
-    return strcmp(row->status, TASK_FAILED_STATUS) == 0 && row->attempt != run->attempt;
+    if (row->locked_by)
+        return strcmp(row->locked_by, t->machine_id) != 0;
+    return row->attempt != run->attempt || strcmp(row->status, TASK_PENDING) == 0;
 }
 
 static bool looks_lost(const struct task_run *run, const struct backend_event *event)
@@ -136,7 +138,7 @@ static bool is_at_work(struct tasks *t, const struct backend_event *event)
         return false;
     pthread_mutex_lock(&t->mutex);
     is_lost = looks_lost(run, event);
-    run->has_news = run->has_news || is_news(run, event);
+    run->has_news = run->has_news || is_news(t, run, event);
     pthread_mutex_unlock(&t->mutex);
     task_run_unref(t, run);
     if (is_lost)

@@ -113,9 +113,8 @@ int tasks_run_now(struct tasks *t, const char *task_uuid, const char *agent_name
 
 /* ---- reject ---- */
 
-int tasks_reject(struct tasks *t, const char *task_uuid, const char *reason, struct err *e)
+static int reject(struct tasks *t, struct arena *a, const char *task_uuid, const char *reason, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
     struct task_row task;
     struct task_ref ref;
     int r = store_tasks_get(t->config.store, a, task_uuid, &task, e);
@@ -130,6 +129,22 @@ int tasks_reject(struct tasks *t, const char *task_uuid, const char *reason, str
     if (r < 0)
         return r;
     return task_settle_canceled(t, &ref, reason && *reason ? reason : "Rejected by a person.", REVIEW_REJECTED, e);
+}
+
+int tasks_reject(struct tasks *t, const char *task_uuid, const char *reason, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_run *run;
+    struct task_row task;
+    int r = store_tasks_get(t->config.store, a, task_uuid, &task, e);
+
+    if (r < 0)
+        return r;
+    run = task_run_enter(t, &(struct task_run_key){ .app = task.source_app, .table = task.backend_table, .row_id = task.row_id,
+                                                    .uuid = task.uuid });
+    r = reject(t, a, task_uuid, reason, e);
+    task_run_exit(t, run, false);
+    return r;
 }
 
 /* ---- replay ---- */

@@ -88,6 +88,7 @@ struct task_run {
     int64_t id;                         /* of the runs table; 0 until stored */
     int64_t seen_us;                    /* when the event came; 0: it waited, not measured */
     void *handle;                       /* of the runner */
+    bool is_brief;                      /* no place: a report or a decision is at work on a waiting task */
     bool is_started, has_ended, is_settling, is_reported, has_news;
     int n_reporting;                    /* reports that are at work: the end waits for them */
     int64_t linger_until_ms;            /* reported, but its process goes on; 0: not so */
@@ -113,8 +114,10 @@ void task_run_stop(struct tasks *t, struct task_run *run, enum task_fate fate);
 struct task_run **task_runs_hold(struct tasks *t, struct arena *a, size_t *ret_n);
 /* Settles its end once it is known and nothing stands against it. */
 void task_run_advance(struct tasks *t, struct task_run *run);
-void task_run_begin_report(struct tasks *t, struct task_run *run);
-void task_run_end_report(struct tasks *t, struct task_run *run, bool has_taken);
+/* For a report or a decision: the run at work on the task, whose end waits meanwhile, or a brief one of the caller's alone, which
+ * keeps others off the task. */
+struct task_run *task_run_enter(struct tasks *t, const struct task_run_key *key);
+void task_run_exit(struct tasks *t, struct task_run *run, bool has_taken);
 
 /* ---- apps.c: waiting lists ---- */
 
@@ -209,6 +212,8 @@ void task_sweep_run(struct tasks *t, void *arg);
 void task_sweep_tables(struct tasks *t, int64_t limit);
 void task_heartbeat_run(struct tasks *t, void *arg);
 void task_linger_run(struct tasks *t, void *arg);
+/* Our tasks that say claimed or processing, compared with their rows. At start also those without a row. */
+int task_reconcile(struct tasks *t, bool is_start, struct err *e) MUST_CHECK;
 int task_recover(struct tasks *t, struct err *e) MUST_CHECK;
 
 /* ---- tasks.c ---- */

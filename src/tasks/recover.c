@@ -31,13 +31,21 @@ static int reconcile_triggered(struct tasks *t, const struct task_row *task, str
     return task_settle_released(t, &ref, NULL, e);
 }
 
-static int reconcile(struct tasks *t, const struct task_row *task, struct err *e)
+static void reconcile(struct tasks *t, const struct task_row *task, bool is_start)
 {
-    return task->backend_table ? task_follow_now(t, task->backend_table, task->row_id, e) : reconcile_triggered(t, task, e);
+    struct err e = { 0 };
+    int r = 0;
+
+    if (task->backend_table)
+        r = task_follow_now(t, task->backend_table, task->row_id, &e);
+    else if (is_start)
+        r = reconcile_triggered(t, task, &e);
+    if (r < 0)
+        log_warn("tasks", NULL, "task %s: %s", task->uuid, LOG_Q(e.text));
 }
 
 /* Those that stay as they are are passed over on the next page. */
-static int reconcile_page(struct tasks *t, const char *status, int64_t *offset, size_t *ret_n, struct err *e)
+static int reconcile_page(struct tasks *t, const char *status, bool is_start, int64_t *offset, size_t *ret_n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct task_filter filter = { .status = status, .limit = LIMIT_LIST, .offset = *offset };
@@ -45,25 +53,29 @@ static int reconcile_page(struct tasks *t, const char *status, int64_t *offset, 
     int r = store_tasks_list(t->config.store, a, &filter, &tasks, ret_n, e);
 
     for (size_t i = 0; r == 0 && i < *ret_n; i++) {
-        struct err why = { 0 };
-
-        if (reconcile(t, &tasks[i], &why) < 0)
-            log_warn("tasks", NULL, "task %s: %s", tasks[i].uuid, LOG_Q(why.text));
+        reconcile(t, &tasks[i], is_start);
         r = store_tasks_get(t->config.store, a, tasks[i].uuid, &now, e);
         *offset += r == 0 && strcmp(now.status, status) == 0;
     }
     return r;
 }
 
-static int reconcile_all(struct tasks *t, const char *status, struct err *e)
+static int reconcile_all(struct tasks *t, const char *status, bool is_start, struct err *e)
 {
     int64_t offset = 0;
     size_t n = LIMIT_LIST;
     int r = 0;
 
     while (r == 0 && n == LIMIT_LIST)
-        r = reconcile_page(t, status, &offset, &n, e);
+        r = reconcile_page(t, status, is_start, &offset, &n, e);
     return r;
+}
+
+int task_reconcile(struct tasks *t, bool is_start, struct err *e)
+{
+    int r = reconcile_all(t, TASK_CLAIMED_STATUS, is_start, e);
+
+    return r < 0 ? r : reconcile_all(t, TASK_PROCESSING, is_start, e);
 }
 
 /* Their waiting lists are read once a first place is looked for. */
@@ -86,8 +98,6 @@ int task_recover(struct tasks *t, struct err *e)
 
     release_rows(t);
     if (r == 0)
-        r = reconcile_all(t, TASK_CLAIMED_STATUS, e);
-    if (r == 0)
-        r = reconcile_all(t, TASK_PROCESSING, e);
+        r = task_reconcile(t, true, e);
     return r < 0 ? r : wake_apps(t, e);
 }

@@ -7,7 +7,7 @@ struct report {
     enum task_report what;
     const char *machine_id, *result_json, *error;
     struct task_row task;
-    struct task_run *run;               /* NULL: no agent of ours is at work on it */
+    struct task_run *run;               /* brief: no agent of ours is at work on it */
 };
 
 static const char *const ends[] = {
@@ -61,11 +61,9 @@ static int find_ref(struct report *rp, struct task_ref *ret, struct err *e)
 {
     const struct task_row *task = &rp->task;
 
-    if (rp->run) {
-        *ret = task_ref_of_run(rp->t, rp->run);
-        if (ret->attempt)
-            return 0;
-    }
+    *ret = task_ref_of_run(rp->t, rp->run);
+    if (ret->attempt)
+        return 0;
     *ret = task_ref_of_task(task);
     if (!task->backend_table)
         return 0;
@@ -109,7 +107,7 @@ static int report_progress(struct report *rp, struct err *e)
     if (r < 0)
         return r;
     lease = task_lease_of(&ref);
-    if (ref.table && was_leased && !rp->run)
+    if (ref.table && was_leased && rp->run->is_brief)
         r = backend_heartbeat(rp->t->config.backend, &lease, e);
     if (r < 0 || (rp->what == TASK_CLAIMED && was_leased))
         return r;
@@ -190,17 +188,16 @@ int tasks_report(struct tasks *t, const char *uuid, enum task_report what, const
     struct report rp = {
         .t = t, .arena = a, .uuid = uuid, .what = what, .machine_id = machine_id, .result_json = result_json, .error = error,
     };
-    int r;
+    int r = read_task(&rp, e);
 
-    rp.run = task_run_of_uuid(t, uuid);
-    if (rp.run)
-        task_run_begin_report(t, rp.run);
+    if (r < 0)
+        return r;
+    rp.run = task_run_enter(t, &(struct task_run_key){ .app = rp.task.source_app, .table = rp.task.backend_table,
+                                                       .row_id = rp.task.row_id, .uuid = rp.task.uuid });
     r = act(&rp, attempt, e);
-    if (rp.run && what == TASK_CANCELED && r == 0)
+    if (what == TASK_CANCELED && r == 0)
         task_run_stop(t, rp.run, FATE_CANCELED);
-    if (rp.run)
-        task_run_end_report(t, rp.run, r == 0 && is_end(what));
-    task_run_unref(t, rp.run);
+    task_run_exit(t, rp.run, r == 0 && is_end(what));
     if (r == 0)
         *ret_status = status_of(&rp);
     return r;

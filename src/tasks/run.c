@@ -27,7 +27,7 @@ int64_t task_run_count_locked(struct tasks *t, const char *app)
     int64_t n = 0;
 
     for (struct task_run *run = t->runs; run; run = run->next)
-        n += is_same(run->app, app);
+        n += !run->is_brief && is_same(run->app, app);
     return n;
 }
 
@@ -216,11 +216,24 @@ void tasks_run_ended(struct tasks *t, int64_t run_id, const struct task_run_end 
 
 /* ---- reports ---- */
 
-void task_run_begin_report(struct tasks *t, struct task_run *run)
+struct task_run *task_run_enter(struct tasks *t, const struct task_run_key *key)
 {
+    struct task_run *run;
+
     pthread_mutex_lock(&t->mutex);
+    while ((run = find_locked(t, key)) && run->is_brief)
+        pthread_cond_wait(&t->has_left, &t->mutex);
+    if (run) {
+        run->n_refs++;
+    } else {
+        run = run_new(key);
+        run->is_brief = true;
+        run->next = t->runs;
+        t->runs = run;
+    }
     run->n_reporting++;
     pthread_mutex_unlock(&t->mutex);
+    return run;
 }
 
 static void start_linger(void *arg)
@@ -231,7 +244,7 @@ static void start_linger(void *arg)
         loop_timer_set(t->linger_timer, LINGER_MS);
 }
 
-void task_run_end_report(struct tasks *t, struct task_run *run, bool has_taken)
+static void end_report(struct tasks *t, struct task_run *run, bool has_taken)
 {
     bool has_to_linger;
 
@@ -245,6 +258,15 @@ void task_run_end_report(struct tasks *t, struct task_run *run, bool has_taken)
     if (has_to_linger)
         loop_post(t->config.loop, start_linger, t);
     task_run_advance(t, run);
+}
+
+void task_run_exit(struct tasks *t, struct task_run *run, bool has_taken)
+{
+    if (run->is_brief)
+        task_run_leave(t, run);
+    else
+        end_report(t, run, has_taken);
+    task_run_unref(t, run);
 }
 
 /* Those that have said all there is to say but do not leave. */

@@ -98,8 +98,12 @@ void task_sweep_tables(struct tasks *t, int64_t limit)
 /* Our own leases are renewed first: after a sleep of the machine all of them look stale. */
 void task_sweep_run(struct tasks *t, void *arg)
 {
+    struct err e = { 0 };
+
     task_heartbeat_run(t, NULL);
     task_apps_recount(t);
     task_sweep_tables(t, LIMIT_LIST);
+    if (task_reconcile(t, false, &e) < 0)
+        log_warn("tasks", NULL, "tasks of other machines are not looked after: %s", LOG_Q(e.text));
     task_apps_dispatch(t);
 }

@@ -389,6 +389,19 @@ static inline int fail_row(struct machine *m, const struct backend_lease *lease,
     return (m->backend->ops->fail)(m->backend, lease, error, NULL);
 }
 
+/* Another machine takes a held row over, as if its lease were stale. */
+static inline struct backend_lease steal_row(struct machine *m, const char *id, const char *thief)
+{
+    const struct backend_claim claim = { .table = TABLE, .row_id = id, .machine_id = thief, .stale_after_ms = 1, .max_machines = 3 };
+    int64_t deadline_ms = clock_mono_ms() + WAIT_MS;
+    struct backend_lease lease;
+    struct backend_row row;
+
+    while (backend_claim(m->backend, &claim, m->world->arena, &row, &lease, NULL) < 0)
+        assert_true(clock_mono_ms() < deadline_ms);
+    return lease;
+}
+
 /* ---- tasks ---- */
 
 static inline bool find_task(struct machine *m, struct arena *a, const char *row_id, struct task_row *ret)
