@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { median } from './measure.mjs';
 
+console.log(`${cpus().length} x ${cpus()[0].model}, ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}, Node ${process.versions.node}; medians of rounds taken in turns\n`);
+
 const rows = readFileSync(process.argv[2], 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line));
 
 function figure(n) {
@@ -28,4 +30,3 @@ for (const row of rows) {
 const widths = table[0].map((_, i) => Math.max(...table.map((row) => row[i].length)));
 for (const row of table)
     console.log(row.map((cell, i) => (i === 0 || i === 3 || i === 6 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join('  ').trimEnd());
-console.log(`\nmedians; ${cpus().length} x ${cpus()[0].model}, ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}, Node ${process.versions.node}`);

@@ -51,6 +51,11 @@ build_release() {
     compile release
 }
 
+build_benches() {
+    build_release
+    ninja -C build/release bench/bench_claim bench/bench_stamp >build/.benches.log 2>&1 || { tail -60 build/.benches.log; die "the measuring programs do not build"; }
+}
+
 build_tsan() {
     mkdir -p build
     configure tsan --buildtype=debug -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dwerror=true

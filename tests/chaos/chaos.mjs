@@ -1,0 +1,98 @@
+// What every chaos test needs: chance that can be repeated, a ledger outside of Hearth, and the questions asked at the end.
+import assert from 'node:assert/strict';
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { until } from '../api/harness.mjs';
+
+// Mulberry32: small, and the same everywhere. CHAOS_SEED repeats a run's choices (not its timing).
+export class Chance {
+    #state;
+
+    constructor(t) {
+        this.seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1e9);
+        this.#state = this.seed >>> 0;
+        t.diagnostic(`CHAOS_SEED=${this.seed}`);
+    }
+
+    unit() {
+        this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+        let x = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
+        x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
+        return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
+    }
+
+    between(low, high) { return low + Math.floor(this.unit() * (high - low + 1)); }
+    one(list) { return list[this.between(0, list.length - 1)]; }
+    // {name: weight}
+    weighted(weights) {
+        let left = this.unit() * Object.values(weights).reduce((sum, weight) => sum + weight, 0);
+        return Object.keys(weights).find((name) => (left -= weights[name]) < 0) ?? Object.keys(weights)[0];
+    }
+}
+
+// One JSON object a line, appended by many processes at once (O_APPEND; a line is one write).
+export class Ledger {
+    constructor(path) {
+        this.path = path;
+        appendFileSync(path, '');
+    }
+
+    add(entry) { appendFileSync(this.path, `${JSON.stringify({ ...entry, at: monotonicMs() })}\n`); }
+    read() { return readFileSync(this.path, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line)); }
+}
+
+// The same clock in every process of the machine.
+export function monotonicMs() {
+    return Number(process.hrtime.bigint() / 1000n) / 1000;
+}
+
+export function query(file, sql, ...values) {
+    const db = new DatabaseSync(file, { readOnly: true });
+    try {
+        return db.prepare(sql).all(...values);
+    } finally {
+        db.close();
+    }
+}
+
+export function databases(dataDir) {
+    return readdirSync(dataDir).filter((name) => name.endsWith('.db')).map((name) => join(dataDir, name));
+}
+
+export function assertIntact(file) {
+    assert.deepEqual(query(file, 'PRAGMA integrity_check').map((row) => ({ ...row })), [{ integrity_check: 'ok' }], file);
+    assert.deepEqual(query(file, 'PRAGMA foreign_key_check'), [], file);
+}
+
+function environment(pid) {
+    try {
+        return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+    } catch {
+        return [];                      // it has ended, or is not ours
+    }
+}
+
+function state(pid) {
+    try {
+        return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0];
+    } catch {
+        return 'gone';
+    }
+}
+
+// Processes, zombies aside, that the service of this data folder started, by the mark in their environment.
+export function children(dataDir) {
+    const [{ value: instance }] = query(join(dataDir, 'hearth.db'), "SELECT value FROM meta WHERE key = 'instance.id'");
+    return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
+        .filter((pid) => environment(pid).includes(`HEARTH_INSTANCE=${instance}`) && state(pid) !== 'Z');
+}
+
+export function isRunOf(pid, taskUuid) {
+    return environment(pid).includes(`TASK_UUID=${taskUuid}`);
+}
+
+export async function assertNoChildren(dataDir, deadlineMs = 5000) {
+    if (existsSync(join(dataDir, 'hearth.db')))
+        await until(() => children(dataDir).length === 0, { deadlineMs, what: `no process of ${dataDir} is left`, everyMs: 50 });
+}

@@ -1,0 +1,58 @@
+// The wall clock steps while agents work. libfaketime gives one process another wall clock; the monotonic one stays.
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startHearth, until } from '../api/harness.mjs';
+import { assertIntact, databases, Ledger, query } from './chaos.mjs';
+
+const library = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map((arch) => `/usr/lib/${arch}/faketime/libfaketimeMT.so.1`).find(existsSync);
+
+class SteppingClock {
+    constructor(path) {
+        this.path = path;
+        this.step('+0');
+    }
+
+    step(offset) { writeFileSync(this.path, `${offset}\n`); }
+    get env() {
+        return { LD_PRELOAD: library, FAKETIME_TIMESTAMP_FILE: this.path, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+    }
+}
+
+for (const [name, offset] of [['an hour ahead', '+3600'], ['an hour back', '-3600']]) {
+    test(`tasks are finished once when the clock steps ${name} while agents work`, { skip: library ? false : 'needs the package faketime' }, async (t) => {
+        const h = await startHearth({ settings: { 'tasks.heartbeat_s': 0.2, 'tasks.stale_after_s': 1, 'tasks.sweep_s': 0.3, 'log.level': 'warn' }, env: {} });
+        t.after(() => h.stop());
+        await h.terminate();
+
+        const clock = new SteppingClock(h.file('clock', '+0'));
+        const ledger = new Ledger(join(h.home, 'ledger'));
+        const stepped = await startHearth({ t, dataDir: h.dataDir, env: clock.env,
+            settings: { 'tasks.heartbeat_s': 0.2, 'tasks.stale_after_s': 1, 'tasks.sweep_s': 0.3, 'log.level': 'warn' } });
+        await stepped.agent({ name: 'chaos', display_name: 'Chaos', command: process.execPath, args: [join(import.meta.dirname, 'agent.mjs')],
+            env: { CHAOS_LEDGER: ledger.path }, timeout_s: 20 });
+        const appId = await stepped.app({ config: {
+            agentHandlers: [{ tableName: 'svc_activities', agentId: 'chaos', eventTypes: ['INSERT'] }],
+            backend: { enabled: true, mode: 'compatible', max_concurrent_tasks: 4 },
+        } });
+        const dev = stepped.as({ authorization: `Bearer ${await stepped.key()}`, 'x-app-id': appId });
+        const file = join(stepped.dataDir, 'backend.db');
+        for (let n = 0; n < 24; n++) {
+            if (n === 8) {
+                await until(() => ledger.read().length > 0, { what: 'agents work' });
+                clock.step(offset);
+            }
+            assert.equal((await dev('POST', '/activities', { raw_data: { n, plan: ['slow'] } })).status, 201);
+        }
+        await pause(300);
+        clock.step('+0');
+        const rows = () => query(file, 'SELECT id, status, result FROM svc_activities');
+        await until(() => rows().every((row) => row.status === 'completed'), { deadlineMs: 30_000, everyMs: 100, what: 'all are completed' });
+        for (const entry of ledger.read().filter((e) => e.what === 'completed acknowledged'))
+            assert.deepEqual(JSON.parse(rows().find((row) => row.id === entry.row).result), { token: entry.token });
+        await stepped.terminate();
+        databases(stepped.dataDir).forEach(assertIntact);
+    });
+}
