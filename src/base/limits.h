@@ -81,6 +81,12 @@ enum {
     LIMIT_BROADCASTS_WAITING = 1024,
     LIMIT_CHANGE_LOG = 20000,           /* newest changes kept for the other services on the file */
 
+    /* outgoing HTTP */
+    LIMIT_SSE_EVENT = 4 << 20,          /* one event or line of an upstream's stream */
+    LIMIT_UPSTREAM_HEADERS = 200,       /* header lines of an upstream's answer */
+    LIMIT_UPSTREAM_HEAD = 64 << 10,     /* their bytes */
+    LIMIT_UPSTREAM_IDLE = 256,          /* idle connections kept for streams */
+
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */
     LIMIT_SETTING_BYTES = 4096,         /* one value */

@@ -1,0 +1,124 @@
+/* Blocking calls of workers. Each thread has a multi handle, whose connections live on between its calls. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "net/transfer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { CALL_BUFFER_BYTES = 32 << 10, GONE_POLL_MS = 50, LONGEST_POLL_MS = 1000 };
+
+struct call {
+    struct transfer transfer;           /* first */
+    struct buf body;
+};
+
+static pthread_key_t thread_multi;
+
+static void free_multi(void *multi)
+{
+    curl_multi_cleanup(multi);
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&thread_multi, free_multi) != 0)
+        thread_multi = 0;
+}
+
+static CURLM *multi_of_thread(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    CURLM *multi;
+
+    transfer_setup();
+    pthread_once(&once, make_key);
+    multi = pthread_getspecific(thread_multi);
+    if (!multi) {
+        multi = curl_multi_init();
+        pthread_setspecific(thread_multi, multi);
+    }
+    return multi;
+}
+
+static size_t take_bytes(struct transfer *t, struct slice bytes)
+{
+    struct call *call = CONTAINER_OF(t, struct call, transfer);
+
+    buf_add_slice(&call->body, bytes);
+    if (!call->body.overflowed)
+        return bytes.n;
+    t->stop = err_set(&t->why, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than %zu bytes.", t->peer, call->body.max);
+    return 0;
+}
+
+static CURLcode code_of(CURLM *multi)
+{
+    CURLMsg *message;
+    int n_left;
+
+    while ((message = curl_multi_info_read(multi, &n_left)))
+        if (message->msg == CURLMSG_DONE)
+            return message->data.result;
+    return CURLE_GOT_NOTHING;
+}
+
+/* How long poll may wait; -ETIMEDOUT, -ECANCELED. */
+static int next_wait(struct transfer *t, const atomic_bool *is_gone, struct err *e)
+{
+    int64_t due_ms = transfer_due_ms(t), wait_ms = is_gone ? GONE_POLL_MS : LONGEST_POLL_MS;
+
+    if (is_gone && atomic_load(is_gone))
+        return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping.");
+    if (due_ms == 0)
+        return (int)wait_ms;
+    due_ms -= clock_mono_ms();
+    return due_ms <= 0 ? transfer_expire(t, e) : (int)MIN(wait_ms, due_ms);
+}
+
+static int run(CURLM *multi, struct transfer *t, const atomic_bool *is_gone, struct err *e)
+{
+    int n_running = 1, wait_ms;
+
+    for (;;) {
+        if (curl_multi_perform(multi, &n_running) != CURLM_OK)
+            return err_set(e, -EIO, "INTERNAL_ERROR", "libcurl could not go on with a request.");
+        if (n_running == 0)
+            return transfer_result(t, code_of(multi), e);
+        wait_ms = next_wait(t, is_gone, e);
+        if (wait_ms < 0)
+            return wait_ms;
+        curl_multi_poll(multi, NULL, 0, wait_ms, NULL);
+    }
+}
+
+static void copy_answer(struct arena *a, struct call *call, struct http_answer *ret)
+{
+    const struct http_answer *head = &call->transfer.head;
+    struct http_ask_header *headers = arena_array(a, head->n_headers + 1, sizeof(*headers));
+
+    for (size_t i = 0; i < head->n_headers; i++)
+        headers[i] = (struct http_ask_header){ arena_strdup(a, head->headers[i].name), arena_strdup(a, head->headers[i].value) };
+    *ret = (struct http_answer){ head->status, { arena_slicedup(a, buf_slice(&call->body)), call->body.n }, headers, head->n_headers };
+}
+
+int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is_gone, struct http_answer *ret, struct err *e)
+{
+    CURLM *multi = multi_of_thread();
+    struct call call = { .transfer = { .on_bytes = take_bytes } };
+    int r;
+
+    buf_init(&call.body, ask->max_reply ? ask->max_reply : LIMIT_REPLY);
+    r = transfer_init(&call.transfer, curl_easy_init(), ask, CALL_BUFFER_BYTES, e);
+    if (r == 0) {
+        curl_multi_add_handle(multi, call.transfer.easy);
+        r = run(multi, &call.transfer, is_gone, e);
+        curl_multi_remove_handle(multi, call.transfer.easy);
+    }
+    if (r == 0)
+        copy_answer(a, &call, ret);
+    buf_clear(&call.body);
+    transfer_clear(&call.transfer);
+    return r;
+}

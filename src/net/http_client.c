@@ -1,0 +1,360 @@
+/* Streamed answers on the loop. libcurl says which sockets and when; callbacks of libcurl only note things down or hand bytes on,
+ * whatever adds or removes a handle comes through a post. */
+#include "net/http_client.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "net/transfer.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FETCH_BUFFER_BYTES = 4096 };
+
+struct http_client {
+    struct loop *loop;                  /* borrowed */
+    CURLM *multi;                       /* owned; NULL: closed */
+    struct loop_timer *timer;           /* owned; libcurl's */
+    struct http_fetch *first;           /* running ones */
+    atomic_size_t n_refs;               /* the owner's, and one a fetch */
+};
+
+struct http_fetch {
+    struct transfer transfer;           /* first; easy NULL: not begun, or over */
+    struct http_client *client;         /* a reference */
+    struct http_fetch *next, *previous;
+    struct loop_timer *deadline;        /* owned; first byte and idle */
+    struct http_fetch_events events;
+    void *arg;
+    char *body;                         /* owned; the ask's */
+    atomic_size_t n_refs;               /* the caller's, the running one's, one a post on its way */
+    atomic_bool is_cancelled;
+    bool is_paused, is_ended;           /* loop thread */
+};
+
+/* A socket libcurl wants to be told about. */
+struct watch {
+    struct event event;
+    struct http_client *client;
+};
+
+static struct http_client *client_unref(struct http_client *c)
+{
+    if (atomic_fetch_sub(&c->n_refs, 1) == 1)
+        free(c);
+    return NULL;
+}
+
+struct http_fetch *http_fetch_unref(struct http_fetch *f)
+{
+    if (!f || atomic_fetch_sub(&f->n_refs, 1) > 1)
+        return NULL;
+    transfer_clear(&f->transfer);
+    client_unref(f->client);
+    free(f->body);
+    free(f);
+    return NULL;
+}
+
+static void post_with_ref(struct http_fetch *f, void (*fn)(void *arg))
+{
+    atomic_fetch_add(&f->n_refs, 1);
+    loop_post(f->client->loop, fn, f);
+}
+
+/* ---- the end of one fetch ---- */
+
+static void unlink_fetch(struct http_fetch *f)
+{
+    struct http_client *c = f->client;
+
+    if (f->previous)
+        f->previous->next = f->next;
+    else if (c->first == f)
+        c->first = f->next;
+    if (f->next)
+        f->next->previous = f->previous;
+    f->next = f->previous = NULL;
+}
+
+/* Not inside a callback of libcurl. */
+static void end_fetch(struct http_fetch *f, int r, const struct err *e)
+{
+    if (f->is_ended)
+        return;
+    f->is_ended = true;
+    if (f->client->multi && f->transfer.easy)
+        curl_multi_remove_handle(f->client->multi, f->transfer.easy);
+    unlink_fetch(f);
+    f->deadline = loop_timer_free(f->deadline);
+    transfer_clear(&f->transfer);
+    f->events.on_end(f->arg, r, e);
+    http_fetch_unref(f);
+}
+
+static void cancel_now(struct http_fetch *f)
+{
+    struct err e = { 0 };
+    int r = err_set(&e, -ECANCELED, "SHUTTING_DOWN", "The request was cancelled.");
+
+    end_fetch(f, r, &e);
+}
+
+static void end_finished(struct http_client *c)
+{
+    CURLMsg *message;
+    int n_left;
+
+    while (c->multi && (message = curl_multi_info_read(c->multi, &n_left))) {
+        CURLcode code = message->data.result;
+        struct transfer *t = NULL;
+        struct err e = { 0 };
+        int r;
+
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+        r = transfer_result(t, code, &e);
+        end_fetch(CONTAINER_OF(t, struct http_fetch, transfer), r, &e);
+    }
+}
+
+/* ---- libcurl's sockets and clock ---- */
+
+static void act(struct http_client *c, curl_socket_t fd, int what)
+{
+    int n_running;
+
+    curl_multi_socket_action(c->multi, fd, what, &n_running);
+    end_finished(c);
+}
+
+static void on_socket(evutil_socket_t fd, short what, void *arg)
+{
+    struct watch *w = arg;
+
+    act(w->client, fd, (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0));
+}
+
+static void on_timer(void *arg)
+{
+    act(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int set_timer(CURLM *multi, long after_ms, void *arg)
+{
+    struct http_client *c = arg;
+
+    if (after_ms < 0)
+        loop_timer_cancel(c->timer);
+    else
+        loop_timer_set(c->timer, after_ms);
+    return 0;
+}
+
+static void drop_watch(struct http_client *c, curl_socket_t fd, struct watch *w)
+{
+    if (!w)
+        return;
+    event_del(&w->event);
+    free(w);
+    curl_multi_assign(c->multi, fd, NULL);
+}
+
+static int set_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
+{
+    struct http_client *c = arg;
+    struct watch *w = socket_arg;
+    short wanted = (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST);
+
+    if (what == CURL_POLL_REMOVE) {
+        drop_watch(c, fd, w);
+        return 0;
+    }
+    if (w) {
+        event_del(&w->event);
+    } else {
+        w = xcalloc(1, sizeof(*w));
+        w->client = c;
+        curl_multi_assign(c->multi, fd, w);
+    }
+    event_assign(&w->event, loop_base(c->loop), fd, wanted, on_socket, w);
+    event_add(&w->event, NULL);
+    return 0;
+}
+
+int http_client_new(struct loop *l, struct http_client **ret, struct err *e)
+{
+    struct http_client *c = xcalloc(1, sizeof(*c));
+
+    transfer_setup();
+    c->loop = l;
+    atomic_init(&c->n_refs, 1);
+    c->multi = curl_multi_init();
+    if (!c->multi) {
+        free(c);
+        return err_set(e, -EIO, "INTERNAL_ERROR", "libcurl could not be started.");
+    }
+    c->timer = loop_timer_new(l, on_timer, c);
+    curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
+    curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
+    curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
+    curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_UPSTREAM_IDLE);
+    *ret = c;
+    return 0;
+}
+
+struct http_client *http_client_free(struct http_client *c)
+{
+    if (!c)
+        return NULL;
+    while (c->first)
+        cancel_now(c->first);
+    curl_multi_cleanup(c->multi);
+    c->multi = NULL;
+    c->timer = loop_timer_free(c->timer);
+    return client_unref(c);
+}
+
+/* ---- one fetch ---- */
+
+static void tell_head(struct transfer *t)
+{
+    struct http_fetch *f = CONTAINER_OF(t, struct http_fetch, transfer);
+
+    f->events.on_head(f->arg, &t->head);
+    t->head = (struct http_answer){ .status = t->head.status };
+    t->arena = arena_free(t->arena);
+}
+
+static size_t tell_bytes(struct transfer *t, struct slice bytes)
+{
+    struct http_fetch *f = CONTAINER_OF(t, struct http_fetch, transfer);
+    int r;
+
+    if (f->is_paused)
+        return CURL_WRITEFUNC_PAUSE;    /* libcurl keeps them */
+    r = f->events.on_bytes(f->arg, bytes);
+    if (r == -EAGAIN)
+        f->is_paused = true;
+    else if (r < 0)
+        t->stop = r;
+    return t->stop < 0 ? 0 : bytes.n;
+}
+
+/* Set once and looked at again when due: a stream's bytes need not touch it. */
+static void watch_deadline(struct http_fetch *f)
+{
+    const struct transfer *t = &f->transfer;
+    int64_t due_ms = transfer_due_ms(t), wait_ms = due_ms ? MAX(due_ms - clock_mono_ms(), (int64_t)0) : INT64_MAX;
+
+    if (!t->is_answered && t->idle_ms)  /* once the head is there, idleness counts */
+        wait_ms = MIN(wait_ms, t->idle_ms);
+    if (wait_ms < INT64_MAX)
+        loop_timer_set(f->deadline, wait_ms);
+}
+
+static void on_deadline(void *arg)
+{
+    struct http_fetch *f = arg;
+    int64_t due_ms;
+    struct err e = { 0 };
+
+    if (f->is_paused)
+        f->transfer.heard_ms = clock_mono_ms();
+    due_ms = transfer_due_ms(&f->transfer);
+    if (due_ms && due_ms <= clock_mono_ms())
+        end_fetch(f, transfer_expire(&f->transfer, &e), &e);
+    else
+        watch_deadline(f);
+}
+
+static void begin_fetch(void *arg)
+{
+    struct http_fetch *f = arg;
+    struct http_client *c = f->client;
+
+    if (!c->multi || atomic_load(&f->is_cancelled)) {
+        cancel_now(f);
+    } else {
+        f->next = c->first;
+        if (c->first)
+            c->first->previous = f;
+        c->first = f;
+        f->deadline = loop_timer_new(c->loop, on_deadline, f);
+        f->transfer.began_ms = clock_mono_ms();
+        watch_deadline(f);
+        curl_multi_add_handle(c->multi, f->transfer.easy);
+    }
+    http_fetch_unref(f);
+}
+
+int http_fetch_start(struct http_client *c, const struct http_ask *ask, const struct http_fetch_events *ev, void *arg,
+                     struct http_fetch **ret, struct err *e)
+{
+    struct http_fetch *f = xcalloc(1, sizeof(*f));
+    struct http_ask own = *ask;
+    int r;
+
+    f->client = c;
+    atomic_fetch_add(&c->n_refs, 1);
+    atomic_init(&f->n_refs, 1);
+    f->events = *ev;
+    f->arg = arg;
+    if (ask->body.n > 0) {
+        f->body = xcalloc(1, ask->body.n);
+        memcpy(f->body, ask->body.p, ask->body.n);
+        own.body.p = f->body;
+    }
+    f->transfer.on_head = tell_head;
+    f->transfer.on_bytes = tell_bytes;
+    r = transfer_init(&f->transfer, curl_easy_init(), &own, FETCH_BUFFER_BYTES, e);
+    if (r < 0) {
+        http_fetch_unref(f);
+        return r;
+    }
+    *ret = f;
+    atomic_fetch_add(&f->n_refs, 1);    /* until on_end */
+    post_with_ref(f, begin_fetch);
+    return 0;
+}
+
+static void resume_now(void *arg)
+{
+    struct http_fetch *f = arg;
+
+    if (!f->is_ended) {
+        f->is_paused = false;
+        f->transfer.heard_ms = clock_mono_ms();
+        curl_easy_pause(f->transfer.easy, CURLPAUSE_CONT);
+        if (f->transfer.stop < 0) {
+            struct err e = { 0 };
+            int r = transfer_result(&f->transfer, CURLE_OK, &e);
+
+            end_fetch(f, r, &e);
+        }
+    }
+    http_fetch_unref(f);
+}
+
+void http_fetch_resume(struct http_fetch *f)
+{
+    post_with_ref(f, resume_now);
+}
+
+static void cancel_posted(void *arg)
+{
+    struct http_fetch *f = arg;
+
+    cancel_now(f);
+    http_fetch_unref(f);
+}
+
+void http_fetch_cancel(struct http_fetch *f)
+{
+    if (!atomic_exchange(&f->is_cancelled, true))
+        post_with_ref(f, cancel_posted);
+}

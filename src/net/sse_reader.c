@@ -1,0 +1,162 @@
+#include "net/sse_reader.h"
+
+#include "base/limits.h"
+
+void sse_reader_init(struct sse_reader *r, int (*on_event)(void *arg, const struct sse_event *ev), void *arg)
+{
+    *r = (struct sse_reader){ .on_event = on_event, .arg = arg };
+    buf_init(&r->line, LIMIT_SSE_EVENT);
+    buf_init(&r->data, LIMIT_SSE_EVENT);
+}
+
+void sse_reader_clear(struct sse_reader *r)
+{
+    buf_clear(&r->line);
+    buf_clear(&r->data);
+}
+
+/* Section 9.2.6: an event without data is none. */
+static int dispatch(struct sse_reader *r)
+{
+    struct sse_event event = { .event = *r->event ? slice_of(r->event) : SLICE_LIT("message"), .id = slice_of(r->id) };
+    int result = 0;
+
+    if (r->has_data) {
+        event.data = buf_slice(&r->data);
+        result = r->on_event(r->arg, &event);
+    }
+    buf_reset(&r->data);
+    r->has_data = false;
+    r->event[0] = '\0';
+    return result;
+}
+
+static void add_data(struct sse_reader *r, struct slice value)
+{
+    if (r->has_data)
+        buf_add_char(&r->data, '\n');
+    buf_add_slice(&r->data, value);
+    r->has_data = true;
+}
+
+/* A name too long to be one that is known is as good as none. */
+static void keep(char *to, size_t size, struct slice value)
+{
+    size_t n = value.n < size ? value.n : 0;
+
+    if (n > 0)
+        memcpy(to, value.p, n);
+    to[n] = '\0';
+}
+
+static void take_field(struct sse_reader *r, struct slice name, struct slice value)
+{
+    if (slice_eq_str(name, "data"))
+        add_data(r, value);
+    else if (slice_eq_str(name, "event"))
+        keep(r->event, sizeof(r->event), value);
+    else if (slice_eq_str(name, "id") && (value.n == 0 || !memchr(value.p, 0, value.n)))
+        keep(r->id, sizeof(r->id), value);
+}
+
+static int take_line(struct sse_reader *r, struct slice line)
+{
+    const char *colon = line.n > 0 ? memchr(line.p, ':', line.n) : NULL;
+    struct slice name = line, value = { NULL, 0 };
+
+    if (line.n == 0)
+        return dispatch(r);
+    if (colon) {
+        name.n = (size_t)(colon - line.p);
+        value = (struct slice){ colon + 1, line.n - name.n - 1 };
+        if (value.n > 0 && value.p[0] == ' ')
+            value = (struct slice){ value.p + 1, value.n - 1 };
+    }
+    take_field(r, name, value);
+    return 0;
+}
+
+/* Bytes up to the next line end; n when there is none. */
+static size_t line_length(struct slice bytes)
+{
+    const char *lf = memchr(bytes.p, '\n', bytes.n);
+    size_t n = lf ? (size_t)(lf - bytes.p) : bytes.n;
+    const char *cr = memchr(bytes.p, '\r', n);
+
+    return cr ? (size_t)(cr - bytes.p) : n;
+}
+
+static struct slice skip(struct slice bytes, size_t n)
+{
+    return (struct slice){ bytes.p + n, bytes.n - n };
+}
+
+/* One whole line off the front, or the rest kept for later. */
+static int take_piece(struct sse_reader *r, struct slice *bytes)
+{
+    size_t n = line_length(*bytes);
+    struct slice line = { bytes->p, n };
+    bool is_whole = n < bytes->n;
+    int result;
+
+    if (r->line.n > 0 || !is_whole) {
+        buf_add_slice(&r->line, line);
+        line = buf_slice(&r->line);
+    }
+    if (!is_whole) {
+        *bytes = skip(*bytes, n);
+        return 0;
+    }
+    r->had_cr = bytes->p[n] == '\r';
+    *bytes = skip(*bytes, n + 1);
+    result = r->line.overflowed ? 0 : take_line(r, line);
+    if (!r->line.overflowed)
+        buf_reset(&r->line);
+    return result;
+}
+
+/* A byte order mark before the first line is no part of it; it may come split. */
+static void drop_mark(struct sse_reader *r)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+
+    if (r->is_begun || (r->line.n < 3 && memcmp(buf_str(&r->line), mark, r->line.n) == 0))
+        return;
+    if (memcmp(r->line.p, mark, 3) == 0)
+        buf_consume(&r->line, 3);
+    r->is_begun = true;
+}
+
+/* The first bytes go through the line buffer one by one until it is known whether they are a mark. */
+static struct slice feed_begin(struct sse_reader *r, struct slice bytes)
+{
+    while (!r->is_begun && bytes.n > 0 && bytes.p[0] != '\r' && bytes.p[0] != '\n') {
+        buf_add_char(&r->line, bytes.p[0]);
+        bytes = skip(bytes, 1);
+        drop_mark(r);
+    }
+    r->is_begun = r->is_begun || bytes.n > 0;
+    return bytes;
+}
+
+int sse_reader_feed(struct sse_reader *r, struct slice bytes, struct err *e)
+{
+    int result = 0;
+
+    if (!r->is_begun)
+        bytes = feed_begin(r, bytes);
+    while (result == 0 && bytes.n > 0 && !r->line.overflowed && !r->data.overflowed) {
+        bool is_second_half = r->had_cr && bytes.p[0] == '\n';      /* of CR LF */
+
+        r->had_cr = false;
+        if (is_second_half)
+            bytes = skip(bytes, 1);
+        else
+            result = take_piece(r, &bytes);
+    }
+    if (result < 0)
+        return result;
+    if (r->line.overflowed || r->data.overflowed)
+        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The upstream sent an event of more than %d bytes.", LIMIT_SSE_EVENT);
+    return 0;
+}

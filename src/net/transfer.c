@@ -1,0 +1,290 @@
+#include "net/transfer.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "net/url.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { DEFAULT_CONNECT_MS = 10000 };
+
+static void setup_once(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+void transfer_setup(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, setup_once);
+}
+
+const char *http_answer_header(const struct http_answer *a, const char *name)
+{
+    for (size_t i = 0; i < a->n_headers; i++)
+        if (strcmp(a->headers[i].name, name) == 0)
+            return a->headers[i].value;
+    return NULL;
+}
+
+/* ---- the head of the answer ---- */
+
+static int stop(struct transfer *t, int r)
+{
+    t->stop = r;
+    return r;
+}
+
+/* An interim answer (100) was before it, or nothing. */
+static void begin_head(struct transfer *t, struct slice line)
+{
+    const char *space = memchr(line.p, ' ', line.n);
+
+    t->arena = arena_free(t->arena);
+    t->arena = arena_new();
+    t->head = (struct http_answer){ .status = space ? (int)strtol(space + 1, NULL, 10) : 0 };
+    t->n_head_bytes = t->cap_headers = 0;
+}
+
+static struct slice trim(struct slice s)
+{
+    while (s.n > 0 && strchr(" \t\r\n", s.p[0])) {
+        s.p++;
+        s.n--;
+    }
+    while (s.n > 0 && strchr(" \t\r\n", s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+static char *lower(char *text)
+{
+    for (char *c = text; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c - 'A' + 'a');
+    return text;
+}
+
+static int add_header(struct transfer *t, struct slice line)
+{
+    const char *colon = memchr(line.p, ':', line.n);
+    struct http_answer *head = &t->head;
+
+    t->n_head_bytes += line.n;
+    if (head->n_headers == LIMIT_UPSTREAM_HEADERS || t->n_head_bytes > LIMIT_UPSTREAM_HEAD)
+        return stop(t, err_set(&t->why, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s sent too many headers.", t->peer));
+    if (!colon)
+        return 0;
+    if (head->n_headers == t->cap_headers) {
+        struct http_ask_header *more = arena_array(t->arena, 2 * t->cap_headers + 16, sizeof(*more));
+
+        if (head->n_headers > 0)
+            memcpy(more, head->headers, head->n_headers * sizeof(*more));
+        t->cap_headers = 2 * t->cap_headers + 16;
+        head->headers = more;
+    }
+    head->headers[head->n_headers++] = (struct http_ask_header){
+        lower(arena_slicedup(t->arena, (struct slice){ line.p, (size_t)(colon - line.p) })),
+        arena_slicedup(t->arena, trim((struct slice){ colon + 1, line.n - (size_t)(colon - line.p) - 1 })),
+    };
+    return 0;
+}
+
+/* Called by libcurl with one whole line. */
+static size_t on_header(char *bytes, size_t size, size_t count, void *arg)
+{
+    struct transfer *t = arg;
+    struct slice line = { bytes, size * count };
+
+    t->heard_ms = clock_mono_ms();
+    if (t->is_answered)                 /* trailers */
+        return line.n;
+    if (line.n > 5 && memcmp(line.p, "HTTP/", 5) == 0)
+        begin_head(t, line);
+    else if (trim(line).n > 0)
+        return t->arena && add_header(t, line) < 0 ? 0 : line.n;
+    else if (t->head.status >= 200) {
+        t->is_answered = true;
+        if (t->on_head)
+            t->on_head(t);
+    }
+    return t->stop < 0 ? 0 : line.n;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
+{
+    struct transfer *t = arg;
+
+    t->heard_ms = clock_mono_ms();
+    return t->on_bytes(t, (struct slice){ bytes, size * count });
+}
+
+/* ---- the request ---- */
+
+/* Children do not inherit it. */
+static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return CURL_SOCKOPT_OK;
+}
+
+static bool is_token(const char *name)
+{
+    return *name && name[strcspn(name, "\r\n\t :,;\"()<>@[]{}?=\\/")] == '\0';
+}
+
+static int add_ask_headers(struct transfer *t, const struct http_ask *ask, struct err *e)
+{
+    t->headers = curl_slist_append(NULL, "Expect:");    /* an upload waits for nobody */
+    for (size_t i = 0; i < ask->n_headers; i++) {
+        const struct http_ask_header *h = &ask->headers[i];
+        char *line;
+
+        if (!is_token(h->name) || strpbrk(h->value, "\r\n"))
+            return err_set(e, -EINVAL, "BAD_HEADER", "The header %.60s must be a name of letters, digits and - with a value on one line.",
+                           is_token(h->name) ? h->name : "given");
+        if (asprintf(&line, *h->value ? "%s: %s" : "%s;", h->name, h->value) < 0)
+            return err_errno(e, ENOMEM, "The request could not be made");
+        t->headers = curl_slist_append(t->headers, line);
+        free(line);
+    }
+    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+    return 0;
+}
+
+static void set_method(CURL *easy, const struct http_ask *ask)
+{
+    if (ask->body.n > 0 || strcmp(ask->method, "POST") == 0) {
+        curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body.n);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, ask->body.n > 0 ? ask->body.p : "");
+    }
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, ask->method);
+}
+
+static void set_rules(CURL *easy, const struct http_ask *ask, const struct url *to)
+{
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "hearth/" HEARTH_VERSION);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(ask->connect_ms ? ask->connect_ms : DEFAULT_CONNECT_MS));
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)ask->total_ms);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    if (to->is_loopback)
+        curl_easy_setopt(easy, CURLOPT_PROXY, "");
+}
+
+static void set_callbacks(struct transfer *t, long buffer_bytes)
+{
+    curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, buffer_bytes);
+    curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->detail);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
+}
+
+int transfer_init(struct transfer *t, CURL *easy, const struct http_ask *ask, long buffer_bytes, struct err *e)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct url to = { 0 };
+    int r = url_parse(scratch, ask->url, &to, e);
+
+    t->easy = easy;
+    if (r < 0)
+        return r;
+    t->peer = xstrdup(arena_printf(scratch, "%s:%u", to.host, to.port));
+    t->first_byte_ms = ask->first_byte_ms;
+    t->idle_ms = ask->idle_ms;
+    t->began_ms = clock_mono_ms();
+    set_rules(easy, ask, &to);
+    set_method(easy, ask);
+    set_callbacks(t, buffer_bytes);
+    r = add_ask_headers(t, ask, e);
+    if (r == 0 && curl_easy_setopt(easy, CURLOPT_URL, ask->url) != CURLE_OK)
+        r = err_set(e, -EINVAL, "BAD_URL", "The address is no URL that can be called.");
+    return r;
+}
+
+void transfer_clear(struct transfer *t)
+{
+    curl_easy_cleanup(t->easy);
+    curl_slist_free_all(t->headers);
+    arena_free(t->arena);
+    free(t->peer);
+    t->easy = NULL;
+    t->headers = NULL;
+    t->arena = NULL;
+    t->peer = NULL;
+}
+
+/* ---- the end ---- */
+
+int64_t transfer_due_ms(const struct transfer *t)
+{
+    if (!t->is_answered)
+        return t->first_byte_ms ? t->began_ms + t->first_byte_ms : 0;
+    return t->idle_ms ? t->heard_ms + t->idle_ms : 0;
+}
+
+int transfer_expire(struct transfer *t, struct err *e)
+{
+    double limit_s = (double)(t->is_answered ? t->idle_ms : t->first_byte_ms) / 1e3;
+
+    return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", t->is_answered ? "%s sent nothing more for %g seconds." : "%s did not begin its answer within %g seconds.",
+                   t->peer, limit_s);
+}
+
+static int tell_timeout(struct transfer *t, struct err *e)
+{
+    curl_off_t connected_us = 0;
+
+    curl_easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
+    if (connected_us == 0)
+        return err_set(e, -ECONNREFUSED, "CONNECT_FAILED", "%s does not answer: no connection came about in time. Is the address right, and can this machine "
+                       "reach it?", t->peer);
+    return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "%s did not finish its answer in time.", t->peer);
+}
+
+int transfer_result(struct transfer *t, CURLcode code, struct err *e)
+{
+    if (t->stop < 0 && *t->why.code)
+        return err_set(e, t->stop, t->why.code, "%s", t->why.text);
+    if (t->stop < 0)
+        return t->stop;
+    switch (code) {
+    case CURLE_OK:
+        return 0;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return err_set(e, -EHOSTUNREACH, "DNS_FAILED", "The name of %s is not known here: check the address and this machine's network.", t->peer);
+    case CURLE_COULDNT_CONNECT:
+        return err_set(e, -ECONNREFUSED, "CONNECT_FAILED", "%s takes no connection: is the server there running, and is the address right?", t->peer);
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+        return err_set(e, -EPROTO, "TLS_FAILED", "No trusted TLS connection to %s came about: %.160s", t->peer, t->detail);
+    case CURLE_OPERATION_TIMEDOUT:
+        return tell_timeout(t, e);
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_PARTIAL_FILE:
+        return err_set(e, -ECONNRESET, "UPSTREAM_CLOSED", "%s closed the connection %s.", t->peer,
+                       t->is_answered ? "before its answer was complete" : "without an answer");
+    default:
+        return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "%s does not speak HTTP as it should: %.160s", t->peer,
+                       *t->detail ? t->detail : curl_easy_strerror(code));
+    }
+}

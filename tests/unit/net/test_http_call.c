@@ -1,0 +1,202 @@
+#include "net/http_client.h"
+
+#include "upstream.h"
+
+/* Answers what it was asked: method, path, header x-echo, body; /large?n says n bytes, /redirect points elsewhere. */
+static void echo(void *arg, struct http_exchange *x)
+{
+    const struct http_request *q = &x->request;
+    const char *header = http_header(q, "x-echo");
+
+    atomic_fetch_add((atomic_int *)arg, 1);
+    http_response_header(x, "X-Told", "yes");
+    if (strcmp(q->path, "/large") == 0) {
+        size_t n = strtoul(q->query, NULL, 10);
+
+        memset(buf_reserve(&x->response.body, n), 'x', n);
+        x->response.body.n = n;
+    } else if (strcmp(q->path, "/redirect") == 0) {
+        x->response.status = 302;
+        http_response_header(x, "location", "/elsewhere");
+    } else {
+        x->response.status = strcmp(q->path, "/refuse") == 0 ? 418 : 200;
+        buf_printf(&x->response.body, "%s %s %s ", http_method_name(q->method), q->path, header ? header : "-");
+        buf_add_slice(&x->response.body, q->body);
+    }
+    http_exchange_send(x);
+}
+
+static int call(struct arena *a, const char *url, const char *body, struct http_answer *ret, struct err *e)
+{
+    const struct http_ask_header headers[] = { { "x-echo", "said" }, { "content-type", "text/plain" } };
+    const struct http_ask ask = { .method = body ? "POST" : "GET", .url = url, .headers = headers, .n_headers = 2, .body = slice_of(body) };
+
+    return http_call(&ask, a, NULL, ret, e);
+}
+
+static void the_answer_comes_whole_with_status_and_headers(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct http_answer answer = { 0 };
+    atomic_int n = 0;
+
+    rig_open(&rig, echo, &n);
+    assert_int_equal(call(rig.a, rig_url(&rig, "/a"), "the body", &answer, NULL), 0);
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer.body.p, "POST /a said the body");
+    assert_string_equal(http_answer_header(&answer, "x-told"), "yes");
+    assert_null(http_answer_header(&answer, "x-other"));
+    assert_int_equal(call(rig.a, rig_url(&rig, "/refuse"), NULL, &answer, NULL), 0);
+    assert_int_equal(answer.status, 418);
+    assert_string_equal(answer.body.p, "GET /refuse said ");
+}
+
+static void a_redirect_is_an_answer_and_not_followed(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct http_answer answer = { 0 };
+    atomic_int n = 0;
+
+    rig_open(&rig, echo, &n);
+    assert_int_equal(call(rig.a, rig_url(&rig, "/redirect"), NULL, &answer, NULL), 0);
+    assert_int_equal(answer.status, 302);
+    assert_int_equal(atomic_load(&n), 1);
+}
+
+static void an_answer_above_the_limit_is_refused(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct http_answer answer = { 0 };
+    struct err e = { 0 };
+    atomic_int n = 0;
+    struct http_ask ask = { .method = "GET", .max_reply = 1000 };
+
+    rig_open(&rig, echo, &n);
+    ask.url = rig_url(&rig, "/large?1000");
+    assert_int_equal(http_call(&ask, rig.a, NULL, &answer, &e), 0);
+    assert_int_equal(answer.body.n, 1000);
+    ask.url = rig_url(&rig, "/large?1001");
+    assert_int_equal(http_call(&ask, rig.a, NULL, &answer, &e), -EMSGSIZE);
+    assert_string_equal(e.code, "UPSTREAM_TOO_LARGE");
+}
+
+static void what_goes_wrong_is_told_in_words(void **state)
+{
+    static const struct { const char *says; enum raw_end end; int r; const char *code, *words; } cases[] = {
+        { "", RAW_CLOSE, -ECONNRESET, "UPSTREAM_CLOSED", "without an answer" },
+        { "", RAW_RESET, -ECONNRESET, "UPSTREAM_CLOSED", "without an answer" },
+        { "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", RAW_CLOSE, -ECONNRESET, "UPSTREAM_CLOSED", "complete" },
+        { "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n", RAW_CLOSE, -ECONNRESET, "UPSTREAM_CLOSED", "complete" },
+        { "SSH-2.0-OpenSSH\r\n", RAW_CLOSE, -EBADMSG, "UPSTREAM_INVALID", "speak HTTP" },
+        { "", RAW_HANG, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "did not begin" },
+        { "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", RAW_HANG, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "nothing more" },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct http_ask ask = { .method = "GET", .first_byte_ms = 100, .idle_ms = 100 };
+        struct http_answer answer = { 0 };
+        struct err e = { 0 };
+        struct raw_peer peer;
+
+        raw_open(&peer, cases[i].says, cases[i].end);
+        ask.url = arena_printf(a, "http://127.0.0.1:%u/", peer.port);
+        assert_int_equal(http_call(&ask, a, NULL, &answer, &e), cases[i].r);
+        assert_string_equal(e.code, cases[i].code);
+        assert_non_null(strstr(e.text, cases[i].words));
+        assert_null(answer.body.p);
+        raw_close(&peer);
+    }
+}
+
+static void the_total_time_is_a_limit_too(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct http_answer answer = { 0 };
+    struct err e = { 0 };
+    struct raw_peer peer;
+
+    raw_open(&peer, "HTTP/1.1 200 OK\r\n\r\n", RAW_HANG);
+    assert_int_equal(http_call(&(struct http_ask){ .method = "GET", .total_ms = 80, .url = arena_printf(a, "http://127.0.0.1:%u/", peer.port) }, a,
+                               NULL, &answer, &e),
+                     -ETIMEDOUT);
+    assert_string_equal(e.code, "UPSTREAM_TIMEOUT");
+    raw_close(&peer);
+}
+
+static void a_closed_port_a_missing_name_and_a_peer_without_tls_have_their_sentences(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct http_answer answer = { 0 };
+    struct raw_peer plain;
+    struct err e = { 0 };
+
+    assert_int_equal(call(a, arena_printf(a, "http://127.0.0.1:%u/", dead_port()), NULL, &answer, &e), -ECONNREFUSED);
+    assert_string_equal(e.code, "CONNECT_FAILED");
+    assert_non_null(strstr(e.text, "is the server there running"));
+    assert_int_equal(call(a, "http://no-such-host.invalid/", NULL, &answer, &e), -EHOSTUNREACH);
+    assert_string_equal(e.code, "DNS_FAILED");
+    assert_non_null(strstr(e.text, "no-such-host.invalid"));
+    raw_open(&plain, "HTTP/1.1 400 Bad Request\r\n\r\n", RAW_CLOSE);
+    assert_int_equal(call(a, arena_printf(a, "https://127.0.0.1:%u/", plain.port), NULL, &answer, &e), -EPROTO);
+    assert_string_equal(e.code, "TLS_FAILED");
+    raw_close(&plain);
+}
+
+static void what_cannot_be_asked_is_refused_before_it_is_sent(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct http_ask_header bad[] = { { "x-a", "1\r\nx-b: 2" }, { "x a", "1" }, { "", "1" } };
+    struct http_answer answer = { 0 };
+    struct err e = { 0 };
+
+    assert_int_equal(call(a, "ftp://127.0.0.1/", NULL, &answer, &e), -EINVAL);
+    assert_string_equal(e.code, "BAD_URL");
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        const struct http_ask ask = { .method = "GET", .url = "http://127.0.0.1:1/", .headers = &bad[i], .n_headers = 1 };
+
+        assert_int_equal(http_call(&ask, a, NULL, &answer, &e), -EINVAL);
+        assert_string_equal(e.code, "BAD_HEADER");
+    }
+}
+
+static void *leave(void *arg)
+{
+    atomic_store((atomic_bool *)arg, true);
+    return NULL;
+}
+
+static void a_caller_that_is_gone_ends_the_call(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct http_answer answer = { 0 };
+    struct err e = { 0 };
+    struct raw_peer peer;
+    atomic_bool is_gone = false;
+    pthread_t thread;
+
+    raw_open(&peer, "", RAW_HANG);
+    assert_int_equal(pthread_create(&thread, NULL, leave, &is_gone), 0);
+    assert_int_equal(http_call(&(struct http_ask){ .method = "GET", .url = arena_printf(a, "http://127.0.0.1:%u/", peer.port) }, a, &is_gone,
+                               &answer, &e),
+                     -ECANCELED);
+    pthread_join(thread, NULL);
+    raw_close(&peer);
+    assert_true(atomic_load(&peer.has_left));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_answer_comes_whole_with_status_and_headers),
+        cmocka_unit_test(a_redirect_is_an_answer_and_not_followed),
+        cmocka_unit_test(an_answer_above_the_limit_is_refused),
+        cmocka_unit_test(what_goes_wrong_is_told_in_words),
+        cmocka_unit_test(the_total_time_is_a_limit_too),
+        cmocka_unit_test(a_closed_port_a_missing_name_and_a_peer_without_tls_have_their_sentences),
+        cmocka_unit_test(what_cannot_be_asked_is_refused_before_it_is_sent),
+        cmocka_unit_test(a_caller_that_is_gone_ends_the_call),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
