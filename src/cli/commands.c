@@ -178,8 +178,8 @@ const struct command commands[] = {
 
     { .words = "help", .args = "[COMMAND]", .n_args_max = 2, .run = run_help, .summary = "Say what there is, or what a command does" },
     { .words = "man", .run = run_man, .summary = "Print the manual page", .details = "hearth man | man -l -" },
-    { .words = "completion", .args = "bash", .n_args_min = 1, .n_args_max = 1, .run = run_completion,
-      .summary = "Print a completion script", .details = "source <(hearth completion bash)" },
+    { .words = "completion", .args = "SHELL", .n_args_min = 1, .n_args_max = 1, .run = run_completion,
+      .summary = "Print a completion script", .details = "SHELL is bash: source <(hearth completion bash)" },
     { .words = "version", .run = run_version, .summary = "Print the version" },
     { .words = NULL },
 };

@@ -43,7 +43,8 @@ struct child_spec {
 };
 
 int supervisor_open(struct loop *l, const char *instance, struct supervisor **ret, size_t *ret_n_orphans, struct err *e) MUST_CHECK;
-/* Ends every child, waits up to grace_ms, then kills. Call while the loop runs, from a thread that is not the loop. */
+/* Ends every child, waits up to grace_ms, then kills. Call while the loop runs, from a thread that is not the loop; when
+ * there are no children, from anywhere. */
 struct supervisor *supervisor_close(struct supervisor *s, int64_t grace_ms);
 size_t supervisor_n_children(const struct supervisor *s);
 

@@ -22,6 +22,13 @@ static void wait_for_requests(struct service *s, int64_t deadline_ms)
         usleep(5000);
 }
 
+/* What is being started must stand before it can be stopped. */
+static void wait_for_start(struct service *s)
+{
+    while (!atomic_load(&s->has_started))
+        usleep(5000);
+}
+
 static void stop_server(void *arg)
 {
     struct service *s = arg;
@@ -43,6 +50,7 @@ static void *leave(void *arg)
 
     loop_call(s->loop, end_event_streams, s);
     loop_call(s->loop, service_stop_upkeep, s);
+    wait_for_start(s);
     wait_for_requests(s, deadline_ms);
     tasks_stop(s->tasks, deadline_ms);
     apps_stop(s->apps);
@@ -81,6 +89,7 @@ static void start_work(void *arg)
     e = (struct err){ 0 };
     if (apps_start_enabled(s->apps, &e) < 0)
         log_error("service", NULL, "apps did not start: %s", e.text);
+    atomic_store(&s->has_started, true);
 }
 
 static int complain(const struct err *e)
@@ -89,19 +98,20 @@ static int complain(const struct err *e)
     return strcmp(e->code, "BAD_SETTING") == 0 ? EXIT_BAD_USE : EXIT_FAILED;
 }
 
+/* Signals are watched before anybody is told that the service is there. */
 static int run(struct service *s, struct err *e)
 {
     struct leaving l = { .service = s };
-    int r = service_listen(s, e);
+    int r;
 
-    if (r == 0)
-        r = service_start_upkeep(s, e);
-    if (r < 0)
-        return r;
     signal(SIGPIPE, SIG_IGN);
     s->on_term = loop_watch_signal(s->loop, SIGTERM, on_signal, &l);
     s->on_int = loop_watch_signal(s->loop, SIGINT, on_signal, &l);
-    r = pool_submit(s->long_pool, start_work, s);
+    r = service_listen(s, e);
+    if (r == 0)
+        r = service_start_upkeep(s, e);
+    if (r == 0)
+        r = pool_submit(s->long_pool, start_work, s);
     if (r == 0)
         r = loop_run(s->loop, e);
     if (s->is_stopping)

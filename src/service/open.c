@@ -66,6 +66,8 @@ static int open_data(struct service *s, bool is_serving, struct err *e)
         r = store_open(s->config.data_dir, &s->store, e);
     if (r == 0)
         r = apply_stored_settings(s, e);
+    if (r == 0 && is_serving)
+        r = service_check_addresses(s, e);
     if (r == 0)
         setup_log(s, is_serving);
     return r;
@@ -209,6 +211,7 @@ struct service *service_close(struct service *s)
     s->server = http_server_stop(s->server);
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);
+    s->supervisor = supervisor_close(s->supervisor, 0);         /* only when it never came to serving */
     s->dispatch = dispatch_close(s->dispatch);
     s->tasks = tasks_close(s->tasks);
     s->apps = apps_close(s->apps);

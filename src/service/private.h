@@ -32,6 +32,7 @@ struct service {
     struct loop_watch *on_term, *on_int;
     struct loop_timer *upkeep;
     bool is_stopping;                   /* loop thread */
+    atomic_bool has_started;            /* tasks and apps have been started */
 };
 
 /* open.c: everything up to dispatch, in order. On failure close what is open with service_close(). */
