@@ -198,6 +198,8 @@ int tasks_report(struct tasks *t, const char *uuid, enum task_report what, const
     if (what == TASK_CANCELED && r == 0)
         task_run_stop(t, rp.run, FATE_CANCELED);
     task_run_exit(t, rp.run, r == 0 && is_end(what));
+    if (r == -ESTALE)
+        task_duty_want(&t->heartbeat);          /* an agent without a lease is stopped */
     if (r == 0)
         *ret_status = status_of(&rp);
     return r;
