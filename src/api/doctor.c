@@ -151,7 +151,7 @@ static void check_handlers(struct checkup *c, const struct app_config *app)
 static int check_app(void *arg, const struct app_config *app, struct err *e)
 {
     struct checkup *c = arg;
-    struct app_state state;
+    struct app_state state = { .status = APP_STOPPED };
     struct err why = { 0 };
     int r = app_check(c->api->apps, app->app_id, &why);
     bool is_ok;

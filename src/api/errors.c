@@ -57,6 +57,8 @@ const struct api_error api_errors[] = {
     { "NOT_CLAIMABLE", 409, "The row is not free to be claimed." },
     { "NOT_DIRTY", 409, "The row holds nothing new to work on." },
     { "QUARANTINED", 409, "Too many machines failed the row; a person must replay it." },
+    { "TASK_NOT_FAILED", 409, "Only a failed, canceled or quarantined task can be run again." },
+    { "TASK_NOT_WAITING", 409, "The task does not wait for a person." },
     { "TASK_ALREADY_FINISHED", 409, "The task has ended otherwise; nothing was changed." },
     { "THREAD_EXISTS", 409, "A thread of this slug is there already." },
     { "TOO_MANY_AGENTS", 409, "The largest number of agents is reached." },

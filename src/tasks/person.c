@@ -49,7 +49,7 @@ static bool is_waiting_for_person(const struct task_row *task)
 static int read_choice(struct tasks *t, struct arena *a, const struct task_row *task, struct choice *ret, struct err *e)
 {
     struct calendar_row event;
-    struct json_value metadata;
+    struct json_value metadata = { 0 };
     int r;
 
     if (!task->calendar_event_uuid)
