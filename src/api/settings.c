@@ -37,7 +37,7 @@ static int write_one(struct request *req, struct response *res, struct err *e)
     enum setting_id id;
 
     if (!settings_find(req->params[0], &id))
-        return err_set(e, -ENOENT, "BAD_SETTING", "There is no setting %.80s", req->params[0]);
+        return err_set(e, -ENOENT, "BAD_SETTING", "There is no setting %.80s; `hearth settings` lists them", req->params[0]);
     settings_write_one(req->api->settings, id, &res->json, "setting");
     return 0;
 }

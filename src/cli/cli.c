@@ -18,12 +18,26 @@ static int exit_code_of(int r, const struct err *e)
     return r < 0 ? CLI_FAILED : r;
 }
 
+/* Where to look for what was not found. */
+static void tell_next(const struct err *e)
+{
+    static const struct { const char *code, *command; } lists[] = {
+        { "APP_NOT_FOUND", "app list" },   { "AGENT_NOT_FOUND", "agent list" },
+        { "TASK_NOT_FOUND", "task list" }, { "KEY_NOT_FOUND", "key list" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+        if (strcmp(e->code, lists[i].code) == 0)
+            fprintf(stderr, "hearth: `hearth %s` shows what there is.\n", lists[i].command);
+}
+
 static void complain(const struct cli *cli, const struct err *e)
 {
     fflush(stdout);
     fprintf(stderr, "hearth: %s\n", e->text);
-    for (unsigned i = 0; e->n_fields > 1 && i < MIN(e->n_fields, ERR_MAX_FIELDS); i++)
-        fprintf(stderr, "  `%s` %s\n", e->fields[i].field, e->fields[i].rule);
+    for (unsigned i = 1; i < MIN(e->n_fields, ERR_MAX_FIELDS); i++)     /* the first is the text */
+        fprintf(stderr, "hearth: `%s` %s\n", e->fields[i].field, e->fields[i].rule);
+    tell_next(e);
     if (strcmp(e->code, "BAD_USE") == 0 && cli->command) {
         struct buf usage;
 

@@ -102,7 +102,8 @@ const struct command commands[] = {
     { .words = "app add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST, .path = "/api/apps",
       .is_body_file = true, .made = app_made, .done = "The app {app_id} is registered.",
       .summary = "Register a Local App, or replace one of the same id or name",
-      .details = "FILE.json is its configuration (docs/local-apps.md), a relative working_dir in it means from its own folder; - reads it from standard input. Nothing is started." },
+      .details = "FILE.json is its configuration (docs/local-apps.md); - reads it from standard input.\n"
+                 "A relative working_dir in it is meant from the file's own folder. Nothing is started." },
     { .words = "app list", .is_json = true, .method = HTTP_GET, .path = "/api/apps", .list = "apps", .columns = app_columns,
       .empty = "No app is registered; `hearth app add FILE.json` registers one.", .summary = "List the Local Apps and how they are" },
     { .words = "app show", .args = "APP", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_app_show, .summary = "Show an app's configuration and status", .details = "APP is its id or its name." },
@@ -134,7 +135,8 @@ const struct command commands[] = {
     { .words = "agent add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST,
       .path = "/api/agents", .is_body_file = true, .made = agent_made, .done = "The agent {name} is registered.",
       .summary = "Register an agent, or replace the one of that name",
-      .details = "FILE.json is its definition (docs/agents.md), a relative working_dir in it means from its own folder; - reads it from standard input." },
+      .details = "FILE.json is its definition (docs/agents.md); - reads it from standard input.\n"
+                 "A relative working_dir in it is meant from the file's own folder." },
     { .words = "agent list", .is_json = true, .method = HTTP_GET, .path = "/api/agents", .list = "agents", .columns = agent_columns,
       .empty = "No agent is registered; `hearth agent add FILE.json` registers one.", .summary = "List the agents" },
     { .words = "agent remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/agents/{0}",

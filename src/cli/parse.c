@@ -1,5 +1,7 @@
 #include "cli/parse.h"
 
+#include "cli/suggest.h"
+
 const struct cli_option cli_common_options[] = {
     { "--data", .value = "DIR", .help = "the data folder; default $HEARTH_DATA, else $XDG_DATA_HOME/hearth" },
     { "--help", .letter = "-h", .help = "what this command does" },
@@ -90,6 +92,19 @@ static void find_words(int argc, char *const *argv, int at[2])
     }
 }
 
+static int refuse_words(struct cli *cli, const char *first, const char *second, struct err *e)
+{
+    const char *near = suggest_command(cli->arena, first, second);
+    const char *meant = near ? arena_printf(cli->arena, "did you mean `hearth %s`? ", near) : "";
+
+    if (!is_group(first))
+        return err_set(e, -EINVAL, "BAD_USE", "There is no command %s; %s`hearth help` lists them all", first, meant);
+    if (!second)
+        return err_set(e, -EINVAL, "BAD_USE", "%s what? `hearth help %s` lists its commands", first, first);
+    return err_set(e, -EINVAL, "BAD_USE", "There is no command %s %s; %s`hearth help %s` lists those there are", first, second, meant,
+                   first);
+}
+
 static int choose_command(int argc, char *const *argv, struct cli *cli, int at[2], struct err *e)
 {
     const char *first = at[0] ? argv[at[0]] : NULL, *second = at[1] ? argv[at[1]] : NULL;
@@ -104,11 +119,7 @@ static int choose_command(int argc, char *const *argv, struct cli *cli, int at[2
     cli->command = command_find(first);
     if (cli->command)
         return 0;
-    if (!is_group(first))
-        return err_set(e, -EINVAL, "BAD_USE", "There is no command %s; `hearth help` lists them all", first);
-    if (!second)
-        return err_set(e, -EINVAL, "BAD_USE", "%s what? `hearth help %s` lists its commands", first, first);
-    return err_set(e, -EINVAL, "BAD_USE", "There is no command %s %s; `hearth help %s` lists those there are", first, second, first);
+    return refuse_words(cli, first, second, e);
 }
 
 /* --- the rest --- */

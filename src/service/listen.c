@@ -59,6 +59,8 @@ static int listen_one(struct service *s, const char *text, bool is_first, uint16
         log_warn("service", NULL, "not listening on ::1: %s", why.text);
         return 0;
     }
+    if (r == -EADDRINUSE)
+        return err_set(e, r, "ADDRESS_IN_USE", "%s Choose another with --listen ADDR:PORT; port 0 picks a free one.", why.text);
     if (r < 0)
         return err_set(e, r, *why.code ? why.code : "LISTEN_FAILED", "%s", why.text);
     if (is_first)

@@ -42,19 +42,20 @@ static void replace(struct value *value, const char *text, double number)
     *value = (struct value){ .text = text ? xstrdup(text) : NULL, .number = number };
 }
 
-/* where: "file:3", "HEARTH_X", "--set x=..." */
+/* where: "file:3", "HEARTH_X", "--set"; "": not told */
 static int put(struct settings *s, enum setting_origin o, const char *where, const char *key, const char *text, struct err *e)
 {
+    const char *colon = *where ? ": " : "";
     char why[RULES_WHY_SIZE] = "";
     enum setting_id id;
     double number;
 
     if (!settings_find(key, &id))
-        return err_set(e, -EINVAL, "BAD_SETTING", "%s: there is no setting %.80s", where, key);
+        return err_set(e, -EINVAL, "BAD_SETTING", "%s%sthere is no setting %.80s; `hearth settings` lists them", where, colon, key);
     if (rules_check(&settings_rules[id], text, &number, why) < 0)
         return settings_rules[id].is_secret
-                   ? err_set(e, -EINVAL, "BAD_SETTING", "%s: %s %s", where, key, why)
-                   : err_set(e, -EINVAL, "BAD_SETTING", "%s: %s %s, it is \"%.80s\"", where, key, why, text);
+                   ? err_set(e, -EINVAL, "BAD_SETTING", "%s%s%s %s", where, colon, key, why)
+                   : err_set(e, -EINVAL, "BAD_SETTING", "%s%s%s %s; it is \"%.80s\"", where, colon, key, why, text);
     replace(&s->layers[id][o], text, number);
     return 0;
 }
@@ -133,7 +134,7 @@ static int load_variable(struct settings *s, struct slice name, const char *valu
     }
     if (!is_like_one)
         return 0;
-    return err_set(e, -EINVAL, "BAD_SETTING", "the environment variable %.*s names no setting", (int)MIN(name.n, (size_t)80),
+    return err_set(e, -EINVAL, "BAD_SETTING", "the environment variable %.*s names no setting; `hearth settings` lists them", (int)MIN(name.n, (size_t)80),
                    name.p);
 }
 
@@ -242,7 +243,7 @@ static int set_or_undo(struct settings *s, enum setting_id id, const char *value
 
     *layer = (struct value){ 0 };
     if (value)
-        r = put(s, ORIGIN_DATABASE, "the new value", settings_rules[id].key, value, e);
+        r = put(s, ORIGIN_DATABASE, "", settings_rules[id].key, value, e);
     if (r == 0)
         r = check_together(s, e);
     if (r == 0) {
@@ -260,7 +261,7 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
     int r;
 
     if (!settings_find(key, &id))
-        return err_set(e, -EINVAL, "BAD_SETTING", "there is no setting %.80s", key);
+        return err_set(e, -EINVAL, "BAD_SETTING", "There is no setting %.80s; `hearth settings` lists them", key);
     pthread_rwlock_wrlock(&s->lock);
     r = set_or_undo(s, id, value, e);
     pthread_rwlock_unlock(&s->lock);

@@ -1,0 +1,50 @@
+// What a person reads when a command line is wrong: the sentence, and what to do next.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { coldHearth, startHearth } from './harness.mjs';
+
+const slips = [
+    [['ap', 'list'], 'hearth: There is no command ap; did you mean `hearth app list`? `hearth help` lists them all'],
+    [['app', 'lst'], 'hearth: There is no command app lst; did you mean `hearth app list`? `hearth help app` lists those there are'],
+    [['aap'], 'hearth: There is no command aap; did you mean `hearth app`? `hearth help` lists them all'],
+    [['permisson', 'grant'], 'hearth: There is no command permisson; did you mean `hearth permission grant`? `hearth help` lists them all'],
+    [['sevre'], 'hearth: There is no command sevre; did you mean `hearth serve`? `hearth help` lists them all'],
+    [['xyzzy'], 'hearth: There is no command xyzzy; `hearth help` lists them all'],
+    [['app', 'frobnicate'], 'hearth: There is no command app frobnicate; `hearth help app` lists those there are'],
+    [['key'], 'hearth: key what? `hearth help key` lists its commands'],
+];
+
+for (const [args, sentence] of slips)
+    test(`hearth ${args.join(' ')} says what was meant, when that is near`, async (t) => {
+        const { code, stdout, stderr } = await coldHearth({ t }).cli(...args);
+        assert.deepEqual([code, stdout, stderr.trimEnd()], [2, '', sentence]);
+    });
+
+const missing = [
+    [['app', 'show', 'nobody'], 'hearth app list'],
+    [['agent', 'remove', 'nobody'], 'hearth agent list'],
+    [['task', 'show', 'nothing'], 'hearth task list'],
+    [['key', 'revoke', 'nothing'], 'hearth key list'],
+];
+
+for (const [args, list] of missing)
+    test(`hearth ${args.join(' ')} says where to look`, async (t) => {
+        const { code, stderr } = await coldHearth({ t }).cli(...args);
+        assert.equal(code, 1);
+        assert.ok(stderr.trimEnd().endsWith(`\`${list}\` shows what there is.`), stderr);
+    });
+
+test('every violation of a definition is told once, each on a line of its own', async (t) => {
+    const h = coldHearth({ t });
+    const file = h.file('app.json', '{"name": 1, "config": {"env": []}}');
+    const { stderr } = await h.cli('app', 'add', file);
+    assert.deepEqual(stderr.trimEnd().split('\n'), ['hearth: `name` must be a string', 'hearth: `config.env` must be an object of strings']);
+});
+
+test('a setting that breaks its rule is told with rule and value', async (t) => {
+    const h = await startHearth({ t });
+    const set = await h.cli('settings', 'set', 'tasks.sweep_s', '0');
+    assert.equal(set.stderr, 'hearth: tasks.sweep_s must be a number of seconds from 0.05 to 86400; it is "0"\n');
+    const unknown = await h.cli('settings', 'tasks.sweep');
+    assert.match(unknown.stderr, /there is no setting tasks\.sweep; `hearth settings` lists them/i);
+});
