@@ -26,7 +26,7 @@ static int make_backup(struct request *req, struct response *res, struct err *e)
         .data_dir = api->data_dir,
         .backend_file = *file ? file : arena_printf(req->arena, "%s/backend.db", api->data_dir),
     };
-    struct backup_files files;
+    struct backup_files files = { 0 };
     int r;
 
     r = audit_append(api->identity, req->caller->actor, "backup", NULL, NULL, e);

@@ -76,7 +76,7 @@ static void write_event(struct json_writer *w, const char *name, const struct ca
 /* Stored dates are UTC text of one form, so that they order as text. NULL stays NULL. */
 static int utc_text(struct request *req, const char *field, const char *given, const char **ret, struct err *e)
 {
-    int64_t wall_ms;
+    int64_t wall_ms = 0;
     char *text;
 
     *ret = NULL;
@@ -93,9 +93,9 @@ static int utc_text(struct request *req, const char *field, const char *given, c
 static int list_events(struct request *req, struct response *res, struct err *e)
 {
     const struct range_query *query = req->query;
-    struct calendar_row *rows;
-    const char *from, *to;
-    size_t n;
+    struct calendar_row *rows = NULL;
+    const char *from = NULL, *to = NULL;
+    size_t n = 0;
     int r;
 
     r = utc_text(req, "from", query->from, &from, e);

@@ -30,9 +30,9 @@ static const struct field task_detail_answer[] = {
 
 static int show_task(struct request *req, struct response *res, struct err *e)
 {
-    struct task_row task;
-    struct run_row *runs;
-    size_t n;
+    struct task_row task = { 0 };
+    struct run_row *runs = NULL;
+    size_t n = 0;
     int r;
 
     r = task_of_caller(req, req->params[0], &task, e);
@@ -63,10 +63,10 @@ static int newest_log(struct request *req, const struct task_row *task, const st
 
 static int show_task_detail(struct request *req, struct response *res, struct err *e)
 {
-    struct task_row task;
-    struct run_row *runs;
-    const char *log;
-    size_t n;
+    struct task_row task = { 0 };
+    struct run_row *runs = NULL;
+    const char *log = NULL;
+    size_t n = 0;
     int r;
 
     r = store_tasks_get(req->api->store, req->arena, req->params[0], &task, e);

@@ -138,7 +138,7 @@ static int report(struct request *req, enum task_report what, struct response *r
     const struct webhook_body *body = req->body;
     struct report_payload in = { 0 };
     struct task_row task;
-    const char *status;
+    const char *status = NULL;
     int r;
 
     r = fields_read(report_fields, body->payload, &in, req->arena, "payload", e);

@@ -107,9 +107,9 @@ static void write_threads(struct json_writer *w, const struct workspace_row *wor
 
 static int list_threads(struct request *req, struct response *res, struct err *e)
 {
-    struct workspace_row workspace;
-    struct thread_row *rows;
-    size_t n;
+    struct workspace_row workspace = { 0 };
+    struct thread_row *rows = NULL;
+    size_t n = 0;
     int r;
 
     r = store_workspaces_get(req->api->store, req->arena, req->params[0], &workspace, e);
@@ -124,7 +124,7 @@ static int list_threads(struct request *req, struct response *res, struct err *e
 static int create_thread(struct request *req, struct response *res, struct err *e)
 {
     const struct new_thread *body = req->body;
-    struct workspace_row workspace;
+    struct workspace_row workspace = { 0 };
     struct thread_row row = { .name = body->name };
     int r;
 

@@ -33,7 +33,7 @@ static int pack_item(struct archive *tar, const struct archive_item *item, struc
 {
     struct archive_entry *entry = archive_entry_new();
     int fd = open(item->path, O_RDONLY | O_CLOEXEC), r = 0;
-    struct stat st;
+    struct stat st = { 0 };
 
     if (fd < 0 || fstat(fd, &st) < 0)
         r = err_errno(e, errno, "%s", item->path);

@@ -140,8 +140,8 @@ int backup_create(struct arena *a, const struct backup_source *from, const char 
 
 static int check_manifest(struct arena *a, const char *path, const char *folder, struct err *e)
 {
-    struct slice text;
-    struct json_value manifest;
+    struct slice text = { 0 };
+    struct json_value manifest = { 0 };
     int r = file_read(a, arena_printf(a, "%s/" MANIFEST, folder), BACKUP_SMALL_BYTES, &text, NULL);
 
     if (r == 0)

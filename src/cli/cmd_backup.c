@@ -42,8 +42,8 @@ int run_backup(struct cli *cli, struct err *e)
 
 int run_restore(struct cli *cli, struct err *e)
 {
-    struct backup_files files;
-    struct lockfile *lock;
+    struct backup_files files = { 0 };
+    struct lockfile *lock = NULL;
     int r;
 
     r = dir_make(cli->data_dir, e);

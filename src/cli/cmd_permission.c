@@ -10,7 +10,7 @@ struct permission_lists { struct json_value grants, pending, apps; const char *a
 
 static int read_lists(struct cli *cli, struct permission_lists *ret, struct err *e)
 {
-    struct client_reply grants, pending, apps;
+    struct client_reply grants = { 0 }, pending = { 0 }, apps = { 0 };
     int r = 0;
 
     if (cli->n_args)

@@ -75,7 +75,7 @@ int cli_client(struct cli *cli, struct client **ret, struct err *e)
 
 int cli_ask(struct cli *cli, const struct client_request *ask, struct client_reply *ret, struct err *e)
 {
-    struct client *client;
+    struct client *client = NULL;
     int r = cli_client(cli, &client, e);
 
     return r < 0 ? r : client_ask(client, cli->arena, ask, ret, e);
