@@ -318,33 +318,6 @@ static bool start_at_once(struct intake *in, const struct task_match *m, const s
     return true;
 }
 
-/* A row that may be claimed. One that waits already keeps its place in the list. */
-static int offer(struct intake *in, const struct task_match *m, const struct backend_row *row, int64_t seen_us, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct task_app *app = task_app_of(in->t, m->listener->app_id);
-    struct task_row known;
-    int r = store_tasks_get_by_row(in->t->config.store, a, row->table, row->id, &known, e);
-
-    if (r < 0 && r != -ENOENT)
-        return r;
-    if (r == 0 && strcmp(known.status, TASK_PENDING) == 0) {
-        if (!m->is_review)
-            task_duty_want(&app->dispatch);
-        return 0;
-    }
-    if (start_at_once(in, m, row, r == 0 ? &known : NULL, seen_us))
-        return 0;
-    if (r == -ENOENT) {
-        add_waiting(in, m, row);
-        return 0;
-    }
-    r = wait_again(in, m, row, &known, e);
-    if (r == 0 && !m->is_review)
-        task_app_added(in->t, app);
-    return r;
-}
-
 static bool is_claimable(struct tasks *t, const struct backend_row *row)
 {
     bool has_tried;
@@ -354,6 +327,63 @@ static bool is_claimable(struct tasks *t, const struct backend_row *row)
         return false;
     n = task_count_machines(row->attempted_by, t->machine_id, &has_tried);
     return !has_tried && (int64_t)n < settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES);
+}
+
+/* At work here: it is looked at again when its run has left. */
+static bool note_at_work(struct tasks *t, const struct backend_row *row)
+{
+    struct task_run *run = task_run_of_row(t, row->table, row->id);
+
+    if (!run)
+        return false;
+    pthread_mutex_lock(&t->mutex);
+    run->has_news = true;
+    pthread_mutex_unlock(&t->mutex);
+    task_run_unref(t, run);
+    return true;
+}
+
+/* Our task says otherwise than that it waits. What was read of the row may be older than that, so it is read again. */
+static int offer_again(struct intake *in, const struct task_match *m, const struct backend_row *seen, const struct task_row *known, int64_t seen_us, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_row row;
+    struct err why = { 0 };
+    int r;
+
+    if (note_at_work(in->t, seen))
+        return 0;
+    r = backend_get(in->t->config.backend, seen->table, seen->id, NULL, a, &row, &why);
+    if (r == -ENOENT)
+        return task_follow_now(in->t, seen->table, seen->id, e);
+    if (r < 0)
+        return err_set(e, r, why.code, "%s", why.text);
+    if (!is_claimable(in->t, &row))
+        return task_follow(in->t, &row, e);
+    if (start_at_once(in, m, &row, known, seen_us))
+        return 0;
+    r = wait_again(in, m, &row, known, e);
+    if (r == 0 && !m->is_review)
+        task_app_added(in->t, task_app_of(in->t, m->listener->app_id));
+    return r;
+}
+
+/* A row that may be claimed. One that waits already keeps its place in the list. */
+static int offer(struct intake *in, const struct task_match *m, const struct backend_row *row, int64_t seen_us, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_row known;
+    int r = store_tasks_get_by_row(in->t->config.store, a, row->table, row->id, &known, e);
+
+    if (r == 0 && strcmp(known.status, TASK_PENDING) != 0)
+        return offer_again(in, m, row, &known, seen_us, e);
+    if (r == 0 && !m->is_review)
+        task_duty_want(&task_app_of(in->t, m->listener->app_id)->dispatch);
+    if (r != -ENOENT)
+        return r;
+    if (!start_at_once(in, m, row, NULL, seen_us))
+        add_waiting(in, m, row);
+    return 0;
 }
 
 /* A finished row whose data changed since is new work for who wants UPDATE. Of several machines one re-arms it. */

@@ -1,6 +1,7 @@
 #include "machine.h"
 
 #include "store/meta.h"
+#include "tasks/private.h"
 
 static struct backend_lease claim_as(struct machine *m, const char *id, const char *machine)
 {
@@ -370,6 +371,56 @@ static void a_machine_id_is_made_once_and_kept(void **state)
     assert_string_equal(tasks_machine_id(m->tasks), first);
 }
 
+/* The sweep reads rows and queues them; what it read may be old when its turn comes. */
+static void sweep_saw(struct machine *m, struct backend_row row)
+{
+    task_intake_rows(m->tasks, &(struct backend_rows){ &row, 1 });
+}
+
+static void what_a_sweep_saw_before_the_claim_does_not_touch_the_run(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    struct backend_row old;
+    struct task_row task;
+    const char *id;
+
+    make_table(m);
+    m->listener.max_concurrent = 2;
+    id = insert(m, "{}");
+    old = row_now(m, id);
+    machine_start(m);
+    wait_run(w, 0);
+    sweep_saw(m, old);
+    wait_intake(m, 1);
+    assert_true(find_task(m, w->arena, id, &task));
+    assert_string_equal(task.status, "claimed");
+    fake_succeed(&w->runs[0], "{}");
+    wait_task(m, id, "completed");
+}
+
+static void what_a_sweep_saw_before_the_end_does_not_make_the_task_wait(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    struct backend_row old;
+    struct task_row task;
+    const char *id;
+
+    make_table(m);
+    id = insert(m, "{}");
+    old = row_now(m, id);
+    machine_start(m);
+    fake_succeed(wait_run(w, 0), "{}");
+    wait_released(&w->runs[0]);
+    insert(m, "{\"takes\":\"the place\"}");
+    wait_run(w, 1);
+    sweep_saw(m, old);
+    wait_task(m, insert(m, "{}"), "pending");           /* behind it in the queue */
+    assert_true(find_task(m, w->arena, id, &task));
+    assert_string_equal(task.status, "completed");
+}
+
 static bool is_present(void *arg)
 {
     struct machine *m = arg;
@@ -424,6 +475,8 @@ int main(void)
         WORLD_TEST(the_heartbeat_finds_a_lost_lease_without_an_event),
         WORLD_TEST(a_row_deleted_under_its_agent_stops_it),
         WORLD_TEST(after_a_gap_the_rows_are_found),
+        WORLD_TEST(what_a_sweep_saw_before_the_claim_does_not_touch_the_run),
+        WORLD_TEST(what_a_sweep_saw_before_the_end_does_not_make_the_task_wait),
         WORLD_TEST(a_service_that_stops_gives_its_rows_back),
         WORLD_TEST(agents_that_do_not_leave_in_time_lose_their_rows),
         WORLD_TEST(a_machine_id_is_made_once_and_kept),
