@@ -78,6 +78,21 @@ int task_reconcile(struct tasks *t, bool is_start, struct err *e)
     return r < 0 ? r : reconcile_all(t, TASK_PROCESSING, is_start, e);
 }
 
+/* Another machine may have done since what failed here. The newest are looked at. */
+static int reconcile_failed(struct tasks *t, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct task_filter filter = { .status = TASK_FAILED_STATUS, .limit = LIMIT_LIST };
+    struct task_row *tasks;
+    size_t n;
+    int r = store_tasks_list(t->config.store, a, &filter, &tasks, &n, e);
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (tasks[i].backend_table)
+            reconcile(t, &tasks[i], true);
+    return r;
+}
+
 /* Their waiting lists are read once a first place is looked for. */
 static int wake_apps(struct tasks *t, struct err *e)
 {
@@ -99,5 +114,7 @@ int task_recover(struct tasks *t, struct err *e)
     release_rows(t);
     if (r == 0)
         r = task_reconcile(t, true, e);
+    if (r == 0)
+        r = reconcile_failed(t, e);
     return r < 0 ? r : wake_apps(t, e);
 }

@@ -95,6 +95,22 @@ static void a_result_that_reached_the_backend_is_not_lost(void **state)
     assert_int_equal(row_now(m, id).attempt, 1);
 }
 
+static void what_another_machine_finished_meanwhile_is_known_after_the_start(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const char *id = insert(m, "{}");
+    struct backend_lease lease;
+
+    fake_fail(wait_run(w, 0), "not today");
+    wait_task(m, id, "failed");
+    machine_stop(m);
+    lease = claim_as(m, id, "lin-b");
+    assert_int_equal(backend_complete(m->backend, &lease, "{\"by\":\"b\"}", NULL), 0);
+    machine_restart(m);
+    assert_string_equal(wait_task(m, id, "completed").result, "{\"by\":\"b\"}");
+}
+
 static void a_triggered_task_of_an_earlier_life_is_run_again(void **state)
 {
     struct world *w = *state;
@@ -465,6 +481,7 @@ int main(void)
         WORLD_TEST(a_row_held_by_an_earlier_life_is_run_again),
         WORLD_TEST(a_row_claimed_but_not_stored_is_run_again),
         WORLD_TEST(a_result_that_reached_the_backend_is_not_lost),
+        WORLD_TEST(what_another_machine_finished_meanwhile_is_known_after_the_start),
         WORLD_TEST(a_triggered_task_of_an_earlier_life_is_run_again),
         WORLD_TEST(what_came_while_it_was_away_is_found),
         WORLD_TEST(at_start_only_the_newest_rows_are_taken_up),
