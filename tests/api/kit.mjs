@@ -1,0 +1,150 @@
+// What the files of this folder share beside the harness: the administrator's calls, small agents, the envelope of errors, a
+// signed-in browser. Everything goes over the service's Unix socket or over HTTP; no command line is started.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { until } from './harness.mjs';
+
+const run = promisify(execFile);
+let n = 0;
+
+export const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+export const timeForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+export const nobodysId = '00000000-0000-4000-8000-000000000000';
+
+// A name no other thing of this process has.
+export function unique(word) { return `${word}-${++n}`; }
+
+// An administrator's request that must succeed; its body.
+export async function admin(h, method, path, body, status) {
+    const reply = await h.socket(method, path, body);
+    assert.ok(reply.status < 300 && (status === undefined || reply.status === status), `${method} ${path}: ${reply.status} ${reply.text}`);
+    return reply.body;
+}
+
+// Registers an app with grants; its id.
+export async function newApp(h, config = {}, permissions = []) {
+    const name = config.name ?? unique('app');
+    const { app_id: id } = await admin(h, 'POST', '/api/apps', { name, display_name: `The ${name}`, ...config });
+    if (permissions.length)
+        await decide(h, id, permissions);
+    return id;
+}
+
+export function decide(h, appId, permissions, more = {}) {
+    return admin(h, 'POST', '/api/permissions/decide', { app_id: appId, permissions: [permissions].flat(), allow: true, ...more });
+}
+
+// A fresh developer key: {id, key, call}; call() is api() with it.
+export async function newKey(h, name = unique('key')) {
+    const { id, key } = await admin(h, 'POST', '/api/keys', { name });
+    return { id, key, call: h.as({ authorization: `Bearer ${key}` }) };
+}
+
+// An agent that is one shell script; $1 is the task id, $2 the activity. Its name.
+export async function shellAgent(h, script, more = {}) {
+    const { name } = await admin(h, 'POST', '/api/agents',
+        { name: unique('agent'), command: '/bin/sh', args: ['-c', script, 'agent'], ...more });
+    return name;
+}
+
+// An app whose rows go to an agent: {id, call}.
+export async function listeningApp(h, agentName, { backend = {}, handler = {}, ...config } = {}) {
+    const handlers = agentName ? [{ tableName: 'svc_activities', agentId: agentName, eventTypes: ['INSERT'], ...handler }] : [];
+    const id = await newApp(h, { config: { agentHandlers: handlers, backend: { enabled: true, ...backend } }, ...config },
+        ['activities.read', 'activities.write', 'api.task', 'webhook.trigger']);
+    return { id, call: h.asApp(id) };
+}
+
+export async function insert(call, rawData) {
+    const reply = await call('POST', '/activities', { raw_data: rawData });
+    assert.equal(reply.status, 201, reply.text);
+    return reply.body.data;
+}
+
+// The row once its status is one of those given.
+export function rowBecomes(call, id, ...statuses) {
+    return until(async () => {
+        const { body } = await call('GET', `/activities/${id}`);
+        return statuses.includes(body.data?.status) && body.data;
+    }, { what: `activity ${id} becomes ${statuses}`, deadlineMs: 20_000 });
+}
+
+// {task, runs, log} once the task is in one of those statuses.
+export function taskBecomes(h, uuid, ...statuses) {
+    return until(async () => {
+        const { body } = await h.socket('GET', `/api/tasks/${uuid}`);
+        return statuses.includes(body.task?.status) && body;
+    }, { what: `task ${uuid} becomes ${statuses}`, deadlineMs: 20_000 });
+}
+
+// The tasks of one row, as soon as there are `count`.
+export function tasksOfRow(h, rowId, count = 1) {
+    return until(async () => {
+        const { body } = await h.socket('GET', '/api/tasks?limit=500');
+        const found = body.tasks.filter((task) => task.row_id === rowId);
+        return found.length >= count && found;
+    }, { what: `${count} tasks of row ${rowId}`, deadlineMs: 20_000 });
+}
+
+// The envelope of specification section "Errors".
+export function refused(reply, status, code, text) {
+    const told = `${reply.status} ${reply.text}`;
+    assert.equal(reply.status, status, told);
+    assert.equal(reply.headers['content-type']?.split(';')[0], 'application/json', told);
+    assert.equal(reply.body?.success, false, told);
+    assert.equal(reply.body.code, code, told);
+    assert.equal(typeof reply.body.error, 'string', told);
+    assert.ok(reply.body.error.length > 0, told);
+    assert.ok(reply.headers['x-request-id'], 'every reply carries x-request-id');
+    if (text !== undefined)
+        assert.match(reply.body.error, text instanceof RegExp ? text : new RegExp(`^${text}$`), told);
+    return reply.body;
+}
+
+// 400 VALIDATION_ERROR that names exactly these fields.
+export function refusedFields(reply, ...fields) {
+    const body = refused(reply, 400, 'VALIDATION_ERROR');
+    assert.deepEqual(body.errors.map((one) => one.field).sort(), [...fields].sort(), reply.text);
+    fields.slice(0, 1).forEach((field) => assert.ok(body.error.includes(field), `"${body.error}" must name ${field}`));
+    return body;
+}
+
+// A browser the administrator signed in: the cookie, and api() with it.
+export async function signIn(h) {
+    const { url } = await admin(h, 'POST', '/api/session/link', undefined, 201);
+    const reply = await h.api('GET', new URL(url).pathname + new URL(url).search);
+    assert.equal(reply.status, 200, reply.text);
+    const cookie = [reply.headers['set-cookie']].flat()[0].split(';')[0];
+    return { cookie, url, reply, call: h.as({ cookie }) };
+}
+
+// The stream of changes, from its first event on.
+export async function changes(t, h) {
+    const { cookie } = await signIn(h);
+    const stream = await h.sse('/api/events', { headers: { cookie } });
+    t.after(() => stream.close());
+    await stream.next();
+    return stream;
+}
+
+// A statement by the sqlite3 program, another process and nobody of ours; its rows.
+export async function sqlite(file, sql) {
+    const { stdout } = await run('sqlite3', ['-json', '-cmd', '.timeout 5000', file, sql]);
+    return stdout ? JSON.parse(stdout) : [];
+}
+
+export function storeFile(h) { return join(h.dataDir, 'hearth.db'); }
+export function backendFile(h) { return join(h.dataDir, 'backend.db'); }
+
+export function isAlive(pid) {
+    try {
+        return !readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '').startsWith('Z');
+    } catch {
+        return false;
+    }
+}
+
+export function residentKib(pid) { return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]); }
