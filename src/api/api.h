@@ -16,5 +16,5 @@ struct api {
     struct api_events *events;          /* api/events.h: the stream of changes */
     const char *data_dir;
     bool is_serving;                    /* false: command line without a service */
-    char base_url[64];                  /* http://127.0.0.1:PORT */
+    char base_url[64];                  /* http://127.0.0.1:PORT, the first address listened on */
 };

@@ -161,7 +161,7 @@ void board_wait(struct board *b, struct board_waiter *w, int64_t wait_ms, const 
     struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
 
     pthread_mutex_lock(&b->lock);
-    while (has_open(w) && clock_mono_ms() < until_ms && !(is_gone && atomic_load(is_gone)))
+    while (has_open(w) && !b->is_closing && clock_mono_ms() < until_ms && !(is_gone && atomic_load(is_gone)))
         pthread_cond_timedwait(&b->changed, &b->lock, &until);
     take_off(b, w);
     pthread_mutex_unlock(&b->lock);
@@ -241,6 +241,14 @@ void board_list(struct board *b, struct arena *a, struct consent_questions *ret)
 void board_poke(struct board *b)
 {
     pthread_mutex_lock(&b->lock);
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void board_end_waits(struct board *b)
+{
+    pthread_mutex_lock(&b->lock);
+    b->is_closing = true;
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }

@@ -35,6 +35,7 @@ struct board {
     struct board_question *questions, **last;   /* oldest first */
     size_t n_questions;
     struct board_waiter *waiters;
+    bool is_closing;                    /* nobody waits any more */
     void (*on_change)(void *arg);
     void *on_change_arg;
 };
@@ -53,5 +54,7 @@ void board_remove_app(struct board *b, const char *app_id);
 void board_list(struct board *b, struct arena *a, struct consent_questions *ret);
 /* Wakes every waiting call so that it looks at its is_gone again. */
 void board_poke(struct board *b);
+/* From now on no call waits; those that do go on with what is decided. */
+void board_end_waits(struct board *b);
 /* Calls the listener. Never with a lock held. */
 void board_tell(struct board *b);

@@ -244,6 +244,11 @@ void consent_poke(struct identity *id)
     board_poke(&id->board);
 }
 
+void consent_end_waits(struct identity *id)
+{
+    board_end_waits(&id->board);
+}
+
 void consent_on_change(struct identity *id, void (*fn)(void *arg), void *arg)
 {
     pthread_mutex_lock(&id->board.lock);

@@ -49,5 +49,7 @@ int consent_app_declares(struct identity *id, const char *app_id, const char *co
 void consent_app_removed(struct identity *id, const char *app_id);
 /* Makes waiting calls look at their is_gone again. Never blocks for long: for the loop thread, as http_exchange_on_gone() callback. */
 void consent_poke(struct identity *id);
+/* The service is stopping: calls that wait return at once with what is decided. */
+void consent_end_waits(struct identity *id);
 /* One listener: called on any thread when the pending list changed (for GET /api/events and `permission watch`). */
 void consent_on_change(struct identity *id, void (*fn)(void *arg), void *arg);

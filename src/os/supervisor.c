@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "os/proc.h"
 #include "os/program.h"
 
@@ -200,6 +201,11 @@ size_t supervisor_n_children(const struct supervisor *s)
     return n;
 }
 
+static double count_children(void *arg)
+{
+    return (double)supervisor_n_children(arg);
+}
+
 int supervisor_open(struct loop *l, const char *instance, struct supervisor **ret, size_t *ret_n_orphans, struct err *e)
 {
     size_t n_mark = strlen(SUPERVISOR_MARK "=") + strlen(instance);
@@ -223,6 +229,7 @@ int supervisor_open(struct loop *l, const char *instance, struct supervisor **re
     n_orphans = proc_end_marked(s->mark, SUPERVISOR_ORPHAN_GRACE_MS);
     if (ret_n_orphans)
         *ret_n_orphans = n_orphans;
+    metric_gauge_fn("hearth_children", "Programs of apps and agents that run", "", count_children, s);
     *ret = s;
     return 0;
 }
@@ -275,6 +282,7 @@ struct supervisor *supervisor_close(struct supervisor *s, int64_t grace_ms)
     if (!s)
         return NULL;
     assert(!loop_is_current(s->loop) || supervisor_n_children(s) == 0);     /* the loop tells of their end */
+    metric_gauge_fn_forget(s);
     loop_call(s->loop, close_ask, &job);
     close_wait(s, grace_ms + SUPERVISOR_KILL_WAIT_MS);
     loop_call(s->loop, close_abandon, s);

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-void service_print_listening(const struct service *s, uint16_t port)
+void service_print_listening(const struct service *s)
 {
-    printf("hearth: listening on http://127.0.0.1:%u\n", port);
+    printf("hearth: listening on %s\n", s->api.base_url);
     printf("hearth: data in %s\n", s->config.data_dir);
     fflush(stdout);
 }

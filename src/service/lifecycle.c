@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "identity/consent.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -51,6 +52,7 @@ static void *leave(void *arg)
     loop_call(s->loop, end_event_streams, s);
     loop_call(s->loop, service_stop_upkeep, s);
     wait_for_start(s);
+    consent_end_waits(s->identity);
     wait_for_requests(s, deadline_ms);
     tasks_stop(s->tasks, deadline_ms);
     apps_stop(s->apps);

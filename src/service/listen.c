@@ -41,6 +41,15 @@ static int check_address(struct service *s, const struct address *at, struct err
                    "`http.listen` names %s, which other machines can reach; set http.allow_remote=true if that is meant", at->host);
 }
 
+/* Where this machine's own programs reach the service. */
+static void name_service(struct service *s, const struct address *first)
+{
+    bool is_v6 = strchr(first->host, ':') != NULL;
+    const char *host = strcmp(first->host, "0.0.0.0") == 0 ? "127.0.0.1" : strcmp(first->host, "::") == 0 ? "::1" : first->host;
+
+    snprintf(s->api.base_url, sizeof(s->api.base_url), is_v6 ? "http://[%.45s]:%u" : "http://%.45s:%u", host, first->port);
+}
+
 /* The first address decides the port of the others that ask for 0. A missing IPv6 is no failure beside IPv4. */
 static int listen_one(struct service *s, const char *text, bool is_first, uint16_t *port, struct err *e)
 {
@@ -63,8 +72,10 @@ static int listen_one(struct service *s, const char *text, bool is_first, uint16
         return err_set(e, r, "ADDRESS_IN_USE", "%s Choose another with --listen ADDR:PORT; port 0 picks a free one.", why.text);
     if (r < 0)
         return err_set(e, r, *why.code ? why.code : "LISTEN_FAILED", "%s", why.text);
-    if (is_first)
+    if (is_first) {
         *port = at.port;
+        name_service(s, &at);
+    }
     return 0;
 }
 
@@ -145,9 +156,8 @@ int service_listen(struct service *s, struct err *e)
         r = listen_unix(s, e);
     if (r < 0)
         return r;
-    snprintf(s->api.base_url, sizeof(s->api.base_url), "http://127.0.0.1:%u", port);
     dispatch_set_port(s->dispatch, port);
-    service_print_listening(s, port);
+    service_print_listening(s);
     return 0;
 }
 

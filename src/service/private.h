@@ -57,4 +57,4 @@ int service_start_upkeep(struct service *s, struct err *e) MUST_CHECK;
 void service_stop_upkeep(void *service);
 
 /* banner.c: what the person in the terminal is told at start. */
-void service_print_listening(const struct service *s, uint16_t port);
+void service_print_listening(const struct service *s);
