@@ -11,6 +11,7 @@ const struct api_error api_errors[] = {
     { "BAD_REQUEST", 400, "The request breaks a rule of HTTP/1.1." },
     { "BAD_SETTING", 400, "The setting is unknown or its value breaks its rule." },
     { "BAD_WORKING_DIR", 400, "The working folder of an app or agent is not there." },
+    { "FILE_NOT_WRITABLE", 400, "The file that was named cannot be written; `error` says why." },
     { "INVALID_FILTER", 400, "The row filter has no form this service knows." },
     { "INVALID_JSON", 400, "The body is no JSON (RFC 8259)." },
     { "NOT_A_BACKUP", 400, "The file is no backup of this service." },

@@ -88,7 +88,7 @@ int archive_pack(const char *path, const struct archive_item *items, size_t n, s
         return err_set(e, -EEXIST, "FILE_EXISTS", "%s exists already; choose another name", path);
     fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return err_errno(e, errno, "%s", path);
+        return err_set(e, -errno, "FILE_NOT_WRITABLE", "%s cannot be written: %s", path, strerror(errno));
     r = pack_into(fd, path, items, n, e);
     close(fd);
     if (r == 0)

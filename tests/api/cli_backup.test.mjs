@@ -49,8 +49,7 @@ test('rows of activities are in the backup', async (t) => {
     const fresh = coldHearth({ t });
     assert.equal((await fresh.cli('restore', file)).code, 0);
     await fresh.start();
-    const again = await fresh.asKey();
-    const reply = await again('GET', `/activities/${body.data.id}`);
+    const reply = await fresh.api('GET', `/activities/${body.data.id}`, undefined, { 'x-api-key': await h.key() });
     assert.deepEqual(reply.body.data.raw_data, { kept: true });
 });
 

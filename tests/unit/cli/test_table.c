@@ -1,0 +1,106 @@
+#include "cli/table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static struct arena *arena;
+
+static int set_up(void **state)
+{
+    setenv("TZ", "UTC", 1);
+    arena = arena_new();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    arena = arena_free(arena);
+    return 0;
+}
+
+static struct json_value json(const char *text)
+{
+    struct json_value v;
+
+    assert_int_equal(json_parse(arena, slice_of(text), &v, NULL), 0);
+    return v;
+}
+
+static const char *print(const char *list, const struct cli_column *columns)
+{
+    struct buf out;
+    char *text;
+
+    buf_init(&out, 1 << 16);
+    table_print(&out, json(list), columns);
+    text = arena_strdup(arena, buf_str(&out));
+    buf_clear(&out);
+    return text;
+}
+
+static void columns_are_as_wide_as_their_widest_cell(void **state)
+{
+    static const struct cli_column columns[] = { { "ID", "id" }, { "NAME", "name" }, { "N", "n" }, { .title = NULL } };
+
+    assert_string_equal(print("[{\"id\":\"a\",\"name\":\"longer\",\"n\":1},{\"id\":\"bcd\",\"name\":\"\",\"n\":null},{}]", columns),
+                        "ID   NAME    N\n"
+                        "a    longer  1\n"
+                        "bcd  -       -\n"
+                        "-    -       -\n");
+}
+
+static void width_counts_characters_not_bytes(void **state)
+{
+    static const struct cli_column columns[] = { { "A", "a" }, { "B", "b" }, { .title = NULL } };
+
+    assert_string_equal(print("[{\"a\":\"\\u00e9\\u00e9\",\"b\":\"x\"},{\"a\":\"abc\",\"b\":\"y\"}]", columns),
+                        "A    B\n\xC3\xA9\xC3\xA9   x\nabc  y\n");
+}
+
+static const struct { const char *json; enum cli_format format; const char *shown; } cells[] = {
+    { "{\"v\":\"2026-11-20T09:32:05.682Z\"}", CLI_TIME, "2026-11-20 09:32:05" },
+    { "{\"v\":\"soon\"}", CLI_TIME, "soon" },
+    { "{\"v\":true}", CLI_YES_NO, "yes" },
+    { "{\"v\":false}", CLI_YES_NO, "no" },
+    { "{\"v\":[1,2,3]}", CLI_COUNT, "3" },
+    { "{\"v\":[\"a\",\"b\"]}", CLI_JOINED, "a, b" },
+    { "{\"v\":[]}", CLI_JOINED, "-" },
+    { "{\"v\":{\"a\":1}}", CLI_TEXT, "{\"a\":1}" },
+    { "{\"v\":\"\\u001b[31mred\\nline\"}", CLI_TEXT, "?[31mred?line" },
+    { "{\"v\":\"123456789012345678901234567890123456789012345678901234567890\"}", CLI_TEXT,
+      "123456789012345678901234567890123456789012345678901234567890" },
+    { "{\"v\":\"1234567890123456789012345678901234567890123456789012345678901\"}", CLI_TEXT,
+      "12345678901234567890123456789012345678901234567890123456789\xE2\x80\xA6" },
+};
+
+static void each_cell_is_shown_for_a_person(void **state)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
+        const struct cli_column column = { "V", "v", cells[i].format };
+
+        assert_string_equal(table_cell(arena, json(cells[i].json), &column), cells[i].shown);
+    }
+}
+
+static void an_object_is_shown_as_labelled_lines(void **state)
+{
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    table_print_object(&out, json("{\"id\":\"a\",\"display\":\"two\\u0007\",\"list\":[1]}"));
+    assert_string_equal(buf_str(&out), "id:      a\ndisplay: two?\nlist:    [1]\n");
+    buf_clear(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(columns_are_as_wide_as_their_widest_cell, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(width_counts_characters_not_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_cell_is_shown_for_a_person, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_object_is_shown_as_labelled_lines, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
