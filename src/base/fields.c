@@ -104,6 +104,25 @@ static int read_strings(const struct field *f, struct json_value v, const struct
     return r;
 }
 
+static int read_floats(const struct field *f, struct json_value v, const struct reader *to)
+{
+    size_t n = json_length(v), n_read;
+    char path[PATH_SIZE];
+    float *items;
+    int r = check_container(f, v, JSON_ARRAY, to);
+
+    if (r < 0)
+        return r;
+    items = arena_array(to->a, n + 1, sizeof(*items));
+    n_read = json_read_floats(v, items, n);
+    if (n_read < n) {
+        path_of_item(path, to->path, n_read);
+        return err_add_field(to->e, path, "must be a number that fits 32 bits of floating point");
+    }
+    *(struct json_floats *)member_of(to, f) = (struct json_floats){ items, n };
+    return 0;
+}
+
 static int read_string_map(const struct field *f, struct json_value v, const struct reader *to)
 {
     const struct field rule = item_rule(f);
@@ -168,6 +187,8 @@ static int read_present(const struct field *f, struct json_value v, const struct
         return read_value(f, v, to);
     case FIELD_KIND_STRINGS:
         return read_strings(f, v, to);
+    case FIELD_KIND_FLOATS:
+        return read_floats(f, v, to);
     case FIELD_KIND_STRING_MAP:
         return read_string_map(f, v, to);
     case FIELD_KIND_STRUCT:

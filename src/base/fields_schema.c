@@ -6,7 +6,7 @@ static const char *const type_names[] = {
     [FIELD_KIND_STRING] = "string", [FIELD_KIND_INT] = "integer",    [FIELD_KIND_DOUBLE] = "number",
     [FIELD_KIND_BOOL] = "boolean",  [FIELD_KIND_OBJECT] = "object",  [FIELD_KIND_ARRAY] = "array",
     [FIELD_KIND_ANY] = NULL,        [FIELD_KIND_STRINGS] = "array",  [FIELD_KIND_STRING_MAP] = "object",
-    [FIELD_KIND_STRUCT] = "object", [FIELD_KIND_LIST] = "array",
+    [FIELD_KIND_STRUCT] = "object", [FIELD_KIND_LIST] = "array",     [FIELD_KIND_FLOATS] = "array",
 };
 
 static void write_type(const struct field *f, struct json_writer *w)
@@ -38,7 +38,7 @@ static const struct bounds {
     [FIELD_KIND_STRING] = { "minLength", "maxLength" }, [FIELD_KIND_INT] = { "minimum", "maximum" },
     [FIELD_KIND_DOUBLE] = { "minimum", "maximum" },     [FIELD_KIND_ARRAY] = { "minItems", "maxItems" },
     [FIELD_KIND_STRINGS] = { "minItems", "maxItems" },  [FIELD_KIND_STRING_MAP] = { "minProperties", "maxProperties" },
-    [FIELD_KIND_LIST] = { "minItems", "maxItems" },
+    [FIELD_KIND_LIST] = { "minItems", "maxItems" },     [FIELD_KIND_FLOATS] = { "minItems", "maxItems" },
 };
 
 static bool is_number(const struct field *f)
@@ -89,6 +89,11 @@ static void write_content(const struct field *f, bool is_answer, struct json_wri
     switch (f->kind) {
     case FIELD_KIND_STRINGS:
         write_string_schema(f, w, "items");
+        break;
+    case FIELD_KIND_FLOATS:
+        json_begin_object_as(w, "items");
+        json_add_string(w, "type", "number");
+        json_end(w);
         break;
     case FIELD_KIND_STRING_MAP:
         write_string_schema(f, w, "additionalProperties");

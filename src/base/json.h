@@ -46,6 +46,12 @@ bool json_bool(struct json_value v);
 struct slice json_string(struct json_value v);
 const char *json_cstr(struct json_value v);             /* NULL when v is no string or has an embedded NUL */
 
+struct json_floats { const float *items; size_t n; };  /* in the arena */
+
+/* Reads the first n elements of an array as float32, rounded to nearest. Returns how many were read: less than n when the one behind
+ * them is no number or is too large for a float32. */
+size_t json_read_floats(struct json_value v, float *out, size_t n);
+
 /* for (struct json_iter it = json_iter(v); json_next(&it, &key, &item); )   key may be NULL and stays "" for arrays. */
 struct json_iter json_iter(struct json_value v);
 bool json_next(struct json_iter *it, struct slice *ret_key, struct json_value *ret_value);

@@ -292,6 +292,21 @@ extern "C" const char *json_cstr(struct json_value v)
     return s.data();
 }
 
+extern "C" size_t json_read_floats(struct json_value v, float *out, size_t n)
+{
+    dom::array array;
+    size_t i = 0;
+    double number;
+
+    if (!get_as(v, array))
+        return 0;
+    for (auto at = array.begin(); i < n && at != array.end(); ++at, i++) {
+        if ((*at).get_double().get(number) || !std::isfinite(out[i] = static_cast<float>(number)))
+            break;
+    }
+    return i;
+}
+
 extern "C" struct json_iter json_iter(struct json_value v)
 {
     dom::array array;
@@ -382,10 +397,10 @@ extern "C" void json_print(struct buf *out, struct json_value v)
     }
 }
 
-extern "C" size_t json_format_double(char *out, double d)
+template <class Real> static size_t format_real(char *out, Real d) noexcept
 {
     /* From here on the plain form would be an integer beyond 64 bits, which json_parse() refuses. */
-    constexpr double PLAIN_END = 9223372036854775808.0;
+    constexpr Real PLAIN_END = 9223372036854775808.0;
     enum { ROOM = 31 };
     char *end;
 
@@ -399,4 +414,14 @@ extern "C" size_t json_format_double(char *out, double d)
         end = std::to_chars(out, out + ROOM, d).ptr;
     *end = '\0';
     return static_cast<size_t>(end - out);
+}
+
+extern "C" size_t json_format_double(char *out, double d)
+{
+    return format_real(out, d);
+}
+
+extern "C" size_t json_format_float(char *out, float f)
+{
+    return format_real(out, f);
 }

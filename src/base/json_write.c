@@ -78,6 +78,18 @@ void json_add_double(struct json_writer *w, const char *name, double d)
     buf_add(w->out, text, json_format_double(text, d));
 }
 
+void json_add_floats(struct json_writer *w, const char *name, const float *items, size_t n)
+{
+    char text[32];
+
+    json_begin_array_as(w, name);
+    for (size_t i = 0; i < n; i++) {
+        begin_value(w, NULL);
+        buf_add(w->out, text, json_format_float(text, items[i]));
+    }
+    json_end(w);
+}
+
 static void add_word(struct json_writer *w, const char *name, const char *word)
 {
     begin_value(w, name);

@@ -35,6 +35,8 @@ void json_add_string(struct json_writer *w, const char *name, const char *s);   
 void json_add_slice(struct json_writer *w, const char *name, struct slice s);
 void json_add_int(struct json_writer *w, const char *name, int64_t i);
 void json_add_double(struct json_writer *w, const char *name, double d);
+/* Each as the shortest text that reads back as the same float32. */
+void json_add_floats(struct json_writer *w, const char *name, const float *items, size_t n);
 void json_add_bool(struct json_writer *w, const char *name, bool b);
 void json_add_null(struct json_writer *w, const char *name);
 /* JSON text that was validated before (a stored column); NULL or "" is written as null. */
@@ -46,3 +48,4 @@ void json_add_strings(struct json_writer *w, const char *name, const char *const
 void json_quote(struct buf *out, struct slice s);
 /* Shortest round-trip text of a double; out holds at least 32 bytes. Implemented beside simdjson (std::to_chars). */
 size_t json_format_double(char *out, double d);
+size_t json_format_float(char *out, float f);

@@ -2,6 +2,7 @@
 #include "base/fields.h"
 
 #include <assert.h>
+#include <math.h>
 
 struct item {
     const char *label;
@@ -21,6 +22,7 @@ struct body {
     bool b, was_b_given;
     struct json_value object, array, any, map;
     struct field_strings strings;
+    struct json_floats floats;
     struct inner inner;
     struct field_list list;
 };
@@ -52,6 +54,7 @@ static const struct field body_fields[] = {
     FIELD_ANY(struct body, any, "any"),
     FIELD_STRING_MAP(struct body, map, "map", .max = 8),
     FIELD_STRINGS(struct body, strings, "strings", .one_of = choices),
+    FIELD_FLOATS(struct body, floats, "floats", .max = 8),
     FIELD_STRUCT(struct body, inner, "inner", inner_fields),
     FIELD_LIST(struct body, list, "list", item_fields, struct item, .max = 8),
     FIELD_END
@@ -73,6 +76,9 @@ static void use_body(const struct body *body)
     use_strings(body->strings);
     use_strings(body->inner.args);
     assert(body->inner.args.n <= 4 && body->list.n <= 8);
+    assert(body->floats.n <= 8);
+    for (size_t i = 0; i < body->floats.n; i++)
+        assert(isfinite(body->floats.items[i]));
     for (size_t i = 0; i < body->list.n; i++)
         assert(*items[i].label && items[i].weight >= -5 && items[i].weight <= 5);
 }

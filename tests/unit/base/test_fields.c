@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
+#include <float.h>
 #include <stdlib.h>
 
 struct item {
@@ -28,6 +29,7 @@ struct body {
     bool was_on_given;
     struct json_value object, array, any, env;
     struct field_strings tags;
+    struct json_floats vector;
     struct inner config;
     struct field_list items;
 };
@@ -60,6 +62,7 @@ static const struct field body_fields[] = {
     FIELD_ANY(struct body, any, "any"),
     FIELD_STRING_MAP(struct body, env, "env", .max = 2),
     FIELD_STRINGS(struct body, tags, "tags", .min = 1, .max = 3),
+    FIELD_FLOATS(struct body, vector, "vector", .min = 1, .max = 4),
     FIELD_STRUCT(struct body, config, "config", inner_fields),
     FIELD_LIST(struct body, items, "items", item_fields, struct item, .max = 3),
     FIELD_END
@@ -99,6 +102,7 @@ static void check_defaults(const struct body *body)
     assert_false(body->was_on_given);
     assert_int_equal(json_type(body->object), JSON_ABSENT);
     assert_int_equal(body->tags.n, 0);
+    assert_int_equal(body->vector.n, 0);
     assert_null(body->config.command);
     assert_int_equal(body->config.retries, 2);
     assert_int_equal(body->items.n, 0);
@@ -109,7 +113,7 @@ static void what_is_missing_or_null_takes_its_default(void **state)
     static const char *const texts[] = {
         "{}", "null", "{\"unknown\":[1,2]}",
         "{\"name\":null,\"id\":null,\"action\":null,\"limit\":null,\"offset\":null,\"temperature\":null,\"isOn\":null,"
-        "\"object\":null,\"array\":null,\"any\":null,\"env\":null,\"tags\":null,\"config\":null,\"items\":null}",
+        "\"object\":null,\"array\":null,\"any\":null,\"env\":null,\"tags\":null,\"vector\":null,\"config\":null,\"items\":null}",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -137,7 +141,7 @@ static void every_kind_lands_in_its_member(void **state)
     const struct item *items;
     const char *text = "{\"name\":\"\xF0\x9F\x98\x80\xC3\xA9yz\",\"action\":\"UPDATE\",\"id\":\"0B5EC7E2-4f7c-4e0e-9a55-8f6f2d1a7c11\","
                        "\"limit\":5e2,\"offset\":9007199254740992,\"temperature\":-0.5,\"isOn\":false,\"object\":{\"a\":1},"
-                       "\"array\":[1,\"x\"],\"any\":7,\"env\":{\"HOME\":\"/\"},\"tags\":[\"a\",\"\"],"
+                       "\"array\":[1,\"x\"],\"any\":7,\"env\":{\"HOME\":\"/\"},\"tags\":[\"a\",\"\"],\"vector\":[1,-0.1,3.4028235e38,1e-60],"
                        "\"config\":{\"command\":\"ls\",\"args\":[\"-l\"],\"retries\":0},"
                        "\"items\":[{\"label\":\"one\"},{\"label\":\"two\",\"weight\":-10}]}";
 
@@ -156,6 +160,8 @@ static void every_kind_lands_in_its_member(void **state)
     assert_string_equal(json_cstr(json_get(body.env, "HOME")), "/");
     assert_int_equal(body.tags.n, 2);
     assert_string_equal(body.tags.items[0], "a");
+    assert_int_equal(body.vector.n, 4);
+    assert_true(body.vector.items[0] == 1 && body.vector.items[1] == -0.1f && body.vector.items[2] == FLT_MAX && body.vector.items[3] == 0);
     assert_string_equal(body.config.command, "ls");
     assert_string_equal(body.config.args.items[0], "-l");
     assert_int_equal(body.config.retries, 0);
@@ -204,6 +210,14 @@ static const struct refused_case refused[] = {
     { SLICE_LIT("{\"tags\":\"a\"}"), "tags", "must be an array of strings" },
     { SLICE_LIT("{\"tags\":[]}"), "tags", "must have at least 1 elements" },
     { SLICE_LIT("{\"tags\":[\"a\",null]}"), "tags[1]", "must be a string" },
+    { SLICE_LIT("{\"vector\":0.5}"), "vector", "must be an array of numbers" },
+    { SLICE_LIT("{\"vector\":{}}"), "vector", "must be an array of numbers" },
+    { SLICE_LIT("{\"vector\":[]}"), "vector", "must have at least 1 elements" },
+    { SLICE_LIT("{\"vector\":[1,2,3,4,5]}"), "vector", "must have at most 4 elements" },
+    { SLICE_LIT("{\"vector\":[1,null]}"), "vector[1]", "must be a number that fits 32 bits of floating point" },
+    { SLICE_LIT("{\"vector\":[1,2,\"3\"]}"), "vector[2]", "must be a number that fits 32 bits of floating point" },
+    { SLICE_LIT("{\"vector\":[-3.5e38]}"), "vector[0]", "must be a number that fits 32 bits of floating point" },
+    { SLICE_LIT("{\"vector\":[[1]]}"), "vector[0]", "must be a number that fits 32 bits of floating point" },
     { SLICE_LIT("{\"config\":7}"), "config", "must be an object" },
     { SLICE_LIT("{\"config\":{}}"), "config.command", "is required" },
     { SLICE_LIT("{\"config\":{\"command\":null}}"), "config.command", "is required" },
@@ -481,6 +495,7 @@ static void a_request_table_prints_itself_as_schema(void **state)
     check_row(*state, s, "any", "{}");
     check_row(*state, s, "env", "{\"type\":\"object\",\"maxProperties\":2,\"additionalProperties\":{\"type\":\"string\"}}");
     check_row(*state, s, "tags", "{\"type\":\"array\",\"minItems\":1,\"maxItems\":3,\"items\":{\"type\":\"string\"}}");
+    check_row(*state, s, "vector", "{\"type\":\"array\",\"minItems\":1,\"maxItems\":4,\"items\":{\"type\":\"number\"}}");
     check_row(*state, s, "items", "{\"type\":\"array\",\"maxItems\":3,\"items\":{\"type\":\"object\",\"properties\":{"
                                   "\"label\":{\"type\":\"string\",\"maxLength\":65536},"
                                   "\"weight\":{\"type\":\"integer\",\"minimum\":-10,\"maximum\":10,\"default\":3}},"

@@ -306,6 +306,38 @@ static void doubles_survive_writing_and_reading(void **state)
     }
 }
 
+static const float floats[] = { 0, -0.0f, 1, -1, 0.1f, 1e-45f, 3.4028235e38f, -3.4028235e38f, 16777216, 1.17549435e-38f, 9.2233720e18f, 0.333333343f };
+
+static void floats_survive_writing_and_reading(void **state)
+{
+    float back[ARRAY_SIZE(floats)];
+    struct json_writer w;
+    struct buf text;
+    struct json_value v;
+
+    buf_init(&text, 4096);
+    json_write_init(&w, &text);
+    json_add_floats(&w, NULL, floats, ARRAY_SIZE(floats));
+    assert_non_null(strstr(buf_str(&text), ",0.1,1e-45,"));
+    v = parse(*state, buf_slice(&text));
+    assert_int_equal(json_read_floats(v, back, ARRAY_SIZE(back)), ARRAY_SIZE(floats));
+    assert_memory_equal(back, floats, sizeof(floats));
+    buf_clear(&text);
+}
+
+static void floats_are_read_up_to_the_first_that_is_none(void **state)
+{
+    static const struct { const char *text; size_t n; } cases[] = {
+        { "[1,2,3,4]", 3 }, { "[1,2]", 2 }, { "[]", 0 }, { "{}", 0 }, { "7", 0 }, { "[1,null,3]", 1 }, { "[\"1\"]", 0 },
+        { "[1,3.5e38]", 1 }, { "[9007199254740993,18446744073709551615]", 2 },
+    };
+    float out[3];
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(json_read_floats(parse(*state, slice_of(cases[i].text)), out, ARRAY_SIZE(out)), cases[i].n);
+    assert_int_equal(json_read_floats((struct json_value){ 0 }, out, ARRAY_SIZE(out)), 0);
+}
+
 static void random_doubles_survive_writing_and_reading(void **state)
 {
     uint64_t bits = 88172645463325252u;
@@ -352,6 +384,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(several_documents_live_side_by_side_in_one_arena, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(a_huge_array_is_counted_to_its_end, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(doubles_survive_writing_and_reading, new_arena, free_arena),
+        cmocka_unit_test_setup_teardown(floats_survive_writing_and_reading, new_arena, free_arena),
+        cmocka_unit_test_setup_teardown(floats_are_read_up_to_the_first_that_is_none, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(random_doubles_survive_writing_and_reading, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(what_is_no_number_is_written_as_null, new_arena, free_arena),
     };
