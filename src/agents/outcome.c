@@ -49,28 +49,32 @@ static const char *result_of(const struct agent_end *end, struct arena *a)
     return wrapped(output, end->is_output_cut, a);
 }
 
-static const char *how_it_ended(const struct agent_end *end, struct arena *a)
+/* The last lines of standard error; NULL when it wrote none. */
+static const char *last_words(const struct agent_end *end, struct arena *a)
 {
-    if (end->how.signal)
-        return arena_printf(a, "ended by signal %d (%s)", end->how.signal, strsignal(end->how.signal));
-    return arena_printf(a, "ended with exit code %d", end->how.code);
+    const char *tail = child_log_tail(end->log, a, CHILD_STDERR, ERROR_LINES);
+    size_t n = strlen(tail);
+
+    if (n > ERROR_BYTES)
+        for (tail += n - ERROR_BYTES; ((unsigned char)*tail & 0xc0) == 0x80; tail++)
+            ;                           /* begins with a whole character */
+    return n ? tail : NULL;
 }
 
 static const char *error_of(const struct agent_end *end, struct arena *a)
 {
-    const char *tail;
-    size_t n;
+    const char *words = last_words(end, a);
+    const char *how = NULL;
 
     if (end->how.timed_out)
-        return arena_printf(a, "timed out after %g s", end->timeout_s);
-    tail = child_log_tail(end->log, a, CHILD_STDERR, ERROR_LINES);
-    n = strlen(tail);
-    if (n == 0)
-        return how_it_ended(end, a);
-    if (n > ERROR_BYTES)
-        for (tail += n - ERROR_BYTES; ((unsigned char)*tail & 0xc0) == 0x80; tail++)
-            ;                           /* begins with a whole character */
-    return tail;
+        how = arena_printf(a, "timed out after %g s", end->timeout_s);
+    else if (end->how.signal)
+        how = arena_printf(a, "ended by signal %d (%s)", end->how.signal, strsignal(end->how.signal));
+    else if (!words)
+        how = arena_printf(a, "ended with exit code %d", end->how.code);
+    if (!how || !words)
+        return how ? how : words;
+    return arena_printf(a, "%s\n%s", how, words);
 }
 
 void agent_outcome_read(const struct agent_end *end, struct arena *a, struct agent_outcome *ret)

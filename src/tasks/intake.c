@@ -37,8 +37,8 @@ static struct task_intake_item *item_new(const char *table, const char *row_id)
     return item;
 }
 
-/* What does not fit is found by the sweep. */
-static void push(struct tasks *t, struct task_intake_item *item)
+/* False when it does not fit. Takes the item over. */
+static bool push(struct tasks *t, struct task_intake_item *item)
 {
     bool has_room;
 
@@ -50,9 +50,18 @@ static void push(struct tasks *t, struct task_intake_item *item)
         t->n_items++;
     }
     pthread_mutex_unlock(&t->mutex);
-    if (!has_room)
+    if (has_room)
+        task_duty_want(&t->intake);
+    else
         item_free(item);
-    task_duty_want(has_room ? &t->intake : &t->sweep);
+    return has_room;
+}
+
+/* What does not fit is found by the sweep. */
+static void push_or_sweep(struct tasks *t, struct task_intake_item *item)
+{
+    if (!push(t, item))
+        task_note_gap(t);
 }
 
 static struct task_intake_item *pop(struct tasks *t)
@@ -90,7 +99,7 @@ static void copy_row(struct arena *a, const struct backend_row *from, struct bac
 
 void task_intake_hint(struct tasks *t, const char *table, const char *row_id)
 {
-    push(t, item_new(table, row_id));
+    push_or_sweep(t, item_new(table, row_id));
 }
 
 void task_intake_rows(struct tasks *t, const struct backend_rows *rows)
@@ -99,7 +108,8 @@ void task_intake_rows(struct tasks *t, const struct backend_rows *rows)
         struct task_intake_item *item = item_new(rows->items[i].table, rows->items[i].id);
 
         copy_row(item->arena, &rows->items[i], &item->row);
-        push(t, item);
+        if (!push(t, item))
+            return;                     /* the next sweep brings the rest */
     }
 }
 
@@ -160,14 +170,14 @@ static void push_deleted(struct tasks *t, const struct backend_event *event, int
     struct task_intake_item *item = item_new(event->table, event->old_row->id);
 
     item->is_gone = true;
-    push(t, item);
+    push_or_sweep(t, item);
     if (!event->work)
         return;
     item = item_new(event->work->table, event->work->id);
     copy_row(item->arena, event->work, &item->row);
     item->op = BACKEND_DELETE;
     item->seen_us = seen_us;
-    push(t, item);
+    push_or_sweep(t, item);
 }
 
 static void push_changed(struct tasks *t, const struct backend_event *event, int64_t seen_us)
@@ -178,7 +188,7 @@ static void push_changed(struct tasks *t, const struct backend_event *event, int
     item->seen_us = seen_us;
     if (!event->is_lease_only)          /* of those the row is not told whole */
         copy_row(item->arena, event->new_row, &item->row);
-    push(t, item);
+    push_or_sweep(t, item);
 }
 
 void task_intake_event(void *tasks, const struct backend_event *event)
@@ -373,8 +383,11 @@ static int offer(struct intake *in, const struct task_match *m, const struct bac
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct task_row known;
-    int r = store_tasks_get_by_row(in->t->config.store, a, row->table, row->id, &known, e);
+    int r;
 
+    if (note_at_work(in->t, row))
+        return 0;
+    r = store_tasks_get_by_row(in->t->config.store, a, row->table, row->id, &known, e);
     if (r == 0 && strcmp(known.status, TASK_PENDING) != 0)
         return offer_again(in, m, row, &known, seen_us, e);
     if (r == 0 && !m->is_review)

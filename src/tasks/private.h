@@ -212,11 +212,16 @@ void task_sweep_run(struct tasks *t, void *arg);
 void task_sweep_tables(struct tasks *t, int64_t limit);
 void task_heartbeat_run(struct tasks *t, void *arg);
 void task_linger_run(struct tasks *t, void *arg);
-/* Our tasks that say claimed or processing, compared with their rows. At start also those without a row. */
-int task_reconcile(struct tasks *t, bool is_start, struct err *e) MUST_CHECK;
+/* Our tasks compared with their rows: those that are claimed; after a gap the pending and the newest failed too; at start also those
+ * without a row, which were at work. */
+enum task_reconcile_depth { RECONCILE_LEASED, RECONCILE_GAP, RECONCILE_START };
+int task_reconcile(struct tasks *t, enum task_reconcile_depth depth, struct err *e) MUST_CHECK;
 int task_recover(struct tasks *t, struct err *e) MUST_CHECK;
 
 /* ---- tasks.c ---- */
+
+/* Events were missed: the sweep looks for what happened. */
+void task_note_gap(struct tasks *t);
 
 struct task_meters { struct metric *claims, *leases_lost, *event_to_start; };
 
@@ -240,6 +245,7 @@ struct tasks {
     struct task_intake_item *first_item, **last_item;
     size_t n_items;
     bool is_serving, is_stopping;
+    bool has_gap;                       /* events were missed: the next sweep looks deeper */
 };
 
 struct backend_claim task_claim_of(struct tasks *t, const char *table, const char *row_id);

@@ -31,21 +31,21 @@ static int reconcile_triggered(struct tasks *t, const struct task_row *task, str
     return task_settle_released(t, &ref, NULL, e);
 }
 
-static void reconcile(struct tasks *t, const struct task_row *task, bool is_start)
+static void reconcile(struct tasks *t, const struct task_row *task, enum task_reconcile_depth depth)
 {
     struct err e = { 0 };
     int r = 0;
 
     if (task->backend_table)
         r = task_follow_now(t, task->backend_table, task->row_id, &e);
-    else if (is_start)
+    else if (depth == RECONCILE_START && task_is_leased(task->status))
         r = reconcile_triggered(t, task, &e);
     if (r < 0)
         log_warn("tasks", NULL, "task %s: %s", task->uuid, LOG_Q(e.text));
 }
 
 /* Those that stay as they are are passed over on the next page. */
-static int reconcile_page(struct tasks *t, const char *status, bool is_start, int64_t *offset, size_t *ret_n, struct err *e)
+static int reconcile_page(struct tasks *t, const char *status, enum task_reconcile_depth depth, int64_t *offset, size_t *ret_n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct task_filter filter = { .status = status, .limit = LIMIT_LIST, .offset = *offset };
@@ -53,43 +53,37 @@ static int reconcile_page(struct tasks *t, const char *status, bool is_start, in
     int r = store_tasks_list(t->config.store, a, &filter, &tasks, ret_n, e);
 
     for (size_t i = 0; r == 0 && i < *ret_n; i++) {
-        reconcile(t, &tasks[i], is_start);
+        reconcile(t, &tasks[i], depth);
         r = store_tasks_get(t->config.store, a, tasks[i].uuid, &now, e);
         *offset += r == 0 && strcmp(now.status, status) == 0;
     }
     return r;
 }
 
-static int reconcile_all(struct tasks *t, const char *status, bool is_start, struct err *e)
+static int reconcile_all(struct tasks *t, const char *status, enum task_reconcile_depth depth, struct err *e)
 {
     int64_t offset = 0;
     size_t n = LIMIT_LIST;
     int r = 0;
 
     while (r == 0 && n == LIMIT_LIST)
-        r = reconcile_page(t, status, is_start, &offset, &n, e);
+        r = reconcile_page(t, status, depth, &offset, &n, e);
     return r;
 }
 
-int task_reconcile(struct tasks *t, bool is_start, struct err *e)
+/* Failed ones gather over the years; the newest may have been retried elsewhere while nobody listened here. */
+int task_reconcile(struct tasks *t, enum task_reconcile_depth depth, struct err *e)
 {
-    int r = reconcile_all(t, TASK_CLAIMED_STATUS, is_start, e);
-
-    return r < 0 ? r : reconcile_all(t, TASK_PROCESSING, is_start, e);
-}
-
-/* Another machine may have done since what failed here. The newest are looked at. */
-static int reconcile_failed(struct tasks *t, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    const struct task_filter filter = { .status = TASK_FAILED_STATUS, .limit = LIMIT_LIST };
-    struct task_row *tasks;
+    int64_t offset = 0;
     size_t n;
-    int r = store_tasks_list(t->config.store, a, &filter, &tasks, &n, e);
+    int r = reconcile_all(t, TASK_CLAIMED_STATUS, depth, e);
 
-    for (size_t i = 0; r == 0 && i < n; i++)
-        if (tasks[i].backend_table)
-            reconcile(t, &tasks[i], true);
+    if (r == 0)
+        r = reconcile_all(t, TASK_PROCESSING, depth, e);
+    if (r == 0 && depth > RECONCILE_LEASED)
+        r = reconcile_all(t, TASK_PENDING, depth, e);
+    if (r == 0 && depth > RECONCILE_LEASED)
+        r = reconcile_page(t, TASK_FAILED_STATUS, depth, &offset, &n, e);
     return r;
 }
 
@@ -113,8 +107,6 @@ int task_recover(struct tasks *t, struct err *e)
 
     release_rows(t);
     if (r == 0)
-        r = task_reconcile(t, true, e);
-    if (r == 0)
-        r = reconcile_failed(t, e);
+        r = task_reconcile(t, RECONCILE_START, e);
     return r < 0 ? r : wake_apps(t, e);
 }

@@ -95,6 +95,17 @@ void task_sweep_tables(struct tasks *t, int64_t limit)
     task_listening_drop(t, l);
 }
 
+static enum task_reconcile_depth take_gap(struct tasks *t)
+{
+    bool had_gap;
+
+    pthread_mutex_lock(&t->mutex);
+    had_gap = t->has_gap;
+    t->has_gap = false;
+    pthread_mutex_unlock(&t->mutex);
+    return had_gap ? RECONCILE_GAP : RECONCILE_LEASED;
+}
+
 /* Our own leases are renewed first: after a sleep of the machine all of them look stale. */
 void task_sweep_run(struct tasks *t, void *arg)
 {
@@ -103,7 +114,7 @@ void task_sweep_run(struct tasks *t, void *arg)
     task_heartbeat_run(t, NULL);
     task_apps_recount(t);
     task_sweep_tables(t, LIMIT_LIST);
-    if (task_reconcile(t, false, &e) < 0)
+    if (task_reconcile(t, take_gap(t), &e) < 0)
         log_warn("tasks", NULL, "tasks of other machines are not looked after: %s", LOG_Q(e.text));
     task_apps_dispatch(t);
 }

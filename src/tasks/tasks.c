@@ -131,6 +131,14 @@ void tasks_listeners_changed(struct tasks *t)
     task_duty_want(&t->relisten);
 }
 
+void task_note_gap(struct tasks *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    t->has_gap = true;
+    pthread_mutex_unlock(&t->mutex);
+    task_duty_want(&t->sweep);
+}
+
 void tasks_sweep_now(struct tasks *t)
 {
     task_duty_want(&t->sweep);
@@ -202,7 +210,7 @@ int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
 
 static void on_gap(void *tasks)
 {
-    tasks_sweep_now(tasks);
+    task_note_gap(tasks);
 }
 
 static void on_timer(void *duty)
@@ -289,11 +297,14 @@ int tasks_start(struct tasks *t, struct err *e)
     if (r == 0)
         r = task_listening_renew(t, e);
     if (r == 0)
-        r = task_recover(t, e);
-    if (r == 0)
         r = b->ops->subscribe(b, task_intake_event, on_gap, t, e);
     if (r < 0)
         return r;
+    r = task_recover(t, e);             /* what changes meanwhile is queued */
+    if (r < 0) {
+        b->ops->unsubscribe(b, t);
+        return r;
+    }
     serve(t);
     log_info("tasks", NULL, "machine %s listens", LOG_Q(t->machine_id));
     return 0;

@@ -244,6 +244,7 @@ static void a_failure_says_why(void **state)
         { "echo out; echo first >&2; echo second >&2; exit 3", "first\nsecond" },
         { "exit 3", "ended with exit code 3" },
         { "kill -9 $$", "ended by signal 9 (Killed)" },
+        { "echo oops >&2; kill -9 $$", "ended by signal 9 (Killed)\noops" },
         { "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do echo $i >&2; done; exit 1",
           "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n21" },
     };

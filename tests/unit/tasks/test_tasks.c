@@ -190,6 +190,31 @@ static void the_list_of_an_app_is_bounded_and_nothing_beyond_it_is_lost(void **s
         fake_succeed(wait_run(w, i), "{}");
 }
 
+static void many_looks_at_a_row_at_work_disturb_nothing(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const char *payload, *id = insert(m, "{}");
+    struct task_row task;
+
+    payload = arena_printf(w->arena, "{\"task_id\":\"%s\",\"table_name\":\"" TABLE "\"}", id);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(m->backend->ops->broadcast(m->backend, "task-retry-triage", "task-available", payload, NULL), 0);
+        tasks_sweep_now(m->tasks);
+    }
+    wait_run(w, 0);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(m->backend->ops->broadcast(m->backend, "task-retry-triage", "task-available", payload, NULL), 0);
+        tasks_sweep_now(m->tasks);
+    }
+    task = wait_task(m, id, "claimed");
+    assert_int_equal(task.attempt, 1);
+    fake_succeed(&w->runs[0], "{}");
+    wait_released(&w->runs[0]);
+    wait_intake(m, 1);
+    assert_string_equal(wait_task(m, id, "completed").result, "{}");
+}
+
 /* ---- who listens ---- */
 
 static void a_new_listener_finds_the_rows_that_are_there(void **state)
@@ -473,6 +498,7 @@ int main(void)
         WORLD_TEST(what_finds_no_place_waits_in_order),
         WORLD_TEST(an_app_has_as_many_places_as_it_says),
         WORLD_TEST(the_list_of_an_app_is_bounded_and_nothing_beyond_it_is_lost),
+        WORLD_TEST(many_looks_at_a_row_at_work_disturb_nothing),
         WORLD_TEST(a_new_listener_finds_the_rows_that_are_there),
         WORLD_TEST(rows_of_other_apps_and_rows_the_filter_refuses_are_left_alone),
         WORLD_TEST(a_row_changed_while_its_agent_works_is_worked_on_again),

@@ -166,6 +166,30 @@ static void at_start_only_the_newest_rows_are_taken_up(void **state)
         fake_succeed(&w->runs[i], "{}");
 }
 
+static void what_others_did_while_it_was_away_is_followed(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const char *failed = insert(m, "{}"), *waiting;
+    struct backend_lease lease;
+
+    fake_fail(wait_run(w, 0), "no");
+    wait_task(m, failed, "failed");
+    insert(m, "{}");
+    wait_run(w, 1);
+    waiting = insert(m, "{}");
+    wait_task(m, waiting, "pending");
+    machine_stop(m);
+    lease = claim_as(m, failed, "x");
+    assert_int_equal(backend_complete(m->backend, &lease, "{\"x\":1}", NULL), 0);
+    lease = claim_as(m, waiting, "x");
+    assert_int_equal(backend_complete(m->backend, &lease, "{\"x\":2}", NULL), 0);
+    machine_restart(m);
+    assert_string_equal(wait_task(m, failed, "completed").result, "{\"x\":1}");
+    assert_string_equal(wait_task(m, waiting, "completed").result, "{\"x\":2}");
+    fake_succeed(wait_run(w, 2), "{}");
+}
+
 /* ---- leases ---- */
 
 static bool was_refreshed(void *arg)
@@ -485,6 +509,7 @@ int main(void)
         WORLD_TEST(a_triggered_task_of_an_earlier_life_is_run_again),
         WORLD_TEST(what_came_while_it_was_away_is_found),
         WORLD_TEST(at_start_only_the_newest_rows_are_taken_up),
+        WORLD_TEST(what_others_did_while_it_was_away_is_followed),
         WORLD_TEST(a_running_lease_is_kept_alive),
         WORLD_TEST(a_stale_lease_of_a_dead_machine_is_recovered_by_the_sweep),
         WORLD_TEST(a_recovered_row_is_broadcast_with_its_reason),
