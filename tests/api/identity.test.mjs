@@ -1,5 +1,6 @@
 // Who calls, what they may do, and who decides it: keys, apps, permissions, the administrator's session, the audit log.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
@@ -184,6 +185,8 @@ test('management answers the administrator alone, whose link works once', async 
     assert.equal(page.status, 200);
     assert.match(page.headers['content-type'], /^text\/html/);
     assert.match(page.headers['content-security-policy'], /default-src 'none'/);
+    const style = createHash('sha256').update(page.text.match(/<style>(.*)<\/style>/)[1]).digest('base64');
+    assert.ok(page.headers['content-security-policy'].includes(`style-src 'sha256-${style}'`));
     const [cookie, ...rules] = page.headers['set-cookie'][0].split('; ');
     assert.ok(rules.includes('HttpOnly') && rules.includes('SameSite=Strict') && rules.includes('Path=/'));
     assert.equal((await h.api('GET', '/api/keys', undefined, { cookie })).status, 200);
