@@ -22,7 +22,7 @@ struct cli_option {
 
 enum cli_format { CLI_TEXT, CLI_TIME, CLI_YES_NO, CLI_COUNT /* length of an array */, CLI_JOINED /* strings of an array */ };
 
-/* A column of a table: title and the member of each object it shows. */
+/* A column of a table: title and the member of each object it shows; "a.b" is b within a. */
 struct cli_column { const char *title, *member; enum cli_format format; };
 
 struct cli;

@@ -13,6 +13,11 @@ static void body_task_run(struct cli *cli, struct json_writer *w)
     json_add_string(w, "agent_name", cli_value(cli, "--agent"));
 }
 
+static void body_task_reject(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "reason", cli_value(cli, "--reason"));
+}
+
 static void body_settings_set(struct cli *cli, struct json_writer *w)
 {
     json_add_string(w, "value", cli->args[1]);
@@ -50,13 +55,20 @@ static const struct cli_option grant_options[] = {
 };
 
 static const struct cli_option task_list_options[] = {
-    { "--status", .value = "STATUS", .help = "only those: pending, processing, completed, failed" },
+    { "--status", .value = "STATUS", .help = "only those: pending, claimed, processing, completed, failed, canceled" },
     { "--app", .value = "APP", .help = "only of this app (id)" },
     { "--limit", .value = "N", .help = "at most N, newest first" },
     { .name = NULL },
 };
 
 static const struct cli_option task_run_options[] = { { "--agent", .value = "NAME", .help = "another agent than the one planned" }, { .name = NULL } };
+static const struct cli_option task_reject_options[] = { { "--reason", .value = "TEXT", .help = "kept as the task's error" }, { .name = NULL } };
+static const struct cli_option calendar_options[] = {
+    { "--from", .value = "DATE", .help = "only what ends at or after it: 2030-01-31 or 2030-01-31T18:00:00Z" },
+    { "--to", .value = "DATE", .help = "only what starts before it" },
+    { "--limit", .value = "N", .help = "at most N" },
+    { .name = NULL },
+};
 static const struct cli_option audit_list_options[] = { { "--limit", .value = "N", .help = "at most N, newest first" }, { .name = NULL } };
 static const struct cli_option restore_options[] = { { "--force", .help = "also over data that is there" }, { .name = NULL } };
 
@@ -74,6 +86,10 @@ static const struct cli_column agent_columns[] = {
 static const struct cli_column task_columns[] = {
     { "UUID", "uuid" }, { "STATUS", "status" }, { "TITLE", "title" }, { "ACTION", "action_type" }, { "CREATED", "created_at", CLI_TIME },
     { "ERROR", "error" }, { .title = NULL },
+};
+static const struct cli_column calendar_columns[] = {
+    { "START", "start_date", CLI_TIME }, { "TITLE", "title" }, { "DISPATCH", "metadata.dispatch_status" }, { "AGENT", "metadata.agent_name" },
+    { "TASK", "task_uuid" }, { .title = NULL },
 };
 static const struct cli_column audit_columns[] = {
     { "SEQ", "seq" }, { "AT", "at", CLI_TIME }, { "WHO", "actor" }, { "WHAT", "action" }, { "SUBJECT", "subject" }, { "DETAIL", "detail" },
@@ -152,6 +168,14 @@ const struct command commands[] = {
       .summary = "Start a task that waits for a person" },
     { .words = "task replay", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_POST,
       .path = "/api/tasks/{0}/replay", .done = "The task {0} will be done again.", .summary = "Do a failed or quarantined task again" },
+
+    { .words = "task reject", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_reject_options, .method = HTTP_POST,
+      .path = "/api/tasks/{0}/reject", .body = body_task_reject, .done = "The task {0} is rejected.",
+      .summary = "Decide that a waiting task is not done" },
+
+    { .words = "calendar list", .options = calendar_options, .is_json = true, .method = HTTP_GET, .path = "/api/calendar",
+      .query = "from={--from}&to={--to}&limit={--limit}", .list = "events", .columns = calendar_columns, .empty = "The calendar is empty.",
+      .summary = "List calendar events: the work of the agents and what waits for you" },
 
     { .words = "settings", .args = "[KEY]", .n_args_max = 1, .is_json = true, .run = run_settings,
       .summary = "Show settings: value and where it comes from" },

@@ -78,9 +78,16 @@ static char *value_text(struct arena *a, struct json_value v, enum cli_format fo
     }
 }
 
+static struct json_value member_of(struct arena *a, struct json_value object, const char *member)
+{
+    const char *dot = strchr(member, '.');
+
+    return dot ? member_of(a, json_get(object, arena_strndup(a, member, (size_t)(dot - member))), dot + 1) : json_get(object, member);
+}
+
 char *table_cell(struct arena *a, struct json_value object, const struct cli_column *column)
 {
-    char *text = value_text(a, json_get(object, column->member), column->format);
+    char *text = value_text(a, member_of(a, object, column->member), column->format);
 
     make_printable(text);
     return *text ? shorten(a, text, TABLE_CELL_CHARS) : arena_strdup(a, "-");

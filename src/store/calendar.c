@@ -62,13 +62,14 @@ int store_calendar_get(struct store *s, struct arena *a, const char *uuid, struc
 int store_calendar_list(struct store *s, struct arena *a, const char *from, const char *to, int64_t limit,
                         struct calendar_row **ret, size_t *ret_n, struct err *e)
 {
+    static const char first[] = "SELECT " COLUMNS " FROM calendar WHERE (?2 IS NULL OR start_date < ?2) "
+                                "AND (start_date >= ?1 OR end_date > ?1) ORDER BY start_date, rowid LIMIT ?3";
+    static const char last[] = "SELECT " COLUMNS " FROM (SELECT *, rowid AS place FROM calendar WHERE ?1 IS NULL "
+                               "AND (?2 IS NULL OR start_date < ?2) ORDER BY start_date DESC, rowid DESC LIMIT ?3) ORDER BY start_date, place";
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(store_reader(s), &rows, e,
-                  "SELECT " COLUMNS " FROM calendar WHERE (?2 IS NULL OR start_date < ?2) "
-                  "AND (?1 IS NULL OR start_date >= ?1 OR end_date > ?1) ORDER BY start_date, rowid LIMIT ?3",
-                  "ssi", from, to, limit > 0 ? MIN(limit, LIMIT_LIST) : LIMIT_LIST);
+    r = sql_query(store_reader(s), &rows, e, from ? first : last, "ssi", from, to, limit > 0 ? MIN(limit, LIMIT_LIST) : LIMIT_LIST);
     return r < 0 ? r : rows_all(rows, a, sizeof(struct calendar_row), read_event, ret, ret_n, e);
 }
 

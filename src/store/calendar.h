@@ -30,7 +30,8 @@ int store_calendar_insert(struct store *s, const struct calendar_row *row, struc
 /* -ENOENT EVENT_NOT_FOUND. */
 int store_calendar_get(struct store *s, struct arena *a, const char *uuid, struct calendar_row *ret,
                        struct err *e) MUST_CHECK;
-/* Those that overlap [from, to), by start; either may be NULL (open). At most limit (0 and above: LIMIT_LIST). */
+/* Those that overlap [from, to), by start; either may be NULL (open). At most limit (0 and above: LIMIT_LIST): of more the first
+ * behind `from`, without one the last. */
 int store_calendar_list(struct store *s, struct arena *a, const char *from, const char *to, int64_t limit,
                         struct calendar_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
 int store_calendar_update(struct store *s, const struct calendar_change *c, struct err *e) MUST_CHECK;

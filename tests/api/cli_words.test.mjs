@@ -48,3 +48,15 @@ test('a setting that breaks its rule is told with rule and value', async (t) => 
     const unknown = await h.cli('settings', 'tasks.sweep');
     assert.match(unknown.stderr, /there is no setting tasks\.sweep; `hearth settings` lists them/i);
 });
+
+test('what waits for a person is in the calendar, and a rejected task says why', async (t) => {
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const { body } = await dev('POST', '/webhooks/svc', { event: 'trigger-agent', payload: { raw_data: { n: 1 } } });
+    const [event] = await h.cliJson('calendar', 'list');
+    assert.equal(event.task_uuid, body.task_uuid);
+    assert.match((await h.cli('calendar', 'list')).stdout, new RegExp(`DISPATCH[^]*review .*${body.task_uuid}`));
+    assert.equal((await h.cli('calendar', 'list', '--from', '2099-01-01')).stdout, 'The calendar is empty.\n');
+    assert.equal((await h.cli('task', 'reject', body.task_uuid, '--reason', 'not today')).stdout, `The task ${body.task_uuid} is rejected.\n`);
+    assert.match((await h.cli('task', 'show', body.task_uuid)).stdout, /^error: +not today$/m);
+});

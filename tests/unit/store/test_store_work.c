@@ -41,8 +41,13 @@ static void events_are_listed_by_overlap(void **state)
             snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s,", list[j].uuid);
         assert_string_equal(found, cases[i].found);
     }
+    MUST(store_calendar_list(x.store, x.a, "2026-01-10T00:00:00.000Z", NULL, 2, &list, &n, &x.e));
+    assert_int_equal(n, 2);
+    assert_string_equal(list[0].uuid, "across");
     MUST(store_calendar_list(x.store, x.a, NULL, NULL, 2, &list, &n, &x.e));
     assert_int_equal(n, 2);
+    assert_string_equal(list[0].uuid, "at end");
+    assert_string_equal(list[1].uuid, "after");
     fixture_close(&x);
 }
 
