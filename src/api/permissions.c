@@ -161,6 +161,7 @@ static const struct field grants_query_fields[] = {
 static const struct field grant_shape[] = {
     SHAPE_STRING("app_id"),
     SHAPE_STRING("permission"),
+    SHAPE_BOOL("known", .help = "false: this version has no route that needs it"),
     SHAPE_STRING("decision", .help = "allow or deny"),
     SHAPE_STRING("scope", .one_of = scope_names),
     SHAPE_STRING("until", .flags = FIELD_NULLABLE),
@@ -220,6 +221,7 @@ static void write_grant(struct json_writer *w, const struct grant_row *row)
     json_begin_object(w);
     json_add_string(w, "app_id", row->app_id);
     json_add_string(w, "permission", row->permission);
+    json_add_bool(w, "known", permission_find(row->permission) != NULL);
     json_add_string(w, "decision", row->decision);
     json_add_string(w, "scope", row->scope);
     json_add_string(w, "until", row->expires_at);

@@ -64,8 +64,16 @@ static struct slice shown_decision(struct json_value item, bool is_pending)
     return json_string(json_get(item, "decision"));
 }
 
+/* A name that no version knows yet, or a slip of the pen. */
+static const char *shown_permission(struct arena *a, struct json_value item)
+{
+    const char *name = json_cstr(json_get(item, "permission"));
+
+    return json_bool(json_get(item, "known")) ? name : arena_printf(a, "%s (unknown)", name);
+}
+
 /* Grants, denials and questions as rows of one table. */
-static void add_rows(struct json_writer *w, const struct permission_lists *lists, struct json_value list, bool is_pending)
+static void add_rows(struct arena *a, struct json_writer *w, const struct permission_lists *lists, struct json_value list, bool is_pending)
 {
     struct json_value item;
 
@@ -74,7 +82,7 @@ static void add_rows(struct json_writer *w, const struct permission_lists *lists
             continue;
         json_begin_object(w);
         json_add_slice(w, "app", app_name(lists, json_string(json_get(item, "app_id"))));
-        json_add_value(w, "permission", json_get(item, "permission"));
+        json_add_string(w, "permission", shown_permission(a, item));
         json_add_slice(w, "decision", shown_decision(item, is_pending));
         json_add_value(w, "scope", json_get(item, "scope"));
         json_add_value(w, "until", json_get(item, "until"));
@@ -98,8 +106,8 @@ static struct json_value rows_of(struct cli *cli, const struct permission_lists 
         add_mine(&w, lists, "pending", lists->pending);
     } else {
         json_begin_array(&w);
-        add_rows(&w, lists, lists->pending, true);
-        add_rows(&w, lists, lists->grants, false);
+        add_rows(cli->arena, &w, lists, lists->pending, true);
+        add_rows(cli->arena, &w, lists, lists->grants, false);
     }
     json_end(&w);
     if (json_parse(cli->arena, buf_slice(&out), &rows, NULL) < 0)

@@ -64,7 +64,7 @@ static void print_question(struct json_value q)
     printf(" (");
     print_clean(json_get(q, "permission"));
     printf(")%s\n  [o]nce, until it [s]tops, [a]lways, [d]eny, or return for later: ",
-           json_bool(json_get(q, "dangerous")) ? ". Only for an app you trust" : "");
+           json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
     fflush(stdout);
 }
 

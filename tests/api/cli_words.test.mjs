@@ -60,3 +60,12 @@ test('what waits for a person is in the calendar, and a rejected task says why',
     assert.equal((await h.cli('task', 'reject', body.task_uuid, '--reason', 'not today')).stdout, `The task ${body.task_uuid} is rejected.\n`);
     assert.match((await h.cli('task', 'show', body.task_uuid)).stdout, /^error: +not today$/m);
 });
+
+test('a permission that no version knows is stored and shown as unknown', async (t) => {
+    const h = coldHearth({ t });
+    const file = h.file('app.json', '{"name": "a", "permissions": ["moon.walk"]}');
+    await h.cli('app', 'add', file);
+    assert.match((await h.cli('permission', 'list')).stdout, /^a +moon\.walk \(unknown\) +waiting/m);
+    await h.cli('permission', 'grant', 'a', 'moon.walk');
+    assert.match((await h.cli('permission', 'list', 'a')).stdout, /^a +moon\.walk \(unknown\) +allow/m);
+});
