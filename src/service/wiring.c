@@ -25,20 +25,32 @@ static unsigned events_mask(const char *const *names, size_t n)
     return mask;
 }
 
-static unsigned actions_mask(struct json_value actions, const char *declared)
+static unsigned mask_of_list(struct json_value list)
 {
-    struct json_value list = json_get(actions, declared);
     struct json_iter it = json_iter(list);
     struct json_value item;
     unsigned mask = 0;
 
-    if (json_is_absent(list))
-        return BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE;
     while (json_next(&it, NULL, &item)) {
         const char *name = json_cstr(item);
         mask |= name ? events_mask(&name, 1) : 0;
     }
     return mask;
+}
+
+/* Which events of a table count. tableActions may write its name in another way than `tables` does ("public.orders", "orders"). */
+static unsigned actions_mask(struct json_value actions, const char *table)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct json_iter it = json_iter(actions);
+    struct json_value list;
+    struct slice key;
+    char *name;
+
+    while (json_next(&it, &key, &list))
+        if (backend_table_name(scratch, key.p, &name, NULL) == 0 && strcmp(name, table) == 0)
+            return mask_of_list(list);
+    return BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE;
 }
 
 static int copy_tables(struct listener_list *list, const struct app_config *app, struct task_listener *to, struct err *e)
@@ -65,7 +77,7 @@ static int copy_tables(struct listener_list *list, const struct app_config *app,
         else
             to->n_tables++;
         tables[at] = name;
-        events[at] = actions_mask(app->backend.table_actions, app->backend.tables.items[i]);
+        events[at] = actions_mask(app->backend.table_actions, name);
     }
     to->tables = tables;
     to->table_events = events;
