@@ -87,6 +87,21 @@ enum {
     LIMIT_UPSTREAM_HEAD = 64 << 10,     /* their bytes */
     LIMIT_UPSTREAM_IDLE = 256,          /* idle connections kept for streams */
 
+    /* vectors */
+    LIMIT_DIMENSIONS = 8192,
+    LIMIT_VECTOR_METADATA = 64 << 10,   /* JSON text of one vector */
+    LIMIT_VECTOR_ID_BYTES = 512,
+    LIMIT_VECTOR_NAMESPACE_BYTES = 300,
+    LIMIT_VECTOR_NAMESPACES = 10000,
+    LIMIT_VECTORS_PER_CALL = 10000,     /* upserted, or removed by id */
+    LIMIT_VECTOR_ROWS = 64 << 20,       /* in memory of one namespace, removed ones not yet compacted among them */
+    LIMIT_VECTOR_LIST = 1000,
+    LIMIT_VECTOR_CONDITIONS = 32,       /* of a metadata filter */
+    LIMIT_VECTOR_CHOICES = 1000,        /* of one $in */
+    LIMIT_VECTOR_TEXT_BYTES = 4096,     /* of a hybrid search */
+    LIMIT_TOP_K = 1000,
+    LIMIT_BODY_VECTORS = 256 << 20,
+
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */
     LIMIT_SETTING_BYTES = 4096,         /* one value */

@@ -1,4 +1,4 @@
-/* The inside of a connection; for sql.c and, of the two functions, readers.c. */
+/* The inside of a connection; for sql.c, of the two functions readers.c, and vectors_db_read.c, which borrows columns. */
 #pragma once
 
 #include "store/sql.h"

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/fields.h"
+#include "base/limits.h"
 
 struct vector_record { const char *id; const float *vector; const char *metadata; /* JSON object text */ };
 
@@ -66,11 +67,3 @@ struct vectors_embedded_config {
     int64_t memory_bytes;               /* loaded namespaces are evicted above it */
 };
 int vectors_embedded_open(const struct vectors_embedded_config *c, struct vectors **ret, struct err *e) MUST_CHECK;
-
-enum {
-    LIMIT_DIMENSIONS = 8192,
-    LIMIT_VECTOR_METADATA = 64 << 10,
-    LIMIT_VECTORS_PER_CALL = 10000,
-    LIMIT_TOP_K = 1000,
-    LIMIT_BODY_VECTORS = 256 << 20,
-};

@@ -1,0 +1,147 @@
+#include "store/vectors_db.h"
+#include "base/limits.h"
+#include "store/migrate.h"
+#include "store/vectors_db_private.h"
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Fewer and larger checkpoints than SQLite's; the log file is cut back to 64 MiB afterwards. */
+#define WRITER_PRAGMAS "PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8000"
+
+/* A row of 384 dimensions fills SQLite's 4 KiB pages badly (two of 1.6 KiB); five fit into eight. */
+#define NEW_FILE_PRAGMAS "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL"
+
+static const struct migration migrations[] = {
+    { "vectors",
+      "CREATE TABLE spaces (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, n_dimensions INTEGER NOT NULL,"
+      " n_rows INTEGER NOT NULL, next_row INTEGER NOT NULL, used_at INTEGER NOT NULL,"
+      " text_row INTEGER);"             /* rows up to it are in the space's full-text index; NULL: it has none */
+      "CREATE TABLE vectors (row INTEGER PRIMARY KEY, space INTEGER NOT NULL, id TEXT NOT NULL, document_id TEXT,"
+      " metadata TEXT NOT NULL, vector BLOB NOT NULL);"
+      "CREATE UNIQUE INDEX vectors_by_id ON vectors (space, id);"
+      "CREATE INDEX vectors_by_document ON vectors (space, document_id) WHERE document_id IS NOT NULL;"
+      "CREATE TABLE dropped_spaces (id INTEGER PRIMARY KEY)" },
+};
+
+/* A file's page size is settled by its first page. */
+static int make_file(const char *path, struct err *e)
+{
+    sqlite3 *handle = NULL;
+    struct stat st;
+    int fd, code;
+
+    if (stat(path, &st) == 0 && st.st_size > 0)
+        return 0;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_errno(e, errno, "cannot make the database %s", path);
+    close(fd);
+    code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(handle, NEW_FILE_PRAGMAS, NULL, NULL, NULL);
+    sqlite3_close(handle);
+    return code == SQLITE_OK ? 0 : err_set(e, -EIO, "STORE_ERROR", "%s: %s", path, sqlite3_errstr(code));
+}
+
+static int tune_writer(struct sql_db *db, void *arg, struct err *e)
+{
+    return sql_script(db, WRITER_PRAGMAS, e);
+}
+
+int vectors_db_open(const char *path, struct vectors_db **ret, struct err *e)
+{
+    struct vectors_db *db = xcalloc(1, sizeof(*db));
+    int r;
+
+    r = make_file(path, e);
+    if (r == 0)
+        r = migrate_run(path, migrations, ARRAY_SIZE(migrations), e);
+    if (r == 0)
+        r = writer_start(&(struct writer_config){ .path = path, .label = "vectors" }, &db->writer, e);
+    if (r == 0)
+        r = writer_run(db->writer, tune_writer, NULL, e);
+    if (r == 0)
+        r = readers_new(path, &db->readers, e);
+    if (r < 0) {
+        vectors_db_close(db);
+        return r;
+    }
+    *ret = db;
+    return 0;
+}
+
+/* The writer closes last: the last connection folds the write-ahead log into the file, and readers may not write. */
+struct vectors_db *vectors_db_close(struct vectors_db *db)
+{
+    if (!db)
+        return NULL;
+    readers_free(db->readers);
+    writer_stop(db->writer);
+    free(db);
+    return NULL;
+}
+
+/* --- spaces --- */
+
+int vectors_db_find(struct vectors_db *db, const char *space, struct vectors_db_space *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(readers_get(db->readers), &rows, e, "SELECT id, n_dimensions, n_rows FROM spaces WHERE name = ?", "s",
+                  space);
+    if (r == 0)
+        r = sql_step(rows, e);
+    if (r < 0)
+        return r;
+    *ret = (struct vectors_db_space){ 0 };
+    if (r > 0)
+        *ret = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2) };
+    return 0;
+}
+
+static int read_names(struct sql_rows *rows, struct arena *a, size_t max, struct field_strings *ret, struct err *e)
+{
+    const char **items = arena_array(a, max, sizeof(*items));
+    size_t n = 0;
+    int r = 0;
+
+    while (n < max && (r = sql_step(rows, e)) > 0)
+        items[n++] = sql_text(rows, a, 0);
+    if (r < 0)
+        return r;
+    *ret = (struct field_strings){ items, n };
+    return 0;
+}
+
+int vectors_db_names(struct vectors_db *db, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(readers_get(db->readers), &rows, e,
+                  "SELECT name FROM spaces WHERE substr(name, 1, length(?)) = ? ORDER BY name", "ss", prefix, prefix);
+    return r < 0 ? r : read_names(rows, a, LIMIT_VECTOR_NAMESPACES, ret, e);
+}
+
+int vectors_db_recent(struct vectors_db *db, int64_t limit, struct arena *a, struct field_strings *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(readers_get(db->readers), &rows, e,
+                  "SELECT name FROM spaces WHERE n_rows > 0 ORDER BY used_at DESC, id DESC LIMIT ?", "i", limit);
+    return r < 0 ? r : read_names(rows, a, (size_t)limit, ret, e);
+}
+
+static int touch_space(struct sql_db *db, void *space, struct err *e)
+{
+    return sql_exec(db, e, "UPDATE spaces SET used_at = unixepoch() WHERE name = ?", "s", (const char *)space);
+}
+
+int vectors_db_touch(struct vectors_db *db, const char *space, struct err *e)
+{
+    return writer_run(db->writer, touch_space, (void *)space, e);
+}

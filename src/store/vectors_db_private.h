@@ -1,0 +1,28 @@
+/* The inside of store/vectors_db.h, for its files alone. */
+#pragma once
+
+#include "store/readers.h"
+#include "store/vectors_db.h"
+#include "store/writer.h"
+
+enum {
+    VECTORS_DB_SPACE_BITS = 24,
+    VECTORS_DB_ROW_BITS = 63 - VECTORS_DB_SPACE_BITS,
+    VECTORS_DB_MAX_SPACE = (1 << VECTORS_DB_SPACE_BITS) - 2,
+};
+
+struct vectors_db {
+    struct writer *writer;              /* owned */
+    struct readers *readers;            /* owned */
+};
+
+/* A space's rows stand together in the file: its number is the upper part of theirs. */
+static inline int64_t vectors_db_first_row(int64_t space_id)
+{
+    return space_id << VECTORS_DB_ROW_BITS;
+}
+
+static inline int64_t vectors_db_last_row(int64_t space_id)
+{
+    return vectors_db_first_row(space_id + 1) - 1;
+}

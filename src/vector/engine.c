@@ -1,0 +1,163 @@
+#include "vector/engine.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/metrics.h"
+#include "vector/quant.h"
+
+/* --- the table --- */
+
+static struct space **bucket_of(struct engine *engine, const char *ns)
+{
+    return &engine->buckets[hash_fast(slice_of(ns)) % ENGINE_BUCKETS];
+}
+
+struct space *engine_take(struct engine *engine, const char *ns)
+{
+    struct space **bucket = bucket_of(engine, ns), *s;
+
+    pthread_mutex_lock(&engine->lock);
+    for (s = *bucket; s && strcmp(s->name, ns) != 0; s = s->next)
+        ;
+    if (!s) {
+        s = space_new(ns, &engine->bytes);
+        s->next = *bucket;
+        *bucket = s;
+    }
+    s->n_refs++;
+    s->used_at_ms = clock_mono_ms();
+    pthread_mutex_unlock(&engine->lock);
+    return s;
+}
+
+static void forget(struct engine *engine, struct space *s)
+{
+    struct space **at = bucket_of(engine, s->name);
+
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    space_free(s);
+}
+
+void engine_give_back(struct engine *engine, struct space *s)
+{
+    pthread_mutex_lock(&engine->lock);
+    if (--s->n_refs == 0 && !space_has_rows(s))
+        forget(engine, s);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* --- memory --- */
+
+static bool is_evictable(struct space *s, const struct space *keep)
+{
+    return s != keep && s->n_refs == 0 && space_has_rows(s);
+}
+
+/* The one to go, taken out of the table's reach of others by a reference; NULL: none can go. */
+static struct space *take_oldest(struct engine *engine, const struct space *keep)
+{
+    struct space *oldest = NULL;
+
+    pthread_mutex_lock(&engine->lock);
+    for (size_t i = 0; i < ENGINE_BUCKETS; i++)
+        for (struct space *s = engine->buckets[i]; s; s = s->next)
+            if (is_evictable(s, keep) && (!oldest || s->used_at_ms < oldest->used_at_ms))
+                oldest = s;
+    if (oldest)
+        oldest->n_refs++;
+    pthread_mutex_unlock(&engine->lock);
+    return oldest;
+}
+
+void engine_evict(struct engine *engine, const struct space *keep)
+{
+    struct space *s;
+
+    while (atomic_load(&engine->bytes) > (size_t)engine->memory_bytes && (s = take_oldest(engine, keep))) {
+        pthread_rwlock_wrlock(&s->gate);
+        space_unload(s);
+        pthread_rwlock_unlock(&s->gate);
+        engine_give_back(engine, s);
+        metric_add(metric_counter("hearth_vector_evictions_total", "Namespaces unloaded for their memory.", ""), 1);
+    }
+}
+
+int engine_load(struct engine *engine, struct space *s, struct err *e)
+{
+    int64_t started_us = clock_mono_us();
+    int r;
+
+    if (space_is_loaded(s))
+        return 0;
+    pthread_rwlock_wrlock(&s->gate);
+    r = space_load(s, engine->db, e);
+    pthread_rwlock_unlock(&s->gate);
+    if (r < 0 || !space_has_rows(s))
+        return r;
+    metric_observe(metric_histogram("hearth_vector_load_seconds", "Time to load a namespace.", ""),
+                   (double)(clock_mono_us() - started_us) / 1e6);
+    engine_evict(engine, s);
+    return vectors_db_touch(engine->db, s->name, e);
+}
+
+static double bytes_now(void *arg)
+{
+    return (double)atomic_load(&((struct engine *)arg)->bytes);
+}
+
+/* --- the interface --- */
+
+static struct vectors *engine_close(struct vectors *v)
+{
+    struct engine *engine = engine_of(v);
+
+    metric_gauge_fn_forget(engine);
+    for (size_t i = 0; i < ENGINE_BUCKETS; i++)
+        while (engine->buckets[i])
+            forget(engine, engine->buckets[i]);
+    vectors_db_close(engine->db);
+    pthread_mutex_destroy(&engine->lock);
+    free(engine);
+    return NULL;
+}
+
+static int engine_check(struct vectors *v, struct err *e)
+{
+    struct vectors_db_space space;
+
+    return vectors_db_find(engine_of(v)->db, "", &space, e);
+}
+
+static const struct vectors_ops engine_ops = {
+    .name = "embedded",
+    .close = engine_close,
+    .check = engine_check,
+    .upsert = engine_upsert,
+    .query = engine_query,
+    .remove = engine_remove,
+    .count = engine_count,
+    .list = engine_list,
+    .namespaces = engine_namespaces,
+};
+
+int vectors_embedded_open(const struct vectors_embedded_config *c, struct vectors **ret, struct err *e)
+{
+    struct engine *engine = xcalloc(1, sizeof(*engine));
+    int r;
+
+    engine->base.ops = &engine_ops;
+    engine->kernel = kernel_best();
+    engine->list_above_rows = c->list_above_rows;
+    engine->target_recall = c->target_recall;
+    engine->memory_bytes = c->memory_bytes;
+    pthread_mutex_init(&engine->lock, NULL);
+    metric_gauge_fn("hearth_vector_memory_bytes", "Vectors in memory.", "", bytes_now, engine);
+    r = vectors_db_open(c->path, &engine->db, e);
+    if (r < 0) {
+        engine_close(&engine->base);
+        return r;
+    }
+    *ret = &engine->base;
+    return 0;
+}

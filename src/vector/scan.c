@@ -1,0 +1,158 @@
+#include "vector/scan.h"
+#include "base/metrics.h"
+#include <unistd.h>
+
+enum { SCAN_FEW = 8 /* of a block's 64 rows: they are scored one by one */ };
+
+/* Bits of the rows of [from, to) in the block that begins at row `base`. */
+static uint64_t range_bits(size_t base, size_t from, size_t to)
+{
+    uint64_t bits = ~UINT64_C(0);
+
+    if (from > base)
+        bits &= from - base < SLAB_BLOCK_ROWS ? ~UINT64_C(0) << (from - base) : 0;
+    if (to < base + SLAB_BLOCK_ROWS)
+        bits &= to > base ? ~UINT64_C(0) >> (SLAB_BLOCK_ROWS - (to - base)) : 0;
+    return bits;
+}
+
+static void score_few(const struct kernel *kernel, const struct slab *slab, struct scan_ask *ask, size_t base, uint64_t bits)
+{
+    for (; bits; bits &= bits - 1) {
+        size_t slot = base + (size_t)__builtin_ctzll(bits);
+        int32_t dot;
+
+        kernel->dots(slab_codes(slab, slot), slab->stride, 1, ask->query->codes, &dot);
+        best_offer(ask->best, (float)(dot - ask->query->bias) * slab_scale(slab, slot) * ask->query->scale, (uint32_t)slot);
+    }
+}
+
+static void score_block(const struct kernel *kernel, const struct slab *slab, struct scan_ask *ask, size_t base, uint64_t bits)
+{
+    const struct slab_chunk *chunk = &slab->chunks[base / SLAB_CHUNK_ROWS];
+    const float *scales = chunk->scales + base % SLAB_CHUNK_ROWS;
+    size_t n = SLAB_BLOCK_ROWS - (size_t)__builtin_clzll(bits);
+    int32_t dots[SLAB_BLOCK_ROWS];
+    float scores[SLAB_BLOCK_ROWS];
+    uint64_t above = 0;
+
+    kernel->dots(slab_codes(slab, base), slab->stride, n, ask->query->codes, dots);
+    for (size_t i = 0; i < n; i++)
+        scores[i] = (float)(dots[i] - ask->query->bias) * scales[i] * ask->query->scale;
+    for (size_t i = 0; i < n; i++)
+        above |= (uint64_t)(scores[i] > ask->best->floor) << i;
+    for (above &= bits; above; above &= above - 1)
+        best_offer(ask->best, scores[__builtin_ctzll(above)], (uint32_t)(base + (size_t)__builtin_ctzll(above)));
+}
+
+void scan_range(const struct kernel *kernel, const struct slab *slab, struct scan_ask *const *asks, size_t n_asks, size_t from,
+                size_t to)
+{
+    for (size_t base = from - from % SLAB_BLOCK_ROWS; base < to; base += SLAB_BLOCK_ROWS)
+        for (size_t i = 0; i < n_asks; i++) {
+            struct scan_ask *ask = asks[i];
+            uint64_t bits = range_bits(base, from, MIN(to, ask->n));
+
+            if (bits && ask->mask)
+                bits &= ask->mask[base / SLAB_BLOCK_ROWS];
+            if (__builtin_popcountll(bits) > SCAN_FEW)
+                score_block(kernel, slab, ask, base, bits);
+            else
+                score_few(kernel, slab, ask, base, bits);
+        }
+}
+
+/* --- shared passes --- */
+
+/* On the stack of the thread that waits for it. */
+struct scan_visit {
+    struct scan_visit *next;
+    const struct slab *slab;
+    struct scan_ask *ask;
+    bool is_done;
+};
+
+void scan_desk_init(struct scan_desk *d)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    *d = (struct scan_desk){ .max_running = n > 0 ? (size_t)n : 1 };
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->is_changed, NULL);
+}
+
+void scan_desk_clear(struct scan_desk *d)
+{
+    pthread_cond_destroy(&d->is_changed);
+    pthread_mutex_destroy(&d->lock);
+}
+
+static void join_line(struct scan_desk *d, struct scan_visit *visit)
+{
+    if (d->last)
+        d->last->next = visit;
+    else
+        d->first = visit;
+    d->last = visit;
+}
+
+/* Takes those from the front that ask for the same rows. */
+static size_t take_batch(struct scan_desk *d, struct scan_visit *ret[SCAN_BATCH])
+{
+    size_t n = 0;
+
+    while (d->first && n < SCAN_BATCH && (n == 0 || d->first->slab == ret[0]->slab)) {
+        ret[n++] = d->first;
+        d->first = d->first->next;
+    }
+    if (!d->first)
+        d->last = NULL;
+    return n;
+}
+
+static void run_pass(const struct kernel *kernel, struct scan_visit *const *visits, size_t n)
+{
+    static const double sizes[] = { 1, 2, 4, 8, 16 };
+    struct scan_ask *asks[SCAN_BATCH];
+    size_t to = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        asks[i] = visits[i]->ask;
+        to = MAX(to, asks[i]->n);
+    }
+    scan_range(kernel, visits[0]->slab, asks, n, 0, to);
+    metric_observe(metric_histogram_of("hearth_vector_pass_queries", "Queries that shared a pass over the rows.", "", sizes,
+                                       ARRAY_SIZE(sizes)),
+                   (double)n);
+}
+
+/* Runs one pass for whoever is first in line, with the lock let go meanwhile. */
+static void serve(struct scan_desk *d, const struct kernel *kernel)
+{
+    struct scan_visit *visits[SCAN_BATCH];
+    size_t n = take_batch(d, visits);
+
+    d->n_running++;
+    pthread_mutex_unlock(&d->lock);
+    run_pass(kernel, visits, n);
+    pthread_mutex_lock(&d->lock);
+    d->n_running--;
+    for (size_t i = 0; i < n; i++)
+        visits[i]->is_done = true;
+    pthread_cond_broadcast(&d->is_changed);
+}
+
+void scan_desk_run(struct scan_desk *d, const struct kernel *kernel, const struct slab *slab, struct scan_ask *ask)
+{
+    struct scan_visit visit = { .slab = slab, .ask = ask };
+
+    pthread_mutex_lock(&d->lock);
+    join_line(d, &visit);
+    while (!visit.is_done) {
+        if (d->first && d->n_running < d->max_running)
+            serve(d, kernel);
+        else
+            pthread_cond_wait(&d->is_changed, &d->lock);
+    }
+    pthread_mutex_unlock(&d->lock);
+}

@@ -1,0 +1,16 @@
+#include "vector/vector.h"
+
+static const struct vectors_field no_fields[] = { { NULL } };
+
+const struct vectors_provider vectors_providers[] = {
+    { "embedded", "Embedded", "Vectors in Hearth's own database on this machine. Nothing to set up.", no_fields, NULL },
+    { NULL },
+};
+
+const struct vectors_provider *vectors_provider_find(const char *name)
+{
+    for (const struct vectors_provider *p = vectors_providers; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}

@@ -1,0 +1,14 @@
+/* What every vector store asks of a call before it looks at its own state: the limits and rules of docs/vectors.md.
+ * All answer -EINVAL VALIDATION_ERROR and name the field as the routes know it. Any thread; no state. */
+#pragma once
+
+#include "vector/vector.h"
+
+int vector_check_namespace(const char *ns, struct err *e) MUST_CHECK;
+/* Ids, numbers (NaN and infinities are refused), number of dimensions, metadata (a JSON object or NULL) within the limits. */
+int vector_check_batch(const struct vector_batch *b, struct err *e) MUST_CHECK;
+int vector_check_query(const struct vector_query *q, struct err *e) MUST_CHECK;
+int vector_check_removal(const struct vector_removal *r, struct err *e) MUST_CHECK;
+int vector_check_page(int64_t limit, int64_t offset, struct err *e) MUST_CHECK;
+/* -EINVAL DIMENSION_MISMATCH */
+int vector_check_dimensions(const char *ns, int64_t n_held, size_t n_given, struct err *e) MUST_CHECK;
