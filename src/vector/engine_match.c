@@ -63,8 +63,11 @@ static int run(struct engine *engine, const struct vectors_db_space *of, struct 
     m->filter = &f;
     document = document_of(&f);
     if (document)
-        return vectors_db_each_of_document(engine->db, of->id, document, visit, m, e);
-    return vectors_db_each_metadata(engine->db, of->id, 0, visit, m, e);
+        r = vectors_db_each_of_document(engine->db, of->id, document, visit, m, e);
+    else
+        r = vectors_db_each_metadata(engine->db, of->id, 0, visit, m, e);
+    m->filter = NULL;
+    return r;
 }
 
 int engine_match(struct engine *engine, const struct slab_view *view, const struct vectors_db_space *of,

@@ -54,7 +54,8 @@ static int add_chunk(struct slab *s, struct err *e)
     size_t n_codes = SLAB_CHUNK_ROWS * s->stride, n = SLAB_CHUNK_ROWS * row_bytes(s);
     bool is_huge = s->n_chunks > 0 && n >= SLAB_HUGE_PAGE;
     size_t align = is_huge ? SLAB_HUGE_PAGE : KERNEL_ALIGN;
-    uint8_t *memory;
+    struct slab_chunk *chunk = &s->chunks[s->n_chunks];
+    void *memory;
 
     if (s->n_chunks == SLAB_MAX_CHUNKS)
         return err_set(e, -E2BIG, "TOO_MANY_VECTORS", "a namespace holds at most %d vectors", LIMIT_VECTOR_ROWS);
@@ -63,9 +64,10 @@ static int add_chunk(struct slab *s, struct err *e)
         return err_set(e, -ENOMEM, "OUT_OF_MEMORY", "there is no memory for more vectors");
     if (is_huge)
         madvise(memory, n, MADV_HUGEPAGE);
-    s->chunks[s->n_chunks++] =
-        (struct slab_chunk){ memory, (float *)(memory + n_codes + SLAB_CHUNK_ROWS * sizeof(int64_t)),
-                             (int64_t *)(memory + n_codes) };
+    chunk->codes = memory;
+    chunk->rows = (void *)(chunk->codes + n_codes);
+    chunk->scales = (void *)(chunk->rows + SLAB_CHUNK_ROWS);
+    s->n_chunks++;
     return 0;
 }
 
