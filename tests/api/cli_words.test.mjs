@@ -62,7 +62,7 @@ test('what waits for a person is in the calendar, and a rejected task says why',
 });
 
 test('a permission that no version knows is stored and shown as unknown', async (t) => {
-    const h = coldHearth({ t });
+    const h = await startHearth({ t });
     const file = h.file('app.json', '{"name": "a", "permissions": ["moon.walk"]}');
     await h.cli('app', 'add', file);
     assert.match((await h.cli('permission', 'list')).stdout, /^a +moon\.walk \(unknown\) +waiting/m);
