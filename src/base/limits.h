@@ -102,6 +102,12 @@ enum {
     LIMIT_TOP_K = 1000,
     LIMIT_BODY_VECTORS = 256 << 20,
 
+    /* language models */
+    LIMIT_MODELS = 2000,                /* of one provider's list */
+    LIMIT_TOOL_CALLS = 128,             /* of one answer */
+    LIMIT_LLM_ANSWER = 16 << 20,        /* text, thoughts and tool arguments of one answer, each */
+    LIMIT_MESSAGES = 2000,              /* of one ask */
+
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */
     LIMIT_SETTING_BYTES = 4096,         /* one value */

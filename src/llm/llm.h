@@ -1,7 +1,11 @@
 /* Language models: what callers ask, what protocols speak, which providers there are (specification, "LLM"; decision D8).
  *
  * Asks are the neutral form; a protocol (one file each) turns one into an upstream request and upstream bytes into deltas. An account is a
- * configured provider. Types are const tables, instances are other structs.
+ * configured provider. Types are const tables, instances are other structs. Protocols and readers: any thread, one at a time.
+ *
+ *     r = acc->preset->protocol->request(acc, &ask, arena, &http_ask, e);
+ *     reader = acc->preset->protocol->reader(arena, &sink);
+ *     r = acc->preset->protocol->on_bytes(reader, bytes, e);  ...  r = acc->preset->protocol->on_close(reader, e);
  */
 #pragma once
 
@@ -28,8 +32,8 @@ struct llm_ask {
     const struct llm_message *messages; size_t n_messages;
     const struct llm_tool *tools; size_t n_tools;
     struct json_value tool_choice;      /* as OpenAI writes it; absent: auto */
-    const char *provider, *model;       /* NULL: default */
-    double temperature; bool has_temperature;
+    const char *model;                  /* never NULL in a request() */
+    double temperature; bool has_temperature;   /* has: the caller said it; else temperature is the default */
     int64_t max_tokens;
     double top_p; bool has_top_p;
     struct field_strings stop;
@@ -41,14 +45,15 @@ struct llm_ask {
 
 struct llm_usage { int64_t prompt_tokens, completion_tokens; bool is_estimated; };
 enum llm_finish { LLM_FINISH_STOP, LLM_FINISH_LENGTH, LLM_FINISH_TOOLS, LLM_FINISH_FILTER };
+const char *llm_finish_name(enum llm_finish why);       /* stop, length, tool_calls, content_filter */
 
-/* Where a protocol's reader puts what it reads, in order. Each returns 0, -EAGAIN (pause) or another negative (stop). */
+/* Where a protocol's reader puts what it reads, in order. Each returns 0 or a negative that stops the reading and is returned. */
 struct llm_sink {
     int (*on_text)(void *arg, struct slice text);
     int (*on_reasoning)(void *arg, struct slice text);
-    /* A part of a tool call: id and name come with its first part. */
+    /* A part of a tool call: id and name come with its first part, then they are NULL. */
     int (*on_tool)(void *arg, size_t index, const char *id, const char *name, struct slice arguments);
-    int (*on_end)(void *arg, enum llm_finish why, const struct llm_usage *usage /* NULL: not told */, const char *model);
+    int (*on_end)(void *arg, enum llm_finish why, const struct llm_usage *usage /* NULL: not told */, const char *model /* NULL: not told */);
     void *arg;
 };
 
@@ -61,30 +66,36 @@ struct llm_account {
 };
 
 struct llm_reader;                      /* a protocol's own state; in the arena it was begun in */
+struct llm_model { const char *id, *name; };
+struct llm_models { const struct llm_model *items; size_t n; };
 
 struct llm_protocol {
     const char *name;                   /* "openai-chat", "openai-responses", "anthropic-messages", "ollama" */
+    bool has_json_object, has_json_schema;      /* response_format; else by instruction (llm/format.h) */
     int (*request)(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e);
-    struct llm_reader *(*reader)(struct arena *a, const struct llm_sink *sink);
+    struct llm_reader *(*reader)(struct arena *a, const struct llm_sink *sink); /* the sink is copied */
     int (*on_bytes)(struct llm_reader *r, struct slice bytes, struct err *e);   /* streamed answer */
     int (*on_whole)(struct llm_reader *r, struct slice body, struct err *e);    /* answer that is not streamed */
-    int (*on_close)(struct llm_reader *r, struct err *e);       /* upstream ended: -ECONNRESET when that was too early */
-    /* An upstream refusal as the codes of D8: LLM_ERROR, RATE_LIMIT, INVALID_MODEL, PROVIDER_UNAVAILABLE. */
-    int (*on_error)(int status, struct slice body, struct err *e);
+    int (*on_close)(struct llm_reader *r, struct err *e);       /* the stream has ended: -ECONNRESET when that was too early */
     int (*models)(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e);
-    int (*on_models)(struct slice body, struct arena *a, struct field_strings *ret, struct err *e);
+    int (*on_models)(struct slice body, struct arena *a, struct llm_models *ret, struct err *e);
 };
 
-enum { LLM_QUIRK_REASONING_CONTENT = 1, LLM_QUIRK_NO_TEMPERATURE = 2, LLM_QUIRK_MAX_COMPLETION_TOKENS = 4, LLM_QUIRK_NO_STREAM_USAGE = 8,
-       LLM_QUIRK_NO_JSON_SCHEMA = 16, LLM_QUIRK_NO_JSON_OBJECT = 32 };
+/* An upstream's answer that is no 2xx, in the codes of D8: LLM_ERROR (-EIO; -EAGAIN when trying again may help), RATE_LIMIT (-EBUSY),
+ * INVALID_MODEL (-EINVAL). */
+int llm_refusal(const struct llm_account *acc, int status, struct slice body, struct err *e);
+
+enum { LLM_QUIRK_NO_TEMPERATURE = 1, LLM_QUIRK_MAX_COMPLETION_TOKENS = 2, LLM_QUIRK_NO_STREAM_USAGE = 4, LLM_QUIRK_NO_JSON_SCHEMA = 8,
+       LLM_QUIRK_NO_JSON_OBJECT = 16, LLM_QUIRK_NO_MODEL_LIST = 32, LLM_QUIRK_MAY_NOT_STREAM = 64 /* GENERIC_LLM_STREAMING_DISABLED */ };
 
 struct llm_preset {
     const char *id, *label;
     const struct llm_protocol *protocol;
     const char *base_url;               /* NULL: must be given */
+    const char *base_path;              /* put behind a given address that has no path of its own; NULL: none */
     const char *auth_header, *auth_prefix;      /* "authorization", "Bearer "; NULL: none */
     bool needs_key, can_chat, can_embed;
-    const char *env_key, *env_base_url, *env_model;     /* variables of the field; NULL: none */
+    const char *env_key[2], *env_base_url[2], *env_model[2];    /* variables of the field, first wins; NULL: none */
     const char *default_model, *default_embed_model;
     unsigned quirks;
     const char *help;                   /* what a person must bring */
@@ -92,4 +103,6 @@ struct llm_preset {
 
 extern const struct llm_preset llm_presets[];           /* ended by id NULL */
 const struct llm_preset *llm_preset_find(const char *id);
+/* Models that think before they speak take no temperature, and max_completion_tokens. */
+bool llm_model_is_reasoning(const char *model);
 extern const struct llm_protocol llm_openai_chat, llm_openai_responses, llm_anthropic_messages, llm_ollama;

@@ -1,0 +1,34 @@
+/* One answer gathered whole from a protocol's reader: text, thoughts, tool calls, why it ended, what it cost.
+ *
+ * Embedded in its owner. Each part is bounded by LIMIT_LLM_ANSWER, calls by LIMIT_TOOL_CALLS: beyond, the sink says -EMSGSIZE with `e` set.
+ *
+ *     llm_answer_init(&answer);  sink = llm_answer_sink(&answer);  ...  llm_answer_estimate(&answer, &ask, n);
+ */
+#pragma once
+
+#include "llm/llm.h"
+
+struct llm_answer_tool { char *id, *name; struct buf arguments; };      /* owned */
+
+struct llm_answer {
+    struct buf text, reasoning;
+    struct llm_answer_tool *tools; size_t n_tools;      /* owned */
+    enum llm_finish why;
+    struct llm_usage usage;
+    char *model;                        /* owned; NULL: the upstream does not tell */
+    bool has_usage, has_ended;
+    struct err e;
+};
+
+void llm_answer_init(struct llm_answer *answer);
+void llm_answer_clear(struct llm_answer *answer);
+struct llm_sink llm_answer_sink(struct llm_answer *answer);
+
+/* For sinks of others that keep only parts. 0 or -EMSGSIZE UPSTREAM_TOO_LARGE in answer->e. */
+int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id, const char *name, struct slice arguments) MUST_CHECK;
+void llm_answer_end(struct llm_answer *answer, enum llm_finish why, const struct llm_usage *usage, const char *model);
+
+/* Usage that the upstream did not tell is counted: about four bytes of text a token. n_answer_bytes: text and thoughts. */
+void llm_answer_estimate(struct llm_answer *answer, const struct llm_ask *ask, size_t n_answer_bytes);
+/* [{id, type, function: {name, arguments}}], OpenAI's form. */
+void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name);

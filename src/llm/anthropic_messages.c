@@ -1,0 +1,416 @@
+/* Anthropic messages (docs.anthropic.com/en/api/messages): system texts apart, tool results inside user messages. It has no
+ * response_format. */
+#include "llm/wire.h"
+
+#include "base/limits.h"
+
+#include <string.h>
+
+/* ---- request ---- */
+
+static void add_source(struct json_writer *w, const struct llm_block *block)
+{
+    json_begin_object_as(w, "source");
+    if (block->kind == LLM_BLOCK_IMAGE_URL) {
+        json_add_string(w, "type", "url");
+        json_add_string(w, "url", block->url);
+    } else {
+        json_add_string(w, "type", "base64");
+        json_add_string(w, "media_type", block->media_type);
+        json_add_string(w, "data", block->base64);
+    }
+    json_end(w);
+}
+
+static void add_block(struct json_writer *w, const struct llm_block *block)
+{
+    if (block->kind == LLM_BLOCK_TEXT && !*block->text)
+        return;                         /* the service refuses empty texts */
+    json_begin_object(w);
+    if (block->kind == LLM_BLOCK_TEXT) {
+        json_add_string(w, "type", "text");
+        json_add_string(w, "text", block->text);
+    } else {
+        json_add_string(w, "type", block->kind == LLM_BLOCK_FILE_DATA ? "document" : "image");
+        add_source(w, block);
+        if (block->kind == LLM_BLOCK_FILE_DATA && block->file_name)
+            json_add_string(w, "title", block->file_name);
+    }
+    json_end(w);
+}
+
+static void add_tool_result(struct json_writer *w, const struct llm_message *m, struct arena *a)
+{
+    json_begin_object(w);
+    json_add_string(w, "type", "tool_result");
+    json_add_string(w, "tool_use_id", m->tool_call_id);
+    json_add_string(w, "content", wire_text(a, m));
+    json_end(w);
+}
+
+static void add_tool_use(struct json_writer *w, const struct llm_tool_call *call, struct arena *a)
+{
+    struct json_value input = { 0 };
+    int r = json_parse(a, slice_of(call->arguments), &input, NULL);
+
+    json_begin_object(w);
+    json_add_string(w, "type", "tool_use");
+    json_add_string(w, "id", call->id);
+    json_add_string(w, "name", call->name);
+    if (r == 0 && json_type(input) == JSON_OBJECT)
+        json_add_value(w, "input", input);
+    else
+        json_add_raw(w, "input", "{}");
+    json_end(w);
+}
+
+static void add_content(struct json_writer *w, const struct llm_message *m, struct arena *a)
+{
+    if (m->role == LLM_TOOL) {
+        add_tool_result(w, m, a);
+        return;
+    }
+    for (size_t i = 0; i < m->n_blocks; i++)
+        add_block(w, &m->blocks[i]);
+    for (size_t i = 0; i < m->n_tool_calls; i++)
+        add_tool_use(w, &m->tool_calls[i], a);
+}
+
+/* Neighbours of one side become one message: the results of several tools must stand together. */
+static void add_messages(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
+{
+    const char *side = NULL;
+
+    json_begin_array_as(w, "messages");
+    for (size_t i = 0; i < ask->n_messages; i++) {
+        const struct llm_message *m = &ask->messages[i];
+        const char *own = m->role == LLM_ASSISTANT ? "assistant" : "user";
+
+        if (m->role == LLM_SYSTEM)
+            continue;
+        if (!side || strcmp(side, own) != 0) {
+            if (side) {
+                json_end(w);
+                json_end(w);
+            }
+            json_begin_object(w);
+            json_add_string(w, "role", own);
+            json_begin_array_as(w, "content");
+            side = own;
+        }
+        add_content(w, m, a);
+    }
+    if (side) {
+        json_end(w);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void add_system(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
+{
+    const char *all = NULL;
+
+    for (size_t i = 0; i < ask->n_messages; i++) {
+        const char *text = ask->messages[i].role == LLM_SYSTEM ? wire_text(a, &ask->messages[i]) : "";
+
+        if (*text)
+            all = all ? arena_printf(a, "%s\n\n%s", all, text) : text;
+    }
+    if (all)
+        json_add_string(w, "system", all);
+}
+
+static void add_tool_choice(struct json_writer *w, struct json_value choice)
+{
+    const char *name = json_cstr(json_get(json_get(choice, "function"), "name")), *word = json_cstr(choice);
+
+    if (!name && !word)
+        return;
+    json_begin_object_as(w, "tool_choice");
+    json_add_string(w, "type", name ? "tool" : strcmp(word, "required") == 0 ? "any" : strcmp(word, "none") == 0 ? "none" : "auto");
+    if (name)
+        json_add_string(w, "name", name);
+    json_end(w);
+}
+
+static void add_tools(struct json_writer *w, const struct llm_ask *ask)
+{
+    if (ask->n_tools == 0)
+        return;
+    json_begin_array_as(w, "tools");
+    for (size_t i = 0; i < ask->n_tools; i++) {
+        const struct llm_tool *tool = &ask->tools[i];
+
+        json_begin_object(w);
+        json_add_string(w, "name", tool->name);
+        if (tool->description)
+            json_add_string(w, "description", tool->description);
+        if (json_is_absent(tool->parameters))
+            json_add_raw(w, "input_schema", "{\"type\":\"object\"}");
+        else
+            json_add_value(w, "input_schema", tool->parameters);
+        json_end(w);
+    }
+    json_end(w);
+    add_tool_choice(w, ask->tool_choice);
+}
+
+static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
+{
+    struct wire_body body;
+    struct json_writer *w = &body.json;
+
+    wire_body_begin(&body);
+    json_add_string(w, "model", ask->model);
+    add_system(w, ask, a);
+    add_messages(w, ask, a);
+    wire_add_sampling(w, ask, "max_tokens");
+    if (ask->has_temperature || !ask->has_top_p)        /* newer models take one of both */
+        json_add_double(w, "temperature", MIN(ask->temperature, 1.0));
+    if (ask->stop.n > 0)
+        json_add_strings(w, "stop_sequences", ask->stop.items, ask->stop.n);
+    json_add_bool(w, "stream", ask->is_streamed);
+    add_tools(w, ask);
+    return wire_ask(acc, "v1/messages", &body, a, ret, e);
+}
+
+/* ---- answer ---- */
+
+struct llm_reader {
+    struct sse_reader sse;
+    struct llm_sink sink;
+    struct arena *arena;
+    struct err *e;                      /* of the call that is under way */
+    const char *model;
+    struct llm_usage usage;
+    enum llm_finish why;
+    size_t n_tools;
+    int64_t tool_block;                 /* index of the content block that is a tool call; -1: none is open */
+    bool has_usage, has_arguments, has_ended;
+};
+
+static enum llm_finish finish_of(const char *reason)
+{
+    static const struct { const char *reason; enum llm_finish why; } reasons[] = {
+        { "max_tokens", LLM_FINISH_LENGTH }, { "model_context_window_exceeded", LLM_FINISH_LENGTH },
+        { "tool_use", LLM_FINISH_TOOLS },    { "refusal", LLM_FINISH_FILTER },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+        if (strcmp(reasons[i].reason, reason) == 0)
+            return reasons[i].why;
+    return LLM_FINISH_STOP;
+}
+
+static void note_usage(struct llm_reader *r, struct json_value usage)
+{
+    struct json_value input = json_get(usage, "input_tokens"), output = json_get(usage, "output_tokens");
+
+    if (json_type(usage) != JSON_OBJECT)
+        return;
+    r->has_usage = true;
+    if (!json_is_absent(input))
+        r->usage.prompt_tokens = json_int(input) + json_int(json_get(usage, "cache_creation_input_tokens")) +
+                                 json_int(json_get(usage, "cache_read_input_tokens"));
+    if (!json_is_absent(output))
+        r->usage.completion_tokens = json_int(output);
+}
+
+static void note_message(struct llm_reader *r, struct json_value message)
+{
+    const char *model = json_cstr(json_get(message, "model")), *reason = json_cstr(json_get(message, "stop_reason"));
+
+    if (model && *model && !r->model)
+        r->model = arena_strdup(r->arena, model);
+    if (reason)
+        r->why = finish_of(reason);
+    note_usage(r, json_get(message, "usage"));
+}
+
+static bool is_type(struct json_value v, const char *type)
+{
+    return slice_eq_str(json_string(json_get(v, "type")), type);
+}
+
+static int begin_tool(struct llm_reader *r, struct json_value block, struct slice arguments)
+{
+    if (r->n_tools == LIMIT_TOOL_CALLS)
+        return wire_no_answer(r->e);
+    return r->sink.on_tool(r->sink.arg, r->n_tools++, json_cstr(json_get(block, "id")), json_cstr(json_get(block, "name")), arguments);
+}
+
+static int on_message_start(struct llm_reader *r, struct json_value root)
+{
+    note_message(r, json_get(root, "message"));
+    return 0;
+}
+
+static int on_block_start(struct llm_reader *r, struct json_value root)
+{
+    struct json_value block = json_get(root, "content_block");
+
+    if (is_type(block, "text"))
+        return wire_put(r->sink.on_text, r->sink.arg, json_get(block, "text"));
+    if (!is_type(block, "tool_use"))
+        return 0;
+    r->tool_block = json_int(json_get(root, "index"));
+    r->has_arguments = false;
+    return begin_tool(r, block, (struct slice){ 0 });
+}
+
+static int on_block_delta(struct llm_reader *r, struct json_value root)
+{
+    struct json_value delta = json_get(root, "delta");
+    struct slice arguments = json_string(json_get(delta, "partial_json"));
+
+    if (is_type(delta, "text_delta"))
+        return wire_put(r->sink.on_text, r->sink.arg, json_get(delta, "text"));
+    if (is_type(delta, "thinking_delta"))
+        return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(delta, "thinking"));
+    if (!is_type(delta, "input_json_delta") || arguments.n == 0 || r->tool_block != json_int(json_get(root, "index")))
+        return 0;
+    r->has_arguments = true;
+    return r->sink.on_tool(r->sink.arg, r->n_tools - 1, NULL, NULL, arguments);
+}
+
+/* A tool without arguments tells none: that is {}. */
+static int on_block_stop(struct llm_reader *r, struct json_value root)
+{
+    bool is_bare = r->tool_block == json_int(json_get(root, "index")) && !r->has_arguments;
+
+    if (r->tool_block < 0 || !is_bare)
+        return 0;
+    r->tool_block = -1;
+    return r->sink.on_tool(r->sink.arg, r->n_tools - 1, NULL, NULL, SLICE_LIT("{}"));
+}
+
+static int on_message_delta(struct llm_reader *r, struct json_value root)
+{
+    note_message(r, json_get(root, "delta"));
+    note_usage(r, json_get(root, "usage"));
+    return 0;
+}
+
+static int end_answer(struct llm_reader *r)
+{
+    r->has_ended = true;
+    return r->sink.on_end(r->sink.arg, r->why, r->has_usage ? &r->usage : NULL, r->model);
+}
+
+static int on_message_stop(struct llm_reader *r, struct json_value root)
+{
+    return end_answer(r);
+}
+
+static int on_error(struct llm_reader *r, struct json_value root)
+{
+    return wire_told_error(json_get(root, "error"), r->e);
+}
+
+static const struct {
+    const char *type;
+    int (*take)(struct llm_reader *r, struct json_value root);
+} events[] = {
+    { "content_block_delta", on_block_delta }, { "content_block_start", on_block_start },
+    { "content_block_stop", on_block_stop },   { "message_start", on_message_start },
+    { "message_delta", on_message_delta },     { "message_stop", on_message_stop },
+    { "error", on_error },
+};
+
+static int on_event(void *arg, const struct sse_event *ev)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct llm_reader *r = arg;
+    struct json_value root = { 0 };
+    int result;
+
+    if (r->has_ended)
+        return 0;
+    result = wire_parse(scratch, ev->data, &root, r->e);
+    for (size_t i = 0; result == 0 && i < ARRAY_SIZE(events); i++)
+        if (is_type(root, events[i].type))
+            return events[i].take(r, root);
+    return result;
+}
+
+static void clear_reader(void *arg)
+{
+    struct llm_reader *r = arg;
+
+    sse_reader_clear(&r->sse);
+}
+
+static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *sink)
+{
+    struct llm_reader *r = ARENA_NEW(a, struct llm_reader);
+
+    r->sink = *sink;
+    r->arena = a;
+    r->tool_block = -1;
+    sse_reader_init(&r->sse, on_event, r);
+    arena_defer(a, clear_reader, r);
+    return r;
+}
+
+static int on_bytes(struct llm_reader *r, struct slice bytes, struct err *e)
+{
+    r->e = e;
+    return sse_reader_feed(&r->sse, bytes, e);
+}
+
+static int on_close(struct llm_reader *r, struct err *e)
+{
+    return r->has_ended ? 0 : wire_too_early(e);
+}
+
+static int put_block(struct llm_reader *r, struct json_value block, struct arena *scratch)
+{
+    if (is_type(block, "text"))
+        return wire_put(r->sink.on_text, r->sink.arg, json_get(block, "text"));
+    if (is_type(block, "thinking"))
+        return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(block, "thinking"));
+    if (!is_type(block, "tool_use"))
+        return 0;
+    return begin_tool(r, block, slice_of(json_to_str(scratch, json_get(block, "input"))));
+}
+
+static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct json_value root = { 0 }, block;
+    int result = wire_parse(scratch, body, &root, e);
+
+    if (result < 0)
+        return result;
+    r->e = e;
+    if (!json_is_absent(json_get(root, "error")))
+        return wire_told_error(json_get(root, "error"), e);
+    if (json_type(json_get(root, "content")) != JSON_ARRAY)
+        return wire_no_answer(e);
+    note_message(r, root);
+    for (struct json_iter it = json_iter(json_get(root, "content")); result == 0 && json_next(&it, NULL, &block);)
+        result = put_block(r, block, scratch);
+    return result < 0 ? result : end_answer(r);
+}
+
+static int models(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e)
+{
+    return wire_ask(acc, "v1/models?limit=1000", NULL, a, ret, e);
+}
+
+static int on_models(struct slice body, struct arena *a, struct llm_models *ret, struct err *e)
+{
+    return wire_models(body, "data", "id", "display_name", a, ret, e);
+}
+
+const struct llm_protocol llm_anthropic_messages = {
+    .name = "anthropic-messages",
+    .request = request,
+    .reader = make_reader,
+    .on_bytes = on_bytes,
+    .on_whole = on_whole,
+    .on_close = on_close,
+    .models = models,
+    .on_models = on_models,
+};

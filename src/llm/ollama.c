@@ -1,0 +1,279 @@
+/* Ollama's own protocol (github.com/ollama/ollama, docs/api.md): one JSON value a line. */
+#include "llm/wire.h"
+
+#include "base/limits.h"
+#include "base/uuid.h"
+#include "net/line_reader.h"
+
+#include <string.h>
+
+/* ---- request ---- */
+
+/* It takes images as data only, and no files. */
+static int check_blocks(const struct llm_ask *ask, struct err *e)
+{
+    for (size_t i = 0; i < ask->n_messages; i++)
+        for (size_t k = 0; k < ask->messages[i].n_blocks; k++) {
+            enum llm_block_kind kind = ask->messages[i].blocks[k].kind;
+
+            if (kind == LLM_BLOCK_IMAGE_URL)
+                return err_set(e, -EINVAL, "UNSUPPORTED_CONTENT", "Ollama fetches no images: send `messages[%zu]`'s image as a data URL.", i);
+            if (kind == LLM_BLOCK_FILE_DATA)
+                return err_set(e, -EINVAL, "UNSUPPORTED_CONTENT", "Ollama reads text and images only: `messages[%zu]` holds another file.", i);
+        }
+    return 0;
+}
+
+static void add_images(struct json_writer *w, const struct llm_message *m)
+{
+    bool has_begun = false;
+
+    for (size_t i = 0; i < m->n_blocks; i++) {
+        if (m->blocks[i].kind != LLM_BLOCK_IMAGE_DATA)
+            continue;
+        if (!has_begun)
+            json_begin_array_as(w, "images");
+        has_begun = true;
+        json_add_string(w, NULL, m->blocks[i].base64);
+    }
+    if (has_begun)
+        json_end(w);
+}
+
+static void add_tool_calls(struct json_writer *w, const struct llm_message *m, struct arena *a)
+{
+    if (m->n_tool_calls == 0)
+        return;
+    json_begin_array_as(w, "tool_calls");
+    for (size_t i = 0; i < m->n_tool_calls; i++) {
+        struct json_value arguments = { 0 };
+        int r = json_parse(a, slice_of(m->tool_calls[i].arguments), &arguments, NULL);
+
+        json_begin_object(w);
+        json_begin_object_as(w, "function");
+        json_add_string(w, "name", m->tool_calls[i].name);
+        if (r == 0 && json_type(arguments) == JSON_OBJECT)
+            json_add_value(w, "arguments", arguments);
+        else
+            json_add_raw(w, "arguments", "{}");
+        json_end(w);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+/* Results are matched by the tool's name, not by an id. */
+static const char *tool_name_of(const struct llm_ask *ask, const char *id)
+{
+    for (size_t i = 0; id && i < ask->n_messages; i++)
+        for (size_t k = 0; k < ask->messages[i].n_tool_calls; k++)
+            if (strcmp(ask->messages[i].tool_calls[k].id, id) == 0)
+                return ask->messages[i].tool_calls[k].name;
+    return NULL;
+}
+
+static void add_messages(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
+{
+    json_begin_array_as(w, "messages");
+    for (size_t i = 0; i < ask->n_messages; i++) {
+        const struct llm_message *m = &ask->messages[i];
+        const char *tool = m->role == LLM_TOOL ? tool_name_of(ask, m->tool_call_id) : NULL;
+
+        json_begin_object(w);
+        json_add_string(w, "role", wire_role(m->role));
+        json_add_string(w, "content", wire_text(a, m));
+        if (tool)
+            json_add_string(w, "tool_name", tool);
+        add_images(w, m);
+        add_tool_calls(w, m, a);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void add_tools(struct json_writer *w, const struct llm_ask *ask)
+{
+    if (ask->n_tools == 0)
+        return;
+    json_begin_array_as(w, "tools");
+    for (size_t i = 0; i < ask->n_tools; i++) {
+        json_begin_object(w);
+        json_add_string(w, "type", "function");
+        json_begin_object_as(w, "function");
+        json_add_string(w, "name", ask->tools[i].name);
+        json_add_string(w, "description", ask->tools[i].description ? ask->tools[i].description : "");
+        if (json_is_absent(ask->tools[i].parameters))
+            json_add_raw(w, "parameters", "{\"type\":\"object\",\"properties\":{}}");
+        else
+            json_add_value(w, "parameters", ask->tools[i].parameters);
+        json_end(w);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
+{
+    struct wire_body body;
+    struct json_writer *w = &body.json;
+    int r = check_blocks(ask, e);
+
+    if (r < 0)
+        return r;
+    wire_body_begin(&body);
+    json_add_string(w, "model", ask->model);
+    add_messages(w, ask, a);
+    json_add_bool(w, "stream", ask->is_streamed);
+    json_begin_object_as(w, "options");
+    json_add_double(w, "temperature", ask->temperature);
+    wire_add_sampling(w, ask, "num_predict");
+    if (ask->stop.n > 0)
+        json_add_strings(w, "stop", ask->stop.items, ask->stop.n);
+    json_end(w);
+    add_tools(w, ask);
+    if (ask->format == LLM_FORMAT_JSON)
+        json_add_string(w, "format", "json");
+    if (ask->format == LLM_FORMAT_SCHEMA)
+        json_add_value(w, "format", ask->schema);
+    return wire_ask(acc, "api/chat", &body, a, ret, e);
+}
+
+/* ---- answer ---- */
+
+struct llm_reader {
+    struct line_reader lines;
+    struct llm_sink sink;
+    struct err *e;                      /* of the call that is under way */
+    size_t n_tools;
+    bool has_ended;
+};
+
+static int put_tool(struct llm_reader *r, struct json_value call, struct arena *scratch)
+{
+    struct json_value function = json_get(call, "function"), arguments = json_get(function, "arguments");
+    const char *id = json_cstr(json_get(call, "id"));
+    struct slice text = json_type(arguments) == JSON_STRING ? json_string(arguments) : slice_of(json_to_str(scratch, arguments));
+    char own[UUID_SIZE];
+
+    if (r->n_tools == LIMIT_TOOL_CALLS)
+        return wire_no_answer(r->e);
+    uuid_v4(own);
+    if (json_is_absent(arguments))
+        text = SLICE_LIT("{}");
+    return r->sink.on_tool(r->sink.arg, r->n_tools++, id && *id ? id : arena_printf(scratch, "call_%s", own),
+                           json_cstr(json_get(function, "name")), text);
+}
+
+static int put_message(struct llm_reader *r, struct json_value message, struct arena *scratch)
+{
+    struct json_iter calls = json_iter(json_get(message, "tool_calls"));
+    struct json_value call;
+    int result = wire_put(r->sink.on_reasoning, r->sink.arg, json_get(message, "thinking"));
+
+    if (result == 0)
+        result = wire_put(r->sink.on_text, r->sink.arg, json_get(message, "content"));
+    while (result == 0 && json_next(&calls, NULL, &call))
+        result = put_tool(r, call, scratch);
+    return result;
+}
+
+static int end_answer(struct llm_reader *r, struct json_value root)
+{
+    struct json_value prompt = json_get(root, "prompt_eval_count"), completion = json_get(root, "eval_count");
+    const struct llm_usage usage = { .prompt_tokens = json_int(prompt), .completion_tokens = json_int(completion) };
+    bool is_cut = slice_eq_str(json_string(json_get(root, "done_reason")), "length");
+    bool has_usage = !json_is_absent(prompt) && !json_is_absent(completion);
+
+    r->has_ended = true;
+    return r->sink.on_end(r->sink.arg, is_cut ? LLM_FINISH_LENGTH : r->n_tools > 0 ? LLM_FINISH_TOOLS : LLM_FINISH_STOP,
+                          has_usage ? &usage : NULL, json_cstr(json_get(root, "model")));
+}
+
+static int take(struct llm_reader *r, struct slice text, bool is_whole)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct json_value root = { 0 };
+    int result = wire_parse(scratch, text, &root, r->e);
+
+    if (result < 0)
+        return result;
+    if (!json_is_absent(json_get(root, "error")))
+        return wire_told_error(json_get(root, "error"), r->e);
+    if (is_whole && json_type(json_get(root, "message")) != JSON_OBJECT)
+        return wire_no_answer(r->e);
+    result = put_message(r, json_get(root, "message"), scratch);
+    if (result == 0 && (is_whole || json_bool(json_get(root, "done"))))
+        result = end_answer(r, root);
+    return result;
+}
+
+static int on_line(void *arg, struct slice line)
+{
+    struct llm_reader *r = arg;
+
+    return r->has_ended ? 0 : take(r, line, false);
+}
+
+static void clear_reader(void *arg)
+{
+    struct llm_reader *r = arg;
+
+    line_reader_clear(&r->lines);
+}
+
+static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *sink)
+{
+    struct llm_reader *r = ARENA_NEW(a, struct llm_reader);
+
+    r->sink = *sink;
+    line_reader_init(&r->lines, on_line, r);
+    arena_defer(a, clear_reader, r);
+    return r;
+}
+
+static int on_bytes(struct llm_reader *r, struct slice bytes, struct err *e)
+{
+    r->e = e;
+    return line_reader_feed(&r->lines, bytes, e);
+}
+
+static int on_close(struct llm_reader *r, struct err *e)
+{
+    struct err why = { 0 };
+    int result;
+
+    r->e = &why;
+    result = r->has_ended ? 0 : line_reader_end(&r->lines);
+    if (r->has_ended)
+        return result;
+    return result < 0 && result != -EBADMSG ? err_set(e, result, why.code, "%s", why.text) : wire_too_early(e);
+}
+
+static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
+{
+    r->e = e;
+    return take(r, body, true);
+}
+
+static int models(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e)
+{
+    return wire_ask(acc, "api/tags", NULL, a, ret, e);
+}
+
+static int on_models(struct slice body, struct arena *a, struct llm_models *ret, struct err *e)
+{
+    return wire_models(body, "models", "name", "name", a, ret, e);
+}
+
+const struct llm_protocol llm_ollama = {
+    .name = "ollama",
+    .has_json_object = true,
+    .has_json_schema = true,
+    .request = request,
+    .reader = make_reader,
+    .on_bytes = on_bytes,
+    .on_whole = on_whole,
+    .on_close = on_close,
+    .models = models,
+    .on_models = on_models,
+};

@@ -1,0 +1,353 @@
+/* OpenAI chat completions (platform.openai.com/docs/api-reference/chat), and the many services that speak it. */
+#include "llm/wire.h"
+
+#include <string.h>
+
+/* ---- request ---- */
+
+static void add_block(struct json_writer *w, const struct llm_block *block, struct arena *a)
+{
+    bool is_file = block->kind == LLM_BLOCK_FILE_DATA;
+
+    json_begin_object(w);
+    if (block->kind == LLM_BLOCK_TEXT) {
+        json_add_string(w, "type", "text");
+        json_add_string(w, "text", block->text);
+    } else {
+        json_add_string(w, "type", is_file ? "file" : "image_url");
+        json_begin_object_as(w, is_file ? "file" : "image_url");
+        if (is_file)
+            json_add_string(w, "filename", block->file_name ? block->file_name : "file");
+        json_add_string(w, is_file ? "file_data" : "url", block->kind == LLM_BLOCK_IMAGE_URL ? block->url : wire_data_url(a, block));
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void add_content(struct json_writer *w, const struct llm_message *m, struct arena *a)
+{
+    if (m->n_blocks == 0 && m->n_tool_calls > 0) {
+        json_add_null(w, "content");
+        return;
+    }
+    if (wire_is_plain(m) || m->role == LLM_TOOL || m->role == LLM_SYSTEM) {
+        json_add_string(w, "content", wire_text(a, m));
+        return;
+    }
+    json_begin_array_as(w, "content");
+    for (size_t i = 0; i < m->n_blocks; i++)
+        add_block(w, &m->blocks[i], a);
+    json_end(w);
+}
+
+static void add_tool_calls(struct json_writer *w, const struct llm_message *m)
+{
+    json_begin_array_as(w, "tool_calls");
+    for (size_t i = 0; i < m->n_tool_calls; i++) {
+        json_begin_object(w);
+        json_add_string(w, "id", m->tool_calls[i].id);
+        json_add_string(w, "type", "function");
+        json_begin_object_as(w, "function");
+        json_add_string(w, "name", m->tool_calls[i].name);
+        json_add_string(w, "arguments", m->tool_calls[i].arguments);
+        json_end(w);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void add_messages(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
+{
+    json_begin_array_as(w, "messages");
+    for (size_t i = 0; i < ask->n_messages; i++) {
+        const struct llm_message *m = &ask->messages[i];
+
+        json_begin_object(w);
+        json_add_string(w, "role", wire_role(m->role));
+        add_content(w, m, a);
+        if (m->name)
+            json_add_string(w, "name", m->name);
+        if (m->tool_call_id)
+            json_add_string(w, "tool_call_id", m->tool_call_id);
+        if (m->n_tool_calls > 0)
+            add_tool_calls(w, m);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void add_tools(struct json_writer *w, const struct llm_ask *ask)
+{
+    if (ask->n_tools == 0)
+        return;
+    json_begin_array_as(w, "tools");
+    for (size_t i = 0; i < ask->n_tools; i++) {
+        const struct llm_tool *tool = &ask->tools[i];
+
+        json_begin_object(w);
+        json_add_string(w, "type", "function");
+        json_begin_object_as(w, "function");
+        json_add_string(w, "name", tool->name);
+        if (tool->description)
+            json_add_string(w, "description", tool->description);
+        if (!json_is_absent(tool->parameters))
+            json_add_value(w, "parameters", tool->parameters);
+        if (tool->is_strict)
+            json_add_bool(w, "strict", true);
+        json_end(w);
+        json_end(w);
+    }
+    json_end(w);
+    if (!json_is_absent(ask->tool_choice))
+        json_add_value(w, "tool_choice", ask->tool_choice);
+}
+
+static void add_format(struct json_writer *w, const struct llm_ask *ask)
+{
+    if (ask->format == LLM_FORMAT_TEXT)
+        return;
+    json_begin_object_as(w, "response_format");
+    json_add_string(w, "type", ask->format == LLM_FORMAT_JSON ? "json_object" : "json_schema");
+    if (ask->format == LLM_FORMAT_SCHEMA) {
+        json_begin_object_as(w, "json_schema");
+        json_add_string(w, "name", ask->schema_name);
+        json_add_value(w, "schema", ask->schema);
+        json_add_bool(w, "strict", true);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void add_settings(struct json_writer *w, const struct llm_account *acc, const struct llm_ask *ask)
+{
+    unsigned quirks = acc->preset->quirks;
+    bool is_reasoning = llm_model_is_reasoning(ask->model);
+    bool has_new_name = quirks & LLM_QUIRK_MAX_COMPLETION_TOKENS || is_reasoning;
+
+    if (!(quirks & LLM_QUIRK_NO_TEMPERATURE) && !is_reasoning)
+        json_add_double(w, "temperature", ask->temperature);
+    wire_add_sampling(w, ask, has_new_name ? "max_completion_tokens" : "max_tokens");
+    if (ask->stop.n > 0)
+        json_add_strings(w, "stop", ask->stop.items, ask->stop.n);
+    json_add_bool(w, "stream", ask->is_streamed);
+    if (ask->is_streamed && !(quirks & LLM_QUIRK_NO_STREAM_USAGE)) {
+        json_begin_object_as(w, "stream_options");
+        json_add_bool(w, "include_usage", true);
+        json_end(w);
+    }
+}
+
+static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
+{
+    struct wire_body body;
+
+    wire_body_begin(&body);
+    json_add_string(&body.json, "model", ask->model);
+    add_messages(&body.json, ask, a);
+    add_settings(&body.json, acc, ask);
+    add_tools(&body.json, ask);
+    add_format(&body.json, ask);
+    return wire_ask(acc, "chat/completions", &body, a, ret, e);
+}
+
+/* ---- answer ---- */
+
+struct llm_reader {
+    struct sse_reader sse;
+    struct llm_sink sink;
+    struct arena *arena, *scratch;      /* borrowed: the reader's, and the present chunk's */
+    struct err *e;                      /* of the call that is under way */
+    struct llm_usage usage;
+    enum llm_finish why;
+    bool has_usage, has_finished, has_ended;
+    const char *model;
+};
+
+static int end_answer(struct llm_reader *r)
+{
+    if (r->has_ended)
+        return 0;
+    r->has_ended = true;
+    return r->sink.on_end(r->sink.arg, r->why, r->has_usage ? &r->usage : NULL, r->model);
+}
+
+static enum llm_finish finish_of(const char *reason)
+{
+    if (strcmp(reason, "length") == 0)
+        return LLM_FINISH_LENGTH;
+    if (strcmp(reason, "tool_calls") == 0 || strcmp(reason, "function_call") == 0)
+        return LLM_FINISH_TOOLS;
+    return strcmp(reason, "content_filter") == 0 ? LLM_FINISH_FILTER : LLM_FINISH_STOP;
+}
+
+/* Some services tell content in parts, thoughts among them. */
+static int put_parts(struct llm_reader *r, struct json_value parts, bool is_thought)
+{
+    struct json_value part;
+    int result = 0;
+
+    for (struct json_iter it = json_iter(parts); result == 0 && json_next(&it, NULL, &part);) {
+        struct json_value thinking = json_get(part, "thinking");
+
+        if (json_type(thinking) == JSON_ARRAY)
+            result = put_parts(r, thinking, true);
+        else
+            result = wire_put(is_thought ? r->sink.on_reasoning : r->sink.on_text, r->sink.arg, json_get(part, "text"));
+    }
+    return result;
+}
+
+static int put_tool(struct llm_reader *r, struct json_value call, size_t position)
+{
+    struct json_value function = json_get(call, "function"), index = json_get(call, "index"), arguments = json_get(function, "arguments");
+    struct slice text = json_string(arguments);
+
+    if (json_type(index) == JSON_INT && json_int(index) >= 0)
+        position = (size_t)json_int(index);
+    if (json_type(arguments) == JSON_OBJECT)            /* against the protocol, but seen */
+        text = slice_of(json_to_str(r->scratch, arguments));
+    return r->sink.on_tool(r->sink.arg, position, json_cstr(json_get(call, "id")), json_cstr(json_get(function, "name")), text);
+}
+
+/* A delta of a stream or the message of a whole answer: the members are the same. */
+static int put_message(struct llm_reader *r, struct json_value message)
+{
+    struct json_value content = json_get(message, "content"), reasoning = json_get(message, "reasoning_content"), call;
+    struct json_iter calls = json_iter(json_get(message, "tool_calls"));
+    size_t n = 0;
+    int result;
+
+    if (json_is_absent(reasoning))
+        reasoning = json_get(message, "reasoning");
+    result = wire_put(r->sink.on_reasoning, r->sink.arg, reasoning);
+    if (result == 0)
+        result = json_type(content) == JSON_ARRAY ? put_parts(r, content, false) : wire_put(r->sink.on_text, r->sink.arg, content);
+    if (result == 0)
+        result = wire_put(r->sink.on_text, r->sink.arg, json_get(message, "refusal"));
+    while (result == 0 && json_next(&calls, NULL, &call))
+        result = put_tool(r, call, n++);
+    return result;
+}
+
+static void note_rest(struct llm_reader *r, struct json_value root, struct json_value choice)
+{
+    struct json_value usage = json_get(root, "usage");
+    const char *reason = json_cstr(json_get(choice, "finish_reason")), *model = json_cstr(json_get(root, "model"));
+
+    if (json_type(usage) == JSON_OBJECT) {
+        r->usage = (struct llm_usage){ .prompt_tokens = json_int(json_get(usage, "prompt_tokens")),
+                                       .completion_tokens = json_int(json_get(usage, "completion_tokens")) };
+        r->has_usage = true;
+    }
+    if (reason && *reason) {
+        r->why = finish_of(reason);
+        r->has_finished = true;
+    }
+    if (model && *model && !r->model)
+        r->model = arena_strdup(r->arena, model);
+}
+
+static struct json_value first_of(struct json_value list)
+{
+    struct json_iter it = json_iter(list);
+    struct json_value item = { 0 };
+
+    return json_type(list) == JSON_ARRAY && json_next(&it, NULL, &item) ? item : (struct json_value){ 0 };
+}
+
+static int take_chunk(struct llm_reader *r, struct slice text)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct json_value root = { 0 }, choice;
+    int result = wire_parse(scratch, text, &root, r->e);
+
+    if (result < 0)
+        return result;
+    if (!json_is_absent(json_get(root, "error")))
+        return wire_told_error(json_get(root, "error"), r->e);
+    choice = first_of(json_get(root, "choices"));
+    note_rest(r, root, choice);
+    r->scratch = scratch;
+    return put_message(r, json_get(choice, "delta"));
+}
+
+static int on_event(void *arg, const struct sse_event *ev)
+{
+    struct llm_reader *r = arg;
+
+    if (r->has_ended)
+        return 0;
+    return slice_eq_str(ev->data, "[DONE]") ? end_answer(r) : take_chunk(r, ev->data);
+}
+
+static void clear_reader(void *arg)
+{
+    struct llm_reader *r = arg;
+
+    sse_reader_clear(&r->sse);
+}
+
+static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *sink)
+{
+    struct llm_reader *r = ARENA_NEW(a, struct llm_reader);
+
+    r->sink = *sink;
+    r->arena = a;
+    sse_reader_init(&r->sse, on_event, r);
+    arena_defer(a, clear_reader, r);
+    return r;
+}
+
+static int on_bytes(struct llm_reader *r, struct slice bytes, struct err *e)
+{
+    r->e = e;
+    return sse_reader_feed(&r->sse, bytes, e);
+}
+
+/* Some services never say [DONE]: who told why it finished has told all. */
+static int on_close(struct llm_reader *r, struct err *e)
+{
+    if (r->has_ended)
+        return 0;
+    return r->has_finished ? end_answer(r) : wire_too_early(e);
+}
+
+static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct json_value root = { 0 }, choice;
+    int result = wire_parse(scratch, body, &root, e);
+
+    if (result < 0)
+        return result;
+    choice = first_of(json_get(root, "choices"));
+    if (json_type(json_get(choice, "message")) != JSON_OBJECT)
+        return json_is_absent(json_get(root, "error")) ? wire_no_answer(e) : wire_told_error(json_get(root, "error"), e);
+    note_rest(r, root, choice);
+    r->scratch = scratch;
+    result = put_message(r, json_get(choice, "message"));
+    return result < 0 ? result : end_answer(r);
+}
+
+static int models(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e)
+{
+    return wire_ask(acc, "models", NULL, a, ret, e);
+}
+
+static int on_models(struct slice body, struct arena *a, struct llm_models *ret, struct err *e)
+{
+    return wire_models(body, "data", "id", "name", a, ret, e);
+}
+
+const struct llm_protocol llm_openai_chat = {
+    .name = "openai-chat",
+    .has_json_object = true,
+    .has_json_schema = true,
+    .request = request,
+    .reader = make_reader,
+    .on_bytes = on_bytes,
+    .on_whole = on_whole,
+    .on_close = on_close,
+    .models = models,
+    .on_models = on_models,
+};

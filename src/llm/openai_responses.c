@@ -1,0 +1,370 @@
+/* OpenAI Responses (platform.openai.com/docs/api-reference/responses). Nothing is stored with the provider: store is false. */
+#include "llm/wire.h"
+
+#include "base/limits.h"
+
+#include <string.h>
+
+enum { LEAST_MAX_OUTPUT_TOKENS = 16 };  /* below, the service refuses */
+
+/* ---- request ---- */
+
+static void add_block(struct json_writer *w, const struct llm_message *m, const struct llm_block *block, struct arena *a)
+{
+    json_begin_object(w);
+    switch (block->kind) {
+    case LLM_BLOCK_TEXT:
+        json_add_string(w, "type", m->role == LLM_ASSISTANT ? "output_text" : "input_text");
+        json_add_string(w, "text", block->text);
+        break;
+    case LLM_BLOCK_IMAGE_URL:
+    case LLM_BLOCK_IMAGE_DATA:
+        json_add_string(w, "type", "input_image");
+        json_add_string(w, "image_url", block->kind == LLM_BLOCK_IMAGE_URL ? block->url : wire_data_url(a, block));
+        break;
+    case LLM_BLOCK_FILE_DATA:
+        json_add_string(w, "type", "input_file");
+        json_add_string(w, "filename", block->file_name ? block->file_name : "file");
+        json_add_string(w, "file_data", wire_data_url(a, block));
+        break;
+    }
+    json_end(w);
+}
+
+static void add_tool_calls(struct json_writer *w, const struct llm_message *m)
+{
+    for (size_t i = 0; i < m->n_tool_calls; i++) {
+        json_begin_object(w);
+        json_add_string(w, "type", "function_call");
+        json_add_string(w, "call_id", m->tool_calls[i].id);
+        json_add_string(w, "name", m->tool_calls[i].name);
+        json_add_string(w, "arguments", m->tool_calls[i].arguments);
+        json_end(w);
+    }
+}
+
+static void add_message(struct json_writer *w, const struct llm_message *m, struct arena *a)
+{
+    json_begin_object(w);
+    if (m->role == LLM_TOOL) {
+        json_add_string(w, "type", "function_call_output");
+        json_add_string(w, "call_id", m->tool_call_id);
+        json_add_string(w, "output", wire_text(a, m));
+    } else {
+        json_add_string(w, "role", wire_role(m->role));
+        json_begin_array_as(w, "content");
+        for (size_t i = 0; i < m->n_blocks; i++)
+            add_block(w, m, &m->blocks[i], a);
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static void add_input(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
+{
+    json_begin_array_as(w, "input");
+    for (size_t i = 0; i < ask->n_messages; i++) {
+        const struct llm_message *m = &ask->messages[i];
+
+        if (m->n_blocks > 0 || m->role == LLM_TOOL)
+            add_message(w, m, a);
+        add_tool_calls(w, m);
+    }
+    json_end(w);
+}
+
+/* Chat completions name the function one level deeper. */
+static void add_tool_choice(struct json_writer *w, struct json_value choice)
+{
+    const char *name = json_cstr(json_get(json_get(choice, "function"), "name"));
+
+    if (json_is_absent(choice))
+        return;
+    if (!name) {
+        json_add_value(w, "tool_choice", choice);
+        return;
+    }
+    json_begin_object_as(w, "tool_choice");
+    json_add_string(w, "type", "function");
+    json_add_string(w, "name", name);
+    json_end(w);
+}
+
+static void add_tools(struct json_writer *w, const struct llm_ask *ask)
+{
+    if (ask->n_tools == 0)
+        return;
+    json_begin_array_as(w, "tools");
+    for (size_t i = 0; i < ask->n_tools; i++) {
+        const struct llm_tool *tool = &ask->tools[i];
+
+        json_begin_object(w);
+        json_add_string(w, "type", "function");
+        json_add_string(w, "name", tool->name);
+        if (tool->description)
+            json_add_string(w, "description", tool->description);
+        if (!json_is_absent(tool->parameters))
+            json_add_value(w, "parameters", tool->parameters);
+        json_add_bool(w, "strict", tool->is_strict);
+        json_end(w);
+    }
+    json_end(w);
+    add_tool_choice(w, ask->tool_choice);
+}
+
+static void add_format(struct json_writer *w, const struct llm_ask *ask)
+{
+    if (ask->format == LLM_FORMAT_TEXT)
+        return;
+    json_begin_object_as(w, "text");
+    json_begin_object_as(w, "format");
+    json_add_string(w, "type", ask->format == LLM_FORMAT_JSON ? "json_object" : "json_schema");
+    if (ask->format == LLM_FORMAT_SCHEMA) {
+        json_add_string(w, "name", ask->schema_name);
+        json_add_value(w, "schema", ask->schema);
+        json_add_bool(w, "strict", true);
+    }
+    json_end(w);
+    json_end(w);
+}
+
+static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
+{
+    struct wire_body body;
+    struct json_writer *w = &body.json;
+
+    wire_body_begin(&body);
+    json_add_string(w, "model", ask->model);
+    add_input(w, ask, a);
+    if (!llm_model_is_reasoning(ask->model))
+        json_add_double(w, "temperature", ask->temperature);
+    json_add_int(w, "max_output_tokens", MAX(ask->max_tokens, (int64_t)LEAST_MAX_OUTPUT_TOKENS));
+    if (ask->has_top_p)
+        json_add_double(w, "top_p", ask->top_p);
+    json_add_bool(w, "stream", ask->is_streamed);
+    json_add_bool(w, "store", false);
+    add_tools(w, ask);
+    add_format(w, ask);
+    return wire_ask(acc, "responses", &body, a, ret, e);
+}
+
+/* ---- answer ---- */
+
+struct llm_reader {
+    struct sse_reader sse;
+    struct llm_sink sink;
+    struct err *e;                      /* of the call that is under way */
+    int64_t tools[LIMIT_TOOL_CALLS];    /* output_index of each tool call */
+    size_t n_tools;
+    bool has_ended;
+};
+
+static int add_tool(struct llm_reader *r, int64_t output_index, struct json_value item, struct slice arguments)
+{
+    if (r->n_tools == LIMIT_TOOL_CALLS)
+        return wire_no_answer(r->e);
+    r->tools[r->n_tools] = output_index;
+    return r->sink.on_tool(r->sink.arg, r->n_tools++, json_cstr(json_get(item, "call_id")), json_cstr(json_get(item, "name")), arguments);
+}
+
+static bool is_type(struct json_value v, const char *type)
+{
+    return slice_eq_str(json_string(json_get(v, "type")), type);
+}
+
+static int on_item_added(struct llm_reader *r, struct json_value root)
+{
+    struct json_value item = json_get(root, "item");
+
+    if (!is_type(item, "function_call"))
+        return 0;
+    return add_tool(r, json_int(json_get(root, "output_index")), item, json_string(json_get(item, "arguments")));
+}
+
+static int on_arguments(struct llm_reader *r, struct json_value root)
+{
+    int64_t output_index = json_int(json_get(root, "output_index"));
+
+    for (size_t i = 0; i < r->n_tools; i++)
+        if (r->tools[i] == output_index)
+            return r->sink.on_tool(r->sink.arg, i, NULL, NULL, json_string(json_get(root, "delta")));
+    return 0;
+}
+
+static int on_text(struct llm_reader *r, struct json_value root)
+{
+    return wire_put(r->sink.on_text, r->sink.arg, json_get(root, "delta"));
+}
+
+static int on_reasoning(struct llm_reader *r, struct json_value root)
+{
+    return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(root, "delta"));
+}
+
+static enum llm_finish finish_of(struct llm_reader *r, struct json_value response)
+{
+    struct slice reason = json_string(json_get(json_get(response, "incomplete_details"), "reason"));
+
+    if (slice_eq_str(reason, "content_filter"))
+        return LLM_FINISH_FILTER;
+    if (reason.n > 0)
+        return LLM_FINISH_LENGTH;
+    return r->n_tools > 0 ? LLM_FINISH_TOOLS : LLM_FINISH_STOP;
+}
+
+static int end_answer(struct llm_reader *r, struct json_value response)
+{
+    struct json_value told = json_get(response, "usage");
+    const struct llm_usage usage = { .prompt_tokens = json_int(json_get(told, "input_tokens")),
+                                     .completion_tokens = json_int(json_get(told, "output_tokens")) };
+
+    r->has_ended = true;
+    return r->sink.on_end(r->sink.arg, finish_of(r, response), json_type(told) == JSON_OBJECT ? &usage : NULL,
+                          json_cstr(json_get(response, "model")));
+}
+
+static int on_completed(struct llm_reader *r, struct json_value root)
+{
+    return end_answer(r, json_get(root, "response"));
+}
+
+static int on_failed(struct llm_reader *r, struct json_value root)
+{
+    return wire_told_error(json_get(json_get(root, "response"), "error"), r->e);
+}
+
+static int on_error(struct llm_reader *r, struct json_value root)
+{
+    struct json_value error = json_get(root, "error");
+
+    return wire_told_error(json_is_absent(error) ? root : error, r->e);
+}
+
+static const struct {
+    const char *type;
+    int (*take)(struct llm_reader *r, struct json_value root);
+} events[] = {
+    { "response.output_text.delta", on_text },
+    { "response.refusal.delta", on_text },
+    { "response.reasoning_summary_text.delta", on_reasoning },
+    { "response.reasoning_text.delta", on_reasoning },
+    { "response.output_item.added", on_item_added },
+    { "response.function_call_arguments.delta", on_arguments },
+    { "response.completed", on_completed },
+    { "response.incomplete", on_completed },
+    { "response.failed", on_failed },
+    { "error", on_error },
+};
+
+static int on_event(void *arg, const struct sse_event *ev)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct llm_reader *r = arg;
+    struct json_value root = { 0 };
+    int result;
+
+    if (r->has_ended || slice_eq_str(ev->data, "[DONE]"))
+        return 0;
+    result = wire_parse(scratch, ev->data, &root, r->e);
+    for (size_t i = 0; result == 0 && i < ARRAY_SIZE(events); i++)
+        if (is_type(root, events[i].type))
+            return events[i].take(r, root);
+    return result;
+}
+
+static void clear_reader(void *arg)
+{
+    struct llm_reader *r = arg;
+
+    sse_reader_clear(&r->sse);
+}
+
+static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *sink)
+{
+    struct llm_reader *r = ARENA_NEW(a, struct llm_reader);
+
+    r->sink = *sink;
+    sse_reader_init(&r->sse, on_event, r);
+    arena_defer(a, clear_reader, r);
+    return r;
+}
+
+static int on_bytes(struct llm_reader *r, struct slice bytes, struct err *e)
+{
+    r->e = e;
+    return sse_reader_feed(&r->sse, bytes, e);
+}
+
+static int on_close(struct llm_reader *r, struct err *e)
+{
+    return r->has_ended ? 0 : wire_too_early(e);
+}
+
+/* ---- the whole answer ---- */
+
+/* Text of {text} or {refusal} in a list of parts. */
+static int put_parts(struct json_value parts, int (*on)(void *arg, struct slice text), void *arg)
+{
+    struct json_value part;
+    int result = 0;
+
+    for (struct json_iter it = json_iter(parts); result == 0 && json_next(&it, NULL, &part);) {
+        result = wire_put(on, arg, json_get(part, "text"));
+        if (result == 0)
+            result = wire_put(on, arg, json_get(part, "refusal"));
+    }
+    return result;
+}
+
+static int put_item(struct llm_reader *r, struct json_value item)
+{
+    if (is_type(item, "message"))
+        return put_parts(json_get(item, "content"), r->sink.on_text, r->sink.arg);
+    if (is_type(item, "reasoning"))
+        return put_parts(json_get(item, "summary"), r->sink.on_reasoning, r->sink.arg);
+    if (is_type(item, "function_call"))
+        return add_tool(r, (int64_t)r->n_tools, item, json_string(json_get(item, "arguments")));
+    return 0;
+}
+
+static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct json_value root = { 0 }, output, item;
+    int result = wire_parse(scratch, body, &root, e);
+
+    if (result < 0)
+        return result;
+    r->e = e;
+    output = json_get(root, "output");
+    if (!json_is_absent(json_get(root, "error")))
+        return wire_told_error(json_get(root, "error"), e);
+    if (json_type(output) != JSON_ARRAY)
+        return wire_no_answer(e);
+    for (struct json_iter it = json_iter(output); result == 0 && json_next(&it, NULL, &item);)
+        result = put_item(r, item);
+    return result < 0 ? result : end_answer(r, root);
+}
+
+static int models(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e)
+{
+    return wire_ask(acc, "models", NULL, a, ret, e);
+}
+
+static int on_models(struct slice body, struct arena *a, struct llm_models *ret, struct err *e)
+{
+    return wire_models(body, "data", "id", "name", a, ret, e);
+}
+
+const struct llm_protocol llm_openai_responses = {
+    .name = "openai-responses",
+    .has_json_object = true,
+    .has_json_schema = true,
+    .request = request,
+    .reader = make_reader,
+    .on_bytes = on_bytes,
+    .on_whole = on_whole,
+    .on_close = on_close,
+    .models = models,
+    .on_models = on_models,
+};

@@ -1,0 +1,136 @@
+/* A protocol under test: its answers fed in pieces of every size, its requests as text.
+ *
+ *     check_stream(&llm_ollama, stream, "text|thoughts|tools|why|usage|model", 0);
+ */
+#pragma once
+
+#include "base/limits.h"
+#include "llm/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+/* "text|thoughts|id name arguments,...|why|prompt+completion|model", with - for what was not told. */
+static inline char *told(struct arena *a, const struct llm_answer *answer)
+{
+    const char *tools = "", *usage = "-";
+
+    for (size_t i = 0; i < answer->n_tools; i++)
+        tools = arena_printf(a, "%s%s%s %s %s", tools, i ? "," : "", answer->tools[i].id, answer->tools[i].name, buf_str(&answer->tools[i].arguments));
+    if (answer->has_usage)
+        usage = arena_printf(a, "%d+%d", (int)answer->usage.prompt_tokens, (int)answer->usage.completion_tokens);
+    return arena_printf(a, "%s|%s|%s|%s|%s|%s", buf_str(&answer->text), buf_str(&answer->reasoning), tools,
+                        answer->has_ended ? llm_finish_name(answer->why) : "-", usage, answer->model ? answer->model : "-");
+}
+
+static inline int feed(const struct llm_protocol *p, const char *text, size_t piece, struct arena *a, struct llm_answer *answer, struct err *e)
+{
+    struct llm_sink sink = llm_answer_sink(answer);
+    struct llm_reader *reader = p->reader(a, &sink);
+    size_t n = strlen(text);
+    int r = 0;
+
+    for (size_t at = 0; at < n && r == 0; at += piece)
+        r = p->on_bytes(reader, (struct slice){ text + at, MIN(piece, n - at) }, e);
+    return r == 0 ? p->on_close(reader, e) : r;
+}
+
+/* wanted counts whatever the pieces; with an error, its code stands behind. */
+static inline void check_stream(const struct llm_protocol *p, const char *text, const char *wanted, int r, const char *code)
+{
+    static const size_t pieces[] = { 1, 2, 3, 7, 64, 4096 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(pieces); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct llm_answer answer;
+        struct err e = { 0 };
+
+        llm_answer_init(&answer);
+        assert_int_equal(feed(p, text, pieces[i], a, &answer, &e), r);
+        assert_string_equal(told(a, &answer), wanted);
+        assert_string_equal(e.code, code ? code : "");
+        llm_answer_clear(&answer);
+    }
+}
+
+static inline void check_whole(const struct llm_protocol *p, const char *text, const char *wanted, int r, const char *code)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_answer answer;
+    struct err e = { 0 };
+    struct llm_sink sink;
+
+    llm_answer_init(&answer);
+    sink = llm_answer_sink(&answer);
+    assert_int_equal(p->on_whole(p->reader(a, &sink), slice_of(text), &e), r);
+    assert_string_equal(told(a, &answer), wanted);
+    assert_string_equal(e.code, code ? code : "");
+    llm_answer_clear(&answer);
+}
+
+static inline struct json_value json_of(struct arena *a, const char *text)
+{
+    struct json_value v = { 0 };
+
+    assert_int_equal(json_parse(a, slice_of(text), &v, NULL), 0);
+    return v;
+}
+
+/* An ask that has everything: system, image, file, a tool call, its result. */
+static inline struct llm_ask full_ask(struct arena *a)
+{
+    static const struct llm_block rules[] = { { LLM_BLOCK_TEXT, .text = "Be brief." } };
+    static const struct llm_block user[] = {
+        { LLM_BLOCK_TEXT, .text = "Look:" },
+        { LLM_BLOCK_IMAGE_DATA, .media_type = "image/png", .base64 = "QUJD" },
+    };
+    static const struct llm_tool_call calls[] = { { "c1", "weather", "{\"city\":\"Bern\"}" }, { "c2", "time", "{}" } };
+    static const struct llm_block result1[] = { { LLM_BLOCK_TEXT, .text = "rain" } }, result2[] = { { LLM_BLOCK_TEXT, .text = "noon" } };
+    static const struct llm_message messages[] = {
+        { .role = LLM_SYSTEM, .blocks = rules, .n_blocks = 1 },
+        { .role = LLM_USER, .blocks = user, .n_blocks = 2 },
+        { .role = LLM_ASSISTANT, .tool_calls = calls, .n_tool_calls = 2 },
+        { .role = LLM_TOOL, .blocks = result1, .n_blocks = 1, .tool_call_id = "c1" },
+        { .role = LLM_TOOL, .blocks = result2, .n_blocks = 1, .tool_call_id = "c2" },
+    };
+    static const char *const stop[] = { "END" };
+    struct llm_tool *tools = arena_array(a, 2, sizeof(*tools));
+
+    tools[0] = (struct llm_tool){ "weather", "Tells it", json_of(a, "{\"type\":\"object\"}"), false };
+    tools[1] = (struct llm_tool){ .name = "time" };
+    return (struct llm_ask){ .messages = messages, .n_messages = 5, .tools = tools, .n_tools = 2, .model = "m", .temperature = 0.5,
+                             .max_tokens = 100, .stop = { stop, 1 }, .is_streamed = true };
+}
+
+static inline const char *body_of(struct arena *a, const char *preset, const struct llm_ask *ask, struct http_ask *ret)
+{
+    const struct llm_preset *row = llm_preset_find(preset);
+    const struct llm_account acc = { .name = preset, .preset = row, .base_url = row->base_url, .api_key = "k" };
+
+    assert_int_equal(row->protocol->request(&acc, ask, a, ret, NULL), 0);
+    return ret->body.p;
+}
+
+static inline const char *header_value(const struct http_ask *ask, const char *name)
+{
+    for (size_t i = 0; i < ask->n_headers; i++)
+        if (strcmp(ask->headers[i].name, name) == 0)
+            return ask->headers[i].value;
+    return NULL;
+}
+
+static inline void assert_has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("no %s in %s", part, text);
+}
+
+static inline void assert_lacks(const char *text, const char *part)
+{
+    if (strstr(text, part))
+        fail_msg("%s in %s", part, text);
+}

@@ -1,0 +1,116 @@
+#include "protocol.h"
+
+#define EVENT(type, members) "event: " type "\ndata: {\"type\":\"" type "\"" members "}\n\n"
+#define START EVENT("message_start", ",\"message\":{\"model\":\"m-1\",\"usage\":{\"input_tokens\":3,\"cache_read_input_tokens\":4,\"output_tokens\":1}}")
+#define TEXT(text) EVENT("content_block_delta", ",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"" text "\"}")
+#define FINISH(why) EVENT("message_delta", ",\"delta\":{\"stop_reason\":\"" why "\"},\"usage\":{\"output_tokens\":5}") EVENT("message_stop", "")
+#define TOOL(index, id) EVENT("content_block_start", ",\"index\":" index ",\"content_block\":{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"f\",\"input\":{}}")
+#define ARGUMENTS(index, json) EVENT("content_block_delta", ",\"index\":" index ",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"" json "\"}")
+#define STOP(index) EVENT("content_block_stop", ",\"index\":" index)
+
+static void streams_are_read_however_they_are_split(void **state)
+{
+    static const struct { const char *text, *wanted; int r; const char *code; } cases[] = {
+        { START EVENT("content_block_start", ",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}") EVENT("ping", "")
+          TEXT("Hel") TEXT("lo") STOP("0") FINISH("end_turn"),
+          "Hello|||stop|7+5|m-1" },
+        { START EVENT("content_block_delta", ",\"index\":0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"hm\"}")
+          EVENT("content_block_delta", ",\"index\":0,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"x\"}") TEXT("a") FINISH("max_tokens"),
+          "a|hm||length|7+5|m-1" },
+        { START TOOL("1", "c1") ARGUMENTS("1", "") ARGUMENTS("1", "{\\\"a\\\"") ARGUMENTS("1", ":1}") STOP("1") TOOL("2", "c2") STOP("2") FINISH("tool_use"),
+          "||c1 f {\"a\":1},c2 f {}|tool_calls|7+5|m-1" },
+        { START TEXT("a") FINISH("refusal"), "a|||content_filter|7+5|m-1" },
+        { START TEXT("a") EVENT("error", ",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}"), "a|||-|-|-", -EIO, "LLM_ERROR" },
+        { START TEXT("a"), "a|||-|-|-", -ECONNRESET, "UPSTREAM_CLOSED" },
+        { START "data: x\n\n", "|||-|-|-", -EBADMSG, "UPSTREAM_INVALID" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        check_stream(&llm_anthropic_messages, cases[i].text, cases[i].wanted, cases[i].r, cases[i].code);
+}
+
+static void whole_answers_are_read(void **state)
+{
+    check_whole(&llm_anthropic_messages, "{\"model\":\"m-1\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\"},{\"type\":\"text\",\"text\":\"hi\"},"
+                "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{\"a\":1}}],\"stop_reason\":\"tool_use\","
+                "\"usage\":{\"input_tokens\":1,\"output_tokens\":2}}", "hi|hm|c f {\"a\":1}|tool_calls|1+2|m-1", 0, NULL);
+    check_whole(&llm_anthropic_messages, "{\"type\":\"error\",\"error\":{\"message\":\"x\"}}", "|||-|-|-", -EIO, "LLM_ERROR");
+    check_whole(&llm_anthropic_messages, "{}", "|||-|-|-", -EBADMSG, "UPSTREAM_INVALID");
+}
+
+static void a_request_says_all_in_the_services_words(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = full_ask(a);
+    struct http_ask http = { 0 };
+    const char *body = body_of(a, "anthropic", &ask, &http);
+
+    assert_string_equal(http.url, "https://api.anthropic.com/v1/messages");
+    assert_string_equal(header_value(&http, "x-api-key"), "k");
+    assert_string_equal(header_value(&http, "anthropic-version"), "2023-06-01");
+    assert_string_equal(body,
+        "{\"model\":\"m\",\"system\":\"Be brief.\",\"messages\":["
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Look:\"},{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"QUJD\"}}]},"
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"weather\",\"input\":{\"city\":\"Bern\"}},"
+        "{\"type\":\"tool_use\",\"id\":\"c2\",\"name\":\"time\",\"input\":{}}]},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c1\",\"content\":\"rain\"},{\"type\":\"tool_result\",\"tool_use_id\":\"c2\",\"content\":\"noon\"}]}],"
+        "\"max_tokens\":100,\"temperature\":0.5,\"stop_sequences\":[\"END\"],\"stream\":true,"
+        "\"tools\":[{\"name\":\"weather\",\"description\":\"Tells it\",\"input_schema\":{\"type\":\"object\"}},{\"name\":\"time\",\"input_schema\":{\"type\":\"object\"}}]}");
+}
+
+static void sampling_and_tool_choice_are_translated(void **state)
+{
+    static const struct { const char *choice, *wanted; } cases[] = {
+        { "\"required\"", "\"tool_choice\":{\"type\":\"any\"}" }, { "\"none\"", "\"tool_choice\":{\"type\":\"none\"}" },
+        { "\"auto\"", "\"tool_choice\":{\"type\":\"auto\"}" },
+        { "{\"type\":\"function\",\"function\":{\"name\":\"time\"}}", "\"tool_choice\":{\"type\":\"tool\",\"name\":\"time\"}" },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = full_ask(a);
+    struct http_ask http = { 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        ask.tool_choice = json_of(a, cases[i].choice);
+        assert_has(body_of(a, "anthropic", &ask, &http), cases[i].wanted);
+    }
+    ask.temperature = 1.5;
+    assert_has(body_of(a, "anthropic", &ask, &http), "\"temperature\":1,");
+    ask.has_top_p = true;
+    ask.top_p = 0.5;
+    assert_lacks(body_of(a, "anthropic", &ask, &http), "temperature");
+    assert_has(body_of(a, "anthropic", &ask, &http), "\"top_p\":0.5");
+}
+
+static void images_by_address_and_files_have_their_blocks(void **state)
+{
+    static const struct llm_block blocks[] = {
+        { LLM_BLOCK_TEXT, .text = "" },
+        { LLM_BLOCK_IMAGE_URL, .url = "https://h/x.png" },
+        { LLM_BLOCK_FILE_DATA, .media_type = "application/pdf", .base64 = "QUJD", .file_name = "a.pdf" },
+    };
+    static const struct llm_message message = { .role = LLM_USER, .blocks = blocks, .n_blocks = 3 };
+    const struct llm_ask ask = { .messages = &message, .n_messages = 1, .model = "m" };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct http_ask http = { 0 };
+
+    assert_has(body_of(a, "anthropic", &ask, &http),
+               "\"content\":[{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://h/x.png\"}},"
+               "{\"type\":\"document\",\"source\":{\"type\":\"base64\",\"media_type\":\"application/pdf\",\"data\":\"QUJD\"},\"title\":\"a.pdf\"}]");
+    assert_has(body_of(a, "openai", &ask, &http), "{\"type\":\"input_image\",\"image_url\":\"https://h/x.png\"},"
+               "{\"type\":\"input_file\",\"filename\":\"a.pdf\",\"file_data\":\"data:application/pdf;base64,QUJD\"}");
+    assert_has(body_of(a, "groq", &ask, &http), "{\"type\":\"image_url\",\"image_url\":{\"url\":\"https://h/x.png\"}},"
+               "{\"type\":\"file\",\"file\":{\"filename\":\"a.pdf\",\"file_data\":\"data:application/pdf;base64,QUJD\"}}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_are_read_however_they_are_split),
+        cmocka_unit_test(whole_answers_are_read),
+        cmocka_unit_test(a_request_says_all_in_the_services_words),
+        cmocka_unit_test(sampling_and_tool_choice_are_translated),
+        cmocka_unit_test(images_by_address_and_files_have_their_blocks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

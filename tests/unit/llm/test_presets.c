@@ -1,0 +1,76 @@
+#include "protocol.h"
+
+#include "net/url.h"
+
+static void every_row_is_complete(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    size_t n = 0;
+
+    for (const struct llm_preset *p = llm_presets; p->id; p++, n++) {
+        struct url url = { 0 };
+
+        assert_ptr_equal(llm_preset_find(p->id), p);            /* no id twice */
+        assert_non_null(p->label);
+        assert_non_null(p->help);
+        assert_true(p->protocol && p->can_chat);
+        assert_true(!p->needs_key || (p->auth_header && p->env_key[0]));
+        assert_true(p->env_key[0] || p->env_base_url[0]);
+        if (p->base_url)
+            assert_int_equal(url_parse(a, p->base_url, &url, NULL), 0);
+        if (p->base_url && p->needs_key)
+            assert_true(url.is_tls && !url.is_loopback);        /* a key travels in the clear nowhere */
+    }
+    assert_true(n >= 37);
+    assert_null(llm_preset_find("nobody"));
+}
+
+static void models_that_think_are_known_by_name(void **state)
+{
+    static const struct { const char *model; bool is_reasoning; } cases[] = {
+        { "o1", true }, { "o3-mini", true }, { "openai/o4-mini", true }, { "gpt-5", true }, { "gpt-5.1", true }, { "gpt-5-chat-latest", false },
+        { "gpt-4o", false }, { "o1x", false }, { "olmo", false }, { "", false },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(llm_model_is_reasoning(cases[i].model), cases[i].is_reasoning);
+}
+
+static void refusals_become_the_codes_of_the_service(void **state)
+{
+    static const struct { int status; const char *body; int r; const char *code, *words; } cases[] = {
+        { 401, "{\"error\":{\"message\":\"Incorrect API key\"}}", -EIO, "LLM_ERROR", "refuses the API key or its rights (401): Incorrect API key" },
+        { 403, "no", -EIO, "LLM_ERROR", "it gives no reason" },
+        { 429, "{\"error\":{\"message\":\"slow down\"}}", -EBUSY, "RATE_LIMIT", "slow down" },
+        { 404, "{\"error\":\"model 'x' not found\"}", -EINVAL, "INVALID_MODEL", "model 'x' not found" },
+        { 404, "<html>", -EIO, "LLM_ERROR", "is the base URL right?" },
+        { 404, "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"model: x\"}}", -EINVAL, "INVALID_MODEL", "model: x" },
+        { 400, "{\"error\":{\"message\":\"x is not a valid model ID\"}}", -EINVAL, "INVALID_MODEL", "x" },
+        { 400, "{\"error\":{\"message\":\"bad\",\"code\":\"model_not_found\"}}", -EINVAL, "INVALID_MODEL", "bad" },
+        { 400, "{\"error\":{\"message\":\"too long\"}}", -EIO, "LLM_ERROR", "refuses the request (400): too long" },
+        { 301, "", -EIO, "LLM_ERROR", "redirect" },
+        { 503, "{\"message\":\"busy\"}", -EAGAIN, "LLM_ERROR", "fails (503): busy" },
+        { 500, "{\"detail\":\"x\"}", -EAGAIN, "LLM_ERROR", "x" },
+    };
+    const struct llm_account acc = { .name = "here", .preset = llm_preset_find("openai") };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct err e = { 0 };
+
+        assert_int_equal(llm_refusal(&acc, cases[i].status, slice_of(cases[i].body), &e), cases[i].r);
+        assert_string_equal(e.code, cases[i].code);
+        assert_has(e.text, cases[i].words);
+        assert_memory_equal(e.text, "here", 4);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_complete),
+        cmocka_unit_test(models_that_think_are_known_by_name),
+        cmocka_unit_test(refusals_become_the_codes_of_the_service),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
