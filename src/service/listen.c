@@ -3,7 +3,10 @@
 
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 struct address { char host[64]; uint16_t port; };
@@ -116,9 +119,18 @@ static int start_server(struct service *s, struct err *e)
     return http_server_start(s->loop, &c, &s->server, e);
 }
 
+/* The address of a socket holds about a hundred bytes: a longer path is reached through the descriptor of its folder (unix(7)). */
 static int listen_unix(struct service *s, struct err *e)
 {
-    return http_server_listen_unix(s->server, arena_printf(s->arena, "%s/hearth.sock", s->config.data_dir), e);
+    const char *path = arena_printf(s->arena, "%s/hearth.sock", s->config.data_dir);
+
+    if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+        s->folder_fd = open(s->config.data_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (s->folder_fd < 0)
+            return err_errno(e, errno, "The data folder %s", s->config.data_dir);
+        path = arena_printf(s->arena, "/proc/self/fd/%d/hearth.sock", s->folder_fd);
+    }
+    return http_server_listen_unix(s->server, path, e);
 }
 
 static const char *const *addresses_of(struct service *s, size_t *ret_n)

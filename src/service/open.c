@@ -209,6 +209,8 @@ struct service *service_close(struct service *s)
     if (!s)
         return NULL;
     s->server = http_server_stop(s->server);
+    if (s->folder_fd > 0)
+        close(s->folder_fd);
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);
     s->supervisor = supervisor_close(s->supervisor, 0);         /* only when it never came to serving */

@@ -28,6 +28,7 @@ struct service {
     struct api_events *events;
     struct dispatch *dispatch;
     struct http_server *server;
+    int folder_fd;                      /* of the data folder, when its path is too long for a socket; else 0 */
     struct api api;
     struct loop_watch *on_term, *on_int;
     struct loop_timer *upkeep;

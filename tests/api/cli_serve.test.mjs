@@ -1,6 +1,6 @@
 // hearth serve: how it begins, refuses and ends.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { coldHearth, startHearth, until } from './harness.mjs';
@@ -97,6 +97,17 @@ test('a data folder that cannot be is refused', async (t) => {
         assert.equal(result.code, 1, result.stdout);
         assert.match(result.stderr, /folder/);
     }
+});
+
+test('a data folder deeper than a socket address can say serves its commands too', async (t) => {
+    const outer = coldHearth({ t });
+    const deep = join(outer.home, 'x'.repeat(100), 'data');
+    mkdirSync(deep, { recursive: true, mode: 0o700 });
+    const h = await startHearth({ t, dataDir: deep });
+    assert.equal((await h.cliJson('key', 'new')).key.slice(0, 7), 'hearth_');
+    assert.match((await h.cli('doctor')).stdout, /answers at http/);
+    await h.terminate();
+    assert.ok(!existsSync(join(deep, 'hearth.sock')));
 });
 
 test('the log can be JSON', async (t) => {
