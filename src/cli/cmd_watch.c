@@ -111,14 +111,17 @@ static int ask_pending(struct watch *w)
     return r;
 }
 
+/* The list is asked once the stream says that it hears, so no question falls between the two. */
 static int on_event(void *arg, const struct client_event *event)
 {
-    bool is_mine = strcmp(event->name, "permission") == 0 || strcmp(event->name, "resync") == 0;
+    static const char *const mine[] = { "hello", "permission", "resync" };
 
-    return is_mine ? ask_pending(arg) : 0;
+    for (size_t i = 0; i < ARRAY_SIZE(mine); i++)
+        if (strcmp(event->name, mine[i]) == 0)
+            return ask_pending(arg);
+    return 0;
 }
 
-/* The stream first, then the list: a question between the two is in the list and in the stream. */
 int run_permission_watch(struct cli *cli, struct err *e)
 {
     struct watch w = { .cli = cli, .e = e };
@@ -132,8 +135,7 @@ int run_permission_watch(struct cli *cli, struct err *e)
     if (r < 0)
         return r;
     printf("Watching for permission requests; Ctrl-C ends.\n");
-    r = ask_pending(&w);
-    if (r == 0)
-        r = client_listen(client, "/api/events", on_event, &w, e);
+    fflush(stdout);
+    r = client_listen(client, "/api/events", on_event, &w, e);
     return r < 0 ? r : 0;
 }

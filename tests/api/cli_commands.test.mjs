@@ -1,7 +1,10 @@
 // Every command in both of its forms: against a running service, and on the data folder alone. What it prints, and how it ends.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { coldHearth, startHearth } from './harness.mjs';
+import { binary, coldHearth, startHearth, until } from './harness.mjs';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const forms = [
@@ -194,6 +197,29 @@ test('open prints a link that signs a browser in once', async (t) => {
     const again = await h.api('GET', printed.trim().slice(h.url.length));
     assert.equal(again.status, 403);
     assert.match((await h.cliJson('open')).url, /token=/);
+});
+
+test('open hands the link to xdg-open when there is a display, and needs neither', async (t) => {
+    const h = await startHearth({ t });
+    const seen = join(h.home, 'seen');
+    const bin = join(h.home, 'bin');
+    mkdirSync(bin);
+    writeFileSync(join(bin, 'xdg-open'), `#!/bin/sh\necho "$1" > '${seen}.part' && mv '${seen}.part' '${seen}'\n`, { mode: 0o755 });
+    const PATH = `${bin}:${h.env.PATH}`;
+    assert.equal((await h.cli('open', { env: { PATH } })).code, 0);
+    const { stdout } = await h.cli('open', { env: { PATH, DISPLAY: ':99' } });
+    await until(() => existsSync(seen), { what: 'xdg-open was called' });
+    assert.equal(readFileSync(seen, 'utf8'), stdout);
+    assert.equal((await h.cli('open', { env: { PATH: '/nowhere', DISPLAY: ':99' } })).code, 0);
+});
+
+test('the data folder is found by HEARTH_DATA, else below XDG_DATA_HOME', async (t) => {
+    const h = coldHearth({ t });
+    const run = (env) => spawnSync(binary, ['key', 'new'], { env: { ...h.env, ...env }, encoding: 'utf8' });
+    assert.equal(run({ HEARTH_DATA: join(h.home, 'by-variable'), XDG_DATA_HOME: join(h.home, 'xdg') }).status, 0);
+    assert.ok(existsSync(join(h.home, 'by-variable', 'hearth.db')));
+    assert.equal(run({ XDG_DATA_HOME: join(h.home, 'xdg') }).status, 0);
+    assert.ok(existsSync(join(h.home, 'xdg', 'hearth', 'hearth.db')));
 });
 
 test('commands at the same time on one folder wait for each other', async (t) => {
