@@ -17,20 +17,32 @@ static struct slice trimmed(struct slice text)
     return text;
 }
 
-/* {"output": text}; without its end ("truncated": true) when it was longer than may be kept. */
-static char *wrapped(struct slice output, bool is_cut, struct arena *a)
+/* {"output": text}, and "truncated": true when that is not all of it. */
+static void write_output(struct buf *out, struct slice output, bool is_cut)
 {
     struct json_writer w;
-    struct buf out;
-    char *text;
 
-    buf_init(&out, LIMIT_REPLY);
-    json_write_init(&w, &out);
+    buf_reset(out);
+    json_write_init(&w, out);
     json_begin_object(&w);
     json_add_slice(&w, "output", output);
     if (is_cut)
         json_add_bool(&w, "truncated", true);
     json_end(&w);
+}
+
+/* Escapes may make the text longer than a result may be: then it loses its end. */
+static char *wrapped(struct slice output, bool is_cut, struct arena *a)
+{
+    struct buf out;
+    char *text;
+
+    buf_init(&out, LIMIT_REPLY);
+    write_output(&out, output, is_cut);
+    while (out.n > LIMIT_RESULT_BYTES) {
+        output.n -= MIN(output.n, MAX(output.n - (size_t)((double)output.n * LIMIT_RESULT_BYTES / (double)out.n), (size_t)32));
+        write_output(&out, output, true);
+    }
     text = arena_strdup(a, buf_str(&out));
     buf_clear(&out);
     return text;

@@ -69,7 +69,7 @@ void task_describe_row(struct arena *a, const struct task_match *m, const struct
 {
     const struct task_listener *l = m->listener;
     const struct task_handler *handler = m->handler;
-    const char *display_name = l->display_name ? l->display_name : l->app_name;
+    const char *display_name = l->display_name && *l->display_name ? l->display_name : l->app_name;
 
     *ret = (struct task_row){
         .uuid = new_uuid(a),

@@ -36,6 +36,20 @@ void task_duty_want(struct task_duty *d)
     d->is_wanted = true;
     d->is_running = d->is_running || has_to_start;
     pthread_mutex_unlock(&t->mutex);
-    if (has_to_start)
-        task_submit(t, run_duty, d);
+    if (!has_to_start || task_submit(t, run_duty, d))
+        return;
+    pthread_mutex_lock(&t->mutex);
+    d->is_running = false;
+    pthread_mutex_unlock(&t->mutex);
+}
+
+void task_duty_resume(struct task_duty *d)
+{
+    bool is_wanted;
+
+    pthread_mutex_lock(&d->tasks->mutex);
+    is_wanted = d->is_wanted;
+    pthread_mutex_unlock(&d->tasks->mutex);
+    if (is_wanted)
+        task_duty_want(d);
 }

@@ -102,7 +102,54 @@ static bool says_the_same(const struct task_row *task, const struct task_change 
 {
     bool is_same_machine = !c->machine_id || (task->machine_id && strcmp(task->machine_id, c->machine_id) == 0);
 
-    return strcmp(task->status, c->status) == 0 && is_same_machine && task->is_quarantined == (c->is_quarantined == 1);
+    return strcmp(task->status, c->status) == 0 && task->attempt >= c->attempt && is_same_machine && task->is_quarantined == (c->is_quarantined == 1);
+}
+
+/* ---- attempts of other machines, as far as they are seen here ---- */
+
+/* The machine that failed last stands last in attempted_by. */
+static const char *last_machine(struct arena *a, const char *attempted_by)
+{
+    struct json_value list = { 0 }, item;
+    const char *last = NULL;
+
+    if (!attempted_by || json_parse(a, slice_of(attempted_by), &list, NULL) < 0)
+        return NULL;
+    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item);)
+        last = json_cstr(item);
+    return last;
+}
+
+static bool is_known_attempt(struct tasks *t, struct arena *a, const struct task_row *task, int64_t attempt)
+{
+    struct run_row *runs;
+    size_t n;
+
+    if (store_runs_list(t->config.store, a, task->uuid, &runs, &n, NULL) < 0)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (runs[i].attempt == attempt)
+            return true;
+    return false;
+}
+
+/* A run row for an attempt that ended elsewhere; NULL: none is missing. */
+static const struct run_row *run_of_other(struct tasks *t, struct arena *a, const struct task_row *task, const struct backend_row *row,
+                                          const struct task_step *step)
+{
+    bool is_failed = strcmp(row->status, TASK_FAILED_STATUS) == 0;
+    bool is_seen_completion = strcmp(row->status, TASK_COMPLETED_STATUS) == 0 && task_is_leased(task->status) && task->attempt == row->attempt;
+    struct run_row *run;
+
+    if ((!is_failed && !is_seen_completion) || row->attempt == 0 || is_known_attempt(t, a, task, row->attempt))
+        return NULL;
+    run = ARENA_NEW(a, struct run_row);
+    *run = (struct run_row){
+        .agent_name = task->agent_name, .workspace_slug = task->workspace_slug, .thread_slug = task->thread_slug,
+        .status = is_failed ? "failed" : "completed", .attempt = row->attempt, .error = step->change.error,
+        .machine_id = is_failed ? last_machine(a, row->attempted_by) : task->machine_id,
+    };
+    return run;
 }
 
 /* Nothing is written when our task says so already, or is a run of ours, which settles itself. */
@@ -137,6 +184,7 @@ int task_follow(struct tasks *t, const struct backend_row *row, struct err *e)
     if (r < 0)
         return r;
     read_row(t, row, a, &step);
+    step.new_run = run_of_other(t, a, &task, row, &step);
     return follow(t, &task, &step, e);
 }
 

@@ -44,6 +44,8 @@ struct task_duty {
 void task_duty_init(struct task_duty *d, struct tasks *t, void (*fn)(struct tasks *t, void *arg), void *arg);
 /* Any thread, the loop too. Does nothing while tasks do not serve. */
 void task_duty_want(struct task_duty *d);
+/* Runs it when it was wanted before tasks served. */
+void task_duty_resume(struct task_duty *d);
 
 /* ---- listening.c: who listens, as asked last ---- */
 
@@ -253,6 +255,7 @@ struct backend_claim task_claim_of(struct tasks *t, const char *table, const cha
 void task_tell(struct tasks *t, const char *uuid, const char *status, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* Machines in a JSON array of them, and whether `machine` is one. */
 size_t task_count_machines(const char *attempted_by, const char *machine, bool *ret_has);
-void task_submit(struct tasks *t, void (*fn)(void *arg), void *arg);
+/* False: the pool is stopping, fn will not run. */
+bool task_submit(struct tasks *t, void (*fn)(void *arg), void *arg) MUST_CHECK;
 bool task_is_finished(const char *status);
 bool task_is_leased(const char *status);

@@ -171,7 +171,10 @@ void task_run_advance(struct tasks *t, struct task_run *run)
         return;
     job = xcalloc(1, sizeof(*job));
     *job = (struct task_job){ t, run };
-    task_submit(t, task_settle_run, job);
+    if (task_submit(t, task_settle_run, job))
+        return;
+    free(job);                          /* tasks_close() releases it */
+    task_run_unref(t, run);
 }
 
 static const char *end_of(const char *text, size_t max)

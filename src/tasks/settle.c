@@ -191,6 +191,17 @@ static int settle_reported(struct tasks *t, const struct task_run *run, struct e
     return store_runs_update(t->config.store, &change, e);
 }
 
+/* A result the backend will never take is a failure; all else may be tried again. */
+static int settle_success(struct tasks *t, const struct task_run *run, const struct task_ref *ref, struct err *e)
+{
+    struct err why = { 0 };
+    int r = task_settle_completed(t, ref, run->end.result_json, &why);
+
+    if (r == -EINVAL || r == -E2BIG || r == -EFBIG || r == -EMSGSIZE)
+        return task_settle_failed(t, ref, why.text, e);
+    return r < 0 ? err_set(e, r, why.code, "%s", why.text) : 0;
+}
+
 static int settle_end(struct tasks *t, const struct task_run *run, enum task_fate fate, struct err *e)
 {
     const struct task_ref ref = task_ref_of_run(t, run);
@@ -200,7 +211,7 @@ static int settle_end(struct tasks *t, const struct task_run *run, enum task_fat
     if (fate == FATE_SERVICE_STOPS && (run->end.was_stopped || !run->end.is_success))
         return task_settle_released(t, &ref, "The service stopped.", e);
     if (run->end.is_success)
-        return task_settle_completed(t, &ref, run->end.result_json, e);
+        return settle_success(t, run, &ref, e);
     return task_settle_failed(t, &ref, run->end.error, e);
 }
 

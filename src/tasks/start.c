@@ -288,5 +288,8 @@ static void start_job(void *arg)
 
 void task_start_submit(struct task_start *s)
 {
-    task_submit(s->tasks, start_job, s);
+    if (task_submit(s->tasks, start_job, s))
+        return;
+    task_run_leave_quietly(s->tasks, s->run);
+    start_free(s);
 }

@@ -81,10 +81,13 @@ static void count_tasks(struct tasks *t, void *arg)
 
 /* ---- helpers of all files ---- */
 
-void task_submit(struct tasks *t, void (*fn)(void *arg), void *arg)
+bool task_submit(struct tasks *t, void (*fn)(void *arg), void *arg)
 {
-    if (pool_submit(t->pool, fn, arg) < 0)
-        log_error("tasks", NULL, "more than %d jobs wait: one was dropped", LIMIT_TASK_JOBS);
+    int r = pool_submit(t->pool, fn, arg);
+
+    if (r == -EAGAIN)
+        log_error("tasks", NULL, "more than %d jobs wait", LIMIT_TASK_JOBS);
+    return r == 0;
 }
 
 struct backend_claim task_claim_of(struct tasks *t, const char *table, const char *row_id)
@@ -281,7 +284,8 @@ static void serve(struct tasks *t)
     wake_listeners(t);
     task_sweep_tables(t, settings_int(t->config.settings, SETTING_TASKS_RECOVERY_ROWS));
     task_apps_dispatch(t);
-    task_duty_want(&t->intake);         /* events came since the subscription */
+    task_duty_resume(&t->intake);
+    task_duty_resume(&t->relisten);
     task_duty_want(&t->presence);
     task_duty_want(&t->count);
 }

@@ -140,7 +140,10 @@ static inline int machine_listeners(void *arg, struct arena *a, struct task_list
 {
     struct machine *m = arg;
 
-    *ret = (struct task_listeners){ &m->listener, m->is_deaf ? 0 : 1 };
+    struct task_listener *copy = ARENA_NEW(a, struct task_listener);
+
+    *copy = m->listener;
+    *ret = (struct task_listeners){ copy, m->is_deaf ? 0 : 1 };
     return 0;
 }
 
@@ -444,6 +447,24 @@ static inline struct task_row wait_task_uuid(struct machine *m, const char *uuid
     if (!is_so)
         fail_msg("task %s is %s, not %s", uuid, task.status, status);
     return task;
+}
+
+struct error_wait { struct machine *m; const char *row_id, *error; };
+
+static inline bool has_error(void *arg)
+{
+    struct error_wait *wait = arg;
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_row task;
+
+    return find_task(wait->m, a, wait->row_id, &task) && task.error && strcmp(task.error, wait->error) == 0;
+}
+
+static inline void wait_task_error(struct machine *m, const char *row_id, const char *error)
+{
+    struct error_wait wait = { m, row_id, error };
+
+    assert_true(wait_until(has_error, &wait));
 }
 
 static inline size_t runs_of(struct machine *m, const char *uuid, struct run_row **ret)

@@ -340,10 +340,12 @@ static void a_status_from_outside_is_followed(void **state)
 static void only_one_of_two_machines_takes_a_row(void **state)
 {
     struct world *w = *state;
-    struct machine *a = machine_new(w, "lin-a", NULL), *b = machine_new(w, "lin-b", NULL);
+    struct machine *a = machine_open(w, "lin-a", NULL), *b = machine_open(w, "lin-b", NULL);
     const char *ids[20];
 
-    a->listener.max_concurrent = b->listener.max_concurrent = 64;
+    a->listener.max_concurrent = b->listener.max_concurrent = LIMIT_MAX_CONCURRENT;
+    machine_start(a);
+    machine_start(b);
     for (int i = 0; i < 20; i++)
         ids[i] = insert(i % 2 ? a : b, "{}");
     for (size_t i = 0; i < 20; i++)
@@ -405,6 +407,7 @@ static void after_three_machines_failed_the_task_is_quarantined(void **state)
     static const char *const names[] = { "lin-a", "lin-b", "lin-c", "lin-d" };
     struct world *w = *state;
     struct machine *m[4];
+    struct run_row *runs;
     struct task_row task;
     const char *id = NULL;
 
@@ -423,6 +426,13 @@ static void after_three_machines_failed_the_task_is_quarantined(void **state)
     assert_true(task.is_quarantined);
     assert_string_equal(dispatch_of(m[2], &task), "quarantined");
     assert_int_equal(task.retry_count, 3);
+    wait_task_error(m[0], id, "lin-c");
+    assert_int_equal(runs_of(m[0], wait_task(m[0], id, "failed").uuid, &runs), 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(runs[i].error, names[i]);
+        assert_string_equal(runs[i].machine_id, names[i]);
+        assert_int_equal(runs[i].attempt, i + 1);
+    }
     wait_intake(m[3], 3);
     assert_int_equal(row_now(m[0], id).attempt, 3);
 }

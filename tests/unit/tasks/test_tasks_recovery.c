@@ -1,6 +1,6 @@
 #include "machine.h"
 
-#include "store/meta.h"
+#include "tasks/private.h"
 #include "tasks/private.h"
 
 static struct backend_lease claim_as(struct machine *m, const char *id, const char *machine)
@@ -188,6 +188,42 @@ static void what_others_did_while_it_was_away_is_followed(void **state)
     assert_string_equal(wait_task(m, failed, "completed").result, "{\"x\":1}");
     assert_string_equal(wait_task(m, waiting, "completed").result, "{\"x\":2}");
     fake_succeed(wait_run(w, 2), "{}");
+}
+
+/* ---- more than fits ---- */
+
+static void events_beyond_the_queue_are_left_to_the_sweep(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+
+    for (size_t i = 0; i < LIMIT_TASK_EVENTS; i++)
+        task_intake_hint(m->tasks, TABLE, "x");
+    assert_int_equal(m->tasks->n_items, LIMIT_TASK_EVENTS);
+    assert_false(m->tasks->has_gap);
+    task_intake_hint(m->tasks, TABLE, "x");
+    assert_int_equal(m->tasks->n_items, LIMIT_TASK_EVENTS);
+    assert_true(m->tasks->has_gap);
+}
+
+static void a_result_that_is_too_large_is_a_failure(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    char *result = arena_alloc(w->arena, LIMIT_RESULT_BYTES + 2);
+    const char *fits, *too_large;
+
+    memset(result, 'x', LIMIT_RESULT_BYTES + 1);
+    result[0] = '"';
+    result[LIMIT_RESULT_BYTES] = '"';
+    too_large = insert(m, "{}");
+    fake_succeed(wait_run(w, 0), result);
+    assert_non_null(strstr(wait_task(m, too_large, "failed").error, "at most"));
+    result[LIMIT_RESULT_BYTES - 1] = '"';
+    result[LIMIT_RESULT_BYTES] = '\0';
+    fits = insert(m, "{}");
+    fake_succeed(wait_run(w, 1), result);
+    wait_task(m, fits, "completed");
 }
 
 /* ---- leases ---- */
@@ -510,6 +546,8 @@ int main(void)
         WORLD_TEST(what_came_while_it_was_away_is_found),
         WORLD_TEST(at_start_only_the_newest_rows_are_taken_up),
         WORLD_TEST(what_others_did_while_it_was_away_is_followed),
+        WORLD_TEST(events_beyond_the_queue_are_left_to_the_sweep),
+        WORLD_TEST(a_result_that_is_too_large_is_a_failure),
         WORLD_TEST(a_running_lease_is_kept_alive),
         WORLD_TEST(a_stale_lease_of_a_dead_machine_is_recovered_by_the_sweep),
         WORLD_TEST(a_recovered_row_is_broadcast_with_its_reason),
