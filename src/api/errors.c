@@ -38,6 +38,7 @@ const struct api_error api_errors[] = {
     { "LINK_NOT_FOUND", 404, "There is no such one-time link." },
     { "NOT_FOUND", 404, "There is no such route or no such thing." },
     { "RUN_NOT_FOUND", 404, "There is no run with this id." },
+    { "SETTING_NOT_FOUND", 404, "There is no setting of this key." },
     { "SESSION_NOT_FOUND", 404, "There is no such session." },
     { "TASK_NOT_FOUND", 404, "There is no task with this id." },
     { "THREAD_NOT_FOUND", 404, "There is no thread of this slug." },

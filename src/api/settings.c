@@ -32,14 +32,22 @@ static int list_settings(struct request *req, struct response *res, struct err *
     return 0;
 }
 
+static int find_setting(struct request *req, enum setting_id *ret, struct err *e)
+{
+    if (settings_find(req->params[0], ret))
+        return 0;
+    return err_set(e, -ENOENT, "SETTING_NOT_FOUND", "There is no setting %.80s; `hearth settings` lists them", req->params[0]);
+}
+
 static int write_one(struct request *req, struct response *res, struct err *e)
 {
     enum setting_id id;
+    int r;
 
-    if (!settings_find(req->params[0], &id))
-        return err_set(e, -ENOENT, "BAD_SETTING", "There is no setting %.80s; `hearth settings` lists them", req->params[0]);
-    settings_write_one(req->api->settings, id, &res->json, "setting");
-    return 0;
+    r = find_setting(req, &id, e);
+    if (r == 0)
+        settings_write_one(req->api->settings, id, &res->json, "setting");
+    return r;
 }
 
 /* The settings of the JSON types are text to src/settings, as in a file or an environment variable. */
@@ -57,9 +65,12 @@ static int put_setting(struct request *req, struct response *res, struct err *e)
 {
     const struct setting_body *body = req->body;
     const char *text = NULL;
+    enum setting_id id;
     int r;
 
-    r = text_of(req, body->value, &text, e);
+    r = find_setting(req, &id, e);
+    if (r == 0)
+        r = text_of(req, body->value, &text, e);
     if (r == 0)
         r = settings_set(req->api->settings, req->params[0], text, e);
     if (r == 0)
@@ -71,9 +82,12 @@ static int put_setting(struct request *req, struct response *res, struct err *e)
 
 static int unset_setting(struct request *req, struct response *res, struct err *e)
 {
+    enum setting_id id;
     int r;
 
-    r = settings_set(req->api->settings, req->params[0], NULL, e);
+    r = find_setting(req, &id, e);
+    if (r == 0)
+        r = settings_set(req->api->settings, req->params[0], NULL, e);
     if (r == 0)
         r = audit_append(req->api->identity, req->caller->actor, "setting.unset", req->params[0], NULL, e);
     if (r == 0)

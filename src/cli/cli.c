@@ -10,7 +10,7 @@
 /* Unknown keys and bad values are wrong use, whoever found them. */
 static int exit_code_of(int r, const struct err *e)
 {
-    static const char *const wrong_use[] = { "BAD_SETTING", "BAD_USE" };
+    static const char *const wrong_use[] = { "BAD_SETTING", "SETTING_NOT_FOUND", "BAD_USE" };
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong_use); i++)
         if (strcmp(e->code, wrong_use[i]) == 0)

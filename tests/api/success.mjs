@@ -1,0 +1,158 @@
+// One request that succeeds for every route of the service, and the things it needs: every_route.test.mjs and bad_input.test.mjs
+// walk over it. A new route needs its line here, else every_route.test.mjs fails.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, taskBecomes, tasksOfRow, unique } from './kit.mjs';
+
+// What the requests below are about. `app` is an app with every permission.
+export async function makeWorld(h) {
+    const { permissions } = await admin(h, 'GET', '/api/permissions/known');
+    const app = await newApp(h, { name: 'every-route', app_type: 'custom', config: { command: '/bin/sleep', args: ['600'] } });
+    await decide(h, app, permissions.map((one) => one.name));
+    const agent = await shellAgent(h, 'exit 0');
+    await admin(h, 'POST', '/api/workspaces', { slug: 'desk', name: 'Desk' });
+    return { h, app, agent, call: h.asApp(app) };
+}
+
+async function waitingTask(w) {
+    const { body } = await w.h.api('POST', '/webhooks/svc', { event: 'trigger-agent', app_id: w.app, payload: { raw_data: { n: 1 }, agent_name: w.agent } });
+    return body;
+}
+
+async function failedTask(w) {
+    const { body } = await w.h.api('POST', '/webhooks/svc', { event: 'trigger-agent', app_id: w.app, payload: { raw_data: {} } });
+    await w.h.api('POST', '/webhooks/svc', { event: 'task-fail', app_id: w.app, payload: { task_uuid: body.task_uuid, error: 'no' } });
+    return body;
+}
+
+const taskPath = (word) => async (w) => ({ path: `/api/tasks/${(await waitingTask(w)).task_uuid}${word}`, body: {} });
+const calendarPath = (word, body) => async (w) => ({ path: `/api/calendar/${(await waitingTask(w)).calendar_event_uuid}${word}`, body });
+const plain = (path) => () => ({ path });
+
+export const successes = {
+    'GET /healthz': plain('/healthz'),
+    'GET /readyz': plain('/readyz'),
+    'GET /metrics': () => ({ path: '/metrics', type: 'text/plain' }),
+    'GET /openapi.json': plain('/openapi.json'),
+    'GET /api/routes': plain('/api/routes'),
+    'GET /api/doctor': plain('/api/doctor'),
+    'POST /api/backup': (w) => ({ path: '/api/backup', body: { path: join(w.h.home, `${unique('backup')}.tar.gz`) } }),
+
+    'GET /sdk/ping': plain('/sdk/ping'),
+    'GET /sdk/local-apps/data-dir': plain('/sdk/local-apps/data-dir'),
+    'POST /sdk/auth/sync-backend-token': () => ({ path: '/sdk/auth/sync-backend-token', body: { token: 'a.b.c' } }),
+    'GET /sdk/auth/token': async (w) => {
+        await w.call('POST', '/sdk/auth/sync-backend-token', { token: 'a.b.c' });
+        return { path: '/sdk/auth/token' };
+    },
+    'GET /sdk/database/config': plain('/sdk/database/config'),
+    'POST /sdk/register': (w) => ({ path: '/sdk/register', body: { app_id: w.app, permissions: ['api.agents'] } }),
+    'POST /api/local-apps/request-permission': (w) => ({ path: '/api/local-apps/request-permission', body: { app_id: w.app, permission: 'api.agents' } }),
+
+    'POST /activities': () => ({ path: '/activities', body: { raw_data: { n: 1 } }, status: 201 }),
+    'GET /activities': async (w) => {
+        await insert(w.call, { n: 1 });
+        return { path: '/activities?limit=2' };
+    },
+    'GET /activities/:id': async (w) => ({ path: `/activities/${(await insert(w.call, {})).id}` }),
+    'PATCH /activities/:id': async (w) => ({ path: `/activities/${(await insert(w.call, {})).id}`, body: { status: 'completed', result: {} } }),
+    'DELETE /activities/:id': async (w) => ({ path: `/activities/${(await insert(w.call, {})).id}` }),
+
+    'POST /webhooks/svc': (w) => ({ path: '/webhooks/svc', body: { event: 'trigger-agent', app_id: w.app, payload: { raw_data: {} } } }),
+    'POST /api/external-tasks/:taskUuid/webhook': async (w) => ({
+        path: `/api/external-tasks/${(await waitingTask(w)).task_uuid}/webhook`, body: { action: 'completed', data: { result: {} } } }),
+    'GET /task/:uuid': async (w) => ({ path: `/task/${(await waitingTask(w)).task_uuid}` }),
+    'GET /api/tasks': plain('/api/tasks'),
+    'GET /api/tasks/:uuid': async (w) => {
+        const { id: appId, call } = await listeningApp(w.h, w.agent);
+        const [{ uuid }] = await tasksOfRow(w.h, (await insert(call, {})).id);
+        await taskBecomes(w.h, uuid, 'completed');
+        assert.ok(appId);
+        return { path: `/api/tasks/${uuid}` };
+    },
+    'POST /api/tasks/:uuid/run': taskPath('/run'),
+    'POST /api/tasks/:uuid/reject': taskPath('/reject'),
+    'POST /api/tasks/:uuid/replay': async (w) => ({ path: `/api/tasks/${(await failedTask(w)).task_uuid}/replay` }),
+    'POST /api/tasks/sweep': plain('/api/tasks/sweep'),
+
+    'GET /api/calendar': async (w) => {
+        await waitingTask(w);
+        return { path: '/api/calendar?limit=3' };
+    },
+    'GET /api/calendar/:uuid': calendarPath(''),
+    'PATCH /api/calendar/:uuid': calendarPath('', { title: 'Look at it', all_day: true }),
+    'DELETE /api/calendar/:uuid': calendarPath(''),
+    'POST /api/calendar/:uuid/run': calendarPath('/run', {}),
+    'POST /api/calendar/:uuid/reject': calendarPath('/reject', {}),
+
+    'GET /agents': plain('/agents'),
+    'GET /api/agents/:name': (w) => ({ path: `/api/agents/${w.agent}` }),
+    'POST /api/agents': () => ({ path: '/api/agents', body: { name: unique('defined'), command: 'true' }, status: 201 }),
+    'DELETE /api/agents/:name': async (w) => ({ path: `/api/agents/${await shellAgent(w.h, 'exit 0')}` }),
+    'GET /workspaces': plain('/workspaces'),
+    'GET /workspaces/:slug/threads': async (w) => {
+        await admin(w.h, 'POST', '/api/workspaces/desk/threads', { name: unique('A thread') });
+        return { path: '/workspaces/desk/threads' };
+    },
+    'POST /api/workspaces': () => ({ path: '/api/workspaces', body: { name: unique('Room') }, status: 201 }),
+    'POST /api/workspaces/:slug/threads': () => ({ path: '/api/workspaces/desk/threads', body: { name: unique('Talk') }, status: 201 }),
+
+    'GET /api/apps': plain('/api/apps'),
+    'POST /api/apps': () => ({ path: '/api/apps', body: { name: unique('registered') }, status: 201 }),
+    'GET /api/apps/:app': (w) => ({ path: `/api/apps/${w.app}` }),
+    'DELETE /api/apps/:app': async (w) => ({ path: `/api/apps/${await newApp(w.h)}` }),
+    'POST /api/apps/:app/start': (w) => ({ path: `/api/apps/${w.app}/start` }),
+    'POST /api/apps/:app/stop': (w) => ({ path: `/api/apps/${w.app}/stop` }),
+    'POST /api/apps/:app/restart': (w) => ({ path: `/api/apps/${w.app}/restart` }),
+    'GET /api/apps/:app/logs': async (w) => {
+        await admin(w.h, 'POST', `/api/apps/${w.app}/start`);
+        return { path: `/api/apps/${w.app}/logs` };
+    },
+    'GET /api/events': () => ({ path: '/api/events', type: 'text/event-stream' }),
+    'GET /api/presence': plain('/api/presence'),
+
+    'GET /api/keys': plain('/api/keys'),
+    'POST /api/keys': () => ({ path: '/api/keys', body: { name: 'one' }, status: 201 }),
+    'DELETE /api/keys/:id': async (w) => ({ path: `/api/keys/${(await newKey(w.h)).id}` }),
+    'GET /api/permissions/known': plain('/api/permissions/known'),
+    'GET /api/permissions/pending': async (w) => {
+        await newApp(w.h, { permissions: ['api.agents'] });
+        return { path: '/api/permissions/pending' };
+    },
+    'GET /api/permissions': (w) => ({ path: `/api/permissions?app_id=${w.app}` }),
+    'POST /api/permissions/decide': (w) => ({ path: '/api/permissions/decide', body: { app_id: w.app, permissions: ['api.agents'], allow: true } }),
+    'POST /api/permissions/revoke': async (w) => {
+        const app_id = await newApp(w.h, {}, ['api.agents']);
+        return { path: '/api/permissions/revoke', body: { app_id, permission: 'api.agents' } };
+    },
+    'POST /api/permissions/reset': async (w) => ({ path: '/api/permissions/reset', body: { app_id: await newApp(w.h) } }),
+    'POST /api/session/link': () => ({ path: '/api/session/link', status: 201 }),
+    'GET /session/open': async (w) => {
+        const url = new URL((await admin(w.h, 'POST', '/api/session/link')).url);
+        return { path: url.pathname + url.search, type: 'text/html' };
+    },
+    'GET /api/session': plain('/api/session'),
+    'DELETE /api/session': async (w) => ({ path: '/api/session', call: (await signIn(w.h)).call }),
+    'GET /api/audit': plain('/api/audit?limit=3'),
+    'GET /api/audit/verify': plain('/api/audit/verify'),
+    'GET /api/settings': plain('/api/settings'),
+    'GET /api/settings/:key': plain('/api/settings/tasks.sweep_s'),
+    'PUT /api/settings/:key': () => ({ path: '/api/settings/tasks.presence_s', body: { value: 20 } }),
+    'DELETE /api/settings/:key': plain('/api/settings/tasks.presence_s'),
+};
+
+// The line of a route; one below /api that mirrors an SDK route has that route's.
+export function successOf(route) {
+    const name = `${route.method} ${route.path}`;
+    const make = successes[name];
+    if (make)
+        return { make, prefix: '' };
+    const mirrored = route.path.startsWith('/api/') && successes[`${route.method} ${route.path.slice(4)}`];
+    assert.ok(mirrored, `success.mjs has no request for ${name}`);
+    return { make: mirrored, prefix: '/api' };
+}
+
+// The same path with ids that nothing has; undefined when it has none.
+export function unknownPath(route) {
+    return route.path.includes('/:') ? route.path.replace(/:\w+/g, nobodysId) : undefined;
+}
