@@ -82,7 +82,7 @@ node_suite() {
     for f in "$@"; do [ ! -e "$f" ] || files+=("$f"); done
     [ "${#files[@]}" -gt 0 ] || suite_close "$name" 0 0
     rm -f "$tap"
-    node --test --test-concurrency="${TEST_JOBS:-2}" --test-reporter=spec --test-reporter-destination=stdout \
+    node --disable-warning=ExperimentalWarning --test --test-concurrency="${TEST_JOBS:-2}" --test-reporter=spec --test-reporter-destination=stdout \
         --test-reporter=tap --test-reporter-destination="$tap" "${files[@]}" </dev/null || true
     local counts
     counts=$(node tests/tools/count.mjs node "$tap")

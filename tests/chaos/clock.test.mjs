@@ -1,6 +1,7 @@
 // The wall clock steps while agents work. libfaketime gives one process another wall clock; the monotonic one stays.
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -23,22 +24,20 @@ class SteppingClock {
 
 for (const [name, offset] of [['an hour ahead', '+3600'], ['an hour back', '-3600']]) {
     test(`tasks are finished once when the clock steps ${name} while agents work`, { skip: library ? false : 'needs the package faketime' }, async (t) => {
-        const h = await startHearth({ settings: { 'tasks.heartbeat_s': 0.2, 'tasks.stale_after_s': 1, 'tasks.sweep_s': 0.3, 'log.level': 'warn' }, env: {} });
-        t.after(() => h.stop());
-        await h.terminate();
-
-        const clock = new SteppingClock(h.file('clock', '+0'));
-        const ledger = new Ledger(join(h.home, 'ledger'));
-        const stepped = await startHearth({ t, dataDir: h.dataDir, env: clock.env,
+        const home = mkdtempSync(join(tmpdir(), 'hearth-clock-'));
+        t.after(() => rmSync(home, { recursive: true, force: true }));
+        const clock = new SteppingClock(join(home, 'clock'));
+        const ledger = new Ledger(join(home, 'ledger'));
+        const h = await startHearth({ t, dataDir: join(home, 'data'), env: clock.env,
             settings: { 'tasks.heartbeat_s': 0.2, 'tasks.stale_after_s': 1, 'tasks.sweep_s': 0.3, 'log.level': 'warn' } });
-        await stepped.agent({ name: 'chaos', display_name: 'Chaos', command: process.execPath, args: [join(import.meta.dirname, 'agent.mjs')],
+        await h.agent({ name: 'chaos', display_name: 'Chaos', command: process.execPath, args: [join(import.meta.dirname, 'agent.mjs')],
             env: { CHAOS_LEDGER: ledger.path }, timeout_s: 20 });
-        const appId = await stepped.app({ config: {
+        const appId = await h.app({ config: {
             agentHandlers: [{ tableName: 'svc_activities', agentId: 'chaos', eventTypes: ['INSERT'] }],
             backend: { enabled: true, mode: 'compatible', max_concurrent_tasks: 4 },
         } });
-        const dev = stepped.as({ authorization: `Bearer ${await stepped.key()}`, 'x-app-id': appId });
-        const file = join(stepped.dataDir, 'backend.db');
+        const dev = h.as({ authorization: `Bearer ${await h.key()}`, 'x-app-id': appId });
+        const file = join(h.dataDir, 'backend.db');
         for (let n = 0; n < 24; n++) {
             if (n === 8) {
                 await until(() => ledger.read().length > 0, { what: 'agents work' });
@@ -48,11 +47,13 @@ for (const [name, offset] of [['an hour ahead', '+3600'], ['an hour back', '-360
         }
         await pause(300);
         clock.step('+0');
-        const rows = () => query(file, 'SELECT id, status, result FROM svc_activities');
+        const rows = () => query(file, 'SELECT id, status, result, created_at FROM svc_activities');
+        const apart = rows().map((row) => Math.abs(Date.parse(row.created_at) - Date.now()) / 3_600_000);
+        assert.ok(apart.some((hours) => hours > 0.9) && apart.some((hours) => hours < 0.1), `the clock did not step: ${apart}`);
         await until(() => rows().every((row) => row.status === 'completed'), { deadlineMs: 30_000, everyMs: 100, what: 'all are completed' });
         for (const entry of ledger.read().filter((e) => e.what === 'completed acknowledged'))
             assert.deepEqual(JSON.parse(rows().find((row) => row.id === entry.row).result), { token: entry.token });
-        await stepped.terminate();
-        databases(stepped.dataDir).forEach(assertIntact);
+        await h.terminate();
+        databases(h.dataDir).forEach(assertIntact);
     });
 }

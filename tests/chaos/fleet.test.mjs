@@ -268,6 +268,14 @@ test('500 activities over three services that are killed, stopped and restarted 
         }
     });
 
+    await t.test('an agent that reports while its attempt goes on is heard', () => {
+        for (const entry of entries.filter((e) => e.what === 'completed refused')) {
+            const { at } = runs.find((run) => run.token === entry.token);
+            const stop = fleet.stops.find((s) => s.machine === entry.machine && s.from < entry.at && s.to > at);
+            assert.ok(stop, `${entry.text}${story(entry.row)}`);
+        }
+    });
+
     await t.test('an attempt is started once, and two attempts never run at one time, unless the service stood still', () => {
         for (const [row, list] of groupBy(runs, (run) => run.row)) {
             assert.equal(new Set(list.map((run) => run.attempt)).size, list.length, `attempts of ${row}: ${JSON.stringify(list)}`);
