@@ -31,15 +31,24 @@ export class Chance {
     }
 }
 
-// One JSON object a line, appended by many processes at once (O_APPEND; a line is one write).
+// One JSON object a line, appended by many processes at once (O_APPEND; a line is one write). A process killed in its write leaves a torn
+// line; it stands by itself because every entry begins with a line end, and counts as not written.
 export class Ledger {
     constructor(path) {
         this.path = path;
         appendFileSync(path, '');
     }
 
-    add(entry) { appendFileSync(this.path, `${JSON.stringify({ ...entry, at: monotonicMs() })}\n`); }
-    read() { return readFileSync(this.path, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line)); }
+    add(entry) { appendFileSync(this.path, `\n${JSON.stringify({ ...entry, at: monotonicMs() })}\n`); }
+    read() { return readFileSync(this.path, 'utf8').split('\n').map(parseWhole).filter(Boolean); }
+}
+
+function parseWhole(line) {
+    try {
+        return JSON.parse(line);
+    } catch {
+        return null;
+    }
 }
 
 // The same clock in every process of the machine.

@@ -45,22 +45,31 @@ const historySchema = `
 
 class Fleet {
     members = [];
+    isOver = false;
     stops = [];                         // {machine, from, to}: while a service was stopped its lease may go on elsewhere
 
     constructor(t) {
         this.chance = new Chance(t);
         this.home = mkdtempSync(join(tmpdir(), 'hearth-chaos-'));
-        t.after(() => process.env.CHAOS_KEEP || rmSync(this.home, { recursive: true, force: true }));
+        t.after(() => this.close());
         this.file = join(this.home, 'shared.db');
         this.ledger = new Ledger(join(this.home, 'ledger'));
         this.appId = randomUUID();
     }
 
-    async start(t) {
+    // Also when the test has failed half-way. CHAOS_KEEP leaves the files to look at.
+    async close() {
+        this.isOver = true;
+        await Promise.all(this.members.map(({ h }) => h.isRunning && h.kill()));
+        if (!process.env.CHAOS_KEEP)
+            rmSync(this.home, { recursive: true, force: true });
+    }
+
+    async start() {
         for (let i = 0; i < nMachines; i++) {
             const machine = `lin-${i}`;
             mkdirSync(join(this.home, machine));
-            const h = await startHearth({ t, dataDir: join(this.home, machine, 'data'), settings: settings(machine, this.file) });
+            const h = await startHearth({ dataDir: join(this.home, machine, 'data'), settings: settings(machine, this.file) });
             await h.agent({ name: 'chaos', display_name: 'Chaos', command: process.execPath, args: [join(import.meta.dirname, 'agent.mjs')],
                 env: { CHAOS_LEDGER: this.ledger.path }, timeout_s: agentTimeoutS });
             await h.app({ app_id: this.appId, name: 'chaos', config: {
@@ -92,6 +101,8 @@ class Fleet {
 
     async insert(n, plan) {
         const member = this.chance.one(this.members);
+        if (this.isOver)
+            throw new Error('the test is over');
         if (!member.isUp)
             return false;
         try {
@@ -148,10 +159,10 @@ class Fleet {
     }
 
     // Reports for the agents that wanted it, some time after their attempt.
-    async reportLate(until) {
+    async reportLate() {
         const done = new Set();
         const reports = [];
-        while (!until.aborted) {
+        while (!this.isOver) {
             await pause(200);
             for (const entry of this.ledger.read().filter((e) => e.what === 'wants a late report' && !done.has(e.token))) {
                 done.add(entry.token);
@@ -195,12 +206,11 @@ function groupBy(list, key) {
 
 test('500 activities over three services that are killed, stopped and restarted are each finished exactly once', { timeout: 180_000 }, async (t) => {
     const fleet = new Fleet(t);
-    await fleet.start(t);
-    const settled = new AbortController();
-    const late = fleet.reportLate(settled.signal);
+    await fleet.start();
+    const late = fleet.reportLate();
     const [counts] = await Promise.all([fleet.storm(), fleet.insertAll()]);
     await fleet.settle();
-    settled.abort();
+    fleet.isOver = true;
     const nLate = await late;
     // Runs that lost their lease may still be on their way out.
     await until(() => fleet.members.every(({ h }) => query(join(h.dataDir, 'hearth.db'), "SELECT id FROM runs WHERE status IN ('pending', 'running')").length === 0),
