@@ -60,7 +60,7 @@ struct tasks_config {
 int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e) MUST_CHECK;
 /* Start-up recovery (50 newest a table, pending and failed), subscription, heartbeat and sweep timers, presence. */
 int tasks_start(struct tasks *t, struct err *e) MUST_CHECK;
-/* Stops intake, ends runs (they have until deadline_ms), releases their leases. Not on the loop thread. */
+/* Stops intake, ends runs (they have until deadline_ms of clock_mono_ms()), releases their leases. Not on the loop thread, which goes on running. */
 void tasks_stop(struct tasks *t, int64_t deadline_ms);
 struct tasks *tasks_close(struct tasks *t);
 void tasks_listeners_changed(struct tasks *t);
