@@ -244,6 +244,7 @@ static int on_close(struct llm_reader *r, struct err *e)
 
     r->e = &why;
     result = r->has_ended ? 0 : line_reader_end(&r->lines);
+    r->e = NULL;
     if (r->has_ended)
         return result;
     return result < 0 && result != -EBADMSG ? err_set(e, result, why.code, "%s", why.text) : wire_too_early(e);
