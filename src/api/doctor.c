@@ -187,7 +187,7 @@ static void check_tasks(struct checkup *c)
 
     tell(c, "tasks", r == 0 && n == 0,
          r < 0 ? why.text : n ? arena_printf(c->arena, "%zu are quarantined after failing on several machines", n) : "none is quarantined",
-         "`hearth task list` shows them, `hearth task show UUID` why, `hearth task replay UUID` tries again");
+         "`hearth task list --quarantined` shows them, `hearth task show UUID` why, `hearth task replay UUID` tries again");
 }
 
 static void check_questions(struct checkup *c)
@@ -197,8 +197,8 @@ static void check_questions(struct checkup *c)
     int r = consent_pending(c->api->identity, c->arena, &pending, &why);
 
     tell(c, "permissions", r == 0,
-         r < 0 ? why.text : arena_printf(c->arena, "%zu wait for an answer%s", pending.n,
-                                         pending.n ? ": `hearth permission list`" : ""), "see store");
+         r < 0 ? why.text : pending.n == 0 ? "none waits for an answer"
+                 : arena_printf(c->arena, "%zu wait for an answer: `hearth permission list`", pending.n), "see store");
 }
 
 static void (*const checks[])(struct checkup *c) = {

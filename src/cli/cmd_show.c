@@ -57,6 +57,26 @@ int run_settings(struct cli *cli, struct err *e)
     return 0;
 }
 
+/* What was kept is not always what counts now. */
+int run_settings_set(struct cli *cli, struct err *e)
+{
+    struct client_request ask = { .method = HTTP_PUT, .path = cli_fill_path(cli, "/api/settings/{0}"), .body = cli_write_body(cli) };
+    struct client_reply reply;
+    struct json_value setting;
+    int r = cli_ask(cli, &ask, &reply, e);
+
+    if (r < 0)
+        return r;
+    setting = json_get(reply.json, "setting");
+    printf("%s is %s.", cli->args[0], cli->args[1]);
+    if (!slice_eq_str(json_string(json_get(setting, "origin")), "database"))
+        printf(" A %s outranks it: %s counts.", json_cstr(json_get(setting, "origin")), json_cstr(json_get(setting, "value")));
+    else if (json_bool(json_get(setting, "needs_restart")))
+        printf(" A service that runs takes it up when it starts again.");
+    printf("\n");
+    return 0;
+}
+
 /* --- audit verify --- */
 
 int run_audit_verify(struct cli *cli, struct err *e)

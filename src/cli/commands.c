@@ -57,6 +57,7 @@ static const struct cli_option grant_options[] = {
 static const struct cli_option task_list_options[] = {
     { "--status", .value = "STATUS", .help = "only those: pending, claimed, processing, completed, failed, canceled" },
     { "--app", .value = "APP", .help = "only of this app (id)" },
+    { "--quarantined", .help = "only those that too many machines failed" },
     { "--limit", .value = "N", .help = "at most N, newest first" },
     { .name = NULL },
 };
@@ -159,7 +160,7 @@ const struct command commands[] = {
       .done = "The agent {0} is removed.", .summary = "Forget an agent" },
 
     { .words = "task list", .options = task_list_options, .is_json = true, .method = HTTP_GET, .path = "/api/tasks",
-      .query = "status={--status}&app={--app}&limit={--limit}", .list = "tasks", .columns = task_columns, .empty = "There are no tasks.",
+      .query = "status={--status}&app={--app}&quarantined={--quarantined}&limit={--limit}", .list = "tasks", .columns = task_columns, .empty = "There are no tasks.",
       .summary = "List tasks, newest first" },
     { .words = "task show", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_task_show,
       .summary = "Show a task, its runs and the newest run's log" },
@@ -180,7 +181,7 @@ const struct command commands[] = {
     { .words = "settings", .args = "[KEY]", .n_args_max = 1, .is_json = true, .run = run_settings,
       .summary = "Show settings: value and where it comes from" },
     { .words = "settings set", .args = "KEY VALUE", .n_args_min = 2, .n_args_max = 2, .method = HTTP_PUT, .path = "/api/settings/{0}",
-      .body = body_settings_set, .done = "{0} is {1}.", .summary = "Keep a setting in the database" },
+      .body = body_settings_set, .run = run_settings_set, .summary = "Keep a setting in the database" },
     { .words = "settings unset", .args = "KEY", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/settings/{0}",
       .done = "{0} is no longer kept in the database.", .summary = "Remove a setting from the database" },
 

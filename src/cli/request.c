@@ -234,7 +234,7 @@ static char *fill_query(struct cli *cli, const char *pattern)
     return text;
 }
 
-static struct slice write_body(struct cli *cli)
+struct slice cli_write_body(struct cli *cli)
 {
     struct json_writer w;
     struct slice body;
@@ -262,7 +262,7 @@ int cli_run_request(struct cli *cli, struct err *e)
     if (c->is_body_file)
         r = definition_read(cli, cli->args[0], &ask.body, e);
     else if (c->body)
-        ask.body = write_body(cli);
+        ask.body = cli_write_body(cli);
     if (r == 0)
         r = cli_ask(cli, &ask, &reply, e);
     if (r == 0)

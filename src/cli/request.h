@@ -11,6 +11,8 @@ int cli_client(struct cli *cli, struct client **ret, struct err *e) MUST_CHECK;
 int cli_ask(struct cli *cli, const struct client_request *ask, struct client_reply *ret, struct err *e) MUST_CHECK;
 int cli_get(struct cli *cli, const char *path, struct client_reply *ret, struct err *e) MUST_CHECK;
 
+/* The object that the row's body function fills, as JSON in the arena. */
+struct slice cli_write_body(struct cli *cli);
 /* The row's request from beginning to end. */
 int cli_run_request(struct cli *cli, struct err *e) MUST_CHECK;
 /* The answer as the row says: JSON, table, object or sentence. */

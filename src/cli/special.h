@@ -13,6 +13,7 @@ int run_permission_reset(struct cli *cli, struct err *e);
 int run_permission_watch(struct cli *cli, struct err *e);
 int run_task_show(struct cli *cli, struct err *e);
 int run_settings(struct cli *cli, struct err *e);
+int run_settings_set(struct cli *cli, struct err *e);
 int run_open(struct cli *cli, struct err *e);
 int run_doctor(struct cli *cli, struct err *e);
 int run_audit_verify(struct cli *cli, struct err *e);

@@ -69,3 +69,11 @@ test('a permission that no version knows is stored and shown as unknown', async 
     await h.cli('permission', 'grant', 'a', 'moon.walk');
     assert.match((await h.cli('permission', 'list', 'a')).stdout, /^a +moon\.walk \(unknown\) +allow/m);
 });
+
+test('keeping a setting says what counts, and from when', async (t) => {
+    const h = await startHearth({ t, settings: { 'tasks.max_machines': 4 } });
+    const said = async (key, value) => (await h.cli('settings', 'set', key, value)).stdout;
+    assert.equal(await said('tasks.recovery_rows', '60'), 'tasks.recovery_rows is 60.\n');
+    assert.equal(await said('tasks.sweep_s', '61'), 'tasks.sweep_s is 61. A service that runs takes it up when it starts again.\n');
+    assert.equal(await said('tasks.max_machines', '5'), 'tasks.max_machines is 5. A flag outranks it: 4 counts.\n');
+});

@@ -6,6 +6,7 @@ import { checkShape } from './shape.mjs';
 import { checkText } from './hygiene.mjs';
 import { checkRows } from './rows.mjs';
 import { checkCodes, readTable } from './codes.mjs';
+import { commandNames, commandSection, settingsTable, withPart } from './pages.mjs';
 
 const body = (lines) => `int f(void)\n{\n${'    g();\n'.repeat(lines - 2)}}\n`;
 
@@ -114,4 +115,16 @@ test('codes finds an error code that the table does not have', () => {
     const files = [{ path: 'src/api/x.c', text: 'return err_set(e, -ENOENT, "KNOWN", "x");\nerr_set(e, r,\n    "MADE_UP", "y");' }];
     assert.deepEqual(rows, [{ code: 'KNOWN', status: 404, meaning: 'It is not there.' }]);
     assert.deepEqual(checkCodes(files, rows), ['src/api/x.c: the code MADE_UP is not in src/api/errors.c']);
+});
+
+test('pages show what the program says of commands and settings', () => {
+    assert.deepEqual(commandNames('Hearth\n\n  key new          Make\n  serve            Run\n\n`hearth help`\n'), ['key new', 'serve']);
+    const help = 'usage: hearth key new [--name NAME] [--json] [--data DIR]\n\nMake a key.\n\nOptions:\n  --name NAME            for <whom>\n  --json                 print JSON\n  --data DIR             the folder\n  -h, --help             help\n';
+    assert.equal(commandSection(help), '## hearth key new\n\n```\nhearth key new [--name NAME] [--json]\n```\n\nMake a key.\n\n- `--name NAME`: for &lt;whom>\n');
+    assert.match(settingsTable([{ key: 'a.b', type: 'string', default: '', needs_restart: true, help: 'What.' }]), /\n\| `a\.b` \| string \|  \| restart \| What\. \|\n$/);
+});
+
+test('only the written part of a page is replaced', () => {
+    const page = '# P\n\n<!-- Below this line: written by `node tests/static/pages.mjs build/release/hearth --write`. -->\n\nold\n';
+    assert.equal(withPart(page, 'new\n'), page.replace('old', 'new'));
 });

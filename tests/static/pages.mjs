@@ -1,0 +1,59 @@
+// docs/settings.md and docs/cli.md end with what the program says about itself.
+// `node pages.mjs HEARTH` checks, `node pages.mjs HEARTH --write` writes those parts anew.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { report } from '../tools/tree.mjs';
+
+const mark = '<!-- Below this line: written by `node tests/static/pages.mjs build/release/hearth --write`. -->\n';
+
+const plain = (text) => text.replaceAll('<', '&lt;');
+
+export function settingsTable(settings) {
+    const rows = settings.map((s) => `| \`${s.key}\` | ${s.type} | ${s.default === '' ? '' : `\`${s.default}\``} | ${s.needs_restart ? 'restart' : 'at once'} | ${plain(s.help)} |`);
+    return ['| key | type | default | a change counts | what |', '|---|---|---|---|---|', ...rows, ''].join('\n');
+}
+
+// What `hearth help COMMAND` prints: usage, summary, details and its own options.
+export function commandSection(help) {
+    const [usage, ...rest] = help.trimEnd().split('\n\n');
+    const options = rest.pop().split('\n').slice(1).map((line) => line.trim().match(/^(.+?) {2,}(.+)$/)).filter(([, name]) => !/^--(data|json)\b|--help/.test(name));
+    const lines = [`## ${usage.match(/^usage: (hearth [a-z]+(?: [a-z]+)?)/)[1]}`, '', '```', usage.replace(/^usage: /, '').replace(' [--data DIR]', ''), '```', '', plain(rest.join('\n\n'))];
+    if (options.length)
+        lines.push('', ...options.map(([, name, what]) => `- \`${name}\`: ${plain(what)}`));
+    return `${lines.join('\n')}\n`;
+}
+
+export const commandNames = (list) => [...list.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)(?= )/gm)].map(([, words]) => words);
+
+function cliSections(run) {
+    return commandNames(run('help')).map((words) => commandSection(run('help', ...words.split(' ')))).join('\n');
+}
+
+export function withPart(page, part) {
+    return page.slice(0, page.indexOf(mark) + mark.length) + '\n' + part;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+    const root = resolve(import.meta.dirname, '../..');
+    const [program, option] = process.argv.slice(2);
+    const data = mkdtempSync(join(tmpdir(), 'hearth-pages-'));
+    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HEARTH_')));
+    const run = (...args) => execFileSync(resolve(program), [...args, '--data', data], { encoding: 'utf8', env });
+    const pages = { 'docs/settings.md': () => settingsTable(JSON.parse(run('settings', '--json'))), 'docs/cli.md': () => cliSections(run) };
+    const findings = [];
+    for (const [path, part] of Object.entries(pages)) {
+        const text = readFileSync(join(root, path), 'utf8');
+        const wanted = withPart(text, part());
+        if (!text.includes(mark))
+            findings.push(`${path}: has no line that says where the written part begins`);
+        else if (option === '--write')
+            writeFileSync(join(root, path), wanted);
+        else if (text !== wanted)
+            findings.push(`${path}: is not what the program says; write it with node tests/static/pages.mjs ${program} --write`);
+    }
+    rmSync(data, { recursive: true });
+    report('pages', findings, `${Object.keys(pages).length} pages`);
+}
