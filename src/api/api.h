@@ -12,6 +12,7 @@ struct api {
     struct tasks *tasks;
     struct agents *agents;
     struct apps *apps;
+    struct vector_stores *vector_stores;        /* api/vector_stores.h */
     struct dispatch *dispatch;
     struct api_events *events;          /* api/events.h: the stream of changes */
     const char *data_dir;

@@ -18,6 +18,7 @@ enum { BACKUP_FORMAT = 1, BACKUP_SMALL_BYTES = 1 << 20 };
 static const struct backup_part { const char *name; bool is_database; } parts[] = {
     { "hearth.db", true },
     { "backend.db", true },
+    { "vectors.db", true },
     { "hearth.conf", false },
     { "master.key", false },
 };

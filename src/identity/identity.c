@@ -250,3 +250,13 @@ int identity_require(struct identity *id, const struct caller *c, const char *pe
         r = audit_append_permission(id, c->actor, "permission.use", c->app_id, permission, NULL, e);
     return r;
 }
+
+void identity_seal(const struct identity *id, struct slice plain, struct buf *out)
+{
+    seal_bytes(id->seal_key, plain, out);
+}
+
+int identity_unseal(const struct identity *id, struct slice sealed, struct arena *a, struct slice *ret, struct err *e)
+{
+    return seal_open(id->seal_key, sealed, a, ret, e);
+}

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "settings/settings.h"
 #include "store/store.h"
@@ -46,3 +47,7 @@ int identity_admin(struct identity *id, const struct credentials *c, struct aren
 /* May this caller use the permission now? 0; -EPERM PERMISSION_REQUIRED or PERMISSION_DENIED with extras permission and message.
  * Marks the grant as used (a `once` grant is used up) and audits dangerous ones. */
 int identity_require(struct identity *id, const struct caller *c, const char *permission, struct err *e) MUST_CHECK;
+
+/* Other parts' secrets (keys of providers, passwords of databases), sealed at rest as in identity/seal.h. */
+void identity_seal(const struct identity *id, struct slice plain, struct buf *out);
+int identity_unseal(const struct identity *id, struct slice sealed, struct arena *a, struct slice *ret, struct err *e) MUST_CHECK;

@@ -115,6 +115,24 @@ static int open_identity(struct service *s, struct err *e)
     return r;
 }
 
+/* A command without a service seldom needs vectors: then they are opened only when it does. */
+static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
+{
+    const struct vector_stores_config c = {
+        .store = s->store,
+        .identity = s->identity,
+        .embedded = {
+            .path = arena_printf(s->arena, "%s/vectors.db", s->config.data_dir),
+            .list_above_rows = settings_int(s->settings, SETTING_VECTORS_LIST_ABOVE_ROWS),
+            .target_recall = (double)settings_int(s->settings, SETTING_VECTORS_TARGET_RECALL_PERCENT) / 100,
+            .memory_bytes = settings_int(s->settings, SETTING_VECTORS_MEMORY_MB) << 20,
+        },
+        .is_lazy = !is_serving,
+    };
+
+    return vector_stores_open(&c, &s->vector_stores, e);
+}
+
 /* Children of a service that was killed are ended before anything new starts. */
 static int open_supervisor(struct service *s, struct err *e)
 {
@@ -171,6 +189,7 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.tasks = s->tasks;
     s->api.agents = s->agents;
     s->api.apps = s->apps;
+    s->api.vector_stores = s->vector_stores;
     s->api.dispatch = s->dispatch;
     s->api.events = s->events;
     s->api.data_dir = s->config.data_dir;
@@ -193,6 +212,8 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
         r = open_backend(s, e);
     if (r == 0)
         r = open_identity(s, e);
+    if (r == 0)
+        r = open_vector_stores(s, is_serving, e);
     if (r == 0 && is_serving)
         r = open_supervisor(s, e);
     if (r == 0)
@@ -218,6 +239,7 @@ struct service *service_close(struct service *s)
     s->tasks = tasks_close(s->tasks);
     s->apps = apps_close(s->apps);
     s->agents = agents_close(s->agents);
+    s->vector_stores = vector_stores_close(s->vector_stores);
     s->identity = identity_close(s->identity);
     s->backend = backend_close(s->backend);
     s->on_term = loop_watch_free(s->on_term);

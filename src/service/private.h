@@ -4,6 +4,7 @@
 #include "agents/process.h"
 #include "api/dispatch.h"
 #include "api/events.h"
+#include "api/vector_stores.h"
 #include "apps/apps.h"
 #include "backend/backend.h"
 #include "http/server.h"
@@ -21,6 +22,7 @@ struct service {
     struct pool *short_pool, *long_pool;
     struct backend *backend;
     struct identity *identity;
+    struct vector_stores *vector_stores;
     struct supervisor *supervisor;
     struct agents *agents;
     struct apps *apps;

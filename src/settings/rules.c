@@ -126,6 +126,13 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_APPS_PORT_MAX] = { "apps.port_max", SETTING_INT, .min = 1024, .max = 65535, .def = "23999",
         .help = "Last port given to apps; not below apps.port_min." },
 
+    [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "250000",
+        .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },
+    [SETTING_VECTORS_TARGET_RECALL_PERCENT] = { "vectors.target_recall_percent", SETTING_INT, .min = 50, .max = 100, .def = "97",
+        .needs_restart = true, .help = "How many of the true nearest vectors a query by inverted lists shall find." },
+    [SETTING_VECTORS_MEMORY_MB] = { "vectors.memory_mb", SETTING_INT, .min = 16, .max = 1048576, .def = "1024",
+        .needs_restart = true, .help = "Memory for loaded namespaces; those not used for longest are unloaded above it." },
+
     [SETTING_SHUTDOWN_DEADLINE_S] = { "shutdown.deadline_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
         .help = "How long requests and children may take to finish when the service stops." },
 

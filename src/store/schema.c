@@ -68,10 +68,17 @@ static const char work_tables[] =
     "CREATE TABLE deliveries (source TEXT NOT NULL, event_id TEXT NOT NULL, status INTEGER NOT NULL DEFAULT 0, answer TEXT,"
     "    created_at TEXT NOT NULL, PRIMARY KEY (source, event_id)) WITHOUT ROWID;"
     "CREATE INDEX deliveries_by_age ON deliveries (created_at);";
+
+static const char vector_tables[] =
+    "CREATE TABLE vector_configs (scope TEXT PRIMARY KEY NOT NULL, provider TEXT NOT NULL, config BLOB NOT NULL,"
+    "    updated_at TEXT NOT NULL);"
+    "CREATE TABLE vector_models (provider TEXT NOT NULL, namespace TEXT NOT NULL, model TEXT NOT NULL, created_at TEXT NOT NULL,"
+    "    PRIMARY KEY (provider, namespace)) WITHOUT ROWID;";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
     { "identity tables", identity_tables },
     { "work tables", work_tables },
+    { "vector stores", vector_tables },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

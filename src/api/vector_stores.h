@@ -1,0 +1,43 @@
+/* Which vector store each data scope uses: the embedded one of the service, or the one it has registered.
+ *
+ * One per process, opened and closed by service/. Registered stores are opened on first use, kept open for a while and shared by the
+ * requests of their scope; a request holds a reference, so that registering another one disturbs nobody. Any worker; blocking.
+ *
+ *     AUTO(vector_store_unrefp) struct vector_store *use = NULL;
+ *     r = vector_stores_of(req->api->vector_stores, req->caller->scope, &use, e);
+ *     r = use->vectors->ops->count(use->vectors, ns, &n, &n_dimensions, e);
+ */
+#pragma once
+
+#include "identity/identity.h"
+#include "vector/vector.h"
+
+struct vector_stores;
+
+struct vector_store {
+    struct vectors *vectors;            /* owned by the reference counts */
+    const char *provider;               /* of vectors_providers[] */
+};
+
+struct vector_stores_config {
+    struct store *store;
+    struct identity *identity;
+    struct vectors_embedded_config embedded;    /* strings borrowed as long as the stores are open */
+    bool is_lazy;                       /* the embedded store is opened when somebody asks for it */
+};
+
+#define VECTORS_EMBEDDED "embedded"
+
+int vector_stores_open(const struct vector_stores_config *c, struct vector_stores **ret, struct err *e) MUST_CHECK;
+struct vector_stores *vector_stores_close(struct vector_stores *s);     /* nobody holds a reference any more */
+
+/* -EAGAIN VECTOR_STORE_UNAVAILABLE when the registered store cannot be opened. */
+int vector_stores_of(struct vector_stores *s, const char *scope, struct vector_store **ret, struct err *e) MUST_CHECK;
+void vector_store_unref(struct vector_store *use);
+void vector_store_unrefp(struct vector_store **use);
+
+/* What a scope has registered; config is an object, {} of the embedded store. */
+struct vector_registration { const char *provider; struct json_value config; };
+int vector_stores_registered(struct vector_stores *s, struct arena *a, const char *scope, struct vector_registration *ret, struct err *e) MUST_CHECK;
+/* Connects, then saves, then uses. -EINVAL VECTOR_CONNECT_FAILED "Failed to connect to <provider>: <reason>": nothing was changed. */
+int vector_stores_register(struct vector_stores *s, struct arena *a, const char *scope, const struct vector_registration *reg, struct err *e) MUST_CHECK;
