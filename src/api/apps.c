@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "api/routes.h"
+#include "api/vector_stores.h"
 #include "base/clock.h"
 #include "store/apps.h"
 
@@ -150,7 +151,9 @@ static int remove_app(struct request *req, struct response *res, struct err *e)
     int r;
 
     r = app_of_path(req, &row, e);
-    return r < 0 ? r : app_remove(req->api->apps, row.app_id, query->with_data, req->caller->actor, e);
+    if (r == 0)
+        r = app_remove(req->api->apps, row.app_id, query->with_data, req->caller->actor, e);
+    return r < 0 ? r : vector_stores_forget(req->api->vector_stores, row.app_id, query->with_data, e);
 }
 
 static int act_on_app(struct request *req, struct response *res, int (*act)(struct apps *, const char *, struct err *), struct err *e)

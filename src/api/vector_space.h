@@ -16,5 +16,3 @@ struct vector_space {
 /* workspace NULL: none, only the store. */
 int vector_space_of(const struct request *req, const char *workspace, struct vector_space *ret, struct err *e) MUST_CHECK;
 void vector_space_clear(struct vector_space *space);
-/* `sdk_<scope>_`: what every namespace of the caller begins with. */
-const char *vector_space_prefix(const struct request *req);

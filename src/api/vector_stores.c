@@ -35,6 +35,11 @@ static int open_embedded(struct vector_stores *s, struct err *e)
     return r;
 }
 
+const char *vector_scope_prefix(struct arena *a, const char *scope)
+{
+    return arena_printf(a, "sdk_%s_", scope);
+}
+
 int vector_stores_open(const struct vector_stores_config *c, struct vector_stores **ret, struct err *e)
 {
     struct vector_stores *s = xcalloc(1, sizeof(*s));
@@ -330,4 +335,25 @@ int vector_stores_register(struct vector_stores *s, struct arena *a, const char 
     if (entry)
         vector_store_unref(&entry->use);
     return 0;
+}
+
+int vector_stores_forget(struct vector_stores *s, const char *scope, bool with_vectors, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct vector_removal everything = { .all = true };
+    struct field_strings names = { 0 };
+    struct vectors *v;
+    int64_t n;
+    int r;
+
+    list_registered(s, scope, NULL);
+    if (!with_vectors)
+        return 0;
+    r = open_embedded(s, e);
+    v = s->embedded.vectors;
+    if (r == 0)
+        r = v->ops->namespaces(v, vector_scope_prefix(a, scope), a, &names, e);
+    for (size_t i = 0; r == 0 && i < names.n; i++)
+        r = v->ops->remove(v, names.items[i], &everything, &n, e);
+    return r;
 }

@@ -28,6 +28,9 @@ struct vector_stores_config {
 
 #define VECTORS_EMBEDDED "embedded"
 
+/* `sdk_<scope>_`: what every namespace of the scope begins with (decision D9). */
+const char *vector_scope_prefix(struct arena *a, const char *scope);
+
 int vector_stores_open(const struct vector_stores_config *c, struct vector_stores **ret, struct err *e) MUST_CHECK;
 struct vector_stores *vector_stores_close(struct vector_stores *s);     /* nobody holds a reference any more */
 
@@ -41,3 +44,5 @@ struct vector_registration { const char *provider; struct json_value config; };
 int vector_stores_registered(struct vector_stores *s, struct arena *a, const char *scope, struct vector_registration *ret, struct err *e) MUST_CHECK;
 /* Connects, then saves, then uses. -EINVAL VECTOR_CONNECT_FAILED "Failed to connect to <provider>: <reason>": nothing was changed. */
 int vector_stores_register(struct vector_stores *s, struct arena *a, const char *scope, const struct vector_registration *reg, struct err *e) MUST_CHECK;
+/* The scope is gone: its registered store is closed, and with_vectors its vectors in the embedded store are deleted. */
+int vector_stores_forget(struct vector_stores *s, const char *scope, bool with_vectors, struct err *e) MUST_CHECK;

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "store/vector_configs.h"
 
-enum { WORKSPACE_CHARS = 128, MODEL_CHARS = 200, ID_CHARS = 512, TEXT_CHARS = 4096, TOP_K_DEFAULT = 5 };
+enum { WORKSPACE_CHARS = 128, MODEL_CHARS = 200, ID_CHARS = LIMIT_VECTOR_ID_BYTES, TOP_K_DEFAULT = 5 };
 
 #define NO_MIN_SCORE (-2.0)
 
@@ -15,7 +15,7 @@ struct query_body {
     struct json_floats vector;
     int64_t top_k;
     struct json_value filter;
-    const char *workspace, *model, *text;
+    const char *workspace, *model;
     double min_score;
     bool with_vectors;
 };
@@ -49,7 +49,6 @@ static const struct field query_fields[] = {
     FIELD_WORKSPACE(struct query_body),
     FIELD_DOUBLE(struct query_body, min_score, "scoreThreshold", .min = NO_MIN_SCORE, .max = 1, .def = NO_MIN_SCORE, .help = "lower scores are left out"),
     FIELD_BOOL(struct query_body, with_vectors, "includeVectors"),
-    FIELD_STRING(struct query_body, text, "text", .min = 1, .max = TEXT_CHARS, .help = "hybrid search: fused with a full text search of metadata.text"),
     FIELD_MODEL(struct query_body),
     FIELD_END,
 };
@@ -92,11 +91,6 @@ static const struct field list_answer[] = { SHAPE_LIST("vectors", record_shape, 
 
 /* ---- which namespace ---- */
 
-const char *vector_space_prefix(const struct request *req)
-{
-    return arena_printf(req->arena, "sdk_%s_", req->caller->scope);
-}
-
 int vector_space_of(const struct request *req, const char *workspace, struct vector_space *ret, struct err *e)
 {
     int r = vector_stores_of(req->api->vector_stores, req->caller->scope, &ret->use, e);
@@ -104,7 +98,7 @@ int vector_space_of(const struct request *req, const char *workspace, struct vec
     if (r < 0)
         return r;
     ret->vectors = ret->use->vectors;
-    ret->ns = workspace ? arena_printf(req->arena, "%s%s", vector_space_prefix(req), workspace) : NULL;
+    ret->ns = workspace ? arena_printf(req->arena, "%s%s", vector_scope_prefix(req->arena, req->caller->scope), workspace) : NULL;
     return 0;
 }
 
@@ -217,7 +211,7 @@ static int query_vectors(struct request *req, struct response *res, struct err *
     const struct query_body *body = req->body;
     const struct vector_query query = {
         .vector = body->vector.items, .n_dimensions = body->vector.n, .top_k = body->top_k, .filter = body->filter,
-        .min_score = body->min_score, .with_vectors = body->with_vectors, .text = body->text,
+        .min_score = body->min_score, .with_vectors = body->with_vectors,
     };
     AUTO(vector_space_clear) struct vector_space space = { 0 };
     struct vector_hits hits = { 0 };
@@ -311,7 +305,7 @@ static int delete_vectors(struct request *req, struct response *res, struct err 
 
 static int list_workspaces(struct request *req, struct response *res, struct err *e)
 {
-    const char *prefix = vector_space_prefix(req);
+    const char *prefix = vector_scope_prefix(req->arena, req->caller->scope);
     AUTO(vector_space_clear) struct vector_space space = { 0 };
     struct field_strings names = { 0 };
     int r;

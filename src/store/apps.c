@@ -99,6 +99,8 @@ static int delete_app(struct sql_db *db, void *arg, struct err *e)
 
     r = sql_exec(db, e, "DELETE FROM backend_tokens WHERE scope = ?", "s", app_id);
     if (r == 0)
+        r = sql_exec(db, e, "DELETE FROM vector_configs WHERE scope = ?", "s", app_id);
+    if (r == 0)
         r = sql_exec(db, e, "DELETE FROM apps WHERE app_id = ?", "s", app_id);
     return rows_changed(r, r < 0 ? 0 : sql_changes(db), &missing, e);
 }

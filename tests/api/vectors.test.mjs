@@ -1,0 +1,255 @@
+// Vectors over HTTP (specification, "Vector store"; decision D9): every route, its refusals, and who sees what.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startHearth } from './harness.mjs';
+
+const base = '/sdk/llm/vectors';
+const all = ['vectors.read', 'vectors.write'];
+
+const axes = (id, vector, metadata) => ({ id, vector, metadata });
+const three = [
+    axes('x', [1, 0, 0], { text: 'east', documentId: 'a', page: 1 }),
+    axes('y', [0, 1, 0], { text: 'north', documentId: 'a', page: 2 }),
+    axes('xy', [1, 1, 0], { text: 'north-east', documentId: 'b', page: 3 }),
+];
+const ids = (reply) => reply.body.results.map((hit) => hit.id);
+
+async function withThree(t) {
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const stored = await dev('POST', `${base}/upsert`, { vectors: three });
+    assert.equal(stored.status, 200, stored.text);
+    return { h, dev, stored };
+}
+
+test('what was stored is found by its direction, best first', async (t) => {
+    const { dev, stored } = await withThree(t);
+    assert.equal(stored.body.success, true);
+    assert.equal(stored.body.upserted, 3);
+    assert.match(stored.body.namespace, /^sdk_[0-9a-f]+_default$/);
+    const reply = await dev('POST', `${base}/query`, { vector: [2, 0.1, 0] });
+    assert.equal(reply.status, 200, reply.text);
+    assert.deepEqual(ids(reply), ['x', 'xy', 'y']);
+    const [best] = reply.body.results;
+    assert.deepEqual(best.metadata, { text: 'east', documentId: 'a', page: 1 });
+    assert.ok(Math.abs(best.score - 2 / Math.hypot(2, 0.1)) < 1e-5);
+    assert.equal('vector' in best, false);
+});
+
+test('a query may ask for fewer, for metadata, for a least score and for the vectors', async (t) => {
+    const { dev } = await withThree(t);
+    const query = (more) => dev('POST', `${base}/query`, { vector: [1, 0, 0], ...more });
+    assert.deepEqual(ids(await query({ topK: 1 })), ['x']);
+    assert.deepEqual(ids(await query({ filter: { documentId: 'a' } })), ['x', 'y']);
+    assert.deepEqual(ids(await query({ filter: { documentId: 'b' }, topK: 1 })), ['xy']);
+    assert.deepEqual(ids(await query({ filter: { page: { $gte: 2, $lt: 3 } } })), ['y']);
+    assert.deepEqual(ids(await query({ filter: { page: { $in: [1, 3] } } })), ['x', 'xy']);
+    assert.deepEqual(ids(await query({ filter: { documentId: 'nowhere' } })), []);
+    assert.deepEqual(ids(await query({ scoreThreshold: 0.9 })), ['x']);
+    const [hit] = (await query({ topK: 1, includeVectors: true })).body.results;
+    assert.deepEqual(hit.vector, [1, 0, 0]);
+});
+
+test('an id stored again is replaced, and stays so over a restart', async (t) => {
+    const { h, dev } = await withThree(t);
+    await dev('POST', `${base}/upsert`, { vectors: [axes('x', [0, 0, 1])] });
+    await h.terminate();
+    await h.start();
+    const again = await h.asKey();
+    assert.deepEqual(ids(await again('POST', `${base}/query`, { vector: [0, 0, 1], topK: 1 })), ['x']);
+    const { body } = await again('GET', `${base}/count`);
+    assert.equal(body.count, 3);
+    assert.equal(body.dimensions, 3);
+});
+
+test('workspaces are apart, and are listed by their bare names', async (t) => {
+    const { dev } = await withThree(t);
+    const other = await dev('POST', `${base}/upsert`, { vectors: [axes('p', [1, 0], {})], workspaceId: 'my notes_1' });
+    assert.match(other.body.namespace, /_my notes_1$/);
+    assert.deepEqual((await dev('GET', `${base}/workspaces`)).body.workspaces, ['default', 'my notes_1']);
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { vector: [1, 0], workspaceId: 'my notes_1' })), ['p']);
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { vector: [1, 0], workspaceId: 'empty' })), []);
+    assert.equal((await dev('GET', `${base}/count?workspaceId=my%20notes_1`)).body.count, 1);
+});
+
+test('each app has vectors of its own, with or without a key beside its id', async (t) => {
+    const h = await startHearth({ t });
+    const [one, two] = [await h.app({}, all), await h.app({}, all)];
+    await h.asApp(one)('POST', `${base}/upsert`, { vectors: three });
+    assert.deepEqual((await h.asApp(two)('GET', `${base}/workspaces`)).body.workspaces, []);
+    assert.deepEqual(ids(await h.asApp(two)('POST', `${base}/query`, { vector: [1, 0, 0] })), []);
+    const key = { authorization: `Bearer ${await h.key()}` };
+    assert.deepEqual((await h.api('GET', `${base}/workspaces`, undefined, key)).body.workspaces, []);
+    assert.deepEqual((await h.api('GET', `${base}/workspaces`, undefined, { ...key, 'x-app-id': one })).body.workspaces, ['default']);
+});
+
+test('without the permission nothing is read or written', async (t) => {
+    const h = await startHearth({ t });
+    const app = h.asApp(await h.app());
+    const cases = [
+        ['POST', 'upsert', { vectors: three }, 'vectors.write'], ['POST', 'delete', { deleteAll: true }, 'vectors.write'],
+        ['POST', 'register', { provider: 'embedded' }, 'vectors.write'], ['POST', 'query', { vector: [1] }, 'vectors.read'],
+        ['GET', 'workspaces', undefined, 'vectors.read'], ['GET', 'config', undefined, 'vectors.read'],
+        ['GET', 'list', undefined, 'vectors.read'], ['GET', 'count', undefined, 'vectors.read'],
+    ];
+    for (const [method, route, body, permission] of cases) {
+        const reply = await app(method, `${base}/${route}`, body);
+        assert.equal(reply.status, 403, route);
+        assert.equal(reply.body.code, 'PERMISSION_REQUIRED');
+        assert.equal(reply.body.permission, permission);
+    }
+    assert.equal((await app('GET', `${base}/providers`)).status, 200);
+});
+
+test('a batch that breaks a rule is refused whole', async (t) => {
+    const { dev } = await withThree(t);
+    const good = axes('good', [1, 0, 0], {});
+    const cases = [
+        [{}, 'VALIDATION_ERROR', /`vectors` is required/],
+        [{ vectors: [] }, 'VALIDATION_ERROR', /`vectors` must have at least 1/],
+        [{ vectors: [good, { id: 'bad' }] }, 'VALIDATION_ERROR', /`vectors\[1\]\.vector` is required/],
+        [{ vectors: [good, { vector: [1, 0, 0] }] }, 'VALIDATION_ERROR', /`vectors\[1\]\.id` is required/],
+        [{ vectors: [good, axes('bad', [1, 0, null])] }, 'VALIDATION_ERROR', /`vectors\[1\]\.vector\[2\]` must be a number/],
+        [{ vectors: [good, axes('bad', [1, 0, 1e39])] }, 'VALIDATION_ERROR', /`vectors\[1\]\.vector\[2\]` must be a number that fits/],
+        [{ vectors: [good, axes('bad', [1, 0, 0], 'text')] }, 'VALIDATION_ERROR', /`vectors\[1\]\.metadata` must be an object/],
+        [{ vectors: [good, axes('bad', [1, 0, 0], { text: 'x'.repeat(65536) })] }, 'VALIDATION_ERROR', /metadata` must be at most 65536 bytes/],
+        [{ vectors: [good, axes('bad', [1, 0])] }, 'DIMENSION_MISMATCH', /vectors\[1\]\.vector/],
+        [{ vectors: [axes('bad', [1, 0])] }, 'DIMENSION_MISMATCH', /3/],
+        [{ vectors: [good], workspaceId: '' }, 'VALIDATION_ERROR', /workspaceId/],
+        [{ vectors: [good], workspaceId: 'w'.repeat(129) }, 'VALIDATION_ERROR', /`workspaceId` must be at most 128/],
+    ];
+    for (const [body, code, text] of cases) {
+        const reply = await dev('POST', `${base}/upsert`, body);
+        assert.equal(reply.status, 400, reply.text);
+        assert.equal(reply.body.code, code);
+        assert.match(reply.body.error, text);
+    }
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 3);
+    const nan = await dev('POST', `${base}/upsert`, '{"vectors":[{"id":"n","vector":[NaN,0,0]}]}', { 'content-type': 'application/json' });
+    assert.equal(nan.body.code, 'INVALID_JSON');
+});
+
+test('limits hold at their edges', async (t) => {
+    const { dev } = await withThree(t);
+    const wide = (n) => ({ vectors: [axes('w', Array(n).fill(0.5))], workspaceId: `wide${n}` });
+    assert.equal((await dev('POST', `${base}/upsert`, wide(8192))).status, 200);
+    assert.equal((await dev('POST', `${base}/upsert`, wide(8193))).body.code, 'VALIDATION_ERROR');
+    const many = (n) => ({ vectors: Array.from({ length: n }, (_, i) => axes(`v${i}`, [i + 1, 1])), workspaceId: 'many' });
+    assert.equal((await dev('POST', `${base}/upsert`, many(10001))).status, 400);
+    assert.equal((await dev('POST', `${base}/upsert`, many(10000))).body.upserted, 10000);
+    const top = (topK) => dev('POST', `${base}/query`, { vector: [1, 0], topK, workspaceId: 'many' });
+    assert.equal((await top(1000)).body.results.length, 1000);
+    assert.equal((await top(1001)).status, 400);
+    assert.equal((await top(0)).status, 400);
+    const metadata = { text: 'x'.repeat(65536 - '{"text":""}'.length) };
+    assert.equal((await dev('POST', `${base}/upsert`, { vectors: [axes('m', [1, 0, 0], metadata)] })).status, 200);
+});
+
+test('a query that breaks a rule is refused', async (t) => {
+    const { dev } = await withThree(t);
+    const cases = [
+        [{}, 'VALIDATION_ERROR', /`vector` is required/],
+        [{ vector: [] }, 'VALIDATION_ERROR', /`vector` must have at least 1/],
+        [{ vector: 'x' }, 'VALIDATION_ERROR', /`vector` must be an array of numbers/],
+        [{ vector: [1, 0] }, 'DIMENSION_MISMATCH', /3/],
+        [{ vector: [1, 0, 0], filter: [] }, 'VALIDATION_ERROR', /`filter` must be an object/],
+        [{ vector: [1, 0, 0], filter: { page: { $near: 1 } } }, 'VALIDATION_ERROR', /`filter.page` must use/],
+        [{ vector: [1, 0, 0], topK: 2.5 }, 'VALIDATION_ERROR', /`topK` must be an integer/],
+    ];
+    for (const [body, code, text] of cases) {
+        const reply = await dev('POST', `${base}/query`, body);
+        assert.equal(reply.status, 400, reply.text);
+        assert.equal(reply.body.code, code, reply.text);
+        assert.match(reply.body.error, text);
+    }
+});
+
+test('deleting asks for exactly one of deleteAll, ids and filter', async (t) => {
+    const { dev } = await withThree(t);
+    const remove = (body) => dev('POST', `${base}/delete`, body);
+    for (const body of [{}, { deleteAll: false }, { deleteAll: true, ids: ['x'] }, { ids: ['x'], filter: { page: 1 } }, { filter: {} }, { ids: [] }]) {
+        const reply = await remove(body);
+        assert.equal(reply.status, 400, JSON.stringify(body));
+        assert.equal(reply.body.code, 'VALIDATION_ERROR');
+    }
+    assert.equal((await remove({ ids: ['x', 'nobody'] })).body.deleted, 1);
+    assert.equal((await remove({ filter: { documentId: 'a' } })).body.deleted, 1);
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { vector: [1, 0, 0] })), ['xy']);
+    assert.deepEqual((await remove({ deleteAll: true })).body, { success: true, deleted: 1 });
+    assert.equal((await remove({ deleteAll: true })).body.deleted, 0);
+    assert.deepEqual((await dev('GET', `${base}/workspaces`)).body.workspaces, []);
+    assert.equal((await dev('POST', `${base}/upsert`, { vectors: [axes('new', [1, 2, 3, 4])] })).status, 200, 'its dimensions are free again');
+});
+
+test('vectors are listed page by page', async (t) => {
+    const { dev } = await withThree(t);
+    const page = async (query) => (await dev('GET', `${base}/list?${query}`)).body.vectors;
+    assert.deepEqual((await page('limit=2')).map((v) => v.id), ['x', 'xy']);
+    const [last, ...none] = await page('limit=2&offset=2&includeVectors=true');
+    assert.deepEqual(last, { id: 'y', metadata: { text: 'north', documentId: 'a', page: 2 }, vector: [0, 1, 0] });
+    assert.deepEqual(none, []);
+    assert.equal((await dev('GET', `${base}/list?limit=501`)).status, 400);
+});
+
+test('a namespace remembers which model made its vectors', async (t) => {
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const put = (embeddingModel, id = 'a') => dev('POST', `${base}/upsert`, { vectors: [axes(id, [1, 0], {})], embeddingModel });
+    assert.equal((await dev('GET', `${base}/count`)).body.embeddingModel, null);
+    assert.equal((await put('lexical-384')).status, 200);
+    assert.equal((await put(undefined)).status, 200, 'who does not say is believed');
+    const refused = await put('other-model');
+    assert.equal(refused.status, 400);
+    assert.equal(refused.body.code, 'EMBEDDING_MODEL_MISMATCH');
+    assert.equal((await dev('GET', `${base}/count`)).body.embeddingModel, 'lexical-384');
+    assert.equal((await dev('POST', `${base}/query`, { vector: [1, 0], embeddingModel: 'other-model' })).body.code, 'EMBEDDING_MODEL_MISMATCH');
+    assert.equal((await dev('POST', `${base}/query`, { vector: [1, 0], embeddingModel: 'lexical-384' })).status, 200);
+    await dev('POST', `${base}/delete`, { ids: ['a'] });
+    assert.equal((await put('other-model')).status, 200, 'an emptied namespace may change its model');
+    await dev('POST', `${base}/delete`, { deleteAll: true });
+    assert.equal((await put('third-model')).status, 200);
+});
+
+test('the embedded store is the one in use until another is registered', async (t) => {
+    const { dev } = await withThree(t);
+    assert.deepEqual((await dev('GET', `${base}/config`)).body, { success: true, provider: 'embedded', config: {} });
+    const { providers } = (await dev('GET', `${base}/providers`)).body;
+    const embedded = providers.find((p) => p.name === 'embedded');
+    for (const member of ['label', 'description'])
+        assert.ok(embedded[member].length > 3);
+    assert.deepEqual(embedded.fields, []);
+    for (const field of providers.flatMap((p) => p.fields))
+        assert.deepEqual(['name', 'label', 'type', 'placeholder'].map((m) => typeof field[m]), Array(4).fill('string'));
+    const again = await dev('POST', `${base}/register`, { provider: 'embedded', config: {} });
+    assert.equal(again.status, 200);
+    assert.equal(typeof again.body.message, 'string');
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 3);
+    const unknown = await dev('POST', `${base}/register`, { provider: 'granite' });
+    assert.equal(unknown.status, 400);
+    assert.match(unknown.body.error, /`provider` must be one of embedded/);
+});
+
+test('an app that is removed with its data takes its vectors along', async (t) => {
+    const h = await startHearth({ t });
+    const [gone, stays] = [await h.app({}, all), await h.app({}, all)];
+    for (const app of [gone, stays])
+        await h.asApp(app)('POST', `${base}/upsert`, { vectors: three });
+    assert.equal((await h.socket('DELETE', `/api/apps/${gone}?with_data=true`)).status, 200);
+    const key = { authorization: `Bearer ${await h.key()}` };
+    const again = await h.cliJson('app', 'add', h.file('again.json', { app_id: gone, name: 'again', display_name: 'Again' }));
+    assert.equal(again.app_id, gone);
+    const namesOf = async (app) => (await h.api('GET', `${base}/workspaces`, undefined, { ...key, 'x-app-id': app })).body.workspaces;
+    assert.deepEqual(await namesOf(gone), []);
+    assert.deepEqual(await namesOf(stays), ['default']);
+});
+
+test('vectors are in a backup', async (t) => {
+    const { h } = await withThree(t);
+    const path = join(h.home, 'all.tar.gz');
+    const reply = await h.socket('POST', '/api/backup', { path });
+    assert.equal(reply.status, 200, reply.text);
+    assert.ok(reply.body.files.includes('vectors.db'));
+    assert.ok(readFileSync(path).length > 0);
+});
