@@ -23,18 +23,21 @@ async function whatIs(h) {
     };
 }
 
-for (const [form, make] of [['a running service', startHearth], ['a folder alone', async (options) => coldHearth(options)]])
+const files = ['backend.db', 'hearth.conf', 'hearth.db', 'master.key'];
+
+// A folder that never was served has no vectors yet.
+for (const [form, make, held] of [['a running service', startHearth, [...files, 'vectors.db']], ['a folder alone', async (options) => coldHearth(options), files]])
     test(`what ${form} holds comes back in an empty folder`, async (t) => {
         const h = await filled(t, make);
         const file = join(h.home, 'backup.tar.gz');
         const made = await h.cliJson('backup', file);
         assert.equal(made.path, file);
-        assert.deepEqual(made.files.sort(), ['backend.db', 'hearth.conf', 'hearth.db', 'master.key']);
+        assert.deepEqual(made.files.sort(), held);
         assert.equal(statSync(file).mode & 0o777, 0o600);
         const fresh = coldHearth({ t });
         const restored = await fresh.cli('restore', file);
         assert.equal(restored.code, 0, restored.stderr);
-        assert.match(restored.stdout, /4 files/);
+        assert.match(restored.stdout, new RegExp(`^${held.length} files`));
         assert.deepEqual(await whatIs(fresh), { keys: ['kept'], apps: ['demo'], grants: ['llm.chat'], sweep: '33 (file)\n' });
         assert.deepEqual(readdirSync(h.dataDir).filter((name) => name.startsWith('backup-')), [], 'no working folder is left');
         assert.deepEqual(readdirSync(fresh.dataDir).filter((name) => name.startsWith('backup-')), []);
@@ -66,7 +69,7 @@ test('the archive is an ordinary tar', async (t) => {
     const file = join(h.home, 'backup.tar.gz');
     await h.cliJson('backup', file);
     const listed = spawnSync('tar', ['tzf', file], { encoding: 'utf8' });
-    assert.deepEqual(listed.stdout.trim().split('\n'), ['hearth-backup.json', 'hearth.db', 'backend.db', 'hearth.conf', 'master.key']);
+    assert.deepEqual(listed.stdout.trim().split('\n'), ['hearth-backup.json', 'hearth.db', 'backend.db', 'vectors.db', 'hearth.conf', 'master.key']);
 });
 
 test('a file that exists is not written over', async (t) => {
