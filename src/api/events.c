@@ -139,9 +139,9 @@ void api_events_app(struct api_events *ev, const char *app_id)
 {
     AUTO(arena_freep) struct arena *arena = arena_new();
     struct app_state state;
-    int r = app_state(ev->api->apps, app_id, arena, &state, NULL);
+    bool is_there = identity_knows_app(ev->api->identity, app_id) && app_state(ev->api->apps, app_id, arena, &state, NULL) == 0;
 
-    publish_pair(ev, "app", "app_id", app_id, r < 0 ? "removed" : app_status_name(state.status));
+    publish_pair(ev, "app", "app_id", app_id, is_there ? app_status_name(state.status) : "removed");
 }
 
 void api_events_consent(struct api_events *ev)

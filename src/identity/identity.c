@@ -90,6 +90,14 @@ int identity_reload_apps(struct identity *id, struct err *e)
     return roster_load_apps(&id->roster, id->store, e);
 }
 
+bool identity_knows_app(struct identity *id, const char *app_id)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *known_id, *name;
+
+    return roster_find_app(&id->roster, app_id, a, &known_id, &name);
+}
+
 /* The token behind "Bearer ", whatever the case of the scheme (RFC 9110 section 11.1); NULL when it is another one. */
 static const char *bearer_of(const char *authorization)
 {

@@ -29,6 +29,8 @@ int identity_open(struct store *store, struct settings *settings, const char *da
 struct identity *identity_close(struct identity *id);
 /* Apps were added, changed or removed in the store: call right after (consent_app_declares and consent_app_removed do it too). */
 int identity_reload_apps(struct identity *id, struct err *e) MUST_CHECK;
+/* Is there an app of this id; any thread. */
+bool identity_knows_app(struct identity *id, const char *app_id);
 
 /* What a request brought, as plain strings (NULL = not there). */
 struct credentials {

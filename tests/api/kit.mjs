@@ -108,7 +108,7 @@ export function refused(reply, status, code, text) {
 export function refusedFields(reply, ...fields) {
     const body = refused(reply, 400, 'VALIDATION_ERROR');
     assert.deepEqual(body.errors.map((one) => one.field).sort(), [...fields].sort(), reply.text);
-    fields.slice(0, 1).forEach((field) => assert.ok(body.error.includes(field), `"${body.error}" must name ${field}`));
+    assert.ok(fields.some((field) => body.error.includes(field)), `"${body.error}" must name a field`);
     return body;
 }
 

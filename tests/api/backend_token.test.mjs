@@ -1,0 +1,87 @@
+// The user's backend token and the database configuration (decision D6).
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { startHearth } from './harness.mjs';
+import { newApp, newKey, refused, refusedFields, timeForm } from './kit.mjs';
+
+let h;
+before(async () => { h = await startHearth({ settings: { 'log.level': 'debug' } }); });
+after(() => h.stop());
+
+const sync = (call, token) => call('POST', '/sdk/auth/sync-backend-token', { token });
+
+test('a synchronised token is given back to the app that synchronised it', async () => {
+    const app = h.asApp(await newApp(h));
+    const { status, body } = await sync(app, 'aaa.bbb.ccc');
+    assert.equal(status, 200);
+    assert.equal(body.success, true);
+    assert.equal(typeof body.message, 'string');
+    assert.equal(body.hasToken, true);
+    assert.match(body.syncedAt, timeForm);
+    const shown = (await app('GET', '/sdk/auth/token')).body;
+    assert.equal(shown.token, 'aaa.bbb.ccc');
+    assert.equal(shown.hasToken, true);
+    assert.equal(shown.syncedAt, body.syncedAt);
+});
+
+test('a later token replaces the earlier one', async () => {
+    const app = h.asApp(await newApp(h));
+    await sync(app, 'first');
+    await sync(app, 'second');
+    assert.equal((await app('GET', '/sdk/auth/token')).body.token, 'second');
+});
+
+test('without a token the answer is 404 with the envelope', async () => {
+    const app = h.asApp(await newApp(h));
+    refused(await app('GET', '/sdk/auth/token'), 404, 'TOKEN_NOT_FOUND');
+});
+
+test('no other app and no other key sees the token', async () => {
+    const app = h.asApp(await newApp(h));
+    await sync(app, 'mine');
+    refused(await h.asApp(await newApp(h))('GET', '/sdk/auth/token'), 404, 'TOKEN_NOT_FOUND');
+    const [one, other] = [await newKey(h), await newKey(h)];
+    await sync(one.call, 'of the key');
+    assert.equal((await one.call('GET', '/sdk/auth/token')).body.token, 'of the key');
+    refused(await other.call('GET', '/sdk/auth/token'), 404, 'TOKEN_NOT_FOUND');
+});
+
+test('a token is sealed on disk and never logged, and outlives the service', async (t) => {
+    const again = await startHearth({ t, settings: { 'log.level': 'debug' } });
+    const app = await newApp(again);
+    const token = `secret-${'q'.repeat(40)}`;
+    await sync(again.asApp(app), token);
+    const files = readdirSync(again.dataDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    for (const file of files)
+        assert.equal(readFileSync(join(file.parentPath, file.name)).indexOf(token), -1, file.name);
+    assert.ok(!again.log.some((line) => line.includes(token)));
+    await again.kill();
+    await again.start();
+    assert.equal((await again.asApp(app)('GET', '/sdk/auth/token')).body.token, token);
+});
+
+test('a token is text of at most 16,384 characters', async () => {
+    const app = h.asApp(await newApp(h));
+    assert.equal((await sync(app, 'x'.repeat(16_384))).status, 200);
+    refusedFields(await sync(app, 'x'.repeat(16_385)), 'token');
+    refusedFields(await sync(app, 1), 'token');
+    refusedFields(await sync(app, undefined), 'token');
+});
+
+test('the database configuration is that of the app', async () => {
+    const id = await newApp(h, { config: { backend: { enabled: true, tables: ['public.orders'], max_concurrent_tasks: 4 } } }, ['database.config']);
+    const { status, body } = await h.asApp(id)('GET', '/sdk/database/config');
+    assert.equal(status, 200);
+    assert.equal(body.success, true);
+    assert.equal(typeof body.config.url, 'string');
+    assert.equal(typeof body.config.anonKey, 'string');
+    assert.equal(body.config.mode, 'compatible');
+    assert.deepEqual(body.config.tables, ['public.orders']);
+    assert.equal(body.config.max_concurrent_tasks, 4);
+});
+
+test('the database configuration needs its permission', async () => {
+    assert.equal(refused(await h.asApp(await newApp(h))('GET', '/sdk/database/config'), 403, 'PERMISSION_REQUIRED').permission, 'database.config');
+});

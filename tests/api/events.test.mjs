@@ -1,0 +1,76 @@
+// GET /api/events: the stream of changes of an administrator (issue, section 4).
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startHearth, until } from './harness.mjs';
+import { admin, changes, decide, insert, listeningApp, newApp, newKey, refused, rowBecomes, shellAgent, signIn, tasksOfRow } from './kit.mjs';
+
+let h;
+before(async () => { h = await startHearth(); });
+after(() => h.stop());
+
+test('the stream tells of a pending permission and of its answer', async (t) => {
+    const stream = await changes(t, h);
+    assert.equal(stream.status, 200);
+    assert.match(stream.headers['content-type'], /^text\/event-stream/);
+    const app = await newApp(h);
+    await h.asApp(app)('GET', '/agents');
+    await stream.next((event) => event.event === 'permission' && event.json.pending === 1);
+    await decide(h, app, 'api.agents');
+    await stream.next((event) => event.event === 'permission' && event.json.pending === 0);
+});
+
+test('the stream tells how a task goes', async (t) => {
+    const stream = await changes(t, h);
+    const { call } = await listeningApp(h, await shellAgent(h, 'echo {}'));
+    const { id } = await insert(call, {});
+    await rowBecomes(call, id, 'completed');
+    const [{ uuid }] = await tasksOfRow(h, id);
+    const of = (status) => (event) => event.event === 'task' && event.json.uuid === uuid && event.json.status === status;
+    await stream.next(of('claimed'));
+    await stream.next(of('completed'));
+});
+
+test('the stream tells how an app goes', async (t) => {
+    const stream = await changes(t, h);
+    const app = await newApp(h, { app_type: 'custom', config: { command: '/bin/sleep', args: ['600'] } });
+    const becomes = (status) => stream.next((event) => event.event === 'app' && event.json.app_id === app && event.json.status === status);
+    await admin(h, 'POST', `/api/apps/${app}/start`);
+    await becomes('running');
+    await admin(h, 'POST', `/api/apps/${app}/stop`);
+    await becomes('stopped');
+    await admin(h, 'DELETE', `/api/apps/${app}`);
+    await becomes('removed');
+});
+
+test('every listener is told', async (t) => {
+    const streams = await Promise.all(Array.from({ length: 20 }, () => changes(t, h)));
+    const app = await newApp(h);
+    await h.asApp(app)('GET', '/agents');
+    await Promise.all(streams.map((stream) => stream.next((event) => event.event === 'permission')));
+});
+
+test('a listener that leaves is forgotten', async (t) => {
+    const streams = async () => Number(/^hearth_http_streams (\d+)/m.exec((await h.api('GET', '/metrics')).text)[1]);
+    const before = await streams();
+    const stream = await changes(t, h);
+    assert.equal(await streams(), before + 1);
+    stream.close();
+    await until(async () => await streams() === before, { what: 'the stream is gone' });
+});
+
+test('the stream is the administrator\'s', async () => {
+    refused(await h.api('GET', '/api/events'), 401, 'ADMIN_REQUIRED');
+    refused(await (await newKey(h)).call('GET', '/api/events'), 401, 'ADMIN_REQUIRED');
+});
+
+test('a page of another origin cannot listen', async () => {
+    const { cookie } = await signIn(h);
+    refused(await h.api('GET', '/api/events', undefined, { cookie, origin: 'https://example.org' }), 403, 'ORIGIN_NOT_ALLOWED');
+});
+
+test('the stream ends when the service stops', async (t) => {
+    const closing = await startHearth({ t });
+    const stream = await changes(t, closing);
+    await closing.terminate();
+    await stream.ended;
+});
