@@ -1,11 +1,11 @@
-// docs/settings.md and docs/cli.md end with what the program says about itself.
+// docs/settings.md and docs/cli.md end with what the program says about itself, and links between the pages lead somewhere.
 // `node pages.mjs HEARTH` checks, `node pages.mjs HEARTH --write` writes those parts anew.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, normalize, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { report } from '../tools/tree.mjs';
+import { readProject, report } from '../tools/tree.mjs';
 
 const mark = '<!-- Below this line: written by `node tests/static/pages.mjs build/release/hearth --write`. -->\n';
 
@@ -32,6 +32,24 @@ function cliSections(run) {
     return commandNames(run('help')).map((words) => commandSection(run('help', ...words.split(' ')))).join('\n');
 }
 
+const anchorOf = (title) => title.toLowerCase().replace(/[^\w\- ]/g, '').replaceAll(' ', '-');
+
+// files: [{path, text}] of Markdown; exists(path) for whatever else a link may name.
+export function checkLinks(files, exists) {
+    const anchors = new Map(files.map(({ path, text }) => [path, new Set([...text.matchAll(/^#+ (.+)$/gm)].map(([, title]) => anchorOf(title)))]));
+    const findings = [];
+    for (const { path, text } of files)
+        for (const [, target] of text.matchAll(/\]\((?!\w+:)([^)\s]+)\)/g)) {
+            const [file, anchor] = target.split('#');
+            const found = file ? normalize(join(dirname(path), file)) : path;
+            if (!anchors.has(found) && !exists(found))
+                findings.push(`${path}: links to ${target}, which is not there`);
+            else if (anchor && !anchors.get(found)?.has(anchor))
+                findings.push(`${path}: links to ${target}, which has no such heading`);
+        }
+    return findings;
+}
+
 export function withPart(page, part) {
     return page.slice(0, page.indexOf(mark) + mark.length) + '\n' + part;
 }
@@ -43,7 +61,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HEARTH_')));
     const run = (...args) => execFileSync(resolve(program), [...args, '--data', data], { encoding: 'utf8', env });
     const pages = { 'docs/settings.md': () => settingsTable(JSON.parse(run('settings', '--json'))), 'docs/cli.md': () => cliSections(run) };
-    const findings = [];
+    const findings = checkLinks(readProject(root, /\.md$/), (path) => existsSync(join(root, path)));
     for (const [path, part] of Object.entries(pages)) {
         const text = readFileSync(join(root, path), 'utf8');
         const wanted = withPart(text, part());

@@ -6,7 +6,7 @@ import { checkShape } from './shape.mjs';
 import { checkText } from './hygiene.mjs';
 import { checkRows } from './rows.mjs';
 import { checkCodes, readTable } from './codes.mjs';
-import { commandNames, commandSection, settingsTable, withPart } from './pages.mjs';
+import { checkLinks, commandNames, commandSection, settingsTable, withPart } from './pages.mjs';
 
 const body = (lines) => `int f(void)\n{\n${'    g();\n'.repeat(lines - 2)}}\n`;
 
@@ -127,4 +127,14 @@ test('pages show what the program says of commands and settings', () => {
 test('only the written part of a page is replaced', () => {
     const page = '# P\n\n<!-- Below this line: written by `node tests/static/pages.mjs build/release/hearth --write`. -->\n\nold\n';
     assert.equal(withPart(page, 'new\n'), page.replace('old', 'new'));
+});
+
+test('a link that leads nowhere is found', () => {
+    const files = [
+        { path: 'README.md', text: '# R\n[a](docs/a.md#the-part), [b](docs/b.md), [c](docs/a.md#nothing), [d](src), [e](https://example.org), [f](#r)' },
+        { path: 'docs/a.md', text: '## The part\n[up](../README.md)' },
+    ];
+    assert.deepEqual(checkLinks(files, (path) => path === 'src'), [
+        'README.md: links to docs/b.md, which is not there', 'README.md: links to docs/a.md#nothing, which has no such heading',
+    ]);
 });
