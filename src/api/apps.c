@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "api/vector_stores.h"
 #include "base/clock.h"
+#include "store/agents.h"
 #include "store/apps.h"
 
 /* How long one question for new log lines may wait. */
@@ -127,9 +128,29 @@ static int show_app(struct request *req, struct response *res, struct err *e)
     return r;
 }
 
+/* Specification, "Local App configuration": agentId must match an existing agent. */
+static int check_agents(const struct request *req, const struct app_config *config, struct err *e)
+{
+    const struct app_handler *handlers = config->handlers.items;
+    struct agent_row agent;
+    int r = 0;
+
+    for (size_t i = 0; i < config->handlers.n; i++) {
+        const char *name = handlers[i].agent_id;
+
+        if (name && *name && store_agents_get(req->api->store, req->arena, name, &agent, NULL) == -ENOENT)
+            r = err_add_field(e, arena_printf(req->arena, "config.agentHandlers[%zu].agentId", i),
+                              "names the agent %.128s, which there is not; define it first", name);
+    }
+    return r;
+}
+
 static int check_app(const struct request *req, const void *body, struct err *e)
 {
-    return app_config_check(body, settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR), e);
+    int r = app_config_check(body, settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR), e);
+    int r_agents = check_agents(req, body, e);
+
+    return r < 0 ? r : r_agents;
 }
 
 static int put_app(struct request *req, struct response *res, struct err *e)
