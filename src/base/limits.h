@@ -98,6 +98,7 @@ enum {
     LIMIT_VECTOR_LIST = 1000,
     LIMIT_VECTOR_CONDITIONS = 32,       /* of a metadata filter */
     LIMIT_VECTOR_CHOICES = 1000,        /* of one $in */
+    LIMIT_VECTOR_COLUMN_BYTES = 64 << 20,       /* distinct values of a metadata key kept in memory */
     LIMIT_VECTOR_TEXT_BYTES = 4096,     /* of a hybrid search */
     LIMIT_TOP_K = 1000,
     LIMIT_BODY_VECTORS = 256 << 20,

@@ -47,10 +47,10 @@ int engine_namespaces(struct vectors *v, const char *prefix, struct arena *a, st
 /* The file is newer than the view: it holds rows the memory does not, or no longer holds rows it does. Take a new view. */
 enum { ENGINE_STALE = -ESTALE };
 
-/* The rows of the view that match the filter, as a mask of view->n bits (free() it); inside vectors_db_begin/end that began
+/* The rows of the view that match the filter, as a mask of view->n bits (zero before); inside vectors_db_begin/end that began
  * after the view. ENGINE_STALE. */
-int engine_match(struct engine *engine, const struct slab_view *view, const struct vectors_db_space *of,
-                 struct json_value filter, uint64_t **ret_mask, size_t *ret_n, struct err *e) MUST_CHECK;
+int engine_match(struct engine *engine, struct space *s, const struct slab_view *view, const struct vectors_db_space *of,
+                 struct json_value filter, uint64_t *ret_mask, size_t *ret_n, struct err *e) MUST_CHECK;
 /* Numbers in the file of all rows that match. */
 int engine_match_rows(struct engine *engine, const struct vectors_db_space *of, struct json_value filter,
                       struct buf *ret_rows, struct err *e) MUST_CHECK;

@@ -11,8 +11,10 @@ struct match {
     struct buf *rows;                   /* NULL: the mask is wanted */
 };
 
-static int note(struct match *m, int64_t row)
+/* Takes rows by the metadata's index without a look at the metadata. */
+static int note(void *arg, int64_t row, const char *metadata, struct err *e)
 {
+    struct match *m = arg;
     size_t slot;
 
     if (m->rows) {
@@ -37,7 +39,7 @@ static int visit(void *arg, int64_t row, const char *metadata, struct err *e)
     r = json_parse(a, slice_of(metadata), &value, e);
     if (r < 0 || !vector_filter_matches(m->filter, value))
         return r;
-    return note(m, row);
+    return note(m, row, metadata, e);
 }
 
 /* The string every match's documentId must be, when there is one: the index knows those rows. */
@@ -49,49 +51,49 @@ static const char *document_of(const struct vector_filter *f)
     return NULL;
 }
 
-static int run(struct engine *engine, const struct vectors_db_space *of, struct json_value filter, struct match *m,
-               struct err *e)
+/* By the file: the index of documents, or all of the namespace's rows. */
+static int match_in_file(struct engine *engine, const struct vectors_db_space *of, const struct vector_filter *f,
+                         struct match *m, struct err *e)
+{
+    const char *document = document_of(f);
+
+    m->filter = f;
+    if (document)
+        return vectors_db_each_of_document(engine->db, of->id, document, f->n == 1 ? note : visit, m, e);
+    return vectors_db_each_metadata(engine->db, of->id, 0, visit, m, e);
+}
+
+int engine_match(struct engine *engine, struct space *s, const struct slab_view *view, const struct vectors_db_space *of,
+                 struct json_value filter, uint64_t *ret_mask, size_t *ret_n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    struct match m = { .view = view, .mask = ret_mask };
     struct vector_filter f = { 0 };
-    const char *document;
     int r;
 
     r = vector_filter_parse(a, filter, &f, e);
     if (r < 0)
         return r;
-    m->filter = &f;
-    document = document_of(&f);
-    if (document)
-        r = vectors_db_each_of_document(engine->db, of->id, document, visit, m, e);
-    else
-        r = vectors_db_each_metadata(engine->db, of->id, 0, visit, m, e);
-    m->filter = NULL;
-    return r;
-}
-
-int engine_match(struct engine *engine, const struct slab_view *view, const struct vectors_db_space *of,
-                 struct json_value filter, uint64_t **ret_mask, size_t *ret_n, struct err *e)
-{
-    struct match m = { .view = view, .mask = xcalloc(slab_n_words(view->n), sizeof(uint64_t)) };
-    int r;
-
-    r = run(engine, of, filter, &m, e);
-    if (r < 0) {
-        free(m.mask);
+    if (!document_of(&f))
+        r = columns_match(&s->columns, engine->db, view, of, &f, ret_mask, ret_n, e);
+    if (!document_of(&f) && r != -E2BIG)
         return r;
-    }
-    *ret_mask = m.mask;
+    memset(ret_mask, 0, slab_n_words(view->n) * sizeof(*ret_mask));
+    r = match_in_file(engine, of, &f, &m, e);
     *ret_n = m.n;
-    return 0;
+    return r;
 }
 
 int engine_match_rows(struct engine *engine, const struct vectors_db_space *of, struct json_value filter,
                       struct buf *ret_rows, struct err *e)
 {
+    AUTO(arena_freep) struct arena *a = arena_new();
     struct match m = { .rows = ret_rows };
+    struct vector_filter f = { 0 };
     int r;
 
-    r = run(engine, of, filter, &m, e);
+    r = vector_filter_parse(a, filter, &f, e);
+    if (r == 0)
+        r = match_in_file(engine, of, &f, &m, e);
     return r < 0 ? r : buf_check(ret_rows, e);
 }

@@ -105,7 +105,8 @@ static int match(struct search *s, struct err *e)
     s->n_matching = s->view.n_live;
     if (json_is_absent(s->q->filter) || json_length(s->q->filter) == 0)
         return 0;
-    return engine_match(s->engine, &s->view, &s->of, s->q->filter, &s->mask, &s->n_matching, e);
+    s->mask = xcalloc(slab_n_words(s->view.n), sizeof(uint64_t));
+    return engine_match(s->engine, s->space, &s->view, &s->of, s->q->filter, s->mask, &s->n_matching, e);
 }
 
 static int search_file(struct search *s, struct arena *a, struct vector_hits *ret, struct err *e)

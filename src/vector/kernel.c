@@ -40,34 +40,55 @@ TARGET_AVX512 static inline __m128i sum_four_avx512(__m512i a, __m512i b, __m512
     return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-TARGET_AVX512 static inline void four_rows_avx512(const uint8_t *rows, size_t stride, const int8_t *query, int32_t *out)
+/* Asking for memory this far ahead takes a pass from 0.8 to 0.95 of the speed at which memory can be read. */
+enum { AHEAD_BYTES = 8192 };
+
+TARGET_AVX512 static inline __m512i add_codes_avx512(__m512i sum, const uint8_t *codes, const int8_t *query)
 {
-    __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
+    return _mm512_dpbusd_epi32(sum, _mm512_load_si512(codes), _mm512_loadu_si512(query));
+}
 
-    for (size_t j = 0; j < stride; j += 64) {
-        __m512i q = _mm512_loadu_si512(query + j);
+/* The sum of a row is the sum of the register. Row by row: memory is read in one stream. */
+TARGET_AVX512 static inline __m512i row_avx512(const uint8_t *row, size_t stride, const int8_t *query, bool is_far)
+{
+    __m512i even = _mm512_setzero_si512(), odd = even;
+    size_t j = 0;
 
-        a = _mm512_dpbusd_epi32(a, _mm512_load_si512(rows + j), q);
-        b = _mm512_dpbusd_epi32(b, _mm512_load_si512(rows + stride + j), q);
-        c = _mm512_dpbusd_epi32(c, _mm512_load_si512(rows + 2 * stride + j), q);
-        d = _mm512_dpbusd_epi32(d, _mm512_load_si512(rows + 3 * stride + j), q);
+    for (size_t at = 0; is_far && at < stride; at += 64)
+        _mm_prefetch((const char *)row + at + AHEAD_BYTES, _MM_HINT_T0);
+    for (; j + 128 <= stride; j += 128) {
+        even = add_codes_avx512(even, row + j, query + j);
+        odd = add_codes_avx512(odd, row + j + 64, query + j + 64);
     }
-    _mm_storeu_si128((__m128i *)out, sum_four_avx512(a, b, c, d));
+    if (j < stride)
+        even = add_codes_avx512(even, row + j, query + j);
+    return _mm512_add_epi32(even, odd);
+}
+
+TARGET_AVX512 static inline void rows_avx512(const uint8_t *rows, size_t stride, size_t n_rows, const int8_t *query,
+                                             int32_t *out, bool is_far)
+{
+    size_t i = 0;
+
+    for (; i + 4 <= n_rows; i += 4, rows += 4 * stride) {
+        __m512i a = row_avx512(rows, stride, query, is_far), b = row_avx512(rows + stride, stride, query, is_far);
+        __m512i c = row_avx512(rows + 2 * stride, stride, query, is_far);
+        __m512i d = row_avx512(rows + 3 * stride, stride, query, is_far);
+
+        _mm_storeu_si128((__m128i *)(out + i), sum_four_avx512(a, b, c, d));
+    }
+    for (; i < n_rows; i++, rows += stride)
+        out[i] = _mm512_reduce_add_epi32(row_avx512(rows, stride, query, is_far));
 }
 
 TARGET_AVX512 static void dots_avx512(const uint8_t *rows, size_t stride, size_t n_rows, const int8_t *query, int32_t *out)
 {
-    size_t i = 0;
+    rows_avx512(rows, stride, n_rows, query, out, true);
+}
 
-    for (; i + 4 <= n_rows; i += 4)
-        four_rows_avx512(rows + i * stride, stride, query, out + i);
-    for (; i < n_rows; i++) {
-        __m512i sum = _mm512_setzero_si512();
-
-        for (size_t j = 0; j < stride; j += 64)
-            sum = _mm512_dpbusd_epi32(sum, _mm512_load_si512(rows + i * stride + j), _mm512_loadu_si512(query + j));
-        out[i] = _mm512_reduce_add_epi32(sum);
-    }
+TARGET_AVX512 static void dots_again_avx512(const uint8_t *rows, size_t stride, size_t n_rows, const int8_t *query, int32_t *out)
+{
+    rows_avx512(rows, stride, n_rows, query, out, false);
 }
 
 static bool is_avx2_supported(void)
@@ -109,10 +130,10 @@ TARGET_AVX2 static void dots_avx2(const uint8_t *rows, size_t stride, size_t n_r
 
 const struct kernel kernels[] = {
 #ifdef __x86_64__
-    { "avx512vnni", is_avx512_supported, dots_avx512 },
-    { "avx2", is_avx2_supported, dots_avx2 },
+    { "avx512vnni", is_avx512_supported, dots_avx512, dots_again_avx512 },
+    { "avx2", is_avx2_supported, dots_avx2, dots_avx2 },
 #endif
-    { "portable", is_always_supported, dots_portable },
+    { "portable", is_always_supported, dots_portable, dots_portable },
     { NULL },
 };
 

@@ -16,6 +16,8 @@ struct kernel {
     bool (*is_supported)(void);
     /* out[i] = sum over j of rows[i * stride + j] * query[j] */
     void (*dots)(const uint8_t *rows, size_t stride, size_t n_rows, const int8_t *query, int32_t *out);
+    /* The same for rows that were just read for another query. */
+    void (*dots_again)(const uint8_t *rows, size_t stride, size_t n_rows, const int8_t *query, int32_t *out);
 };
 
 extern const struct kernel kernels[];   /* best first; ended by name NULL, before it the portable one */

@@ -22,12 +22,13 @@ static void score_few(const struct kernel *kernel, const struct slab *slab, stru
         size_t slot = base + (size_t)__builtin_ctzll(bits);
         int32_t dot;
 
-        kernel->dots(slab_codes(slab, slot), slab->stride, 1, ask->query->codes, &dot);
+        kernel->dots_again(slab_codes(slab, slot), slab->stride, 1, ask->query->codes, &dot);
         best_offer(ask->best, (float)(dot - ask->query->bias) * slab_scale(slab, slot) * ask->query->scale, (uint32_t)slot);
     }
 }
 
-static void score_block(const struct kernel *kernel, const struct slab *slab, struct scan_ask *ask, size_t base, uint64_t bits)
+static void score_block(const struct kernel *kernel, const struct slab *slab, struct scan_ask *ask, size_t base, uint64_t bits,
+                        bool is_first)
 {
     const struct slab_chunk *chunk = &slab->chunks[base / SLAB_CHUNK_ROWS];
     const float *scales = chunk->scales + base % SLAB_CHUNK_ROWS;
@@ -36,7 +37,7 @@ static void score_block(const struct kernel *kernel, const struct slab *slab, st
     float scores[SLAB_BLOCK_ROWS];
     uint64_t above = 0;
 
-    kernel->dots(slab_codes(slab, base), slab->stride, n, ask->query->codes, dots);
+    (is_first ? kernel->dots : kernel->dots_again)(slab_codes(slab, base), slab->stride, n, ask->query->codes, dots);
     for (size_t i = 0; i < n; i++)
         scores[i] = (float)(dots[i] - ask->query->bias) * scales[i] * ask->query->scale;
     for (size_t i = 0; i < n; i++)
@@ -56,7 +57,7 @@ void scan_range(const struct kernel *kernel, const struct slab *slab, struct sca
             if (bits && ask->mask)
                 bits &= ask->mask[base / SLAB_BLOCK_ROWS];
             if (__builtin_popcountll(bits) > SCAN_FEW)
-                score_block(kernel, slab, ask, base, bits);
+                score_block(kernel, slab, ask, base, bits, i == 0);
             else
                 score_few(kernel, slab, ask, base, bits);
         }

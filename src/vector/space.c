@@ -24,6 +24,7 @@ struct space *space_new(const char *name, atomic_size_t *account)
     pthread_cond_init(&s->line_moved, NULL);
     pthread_mutex_init(&s->lock, NULL);
     scan_desk_init(&s->desk);
+    columns_init(&s->columns, account);
     return s;
 }
 
@@ -32,6 +33,7 @@ struct space *space_free(struct space *s)
     if (!s)
         return NULL;
     slab_unref(s->slab);
+    columns_clear(&s->columns);
     scan_desk_clear(&s->desk);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->line_moved);
@@ -125,6 +127,7 @@ static void apply(struct space *s, const struct space_op *op)
         apply_puts_and_removals(s, op);
         return;
     }
+    columns_forget(&s->columns);
     pthread_mutex_lock(&s->lock);
     s->slab = slab_unref(s->slab);
     s->id = 0;
@@ -222,6 +225,7 @@ int space_load(struct space *s, struct vectors_db *db, struct err *e)
 
 void space_unload(struct space *s)
 {
+    columns_forget(&s->columns);
     pthread_mutex_lock(&s->lock);
     s->slab = slab_unref(s->slab);
     s->is_loaded = false;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "store/vectors_db.h"
+#include "vector/columns.h"
 #include "vector/scan.h"
 #include "vector/slab.h"
 
@@ -40,6 +41,7 @@ struct space {
     struct slab *slab;                  /* owned reference; NULL: no rows */
 
     struct scan_desk desk;
+    struct columns columns;
 };
 
 struct space *space_new(const char *name, atomic_size_t *account) MUST_CHECK;

@@ -32,6 +32,9 @@ static void expect_same(const struct kernel *kernel, const uint8_t *rows, size_t
         kernel->dots(rows, stride, n, query, got);
         assert_memory_equal(expected, got, n * sizeof(int32_t));
         assert_int_equal(got[n], 77);
+        memset(got, 0, sizeof(got));
+        kernel->dots_again(rows, stride, n, query, got);
+        assert_memory_equal(expected, got, n * sizeof(int32_t));
     }
 }
 
