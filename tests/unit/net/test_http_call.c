@@ -160,9 +160,20 @@ static void what_cannot_be_asked_is_refused_before_it_is_sent(void **state)
     }
 }
 
+struct leaver { struct raw_peer *peer; atomic_bool is_gone; };
+
+static bool has_heard(void *arg)
+{
+    return atomic_load(&((struct raw_peer *)arg)->has_heard);
+}
+
+/* Leaves once the upstream has the request, so that there is a call to end. */
 static void *leave(void *arg)
 {
-    atomic_store((atomic_bool *)arg, true);
+    struct leaver *l = arg;
+
+    wait_until(has_heard, l->peer);
+    atomic_store(&l->is_gone, true);
     return NULL;
 }
 
@@ -172,12 +183,12 @@ static void a_caller_that_is_gone_ends_the_call(void **state)
     struct http_answer answer = { 0 };
     struct err e = { 0 };
     struct raw_peer peer;
-    atomic_bool is_gone = false;
+    struct leaver leaver = { .peer = &peer };
     pthread_t thread;
 
     raw_open(&peer, "", RAW_HANG);
-    assert_int_equal(pthread_create(&thread, NULL, leave, &is_gone), 0);
-    assert_int_equal(http_call(&(struct http_ask){ .method = "GET", .url = arena_printf(a, "http://127.0.0.1:%u/", peer.port) }, a, &is_gone,
+    assert_int_equal(pthread_create(&thread, NULL, leave, &leaver), 0);
+    assert_int_equal(http_call(&(struct http_ask){ .method = "GET", .url = arena_printf(a, "http://127.0.0.1:%u/", peer.port) }, a, &leaver.is_gone,
                                &answer, &e),
                      -ECANCELED);
     pthread_join(thread, NULL);

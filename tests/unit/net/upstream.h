@@ -102,6 +102,7 @@ struct raw_peer {
     enum raw_end end;
     pthread_t thread;
     char heard[4096];                   /* the first bytes of the last request */
+    atomic_bool has_heard;              /* a whole request head */
     atomic_bool has_left;               /* the client closed a connection that hung */
 };
 
@@ -115,6 +116,7 @@ static inline void raw_serve(struct raw_peer *p, int fd)
 
         n = recv(fd, p->heard + have, sizeof(p->heard) - 1 - have, 0);
     } while (n > 0 && p->heard[0] >= 'A' && !strstr(p->heard, "\r\n\r\n"));  /* TLS begins with a small byte */
+    atomic_store(&p->has_heard, true);
     (void)!send(fd, p->says, strlen(p->says), MSG_NOSIGNAL);
     if (p->end == RAW_HANG) {
         while (recv(fd, more, sizeof(more), 0) > 0) {
