@@ -249,7 +249,7 @@ static int identify(struct dispatch *d, struct request *req, struct caller *call
     r = identity_caller(d->config.identity, &given, req->arena, caller, e);
     if (by_body && is_this_machine(&req->exchange->request))
         return 0;
-    if (r < 0 || has_permission(req->route, PERM_NONE))
+    if (r < 0 || by_body || has_permission(req->route, PERM_NONE))
         return r;
     return identity_require(d->config.identity, caller, req->route->permission, e);
 }

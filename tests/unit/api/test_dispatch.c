@@ -272,7 +272,10 @@ static void the_body_names_the_app_on_routes_that_say_so(void **state)
 
 static void only_this_machine_may_name_an_app_in_the_body(void **state)
 {
-    static const struct { const char *peer; int status; } cases[] = { { "127.0.0.1", 200 }, { "::1", 200 }, { "192.168.1.5", 401 }, { "fe80::1", 401 } };
+    static const struct { const char *peer, *app_header; int status; } cases[] = {
+        { "127.0.0.1", NULL, 200 }, { "::1", NULL, 200 }, { "192.168.1.5", NULL, 401 }, { "fe80::1", NULL, 401 },
+        { "192.168.1.5", APP, 200 }, { "192.168.1.5", NO_APP, 401 },
+    };
     AUTO(world_close) struct world w = { 0 };
 
     world_open(&w, tables, NULL, 0);
@@ -282,7 +285,10 @@ static void only_this_machine_may_name_an_app_in_the_body(void **state)
         int status;
 
         x->request.from = HTTP_FROM_TCP;
+        x->request.headers = arena_array(x->arena, 2, sizeof(struct http_header));
         x->request.headers[0] = (struct http_header){ "host", "localhost" };
+        x->request.headers[1] = (struct http_header){ "x-app-id", cases[i].app_header };
+        x->request.n_headers = cases[i].app_header ? 2 : 1;
         snprintf(x->request.peer, sizeof(x->request.peer), "%s", cases[i].peer);
         dispatch_request(w.dispatch, x);
         http_local_wait(x, &status, &body);
