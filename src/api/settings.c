@@ -14,7 +14,7 @@ static const struct field setting_body_fields[] = {
 
 static const struct field setting_shape[] = {
     SHAPE_STRING("key"),
-    SHAPE_STRING("value", .help = "in effect now; **** for a secret"),
+    SHAPE_STRING("value", .help = "in effect, or with needs_restart after the next start; **** for a secret"),
     SHAPE_STRING("origin", .help = "default, file, environment, database or flag"),
     SHAPE_STRING("default"),
     SHAPE_STRING("type"),

@@ -33,7 +33,11 @@ static int apply_stored_settings(struct service *s, struct err *e)
     size_t n;
     int r = store_settings_list(s->store, s->arena, &rows, &n, e);
 
-    return r < 0 ? r : settings_apply_rows(s->settings, rows, n, e);
+    if (r == 0)
+        r = settings_apply_rows(s->settings, rows, n, e);
+    if (r == 0)
+        settings_begin(s->settings);
+    return r;
 }
 
 /* The command line says itself what went wrong: its log tells only why a request failed inside. */

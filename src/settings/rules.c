@@ -98,7 +98,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
 
     [SETTING_TASKS_HEARTBEAT_S] = { "tasks.heartbeat_s", SETTING_SECONDS, .min = 0.05, .max = 86400, .def = "120", .needs_restart = true,
         .help = "How often a running task's lease is renewed." },
-    [SETTING_TASKS_STALE_AFTER_S] = { "tasks.stale_after_s", SETTING_SECONDS, .min = 0.1, .max = 86400, .def = "300",
+    [SETTING_TASKS_STALE_AFTER_S] = { "tasks.stale_after_s", SETTING_SECONDS, .min = 0.1, .max = 86400, .def = "300", .needs_restart = true,
         .help = "Age at which a lease that was not renewed is taken back; above tasks.heartbeat_s." },
     [SETTING_TASKS_SWEEP_S] = { "tasks.sweep_s", SETTING_SECONDS, .min = 0.05, .max = 86400, .def = "60", .needs_restart = true,
         .help = "How often tables are searched for stale leases and unnoticed rows." },

@@ -18,6 +18,7 @@ struct value {
 struct settings {
     pthread_rwlock_t lock;
     struct value layers[N_SETTINGS][N_ORIGINS];
+    struct value at_start[N_SETTINGS];  /* of those that need a restart; NULL before settings_begin() */
 };
 
 /* --- layers --- */
@@ -34,6 +35,12 @@ static enum setting_origin origin_of(const struct settings *s, enum setting_id i
 static const struct value *effective(const struct settings *s, enum setting_id id)
 {
     return &s->layers[id][origin_of(s, id)];
+}
+
+/* What getters tell: a change of a setting that needs a restart waits for it. */
+static const struct value *in_force(const struct settings *s, enum setting_id id)
+{
+    return s->at_start[id].text ? &s->at_start[id] : effective(s, id);
 }
 
 static void replace(struct value *value, const char *text, double number)
@@ -217,10 +224,24 @@ int settings_apply_rows(struct settings *s, const struct setting_row *rows, size
     return r;
 }
 
+void settings_begin(struct settings *s)
+{
+    pthread_rwlock_wrlock(&s->lock);
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const struct value *now = effective(s, (enum setting_id)i);
+
+        if (settings_rules[i].needs_restart)
+            replace(&s->at_start[i], now->text, now->number);
+    }
+    pthread_rwlock_unlock(&s->lock);
+}
+
 struct settings *settings_free(struct settings *s)
 {
     if (!s)
         return NULL;
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        free(s->at_start[i].text);
     for (size_t i = 0; i < N_SETTINGS; i++)
         for (size_t o = 0; o < N_ORIGINS; o++)
             free(s->layers[i][o].text);
@@ -275,7 +296,7 @@ static double number_of(struct settings *s, enum setting_id id)
     double number;
 
     pthread_rwlock_rdlock(&s->lock);
-    number = effective(s, id)->number;
+    number = in_force(s, id)->number;
     pthread_rwlock_unlock(&s->lock);
     return number;
 }
@@ -300,17 +321,27 @@ int64_t settings_ms(struct settings *s, enum setting_id id)
     return (int64_t)ceil(number_of(s, id) * 1000);
 }
 
-char *settings_string(struct settings *s, struct arena *a, enum setting_id id)
+static char *text_of(struct settings *s, struct arena *a, enum setting_id id, const struct value *(*which)(const struct settings *, enum setting_id))
 {
     enum setting_id other = settings_rules[id].falls_back_to;
     char *text;
 
     pthread_rwlock_rdlock(&s->lock);
-    text = arena_strdup(a, effective(s, id)->text);
+    text = arena_strdup(a, which(s, id)->text);
     if (!*text && other)
-        text = arena_strdup(a, effective(s, other)->text);
+        text = arena_strdup(a, which(s, other)->text);
     pthread_rwlock_unlock(&s->lock);
     return text;
+}
+
+char *settings_string(struct settings *s, struct arena *a, enum setting_id id)
+{
+    return text_of(s, a, id, in_force);
+}
+
+char *settings_show(struct settings *s, struct arena *a, enum setting_id id)
+{
+    return settings_rules[id].is_secret ? arena_strdup(a, "****") : text_of(s, a, id, effective);
 }
 
 const char *const *settings_list(struct settings *s, struct arena *a, enum setting_id id, size_t *ret_n)

@@ -71,6 +71,8 @@ struct settings_sources {
 int settings_load(const struct settings_sources *from, struct settings **ret, struct err *e) MUST_CHECK;
 /* The database layer, when the store was opened after the load. */
 int settings_apply_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e) MUST_CHECK;
+/* The service starts with what is loaded: from now on getters keep the values of settings that need a restart. */
+void settings_begin(struct settings *s);
 struct settings *settings_free(struct settings *s);
 void settings_freep(struct settings **s);
 
@@ -82,14 +84,15 @@ char *settings_string(struct settings *s, struct arena *a, enum setting_id id); 
 /* Elements of a LIST, trimmed, without empty ones; NULL-ended. */
 const char *const *settings_list(struct settings *s, struct arena *a, enum setting_id id, size_t *ret_n);
 
-/* Changes the database layer (value NULL: removes it there). Takes effect at once unless a flag stands above. Storing the row
+/* Changes the database layer (value NULL: removes it there). Takes effect at once unless a flag stands above or the setting needs a
+ * restart. Storing the row
  * (store_settings_set) is the caller's, after this said 0. */
 int settings_set(struct settings *s, const char *key, const char *value, struct err *e) MUST_CHECK;
 
 bool settings_find(const char *key, enum setting_id *ret);
 enum setting_origin settings_origin(struct settings *s, enum setting_id id);
 const char *settings_origin_name(enum setting_origin o);                /* default, file, environment, database, flag */
-/* The effective value as text, **** for a secret. */
+/* The value as text, **** for a secret; of a setting that needs a restart the one that counts after it. */
 char *settings_show(struct settings *s, struct arena *a, enum setting_id id);
 /* One as an object, and all as an array, of {key, value, origin, default, type, needs_restart, help}; name as in json_write.h. */
 void settings_write_one(struct settings *s, enum setting_id id, struct json_writer *w, const char *name);

@@ -5,11 +5,6 @@ static const char *const type_names[] = {
     [SETTING_STRING] = "string", [SETTING_ENUM] = "enum", [SETTING_LIST] = "list",
 };
 
-char *settings_show(struct settings *s, struct arena *a, enum setting_id id)
-{
-    return settings_rules[id].is_secret ? arena_strdup(a, "****") : settings_string(s, a, id);
-}
-
 void settings_write_one(struct settings *s, enum setting_id id, struct json_writer *w, const char *name)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

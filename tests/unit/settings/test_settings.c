@@ -294,6 +294,24 @@ static void a_change_at_run_time_holds_at_once_and_can_be_taken_back(void **stat
     assert_int_equal(settings_ms(s, SETTING_TASKS_SWEEP_S), 60000);
 }
 
+static void what_needs_a_restart_stays_until_then_and_the_rest_does_not(void **state)
+{
+    AUTO(settings_freep) struct settings *s = load(&(struct settings_sources){ 0 });
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct err e = { 0 };
+
+    settings_begin(s);
+    assert_int_equal(settings_set(s, "identity.token", "other", &e), 0);
+    assert_int_equal(settings_set(s, "tasks.stale_after_s", "200", &e), 0);
+    assert_int_equal(settings_set(s, "tasks.max_machines", "4", &e), 0);
+    assert_string_equal(settings_string(s, a, SETTING_IDENTITY_TOKEN), "svc");
+    assert_string_equal(settings_string(s, a, SETTING_IDENTITY_ABBR), "svc");
+    assert_int_equal(settings_ms(s, SETTING_TASKS_STALE_AFTER_S), 300000);
+    assert_int_equal(settings_int(s, SETTING_TASKS_MAX_MACHINES), 4);
+    assert_string_equal(settings_show(s, a, SETTING_IDENTITY_TOKEN), "other");
+    assert_string_equal(settings_show(s, a, SETTING_IDENTITY_ABBR), "other");
+}
+
 static void a_bad_change_leaves_the_value_as_it_was(void **state)
 {
     static const char *const flags[] = { "tasks.heartbeat_s=1" };
@@ -381,6 +399,7 @@ int main(void)
         cmocka_unit_test(a_refusal_says_where_the_value_came_from),
         cmocka_unit_test(a_file_that_is_missing_or_too_long_is_refused),
         cmocka_unit_test(a_change_at_run_time_holds_at_once_and_can_be_taken_back),
+        cmocka_unit_test(what_needs_a_restart_stays_until_then_and_the_rest_does_not),
         cmocka_unit_test(a_bad_change_leaves_the_value_as_it_was),
         cmocka_unit_test(readers_see_whole_values_while_they_change),
         cmocka_unit_test(the_listing_tells_value_and_origin_of_all),
