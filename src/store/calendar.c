@@ -73,6 +73,11 @@ int store_calendar_list(struct store *s, struct arena *a, const char *from, cons
     return r < 0 ? r : rows_all(rows, a, sizeof(struct calendar_row), read_event, ret, ret_n, e);
 }
 
+/* The state of the work is the service's: what was read before it changed must not bring the old one back. */
+#define NEW_METADATA                                                                                                   \
+    "CASE WHEN ?8 IS NULL THEN metadata WHEN json_type(metadata, '$.dispatch_status') IS NULL THEN ?8 "               \
+    "ELSE json_set(?8, '$.dispatch_status', json_extract(metadata, '$.dispatch_status')) END"
+
 int store_calendar_update(struct store *s, const struct calendar_change *c, struct err *e)
 {
     char now[TIME_TEXT_SIZE];
@@ -83,7 +88,7 @@ int store_calendar_update(struct store *s, const struct calendar_change *c, stru
     r = store_exec(s, e, &n,
                    "UPDATE calendar SET title = coalesce(?, title), description = coalesce(?, description), "
                    "start_date = coalesce(?, start_date), end_date = coalesce(?, end_date), color = coalesce(?, color), "
-                   "repeat = coalesce(?, repeat), reminders = coalesce(?, reminders), metadata = coalesce(?, metadata), "
+                   "repeat = coalesce(?, repeat), reminders = coalesce(?, reminders), metadata = " NEW_METADATA ", "
                    "all_day = CASE ?9 WHEN -1 THEN all_day ELSE ?9 END, updated_at = ? WHERE uuid = ?",
                    "ssssssssiss", c->title, c->description, c->start_date, c->end_date, c->color, c->repeat, c->reminders,
                    c->metadata, (int64_t)c->all_day, now, c->uuid);

@@ -72,6 +72,9 @@ static void an_event_is_edited_in_part(void **state)
     assert_true(got.all_day);
     assert_string_equal(got.reminders, "[5]");
     assert_string_equal(got.metadata, "{\"dispatch_status\":\"say \\\"hi\\\"\"}");
+    MUST(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = -1, .metadata = "{\"a\":1,\"dispatch_status\":\"old\"}" }, &x.e));
+    MUST(store_calendar_get(x.store, x.a, "1", &got, &x.e));
+    assert_string_equal(got.metadata, "{\"a\":1,\"dispatch_status\":\"say \\\"hi\\\"\"}");
     MUST(store_calendar_delete(x.store, "1", &x.e));
     MUST_FAIL(store_calendar_delete(x.store, "1", &x.e), -ENOENT, "EVENT_NOT_FOUND");
     MUST_FAIL(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = -1 }, &x.e), -ENOENT, "EVENT_NOT_FOUND");
