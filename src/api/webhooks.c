@@ -102,33 +102,57 @@ static int check_agent(struct request *req, const char *name, struct err *e)
     return name ? store_agents_get(req->api->store, req->arena, name, &agent, e) : 0;
 }
 
-static int trigger(struct request *req, struct response *res, struct err *e)
+static void write_trigger(struct json_writer *w, const struct task_ids *ids, bool is_auto_run)
+{
+    json_add_string(w, "task_uuid", ids->task_uuid);
+    json_add_string(w, "calendar_event_uuid", ids->calendar_uuid);
+    json_add_bool(w, "auto_run", is_auto_run);
+    json_add_string(w, "message", is_auto_run ? "The agent is started" : "The task waits in the calendar for a person");
+}
+
+/* What a repeat of the delivery is told: the answer written so far. */
+static void fill_delivery(struct response *res, struct request *req, struct delivery_row *delivery)
+{
+    const struct http_response *out = &res->exchange->response;
+
+    delivery->status = out->status;
+    delivery->answer = arena_printf(req->arena, "%s}", buf_str(&out->body));
+}
+
+static int check_payload(struct request *req, struct trigger_payload *in, struct err *e)
+{
+    const struct webhook_body *body = req->body;
+    int r;
+
+    r = fields_read(trigger_fields, body->payload, in, req->arena, "payload", e);
+    if (r == 0)
+        r = check_trigger(in, e);
+    if (r == 0)
+        r = check_agent(req, in->agent_name, e);
+    return r < 0 ? r : find_place(req, in, e);
+}
+
+/* The answer is written first: task and answered delivery are one transaction, so that no crash falls between (decision D5). */
+static int trigger(struct request *req, struct delivery_row *delivery, struct response *res, struct err *e)
 {
     const struct webhook_body *body = req->body;
     struct trigger_payload in = { 0 };
-    struct task_ids ids;
+    struct task_ids ids, stored;
     int r;
 
-    r = fields_read(trigger_fields, body->payload, &in, req->arena, "payload", e);
-    if (r == 0)
-        r = check_trigger(&in, e);
-    if (r == 0)
-        r = check_agent(req, in.agent_name, e);
-    if (r == 0)
-        r = find_place(req, &in, e);
+    r = check_payload(req, &in, e);
     if (r < 0)
         return r;
-    r = tasks_trigger(req->api->tasks, &(struct task_trigger){
+    uuid_v4(ids.task_uuid);
+    uuid_v4(ids.calendar_uuid);
+    write_trigger(&res->json, &ids, in.is_auto_run);
+    if (delivery)
+        fill_delivery(res, req, delivery);
+    return tasks_trigger(req->api->tasks, &(struct task_trigger){
         .app_id = req->caller->app_id, .app_name = body->app_name ? body->app_name : req->caller->app_name,
         .raw_data = json_to_str(req->arena, in.raw_data), .is_auto_run = in.is_auto_run, .agent_name = in.agent_name,
-        .workspace_slug = in.workspace_slug, .thread_slug = in.thread_slug, .prompt = in.prompt }, &ids, e);
-    if (r < 0)
-        return r;
-    json_add_string(&res->json, "task_uuid", ids.task_uuid);
-    json_add_string(&res->json, "calendar_event_uuid", ids.calendar_uuid);
-    json_add_bool(&res->json, "auto_run", in.is_auto_run);
-    json_add_string(&res->json, "message", in.is_auto_run ? "The agent is started" : "The task waits in the calendar for a person");
-    return 0;
+        .workspace_slug = in.workspace_slug, .thread_slug = in.thread_slug, .prompt = in.prompt,
+        .ids = &ids, .delivery = delivery }, &stored, e);
 }
 
 /* ---- task events ---- */
@@ -197,14 +221,19 @@ static int answer_again(struct request *req, struct response *res, const struct 
     return 0;
 }
 
-static int act(struct request *req, const struct webhook_event *event, struct response *res, struct err *e)
+/* Between report and answer a crash is harmless: the same report again is a success. */
+static int report_once(struct request *req, enum task_report what, struct delivery_row *delivery, struct response *res, struct err *e)
 {
-    return event->is_trigger ? trigger(req, res, e) : report(req, event->what, res, e);
+    int r = report(req, what, res, e);
+
+    if (r < 0)
+        return r;
+    fill_delivery(res, req, delivery);
+    return store_deliveries_answer(req->api->store, delivery, e);
 }
 
 static int act_once(struct request *req, const struct webhook_event *event, const char *event_id, struct response *res, struct err *e)
 {
-    struct http_response *out = &res->exchange->response;
     struct delivery_row delivery;
     int r;
 
@@ -215,14 +244,10 @@ static int act_once(struct request *req, const struct webhook_event *event, cons
         return answer_again(req, res, &delivery, e);
     if (delivery.state == DELIVERY_BUSY)
         return err_set(e, -EBUSY, "DELIVERY_IN_PROGRESS", "An event with this event_id is being handled right now; ask again for its answer");
-    r = act(req, event, res, e);
-    if (r < 0) {
+    r = event->is_trigger ? trigger(req, &delivery, res, e) : report_once(req, event->what, &delivery, res, e);
+    if (r < 0)
         (void)!store_deliveries_release(req->api->store, delivery.source, delivery.event_id, NULL);
-        return r;
-    }
-    delivery.status = out->status;
-    delivery.answer = arena_printf(req->arena, "%s}", buf_str(&out->body));
-    return store_deliveries_answer(req->api->store, &delivery, e);
+    return r;
 }
 
 static int receive_webhook(struct request *req, struct response *res, struct err *e)
@@ -244,7 +269,9 @@ static int receive_webhook(struct request *req, struct response *res, struct err
     if (r < 0)
         return r;
     event_id = event_id_of(req);
-    return event_id ? act_once(req, event, event_id, res, e) : act(req, event, res, e);
+    if (event_id)
+        return act_once(req, event, event_id, res, e);
+    return event->is_trigger ? trigger(req, NULL, res, e) : report(req, event->what, res, e);
 }
 
 const struct route webhook_routes[] = {

@@ -49,13 +49,13 @@ static char *describe_metadata(struct arena *a, const struct task_row *task, con
     return take_text(&out, a);
 }
 
-struct calendar_row *task_describe_event(struct arena *a, const struct task_row *task, const char *dispatch_status)
+struct calendar_row *task_describe_event(struct arena *a, const struct task_row *task, const char *dispatch_status, const char *uuid)
 {
     struct calendar_row *event = ARENA_NEW(a, struct calendar_row);
     char *now = arena_alloc(a, TIME_TEXT_SIZE);
 
     clock_now_text(now);
-    event->uuid = new_uuid(a);
+    event->uuid = uuid ? uuid : new_uuid(a);
     event->title = task->title;
     event->description = task->backend_table ? arena_printf(a, "%s on %s", task->action_type, task->backend_table) : "Triggered by webhook";
     event->start_date = now;
@@ -94,7 +94,7 @@ void task_describe_row(struct arena *a, const struct task_match *m, const struct
 void task_describe_trigger(struct arena *a, const struct task_trigger *in, struct task_row *ret)
 {
     *ret = (struct task_row){
-        .uuid = new_uuid(a),
+        .uuid = in->ids ? in->ids->task_uuid : new_uuid(a),
         .title = title_of(a, in->app_name && *in->app_name ? in->app_name : "Developer"),
         .action_type = "SDK_TRIGGER",
         .source_app = in->app_id,

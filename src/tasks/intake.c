@@ -273,7 +273,7 @@ static void add_waiting(struct intake *in, const struct task_match *m, const str
     task_describe_row(in->arena, m, row, task);
     in->bundles[in->n_bundles++] = (struct task_bundle){
         .task = task,
-        .event = task_describe_event(in->arena, task, m->is_review ? DISPATCH_REVIEW : DISPATCH_WAITING),
+        .event = task_describe_event(in->arena, task, m->is_review ? DISPATCH_REVIEW : DISPATCH_WAITING, NULL),
     };
     note_unstored(in->t, app, !m->is_review);
 }

@@ -20,12 +20,12 @@ int tasks_trigger(struct tasks *t, const struct task_trigger *in, struct task_id
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct task_row task;
-    struct task_bundle bundle = { .task = &task };
+    struct task_bundle bundle = { .task = &task, .delivery = in->delivery };
     bool is_new;
     int r;
 
     task_describe_trigger(a, in, &task);
-    bundle.event = task_describe_event(a, &task, in->is_auto_run ? DISPATCH_WAITING : DISPATCH_REVIEW);
+    bundle.event = task_describe_event(a, &task, in->is_auto_run ? DISPATCH_WAITING : DISPATCH_REVIEW, in->ids ? in->ids->calendar_uuid : NULL);
     r = store_tasks_add(t->config.store, &bundle, &is_new, ret->task_uuid, e);
     if (r < 0)
         return r;

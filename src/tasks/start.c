@@ -92,7 +92,7 @@ static int add_task(struct task_start *s, int64_t *ret_run_id, bool *ret_is_new,
         .task = &s->task,
         .run = &run,
         .ret_run_id = ret_run_id,
-        .event = task_describe_event(s->arena, &s->task, DISPATCH_RUNNING),
+        .event = task_describe_event(s->arena, &s->task, DISPATCH_RUNNING, NULL),
     };
     char *uuid = arena_alloc(s->arena, UUID_SIZE);
     int r;

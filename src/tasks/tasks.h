@@ -68,13 +68,15 @@ void tasks_run_ended(struct tasks *t, int64_t run_id, const struct task_run_end 
 const char *tasks_machine_id(const struct tasks *t);
 
 /* trigger-agent of the webhook (D5). */
+struct task_ids { char task_uuid[UUID_SIZE], calendar_uuid[UUID_SIZE]; };
 struct task_trigger {
     const char *app_id, *app_name;      /* either may be NULL */
     const char *raw_data;               /* JSON object text */
     bool is_auto_run;
     const char *agent_name, *workspace_slug, *thread_slug, *prompt;
+    const struct task_ids *ids;         /* the caller's choice; NULL: made here */
+    const struct delivery_row *delivery;        /* answered in the transaction that stores the task; NULL: none */
 };
-struct task_ids { char task_uuid[UUID_SIZE], calendar_uuid[UUID_SIZE]; };
 int tasks_trigger(struct tasks *t, const struct task_trigger *in, struct task_ids *ret, struct err *e) MUST_CHECK;
 
 /* What an agent or an app reports. attempt 0: not told, the newest run is meant. result_json NULL: {}. */

@@ -316,6 +316,27 @@ static struct task_ids trigger(struct machine *m, const char *app, bool is_auto_
     return ids;
 }
 
+static void a_delivery_is_answered_with_the_task_it_made(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const struct task_ids chosen = { "0b3f0a52-6b52-4b7e-9a60-0c0c5d1f7a01", "0b3f0a52-6b52-4b7e-9a60-0c0c5d1f7a02" };
+    struct delivery_row mine, again;
+    struct task_ids ids;
+    struct err e = { 0 };
+
+    assert_int_equal(store_deliveries_claim(m->store, m->arena, "app", "e1", &mine, &e), 0);
+    mine.status = 200;
+    mine.answer = "{\"a\":1}";
+    assert_int_equal(tasks_trigger(m->tasks, &(struct task_trigger){ .raw_data = "{}", .ids = &chosen, .delivery = &mine }, &ids, &e), 0);
+    assert_string_equal(ids.task_uuid, chosen.task_uuid);
+    assert_string_equal(ids.calendar_uuid, chosen.calendar_uuid);
+    assert_int_equal(store_deliveries_release_all(m->store, &e), 0);       /* as a restart does */
+    assert_int_equal(store_deliveries_claim(m->store, m->arena, "app", "e1", &again, &e), 0);
+    assert_int_equal(again.state, DELIVERY_ANSWERED);
+    assert_string_equal(again.answer, "{\"a\":1}");
+}
+
 static void a_triggered_task_is_run_and_its_result_kept(void **state)
 {
     struct world *w = *state;
@@ -421,6 +442,7 @@ int main(void)
         WORLD_TEST(a_waiting_task_may_be_finished_from_outside),
         WORLD_TEST(a_waiting_task_may_be_worked_on_from_outside),
         WORLD_TEST(a_row_another_machine_works_on_is_not_ours_to_finish),
+        WORLD_TEST(a_delivery_is_answered_with_the_task_it_made),
         WORLD_TEST(a_triggered_task_is_run_and_its_result_kept),
         WORLD_TEST(triggered_tasks_count_for_their_apps_places),
         WORLD_TEST(a_triggered_task_that_failed_ends_there),
