@@ -186,7 +186,7 @@ static void check_tasks(struct checkup *c)
     int r = store_tasks_list(c->api->store, c->arena, &filter, &rows, &n, &why);
 
     tell(c, "tasks", r == 0 && n == 0,
-         r < 0 ? why.text : n ? arena_printf(c->arena, "%zu are quarantined after failing on several machines", n) : "none is quarantined",
+         r < 0 ? why.text : n ? arena_printf(c->arena, "quarantined after failing on several machines: %zu", n) : "none is quarantined",
          "`hearth task list --quarantined` shows them, `hearth task show UUID` why, `hearth task replay UUID` tries again");
 }
 
@@ -198,7 +198,7 @@ static void check_questions(struct checkup *c)
 
     tell(c, "permissions", r == 0,
          r < 0 ? why.text : pending.n == 0 ? "none waits for an answer"
-                 : arena_printf(c->arena, "%zu wait for an answer: `hearth permission list`", pending.n), "see store");
+                 : arena_printf(c->arena, "questions that wait for an answer: %zu, see `hearth permission list`", pending.n), "see store");
 }
 
 static void (*const checks[])(struct checkup *c) = {
