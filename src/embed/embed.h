@@ -1,0 +1,69 @@
+/* Embeddings by a provider over HTTP: texts in, vectors out, in the order of the texts, all or nothing.
+ *
+ * A call is cut into batches as the provider's row says; batches go out side by side up to a limit, each is tried again when that may help, and
+ * the first failure ends the call. embed_remote() blocks a worker; any thread. What comes back lives in the arena.
+ *
+ *     const struct embed_account acc = { .name = "openai", .service = embed_service_of("openai"), .base_url = url, ... };
+ *     r = embed_remote(&acc, &ask, arena, &vectors, e);
+ */
+#pragma once
+
+#include "base/json.h"
+#include "base/json_write.h"
+#include "net/http_client.h"
+
+struct embed_ask {
+    const struct slice *texts; size_t n;
+    const char *model;
+    int64_t n_dimensions;               /* 0: as the model makes them */
+    const atomic_bool *is_gone;         /* may be NULL */
+};
+
+struct embed_vectors {
+    const float *items;                 /* n * n_dimensions */
+    size_t n, n_dimensions;
+    const char *model;                  /* as the provider tells it, else as asked */
+    int64_t n_tokens;                   /* 0: not told */
+};
+
+/* The part of a call that is one request. */
+struct embed_batch { const struct slice *texts; size_t n; };
+
+/* The elements of an answer's vectors, in the order of the batch. */
+struct embed_reply { struct json_value *vectors; size_t n; const char *model; int64_t n_tokens; };
+
+struct embed_protocol {
+    const char *path;                   /* behind the base URL */
+    void (*write)(struct json_writer *w, const struct embed_ask *ask, const struct embed_batch *batch);
+    /* -EBADMSG UPSTREAM_INVALID; -E2BIG when the provider took the first text of several only: then they are asked one by one. */
+    int (*read)(struct json_value root, const struct embed_batch *batch, struct arena *a, struct embed_reply *ret, struct err *e);
+};
+
+extern const struct embed_protocol embed_openai, embed_ollama;
+
+struct embed_service {
+    const char *id;                     /* of the provider */
+    const struct embed_protocol *protocol;
+    size_t max_batch;                   /* texts in one request */
+    size_t max_tokens;                  /* of one text; 0: not known. A text of six times as many characters is refused here */
+    unsigned n_parallel;                /* requests at a time */
+};
+
+extern const struct embed_service embed_services[];     /* ended by id NULL */
+/* Never NULL: providers without a row are asked as generic ones. */
+const struct embed_service *embed_service_of(const char *provider_id);
+
+struct embed_account {
+    const char *name;                   /* for sentences */
+    const struct embed_service *service;
+    const char *base_url;
+    const struct http_ask_header *headers; size_t n_headers;    /* credentials among them */
+    unsigned n_retries;
+    int64_t total_ms, retry_after_max_ms;
+    /* What an answer that is no 2xx means: a negative with e filled, -EAGAIN or -EBUSY when trying again may help. */
+    int (*refuse)(const void *arg, int status, struct slice body, struct err *e);
+    const void *arg;
+};
+
+/* -EINVAL INPUT_TOO_LONG; as http_call(); what refuse() says; -EBADMSG UPSTREAM_INVALID. */
+int embed_remote(const struct embed_account *acc, const struct embed_ask *ask, struct arena *a, struct embed_vectors *ret, struct err *e) MUST_CHECK;

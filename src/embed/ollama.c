@@ -1,0 +1,36 @@
+/* Ollama's POST /api/embed: {embeddings: [[..]]}; older servers answer one text with {embedding: [..]}. */
+#include "embed/embed.h"
+
+static void write_request(struct json_writer *w, const struct embed_ask *ask, const struct embed_batch *batch)
+{
+    json_add_string(w, "model", ask->model);
+    json_begin_array_as(w, "input");
+    for (size_t i = 0; i < batch->n; i++)
+        json_add_slice(w, NULL, batch->texts[i]);
+    json_end(w);
+    if (ask->n_dimensions > 0)
+        json_add_int(w, "dimensions", ask->n_dimensions);
+}
+
+static int read_reply(struct json_value root, const struct embed_batch *batch, struct arena *a, struct embed_reply *ret, struct err *e)
+{
+    struct json_value many = json_get(root, "embeddings"), one = json_get(root, "embedding"), item;
+    struct json_value *vectors = arena_array(a, batch->n, sizeof(*vectors));
+    struct json_iter it = json_iter(many);
+    size_t n = 0;
+
+    if (json_is_absent(many) && json_type(one) == JSON_ARRAY && batch->n > 1)
+        return err_set(e, -E2BIG, "UPSTREAM_INVALID", "it takes one text at a time.");
+    if (json_is_absent(many) && json_type(one) == JSON_ARRAY)
+        vectors[n++] = one;
+    while (n < batch->n && json_next(&it, NULL, &item) && json_type(item) == JSON_ARRAY)
+        vectors[n++] = item;
+    if (n < batch->n || json_length(many) > batch->n)
+        return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "it answered without one of the `embeddings` for each of the %zu texts.", batch->n);
+    *ret = (struct embed_reply){
+        .vectors = vectors, .n = n, .model = json_cstr(json_get(root, "model")), .n_tokens = json_int(json_get(root, "prompt_eval_count")),
+    };
+    return 0;
+}
+
+const struct embed_protocol embed_ollama = { "api/embed", write_request, read_reply };

@@ -1,0 +1,289 @@
+#include "embed/embed.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+#include "net/url.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { CHARS_PER_TOKEN = 6, GONE_POLL_US = 20000, FIRST_PAUSE_MS = 250, MAX_PARALLEL = 8 };
+
+/* One call while it runs; helpers take batches from it until there are none. */
+struct call {
+    const struct embed_account *acc;
+    const struct embed_ask *ask;
+    const char *url;
+    int64_t deadline_ms;
+    size_t max_batch;                   /* 1 once the provider is seen to take one text at a time */
+
+    pthread_mutex_t lock;               /* guards what follows */
+    size_t n_taken;                     /* texts */
+    struct arena *arena;                /* the caller's, of the result */
+    float *items;                       /* NULL until the first answer tells the dimensions */
+    size_t n_dimensions;
+    const char *model;
+    int64_t n_tokens;
+    int r;                              /* the first failure */
+    struct err why;
+};
+
+static bool is_gone(const struct embed_ask *ask)
+{
+    return ask->is_gone && atomic_load(ask->is_gone);
+}
+
+/* ---- one request ---- */
+
+static int make_request(const struct call *c, const struct embed_batch *batch, struct buf *body, struct http_ask *ret, struct err *e)
+{
+    struct json_writer w;
+
+    json_write_init(&w, body);
+    json_begin_object(&w);
+    c->acc->service->protocol->write(&w, c->ask, batch);
+    json_end(&w);
+    *ret = (struct http_ask){
+        .method = "POST", .url = c->url, .headers = c->acc->headers, .n_headers = c->acc->n_headers, .body = buf_slice(body),
+        .total_ms = c->deadline_ms - clock_mono_ms(), .max_reply = LIMIT_REPLY,
+    };
+    if (ret->total_ms <= 0)
+        return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "%s took too long.", c->acc->name);
+    return buf_check(body, e);
+}
+
+/* Seconds of a Retry-After; dates are left to the pause of our own. */
+static int64_t retry_after_ms(const struct http_answer *answer)
+{
+    const char *text = http_answer_header(answer, "retry-after");
+    char *end;
+    long seconds = text ? strtol(text, &end, 10) : 0;
+
+    return text && end != text && *end == '\0' && seconds > 0 ? seconds * 1000 : 0;
+}
+
+static bool may_help_to_retry(int r)
+{
+    return r == -EAGAIN || r == -EBUSY || r == -ECONNRESET || r == -ECONNREFUSED;
+}
+
+/* -ECANCELED when the client leaves meanwhile; r when the pause would be too long. */
+static int pause_before_retry(const struct call *c, int r, unsigned n_tries, int64_t asked_ms)
+{
+    int64_t pause_ms = asked_ms > 0 ? asked_ms : (int64_t)FIRST_PAUSE_MS << n_tries, until_ms = clock_mono_ms() + pause_ms;
+
+    if (!may_help_to_retry(r) || n_tries >= c->acc->n_retries || asked_ms > c->acc->retry_after_max_ms || until_ms >= c->deadline_ms)
+        return r;
+    while (clock_mono_ms() < until_ms) {
+        if (is_gone(c->ask))
+            return -ECANCELED;
+        usleep(GONE_POLL_US);
+    }
+    return 0;
+}
+
+static int ask_once(const struct call *c, const struct http_ask *http, struct arena *a, struct http_answer *ret, struct err *e)
+{
+    int r = http_call(http, a, c->ask->is_gone, ret, e);
+
+    if (r < 0 || (ret->status >= 200 && ret->status < 300))
+        return r;
+    return c->acc->refuse(c->acc->arg, ret->status, ret->body, e);
+}
+
+static int ask_with_retries(const struct call *c, const struct embed_batch *batch, struct arena *a, struct slice *ret, struct err *e)
+{
+    struct http_answer answer;
+    struct http_ask http;
+    struct buf body;
+    int r, again;
+
+    buf_init(&body, LIMIT_BODY_CHAT);
+    for (unsigned n_tries = 0;; n_tries++) {
+        struct err why = { 0 };
+
+        answer = (struct http_answer){ 0 };
+        buf_reset(&body);
+        r = make_request(c, batch, &body, &http, &why);
+        if (r == 0)
+            r = ask_once(c, &http, a, &answer, &why);
+        if (r == 0)
+            break;
+        again = pause_before_retry(c, r, n_tries, retry_after_ms(&answer));
+        if (again < 0) {
+            *e = why;
+            break;
+        }
+    }
+    buf_clear(&body);
+    *ret = answer.body;
+    return r;
+}
+
+/* ---- its vectors into their place ---- */
+
+/* The first vector decides how many dimensions the call has. */
+static int agree_on_dimensions(struct call *c, size_t n_dimensions, struct err *e)
+{
+    int r = 0;
+
+    if (n_dimensions < 1 || n_dimensions > LIMIT_DIMENSIONS)
+        return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "it answered with a vector of %zu dimensions.", n_dimensions);
+    pthread_mutex_lock(&c->lock);
+    if (c->n_dimensions == 0) {
+        c->n_dimensions = n_dimensions;
+        c->items = arena_array(c->arena, c->ask->n * n_dimensions, sizeof(*c->items));
+    }
+    if (n_dimensions != c->n_dimensions)
+        r = err_set(e, -EBADMSG, "UPSTREAM_INVALID", "it answered with vectors of %zu and %zu dimensions.", c->n_dimensions, n_dimensions);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+static int keep_vectors(struct call *c, const struct embed_reply *reply, size_t first, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < reply->n; i++) {
+        size_t n = json_length(reply->vectors[i]);
+
+        r = agree_on_dimensions(c, n, e);
+        if (r == 0 && json_read_floats(reply->vectors[i], c->items + (first + i) * n, n) < n)
+            r = err_set(e, -EBADMSG, "UPSTREAM_INVALID", "it answered with a vector that does not consist of numbers.");
+    }
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&c->lock);
+    c->n_tokens += reply->n_tokens;
+    if (!c->model && reply->model && *reply->model)
+        c->model = arena_strdup(c->arena, reply->model);
+    pthread_mutex_unlock(&c->lock);
+    return 0;
+}
+
+static int embed_batch(struct call *c, size_t first, size_t n, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct embed_batch batch = { c->ask->texts + first, n };
+    struct embed_reply reply = { 0 };
+    struct json_value root = { 0 };
+    struct slice text = { 0 };
+    int r = ask_with_retries(c, &batch, a, &text, e);
+
+    if (r < 0)
+        return r;
+    if (json_parse(a, text, &root, NULL) < 0)
+        return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "%s answered with something that is no JSON.", c->acc->name);
+    r = c->acc->service->protocol->read(root, &batch, a, &reply, e);
+    if (r == 0)
+        r = keep_vectors(c, &reply, first, e);
+    return r < 0 ? err_prefix(e, r, "%s cannot be used", c->acc->name) : 0;
+}
+
+/* ---- all of them ---- */
+
+static bool take_batch(struct call *c, size_t *ret_first, size_t *ret_n)
+{
+    bool is_taken;
+
+    pthread_mutex_lock(&c->lock);
+    is_taken = c->r == 0 && c->n_taken < c->ask->n;
+    *ret_first = c->n_taken;
+    *ret_n = MIN(c->max_batch, c->ask->n - c->n_taken);
+    if (is_taken)
+        c->n_taken += *ret_n;
+    pthread_mutex_unlock(&c->lock);
+    return is_taken;
+}
+
+static void end_batch(struct call *c, int r, const struct err *why)
+{
+    pthread_mutex_lock(&c->lock);
+    if (r < 0 && c->r == 0) {
+        c->r = r;
+        c->why = *why;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* A provider that takes one text at a time is given them so from then on. */
+static int embed_one_by_one(struct call *c, size_t first, size_t n, struct err *e)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&c->lock);
+    c->max_batch = 1;
+    pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = embed_batch(c, first + i, 1, e);
+    return r;
+}
+
+static void *work(void *arg)
+{
+    struct call *c = arg;
+    size_t first, n;
+
+    while (take_batch(c, &first, &n)) {
+        struct err why = { 0 };
+        int r = embed_batch(c, first, n, &why);
+
+        if (r == -E2BIG && n > 1) {
+            why = (struct err){ 0 };
+            r = embed_one_by_one(c, first, n, &why);
+        }
+        end_batch(c, r, &why);
+    }
+    return NULL;
+}
+
+/* The caller's own thread works too. Fewer helpers than wished for do no harm. */
+static void work_in_parallel(struct call *c)
+{
+    size_t n_batches = (c->ask->n + c->max_batch - 1) / c->max_batch, n_helpers = 0;
+    size_t n_wanted = MIN(MIN(n_batches, (size_t)c->acc->service->n_parallel), (size_t)MAX_PARALLEL) - 1;
+    pthread_t helpers[MAX_PARALLEL];
+
+    while (n_helpers < n_wanted && pthread_create(&helpers[n_helpers], NULL, work, c) == 0)
+        n_helpers++;
+    work(c);
+    for (size_t i = 0; i < n_helpers; i++)
+        pthread_join(helpers[i], NULL);
+}
+
+static int check_lengths(const struct embed_account *acc, const struct embed_ask *ask, struct err *e)
+{
+    size_t max = acc->service->max_tokens * CHARS_PER_TOKEN;
+
+    for (size_t i = 0; max > 0 && i < ask->n; i++)
+        if (ask->texts[i].n > max && utf8_length(ask->texts[i]) > max)
+            return err_set(e, -EINVAL, "INPUT_TOO_LONG", "`input[%zu]` is too long for %s, which takes %zu tokens a text: split it.",
+                           i, acc->name, acc->service->max_tokens);
+    return 0;
+}
+
+int embed_remote(const struct embed_account *acc, const struct embed_ask *ask, struct arena *a, struct embed_vectors *ret, struct err *e)
+{
+    struct call c = { .acc = acc, .ask = ask, .arena = a, .max_batch = acc->service->max_batch, .lock = PTHREAD_MUTEX_INITIALIZER };
+    char *url;
+    int r = check_lengths(acc, ask, e);
+
+    if (r == 0)
+        r = url_join(a, acc->base_url, acc->service->protocol->path, &url, e);
+    if (r < 0)
+        return r;
+    c.url = url;
+    c.deadline_ms = clock_mono_ms() + acc->total_ms;
+    work_in_parallel(&c);
+    pthread_mutex_destroy(&c.lock);
+    if (c.r < 0) {
+        if (e)
+            *e = c.why;
+        return c.r;
+    }
+    *ret = (struct embed_vectors){ c.items, ask->n, c.n_dimensions, c.model ? c.model : ask->model, c.n_tokens };
+    return 0;
+}

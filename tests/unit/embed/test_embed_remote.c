@@ -1,0 +1,313 @@
+#include "embed/embed.h"
+
+#include "../net/upstream.h"
+#include "base/fields.h"
+
+/* A provider whose vector of the text "7" is [7, 1]. */
+struct provider {
+    const char *shape;                  /* "openai", "ollama", "legacy" */
+    const char *fault;                  /* what it does wrong; NULL: nothing */
+    int n_faults;                       /* so many times, then it is well */
+    int n_requests;
+    size_t most_texts;
+    char heard[512];                    /* the last body */
+    char path[64], authorization[64];
+};
+
+static void write_vector(struct json_writer *w, const char *name, const char *text)
+{
+    json_begin_array_as(w, name);
+    json_add_double(w, NULL, strtod(text, NULL));
+    json_add_int(w, NULL, 1);
+    json_end(w);
+}
+
+/* Last text first: places are told, not implied. */
+static void write_openai(struct json_writer *w, const struct field_strings *texts, const char *fault)
+{
+    json_begin_array_as(w, "data");
+    for (size_t i = texts->n; i-- > 0;) {
+        if (i == 0 && fault && strcmp(fault, "one is missing") == 0)
+            continue;
+        json_begin_object(w);
+        json_add_int(w, "index", fault && strcmp(fault, "a place twice") == 0 ? 0 : (int64_t)i);
+        if (i == 0 && fault && strcmp(fault, "other dimensions") == 0)
+            json_add_raw(w, "embedding", "[1,2,3]");
+        else if (i == 0 && fault && strcmp(fault, "no numbers") == 0)
+            json_add_raw(w, "embedding", "[1,\"x\"]");
+        else if (i == 0 && fault && strcmp(fault, "empty") == 0)
+            json_add_raw(w, "embedding", "[]");
+        else
+            write_vector(w, "embedding", texts->items[i]);
+        json_end(w);
+    }
+    json_end(w);
+    json_add_string(w, "model", "told-model");
+    json_add_raw(w, "usage", "{\"prompt_tokens\":5}");
+}
+
+static void write_ollama(struct json_writer *w, const struct field_strings *texts)
+{
+    json_begin_array_as(w, "embeddings");
+    for (size_t i = 0; i < texts->n; i++)
+        write_vector(w, NULL, texts->items[i]);
+    json_end(w);
+    json_add_int(w, "prompt_eval_count", 5);
+}
+
+static void write_answer(struct provider *p, struct http_exchange *x, const struct field_strings *texts, const char *fault)
+{
+    struct json_writer w;
+
+    json_write_init(&w, &x->response.body);
+    json_begin_object(&w);
+    if (strcmp(p->shape, "openai") == 0)
+        write_openai(&w, texts, fault);
+    else if (strcmp(p->shape, "ollama") == 0)
+        write_ollama(&w, texts);
+    else
+        write_vector(&w, "embedding", texts->items[0]);
+    json_end(&w);
+}
+
+static void answer(void *arg, struct http_exchange *x)
+{
+    static const struct field fields[] = { { .kind = FIELD_KIND_STRINGS, .name = "input", .offset = 0 }, FIELD_END };
+    struct provider *p = arg;
+    const char *fault = p->n_requests++ < p->n_faults ? p->fault : NULL, *authorization = http_header(&x->request, "authorization");
+    struct field_strings texts = { 0 };
+    struct json_value root = { 0 };
+
+    assert_int_equal(json_parse(x->arena, x->request.body, &root, NULL), 0);
+    assert_int_equal(fields_read(fields, root, &texts, x->arena, "", NULL), 0);
+    p->most_texts = MAX(p->most_texts, texts.n);
+    snprintf(p->heard, sizeof(p->heard), "%.*s", (int)x->request.body.n, x->request.body.p);
+    snprintf(p->path, sizeof(p->path), "%s", x->request.path);
+    snprintf(p->authorization, sizeof(p->authorization), "%s", authorization ? authorization : "");
+    x->response.status = 200;
+    if (fault && fault[0] >= '1' && fault[0] <= '9') {
+        x->response.status = (int)strtol(fault, NULL, 10);
+        http_response_header(x, "retry-after", strstr(fault, "late") ? "60" : "0");
+        buf_add_str(&x->response.body, "{\"error\":\"no\"}");
+    } else if (fault && strcmp(fault, "no JSON") == 0) {
+        buf_add_str(&x->response.body, "<html>");
+    } else {
+        write_answer(p, x, &texts, fault);
+    }
+    http_exchange_send(x);
+}
+
+static int refuse(const void *arg, int status, struct slice body, struct err *e)
+{
+    int r = status == 429 ? -EBUSY : status >= 500 ? -EAGAIN : -EIO;
+
+    return err_set(e, r, "REFUSED", "it said %d %.*s", status, (int)body.n, body.p);
+}
+
+/* ---- one call ---- */
+
+static const struct http_ask_header headers[] = { { "content-type", "application/json" }, { "authorization", "Bearer k" } };
+
+struct case_of { struct rig rig; struct provider provider; struct embed_service service; struct embed_ask ask; };
+
+static void open_case(struct case_of *c, const struct embed_protocol *protocol, const char *shape, size_t n_texts, size_t max_batch)
+{
+    struct slice *texts;
+
+    c->provider.shape = shape;
+    rig_open(&c->rig, answer, &c->provider);
+    texts = arena_array(c->rig.a, n_texts, sizeof(*texts));
+    for (size_t i = 0; i < n_texts; i++)
+        texts[i] = slice_of(arena_printf(c->rig.a, "%zu", i + 1));
+    c->service = (struct embed_service){ "double", protocol, .max_batch = max_batch, .n_parallel = 3 };
+    c->ask = (struct embed_ask){ .texts = texts, .n = n_texts, .model = "asked-model" };
+}
+
+static void close_case(struct case_of *c)
+{
+    rig_close(&c->rig);
+}
+
+static int run(struct case_of *c, struct embed_vectors *ret, struct err *e)
+{
+    const struct embed_account account = {
+        .name = "double", .service = &c->service, .base_url = rig_url(&c->rig, "/v1"), .headers = headers, .n_headers = 2, .n_retries = 2,
+        .total_ms = 20000, .retry_after_max_ms = 1000, .refuse = refuse,
+    };
+
+    return embed_remote(&account, &c->ask, c->rig.a, ret, e);
+}
+
+static void assert_in_order(const struct embed_vectors *v, size_t n)
+{
+    assert_int_equal(v->n, n);
+    assert_int_equal(v->n_dimensions, 2);
+    for (size_t i = 0; i < n; i++)
+        assert_true(v->items[2 * i] == (float)(i + 1) && v->items[2 * i + 1] == 1);
+}
+
+static void vectors_come_in_the_order_of_the_texts_whatever_the_batches(void **state)
+{
+    static const struct { size_t n_texts, max_batch; int n_requests; } sizes[] = { { 1, 500, 1 }, { 5, 5, 1 }, { 6, 5, 2 }, { 100, 7, 15 }, { 3, 1, 3 } };
+
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        AUTO(close_case) struct case_of c = { 0 };
+        struct embed_vectors v = { 0 };
+        struct err e = { 0 };
+
+        open_case(&c, &embed_openai, "openai", sizes[i].n_texts, sizes[i].max_batch);
+        if (run(&c, &v, &e) < 0)
+            fail_msg("%s", e.text);
+        assert_in_order(&v, sizes[i].n_texts);
+        assert_string_equal(v.model, "told-model");
+        assert_int_equal(v.n_tokens, 5 * sizes[i].n_requests);
+        assert_int_equal(c.provider.n_requests, sizes[i].n_requests);
+        assert_in_range(c.provider.most_texts, 1, sizes[i].max_batch);
+    }
+}
+
+static void the_request_is_that_of_the_protocol(void **state)
+{
+    AUTO(close_case) struct case_of c = { 0 };
+    struct embed_vectors v = { 0 };
+
+    open_case(&c, &embed_openai, "openai", 2, 500);
+    c.ask.n_dimensions = 2;
+    assert_int_equal(run(&c, &v, NULL), 0);
+    assert_string_equal(c.provider.path, "/v1/embeddings");
+    assert_string_equal(c.provider.authorization, "Bearer k");
+    assert_string_equal(c.provider.heard, "{\"model\":\"asked-model\",\"input\":[\"1\",\"2\"],\"dimensions\":2}");
+}
+
+static void ollama_is_asked_in_its_own_way(void **state)
+{
+    AUTO(close_case) struct case_of c = { 0 };
+    struct embed_vectors v = { 0 };
+
+    open_case(&c, &embed_ollama, "ollama", 40, 32);
+    assert_int_equal(run(&c, &v, NULL), 0);
+    assert_in_order(&v, 40);
+    assert_string_equal(c.provider.path, "/v1/api/embed");
+    assert_string_equal(v.model, "asked-model");
+    assert_int_equal(c.provider.n_requests, 2);
+}
+
+static void a_server_that_takes_one_text_at_a_time_gets_them_so(void **state)
+{
+    AUTO(close_case) struct case_of c = { 0 };
+    struct embed_vectors v = { 0 };
+
+    open_case(&c, &embed_ollama, "legacy", 10, 32);
+    assert_int_equal(run(&c, &v, NULL), 0);
+    assert_in_order(&v, 10);
+}
+
+static void what_may_pass_is_tried_again(void **state)
+{
+    static const char *const faults[] = { "503", "429", "500" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+        AUTO(close_case) struct case_of c = { .provider = { .fault = faults[i], .n_faults = 1 } };
+        struct embed_vectors v = { 0 };
+
+        open_case(&c, &embed_openai, "openai", 3, 500);
+        assert_int_equal(run(&c, &v, NULL), 0);
+        assert_in_order(&v, 3);
+        assert_int_equal(c.provider.n_requests, 2);
+    }
+}
+
+static void what_will_not_pass_ends_the_call(void **state)
+{
+    static const struct { const char *fault; int r, n_requests; const char *says; } faults[] = {
+        { "401", -EIO, 1, "it said 401 {\"error\":\"no\"}" },
+        { "429 late", -EBUSY, 1, "it said 429 {\"error\":\"no\"}" },
+        { "503", -EAGAIN, 3, "it said 503 {\"error\":\"no\"}" },
+        { "no JSON", -EBADMSG, 1, "double answered with something that is no JSON." },
+        { "one is missing", -EBADMSG, 1, "double cannot be used: it answered without one `embedding` for each of the 3 texts." },
+        { "a place twice", -EBADMSG, 1, "double cannot be used: it answered without one `embedding` for each of the 3 texts." },
+        { "other dimensions", -EBADMSG, 1, "double cannot be used: it answered with vectors of 3 and 2 dimensions." },
+        { "no numbers", -EBADMSG, 1, "double cannot be used: it answered with a vector that does not consist of numbers." },
+        { "empty", -EBADMSG, 1, "double cannot be used: it answered with a vector of 0 dimensions." },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+        AUTO(close_case) struct case_of c = { .provider = { .fault = faults[i].fault, .n_faults = 99 } };
+        struct embed_vectors v = { 0 };
+        struct err e = { 0 };
+
+        open_case(&c, &embed_openai, "openai", 3, 500);
+        assert_int_equal(run(&c, &v, &e), faults[i].r);
+        assert_string_equal(e.text, faults[i].says);
+        assert_int_equal(c.provider.n_requests, faults[i].n_requests);
+        assert_null(v.items);
+    }
+}
+
+static void after_a_failure_no_further_batch_is_begun(void **state)
+{
+    AUTO(close_case) struct case_of c = { .provider = { .fault = "401", .n_faults = 99 } };
+    struct embed_vectors v = { 0 };
+
+    open_case(&c, &embed_openai, "openai", 100, 1);
+    assert_int_equal(run(&c, &v, NULL), -EIO);
+    assert_in_range(c.provider.n_requests, 1, 3 + 3);
+}
+
+static void a_client_that_leaves_ends_the_call(void **state)
+{
+    AUTO(close_case) struct case_of c = { .provider = { .fault = "503", .n_faults = 99 } };
+    atomic_bool is_gone = true;
+    struct embed_vectors v = { 0 };
+
+    open_case(&c, &embed_openai, "openai", 3, 500);
+    c.ask.is_gone = &is_gone;
+    assert_int_equal(run(&c, &v, NULL), -ECANCELED);
+}
+
+static void a_text_that_is_surely_too_long_is_refused_before_anything_is_sent(void **state)
+{
+    AUTO(close_case) struct case_of c = { 0 };
+    struct embed_vectors v = { 0 };
+    struct err e = { 0 };
+    struct slice texts[2] = { SLICE_LIT("1"), SLICE_LIT("1234567890123") };
+
+    open_case(&c, &embed_openai, "openai", 2, 500);
+    c.service.max_tokens = 2;
+    c.ask.texts = texts;
+    assert_int_equal(run(&c, &v, &e), -EINVAL);
+    assert_string_equal(e.code, "INPUT_TOO_LONG");
+    assert_non_null(strstr(e.text, "`input[1]`"));
+    assert_int_equal(c.provider.n_requests, 0);
+    texts[1].n = 12;
+    assert_int_equal(run(&c, &v, NULL), 0);
+}
+
+static void every_row_is_whole_and_others_are_asked_as_generic_ones(void **state)
+{
+    for (const struct embed_service *s = embed_services; s->id; s++) {
+        assert_ptr_equal(embed_service_of(s->id), s);
+        assert_non_null(s->protocol);
+        assert_in_range(s->max_batch, 1, 2048);
+        assert_in_range(s->n_parallel, 1, 8);
+    }
+    assert_string_equal(embed_service_of("nobody")->id, "generic-openai");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vectors_come_in_the_order_of_the_texts_whatever_the_batches),
+        cmocka_unit_test(the_request_is_that_of_the_protocol),
+        cmocka_unit_test(ollama_is_asked_in_its_own_way),
+        cmocka_unit_test(a_server_that_takes_one_text_at_a_time_gets_them_so),
+        cmocka_unit_test(what_may_pass_is_tried_again),
+        cmocka_unit_test(what_will_not_pass_ends_the_call),
+        cmocka_unit_test(after_a_failure_no_further_batch_is_begun),
+        cmocka_unit_test(a_client_that_leaves_ends_the_call),
+        cmocka_unit_test(a_text_that_is_surely_too_long_is_refused_before_anything_is_sent),
+        cmocka_unit_test(every_row_is_whole_and_others_are_asked_as_generic_ones),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
