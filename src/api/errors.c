@@ -14,6 +14,7 @@ const struct api_error api_errors[] = {
     { "DIMENSION_MISMATCH", 400, "A vector has another number of dimensions than its namespace; nothing was stored." },
     { "EMBEDDING_MODEL_MISMATCH", 400, "The namespace holds vectors of another embedding model." },
     { "FILE_NOT_WRITABLE", 400, "The file that was named cannot be written; `error` says why." },
+    { "INPUT_TOO_LONG", 400, "A text is longer than the model takes." },
     { "INVALID_FILTER", 400, "The row filter has no form this service knows." },
     { "INVALID_JSON", 400, "The body is no JSON (RFC 8259)." },
     { "NOT_A_BACKUP", 400, "The file is no backup of this service." },
@@ -102,6 +103,7 @@ const struct api_error api_errors[] = {
     { "NOT_READY", 503, "A part the service needs is not ready: `reason` says which." },
     { "NOT_SERVING", 503, "This works only while the service runs." },
     { "NO_FREE_PORT", 503, "No port is free in the range of the settings apps.port_min and apps.port_max." },
+    { "PROVIDER_UNAVAILABLE", 503, "No provider of models is configured, or it rests after failures; 400 when the one named is not configured." },
     { "OVERLOADED", 503, "Too much waits already: try again after Retry-After seconds." },
     { "SHUTTING_DOWN", 503, "The service is stopping." },
     { "STORE_BUSY", 503, "The database is in use by something else: try again." },
@@ -129,7 +131,7 @@ int api_error_status(int r, const struct err *e)
 {
     for (const struct api_error *known = api_errors; known->code; known++)
         if (strcmp(known->code, e->code) == 0)
-            return known->status;
+            return known->status == 503 && r == -EINVAL ? 400 : known->status;  /* what the sender can mend */
     for (size_t i = 0; i < ARRAY_SIZE(by_errno); i++)
         if (by_errno[i].errno_value == -r)
             return by_errno[i].status;

@@ -22,6 +22,7 @@ extern const struct route app_routes[];                 /* api/apps.c */
 extern const struct route event_routes[];               /* api/events.c: the stream of changes */
 extern const struct route presence_routes[];            /* api/presence.c */
 extern const struct route backend_token_routes[];       /* api/backend_token.c */
+extern const struct route embed_routes[];               /* api/embed.c */
 extern const struct route vector_routes[];              /* api/vectors.c */
 extern const struct route vector_config_routes[];       /* api/vector_config.c: providers, register, config */
 extern const struct route setting_routes[];             /* api/settings.c */

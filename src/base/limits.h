@@ -103,6 +103,10 @@ enum {
     LIMIT_TOP_K = 1000,
     LIMIT_BODY_VECTORS = 256 << 20,
 
+    /* embeddings */
+    LIMIT_EMBED_TEXTS = 2048,           /* in one call */
+    LIMIT_EMBED_TEXT = 256 << 10,       /* bytes of one */
+
     /* language models */
     LIMIT_MODELS = 2000,                /* of one provider's list */
     LIMIT_TOOL_CALLS = 128,             /* of one answer */

@@ -126,6 +126,11 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_APPS_PORT_MAX] = { "apps.port_max", SETTING_INT, .min = 1024, .max = 65535, .def = "23999",
         .help = "Last port given to apps; not below apps.port_min." },
 
+    [SETTING_EMBED_PROVIDER] = { "embed.provider", SETTING_STRING, .min = 1, .max = LIMIT_NAME_CHARS, .def = "builtin",
+        .help = "Provider that embeds when the caller names none; vectors of two models cannot be compared." },
+    [SETTING_EMBED_MODEL] = { "embed.model", SETTING_STRING, .max = 256, .def = "",
+        .help = "Model of embed.provider when the caller names none; empty: the provider's own." },
+
     [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "250000",
         .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },
     [SETTING_VECTORS_TARGET_RECALL_PERCENT] = { "vectors.target_recall_percent", SETTING_INT, .min = 50, .max = 100, .def = "97",
