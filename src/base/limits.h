@@ -52,6 +52,7 @@ enum {
 
     /* apps and children */
     LIMIT_CHILDREN = 256,
+    LIMIT_CHILD_OPEN_FILES = 1024,      /* soft limit a child begins with */
     LIMIT_ARGS = 256,
     LIMIT_ARG_BYTES = 131071,           /* one argument or environment string; the kernel's MAX_ARG_STRLEN less NUL */
     LIMIT_ENV_PAYLOAD = 96 << 10,       /* activity JSON above this goes through ACTIVITY_FILE */

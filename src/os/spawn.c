@@ -1,5 +1,7 @@
 #include "os/spawn.h"
 
+#include "base/limits.h"
+
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -120,6 +122,17 @@ static void spawn_reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* The service raises its own soft limit; programs that use select(2) need the usual one. Others may raise theirs again. */
+static int spawn_usual_open_files(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return -1;
+    files.rlim_cur = MIN(files.rlim_max, (rlim_t)LIMIT_CHILD_OPEN_FILES);
+    return setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct spawn_fds *fds, pid_t parent)
 {
     const struct rlimit no_core = { 0, 0 };
@@ -134,7 +147,7 @@ static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct sp
         spawn_give_up(fds, SPAWN_STREAMS);
     if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)   /* at exec: the report must outlive this line */
         spawn_give_up(fds, SPAWN_DESCRIPTORS);
-    if (setrlimit(RLIMIT_CORE, &no_core) < 0)
+    if (setrlimit(RLIMIT_CORE, &no_core) < 0 || spawn_usual_open_files() < 0)
         spawn_give_up(fds, SPAWN_LIMITS);
     if (plan->working_dir && chdir(plan->working_dir) < 0)
         spawn_give_up(fds, SPAWN_DIR);

@@ -79,6 +79,21 @@ static void one_that_is_halted_hears_the_stop(void **state)
     story_end(&s);
 }
 
+static void it_begins_with_the_usual_limit_of_open_files(void **state)
+{
+    struct story s = { 0 };
+    struct rlimit before, raised;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    raised = (struct rlimit){ .rlim_cur = before.rlim_max, .rlim_max = before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &raised), 0);
+    story_start_script(&s, *state, "ulimit -n", (struct child_spec){ .max_stdout = 100 });
+    story_wait(&s);
+    assert_true(slice_eq_str(child_stdout(s.child, NULL), "1024\n"));
+    story_end(&s);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static void past_its_time_it_is_ended(void **state)
 {
     struct story s = { 0 };
@@ -462,6 +477,7 @@ int main(void)
         IN_PLACE(a_stop_asks_and_may_be_repeated),
         IN_PLACE(a_stop_that_is_ignored_ends_in_a_kill),
         IN_PLACE(one_that_is_halted_hears_the_stop),
+        IN_PLACE(it_begins_with_the_usual_limit_of_open_files),
         IN_PLACE(past_its_time_it_is_ended),
         IN_PLACE(the_exit_is_told_after_the_group_has_ended),
         IN_PLACE(one_who_left_the_group_and_holds_the_pipe_delays_nothing),
