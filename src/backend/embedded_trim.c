@@ -3,8 +3,8 @@
 
 enum { KEEP_CHANGES_S = 600, BATCH = 2000 };
 
-/* Work of a deletion that nobody takes up for a day has no listener. */
-#define OLD_TOMBSTONE "status = 'pending' AND created_at < " EMBEDDED_BEFORE("'-1 day'")
+/* Work of a deletion: what waits may wait for a person, and most of it has no listener at all. */
+#define OLD_TOMBSTONE "status NOT IN ('claimed', 'processing') AND created_at < " EMBEDDED_BEFORE("'-7 days'")
 /* The newest change stays: the log's end must be readable from it. ?1 how many, ?2 seconds. */
 #define OLD_CHANGE                                                                                                     \
     "seq < (SELECT max(seq) FROM _changes) AND (seq <= (SELECT max(seq) FROM _changes) - ?1 OR at < unixepoch() - ?2)"

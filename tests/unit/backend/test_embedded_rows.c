@@ -245,18 +245,22 @@ static void work_of_a_deletion_is_claimed_and_completed_like_any(void **state)
     must(backend_complete(rig->backend, &lease, "{}", &e), &e);
 }
 
-static void deletions_nobody_took_up_for_a_day_are_forgotten_at_start(void **state)
+static void work_of_deletions_is_forgotten_after_a_week_unless_it_is_at_work(void **state)
 {
+    static const char *const statuses[] = { "pending", "completed", "failed", "claimed", "pending", "completed" };
     struct rig *rig = *state;
     struct err e = { 0 };
 
-    must(OPS(rig)->remove(rig->backend, TABLE, rig_insert(rig), NULL, &e), &e);
-    must(OPS(rig)->remove(rig->backend, TABLE, rig_insert(rig), NULL, &e), &e);
-    rig_sql(rig, "UPDATE " DELETIONS " SET created_at = '2020-01-01T00:00:00.000Z' WHERE rowid = 1");
+    for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+        must(OPS(rig)->remove(rig->backend, TABLE, rig_insert(rig), NULL, &e), &e);
+        rig_sql(rig, arena_printf(rig->arena, "UPDATE " DELETIONS " SET status = '%s', created_at = strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now',"
+                                              " '%s') WHERE rowid = %zu", statuses[i], i < 4 ? "-8 days" : "-6 days", i + 1));
+    }
     rig->backend = backend_close(rig->backend);
     rig->backend = rig_backend(rig);
-    for (int64_t end_ms = clock_mono_ms() + WAIT_MS; list(rig, (struct backend_query){ .table = DELETIONS }).n != 1;)
+    for (int64_t end_ms = clock_mono_ms() + WAIT_MS; list(rig, (struct backend_query){ .table = DELETIONS }).n != 3;)
         assert_true(clock_mono_ms() < end_ms);
+    assert_int_equal(rig_number(rig, "SELECT min(rowid) FROM " DELETIONS), 4);
 }
 
 /* --- tables --- */
@@ -387,7 +391,7 @@ int main(void)
         TEST(a_patch_changes_what_it_names_and_nothing_else),
         TEST(a_deletion_leaves_work_with_the_whole_row_behind),
         TEST(work_of_a_deletion_is_claimed_and_completed_like_any),
-        TEST(deletions_nobody_took_up_for_a_day_are_forgotten_at_start),
+        TEST(work_of_deletions_is_forgotten_after_a_week_unless_it_is_at_work),
         TEST(table_names_are_checked_and_public_is_dropped),
         TEST(a_table_name_has_at_most_63_characters_a_part),
         TEST(a_user_table_is_made_on_demand_and_holds_rows),
