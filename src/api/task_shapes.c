@@ -124,7 +124,7 @@ int task_of_caller(struct request *req, const char *uuid, struct task_row *ret, 
     if (r < 0)
         return r;
     if (!sees_all && (!row.source_app || strcmp(row.source_app, caller->app_id) != 0))
-        return err_set(e, -ENOENT, "TASK_NOT_FOUND", "Task not found");
+        return err_set(e, -ENOENT, "TASK_NOT_FOUND", "There is no such task.");
     *ret = row;
     return 0;
 }

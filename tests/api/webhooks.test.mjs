@@ -160,7 +160,9 @@ test('an unknown task is 404, a missing or malformed one is told by name', async
 test('another app\'s task is 404', async () => {
     const { task_uuid: uuid } = await trigger();
     const other = await newApp(h, {}, ['webhook.trigger']);
-    refused(await send('task-complete', { task_uuid: uuid }, { app_id: other }), 404, 'TASK_NOT_FOUND');
+    const theirs = await send('task-complete', { task_uuid: uuid }, { app_id: other });
+    refused(theirs, 404, 'TASK_NOT_FOUND');
+    assert.deepEqual(theirs.body, (await send('task-complete', { task_uuid: nobodysId }, { app_id: other })).body);
     assert.equal((await task(uuid)).task.status, 'pending');
 });
 
