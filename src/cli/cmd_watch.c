@@ -30,15 +30,27 @@ static void print_clean(struct json_value text)
         putchar((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f ? '?' : s.p[i]);
 }
 
-static const struct watch_answer *read_answer(bool *ret_is_end)
+static const struct watch_answer *find_answer(const char *line)
 {
-    char line[64];
-
-    *ret_is_end = !fgets(line, sizeof(line), stdin);
-    for (size_t i = 0; !*ret_is_end && i < ARRAY_SIZE(answers); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
         if (line[0] == answers[i].key && (line[1] == '\n' || line[1] == '\0'))
             return &answers[i];
     return NULL;
+}
+
+/* NULL: later, or the terminal has ended. A slip of the finger decides nothing. */
+static const struct watch_answer *read_answer(bool *ret_is_end)
+{
+    const struct watch_answer *answer = NULL;
+    char line[64];
+
+    for (;;) {
+        *ret_is_end = !fgets(line, sizeof(line), stdin);
+        if (*ret_is_end || line[0] == '\n' || (answer = find_answer(line)))
+            return answer;
+        printf("  please answer o, s, a or d, or only return for later: ");
+        fflush(stdout);
+    }
 }
 
 static bool is_put_off(const struct watch *w, const char *question)

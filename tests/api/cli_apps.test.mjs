@@ -153,6 +153,8 @@ test('permission watch asks as requests come, and the waiting request goes on', 
     await terminal.shows(/denied/);
     const embed = ask('llm.embed');
     await terminal.shows(/\(llm\.embed\)/);
+    terminal.type('yes\n');
+    await terminal.shows(/please answer o, s, a or d/);
     terminal.type('\n');
     await terminal.shows(/put off/);
     await h.cli('permission', 'grant', 'demo', 'llm.embed', '--once');
