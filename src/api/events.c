@@ -75,9 +75,7 @@ static void add_listener(void *arg)
 
     l->next = l->events->first;
     l->events->first = l;
-    http_stream_on_change(l->stream, stream_changed, l);
-    if (http_stream_is_gone(l->stream))
-        remove_listener(l->events, l);
+    http_stream_on_change(l->stream, stream_changed, l);        /* a client that has left already is told of here */
 }
 
 static int take_place(struct api_events *ev, struct err *e)

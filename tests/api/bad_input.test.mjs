@@ -241,6 +241,9 @@ async function refuseBroken(route) {
     }));
 }
 
+// Whole batches of vectors travel in one body: LIMIT_BODY_VECTORS.
+const isRoomy = (route) => route.path.endsWith('/vectors/upsert');
+
 async function refuseBig(route) {
     const reply = await h.api(route.method, pathOf(route), big, { 'content-type': 'application/json', ...headersOf(route) });
     refused(reply, 413, 'BODY_TOO_LARGE');
@@ -257,7 +260,7 @@ async function everything() {
         await refuseWrongQuery(route);
         await refuseBroken(route);
     }
-    for (const route of withBody.filter((_, i) => i % 4 === 0))
+    for (const route of withBody.filter((one, i) => i % 4 === 0 && !isRoomy(one)))
         await refuseBig(route);
 }
 
@@ -279,7 +282,8 @@ describe('over every route', { concurrency: false }, () => {
         test(`${named(route)} refuses what is no JSON object`, () => refuseNoJson(route));
         test(`${named(route)} refuses fields of the wrong type and length, by name`, () => refuseWrongFields(route, goodBodies.get(named(route)) ?? {}));
         test(`${named(route)} refuses missing fields and null for them, by name`, () => refuseMissingFields(route, goodBodies.get(named(route)) ?? {}));
-        test(`${named(route)} refuses a body of 33 MiB`, () => refuseBig(route));
+        if (!isRoomy(route))
+            test(`${named(route)} refuses a body of 33 MiB`, () => refuseBig(route));
     }
     for (const route of routes) {
         test(`${named(route)} refuses wrong query values`, () => refuseWrongQuery(route));

@@ -161,7 +161,9 @@ both('doctor checks everything', async (h, form) => {
         assert.equal(checks.find((check) => check.name === name)?.ok, true, name);
     assert.match(checks.find((check) => check.name === 'network').text, form === 'online' ? /answers at http/ : /no service runs/);
     await says(h, /ok +store .*\n[^]*Everything is in order/, 'doctor');
+    await h.agent({ name: 'nobody', command: 'true' });
     await h.app({ name: 'broken', config: { command: 'no-such-program', agentHandlers: [{ tableName: 'svc_activities', agentId: 'nobody', eventTypes: ['INSERT'] }] } });
+    await says(h, /removed/, 'agent', 'remove', 'nobody');
     const result = await h.cli('doctor');
     assert.equal(result.code, 1);
     assert.match(result.stdout, /FAIL +app +broken: .*no-such-program/);

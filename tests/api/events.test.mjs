@@ -1,5 +1,6 @@
 // GET /api/events: the stream of changes of an administrator (issue, section 4).
 import assert from 'node:assert/strict';
+import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
 import { admin, changes, decide, insert, listeningApp, newApp, newKey, refused, rowBecomes, shellAgent, signIn, tasksOfRow } from './kit.mjs';
@@ -73,4 +74,17 @@ test('the stream ends when the service stops', async (t) => {
     const stream = await changes(t, closing);
     await closing.terminate();
     await stream.ended;
+});
+
+test('listeners that leave at once do no harm', async (t) => {
+    const one = await startHearth({ t });
+    const { cookie } = await signIn(one);
+    const request = `GET /api/events HTTP/1.1\r\nhost: localhost\r\ncookie: ${cookie}\r\n\r\n`;
+    const leaveAtOnce = () => new Promise((done) => {
+        const socket = net.connect(one.port, '127.0.0.1', () => socket.write(request, () => socket.resetAndDestroy()));
+        socket.on('close', done).on('error', () => {});
+    });
+    for (let round = 0; round < 20; round++)
+        await Promise.all(Array.from({ length: 20 }, leaveAtOnce));
+    await until(async () => /^hearth_http_streams 0/m.test((await one.api('GET', '/metrics')).text), { what: 'all have left' });
 });

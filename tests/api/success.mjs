@@ -29,6 +29,12 @@ const taskPath = (word) => async (w) => ({ path: `/api/tasks/${(await waitingTas
 const calendarPath = (word, body) => async (w) => ({ path: `/api/calendar/${(await waitingTask(w)).calendar_event_uuid}${word}`, body });
 const plain = (path) => () => ({ path });
 
+const oneVector = { vectors: [{ id: 'one', vector: [0, 1, 0], metadata: { text: 'x' } }] };
+const vectorPath = (word, body) => async (w) => {
+    assert.equal((await w.call('POST', '/sdk/llm/vectors/upsert', oneVector)).status, 200);
+    return { path: `/sdk/llm/vectors/${word}`, body };
+};
+
 export const successes = {
     'GET /healthz': plain('/healthz'),
     'GET /readyz': plain('/readyz'),
@@ -139,6 +145,16 @@ export const successes = {
     'GET /api/settings/:key': plain('/api/settings/tasks.sweep_s'),
     'PUT /api/settings/:key': () => ({ path: '/api/settings/tasks.presence_s', body: { value: 20 } }),
     'DELETE /api/settings/:key': plain('/api/settings/tasks.presence_s'),
+
+    'POST /sdk/llm/vectors/upsert': () => ({ path: '/sdk/llm/vectors/upsert', body: oneVector }),
+    'POST /sdk/llm/vectors/query': vectorPath('query', { vector: [0, 1, 0] }),
+    'POST /sdk/llm/vectors/delete': vectorPath('delete', { deleteAll: true, workspaceId: 'to-be-emptied' }),
+    'GET /sdk/llm/vectors/workspaces': vectorPath('workspaces'),
+    'GET /sdk/llm/vectors/count': vectorPath('count'),
+    'GET /sdk/llm/vectors/list': vectorPath('list?includeVectors=true'),
+    'GET /sdk/llm/vectors/providers': plain('/sdk/llm/vectors/providers'),
+    'POST /sdk/llm/vectors/register': () => ({ path: '/sdk/llm/vectors/register', body: { provider: 'embedded', config: {} } }),
+    'GET /sdk/llm/vectors/config': plain('/sdk/llm/vectors/config'),
 };
 
 // The line of a route; one below /api that mirrors an SDK route has that route's.

@@ -48,7 +48,6 @@ test('a setting kept while the service runs is there after a restart', async (t)
 });
 
 const badSettings = [
-    ['an unknown key', 'no.such', { value: 1 }, 'BAD_SETTING'],
     ['a value of the wrong kind', 'tasks.sweep_s', { value: 'soon' }, 'BAD_SETTING'],
     ['a value beyond its bounds', 'tasks.sweep_s', { value: -1 }, 'BAD_SETTING'],
     ['an object', 'tasks.sweep_s', { value: {} }, 'VALIDATION_ERROR'],
