@@ -24,7 +24,7 @@ static void forget_all(struct columns *c)
         c->first = column->next;
         free_column(c, column);
     }
-    c->slab = slab_unref(c->slab);
+    c->slab_serial = 0;
 }
 
 void columns_forget(struct columns *c)
@@ -148,10 +148,9 @@ static int prepare(struct columns *c, struct vectors_db *db, const struct slab_v
     size_t before;
     int r;
 
-    if (c->slab != view->slab)
+    if (c->slab_serial != view->slab->serial)
         forget_all(c);
-    if (!c->slab)
-        c->slab = slab_ref(view->slab);
+    c->slab_serial = view->slab->serial;
     before = bytes_of(c);
     for (struct column *column = c->first; column; column = column->next)
         column->is_wanted = false;

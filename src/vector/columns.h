@@ -18,7 +18,7 @@ struct column;
 
 struct columns {
     pthread_mutex_t lock;
-    struct slab *slab;                  /* owned reference */
+    uint64_t slab_serial;               /* of the slab they stand for; 0: none */
     struct column *first;               /* owned; used last first */
     atomic_size_t *account;             /* borrowed */
 };

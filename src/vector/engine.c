@@ -47,6 +47,25 @@ void engine_give_back(struct engine *engine, struct space *s)
     pthread_mutex_unlock(&engine->lock);
 }
 
+size_t engine_take_all(struct engine *engine, struct space ***ret)
+{
+    size_t n = 0, cap = 0;
+
+    *ret = NULL;
+    pthread_mutex_lock(&engine->lock);
+    for (size_t i = 0; i < ENGINE_BUCKETS; i++)
+        for (struct space *s = engine->buckets[i]; s; s = s->next) {
+            if (n == cap) {
+                cap = cap ? 2 * cap : 64;
+                *ret = xrealloc(*ret, cap * sizeof(struct space *));
+            }
+            s->n_refs++;
+            (*ret)[n++] = s;
+        }
+    pthread_mutex_unlock(&engine->lock);
+    return n;
+}
+
 /* --- memory --- */
 
 static bool is_evictable(struct space *s, const struct space *keep)
@@ -106,12 +125,28 @@ static double bytes_now(void *arg)
     return (double)atomic_load(&((struct engine *)arg)->bytes);
 }
 
+static double recall_now(void *arg)
+{
+    struct engine *engine = arg;
+    struct space **spaces;
+    size_t n = engine_take_all(engine, &spaces);
+    double lowest = 1;
+
+    for (size_t i = 0; i < n; i++) {
+        lowest = MIN(lowest, space_recall(spaces[i]));
+        engine_give_back(engine, spaces[i]);
+    }
+    free(spaces);
+    return lowest;
+}
+
 /* --- the interface --- */
 
 static struct vectors *engine_close(struct vectors *v)
 {
     struct engine *engine = engine_of(v);
 
+    keeper_stop(engine->keeper);
     metric_gauge_fn_forget(engine);
     for (size_t i = 0; i < ENGINE_BUCKETS; i++)
         while (engine->buckets[i])
@@ -153,7 +188,11 @@ int vectors_embedded_open(const struct vectors_embedded_config *c, struct vector
     engine->memory_bytes = c->memory_bytes;
     pthread_mutex_init(&engine->lock, NULL);
     metric_gauge_fn("hearth_vector_memory_bytes", "Vectors in memory.", "", bytes_now, engine);
+    metric_gauge_fn("hearth_vector_lists_recall", "Measured recall of the ten nearest, the lowest of all namespaces with lists.",
+                    "", recall_now, engine);
     r = vectors_db_open(c->path, &engine->db, e);
+    if (r == 0)
+        r = keeper_start(engine, &engine->keeper, e);
     if (r < 0) {
         engine_close(&engine->base);
         return r;

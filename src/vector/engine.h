@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "vector/keeper.h"
 #include "vector/space.h"
 #include "vector/vector.h"
 
@@ -19,6 +20,7 @@ struct engine {
     pthread_mutex_t lock;               /* of the table */
     struct space *buckets[ENGINE_BUCKETS];      /* owned */
     atomic_size_t bytes;                /* rows in memory of all namespaces */
+    struct keeper *keeper;              /* owned; its thread does what nobody waits for */
 };
 
 static inline struct engine *engine_of(struct vectors *v)
@@ -28,6 +30,8 @@ static inline struct engine *engine_of(struct vectors *v)
 
 struct space *engine_take(struct engine *engine, const char *ns) MUST_CHECK;
 void engine_give_back(struct engine *engine, struct space *s);
+/* All of the table, taken (give each back, free() the array). */
+size_t engine_take_all(struct engine *engine, struct space ***ret);
 /* Loads the space unless it is; evicts others when that passes the memory limit. */
 int engine_load(struct engine *engine, struct space *s, struct err *e) MUST_CHECK;
 /* Unloads namespaces that were used least recently until memory is below the limit; `keep` stays. */

@@ -1,4 +1,5 @@
 #include "vector/engine.h"
+#include "vector/lists.h"
 #include "vector/rerank.h"
 #include "vector/vector_check.h"
 #include <sched.h>
@@ -7,6 +8,7 @@
 enum {
     QUERY_DEPTH = 32,                   /* at least so many of the best by codes are scored from their floats */
     QUERY_WIDE_DEPTH = 4096,            /* when codes cannot tell the best from the rest */
+    QUERY_LISTS_TOP = 64,               /* lists are measured by the nearest ten: who wants many more gets all rows scanned */
     QUERY_TRIES = 4,                    /* the last with the namespace at rest */
 };
 
@@ -32,12 +34,29 @@ static void search_clear(struct search *s)
     s->mask = NULL;
 }
 
-/* Fills `best` from the codes of the rows that match. */
+/* The lists with the nearest centres, and all rows that came after the lists were built. */
+static void scan_lists(struct search *s, struct scan_ask *ask)
+{
+    const struct slab *slab = s->view.slab;
+    const struct lists *lists = slab->lists;
+    uint32_t *numbers = xcalloc(lists->n_probes, sizeof(*numbers));
+
+    lists_choose(lists, s->engine->kernel, &s->codes, numbers);
+    for (size_t i = 0; i < lists->n_probes; i++)
+        scan_range(s->engine->kernel, slab, &ask, 1, lists->starts[numbers[i]], lists->starts[numbers[i] + 1]);
+    scan_range(s->engine->kernel, slab, &ask, 1, slab->n_listed, s->view.n);
+    free(numbers);
+}
+
+/* Fills `best` from the codes of the rows that match. A filter is always decided among all rows. */
 static void scan(struct search *s, struct best *best)
 {
     struct scan_ask ask = { .query = &s->codes, .mask = s->mask ? s->mask : s->view.live, .n = s->view.n, .best = best };
 
-    scan_desk_run(&s->space->desk, s->engine->kernel, s->view.slab, &ask);
+    if (s->view.slab->lists && !s->mask && s->q->top_k <= QUERY_LISTS_TOP)
+        scan_lists(s, &ask);
+    else
+        scan_desk_run(&s->space->desk, s->engine->kernel, s->view.slab, &ask);
 }
 
 /* Codes may misjudge a row by about as much as they misjudged those scored. When a row that was left out may be as good as

@@ -30,20 +30,20 @@ static void score_few(const struct kernel *kernel, const struct slab *slab, stru
 static void score_block(const struct kernel *kernel, const struct slab *slab, struct scan_ask *ask, size_t base, uint64_t bits,
                         bool is_first)
 {
+    size_t first = (size_t)__builtin_ctzll(bits), n = SLAB_BLOCK_ROWS - (size_t)__builtin_clzll(bits) - first;
     const struct slab_chunk *chunk = &slab->chunks[base / SLAB_CHUNK_ROWS];
-    const float *scales = chunk->scales + base % SLAB_CHUNK_ROWS;
-    size_t n = SLAB_BLOCK_ROWS - (size_t)__builtin_clzll(bits);
+    const float *scales = chunk->scales + base % SLAB_CHUNK_ROWS + first;
     int32_t dots[SLAB_BLOCK_ROWS];
     float scores[SLAB_BLOCK_ROWS];
     uint64_t above = 0;
 
-    (is_first ? kernel->dots : kernel->dots_again)(slab_codes(slab, base), slab->stride, n, ask->query->codes, dots);
+    (is_first ? kernel->dots : kernel->dots_again)(slab_codes(slab, base + first), slab->stride, n, ask->query->codes, dots);
     for (size_t i = 0; i < n; i++)
         scores[i] = (float)(dots[i] - ask->query->bias) * scales[i] * ask->query->scale;
     for (size_t i = 0; i < n; i++)
         above |= (uint64_t)(scores[i] > ask->best->floor) << i;
-    for (above &= bits; above; above &= above - 1)
-        best_offer(ask->best, scores[__builtin_ctzll(above)], (uint32_t)(base + (size_t)__builtin_ctzll(above)));
+    for (above &= bits >> first; above; above &= above - 1)
+        best_offer(ask->best, scores[__builtin_ctzll(above)], (uint32_t)(base + first + (size_t)__builtin_ctzll(above)));
 }
 
 void scan_range(const struct kernel *kernel, const struct slab *slab, struct scan_ask *const *asks, size_t n_asks, size_t from,
@@ -75,9 +75,12 @@ struct scan_visit {
 
 void scan_desk_init(struct scan_desk *d)
 {
+    static const double sizes[] = { 1, 2, 4, 8, 16 };
     long n = sysconf(_SC_NPROCESSORS_ONLN);
 
     *d = (struct scan_desk){ .max_running = n > 0 ? (size_t)n : 1 };
+    d->pass_queries = metric_histogram_of("hearth_vector_pass_queries", "Queries that shared a pass over the rows.", "", sizes,
+                                          ARRAY_SIZE(sizes));
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->is_changed, NULL);
 }
@@ -113,7 +116,6 @@ static size_t take_batch(struct scan_desk *d, struct scan_visit *ret[SCAN_BATCH]
 
 static void run_pass(const struct kernel *kernel, struct scan_visit *const *visits, size_t n)
 {
-    static const double sizes[] = { 1, 2, 4, 8, 16 };
     struct scan_ask *asks[SCAN_BATCH];
     size_t to = 0;
 
@@ -122,9 +124,6 @@ static void run_pass(const struct kernel *kernel, struct scan_visit *const *visi
         to = MAX(to, asks[i]->n);
     }
     scan_range(kernel, visits[0]->slab, asks, n, 0, to);
-    metric_observe(metric_histogram_of("hearth_vector_pass_queries", "Queries that shared a pass over the rows.", "", sizes,
-                                       ARRAY_SIZE(sizes)),
-                   (double)n);
 }
 
 /* Runs one pass for whoever is first in line, with the lock let go meanwhile. */
@@ -136,6 +135,7 @@ static void serve(struct scan_desk *d, const struct kernel *kernel)
     d->n_running++;
     pthread_mutex_unlock(&d->lock);
     run_pass(kernel, visits, n);
+    metric_observe(d->pass_queries, (double)n);
     pthread_mutex_lock(&d->lock);
     d->n_running--;
     for (size_t i = 0; i < n; i++)

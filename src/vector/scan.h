@@ -29,6 +29,7 @@ struct scan_desk {
     pthread_cond_t is_changed;
     struct scan_visit *first, *last;    /* waiting */
     size_t n_running, max_running;
+    struct metric *pass_queries;
 };
 
 void scan_desk_init(struct scan_desk *d);

@@ -1,5 +1,6 @@
 #include "vector/slab.h"
 #include "base/limits.h"
+#include "vector/lists.h"
 #include "vector/quant.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,11 @@ enum {
 
 struct slab *slab_new(size_t n_dimensions, atomic_size_t *account)
 {
+    static atomic_uint_least64_t n_made;
     struct slab *s = xcalloc(1, sizeof(*s));
 
     s->n_refs = 1;
+    s->serial = atomic_fetch_add(&n_made, 1) + 1;
     s->n_dimensions = n_dimensions;
     s->stride = quant_stride(n_dimensions);
     s->chunks = xcalloc(SLAB_MAX_CHUNKS, sizeof(*s->chunks));
@@ -42,6 +45,8 @@ struct slab *slab_unref(struct slab *s)
     atomic_fetch_sub(s->account, s->n * row_bytes(s));
     for (size_t i = 0; i < s->n_chunks; i++)
         free(s->chunks[i].codes);
+    lists_free(s->lists);
+    free(s->listed_by_row);
     free(s->chunks);
     free(s->dead);
     free(s);
@@ -100,23 +105,39 @@ void slab_publish(struct slab *s, size_t n)
     s->n = n;
 }
 
-/* The slot of a row of the file among the first n. */
-static bool find(const struct slab *s, size_t n, int64_t row, size_t *ret)
+static size_t listed_slot(const struct slab *s, size_t i)
+{
+    return s->listed_by_row[i];
+}
+
+static size_t later_slot(const struct slab *s, size_t i)
+{
+    return s->n_listed + i;
+}
+
+/* Binary search among n slots that slot_of() names in order of their rows. */
+static bool search(const struct slab *s, size_t n, size_t (*slot_of)(const struct slab *s, size_t i), int64_t row, size_t *ret)
 {
     size_t low = 0, high = n;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (slab_row(s, middle) < row)
+        if (slab_row(s, slot_of(s, middle)) < row)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == n || slab_row(s, low) != row)
+    if (low == n || slab_row(s, slot_of(s, low)) != row)
         return false;
-    *ret = low;
+    *ret = slot_of(s, low);
     return true;
+}
+
+/* The slot of a row of the file among the first n. */
+static bool find(const struct slab *s, size_t n, int64_t row, size_t *ret)
+{
+    return search(s, n - s->n_listed, later_slot, row, ret) || search(s, s->n_listed, listed_slot, row, ret);
 }
 
 bool slab_kill(struct slab *s, int64_t row)

@@ -2,7 +2,8 @@
  *
  * Shared by reference. Rows are only ever appended: one thread at a time appends beyond n, then publishes under the
  * owner's lock, under which views are taken too. Whoever holds a view reads its rows without a lock.
- * Rows rise by their number in the file.
+ * The first n_listed rows may stand in the order of inverted lists; behind them rows rise by their number in the file,
+ * and all of those have higher numbers.
  *
  *     r = slab_append(slab, &rows, e);  lock;  slab_publish(slab, n);  unlock;
  */
@@ -20,14 +21,21 @@ struct slab_chunk {
     int64_t *rows;
 };
 
+struct lists;
+
 struct slab {
     atomic_int n_refs;
+    uint64_t serial;                    /* no other slab of the process has it */
     size_t n_dimensions, stride;
     size_t n;                           /* rows published */
     size_t n_dead;
     uint64_t *dead;                     /* owned; a bit a row of all chunks there are */
     struct slab_chunk *chunks;          /* owned; a table of fixed size */
     size_t n_chunks;
+    struct lists *lists;                /* owned; NULL: none */
+    size_t n_listed;                    /* rows in them */
+    uint32_t *listed_by_row;            /* owned; their slots in order of their numbers in the file */
+    size_t n_tried;                     /* lists were of no use for so many rows; under the owner's lock */
     atomic_size_t *account;             /* borrowed; the bytes of all slabs */
 };
 

@@ -59,5 +59,15 @@ void space_unload(struct space *s);
 
 bool space_is_loaded(struct space *s);
 bool space_has_rows(struct space *s);   /* in memory: unloading would free some */
+double space_recall(struct space *s);   /* of its lists; 1 when it has none */
+/* Whether the rows want a new order: lists, or no gaps. */
+enum space_need { SPACE_NEEDS_NOTHING, SPACE_NEEDS_LISTS, SPACE_NEEDS_COMPACTION };
+enum space_need space_need(struct space *s, int64_t list_above_rows);
+/* Puts `fresh`, made from the view, in the place of its slab, with what changed since; queries go on meanwhile, changes
+ * wait for the last of it. Takes over fresh. -ESTALE: the namespace has other rows by now. */
+int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh) MUST_CHECK;
+/* Notes that lists were of no use for the view's rows. */
+void space_note_tried(struct space *s, const struct slab_view *view);
+
 /* The rows of this moment and the namespace they belong to; false: not loaded. */
 bool space_view(struct space *s, struct slab_view *ret, struct vectors_db_space *ret_of);

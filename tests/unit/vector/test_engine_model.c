@@ -8,6 +8,7 @@ struct model_row { bool is_there; float vector[N_DIMENSIONS]; int document, page
 
 struct model {
     struct rig *x;
+    int64_t least_top_k;                /* with lists, few are found by them, more by scanning all rows */
     struct dice dice;
     struct model_row rows[N_IDS];
 };
@@ -169,7 +170,7 @@ static void query(struct model *m, bool has_filter)
     struct filter f = has_filter ? random_filter(m) : (struct filter){ -1, -1, NULL };
     float vector[N_DIMENSIONS];
     struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .min_score = -2, .with_vectors = true,
-                              .top_k = 1 + (int64_t)dice_below(&m->dice, 60) };
+                              .top_k = m->least_top_k + (int64_t)dice_below(&m->dice, 60) };
     double scores[N_IDS];
     struct vector_hits hits;
     size_t n;
@@ -207,12 +208,14 @@ static void step(struct model *m)
     m->x->a = arena_new();
 }
 
-static void random_work(uint64_t seed, int64_t memory_bytes)
+static void random_work(uint64_t seed, int64_t memory_bytes, int64_t list_above_rows)
 {
     struct model *m = calloc(1, sizeof(*m));
 
     m->x = rig_open();
     m->x->config.memory_bytes = memory_bytes;
+    m->x->config.list_above_rows = list_above_rows;
+    m->least_top_k = list_above_rows < N_IDS ? 65 : 1;
     rig_reopen(m->x);
     m->dice.state = seed;
     upsert(m);
@@ -224,12 +227,17 @@ static void random_work(uint64_t seed, int64_t memory_bytes)
 
 static void answers_are_those_of_a_naive_search(void **state)
 {
-    random_work(20261120, 1 << 30);
+    random_work(20261120, 1 << 30, 250000);
 }
 
 static void answers_are_the_same_when_memory_is_never_enough(void **state)
 {
-    random_work(4711, 1);
+    random_work(4711, 1, 250000);
+}
+
+static void answers_are_the_same_while_lists_come_and_go(void **state)
+{
+    random_work(815, 1 << 30, 100);
 }
 
 int main(void)
@@ -237,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_a_naive_search),
         cmocka_unit_test(answers_are_the_same_when_memory_is_never_enough),
+        cmocka_unit_test(answers_are_the_same_while_lists_come_and_go),
     };
 
     return cmocka_run_group_tests_name("engine_model", tests, NULL, NULL);
