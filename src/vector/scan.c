@@ -37,7 +37,10 @@ static void score_block(const struct kernel *kernel, const struct slab *slab, st
     float scores[SLAB_BLOCK_ROWS];
     uint64_t above = 0;
 
-    (is_first ? kernel->dots : kernel->dots_again)(slab_codes(slab, base + first), slab->stride, n, ask->query->codes, dots);
+    if (is_first)
+        kernel->dots(slab_codes(slab, base + first), slab->stride, n, ask->query->codes, dots);
+    else
+        kernel->dots_again(slab_codes(slab, base + first), slab->stride, n, ask->query->codes, dots);
     for (size_t i = 0; i < n; i++)
         scores[i] = (float)(dots[i] - ask->query->bias) * scales[i] * ask->query->scale;
     for (size_t i = 0; i < n; i++)
