@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { N_ROWS = 6000, N_DIMENSIONS = 32, N_QUERIES = 60, TOP_K = 10, BATCH = 500, LIST_ABOVE = 2000 };
+enum { N_ROWS = 4000, N_DIMENSIONS = 32, N_QUERIES = 60, TOP_K = 10, BATCH = 500, LIST_ABOVE = 1500 };
 
 static struct rig *open_listed(void)
 {
@@ -207,7 +207,7 @@ static void removed_and_replaced_rows_leave_the_lists(void **state)
     assert_int_equal(n, 3);
     for (size_t i = 10; i < 13; i++)
         assert_false(is_found(x, rows, i));
-    memcpy(rows, rows + 7000 * N_DIMENSIONS, BATCH * N_DIMENSIONS * sizeof(float));     /* others for the first ids */
+    memcpy(rows, rows + 6000 * N_DIMENSIONS, BATCH * N_DIMENSIONS * sizeof(float));     /* others for the first ids */
     put_rows(x, rows, 0, BATCH);
     for (size_t i = 0; i < BATCH; i += 20)
         assert_true(is_found(x, rows, i));
