@@ -146,6 +146,8 @@ export const successes = {
     'PUT /api/settings/:key': () => ({ path: '/api/settings/tasks.presence_s', body: { value: 20 } }),
     'DELETE /api/settings/:key': plain('/api/settings/tasks.presence_s'),
 
+    'POST /sdk/llm/embed': () => ({ path: '/sdk/llm/embed', body: { input: ['red apples'] } }),
+    'GET /sdk/llm/providers/embed': plain('/sdk/llm/providers/embed'),
     'POST /sdk/llm/vectors/upsert': () => ({ path: '/sdk/llm/vectors/upsert', body: oneVector }),
     'POST /sdk/llm/vectors/query': vectorPath('query', { vector: [0, 1, 0] }),
     'POST /sdk/llm/vectors/delete': vectorPath('delete', { deleteAll: true, workspaceId: 'to-be-emptied' }),
