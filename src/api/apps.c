@@ -140,7 +140,7 @@ static int check_agents(const struct request *req, const struct app_config *conf
 
         if (name && *name && store_agents_get(req->api->store, req->arena, name, &agent, NULL) == -ENOENT)
             r = err_add_field(e, arena_printf(req->arena, "config.agentHandlers[%zu].agentId", i),
-                              "names the agent %.128s, which there is not; define it first", name);
+                              "names the agent %.128s, which is not registered; do that first (hearth agent add)", name);
     }
     return r;
 }
