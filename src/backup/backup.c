@@ -226,7 +226,7 @@ int backup_restore(struct arena *a, const char *path, const char *data_dir, bool
 {
     const char *names[ARRAY_SIZE(parts) + 2] = { MANIFEST };
     const char *folder = NULL;
-    int r = check_target(a, data_dir, is_forced, e);
+    int r = access(path, R_OK) < 0 ? err_errno(e, errno, "The backup %s cannot be read", path) : check_target(a, data_dir, is_forced, e);
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         names[i + 1] = parts[i].name;

@@ -77,3 +77,10 @@ test('keeping a setting says what counts, and from when', async (t) => {
     assert.equal(await said('tasks.sweep_s', '61'), 'tasks.sweep_s is 61. A service that runs takes it up when it starts again.\n');
     assert.equal(await said('tasks.max_machines', '5'), 'tasks.max_machines is 5. A flag outranks it: 4 counts.\n');
 });
+
+test('a backup that is not there is told before anything else', async (t) => {
+    const h = await startHearth({ t });
+    await h.terminate();
+    const result = await h.cli('restore', '/nowhere/b.hearth');
+    assert.deepEqual([result.code, result.stderr], [1, 'hearth: The backup /nowhere/b.hearth cannot be read: No such file or directory\n']);
+});
