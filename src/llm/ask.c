@@ -1,0 +1,351 @@
+#include "llm/ask.h"
+
+#include "base/base64.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_SIZE = sizeof(((struct err_field *)0)->field), MOST_STOPS = 16, MOST_TOOLS = 512 };
+
+/* ---- the tables ---- */
+
+struct function_body { const char *name, *arguments; };
+struct call_body { const char *id; struct function_body function; };
+struct message_body {
+    const char *role, *name, *tool_call_id;
+    struct json_value content;
+    struct field_list tool_calls;
+};
+struct tool_function_body { const char *name, *description; struct json_value parameters; bool is_strict; };
+struct tool_body { struct tool_function_body function; };
+
+static const char *const roles[] = { "system", "user", "assistant", "tool", "developer", NULL };
+
+static const struct field function_fields[] = {
+    FIELD_STRING(struct function_body, name, "name", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct function_body, arguments, "arguments", .max = LIMIT_BODY_CHAT, .def_str = "{}", .help = "JSON text"),
+    FIELD_END,
+};
+
+static const struct field call_fields[] = {
+    FIELD_STRING(struct call_body, id, "id", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRUCT(struct call_body, function, "function", function_fields, FIELD_REQUIRED),
+    FIELD_END,
+};
+
+static const struct field message_fields[] = {
+    FIELD_STRING(struct message_body, role, "role", FIELD_REQUIRED, .one_of = roles),
+    FIELD_ANY(struct message_body, content, "content", .help = "text, or an array of blocks: text, image_url, input_file"),
+    FIELD_STRING(struct message_body, name, "name", .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct message_body, tool_call_id, "tool_call_id", .max = LIMIT_NAME_CHARS),
+    FIELD_LIST(struct message_body, tool_calls, "tool_calls", call_fields, struct call_body, .max = LIMIT_TOOL_CALLS),
+    FIELD_END,
+};
+
+static const struct field tool_function_fields[] = {
+    FIELD_STRING(struct tool_function_body, name, "name", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct tool_function_body, description, "description"),
+    FIELD_OBJECT(struct tool_function_body, parameters, "parameters", .help = "a JSON Schema"),
+    FIELD_BOOL(struct tool_function_body, is_strict, "strict"),
+    FIELD_END,
+};
+
+static const struct field tool_fields[] = {
+    FIELD_STRUCT(struct tool_body, function, "function", tool_function_fields, FIELD_REQUIRED),
+    FIELD_END,
+};
+
+const struct field llm_ask_fields[] = {
+    FIELD_LIST(struct llm_ask_body, messages, "messages", message_fields, struct message_body, FIELD_REQUIRED, .min = 1, .max = LIMIT_MESSAGES),
+    FIELD_STRING(struct llm_ask_body, provider, "provider", .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct llm_ask_body, model, "model", .max = 256),
+    FIELD_DOUBLE(struct llm_ask_body, temperature, "temperature", .max = 2, .def = 0.7, .present_offset = offsetof(struct llm_ask_body, has_temperature)),
+    FIELD_INT(struct llm_ask_body, max_tokens, "max_tokens", .min = 1, .max = 1 << 24, .def = 1000),
+    FIELD_INT(struct llm_ask_body, max_completion_tokens, "max_completion_tokens", .min = 1, .max = 1 << 24,
+              .present_offset = offsetof(struct llm_ask_body, has_max_completion_tokens), .help = "another name of max_tokens"),
+    FIELD_DOUBLE(struct llm_ask_body, top_p, "top_p", .max = 1, .present_offset = offsetof(struct llm_ask_body, has_top_p)),
+    FIELD_ANY(struct llm_ask_body, stop, "stop", .help = "a text, or an array of texts, at which the answer ends"),
+    FIELD_LIST(struct llm_ask_body, tools, "tools", tool_fields, struct tool_body, .max = MOST_TOOLS),
+    FIELD_ANY(struct llm_ask_body, tool_choice, "tool_choice", .help = "auto, none, required, or {type, function: {name}}"),
+    FIELD_OBJECT(struct llm_ask_body, response_format, "response_format", .help = "{type: text | json_object | json_schema, json_schema: {name, schema}}"),
+    FIELD_END,
+};
+
+/* ---- blocks ---- */
+
+/* "data:image/png;base64,QUJD" in its parts. */
+static int split_data_url(struct arena *a, const char *url, const char *path, struct llm_block *block, struct err *e)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *type = url + strlen("data:"), *comma = strchr(url, ',');
+    size_t n_type = strcspn(type, ";,"), n_data;
+
+    if (!comma || comma - url < 7 || memcmp(comma - 7, ";base64", 7) != 0)
+        return err_add_field(e, path, "must be a data URL in base64: data:<type>;base64,<data>");
+    n_data = strspn(comma + 1, alphabet);
+    n_data += strspn(comma + 1 + n_data, "=");
+    if (n_data % 4 != 0 || n_data == 0 || comma[1 + n_data])
+        return err_add_field(e, path, "must hold base64 with its padding");
+    block->media_type = n_type ? arena_strndup(a, type, n_type) : "application/octet-stream";
+    block->base64 = comma + 1;
+    return 0;
+}
+
+static int read_image(struct arena *a, struct json_value image, const char *path, struct llm_block *ret, struct err *e)
+{
+    const char *url = json_cstr(json_type(image) == JSON_OBJECT ? json_get(image, "url") : image);
+
+    if (url && (strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0)) {
+        *ret = (struct llm_block){ .kind = LLM_BLOCK_IMAGE_URL, .url = url };
+        return 0;
+    }
+    if (!url || strncmp(url, "data:image/", 11) != 0)
+        return err_add_field(e, path, "must be an image's http address or data URL");
+    ret->kind = LLM_BLOCK_IMAGE_DATA;
+    return split_data_url(a, url, path, ret, e);
+}
+
+static bool is_textual(const char *type)
+{
+    static const char *const types[] = { "application/json", "application/xml", "application/javascript", "application/yaml", "application/x-yaml", "application/csv" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+        if (strcmp(type, types[i]) == 0)
+            return true;
+    return strncmp(type, "text/", 5) == 0;
+}
+
+/* Every model reads a text; a file of text needs no other support. */
+static int inline_text(struct arena *a, const char *path, struct llm_block *block, struct err *e)
+{
+    struct buf bytes;
+    int r;
+
+    buf_init(&bytes, LIMIT_BODY_CHAT);
+    r = base64_decode(&bytes, slice_of(block->base64));
+    if (r < 0 || !utf8_is_valid(buf_slice(&bytes)) || (bytes.n > 0 && memchr(bytes.p, 0, bytes.n)))
+        r = err_add_field(e, path, "must hold UTF-8 text in base64, for its type is %.60s", block->media_type);
+    if (r == 0)
+        *block = (struct llm_block){ .kind = LLM_BLOCK_TEXT,
+                                     .text = arena_printf(a, "[%s]\n%s", block->file_name ? block->file_name : "file", buf_str(&bytes)) };
+    buf_clear(&bytes);
+    return r;
+}
+
+/* {type: file, file: {...}} or {type: input_file, ...}: the members are the same. */
+static int read_file(struct arena *a, struct json_value file, const char *path, struct llm_block *ret, struct err *e)
+{
+    const char *data = json_cstr(json_get(file, "file_data"));
+    int r;
+
+    if (!data || strncmp(data, "data:", 5) != 0)
+        return err_add_field(e, path, "must have file_data, a data URL; ids and addresses of files are not taken");
+    *ret = (struct llm_block){ .kind = LLM_BLOCK_FILE_DATA, .file_name = json_cstr(json_get(file, "filename")) };
+    r = split_data_url(a, data, path, ret, e);
+    if (r == 0 && strncmp(ret->media_type, "image/", 6) == 0)
+        ret->kind = LLM_BLOCK_IMAGE_DATA;
+    return r == 0 && is_textual(ret->media_type) ? inline_text(a, path, ret, e) : r;
+}
+
+static int read_text(struct json_value text, const char *path, struct llm_block *ret, struct err *e)
+{
+    *ret = (struct llm_block){ .kind = LLM_BLOCK_TEXT, .text = json_cstr(text) };
+    return ret->text ? 0 : err_add_field(e, path, "must be a text without NUL characters");
+}
+
+static int read_block(struct arena *a, struct json_value block, const char *path, struct llm_block *ret, struct err *e)
+{
+    struct slice type = json_string(json_get(block, "type"));
+    struct json_value image = json_get(block, "image_url");
+
+    if (json_type(block) == JSON_STRING)
+        return read_text(block, path, ret, e);
+    if (slice_eq_str(type, "text") || slice_eq_str(type, "input_text") || slice_eq_str(type, "output_text"))
+        return read_text(json_get(block, "text"), path, ret, e);
+    if (slice_eq_str(type, "image_url") || slice_eq_str(type, "input_image"))
+        return read_image(a, image, path, ret, e);
+    if (slice_eq_str(type, "input_file"))
+        return read_file(a, block, path, ret, e);
+    if (slice_eq_str(type, "file"))
+        return read_file(a, json_get(block, "file"), path, ret, e);
+    return err_add_field(e, path, "must be a block of type text, image_url or input_file");
+}
+
+/* ---- messages ---- */
+
+static int read_blocks(struct arena *a, struct json_value content, const char *path, struct llm_message *ret, struct err *e)
+{
+    size_t n = json_type(content) == JSON_ARRAY ? json_length(content) : 1;
+    struct llm_block *blocks = arena_array(a, n, sizeof(*blocks));
+    struct json_value block;
+    char below[PATH_SIZE];
+    int r = 0, r_block;
+
+    ret->blocks = blocks;
+    if (json_type(content) != JSON_ARRAY) {
+        ret->n_blocks = 1;
+        return json_type(content) == JSON_STRING ? read_text(content, path, blocks, e) : err_add_field(e, path, "must be a text or an array of blocks");
+    }
+    for (struct json_iter it = json_iter(content); json_next(&it, NULL, &block); ret->n_blocks++) {
+        snprintf(below, sizeof(below), "%s[%zu]", path, ret->n_blocks);
+        r_block = read_block(a, block, below, &blocks[ret->n_blocks], e);
+        r = r_block < 0 ? r_block : r;
+    }
+    return r;
+}
+
+static enum llm_role role_of(const char *name)
+{
+    static const enum llm_role by_place[] = { LLM_SYSTEM, LLM_USER, LLM_ASSISTANT, LLM_TOOL, LLM_SYSTEM };
+
+    for (size_t i = 0; i < ARRAY_SIZE(by_place); i++)
+        if (strcmp(roles[i], name) == 0)
+            return by_place[i];
+    return LLM_USER;
+}
+
+static void read_calls(struct arena *a, const struct field_list *from, struct llm_message *ret)
+{
+    struct llm_tool_call *calls = arena_array(a, from->n + 1, sizeof(*calls));
+    const struct call_body *items = from->items;
+
+    for (size_t i = 0; i < from->n; i++)
+        calls[i] = (struct llm_tool_call){ items[i].id, items[i].function.name, items[i].function.arguments };
+    ret->tool_calls = calls;
+    ret->n_tool_calls = from->n;
+}
+
+static int read_message(struct arena *a, const struct message_body *from, size_t i, struct llm_message *ret, struct err *e)
+{
+    char path[PATH_SIZE];
+    int r = 0;
+
+    snprintf(path, sizeof(path), "messages[%zu].content", i);
+    *ret = (struct llm_message){ .role = role_of(from->role), .name = from->name, .tool_call_id = from->tool_call_id };
+    if (ret->role == LLM_ASSISTANT)
+        read_calls(a, &from->tool_calls, ret);
+    if (!json_is_absent(from->content))
+        r = read_blocks(a, from->content, path, ret, e);
+    else if (ret->n_tool_calls == 0)
+        r = err_add_field(e, path, "is required");
+    snprintf(path, sizeof(path), "messages[%zu].tool_call_id", i);
+    if (ret->role == LLM_TOOL && !ret->tool_call_id)
+        r = err_add_field(e, path, "is required in a message of the role tool");
+    return r;
+}
+
+static int read_messages(struct arena *a, const struct field_list *from, struct llm_ask *ret, struct err *e)
+{
+    struct llm_message *messages = arena_array(a, from->n, sizeof(*messages));
+    int r = 0, r_message;
+
+    for (size_t i = 0; i < from->n; i++) {
+        r_message = read_message(a, (const struct message_body *)from->items + i, i, &messages[i], e);
+        r = r_message < 0 ? r_message : r;
+    }
+    ret->messages = messages;
+    ret->n_messages = from->n;
+    return r;
+}
+
+/* ---- the rest ---- */
+
+static void read_tools(struct arena *a, const struct field_list *from, struct llm_ask *ret)
+{
+    struct llm_tool *tools = arena_array(a, from->n + 1, sizeof(*tools));
+    const struct tool_body *items = from->items;
+
+    for (size_t i = 0; i < from->n; i++)
+        tools[i] = (struct llm_tool){ items[i].function.name, items[i].function.description, items[i].function.parameters, items[i].function.is_strict };
+    ret->tools = tools;
+    ret->n_tools = from->n;
+}
+
+static int read_tool_choice(struct json_value choice, struct llm_ask *ret, struct err *e)
+{
+    static const char *const words[] = { "auto", "none", "required" };
+    const char *word = json_cstr(choice);
+
+    ret->tool_choice = choice;
+    if (json_is_absent(choice) || json_cstr(json_get(json_get(choice, "function"), "name")))
+        return 0;
+    for (size_t i = 0; word && i < ARRAY_SIZE(words); i++)
+        if (strcmp(words[i], word) == 0)
+            return 0;
+    return err_add_field(e, "tool_choice", "must be auto, none, required, or an object with function.name");
+}
+
+static int read_stop(struct arena *a, struct json_value stop, struct llm_ask *ret, struct err *e)
+{
+    size_t n = json_type(stop) == JSON_ARRAY ? json_length(stop) : 1;
+    const char **items = arena_array(a, n + 1, sizeof(*items));
+    struct json_iter it = json_iter(stop);
+    struct json_value item = stop;
+
+    if (json_is_absent(stop))
+        return 0;
+    if (n > MOST_STOPS)
+        return err_add_field(e, "stop", "must have at most %d texts", MOST_STOPS);
+    for (size_t i = 0; i < n; i++) {
+        if (json_type(stop) == JSON_ARRAY && !json_next(&it, NULL, &item))
+            break;
+        items[i] = json_cstr(item);
+        if (!items[i])
+            return err_add_field(e, "stop", "must be a text or an array of texts");
+    }
+    ret->stop = (struct field_strings){ items, n };
+    return 0;
+}
+
+static int read_schema(struct json_value format, struct llm_ask *ret, struct err *e)
+{
+    struct json_value inner = json_get(format, "json_schema");
+    const char *name = json_cstr(json_get(inner, "name"));
+
+    ret->format = LLM_FORMAT_SCHEMA;
+    ret->schema = json_get(inner, "schema");
+    ret->schema_name = name && *name ? name : "answer";
+    if (json_type(ret->schema) != JSON_OBJECT)
+        return err_add_field(e, "response_format.json_schema.schema", "must be a JSON Schema object");
+    return 0;
+}
+
+static int read_format(struct json_value format, struct llm_ask *ret, struct err *e)
+{
+    struct slice type = json_string(json_get(format, "type"));
+
+    if (json_is_absent(format) || slice_eq_str(type, "text"))
+        return 0;
+    if (slice_eq_str(type, "json_schema"))
+        return read_schema(format, ret, e);
+    if (!slice_eq_str(type, "json_object"))
+        return err_add_field(e, "response_format.type", "must be one of text, json_object, json_schema");
+    ret->format = LLM_FORMAT_JSON;
+    return 0;
+}
+
+static int worse(int r, int r_more)
+{
+    return r_more < 0 ? r_more : r;
+}
+
+int llm_ask_of(const struct llm_ask_body *body, struct arena *a, struct llm_ask *ret, struct err *e)
+{
+    struct llm_ask ask = {
+        .model = body->model && *body->model ? body->model : NULL,
+        .temperature = body->temperature, .has_temperature = body->has_temperature,
+        .max_tokens = body->has_max_completion_tokens ? body->max_completion_tokens : body->max_tokens,
+        .top_p = body->top_p, .has_top_p = body->has_top_p,
+    };
+    int r = read_messages(a, &body->messages, &ask, e);
+
+    read_tools(a, &body->tools, &ask);
+    r = worse(r, read_tool_choice(body->tool_choice, &ask, e));
+    r = worse(r, read_stop(a, body->stop, &ask, e));
+    r = worse(r, read_format(body->response_format, &ask, e));
+    if (r == 0)
+        *ret = ask;
+    return r;
+}

@@ -1,0 +1,83 @@
+#include "llm/format.h"
+
+#include "base/json_schema.h"
+
+#include <string.h>
+
+#define INSTRUCTION "Answer with one JSON object and nothing else: no explanation, no code fence."
+
+static bool can(const struct llm_account *acc, enum llm_format format)
+{
+    const struct llm_protocol *p = acc->preset->protocol;
+    unsigned quirks = acc->preset->quirks;
+
+    if (format == LLM_FORMAT_SCHEMA)
+        return p->has_json_schema && !(quirks & LLM_QUIRK_NO_JSON_SCHEMA);
+    return p->has_json_object && !(quirks & LLM_QUIRK_NO_JSON_OBJECT);
+}
+
+static const struct llm_message *with_instruction(const struct llm_ask *ask, struct arena *a)
+{
+    struct llm_message *messages = arena_array(a, ask->n_messages + 1, sizeof(*messages));
+    struct llm_block *block = ARENA_NEW(a, struct llm_block);
+
+    block->text = ask->format == LLM_FORMAT_JSON ? INSTRUCTION
+                                                 : arena_printf(a, INSTRUCTION " It must keep to this JSON Schema:\n%s", json_to_str(a, ask->schema));
+    messages[0] = (struct llm_message){ .role = LLM_SYSTEM, .blocks = block, .n_blocks = 1 };
+    memcpy(messages + 1, ask->messages, ask->n_messages * sizeof(*messages));
+    return messages;
+}
+
+struct llm_ask llm_format_plan(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, bool *ret_must_check)
+{
+    struct llm_ask plan = *ask;
+
+    *ret_must_check = ask->format != LLM_FORMAT_TEXT && !can(acc, ask->format);
+    if (!*ret_must_check)
+        return plan;
+    plan.messages = with_instruction(ask, a);
+    plan.n_messages = ask->n_messages + 1;
+    plan.format = can(acc, LLM_FORMAT_JSON) ? LLM_FORMAT_JSON : LLM_FORMAT_TEXT;
+    return plan;
+}
+
+static struct slice trim(struct slice s)
+{
+    while (s.n > 0 && strchr(" \t\r\n", s.p[0]))
+        s = (struct slice){ s.p + 1, s.n - 1 };
+    while (s.n > 0 && strchr(" \t\r\n", s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+/* ```json ... ``` */
+static struct slice without_fence(struct slice s)
+{
+    const char *line_end;
+
+    s = trim(s);
+    if (s.n < 6 || memcmp(s.p, "```", 3) != 0 || memcmp(s.p + s.n - 3, "```", 3) != 0)
+        return s;
+    line_end = memchr(s.p, '\n', s.n);
+    if (!line_end)
+        return s;
+    return trim((struct slice){ line_end + 1, s.n - 3 - (size_t)(line_end + 1 - s.p) });
+}
+
+int llm_format_check(const struct llm_ask *ask, struct slice *text, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct slice inner = without_fence(*text);
+    struct json_value v = { 0 };
+    struct err why = { 0 };
+    int r = json_parse(a, inner, &v, &why);
+
+    if (r == 0 && ask->format == LLM_FORMAT_JSON && json_type(v) != JSON_OBJECT)
+        r = err_set(&why, -EINVAL, "VALIDATION_ERROR", "it is no object.");
+    if (r == 0 && ask->format == LLM_FORMAT_SCHEMA)
+        r = json_schema_check(ask->schema, v, "", &why);
+    if (r < 0)
+        return err_set(e, -EIO, "LLM_ERROR", "The model's answer is not the JSON that response_format asks for: %s", why.text);
+    *text = inner;
+    return 0;
+}

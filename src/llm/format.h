@@ -1,0 +1,12 @@
+/* JSON answers from protocols that cannot promise them: asked for by instruction, then checked (issue: response_format). Any thread.
+ *
+ *     r_ask = llm_format_plan(acc, &ask, arena, &must_check);   ...   if (must_check) r = llm_format_check(&ask, &text, e);
+ */
+#pragma once
+
+#include "llm/llm.h"
+
+/* The ask as this account can carry it out: the same, or with an instruction in front. */
+struct llm_ask llm_format_plan(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, bool *ret_must_check);
+/* Is the text the JSON that was asked for? *text loses blanks and a code fence around it. -EIO LLM_ERROR with what is wrong. */
+int llm_format_check(const struct llm_ask *ask, struct slice *text, struct err *e) MUST_CHECK;
