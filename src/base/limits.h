@@ -113,6 +113,9 @@ enum {
     LIMIT_TOOL_CALLS = 128,             /* of one answer */
     LIMIT_LLM_ANSWER = 16 << 20,        /* text, thoughts and tool arguments of one answer, each */
     LIMIT_MESSAGES = 2000,              /* of one ask */
+    LIMIT_LLM_ACCOUNTS = 100,
+    LIMIT_LLM_FALLBACKS = 4,            /* accounts asked after the first */
+    LIMIT_LLM_FAILURES = 5,             /* in a row, then an account rests */
 
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */
