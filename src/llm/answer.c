@@ -126,18 +126,22 @@ static int64_t tokens_of_message(const struct llm_message *m)
     return n;
 }
 
-void llm_answer_estimate(struct llm_answer *answer, const struct llm_ask *ask, size_t n_answer_bytes)
+int64_t llm_prompt_tokens(const struct llm_ask *ask)
 {
-    struct llm_usage usage = { .is_estimated = true };
+    int64_t n = 0;
 
+    for (size_t i = 0; i < ask->n_messages; i++)
+        n += tokens_of_message(&ask->messages[i]);
+    return n;
+}
+
+void llm_answer_estimate(struct llm_answer *answer, int64_t prompt_tokens, size_t n_answer_bytes)
+{
     if (answer->has_usage)
         return;
-    for (size_t i = 0; i < ask->n_messages; i++)
-        usage.prompt_tokens += tokens_of_message(&ask->messages[i]);
     for (size_t i = 0; i < answer->n_tools; i++)
         n_answer_bytes += answer->tools[i].arguments.n;
-    usage.completion_tokens = tokens_of(n_answer_bytes);
-    answer->usage = usage;
+    answer->usage = (struct llm_usage){ .prompt_tokens = prompt_tokens, .completion_tokens = tokens_of(n_answer_bytes), .is_estimated = true };
 }
 
 void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name)

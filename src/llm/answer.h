@@ -2,7 +2,7 @@
  *
  * Embedded in its owner. Each part is bounded by LIMIT_LLM_ANSWER, calls by LIMIT_TOOL_CALLS: beyond, the sink says -EMSGSIZE with `e` set.
  *
- *     llm_answer_init(&answer);  sink = llm_answer_sink(&answer);  ...  llm_answer_estimate(&answer, &ask, n);
+ *     llm_answer_init(&answer);  sink = llm_answer_sink(&answer);  ...  llm_answer_estimate(&answer, tokens, n);
  */
 #pragma once
 
@@ -29,6 +29,7 @@ int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id,
 void llm_answer_end(struct llm_answer *answer, enum llm_finish why, const struct llm_usage *usage, const char *model);
 
 /* Usage that the upstream did not tell is counted: about four bytes of text a token. n_answer_bytes: text and thoughts. */
-void llm_answer_estimate(struct llm_answer *answer, const struct llm_ask *ask, size_t n_answer_bytes);
+int64_t llm_prompt_tokens(const struct llm_ask *ask);
+void llm_answer_estimate(struct llm_answer *answer, int64_t prompt_tokens, size_t n_answer_bytes);
 /* [{id, type, function: {name, arguments}}], OpenAI's form. */
 void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name);

@@ -124,3 +124,18 @@ int llm_seat_models(struct llm_seat *s, struct settings *settings, struct arena 
         return 0;
     return err_set(e, r, why.code, "%s", why.text);
 }
+
+int llm_seat_model(struct llm_seat *s, struct settings *settings, struct arena *a, const atomic_bool *is_gone, const char **ret, struct err *e)
+{
+    struct llm_models models = { 0 };
+    int r = 0;
+
+    if (!s->account.model)
+        r = llm_seat_models(s, settings, a, is_gone, &models, e);
+    if (r < 0)
+        return r;
+    *ret = s->account.model ? s->account.model : models.n > 0 ? models.items[0].id : NULL;
+    if (*ret)
+        return 0;
+    return err_set(e, -EINVAL, "INVALID_MODEL", "%s has no model yet; name one in `model`. %s", s->account.name, s->account.preset->help);
+}

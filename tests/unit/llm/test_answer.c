@@ -30,12 +30,12 @@ static void usage_is_counted_when_it_is_not_told(void **state)
 
     llm_answer_init(&answer);
     llm_answer_end(&answer, LLM_FINISH_STOP, NULL, "m");
-    llm_answer_estimate(&answer, &ask, 9);
+    llm_answer_estimate(&answer, llm_prompt_tokens(&ask), 9);
     assert_true(answer.usage.is_estimated);
     assert_int_equal(answer.usage.completion_tokens, 3);
     assert_true(answer.usage.prompt_tokens > 5 * 4);
     llm_answer_end(&answer, LLM_FINISH_STOP, &told_usage, NULL);
-    llm_answer_estimate(&answer, &ask, 9);
+    llm_answer_estimate(&answer, llm_prompt_tokens(&ask), 9);
     assert_false(answer.usage.is_estimated);
     assert_int_equal(answer.usage.completion_tokens, 2);
     assert_string_equal(answer.model, "m");

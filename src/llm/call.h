@@ -1,0 +1,19 @@
+/* A whole chat on a worker: asked, tried again where that may help, fallen back, gathered (issue: retries, fallbacks).
+ *
+ *     r = llm_call(&plan, settings, arena, is_gone, &outcome, e);     outcome.answer.text
+ */
+#pragma once
+
+#include "llm/answer.h"
+#include "llm/plan.h"
+
+struct llm_outcome {                    /* in the arena's keeping */
+    struct llm_answer *answer;
+    const char *provider, *model;       /* who answered; never NULL after success */
+    int64_t upstream_us;                /* time spent waiting for upstreams, also on failure */
+    int64_t answer_us;                  /* of it, for the answer itself */
+    int64_t retry_after_ms;             /* also on failure: what the upstream asks for; 0: nothing */
+};
+
+int llm_call(const struct llm_plan *plan, struct settings *settings, struct arena *a, const atomic_bool *is_gone, struct llm_outcome *out,
+             struct err *e) MUST_CHECK;

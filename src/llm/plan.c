@@ -1,0 +1,71 @@
+#include "llm/plan.h"
+
+#include "llm/answer.h"
+#include "llm/format.h"
+
+#include <string.h>
+
+static void set_limits(struct settings *settings, struct http_ask *http)
+{
+    http->connect_ms = settings_ms(settings, SETTING_LLM_CONNECT_S);
+    http->first_byte_ms = settings_ms(settings, SETTING_LLM_FIRST_BYTE_S);
+    http->idle_ms = settings_ms(settings, SETTING_LLM_IDLE_S);
+    http->total_ms = settings_ms(settings, SETTING_LLM_TOTAL_S);
+    http->max_reply = LIMIT_LLM_ANSWER;
+}
+
+static int plan_one(struct settings *settings, struct llm_seat *seat, const struct llm_ask *ask, bool is_first, struct arena *a,
+                    const atomic_bool *is_gone, struct llm_planned *ret, struct err *e)
+{
+    struct llm_ask own = llm_format_plan(&seat->account, ask, a, &ret->must_check);
+    int r = 0;
+
+    own.model = is_first ? ask->model : NULL;
+    own.is_streamed = ask->is_streamed && !seat->may_not_stream;
+    if (!own.model)
+        r = llm_seat_model(seat, settings, a, is_gone, &own.model, e);
+    if (r == 0)
+        r = seat->account.preset->protocol->request(&seat->account, &own, a, &ret->http, e);
+    if (r < 0)
+        return r;
+    ret->model = arena_strdup(a, own.model);
+    ret->is_whole = !own.is_streamed;
+    set_limits(settings, &ret->http);
+    return 0;
+}
+
+int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
+                  struct llm_plan *ret, struct err *e)
+{
+    struct settings *settings = llm_accounts_settings(accounts);
+    struct llm_plan plan = { .ask = ask, .prompt_tokens = llm_prompt_tokens(ask), .total_ms = settings_ms(settings, SETTING_LLM_TOTAL_S) };
+    struct llm_picks found = { .n = 0 };
+    int r = llm_accounts_pick(accounts, a, provider, &found, e);
+
+    for (size_t i = 0; r == 0 && i < found.n; i++) {
+        struct llm_seat *seat = found.seats[i];
+        int r_one = plan_one(settings, seat, ask, i == 0, a, is_gone, &plan.of[plan.picks.n], i == 0 ? e : NULL);
+
+        if (r_one == 0)
+            plan.picks.seats[plan.picks.n++] = seat;
+        else if (i == 0)                /* one to fall back on is left out */
+            r = llm_blame(&seat->account, r_one, e);
+    }
+    if (r == 0)
+        *ret = plan;
+    return r;
+}
+
+int llm_blame(const struct llm_account *acc, int r, struct err *e)
+{
+    static const char *const transport[] = { "DNS_FAILED", "CONNECT_FAILED", "TLS_FAILED", "UPSTREAM_TIMEOUT", "UPSTREAM_CLOSED", "UPSTREAM_INVALID",
+                                             "UPSTREAM_TOO_LARGE" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(transport); i++)
+        if (strcmp(e->code, transport[i]) == 0) {
+            err_set(e, r, "LLM_ERROR", "%s: %s", acc->name, e->text);
+            err_add_extra(e, "reason", transport[i]);
+            return r;
+        }
+    return r;
+}

@@ -1,0 +1,32 @@
+/* What a chat will send: the accounts to ask, in order, and for each the finished upstream request. Made on a worker, so that all that can
+ * fail before the first byte fails here.
+ *
+ * In one arena, references to the seats with it. Read-only afterwards; any thread.
+ *
+ *     r = llm_plan_make(accounts, "openai", &ask, arena, is_gone, &plan, e);
+ */
+#pragma once
+
+#include "llm/accounts.h"
+
+struct llm_planned {
+    struct http_ask http;
+    const char *model;
+    bool must_check;                    /* the answer against `ask`'s response_format */
+    bool is_whole;                      /* the upstream is not asked to stream */
+};
+
+struct llm_plan {
+    struct llm_picks picks;
+    struct llm_planned of[LIMIT_LLM_FALLBACKS + 1];     /* by place in picks */
+    const struct llm_ask *ask;          /* borrowed */
+    int64_t prompt_tokens;              /* by estimate */
+    int64_t total_ms;
+};
+
+/* ask->model NULL: the account's. The accounts to fall back on take their own models. */
+int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
+                  struct llm_plan *ret, struct err *e) MUST_CHECK;
+
+/* A transport's failure in the words of D8: the code becomes LLM_ERROR, the old one `reason`. Returns r. */
+int llm_blame(const struct llm_account *acc, int r, struct err *e);

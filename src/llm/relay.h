@@ -1,0 +1,54 @@
+/* A streamed chat without a thread: upstream bytes in, events of the caller's form out, all on the loop (architecture, section 3).
+ *
+ * A worker makes the plan and starts the relay, which owns it from then on. Before the first delta a failure is tried again or told through
+ * host->fail as an ordinary error; after it through form->error. A client that leaves cancels the upstream; a slow one pauses it.
+ *
+ *     r = llm_relay_start(relays, &(struct llm_relay_start){ .plan = plan, .arena = TAKE(arena), .form = &form, ... });
+ */
+#pragma once
+
+#include "http/http.h"
+#include "llm/answer.h"
+#include "llm/plan.h"
+
+/* What is known of the answer while it is told. */
+struct llm_told {
+    char uuid[UUID_SIZE];
+    const char *provider, *model;       /* of the account asked; the upstream's own name of the model once it is known */
+    const struct llm_answer *answer;    /* tools so far; usage and why at the end. Its texts are empty unless they must be checked. */
+    double duration_s;                  /* of the whole answer, at its end */
+    int64_t began_wall_ms;
+    int64_t began_us;                   /* clock_mono_us() when the upstream was asked */
+};
+
+/* How an answer is told to the client: each writes whole Server-Sent Events. NULL: nothing is told. */
+struct llm_form {
+    void (*begin)(struct buf *out, const struct llm_told *t);
+    void (*text)(struct buf *out, const struct llm_told *t, struct slice text);
+    void (*reasoning)(struct buf *out, const struct llm_told *t, struct slice text);
+    void (*tool)(struct buf *out, const struct llm_told *t, size_t index, const char *id, const char *name, struct slice arguments);
+    void (*end)(struct buf *out, const struct llm_told *t);
+    void (*error)(struct buf *out, const struct llm_told *t, const struct err *e);
+};
+
+/* Who answers the exchange. Loop thread; exactly one of both is called, and after fail() nothing more. */
+struct llm_relay_host {
+    struct http_stream *(*start)(void *arg, const struct llm_told *t);
+    void (*fail)(void *arg, int r, const struct err *e, int64_t retry_after_ms);
+};
+
+struct llm_relays;
+
+struct llm_relay_start {
+    struct arena *arena;                /* given away: the plan and what it points at, but plan->ask, which lives as long as the exchange */
+    const struct llm_plan *plan;        /* in the arena */
+    const struct llm_form *form;
+    const struct llm_relay_host *host;
+    void *host_arg;
+    struct http_exchange *exchange;
+};
+
+int llm_relays_new(struct loop *l, struct settings *settings, struct llm_relays **ret, struct err *e) MUST_CHECK;  /* loop thread, or before it runs */
+struct llm_relays *llm_relays_free(struct llm_relays *relays);  /* after the server was stopped; loop thread, or after it ended */
+/* Any thread. Cannot fail: what goes wrong comes through the host. */
+void llm_relay_start(struct llm_relays *relays, const struct llm_relay_start *start);
