@@ -13,6 +13,8 @@ struct api {
     struct agents *agents;
     struct apps *apps;
     struct vector_stores *vector_stores;        /* api/vector_stores.h */
+    struct llm_accounts *llm_accounts;
+    struct llm_relays *llm_relays;      /* NULL without a service */
     struct dispatch *dispatch;
     struct api_events *events;          /* api/events.h: the stream of changes */
     const char *data_dir;

@@ -350,10 +350,13 @@ static void run_job(void *arg)
     int r, status;
 
     begin_trace(&trace, job->d, x, job->entry);
+    req.trace = &trace;
     for (size_t i = 0; i < job->match.n_params; i++)
         req.params[i] = arena_slicedup(x->arena, job->match.params[i]);
     r = handle(job->d, &req, &caller, &res, &e);
     trace.caller = caller.kind;
+    if (res.is_deferred)
+        return;
     if (res.is_streamed) {
         end_trace(&trace, r < 0 ? 500 : 200, &e);
         return;
@@ -390,6 +393,38 @@ struct http_stream *request_take_events(struct request *req, struct response *re
     buf_reset(&req->exchange->response.body);
     res->is_streamed = true;
     return sse_start(req->exchange);
+}
+
+/* In the exchange's arena. */
+struct deferred {
+    struct http_exchange *x;
+    struct trace trace;
+};
+
+struct deferred *request_defer(struct request *req, struct response *res)
+{
+    struct deferred *d = ARENA_NEW(req->arena, struct deferred);
+
+    buf_reset(&req->exchange->response.body);
+    *d = (struct deferred){ .x = req->exchange, .trace = *req->trace };
+    d->trace.caller = req->caller->kind;
+    res->is_streamed = res->is_deferred = true;
+    return d;
+}
+
+struct http_stream *deferred_events(struct deferred *d)
+{
+    struct http_stream *stream = sse_start(d->x);
+
+    end_trace(&d->trace, 200, NULL);
+    return stream;
+}
+
+void deferred_fail(struct deferred *d, int r, const struct err *e)
+{
+    struct trace trace = d->trace;      /* d ends with the exchange */
+
+    send_error(d->x, &trace, r, e);
 }
 
 /* ---- on the loop: may this page talk to us at all, which route, where does it run ---- */

@@ -6,6 +6,7 @@
 const struct api_error api_errors[] = {
     { "ARGUMENT_TOO_LONG", 400, "An argument or environment variable is above what the kernel passes on." },
     { "BAD_HEADER", 400, "A header to be sent to an upstream has no proper name or spans lines." },
+    { "BAD_ACCOUNT", 400, "An account of a provider lacks what it needs." },
     { "BAD_PATH", 400, "The path is not percent-encoded UTF-8, or has `.` or `..` segments." },
     { "BAD_URL", 400, "An address is no http or https URL, or holds a password." },
     { "BAD_REQUEST", 400, "The request breaks a rule of HTTP/1.1." },
@@ -72,6 +73,7 @@ const struct api_error api_errors[] = {
     { "TASK_ALREADY_FINISHED", 409, "The task has ended otherwise; nothing was changed." },
     { "THREAD_EXISTS", 409, "A thread of this slug is there already." },
     { "TOO_MANY_AGENTS", 409, "The largest number of agents is reached." },
+    { "TOO_MANY_ACCOUNTS", 409, "The largest number of accounts of providers is reached." },
     { "TOO_MANY_APPS", 409, "The largest number of apps is reached." },
     { "TOO_MANY_KEYS", 409, "The largest number of developer keys is reached." },
     { "TOO_MANY_NAMESPACES", 409, "The largest number of namespaces is reached." },

@@ -38,12 +38,14 @@ struct request {
     struct json_value body_json;        /* the body as it came (object), for routes that keep unknown members */
     const char *params[LIMIT_ROUTE_PARAMS];
     struct http_exchange *exchange;     /* for headers, cancel, streams */
+    const struct trace *trace;          /* dispatch's own */
 };
 
 struct response {
     struct json_writer json;            /* dispatch opened the object and, on 2xx, wrote "success": true; the handler adds members */
     struct http_exchange *exchange;
     bool is_streamed;                   /* the handler took the exchange: dispatch does nothing more */
+    bool is_deferred;                   /* streamed, and not yet answered */
     bool is_raw;                        /* the handler wrote exchange->response itself (HTML, metrics, redirect) */
 };
 
@@ -82,6 +84,13 @@ struct buf *response_start_raw(struct response *res, const char *content_type) M
 struct http_stream *request_take_stream(struct request *req, struct response *res) MUST_CHECK;
 /* The same as Server-Sent Events (http/sse.h). */
 struct http_stream *request_take_events(struct request *req, struct response *res) MUST_CHECK;
+
+/* For answers that begin later, on the loop (ROUTE_RELAY): takes the exchange out of dispatch's hands unanswered, as above. Exactly one of the
+ * two calls below ends the waiting: the stream, or the envelope of an error. The handler returns 0 and touches nothing more. */
+struct deferred;
+struct deferred *request_defer(struct request *req, struct response *res) MUST_CHECK;
+struct http_stream *deferred_events(struct deferred *d) MUST_CHECK;
+void deferred_fail(struct deferred *d, int r, const struct err *e);
 
 /* On PERM_BODY routes the caller may be CALLER_NOBODY. This says whether somebody is known: 0, -EACCES MISSING_APP_ID or
  * INVALID_APP_ID. A handler that needs a grant for some of its bodies goes on with identity_require(). */

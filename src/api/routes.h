@@ -28,4 +28,4 @@ extern const struct route vector_config_routes[];       /* api/vector_config.c: 
 extern const struct route setting_routes[];             /* api/settings.c */
 extern const struct route backup_routes[];              /* api/backup.c */
 extern const struct route doctor_routes[];              /* api/doctor.c */
-
+extern const struct route llm_routes[];                 /* api/llm.c */

@@ -175,6 +175,13 @@ static int open_tasks(struct service *s, bool is_serving, struct err *e)
     return tasks_open(&c, &s->tasks, e);
 }
 
+static int open_llm(struct service *s, bool is_serving, struct err *e)
+{
+    int r = llm_accounts_new(s->settings, (const char *const *)environ, &s->llm_accounts, e);
+
+    return r < 0 || !is_serving ? r : llm_relays_new(s->loop, s->settings, &s->llm_relays, e);
+}
+
 static int open_api(struct service *s, bool is_serving, struct err *e)
 {
     const struct dispatch_config c = {
@@ -194,6 +201,8 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.agents = s->agents;
     s->api.apps = s->apps;
     s->api.vector_stores = s->vector_stores;
+    s->api.llm_accounts = s->llm_accounts;
+    s->api.llm_relays = s->llm_relays;
     s->api.dispatch = s->dispatch;
     s->api.events = s->events;
     s->api.data_dir = s->config.data_dir;
@@ -218,6 +227,8 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
         r = open_identity(s, e);
     if (r == 0)
         r = open_vector_stores(s, is_serving, e);
+    if (r == 0)
+        r = open_llm(s, is_serving, e);
     if (r == 0 && is_serving)
         r = open_supervisor(s, e);
     if (r == 0)
@@ -244,6 +255,8 @@ struct service *service_close(struct service *s)
     s->apps = apps_close(s->apps);
     s->agents = agents_close(s->agents);
     s->vector_stores = vector_stores_close(s->vector_stores);
+    s->llm_relays = llm_relays_free(s->llm_relays);
+    s->llm_accounts = llm_accounts_free(s->llm_accounts);
     s->identity = identity_close(s->identity);
     s->backend = backend_close(s->backend);
     s->on_term = loop_watch_free(s->on_term);

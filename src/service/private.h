@@ -8,6 +8,7 @@
 #include "apps/apps.h"
 #include "backend/backend.h"
 #include "http/server.h"
+#include "llm/relay.h"
 #include "os/lockfile.h"
 #include "service/service.h"
 #include "tasks/tasks.h"
@@ -23,6 +24,8 @@ struct service {
     struct backend *backend;
     struct identity *identity;
     struct vector_stores *vector_stores;
+    struct llm_accounts *llm_accounts;
+    struct llm_relays *llm_relays;
     struct supervisor *supervisor;
     struct agents *agents;
     struct apps *apps;
