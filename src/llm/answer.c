@@ -84,8 +84,8 @@ void llm_answer_end(struct llm_answer *answer, enum llm_finish why, const struct
 {
     answer->why = why;
     answer->has_ended = true;
-    answer->has_usage = usage != NULL;
-    if (usage)
+    answer->has_usage = usage && usage->prompt_tokens + usage->completion_tokens > 0;   /* some tell zeros */
+    if (answer->has_usage)
         answer->usage = *usage;
     if (model && *model && !answer->model)
         answer->model = xstrdup(model);

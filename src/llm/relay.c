@@ -12,8 +12,9 @@ enum { REFUSAL_BYTES = 64 << 10, KEPT_BYTES = 8 << 10 };
 struct llm_relays {
     struct loop *loop;                  /* borrowed */
     struct settings *settings;          /* borrowed */
-    struct http_client *client;         /* owned */
+    struct http_client *client;         /* owned; NULL: closed */
     struct relay *first;                /* running ones */
+    atomic_size_t n_refs;               /* the owner's, and one a relay */
 };
 
 struct relay {
@@ -68,12 +69,19 @@ static void unlink_relay(struct relay *r)
         r->next->previous = r->previous;
 }
 
+static void relays_unref(struct llm_relays *relays)
+{
+    if (atomic_fetch_sub(&relays->n_refs, 1) == 1)
+        free(relays);
+}
+
 /* The client's side and the upstream's both end in their own time. */
 static void free_when_done(struct relay *r)
 {
     if (r->exchange || r->stream || r->fetch)
         return;
     unlink_relay(r);
+    relays_unref(r->owner);
     loop_timer_free(r->timer);
     llm_answer_clear(&r->answer);
     buf_clear(&r->out);
@@ -368,7 +376,7 @@ static void begin(void *arg)
     if (r->next)
         r->next->previous = r;
     r->owner->first = r;
-    if (atomic_load(&r->exchange->is_gone)) {
+    if (!r->owner->client || atomic_load(&r->exchange->is_gone)) {
         on_gone(r->exchange, r);
         return;
     }
@@ -381,6 +389,7 @@ void llm_relay_start(struct llm_relays *relays, const struct llm_relay_start *st
     struct relay *r = xcalloc(1, sizeof(*r));
 
     r->owner = relays;
+    atomic_fetch_add(&relays->n_refs, 1);
     r->start = *start;
     r->exchange = start->exchange;
     uuid_v4(r->told.uuid);
@@ -400,6 +409,7 @@ int llm_relays_new(struct loop *l, struct settings *settings, struct llm_relays 
 
     relays->loop = l;
     relays->settings = settings;
+    atomic_init(&relays->n_refs, 1);
     r = http_client_new(l, &relays->client, e);
     if (r < 0) {
         free(relays);
@@ -419,6 +429,6 @@ struct llm_relays *llm_relays_free(struct llm_relays *relays)
             on_gone(r->exchange, r);
     }
     relays->client = http_client_free(relays->client);
-    free(relays);
+    relays_unref(relays);
     return NULL;
 }

@@ -1,0 +1,270 @@
+#include "protocol.h"
+
+#include "base/clock.h"
+#include "llm/attempts.h"
+
+struct setup { struct arena *a; struct settings *settings; struct llm_accounts *accounts; };
+
+static void setup_close(struct setup *s)
+{
+    arena_free(s->a);
+    llm_accounts_free(s->accounts);
+    settings_free(s->settings);
+}
+
+static struct setup setup_open(const char *const *env, const char *const *flags, size_t n_flags)
+{
+    const struct settings_sources from = { .flags = flags, .n_flags = n_flags };
+    struct setup s = { .a = arena_new() };
+    struct err e = { 0 };
+
+    if (settings_load(&from, &s.settings, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(llm_accounts_new(s.settings, env, &s.accounts, NULL), 0);
+    return s;
+}
+
+static const char *names(struct setup *s)
+{
+    size_t n;
+    struct llm_seat **seats = llm_accounts_list(s->accounts, s->a, &n);
+    const char *all = "";
+
+    for (size_t i = 0; i < n; i++)
+        all = arena_printf(s->a, "%s%s ", all, seats[i]->account.name);
+    return all;
+}
+
+static void variables_of_the_field_make_accounts(void **state)
+{
+    static const char *const env[] = { "OPENAI_API_KEY=sk-1", "OPEN_AI_KEY=sk-2", "ANTHROPIC_API_KEY=", "AZURE_OPENAI_API_KEY=k", "GROQ_API_KEY=g",
+                                       "OLLAMA_API_KEY=x", "LMSTUDIO_BASE_URL=http://127.0.0.1:9/", "MISTRAL_API_KEYS=x", "OPENAI_MODEL=gpt-x", NULL };
+    AUTO(setup_close) struct setup s = setup_open(env, NULL, 0);
+    struct llm_picks picks = { 0 };
+
+    assert_string_equal(names(&s), "openai groq lmstudio ");
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, "openai", &picks, NULL), 0);
+    assert_string_equal(picks.seats[0]->account.api_key, "sk-1");
+    assert_string_equal(picks.seats[0]->account.model, "gpt-x");
+    assert_string_equal(picks.seats[0]->account.base_url, "https://api.openai.com/v1");
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, "lmstudio", &picks, NULL), 0);
+    assert_string_equal(picks.seats[0]->account.base_url, "http://127.0.0.1:9/v1");
+}
+
+static void addresses_are_completed_as_people_write_them(void **state)
+{
+    static const struct { const char *variable, *preset, *wanted; } cases[] = {
+        { "OLLAMA_HOST=127.0.0.1:1234", "ollama", "http://127.0.0.1:1234" },
+        { "OLLAMA_HOST=0.0.0.0", "ollama", "http://127.0.0.1:11434" },
+        { "OLLAMA_HOST=0.0.0.0:5", "ollama", "http://127.0.0.1:5" },
+        { "OLLAMA_HOST=box", "ollama", "http://box:11434" },
+        { "OLLAMA_HOST=https://box/x", "ollama", "https://box/x" },
+        { "LITELLM_BASE_URL=http://box:4000", "litellm", "http://box:4000" },
+        { "DOCKER_MODEL_RUNNER_BASE_PATH=http://box:12434", "docker-model-runner", "http://box:12434/engines/v1" },
+        { "LEMONADE_LLM_BASE_PATH=http://box/other", "lemonade", "http://box/other" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *const env[] = { cases[i].variable, NULL };
+        AUTO(setup_close) struct setup s = setup_open(env, NULL, 0);
+        struct llm_picks picks = { 0 };
+
+        assert_int_equal(llm_accounts_pick(s.accounts, s.a, cases[i].preset, &picks, NULL), 0);
+        assert_string_equal(picks.seats[0]->account.base_url, cases[i].wanted);
+    }
+}
+
+static void a_request_without_a_provider_goes_to_the_default_and_its_fallbacks(void **state)
+{
+    static const char *const env[] = { "OPENAI_API_KEY=a", "GROQ_API_KEY=b", "XAI_API_KEY=c", NULL };
+    static const char *const flags[] = { "llm.default_provider=groq", "llm.fallbacks=xai, nobody, groq, openai" };
+    AUTO(setup_close) struct setup s = setup_open(env, flags, 2);
+    struct llm_picks picks = { 0 };
+    struct err e = { 0 };
+
+    assert_string_equal(names(&s), "groq openai xai ");
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, NULL, &picks, &e), 0);
+    assert_int_equal(picks.n, 3);
+    assert_string_equal(picks.seats[0]->account.name, "groq");
+    assert_string_equal(picks.seats[1]->account.name, "xai");
+    assert_string_equal(picks.seats[2]->account.name, "openai");
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, "xai", &picks, &e), 0);
+    assert_int_equal(picks.n, 1);
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, "nobody", &picks, &e), -EINVAL);
+    assert_string_equal(e.code, "PROVIDER_UNAVAILABLE");
+    assert_has(e.text, "openai, xai, groq");
+}
+
+static void with_nothing_configured_the_error_says_what_to_do(void **state)
+{
+    AUTO(setup_close) struct setup s = setup_open(NULL, NULL, 0);
+    struct llm_picks picks = { 0 };
+    struct err e = { 0 };
+
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, NULL, &picks, &e), -EAGAIN);
+    assert_string_equal(e.code, "PROVIDER_UNAVAILABLE");
+    assert_has(e.text, "OPENAI_API_KEY");
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, "openai", &picks, &e), -EAGAIN);
+}
+
+static void accounts_can_be_put_and_removed_while_they_are_in_use(void **state)
+{
+    AUTO(setup_close) struct setup s = setup_open(NULL, NULL, 0);
+    struct llm_account account = { .name = "mine", .preset = llm_preset_find("generic-openai"), .base_url = "http://127.0.0.1:1/v1" };
+    struct llm_picks picks = { 0 };
+    struct err e = { 0 };
+
+    assert_int_equal(llm_accounts_put(s.accounts, &account, &e), 0);
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, "mine", &picks, &e), 0);
+    account.base_url = "http://127.0.0.1:2/v1";
+    assert_int_equal(llm_accounts_put(s.accounts, &account, &e), 0);
+    assert_string_equal(picks.seats[0]->account.base_url, "http://127.0.0.1:1/v1");
+    assert_string_equal(names(&s), "mine ");
+    assert_true(llm_accounts_remove(s.accounts, "mine"));
+    assert_false(llm_accounts_remove(s.accounts, "mine"));
+    account.base_url = NULL;
+    assert_int_equal(llm_accounts_put(s.accounts, &account, &e), -EINVAL);
+    assert_string_equal(e.code, "BAD_ACCOUNT");
+    account.base_url = "nonsense";
+    assert_int_equal(llm_accounts_put(s.accounts, &account, &e), -EINVAL);
+    assert_string_equal(e.code, "BAD_URL");
+}
+
+static void as_many_accounts_as_the_limit_says(void **state)
+{
+    AUTO(setup_close) struct setup s = setup_open(NULL, NULL, 0);
+    struct err e = { 0 };
+
+    for (int i = 0; i <= LIMIT_LLM_ACCOUNTS; i++) {
+        const struct llm_account account = { .name = arena_printf(s.a, "a%d", i), .preset = llm_preset_find("ollama") };
+
+        assert_int_equal(llm_accounts_put(s.accounts, &account, &e), i < LIMIT_LLM_ACCOUNTS ? 0 : -EDQUOT);
+    }
+    assert_string_equal(e.code, "TOO_MANY_ACCOUNTS");
+}
+
+static void only_the_exact_word_disables_streaming_of_the_generic_provider(void **state)
+{
+    static const struct { const char *variable; bool may_not; } cases[] = {
+        { "GENERIC_LLM_STREAMING_DISABLED=true", true }, { "GENERIC_OPENAI_STREAMING_DISABLED=true", true },
+        { "GENERIC_LLM_STREAMING_DISABLED=1", false },   { "GENERIC_LLM_STREAMING_DISABLED=TRUE", false },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *const env[] = { cases[i].variable, "GENERIC_OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OLLAMA_HOST=x", NULL };
+        AUTO(setup_close) struct setup s = setup_open(env, NULL, 0);
+        struct llm_picks picks = { 0 };
+
+        assert_int_equal(llm_accounts_pick(s.accounts, s.a, "generic-openai", &picks, NULL), 0);
+        assert_int_equal(picks.seats[0]->may_not_stream, cases[i].may_not);
+        assert_int_equal(llm_accounts_pick(s.accounts, s.a, "ollama", &picks, NULL), 0);
+        assert_false(picks.seats[0]->may_not_stream);
+    }
+}
+
+/* ---- attempts ---- */
+
+static const char *const two[] = { "OPENAI_API_KEY=a", "GROQ_API_KEY=b", NULL };
+static const char *const with_fallback[] = { "llm.fallbacks=groq", "llm.retries=1", "llm.retry_after_max_s=2" };
+
+static void begin(struct setup *s, struct llm_attempts *t, int64_t total_ms)
+{
+    struct llm_picks picks = { 0 };
+
+    assert_int_equal(llm_accounts_pick(s->accounts, s->a, NULL, &picks, NULL), 0);
+    llm_attempts_init(t, &picks, s->settings, clock_mono_ms() + total_ms);
+}
+
+static void failures_are_tried_again_or_fall_back_as_far_as_that_may_help(void **state)
+{
+    static const struct { int r; int64_t retry_after_ms, wait_ms; int next; } cases[] = {
+        { -ECONNREFUSED, 0, 200, 0 }, { -ECONNRESET, 0, 200, 0 }, { -EAGAIN, 0, 200, 0 }, { -EBUSY, 1500, 1500, 0 },
+        { -EBUSY, 3000, 0, 1 },       { -ETIMEDOUT, 0, 0, 1 },    { -EHOSTUNREACH, 0, 0, 1 }, { -EIO, 0, 0, 1 },
+        { -EINVAL, 0, -1, 0 },        { -ECANCELED, 0, -1, 0 },   { -EMSGSIZE, 0, -1, 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(setup_close) struct setup s = setup_open(two, with_fallback, 3);
+        struct llm_attempts t;
+
+        begin(&s, &t, 60000);
+        assert_int_equal(llm_attempts_next(&t, NULL), 0);
+        assert_int_equal(llm_attempts_failed(&t, cases[i].r, cases[i].retry_after_ms), cases[i].wait_ms);
+        if (cases[i].wait_ms >= 0)
+            assert_int_equal(llm_attempts_next(&t, NULL), cases[i].next);
+    }
+}
+
+static void attempts_end(void **state)
+{
+    AUTO(setup_close) struct setup s = setup_open(two, with_fallback, 3);
+    struct llm_attempts t;
+    int n = 0;
+
+    begin(&s, &t, 60000);
+    do {
+        assert_true(llm_attempts_next(&t, NULL) >= 0);
+        n++;
+    } while (llm_attempts_failed(&t, -EAGAIN, 0) >= 0);
+    assert_int_equal(n, 4);             /* twice each */
+    begin(&s, &t, 100);
+    assert_int_equal(llm_attempts_next(&t, NULL), 0);
+    assert_int_equal(llm_attempts_failed(&t, -EAGAIN, 0), 0);           /* no time to wait, but for the other one */
+    assert_int_equal(llm_attempts_next(&t, NULL), 1);
+    assert_int_equal(llm_attempts_failed(&t, -EAGAIN, 0), -1);
+}
+
+static void an_account_that_fails_again_and_again_rests(void **state)
+{
+    static const char *const one[] = { "OPENAI_API_KEY=a", NULL };
+    AUTO(setup_close) struct setup s = setup_open(one, NULL, 0);
+    struct llm_attempts t;
+    struct err e = { 0 };
+
+    begin(&s, &t, 60000);
+    for (int i = 0; i < LIMIT_LLM_FAILURES; i++) {
+        assert_true(llm_seat_may_ask(t.picks.seats[0]));
+        llm_seat_told(t.picks.seats[0], true);
+    }
+    assert_int_equal(llm_attempts_next(&t, &e), -EAGAIN);
+    assert_string_equal(e.code, "PROVIDER_UNAVAILABLE");
+    assert_has(e.text, "openai");
+    llm_seat_told(t.picks.seats[0], false);
+    begin(&s, &t, 60000);
+    assert_int_equal(llm_attempts_next(&t, &e), 0);
+}
+
+static void retry_after_is_read_in_both_forms(void **state)
+{
+    static const struct { const char *value; int64_t least_ms, most_ms; } cases[] = {
+        { "2", 2000, 2000 }, { "0.5", 500, 500 }, { "0", 0, 0 }, { "-1", 0, 0 }, { "soon", 0, 0 }, { "99999999", 86400000, 86400000 },
+        { "Fri, 31 Dec 1999 23:59:59 GMT", 0, 0 }, { "Fri, 31 Dec 2100 23:59:59 GMT", 86400000, 86400000 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct http_ask_header header = { "retry-after", cases[i].value };
+        const struct http_answer answer = { .headers = &header, .n_headers = 1 };
+
+        assert_in_range(llm_retry_after_ms(&answer), cases[i].least_ms, cases[i].most_ms);
+    }
+    assert_int_equal(llm_retry_after_ms(&(struct http_answer){ 0 }), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables_of_the_field_make_accounts),
+        cmocka_unit_test(addresses_are_completed_as_people_write_them),
+        cmocka_unit_test(a_request_without_a_provider_goes_to_the_default_and_its_fallbacks),
+        cmocka_unit_test(with_nothing_configured_the_error_says_what_to_do),
+        cmocka_unit_test(accounts_can_be_put_and_removed_while_they_are_in_use),
+        cmocka_unit_test(as_many_accounts_as_the_limit_says),
+        cmocka_unit_test(only_the_exact_word_disables_streaming_of_the_generic_provider),
+        cmocka_unit_test(failures_are_tried_again_or_fall_back_as_far_as_that_may_help),
+        cmocka_unit_test(attempts_end),
+        cmocka_unit_test(an_account_that_fails_again_and_again_rests),
+        cmocka_unit_test(retry_after_is_read_in_both_forms),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

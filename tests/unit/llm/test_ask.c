@@ -1,0 +1,199 @@
+#include "protocol.h"
+
+#include "llm/ask.h"
+#include "llm/format.h"
+
+static int read_ask(struct arena *a, const char *text, struct llm_ask *ret, struct err *e)
+{
+    struct llm_ask_body *body = ARENA_NEW(a, struct llm_ask_body);
+    int r = fields_read(llm_ask_fields, json_of(a, text), body, a, "", e);
+
+    return r < 0 ? r : llm_ask_of(body, a, ret, e);
+}
+
+static void only_messages_are_required_and_the_rest_has_defaults(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = { 0 };
+
+    assert_int_equal(read_ask(a, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}", &ask, NULL), 0);
+    assert_int_equal(ask.n_messages, 1);
+    assert_int_equal(ask.messages[0].role, LLM_USER);
+    assert_string_equal(ask.messages[0].blocks[0].text, "hi");
+    assert_true(ask.temperature == 0.7 && !ask.has_temperature && !ask.has_top_p);
+    assert_int_equal(ask.max_tokens, 1000);
+    assert_null(ask.model);
+    assert_int_equal(ask.format, LLM_FORMAT_TEXT);
+}
+
+static void everything_a_caller_may_say_is_read(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = { 0 };
+
+    assert_int_equal(read_ask(a, "{\"model\":\"m\",\"temperature\":0,\"top_p\":0.5,\"max_tokens\":7,\"max_completion_tokens\":9,\"stop\":[\"a\",\"b\"],"
+                                 "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{},\"strict\":true}}],\"tool_choice\":\"none\","
+                                 "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"n\",\"schema\":{\"type\":\"object\"}}},"
+                                 "\"messages\":[{\"role\":\"developer\",\"content\":\"rules\"},"
+                                 "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},"
+                                 "{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"r\"}]}", &ask, NULL), 0);
+    assert_true(ask.temperature == 0 && ask.has_temperature && ask.has_top_p && ask.top_p == 0.5);
+    assert_int_equal(ask.max_tokens, 9);
+    assert_int_equal(ask.stop.n, 2);
+    assert_string_equal(ask.stop.items[1], "b");
+    assert_true(ask.n_tools == 1 && ask.tools[0].is_strict);
+    assert_int_equal(ask.format, LLM_FORMAT_SCHEMA);
+    assert_string_equal(ask.schema_name, "n");
+    assert_int_equal(ask.messages[0].role, LLM_SYSTEM);
+    assert_string_equal(ask.messages[1].tool_calls[0].name, "f");
+    assert_string_equal(ask.messages[2].tool_call_id, "c");
+}
+
+#define USER(blocks) "{\"messages\":[{\"role\":\"user\",\"content\":[" blocks "]}]}"
+
+static void blocks_of_every_kind_are_read(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = { 0 };
+    const struct llm_block *blocks;
+
+    assert_int_equal(read_ask(a, USER("{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image_url\",\"image_url\":{\"url\":\"https://h/x.png\"}},"
+                                      "{\"type\":\"input_image\",\"image_url\":\"data:image/png;base64,QUJD\"},"
+                                      "{\"type\":\"input_file\",\"filename\":\"a.pdf\",\"file_data\":\"data:application/pdf;base64,QUI=\"},"
+                                      "{\"type\":\"file\",\"file\":{\"filename\":\"a.txt\",\"file_data\":\"data:text/plain;base64,aGVsbG8=\"}}"), &ask, NULL), 0);
+    blocks = ask.messages[0].blocks;
+    assert_int_equal(ask.messages[0].n_blocks, 5);
+    assert_string_equal(blocks[0].text, "a");
+    assert_true(blocks[1].kind == LLM_BLOCK_IMAGE_URL && strcmp(blocks[1].url, "https://h/x.png") == 0);
+    assert_true(blocks[2].kind == LLM_BLOCK_IMAGE_DATA && strcmp(blocks[2].media_type, "image/png") == 0 && strcmp(blocks[2].base64, "QUJD") == 0);
+    assert_true(blocks[3].kind == LLM_BLOCK_FILE_DATA && strcmp(blocks[3].file_name, "a.pdf") == 0);
+    assert_true(blocks[4].kind == LLM_BLOCK_TEXT && strcmp(blocks[4].text, "[a.txt]\nhello") == 0);
+}
+
+static void what_is_not_as_it_must_be_is_told_with_its_place(void **state)
+{
+    static const struct { const char *text, *field; } cases[] = {
+        { "{}", "messages" },
+        { "{\"messages\":[]}", "messages" },
+        { "{\"messages\":[{\"role\":\"user\"}]}", "messages[0].content" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":3}]}", "messages[0].content" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}", "messages[0].content" },
+        { "{\"messages\":[{\"role\":\"tool\",\"content\":\"x\"}]}", "messages[0].tool_call_id" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"temperature\":2.1}", "temperature" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":0}", "max_tokens" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stop\":3}", "stop" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tool_choice\":\"x\"}", "tool_choice" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{\"type\":\"function\"}]}", "tools[0].function" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"response_format\":{\"type\":\"xml\"}}", "response_format.type" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"response_format\":{\"type\":\"json_schema\"}}", "response_format.json_schema.schema" },
+        { USER("{\"type\":\"text\"}"), "messages[0].content[0]" },
+        { USER("{\"type\":\"audio\"}"), "messages[0].content[0]" },
+        { USER("{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image_url\",\"image_url\":\"file:///etc/passwd\"}"), "messages[0].content[1]" },
+        { USER("{\"type\":\"image_url\",\"image_url\":\"data:image/png,QUJD\"}"), "messages[0].content[0]" },
+        { USER("{\"type\":\"image_url\",\"image_url\":\"data:image/png;base64,QUJ\"}"), "messages[0].content[0]" },
+        { USER("{\"type\":\"image_url\",\"image_url\":\"data:image/png;base64,QU JD\"}"), "messages[0].content[0]" },
+        { USER("{\"type\":\"input_file\",\"file_id\":\"x\"}"), "messages[0].content[0]" },
+        { USER("{\"type\":\"input_file\",\"file_data\":\"data:text/plain;base64,gICA\"}"), "messages[0].content[0]" },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct llm_ask ask = { 0 };
+        struct err e = { 0 };
+
+        assert_int_equal(read_ask(a, cases[i].text, &ask, &e), -EINVAL);
+        assert_string_equal(e.code, "VALIDATION_ERROR");
+        assert_string_equal(e.fields[0].field, cases[i].field);
+    }
+}
+
+static void as_many_messages_as_the_limit_says(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct buf text;
+    struct llm_ask ask = { 0 };
+    struct err e = { 0 };
+
+    buf_init(&text, MIB(1));
+    buf_add_str(&text, "{\"messages\":[");
+    for (int i = 0; i < LIMIT_MESSAGES; i++)
+        buf_printf(&text, "%s{\"role\":\"user\",\"content\":\"x\"}", i ? "," : "");
+    buf_add_str(&text, "]}");
+    assert_int_equal(read_ask(a, buf_str(&text), &ask, &e), 0);
+    text.n -= 2;
+    buf_add_str(&text, ",{\"role\":\"user\",\"content\":\"x\"}]}");
+    assert_int_equal(read_ask(a, buf_str(&text), &ask, &e), -EINVAL);
+    buf_clear(&text);
+}
+
+static void json_is_asked_for_by_instruction_where_the_protocol_has_no_word_for_it(void **state)
+{
+    static const struct { const char *preset; enum llm_format asked, sent; bool must_check; } cases[] = {
+        { "openai", LLM_FORMAT_SCHEMA, LLM_FORMAT_SCHEMA, false }, { "ollama", LLM_FORMAT_JSON, LLM_FORMAT_JSON, false },
+        { "anthropic", LLM_FORMAT_SCHEMA, LLM_FORMAT_TEXT, true }, { "anthropic", LLM_FORMAT_JSON, LLM_FORMAT_TEXT, true },
+        { "anthropic", LLM_FORMAT_TEXT, LLM_FORMAT_TEXT, false },  { "deepseek", LLM_FORMAT_SCHEMA, LLM_FORMAT_JSON, true },
+        { "deepseek", LLM_FORMAT_JSON, LLM_FORMAT_JSON, false },   { "minimax", LLM_FORMAT_SCHEMA, LLM_FORMAT_TEXT, true },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = full_ask(a);
+
+    ask.schema = json_of(a, "{\"type\":\"object\",\"required\":[\"n\"]}");
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct llm_account acc = { .preset = llm_preset_find(cases[i].preset) };
+        struct llm_ask plan;
+        bool must_check;
+
+        ask.format = cases[i].asked;
+        plan = llm_format_plan(&acc, &ask, a, &must_check);
+        assert_int_equal(plan.format, cases[i].sent);
+        assert_int_equal(must_check, cases[i].must_check);
+        assert_int_equal(plan.n_messages, ask.n_messages + must_check);
+        if (must_check && cases[i].asked == LLM_FORMAT_SCHEMA)
+            assert_has(plan.messages[0].blocks[0].text, "{\"type\":\"object\",\"required\":[\"n\"]}");
+    }
+}
+
+static void an_answer_by_instruction_is_checked(void **state)
+{
+    static const struct { enum llm_format format; const char *text, *wanted; } cases[] = {
+        { LLM_FORMAT_JSON, "{\"n\":1}", "{\"n\":1}" },
+        { LLM_FORMAT_JSON, " ```json\n{\"n\":1}\n``` ", "{\"n\":1}" },
+        { LLM_FORMAT_JSON, "```\n{}\n```", "{}" },
+        { LLM_FORMAT_JSON, "[1]", NULL },
+        { LLM_FORMAT_JSON, "Here it is: {}", NULL },
+        { LLM_FORMAT_JSON, "", NULL },
+        { LLM_FORMAT_SCHEMA, "{\"n\":1}", "{\"n\":1}" },
+        { LLM_FORMAT_SCHEMA, "{}", NULL },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = { .schema = json_of(a, "{\"type\":\"object\",\"required\":[\"n\"]}") };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct slice text = slice_of(cases[i].text);
+        struct err e = { 0 };
+        int r;
+
+        ask.format = cases[i].format;
+        r = llm_format_check(&ask, &text, &e);
+        assert_int_equal(r, cases[i].wanted ? 0 : -EIO);
+        if (cases[i].wanted)
+            assert_true(slice_eq_str(text, cases[i].wanted));
+        else
+            assert_string_equal(e.code, "LLM_ERROR");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_messages_are_required_and_the_rest_has_defaults),
+        cmocka_unit_test(everything_a_caller_may_say_is_read),
+        cmocka_unit_test(blocks_of_every_kind_are_read),
+        cmocka_unit_test(what_is_not_as_it_must_be_is_told_with_its_place),
+        cmocka_unit_test(as_many_messages_as_the_limit_says),
+        cmocka_unit_test(json_is_asked_for_by_instruction_where_the_protocol_has_no_word_for_it),
+        cmocka_unit_test(an_answer_by_instruction_is_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+#include "desk.h"
+
+#include "llm/call.h"
+
+static int call(struct desk *d, struct llm_outcome *out, struct err *e)
+{
+    return llm_call(desk_plan(d, d->a, false), d->settings, d->a, NULL, out, e);
+}
+
+static void an_answer_says_who_gave_it(void **state)
+{
+    AUTO(desk_close) struct desk d = { 0 };
+    struct llm_outcome out = { 0 };
+    struct err e = { 0 };
+
+    desk_open(&d, "/", NULL);
+    assert_int_equal(call(&d, &out, &e), 0);
+    assert_string_equal(buf_str(&out.answer->text), "all at once");
+    assert_string_equal(out.provider, "one");
+    assert_string_equal(out.model, "m-1");
+    assert_true(out.answer->usage.is_estimated && out.answer->usage.completion_tokens > 0 && out.answer->usage.prompt_tokens > 0);
+    assert_true(out.upstream_us > 0);
+}
+
+static void a_failure_that_may_pass_is_tried_again(void **state)
+{
+    AUTO(desk_close) struct desk d = { 0 };
+    struct llm_outcome out = { 0 };
+    struct err e = { 0 };
+
+    desk_open(&d, "/second", NULL);
+    assert_int_equal(call(&d, &out, &e), 0);
+    assert_int_equal(atomic_load(&d.n_asked), 2);
+}
+
+static void what_does_not_pass_is_told_after_the_last_attempt(void **state)
+{
+    static const struct { const char *path; int r; const char *code, *words; int n_asked; int64_t retry_after_ms; } cases[] = {
+        { "/unwilling", -EAGAIN, "LLM_ERROR", "one fails (503): not now", 2, 0 },
+        { "/limited", -EBUSY, "RATE_LIMIT", "slow down", 1, 20000 },
+        { "/locked", -EIO, "LLM_ERROR", "bad key", 1, 0 },
+        { "/garbage", -EBADMSG, "LLM_ERROR", "no JSON", 1, 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(desk_close) struct desk d = { 0 };
+        struct llm_outcome out = { 0 };
+        struct err e = { 0 };
+
+        desk_open(&d, cases[i].path, NULL);
+        assert_int_equal(call(&d, &out, &e), cases[i].r);
+        assert_string_equal(e.code, cases[i].code);
+        if (i != 3)
+            assert_non_null(strstr(e.text, cases[i].words));
+        assert_int_equal(atomic_load(&d.n_asked), cases[i].n_asked);
+        assert_int_equal(out.retry_after_ms, cases[i].retry_after_ms);
+    }
+}
+
+static void another_account_answers_when_the_first_cannot(void **state)
+{
+    static const char *const first[] = { "/locked", "/limited", "/unwilling", NULL };
+
+    for (size_t i = 0; i < ARRAY_SIZE(first); i++) {
+        AUTO(desk_close) struct desk d = { 0 };
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct llm_outcome out = { 0 };
+        struct err e = { 0 };
+
+        desk_open(&d, first[i] ? first[i] : arena_printf(a, "http://127.0.0.1:%u/v1", dead_port()), "/");
+        assert_int_equal(call(&d, &out, &e), 0);
+        assert_string_equal(out.provider, "other");
+    }
+}
+
+static void a_silent_upstream_is_given_up_in_time(void **state)
+{
+    AUTO(desk_close) struct desk d = { 0 };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_outcome out = { 0 };
+    struct raw_peer peer;
+    struct err e = { 0 };
+
+    raw_open(&peer, "", RAW_HANG);
+    desk_open(&d, arena_printf(a, "http://127.0.0.1:%u/v1", peer.port), NULL);
+    assert_int_equal(call(&d, &out, &e), -ETIMEDOUT);
+    assert_string_equal(e.code, "LLM_ERROR");
+    assert_string_equal(e.extras[0].value, "UPSTREAM_TIMEOUT");
+    assert_non_null(strstr(e.text, "did not begin its answer"));
+    raw_close(&peer);
+}
+
+static void a_caller_that_is_gone_waits_for_no_further_attempt(void **state)
+{
+    AUTO(desk_close) struct desk d = { 0 };
+    struct llm_outcome out = { 0 };
+    struct err e = { 0 };
+    atomic_bool is_gone = true;
+
+    desk_open(&d, "/unwilling", NULL);
+    assert_true(llm_call(desk_plan(&d, d.a, false), d.settings, d.a, &is_gone, &out, &e) < 0);
+    assert_true(atomic_load(&d.n_asked) <= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_says_who_gave_it),
+        cmocka_unit_test(a_failure_that_may_pass_is_tried_again),
+        cmocka_unit_test(what_does_not_pass_is_told_after_the_last_attempt),
+        cmocka_unit_test(another_account_answers_when_the_first_cannot),
+        cmocka_unit_test(a_silent_upstream_is_given_up_in_time),
+        cmocka_unit_test(a_caller_that_is_gone_waits_for_no_further_attempt),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
