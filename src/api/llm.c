@@ -1,5 +1,6 @@
 /* Specification, "LLM"; decision D8. */
 #include "api/api.h"
+#include "api/embed.h"
 #include "api/llm_form.h"
 #include "api/routes.h"
 #include "base/clock.h"
@@ -40,7 +41,7 @@ static const struct field entry_shape[] = {
     SHAPE_BOOL("active", .help = "asked when a request names no provider"),
     FIELD_END,
 };
-static const struct field providers_answer[] = { SHAPE_LIST("llm", entry_shape), SHAPE_LIST("embedding", entry_shape), FIELD_END };
+static const struct field providers_answer[] = { SHAPE_LIST("llm", entry_shape), SHAPE_LIST("embedding", embed_provider_shape), FIELD_END };
 static const struct field chat_providers_answer[] = { SHAPE_LIST("providers", entry_shape), FIELD_END };
 
 /* ---- what all chats have in common ---- */
@@ -198,8 +199,7 @@ static void write_entries(struct request *req, struct json_writer *w, const char
 static int list_providers(struct request *req, struct response *res, struct err *e)
 {
     write_entries(req, &res->json, "llm");
-    json_begin_array_as(&res->json, "embedding");
-    json_end(&res->json);
+    embed_write_providers(req, &res->json, "embedding");
     return 0;
 }
 

@@ -4,13 +4,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { startHearth } from './harness.mjs';
 import { admin, backendFile, nobodysId, refused, residentKib, signIn, sqlite, storeFile } from './kit.mjs';
+import { env } from './provider.mjs';
 import { makeWorld, successOf } from './success.mjs';
 
 const memoryBoundKib = 40 * 1024;
 const bigBytes = 33 * 1024 * 1024;
 const kept = { ASAN_OPTIONS: 'detect_leaks=1:strict_string_checks=1:quarantine_size_mb=4:thread_local_quarantine_size_kb=64' };
 
-const h = await startHearth({ env: kept });
+const h = await startHearth({ env: { ...kept, ...env } });
 const { routes } = await admin(h, 'GET', '/api/routes');
 const { body: openapi } = await h.api('GET', '/openapi.json');
 const big = Buffer.concat([Buffer.from('{"x":"'), Buffer.alloc(bigBytes - 8, 'a'), Buffer.from('"}')]);

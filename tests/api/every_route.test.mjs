@@ -5,10 +5,11 @@ import { after, before, test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { startHearth } from './harness.mjs';
+import { env } from './provider.mjs';
 import { admin, newApp, newKey, nobodysId, refused, signIn } from './kit.mjs';
 import { successOf, successes, makeWorld, unknownPath } from './success.mjs';
 
-const h = await startHearth();
+const h = await startHearth({ env });
 const routes = (await admin(h, 'GET', '/api/routes')).routes;
 const { body: openapi } = await h.api('GET', '/openapi.json');
 let world, browser;
@@ -67,7 +68,8 @@ async function succeed(route) {
     const { make, prefix } = successOf(route);
     const { path, body, status = 200, type = 'application/json', call = callerOf(route) } = await make(world);
     if (type === 'text/event-stream') {
-        const stream = await h.sse(prefix + path, { headers: { cookie: browser.cookie } });
+        const headers = route.permission === 'admin' ? { cookie: browser.cookie } : { 'x-app-id': world.app };
+        const stream = await h.sse(prefix + path, { method: route.method, body, headers });
         stream.close();
         return { status: stream.status, headers: stream.headers, text: '', expected: { status, type } };
     }
@@ -99,7 +101,8 @@ test('the routes of the specification are there, with the permission it names', 
         'POST /activities': 'activities.write', 'GET /activities': 'activities.read', 'GET /activities/:id': 'activities.read',
         'PATCH /activities/:id': 'activities.write', 'DELETE /activities/:id': 'activities.write', 'GET /sdk/database/config': 'database.config',
         'POST /sdk/register': 'body', 'POST /api/local-apps/request-permission': 'body', 'POST /api/external-tasks/:taskUuid/webhook': 'body',
-        'POST /sdk/auth/sync-backend-token': 'identified', 'GET /sdk/auth/token': 'identified',
+        'POST /sdk/llm/chat': 'llm.chat', 'POST /sdk/llm/chat/stream': 'llm.chat', 'GET /sdk/llm/providers': 'llm.providers',
+        'GET /sdk/llm/providers/chat': 'llm.providers', 'POST /sdk/auth/sync-backend-token': 'identified', 'GET /sdk/auth/token': 'identified',
     };
     const real = Object.fromEntries(routes.map((route) => [named(route), route.permission]));
     for (const [name, permission] of Object.entries(specified)) {

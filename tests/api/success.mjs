@@ -27,6 +27,7 @@ async function failedTask(w) {
 
 const taskPath = (word) => async (w) => ({ path: `/api/tasks/${(await waitingTask(w)).task_uuid}${word}`, body: {} });
 const calendarPath = (word, body) => async (w) => ({ path: `/api/calendar/${(await waitingTask(w)).calendar_event_uuid}${word}`, body });
+const aChat = { messages: [{ role: 'user', content: 'Say hello.' }] };      // needs the provider of provider.mjs
 const plain = (path) => () => ({ path });
 
 const oneVector = { vectors: [{ id: 'one', vector: [0, 1, 0], metadata: { text: 'x' } }] };
@@ -116,6 +117,11 @@ export const successes = {
     },
     'GET /api/events': () => ({ path: '/api/events', type: 'text/event-stream' }),
     'GET /api/presence': plain('/api/presence'),
+
+    'POST /sdk/llm/chat': () => ({ path: '/sdk/llm/chat', body: aChat }),
+    'POST /sdk/llm/chat/stream': () => ({ path: '/sdk/llm/chat/stream', body: aChat, type: 'text/event-stream' }),
+    'GET /sdk/llm/providers': plain('/sdk/llm/providers'),
+    'GET /sdk/llm/providers/chat': plain('/sdk/llm/providers/chat'),
 
     'GET /api/keys': plain('/api/keys'),
     'POST /api/keys': () => ({ path: '/api/keys', body: { name: 'one' }, status: 201 }),
