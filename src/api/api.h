@@ -3,6 +3,8 @@
 
 #include "base/loop.h"
 
+#include <stdatomic.h>
+
 struct api {
     struct loop *loop;
     struct settings *settings;
@@ -19,5 +21,6 @@ struct api {
     struct api_events *events;          /* api/events.h: the stream of changes */
     const char *data_dir;
     bool is_serving;                    /* false: command line without a service */
+    atomic_bool is_leaving;             /* the service is stopping: nothing waits for news any more */
     char base_url[64];                  /* http://127.0.0.1:PORT, the first address listened on */
 };

@@ -230,7 +230,7 @@ static int show_log(struct request *req, struct response *res, struct err *e)
         return r;
     log = app_log(req->api->apps, row.app_id);
     if (log && query->wait_s > 0)
-        child_log_wait(log, query->after, (int)(query->wait_s * 1000), &req->exchange->is_gone);
+        child_log_wait(log, query->after, (int)(query->wait_s * 1000), &req->exchange->is_gone, &req->api->is_leaving);
     if (log)
         n = child_log_lines(log, req->arena, query->after, (size_t)query->limit, &lines);
     child_log_unref(log);

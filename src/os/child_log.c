@@ -298,16 +298,16 @@ char *child_log_text(struct child_log *log, struct arena *a)
     return whole;
 }
 
-/* is_gone has no bell of its own: it is looked at so often. */
+/* The flags have no bell of their own: they are looked at so often. */
 enum { LOG_LOOK_MS = 200 };
 
-void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone)
+void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving)
 {
-    int64_t end_ms = clock_wall_ms() + timeout_ms;
+    int64_t end_ms = clock_mono_ms() + timeout_ms;
 
     pthread_mutex_lock(&log->mutex);
-    while (log->next <= after + 1 && !atomic_load(is_gone) && clock_wall_ms() < end_ms) {
-        int64_t until_ms = MIN(clock_wall_ms() + LOG_LOOK_MS, end_ms);
+    while (log->next <= after + 1 && !atomic_load(is_gone) && !atomic_load(is_leaving) && clock_mono_ms() < end_ms) {
+        int64_t until_ms = clock_wall_ms() + MIN((int64_t)LOG_LOOK_MS, end_ms - clock_mono_ms());
         struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
 
         pthread_cond_timedwait(&log->has_line, &log->mutex, &until);

@@ -25,5 +25,5 @@ size_t child_log_lines(struct child_log *log, struct arena *a, int64_t after, si
 char *child_log_tail(struct child_log *log, struct arena *a, enum child_stream stream, size_t n);
 /* All kept lines, "time stream text" each. */
 char *child_log_text(struct child_log *log, struct arena *a);
-/* Waits until a line with number > after is there, is_gone is true, or the time is over. */
-void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone);
+/* Waits until a line with number > after is there, one of the flags is true, or the time is over. */
+void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving);

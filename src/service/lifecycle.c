@@ -52,6 +52,7 @@ static void *leave(void *arg)
     loop_call(s->loop, end_event_streams, s);
     loop_call(s->loop, service_stop_upkeep, s);
     wait_for_start(s);
+    atomic_store(&s->api.is_leaving, true);
     consent_end_waits(s->identity);
     wait_for_requests(s, deadline_ms);
     tasks_stop(s->tasks, deadline_ms);

@@ -143,6 +143,20 @@ test('a request that runs when SIGTERM comes is finished', async (t) => {
     assert.deepEqual(await closing.exited(), { code: 0, signal: null });
 });
 
+test('who follows an app\'s log does not hold up the end', async (t) => {
+    const closing = await startHearth({ t });
+    const app = await newApp(closing, { app_type: 'custom', config: { command: '/bin/sleep', args: ['600'] } });
+    await admin(closing, 'POST', `/api/apps/${app}/start`);
+    const [{ number }] = (await admin(closing, 'GET', `/api/apps/${app}/logs?limit=1`)).lines;
+    const held = admin(closing, 'GET', `/api/apps/${app}/logs?after=${number}&wait_s=30`);
+    await until(async () => /^hearth_http_in_flight 2/m.test((await closing.api('GET', '/metrics')).text), { what: 'the question waits' });
+    const began = Date.now();
+    closing.signal('SIGTERM');
+    assert.deepEqual((await held).lines, []);
+    assert.deepEqual(await closing.exited(), { code: 0, signal: null });
+    assert.ok(Date.now() - began < 5_000, `it took ${Date.now() - began} ms`);
+});
+
 test('a second service on the same data folder refuses and names the first one\'s pid', async (t) => {
     const second = coldHearth({ t, dataDir: h.dataDir });
     await assert.rejects(second.start(), new RegExp(String(h.pid)));
