@@ -195,10 +195,8 @@ int pool_start(const struct pool_config *c, struct pool **ret, struct err *e)
     return 0;
 }
 
-struct pool *pool_stop(struct pool *p)
+void pool_finish(struct pool *p)
 {
-    if (!p)
-        return NULL;
     pthread_mutex_lock(&p->lock);
     p->is_stopping = true;
     pthread_cond_broadcast(&p->changed);
@@ -211,6 +209,13 @@ struct pool *pool_stop(struct pool *p)
         pthread_join(worker->thread, NULL);
         free(worker);
     }
+}
+
+struct pool *pool_stop(struct pool *p)
+{
+    if (!p)
+        return NULL;
+    pool_finish(p);
     metric_gauge_fn_forget(p);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);

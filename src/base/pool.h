@@ -19,6 +19,8 @@ struct pool_config {
 };
 
 int pool_start(const struct pool_config *c, struct pool **ret, struct err *e) MUST_CHECK;
+/* The same, but the pool stays: later submits are told -EPIPE. For pools that others still know; one caller. */
+void pool_finish(struct pool *p);
 struct pool *pool_stop(struct pool *p);                 /* NULL is fine; returns NULL */
 int pool_submit(struct pool *p, void (*fn)(void *arg), void *arg) MUST_CHECK;   /* 0, -EAGAIN full, -EPIPE stopping */
 size_t pool_waiting(struct pool *p);

@@ -1,6 +1,7 @@
 /* Commands that show one thing in a form of its own: task show, settings, audit verify, openapi, doctor, open. */
 #include "cli/request.h"
 #include "cli/special.h"
+#include "os/files.h"
 
 #include <spawn.h>
 #include <unistd.h>
@@ -146,15 +147,27 @@ int run_doctor(struct cli *cli, struct err *e)
 
 /* --- open --- */
 
+/* A page of ours alone that goes on to the link: as an argument every user of the machine could read the link in `ps`. */
+static char *write_door(struct cli *cli, const char *url)
+{
+    char *path = arena_printf(cli->arena, "%s/open.html", cli->data_dir);
+    char *page = arena_printf(cli->arena, "<!doctype html><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", url);
+
+    return file_write(path, slice_of(page), 0600, NULL) < 0 ? NULL : path;
+}
+
 /* Best effort: without a display, or without xdg-open, the printed link is what there is. */
-static void open_in_browser(const char *url)
+static void open_in_browser(struct cli *cli, const char *url)
 {
     extern char **environ;
-    char *const argv[] = { (char[]){ "xdg-open" }, (char *)url, NULL };
+    char *argv[] = { (char[]){ "xdg-open" }, NULL, NULL };
     posix_spawn_file_actions_t quiet;
     pid_t pid;
 
     if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY"))
+        return;
+    argv[1] = write_door(cli, url);
+    if (!argv[1])
         return;
     posix_spawn_file_actions_init(&quiet);
     posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
@@ -179,6 +192,6 @@ int run_open(struct cli *cli, struct err *e)
     else
         printf("%s\n", url);
     fflush(stdout);
-    open_in_browser(url);
+    open_in_browser(cli, url);
     return 0;
 }

@@ -44,10 +44,14 @@ static void end_event_streams(void *arg)
     api_events_end_streams(s->events);
 }
 
+/* Requests, agents and children each have a share of the deadline: one that is slow takes nothing from the next. */
+enum { LEAVING_STEPS = 3 };
+
 static void *leave(void *arg)
 {
     struct service *s = arg;
-    int64_t deadline_ms = clock_mono_ms() + settings_ms(s->settings, SETTING_SHUTDOWN_DEADLINE_S);
+    int64_t share_ms = settings_ms(s->settings, SETTING_SHUTDOWN_DEADLINE_S) / LEAVING_STEPS;
+    int64_t deadline_ms = clock_mono_ms() + share_ms;
 
     loop_call(s->loop, end_event_streams, s);
     loop_call(s->loop, service_stop_upkeep, s);
@@ -55,9 +59,9 @@ static void *leave(void *arg)
     atomic_store(&s->api.is_leaving, true);
     consent_end_waits(s->identity);
     wait_for_requests(s, deadline_ms);
-    tasks_stop(s->tasks, deadline_ms);
+    tasks_stop(s->tasks, clock_mono_ms() + share_ms);
     apps_stop(s->apps);
-    s->supervisor = supervisor_close(s->supervisor, MAX(deadline_ms - clock_mono_ms(), (int64_t)500));
+    s->supervisor = supervisor_close(s->supervisor, share_ms);
     loop_call(s->loop, stop_server, s);
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);

@@ -139,7 +139,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .needs_restart = true, .help = "Memory for loaded namespaces; those not used for longest are unloaded above it." },
 
     [SETTING_SHUTDOWN_DEADLINE_S] = { "shutdown.deadline_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
-        .help = "How long requests and children may take to finish when the service stops." },
+        .help = "How long requests, agents and children may take to finish when the service stops, a third each." },
 
     [SETTING_LLM_DEFAULT_PROVIDER] = { "llm.default_provider", SETTING_STRING, .max = 128, .def = "",
         .help = "Provider asked when a request names none; empty: the first that is configured." },

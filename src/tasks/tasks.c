@@ -367,21 +367,6 @@ static void release_the_rest(struct tasks *t)
     }
 }
 
-/* What runs still may submit until the last job has run. */
-static void stop_pool(struct tasks *t)
-{
-    struct pool *pool;
-
-    pthread_mutex_lock(&t->mutex);
-    t->is_stopping = true;
-    pool = t->pool;
-    pthread_mutex_unlock(&t->mutex);
-    pool_stop(pool);
-    pthread_mutex_lock(&t->mutex);
-    t->pool = NULL;
-    pthread_mutex_unlock(&t->mutex);
-}
-
 void tasks_stop(struct tasks *t, int64_t deadline_ms)
 {
     struct backend *b = t->config.backend;
@@ -400,14 +385,15 @@ void tasks_stop(struct tasks *t, int64_t deadline_ms)
         release_the_rest(t);
         task_presence_remove(t);
     }
-    stop_pool(t);
+    if (t->pool)
+        pool_finish(t->pool);           /* stays until tasks_close(): a worker of the service may still submit */
 }
 
 struct tasks *tasks_close(struct tasks *t)
 {
     if (!t)
         return NULL;
-    stop_pool(t);
+    t->pool = pool_stop(t->pool);
     task_intake_clear(t);
     while (t->runs)
         task_run_leave_quietly(t, t->runs);

@@ -1,7 +1,7 @@
 // Every command in both of its forms: against a running service, and on the data folder alone. What it prints, and how it ends.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { binary, coldHearth, startHearth, until } from './harness.mjs';
@@ -201,7 +201,7 @@ test('open prints a link that signs a browser in once', async (t) => {
     assert.match((await h.cliJson('open')).url, /token=/);
 });
 
-test('open hands the link to xdg-open when there is a display, and needs neither', async (t) => {
+test('open hands xdg-open a private page that goes on to the link when there is a display, and needs neither', async (t) => {
     const h = await startHearth({ t });
     const seen = join(h.home, 'seen');
     const bin = join(h.home, 'bin');
@@ -211,7 +211,10 @@ test('open hands the link to xdg-open when there is a display, and needs neither
     assert.equal((await h.cli('open', { env: { PATH } })).code, 0);
     const { stdout } = await h.cli('open', { env: { PATH, DISPLAY: ':99' } });
     await until(() => existsSync(seen), { what: 'xdg-open was called' });
-    assert.equal(readFileSync(seen, 'utf8'), stdout);
+    const page = readFileSync(seen, 'utf8').trim();
+    assert.ok(!page.includes('token'), 'the link is no argument that others can read');
+    assert.equal(statSync(page).mode & 0o777, 0o600);
+    assert.ok(readFileSync(page, 'utf8').includes(`url=${stdout.trim()}"`));
     assert.equal((await h.cli('open', { env: { PATH: '/nowhere', DISPLAY: ':99' } })).code, 0);
 });
 
