@@ -99,6 +99,7 @@ const struct api_error api_errors[] = {
     { "DNS_FAILED", 502, "The name of an upstream is not known." },
     { "LLM_ERROR", 502, "The provider of the model refused or failed." },
     { "TLS_FAILED", 502, "No trusted TLS connection to an upstream came about." },
+    { "VECTOR_STORE_FAILED", 502, "The registered vector store failed or refused." },
     { "UPSTREAM_CLOSED", 502, "An upstream closed the connection too early." },
     { "UPSTREAM_INVALID", 502, "An upstream does not speak its protocol." },
     { "UPSTREAM_TOO_LARGE", 502, "An upstream's answer is above its limit." },

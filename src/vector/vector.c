@@ -1,9 +1,12 @@
 #include "vector/vector.h"
 
+#include "vector/pgvector.h"
+
 static const struct vectors_field no_fields[] = { { NULL } };
 
 const struct vectors_provider vectors_providers[] = {
     { "embedded", "Embedded", "Vectors in Hearth's own database on this machine. Nothing to set up.", no_fields, NULL },
+    { "pgvector", "PostgreSQL (pgvector)", "A table of a PostgreSQL database that has the extension pgvector.", pgvector_fields, pgvector_open },
     { NULL },
 };
 

@@ -22,12 +22,12 @@ export const libraries = [
     { header: /^event2\//, allowed: /^src\/(base|os|net|http)\// },
     { header: /^simdjson/, allowed: /^src\/base\/json_simdjson\.cpp$/ },
     { header: /^sqlite3\.h$/, allowed: /^src\/(store|backend)\// },
-    { header: /^libpq/, allowed: /^src\/backend\// },
+    { header: /^libpq/, allowed: /^src\/(backend\/|vector\/pgvector)/ },
     { header: /^archive/, allowed: /^src\/backup\// },
     { header: /^curl\//, allowed: /^src\/(net|cli)\// },
 ];
 
-const sqlFolders = /^src\/(store|backend)\//;
+const sqlFolders = /^src\/(store\/|backend\/|vector\/pgvector)/;
 const sqlWords = [
     /\bSELECT\b[^"]*\bFROM\b/, /\bINSERT\s+(OR\s+\w+\s+)?INTO\b/, /\bUPDATE\s+\S+\s+SET\b/, /\bDELETE\s+FROM\b/,
     /\b(CREATE|DROP|ALTER)\s+(TABLE|INDEX|TRIGGER|VIEW)\b/, /^PRAGMA\b/, /^SELECT\s+\S/, /^(BEGIN|COMMIT|ROLLBACK)\b/,

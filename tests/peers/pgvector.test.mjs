@@ -1,0 +1,182 @@
+// Vectors in PostgreSQL with pgvector: PGlite with its extension `vector`, over PostgreSQL's wire protocol.
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { test } from 'node:test';
+import { PGlite } from '@electric-sql/pglite';
+import { vector } from '@electric-sql/pglite-pgvector';
+import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+import { startHearth } from '../api/harness.mjs';
+
+const base = '/sdk/llm/vectors';
+
+async function freePort() {
+    const server = net.createServer().listen(0, '127.0.0.1');
+    await new Promise((done) => server.once('listening', done));
+    const { port } = server.address();
+    await new Promise((done) => server.close(done));
+    return port;
+}
+
+async function startPostgres(t) {
+    const db = await PGlite.create({ extensions: { vector } });
+    const port = await freePort();
+    const server = new PGLiteSocketServer({ db, port, host: '127.0.0.1', maxConnections: 20 });
+    await server.start();
+    t.after(async () => {
+        await server.stop();
+        await db.close();
+    });
+    return { db, url: `postgresql://postgres:s3cret@127.0.0.1:${port}/postgres` };
+}
+
+const records = [
+    { id: 'x', vector: [1, 0, 0], metadata: { text: 'east', documentId: 'a', page: 1, tag: null } },
+    { id: 'y', vector: [0, 1, 0], metadata: { text: 'north', documentId: 'a', page: 2, tag: 'n' } },
+    { id: 'xy', vector: [1, 1, 0], metadata: { text: 'north-east', documentId: 'b', page: 10 } },
+    { id: "o'\"\\", vector: [-1, 0, 0], metadata: { text: 'west', documentId: 'c', page: '10', "k'ey": "'; DROP TABLE x; --" } },
+];
+
+async function registered(t) {
+    const postgres = await startPostgres(t);
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const reply = await dev('POST', `${base}/register`, { provider: 'pgvector', config: { connectionString: postgres.url, tableName: 'test_vectors' } });
+    assert.equal(reply.status, 200, reply.text);
+    assert.match(reply.body.message, /embedded/);
+    return { h, dev, ...postgres };
+}
+
+const ids = (reply) => reply.body.results.map((hit) => hit.id);
+
+test('vectors are stored, found, filtered, listed and deleted in PostgreSQL', async (t) => {
+    const { dev, db } = await registered(t);
+    const put = (vectors, workspaceId) => dev('POST', `${base}/upsert`, { vectors, workspaceId });
+    const query = (more) => dev('POST', `${base}/query`, { vector: [1, 0, 0], ...more });
+
+    assert.equal((await query({})).body.results.length, 0);
+    const stored = await put(records);
+    assert.equal(stored.status, 200, stored.text);
+    assert.equal(stored.body.upserted, 4);
+    const all = await query({});
+    assert.deepEqual(ids(all), ['x', 'xy', 'y', "o'\"\\"]);
+    assert.ok(Math.abs(all.body.results[1].score - Math.SQRT1_2) < 1e-6);
+    assert.deepEqual(all.body.results[0].metadata, records[0].metadata);
+    assert.deepEqual((await query({ topK: 1, includeVectors: true })).body.results[0].vector, [1, 0, 0]);
+    for (const [filter, found] of [
+        [{ documentId: 'a' }, ['x', 'y']],
+        [{ page: { $gte: 2 } }, ['xy', 'y']],
+        [{ page: { $gt: 1, $lt: 10 } }, ['y']],
+        [{ page: { $in: [1, 10] } }, ['x', 'xy']],
+        [{ text: { $lt: 'north' } }, ['x']],
+        [{ tag: null }, ['x', 'xy', "o'\"\\"]],
+        [{ documentId: { $ne: 'a' } }, ['xy', "o'\"\\"]],
+        [{ "k'ey": "'; DROP TABLE x; --" }, ["o'\"\\"]],
+        [{ page: '10' }, ["o'\"\\"]],
+    ])
+        assert.deepEqual(ids(await query({ filter })), found, JSON.stringify(filter));
+    assert.deepEqual(ids(await query({ scoreThreshold: 0.5 })), ['x', 'xy']);
+    assert.deepEqual((await dev('GET', `${base}/count`)).body, { success: true, count: 4, dimensions: 3, embeddingModel: null });
+    assert.deepEqual((await dev('GET', `${base}/list?limit=2&offset=1`)).body.vectors.map((v) => v.id), ['x', 'xy']);
+    const { rows } = await db.query('SELECT indexdef FROM pg_indexes WHERE tablename = $1', ['test_vectors']);
+    assert.ok(rows.some((row) => /hnsw/.test(row.indexdef)), 'an HNSW index is there');
+
+    const wrong = await put([{ id: 'w', vector: [1, 2] }]);
+    assert.equal(wrong.status, 400);
+    assert.equal(wrong.body.code, 'DIMENSION_MISMATCH');
+    assert.equal((await dev('POST', `${base}/query`, { vector: [1] })).body.code, 'DIMENSION_MISMATCH');
+    assert.equal((await put([{ id: 'w', vector: [1, 2] }], 'two_%')).status, 200);
+    assert.deepEqual((await dev('GET', `${base}/workspaces`)).body.workspaces, ['default', 'two_%']);
+
+    assert.equal((await dev('POST', `${base}/delete`, { ids: ["o'\"\\", 'nobody'] })).body.deleted, 1);
+    assert.equal((await dev('POST', `${base}/delete`, { filter: { documentId: 'a' } })).body.deleted, 2);
+    assert.deepEqual(ids(await query({})), ['xy']);
+    assert.equal((await dev('POST', `${base}/delete`, { deleteAll: true })).body.deleted, 1);
+    assert.deepEqual((await dev('GET', `${base}/workspaces`)).body.workspaces, ['two_%']);
+});
+
+test('large batches are stored whole; the last of equal ids counts; the index finds what an exact search finds', async (t) => {
+    const { dev } = await registered(t);
+    const n = 1200;
+    const at = (i) => Array.from({ length: 8 }, (_, k) => Math.sin(i * i * 0.37 + k * k * 1.71 + i * k));
+    const vectors = Array.from({ length: n }, (_, i) => ({ id: `v${i}`, vector: at(i), metadata: { i } }));
+    const stored = await dev('POST', `${base}/upsert`, { vectors: [{ id: 'v7', vector: Array(8).fill(1), metadata: { old: true } }, ...vectors] });
+    assert.equal(stored.status, 200, stored.text);
+    assert.equal((await dev('GET', `${base}/count`)).body.count, n);
+    const { results } = (await dev('POST', `${base}/query`, { vector: at(7), topK: 10 })).body;
+    assert.equal(results[0].id, 'v7');
+    assert.deepEqual(results[0].metadata, { i: 7 });
+    const cosine = (a, b) => a.reduce((s, x, k) => s + x * b[k], 0) / Math.hypot(...a) / Math.hypot(...b);
+    const exact = vectors.map((v) => ({ id: v.id, score: cosine(v.vector, at(7)) })).sort((a, b) => b.score - a.score).slice(0, 10).map((v) => v.id);
+    const found = results.filter((hit) => exact.includes(hit.id)).length;
+    assert.ok(found >= 9, `${found} of 10`);
+    assert.equal((await dev('POST', `${base}/query`, { vector: at(7), topK: 1000 })).body.results.length, 1000);
+});
+
+test('the registration survives a restart, is masked, and leaves the embedded vectors where they are', async (t) => {
+    const { url } = await startPostgres(t);
+    const h = await startHearth({ t });
+    let dev = await h.asKey();
+    await dev('POST', `${base}/upsert`, { vectors: [{ id: 'here', vector: [1, 0, 0] }] });
+    const config = { connectionString: `${url}?application_name=x`, tableName: 'kept', unknown: 'dropped' };
+    assert.equal((await dev('POST', `${base}/register`, { provider: 'pgvector', config })).status, 200);
+    await dev('POST', `${base}/upsert`, { vectors: records });
+    await h.terminate();
+    await h.start();
+    dev = await h.asKey();
+    const shown = (await dev('GET', `${base}/config`)).body;
+    assert.equal(shown.provider, 'pgvector');
+    assert.deepEqual(shown.config, { connectionString: url.replace('s3cret', '****'), tableName: 'kept' });
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 4);
+    assert.equal((await dev('POST', `${base}/register`, { provider: 'embedded' })).status, 200);
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { vector: [1, 0, 0] })), ['here']);
+    assert.ok(!h.log.join('\n').includes('s3cret'));
+});
+
+test('a store that cannot be reached is not registered', async (t) => {
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const url = `postgresql://user:s3cret@127.0.0.1:${await freePort()}/db`;
+    const register = (config) => dev('POST', `${base}/register`, { provider: 'pgvector', config });
+    const refused = await register({ connectionString: url });
+    assert.equal(refused.status, 400);
+    assert.equal(refused.body.success, false);
+    assert.match(refused.body.error, /^Failed to connect to pgvector: .*refused/);
+    assert.ok(!refused.text.includes('s3cret'));
+    assert.match((await register({ connectionString: 'mysql://x' })).body.error, /^Failed to connect to pgvector: connectionString must begin with postgresql:/);
+    assert.match((await register({})).body.error, /`config.connectionString` is required/);
+    assert.match((await register({ connectionString: url, tableName: 'x"; DROP' })).body.error, /tableName must have/);
+    assert.equal((await dev('GET', `${base}/config`)).body.provider, 'embedded');
+});
+
+test('a server that comes back is used again; while it is gone the error says so', async (t) => {
+    const { db, url } = await startPostgres(t);
+    const port = Number(new URL(url).port);
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const through = net.createServer((client) => {
+        const server = net.connect(port, '127.0.0.1');
+        client.pipe(server).pipe(client);
+        for (const side of [client, server])
+            side.on('error', () => {}).on('close', () => { client.destroy(); server.destroy(); });
+        live.add(client);
+    });
+    const live = new Set();
+    await new Promise((done) => through.listen(0, '127.0.0.1', done));
+    t.after(() => through.close());
+    const proxied = url.replace(String(port), String(through.address().port));
+    assert.equal((await dev('POST', `${base}/register`, { provider: 'pgvector', config: { connectionString: proxied, tableName: 'again' } })).status, 200);
+    assert.equal((await dev('POST', `${base}/upsert`, { vectors: records })).status, 200);
+    live.forEach((client) => client.destroy());
+    const after = await dev('GET', `${base}/count`);
+    assert.equal(after.status, 200, after.text);
+    assert.equal(after.body.count, 4);
+    const at = through.address().port;
+    live.forEach((client) => client.destroy());
+    await new Promise((done) => through.close(done));
+    const gone = await dev('GET', `${base}/count`);
+    assert.equal(gone.status, 502, gone.text);
+    assert.equal(gone.body.code, 'VECTOR_STORE_FAILED');
+    await new Promise((done) => through.listen(at, '127.0.0.1', done));
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 4);
+    assert.ok(db);
+});
