@@ -95,7 +95,7 @@ enum {
     LIMIT_VECTOR_NAMESPACE_BYTES = 300,
     LIMIT_VECTOR_NAMESPACES = 10000,
     LIMIT_VECTORS_PER_CALL = 10000,     /* upserted, or removed by id */
-    LIMIT_VECTOR_ROWS = 64 << 20,       /* in memory of one namespace, removed ones not yet compacted among them */
+    LIMIT_VECTOR_ROWS = 64 << 20,       /* of one namespace */
     LIMIT_VECTOR_LIST = 1000,
     LIMIT_VECTOR_CONDITIONS = 32,       /* of a metadata filter */
     LIMIT_VECTOR_CHOICES = 1000,        /* of one $in */

@@ -38,6 +38,7 @@ struct vectors_db_change {
     void *arg;
     /* what came of it */
     struct vectors_db_space found;      /* the space after the change */
+    int64_t text_row;                   /* rows up to it are in the full-text index; -1: there is none */
     bool is_new;                        /* the space was made by it */
     int64_t first_row;                  /* of puts */
     int64_t *removed;                   /* owned; rows that went, replaced ones among them */
@@ -87,6 +88,13 @@ int vectors_db_each_metadata(struct vectors_db *db, int64_t space_id, int64_t af
 /* Rows with this documentId, by its index. */
 int vectors_db_each_of_document(struct vectors_db *db, int64_t space_id, const char *document_id,
                                 vectors_db_visit_metadata *visit, void *arg, struct err *e) MUST_CHECK;
+
+/* Brings the space's full-text index of metadata.text up to date, and makes it the first time; not inside begin/end. */
+int vectors_db_text_ready(struct vectors_db *db, int64_t space_id, struct err *e) MUST_CHECK;
+typedef int vectors_db_visit_row(void *arg, int64_t row, struct err *e);
+/* Rows whose text has any of the words, best first, until the visitor returns 1. */
+int vectors_db_text_search(struct vectors_db *db, int64_t space_id, const char *text, vectors_db_visit_row *visit, void *arg,
+                           struct err *e) MUST_CHECK;
 
 struct vectors_db_item { const char *id, *metadata; const float *vector; };
 

@@ -13,12 +13,14 @@ static int find_space(struct sql_db *db, struct vectors_db_change *c, int64_t *r
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, "SELECT id, n_dimensions, n_rows, next_row FROM spaces WHERE name = ?", "s", c->space);
+    r = sql_query(db, &rows, e, "SELECT id, n_dimensions, n_rows, next_row, coalesce(text_row, -1) FROM spaces WHERE name = ?",
+                  "s", c->space);
     if (r == 0)
         r = sql_step(rows, e);
     if (r <= 0)
         return r;
     c->found = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2) };
+    c->text_row = sql_int(rows, 4);
     if (ret_next)
         *ret_next = sql_int(rows, 3);
     return 0;
@@ -63,16 +65,23 @@ static int save_space(struct sql_db *db, const struct vectors_db_change *c, int6
                     c->found.n_rows, next_row, c->found.id);
 }
 
-/* The rows a DELETE ... RETURNING row names. */
-static int note_removed(struct sql_rows *rows, struct vectors_db_change *c, struct err *e)
+static int forget_text(struct sql_db *db, struct sql_rows *rows, const struct vectors_db_change *c, struct err *e)
 {
-    int r;
+    AUTO(arena_freep) struct arena *a = arena_new();
 
-    while ((r = sql_step(rows, e)) > 0) {
-        c->removed[c->n_removed++] = sql_int(rows, 0);
-        c->found.n_rows--;
-    }
-    return r;
+    return vectors_db_text_remove(db, c->found.id, sql_int(rows, 0), sql_text(rows, a, 1), e);
+}
+
+/* The row a DELETE ... RETURNING row, metadata names, if any. */
+static int note_removed(struct sql_db *db, struct sql_rows *rows, struct vectors_db_change *c, struct err *e)
+{
+    int r = sql_step(rows, e);
+
+    if (r <= 0)
+        return r;
+    c->removed[c->n_removed++] = sql_int(rows, 0);
+    c->found.n_rows--;
+    return sql_int(rows, 0) > c->text_row ? 0 : forget_text(db, rows, c, e);
 }
 
 static int remove_id(struct sql_db *db, struct vectors_db_change *c, const char *id, struct err *e)
@@ -80,8 +89,9 @@ static int remove_id(struct sql_db *db, struct vectors_db_change *c, const char 
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE space = ? AND id = ? RETURNING row", "is", c->found.id, id);
-    return r < 0 ? r : note_removed(rows, c, e);
+    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE space = ? AND id = ? RETURNING row, metadata", "is", c->found.id,
+                  id);
+    return r < 0 ? r : note_removed(db, rows, c, e);
 }
 
 static int remove_row(struct sql_db *db, struct vectors_db_change *c, int64_t row, struct err *e)
@@ -89,8 +99,9 @@ static int remove_row(struct sql_db *db, struct vectors_db_change *c, int64_t ro
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE row = ? AND space = ? RETURNING row", "ii", row, c->found.id);
-    return r < 0 ? r : note_removed(rows, c, e);
+    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE row = ? AND space = ? RETURNING row, metadata", "ii", row,
+                  c->found.id);
+    return r < 0 ? r : note_removed(db, rows, c, e);
 }
 
 static int insert_row(struct sql_db *db, const struct vectors_db_change *c, const struct vectors_db_put *put, int64_t row,
@@ -120,13 +131,12 @@ static int put_row(struct sql_db *db, struct vectors_db_change *c, const struct 
     return r;
 }
 
-/* A group of changes may run again after its transaction was lost. */
 static void start(struct vectors_db_change *c, size_t max_removed)
 {
-    free(c->removed);
     c->removed = xcalloc(max_removed, sizeof(*c->removed));
     c->n_removed = 0;
     c->found = (struct vectors_db_space){ 0 };
+    c->text_row = -1;
     c->is_new = false;
 }
 
@@ -149,6 +159,8 @@ static int put_rows(struct sql_db *db, void *arg, struct err *e)
         r = make_space(db, c, &next_row, e);
     if (r == 0 && c->found.n_dimensions != (int64_t)c->n_dimensions)
         r = mismatch(c, e);
+    if (r == 0 && c->found.n_rows + (int64_t)c->n_puts > LIMIT_VECTOR_ROWS)
+        r = err_set(e, -E2BIG, "TOO_MANY_VECTORS", "a namespace holds at most %d vectors", LIMIT_VECTOR_ROWS);
     c->first_row = next_row;
     for (size_t i = 0; r == 0 && i < c->n_puts; i++)
         r = put_row(db, c, &c->puts[i], next_row++, e);
@@ -246,9 +258,10 @@ static int sweep_rows(struct sql_db *db, void *arg, struct err *e)
     r = sql_exec(db, e,
                  "DELETE FROM vectors WHERE row IN (SELECT row FROM vectors WHERE row BETWEEN ? AND ? LIMIT ?)", "iii",
                  vectors_db_first_row(id), vectors_db_last_row(id), sweep->max_rows);
-    if (r == 0 && sql_changes(db) < sweep->max_rows)
-        r = sql_exec(db, e, "DELETE FROM dropped_spaces WHERE id = ?", "i", id);
-    return r;
+    if (r < 0 || sql_changes(db) == sweep->max_rows)
+        return r;
+    r = vectors_db_text_drop(db, id, e);
+    return r < 0 ? r : sql_exec(db, e, "DELETE FROM dropped_spaces WHERE id = ?", "i", id);
 }
 
 int vectors_db_sweep(struct vectors_db *db, int64_t max_rows, bool *ret_has_more, struct err *e)

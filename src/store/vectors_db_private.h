@@ -16,6 +16,10 @@ struct vectors_db {
     struct readers *readers;            /* owned */
 };
 
+/* Takes a removed row, at or below text_row, out of the full-text index. */
+int vectors_db_text_remove(struct sql_db *db, int64_t space_id, int64_t row, const char *metadata, struct err *e) MUST_CHECK;
+int vectors_db_text_drop(struct sql_db *db, int64_t space_id, struct err *e) MUST_CHECK;
+
 /* A space's rows stand together in the file: its number is the upper part of theirs. */
 static inline int64_t vectors_db_first_row(int64_t space_id)
 {

@@ -1,7 +1,9 @@
 #include "vector/engine.h"
+#include "vector/hybrid.h"
 #include "vector/lists.h"
 #include "vector/rerank.h"
 #include "vector/vector_check.h"
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -21,6 +23,8 @@ struct search {
     struct slab_view view;
     uint64_t *mask;                     /* owned; of the filter */
     size_t n_matching;
+    size_t n_wanted;                    /* top_k, or the depth of a hybrid search's rankings */
+    bool is_thorough;                   /* lists did not hold enough: all rows are scanned */
     struct quant_query codes;
     struct rerank exact;
 };
@@ -32,6 +36,11 @@ static void search_clear(struct search *s)
     slab_view_clear(&s->view);
     free(s->mask);
     s->mask = NULL;
+}
+
+static bool uses_lists(const struct search *s)
+{
+    return s->view.slab->lists && !s->mask && !s->is_thorough && s->n_wanted <= QUERY_LISTS_TOP;
 }
 
 /* The lists with the nearest centres, and all rows that came after the lists were built. */
@@ -53,7 +62,7 @@ static void scan(struct search *s, struct best *best)
 {
     struct scan_ask ask = { .query = &s->codes, .mask = s->mask ? s->mask : s->view.live, .n = s->view.n, .best = best };
 
-    if (s->view.slab->lists && !s->mask && s->q->top_k <= QUERY_LISTS_TOP)
+    if (uses_lists(s))
         scan_lists(s, &ask);
     else
         scan_desk_run(&s->space->desk, s->engine->kernel, s->view.slab, &ask);
@@ -63,7 +72,7 @@ static void scan(struct search *s, struct best *best)
  * the last of the answer, all that may be are scored too. */
 static int widen(struct search *s, const struct best *narrow, struct err *e)
 {
-    size_t wanted = MIN((size_t)s->q->top_k, s->exact.n);
+    size_t wanted = MIN(s->n_wanted, s->exact.n);
     float floor = (float)(s->exact.items[wanted - 1].score - rerank_margin(&s->exact));
     struct best wide;
     int r;
@@ -80,18 +89,70 @@ static int widen(struct search *s, const struct best *narrow, struct err *e)
 
 static int find_nearest(struct search *s, struct err *e)
 {
-    size_t depth = MAX((size_t)QUERY_DEPTH, 2 * (size_t)s->q->top_k);
+    size_t depth = MIN(MAX((size_t)QUERY_DEPTH, 2 * s->n_wanted), s->n_matching);
     struct best best;
     int r;
 
-    best_init(&best, MIN(depth, s->n_matching));
+    best_init(&best, depth);
     scan(s, &best);
+    if (best.n < depth && uses_lists(s)) {
+        s->is_thorough = true;
+        best_clear(&best);
+        best_init(&best, depth);
+        scan(s, &best);
+    }
     r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &best, e);
     if (r == 0)
         r = widen(s, &best, e);
     best_clear(&best);
     return r;
 }
+
+/* --- hybrid search --- */
+
+/* The best by text among the rows that match. */
+struct text_ranking {
+    struct search *s;
+    struct best slots;                  /* scores are of no meaning */
+    int64_t *rows;                      /* owned; in order */
+};
+
+static bool is_matching(const struct search *s, size_t slot)
+{
+    return !s->mask || (s->mask[slot / SLAB_BLOCK_ROWS] >> slot % SLAB_BLOCK_ROWS & 1);
+}
+
+static int note_text_row(void *arg, int64_t row, struct err *e)
+{
+    struct text_ranking *t = arg;
+    size_t slot;
+
+    if (!slab_view_find(&t->s->view, row, &slot))
+        return ENGINE_STALE;
+    if (!is_matching(t->s, slot))
+        return 0;
+    t->rows[t->slots.n] = row;
+    t->slots.items[t->slots.n++] = (struct best_slot){ NAN, (uint32_t)slot };
+    return t->slots.n == t->slots.max;
+}
+
+static int add_text(struct search *s, struct err *e)
+{
+    struct text_ranking t = { .s = s, .rows = xcalloc(s->n_wanted, sizeof(int64_t)) };
+    int r;
+
+    best_init(&t.slots, s->n_wanted);
+    r = vectors_db_text_search(s->engine->db, s->of.id, s->q->text, note_text_row, &t, e);
+    if (r == 0)
+        r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &t.slots, e);
+    if (r == 0)
+        hybrid_fuse(&s->exact, s->n_wanted, t.rows, t.slots.n);
+    best_clear(&t.slots);
+    free(t.rows);
+    return r;
+}
+
+/* --- the answer --- */
 
 static int read_hit(struct search *s, const struct rerank_item *item, struct arena *a, struct vector_hit *ret, struct err *e)
 {
@@ -111,10 +172,9 @@ static int read_hits(struct search *s, struct arena *a, struct vector_hits *ret,
     int r = 0;
 
     ret->items = arena_array(a, wanted, sizeof(*ret->items));
-    while (r == 0 && n < wanted && s->exact.items[n].score >= s->q->min_score) {
-        r = read_hit(s, &s->exact.items[n], a, &ret->items[n], e);
-        n++;
-    }
+    for (size_t i = 0; r == 0 && i < wanted; i++)
+        if (s->exact.items[i].score >= s->q->min_score)
+            r = read_hit(s, &s->exact.items[i], a, &ret->items[n++], e);
     ret->n = n;
     return r;
 }
@@ -135,6 +195,8 @@ static int search_file(struct search *s, struct arena *a, struct vector_hits *re
     r = match(s, e);
     if (r == 0 && s->n_matching > 0)
         r = find_nearest(s, e);
+    if (r == 0 && s->n_matching > 0 && s->q->text)
+        r = add_text(s, e);
     return r < 0 ? r : read_hits(s, a, ret, e);
 }
 
@@ -158,11 +220,23 @@ static int search_once(struct search *s, struct arena *a, struct vector_hits *re
     return r;
 }
 
+/* Before the search: it changes the file. */
+static int bring_text_up(struct search *s, struct err *e)
+{
+    struct vectors_db_space of = { 0 };
+    int r;
+
+    r = vectors_db_find(s->engine->db, s->space->name, &of, e);
+    return r < 0 || of.id == 0 ? r : vectors_db_text_ready(s->engine->db, of.id, e);
+}
+
 static int search_try(struct search *s, struct arena *a, struct vector_hits *ret, bool is_last, struct err *e)
 {
     int r;
 
     r = engine_load(s->engine, s->space, e);
+    if (r == 0 && s->q->text)
+        r = bring_text_up(s, e);
     if (r < 0)
         return r;
     if (is_last)
@@ -177,7 +251,7 @@ static int search_try(struct search *s, struct arena *a, struct vector_hits *ret
 int engine_query(struct vectors *v, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret,
                  struct err *e)
 {
-    struct search s = { .engine = engine_of(v), .q = q };
+    struct search s = { .engine = engine_of(v), .q = q, .n_wanted = (size_t)q->top_k };
     struct vector_hits hits = { 0 };
     int r;
 
@@ -186,6 +260,8 @@ int engine_query(struct vectors *v, const char *ns, const struct vector_query *q
         r = vector_check_query(q, e);
     if (r < 0)
         return r;
+    if (q->text)
+        s.n_wanted = MAX(s.n_wanted, (size_t)HYBRID_DEPTH);
     s.space = engine_take(s.engine, ns);
     r = ENGINE_STALE;
     for (int i = 1; r == ENGINE_STALE && i <= QUERY_TRIES; i++) {
