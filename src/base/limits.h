@@ -115,7 +115,6 @@ enum {
     LIMIT_MESSAGES = 2000,              /* of one ask */
     LIMIT_LLM_ACCOUNTS = 100,
     LIMIT_LLM_FALLBACKS = 4,            /* accounts asked after the first */
-    LIMIT_LLM_FAILURES = 5,             /* in a row, then an account rests */
 
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */

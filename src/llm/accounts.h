@@ -28,9 +28,10 @@ struct llm_seat {
 
 struct llm_seat *llm_seat_ref(struct llm_seat *s);
 struct llm_seat *llm_seat_unref(struct llm_seat *s);
-/* The circuit breaker: after LIMIT_LLM_FAILURES in a row an account rests for 15 s, then one request tries again. */
+/* The circuit breaker: after rest_after failed requests in a row (0: never) an account rests for 15 s, then one request tries again. */
 bool llm_seat_may_ask(struct llm_seat *s);
-void llm_seat_told(struct llm_seat *s, bool is_failure);
+void llm_seat_succeeded(struct llm_seat *s);
+void llm_seat_failed(struct llm_seat *s, unsigned rest_after);
 /* The account's models, from its list (cached, setting llm.models_ttl_s) and its own model. Blocks a worker. A list that cannot be had gives
  * the own model alone; -E only when there is none either. */
 int llm_seat_models(struct llm_seat *s, struct settings *settings, struct arena *a, const atomic_bool *is_gone, struct llm_models *ret, struct err *e) MUST_CHECK;

@@ -12,6 +12,7 @@ void llm_attempts_init(struct llm_attempts *t, const struct llm_picks *picks, st
     *t = (struct llm_attempts){
         .picks = *picks,
         .most_retries = (unsigned)settings_int(settings, SETTING_LLM_RETRIES),
+        .rest_after = (unsigned)settings_int(settings, SETTING_LLM_REST_AFTER),
         .retry_after_max_ms = settings_ms(settings, SETTING_LLM_RETRY_AFTER_MAX_S),
         .deadline_ms = deadline_ms,
     };
@@ -36,7 +37,7 @@ static bool is_of_account(int r)
 
 static bool is_outage(int r)
 {
-    return r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ECONNRESET || r == -ETIMEDOUT || r == -EAGAIN || r == -EPROTO || r == -EBADMSG;
+    return r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ECONNRESET || r == -ETIMEDOUT || r == -EAGAIN || r == -EPROTO;
 }
 
 static bool may_help_to_retry(int r)
@@ -58,10 +59,12 @@ int64_t llm_attempts_failed(struct llm_attempts *t, int r, int64_t retry_after_m
 {
     int64_t wait_ms = wait_of(t, r, retry_after_ms);
 
-    if (is_of_account(r))
-        llm_seat_told(t->picks.seats[t->at], is_outage(r));
     if (wait_ms >= 0)
         return wait_ms;
+    if (is_outage(r))
+        llm_seat_failed(t->picks.seats[t->at], t->rest_after);
+    else if (is_of_account(r))          /* it answers, if only with a refusal */
+        llm_seat_succeeded(t->picks.seats[t->at]);
     if (!is_of_account(r) || t->at + 1 >= t->picks.n || clock_mono_ms() >= t->deadline_ms)
         return -1;
     t->at++;
@@ -71,7 +74,7 @@ int64_t llm_attempts_failed(struct llm_attempts *t, int r, int64_t retry_after_m
 
 void llm_attempts_succeeded(struct llm_attempts *t)
 {
-    llm_seat_told(t->picks.seats[t->at], false);
+    llm_seat_succeeded(t->picks.seats[t->at]);
 }
 
 int64_t llm_retry_after_ms(const struct http_answer *answer)

@@ -12,7 +12,7 @@ struct llm_attempts {
     struct llm_picks picks;
     size_t at;                          /* of picks */
     unsigned n_tries;                   /* of that one */
-    unsigned most_retries;
+    unsigned most_retries, rest_after;
     int64_t retry_after_max_ms, deadline_ms;
 };
 

@@ -40,13 +40,18 @@ bool llm_seat_may_ask(struct llm_seat *s)
     return may;
 }
 
-void llm_seat_told(struct llm_seat *s, bool is_failure)
+void llm_seat_succeeded(struct llm_seat *s)
 {
     pthread_mutex_lock(&s->lock);
-    s->n_failures = is_failure ? s->n_failures + 1 : 0;
-    if (!is_failure)
-        s->open_until_ms = 0;
-    else if (s->n_failures >= LIMIT_LLM_FAILURES)
+    s->n_failures = 0;
+    s->open_until_ms = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void llm_seat_failed(struct llm_seat *s, unsigned rest_after)
+{
+    pthread_mutex_lock(&s->lock);
+    if (++s->n_failures >= rest_after && rest_after > 0)
         s->open_until_ms = clock_mono_ms() + REST_MS;
     pthread_mutex_unlock(&s->lock);
 }

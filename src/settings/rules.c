@@ -157,6 +157,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Further attempts with one provider before the first byte of its answer." },
     [SETTING_LLM_RETRY_AFTER_MAX_S] = { "llm.retry_after_max_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
         .help = "Longest Retry-After of a provider that is waited for; a longer one is told to the caller." },
+    [SETTING_LLM_REST_AFTER] = { "llm.rest_after", SETTING_INT, .min = 0, .max = 1000, .def = "5",
+        .help = "Failed requests in a row after which a provider rests for 15 seconds; 0: never." },
     [SETTING_LLM_MODELS_TTL_S] = { "llm.models_ttl_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "300",
         .help = "How long a provider's list of models is kept." },
 

@@ -142,12 +142,12 @@ static inline void desk_close(struct desk *d)
     settings_free(d->settings);
 }
 
-/* The ask lives in d->a, the plan in a. */
+/* The ask and the plan live in a. */
 static inline struct llm_plan *desk_plan(struct desk *d, struct arena *a, bool is_streamed)
 {
     static const struct llm_block block = { LLM_BLOCK_TEXT, .text = "hi" };
     static const struct llm_message message = { .role = LLM_USER, .blocks = &block, .n_blocks = 1 };
-    struct llm_ask *ask = ARENA_NEW(d->a, struct llm_ask);
+    struct llm_ask *ask = ARENA_NEW(a, struct llm_ask);
     struct llm_plan *plan = ARENA_NEW(a, struct llm_plan);
     struct err e = { 0 };
 

@@ -222,16 +222,19 @@ static void an_account_that_fails_again_and_again_rests(void **state)
     struct err e = { 0 };
 
     begin(&s, &t, 60000);
-    for (int i = 0; i < LIMIT_LLM_FAILURES; i++) {
+    for (int i = 0; i < 5; i++) {
         assert_true(llm_seat_may_ask(t.picks.seats[0]));
-        llm_seat_told(t.picks.seats[0], true);
+        llm_seat_failed(t.picks.seats[0], 5);
     }
     assert_int_equal(llm_attempts_next(&t, &e), -EAGAIN);
     assert_string_equal(e.code, "PROVIDER_UNAVAILABLE");
     assert_has(e.text, "openai");
-    llm_seat_told(t.picks.seats[0], false);
+    llm_seat_succeeded(t.picks.seats[0]);
     begin(&s, &t, 60000);
     assert_int_equal(llm_attempts_next(&t, &e), 0);
+    for (int i = 0; i < 10; i++)
+        llm_seat_failed(t.picks.seats[0], 0);
+    assert_true(llm_seat_may_ask(t.picks.seats[0]));
 }
 
 static void retry_after_is_read_in_both_forms(void **state)
