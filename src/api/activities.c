@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "api/routes.h"
 #include "backend/backend.h"
+#include "identity/backend_token.h"
 
 /* Wide enough for the longest word a client was seen to send. */
 enum { STATUS_CHARS = 64 };
@@ -71,9 +72,14 @@ static void write_activity(struct json_writer *w, const char *name, const struct
     json_end(w);
 }
 
-static const char *activities_table(struct request *req)
+/* The table, for a caller who may reach it. */
+static int find_table(struct request *req, const char **ret, struct err *e)
 {
-    return arena_printf(req->arena, "%s_activities", settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR));
+    int r = backend_token_require(req->api->identity, req->caller, e);
+
+    if (r == 0)
+        *ret = arena_printf(req->arena, "%s_activities", settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR));
+    return r;
 }
 
 /* Whose rows the caller sees: an app its own, a key without an app those made with it, the administrator all. */
@@ -85,15 +91,16 @@ static const char *owner(const struct request *req)
 static int create_activity(struct request *req, struct response *res, struct err *e)
 {
     const struct new_activity *body = req->body;
-    const struct backend_new_row in = {
-        .table = activities_table(req),
+    struct backend_new_row in = {
         .app_id = req->caller->app_id ? req->caller->app_id : owner(req),
         .raw_data = json_to_str(req->arena, body->raw_data),
     };
-    struct backend_row row;
+    struct backend_row row = { 0 };
     int r;
 
-    r = backend_insert(req->api->backend, &in, req->arena, &row, e);
+    r = find_table(req, &in.table, e);
+    if (r == 0)
+        r = backend_insert(req->api->backend, &in, req->arena, &row, e);
     if (r < 0)
         return r;
     write_activity(&res->json, "data", &row);
@@ -103,14 +110,16 @@ static int create_activity(struct request *req, struct response *res, struct err
 static int list_activities(struct request *req, struct response *res, struct err *e)
 {
     const struct activity_query *query = req->query;
-    const struct backend_query q = {
-        .table = activities_table(req), .app_id = owner(req), .status = query->status,
+    struct backend_query q = {
+        .app_id = owner(req), .status = query->status,
         .limit = query->limit, .offset = query->offset,
     };
-    struct backend_rows rows;
+    struct backend_rows rows = { 0 };
     int r;
 
-    r = backend_list(req->api->backend, &q, req->arena, &rows, e);
+    r = find_table(req, &q.table, e);
+    if (r == 0)
+        r = backend_list(req->api->backend, &q, req->arena, &rows, e);
     if (r < 0)
         return r;
     json_begin_array_as(&res->json, "data");
@@ -122,10 +131,13 @@ static int list_activities(struct request *req, struct response *res, struct err
 
 static int get_activity(struct request *req, struct response *res, struct err *e)
 {
-    struct backend_row row;
+    const char *table = NULL;
+    struct backend_row row = { 0 };
     int r;
 
-    r = backend_get(req->api->backend, activities_table(req), req->params[0], owner(req), req->arena, &row, e);
+    r = find_table(req, &table, e);
+    if (r == 0)
+        r = backend_get(req->api->backend, table, req->params[0], owner(req), req->arena, &row, e);
     if (r < 0)
         return r;
     write_activity(&res->json, "data", &row);
@@ -144,10 +156,13 @@ static int change_activity(struct request *req, struct response *res, struct err
         .status = body->status, .error_message = body->error_message,
         .raw_data = text_or_null(req, body->raw_data), .result = text_or_null(req, body->result),
     };
-    struct backend_row row;
+    const char *table = NULL;
+    struct backend_row row = { 0 };
     int r;
 
-    r = backend_update(req->api->backend, activities_table(req), req->params[0], owner(req), &patch, req->arena, &row, e);
+    r = find_table(req, &table, e);
+    if (r == 0)
+        r = backend_update(req->api->backend, table, req->params[0], owner(req), &patch, req->arena, &row, e);
     if (r < 0)
         return r;
     write_activity(&res->json, "data", &row);
@@ -156,7 +171,10 @@ static int change_activity(struct request *req, struct response *res, struct err
 
 static int delete_activity(struct request *req, struct response *res, struct err *e)
 {
-    return backend_remove(req->api->backend, activities_table(req), req->params[0], owner(req), e);
+    const char *table = NULL;
+    int r = find_table(req, &table, e);
+
+    return r < 0 ? r : backend_remove(req->api->backend, table, req->params[0], owner(req), e);
 }
 
 const struct route activity_routes[] = {

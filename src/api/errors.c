@@ -29,6 +29,7 @@ const struct api_error api_errors[] = {
     { "ADMIN_REQUIRED", 401, "Only the local administrator may do this." },
     { "INVALID_APP_ID", 401, "The app id is not that of a registered app." },
     { "MISSING_APP_ID", 401, "Neither a developer key nor an app id came with the request." },
+    { "BACKEND_TOKEN_REQUIRED", 403, "The app requires user authentication: its backend token has to be synchronised first." },
     { "HOST_NOT_ALLOWED", 403, "The Host header is neither a loopback name nor a configured one." },
     { "LINK_INVALID", 403, "The one-time link has been used or has expired." },
     { "ORIGIN_NOT_ALLOWED", 403, "The Origin is neither the service's own nor a configured one." },

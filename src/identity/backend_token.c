@@ -39,3 +39,17 @@ int backend_token_get(struct identity *id, const struct caller *c, struct arena 
         *ret = (struct backend_token){ .token = arena_slicedup(a, token), .synced_at = row.synced_at };
     return r;
 }
+
+int backend_token_require(struct identity *id, const struct caller *c, struct err *e)
+{
+    bool is_missing = false;
+    int r = 0;
+
+    if (c->app_id && c->kind != CALLER_ADMIN)
+        r = store_backend_tokens_is_missing(id->store, c->app_id, &is_missing, e);
+    if (r < 0 || !is_missing)
+        return r;
+    return err_set(e, -EPERM, "BACKEND_TOKEN_REQUIRED",
+                   "This app requires user authentication: its backend token has to be synchronised first "
+                   "(POST /sdk/auth/sync-backend-token).");
+}

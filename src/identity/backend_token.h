@@ -13,3 +13,6 @@ int backend_token_set(struct identity *id, const struct caller *c, const char *t
 /* -ENOENT TOKEN_NOT_FOUND. */
 int backend_token_get(struct identity *id, const struct caller *c, struct arena *a, struct backend_token *ret,
                       struct err *e) MUST_CHECK;
+/* May the caller reach its rows? -EPERM BACKEND_TOKEN_REQUIRED for an app with require_user_auth that has handed over none
+ * (specification, "Activities (proxy to the backend)"); a key without an app and the administrator may always. */
+int backend_token_require(struct identity *id, const struct caller *c, struct err *e) MUST_CHECK;

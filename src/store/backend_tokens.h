@@ -15,4 +15,6 @@ int store_backend_tokens_set(struct store *s, struct arena *a, const char *scope
 /* -ENOENT when there is none. */
 int store_backend_tokens_get(struct store *s, struct arena *a, const char *scope, struct backend_token_row *ret,
                              struct err *e) MUST_CHECK;
+/* Does this app ask for a signed-in user while no token of its scope is there? */
+int store_backend_tokens_is_missing(struct store *s, const char *app_id, bool *ret, struct err *e) MUST_CHECK;
 int store_backend_tokens_delete(struct store *s, const char *scope, struct err *e) MUST_CHECK;

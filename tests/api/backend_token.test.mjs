@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { startHearth } from './harness.mjs';
-import { newApp, newKey, refused, refusedFields, timeForm } from './kit.mjs';
+import { newApp, newKey, nobodysId, refused, refusedFields, timeForm } from './kit.mjs';
 
 let h;
 before(async () => { h = await startHearth({ settings: { 'log.level': 'debug' } }); });
@@ -84,4 +84,27 @@ test('the database configuration is that of the app', async () => {
 
 test('the database configuration needs its permission', async () => {
     assert.equal(refused(await h.asApp(await newApp(h))('GET', '/sdk/database/config'), 403, 'PERMISSION_REQUIRED').permission, 'database.config');
+});
+
+test('an app that requires user authentication reaches activities with a synchronised token only', async () => {
+    const id = await newApp(h, { require_user_auth: true }, ['activities.read', 'activities.write']);
+    const app = h.asApp(id), key = await newKey(h);
+    const routes = [['POST', '/activities', { raw_data: {} }], ['GET', '/activities'], ['GET', `/activities/${nobodysId}`],
+        ['PATCH', `/activities/${nobodysId}`, { status: 'seen' }], ['DELETE', `/activities/${nobodysId}`]];
+    const without = async () => {
+        for (const [method, path, body] of routes)
+            assert.match(refused(await app(method, path, body), 403, 'BACKEND_TOKEN_REQUIRED').error, /has to be synchronised first/, `${method} ${path}`);
+        refused(await key.call('GET', '/activities', undefined, { 'x-app-id': id }), 403, 'BACKEND_TOKEN_REQUIRED');
+    };
+    await without();
+    assert.equal((await key.call('GET', '/activities')).status, 200, 'a key without an app');
+    assert.equal((await h.socket('GET', '/api/activities')).status, 200, 'the administrator');
+    await sync(h.asApp(await newApp(h)), 'of another app');
+    await without();
+    await sync(app, 'of the user');
+    assert.equal((await app('POST', '/activities', { raw_data: {} })).status, 201);
+    assert.equal((await app('GET', '/activities')).body.data.length, 1);
+    refused(await app('GET', `/activities/${nobodysId}`), 404, 'NOT_FOUND');
+    await sync(app, '');
+    await without();
 });
