@@ -58,6 +58,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const root = resolve(import.meta.dirname, '../..');
     const [program, option] = process.argv.slice(2);
     const data = mkdtempSync(join(tmpdir(), 'hearth-pages-'));
+    process.on('exit', () => rmSync(data, { recursive: true }));
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HEARTH_')));
     const run = (...args) => execFileSync(resolve(program), [...args, '--data', data], { encoding: 'utf8', env });
     const pages = { 'docs/settings.md': () => settingsTable(JSON.parse(run('settings', '--json'))), 'docs/cli.md': () => cliSections(run) };
@@ -72,6 +73,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
         else if (text !== wanted)
             findings.push(`${path}: is not what the program says; write it with node tests/static/pages.mjs ${program} --write`);
     }
-    rmSync(data, { recursive: true });
     report('pages', findings, `${Object.keys(pages).length} pages`);
 }
