@@ -142,8 +142,10 @@ static int check_object(struct check *c, struct json_value schema, struct json_v
     char below[PATH_SIZE];
 
     for (struct json_iter it = json_iter(v); json_next(&it, &name, &item);) {
-        struct json_value rule = memchr(name.p, 0, name.n) ? (struct json_value){ 0 } : json_get(properties, name.p);
+        struct json_value rule = { 0 };
 
+        if (!memchr(name.p, 0, name.n))
+            rule = json_get(properties, name.p);
         member_path(below, path, name);
         if (json_type(rule) != JSON_ABSENT)
             r = worse(r, check_value(c, rule, item, below));
