@@ -118,7 +118,7 @@ static void write_message(struct json_writer *w, struct arena *a, const char *pr
 {
     const char *text = arena_printf(a, "The vector store %s is registered.", provider);
 
-    if (strcmp(provider, before) != 0)
+    if (before && strcmp(provider, before) != 0)
         text = arena_printf(a, "%s Vectors in %s were neither moved nor deleted: they are found again when it is registered again.", text, before);
     json_add_string(w, "message", text);
 }
@@ -128,7 +128,7 @@ static int register_store(struct request *req, struct response *res, struct err 
     const struct register_body *body = req->body;
     const struct vectors_provider *provider = vectors_provider_find(body->provider);
     struct vector_stores *stores = req->api->vector_stores;
-    struct vector_registration before, reg;
+    struct vector_registration before = { 0 }, reg = { 0 };
     int r;
 
     if (!provider)

@@ -246,7 +246,7 @@ static int use_embedded(struct vector_stores *s, struct vector_store **ret, stru
 
 static int open_registered(struct vector_stores *s, const char *scope, struct arena *a, struct vector_store **ret, struct err *e)
 {
-    struct vector_registration reg;
+    struct vector_registration reg = { 0 };
     const struct vectors_provider *provider;
     struct vectors *v = NULL;
     struct entry *entry;

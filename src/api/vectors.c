@@ -157,7 +157,7 @@ static int upsert_vectors(struct request *req, struct response *res, struct err 
 {
     const struct upsert_body *body = req->body;
     AUTO(vector_space_clear) struct vector_space space = { 0 };
-    struct vector_batch batch;
+    struct vector_batch batch = { 0 };
     int r;
 
     r = make_batch(req->arena, &body->vectors, &batch, e);

@@ -268,7 +268,7 @@ static int check_lengths(const struct embed_account *acc, const struct embed_ask
 int embed_remote(const struct embed_account *acc, const struct embed_ask *ask, struct arena *a, struct embed_vectors *ret, struct err *e)
 {
     struct call c = { .acc = acc, .ask = ask, .arena = a, .max_batch = acc->service->max_batch, .lock = PTHREAD_MUTEX_INITIALIZER };
-    char *url;
+    char *url = NULL;
     int r = check_lengths(acc, ask, e);
 
     if (r == 0)
