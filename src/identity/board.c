@@ -141,7 +141,7 @@ int board_ask(struct board *b, struct board_waiter *w, const char *app_name, boo
 static bool has_open(const struct board_waiter *w)
 {
     for (size_t i = 0; i < w->n; i++)
-        if (is_open(&w->answers[i]))
+        if (is_open(&w->answers[i]) && !w->answers[i].is_withdrawn)
             return !w->is_over;
     return false;
 }
@@ -195,6 +195,34 @@ bool board_resolve(struct board *b, const char *app_id, const char *permission, 
     return was_asked;
 }
 
+bool board_has(struct board *b, const char *app_id, const char *permission)
+{
+    bool has;
+
+    pthread_mutex_lock(&b->lock);
+    has = *find(b, app_id, permission) != NULL;
+    pthread_mutex_unlock(&b->lock);
+    return has;
+}
+
+/* Those of this permission, or with NULL all, which were answered. */
+static void withdraw(struct board_waiter *w, const char *permission)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (!is_open(&w->answers[i]) && (!permission || strcmp(w->answers[i].permission, permission) == 0))
+            w->answers[i] = (struct consent_answer){ .permission = w->answers[i].permission, .is_withdrawn = true };
+}
+
+void board_withdraw(struct board *b, const char *app_id, const char *permission)
+{
+    pthread_mutex_lock(&b->lock);
+    for (struct board_waiter *w = b->waiters; w; w = w->next)
+        if (strcmp(w->app_id, app_id) == 0)
+            withdraw(w, permission);
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
 void board_remove_app(struct board *b, const char *app_id)
 {
     struct board_question **at = &b->questions;
@@ -206,8 +234,12 @@ void board_remove_app(struct board *b, const char *app_id)
         else
             at = &(*at)->next;
     }
-    for (struct board_waiter *w = b->waiters; w; w = w->next)
-        w->is_over |= strcmp(w->app_id, app_id) == 0;
+    for (struct board_waiter *w = b->waiters; w; w = w->next) {
+        if (strcmp(w->app_id, app_id) != 0)
+            continue;
+        withdraw(w, NULL);
+        w->is_over = true;
+    }
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }

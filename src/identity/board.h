@@ -25,7 +25,7 @@ struct board_waiter {
     struct consent_answer *answers;     /* granted or denied is filled in by board_resolve() */
     size_t n;
     bool is_patient;                    /* it will wait: counts for LIMIT_CONSENT_WAITS_PER_APP */
-    bool is_over;                       /* the app is gone */
+    bool is_over;                       /* the app is gone or reset */
     struct board_waiter *next;
 };
 
@@ -49,7 +49,10 @@ int board_ask(struct board *b, struct board_waiter *w, const char *app_name, boo
 void board_wait(struct board *b, struct board_waiter *w, int64_t wait_ms, const atomic_bool *is_gone);
 /* Takes the question off and answers who waits. False when nobody asked. */
 bool board_resolve(struct board *b, const char *app_id, const char *permission, bool is_allowed);
-/* Takes all questions of an app off; who waits is told nothing was granted. */
+bool board_has(struct board *b, const char *app_id, const char *permission);
+/* The decision is revoked: who waits (for something else too) is told it as not decided, and does not wait for it. */
+void board_withdraw(struct board *b, const char *app_id, const char *permission);
+/* Takes all questions of an app off; who waits is told nothing is decided. */
 void board_remove_app(struct board *b, const char *app_id);
 void board_list(struct board *b, struct arena *a, struct consent_questions *ret);
 /* Wakes every waiting call so that it looks at its is_gone again. */

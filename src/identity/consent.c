@@ -55,8 +55,8 @@ static int fill_answer(struct identity *id, const char *app_id, bool may_ask_aga
     return 0;
 }
 
-/* Reads what is decided and asks the rest in one step: consent_decide() stores first and resolves afterwards under the
- * same lock, so no answer falls between. */
+/* Reads what is decided and asks the rest in one step: consent_decide() stores and resolves under the same lock, so no
+ * answer falls between. */
 static int read_and_ask(struct identity *id, struct board_waiter *w, const char *app_name, bool may_ask_again, struct err *e)
 {
     bool is_new = false;
@@ -145,6 +145,18 @@ static int check_until(const struct consent_decision *d, struct err *e)
     return 0;
 }
 
+/* Two windows may deny one question: the second denial answers no question and says nothing new. Under the lock `order`. */
+static bool is_told_again(struct identity *id, const struct consent_decision *d)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct grant_row row;
+
+    if (d->is_allowed || board_has(&id->board, d->app_id, d->permission))
+        return false;
+    return store_grants_get(id->store, a, d->app_id, d->permission, &row, NULL) == 0 &&
+           decision_now(&row, clock_wall_ms()) == DECISION_DENIED;
+}
+
 static int store_decision(struct identity *id, const struct consent_decision *d, struct err *e)
 {
     struct grant_row row = {
@@ -160,7 +172,19 @@ static int store_decision(struct identity *id, const struct consent_decision *d,
                                 d->permission, row.scope, e);
     if (r < 0)
         return r;
-    return store_grants_set(id->store, &row, e);
+    return is_told_again(id, d) ? store_grants_deny_again(id->store, &row, e) : store_grants_set(id->store, &row, e);
+}
+
+static int store_and_resolve(struct identity *id, const struct consent_decision *d, struct err *e)
+{
+    int r;
+
+    pthread_mutex_lock(&id->order);
+    r = store_decision(id, d, e);
+    if (r == 0)
+        board_resolve(&id->board, d->app_id, d->permission, d->is_allowed);
+    pthread_mutex_unlock(&id->order);
+    return r;
 }
 
 int consent_decide(struct identity *id, const struct consent_decision *d, struct err *e)
@@ -175,14 +199,22 @@ int consent_decide(struct identity *id, const struct consent_decision *d, struct
     if (r == 0)
         r = check_until(d, e);
     if (r == 0)
-        r = store_decision(id, d, e);
-    if (r < 0)
-        return r;
+        r = store_and_resolve(id, d, e);
+    if (r == 0)
+        board_tell(&id->board);
+    return r;
+}
+
+static int drop_grant(struct identity *id, const char *app_id, const char *permission, struct err *e)
+{
+    int r;
+
     pthread_mutex_lock(&id->order);
-    board_resolve(&id->board, d->app_id, d->permission, d->is_allowed);
+    r = store_grants_revoke(id->store, app_id, permission, e);
+    if (r == 0)
+        board_withdraw(&id->board, app_id, permission);
     pthread_mutex_unlock(&id->order);
-    board_tell(&id->board);
-    return 0;
+    return r;
 }
 
 int consent_revoke(struct identity *id, const char *app_id, const char *permission, const char *actor, struct err *e)
@@ -201,9 +233,22 @@ int consent_revoke(struct identity *id, const char *app_id, const char *permissi
     if (r == 0)
         r = audit_append_permission(id, actor, "permission.revoke", app_id, permission, NULL, e);
     if (r == 0)
-        r = store_grants_revoke(id->store, app_id, permission, e);
+        r = drop_grant(id, app_id, permission, e);
     if (r == 0)
         board_tell(&id->board);
+    return r;
+}
+
+static int drop_grants(struct identity *id, const char *app_id, struct err *e)
+{
+    int64_t n;
+    int r;
+
+    pthread_mutex_lock(&id->order);
+    r = store_grants_reset(id->store, app_id, &n, e);
+    if (r == 0)
+        board_remove_app(&id->board, app_id);
+    pthread_mutex_unlock(&id->order);
     return r;
 }
 
@@ -211,14 +256,13 @@ int consent_reset(struct identity *id, const char *app_id, const char *actor, st
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const char *app_name;
-    int64_t n;
     int r;
 
     r = find_app(id, app_id, a, &app_name, e);
     if (r == 0)
         r = audit_append(id, actor, "permission.reset", app_id, NULL, e);
     if (r == 0)
-        r = store_grants_reset(id->store, app_id, &n, e);
+        r = drop_grants(id, app_id, e);
     if (r == 0)
         board_tell(&id->board);
     return r;

@@ -1,6 +1,6 @@
 /* Asking the person: the list of permissions that wait for an answer, and the answers.
  *
- * A question stays in the list until it is answered or its app is removed, whether or not a request still waits for it. Waiting is on a
+ * A question stays in the list until it is answered or its app is reset or removed, whether or not a request still waits for it. Waiting is on a
  * worker of the long pool. Questions live in memory; grants and denials in the store. A second denial stops asking (D4).
  */
 #pragma once
@@ -27,7 +27,11 @@ struct consent_decision {
     const char *actor;                  /* who decided, for the audit log */
 };
 
-struct consent_answer { const char *permission; bool is_granted, is_denied; };
+struct consent_answer {
+    const char *permission;
+    bool is_granted, is_denied;
+    bool is_withdrawn;                  /* the decision was revoked while the call waited, which no longer waits for this one */
+};
 
 /* -EINVAL VALIDATION_ERROR unless it is 1 to LIMIT_NAME_CHARS characters; unknown names are fine (D4). */
 int consent_check_name(const char *permission, struct err *e) MUST_CHECK;
@@ -38,7 +42,9 @@ int consent_ask(struct identity *id, const char *app_id, const char *const *perm
 int consent_pending(struct identity *id, struct arena *a, struct consent_questions *ret, struct err *e) MUST_CHECK;
 /* Stores the decision, audits it, answers who waits. Also without a question (grant, deny of the command line). */
 int consent_decide(struct identity *id, const struct consent_decision *d, struct err *e) MUST_CHECK;
+/* A call that waits is told the permission as not decided; a question about it stays. */
 int consent_revoke(struct identity *id, const char *app_id, const char *permission, const char *actor, struct err *e) MUST_CHECK;
+/* Forgets decisions and questions; calls of the app that wait return with nothing decided. */
 int consent_reset(struct identity *id, const char *app_id, const char *actor, struct err *e) MUST_CHECK;
 /* Grants `until the app stops` end here; called by whoever sees the app stop. */
 int consent_app_stopped(struct identity *id, const char *app_id, struct err *e) MUST_CHECK;

@@ -1,6 +1,6 @@
 /* What an open identity holds. For the files of this folder only; others use identity.h and its neighbours.
  *
- * Locks, in the order they may be held: consent.order (held while the store is read), then consent.board's own; roster and
+ * Locks, in the order they may be held: consent.order (held while the store is read or written), then consent.board's own; roster and
  * clerk have locks of their own that are held for memory work only, so the loop thread may take them.
  */
 #pragma once
@@ -21,7 +21,7 @@ struct identity {
     struct roster roster;
     struct clerk *clerk;                /* owned */
     struct board board;
-    pthread_mutex_t order;              /* reading a decision and asking are one step (consent.c) */
+    pthread_mutex_t order;              /* what is decided and what is asked change together (consent.c) */
 };
 
 /* Keyed BLAKE2b of a secret: what the store keeps instead of it. */

@@ -59,6 +59,20 @@ int store_grants_set(struct store *s, const struct grant_row *row, struct err *e
     return r == -ENOENT ? err_set(e, r, "APP_NOT_FOUND", "There is no such app.") : r;
 }
 
+int store_grants_deny_again(struct store *s, const struct grant_row *row, struct err *e)
+{
+    char now[TIME_TEXT_SIZE];
+    int64_t n = 0;
+    int r;
+
+    clock_now_text(now);
+    r = store_exec(s, e, &n,
+                   "UPDATE grants SET scope = ?, expires_at = ?, created_at = ? WHERE app_id = ? AND permission = ? "
+                   "AND decision = 'deny'",
+                   "sssss", row->scope, row->expires_at, now, row->app_id, row->permission);
+    return rows_changed(r, n, &missing, e);
+}
+
 int store_grants_use_once(struct store *s, const char *app_id, const char *permission, struct err *e)
 {
     char now[TIME_TEXT_SIZE];

@@ -29,6 +29,8 @@ int store_grants_list(struct store *s, struct arena *a, const char *app_id, stru
 /* Replaces an earlier decision. Deny adds one to n_denials, allow makes it 0; created_at is now, is_used false.
  * -ENOENT APP_NOT_FOUND for an unknown app. */
 int store_grants_set(struct store *s, const struct grant_row *row, struct err *e) MUST_CHECK;
+/* The denial in force told again: its scope and end change, n_denials does not. -ENOENT when there is none. */
+int store_grants_deny_again(struct store *s, const struct grant_row *row, struct err *e) MUST_CHECK;
 /* Takes the single use of a grant of scope once. -ENOENT when it is gone: of two callers one gets it. */
 int store_grants_use_once(struct store *s, const char *app_id, const char *permission, struct err *e) MUST_CHECK;
 int store_grants_touch(struct store *s, const char *app_id, const char *permission, struct err *e) MUST_CHECK;

@@ -168,6 +168,60 @@ static void a_second_denial_stops_asking_until_it_is_reset(void **state)
     assert_int_equal(count_pending(&f), 1);
 }
 
+static int64_t count_denials(struct fixture *f)
+{
+    struct grant_row row;
+    struct err e = { 0 };
+
+    must(store_grants_get(f->store, f->a, APP, PERM_LLM_CHAT, &row, &e), &e);
+    return row.n_denials;
+}
+
+static void one_question_denied_twice_is_one_denial(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+
+    for (int64_t n_questions = 1; n_questions <= 2; n_questions++) {
+        assert_false(ask_now(&f, PERM_LLM_CHAT).is_denied);
+        decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
+        decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
+        assert_int_equal(count_denials(&f), n_questions);
+    }
+    assert_true(ask_now(&f, PERM_LLM_CHAT).is_denied);
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);      /* a change of mind counts, though nobody asked */
+    assert_int_equal(count_denials(&f), 1);
+}
+
+struct denier { struct fixture *f; pthread_barrier_t *start; };
+
+static void *deny_at_once(void *arg)
+{
+    struct denier *denier = arg;
+
+    pthread_barrier_wait(denier->start);
+    decide(denier->f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
+    store_thread_end(denier->f->store);
+    return NULL;
+}
+
+static void one_question_denied_by_many_at_once_is_one_denial(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    pthread_barrier_t start;
+    struct denier denier = { .f = &f, .start = &start };
+    pthread_t threads[4];
+
+    ask_now(&f, PERM_LLM_CHAT);
+    pthread_barrier_init(&start, NULL, ARRAY_SIZE(threads));
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, deny_at_once, &denier), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&start);
+    assert_int_equal(count_denials(&f), 1);
+}
+
 static void a_grant_until_a_date_ends_there(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
@@ -232,6 +286,53 @@ static void revoking_takes_effect_at_once_and_leaves_waiting_questions(void **st
     join(&asker);
     assert_int_equal(consent_revoke(f.id, APP, PERM_LLM_CHAT, "admin", &e), -ENOENT);
     assert_string_equal(e.code, "GRANT_NOT_FOUND");
+}
+
+static void a_waiting_call_is_not_told_a_grant_that_was_revoked_meanwhile(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct asker asker = { .f = &f, .permissions = three, .n = 3, .wait_ms = 10 * WAIT_MS };
+    int64_t began_ms = clock_mono_ms();
+    struct err e = { 0 };
+
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    start(&asker);
+    wait_for_pending(&f, 2);
+    must(consent_revoke(f.id, APP, PERM_LLM_CHAT, "admin", &e), &e);
+    assert_int_equal(count_pending(&f), 2);
+    decide(&f, APP, PERM_LLM_EMBED, true, CONSENT_ALWAYS);
+    decide(&f, APP, "made.up", true, CONSENT_ALWAYS);
+    join(&asker);
+    assert_true(clock_mono_ms() - began_ms < 10 * WAIT_MS);
+    assert_false(asker.answers[0].is_granted || asker.answers[0].is_denied);
+    assert_true(asker.answers[1].is_granted && asker.answers[2].is_granted);
+}
+
+static void count_call(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void a_reset_takes_the_apps_questions_along_and_ends_its_waits(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct asker asker = { .f = &f, .permissions = three, .n = 3, .wait_ms = 10 * WAIT_MS };
+    int64_t began_ms = clock_mono_ms();
+    int n_calls = 0;
+    struct err e = { 0 };
+
+    decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
+    must(consent_app_misses(f.id, OTHER_APP, PERM_LLM_CHAT, &e), &e);
+    start(&asker);
+    wait_for_pending(&f, 3);
+    consent_on_change(f.id, count_call, &n_calls);
+    must(consent_reset(f.id, APP, "admin", &e), &e);
+    join(&asker);
+    assert_true(clock_mono_ms() - began_ms < 10 * WAIT_MS);
+    for (size_t i = 0; i < ARRAY_SIZE(three); i++)
+        assert_false(asker.answers[i].is_granted || asker.answers[i].is_denied);
+    assert_int_equal(count_pending(&f), 1);     /* of the other app */
+    assert_int_equal(n_calls, 1);
 }
 
 static void what_an_app_declares_anew_is_asked_and_what_is_decided_is_not(void **state)
@@ -375,11 +476,6 @@ static void an_app_may_ask_for_so_many_permissions_at_once(void **state)
     assert_int_equal(count_pending(&f), LIMIT_PERMISSIONS_PER_APP);
 }
 
-static void count_call(void *arg)
-{
-    ++*(int *)arg;
-}
-
 static void a_listener_hears_of_questions_and_answers(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
@@ -403,10 +499,14 @@ int main(void)
         cmocka_unit_test(a_bulk_prompt_ends_when_every_part_is_answered),
         cmocka_unit_test(every_call_that_waits_for_a_permission_is_answered),
         cmocka_unit_test(a_second_denial_stops_asking_until_it_is_reset),
+        cmocka_unit_test(one_question_denied_twice_is_one_denial),
+        cmocka_unit_test(one_question_denied_by_many_at_once_is_one_denial),
         cmocka_unit_test(a_grant_until_a_date_ends_there),
         cmocka_unit_test(a_decision_with_a_bad_end_is_refused),
         cmocka_unit_test(grants_until_the_app_stops_end_with_it_and_with_the_service),
         cmocka_unit_test(revoking_takes_effect_at_once_and_leaves_waiting_questions),
+        cmocka_unit_test(a_waiting_call_is_not_told_a_grant_that_was_revoked_meanwhile),
+        cmocka_unit_test(a_reset_takes_the_apps_questions_along_and_ends_its_waits),
         cmocka_unit_test(what_an_app_declares_anew_is_asked_and_what_is_decided_is_not),
         cmocka_unit_test(a_removed_app_takes_its_questions_along),
         cmocka_unit_test(unknown_apps_and_bad_names_are_refused),
