@@ -10,6 +10,7 @@
 #include "identity/sessions.h"
 
 #define CORS_HEADERS "content-type, authorization, x-app-id, x-api-key, accept"
+#define CORS_EXPOSED "x-request-id, retry-after"
 #define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
 
 struct dispatch {
@@ -251,6 +252,17 @@ static int identify(struct dispatch *d, struct request *req, struct caller *call
         return 0;
     if (r < 0 || by_body || has_permission(req->route, PERM_NONE))
         return r;
+    return identity_check(d->config.identity, caller, req->route->permission, e);
+}
+
+/* Last before the handler, so that a request refused for its query or body spends no grant. */
+static int take_permission(struct dispatch *d, const struct request *req, const struct caller *caller, struct err *e)
+{
+    static const char *const not_granted[] = { PERM_PUBLIC, PERM_ADMIN, PERM_NONE, PERM_BODY };
+
+    for (size_t i = 0; i < ARRAY_SIZE(not_granted); i++)
+        if (has_permission(req->route, not_granted[i]))
+            return 0;
     return identity_require(d->config.identity, caller, req->route->permission, e);
 }
 
@@ -325,6 +337,8 @@ static int handle(struct dispatch *d, struct request *req, struct caller *caller
         r = read_query(req, e);
     if (r == 0)
         r = read_body(req, e);
+    if (r == 0)
+        r = take_permission(d, req, caller, e);
     if (r < 0)
         return r;
     begin_response(req->route, res);
@@ -448,6 +462,7 @@ static void add_cors(struct http_exchange *x)
     if (!origin)
         return;
     http_response_header(x, "access-control-allow-origin", origin);
+    http_response_header(x, "access-control-expose-headers", CORS_EXPOSED);
     http_response_header(x, "vary", "origin");
 }
 

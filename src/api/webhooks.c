@@ -263,9 +263,11 @@ static int receive_webhook(struct request *req, struct response *res, struct err
     if (r == 0)
         r = request_need_caller(req, e);
     if (r == 0)
-        r = identity_require(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
+        r = identity_check(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
     if (r == 0 && json_is_absent(body->payload))
         r = err_add_field(e, "payload", "is required");
+    if (r == 0)
+        r = identity_require(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
     if (r < 0)
         return r;
     event_id = event_id_of(req);

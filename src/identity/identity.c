@@ -226,23 +226,40 @@ static int use_grant(struct identity *id, const struct caller *c, const struct g
     return r;
 }
 
-static int require_grant(struct identity *id, const struct caller *c, const char *permission, struct err *e)
+static int find_grant(struct identity *id, const struct caller *c, const char *permission, struct arena *a,
+                      struct grant_row *ret, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
     enum decision decision = DECISION_DENIED;
-    struct grant_row row = { 0 };
     int r;
 
-    r = read_decision(id, c, permission, a, &row, &decision, e);
-    if (r < 0)
+    r = read_decision(id, c, permission, a, ret, &decision, e);
+    if (r < 0 || decision == DECISION_ALLOWED)
         return r;
-    if (decision == DECISION_ALLOWED)
-        return use_grant(id, c, &row, e);
     if (decision == DECISION_NONE) {    /* the person sees the question even if the app never asks; a full list may not stop the answer */
         r = consent_app_misses(id, c->app_id, permission, NULL);
         (void)r;
     }
     return refuse(c, permission, decision == DECISION_DENIED, e);
+}
+
+static int require_grant(struct identity *id, const struct caller *c, const char *permission, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct grant_row row = { 0 };
+    int r;
+
+    r = find_grant(id, c, permission, a, &row, e);
+    return r < 0 ? r : use_grant(id, c, &row, e);
+}
+
+int identity_check(struct identity *id, const struct caller *c, const char *permission, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct grant_row row = { 0 };
+
+    if (c->kind == CALLER_NOBODY)
+        return err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
+    return c->kind == CALLER_APP ? find_grant(id, c, permission, a, &row, e) : 0;
 }
 
 int identity_require(struct identity *id, const struct caller *c, const char *permission, struct err *e)

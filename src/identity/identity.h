@@ -47,7 +47,10 @@ int identity_caller(struct identity *id, const struct credentials *c, struct are
 /* Only the administrator part: -EACCES ADMIN_REQUIRED (401). */
 int identity_admin(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e) MUST_CHECK;
 /* May this caller use the permission now? 0; -EPERM PERMISSION_REQUIRED or PERMISSION_DENIED with extras permission and message.
- * Marks the grant as used (a `once` grant is used up) and audits dangerous ones. */
+ * Uses nothing. */
+int identity_check(struct identity *id, const struct caller *c, const char *permission, struct err *e) MUST_CHECK;
+/* The same, and marks the grant as used (a `once` grant is used up: of many at once one gets it) and audits dangerous ones.
+ * For the moment right before the work: a request that is refused for its body has used nothing. */
 int identity_require(struct identity *id, const struct caller *c, const char *permission, struct err *e) MUST_CHECK;
 
 /* Other parts' secrets (keys of providers, passwords of databases), sealed at rest as in identity/seal.h. */

@@ -99,6 +99,8 @@ static const struct route test_routes[] = {
     { ROW(HTTP_GET, "/test/fill", PERM_PUBLIC, fill_up) },
     { ROW(HTTP_GET, "/test/admin", PERM_ADMIN, tell_caller) },
     { ROW(HTTP_GET, "/test/chat", PERM_LLM_CHAT, tell_caller), .is_sdk = true },
+    { ROW(HTTP_POST, "/test/spend", PERM_LLM_CHAT, tell_caller), ROUTE_BODY(echo_fields, struct echo_body),
+      ROUTE_QUERY(echo_query_fields, struct echo_query) },
     { ROW(HTTP_POST, "/test/body", PERM_BODY, tell_caller), ROUTE_BODY(echo_fields, struct echo_body) },
     { ROW(HTTP_POST, "/test/need", PERM_BODY, need_caller), ROUTE_BODY(echo_fields, struct echo_body) },
     { ROW(HTTP_GET, "/test/bare", PERM_PUBLIC, tell_caller), .is_bare = true, .status = 202 },
@@ -297,6 +299,29 @@ static void only_this_machine_may_name_an_app_in_the_body(void **state)
     }
 }
 
+static void a_grant_for_once_is_spent_by_a_request_that_is_in_order_only(void **state)
+{
+    static const struct { const char *target, *body; int status; const char *code; } cases[] = {
+        { "/test/spend", "not json", 400, "INVALID_JSON" },
+        { "/test/spend", "{}", 400, "VALIDATION_ERROR" },
+        { "/test/spend?limit=10", "{\"name\":\"n\"}", 400, "VALIDATION_ERROR" },
+        { "/test/spend", "{\"name\":\"n\"}", 200, "" },
+        { "/test/spend", "{\"name\":\"n\"}", 403, "PERMISSION_REQUIRED" },
+        { "/test/spend", "{}", 403, "PERMISSION_REQUIRED" },
+    };
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w, tables, NULL, 0);
+    world_serve(&w, tables);
+    decide(&w.f, APP, PERM_LLM_CHAT, true, CONSENT_ONCE);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct reply reply = ask(&w, arena_printf(w.f.a, "POST %s HTTP/1.1\r\n" AS_APP, cases[i].target), cases[i].body);
+
+        if (reply.status != cases[i].status || strcmp(code_of(&reply), cases[i].code) != 0)
+            fail_msg("case %zu: %d %.*s", i, reply.status, (int)reply.body.n, reply.body.p);
+    }
+}
+
 static void own_and_configured_origins_get_cors_headers_and_others_none(void **state)
 {
     static const char *const flags[] = { "http.allowed_origins=https://app.example" };
@@ -313,6 +338,7 @@ static void own_and_configured_origins_get_cors_headers_and_others_none(void **s
     assert_int_equal(reply.status, 200);
     assert_string_equal(header_of(&w, &reply, "access-control-allow-origin"), "https://app.example");
     assert_string_equal(header_of(&w, &reply, "vary"), "origin");
+    assert_string_equal(header_of(&w, &reply, "access-control-expose-headers"), "x-request-id, retry-after");
     reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
     assert_null(header_of(&w, &reply, "access-control-allow-origin"));
     reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://evil.example\r\n", "");
@@ -455,6 +481,7 @@ int main(void)
         cmocka_unit_test(in_process_requests_are_the_administrators),
         cmocka_unit_test(the_body_names_the_app_on_routes_that_say_so),
         cmocka_unit_test(only_this_machine_may_name_an_app_in_the_body),
+        cmocka_unit_test(a_grant_for_once_is_spent_by_a_request_that_is_in_order_only),
         cmocka_unit_test(own_and_configured_origins_get_cors_headers_and_others_none),
         cmocka_unit_test(another_method_is_told_with_allow),
         cmocka_unit_test(a_full_pool_says_overloaded_and_when_to_come_again),
