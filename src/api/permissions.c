@@ -45,11 +45,12 @@ static const struct field register_answer[] = {
     FIELD_END,
 };
 
+/* A developer key needs no app to ask for: NULL then, unless one is named. */
 static int name_app(const struct request *req, const char *in_body, const char **ret, struct err *e)
 {
     const char *app_id = in_body && *in_body ? in_body : req->caller->app_id;
 
-    if (!app_id)
+    if (!app_id && req->caller->kind != CALLER_KEY)
         return err_add_field(e, "app_id", "must be the id of a registered app");
     *ret = app_id;
     return 0;

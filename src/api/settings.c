@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "base/limits.h"
 #include "identity/audit.h"
+#include <pthread.h>
 
 struct setting_body { struct json_value value; };
 
@@ -61,6 +62,27 @@ static int text_of(struct request *req, struct json_value value, const char **re
     return 0;
 }
 
+/* One change at a time, so that what was checked still fits when it is taken. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+
+/* Memory changes last: what could not be stored must not count until a restart forgets it. text NULL: unset. */
+static int change(struct request *req, const char *text, struct err *e)
+{
+    const char *key = req->params[0];
+    int r;
+
+    pthread_mutex_lock(&changing);
+    r = settings_check(req->api->settings, key, text, e);
+    if (r == 0)
+        r = audit_append(req->api->identity, req->caller->actor, text ? "setting.set" : "setting.unset", key, NULL, e);
+    if (r == 0)
+        r = text ? store_settings_set(req->api->store, key, text, e) : store_settings_unset(req->api->store, key, e);
+    if (r == 0)
+        r = settings_set(req->api->settings, key, text, e);
+    pthread_mutex_unlock(&changing);
+    return r;
+}
+
 static int put_setting(struct request *req, struct response *res, struct err *e)
 {
     const struct setting_body *body = req->body;
@@ -72,11 +94,7 @@ static int put_setting(struct request *req, struct response *res, struct err *e)
     if (r == 0)
         r = text_of(req, body->value, &text, e);
     if (r == 0)
-        r = settings_set(req->api->settings, req->params[0], text, e);
-    if (r == 0)
-        r = audit_append(req->api->identity, req->caller->actor, "setting.set", req->params[0], NULL, e);
-    if (r == 0)
-        r = store_settings_set(req->api->store, req->params[0], text, e);
+        r = change(req, text, e);
     return r < 0 ? r : write_one(req, res, e);
 }
 
@@ -87,11 +105,7 @@ static int unset_setting(struct request *req, struct response *res, struct err *
 
     r = find_setting(req, &id, e);
     if (r == 0)
-        r = settings_set(req->api->settings, req->params[0], NULL, e);
-    if (r == 0)
-        r = audit_append(req->api->identity, req->caller->actor, "setting.unset", req->params[0], NULL, e);
-    if (r == 0)
-        r = store_settings_unset(req->api->store, req->params[0], e);
+        r = change(req, NULL, e);
     return r < 0 ? r : write_one(req, res, e);
 }
 

@@ -257,7 +257,7 @@ void settings_freep(struct settings **s)
 
 /* --- change at run time --- */
 
-static int set_or_undo(struct settings *s, enum setting_id id, const char *value, struct err *e)
+static int set_or_undo(struct settings *s, enum setting_id id, const char *value, bool is_kept, struct err *e)
 {
     struct value *layer = &s->layers[id][ORIGIN_DATABASE], before = *layer;
     int r = 0;
@@ -267,7 +267,7 @@ static int set_or_undo(struct settings *s, enum setting_id id, const char *value
         r = put(s, ORIGIN_DATABASE, "", settings_rules[id].key, value, e);
     if (r == 0)
         r = check_together(s, e);
-    if (r == 0) {
+    if (r == 0 && is_kept) {
         free(before.text);
         return 0;
     }
@@ -276,7 +276,7 @@ static int set_or_undo(struct settings *s, enum setting_id id, const char *value
     return r;
 }
 
-int settings_set(struct settings *s, const char *key, const char *value, struct err *e)
+static int try_value(struct settings *s, const char *key, const char *value, bool is_kept, struct err *e)
 {
     enum setting_id id;
     int r;
@@ -284,9 +284,19 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
     if (!settings_find(key, &id))
         return err_set(e, -EINVAL, "BAD_SETTING", "There is no setting %.80s; `hearth settings` lists them", key);
     pthread_rwlock_wrlock(&s->lock);
-    r = set_or_undo(s, id, value, e);
+    r = set_or_undo(s, id, value, is_kept, e);
     pthread_rwlock_unlock(&s->lock);
     return r;
+}
+
+int settings_set(struct settings *s, const char *key, const char *value, struct err *e)
+{
+    return try_value(s, key, value, true, e);
+}
+
+int settings_check(struct settings *s, const char *key, const char *value, struct err *e)
+{
+    return try_value(s, key, value, false, e);
 }
 
 /* --- getters --- */

@@ -89,8 +89,11 @@ const char *const *settings_list(struct settings *s, struct arena *a, enum setti
 
 /* Changes the database layer (value NULL: removes it there). Takes effect at once unless a flag stands above or the setting needs a
  * restart. Storing the row
- * (store_settings_set) is the caller's, after this said 0. */
+ * (store_settings_set) is the caller's, before this and after settings_check() said 0. */
 int settings_set(struct settings *s, const char *key, const char *value, struct err *e) MUST_CHECK;
+
+/* What settings_set() would say; changes nothing. */
+int settings_check(struct settings *s, const char *key, const char *value, struct err *e) MUST_CHECK;
 
 bool settings_find(const char *key, enum setting_id *ret);
 enum setting_origin settings_origin(struct settings *s, enum setting_id id);

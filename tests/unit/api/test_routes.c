@@ -125,15 +125,72 @@ static void an_unanswered_question_is_no_grant_and_no_denial(void **state)
     assert_int_equal(count_pending(&w.f), 2);
 }
 
+static void a_developer_key_asks_without_an_app_and_has_all(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    const char *id, *key, *headers;
+    struct json_value outcome;
+    struct reply reply;
+
+    world_open(&w, NULL, NULL, 0);
+    world_serve(&w, NULL);
+    key = make_key(&w, &id);
+    headers = arena_printf(w.f.a, LOCAL "x-api-key: %s\r\n", key);
+    reply = ask(&w, arena_printf(w.f.a, "POST /api/local-apps/request-permission HTTP/1.1\r\n%s", headers), "{\"permission\":\"llm.chat\"}");
+    assert_int_equal(reply.status, 200);
+    assert_true(json_bool(json_get(reply.json, "granted")));
+    reply = ask(&w, arena_printf(w.f.a, "POST /sdk/register HTTP/1.1\r\n%s", headers), "{\"permissions\":[\"llm.chat\",\"made.up\"]}");
+    assert_int_equal(reply.status, 200);
+    outcome = json_get(reply.json, "permissions");
+    assert_int_equal(json_length(json_get(outcome, "granted")), 2);
+    assert_int_equal(json_length(json_get(outcome, "denied")), 0);
+    assert_int_equal(count_pending(&w.f), 0);
+}
+
+static void a_setting_that_cannot_be_stored_does_not_change(void **state)
+{
+    static const struct route *const setting_tables[] = { setting_routes, NULL };
+    AUTO(world_close) struct world w = { 0 };
+    struct err e = { 0 };
+
+    world_open(&w, setting_tables, NULL, 0);
+    assert_int_equal(ask_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":7}").status, 200);
+    must(store_exec(w.f.store, &e, NULL, "DROP TABLE settings_rows", ""), &e);
+    assert_int_equal(ask_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":8}").status, 500);
+    assert_int_equal(settings_ms(w.settings, SETTING_TASKS_SWEEP_S), 7000);
+    assert_int_equal(ask_local(&w, HTTP_DELETE, "/api/settings/tasks.sweep_s", "", "").status, 500);
+    assert_int_equal(settings_ms(w.settings, SETTING_TASKS_SWEEP_S), 7000);
+}
+
+static void a_setting_that_is_refused_is_neither_audited_nor_stored(void **state)
+{
+    static const struct route *const setting_tables[] = { setting_routes, NULL };
+    AUTO(world_close) struct world w = { 0 };
+    struct setting_row *rows;
+    struct err e = { 0 };
+    size_t n;
+
+    world_open(&w, setting_tables, NULL, 0);
+    assert_int_equal(ask_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":\"soon\"}").status, 400);
+    assert_int_equal(count_audit(&w.f, "setting.set"), 0);
+    must(store_settings_list(w.f.store, w.f.a, &rows, &n, &e), &e);
+    assert_int_equal(n, 0);
+}
+
 static void register_tells_what_is_granted_and_denied(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
+    const char *speech = "tts.generate";
+    struct consent_answer answer;
+    struct err e = { 0 };
     struct reply reply;
 
     world_open(&w, NULL, NULL, 0);
     decide(&w.f, APP, "llm.chat", true, CONSENT_ALWAYS);
-    decide(&w.f, APP, "tts.generate", false, CONSENT_ALWAYS);
-    decide(&w.f, APP, "tts.generate", false, CONSENT_ALWAYS);
+    for (int i = 0; i < 2; i++) {
+        must(consent_ask(w.f.id, APP, &speech, 1, 0, NULL, &answer, &e), &e);
+        decide(&w.f, APP, speech, false, CONSENT_ALWAYS);
+    }
     reply = ask_local(&w, HTTP_POST, "/api/sdk/register", "", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"tts.generate\"]}");
     assert_non_null(strstr(reply.body.p, "\"permissions\":{\"granted\":[\"llm.chat\"],\"denied\":[\"tts.generate\"]}"));
     assert_non_null(*text_of(&reply, "message") ? "" : NULL);
@@ -380,6 +437,9 @@ int main(void)
         cmocka_unit_test(each_caller_has_a_private_folder_of_its_own),
         cmocka_unit_test(asking_holds_until_the_person_decides),
         cmocka_unit_test(an_unanswered_question_is_no_grant_and_no_denial),
+        cmocka_unit_test(a_developer_key_asks_without_an_app_and_has_all),
+        cmocka_unit_test(a_setting_that_cannot_be_stored_does_not_change),
+        cmocka_unit_test(a_setting_that_is_refused_is_neither_audited_nor_stored),
         cmocka_unit_test(register_tells_what_is_granted_and_denied),
         cmocka_unit_test(asking_for_an_unknown_app_is_404),
         cmocka_unit_test(decisions_are_checked_revoked_and_reset),
