@@ -38,6 +38,9 @@ struct family {
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct family *registry;         /* owned; under registry_lock */
+/* Held while gauges are asked, so that none is forgotten meanwhile; taken before registry_lock. Who is asked may take locks of
+ * its own, and make metrics under them: registry_lock is not held then. */
+static pthread_mutex_t asking_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct family *find_family(const char *name, const char *help, enum metric_type type)
 {
@@ -112,11 +115,13 @@ void metric_gauge_fn(const char *name, const char *help, const char *labels, dou
 {
     struct metric *m;
 
+    pthread_mutex_lock(&asking_lock);
     pthread_mutex_lock(&registry_lock);
     m = find_metric(find_family(name, help, METRIC_GAUGE), labels);
     m->fn = fn;
     m->arg = arg;
     pthread_mutex_unlock(&registry_lock);
+    pthread_mutex_unlock(&asking_lock);
 }
 
 static void forget_in_family(struct family *family, const void *arg)
@@ -138,10 +143,12 @@ static void forget_in_family(struct family *family, const void *arg)
 
 void metric_gauge_fn_forget(void *arg)
 {
+    pthread_mutex_lock(&asking_lock);
     pthread_mutex_lock(&registry_lock);
     for (struct family *family = registry; family; family = family->next)
         forget_in_family(family, arg);
     pthread_mutex_unlock(&registry_lock);
+    pthread_mutex_unlock(&asking_lock);
 }
 
 static void add_double(_Atomic double *to, double value)
@@ -246,11 +253,45 @@ static void print_metric(struct buf *out, const char *name, struct metric *m)
     if (m->type == METRIC_COUNTER)
         buf_printf(out, "%lld\n", (long long)atomic_load_explicit(&m->count, memory_order_relaxed));
     else
-        print_number(out, m->fn ? m->fn(m->arg) : atomic_load_explicit(&m->value, memory_order_relaxed));
+        print_number(out, atomic_load_explicit(&m->value, memory_order_relaxed));
+}
+
+static size_t list_asked(struct metric ***ret)
+{
+    size_t n = 0, cap = 0;
+
+    *ret = NULL;
+    pthread_mutex_lock(&registry_lock);
+    for (struct family *family = registry; family; family = family->next)
+        for (struct metric *m = family->metrics; m; m = m->next) {
+            if (!m->fn)
+                continue;
+            if (n == cap) {
+                cap = cap ? 2 * cap : 32;
+                *ret = xrealloc(*ret, cap * sizeof(struct metric *));
+            }
+            (*ret)[n++] = m;
+        }
+    pthread_mutex_unlock(&registry_lock);
+    return n;
+}
+
+static void ask_gauges(void)
+{
+    struct metric **asked;
+    size_t n;
+
+    pthread_mutex_lock(&asking_lock);
+    n = list_asked(&asked);
+    for (size_t i = 0; i < n; i++)
+        atomic_store_explicit(&asked[i]->value, asked[i]->fn(asked[i]->arg), memory_order_relaxed);
+    pthread_mutex_unlock(&asking_lock);
+    free(asked);
 }
 
 void metrics_print(struct buf *out)
 {
+    ask_gauges();
     pthread_mutex_lock(&registry_lock);
     for (struct family *family = registry; family; family = family->next) {
         if (!family->metrics)

@@ -15,7 +15,7 @@ struct metric *metric_gauge(const char *name, const char *help, const char *labe
 struct metric *metric_histogram(const char *name, const char *help, const char *labels);
 /* A histogram with its own bounds (ascending, n of them): group sizes and the like. */
 struct metric *metric_histogram_of(const char *name, const char *help, const char *labels, const double *bounds, size_t n);
-/* A gauge asked for when the page is printed. */
+/* A gauge asked for when the page is printed. fn may take locks and make metrics, but not ask or forget gauges. */
 void metric_gauge_fn(const char *name, const char *help, const char *labels, double (*fn)(void *arg), void *arg);
 /* Forgets the gauges with this arg: before their object is freed. */
 void metric_gauge_fn_forget(void *arg);

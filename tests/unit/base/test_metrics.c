@@ -133,6 +133,22 @@ static void an_asked_gauge_is_asked_each_time_until_it_is_forgotten(void **state
     assert_page_has_not("test_depth");
 }
 
+static double count_asking(void *arg)
+{
+    metric_add(metric_counter("test_askings_total", "Askings.", ""), 1);
+    return *(int *)arg;
+}
+
+static void who_is_asked_may_make_metrics(void **state)
+{
+    int depth = 6;
+
+    metric_gauge_fn("test_asked", "Asked.", "", count_asking, &depth);
+    assert_page_has("\ntest_asked 6\n");
+    assert_page_has("\ntest_askings_total 2\n");
+    metric_gauge_fn_forget(&depth);
+}
+
 enum { THREADS = 4, TIMES = 5000 };
 
 static void *touch_all(void *arg)
@@ -174,6 +190,7 @@ int main(void)
         cmocka_unit_test(a_histogram_counts_up_to_and_with_each_bound),
         cmocka_unit_test(a_histogram_of_seconds_has_the_usual_bounds_beside_its_labels),
         cmocka_unit_test(an_asked_gauge_is_asked_each_time_until_it_is_forgotten),
+        cmocka_unit_test(who_is_asked_may_make_metrics),
         cmocka_unit_test(no_count_is_lost_between_threads),
     };
 
