@@ -59,6 +59,8 @@ static int check_trigger(const struct trigger_payload *in, struct err *e)
         err_add_field(e, "payload.agent_name", "is required when auto_run is true");
     if (in->is_auto_run && !in->workspace_slug)
         err_add_field(e, "payload.workspace_slug", "is required when auto_run is true");
+    if (strlen(in->prompt) > LIMIT_PROMPT_BYTES)
+        err_add_field(e, "payload.prompt", "must be at most %d bytes long", LIMIT_PROMPT_BYTES);
     return e->n_fields ? -EINVAL : 0;
 }
 

@@ -71,7 +71,7 @@ bool app_config_is_launchable(const struct app_config *c)
 int app_config_check(const struct app_config *c, const char *abbr, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const struct config_rules rules = { c, a, arena_printf(a, "%s_activities", abbr), e };
+    const struct config_rules rules = { c, a, arena_printf(a, "%s_activities", abbr), arena_printf(a, "%s_deletions", abbr), e };
     unsigned n_before = e->n_fields;
 
     rules_of_name(&rules);

@@ -3,6 +3,7 @@
 #include "backend/filter.h"
 #include "base/limits.h"
 #include "os/env.h"
+#include <strings.h>
 
 /* A name stands in paths, channels and terminals. */
 void rules_of_name(const struct config_rules *x)
@@ -94,6 +95,12 @@ static void rule_known_table(const struct config_rules *x, const char *declared,
         err_add_field(x->e, field, "names the table %s, which is neither in config.backend.tables nor %s", declared, x->activities);
 }
 
+/* Tables of the service and of SQLite in the same file; SQLite compares names without case. */
+static bool is_reserved(const struct config_rules *x, const char *name)
+{
+    return name[0] == '_' || strncasecmp(name, "sqlite_", strlen("sqlite_")) == 0 || strcasecmp(name, x->deletions) == 0;
+}
+
 void rules_of_tables(const struct config_rules *x)
 {
     const struct app_backend_config *b = &x->config->backend;
@@ -104,6 +111,8 @@ void rules_of_tables(const struct config_rules *x)
 
         if (!name)
             err_add_field(x->e, field, TABLE_RULE, LIMIT_TABLE_NAME_PART);
+        else if (is_reserved(x, name))
+            err_add_field(x->e, field, "must not begin with _ or sqlite_ and must not be %s: those tables are the service's own", x->deletions);
         else if (is_table_declared(x, name, i))
             err_add_field(x->e, field, "names the table %s a second time", b->tables.items[i]);
     }
@@ -177,6 +186,8 @@ void rules_of_handlers(const struct config_rules *x)
 
         rule_known_table(x, handlers[i].table_name, arena_printf(x->arena, "%s.tableName", field));
         rule_no_second_handler(x, i, field);
+        if (handlers[i].prompt && strlen(handlers[i].prompt) > LIMIT_PROMPT_BYTES)
+            err_add_field(x->e, arena_printf(x->arena, "%s.prompt", field), "must be at most %d bytes long", LIMIT_PROMPT_BYTES);
     }
 }
 

@@ -9,6 +9,7 @@ struct config_rules {
     const struct app_config *config;
     struct arena *arena;
     const char *activities;             /* the table every app has */
+    const char *deletions;              /* the service's own beside it */
     struct err *e;                      /* never NULL */
 };
 

@@ -55,6 +55,7 @@ enum {
     LIMIT_CHILD_OPEN_FILES = 1024,      /* soft limit a child begins with */
     LIMIT_ARGS = 256,
     LIMIT_ARG_BYTES = 131071,           /* one argument or environment string; the kernel's MAX_ARG_STRLEN less NUL */
+    LIMIT_PROMPT_BYTES = LIMIT_ARG_BYTES - 13,  /* what AGENT_PROMPT= leaves of one environment string */
     LIMIT_ENV_PAYLOAD = 96 << 10,       /* activity JSON above this goes through ACTIVITY_FILE */
     LIMIT_LOG_LINES = 2000,             /* kept lines of one child */
     LIMIT_LOG_LINE_BYTES = 4096,

@@ -43,6 +43,16 @@ test('app_name is the display name in the calendar', async () => {
     assert.equal((await task(body.task_uuid)).task.title, '[Spelled Otherwise] New Activity');
 });
 
+test('a prompt may be as long as a variable of the agent can hold', async () => {
+    const counter = await shellAgent(h, 'printf %s "$AGENT_PROMPT" | wc -c');
+    const longest = 'é'.repeat((131_071 - 'AGENT_PROMPT='.length) / 2);
+    const payload = { raw_data: {}, auto_run: true, agent_name: counter, workspace_slug: 'default' };
+    const { task: done } = await taskBecomes(h, (await trigger({ ...payload, prompt: longest })).task_uuid, 'completed', 'failed');
+    assert.equal(done.status, 'completed', done.error);
+    assert.equal(done.result, 131_058);
+    refusedFields(await send('trigger-agent', { ...payload, prompt: `${longest}x` }), 'payload.prompt');
+});
+
 test('auto_run starts the agent with the data and the prompt', async () => {
     const { task_uuid: uuid, auto_run: autoRun } = await trigger({ raw_data: { text: 'go' }, auto_run: true, agent_name: agent, workspace_slug: 'default', prompt: 'Be brief' });
     assert.equal(autoRun, true);

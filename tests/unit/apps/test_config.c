@@ -117,6 +117,10 @@ static const struct { const char *what, *json, *field; } refused[] = {
     { "a number among args", "{\"name\":\"n\",\"config\":{\"args\":[\"a\",1]}}", "config.args[1]" },
     { "env of numbers", "{\"name\":\"n\",\"config\":{\"env\":{\"A\":1}}}", "config.env.A" },
     { "a table twice", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"orders\",\"public.orders\"]}}}", "config.backend.tables[1]" },
+    { "a table of the service's own", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"_changes\"]}}}", "config.backend.tables[0]" },
+    { "an underscore in front", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"public._mine\"]}}}", "config.backend.tables[0]" },
+    { "a table of SQLite's", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"SQLite_master\"]}}}", "config.backend.tables[0]" },
+    { "the table of deletions", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"orders\",\"public.SVC_deletions\"]}}}", "config.backend.tables[1]" },
     { "custom mode without tables", "{\"name\":\"n\",\"config\":{\"backend\":{\"enabled\":true,\"mode\":\"custom\"}}}", "config.backend.tables" },
     { "actions that are no array", "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"svc_activities\":\"INSERT\"}}}}",
       "config.backend.tableActions.svc_activities" },
@@ -150,6 +154,7 @@ static const struct { const char *what, *json; } accepted[] = {
     { "handlers of different events",
       "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"svc_activities\",\"agentId\":\"a\",\"eventTypes\":[\"INSERT\"]},"
       "{\"tableName\":\"svc_activities\",\"agentId\":\"b\",\"eventTypes\":[\"UPDATE\"]}]}}" },
+    { "tables that only look reserved", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"my_changes\",\"sqlite\",\"svc_deletions_of_mine\"]}}}" },
     { "null for what is absent", "{\"name\":\"n\",\"config\":null,\"app_type\":null,\"permissions\":null}" },
     { "unknown members", "{\"name\":\"n\",\"subscription\":1,\"config\":{\"color\":2}}" },
     { "a package in the arguments", "{\"name\":\"n\",\"app_type\":\"uvx\",\"config\":{\"args\":[\"ruff\"]}}" },
@@ -180,6 +185,27 @@ static int parse_with_tables(size_t n)
     return parse(arena_printf(arena, "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[%s]}}}", tables));
 }
 
+static int parse_with_prompt(size_t n_bytes)
+{
+    char *prompt = arena_alloc(arena, n_bytes + 1);
+
+    for (size_t i = 0; i + 1 < n_bytes; i += 2)
+        memcpy(prompt + i, "é", 2);
+    if (n_bytes % 2)
+        prompt[n_bytes - 1] = 'x';
+    prompt[n_bytes] = '\0';
+    e = (struct err){ 0 };
+    return parse(arena_printf(arena, "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"svc_activities\",\"agentId\":\"a\","
+                                     "\"eventTypes\":[\"INSERT\"],\"prompt\":\"%s\"}]}}", prompt));
+}
+
+static void a_prompt_fits_into_a_variable(void **state)
+{
+    assert_int_equal(parse_with_prompt(LIMIT_ARG_BYTES - strlen("AGENT_PROMPT=")), 0);
+    assert_int_equal(parse_with_prompt(LIMIT_ARG_BYTES - strlen("AGENT_PROMPT=") + 1), -EINVAL);
+    assert_non_null(rule_of("config.agentHandlers[0].prompt"));
+}
+
 static void the_limits_hold_at_their_edges(void **state)
 {
     assert_int_equal(parse_with_concurrency(LIMIT_MAX_CONCURRENT), 0);
@@ -206,6 +232,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_refused_names_its_field, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_right_is_accepted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_limits_hold_at_their_edges, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_prompt_fits_into_a_variable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(broken_json_is_told_as_such, set_up, tear_down),
     };
 
