@@ -7,6 +7,7 @@
 
 struct new_workspace { const char *slug, *name, *type; };
 struct new_thread { const char *slug, *name; };
+struct thread_query { int64_t limit, offset; };
 
 static const struct field new_workspace_fields[] = {
     FIELD_STRING(struct new_workspace, name, "name", .flags = FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
@@ -18,6 +19,12 @@ static const struct field new_workspace_fields[] = {
 static const struct field new_thread_fields[] = {
     FIELD_STRING(struct new_thread, name, "name", .flags = FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct new_thread, slug, "slug", .min = 1, .max = SLUG_CHARS, .help = "made from the name when absent"),
+    FIELD_END,
+};
+
+static const struct field thread_query_fields[] = {
+    FIELD_INT(struct thread_query, limit, "limit", .min = 1, .max = LIMIT_LIST, .def = LIMIT_LIST),
+    FIELD_INT(struct thread_query, offset, "offset", .min = 0, .max = INT32_MAX),
     FIELD_END,
 };
 
@@ -107,6 +114,7 @@ static void write_threads(struct json_writer *w, const struct workspace_row *wor
 
 static int list_threads(struct request *req, struct response *res, struct err *e)
 {
+    const struct thread_query *query = req->query;
     struct workspace_row workspace = { 0 };
     struct thread_row *rows = NULL;
     size_t n = 0;
@@ -114,7 +122,7 @@ static int list_threads(struct request *req, struct response *res, struct err *e
 
     r = store_workspaces_get(req->api->store, req->arena, req->params[0], &workspace, e);
     if (r == 0)
-        r = store_threads_list(req->api->store, req->arena, workspace.id, &rows, &n, e);
+        r = store_threads_list(req->api->store, req->arena, workspace.id, query->limit, query->offset, &rows, &n, e);
     if (r < 0)
         return r;
     write_threads(&res->json, &workspace, rows, n);
@@ -147,7 +155,8 @@ const struct route workspace_routes[] = {
     { .method = HTTP_GET, .path = "/workspaces", .permission = PERM_WORKSPACES, .is_sdk = true, .answer = workspaces_answer,
       .handler = list_workspaces, .summary = "Workspaces", .tag = "Workspaces" },
     { .method = HTTP_GET, .path = "/workspaces/:slug/threads", .permission = PERM_THREADS, .is_sdk = true,
-      .answer = threads_answer, .handler = list_threads, .summary = "Threads of a workspace", .tag = "Workspaces" },
+      ROUTE_QUERY(thread_query_fields, struct thread_query), .answer = threads_answer, .handler = list_threads,
+      .summary = "Threads of a workspace, newest first", .tag = "Workspaces" },
     { .method = HTTP_POST, .path = "/api/workspaces", .permission = PERM_ADMIN,
       ROUTE_BODY(new_workspace_fields, struct new_workspace), .status = 201, .answer = workspace_answer,
       .handler = create_workspace, .summary = "Make a workspace", .tag = "Workspaces" },

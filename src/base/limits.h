@@ -71,6 +71,8 @@ enum {
     LIMIT_LIST = 500,
     LIMIT_LIST_DEFAULT = 50,
     LIMIT_AGENTS = 500,
+    LIMIT_WORKSPACES = 1000,
+    LIMIT_THREADS = 100000,             /* of one workspace; a trigger makes one each time */
     LIMIT_TASK_EVENTS = 8192,           /* row events waiting for intake; beyond that the sweep finds the rows */
     LIMIT_TASK_JOBS = 65536,            /* starts and ends of runs waiting for a thread */
     LIMIT_TASK_THREADS = 16,

@@ -1,5 +1,6 @@
 #include "store/workspaces.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "store/rows.h"
 
 static const struct rows_missing no_workspace = { "WORKSPACE_NOT_FOUND", "There is no such workspace." };
@@ -32,10 +33,13 @@ static int insert_workspace(struct sql_db *db, void *arg, struct err *e)
 
     clock_now_text(now);
     r = sql_exec(db, e,
-                 "INSERT INTO workspaces (slug, name, type, created_at) VALUES (?, ?, coalesce(?, 'default'), ?)", "ssss",
-                 row->slug, row->name, row->type, now);
+                 "INSERT INTO workspaces (slug, name, type, created_at) SELECT ?, ?, coalesce(?, 'default'), ? "
+                 "WHERE (SELECT count(*) FROM workspaces) < ?",
+                 "ssssi", row->slug, row->name, row->type, now, (int64_t)LIMIT_WORKSPACES);
     if (r == -EEXIST)
         return err_set(e, r, "WORKSPACE_EXISTS", "There is a workspace of this slug already.");
+    if (r == 0 && sql_changes(db) == 0)
+        return err_set(e, -E2BIG, "TOO_MANY_WORKSPACES", "There are %d workspaces already.", LIMIT_WORKSPACES);
     ins->id = sql_last_id(db);
     return r;
 }
@@ -90,12 +94,16 @@ static int insert_thread(struct sql_db *db, void *arg, struct err *e)
     int r;
 
     clock_now_text(now);
-    r = sql_exec(db, e, "INSERT INTO threads (workspace_id, slug, name, created_at) VALUES (?, ?, ?, ?)", "isss",
-                 row->workspace_id, row->slug, row->name, now);
+    r = sql_exec(db, e,
+                 "INSERT INTO threads (workspace_id, slug, name, created_at) SELECT ?, ?, ?, ? "
+                 "WHERE (SELECT count(*) FROM threads WHERE workspace_id = ?) < ?",
+                 "isssii", row->workspace_id, row->slug, row->name, now, row->workspace_id, (int64_t)LIMIT_THREADS);
     if (r == -EEXIST)
         return err_set(e, r, "THREAD_EXISTS", "There is a thread of this slug in the workspace already.");
     if (r == -ENOENT)
         return err_set(e, r, no_workspace.code, "%s", no_workspace.text);
+    if (r == 0 && sql_changes(db) == 0)
+        return err_set(e, -E2BIG, "TOO_MANY_THREADS", "The workspace has %d threads already: use another one.", LIMIT_THREADS);
     ins->id = sql_last_id(db);
     return r;
 }
@@ -122,14 +130,15 @@ int store_threads_get(struct store *s, struct arena *a, int64_t workspace_id, co
     return r < 0 ? r : rows_one(rows, a, read_thread, ret, &no_thread, e);
 }
 
-int store_threads_list(struct store *s, struct arena *a, int64_t workspace_id, struct thread_row **ret, size_t *ret_n,
-                       struct err *e)
+int store_threads_list(struct store *s, struct arena *a, int64_t workspace_id, int64_t limit, int64_t offset,
+                       struct thread_row **ret, size_t *ret_n, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
     r = sql_query(store_reader(s), &rows, e,
-                  "SELECT id, workspace_id, slug, name, created_at FROM threads WHERE workspace_id = ? ORDER BY id", "i",
-                  workspace_id);
+                  "SELECT id, workspace_id, slug, name, created_at FROM threads WHERE workspace_id = ? ORDER BY id DESC "
+                  "LIMIT ? OFFSET ?",
+                  "iii", workspace_id, rows_limit(limit), offset);
     return r < 0 ? r : rows_all(rows, a, sizeof(struct thread_row), read_thread, ret, ret_n, e);
 }

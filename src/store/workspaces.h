@@ -19,7 +19,7 @@ struct thread_row {
     const char *created_at;
 };
 
-/* -EEXIST WORKSPACE_EXISTS. ret_id may be NULL. */
+/* -EEXIST WORKSPACE_EXISTS; -E2BIG TOO_MANY_WORKSPACES beyond LIMIT_WORKSPACES. ret_id may be NULL. */
 int store_workspaces_insert(struct store *s, const struct workspace_row *row, int64_t *ret_id, struct err *e) MUST_CHECK;
 /* -ENOENT WORKSPACE_NOT_FOUND. */
 int store_workspaces_get(struct store *s, struct arena *a, const char *slug, struct workspace_row *ret,
@@ -28,10 +28,12 @@ int store_workspaces_get(struct store *s, struct arena *a, const char *slug, str
 int store_workspaces_list(struct store *s, struct arena *a, struct workspace_row **ret, size_t *ret_n,
                           struct err *e) MUST_CHECK;
 
-/* row->workspace_id names the workspace (-ENOENT WORKSPACE_NOT_FOUND); -EEXIST THREAD_EXISTS. ret_id may be NULL. */
+/* row->workspace_id names the workspace (-ENOENT WORKSPACE_NOT_FOUND); -EEXIST THREAD_EXISTS;
+ * -E2BIG TOO_MANY_THREADS beyond LIMIT_THREADS. ret_id may be NULL. */
 int store_threads_insert(struct store *s, const struct thread_row *row, int64_t *ret_id, struct err *e) MUST_CHECK;
 /* -ENOENT THREAD_NOT_FOUND. */
 int store_threads_get(struct store *s, struct arena *a, int64_t workspace_id, const char *slug, struct thread_row *ret,
                       struct err *e) MUST_CHECK;
-int store_threads_list(struct store *s, struct arena *a, int64_t workspace_id, struct thread_row **ret, size_t *ret_n,
-                       struct err *e) MUST_CHECK;
+/* Newest first; limit 0: LIMIT_LIST_DEFAULT. */
+int store_threads_list(struct store *s, struct arena *a, int64_t workspace_id, int64_t limit, int64_t offset,
+                       struct thread_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;

@@ -104,6 +104,19 @@ test('threads belong to their workspace', async () => {
     refused(await h.socket('POST', '/api/workspaces/one/threads', { slug: 'talk', name: 'Again' }), 409, 'THREAD_EXISTS');
 });
 
+test('threads are listed newest first, a page at a time', async () => {
+    await admin(h, 'POST', '/api/workspaces', { slug: 'paged', name: 'Paged' });
+    for (const slug of ['a', 'b', 'c'])
+        await admin(h, 'POST', '/api/workspaces/paged/threads', { slug, name: slug });
+    const slugs = async (query) => (await app('GET', `/workspaces/paged/threads${query}`)).body.threads.map((thread) => thread.slug);
+    assert.deepEqual(await slugs(''), ['c', 'b', 'a']);
+    assert.deepEqual(await slugs('?limit=2'), ['c', 'b']);
+    assert.deepEqual(await slugs('?limit=500&offset=1'), ['b', 'a']);
+    for (const limit of [0, 501, 'x'])
+        refusedFields(await app('GET', `/workspaces/paged/threads?limit=${limit}`), 'limit');
+    refusedFields(await app('GET', '/workspaces/paged/threads?offset=-1'), 'offset');
+});
+
 test('an unknown workspace is 404', async () => {
     refused(await app('GET', '/workspaces/nowhere/threads'), 404, 'WORKSPACE_NOT_FOUND');
     refused(await h.socket('POST', '/api/workspaces/nowhere/threads', { name: 'x' }), 404, 'WORKSPACE_NOT_FOUND');

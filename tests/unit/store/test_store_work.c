@@ -218,12 +218,53 @@ static void there_is_a_default_workspace_and_others_can_be_made(void **state)
               -EEXIST, "THREAD_EXISTS");
     MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 99, .slug = "t", .name = "T" }, NULL, &x.e),
               -ENOENT, "WORKSPACE_NOT_FOUND");
-    MUST(store_threads_list(x.store, x.a, id, &threads, &n, &x.e));
+    MUST(store_threads_list(x.store, x.a, id, 0, 0, &threads, &n, &x.e));
     assert_int_equal(n, 1);
     assert_int_equal(threads[0].id, thread_id);
     MUST(store_threads_get(x.store, x.a, id, "t", &thread, &x.e));
     assert_int_equal(thread.id, thread_id);
     MUST_FAIL(store_threads_get(x.store, x.a, id, "u", &thread, &x.e), -ENOENT, "THREAD_NOT_FOUND");
+    fixture_close(&x);
+}
+
+static int fill_workspaces(struct sql_db *db, void *arg, struct err *e)
+{
+    return sql_exec(db, e,
+                    "WITH RECURSIVE n(i) AS (VALUES (2) UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+                    "INSERT INTO workspaces (slug, name, created_at) SELECT 'x' || i, '', '' FROM n",
+                    "i", (int64_t)(LIMIT_WORKSPACES - 1));
+}
+
+static void the_last_workspace_below_the_limit_is_taken(void **state)
+{
+    struct fixture x = fixture_open();
+
+    MUST(store_write(x.store, fill_workspaces, NULL, &x.e));
+    MUST(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "w", .name = "W" }, NULL, &x.e));
+    MUST_FAIL(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "z", .name = "Z" }, NULL, &x.e), -E2BIG,
+              "TOO_MANY_WORKSPACES");
+    fixture_close(&x);
+}
+
+static int fill_threads(struct sql_db *db, void *arg, struct err *e)
+{
+    return sql_exec(db, e,
+                    "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+                    "INSERT INTO threads (workspace_id, slug, name, created_at) SELECT 1, 'x' || i, '', '' FROM n",
+                    "i", (int64_t)(LIMIT_THREADS - 1));
+}
+
+static void the_last_thread_of_a_workspace_below_the_limit_is_taken(void **state)
+{
+    struct fixture x = fixture_open();
+    int64_t other = 0;
+
+    MUST(store_write(x.store, fill_threads, NULL, &x.e));
+    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 1, .slug = "t", .name = "T" }, NULL, &x.e));
+    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 1, .slug = "u", .name = "U" }, NULL, &x.e),
+              -E2BIG, "TOO_MANY_THREADS");
+    MUST(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "w", .name = "W" }, &other, &x.e));
+    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = other, .slug = "u", .name = "U" }, NULL, &x.e));
     fixture_close(&x);
 }
 
@@ -238,6 +279,8 @@ int main(void)
         cmocka_unit_test(an_agent_is_kept_changed_and_removed),
         cmocka_unit_test(the_last_agent_below_the_limit_is_taken),
         cmocka_unit_test(there_is_a_default_workspace_and_others_can_be_made),
+        cmocka_unit_test(the_last_workspace_below_the_limit_is_taken),
+        cmocka_unit_test(the_last_thread_of_a_workspace_below_the_limit_is_taken),
     };
 
     return cmocka_run_group_tests_name("store_work", tests, NULL, NULL);
