@@ -102,6 +102,19 @@ test('a grant for once is used up by one call', async () => {
     isRequired(await agents(app));
 });
 
+test('a request refused for its body does not use up a grant for once', async () => {
+    const app = await newApp(h);
+    const insert = (body) => h.asApp(app)('POST', '/activities', body);
+    const hook = (body) => h.asApp(app)('POST', '/webhooks/svc', body);
+    await decide(h, app, ['activities.write', 'webhook.trigger'], { scope: 'once' });
+    refusedFields(await insert({ raw_data: 'text' }), 'raw_data');
+    assert.equal((await insert({ raw_data: {} })).status, 201);
+    isRequired(await insert({ raw_data: 'text' }), 'activities.write');
+    refusedFields(await hook({ event: 'trigger-agent' }), 'payload');
+    assert.equal((await hook({ event: 'trigger-agent', payload: { raw_data: {} } })).status, 200);
+    isRequired(await hook({ event: 'trigger-agent' }), 'webhook.trigger');
+});
+
 test('of many calls at the same time one gets the grant for once', async () => {
     const app = await newApp(h);
     await decide(h, app, 'api.agents', { scope: 'once' });
