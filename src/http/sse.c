@@ -73,12 +73,3 @@ int sse_push(struct http_stream *s, const char *event, const char *id, struct sl
     add_lines(&out, "data: ", data);
     return push_and_clear(s, &out);
 }
-
-int sse_comment(struct http_stream *s, const char *text)
-{
-    struct buf out;
-
-    buf_init(&out, LIMIT_REPLY);
-    add_lines(&out, text[0] ? ": " : ":", slice_of(text));
-    return push_and_clear(s, &out);
-}

@@ -10,4 +10,3 @@
 struct http_stream *sse_start(struct http_exchange *x) MUST_CHECK;
 /* event and id may be NULL. Returns as http_stream_push(). */
 int sse_push(struct http_stream *s, const char *event, const char *id, struct slice data) MUST_CHECK;
-int sse_comment(struct http_stream *s, const char *text) MUST_CHECK;

@@ -315,18 +315,6 @@ int store_tasks_waiting_apps(struct store *s, struct arena *a, const char ***ret
     return r < 0 ? r : rows_all(rows, a, sizeof(const char *), read_app, ret, ret_n, e);
 }
 
-int store_tasks_active(struct store *s, const char *source_app, const char *machine_id, int64_t *ret_n, struct err *e)
-{
-    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
-    int r;
-
-    r = sql_query(store_reader(s), &rows, e,
-                  "SELECT count(*) FROM tasks WHERE source_app = ?1 AND status IN ('claimed', 'processing') "
-                  "AND (?2 IS NULL OR machine_id = ?2)",
-                  "ss", source_app, machine_id);
-    return r < 0 ? r : rows_int(rows, ret_n, e);
-}
-
 static void read_count(struct sql_rows *rows, struct arena *a, void *into)
 {
     *(struct task_count *)into = (struct task_count){ .status = sql_text(rows, a, 0), .n = sql_int(rows, 1) };

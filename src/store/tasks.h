@@ -99,8 +99,5 @@ int store_tasks_waiting(struct store *s, struct arena *a, const char *source_app
                         size_t *ret_n, struct err *e) MUST_CHECK;
 /* The apps that have such tasks; NULL among them: tasks of no app. */
 int store_tasks_waiting_apps(struct store *s, struct arena *a, const char ***ret, size_t *ret_n, struct err *e) MUST_CHECK;
-/* How many of the app's tasks are claimed or processing on this machine (NULL: any). */
-int store_tasks_active(struct store *s, const char *source_app, const char *machine_id, int64_t *ret_n,
-                       struct err *e) MUST_CHECK;
 int store_tasks_counts(struct store *s, struct arena *a, struct task_count **ret, size_t *ret_n,
                        struct err *e) MUST_CHECK;

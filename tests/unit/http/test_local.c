@@ -90,18 +90,6 @@ static void events_are_written_as_the_standard_says(void **state)
     }
 }
 
-static void comments_stay_comments(void **state)
-{
-    struct http_exchange *x = http_local_new(HTTP_GET, "/", "", (struct slice){ 0 });
-    struct http_stream *s = sse_start(x);
-
-    assert_int_equal(sse_comment(s, ""), 0);
-    assert_int_equal(sse_comment(s, "a\ndata: b"), 0);
-    assert_string_equal(buf_str(&x->response.body), ":\n\n: a\n: data: b\n\n");
-    http_stream_unref(s);
-    http_local_free(x);
-}
-
 static void cookies_are_found_by_their_exact_name(void **state)
 {
     static const struct {
@@ -130,7 +118,6 @@ int main(void)
         cmocka_unit_test(an_answer_of_another_thread_is_waited_for),
         cmocka_unit_test(a_stream_is_collected_whole),
         cmocka_unit_test(events_are_written_as_the_standard_says),
-        cmocka_unit_test(comments_stay_comments),
         cmocka_unit_test(cookies_are_found_by_their_exact_name),
     };
 

@@ -361,7 +361,6 @@ static void those_that_wait_come_in_order_and_only_if_they_may_run(void **state)
     struct fixture x = fixture_open();
     struct task_row *list;
     size_t n, at = 0;
-    int64_t n_active = -1;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct task_row row = task_of(NULL, cases[i].row);
@@ -385,12 +384,6 @@ static void those_that_wait_come_in_order_and_only_if_they_may_run(void **state)
     assert_int_equal(n, 1);
     MUST(store_tasks_waiting(x.store, x.a, "other", 0, &list, &n, &x.e));
     assert_int_equal(n, 0);
-    MUST(store_tasks_active(x.store, "app", NULL, &n_active, &x.e));
-    assert_int_equal(n_active, 1);
-    MUST(store_tasks_active(x.store, "app", "m", &n_active, &x.e));
-    assert_int_equal(n_active, 1);
-    MUST(store_tasks_active(x.store, "app", "other", &n_active, &x.e));
-    assert_int_equal(n_active, 0);
     fixture_close(&x);
 }
 
