@@ -321,11 +321,6 @@ int64_t settings_int(struct settings *s, enum setting_id id)
     return (int64_t)number_of(s, id);
 }
 
-double settings_seconds(struct settings *s, enum setting_id id)
-{
-    return number_of(s, id);
-}
-
 int64_t settings_ms(struct settings *s, enum setting_id id)
 {
     return (int64_t)ceil(number_of(s, id) * 1000);

@@ -81,7 +81,6 @@ void settings_freep(struct settings **s);
 
 bool settings_bool(struct settings *s, enum setting_id id);
 int64_t settings_int(struct settings *s, enum setting_id id);
-double settings_seconds(struct settings *s, enum setting_id id);
 int64_t settings_ms(struct settings *s, enum setting_id id);            /* of SECONDS; at least 1 unless it is 0 */
 char *settings_string(struct settings *s, struct arena *a, enum setting_id id);         /* STRING and ENUM; never NULL */
 /* Elements of a LIST, trimmed, without empty ones; NULL-ended. */
