@@ -9,6 +9,7 @@ enum { STATUS_CHARS = 64 };
 
 struct new_activity { struct json_value raw_data; };
 struct activity_query { const char *status; int64_t limit, offset; };
+struct function_body { const char *task_id, *table_name, *machine_id, *error; struct json_value result; int64_t attempt; };
 struct activity_patch { const char *status, *error_message; struct json_value raw_data, result; };
 
 static const struct field new_activity_fields[] = {
@@ -29,6 +30,21 @@ static const struct field activity_patch_fields[] = {
     FIELD_OBJECT(struct activity_patch, raw_data, "raw_data"),
     FIELD_STRING(struct activity_patch, error_message, "error_message", .max = LIMIT_STRING_DEFAULT),
     FIELD_END,
+};
+
+/* Of the functions of a lease; what a function makes of them is the backend's. */
+static const struct field function_fields[] = {
+    FIELD_STRING(struct function_body, task_id, "task_id", .max = LIMIT_NAME_CHARS, .help = "id of the row"),
+    FIELD_STRING(struct function_body, machine_id, "machine_id", .max = LIMIT_NAME_CHARS, .help = "who claims or holds it"),
+    FIELD_STRING(struct function_body, table_name, "table_name", .max = LIMIT_NAME_CHARS, .help = "default: the activities table"),
+    FIELD_INT(struct function_body, attempt, "attempt", .min = 1, .max = INT32_MAX, .help = "as the claim told it; refuses a late end"),
+    FIELD_STRING(struct function_body, error, "error", .max = LIMIT_STRING_DEFAULT, .help = "of fail_task"),
+    FIELD_ANY(struct function_body, result, "result", .help = "of complete_task"),
+    FIELD_END,
+};
+
+static const struct field function_answer[] = {
+    SHAPE_ANY("result", .help = "what the function returned; a refusal is {success: false, reason}"), FIELD_END,
 };
 
 static const struct field activity_shape[] = {
@@ -177,6 +193,34 @@ static int delete_activity(struct request *req, struct response *res, struct err
     return r < 0 ? r : backend_remove(req->api->backend, table, req->params[0], owner(req), e);
 }
 
+/* ---- the database functions, for apps that claim and finish rows themselves ---- */
+
+static int check_row(struct request *req, const struct function_body *body, struct err *e)
+{
+    const char *activities = NULL;
+    struct backend_row row;
+    char *table = NULL;
+    int r = find_table(req, &activities, e);
+
+    if (r < 0 || !body->task_id)
+        return r;
+    r = backend_table_name(req->arena, body->table_name ? body->table_name : activities, &table, e);
+    return r < 0 ? r : backend_get(req->api->backend, table, body->task_id, owner(req), req->arena, &row, e);
+}
+
+static int call_function(struct request *req, struct response *res, struct err *e)
+{
+    struct backend *backend = req->api->backend;
+    char *result = NULL;
+    int r = check_row(req, req->body, e);
+
+    if (r == 0)
+        r = backend->ops->call(backend, req->params[0], req->body_json, req->arena, &result, e);
+    if (r == 0)
+        json_add_raw(&res->json, "result", result);
+    return r;
+}
+
 const struct route activity_routes[] = {
     { .method = HTTP_POST, .path = "/activities", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
       ROUTE_BODY(new_activity_fields, struct new_activity), .max_body = LIMIT_BODY_ACTIVITY, .status = 201,
@@ -191,5 +235,9 @@ const struct route activity_routes[] = {
       .handler = change_activity, .summary = "Change status, result, raw_data or error_message", .tag = "Activities" },
     { .method = HTTP_DELETE, .path = "/activities/:id", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
       .answer = api_nothing, .handler = delete_activity, .summary = "Delete an activity", .tag = "Activities" },
+    { .method = HTTP_POST, .path = "/activities/functions/:name", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
+      ROUTE_BODY(function_fields, struct function_body), .is_body_optional = true, .max_body = LIMIT_BODY_ACTIVITY,
+      .answer = function_answer, .handler = call_function,
+      .summary = "Call svc_fn_claim_task, svc_fn_complete_task, svc_fn_fail_task or get_publications_full", .tag = "Activities" },
     ROUTE_END,
 };

@@ -49,7 +49,7 @@ const struct api_error api_errors[] = {
     { "TASK_NOT_FOUND", 404, "There is no task with this id." },
     { "THREAD_NOT_FOUND", 404, "There is no thread of this slug." },
     { "TOKEN_NOT_FOUND", 404, "No backend token has been synchronised." },
-    { "UNKNOWN_FUNCTION", 404, "The backend has no such function." },
+    { "FUNCTION_NOT_FOUND", 404, "The backend has no such function." },
     { "UNKNOWN_TABLE", 404, "The backend has no such table." },
     { "VALUE_NOT_FOUND", 404, "There is no such value." },
     { "VECTOR_CONFIG_NOT_FOUND", 404, "No vector store is registered." },

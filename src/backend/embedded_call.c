@@ -235,5 +235,5 @@ int embedded_call(struct backend *b, const char *function, struct json_value arg
         if (strncmp(function, prefix, strlen(prefix)) == 0 &&
             strcmp(function + strlen(prefix), lease_functions[i].name) == 0)
             return call_lease(&c, lease_functions[i].fn, arguments, ret_json, e);
-    return err_set(e, -ENOENT, "UNKNOWN_FUNCTION", "There is no function %.*s", 100, function);
+    return err_set(e, -ENOENT, "FUNCTION_NOT_FOUND", "There is no function %.*s", 100, function);
 }

@@ -178,3 +178,26 @@ test('every broken field of a change is told at once', async () => {
     refusedFields(await app('PATCH', `/activities/${id}`, { status: 1, result: [], raw_data: 'x', error_message: {} }),
         'status', 'result', 'raw_data', 'error_message');
 });
+
+test('an app claims and completes its own row through the database functions', async (t) => {
+    const h = await startHearth({ t });
+    const mine = h.asApp(await newApp(h, {}, ['activities.write', 'activities.read']));
+    const other = h.asApp(await newApp(h, {}, ['activities.write', 'activities.read']));
+    const { id } = (await mine('POST', '/activities', { raw_data: { n: 1 } })).body.data;
+    const call = (who, name, more) => who('POST', `/activities/functions/svc_fn_${name}`, { task_id: id, machine_id: 'm1', ...more });
+
+    assert.equal((await call(other, 'claim_task')).status, 404);
+    const claimed = (await call(mine, 'claim_task')).body.result;
+    assert.deepEqual([claimed.success, claimed.locked_by, claimed.status], [true, 'm1', 'claimed']);
+    const refused = (await call(mine, 'claim_task', { machine_id: 'm2' })).body.result;
+    assert.deepEqual([refused.success, refused.reason, refused.locked_by], [false, 'already_locked', 'm1']);
+    assert.equal((await call(mine, 'complete_task', { attempt: claimed.attempt, result: { ok: 1 } })).body.result.success, true);
+    const { data } = (await mine('GET', `/activities/${id}`)).body;
+    assert.deepEqual([data.status, data.result], ['completed', { ok: 1 }]);
+});
+
+test('a database function that does not exist is told as such', async (t) => {
+    const h = await startHearth({ t });
+    const mine = h.asApp(await newApp(h, {}, ['activities.write']));
+    assert.equal((await mine('POST', '/activities/functions/drop_everything', {})).status, 404);
+});

@@ -65,6 +65,8 @@ export const successes = {
     'PATCH /activities/:id': async (w) => ({ path: `/activities/${(await insert(w.call, {})).id}`, body: { status: 'completed', result: {} } }),
     'DELETE /activities/:id': async (w) => ({ path: `/activities/${(await insert(w.call, {})).id}` }),
 
+    'POST /activities/functions/:name': () => ({ path: '/activities/functions/get_publications_full', body: {} }),
+
     'POST /webhooks/svc': (w) => ({ path: '/webhooks/svc', body: { event: 'trigger-agent', app_id: w.app, payload: { raw_data: {} } } }),
     'POST /api/external-tasks/:taskUuid/webhook': async (w) => ({
         path: `/api/external-tasks/${(await waitingTask(w)).task_uuid}/webhook`, body: { action: 'completed', data: { result: {} } } }),

@@ -102,7 +102,7 @@ static void wrong_names_and_arguments_are_errors_not_answers(void **state)
     struct err e;
 
     assert_int_equal(call_fails(rig, "svc_fn_drop_task", "{}", &e), -ENOENT);
-    assert_string_equal(e.code, "UNKNOWN_FUNCTION");
+    assert_string_equal(e.code, "FUNCTION_NOT_FOUND");
     assert_int_equal(call_fails(rig, "claim_task", "{}", &e), -ENOENT);
     assert_int_equal(call_fails(rig, "other_fn_claim_task", "{}", &e), -ENOENT);
     assert_int_equal(call_fails(rig, "svc_fn_claim_task", "{}", &e), -EINVAL);
