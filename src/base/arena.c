@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    ARENA_FIRST_CHUNK = 4096,
+    ARENA_FIRST_CHUNK = 1024,
     ARENA_LARGEST_CHUNK = 256 << 10,
     ARENA_ALIGN = alignof(max_align_t),
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) /* gcc; clang */

@@ -1,6 +1,7 @@
 #include "base/base64.h"
 
 #include <sodium.h>
+#include <string.h>
 
 static void encode(struct buf *out, struct slice bytes, int variant)
 {
@@ -40,6 +41,15 @@ static bool is_ascii(struct slice text)
             return false;
     }
     return true;
+}
+
+bool base64_is_padded(const char *text)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = strspn(text, alphabet);
+
+    n += strspn(text + n, "=");
+    return n > 0 && n % 4 == 0 && text[n] == '\0';
 }
 
 int base64_decode(struct buf *out, struct slice text)

@@ -6,4 +6,6 @@
 void base64_encode(struct buf *out, struct slice bytes);
 void base64url_encode(struct buf *out, struct slice bytes);
 /* -EINVAL for any byte outside the alphabet or wrong padding; -E2BIG when the bytes do not fit (out is overflowed). */
+/* Does it look like base64 with its padding; no byte is decoded. */
+bool base64_is_padded(const char *text);
 int base64_decode(struct buf *out, struct slice text) MUST_CHECK;

@@ -30,6 +30,13 @@ static void format_text(struct err *e, const char *before, const char *fmt, va_l
     copy_cut(e->text, sizeof(e->text), whole);
 }
 
+struct err *err_place(struct err **place)
+{
+    if (!*place)
+        *place = xcalloc(1, sizeof(**place));
+    return *place;
+}
+
 int err_set(struct err *e, int r, const char *code, const char *fmt, ...)
 {
     va_list ap;

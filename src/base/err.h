@@ -32,6 +32,9 @@ struct err {
     unsigned n_extras;
 };
 
+/* The place of an error in something that lives long and mostly has none: *place is NULL until the first call. Owned by the caller: free(). */
+struct err *err_place(struct err **place);
+
 /* Fills code and text and returns r, so that `return err_set(...)` reads well. r must be negative. */
 int err_set(struct err *e, int r, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 

@@ -41,18 +41,24 @@ static int read_string(const struct field *f, struct json_value v, const struct 
     return 0;
 }
 
+static int refuse_count(const struct reader *to, const char *most_or_least, double n, enum json_type type)
+{
+    const char *what = type == JSON_ARRAY ? "element" : "member";
+
+    return err_add_field(to->e, to->path, "must have at %s %.0f %s%s", most_or_least, n, what, n == 1 ? "" : "s");
+}
+
 /* Is v of the type, with as many elements as the row allows? */
 static int check_container(const struct field *f, struct json_value v, enum json_type type, const struct reader *to)
 {
-    const char *what = type == JSON_ARRAY ? "elements" : "members";
     double n = (double)json_length(v);
 
     if (json_type(v) != type)
         return field_refuse(f, to->path, to->e);
     if (n > field_max(f))
-        return err_add_field(to->e, to->path, "must have at most %.0f %s", field_max(f), what);
+        return refuse_count(to, "most", field_max(f), type);
     if (n < f->min)
-        return err_add_field(to->e, to->path, "must have at least %.0f %s", f->min, what);
+        return refuse_count(to, "least", f->min, type);
     return 0;
 }
 

@@ -30,13 +30,14 @@ double field_max(const struct field *f)
 static int refuse_number(const struct field *f, const char *path, struct err *e)
 {
     const char *what = f->kind == FIELD_KIND_INT ? "an integer" : "a number";
-    char min[32], max[32];
+    char min[NUMBER_TEXT_SIZE], max[NUMBER_TEXT_SIZE];
 
-    json_format_double(min, f->min);
-    json_format_double(max, field_max(f));
+    number_text(min, f->min);
     if (f->max == 0)
         return err_add_field(e, path, "must be %s of at least %s", what, min);
-    return err_add_field(e, path, "must be %s from %s to %s", what, min, max);
+    if (f->min == f->max)
+        return err_add_field(e, path, "must be %s", min);
+    return err_add_field(e, path, "must be %s from %s to %s", what, min, number_text(max, f->max));
 }
 
 static int refuse_choice(const struct field *f, const char *path, struct err *e)

@@ -84,10 +84,11 @@ static int check_choice(struct check *c, struct json_value schema, struct json_v
 static int check_bound(struct check *c, struct json_value schema, const char *name, double n, bool is_least, const char *path)
 {
     struct json_value bound = json_get(schema, name);
+    char text[NUMBER_TEXT_SIZE];
 
     if (!is_number(bound) || (is_least ? n >= json_double(bound) : n <= json_double(bound)))
         return 0;
-    return err_add_field(c->e, path, "breaks %s: %g", name, json_double(bound));
+    return err_add_field(c->e, path, "breaks %s: %s", name, number_text(text, json_double(bound)));
 }
 
 static int worse(int r, int r_more)

@@ -66,7 +66,6 @@ enum {
     LIMIT_MAX_CONCURRENT = 64,          /* max_concurrent_tasks */
 
     /* tasks */
-    LIMIT_RECOVERY_ROWS = 50,           /* a table at start-up (specification, Limits) */
     LIMIT_ATTEMPT_MACHINES = 3,         /* then quarantined */
     LIMIT_LIST = 500,
     LIMIT_LIST_DEFAULT = 50,
@@ -105,7 +104,7 @@ enum {
     LIMIT_VECTOR_COLUMN_BYTES = 64 << 20,       /* distinct values of a metadata key kept in memory */
     LIMIT_VECTOR_TEXT_BYTES = 4096,     /* of a hybrid search */
     LIMIT_TOP_K = 1000,
-    LIMIT_BODY_VECTORS = 256 << 20,
+    LIMIT_BODY_VECTORS = 96 << 20,      /* 10,000 of 384 dimensions as JavaScript prints them; at most twice that lands in the arena */
 
     /* embeddings */
     LIMIT_EMBED_TEXTS = 2048,           /* in one call */
@@ -114,10 +113,26 @@ enum {
     /* language models */
     LIMIT_MODELS = 2000,                /* of one provider's list */
     LIMIT_TOOL_CALLS = 128,             /* of one answer */
+    LIMIT_TOOLS = 512,                  /* of one ask */
     LIMIT_LLM_ANSWER = 16 << 20,        /* text, thoughts and tool arguments of one answer, each */
     LIMIT_MESSAGES = 2000,              /* of one ask */
+    LIMIT_RING_BYTES = 512 << 10,       /* events of one stream kept for a client that comes back */
+    LIMIT_KEPT_STREAMS = 256,           /* streams that wait for one */
+    LIMIT_BLOCKS = 1000,                /* of one message */
     LIMIT_LLM_ACCOUNTS = 100,
+    LIMIT_PROVIDER_ACCOUNTS = 50,       /* of them stored */
+    LIMIT_PROVIDER_MODELS = 200,        /* of one account's list written by hand */
+    LIMIT_PROVIDER_HEADERS = 20,        /* an account sends beside its key */
+    LIMIT_PROVIDER_SECRET = 8192,       /* characters of a key, a header's value or an address */
     LIMIT_LLM_FALLBACKS = 4,            /* accounts asked after the first */
+    LIMIT_FIND_LOCAL_MS = 250,          /* of a look for model servers on this machine; a request waits for no longer */
+    LIMIT_MODEL_FILES = 500,            /* models in the models folder */
+    LIMIT_LLAMA_SERVERS = 16,           /* llama-server processes at a time */
+
+    /* usage */
+    LIMIT_USAGE_ROWS = 10000,           /* of one day and run of the service with models of their own; the rest are counted as model "other" */
+    LIMIT_USAGE_PROVIDERS = 128,        /* with metrics of their own; the rest are "other" */
+    LIMIT_USAGE_NAME_BYTES = 256,       /* of a provider or model; cut beyond */
 
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */

@@ -1,8 +1,12 @@
 #include "base/util.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A double holds every whole number up to here. */
+#define EXACT_UP_TO 9007199254740992.0
 
 void freep(void *pointer_to_pointer)
 {
@@ -42,4 +46,12 @@ char *xstrdup(const char *s)
     size_t size = strlen(s) + 1;
 
     return memcpy(xcalloc(1, size), s, size);
+}
+
+const char *number_text(char out[NUMBER_TEXT_SIZE], double d)
+{
+    bool is_whole = fabs(d) <= EXACT_UP_TO && d == floor(d);
+
+    snprintf(out, NUMBER_TEXT_SIZE, is_whole ? "%.0f" : "%g", d);
+    return out;
 }

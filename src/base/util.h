@@ -26,3 +26,7 @@ void freep(void *pointer_to_pointer);
 void *xcalloc(size_t count, size_t size) MUST_CHECK __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *old, size_t size) MUST_CHECK __attribute__((returns_nonnull));
 char *xstrdup(const char *s) MUST_CHECK __attribute__((malloc, returns_nonnull));
+
+/* A number as people write it: 1000000000000, not 1e+12. Returns out. */
+enum { NUMBER_TEXT_SIZE = 32 };
+const char *number_text(char out[NUMBER_TEXT_SIZE], double d);

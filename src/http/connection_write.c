@@ -84,6 +84,15 @@ void http_connection_reply(struct http_connection *c, struct http_reply *reply, 
     http_connection_send_out(c);
 }
 
+static void write_own_form(struct http_connection *c, struct http_served *served, enum http_refusal why, struct buf *out)
+{
+    const struct http_server_config *config = &c->server->config;
+    const struct http_refusal_row *row = http_refusal_row(why);
+
+    if (served && served->exchange.request.path && config->write_refusal)
+        config->write_refusal(config->arg, &served->exchange, row->code, row->text, row->status, out);
+}
+
 void http_connection_refuse(struct http_connection *c, enum http_refusal why)
 {
     struct http_server *s = c->server;
@@ -96,6 +105,7 @@ void http_connection_refuse(struct http_connection *c, enum http_refusal why)
     else
         http_connection_make_id(s, id);
     http_reply_init(&reply);
+    write_own_form(c, served, why, &reply.body);
     http_refusal_write(why, id, served && served->exchange.request.is_head, &reply);
     http_served_free(served);
     http_connection_release_claim(c);

@@ -64,6 +64,14 @@ void http_response_header(struct http_exchange *x, const char *name, const char 
     response->headers[response->n_headers++] = (struct http_header){ arena_strdup(x->arena, name), clean };
 }
 
+bool http_has_response_header(const struct http_exchange *x, const char *name)
+{
+    for (size_t i = 0; i < x->response.n_headers; i++)
+        if (strcmp(x->response.headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* The value of `name=value`, without the quotes it may stand in; p is NULL when the pair has another name. */
 static struct slice value_of_pair(struct slice pair, struct slice name)
 {

@@ -63,6 +63,7 @@ struct http_exchange {
 const char *http_header(const struct http_request *req, const char *name);
 /* Adds a header; value loses CR, LF and NUL. */
 void http_response_header(struct http_exchange *x, const char *name, const char *value);
+bool http_has_response_header(const struct http_exchange *x, const char *name);
 /* Cookie of that name out of the Cookie header, or NULL (RFC 6265 section 4.2). */
 const char *http_cookie(struct arena *a, const struct http_request *req, const char *name);
 

@@ -44,18 +44,25 @@ const struct http_refusal_row *http_refusal_row(enum http_refusal why)
     return &rows[why];
 }
 
-void http_refusal_write(enum http_refusal why, const char *request_id, bool is_head, struct http_reply *out)
+static void write_envelope(const struct http_refusal_row *row, struct buf *out)
 {
-    const struct http_refusal_row *row = http_refusal_row(why);
-    struct http_reply_head head = { .status = row->status, .content_type = "application/json", .request_id = request_id };
     struct json_writer w;
 
-    json_write_init(&w, &out->body);
+    json_write_init(&w, out);
     json_begin_object(&w);
     json_add_bool(&w, "success", false);
     json_add_string(&w, "error", row->text);
     json_add_string(&w, "code", row->code);
     json_end(&w);
+}
+
+void http_refusal_write(enum http_refusal why, const char *request_id, bool is_head, struct http_reply *out)
+{
+    const struct http_refusal_row *row = http_refusal_row(why);
+    struct http_reply_head head = { .status = row->status, .content_type = "application/json", .request_id = request_id };
+
+    if (out->body.n == 0)
+        write_envelope(row, &out->body);
     head.content_length = out->body.n;
     head.retry_after_s = row->status == 503 ? 1 : 0;
     http_reply_write_head(&out->head, &head);

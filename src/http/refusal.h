@@ -28,5 +28,5 @@ struct http_refusal_row {
 };
 
 const struct http_refusal_row *http_refusal_row(enum http_refusal why);
-/* The whole reply: JSON envelope, x-request-id, `connection: close`. */
+/* The whole reply: JSON envelope (or what stands in out->body already), x-request-id, `connection: close`. */
 void http_refusal_write(enum http_refusal why, const char *request_id, bool is_head, struct http_reply *out);

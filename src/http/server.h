@@ -26,6 +26,8 @@ struct http_server_config {
     void (*on_request)(void *arg, struct http_exchange *x);
     /* A request was refused before it became an exchange (for metrics and one log line). */
     void (*on_refused)(void *arg, const char *request_id, int status, const char *code);
+    /* Writes the body of a refusal whose target is known; nothing: the envelope. May be NULL. */
+    void (*write_refusal)(void *arg, struct http_exchange *x, const char *code, const char *text, int status, struct buf *out);
     void *arg;
 };
 

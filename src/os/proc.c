@@ -4,10 +4,13 @@
 #include "base/clock.h"
 #include "base/limits.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +21,8 @@ enum {
     PROC_HELD = 1024,                   /* marked processes ended in one round */
     PROC_KILL_ROUNDS = 10,              /* a process may fork while it is being looked for */
     PROC_KILL_WAIT_MS = 1000,           /* a round */
+    PROC_SOCKETS = 1024,                /* of one group that are looked at */
+    PROC_TCP_LISTEN = 10,               /* state in /proc/net/tcp: TCP_LISTEN of the kernel's tcp_states.h */
 };
 
 struct proc_round {
@@ -76,6 +81,82 @@ bool proc_group_lives(pid_t pgid)
     closedir(proc);
     return lives;
 }
+
+/* ---- who listens ---- */
+
+struct proc_sockets {
+    unsigned long inodes[PROC_SOCKETS];
+    size_t n;
+};
+
+static void proc_add_sockets(struct proc_sockets *sockets, pid_t pid)
+{
+    char path[64], target[64];
+    struct dirent *entry;
+    DIR *fds;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    fds = opendir(path);
+    while (fds && sockets->n < PROC_SOCKETS && (entry = readdir(fds))) {
+        ssize_t n = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1);
+
+        target[MAX(n, 0)] = '\0';
+        if (sscanf(target, "socket:[%lu]", &sockets->inodes[sockets->n]) == 1)
+            sockets->n++;
+    }
+    if (fds)
+        closedir(fds);
+}
+
+/* Of one line of /proc/net/tcp (proc(5)): the port if it is one of these sockets and listens on 127.0.0.1, else 0. */
+static uint16_t proc_port_of_line(const char *line, const struct proc_sockets *sockets)
+{
+    unsigned address, port, state;
+    unsigned long inode;
+
+    if (sscanf(line, " %*u: %8X:%4X %*8X:%*4X %2X %*s %*s %*s %*s %*s %lu", &address, &port, &state, &inode) != 4)
+        return 0;
+    if (state != PROC_TCP_LISTEN || address != htonl(INADDR_LOOPBACK))
+        return 0;
+    for (size_t i = 0; i < sockets->n; i++)
+        if (sockets->inodes[i] == inode)
+            return (uint16_t)port;
+    return 0;
+}
+
+static uint16_t proc_port_of(pid_t pgid, const struct proc_sockets *sockets)
+{
+    char line[512];
+    uint16_t port = 0;
+    FILE *tcp;
+
+    snprintf(line, sizeof(line), "/proc/%d/net/tcp", (int)pgid);
+    tcp = fopen(line, "re");
+    while (tcp && port == 0 && fgets(line, sizeof(line), tcp))
+        port = proc_port_of_line(line, sockets);
+    if (tcp)
+        fclose(tcp);
+    return port;
+}
+
+uint16_t proc_listening_port(pid_t pgid)
+{
+    struct proc_sockets *sockets = xcalloc(1, sizeof(*sockets));
+    DIR *proc = opendir("/proc");
+    uint16_t port;
+    pid_t pid;
+
+    while (proc && (pid = proc_next(proc)) > 0)
+        if (proc_is_in_group(pid, pgid))
+            proc_add_sockets(sockets, pid);
+    if (proc)
+        closedir(proc);
+    port = proc_port_of(pgid, sockets);
+    free(sockets);
+    return port;
+}
+
+/* ---- ends ---- */
 
 static void proc_read_environ(int fd, struct buf *into)
 {

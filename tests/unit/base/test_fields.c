@@ -15,7 +15,7 @@ struct item {
 struct inner {
     const char *command;
     struct field_strings args;
-    int64_t retries;
+    int64_t retries, n_answers, n_tokens;
 };
 
 struct body {
@@ -46,6 +46,8 @@ static const struct field inner_fields[] = {
     FIELD_STRING(struct inner, command, "command", .flags = FIELD_REQUIRED, .min = 1, .max = 8),
     FIELD_STRINGS(struct inner, args, "args", .max = 3),
     FIELD_INT(struct inner, retries, "retries", .max = 9, .def = 2),
+    FIELD_INT(struct inner, n_answers, "answers", .min = 1, .max = 1, .def = 1),
+    FIELD_INT(struct inner, n_tokens, "tokens", .max = 1000000000000),
     FIELD_END
 };
 
@@ -194,12 +196,14 @@ static const struct refused_case refused[] = {
     { SLICE_LIT("{\"offset\":1e300}"), "offset", "must be an integer of at least 0" },
     { SLICE_LIT("{\"offset\":18446744073709551615}"), "offset", "must be an integer of at least 0" },
     { SLICE_LIT("{\"temperature\":2.0001}"), "temperature", "must be a number from -0.5 to 2" },
+    { SLICE_LIT("{\"config\":{\"command\":\"ls\",\"answers\":2}}"), "config.answers", "must be 1" },
+    { SLICE_LIT("{\"config\":{\"command\":\"ls\",\"tokens\":-1}}"), "config.tokens", "must be an integer from 0 to 1000000000000" },
     { SLICE_LIT("{\"temperature\":[]}"), "temperature", "must be a number from -0.5 to 2" },
     { SLICE_LIT("{\"isOn\":1}"), "isOn", "must be true or false" },
     { SLICE_LIT("{\"isOn\":\"true\"}"), "isOn", "must be true or false" },
     { SLICE_LIT("{\"object\":[]}"), "object", "must be an object" },
     { SLICE_LIT("{\"array\":{}}"), "array", "must be an array" },
-    { SLICE_LIT("{\"array\":[]}"), "array", "must have at least 1 elements" },
+    { SLICE_LIT("{\"array\":[]}"), "array", "must have at least 1 element" },
     { SLICE_LIT("{\"array\":[1,2,3]}"), "array", "must have at most 2 elements" },
     { SLICE_LIT("{\"env\":[]}"), "env", "must be an object of strings" },
     { SLICE_LIT("{\"env\":{\"A\":1}}"), "env.A", "must be a string" },
@@ -208,11 +212,11 @@ static const struct refused_case refused[] = {
     { SLICE_LIT("{\"env\":{\"A\\u0000\":\"\"}}"), "env", "must not have a name with a NUL character" },
     { SLICE_LIT("{\"env\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}"), "env", "must have at most 2 members" },
     { SLICE_LIT("{\"tags\":\"a\"}"), "tags", "must be an array of strings" },
-    { SLICE_LIT("{\"tags\":[]}"), "tags", "must have at least 1 elements" },
+    { SLICE_LIT("{\"tags\":[]}"), "tags", "must have at least 1 element" },
     { SLICE_LIT("{\"tags\":[\"a\",null]}"), "tags[1]", "must be a string" },
     { SLICE_LIT("{\"vector\":0.5}"), "vector", "must be an array of numbers" },
     { SLICE_LIT("{\"vector\":{}}"), "vector", "must be an array of numbers" },
-    { SLICE_LIT("{\"vector\":[]}"), "vector", "must have at least 1 elements" },
+    { SLICE_LIT("{\"vector\":[]}"), "vector", "must have at least 1 element" },
     { SLICE_LIT("{\"vector\":[1,2,3,4,5]}"), "vector", "must have at most 4 elements" },
     { SLICE_LIT("{\"vector\":[1,null]}"), "vector[1]", "must be a number that fits 32 bits of floating point" },
     { SLICE_LIT("{\"vector\":[1,2,\"3\"]}"), "vector[2]", "must be a number that fits 32 bits of floating point" },
@@ -246,6 +250,16 @@ static void a_violation_names_its_path_and_its_rule(void **state)
         snprintf(text, sizeof text, "`%s` %s", refused[i].field, refused[i].rule);
         assert_string_equal(e.text, text);
     }
+}
+
+static void a_rule_writes_its_limits_plainly(void **state)
+{
+    struct wide { int64_t n; } wide;
+    static const struct field fields[] = { FIELD_INT(struct wide, n, "n", .min = -9007199254740992.0, .max = 1e12), FIELD_END };
+    struct err e = { 0 };
+
+    assert_int_equal(fields_read_query(fields, "n=1000000000001", &wide, *state, &e), -EINVAL);
+    assert_string_equal(e.fields[0].rule, "must be an integer from -9007199254740992 to 1000000000000");
 }
 
 static void every_violation_is_told_at_once(void **state)
@@ -546,6 +560,7 @@ int main(void)
         ARENA_TEST(an_absent_object_is_read_like_an_empty_one),
         ARENA_TEST(every_kind_lands_in_its_member),
         ARENA_TEST(a_violation_names_its_path_and_its_rule),
+        ARENA_TEST(a_rule_writes_its_limits_plainly),
         ARENA_TEST(every_violation_is_told_at_once),
         ARENA_TEST(a_body_that_is_no_object_is_refused),
         ARENA_TEST(reading_works_without_an_err),

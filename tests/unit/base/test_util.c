@@ -45,6 +45,18 @@ static void realloc_keeps_what_was_there(void **state)
     assert_string_equal(s, "abc");
 }
 
+static void whole_numbers_are_written_without_an_exponent(void **state)
+{
+    static const struct { double d; const char *text; } cases[] = {
+        { 0, "0" }, { 1, "1" }, { -10, "-10" }, { 1e6, "1000000" }, { 1e12, "1000000000000" }, { 9007199254740992.0, "9007199254740992" },
+        { 0.5, "0.5" }, { -0.25, "-0.25" }, { 1e300, "1e+300" }, { -1e300, "-1e+300" },
+    };
+    char text[NUMBER_TEXT_SIZE];
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_string_equal(number_text(text, cases[i].d), cases[i].text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -52,6 +64,7 @@ int main(void)
         cmocka_unit_test(take_hands_over_and_leaves_nothing),
         cmocka_unit_test(memory_is_zeroed_and_never_null_even_for_nothing),
         cmocka_unit_test(realloc_keeps_what_was_there),
+        cmocka_unit_test(whole_numbers_are_written_without_an_exponent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

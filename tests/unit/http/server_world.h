@@ -230,6 +230,32 @@ static void world_free(struct world *w)
     free(w);
 }
 
+/* ---- a server for each test: SERVED(test), or with its configuration altered SERVED_WITH(test, change) ---- */
+
+typedef void alter_config(struct http_server_config *c);
+struct served { alter_config *change; };
+
+static int world_set_up(void **state)
+{
+    const struct served *served = *state;
+
+    *state = world_new(served->change);
+    return 0;
+}
+
+static int world_tear_down(void **state)
+{
+    world_free(*state);
+    return 0;
+}
+
+#define SERVED_WITH(test, alter) cmocka_unit_test_prestate_setup_teardown(test, world_set_up, world_tear_down, (&(struct served){ alter }))
+#define SERVED(test) SERVED_WITH(test, NULL)
+
+/* ---- a blocking client ---- */
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n" /* without the end of the head */
+
 static void set_patience(int fd)
 {
     struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };

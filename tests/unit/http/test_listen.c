@@ -6,8 +6,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n"
-
 struct listening {
     struct world *w;
     const char *path, *address;         /* one of them */
@@ -176,20 +174,6 @@ static void a_port_in_use_and_a_bad_address_are_named(void **state)
     assert_int_equal(l.r, -EINVAL);
     assert_contains(l.e.text, "\"localhost\"");
 }
-
-static int set_up(void **state)
-{
-    *state = world_new(NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_free(*state);
-    return 0;
-}
-
-#define SERVED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {

@@ -2,8 +2,6 @@
 #include "http/refusal.h"
 #include "server_world.h"
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n"
-
 static void assert_envelope(struct world *w, const char *text, int status, const char *code)
 {
     char line[40], member[60], id[90];
@@ -163,20 +161,6 @@ static void texts_name_the_limits_that_hold(void **state)
     assert_contains(http_refusal_row(REFUSE_HEADER_BYTES)->text, number[1]);
     assert_contains(http_refusal_row(REFUSE_HEADER_COUNT)->text, number[2]);
 }
-
-static int set_up(void **state)
-{
-    *state = world_new(NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_free(*state);
-    return 0;
-}
-
-#define SERVED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {

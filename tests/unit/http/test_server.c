@@ -2,8 +2,6 @@
 
 #include <netinet/tcp.h>
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n"
-
 static void an_inline_answer_has_date_id_and_length(void **state)
 {
     struct world *w = *state;
@@ -364,32 +362,6 @@ static void a_client_that_never_reads_its_answer_is_closed(void **state)
     close(fd);
 }
 
-static int set_up(void **state)
-{
-    *state = world_new(NULL);
-    return 0;
-}
-
-static int set_up_for_two(void **state)
-{
-    *state = world_new(allow_two_connections);
-    return 0;
-}
-
-static int set_up_impatient(void **state)
-{
-    *state = world_new(shorten_deadlines);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_free(*state);
-    return 0;
-}
-
-#define SERVED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,10 +380,10 @@ int main(void)
         SERVED(an_answer_after_the_stop_is_dropped),
         SERVED(pipelining_without_end_costs_the_connection),
         SERVED(draining_closes_idle_connections_and_lets_work_finish),
-        cmocka_unit_test_setup_teardown(one_connection_too_many_is_told_503, set_up_for_two, tear_down),
-        cmocka_unit_test_setup_teardown(being_told_503_is_limited_too, set_up_for_two, tear_down),
-        cmocka_unit_test_setup_teardown(what_takes_too_long_is_told_408_or_closed, set_up_impatient, tear_down),
-        cmocka_unit_test_setup_teardown(a_client_that_never_reads_its_answer_is_closed, set_up_impatient, tear_down),
+        SERVED_WITH(one_connection_too_many_is_told_503, allow_two_connections),
+        SERVED_WITH(being_told_503_is_limited_too, allow_two_connections),
+        SERVED_WITH(what_takes_too_long_is_told_408_or_closed, shorten_deadlines),
+        SERVED_WITH(a_client_that_never_reads_its_answer_is_closed, shorten_deadlines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,5 @@
 #include "server_world.h"
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
-
 /* Asks for an exchange and takes it as a worker would. */
 static struct http_exchange *take_exchange(struct world *w, int fd, const char *request)
 {
@@ -16,7 +14,7 @@ static struct http_exchange *take_exchange(struct world *w, int fd, const char *
 
 static struct http_stream *start_events(struct world *w, int fd)
 {
-    return sse_start(take_exchange(w, fd, GET("/hold")));
+    return sse_start(take_exchange(w, fd, GET("/hold") "\r\n"));
 }
 
 static void events_arrive_as_chunks_and_the_connection_goes_on(void **state)
@@ -36,7 +34,7 @@ static void events_arrive_as_chunks_and_the_connection_goes_on(void **state)
     assert_string_equal(hear(fd, "\n\n\r\n"), "b\r\ndata: one\n\n\r\n");
     assert_int_equal(sse_push(s, "e", NULL, SLICE_LIT("two")), 0);
     http_stream_unref(s);
-    say(fd, GET("/ping"));
+    say(fd, GET("/ping") "\r\n");
     text = hear(fd, "success");
     assert_contains(text, "event: e\ndata: two\n\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n");
     world_wait(is_quiet, w);
@@ -67,7 +65,7 @@ static void a_stream_asked_for_by_head_is_mute(void **state)
 
     assert_int_equal(sse_push(s, NULL, NULL, SLICE_LIT("one")), 0);
     http_stream_unref(s);
-    say(fd, GET("/ping"));
+    say(fd, GET("/ping") "\r\n");
     assert_lacks(hear(fd, "success"), "one");
     close(fd);
 }
@@ -246,7 +244,7 @@ static void who_asks_after_the_client_left_is_told_at_once(void **state)
 {
     struct world *w = *state;
     int fd = dial(w);
-    struct http_exchange *x = take_exchange(w, fd, GET("/hold"));
+    struct http_exchange *x = take_exchange(w, fd, GET("/hold") "\r\n");
     struct relay relay = { .w = w };
 
     http_exchange_on_gone(x, count_gone, w);
@@ -288,26 +286,6 @@ static void a_push_above_the_limit_is_refused(void **state)
     close(fd);
 }
 
-static int set_up(void **state)
-{
-    *state = world_new(NULL);
-    return 0;
-}
-
-static int set_up_talkative(void **state)
-{
-    *state = world_new(comment_often);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_free(*state);
-    return 0;
-}
-
-#define SERVED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,7 +299,7 @@ int main(void)
         SERVED(who_asks_after_the_client_left_is_told_at_once),
         SERVED(a_stopping_server_ends_streams_at_once),
         SERVED(a_push_above_the_limit_is_refused),
-        cmocka_unit_test_setup_teardown(a_silent_event_stream_gets_comments, set_up_talkative, tear_down),
+        SERVED_WITH(a_silent_event_stream_gets_comments, comment_often),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
