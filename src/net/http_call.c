@@ -1,4 +1,5 @@
-/* Blocking calls of workers. Each thread has a multi handle, whose connections live on between its calls. */
+/* Blocking calls of workers. Each thread has two multi handles, whose connections live on between its calls: guarded asks never go over
+ * a connection that was made without the guard. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -14,30 +15,33 @@ struct call {
     struct buf body;
 };
 
-static pthread_key_t thread_multi;
+struct wanted { const atomic_bool *is_gone, *is_moot; };
+
+static pthread_key_t thread_multis[2];  /* of asks without and with a guard */
 
 static void free_multi(void *multi)
 {
     curl_multi_cleanup(multi);
 }
 
-static void make_key(void)
+static void make_keys(void)
 {
-    if (pthread_key_create(&thread_multi, free_multi) != 0)
-        thread_multi = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(thread_multis); i++)
+        if (pthread_key_create(&thread_multis[i], free_multi) != 0)
+            thread_multis[i] = 0;
 }
 
-static CURLM *multi_of_thread(void)
+static CURLM *multi_of_thread(bool is_guarded)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     CURLM *multi;
 
     transfer_setup();
-    pthread_once(&once, make_key);
-    multi = pthread_getspecific(thread_multi);
+    pthread_once(&once, make_keys);
+    multi = pthread_getspecific(thread_multis[is_guarded]);
     if (!multi) {
         multi = curl_multi_init();
-        pthread_setspecific(thread_multi, multi);
+        pthread_setspecific(thread_multis[is_guarded], multi);
     }
     return multi;
 }
@@ -49,7 +53,7 @@ static size_t take_bytes(struct transfer *t, struct slice bytes)
     buf_add_slice(&call->body, bytes);
     if (!call->body.overflowed)
         return bytes.n;
-    t->stop = err_set(&t->why, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than %zu bytes.", t->peer, call->body.max);
+    t->stop = err_set(err_place(&t->why), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than %zu bytes.", t->peer, call->body.max);
     return 0;
 }
 
@@ -65,19 +69,21 @@ static CURLcode code_of(CURLM *multi)
 }
 
 /* How long poll may wait; -ETIMEDOUT, -ECANCELED. */
-static int next_wait(struct transfer *t, const atomic_bool *is_gone, struct err *e)
+static int next_wait(struct transfer *t, const struct wanted *wanted, struct err *e)
 {
-    int64_t due_ms = transfer_due_ms(t), wait_ms = is_gone ? GONE_POLL_MS : LONGEST_POLL_MS;
+    int64_t due_ms = transfer_due_ms(t), wait_ms = wanted->is_gone || wanted->is_moot ? GONE_POLL_MS : LONGEST_POLL_MS;
 
-    if (is_gone && atomic_load(is_gone))
+    if (wanted->is_gone && atomic_load(wanted->is_gone))
         return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping.");
+    if (wanted->is_moot && atomic_load(wanted->is_moot))
+        return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The answer is of no use any more.");
     if (due_ms == 0)
         return (int)wait_ms;
     due_ms -= clock_mono_ms();
     return due_ms <= 0 ? transfer_expire(t, e) : (int)MIN(wait_ms, due_ms);
 }
 
-static int run(CURLM *multi, struct transfer *t, const atomic_bool *is_gone, struct err *e)
+static int run(CURLM *multi, struct transfer *t, const struct wanted *wanted, struct err *e)
 {
     int n_running = 1, wait_ms;
 
@@ -86,7 +92,7 @@ static int run(CURLM *multi, struct transfer *t, const atomic_bool *is_gone, str
             return err_set(e, -EIO, "INTERNAL_ERROR", "libcurl could not go on with a request.");
         if (n_running == 0)
             return transfer_result(t, code_of(multi), e);
-        wait_ms = next_wait(t, is_gone, e);
+        wait_ms = next_wait(t, wanted, e);
         if (wait_ms < 0)
             return wait_ms;
         curl_multi_poll(multi, NULL, 0, wait_ms, NULL);
@@ -105,7 +111,7 @@ static void copy_answer(struct arena *a, struct call *call, struct http_answer *
 
 int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is_gone, struct http_answer *ret, struct err *e)
 {
-    CURLM *multi = multi_of_thread();
+    CURLM *multi = multi_of_thread(ask->guard != NULL);
     struct call call = { .transfer = { .on_bytes = take_bytes } };
     int r;
 
@@ -113,7 +119,7 @@ int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is
     r = transfer_init(&call.transfer, curl_easy_init(), ask, CALL_BUFFER_BYTES, e);
     if (r == 0) {
         curl_multi_add_handle(multi, call.transfer.easy);
-        r = run(multi, &call.transfer, is_gone, e);
+        r = run(multi, &call.transfer, &(struct wanted){ is_gone, ask->is_moot }, e);
         curl_multi_remove_handle(multi, call.transfer.easy);
     }
     if (r == 0)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FETCH_BUFFER_BYTES = 4096 };
+enum { FETCH_BUFFER_BYTES = 2048 };
 
 struct http_client {
     struct loop *loop;                  /* borrowed */
@@ -315,6 +315,10 @@ int http_fetch_start(struct http_client *c, const struct http_ask *ask, const st
     if (r < 0) {
         http_fetch_unref(f);
         return r;
+    }
+    if (ask->guard) {                   /* the loop's other connections were made without it */
+        curl_easy_setopt(f->transfer.easy, CURLOPT_FRESH_CONNECT, 1L);
+        curl_easy_setopt(f->transfer.easy, CURLOPT_FORBID_REUSE, 1L);
     }
     *ret = f;
     atomic_fetch_add(&f->n_refs, 1);    /* until on_end */

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/loop.h"
+#include "net/guard.h"
 
 #include <stdatomic.h>
 
@@ -20,13 +21,15 @@ struct http_ask {
     struct slice body;
     int64_t connect_ms, first_byte_ms, idle_ms, total_ms;       /* 0: none; connect_ms 0: 10 s */
     size_t max_reply;                   /* of http_call(); -EMSGSIZE above; 0: LIMIT_REPLY */
+    const atomic_bool *is_moot;         /* of http_call(): -ECANCELED when it becomes true, as with is_gone; NULL: never */
+    const struct guard *guard;          /* borrowed while it runs; NULL: the administrator named the address. Guarded asks use no proxy. */
 };
 
 struct http_answer { int status; struct slice body; struct http_ask_header *headers; size_t n_headers; };
 const char *http_answer_header(const struct http_answer *a, const char *name);  /* lower case; NULL */
 
 /* Errors say what a person can do about it: -EHOSTUNREACH DNS_FAILED, -ECONNREFUSED CONNECT_FAILED, -EPROTO TLS_FAILED, -ETIMEDOUT UPSTREAM_TIMEOUT,
- * -ECONNRESET UPSTREAM_CLOSED, -EBADMSG UPSTREAM_INVALID, -EMSGSIZE UPSTREAM_TOO_LARGE, -EINVAL BAD_URL, -ECANCELED. is_gone may be NULL. */
+ * -ECONNRESET UPSTREAM_CLOSED, -EBADMSG UPSTREAM_INVALID, -EMSGSIZE UPSTREAM_TOO_LARGE, -EINVAL BAD_URL, -EPERM ADDRESS_REFUSED, -ECANCELED. is_gone may be NULL. */
 int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is_gone, struct http_answer *ret, struct err *e) MUST_CHECK;
 
 struct http_client;                     /* the loop's multi handle */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 enum { DEFAULT_CONNECT_MS = 10000 };
 
@@ -77,7 +78,7 @@ static int add_header(struct transfer *t, struct slice line)
 
     t->n_head_bytes += line.n;
     if (head->n_headers == LIMIT_UPSTREAM_HEADERS || t->n_head_bytes > LIMIT_UPSTREAM_HEAD)
-        return stop(t, err_set(&t->why, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s sent too many headers.", t->peer));
+        return stop(t, err_set(err_place(&t->why), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s sent too many headers.", t->peer));
     if (!colon)
         return 0;
     if (head->n_headers == t->cap_headers) {
@@ -133,6 +134,28 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
+/* Called with the address that is about to be connected to. libcurl goes on with the next one of the name, if there is one. */
+static curl_socket_t open_guarded(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct transfer *t = arg;
+    struct err why = { 0 };
+
+    if (guard_check(t->guard, t->peer, &to->addr, &why) < 0) {
+        *err_place(&t->refusal) = why;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+/* No proxy: what it connects to could not be seen. */
+static void set_guard(struct transfer *t, const struct guard *guard)
+{
+    t->guard = guard;
+    curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, open_guarded);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
+}
+
 static bool is_token(const char *name)
 {
     return *name && name[strcspn(name, "\r\n\t :,;\"()<>@[]{}?=\\/")] == '\0';
@@ -167,6 +190,14 @@ static void set_method(CURL *easy, const struct http_ask *ask)
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, ask->method);
 }
 
+/* Authorities of the person's own, in the variable that OpenSSL's programs take them from. */
+static const char *own_authorities(void)
+{
+    const char *file = getenv("SSL_CERT_FILE");
+
+    return file && *file ? file : NULL;
+}
+
 static void set_rules(CURL *easy, const struct http_ask *ask, const struct url *to)
 {
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -177,6 +208,8 @@ static void set_rules(CURL *easy, const struct http_ask *ask, const struct url *
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(ask->connect_ms ? ask->connect_ms : DEFAULT_CONNECT_MS));
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)ask->total_ms);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    if (own_authorities())
+        curl_easy_setopt(easy, CURLOPT_CAINFO, own_authorities());
     if (to->is_loopback)
         curl_easy_setopt(easy, CURLOPT_PROXY, "");
 }
@@ -208,6 +241,8 @@ int transfer_init(struct transfer *t, CURL *easy, const struct http_ask *ask, lo
     set_rules(easy, ask, &to);
     set_method(easy, ask);
     set_callbacks(t, buffer_bytes);
+    if (ask->guard)
+        set_guard(t, ask->guard);
     r = add_ask_headers(t, ask, e);
     if (r == 0 && curl_easy_setopt(easy, CURLOPT_URL, ask->url) != CURLE_OK)
         r = err_set(e, -EINVAL, "BAD_URL", "The address is no URL that can be called.");
@@ -220,10 +255,13 @@ void transfer_clear(struct transfer *t)
     curl_slist_free_all(t->headers);
     arena_free(t->arena);
     free(t->peer);
+    free(t->why);
+    free(t->refusal);
     t->easy = NULL;
     t->headers = NULL;
     t->arena = NULL;
     t->peer = NULL;
+    t->why = t->refusal = NULL;
 }
 
 /* ---- the end ---- */
@@ -254,10 +292,36 @@ static int tell_timeout(struct transfer *t, struct err *e)
     return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "%s did not finish its answer in time.", t->peer);
 }
 
+/* OpenSSL's words in a person's. */
+static const char *tls_reason(const char *detail)
+{
+    static const struct { const char *words, *reason; } reasons[] = {
+        { "has expired", "its certificate has expired." },
+        { "not yet valid", "its certificate is not valid yet; is this machine's clock right?" },
+        { "match", "its certificate is for another host name; is the address right?" },
+        { "self-signed", "its certificate is not trusted here: it signed itself. Add it to this machine's authorities, or name a file of them in SSL_CERT_FILE." },
+        { "issuer", "its certificate is not trusted here: this machine does not know who signed it. Add that authority to this machine's, or name a file of "
+                    "them in SSL_CERT_FILE." },
+        { "wrong version number", "it does not speak TLS there; should the address begin with http://?" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+        if (strstr(detail, reasons[i].words))
+            return reasons[i].reason;
+    return NULL;
+}
+
+static int tell_tls(struct transfer *t, struct err *e)
+{
+    const char *reason = tls_reason(t->detail);
+
+    return err_set(e, -EPROTO, "TLS_FAILED", "No trusted TLS connection to %s came about: %.300s", t->peer, reason ? reason : t->detail);
+}
+
 int transfer_result(struct transfer *t, CURLcode code, struct err *e)
 {
-    if (t->stop < 0 && *t->why.code)
-        return err_set(e, t->stop, t->why.code, "%s", t->why.text);
+    if (t->stop < 0 && t->why)
+        return err_set(e, t->stop, t->why->code, "%s", t->why->text);
     if (t->stop < 0)
         return t->stop;
     switch (code) {
@@ -267,6 +331,8 @@ int transfer_result(struct transfer *t, CURLcode code, struct err *e)
     case CURLE_COULDNT_RESOLVE_PROXY:
         return err_set(e, -EHOSTUNREACH, "DNS_FAILED", "The name of %s is not known here: check the address and this machine's network.", t->peer);
     case CURLE_COULDNT_CONNECT:
+        if (t->refusal)
+            return err_set(e, -EPERM, t->refusal->code, "%s", t->refusal->text);
         return err_set(e, -ECONNREFUSED, "CONNECT_FAILED", "%s takes no connection: is the server there running, and is the address right?", t->peer);
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -274,7 +340,7 @@ int transfer_result(struct transfer *t, CURLcode code, struct err *e)
     case CURLE_SSL_CIPHER:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
-        return err_set(e, -EPROTO, "TLS_FAILED", "No trusted TLS connection to %s came about: %.160s", t->peer, t->detail);
+        return tell_tls(t, e);
     case CURLE_OPERATION_TIMEDOUT:
         return tell_timeout(t, e);
     case CURLE_GOT_NOTHING:

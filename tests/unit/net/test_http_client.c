@@ -345,6 +345,32 @@ static void what_is_no_address_is_refused_at_once(void **state)
     assert_false(atomic_load(&told.is_ended));
 }
 
+/* The loop's connections are shared: one made for the administrator is still open when an app's ask comes. */
+static void a_guarded_fetch_is_not_lent_an_open_connection(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct guard *guard = guard_new(&(struct guard_config){ 0 });
+    struct told told;
+    struct http_ask ask = { .method = "GET" };
+
+    rig_open(&rig, serve, NULL);
+    guard_add_own_port(guard, rig.port);
+    told_open(&told, &rig);
+    ask.url = rig_url(&rig, "/echo");
+    start(&told, &ask);
+    assert_true(wait_until(has_ended, &told));
+    assert_int_equal(told.r, 0);
+    http_fetch_unref(told.fetch);
+    atomic_store(&told.is_ended, false);
+    ask.guard = guard;
+    start(&told, &ask);
+    assert_true(wait_until(has_ended, &told));
+    assert_int_equal(told.r, -EPERM);
+    assert_string_equal(told.code, "ADDRESS_REFUSED");
+    told_close(&told, &rig);
+    guard_free(guard);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +384,7 @@ int main(void)
         cmocka_unit_test(what_goes_wrong_is_told_at_the_end),
         cmocka_unit_test(nobody_listening_is_told_at_the_end_too),
         cmocka_unit_test(what_is_no_address_is_refused_at_once),
+        cmocka_unit_test(a_guarded_fetch_is_not_lent_an_open_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

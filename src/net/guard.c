@@ -1,0 +1,271 @@
+#include "net/guard.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <ifaddrs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { OWN_PORTS = 8, NO_EMBEDDED = 0 };
+
+struct guard {
+    char **private_hosts;               /* owned */
+    size_t n_private_hosts;
+    uint16_t own_ports[OWN_PORTS];
+    size_t n_own_ports;
+};
+
+/* The first that fits counts. IANA's registries of special-purpose addresses (RFC 6890), and where clouds keep their metadata. */
+static const struct range {
+    unsigned char prefix[16];
+    unsigned char n_bits;
+    unsigned char embedded_at;          /* offset of an IPv4 address that decides instead; NO_EMBEDDED: there is none */
+    enum guard_verdict verdict;
+    const char *rule;
+} v4_ranges[] = {
+    { { 0 }, 8, .verdict = GUARD_FORBIDDEN, .rule = "unspecified, 0.0.0.0/8" },
+    { { 169, 254, 169, 254 }, 32, .verdict = GUARD_FORBIDDEN, .rule = "cloud metadata, 169.254.169.254" },
+    { { 100, 100, 100, 200 }, 32, .verdict = GUARD_FORBIDDEN, .rule = "cloud metadata, 100.100.100.200" },
+    { { 168, 63, 129, 16 }, 32, .verdict = GUARD_FORBIDDEN, .rule = "cloud metadata, 168.63.129.16" },
+    { { 169, 254 }, 16, .verdict = GUARD_FORBIDDEN, .rule = "link-local, 169.254.0.0/16" },
+    { { 127 }, 8, .verdict = GUARD_LOOPBACK, .rule = "loopback, 127.0.0.0/8" },
+    { { 10 }, 8, .verdict = GUARD_PRIVATE, .rule = "private, 10.0.0.0/8" },
+    { { 172, 16 }, 12, .verdict = GUARD_PRIVATE, .rule = "private, 172.16.0.0/12" },
+    { { 192, 168 }, 16, .verdict = GUARD_PRIVATE, .rule = "private, 192.168.0.0/16" },
+    { { 100, 64 }, 10, .verdict = GUARD_PRIVATE, .rule = "carrier-grade NAT, 100.64.0.0/10" },
+    { { 198, 18 }, 15, .verdict = GUARD_PRIVATE, .rule = "benchmarking, 198.18.0.0/15" },
+    { { 192, 0, 0 }, 24, .verdict = GUARD_FORBIDDEN, .rule = "reserved, 192.0.0.0/24" },
+    { { 192, 0, 2 }, 24, .verdict = GUARD_FORBIDDEN, .rule = "documentation, 192.0.2.0/24" },
+    { { 198, 51, 100 }, 24, .verdict = GUARD_FORBIDDEN, .rule = "documentation, 198.51.100.0/24" },
+    { { 203, 0, 113 }, 24, .verdict = GUARD_FORBIDDEN, .rule = "documentation, 203.0.113.0/24" },
+    { { 192, 88, 99 }, 24, .verdict = GUARD_FORBIDDEN, .rule = "6to4 relay, 192.88.99.0/24" },
+    { { 224 }, 4, .verdict = GUARD_FORBIDDEN, .rule = "multicast, 224.0.0.0/4" },
+    { { 240 }, 4, .verdict = GUARD_FORBIDDEN, .rule = "reserved or broadcast, 240.0.0.0/4" },
+    { { 0 }, 0, .verdict = GUARD_PUBLIC, .rule = "public" },
+};
+
+static const struct range v6_ranges[] = {
+    { { 0 }, 128, .verdict = GUARD_FORBIDDEN, .rule = "unspecified, ::" },
+    { { [15] = 1 }, 128, .verdict = GUARD_LOOPBACK, .rule = "loopback, ::1" },
+    { { [10] = 0xff, 0xff }, 96, 12, GUARD_FORBIDDEN, "IPv4-mapped, ::ffff:0:0/96" },
+    { { 0 }, 96, .verdict = GUARD_FORBIDDEN, .rule = "IPv4-compatible, ::/96" },
+    { { 0x00, 0x64, 0xff, 0x9b }, 96, 12, GUARD_FORBIDDEN, "NAT64, 64:ff9b::/96" },
+    { { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 }, 48, .verdict = GUARD_FORBIDDEN, .rule = "local NAT64, 64:ff9b:1::/48" },
+    { { 0x01 }, 64, .verdict = GUARD_FORBIDDEN, .rule = "discard, 100::/64" },
+    { { 0x20, 0x01, 0x00, 0x00 }, 32, .verdict = GUARD_FORBIDDEN, .rule = "Teredo, 2001::/32" },
+    { { 0x20, 0x01, 0x0d, 0xb8 }, 32, .verdict = GUARD_FORBIDDEN, .rule = "documentation, 2001:db8::/32" },
+    { { 0x20, 0x02 }, 16, 2, GUARD_FORBIDDEN, "6to4, 2002::/16" },
+    { { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, 0x54 }, 128, .verdict = GUARD_FORBIDDEN, .rule = "cloud metadata, fd00:ec2::254" },
+    { { 0xfc }, 7, .verdict = GUARD_PRIVATE, .rule = "unique local, fc00::/7" },
+    { { 0xfe, 0x80 }, 10, .verdict = GUARD_FORBIDDEN, .rule = "link-local, fe80::/10" },
+    { { 0xfe, 0xc0 }, 10, .verdict = GUARD_FORBIDDEN, .rule = "site-local, fec0::/10" },
+    { { 0xff }, 8, .verdict = GUARD_FORBIDDEN, .rule = "multicast, ff00::/8" },
+    { { 0 }, 0, .verdict = GUARD_PUBLIC, .rule = "public" },
+};
+
+struct guard *guard_new(const struct guard_config *c)
+{
+    struct guard *g = xcalloc(1, sizeof(*g));
+
+    g->private_hosts = xcalloc(c->n_private_hosts + 1, sizeof(*g->private_hosts));
+    while (g->n_private_hosts < c->n_private_hosts) {
+        g->private_hosts[g->n_private_hosts] = xstrdup(c->private_hosts[g->n_private_hosts]);
+        g->n_private_hosts++;
+    }
+    return g;
+}
+
+struct guard *guard_free(struct guard *g)
+{
+    if (!g)
+        return NULL;
+    for (size_t i = 0; i < g->n_private_hosts; i++)
+        free(g->private_hosts[i]);
+    free(g->private_hosts);
+    free(g);
+    return NULL;
+}
+
+void guard_add_own_port(struct guard *g, uint16_t port)
+{
+    if (g->n_own_ports < OWN_PORTS)
+        g->own_ports[g->n_own_ports++] = port;
+}
+
+/* ---- what an address is ---- */
+
+static bool is_within(const unsigned char *bytes, const struct range *r)
+{
+    size_t n_whole = r->n_bits / 8;
+    unsigned rest = r->n_bits % 8, mask = rest ? (0xff00U >> rest) & 0xffU : 0;
+
+    return memcmp(bytes, r->prefix, n_whole) == 0 && (rest == 0 || ((bytes[n_whole] ^ r->prefix[n_whole]) & mask) == 0);
+}
+
+static const struct range *range_of(const unsigned char *bytes, const struct range *ranges)
+{
+    while (!is_within(bytes, ranges))
+        ranges++;
+    return ranges;
+}
+
+/* Loopback inside NAT64 or 6to4 leads nowhere good; an IPv4-mapped address is what it maps. */
+static enum guard_verdict judge_v6(const unsigned char *bytes, const char **ret_rule)
+{
+    const struct range *r = range_of(bytes, v6_ranges), *inner;
+
+    *ret_rule = r->rule;
+    if (r->embedded_at == NO_EMBEDDED)
+        return r->verdict;
+    inner = range_of(bytes + r->embedded_at, v4_ranges);
+    if (inner->verdict == GUARD_PUBLIC || IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)bytes)) {
+        *ret_rule = inner->rule;
+        return inner->verdict;
+    }
+    return GUARD_FORBIDDEN;
+}
+
+static const void *bytes_of(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    return address->sa_family == AF_INET6 ? &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr : NULL;
+}
+
+static uint16_t port_of(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
+    return address->sa_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port) : 0;
+}
+
+enum guard_verdict guard_judge(const struct sockaddr *address, const char **ret_rule)
+{
+    const unsigned char *bytes = bytes_of(address);
+    const struct range *r;
+
+    if (!bytes) {
+        *ret_rule = "neither IPv4 nor IPv6";
+        return GUARD_FORBIDDEN;
+    }
+    if (address->sa_family == AF_INET6)
+        return judge_v6(bytes, ret_rule);
+    r = range_of(bytes, v4_ranges);
+    *ret_rule = r->rule;
+    return r->verdict;
+}
+
+void guard_address_text(const struct sockaddr *address, char ret[GUARD_TEXT_CHARS])
+{
+    const void *bytes = bytes_of(address);
+
+    if (!bytes || !inet_ntop(address->sa_family, bytes, ret, GUARD_TEXT_CHARS))
+        snprintf(ret, GUARD_TEXT_CHARS, "an unknown address");
+}
+
+/* ---- whether it is allowed ---- */
+
+/* An IPv4 address as IPv6 tells it, so that both forms compare. */
+static bool plain_v6(const struct sockaddr *address, unsigned char ret[16])
+{
+    const void *bytes = bytes_of(address);
+
+    memset(ret, 0, 16);
+    if (!bytes)
+        return false;
+    if (address->sa_family == AF_INET6) {
+        memcpy(ret, bytes, 16);
+    } else {
+        ret[10] = ret[11] = 0xff;
+        memcpy(ret + 12, bytes, 4);
+    }
+    return true;
+}
+
+static bool is_of_this_machine(const struct sockaddr *address)
+{
+    unsigned char wanted[16], own[16];
+    struct ifaddrs *list = NULL;
+    bool found = false;
+
+    if (!plain_v6(address, wanted) || getifaddrs(&list) < 0)
+        return true;                    /* cannot be told: be careful */
+    for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
+        found = i->ifa_addr && plain_v6(i->ifa_addr, own) && memcmp(wanted, own, sizeof(own)) == 0;
+    freeifaddrs(list);
+    return found;
+}
+
+static bool is_own_port(const struct guard *g, uint16_t port)
+{
+    for (size_t i = 0; i < g->n_own_ports; i++)
+        if (g->own_ports[i] == port)
+            return true;
+    return false;
+}
+
+static bool is_listed(const struct guard *g, const char *host, const char *address)
+{
+    size_t n = strlen(host);
+
+    if (n > 0 && host[n - 1] == '.')
+        n--;
+    for (size_t i = 0; i < g->n_private_hosts; i++) {
+        const char *listed = g->private_hosts[i];
+
+        if (strcmp(listed, "*") == 0 || strcasecmp(listed, address) == 0 || (strlen(listed) == n && strncasecmp(listed, host, n) == 0))
+            return true;
+    }
+    return false;
+}
+
+int guard_check(const struct guard *g, const char *host, const struct sockaddr *address, struct err *e)
+{
+    char text[GUARD_TEXT_CHARS];
+    const char *rule;
+    enum guard_verdict verdict = guard_judge(address, &rule);
+
+    guard_address_text(address, text);
+    if (verdict == GUARD_FORBIDDEN)
+        return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s is at %s, where apps may send nothing (%s).", host, text, rule);
+    if (verdict == GUARD_PRIVATE && !is_listed(g, host, text))
+        return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s is at %s, an address of the local network (%s): apps may name it when the setting "
+                       "net.private_hosts lists it.", host, text, rule);
+    if (is_own_port(g, port_of(address)) && (verdict == GUARD_LOOPBACK || is_of_this_machine(address)))
+        return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s at %s, port %u, is this service itself.", host, text, port_of(address));
+    return 0;
+}
+
+int guard_check_all(const struct guard *g, const char *host, const struct addrinfo *answer, struct guard_addresses *ret, struct err *e)
+{
+    struct guard_addresses found = { .n = 0 };
+    int r;
+
+    for (const struct addrinfo *i = answer; i; i = i->ai_next) {
+        r = guard_check(g, host, i->ai_addr, e);
+        if (r < 0)
+            return r;
+        if (found.n < GUARD_ADDRESSES)
+            memcpy(&found.items[found.n++], i->ai_addr, MIN(sizeof(found.items[0]), (size_t)i->ai_addrlen));
+    }
+    if (found.n == 0)
+        return err_set(e, -EHOSTUNREACH, "DNS_FAILED", "The name %.100s has no address.", host);
+    *ret = found;
+    return 0;
+}
+
+int guard_resolve(const struct guard *g, const char *host, uint16_t port, struct guard_addresses *ret, struct err *e)
+{
+    const struct addrinfo wanted = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+    struct addrinfo *answer = NULL;
+    char service[8];
+    int r;
+
+    snprintf(service, sizeof(service), "%u", port);
+    if (getaddrinfo(host, service, &wanted, &answer) != 0)
+        return err_set(e, -EHOSTUNREACH, "DNS_FAILED", "The name %.100s is not known here: check the address and this machine's network.", host);
+    r = guard_check_all(g, host, answer, ret, e);
+    freeaddrinfo(answer);
+    return r;
+}
