@@ -30,6 +30,13 @@ static const char *check_host(const char *value)
     return is_made_of(value, LOWER DIGITS "-.:[]") ? NULL : "must be host names in lower case, with :port where one is needed";
 }
 
+static const char *check_private_host(const char *value)
+{
+    bool ok = strcmp(value, "*") == 0 || is_made_of(value, LOWER DIGITS "-_.:");
+
+    return ok ? NULL : "must be host names in lower case, addresses without brackets, or * for all";
+}
+
 static const char *check_origin(const char *value)
 {
     const char *host = strstr(value, "://");
@@ -61,6 +68,42 @@ static const char *check_listen(const char *value)
         return rule;
     memcpy(host, value + (is_v6 ? 1 : 0), n);
     return inet_pton(is_v6 ? AF_INET6 : AF_INET, host, address) == 1 ? NULL : rule;
+}
+
+static const char *check_folder(const char *value)
+{
+    return !*value || *value == '/' ? NULL : "must be a whole path, beginning with /";
+}
+
+static const char *check_local_port(const char *value)
+{
+    static const char *const servers[] = { "ollama", "lmstudio", "llamacpp", "localai" };
+    const char *equals = strchr(value, '=');
+
+    for (size_t i = 0; equals && i < ARRAY_SIZE(servers); i++)
+        if (strlen(servers[i]) == (size_t)(equals - value) && strncmp(value, servers[i], strlen(servers[i])) == 0 && is_port(equals + 1) &&
+            strtol(equals + 1, NULL, 10) > 0)
+            return NULL;
+    return "must be elements like ollama=11500; the servers are ollama, lmstudio, llamacpp and localai";
+}
+
+/* What Hearth says itself, what would open the server to others, fetch files, or let a model act on this machine. A * ends a beginning. */
+static const char *check_llamacpp_arg(const char *value)
+{
+    static const char *const refused[] = {
+        "-m", "--model*", "-mu", "-hf*", "--hf-*", "--spec-draft-hf*", "--mmproj-url", "-mmu", "-dr", "--docker-repo", "--rpc", "--host", "--port",
+        "--reuse-port", "--api-*", "--path", "--ssl-*", "--cors-*", "--tools*", "-ag", "--agent", "--mcp-*", "--ui-mcp-*", "--webui-mcp-*",
+        "--embedding*", "--rerank*", "-c", "--ctx-size", "-a", "--alias", "--log-file", "--log-prompts-dir", "--slot-save-path", "--media-path",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        size_t n = strcspn(refused[i], "*");
+
+        if (strncmp(value, refused[i], n) == 0 && (refused[i][n] == '*' || value[n] == '\0' || value[n] == '='))
+            return "must not have options that name the model, its context or its name, say where llama-server listens and to whom, or let it fetch files "
+                   "or run tools";
+    }
+    return NULL;
 }
 
 /* --- the table --- */
@@ -130,6 +173,10 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Provider that embeds when the caller names none; vectors of two models cannot be compared." },
     [SETTING_EMBED_MODEL] = { "embed.model", SETTING_STRING, .max = 256, .def = "",
         .help = "Model of embed.provider when the caller names none; empty: the provider's own." },
+    [SETTING_EMBED_QUERY_PREFIX] = { "embed.query_prefix", SETTING_STRING, .max = 256, .def = "",
+        .help = "Put before texts whose input_type is query, for models that want it (search_query: ); not for builtin and voyageai." },
+    [SETTING_EMBED_DOCUMENT_PREFIX] = { "embed.document_prefix", SETTING_STRING, .max = 256, .def = "",
+        .help = "The same for texts whose input_type is document (search_document: )." },
 
     [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "250000",
         .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },
@@ -138,11 +185,16 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_VECTORS_MEMORY_MB] = { "vectors.memory_mb", SETTING_INT, .min = 16, .max = 1048576, .def = "1024",
         .needs_restart = true, .help = "Memory for loaded namespaces; those not used for longest are unloaded above it." },
 
+    [SETTING_NET_PRIVATE_HOSTS] = { "net.private_hosts", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_private_host,
+        .needs_restart = true, .help = "Hosts of the local network that apps may name as vector stores; * for all." },
+
     [SETTING_SHUTDOWN_DEADLINE_S] = { "shutdown.deadline_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
         .help = "How long requests, agents and children may take to finish when the service stops, a third each." },
 
     [SETTING_LLM_DEFAULT_PROVIDER] = { "llm.default_provider", SETTING_STRING, .max = 128, .def = "",
         .help = "Provider asked when a request names none; empty: the first that is configured." },
+    [SETTING_LLM_DEFAULT_MODEL] = { "llm.default_model", SETTING_STRING, .max = 256, .def = "",
+        .help = "Model of llm.default_provider when the caller names none; empty: the provider's own." },
     [SETTING_LLM_FALLBACKS] = { "llm.fallbacks", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "",
         .help = "Providers asked in this order when the default one fails before its first byte." },
     [SETTING_LLM_CONNECT_S] = { "llm.connect_s", SETTING_SECONDS, .min = 0.05, .max = 600, .def = "10",
@@ -161,6 +213,53 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Failed requests in a row after which a provider rests for 15 seconds; 0: never." },
     [SETTING_LLM_MODELS_TTL_S] = { "llm.models_ttl_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "300",
         .help = "How long a provider's list of models is kept." },
+    [SETTING_LLM_RESUME_S] = { "llm.resume_s", SETTING_SECONDS, .min = 0, .max = 3600, .def = "60",
+        .help = "How long a resumable stream goes on, and is kept, without its client; 0: not at all." },
+    [SETTING_LLM_FIND_LOCAL] = { "llm.find_local", SETTING_BOOL, .def = "true",
+        .help = "Look for Ollama, LM Studio, llama.cpp and LocalAI on this machine while no provider is configured." },
+    [SETTING_LLM_FIND_LOCAL_S] = { "llm.find_local_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "30",
+        .help = "How long it is remembered which of them answer." },
+    [SETTING_LLM_LOCAL_PORTS] = { "llm.local_ports", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_local_port,
+        .help = "Ports of theirs that are not the usual ones, like ollama=11500." },
+    [SETTING_LLM_MODELS_DIR] = { "llm.models_dir", SETTING_STRING, .max = 4000, .def = "", .check = check_folder,
+        .help = "Folder of GGUF files that llama-server is run for; empty: models in the data folder." },
+
+    [SETTING_LLAMACPP_SERVER] = { "llamacpp.server", SETTING_STRING, .max = 4000, .def = "llama-server",
+        .help = "The llama-server program, by name or whole path; empty: it is never run." },
+    [SETTING_LLAMACPP_ARGS] = { "llamacpp.args", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_llamacpp_arg,
+        .help = "More arguments for llama-server, like --n-gpu-layers, 99." },
+    [SETTING_LLAMACPP_CONTEXT] = { "llamacpp.context", SETTING_INT, .min = 256, .max = 16777216, .def = "8192",
+        .help = "Tokens of context a model is run with; less when the model was trained for less." },
+    [SETTING_LLAMACPP_PROCESSES] = { "llamacpp.processes", SETTING_INT, .min = 1, .max = LIMIT_LLAMA_SERVERS, .def = "2",
+        .help = "Models run at a time; the one unused for longest is ended for another." },
+    [SETTING_LLAMACPP_MEMORY_MB] = { "llamacpp.memory_mb", SETTING_INT, .min = 0, .max = 16777216, .def = "0",
+        .help = "What the models run at a time may need in all: their files and contexts. 0: three quarters of the machine's memory." },
+    [SETTING_LLAMACPP_START_S] = { "llamacpp.start_s", SETTING_SECONDS, .min = 0.1, .max = 3600, .def = "120",
+        .help = "Time llama-server has to load a model." },
+    [SETTING_LLAMACPP_IDLE_S] = { "llamacpp.idle_s", SETTING_SECONDS, .min = 0.1, .max = 604800, .def = "600",
+        .help = "A model that is not asked for so long is ended." },
+
+    [SETTING_LIMITS_REQUESTS_A_MINUTE] = { "limits.requests_a_minute", SETTING_INT, .min = 0, .max = 1e12, .def = "0",
+        .help = "Requests to models that each app and each developer key may make a minute; 0: any number." },
+    [SETTING_LIMITS_TOKENS_A_MINUTE] = { "limits.tokens_a_minute", SETTING_INT, .min = 0, .max = 1e12, .def = "0",
+        .help = "Tokens of models that each app and each developer key may use a minute; 0: any number." },
+    [SETTING_LIMITS_REQUESTS_A_DAY] = { "limits.requests_a_day", SETTING_INT, .min = 0, .max = 1e12, .def = "0",
+        .help = "Requests to models that each app and each developer key may make a day (UTC); 0: any number." },
+    [SETTING_LIMITS_TOKENS_A_DAY] = { "limits.tokens_a_day", SETTING_INT, .min = 0, .max = 1e12, .def = "0",
+        .help = "Tokens of models that each app and each developer key may use a day (UTC); 0: any number." },
+    [SETTING_USAGE_KEEP_DAYS] = { "usage.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "400",
+        .help = "Days the usage of a day is kept; 0: forever." },
+
+    [SETTING_TASKS_KEEP_DAYS] = { "tasks.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "365",
+        .help = "Days a finished task and its runs are kept; 0: forever. Quarantined ones stay until a person decides." },
+    [SETTING_TASKS_KEEP_LOGS_DAYS] = { "tasks.keep_logs_days", SETTING_INT, .min = 0, .max = 36500, .def = "90",
+        .help = "Days the output of a finished run is kept, not longer than its task; 0: as long." },
+    [SETTING_CALENDAR_KEEP_DAYS] = { "calendar.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "365",
+        .help = "Days a past calendar event of a finished task is kept; 0: forever. Other events stay." },
+    [SETTING_AUDIT_KEEP_DAYS] = { "audit.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "1095",
+        .help = "Days an entry of the audit log is kept; 0: forever. The rest of the chain stays checkable." },
+    [SETTING_WEBHOOKS_KEEP_DAYS] = { "webhooks.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "30",
+        .help = "Days a webhook's event_id makes a repeat harmless; 0: forever." },
 
     [SETTING_LOG_LEVEL] = { "log.level", SETTING_ENUM, .def = "info", .one_of = log_levels, .needs_restart = true,
         .help = "What is logged." },

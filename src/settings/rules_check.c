@@ -35,12 +35,12 @@ static int check_number(const struct setting_rule *rule, const char *text, doubl
 {
     bool is_int = rule->type == SETTING_INT;
     const char *allowed = is_int ? "-0123456789" : "0123456789.";
-    char *end = NULL;
+    char min[NUMBER_TEXT_SIZE], max[NUMBER_TEXT_SIZE], *end = NULL;
     double number = strtod(text, &end);
 
     if (*text == '\0' || text[strspn(text, allowed)] != '\0' || *end != '\0' || number < rule->min || number > rule->max) {
-        snprintf(why, RULES_WHY_SIZE, "must be a %s from %g to %g", is_int ? "whole number" : "number of seconds", rule->min,
-                 rule->max);
+        snprintf(why, RULES_WHY_SIZE, "must be a %s from %s to %s", is_int ? "whole number" : "number of seconds", number_text(min, rule->min),
+                 number_text(max, rule->max));
         return -EINVAL;
     }
     *ret = number;

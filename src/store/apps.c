@@ -83,6 +83,13 @@ int store_apps_get_by_name(struct store *s, struct arena *a, const char *name, s
     return r < 0 ? r : rows_one(rows, a, read_app, ret, &missing, e);
 }
 
+int store_apps_find(struct store *s, struct arena *a, const char *id_or_name, struct app_row *ret, struct err *e)
+{
+    int r = store_apps_get(s, a, id_or_name, ret, NULL);
+
+    return r == -ENOENT ? store_apps_get_by_name(s, a, id_or_name, ret, e) : r;
+}
+
 int store_apps_list(struct store *s, struct arena *a, struct app_row **ret, size_t *ret_n, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;

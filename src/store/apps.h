@@ -26,6 +26,8 @@ int store_apps_update(struct store *s, const struct app_row *row, struct err *e)
 int store_apps_get(struct store *s, struct arena *a, const char *app_id, struct app_row *ret, struct err *e) MUST_CHECK;
 int store_apps_get_by_name(struct store *s, struct arena *a, const char *name, struct app_row *ret,
                            struct err *e) MUST_CHECK;
+/* By id, else by name. */
+int store_apps_find(struct store *s, struct arena *a, const char *id_or_name, struct app_row *ret, struct err *e) MUST_CHECK;
 /* By name. */
 int store_apps_list(struct store *s, struct arena *a, struct app_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
 /* With its grants and backend token; tasks stay. */

@@ -9,6 +9,8 @@
 #define COLUMNS "seq, at, actor, action, subject, detail, prev_hash, hash"
 #define FIRST_PREV_HASH "0000000000000000000000000000000000000000000000000000000000000000"
 
+enum { TRIM_BATCH = 500 };
+
 struct head {
     int64_t n_entries;
     char hash[HASH_HEX_SIZE];
@@ -49,7 +51,8 @@ static void hash_entry(const struct audit_row *entry, char out[HASH_HEX_SIZE])
 
 /* --- the head --- */
 
-static int read_head(struct sql_db *db, struct head *ret, struct err *e)
+/* key: META_AUDIT_HEAD or META_AUDIT_BASE. */
+static int read_head(struct sql_db *db, const char *key, struct head *ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
@@ -58,8 +61,8 @@ static int read_head(struct sql_db *db, struct head *ret, struct err *e)
     *ret = (struct head){ .hash = FIRST_PREV_HASH };
     r = sql_query(db, &rows, e,
                   "SELECT CAST(substr(value, 1, instr(value, ':') - 1) AS INTEGER), substr(value, instr(value, ':') + 1) "
-                  "FROM meta WHERE key = '" META_AUDIT_HEAD "'",
-                  "");
+                  "FROM meta WHERE key = ?",
+                  "s", key);
     if (r == 0)
         r = sql_step(rows, e);
     if (r <= 0)
@@ -69,12 +72,10 @@ static int read_head(struct sql_db *db, struct head *ret, struct err *e)
     return 0;
 }
 
-static int write_head(struct sql_db *db, const struct head *head, struct err *e)
+static int write_head(struct sql_db *db, const char *key, const struct head *head, struct err *e)
 {
-    return sql_exec(db, e,
-                    "INSERT INTO meta (key, value) VALUES ('" META_AUDIT_HEAD "', ? || ':' || ?) "
-                    "ON CONFLICT DO UPDATE SET value = excluded.value",
-                    "is", head->n_entries, head->hash);
+    return sql_exec(db, e, "INSERT INTO meta (key, value) VALUES (?, ? || ':' || ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                    "sis", key, head->n_entries, head->hash);
 }
 
 /* --- append and list --- */
@@ -87,7 +88,7 @@ int store_audit_add(struct sql_db *db, const struct audit_row *entry, struct err
     struct head head, next;
     int r;
 
-    r = read_head(db, &head, e);
+    r = read_head(db, META_AUDIT_HEAD, &head, e);
     if (r < 0)
         return r;
     clock_now_text(now);
@@ -98,7 +99,7 @@ int store_audit_add(struct sql_db *db, const struct audit_row *entry, struct err
     next.n_entries = full.seq;
     r = sql_exec(db, e, "INSERT INTO audit (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?)", "isssssss", full.seq, full.at,
                  full.actor, full.action, full.subject, full.detail, full.prev_hash, next.hash);
-    return r < 0 ? r : write_head(db, &next, e);
+    return r < 0 ? r : write_head(db, META_AUDIT_HEAD, &next, e);
 }
 
 static int append(struct sql_db *db, void *arg, struct err *e)
@@ -159,11 +160,14 @@ static int walk(struct sql_rows *rows, struct head *at, const char **ret_wrong, 
 static int verify(struct sql_db *db, struct audit_verdict *ret, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
-    struct head at = { .hash = FIRST_PREV_HASH }, head;
+    struct head at, base, head;
     const char *wrong = NULL;
     int r;
 
-    r = read_head(db, &head, e);
+    r = read_head(db, META_AUDIT_BASE, &base, e);
+    at = base;
+    if (r == 0)
+        r = read_head(db, META_AUDIT_HEAD, &head, e);
     if (r == 0)
         r = sql_query(db, &rows, e, "SELECT " COLUMNS " FROM audit ORDER BY seq", "");
     if (r == 0)
@@ -174,7 +178,7 @@ static int verify(struct sql_db *db, struct audit_verdict *ret, struct err *e)
         wrong = "The entries from here to the end are missing.";
     else if (!wrong && (at.n_entries > head.n_entries || strcmp(at.hash, head.hash) != 0))
         wrong = "The log does not end where its kept head says.";
-    *ret = (struct audit_verdict){ .n_entries = at.n_entries, .reason = wrong, .bad_seq = wrong ? at.n_entries + 1 : 0 };
+    *ret = (struct audit_verdict){ .n_entries = at.n_entries, .n_trimmed = base.n_entries, .reason = wrong, .bad_seq = wrong ? at.n_entries + 1 : 0 };
     return 0;
 }
 
@@ -190,4 +194,93 @@ int store_audit_verify(struct store *s, struct audit_verdict *ret, struct err *e
     r = verify(db, ret, e);
     ended = sql_exec(db, r < 0 ? NULL : e, "COMMIT", "");
     return r < 0 ? r : ended;
+}
+
+/* --- trim --- */
+
+struct trimming { const char *before; int64_t n; };
+
+/* The last entry of the next batch, all of which are old; ret->n_entries 0: none is. An old entry behind a younger one waits for it. */
+static int find_new_base(struct sql_db *db, const char *before, struct head *ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r = sql_query(db, &rows, e,
+                      "WITH oldest AS (SELECT seq, at, hash FROM audit WHERE seq < (SELECT max(seq) FROM audit) ORDER BY seq LIMIT ?2) "
+                      "SELECT seq, hash FROM oldest WHERE seq < coalesce((SELECT min(seq) FROM oldest WHERE at >= ?1), 9e18) "
+                      "ORDER BY seq DESC LIMIT 1",
+                      "si", before, (int64_t)TRIM_BATCH);
+
+    *ret = (struct head){ .n_entries = 0 };
+    if (r == 0)
+        r = sql_step(rows, e);
+    if (r <= 0)
+        return r;
+    ret->n_entries = sql_int(rows, 0);
+    snprintf(ret->hash, sizeof(ret->hash), "%s", sql_text(rows, a, 1));
+    return 0;
+}
+
+/* What is not whole is evidence and stays. */
+static int check_before_trim(struct sql_db *db, const struct head *until, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    const char *wrong = NULL;
+    struct head at;
+    int r = read_head(db, META_AUDIT_BASE, &at, e);
+
+    if (r == 0)
+        r = sql_query(db, &rows, e, "SELECT " COLUMNS " FROM audit WHERE seq <= ? ORDER BY seq", "i", until->n_entries);
+    if (r == 0)
+        r = walk(rows, &at, &wrong, e);
+    if (r < 0 || !wrong)
+        return r;
+    return err_set(e, -EUCLEAN, "AUDIT_BROKEN", "It is broken at entry %lld, so nothing of it is removed: %s", (long long)at.n_entries + 1, wrong);
+}
+
+static int trim(struct sql_db *db, void *arg, struct err *e)
+{
+    struct trimming *t = arg;
+    struct head base;
+    int r = find_new_base(db, t->before, &base, e);
+
+    t->n = 0;
+    if (r < 0 || base.n_entries == 0)
+        return r;
+    r = check_before_trim(db, &base, e);
+    if (r == 0)
+        r = write_head(db, META_AUDIT_BASE, &base, e);
+    if (r == 0)
+        r = sql_exec(db, e, "DELETE FROM audit WHERE seq <= ?", "i", base.n_entries);
+    if (r == 0)
+        t->n = sql_changes(db);
+    return r;
+}
+
+int store_audit_trim(struct store *s, int64_t before_ms, int64_t *ret_n, struct err *e)
+{
+    char before[TIME_TEXT_SIZE];
+    struct trimming t = { before, 0 };
+    int r;
+
+    clock_format(before_ms, before);
+    r = store_write(s, trim, &t, e);
+    if (r == 0)
+        *ret_n = t.n;
+    return r;
+}
+
+static int tell_trim(struct sql_db *db, void *arg, struct err *e)
+{
+    char detail[HASH_HEX_SIZE + 64];
+    struct head base;
+    int r = read_head(db, META_AUDIT_BASE, &base, e);
+
+    snprintf(detail, sizeof(detail), "{\"until_seq\":%lld,\"hash\":\"%s\"}", (long long)base.n_entries, base.hash);
+    return r < 0 ? r : store_audit_add(db, &(struct audit_row){ .actor = "service", .action = "audit.trim", .detail = detail }, e);
+}
+
+int store_audit_tell_trim(struct store *s, struct err *e)
+{
+    return store_write(s, tell_trim, NULL, e);
 }

@@ -1,6 +1,7 @@
 /* The audit log (table audit): append-only, each entry carries the hash of the one before. Any thread.
  *
- * Triggers refuse UPDATE and DELETE; count and hash of the head are kept apart (table meta), so that a cut tail shows.
+ * Triggers refuse UPDATE and DELETE. store_audit_trim() removes old entries at the beginning: number and hash of the last of them are kept
+ * as the base that the rest continues, and are told in an entry of their own, so that the chain stays checkable. Count and hash of the head are kept apart (table meta), so that a cut tail shows.
  * Whoever can write the file can rebuild the whole chain: it shows damage and careless edits, not a forger.
  *
  *     r = store_audit_append(store, &(struct audit_row){ .actor = "cli", .action = "key.new", .subject = id }, e);
@@ -10,7 +11,7 @@
 #include "store/store.h"
 
 struct audit_row {
-    int64_t seq;                        /* from 1, without gaps */
+    int64_t seq;                        /* from 1 (or behind the base), without gaps */
     const char *at;
     const char *actor;                  /* "admin", "cli", "app:<id>", "key:<fingerprint>", "service" */
     const char *action;                 /* "permission.allow", "permission.use", ... */
@@ -20,7 +21,8 @@ struct audit_row {
 };
 
 struct audit_verdict {
-    int64_t n_entries;
+    int64_t n_entries;                  /* ever written, as far as the chain is whole */
+    int64_t n_trimmed;                  /* of these, removed for their age */
     int64_t bad_seq;                    /* 0: the chain is whole */
     const char *reason;                 /* a sentence when bad_seq is not 0 */
 };
@@ -34,3 +36,8 @@ int store_audit_list(struct store *s, struct arena *a, int64_t before, int64_t l
                      size_t *ret_n, struct err *e) MUST_CHECK;
 /* Walks the chain. 0 also when it is broken: that is the verdict. */
 int store_audit_verify(struct store *s, struct audit_verdict *ret, struct err *e) MUST_CHECK;
+/* Some entries of before that moment, oldest first, the newest entry never; *ret_n 0: none is left. -EUCLEAN AUDIT_BROKEN
+ * when the chain is not whole there: nothing is removed. */
+int store_audit_trim(struct store *s, int64_t before_ms, int64_t *ret_n, struct err *e) MUST_CHECK;
+/* Who trimmed tells it once at the end: an entry "audit.trim" with the base as detail. */
+int store_audit_tell_trim(struct store *s, struct err *e) MUST_CHECK;

@@ -40,16 +40,6 @@ int store_calendar_add(struct sql_db *db, const struct calendar_row *row, struct
                     (int64_t)row->all_day, row->color, row->repeat, row->reminders, row->metadata, row->task_uuid, now, now);
 }
 
-static int insert_event(struct sql_db *db, void *arg, struct err *e)
-{
-    return store_calendar_add(db, arg, e);
-}
-
-int store_calendar_insert(struct store *s, const struct calendar_row *row, struct err *e)
-{
-    return store_write(s, insert_event, (void *)row, e);
-}
-
 int store_calendar_get(struct store *s, struct arena *a, const char *uuid, struct calendar_row *ret, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
@@ -102,32 +92,4 @@ int store_calendar_delete(struct store *s, const char *uuid, struct err *e)
 
     r = store_exec(s, e, &n, "DELETE FROM calendar WHERE uuid = ?", "s", uuid);
     return rows_changed(r, n, &missing, e);
-}
-
-int store_calendar_change_dispatch(struct sql_db *db, const char *uuid, const char *status, struct err *e)
-{
-    char now[TIME_TEXT_SIZE];
-    int r;
-
-    clock_now_text(now);
-    r = sql_exec(db, e,
-                 "UPDATE calendar SET metadata = json_set(metadata, '$.dispatch_status', ?), updated_at = ? WHERE uuid = ?",
-                 "sss", status, now, uuid);
-    return rows_changed(r, r < 0 ? 0 : sql_changes(db), &missing, e);
-}
-
-struct dispatch { const char *uuid, *status; };
-
-static int set_dispatch(struct sql_db *db, void *arg, struct err *e)
-{
-    const struct dispatch *d = arg;
-
-    return store_calendar_change_dispatch(db, d->uuid, d->status, e);
-}
-
-int store_calendar_set_dispatch(struct store *s, const char *uuid, const char *status, struct err *e)
-{
-    struct dispatch d = { .uuid = uuid, .status = status };
-
-    return store_write(s, set_dispatch, &d, e);
 }

@@ -26,7 +26,6 @@ struct calendar_change {
     int all_day;                        /* -1 keep, 0, 1 */
 };
 
-int store_calendar_insert(struct store *s, const struct calendar_row *row, struct err *e) MUST_CHECK;
 /* -ENOENT EVENT_NOT_FOUND. */
 int store_calendar_get(struct store *s, struct arena *a, const char *uuid, struct calendar_row *ret,
                        struct err *e) MUST_CHECK;
@@ -36,9 +35,6 @@ int store_calendar_list(struct store *s, struct arena *a, const char *from, cons
                         struct calendar_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
 int store_calendar_update(struct store *s, const struct calendar_change *c, struct err *e) MUST_CHECK;
 int store_calendar_delete(struct store *s, const char *uuid, struct err *e) MUST_CHECK;
-/* metadata.dispatch_status = status. */
-int store_calendar_set_dispatch(struct store *s, const char *uuid, const char *status, struct err *e) MUST_CHECK;
 
 /* Inside a writer closure. */
 int store_calendar_add(struct sql_db *db, const struct calendar_row *row, struct err *e) MUST_CHECK;
-int store_calendar_change_dispatch(struct sql_db *db, const char *uuid, const char *status, struct err *e) MUST_CHECK;

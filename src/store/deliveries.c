@@ -87,11 +87,3 @@ int store_deliveries_release_all(struct store *s, struct err *e)
 {
     return store_exec(s, e, NULL, "DELETE FROM deliveries WHERE answer IS NULL", "");
 }
-
-int store_deliveries_trim(struct store *s, int64_t older_than_ms, int64_t *ret_n, struct err *e)
-{
-    char before[TIME_TEXT_SIZE];
-
-    clock_format(clock_wall_ms() - older_than_ms, before);
-    return store_exec(s, e, ret_n, "DELETE FROM deliveries WHERE created_at < ? AND answer IS NOT NULL", "s", before);
-}

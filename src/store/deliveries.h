@@ -29,8 +29,6 @@ int store_deliveries_answer(struct store *s, const struct delivery_row *row, str
 int store_deliveries_release(struct store *s, const char *source, const char *event_id, struct err *e) MUST_CHECK;
 /* Service start: claims of a process that died are released. */
 int store_deliveries_release_all(struct store *s, struct err *e) MUST_CHECK;
-/* Forgets answers older than this. */
-int store_deliveries_trim(struct store *s, int64_t older_than_ms, int64_t *ret_n, struct err *e) MUST_CHECK;
 
 /* Inside a writer closure: the answer is stored with the effect or not at all. */
 int store_deliveries_change(struct sql_db *db, const struct delivery_row *row, struct err *e) MUST_CHECK;

@@ -46,13 +46,12 @@ int store_keys_list(struct store *s, struct arena *a, struct key_row **ret, size
     return r < 0 ? r : rows_all(rows, a, sizeof(struct key_row), read_key, ret, ret_n, e);
 }
 
-int store_keys_find(struct store *s, struct arena *a, struct slice hash, struct key_row *ret, struct err *e)
+int store_keys_get(struct store *s, struct arena *a, const char *id, struct key_row *ret, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(store_reader(s), &rows, e, "SELECT " COLUMNS " FROM api_keys WHERE hash = ? AND revoked_at IS NULL", "b",
-                  hash);
+    r = sql_query(store_reader(s), &rows, e, "SELECT " COLUMNS " FROM api_keys WHERE id = ?", "s", id);
     return r < 0 ? r : rows_one(rows, a, read_key, ret, &missing, e);
 }
 

@@ -1,8 +1,7 @@
 /* Developer keys (table api_keys): only a keyed hash of each is stored. Reads on the calling thread, writes through the
  * writer; any thread. Texts of rows live in the arena; times are ISO 8601 and set by the store.
  *
- *     r = store_keys_find(store, arena, (struct slice){ (char *)hash, HASH_BYTES }, &key, NULL);
- *     if (r == -ENOENT) ...not a key...
+ *     r = store_keys_get(store, arena, id, &key, e);     if (r == -ENOENT) ...there is none...
  */
 #pragma once
 
@@ -21,8 +20,8 @@ struct key_row {
 int store_keys_insert(struct store *s, const struct key_row *row, struct err *e) MUST_CHECK;
 /* Newest first, revoked ones too. */
 int store_keys_list(struct store *s, struct arena *a, struct key_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
-/* -ENOENT when no key in use has this hash. */
-int store_keys_find(struct store *s, struct arena *a, struct slice hash, struct key_row *ret, struct err *e) MUST_CHECK;
+/* -ENOENT KEY_NOT_FOUND; also a revoked one. */
+int store_keys_get(struct store *s, struct arena *a, const char *id, struct key_row *ret, struct err *e) MUST_CHECK;
 /* -ENOENT for an unknown id; revoking twice changes nothing. */
 int store_keys_revoke(struct store *s, const char *id, struct err *e) MUST_CHECK;
 /* Notes the use. A commit each: callers do it at most once a minute a key. */

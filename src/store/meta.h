@@ -10,6 +10,7 @@
 #define META_MACHINE_ID "identity.machine_id"
 #define META_INSTANCE_ID "instance.id"
 #define META_AUDIT_HEAD "audit.head"                    /* "<count>:<hash>"; written by store/audit.c alone */
+#define META_AUDIT_BASE "audit.base"                    /* the same, of the last entry that was removed for its age */
 
 /* -ENOENT when there is none. */
 int store_meta_get(struct store *s, struct arena *a, const char *key, char **ret, struct err *e) MUST_CHECK;

@@ -84,28 +84,6 @@ int store_runs_change(struct sql_db *db, const struct run_change *c, struct err 
     return rows_changed(r, r < 0 ? 0 : sql_changes(db), &missing, e);
 }
 
-struct insertion {
-    const struct run_row *row;
-    int64_t id;
-};
-
-static int insert_run(struct sql_db *db, void *arg, struct err *e)
-{
-    struct insertion *ins = arg;
-
-    return store_runs_add(db, ins->row, &ins->id, e);
-}
-
-int store_runs_insert(struct store *s, const struct run_row *row, int64_t *ret_id, struct err *e)
-{
-    struct insertion ins = { .row = row };
-    int r = store_write(s, insert_run, &ins, e);
-
-    if (r == 0 && ret_id)
-        *ret_id = ins.id;
-    return r;
-}
-
 static int change_run(struct sql_db *db, void *arg, struct err *e)
 {
     return store_runs_change(db, arg, e);

@@ -23,8 +23,6 @@ struct run_change {
     int64_t pid;
 };
 
-/* -ENOENT TASK_NOT_FOUND for an unknown task. ret_id may be NULL. */
-int store_runs_insert(struct store *s, const struct run_row *row, int64_t *ret_id, struct err *e) MUST_CHECK;
 /* A run that is completed or failed keeps its status and error. -ENOENT RUN_NOT_FOUND. */
 int store_runs_update(struct store *s, const struct run_change *c, struct err *e) MUST_CHECK;
 /* Of one task, oldest first, without logs. */
@@ -36,6 +34,6 @@ int store_runs_get(struct store *s, struct arena *a, int64_t id, struct run_row 
 int store_runs_abandon(struct store *s, const char *machine_id, const char *error, int64_t *ret_n,
                        struct err *e) MUST_CHECK;
 
-/* Inside a writer closure. */
+/* Inside a writer closure. -ENOENT TASK_NOT_FOUND for an unknown task. ret_id may be NULL. */
 int store_runs_add(struct sql_db *db, const struct run_row *row, int64_t *ret_id, struct err *e) MUST_CHECK;
 int store_runs_change(struct sql_db *db, const struct run_change *c, struct err *e) MUST_CHECK;

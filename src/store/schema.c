@@ -74,11 +74,39 @@ static const char vector_tables[] =
     "    updated_at TEXT NOT NULL);"
     "CREATE TABLE vector_models (provider TEXT NOT NULL, namespace TEXT NOT NULL, model TEXT NOT NULL, created_at TEXT NOT NULL,"
     "    PRIMARY KEY (provider, namespace)) WITHOUT ROWID;";
+
+static const char provider_tables[] =
+    "CREATE TABLE provider_accounts (name TEXT PRIMARY KEY NOT NULL, preset TEXT NOT NULL, sealed BLOB NOT NULL, model TEXT,"
+    "    embed_model TEXT, models TEXT NOT NULL DEFAULT '[]', position INTEGER NOT NULL, created_at TEXT NOT NULL,"
+    "    updated_at TEXT NOT NULL);"
+    "CREATE TABLE provider_choices (app_id TEXT NOT NULL REFERENCES apps(app_id) ON DELETE CASCADE,"
+    "    capability TEXT NOT NULL CHECK (capability IN ('chat', 'embed')), provider TEXT NOT NULL, model TEXT,"
+    "    updated_at TEXT NOT NULL, PRIMARY KEY (app_id, capability)) WITHOUT ROWID;";
+static const char usage_tables[] =
+    "CREATE TABLE usage (day TEXT NOT NULL, app_id TEXT NOT NULL, key_id TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,"
+    "    kind TEXT NOT NULL, requests INTEGER NOT NULL, failed INTEGER NOT NULL, estimated INTEGER NOT NULL,"
+    "    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,"
+    "    PRIMARY KEY (day, app_id, key_id, provider, model, kind)) WITHOUT ROWID;"
+    "CREATE TABLE rate_limits (kind TEXT NOT NULL CHECK (kind IN ('app', 'key')), id TEXT NOT NULL, requests_a_minute INTEGER NOT NULL,"
+    "    tokens_a_minute INTEGER NOT NULL, requests_a_day INTEGER NOT NULL, tokens_a_day INTEGER NOT NULL, updated_at TEXT NOT NULL,"
+    "    PRIMARY KEY (kind, id)) WITHOUT ROWID;";
+
+/* An entry of the audit log may go once the head it leads to is kept as the new beginning (store/audit.c). */
+static const char retention_rules[] =
+    "CREATE INDEX tasks_by_end ON tasks (completed_at) WHERE completed_at IS NOT NULL;"
+    "CREATE INDEX runs_with_log ON runs (completed_at) WHERE log IS NOT NULL;"
+    "DROP TRIGGER audit_no_delete;"
+    "CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit WHEN OLD.seq > coalesce("
+    "    (SELECT CAST(substr(value, 1, instr(value, ':') - 1) AS INTEGER) FROM meta WHERE key = 'audit.base'), 0)"
+    "    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
     { "identity tables", identity_tables },
     { "work tables", work_tables },
     { "vector stores", vector_tables },
+    { "providers", provider_tables },
+    { "usage and limits", usage_tables },
+    { "retention", retention_rules },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

@@ -409,11 +409,6 @@ int64_t sql_int(struct sql_rows *rows, int column)
     return sqlite3_column_int64(rows->use.stmt, column);
 }
 
-double sql_double(struct sql_rows *rows, int column)
-{
-    return sqlite3_column_double(rows->use.stmt, column);
-}
-
 bool sql_is_null(struct sql_rows *rows, int column)
 {
     return sqlite3_column_type(rows->use.stmt, column) == SQLITE_NULL;

@@ -44,7 +44,6 @@ int sql_step(struct sql_rows *rows, struct err *e) MUST_CHECK;
 char *sql_text(struct sql_rows *rows, struct arena *a, int column);     /* NULL for NULL */
 struct slice sql_blob(struct sql_rows *rows, struct arena *a, int column);
 int64_t sql_int(struct sql_rows *rows, int column);
-double sql_double(struct sql_rows *rows, int column);
 bool sql_is_null(struct sql_rows *rows, int column);
 void sql_rows_endp(struct sql_rows **rows);
 

@@ -2,7 +2,8 @@
  *
  * Opened once by main; shared by every worker. Tables and their functions live in one file a group (store/keys.h,
  * store/apps.h, store/grants.h, store/audit.h, store/tasks.h, store/runs.h, store/calendar.h, store/workspaces.h,
- * store/agents.h, store/settings_rows.h, store/sessions.h, store/deliveries.h, store/meta.h, store/backend_tokens.h).
+ * store/agents.h, store/settings_rows.h, store/sessions.h, store/deliveries.h, store/meta.h, store/backend_tokens.h,
+ * store/usage.h, store/rates.h).
  * A copy of the file is kept before every migration; a schema newer than this program is refused (SCHEMA_TOO_NEW).
  */
 #pragma once

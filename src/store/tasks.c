@@ -172,7 +172,9 @@ static int change_task(struct sql_db *db, const struct task_change *c, struct er
                     "error = coalesce(?2, iif(?3, NULL, error)), result = coalesce(?4, iif(?3, NULL, result)), "
                     "completed_at = CASE WHEN ?1 IN ('completed', 'failed', 'canceled') THEN ?5 "
                     "WHEN ?3 THEN NULL ELSE completed_at END, "
-                    "review = coalesce(?6, review), machine_id = coalesce(?7, machine_id), "
+                    /* a person is waited for only while nothing happens without one */
+                    "review = coalesce(?6, CASE WHEN ?1 <> 'pending' THEN nullif(review, 'waiting') "
+                    "WHEN ?1 = 'pending' AND NOT auto_run THEN coalesce(review, 'waiting') ELSE review END), machine_id = coalesce(?7, machine_id), "
                     "attempted_by = coalesce(?8, attempted_by), attempt = iif(?9 < 0, attempt, ?9), "
                     "retry_count = iif(?10 < 0, retry_count, ?10), is_quarantined = iif(?11 < 0, is_quarantined, ?11), "
                     "raw_data = coalesce(?12, raw_data), old_data = coalesce(?13, old_data), "

@@ -39,7 +39,7 @@ struct vectors_db_change {
     /* what came of it */
     struct vectors_db_space found;      /* the space after the change */
     int64_t text_row;                   /* rows up to it are in the full-text index; -1: there is none */
-    bool is_new;                        /* the space was made by it */
+    bool is_new, is_dropped;            /* the space was made by it; went with it */
     int64_t first_row;                  /* of puts */
     int64_t *removed;                   /* owned; rows that went, replaced ones among them */
     size_t n_removed;
@@ -51,7 +51,7 @@ struct vectors_db *vectors_db_close(struct vectors_db *db);
 /* Later puts of an id replace earlier ones, also within the call. The first put of a space decides its dimensions; others:
  * -EINVAL DIMENSION_MISMATCH. -E2BIG TOO_MANY_NAMESPACES. */
 int vectors_db_put(struct vectors_db *db, struct vectors_db_change *c, struct err *e) MUST_CHECK;
-/* ids and rows; a space that is not there has none of them. */
+/* ids and rows; a space that is not there has none of them, one that is empty then is dropped. */
 int vectors_db_remove(struct vectors_db *db, struct vectors_db_change *c, struct err *e) MUST_CHECK;
 /* The whole space with its name and dimensions; found.n_rows is how many rows it had. The rows go from the file by and by
  * (vectors_db_sweep). */

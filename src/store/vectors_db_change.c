@@ -3,7 +3,7 @@
 
 static int mismatch(const struct vectors_db_change *c, struct err *e)
 {
-    return err_set(e, -EINVAL, "DIMENSION_MISMATCH", "namespace %s holds vectors of %lld dimensions, these have %zu",
+    return err_set(e, -EINVAL, "DIMENSION_MISMATCH", "The namespace %s holds vectors of %lld dimensions; these have %zu.",
                    c->space, (long long)c->found.n_dimensions, c->n_dimensions);
 }
 
@@ -137,7 +137,7 @@ static void start(struct vectors_db_change *c, size_t max_removed)
     c->n_removed = 0;
     c->found = (struct vectors_db_space){ 0 };
     c->text_row = -1;
-    c->is_new = false;
+    c->is_new = c->is_dropped = false;
 }
 
 static int finish(struct vectors_db_change *c, int r)
@@ -169,6 +169,17 @@ static int put_rows(struct sql_db *db, void *arg, struct err *e)
     return finish(c, r);
 }
 
+/* With its name and dimensions; vectors_db_sweep() takes what is left of it. */
+static int forget_space(struct sql_db *db, struct vectors_db_change *c, struct err *e)
+{
+    int r = sql_exec(db, e, "INSERT INTO dropped_spaces (id) VALUES (?)", "i", c->found.id);
+
+    if (r == 0)
+        r = sql_exec(db, e, "DELETE FROM spaces WHERE id = ?", "i", c->found.id);
+    c->is_dropped = r == 0;
+    return r;
+}
+
 static int remove_rows(struct sql_db *db, void *arg, struct err *e)
 {
     struct vectors_db_change *c = arg;
@@ -183,7 +194,9 @@ static int remove_rows(struct sql_db *db, void *arg, struct err *e)
         r = remove_id(db, c, c->ids[i], e);
     for (size_t i = 0; r == 0 && i < c->n_rows; i++)
         r = remove_row(db, c, c->rows[i], e);
-    if (r == 0 && c->n_removed > 0)
+    if (r == 0 && c->found.n_rows == 0)
+        r = forget_space(db, c, e);
+    else if (r == 0 && c->n_removed > 0)
         r = save_space(db, c, next_row, e);
     return finish(c, r);
 }
@@ -196,9 +209,7 @@ static int drop_space(struct sql_db *db, void *arg, struct err *e)
     start(c, 0);
     r = find_space(db, c, NULL, e);
     if (r == 0 && c->found.id != 0)
-        r = sql_exec(db, e, "INSERT INTO dropped_spaces (id) VALUES (?)", "i", c->found.id);
-    if (r == 0 && c->found.id != 0)
-        r = sql_exec(db, e, "DELETE FROM spaces WHERE id = ?", "i", c->found.id);
+        r = forget_space(db, c, e);
     return finish(c, r);
 }
 

@@ -81,7 +81,7 @@ static void without_any_source_the_defaults_hold(void **state)
     const char *const *listen;
     size_t n;
 
-    assert_int_equal(settings_int(s, SETTING_TASKS_RECOVERY_ROWS), LIMIT_RECOVERY_ROWS);
+    assert_int_equal(settings_int(s, SETTING_TASKS_RECOVERY_ROWS), 50);      /* specification, Limits */
     assert_int_equal(settings_int(s, SETTING_TASKS_MAX_MACHINES), LIMIT_ATTEMPT_MACHINES);
     assert_int_equal(settings_ms(s, SETTING_TASKS_HEARTBEAT_S), 120000);
     assert_int_equal(settings_ms(s, SETTING_TASKS_STALE_AFTER_S), 300000);
@@ -156,61 +156,72 @@ static void an_empty_abbreviation_is_the_token(void **state)
 
 /* --- bad values --- */
 
+static const struct { const char *flag, *rule; } bad_values[] = {
+    { "http.listen=127.0.0.1", "addresses with a port" },
+    { "http.listen=", "must have 1 to" },
+    { "http.listen= , ", "at least one" },
+    { "http.listen=localhost:3001", "addresses with a port" },
+    { "http.listen=::1:3001", "addresses with a port" },
+    { "http.listen=[::1]", "addresses with a port" },
+    { "http.listen=[::1:3001", "addresses with a port" },
+    { "http.listen=1.2.3.4:65536", "addresses with a port" },
+    { "http.listen=1.2.3.4:-1", "addresses with a port" },
+    { "http.listen=1.2.3.4:80,x", "addresses with a port" },
+    { "http.allow_remote=2", "must be true or false" },
+    { "http.allow_remote=", "must be true or false" },
+    { "http.allow_remote=TRUE", "must be true or false" },
+    { "http.allowed_hosts=a b", "must be host names" },
+    { "http.allowed_origins=example.org", "must be origins" },
+    { "http.allowed_origins=ftp://x", "must be origins" },
+    { "http.allowed_origins=http://", "must be origins" },
+    { "http.allowed_origins=http://x/path", "must be origins" },
+    { "http.max_connections=0", "whole number from 1 to 8192" },
+    { "http.max_connections=8193", "whole number from 1 to 8192" },
+    { "http.max_connections=1.5", "whole number" },
+    { "http.max_connections=0x10", "whole number" },
+    { "http.max_connections=", "whole number" },
+    { "http.max_connections= 5", "whole number" },
+    { "http.max_connections=99999999999999999999", "whole number" },
+    { "identity.token=", "1 to 32" },
+    { "identity.token=Svc", "lower-case word" },
+    { "identity.token=9a", "lower-case word" },
+    { "identity.token=a-b", "lower-case word" },
+    { "identity.token=a234567890123456789012345678901234", "1 to 32" },
+    { "identity.machine_id=a b", "letters, digits" },
+    { "identity.user_email=a\nb", "control characters" },
+    { "identity.user_email=\xff", "UTF-8" },
+    { "tasks.heartbeat_s=0.04", "from 0.05 to 86400" },
+    { "tasks.heartbeat_s=86401", "from 0.05 to 86400" },
+    { "tasks.heartbeat_s=inf", "number of seconds" },
+    { "tasks.heartbeat_s=nan", "number of seconds" },
+    { "tasks.heartbeat_s=1e1", "number of seconds" },
+    { "tasks.heartbeat_s=-1", "number of seconds" },
+    { "tasks.heartbeat_s=1.2.3", "number of seconds" },
+    { "llm.models_dir=models", "whole path" },
+    { "llm.local_ports=ollama", "elements like ollama=11500" },
+    { "llm.local_ports=ollama=0", "elements like ollama=11500" },
+    { "llm.local_ports=ollama=65536", "elements like ollama=11500" },
+    { "llm.local_ports=ollama=1,openai=2", "elements like ollama=11500" },
+    { "llamacpp.args=--n-gpu-layers,99,--host,0.0.0.0", "must not have options" },
+    { "llamacpp.args=--api-key-file,/x", "must not have options" },
+    { "llamacpp.args=--port=1", "must not have options" },
+    { "llamacpp.args=-hfr,some/model", "must not have options" },
+    { "llamacpp.args=-m,/other.gguf", "must not have options" },
+    { "tasks.keep_days=-1", "whole number from 0 to 36500" },
+    { "audit.keep_days=36501", "whole number from 0 to 36500" },
+    { "log.level=loud", "one of error, warn, info, debug" },
+    { "log.level=", "one of error" },
+    { "nosuch.key=1", "there is no setting nosuch.key" },
+    { "=1", "there is no setting" },
+    { "log.level", "KEY=VALUE" },
+    { "tasks.stale_after_s=120", "above tasks.heartbeat_s" },
+    { "apps.port_min=24000", "must not be below" },
+};
+
 static void a_bad_value_is_refused_with_its_rule(void **state)
 {
-    static const struct { const char *flag, *rule; } cases[] = {
-        { "http.listen=127.0.0.1", "addresses with a port" },
-        { "http.listen=", "must have 1 to" },
-        { "http.listen= , ", "at least one" },
-        { "http.listen=localhost:3001", "addresses with a port" },
-        { "http.listen=::1:3001", "addresses with a port" },
-        { "http.listen=[::1]", "addresses with a port" },
-        { "http.listen=[::1:3001", "addresses with a port" },
-        { "http.listen=1.2.3.4:65536", "addresses with a port" },
-        { "http.listen=1.2.3.4:-1", "addresses with a port" },
-        { "http.listen=1.2.3.4:80,x", "addresses with a port" },
-        { "http.allow_remote=2", "must be true or false" },
-        { "http.allow_remote=", "must be true or false" },
-        { "http.allow_remote=TRUE", "must be true or false" },
-        { "http.allowed_hosts=a b", "must be host names" },
-        { "http.allowed_origins=example.org", "must be origins" },
-        { "http.allowed_origins=ftp://x", "must be origins" },
-        { "http.allowed_origins=http://", "must be origins" },
-        { "http.allowed_origins=http://x/path", "must be origins" },
-        { "http.max_connections=0", "whole number from 1 to 8192" },
-        { "http.max_connections=8193", "whole number from 1 to 8192" },
-        { "http.max_connections=1.5", "whole number" },
-        { "http.max_connections=0x10", "whole number" },
-        { "http.max_connections=", "whole number" },
-        { "http.max_connections= 5", "whole number" },
-        { "http.max_connections=99999999999999999999", "whole number" },
-        { "identity.token=", "1 to 32" },
-        { "identity.token=Svc", "lower-case word" },
-        { "identity.token=9a", "lower-case word" },
-        { "identity.token=a-b", "lower-case word" },
-        { "identity.token=a234567890123456789012345678901234", "1 to 32" },
-        { "identity.machine_id=a b", "letters, digits" },
-        { "identity.user_email=a\nb", "control characters" },
-        { "identity.user_email=\xff", "UTF-8" },
-        { "tasks.heartbeat_s=0.04", "from 0.05 to 86400" },
-        { "tasks.heartbeat_s=86401", "from 0.05 to 86400" },
-        { "tasks.heartbeat_s=inf", "number of seconds" },
-        { "tasks.heartbeat_s=nan", "number of seconds" },
-        { "tasks.heartbeat_s=1e1", "number of seconds" },
-        { "tasks.heartbeat_s=-1", "number of seconds" },
-        { "tasks.heartbeat_s=1.2.3", "number of seconds" },
-        { "log.level=loud", "one of error, warn, info, debug" },
-        { "log.level=", "one of error" },
-        { "nosuch.key=1", "there is no setting nosuch.key" },
-        { "=1", "there is no setting" },
-        { "log.level", "KEY=VALUE" },
-        { "tasks.stale_after_s=120", "above tasks.heartbeat_s" },
-        { "apps.port_min=24000", "must not be below" },
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        refuse(&(struct settings_sources){ .flags = &cases[i].flag, .n_flags = 1 },
-               (const char *const[]){ cases[i].rule, NULL });
+    for (size_t i = 0; i < ARRAY_SIZE(bad_values); i++)
+        refuse(&(struct settings_sources){ .flags = &bad_values[i].flag, .n_flags = 1 }, (const char *const[]){ bad_values[i].rule, NULL });
 }
 
 static void values_at_the_edge_are_taken(void **state)
@@ -219,7 +230,8 @@ static void values_at_the_edge_are_taken(void **state)
         "http.listen=0.0.0.0:0", "http.listen=[::]:65535,127.0.0.1:1", "http.max_connections=8192", "http.max_connections=1",
         "tasks.heartbeat_s=0.05", "tasks.sweep_s=86400", "tasks.sweep_s=.5", "identity.token=a2345678901234567890123456789012",
         "http.allowed_origins=http://[::1]:80, https://a.b", "http.allowed_hosts=my-host:8080,other", "log.format=json",
-        "http.allow_remote=on", "backend.file=/a b/c#d", "consent.wait_s=0",
+        "http.allow_remote=on", "backend.file=/a b/c#d", "consent.wait_s=0", "llm.models_dir=", "llm.models_dir=/a b",
+        "llm.local_ports=ollama=1, localai=65535", "llamacpp.args=--n-gpu-layers, 99,-mm,/x.gguf,--mlock",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++)

@@ -389,6 +389,20 @@ static void those_that_wait_come_in_order_and_only_if_they_may_run(void **state)
 
 /* --- runs --- */
 
+struct insertion { const struct run_row *row; int64_t *ret_id; };
+
+static int add_run(struct sql_db *db, void *arg, struct err *e)
+{
+    const struct insertion *ins = arg;
+
+    return store_runs_add(db, ins->row, ins->ret_id, e);
+}
+
+static int insert_run(struct fixture *x, const struct run_row *row, int64_t *ret_id)
+{
+    return store_write(x->store, add_run, &(struct insertion){ row, ret_id }, &x->e);
+}
+
 static void a_run_ends_once_and_keeps_the_end_of_its_log(void **state)
 {
     struct fixture x = fixture_open();
@@ -398,7 +412,7 @@ static void a_run_ends_once_and_keeps_the_end_of_its_log(void **state)
     int64_t id = 0;
 
     add(&x, &task);
-    MUST(store_runs_insert(x.store, &run, &id, &x.e));
+    MUST(insert_run(&x, &run, &id));
     MUST(store_runs_update(x.store, &(struct run_change){ .id = id, .status = "running", .pid = 42 }, &x.e));
     MUST(store_runs_get(x.store, x.a, id, &got, &x.e));
     assert_int_equal(got.pid, 42);
@@ -423,7 +437,7 @@ static void a_run_ends_once_and_keeps_the_end_of_its_log(void **state)
     free(log);
 
     run.task_uuid = uuid_2;
-    MUST_FAIL(store_runs_insert(x.store, &run, NULL, &x.e), -ENOENT, "TASK_NOT_FOUND");
+    MUST_FAIL(insert_run(&x, &run, NULL), -ENOENT, "TASK_NOT_FOUND");
     MUST_FAIL(store_runs_update(x.store, &(struct run_change){ .id = 99 }, &x.e), -ENOENT, "RUN_NOT_FOUND");
     MUST_FAIL(store_runs_get(x.store, x.a, 99, &got, &x.e), -ENOENT, "RUN_NOT_FOUND");
     fixture_close(&x);
@@ -442,8 +456,8 @@ static void open_runs_of_this_machine_are_abandoned_at_start(void **state)
 
     add(&x, &task);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        MUST(store_runs_insert(x.store, &(struct run_row){ .task_uuid = uuid_1, .machine_id = cases[i].machine,
-                                                           .status = cases[i].status }, NULL, &x.e));
+        MUST(insert_run(&x, &(struct run_row){ .task_uuid = uuid_1, .machine_id = cases[i].machine,
+                                                           .status = cases[i].status }, NULL));
     MUST(store_runs_abandon(x.store, "m", "The service ended.", &n_abandoned, &x.e));
     assert_int_equal(n_abandoned, 2);
     MUST(store_runs_list(x.store, x.a, uuid_1, &runs, &n, &x.e));

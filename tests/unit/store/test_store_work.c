@@ -4,9 +4,20 @@
 #include "store/agents.h"
 #include "store/calendar.h"
 #include "store/deliveries.h"
+#include "store/retention.h"
 #include "store/workspaces.h"
 
 /* --- calendar --- */
+
+static int add_event(struct sql_db *db, void *row, struct err *e)
+{
+    return store_calendar_add(db, row, e);
+}
+
+static int insert_event(struct fixture *x, const struct calendar_row *row)
+{
+    return store_write(x->store, add_event, (void *)(uintptr_t)row, &x->e);
+}
 
 static void events_are_listed_by_overlap(void **state)
 {
@@ -31,8 +42,8 @@ static void events_are_listed_by_overlap(void **state)
     size_t n;
 
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)
-        MUST(store_calendar_insert(x.store, &(struct calendar_row){ .uuid = events[i].uuid, .title = "t",
-                                                                    .start_date = events[i].start, .end_date = events[i].end }, &x.e));
+        MUST(insert_event(&x, &(struct calendar_row){ .uuid = events[i].uuid, .title = "t",
+                                                                    .start_date = events[i].start, .end_date = events[i].end }));
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char found[200] = "";
 
@@ -56,8 +67,8 @@ static void an_event_is_edited_in_part(void **state)
     struct fixture x = fixture_open();
     struct calendar_row row = { .uuid = "1", .title = "old", .description = "d", .start_date = "2026-01-01", .color = "red" }, got;
 
-    MUST(store_calendar_insert(x.store, &row, &x.e));
-    MUST_FAIL(store_calendar_insert(x.store, &row, &x.e), -EEXIST, "ALREADY_EXISTS");
+    MUST(insert_event(&x, &row));
+    MUST_FAIL(insert_event(&x, &row), -EEXIST, "ALREADY_EXISTS");
     MUST(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .title = "new", .all_day = -1 }, &x.e));
     MUST(store_calendar_get(x.store, x.a, "1", &got, &x.e));
     assert_string_equal(got.title, "new");
@@ -67,7 +78,7 @@ static void an_event_is_edited_in_part(void **state)
     assert_string_equal(got.metadata, "{}");
     assert_false(got.all_day);
     MUST(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = 1, .reminders = "[5]" }, &x.e));
-    MUST(store_calendar_set_dispatch(x.store, "1", "say \"hi\"", &x.e));
+    MUST(store_exec(x.store, &x.e, NULL, "UPDATE calendar SET metadata = '{\"dispatch_status\":\"say \\\"hi\\\"\"}'", ""));    /* as tasks do */
     MUST(store_calendar_get(x.store, x.a, "1", &got, &x.e));
     assert_true(got.all_day);
     assert_string_equal(got.reminders, "[5]");
@@ -78,7 +89,6 @@ static void an_event_is_edited_in_part(void **state)
     MUST(store_calendar_delete(x.store, "1", &x.e));
     MUST_FAIL(store_calendar_delete(x.store, "1", &x.e), -ENOENT, "EVENT_NOT_FOUND");
     MUST_FAIL(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = -1 }, &x.e), -ENOENT, "EVENT_NOT_FOUND");
-    MUST_FAIL(store_calendar_set_dispatch(x.store, "1", "x", &x.e), -ENOENT, "EVENT_NOT_FOUND");
     fixture_close(&x);
 }
 
@@ -134,9 +144,9 @@ static void old_answers_are_forgotten_and_open_claims_are_not(void **state)
     MUST(store_deliveries_claim(x.store, x.a, "s", "open", &open, &x.e));
     d.answer = "{}";
     MUST(store_deliveries_answer(x.store, &d, &x.e));
-    MUST(store_deliveries_trim(x.store, 3600000, &n, &x.e));
+    MUST(store_retention_trim(x.store, KEPT_DELIVERIES, clock_wall_ms() - 3600000, &n, &x.e));
     assert_int_equal(n, 0);
-    MUST(store_deliveries_trim(x.store, -3600000, &n, &x.e));
+    MUST(store_retention_trim(x.store, KEPT_DELIVERIES, clock_wall_ms() + 3600000, &n, &x.e));
     assert_int_equal(n, 1);
     MUST(store_deliveries_claim(x.store, x.a, "s", "open", &open, &x.e));
     assert_int_equal(open.state, DELIVERY_BUSY);
