@@ -35,17 +35,10 @@ int key_new(struct identity *id, const char *name, const char *actor, char ret_k
 static int check_known(struct identity *id, const char *key_id, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct key_row *rows;
-    size_t n;
-    int r;
+    struct key_row row;
+    int r = store_keys_get(id->store, a, key_id, &row, e);
 
-    r = store_keys_list(id->store, a, &rows, &n, e);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(rows[i].id, key_id) == 0)
-            return 0;
-    return err_set(e, -ENOENT, "KEY_NOT_FOUND", "There is no developer key with the id %.60s.", key_id);
+    return r == -ENOENT ? err_set(e, r, "KEY_NOT_FOUND", "There is no developer key with the id %.60s.", key_id) : r;
 }
 
 int key_revoke(struct identity *id, const char *key_id, const char *actor, struct err *e)
