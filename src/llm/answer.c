@@ -23,6 +23,7 @@ void llm_answer_clear(struct llm_answer *answer)
     }
     free(answer->tools);
     free(answer->model);
+    free(answer->e);
     buf_clear(&answer->text);
     buf_clear(&answer->reasoning);
     *answer = (struct llm_answer){ 0 };
@@ -30,7 +31,7 @@ void llm_answer_clear(struct llm_answer *answer)
 
 static int too_large(struct llm_answer *answer)
 {
-    return err_set(&answer->e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The model's answer is larger than the %d bytes or the %d tool calls allowed.",
+    return err_set(err_place(&answer->e), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The model's answer is larger than the %d bytes or the %d tool calls allowed.",
                    LIMIT_LLM_ANSWER, LIMIT_TOOL_CALLS);
 }
 
@@ -84,7 +85,7 @@ void llm_answer_end(struct llm_answer *answer, enum llm_finish why, const struct
 {
     answer->why = why;
     answer->has_ended = true;
-    answer->has_usage = usage && usage->prompt_tokens + usage->completion_tokens > 0;   /* some tell zeros */
+    answer->has_usage = usage && (usage->prompt_tokens > 0 || usage->completion_tokens > 0);    /* some tell zeros */
     if (answer->has_usage)
         answer->usage = *usage;
     if (model && *model && !answer->model)
@@ -137,11 +138,17 @@ int64_t llm_prompt_tokens(const struct llm_ask *ask)
 
 void llm_answer_estimate(struct llm_answer *answer, int64_t prompt_tokens, size_t n_answer_bytes)
 {
-    if (answer->has_usage)
-        return;
+    struct llm_usage *usage = &answer->usage;
+
+    if (!answer->has_usage)
+        *usage = (struct llm_usage){ .prompt_tokens = -1, .completion_tokens = -1 };
+    usage->is_estimated = usage->prompt_tokens < 0 || usage->completion_tokens < 0;
     for (size_t i = 0; i < answer->n_tools; i++)
         n_answer_bytes += answer->tools[i].arguments.n;
-    answer->usage = (struct llm_usage){ .prompt_tokens = prompt_tokens, .completion_tokens = tokens_of(n_answer_bytes), .is_estimated = true };
+    if (usage->prompt_tokens < 0)
+        usage->prompt_tokens = prompt_tokens;
+    if (usage->completion_tokens < 0)
+        usage->completion_tokens = tokens_of(n_answer_bytes);
 }
 
 void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name)

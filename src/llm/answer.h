@@ -17,14 +17,14 @@ struct llm_answer {
     struct llm_usage usage;
     char *model;                        /* owned; NULL: the upstream does not tell */
     bool has_usage, has_ended;
-    struct err e;
+    struct err *e;                      /* owned; NULL: none */
 };
 
 void llm_answer_init(struct llm_answer *answer);
 void llm_answer_clear(struct llm_answer *answer);
 struct llm_sink llm_answer_sink(struct llm_answer *answer);
 
-/* For sinks of others that keep only parts. 0 or -EMSGSIZE UPSTREAM_TOO_LARGE in answer->e. */
+/* For sinks of others that keep only parts. 0 or -EMSGSIZE UPSTREAM_TOO_LARGE in *answer->e. */
 int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id, const char *name, struct slice arguments) MUST_CHECK;
 void llm_answer_end(struct llm_answer *answer, enum llm_finish why, const struct llm_usage *usage, const char *model);
 

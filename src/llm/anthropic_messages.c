@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { LEAST_MAX_TOKENS = 4096 /* a request must say one; every model takes this */ };
+
 /* ---- request ---- */
 
 static void add_source(struct json_writer *w, const struct llm_block *block)
@@ -22,10 +24,38 @@ static void add_source(struct json_writer *w, const struct llm_block *block)
     json_end(w);
 }
 
+/* The service refuses texts without a letter. */
+static bool is_blank(const struct llm_block *block)
+{
+    return block->kind == LLM_BLOCK_TEXT && block->text[strspn(block->text, " \t\r\n")] == '\0';
+}
+
+static bool has_content(const struct llm_message *m)
+{
+    for (size_t i = 0; i < m->n_blocks; i++)
+        if (!is_blank(&m->blocks[i]))
+            return true;
+    return m->n_tool_calls > 0 || m->role == LLM_TOOL;
+}
+
+/* Documents are PDF; files of text are texts by now. */
+static int check_blocks(const struct llm_ask *ask, struct err *e)
+{
+    for (size_t i = 0; i < ask->n_messages; i++)
+        for (size_t k = 0; k < ask->messages[i].n_blocks; k++) {
+            const struct llm_block *block = &ask->messages[i].blocks[k];
+
+            if (block->kind == LLM_BLOCK_FILE_DATA && strcmp(block->media_type, "application/pdf") != 0)
+                return err_set(e, -EINVAL, "UNSUPPORTED_CONTENT", "Anthropic reads PDF, text and images: `messages[%zu]` holds a file of the type %.80s.", i,
+                               block->media_type);
+        }
+    return 0;
+}
+
 static void add_block(struct json_writer *w, const struct llm_block *block)
 {
-    if (block->kind == LLM_BLOCK_TEXT && !*block->text)
-        return;                         /* the service refuses empty texts */
+    if (is_blank(block))
+        return;
     json_begin_object(w);
     if (block->kind == LLM_BLOCK_TEXT) {
         json_add_string(w, "type", "text");
@@ -39,23 +69,34 @@ static void add_block(struct json_writer *w, const struct llm_block *block)
     json_end(w);
 }
 
-static void add_tool_result(struct json_writer *w, const struct llm_message *m, struct arena *a)
+static void add_tool_result(struct json_writer *w, const struct llm_account *acc, const struct llm_message *m, struct arena *a)
 {
+    bool is_text = true;
+
+    for (size_t i = 0; i < m->n_blocks; i++)
+        is_text = is_text && m->blocks[i].kind == LLM_BLOCK_TEXT;
     json_begin_object(w);
     json_add_string(w, "type", "tool_result");
-    json_add_string(w, "tool_use_id", m->tool_call_id);
-    json_add_string(w, "content", wire_text(a, m));
+    json_add_string(w, "tool_use_id", wire_tool_id(a, acc, m->tool_call_id));
+    if (is_text) {
+        json_add_string(w, "content", wire_text(a, m));
+    } else {
+        json_begin_array_as(w, "content");
+        for (size_t i = 0; i < m->n_blocks; i++)
+            add_block(w, &m->blocks[i]);
+        json_end(w);
+    }
     json_end(w);
 }
 
-static void add_tool_use(struct json_writer *w, const struct llm_tool_call *call, struct arena *a)
+static void add_tool_use(struct json_writer *w, const struct llm_account *acc, const struct llm_tool_call *call, struct arena *a)
 {
     struct json_value input = { 0 };
     int r = json_parse(a, slice_of(call->arguments), &input, NULL);
 
     json_begin_object(w);
     json_add_string(w, "type", "tool_use");
-    json_add_string(w, "id", call->id);
+    json_add_string(w, "id", wire_tool_id(a, acc, call->id));
     json_add_string(w, "name", call->name);
     if (r == 0 && json_type(input) == JSON_OBJECT)
         json_add_value(w, "input", input);
@@ -64,21 +105,36 @@ static void add_tool_use(struct json_writer *w, const struct llm_tool_call *call
     json_end(w);
 }
 
-static void add_content(struct json_writer *w, const struct llm_message *m, struct arena *a)
+static void add_content(struct json_writer *w, const struct llm_account *acc, const struct llm_message *m, struct arena *a)
 {
     if (m->role == LLM_TOOL) {
-        add_tool_result(w, m, a);
+        add_tool_result(w, acc, m, a);
         return;
     }
     for (size_t i = 0; i < m->n_blocks; i++)
         add_block(w, &m->blocks[i]);
     for (size_t i = 0; i < m->n_tool_calls; i++)
-        add_tool_use(w, &m->tool_calls[i], a);
+        add_tool_use(w, acc, &m->tool_calls[i], a);
+}
+
+static bool is_of_dialogue(const struct llm_message *m, bool has_dialogue)
+{
+    return (m->role != LLM_SYSTEM || !has_dialogue) && has_content(m);
+}
+
+/* Somebody must have spoken: rules alone are told as the user's words. */
+static bool has_dialogue(const struct llm_ask *ask)
+{
+    for (size_t i = 0; i < ask->n_messages; i++)
+        if (is_of_dialogue(&ask->messages[i], true))
+            return true;
+    return false;
 }
 
 /* Neighbours of one side become one message: the results of several tools must stand together. */
-static void add_messages(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
+static void add_messages(struct json_writer *w, const struct llm_account *acc, const struct llm_ask *ask, struct arena *a)
 {
+    bool is_dialogue = has_dialogue(ask);
     const char *side = NULL;
 
     json_begin_array_as(w, "messages");
@@ -86,7 +142,7 @@ static void add_messages(struct json_writer *w, const struct llm_ask *ask, struc
         const struct llm_message *m = &ask->messages[i];
         const char *own = m->role == LLM_ASSISTANT ? "assistant" : "user";
 
-        if (m->role == LLM_SYSTEM)
+        if (!is_of_dialogue(m, is_dialogue))
             continue;
         if (!side || strcmp(side, own) != 0) {
             if (side) {
@@ -98,7 +154,7 @@ static void add_messages(struct json_writer *w, const struct llm_ask *ask, struc
             json_begin_array_as(w, "content");
             side = own;
         }
-        add_content(w, m, a);
+        add_content(w, acc, m, a);
     }
     if (side) {
         json_end(w);
@@ -111,6 +167,8 @@ static void add_system(struct json_writer *w, const struct llm_ask *ask, struct 
 {
     const char *all = NULL;
 
+    if (!has_dialogue(ask))
+        return;
     for (size_t i = 0; i < ask->n_messages; i++) {
         const char *text = ask->messages[i].role == LLM_SYSTEM ? wire_text(a, &ask->messages[i]) : "";
 
@@ -156,18 +214,32 @@ static void add_tools(struct json_writer *w, const struct llm_ask *ask)
     add_tool_choice(w, ask->tool_choice);
 }
 
+/* Temperature ends at 1; newer models take it or top_p, the newest none of both. */
+static void add_sampling(struct json_writer *w, const struct llm_ask *ask)
+{
+    bool takes = llm_model_takes_sampling(ask->model);
+    bool has_temperature = takes && ask->temperature >= 0 && (ask->has_temperature || !ask->has_top_p);
+
+    json_add_int(w, "max_tokens", ask->max_tokens > 0 ? ask->max_tokens : LEAST_MAX_TOKENS);
+    if (has_temperature)
+        json_add_double(w, "temperature", MIN(ask->temperature, 1.0));
+    else if (takes && ask->has_top_p)
+        json_add_double(w, "top_p", ask->top_p);
+}
+
 static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
 {
     struct wire_body body;
     struct json_writer *w = &body.json;
+    int r = check_blocks(ask, e);
 
+    if (r < 0)
+        return r;
     wire_body_begin(&body);
     json_add_string(w, "model", ask->model);
     add_system(w, ask, a);
-    add_messages(w, ask, a);
-    wire_add_sampling(w, ask, "max_tokens");
-    if (ask->has_temperature || !ask->has_top_p)        /* newer models take one of both */
-        json_add_double(w, "temperature", MIN(ask->temperature, 1.0));
+    add_messages(w, acc, ask, a);
+    add_sampling(w, ask);
     if (ask->stop.n > 0)
         json_add_strings(w, "stop_sequences", ask->stop.items, ask->stop.n);
     json_add_bool(w, "stream", ask->is_streamed);
@@ -178,7 +250,7 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
 /* ---- answer ---- */
 
 struct llm_reader {
-    struct sse_reader sse;
+    struct wire_events events;
     struct llm_sink sink;
     struct arena *arena;
     struct err *e;                      /* of the call that is under way */
@@ -248,15 +320,21 @@ static int on_message_start(struct llm_reader *r, struct json_value root)
 
 static int on_block_start(struct llm_reader *r, struct json_value root)
 {
-    struct json_value block = json_get(root, "content_block");
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct json_value block = json_get(root, "content_block"), input = json_get(block, "input");
+    struct slice arguments = { 0 };
 
     if (is_type(block, "text"))
         return wire_put(r->sink.on_text, r->sink.arg, json_get(block, "text"));
+    if (is_type(block, "thinking"))
+        return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(block, "thinking"));
     if (!is_type(block, "tool_use"))
         return 0;
+    if (json_type(input) == JSON_OBJECT && json_length(input) > 0)      /* services that stream no arguments */
+        arguments = slice_of(json_to_str(scratch, input));
     r->tool_block = json_int(json_get(root, "index"));
-    r->has_arguments = false;
-    return begin_tool(r, block, (struct slice){ 0 });
+    r->has_arguments = arguments.n > 0;
+    return begin_tool(r, block, arguments);
 }
 
 static int on_block_delta(struct llm_reader *r, struct json_value root)
@@ -268,7 +346,7 @@ static int on_block_delta(struct llm_reader *r, struct json_value root)
         return wire_put(r->sink.on_text, r->sink.arg, json_get(delta, "text"));
     if (is_type(delta, "thinking_delta"))
         return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(delta, "thinking"));
-    if (!is_type(delta, "input_json_delta") || arguments.n == 0 || r->tool_block != json_int(json_get(root, "index")))
+    if (!is_type(delta, "input_json_delta") || arguments.n == 0 || r->tool_block < 0 || r->tool_block != json_int(json_get(root, "index")))
         return 0;
     r->has_arguments = true;
     return r->sink.on_tool(r->sink.arg, r->n_tools - 1, NULL, NULL, arguments);
@@ -338,7 +416,7 @@ static void clear_reader(void *arg)
 {
     struct llm_reader *r = arg;
 
-    sse_reader_clear(&r->sse);
+    wire_events_clear(&r->events);
 }
 
 static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *sink)
@@ -348,7 +426,7 @@ static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *si
     r->sink = *sink;
     r->arena = a;
     r->tool_block = -1;
-    sse_reader_init(&r->sse, on_event, r);
+    wire_events_init(&r->events, on_event, r);
     arena_defer(a, clear_reader, r);
     return r;
 }
@@ -356,12 +434,7 @@ static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *si
 static int on_bytes(struct llm_reader *r, struct slice bytes, struct err *e)
 {
     r->e = e;
-    return sse_reader_feed(&r->sse, bytes, e);
-}
-
-static int on_close(struct llm_reader *r, struct err *e)
-{
-    return r->has_ended ? 0 : wire_too_early(e);
+    return wire_events_feed(&r->events, bytes, e);
 }
 
 static int put_block(struct llm_reader *r, struct json_value block, struct arena *scratch)
@@ -392,6 +465,15 @@ static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
     for (struct json_iter it = json_iter(json_get(root, "content")); result == 0 && json_next(&it, NULL, &block);)
         result = put_block(r, block, scratch);
     return result < 0 ? result : end_answer(r);
+}
+
+static int on_close(struct llm_reader *r, struct err *e)
+{
+    struct slice whole = wire_events_whole(&r->events);
+
+    if (r->has_ended)
+        return 0;
+    return whole.n > 0 ? on_whole(r, whole, e) : wire_too_early(e);
 }
 
 static int models(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e)

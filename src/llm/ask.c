@@ -3,23 +3,17 @@
 #include "base/base64.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "llm/format.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_SIZE = sizeof(((struct err_field *)0)->field), MOST_STOPS = 16, MOST_TOOLS = 512 };
+enum { PATH_SIZE = sizeof(((struct err_field *)0)->field), MOST_STOPS = 16 };
 
 /* ---- the tables ---- */
 
 struct function_body { const char *name, *arguments; };
 struct call_body { const char *id; struct function_body function; };
-struct message_body {
-    const char *role, *name, *tool_call_id;
-    struct json_value content;
-    struct field_list tool_calls;
-};
-struct tool_function_body { const char *name, *description; struct json_value parameters; bool is_strict; };
-struct tool_body { struct tool_function_body function; };
 
 static const char *const roles[] = { "system", "user", "assistant", "tool", "developer", NULL };
 
@@ -35,30 +29,32 @@ static const struct field call_fields[] = {
     FIELD_END,
 };
 
-static const struct field message_fields[] = {
-    FIELD_STRING(struct message_body, role, "role", FIELD_REQUIRED, .one_of = roles),
-    FIELD_ANY(struct message_body, content, "content", .help = "text, or an array of blocks: text, image_url, input_file"),
-    FIELD_STRING(struct message_body, name, "name", .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct message_body, tool_call_id, "tool_call_id", .max = LIMIT_NAME_CHARS),
-    FIELD_LIST(struct message_body, tool_calls, "tool_calls", call_fields, struct call_body, .max = LIMIT_TOOL_CALLS),
+const struct field llm_message_fields[] = {
+    FIELD_STRING(struct llm_message_body, role, "role", FIELD_REQUIRED, .one_of = roles),
+    FIELD_ANY(struct llm_message_body, content, "content", .help = "text, or an array of blocks: text, image_url, input_file"),
+    FIELD_STRING(struct llm_message_body, name, "name", .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct llm_message_body, tool_call_id, "tool_call_id", .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct llm_message_body, reasoning, "reasoning", .max = LIMIT_BODY_CHAT, .help = "the assistant's thoughts, as an answer told them"),
+    FIELD_STRING(struct llm_message_body, reasoning_content, "reasoning_content", .max = LIMIT_BODY_CHAT, .help = "another name of reasoning"),
+    FIELD_LIST(struct llm_message_body, tool_calls, "tool_calls", call_fields, struct call_body, .max = LIMIT_TOOL_CALLS),
     FIELD_END,
 };
 
 static const struct field tool_function_fields[] = {
-    FIELD_STRING(struct tool_function_body, name, "name", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct tool_function_body, description, "description"),
-    FIELD_OBJECT(struct tool_function_body, parameters, "parameters", .help = "a JSON Schema"),
-    FIELD_BOOL(struct tool_function_body, is_strict, "strict"),
+    FIELD_STRING(struct llm_tool_function_body, name, "name", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct llm_tool_function_body, description, "description"),
+    FIELD_OBJECT(struct llm_tool_function_body, parameters, "parameters", .help = "a JSON Schema"),
+    FIELD_BOOL(struct llm_tool_function_body, is_strict, "strict"),
     FIELD_END,
 };
 
-static const struct field tool_fields[] = {
-    FIELD_STRUCT(struct tool_body, function, "function", tool_function_fields, FIELD_REQUIRED),
+const struct field llm_tool_fields[] = {
+    FIELD_STRUCT(struct llm_tool_body, function, "function", tool_function_fields, FIELD_REQUIRED),
     FIELD_END,
 };
 
 const struct field llm_ask_fields[] = {
-    FIELD_LIST(struct llm_ask_body, messages, "messages", message_fields, struct message_body, FIELD_REQUIRED, .min = 1, .max = LIMIT_MESSAGES),
+    FIELD_LIST(struct llm_ask_body, messages, "messages", llm_message_fields, struct llm_message_body, FIELD_REQUIRED, .min = 1, .max = LIMIT_MESSAGES),
     FIELD_STRING(struct llm_ask_body, provider, "provider", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct llm_ask_body, model, "model", .max = 256),
     FIELD_DOUBLE(struct llm_ask_body, temperature, "temperature", .max = 2, .def = 0.7, .present_offset = offsetof(struct llm_ask_body, has_temperature)),
@@ -67,7 +63,7 @@ const struct field llm_ask_fields[] = {
               .present_offset = offsetof(struct llm_ask_body, has_max_completion_tokens), .help = "another name of max_tokens"),
     FIELD_DOUBLE(struct llm_ask_body, top_p, "top_p", .max = 1, .present_offset = offsetof(struct llm_ask_body, has_top_p)),
     FIELD_ANY(struct llm_ask_body, stop, "stop", .help = "a text, or an array of texts, at which the answer ends"),
-    FIELD_LIST(struct llm_ask_body, tools, "tools", tool_fields, struct tool_body, .max = MOST_TOOLS),
+    FIELD_LIST(struct llm_ask_body, tools, "tools", llm_tool_fields, struct llm_tool_body, .max = LIMIT_TOOLS),
     FIELD_ANY(struct llm_ask_body, tool_choice, "tool_choice", .help = "auto, none, required, or {type, function: {name}}"),
     FIELD_OBJECT(struct llm_ask_body, response_format, "response_format", .help = "{type: text | json_object | json_schema, json_schema: {name, schema}}"),
     FIELD_END,
@@ -78,15 +74,12 @@ const struct field llm_ask_fields[] = {
 /* "data:image/png;base64,QUJD" in its parts. */
 static int split_data_url(struct arena *a, const char *url, const char *path, struct llm_block *block, struct err *e)
 {
-    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const char *type = url + strlen("data:"), *comma = strchr(url, ',');
-    size_t n_type = strcspn(type, ";,"), n_data;
+    size_t n_type = strcspn(type, ";,");
 
     if (!comma || comma - url < 7 || memcmp(comma - 7, ";base64", 7) != 0)
         return err_add_field(e, path, "must be a data URL in base64: data:<type>;base64,<data>");
-    n_data = strspn(comma + 1, alphabet);
-    n_data += strspn(comma + 1 + n_data, "=");
-    if (n_data % 4 != 0 || n_data == 0 || comma[1 + n_data])
+    if (!base64_is_padded(comma + 1))
         return err_add_field(e, path, "must hold base64 with its padding");
     block->media_type = n_type ? arena_strndup(a, type, n_type) : "application/octet-stream";
     block->base64 = comma + 1;
@@ -178,11 +171,14 @@ static int read_block(struct arena *a, struct json_value block, const char *path
 static int read_blocks(struct arena *a, struct json_value content, const char *path, struct llm_message *ret, struct err *e)
 {
     size_t n = json_type(content) == JSON_ARRAY ? json_length(content) : 1;
-    struct llm_block *blocks = arena_array(a, n, sizeof(*blocks));
+    struct llm_block *blocks;
     struct json_value block;
     char below[PATH_SIZE];
     int r = 0, r_block;
 
+    if (n > LIMIT_BLOCKS)
+        return err_add_field(e, path, "must have at most %d blocks", LIMIT_BLOCKS);
+    blocks = arena_array(a, n, sizeof(*blocks));
     ret->blocks = blocks;
     if (json_type(content) != JSON_ARRAY) {
         ret->n_blocks = 1;
@@ -217,19 +213,31 @@ static void read_calls(struct arena *a, const struct field_list *from, struct ll
     ret->n_tool_calls = from->n;
 }
 
-static int read_message(struct arena *a, const struct message_body *from, size_t i, struct llm_message *ret, struct err *e)
+static bool is_text_only(const struct llm_message *m)
+{
+    for (size_t i = 0; i < m->n_blocks; i++)
+        if (m->blocks[i].kind != LLM_BLOCK_TEXT)
+            return false;
+    return true;
+}
+
+static int read_message(struct arena *a, const struct llm_message_body *from, size_t i, struct llm_message *ret, struct err *e)
 {
     char path[PATH_SIZE];
     int r = 0;
 
     snprintf(path, sizeof(path), "messages[%zu].content", i);
     *ret = (struct llm_message){ .role = role_of(from->role), .name = from->name, .tool_call_id = from->tool_call_id };
-    if (ret->role == LLM_ASSISTANT)
+    if (ret->role == LLM_ASSISTANT) {
         read_calls(a, &from->tool_calls, ret);
+        ret->reasoning = from->reasoning ? from->reasoning : from->reasoning_content;
+    }
     if (!json_is_absent(from->content))
         r = read_blocks(a, from->content, path, ret, e);
     else if (ret->n_tool_calls == 0)
         r = err_add_field(e, path, "is required");
+    if (r == 0 && (ret->role == LLM_SYSTEM || ret->role == LLM_ASSISTANT) && !is_text_only(ret))
+        r = err_add_field(e, path, "must be text in a message of the role %s", from->role);
     snprintf(path, sizeof(path), "messages[%zu].tool_call_id", i);
     if (ret->role == LLM_TOOL && !ret->tool_call_id)
         r = err_add_field(e, path, "is required in a message of the role tool");
@@ -242,7 +250,7 @@ static int read_messages(struct arena *a, const struct field_list *from, struct 
     int r = 0, r_message;
 
     for (size_t i = 0; i < from->n; i++) {
-        r_message = read_message(a, (const struct message_body *)from->items + i, i, &messages[i], e);
+        r_message = read_message(a, (const struct llm_message_body *)from->items + i, i, &messages[i], e);
         r = r_message < 0 ? r_message : r;
     }
     ret->messages = messages;
@@ -255,7 +263,7 @@ static int read_messages(struct arena *a, const struct field_list *from, struct 
 static void read_tools(struct arena *a, const struct field_list *from, struct llm_ask *ret)
 {
     struct llm_tool *tools = arena_array(a, from->n + 1, sizeof(*tools));
-    const struct tool_body *items = from->items;
+    const struct llm_tool_body *items = from->items;
 
     for (size_t i = 0; i < from->n; i++)
         tools[i] = (struct llm_tool){ items[i].function.name, items[i].function.description, items[i].function.parameters, items[i].function.is_strict };
@@ -280,7 +288,7 @@ static int read_tool_choice(struct json_value choice, struct llm_ask *ret, struc
 static int read_stop(struct arena *a, struct json_value stop, struct llm_ask *ret, struct err *e)
 {
     size_t n = json_type(stop) == JSON_ARRAY ? json_length(stop) : 1;
-    const char **items = arena_array(a, n + 1, sizeof(*items));
+    const char **items;
     struct json_iter it = json_iter(stop);
     struct json_value item = stop;
 
@@ -288,6 +296,7 @@ static int read_stop(struct arena *a, struct json_value stop, struct llm_ask *re
         return 0;
     if (n > MOST_STOPS)
         return err_add_field(e, "stop", "must have at most %d texts", MOST_STOPS);
+    items = arena_array(a, n + 1, sizeof(*items));
     for (size_t i = 0; i < n; i++) {
         if (json_type(stop) == JSON_ARRAY && !json_next(&it, NULL, &item))
             break;
@@ -301,12 +310,13 @@ static int read_stop(struct arena *a, struct json_value stop, struct llm_ask *re
 
 static int read_schema(struct json_value format, struct llm_ask *ret, struct err *e)
 {
-    struct json_value inner = json_get(format, "json_schema");
+    struct json_value inner = json_get(format, "json_schema"), strict = json_get(inner, "strict");
     const char *name = json_cstr(json_get(inner, "name"));
 
     ret->format = LLM_FORMAT_SCHEMA;
     ret->schema = json_get(inner, "schema");
     ret->schema_name = name && *name ? name : "answer";
+    ret->is_schema_strict = json_is_absent(strict) ? llm_format_is_strict(ret->schema) : json_bool(strict);
     if (json_type(ret->schema) != JSON_OBJECT)
         return err_add_field(e, "response_format.json_schema.schema", "must be a JSON Schema object");
     return 0;

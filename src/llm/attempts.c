@@ -18,6 +18,15 @@ void llm_attempts_init(struct llm_attempts *t, const struct llm_picks *picks, st
     };
 }
 
+int64_t llm_attempts_rest_ms(const struct llm_attempts *t)
+{
+    int64_t least_ms = INT64_MAX;
+
+    for (size_t i = 0; i < t->picks.n; i++)
+        least_ms = MIN(least_ms, llm_seat_rest_ms(t->picks.seats[i]));
+    return MAX(least_ms, (int64_t)1);   /* over in this moment */
+}
+
 int llm_attempts_next(struct llm_attempts *t, struct err *e)
 {
     for (; t->at < t->picks.n; t->at++, t->n_tries = 0)
@@ -25,8 +34,7 @@ int llm_attempts_next(struct llm_attempts *t, struct err *e)
             t->n_tries++;
             return (int)t->at;
         }
-    return err_set(e, -EAGAIN, "PROVIDER_UNAVAILABLE", "%s has failed several times in a row and rests for a moment; try again in some seconds.",
-                   t->picks.seats[0]->account.name);
+    return llm_seat_tell_rest(t->picks.seats[0], llm_attempts_rest_ms(t), e);
 }
 
 /* Is it the account's failure, for which others may not be at fault? */

@@ -19,10 +19,10 @@ static int read_answer(const struct llm_plan *plan, size_t at, struct slice body
     struct llm_answer *answer = out->answer;
     struct llm_sink sink = llm_answer_sink(answer);
     struct slice text;
-    int r = p->on_whole(p->reader(a, &sink), body, e);
+    int r = p->on_whole(llm_plan_reader(plan, at, a, &sink), body, e);
 
     if (r < 0)
-        return *answer->e.code ? err_set(e, r, answer->e.code, "%s", answer->e.text) : r;
+        return answer->e ? err_set(e, r, answer->e->code, "%s", answer->e->text) : r;
     llm_answer_estimate(answer, plan->prompt_tokens, answer->text.n + answer->reasoning.n);
     text = buf_slice(&answer->text);
     if (!plan->of[at].must_check || answer->n_tools > 0)
@@ -66,13 +66,33 @@ static int nap(int64_t wait_ms, const atomic_bool *is_gone, struct err *e)
     return 0;
 }
 
+static void begin(struct arena *a, struct llm_outcome *out)
+{
+    *out = (struct llm_outcome){ .answer = ARENA_NEW(a, struct llm_answer) };
+    arena_defer(a, clear_answer, out->answer);
+}
+
 /* Once per attempt what the one before left behind is forgotten. */
-static void begin_attempt(struct llm_outcome *out, struct err *e)
+static void begin_attempt(const struct llm_plan *plan, size_t at, struct llm_outcome *out, struct err *e)
 {
     llm_answer_clear(out->answer);
     llm_answer_init(out->answer);
     out->retry_after_ms = 0;
     e->n_extras = 0;
+    out->provider = plan->picks.seats[at]->account.name;
+    out->model = plan->of[at].model;
+}
+
+int llm_call_once(const struct llm_plan *plan, struct arena *a, const atomic_bool *is_gone, struct llm_outcome *out, struct err *e)
+{
+    int r;
+
+    begin(a, out);
+    begin_attempt(plan, 0, out, e);
+    r = try_once(plan, 0, a, is_gone, out, e);
+    if (r == 0 && out->answer->model)
+        out->model = out->answer->model;
+    return r;
 }
 
 int llm_call(const struct llm_plan *plan, struct settings *settings, struct arena *a, const atomic_bool *is_gone, struct llm_outcome *out,
@@ -82,14 +102,15 @@ int llm_call(const struct llm_plan *plan, struct settings *settings, struct aren
     int64_t wait_ms;
     int at, r;
 
-    *out = (struct llm_outcome){ .answer = ARENA_NEW(a, struct llm_answer) };
-    arena_defer(a, clear_answer, out->answer);
+    begin(a, out);
     llm_attempts_init(&attempts, &plan->picks, settings, clock_mono_ms() + plan->total_ms);
     for (;;) {
         at = llm_attempts_next(&attempts, e);
-        if (at < 0)
+        if (at < 0) {
+            out->retry_after_ms = llm_attempts_rest_ms(&attempts);
             return at;
-        begin_attempt(out, e);
+        }
+        begin_attempt(plan, (size_t)at, out, e);
         r = try_once(plan, (size_t)at, a, is_gone, out, e);
         if (r == 0)
             break;
@@ -98,7 +119,7 @@ int llm_call(const struct llm_plan *plan, struct settings *settings, struct aren
             return r;
     }
     llm_attempts_succeeded(&attempts);
-    out->provider = plan->picks.seats[at]->account.name;
-    out->model = out->answer->model ? out->answer->model : plan->of[at].model;
+    if (out->answer->model)
+        out->model = out->answer->model;
     return 0;
 }

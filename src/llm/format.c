@@ -28,12 +28,59 @@ static const struct llm_message *with_instruction(const struct llm_ask *ask, str
     return messages;
 }
 
+static bool is_named(struct json_value list, struct slice name)
+{
+    struct json_value item;
+
+    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item);)
+        if (slice_eq(json_string(item), name))
+            return true;
+    return false;
+}
+
+static bool is_closed_object(struct json_value schema)
+{
+    struct json_value required = json_get(schema, "required"), more = json_get(schema, "additionalProperties"), property;
+    struct slice name;
+
+    if (json_type(more) != JSON_BOOL || json_bool(more))
+        return false;
+    for (struct json_iter it = json_iter(json_get(schema, "properties")); json_next(&it, &name, &property);)
+        if (!is_named(required, name))
+            return false;
+    return true;
+}
+
+/* Wherever schemas stand inside one another. */
+bool llm_format_is_strict(struct json_value schema)
+{
+    bool is_object = slice_eq_str(json_string(json_get(schema, "type")), "object") || !json_is_absent(json_get(schema, "properties"));
+    struct json_value inner;
+
+    if (is_object && !is_closed_object(schema))
+        return false;
+    for (struct json_iter it = json_iter(schema); json_next(&it, NULL, &inner);)
+        if ((json_type(inner) == JSON_OBJECT || json_type(inner) == JSON_ARRAY) && !llm_format_is_strict(inner))
+            return false;
+    return true;
+}
+
+/* OpenAI, and those who follow it, refuse json_object unless some message speaks of JSON. */
+static bool speaks_of_json(const struct llm_ask *ask)
+{
+    for (size_t i = 0; i < ask->n_messages; i++)
+        for (size_t k = 0; k < ask->messages[i].n_blocks; k++)
+            if (ask->messages[i].blocks[k].kind == LLM_BLOCK_TEXT && strcasestr(ask->messages[i].blocks[k].text, "json"))
+                return true;
+    return false;
+}
+
 struct llm_ask llm_format_plan(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, bool *ret_must_check)
 {
     struct llm_ask plan = *ask;
 
     *ret_must_check = ask->format != LLM_FORMAT_TEXT && !can(acc, ask->format);
-    if (!*ret_must_check)
+    if (!*ret_must_check && (ask->format != LLM_FORMAT_JSON || speaks_of_json(ask)))
         return plan;
     plan.messages = with_instruction(ask, a);
     plan.n_messages = ask->n_messages + 1;
@@ -70,8 +117,10 @@ int llm_format_check(const struct llm_ask *ask, struct slice *text, struct err *
     struct slice inner = without_fence(*text);
     struct json_value v = { 0 };
     struct err why = { 0 };
-    int r = json_parse(a, inner, &v, &why);
+    int r = json_parse(a, inner, &v, NULL);
 
+    if (r < 0)
+        err_set(&why, r, "INVALID_JSON", "it is no JSON.");
     if (r == 0 && ask->format == LLM_FORMAT_JSON && json_type(v) != JSON_OBJECT)
         r = err_set(&why, -EINVAL, "VALIDATION_ERROR", "it is no object.");
     if (r == 0 && ask->format == LLM_FORMAT_SCHEMA)

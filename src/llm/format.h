@@ -8,5 +8,7 @@
 
 /* The ask as this account can carry it out: the same, or with an instruction in front. */
 struct llm_ask llm_format_plan(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, bool *ret_must_check);
+/* Does the schema keep to what services ask of one they enforce: no object takes members beyond those named, and all named are required? */
+bool llm_format_is_strict(struct json_value schema);
 /* Is the text the JSON that was asked for? *text loses blanks and a code fence around it. -EIO LLM_ERROR with what is wrong. */
 int llm_format_check(const struct llm_ask *ask, struct slice *text, struct err *e) MUST_CHECK;

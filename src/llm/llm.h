@@ -23,6 +23,7 @@ struct llm_message {
     const struct llm_block *blocks; size_t n_blocks;
     const struct llm_tool_call *tool_calls; size_t n_tool_calls;        /* of the assistant */
     const char *tool_call_id, *name;
+    const char *reasoning;              /* of the assistant, as it was told; NULL: none */
 };
 
 struct llm_tool { const char *name, *description; struct json_value parameters; bool is_strict; };
@@ -33,17 +34,19 @@ struct llm_ask {
     const struct llm_tool *tools; size_t n_tools;
     struct json_value tool_choice;      /* as OpenAI writes it; absent: auto */
     const char *model;                  /* never NULL in a request() */
-    double temperature; bool has_temperature;   /* has: the caller said it; else temperature is the default */
-    int64_t max_tokens;
+    double temperature; bool has_temperature;   /* has: the caller said it; else temperature is the default, negative: the model's own */
+    int64_t max_tokens;                 /* 0: the model's own limit */
     double top_p; bool has_top_p;
     struct field_strings stop;
     enum llm_format format;
     const char *schema_name;
     struct json_value schema;
+    bool is_schema_strict;              /* the provider is to keep to it by force */
     bool is_streamed;
+    int64_t ready_by_ms;                /* as in llm/llamacpp.h */
 };
 
-struct llm_usage { int64_t prompt_tokens, completion_tokens; bool is_estimated; };
+struct llm_usage { int64_t prompt_tokens, completion_tokens; /* of a sink's on_end: -1 when not told */ bool is_estimated; };
 enum llm_finish { LLM_FINISH_STOP, LLM_FINISH_LENGTH, LLM_FINISH_TOOLS, LLM_FINISH_FILTER };
 const char *llm_finish_name(enum llm_finish why);       /* stop, length, tool_calls, content_filter */
 
@@ -57,12 +60,18 @@ struct llm_sink {
     void *arg;
 };
 
+/* Who configured an account; of equal names the first source counts and hides the others. */
+enum llm_source { LLM_STORED, LLM_ENVIRONMENT, LLM_RUN /* by this service */, LLM_FOUND /* on the machine's own ports */ };
+
 struct llm_account {
     char id[37];
+    enum llm_source source;
     const char *name;                   /* what callers say as `provider` */
     const struct llm_preset *preset;
     const char *base_url, *api_key, *model, *embed_model;
     const struct http_ask_header *headers; size_t n_headers;
+    struct llamacpp *runner;            /* borrowed: runs its server when it is asked (llm/llamacpp.h); NULL: it is at base_url */
+    const char *const *models; size_t n_models; /* written by hand, beside those of the provider's own list */
 };
 
 struct llm_reader;                      /* a protocol's own state; in the arena it was begun in */
@@ -85,8 +94,14 @@ struct llm_protocol {
  * INVALID_MODEL (-EINVAL). */
 int llm_refusal(const struct llm_account *acc, int status, struct slice body, struct err *e);
 
+/* Some upstreams repeat the credentials they refuse: in e's text they become ****. */
+void llm_hide_secrets(const struct llm_account *acc, struct err *e);
+
 enum { LLM_QUIRK_NO_TEMPERATURE = 1, LLM_QUIRK_MAX_COMPLETION_TOKENS = 2, LLM_QUIRK_NO_STREAM_USAGE = 4, LLM_QUIRK_NO_JSON_SCHEMA = 8,
-       LLM_QUIRK_NO_JSON_OBJECT = 16, LLM_QUIRK_NO_MODEL_LIST = 32, LLM_QUIRK_MAY_NOT_STREAM = 64 /* GENERIC_LLM_STREAMING_DISABLED */ };
+       LLM_QUIRK_NO_JSON_OBJECT = 16, LLM_QUIRK_NO_MODEL_LIST = 32, LLM_QUIRK_MAY_NOT_STREAM = 64 /* GENERIC_LLM_STREAMING_DISABLED */,
+       LLM_QUIRK_SHORT_TOOL_IDS = 128 /* nine letters and digits */, LLM_QUIRK_THOUGHT_SIGNATURES = 256 /* asked back with tool calls */,
+       LLM_QUIRK_OWN_TEMPERATURE = 512 /* a model's name does not tell whether it takes one: sent when the caller says it */,
+       LLM_QUIRK_THOUGHTS_BACK = 1024 /* asked back with tool calls */, LLM_QUIRK_NO_NAMES = 2048 /* of who speaks */ };
 
 struct llm_preset {
     const char *id, *label;
@@ -95,8 +110,10 @@ struct llm_preset {
     const char *base_path;              /* put behind a given address that has no path of its own; NULL: none */
     const char *auth_header, *auth_prefix;      /* "authorization", "Bearer "; NULL: none */
     bool needs_key, can_chat, can_embed;
-    const char *env_key[2], *env_base_url[2], *env_model[2];    /* variables of the field, first wins; NULL: none */
+    const char *env_key[3], *env_base_url[3], *env_model[3];    /* variables of the field, first wins; NULL: none */
+    const char *env_region, *region_url[2];     /* a variable whose value between these two is the address; NULL: none */
     const char *default_model, *default_embed_model;
+    struct http_ask_header header;      /* sent with every request; name NULL: none */
     unsigned quirks;
     const char *help;                   /* what a person must bring */
 };
@@ -105,4 +122,8 @@ extern const struct llm_preset llm_presets[];           /* ended by id NULL */
 const struct llm_preset *llm_preset_find(const char *id);
 /* Models that think before they speak take no temperature, and max_completion_tokens. */
 bool llm_model_is_reasoning(const char *model);
+/* Lists of models do not say what a model is for; its name mostly does. */
+bool llm_model_is_embedding(const char *model);
+/* Anthropic's models after 4.6 refuse temperature and top_p. */
+bool llm_model_takes_sampling(const char *model);
 extern const struct llm_protocol llm_openai_chat, llm_openai_responses, llm_anthropic_messages, llm_ollama;

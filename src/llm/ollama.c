@@ -62,6 +62,12 @@ static void add_tool_calls(struct json_writer *w, const struct llm_message *m, s
     json_end(w);
 }
 
+/* It knows no tool_choice; without tools none is called. */
+static bool wants_no_tool(const struct llm_ask *ask)
+{
+    return slice_eq_str(json_string(ask->tool_choice), "none");
+}
+
 /* Results are matched by the tool's name, not by an id. */
 static const char *tool_name_of(const struct llm_ask *ask, const char *id)
 {
@@ -82,6 +88,8 @@ static void add_messages(struct json_writer *w, const struct llm_ask *ask, struc
         json_begin_object(w);
         json_add_string(w, "role", wire_role(m->role));
         json_add_string(w, "content", wire_text(a, m));
+        if (m->reasoning)
+            json_add_string(w, "thinking", m->reasoning);
         if (tool)
             json_add_string(w, "tool_name", tool);
         add_images(w, m);
@@ -93,7 +101,7 @@ static void add_messages(struct json_writer *w, const struct llm_ask *ask, struc
 
 static void add_tools(struct json_writer *w, const struct llm_ask *ask)
 {
-    if (ask->n_tools == 0)
+    if (ask->n_tools == 0 || wants_no_tool(ask))
         return;
     json_begin_array_as(w, "tools");
     for (size_t i = 0; i < ask->n_tools; i++) {
@@ -125,7 +133,8 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
     add_messages(w, ask, a);
     json_add_bool(w, "stream", ask->is_streamed);
     json_begin_object_as(w, "options");
-    json_add_double(w, "temperature", ask->temperature);
+    if (ask->temperature >= 0)
+        json_add_double(w, "temperature", ask->temperature);
     wire_add_sampling(w, ask, "num_predict");
     if (ask->stop.n > 0)
         json_add_strings(w, "stop", ask->stop.items, ask->stop.n);
@@ -180,9 +189,11 @@ static int put_message(struct llm_reader *r, struct json_value message, struct a
 static int end_answer(struct llm_reader *r, struct json_value root)
 {
     struct json_value prompt = json_get(root, "prompt_eval_count"), completion = json_get(root, "eval_count");
-    const struct llm_usage usage = { .prompt_tokens = json_int(prompt), .completion_tokens = json_int(completion) };
+    /* a prompt that stood in the cache is not counted */
+    const struct llm_usage usage = { .prompt_tokens = json_is_absent(prompt) ? -1 : json_int(prompt),
+                                     .completion_tokens = json_is_absent(completion) ? -1 : json_int(completion) };
     bool is_cut = slice_eq_str(json_string(json_get(root, "done_reason")), "length");
-    bool has_usage = !json_is_absent(prompt) && !json_is_absent(completion);
+    bool has_usage = !json_is_absent(prompt) || !json_is_absent(completion);
 
     r->has_ended = true;
     return r->sink.on_end(r->sink.arg, is_cut ? LLM_FINISH_LENGTH : r->n_tools > 0 ? LLM_FINISH_TOOLS : LLM_FINISH_STOP,

@@ -1,6 +1,9 @@
 /* OpenAI chat completions (platform.openai.com/docs/api-reference/chat), and the many services that speak it. */
 #include "llm/wire.h"
 
+#include "base/limits.h"
+#include "base/uuid.h"
+
 #include <string.h>
 
 /* ---- request ---- */
@@ -40,23 +43,31 @@ static void add_content(struct json_writer *w, const struct llm_message *m, stru
     json_end(w);
 }
 
-static void add_tool_calls(struct json_writer *w, const struct llm_message *m)
+/* Gemini 3 refuses calls without the signature of the thought behind them; this is its documented word for a history that has none. */
+static void add_signature(struct json_writer *w)
+{
+    json_add_raw(w, "extra_content", "{\"google\":{\"thought_signature\":\"skip_thought_signature_validator\"}}");
+}
+
+static void add_tool_calls(struct json_writer *w, const struct llm_account *acc, const struct llm_message *m, struct arena *a)
 {
     json_begin_array_as(w, "tool_calls");
     for (size_t i = 0; i < m->n_tool_calls; i++) {
         json_begin_object(w);
-        json_add_string(w, "id", m->tool_calls[i].id);
+        json_add_string(w, "id", wire_tool_id(a, acc, m->tool_calls[i].id));
         json_add_string(w, "type", "function");
         json_begin_object_as(w, "function");
         json_add_string(w, "name", m->tool_calls[i].name);
         json_add_string(w, "arguments", m->tool_calls[i].arguments);
         json_end(w);
+        if (acc->preset->quirks & LLM_QUIRK_THOUGHT_SIGNATURES)
+            add_signature(w);
         json_end(w);
     }
     json_end(w);
 }
 
-static void add_messages(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
+static void add_messages(struct json_writer *w, const struct llm_account *acc, const struct llm_ask *ask, struct arena *a)
 {
     json_begin_array_as(w, "messages");
     for (size_t i = 0; i < ask->n_messages; i++) {
@@ -65,12 +76,14 @@ static void add_messages(struct json_writer *w, const struct llm_ask *ask, struc
         json_begin_object(w);
         json_add_string(w, "role", wire_role(m->role));
         add_content(w, m, a);
-        if (m->name)
+        if (m->name && !(acc->preset->quirks & LLM_QUIRK_NO_NAMES))
             json_add_string(w, "name", m->name);
         if (m->tool_call_id)
-            json_add_string(w, "tool_call_id", m->tool_call_id);
+            json_add_string(w, "tool_call_id", wire_tool_id(a, acc, m->tool_call_id));
         if (m->n_tool_calls > 0)
-            add_tool_calls(w, m);
+            add_tool_calls(w, acc, m, a);
+        if (m->n_tool_calls > 0 && acc->preset->quirks & LLM_QUIRK_THOUGHTS_BACK)      /* DeepSeek and Kimi refuse calls without */
+            json_add_string(w, "reasoning_content", m->reasoning ? m->reasoning : "");
         json_end(w);
     }
     json_end(w);
@@ -112,7 +125,7 @@ static void add_format(struct json_writer *w, const struct llm_ask *ask)
         json_begin_object_as(w, "json_schema");
         json_add_string(w, "name", ask->schema_name);
         json_add_value(w, "schema", ask->schema);
-        json_add_bool(w, "strict", true);
+        json_add_bool(w, "strict", ask->is_schema_strict);
         json_end(w);
     }
     json_end(w);
@@ -124,7 +137,7 @@ static void add_settings(struct json_writer *w, const struct llm_account *acc, c
     bool is_reasoning = llm_model_is_reasoning(ask->model);
     bool has_new_name = quirks & LLM_QUIRK_MAX_COMPLETION_TOKENS || is_reasoning;
 
-    if (!(quirks & LLM_QUIRK_NO_TEMPERATURE) && !is_reasoning)
+    if (!(quirks & LLM_QUIRK_NO_TEMPERATURE) && !is_reasoning && ask->temperature >= 0 && (ask->has_temperature || !(quirks & LLM_QUIRK_OWN_TEMPERATURE)))
         json_add_double(w, "temperature", ask->temperature);
     wire_add_sampling(w, ask, has_new_name ? "max_completion_tokens" : "max_tokens");
     if (ask->stop.n > 0)
@@ -140,10 +153,13 @@ static void add_settings(struct json_writer *w, const struct llm_account *acc, c
 static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
 {
     struct wire_body body;
+    int r = wire_check_tool_results(ask, e);
 
+    if (r < 0)
+        return r;
     wire_body_begin(&body);
     json_add_string(&body.json, "model", ask->model);
-    add_messages(&body.json, ask, a);
+    add_messages(&body.json, acc, ask, a);
     add_settings(&body.json, acc, ask);
     add_tools(&body.json, ask);
     add_format(&body.json, ask);
@@ -152,12 +168,16 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
 
 /* ---- answer ---- */
 
+/* A tool call that has begun: its parts are known by index, or by id, or by coming next. */
+struct chat_call { int64_t index; const char *id; bool has_name; };
+
 struct llm_reader {
-    struct sse_reader sse;
+    struct wire_events events;
     struct llm_sink sink;
     struct arena *arena, *scratch;      /* borrowed: the reader's, and the present chunk's */
     struct err *e;                      /* of the call that is under way */
     struct llm_usage usage;
+    struct chat_call *calls; size_t n_calls;    /* in the arena; NULL until the first */
     enum llm_finish why;
     bool has_usage, has_finished, has_ended;
     const char *model;
@@ -168,16 +188,26 @@ static int end_answer(struct llm_reader *r)
     if (r->has_ended)
         return 0;
     r->has_ended = true;
+    if (r->why == LLM_FINISH_STOP && r->n_calls > 0)    /* Gemini, and others, say stop */
+        r->why = LLM_FINISH_TOOLS;
     return r->sink.on_end(r->sink.arg, r->why, r->has_usage ? &r->usage : NULL, r->model);
 }
 
-static enum llm_finish finish_of(const char *reason)
+enum { FINISH_ERROR = -1 };
+
+static int finish_of(const char *reason)
 {
-    if (strcmp(reason, "length") == 0)
-        return LLM_FINISH_LENGTH;
-    if (strcmp(reason, "tool_calls") == 0 || strcmp(reason, "function_call") == 0)
-        return LLM_FINISH_TOOLS;
-    return strcmp(reason, "content_filter") == 0 ? LLM_FINISH_FILTER : LLM_FINISH_STOP;
+    static const struct { const char *reason; int why; } reasons[] = {
+        { "length", LLM_FINISH_LENGTH },         { "max_tokens", LLM_FINISH_LENGTH },       { "model_length", LLM_FINISH_LENGTH },
+        { "tool_calls", LLM_FINISH_TOOLS },      { "function_call", LLM_FINISH_TOOLS },     { "content_filter", LLM_FINISH_FILTER },
+        { "safety", LLM_FINISH_FILTER },         { "sensitive", LLM_FINISH_FILTER },        { "error", FINISH_ERROR },
+        { "network_error", FINISH_ERROR },       { "insufficient_system_resource", FINISH_ERROR },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+        if (strcasecmp(reason, reasons[i].reason) == 0)
+            return reasons[i].why;
+    return LLM_FINISH_STOP;
 }
 
 /* Some services tell content in parts, thoughts among them. */
@@ -197,16 +227,59 @@ static int put_parts(struct llm_reader *r, struct json_value parts, bool is_thou
     return result;
 }
 
-static int put_tool(struct llm_reader *r, struct json_value call, size_t position)
+static struct chat_call *find_call(struct llm_reader *r, struct json_value index, const char *id)
+{
+    bool has_index = json_type(index) == JSON_INT;
+
+    for (size_t i = r->n_calls; i-- > 0;) {
+        struct chat_call *call = &r->calls[i];
+
+        if (has_index ? call->index == json_int(index) : !*id || strcmp(call->id, id) == 0)
+            return call;
+    }
+    return NULL;
+}
+
+static struct chat_call *begin_call(struct llm_reader *r, struct json_value index, const char *id)
+{
+    char own[UUID_SIZE];
+    struct chat_call *call;
+
+    if (!r->calls)
+        r->calls = arena_array(r->arena, LIMIT_TOOL_CALLS + 1, sizeof(*r->calls));
+    if (r->n_calls > LIMIT_TOOL_CALLS)
+        return &r->calls[LIMIT_TOOL_CALLS];             /* the sink refuses it */
+    call = &r->calls[r->n_calls++];
+    uuid_v4(own);
+    *call = (struct chat_call){ .index = json_type(index) == JSON_INT ? json_int(index) : -1,
+                                .id = *id ? arena_strdup(r->arena, id) : arena_printf(r->arena, "call_%s", own) };
+    return call;
+}
+
+/* Gemini tells no index, or 0 for each of several; others tell no id. A name with another id begins another call. */
+static bool is_other_call(const struct chat_call *known, struct json_value index, const char *id, const char *name)
+{
+    if (!known)
+        return true;
+    return *name && (*id ? strcmp(known->id, id) != 0 : json_type(index) != JSON_INT);
+}
+
+static int put_tool(struct llm_reader *r, struct json_value call)
 {
     struct json_value function = json_get(call, "function"), index = json_get(call, "index"), arguments = json_get(function, "arguments");
-    struct slice text = json_string(arguments);
+    const char *told_id = json_cstr(json_get(call, "id")), *told_name = json_cstr(json_get(function, "name"));
+    const char *id = told_id ? told_id : "", *name = told_name ? told_name : "";
+    struct slice text = json_type(arguments) == JSON_OBJECT ? slice_of(json_to_str(r->scratch, arguments)) : json_string(arguments);
+    struct chat_call *known = find_call(r, index, id);
+    bool is_new = is_other_call(known, index, id, name);
 
-    if (json_type(index) == JSON_INT && json_int(index) >= 0)
-        position = (size_t)json_int(index);
-    if (json_type(arguments) == JSON_OBJECT)            /* against the protocol, but seen */
-        text = slice_of(json_to_str(r->scratch, arguments));
-    return r->sink.on_tool(r->sink.arg, position, json_cstr(json_get(call, "id")), json_cstr(json_get(function, "name")), text);
+    if (is_new && !*name && !*id && text.n == 0)        /* a thought's signature by itself */
+        return 0;
+    if (is_new)
+        known = begin_call(r, index, id);
+    name = *name && !known->has_name ? name : NULL;
+    known->has_name = known->has_name || name;
+    return r->sink.on_tool(r->sink.arg, (size_t)(known - r->calls), is_new ? known->id : NULL, name, text);
 }
 
 /* A delta of a stream or the message of a whole answer: the members are the same. */
@@ -214,7 +287,6 @@ static int put_message(struct llm_reader *r, struct json_value message)
 {
     struct json_value content = json_get(message, "content"), reasoning = json_get(message, "reasoning_content"), call;
     struct json_iter calls = json_iter(json_get(message, "tool_calls"));
-    size_t n = 0;
     int result;
 
     if (json_is_absent(reasoning))
@@ -225,22 +297,45 @@ static int put_message(struct llm_reader *r, struct json_value message)
     if (result == 0)
         result = wire_put(r->sink.on_text, r->sink.arg, json_get(message, "refusal"));
     while (result == 0 && json_next(&calls, NULL, &call))
-        result = put_tool(r, call, n++);
+        result = put_tool(r, call);
     return result;
+}
+
+static void note_usage(struct llm_reader *r, struct json_value root)
+{
+    struct json_value usage = json_get(root, "usage");
+
+    if (json_type(usage) != JSON_OBJECT)
+        usage = json_get(json_get(root, "x_groq"), "usage");
+    if (json_type(usage) != JSON_OBJECT)
+        return;
+    r->usage = (struct llm_usage){ .prompt_tokens = json_int(json_get(usage, "prompt_tokens")),
+                                   .completion_tokens = json_int(json_get(usage, "completion_tokens")) };
+    r->has_usage = true;
+}
+
+/* An error stands in the answer's place or, at OpenRouter, in the choice; or is but the reason of the end. */
+static int check_error(struct llm_reader *r, struct json_value root, struct json_value choice)
+{
+    struct json_value error = json_get(root, "error"), inner = json_get(choice, "error");
+    const char *reason = json_cstr(json_get(choice, "finish_reason"));
+
+    if (slice_eq_str(json_string(json_get(root, "object")), "error"))
+        error = root;
+    if (json_is_absent(error))
+        error = inner;
+    if (json_is_absent(error) && !(reason && finish_of(reason) == FINISH_ERROR))
+        return 0;
+    return wire_told_error(error, r->e);
 }
 
 static void note_rest(struct llm_reader *r, struct json_value root, struct json_value choice)
 {
-    struct json_value usage = json_get(root, "usage");
     const char *reason = json_cstr(json_get(choice, "finish_reason")), *model = json_cstr(json_get(root, "model"));
 
-    if (json_type(usage) == JSON_OBJECT) {
-        r->usage = (struct llm_usage){ .prompt_tokens = json_int(json_get(usage, "prompt_tokens")),
-                                       .completion_tokens = json_int(json_get(usage, "completion_tokens")) };
-        r->has_usage = true;
-    }
+    note_usage(r, root);
     if (reason && *reason) {
-        r->why = finish_of(reason);
+        r->why = (enum llm_finish)finish_of(reason);
         r->has_finished = true;
     }
     if (model && *model && !r->model)
@@ -263,9 +358,10 @@ static int take_chunk(struct llm_reader *r, struct slice text)
 
     if (result < 0)
         return result;
-    if (!json_is_absent(json_get(root, "error")))
-        return wire_told_error(json_get(root, "error"), r->e);
     choice = first_of(json_get(root, "choices"));
+    result = check_error(r, root, choice);
+    if (result < 0)
+        return result;
     note_rest(r, root, choice);
     r->scratch = scratch;
     return put_message(r, json_get(choice, "delta"));
@@ -284,7 +380,7 @@ static void clear_reader(void *arg)
 {
     struct llm_reader *r = arg;
 
-    sse_reader_clear(&r->sse);
+    wire_events_clear(&r->events);
 }
 
 static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *sink)
@@ -293,7 +389,7 @@ static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *si
 
     r->sink = *sink;
     r->arena = a;
-    sse_reader_init(&r->sse, on_event, r);
+    wire_events_init(&r->events, on_event, r);
     arena_defer(a, clear_reader, r);
     return r;
 }
@@ -301,15 +397,7 @@ static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *si
 static int on_bytes(struct llm_reader *r, struct slice bytes, struct err *e)
 {
     r->e = e;
-    return sse_reader_feed(&r->sse, bytes, e);
-}
-
-/* Some services never say [DONE]: who told why it finished has told all. */
-static int on_close(struct llm_reader *r, struct err *e)
-{
-    if (r->has_ended)
-        return 0;
-    return r->has_finished ? end_answer(r) : wire_too_early(e);
+    return wire_events_feed(&r->events, bytes, e);
 }
 
 static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
@@ -320,13 +408,29 @@ static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
 
     if (result < 0)
         return result;
+    r->e = e;
     choice = first_of(json_get(root, "choices"));
+    result = check_error(r, root, choice);
+    if (result < 0)
+        return result;
     if (json_type(json_get(choice, "message")) != JSON_OBJECT)
-        return json_is_absent(json_get(root, "error")) ? wire_no_answer(e) : wire_told_error(json_get(root, "error"), e);
+        return wire_no_answer(e);
     note_rest(r, root, choice);
     r->scratch = scratch;
     result = put_message(r, json_get(choice, "message"));
     return result < 0 ? result : end_answer(r);
+}
+
+/* Some services never say [DONE]: who told why it finished has told all. Some do not stream. */
+static int on_close(struct llm_reader *r, struct err *e)
+{
+    struct slice whole = wire_events_whole(&r->events);
+
+    if (r->has_ended)
+        return 0;
+    if (whole.n > 0)
+        return on_whole(r, whole, e);
+    return r->has_finished ? end_answer(r) : wire_too_early(e);
 }
 
 static int models(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e)

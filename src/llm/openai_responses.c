@@ -31,6 +31,23 @@ static void add_block(struct json_writer *w, const struct llm_message *m, const 
     json_end(w);
 }
 
+/* A result with images or files is a list of the same parts as a message. */
+static void add_output(struct json_writer *w, const struct llm_message *m, struct arena *a)
+{
+    bool is_text = true;
+
+    for (size_t i = 0; i < m->n_blocks; i++)
+        is_text = is_text && m->blocks[i].kind == LLM_BLOCK_TEXT;
+    if (is_text) {
+        json_add_string(w, "output", wire_text(a, m));
+        return;
+    }
+    json_begin_array_as(w, "output");
+    for (size_t i = 0; i < m->n_blocks; i++)
+        add_block(w, m, &m->blocks[i], a);
+    json_end(w);
+}
+
 static void add_tool_calls(struct json_writer *w, const struct llm_message *m)
 {
     for (size_t i = 0; i < m->n_tool_calls; i++) {
@@ -49,7 +66,7 @@ static void add_message(struct json_writer *w, const struct llm_message *m, stru
     if (m->role == LLM_TOOL) {
         json_add_string(w, "type", "function_call_output");
         json_add_string(w, "call_id", m->tool_call_id);
-        json_add_string(w, "output", wire_text(a, m));
+        add_output(w, m, a);
     } else {
         json_add_string(w, "role", wire_role(m->role));
         json_begin_array_as(w, "content");
@@ -103,7 +120,9 @@ static void add_tools(struct json_writer *w, const struct llm_ask *ask)
         json_add_string(w, "name", tool->name);
         if (tool->description)
             json_add_string(w, "description", tool->description);
-        if (!json_is_absent(tool->parameters))
+        if (json_is_absent(tool->parameters))           /* required here, unlike in chat completions */
+            json_add_raw(w, "parameters", "{\"type\":\"object\",\"properties\":{}}");
+        else
             json_add_value(w, "parameters", tool->parameters);
         json_add_bool(w, "strict", tool->is_strict);
         json_end(w);
@@ -122,7 +141,7 @@ static void add_format(struct json_writer *w, const struct llm_ask *ask)
     if (ask->format == LLM_FORMAT_SCHEMA) {
         json_add_string(w, "name", ask->schema_name);
         json_add_value(w, "schema", ask->schema);
-        json_add_bool(w, "strict", true);
+        json_add_bool(w, "strict", ask->is_schema_strict);
     }
     json_end(w);
     json_end(w);
@@ -136,11 +155,14 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
     wire_body_begin(&body);
     json_add_string(w, "model", ask->model);
     add_input(w, ask, a);
-    if (!llm_model_is_reasoning(ask->model))
-        json_add_double(w, "temperature", ask->temperature);
-    json_add_int(w, "max_output_tokens", MAX(ask->max_tokens, (int64_t)LEAST_MAX_OUTPUT_TOKENS));
-    if (ask->has_top_p)
-        json_add_double(w, "top_p", ask->top_p);
+    if (!llm_model_is_reasoning(ask->model)) {
+        if (ask->temperature >= 0)
+            json_add_double(w, "temperature", ask->temperature);
+        if (ask->has_top_p)
+            json_add_double(w, "top_p", ask->top_p);
+    }
+    if (ask->max_tokens > 0)
+        json_add_int(w, "max_output_tokens", MAX(ask->max_tokens, (int64_t)LEAST_MAX_OUTPUT_TOKENS));
     json_add_bool(w, "stream", ask->is_streamed);
     json_add_bool(w, "store", false);
     add_tools(w, ask);
@@ -150,21 +172,46 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
 
 /* ---- answer ---- */
 
+struct responses_call { int64_t output_index; bool has_arguments; };
+
 struct llm_reader {
-    struct sse_reader sse;
+    struct arena *arena;                /* borrowed */
+    struct wire_events events;
     struct llm_sink sink;
     struct err *e;                      /* of the call that is under way */
-    int64_t tools[LIMIT_TOOL_CALLS];    /* output_index of each tool call */
-    size_t n_tools;
+    struct responses_call *tools; size_t n_tools;       /* in the arena; NULL until the first */
     bool has_ended;
 };
 
-static int add_tool(struct llm_reader *r, int64_t output_index, struct json_value item, struct slice arguments)
+static int add_tool(struct llm_reader *r, int64_t output_index, struct json_value item)
 {
+    struct slice arguments = json_string(json_get(item, "arguments"));
+
     if (r->n_tools == LIMIT_TOOL_CALLS)
         return wire_no_answer(r->e);
-    r->tools[r->n_tools] = output_index;
+    if (!r->tools)
+        r->tools = arena_array(r->arena, LIMIT_TOOL_CALLS, sizeof(*r->tools));
+    r->tools[r->n_tools] = (struct responses_call){ output_index, arguments.n > 0 };
     return r->sink.on_tool(r->sink.arg, r->n_tools++, json_cstr(json_get(item, "call_id")), json_cstr(json_get(item, "name")), arguments);
+}
+
+/* n_tools when there is none. */
+static size_t place_of_tool(const struct llm_reader *r, struct json_value root)
+{
+    int64_t output_index = json_int(json_get(root, "output_index"));
+    size_t i = 0;
+
+    while (i < r->n_tools && r->tools[i].output_index != output_index)
+        i++;
+    return i;
+}
+
+static int add_arguments(struct llm_reader *r, size_t place, struct slice arguments)
+{
+    if (place == r->n_tools || arguments.n == 0)
+        return 0;
+    r->tools[place].has_arguments = true;
+    return r->sink.on_tool(r->sink.arg, place, NULL, NULL, arguments);
 }
 
 static bool is_type(struct json_value v, const char *type)
@@ -176,19 +223,32 @@ static int on_item_added(struct llm_reader *r, struct json_value root)
 {
     struct json_value item = json_get(root, "item");
 
-    if (!is_type(item, "function_call"))
-        return 0;
-    return add_tool(r, json_int(json_get(root, "output_index")), item, json_string(json_get(item, "arguments")));
+    return is_type(item, "function_call") ? add_tool(r, json_int(json_get(root, "output_index")), item) : 0;
 }
 
 static int on_arguments(struct llm_reader *r, struct json_value root)
 {
-    int64_t output_index = json_int(json_get(root, "output_index"));
+    return add_arguments(r, place_of_tool(r, root), json_string(json_get(root, "delta")));
+}
 
-    for (size_t i = 0; i < r->n_tools; i++)
-        if (r->tools[i] == output_index)
-            return r->sink.on_tool(r->sink.arg, i, NULL, NULL, json_string(json_get(root, "delta")));
-    return 0;
+/* Services that stream no parts of the arguments tell them here, or with the finished item. */
+static int on_all_arguments(struct llm_reader *r, struct json_value root)
+{
+    size_t place = place_of_tool(r, root);
+
+    return place < r->n_tools && r->tools[place].has_arguments ? 0 : add_arguments(r, place, json_string(json_get(root, "arguments")));
+}
+
+static int on_item_done(struct llm_reader *r, struct json_value root)
+{
+    struct json_value item = json_get(root, "item");
+    size_t place = place_of_tool(r, root);
+
+    if (!is_type(item, "function_call"))
+        return 0;
+    if (place == r->n_tools)
+        return add_tool(r, json_int(json_get(root, "output_index")), item);
+    return r->tools[place].has_arguments ? 0 : add_arguments(r, place, json_string(json_get(item, "arguments")));
 }
 
 static int on_text(struct llm_reader *r, struct json_value root)
@@ -201,13 +261,19 @@ static int on_reasoning(struct llm_reader *r, struct json_value root)
     return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(root, "delta"));
 }
 
+/* Summaries of several thoughts are paragraphs. */
+static int on_next_summary(struct llm_reader *r, struct json_value root)
+{
+    return json_int(json_get(root, "summary_index")) > 0 ? r->sink.on_reasoning(r->sink.arg, SLICE_LIT("\n\n")) : 0;
+}
+
 static enum llm_finish finish_of(struct llm_reader *r, struct json_value response)
 {
     struct slice reason = json_string(json_get(json_get(response, "incomplete_details"), "reason"));
 
     if (slice_eq_str(reason, "content_filter"))
         return LLM_FINISH_FILTER;
-    if (reason.n > 0)
+    if (reason.n > 0 || slice_eq_str(json_string(json_get(response, "status")), "incomplete"))
         return LLM_FINISH_LENGTH;
     return r->n_tools > 0 ? LLM_FINISH_TOOLS : LLM_FINISH_STOP;
 }
@@ -248,8 +314,11 @@ static const struct {
     { "response.refusal.delta", on_text },
     { "response.reasoning_summary_text.delta", on_reasoning },
     { "response.reasoning_text.delta", on_reasoning },
+    { "response.reasoning_summary_part.added", on_next_summary },
     { "response.output_item.added", on_item_added },
     { "response.function_call_arguments.delta", on_arguments },
+    { "response.function_call_arguments.done", on_all_arguments },
+    { "response.output_item.done", on_item_done },
     { "response.completed", on_completed },
     { "response.incomplete", on_completed },
     { "response.failed", on_failed },
@@ -276,7 +345,7 @@ static void clear_reader(void *arg)
 {
     struct llm_reader *r = arg;
 
-    sse_reader_clear(&r->sse);
+    wire_events_clear(&r->events);
 }
 
 static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *sink)
@@ -284,7 +353,8 @@ static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *si
     struct llm_reader *r = ARENA_NEW(a, struct llm_reader);
 
     r->sink = *sink;
-    sse_reader_init(&r->sse, on_event, r);
+    r->arena = a;
+    wire_events_init(&r->events, on_event, r);
     arena_defer(a, clear_reader, r);
     return r;
 }
@@ -292,24 +362,23 @@ static struct llm_reader *make_reader(struct arena *a, const struct llm_sink *si
 static int on_bytes(struct llm_reader *r, struct slice bytes, struct err *e)
 {
     r->e = e;
-    return sse_reader_feed(&r->sse, bytes, e);
-}
-
-static int on_close(struct llm_reader *r, struct err *e)
-{
-    return r->has_ended ? 0 : wire_too_early(e);
+    return wire_events_feed(&r->events, bytes, e);
 }
 
 /* ---- the whole answer ---- */
 
 /* Text of {text} or {refusal} in a list of parts. */
-static int put_parts(struct json_value parts, int (*on)(void *arg, struct slice text), void *arg)
+static int put_parts(struct json_value parts, const char *between, int (*on)(void *arg, struct slice text), void *arg)
 {
     struct json_value part;
+    size_t n = 0;
     int result = 0;
 
-    for (struct json_iter it = json_iter(parts); result == 0 && json_next(&it, NULL, &part);) {
-        result = wire_put(on, arg, json_get(part, "text"));
+    for (struct json_iter it = json_iter(parts); result == 0 && json_next(&it, NULL, &part); n++) {
+        if (n > 0 && *between)
+            result = on(arg, slice_of(between));
+        if (result == 0)
+            result = wire_put(on, arg, json_get(part, "text"));
         if (result == 0)
             result = wire_put(on, arg, json_get(part, "refusal"));
     }
@@ -318,13 +387,16 @@ static int put_parts(struct json_value parts, int (*on)(void *arg, struct slice 
 
 static int put_item(struct llm_reader *r, struct json_value item)
 {
+    int result;
+
     if (is_type(item, "message"))
-        return put_parts(json_get(item, "content"), r->sink.on_text, r->sink.arg);
-    if (is_type(item, "reasoning"))
-        return put_parts(json_get(item, "summary"), r->sink.on_reasoning, r->sink.arg);
+        return put_parts(json_get(item, "content"), "", r->sink.on_text, r->sink.arg);
     if (is_type(item, "function_call"))
-        return add_tool(r, (int64_t)r->n_tools, item, json_string(json_get(item, "arguments")));
-    return 0;
+        return add_tool(r, (int64_t)r->n_tools, item);
+    if (!is_type(item, "reasoning"))
+        return 0;
+    result = put_parts(json_get(item, "summary"), "\n\n", r->sink.on_reasoning, r->sink.arg);
+    return result == 0 ? put_parts(json_get(item, "content"), "", r->sink.on_reasoning, r->sink.arg) : result;
 }
 
 static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
@@ -344,6 +416,15 @@ static int on_whole(struct llm_reader *r, struct slice body, struct err *e)
     for (struct json_iter it = json_iter(output); result == 0 && json_next(&it, NULL, &item);)
         result = put_item(r, item);
     return result < 0 ? result : end_answer(r, root);
+}
+
+static int on_close(struct llm_reader *r, struct err *e)
+{
+    struct slice whole = wire_events_whole(&r->events);
+
+    if (r->has_ended)
+        return 0;
+    return whole.n > 0 ? on_whole(r, whole, e) : wire_too_early(e);
 }
 
 static int models(const struct llm_account *acc, struct arena *a, struct http_ask *ret, struct err *e)

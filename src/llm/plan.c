@@ -2,6 +2,7 @@
 
 #include "llm/answer.h"
 #include "llm/format.h"
+#include "llm/stops.h"
 
 #include <string.h>
 
@@ -18,14 +19,22 @@ static int plan_one(struct settings *settings, struct llm_seat *seat, const stru
                     const atomic_bool *is_gone, struct llm_planned *ret, struct err *e)
 {
     struct llm_ask own = llm_format_plan(&seat->account, ask, a, &ret->must_check);
+    struct llamacpp_wish wish = { .may_wait = is_first, .ready_by_ms = ask->ready_by_ms, .is_gone = is_gone };   /* a model to fall back on is not loaded for each request */
+    const struct llm_account *acc = NULL;
     int r = 0;
 
     own.model = is_first ? ask->model : NULL;
     own.is_streamed = ask->is_streamed && !seat->may_not_stream;
     if (!own.model)
         r = llm_seat_model(seat, settings, a, is_gone, &own.model, e);
+    ret->must_stop = r == 0 && own.stop.n > 0 && !llm_takes_stops(&seat->account, own.model);
+    if (ret->must_stop)
+        own.stop.n = 0;
+    wish.model = own.model;
     if (r == 0)
-        r = seat->account.preset->protocol->request(&seat->account, &own, a, &ret->http, e);
+        r = llm_seat_ready(seat, &wish, a, &acc, e);
+    if (r == 0)
+        r = acc->preset->protocol->request(acc, &own, a, &ret->http, e);
     if (r < 0)
         return r;
     ret->model = arena_strdup(a, own.model);
@@ -48,12 +57,23 @@ int llm_plan_make(struct llm_accounts *accounts, const char *provider, const str
 
         if (r_one == 0)
             plan.picks.seats[plan.picks.n++] = seat;
-        else if (i == 0)                /* one to fall back on is left out */
+        else if (i == 0 && r_one != -EAGAIN)    /* one to fall back on is left out, and the first when it cannot be asked just now */
             r = llm_blame(&seat->account, r_one, e);
     }
+    if (r == 0 && plan.picks.n == 0)
+        r = llm_blame(&found.seats[0]->account, -EAGAIN, e);
     if (r == 0)
         *ret = plan;
     return r;
+}
+
+struct llm_reader *llm_plan_reader(const struct llm_plan *plan, size_t at, struct arena *a, const struct llm_sink *sink)
+{
+    const struct llm_protocol *p = plan->picks.seats[at]->account.preset->protocol;
+    struct llm_sink *before = ARENA_NEW(a, struct llm_sink);
+
+    *before = plan->of[at].must_stop ? llm_stops_sink(a, &plan->ask->stop, !plan->of[at].is_whole, sink) : *sink;
+    return p->reader(a, before);
 }
 
 int llm_blame(const struct llm_account *acc, int r, struct err *e)
@@ -61,9 +81,16 @@ int llm_blame(const struct llm_account *acc, int r, struct err *e)
     static const char *const transport[] = { "DNS_FAILED", "CONNECT_FAILED", "TLS_FAILED", "UPSTREAM_TIMEOUT", "UPSTREAM_CLOSED", "UPSTREAM_INVALID",
                                              "UPSTREAM_TOO_LARGE" };
 
+    static const char somebody[] = "The provider ";
+    size_t n = strlen(somebody);
+    bool is_told_of = strncmp(e->text, somebody, n) == 0;
+
+    llm_hide_secrets(acc, e);
+    if (is_told_of)
+        err_set(e, r, e->code, "%s %s", acc->name, e->text + n);
     for (size_t i = 0; i < ARRAY_SIZE(transport); i++)
         if (strcmp(e->code, transport[i]) == 0) {
-            err_set(e, r, "LLM_ERROR", "%s: %s", acc->name, e->text);
+            err_set(e, r, "LLM_ERROR", "%s%s%s", is_told_of ? "" : acc->name, is_told_of ? "" : ": ", e->text);
             err_add_extra(e, "reason", transport[i]);
             return r;
         }

@@ -14,6 +14,7 @@ struct llm_planned {
     const char *model;
     bool must_check;                    /* the answer against `ask`'s response_format */
     bool is_whole;                      /* the upstream is not asked to stream */
+    bool must_stop;                     /* the model takes no stop sequences: this service ends the answer */
 };
 
 struct llm_plan {
@@ -28,5 +29,8 @@ struct llm_plan {
 int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
                   struct llm_plan *ret, struct err *e) MUST_CHECK;
 
-/* A transport's failure in the words of D8: the code becomes LLM_ERROR, the old one `reason`. Returns r. */
+/* The reader of what place `at` answers, in front of the sink (copied). */
+struct llm_reader *llm_plan_reader(const struct llm_plan *plan, size_t at, struct arena *a, const struct llm_sink *sink);
+
+/* A failure in the words of D8: a transport's code becomes LLM_ERROR, the old one `reason`; the account's secrets are left out. Returns r. */
 int llm_blame(const struct llm_account *acc, int r, struct err *e);

@@ -3,58 +3,103 @@
 
 #include <string.h>
 
-enum { QUOTED = 300 };
+enum { SECRET_AT_LEAST = 4 /* shorter ones stand in ordinary words */ };
 
-/* The upstream's own words: {error:{message}}, {error:"..."}, {message}, {detail}; NULL when there are none. */
-static const char *words_of(struct json_value root)
+static bool is_code(struct json_value root, const char *code)
 {
-    struct json_value error = json_get(root, "error");
-    const char *const found[] = {
-        json_cstr(json_get(error, "message")),
-        json_cstr(error),
-        json_cstr(json_get(root, "message")),
-        json_cstr(json_get(root, "detail")),
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(found); i++)
-        if (found[i] && *found[i])
-            return found[i];
-    return NULL;
+    return slice_eq_str(json_string(json_get(json_get(root, "error"), "code")), code) || slice_eq_str(json_string(json_get(root, "type")), code);
 }
 
 static bool is_about_model(int status, struct json_value root, const char *words)
 {
-    if (slice_eq_str(json_string(json_get(json_get(root, "error"), "code")), "model_not_found"))
+    static const char *const signs[] = { "not a valid model", "does not exist", "invalid model", "model not exist", "unknown model" };
+
+    if (is_code(root, "model_not_found") || is_code(root, "invalid_model") || is_code(root, "DeploymentNotFound"))
         return true;
-    if (!words || !strcasestr(words, "model"))
+    if (!strcasestr(words, "model"))
         return false;
-    return status == 404 || strcasestr(words, "not a valid model") || strcasestr(words, "does not exist");
+    for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
+        if (strcasestr(words, signs[i]))
+            return true;
+    return status == 404;
 }
 
-/* A list of codes in the order they are looked for. */
-static int tell(const char *name, int status, const char *words, struct err *e)
+/* Words are quoted up to a length: what is left of a secret at the cut goes too. */
+static void hide_at_end(struct err *e, const char *secret, size_t n)
 {
-    if (status == 401 || status == 403)
-        return err_set(e, -EIO, "LLM_ERROR", "%s refuses the API key or its rights (%d): %.*s", name, status, QUOTED, words);
-    if (status == 429)
-        return err_set(e, -EBUSY, "RATE_LIMIT", "%s takes no more requests for now: %.*s", name, QUOTED, words);
+    size_t n_text = strlen(e->text);
+
+    for (size_t n_left = MIN(n - 1, n_text); n_left >= SECRET_AT_LEAST; n_left--)
+        if (memcmp(e->text + n_text - n_left, secret, n_left) == 0) {
+            memcpy(e->text + n_text - n_left, "****", 5);
+            return;
+        }
+}
+
+static void hide(struct err *e, const char *secret)
+{
+    size_t n = secret ? strlen(secret) : 0;
+
+    for (char *at = e->text; n >= SECRET_AT_LEAST && (at = strstr(at, secret)); at += 4) {
+        memmove(at + 4, at + n, strlen(at + n) + 1);
+        memcpy(at, "****", 4);
+    }
+    if (n > SECRET_AT_LEAST)
+        hide_at_end(e, secret, n);
+}
+
+void llm_hide_secrets(const struct llm_account *acc, struct err *e)
+{
+    if (!e)
+        return;
+    hide(e, acc->api_key);
+    for (size_t i = 0; i < acc->n_headers; i++)
+        hide(e, acc->headers[i].value);
+}
+
+/* Apps read this too: where the provider is, is not for them. */
+static int tell_no_address(const struct llm_account *acc, const char *words, struct err *e)
+{
+    const char *url = acc->base_url ? acc->base_url : "";
+    bool has_version = memmem(url, strcspn(url, "?"), "/v1", 3);
+
+    if (acc->preset->protocol == &llm_openai_chat && !has_version)
+        return err_set(e, -EIO, "LLM_ERROR", "%s has no such address (404): its base URL probably lacks /v1 at its end.", acc->name);
+    return err_set(e, -EIO, "LLM_ERROR", "%s has no such address (404): is its base URL right?%s%.*s", acc->name, words ? " It says: " : "", WIRE_QUOTED,
+                   words ? words : "");
+}
+
+/* The row for 0 is for all others. */
+static int tell(const struct llm_account *acc, int status, const char *words, struct err *e)
+{
+    static const struct { int from, to, r; const char *code, *what; } rows[] = {
+        { 401, 401, -EIO, "LLM_ERROR", "refuses the API key" },    { 402, 402, -EIO, "LLM_ERROR", "wants to be paid first" },
+        { 403, 403, -EIO, "LLM_ERROR", "says that this API key may not do this" }, { 408, 408, -EAGAIN, "LLM_ERROR", "fails" },
+        { 413, 413, -EIO, "LLM_ERROR", "finds the request too large" }, { 429, 429, -EBUSY, "RATE_LIMIT", "takes no more requests for now" },
+        { 500, 999, -EAGAIN, "LLM_ERROR", "fails" },               { 0, 999, -EIO, "LLM_ERROR", "refuses the request" },
+    };
+    size_t i = 0;
+
     if (status == 404)
-        return err_set(e, -EIO, "LLM_ERROR", "%s has no such address (404): is the base URL right? %.*s", name, QUOTED, words);
+        return tell_no_address(acc, words, e);
     if (status >= 300 && status < 400)
-        return err_set(e, -EIO, "LLM_ERROR", "%s answers with a redirect (%d): give the address it points to as base URL.", name, status);
-    if (status == 408 || status >= 500)
-        return err_set(e, -EAGAIN, "LLM_ERROR", "%s fails (%d): %.*s", name, status, QUOTED, words);
-    return err_set(e, -EIO, "LLM_ERROR", "%s refuses the request (%d): %.*s", name, status, QUOTED, words);
+        return err_set(e, -EIO, "LLM_ERROR", "%s answers with a redirect (%d): give the address it points to as base URL.", acc->name, status);
+    while (status < rows[i].from || status > rows[i].to)
+        i++;
+    return err_set(e, rows[i].r, rows[i].code, "%s %s (%d)%s%.*s", acc->name, rows[i].what, status, words ? ": " : " and gives no reason.", WIRE_QUOTED, words ? words : "");
 }
 
 int llm_refusal(const struct llm_account *acc, int status, struct slice body, struct err *e)
 {
     AUTO(arena_freep) struct arena *scratch = arena_new();
     struct json_value root = { 0 };
-    int r = json_parse(scratch, body, &root, NULL);
-    const char *words = r == 0 ? words_of(root) : NULL;
+    const char *words = json_parse(scratch, body, &root, NULL) == 0 ? wire_words(scratch, root) : NULL;
+    int r;
 
-    if (status >= 400 && status < 500 && is_about_model(status, root, words))
-        return err_set(e, -EINVAL, "INVALID_MODEL", "%s has no such model: %.*s", acc->name, QUOTED, words);
-    return tell(acc->name, status, words ? words : "it gives no reason.", e);
+    if (status >= 400 && status < 500 && is_about_model(status, root, words ? words : ""))
+        r = err_set(e, -EINVAL, "INVALID_MODEL", "%s has no such model: %.*s", acc->name, WIRE_QUOTED, words ? words : "it gives no reason.");
+    else
+        r = tell(acc, status, words, e);
+    llm_hide_secrets(acc, e);
+    return r;
 }

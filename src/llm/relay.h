@@ -1,7 +1,8 @@
 /* A streamed chat without a thread: upstream bytes in, events of the caller's form out, all on the loop (architecture, section 3).
  *
  * A worker makes the plan and starts the relay, which owns it from then on. Before the first delta a failure is tried again or told through
- * host->fail as an ordinary error; after it through form->error. A client that leaves cancels the upstream; a slow one pauses it.
+ * host->fail as an ordinary error; after it through form->error. A client that leaves cancels the upstream; a slow one pauses it. A stream with
+ * a scope goes on for a while (setting llm.resume_s) without its client, each event has an `id:`, and llm_relay_resume() goes on behind one of them.
  *
  *     r = llm_relay_start(relays, &(struct llm_relay_start){ .plan = plan, .arena = TAKE(arena), .form = &form, ... });
  */
@@ -16,9 +17,12 @@ struct llm_told {
     char uuid[UUID_SIZE];
     const char *provider, *model;       /* of the account asked; the upstream's own name of the model once it is known */
     const struct llm_answer *answer;    /* tools so far; usage and why at the end. Its texts are empty unless they must be checked. */
+    int64_t prompt_tokens;              /* by estimate, before the upstream counts */
     double duration_s;                  /* of the whole answer, at its end */
     int64_t began_wall_ms;
     int64_t began_us;                   /* clock_mono_us() when the upstream was asked */
+    int64_t lost_us;                    /* that attempts before it waited for theirs */
+    void *state;                        /* the form's own */
 };
 
 /* How an answer is told to the client: each writes whole Server-Sent Events. NULL: nothing is told. */
@@ -31,10 +35,13 @@ struct llm_form {
     void (*error)(struct buf *out, const struct llm_told *t, const struct err *e);
 };
 
-/* Who answers the exchange. Loop thread; exactly one of both is called, and after fail() nothing more. */
+/* Who answers the exchange. Loop thread; exactly one of start and fail is called. */
 struct llm_relay_host {
     struct http_stream *(*start)(void *arg, const struct llm_told *t);
     void (*fail)(void *arg, int r, const struct err *e, int64_t retry_after_ms);
+    /* Once a started relay, also when its client has left, with the arg of its start: t->answer->usage as told by the upstream, or by estimate so
+     * far; zeros when nobody answered. t->provider NULL: nobody was asked. The exchange may be gone. NULL: not told. */
+    void (*ended)(void *arg, const struct llm_told *t, bool is_whole);
 };
 
 struct llm_relays;
@@ -43,7 +50,18 @@ struct llm_relay_start {
     struct arena *arena;                /* given away: the plan and what it points at, but plan->ask, which lives as long as the exchange */
     const struct llm_plan *plan;        /* in the arena */
     const struct llm_form *form;
+    void *state;                        /* in the arena: t->state */
     const struct llm_relay_host *host;
+    void *host_arg;
+    struct http_exchange *exchange;
+    const char *scope;                  /* in the arena: who may resume it, if the form writes one event a call; NULL: nobody */
+};
+
+struct llm_resume {
+    struct arena *arena;                /* given away: host_arg and the strings */
+    const char *uuid, *scope;
+    int64_t after;                      /* number of the last event seen */
+    const struct llm_relay_host *host;  /* fail() with -ENOENT STREAM_GONE when it is not there any more */
     void *host_arg;
     struct http_exchange *exchange;
 };
@@ -52,3 +70,4 @@ int llm_relays_new(struct loop *l, struct settings *settings, struct llm_relays 
 struct llm_relays *llm_relays_free(struct llm_relays *relays);  /* after the server was stopped; loop thread, or after it ended */
 /* Any thread. Cannot fail: what goes wrong comes through the host. */
 void llm_relay_start(struct llm_relays *relays, const struct llm_relay_start *start);
+void llm_relay_resume(struct llm_relays *relays, const struct llm_resume *how);

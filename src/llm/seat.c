@@ -40,6 +40,24 @@ bool llm_seat_may_ask(struct llm_seat *s)
     return may;
 }
 
+int64_t llm_seat_rest_ms(struct llm_seat *s)
+{
+    int64_t rest_ms;
+
+    pthread_mutex_lock(&s->lock);
+    rest_ms = s->open_until_ms - clock_mono_ms();
+    pthread_mutex_unlock(&s->lock);
+    return MAX(rest_ms, (int64_t)0);
+}
+
+int llm_seat_tell_rest(struct llm_seat *s, int64_t rest_ms, struct err *e)
+{
+    long long seconds = MAX(rest_ms + 999, (int64_t)1000) / 1000;
+
+    return err_set(e, -EAGAIN, "PROVIDER_UNAVAILABLE", "%s has failed several times in a row and rests; try again in %lld second%s.", s->account.name,
+                   seconds, seconds == 1 ? "" : "s");
+}
+
 void llm_seat_succeeded(struct llm_seat *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -58,19 +76,39 @@ void llm_seat_failed(struct llm_seat *s, unsigned rest_after)
 
 /* ---- models ---- */
 
-static struct llm_models copy_models(struct arena *a, const struct llm_models *from, const char *own)
+/* Unless it is among the first n_known. */
+static void add_model(struct llm_models *to, struct llm_model *items, struct arena *a, struct llm_model model, size_t n_known)
+{
+    for (size_t i = 0; i < n_known; i++)
+        if (strcmp(items[i].id, model.id) == 0)
+            return;
+    items[to->n++] = (struct llm_model){ arena_strdup(a, model.id), arena_strdup(a, model.name) };
+}
+
+/* Those written by hand stand first; a provider's list need not be complete. */
+static struct llm_models merge_models(struct arena *a, const struct llm_account *acc, const struct llm_models *fetched)
+{
+    struct llm_model *items = arena_array(a, acc->n_models + fetched->n + 1, sizeof(*items));
+    struct llm_models all = { items, 0 };
+    size_t n_by_hand;
+
+    for (size_t i = 0; i < acc->n_models; i++)
+        add_model(&all, items, a, (struct llm_model){ acc->models[i], acc->models[i] }, all.n);
+    n_by_hand = all.n;
+    for (size_t i = 0; i < fetched->n; i++)
+        add_model(&all, items, a, fetched->items[i], n_by_hand);
+    if (acc->model)
+        add_model(&all, items, a, (struct llm_model){ acc->model, acc->model }, all.n);
+    return all;
+}
+
+static struct llm_models copy_models(struct arena *a, const struct llm_models *from)
 {
     struct llm_model *items = arena_array(a, from->n + 1, sizeof(*items));
-    size_t n = 0;
 
-    for (size_t i = 0; i < from->n; i++) {
-        items[n++] = (struct llm_model){ arena_strdup(a, from->items[i].id), arena_strdup(a, from->items[i].name) };
-        if (own && strcmp(own, from->items[i].id) == 0)
-            own = NULL;
-    }
-    if (own)                            /* a list need not be complete */
-        items[n++] = (struct llm_model){ arena_strdup(a, own), arena_strdup(a, own) };
-    return (struct llm_models){ items, n };
+    for (size_t i = 0; i < from->n; i++)
+        items[i] = (struct llm_model){ arena_strdup(a, from->items[i].id), arena_strdup(a, from->items[i].name) };
+    return (struct llm_models){ items, from->n };
 }
 
 static int fetch_models(struct llm_seat *s, struct arena *a, const atomic_bool *is_gone, struct llm_models *ret, struct err *e)
@@ -78,7 +116,11 @@ static int fetch_models(struct llm_seat *s, struct arena *a, const atomic_bool *
     const struct llm_protocol *p = s->account.preset->protocol;
     struct http_answer answer = { 0 };
     struct http_ask ask = { 0 };
-    int r = p->models(&s->account, a, &ask, e);
+    int r;
+
+    if (s->account.runner)
+        return llamacpp_models(s->account.runner, a, ret, e);
+    r = p->models(&s->account, a, &ask, e);
 
     ask.connect_ms = LIST_CONNECT_MS;
     ask.total_ms = LIST_TOTAL_MS;
@@ -90,6 +132,13 @@ static int fetch_models(struct llm_seat *s, struct arena *a, const atomic_bool *
     return r < 0 ? r : p->on_models(answer.body, a, ret, e);
 }
 
+static void note_failure(struct llm_seat *s, int r, const struct err *e)
+{
+    s->models_r = r;
+    snprintf(s->models_code, sizeof(s->models_code), "%s", r < 0 ? e->code : "");
+    snprintf(s->models_text, sizeof(s->models_text), "%s", r < 0 ? e->text : "");
+}
+
 /* Outside the lock somebody else may fetch too: the later one counts. */
 static int renew_models(struct llm_seat *s, int64_t ttl_ms, const atomic_bool *is_gone, struct err *e)
 {
@@ -97,10 +146,12 @@ static int renew_models(struct llm_seat *s, int64_t ttl_ms, const atomic_bool *i
     AUTO(arena_freep) struct arena *scratch = arena_new();
     struct llm_models found = { 0 };
     int r = s->account.preset->quirks & LLM_QUIRK_NO_MODEL_LIST ? 0 : fetch_models(s, scratch, is_gone, &found, e);
-    struct llm_models models = copy_models(fresh, &found, s->account.model);
+    struct llm_models models = merge_models(fresh, &s->account, &found);
 
     pthread_mutex_lock(&s->lock);
+    s->has_list |= found.n > 0;
     s->models_until_ms = clock_mono_ms() + (r == 0 ? ttl_ms : LIST_FAILED_MS);
+    note_failure(s, r, e);
     if (r == 0 || !s->models_arena) {
         arena_free(s->models_arena);
         s->models_arena = TAKE(fresh);
@@ -120,14 +171,48 @@ int llm_seat_models(struct llm_seat *s, struct settings *settings, struct arena 
     pthread_mutex_lock(&s->lock);
     is_old = clock_mono_ms() >= s->models_until_ms;
     pthread_mutex_unlock(&s->lock);
-    if (is_old)
-        r = renew_models(s, settings_ms(settings, SETTING_LLM_MODELS_TTL_S), is_gone, &why);
+    if (is_old)                         /* a failure is kept for a while, like a list */
+        (void)!renew_models(s, s->account.runner ? 0 : settings_ms(settings, SETTING_LLM_MODELS_TTL_S), is_gone, &why);
     pthread_mutex_lock(&s->lock);
-    *ret = copy_models(a, &s->models, NULL);
+    *ret = copy_models(a, &s->models);
+    if (ret->n == 0 && s->models_r < 0)
+        r = err_set(e, s->models_r, s->models_code, "%s", s->models_text);
     pthread_mutex_unlock(&s->lock);
-    if (ret->n > 0 || r == 0)
-        return 0;
-    return err_set(e, r, why.code, "%s", why.text);
+    return r;
+}
+
+/* Ollama's names end in a tag that may be left out, Gemini's list begins each with its kind. */
+static bool is_model(const char *listed, const char *asked)
+{
+    size_t n = strlen(asked);
+
+    if (strncmp(listed, "models/", 7) == 0 && strncmp(asked, "models/", 7) != 0)
+        listed += 7;
+    return strncmp(listed, asked, n) == 0 && (listed[n] == '\0' || strcmp(listed + n, ":latest") == 0);
+}
+
+int llm_seat_knows_model(struct llm_seat *s, struct settings *settings, struct arena *a, const atomic_bool *is_gone, const char *model)
+{
+    struct llm_models models = { 0 };
+    bool has_list;
+    int r = llm_seat_models(s, settings, a, is_gone, &models, NULL);
+
+    for (size_t i = 0; r == 0 && i < models.n; i++)
+        if (is_model(models.items[i].id, model))
+            return 1;
+    pthread_mutex_lock(&s->lock);
+    has_list = s->has_list;
+    pthread_mutex_unlock(&s->lock);
+    return has_list ? 0 : -1;
+}
+
+/* Servers on a person's own machine list what embeds among the rest. */
+static const char *first_to_chat(const struct llm_models *models)
+{
+    for (size_t i = 0; i < models->n; i++)
+        if (!llm_model_is_embedding(models->items[i].id))
+            return models->items[i].id;
+    return models->n > 0 ? models->items[0].id : NULL;
 }
 
 int llm_seat_model(struct llm_seat *s, struct settings *settings, struct arena *a, const atomic_bool *is_gone, const char **ret, struct err *e)
@@ -139,8 +224,27 @@ int llm_seat_model(struct llm_seat *s, struct settings *settings, struct arena *
         r = llm_seat_models(s, settings, a, is_gone, &models, e);
     if (r < 0)
         return r;
-    *ret = s->account.model ? s->account.model : models.n > 0 ? models.items[0].id : NULL;
+    *ret = s->account.model ? s->account.model : first_to_chat(&models);
     if (*ret)
         return 0;
-    return err_set(e, -EINVAL, "INVALID_MODEL", "%s has no model yet; name one in `model`. %s", s->account.name, s->account.preset->help);
+    return err_set(e, -EINVAL, "INVALID_MODEL", "%s has no model yet; name one in `model`. What it needs: %s", s->account.name, s->account.preset->help);
+}
+
+int llm_seat_ready(struct llm_seat *s, const struct llamacpp_wish *wish, struct arena *a, const struct llm_account **ret, struct err *e)
+{
+    struct llamacpp_place place = { NULL, NULL };
+    struct llm_account *running;
+    int r = s->account.runner ? llamacpp_hold(s->account.runner, wish, a, &place, e) : 0;
+
+    if (r < 0)
+        return r;
+    *ret = &s->account;
+    if (!s->account.runner)
+        return 0;
+    running = ARENA_NEW(a, struct llm_account);
+    *running = s->account;
+    running->base_url = place.base_url;
+    running->api_key = place.api_key;
+    *ret = running;
+    return 0;
 }

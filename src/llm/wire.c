@@ -1,9 +1,12 @@
 #include "llm/wire.h"
 
+#include "base/hash.h"
 #include "base/limits.h"
 #include "net/url.h"
 
 #include <string.h>
+
+enum { SHORT_ID = 9 };
 
 /* ---- requests ---- */
 
@@ -16,7 +19,7 @@ void wire_body_begin(struct wire_body *b)
 
 static void add_headers(const struct llm_account *acc, bool has_body, struct arena *a, struct http_ask *ret)
 {
-    struct http_ask_header *headers = arena_array(a, acc->n_headers + 3, sizeof(*headers));
+    struct http_ask_header *headers = arena_array(a, acc->n_headers + 4, sizeof(*headers));
     const struct llm_preset *preset = acc->preset;
     size_t n = 0;
 
@@ -27,6 +30,8 @@ static void add_headers(const struct llm_account *acc, bool has_body, struct are
                                                  arena_printf(a, "%s%s", preset->auth_prefix ? preset->auth_prefix : "", acc->api_key) };
     if (preset->protocol == &llm_anthropic_messages)
         headers[n++] = (struct http_ask_header){ "anthropic-version", "2023-06-01" };
+    if (preset->header.name)
+        headers[n++] = preset->header;
     for (size_t i = 0; i < acc->n_headers; i++)
         headers[n++] = acc->headers[i];
     ret->headers = headers;
@@ -89,6 +94,40 @@ const char *wire_text(struct arena *a, const struct llm_message *m)
     return copy;
 }
 
+int wire_check_tool_results(const struct llm_ask *ask, struct err *e)
+{
+    for (size_t i = 0; i < ask->n_messages; i++)
+        for (size_t k = 0; ask->messages[i].role == LLM_TOOL && k < ask->messages[i].n_blocks; k++)
+            if (ask->messages[i].blocks[k].kind != LLM_BLOCK_TEXT)
+                return err_set(e, -EINVAL, "UNSUPPORTED_CONTENT",
+                               "This provider takes a tool's result as text only: `messages[%zu]` holds something else.", i);
+    return 0;
+}
+
+/* Two ids that differ become two that differ. */
+static const char *short_id(struct arena *a, const char *id)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    uint64_t hash = hash_fast(slice_of(id));
+    char *text = arena_alloc(a, SHORT_ID + 1);
+
+    for (size_t i = 0; i < SHORT_ID; i++, hash /= 36)
+        text[i] = digits[hash % 36];
+    text[SHORT_ID] = '\0';
+    return text;
+}
+
+const char *wire_tool_id(struct arena *a, const struct llm_account *acc, const char *id)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    bool is_short = acc->preset->quirks & LLM_QUIRK_SHORT_TOOL_IDS;
+    size_t n = strlen(id), n_fit = strspn(id, alphabet);
+
+    if (n_fit == n && (!is_short || (n == SHORT_ID && !strpbrk(id, "_-"))))
+        return id;
+    return is_short ? short_id(a, id) : arena_printf(a, "call_%s", short_id(a, id));
+}
+
 bool wire_is_plain(const struct llm_message *m)
 {
     return m->n_blocks == 0 || (m->n_blocks == 1 && m->blocks[0].kind == LLM_BLOCK_TEXT);
@@ -96,29 +135,118 @@ bool wire_is_plain(const struct llm_message *m)
 
 void wire_add_sampling(struct json_writer *w, const struct llm_ask *ask, const char *max_tokens_name)
 {
-    json_add_int(w, max_tokens_name, ask->max_tokens);
-    if (ask->has_top_p)
+    if (ask->max_tokens > 0)
+        json_add_int(w, max_tokens_name, ask->max_tokens);
+    if (ask->has_top_p && !llm_model_is_reasoning(ask->model))
         json_add_double(w, "top_p", ask->top_p);
 }
 
 /* ---- answers ---- */
 
+static int tell_page(struct err *e)
+{
+    return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "A web page came in place of a model's answer: is the base URL right?");
+}
+
+void wire_events_init(struct wire_events *s, int (*on_event)(void *arg, const struct sse_event *ev), void *arg)
+{
+    *s = (struct wire_events){ .first = '\0' };
+    sse_reader_init(&s->sse, on_event, arg);
+    buf_init(&s->whole, LIMIT_LLM_ANSWER);
+}
+
+void wire_events_clear(struct wire_events *s)
+{
+    sse_reader_clear(&s->sse);
+    buf_clear(&s->whole);
+}
+
+static struct slice skip_blanks(struct slice s)
+{
+    while (s.n > 0 && strchr(" \t\r\n", s.p[0]))
+        s = (struct slice){ s.p + 1, s.n - 1 };
+    return s;
+}
+
+int wire_events_feed(struct wire_events *s, struct slice bytes, struct err *e)
+{
+    if (!s->first) {
+        struct slice rest = skip_blanks(bytes);
+
+        s->first = rest.n > 0 ? rest.p[0] : '\0';
+    }
+    if (s->first == '<')
+        return tell_page(e);
+    if (s->first != '{')
+        return sse_reader_feed(&s->sse, bytes, e);
+    buf_add_slice(&s->whole, bytes);
+    return s->whole.overflowed ? err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The answer has more than %d bytes.", LIMIT_LLM_ANSWER) : 0;
+}
+
+struct slice wire_events_whole(const struct wire_events *s)
+{
+    return buf_slice(&s->whole);
+}
+
 int wire_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e)
 {
-    struct err why = { 0 };
-    int r = json_parse(a, text, ret, &why);
+    struct slice begin = skip_blanks(text);
+    int r = json_parse(a, text, ret, NULL);
 
     if (r == 0 && json_type(*ret) == JSON_OBJECT)
         return 0;
-    return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "The model's answer is not as its protocol says: %s",
-                   r < 0 ? why.text : "it is no JSON object.");
+    if (begin.n > 0 && begin.p[0] == '<')
+        return tell_page(e);
+    return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "The provider sent no answer that can be read: %s", r < 0 ? "it is no JSON." : "it is no JSON object.");
+}
+
+/* {message}, {message: {detail}}, {error: ...}, {detail: "..." or [{msg}]}, [{error: ...}]: whatever services make of it. */
+const char *wire_words(struct arena *a, struct json_value error)
+{
+    static const char *const members[] = { "error", "message", "detail", "msg" };
+    struct json_value first = { 0 };
+    const char *words = NULL, *raw = json_cstr(json_get(json_get(error, "metadata"), "raw"));
+    struct json_iter it = json_iter(error);
+
+    if (json_type(error) == JSON_STRING)
+        return json_string(error).n > 0 ? json_cstr(error) : NULL;
+    if (json_type(error) == JSON_ARRAY)
+        return json_next(&it, NULL, &first) ? wire_words(a, first) : NULL;
+    if (json_type(error) != JSON_OBJECT)
+        return NULL;
+    for (size_t i = 0; !words && i < ARRAY_SIZE(members); i++)
+        words = wire_words(a, json_get(error, members[i]));
+    /* OpenRouter: "Provider returned error", and what that one said */
+    return words && raw && *raw ? arena_printf(a, "%s: %s", words, raw) : words;
+}
+
+static bool may_pass(struct json_value error)
+{
+    static const char *const types[] = { "overloaded_error", "api_error", "timeout_error", "server_error", "service_unavailable", "overloaded" };
+    struct slice type = json_string(json_get(error, "type")), code = json_string(json_get(error, "code"));
+
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+        if (slice_eq_str(type, types[i]) || slice_eq_str(code, types[i]))
+            return true;
+    return json_int(json_get(error, "code")) >= 500;
+}
+
+static bool is_limit(struct json_value error)
+{
+    return json_int(json_get(error, "code")) == 429 || slice_eq_str(json_string(json_get(error, "type")), "rate_limit_error") ||
+           slice_eq_str(json_string(json_get(error, "code")), "rate_limit_exceeded");
 }
 
 int wire_told_error(struct json_value error, struct err *e)
 {
-    const char *text = json_cstr(json_type(error) == JSON_OBJECT ? json_get(error, "message") : error);
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    const char *words = wire_words(scratch, error);
 
-    return err_set(e, -EIO, "LLM_ERROR", "The provider reports: %s", text && *text ? text : "an error without a text");
+    if (!words)
+        words = "an error without a text.";
+    if (is_limit(error))
+        return err_set(e, -EBUSY, "RATE_LIMIT", "The provider takes no more requests for now: %.*s", WIRE_QUOTED, words);
+    return err_set(e, may_pass(error) ? -EAGAIN : -EIO, "LLM_ERROR", "The provider reports: %.*s", WIRE_QUOTED, words);
 }
 
 int wire_too_early(struct err *e)
@@ -128,7 +256,7 @@ int wire_too_early(struct err *e)
 
 int wire_no_answer(struct err *e)
 {
-    return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "The provider's reply holds no answer of a model.");
+    return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "The provider sent a reply that holds no answer of a model.");
 }
 
 int wire_put(int (*on)(void *arg, struct slice text), void *arg, struct json_value text)

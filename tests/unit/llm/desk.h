@@ -19,6 +19,9 @@ struct desk {
     struct settings *settings;
     struct llm_accounts *accounts;
     atomic_int n_asked, n_pushed;
+    atomic_bool is_open;                /* /gated goes on behind its fifth event */
+    bool is_gated;
+    const char *flag;                   /* a setting more */
     struct http_stream *large;          /* the pusher's */
     pthread_t pusher;
 };
@@ -35,6 +38,11 @@ static inline void refuse(struct http_exchange *x, int status, const char *messa
     http_exchange_send(x);
 }
 
+static inline bool is_open(void *arg)
+{
+    return atomic_load(&((struct desk *)arg)->is_open);
+}
+
 /* More than any buffer holds, from a thread that waits for room. */
 static inline void *push_large(void *arg)
 {
@@ -44,6 +52,8 @@ static inline void *push_large(void *arg)
     int r = 0;
 
     for (int i = 0; i < N_LARGE && r == 0; i++) {
+        if (i == 5 && d->is_gated)
+            assert_true(wait_until(is_open, d));
         snprintf(event, sizeof(event), "{\"choices\":[{\"delta\":{\"content\":\"%05d%s\"}}]}", i, filling);
         r = sse_push(d->large, NULL, NULL, slice_of(event));
         atomic_fetch_add(&d->n_pushed, 1);
@@ -83,6 +93,7 @@ static inline void upstream(void *arg, struct http_exchange *x)
     int n = atomic_fetch_add(&d->n_asked, 1);
     bool is_streamed = x->request.body.n > 0 && memmem(x->request.body.p, x->request.body.n, "\"stream\":true", 13);
 
+    d->is_gated = strncmp(path, "/gated", 6) == 0;
     if (strncmp(path, "/unwilling", 10) == 0 || (strncmp(path, "/second", 7) == 0 && n == 0))
         refuse(x, 503, "not now");
     else if (strncmp(path, "/limited", 8) == 0) {
@@ -93,7 +104,7 @@ static inline void upstream(void *arg, struct http_exchange *x)
     else if (!is_streamed) {
         buf_add_str(&x->response.body, strncmp(path, "/garbage", 8) == 0 ? "{malformed" : WHOLE);
         http_exchange_send(x);
-    } else if (strncmp(path, "/large", 6) == 0)
+    } else if (strncmp(path, "/large", 6) == 0 || d->is_gated)
         say_large(d, x);
     else if (strncmp(path, "/refusing", 9) == 0) {
         struct http_stream *s = sse_start(x);
@@ -117,8 +128,8 @@ static inline void desk_add(struct desk *d, const char *name, const char *where)
 
 static inline void desk_open(struct desk *d, const char *first, const char *fallback)
 {
-    static const char *const flags[] = { "llm.fallbacks=other", "llm.retries=1", "llm.first_byte_s=0.3", "llm.idle_s=0.3", "llm.retry_after_max_s=1" };
-    const struct settings_sources from = { .flags = flags, .n_flags = ARRAY_SIZE(flags) };
+    const char *const flags[] = { "llm.fallbacks=other", "llm.retries=1", "llm.first_byte_s=3", "llm.idle_s=3", "llm.retry_after_max_s=1", d->flag };
+    const struct settings_sources from = { .flags = flags, .n_flags = ARRAY_SIZE(flags) - !d->flag };
 
     d->a = arena_new();
     rig_open(&d->rig, upstream, d);

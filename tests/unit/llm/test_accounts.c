@@ -104,6 +104,7 @@ static void with_nothing_configured_the_error_says_what_to_do(void **state)
     assert_int_equal(llm_accounts_pick(s.accounts, s.a, NULL, &picks, &e), -EAGAIN);
     assert_string_equal(e.code, "PROVIDER_UNAVAILABLE");
     assert_has(e.text, "OPENAI_API_KEY");
+    assert_true(strstr(e.text, "hearth provider add") < strstr(e.text, "OPENAI_API_KEY"));
     assert_int_equal(llm_accounts_pick(s.accounts, s.a, "openai", &picks, &e), -EAGAIN);
 }
 
@@ -120,14 +121,160 @@ static void accounts_can_be_put_and_removed_while_they_are_in_use(void **state)
     assert_int_equal(llm_accounts_put(s.accounts, &account, &e), 0);
     assert_string_equal(picks.seats[0]->account.base_url, "http://127.0.0.1:1/v1");
     assert_string_equal(names(&s), "mine ");
-    assert_true(llm_accounts_remove(s.accounts, "mine"));
-    assert_false(llm_accounts_remove(s.accounts, "mine"));
+    assert_true(llm_accounts_remove(s.accounts, LLM_STORED, "mine"));
+    assert_false(llm_accounts_remove(s.accounts, LLM_STORED, "mine"));
     account.base_url = NULL;
     assert_int_equal(llm_accounts_put(s.accounts, &account, &e), -EINVAL);
     assert_string_equal(e.code, "BAD_ACCOUNT");
     account.base_url = "nonsense";
     assert_int_equal(llm_accounts_put(s.accounts, &account, &e), -EINVAL);
     assert_string_equal(e.code, "BAD_URL");
+}
+
+static void put_named(struct setup *s, enum llm_source source, const char *name, const char *base_url)
+{
+    const struct llm_account account = { .source = source, .name = name, .preset = llm_preset_find("generic-openai"), .base_url = base_url };
+    struct err e = { 0 };
+
+    if (llm_accounts_put(s->accounts, &account, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+static void of_equal_names_the_stored_account_counts_and_the_environments_shows_again(void **state)
+{
+    static const char *const env[] = { "OPENAI_API_KEY=a", "GENERIC_OPENAI_BASE_URL=http://127.0.0.1:1/v1", NULL };
+    AUTO(setup_close) struct setup s = setup_open(env, NULL, 0);
+
+    put_named(&s, LLM_RUN, "generic-openai", "http://127.0.0.1:3/v1");
+    put_named(&s, LLM_RUN, "run", "http://127.0.0.1:3/v1");
+    put_named(&s, LLM_STORED, "mine", "http://127.0.0.1:2/v1");
+    put_named(&s, LLM_STORED, "generic-openai", "http://127.0.0.1:2/v1");
+    assert_string_equal(names(&s), "mine generic-openai openai run ");
+    assert_string_equal(llm_accounts_find(s.accounts, s.a, "generic-openai")->account.base_url, "http://127.0.0.1:2/v1");
+    assert_true(llm_accounts_remove(s.accounts, LLM_STORED, "generic-openai"));
+    assert_string_equal(names(&s), "mine openai generic-openai run ");
+    assert_string_equal(llm_accounts_find(s.accounts, s.a, "generic-openai")->account.base_url, "http://127.0.0.1:1/v1");
+    assert_false(llm_accounts_remove(s.accounts, LLM_STORED, "generic-openai"));
+    assert_null(llm_accounts_find(s.accounts, s.a, "nobody"));
+}
+
+static void what_was_only_found_is_listed_while_nothing_else_chats(void **state)
+{
+    static const char *const env[] = { "VOYAGE_API_KEY=a", NULL };
+    AUTO(setup_close) struct setup s = setup_open(env, NULL, 0);
+    struct llm_picks picks = { 0 };
+
+    put_named(&s, LLM_FOUND, "found", "http://127.0.0.1:3/v1");
+    assert_string_equal(names(&s), "found voyageai ");
+    put_named(&s, LLM_STORED, "mine", "http://127.0.0.1:2/v1");
+    assert_string_equal(names(&s), "mine voyageai ");
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, "found", &picks, NULL), 0);     /* by its name */
+    assert_string_equal(picks.seats[0]->account.base_url, "http://127.0.0.1:3/v1");
+    assert_true(llm_accounts_remove(s.accounts, LLM_STORED, "mine"));
+    assert_string_equal(names(&s), "found voyageai ");
+}
+
+static void who_only_embeds_is_asked_no_chats(void **state)
+{
+    static const char *const env[] = { "VOYAGE_API_KEY=a", NULL };
+    static const char *const flags[] = { "llm.default_provider=voyageai", "llm.fallbacks=voyageai" };
+    AUTO(setup_close) struct setup s = setup_open(env, flags, 2);
+    struct llm_picks picks = { 0 };
+    struct err e = { 0 };
+
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, NULL, &picks, &e), -EAGAIN);
+    put_named(&s, LLM_FOUND, "found", "http://127.0.0.1:3/v1");
+    assert_string_equal(names(&s), "found voyageai ");
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, NULL, &picks, &e), 0);
+    assert_int_equal(picks.n, 1);
+    assert_int_equal(llm_accounts_pick(s.accounts, s.a, "voyageai", &picks, &e), -EINVAL);
+    assert_string_equal(e.text, "The provider voyageai has no chats; those that have: found.");
+}
+
+static void variables_of_embeddings_are_of_the_provider_they_name(void **state)
+{
+    static const char *const env[] = { "EMBEDDING_ENGINE=localai", "EMBEDDING_BASE_PATH=http://127.0.0.1:9/v1", "EMBEDDING_MODEL_PREF=bge", "OPENAI_API_KEY=k", NULL };
+    static const char *const both[] = { "EMBEDDING_ENGINE=ollama", "EMBEDDING_BASE_PATH=http://127.0.0.1:9", "OLLAMA_HOST=127.0.0.1:8", NULL };
+    AUTO(setup_close) struct setup s = setup_open(env, NULL, 0), t = setup_open(both, NULL, 0);
+
+    assert_string_equal(names(&s), "openai localai ");
+    assert_null(llm_accounts_find(s.accounts, s.a, "openai")->account.embed_model);
+    assert_string_equal(llm_accounts_find(s.accounts, s.a, "localai")->account.embed_model, "bge");
+    assert_string_equal(llm_accounts_find(s.accounts, s.a, "localai")->account.base_url, "http://127.0.0.1:9/v1");
+    assert_string_equal(llm_accounts_find(t.accounts, t.a, "ollama")->account.base_url, "http://127.0.0.1:8");
+}
+
+static void the_address_of_bedrock_follows_from_the_region(void **state)
+{
+    static const struct { const char *region, *wanted; } cases[] = {
+        { "AWS_BEDROCK_LLM_REGION=eu-west-1", "https://bedrock-mantle.eu-west-1.api.aws/v1" }, { "AWS_BEDROCK_LLM_REGION=evil.example/", NULL },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *const env[] = { "AWS_BEDROCK_LLM_API_KEY=k", cases[i].region, NULL }, *const no_key[] = { cases[i].region, NULL };
+        AUTO(setup_close) struct setup s = setup_open(env, NULL, 0), without = setup_open(no_key, NULL, 0);
+        struct llm_seat *found = llm_accounts_find(s.accounts, s.a, "bedrock");
+
+        assert_true(!found == !cases[i].wanted);
+        if (found)
+            assert_string_equal(found->account.base_url, cases[i].wanted);
+        assert_string_equal(names(&without), "");
+    }
+}
+
+static void models_written_by_hand_stand_before_the_own_one(void **state)
+{
+    static const char *const models[] = { "b", "a", "b" };
+    AUTO(setup_close) struct setup s = setup_open(NULL, NULL, 0);
+    const struct llm_account account = { .name = "cohere", .preset = llm_preset_find("cohere"), .api_key = "k", .models = models, .n_models = 3 };
+    struct llm_models found = { 0 };
+
+    assert_int_equal(llm_accounts_put(s.accounts, &account, NULL), 0);
+    assert_int_equal(llm_seat_models(llm_accounts_find(s.accounts, s.a, "cohere"), s.settings, s.a, NULL, &found, NULL), 0);
+    assert_int_equal(found.n, 3);
+    assert_string_equal(found.items[0].id, "b");
+    assert_string_equal(found.items[1].id, "a");
+    assert_string_equal(found.items[2].id, "command-a-03-2025");
+}
+
+struct churn { struct setup *s; enum llm_source source; };
+
+static void *put_and_remove(void *arg)
+{
+    const struct churn *c = arg;
+
+    for (int i = 0; i < 200; i++) {
+        put_named(c->s, c->source, "shared", i % 2 ? "http://127.0.0.1:1/v1" : "http://127.0.0.1:2/v1");
+        put_named(c->s, c->source, c->source == LLM_STORED ? "a" : "b", "http://127.0.0.1:1/v1");
+        assert_true(llm_accounts_remove(c->s->accounts, c->source, "shared"));
+    }
+    return NULL;
+}
+
+static void the_list_holds_while_others_change_it(void **state)
+{
+    AUTO(setup_close) struct setup s = setup_open(NULL, NULL, 0);
+    struct churn churns[] = { { &s, LLM_STORED }, { &s, LLM_FOUND } };
+    pthread_t threads[2];
+
+    put_named(&s, LLM_ENVIRONMENT, "shared", "http://127.0.0.1:3/v1");
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, put_and_remove, &churns[i]), 0);
+    for (int i = 0; i < 200; i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct llm_seat *found = llm_accounts_find(s.accounts, a, "shared");
+        size_t n, n_shared = 0;
+        struct llm_seat **seats = llm_accounts_list(s.accounts, a, &n);
+
+        assert_non_null(found);
+        assert_non_null(found->account.base_url);
+        for (size_t k = 0; k < n; k++)
+            n_shared += strcmp(seats[k]->account.name, "shared") == 0;
+        assert_int_equal(n_shared, 1);
+    }
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_string_equal(names(&s), "a shared ");        /* b was only found */
 }
 
 static void as_many_accounts_as_the_limit_says(void **state)
@@ -228,7 +375,8 @@ static void an_account_that_fails_again_and_again_rests(void **state)
     }
     assert_int_equal(llm_attempts_next(&t, &e), -EAGAIN);
     assert_string_equal(e.code, "PROVIDER_UNAVAILABLE");
-    assert_has(e.text, "openai");
+    assert_string_equal(e.text, "openai has failed several times in a row and rests; try again in 15 seconds.");
+    assert_in_range(llm_attempts_rest_ms(&t), 14001, 15000);
     llm_seat_succeeded(t.picks.seats[0]);
     begin(&s, &t, 60000);
     assert_int_equal(llm_attempts_next(&t, &e), 0);
@@ -261,6 +409,13 @@ int main(void)
         cmocka_unit_test(a_request_without_a_provider_goes_to_the_default_and_its_fallbacks),
         cmocka_unit_test(with_nothing_configured_the_error_says_what_to_do),
         cmocka_unit_test(accounts_can_be_put_and_removed_while_they_are_in_use),
+        cmocka_unit_test(of_equal_names_the_stored_account_counts_and_the_environments_shows_again),
+        cmocka_unit_test(what_was_only_found_is_listed_while_nothing_else_chats),
+        cmocka_unit_test(who_only_embeds_is_asked_no_chats),
+        cmocka_unit_test(variables_of_embeddings_are_of_the_provider_they_name),
+        cmocka_unit_test(the_address_of_bedrock_follows_from_the_region),
+        cmocka_unit_test(models_written_by_hand_stand_before_the_own_one),
+        cmocka_unit_test(the_list_holds_while_others_change_it),
         cmocka_unit_test(as_many_accounts_as_the_limit_says),
         cmocka_unit_test(only_the_exact_word_disables_streaming_of_the_generic_provider),
         cmocka_unit_test(failures_are_tried_again_or_fall_back_as_far_as_that_may_help),

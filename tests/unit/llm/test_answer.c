@@ -11,7 +11,7 @@ static void parts_are_bounded(void **state)
     sink = llm_answer_sink(&answer);
     assert_int_equal(sink.on_text(sink.arg, (struct slice){ piece, LIMIT_LLM_ANSWER }), 0);
     assert_int_equal(sink.on_text(sink.arg, SLICE_LIT("x")), -EMSGSIZE);
-    assert_string_equal(answer.e.code, "UPSTREAM_TOO_LARGE");
+    assert_string_equal(answer.e->code, "UPSTREAM_TOO_LARGE");
     assert_int_equal(sink.on_reasoning(sink.arg, (struct slice){ piece, LIMIT_LLM_ANSWER }), 0);
     assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("x")), -EMSGSIZE);
     assert_int_equal(sink.on_tool(sink.arg, LIMIT_TOOL_CALLS - 1, "i", "n", (struct slice){ piece, LIMIT_LLM_ANSWER }), 0);
@@ -39,6 +39,9 @@ static void usage_is_counted_when_it_is_not_told(void **state)
     assert_false(answer.usage.is_estimated);
     assert_int_equal(answer.usage.completion_tokens, 2);
     assert_string_equal(answer.model, "m");
+    llm_answer_end(&answer, LLM_FINISH_STOP, &(struct llm_usage){ .prompt_tokens = -1, .completion_tokens = 7 }, NULL);         /* one of both */
+    llm_answer_estimate(&answer, 40, 9);
+    assert_true(answer.usage.is_estimated && answer.usage.prompt_tokens == 40 && answer.usage.completion_tokens == 7);
     llm_answer_clear(&answer);
 }
 

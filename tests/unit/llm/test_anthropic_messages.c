@@ -20,7 +20,7 @@ static void streams_are_read_however_they_are_split(void **state)
         { START TOOL("1", "c1") ARGUMENTS("1", "") ARGUMENTS("1", "{\\\"a\\\"") ARGUMENTS("1", ":1}") STOP("1") TOOL("2", "c2") STOP("2") FINISH("tool_use"),
           "||c1 f {\"a\":1},c2 f {}|tool_calls|7+5|m-1" },
         { START TEXT("a") FINISH("refusal"), "a|||content_filter|7+5|m-1" },
-        { START TEXT("a") EVENT("error", ",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}"), "a|||-|-|-", -EIO, "LLM_ERROR" },
+        { START TEXT("a") EVENT("error", ",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}"), "a|||-|-|-", -EAGAIN, "LLM_ERROR" },
         { START TEXT("a"), "a|||-|-|-", -ECONNRESET, "UPSTREAM_CLOSED" },
         { START "data: x\n\n", "|||-|-|-", -EBADMSG, "UPSTREAM_INVALID" },
     };

@@ -86,6 +86,8 @@ static void what_is_not_as_it_must_be_is_told_with_its_place(void **state)
         { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{\"type\":\"function\"}]}", "tools[0].function" },
         { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"response_format\":{\"type\":\"xml\"}}", "response_format.type" },
         { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"response_format\":{\"type\":\"json_schema\"}}", "response_format.json_schema.schema" },
+        { "{\"messages\":[{\"role\":\"system\",\"content\":[{\"type\":\"image_url\",\"image_url\":\"https://h/x\"}]}]}", "messages[0].content" },
+        { "{\"messages\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"image_url\",\"image_url\":\"https://h/x\"}]}]}", "messages[0].content" },
         { USER("{\"type\":\"text\"}"), "messages[0].content[0]" },
         { USER("{\"type\":\"audio\"}"), "messages[0].content[0]" },
         { USER("{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image_url\",\"image_url\":\"file:///etc/passwd\"}"), "messages[0].content[1]" },
@@ -104,6 +106,21 @@ static void what_is_not_as_it_must_be_is_told_with_its_place(void **state)
         assert_int_equal(read_ask(a, cases[i].text, &ask, &e), -EINVAL);
         assert_string_equal(e.code, "VALIDATION_ERROR");
         assert_string_equal(e.fields[0].field, cases[i].field);
+    }
+}
+
+static void the_assistants_thoughts_are_read_by_either_name(void **state)
+{
+    static const char *const names[] = { "reasoning", "reasoning_content" };
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        struct llm_ask ask = { 0 };
+
+        assert_int_equal(read_ask(a, arena_printf(a, "{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"%s\":\"hm\"},{\"role\":\"user\",\"content\":\"x\","
+                                                     "\"%s\":\"hm\"}]}", names[i], names[i]), &ask, NULL), 0);
+        assert_string_equal(ask.messages[0].reasoning, "hm");
+        assert_null(ask.messages[1].reasoning);
     }
 }
 
@@ -126,13 +143,35 @@ static void as_many_messages_as_the_limit_says(void **state)
     buf_clear(&text);
 }
 
+static void as_many_blocks_as_the_limit_says(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct buf text;
+    struct llm_ask ask = { 0 };
+    struct err e = { 0 };
+
+    buf_init(&text, MIB(1));
+    buf_add_str(&text, "{\"messages\":[{\"role\":\"user\",\"content\":[\"x\"");
+    for (int i = 1; i < LIMIT_BLOCKS; i++)
+        buf_add_str(&text, ",\"x\"");
+    buf_add_str(&text, "]}]}");
+    assert_int_equal(read_ask(a, buf_str(&text), &ask, &e), 0);
+    assert_int_equal(ask.messages[0].n_blocks, LIMIT_BLOCKS);
+    text.n -= 4;
+    buf_add_str(&text, ",\"x\"]}]}");
+    assert_int_equal(read_ask(a, buf_str(&text), &ask, &e), -EINVAL);
+    assert_string_equal(e.fields[0].field, "messages[0].content");
+    buf_clear(&text);
+}
+
 static void json_is_asked_for_by_instruction_where_the_protocol_has_no_word_for_it(void **state)
 {
-    static const struct { const char *preset; enum llm_format asked, sent; bool must_check; } cases[] = {
-        { "openai", LLM_FORMAT_SCHEMA, LLM_FORMAT_SCHEMA, false }, { "ollama", LLM_FORMAT_JSON, LLM_FORMAT_JSON, false },
-        { "anthropic", LLM_FORMAT_SCHEMA, LLM_FORMAT_TEXT, true }, { "anthropic", LLM_FORMAT_JSON, LLM_FORMAT_TEXT, true },
-        { "anthropic", LLM_FORMAT_TEXT, LLM_FORMAT_TEXT, false },  { "deepseek", LLM_FORMAT_SCHEMA, LLM_FORMAT_JSON, true },
-        { "deepseek", LLM_FORMAT_JSON, LLM_FORMAT_JSON, false },   { "minimax", LLM_FORMAT_SCHEMA, LLM_FORMAT_TEXT, true },
+    static const struct { const char *preset; enum llm_format asked, sent; bool must_check, is_told; } cases[] = {
+        { "openai", LLM_FORMAT_SCHEMA, LLM_FORMAT_SCHEMA, false, false }, { "ollama", LLM_FORMAT_SCHEMA, LLM_FORMAT_SCHEMA, false, false },
+        { "anthropic", LLM_FORMAT_SCHEMA, LLM_FORMAT_TEXT, true, true },  { "anthropic", LLM_FORMAT_JSON, LLM_FORMAT_TEXT, true, true },
+        { "anthropic", LLM_FORMAT_TEXT, LLM_FORMAT_TEXT, false, false },  { "deepseek", LLM_FORMAT_SCHEMA, LLM_FORMAT_JSON, true, true },
+        { "deepseek", LLM_FORMAT_JSON, LLM_FORMAT_JSON, false, true },    { "minimax", LLM_FORMAT_SCHEMA, LLM_FORMAT_TEXT, true, true },
+        { "openai", LLM_FORMAT_JSON, LLM_FORMAT_JSON, false, true },
     };
     AUTO(arena_freep) struct arena *a = arena_new();
     struct llm_ask ask = full_ask(a);
@@ -147,9 +186,48 @@ static void json_is_asked_for_by_instruction_where_the_protocol_has_no_word_for_
         plan = llm_format_plan(&acc, &ask, a, &must_check);
         assert_int_equal(plan.format, cases[i].sent);
         assert_int_equal(must_check, cases[i].must_check);
-        assert_int_equal(plan.n_messages, ask.n_messages + must_check);
+        assert_int_equal(plan.n_messages, ask.n_messages + cases[i].is_told);
         if (must_check && cases[i].asked == LLM_FORMAT_SCHEMA)
             assert_has(plan.messages[0].blocks[0].text, "{\"type\":\"object\",\"required\":[\"n\"]}");
+    }
+}
+
+/* OpenAI refuses json_object while no message speaks of JSON. */
+static void who_speaks_of_json_needs_no_further_word_of_it(void **state)
+{
+    static const struct llm_block blocks[] = { { LLM_BLOCK_IMAGE_URL, .url = "https://h/x.png" }, { LLM_BLOCK_TEXT, .text = "As Json, please" } };
+    static const struct llm_message message = { .role = LLM_USER, .blocks = blocks, .n_blocks = 2 };
+    const struct llm_ask ask = { .messages = &message, .n_messages = 1, .format = LLM_FORMAT_JSON };
+    const struct llm_account acc = { .preset = llm_preset_find("openai") };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    bool must_check;
+
+    assert_int_equal(llm_format_plan(&acc, &ask, a, &must_check).n_messages, 1);
+    assert_false(must_check);
+}
+
+/* A schema that is enforced must be closed; any other would be refused (platform.openai.com/docs/guides/structured-outputs). */
+static void a_schema_is_enforced_when_it_can_be_or_when_the_caller_says_so(void **state)
+{
+    static const struct { const char *schema, *strict; bool is_strict; } cases[] = {
+        { "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"],\"additionalProperties\":false}", "null", true },
+        { "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"],\"additionalProperties\":false}", "false", false },
+        { "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}", "null", false },
+        { "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}", "true", true },
+        { "{\"type\":\"object\",\"properties\":{\"n\":{}},\"additionalProperties\":false}", "null", false },
+        { "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{}}}},\"required\":[\"n\"],"
+          "\"additionalProperties\":false}", "null", false },
+        { "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}", "null", true },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct llm_ask ask = { 0 };
+        struct err e = { 0 };
+
+        assert_int_equal(read_ask(a, arena_printf(a, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"response_format\":{\"type\":\"json_schema\","
+                         "\"json_schema\":{\"schema\":%s,\"strict\":%s}}}", cases[i].schema, cases[i].strict), &ask, &e), 0);
+        assert_int_equal(ask.is_schema_strict, cases[i].is_strict);
     }
 }
 
@@ -190,8 +268,12 @@ int main(void)
         cmocka_unit_test(everything_a_caller_may_say_is_read),
         cmocka_unit_test(blocks_of_every_kind_are_read),
         cmocka_unit_test(what_is_not_as_it_must_be_is_told_with_its_place),
+        cmocka_unit_test(the_assistants_thoughts_are_read_by_either_name),
         cmocka_unit_test(as_many_messages_as_the_limit_says),
+        cmocka_unit_test(as_many_blocks_as_the_limit_says),
         cmocka_unit_test(json_is_asked_for_by_instruction_where_the_protocol_has_no_word_for_it),
+        cmocka_unit_test(who_speaks_of_json_needs_no_further_word_of_it),
+        cmocka_unit_test(a_schema_is_enforced_when_it_can_be_or_when_the_caller_says_so),
         cmocka_unit_test(an_answer_by_instruction_is_checked),
     };
 

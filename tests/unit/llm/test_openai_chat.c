@@ -27,11 +27,29 @@ static void streams_are_read_however_they_are_split(void **state)
         { DELTA("\"content\":\"a\"") "data: {\"error\":{\"message\":\"overloaded\"}}\n\n", "a|||-|-|-", -EIO, "LLM_ERROR" },
         { "data: {malformed json: <<<chaos>>>\n\n", "|||-|-|-", -EBADMSG, "UPSTREAM_INVALID" },
         { "data: []\n\n", "|||-|-|-", -EBADMSG, "UPSTREAM_INVALID" },
-        { DELTA("\"tool_calls\":[{\"index\":128,\"id\":\"c\",\"function\":{\"name\":\"f\"}}]"), "|||-|-|-", -EMSGSIZE, NULL },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         check_stream(&llm_openai_chat, cases[i].text, cases[i].wanted, cases[i].r, cases[i].code);
+}
+
+static void more_calls_than_the_limit_are_refused(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_answer answer;
+    struct buf text;
+
+    for (int n = LIMIT_TOOL_CALLS; n <= LIMIT_TOOL_CALLS + 1; n++) {
+        llm_answer_init(&answer);
+        buf_init(&text, 1 << 20);
+        for (int i = 0; i < n; i++)
+            buf_printf(&text, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"c%d\",\"function\":{\"name\":\"f\"}}]}}]}\n\n", i);
+        buf_add_str(&text, DONE);
+        assert_int_equal(feed(&llm_openai_chat, buf_str(&text), 4096, a, &answer, NULL), n > LIMIT_TOOL_CALLS ? -EMSGSIZE : 0);
+        assert_int_equal(answer.n_tools, LIMIT_TOOL_CALLS);
+        buf_clear(&text);
+        llm_answer_clear(&answer);
+    }
 }
 
 static void whole_answers_are_read(void **state)
@@ -76,6 +94,7 @@ static void quirks_and_formats_change_the_request(void **state)
     ask.is_streamed = false;
     ask.format = LLM_FORMAT_SCHEMA;
     ask.schema_name = "answer";
+    ask.is_schema_strict = true;
     ask.schema = json_of(a, "{\"type\":\"object\"}");
     ask.tool_choice = json_of(a, "\"required\"");
     body = body_of(a, "openrouter", &ask, &http);
@@ -110,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_read_however_they_are_split),
+        cmocka_unit_test(more_calls_than_the_limit_are_refused),
         cmocka_unit_test(whole_answers_are_read),
         cmocka_unit_test(a_request_says_all_in_the_services_words),
         cmocka_unit_test(quirks_and_formats_change_the_request),

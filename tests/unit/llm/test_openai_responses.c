@@ -59,7 +59,7 @@ static void a_request_says_all_in_the_services_words(void **state)
         "{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":\"rain\"},{\"type\":\"function_call_output\",\"call_id\":\"c2\",\"output\":\"noon\"}],"
         "\"temperature\":0.5,\"max_output_tokens\":100,\"stream\":true,\"store\":false,"
         "\"tools\":[{\"type\":\"function\",\"name\":\"weather\",\"description\":\"Tells it\",\"parameters\":{\"type\":\"object\"},\"strict\":false},"
-        "{\"type\":\"function\",\"name\":\"time\",\"strict\":false}],\"tool_choice\":{\"type\":\"function\",\"name\":\"time\"}}");
+        "{\"type\":\"function\",\"name\":\"time\",\"parameters\":{\"type\":\"object\",\"properties\":{}},\"strict\":false}],\"tool_choice\":{\"type\":\"function\",\"name\":\"time\"}}");
 }
 
 static void models_that_think_take_no_temperature_and_a_least_of_tokens_is_asked(void **state)

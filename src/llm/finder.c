@@ -1,0 +1,125 @@
+#include "llm/finder.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { ANSWER_BYTES = 4 << 20 };        /* a list of models may be long */
+
+struct probing { struct llm_finder *finder; size_t place; uint16_t port; };
+
+struct llm_finder {
+    struct settings *settings;          /* borrowed */
+    struct pool *pool;                  /* owned */
+    struct probing probing[LLM_N_PROBES];       /* of the look that runs */
+    pthread_mutex_t lock;               /* guards what follows */
+    pthread_cond_t is_over;
+    size_t n_running;
+    int64_t good_until_ms;              /* clock_mono_ms() */
+    struct llm_found found;
+};
+
+/* ---- one look ---- */
+
+static bool ask(const struct llm_probe *probe, uint16_t port)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct http_ask get = { .method = "GET", .url = arena_printf(a, "http://127.0.0.1:%u%s", port, probe->path),
+                                  .connect_ms = LIMIT_FIND_LOCAL_MS, .total_ms = LIMIT_FIND_LOCAL_MS, .max_reply = ANSWER_BYTES };
+    struct http_answer answer = { 0 };
+
+    return http_call(&get, a, NULL, &answer, NULL) == 0 && llm_probe_knows(probe, &answer, a);
+}
+
+static void end_one(const struct probing *p, bool is_there)
+{
+    struct llm_finder *f = p->finder;
+
+    pthread_mutex_lock(&f->lock);
+    f->found.ports[p->place] = is_there ? p->port : 0;
+    if (--f->n_running == 0)
+        pthread_cond_broadcast(&f->is_over);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void run_one(void *arg)
+{
+    const struct probing *p = arg;
+
+    end_one(p, ask(&llm_probes[p->place], p->port));
+}
+
+/* Under the lock, which it leaves meanwhile. */
+static void begin(struct llm_finder *f)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    size_t n;
+    const char *const *ports = settings_list(f->settings, a, SETTING_LLM_LOCAL_PORTS, &n);
+
+    f->n_running = LLM_N_PROBES;
+    f->good_until_ms = clock_mono_ms() + settings_ms(f->settings, SETTING_LLM_FIND_LOCAL_S);
+    for (size_t i = 0; i < LLM_N_PROBES; i++)
+        f->probing[i] = (struct probing){ f, i, llm_probe_port(&llm_probes[i], ports) };
+    pthread_mutex_unlock(&f->lock);
+    for (size_t i = 0; i < LLM_N_PROBES; i++)
+        if (pool_submit(f->pool, run_one, &f->probing[i]) < 0)
+            end_one(&f->probing[i], false);
+    pthread_mutex_lock(&f->lock);
+}
+
+/* ---- the finder ---- */
+
+void llm_finder_look(struct llm_finder *f, struct llm_found *ret)
+{
+    int64_t until_us = clock_mono_us() + LIMIT_FIND_LOCAL_MS * 1000;
+    const struct timespec until = { .tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000 };
+    int r = 0;
+
+    *ret = (struct llm_found){ { 0 } };
+    if (!settings_bool(f->settings, SETTING_LLM_FIND_LOCAL))
+        return;
+    pthread_mutex_lock(&f->lock);
+    if (f->n_running == 0 && clock_mono_ms() >= f->good_until_ms)
+        begin(f);
+    while (f->n_running > 0 && r == 0)
+        r = pthread_cond_timedwait(&f->is_over, &f->lock, &until);
+    *ret = f->found;
+    pthread_mutex_unlock(&f->lock);
+}
+
+int llm_finder_new(struct settings *settings, struct llm_finder **ret, struct err *e)
+{
+    const struct pool_config c = { .name = "find", .n_max = LLM_N_PROBES, .max_waiting = LLM_N_PROBES };
+    struct llm_finder *f = xcalloc(1, sizeof(*f));
+    pthread_condattr_t monotonic;
+    int r;
+
+    f->settings = settings;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&f->is_over, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    r = pool_start(&c, &f->pool, e);
+    if (r < 0) {
+        llm_finder_free(f);
+        return r;
+    }
+    *ret = f;
+    return 0;
+}
+
+struct llm_finder *llm_finder_free(struct llm_finder *f)
+{
+    if (!f)
+        return NULL;
+    f->pool = pool_stop(f->pool);
+    pthread_cond_destroy(&f->is_over);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+    return NULL;
+}

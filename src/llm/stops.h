@@ -1,0 +1,13 @@
+/* Stop sequences for models that take none (OpenAI's Responses, models that think): the answer ends before the first of them.
+ *
+ * A sink in front of another, in the arena. Text that may be the beginning of a stop is held back until more is known. One thread.
+ *
+ *     sink = llm_stops_sink(a, &ask->stop, is_streamed, &sink);      reader = protocol->reader(a, &sink);
+ */
+#pragma once
+
+#include "llm/llm.h"
+
+bool llm_takes_stops(const struct llm_account *acc, const char *model);
+/* ends_at_once: on_end comes with the stop, and the usage is not told; else when the upstream has ended. `stops` is borrowed. */
+struct llm_sink llm_stops_sink(struct arena *a, const struct field_strings *stops, bool ends_at_once, const struct llm_sink *to);
