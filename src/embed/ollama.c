@@ -1,7 +1,7 @@
 /* Ollama's POST /api/embed: {embeddings: [[..]]}; older servers answer one text with {embedding: [..]}. */
 #include "embed/embed.h"
 
-static void write_request(struct json_writer *w, const struct embed_ask *ask, const struct embed_batch *batch)
+static void write_request(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask, const struct embed_batch *batch)
 {
     json_add_string(w, "model", ask->model);
     json_begin_array_as(w, "input");
@@ -10,6 +10,7 @@ static void write_request(struct json_writer *w, const struct embed_ask *ask, co
     json_end(w);
     if (ask->n_dimensions > 0)
         json_add_int(w, "dimensions", ask->n_dimensions);
+    json_add_bool(w, "truncate", false);        /* else the end of a long text is silently left out */
 }
 
 static int read_reply(struct json_value root, const struct embed_batch *batch, struct arena *a, struct embed_reply *ret, struct err *e)

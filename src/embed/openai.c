@@ -1,7 +1,7 @@
-/* POST /embeddings as OpenAI has it; Azure, Gemini, Mistral, Cohere, Voyage and local servers take the same. */
+/* POST /embeddings as OpenAI has it; Azure, Gemini, Mistral, Cohere, Voyage and local servers take the same, but for what services.c tells. */
 #include "embed/embed.h"
 
-static void write_request(struct json_writer *w, const struct embed_ask *ask, const struct embed_batch *batch)
+static void write_request(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask, const struct embed_batch *batch)
 {
     json_add_string(w, "model", ask->model);
     json_begin_array_as(w, "input");
@@ -9,7 +9,13 @@ static void write_request(struct json_writer *w, const struct embed_ask *ask, co
         json_add_slice(w, NULL, batch->texts[i]);
     json_end(w);
     if (ask->n_dimensions > 0)
-        json_add_int(w, "dimensions", ask->n_dimensions);
+        json_add_int(w, service->dimensions ? service->dimensions : "dimensions", ask->n_dimensions);
+    if (service->has_base64)
+        json_add_string(w, "encoding_format", "base64");
+    if (service->has_input_type && ask->purpose != EMBED_ANY)
+        json_add_string(w, "input_type", ask->purpose == EMBED_QUERY ? "query" : "document");
+    if (service->truncates)
+        json_add_bool(w, "truncation", false);
 }
 
 /* Each vector says its place; servers that leave it out keep the order. */
@@ -34,7 +40,7 @@ static int place_all(struct json_value data, const struct embed_batch *batch, st
         if (place_of(item, i, batch->n, &place) < 0 || !json_is_absent(vectors[place]))
             return -EBADMSG;
         vectors[place] = json_get(item, "embedding");
-        if (json_type(vectors[place]) != JSON_ARRAY)
+        if (json_type(vectors[place]) != JSON_ARRAY && json_type(vectors[place]) != JSON_STRING)
             return -EBADMSG;
     }
     return 0;

@@ -5,10 +5,12 @@
 #include "base/utf8.h"
 #include "net/url.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#define API_VERSION "2024-10-21"        /* of Azure's deployments: its last that is no preview */
+#define DEPLOYMENT_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
 enum { CHARS_PER_TOKEN = 6, GONE_POLL_US = 20000, FIRST_PAUSE_MS = 250, MAX_PARALLEL = 8 };
 
@@ -26,14 +28,15 @@ struct call {
     float *items;                       /* NULL until the first answer tells the dimensions */
     size_t n_dimensions;
     const char *model;
-    int64_t n_tokens;
+    int64_t n_tokens, retry_after_ms, upstream_us;
     int r;                              /* the first failure */
+    atomic_bool is_over;                /* it has failed: what still goes on is of no use */
     struct err why;
 };
 
-static bool is_gone(const struct embed_ask *ask)
+static bool is_in_vain(const struct call *c)
 {
-    return ask->is_gone && atomic_load(ask->is_gone);
+    return atomic_load(&c->is_over) || (c->ask->is_gone && atomic_load(c->ask->is_gone));
 }
 
 /* ---- one request ---- */
@@ -44,25 +47,16 @@ static int make_request(const struct call *c, const struct embed_batch *batch, s
 
     json_write_init(&w, body);
     json_begin_object(&w);
-    c->acc->service->protocol->write(&w, c->ask, batch);
+    c->acc->service->protocol->write(&w, c->acc->service, c->ask, batch);
     json_end(&w);
     *ret = (struct http_ask){
         .method = "POST", .url = c->url, .headers = c->acc->headers, .n_headers = c->acc->n_headers, .body = buf_slice(body),
-        .total_ms = c->deadline_ms - clock_mono_ms(), .max_reply = LIMIT_REPLY,
+        .connect_ms = c->acc->connect_ms, .first_byte_ms = c->acc->first_byte_ms, .idle_ms = c->acc->idle_ms,
+        .total_ms = c->deadline_ms - clock_mono_ms(), .max_reply = LIMIT_REPLY, .is_moot = &c->is_over,
     };
     if (ret->total_ms <= 0)
-        return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "%s took too long.", c->acc->name);
+        return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "it took too long.");
     return buf_check(body, e);
-}
-
-/* Seconds of a Retry-After; dates are left to the pause of our own. */
-static int64_t retry_after_ms(const struct http_answer *answer)
-{
-    const char *text = http_answer_header(answer, "retry-after");
-    char *end;
-    long seconds = text ? strtol(text, &end, 10) : 0;
-
-    return text && end != text && *end == '\0' && seconds > 0 ? seconds * 1000 : 0;
 }
 
 static bool may_help_to_retry(int r)
@@ -78,7 +72,7 @@ static int pause_before_retry(const struct call *c, int r, unsigned n_tries, int
     if (!may_help_to_retry(r) || n_tries >= c->acc->n_retries || asked_ms > c->acc->retry_after_max_ms || until_ms >= c->deadline_ms)
         return r;
     while (clock_mono_ms() < until_ms) {
-        if (is_gone(c->ask))
+        if (is_in_vain(c))
             return -ECANCELED;
         usleep(GONE_POLL_US);
     }
@@ -94,11 +88,32 @@ static int ask_once(const struct call *c, const struct http_ask *http, struct ar
     return c->acc->refuse(c->acc->arg, ret->status, ret->body, e);
 }
 
-static int ask_with_retries(const struct call *c, const struct embed_batch *batch, struct arena *a, struct slice *ret, struct err *e)
+static void note_retry_after(struct call *c, int64_t retry_after)
+{
+    pthread_mutex_lock(&c->lock);
+    c->retry_after_ms = MAX(c->retry_after_ms, retry_after);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Of many texts, those that a refusal may be about. */
+static void tell_place(const struct call *c, const struct embed_batch *batch, int status, const struct err *why, struct err *e)
+{
+    size_t first = (size_t)(batch->texts - c->ask->texts);
+    bool is_about_texts = status == 400 || status == 413 || status == 422;
+
+    *e = *why;
+    if (is_about_texts && c->ask->n > 1 && batch->n == 1)
+        snprintf(e->text, sizeof(e->text), "`input[%zu]`: %s", first, why->text);
+    else if (is_about_texts && c->ask->n > 1)
+        snprintf(e->text, sizeof(e->text), "One of `input[%zu]` to `input[%zu]`: %s", first, first + batch->n - 1, why->text);
+}
+
+static int ask_with_retries(struct call *c, struct embed_batch *batch, struct arena *a, struct slice *ret, struct err *e)
 {
     struct http_answer answer;
     struct http_ask http;
     struct buf body;
+    int64_t asked_ms, began_us;
     int r, again;
 
     buf_init(&body, LIMIT_BODY_CHAT);
@@ -108,13 +123,18 @@ static int ask_with_retries(const struct call *c, const struct embed_batch *batc
         answer = (struct http_answer){ 0 };
         buf_reset(&body);
         r = make_request(c, batch, &body, &http, &why);
+        began_us = clock_mono_us();
         if (r == 0)
             r = ask_once(c, &http, a, &answer, &why);
+        batch->waited_us += clock_mono_us() - began_us;
         if (r == 0)
             break;
-        again = pause_before_retry(c, r, n_tries, retry_after_ms(&answer));
+        asked_ms = c->acc->retry_after_ms(&answer);
+        again = pause_before_retry(c, r, n_tries, asked_ms);
         if (again < 0) {
-            *e = why;
+            r = again;
+            note_retry_after(c, asked_ms);
+            tell_place(c, batch, answer.status, &why, e);
             break;
         }
     }
@@ -148,10 +168,10 @@ static int keep_vectors(struct call *c, const struct embed_reply *reply, size_t 
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < reply->n; i++) {
-        size_t n = json_length(reply->vectors[i]);
+        size_t n = embed_vector_length(reply->vectors[i]);
 
         r = agree_on_dimensions(c, n, e);
-        if (r == 0 && json_read_floats(reply->vectors[i], c->items + (first + i) * n, n) < n)
+        if (r == 0 && !embed_vector_read(reply->vectors[i], c->items + (first + i) * n, n))
             r = err_set(e, -EBADMSG, "UPSTREAM_INVALID", "it answered with a vector that does not consist of numbers.");
     }
     if (r < 0)
@@ -164,23 +184,24 @@ static int keep_vectors(struct call *c, const struct embed_reply *reply, size_t 
     return 0;
 }
 
-static int embed_batch(struct call *c, size_t first, size_t n, struct err *e)
+static int embed_batch(struct call *c, size_t first, size_t n, int64_t *waited_us, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const struct embed_batch batch = { c->ask->texts + first, n };
+    struct embed_batch batch = { c->ask->texts + first, n, 0 };
     struct embed_reply reply = { 0 };
     struct json_value root = { 0 };
     struct slice text = { 0 };
     int r = ask_with_retries(c, &batch, a, &text, e);
 
+    *waited_us += batch.waited_us;
     if (r < 0)
         return r;
     if (json_parse(a, text, &root, NULL) < 0)
-        return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "%s answered with something that is no JSON.", c->acc->name);
+        return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "it answered with something that is no JSON.");
     r = c->acc->service->protocol->read(root, &batch, a, &reply, e);
     if (r == 0)
         r = keep_vectors(c, &reply, first, e);
-    return r < 0 ? err_prefix(e, r, "%s cannot be used", c->acc->name) : 0;
+    return r;
 }
 
 /* ---- all of them ---- */
@@ -205,12 +226,13 @@ static void end_batch(struct call *c, int r, const struct err *why)
     if (r < 0 && c->r == 0) {
         c->r = r;
         c->why = *why;
+        atomic_store(&c->is_over, true);
     }
     pthread_mutex_unlock(&c->lock);
 }
 
 /* A provider that takes one text at a time is given them so from then on. */
-static int embed_one_by_one(struct call *c, size_t first, size_t n, struct err *e)
+static int embed_one_by_one(struct call *c, size_t first, size_t n, int64_t *waited_us, struct err *e)
 {
     int r = 0;
 
@@ -218,25 +240,29 @@ static int embed_one_by_one(struct call *c, size_t first, size_t n, struct err *
     c->max_batch = 1;
     pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = embed_batch(c, first + i, 1, e);
+        r = embed_batch(c, first + i, 1, waited_us, e);
     return r;
 }
 
 static void *work(void *arg)
 {
     struct call *c = arg;
+    int64_t waited_us = 0;
     size_t first, n;
 
     while (take_batch(c, &first, &n)) {
         struct err why = { 0 };
-        int r = embed_batch(c, first, n, &why);
+        int r = embed_batch(c, first, n, &waited_us, &why);
 
         if (r == -E2BIG && n > 1) {
             why = (struct err){ 0 };
-            r = embed_one_by_one(c, first, n, &why);
+            r = embed_one_by_one(c, first, n, &waited_us, &why);
         }
         end_batch(c, r, &why);
     }
+    pthread_mutex_lock(&c->lock);
+    c->upstream_us = MAX(c->upstream_us, waited_us);
+    pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 
@@ -265,6 +291,23 @@ static int check_lengths(const struct embed_account *acc, const struct embed_ask
     return 0;
 }
 
+/* A deployment's address may end before its name: then it is the model. */
+static int make_url(const struct embed_account *acc, const struct embed_ask *ask, struct arena *a, char **ret, struct err *e)
+{
+    const char *path = acc->service->protocol->path, *deployments = strstr(acc->base_url, "/openai/deployments");
+
+    if (!embed_is_deployment(acc->service, acc->base_url))
+        return url_join(a, acc->base_url, path, ret, e);
+    deployments += strlen("/openai/deployments");
+    if (strspn(ask->model, DEPLOYMENT_CHARS) != strlen(ask->model))
+        return err_set(e, -EINVAL, "INVALID_MODEL", "The model must be the name of a deployment: letters, digits, dots, hyphens and underscores.");
+    if (deployments[strspn(deployments, "/")] == '\0' || deployments[strspn(deployments, "/")] == '?')
+        path = arena_printf(a, "%s/%s", ask->model, path);
+    if (!strstr(acc->base_url, "api-version="))
+        path = arena_printf(a, "%s?api-version=" API_VERSION, path);
+    return url_join(a, acc->base_url, path, ret, e);
+}
+
 int embed_remote(const struct embed_account *acc, const struct embed_ask *ask, struct arena *a, struct embed_vectors *ret, struct err *e)
 {
     struct call c = { .acc = acc, .ask = ask, .arena = a, .max_batch = acc->service->max_batch, .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -272,18 +315,19 @@ int embed_remote(const struct embed_account *acc, const struct embed_ask *ask, s
     int r = check_lengths(acc, ask, e);
 
     if (r == 0)
-        r = url_join(a, acc->base_url, acc->service->protocol->path, &url, e);
+        r = make_url(acc, ask, a, &url, e);
     if (r < 0)
         return r;
     c.url = url;
     c.deadline_ms = clock_mono_ms() + acc->total_ms;
     work_in_parallel(&c);
     pthread_mutex_destroy(&c.lock);
+    ret->retry_after_ms = c.retry_after_ms;
     if (c.r < 0) {
         if (e)
             *e = c.why;
         return c.r;
     }
-    *ret = (struct embed_vectors){ c.items, ask->n, c.n_dimensions, c.model ? c.model : ask->model, c.n_tokens };
+    *ret = (struct embed_vectors){ c.items, ask->n, c.n_dimensions, c.model ? c.model : ask->model, c.n_tokens, c.upstream_us, 0 };
     return 0;
 }

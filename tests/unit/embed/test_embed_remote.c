@@ -1,17 +1,18 @@
 #include "embed/embed.h"
 
 #include "../net/upstream.h"
+#include "base/base64.h"
 #include "base/fields.h"
 
 /* A provider whose vector of the text "7" is [7, 1]. */
 struct provider {
-    const char *shape;                  /* "openai", "ollama", "legacy" */
+    const char *shape;                  /* "openai", "base64", "ollama", "legacy" */
     const char *fault;                  /* what it does wrong; NULL: nothing */
     int n_faults;                       /* so many times, then it is well */
     int n_requests;
     size_t most_texts;
     char heard[512];                    /* the last body */
-    char path[64], authorization[64];
+    char path[128], query[64], authorization[64];
 };
 
 static void write_vector(struct json_writer *w, const char *name, const char *text)
@@ -22,8 +23,19 @@ static void write_vector(struct json_writer *w, const char *name, const char *te
     json_end(w);
 }
 
+static void write_base64(struct json_writer *w, const char *text)
+{
+    const float vector[] = { strtof(text, NULL), 1 };
+    struct buf out;
+
+    buf_init(&out, 64);
+    base64_encode(&out, (struct slice){ (const char *)vector, sizeof(vector) });
+    json_add_slice(w, "embedding", buf_slice(&out));
+    buf_clear(&out);
+}
+
 /* Last text first: places are told, not implied. */
-static void write_openai(struct json_writer *w, const struct field_strings *texts, const char *fault)
+static void write_openai(struct json_writer *w, const struct field_strings *texts, const char *shape, const char *fault)
 {
     json_begin_array_as(w, "data");
     for (size_t i = texts->n; i-- > 0;) {
@@ -37,6 +49,12 @@ static void write_openai(struct json_writer *w, const struct field_strings *text
             json_add_raw(w, "embedding", "[1,\"x\"]");
         else if (i == 0 && fault && strcmp(fault, "empty") == 0)
             json_add_raw(w, "embedding", "[]");
+        else if (i == 0 && fault && strcmp(fault, "infinite") == 0)
+            json_add_string(w, "embedding", "AACAfwAAgD8=");        /* [inf, 1] */
+        else if (i == 0 && fault && strcmp(fault, "no base64") == 0)
+            json_add_string(w, "embedding", "AACAP*AAgD8=");
+        else if (strcmp(shape, "base64") == 0)
+            write_base64(w, texts->items[i]);
         else
             write_vector(w, "embedding", texts->items[i]);
         json_end(w);
@@ -61,8 +79,8 @@ static void write_answer(struct provider *p, struct http_exchange *x, const stru
 
     json_write_init(&w, &x->response.body);
     json_begin_object(&w);
-    if (strcmp(p->shape, "openai") == 0)
-        write_openai(&w, texts, fault);
+    if (strcmp(p->shape, "openai") == 0 || strcmp(p->shape, "base64") == 0)
+        write_openai(&w, texts, p->shape, fault);
     else if (strcmp(p->shape, "ollama") == 0)
         write_ollama(&w, texts);
     else
@@ -83,6 +101,7 @@ static void answer(void *arg, struct http_exchange *x)
     p->most_texts = MAX(p->most_texts, texts.n);
     snprintf(p->heard, sizeof(p->heard), "%.*s", (int)x->request.body.n, x->request.body.p);
     snprintf(p->path, sizeof(p->path), "%s", x->request.path);
+    snprintf(p->query, sizeof(p->query), "%s", x->request.query);
     snprintf(p->authorization, sizeof(p->authorization), "%s", authorization ? authorization : "");
     x->response.status = 200;
     if (fault && fault[0] >= '1' && fault[0] <= '9') {
@@ -104,11 +123,18 @@ static int refuse(const void *arg, int status, struct slice body, struct err *e)
     return err_set(e, r, "REFUSED", "it said %d %.*s", status, (int)body.n, body.p);
 }
 
+static int64_t retry_after_ms(const struct http_answer *answer)
+{
+    const char *text = http_answer_header(answer, "retry-after");
+
+    return text ? strtol(text, NULL, 10) * 1000 : 0;
+}
+
 /* ---- one call ---- */
 
 static const struct http_ask_header headers[] = { { "content-type", "application/json" }, { "authorization", "Bearer k" } };
 
-struct case_of { struct rig rig; struct provider provider; struct embed_service service; struct embed_ask ask; };
+struct case_of { struct rig rig; struct provider provider; struct embed_service service; struct embed_ask ask; const char *path; };
 
 static void open_case(struct case_of *c, const struct embed_protocol *protocol, const char *shape, size_t n_texts, size_t max_batch)
 {
@@ -131,8 +157,8 @@ static void close_case(struct case_of *c)
 static int run(struct case_of *c, struct embed_vectors *ret, struct err *e)
 {
     const struct embed_account account = {
-        .name = "double", .service = &c->service, .base_url = rig_url(&c->rig, "/v1"), .headers = headers, .n_headers = 2, .n_retries = 2,
-        .total_ms = 20000, .retry_after_max_ms = 1000, .refuse = refuse,
+        .name = "double", .service = &c->service, .base_url = rig_url(&c->rig, c->path ? c->path : "/v1"), .headers = headers, .n_headers = 2, .n_retries = 2,
+        .total_ms = 20000, .retry_after_max_ms = 1000, .refuse = refuse, .retry_after_ms = retry_after_ms,
     };
 
     return embed_remote(&account, &c->ask, c->rig.a, ret, e);
@@ -179,6 +205,79 @@ static void the_request_is_that_of_the_protocol(void **state)
     assert_string_equal(c.provider.heard, "{\"model\":\"asked-model\",\"input\":[\"1\",\"2\"],\"dimensions\":2}");
 }
 
+static void each_service_is_told_what_it_wants_to_know(void **state)
+{
+    static const struct { const char *id; enum embed_purpose purpose; int64_t n_dimensions; const char *heard; } cases[] = {
+        { "openai", EMBED_QUERY, 2, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"dimensions\":2,\"encoding_format\":\"base64\"}" },
+        { "voyageai", EMBED_QUERY, 2, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"output_dimension\":2,\"encoding_format\":\"base64\",\"input_type\":\"query\",\"truncation\":false}" },
+        { "voyageai", EMBED_DOCUMENT, 0, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"encoding_format\":\"base64\",\"input_type\":\"document\",\"truncation\":false}" },
+        { "voyageai", EMBED_ANY, 0, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"encoding_format\":\"base64\",\"truncation\":false}" },
+        { "cohere", EMBED_QUERY, 0, "{\"model\":\"asked-model\",\"input\":[\"1\"]}" },
+        { "ollama", EMBED_QUERY, 2, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"dimensions\":2,\"truncate\":false}" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(close_case) struct case_of c = { 0 };
+        struct embed_vectors v = { 0 };
+
+        open_case(&c, &embed_openai, strcmp(cases[i].id, "ollama") == 0 ? "ollama" : "base64", 1, 500);
+        c.service = *embed_service_of(cases[i].id);
+        c.ask.purpose = cases[i].purpose;
+        c.ask.n_dimensions = cases[i].n_dimensions;
+        assert_int_equal(run(&c, &v, NULL), 0);
+        assert_string_equal(c.provider.heard, cases[i].heard);
+    }
+}
+
+static void vectors_may_come_as_base64(void **state)
+{
+    AUTO(close_case) struct case_of c = { 0 };
+    struct embed_vectors v = { 0 };
+
+    open_case(&c, &embed_openai, "base64", 100, 7);
+    assert_int_equal(run(&c, &v, NULL), 0);
+    assert_in_order(&v, 100);
+}
+
+static void an_address_of_azures_deployments_is_asked_in_their_way(void **state)
+{
+    static const struct { const char *path, *asked, *query; } cases[] = {
+        { "/openai/v1", "/openai/v1/embeddings", "" },
+        { "/openai/deployments", "/openai/deployments/asked-model/embeddings", "api-version=2024-10-21" },
+        { "/openai/deployments/", "/openai/deployments/asked-model/embeddings", "api-version=2024-10-21" },
+        { "/openai/deployments/mine", "/openai/deployments/mine/embeddings", "api-version=2024-10-21" },
+        { "/openai/deployments/mine?api-version=2023-05-15", "/openai/deployments/mine/embeddings", "api-version=2023-05-15" },
+        { "/openai/deployments?api-version=2023-05-15", "/openai/deployments/asked-model/embeddings", "api-version=2023-05-15" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(close_case) struct case_of c = { .path = cases[i].path };
+        struct embed_vectors v = { 0 };
+
+        open_case(&c, &embed_openai, "openai", 1, 500);
+        c.service = *embed_service_of("azure");
+        assert_int_equal(run(&c, &v, NULL), 0);
+        assert_string_equal(c.provider.path, cases[i].asked);
+        assert_string_equal(c.provider.query, cases[i].query);
+        assert_int_equal(embed_is_deployment(&c.service, cases[i].path), *cases[i].query != '\0');
+    }
+    assert_false(embed_is_deployment(embed_service_of("openai"), "https://x/openai/deployments"));
+}
+
+static void a_deployments_name_is_no_path(void **state)
+{
+    AUTO(close_case) struct case_of c = { .path = "/openai/deployments" };
+    struct embed_vectors v = { 0 };
+    struct err e = { 0 };
+
+    open_case(&c, &embed_openai, "openai", 1, 500);
+    c.service = *embed_service_of("azure");
+    c.ask.model = "../secrets?x=";
+    assert_int_equal(run(&c, &v, &e), -EINVAL);
+    assert_string_equal(e.code, "INVALID_MODEL");
+    assert_int_equal(c.provider.n_requests, 0);
+}
+
 static void ollama_is_asked_in_its_own_way(void **state)
 {
     AUTO(close_case) struct case_of c = { 0 };
@@ -223,12 +322,15 @@ static void what_will_not_pass_ends_the_call(void **state)
         { "401", -EIO, 1, "it said 401 {\"error\":\"no\"}" },
         { "429 late", -EBUSY, 1, "it said 429 {\"error\":\"no\"}" },
         { "503", -EAGAIN, 3, "it said 503 {\"error\":\"no\"}" },
-        { "no JSON", -EBADMSG, 1, "double answered with something that is no JSON." },
-        { "one is missing", -EBADMSG, 1, "double cannot be used: it answered without one `embedding` for each of the 3 texts." },
-        { "a place twice", -EBADMSG, 1, "double cannot be used: it answered without one `embedding` for each of the 3 texts." },
-        { "other dimensions", -EBADMSG, 1, "double cannot be used: it answered with vectors of 3 and 2 dimensions." },
-        { "no numbers", -EBADMSG, 1, "double cannot be used: it answered with a vector that does not consist of numbers." },
-        { "empty", -EBADMSG, 1, "double cannot be used: it answered with a vector of 0 dimensions." },
+        { "no JSON", -EBADMSG, 1, "it answered with something that is no JSON." },
+        { "one is missing", -EBADMSG, 1, "it answered without one `embedding` for each of the 3 texts." },
+        { "a place twice", -EBADMSG, 1, "it answered without one `embedding` for each of the 3 texts." },
+        { "other dimensions", -EBADMSG, 1, "it answered with vectors of 3 and 2 dimensions." },
+        { "no numbers", -EBADMSG, 1, "it answered with a vector that does not consist of numbers." },
+        { "empty", -EBADMSG, 1, "it answered with a vector of 0 dimensions." },
+        { "infinite", -EBADMSG, 1, "it answered with a vector that does not consist of numbers." },
+        { "no base64", -EBADMSG, 1, "it answered with a vector that does not consist of numbers." },
+        { "400", -EIO, 1, "One of `input[0]` to `input[2]`: it said 400 {\"error\":\"no\"}" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
@@ -241,6 +343,7 @@ static void what_will_not_pass_ends_the_call(void **state)
         assert_string_equal(e.text, faults[i].says);
         assert_int_equal(c.provider.n_requests, faults[i].n_requests);
         assert_null(v.items);
+        assert_int_equal(v.retry_after_ms, strcmp(faults[i].fault, "429 late") == 0 ? 60000 : 0);
     }
 }
 
@@ -299,6 +402,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_come_in_the_order_of_the_texts_whatever_the_batches),
         cmocka_unit_test(the_request_is_that_of_the_protocol),
+        cmocka_unit_test(each_service_is_told_what_it_wants_to_know),
+        cmocka_unit_test(vectors_may_come_as_base64),
+        cmocka_unit_test(an_address_of_azures_deployments_is_asked_in_their_way),
+        cmocka_unit_test(a_deployments_name_is_no_path),
         cmocka_unit_test(ollama_is_asked_in_its_own_way),
         cmocka_unit_test(a_server_that_takes_one_text_at_a_time_gets_them_so),
         cmocka_unit_test(what_may_pass_is_tried_again),
