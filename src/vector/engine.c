@@ -98,24 +98,32 @@ void engine_evict(struct engine *engine, const struct space *keep)
         space_unload(s);
         pthread_rwlock_unlock(&s->gate);
         engine_give_back(engine, s);
-        metric_add(metric_counter("hearth_vector_evictions_total", "Namespaces unloaded for their memory.", ""), 1);
+        metric_add(engine->n_evictions, 1);
     }
 }
 
-int engine_load(struct engine *engine, struct space *s, struct err *e)
+int engine_read_rows(struct engine *engine, struct space *s, struct err *e)
 {
     int64_t started_us = clock_mono_us();
     int r;
 
-    if (space_is_loaded(s))
-        return 0;
     pthread_rwlock_wrlock(&s->gate);
     r = space_load(s, engine->db, e);
     pthread_rwlock_unlock(&s->gate);
+    if (r == 0 && space_has_rows(s))
+        metric_observe(engine->load_seconds, (double)(clock_mono_us() - started_us) / 1e6);
+    return r;
+}
+
+int engine_load(struct engine *engine, struct space *s, struct err *e)
+{
+    int r;
+
+    if (space_is_loaded(s))
+        return 0;
+    r = engine_read_rows(engine, s, e);
     if (r < 0 || !space_has_rows(s))
         return r;
-    metric_observe(metric_histogram("hearth_vector_load_seconds", "Time to load a namespace.", ""),
-                   (double)(clock_mono_us() - started_us) / 1e6);
     engine_evict(engine, s);
     return vectors_db_touch(engine->db, s->name, e);
 }
@@ -166,7 +174,9 @@ static int engine_check(struct vectors *v, struct err *e)
 
 static const struct vectors_ops engine_ops = {
     .name = "embedded",
+    .has_text = true,
     .close = engine_close,
+    .is_slow = engine_is_slow,
     .check = engine_check,
     .upsert = engine_upsert,
     .query = engine_query,
@@ -175,6 +185,17 @@ static const struct vectors_ops engine_ops = {
     .list = engine_list,
     .namespaces = engine_namespaces,
 };
+
+static void open_metrics(struct engine *engine)
+{
+    engine->load_seconds = metric_histogram("hearth_vector_load_seconds", "Time to load a namespace.", "");
+    engine->n_evictions = metric_counter("hearth_vector_evictions_total", "Namespaces unloaded for their memory.", "");
+    engine->renew_seconds = metric_histogram("hearth_vector_renew_seconds", "Time to build the lists of a namespace, or to compact it.", "");
+    engine->n_renewals = metric_counter("hearth_vector_renewals_total", "Lists built and compactions done.", "");
+    metric_gauge_fn("hearth_vector_memory_bytes", "Vectors in memory.", "", bytes_now, engine);
+    metric_gauge_fn("hearth_vector_lists_recall", "Measured recall of the ten nearest, the lowest of all namespaces with lists.",
+                    "", recall_now, engine);
+}
 
 int vectors_embedded_open(const struct vectors_embedded_config *c, struct vectors **ret, struct err *e)
 {
@@ -187,9 +208,7 @@ int vectors_embedded_open(const struct vectors_embedded_config *c, struct vector
     engine->target_recall = c->target_recall;
     engine->memory_bytes = c->memory_bytes;
     pthread_mutex_init(&engine->lock, NULL);
-    metric_gauge_fn("hearth_vector_memory_bytes", "Vectors in memory.", "", bytes_now, engine);
-    metric_gauge_fn("hearth_vector_lists_recall", "Measured recall of the ten nearest, the lowest of all namespaces with lists.",
-                    "", recall_now, engine);
+    open_metrics(engine);
     r = vectors_db_open(c->path, &engine->db, e);
     if (r == 0)
         r = keeper_start(engine, &engine->keeper, e);

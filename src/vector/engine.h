@@ -9,7 +9,7 @@
 #include "vector/space.h"
 #include "vector/vector.h"
 
-enum { ENGINE_BUCKETS = 1024 };
+enum { ENGINE_BUCKETS = 1024, ENGINE_QUICK_ROWS = 10000 /* loaded in some hundredths of a second */ };
 
 struct engine {
     struct vectors base;                /* first */
@@ -21,6 +21,7 @@ struct engine {
     struct space *buckets[ENGINE_BUCKETS];      /* owned */
     atomic_size_t bytes;                /* rows in memory of all namespaces */
     struct keeper *keeper;              /* owned; its thread does what nobody waits for */
+    struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals;     /* told from the start, at zero */
 };
 
 static inline struct engine *engine_of(struct vectors *v)
@@ -32,7 +33,9 @@ struct space *engine_take(struct engine *engine, const char *ns) MUST_CHECK;
 void engine_give_back(struct engine *engine, struct space *s);
 /* All of the table, taken (give each back, free() the array). */
 size_t engine_take_all(struct engine *engine, struct space ***ret);
-/* Loads the space unless it is; evicts others when that passes the memory limit. */
+/* Loads the space unless it is, whatever memory that takes. */
+int engine_read_rows(struct engine *engine, struct space *s, struct err *e) MUST_CHECK;
+/* The same for one that is asked now; evicts others when that passes the memory limit. */
 int engine_load(struct engine *engine, struct space *s, struct err *e) MUST_CHECK;
 /* Unloads namespaces that were used least recently until memory is below the limit; `keep` stays. */
 void engine_evict(struct engine *engine, const struct space *keep);
@@ -42,6 +45,7 @@ int engine_remove(struct vectors *v, const char *ns, const struct vector_removal
                   struct err *e) MUST_CHECK;
 int engine_query(struct vectors *v, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret,
                  struct err *e) MUST_CHECK;
+bool engine_is_slow(struct vectors *v, const char *ns);
 int engine_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e) MUST_CHECK;
 int engine_list(struct vectors *v, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a,
                 struct vector_hits *ret, struct err *e) MUST_CHECK;

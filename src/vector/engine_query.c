@@ -136,7 +136,28 @@ static int note_text_row(void *arg, int64_t row, struct err *e)
     return t->slots.n == t->slots.max;
 }
 
-static int add_text(struct search *s, struct err *e)
+static bool has_vector(const struct search *s)
+{
+    return s->q->n_dimensions > 0;
+}
+
+/* With a vector the best by text are scored by it, too, and both rankings become one. */
+static int take_ranking(struct search *s, struct text_ranking *t, struct err *e)
+{
+    int r = 0;
+
+    if (!has_vector(s)) {
+        for (size_t i = 0; i < t->slots.n; i++)
+            rerank_add(&s->exact, t->rows[i], hybrid_worth_alone(i));
+        return 0;
+    }
+    r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &t->slots, e);
+    if (r == 0)
+        hybrid_fuse(&s->exact, s->n_wanted, t->rows, t->slots.n);
+    return r;
+}
+
+static int find_by_text(struct search *s, struct err *e)
 {
     struct text_ranking t = { .s = s, .rows = xcalloc(s->n_wanted, sizeof(int64_t)) };
     int r;
@@ -144,9 +165,7 @@ static int add_text(struct search *s, struct err *e)
     best_init(&t.slots, s->n_wanted);
     r = vectors_db_text_search(s->engine->db, s->of.id, s->q->text, note_text_row, &t, e);
     if (r == 0)
-        r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &t.slots, e);
-    if (r == 0)
-        hybrid_fuse(&s->exact, s->n_wanted, t.rows, t.slots.n);
+        r = take_ranking(s, &t, e);
     best_clear(&t.slots);
     free(t.rows);
     return r;
@@ -193,10 +212,10 @@ static int search_file(struct search *s, struct arena *a, struct vector_hits *re
     int r;
 
     r = match(s, e);
-    if (r == 0 && s->n_matching > 0)
+    if (r == 0 && s->n_matching > 0 && has_vector(s))
         r = find_nearest(s, e);
     if (r == 0 && s->n_matching > 0 && s->q->text)
-        r = add_text(s, e);
+        r = find_by_text(s, e);
     return r < 0 ? r : read_hits(s, a, ret, e);
 }
 
@@ -207,11 +226,13 @@ static int search_once(struct search *s, struct arena *a, struct vector_hits *re
 
     if (!space_view(s->space, &s->view, &s->of) || !s->view.slab)
         return 0;
-    r = vector_check_dimensions(s->space->name, s->of.n_dimensions, s->q->n_dimensions, e);
-    if (r < 0)
-        return r;
-    quant_query_init(&s->codes, s->q->vector, s->q->n_dimensions);
-    rerank_init(&s->exact, s->q->vector, s->q->n_dimensions);
+    if (has_vector(s)) {
+        r = vector_check_dimensions(s->space->name, s->of.n_dimensions, s->q->n_dimensions, e);
+        if (r < 0)
+            return r;
+        quant_query_init(&s->codes, s->q->vector, s->q->n_dimensions);
+        rerank_init(&s->exact, s->q->vector, s->q->n_dimensions);
+    }
     r = vectors_db_begin(s->engine->db, e);
     if (r < 0)
         return r;

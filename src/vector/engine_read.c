@@ -1,6 +1,17 @@
 #include "vector/engine.h"
 #include "vector/vector_check.h"
 
+bool engine_is_slow(struct vectors *v, const char *ns)
+{
+    struct engine *engine = engine_of(v);
+    struct space *s = engine_take(engine, ns);
+    bool is_loaded = space_is_loaded(s);
+    struct vectors_db_space of = { 0 };
+
+    engine_give_back(engine, s);
+    return !is_loaded && vectors_db_find(engine->db, ns, &of, NULL) == 0 && of.n_rows > ENGINE_QUICK_ROWS;
+}
+
 int engine_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
 {
     struct vectors_db_space of = { 0 };

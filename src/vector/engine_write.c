@@ -30,7 +30,7 @@ static int run(struct engine *engine, const char *ns, struct write *write, chang
     r = fn(engine->db, &write->change, e);
     space_settle(write->space, &write->op, r == 0);
     pthread_rwlock_unlock(&write->space->gate);
-    if (write->op.is_drop || space_need(write->space, engine->list_above_rows) != SPACE_NEEDS_NOTHING)
+    if (write->change.is_dropped || space_need(write->space, engine->list_above_rows) != SPACE_NEEDS_NOTHING)
         keeper_wake(engine->keeper);
     engine_evict(engine, write->space);
     engine_give_back(engine, write->space);
@@ -90,7 +90,7 @@ int engine_upsert(struct vectors *v, const char *ns, const struct vector_batch *
 
 static int remove_all(struct engine *engine, const char *ns, int64_t *ret_n, struct err *e)
 {
-    struct write write = { .op = { .is_drop = true } };
+    struct write write = { 0 };
     int r;
 
     write.op.change = &write.change;

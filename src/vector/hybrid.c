@@ -8,6 +8,11 @@ static double share(size_t rank)
     return 1.0 / (double)(HYBRID_CONSTANT + rank + 1);
 }
 
+double hybrid_worth_alone(size_t rank)
+{
+    return share(rank) / share(0);
+}
+
 static double text_share(int64_t row, const int64_t *text_rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -41,10 +41,8 @@ static void preload(struct keeper *k)
         if (atomic_load(&engine->bytes) > (size_t)engine->memory_bytes / 2)
             break;
         s = engine_take(engine, names.items[i]);
-        pthread_rwlock_wrlock(&s->gate);
-        if (space_load(s, engine->db, &e) < 0)
+        if (engine_read_rows(engine, s, &e) < 0)
             e = (struct err){ 0 };
-        pthread_rwlock_unlock(&s->gate);
         engine_give_back(engine, s);
     }
 }
@@ -145,11 +143,10 @@ static int renew(struct keeper *k, struct space *s)
     return r;
 }
 
-static void count_renewal(struct space *s, int64_t started_us)
+static void count_renewal(struct engine *engine, int64_t started_us)
 {
-    metric_observe(metric_histogram("hearth_vector_renew_seconds", "Time to build the lists of a namespace, or to compact it.", ""),
-                   (double)(clock_mono_us() - started_us) / 1e6);
-    metric_add(metric_counter("hearth_vector_renewals_total", "Lists built and compactions done.", ""), 1);
+    metric_observe(engine->renew_seconds, (double)(clock_mono_us() - started_us) / 1e6);
+    metric_add(engine->n_renewals, 1);
 }
 
 static void renew_all(struct keeper *k)
@@ -161,7 +158,7 @@ static void renew_all(struct keeper *k)
         int64_t started_us = clock_mono_us();
 
         if (!is_stopping(k) && renew(k, spaces[i]) == 0)
-            count_renewal(spaces[i], started_us);
+            count_renewal(k->engine, started_us);
         engine_give_back(k->engine, spaces[i]);
     }
     free(spaces);

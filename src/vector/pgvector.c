@@ -3,6 +3,7 @@
  * Unfiltered queries go through the index and are approximate; those with a filter look at every row that matches. */
 #include "vector/pgvector.h"
 
+#include "vector/pgvector_conninfo.h"
 #include "vector/pgvector_session.h"
 #include "vector/vector_check.h"
 #include "vector/vector_filter.h"
@@ -266,7 +267,7 @@ static int read_vector(struct arena *a, const char *text, const float **ret, str
     return 0;
 }
 
-/* Columns id, score, metadata, embedding (NULL when not asked for). The distance to a zero vector is NaN: it scores 0. */
+/* Columns id, score, metadata, embedding (NULL when not asked for). The distance to a zero vector is NaN: it scores 0. Rounding may pass 1. */
 static int read_hits(const struct pg_result *rows, struct arena *a, struct vector_hits *ret, struct err *e)
 {
     size_t n = pg_rows(rows);
@@ -277,7 +278,7 @@ static int read_hits(const struct pg_result *rows, struct arena *a, struct vecto
         const char *vector = pg_text(rows, a, i, 3);
         double score = pg_double(rows, i, 1);
 
-        hits[i] = (struct vector_hit){ .id = pg_text(rows, a, i, 0), .score = isnan(score) ? 0 : score, .metadata = pg_text(rows, a, i, 2) };
+        hits[i] = (struct vector_hit){ .id = pg_text(rows, a, i, 0), .score = isnan(score) ? 0 : fmax(-1, fmin(1, score)), .metadata = pg_text(rows, a, i, 2) };
         if (vector)
             r = read_vector(a, vector, &hits[i].vector, e);
     }
@@ -296,27 +297,54 @@ static void drop_low_scores(struct vector_hits *hits, double min_score)
     hits->n = n;
 }
 
-/* `+ 0` keeps a filtered query from the index, which would look at the nearest rows only and then throw most of them away. */
-static int find_nearest(struct pgvector *pg, struct pg_session *s, void *arg, struct err *e)
+/* Past the index: it knows no zero vectors, whose distance is NaN and counts as 1, and with a filter it would look at the nearest rows only
+ * and then throw most of them away. */
+#define EXACT_ORDER "coalesce(nullif(%s, 'NaN'), 1)"
+
+static int run_nearest(struct pg_session *s, const char *table, const struct query *q, bool is_exact, struct err *e)
 {
     AUTO(pg_result_freep) struct pg_result *rows = NULL;
-    const struct query *q = arg;
     struct arena *a = q->arena;
     size_t n = q->q->n_dimensions;
-    const char *distance = arena_printf(a, "embedding::vector(%zu) <=> $2::vector(%zu)", n, n);
+    const char *distance = arena_printf(a, "(embedding::vector(%zu) <=> $2::vector(%zu))", n, n);
     const char *sql = arena_printf(
-        a, "SELECT id, 1 - (%s), metadata::text, %s FROM \"%s\" WHERE namespace = $1 AND n_dimensions = %zu%s ORDER BY (%s)%s LIMIT $4::integer", distance,
-        q->q->with_vectors ? "embedding::text" : "NULL::text", pg->table, n, filter_sql(a, &q->filter, 3), distance, q->filter.n > 0 ? " + 0" : "");
+        a, "SELECT id, 1 - %s, metadata::text, %s FROM \"%s\" WHERE namespace = $1 AND n_dimensions = %zu%s ORDER BY %s LIMIT $4::integer", distance,
+        q->q->with_vectors ? "embedding::text" : "NULL::text", table, n, filter_sql(a, &q->filter, 3), is_exact ? arena_printf(a, EXACT_ORDER, distance) : distance);
     const char *params[] = { q->ns, vector_param(a, q->q->vector, n), filter_param(a, &q->filter), arena_printf(a, "%lld", (long long)q->q->top_k) };
+    int r = pg_run(s, &rows, e, sql, params, 4);
+
+    return r < 0 ? r : read_hits(rows, a, q->hits, e);
+}
+
+static bool is_zero(const float *vector, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (vector[i] != 0)
+            return false;
+    return true;
+}
+
+/* Zero vectors, or rows the index gave up on, may belong into the answer. */
+static bool may_lack(const struct query *q)
+{
+    const struct vector_hits *hits = q->hits;
+
+    return hits->n < (size_t)q->q->top_k || hits->items[hits->n - 1].score <= 0;
+}
+
+static int find_nearest(struct pgvector *pg, struct pg_session *s, void *arg, struct err *e)
+{
+    const struct query *q = arg;
+    bool is_exact = q->filter.n > 0 || is_zero(q->q->vector, q->q->n_dimensions);
     int64_t n_dimensions = 0;
     int r = read_dimensions(pg, s, q->ns, &n_dimensions, e);
 
     if (r == 0 && n_dimensions > 0)
-        r = vector_check_dimensions(q->ns, n_dimensions, n, e);
+        r = vector_check_dimensions(q->ns, n_dimensions, q->q->n_dimensions, e);
     if (r == 0)
-        r = pg_run(s, &rows, e, sql, params, 4);
-    if (r == 0)
-        r = read_hits(rows, a, q->hits, e);
+        r = run_nearest(s, pg->table, q, is_exact, e);
+    if (r == 0 && !is_exact && may_lack(q))
+        r = run_nearest(s, pg->table, q, true, e);
     if (r == 0)
         drop_low_scores(q->hits, q->q->min_score);
     return r;
@@ -329,6 +357,8 @@ static int pg_query(struct vectors *v, const char *ns, const struct vector_query
 
     if (r == 0)
         r = vector_check_query(q, e);
+    if (r == 0)
+        r = vector_refuse_text(q, e);
     if (r == 0)
         r = vector_filter_parse(a, q->filter, &query.filter, e);
     return r < 0 ? r : with_session(v, find_nearest, &query, e);
@@ -499,14 +529,15 @@ static int name_table(const char *scope, const char *given, char *ret, struct er
     return 0;
 }
 
-int pgvector_open(const char *scope, struct json_value config, struct vectors **ret, struct err *e)
+int pgvector_open(const char *scope, struct json_value config, const struct guard *guard, struct vectors **ret, struct err *e)
 {
     const char *url = json_cstr(json_get(config, "connectionString"));
     struct pgvector *pg;
     int r;
 
-    if (!url || (strncmp(url, "postgresql://", 13) != 0 && strncmp(url, "postgres://", 11) != 0))
-        return err_set(e, -EINVAL, "VALIDATION_ERROR", "connectionString must begin with postgresql://");
+    r = pg_conninfo_check(url, e);
+    if (r < 0)
+        return r;
     pg = xcalloc(1, sizeof(*pg));
     r = name_table(scope, json_cstr(json_get(config, "tableName")), pg->table, e);
     if (r < 0) {
@@ -514,7 +545,7 @@ int pgvector_open(const char *scope, struct json_value config, struct vectors **
         return r;
     }
     pg->vectors.ops = &ops;
-    pg_pool_init(&pg->pool, url);
+    pg_pool_init(&pg->pool, url, guard);
     *ret = &pg->vectors;
     return 0;
 }

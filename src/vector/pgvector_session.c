@@ -1,5 +1,7 @@
 #include "vector/pgvector_session.h"
 
+#include "vector/pgvector_conninfo.h"
+
 #include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +11,9 @@ enum { TEXT_OID = 25, PARAMS_MAX = 8 };
 static PGconn *conn_of(struct pg_conn *c) { return (PGconn *)c; }
 static PGresult *result_of(const struct pg_result *r) { return (PGresult *)(uintptr_t)r; }
 
-void pg_pool_init(struct pg_pool *p, const char *url)
+void pg_pool_init(struct pg_pool *p, const char *url, const struct guard *guard)
 {
-    *p = (struct pg_pool){ .url = xstrdup(url) };
+    *p = (struct pg_pool){ .url = xstrdup(url), .guard = guard };
     pthread_mutex_init(&p->lock, NULL);
 }
 
@@ -23,30 +25,19 @@ void pg_pool_clear(struct pg_pool *p)
     free(p->url);
 }
 
-/* libpq's messages end with a newline, and may have several lines. */
-static int tell(const char *message, struct err *e)
-{
-    size_t n = strcspn(message, "\n");
-
-    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%.*s", (int)n, n ? message : "the server gives no reason");
-}
-
 static void quiet(void *arg, const PGresult *notice)
 {
 }
 
-static int connect_fresh(const char *url, PGconn **ret, struct err *e)
+static int connect_fresh(const struct pg_pool *p, PGconn **ret, struct err *e)
 {
-    static const char *const names[] = { "dbname", "connect_timeout", "application_name", "keepalives_idle", NULL };
-    const char *const values[] = { url, "10", "hearth", "30", NULL };
-    PGconn *conn = PQconnectdbParams(names, values, 1);
-    int r;
+    void *fresh = NULL;
+    PGconn *conn;
+    int r = pg_conninfo_connect(p->url, p->guard, &fresh, e);
 
-    if (PQstatus(conn) != CONNECTION_OK) {
-        r = tell(PQerrorMessage(conn), e);
-        PQfinish(conn);
+    if (r < 0)
         return r;
-    }
+    conn = fresh;
     PQsetNoticeReceiver(conn, quiet, NULL);
     /* Servers without them say no, and work all the same. */
     PQclear(PQexec(conn, "SET statement_timeout = '60s'"));
@@ -69,7 +60,7 @@ int pg_session_open(struct pg_pool *p, bool must_be_fresh, struct pg_session *re
     ret->was_idle = ret->conn != NULL;
     if (ret->was_idle)
         return 0;
-    r = connect_fresh(p->url, &conn, e);
+    r = connect_fresh(p, &conn, e);
     if (r == 0)
         ret->conn = (struct pg_conn *)conn;
     return r;
@@ -114,7 +105,7 @@ int pg_run(struct pg_session *s, struct pg_result **ret, struct err *e, const ch
 
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
         message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-        r = tell(message ? message : PQerrorMessage(conn_of(s->conn)), e);
+        r = pg_tell(message ? message : PQerrorMessage(conn_of(s->conn)), e);
     }
     if (r < 0 || !ret)
         PQclear(result);

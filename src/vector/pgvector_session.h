@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+struct guard;
 struct pg_conn;
 struct pg_result;
 
@@ -17,6 +18,7 @@ enum { PG_IDLE_MAX = 4 };
 
 struct pg_pool {
     char *url;                          /* owned */
+    const struct guard *guard;          /* borrowed */
     pthread_mutex_t lock;
     struct pg_conn *idle[PG_IDLE_MAX];
     size_t n_idle;
@@ -24,7 +26,7 @@ struct pg_pool {
 
 struct pg_session { struct pg_pool *pool; struct pg_conn *conn; bool was_idle; };
 
-void pg_pool_init(struct pg_pool *p, const char *url);
+void pg_pool_init(struct pg_pool *p, const char *url, const struct guard *guard);
 void pg_pool_clear(struct pg_pool *p);
 
 int pg_session_open(struct pg_pool *p, bool must_be_fresh, struct pg_session *ret, struct err *e) MUST_CHECK;

@@ -5,15 +5,6 @@
 
 enum { QUANT_MAX = 127, QUANT_LANES = 8 /* sums side by side, which a compiler may put into one register */ };
 
-/* The bytes may stand in a database page. */
-static inline float float_at(const void *vector, size_t i)
-{
-    float value;
-
-    memcpy(&value, (const char *)vector + i * sizeof(value), sizeof(value));
-    return value;
-}
-
 size_t quant_stride(size_t n_dimensions)
 {
     return (n_dimensions + KERNEL_ALIGN - 1) / KERNEL_ALIGN * KERNEL_ALIGN;
@@ -28,16 +19,31 @@ static double add_lanes(const double lanes[QUANT_LANES])
     return sum;
 }
 
+/* The next numbers of a vector, which may stand in a database page: zeros behind its end: loops over them have a fixed length, which a compiler makes vector instructions of. */
+struct lanes { float values[QUANT_LANES]; };
+
+static inline struct lanes lanes_at(const void *vector, size_t i, size_t n_dimensions)
+{
+    struct lanes lanes = { { 0 } };
+
+    if (i + QUANT_LANES <= n_dimensions)
+        memcpy(lanes.values, (const char *)vector + i * sizeof(float), sizeof(lanes.values));
+    else
+        memcpy(lanes.values, (const char *)vector + i * sizeof(float), (n_dimensions - i) * sizeof(float));
+    return lanes;
+}
+
 double quant_norm(const void *vector, size_t n_dimensions)
 {
-    double lanes[QUANT_LANES] = { 0 };
+    double squares[QUANT_LANES] = { 0 };
 
-    for (size_t i = 0; i < n_dimensions; i++) {
-        double value = (double)float_at(vector, i);
+    for (size_t i = 0; i < n_dimensions; i += QUANT_LANES) {
+        struct lanes lanes = lanes_at(vector, i, n_dimensions);
 
-        lanes[i % QUANT_LANES] += value * value;
+        for (size_t j = 0; j < QUANT_LANES; j++)
+            squares[j] += (double)lanes.values[j] * (double)lanes.values[j];
     }
-    return sqrt(add_lanes(lanes));
+    return sqrt(add_lanes(squares));
 }
 
 double quant_cosine(const void *row, const float *query, double query_norm, size_t n_dimensions)
@@ -45,11 +51,13 @@ double quant_cosine(const void *row, const float *query, double query_norm, size
     double dots[QUANT_LANES] = { 0 }, squares[QUANT_LANES] = { 0 };
     double norm, cosine;
 
-    for (size_t i = 0; i < n_dimensions; i++) {
-        double value = (double)float_at(row, i);
+    for (size_t i = 0; i < n_dimensions; i += QUANT_LANES) {
+        struct lanes a = lanes_at(row, i, n_dimensions), b = lanes_at(query, i, n_dimensions);
 
-        dots[i % QUANT_LANES] += value * (double)query[i];
-        squares[i % QUANT_LANES] += value * value;
+        for (size_t j = 0; j < QUANT_LANES; j++) {
+            dots[j] += (double)a.values[j] * (double)b.values[j];
+            squares[j] += (double)a.values[j] * (double)a.values[j];
+        }
     }
     norm = sqrt(add_lanes(squares)) * query_norm;
     if (norm == 0)
@@ -60,22 +68,31 @@ double quant_cosine(const void *row, const float *query, double query_norm, size
 
 static float largest_of(const void *vector, size_t n_dimensions)
 {
-    float largest = 0;
+    float largest[QUANT_LANES] = { 0 };
 
-    for (size_t i = 0; i < n_dimensions; i++) {
-        float value = fabsf(float_at(vector, i));
+    for (size_t i = 0; i < n_dimensions; i += QUANT_LANES) {
+        struct lanes lanes = lanes_at(vector, i, n_dimensions);
 
-        largest = value > largest ? value : largest;
+        for (size_t j = 0; j < QUANT_LANES; j++)
+            largest[j] = fabsf(lanes.values[j]) > largest[j] ? fabsf(lanes.values[j]) : largest[j];
     }
-    return largest;
+    for (size_t j = 1; j < QUANT_LANES; j++)
+        largest[0] = largest[j] > largest[0] ? largest[j] : largest[0];
+    return largest[0];
 }
 
-/* Nearest whole number of -127..127. */
-static inline int code_of(float value, double factor)
+/* Nearest whole numbers of -127..127, as codes; n_dimensions rounded up to whole lanes of them. */
+static void write_codes(const void *vector, size_t n_dimensions, double factor, uint8_t *codes)
 {
-    double share = (double)value * factor;
+    for (size_t i = 0; i < n_dimensions; i += QUANT_LANES) {
+        struct lanes lanes = lanes_at(vector, i, n_dimensions);
 
-    return (int)(share < 0 ? share - 0.5 : share + 0.5);
+        for (size_t j = 0; j < QUANT_LANES; j++) {
+            double share = (double)lanes.values[j] * factor;
+
+            codes[i + j] = (uint8_t)((int)(share + copysign(0.5, share)) + KERNEL_ZERO);
+        }
+    }
 }
 
 float quant_encode(const void *vector, size_t n_dimensions, uint8_t *codes)
@@ -83,8 +100,7 @@ float quant_encode(const void *vector, size_t n_dimensions, uint8_t *codes)
     double norm = quant_norm(vector, n_dimensions), largest = (double)largest_of(vector, n_dimensions);
     double factor = largest > 0 ? QUANT_MAX / largest : 0;
 
-    for (size_t i = 0; i < n_dimensions; i++)
-        codes[i] = (uint8_t)(code_of(float_at(vector, i), factor) + KERNEL_ZERO);
+    write_codes(vector, n_dimensions, factor, codes);
     memset(codes + n_dimensions, KERNEL_ZERO, quant_stride(n_dimensions) - n_dimensions);
     return norm > 0 ? (float)(largest / QUANT_MAX / norm) : 0;
 }

@@ -97,6 +97,12 @@ int rerank_run(struct rerank *x, struct vectors_db *db, const struct slab_view *
     return 0;
 }
 
+void rerank_add(struct rerank *x, int64_t row, double score)
+{
+    x->items = xrealloc(x->items, (x->n + 1) * sizeof(*x->items));
+    x->items[x->n++] = (struct rerank_item){ score, row };
+}
+
 double rerank_margin(const struct rerank *x)
 {
     return MARGIN_FACTOR * x->worst_error + MARGIN_LEAST;

@@ -23,5 +23,7 @@ void rerank_clear(struct rerank *x);
 /* Adds the slots of `best`, which it sorts; inside vectors_db_begin/end. ENGINE_STALE (-ESTALE) when the file lacks one. */
 int rerank_run(struct rerank *x, struct vectors_db *db, const struct slab_view *view, const struct vectors_db_space *of,
                struct best *best, struct err *e) MUST_CHECK;
+/* Adds a row with a score that came from elsewhere, behind those there are. */
+void rerank_add(struct rerank *x, int64_t row, double score);
 /* How far below the last score of an answer codes may put a row that belongs into it. */
 double rerank_margin(const struct rerank *x);

@@ -73,6 +73,7 @@ struct scan_visit {
     struct scan_visit *next;
     const struct slab *slab;
     struct scan_ask *ask;
+    pthread_cond_t is_called;           /* done, or the first in line with room for a pass */
     bool is_done;
 };
 
@@ -85,12 +86,10 @@ void scan_desk_init(struct scan_desk *d)
     d->pass_queries = metric_histogram_of("hearth_vector_pass_queries", "Queries that shared a pass over the rows.", "", sizes,
                                           ARRAY_SIZE(sizes));
     pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->is_changed, NULL);
 }
 
 void scan_desk_clear(struct scan_desk *d)
 {
-    pthread_cond_destroy(&d->is_changed);
     pthread_mutex_destroy(&d->lock);
 }
 
@@ -101,6 +100,7 @@ static void join_line(struct scan_desk *d, struct scan_visit *visit)
     else
         d->first = visit;
     d->last = visit;
+    d->n_waiting++;
 }
 
 /* Takes those from the front that ask for the same rows. */
@@ -114,6 +114,7 @@ static size_t take_batch(struct scan_desk *d, struct scan_visit *ret[SCAN_BATCH]
     }
     if (!d->first)
         d->last = NULL;
+    d->n_waiting -= n;
     return n;
 }
 
@@ -129,6 +130,12 @@ static void run_pass(const struct kernel *kernel, struct scan_visit *const *visi
     scan_range(kernel, visits[0]->slab, asks, n, 0, to);
 }
 
+static void call_first(struct scan_desk *d)
+{
+    if (d->first && d->n_running < d->max_running)
+        pthread_cond_signal(&d->first->is_called);
+}
+
 /* Runs one pass for whoever is first in line, with the lock let go meanwhile. */
 static void serve(struct scan_desk *d, const struct kernel *kernel)
 {
@@ -136,27 +143,40 @@ static void serve(struct scan_desk *d, const struct kernel *kernel)
     size_t n = take_batch(d, visits);
 
     d->n_running++;
+    call_first(d);                      /* there may be more than a pass takes, and room for another */
     pthread_mutex_unlock(&d->lock);
     run_pass(kernel, visits, n);
     metric_observe(d->pass_queries, (double)n);
     pthread_mutex_lock(&d->lock);
     d->n_running--;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         visits[i]->is_done = true;
-    pthread_cond_broadcast(&d->is_changed);
+        pthread_cond_signal(&visits[i]->is_called);
+    }
+    call_first(d);
+}
+
+void scan_desk_limit(struct scan_desk *d, size_t max_running)
+{
+    pthread_mutex_lock(&d->lock);
+    d->max_running = max_running;
+    call_first(d);
+    pthread_mutex_unlock(&d->lock);
 }
 
 void scan_desk_run(struct scan_desk *d, const struct kernel *kernel, const struct slab *slab, struct scan_ask *ask)
 {
     struct scan_visit visit = { .slab = slab, .ask = ask };
 
+    pthread_cond_init(&visit.is_called, NULL);
     pthread_mutex_lock(&d->lock);
     join_line(d, &visit);
     while (!visit.is_done) {
         if (d->first && d->n_running < d->max_running)
             serve(d, kernel);
         else
-            pthread_cond_wait(&d->is_changed, &d->lock);
+            pthread_cond_wait(&visit.is_called, &d->lock);
     }
     pthread_mutex_unlock(&d->lock);
+    pthread_cond_destroy(&visit.is_called);
 }

@@ -26,13 +26,13 @@ void scan_range(const struct kernel *kernel, const struct slab *slab, struct sca
  * they do shares the next one. */
 struct scan_desk {
     pthread_mutex_t lock;
-    pthread_cond_t is_changed;
     struct scan_visit *first, *last;    /* waiting */
-    size_t n_running, max_running;
+    size_t n_waiting, n_running, max_running;
     struct metric *pass_queries;
 };
 
 void scan_desk_init(struct scan_desk *d);
 void scan_desk_clear(struct scan_desk *d);
+void scan_desk_limit(struct scan_desk *d, size_t max_running);         /* at first: the number of processors */
 /* All rows of the slab up to ask->n; returns when the ask is answered. */
 void scan_desk_run(struct scan_desk *d, const struct kernel *kernel, const struct slab *slab, struct scan_ask *ask);

@@ -8,6 +8,7 @@
 
 enum {
     SLAB_MAX_CHUNKS = LIMIT_VECTOR_ROWS / SLAB_CHUNK_ROWS,
+    SLAB_PAGE = 4096,
     SLAB_HUGE_PAGE = 2 << 20,
     SLAB_CHUNK_WORDS = SLAB_CHUNK_ROWS / SLAB_BLOCK_ROWS,
 };
@@ -38,13 +39,18 @@ static size_t row_bytes(const struct slab *s)
     return s->stride + sizeof(float) + sizeof(int64_t);
 }
 
+static size_t chunk_bytes(const struct slab *s)
+{
+    return (SLAB_CHUNK_ROWS * row_bytes(s) + SLAB_PAGE - 1) / SLAB_PAGE * SLAB_PAGE;
+}
+
 struct slab *slab_unref(struct slab *s)
 {
     if (!s || atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) > 1)
         return NULL;
     atomic_fetch_sub(s->account, s->n * row_bytes(s));
     for (size_t i = 0; i < s->n_chunks; i++)
-        free(s->chunks[i].codes);
+        munmap(s->chunks[i].codes, chunk_bytes(s));
     lists_free(s->lists);
     free(s->listed_by_row);
     free(s->chunks);
@@ -53,24 +59,44 @@ struct slab *slab_unref(struct slab *s)
     return NULL;
 }
 
-/* One allocation a chunk. From the second on in large pages: a namespace with few rows stays small. */
+/* Memory of its own mapping, so that it leaves the process when it is given back. */
+static void *map(size_t n)
+{
+    void *memory = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The same at an address where large pages fit. */
+static void *map_aligned(size_t n)
+{
+    char *memory = map(n + SLAB_HUGE_PAGE);
+    size_t before;
+
+    if (!memory)
+        return NULL;
+    before = (SLAB_HUGE_PAGE - (uintptr_t)memory % SLAB_HUGE_PAGE) % SLAB_HUGE_PAGE;
+    if (before > 0)
+        munmap(memory, before);
+    munmap(memory + before + n, SLAB_HUGE_PAGE - before);
+    madvise(memory + before, n, MADV_HUGEPAGE);
+    return memory + before;
+}
+
+/* From the second chunk on in large pages: a namespace with few rows stays small. */
 static int add_chunk(struct slab *s, struct err *e)
 {
-    size_t n_codes = SLAB_CHUNK_ROWS * s->stride, n = SLAB_CHUNK_ROWS * row_bytes(s);
-    bool is_huge = s->n_chunks > 0 && n >= SLAB_HUGE_PAGE;
-    size_t align = is_huge ? SLAB_HUGE_PAGE : KERNEL_ALIGN;
+    size_t n = chunk_bytes(s);
     struct slab_chunk *chunk = &s->chunks[s->n_chunks];
     void *memory;
 
     if (s->n_chunks == SLAB_MAX_CHUNKS)
         return err_set(e, -E2BIG, "TOO_MANY_VECTORS", "a namespace holds at most %d vectors", LIMIT_VECTOR_ROWS);
-    memory = aligned_alloc(align, (n + align - 1) / align * align);
+    memory = s->n_chunks > 0 && n >= SLAB_HUGE_PAGE ? map_aligned(n) : map(n);
     if (!memory)
         return err_set(e, -ENOMEM, "OUT_OF_MEMORY", "there is no memory for more vectors");
-    if (is_huge)
-        madvise(memory, n, MADV_HUGEPAGE);
     chunk->codes = memory;
-    chunk->rows = (void *)(chunk->codes + n_codes);
+    chunk->rows = (void *)(chunk->codes + SLAB_CHUNK_ROWS * s->stride);
     chunk->scales = (void *)(chunk->rows + SLAB_CHUNK_ROWS);
     s->n_chunks++;
     return 0;

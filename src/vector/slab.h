@@ -13,7 +13,7 @@
 #include "vector/kernel.h"
 #include <stdatomic.h>
 
-enum { SLAB_CHUNK_ROWS = 4096, SLAB_BLOCK_ROWS = 64 /* of one word of a mask */ };
+enum { SLAB_CHUNK_ROWS = 16384, SLAB_BLOCK_ROWS = 64 /* of one word of a mask */ };
 
 struct slab_chunk {
     uint8_t *codes;                     /* owned, the allocation; KERNEL_ALIGN */

@@ -123,7 +123,7 @@ static void apply(struct space *s, const struct space_op *op)
     }
     if (!s->is_loaded || op->change->found.id == 0)
         return;
-    if (!op->is_drop) {
+    if (!op->change->is_dropped) {
         apply_puts_and_removals(s, op);
         return;
     }

@@ -16,7 +16,6 @@
 struct space_op {
     struct space_op *next;
     bool is_expected, is_settled, is_stored, is_applied;
-    bool is_drop;
     struct vectors_db_change *change;   /* borrowed */
     uint8_t *codes;                     /* owned; of the change's puts */
     float *scales;                      /* owned */

@@ -12,18 +12,22 @@
 #include "base/fields.h"
 #include "base/limits.h"
 
+struct guard;
+
 struct vector_record { const char *id; const float *vector; const char *metadata; /* JSON object text */ };
 
 struct vector_batch { const struct vector_record *items; size_t n; size_t n_dimensions; };
 
 struct vector_query {
     const float *vector;
-    size_t n_dimensions;
+    size_t n_dimensions;                /* 0: none, the search is for the text alone */
     int64_t top_k;                      /* 1..1000 */
     struct json_value filter;           /* absent: all. Equality on metadata keys; {"key": {"$in": [..]}}, $gt, $gte, $lt, $lte, $ne */
     double min_score;                   /* hits below are left out; -2: none are */
     bool with_vectors;
-    const char *text;                   /* hybrid search: fused with full text of metadata.text by reciprocal rank; NULL: vectors alone */
+    /* hybrid search: fused with full text of metadata.text by reciprocal rank. Without a vector: the best by text, whose scores are
+     * 61 / (60 + rank). NULL: the vector alone. For stores that has_text. */
+    const char *text;
 };
 
 struct vector_hit { const char *id; double score; const char *metadata; const float *vector; };
@@ -36,7 +40,10 @@ struct vectors;
 
 struct vectors_ops {
     const char *name;                   /* "embedded", "pgvector", "chroma", "qdrant" */
+    bool has_text;                      /* searches texts too */
     struct vectors *(*close)(struct vectors *v);
+    /* Would a query of the namespace first have to load much? Quick itself. May be NULL. */
+    bool (*is_slow)(struct vectors *v, const char *ns);
     int (*check)(struct vectors *v, struct err *e);     /* can it be reached: register connects before it saves */
     /* -EINVAL DIMENSION_MISMATCH when the namespace holds another dimension; the first batch decides it. */
     int (*upsert)(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e);
@@ -55,7 +62,8 @@ struct vectors_field { const char *name, *label, *type, *placeholder; bool is_re
 struct vectors_provider {
     const char *name, *label, *description;
     const struct vectors_field *fields; /* ended by name NULL */
-    int (*open)(const char *scope, struct json_value config, struct vectors **ret, struct err *e);  /* NULL: the embedded one of the service */
+    /* NULL: the embedded one of the service. An app named the addresses: the guard, borrowed, says which may be connected to. */
+    int (*open)(const char *scope, struct json_value config, const struct guard *guard, struct vectors **ret, struct err *e);
 };
 extern const struct vectors_provider vectors_providers[];       /* ended by name NULL */
 const struct vectors_provider *vectors_provider_find(const char *name);

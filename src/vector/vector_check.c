@@ -1,4 +1,5 @@
 #include "vector/vector_check.h"
+#include "vector/vector_filter.h"
 #include <math.h>
 
 int vector_check_namespace(const char *ns, struct err *e)
@@ -63,9 +64,18 @@ int vector_check_batch(const struct vector_batch *b, struct err *e)
     return r;
 }
 
+/* Also when there is nothing it could match. */
+static int check_filter(struct json_value filter, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct vector_filter parsed;
+
+    return vector_filter_parse(a, filter, &parsed, e);
+}
+
 int vector_check_query(const struct vector_query *q, struct err *e)
 {
-    int r = check_count(q->n_dimensions, "vector", e);
+    int r = q->text && q->n_dimensions == 0 ? 0 : check_count(q->n_dimensions, "vector", e);
 
     if (r < 0)
         return r;
@@ -75,7 +85,12 @@ int vector_check_query(const struct vector_query *q, struct err *e)
         return err_add_field(e, "topK", "must be 1 to %d", LIMIT_TOP_K);
     if (q->text && strlen(q->text) > LIMIT_VECTOR_TEXT_BYTES)
         return err_add_field(e, "text", "must be at most %d bytes", LIMIT_VECTOR_TEXT_BYTES);
-    return 0;
+    return check_filter(q->filter, e);
+}
+
+int vector_refuse_text(const struct vector_query *q, struct err *e)
+{
+    return q->text ? err_add_field(e, "text", "can be searched for in the embedded store only: this one keeps no full text") : 0;
 }
 
 int vector_check_removal(const struct vector_removal *r, struct err *e)
@@ -86,7 +101,7 @@ int vector_check_removal(const struct vector_removal *r, struct err *e)
         return err_add_field(e, "deleteAll", "must be true, unless ids or filter say what to delete (one of the three)");
     if (r->n_ids > LIMIT_VECTORS_PER_CALL)
         return err_add_field(e, "ids", "must be at most %d in one call", LIMIT_VECTORS_PER_CALL);
-    return 0;
+    return check_filter(r->filter, e);
 }
 
 int vector_check_page(int64_t limit, int64_t offset, struct err *e)
@@ -102,6 +117,6 @@ int vector_check_dimensions(const char *ns, int64_t n_held, size_t n_given, stru
 {
     if (n_held == (int64_t)n_given)
         return 0;
-    return err_set(e, -EINVAL, "DIMENSION_MISMATCH", "namespace %s holds vectors of %lld dimensions, this one has %zu", ns,
+    return err_set(e, -EINVAL, "DIMENSION_MISMATCH", "The namespace %s holds vectors of %lld dimensions; this one has %zu.", ns,
                    (long long)n_held, n_given);
 }

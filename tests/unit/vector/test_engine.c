@@ -117,6 +117,31 @@ static void the_first_batch_decides_the_dimensions_until_all_is_deleted(void **s
     rig_close(x);
 }
 
+static void a_namespace_emptied_by_ids_or_filter_is_forgotten(void **state)
+{
+    struct rig *x = rig_open();
+    const struct vector_removal removals[] = { { .ids = (const char *[]){ "a", "b", "none" }, .n_ids = 3 },
+                                               { .filter = rig_json(x, "{\"kind\":\"k\"}") } };
+    struct field_strings names = { 0 };
+    int64_t n = 0, n_dimensions = -1;
+    float vector[8] = { 1 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(removals); i++) {
+        rig_put(x, "ns", "a", vector, 3 + i, "{\"kind\":\"k\"}");
+        rig_put(x, "ns", "b", vector, 3 + i, "{\"kind\":\"k\"}");
+        MUST(x->v->ops->remove(x->v, "ns", &removals[i], &n, &x->e));
+        assert_int_equal(n, 2);
+        MUST(x->v->ops->count(x->v, "ns", &n, &n_dimensions, &x->e));
+        assert_int_equal(n + n_dimensions, 0);
+        MUST(x->v->ops->namespaces(x->v, "", x->a, &names, &x->e));
+        assert_int_equal(names.n, 0);
+    }
+    rig_put(x, "ns", "a", vector, 8, NULL);
+    rig_reopen(x);
+    assert_int_equal(rig_count(x, "ns"), 1);
+    rig_close(x);
+}
+
 static void namespaces_are_listed_by_prefix_and_keep_apart(void **state)
 {
     struct rig *x = rig_open();
@@ -277,8 +302,8 @@ static void a_removal_says_one_thing(void **state)
     MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ 0 }, &n, &x->e), -EINVAL, "VALIDATION_ERROR");
     MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .all = true, .ids = ids, .n_ids = 1 }, &n, &x->e), -EINVAL,
               "VALIDATION_ERROR");
-    MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e), 0,
-              "");
+    MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
+              -EINVAL, "VALIDATION_ERROR");     /* also when nothing could match */
     put_compass(x);
     MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
               -EINVAL, "VALIDATION_ERROR");
@@ -312,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_namespace_that_is_not_there_is_empty),
         cmocka_unit_test(an_upsert_replaces_and_the_last_of_equal_ids_wins),
         cmocka_unit_test(the_first_batch_decides_the_dimensions_until_all_is_deleted),
+        cmocka_unit_test(a_namespace_emptied_by_ids_or_filter_is_forgotten),
         cmocka_unit_test(namespaces_are_listed_by_prefix_and_keep_apart),
         cmocka_unit_test(a_list_goes_page_by_page_in_order_of_ids),
         cmocka_unit_test(what_was_acknowledged_is_there_after_reopening),

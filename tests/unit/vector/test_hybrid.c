@@ -121,6 +121,29 @@ static void text_is_limited(void **state)
     rig_close(x);
 }
 
+static void text_alone_gives_the_best_by_text(void **state)
+{
+    struct rig *x = open_library();
+    struct vector_query q = { .top_k = 3, .min_score = -2, .text = "invoice" };
+    struct vector_hits hits = rig_query(x, "ns", &q);
+
+    assert_int_equal(hits.n, 2);
+    assert_string_equal(hits.items[0].id, "d");
+    assert_true(hits.items[0].score == 1 && fabs(hits.items[1].score - 61.0 / 62) < 1e-12);
+    q.filter = rig_json(x, "{\"half\":1}");
+    q.with_vectors = true;
+    hits = rig_query(x, "ns", &q);
+    assert_int_equal(hits.n, 1);
+    assert_string_equal(hits.items[0].id, "a");
+    assert_true(hits.items[0].vector[0] == 1 && hits.items[0].vector[1] == 0);
+    q.text = "zebra";
+    assert_int_equal(rig_query(x, "ns", &q).n, 0);
+    assert_int_equal(rig_query(x, "nowhere", &q).n, 0);
+    q.text = NULL;
+    MUST_FAIL(x->v->ops->query(x->v, "ns", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
+    rig_close(x);
+}
+
 static void a_namespace_made_anew_has_an_index_of_its_own(void **state)
 {
     struct rig *x = open_library();
@@ -155,6 +178,7 @@ int main(void)
         cmocka_unit_test(a_filter_holds_for_both_rankings),
         cmocka_unit_test(no_text_is_an_expression),
         cmocka_unit_test(text_is_limited),
+        cmocka_unit_test(text_alone_gives_the_best_by_text),
         cmocka_unit_test(a_namespace_made_anew_has_an_index_of_its_own),
         cmocka_unit_test(an_index_is_made_of_many_rows),
     };

@@ -1,3 +1,4 @@
+#include "vector/engine.h"
 #include "vector/kernel.h"
 #include "vector/quant.h"
 #include "rig.h"
@@ -83,6 +84,56 @@ static void the_last_kernel_runs_everywhere_and_the_best_is_supported(void **sta
     assert_true(kernel_best()->is_supported());
 }
 
+enum { N_STORED = 300, N_DIMENSIONS = 100, N_ASKED = 20, TOP_K = 10 };
+
+static void fill(struct rig *x)
+{
+    struct vector_record records[N_STORED];
+    struct dice dice = { 5 };
+
+    for (size_t i = 0; i < N_STORED; i++) {
+        float *vector = arena_array(x->a, N_DIMENSIONS, sizeof(float));
+
+        dice_vector(&dice, vector, N_DIMENSIONS);
+        records[i] = (struct vector_record){ arena_printf(x->a, "%zu", i), vector, NULL };
+    }
+    MUST(x->v->ops->upsert(x->v, "ns", &(struct vector_batch){ records, N_STORED, N_DIMENSIONS }, &x->e));
+}
+
+/* Ids and scores of the same questions. */
+static const char *answers(struct rig *x, const struct kernel *kernel)
+{
+    const char *all = "";
+    struct dice dice = { 6 };
+
+    engine_of(x->v)->kernel = kernel;
+    for (size_t i = 0; i < N_ASKED; i++) {
+        float vector[N_DIMENSIONS];
+        struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .top_k = TOP_K, .min_score = -2 };
+        struct vector_hits hits;
+
+        dice_vector(&dice, vector, N_DIMENSIONS);
+        hits = rig_query(x, "ns", &q);
+        for (size_t j = 0; j < hits.n; j++)
+            all = arena_printf(x->a, "%s %s=%a", all, hits.items[j].id, hits.items[j].score);
+    }
+    return all;
+}
+
+static void the_engine_answers_the_same_with_every_kernel(void **state)
+{
+    struct rig *x = rig_open();
+    const char *expected;
+
+    fill(x);
+    expected = answers(x, portable());
+    assert_true(strlen(expected) > (size_t)N_ASKED * TOP_K * strlen(" 1=0x1p-1"));
+    for (const struct kernel *kernel = kernels; kernel->name; kernel++)
+        if (kernel->is_supported())
+            assert_string_equal(answers(x, kernel), expected);
+    rig_close(x);
+}
+
 /* --- codes --- */
 
 static double cosine_of_codes(const float *row, const float *query, size_t n)
@@ -118,6 +169,29 @@ static void codes_tell_the_cosine_within_a_hundredth(void **state)
         }
 }
 
+/* Codes of whole lanes and of the rest behind them; the lanes must not read beyond the vector nor write beyond the codes. */
+static void every_number_has_the_nearest_code(void **state)
+{
+    for (size_t n = 1; n <= 70; n++) {
+        float *row = malloc(n * sizeof(*row));
+        size_t stride = quant_stride(n);
+        uint8_t *codes = aligned_alloc(KERNEL_ALIGN, stride);
+        struct dice dice = { n };
+        float scale;
+
+        dice_vector(&dice, row, n);
+        row[n / 2] = -4;                /* the largest: -127 */
+        scale = quant_encode(row, n, codes);
+        for (size_t i = 0; i < n; i++)
+            assert_true(fabs((double)row[i] * 127 / 4 - (codes[i] - KERNEL_ZERO)) <= 0.5);
+        for (size_t i = n; i < stride; i++)
+            assert_int_equal(codes[i], KERNEL_ZERO);
+        assert_true(fabs((double)scale * 127 * quant_norm(row, n) / 4 - 1) < 1e-6);
+        free(row);
+        free(codes);
+    }
+}
+
 static void extreme_lengths_neither_overflow_nor_vanish(void **state)
 {
     static const float scales[] = { 1e-45F, 1e-38F, 1, 1e18F, 3e38F };
@@ -149,6 +223,8 @@ int main(void)
         cmocka_unit_test(every_kernel_gives_the_integers_of_the_portable_one),
         cmocka_unit_test(no_kernel_saturates_at_the_largest_values),
         cmocka_unit_test(the_last_kernel_runs_everywhere_and_the_best_is_supported),
+        cmocka_unit_test(the_engine_answers_the_same_with_every_kernel),
+        cmocka_unit_test(every_number_has_the_nearest_code),
         cmocka_unit_test(codes_tell_the_cosine_within_a_hundredth),
         cmocka_unit_test(extreme_lengths_neither_overflow_nor_vanish),
         cmocka_unit_test(a_zero_vector_scores_nothing),

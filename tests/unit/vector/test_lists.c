@@ -148,7 +148,7 @@ static void recall_is_what_was_asked_for_on_every_kind_of_data(void **state)
         if (kinds[i].wants_lists)
             assert_true(has_lists(x));
         recall = recall_of(x, rows, N_ROWS, queries, 1, NULL);
-        if (recall < 0.95)
+        if (recall < x->config.target_recall)
             fail_msg("%s: recall %.3f", kinds[i].name, recall);
         assert_true(recall_of(x, rows, N_ROWS, queries, 5, "{\"fifth\":true}") == 1);
         assert_int_equal(rig_count(x, "ns"), N_ROWS);
@@ -327,6 +327,80 @@ static void lists_are_exchanged_under_load(void **state)
     rig_close(x);
 }
 
+/* --- while they are built --- */
+
+/* A kernel that stops the keeper's thread in the midst of building until it may go on. */
+static struct { pthread_mutex_t lock; pthread_cond_t moved; bool is_held, may_go_on; } stop = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false };
+
+static void stop_keeper(void)
+{
+    char name[16] = "";
+
+    pthread_getname_np(pthread_self(), name, sizeof(name));
+    if (strcmp(name, "vector-keeper") != 0)
+        return;
+    pthread_mutex_lock(&stop.lock);
+    stop.is_held = true;
+    while (!stop.may_go_on)
+        pthread_cond_wait(&stop.moved, &stop.lock);
+    stop.is_held = false;
+    pthread_mutex_unlock(&stop.lock);
+}
+
+static void stopping_dots(const uint8_t *rows, size_t stride, size_t n_rows, const int8_t *query, int32_t *out)
+{
+    stop_keeper();
+    kernel_best()->dots(rows, stride, n_rows, query, out);
+}
+
+static const struct kernel stopping = { "stopping", NULL, stopping_dots, stopping_dots };
+
+static bool is_keeper_held(void *arg)
+{
+    bool is_held;
+
+    pthread_mutex_lock(&stop.lock);
+    is_held = stop.is_held;
+    pthread_mutex_unlock(&stop.lock);
+    return is_held;
+}
+
+static void let_keeper_go_on(void)
+{
+    pthread_mutex_lock(&stop.lock);
+    stop.may_go_on = true;
+    pthread_cond_broadcast(&stop.moved);
+    pthread_mutex_unlock(&stop.lock);
+}
+
+static void building_holds_up_neither_queries_nor_changes(void **state)
+{
+    struct rig *x = open_listed();
+    float *rows = calloc(2 * N_ROWS * N_DIMENSIONS, sizeof(float));
+    const char *ids[] = { "7" };
+    struct dice dice = { 12 };
+    int64_t n;
+
+    make_clustered(&dice, rows, 2 * N_ROWS);
+    settle(x);
+    engine_of(x->v)->kernel = &stopping;
+    put_rows(x, rows, 0, N_ROWS);
+    assert_true(wait_until(is_keeper_held, NULL));
+    assert_true(is_found(x, rows, 100));
+    put_rows(x, rows, N_ROWS, N_ROWS + 500);
+    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .ids = ids, .n_ids = 1 }, &n, &x->e));
+    assert_true(is_found(x, rows, N_ROWS + 100));
+    assert_false(is_found(x, rows, 7));
+    assert_true(is_keeper_held(NULL) && !has_lists(x));
+    let_keeper_go_on();
+    settle(x);
+    assert_true(has_lists(x));
+    assert_true(is_found(x, rows, 100) && is_found(x, rows, N_ROWS + 100) && !is_found(x, rows, 7));
+    assert_int_equal(rig_count(x, "ns"), N_ROWS + 499);
+    free(rows);
+    rig_close(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +411,7 @@ int main(void)
         cmocka_unit_test(rows_of_a_dropped_namespace_leave_the_file),
         cmocka_unit_test(closing_does_not_wait_for_lists),
         cmocka_unit_test(lists_are_exchanged_under_load),
+        cmocka_unit_test(building_holds_up_neither_queries_nor_changes),
     };
 
     return cmocka_run_group_tests_name("lists", tests, NULL, NULL);

@@ -1,0 +1,273 @@
+/* Vectors in Qdrant over its REST interface (docs/vectors.md). Its index is approximate. */
+#include "vector/qdrant.h"
+
+#include "base/uuid.h"
+#include "vector/vector_check.h"
+
+#include <stdlib.h>
+
+static struct qdrant *of(struct vectors *v)
+{
+    return (struct qdrant *)v;
+}
+
+static struct vectors *qdrant_close(struct vectors *v)
+{
+    struct qdrant *q = of(v);
+
+    remote_clear(&q->remote);
+    free(q);
+    return NULL;
+}
+
+static int qdrant_check(struct vectors *v, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct remote_reply reply = { 0 };
+    int r = remote_ask(&of(v)->remote, a, "GET", "collections", NULL, &reply, e);
+
+    if (r == 0 && json_type(json_get(json_get(reply.body, "result"), "collections")) != JSON_ARRAY)
+        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "what answers there is no Qdrant: it has no list of collections");
+    return r;
+}
+
+/* ---- upsert ---- */
+
+/* The collection for these vectors; one that is empty takes any dimensions, so it is made anew. */
+static int ready_collection(const struct qdrant *q, struct arena *a, const char *ns, size_t n_dimensions, struct qdrant_collection *col, struct err *e)
+{
+    const char *name = remote_collection_name(a, ns);
+    int64_t n = 0;
+    int r = qdrant_find(q, a, name, col, e);
+
+    if (r == 0 && col->is_there && col->n_dimensions != (int64_t)n_dimensions) {
+        r = qdrant_count_points(q, a, col, &n, e);
+        if (r == 0 && n > 0)
+            r = vector_check_dimensions(ns, col->n_dimensions, n_dimensions, e);
+        if (r == 0)
+            r = qdrant_drop(q, a, col, e);
+        col->is_there = false;
+    }
+    if (r == 0 && !col->is_there)
+        r = qdrant_make(q, a, name, n_dimensions, col, e);
+    return r < 0 ? r : vector_check_dimensions(ns, col->n_dimensions, n_dimensions, e);
+}
+
+static void write_point(struct json_writer *w, const char *ns, const struct vector_record *record, size_t n_dimensions, float *unit)
+{
+    double length = remote_unit(record->vector, n_dimensions, unit);
+    char uuid[UUID_SIZE];
+
+    uuid_of_text(slice_of(record->id), uuid);
+    json_begin_object(w);
+    json_add_string(w, "id", uuid);
+    json_add_floats(w, "vector", unit, n_dimensions);
+    json_begin_object_as(w, "payload");
+    json_add_string(w, QDRANT_ID, record->id);
+    json_add_string(w, QDRANT_NAMESPACE, ns);
+    json_add_double(w, QDRANT_LENGTH, length);
+    json_add_raw(w, QDRANT_METADATA, record->metadata ? record->metadata : "{}");
+    json_end(w);
+    json_end(w);
+}
+
+static int put_points(const struct qdrant *q, const struct qdrant_collection *col, const char *ns, const struct vector_record *items, size_t n,
+                      size_t n_dimensions, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    float *unit = arena_array(a, n_dimensions, sizeof(*unit));
+    struct qdrant_body body;
+    struct json_value result;
+
+    qdrant_begin(&body);
+    json_begin_array_as(&body.w, "points");
+    for (size_t i = 0; i < n; i++)
+        write_point(&body.w, ns, &items[i], n_dimensions, unit);
+    json_end(&body.w);
+    return qdrant_send(q, a, "PUT", qdrant_path(a, col, "/points?wait=true"), &body, &result, e);
+}
+
+static int qdrant_upsert(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct vector_record *items = NULL;
+    struct qdrant_collection col = { 0 };
+    size_t n, n_here;
+    int r = vector_check_namespace(ns, e);
+
+    if (r == 0)
+        r = vector_check_batch(b, e);
+    if (r < 0 || b->n == 0)
+        return r;
+    n = remote_last_of_each(a, b, &items);
+    r = ready_collection(of(v), a, ns, b->n_dimensions, &col, e);
+    for (size_t i = 0; r == 0 && i < n; i += n_here) {
+        n_here = remote_chunk(items + i, n - i, b->n_dimensions, LIMIT_VECTORS_PER_CALL);
+        r = put_points(of(v), &col, ns, items + i, n_here, b->n_dimensions, e);
+        if (r < 0 && i > 0)
+            return err_prefix(e, r, "%zu of %zu vectors were stored before this", i, n);
+    }
+    return r;
+}
+
+/* ---- remove, count, namespaces ---- */
+
+static int delete_ids(const struct qdrant *q, const struct qdrant_collection *col, const char *const *ids, size_t n, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_value result;
+    struct qdrant_body body;
+
+    if (n == 0)
+        return 0;
+    qdrant_begin(&body);
+    qdrant_add_uuids(&body.w, "points", ids, n);
+    return qdrant_send(q, a, "POST", qdrant_path(a, col, "/points/delete?wait=true"), &body, &result, e);
+}
+
+static int remove_some(const struct qdrant *q, struct arena *a, const struct qdrant_collection *col, const struct vector_removal *what, int64_t *ret_n,
+                       struct err *e)
+{
+    struct remote_ids ids = { .arena = a };
+    struct vector_filter filter = { 0 };
+    int r = vector_filter_parse(a, what->filter, &filter, e);
+
+    if (r == 0 && what->ids)
+        r = qdrant_find_ids(q, col, what, &ids, e);
+    else if (r == 0 && !remote_is_void(&filter))
+        r = qdrant_collect_ids(q, col, &filter, &ids, e);
+    if (r == 0)
+        r = delete_ids(q, col, ids.items, ids.n, e);
+    if (r == 0)
+        *ret_n = (int64_t)ids.n;
+    return r;
+}
+
+static int remove_all(const struct qdrant *q, struct arena *a, const struct qdrant_collection *col, int64_t *ret_n, struct err *e)
+{
+    int64_t n = 0;
+    int r = qdrant_count_points(q, a, col, &n, e);
+
+    if (r == 0)
+        r = qdrant_drop(q, a, col, e);
+    if (r == 0)
+        *ret_n = n;
+    return r;
+}
+
+static int qdrant_remove(struct vectors *v, const char *ns, const struct vector_removal *what, int64_t *ret_n, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct qdrant_collection col = { 0 };
+    int r = vector_check_namespace(ns, e);
+
+    if (r == 0)
+        r = vector_check_removal(what, e);
+    if (r == 0)
+        r = qdrant_find(of(v), a, remote_collection_name(a, ns), &col, e);
+    if (r < 0)
+        return r;
+    if (!col.is_there) {
+        *ret_n = 0;
+        return 0;
+    }
+    return what->all ? remove_all(of(v), a, &col, ret_n, e) : remove_some(of(v), a, &col, what, ret_n, e);
+}
+
+static int qdrant_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct qdrant_collection col = { 0 };
+    int64_t n = 0;
+    int r = vector_check_namespace(ns, e);
+
+    if (r == 0)
+        r = qdrant_find(of(v), a, remote_collection_name(a, ns), &col, e);
+    if (r == 0)
+        r = qdrant_count_points(of(v), a, &col, &n, e);
+    if (r < 0)
+        return r;
+    *ret_n = n;
+    *ret_dimensions = n > 0 ? col.n_dimensions : 0;
+    return 0;
+}
+
+/* A hashed name does not tell its namespace: any point of it does. Empty collections have none. */
+static int add_namespace(const struct qdrant *q, struct arena *a, const char *name, const char *prefix, struct remote_ids *names, struct err *e)
+{
+    const struct qdrant_collection col = { .name = name };
+    struct json_value result = { 0 }, point = { 0 };
+    struct json_iter it;
+    struct qdrant_body body;
+    const char *ns;
+    int r;
+
+    qdrant_begin(&body);
+    json_add_int(&body.w, "limit", 1);
+    json_add_raw(&body.w, "with_payload", "[\"" QDRANT_NAMESPACE "\"]");
+    r = qdrant_send(q, a, "POST", qdrant_path(a, &col, "/points/scroll"), &body, &result, e);
+    it = json_iter(json_get(result, "points"));
+    if (r < 0 || !json_next(&it, NULL, &point))
+        return r;
+    ns = json_cstr(json_get(json_get(point, "payload"), QDRANT_NAMESPACE));
+    if (ns && strncmp(ns, prefix, strlen(prefix)) == 0)
+        remote_ids_add(names, ns);
+    return 0;
+}
+
+/* As remote_collection_name() makes them: the name becomes part of a path. */
+static bool is_ours(const char *name)
+{
+    return name && *name && name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
+}
+
+static int qdrant_namespaces(struct vectors *v, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct remote_ids names = { .arena = a };
+    struct remote_reply reply = { 0 };
+    struct json_value item;
+    int r = remote_ask(&of(v)->remote, scratch, "GET", "collections", NULL, &reply, e);
+
+    for (struct json_iter it = json_iter(json_get(json_get(reply.body, "result"), "collections")); r == 0 && json_next(&it, NULL, &item);) {
+        const char *name = json_cstr(json_get(item, "name"));
+
+        if (is_ours(name) && (strncmp(name, prefix, strlen(prefix)) == 0 || strncmp(name, "hearth_", 7) == 0))
+            r = add_namespace(of(v), scratch, name, prefix, &names, e);
+    }
+    if (r < 0)
+        return r;
+    remote_ids_sort(&names);
+    *ret = (struct field_strings){ names.items, names.n };
+    return 0;
+}
+
+/* ---- opening ---- */
+
+static const struct vectors_ops ops = {
+    .name = "qdrant", .close = qdrant_close, .check = qdrant_check, .upsert = qdrant_upsert, .query = qdrant_query, .remove = qdrant_remove,
+    .count = qdrant_count, .list = qdrant_list, .namespaces = qdrant_namespaces,
+};
+
+const struct vectors_field qdrant_fields[] = {
+    { "url", "Address", "url", "http://localhost:6333", .is_required = true, .is_secret = true },
+    { "apiKey", "API key", "password", "only when the server asks for one", .is_secret = true },
+    { NULL },
+};
+
+int qdrant_open(const char *scope, struct json_value config, const struct guard *guard, struct vectors **ret, struct err *e)
+{
+    struct qdrant *q = xcalloc(1, sizeof(*q));
+    int r;
+
+    q->vectors.ops = &ops;
+    q->remote.label = "Qdrant";
+    q->remote.guard = guard;
+    r = remote_init(&q->remote, json_cstr(json_get(config, "url")), "api-key", json_cstr(json_get(config, "apiKey")), e);
+    if (r < 0) {
+        qdrant_close(&q->vectors);
+        return r;
+    }
+    *ret = &q->vectors;
+    return 0;
+}

@@ -1,0 +1,130 @@
+/* Requests to Qdrant, and its collections: one a namespace. */
+#include "vector/qdrant.h"
+
+#include "base/uuid.h"
+
+void qdrant_begin(struct qdrant_body *body)
+{
+    buf_init(&body->text, LIMIT_BODY_VECTORS);
+    json_write_init(&body->w, &body->text);
+    json_begin_object(&body->w);
+}
+
+int qdrant_send(const struct qdrant *q, struct arena *a, const char *method, const char *path, struct qdrant_body *body, struct json_value *ret,
+                struct err *e)
+{
+    struct remote_reply reply = { 0 };
+    int r;
+
+    json_end(&body->w);
+    r = remote_ask(&q->remote, a, method, path, &body->text, &reply, e);
+    buf_clear(&body->text);
+    if (r == 0)
+        *ret = json_get(reply.body, "result");
+    return r;
+}
+
+const char *qdrant_path(struct arena *a, const struct qdrant_collection *col, const char *verb)
+{
+    return arena_printf(a, "collections/%s%s", col->name, verb);
+}
+
+void qdrant_add_uuids(struct json_writer *w, const char *name, const char *const *ids, size_t n)
+{
+    char uuid[UUID_SIZE];
+
+    json_begin_array_as(w, name);
+    for (size_t i = 0; i < n; i++) {
+        uuid_of_text(slice_of(ids[i]), uuid);
+        json_add_string(w, NULL, uuid);
+    }
+    json_end(w);
+}
+
+/* ---- collections ---- */
+
+static int read_collection(struct json_value body, struct qdrant_collection *ret, struct err *e)
+{
+    struct json_value params = json_get(json_get(json_get(body, "result"), "config"), "params"), vectors = json_get(params, "vectors");
+    const char *distance = json_cstr(json_get(vectors, "distance"));
+
+    if (!distance || strcmp(distance, "Cosine") != 0)
+        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "Qdrant has a collection %s that is not of this service: it has named vectors or another distance than Cosine",
+                       ret->name);
+    ret->is_there = true;
+    ret->n_dimensions = json_int(json_get(vectors, "size"));
+    return 0;
+}
+
+int qdrant_find(const struct qdrant *q, struct arena *a, const char *name, struct qdrant_collection *ret, struct err *e)
+{
+    struct qdrant_collection col = { .name = name };
+    struct remote_reply reply = { 0 };
+    int r = remote_call(&q->remote, a, "GET", qdrant_path(a, &col, ""), NULL, &reply, e);
+
+    if (r == 0 && reply.status < 300)
+        r = read_collection(reply.body, &col, e);
+    else if (r == 0 && reply.status != 404)
+        r = remote_refused(&q->remote, &reply, e);
+    if (r == 0)
+        *ret = col;
+    return r;
+}
+
+static int index_key(const struct qdrant *q, struct arena *a, const struct qdrant_collection *col, const char *key, struct err *e)
+{
+    struct qdrant_body body;
+    struct json_value result;
+
+    qdrant_begin(&body);
+    json_add_string(&body.w, "field_name", key);
+    json_add_string(&body.w, "field_schema", "keyword");
+    return qdrant_send(q, a, "PUT", qdrant_path(a, col, "/index?wait=true"), &body, &result, e);
+}
+
+/* Somebody else may make it at the same time: then theirs is found. */
+int qdrant_make(const struct qdrant *q, struct arena *a, const char *name, size_t n_dimensions, struct qdrant_collection *ret, struct err *e)
+{
+    struct qdrant_collection col = { .name = name };
+    struct qdrant_body body;
+    struct json_value result;
+    struct err why = { 0 };
+    int r;
+
+    qdrant_begin(&body);
+    json_begin_object_as(&body.w, "vectors");
+    json_add_int(&body.w, "size", (int64_t)n_dimensions);
+    json_add_string(&body.w, "distance", "Cosine");
+    json_end(&body.w);
+    r = qdrant_send(q, a, "PUT", qdrant_path(a, &col, ""), &body, &result, &why);
+    if (r < 0 && qdrant_find(q, a, name, ret, NULL) == 0 && ret->is_there)
+        return 0;
+    if (r < 0)
+        return err_set(e, r, why.code, "%s", why.text);
+    *ret = (struct qdrant_collection){ name, true, (int64_t)n_dimensions };
+    return index_key(q, a, ret, QDRANT_METADATA ".documentId", e);
+}
+
+int qdrant_drop(const struct qdrant *q, struct arena *a, const struct qdrant_collection *col, struct err *e)
+{
+    struct remote_reply reply = { 0 };
+    int r = remote_call(&q->remote, a, "DELETE", qdrant_path(a, col, ""), NULL, &reply, e);
+
+    return r == 0 && reply.status >= 300 && reply.status != 404 ? remote_refused(&q->remote, &reply, e) : r;
+}
+
+int qdrant_count_points(const struct qdrant *q, struct arena *a, const struct qdrant_collection *col, int64_t *ret, struct err *e)
+{
+    struct qdrant_body body;
+    struct json_value result = { 0 };
+    int r;
+
+    if (!col->is_there)
+        return 0;
+    qdrant_begin(&body);
+    json_add_bool(&body.w, "exact", true);
+    r = qdrant_send(q, a, "POST", qdrant_path(a, col, "/points/count"), &body, &result, e);
+    if (r == 0)
+        *ret = json_int(json_get(result, "count"));
+    return r;
+}

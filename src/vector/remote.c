@@ -1,0 +1,325 @@
+#include "vector/remote.h"
+
+#include "base/hash.h"
+#include "net/http_client.h"
+#include "net/url.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { CONNECT_MS = 10000, SILENCE_MS = 60000, TOTAL_MS = 180000, NAME_CHARS = 63, REASON_CHARS = 300 };
+
+int remote_init(struct remote *r, const char *url, const char *header, const char *key, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct url parts = { 0 };
+    struct err why = { 0 };
+
+    r->url = xstrdup(url ? url : "");
+    r->header = xstrdup(header);
+    r->key = key && *key ? xstrdup(key) : NULL;
+    if (url_parse(a, r->url, &parts, &why) < 0)
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "url: %s", why.text);
+    return 0;
+}
+
+void remote_clear(struct remote *r)
+{
+    free(r->url);
+    free(r->header);
+    free(r->key);
+}
+
+/* ---- calls ---- */
+
+static int failed(const struct remote *r, struct err *e, const char *text)
+{
+    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%s: %.*s", r->label, REASON_CHARS, text);
+}
+
+static const char *reason_of(struct json_value body)
+{
+    struct json_value places[] = { json_get(body, "message"), json_get(json_get(body, "status"), "error"), json_get(body, "error"), json_get(body, "detail") };
+
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+        if (json_cstr(places[i]))
+            return json_cstr(places[i]);
+    return "it gives no reason";
+}
+
+int remote_refused(const struct remote *r, const struct remote_reply *reply, struct err *e)
+{
+    const char *reason = reason_of(reply->body);
+
+    if (reply->status == 401 || reply->status == 403)
+        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%s takes no request without a valid API key (status %d): %.*s", r->label, reply->status, REASON_CHARS, reason);
+    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%s refused with status %d: %.*s", r->label, reply->status, REASON_CHARS, reason);
+}
+
+static int read_reply(const struct remote *r, struct arena *a, const struct http_answer *answer, struct remote_reply *ret, struct err *e)
+{
+    const char *location = http_answer_header(answer, "location");
+
+    ret->status = answer->status;
+    ret->body = (struct json_value){ 0 };
+    if (answer->status >= 300 && answer->status < 400)
+        return failed(r, e, arena_printf(a, "it points to %s, and redirects are not followed: register the address it has", location ? location : "somewhere else"));
+    if (answer->body.n > 0 && json_parse(a, answer->body, &ret->body, NULL) < 0 && answer->status < 300)
+        return failed(r, e, "what answers there is no JSON; is the address right?");
+    return answer->status >= 500 ? remote_refused(r, ret, e) : 0;
+}
+
+int remote_call(const struct remote *r, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret, struct err *e)
+{
+    struct http_ask_header headers[] = { { "content-type", "application/json" }, { r->header, r->key } };
+    struct http_ask ask = {
+        .method = method, .headers = headers, .n_headers = r->key ? 2 : 1, .connect_ms = CONNECT_MS, .first_byte_ms = SILENCE_MS, .idle_ms = SILENCE_MS,
+        .total_ms = TOTAL_MS, .max_reply = LIMIT_BODY_VECTORS, .guard = r->guard,
+    };
+    struct http_answer answer = { 0 };
+    struct err why = { 0 };
+    char *url = NULL;
+    int result = body ? buf_check(body, e) : 0;
+
+    if (result == 0)
+        result = url_join(a, r->url, path, &url, e);
+    if (result < 0)
+        return result;
+    ask.url = url;
+    if (body)
+        ask.body = buf_slice(body);
+    if (http_call(&ask, a, NULL, &answer, &why) < 0)
+        return failed(r, e, why.text);
+    return read_reply(r, a, &answer, ret, e);
+}
+
+int remote_ask(const struct remote *r, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret, struct err *e)
+{
+    int result = remote_call(r, a, method, path, body, ret, e);
+
+    return result == 0 && ret->status >= 300 ? remote_refused(r, ret, e) : result;
+}
+
+/* ---- vectors ---- */
+
+double remote_unit(const float *vector, size_t n, float *ret)
+{
+    double sum = 0, length;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (double)vector[i] * (double)vector[i];
+    length = sqrt(sum);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = length > 0 ? (float)((double)vector[i] / length) : 0;
+    return length;
+}
+
+int remote_read_vector(struct arena *a, struct json_value unit, double length, const float **ret, struct err *e)
+{
+    size_t n = json_length(unit);
+    float *vector = arena_array(a, n + 1, sizeof(*vector));
+
+    if (json_read_floats(unit, vector, n) < n)
+        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "the store holds a vector that cannot be read");
+    for (size_t i = 0; i < n; i++)
+        vector[i] = (float)((double)vector[i] * length);
+    *ret = vector;
+    return 0;
+}
+
+static int by_id_then_place(const void *one, const void *other)
+{
+    const struct vector_record *a = *(const struct vector_record *const *)one, *b = *(const struct vector_record *const *)other;
+    int order = strcmp(a->id, b->id);
+
+    return order ? order : (a > b) - (a < b);
+}
+
+size_t remote_last_of_each(struct arena *a, const struct vector_batch *b, const struct vector_record **ret)
+{
+    const struct vector_record **sorted = arena_array(a, b->n, sizeof(struct vector_record *));
+    struct vector_record *kept = arena_array(a, b->n, sizeof(*kept));
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->n; i++)
+        sorted[i] = &b->items[i];
+    qsort(sorted, b->n, sizeof(struct vector_record *), by_id_then_place);
+    for (size_t i = 0; i < b->n; i++)
+        if (i + 1 == b->n || strcmp(sorted[i]->id, sorted[i + 1]->id) != 0)
+            kept[n++] = *sorted[i];
+    *ret = kept;
+    return n;
+}
+
+size_t remote_chunk(const struct vector_record *items, size_t n, size_t n_dimensions, size_t n_most)
+{
+    size_t bytes = 0, i = 0;
+
+    while (i < n && i < n_most && (i == 0 || bytes < REMOTE_BODY_BYTES)) {
+        bytes += 12 * n_dimensions + 2 * strlen(items[i].id) + 3 * (items[i].metadata ? strlen(items[i].metadata) : 0) + 200;
+        i++;
+    }
+    return i;
+}
+
+/* ---- filters ---- */
+
+bool remote_is_void(const struct vector_filter *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (f->items[i].op == VECTOR_IN && json_length(f->items[i].value) == 0)
+            return true;
+    return false;
+}
+
+struct remote_number remote_number(struct json_value v)
+{
+    double d = json_double(v);
+
+    if (json_type(v) == JSON_INT)
+        return (struct remote_number){ d, json_int(v), true };
+    if (d >= -9223372036854775808.0 && d < 9223372036854775808.0)
+        return (struct remote_number){ d, (int64_t)floor(d), floor(d) == d };
+    return (struct remote_number){ d, d < 0 ? INT64_MIN : INT64_MAX, false };
+}
+
+bool remote_is_exact(struct json_value v)
+{
+    return json_type(v) != JSON_INT || (json_int(v) < (INT64_C(1) << 53) && json_int(v) > -(INT64_C(1) << 53));
+}
+
+const char *remote_double_text(double d, char *out)
+{
+    size_t n = json_format_double(out, d);
+
+    out[n] = '\0';
+    if (!strpbrk(out, ".eE"))
+        memcpy(out + n, ".0", 3);
+    return out;
+}
+
+/* ---- answers ---- */
+
+bool remote_is_match(const struct vector_filter *f, const char *metadata, struct arena *a)
+{
+    struct json_value value = { 0 };
+
+    if (f->n == 0)
+        return true;
+    return json_parse(a, slice_of(metadata), &value, NULL) == 0 && vector_filter_matches(f, value);
+}
+
+static void keep(struct vector_hits *kept, const struct vector_hit *hit, size_t n_dimensions, struct arena *a)
+{
+    float *vector = NULL;
+
+    if (hit->vector) {
+        vector = arena_array(a, n_dimensions, sizeof(*vector));
+        memcpy(vector, hit->vector, n_dimensions * sizeof(*vector));
+    }
+    kept->items[kept->n++] = (struct vector_hit){ arena_strdup(a, hit->id), hit->score, arena_strdup(a, hit->metadata), vector };
+}
+
+/* Scores of what lies behind would be lower still. */
+static bool is_below(const struct vector_hits *hits, double min_score)
+{
+    return hits->n > 0 && hits->items[hits->n - 1].score < min_score;
+}
+
+static int look(const struct vector_query *q, const struct vector_filter *f, int64_t n, remote_nearest_fn *ask, void *arg, struct arena *a,
+                struct vector_hits *kept, bool *ret_enough, struct err *e)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct vector_hits hits = { 0 };
+    int r = ask(arg, n, scratch, &hits, e);
+
+    kept->n = 0;
+    for (size_t i = 0; r == 0 && i < hits.n && kept->n < (size_t)q->top_k; i++)
+        if (hits.items[i].score >= q->min_score && remote_is_match(f, hits.items[i].metadata, scratch))
+            keep(kept, &hits.items[i], q->n_dimensions, a);
+    *ret_enough = kept->n == (size_t)q->top_k || hits.n < (size_t)n || is_below(&hits, q->min_score);
+    return r;
+}
+
+int remote_nearest(const struct vector_query *q, const struct vector_filter *f, bool is_decided, remote_nearest_fn *ask, void *arg, struct arena *a,
+                   struct vector_hits *ret, struct err *e)
+{
+    struct vector_hits kept = { arena_array(a, (size_t)q->top_k, sizeof(*kept.items)), 0 };
+    int64_t n = is_decided ? q->top_k : MIN(4 * q->top_k + 64, (int64_t)REMOTE_CANDIDATES);
+    bool is_enough = remote_is_void(f);
+    int r = 0;
+
+    while (r == 0 && !is_enough) {
+        r = look(q, f, n, ask, arg, a, &kept, &is_enough, e);
+        if (r == 0 && !is_enough && n == REMOTE_CANDIDATES)
+            return -ERANGE;
+        n = MIN(8 * n, (int64_t)REMOTE_CANDIDATES);
+    }
+    if (r == 0)
+        *ret = kept;
+    return r;
+}
+
+int remote_undecided(struct err *e)
+{
+    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "Too few of the %d nearest vectors match the filter, and this store cannot decide it by itself: use conditions of "
+                   "equality, or numbers.", REMOTE_CANDIDATES);
+}
+
+void remote_ids_add(struct remote_ids *ids, const char *id)
+{
+    if (ids->n == ids->cap) {
+        const char **more = arena_array(ids->arena, 2 * ids->cap + 64, sizeof(char *));
+
+        if (ids->n > 0)
+            memcpy(more, ids->items, ids->n * sizeof(char *));
+        ids->items = more;
+        ids->cap = 2 * ids->cap + 64;
+    }
+    ids->items[ids->n++] = arena_strdup(ids->arena, id);
+}
+
+static int by_text(const void *one, const void *other)
+{
+    return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+void remote_ids_sort(struct remote_ids *ids)
+{
+    if (ids->n > 0)
+        qsort(ids->items, ids->n, sizeof(char *), by_text);
+}
+
+void remote_ids_unique(struct remote_ids *ids)
+{
+    size_t n = 0;
+
+    remote_ids_sort(ids);
+    for (size_t i = 0; i < ids->n; i++)
+        if (n == 0 || strcmp(ids->items[n - 1], ids->items[i]) != 0)
+            ids->items[n++] = ids->items[i];
+    ids->n = n;
+}
+
+static int by_id(const void *one, const void *other)
+{
+    return strcmp(((const struct vector_hit *)one)->id, ((const struct vector_hit *)other)->id);
+}
+
+void remote_hits_sort(struct vector_hits *hits)
+{
+    if (hits->n > 0)
+        qsort(hits->items, hits->n, sizeof(*hits->items), by_id);
+}
+
+/* Both peers make folders or keys of it: lower case only, so that no file system makes two one. Namespaces begin with `sdk_`. */
+const char *remote_collection_name(struct arena *a, const char *ns)
+{
+    size_t n = strlen(ns);
+    char hex[HASH_HEX_SIZE];
+
+    if (strncmp(ns, "sdk_", 4) == 0 && n <= NAME_CHARS && strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n && ns[n - 1] != '_' && ns[n - 1] != '-')
+        return ns;
+    hash_text_hex(slice_of(ns), hex);
+    return arena_printf(a, "hearth_%.40s", hex);
+}

@@ -1,0 +1,249 @@
+/* Which namespaces are in memory: loaded on use, evicted, loaded again when the store opens; passes that are shared. */
+#include "base/metrics.h"
+#include "vector/engine.h"
+#include "vector/quant.h"
+#include "rig.h"
+
+#include <pthread.h>
+
+enum { N_DIMENSIONS = 64, N_ROWS = 200 };
+
+static bool is_loaded(struct rig *x, const char *ns)
+{
+    struct space *s = engine_take(engine_of(x->v), ns);
+    bool is = space_has_rows(s);
+
+    engine_give_back(engine_of(x->v), s);
+    return is;
+}
+
+static void put_rows(struct rig *x, const char *ns, size_t n)
+{
+    struct vector_record *records = arena_array(x->a, n, sizeof(*records));
+    struct dice dice = { 3 };
+
+    for (size_t i = 0; i < n; i++) {
+        float *vector = arena_array(x->a, N_DIMENSIONS, sizeof(float));
+
+        dice_vector(&dice, vector, N_DIMENSIONS);
+        records[i] = (struct vector_record){ arena_printf(x->a, "%zu", i), vector, NULL };
+    }
+    MUST(x->v->ops->upsert(x->v, ns, &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
+}
+
+static size_t ask(struct rig *x, const char *ns)
+{
+    const float vector[N_DIMENSIONS] = { 1 };
+    struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .top_k = 10, .min_score = -2 };
+
+    return rig_query(x, ns, &q).n;
+}
+
+static void namespaces_used_least_recently_are_evicted(void **state)
+{
+    struct rig *x = rig_open();
+
+    x->config.memory_bytes = (int64_t)(2.5 * N_ROWS * (N_DIMENSIONS + 12));
+    rig_reopen(x);
+    put_rows(x, "one", N_ROWS);
+    put_rows(x, "two", N_ROWS);
+    assert_true(is_loaded(x, "one") && is_loaded(x, "two"));
+    put_rows(x, "three", N_ROWS);
+    assert_int_equal(is_loaded(x, "one") + is_loaded(x, "two") + is_loaded(x, "three"), 2);
+    assert_true(is_loaded(x, "three"));
+    assert_int_equal(ask(x, "one"), 10);
+    assert_true(is_loaded(x, "one"));
+    assert_int_equal(ask(x, "two"), 10);
+    assert_true(atomic_load(&engine_of(x->v)->bytes) <= (size_t)x->config.memory_bytes);
+    rig_close(x);
+}
+
+static void what_was_used_is_loaded_when_the_store_opens(void **state)
+{
+    struct rig *x = rig_open();
+
+    put_rows(x, "one", N_ROWS);
+    put_rows(x, "two", N_ROWS);
+    rig_reopen(x);
+    keeper_wait(engine_of(x->v)->keeper);
+    assert_true(is_loaded(x, "one") && is_loaded(x, "two"));
+    x->config.memory_bytes = 1;
+    rig_reopen(x);
+    keeper_wait(engine_of(x->v)->keeper);
+    assert_int_equal(is_loaded(x, "one") + is_loaded(x, "two"), 1);     /* the first passes half the memory */
+    rig_close(x);
+}
+
+static void a_large_namespace_is_slow_until_it_is_loaded(void **state)
+{
+    struct rig *x = rig_open();
+
+    put_rows(x, "small", LIMIT_VECTORS_PER_CALL);
+    put_rows(x, "large", LIMIT_VECTORS_PER_CALL);
+    rig_put(x, "large", "one more", (float[N_DIMENSIONS]){ 1 }, N_DIMENSIONS, NULL);
+    x->config.memory_bytes = 1;         /* so that none is loaded when the store opens */
+    rig_reopen(x);
+    keeper_wait(engine_of(x->v)->keeper);
+    engine_evict(engine_of(x->v), NULL);
+    assert_true(x->v->ops->is_slow(x->v, "large"));
+    assert_false(x->v->ops->is_slow(x->v, "small"));
+    assert_false(x->v->ops->is_slow(x->v, "nowhere"));
+    assert_int_equal(ask(x, "large"), 10);
+    assert_false(x->v->ops->is_slow(x->v, "large"));
+    rig_close(x);
+}
+
+static void names_that_hold_nothing_leave_no_trace(void **state)
+{
+    struct rig *x = rig_open();
+    struct engine *engine = engine_of(x->v);
+    int64_t n;
+
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(ask(x, arena_printf(x->a, "nothing %d", i)), 0);
+    put_rows(x, "gone", 3);
+    MUST(x->v->ops->remove(x->v, "gone", &(struct vector_removal){ .all = true }, &n, &x->e));
+    for (size_t i = 0; i < ENGINE_BUCKETS; i++)
+        assert_null(engine->buckets[i]);
+    assert_int_equal(atomic_load(&engine->bytes), 0);
+    rig_close(x);
+}
+
+static void fill_up(struct rig *x, int64_t n)
+{
+    struct sql_db *other = NULL;
+
+    MUST(sql_open(x->folder.file, NULL, &other, &x->e));
+    MUST(sql_exec(other, &x->e,
+                  "INSERT INTO spaces (name, n_dimensions, n_rows, next_row, used_at) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL"
+                  " SELECT i + 1 FROM n WHERE i < ?) SELECT 'filler ' || i, 1, 0, 0, 0 FROM n",
+                  "i", n));
+    sql_close(other);
+}
+
+static void there_are_as_many_namespaces_as_the_limit(void **state)
+{
+    struct rig *x = rig_open();
+    struct field_strings names = { 0 };
+    struct vector_record record = { "a", (float[]){ 1 }, NULL };
+    struct vector_batch batch = { &record, 1, 1 };
+
+    fill_up(x, LIMIT_VECTOR_NAMESPACES - 1);
+    MUST(x->v->ops->upsert(x->v, "last", &batch, &x->e));
+    MUST_FAIL(x->v->ops->upsert(x->v, "one more", &batch, &x->e), -E2BIG, "TOO_MANY_NAMESPACES");
+    MUST(x->v->ops->upsert(x->v, "last", &batch, &x->e));
+    MUST(x->v->ops->namespaces(x->v, "", x->a, &names, &x->e));
+    assert_int_equal(names.n, LIMIT_VECTOR_NAMESPACES);
+    rig_close(x);
+}
+
+/* --- shared passes --- */
+
+enum { N_ASKS = 40 };
+
+struct desk_test { struct scan_desk desk; struct slab *slab; };
+
+struct asker { struct desk_test *t; struct quant_query query; struct best best, expected; pthread_t thread; };
+
+static void *run_ask(void *arg)
+{
+    struct asker *asker = arg;
+    struct scan_ask ask = { .query = &asker->query, .n = asker->t->slab->n, .best = &asker->best };
+
+    scan_desk_run(&asker->t->desk, kernel_best(), asker->t->slab, &ask);
+    return NULL;
+}
+
+static void fill_slab(struct slab *slab, size_t n)
+{
+    uint8_t *codes = aligned_alloc(KERNEL_ALIGN, slab->stride);
+    float vector[N_DIMENSIONS];
+    struct dice dice = { 21 };
+    struct err e = { 0 };
+
+    for (size_t i = 0; i < n; i++) {
+        float scale;
+
+        dice_vector(&dice, vector, N_DIMENSIONS);
+        scale = quant_encode(vector, N_DIMENSIONS, codes);
+        assert_int_equal(slab_write(slab, i, codes, scale, (int64_t)i, &e), 0);
+    }
+    slab_publish(slab, n);
+    free(codes);
+}
+
+static void start_asker(struct asker *asker, struct desk_test *t, struct dice *dice)
+{
+    struct scan_ask ask = { .query = &asker->query, .n = t->slab->n, .best = &asker->expected }, *asks = &ask;
+    float vector[N_DIMENSIONS];
+
+    asker->t = t;
+    dice_vector(dice, vector, N_DIMENSIONS);
+    quant_query_init(&asker->query, vector, N_DIMENSIONS);
+    best_init(&asker->best, 16);
+    best_init(&asker->expected, 16);
+    scan_range(kernel_best(), t->slab, &asks, 1, 0, t->slab->n);
+    assert_int_equal(pthread_create(&asker->thread, NULL, run_ask, asker), 0);
+}
+
+static void finish_asker(struct asker *asker)
+{
+    pthread_join(asker->thread, NULL);
+    assert_int_equal(asker->best.n, asker->expected.n);
+    assert_memory_equal(asker->best.items, asker->expected.items, asker->best.n * sizeof(*asker->best.items));
+    best_clear(&asker->best);
+    best_clear(&asker->expected);
+    quant_query_clear(&asker->query);
+}
+
+static bool are_all_waiting(void *arg)
+{
+    struct scan_desk *desk = arg;
+    bool are;
+
+    pthread_mutex_lock(&desk->lock);
+    are = desk->n_waiting == N_ASKS;
+    pthread_mutex_unlock(&desk->lock);
+    return are;
+}
+
+/* All wait while no pass may run; then they share passes of at most SCAN_BATCH. */
+static void waiting_queries_share_passes_and_get_their_own_answers(void **state)
+{
+    struct asker *askers = calloc(N_ASKS, sizeof(*askers));
+    struct desk_test t = { 0 };
+    atomic_size_t account = 0;
+    struct dice dice = { 17 };
+    double before;
+
+    scan_desk_init(&t.desk);
+    t.slab = slab_new(N_DIMENSIONS, &account);
+    fill_slab(t.slab, 1000);
+    before = metric_value(t.desk.pass_queries);
+    scan_desk_limit(&t.desk, 0);
+    for (size_t i = 0; i < N_ASKS; i++)
+        start_asker(&askers[i], &t, &dice);
+    assert_true(wait_until(are_all_waiting, &t.desk));
+    scan_desk_limit(&t.desk, 2);
+    for (size_t i = 0; i < N_ASKS; i++)
+        finish_asker(&askers[i]);
+    assert_true(metric_value(t.desk.pass_queries) - before == (N_ASKS + SCAN_BATCH - 1) / SCAN_BATCH);
+    slab_unref(t.slab);
+    assert_int_equal(atomic_load(&account), 0);
+    scan_desk_clear(&t.desk);
+    free(askers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(namespaces_used_least_recently_are_evicted),
+        cmocka_unit_test(what_was_used_is_loaded_when_the_store_opens),
+        cmocka_unit_test(a_large_namespace_is_slow_until_it_is_loaded),
+        cmocka_unit_test(names_that_hold_nothing_leave_no_trace),
+        cmocka_unit_test(there_are_as_many_namespaces_as_the_limit),
+        cmocka_unit_test(waiting_queries_share_passes_and_get_their_own_answers),
+    };
+
+    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+#include "vector/remote.h"
+
+#include "base/hash.h"
+#include "vector/chroma.h"
+#include "vector/qdrant.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+/* A peer that decides no filter: row i has the score 1 - i/n and {"i": i}. */
+struct peer { int64_t n_rows, n_asked, n_calls; };
+
+static int ask(void *arg, int64_t n, struct arena *a, struct vector_hits *ret, struct err *e)
+{
+    struct peer *p = arg;
+    size_t n_hits = (size_t)MIN(n, p->n_rows);
+    struct vector_hit *hits = arena_array(a, n_hits + 1, sizeof(*hits));
+
+    p->n_calls++;
+    p->n_asked = n;
+    for (size_t i = 0; i < n_hits; i++)
+        hits[i] = (struct vector_hit){ arena_printf(a, "%zu", i), 1 - (double)i / (double)p->n_rows, arena_printf(a, "{\"i\": %zu}", i), NULL };
+    *ret = (struct vector_hits){ hits, n_hits };
+    return 0;
+}
+
+static int search(struct peer *p, const char *filter, int64_t top_k, double min_score, struct arena *a, struct vector_hits *ret, struct err *e)
+{
+    const struct vector_query q = { .n_dimensions = 1, .top_k = top_k, .min_score = min_score };
+    struct vector_filter f = { 0 };
+    struct json_value value = { 0 };
+
+    assert_int_equal(json_parse(a, slice_of(filter), &value, NULL), 0);
+    assert_int_equal(vector_filter_parse(a, value, &f, NULL), 0);
+    p->n_calls = 0;
+    return remote_nearest(&q, &f, f.n == 0, ask, p, a, ret, e);
+}
+
+static void more_is_asked_for_until_enough_match(void **state)
+{
+    static const struct { const char *filter; int64_t n_rows, top_k; double min_score; size_t n_hits; const char *first; int64_t n_calls; } cases[] = {
+        { "{}", 50, 5, -2, 5, "0", 1 },
+        { "{}", 3, 5, -2, 3, "0", 1 },
+        { "{}", 50, 5, 0.97, 2, "0", 1 },
+        { "{\"i\": {\"$ne\": 0}}", 50000, 5, -2, 5, "1", 1 },
+        { "{\"i\": {\"$gte\": 300}}", 50000, 5, -2, 5, "300", 2 },
+        { "{\"i\": {\"$gte\": 5000}}", 50000, 5, -2, 5, "5000", 3 },
+        { "{\"i\": {\"$gte\": 5000}}", 5003, 5, -2, 3, "5000", 3 },
+        { "{\"i\": 7}", 400, 5, -2, 1, "7", 2 },
+        { "{\"i\": {\"$in\": []}}", 50000, 5, -2, 0, NULL, 0 },
+        { "{\"i\": {\"$gte\": 300}}", 50000, 5, 0.999, 0, NULL, 1 },
+        { "{}", 50000, 1000, -2, 1000, "0", 1 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct peer p = { .n_rows = cases[i].n_rows };
+        struct vector_hits hits = { 0 };
+        struct err e = { 0 };
+
+        assert_int_equal(search(&p, cases[i].filter, cases[i].top_k, cases[i].min_score, a, &hits, &e), 0);
+        if (hits.n != cases[i].n_hits || p.n_calls != cases[i].n_calls)
+            fail_msg("%s: %zu hits after %d calls", cases[i].filter, hits.n, (int)p.n_calls);
+        if (cases[i].first)
+            assert_string_equal(hits.items[0].id, cases[i].first);
+    }
+}
+
+static void too_few_matches_among_the_nearest_are_told_and_not_answered(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct peer p = { .n_rows = 50000 };
+    struct vector_hits hits = { 0 };
+    struct err e = { 0 };
+
+    assert_int_equal(search(&p, "{\"i\": {\"$gte\": 9998}}", 3, -2, a, &hits, NULL), -ERANGE);
+    assert_int_equal(p.n_asked, REMOTE_CANDIDATES);
+    assert_int_equal(hits.n, 0);
+    assert_int_equal(search(&p, "{\"i\": {\"$gte\": 9998}}", 2, -2, a, &hits, NULL), 0);
+    assert_int_equal(hits.n, 2);
+    assert_int_equal(remote_undecided(&e), -EIO);
+    assert_string_equal(e.code, "VECTOR_STORE_FAILED");
+}
+
+static void every_vector_is_brought_to_length_one_and_back(void **state)
+{
+    static const float vectors[][2] = { { 3, 4 }, { 3e38f, -3e38f }, { 1e-38f, 1e-38f }, { 0, -7 }, { 0, 0 } };
+
+    for (size_t i = 0; i < ARRAY_SIZE(vectors); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        float unit[2];
+        double length = remote_unit(vectors[i], 2, unit), sum = (double)unit[0] * unit[0] + (double)unit[1] * unit[1];
+        struct json_value text = { 0 };
+        const float *back = NULL;
+
+        assert_true(length == 0 ? sum == 0 : fabs(sum - 1) < 1e-6);
+        assert_int_equal(json_parse(a, slice_of(arena_printf(a, "[%.9g, %.9g]", (double)unit[0], (double)unit[1])), &text, NULL), 0);
+        assert_int_equal(remote_read_vector(a, text, length, &back, NULL), 0);
+        for (size_t k = 0; k < 2; k++)
+            assert_true(fabs((double)back[k] - (double)vectors[i][k]) <= 1e-6 * length);
+    }
+}
+
+static void no_two_namespaces_have_one_collection(void **state)
+{
+    static const char *const namespaces[] = { "sdk_a_b", "sdk_a_B", "sdk_A_b", "sdk_a_b_", "sdk_a_b-", "sdk_a_b ", "sdk_a_b/", "sdk_a_..", "other", "hearth_x",
+                                              "sdk_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1", "sdk_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
+        const char *name = remote_collection_name(a, namespaces[i]);
+
+        assert_in_range(strlen(name), 3, 63);
+        assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-"), strlen(name));
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(name, remote_collection_name(a, namespaces[k]));
+    }
+    assert_string_equal(remote_collection_name(a, "sdk_a_b"), "sdk_a_b");
+}
+
+static void numbers_are_asked_for_in_every_form_a_peer_may_hold_them(void **state)
+{
+    static const struct { const char *filter, *chroma, *qdrant; } cases[] = {
+        { "{\"k\": 2}", "{\"where\":{\"$and\":[{\"$or\":[{\"k\":{\"$eq\":2}},{\"k\":{\"$eq\":2.0}}]}]}}",
+          "{\"filter\":{\"must\":[{\"key\":\"metadata.k\",\"range\":{\"gte\":2,\"lte\":2}}]}}" },
+        { "{\"k\": {\"$gt\": 2.5}}", "{\"where\":{\"$and\":[{\"$or\":[{\"k\":{\"$gte\":2}},{\"k\":{\"$gt\":2.5}}]}]}}",
+          "{\"filter\":{\"must\":[{\"key\":\"metadata.k\",\"range\":{\"gt\":2.5}}]}}" },
+        { "{\"k\": {\"$lt\": 9007199254740993}}", "{\"where\":{\"$and\":[{\"$or\":[{\"k\":{\"$lt\":9007199254740993}},{\"k\":{\"$lte\":9007199254740992.0}}]}]}}",
+          "{\"filter\":{\"must\":[{\"key\":\"metadata.k\",\"range\":{\"lte\":9007199254740992}}]}}" },
+        { "{\"k\": {\"$ne\": 2}, \"s\": {\"$gt\": \"a\"}}", "{}", "{}" },
+        { "{\"k\": null}", "{}", "{\"filter\":{\"must\":[{\"is_empty\":{\"key\":\"metadata.k\"}}]}}" },
+        { "{\"hearth_json\": \"x\", \"#document\": \"x\", \"a\\\"b\": true}", "{\"where\":{\"$and\":[{\"a\\\"b\":{\"$eq\":true}}]}}",
+          "{\"filter\":{\"must\":[{\"key\":\"metadata.hearth_json\",\"match\":{\"value\":\"x\"}},{\"key\":\"metadata.\\\"#document\\\"\",\"match\":{\"value\":\"x\"}}]}}" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct vector_filter f = { 0 };
+        struct json_value value = { 0 };
+
+        assert_int_equal(json_parse(a, slice_of(cases[i].filter), &value, NULL), 0);
+        assert_int_equal(vector_filter_parse(a, value, &f, NULL), 0);
+        for (int is_qdrant = 0; is_qdrant < 2; is_qdrant++) {
+            struct json_writer w;
+            struct buf out;
+
+            buf_init(&out, LIMIT_BODY_DEFAULT);
+            json_write_init(&w, &out);
+            json_begin_object(&w);
+            (void)(is_qdrant ? qdrant_add_filter(&w, &f) : chroma_add_where(&w, &f));
+            json_end(&w);
+            assert_string_equal(buf_str(&out), is_qdrant ? cases[i].qdrant : cases[i].chroma);
+            buf_clear(&out);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_is_asked_for_until_enough_match),
+        cmocka_unit_test(too_few_matches_among_the_nearest_are_told_and_not_answered),
+        cmocka_unit_test(every_vector_is_brought_to_length_one_and_back),
+        cmocka_unit_test(no_two_namespaces_have_one_collection),
+        cmocka_unit_test(numbers_are_asked_for_in_every_form_a_peer_may_hold_them),
+    };
+
+    if (hash_init(NULL) < 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
