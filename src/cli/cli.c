@@ -24,6 +24,7 @@ static void tell_next(const struct err *e)
     static const struct { const char *code, *command; } lists[] = {
         { "APP_NOT_FOUND", "app list" },   { "AGENT_NOT_FOUND", "agent list" },
         { "TASK_NOT_FOUND", "task list" }, { "KEY_NOT_FOUND", "key list" },
+        { "PROVIDER_NOT_FOUND", "provider list" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -56,7 +57,7 @@ static int tell_help(struct cli *cli)
     if (cli->command)
         help_print_command(&out, cli->command);
     else
-        help_print_list(&out, NULL);
+        help_print_list(&out, cli->group);
     fputs(buf_str(&out), cli->is_help ? stdout : stderr);
     buf_clear(&out);
     return cli->is_help ? CLI_DONE : CLI_WRONG_USE;

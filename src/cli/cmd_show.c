@@ -94,7 +94,10 @@ int run_audit_verify(struct cli *cli, struct err *e)
         return is_whole ? CLI_DONE : CLI_FAILED;
     }
     if (is_whole) {
-        printf("The audit log is whole: %lld entries.\n", (long long)json_int(json_get(reply.json, "entries")));
+        printf("The audit log is whole: %lld entries", (long long)json_int(json_get(reply.json, "entries")));
+        if (json_int(json_get(reply.json, "trimmed")) > 0)
+            printf(", and %lld before them were removed for their age", (long long)json_int(json_get(reply.json, "trimmed")));
+        printf(".\n");
         return CLI_DONE;
     }
     reason = json_cstr(json_get(reply.json, "reason"));

@@ -58,6 +58,7 @@ struct cli_values { const char *items[64]; size_t n; };
 struct cli {
     struct arena *arena;
     const struct command *command;
+    const char *group;                  /* `hearth GROUP --help`, without a command */
     const char *args[CLI_MAX_ARGS];
     size_t n_args;
     struct { const struct cli_option *option; const char *value; } given[64];

@@ -3,6 +3,8 @@
 
 #include "cli/special.h"
 
+#include <stdlib.h>
+
 static void body_key_new(struct cli *cli, struct json_writer *w)
 {
     json_add_string(w, "name", cli_value(cli, "--name"));
@@ -21,6 +23,27 @@ static void body_task_reject(struct cli *cli, struct json_writer *w)
 static void body_settings_set(struct cli *cli, struct json_writer *w)
 {
     json_add_string(w, "value", cli->args[1]);
+}
+
+/* What is no number goes as it is: the service says which rule it breaks. */
+static void add_number(struct cli *cli, struct json_writer *w, const char *name, const char *option)
+{
+    const char *value = cli_value(cli, option);
+    char *end = NULL;
+    long long number = value ? strtoll(value, &end, 10) : 0;
+
+    if (value && end > value && *end == '\0')
+        json_add_int(w, name, number);
+    else if (value)
+        json_add_string(w, name, value);
+}
+
+static void body_limit_set(struct cli *cli, struct json_writer *w)
+{
+    add_number(cli, w, "requests_a_minute", "--requests-a-minute");
+    add_number(cli, w, "tokens_a_minute", "--tokens-a-minute");
+    add_number(cli, w, "requests_a_day", "--requests-a-day");
+    add_number(cli, w, "tokens_a_day", "--tokens-a-day");
 }
 
 /* clang-format off */
@@ -71,8 +94,52 @@ static const struct cli_option calendar_options[] = {
     { .name = NULL },
 };
 static const struct cli_option audit_list_options[] = { { "--limit", .value = "N", .help = "at most N, newest first" }, { .name = NULL } };
+static const struct cli_option limit_options[] = {
+    { "--requests-a-minute", .value = "N", .help = "requests to models within any 60 seconds; 0: any number" },
+    { "--tokens-a-minute", .value = "N", .help = "tokens of models within any 60 seconds; 0: any number" },
+    { "--requests-a-day", .value = "N", .help = "requests a day of UTC; 0: any number" },
+    { "--tokens-a-day", .value = "N", .help = "tokens a day of UTC; 0: any number" },
+    { .name = NULL },
+};
+static const struct cli_option usage_options[] = {
+    { "--days", .value = "N", .help = "of the last N days, today among them; default 30" },
+    { "--by", .value = "WORDS", .help = "what a line is of: day, app, key, provider, model, kind, several with commas; default day" },
+    { "--app", .value = "ID", .help = "only of this app" },
+    { "--key", .value = "ID", .help = "only of this developer key" },
+    { "--provider", .value = "NAME", .help = "only of this provider" },
+    { "--model", .value = "NAME", .help = "only of this model" },
+    { "--limit", .value = "N", .help = "at most N lines" },
+    { .name = NULL },
+};
 static const struct cli_option restore_options[] = { { "--force", .help = "also over data that is there" }, { .name = NULL } };
 
+static const struct cli_option provider_add_options[] = {
+    { "--api-key", .value = "KEY", .help = "its key; - (recommended) asks for it or reads standard input, so that no list of processes shows it" },
+    { "--base-url", .value = "URL", .help = "its address; default: the provider's own" },
+    { "--model", .value = "MODEL", .help = "of chats that name none" },
+    { "--embed-model", .value = "MODEL", .help = "of embeddings that name none" },
+    { "--models", .value = "A,B,C", .help = "shown beside the models that its own list has" },
+    { "--header", .value = "HEADER", .is_many = true, .help = "to send with every request, written as 'Name: value'" },
+    { "--name", .value = "NAME", .help = "what callers say as `provider`; default: ID" },
+    { .name = NULL },
+};
+static const struct cli_option provider_test_options[] = {
+    { "--for", .value = "WHAT", .help = "chat or embed; default: chat, unless it only embeds" },
+    { "--model", .value = "MODEL", .help = "another model than the one that is set" },
+    { .name = NULL },
+};
+static const struct cli_option provider_default_options[] = {
+    { "--model", .value = "MODEL", .help = "of it; default: the provider's own" },
+    { "--for", .value = "WHAT", .help = "chat (default) or embed" },
+    { "--app", .value = "APP", .help = "only for this app (id or name), which falls back on no other" },
+    { "--clear", .help = "take the default back" },
+    { .name = NULL },
+};
+
+static const struct cli_column preset_columns[] = {
+    { "ID", "id" }, { "PROVIDER", "label" }, { "CHATS", "can_chat", CLI_YES_NO }, { "EMBEDS", "can_embed", CLI_YES_NO }, { "NEEDS", "needs", CLI_JOINED },
+    { "ADDRESS", "base_url" }, { "HELP", "help" }, { .title = NULL },
+};
 static const struct cli_column key_columns[] = {
     { "ID", "id" }, { "NAME", "name" }, { "ENDS IN", "last4" }, { "FINGERPRINT", "fingerprint" }, { "MADE", "created_at", CLI_TIME },
     { "LAST USED", "last_used_at", CLI_TIME }, { "REVOKED", "revoked_at", CLI_TIME }, { .title = NULL },
@@ -100,7 +167,13 @@ static const struct cli_column route_columns[] = {
     { "METHOD", "method" }, { "PATH", "path" }, { "PERMISSION", "permission" }, { "SUMMARY", "summary" }, { .title = NULL },
 };
 
+static const struct cli_column limit_columns[] = {
+    { "OF", "of" }, { "NAME", "name" }, { "REQUESTS/MIN", "own.requests_a_minute" }, { "TOKENS/MIN", "own.tokens_a_minute" },
+    { "REQUESTS/DAY", "own.requests_a_day" }, { "TOKENS/DAY", "own.tokens_a_day" }, { "ID", "id" }, { .title = NULL },
+};
+
 static const char *const key_made[] = { "id", "key", NULL };
+static const char *const provider_made[] = { "provider", "note", NULL };
 static const char *const app_made[] = { "app_id", NULL };
 static const char *const agent_made[] = { "name", NULL };
 
@@ -149,6 +222,21 @@ const struct command commands[] = {
     { .words = "permission watch", .needs_service = true, .run = run_permission_watch,
       .summary = "Ask in this terminal as apps ask for permissions" },
 
+    { .words = "provider add", .args = "ID", .n_args_min = 1, .n_args_max = 1, .options = provider_add_options, .is_json = true,
+      .run = run_provider_add, .body = body_provider_add, .made = provider_made, .summary = "Add a provider of models, or replace the one of that name",
+      .details = "ID is one of `hearth provider presets`; generic-openai is any service that speaks OpenAI's protocol.\n"
+                 "Keys and headers are sealed in the data folder and never shown again. It counts at once, before one of that name in the environment." },
+    { .words = "provider list", .is_json = true, .run = run_provider_list, .summary = "List the configured providers and what is asked by default" },
+    { .words = "provider presets", .is_json = true, .method = HTTP_GET, .path = "/api/providers/presets", .list = "presets",
+      .columns = preset_columns, .empty = "", .summary = "List every provider that is known by name" },
+    { .words = "provider test", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = provider_test_options, .is_json = true,
+      .run = run_provider_test, .body = body_provider_test, .summary = "Make one small real call and say what came of it",
+      .details = "Costs a few tokens. Exit code 1 when it does not work." },
+    { .words = "provider default", .args = "[NAME]", .n_args_max = 1, .options = provider_default_options, .is_json = true,
+      .run = run_provider_default, .body = body_provider_default, .summary = "Choose who is asked when a request names no provider" },
+    { .words = "provider remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .run = run_provider_remove,
+      .summary = "Forget a provider and its secrets" },
+
     { .words = "agent add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST,
       .path = "/api/agents", .is_body_file = true, .made = agent_made, .done = "The agent {name} is registered.",
       .summary = "Register an agent, or replace the one of that name",
@@ -177,6 +265,19 @@ const struct command commands[] = {
     { .words = "calendar list", .options = calendar_options, .is_json = true, .method = HTTP_GET, .path = "/api/calendar",
       .query = "from={--from}&to={--to}&limit={--limit}", .list = "events", .columns = calendar_columns, .empty = "The calendar is empty.",
       .summary = "List calendar events: the work of the agents and what waits for you" },
+
+    { .words = "usage", .options = usage_options, .is_json = true, .query = "days={--days}&group={--by}&app={--app}&key={--key}"
+      "&provider={--provider}&model={--model}&limit={--limit}", .run = run_usage, .summary = "Show what was asked of models: requests and tokens" },
+    { .words = "limit list", .is_json = true, .method = HTTP_GET, .path = "/api/limits", .list = "limits", .columns = limit_columns,
+      .empty = "No app and no key has limits of its own; the settings limits.* hold for all.",
+      .summary = "List the apps and developer keys that have limits of their own", .details = "-: as the setting limits.* says; 0: any number." },
+    { .words = "limit show", .args = "app|key ID", .n_args_min = 2, .n_args_max = 2, .is_json = true, .run = run_limit_show, .list = "limits",
+      .summary = "Show the limits of an app or developer key and what it has used", .details = "An app may be named instead of its id." },
+    { .words = "limit set", .args = "app|key ID", .n_args_min = 2, .n_args_max = 2, .options = limit_options, .body = body_limit_set,
+      .run = run_limit_set, .done = "The limits of the {0} {1} are in force.",
+      .summary = "Limit what an app or developer key may ask of models", .details = "Limits that are not given are as the settings limits.* say." },
+    { .words = "limit clear", .args = "app|key ID", .n_args_min = 2, .n_args_max = 2, .run = run_limit_clear,
+      .done = "The settings decide about the {0} {1} again.", .summary = "Take the own limits of an app or developer key back" },
 
     { .words = "settings", .args = "[KEY]", .n_args_max = 1, .is_json = true, .run = run_settings,
       .summary = "Show settings: value and where it comes from" },

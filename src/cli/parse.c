@@ -105,6 +105,14 @@ static int refuse_words(struct cli *cli, const char *first, const char *second, 
                    first);
 }
 
+static bool asks_help(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
 static int choose_command(int argc, char *const *argv, struct cli *cli, int at[2], struct err *e)
 {
     const char *first = at[0] ? argv[at[0]] : NULL, *second = at[1] ? argv[at[1]] : NULL;
@@ -119,6 +127,10 @@ static int choose_command(int argc, char *const *argv, struct cli *cli, int at[2
     cli->command = command_find(first);
     if (cli->command)
         return 0;
+    if (!second && is_group(first) && asks_help(argc, argv)) {
+        cli->group = first;
+        return 0;
+    }
     return refuse_words(cli, first, second, e);
 }
 

@@ -214,8 +214,7 @@ void cli_show(struct cli *cli, struct json_value answer)
 
 /* --- the request of a row --- */
 
-/* A parameter whose value was not given is left out: "app_id={0}&limit={--limit}". */
-static char *fill_query(struct cli *cli, const char *pattern)
+char *cli_fill_query(struct cli *cli, const char *pattern)
 {
     struct buf out;
     char *text;
@@ -258,7 +257,7 @@ int cli_run_request(struct cli *cli, struct err *e)
     int r = 0;
 
     if (c->query)
-        ask.query = fill_query(cli, c->query);
+        ask.query = cli_fill_query(cli, c->query);
     if (c->is_body_file)
         r = definition_read(cli, cli->args[0], &ask.body, e);
     else if (c->body)

@@ -6,6 +6,8 @@
 
 /* "/api/keys/{0}" with the command's arguments, percent-encoded. */
 char *cli_fill_path(const struct cli *cli, const char *pattern);
+/* "limit={--limit}&app={0}": parameters whose value was not given are left out. */
+char *cli_fill_query(struct cli *cli, const char *pattern);
 /* Opens the client on first use. */
 int cli_client(struct cli *cli, struct client **ret, struct err *e) MUST_CHECK;
 int cli_ask(struct cli *cli, const struct client_request *ask, struct client_reply *ret, struct err *e) MUST_CHECK;

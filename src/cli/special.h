@@ -11,7 +11,16 @@ int run_permission_decide(struct cli *cli, struct err *e);              /* grant
 int run_permission_revoke(struct cli *cli, struct err *e);
 int run_permission_reset(struct cli *cli, struct err *e);
 int run_permission_watch(struct cli *cli, struct err *e);
+int run_provider_add(struct cli *cli, struct err *e);
+int run_provider_list(struct cli *cli, struct err *e);
+int run_provider_test(struct cli *cli, struct err *e);
+int run_provider_remove(struct cli *cli, struct err *e);
+int run_provider_default(struct cli *cli, struct err *e);
 int run_task_show(struct cli *cli, struct err *e);
+int run_limit_show(struct cli *cli, struct err *e);
+int run_limit_set(struct cli *cli, struct err *e);
+int run_limit_clear(struct cli *cli, struct err *e);
+int run_usage(struct cli *cli, struct err *e);
 int run_settings(struct cli *cli, struct err *e);
 int run_settings_set(struct cli *cli, struct err *e);
 int run_open(struct cli *cli, struct err *e);
@@ -24,3 +33,8 @@ int run_help(struct cli *cli, struct err *e);
 int run_man(struct cli *cli, struct err *e);
 int run_completion(struct cli *cli, struct err *e);
 int run_version(struct cli *cli, struct err *e);
+
+/* Bodies of their requests. */
+void body_provider_add(struct cli *cli, struct json_writer *w);
+void body_provider_test(struct cli *cli, struct json_writer *w);
+void body_provider_default(struct cli *cli, struct json_writer *w);

@@ -60,6 +60,24 @@ static int hold(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
+/* For requests whose name is "wait". */
+static bool is_for_long_pool(const struct request *req)
+{
+    const struct echo_body *body = req->body;
+
+    return strcmp(body->name, "wait") == 0;
+}
+
+static int tell_thread(struct request *req, struct response *res, struct err *e)
+{
+    char thread[32] = "";
+    int r = echo(req, res, e);
+
+    pthread_getname_np(pthread_self(), thread, sizeof(thread));
+    json_add_string(&res->json, "thread", thread);
+    return r;
+}
+
 static int tell_caller(struct request *req, struct response *res, struct err *e)
 {
     static const char *const kinds[] = { [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin" };
@@ -93,6 +111,8 @@ static const struct route test_routes[] = {
     { ROW(HTTP_POST, "/test/echo/:id", PERM_PUBLIC, echo), ROUTE_BODY(echo_fields, struct echo_body), .check_body = check_echo,
       ROUTE_QUERY(echo_query_fields, struct echo_query), .max_body = 200 },
     { ROW(HTTP_PUT, "/test/echo/:id", PERM_PUBLIC, tell_caller) },
+    { ROW(HTTP_POST, "/test/move/:id", PERM_LLM_EMBED, tell_thread), ROUTE_BODY(echo_fields, struct echo_body), .check_body = check_echo,
+      ROUTE_QUERY(echo_query_fields, struct echo_query), .needs_long = is_for_long_pool },
     { ROW(HTTP_GET, "/test/inside", PERM_PUBLIC, fail_inside) },
     { ROW(HTTP_GET, "/test/outside", PERM_PUBLIC, fail_outside) },
     { ROW(HTTP_GET, "/test/hold", PERM_PUBLIC, hold) },
@@ -322,6 +342,34 @@ static void a_grant_for_once_is_spent_by_a_request_that_is_in_order_only(void **
     }
 }
 
+static void a_request_that_waits_for_others_moves_to_the_long_pool_with_all_that_was_read(void **state)
+{
+    static const struct { const char *body, *thread; int status; const char *code; } cases[] = {
+        { "{\"name\":\"work\",\"more\":\"m\"}", "short", 200, "" },
+        { "{\"name\":\"wait\",\"more\":\"m\"}", "long", 200, "" },
+        { "{\"name\":\"wait\"}", NULL, 403, "PERMISSION_REQUIRED" },      /* the grant was for once */
+    };
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w, tables, NULL, 0);
+    world_serve(&w, tables);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct reply reply;
+
+        if (cases[i].thread)
+            decide(&w.f, APP, PERM_LLM_EMBED, true, CONSENT_ONCE);
+        reply = ask(&w, "POST /test/move/7?limit=9 HTTP/1.1\r\n" AS_APP, cases[i].body);
+        if (reply.status != cases[i].status || strcmp(code_of(&reply), cases[i].code) != 0)
+            fail_msg("case %zu: %d %.*s", i, reply.status, (int)reply.body.n, reply.body.p);
+        if (!cases[i].thread)
+            continue;
+        assert_int_equal(strncmp(text_of(&reply, "thread"), cases[i].thread, strlen(cases[i].thread)), 0);     /* "long-1" */
+        assert_string_equal(text_of(&reply, "id"), "7");
+        assert_string_equal(text_of(&reply, "more"), "m");
+        assert_int_equal(json_int(json_get(reply.json, "limit")), 9);
+    }
+}
+
 static void own_and_configured_origins_get_cors_headers_and_others_none(void **state)
 {
     static const char *const flags[] = { "http.allowed_origins=https://app.example" };
@@ -338,7 +386,7 @@ static void own_and_configured_origins_get_cors_headers_and_others_none(void **s
     assert_int_equal(reply.status, 200);
     assert_string_equal(header_of(&w, &reply, "access-control-allow-origin"), "https://app.example");
     assert_string_equal(header_of(&w, &reply, "vary"), "origin");
-    assert_string_equal(header_of(&w, &reply, "access-control-expose-headers"), "x-request-id, retry-after");
+    assert_string_equal(header_of(&w, &reply, "access-control-expose-headers"), "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms");
     reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
     assert_null(header_of(&w, &reply, "access-control-allow-origin"));
     reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://evil.example\r\n", "");
@@ -482,6 +530,7 @@ int main(void)
         cmocka_unit_test(the_body_names_the_app_on_routes_that_say_so),
         cmocka_unit_test(only_this_machine_may_name_an_app_in_the_body),
         cmocka_unit_test(a_grant_for_once_is_spent_by_a_request_that_is_in_order_only),
+        cmocka_unit_test(a_request_that_waits_for_others_moves_to_the_long_pool_with_all_that_was_read),
         cmocka_unit_test(own_and_configured_origins_get_cors_headers_and_others_none),
         cmocka_unit_test(another_method_is_told_with_allow),
         cmocka_unit_test(a_full_pool_says_overloaded_and_when_to_come_again),

@@ -66,6 +66,18 @@ static void what_is_right_is_understood(void **state)
     }
 }
 
+static void help_after_the_name_of_a_group_is_of_the_group(void **state)
+{
+    static const char *const lines[] = { "key --help", "key -h", "--help key" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        assert_int_equal(parse(lines[i]), 0);
+        assert_true(cli.is_help);
+        assert_null(cli.command);
+        assert_string_equal(cli.group, "key");
+    }
+}
+
 static const struct { const char *line, *says; } refused[] = {
     { "frob", "no command frob" },
     { "key", "key what?" },
@@ -167,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_right_is_understood, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(help_after_the_name_of_a_group_is_of_the_group, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_repeated_option_keeps_every_value_in_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_options_given_are_bounded, set_up, tear_down),

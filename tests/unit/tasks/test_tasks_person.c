@@ -190,6 +190,34 @@ static void triggered_without_auto_run_waits_for_a_person(void **state)
     assert_int_equal(world_n_runs(w), 1);
 }
 
+static void what_its_app_finishes_waits_for_no_person_any_more(void **state)
+{
+    static const struct { enum task_report what; const char *status; } cases[] = {
+        { TASK_COMPLETED, "completed" }, { TASK_FAILED, "failed" }, { TASK_CANCELED, "canceled" }, { TASK_STARTED, "processing" },
+    };
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const struct task_trigger in = { .raw_data = "{}", .agent_name = "sorter" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *status = NULL;
+        struct task_ids ids;
+        struct task_row task;
+
+        assert_int_equal(tasks_trigger(m->tasks, &in, &ids, NULL), 0);
+        assert_string_equal(wait_task_uuid(m, ids.task_uuid, "pending").review, "waiting");
+        assert_int_equal(tasks_report(m->tasks, ids.task_uuid, cases[i].what, NULL, 0, NULL, NULL, &status, NULL), 0);
+        assert_null(wait_task_uuid(m, ids.task_uuid, cases[i].status).review);
+        if (strcmp(cases[i].status, "failed") != 0)
+            continue;
+        assert_int_equal(tasks_replay(m->tasks, ids.task_uuid, NULL), 0);
+        task = wait_task_uuid(m, ids.task_uuid, "pending");
+        assert_string_equal(task.review, "waiting");
+        assert_string_equal(dispatch_of(m, &task), "review");
+    }
+    assert_int_equal(world_n_runs(w), 0);
+}
+
 static void without_a_service_a_person_still_decides(void **state)
 {
     struct world *w = *state;
@@ -227,6 +255,7 @@ int main(void)
         WORLD_TEST(one_that_another_machine_runs_cannot_be_rejected),
         WORLD_TEST(a_quarantined_task_is_replayed_for_every_machine),
         WORLD_TEST(triggered_without_auto_run_waits_for_a_person),
+        WORLD_TEST(what_its_app_finishes_waits_for_no_person_any_more),
         WORLD_TEST(without_a_service_a_person_still_decides),
     };
 

@@ -1,0 +1,316 @@
+/* hearth provider add, list, test, default */
+#include "base/limits.h"
+#include "cli/request.h"
+#include "cli/special.h"
+
+#include <termios.h>
+#include <unistd.h>
+
+static void print_note(struct json_value answer)
+{
+    const char *note = json_cstr(json_get(answer, "note"));
+
+    printf(note ? " %s\n" : "%s\n", note ? note : "");
+}
+
+/* --- the key, from a terminal or a pipe --- */
+
+static char *trimmed(struct arena *a, struct slice text)
+{
+    while (text.n > 0 && strchr(" \t\r\n", text.p[text.n - 1]))
+        text.n--;
+    while (text.n > 0 && strchr(" \t\r\n", text.p[0]))
+        text = (struct slice){ text.p + 1, text.n - 1 };
+    return arena_slicedup(a, text);
+}
+
+enum { CTRL_C = 3, CTRL_D = 4, BACKSPACE = 8, DELETE = 127 };
+
+/* Keys as they are pressed, so that Ctrl-C comes here and cannot leave the terminal without its echo. */
+static int read_line(char *line, size_t size, struct err *e)
+{
+    size_t n = 0;
+    char key;
+
+    while (read(STDIN_FILENO, &key, 1) == 1 && key != '\n' && key != '\r' && key != CTRL_D) {
+        if (key == CTRL_C)
+            return err_set(e, -ECANCELED, "CANCELED", "No key was given; nothing is changed.");
+        if (key == BACKSPACE || key == DELETE)
+            n -= n > 0;
+        else if (n + 1 < size)
+            line[n++] = key;
+    }
+    line[n] = '\0';
+    return 0;
+}
+
+/* One line that nobody sees being typed. */
+static int ask_key(struct cli *cli, const char **ret, struct err *e)
+{
+    char line[LIMIT_PROVIDER_SECRET + 2] = "";
+    struct termios before, silent;
+    int r;
+
+    if (tcgetattr(STDIN_FILENO, &before) < 0)
+        return err_errno(e, errno, "The terminal");
+    silent = before;
+    silent.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG);
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);        /* before the question: what was typed until then is forgotten */
+    fprintf(stderr, "API key: ");
+    r = read_line(line, sizeof(line), e);
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+    fprintf(stderr, "\n");
+    *ret = trimmed(cli->arena, slice_of(line));
+    return r;
+}
+
+static int read_key(struct cli *cli, const char **ret, struct err *e)
+{
+    struct slice text = { 0 };
+    int r = isatty(STDIN_FILENO) ? ask_key(cli, ret, e) : cli_read_file(cli, "-", LIMIT_PROVIDER_SECRET + 2, &text, e);
+
+    if (r < 0)
+        return r;
+    if (!*ret)
+        *ret = trimmed(cli->arena, text);
+    return **ret ? 0 : err_set(e, -EINVAL, "BAD_USE", "--api-key - reads the key from standard input, and nothing came");
+}
+
+/* Replaces "-" by what it stands for. */
+static int complete_key(struct cli *cli, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < cli->n_given && r == 0; i++)
+        if (strcmp(cli->given[i].option->name, "--api-key") == 0 && strcmp(cli->given[i].value, "-") == 0) {
+            cli->given[i].value = NULL;
+            r = read_key(cli, &cli->given[i].value, e);
+        }
+    return r;
+}
+
+/* --- add --- */
+
+static int check_headers(struct cli *cli, struct err *e)
+{
+    size_t n;
+    const char *const *headers = cli_values(cli, "--header", &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(headers[i], ':'))
+            return err_set(e, -EINVAL, "BAD_USE", "--header must be written as 'Name: value'");
+    return 0;
+}
+
+static void write_headers(struct cli *cli, struct json_writer *w)
+{
+    size_t n;
+    const char *const *headers = cli_values(cli, "--header", &n);
+
+    json_begin_object_as(w, "headers");
+    for (size_t i = 0; i < n; i++) {
+        size_t n_name = strcspn(headers[i], ":");
+
+        json_add_string(w, trimmed(cli->arena, (struct slice){ headers[i], n_name }), trimmed(cli->arena, slice_of(headers[i] + n_name + 1)));
+    }
+    json_end(w);
+}
+
+static void write_models(struct cli *cli, struct json_writer *w)
+{
+    const char *list = cli_value(cli, "--models");
+
+    json_begin_array_as(w, "models");
+    for (; list && *list; list += strspn(list, ",")) {
+        char *model = trimmed(cli->arena, (struct slice){ list, strcspn(list, ",") });
+
+        if (*model)
+            json_add_string(w, NULL, model);
+        list += strcspn(list, ",");
+    }
+    json_end(w);
+}
+
+void body_provider_add(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "preset", cli->args[0]);
+    json_add_string(w, "name", cli_value(cli, "--name"));
+    json_add_string(w, "base_url", cli_value(cli, "--base-url"));
+    json_add_string(w, "api_key", cli_value(cli, "--api-key"));
+    json_add_string(w, "model", cli_value(cli, "--model"));
+    json_add_string(w, "embed_model", cli_value(cli, "--embed-model"));
+    write_headers(cli, w);
+    write_models(cli, w);
+}
+
+int run_provider_add(struct cli *cli, struct err *e)
+{
+    struct client_request ask = { .method = HTTP_POST, .path = "/api/providers" };
+    struct client_reply reply = { 0 };
+    const char *name;
+    int r = check_headers(cli, e);
+
+    if (r == 0)
+        r = complete_key(cli, e);
+    if (r == 0) {
+        ask.body = cli_write_body(cli);
+        r = cli_ask(cli, &ask, &reply, e);
+    }
+    if (r < 0)
+        return r;
+    name = json_cstr(json_get(reply.json, "name"));
+    if (cli->is_json) {
+        cli_show(cli, reply.json);
+        return 0;
+    }
+    printf("The provider %s is added; `hearth provider test %s` makes a call to see that it works.", name, name);
+    print_note(reply.json);
+    return 0;
+}
+
+/* --- list --- */
+
+static void print_default(struct json_value answer, const char *capability, const char *title)
+{
+    struct json_value def = json_get(json_get(answer, "defaults"), capability);
+    const char *provider = json_cstr(json_get(def, "provider")), *model = json_cstr(json_get(def, "model")), *origin = json_cstr(json_get(def, "origin"));
+
+    printf("%-12s %s%s%s%s\n", title, provider ? provider : "none", model ? " with " : "", model ? model : "",
+           provider && origin && strcmp(origin, "order") == 0 ? " (the first that is configured)" : "");
+}
+
+static void print_fallbacks(struct json_value list)
+{
+    struct json_value item;
+    const char *comma = "";
+
+    printf("%-12s ", "fallbacks");
+    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item); comma = ", ")
+        printf("%s%s%s", comma, json_cstr(json_get(item, "provider")), json_bool(json_get(item, "configured")) ? "" : " (not configured, passed over)");
+    printf("%s\n", json_length(list) ? "" : "none; `hearth settings set llm.fallbacks A,B` names some");
+}
+
+int run_provider_list(struct cli *cli, struct err *e)
+{
+    static const struct cli_column columns[] = {
+        { "NAME", "name" }, { "PROVIDER", "label" }, { "FROM", "source" }, { "KEY", "key" }, { "MODEL", "model" }, { "EMBEDS WITH", "embed_model" },
+        { "DEFAULT FOR", "default_for", CLI_JOINED }, { "STATE", "state" }, { "ADDRESS", "base_url" }, { .title = NULL },
+    };
+    static const struct cli_column app_columns[] = {
+        { "APP", "app" }, { "FOR", "capability" }, { "ASKS", "provider" }, { "MODEL", "model" }, { "CONFIGURED", "configured", CLI_YES_NO }, { .title = NULL },
+    };
+    struct client_reply reply;
+    int r = cli_get(cli, "/api/providers", &reply, e);
+
+    if (r < 0)
+        return r;
+    if (cli->is_json) {
+        cli_show(cli, reply.json);
+        return 0;
+    }
+    cli_print_table(json_get(reply.json, "providers"), columns,
+                    "No provider is configured; `hearth provider add ID` adds one, `hearth provider presets` lists them.");
+    printf("\n");
+    print_default(reply.json, "chat", "chats");
+    print_default(reply.json, "embed", "embeddings");
+    print_fallbacks(json_get(reply.json, "fallbacks"));
+    if (json_length(json_get(reply.json, "apps"))) {
+        printf("\n");
+        cli_print_table(json_get(reply.json, "apps"), app_columns, "");
+    }
+    return 0;
+}
+
+/* --- test --- */
+
+void body_provider_test(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "capability", cli_value(cli, "--for"));
+    json_add_string(w, "model", cli_value(cli, "--model"));
+}
+
+int run_provider_test(struct cli *cli, struct err *e)
+{
+    struct client_request ask = { .method = HTTP_POST, .path = cli_fill_path(cli, "/api/providers/{0}/test"), .body = cli_write_body(cli) };
+    struct client_reply reply;
+    const char *text;
+    int r = cli_ask(cli, &ask, &reply, e);
+
+    if (r < 0)
+        return r;
+    text = json_cstr(json_get(reply.json, "text"));
+    if (cli->is_json)
+        cli_show(cli, reply.json);
+    if (!json_bool(json_get(reply.json, "works")))
+        return cli->is_json ? CLI_FAILED : err_set(e, -EIO, "LLM_ERROR", "%s", text);
+    if (!cli->is_json)
+        printf("%s\n", text);
+    return CLI_DONE;
+}
+
+/* --- remove --- */
+
+int run_provider_remove(struct cli *cli, struct err *e)
+{
+    struct client_request ask = { .method = HTTP_DELETE, .path = cli_fill_path(cli, "/api/providers/{0}") };
+    struct client_reply reply;
+    int r = cli_ask(cli, &ask, &reply, e);
+
+    if (r < 0)
+        return r;
+    printf("The provider %s is removed.", cli->args[0]);
+    print_note(reply.json);
+    return 0;
+}
+
+/* --- default --- */
+
+void body_provider_default(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "capability", cli_value(cli, "--for"));
+    json_add_string(w, "model", cli_value(cli, "--model"));
+    json_add_string(w, "app", cli_value(cli, "--app"));
+}
+
+static const char *clear_query(struct cli *cli)
+{
+    const char *query = arena_printf(cli->arena, "capability=%s", cli_value(cli, "--for") ? cli_fill_path(cli, "{--for}") : "chat");
+
+    return cli_has(cli, "--app") ? arena_printf(cli->arena, "%s&app=%s", query, cli_fill_path(cli, "{--app}")) : query;
+}
+
+static void tell_default(struct cli *cli, struct json_value answer)
+{
+    const char *provider = json_cstr(json_get(answer, "provider")), *model = json_cstr(json_get(answer, "model"));
+    bool is_chat = slice_eq_str(json_string(json_get(answer, "capability")), "chat");
+
+    printf("%s%s that name no provider ", is_chat ? "Chats" : "Embeddings", cli_has(cli, "--app") ? arena_printf(cli->arena, " of %s", cli_value(cli, "--app")) : "");
+    if (provider)
+        printf("go to %s%s%s.", provider, model ? " with " : "", model ? model : "");
+    else
+        printf("find none configured.");
+    print_note(answer);
+}
+
+int run_provider_default(struct cli *cli, struct err *e)
+{
+    bool is_clear = cli_has(cli, "--clear");
+    struct client_request ask = { .method = HTTP_DELETE, .path = "/api/providers/default" };
+    struct client_reply reply;
+    int r;
+
+    if (is_clear == (cli->n_args > 0))
+        return err_set(e, -EINVAL, "BAD_USE", is_clear ? "--clear takes back a default and needs no NAME" : "Which provider? NAME, or --clear");
+    if (is_clear)
+        ask.query = clear_query(cli);
+    else
+        ask = (struct client_request){ .method = HTTP_POST, .path = cli_fill_path(cli, "/api/providers/{0}/default"), .body = cli_write_body(cli) };
+    r = cli_ask(cli, &ask, &reply, e);
+    if (r < 0)
+        return r;
+    if (cli->is_json)
+        cli_show(cli, reply.json);
+    else
+        tell_default(cli, reply.json);
+    return 0;
+}
