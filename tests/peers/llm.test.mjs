@@ -193,7 +193,7 @@ test('what nobody configured is told in words', async (t) => {
     const bare = await startHearth({ t });
     const key = await newKey(bare);
     for (const path of ['/sdk/llm/chat', '/sdk/llm/chat/stream'])
-        refused(await key.call('POST', path, { messages: [{ role: 'user', content: 'x' }] }), 503, 'PROVIDER_UNAVAILABLE', /Set OPENAI_API_KEY/);
+        refused(await key.call('POST', path, { messages: [{ role: 'user', content: 'x' }] }), 503, 'PROVIDER_UNAVAILABLE', /`hearth provider add openai --api-key -`/);
     assert.deepEqual((await key.call('GET', '/sdk/llm/providers/chat')).body.providers, []);
 });
 
@@ -204,6 +204,22 @@ test('streaming can be switched off for the generic provider', async (t) => {
         headers: { 'x-api-key': key.key } });
     await opened.ended;
     assert.deepEqual(opened.events.map((event) => event.json?.textResponse), [text, '', undefined]);
+});
+
+test('a resumable stream goes on where its client stopped', async () => {
+    const body = { provider: 'generic-openai', messages: [{ role: 'user', content: 'say much' }] };
+    const first = await h.sse('/sdk/llm/chat/stream', { method: 'POST', body, headers: { ...headers, 'x-hearth-resumable': '1' } });
+    await first.next();
+    const { id } = await first.next();
+    const seen = first.events.filter((_, n) => n <= first.events.findIndex((event) => event.id === id));
+    first.close();
+    const again = await h.sse('/sdk/llm/chat/stream', { method: 'POST', body, headers: { ...headers, 'last-event-id': id } });
+    await again.ended;
+    assert.equal([...seen, ...again.events].map((event) => event.json?.textResponse ?? '').join(''), long);
+    assert.equal(again.events.at(-1).data, '[DONE]');
+    const stranger = await newKey(h);
+    refused(await stranger.call('POST', '/sdk/llm/chat/stream', body, { 'last-event-id': id }), 404, 'STREAM_GONE');
+    refused(await call('POST', '/sdk/llm/chat/stream', body, { 'last-event-id': 'nonsense' }), 400, 'VALIDATION_ERROR');
 });
 
 test('another provider answers when the default fails', async (t) => {

@@ -2,32 +2,10 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
-import { PGlite } from '@electric-sql/pglite';
-import { vector } from '@electric-sql/pglite-pgvector';
-import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { startHearth } from '../api/harness.mjs';
+import { freePort, startPostgres } from './stores.mjs';
 
 const base = '/sdk/llm/vectors';
-
-async function freePort() {
-    const server = net.createServer().listen(0, '127.0.0.1');
-    await new Promise((done) => server.once('listening', done));
-    const { port } = server.address();
-    await new Promise((done) => server.close(done));
-    return port;
-}
-
-async function startPostgres(t) {
-    const db = await PGlite.create({ extensions: { vector } });
-    const port = await freePort();
-    const server = new PGLiteSocketServer({ db, port, host: '127.0.0.1', maxConnections: 20 });
-    await server.start();
-    t.after(async () => {
-        await server.stop();
-        await db.close();
-    });
-    return { db, url: `postgresql://postgres:s3cret@127.0.0.1:${port}/postgres` };
-}
 
 const records = [
     { id: 'x', vector: [1, 0, 0], metadata: { text: 'east', documentId: 'a', page: 1, tag: null } },
@@ -132,6 +110,22 @@ test('the registration survives a restart, is masked, and leaves the embedded ve
     assert.ok(!h.log.join('\n').includes('s3cret'));
 });
 
+test('no part of a password is shown, wherever it stands in the address', async (t) => {
+    const { url } = await startPostgres(t);
+    const dev = await (await startHearth({ t })).asKey();
+    const { protocol, host, username, pathname } = new URL(url);
+    const cases = [
+        [`${url}?application_name=a@b`, url.replace('s3cret', '****')],
+        [`${protocol}//${host}${pathname}?user=${username}&password=s3cret@tail`, `${protocol}//${host}${pathname}`],
+        [`${protocol}//${username}@${host}${pathname}?password=s3cret@tail`, `${protocol}//${username}@${host}${pathname}`],
+    ];
+    for (const [connectionString, shown] of cases) {
+        const reply = await dev('POST', `${base}/register`, { provider: 'pgvector', config: { connectionString } });
+        assert.equal(reply.status, 200, reply.text);
+        assert.equal((await dev('GET', `${base}/config`)).body.config.connectionString, shown);
+    }
+});
+
 test('a store that cannot be reached is not registered', async (t) => {
     const h = await startHearth({ t });
     const dev = await h.asKey();
@@ -179,4 +173,79 @@ test('a server that comes back is used again; while it is gone the error says so
     await new Promise((done) => through.listen(at, '127.0.0.1', done));
     assert.equal((await dev('GET', `${base}/count`)).body.count, 4);
     assert.ok(db);
+});
+
+test('a connection string says where the database is and nothing about this machine', async (t) => {
+    const { url } = await startPostgres(t);
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const register = (connectionString) => dev('POST', `${base}/register`, { provider: 'pgvector', config: { connectionString, tableName: 'strings' } });
+    for (const more of ['', '?sslmode=disable', '?application_name=mine&connect_timeout=3&keepalives=1'])
+        assert.equal((await register(url + more)).status, 200, more);
+    const port = new URL(url).port;
+    for (const [wrong, reason] of [
+        ...['service=x', 'passfile=/root/.pgpass', 'sslcert=/etc/passwd', 'sslkey=/etc/shadow', 'sslrootcert=/etc/passwd', 'sslcrl=/x', 'options=-csearch_path%3Dx',
+            'hostaddr=169.254.169.254', 'krbsrvname=x', 'requirepeer=root', 'replication=database', 'gssencmode=require', 'client_encoding=LATIN1']
+            .map((parameter) => [`${url}?${parameter}`, new RegExp(`must not set ${parameter.split('=')[0]}`)]),
+        ['postgresql:///postgres', /must name a host/],
+        ['postgresql://%2Fvar%2Frun%2Fpostgresql/db', /not a Unix socket/],
+        ['postgresql:///db?host=/tmp', /not a Unix socket/],
+        ['postgresql:///db?host=@abstract', /not a Unix socket/],
+        [`postgresql://127.0.0.1:${port},169.254.169.254:80/db`, /one host only/],
+        ['postgresql://127.0.0.1:0/db', /port from 1 to 65535/],
+        ['postgresql://127.0.0.1:99999/db', /port from 1 to 65535/],
+        ['postgresql://u:s3c%zzret@127.0.0.1/db', /is no connection URI/],
+        ['postgresql://u:s3cret@169.254.169.254/db', /cloud metadata/],
+        ['postgresql://u:s3cret@2852039166/db', /cloud metadata/],
+        ['postgresql://u:s3cret@[::ffff:a9fe:a9fe]/db', /cloud metadata/],
+        ['postgresql://u:s3cret@10.1.2.3/db', /net\.private_hosts/],
+        ['postgresql:///db?host=10.1.2.3', /net\.private_hosts/],
+        [`postgresql://u:s3cret@localhost:${h.port}/db`, /this service itself/],
+    ]) {
+        const reply = await register(wrong);
+        assert.equal(reply.status, 400, `${wrong}: ${reply.text}`);
+        assert.match(reply.body.error, reason, wrong);
+        assert.match(reply.body.error, /^Failed to connect to pgvector: /);
+        assert.equal(reply.body.code, undefined);
+        assert.ok(!reply.text.includes('s3c'), reply.text);
+    }
+});
+
+test('passwords of the person who runs the service go to no database an app names', async (t) => {
+    const heard = [];
+    // PostgreSQL's start: TLS is declined, then a password in clear is asked for.
+    const server = net.createServer((socket) => socket.on('error', () => {}).on('data', (bytes) => {
+        if (bytes.length === 8 && bytes.readInt32BE(4) === 80877103)
+            return socket.write('N');
+        if (bytes[0] === 'p'.charCodeAt(0)) {
+            heard.push(bytes.toString('utf8', 5, bytes.length - 1));
+            return socket.destroy();
+        }
+        return socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]));
+    }));
+    await new Promise((done) => server.listen(0, '127.0.0.1', done));
+    t.after(() => server.close());
+    const { port } = server.address();
+    const h = await startHearth({ t, env: { PGPASSWORD: 'the-persons-own', PGUSER: 'person' } });
+    h.file('.pgpass', `127.0.0.1:${port}:*:*:of-the-file\n`);
+    const dev = await h.asKey();
+    for (const [user, wanted] of [['app', 'none'], ['app:its-own', 'its-own']]) {
+        const reply = await dev('POST', `${base}/register`, { provider: 'pgvector', config: { connectionString: `postgresql://${user}@127.0.0.1:${port}/db` } });
+        assert.equal(reply.status, 400, reply.text);
+        assert.equal(heard.at(-1), wanted);
+    }
+});
+
+test('a filter deletes exactly what it finds', async (t) => {
+    const { dev } = await registered(t);
+    const vectors = Array.from({ length: 60 }, (_, i) => ({ id: `v${i}`, vector: [Math.cos(i), Math.sin(i)], metadata: { i, even: i % 2 === 0, name: `n${i}` } }));
+    await dev('POST', `${base}/upsert`, { vectors });
+    await dev('POST', `${base}/upsert`, { vectors, workspaceId: 'other' });
+    for (const [filter, n] of [[{ even: true, i: { $lt: 20 } }, 10], [{ name: { $in: ['n1', 'n3', 'nobody'] } }, 2], [{ i: { $gte: 50 } }, 10], [{ missing: 1 }, 0], [{ missing: null }, 38]]) {
+        const found = await dev('POST', `${base}/query`, { vector: [1, 0], topK: 100, filter });
+        assert.equal(found.body.results.length, n, JSON.stringify(filter));
+        assert.equal((await dev('POST', `${base}/delete`, { filter })).body.deleted, n, JSON.stringify(filter));
+        assert.equal((await dev('POST', `${base}/query`, { vector: [1, 0], topK: 100, filter })).body.results.length, 0);
+    }
+    assert.equal((await dev('GET', `${base}/count?workspaceId=other`)).body.count, 60);
 });
