@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { startHearth } from './harness.mjs';
-import { admin, backendFile, nobodysId, refused, residentKib, signIn, sqlite, storeFile } from './kit.mjs';
+import { admin, asEnvelope, backendFile, nobodysId, refused, residentKib, signIn, sqlite, storeFile } from './kit.mjs';
 import { env } from './provider.mjs';
 import { makeWorld, successOf } from './success.mjs';
 
@@ -37,7 +37,8 @@ function headersOf(route) {
     return ['public', 'body'].includes(route.permission) ? {} : { 'x-app-id': world.app };
 }
 
-const send = (route, body, more) => h.api(route.method, pathOf(route), body, { 'content-type': 'application/json', ...headersOf(route), ...more });
+const send = async (route, body, more) =>
+    asEnvelope(await h.api(route.method, pathOf(route), body, { 'content-type': 'application/json', ...headersOf(route), ...more }));
 
 // Everything that bad input may not change.
 async function state() {
@@ -167,7 +168,7 @@ async function refuseWrongQuery(route) {
         const above = schema.maximum === undefined || schema.maximum > Number.MAX_SAFE_INTEGER - 1 ? [] : [schema.maximum + 1];
         const below = schema.minimum === undefined ? [] : [schema.minimum - 1];
         for (const value of ['x', '1x', '%00', '99999999999999999999999', '--1', '1e400', ...above, ...below]) {
-            const reply = await h.api(route.method, path + value, undefined, headersOf(route));
+            const reply = asEnvelope(await h.api(route.method, path + value, undefined, headersOf(route)));
             const told = `${named(route)} ?${name}=${value}: ${reply.status} ${reply.text.slice(0, 300)}`;
             assert.equal(reply.status, 400, told);
             assert.ok(['VALIDATION_ERROR', 'BAD_PATH', 'BAD_REQUEST'].includes(reply.body.code), told);
@@ -226,7 +227,7 @@ function readReply(text, told) {
     assert.ok(status, `${told}: ${text.slice(0, 300)}`);
     assert.match(top, /\r\nx-request-id: \S+/i, told);
     assert.match(top, /\r\ncontent-type: application\/json/i, told);
-    return { status, body };
+    return asEnvelope({ status, body });
 }
 
 async function refuseBroken(route) {

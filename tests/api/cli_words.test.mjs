@@ -20,6 +20,13 @@ for (const [args, sentence] of slips)
         assert.deepEqual([code, stdout, stderr.trimEnd()], [2, '', sentence]);
     });
 
+test('--help of a group lists its commands', async (t) => {
+    const { code, stdout } = await coldHearth({ t }).cli('provider', '--help');
+    assert.equal(code, 0);
+    assert.deepEqual(stdout.match(/^ {2}provider \S+/gm).map((line) => line.trim()).slice(0, 2), ['provider add', 'provider list']);
+    assert.doesNotMatch(stdout, /^ {2}app /m);
+});
+
 const missing = [
     [['app', 'show', 'nobody'], 'hearth app list'],
     [['agent', 'remove', 'nobody'], 'hearth agent list'],

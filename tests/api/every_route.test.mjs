@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { startHearth } from './harness.mjs';
 import { env } from './provider.mjs';
-import { admin, newApp, newKey, nobodysId, refused, signIn } from './kit.mjs';
+import { admin, asEnvelope, newApp, newKey, nobodysId, refused, signIn } from './kit.mjs';
 import { successOf, successes, makeWorld, unknownPath } from './success.mjs';
 
 const h = await startHearth({ env });
@@ -22,6 +22,7 @@ after(() => h.stop());
 
 const named = (route) => `${route.method} ${route.path}`;
 const isSpecial = (route) => ['public', 'identified', 'admin', 'body'].includes(route.permission);
+const isForeign = (route) => /^(\/api)?\/v1\//.test(route.path);     // in another service's form
 const operationOf = (route) => openapi.paths[route.path.replace(/:(\w+)/g, '{$1}')]?.[route.method.toLowerCase()];
 
 // ---- schemas, made strict: no member may be undocumented ----
@@ -119,7 +120,7 @@ for (const route of routes) {
         assert.equal(reply.status, reply.expected.status, reply.text);
         assert.equal(reply.headers['content-type'].split(';')[0], reply.expected.type);
         assert.ok(reply.headers['x-request-id']);
-        if (reply.expected.type === 'application/json' && route.path !== '/openapi.json')
+        if (reply.expected.type === 'application/json' && route.path !== '/openapi.json' && !isForeign(route))
             assert.equal(reply.body.success, true);
         const described = operationOf(route) ? route : { ...route, path: route.path.slice(4) };
         checkAnswer(described, reply);
@@ -152,10 +153,10 @@ for (const route of routes) {
         test(`${named(route)} knows no id that nothing has`, async () => {
             const { make } = successOf(route);
             const { body } = await make(world);
-            const reply = await callerOf(route)(route.method, unknownPath(route), body);
+            const reply = asEnvelope(await callerOf(route)(route.method, unknownPath(route), body));
             assert.equal(reply.status, 404, reply.text);
             assert.equal(reply.body.success, false);
-            assert.ok(reply.body.code.endsWith('NOT_FOUND'), reply.text);
+            assert.ok(reply.body.code.endsWith('NOT_FOUND') || reply.body.code === 'INVALID_MODEL', reply.text);
         });
 }
 

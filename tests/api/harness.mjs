@@ -282,6 +282,9 @@ class Hearth {
             ASAN_OPTIONS: 'detect_leaks=1:strict_string_checks=1',
             UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1',
             TSAN_OPTIONS: 'halt_on_error=0',
+            // Models that happen to be on the tester's machine are none of a test's, which turns this on by its settings.
+            HEARTH_LLM_FIND_LOCAL: 'false',
+            HEARTH_LLAMACPP_SERVER: '/nowhere/llama-server',
             ...this.#options.env,
         };
     }

@@ -89,8 +89,18 @@ export function tasksOfRow(h, rowId, count = 1) {
     }, { what: `${count} tasks of row ${rowId}`, deadlineMs: 20_000 });
 }
 
+// Routes in OpenAI's and Anthropic's form tell errors in it (docs/compatible-api.md); this is the same in the words of the envelope.
+export function asEnvelope(reply) {
+    const inner = reply.body?.error;
+    if (inner === null || typeof inner !== 'object')
+        return reply;
+    const { message, hearth_code: code, ...rest } = inner;
+    return { ...reply, body: { ...rest, success: false, error: message, code } };
+}
+
 // The envelope of specification section "Errors".
-export function refused(reply, status, code, text) {
+export function refused(answer, status, code, text) {
+    const reply = asEnvelope(answer);
     const told = `${reply.status} ${reply.text}`;
     assert.equal(reply.status, status, told);
     assert.equal(reply.headers['content-type']?.split(';')[0], 'application/json', told);

@@ -111,6 +111,10 @@ test('a request refused for its body does not use up a grant for once', async ()
     assert.equal((await insert({ raw_data: {} })).status, 201);
     isRequired(await insert({ raw_data: 'text' }), 'activities.write');
     refusedFields(await hook({ event: 'trigger-agent' }), 'payload');
+    refusedFields(await hook({ event: 'trigger-agent', payload: { raw_data: 'text' } }), 'payload.raw_data');
+    refusedFields(await hook({ event: 'trigger-agent', payload: { raw_data: {}, auto_run: true } }), 'payload.agent_name', 'payload.workspace_slug');
+    refusedFields(await hook({ event: 'trigger-agent', payload: { prompt: 7 }, event_id: 'one' }), 'payload.raw_data', 'payload.prompt');
+    refusedFields(await hook({ event: 'task.completed', payload: { task_uuid: 7 } }), 'payload.task_uuid');
     assert.equal((await hook({ event: 'trigger-agent', payload: { raw_data: {} } })).status, 200);
     isRequired(await hook({ event: 'trigger-agent' }), 'webhook.trigger');
 });

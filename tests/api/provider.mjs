@@ -13,7 +13,7 @@ async function answer(incoming, outgoing) {
     const body = pieces.length ? JSON.parse(Buffer.concat(pieces)) : {};
     outgoing.setHeader('content-type', body.stream ? 'text/event-stream' : 'application/json');
     if (incoming.url.endsWith('/models'))
-        outgoing.end(JSON.stringify({ data: [{ id: 'said-model' }] }));
+        outgoing.end(JSON.stringify({ data: [{ id: 'said-model' }, { id: 'lab/other-model' }] }));
     else if (body.stream)
         outgoing.end(`${chunk({ content: 'Hel' })}${chunk({ content: 'lo.' })}${chunk({}, 'stop')}data: [DONE]\n\n`);
     else

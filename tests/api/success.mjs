@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, taskBecomes, tasksOfRow, unique } from './kit.mjs';
+import { env } from './provider.mjs';
 
 // What the requests below are about. `app` is an app with every permission.
 export async function makeWorld(h) {
@@ -28,6 +29,9 @@ async function failedTask(w) {
 const taskPath = (word) => async (w) => ({ path: `/api/tasks/${(await waitingTask(w)).task_uuid}${word}`, body: {} });
 const calendarPath = (word, body) => async (w) => ({ path: `/api/calendar/${(await waitingTask(w)).calendar_event_uuid}${word}`, body });
 const aChat = { messages: [{ role: 'user', content: 'Say hello.' }] };      // needs the provider of provider.mjs
+const aProvider = () => ({ preset: 'generic-openai', name: unique('provider'), base_url: env.GENERIC_OPENAI_BASE_URL, api_key: 'key-of-a-provider', model: 'said-model' });
+const newProvider = async (w) => (await admin(w.h, 'POST', '/api/providers', aProvider(), 201)).name;
+const aMessage = { ...aChat, max_tokens: 9 };
 const plain = (path) => () => ({ path });
 
 const oneVector = { vectors: [{ id: 'one', vector: [0, 1, 0], metadata: { text: 'x' } }] };
@@ -124,6 +128,16 @@ export const successes = {
     'POST /sdk/llm/chat/stream': () => ({ path: '/sdk/llm/chat/stream', body: aChat, type: 'text/event-stream' }),
     'GET /sdk/llm/providers': plain('/sdk/llm/providers'),
     'GET /sdk/llm/providers/chat': plain('/sdk/llm/providers/chat'),
+    'GET /api/providers': async (w) => {
+        await newProvider(w);
+        return { path: '/api/providers' };
+    },
+    'GET /api/providers/presets': plain('/api/providers/presets'),
+    'POST /api/providers': () => ({ path: '/api/providers', body: aProvider(), status: 201 }),
+    'DELETE /api/providers/:name': async (w) => ({ path: `/api/providers/${await newProvider(w)}` }),
+    'POST /api/providers/:name/test': async (w) => ({ path: `/api/providers/${await newProvider(w)}/test`, body: {} }),
+    'POST /api/providers/:name/default': async (w) => ({ path: `/api/providers/${await newProvider(w)}/default`, body: {} }),
+    'DELETE /api/providers/default': plain('/api/providers/default?capability=chat'),
 
     'GET /api/keys': plain('/api/keys'),
     'POST /api/keys': () => ({ path: '/api/keys', body: { name: 'one' }, status: 201 }),
@@ -149,11 +163,30 @@ export const successes = {
     'DELETE /api/session': async (w) => ({ path: '/api/session', call: (await signIn(w.h)).call }),
     'GET /api/audit': plain('/api/audit?limit=3'),
     'GET /api/audit/verify': plain('/api/audit/verify'),
+    'GET /api/usage': plain('/api/usage?group=day,app,key,provider,model,kind&days=7'),
+    'GET /api/limits': async (w) => {
+        await admin(w.h, 'PUT', `/api/limits/apps/${w.app}`, { requests_a_day: 1e6 });
+        return { path: '/api/limits' };
+    },
+    'GET /api/limits/apps/:app': (w) => ({ path: `/api/limits/apps/${w.app}` }),
+    'PUT /api/limits/apps/:app': (w) => ({ path: `/api/limits/apps/${w.app}`, body: { requests_a_day: 1e6, tokens_a_minute: 0 } }),
+    'DELETE /api/limits/apps/:app': (w) => ({ path: `/api/limits/apps/${w.app}` }),
+    'GET /api/limits/keys/:id': async (w) => ({ path: `/api/limits/keys/${(await newKey(w.h)).id}` }),
+    'PUT /api/limits/keys/:id': async (w) => ({ path: `/api/limits/keys/${(await newKey(w.h)).id}`, body: { tokens_a_day: 5 } }),
+    'DELETE /api/limits/keys/:id': async (w) => ({ path: `/api/limits/keys/${(await newKey(w.h)).id}` }),
     'GET /api/settings': plain('/api/settings'),
     'GET /api/settings/:key': plain('/api/settings/tasks.sweep_s'),
     'PUT /api/settings/:key': () => ({ path: '/api/settings/tasks.presence_s', body: { value: 20 } }),
     'DELETE /api/settings/:key': plain('/api/settings/tasks.presence_s'),
 
+    'GET /v1/models': plain('/v1/models'),
+    'GET /v1/models/:id': plain('/v1/models/said-model'),
+    'GET /v1/models/:provider/:id': plain('/v1/models/generic-openai/said-model'),
+    'GET /v1/models/:provider/:owner/:id': plain('/v1/models/generic-openai/lab/other-model'),
+    'POST /v1/chat/completions': () => ({ path: '/v1/chat/completions', body: aChat }),
+    'POST /v1/embeddings': () => ({ path: '/v1/embeddings', body: { input: ['red apples'] } }),
+    'POST /v1/messages': () => ({ path: '/v1/messages', body: aMessage }),
+    'POST /v1/messages/count_tokens': () => ({ path: '/v1/messages/count_tokens', body: aChat }),
     'POST /sdk/llm/embed': () => ({ path: '/sdk/llm/embed', body: { input: ['red apples'] } }),
     'GET /sdk/llm/providers/embed': plain('/sdk/llm/providers/embed'),
     'POST /sdk/llm/vectors/upsert': () => ({ path: '/sdk/llm/vectors/upsert', body: oneVector }),

@@ -70,6 +70,9 @@ test('a task the person runs is run by the agent named', async () => {
     const { task, runs } = await taskBecomes(h, uuid, 'completed');
     assert.deepEqual(task.result, { ok: 1 });
     assert.equal(runs[0].agent_name, agent);
+    const { result, ...listed } = task;
+    const { tasks } = await admin(h, 'GET', '/api/tasks');
+    assert.deepEqual(tasks.find((one) => one.uuid === uuid), listed, 'a list leaves results out');
 });
 
 test('a failed trigger task is replayed', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startHearth } from './harness.mjs';
+import { startHearth, until } from './harness.mjs';
 
 const base = '/sdk/llm/vectors';
 const all = ['vectors.read', 'vectors.write'];
@@ -64,6 +64,18 @@ test('an id stored again is replaced, and stays so over a restart', async (t) =>
     assert.equal(body.dimensions, 3);
 });
 
+test('the metrics are there before anything happens, and know what is loaded at the start', async (t) => {
+    const { h, dev } = await withThree(t);
+    const metric = async (name) => Number((await h.api('GET', '/metrics')).text.match(new RegExp(`^hearth_vector_${name} (\\S+)$`, 'm'))?.[1]);
+    for (const name of ['evictions_total', 'renewals_total', 'renew_seconds_count'])
+        assert.equal(await metric(name), 0, name);
+    await dev('POST', `${base}/query`, { vector: [1, 0, 0] });
+    await h.terminate();
+    await h.start();
+    await until(async () => await metric('memory_bytes') > 0, { what: 'the namespace asked last is loaded' });
+    await until(async () => await metric('load_seconds_count') === 1, { what: 'its loading is measured' });
+});
+
 test('workspaces are apart, and are listed by their bare names', async (t) => {
     const { dev } = await withThree(t);
     const other = await dev('POST', `${base}/upsert`, { vectors: [axes('p', [1, 0], {})], workspaceId: 'my notes_1' });
@@ -116,7 +128,7 @@ test('a batch that breaks a rule is refused whole', async (t) => {
         [{ vectors: [good, axes('bad', [1, 0, 0], 'text')] }, 'VALIDATION_ERROR', /`vectors\[1\]\.metadata` must be an object/],
         [{ vectors: [good, axes('bad', [1, 0, 0], { text: 'x'.repeat(65536) })] }, 'VALIDATION_ERROR', /metadata` must be at most 65536 bytes/],
         [{ vectors: [good, axes('bad', [1, 0])] }, 'DIMENSION_MISMATCH', /vectors\[1\]\.vector/],
-        [{ vectors: [axes('bad', [1, 0])] }, 'DIMENSION_MISMATCH', /3/],
+        [{ vectors: [axes('bad', [1, 0])] }, 'DIMENSION_MISMATCH', /^The namespace sdk_\w+ holds vectors of 3 dimensions; these have 2\.$/],
         [{ vectors: [good], workspaceId: '' }, 'VALIDATION_ERROR', /workspaceId/],
         [{ vectors: [good], workspaceId: 'w'.repeat(129) }, 'VALIDATION_ERROR', /`workspaceId` must be at most 128/],
     ];
@@ -145,17 +157,64 @@ test('limits hold at their edges', async (t) => {
     assert.equal((await top(0)).status, 400);
     const metadata = { text: 'x'.repeat(65536 - '{"text":""}'.length) };
     assert.equal((await dev('POST', `${base}/upsert`, { vectors: [axes('m', [1, 0, 0], metadata)] })).status, 200);
+    const one = (id) => dev('POST', `${base}/upsert`, { vectors: [axes(id, [2])], workspaceId: 'line' });
+    assert.equal((await one('i'.repeat(512))).status, 200);
+    for (const id of ['i'.repeat(513), 'é'.repeat(257)])
+        assert.match((await one(id)).body.error, /`vectors\[0\]\.id` must be .*512/, 'bytes of UTF-8 count');
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { vector: [-1], workspaceId: 'line' })), ['i'.repeat(512)]);
+    const removal = (n) => dev('POST', `${base}/delete`, { ids: Array(n).fill('v1'), workspaceId: 'many' });
+    assert.equal((await removal(10001)).status, 400);
+    assert.equal((await removal(10000)).body.deleted, 1);
+});
+
+test('zero vectors, equal ids and the outermost numbers are defined', async (t) => {
+    const { dev } = await withThree(t);
+    const put = (text) => dev('POST', `${base}/upsert`, `{"vectors":[${text}]}`, { 'content-type': 'application/json' });
+    assert.equal((await put('{"id":"zero","vector":[0,0,-0.0]}')).status, 200);
+    const scores = (await dev('POST', `${base}/query`, { vector: [-1, -1, 0] })).body.results.map((hit) => hit.id);
+    assert.equal(scores[0], 'zero', 'its score is 0, the others are below');
+    assert.ok((await dev('POST', `${base}/query`, { vector: [0, 0, 0] })).body.results.every((hit) => hit.score === 0));
+    assert.equal((await put('{"id":"twice","vector":[1,0,0]},{"id":"twice","vector":[0,0,1]}')).body.upserted, 2);
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { vector: [0, 0, 1], topK: 1 })), ['twice']);
+    assert.equal((await put('{"id":"far","vector":[3.4028234e38,0,0]}')).status, 200);
+    assert.equal((await put('{"id":"near","vector":[1e-45,0,0]}')).status, 200);
+    const [far] = (await dev('POST', `${base}/query`, { vector: [1, 0, 0], topK: 1, scoreThreshold: 0.9999 })).body.results;
+    assert.equal(far.score, 1);
+    assert.equal((await put('{"id":"e","vector":[3.5e38,0,0]}')).body.code, 'VALIDATION_ERROR');
+    assert.equal((await put('{"id":"e","vector":[1e400,0,0]}')).body.code, 'INVALID_JSON');
+    assert.equal((await put('{"id":"e","vector":[Infinity,0,0]}')).body.code, 'INVALID_JSON');
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 7);
+});
+
+test('a large namespace gets lists in the background, and the metrics say how well they find', async (t) => {
+    const h = await startHearth({ t, settings: { 'vectors.list_above_rows': 1000 } });
+    const dev = await h.asKey();
+    const vectors = Array.from({ length: 2000 }, (_, i) => axes(`v${i}`, Array.from({ length: 16 }, (_, j) => (j === i % 16 ? 9 : 0) + ((i * 31 + j * 17) % 2003) / 2003), { even: i % 2 === 0 }));
+    await dev('POST', `${base}/upsert`, { vectors });
+    const metric = async (name) => Number((await h.api('GET', '/metrics')).text.match(new RegExp(`^${name}(?:{[^}]*})? (\\S+)$`, 'm'))?.[1]);
+    await until(async () => await metric('hearth_vector_renewals_total') >= 1, { deadlineMs: 20_000, what: 'lists are built' });
+    const recall = await metric('hearth_vector_lists_recall');
+    assert.ok(recall >= 0.97 && recall <= 1, `${recall}`);
+    assert.ok(await metric('hearth_vector_memory_bytes') >= 2000 * 16);
+    for (let i = 0; i < 2000; i += 97)
+        assert.equal(ids(await dev('POST', `${base}/query`, { vector: vectors[i].vector, topK: 1 }))[0], `v${i}`);
+    const filtered = (await dev('POST', `${base}/query`, { vector: vectors[1].vector, topK: 1000, filter: { even: false } })).body.results;
+    assert.equal(filtered.length, 1000);
 });
 
 test('a query that breaks a rule is refused', async (t) => {
     const { dev } = await withThree(t);
     const cases = [
-        [{}, 'VALIDATION_ERROR', /`vector` is required/],
+        [{}, 'VALIDATION_ERROR', /`vector` is required, unless `text`/],
+        [{ vector: [1, 0, 0], text: '' }, 'VALIDATION_ERROR', /`text` must not be empty/],
+        [{ text: 'é'.repeat(2049) }, 'VALIDATION_ERROR', /`text` must be at most 4096 bytes/],
+        [{ text: 'x', scoreThreshold: 0.5 }, 'VALIDATION_ERROR', /`scoreThreshold` needs `vector`/],
         [{ vector: [] }, 'VALIDATION_ERROR', /`vector` must have at least 1/],
         [{ vector: 'x' }, 'VALIDATION_ERROR', /`vector` must be an array of numbers/],
-        [{ vector: [1, 0] }, 'DIMENSION_MISMATCH', /3/],
+        [{ vector: [1, 0] }, 'DIMENSION_MISMATCH', /^The namespace sdk_\w+ holds vectors of 3 dimensions; this one has 2\.$/],
         [{ vector: [1, 0, 0], filter: [] }, 'VALIDATION_ERROR', /`filter` must be an object/],
         [{ vector: [1, 0, 0], filter: { page: { $near: 1 } } }, 'VALIDATION_ERROR', /`filter.page` must use/],
+        [{ vector: [1, 0, 0], filter: { page: { $near: 1 } }, workspaceId: 'empty' }, 'VALIDATION_ERROR', /`filter.page` must use/],
         [{ vector: [1, 0, 0], topK: 2.5 }, 'VALIDATION_ERROR', /`topK` must be an integer/],
     ];
     for (const [body, code, text] of cases) {
@@ -164,6 +223,26 @@ test('a query that breaks a rule is refused', async (t) => {
         assert.equal(reply.body.code, code, reply.text);
         assert.match(reply.body.error, text);
     }
+});
+
+test('hybrid search finds by words what the vector puts last, by vector what no word names', async (t) => {
+    const { dev } = await withThree(t);
+    const query = async (more) => ids(await dev('POST', `${base}/query`, more));
+    await dev('POST', `${base}/upsert`, { vectors: [axes('w', [-1, 0, 0], { text: 'Rechnung über Äpfel', page: 9 })] });
+    assert.deepEqual(await query({ vector: [1, 0, 0], topK: 2 }), ['x', 'xy']);
+    assert.deepEqual((await query({ vector: [1, 0, 0], text: 'apfel', topK: 2 })).sort(), ['w', 'x'], 'a word without its accent');
+    assert.deepEqual(await query({ vector: [1, 0, 0], text: 'Rechnnung', topK: 2 }), ['x', 'xy'], 'a misspelt word is no word: the vector decides');
+    assert.deepEqual(await query({ text: 'rechnung' }), ['w'], 'text alone');
+    assert.deepEqual(await query({ text: 'rechnung', filter: { page: 1 } }), []);
+    assert.deepEqual(await query({ vector: [1, 0, 0], text: 'rechnung', filter: { page: 9 } }), ['w']);
+    const [hit] = (await dev('POST', `${base}/query`, { text: 'rechnung', includeVectors: true })).body.results;
+    assert.deepEqual(hit, { id: 'w', score: 1, metadata: { text: 'Rechnung über Äpfel', page: 9 }, vector: [-1, 0, 0] });
+    for (const text of ['"', '*', 'NEAR(', '-', 'a AND', 'text:x', '^', "'; DROP TABLE vectors", '(', 'NOT', '\\', '{x', '+'])
+        assert.equal((await dev('POST', `${base}/query`, { vector: [1, 0, 0], text })).status, 200, text);
+    await dev('POST', `${base}/upsert`, { vectors: [axes('w', [-1, 0, 0], { text: 'invoice' })] });
+    assert.deepEqual(await query({ text: 'rechnung' }), [], 'replaced');
+    await dev('POST', `${base}/delete`, { ids: ['w'] });
+    assert.deepEqual(await query({ text: 'invoice' }), [], 'deleted');
 });
 
 test('deleting asks for exactly one of deleteAll, ids and filter', async (t) => {

@@ -31,7 +31,7 @@ export function writePage(rows) {
     return `# Error codes
 
 A request that is not carried out is answered with \`{"success": false, "error": text, "code": code}\`. The text is for a person and may
-change; the code stays. Some codes bring further members: \`permission\` and \`message\`, \`locked_by\`, \`reason\`; \`VALIDATION_ERROR\` brings
+change; the code stays. One failure has no code: a vector store that cannot be registered (400 \`Failed to connect to …\`). Some codes bring further members: \`permission\` and \`message\`, \`locked_by\`, \`reason\`; \`VALIDATION_ERROR\` brings
 \`errors\`, a list of \`{field, rule}\` with every field that breaks its rule. With 503 comes \`Retry-After\`, with 405 \`Allow\`. Of a failure
 inside (500) the answer tells nothing but the code: the log has the reason under the \`x-request-id\` of the answer.
 

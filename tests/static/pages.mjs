@@ -1,4 +1,4 @@
-// docs/settings.md and docs/cli.md end with what the program says about itself, and links between the pages lead somewhere.
+// docs/settings.md, docs/cli.md and docs/providers.md end with what the program says about itself, and links between the pages lead somewhere.
 // `node pages.mjs HEARTH` checks, `node pages.mjs HEARTH --write` writes those parts anew.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,6 +14,13 @@ const plain = (text) => text.replaceAll('<', '&lt;');
 export function settingsTable(settings) {
     const rows = settings.map((s) => `| \`${s.key}\` | ${s.type} | ${s.default === '' ? '' : `\`${s.default}\``} | ${s.needs_restart ? 'restart' : 'at once'} | ${plain(s.help)} |`);
     return ['| key | type | default | a change counts | what |', '|---|---|---|---|---|', ...rows, ''].join('\n');
+}
+
+// What a preset needs, and the variables that configure it.
+export function presetsTable(presets) {
+    const words = (list) => list.map((word) => `\`${word}\``).join(', ');
+    const rows = presets.map((p) => `| \`${p.id}\` | ${p.label} | ${p.protocol} | ${p.base_url ?? ''} | ${words(p.needs)} | ${[p.can_chat && 'chats', p.can_embed && 'embeds'].filter(Boolean).join(', ')} | ${words(p.variables)} |`);
+    return ['| id | provider | protocol | address | needs | does | variables of the environment |', '|---|---|---|---|---|---|---|', ...rows, ''].join('\n');
 }
 
 // What `hearth help COMMAND` prints: usage, summary, details and its own options.
@@ -61,7 +68,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.on('exit', () => rmSync(data, { recursive: true }));
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HEARTH_')));
     const run = (...args) => execFileSync(resolve(program), [...args, '--data', data], { encoding: 'utf8', env });
-    const pages = { 'docs/settings.md': () => settingsTable(JSON.parse(run('settings', '--json'))), 'docs/cli.md': () => cliSections(run) };
+    const pages = { 'docs/settings.md': () => settingsTable(JSON.parse(run('settings', '--json'))), 'docs/cli.md': () => cliSections(run),
+        'docs/providers.md': () => presetsTable(JSON.parse(run('provider', 'presets', '--json'))) };
     const findings = checkLinks(readProject(root, /\.md$/), (path) => existsSync(join(root, path)));
     for (const [path, part] of Object.entries(pages)) {
         const text = readFileSync(join(root, path), 'utf8');

@@ -13,12 +13,13 @@ let home;
 
 before(async () => {
     const port = await freePort();
+    const modelPort = await freePort();
     home = mkdtempSync(join(tmpdir(), 'hearth-tour-'));
     const env = {
         PATH: `${dirname(resolve(process.env.HEARTH_BIN ?? join(root, 'build/release/hearth')))}:${process.env.PATH}`,
         HOME: home, XDG_DATA_HOME: join(home, 'data'), LANG: 'C.UTF-8', HEARTH_HTTP_LISTEN: `127.0.0.1:${port}`,
     };
-    shell = new Shell({ cwd: root, env, replace: (text) => text.replace(/\b(127\.0\.0\.1|localhost):3001\b/g, `127.0.0.1:${port}`) });
+    shell = new Shell({ cwd: root, env, replace: (text) => text.replace(/\b(127\.0\.0\.1|localhost):3001\b/g, `127.0.0.1:${port}`).replace(/\b4010\b/g, modelPort) });
 });
 
 after(async () => {
@@ -51,7 +52,7 @@ for (const block of blocks)
             assert.equal(broken, null, `not run: the step at line ${broken} failed`);
             broken = step.line;
             if (block.kind === 'service')
-                await shell.startService(step.commands, /^hearth: listening on http:\/\/\S+/m);
+                await shell.startService(step.commands, /listening on http:\/\/\S+/);
             else
                 assert.equal(await (block.kind === 'until' ? untilRight : once)(step), null);
             broken = null;

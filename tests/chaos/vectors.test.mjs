@@ -1,0 +1,137 @@
+// Vectors that were acknowledged are there after SIGKILL in the middle of upserts and deletions, never half a call, and are found as a naive
+// search finds them.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startHearth } from '../api/harness.mjs';
+import { assertIntact, Chance, databases } from './chaos.mjs';
+
+const base = '/sdk/llm/vectors';
+const writers = 6;
+const rowsOfCall = 20;
+const dimensions = 8;
+const topK = 10;
+
+// What one writer did to its groups of ids, one call after the other: a call writes all of a group, or deletes all of it.
+class Writer {
+    groups = new Map();                 // group -> {now: generation or null, next: what the call on its way makes of it}
+    n = 0;
+    refusals = [];
+
+    constructor(number, chance) {
+        this.number = number;
+        this.chance = chance;
+    }
+
+    // A new group, mostly; else one that is there is replaced or deleted.
+    #pick() {
+        const { chance } = this;
+        const generation = this.n++;
+        if (this.groups.size < 2 || chance.between(0, 9) < 6)
+            return { group: generation, generation };
+        const group = [...this.groups.keys()][chance.between(0, this.groups.size - 1)];
+        return { group, generation: chance.between(0, 2) === 0 ? null : generation };
+    }
+
+    ids(group) { return Array.from({ length: rowsOfCall }, (_, i) => `${this.number}-${group}-${i}`); }
+
+    vectors(group, generation) {
+        const number = () => this.chance.between(-1000, 1000);
+        return this.ids(group).map((id) => ({ id, vector: Array.from({ length: dimensions }, number), metadata: { group: `${this.number}-${group}`, generation, parity: generation % 2 } }));
+    }
+
+    async call(api) {
+        const { group, generation } = this.#pick();
+        const state = this.groups.get(group) ?? { now: null };
+        this.groups.set(group, { ...state, next: generation });
+        const reply = generation === null ? await api('POST', `${base}/delete`, { ids: this.ids(group) })
+            : await api('POST', `${base}/upsert`, { vectors: this.vectors(group, generation) });
+        if (reply.status === 200)
+            this.groups.set(group, { now: generation });
+        else
+            this.refusals.push(reply.text);
+        return reply.status;
+    }
+
+    async work(api, stop) {
+        let n = 0;
+        while (!stop.aborted) {
+            try {
+                n += await this.call(api) === 200 ? 1 : 0;
+            } catch {
+                return n;               // the service is gone: this call was not acknowledged
+            }
+        }
+        return n;
+    }
+
+    // Every group is as its last acknowledged call left it, or as the one on its way would have.
+    settle(rowsByGroup) {
+        for (const [group, state] of this.groups) {
+            const rows = rowsByGroup.get(`${this.number}-${group}`) ?? [];
+            const generations = [...new Set(rows.map((row) => row.metadata.generation))];
+            assert.ok(generations.length <= 1, `half a call of writer ${this.number}, group ${group}: ${generations}`);
+            const seen = generations[0] ?? null;
+            assert.equal(rows.length, seen === null ? 0 : rowsOfCall, `half a call of writer ${this.number}, group ${group}`);
+            assert.ok(seen === state.now || ('next' in state && seen === state.next), `group ${group} is ${seen}, was acknowledged as ${state.now}`);
+            this.groups.set(group, { now: seen });
+        }
+    }
+}
+
+async function listAll(api) {
+    const rows = [];
+    for (;;) {
+        const { body } = await api('GET', `${base}/list?limit=500&includeVectors=true&offset=${rows.length}`);
+        rows.push(...body.vectors);
+        if (body.vectors.length < 500)
+            return rows;
+    }
+}
+
+const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)) || 0;
+
+async function compareWithNaive(api, rows, chance, filter, matches) {
+    const vector = Array.from({ length: dimensions }, () => chance.between(-1000, 1000));
+    const expected = rows.filter(matches).map((row) => cosine(row.vector, vector)).sort((a, b) => b - a).slice(0, topK);
+    const { body } = await api('POST', `${base}/query`, { vector, topK, filter });
+    assert.equal(body.results.length, expected.length);
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    body.results.forEach((hit, i) => {
+        assert.ok(Math.abs(hit.score - expected[i]) < 1e-6, `hit ${i}: ${hit.score}, expected ${expected[i]}`);
+        assert.ok(Math.abs(hit.score - cosine(byId.get(hit.id).vector, vector)) < 1e-6);
+        assert.ok(matches(byId.get(hit.id)));
+    });
+}
+
+test('calls that were acknowledged survive SIGKILL whole, and what is there is found', async (t) => {
+    const rounds = 6;
+    const chance = new Chance(t);
+    const h = await startHearth({ t, settings: { 'log.level': 'warn' } });
+    const api = h.as({ authorization: `Bearer ${await h.key()}` });
+    const all = Array.from({ length: writers }, (_, number) => new Writer(number, chance));
+    let n = 0;
+    for (let round = 0; round < rounds; round++) {
+        const stop = new AbortController();
+        const working = Promise.all(all.map((writer) => writer.work(api, stop.signal)));
+        await pause(chance.between(100, 500));
+        await h.kill();
+        stop.abort();
+        n += (await working).reduce((sum, one) => sum + one, 0);
+        await h.start();
+        const rows = await listAll(api);
+        all.forEach((writer) => writer.settle(Map.groupBy(rows, (row) => row.metadata.group)));
+        assert.equal((await api('GET', `${base}/count`)).body.count, rows.length);
+        for (let i = 0; i < 5; i++)
+            await compareWithNaive(api, rows, chance, undefined, () => true);
+        await compareWithNaive(api, rows, chance, { parity: 1 }, (row) => row.metadata.parity === 1);
+        if (rows.length)
+            await compareWithNaive(api, rows, chance, { group: rows[0].metadata.group }, (row) => row.metadata.group === rows[0].metadata.group);
+    }
+    assert.deepEqual(all.flatMap((writer) => writer.refusals), []);
+    t.diagnostic(`${n} calls acknowledged in ${rounds} rounds`);
+    assert.ok(n > rounds * 5, `too few were acknowledged to mean anything: ${n}`);
+    await h.terminate();
+    databases(h.dataDir).forEach(assertIntact);
+});

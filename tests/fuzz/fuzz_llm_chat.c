@@ -1,0 +1,4 @@
+/* Answers of OpenAI chat completions. */
+#include "fuzz_llm.h"
+
+FUZZ_PROTOCOL(llm_openai_chat)

@@ -1,0 +1,4 @@
+/* Answers of Ollama. */
+#include "fuzz_llm.h"
+
+FUZZ_PROTOCOL(llm_ollama)

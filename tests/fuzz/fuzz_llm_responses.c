@@ -1,0 +1,4 @@
+/* Answers of OpenAI Responses. */
+#include "fuzz_llm.h"
+
+FUZZ_PROTOCOL(llm_openai_responses)
