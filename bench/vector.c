@@ -1,18 +1,19 @@
 /* Fills an embedded vector store, queries it and prints its figures as one line of JSON.
  *
- *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-k uniform|clustered] [-l ROWS] [FOLDER]
+ *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-k uniform|clustered] [-l ROWS] [-i FILE] [FOLDER]
  *
- * -l: inverted lists above so many rows (default: none). Queries run on one thread through the engine, then on THREADS.
+ * -l: inverted lists above so many rows (default: none); they are built before queries are measured. -i: rows, then queries, as float32 of this machine's
+ * byte order instead of ones made up. Queries run on one thread through the engine, then on THREADS.
  * Recall is counted against an exact search over the floats. FOLDER (default: the current one) gets a database that is
- * removed at the end; /tmp may be memory. scan_share is the speed of a pass over the rows as a share of the speed at which
+ * removed at the end; /tmp may be memory. cpu_p50_us is the processor time of a query, upsert_cpu_us that of a vector stored
+ * in a batch, which other programs on the machine change less than p50_us and upserts_per_second. scan_share is the speed of a pass over the rows as a share of the speed at which
  * one thread reads memory.
  */
 #include "base/clock.h"
 #include "base/json_write.h"
 #include "base/metrics.h"
+#include "vector/engine.h"
 #include "vector/quant.h"
-#include "vector/scan.h"
-#include "vector/vector.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,14 +25,14 @@ enum { TOP_K = 10, N_CLUSTERS = 2000, N_RECALL_QUERIES = 100, N_SINGLE = 500, MA
 
 struct bench {
     struct vectors *v;
-    const char *path;
+    const char *path, *input;
     size_t n, n_dimensions, batch, n_queries, n_threads;
     int64_t list_above;
     bool is_clustered;
     float *rows, *queries;
     uint64_t dice;
     atomic_size_t next;
-    int64_t *query_us;
+    int64_t *query_us, *cpu_us;
     struct json_writer w;
 };
 
@@ -64,14 +65,28 @@ static void fill(struct bench *b, float *into, size_t n, const float *centres)
     }
 }
 
+static void read_data(struct bench *b)
+{
+    FILE *f = fopen(b->input, "rbe");
+    size_t n_rows = b->n * b->n_dimensions, n_queries = b->n_queries * b->n_dimensions;
+
+    if (!f || fread(b->rows, sizeof(float), n_rows, f) != n_rows || fread(b->queries, sizeof(float), n_queries, f) != n_queries)
+        die("input", &(struct err){ .text = "the file has too few numbers" });
+    fclose(f);
+}
+
 static void make_data(struct bench *b)
 {
-    float *centres = b->is_clustered ? xcalloc(N_CLUSTERS * b->n_dimensions, sizeof(float)) : NULL;
+    float *centres = b->is_clustered && !b->input ? xcalloc(N_CLUSTERS * b->n_dimensions, sizeof(float)) : NULL;
 
     if (centres)
         fill(b, centres, N_CLUSTERS, NULL);
     b->rows = xcalloc(b->n * b->n_dimensions, sizeof(float));
     b->queries = xcalloc(b->n_queries * b->n_dimensions, sizeof(float));
+    if (b->input) {
+        read_data(b);
+        return;
+    }
     fill(b, b->rows, b->n, centres);
     fill(b, b->queries, b->n_queries, centres);
     free(centres);
@@ -125,13 +140,22 @@ static void upsert(struct bench *b, size_t from, size_t n, const char *prefix)
         die("upsert", &e);
 }
 
+static int64_t cpu_us(clockid_t of)
+{
+    struct timespec now;
+
+    clock_gettime(of, &now);
+    return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 static void measure_upserts(struct bench *b)
 {
-    int64_t started_us = clock_mono_us();
+    int64_t started_us = clock_mono_us(), started_cpu_us = cpu_us(CLOCK_PROCESS_CPUTIME_ID);
 
     for (size_t i = 0; i < b->n; i += b->batch)
         upsert(b, i, MIN(b->batch, b->n - i), "id-");
     json_add_int(&b->w, "upserts_per_second", (int64_t)((double)b->n * 1e6 / (double)(clock_mono_us() - started_us)));
+    json_add_double(&b->w, "upsert_cpu_us", round(10 * (double)(cpu_us(CLOCK_PROCESS_CPUTIME_ID) - started_cpu_us) / (double)b->n) / 10);
     started_us = clock_mono_us();
     for (size_t i = 0; i < N_SINGLE && i < b->n; i++)
         upsert(b, i, 1, "id-");
@@ -160,12 +184,14 @@ static void measure_queries(struct bench *b, const char *filter, const char *p50
 {
     for (size_t i = 0; i < b->n_queries; i++) {
         AUTO(arena_freep) struct arena *a = arena_new();
+        int64_t started_us = clock_mono_us(), started_cpu_us = cpu_us(CLOCK_THREAD_CPUTIME_ID);
         struct vector_hits hits;
-        int64_t started_us = clock_mono_us();
 
         query_one(b, i, filter, a, &hits);
         b->query_us[i] = clock_mono_us() - started_us;
+        b->cpu_us[i] = cpu_us(CLOCK_THREAD_CPUTIME_ID) - started_cpu_us;
     }
+    qsort(b->cpu_us, b->n_queries, sizeof(int64_t), by_size);
     add_times(b, p50, p99);
 }
 
@@ -187,6 +213,8 @@ static void *query_many(void *arg)
 
 static void measure_threads(struct bench *b)
 {
+    struct metric *passes = metric_histogram_of("hearth_vector_pass_queries", "", "", NULL, 0);
+    double n_passes = metric_value(passes);
     pthread_t threads[MAX_THREADS];
     int64_t started_us = clock_mono_us();
 
@@ -198,6 +226,8 @@ static void measure_threads(struct bench *b)
     json_add_int(&b->w, "shared_queries_per_second",
                  (int64_t)((double)b->n_queries * 1e6 / (double)(clock_mono_us() - started_us)));
     add_times(b, "shared_p50_us", "shared_p99_us");
+    n_passes = metric_value(passes) - n_passes;
+    json_add_double(&b->w, "queries_per_pass", n_passes > 0 ? round(10 * (double)b->n_queries / n_passes) / 10 : 0);
 }
 
 /* The score of the tenth of an exact search: a hit at or above it is right. */
@@ -251,6 +281,18 @@ static void measure_load(struct bench *b)
     json_add_double(&b->w, "memory_mb_per_100k", (double)(own_memory() - memory_kb) / 1024 * 1e5 / (double)b->n);
 }
 
+/* Waits for the lists the load asked for. */
+static void measure_lists(struct bench *b)
+{
+    int64_t started_us = clock_mono_us();
+
+    if (b->list_above == INT64_MAX)
+        return;
+    keeper_wake(engine_of(b->v)->keeper);
+    keeper_wait(engine_of(b->v)->keeper);
+    json_add_double(&b->w, "lists_seconds", (double)(clock_mono_us() - started_us) / 1e6);
+}
+
 /* --- the bare pass --- */
 
 typedef uint64_t wide __attribute__((vector_size(64)));
@@ -261,8 +303,10 @@ static uint64_t read_all(const void *memory, size_t n)
     wide lanes[4] = { { 0 } };
 
     for (size_t i = 0; i + 4 <= n / sizeof(wide); i += 4)
-        for (size_t j = 0; j < 4; j++)
+        for (size_t j = 0; j < 4; j++) {
+            __builtin_prefetch(words + i + j + 128);
             lanes[j] ^= words[i + j];
+        }
     lanes[0] ^= lanes[1] ^ lanes[2] ^ lanes[3];
     return lanes[0][0] ^ lanes[0][7];
 }
@@ -350,9 +394,12 @@ static void run(struct bench *b)
     open_store(b);
     measure_upserts(b);
     measure_load(b);
+    measure_lists(b);
     measure_queries(b, NULL, "p50_us", "p99_us");
+    json_add_int(&b->w, "cpu_p50_us", b->cpu_us[b->n_queries / 2]);
     measure_queries(b, "{\"documentId\":\"doc-3\"}", "document_p50_us", "document_p99_us");
     measure_queries(b, "{\"page\":{\"$lt\":25}}", "filter_p50_us", "filter_p99_us");
+    json_add_int(&b->w, "filter_cpu_p50_us", b->cpu_us[b->n_queries / 2]);
     measure_threads(b);
     measure_recall(b);
     b->v->ops->close(b->v);
@@ -366,7 +413,7 @@ static int read_options(struct bench *b, int argc, char **argv)
 {
     int option;
 
-    while ((option = getopt(argc, argv, "n:d:b:q:t:k:l:")) != -1)
+    while ((option = getopt(argc, argv, "n:d:b:q:t:k:l:i:")) != -1)
         switch (option) {
         case 'n': b->n = strtoul(optarg, NULL, 10); break;
         case 'd': b->n_dimensions = strtoul(optarg, NULL, 10); break;
@@ -375,6 +422,7 @@ static int read_options(struct bench *b, int argc, char **argv)
         case 't': b->n_threads = strtoul(optarg, NULL, 10); break;
         case 'k': b->is_clustered = strcmp(optarg, "clustered") == 0; break;
         case 'l': b->list_above = strtol(optarg, NULL, 10); break;
+        case 'i': b->input = optarg; break;
         default: return -1;
         }
     return b->n && b->n_dimensions && b->batch && b->n_queries && b->n_threads && b->n_threads <= MAX_THREADS ? 0 : -1;
@@ -395,6 +443,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof(path), "%s/vectors.db", folder);
     b.path = path;
     b.query_us = xcalloc(b.n_queries, sizeof(int64_t));
+    b.cpu_us = xcalloc(b.n_queries, sizeof(int64_t));
     make_data(&b);
     run(&b);
     for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
@@ -403,6 +452,7 @@ int main(int argc, char **argv)
     }
     rmdir(folder);
     free(b.query_us);
+    free(b.cpu_us);
     free(b.rows);
     free(b.queries);
     return 0;

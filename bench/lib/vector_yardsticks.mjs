@@ -1,0 +1,84 @@
+// Embedded vector stores that developers of apps use today, in this process: sqlite-vec (exact), LanceDB without and with its index, hnswlib.
+// A yardstick is {name, query(vector) -> ids, addsPerSecond, close()}, built over rows numbered from 0.
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { diskFolder, root } from './programs.mjs';
+
+export const dimensions = 384;
+export const topK = 10;
+
+const modules = join(root, 'bench/node_modules');
+const headers = existsSync('/usr/include/node/node_api.h') ? { npm_config_nodedir: '/usr' } : {};
+const blob = (vector) => Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+const perSecond = (n, began) => n / (performance.now() - began) * 1000;
+const rowOf = (rows, i) => rows.subarray(i * dimensions, (i + 1) * dimensions);
+
+export async function sqliteVec(rows, n) {
+    const { DatabaseSync } = await import('node:sqlite');
+    const extension = await import('sqlite-vec');
+    const db = new DatabaseSync(join(diskFolder('sqlite-vec'), 'rows.db'), { allowExtension: true });
+    extension.load(db);
+    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE VIRTUAL TABLE rows USING vec0(vector float[${dimensions}] distance_metric=cosine)`);
+    const insert = db.prepare('INSERT INTO rows (rowid, vector) VALUES (?, ?)');
+    const began = performance.now();
+    for (let from = 0; from < n; from += 1000) {
+        db.exec('BEGIN');
+        for (let i = from; i < Math.min(n, from + 1000); i++)
+            insert.run(BigInt(i), blob(rowOf(rows, i)));
+        db.exec('COMMIT');
+    }
+    const addsPerSecond = perSecond(n, began);
+    const ask = db.prepare(`SELECT rowid FROM rows WHERE vector MATCH ? AND k = ${topK} ORDER BY distance`);
+    return { name: 'sqlite-vec', addsPerSecond, query: (vector) => ask.all(blob(vector)).map((row) => row.rowid), close: () => db.close() };
+}
+
+async function lanceTable(rows, n) {
+    process.env.LANCE_LOG = 'off';      // before its library is loaded
+    const { connect, Index } = await import('@lancedb/lancedb');
+    const db = await connect(diskFolder('lancedb'));
+    const began = performance.now();
+    let table;
+    for (let from = 0; from < n; from += 10_000) {
+        const part = Array.from({ length: Math.min(n - from, 10_000) }, (_, i) => ({ id: from + i, vector: rowOf(rows, from + i) }));
+        if (table)
+            await table.add(part);
+        else
+            table = await db.createTable('rows', part);
+    }
+    return { db, table, Index, addsPerSecond: perSecond(n, began) };
+}
+
+const askLance = ({ table }) => async (vector) =>
+    (await table.query().nearestTo(vector).distanceType('cosine').limit(topK).select(['id', '_distance']).toArray()).map((row) => row.id);
+
+// Twice the same table: as it is, and behind the index its makers propose.
+export async function lance(rows, n) {
+    const lance = await lanceTable(rows, n);
+    return { name: 'LanceDB', addsPerSecond: lance.addsPerSecond, query: askLance(lance), close: () => lance.db.close(), table: lance };
+}
+
+export async function indexLance({ table: lance }) {
+    await lance.table.createIndex('vector', { config: lance.Index.ivfPq({ distanceType: 'cosine' }) });
+    return { name: 'LanceDB IVF-PQ', query: askLance(lance), close: () => {} };
+}
+
+// Its binding is compiled here, once: its package brings none. Where that cannot be (no headers of Node), null and a word why.
+export async function hnswlib(rows, n) {
+    if (!existsSync(join(modules, 'hnswlib-node/build/Release/addon.node')))
+        try {
+            execFileSync('npm', ['rebuild', 'hnswlib-node'], { cwd: join(root, 'bench'), stdio: 'pipe', env: { ...process.env, ...headers } });
+        } catch (error) {
+            console.error(`bench: hnswlib-node cannot be compiled here and is left out (${String(error.stderr).trim().split('\n').at(-1)})`);
+            return null;
+        }
+    const { default: { HierarchicalNSW } } = await import('hnswlib-node');
+    const index = new HierarchicalNSW('cosine', dimensions);
+    index.initIndex({ maxElements: n, m: 16, efConstruction: 200 });
+    const began = performance.now();
+    for (let i = 0; i < n; i++)
+        index.addPoint(Array.from(rowOf(rows, i)), i);
+    const addsPerSecond = perSecond(n, began);
+    index.setEf(100);
+    return { name: 'hnswlib M=16 ef=100', addsPerSecond, query: (vector) => index.searchKnn(Array.from(vector), topK).neighbors, close: () => {} };
+}

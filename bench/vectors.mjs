@@ -1,0 +1,200 @@
+// Nearest vectors of 384 dimensions, top 10: the engine on one thread and the service over HTTP, beside the stores that apps embed today. All have
+// the same rows (clustered, as embeddings are) and queries. Recall is counted against sqlite-vec, which is exact.
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, writeSync } from 'node:fs';
+import http from 'node:http';
+import { join } from 'node:path';
+import { emit, median, quantile } from './lib/measure.mjs';
+import { bench, buildFolder, diskFolder, hearth, residentBytes } from './lib/programs.mjs';
+import { dimensions, hnswlib, indexLance, lance, sqliteVec, topK } from './lib/vector_yardsticks.mjs';
+
+const queries = 200;
+const clusters = 2000;
+const batch = 1000;
+const singleClients = 8;
+const singlesOfClient = 100;
+const sizes = [{ n: 10_000, rounds: 5 }, { n: 100_000, rounds: 3 }, { n: 400_000, rounds: 1, isLarge: true }];
+
+// xorshift128+, so that each run has the same rows; sums of four are nearly normal.
+function randomNormals(seed) {
+    const state = new Uint32Array([seed, 0x9e3779b9, 0x243f6a88, 0xb7e15162]);
+    const next = () => {
+        let t = state[3];
+        const s = state[0];
+        state[3] = state[2];
+        state[2] = state[1];
+        state[1] = s;
+        t ^= t << 11;
+        t ^= t >>> 8;
+        state[0] = t ^ s ^ (s >>> 19);
+        return state[0] / 2 ** 32 - 0.5;
+    };
+    return () => next() + next() + next() + next();
+}
+
+// n rows and then the queries, in one array.
+function makeRows(n) {
+    const normal = randomNormals(n);
+    const centres = Float32Array.from({ length: clusters * dimensions }, normal);
+    const all = new Float32Array((n + queries) * dimensions);
+    for (let i = 0; i < n + queries; i++) {
+        const centre = Math.floor(Math.abs(normal()) * 1e6) % clusters * dimensions;
+        for (let j = 0; j < dimensions; j++)
+            all[i * dimensions + j] = centres[centre + j] + 0.7 * normal();
+    }
+    return all;
+}
+
+function writeRows(all) {
+    const path = join(diskFolder('rows'), 'rows.f32');
+    const file = openSync(path, 'w');
+    for (let at = 0; at < all.byteLength; at += 2 ** 28)
+        writeSync(file, Buffer.from(all.buffer, at, Math.min(2 ** 28, all.byteLength - at)));
+    closeSync(file);
+    return path;
+}
+
+const engine = (file, n, listAbove) => JSON.parse(execFileSync(join(buildFolder, 'bench/bench_vector'),
+    ['-i', file, '-n', String(n), '-d', String(dimensions), '-b', String(batch), '-q', String(queries), '-t', '2', ...(listAbove ? ['-l', String(listAbove)] : []), diskFolder('engine')], { encoding: 'utf8' }));
+
+// {p50, p99} in ms of one query after the other, and what was found.
+async function ask(query, all, n) {
+    const ms = [];
+    const found = [];
+    for (let i = 0; i < queries; i++) {
+        const vector = all.subarray((n + i) * dimensions, (n + i + 1) * dimensions);
+        const began = performance.now();
+        found.push(await query(vector));
+        ms.push(performance.now() - began);
+    }
+    return { p50: quantile(ms, 0.5), p99: quantile(ms, 0.99), found };
+}
+
+const recall = (found, exact) => found.reduce((sum, ids, i) => sum + ids.filter((id) => exact[i].some((right) => Number(right) === Number(id))).length, 0) / (queries * topK);
+
+const json = (vector) => `[${Array.from(vector, (x) => x.toFixed(6)).join(',')}]`;
+
+// One connection that stays open.
+function caller(h, key) {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    return (path, text) => new Promise((done, failed) => {
+        const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+        http.request(`${h.url}${path}`, { method: 'POST', agent, headers }, (reply) => {
+            const pieces = [];
+            reply.on('data', (piece) => pieces.push(piece));
+            reply.on('end', () => reply.statusCode === 200 ? done(JSON.parse(Buffer.concat(pieces))) : failed(new Error(String(Buffer.concat(pieces)))));
+        }).on('error', failed).end(text);
+    });
+}
+
+// Queries on a connection of their own: one that idles while others are measured would be closed.
+function queryOf({ h, key }) {
+    const call = caller(h, key);
+    return async (vector) => (await call('/sdk/llm/vectors/query', `{"topK":${topK},"vector":${json(vector)}}`)).results.map((hit) => hit.id);
+}
+
+// The service with the rows in it.
+async function overHttp(all, n) {
+    const h = await hearth();
+    const key = await h.key();
+    const call = caller(h, key);
+    const before = residentBytes(h.pid);
+    let ms = 0;
+    for (let from = 0; from < n; from += batch) {
+        const vectors = Array.from({ length: batch }, (_, i) => `{"id":"${from + i}","vector":${json(all.subarray((from + i) * dimensions, (from + i + 1) * dimensions))}}`);
+        const text = `{"vectors":[${vectors.join(',')}]}`;
+        const began = performance.now();
+        await call('/sdk/llm/vectors/upsert', text);
+        ms += performance.now() - began;
+    }
+    return { h, key, upsertsPerSecond: n / ms * 1000, bytes: (residentBytes(h.pid) - before) / n * 1e5 };
+}
+
+// Vectors one at a time from clients that each wait for their answers: what shares a commit counts.
+async function singleUpserts({ h, key }, all) {
+    const began = performance.now();
+    await Promise.all(Array.from({ length: singleClients }, async (_, client) => {
+        const call = caller(h, key);
+        for (let i = 0; i < singlesOfClient; i++) {
+            const row = client * singlesOfClient + i;
+            const vector = json(all.subarray(row * dimensions, (row + 1) * dimensions));
+            await call('/sdk/llm/vectors/upsert', `{"workspaceId":"singles","vectors":[{"id":"${row}","vector":${vector}}]}`);
+        }
+    }));
+    return singleClients * singlesOfClient / (performance.now() - began) * 1000;
+}
+
+async function yardsticks(all, n, isLarge) {
+    const peers = [await sqliteVec(all, n), await lance(all, n)];
+    if (!isLarge)
+        peers.push(await hnswlib(all, n));      // it takes minutes to build at 400k
+    return peers.filter(Boolean);
+}
+
+// The engine's samples, and for the peers {name: [{p50, p99, found}]}, in turns.
+async function takeTurns(all, n, peers, service, { rounds, isLarge }) {
+    const file = writeRows(all);
+    const turns = { engine: [], lists: [], http: [], peers: new Map(peers.map((peer) => [peer.name, []])) };
+    for (let round = 0; round < rounds; round++) {
+        turns.engine.push(engine(file, n));
+        if (isLarge)
+            turns.lists.push(engine(file, n, n / 2));
+        turns.http.push(await ask(queryOf(service), all, n));
+        for (const peer of peers)
+            turns.peers.get(peer.name).push(await ask(peer.query, all, n));
+    }
+    return turns;
+}
+
+const us = (samples, member) => samples.map((s) => s[member] / 1000);
+
+function queryRows(what, turns, n) {
+    const target = { 100_000: { engine: 1.5, http: 3 }, 400_000: { engine: 6 } }[n] ?? {};
+    const exact = turns.peers.get('sqlite-vec')[0].found;
+    for (const [name, samples] of turns.peers)
+        emit({ what: `${what}: engine p50`, unit: 'ms', better: 'less', hearth: us(turns.engine, 'p50_us'), peer: samples.map((s) => s.p50),
+            peer_name: `${name} (recall ${recall(samples[0].found, exact).toFixed(2)})`, target: target.engine && { of: 'value', at: target.engine } });
+    emit({ what: `${what}: engine p99`, unit: 'ms', better: 'less', hearth: us(turns.engine, 'p99_us'), peer: turns.peers.get('sqlite-vec').map((s) => s.p99), peer_name: 'sqlite-vec' });
+    if (turns.lists.length)
+        emit({ what: `${what}: lists p50, recall ${turns.lists[0].recall.toFixed(2)}`, unit: 'ms', better: 'less', hearth: us(turns.lists, 'p50_us'),
+            peer: us(turns.engine, 'p50_us'), peer_name: 'the exact scan' });
+    for (const member of ['p50', 'p99'])
+        emit({ what: `${what}: HTTP ${member}`, unit: 'ms', better: 'less', hearth: turns.http.map((s) => s[member]), peer: turns.peers.get('LanceDB').map((s) => s[member]),
+            peer_name: 'LanceDB in process', target: member === 'p50' && target.http ? { of: 'value', at: target.http } : undefined });
+    emit({ what: `${what}: recall, engine`, unit: 'share', better: 'more', hearth: turns.engine.map((s) => s.recall), target: { of: 'value', at: 0.99 } });
+    emit({ what: `${what}: recall, HTTP`, unit: 'share', better: 'more', hearth: turns.http.map((s) => recall(s.found, exact)), target: { of: 'value', at: 0.99 } });
+}
+
+function storeRows(what, turns, service, peers, { isLarge }) {
+    const of = (member) => turns.engine.map((s) => s[member]);
+    for (const peer of peers)
+        emit({ what: `${what}: upserts of ${batch}, engine`, unit: 'vectors/s', better: 'more', hearth: of('upserts_per_second'), peer: peer.addsPerSecond,
+            peer_name: peer.name, target: { of: 'value', at: 50_000 } });
+    emit({ what: `${what}: upserts of ${batch}, HTTP`, unit: 'vectors/s', better: 'more', hearth: service.upsertsPerSecond });
+    emit({ what: `${what}: single upserts, engine`, unit: 'vectors/s', better: 'more', hearth: of('single_upserts_per_second') });
+    emit({ what: `${what}: single upserts, HTTP, ${singleClients} clients`, unit: 'vectors/s', better: 'more', hearth: service.singlesPerSecond });
+    emit({ what: `${what}: processor time of an upsert, engine`, unit: 'us', better: 'less', hearth: of('upsert_cpu_us') });
+    emit({ what: `${what}: loaded and first answer`, unit: 's', better: 'less', hearth: of('load_seconds') });
+    emit({ what: `${what}: memory a 100k, engine`, unit: 'MB', better: 'less', hearth: of('memory_mb_per_100k') });
+    emit({ what: `${what}: memory a 100k, service after upserts`, unit: 'MB', better: 'less', hearth: service.bytes / 2 ** 20 });
+    if (isLarge)                        // smaller ones fit into caches
+        emit({ what: `${what}: share of memory bandwidth`, unit: 'share', better: 'more', hearth: of('scan_share'), target: { of: 'value', at: 0.85 } });
+}
+
+await bench(async () => {
+    for (const size of sizes) {
+        const { n, isLarge } = size;
+        const all = makeRows(n);
+        const what = `${n / 1000}k x ${dimensions}`;
+        const peers = await yardsticks(all, n, isLarge);
+        const service = await overHttp(all, n);
+        service.singlesPerSecond = await singleUpserts(service, all);
+        const turns = await takeTurns(all, n, peers, service, size);
+        const indexed = await indexLance(peers.find((peer) => peer.table));
+        turns.peers.set(indexed.name, [await ask(indexed.query, all, n)]);
+        queryRows(what, turns, n);
+        storeRows(what, turns, service, peers, size);
+        peers.forEach((peer) => peer.close());
+        await service.h.terminate();
+    }
+});
