@@ -10,6 +10,7 @@ struct api {
     struct settings *settings;
     struct store *store;
     struct identity *identity;
+    struct meter *meter;                /* identity/meter.h */
     struct backend *backend;
     struct tasks *tasks;
     struct agents *agents;

@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "api/vector_stores.h"
 #include "base/clock.h"
+#include "identity/meter.h"
 #include "store/agents.h"
 #include "store/apps.h"
 
@@ -93,9 +94,7 @@ static int write_app(struct request *req, struct json_writer *w, const char *nam
 /* The row of the app that the path names by id or by name. */
 static int app_of_path(struct request *req, struct app_row *ret, struct err *e)
 {
-    int r = store_apps_get(req->api->store, req->arena, req->params[0], ret, NULL);
-
-    return r == -ENOENT ? store_apps_get_by_name(req->api->store, req->arena, req->params[0], ret, e) : r;
+    return store_apps_find(req->api->store, req->arena, req->params[0], ret, e);
 }
 
 static int list_apps(struct request *req, struct response *res, struct err *e)
@@ -174,6 +173,8 @@ static int remove_app(struct request *req, struct response *res, struct err *e)
     r = app_of_path(req, &row, e);
     if (r == 0)
         r = app_remove(req->api->apps, row.app_id, query->with_data, req->caller->actor, e);
+    if (r == 0)
+        r = meter_unlimit(req->api->meter, RATE_OF_APP, row.app_id, e);
     return r < 0 ? r : vector_stores_forget(req->api->vector_stores, row.app_id, query->with_data, e);
 }
 

@@ -28,6 +28,7 @@ static const struct field audit_answer[] = { SHAPE_LIST("entries", entry_shape),
 static const struct field verdict_answer[] = {
     SHAPE_BOOL("whole"),
     SHAPE_INT("entries"),
+    SHAPE_INT("trimmed", .help = "before them, removed for their age (audit.keep_days)"),
     SHAPE_INT("bad_seq", .flags = FIELD_NULLABLE),
     SHAPE_STRING("reason", .flags = FIELD_NULLABLE),
     FIELD_END,
@@ -72,7 +73,8 @@ static int verify_audit(struct request *req, struct response *res, struct err *e
     if (r < 0)
         return r;
     json_add_bool(&res->json, "whole", verdict.bad_seq == 0);
-    json_add_int(&res->json, "entries", verdict.n_entries);
+    json_add_int(&res->json, "entries", verdict.n_entries - verdict.n_trimmed);
+    json_add_int(&res->json, "trimmed", verdict.n_trimmed);
     if (verdict.bad_seq)
         json_add_int(&res->json, "bad_seq", verdict.bad_seq);
     else

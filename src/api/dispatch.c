@@ -1,6 +1,7 @@
 #include "api/dispatch.h"
 
 #include "api/api.h"
+#include "api/envelope.h"
 #include "api/errors.h"
 #include "api/host.h"
 #include "api/router.h"
@@ -10,7 +11,6 @@
 #include "identity/sessions.h"
 
 #define CORS_HEADERS "content-type, authorization, x-app-id, x-api-key, accept"
-#define CORS_EXPOSED "x-request-id, retry-after"
 #define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
 
 struct dispatch {
@@ -20,14 +20,6 @@ struct dispatch {
     struct tally other;                 /* requests no route took */
 };
 
-/* One request on its way; in the exchange's arena, so gone once the answer is sent or streamed. */
-struct job {
-    struct dispatch *d;
-    struct http_exchange *x;
-    struct route_entry *entry;
-    struct http_match match;
-};
-
 /* What the log line and the metrics need after the exchange is gone. */
 struct trace {
     char request_id[sizeof(((struct http_request *)0)->id)];
@@ -35,7 +27,25 @@ struct trace {
     int64_t arrived_us;
     enum caller_kind caller;
     bool is_quiet;                      /* answers of the loop are told at debug level when they succeed */
+    const struct error_form *error_form;
     struct tally *tally;
+};
+
+/* What a worker knows of a request; on its stack, because the exchange may be gone when a stream has begun. */
+struct work {
+    struct request req;
+    struct caller caller;
+    struct trace trace;
+    bool is_read;                       /* who, query and body are known */
+};
+
+/* One request on its way; in the exchange's arena, so gone once the answer is sent or streamed. */
+struct job {
+    struct dispatch *d;
+    struct http_exchange *x;
+    struct route_entry *entry;
+    struct http_match match;
+    struct work work;                   /* what the short pool found out for the long one; else empty */
 };
 
 /* ---- open and close ---- */
@@ -93,6 +103,16 @@ size_t dispatch_body_limit(struct dispatch *d, enum http_method method, const ch
 
 /* ---- the end of a request: envelope, metrics, one log line ---- */
 
+/* A request that no route took, by its method or for its sender, is told so in the form of its path. */
+static const struct error_form *error_form_of(struct dispatch *d, const struct http_exchange *x, struct route_entry *entry)
+{
+    struct http_match match;
+
+    for (int method = 0; !entry && method < HTTP_METHODS; method++)
+        entry = router_find(d->router, (enum http_method)method, x->request.path, &match);
+    return entry && entry->route->error_form ? entry->route->error_form : &error_envelope;
+}
+
 static void begin_trace(struct trace *t, struct dispatch *d, const struct http_exchange *x, struct route_entry *entry)
 {
     *t = (struct trace){
@@ -100,6 +120,7 @@ static void begin_trace(struct trace *t, struct dispatch *d, const struct http_e
         .path = entry ? entry->path : "other",
         .arrived_us = x->request.arrived_us,
         .is_quiet = entry && entry->route->kind == ROUTE_INLINE,
+        .error_form = error_form_of(d, x, entry),
         .tally = entry ? &entry->tally : &d->other,
     };
     memcpy(t->request_id, x->request.id, sizeof(t->request_id));
@@ -122,41 +143,25 @@ static void end_trace(const struct trace *t, int status, const struct err *e)
                   (double)took_us / 1e3, callers[t->caller], e->code, LOG_Q(e->text));
 }
 
-static void write_fields(struct json_writer *w, const struct err *e)
+/* In the form the route's clients read; gives the status they know. What went wrong inside is for the log only. */
+static int write_error(struct http_exchange *x, const struct error_form *form, int status, const struct err *e)
 {
-    json_begin_array_as(w, "errors");
-    for (unsigned i = 0; i < MIN(e->n_fields, ERR_MAX_FIELDS); i++) {
-        json_begin_object(w);
-        json_add_string(w, "field", e->fields[i].field);
-        json_add_string(w, "rule", e->fields[i].rule);
-        json_end(w);
-    }
-    json_end(w);
-}
-
-/* The envelope of specification section Errors; what went wrong inside is for the log only. */
-static void write_error(struct http_exchange *x, int status, const struct err *e)
-{
+    static const struct err inside = { .code = "INTERNAL_ERROR", .text = "The service failed to answer; its log names the reason under this request id." };
     bool is_inside = status == 500 && strcmp(e->code, "REPLY_TOO_LARGE") != 0;
     struct json_writer w;
 
-    x->response.status = status;
     x->response.content_type = "application/json";
     buf_reset(&x->response.body);
     json_write_init(&w, &x->response.body);
     json_begin_object(&w);
-    json_add_bool(&w, "success", false);
-    json_add_string(&w, "error", is_inside ? "The service failed to answer; its log names the reason under this request id." : e->text);
-    json_add_string(&w, "code", is_inside ? "INTERNAL_ERROR" : e->code);
-    for (unsigned i = 0; !is_inside && i < MIN(e->n_extras, ERR_MAX_EXTRAS); i++)
-        json_add_string(&w, e->extras[i].key, e->extras[i].value);
-    if (!is_inside && e->n_fields)
-        write_fields(&w, e);
+    status = form->write(&w, x, status, is_inside ? &inside : e);
     json_end(&w);
-    if (status == 503)
+    x->response.status = status;
+    if (status == 503 && !http_has_response_header(x, "retry-after"))
         http_response_header(x, "retry-after", "1");
     if (status == 401)
         http_response_header(x, "www-authenticate", "Bearer");
+    return status;
 }
 
 /* An answer may hold secrets, and is what its content type says. The loop's few answers hold none. */
@@ -170,9 +175,8 @@ static void add_safety_headers(struct http_exchange *x, const struct trace *t)
 
 static void send_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
 {
-    int status = api_error_status(r, e);
+    int status = write_error(x, t->error_form, api_error_status(r, e), e);
 
-    write_error(x, status, e);
     add_safety_headers(x, t);
     http_exchange_send(x);
     end_trace(t, status, e);
@@ -182,6 +186,19 @@ void dispatch_refused(struct dispatch *d, const char *request_id, int status, co
 {
     tally_add(&d->other, status, 0);
     log_info("api", request_id, "refused before routing: %d %s", status, code);
+}
+
+void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const char *code, const char *text, int status, struct buf *out)
+{
+    const struct error_form *form = error_form_of(d, x, NULL);
+    struct json_writer w;
+    struct err e = { 0 };
+
+    err_set(&e, -EINVAL, code, "%s", text);
+    json_write_init(&w, out);
+    json_begin_object(&w);
+    form->write(&w, x, status, &e);
+    json_end(&w);
 }
 
 /* ---- on a worker (or on the loop for ROUTE_INLINE): who, may they, what do they want, the handler ---- */
@@ -326,19 +343,24 @@ static int check_alive(const struct http_exchange *x, struct err *e)
     return 0;
 }
 
-static int handle(struct dispatch *d, struct request *req, struct caller *caller, struct response *res, struct err *e)
+static int read_request(struct dispatch *d, struct work *work, struct err *e)
 {
-    int r;
+    int r = identify(d, &work->req, &work->caller, e);
 
-    r = check_alive(req->exchange, e);
     if (r == 0)
-        r = identify(d, req, caller, e);
+        r = read_query(&work->req, e);
     if (r == 0)
-        r = read_query(req, e);
-    if (r == 0)
-        r = read_body(req, e);
-    if (r == 0)
-        r = take_permission(d, req, caller, e);
+        r = read_body(&work->req, e);
+    work->is_read = r == 0;
+    work->trace.caller = work->caller.kind;
+    return r;
+}
+
+static int handle(struct dispatch *d, struct work *work, struct response *res, struct err *e)
+{
+    struct request *req = &work->req;
+    int r = take_permission(d, req, &work->caller, e);
+
     if (r < 0)
         return r;
     begin_response(req->route, res);
@@ -352,37 +374,71 @@ static int handle(struct dispatch *d, struct request *req, struct caller *caller
     return 0;
 }
 
+static int submit(struct job *job, bool is_long, struct err *e);
+
+/* Does this request of a ROUTE_SHORT have to wait for somebody else? */
+static bool belongs_to_long_pool(const struct job *job, const struct work *work)
+{
+    const struct route *route = work->req.route;
+
+    return !job->work.is_read && job->d->config.long_pool && route->needs_long && route->needs_long(&work->req);
+}
+
+/* 1: a worker of the long pool goes on, and the job may be gone already. */
+static int do_work(struct job *job, struct work *work, struct response *res, struct err *e)
+{
+    int r = check_alive(job->x, e);
+
+    if (r == 0 && !work->is_read)
+        r = read_request(job->d, work, e);
+    if (r < 0)
+        return r;
+    if (!belongs_to_long_pool(job, work))
+        return handle(job->d, work, res, e);
+    job->work = *work;
+    r = submit(job, true, e);
+    return r < 0 ? r : 1;
+}
+
+static void begin_work(struct job *job, struct work *work)
+{
+    *work = job->work;
+    if (!work->is_read) {
+        work->caller = (struct caller){ .kind = CALLER_NOBODY };
+        work->req = (struct request){ .api = job->d->config.api, .arena = job->x->arena, .route = job->entry->route, .exchange = job->x };
+        begin_trace(&work->trace, job->d, job->x, job->entry);
+        for (size_t i = 0; i < job->match.n_params; i++)
+            work->req.params[i] = arena_slicedup(job->x->arena, job->match.params[i]);
+    }
+    work->req.caller = &work->caller;
+    work->req.trace = &work->trace;
+}
+
 static void run_job(void *arg)
 {
     struct job *job = arg;
     struct http_exchange *x = job->x;
-    struct caller caller = { .kind = CALLER_NOBODY };
-    struct request req = { .api = job->d->config.api, .arena = x->arena, .route = job->entry->route, .caller = &caller, .exchange = x };
     struct response res = { .exchange = x };
     struct err e = { 0 };
-    struct trace trace;
+    struct work work;
     int r, status;
 
-    begin_trace(&trace, job->d, x, job->entry);
-    req.trace = &trace;
-    for (size_t i = 0; i < job->match.n_params; i++)
-        req.params[i] = arena_slicedup(x->arena, job->match.params[i]);
-    r = handle(job->d, &req, &caller, &res, &e);
-    trace.caller = caller.kind;
-    if (res.is_deferred)
+    begin_work(job, &work);
+    r = do_work(job, &work, &res, &e);
+    if (r > 0 || res.is_deferred)
         return;
     if (res.is_streamed) {
-        end_trace(&trace, r < 0 ? 500 : 200, &e);
+        end_trace(&work.trace, r < 0 ? 500 : 200, &e);
         return;
     }
     if (r < 0) {
-        send_error(x, &trace, r, &e);
+        send_error(x, &work.trace, r, &e);
         return;
     }
     status = x->response.status;
-    add_safety_headers(x, &trace);
+    add_safety_headers(x, &work.trace);
     http_exchange_send(x);
-    end_trace(&trace, status, &e);
+    end_trace(&work.trace, status, &e);
 }
 
 /* ---- what a handler may do besides writing JSON ---- */
@@ -443,29 +499,6 @@ void deferred_fail(struct deferred *d, int r, const struct err *e)
 
 /* ---- on the loop: may this page talk to us at all, which route, where does it run ---- */
 
-static int check_site(struct dispatch *d, const struct http_request *req, struct err *e)
-{
-    if (is_local(req))
-        return 0;
-    if (!host_is_allowed(d->hosts, req))
-        return err_set(e, -EPERM, "HOST_NOT_ALLOWED", "The Host header must name this machine or a host of the setting http.allowed_hosts.");
-    if (!origin_is_allowed(d->hosts, req))
-        return err_set(e, -EPERM, "ORIGIN_NOT_ALLOWED", "Pages of this Origin may not use the service; see the setting http.allowed_origins.");
-    return 0;
-}
-
-/* Only an Origin that check_site() let pass is named. */
-static void add_cors(struct http_exchange *x)
-{
-    const char *origin = is_local(&x->request) ? NULL : http_header(&x->request, "origin");
-
-    if (!origin)
-        return;
-    http_response_header(x, "access-control-allow-origin", origin);
-    http_response_header(x, "access-control-expose-headers", CORS_EXPOSED);
-    http_response_header(x, "vary", "origin");
-}
-
 static bool is_preflight(const struct http_request *req)
 {
     return req->method == HTTP_OPTIONS && http_header(req, "origin") != NULL;
@@ -502,10 +535,10 @@ static int check_request(struct job *job, struct err *e)
     size_t limit;
     int r;
 
-    r = check_site(job->d, &x->request, e);
+    r = host_check(job->d->hosts, &x->request, e);
     if (r < 0)
         return r;
-    add_cors(x);
+    host_add_cors(x);
     if (is_preflight(&x->request))
         return 0;
     job->entry = router_find(job->d->router, x->request.method, x->request.path, &job->match);
@@ -517,22 +550,27 @@ static int check_request(struct job *job, struct err *e)
     return 0;
 }
 
-static int start(struct job *job, struct err *e)
+static int submit(struct job *job, bool is_long, struct err *e)
 {
-    bool is_long = job->entry->route->kind == ROUTE_LONG;
-    struct pool *pool = is_long ? job->d->config.long_pool : job->d->config.short_pool;
     int r;
 
-    if (!pool || job->entry->route->kind == ROUTE_INLINE) {
-        run_job(job);
-        return 0;
-    }
     job->x->deadline_ms = clock_mono_ms() + (is_long ? LIMIT_LONG_DEADLINE_MS : LIMIT_SHORT_DEADLINE_MS);
-    r = pool_submit(pool, run_job, job);
+    r = pool_submit(is_long ? job->d->config.long_pool : job->d->config.short_pool, run_job, job);
     if (r == -EAGAIN)
         return err_set(e, r, "OVERLOADED", "Too many requests wait already; try again in a second.");
     if (r < 0)
         return err_set(e, r, "SHUTTING_DOWN", "The service is stopping.");
+    return 0;
+}
+
+static int start(struct job *job, struct err *e)
+{
+    bool is_long = job->entry->route->kind == ROUTE_LONG;
+    struct pool *pool = is_long ? job->d->config.long_pool : job->d->config.short_pool;
+
+    if (pool && job->entry->route->kind != ROUTE_INLINE)
+        return submit(job, is_long, e);
+    run_job(job);
     return 0;
 }
 

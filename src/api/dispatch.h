@@ -23,6 +23,8 @@ void dispatch_request(struct dispatch *d, struct http_exchange *x);
 size_t dispatch_body_limit(struct dispatch *d, enum http_method method, const char *path);
 /* For http_server_config.on_refused: metrics and one log line. */
 void dispatch_refused(struct dispatch *d, const char *request_id, int status, const char *code);
+/* For http_server_config.write_refusal: in the form of the routes of this path. */
+void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const char *code, const char *text, int status, struct buf *out);
 /* The port the service really listens on: Origin http://<loopback name>:port is its own. */
 void dispatch_set_port(struct dispatch *d, uint16_t port);
 /* All rows as they answer (aliases included), for `hearth routes` and OpenAPI. */

@@ -3,6 +3,7 @@
 #include "apps/apps.h"
 
 #include "api/api.h"
+#include "api/providers.h"
 #include "api/routes.h"
 #include "backend/backend.h"
 #include "base/limits.h"
@@ -12,6 +13,8 @@
 #include "os/program.h"
 #include "settings/settings.h"
 #include "store/agents.h"
+#include "store/provider_choices.h"
+#include "store/retention.h"
 #include "store/tasks.h"
 
 #include <sys/stat.h>
@@ -19,6 +22,7 @@
 enum { DOCTOR_FREE_MIB = 256 };
 
 struct checkup {
+    const struct request *req;
     struct api *api;
     struct arena *arena;
     struct json_writer *w;
@@ -84,6 +88,13 @@ static void check_backend(struct checkup *c)
          "look at the setting backend.file: `hearth settings backend.file`");
 }
 
+static const char *term_of(struct checkup *c, enum setting_id setting)
+{
+    int64_t days = settings_int(c->api->settings, setting);
+
+    return days == 0 ? "kept forever" : arena_printf(c->arena, "kept %lld days", (long long)days);
+}
+
 static void check_audit(struct checkup *c)
 {
     struct audit_verdict verdict = { 0 };
@@ -92,7 +103,8 @@ static void check_audit(struct checkup *c)
     bool is_whole = r == 0 && verdict.bad_seq == 0;
 
     tell(c, "audit", is_whole,
-         r < 0 ? why.text : is_whole ? arena_printf(c->arena, "the audit log is whole, %lld entries", (long long)verdict.n_entries)
+         r < 0 ? why.text : is_whole ? arena_printf(c->arena, "the audit log is whole, %lld entries, %s (audit.keep_days)",
+                                                  (long long)(verdict.n_entries - verdict.n_trimmed), term_of(c, SETTING_AUDIT_KEEP_DAYS))
                                      : arena_printf(c->arena, "the audit log is broken at entry %lld", (long long)verdict.bad_seq),
          "somebody changed the database by hand; compare it with a backup");
 }
@@ -175,6 +187,114 @@ static void check_apps(struct checkup *c)
         tell(c, "apps", false, why.text, "register the app again with `hearth app add FILE.json`");
 }
 
+/* --- providers of models --- */
+
+static void tell_provider(struct checkup *c, const char *where, const char *name, const char *advice)
+{
+    tell(c, "provider", false, arena_printf(c->arena, "%s names %s, which is not configured", where, name), advice);
+}
+
+static void check_settings_of_providers(struct checkup *c)
+{
+    const struct request *req = c->req;
+    const char *chats = settings_string(c->api->settings, c->arena, SETTING_LLM_DEFAULT_PROVIDER);
+    const char *embeddings = settings_string(c->api->settings, c->arena, SETTING_EMBED_PROVIDER);
+    size_t n;
+    const char *const *fallbacks = settings_list(c->api->settings, c->arena, SETTING_LLM_FALLBACKS, &n);
+
+    if (*chats && !provider_can(req, PROVIDER_CHAT, chats))
+        tell_provider(c, "llm.default_provider", chats, "the first provider of `hearth provider list` is asked instead; `hearth provider default NAME` chooses one");
+    if (!provider_can(req, PROVIDER_EMBED, embeddings))
+        tell_provider(c, "embed.provider", embeddings, "embeddings are refused; `hearth provider default NAME --for embed` chooses another");
+    for (size_t i = 0; i < n; i++)
+        if (!provider_can(req, PROVIDER_CHAT, fallbacks[i]))
+            tell_provider(c, "llm.fallbacks", fallbacks[i], "it is passed over; `hearth settings set llm.fallbacks A,B` names others");
+}
+
+static void check_choices_of_apps(struct checkup *c)
+{
+    struct provider_choice_row *rows = NULL;
+    struct err why = { 0 };
+    size_t n = 0;
+    int r = store_provider_choices_list(c->api->store, c->arena, &rows, &n, &why);
+
+    if (r < 0)
+        tell(c, "provider", false, why.text, "see store");
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (!provider_can(c->req, provider_capability_of(rows[i].capability), rows[i].provider))
+            tell_provider(c, arena_printf(c->arena, "the app %s", rows[i].app_name), rows[i].provider,
+                          arena_printf(c->arena, "its requests are refused; `hearth provider default NAME --app %s` gives it another", rows[i].app_name));
+}
+
+/* Keys that do not open, as after a restored database without its master.key. */
+static void check_stored_providers(struct checkup *c)
+{
+    const struct llm_vault vault = provider_vault(c->req);
+    struct provider_account_row *rows = NULL;
+    struct err why = { 0 };
+    size_t n = 0;
+    int r = store_provider_accounts_list(c->api->store, c->arena, &rows, &n, &why);
+
+    if (r < 0)
+        tell(c, "provider", false, why.text, "see store");
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct llm_account account;
+
+        why = (struct err){ 0 };
+        if (llm_stored_open(&vault, &rows[i], c->arena, &account, &why) < 0)
+            tell(c, "provider", false, arena_printf(c->arena, "%s cannot be used: %s", rows[i].name, why.text),
+                 arena_printf(c->arena, "put master.key back from the backup, or `hearth provider add %s` again", rows[i].preset));
+    }
+}
+
+static void check_providers(struct checkup *c)
+{
+    const char *names = provider_names(c->req);
+
+    tell(c, "providers", true,
+         strcmp(names, "none") == 0 ? "no provider of language models is configured; `hearth provider add` adds one"
+                                    : arena_printf(c->arena, "configured: %s", names), NULL);
+    check_settings_of_providers(c);
+    check_choices_of_apps(c);
+    check_stored_providers(c);
+}
+
+/* --- what grows --- */
+
+static void tell_kept(struct checkup *c, enum kept what, const char *name, enum setting_id setting)
+{
+    struct kept_sum sum = { 0 };
+    struct err why = { 0 };
+    int r = store_retention_sum(c->api->store, what, &sum, &why);
+
+    tell(c, "kept", r == 0,
+         r < 0 ? why.text
+               : arena_printf(c->arena, "%s: %lld, %.1f MiB%s%.10s, %s (%s)", name, (long long)sum.n, (double)sum.bytes / (double)MIB(1),
+                              *sum.oldest ? ", the oldest of " : "", sum.oldest, term_of(c, setting), settings_rules[setting].key),
+         "see store");
+}
+
+static void tell_file(struct checkup *c, const char *name)
+{
+    const char *path = arena_printf(c->arena, "%s/%s", c->api->data_dir, name);
+    struct stat st = { 0 };
+
+    if (stat(path, &st) == 0)
+        tell(c, "size", true, arena_printf(c->arena, "%s: %.1f MiB", name, (double)st.st_size / (double)MIB(1)), NULL);
+}
+
+static void check_sizes(struct checkup *c)
+{
+    tell_file(c, "hearth.db");
+    tell_file(c, "backend.db");
+    tell_file(c, "vectors.db");
+    tell_kept(c, KEPT_TASKS, "tasks", SETTING_TASKS_KEEP_DAYS);
+    tell_kept(c, KEPT_RUN_LOGS, "output of runs", SETTING_TASKS_KEEP_LOGS_DAYS);
+    tell_kept(c, KEPT_EVENTS, "calendar events", SETTING_CALENDAR_KEEP_DAYS);
+    tell_kept(c, KEPT_USAGE, "rows of usage", SETTING_USAGE_KEEP_DAYS);
+    tell_kept(c, KEPT_DELIVERIES, "webhook answers", SETTING_WEBHOOKS_KEEP_DAYS);
+}
+
 /* --- what waits for the person --- */
 
 static void check_tasks(struct checkup *c)
@@ -202,12 +322,13 @@ static void check_questions(struct checkup *c)
 }
 
 static void (*const checks[])(struct checkup *c) = {
-    check_folder, check_disk, check_store, check_backend, check_audit, check_network, check_agents, check_apps, check_tasks, check_questions,
+    check_folder, check_disk, check_store, check_backend, check_audit, check_network, check_agents, check_apps, check_providers,
+    check_sizes, check_tasks, check_questions,
 };
 
 static int examine(struct request *req, struct response *res, struct err *e)
 {
-    struct checkup c = { req->api, req->arena, &res->json };
+    struct checkup c = { req, req->api, req->arena, &res->json };
 
     json_begin_array_as(&res->json, "checks");
     for (size_t i = 0; i < ARRAY_SIZE(checks); i++)

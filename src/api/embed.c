@@ -2,16 +2,21 @@
 #include "api/embed.h"
 
 #include "api/api.h"
+#include "api/embed_texts.h"
+#include "api/provider_choice.h"
 #include "api/routes.h"
 #include "base/limits.h"
 #include "embed/lexical.h"
 
-struct embed_body { struct json_value input; const char *provider, *model; };
+struct embed_body { struct json_value input; const char *provider, *model, *input_type; };
+
+static const char *const purposes[] = { "query", "document", NULL };
 
 static const struct field embed_fields[] = {
     FIELD_ANY(struct embed_body, input, "input", FIELD_REQUIRED, .help = "a text, or an array of texts"),
     FIELD_STRING(struct embed_body, provider, "provider", .min = 1, .max = LIMIT_NAME_CHARS, .help = "absent: the setting embed.provider"),
     FIELD_STRING(struct embed_body, model, "model", .min = 1, .max = LIMIT_NAME_CHARS * 2, .help = "absent: the provider's own"),
+    FIELD_STRING(struct embed_body, input_type, "input_type", .one_of = purposes, .help = "what the texts are in a search, for models that tell them apart"),
     FIELD_END,
 };
 
@@ -28,136 +33,115 @@ const struct field embed_provider_shape[] = {
 
 static const struct field providers_answer[] = { SHAPE_LIST("providers", embed_provider_shape), FIELD_END };
 
-/* ---- what is asked ---- */
+/* ---- handlers ---- */
 
-struct texts { struct slice *items; size_t n; };
-
-static int check_text(struct json_value value, const char *path, struct err *e)
+static enum embed_purpose purpose_of(const struct embed_body *body)
 {
-    struct slice text = json_string(value);
-
-    if (json_type(value) != JSON_STRING)
-        return err_add_field(e, path, "must be a string");
-    if (text.n == 0)
-        return err_add_field(e, path, "must not be empty");
-    if (text.n > LIMIT_EMBED_TEXT)
-        return err_add_field(e, path, "must be at most %d bytes", LIMIT_EMBED_TEXT);
-    return 0;
+    if (!body->input_type)
+        return EMBED_ANY;
+    return strcmp(body->input_type, "query") == 0 ? EMBED_QUERY : EMBED_DOCUMENT;
 }
 
-/* A string, or 1 to LIMIT_EMBED_TEXTS of them. */
 static int check_embed(const struct request *req, const void *body, struct err *e)
 {
-    struct json_value input = ((const struct embed_body *)body)->input, item;
-    struct json_iter it = json_iter(input);
-    size_t n = json_length(input);
-    char path[32];
-    int r = 0;
-
-    if (json_is_absent(input))
-        return 0;                       /* told already */
-    if (json_type(input) == JSON_STRING)
-        return check_text(input, "input", e);
-    if (json_type(input) != JSON_ARRAY)
-        return err_add_field(e, "input", "must be a string or an array of strings");
-    if (n < 1 || n > LIMIT_EMBED_TEXTS)
-        return err_add_field(e, "input", "must have 1 to %d texts", LIMIT_EMBED_TEXTS);
-    for (size_t i = 0; r == 0 && json_next(&it, NULL, &item); i++) {
-        snprintf(path, sizeof(path), "input[%zu]", i);
-        r = check_text(item, path, e);
-    }
-    return r;
+    return embed_check_input(((const struct embed_body *)body)->input, e);
 }
 
-static struct texts texts_of(struct arena *a, struct json_value input)
+static bool needs_long(const struct request *req)
 {
-    struct texts texts = { arena_array(a, MAX(json_length(input), (size_t)1), sizeof(struct slice)), 0 };
-    struct json_iter it = json_iter(input);
-    struct json_value item;
-
-    if (json_type(input) == JSON_STRING)
-        texts.items[texts.n++] = json_string(input);
-    while (json_next(&it, NULL, &item))
-        texts.items[texts.n++] = json_string(item);
-    return texts;
+    return embed_waits(req, ((const struct embed_body *)req->body)->provider);
 }
-
-/* ---- the built-in provider ---- */
-
-static void write_vectors_begin(struct json_writer *w)
-{
-    json_begin_array_as(w, "embeddings");
-}
-
-static void write_vectors_end(struct json_writer *w, size_t n_dimensions, const char *provider, const char *model)
-{
-    json_end(w);
-    json_add_int(w, "dimensions", (int64_t)n_dimensions);
-    json_add_string(w, "provider", provider);
-    json_add_string(w, "model", model);
-}
-
-static int embed_builtin(const struct texts *texts, const char *model, struct json_writer *w, struct err *e)
-{
-    float vector[LEXICAL_DIMENSIONS];
-
-    if (model && strcmp(model, LEXICAL_MODEL) != 0)
-        return err_set(e, -EINVAL, "INVALID_MODEL", "The provider " LEXICAL_PROVIDER " has one model, " LEXICAL_MODEL ".");
-    write_vectors_begin(w);
-    for (size_t i = 0; i < texts->n; i++) {
-        lexical_embed(texts->items[i], vector);
-        json_add_floats(w, NULL, vector, LEXICAL_DIMENSIONS);
-    }
-    write_vectors_end(w, LEXICAL_DIMENSIONS, LEXICAL_PROVIDER, LEXICAL_MODEL);
-    return 0;
-}
-
-/* ---- handlers ---- */
 
 static int embed(struct request *req, struct response *res, struct err *e)
 {
     const struct embed_body *body = req->body;
-    const struct texts texts = texts_of(req->arena, body->input);
-    const char *provider = body->provider, *model = body->model;
+    const struct embed_input input = embed_read_input(req->arena, body->input);
+    const struct embed_wish wish = { .texts = input.items, .n = input.n, .provider = body->provider, .model = body->model, .purpose = purpose_of(body) };
+    struct json_writer *w = &res->json;
+    struct embed_made made = { 0 };
+    int r = embed_texts(req, &wish, &made, e);
 
-    if (!provider) {
-        provider = settings_string(req->api->settings, req->arena, SETTING_EMBED_PROVIDER);
-        if (!model)
-            model = settings_string(req->api->settings, req->arena, SETTING_EMBED_MODEL);
-    }
-    if (model && !*model)
-        model = NULL;
-    if (strcmp(provider, LEXICAL_PROVIDER) == 0)
-        return embed_builtin(&texts, model, &res->json, e);
-    return err_set(e, -EINVAL, "PROVIDER_UNAVAILABLE", "There is no embedding provider %s.", provider);
+    if (r < 0)
+        return r;
+    json_begin_array_as(w, "embeddings");
+    for (size_t i = 0; i < made.n; i++)
+        json_add_floats(w, NULL, made.items + i * made.n_dimensions, made.n_dimensions);
+    json_end(w);
+    json_add_int(w, "dimensions", (int64_t)made.n_dimensions);
+    json_add_string(w, "provider", made.provider);
+    json_add_string(w, "model", made.model);
+    return 0;
 }
 
-void embed_write_providers(struct request *req, struct json_writer *w, const char *name)
+static void write_model(struct json_writer *w, const char *id, const char *name)
 {
-    const char *active = settings_string(req->api->settings, req->arena, SETTING_EMBED_PROVIDER);
+    json_begin_object(w);
+    json_add_string(w, "id", id);
+    json_add_string(w, "name", name);
+    json_end(w);
+}
 
-    json_begin_array_as(w, name);
+static void write_models(struct request *req, struct json_writer *w, struct llm_seat *seat, const char *own)
+{
+    struct llm_models models = { 0 };
+    int r = llm_seat_models(seat, req->api->settings, req->arena, &req->exchange->is_gone, &models, NULL);
+
+    json_begin_array_as(w, "models");
+    if (own)
+        write_model(w, own, own);
+    for (size_t i = 0; r == 0 && i < models.n; i++)
+        if (llm_model_is_embedding(models.items[i].id) && (!own || strcmp(own, models.items[i].id) != 0))
+            write_model(w, models.items[i].id, models.items[i].name);
+    json_end(w);
+}
+
+static void write_builtin(struct json_writer *w, const char *active)
+{
     json_begin_object(w);
     json_add_string(w, "provider", LEXICAL_PROVIDER);
     json_begin_array_as(w, "models");
-    json_begin_object(w);
-    json_add_string(w, "id", LEXICAL_MODEL);
-    json_add_string(w, "name", "Lexical (words and their spelling, not meaning), 384 dimensions");
-    json_end(w);
+    write_model(w, LEXICAL_MODEL, "Lexical (words and their spelling, not meaning), 384 dimensions");
     json_end(w);
     json_add_bool(w, "active", strcmp(active, LEXICAL_PROVIDER) == 0);
     json_end(w);
+}
+
+static void write_provider(struct request *req, struct json_writer *w, struct llm_seat *seat, const struct provider_default *def)
+{
+    bool is_active = strcmp(def->provider, seat->account.name) == 0;
+
+    json_begin_object(w);
+    json_add_string(w, "provider", seat->account.name);
+    write_models(req, w, seat, is_active && def->model ? def->model : embed_own_model(&seat->account));
+    json_add_bool(w, "active", is_active);
     json_end(w);
+}
+
+int embed_write_providers(struct request *req, struct json_writer *w, const char *name, struct err *e)
+{
+    struct provider_default def = { 0 };
+    size_t n;
+    struct llm_seat **seats = llm_accounts_list(req->api->llm_accounts, req->arena, &n);
+    int r = provider_default_of(req, PROVIDER_EMBED, &def, e);
+
+    if (r < 0)
+        return r;
+    json_begin_array_as(w, name);
+    write_builtin(w, def.provider);
+    for (size_t i = 0; i < n; i++)
+        if (seats[i]->account.preset->can_embed)
+            write_provider(req, w, seats[i], &def);
+    json_end(w);
+    return 0;
 }
 
 static int list_providers(struct request *req, struct response *res, struct err *e)
 {
-    embed_write_providers(req, &res->json, "providers");
-    return 0;
+    return embed_write_providers(req, &res->json, "providers", e);
 }
 
 const struct route embed_routes[] = {
-    { .method = HTTP_POST, .path = "/sdk/llm/embed", .permission = PERM_LLM_EMBED, .kind = ROUTE_LONG, .is_sdk = true,
+    { .method = HTTP_POST, .path = "/sdk/llm/embed", .permission = PERM_LLM_EMBED, .needs_long = needs_long, .is_sdk = true,
       ROUTE_BODY(embed_fields, struct embed_body), .max_body = LIMIT_BODY_CHAT, .check_body = check_embed, .answer = embed_answer,
       .handler = embed, .summary = "Vectors of texts", .tag = "LLM" },
     { .method = HTTP_GET, .path = "/sdk/llm/providers/embed", .permission = PERM_LLM_PROVIDERS, .kind = ROUTE_LONG, .is_sdk = true,

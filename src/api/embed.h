@@ -7,4 +7,4 @@
 extern const struct field embed_provider_shape[];
 
 /* The entries as an array under `name`. */
-void embed_write_providers(struct request *req, struct json_writer *w, const char *name);
+int embed_write_providers(struct request *req, struct json_writer *w, const char *name, struct err *e) MUST_CHECK;

@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <strings.h>
 
+#define CORS_EXPOSED "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms"
+
 enum { AUTHORITY_SIZE = 300 };
 
 struct host_rules {
@@ -127,4 +129,32 @@ bool origin_is_allowed(const struct host_rules *rules, const struct http_request
     if (host && strcasecmp(authority, host) == 0)
         return true;
     return is_plain && split_authority(authority, name, &port) && is_loopback(name) && is_own_port(rules, port);
+}
+
+/* Exchanges of this process come from no page. */
+static bool is_local(const struct http_request *req)
+{
+    return req->from != HTTP_FROM_TCP;
+}
+
+int host_check(const struct host_rules *rules, const struct http_request *req, struct err *e)
+{
+    if (is_local(req))
+        return 0;
+    if (!host_is_allowed(rules, req))
+        return err_set(e, -EPERM, "HOST_NOT_ALLOWED", "The Host header must name this machine or a host of the setting http.allowed_hosts.");
+    if (!origin_is_allowed(rules, req))
+        return err_set(e, -EPERM, "ORIGIN_NOT_ALLOWED", "Pages of this Origin may not use the service; see the setting http.allowed_origins.");
+    return 0;
+}
+
+void host_add_cors(struct http_exchange *x)
+{
+    const char *origin = is_local(&x->request) ? NULL : http_header(&x->request, "origin");
+
+    if (!origin)
+        return;
+    http_response_header(x, "access-control-allow-origin", origin);
+    http_response_header(x, "access-control-expose-headers", CORS_EXPOSED);
+    http_response_header(x, "vary", "origin");
 }

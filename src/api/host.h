@@ -17,3 +17,8 @@ void host_rules_set_port(struct host_rules *rules, uint16_t port);
 bool host_is_allowed(const struct host_rules *rules, const struct http_request *req);
 /* No Origin; that of the Host asked; http://<loopback name>:<our port>; or a configured one. "null" is none of them. */
 bool origin_is_allowed(const struct host_rules *rules, const struct http_request *req);
+
+/* Both rules, for requests that came over TCP: -EPERM HOST_NOT_ALLOWED, ORIGIN_NOT_ALLOWED. */
+int host_check(const struct host_rules *rules, const struct http_request *req, struct err *e) MUST_CHECK;
+/* For the Origin that host_check() let pass. */
+void host_add_cors(struct http_exchange *x);

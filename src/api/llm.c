@@ -1,11 +1,11 @@
 /* Specification, "LLM"; decision D8. */
 #include "api/api.h"
 #include "api/embed.h"
+#include "api/llm_chat.h"
 #include "api/llm_form.h"
+#include "api/provider_choice.h"
 #include "api/routes.h"
-#include "base/clock.h"
 #include "llm/ask.h"
-#include "llm/call.h"
 
 /* ---- shapes ---- */
 
@@ -44,44 +44,6 @@ static const struct field entry_shape[] = {
 static const struct field providers_answer[] = { SHAPE_LIST("llm", entry_shape), SHAPE_LIST("embedding", embed_provider_shape), FIELD_END };
 static const struct field chat_providers_answer[] = { SHAPE_LIST("providers", entry_shape), FIELD_END };
 
-/* ---- what all chats have in common ---- */
-
-static void add_time_header(struct http_exchange *x, const char *name, int64_t us)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "%.1f", (double)MAX(us, (int64_t)0) / 1e3);
-    http_response_header(x, name, text);
-}
-
-/* queue: from the head of the request to its handler; overhead: this service's own part of the rest. */
-static void add_headers(struct http_exchange *x, const char *provider, int64_t handled_us, int64_t overhead_us)
-{
-    http_response_header(x, "x-hearth-provider", provider);
-    add_time_header(x, "x-hearth-overhead-ms", overhead_us);
-    add_time_header(x, "x-hearth-queue-ms", handled_us - x->request.arrived_us);
-}
-
-/* A provider's Retry-After goes on to the caller. */
-static void keep_retry_after(struct http_exchange *x, const struct err *e, int64_t retry_after_ms)
-{
-    char text[32];
-
-    if (retry_after_ms <= 0 || strcmp(e->code, "RATE_LIMIT") != 0)
-        return;
-    snprintf(text, sizeof(text), "%lld", (long long)((retry_after_ms + 999) / 1000));
-    http_response_header(x, "retry-after", text);
-}
-
-static int make_plan(struct request *req, struct llm_ask *ask, bool is_streamed, struct arena *a, struct llm_plan *ret, struct err *e)
-{
-    const struct llm_ask_body *body = req->body;
-    int r = llm_ask_of(body, req->arena, ask, e);
-
-    ask->is_streamed = is_streamed;
-    return r < 0 ? r : llm_plan_make(req->api->llm_accounts, body->provider, ask, a, &req->exchange->is_gone, ret, e);
-}
-
 /* ---- POST /sdk/llm/chat ---- */
 
 static void write_response(struct json_writer *w, const struct llm_outcome *out)
@@ -103,110 +65,94 @@ static void write_response(struct json_writer *w, const struct llm_outcome *out)
 
 static int chat(struct request *req, struct response *res, struct err *e)
 {
-    int64_t handled_us = clock_mono_us();
-    struct llm_plan *plan = ARENA_NEW(req->arena, struct llm_plan);
-    struct llm_outcome out = { 0 };
+    const struct llm_ask_body *body = req->body;
     struct llm_ask ask = { 0 };
-    int r = make_plan(req, &ask, false, req->arena, plan, e);
+    struct llm_outcome out = { 0 };
+    int r = llm_ask_of(body, req->arena, &ask, e);
 
-    if (r < 0)
-        return r;
-    r = llm_call(plan, req->api->settings, req->arena, &req->exchange->is_gone, &out, e);
-    if (r < 0) {
-        keep_retry_after(req->exchange, e, out.retry_after_ms);
-        return r;
-    }
-    write_response(&res->json, &out);
-    add_headers(req->exchange, out.provider, handled_us, clock_mono_us() - handled_us - out.upstream_us);
-    return 0;
+    if (r == 0)
+        r = llm_chat_whole(req, &(struct llm_chat){ .provider = body->provider, .ask = &ask }, &out, e);
+    if (r == 0)
+        write_response(&res->json, &out);
+    return r;
 }
 
 /* ---- POST /sdk/llm/chat/stream ---- */
 
-struct streaming {
-    struct http_exchange *exchange;
-    struct deferred *deferred;
-    int64_t handled_us;
-};
-
-static struct http_stream *start_stream(void *arg, const struct llm_told *t)
-{
-    struct streaming *s = arg;
-
-    add_headers(s->exchange, t->provider, s->handled_us, t->began_us - s->handled_us);
-    return deferred_events(s->deferred);
-}
-
-static void fail_stream(void *arg, int r, const struct err *e, int64_t retry_after_ms)
-{
-    struct streaming *s = arg;
-
-    keep_retry_after(s->exchange, e, retry_after_ms);
-    deferred_fail(s->deferred, r, e);
-}
-
-static const struct llm_relay_host host = { start_stream, fail_stream };
-
 static int chat_stream(struct request *req, struct response *res, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct llm_ask *ask = ARENA_NEW(req->arena, struct llm_ask);
-    struct llm_plan *plan = ARENA_NEW(a, struct llm_plan);
-    struct streaming *s = ARENA_NEW(a, struct streaming);
+    const char *last_id = http_header(&req->exchange->request, "last-event-id");
+    const char *wish = http_header(&req->exchange->request, "x-hearth-resumable");
+    const struct llm_ask_body *body = req->body;
+    struct llm_chat chat = { .provider = body->provider, .ask = ARENA_NEW(req->arena, struct llm_ask), .form = &llm_form_sdk };
     int r;
 
-    s->handled_us = clock_mono_us();
-    if (!req->api->llm_relays)
-        return err_set(e, -ENOTSUP, "NOT_SERVING", "Chats are streamed only while the service runs; start it with `hearth serve`");
-    r = make_plan(req, ask, true, a, plan, e);
-    if (r < 0)
-        return r;
-    s->exchange = req->exchange;
-    s->deferred = request_defer(req, res);
-    llm_relay_start(req->api->llm_relays, &(struct llm_relay_start){ .arena = TAKE(a), .plan = plan, .form = &llm_form_sdk, .host = &host,
-                                                                     .host_arg = s, .exchange = s->exchange });
-    return 0;
+    if (last_id && *last_id)
+        return llm_chat_resume(req, res, last_id, e);
+    chat.is_resumable = wish && (strcmp(wish, "1") == 0 || strcmp(wish, "true") == 0);
+    r = llm_ask_of(body, req->arena, chat.ask, e);
+    return r < 0 ? r : llm_chat_stream(req, res, &chat, e);
 }
 
 /* ---- GET /sdk/llm/providers ---- */
 
-static void write_entries(struct request *req, struct json_writer *w, const char *name)
+static void write_model(struct json_writer *w, const char *id, const char *name)
 {
+    json_begin_object(w);
+    json_add_string(w, "id", id);
+    json_add_string(w, "name", name);
+    json_end(w);
+}
+
+/* first: the default's own model, or NULL. */
+static void write_entry(struct request *req, struct json_writer *w, struct llm_seat *seat, bool is_active, const char *first)
+{
+    struct llm_models models = { 0 };
+    int r = llm_seat_models(seat, req->api->settings, req->arena, &req->exchange->is_gone, &models, NULL);
+
+    json_begin_object(w);
+    json_add_string(w, "provider", seat->account.name);
+    json_begin_array_as(w, "models");
+    if (first)
+        write_model(w, first, first);
+    for (size_t i = 0; r == 0 && i < models.n; i++)
+        if (!first || strcmp(first, models.items[i].id) != 0)
+            write_model(w, models.items[i].id, models.items[i].name);
+    json_end(w);
+    json_add_bool(w, "active", is_active);
+    json_end(w);
+}
+
+static int write_entries(struct request *req, struct json_writer *w, const char *name, struct err *e)
+{
+    struct provider_default def = { 0 };
     size_t n;
     struct llm_seat **seats = llm_accounts_list(req->api->llm_accounts, req->arena, &n);
+    int r = provider_default_of(req, PROVIDER_CHAT, &def, e);
 
+    if (r < 0)
+        return r;
     json_begin_array_as(w, name);
     for (size_t i = 0; i < n; i++) {
-        struct llm_models models = { 0 };
-        int r = llm_seat_models(seats[i], req->api->settings, req->arena, &req->exchange->is_gone, &models, NULL);
+        bool is_active = def.provider && strcmp(def.provider, seats[i]->account.name) == 0;
 
-        json_begin_object(w);
-        json_add_string(w, "provider", seats[i]->account.name);
-        json_begin_array_as(w, "models");
-        for (size_t k = 0; r == 0 && k < models.n; k++) {
-            json_begin_object(w);
-            json_add_string(w, "id", models.items[k].id);
-            json_add_string(w, "name", models.items[k].name);
-            json_end(w);
-        }
-        json_end(w);
-        json_add_bool(w, "active", i == 0);
-        json_end(w);
+        if (seats[i]->account.preset->can_chat)
+            write_entry(req, w, seats[i], is_active, is_active ? def.model : NULL);
     }
     json_end(w);
+    return 0;
 }
 
 static int list_providers(struct request *req, struct response *res, struct err *e)
 {
-    write_entries(req, &res->json, "llm");
-    embed_write_providers(req, &res->json, "embedding");
-    return 0;
+    int r = write_entries(req, &res->json, "llm", e);
+
+    return r < 0 ? r : embed_write_providers(req, &res->json, "embedding", e);
 }
 
 static int list_chat_providers(struct request *req, struct response *res, struct err *e)
 {
-    write_entries(req, &res->json, "providers");
-    return 0;
+    return write_entries(req, &res->json, "providers", e);
 }
 
 const struct route llm_routes[] = {

@@ -1,6 +1,7 @@
 #include "api/openapi.h"
 
 #include "api/errors.h"
+#include "api/metered.h"
 #include "base/json_write.h"
 #include <ctype.h>
 #include <string.h>
@@ -145,6 +146,10 @@ static void write_success(struct json_writer *w, const struct route *route)
     if (route->answer)
         write_json_answer(w, route);
     json_end(w);
+    if (route->may_stream) {
+        json_begin_object_as(w, "text/event-stream");
+        json_end(w);
+    }
     json_end(w);
     json_end(w);
 }
@@ -180,15 +185,18 @@ static bool may_answer(const struct route *route, const char *path, int status)
 static void write_errors(struct json_writer *w, const struct row *row)
 {
     static const int statuses[] = { 400, 401, 403, 404, 413, 500, 503 };
-    char text[8];
+    const struct error_form *form = row->route->error_form;
+    char text[8], target[80];
+
+    snprintf(target, sizeof(target), "#/components/responses/%s", form ? form->name : "Error");
 
     for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
         if (!may_answer(row->route, row->path, statuses[i]))
             continue;
         snprintf(text, sizeof(text), "%d", statuses[i]);
-        write_ref(w, text, "#/components/responses/Error");
+        write_ref(w, text, target);
     }
-    write_ref(w, "default", "#/components/responses/Error");
+    write_ref(w, "default", target);
 }
 
 /* ---- security ---- */
@@ -276,6 +284,8 @@ static const struct field error_shape[] = {
     SHAPE_STRING("error", .help = "what went wrong, for a person"),
     SHAPE_STRING("message", .flags = FIELD_OPTIONAL),
     SHAPE_STRING("permission", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("reason", .flags = FIELD_OPTIONAL, .help = "of a failure on the way to a provider"),
+    METERED_ERROR_SHAPE,
     SHAPE_LIST("errors", violation_shape, .flags = FIELD_OPTIONAL, .help = "every field that breaks its rule"),
     FIELD_END,
 };
@@ -296,34 +306,56 @@ static void write_error_schema(struct json_writer *w)
     write_codes(w);
     json_end(w);
     json_end(w);
-    json_add_strings(w, "required", (const char *const[]){ "success", "code" }, 2);
+    json_add_strings(w, "required", (const char *const[]){ "success" }, 1);
     json_end(w);
     json_end(w);
     json_end(w);
 }
 
-static void write_error_response(struct json_writer *w)
+static void write_error_response(struct json_writer *w, const char *name, const struct field *answer)
 {
-    json_begin_object_as(w, "responses");
-    json_begin_object_as(w, "Error");
+    json_begin_object_as(w, name);
     json_add_string(w, "description", "The request was not carried out");
     json_begin_object_as(w, "content");
     json_begin_object_as(w, "application/json");
-    write_ref(w, "schema", "#/components/schemas/Error");
-    json_end(w);
+    if (answer)
+        fields_write_schema(answer, true, w, "schema");
+    else
+        write_ref(w, "schema", "#/components/schemas/Error");
     json_end(w);
     json_end(w);
     json_end(w);
 }
 
-static void write_components(struct json_writer *w)
+static bool has_form_before(const struct rows *rows, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (rows->items[j].route->error_form == rows->items[i].route->error_form)
+            return true;
+    return false;
+}
+
+static void write_error_responses(struct json_writer *w, const struct rows *rows)
+{
+    json_begin_object_as(w, "responses");
+    write_error_response(w, "Error", NULL);
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct error_form *form = rows->items[i].route->error_form;
+
+        if (form && !has_form_before(rows, i))
+            write_error_response(w, form->name, form->answer);
+    }
+    json_end(w);
+}
+
+static void write_components(struct json_writer *w, const struct rows *rows)
 {
     json_begin_object_as(w, "components");
     json_begin_object_as(w, "schemas");
     write_success_schema(w);
     write_error_schema(w);
     json_end(w);
-    write_error_response(w);
+    write_error_responses(w, rows);
     write_schemes(w);
     json_end(w);
 }
@@ -431,7 +463,7 @@ void openapi_write(const struct dispatch *d, struct buf *out)
     json_end(&w);
     write_tags(&w, &rows);
     write_paths(&w, &rows);
-    write_components(&w);
+    write_components(&w, &rows);
     json_end(&w);
     free(rows.items);
 }

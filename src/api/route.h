@@ -23,7 +23,7 @@
 struct api;                             /* api/api.h: the modules a handler may use */
 
 enum route_kind {
-    ROUTE_SHORT,                        /* default: short pool */
+    ROUTE_SHORT,                        /* default: short pool; needs_long may move a request to the long one */
     ROUTE_INLINE,                       /* on the loop; memory only, never blocks: no store, so PERM_PUBLIC or cached identity only */
     ROUTE_LONG,                         /* long pool; OVERLOADED with Retry-After beyond its limit */
     ROUTE_RELAY,                        /* short pool prepares, then the loop streams: the handler takes the exchange with request_take_stream() */
@@ -49,6 +49,14 @@ struct response {
     bool is_raw;                        /* the handler wrote exchange->response itself (HTML, metrics, redirect) */
 };
 
+/* How a route's clients read errors, for routes that are written in another service's form. */
+struct error_form {
+    const char *name;                   /* in the OpenAPI text */
+    const struct field *answer;
+    /* Writes the members; gives the status that stands for this one in that form. May add headers. */
+    int (*write)(struct json_writer *w, struct http_exchange *x, int status, const struct err *e);
+};
+
 typedef int route_handler(struct request *req, struct response *res, struct err *e);
 
 struct route {
@@ -60,11 +68,15 @@ struct route {
     size_t query_size, body_size;
     /* Rules of the body that its table cannot say; runs also after broken field rules, so that all are told at once. */
     int (*check_body)(const struct request *req, const void *body, struct err *e);
+    /* For ROUTE_SHORT whose requests differ: true when this one, its body read, waits for somebody else (a provider) and belongs to the long pool. */
+    bool (*needs_long)(const struct request *req);
     bool is_body_optional;              /* an empty body reads as {} */
     size_t max_body;                    /* 0: LIMIT_BODY_DEFAULT */
     int status;                         /* of success; 0: 200 */
     bool is_bare;                       /* answer is not the envelope: no "success" member is written */
     bool is_sdk;                        /* also answers below /api (decision D2) */
+    bool may_stream;                    /* the answer may as well be text/event-stream, as the body wishes */
+    const struct error_form *error_form;        /* NULL: the envelope (api/envelope.h) */
     const char *answer_type;            /* content type of raw and streamed answers for OpenAPI; NULL: application/json */
     route_handler *handler;
     const char *summary, *tag;

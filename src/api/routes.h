@@ -25,7 +25,17 @@ extern const struct route backend_token_routes[];       /* api/backend_token.c *
 extern const struct route embed_routes[];               /* api/embed.c */
 extern const struct route vector_routes[];              /* api/vectors.c */
 extern const struct route vector_config_routes[];       /* api/vector_config.c: providers, register, config */
+extern const struct route limit_routes[];               /* api/limits.c: of apps and keys */
+extern const struct route usage_routes[];               /* api/usage.c */
 extern const struct route setting_routes[];             /* api/settings.c */
 extern const struct route backup_routes[];              /* api/backup.c */
 extern const struct route doctor_routes[];              /* api/doctor.c */
+extern const struct route provider_routes[];            /* api/providers.c: add, remove */
+extern const struct route provider_show_routes[];       /* api/provider_show.c: what is configured and what could be */
+extern const struct route provider_default_routes[];    /* api/provider_default.c */
+extern const struct route provider_test_routes[];       /* api/provider_test.c */
 extern const struct route llm_routes[];                 /* api/llm.c */
+extern const struct route v1_model_routes[];            /* api/v1_models.c: OpenAI's and Anthropic's forms from here on */
+extern const struct route v1_openai_routes[];           /* api/v1_openai.c */
+extern const struct route v1_embedding_routes[];        /* api/v1_embeddings.c */
+extern const struct route v1_anthropic_routes[];        /* api/v1_anthropic.c */

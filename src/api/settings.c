@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "api/routes.h"
+#include "api/setting.h"
 #include "base/limits.h"
 #include "identity/audit.h"
 #include <pthread.h>
@@ -65,10 +66,9 @@ static int text_of(struct request *req, struct json_value value, const char **re
 /* One change at a time, so that what was checked still fits when it is taken. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
-/* Memory changes last: what could not be stored must not count until a restart forgets it. text NULL: unset. */
-static int change(struct request *req, const char *text, struct err *e)
+/* Memory changes last: what could not be stored must not count until a restart forgets it. */
+int setting_change(const struct request *req, const char *key, const char *text, struct err *e)
 {
-    const char *key = req->params[0];
     int r;
 
     pthread_mutex_lock(&changing);
@@ -94,7 +94,7 @@ static int put_setting(struct request *req, struct response *res, struct err *e)
     if (r == 0)
         r = text_of(req, body->value, &text, e);
     if (r == 0)
-        r = change(req, text, e);
+        r = setting_change(req, req->params[0], text, e);
     return r < 0 ? r : write_one(req, res, e);
 }
 
@@ -105,7 +105,7 @@ static int unset_setting(struct request *req, struct response *res, struct err *
 
     r = find_setting(req, &id, e);
     if (r == 0)
-        r = change(req, NULL, e);
+        r = setting_change(req, req->params[0], NULL, e);
     return r < 0 ? r : write_one(req, res, e);
 }
 

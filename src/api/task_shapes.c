@@ -2,30 +2,32 @@
 
 #include "api/api.h"
 
-const struct field task_shape[] = {
-    SHAPE_STRING("uuid", .format = "uuid"),
-    SHAPE_STRING("title"),
-    SHAPE_STRING("status", .help = "pending, claimed, processing, completed, failed, canceled"),
-    SHAPE_STRING("action_type", .help = "SDK_TRIGGER, INSERT, UPDATE, DELETE"),
-    SHAPE_STRING("source_app", .flags = FIELD_NULLABLE),
-    SHAPE_STRING("sourceAppName", .flags = FIELD_NULLABLE),
-    SHAPE_STRING("agent_name", .flags = FIELD_NULLABLE),
-    SHAPE_STRING("table_name", .flags = FIELD_NULLABLE, .help = "where the row stands; null for a webhook's task"),
-    SHAPE_STRING("row_id", .flags = FIELD_NULLABLE),
-    SHAPE_STRING("machine_id", .flags = FIELD_NULLABLE),
-    SHAPE_INT("attempt"),
-    SHAPE_STRINGS("attempted_by"),
-    SHAPE_INT("retry_count"),
-    SHAPE_BOOL("quarantined", .help = "too many machines failed it; a person has to look"),
-    SHAPE_STRING("review", .flags = FIELD_NULLABLE, .help = "waiting, approved or rejected when a person decides"),
-    SHAPE_STRING("calendar_event_uuid", .flags = FIELD_NULLABLE),
-    SHAPE_STRING("error", .flags = FIELD_NULLABLE),
-    SHAPE_ANY("result"),
-    SHAPE_TIME("created_at"),
-    SHAPE_TIME("updated_at"),
-    SHAPE_TIME("completed_at", .flags = FIELD_NULLABLE),
-    FIELD_END,
-};
+/* clang-format off */
+#define LISTED_MEMBERS \
+    SHAPE_STRING("uuid", .format = "uuid"), \
+    SHAPE_STRING("title"), \
+    SHAPE_STRING("status", .help = "pending, claimed, processing, completed, failed, canceled"), \
+    SHAPE_STRING("action_type", .help = "SDK_TRIGGER, INSERT, UPDATE, DELETE"), \
+    SHAPE_STRING("source_app", .flags = FIELD_NULLABLE), \
+    SHAPE_STRING("sourceAppName", .flags = FIELD_NULLABLE), \
+    SHAPE_STRING("agent_name", .flags = FIELD_NULLABLE), \
+    SHAPE_STRING("table_name", .flags = FIELD_NULLABLE, .help = "where the row stands; null for a webhook's task"), \
+    SHAPE_STRING("row_id", .flags = FIELD_NULLABLE), \
+    SHAPE_STRING("machine_id", .flags = FIELD_NULLABLE), \
+    SHAPE_INT("attempt"), \
+    SHAPE_STRINGS("attempted_by"), \
+    SHAPE_INT("retry_count"), \
+    SHAPE_BOOL("quarantined", .help = "too many machines failed it; a person has to look"), \
+    SHAPE_STRING("review", .flags = FIELD_NULLABLE, .help = "waiting, approved or rejected when a person decides"), \
+    SHAPE_STRING("calendar_event_uuid", .flags = FIELD_NULLABLE), \
+    SHAPE_STRING("error", .flags = FIELD_NULLABLE), \
+    SHAPE_TIME("created_at"), \
+    SHAPE_TIME("updated_at"), \
+    SHAPE_TIME("completed_at", .flags = FIELD_NULLABLE)
+/* clang-format on */
+
+const struct field listed_task_shape[] = { LISTED_MEMBERS, FIELD_END };
+const struct field task_shape[] = { LISTED_MEMBERS, SHAPE_ANY("result"), FIELD_END };
 
 const struct field run_shape[] = {
     SHAPE_INT("id"),
@@ -53,9 +55,8 @@ const struct field task_reject_fields[] = {
     FIELD_END,
 };
 
-void write_task(struct json_writer *w, const char *name, const struct task_row *row)
+static void write_members(struct json_writer *w, const struct task_row *row)
 {
-    json_begin_object_as(w, name);
     json_add_string(w, "uuid", row->uuid);
     json_add_string(w, "title", row->title);
     json_add_string(w, "status", row->status);
@@ -73,10 +74,23 @@ void write_task(struct json_writer *w, const char *name, const struct task_row *
     json_add_string(w, "review", row->review);
     json_add_string(w, "calendar_event_uuid", row->calendar_event_uuid);
     json_add_string(w, "error", row->error);
-    json_add_raw(w, "result", row->result);
     json_add_string(w, "created_at", row->created_at);
     json_add_string(w, "updated_at", row->updated_at);
     json_add_string(w, "completed_at", row->completed_at);
+}
+
+void write_listed_task(struct json_writer *w, const struct task_row *row)
+{
+    json_begin_object(w);
+    write_members(w, row);
+    json_end(w);
+}
+
+void write_task(struct json_writer *w, const char *name, const struct task_row *row)
+{
+    json_begin_object_as(w, name);
+    write_members(w, row);
+    json_add_raw(w, "result", row->result);
     json_end(w);
 }
 

@@ -4,13 +4,14 @@
 #include "api/route.h"
 #include "store/tasks.h"
 
-extern const struct field task_shape[], run_shape[];
+extern const struct field task_shape[], listed_task_shape[] /* without result */, run_shape[];
 
 /* What a person may add when running or rejecting a task, from the task list or from the calendar. */
 struct task_run_body { const char *agent_name; };
 struct task_reject_body { const char *reason; };
 extern const struct field task_run_fields[], task_reject_fields[];
 
+void write_listed_task(struct json_writer *w, const struct task_row *row);
 void write_task(struct json_writer *w, const char *name, const struct task_row *row);
 void write_runs(struct json_writer *w, const char *name, const struct run_row *rows, size_t n);
 

@@ -17,7 +17,7 @@ static const struct field task_query_fields[] = {
 };
 
 static const struct field task_answer[] = { SHAPE_OBJECT("task", task_shape), SHAPE_LIST("runs", run_shape), FIELD_END };
-static const struct field tasks_answer[] = { SHAPE_LIST("tasks", task_shape), FIELD_END };
+static const struct field tasks_answer[] = { SHAPE_LIST("tasks", listed_task_shape), FIELD_END };
 
 static const struct field task_detail_answer[] = {
     SHAPE_OBJECT("task", task_shape),
@@ -100,7 +100,7 @@ static int list_tasks(struct request *req, struct response *res, struct err *e)
         return r;
     json_begin_array_as(&res->json, "tasks");
     for (size_t i = 0; i < n; i++)
-        write_task(&res->json, NULL, &rows[i]);
+        write_listed_task(&res->json, &rows[i]);
     json_end(&res->json);
     return 0;
 }

@@ -147,15 +147,19 @@ static int register_store(struct request *req, struct response *res, struct err 
 
 /* ---- config ---- */
 
-/* scheme://user:password@host/path?parameters: the password is masked, parameters (they may be secrets) are cut off. */
+/* scheme://user:password@host/path?parameters: the password is masked, parameters (they may be secrets) are cut off. Before a ? an @ ends
+ * the password, behind it it may be part of one: where that is in doubt nothing is shown. */
 static const char *mask_url(struct arena *a, const char *url)
 {
-    const char *host = strstr(url, "://"), *at = strrchr(url, '@'), *colon;
+    const char *host = strstr(url, "://"), *at, *colon;
 
     if (!host)
         return MASK;
     host += 3;
-    colon = at && at > host ? memchr(host, ':', (size_t)(at - host)) : NULL;
+    at = memrchr(host, '@', strcspn(host, "/"));
+    if (at && memchr(host, '?', (size_t)(at - host)))
+        return MASK;
+    colon = at ? memchr(host, ':', (size_t)(at - host)) : NULL;
     if (!colon)
         return arena_strndup(a, url, strcspn(url, "?"));
     return arena_printf(a, "%.*s:" MASK "%.*s", (int)(colon - url), url, (int)strcspn(at, "?"), at);

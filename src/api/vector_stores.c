@@ -235,6 +235,18 @@ int vector_stores_registered(struct vector_stores *s, struct arena *a, const cha
     return open_config(s, a, row.config, &ret->config, e);
 }
 
+bool vector_stores_is_registered(struct vector_stores *s, struct arena *a, const char *scope)
+{
+    struct vector_config_row row = { 0 };
+    struct err none = { 0 };
+    bool is_listed;
+
+    pthread_mutex_lock(&s->lock);
+    is_listed = *find(s, scope) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return is_listed || (store_vector_configs_get(s->config.store, a, scope, &row, &none) == 0 && strcmp(row.provider, VECTORS_EMBEDDED) != 0);
+}
+
 static int use_embedded(struct vector_stores *s, struct vector_store **ret, struct err *e)
 {
     int r = open_embedded(s, e);
@@ -260,7 +272,7 @@ static int open_registered(struct vector_stores *s, const char *scope, struct ar
         return use_embedded(s, ret, e);
     if (!provider)
         return err_set(e, -EAGAIN, "VECTOR_STORE_UNAVAILABLE", "This version knows no vector store named %s: register another one.", reg.provider);
-    r = provider->open(scope, reg.config, &v, e);
+    r = provider->open(scope, reg.config, s->config.guard, &v, e);
     if (r < 0) {
         struct err why = *e;
 
@@ -285,18 +297,19 @@ int vector_stores_of(struct vector_stores *s, const char *scope, struct vector_s
     return open_registered(s, scope, a, ret, e);
 }
 
-static int connect_to(const struct vectors_provider *provider, const char *scope, struct json_value config, struct vectors **ret, struct err *e)
+static int connect_to(struct vector_stores *s, const struct vectors_provider *provider, const char *scope, struct json_value config,
+                      struct vectors **ret, struct err *e)
 {
     struct err why = { 0 };
     struct vectors *v = NULL;
-    int r = provider->open(scope, config, &v, &why);
+    int r = provider->open(scope, config, s->config.guard, &v, &why);
 
     if (r == 0)
         r = v->ops->check(v, &why);
     if (r < 0) {
         if (v)
             v->ops->close(v);
-        return err_set(e, -EINVAL, "VECTOR_CONNECT_FAILED", "Failed to connect to %s: %s", provider->name, why.text);
+        return err_set(e, -EINVAL, "", "Failed to connect to %s: %s", provider->name, why.text);
     }
     *ret = v;
     return 0;
@@ -321,7 +334,7 @@ int vector_stores_register(struct vector_stores *s, struct arena *a, const char 
     const struct vectors_provider *provider = vectors_provider_find(reg->provider);
     struct vectors *v = NULL;
     struct entry *entry;
-    int r = provider->open ? connect_to(provider, scope, reg->config, &v, e) : 0;
+    int r = provider->open ? connect_to(s, provider, scope, reg->config, &v, e) : 0;
 
     if (r == 0)
         r = save(s, a, scope, reg, e);

@@ -22,6 +22,7 @@ struct vector_store {
 struct vector_stores_config {
     struct store *store;
     struct identity *identity;
+    const struct guard *guard;                  /* of the addresses that apps register; borrowed */
     struct vectors_embedded_config embedded;    /* strings borrowed as long as the stores are open */
     bool is_lazy;                       /* the embedded store is opened when somebody asks for it */
 };
@@ -34,6 +35,8 @@ const char *vector_scope_prefix(struct arena *a, const char *scope);
 int vector_stores_open(const struct vector_stores_config *c, struct vector_stores **ret, struct err *e) MUST_CHECK;
 struct vector_stores *vector_stores_close(struct vector_stores *s);     /* nobody holds a reference any more */
 
+/* Does the scope use another store than the embedded one? Quick: asks nobody else. */
+bool vector_stores_is_registered(struct vector_stores *s, struct arena *a, const char *scope);
 /* -EAGAIN VECTOR_STORE_UNAVAILABLE when the registered store cannot be opened. */
 int vector_stores_of(struct vector_stores *s, const char *scope, struct vector_store **ret, struct err *e) MUST_CHECK;
 void vector_store_unref(struct vector_store *use);
@@ -42,7 +45,7 @@ void vector_store_unrefp(struct vector_store **use);
 /* What a scope has registered; config is an object, {} of the embedded store. */
 struct vector_registration { const char *provider; struct json_value config; };
 int vector_stores_registered(struct vector_stores *s, struct arena *a, const char *scope, struct vector_registration *ret, struct err *e) MUST_CHECK;
-/* Connects, then saves, then uses. -EINVAL VECTOR_CONNECT_FAILED "Failed to connect to <provider>: <reason>": nothing was changed. */
+/* Connects, then saves, then uses. -EINVAL without a code (specification, Errors) "Failed to connect to <provider>: <reason>": nothing was changed. */
 int vector_stores_register(struct vector_stores *s, struct arena *a, const char *scope, const struct vector_registration *reg, struct err *e) MUST_CHECK;
 /* The scope is gone: its registered store is closed, and with_vectors its vectors in the embedded store are deleted. */
 int vector_stores_forget(struct vector_stores *s, const char *scope, bool with_vectors, struct err *e) MUST_CHECK;

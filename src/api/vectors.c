@@ -15,9 +15,9 @@ struct query_body {
     struct json_floats vector;
     int64_t top_k;
     struct json_value filter;
-    const char *workspace, *model;
+    const char *workspace, *model, *text;
     double min_score;
-    bool with_vectors;
+    bool with_vectors, has_min_score;
 };
 struct delete_body { const char *workspace; bool is_all; struct field_strings ids; struct json_value filter; bool has_ids, has_filter; };
 struct space_query { const char *workspace; };
@@ -43,11 +43,13 @@ static const struct field upsert_fields[] = {
 };
 
 static const struct field query_fields[] = {
-    FIELD_FLOATS(struct query_body, vector, "vector", FIELD_REQUIRED, .min = 1, .max = LIMIT_DIMENSIONS),
+    FIELD_FLOATS(struct query_body, vector, "vector", .min = 1, .max = LIMIT_DIMENSIONS, .help = "required unless `text` is given"),
+    FIELD_STRING(struct query_body, text, "text", .min = 1, .max = LIMIT_VECTOR_TEXT_BYTES, .help = "hybrid search: words to find in metadata.text"),
     FIELD_INT(struct query_body, top_k, "topK", .min = 1, .max = LIMIT_TOP_K, .def = TOP_K_DEFAULT),
     FIELD_OBJECT(struct query_body, filter, "filter", .help = "metadata members and their values, or {$in, $ne, $gt, $gte, $lt, $lte}"),
     FIELD_WORKSPACE(struct query_body),
-    FIELD_DOUBLE(struct query_body, min_score, "scoreThreshold", .min = NO_MIN_SCORE, .max = 1, .def = NO_MIN_SCORE, .help = "lower scores are left out"),
+    FIELD_DOUBLE(struct query_body, min_score, "scoreThreshold", .min = NO_MIN_SCORE, .max = 1, .def = NO_MIN_SCORE,
+                 .present_offset = offsetof(struct query_body, has_min_score), .help = "lower scores are left out"),
     FIELD_BOOL(struct query_body, with_vectors, "includeVectors"),
     FIELD_MODEL(struct query_body),
     FIELD_END,
@@ -79,7 +81,7 @@ static const struct field count_answer[] = {
 };
 
 static const struct field hit_shape[] = {
-    SHAPE_STRING("id"), SHAPE_DOUBLE("score", .help = "cosine similarity"), SHAPE_OBJECT("metadata", NULL), SHAPE_FLOATS("vector", FIELD_OPTIONAL), FIELD_END,
+    SHAPE_STRING("id"), SHAPE_DOUBLE("score", .help = "cosine similarity; of a search by text alone, 61 / (60 + rank)"), SHAPE_OBJECT("metadata", NULL), SHAPE_FLOATS("vector", FIELD_OPTIONAL), FIELD_END,
 };
 
 static const struct field record_shape[] = {
@@ -206,25 +208,60 @@ static int check_query_model(const struct request *req, const struct vector_spac
     return r < 0 ? r : check_model(space, known, model, e);
 }
 
+static int check_query(const struct request *req, const void *body, struct err *e)
+{
+    const struct query_body *b = body;
+
+    if (!json_is_absent(json_get(req->body_json, "vector")))
+        return 0;
+    if (!b->text)
+        return err_add_field(e, "vector", "is required, unless `text` says what to search for");
+    return b->has_min_score ? err_add_field(e, "scoreThreshold", "needs `vector`: it is compared with cosine similarities") : 0;
+}
+
+/* Dimensions of the vectors an answer holds. */
+static int count_dimensions(const struct vector_space *space, const struct query_body *body, size_t *ret, struct err *e)
+{
+    int64_t n = 0, n_dimensions = (int64_t)body->vector.n;
+    int r = 0;
+
+    if (body->with_vectors && body->vector.n == 0)
+        r = space->vectors->ops->count(space->vectors, space->ns, &n, &n_dimensions, e);
+    *ret = (size_t)n_dimensions;
+    return r;
+}
+
+static int check_text(const struct vector_space *space, const char *text, struct err *e)
+{
+    if (!text || space->vectors->ops->has_text)
+        return 0;
+    return err_add_field(e, "text", "cannot be searched in the registered vector store %s, only in %s", space->use->provider, VECTORS_EMBEDDED);
+}
+
 static int query_vectors(struct request *req, struct response *res, struct err *e)
 {
     const struct query_body *body = req->body;
     const struct vector_query query = {
         .vector = body->vector.items, .n_dimensions = body->vector.n, .top_k = body->top_k, .filter = body->filter,
-        .min_score = body->min_score, .with_vectors = body->with_vectors,
+        .min_score = body->min_score, .with_vectors = body->with_vectors, .text = body->text,
     };
     AUTO(vector_space_clear) struct vector_space space = { 0 };
     struct vector_hits hits = { 0 };
+    size_t n_dimensions = 0;
     int r;
 
     r = vector_space_of(req, body->workspace, &space, e);
     if (r == 0)
+        r = check_text(&space, body->text, e);
+    if (r == 0)
         r = check_query_model(req, &space, body->model, e);
     if (r == 0)
         r = space.vectors->ops->query(space.vectors, space.ns, &query, req->arena, &hits, e);
+    if (r == 0)
+        r = count_dimensions(&space, body, &n_dimensions, e);
     if (r < 0)
         return r;
-    write_records(&res->json, "results", &hits, true, body->vector.n);
+    write_records(&res->json, "results", &hits, true, n_dimensions);
     return 0;
 }
 
@@ -282,6 +319,15 @@ static int check_delete(const struct request *req, const void *body, struct err 
     return 0;
 }
 
+/* As of the dimensions: who empties a namespace frees the choice of its model. */
+static int forget_model_of_nothing(const struct request *req, const struct vector_space *space, struct err *e)
+{
+    int64_t n = 0, n_dimensions = 0;
+    int r = space->vectors->ops->count(space->vectors, space->ns, &n, &n_dimensions, e);
+
+    return r < 0 || n > 0 ? r : store_vector_models_forget(req->api->store, space->use->provider, space->ns, e);
+}
+
 static int delete_vectors(struct request *req, struct response *res, struct err *e)
 {
     const struct delete_body *body = req->body;
@@ -293,8 +339,8 @@ static int delete_vectors(struct request *req, struct response *res, struct err 
     r = vector_space_of(req, body->workspace, &space, e);
     if (r == 0)
         r = space.vectors->ops->remove(space.vectors, space.ns, &removal, &n, e);
-    if (r == 0 && body->is_all)
-        r = store_vector_models_forget(req->api->store, space.use->provider, space.ns, e);
+    if (r == 0 && (body->is_all || n > 0))
+        r = forget_model_of_nothing(req, &space, e);
     if (r < 0)
         return r;
     json_add_int(&res->json, "deleted", n);
@@ -322,23 +368,46 @@ static int list_workspaces(struct request *req, struct response *res, struct err
     return 0;
 }
 
-/* A registered store may be slow or far away: none of these may hold up the short pool. */
+/* The embedded store is short work, and the few threads of its pool bound how much memory large bodies take at one time. A registered store
+ * may be slow or far away: it must not hold up the short pool. */
+static bool is_far(const struct request *req)
+{
+    return vector_stores_is_registered(req->api->vector_stores, req->arena, req->caller->scope);
+}
+
+/* Words are ranked over all rows that have them, and a large namespace is loaded by the first who asks. */
+static bool is_long_query(const struct request *req)
+{
+    const struct query_body *body = req->body;
+    AUTO(vector_space_clear) struct vector_space space = { 0 };
+
+    if (body->text || is_far(req))
+        return true;
+    return vector_space_of(req, body->workspace, &space, NULL) == 0 && space.vectors->ops->is_slow && space.vectors->ops->is_slow(space.vectors, space.ns);
+}
+
+/* A filter is compared with the metadata of all rows in the file. */
+static bool is_long_removal(const struct request *req)
+{
+    return ((const struct delete_body *)req->body)->has_filter || is_far(req);
+}
+
 const struct route vector_routes[] = {
-    { .method = HTTP_POST, .path = "/sdk/llm/vectors/upsert", .permission = PERM_VECTORS_WRITE, .kind = ROUTE_LONG, .is_sdk = true,
+    { .method = HTTP_POST, .path = "/sdk/llm/vectors/upsert", .permission = PERM_VECTORS_WRITE, .needs_long = is_far, .is_sdk = true,
       ROUTE_BODY(upsert_fields, struct upsert_body), .max_body = LIMIT_BODY_VECTORS, .answer = upsert_answer, .handler = upsert_vectors,
       .summary = "Store vectors, replacing those of the same ids; all or nothing", .tag = "Vectors" },
-    { .method = HTTP_POST, .path = "/sdk/llm/vectors/query", .permission = PERM_VECTORS_READ, .kind = ROUTE_LONG, .is_sdk = true,
-      ROUTE_BODY(query_fields, struct query_body), .answer = query_answer, .handler = query_vectors,
+    { .method = HTTP_POST, .path = "/sdk/llm/vectors/query", .permission = PERM_VECTORS_READ, .needs_long = is_long_query, .is_sdk = true,
+      ROUTE_BODY(query_fields, struct query_body), .check_body = check_query, .answer = query_answer, .handler = query_vectors,
       .summary = "Nearest vectors of a namespace", .tag = "Vectors" },
-    { .method = HTTP_POST, .path = "/sdk/llm/vectors/delete", .permission = PERM_VECTORS_WRITE, .kind = ROUTE_LONG, .is_sdk = true,
+    { .method = HTTP_POST, .path = "/sdk/llm/vectors/delete", .permission = PERM_VECTORS_WRITE, .needs_long = is_long_removal, .is_sdk = true,
       ROUTE_BODY(delete_fields, struct delete_body), .max_body = LIMIT_BODY_CHAT, .check_body = check_delete, .answer = delete_answer,
       .handler = delete_vectors, .summary = "Delete a namespace, or vectors by id or filter", .tag = "Vectors" },
-    { .method = HTTP_GET, .path = "/sdk/llm/vectors/workspaces", .permission = PERM_VECTORS_READ, .kind = ROUTE_LONG, .is_sdk = true,
+    { .method = HTTP_GET, .path = "/sdk/llm/vectors/workspaces", .permission = PERM_VECTORS_READ, .needs_long = is_far, .is_sdk = true,
       .answer = workspaces_answer, .handler = list_workspaces, .summary = "Workspaces of this app that hold vectors", .tag = "Vectors" },
-    { .method = HTTP_GET, .path = "/sdk/llm/vectors/count", .permission = PERM_VECTORS_READ, .kind = ROUTE_LONG, .is_sdk = true,
+    { .method = HTTP_GET, .path = "/sdk/llm/vectors/count", .permission = PERM_VECTORS_READ, .needs_long = is_far, .is_sdk = true,
       ROUTE_QUERY(space_fields, struct space_query), .answer = count_answer, .handler = count_vectors,
       .summary = "How many vectors a namespace holds", .tag = "Vectors" },
-    { .method = HTTP_GET, .path = "/sdk/llm/vectors/list", .permission = PERM_VECTORS_READ, .kind = ROUTE_LONG, .is_sdk = true,
+    { .method = HTTP_GET, .path = "/sdk/llm/vectors/list", .permission = PERM_VECTORS_READ, .needs_long = is_far, .is_sdk = true,
       ROUTE_QUERY(list_fields, struct list_query), .answer = list_answer, .handler = list_vectors,
       .summary = "Vectors of a namespace, page by page", .tag = "Vectors" },
     ROUTE_END,

@@ -40,6 +40,13 @@ static const struct field trigger_fields[] = {
     FIELD_END,
 };
 
+/* A delivery that is in order: what happened, and the payload of that. */
+struct webhook {
+    const struct webhook_event *event;
+    struct trigger_payload trigger;
+    struct report_payload report;
+};
+
 static const struct field webhook_answer[] = {
     SHAPE_STRING("message", .flags = FIELD_OPTIONAL),
     SHAPE_STRING("task_uuid", .flags = FIELD_OPTIONAL),
@@ -121,28 +128,16 @@ static void fill_delivery(struct response *res, struct request *req, struct deli
     delivery->answer = arena_printf(req->arena, "%s}", buf_str(&out->body));
 }
 
-static int check_payload(struct request *req, struct trigger_payload *in, struct err *e)
-{
-    const struct webhook_body *body = req->body;
-    int r;
-
-    r = fields_read(trigger_fields, body->payload, in, req->arena, "payload", e);
-    if (r == 0)
-        r = check_trigger(in, e);
-    if (r == 0)
-        r = check_agent(req, in->agent_name, e);
-    return r < 0 ? r : find_place(req, in, e);
-}
-
 /* The answer is written first: task and answered delivery are one transaction, so that no crash falls between (decision D5). */
-static int trigger(struct request *req, struct delivery_row *delivery, struct response *res, struct err *e)
+static int trigger(struct request *req, const struct webhook *hook, struct delivery_row *delivery, struct response *res, struct err *e)
 {
     const struct webhook_body *body = req->body;
-    struct trigger_payload in = { 0 };
+    struct trigger_payload in = hook->trigger;
     struct task_ids ids, stored;
-    int r;
+    int r = check_agent(req, in.agent_name, e);
 
-    r = check_payload(req, &in, e);
+    if (r == 0)
+        r = find_place(req, &in, e);
     if (r < 0)
         return r;
     uuid_v4(ids.task_uuid);
@@ -159,24 +154,20 @@ static int trigger(struct request *req, struct delivery_row *delivery, struct re
 
 /* ---- task events ---- */
 
-static int report(struct request *req, enum task_report what, struct response *res, struct err *e)
+static int report(struct request *req, const struct webhook *hook, struct response *res, struct err *e)
 {
-    const struct webhook_body *body = req->body;
-    struct report_payload in = { 0 };
+    const struct report_payload *in = &hook->report;
     struct task_row task;
     const char *status = NULL;
-    int r;
+    int r = task_of_caller(req, in->task_uuid, &task, e);
 
-    r = fields_read(report_fields, body->payload, &in, req->arena, "payload", e);
     if (r == 0)
-        r = task_of_caller(req, in.task_uuid, &task, e);
-    if (r == 0)
-        r = tasks_report(req->api->tasks, in.task_uuid, what, in.machine_id, in.attempt,
-                         json_is_absent(in.result) ? NULL : json_to_str(req->arena, in.result),
-                         report_error_text(req->arena, in.error), &status, e);
+        r = tasks_report(req->api->tasks, in->task_uuid, hook->event->what, in->machine_id, in->attempt,
+                         json_is_absent(in->result) ? NULL : json_to_str(req->arena, in->result),
+                         report_error_text(req->arena, in->error), &status, e);
     if (r < 0)
         return r;
-    json_add_string(&res->json, "task_uuid", in.task_uuid);
+    json_add_string(&res->json, "task_uuid", in->task_uuid);
     json_add_string(&res->json, "status", status);
     return 0;
 }
@@ -224,9 +215,9 @@ static int answer_again(struct request *req, struct response *res, const struct 
 }
 
 /* Between report and answer a crash is harmless: the same report again is a success. */
-static int report_once(struct request *req, enum task_report what, struct delivery_row *delivery, struct response *res, struct err *e)
+static int report_once(struct request *req, const struct webhook *hook, struct delivery_row *delivery, struct response *res, struct err *e)
 {
-    int r = report(req, what, res, e);
+    int r = report(req, hook, res, e);
 
     if (r < 0)
         return r;
@@ -234,7 +225,7 @@ static int report_once(struct request *req, enum task_report what, struct delive
     return store_deliveries_answer(req->api->store, delivery, e);
 }
 
-static int act_once(struct request *req, const struct webhook_event *event, const char *event_id, struct response *res, struct err *e)
+static int act_once(struct request *req, const struct webhook *hook, const char *event_id, struct response *res, struct err *e)
 {
     struct delivery_row delivery;
     int r;
@@ -246,36 +237,50 @@ static int act_once(struct request *req, const struct webhook_event *event, cons
         return answer_again(req, res, &delivery, e);
     if (delivery.state == DELIVERY_BUSY)
         return err_set(e, -EBUSY, "DELIVERY_IN_PROGRESS", "An event with this event_id is being handled right now; ask again for its answer");
-    r = event->is_trigger ? trigger(req, &delivery, res, e) : report_once(req, event->what, &delivery, res, e);
+    r = hook->event->is_trigger ? trigger(req, hook, &delivery, res, e) : report_once(req, hook, &delivery, res, e);
     if (r < 0)
         (void)!store_deliveries_release(req->api->store, delivery.source, delivery.event_id, NULL);
     return r;
 }
 
+/* Before the permission is taken: what is refused here spends no grant. */
+static int read_payload(struct request *req, struct webhook *hook, struct err *e)
+{
+    const struct webhook_body *body = req->body;
+    int r;
+
+    if (json_is_absent(body->payload))
+        return err_add_field(e, "payload", "is required");
+    if (!hook->event->is_trigger)
+        return fields_read(report_fields, body->payload, &hook->report, req->arena, "payload", e);
+    r = fields_read(trigger_fields, body->payload, &hook->trigger, req->arena, "payload", e);
+    return r < 0 ? r : check_trigger(&hook->trigger, e);
+}
+
 static int receive_webhook(struct request *req, struct response *res, struct err *e)
 {
     const struct webhook_body *body = req->body;
-    const struct webhook_event *event;
+    struct webhook hook = { 0 };
     const char *event_id;
     int r;
 
-    r = webhook_event_find(body->event, "event", &event, e);
-    if (r == 0 && event->is_ping)
+    r = webhook_event_find(body->event, "event", &hook.event, e);
+    if (r == 0 && hook.event->is_ping)
         return ping(res);
     if (r == 0)
         r = request_need_caller(req, e);
     if (r == 0)
         r = identity_check(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
-    if (r == 0 && json_is_absent(body->payload))
-        r = err_add_field(e, "payload", "is required");
+    if (r == 0)
+        r = read_payload(req, &hook, e);
     if (r == 0)
         r = identity_require(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
     if (r < 0)
         return r;
     event_id = event_id_of(req);
     if (event_id)
-        return act_once(req, event, event_id, res, e);
-    return event->is_trigger ? trigger(req, NULL, res, e) : report(req, event->what, res, e);
+        return act_once(req, &hook, event_id, res, e);
+    return hook.event->is_trigger ? trigger(req, &hook, NULL, res, e) : report(req, &hook, res, e);
 }
 
 const struct route webhook_routes[] = {

@@ -19,18 +19,10 @@ static int config_of_row(struct arena *a, const struct app_row *row, struct app_
     return 0;
 }
 
-static int find_row(struct apps *apps, const char *id_or_name, struct arena *a, struct app_row *ret, struct err *e)
-{
-    struct store *store = apps->config.store;
-    int r = store_apps_get(store, a, id_or_name, ret, NULL);
-
-    return r == -ENOENT ? store_apps_get_by_name(store, a, id_or_name, ret, e) : r;
-}
-
 int app_find(struct apps *apps, const char *id_or_name, struct arena *a, struct app_config *ret, struct err *e)
 {
     struct app_row row;
-    int r = find_row(apps, id_or_name, a, &row, e);
+    int r = store_apps_find(apps->config.store, a, id_or_name, &row, e);
 
     return r < 0 ? r : config_of_row(a, &row, ret, e);
 }
@@ -166,7 +158,7 @@ int app_remove(struct apps *apps, const char *app_id, bool with_data, const char
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct app_row row;
-    int r = find_row(apps, app_id, a, &row, e);
+    int r = store_apps_find(apps->config.store, a, app_id, &row, e);
 
     if (r < 0)
         return r;

@@ -61,6 +61,7 @@ static void *leave(void *arg)
     wait_for_requests(s, deadline_ms);
     tasks_stop(s->tasks, clock_mono_ms() + share_ms);
     apps_stop(s->apps);
+    llamacpp_stop(s->llamacpp);
     s->supervisor = supervisor_close(s->supervisor, share_ms);
     loop_call(s->loop, stop_server, s);
     s->short_pool = pool_stop(s->short_pool);

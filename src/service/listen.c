@@ -2,6 +2,7 @@
 #include "service/private.h"
 
 #include "base/log.h"
+#include "net/guard.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -75,6 +76,7 @@ static int listen_one(struct service *s, const char *text, bool is_first, uint16
         return err_set(e, r, "ADDRESS_IN_USE", "%s Choose another with --listen ADDR:PORT; port 0 picks a free one.", why.text);
     if (r < 0)
         return err_set(e, r, *why.code ? why.code : "LISTEN_FAILED", "%s", why.text);
+    guard_add_own_port(s->guard, at.port);
     if (is_first) {
         *port = at.port;
         name_service(s, &at);
@@ -103,6 +105,13 @@ static void on_refused(void *arg, const char *request_id, int status, const char
     dispatch_refused(s->dispatch, request_id, status, code);
 }
 
+static void write_refusal(void *arg, struct http_exchange *x, const char *code, const char *text, int status, struct buf *out)
+{
+    struct service *s = arg;
+
+    dispatch_write_refusal(s->dispatch, x, code, text, status, out);
+}
+
 static int start_server(struct service *s, struct err *e)
 {
     const struct http_server_config c = {
@@ -113,6 +122,7 @@ static int start_server(struct service *s, struct err *e)
         .body_limit = on_body_limit,
         .on_request = on_request,
         .on_refused = on_refused,
+        .write_refusal = write_refusal,
         .arg = s,
     };
 

@@ -6,6 +6,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "identity/consent.h"
+#include "llm/local.h"
+#include "llm/stored.h"
+#include "net/guard.h"
 #include "os/files.h"
 #include "store/meta.h"
 
@@ -119,10 +122,25 @@ static int open_identity(struct service *s, struct err *e)
     return r;
 }
 
+static int open_meter(struct service *s, bool is_serving, struct err *e)
+{
+    const struct meter_config c = { .store = s->store, .settings = s->settings, .is_serving = is_serving };
+
+    return meter_open(&c, &s->meter, e);
+}
+
+static void make_guard(struct service *s)
+{
+    struct guard_config c = { 0 };
+
+    c.private_hosts = settings_list(s->settings, s->arena, SETTING_NET_PRIVATE_HOSTS, &c.n_private_hosts);
+    s->guard = guard_new(&c);
+}
+
 /* A command without a service seldom needs vectors: then they are opened only when it does. */
 static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
 {
-    const struct vector_stores_config c = {
+    struct vector_stores_config c = {
         .store = s->store,
         .identity = s->identity,
         .embedded = {
@@ -134,6 +152,8 @@ static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
         .is_lazy = !is_serving,
     };
 
+    make_guard(s);
+    c.guard = s->guard;
     return vector_stores_open(&c, &s->vector_stores, e);
 }
 
@@ -175,10 +195,29 @@ static int open_tasks(struct service *s, bool is_serving, struct err *e)
     return tasks_open(&c, &s->tasks, e);
 }
 
+/* What this machine offers besides; models that are run are children. */
+static int open_local(struct service *s, struct err *e)
+{
+    const struct llamacpp_config c = { .loop = s->loop, .settings = s->settings, .supervisor = s->supervisor, .data_dir = s->config.data_dir };
+    int r = llamacpp_new(&c, &s->llamacpp, e);
+
+    if (r == 0)
+        r = llm_local_new(s->settings, s->llamacpp, &s->llm_local, e);
+    if (r == 0)
+        llm_accounts_set_local(s->llm_accounts, s->llm_local);
+    return r;
+}
+
 static int open_llm(struct service *s, bool is_serving, struct err *e)
 {
     int r = llm_accounts_new(s->settings, (const char *const *)environ, &s->llm_accounts, e);
+    const struct llm_vault vault = { s->llm_accounts, s->store, s->identity };
+    size_t n_unusable = 0;
 
+    if (r == 0)
+        r = llm_stored_load(&vault, &n_unusable, e);
+    if (n_unusable > 0)
+        log_warn("service", NULL, "stored providers that cannot be used: %zu; `hearth doctor` tells why", n_unusable);
     return r < 0 || !is_serving ? r : llm_relays_new(s->loop, s->settings, &s->llm_relays, e);
 }
 
@@ -196,6 +235,7 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.settings = s->settings;
     s->api.store = s->store;
     s->api.identity = s->identity;
+    s->api.meter = s->meter;
     s->api.backend = s->backend;
     s->api.tasks = s->tasks;
     s->api.agents = s->agents;
@@ -226,11 +266,15 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
     if (r == 0)
         r = open_identity(s, e);
     if (r == 0)
+        r = open_meter(s, is_serving, e);
+    if (r == 0)
         r = open_vector_stores(s, is_serving, e);
     if (r == 0)
         r = open_llm(s, is_serving, e);
     if (r == 0 && is_serving)
         r = open_supervisor(s, e);
+    if (r == 0 && is_serving)
+        r = open_local(s, e);
     if (r == 0)
         r = agents_open(s->store, s->supervisor, s->config.data_dir, &s->agents, e);
     if (r == 0)
@@ -238,6 +282,16 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
     if (r == 0)
         r = open_tasks(s, is_serving, e);
     return r < 0 ? r : open_api(s, is_serving, e);
+}
+
+/* What cannot be stored now is lost: the log is the last to know. */
+static void close_meter(struct service *s)
+{
+    struct err e = { 0 };
+
+    if (s->meter && meter_flush(s->meter, &e) < 0)
+        log_warn("service", NULL, "the usage of the last seconds could not be stored: %s", e.text);
+    s->meter = meter_close(s->meter);
 }
 
 struct service *service_close(struct service *s)
@@ -249,14 +303,19 @@ struct service *service_close(struct service *s)
         close(s->folder_fd);
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);
+    llamacpp_stop(s->llamacpp);
     s->supervisor = supervisor_close(s->supervisor, 0);         /* only when it never came to serving */
     s->dispatch = dispatch_close(s->dispatch);
     s->tasks = tasks_close(s->tasks);
     s->apps = apps_close(s->apps);
     s->agents = agents_close(s->agents);
     s->vector_stores = vector_stores_close(s->vector_stores);
+    s->guard = guard_free(s->guard);
     s->llm_relays = llm_relays_free(s->llm_relays);
+    s->llm_local = llm_local_free(s->llm_local);
+    s->llamacpp = llamacpp_free(s->llamacpp);
     s->llm_accounts = llm_accounts_free(s->llm_accounts);
+    close_meter(s);
     s->identity = identity_close(s->identity);
     s->backend = backend_close(s->backend);
     s->on_term = loop_watch_free(s->on_term);

@@ -8,6 +8,7 @@
 #include "apps/apps.h"
 #include "backend/backend.h"
 #include "http/server.h"
+#include "identity/meter.h"
 #include "llm/relay.h"
 #include "os/lockfile.h"
 #include "service/service.h"
@@ -23,10 +24,14 @@ struct service {
     struct pool *short_pool, *long_pool;
     struct backend *backend;
     struct identity *identity;
+    struct meter *meter;
+    struct guard *guard;
     struct vector_stores *vector_stores;
     struct llm_accounts *llm_accounts;
     struct llm_relays *llm_relays;
     struct supervisor *supervisor;
+    struct llamacpp *llamacpp;
+    struct llm_local *llm_local;
     struct agents *agents;
     struct apps *apps;
     struct tasks *tasks;

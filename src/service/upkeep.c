@@ -1,26 +1,93 @@
-/* What has to be tidied now and then: answers kept for repeated webhook deliveries. At the start and once an hour, on a worker. */
+/* What has to be tidied now and then: whatever the *.keep_days settings call old. At the start and once an hour, on a worker, a few rows at a time. */
 #include "service/private.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "store/audit.h"
 #include "store/deliveries.h"
+#include "store/retention.h"
 
-enum { UPKEEP_EVERY_MS = 3600 * 1000, DELIVERY_KEPT_DAYS = 7 };
+#include <unistd.h>
+
+enum { UPKEEP_EVERY_MS = 3600 * 1000, PAUSE_FACTOR = 4, MOST_PAUSE_US = 200000 };
+
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+
+/* ---- what is kept for some days ---- */
+
+static const struct { enum setting_id setting; enum kept what; const char *name; } terms[] = {
+    { SETTING_WEBHOOKS_KEEP_DAYS, KEPT_DELIVERIES, "webhook answers" },
+    { SETTING_TASKS_KEEP_LOGS_DAYS, KEPT_RUN_LOGS, "output of runs" },
+    { SETTING_TASKS_KEEP_DAYS, KEPT_TASKS, "tasks" },
+    { SETTING_CALENDAR_KEEP_DAYS, KEPT_EVENTS, "calendar events" },
+    { SETTING_USAGE_KEEP_DAYS, KEPT_USAGE, "usage" },
+};
+
+static int64_t before_ms(struct service *s, enum setting_id setting)
+{
+    return clock_wall_ms() - settings_int(s->settings, setting) * DAY_MS;
+}
+
+/* Between two batches others write: the pause is a multiple of what they had to wait for. */
+static bool goes_on(struct service *s, int r, int64_t n, int64_t began_us)
+{
+    int64_t pause_us = MIN(PAUSE_FACTOR * (clock_mono_us() - began_us), (int64_t)MOST_PAUSE_US);
+
+    if (r < 0 || n == 0)
+        return false;
+    usleep((useconds_t)pause_us);
+    return !atomic_load(&s->api.is_leaving);
+}
+
+static void tidy_old(struct service *s, size_t i)
+{
+    int64_t before = before_ms(s, terms[i].setting), n = 0, began_us;
+    struct err e = { 0 };
+    int r;
+
+    if (settings_int(s->settings, terms[i].setting) == 0)
+        return;
+    do {
+        began_us = clock_mono_us();
+        r = store_retention_trim(s->store, terms[i].what, before, &n, &e);
+    } while (goes_on(s, r, n, began_us));
+    if (r < 0)
+        log_warn("service", NULL, "old %s could not be removed: %s", terms[i].name, e.text);
+}
+
+static void tidy_audit(struct service *s)
+{
+    int64_t before = before_ms(s, SETTING_AUDIT_KEEP_DAYS), n = 0, n_all = 0, began_us;
+    struct err e = { 0 };
+    int r;
+
+    if (settings_int(s->settings, SETTING_AUDIT_KEEP_DAYS) == 0)
+        return;
+    do {
+        began_us = clock_mono_us();
+        r = store_audit_trim(s->store, before, &n, &e);
+        n_all += r == 0 ? n : 0;
+    } while (goes_on(s, r, n, began_us));
+    if (r == 0 && n_all > 0)
+        r = store_audit_tell_trim(s->store, &e);
+    if (r < 0)
+        log_warn("service", NULL, "old entries of the audit log could not be removed: %s", e.text);
+}
 
 static void tidy(void *arg)
 {
     struct service *s = arg;
-    struct err e = { 0 };
-    int64_t n;
 
-    if (store_deliveries_trim(s->store, (int64_t)DELIVERY_KEPT_DAYS * 24 * 3600 * 1000, &n, &e) < 0)
-        log_warn("service", NULL, "old webhook answers could not be removed: %s", e.text);
+    for (size_t i = 0; i < ARRAY_SIZE(terms); i++)
+        tidy_old(s, i);
+    tidy_audit(s);
 }
 
 static void tidy_on_worker(void *arg)
 {
     struct service *s = arg;
 
-    if (pool_submit(s->short_pool, tidy, s) < 0)
+    if (pool_submit(s->long_pool, tidy, s) < 0)
         log_debug("service", NULL, "no worker is free for upkeep; the next hour will do");
 }
 

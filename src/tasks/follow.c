@@ -5,6 +5,11 @@ bool task_is_finished(const char *status)
     return strcmp(status, TASK_COMPLETED_STATUS) == 0 || strcmp(status, TASK_FAILED_STATUS) == 0 || strcmp(status, TASK_CANCELED_STATUS) == 0;
 }
 
+bool task_needs_person(const struct task_row *task)
+{
+    return task->review ? strcmp(task->review, REVIEW_APPROVED) != 0 : !task->auto_run;
+}
+
 bool task_is_leased(const char *status)
 {
     return strcmp(status, TASK_CLAIMED_STATUS) == 0 || strcmp(status, TASK_PROCESSING) == 0;
@@ -158,8 +163,10 @@ static int follow(struct tasks *t, const struct task_row *task, struct task_step
     bool is_ours = is_at_work(t, task->uuid), has_changed = false;
     int r = 0;
 
-    if (strcmp(step->change.status, TASK_PENDING) == 0 && task->review && strcmp(task->review, REVIEW_WAITING) == 0)
+    if (strcmp(step->change.status, TASK_PENDING) == 0 && task_needs_person(task)) {
+        step->change.review = REVIEW_WAITING;
         step->dispatch_status = DISPATCH_REVIEW;
+    }
     step->change.uuid = task->uuid;
     step->change.is_guarded = true;
     step->change.if_attempt = task->attempt;

@@ -169,7 +169,7 @@ int tasks_replay(struct tasks *t, const char *task_uuid, struct err *e)
         r = t->config.backend->ops->replay(t->config.backend, task.backend_table, task.row_id, e);
     if (r < 0)
         return r;
-    is_review = task.review && strcmp(task.review, REVIEW_APPROVED) != 0;
+    is_review = task_needs_person(&task);
     const struct task_step step = {
         .change = {
             .uuid = task.uuid, .is_guarded = true, .if_attempt = task.attempt, .if_status = task.status, .clears_outcome = true,

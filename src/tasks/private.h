@@ -260,3 +260,4 @@ size_t task_count_machines(const char *attempted_by, const char *machine, bool *
 bool task_submit(struct tasks *t, void (*fn)(void *arg), void *arg) MUST_CHECK;
 bool task_is_finished(const char *status);
 bool task_is_leased(const char *status);
+bool task_needs_person(const struct task_row *task);   /* to be run (again): nobody has approved it yet */
