@@ -53,7 +53,7 @@ build_release() {
 
 build_benches() {
     build_release
-    ninja -C build/release bench/bench_claim bench/bench_stamp >build/.benches.log 2>&1 || { tail -60 build/.benches.log; die "the measuring programs do not build"; }
+    ninja -C build/release bench/bench_claim bench/bench_stamp bench/bench_stream bench/bench_lexical bench/bench_vector >build/.benches.log 2>&1 || { tail -60 build/.benches.log; die "the measuring programs do not build"; }
 }
 
 build_tsan() {
