@@ -126,13 +126,11 @@ static void begin_trace(struct trace *t, struct dispatch *d, const struct http_e
     memcpy(t->request_id, x->request.id, sizeof(t->request_id));
 }
 
-static void end_trace(const struct trace *t, int status, const struct err *e)
+static void log_answer(const struct trace *t, int status, int64_t took_us, const struct err *e)
 {
     static const char *const callers[] = { [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin" };
     enum log_level level = status >= 500 ? LOG_WARN : t->is_quiet && status < 400 ? LOG_DEBUG : LOG_INFO;
-    int64_t took_us = clock_mono_us() - t->arrived_us;
 
-    tally_add(t->tally, status, took_us);
     if (!log_enabled(level))
         return;
     if (status < 400)
@@ -141,6 +139,24 @@ static void end_trace(const struct trace *t, int status, const struct err *e)
     else
         log_write(level, "api", t->request_id, "%s %s %d %.1f ms, %s: %s %s", t->method, t->path, status,
                   (double)took_us / 1e3, callers[t->caller], e->code, LOG_Q(e->text));
+}
+
+static void end_trace(const struct trace *t, int status, const struct err *e)
+{
+    int64_t took_us = clock_mono_us() - t->arrived_us;
+
+    tally_add(t->tally, status, took_us);
+    log_answer(t, status, took_us, e);
+}
+
+/* Counted first: who has the answer finds it in the metrics. Written down afterwards, when nobody waits; the exchange may be gone then. */
+static void send_answer(struct http_exchange *x, const struct trace *t, int status, const struct err *e)
+{
+    int64_t took_us = clock_mono_us() - t->arrived_us;
+
+    tally_add(t->tally, status, took_us);
+    http_exchange_send(x);
+    log_answer(t, status, took_us, e);
 }
 
 /* In the form the route's clients read; gives the status they know. What went wrong inside is for the log only. */
@@ -178,8 +194,7 @@ static void send_error(struct http_exchange *x, const struct trace *t, int r, co
     int status = write_error(x, t->error_form, api_error_status(r, e), e);
 
     add_safety_headers(x, t);
-    http_exchange_send(x);
-    end_trace(t, status, e);
+    send_answer(x, t, status, e);
 }
 
 void dispatch_refused(struct dispatch *d, const char *request_id, int status, const char *code)
@@ -421,7 +436,7 @@ static void run_job(void *arg)
     struct response res = { .exchange = x };
     struct err e = { 0 };
     struct work work;
-    int r, status;
+    int r;
 
     begin_work(job, &work);
     r = do_work(job, &work, &res, &e);
@@ -435,10 +450,8 @@ static void run_job(void *arg)
         send_error(x, &work.trace, r, &e);
         return;
     }
-    status = x->response.status;
     add_safety_headers(x, &work.trace);
-    http_exchange_send(x);
-    end_trace(&work.trace, status, &e);
+    send_answer(x, &work.trace, x->response.status, &e);
 }
 
 /* ---- what a handler may do besides writing JSON ---- */
@@ -512,8 +525,7 @@ static void answer_preflight(struct http_exchange *x, const struct trace *t)
     http_response_header(x, "access-control-allow-headers", CORS_HEADERS);
     http_response_header(x, "access-control-max-age", "600");
     buf_add_str(&x->response.body, "{\"success\":true}");
-    http_exchange_send(x);
-    end_trace(t, 200, &none);
+    send_answer(x, t, 200, &none);
 }
 
 static int refuse_unmatched(struct http_exchange *x, const struct http_match *match, struct err *e)

@@ -312,11 +312,14 @@ test('decisions outlive the service, questions are asked anew', async (t) => {
     isDenied(await again.asApp(app)('GET', '/workspaces'), 'api.workspaces');
 });
 
+/* Fewer than may wait for a worker (256): else a loaded machine answers some with OVERLOADED, which is another rule. */
+const ENDLESS = 250;
+
 test('an app that asks without end fills neither the list nor the workers', async () => {
     const app = await newApp(h);
     const replies = [];
-    const asked = Array.from({ length: 300 }, (_, i) => ask(app, `made.up.${i}`).then((reply) => replies.push(reply)));
-    await until(() => replies.length >= 200, { what: 'most are refused' });
+    const asked = Array.from({ length: ENDLESS }, (_, i) => ask(app, `made.up.${i}`).then((reply) => replies.push(reply)));
+    await until(() => replies.length >= ENDLESS - 16, { what: 'most are refused' });
     for (const reply of replies) {
         refused(reply, 503, 'TOO_MANY_QUESTIONS');
         assert.ok(reply.headers['retry-after']);

@@ -245,21 +245,28 @@ static void work_of_a_deletion_is_claimed_and_completed_like_any(void **state)
     must(backend_complete(rig->backend, &lease, "{}", &e), &e);
 }
 
+static bool are_three_deletions_left(void *rig)
+{
+    return rig_number(rig, "SELECT count(*) FROM " DELETIONS) == 3;
+}
+
+/* The rows age in one statement: the backend, which forgets at its opening, may be late and do so in the middle of this. */
 static void work_of_deletions_is_forgotten_after_a_week_unless_it_is_at_work(void **state)
 {
-    static const char *const statuses[] = { "pending", "completed", "failed", "claimed", "pending", "completed" };
+    static const char aged[] =
+        "WITH told (id, status, age) AS (VALUES (1, 'pending', '-8 days'), (2, 'completed', '-8 days'), (3, 'failed', '-8 days'),"
+        " (4, 'claimed', '-8 days'), (5, 'pending', '-6 days'), (6, 'completed', '-6 days'))"
+        " UPDATE " DELETIONS " SET status = told.status, created_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', told.age)"
+        " FROM told WHERE " DELETIONS ".rowid = told.id";
     struct rig *rig = *state;
     struct err e = { 0 };
 
-    for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+    for (size_t i = 0; i < 6; i++)
         must(OPS(rig)->remove(rig->backend, TABLE, rig_insert(rig), NULL, &e), &e);
-        rig_sql(rig, arena_printf(rig->arena, "UPDATE " DELETIONS " SET status = '%s', created_at = strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now',"
-                                              " '%s') WHERE rowid = %zu", statuses[i], i < 4 ? "-8 days" : "-6 days", i + 1));
-    }
+    rig_sql(rig, aged);
     rig->backend = backend_close(rig->backend);
     rig->backend = rig_backend(rig);
-    for (int64_t end_ms = clock_mono_ms() + WAIT_MS; list(rig, (struct backend_query){ .table = DELETIONS }).n != 3;)
-        assert_true(clock_mono_ms() < end_ms);
+    assert_true(wait_until(are_three_deletions_left, rig));
     assert_int_equal(rig_number(rig, "SELECT min(rowid) FROM " DELETIONS), 4);
 }
 
