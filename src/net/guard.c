@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <ifaddrs.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,6 +16,8 @@ struct guard {
     uint16_t own_ports[OWN_PORTS];
     size_t n_own_ports;
 };
+
+static _Atomic(const struct guard *) guard_of_service;     /* of the running service */
 
 /* The first that fits counts. IANA's registries of special-purpose addresses (RFC 6890), and where clouds keep their metadata. */
 static const struct range {
@@ -205,6 +208,37 @@ static bool is_own_port(const struct guard *g, uint16_t port)
     return false;
 }
 
+/* Connecting to an unspecified address is connecting to loopback. */
+static bool is_unspecified(const struct sockaddr *address)
+{
+    static const unsigned char zero[16];
+    const void *bytes = bytes_of(address);
+
+    return bytes && memcmp(bytes, zero, address->sa_family == AF_INET ? 4 : 16) == 0;
+}
+
+static bool is_itself(const struct guard *g, const struct sockaddr *address)
+{
+    const char *rule;
+
+    return is_own_port(g, port_of(address)) &&
+           (guard_judge(address, &rule) == GUARD_LOOPBACK || is_unspecified(address) || is_of_this_machine(address));
+}
+
+void guard_set_own(const struct guard *g)
+{
+    atomic_store(&guard_of_service, g);
+}
+
+int guard_check_self(const char *host, const struct sockaddr *address, struct err *e)
+{
+    const struct guard *g = atomic_load(&guard_of_service);
+
+    if (!g || !is_itself(g, address))
+        return 0;
+    return err_set(e, -EPERM, "CONNECT_FAILED", "%.100s is this service itself, which would wait for itself: give another address.", host);
+}
+
 static bool is_listed(const struct guard *g, const char *host, const char *address)
 {
     size_t n = strlen(host);
@@ -232,7 +266,7 @@ int guard_check(const struct guard *g, const char *host, const struct sockaddr *
     if (verdict == GUARD_PRIVATE && !is_listed(g, host, text))
         return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s is at %s, an address of the local network (%s): apps may name it when the setting "
                        "net.private_hosts lists it.", host, text, rule);
-    if (is_own_port(g, port_of(address)) && (verdict == GUARD_LOOPBACK || is_of_this_machine(address)))
+    if (is_itself(g, address))
         return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s at %s, port %u, is this service itself.", host, text, port_of(address));
     return 0;
 }

@@ -1,5 +1,5 @@
 /* Which addresses may be connected to for somebody who is not the administrator: an app, a user or a model that named a URL
- * (architecture, section 5; decision D13). Addresses the administrator configured do not go through it.
+ * (architecture, section 5; decision D13). Addresses the administrator configured do not go through it, but for one rule: none is the service itself.
  *
  * Judged is the address a connection is really made to, after one look-up, so no notation and no second DNS answer gets round it. Of a name
  * with several addresses the HTTP client connects to those that are allowed; guard_resolve() refuses the name for one that is not.
@@ -31,6 +31,10 @@ struct guard *guard_new(const struct guard_config *c) MUST_CHECK;
 struct guard *guard_free(struct guard *g);
 /* The service listens there: refused on loopback and on every address of this machine. Before the first request; 8 at most. */
 void guard_add_own_port(struct guard *g, uint16_t port);
+/* From now on no request of this process goes to g's own ports, guarded or not: it would wait for itself. NULL: none is kept from them. */
+void guard_set_own(const struct guard *g);
+/* -EPERM CONNECT_FAILED for an address that is the service itself. */
+int guard_check_self(const char *host, const struct sockaddr *address, struct err *e) MUST_CHECK;
 
 /* What an address is by itself; *ret_rule says why ("link-local, 169.254.0.0/16"). */
 enum guard_verdict guard_judge(const struct sockaddr *address, const char **ret_rule);

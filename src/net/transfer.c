@@ -135,12 +135,13 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 }
 
 /* Called with the address that is about to be connected to. libcurl goes on with the next one of the name, if there is one. */
-static curl_socket_t open_guarded(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
+static curl_socket_t open_checked(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
     struct transfer *t = arg;
     struct err why = { 0 };
+    int r = t->guard ? guard_check(t->guard, t->peer, &to->addr, &why) : guard_check_self(t->peer, &to->addr, &why);
 
-    if (guard_check(t->guard, t->peer, &to->addr, &why) < 0) {
+    if (r < 0) {
         *err_place(&t->refusal) = why;
         return CURL_SOCKET_BAD;
     }
@@ -152,8 +153,6 @@ static void set_guard(struct transfer *t, const struct guard *guard)
 {
     t->guard = guard;
     curl_easy_setopt(t->easy, CURLOPT_PROXY, "");
-    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, open_guarded);
-    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
 }
 
 static bool is_token(const char *name)
@@ -222,6 +221,8 @@ static void set_callbacks(struct transfer *t, long buffer_bytes)
     curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, open_checked);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
     curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
 }
 

@@ -15,8 +15,8 @@ struct transfer {
     struct http_answer head;
     size_t n_head_bytes, cap_headers;
     char *peer;                         /* owned; "api.example.org:443", for sentences */
-    const struct guard *guard;          /* borrowed; NULL: every address is allowed */
-    struct err *refusal;                /* owned; of the last address that the guard refused; NULL: none was */
+    const struct guard *guard;          /* borrowed; NULL: every address but the service's own is allowed */
+    struct err *refusal;                /* owned; of the last address that was refused; NULL: none was */
     int64_t first_byte_ms, idle_ms;     /* 0: none */
     int64_t began_ms, heard_ms;         /* clock_mono_ms() */
     bool is_answered;                   /* the head is complete */

@@ -178,6 +178,7 @@ int service_listen(struct service *s, struct err *e)
         r = listen_unix(s, e);
     if (r < 0)
         return r;
+    guard_set_own(s->guard);
     dispatch_set_port(s->dispatch, port);
     service_print_listening(s);
     return 0;

@@ -310,6 +310,7 @@ struct service *service_close(struct service *s)
     s->apps = apps_close(s->apps);
     s->agents = agents_close(s->agents);
     s->vector_stores = vector_stores_close(s->vector_stores);
+    guard_set_own(NULL);
     s->guard = guard_free(s->guard);
     s->llm_relays = llm_relays_free(s->llm_relays);
     s->llm_local = llm_local_free(s->llm_local);

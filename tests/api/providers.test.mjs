@@ -98,6 +98,18 @@ describe('adding', () => {
         refused(await h.socket('DELETE', '/api/providers/nobody'), 404, 'PROVIDER_NOT_FOUND', /configured are: /);
     });
 
+    test('a provider at the own address is refused instead of waiting for itself', async () => {
+        const name = unique('self');
+        await admin(h, 'POST', '/api/providers', { preset: 'generic-openai', name, base_url: `${h.url}/v1`, api_key: key.key, model: 'one' });
+        for (const route of ['/sdk/llm/chat', '/sdk/llm/chat/stream']) {
+            const { reason } = refused(await key.call('POST', route, { messages: [{ role: 'user', content: 'Who?' }], provider: name }), 502, 'LLM_ERROR');
+            assert.equal(reason, 'CONNECT_FAILED');
+        }
+        const tried = await admin(h, 'POST', `/api/providers/${name}/test`, {});
+        assert.match(tried.text, /is this service itself/);
+        await admin(h, 'DELETE', `/api/providers/${name}`);
+    });
+
     test('a short key is not shown in part', async () => {
         const name = unique('short');
         await admin(h, 'POST', '/api/providers', generic(p, { name, api_key: 'abc4' }));

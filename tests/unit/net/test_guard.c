@@ -284,6 +284,28 @@ static void a_connection_made_without_the_guard_is_not_used_with_it(void **state
     guard_free(g);
 }
 
+/* A provider whose address is the service's would wait for itself until every worker does. */
+static void the_service_never_asks_itself(void **state)
+{
+    static const char *const hosts[] = { "127.0.0.1", "localhost", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]" };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct guard *g = guard_new(&(struct guard_config){ 0 });
+    uint16_t port = dead_port();
+
+    guard_add_own_port(g, port);
+    guard_set_own(g);
+    for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+        const struct http_ask ask = { .method = "GET", .connect_ms = 2000, .url = arena_printf(a, "http://%s:%u/", hosts[i], port) };
+        struct http_answer answer = { 0 };
+        struct err e = { 0 };
+
+        if (http_call(&ask, a, NULL, &answer, &e) != -EPERM || strcmp(e.code, "CONNECT_FAILED") != 0 || !strstr(e.text, "this service itself"))
+            fail_msg("%s: %s", ask.url, e.text);
+    }
+    guard_set_own(NULL);
+    guard_free(g);
+}
+
 static void a_redirect_to_a_bad_address_is_not_followed(void **state)
 {
     AUTO(rig_close) struct rig rig = { 0 };
@@ -308,6 +330,7 @@ int main(void)
         cmocka_unit_test(one_bad_address_of_a_name_refuses_the_name),
         cmocka_unit_test(a_connection_made_without_the_guard_is_not_used_with_it),
         cmocka_unit_test(the_service_itself_is_refused_in_every_form),
+        cmocka_unit_test(the_service_never_asks_itself),
         cmocka_unit_test(a_redirect_to_a_bad_address_is_not_followed),
     };
 
