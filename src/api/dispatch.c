@@ -101,6 +101,11 @@ size_t dispatch_body_limit(struct dispatch *d, enum http_method method, const ch
     return body_limit_of(entry ? entry->route : NULL);
 }
 
+static int body_too_large(size_t limit, struct err *e)
+{
+    return err_set(e, -E2BIG, "BODY_TOO_LARGE", "The body must be at most %zu bytes.", limit);
+}
+
 /* ---- the end of a request: envelope, metrics, one log line ---- */
 
 /* A request that no route took, by its method or for its sender, is told so in the form of its path. */
@@ -209,7 +214,10 @@ void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const c
     struct json_writer w;
     struct err e = { 0 };
 
-    err_set(&e, -EINVAL, code, "%s", text);
+    if (strcmp(code, "BODY_TOO_LARGE") == 0)
+        body_too_large(dispatch_body_limit(d, x->request.method, x->request.path), &e);
+    else
+        err_set(&e, -EINVAL, code, "%s", text);
     json_write_init(&w, out);
     json_begin_object(&w);
     form->write(&w, x, status, &e);
@@ -557,9 +565,7 @@ static int check_request(struct job *job, struct err *e)
     if (!job->entry)
         return refuse_unmatched(x, &job->match, e);
     limit = body_limit_of(job->entry->route);
-    if (x->request.body.n > limit)
-        return err_set(e, -E2BIG, "BODY_TOO_LARGE", "The body must be at most %zu bytes.", limit);
-    return 0;
+    return x->request.body.n > limit ? body_too_large(limit, e) : 0;
 }
 
 static int submit(struct job *job, bool is_long, struct err *e)

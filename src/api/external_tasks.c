@@ -87,8 +87,8 @@ static int receive_report(struct request *req, struct response *res, struct err 
     const char *result = NULL, *status;
     int r;
 
-    r = webhook_event_find(body->action, "action", &event, e);
-    if (r == 0 && (event->is_ping || event->is_trigger))
+    r = webhook_event_find(body->action, "action", &event, NULL);
+    if (r < 0 || event->is_ping || event->is_trigger)
         r = err_add_field(e, "action", "must be completed, failed, processing or canceled");
     if (r == 0 && event->what == TASK_COMPLETED)
         r = result_text(req, body->data, &result, e);

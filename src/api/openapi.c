@@ -159,6 +159,14 @@ static bool is_public(const struct route *route)
     return strcmp(route->permission, PERM_PUBLIC) == 0;
 }
 
+/* Metered, and answered by a provider. */
+static bool asks_models(const struct route *route)
+{
+    bool waits = route->kind == ROUTE_LONG || route->kind == ROUTE_RELAY || route->needs_long;
+
+    return waits && (strcmp(route->permission, PERM_LLM_CHAT) == 0 || strcmp(route->permission, PERM_LLM_EMBED) == 0);
+}
+
 /* Which statuses the row alone makes possible. */
 static bool may_answer(const struct route *route, const char *path, int status)
 {
@@ -175,6 +183,9 @@ static bool may_answer(const struct route *route, const char *path, int status)
         return strchr(path, ':') || strcmp(route->permission, PERM_BODY) == 0 || (route->body && !is_grant);
     case 413:
         return route->body != NULL;
+    case 429:
+    case 502:
+        return asks_models(route);
     case 503:
         return route->kind != ROUTE_INLINE;
     default:
@@ -184,7 +195,7 @@ static bool may_answer(const struct route *route, const char *path, int status)
 
 static void write_errors(struct json_writer *w, const struct row *row)
 {
-    static const int statuses[] = { 400, 401, 403, 404, 413, 500, 503 };
+    static const int statuses[] = { 400, 401, 403, 404, 413, 429, 500, 502, 503 };
     const struct error_form *form = row->route->error_form;
     char text[8], target[80];
 

@@ -1,6 +1,8 @@
 /* What an upstream says when it does not answer, in this service's codes and in a sentence that says what to do (decision D8). */
+#include "base/utf8.h"
 #include "llm/wire.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { SECRET_AT_LEAST = 4 /* shorter ones stand in ordinary words */ };
@@ -89,6 +91,21 @@ static int tell(const struct llm_account *acc, int status, const char *words, st
     return err_set(e, rows[i].r, rows[i].code, "%s %s (%d)%s%.*s", acc->name, rows[i].what, status, words ? ": " : " and gives no reason.", WIRE_QUOTED, words ? words : "");
 }
 
+/* Gateways and small servers answer in plain text; web pages and broken JSON tell a person nothing. NULL: there is none to quote. */
+static const char *plain_words(struct arena *a, struct slice body)
+{
+    while (body.n > 0 && isspace((unsigned char)body.p[0]))
+        body = (struct slice){ body.p + 1, body.n - 1 };
+    while (body.n > 0 && isspace((unsigned char)body.p[body.n - 1]))
+        body.n--;
+    if (body.n == 0 || body.n > WIRE_QUOTED || strchr("<{[\"", body.p[0]) || !utf8_is_valid(body))
+        return NULL;
+    for (size_t i = 0; i < body.n; i++)
+        if (iscntrl((unsigned char)body.p[i]))
+            return NULL;
+    return arena_strndup(a, body.p, body.n);
+}
+
 int llm_refusal(const struct llm_account *acc, int status, struct slice body, struct err *e)
 {
     AUTO(arena_freep) struct arena *scratch = arena_new();
@@ -99,7 +116,7 @@ int llm_refusal(const struct llm_account *acc, int status, struct slice body, st
     if (status >= 400 && status < 500 && is_about_model(status, root, words ? words : ""))
         r = err_set(e, -EINVAL, "INVALID_MODEL", "%s has no such model: %.*s", acc->name, WIRE_QUOTED, words ? words : "it gives no reason.");
     else
-        r = tell(acc, status, words, e);
+        r = tell(acc, status, words ? words : plain_words(scratch, body), e);
     llm_hide_secrets(acc, e);
     return r;
 }

@@ -28,7 +28,7 @@ for (const [what, send, limit, body, status] of [
 ])
     test(`${what} may have ${limit} bytes`, async () => {
         assert.equal((await send(padded(body(), limit))).status, status);
-        refused(await send(padded(body(), limit + 1)), 413, 'BODY_TOO_LARGE');
+        refused(await send(padded(body(), limit + 1)), 413, 'BODY_TOO_LARGE', `The body must be at most ${limit} bytes\\.`);
     });
 
 test('a body without a length is measured as it comes', async () => {

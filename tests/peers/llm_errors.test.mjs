@@ -30,6 +30,7 @@ const upstreams = [
     ['busy', json(429, { error: { message: 'Rate limit reached' } }, { 'retry-after': '30' }), 429, 'RATE_LIMIT', /^generic-openai takes no more requests for now \(429\): Rate limit reached$/],
     ['listed', json(400, [{ error: { message: 'Invalid value' } }]), 502, 'LLM_ERROR', /^generic-openai refuses the request \(400\): Invalid value$/],
     ['detailed', json(422, { detail: [{ loc: ['body'], msg: 'Field required' }] }), 502, 'LLM_ERROR', /^generic-openai refuses the request \(422\): Field required$/],
+    ['plain', json(500, 'upstream is down\n'), 502, 'LLM_ERROR', /^generic-openai fails \(500\): upstream is down$/],
     ['broken', json(500, '<html>'), 502, 'LLM_ERROR', /^generic-openai fails \(500\) and gives no reason\.$/],
     ['moved', json(302, '', { location: 'https://elsewhere.example/' }), 502, 'LLM_ERROR', /^generic-openai answers with a redirect \(302\): give the address it points to as base URL\.$/],
     ['page', json(200, '<!doctype html><title>Login</title>'), 502, 'LLM_ERROR', /^generic-openai: A web page came in place of a model's answer: is the base URL right\?$/, 'UPSTREAM_INVALID'],

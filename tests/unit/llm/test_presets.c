@@ -52,7 +52,12 @@ static void refusals_become_the_codes_of_the_service(void **state)
 {
     static const struct { int status; const char *body; int r; const char *code, *words; } cases[] = {
         { 401, "{\"error\":{\"message\":\"Incorrect API key\"}}", -EIO, "LLM_ERROR", "here refuses the API key (401): Incorrect API key" },
-        { 403, "no", -EIO, "LLM_ERROR", "here says that this API key may not do this (403) and gives no reason." },
+        { 403, " no\n", -EIO, "LLM_ERROR", "here says that this API key may not do this (403): no" },
+        { 500, "Internal\x01", -EAGAIN, "LLM_ERROR", "here fails (500) and gives no reason." },
+        { 500, "\xff", -EAGAIN, "LLM_ERROR", "here fails (500) and gives no reason." },
+        { 502, "<html>", -EAGAIN, "LLM_ERROR", "here fails (502) and gives no reason." },
+        { 500, "{\"broken", -EAGAIN, "LLM_ERROR", "here fails (500) and gives no reason." },
+        { 404, "Cannot GET /models", -EIO, "LLM_ERROR", "here has no such address (404): is its base URL right? It says: Cannot GET /models" },
         { 402, "{\"error\":{\"message\":\"Insufficient Balance\",\"code\":402}}", -EIO, "LLM_ERROR", "here wants to be paid first (402): Insufficient Balance" },
         { 413, "", -EIO, "LLM_ERROR", "here finds the request too large (413) and gives no reason." },
         { 400, "[{\"error\":{\"code\":400,\"message\":\"Invalid value\",\"status\":\"INVALID_ARGUMENT\"}}]", -EIO, "LLM_ERROR", "(400): Invalid value" },        /* Gemini */
