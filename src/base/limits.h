@@ -125,7 +125,6 @@ enum {
     LIMIT_PROVIDER_HEADERS = 20,        /* an account sends beside its key */
     LIMIT_PROVIDER_SECRET = 8192,       /* characters of a key, a header's value or an address */
     LIMIT_LLM_FALLBACKS = 4,            /* accounts asked after the first */
-    LIMIT_FIND_LOCAL_MS = 250,          /* of a look for model servers on this machine; a request waits for no longer */
     LIMIT_MODEL_FILES = 500,            /* models in the models folder */
     LIMIT_LLAMA_SERVERS = 16,           /* llama-server processes at a time */
 

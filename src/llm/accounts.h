@@ -61,7 +61,7 @@ int llm_accounts_new(struct settings *settings, const char *const *env, struct l
 struct llm_accounts *llm_accounts_free(struct llm_accounts *accounts);
 /* From now on what this machine offers (llm/local.h) is among the accounts: models that are run here, and servers that listen, these while no
  * account is configured or when they are named. Once, before the first request; borrowed. The functions below that read the list may then
- * block for LIMIT_FIND_LOCAL_MS. */
+ * block for llm.find_local_wait_s. */
 void llm_accounts_set_local(struct llm_accounts *accounts, struct llm_local *local);
 /* Copies; behind the others of its source. -EINVAL BAD_URL, BAD_ACCOUNT when something it needs is missing. */
 int llm_accounts_put(struct llm_accounts *accounts, const struct llm_account *account, struct err *e) MUST_CHECK;

@@ -10,7 +10,7 @@
 
 enum { ANSWER_BYTES = 4 << 20 };        /* a list of models may be long */
 
-struct probing { struct llm_finder *finder; size_t place; uint16_t port; };
+struct probing { struct llm_finder *finder; size_t place; uint16_t port; int64_t wait_ms; };
 
 struct llm_finder {
     struct settings *settings;          /* borrowed */
@@ -25,11 +25,11 @@ struct llm_finder {
 
 /* ---- one look ---- */
 
-static bool ask(const struct llm_probe *probe, uint16_t port)
+static bool ask(const struct llm_probe *probe, uint16_t port, int64_t wait_ms)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct http_ask get = { .method = "GET", .url = arena_printf(a, "http://127.0.0.1:%u%s", port, probe->path),
-                                  .connect_ms = LIMIT_FIND_LOCAL_MS, .total_ms = LIMIT_FIND_LOCAL_MS, .max_reply = ANSWER_BYTES };
+                                  .connect_ms = wait_ms, .total_ms = wait_ms, .max_reply = ANSWER_BYTES };
     struct http_answer answer = { 0 };
 
     return http_call(&get, a, NULL, &answer, NULL) == 0 && llm_probe_knows(probe, &answer, a);
@@ -50,11 +50,11 @@ static void run_one(void *arg)
 {
     const struct probing *p = arg;
 
-    end_one(p, ask(&llm_probes[p->place], p->port));
+    end_one(p, ask(&llm_probes[p->place], p->port, p->wait_ms));
 }
 
 /* Under the lock, which it leaves meanwhile. */
-static void begin(struct llm_finder *f)
+static void begin(struct llm_finder *f, int64_t wait_ms)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     size_t n;
@@ -63,7 +63,7 @@ static void begin(struct llm_finder *f)
     f->n_running = LLM_N_PROBES;
     f->good_until_ms = clock_mono_ms() + settings_ms(f->settings, SETTING_LLM_FIND_LOCAL_S);
     for (size_t i = 0; i < LLM_N_PROBES; i++)
-        f->probing[i] = (struct probing){ f, i, llm_probe_port(&llm_probes[i], ports) };
+        f->probing[i] = (struct probing){ f, i, llm_probe_port(&llm_probes[i], ports), wait_ms };
     pthread_mutex_unlock(&f->lock);
     for (size_t i = 0; i < LLM_N_PROBES; i++)
         if (pool_submit(f->pool, run_one, &f->probing[i]) < 0)
@@ -75,7 +75,7 @@ static void begin(struct llm_finder *f)
 
 void llm_finder_look(struct llm_finder *f, struct llm_found *ret)
 {
-    int64_t until_us = clock_mono_us() + LIMIT_FIND_LOCAL_MS * 1000;
+    int64_t wait_ms = settings_ms(f->settings, SETTING_LLM_FIND_LOCAL_WAIT_S), until_us = clock_mono_us() + wait_ms * 1000;
     const struct timespec until = { .tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000 };
     int r = 0;
 
@@ -84,7 +84,7 @@ void llm_finder_look(struct llm_finder *f, struct llm_found *ret)
         return;
     pthread_mutex_lock(&f->lock);
     if (f->n_running == 0 && clock_mono_ms() >= f->good_until_ms)
-        begin(f);
+        begin(f, wait_ms);
     while (f->n_running > 0 && r == 0)
         r = pthread_cond_timedwait(&f->is_over, &f->lock, &until);
     *ret = f->found;

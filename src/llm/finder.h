@@ -1,4 +1,5 @@
-/* Looks for the servers of llm/probe.h on this machine: all at once, at most every llm.find_local_s, never longer than LIMIT_FIND_LOCAL_MS.
+/* Looks for the servers of llm/probe.h on this machine: all at once, at most every llm.find_local_s, never longer than
+ * llm.find_local_wait_s.
  *
  * Blocks a worker for that long at most; many that ask at once wait for the same look. Any thread but the loop's.
  *

@@ -2,7 +2,7 @@
  * the name llamacpp), and servers that listen (LLM_FOUND, under the names of their presets; llm/finder.h).
  *
  * The registry calls these before it is read; what has gone is taken out again. Any thread but the loop's. llm_local_find() blocks for
- * LIMIT_FIND_LOCAL_MS.
+ * llm.find_local_wait_s.
  *
  *     llm_local_run(local, accounts, NULL);   llm_local_find(local, accounts);
  */

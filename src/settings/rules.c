@@ -219,6 +219,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Look for Ollama, LM Studio, llama.cpp and LocalAI on this machine while no provider is configured." },
     [SETTING_LLM_FIND_LOCAL_S] = { "llm.find_local_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "30",
         .help = "How long it is remembered which of them answer." },
+    [SETTING_LLM_FIND_LOCAL_WAIT_S] = { "llm.find_local_wait_s", SETTING_SECONDS, .min = 0.05, .max = 30, .def = "0.25",
+        .help = "Time they have to answer; a request waits for no longer." },
     [SETTING_LLM_LOCAL_PORTS] = { "llm.local_ports", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_local_port,
         .help = "Ports of theirs that are not the usual ones, like ollama=11500." },
     [SETTING_LLM_MODELS_DIR] = { "llm.models_dir", SETTING_STRING, .max = 4000, .def = "", .check = check_folder,
