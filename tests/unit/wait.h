@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include <time.h>
 
-enum { WAIT_MS = 20000 };                               /* far above what a loaded machine needs */
+enum { WAIT_MS = 60000 };                               /* far above what a loaded machine needs */
 
 /* True as soon as is_so(arg); false when the deadline passed. */
 static inline bool wait_until(bool (*is_so)(void *arg), void *arg)

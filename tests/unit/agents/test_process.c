@@ -294,7 +294,7 @@ static void one_that_is_stopped_says_so_and_its_log_stays(void **state)
     struct fixture *f = *state;
     struct told t = { 0 };
 
-    put_shell(f, "echo ready; echo note >&2; sleep 1000 & wait", "");
+    put_shell(f, "echo note >&2; echo ready; sleep 1000 & wait", "");
     start(f, &t, (struct agent_run_input){ 0 });
     assert_true(agent_run_pid(t.run) > 1);
     assert_true(wait_until(has_log, &t));

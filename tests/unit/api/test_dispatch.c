@@ -406,6 +406,11 @@ static void another_method_is_told_with_allow(void **state)
     assert_string_equal(header_of(&w, &reply, "allow"), "POST, PUT");
 }
 
+static bool has_one_waiting(void *pool)
+{
+    return pool_waiting(pool) > 0;
+}
+
 static void a_full_pool_says_overloaded_and_when_to_come_again(void **state)
 {
     AUTO(world_close) struct world w = { .n_short_waiting = 0 };
@@ -424,8 +429,7 @@ static void a_full_pool_says_overloaded_and_when_to_come_again(void **state)
     }
     held[2] = world_connect(&w);
     send_text(held[2], "GET /test/hold HTTP/1.1\r\n" LOCAL "connection: close\r\n\r\n");
-    while (pool_waiting(w.short_pool) == 0)
-        usleep(1000);
+    assert_true(wait_until(has_one_waiting, w.short_pool));
     reply = ask(&w, "GET /test/outside HTTP/1.1\r\n" LOCAL, "");
     assert_int_equal(reply.status, 503);
     assert_string_equal(code_of(&reply), "OVERLOADED");

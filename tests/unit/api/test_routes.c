@@ -84,6 +84,11 @@ static void each_caller_has_a_private_folder_of_its_own(void **state)
 
 /* ---- permissions ---- */
 
+static bool is_pending(void *f)
+{
+    return count_pending(f) > 0;
+}
+
 static void asking_holds_until_the_person_decides(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
@@ -96,9 +101,9 @@ static void asking_holds_until_the_person_decides(void **state)
     fd = world_connect(&w);
     send_text(fd, arena_printf(w.f.a, "POST /api/local-apps/request-permission HTTP/1.1\r\n" LOCAL "connection: close\r\ncontent-length: %zu\r\n\r\n%s",
                                strlen(question), question));
-    do {
-        reply = ask_local(&w, HTTP_GET, "/api/permissions/pending", "", "");
-    } while (json_length(json_get(reply.json, "pending")) == 0);
+    assert_true(wait_until(is_pending, &w.f));
+    reply = ask_local(&w, HTTP_GET, "/api/permissions/pending", "", "");
+    assert_int_equal(json_length(json_get(reply.json, "pending")), 1);
     assert_non_null(strstr(reply.body.p, "\"permission\":\"llm.chat\""));
     assert_non_null(strstr(reply.body.p, "\"app_name\":\"triage\""));
     reply = ask_local(&w, HTTP_POST, "/api/permissions/decide", "", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"once\"}");

@@ -1,7 +1,7 @@
 /* For the tests of the server: one that runs on a loop thread, handlers to aim at, and a blocking client. */
 #pragma once
 
-#include "base/clock.h"
+#include "../wait.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/pool.h"
@@ -22,8 +22,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 10000 };
-
 struct world {
     struct loop *loop;
     struct http_server *server;
@@ -38,7 +36,7 @@ struct world {
 
 static void world_wait(bool (*is_so)(struct world *w), struct world *w)
 {
-    int64_t end_ms = clock_mono_ms() + PATIENCE_MS;
+    int64_t end_ms = clock_mono_ms() + WAIT_MS;
 
     while (!is_so(w)) {
         assert_true(clock_mono_ms() < end_ms);
@@ -258,7 +256,7 @@ static int world_tear_down(void **state)
 
 static void set_patience(int fd)
 {
-    struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
+    struct timeval patience = { .tv_sec = WAIT_MS / 1000 };
 
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)), 0);

@@ -105,7 +105,7 @@ static void *push_much(void *arg)
 /* Half of the buffer is what a socket that takes no more leaves: below that the pusher would be woken. */
 static void await_fill(struct http_stream *s)
 {
-    int64_t end_ms = clock_mono_ms() + PATIENCE_MS;
+    int64_t end_ms = clock_mono_ms() + WAIT_MS;
 
     while (http_stream_unsent(s) < LIMIT_STREAM_BUFFER / 2) {
         assert_true(clock_mono_ms() < end_ms);

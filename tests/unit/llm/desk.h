@@ -128,7 +128,7 @@ static inline void desk_add(struct desk *d, const char *name, const char *where)
 
 static inline void desk_open(struct desk *d, const char *first, const char *fallback)
 {
-    const char *const flags[] = { "llm.fallbacks=other", "llm.retries=1", "llm.first_byte_s=3", "llm.idle_s=3", "llm.retry_after_max_s=1", d->flag };
+    const char *const flags[] = { "llm.fallbacks=other", "llm.retries=1", "llm.retry_after_max_s=1", d->flag };
     const struct settings_sources from = { .flags = flags, .n_flags = ARRAY_SIZE(flags) - !d->flag };
 
     d->a = arena_new();

@@ -75,7 +75,7 @@ static void another_account_answers_when_the_first_cannot(void **state)
 
 static void a_silent_upstream_is_given_up_in_time(void **state)
 {
-    AUTO(desk_close) struct desk d = { 0 };
+    AUTO(desk_close) struct desk d = { .flag = "llm.first_byte_s=0.2" };
     AUTO(arena_freep) struct arena *a = arena_new();
     struct llm_outcome out = { 0 };
     struct raw_peer peer;

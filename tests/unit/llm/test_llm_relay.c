@@ -231,7 +231,7 @@ static void what_fails_later_is_told_in_the_stream(void **state)
 static void an_upstream_that_falls_silent_is_given_up(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    AUTO(front_close) struct front f = { 0 };
+    AUTO(front_close) struct front f = { .desk.flag = "llm.idle_s=0.2" };
     struct raw_peer peer;
 
     raw_open(&peer, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: " CHUNK("a") "\n\n", RAW_HANG);

@@ -67,12 +67,21 @@ static void a_stop_that_is_ignored_ends_in_a_kill(void **state)
     story_end(&s);
 }
 
+static bool is_halted(void *arg)
+{
+    struct story *s = arg;
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct slice stat = { 0 };
+
+    return file_read(a, arena_printf(a, "/proc/%d/stat", (int)child_pid(s->child)), 4096, &stat, NULL) == 0 && memmem(stat.p, stat.n, ") T ", 4);
+}
+
 static void one_that_is_halted_hears_the_stop(void **state)
 {
     struct story s = { 0 };
 
-    story_start_script(&s, *state, "trap 'exit 5' TERM; echo ready; kill -STOP $$; while :; do sleep 0.01; done", (struct child_spec){ 0 });
-    story_wait_for_output(&s);
+    story_start_script(&s, *state, "trap 'exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done", (struct child_spec){ 0 });
+    assert_true(wait_until(is_halted, &s));
     child_stop(s.child);
     story_wait(&s);
     assert_int_equal(s.how.code, 5);

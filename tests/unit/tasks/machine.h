@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "os/files.h"
+#include "store/sql.h"
 #include "store/tasks.h"
 #include "tasks/tasks.h"
 
@@ -248,7 +249,7 @@ static inline struct machine *machine_new(struct world *w, const char *id, const
 static inline void machine_stop(struct machine *m)
 {
     if (m->is_started)
-        tasks_stop(m->tasks, clock_mono_ms() + 2000);
+        tasks_stop(m->tasks, clock_mono_ms() + WAIT_MS);
     m->is_started = false;
 }
 
@@ -392,17 +393,42 @@ static inline int fail_row(struct machine *m, const struct backend_lease *lease,
     return (m->backend->ops->fail)(m->backend, lease, error, NULL);
 }
 
-/* Another machine takes a held row over, as if its lease were stale. */
-static inline struct backend_lease steal_row(struct machine *m, const char *id, const char *thief)
+/* The lease of that row was taken three hours ago. */
+static inline void make_stale(struct machine *m, const char *id)
 {
-    const struct backend_claim claim = { .table = TABLE, .row_id = id, .machine_id = thief, .stale_after_ms = 1, .max_machines = 3 };
-    int64_t deadline_ms = clock_mono_ms() + WAIT_MS;
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct sql_db *db = NULL;
+
+    assert_int_equal(sql_open(arena_printf(a, "%s/backend.db", m->world->dir), NULL, &db, NULL), 0);
+    assert_int_equal(sql_script(db, "PRAGMA trusted_schema = ON", NULL), 0);
+    assert_int_equal(sql_script(db, arena_printf(a, "UPDATE " TABLE " SET locked_at = strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now', '-3 hours')"
+                                                    " WHERE id = '%s'", id), NULL), 0);
+    sql_close(db);
+}
+
+struct theft { struct machine *m; const char *id, *thief; struct backend_lease lease; };
+
+static inline bool is_stolen(void *arg)
+{
+    struct theft *t = arg;
+    const struct backend_claim claim = { .table = TABLE, .row_id = t->id, .machine_id = t->thief, .stale_after_ms = 1, .max_machines = 3 };
+    AUTO(arena_freep) struct arena *a = arena_new();
     struct backend_lease lease;
     struct backend_row row;
 
-    while (backend_claim(m->backend, &claim, m->world->arena, &row, &lease, NULL) < 0)
-        assert_true(clock_mono_ms() < deadline_ms);
-    return lease;
+    if (backend_claim(t->m->backend, &claim, a, &row, &lease, NULL) < 0)
+        return false;
+    t->lease = (struct backend_lease){ TABLE, t->id, t->thief, lease.attempt };
+    return true;
+}
+
+/* Another machine takes a held row over, as if its lease were stale. */
+static inline struct backend_lease steal_row(struct machine *m, const char *id, const char *thief)
+{
+    struct theft t = { .m = m, .id = id, .thief = thief };
+
+    assert_true(wait_until(is_stolen, &t));
+    return t.lease;
 }
 
 /* ---- tasks ---- */

@@ -254,7 +254,7 @@ static void a_running_lease_is_kept_alive(void **state)
 
 static void a_stale_lease_of_a_dead_machine_is_recovered_by_the_sweep(void **state)
 {
-    static const char *const quick[] = { "tasks.heartbeat_s=0.05", "tasks.stale_after_s=0.2", "tasks.sweep_s=0.1", NULL };
+    static const char *const quick[] = { "tasks.sweep_s=0.1", NULL };
     struct world *w = *state;
     struct machine *m = machine_open(w, "lin-a", quick);
     const char *id;
@@ -262,6 +262,7 @@ static void a_stale_lease_of_a_dead_machine_is_recovered_by_the_sweep(void **sta
     make_table(m);
     id = insert(m, "{}");
     claim_as(m, id, "dead");
+    make_stale(m, id);
     machine_start(m);
     assert_int_equal(wait_run(w, 0)->attempt, 2);
     fake_succeed(&w->runs[0], "{}");
@@ -287,23 +288,19 @@ static bool has_heard(void *arg)
 
 static void a_recovered_row_is_broadcast_with_its_reason(void **state)
 {
-    static const char *const quick[] = { "tasks.heartbeat_s=0.05", "tasks.stale_after_s=0.1", NULL };
     struct world *w = *state;
-    struct machine *m = machine_open(w, "lin-a", quick);
+    struct machine *m = machine_open(w, "lin-a", NULL);
     struct heard h = { 0 };
     struct json_value payload;
-    struct row_wait stale;
     const char *id;
 
     make_table(m);
     assert_int_equal(m->backend->ops->listen(m->backend, "task-retry-triage", hear, &h, NULL), 0);
     id = insert(m, "{}");
-    stale = (struct row_wait){ m, id, "claimed" };
     claim_as(m, id, "dead");
-    assert_true(wait_until(row_has_status, &stale));
+    make_stale(m, id);
     machine_start(m);
-    while (!has_heard(&h) && world_n_runs(w) == 0)
-        tasks_sweep_now(m->tasks);
+    tasks_sweep_now(m->tasks);
     assert_true(wait_until(has_heard, &h));
     m->backend->ops->unlisten(m->backend, &h);
     assert_int_equal(json_parse(w->arena, slice_of(h.payload), &payload, NULL), 0);
