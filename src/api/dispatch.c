@@ -164,10 +164,26 @@ static void send_answer(struct http_exchange *x, const struct trace *t, int stat
     log_answer(t, status, took_us, e);
 }
 
+/* Official clients of OpenAI and Anthropic ask again after any 503, unless x-should-retry says no. */
+static void add_retry_headers(struct http_exchange *x, int r, const struct err *e)
+{
+    char seconds[24];
+
+    if (!api_error_passes(r)) {
+        http_response_header(x, "x-should-retry", "false");
+        return;
+    }
+    if (http_has_response_header(x, "retry-after"))
+        return;
+    snprintf(seconds, sizeof(seconds), "%lld", (long long)(MAX(e->retry_after_ms, (int64_t)1) + 999) / 1000);
+    http_response_header(x, "retry-after", seconds);
+}
+
 /* In the form the route's clients read; gives the status they know. What went wrong inside is for the log only. */
-static int write_error(struct http_exchange *x, const struct error_form *form, int status, const struct err *e)
+static int write_error(struct http_exchange *x, const struct error_form *form, int r, const struct err *e)
 {
     static const struct err inside = { .code = "INTERNAL_ERROR", .text = "The service failed to answer; its log names the reason under this request id." };
+    int status = api_error_status(r, e);
     bool is_inside = status == 500 && strcmp(e->code, "REPLY_TOO_LARGE") != 0;
     struct json_writer w;
 
@@ -178,8 +194,8 @@ static int write_error(struct http_exchange *x, const struct error_form *form, i
     status = form->write(&w, x, status, is_inside ? &inside : e);
     json_end(&w);
     x->response.status = status;
-    if (status == 503 && !http_has_response_header(x, "retry-after"))
-        http_response_header(x, "retry-after", "1");
+    if (status == 503)
+        add_retry_headers(x, r, e);
     if (status == 401)
         http_response_header(x, "www-authenticate", "Bearer");
     return status;
@@ -196,7 +212,7 @@ static void add_safety_headers(struct http_exchange *x, const struct trace *t)
 
 static void send_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
 {
-    int status = write_error(x, t->error_form, api_error_status(r, e), e);
+    int status = write_error(x, t->error_form, r, e);
 
     add_safety_headers(x, t);
     send_answer(x, t, status, e);

@@ -150,13 +150,8 @@ static int ask_seat(struct request *req, struct llm_seat *seat, const struct emb
     struct embed_account account = { 0 };
     int r;
 
-    if (!llm_seat_may_ask(seat)) {
-        int64_t rest_ms = MAX(llm_seat_rest_ms(seat), (int64_t)1);
-
-        r = llm_seat_tell_rest(seat, rest_ms, e);
-        metered_retry_after(req->exchange, e, rest_ms);
-        return r;
-    }
+    if (!llm_seat_may_ask(seat))
+        return llm_seat_tell_rest(seat, llm_seat_rest_ms(seat), e);
     r = ready_account(req, seat, ask, 0, &account, e);
     if (r < 0)
         return r;

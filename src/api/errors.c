@@ -139,6 +139,11 @@ static const struct {
     { EAGAIN, 503 },   { ECANCELED, 503 }, { EPIPE, 503 },  { ETIMEDOUT, 504 },    { ENOSPC, 507 },
 };
 
+bool api_error_passes(int r)
+{
+    return r != -ENODEV && r != -ENOTSUP && r != -EADDRINUSE;   /* nothing configured, not in this process, no port in the whole range */
+}
+
 int api_error_status(int r, const struct err *e)
 {
     for (const struct api_error *known = api_errors; known->code; known++)

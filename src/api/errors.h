@@ -8,3 +8,5 @@ extern const struct api_error api_errors[];             /* ended by code NULL */
 
 /* Status for a failed handler: by e->code, else by the errno r (-ENOENT 404, -EINVAL 400, ...), else 500. */
 int api_error_status(int r, const struct err *e);
+/* May the same request succeed later with nobody changing anything? What a 503 tells its clients. */
+bool api_error_passes(int r);

@@ -21,7 +21,7 @@ void metered_retry_after(struct http_exchange *x, const struct err *e, int64_t r
 {
     char seconds[24];
 
-    if (retry_after_ms <= 0 || (strcmp(e->code, "RATE_LIMIT") != 0 && strcmp(e->code, "PROVIDER_UNAVAILABLE") != 0))
+    if (retry_after_ms <= 0 || strcmp(e->code, "RATE_LIMIT") != 0)
         return;
     snprintf(seconds, sizeof(seconds), "%lld", (long long)((retry_after_ms + 999) / 1000));
     http_response_header(x, "retry-after", seconds);

@@ -17,5 +17,5 @@
 int metered_admit(struct request *req, int64_t expected_tokens, struct meter_ticket *ret, struct err *e) MUST_CHECK;
 /* x-hearth-provider; x-hearth-queue-ms: from the head of the request to its handler; x-hearth-overhead-ms: this service's part of the rest. */
 void metered_headers(struct http_exchange *x, const char *provider, int64_t handled_us, int64_t overhead_us);
-/* The header of a RATE_LIMIT and of a PROVIDER_UNAVAILABLE, in whole seconds; of nothing else. */
+/* The header of a RATE_LIMIT, in whole seconds; of nothing else. */
 void metered_retry_after(struct http_exchange *x, const struct err *e, int64_t retry_after_ms);

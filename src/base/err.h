@@ -30,6 +30,7 @@ struct err {
     unsigned n_fields;                  /* may exceed what is stored: extra ones are only counted */
     struct err_extra extras[ERR_MAX_EXTRAS];
     unsigned n_extras;
+    int64_t retry_after_ms;             /* when asking again may help; 0: not known */
 };
 
 /* The place of an error in something that lives long and mostly has none: *place is NULL until the first call. Owned by the caller: free(). */

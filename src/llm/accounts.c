@@ -320,7 +320,7 @@ static int tell_nothing(struct llm_accounts *accounts, struct err *e)
 {
     bool is_looked_for = settings_bool(accounts->settings, SETTING_LLM_FIND_LOCAL);
 
-    return err_set(e, -EAGAIN, "PROVIDER_UNAVAILABLE",
+    return err_set(e, -ENODEV, "PROVIDER_UNAVAILABLE",
                    "No provider of language models is configured, and none %s a provider: `hearth provider add openai --api-key -` asks for its key, "
                    "`hearth provider presets` lists the others. Or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST (docs/providers.md) in the "
                    "environment of the service and restart it.",

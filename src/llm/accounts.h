@@ -75,7 +75,7 @@ struct llm_seat **llm_accounts_list(struct llm_accounts *accounts, struct arena 
 /* The account of that name, held by the arena; NULL. */
 struct llm_seat *llm_accounts_find(struct llm_accounts *accounts, struct arena *a, const char *name);
 /* provider NULL: the default, then the accounts of llm.fallbacks. -EINVAL PROVIDER_UNAVAILABLE for a name that is not configured or has no
- * chats, -EAGAIN PROVIDER_UNAVAILABLE saying what to do when nothing is configured. */
+ * chats, -ENODEV PROVIDER_UNAVAILABLE saying what to do when nothing is configured. */
 int llm_accounts_pick(struct llm_accounts *accounts, struct arena *a, const char *provider, struct llm_picks *ret, struct err *e) MUST_CHECK;
 /* For a name that is no account's: e gets what to do so that it is. False, and e as it is, when that is not known. */
 bool llm_accounts_explain(struct llm_accounts *accounts, const char *name, struct err *e);

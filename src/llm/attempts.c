@@ -18,13 +18,14 @@ void llm_attempts_init(struct llm_attempts *t, const struct llm_picks *picks, st
     };
 }
 
-int64_t llm_attempts_rest_ms(const struct llm_attempts *t)
+/* How long it is until one of them may be asked. */
+static int64_t least_rest_ms(const struct llm_attempts *t)
 {
     int64_t least_ms = INT64_MAX;
 
     for (size_t i = 0; i < t->picks.n; i++)
         least_ms = MIN(least_ms, llm_seat_rest_ms(t->picks.seats[i]));
-    return MAX(least_ms, (int64_t)1);   /* over in this moment */
+    return least_ms;
 }
 
 int llm_attempts_next(struct llm_attempts *t, struct err *e)
@@ -34,7 +35,7 @@ int llm_attempts_next(struct llm_attempts *t, struct err *e)
             t->n_tries++;
             return (int)t->at;
         }
-    return llm_seat_tell_rest(t->picks.seats[0], llm_attempts_rest_ms(t), e);
+    return llm_seat_tell_rest(t->picks.seats[0], least_rest_ms(t), e);
 }
 
 /* Is it the account's failure, for which others may not be at fault? */

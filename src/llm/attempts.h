@@ -18,10 +18,9 @@ struct llm_attempts {
 
 /* Reads the settings. deadline_ms: clock_mono_ms(). */
 void llm_attempts_init(struct llm_attempts *t, const struct llm_picks *picks, struct settings *settings, int64_t deadline_ms);
-/* The place in picks of the account to ask now, those that rest left out; -EAGAIN PROVIDER_UNAVAILABLE when all do. */
+/* The place in picks of the account to ask now, those that rest left out; -EAGAIN PROVIDER_UNAVAILABLE when all do, and when the first may be
+ * asked again. */
 int llm_attempts_next(struct llm_attempts *t, struct err *e) MUST_CHECK;
-/* When all rest: until the first of them may be asked again. */
-int64_t llm_attempts_rest_ms(const struct llm_attempts *t);
 /* The request to the present account failed before its first byte. */
 int64_t llm_attempts_failed(struct llm_attempts *t, int r, int64_t retry_after_ms) MUST_CHECK;
 void llm_attempts_succeeded(struct llm_attempts *t);

@@ -79,6 +79,7 @@ static void begin_attempt(const struct llm_plan *plan, size_t at, struct llm_out
     llm_answer_init(out->answer);
     out->retry_after_ms = 0;
     e->n_extras = 0;
+    e->retry_after_ms = 0;
     out->provider = plan->picks.seats[at]->account.name;
     out->model = plan->of[at].model;
 }
@@ -106,10 +107,8 @@ int llm_call(const struct llm_plan *plan, struct settings *settings, struct aren
     llm_attempts_init(&attempts, &plan->picks, settings, clock_mono_ms() + plan->total_ms);
     for (;;) {
         at = llm_attempts_next(&attempts, e);
-        if (at < 0) {
-            out->retry_after_ms = llm_attempts_rest_ms(&attempts);
+        if (at < 0)
             return at;
-        }
         begin_attempt(plan, (size_t)at, out, e);
         r = try_once(plan, (size_t)at, a, is_gone, out, e);
         if (r == 0)

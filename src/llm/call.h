@@ -12,7 +12,7 @@ struct llm_outcome {                    /* in the arena's keeping */
     const char *provider, *model;       /* who answered, or failed last; NULL: nobody was asked */
     int64_t upstream_us;                /* time spent waiting for upstreams, also on failure */
     int64_t answer_us;                  /* of it, for the answer itself */
-    int64_t retry_after_ms;             /* also on failure: what the upstream asks for, or how long all yet rest; 0: nothing */
+    int64_t retry_after_ms;             /* also on failure: what the upstream asks for; 0: nothing */
 };
 
 /* The first account of the plan once, whatever it is known for; nothing is noted about it. */

@@ -250,10 +250,12 @@ static int make_room(struct llamacpp *l, int64_t n_bytes, struct err *e)
 
 static int tell_crash(const struct llama_server *s, struct err *e)
 {
-    int64_t wait_ms = s->not_before_ms - clock_mono_ms();
+    int64_t wait_ms = MAX(s->not_before_ms - clock_mono_ms(), (int64_t)1);
 
+    if (e)
+        e->retry_after_ms = wait_ms;
     return err_set(e, -EAGAIN, "PROVIDER_UNAVAILABLE", "The model %.100s cannot be asked now; it is tried again in %lld s. %s", s->model,
-                   (long long)(MAX(wait_ms, (int64_t)0) + 999) / 1000, s->why);
+                   (long long)(wait_ms + 999) / 1000, s->why);
 }
 
 static int start(struct llama_server *s, const struct llama_plan *plan, struct err *e)

@@ -212,8 +212,6 @@ static void try_next(void *arg)
     struct err e = { 0 };
     int at = llm_attempts_next(&r->attempts, &e), result = at;
 
-    if (at < 0)
-        r->retry_after_ms = llm_attempts_rest_ms(&r->attempts);
     if (at >= 0) {
         begin_attempt(r, (size_t)at);
         result = http_fetch_start(r->owner->client, &relay_planned(r)->http, &events, r, &r->fetch, &e);

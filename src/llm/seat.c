@@ -52,8 +52,10 @@ int64_t llm_seat_rest_ms(struct llm_seat *s)
 
 int llm_seat_tell_rest(struct llm_seat *s, int64_t rest_ms, struct err *e)
 {
-    long long seconds = MAX(rest_ms + 999, (int64_t)1000) / 1000;
+    long long seconds = (MAX(rest_ms, (int64_t)1) + 999) / 1000;
 
+    if (e)
+        e->retry_after_ms = rest_ms;    /* 0: over in this moment */
     return err_set(e, -EAGAIN, "PROVIDER_UNAVAILABLE", "%s has failed several times in a row and rests; try again in %lld second%s.", s->account.name,
                    seconds, seconds == 1 ? "" : "s");
 }

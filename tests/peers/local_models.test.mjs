@@ -275,13 +275,17 @@ test('one that crashes rests, and says why and for how long', async (t) => {
     for (const reply of replies) {
         assert.deepEqual([reply.status, reply.body.code], [503, 'PROVIDER_UNAVAILABLE'], reply.text);
         assert.match(reply.body.error, /^The model crashing cannot be asked now; it is tried again in 1 s\. llama-server ended with code 1\. Its last words: .*failed to load model, unknown tensor type 77/);
-        assert.ok(reply.headers['retry-after']);
+        assert.equal(reply.headers['retry-after'], '1');
     }
     assert.equal((await chatWith(dev, 'crashing')).status, 503);
     assert.equal(starts().length, 1, 'it is not started while it rests');
     assert.equal((await chatWith(dev, 'crashing-once')).status, 503);
     await until(async () => (await chatWith(dev, 'crashing-once')).status === 200, { what: 'the second start', everyMs: 100 });
-    await until(async () => /in [2] s/.test((await chatWith(dev, 'crashing')).body.error), { what: 'a longer rest', everyMs: 100 });
+    await until(async () => {
+        const { body, headers } = await chatWith(dev, 'crashing');
+        assert.equal(headers['retry-after'], /tried again in (\d+) s/.exec(body.error)[1]);
+        return /in 2 s/.test(body.error);
+    }, { what: 'a longer rest', everyMs: 100 });
     assert.deepEqual(starts().map(({ model }) => model).filter((model) => model === 'crashing').length, 2);
 });
 

@@ -236,6 +236,19 @@ test('a limit of the key is what its client calls a rate limit', async () => {
         await assert.rejects(ask(stream), (e) => e instanceof OpenAI.RateLimitError && e.error.hearth_code === 'RATE_LIMIT' && Number(e.headers.get('retry-after')) > 0);
 });
 
+test('with no provider at all the client does not ask again: waiting would change nothing', async (t) => {
+    const h = await startHearth({ t });
+    let n = 0;
+    const counting = (...of) => (n++, fetch(...of));
+    const one = new OpenAI({ apiKey: (await newKey(h)).key, baseURL: `${h.url}/v1`, fetch: counting });
+    for (const stream of [false, true]) {
+        n = 0;
+        await assert.rejects(one.chat.completions.create({ model: 'default', messages: says('say it'), stream }), (e) => e.status === 503
+            && /No provider of language models is configured/.test(e.message) && e.headers.get('retry-after') === null);
+        assert.equal(n, 1);
+    }
+});
+
 test('the same routes answer below /api', async () => {
     const below = new OpenAI({ apiKey: key, baseURL: `${both.h.url}/api/v1`, maxRetries: 0 });
     const { choices } = await below.chat.completions.create({ model: modelOf('ollama'), messages: says('say it') });

@@ -32,7 +32,7 @@ export function writePage(rows) {
 
 A request that is not carried out is answered with \`{"success": false, "error": text, "code": code}\`. The text is for a person and may
 change; the code stays. One failure has no code: a vector store that cannot be registered (400 \`Failed to connect to …\`). Some codes bring further members: \`permission\` and \`message\`, \`locked_by\`, \`reason\`; \`VALIDATION_ERROR\` brings
-\`errors\`, a list of \`{field, rule}\` with every field that breaks its rule. With 503 comes \`Retry-After\`, with 405 \`Allow\`. Of a failure
+\`errors\`, a list of \`{field, rule}\` with every field that breaks its rule. With 503 comes \`Retry-After\`, unless waiting changes nothing (no provider is configured, no port is free): then \`x-should-retry: false\`, which the official clients of OpenAI and Anthropic obey. With 405 comes \`Allow\`. Of a failure
 inside (500) the answer tells nothing but the code: the log has the reason under the \`x-request-id\` of the answer.
 
 This page is written by \`node tests/static/codes.mjs --write\` from \`${table}\`.
