@@ -180,18 +180,21 @@ static void add_retry_headers(struct http_exchange *x, int r, const struct err *
 }
 
 /* In the form the route's clients read; gives the status they know. What went wrong inside is for the log only. */
-static int write_error(struct http_exchange *x, const struct error_form *form, int r, const struct err *e)
+static int write_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
 {
     static const struct err inside = { .code = "INTERNAL_ERROR", .text = "The service failed to answer; its log names the reason under this request id." };
     int status = api_error_status(r, e);
     bool is_inside = status == 500 && strcmp(e->code, "REPLY_TOO_LARGE") != 0;
+    struct err shown = is_inside ? inside : *e;
     struct json_writer w;
 
+    if (t->caller != CALLER_ADMIN)
+        err_strip_hidden(&shown);
     x->response.content_type = "application/json";
     buf_reset(&x->response.body);
     json_write_init(&w, &x->response.body);
     json_begin_object(&w);
-    status = form->write(&w, x, status, is_inside ? &inside : e);
+    status = t->error_form->write(&w, x, status, &shown);
     json_end(&w);
     x->response.status = status;
     if (status == 503)
@@ -212,7 +215,7 @@ static void add_safety_headers(struct http_exchange *x, const struct trace *t)
 
 static void send_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
 {
-    int status = write_error(x, t->error_form, r, e);
+    int status = write_error(x, t, r, e);
 
     add_safety_headers(x, t);
     send_answer(x, t, status, e);
@@ -565,6 +568,14 @@ static int refuse_unmatched(struct http_exchange *x, const struct http_match *ma
     return err_set(e, -EINVAL, "METHOD_NOT_ALLOWED", "This path answers %s only.", allow);
 }
 
+/* An escaped slash means to the sender that it separates nothing: only routes that put their parameters together again may overlook that. */
+static int check_slashes(const struct http_request *req, const struct route_entry *entry, struct err *e)
+{
+    if (!req->escaped_slash_at || (entry && entry->route->takes_escaped_slash && req->escaped_slash_at > strcspn(entry->path, ":")))
+        return 0;
+    return err_set(e, -EINVAL, "BAD_PATH", "The path must not have encoded slashes (%%2F).");
+}
+
 static int check_request(struct job *job, struct err *e)
 {
     struct http_exchange *x = job->x;
@@ -578,6 +589,9 @@ static int check_request(struct job *job, struct err *e)
     if (is_preflight(&x->request))
         return 0;
     job->entry = router_find(job->d->router, x->request.method, x->request.path, &job->match);
+    r = check_slashes(&x->request, job->entry, e);
+    if (r < 0)
+        return r;
     if (!job->entry)
         return refuse_unmatched(x, &job->match, e);
     limit = body_limit_of(job->entry->route);

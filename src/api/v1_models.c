@@ -156,7 +156,7 @@ static const struct field either_error[] = {
 static const struct error_form either = { .name = "ModelsError", .answer = either_error, .write = write_error };
 
 #define MODEL_ROUTE(at) \
-    { .method = HTTP_GET, .path = at, .permission = PERM_LLM_PROVIDERS, .kind = ROUTE_LONG, .is_sdk = true, .is_bare = true, .error_form = &either, \
+    { .method = HTTP_GET, .path = at, .permission = PERM_LLM_PROVIDERS, .kind = ROUTE_LONG, .is_sdk = true, .is_bare = true, .error_form = &either, .takes_escaped_slash = true, \
       .answer = model_shape, .handler = get_model, .summary = "One model, in OpenAI's form", .tag = "Compatible" }
 
 const struct route v1_model_routes[] = {

@@ -81,6 +81,51 @@ void err_add_extra(struct err *e, const char *key, const char *value)
     e->n_extras++;
 }
 
+static bool is_of_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+/* The host as a whole word at or behind from; NULL: none. */
+static const char *find_host(const char *text, const char *from, const char *host)
+{
+    size_t n = strlen(host);
+
+    for (const char *at = strcasestr(from, host); at; at = strcasestr(at + 1, host)) {
+        bool goes_on = is_of_name(at[n]) || (at[n] == '.' && is_of_name(at[n + 1]));
+
+        if (!goes_on && (at == text || (!is_of_name(at[-1]) && at[-1] != '.')))
+            return at;
+    }
+    return NULL;
+}
+
+static size_t port_bytes(const char *text)
+{
+    size_t n = *text == ':' ? strspn(text + 1, "0123456789") : 0;
+
+    return n ? n + 1 : 0;
+}
+
+void err_strip_hidden(struct err *e)
+{
+    size_t from = MIN((size_t)e->hidden_from, strlen(e->text)), n_host = strlen(e->hidden);
+    const char *at;
+
+    if (n_host == 0)
+        return;
+    while ((at = find_host(e->text, e->text + from, e->hidden))) {
+        char before[sizeof(e->text)], whole[2 * sizeof(e->text)];
+        const char *after = at + n_host + port_bytes(at + n_host);
+
+        snprintf(before, sizeof(before), "%.*s", (int)(at - e->text), e->text);
+        snprintf(whole, sizeof(whole), "%s%s%s", before, e->hidden_as, after);
+        from = strlen(before) + strlen(e->hidden_as);
+        copy_cut(e->text, sizeof(e->text), whole);
+        from = MIN(from, strlen(e->text));
+    }
+}
+
 int err_prefix(struct err *e, int r, const char *fmt, ...)
 {
     char after[sizeof(e->text) + 2];

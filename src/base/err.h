@@ -31,6 +31,9 @@ struct err {
     struct err_extra extras[ERR_MAX_EXTRAS];
     unsigned n_extras;
     int64_t retry_after_ms;             /* when asking again may help; 0: not known */
+    char hidden[128];                   /* a host in text that administrators and the log see, and nobody else; "": none */
+    const char *hidden_as;              /* a literal: what the others are told instead of it and its port */
+    unsigned hidden_from;               /* bytes of text in front that do not hold it */
 };
 
 /* The place of an error in something that lives long and mostly has none: *place is NULL until the first call. Owned by the caller: free(). */
@@ -45,6 +48,9 @@ int err_add_field(struct err *e, const char *field, const char *fmt, ...) PRINTF
 
 /* Adds a member to the envelope. */
 void err_add_extra(struct err *e, const char *key, const char *value);
+
+/* Text for those who may not see what is hidden. */
+void err_strip_hidden(struct err *e);
 
 /* Puts "prefix: " before the text already there. Returns r. */
 int err_prefix(struct err *e, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -27,6 +27,7 @@ struct http_request {
     enum http_method method;
     bool is_head;
     const char *path;                   /* percent-decoded once, valid UTF-8, starts with '/', no '.' or '..' segment */
+    size_t escaped_slash_at;            /* in path: the first slash that came as %2F; 0: none did. Few routes take one */
     const char *query;                  /* raw text behind '?', "" when none */
     struct http_header *headers;        /* names in lower case, in order of arrival */
     size_t n_headers;

@@ -36,20 +36,30 @@ static bool has_dot_segment(const char *path)
     return false;
 }
 
-/* What an escape must not hide: the separator, in either spelling. */
-static bool has_escaped_separator(const char *path)
+static bool has_escaped_backslash(const char *path)
 {
     for (const char *at = strchr(path, '%'); at; at = strchr(at + 1, '%'))
-        if (strncasecmp(at, "%2f", 3) == 0 || strncasecmp(at, "%5c", 3) == 0)
+        if (strncasecmp(at, "%5c", 3) == 0)
             return true;
     return false;
+}
+
+/* Where in the decoded path the first slash stands that was escaped; 0: none was. */
+static size_t find_escaped_slash(const char *path)
+{
+    size_t n = 0;
+
+    for (const char *at = path; *at; at += *at == '%' ? strnlen(at, 3) : 1, n++)
+        if (strncasecmp(at, "%2f", 3) == 0)
+            return n;
+    return 0;
 }
 
 static enum http_refusal decode_path(struct arena *a, char *path, const char **ret)
 {
     char *decoded = path;
 
-    if (strchr(path, '\\') || has_escaped_separator(path))
+    if (strchr(path, '\\') || has_escaped_backslash(path))
         return REFUSE_PATH;
     if (strchr(path, '%') && percent_decode(a, slice_of(path), false, &decoded, NULL) < 0)
         return REFUSE_PATH;
@@ -92,5 +102,6 @@ enum http_refusal http_target_parse(struct arena *a, char *target, struct http_r
     if (query)
         *query++ = '\0';
     ret->query = query ? query : "";
+    ret->escaped_slash_at = find_escaped_slash(target);
     return decode_path(a, target, &ret->path);
 }

@@ -80,6 +80,7 @@ static void begin_attempt(const struct llm_plan *plan, size_t at, struct llm_out
     out->retry_after_ms = 0;
     e->n_extras = 0;
     e->retry_after_ms = 0;
+    e->hidden[0] = '\0';
     out->provider = plan->picks.seats[at]->account.name;
     out->model = plan->of[at].model;
 }

@@ -3,6 +3,7 @@
 #include "llm/answer.h"
 #include "llm/format.h"
 #include "llm/stops.h"
+#include "net/url.h"
 
 #include <string.h>
 
@@ -76,6 +77,18 @@ struct llm_reader *llm_plan_reader(const struct llm_plan *plan, size_t at, struc
     return p->reader(a, before);
 }
 
+static void hide_host(const struct llm_account *acc, bool is_told_of, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct url url = { .host = NULL };
+
+    if (!acc->base_url || url_parse(a, acc->base_url, &url, NULL) < 0)
+        return;
+    snprintf(e->hidden, sizeof(e->hidden), "%s", url.host);
+    e->hidden_as = "its server";
+    e->hidden_from = (unsigned)(strlen(acc->name) + (is_told_of ? 0 : strlen(": ")));
+}
+
 int llm_blame(const struct llm_account *acc, int r, struct err *e)
 {
     static const char *const transport[] = { "DNS_FAILED", "CONNECT_FAILED", "TLS_FAILED", "UPSTREAM_TIMEOUT", "UPSTREAM_CLOSED", "UPSTREAM_INVALID",
@@ -92,6 +105,7 @@ int llm_blame(const struct llm_account *acc, int r, struct err *e)
         if (strcmp(e->code, transport[i]) == 0) {
             err_set(e, r, "LLM_ERROR", "%s%s%s", is_told_of ? "" : acc->name, is_told_of ? "" : ": ", e->text);
             err_add_extra(e, "reason", transport[i]);
+            hide_host(acc, is_told_of, e);
             return r;
         }
     return r;

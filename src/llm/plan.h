@@ -32,5 +32,6 @@ int llm_plan_make(struct llm_accounts *accounts, const char *provider, const str
 /* The reader of what place `at` answers, in front of the sink (copied). */
 struct llm_reader *llm_plan_reader(const struct llm_plan *plan, size_t at, struct arena *a, const struct llm_sink *sink);
 
-/* A failure in the words of D8: a transport's code becomes LLM_ERROR, the old one `reason`; the account's secrets are left out. Returns r. */
+/* A failure in the words of D8: a transport's code becomes LLM_ERROR, the old one `reason`; the account's secrets are left out, its host is
+ * hidden (base/err.h). Returns r. */
 int llm_blame(const struct llm_account *acc, int r, struct err *e);

@@ -155,6 +155,7 @@ static void fail_attempt(struct relay *r, int result)
 
     llm_blame(relay_account(r), result, err_place(&r->e));
     if (r->has_begun) {
+        err_strip_hidden(r->e);
         at = relay_begin_event(r);
         r->start.form->error(&r->out, &r->told, r->e);
         relay_end_event(r, at);

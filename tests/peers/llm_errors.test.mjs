@@ -11,12 +11,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { startHearth } from '../api/harness.mjs';
-import { newKey, refused } from '../api/kit.mjs';
+import { newApp, newKey, refused } from '../api/kit.mjs';
 import { envOf, startRecorded } from './recorded.mjs';
 
 const key = envOf('http://x').GENERIC_OPENAI_API_KEY;
 const paths = ['/sdk/llm/chat', '/sdk/llm/chat/stream'];
 const hasty = { 'llm.rest_after': 0, 'llm.retries': 0, 'llm.first_byte_s': 0.3, 'llm.idle_s': 0.3, 'llm.connect_s': 1 };
+const patient = { 'llm.first_byte_s': 30, 'llm.connect_s': 30 };
 const json = (status, body, headers = {}) => () => ({ status, headers, pieces: [typeof body === 'string' ? body : JSON.stringify(body)] });
 const text = (words) => ({ messages: [{ role: 'user', content: words }] });
 
@@ -36,9 +37,9 @@ const upstreams = [
     ['page', json(200, '<!doctype html><title>Login</title>'), 502, 'LLM_ERROR', /^generic-openai: A web page came in place of a model's answer: is the base URL right\?$/, 'UPSTREAM_INVALID'],
     ['empty', json(200, '{}'), 502, 'LLM_ERROR', /^generic-openai sent a reply that holds no answer of a model\.$/, 'UPSTREAM_INVALID'],
     ['reporting', json(200, { error: { message: `Broken, ${key}` } }), 502, 'LLM_ERROR', /^generic-openai reports: Broken, \*\*\*\*$/],
-    ['mute', 'silence', 502, 'LLM_ERROR', /^generic-openai: 127\.0\.0\.1:\d+ did not begin its answer within 0\.3 seconds\.$/, 'UPSTREAM_TIMEOUT'],
-    ['halting', (wire, body) => [body.stream ? wire.text('Hel') : '{"choices"', 'hang'], 502, 'LLM_ERROR', /^generic-openai: 127\.0\.0\.1:\d+ sent nothing more for 0\.3 seconds\.$/, 'UPSTREAM_TIMEOUT'],
-    ['cut', (wire, body) => [body.stream ? wire.text('Hel') : '{"choices"', 20, 'cut'], 502, 'LLM_ERROR', /^generic-openai: 127\.0\.0\.1:\d+ closed the connection before its answer was complete\.$/, 'UPSTREAM_CLOSED'],
+    ['mute', 'silence', 502, 'LLM_ERROR', /^generic-openai: its server did not begin its answer within 0\.3 seconds\.$/, 'UPSTREAM_TIMEOUT'],
+    ['halting', (wire, body) => [body.stream ? wire.text('Hel') : '{"choices"', 'hang'], 502, 'LLM_ERROR', /^generic-openai: its server sent nothing more for 0\.3 seconds\.$/, 'UPSTREAM_TIMEOUT'],
+    ['cut', (wire, body) => [body.stream ? wire.text('Hel') : '{"choices"', 20, 'cut'], 502, 'LLM_ERROR', /^generic-openai: its server closed the connection before its answer was complete\.$/, 'UPSTREAM_CLOSED'],
 ];
 
 let upstream, h, caller;
@@ -111,7 +112,7 @@ async function listen(t, server) {
     return `127.0.0.1:${server.address().port}`;
 }
 
-test('a name nobody knows', (t) => toldOf(t, 'https://no-such-host.invalid/v1', {}, 502, 'LLM_ERROR', /^generic-openai: The name of no-such-host\.invalid:443 is not known here/, 'DNS_FAILED'));
+test('a name nobody knows', (t) => toldOf(t, 'https://no-such-host.invalid/v1', {}, 502, 'LLM_ERROR', /^generic-openai: The name of its server is not known here/, 'DNS_FAILED'));
 
 test('what a failed attempt waited for its provider is no overhead of this service', async (t) => {
     const lateMs = 600;
@@ -154,16 +155,32 @@ test('a certificate that signed itself, and no TLS at all', async (t) => {
     execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', join(folder, 'key'), '-out', join(folder, 'cert'), '-days', '2', '-subj', '/CN=localhost',
         '-addext', 'subjectAltName=IP:127.0.0.1'], { stdio: 'ignore' });
     const tls = await listen(t, https.createServer({ key: readFileSync(join(folder, 'key')), cert: readFileSync(join(folder, 'cert')) }));
-    await toldOf(t, `https://${tls}/v1`, {}, 502, 'LLM_ERROR', /its certificate is not trusted here: it signed itself/, 'TLS_FAILED');
+    await toldOf(t, `https://${tls}/v1`, patient, 502, 'LLM_ERROR', /its certificate is not trusted here: it signed itself/, 'TLS_FAILED');
     const plain = await listen(t, http.createServer((_, outgoing) => outgoing.end('{}')));
-    await toldOf(t, `https://${plain}/v1`, {}, 502, 'LLM_ERROR', /does not speak TLS there/, 'TLS_FAILED');
+    await toldOf(t, `https://${plain}/v1`, patient, 502, 'LLM_ERROR', /does not speak TLS there/, 'TLS_FAILED');
 });
 
 test('an answer without end is ended', async (t) => {
     const one = await startHearth({ t, env: envOf(upstream.url), settings: { 'llm.total_s': 0.6, 'llm.retries': 0 } });
     const { call } = await newKey(one);
     for (const path of paths)
-        await told(call, path, { provider: 'generic-openai', model: 'dripping', ...text('hi') }, 502, 'LLM_ERROR', /^generic-openai: 127\.0\.0\.1:\d+ did not finish its answer in time\.$/, 'UPSTREAM_TIMEOUT');
+        await told(call, path, { provider: 'generic-openai', model: 'dripping', ...text('hi') }, 502, 'LLM_ERROR', /^generic-openai: its server did not finish its answer in time\.$/, 'UPSTREAM_TIMEOUT');
+});
+
+test('where a provider is asked is told to administrators and the log only', async (t) => {
+    const server = net.createServer();
+    const where = await listen(t, server);
+    server.close();
+    const one = await startHearth({ t, env: { GENERIC_OPENAI_BASE_URL: `http://${where}/v1`, GENERIC_OPENAI_MODEL: 'm' }, settings: { ...hasty, 'llm.rest_after': 0 } });
+    const call = one.asApp(await newApp(one, {}, ['llm.chat', 'llm.embed']));
+    for (const path of paths)
+        await told(call, path, text('hi'), 502, 'LLM_ERROR', /^generic-openai: its server takes no connection/, 'CONNECT_FAILED');
+    const embedding = await call('POST', '/sdk/llm/embed', { provider: 'generic-openai', model: 'm', input: 'x' });
+    assert.match(embedding.body.error, /^generic-openai: its server takes no connection/, embedding.text);
+    await told((...ask) => one.socket(...ask), paths[0], text('hi'), 502, 'LLM_ERROR', new RegExp(`^generic-openai: ${where} takes no connection`), 'CONNECT_FAILED');
+    const { text: said } = (await one.socket('POST', '/api/providers/generic-openai/test')).body;
+    assert.ok(said.startsWith(`generic-openai: ${where} takes no connection`), said);
+    await one.logged(new RegExp(`app: LLM_ERROR "generic-openai: ${where} takes no connection`));
 });
 
 test('a provider without a model whose list cannot be had says why, again and again', async (t) => {
@@ -173,5 +190,5 @@ test('a provider without a model whose list cannot be had says why, again and ag
     const one = await startHearth({ t, env: { OLLAMA_HOST: `http://${where}` }, settings: hasty });
     const { call } = await newKey(one);
     for (const path of [...paths, ...paths])
-        await told(call, path, text('hi'), 502, 'LLM_ERROR', /^ollama: 127\.0\.0\.1:\d+ takes no connection/, 'CONNECT_FAILED');
+        await told(call, path, text('hi'), 502, 'LLM_ERROR', /^ollama: its server takes no connection/, 'CONNECT_FAILED');
 });

@@ -173,6 +173,21 @@ test('models of all providers, each by its id', async () => {
     await assert.rejects(client.models.retrieve('no-such-model'), (e) => e instanceof OpenAI.NotFoundError && e.code === 'model_not_found');
 });
 
+test('a model whose name has slashes is retrieved, however a client writes them', async (t) => {
+    const h = await startHearth({ t });
+    await admin(h, 'POST', '/api/providers', { preset: 'lmstudio', name: 'shelf', base_url: 'http://127.0.0.1:9/v1', models: ['lab/tall-model', 'lab/hall/tall-model'] });
+    const { key: own } = await newKey(h);
+    const models = new OpenAI({ apiKey: own, baseURL: `${h.url}/v1`, maxRetries: 0 }).models;
+    const ids = ['lab/tall-model', 'shelf/lab/tall-model', 'lab/hall/tall-model'];
+    for (const id of ids)
+        assert.equal((await models.retrieve(id)).owned_by, 'shelf', id);
+    const get = (path) => h.api('GET', path, undefined, { authorization: `Bearer ${own}` });
+    assert.equal((await get('/api/v1/models/lab/tall-model')).body.id, 'lab/tall-model');
+    assert.equal((await get('/api/v1/models/lab%2ftall-model')).body.id, 'lab/tall-model');
+    for (const path of ['/v1%2Fmodels/lab', '/v1%2Fmodels', '/v1/models%2Flab', '/sdk%2Fping', '/nowhere%2F', '/v1/models/..%2F..%2Fsdk%2Fping'])
+        assert.equal((await get(path)).status, 400, path);
+});
+
 test('a bare model goes to who lists it, an unknown one and `default` to the default provider', async () => {
     const providerOf = async (model) => {
         const { response } = await client.chat.completions.create({ model, messages: says('say it') }).withResponse();

@@ -128,6 +128,41 @@ static void a_text_that_just_fits_is_whole_and_one_more_is_cut(void **state)
     assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
 }
 
+static void a_hidden_host_is_told_otherwise_to_those_who_may_not_see_it(void **state)
+{
+    static const struct { const char *hidden, *text, *shown; } cases[] = {
+        { "10.0.0.7", "box: 10.0.0.7:11434 takes no connection.", "box: its server takes no connection." },
+        { "box", "box: box:11434 closed, Box did; boxes and a.box stay.", "box: its server closed, its server did; boxes and a.box stay." },
+        { "::1", "box: ::1:80 does not answer", "box: its server does not answer" },
+        { "a.org", "box: a.organ, a.org.uk; b.a.org, a.org.", "box: a.organ, a.org.uk; b.a.org, its server." },
+        { "", "box: 10.0.0.7:11434", "box: 10.0.0.7:11434" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct err e = { .hidden_as = "its server", .hidden_from = strlen("box: ") };
+
+        snprintf(e.hidden, sizeof(e.hidden), "%s", cases[i].hidden);
+        err_set(&e, -EIO, "X", "%s", cases[i].text);
+        err_strip_hidden(&e);
+        assert_string_equal(e.text, cases[i].shown);
+    }
+}
+
+static void what_is_hidden_may_be_shorter_than_what_is_told_instead(void **state)
+{
+    struct err e = { .hidden = "h", .hidden_as = "its server", .hidden_from = 3 };
+
+    (void)state;
+    memset(e.text, ' ', sizeof(e.text) - 1);
+    for (size_t i = 0; i < sizeof(e.text) - 1; i += 2)
+        e.text[i] = 'h';
+    err_strip_hidden(&e);
+    assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
+    e.hidden_from = sizeof(e.text);
+    err_strip_hidden(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +177,8 @@ int main(void)
         cmocka_unit_test(extras_beyond_the_limit_are_dropped),
         cmocka_unit_test(a_long_text_is_cut_between_characters),
         cmocka_unit_test(a_text_that_just_fits_is_whole_and_one_more_is_cut),
+        cmocka_unit_test(a_hidden_host_is_told_otherwise_to_those_who_may_not_see_it),
+        cmocka_unit_test(what_is_hidden_may_be_shorter_than_what_is_told_instead),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,7 +159,7 @@ static void paths_are_decoded_once_and_keep_no_way_up(void **state)
         { "HTTP://a/x?y", "/x", "y" },
         { "/..", NULL, "" }, { "/a/../b", NULL, "" }, { "/./a", NULL, "" }, { "/a/.", NULL, "" },
         { "/%2e%2e/a", NULL, "" }, { "/%2E./a", NULL, "" }, { "/a/..;/b", NULL, "" }, { "/a/.;x=1", NULL, "" },
-        { "/a\\b", NULL, "" }, { "/a%5cb", NULL, "" }, { "/a%2fb", NULL, "" }, { "/a%2Fb", NULL, "" },
+        { "/a\\b", NULL, "" }, { "/a%5cb", NULL, "" }, { "/a/%2e%2e%2fb", NULL, "" }, { "/a/..%2Fb", NULL, "" },
         { "/%00", NULL, "" }, { "/%0a", NULL, "" }, { "/%7f", NULL, "" },
         { "/%", NULL, "" }, { "/%4", NULL, "" }, { "/%zz", NULL, "" }, { "/%ff", NULL, "" }, { "/\xff", NULL, "" },
         { "/%c0%ae%c0%ae/", NULL, "" },
@@ -177,6 +177,24 @@ static void paths_are_decoded_once_and_keep_no_way_up(void **state)
             assert_string_equal(got.request.query, cases[i].query);
         }
         arena_free(a);
+    }
+}
+
+static void an_escaped_slash_is_told_with_its_place(void **state)
+{
+    static const struct { const char *target, *path; size_t at; } cases[] = {
+        { "/a/b", "/a/b", 0 }, { "/a%2fb", "/a/b", 2 }, { "/%C3%A9/a%2Fb%2fc", "/\xc3\xa9/a/b/c", 5 }, { "/a%252Fb", "/a%2Fb", 0 }, { "/%2F", "//", 1 },
+        { "/a?b=%2F", "/a", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct read_head got = read_head(a, slice_of(arena_printf(a, "GET %s HTTP/1.1\r\n" HOST "\r\n", cases[i].target)), SIZE_MAX);
+
+        assert_int_equal(got.why, REFUSE_NONE);
+        assert_string_equal(got.request.path, cases[i].path);
+        assert_int_equal(got.request.escaped_slash_at, cases[i].at);
     }
 }
 
@@ -293,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_exact_is_refused),
         cmocka_unit_test(paths_are_decoded_once_and_keep_no_way_up),
+        cmocka_unit_test(an_escaped_slash_is_told_with_its_place),
         cmocka_unit_test(limits_hold_at_their_edges),
         cmocka_unit_test(headers_are_lower_case_trimmed_and_in_order),
         cmocka_unit_test(keep_alive_follows_version_and_connection),
