@@ -32,12 +32,53 @@ static void tell_next(const struct err *e)
             fprintf(stderr, "hearth: `hearth %s` shows what there is.\n", lists[i].command);
 }
 
+/* What a person typed for a field of the request; NULL: no option. Of "headers.x" and "models[2]" the first word counts. */
+static const char *option_of_field(const struct cli *cli, const char *field)
+{
+    const struct command *c = cli->command;
+    size_t n = strcspn(field, ".[");
+
+    for (const struct cli_option *o = c && !c->is_body_file ? c->options : NULL; o && o->name; o++) {
+        const char *own = o->field ? o->field : o->name + strlen("--");
+        bool is_same = strlen(own) == n;
+
+        for (size_t i = 0; is_same && i < n; i++)
+            is_same = own[i] == field[i] || (own[i] == '-' && field[i] == '_');
+        if (is_same)
+            return o->name;
+    }
+    return NULL;
+}
+
+static void tell_violation(const struct cli *cli, const char *field, const char *rule)
+{
+    const char *option = option_of_field(cli, field), *member = strchr(field, '.');
+
+    if (!option)
+        fprintf(stderr, "hearth: `%s` %s\n", field, rule);
+    else if (member && member[1])
+        fprintf(stderr, "hearth: %s `%s` %s\n", option, member + 1, rule);
+    else
+        fprintf(stderr, "hearth: %s %s\n", option, rule);
+}
+
+/* The text of a request that breaks rules is its first violation, "`field` rule". */
+static bool is_first_violation(const struct err *e)
+{
+    size_t n = strlen(e->fields[0].field);
+
+    return e->n_fields > 0 && e->text[0] == '`' && strncmp(e->text + 1, e->fields[0].field, n) == 0 && strncmp(e->text + 1 + n, "` ", 2) == 0;
+}
+
 static void complain(const struct cli *cli, const struct err *e)
 {
     fflush(stdout);
-    fprintf(stderr, "hearth: %s\n", e->text);
+    if (is_first_violation(e))
+        tell_violation(cli, e->fields[0].field, e->text + strlen("`` ") + strlen(e->fields[0].field));
+    else
+        fprintf(stderr, "hearth: %s\n", e->text);
     for (unsigned i = 1; i < MIN(e->n_fields, ERR_MAX_FIELDS); i++)     /* the first is the text */
-        fprintf(stderr, "hearth: `%s` %s\n", e->fields[i].field, e->fields[i].rule);
+        tell_violation(cli, e->fields[i].field, e->fields[i].rule);
     tell_next(e);
     if (strcmp(e->code, "BAD_USE") == 0 && cli->command) {
         struct buf usage;

@@ -18,6 +18,7 @@ struct cli_option {
     const char *value;                  /* "DIR": it takes one; NULL: a switch */
     bool is_many;                       /* may be given more than once */
     const char *help;
+    const char *field;                  /* of the request, when that is not the name with _ for - */
 };
 
 enum cli_format { CLI_TEXT, CLI_TIME, CLI_YES_NO, CLI_COUNT /* length of an array */, CLI_JOINED /* strings of an array */ };

@@ -85,7 +85,7 @@ static const struct cli_option task_list_options[] = {
     { .name = NULL },
 };
 
-static const struct cli_option task_run_options[] = { { "--agent", .value = "NAME", .help = "another agent than the one planned" }, { .name = NULL } };
+static const struct cli_option task_run_options[] = { { "--agent", .value = "NAME", .help = "another agent than the one planned", .field = "agent_name" }, { .name = NULL } };
 static const struct cli_option task_reject_options[] = { { "--reason", .value = "TEXT", .help = "kept as the task's error" }, { .name = NULL } };
 static const struct cli_option calendar_options[] = {
     { "--from", .value = "DATE", .help = "only what ends at or after it: 2030-01-31 or 2030-01-31T18:00:00Z" },
@@ -103,7 +103,7 @@ static const struct cli_option limit_options[] = {
 };
 static const struct cli_option usage_options[] = {
     { "--days", .value = "N", .help = "of the last N days, today among them; default 30" },
-    { "--by", .value = "WORDS", .help = "what a line is of: day, app, key, provider, model, kind, several with commas; default day" },
+    { "--by", .value = "WORDS", .help = "what a line is of: day, app, key, provider, model, kind, several with commas; default day", .field = "group" },
     { "--app", .value = "ID", .help = "only of this app" },
     { "--key", .value = "ID", .help = "only of this developer key" },
     { "--provider", .value = "NAME", .help = "only of this provider" },
@@ -119,18 +119,18 @@ static const struct cli_option provider_add_options[] = {
     { "--model", .value = "MODEL", .help = "of chats that name none" },
     { "--embed-model", .value = "MODEL", .help = "of embeddings that name none" },
     { "--models", .value = "A,B,C", .help = "shown beside the models that its own list has" },
-    { "--header", .value = "HEADER", .is_many = true, .help = "to send with every request, written as 'Name: value'" },
+    { "--header", .value = "HEADER", .is_many = true, .help = "to send with every request, written as 'Name: value'", .field = "headers" },
     { "--name", .value = "NAME", .help = "what callers say as `provider`; default: ID" },
     { .name = NULL },
 };
 static const struct cli_option provider_test_options[] = {
-    { "--for", .value = "WHAT", .help = "chat or embed; default: chat, unless it only embeds" },
+    { "--for", .value = "WHAT", .help = "chat or embed; default: chat, unless it only embeds", .field = "capability" },
     { "--model", .value = "MODEL", .help = "another model than the one that is set" },
     { .name = NULL },
 };
 static const struct cli_option provider_default_options[] = {
     { "--model", .value = "MODEL", .help = "of it; default: the provider's own" },
-    { "--for", .value = "WHAT", .help = "chat (default) or embed" },
+    { "--for", .value = "WHAT", .help = "chat (default) or embed", .field = "capability" },
     { "--app", .value = "APP", .help = "only for this app (id or name), which falls back on no other" },
     { "--clear", .help = "take the default back" },
     { .name = NULL },

@@ -74,13 +74,17 @@ test('what the command line adds counts in the running service at once', async (
 test('wrong use is told', async (t) => {
     const h = coldHearth({ t });
     await complains(h, 2, /provider add needs ID/, 'provider', 'add');
-    await complains(h, 1, /`api_key` is required for openai: An API key of platform\.openai\.com/, 'provider', 'add', 'openai');
+    await complains(h, 1, /^hearth: --api-key is required for openai: An API key of platform\.openai\.com/, 'provider', 'add', 'openai');
     await complains(h, 1, /`preset` must be a provider that is known by name: `hearth provider presets`/, 'provider', 'add', 'acme');
     await complains(h, 2, /nothing came/, 'provider', 'add', 'openai', '--api-key', '-', { input: '\n' });
     await complains(h, 2, /--header must be written as 'Name: value'/, 'provider', 'add', 'ollama', '--header', 'x');
+    await complains(h, 1, /^hearth: --base-url must be an address like https:\/\/host\/v1, .*\nhearth: --header `x y` must be named by/, 'provider', 'add', 'ollama', '--base-url', 'x://y', '--header', 'x y: z');
+    await complains(h, 1, /^hearth: --by must be day, app/, 'usage', '--by', 'moon');
+    await complains(h, 1, /^hearth: --days must be an integer/, 'usage', '--days', 'many');
+    await complains(h, 1, /^hearth: --name must be at most 128/, 'key', 'new', '--name', 'x'.repeat(129));
     await complains(h, 2, /Which provider\? NAME, or --clear/, 'provider', 'default');
     await complains(h, 2, /needs no NAME/, 'provider', 'default', 'x', '--clear');
-    await complains(h, 1, /`capability` must be/, 'provider', 'test', 'x', '--for', 'speech');
+    await complains(h, 1, /^hearth: --for must be one of chat, embed/, 'provider', 'test', 'x', '--for', 'speech');
 });
 
 test('a test that fails ends with code 1 and its sentence', async (t) => {
