@@ -88,20 +88,29 @@ static int make_thread(struct request *req, int64_t workspace_id, const char **r
     return r;
 }
 
-static int find_place(struct request *req, struct trigger_payload *in, struct err *e)
+static bool wants_thread(const struct trigger_payload *in)
 {
-    struct workspace_row workspace;
+    return in->workspace_slug && (!in->thread_slug || strcmp(in->thread_slug, "create_new") == 0);
+}
+
+/* Makes nothing. */
+static int find_place(struct request *req, const struct trigger_payload *in, struct workspace_row *ret, struct err *e)
+{
     struct thread_row thread;
     int r;
 
     if (!in->workspace_slug)
         return 0;
-    r = store_workspaces_get(req->api->store, req->arena, in->workspace_slug, &workspace, e);
-    if (r < 0)
+    r = store_workspaces_get(req->api->store, req->arena, in->workspace_slug, ret, e);
+    if (r < 0 || wants_thread(in))
         return r;
-    if (!in->thread_slug || strcmp(in->thread_slug, "create_new") == 0)
-        return make_thread(req, workspace.id, &in->thread_slug, e);
-    return store_threads_get(req->api->store, req->arena, workspace.id, in->thread_slug, &thread, e);
+    return store_threads_get(req->api->store, req->arena, ret->id, in->thread_slug, &thread, e);
+}
+
+/* Last before the work: what is refused until then spends no grant. */
+static int take_permission(struct request *req, struct err *e)
+{
+    return identity_require(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
 }
 
 static int check_agent(struct request *req, const char *name, struct err *e)
@@ -133,11 +142,16 @@ static int trigger(struct request *req, const struct webhook *hook, struct deliv
 {
     const struct webhook_body *body = req->body;
     struct trigger_payload in = hook->trigger;
+    struct workspace_row workspace = { .id = 0 };
     struct task_ids ids, stored;
     int r = check_agent(req, in.agent_name, e);
 
     if (r == 0)
-        r = find_place(req, &in, e);
+        r = find_place(req, &in, &workspace, e);
+    if (r == 0)
+        r = take_permission(req, e);
+    if (r == 0 && wants_thread(&in))
+        r = make_thread(req, workspace.id, &in.thread_slug, e);
     if (r < 0)
         return r;
     uuid_v4(ids.task_uuid);
@@ -161,6 +175,8 @@ static int report(struct request *req, const struct webhook *hook, struct respon
     const char *status = NULL;
     int r = task_of_caller(req, in->task_uuid, &task, e);
 
+    if (r == 0)
+        r = take_permission(req, e);
     if (r == 0)
         r = tasks_report(req->api->tasks, in->task_uuid, hook->event->what, in->machine_id, in->attempt,
                          json_is_absent(in->result) ? NULL : json_to_str(req->arena, in->result),
@@ -201,9 +217,10 @@ static int answer_again(struct request *req, struct response *res, const struct 
     struct json_value answer, value;
     struct json_iter it;
     struct slice key;
-    int r;
+    int r = take_permission(req, e);
 
-    r = json_parse(req->arena, slice_of(first->answer), &answer, e);
+    if (r == 0)
+        r = json_parse(req->arena, slice_of(first->answer), &answer, e);
     if (r < 0)
         return r;
     for (it = json_iter(answer); json_next(&it, &key, &value);)
@@ -243,7 +260,6 @@ static int act_once(struct request *req, const struct webhook *hook, const char 
     return r;
 }
 
-/* Before the permission is taken: what is refused here spends no grant. */
 static int read_payload(struct request *req, struct webhook *hook, struct err *e)
 {
     const struct webhook_body *body = req->body;
@@ -273,8 +289,6 @@ static int receive_webhook(struct request *req, struct response *res, struct err
         r = identity_check(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
     if (r == 0)
         r = read_payload(req, &hook, e);
-    if (r == 0)
-        r = identity_require(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
     if (r < 0)
         return r;
     event_id = event_id_of(req);

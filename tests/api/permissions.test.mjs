@@ -115,6 +115,10 @@ test('a request refused for its body does not use up a grant for once', async ()
     refusedFields(await hook({ event: 'trigger-agent', payload: { raw_data: {}, auto_run: true } }), 'payload.agent_name', 'payload.workspace_slug');
     refusedFields(await hook({ event: 'trigger-agent', payload: { prompt: 7 }, event_id: 'one' }), 'payload.raw_data', 'payload.prompt');
     refusedFields(await hook({ event: 'task.completed', payload: { task_uuid: 7 } }), 'payload.task_uuid');
+    for (const payload of [{ agent_name: 'nobody' }, { workspace_slug: 'nowhere' }, { workspace_slug: 'default', thread_slug: 'none' }])
+        assert.equal((await hook({ event: 'trigger-agent', payload: { raw_data: {}, ...payload } })).status, 404);
+    assert.equal((await hook({ event: 'task.completed', payload: { task_uuid: nobodysId } })).status, 404);
+    assert.equal((await hook({ event: 'trigger-agent', payload: { raw_data: {}, agent_name: 'nobody' }, event_id: 'two' })).status, 404);
     assert.equal((await hook({ event: 'trigger-agent', payload: { raw_data: {} } })).status, 200);
     isRequired(await hook({ event: 'trigger-agent' }), 'webhook.trigger');
 });
