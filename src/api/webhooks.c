@@ -214,7 +214,7 @@ static const char *event_id_of(struct request *req)
 /* The first answer again, with deduplicated: true. */
 static int answer_again(struct request *req, struct response *res, const struct delivery_row *first, struct err *e)
 {
-    struct json_value answer, value;
+    struct json_value answer = { 0 }, value;
     struct json_iter it;
     struct slice key;
     int r = take_permission(req, e);
