@@ -4,11 +4,11 @@
 #include "api/envelope.h"
 #include "api/errors.h"
 #include "api/host.h"
+#include "api/request.h"
 #include "api/router.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/sse.h"
-#include "identity/sessions.h"
 
 #define CORS_HEADERS "content-type, authorization, x-app-id, x-api-key, accept"
 #define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
@@ -243,128 +243,7 @@ void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const c
     json_end(&w);
 }
 
-/* ---- on a worker (or on the loop for ROUTE_INLINE): who, may they, what do they want, the handler ---- */
-
-static bool is_local(const struct http_request *req)
-{
-    return req->from != HTTP_FROM_TCP;
-}
-
-static bool is_this_machine(const struct http_request *req)
-{
-    return is_local(req) || strncmp(req->peer, "127.", 4) == 0 || strcmp(req->peer, "::1") == 0;
-}
-
-static void read_credentials(const struct request *req, bool is_body_trusted, struct credentials *ret)
-{
-    const struct http_request *in = &req->exchange->request;
-    bool is_inline = req->route->kind == ROUTE_INLINE;
-
-    *ret = (struct credentials){
-        .authorization = http_header(in, "authorization"),
-        .x_api_key = http_header(in, "x-api-key"),
-        .x_app_id = http_header(in, "x-app-id"),
-        .session_cookie = is_inline ? NULL : http_cookie(req->arena, in, SESSION_COOKIE),
-        .is_local_admin = is_local(in),
-    };
-    if (is_body_trusted && is_this_machine(in))
-        ret->body_app_id = json_cstr(json_get(req->body_json, "app_id"));
-}
-
-static bool has_permission(const struct route *route, const char *permission)
-{
-    return strcmp(route->permission, permission) == 0;
-}
-
-static int read_body_json(struct request *req, struct err *e)
-{
-    struct slice text = req->exchange->request.body;
-    int r;
-
-    if (!req->route->body)
-        return 0;
-    if (text.n == 0 && req->route->is_body_optional)
-        text = SLICE_LIT("{}");
-    r = json_parse(req->arena, text, &req->body_json, e);
-    if (r == 0 && json_type(req->body_json) != JSON_OBJECT)
-        r = err_set(e, -EINVAL, "VALIDATION_ERROR", "The body must be a JSON object.");
-    return r;
-}
-
-static int identify(struct dispatch *d, struct request *req, struct caller *caller, struct err *e)
-{
-    bool by_body = has_permission(req->route, PERM_BODY);
-    struct credentials given;
-    int r = 0;
-
-    if (has_permission(req->route, PERM_PUBLIC))
-        return 0;
-    if (by_body)
-        r = read_body_json(req, e);
-    if (r < 0)
-        return r;
-    read_credentials(req, by_body, &given);
-    if (has_permission(req->route, PERM_ADMIN))
-        return identity_admin(d->config.identity, &given, req->arena, caller, e);
-    r = identity_caller(d->config.identity, &given, req->arena, caller, e);
-    if (by_body && is_this_machine(&req->exchange->request))
-        return 0;
-    if (r < 0 || by_body || has_permission(req->route, PERM_NONE))
-        return r;
-    return identity_check(d->config.identity, caller, req->route->permission, e);
-}
-
-/* Last before the handler, so that a request refused for its query or body spends no grant. */
-static int take_permission(struct dispatch *d, const struct request *req, const struct caller *caller, struct err *e)
-{
-    static const char *const not_granted[] = { PERM_PUBLIC, PERM_ADMIN, PERM_NONE, PERM_BODY };
-
-    for (size_t i = 0; i < ARRAY_SIZE(not_granted); i++)
-        if (has_permission(req->route, not_granted[i]))
-            return 0;
-    return identity_require(d->config.identity, caller, req->route->permission, e);
-}
-
-int request_need_caller(const struct request *req, struct err *e)
-{
-    struct credentials given;
-    struct caller caller;
-
-    if (req->caller->kind != CALLER_NOBODY)
-        return 0;
-    read_credentials(req, true, &given);
-    return identity_caller(req->api->identity, &given, req->arena, &caller, e);
-}
-
-static int read_query(struct request *req, struct err *e)
-{
-    void *query;
-
-    if (!req->route->query)
-        return 0;
-    query = arena_alloc(req->arena, req->route->query_size);
-    req->query = query;
-    return fields_read_query(req->route->query, req->exchange->request.query, query, req->arena, e);
-}
-
-static int read_body(struct request *req, struct err *e)
-{
-    int r = 0, further = 0;
-    void *body;
-
-    if (!req->route->body)
-        return 0;
-    if (json_type(req->body_json) == JSON_ABSENT)
-        r = read_body_json(req, e);
-    if (r < 0)
-        return r;
-    body = arena_alloc(req->arena, req->route->body_size);
-    req->body = body;
-    r = fields_read(req->route->body, req->body_json, body, req->arena, "", e);
-    if (req->route->check_body && (r == 0 || r == -EINVAL))
-        further = req->route->check_body(req, body, e);
-    return r < 0 ? r : further;
-}
+/* ---- on a worker (or on the loop for ROUTE_INLINE): the handler ---- */
 
 static void begin_response(const struct route *route, struct response *res)
 {
@@ -387,12 +266,12 @@ static int check_alive(const struct http_exchange *x, struct err *e)
 
 static int read_request(struct dispatch *d, struct work *work, struct err *e)
 {
-    int r = identify(d, &work->req, &work->caller, e);
+    int r = request_read_caller(d->config.identity, &work->req, &work->caller, e);
 
     if (r == 0)
-        r = read_query(&work->req, e);
+        r = request_read_query(&work->req, e);
     if (r == 0)
-        r = read_body(&work->req, e);
+        r = request_read_body(&work->req, e);
     work->is_read = r == 0;
     work->trace.caller = work->caller.kind;
     return r;
@@ -401,7 +280,7 @@ static int read_request(struct dispatch *d, struct work *work, struct err *e)
 static int handle(struct dispatch *d, struct work *work, struct response *res, struct err *e)
 {
     struct request *req = &work->req;
-    int r = take_permission(d, req, &work->caller, e);
+    int r = request_take_permission(d->config.identity, req, &work->caller, e);
 
     if (r < 0)
         return r;

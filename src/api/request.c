@@ -1,0 +1,126 @@
+#include "api/request.h"
+
+#include "api/api.h"
+#include "identity/sessions.h"
+
+#include <string.h>
+
+static bool is_local(const struct http_request *req)
+{
+    return req->from != HTTP_FROM_TCP;
+}
+
+static bool is_this_machine(const struct http_request *req)
+{
+    return is_local(req) || strncmp(req->peer, "127.", 4) == 0 || strcmp(req->peer, "::1") == 0;
+}
+
+static void read_credentials(const struct request *req, bool is_body_trusted, struct credentials *ret)
+{
+    const struct http_request *in = &req->exchange->request;
+    bool is_inline = req->route->kind == ROUTE_INLINE;
+
+    *ret = (struct credentials){
+        .authorization = http_header(in, "authorization"),
+        .x_api_key = http_header(in, "x-api-key"),
+        .x_app_id = http_header(in, "x-app-id"),
+        .session_cookie = is_inline ? NULL : http_cookie(req->arena, in, SESSION_COOKIE),
+        .is_local_admin = is_local(in),
+    };
+    if (is_body_trusted && is_this_machine(in))
+        ret->body_app_id = json_cstr(json_get(req->body_json, "app_id"));
+}
+
+static bool has_permission(const struct route *route, const char *permission)
+{
+    return strcmp(route->permission, permission) == 0;
+}
+
+static int read_body_json(struct request *req, struct err *e)
+{
+    struct slice text = req->exchange->request.body;
+    int r;
+
+    if (!req->route->body)
+        return 0;
+    if (text.n == 0 && req->route->is_body_optional)
+        text = SLICE_LIT("{}");
+    r = json_parse(req->arena, text, &req->body_json, e);
+    if (r == 0 && json_type(req->body_json) != JSON_OBJECT)
+        r = err_set(e, -EINVAL, "VALIDATION_ERROR", "The body must be a JSON object.");
+    return r;
+}
+
+int request_read_caller(struct identity *id, struct request *req, struct caller *caller, struct err *e)
+{
+    bool by_body = has_permission(req->route, PERM_BODY);
+    struct credentials given;
+    int r = 0;
+
+    if (has_permission(req->route, PERM_PUBLIC))
+        return 0;
+    if (by_body)
+        r = read_body_json(req, e);
+    if (r < 0)
+        return r;
+    read_credentials(req, by_body, &given);
+    if (has_permission(req->route, PERM_ADMIN))
+        return identity_admin(id, &given, req->arena, caller, e);
+    r = identity_caller(id, &given, req->arena, caller, e);
+    if (by_body && is_this_machine(&req->exchange->request))
+        return 0;
+    if (r < 0 || by_body || has_permission(req->route, PERM_NONE))
+        return r;
+    return identity_check(id, caller, req->route->permission, e);
+}
+
+int request_take_permission(struct identity *id, const struct request *req, const struct caller *caller, struct err *e)
+{
+    static const char *const not_granted[] = { PERM_PUBLIC, PERM_ADMIN, PERM_NONE, PERM_BODY };
+
+    for (size_t i = 0; i < ARRAY_SIZE(not_granted); i++)
+        if (has_permission(req->route, not_granted[i]))
+            return 0;
+    return identity_require(id, caller, req->route->permission, e);
+}
+
+int request_need_caller(const struct request *req, struct err *e)
+{
+    struct credentials given;
+    struct caller caller;
+
+    if (req->caller->kind != CALLER_NOBODY)
+        return 0;
+    read_credentials(req, true, &given);
+    return identity_caller(req->api->identity, &given, req->arena, &caller, e);
+}
+
+int request_read_query(struct request *req, struct err *e)
+{
+    void *query;
+
+    if (!req->route->query)
+        return 0;
+    query = arena_alloc(req->arena, req->route->query_size);
+    req->query = query;
+    return fields_read_query(req->route->query, req->exchange->request.query, query, req->arena, e);
+}
+
+int request_read_body(struct request *req, struct err *e)
+{
+    int r = 0, further = 0;
+    void *body;
+
+    if (!req->route->body)
+        return 0;
+    if (json_type(req->body_json) == JSON_ABSENT)
+        r = read_body_json(req, e);
+    if (r < 0)
+        return r;
+    body = arena_alloc(req->arena, req->route->body_size);
+    req->body = body;
+    r = fields_read(req->route->body, req->body_json, body, req->arena, "", e);
+    if (req->route->check_body && (r == 0 || r == -EINVAL))
+        further = req->route->check_body(req, body, e);
+    return r < 0 ? r : further;
+}
