@@ -127,7 +127,7 @@ static int list_activities(struct request *req, struct response *res, struct err
 {
     const struct activity_query *query = req->query;
     struct backend_query q = {
-        .app_id = owner(req), .status = query->status,
+        .app_id = owner(req), .status = query->status && *query->status ? query->status : NULL,
         .limit = query->limit, .offset = query->offset,
     };
     struct backend_rows rows = { 0 };

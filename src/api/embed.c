@@ -14,8 +14,8 @@ static const char *const purposes[] = { "query", "document", NULL };
 
 static const struct field embed_fields[] = {
     FIELD_ANY(struct embed_body, input, "input", FIELD_REQUIRED, .help = "a text, or an array of texts"),
-    FIELD_STRING(struct embed_body, provider, "provider", .min = 1, .max = LIMIT_NAME_CHARS, .help = "absent: the setting embed.provider"),
-    FIELD_STRING(struct embed_body, model, "model", .min = 1, .max = LIMIT_NAME_CHARS * 2, .help = "absent: the provider's own"),
+    FIELD_STRING(struct embed_body, provider, "provider", .max = LIMIT_NAME_CHARS, .help = "absent: the setting embed.provider"),
+    FIELD_STRING(struct embed_body, model, "model", .max = LIMIT_NAME_CHARS * 2, .help = "absent: the provider's own"),
     FIELD_STRING(struct embed_body, input_type, "input_type", .one_of = purposes, .help = "what the texts are in a search, for models that tell them apart"),
     FIELD_END,
 };

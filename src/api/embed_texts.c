@@ -72,7 +72,7 @@ static int embed_builtin(struct request *req, const struct embed_wish *wish, con
     if (model && strcmp(model, LEXICAL_MODEL) != 0)
         return err_set(e, -EINVAL, "INVALID_MODEL", "The provider " LEXICAL_PROVIDER " has one model, " LEXICAL_MODEL ".");
     if (wish->n_dimensions && wish->n_dimensions != LEXICAL_DIMENSIONS)
-        return err_set(e, -EINVAL, "INVALID_MODEL", "The model " LEXICAL_MODEL " has %d dimensions and no others.", LEXICAL_DIMENSIONS);
+        return err_add_field(e, "dimensions", "must be %d or absent: the model " LEXICAL_MODEL " has no others", LEXICAL_DIMENSIONS);
     items = arena_array(req->arena, wish->n * LEXICAL_DIMENSIONS, sizeof(*items));
     for (size_t i = 0; i < wish->n; i++)
         lexical_embed(wish->texts[i], items + i * LEXICAL_DIMENSIONS);
@@ -126,7 +126,7 @@ static void make_account(struct request *req, const struct llm_account *acc, str
 /* What makes an account rest (llm/accounts.h); one that refuses does answer. */
 static bool is_outage(int r)
 {
-    return r < 0 && r != -EINVAL && r != -EIO && r != -EBUSY && r != -ECANCELED;
+    return r < 0 && r != -EINVAL && r != -EIO && r != -EBUSY && r != -EPERM && r != -ECANCELED;
 }
 
 /* A model that this service runs itself is started for it. */

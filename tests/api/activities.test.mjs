@@ -85,6 +85,7 @@ test('the list can be of one status, and of an unknown one it is empty', async (
     assert.deepEqual(await ids('pending'), [second.id]);
     assert.deepEqual(await ids('claimed'), []);
     assert.deepEqual(await ids('nonsense'), []);
+    assert.deepEqual(await ids(''), [second.id, first.id], 'an empty value is none, as with limit');
 });
 
 test('a change takes any subset of status, result, raw_data and error_message', async () => {

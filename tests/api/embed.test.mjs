@@ -23,14 +23,15 @@ test('texts become vectors of one length, in their order', async (t) => {
     assert.ok(dot(body.embeddings[0], body.embeddings[1]) < 0.5);
 });
 
-test('a bare string is one text; provider and model may be named; null means absent', async (t) => {
+test('a bare string is one text; provider and model may be named; null or an empty text means absent', async (t) => {
     const h = await startHearth({ t });
     const dev = await h.asKey();
     const one = await dev('POST', '/sdk/llm/embed', { input: 'red apples' });
     assert.equal(one.body.embeddings.length, 1);
     const named = await dev('POST', '/api/sdk/llm/embed', { input: ['red apples'], provider: 'builtin', model: 'lexical-384' });
     assert.deepEqual(named.body.embeddings, one.body.embeddings);
-    assert.equal((await dev('POST', '/sdk/llm/embed', { input: 'x', provider: null, model: null })).status, 200);
+    for (const none of [null, ''])
+        assert.equal((await dev('POST', '/sdk/llm/embed', { input: 'x', provider: none, model: none })).status, 200);
 });
 
 test('what breaks a rule is refused with the place where', async (t) => {

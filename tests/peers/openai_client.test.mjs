@@ -161,6 +161,7 @@ test('embeddings, in both encodings', async () => {
     assert.equal(own.data[0].embedding.length, 384);
     assert.equal(own.model, 'lexical-384');
     await assert.rejects(client.embeddings.create({ model: 'lexical-384', input: [1, 2, 3] }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'input' && /tokens/.test(e.message));
+    await assert.rejects(client.embeddings.create({ model: 'lexical-384', input: 'x', dimensions: 10 }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'dimensions');
     await assert.rejects(client.embeddings.create({ model: 'builtin/nope', input: 'x' }), OpenAI.NotFoundError);
 });
 
