@@ -158,7 +158,7 @@ static int run(struct case_of *c, struct embed_vectors *ret, struct err *e)
 {
     const struct embed_account account = {
         .name = "double", .service = &c->service, .base_url = rig_url(&c->rig, c->path ? c->path : "/v1"), .headers = headers, .n_headers = 2, .n_retries = 2,
-        .total_ms = 20000, .retry_after_max_ms = 1000, .refuse = refuse, .retry_after_ms = retry_after_ms,
+        .total_ms = WAIT_MS, .retry_after_max_ms = 1000, .refuse = refuse, .retry_after_ms = retry_after_ms,
     };
 
     return embed_remote(&account, &c->ask, c->rig.a, ret, e);

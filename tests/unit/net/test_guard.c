@@ -137,7 +137,7 @@ static void no_notation_gets_round_it(void **state)
         struct err e = { 0 }, e_call = { 0 };
         bool is_v6 = strchr(cases[i].host, ':') != NULL;
         const char *url = arena_printf(a, is_v6 ? "http://[%s]:1/" : "http://%s:1/", cases[i].host);
-        const struct http_ask ask = { .method = "GET", .url = url, .guard = g, .connect_ms = 2000 };
+        const struct http_ask ask = { .method = "GET", .url = url, .guard = g, .connect_ms = WAIT_MS };
         int r = guard_resolve(g, cases[i].host, 1, &found, &e), r_call;
 
         r_call = http_call(&ask, a, NULL, &answer, &e_call);
@@ -164,7 +164,7 @@ static void a_url_with_a_user_or_a_dot_at_its_end_hides_nothing(void **state)
             { "http://169.254.169.254\\@example.org/", -EINVAL },
             { "http://169.254.169.254./latest/", -EPERM },
         };
-        const struct http_ask ask = { .method = "GET", .url = cases[i].url, .guard = g, .connect_ms = 2000 };
+        const struct http_ask ask = { .method = "GET", .url = cases[i].url, .guard = g, .connect_ms = WAIT_MS };
         struct err e = { 0 };
         int r = http_call(&ask, a, NULL, &answer, &e);
 
@@ -255,7 +255,7 @@ static void the_service_itself_is_refused_in_every_form(void **state)
 
     guard_add_own_port(g, port);
     for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
-        const struct http_ask ask = { .method = "GET", .guard = g, .connect_ms = 2000, .url = arena_printf(a, "http://%s:%u/", hosts[i], port) };
+        const struct http_ask ask = { .method = "GET", .guard = g, .connect_ms = WAIT_MS, .url = arena_printf(a, "http://%s:%u/", hosts[i], port) };
         struct http_answer answer = { 0 };
         struct err e = { 0 };
 
@@ -295,7 +295,7 @@ static void the_service_never_asks_itself(void **state)
     guard_add_own_port(g, port);
     guard_set_own(g);
     for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
-        const struct http_ask ask = { .method = "GET", .connect_ms = 2000, .url = arena_printf(a, "http://%s:%u/", hosts[i], port) };
+        const struct http_ask ask = { .method = "GET", .connect_ms = WAIT_MS, .url = arena_printf(a, "http://%s:%u/", hosts[i], port) };
         struct http_answer answer = { 0 };
         struct err e = { 0 };
 
