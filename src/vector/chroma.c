@@ -21,7 +21,7 @@ static struct vectors *chroma_close(struct vectors *v)
 {
     struct chroma *c = of(v);
 
-    remote_clear(&c->remote);
+    remote_clear(&c->store.remote);
     free(c->base);
     free(c);
     return NULL;
@@ -34,22 +34,22 @@ static int chroma_check(struct vectors *v, struct err *e)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct chroma *c = of(v);
     struct remote_reply reply = { 0 };
-    int r = remote_call(&c->remote, a, "GET", "api/v2/heartbeat", NULL, &reply, e);
+    int r = remote_call(&c->store.remote, a, "GET", "api/v2/heartbeat", NULL, &reply, e);
 
     if (r == 0 && (reply.status == 401 || reply.status == 403))
-        return remote_refused(&c->remote, &reply, e);
+        return remote_refused(&c->store.remote, &reply, e);
     if (r == 0 && json_type(json_get(reply.body, "nanosecond heartbeat")) != JSON_INT)
         return err_set(e, -EIO, "VECTOR_STORE_FAILED", "what answers there is no Chroma of version 1.0 or newer (status %d)", reply.status);
     if (r == 0)                         /* the database: lists of one that is not there are empty */
-        r = remote_ask(&c->remote, a, "GET", arena_printf(a, "%.*s", (int)(strrchr(c->base, '/') - c->base), c->base), NULL, &reply, e);
+        r = remote_ask(&c->store.remote, a, "GET", arena_printf(a, "%.*s", (int)(strrchr(c->base, '/') - c->base), c->base), NULL, &reply, e);
     if (r == 0)
-        r = remote_ask(&c->remote, a, "GET", arena_printf(a, "%s?limit=1", c->base), NULL, &reply, e);
+        r = remote_ask(&c->store.remote, a, "GET", arena_printf(a, "%s?limit=1", c->base), NULL, &reply, e);
     return r < 0 ? r : chroma_ask_batch(c, a, e);
 }
 
-/* ---- remove, count, namespaces ---- */
+/* ---- remove and namespaces ---- */
 
-static int delete_ids(const struct chroma *c, const struct chroma_collection *col, const char *const *ids, size_t n, struct err *e)
+static int delete_ids(const struct remote_store *s, const struct remote_collection *col, const char *const *ids, size_t n, struct err *e)
 {
     int r = 0;
 
@@ -62,75 +62,9 @@ static int delete_ids(const struct chroma *c, const struct chroma_collection *co
         chroma_begin(&w, &body);
         json_add_strings(&w, "ids", ids + i, MIN(n - i, (size_t)REMOTE_ROWS_A_READ));
         json_end(&w);
-        r = chroma_send(c, a, chroma_path(c, a, col, "delete"), &body, &reply, e);
+        r = chroma_send(s, a, chroma_path(s, a, col, "delete"), &body, &reply, e);
     }
     return r;
-}
-
-static int remove_some(const struct chroma *c, struct arena *a, const struct chroma_collection *col, const struct vector_removal *what, int64_t *ret_n, struct err *e)
-{
-    struct remote_ids ids = { .arena = a };
-    struct vector_filter filter = { 0 };
-    int r = vector_filter_parse(a, what->filter, &filter, e);
-
-    if (r == 0 && what->ids)
-        r = chroma_find_ids(c, col, what, &ids, e);
-    else if (r == 0 && !remote_is_void(&filter))
-        r = chroma_collect_ids(c, col, &filter, &ids, e);
-    if (r == 0)
-        r = delete_ids(c, col, ids.items, ids.n, e);
-    if (r == 0)
-        *ret_n = (int64_t)ids.n;
-    return r;
-}
-
-static int remove_all(const struct chroma *c, struct arena *a, const struct chroma_collection *col, int64_t *ret_n, struct err *e)
-{
-    int64_t n = 0;
-    int r = chroma_count_records(c, a, col, &n, e);
-
-    if (r == 0)
-        r = chroma_drop(c, a, col, e);
-    if (r == 0)
-        *ret_n = n;
-    return r;
-}
-
-static int chroma_remove(struct vectors *v, const char *ns, const struct vector_removal *what, int64_t *ret_n, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct chroma_collection col = { 0 };
-    int r = vector_check_namespace(ns, e);
-
-    if (r == 0)
-        r = vector_check_removal(what, e);
-    if (r == 0)
-        r = chroma_find(of(v), a, ns, &col, e);
-    if (r < 0)
-        return r;
-    if (!col.id) {
-        *ret_n = 0;
-        return 0;
-    }
-    return what->all ? remove_all(of(v), a, &col, ret_n, e) : remove_some(of(v), a, &col, what, ret_n, e);
-}
-
-static int chroma_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct chroma_collection col = { 0 };
-    int64_t n = 0;
-    int r = vector_check_namespace(ns, e);
-
-    if (r == 0)
-        r = chroma_find(of(v), a, ns, &col, e);
-    if (r == 0)
-        r = chroma_count_records(of(v), a, &col, &n, e);
-    if (r < 0)
-        return r;
-    *ret_n = n;
-    *ret_dimensions = n > 0 ? col.n_dimensions : 0;
-    return 0;
 }
 
 /* Those of a page of collections that hold something. */
@@ -141,12 +75,12 @@ static int add_namespaces(const struct chroma *c, struct arena *a, struct json_v
 
     for (struct json_iter it = json_iter(page); r == 0 && json_next(&it, NULL, &item);) {
         const char *ns = chroma_namespace_of(item);
-        struct chroma_collection col = { .id = json_cstr(json_get(item, "id")) };
+        struct remote_collection col = { .id = json_cstr(json_get(item, "id")) };
         int64_t n = 0;
 
         if (!ns || strncmp(ns, prefix, strlen(prefix)) != 0)
             continue;
-        r = chroma_count_records(c, a, &col, &n, e);
+        r = chroma_count(&c->store, a, &col, &n, e);
         if (n > 0)
             remote_ids_add(names, ns);
     }
@@ -165,7 +99,7 @@ static int chroma_namespaces(struct vectors *v, const char *prefix, struct arena
         const char *path = arena_printf(scratch, "%s?limit=%d&offset=%lld", c->base, COLLECTIONS_A_PAGE, (long long)offset);
         struct remote_reply reply = { 0 };
 
-        r = remote_ask(&c->remote, scratch, "GET", path, NULL, &reply, e);
+        r = remote_ask(&c->store.remote, scratch, "GET", path, NULL, &reply, e);
         n_read = json_length(reply.body);
         if (r == 0)
             r = add_namespaces(c, scratch, reply.body, prefix, &names, e);
@@ -180,8 +114,13 @@ static int chroma_namespaces(struct vectors *v, const char *prefix, struct arena
 /* ---- opening ---- */
 
 static const struct vectors_ops ops = {
-    .name = "chroma", .close = chroma_close, .check = chroma_check, .upsert = chroma_upsert, .query = chroma_query, .remove = chroma_remove,
-    .count = chroma_count, .list = chroma_list, .namespaces = chroma_namespaces,
+    .name = "chroma", .close = chroma_close, .check = chroma_check, .upsert = chroma_upsert, .query = remote_query, .remove = remote_remove,
+    .count = remote_count, .list = remote_list, .namespaces = chroma_namespaces,
+};
+
+static const struct remote_peer peer = {
+    .dialect = &chroma_dialect, .find = chroma_find, .count = chroma_count, .drop = chroma_drop, .delete_ids = delete_ids, .nearest = chroma_nearest,
+    .read = chroma_read, .collect_ids = chroma_collect_ids,
 };
 
 const struct vectors_field chroma_fields[] = {
@@ -220,17 +159,18 @@ int chroma_open(const char *scope, struct json_value config, const struct guard 
     const char *header = text_of(config, "headerName", "x-chroma-token"), *key = text_of(config, "apiKey", NULL);
     int r;
 
-    c->vectors.ops = &ops;
-    c->remote.label = "Chroma";
-    c->remote.guard = guard;
+    c->store.vectors.ops = &ops;
+    c->store.peer = &peer;
+    c->store.remote.label = "Chroma";
+    c->store.remote.guard = guard;
     set_base(c, config);
     if (key && strcasecmp(header, "authorization") == 0 && !strchr(key, ' '))
         key = arena_printf(a, "Bearer %s", key);
-    r = remote_init(&c->remote, json_cstr(json_get(config, "url")), header, key, e);
+    r = remote_init(&c->store.remote, json_cstr(json_get(config, "url")), header, key, e);
     if (r < 0) {
-        chroma_close(&c->vectors);
+        chroma_close(&c->store.vectors);
         return r;
     }
-    *ret = &c->vectors;
+    *ret = &c->store.vectors;
     return 0;
 }

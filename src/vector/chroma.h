@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "vector/remote.h"
+#include "vector/remote_store.h"
 
 #include <stdatomic.h>
 
@@ -14,41 +14,41 @@
 #define CHROMA_OWN "hearth_"            /* keys that begin so are ours */
 
 struct chroma {
-    struct vectors vectors;             /* first */
-    struct remote remote;
+    struct remote_store store;          /* first */
     char *base;                         /* owned; "api/v2/tenants/…/databases/…/collections" */
     atomic_int n_batch;                 /* records one request may store; 0: not asked yet */
 };
 
-/* id NULL: it is not there. */
-struct chroma_collection { const char *name, *id; int64_t n_dimensions; };
+static inline const struct chroma *chroma_of(const struct remote_store *s)
+{
+    return (const struct chroma *)s;
+}
 
 extern const struct vectors_field chroma_fields[];
 int chroma_open(const char *scope, struct json_value config, const struct guard *guard, struct vectors **ret, struct err *e) MUST_CHECK;
 int chroma_upsert(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e) MUST_CHECK;
 
-int chroma_query(struct vectors *v, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret, struct err *e) MUST_CHECK;
-int chroma_list(struct vectors *v, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a, struct vector_hits *ret,
-                struct err *e) MUST_CHECK;
-/* The ids of all, or of those that match the filter; and which of some are there. */
-int chroma_collect_ids(const struct chroma *c, const struct chroma_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
+/* As struct remote_peer says. */
+int chroma_nearest(const struct remote_store *s, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
+                   struct vector_hits *ret, struct err *e) MUST_CHECK;
+int chroma_read(const struct remote_store *s, const struct remote_collection *col, const char *const *ids, size_t n, enum remote_parts parts, struct arena *a,
+                struct vector_hits *ret, struct err *e) MUST_CHECK;
+int chroma_collect_ids(const struct remote_store *s, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
                        struct err *e) MUST_CHECK;
-int chroma_find_ids(const struct chroma *c, const struct chroma_collection *col, const struct vector_removal *what, struct remote_ids *ids,
-                    struct err *e) MUST_CHECK;
+int chroma_find(const struct remote_store *s, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e) MUST_CHECK;
+int chroma_count(const struct remote_store *s, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e) MUST_CHECK;
+int chroma_drop(const struct remote_store *s, struct arena *a, const struct remote_collection *col, struct err *e) MUST_CHECK;
 
 /* Begins the object of a request's body; chroma_send() frees the body. */
 void chroma_begin(struct json_writer *w, struct buf *body);
-int chroma_send(const struct chroma *c, struct arena *a, const char *path, struct buf *body, struct remote_reply *ret, struct err *e) MUST_CHECK;
-const char *chroma_path(const struct chroma *c, struct arena *a, const struct chroma_collection *col, const char *verb);
+int chroma_send(const struct remote_store *s, struct arena *a, const char *path, struct buf *body, struct remote_reply *ret, struct err *e) MUST_CHECK;
+const char *chroma_path(const struct remote_store *s, struct arena *a, const struct remote_collection *col, const char *verb);
 
 int chroma_ask_batch(struct chroma *c, struct arena *a, struct err *e) MUST_CHECK;
-int chroma_find(const struct chroma *c, struct arena *a, const char *ns, struct chroma_collection *ret, struct err *e) MUST_CHECK;
-int chroma_make(const struct chroma *c, struct arena *a, const char *ns, struct chroma_collection *ret, struct err *e) MUST_CHECK;
-int chroma_drop(const struct chroma *c, struct arena *a, const struct chroma_collection *col, struct err *e) MUST_CHECK;
-int chroma_count_records(const struct chroma *c, struct arena *a, const struct chroma_collection *col, int64_t *ret, struct err *e) MUST_CHECK;
+int chroma_make(const struct remote_store *s, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e) MUST_CHECK;
 const char *chroma_namespace_of(struct json_value collection);          /* NULL: not one of ours */
 
 /* Which metadata Chroma holds a copy of to filter by. */
 bool chroma_holds(struct slice key, struct json_value value);
-/* Adds "where" when something of the filter can be told; every row that matches the filter matches it. True: the whole filter was told. */
-bool chroma_add_where(struct json_writer *w, const struct vector_filter *f);
+
+extern const struct remote_dialect chroma_dialect;

@@ -65,7 +65,7 @@ static void sort_held(const struct vector_record *items, size_t n, struct json_v
     }
 }
 
-static int read_held(const struct chroma *c, struct arena *a, const struct chroma_collection *col, const struct vector_record *items, size_t n,
+static int read_held(const struct remote_store *s, struct arena *a, const struct remote_collection *col, const struct vector_record *items, size_t n,
                      struct json_value *ret, struct err *e)
 {
     int r = 0;
@@ -80,7 +80,7 @@ static int read_held(const struct chroma *c, struct arena *a, const struct chrom
         write_ids(&w, items + i, n_here);
         json_add_raw(&w, "include", "[\"metadatas\"]");
         json_end(&w);
-        r = chroma_send(c, a, chroma_path(c, a, col, "get"), &body, &reply, e);
+        r = chroma_send(s, a, chroma_path(s, a, col, "get"), &body, &reply, e);
         if (r == 0)
             sort_held(items + i, n_here, reply.body, ret + i);
     }
@@ -106,47 +106,47 @@ static void write_records(struct json_writer *w, const struct vector_record *ite
     json_end(w);
 }
 
-static int put_records(const struct chroma *c, const struct chroma_collection *col, const struct vector_record *items, size_t n, size_t n_dimensions, struct err *e)
+static int put_records(const struct remote_store *s, const struct remote_collection *col, const struct vector_record *items, size_t n, size_t n_dimensions, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct json_value *held = arena_array(a, n, sizeof(*held));
     struct remote_reply reply = { 0 };
     struct json_writer w;
     struct buf body;
-    int r = read_held(c, a, col, items, n, held, e);
+    int r = read_held(s, a, col, items, n, held, e);
 
     if (r < 0)
         return r;
     chroma_begin(&w, &body);
     write_records(&w, items, n, n_dimensions, held, a);
     json_end(&w);
-    return chroma_send(c, a, chroma_path(c, a, col, "upsert"), &body, &reply, e);
+    return chroma_send(s, a, chroma_path(s, a, col, "upsert"), &body, &reply, e);
 }
 
 /* The collection for these vectors; one that is empty takes any dimensions, so it is made anew. */
-static int ready_collection(const struct chroma *c, struct arena *a, const char *ns, size_t n_dimensions, struct chroma_collection *col, struct err *e)
+static int ready_collection(const struct remote_store *s, struct arena *a, const char *ns, size_t n_dimensions, struct remote_collection *col, struct err *e)
 {
     int64_t n = 0;
-    int r = chroma_find(c, a, ns, col, e);
+    int r = chroma_find(s, a, ns, col, e);
 
-    if (r < 0 || (col->id && (col->n_dimensions == 0 || col->n_dimensions == (int64_t)n_dimensions)))
+    if (r < 0 || (col->is_there && (col->n_dimensions == 0 || col->n_dimensions == (int64_t)n_dimensions)))
         return r;
-    if (col->id) {
-        r = chroma_count_records(c, a, col, &n, e);
+    if (col->is_there) {
+        r = chroma_count(s, a, col, &n, e);
         if (r == 0 && n > 0)
             r = vector_check_dimensions(ns, col->n_dimensions, n_dimensions, e);
         if (r == 0)
-            r = chroma_drop(c, a, col, e);
+            r = chroma_drop(s, a, col, e);
     }
-    return r < 0 ? r : chroma_make(c, a, ns, col, e);
+    return r < 0 ? r : chroma_make(s, a, ns, col, e);
 }
 
 /* Somebody else's first upsert may have decided the dimensions meanwhile. */
-static int tell_refusal(const struct chroma *c, struct arena *a, const char *ns, size_t n_dimensions, int result, struct err *e)
+static int tell_refusal(const struct remote_store *s, struct arena *a, const char *ns, size_t n_dimensions, int result, struct err *e)
 {
-    struct chroma_collection col = { 0 };
+    struct remote_collection col = { 0 };
 
-    if (chroma_find(c, a, ns, &col, NULL) == 0 && col.id && col.n_dimensions > 0 && col.n_dimensions != (int64_t)n_dimensions)
+    if (chroma_find(s, a, ns, &col, NULL) == 0 && col.is_there && col.n_dimensions > 0 && col.n_dimensions != (int64_t)n_dimensions)
         return vector_check_dimensions(ns, col.n_dimensions, n_dimensions, e);
     return result;
 }
@@ -154,17 +154,17 @@ static int tell_refusal(const struct chroma *c, struct arena *a, const char *ns,
 static int put_all(struct chroma *c, struct arena *a, const char *ns, const struct vector_batch *b, struct err *e)
 {
     const struct vector_record *items = NULL;
-    struct chroma_collection col = { 0 };
+    struct remote_collection col = { 0 };
     size_t n = remote_last_of_each(a, b, &items), n_here;
-    int r = ready_collection(c, a, ns, b->n_dimensions, &col, e);
+    int r = ready_collection(&c->store, a, ns, b->n_dimensions, &col, e);
 
     if (r == 0 && atomic_load(&c->n_batch) == 0)
         r = chroma_ask_batch(c, a, e);
     for (size_t i = 0; r == 0 && i < n; i += n_here) {
         n_here = remote_chunk(items + i, n - i, b->n_dimensions, (size_t)atomic_load(&c->n_batch));
-        r = put_records(c, &col, items + i, n_here, b->n_dimensions, e);
+        r = put_records(&c->store, &col, items + i, n_here, b->n_dimensions, e);
         if (r < 0 && i == 0)
-            return tell_refusal(c, a, ns, b->n_dimensions, r, e);
+            return tell_refusal(&c->store, a, ns, b->n_dimensions, r, e);
         if (r < 0)
             return err_prefix(e, r, "%zu of %zu vectors were stored before this", i, n);
     }

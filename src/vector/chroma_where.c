@@ -155,20 +155,4 @@ static void add_condition(struct json_writer *w, const struct vector_condition *
     }
 }
 
-bool chroma_add_where(struct json_writer *w, const struct vector_filter *f)
-{
-    size_t n_told = 0;
-
-    for (size_t i = 0; i < f->n; i++)
-        n_told += can_tell(&f->items[i]);
-    if (n_told == 0)
-        return f->n == 0;
-    json_begin_object_as(w, "where");
-    json_begin_array_as(w, "$and");
-    for (size_t i = 0; i < f->n; i++)
-        if (can_tell(&f->items[i]))
-            add_condition(w, &f->items[i]);
-    json_end(w);
-    json_end(w);
-    return n_told == f->n;
-}
+const struct remote_dialect chroma_dialect = { .member = "where", .all = "$and", .can_tell = can_tell, .add = add_condition };

@@ -353,14 +353,8 @@ static int find_nearest(struct pgvector *pg, struct pg_session *s, void *arg, st
 static int pg_query(struct vectors *v, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret, struct err *e)
 {
     struct query query = { .ns = ns, .q = q, .arena = a, .hits = ret };
-    int r = vector_check_namespace(ns, e);
+    int r = vector_check_search(ns, q, a, &query.filter, e);
 
-    if (r == 0)
-        r = vector_check_query(q, e);
-    if (r == 0)
-        r = vector_refuse_text(q, e);
-    if (r == 0)
-        r = vector_filter_parse(a, q->filter, &query.filter, e);
     return r < 0 ? r : with_session(v, find_nearest, &query, e);
 }
 

@@ -6,17 +6,17 @@
 
 #include <stdlib.h>
 
-static struct qdrant *of(struct vectors *v)
+static struct remote_store *of(struct vectors *v)
 {
-    return (struct qdrant *)v;
+    return (struct remote_store *)v;
 }
 
 static struct vectors *qdrant_close(struct vectors *v)
 {
-    struct qdrant *q = of(v);
+    struct remote_store *s = of(v);
 
-    remote_clear(&q->remote);
-    free(q);
+    remote_clear(&s->remote);
+    free(s);
     return NULL;
 }
 
@@ -34,22 +34,21 @@ static int qdrant_check(struct vectors *v, struct err *e)
 /* ---- upsert ---- */
 
 /* The collection for these vectors; one that is empty takes any dimensions, so it is made anew. */
-static int ready_collection(const struct qdrant *q, struct arena *a, const char *ns, size_t n_dimensions, struct qdrant_collection *col, struct err *e)
+static int ready_collection(const struct remote_store *s, struct arena *a, const char *ns, size_t n_dimensions, struct remote_collection *col, struct err *e)
 {
-    const char *name = remote_collection_name(a, ns);
     int64_t n = 0;
-    int r = qdrant_find(q, a, name, col, e);
+    int r = qdrant_find(s, a, ns, col, e);
 
     if (r == 0 && col->is_there && col->n_dimensions != (int64_t)n_dimensions) {
-        r = qdrant_count_points(q, a, col, &n, e);
+        r = qdrant_count(s, a, col, &n, e);
         if (r == 0 && n > 0)
             r = vector_check_dimensions(ns, col->n_dimensions, n_dimensions, e);
         if (r == 0)
-            r = qdrant_drop(q, a, col, e);
+            r = qdrant_drop(s, a, col, e);
         col->is_there = false;
     }
     if (r == 0 && !col->is_there)
-        r = qdrant_make(q, a, name, n_dimensions, col, e);
+        r = qdrant_make(s, a, ns, n_dimensions, col, e);
     return r < 0 ? r : vector_check_dimensions(ns, col->n_dimensions, n_dimensions, e);
 }
 
@@ -71,7 +70,7 @@ static void write_point(struct json_writer *w, const char *ns, const struct vect
     json_end(w);
 }
 
-static int put_points(const struct qdrant *q, const struct qdrant_collection *col, const char *ns, const struct vector_record *items, size_t n,
+static int put_points(const struct remote_store *s, const struct remote_collection *col, const char *ns, const struct vector_record *items, size_t n,
                       size_t n_dimensions, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -84,14 +83,14 @@ static int put_points(const struct qdrant *q, const struct qdrant_collection *co
     for (size_t i = 0; i < n; i++)
         write_point(&body.w, ns, &items[i], n_dimensions, unit);
     json_end(&body.w);
-    return qdrant_send(q, a, "PUT", qdrant_path(a, col, "/points?wait=true"), &body, &result, e);
+    return qdrant_send(s, a, "PUT", qdrant_path(a, col, "/points?wait=true"), &body, &result, e);
 }
 
 static int qdrant_upsert(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct vector_record *items = NULL;
-    struct qdrant_collection col = { 0 };
+    struct remote_collection col = { 0 };
     size_t n, n_here;
     int r = vector_check_namespace(ns, e);
 
@@ -110,9 +109,9 @@ static int qdrant_upsert(struct vectors *v, const char *ns, const struct vector_
     return r;
 }
 
-/* ---- remove, count, namespaces ---- */
+/* ---- remove and namespaces ---- */
 
-static int delete_ids(const struct qdrant *q, const struct qdrant_collection *col, const char *const *ids, size_t n, struct err *e)
+static int delete_ids(const struct remote_store *s, const struct remote_collection *col, const char *const *ids, size_t n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct json_value result;
@@ -122,80 +121,13 @@ static int delete_ids(const struct qdrant *q, const struct qdrant_collection *co
         return 0;
     qdrant_begin(&body);
     qdrant_add_uuids(&body.w, "points", ids, n);
-    return qdrant_send(q, a, "POST", qdrant_path(a, col, "/points/delete?wait=true"), &body, &result, e);
-}
-
-static int remove_some(const struct qdrant *q, struct arena *a, const struct qdrant_collection *col, const struct vector_removal *what, int64_t *ret_n,
-                       struct err *e)
-{
-    struct remote_ids ids = { .arena = a };
-    struct vector_filter filter = { 0 };
-    int r = vector_filter_parse(a, what->filter, &filter, e);
-
-    if (r == 0 && what->ids)
-        r = qdrant_find_ids(q, col, what, &ids, e);
-    else if (r == 0 && !remote_is_void(&filter))
-        r = qdrant_collect_ids(q, col, &filter, &ids, e);
-    if (r == 0)
-        r = delete_ids(q, col, ids.items, ids.n, e);
-    if (r == 0)
-        *ret_n = (int64_t)ids.n;
-    return r;
-}
-
-static int remove_all(const struct qdrant *q, struct arena *a, const struct qdrant_collection *col, int64_t *ret_n, struct err *e)
-{
-    int64_t n = 0;
-    int r = qdrant_count_points(q, a, col, &n, e);
-
-    if (r == 0)
-        r = qdrant_drop(q, a, col, e);
-    if (r == 0)
-        *ret_n = n;
-    return r;
-}
-
-static int qdrant_remove(struct vectors *v, const char *ns, const struct vector_removal *what, int64_t *ret_n, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct qdrant_collection col = { 0 };
-    int r = vector_check_namespace(ns, e);
-
-    if (r == 0)
-        r = vector_check_removal(what, e);
-    if (r == 0)
-        r = qdrant_find(of(v), a, remote_collection_name(a, ns), &col, e);
-    if (r < 0)
-        return r;
-    if (!col.is_there) {
-        *ret_n = 0;
-        return 0;
-    }
-    return what->all ? remove_all(of(v), a, &col, ret_n, e) : remove_some(of(v), a, &col, what, ret_n, e);
-}
-
-static int qdrant_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct qdrant_collection col = { 0 };
-    int64_t n = 0;
-    int r = vector_check_namespace(ns, e);
-
-    if (r == 0)
-        r = qdrant_find(of(v), a, remote_collection_name(a, ns), &col, e);
-    if (r == 0)
-        r = qdrant_count_points(of(v), a, &col, &n, e);
-    if (r < 0)
-        return r;
-    *ret_n = n;
-    *ret_dimensions = n > 0 ? col.n_dimensions : 0;
-    return 0;
+    return qdrant_send(s, a, "POST", qdrant_path(a, col, "/points/delete?wait=true"), &body, &result, e);
 }
 
 /* A hashed name does not tell its namespace: any point of it does. Empty collections have none. */
-static int add_namespace(const struct qdrant *q, struct arena *a, const char *name, const char *prefix, struct remote_ids *names, struct err *e)
+static int add_namespace(const struct remote_store *s, struct arena *a, const char *name, const char *prefix, struct remote_ids *names, struct err *e)
 {
-    const struct qdrant_collection col = { .name = name };
+    const struct remote_collection col = { .name = name };
     struct json_value result = { 0 }, point = { 0 };
     struct json_iter it;
     struct qdrant_body body;
@@ -205,7 +137,7 @@ static int add_namespace(const struct qdrant *q, struct arena *a, const char *na
     qdrant_begin(&body);
     json_add_int(&body.w, "limit", 1);
     json_add_raw(&body.w, "with_payload", "[\"" QDRANT_NAMESPACE "\"]");
-    r = qdrant_send(q, a, "POST", qdrant_path(a, &col, "/points/scroll"), &body, &result, e);
+    r = qdrant_send(s, a, "POST", qdrant_path(a, &col, "/points/scroll"), &body, &result, e);
     it = json_iter(json_get(result, "points"));
     if (r < 0 || !json_next(&it, NULL, &point))
         return r;
@@ -245,8 +177,13 @@ static int qdrant_namespaces(struct vectors *v, const char *prefix, struct arena
 /* ---- opening ---- */
 
 static const struct vectors_ops ops = {
-    .name = "qdrant", .close = qdrant_close, .check = qdrant_check, .upsert = qdrant_upsert, .query = qdrant_query, .remove = qdrant_remove,
-    .count = qdrant_count, .list = qdrant_list, .namespaces = qdrant_namespaces,
+    .name = "qdrant", .close = qdrant_close, .check = qdrant_check, .upsert = qdrant_upsert, .query = remote_query, .remove = remote_remove,
+    .count = remote_count, .list = remote_list, .namespaces = qdrant_namespaces,
+};
+
+static const struct remote_peer peer = {
+    .dialect = &qdrant_dialect, .find = qdrant_find, .count = qdrant_count, .drop = qdrant_drop, .delete_ids = delete_ids, .nearest = qdrant_nearest,
+    .read = qdrant_read, .collect_ids = qdrant_collect_ids,
 };
 
 const struct vectors_field qdrant_fields[] = {
@@ -257,17 +194,18 @@ const struct vectors_field qdrant_fields[] = {
 
 int qdrant_open(const char *scope, struct json_value config, const struct guard *guard, struct vectors **ret, struct err *e)
 {
-    struct qdrant *q = xcalloc(1, sizeof(*q));
+    struct remote_store *s = xcalloc(1, sizeof(*s));
     int r;
 
-    q->vectors.ops = &ops;
-    q->remote.label = "Qdrant";
-    q->remote.guard = guard;
-    r = remote_init(&q->remote, json_cstr(json_get(config, "url")), "api-key", json_cstr(json_get(config, "apiKey")), e);
+    s->vectors.ops = &ops;
+    s->peer = &peer;
+    s->remote.label = "Qdrant";
+    s->remote.guard = guard;
+    r = remote_init(&s->remote, json_cstr(json_get(config, "url")), "api-key", json_cstr(json_get(config, "apiKey")), e);
     if (r < 0) {
-        qdrant_close(&q->vectors);
+        qdrant_close(&s->vectors);
         return r;
     }
-    *ret = &q->vectors;
+    *ret = &s->vectors;
     return 0;
 }

@@ -198,6 +198,35 @@ const char *remote_double_text(double d, char *out)
     return out;
 }
 
+bool remote_is_told(const struct remote_dialect *d, const struct vector_filter *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!d->can_tell(&f->items[i]))
+            return false;
+    return true;
+}
+
+static bool can_tell_any(const struct remote_dialect *d, const struct vector_filter *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (d->can_tell(&f->items[i]))
+            return true;
+    return false;
+}
+
+void remote_add_filter(const struct remote_dialect *d, struct json_writer *w, const struct vector_filter *f)
+{
+    if (!can_tell_any(d, f))
+        return;
+    json_begin_object_as(w, d->member);
+    json_begin_array_as(w, d->all);
+    for (size_t i = 0; i < f->n; i++)
+        if (d->can_tell(&f->items[i]))
+            d->add(w, &f->items[i]);
+    json_end(w);
+    json_end(w);
+}
+
 /* ---- answers ---- */
 
 bool remote_is_match(const struct vector_filter *f, const char *metadata, struct arena *a)
@@ -277,6 +306,13 @@ void remote_ids_add(struct remote_ids *ids, const char *id)
         ids->cap = 2 * ids->cap + 64;
     }
     ids->items[ids->n++] = arena_strdup(ids->arena, id);
+}
+
+void remote_ids_add_hits(struct remote_ids *ids, const struct vector_hits *hits, const struct vector_filter *filter, struct arena *scratch)
+{
+    for (size_t i = 0; i < hits->n; i++)
+        if (!filter || remote_is_match(filter, hits->items[i].metadata, scratch))
+            remote_ids_add(ids, hits->items[i].id);
 }
 
 static int by_text(const void *one, const void *other)

@@ -63,6 +63,17 @@ bool remote_is_void(const struct vector_filter *f);
 /* An integer that reads back as a double has a point. out: 40 bytes. */
 const char *remote_double_text(double d, char *out);
 
+/* How a peer writes a filter. */
+struct remote_dialect {
+    const char *member, *all;           /* of a request's body, and the key of the list of which all must hold */
+    bool (*can_tell)(const struct vector_condition *c);
+    void (*add)(struct json_writer *w, const struct vector_condition *c);
+};
+/* Adds what of the filter can be told, if anything: every row that matches the filter matches that. */
+void remote_add_filter(const struct remote_dialect *d, struct json_writer *w, const struct vector_filter *f);
+/* Can the whole filter be told? */
+bool remote_is_told(const struct remote_dialect *d, const struct vector_filter *f);
+
 /* What the filter says of metadata as JSON text. */
 bool remote_is_match(const struct vector_filter *f, const char *metadata, struct arena *a);
 
@@ -81,6 +92,8 @@ int remote_undecided(struct err *e);
 /* Ids of a namespace; what is kept of them is in the arena. */
 struct remote_ids { struct arena *arena; const char **items; size_t n, cap; };
 void remote_ids_add(struct remote_ids *ids, const char *id);
+/* Those that match; filter NULL: all. */
+void remote_ids_add_hits(struct remote_ids *ids, const struct vector_hits *hits, const struct vector_filter *filter, struct arena *scratch);
 void remote_ids_sort(struct remote_ids *ids);           /* by bytes, as every store lists */
 void remote_ids_unique(struct remote_ids *ids);         /* and sorted */
 void remote_hits_sort(struct vector_hits *hits);        /* by id */

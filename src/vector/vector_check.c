@@ -1,5 +1,5 @@
 #include "vector/vector_check.h"
-#include "vector/vector_filter.h"
+
 #include <math.h>
 
 int vector_check_namespace(const char *ns, struct err *e)
@@ -88,9 +88,21 @@ int vector_check_query(const struct vector_query *q, struct err *e)
     return check_filter(q->filter, e);
 }
 
-int vector_refuse_text(const struct vector_query *q, struct err *e)
+/* Hybrid search is for stores that keep a full text. */
+static int refuse_text(const struct vector_query *q, struct err *e)
 {
     return q->text ? err_add_field(e, "text", "can be searched for in the embedded store only: this one keeps no full text") : 0;
+}
+
+int vector_check_search(const char *ns, const struct vector_query *q, struct arena *a, struct vector_filter *ret, struct err *e)
+{
+    int r = vector_check_namespace(ns, e);
+
+    if (r == 0)
+        r = vector_check_query(q, e);
+    if (r == 0)
+        r = refuse_text(q, e);
+    return r < 0 ? r : vector_filter_parse(a, q->filter, ret, e);
 }
 
 int vector_check_removal(const struct vector_removal *r, struct err *e)

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "vector/vector.h"
+#include "vector/vector_filter.h"
 
 int vector_check_namespace(const char *ns, struct err *e) MUST_CHECK;
 /* Ids, numbers (NaN and infinities are refused), number of dimensions, metadata (a JSON object or NULL) within the limits. */
 int vector_check_batch(const struct vector_batch *b, struct err *e) MUST_CHECK;
 int vector_check_query(const struct vector_query *q, struct err *e) MUST_CHECK;
-/* Hybrid search is for stores that keep a full text. */
-int vector_refuse_text(const struct vector_query *q, struct err *e) MUST_CHECK;
+/* All that a store without full text asks of a query; ret: its filter, which lives in the arena. */
+int vector_check_search(const char *ns, const struct vector_query *q, struct arena *a, struct vector_filter *ret, struct err *e) MUST_CHECK;
 int vector_check_removal(const struct vector_removal *r, struct err *e) MUST_CHECK;
 int vector_check_page(int64_t limit, int64_t offset, struct err *e) MUST_CHECK;
 /* -EINVAL DIMENSION_MISMATCH */

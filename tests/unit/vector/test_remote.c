@@ -85,6 +85,134 @@ static void too_few_matches_among_the_nearest_are_told_and_not_answered(void **s
     assert_string_equal(e.code, "VECTOR_STORE_FAILED");
 }
 
+/* ---- a whole store with a peer that decides only equality ---- */
+
+enum { NS_DIMENSIONS = 1 };
+
+struct double_store { struct remote_store store; int64_t n_rows, n_counted; int n_collected; size_t n_among; };
+
+static int double_find(const struct remote_store *s, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e)
+{
+    *ret = (struct remote_collection){ .name = ns, .is_there = ((const struct double_store *)s)->n_rows > 0, .n_dimensions = NS_DIMENSIONS };
+    return 0;
+}
+
+static int double_count(const struct remote_store *s, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e)
+{
+    assert_true(col->is_there);
+    *ret = ((const struct double_store *)s)->n_counted;
+    return 0;
+}
+
+static int ask_matching(struct peer *p, const struct vector_filter *f, struct arena *a, struct vector_hits *ret, struct err *e)
+{
+    struct vector_hits all = { 0 };
+    size_t n = 0;
+
+    assert_int_equal(ask(p, p->n_rows, a, &all, e), 0);
+    for (size_t i = 0; i < all.n; i++)
+        if (remote_is_match(f, all.items[i].metadata, a))
+            all.items[n++] = all.items[i];
+    *ret = (struct vector_hits){ all.items, n };
+    return 0;
+}
+
+static int double_nearest(const struct remote_store *s, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
+                          struct vector_hits *ret, struct err *e)
+{
+    struct double_store *d = (struct double_store *)s;
+    struct peer all = { .n_rows = d->n_rows };
+    struct vector_hits hits = { arena_array(a, search->among.n + 1, sizeof(struct vector_hit)), 0 };
+
+    if (search->among.n == 0)
+        return remote_is_told(s->peer->dialect, search->filter) ? ask_matching(&all, search->filter, a, ret, e) : ask(&all, n, a, ret, e);
+    d->n_among = search->among.n;
+    for (size_t i = 0; i < MIN(search->among.n, (size_t)n); i++)
+        hits.items[hits.n++] = (struct vector_hit){ search->among.items[i], 0.5, arena_printf(a, "{\"i\": %s}", search->among.items[i]), NULL };
+    *ret = hits;
+    return 0;
+}
+
+static int double_collect_ids(const struct remote_store *s, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
+                              struct err *e)
+{
+    struct double_store *d = (struct double_store *)s;
+
+    d->n_collected++;
+    for (int64_t from = 0; from < d->n_rows; from += REMOTE_ROWS_A_READ) {
+        AUTO(arena_freep) struct arena *scratch = arena_new();
+        struct vector_hits hits = { arena_array(scratch, REMOTE_ROWS_A_READ, sizeof(struct vector_hit)), 0 };
+
+        for (int64_t i = from; i < MIN(from + REMOTE_ROWS_A_READ, d->n_rows); i++)
+            hits.items[hits.n++] = (struct vector_hit){ arena_printf(scratch, "%d", (int)i), 0, arena_printf(scratch, "{\"i\": %d}", (int)i), NULL };
+        remote_ids_add_hits(ids, &hits, filter, scratch);
+    }
+    return 0;
+}
+
+static bool is_equality(const struct vector_condition *c)
+{
+    return c->op == VECTOR_EQ;
+}
+
+static const struct remote_dialect equality = { .member = "where", .all = "all", .can_tell = is_equality };
+static const struct remote_peer double_peer = {
+    .dialect = &equality, .find = double_find, .count = double_count, .nearest = double_nearest, .collect_ids = double_collect_ids,
+};
+
+static void what_the_nearest_do_not_show_is_looked_for_among_those_that_match(void **state)
+{
+    static const struct { const char *filter; int64_t n_rows, n_counted; int r, n_collected; size_t n_hits, n_among; const char *first; } cases[] = {
+        { "{\"i\": {\"$gte\": 19998}}", 20000, 20000, 0, 1, 2, 2, "19998" },
+        { "{\"i\": {\"$gte\": 99998}}", 20000, 20000, 0, 1, 0, 0, NULL },
+        { "{\"i\": {\"$gte\": 9998}}", 20000, 20000, -EIO, 1, 0, 0, NULL },                     /* 10002 match: more than a query is confined to */
+        { "{\"i\": {\"$gte\": 19998}}", 20000, REMOTE_SCAN_ROWS + 1, -EIO, 0, 0, 0, NULL },
+        { "{\"i\": 0}", 20000, 20000, 0, 0, 1, 0, "0" },
+        { "{}", 0, 0, 0, 0, 0, 0, NULL },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct double_store d = { .store.peer = &double_peer, .n_rows = cases[i].n_rows, .n_counted = cases[i].n_counted };
+        struct vector_query q = { .vector = (const float[]){ 1 }, .n_dimensions = NS_DIMENSIONS, .top_k = 5, .min_score = -2 };
+        struct vector_hits hits = { 0 };
+        struct err e = { 0 };
+
+        assert_int_equal(json_parse(a, slice_of(cases[i].filter), &q.filter, NULL), 0);
+        if (remote_query(&d.store.vectors, "sdk_a_b", &q, a, &hits, &e) != cases[i].r)
+            fail_msg("%s of %d rows: %s", cases[i].filter, (int)cases[i].n_rows, e.text);
+        assert_int_equal(hits.n, cases[i].n_hits);
+        assert_int_equal(d.n_collected, cases[i].n_collected);
+        assert_int_equal(d.n_among, cases[i].n_among);
+        if (cases[i].first)
+            assert_string_equal(hits.items[0].id, cases[i].first);
+        if (cases[i].r < 0)
+            assert_string_equal(e.code, "VECTOR_STORE_FAILED");
+    }
+}
+
+static void a_search_is_checked_before_a_peer_is_asked(void **state)
+{
+    static const struct { struct vector_query q; const char *rule; } cases[] = {
+        { { .n_dimensions = 1, .top_k = 0 }, "topK" },
+        { { .n_dimensions = 0, .top_k = 5 }, "vector" },
+        { { .n_dimensions = 1, .top_k = 5, .text = "words" }, "keeps no full text" },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct double_store d = { .store.peer = &(const struct remote_peer){ 0 } };
+    struct vector_hits hits = { 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct vector_query q = cases[i].q;
+        struct err e = { 0 };
+
+        q.vector = (const float[]){ 1 };
+        assert_int_equal(remote_query(&d.store.vectors, "sdk_a_b", &q, a, &hits, &e), -EINVAL);
+        assert_string_equal(e.code, "VALIDATION_ERROR");
+        assert_non_null(strstr(e.text, cases[i].rule));
+    }
+}
+
 static void every_vector_is_brought_to_length_one_and_back(void **state)
 {
     static const float vectors[][2] = { { 3, 4 }, { 3e38f, -3e38f }, { 1e-38f, 1e-38f }, { 0, -7 }, { 0, 0 } };
@@ -150,7 +278,7 @@ static void numbers_are_asked_for_in_every_form_a_peer_may_hold_them(void **stat
             buf_init(&out, LIMIT_BODY_DEFAULT);
             json_write_init(&w, &out);
             json_begin_object(&w);
-            (void)(is_qdrant ? qdrant_add_filter(&w, &f) : chroma_add_where(&w, &f));
+            remote_add_filter(is_qdrant ? &qdrant_dialect : &chroma_dialect, &w, &f);
             json_end(&w);
             assert_string_equal(buf_str(&out), is_qdrant ? cases[i].qdrant : cases[i].chroma);
             buf_clear(&out);
@@ -163,6 +291,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_is_asked_for_until_enough_match),
         cmocka_unit_test(too_few_matches_among_the_nearest_are_told_and_not_answered),
+        cmocka_unit_test(what_the_nearest_do_not_show_is_looked_for_among_those_that_match),
+        cmocka_unit_test(a_search_is_checked_before_a_peer_is_asked),
         cmocka_unit_test(every_vector_is_brought_to_length_one_and_back),
         cmocka_unit_test(no_two_namespaces_have_one_collection),
         cmocka_unit_test(numbers_are_asked_for_in_every_form_a_peer_may_hold_them),
