@@ -141,12 +141,23 @@ static int ready_collection(const struct remote_store *s, struct arena *a, const
     return r < 0 ? r : chroma_make(s, a, ns, col, e);
 }
 
+/* Chroma refuses vectors of other dimensions a moment before its collection tells which it has: 0 when it refused for something else. */
+static int64_t dimensions_of_refusal(const struct err *e)
+{
+    static const char words[] = "expecting embedding with dimension of ";
+    const char *place = e ? strstr(e->text, words) : NULL;
+
+    return place ? strtoll(place + strlen(words), NULL, 10) : 0;
+}
+
 /* Somebody else's first upsert may have decided the dimensions meanwhile. */
 static int tell_refusal(const struct remote_store *s, struct arena *a, const char *ns, size_t n_dimensions, int result, struct err *e)
 {
-    struct remote_collection col = { 0 };
+    struct remote_collection col = { .n_dimensions = dimensions_of_refusal(e) };
 
-    if (chroma_find(s, a, ns, &col, NULL) == 0 && col.is_there && col.n_dimensions > 0 && col.n_dimensions != (int64_t)n_dimensions)
+    if (col.n_dimensions == 0 && chroma_find(s, a, ns, &col, NULL) < 0)
+        return result;
+    if (col.n_dimensions > 0 && col.n_dimensions != (int64_t)n_dimensions)
         return vector_check_dimensions(ns, col.n_dimensions, n_dimensions, e);
     return result;
 }

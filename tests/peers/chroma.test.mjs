@@ -66,6 +66,16 @@ test('two first upserts at one time leave one number of dimensions', async (t) =
         assert.equal(reply.body.code, 'DIMENSION_MISMATCH', reply.text);
 });
 
+test('Chroma refuses other dimensions before its collection tells which it has', async (t) => {
+    const chroma = await startChroma(t);
+    const front = await startFront(t, chroma.url, (one) => (one.path.endsWith('/upsert')
+        ? { status: 400, body: '{"error":"InvalidArgumentError","message":"Collection expecting embedding with dimension of 3, got 2"}' } : null));
+    const { dev } = await registered(t, { provider: 'chroma', config: { url: front.url } });
+    const reply = await dev('POST', `${base}/upsert`, { vectors: [{ id: 'a', vector: [1, 0] }] });
+    assert.equal(reply.body.code, 'DIMENSION_MISMATCH', reply.text);
+    assert.match(reply.body.error, /holds vectors of 3 dimensions; this one has 2/);
+});
+
 test('key, header, tenant and database go where Chroma looks for them, and are masked', async (t) => {
     const chroma = await startChroma(t);
     await fetch(`${chroma.url}/api/v2/tenants`, { method: 'POST', body: '{"name":"team x"}', headers: { 'content-type': 'application/json' } });
