@@ -41,7 +41,8 @@ struct embed_service;
 
 struct embed_protocol {
     const char *path;                   /* behind the base URL */
-    void (*write)(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask, const struct embed_batch *batch);
+    /* What stands in a request beside its model and texts, which all take as `model` and `input`. */
+    void (*write)(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask);
     /* -EBADMSG UPSTREAM_INVALID; -E2BIG when the provider took the first text of several only: then they are asked one by one. */
     int (*read)(struct json_value root, const struct embed_batch *batch, struct arena *a, struct embed_reply *ret, struct err *e);
 };

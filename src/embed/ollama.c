@@ -1,13 +1,8 @@
 /* Ollama's POST /api/embed: {embeddings: [[..]]}; older servers answer one text with {embedding: [..]}. */
 #include "embed/embed.h"
 
-static void write_request(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask, const struct embed_batch *batch)
+static void write_options(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask)
 {
-    json_add_string(w, "model", ask->model);
-    json_begin_array_as(w, "input");
-    for (size_t i = 0; i < batch->n; i++)
-        json_add_slice(w, NULL, batch->texts[i]);
-    json_end(w);
     if (ask->n_dimensions > 0)
         json_add_int(w, "dimensions", ask->n_dimensions);
     json_add_bool(w, "truncate", false);        /* else the end of a long text is silently left out */
@@ -34,4 +29,4 @@ static int read_reply(struct json_value root, const struct embed_batch *batch, s
     return 0;
 }
 
-const struct embed_protocol embed_ollama = { "api/embed", write_request, read_reply };
+const struct embed_protocol embed_ollama = { "api/embed", write_options, read_reply };

@@ -1,13 +1,8 @@
 /* POST /embeddings as OpenAI has it; Azure, Gemini, Mistral, Cohere, Voyage and local servers take the same, but for what services.c tells. */
 #include "embed/embed.h"
 
-static void write_request(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask, const struct embed_batch *batch)
+static void write_options(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask)
 {
-    json_add_string(w, "model", ask->model);
-    json_begin_array_as(w, "input");
-    for (size_t i = 0; i < batch->n; i++)
-        json_add_slice(w, NULL, batch->texts[i]);
-    json_end(w);
     if (ask->n_dimensions > 0)
         json_add_int(w, service->dimensions ? service->dimensions : "dimensions", ask->n_dimensions);
     if (service->has_base64)
@@ -60,4 +55,4 @@ static int read_reply(struct json_value root, const struct embed_batch *batch, s
     return 0;
 }
 
-const struct embed_protocol embed_openai = { "embeddings", write_request, read_reply };
+const struct embed_protocol embed_openai = { "embeddings", write_options, read_reply };

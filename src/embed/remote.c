@@ -47,7 +47,12 @@ static int make_request(const struct call *c, const struct embed_batch *batch, s
 
     json_write_init(&w, body);
     json_begin_object(&w);
-    c->acc->service->protocol->write(&w, c->acc->service, c->ask, batch);
+    json_add_string(&w, "model", c->ask->model);
+    json_begin_array_as(&w, "input");
+    for (size_t i = 0; i < batch->n; i++)
+        json_add_slice(&w, NULL, batch->texts[i]);
+    json_end(&w);
+    c->acc->service->protocol->write(&w, c->acc->service, c->ask);
     json_end(&w);
     *ret = (struct http_ask){
         .method = "POST", .url = c->url, .headers = c->acc->headers, .n_headers = c->acc->n_headers, .body = buf_slice(body),
