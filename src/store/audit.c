@@ -52,9 +52,21 @@ static void hash_entry(const struct audit_row *entry, char out[HASH_HEX_SIZE])
 /* --- the head --- */
 
 /* key: META_AUDIT_HEAD or META_AUDIT_BASE. */
-static int read_head(struct sql_db *db, const char *key, struct head *ret, struct err *e)
+/* Of rows of a number and a hash the first; *ret stays when there is none. */
+static int take_head(struct sql_rows *rows, struct head *ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    int r = sql_step(rows, e);
+
+    if (r <= 0)
+        return r;
+    ret->n_entries = sql_int(rows, 0);
+    snprintf(ret->hash, sizeof(ret->hash), "%s", sql_text(rows, a, 1));
+    return 0;
+}
+
+static int read_head(struct sql_db *db, const char *key, struct head *ret, struct err *e)
+{
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
@@ -63,13 +75,7 @@ static int read_head(struct sql_db *db, const char *key, struct head *ret, struc
                   "SELECT CAST(substr(value, 1, instr(value, ':') - 1) AS INTEGER), substr(value, instr(value, ':') + 1) "
                   "FROM meta WHERE key = ?",
                   "s", key);
-    if (r == 0)
-        r = sql_step(rows, e);
-    if (r <= 0)
-        return r;
-    ret->n_entries = sql_int(rows, 0);
-    snprintf(ret->hash, sizeof(ret->hash), "%s", sql_text(rows, a, 1));
-    return 0;
+    return r < 0 ? r : take_head(rows, ret, e);
 }
 
 static int write_head(struct sql_db *db, const char *key, const struct head *head, struct err *e)
@@ -203,7 +209,6 @@ struct trimming { const char *before; int64_t n; };
 /* The last entry of the next batch, all of which are old; ret->n_entries 0: none is. An old entry behind a younger one waits for it. */
 static int find_new_base(struct sql_db *db, const char *before, struct head *ret, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r = sql_query(db, &rows, e,
                       "WITH oldest AS (SELECT seq, at, hash FROM audit WHERE seq < (SELECT max(seq) FROM audit) ORDER BY seq LIMIT ?2) "
@@ -212,13 +217,7 @@ static int find_new_base(struct sql_db *db, const char *before, struct head *ret
                       "si", before, (int64_t)TRIM_BATCH);
 
     *ret = (struct head){ .n_entries = 0 };
-    if (r == 0)
-        r = sql_step(rows, e);
-    if (r <= 0)
-        return r;
-    ret->n_entries = sql_int(rows, 0);
-    snprintf(ret->hash, sizeof(ret->hash), "%s", sql_text(rows, a, 1));
-    return 0;
+    return r < 0 ? r : take_head(rows, ret, e);
 }
 
 /* What is not whole is evidence and stays. */
