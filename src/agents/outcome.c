@@ -35,7 +35,6 @@ static void write_output(struct buf *out, struct slice output, bool is_cut)
 static char *wrapped(struct slice output, bool is_cut, struct arena *a)
 {
     struct buf out;
-    char *text;
 
     buf_init(&out, LIMIT_REPLY);
     write_output(&out, output, is_cut);
@@ -43,9 +42,7 @@ static char *wrapped(struct slice output, bool is_cut, struct arena *a)
         output.n -= MIN(output.n, MAX(output.n - (size_t)((double)output.n * LIMIT_RESULT_BYTES / (double)out.n), (size_t)32));
         write_output(&out, output, true);
     }
-    text = arena_strdup(a, buf_str(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, a);
 }
 
 static const char *result_of(const struct agent_end *end, struct arena *a)

@@ -88,8 +88,7 @@ static int put_activity(struct start *s, struct err *e)
     json_add_string(&w, "activity_file", s->run->activity_path);
     json_add_bool(&w, "truncated", true);
     json_end(&w);
-    s->activity = arena_strdup(s->arena, buf_str(&stub));
-    buf_clear(&stub);
+    s->activity = buf_to_arena(&stub, s->arena);
     return r;
 }
 

@@ -149,9 +149,8 @@ static int merge_metadata(struct request *req, const char *stored, struct json_v
     for (it = json_iter(given); json_next(&it, &key, &value);)
         json_add_value(&w, key.p, value);
     json_end(&w);
-    *ret = arena_slicedup(req->arena, buf_slice(&out));
     r = buf_check(&out, e);
-    buf_clear(&out);
+    *ret = buf_to_arena(&out, req->arena);
     return r;
 }
 

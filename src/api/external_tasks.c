@@ -67,9 +67,8 @@ static int result_text(struct request *req, struct json_value data, const char *
         json_add_value(&w, "result", result);
     add_members(&w, data, true);
     json_end(&w);
-    *ret = arena_slicedup(req->arena, buf_slice(&out));
     r = buf_check(&out, e);
-    buf_clear(&out);
+    *ret = buf_to_arena(&out, req->arena);
     return r;
 }
 

@@ -114,14 +114,11 @@ static const char *detail_of(struct request *req, const struct rate_row *row)
 {
     struct json_writer w;
     struct buf out;
-    const char *text;
 
     buf_init(&out, 4096);
     json_write_init(&w, &out);
     write_numbers(&w, NULL, row->max);
-    text = arena_strdup(req->arena, buf_str(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, req->arena);
 }
 
 static int put(struct request *req, struct response *res, subject_of_path *of_path, struct err *e)

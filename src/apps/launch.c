@@ -68,7 +68,6 @@ static const char *fill_in(struct filler *f, const char *text)
         { "{port}", arena_printf(f->arena, "%u", f->place->port) },
         { "{data_dir}", f->place->data_dir },
     };
-    const char *filled;
     struct buf out;
 
     buf_init(&out, LIMIT_ARG_BYTES);
@@ -87,9 +86,7 @@ static const char *fill_in(struct filler *f, const char *text)
     if (out.overflowed && f->r == 0)
         f->r = err_set(f->e, -E2BIG, "ARGUMENT_TOO_LONG", "An argument or variable of the app is longer than %d bytes.",
                        LIMIT_ARG_BYTES);
-    filled = arena_strdup(f->arena, buf_str(&out));
-    buf_clear(&out);
-    return filled;
+    return buf_to_arena(&out, f->arena);
 }
 
 /* --- command line --- */

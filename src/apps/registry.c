@@ -49,14 +49,11 @@ static char *permissions_json(struct arena *a, const struct app_config *c)
 {
     struct json_writer w;
     struct buf out;
-    char *text;
 
     buf_init(&out, MIB(16));
     json_write_init(&w, &out);
     json_add_strings(&w, NULL, c->permissions.items, c->permissions.n);
-    text = arena_strdup(a, buf_str(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, a);
 }
 
 /* The app that this configuration replaces, by id or by name; its id stays what it was. *ret_id is UUID_SIZE. */

@@ -32,14 +32,11 @@ static char *print(struct arena *a, void (*write)(struct json_writer *w, void *a
 {
     struct json_writer w;
     struct buf out;
-    char *text;
 
     buf_init(&out, LIMIT_REPLY);
     json_write_init(&w, &out);
     write(&w, arg);
-    text = arena_slicedup(a, buf_slice(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, a);
 }
 
 /* --- the three of a lease --- */

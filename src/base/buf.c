@@ -1,5 +1,7 @@
 #include "base/buf.h"
 
+#include "base/arena.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,4 +134,12 @@ char *buf_take(struct buf *b)
     taken[b->n] = '\0';
     buf_init(b, b->max);
     return taken;
+}
+
+char *buf_to_arena(struct buf *b, struct arena *a)
+{
+    char *text = arena_slicedup(a, buf_slice(b));
+
+    buf_clear(b);
+    return text;
 }

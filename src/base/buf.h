@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "base/slice.h"
 
+struct arena;
+
 struct buf {
     char *p;                            /* owned; NULL until the first write */
     size_t n;                           /* bytes in use, without the final NUL */
@@ -42,3 +44,5 @@ const char *buf_str(const struct buf *b);
 struct slice buf_slice(const struct buf *b);
 /* Hands the bytes to the caller (free() them); the buffer is empty again. Never NULL. */
 char *buf_take(struct buf *b) MUST_CHECK;
+/* The bytes as a C string that lives in the arena; the buffer is empty again. After an overflow as much as fitted: buf_check() first where that matters. */
+char *buf_to_arena(struct buf *b, struct arena *a) MUST_CHECK;

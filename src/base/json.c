@@ -22,11 +22,8 @@ bool json_is_absent(struct json_value v)
 char *json_to_str(struct arena *a, struct json_value v)
 {
     struct buf text;
-    char *copy;
 
     buf_init(&text, LIMIT_REPLY);
     json_print(&text, v);
-    copy = arena_slicedup(a, buf_slice(&text));
-    buf_clear(&text);
-    return copy;
+    return buf_to_arena(&text, a);
 }

@@ -59,8 +59,7 @@ int definition_read(struct cli *cli, const char *path, struct slice *ret, struct
     buf_init(&out, LIMIT_BODY_DEFAULT);
     json_write_init(&w, &out);
     copy_object(cli, &w, NULL, definition, folder);
-    *ret = (struct slice){ arena_slicedup(cli->arena, buf_slice(&out)), out.n };
     r = buf_check(&out, e);
-    buf_clear(&out);
+    *ret = slice_of(buf_to_arena(&out, cli->arena));
     return r;
 }

@@ -36,7 +36,6 @@ static const char *look_up_at(const struct cli *cli, struct json_value answer, c
 static char *fill(const struct cli *cli, const char *pattern, struct json_value answer, bool is_encoded)
 {
     struct buf out;
-    char *text;
 
     buf_init(&out, MIB(1));
     while (*pattern) {
@@ -49,9 +48,7 @@ static char *fill(const struct cli *cli, const char *pattern, struct json_value 
         else if (*pattern && *pattern != '{')
             buf_add_char(&out, *pattern++);
     }
-    text = arena_strdup(cli->arena, buf_str(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, cli->arena);
 }
 
 char *cli_fill_path(const struct cli *cli, const char *pattern)
@@ -117,8 +114,7 @@ int cli_app_id(struct cli *cli, const char *id_or_name, const char **ret, struct
     buf_init(&path, LIMIT_TARGET_BYTES);
     buf_add_str(&path, "/api/apps/");
     percent_encode(&path, slice_of(id_or_name));
-    r = cli_get(cli, arena_strdup(cli->arena, buf_str(&path)), &reply, e);
-    buf_clear(&path);
+    r = cli_get(cli, buf_to_arena(&path, cli->arena), &reply, e);
     if (r < 0)
         return r;
     id = json_cstr(json_get(json_get(reply.json, "app"), "app_id"));
@@ -217,7 +213,6 @@ void cli_show(struct cli *cli, struct json_value answer)
 char *cli_fill_query(struct cli *cli, const char *pattern)
 {
     struct buf out;
-    char *text;
 
     buf_init(&out, LIMIT_TARGET_BYTES);
     while (*pattern) {
@@ -228,15 +223,12 @@ char *cli_fill_query(struct cli *cli, const char *pattern)
             buf_printf(&out, "%s%s", out.n ? "&" : "", cli_fill_path(cli, part));
         pattern += n + (pattern[n] == '&');
     }
-    text = arena_strdup(cli->arena, buf_str(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, cli->arena);
 }
 
 struct slice cli_write_body(struct cli *cli)
 {
     struct json_writer w;
-    struct slice body;
     struct buf out;
 
     buf_init(&out, MIB(4));
@@ -244,9 +236,7 @@ struct slice cli_write_body(struct cli *cli)
     json_begin_object(&w);
     cli->command->body(cli, &w);
     json_end(&w);
-    body = (struct slice){ arena_slicedup(cli->arena, buf_slice(&out)), out.n };
-    buf_clear(&out);
-    return body;
+    return slice_of(buf_to_arena(&out, cli->arena));
 }
 
 int cli_run_request(struct cli *cli, struct err *e)

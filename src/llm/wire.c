@@ -79,7 +79,6 @@ const char *wire_data_url(struct arena *a, const struct llm_block *block)
 const char *wire_text(struct arena *a, const struct llm_message *m)
 {
     struct buf text;
-    const char *copy;
 
     buf_init(&text, 2 * (size_t)LIMIT_BODY_CHAT);
     for (size_t i = 0; i < m->n_blocks; i++) {
@@ -89,9 +88,7 @@ const char *wire_text(struct arena *a, const struct llm_message *m)
             buf_add_str(&text, "\n\n");
         buf_add_str(&text, m->blocks[i].text);
     }
-    copy = arena_slicedup(a, buf_slice(&text));
-    buf_clear(&text);
-    return copy;
+    return buf_to_arena(&text, a);
 }
 
 int wire_check_tool_results(const struct llm_ask *ask, struct err *e)

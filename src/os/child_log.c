@@ -261,7 +261,6 @@ static int64_t log_tail_start(struct child_log *log, enum child_stream stream, s
 char *child_log_tail(struct child_log *log, struct arena *a, enum child_stream stream, size_t n)
 {
     struct buf text;
-    char *tail;
 
     buf_init(&text, LIMIT_LOG_BYTES + LIMIT_LOG_LINES);
     pthread_mutex_lock(&log->mutex);
@@ -275,9 +274,7 @@ char *child_log_tail(struct child_log *log, struct arena *a, enum child_stream s
         buf_add(&text, line->text, line->n);
     }
     pthread_mutex_unlock(&log->mutex);
-    tail = arena_strdup(a, buf_str(&text));
-    buf_clear(&text);
-    return tail;
+    return buf_to_arena(&text, a);
 }
 
 char *child_log_text(struct child_log *log, struct arena *a)
@@ -285,7 +282,7 @@ char *child_log_text(struct child_log *log, struct arena *a)
     AUTO(arena_freep) struct arena *scratch = arena_new();
     struct child_line *lines;
     size_t n = child_log_lines(log, scratch, 0, LIMIT_LOG_LINES, &lines);
-    char time[TIME_TEXT_SIZE], *whole;
+    char time[TIME_TEXT_SIZE];
     struct buf text;
 
     buf_init(&text, LIMIT_LOG_BYTES + LIMIT_LOG_LINES * (sizeof(time) + 16));
@@ -293,9 +290,7 @@ char *child_log_text(struct child_log *log, struct arena *a)
         clock_format(lines[i].wall_ms, time);
         buf_printf(&text, "%s %s %s\n", time, child_stream_name(lines[i].stream), lines[i].text);
     }
-    whole = arena_strdup(a, buf_str(&text));
-    buf_clear(&text);
-    return whole;
+    return buf_to_arena(&text, a);
 }
 
 /* The flags have no bell of their own: they are looked at so often. */

@@ -138,7 +138,6 @@ int vectors_db_text_ready(struct vectors_db *db, int64_t space_id, struct err *e
 static char *expression_of(struct arena *a, const char *text)
 {
     struct buf out;
-    char *copy;
     int n = 0;
 
     buf_init(&out, 8 * (size_t)LIMIT_VECTOR_TEXT_BYTES);
@@ -151,9 +150,7 @@ static char *expression_of(struct arena *a, const char *text)
         buf_add_char(&out, '"');
         text += length;
     }
-    copy = arena_slicedup(a, buf_slice(&out));
-    buf_clear(&out);
-    return copy;
+    return buf_to_arena(&out, a);
 }
 
 int vectors_db_text_search(struct vectors_db *db, int64_t space_id, const char *text, vectors_db_visit_row *visit, void *arg,

@@ -11,14 +11,6 @@ static char *new_uuid(struct arena *a)
     return uuid;
 }
 
-static char *take_text(struct buf *b, struct arena *a)
-{
-    char *text = arena_strdup(a, buf_str(b));
-
-    buf_clear(b);
-    return text;
-}
-
 static char *title_of(struct arena *a, const char *display_name)
 {
     return arena_printf(a, "[%s] New Activity", display_name);
@@ -46,7 +38,7 @@ static char *describe_metadata(struct arena *a, const struct task_row *task, con
     json_add_string(&w, "prompt", task->prompt);
     json_add_string(&w, "dispatch_status", dispatch_status);
     json_end(&w);
-    return take_text(&out, a);
+    return buf_to_arena(&out, a);
 }
 
 struct calendar_row *task_describe_event(struct arena *a, const struct task_row *task, const char *dispatch_status, const char *uuid)
@@ -141,5 +133,5 @@ char *task_describe_activity(struct arena *a, const struct task_row *task, const
     json_add_raw(&w, "raw_data", task->raw_data);
     json_add_raw(&w, "old_data", task->old_data);
     json_end(&w);
-    return take_text(&out, a);
+    return buf_to_arena(&out, a);
 }

@@ -13,15 +13,12 @@ static char *app_names(struct tasks *t, struct arena *a)
 {
     struct task_listening *l = task_listening_hold(t);
     struct buf names;
-    char *text;
 
     buf_init(&names, LIMIT_APPS * LIMIT_NAME_CHARS * 4);
     for (size_t i = 0; i < l->list.n; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", l->list.items[i].app_name);
-    text = arena_strdup(a, buf_str(&names));
-    buf_clear(&names);
     task_listening_drop(t, l);
-    return text;
+    return buf_to_arena(&names, a);
 }
 
 void task_presence_put(struct tasks *t, void *arg)

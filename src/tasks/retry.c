@@ -25,7 +25,6 @@ static char *write_payload(struct arena *a, const struct backend_row *row, const
 {
     struct json_writer w;
     struct buf out;
-    char *text;
 
     buf_init(&out, LIMIT_BODY_DEFAULT);
     json_write_init(&w, &out);
@@ -37,9 +36,7 @@ static char *write_payload(struct arena *a, const struct backend_row *row, const
     if (reason)
         json_add_string(&w, "recovery_reason", reason);
     json_end(&w);
-    text = arena_strdup(a, buf_str(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, a);
 }
 
 /* To the machines of every app that could take the row. A lost broadcast only costs time: the sweep finds the row. */

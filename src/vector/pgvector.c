@@ -181,7 +181,6 @@ static char *filter_param(struct arena *a, const struct vector_filter *f)
 {
     struct json_writer w;
     struct buf out;
-    char *text;
 
     buf_init(&out, LIMIT_BODY_CHAT);
     json_write_init(&w, &out);
@@ -193,9 +192,7 @@ static char *filter_param(struct arena *a, const struct vector_filter *f)
         json_end(&w);
     }
     json_end(&w);
-    text = arena_slicedup(a, buf_slice(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, a);
 }
 
 static const char *order_of(enum vector_op op)
@@ -240,14 +237,11 @@ static char *vector_param(struct arena *a, const float *vector, size_t n)
 {
     struct json_writer w;
     struct buf out;
-    char *text;
 
     buf_init(&out, LIMIT_BODY_DEFAULT);
     json_write_init(&w, &out);
     json_add_floats(&w, NULL, vector, n);
-    text = arena_slicedup(a, buf_slice(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, a);
 }
 
 static int read_vector(struct arena *a, const char *text, const float **ret, struct err *e)
@@ -392,7 +386,6 @@ static char *ids_param(struct arena *a, const struct vector_removal *r)
 {
     struct json_writer w;
     struct buf out;
-    char *text;
 
     buf_init(&out, LIMIT_BODY_CHAT);
     json_write_init(&w, &out);
@@ -400,9 +393,7 @@ static char *ids_param(struct arena *a, const struct vector_removal *r)
     for (size_t i = 0; i < r->n_ids; i++)
         json_add_string(&w, NULL, r->ids[i]);
     json_end(&w);
-    text = arena_slicedup(a, buf_slice(&out));
-    buf_clear(&out);
-    return text;
+    return buf_to_arena(&out, a);
 }
 
 static int remove_rows(struct pgvector *pg, struct pg_session *s, void *arg, struct err *e)

@@ -1,5 +1,7 @@
 #include "base/buf.h"
 
+#include "base/arena.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -43,6 +45,26 @@ static void bytes_may_be_zero(void **state)
     assert_int_equal(b.n, 3);
     assert_memory_equal(b.p, "a\0b", 4);
     buf_clear(&b);
+}
+
+static void bytes_move_into_an_arena(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct buf b;
+    char *empty, *bytes;
+
+    buf_init(&b, 5);
+    empty = buf_to_arena(&b, a);
+    assert_string_equal(empty, "");
+    buf_add(&b, "a\0b", 3);
+    bytes = buf_to_arena(&b, a);
+    assert_memory_equal(bytes, "a\0b", 4);
+    assert_null(b.p);
+    buf_add_str(&b, "12345");
+    buf_add_char(&b, '6');
+    assert_string_equal(buf_to_arena(&b, a), "12345");
+    assert_int_equal(buf_check(&b, NULL), 0);       /* used anew, with the same maximum */
+    assert_string_equal(bytes, "a");
 }
 
 static void the_maximum_fits_and_one_more_byte_overflows(void **state)
@@ -192,6 +214,7 @@ int main(void)
         cmocka_unit_test(an_empty_buffer_is_an_empty_string),
         cmocka_unit_test(every_way_of_adding_appends),
         cmocka_unit_test(bytes_may_be_zero),
+        cmocka_unit_test(bytes_move_into_an_arena),
         cmocka_unit_test(the_maximum_fits_and_one_more_byte_overflows),
         cmocka_unit_test(after_the_overflow_even_small_writes_are_dropped),
         cmocka_unit_test(a_buffer_that_was_reset_or_cleared_starts_anew_with_its_maximum),
