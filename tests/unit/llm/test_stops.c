@@ -2,6 +2,17 @@
 
 #include "llm/stops.h"
 
+/* The filter in front of a whole answer. The answer is the test's to clear. */
+struct stopping { struct field_strings stops; struct llm_answer answer; struct llm_sink to, sink; };
+
+static void stopping_open(struct stopping *s, struct arena *a, const char *const *stops, bool ends_at_once)
+{
+    s->stops = (struct field_strings){ stops, stops[1] ? 2 : 1 };
+    llm_answer_init(&s->answer);
+    s->to = llm_answer_sink(&s->answer);
+    s->sink = llm_stops_sink(a, &s->stops, ends_at_once, &s->to);
+}
+
 /* Fed to the filter in pieces of this size. */
 static void say(const struct llm_sink *sink, const char *text, size_t piece)
 {
@@ -29,60 +40,48 @@ static void an_answer_ends_before_the_first_stop_however_it_is_split(void **stat
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         for (size_t piece = 1; piece < 12; piece++) {
             AUTO(arena_freep) struct arena *a = arena_new();
-            const struct field_strings stops = { cases[i].stops, cases[i].stops[1] ? 2 : 1 };
-            struct llm_answer answer;
-            struct llm_sink to, sink;
+            struct stopping s;
 
-            llm_answer_init(&answer);
-            to = llm_answer_sink(&answer);
-            sink = llm_stops_sink(a, &stops, false, &to);
-            say(&sink, cases[i].text, piece);
-            assert_false(answer.has_ended);
-            assert_int_equal(sink.on_end(sink.arg, LLM_FINISH_LENGTH, &(struct llm_usage){ 1, 2, false }, "m"), 0);
-            assert_string_equal(buf_str(&answer.text), cases[i].wanted);
-            assert_true(answer.has_ended && answer.has_usage && answer.why == cases[i].why);
-            llm_answer_clear(&answer);
+            stopping_open(&s, a, cases[i].stops, false);
+            say(&s.sink, cases[i].text, piece);
+            assert_false(s.answer.has_ended);
+            assert_int_equal(s.sink.on_end(s.sink.arg, LLM_FINISH_LENGTH, &(struct llm_usage){ 1, 2, false }, "m"), 0);
+            assert_string_equal(buf_str(&s.answer.text), cases[i].wanted);
+            assert_true(s.answer.has_ended && s.answer.has_usage && s.answer.why == cases[i].why);
+            llm_answer_clear(&s.answer);
         }
 }
 
+static const char *const end_word[] = { "END", NULL };
+
 static void a_stream_ends_with_the_stop_and_once(void **state)
 {
-    static const char *const words[] = { "END" };
-    const struct field_strings stops = { words, 1 };
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct llm_answer answer;
-    struct llm_sink to, sink;
+    struct stopping s;
 
-    llm_answer_init(&answer);
-    to = llm_answer_sink(&answer);
-    sink = llm_stops_sink(a, &stops, true, &to);
-    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("END is no stop here")), 0);
-    say(&sink, "one END", 2);
-    assert_true(answer.has_ended && !answer.has_usage);
-    say(&sink, " two", 4);
-    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("late")), 0);
-    assert_int_equal(sink.on_tool(sink.arg, 0, "c", "f", SLICE_LIT("{}")), 0);
-    assert_int_equal(sink.on_end(sink.arg, LLM_FINISH_LENGTH, NULL, NULL), 0);
-    assert_string_equal(told(a, &answer), "one |END is no stop here||stop|-|-");
-    llm_answer_clear(&answer);
+    stopping_open(&s, a, end_word, true);
+    assert_int_equal(s.sink.on_reasoning(s.sink.arg, SLICE_LIT("END is no stop here")), 0);
+    say(&s.sink, "one END", 2);
+    assert_true(s.answer.has_ended && !s.answer.has_usage);
+    say(&s.sink, " two", 4);
+    assert_int_equal(s.sink.on_reasoning(s.sink.arg, SLICE_LIT("late")), 0);
+    assert_int_equal(s.sink.on_tool(s.sink.arg, 0, "c", "f", SLICE_LIT("{}")), 0);
+    assert_int_equal(s.sink.on_end(s.sink.arg, LLM_FINISH_LENGTH, NULL, NULL), 0);
+    assert_string_equal(told(a, &s.answer), "one |END is no stop here||stop|-|-");
+    llm_answer_clear(&s.answer);
 }
 
 static void what_was_held_back_comes_before_a_tool_call(void **state)
 {
-    static const char *const words[] = { "END" };
-    const struct field_strings stops = { words, 1 };
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct llm_answer answer;
-    struct llm_sink to, sink;
+    struct stopping s;
 
-    llm_answer_init(&answer);
-    to = llm_answer_sink(&answer);
-    sink = llm_stops_sink(a, &stops, true, &to);
-    say(&sink, "one EN", 6);
-    assert_string_equal(buf_str(&answer.text), "one ");
-    assert_int_equal(sink.on_tool(sink.arg, 0, "c", "f", SLICE_LIT("{}")), 0);
-    assert_string_equal(buf_str(&answer.text), "one EN");
-    llm_answer_clear(&answer);
+    stopping_open(&s, a, end_word, true);
+    say(&s.sink, "one EN", 6);
+    assert_string_equal(buf_str(&s.answer.text), "one ");
+    assert_int_equal(s.sink.on_tool(s.sink.arg, 0, "c", "f", SLICE_LIT("{}")), 0);
+    assert_string_equal(buf_str(&s.answer.text), "one EN");
+    llm_answer_clear(&s.answer);
 }
 
 static void who_takes_stops_is_known(void **state)

@@ -200,15 +200,23 @@ static void the_chain_stays_checkable_when_its_beginning_is_removed(void **state
     fixture_close(&x);
 }
 
+/* Of six entries the first three are trimmed; the moment behind those. */
+static int64_t trim_three_of_six(struct fixture *x)
+{
+    int64_t between;
+
+    append(x, 3);
+    between = next_moment();
+    append(x, 3);
+    assert_int_equal(trim_audit(x, between), 3);
+    return between;
+}
+
 static void only_the_old_ones_at_the_beginning_are_removed(void **state)
 {
     struct fixture x = fixture_open();
-    int64_t between;
+    int64_t between = trim_three_of_six(&x);
 
-    append(&x, 3);
-    between = next_moment();
-    append(&x, 3);
-    assert_int_equal(trim_audit(&x, between), 3);
     assert_int_equal(verify(&x).n_trimmed, 3);
     assert_int_equal(trim_audit(&x, between), 0);
     fixture_close(&x);
@@ -227,12 +235,8 @@ static void entries_behind_the_base_cannot_be_deleted_and_tampering_shows(void *
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct fixture x = fixture_open();
-        int64_t between;
 
-        append(&x, 3);
-        between = next_moment();
-        append(&x, 3);
-        assert_int_equal(trim_audit(&x, between), 3);
+        (void)trim_three_of_six(&x);
         assert_int_equal(store_exec(x.store, &x.e, NULL, "DELETE FROM audit WHERE seq = 4", ""), -EPERM);
         run_sql(&x, cases[i].sql);
         if (verify(&x).bad_seq != cases[i].bad_seq)
