@@ -1,6 +1,7 @@
 #include "apps/private.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 
 static const char *const status_names[] = {
@@ -31,14 +32,10 @@ static void make_timer(void *arg)
 int apps_open(const struct apps_config *c, struct apps **ret, struct err *e)
 {
     struct apps *apps = xcalloc(1, sizeof(*apps));
-    pthread_condattr_t monotonic;
 
     apps->config = *c;
     pthread_mutex_init(&apps->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&apps->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&apps->changed);
     if (c->pool)
         loop_call(c->loop, make_timer, apps);
     *ret = apps;

@@ -1,6 +1,7 @@
 #include "apps/private.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 
 struct app_slot *slot_find(struct apps *apps, const char *app_id)
 {
@@ -59,9 +60,7 @@ bool slot_is_idle(const struct app_slot *slot)
 
 int slots_wait(struct apps *apps, int64_t deadline_ms)
 {
-    const struct timespec deadline = { deadline_ms / 1000, deadline_ms % 1000 * 1000000 };
-
-    return -pthread_cond_timedwait(&apps->changed, &apps->mutex, &deadline);
+    return cond_wait_until(&apps->changed, &apps->mutex, deadline_ms * 1000) ? 0 : -ETIMEDOUT;
 }
 
 /* --- the end of a child --- */

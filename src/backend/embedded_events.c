@@ -2,6 +2,7 @@
 #include "backend/embedded.h"
 #include "backend/embedded_log.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include <pthread.h>
@@ -162,18 +163,12 @@ static void tell_messages(struct embedded_events *ev)
 /* Until woken or until it is time to look for another process's changes; false: stop. */
 static bool wait_for_wake(struct embedded_events *ev)
 {
-    struct timespec until;
+    int64_t until_us = clock_mono_us() + (int64_t)ev->poll_ms * 1000;
     bool is_stopping;
-    int r = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ev->poll_ms / 1000;
-    until.tv_nsec += ev->poll_ms % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&ev->lock);
-    while (r == 0 && !ev->is_woken && !ev->is_stopping)
-        r = pthread_cond_timedwait(&ev->wake, &ev->lock, &until);
+    while (!ev->is_woken && !ev->is_stopping && cond_wait_until(&ev->wake, &ev->lock, until_us))
+        ;
     ev->is_woken = false;
     is_stopping = ev->is_stopping;
     pthread_mutex_unlock(&ev->lock);
@@ -222,17 +217,13 @@ struct embedded_events *embedded_events_new(struct embedded *b, int poll_ms)
 {
     struct embedded_events *ev = xcalloc(1, sizeof(*ev));
     pthread_mutexattr_t recursive;
-    pthread_condattr_t monotonic;
 
     ev->backend = b;
     ev->poll_ms = poll_ms > 0 ? poll_ms : DEFAULT_POLL_MS;
     ev->last_message = &ev->first_message;
     ev->is_woken = true;                /* the first round trims */
     pthread_mutex_init(&ev->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&ev->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&ev->wake);
     pthread_mutexattr_init(&recursive);
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&ev->delivery, &recursive);

@@ -1,5 +1,6 @@
 #include "base/pool.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/metrics.h"
 
 #include <assert.h>
@@ -7,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { POOL_IDLE_MS = 60000 };
 
@@ -42,14 +42,13 @@ struct pool {
 static bool wait_for_job(struct pool *p)
 {
     int64_t until_us = clock_mono_us() + p->config.idle_ms * 1000;
-    struct timespec until = { .tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000 };
     bool is_over = false;
 
     while (p->n_waiting == 0 && !p->is_stopping && !(is_over && p->n_threads > p->config.n_min)) {
         if (is_over)
             pthread_cond_wait(&p->changed, &p->lock);
         else
-            is_over = pthread_cond_timedwait(&p->changed, &p->lock, &until) == ETIMEDOUT;
+            is_over = !cond_wait_until(&p->changed, &p->lock, until_us);
     }
     return p->n_waiting > 0;
 }
@@ -160,7 +159,6 @@ static void register_metrics(struct pool *p)
 static struct pool *make_pool(const struct pool_config *c)
 {
     struct pool *p = xcalloc(1, sizeof(*p));
-    pthread_condattr_t attributes;
 
     p->config = *c;
     p->config.idle_ms = c->idle_ms ? c->idle_ms : POOL_IDLE_MS;
@@ -168,10 +166,7 @@ static struct pool *make_pool(const struct pool_config *c)
     p->config.name = p->name;
     p->jobs = xcalloc(c->max_waiting, sizeof(*p->jobs));
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cond_init(&p->changed);
     register_metrics(p);
     return p;
 }

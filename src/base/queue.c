@@ -1,10 +1,10 @@
 #include "base/queue.h"
 #include "base/clock.h"
+#include "base/cond.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct queue {
     pthread_mutex_t lock;
@@ -17,16 +17,12 @@ struct queue {
 struct queue *queue_new(size_t max_items)
 {
     struct queue *q;
-    pthread_condattr_t attributes;
 
     assert(max_items > 0 && max_items <= SIZE_MAX / sizeof(void *) / 2);
     q = xcalloc(1, sizeof(*q) + max_items * sizeof(void *));
     q->max_items = max_items;
     pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cond_init(&q->changed);
     return q;
 }
 
@@ -61,14 +57,13 @@ int queue_push(struct queue *q, void *item)
 static void wait_for_change(struct queue *q, int timeout_ms)
 {
     int64_t until_us = clock_mono_us() + (int64_t)timeout_ms * 1000;
-    struct timespec until = { .tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000 };
-    int over = 0;
+    bool is_over = false;
 
-    while (q->n == 0 && !q->is_closed && over == 0) {
+    while (q->n == 0 && !q->is_closed && !is_over) {
         if (timeout_ms < 0)
             pthread_cond_wait(&q->changed, &q->lock);
         else
-            over = pthread_cond_timedwait(&q->changed, &q->lock, &until);
+            is_over = !cond_wait_until(&q->changed, &q->lock, until_us);
     }
 }
 

@@ -1,19 +1,16 @@
 #include "identity/board.h"
 
+#include "base/cond.h"
 #include "base/limits.h"
 #include "identity/permissions.h"
 
 void board_init(struct board *b)
 {
-    pthread_condattr_t attr;
 
     *b = (struct board){ .last = NULL };
     b->last = &b->questions;
     pthread_mutex_init(&b->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&b->changed);
 }
 
 /* Takes the question at *at off the list and frees it. */
@@ -157,12 +154,11 @@ static void take_off(struct board *b, struct board_waiter *w)
 
 void board_wait(struct board *b, struct board_waiter *w, int64_t wait_ms, const atomic_bool *is_gone)
 {
-    int64_t until_ms = clock_mono_ms() + wait_ms;
-    struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
+    int64_t until_us = clock_mono_us() + wait_ms * 1000;
 
     pthread_mutex_lock(&b->lock);
-    while (has_open(w) && !b->is_closing && clock_mono_ms() < until_ms && !(is_gone && atomic_load(is_gone)))
-        pthread_cond_timedwait(&b->changed, &b->lock, &until);
+    while (has_open(w) && !b->is_closing && clock_mono_us() < until_us && !(is_gone && atomic_load(is_gone)))
+        cond_wait_until(&b->changed, &b->lock, until_us);
     take_off(b, w);
     pthread_mutex_unlock(&b->lock);
 }

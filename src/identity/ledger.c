@@ -1,6 +1,7 @@
 #include "identity/ledger.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -283,17 +284,15 @@ int ledger_flush(struct ledger *l, struct err *e)
 /* Waits for a change, then for METER_FLUSH_MS more of them. False when the ledger ends. */
 static bool wait_for_counts(struct ledger *l)
 {
-    int64_t until_ms;
-    struct timespec until;
+    int64_t until_us;
     bool goes_on;
 
     pthread_mutex_lock(&l->lock);
     while (!l->dirty && !l->is_stopping)
         pthread_cond_wait(&l->changed, &l->lock);
-    until_ms = clock_mono_ms() + METER_FLUSH_MS;
-    until = (struct timespec){ .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
-    while (!l->is_stopping && clock_mono_ms() < until_ms)
-        pthread_cond_timedwait(&l->changed, &l->lock, &until);
+    until_us = clock_mono_us() + METER_FLUSH_MS * 1000;
+    while (!l->is_stopping && cond_wait_until(&l->changed, &l->lock, until_us))
+        ;
     goes_on = !l->is_stopping;
     pthread_mutex_unlock(&l->lock);
     return goes_on;
@@ -332,16 +331,12 @@ static void free_ledger(struct ledger *l)
 struct ledger *ledger_start(struct store *s, bool is_serving)
 {
     struct ledger *l = xcalloc(1, sizeof(*l));
-    pthread_condattr_t attr;
 
     l->store = s;
     l->day_number = -2;                 /* none */
     pthread_mutex_init(&l->lock, NULL);
     pthread_mutex_init(&l->flushing, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&l->changed);
     l->has_thread = is_serving && pthread_create(&l->thread, NULL, write_counts, l) == 0;
     if (l->has_thread || !is_serving)
         return l;

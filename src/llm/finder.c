@@ -1,12 +1,12 @@
 #include "llm/finder.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/limits.h"
 #include "base/pool.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { ANSWER_BYTES = 4 << 20 };        /* a list of models may be long */
 
@@ -76,8 +76,6 @@ static void begin(struct llm_finder *f, int64_t wait_ms)
 void llm_finder_look(struct llm_finder *f, struct llm_found *ret)
 {
     int64_t wait_ms = settings_ms(f->settings, SETTING_LLM_FIND_LOCAL_WAIT_S), until_us = clock_mono_us() + wait_ms * 1000;
-    const struct timespec until = { .tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000 };
-    int r = 0;
 
     *ret = (struct llm_found){ { 0 } };
     if (!settings_bool(f->settings, SETTING_LLM_FIND_LOCAL))
@@ -85,8 +83,8 @@ void llm_finder_look(struct llm_finder *f, struct llm_found *ret)
     pthread_mutex_lock(&f->lock);
     if (f->n_running == 0 && clock_mono_ms() >= f->good_until_ms)
         begin(f, wait_ms);
-    while (f->n_running > 0 && r == 0)
-        r = pthread_cond_timedwait(&f->is_over, &f->lock, &until);
+    while (f->n_running > 0 && cond_wait_until(&f->is_over, &f->lock, until_us))
+        ;
     *ret = f->found;
     pthread_mutex_unlock(&f->lock);
 }
@@ -95,15 +93,11 @@ int llm_finder_new(struct settings *settings, struct llm_finder **ret, struct er
 {
     const struct pool_config c = { .name = "find", .n_max = LLM_N_PROBES, .max_waiting = LLM_N_PROBES };
     struct llm_finder *f = xcalloc(1, sizeof(*f));
-    pthread_condattr_t monotonic;
     int r;
 
     f->settings = settings;
     pthread_mutex_init(&f->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&f->is_over, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&f->is_over);
     r = pool_start(&c, &f->pool, e);
     if (r < 0) {
         llm_finder_free(f);

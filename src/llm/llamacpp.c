@@ -1,12 +1,12 @@
 #include "llm/llama_server.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/limits.h"
 #include "os/program.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LOOK_AGAIN_MS = 2000, WAIT_STEP_MS = 50, IDLE_LOOK_MS = 500, MIB = 1 << 20 };
@@ -289,10 +289,7 @@ static int step(struct llama_server *s, const struct llama_plan *plan, const str
 
 static int wait_step(struct llamacpp *l, const atomic_bool *is_gone, struct err *e)
 {
-    int64_t until_us = clock_mono_us() + WAIT_STEP_MS * 1000;
-    const struct timespec until = { .tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000 };
-
-    (void)pthread_cond_timedwait(&l->changed, &l->lock, &until);
+    (void)cond_wait_until(&l->changed, &l->lock, clock_mono_us() + WAIT_STEP_MS * 1000);
     if (is_gone && atomic_load(is_gone))
         return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping.");
     return 0;
@@ -359,15 +356,11 @@ int llamacpp_new(const struct llamacpp_config *c, struct llamacpp **ret, struct 
 {
     const struct pool_config threads = { .name = "models", .n_max = LIMIT_LLAMA_SERVERS, .max_waiting = LIMIT_LLAMA_SERVERS };
     struct llamacpp *l = xcalloc(1, sizeof(*l));
-    pthread_condattr_t monotonic;
     int r;
 
     l->config = *c;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&l->changed);
     r = pool_start(&threads, &l->pool, e);
     if (r < 0) {
         llamacpp_free(l);

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 
@@ -50,7 +51,7 @@ struct child_log *child_log_new(void)
 
     atomic_init(&log->n_refs, 1);
     pthread_mutex_init(&log->mutex, NULL);
-    pthread_cond_init(&log->has_line, NULL);
+    cond_init(&log->has_line);
     log->oldest = log->next = 1;
     buf_init(&log->text, LIMIT_LOG_LINE_BYTES + sizeof(LOG_CUT_MARK));
     return log;
@@ -298,14 +299,10 @@ enum { LOG_LOOK_MS = 200 };
 
 void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving)
 {
-    int64_t end_ms = clock_mono_ms() + timeout_ms;
+    int64_t end_us = clock_mono_us() + (int64_t)timeout_ms * 1000;
 
     pthread_mutex_lock(&log->mutex);
-    while (log->next <= after + 1 && !atomic_load(is_gone) && !atomic_load(is_leaving) && clock_mono_ms() < end_ms) {
-        int64_t until_ms = clock_wall_ms() + MIN((int64_t)LOG_LOOK_MS, end_ms - clock_mono_ms());
-        struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
-
-        pthread_cond_timedwait(&log->has_line, &log->mutex, &until);
-    }
+    while (log->next <= after + 1 && !atomic_load(is_gone) && !atomic_load(is_leaving) && clock_mono_us() < end_us)
+        cond_wait_until(&log->has_line, &log->mutex, MIN(clock_mono_us() + LOG_LOOK_MS * 1000, end_us));
     pthread_mutex_unlock(&log->mutex);
 }

@@ -1,6 +1,7 @@
 #include "os/child_private.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -210,7 +211,6 @@ int supervisor_open(struct loop *l, const char *instance, struct supervisor **re
 {
     size_t n_mark = strlen(SUPERVISOR_MARK "=") + strlen(instance);
     struct supervisor *s;
-    pthread_condattr_t monotonic;
     size_t n_orphans;
 
     if (!*instance || n_mark > LIMIT_ARG_BYTES)
@@ -220,10 +220,7 @@ int supervisor_open(struct loop *l, const char *instance, struct supervisor **re
     s->mark = xcalloc(1, n_mark + 1);
     snprintf(s->mark, n_mark + 1, "%s=%s", SUPERVISOR_MARK, instance);
     pthread_mutex_init(&s->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->is_empty, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&s->is_empty);
 
     signal(SIGCHLD, SIG_DFL);           /* an ignored one is inherited through exec, and then no exit code is told */
     n_orphans = proc_end_marked(s->mark, SUPERVISOR_ORPHAN_GRACE_MS);
@@ -265,13 +262,11 @@ static void close_abandon(void *arg)
 
 static void close_wait(struct supervisor *s, int64_t wait_ms)
 {
-    int64_t deadline_ms = clock_mono_ms() + wait_ms;
-    struct timespec deadline = { deadline_ms / 1000, deadline_ms % 1000 * 1000000 };
-    int r = 0;
+    int64_t deadline_us = clock_mono_us() + wait_ms * 1000;
 
     pthread_mutex_lock(&s->mutex);
-    while (s->n_children > 0 && r == 0)
-        r = pthread_cond_timedwait(&s->is_empty, &s->mutex, &deadline);
+    while (s->n_children > 0 && cond_wait_until(&s->is_empty, &s->mutex, deadline_us))
+        ;
     pthread_mutex_unlock(&s->mutex);
 }
 

@@ -2,6 +2,7 @@
 #include "tasks/private.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -181,17 +182,13 @@ static void init_duties(struct tasks *t)
 int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
 {
     struct tasks *t = xcalloc(1, sizeof(*t));
-    pthread_condattr_t monotonic;
     int r;
 
     t->config = *c;
     t->arena = arena_new();
     t->last_item = &t->first_item;
     pthread_mutex_init(&t->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->has_left, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&t->has_left);
     clock_now_text(t->started_at);
     t->deletions = arena_printf(t->arena, "%s_deletions", settings_string(c->settings, t->arena, SETTING_IDENTITY_ABBR));
     t->meters = (struct task_meters){
@@ -330,12 +327,9 @@ static void stop_runs(struct tasks *t)
 
 static void wait_for_runs(struct tasks *t, int64_t deadline_ms)
 {
-    const struct timespec until = { .tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000 };
-    int r = 0;
-
     pthread_mutex_lock(&t->mutex);
-    while (t->runs && r == 0)
-        r = pthread_cond_timedwait(&t->has_left, &t->mutex, &until);
+    while (t->runs && cond_wait_until(&t->has_left, &t->mutex, deadline_ms * 1000))
+        ;
     pthread_mutex_unlock(&t->mutex);
 }
 
