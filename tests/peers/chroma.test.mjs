@@ -3,18 +3,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { test } from 'node:test';
 import { startHearth } from '../api/harness.mjs';
-import { freePort, startChroma, startPostgres } from './stores.mjs';
-
-const base = '/sdk/llm/vectors';
-const register = (dev, { provider, config }) => dev('POST', `${base}/register`, { provider, config });
-
-async function registered(t, store) {
-    const h = await startHearth({ t });
-    const dev = await h.asKey();
-    const reply = await register(dev, store);
-    assert.equal(reply.status, 200, reply.text);
-    return { h, dev };
-}
+import { base, freePort, register, registered, startChroma, startPostgres } from './stores.mjs';
 
 // A server in front that sees every request.
 async function startFront(t, target, onRequest = () => null) {

@@ -3,9 +3,7 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
 import { startHearth } from '../api/harness.mjs';
-import { freePort, startPostgres } from './stores.mjs';
-
-const base = '/sdk/llm/vectors';
+import { base, freePort, registered, startPostgres } from './stores.mjs';
 
 const records = [
     { id: 'x', vector: [1, 0, 0], metadata: { text: 'east', documentId: 'a', page: 1, tag: null } },
@@ -14,12 +12,9 @@ const records = [
     { id: "o'\"\\", vector: [-1, 0, 0], metadata: { text: 'west', documentId: 'c', page: '10', "k'ey": "'; DROP TABLE x; --" } },
 ];
 
-async function registered(t) {
+async function begin(t) {
     const postgres = await startPostgres(t);
-    const h = await startHearth({ t });
-    const dev = await h.asKey();
-    const reply = await dev('POST', `${base}/register`, { provider: 'pgvector', config: { connectionString: postgres.url, tableName: 'test_vectors' } });
-    assert.equal(reply.status, 200, reply.text);
+    const { h, dev, reply } = await registered(t, postgres);
     assert.match(reply.body.message, /embedded/);
     return { h, dev, ...postgres };
 }
@@ -27,7 +22,7 @@ async function registered(t) {
 const ids = (reply) => reply.body.results.map((hit) => hit.id);
 
 test('vectors are stored, found, filtered, listed and deleted in PostgreSQL', async (t) => {
-    const { dev, db } = await registered(t);
+    const { dev, db } = await begin(t);
     const put = (vectors, workspaceId) => dev('POST', `${base}/upsert`, { vectors, workspaceId });
     const query = (more) => dev('POST', `${base}/query`, { vector: [1, 0, 0], ...more });
 
@@ -73,7 +68,7 @@ test('vectors are stored, found, filtered, listed and deleted in PostgreSQL', as
 });
 
 test('large batches are stored whole; the last of equal ids counts; the index finds what an exact search finds', async (t) => {
-    const { dev } = await registered(t);
+    const { dev } = await begin(t);
     const n = 1200;
     const at = (i) => Array.from({ length: 8 }, (_, k) => Math.sin(i * i * 0.37 + k * k * 1.71 + i * k));
     const vectors = Array.from({ length: n }, (_, i) => ({ id: `v${i}`, vector: at(i), metadata: { i } }));
@@ -237,7 +232,7 @@ test('passwords of the person who runs the service go to no database an app name
 });
 
 test('a filter deletes exactly what it finds', async (t) => {
-    const { dev } = await registered(t);
+    const { dev } = await begin(t);
     const vectors = Array.from({ length: 60 }, (_, i) => ({ id: `v${i}`, vector: [Math.cos(i), Math.sin(i)], metadata: { i, even: i % 2 === 0, name: `n${i}` } }));
     await dev('POST', `${base}/upsert`, { vectors });
     await dev('POST', `${base}/upsert`, { vectors, workspaceId: 'other' });

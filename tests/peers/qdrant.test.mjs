@@ -6,17 +6,7 @@ import { test } from 'node:test';
 import { LLMock, VectorMock } from '@copilotkit/aimock';
 import { startHearth } from '../api/harness.mjs';
 import { startQdrantDouble } from './qdrant_double.mjs';
-import { freePort } from './stores.mjs';
-
-const base = '/sdk/llm/vectors';
-
-async function registered(t, store) {
-    const h = await startHearth({ t });
-    const dev = await h.asKey();
-    const reply = await dev('POST', `${base}/register`, { provider: store.provider, config: store.config });
-    assert.equal(reply.status, 200, reply.text);
-    return { h, dev };
-}
+import { base, freePort, registered } from './stores.mjs';
 
 test('requests are those of the reference, and carry the key', async (t) => {
     const store = await startQdrantDouble(t, { key: 'q-s3cret' });

@@ -1,7 +1,6 @@
 // Peers that keep vectors, each private to one test: PGlite with pgvector, Chroma's own server, and a double of Qdrant.
 //
-//     const { provider, config } = await startChroma(t);
-//     await dev('POST', '/sdk/llm/vectors/register', { provider, config });
+//     const { h, dev } = await registered(t, await startChroma(t));
 import { PGlite } from '@electric-sql/pglite';
 import { vector } from '@electric-sql/pglite-pgvector';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
@@ -11,7 +10,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { until } from '../api/harness.mjs';
+import { startHearth, until } from '../api/harness.mjs';
+
+export const base = '/sdk/llm/vectors';
 
 export async function freePort() {
     const server = net.createServer().listen(0, '127.0.0.1');
@@ -19,6 +20,17 @@ export async function freePort() {
     const { port } = server.address();
     await new Promise((done) => server.close(done));
     return port;
+}
+
+export const register = (dev, { provider, config }) => dev('POST', `${base}/register`, { provider, config });
+
+// Hearth with that store: {h, dev, reply}; dev() is api() with a developer key, reply is the registering's.
+export async function registered(t, store) {
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const reply = await register(dev, store);
+    assert.equal(reply.status, 200, reply.text);
+    return { h, dev, reply };
 }
 
 export async function startPostgres(t) {

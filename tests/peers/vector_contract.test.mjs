@@ -1,11 +1,8 @@
 // One contract for every vector store: the same questions have the same answers, whoever keeps the vectors.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startHearth } from '../api/harness.mjs';
 import { startQdrantDouble } from './qdrant_double.mjs';
-import { startChroma, startPostgres } from './stores.mjs';
-
-const base = '/sdk/llm/vectors';
+import { base, registered, startChroma, startPostgres } from './stores.mjs';
 
 const stores = {
     embedded: async () => ({ provider: 'embedded' }),
@@ -23,11 +20,7 @@ const close = (got, wanted, what) => assert.ok(Math.abs(got - wanted) <= 1e-5 * 
 const cosine = (a, b) => a.reduce((sum, x, k) => sum + x * b[k], 0) / (Math.hypot(...a) * Math.hypot(...b) || 1);
 
 async function begin(t, store) {
-    const { provider, config } = await stores[store](t);
-    const h = await startHearth({ t });
-    const dev = await h.asKey();
-    const reply = await dev('POST', `${base}/register`, { provider, config });
-    assert.equal(reply.status, 200, reply.text);
+    const { h, dev } = await registered(t, await stores[store](t));
     const call = (verb, body) => dev('POST', `${base}/${verb}`, body);
     return {
         h, dev,
