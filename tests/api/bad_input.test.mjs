@@ -353,11 +353,11 @@ describe('slow clients', () => {
 
     test('a head that drips is not kept alive by its drops', async (t) => {
         const one = await startHearth({ t, settings: brief });
-        const drops = Array.from({ length: 40 }, (_, i) => ['x', 50, `${i}: 1\r\n`]).flat();
+        const drops = Array.from({ length: 99 }, (_, i) => ['x', 500, `${i}: 1\r\n`]).flat();       // 50 s in all
         const started = Date.now();
         const { status } = readReply(await one.raw(['GET /healthz HTTP/1.1\r\nhost: localhost\r\n', ...drops]), 'dripping head');
         assert.equal(status, 408);
-        assert.ok(Date.now() - started < 3_000);
+        assert.ok(Date.now() - started < 40_000, 'the last drop was not waited for');
     });
 
     test('a body that does not come whole in time is 408, however it drips', async (t) => {
@@ -371,7 +371,7 @@ describe('slow clients', () => {
 
     test('slow clients hold nobody else up', async (t) => {
         const one = await startHearth({ t, settings: { 'http.header_timeout_s': 2 } });
-        const slow = Array.from({ length: 50 }, () => one.raw('GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-', { deadlineMs: 20_000 }).catch(() => ''));
+        const slow = Array.from({ length: 50 }, () => one.raw('GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-').catch(() => ''));
         for (let i = 0; i < 5; i++)
             assert.equal((await one.api('GET', '/readyz')).status, 200);
         await Promise.all(slow);

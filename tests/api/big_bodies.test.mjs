@@ -52,7 +52,7 @@ test('the largest bodies of the worst shapes are refused in words', async (t) =>
     const h = await startHearth({ t });
     const dev = await h.asKey();
     for (const [what, path, make, status] of shapes) {
-        const reply = await dev('POST', path, make(), { 'content-type': 'application/json' }, { timeoutMs: 120_000 });
+        const reply = await dev('POST', path, make(), { 'content-type': 'application/json' }, { timeoutMs: 900_000 });
         assert.equal(reply.status, status, `${what}: ${reply.text.slice(0, 300)}`);
         assert.match(reply.body.error.message ?? reply.body.error, /^.{10,}$/s, what);
         assert.equal((await h.api('GET', '/healthz')).status, 200, what);
@@ -63,7 +63,7 @@ test('a call of many rows of tiny numbers is stored', async (t) => {
     const h = await startHearth({ t });
     const dev = await h.asKey();
     const body = filled(16 * mib, '{"vectors":[', row(8192), ']}');
-    const reply = await dev('POST', '/sdk/llm/vectors/upsert', body, { 'content-type': 'application/json' }, { timeoutMs: 120_000 });
+    const reply = await dev('POST', '/sdk/llm/vectors/upsert', body, { 'content-type': 'application/json' }, { timeoutMs: 900_000 });
     assert.equal(reply.status, 200, reply.text);
     assert.equal((await dev('GET', '/sdk/llm/vectors/count')).body.count, 1, 'of equal ids the last counts');
 });

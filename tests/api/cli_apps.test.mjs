@@ -62,8 +62,10 @@ test('a crash starts it again; too many are an error that says why', async (t) =
     await h.app(shell('echo "no database" >&2; exit 3', { name: 'always' }));
     await h.cli('app', 'start', 'once');
     await h.cli('app', 'start', 'always');
-    await hasStatus(h, 'once', 'running');
-    assert.equal((await appOf(h, 'once')).n_restarts, 1);
+    await until(async () => {
+        const { status, n_restarts: n } = await appOf(h, 'once');
+        return status === 'running' && n === 1;
+    }, { what: 'once runs again', everyMs: 50 });
     await hasStatus(h, 'always', 'error');
     assert.match((await appOf(h, 'always')).message, /exit code 3.*no database.*3 times/);
     assert.match((await h.cli('app', 'logs', 'always')).stdout, /no database[^]*no database[^]*no database[^]*-- not started again/);

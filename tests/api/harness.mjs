@@ -21,15 +21,17 @@ const root = resolve(import.meta.dirname, '../..');
 export const binary = resolve(process.env.HEARTH_BIN
     ?? ['build/debug/hearth', 'build/release/hearth'].map((path) => join(root, path)).find(existsSync) ?? 'build/debug/hearth');
 
-const startDeadlineMs = 20_000;
-const stopDeadlineMs = 30_000;
+// How long is waited for what must come. Generous: a busy machine takes seconds for what is done in milliseconds here, and no test waits for longer than it must.
+const waitDeadlineMs = 60_000;
+const startDeadlineMs = 120_000;
+const stopDeadlineMs = 120_000;
 const sanitizerReport = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: /;
 const running = new Set();
 
 process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 
 // Resolves with the first truthy value of condition(), asked again every few milliseconds; throws when the deadline passes.
-export async function until(condition, { deadlineMs = 10_000, what = String(condition), everyMs = 10 } = {}) {
+export async function until(condition, { deadlineMs = waitDeadlineMs, what = String(condition), everyMs = 10 } = {}) {
     const end = Date.now() + deadlineMs;
     for (;;) {
         const value = await condition();
@@ -61,7 +63,7 @@ export class Arrivals {
     }
 
     // First element at or behind `from` for which predicate holds.
-    wait(predicate, { deadlineMs = 10_000, from = 0, what = String(predicate) } = {}) {
+    wait(predicate, { deadlineMs = waitDeadlineMs, from = 0, what = String(predicate) } = {}) {
         const found = this.items.slice(from).find(predicate);
         if (found !== undefined)
             return Promise.resolve(found);
@@ -132,7 +134,7 @@ function parseJson(text) {
 }
 
 // One request; url is the service's, or {socketPath} for its Unix socket.
-export function request(base, method, path, body, headers = {}, { timeoutMs = 30_000 } = {}) {
+export function request(base, method, path, body, headers = {}, { timeoutMs = 120_000 } = {}) {
     const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
     const bytes = encodeBody(body, sent);
     if (bytes !== undefined && sent['transfer-encoding'] === undefined)
@@ -200,7 +202,7 @@ function openStream(base, path, { method = 'GET', headers = {}, body } = {}) {
 
 // Sends bytes over TCP as they are and resolves with all that came back when the peer closes or falls silent for quietMs.
 // `bytes` may be a list: each piece is written after the one before it has left; numbers in it are pauses in milliseconds.
-function sendRaw(base, bytes, { quietMs = 0, deadlineMs = 15_000, end = false } = {}) {
+function sendRaw(base, bytes, { quietMs = 0, deadlineMs = waitDeadlineMs, end = false } = {}) {
     const { hostname, port } = new URL(base);
     return new Promise((done, failed) => {
         const socket = net.connect(Number(port), hostname.replace(/[[\]]/g, ''));
@@ -227,9 +229,11 @@ function sendRaw(base, bytes, { quietMs = 0, deadlineMs = 15_000, end = false } 
         socket.on('error', finish);
         socket.on('connect', async () => {
             for (const piece of [bytes].flat()) {
+                if (socket.destroyed)
+                    return;
                 if (typeof piece === 'number')
                     await new Promise((go) => setTimeout(go, piece));
-                else if (!socket.destroyed)
+                else
                     await new Promise((go) => socket.write(piece, go));
             }
             if (end)
@@ -240,7 +244,7 @@ function sendRaw(base, bytes, { quietMs = 0, deadlineMs = 15_000, end = false } 
 
 function runProgram(program, args, options) {
     return new Promise((done, failed) => {
-        const { input, deadlineMs = 60_000, ...rest } = options;
+        const { input, deadlineMs = 180_000, ...rest } = options;
         const child = spawn(program, args, { ...rest, stdio: ['pipe', 'pipe', 'pipe'] });
         running.add(child);
         const timer = setTimeout(() => child.kill('SIGKILL'), deadlineMs);

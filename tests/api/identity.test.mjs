@@ -140,7 +140,11 @@ test('a client that leaves while it waits leaves the question and no thread behi
     const h = await startHearth({ t });
     const app = await h.app();
     const body = JSON.stringify({ app_id: app, permission: 'llm.chat' });
-    const left = h.api('POST', '/api/local-apps/request-permission', body, {}, { timeoutMs: 200 });
+    const leaving = new AbortController();
+    const left = fetch(`${h.url}/api/local-apps/request-permission`, { method: 'POST', signal: leaving.signal, body, headers: { 'content-type': 'application/json' } });
+    left.catch(() => {});
+    await until(async () => (await pending(h)).length === 1, { what: 'the question' });
+    leaving.abort();
     await assert.rejects(left);
     assert.equal((await pending(h)).length, 1);
     await decide(h, app, ['llm.chat'], true);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { until } from './harness.mjs';
 
@@ -69,7 +70,7 @@ export function rowBecomes(call, id, ...statuses) {
     return until(async () => {
         const { body } = await call('GET', `/activities/${id}`);
         return statuses.includes(body.data?.status) && body.data;
-    }, { what: `activity ${id} becomes ${statuses}`, deadlineMs: 20_000 });
+    }, { what: `activity ${id} becomes ${statuses}` });
 }
 
 // {task, runs, log} once the task is in one of those statuses.
@@ -77,7 +78,7 @@ export function taskBecomes(h, uuid, ...statuses) {
     return until(async () => {
         const { body } = await h.socket('GET', `/api/tasks/${uuid}`);
         return statuses.includes(body.task?.status) && body;
-    }, { what: `task ${uuid} becomes ${statuses}`, deadlineMs: 20_000 });
+    }, { what: `task ${uuid} becomes ${statuses}` });
 }
 
 // The tasks of one row, as soon as there are `count`.
@@ -86,7 +87,7 @@ export function tasksOfRow(h, rowId, count = 1) {
         const { body } = await h.socket('GET', '/api/tasks?limit=500');
         const found = body.tasks.filter((task) => task.row_id === rowId);
         return found.length >= count && found;
-    }, { what: `${count} tasks of row ${rowId}`, deadlineMs: 20_000 });
+    }, { what: `${count} tasks of row ${rowId}` });
 }
 
 // Routes in OpenAI's and Anthropic's form tell errors in it (docs/compatible-api.md); this is the same in the words of the envelope.
@@ -138,6 +139,19 @@ export async function changes(t, h) {
     t.after(() => stream.close());
     await stream.next();
     return stream;
+}
+
+// For tests of what belongs to a day of UTC: when the day is about to turn, the next one is waited for.
+export async function awayFromMidnight(awayMs = 180_000) {
+    const day = 86_400_000, leftMs = day - Date.now() % day;
+    if (leftMs < awayMs)
+        await pause(leftMs + 1000);
+}
+
+// Retry-After of a limit of a minute that a request at `began` or later has reached: 60 to 61 seconds after that request.
+export function isRestOfMinute(seconds, began) {
+    const passed = (Date.now() - began) / 1000;
+    return seconds >= 60 - passed - 1 && seconds <= 61;
 }
 
 // A statement by the sqlite3 program, another process and nobody of ours; its rows.

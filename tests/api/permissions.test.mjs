@@ -150,8 +150,10 @@ test('a grant until a date ends then', async () => {
     const app = await newApp(h);
     await decide(h, app, 'api.agents', { scope: 'until_date', until: new Date(Date.now() + 3_600_000).toISOString() });
     assert.equal((await agents(app)).status, 200);
-    await decide(h, app, 'api.agents', { scope: 'until_date', until: new Date(Date.now() + 700).toISOString() });
-    assert.equal((await agents(app)).status, 200);
+    const end = Date.now() + 3_000;
+    await decide(h, app, 'api.agents', { scope: 'until_date', until: new Date(end).toISOString() });
+    const { status } = await agents(app);
+    assert.ok(status === 200 || Date.now() >= end, `${status} before its end`);
     await until(async () => (await agents(app)).status === 403, { what: 'the grant expired' });
     isRequired(await agents(app));
     const [grant] = await grants(app);

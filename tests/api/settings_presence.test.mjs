@@ -89,8 +89,11 @@ test('this machine is present, under a stable id of its own', async (t) => {
     assert.match(first.online_at, timeForm);
     await one.terminate();
     await one.start();
-    await until(async () => (await machines()).length, { what: 'presence again' });
-    assert.deepEqual((await machines()).map((machine) => machine.machine_id), [first.machine_id]);
+    const again = await until(async () => {
+        const list = await machines();
+        return list.length && list;
+    }, { what: 'presence again' });
+    assert.deepEqual(again.map((machine) => machine.machine_id), [first.machine_id]);
 });
 
 test('machines on one backend file see each other, and those that left are gone', async (t) => {

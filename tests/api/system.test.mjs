@@ -154,7 +154,7 @@ test('who follows an app\'s log does not hold up the end', async (t) => {
     closing.signal('SIGTERM');
     assert.deepEqual((await held).lines, []);
     assert.deepEqual(await closing.exited(), { code: 0, signal: null });
-    assert.ok(Date.now() - began < 5_000, `it took ${Date.now() - began} ms`);
+    assert.ok(Date.now() - began < 25_000, `it took ${Date.now() - began} ms of the 30 s that are waited for news`);
 });
 
 test('a second service on the same data folder refuses and names the first one\'s pid', async (t) => {

@@ -101,7 +101,7 @@ export function isRunOf(pid, taskUuid) {
     return environment(pid).includes(`TASK_UUID=${taskUuid}`);
 }
 
-export async function assertNoChildren(dataDir, deadlineMs = 5000) {
+export async function assertNoChildren(dataDir, deadlineMs = 30_000) {
     if (existsSync(join(dataDir, 'hearth.db')))
         await until(() => children(dataDir).length === 0, { deadlineMs, what: `no process of ${dataDir} is left`, everyMs: 50 });
 }

@@ -15,7 +15,7 @@ test('a killed triage agent fails its task, and a replay finishes it', async (t)
     }
     const { apps } = (await h.socket('GET', '/api/apps')).body;
     const dev = h.as({ authorization: `Bearer ${await h.key()}`, 'x-app-id': apps.find((app) => app.name === 'triage').app_id });
-    const inserted = await dev('POST', '/activities', { raw_data: { text: 'The printer is on fire!', slow_s: 1.5 } });
+    const inserted = await dev('POST', '/activities', { raw_data: { text: 'The printer is on fire!', slow_s: 8 } });
     assert.equal(inserted.status, 201, inserted.text);
     const rowId = inserted.body.data.id;
 

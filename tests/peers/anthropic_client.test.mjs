@@ -70,7 +70,7 @@ for (const provider of providers)
 
         test('a client that leaves cancels the provider', async () => {
             const n = both.nBrokenOff();
-            const stream = await create('say much', { stream: true });
+            const stream = await create('go on and on', { stream: true });
             for await (const event of stream)
                 if (event.type === 'content_block_delta')
                     break;              // aborts the request

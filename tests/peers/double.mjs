@@ -4,6 +4,7 @@ import { startHearth } from '../api/harness.mjs';
 
 export const text = 'The quick brown fox jumps over the lazy dog.';
 export const long = Array.from({ length: 60 }, (_, n) => `Sentence number ${n}.`).join(' ');
+const endless = 'and on '.repeat(600);         // ten seconds: whoever leaves it does so before its end
 export const providers = ['openai', 'anthropic', 'ollama', 'generic-openai'];
 export const weather = { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } }, required: ['city'] };
 
@@ -17,7 +18,8 @@ function teach(mock) {
     mock.on({ userMessage: 'say much' }, { content: long }, { latency: 20 });
     mock.on({ userMessage: 'think' }, { content: '42', reasoning: 'Six times seven.' });
     mock.on({ userMessage: 'the weather' }, { toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{"city":"Bern","days":2}' }] });
-    mock.on({ userMessage: 'hang up' }, { content: long }, { disconnectAfterMs: 150, latency: 20 });
+    mock.on({ userMessage: 'go on and on' }, { content: endless }, { latency: 20 });
+    mock.on({ userMessage: 'hang up' }, { content: long }, { truncateAfterChunks: 12, latency: 5 });
     mock.on({ userMessage: 'be locked' }, { ...error('Incorrect API key provided', 'authentication_error', 'invalid_api_key'), status: 401 });
     mock.on({ userMessage: 'be busy' }, { ...error('Slow down', 'rate_limit_error', 'rate_limit'), status: 429, retryAfter: 17 });
     mock.on({ userMessage: 'be tired' }, { ...error('Overloaded', 'server_error', 'x'), status: 503 });

@@ -213,17 +213,20 @@ test('questions and documents are told apart, by the beginning of the text', asy
 });
 
 test('the answer says who made the vectors, what the service took, and how long the request waited', async (t) => {
+    const lateMs = 600;
     const slow = async (body) => {
-        await new Promise((done) => setTimeout(done, 300));
+        await new Promise((done) => setTimeout(done, lateMs));
         return replays.openai(body);
     };
     const { url } = await startReplay(t, slow);
     const h = await startHearth({ t, env: envOf['generic-openai'](url) });
     const dev = await h.asKey();
-    for (const [provider, model] of [['generic-openai', 'm'], ['builtin', 'lexical-384']]) {
+    for (const [provider, model, waitedMs] of [['generic-openai', 'm', lateMs], ['builtin', 'lexical-384', 0]]) {
+        const began = performance.now();
         const reply = await dev('POST', '/sdk/llm/embed', { input: 'text 1', provider, model });
         assert.equal(reply.headers['x-hearth-provider'], provider, reply.text);
-        assert.ok(Number(reply.headers['x-hearth-overhead-ms']) < 200, reply.headers['x-hearth-overhead-ms']);
+        const overhead = Number(reply.headers['x-hearth-overhead-ms']), mostMs = performance.now() - began - waitedMs + 5;
+        assert.ok(overhead <= mostMs, `${provider}: ${overhead} ms of at most ${mostMs}`);
         assert.ok(Number(reply.headers['x-hearth-queue-ms']) >= 0);
     }
 });
@@ -304,7 +307,7 @@ test('a provider that fails again and again rests, and is then not asked', async
     const resting = await ask();
     assert.equal(resting.status, 503, resting.text);
     assert.match(resting.body.error, new RegExp(`rests; try again in ${resting.headers['retry-after']} seconds`));
-    assert.ok(Number(resting.headers['retry-after']) > 5);
+    assert.ok(Number(resting.headers['retry-after']) >= 1);
     assert.equal(told.length, 2);
 });
 

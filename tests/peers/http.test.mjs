@@ -11,7 +11,7 @@ import { startHearth, until } from '../api/harness.mjs';
 import { newKey } from '../api/kit.mjs';
 
 const run = promisify(execFile);
-const curl = async (...args) => (await run('curl', ['-sS', '--max-time', '20', ...args], { maxBuffer: 64 << 20 })).stdout;
+const curl = async (...args) => (await run('curl', ['-sS', '--max-time', '120', ...args], { maxBuffer: 64 << 20 })).stdout;
 
 async function freePort() {
     const probe = net.createServer().listen(0, '127.0.0.1');
@@ -91,7 +91,7 @@ test('behind nginx every answer is the same', async (t) => {
 test('wrk finds no answer but 200 and no broken connection', async (t) => {
     const h = await startHearth({ t });
     const { key } = await newKey(h);
-    const { stdout } = await run('wrk', ['-t1', '-c40', '-d1s', '-H', `authorization: Bearer ${key}`, `${h.url}/sdk/ping`]);
+    const { stdout } = await run('wrk', ['-t1', '-c40', '-d1s', '--timeout', '60s', '-H', `authorization: Bearer ${key}`, `${h.url}/sdk/ping`]);
     assert.doesNotMatch(stdout, /Non-2xx|Socket errors/);
     assert.ok(Number(/(\d+) requests in/.exec(stdout)[1]) > 100, stdout);
 });

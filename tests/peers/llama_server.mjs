@@ -47,6 +47,7 @@ const mock = new LLMock({ port: 0, host: '127.0.0.2', chunkSize: 8 });     // ll
 mock.on({ userMessage: 'Say OK.' }, { content: 'OK' });
 mock.on({ userMessage: 'say it' }, { content: `This is ${model}.` });
 mock.on({ userMessage: 'speak slowly' }, { content: 'word '.repeat(60) }, { latency: 30 });
+mock.on({ userMessage: 'go on and on' }, { content: 'word '.repeat(10_000) }, { latency: 30 });
 await mock.start();
 const upstream = new URL(mock.url);
 
@@ -76,11 +77,13 @@ const server = http.createServer((incoming, outgoing) => {
 });
 server.listen(Number(options['--port']), options['--host'], () => {
     note({ port: server.address().port });
-    if (!model.startsWith('hanging'))
-        setTimeout(() => {
-            isLoaded = true;
-            if (model.startsWith('dying'))
-                setTimeout(() => fail('GGML_ASSERT: out of memory'), 300);
-        }, model === 'slow' ? 1000 : 200);
+    if (model !== 'hanging' && model !== 'slow')
+        setTimeout(() => { isLoaded = true; }, 200);
+});
+// What a test decides: when a slow model is loaded, when a dying one dies.
+process.on('SIGUSR2', () => {
+    if (model === 'dying')
+        fail('GGML_ASSERT: out of memory');
+    isLoaded = true;
 });
 process.on('SIGTERM', () => process.exit(0));

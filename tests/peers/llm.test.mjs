@@ -6,6 +6,7 @@ import { startHearth, until } from '../api/harness.mjs';
 import { newKey, refused } from '../api/kit.mjs';
 
 const text = 'The quick brown fox jumps over the lazy dog.';
+const endless = 'and on '.repeat(600);         // ten seconds: whoever leaves it does so before its end
 const long = Array.from({ length: 60 }, (_, n) => `Sentence number ${n}.`).join(' ');
 const providers = ['openai', 'anthropic', 'ollama', 'generic-openai'];
 
@@ -21,8 +22,9 @@ function teach(mock) {
     mock.on({ userMessage: 'say much' }, { content: long }, { latency: 20 });
     mock.on({ userMessage: 'think' }, { content: '42', reasoning: 'Six times seven.' });
     mock.on({ userMessage: 'the weather' }, { toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{"city":"Bern","days":2}' }] });
+    mock.on({ userMessage: 'go on and on' }, { content: endless }, { latency: 20 });
     mock.on({ userMessage: 'break off' }, { content: long }, { truncateAfterChunks: 12, latency: 5 });
-    mock.on({ userMessage: 'hang up' }, { content: long }, { disconnectAfterMs: 150, latency: 20 });
+    mock.on({ userMessage: 'hang up' }, { content: long }, { truncateAfterChunks: 40, latency: 5 });
     mock.on({ userMessage: 'begin late' }, { content: text }, { streamingProfile: { ttft: 400, tps: 200 } });
     mock.on({ userMessage: 'be locked' }, { ...error('Incorrect API key provided', 'authentication_error', 'invalid_api_key'), status: 401 });
     mock.on({ userMessage: 'be busy' }, { ...error('Slow down', 'rate_limit_error', 'rate_limit'), status: 429, retryAfter: 17 });
@@ -159,7 +161,7 @@ for (const provider of providers)
 
         test('a client that leaves cancels the upstream', async () => {
             const before = nBrokenOff;
-            const opened = await stream(provider, 'say much');
+            const opened = await stream(provider, 'go on and on');
             await opened.next();
             opened.close();
             await until(() => nBrokenOff > before, { what: 'the double sees its client leave' });

@@ -16,8 +16,9 @@ import { envOf, startRecorded } from './recorded.mjs';
 
 const key = envOf('http://x').GENERIC_OPENAI_API_KEY;
 const paths = ['/sdk/llm/chat', '/sdk/llm/chat/stream'];
-const hasty = { 'llm.rest_after': 0, 'llm.retries': 0, 'llm.first_byte_s': 0.3, 'llm.idle_s': 0.3, 'llm.connect_s': 1 };
-const patient = { 'llm.first_byte_s': 30, 'llm.connect_s': 30 };
+const single = { 'llm.rest_after': 0, 'llm.retries': 0 };
+// A time limit is short only where it is to pass: elsewhere a busy machine would meet it too.
+const hasty = { mute: { 'llm.first_byte_s': 0.3 }, halting: { 'llm.idle_s': 0.3 } };
 const json = (status, body, headers = {}) => () => ({ status, headers, pieces: [typeof body === 'string' ? body : JSON.stringify(body)] });
 const text = (words) => ({ messages: [{ role: 'user', content: words }] });
 
@@ -43,6 +44,7 @@ const upstreams = [
 ];
 
 let upstream, h, caller;
+const hastyCalls = {};
 
 before(async () => {
     upstream = await startRecorded();
@@ -50,11 +52,16 @@ before(async () => {
         upstream.say(name, reply);
     upstream.say('dripping', (wire) => Array.from({ length: 40 }, () => [wire.text('x'), 100]).flat());
     upstream.say('prose', (wire, body) => (body.stream ? [wire.text('Certainly!'), wire.end([1, 1])] : [wire.whole('Certainly!', [1, 1])]));
-    h = await startHearth({ env: envOf(upstream.url), settings: hasty });
+    h = await startHearth({ env: envOf(upstream.url), settings: single });
     caller = await newKey(h);
+    for (const [name, limit] of Object.entries(hasty)) {
+        const one = await startHearth({ env: envOf(upstream.url), settings: { ...single, ...limit } });
+        hastyCalls[name] = { one, call: (await newKey(one)).call };
+    }
 });
 after(async () => {
-    await h?.stop();
+    for (const one of [h, ...Object.values(hastyCalls).map((hastyCall) => hastyCall.one)])
+        await one?.stop();
     upstream?.stop();
 });
 
@@ -76,7 +83,7 @@ async function told(call, path, body, status, code, words, reason) {
 for (const [name, , ...wanted] of upstreams)
     test(`an upstream that is ${name}`, async () => {
         for (const path of paths) {
-            const reply = await told(caller.call, path, { provider: 'generic-openai', model: name, ...text('hi') }, ...wanted);
+            const reply = await told(hastyCalls[name]?.call ?? caller.call, path, { provider: 'generic-openai', model: name, ...text('hi') }, ...wanted);
             assert.equal(reply.headers['retry-after'], name === 'busy' ? '30' : undefined);
         }
     });
@@ -99,7 +106,7 @@ test('what the caller asks in vain', async () => {
 
 // One upstream that is wrong below HTTP, each in a service of its own.
 async function toldOf(t, url, settings, ...wanted) {
-    const one = await startHearth({ t, env: { GENERIC_OPENAI_BASE_URL: url, GENERIC_OPENAI_MODEL: 'm', GENERIC_OPENAI_API_KEY: key }, settings: { ...hasty, ...settings } });
+    const one = await startHearth({ t, env: { GENERIC_OPENAI_BASE_URL: url, GENERIC_OPENAI_MODEL: 'm', GENERIC_OPENAI_API_KEY: key }, settings: { ...single, ...settings } });
     const { call } = await newKey(one);
     for (const path of paths)
         await told(call, path, text('hi'), ...wanted);
@@ -144,7 +151,7 @@ test('nobody listens; after some failures the provider rests', async (t) => {
     for (const path of paths) {
         const resting = await told(call, path, text('hi'), 503, 'PROVIDER_UNAVAILABLE', /^generic-openai has failed several times in a row and rests; try again in \d+ seconds\.$/);
         const seconds = Number(resting.headers['retry-after']);
-        assert.ok(seconds > 5 && seconds <= 15, `Retry-After is ${seconds}`);
+        assert.ok(seconds >= 1 && seconds <= 15, `Retry-After is ${seconds}`);
         assert.match(resting.body.error, new RegExp(`in ${seconds} seconds`));
     }
 });
@@ -155,9 +162,9 @@ test('a certificate that signed itself, and no TLS at all', async (t) => {
     execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', join(folder, 'key'), '-out', join(folder, 'cert'), '-days', '2', '-subj', '/CN=localhost',
         '-addext', 'subjectAltName=IP:127.0.0.1'], { stdio: 'ignore' });
     const tls = await listen(t, https.createServer({ key: readFileSync(join(folder, 'key')), cert: readFileSync(join(folder, 'cert')) }));
-    await toldOf(t, `https://${tls}/v1`, patient, 502, 'LLM_ERROR', /its certificate is not trusted here: it signed itself/, 'TLS_FAILED');
+    await toldOf(t, `https://${tls}/v1`, {}, 502, 'LLM_ERROR', /its certificate is not trusted here: it signed itself/, 'TLS_FAILED');
     const plain = await listen(t, http.createServer((_, outgoing) => outgoing.end('{}')));
-    await toldOf(t, `https://${plain}/v1`, patient, 502, 'LLM_ERROR', /does not speak TLS there/, 'TLS_FAILED');
+    await toldOf(t, `https://${plain}/v1`, {}, 502, 'LLM_ERROR', /does not speak TLS there/, 'TLS_FAILED');
 });
 
 test('an answer without end is ended', async (t) => {
@@ -171,7 +178,7 @@ test('where a provider is asked is told to administrators and the log only', asy
     const server = net.createServer();
     const where = await listen(t, server);
     server.close();
-    const one = await startHearth({ t, env: { GENERIC_OPENAI_BASE_URL: `http://${where}/v1`, GENERIC_OPENAI_MODEL: 'm' }, settings: { ...hasty, 'llm.rest_after': 0 } });
+    const one = await startHearth({ t, env: { GENERIC_OPENAI_BASE_URL: `http://${where}/v1`, GENERIC_OPENAI_MODEL: 'm' }, settings: single });
     const call = one.asApp(await newApp(one, {}, ['llm.chat', 'llm.embed']));
     for (const path of paths)
         await told(call, path, text('hi'), 502, 'LLM_ERROR', /^generic-openai: its server takes no connection/, 'CONNECT_FAILED');
@@ -187,7 +194,7 @@ test('a provider without a model whose list cannot be had says why, again and ag
     const server = net.createServer();
     const where = await listen(t, server);
     server.close();
-    const one = await startHearth({ t, env: { OLLAMA_HOST: `http://${where}` }, settings: hasty });
+    const one = await startHearth({ t, env: { OLLAMA_HOST: `http://${where}` }, settings: single });
     const { call } = await newKey(one);
     for (const path of [...paths, ...paths])
         await told(call, path, text('hi'), 502, 'LLM_ERROR', /^ollama: its server takes no connection/, 'CONNECT_FAILED');

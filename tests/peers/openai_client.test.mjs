@@ -95,7 +95,7 @@ for (const provider of providers)
 
         test('a client that leaves cancels the provider', async () => {
             const before_ = both.nBrokenOff();
-            const stream = await create('say much', { stream: true });
+            const stream = await create('go on and on', { stream: true });
             for await (const chunk of stream)
                 if (chunk.choices[0].delta.content)
                     break;              // aborts the request

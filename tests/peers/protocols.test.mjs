@@ -66,7 +66,7 @@ const rows = [
     },
 ];
 
-let mock, upstream, atMock, atRecorded, hasty;
+let mock, upstream, atMock, atRecorded, soonMute, soonIdle;
 const sent = [];             // every body the double got, as it came
 
 const error = (message, type = 'server_error', code = 'x') => ({ error: { message, type, code } });
@@ -119,10 +119,11 @@ before(async () => {
     upstream = await startRecorded();
     atMock = await open({ env: envOf(mock.url), settings: { 'llm.rest_after': 0 } });
     atRecorded = await open({ env: envOf(upstream.url), settings: { 'llm.rest_after': 0 } });
-    hasty = await open({ env: envOf(upstream.url), settings: { 'llm.rest_after': 0, 'llm.first_byte_s': 0.3, 'llm.idle_s': 0.3 } });
+    soonMute = await open({ env: envOf(upstream.url), settings: { 'llm.rest_after': 0, 'llm.first_byte_s': 0.3 } });
+    soonIdle = await open({ env: envOf(upstream.url), settings: { 'llm.rest_after': 0, 'llm.idle_s': 0.3 } });
 });
 after(async () => {
-    for (const one of [atMock, atRecorded, hasty])
+    for (const one of [atMock, atRecorded, soonMute, soonIdle])
         await one?.h.stop();
     await mock?.stop();
     upstream?.stop();
@@ -292,14 +293,14 @@ for (const row of rows)
             test('silence ends at its time limit, before the first byte and between bytes', async () => {
                 const mute = `mute ${provider} ${how}`;
                 upstream.say(mute, 'silence');
-                const { reply } = await hasty.ask(provider, how, { model: mute, messages: [{ role: 'user', content: 'hi' }] });
+                const { reply } = await soonMute.ask(provider, how, { model: mute, messages: [{ role: 'user', content: 'hi' }] });
                 refused(reply, 502, 'LLM_ERROR', /did not begin its answer/);
                 assert.equal(reply.body.reason, 'UPSTREAM_TIMEOUT');
                 const [asked] = upstream.askedFor(mute);
                 await until(() => asked.isGone, { what: 'the upstream is let go' });
                 if (how === 'whole')
                     return;
-                const halting = recorded('halt', (wire) => [wire.text('Hel'), 'hang'], hasty);
+                const halting = recorded('halt', (wire) => [wire.text('Hel'), 'hang'], soonIdle);
                 const said = await halting.ask();
                 assert.equal(said.text, 'Hel');
                 assert.equal(said.events.at(-1).event, 'error', said.reply.text);

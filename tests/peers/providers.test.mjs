@@ -45,7 +45,8 @@ async function tls(name) {
 const plain = async (answer) => `http://127.0.0.1:${await listen(http.createServer(answer))}`;
 const refusing = (status, message, headers = {}) => plain((_, outgoing) => outgoing.writeHead(status, headers).end(JSON.stringify({ error: { message } })));
 
-let mock, h;
+let mock, h, hasty;
+const env = { SSL_CERT_FILE: file('ca.pem') };
 before(async () => {
     makeCertificates();
     mock = new LLMock({ port: 0 });
@@ -55,10 +56,12 @@ before(async () => {
     mock.on({ userMessage: 'Say OK.' }, { content: 'OK' });
     mock.onEmbedding?.('OK', { embedding: [1, 0] });
     await mock.start();
-    h = await startHearth({ env: { SSL_CERT_FILE: file('ca.pem') }, settings: { 'llm.first_byte_s': 0.5, 'llm.retries': 0 } });
+    h = await startHearth({ env, settings: { 'llm.retries': 0 } });
+    hasty = await startHearth({ env, settings: { 'llm.first_byte_s': 0.5, 'llm.retries': 0 } });
 });
 after(async () => {
     await h?.stop();
+    await hasty?.stop();
     await mock?.stop();
     servers.forEach((server) => server.closeAllConnections?.() ?? server.close());
     servers.forEach((server) => server.close());
@@ -66,11 +69,11 @@ after(async () => {
 });
 
 // Adds a provider, tests it, forgets it; what was said, with the provider's name as NAME.
-async function trial(baseUrl, more = {}, body = {}) {
+async function trial(baseUrl, more = {}, body = {}, at = h) {
     const name = unique('p');
-    await admin(h, 'POST', '/api/providers', { preset: 'generic-openai', name, base_url: baseUrl, model: 'm', api_key: 'sk-test-0123456789', ...more }, 201);
-    const said = await admin(h, 'POST', `/api/providers/${name}/test`, body);
-    await admin(h, 'DELETE', `/api/providers/${name}`);
+    await admin(at, 'POST', '/api/providers', { preset: 'generic-openai', name, base_url: baseUrl, model: 'm', api_key: 'sk-test-0123456789', ...more }, 201);
+    const said = await admin(at, 'POST', `/api/providers/${name}/test`, body);
+    await admin(at, 'DELETE', `/api/providers/${name}`);
     assert.equal(said.provider, name);
     const told = said.text.replaceAll(name, 'NAME').replaceAll(/127\.0\.0\.1:\d+/g, 'HOST');
     if (process.env.READ_ALOUD)
@@ -146,7 +149,7 @@ test('an address with /v1 that is wrong all the same', async () =>
 
 test('one that takes no more requests', () => fails('NAME takes no more requests for now (429): Slow down', 'RATE_LIMIT', null, `${mock.url}/v1`, { model: 'busy' }));
 
-test('one that says nothing', async () => fails('NAME: HOST did not begin its answer within 0.5 seconds.', 'LLM_ERROR', 'UPSTREAM_TIMEOUT', `${await plain(() => {})}/v1`));
+test('one that says nothing', async () => fails('NAME: HOST did not begin its answer within 0.5 seconds.', 'LLM_ERROR', 'UPSTREAM_TIMEOUT', `${await plain(() => {})}/v1`, {}, {}, hasty));
 
 test('one that hangs up', async () => fails('NAME: HOST closed the connection without an answer.', 'LLM_ERROR', 'UPSTREAM_CLOSED', `${await plain((_, outgoing) => outgoing.destroy())}/v1`));
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import OpenAI from 'openai';
 import { until } from '../api/harness.mjs';
-import { admin, newKey } from '../api/kit.mjs';
+import { admin, isRestOfMinute, newKey } from '../api/kit.mjs';
 import { modelOf, providers, startBoth } from './double.mjs';
 
 let both;
@@ -34,13 +34,14 @@ test('beyond a limit the official clients get their own error with Retry-After',
     const { id, openai, anthropic } = await clients();
     await admin(both.h, 'PUT', `/api/limits/keys/${id}`, { requests_a_minute: 2 });
     const ask = { model: modelOf('openai'), messages: says('say it') };
+    const began = Date.now();
     await openai.chat.completions.create(ask);
     await anthropic.messages.create({ ...ask, max_tokens: 100 });
     const nAsked = both.mock.getRequests().length;
     const isLimit = (Kind) => (e) => {
         assert.ok(e instanceof Kind, `${e}`);
         const seconds = Number(e.headers.get('retry-after'));
-        assert.ok(seconds > 50 && seconds <= 61, `Retry-After ${seconds}`);
+        assert.ok(isRestOfMinute(seconds, began), `Retry-After ${seconds}`);
         assert.match(e.message, new RegExp(`This developer key has reached its limit of 2 requests a minute; try again in ${seconds} seconds\\.`));
         return true;
     };
@@ -55,7 +56,7 @@ test('beyond a limit the official clients get their own error with Retry-After',
 
 test('a client that retries by itself succeeds when there is room again', async () => {
     const { id, openai } = await clients();
-    const retrying = openai.withOptions({ maxRetries: 5 });
+    const retrying = openai.withOptions({ maxRetries: 100 });
     await admin(both.h, 'PUT', `/api/limits/keys/${id}`, { tokens_a_minute: 100_000 });
     const many = Array.from({ length: 4 }, () => retrying.chat.completions.create({ model: modelOf('openai'), messages: says('say much'), max_tokens: 60_000 }));
     assert.equal((await Promise.all(many)).length, 4);
@@ -96,7 +97,7 @@ test('embeddings are counted with what the client was told', async () => {
 
 test('a stream that the client leaves is counted as failed, with what came until then', async () => {
     const { id, openai } = await clients();
-    const stream = await openai.chat.completions.create({ model: modelOf('openai'), messages: says('say much'), stream: true });
+    const stream = await openai.chat.completions.create({ model: modelOf('openai'), messages: says('go on and on'), stream: true });
     for await (const chunk of stream)
         if (chunk.choices[0]?.delta.content)
             break;
@@ -106,5 +107,5 @@ test('a stream that the client leaves is counted as failed, with what came until
     }, { what: 'the stream is counted' });
     assert.equal(totals.failed, 1);
     assert.equal(totals.estimated, 1);
-    assert.ok(totals.prompt_tokens > 0 && totals.completion_tokens > 0 && totals.completion_tokens < 200, JSON.stringify(totals));
+    assert.ok(totals.prompt_tokens > 0 && totals.completion_tokens > 0 && totals.completion_tokens < 900, JSON.stringify(totals));
 });

@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 
-export const untilMs = 20_000;
+export const untilMs = 120_000;
 
 // [{line, kind, steps: [{line, commands, expected: [text]}]}]
 export function readTour(markdown) {
@@ -89,7 +89,7 @@ export class Shell {
     }
 
     // {code, output}; the first failing command ends the step.
-    async run(commands, deadlineMs = 60_000) {
+    async run(commands, deadlineMs = 300_000) {
         const mark = `--tour-step-${process.pid}-${++this.#n}--`;
         const text = this.options.replace(commands.join('\n'));
         const from = this.#output.length;
@@ -141,7 +141,7 @@ export class Shell {
         for (const child of this.#services.filter((one) => one.exitCode === null && one.signalCode === null)) {
             const closed = new Promise((done) => child.on('close', done));
             process.kill(-child.pid, 'SIGTERM');
-            const late = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 15_000);
+            const late = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 60_000);
             await closed;
             clearTimeout(late);
         }
