@@ -37,6 +37,13 @@ function readStarts() {
     }
 }
 
+// What a test decides, once a start is noted: when a slow model is loaded, when a dying one dies.
+let isLoaded = false;
+process.on('SIGUSR2', () => {
+    if (model === 'dying')
+        fail('GGML_ASSERT: out of memory');
+    isLoaded = true;
+});
 note({});
 if (readFileSync(options['--model']).subarray(0, 4).toString() !== 'GGUF')
     fail('error: not a GGUF file');
@@ -51,7 +58,6 @@ mock.on({ userMessage: 'go on and on' }, { content: 'word '.repeat(10_000) }, { 
 await mock.start();
 const upstream = new URL(mock.url);
 
-let isLoaded = false;
 const server = http.createServer((incoming, outgoing) => {
     outgoing.setHeader('server', 'llama.cpp');
     if (incoming.url === '/health') {
@@ -79,11 +85,5 @@ server.listen(Number(options['--port']), options['--host'], () => {
     note({ port: server.address().port });
     if (model !== 'hanging' && model !== 'slow')
         setTimeout(() => { isLoaded = true; }, 200);
-});
-// What a test decides: when a slow model is loaded, when a dying one dies.
-process.on('SIGUSR2', () => {
-    if (model === 'dying')
-        fail('GGML_ASSERT: out of memory');
-    isLoaded = true;
 });
 process.on('SIGTERM', () => process.exit(0));

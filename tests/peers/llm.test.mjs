@@ -225,7 +225,7 @@ test('a resumable stream goes on where its client stopped', async () => {
 });
 
 test('another provider answers when the default fails', async (t) => {
-    const one = await startHearth({ t, env: { ...envOf(mock.url), OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' }, settings: { 'llm.fallbacks': 'anthropic', 'llm.retries': 0 } });
+    const one = await startHearth({ t, env: { ...envOf(mock.url), OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' }, settings: { 'llm.fallbacks': 'anthropic', 'llm.retries': 0 } });
     const key = await newKey(one);
     const { body, text: raw, headers: told } = await key.call('POST', '/sdk/llm/chat', { messages: [{ role: 'user', content: 'say it' }] });
     assert.equal(body.response?.provider, 'anthropic', raw);

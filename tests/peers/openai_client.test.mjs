@@ -213,7 +213,7 @@ test('an app set to use another provider gets that one for `default` and for nam
 });
 
 test('another provider answers when the default one fails, also by a bare name of its model', async (t) => {
-    const one = await startHearth({ t, env: { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', OPENAI_MODEL: 'gone', ANTHROPIC_API_KEY: 'sk-ant-test',
+    const one = await startHearth({ t, env: { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_MODEL: 'gone', ANTHROPIC_API_KEY: 'sk-ant-test',
         ANTHROPIC_BASE_URL: both.mock.url }, settings: { 'llm.fallbacks': 'anthropic', 'llm.retries': 0 } });
     const other = new OpenAI({ apiKey: (await newKey(one)).key, baseURL: `${one.url}/v1`, maxRetries: 0 });
     for (const stream of [false, true])
