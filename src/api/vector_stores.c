@@ -297,6 +297,14 @@ int vector_stores_of(struct vector_stores *s, const char *scope, struct vector_s
     return open_registered(s, scope, a, ret, e);
 }
 
+/* Stores begin their sentences with their name; here it is told already. */
+static const char *without_name(const struct vectors_provider *provider, const char *text)
+{
+    size_t n = strcspn(provider->label, " ");
+
+    return strncmp(text, provider->label, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
 static int connect_to(struct vector_stores *s, const struct vectors_provider *provider, const char *scope, struct json_value config,
                       struct vectors **ret, struct err *e)
 {
@@ -309,7 +317,7 @@ static int connect_to(struct vector_stores *s, const struct vectors_provider *pr
     if (r < 0) {
         if (v)
             v->ops->close(v);
-        return err_set(e, -EINVAL, "", "Failed to connect to %s: %s", provider->name, why.text);
+        return err_set(e, -EINVAL, "", "Failed to connect to %s: %s", provider->name, without_name(provider, why.text));
     }
     *ret = v;
     return 0;

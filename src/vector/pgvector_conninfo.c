@@ -3,6 +3,7 @@
 #include "base/arena.h"
 
 #include <libpq-fe.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ int pg_tell(const char *message, struct err *e)
 {
     size_t n = strcspn(message, "\n");
 
-    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%.*s", (int)n, n ? message : "the server gives no reason");
+    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: %.*s", n ? (int)n : INT_MAX, n ? message : "the server gives no reason");
 }
 
 static void options_freep(PQconninfoOption **options)
@@ -152,7 +153,7 @@ static int guard_address(struct parameters *p, struct arena *a, const PQconninfo
     if (!guard)
         return 0;
     if (guard_resolve(guard, host, (uint16_t)(port ? strtol(port, NULL, 10) : DEFAULT_PORT), &addresses, &why) < 0)
-        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%s", why.text);
+        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: %s", why.text);
     add_addresses(p, a, host, &addresses);
     return 0;
 }

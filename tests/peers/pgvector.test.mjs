@@ -129,7 +129,7 @@ test('a store that cannot be reached is not registered', async (t) => {
     const refused = await register({ connectionString: url });
     assert.equal(refused.status, 400);
     assert.equal(refused.body.success, false);
-    assert.match(refused.body.error, /^Failed to connect to pgvector: .*refused/);
+    assert.match(refused.body.error, /^Failed to connect to pgvector: connection to server .*refused/);
     assert.ok(!refused.text.includes('s3cret'));
     assert.match((await register({ connectionString: 'mysql://x' })).body.error, /^Failed to connect to pgvector: connectionString must begin with postgresql:/);
     assert.match((await register({})).body.error, /`config.connectionString` is required/);
@@ -165,6 +165,7 @@ test('a server that comes back is used again; while it is gone the error says so
     const gone = await dev('GET', `${base}/count`);
     assert.equal(gone.status, 502, gone.text);
     assert.equal(gone.body.code, 'VECTOR_STORE_FAILED');
+    assert.match(gone.body.error, /^PostgreSQL: /);
     await new Promise((done) => through.listen(at, '127.0.0.1', done));
     assert.equal((await dev('GET', `${base}/count`)).body.count, 4);
     assert.ok(db);

@@ -27,7 +27,7 @@ static struct vectors *fake_close(struct vectors *v)
 
 static int fake_check(struct vectors *v, struct err *e)
 {
-    return atomic_load(&is_refusing) ? err_set(e, -EIO, "VECTOR_STORE_FAILED", "it is not in the mood.") : 0;
+    return atomic_load(&is_refusing) ? err_set(e, -EIO, "VECTOR_STORE_FAILED", "Fake: it is not in the mood.") : 0;
 }
 
 static int fake_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
@@ -52,7 +52,7 @@ static int fake_open(const char *scope, struct json_value config, const struct g
 }
 
 /* In the place of those of vector/vector.c. */
-const struct vectors_provider vectors_providers[] = { { .name = "embedded" }, { .name = "fake", .open = fake_open }, { NULL } };
+const struct vectors_provider vectors_providers[] = { { .name = "embedded", .label = "Embedded" }, { .name = "fake", .label = "Fake (a double)", .open = fake_open }, { NULL } };
 
 const struct vectors_provider *vectors_provider_find(const char *name)
 {
