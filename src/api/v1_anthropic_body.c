@@ -12,7 +12,7 @@ enum { PATH_SIZE = sizeof(((struct err_field *)0)->field) };
 
 struct source_body { const char *type, *media_type, *data, *url; };
 struct block_body {
-    const char *type, *text, *title, *id, *name, *tool_use_id;
+    const char *type, *text, *title, *id, *name, *tool_use_id, *thinking, *signature, *data;
     struct source_body source;
     struct json_value input, content;
 };
@@ -37,6 +37,9 @@ static const struct field block_fields[] = {
     FIELD_STRING(struct block_body, id, "id", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct block_body, name, "name", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct block_body, tool_use_id, "tool_use_id", .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct block_body, thinking, "thinking", .max = LIMIT_BODY_CHAT),
+    FIELD_STRING(struct block_body, signature, "signature", .max = LIMIT_BODY_CHAT),
+    FIELD_STRING(struct block_body, data, "data", .max = LIMIT_BODY_CHAT),
     FIELD_STRUCT(struct block_body, source, "source", source_fields),
     FIELD_OBJECT(struct block_body, input, "input"),
     FIELD_ANY(struct block_body, content, "content"),
@@ -46,7 +49,7 @@ static const struct field block_fields[] = {
 static const struct field message_fields[] = {
     FIELD_STRING(struct message_body, role, "role", FIELD_REQUIRED, .one_of = roles),
     FIELD_ANY(struct message_body, content, "content", FIELD_REQUIRED,
-              .help = "text, or an array of blocks: text, image, document, tool_use, tool_result, thinking"),
+              .help = "text, or an array of blocks: text, image, document, tool_use, tool_result, thinking, redacted_thinking"),
     FIELD_END,
 };
 
@@ -56,6 +59,10 @@ static const struct field tool_fields[] = {
     FIELD_STRING(struct tool_body, description, "description"),
     FIELD_OBJECT(struct tool_body, input_schema, "input_schema", .help = "a JSON Schema"),
     FIELD_END,
+};
+
+static const struct field output_fields[] = {
+    FIELD_STRING(struct v1_output_body, effort, "effort", .max = LIMIT_NAME_CHARS, .help = "passed on to Anthropic"), FIELD_END,
 };
 
 static const struct field choice_fields[] = {
@@ -80,6 +87,8 @@ const struct field v1_messages_fields[] = {
     FIELD_STRINGS(struct v1_messages_body, stop_sequences, "stop_sequences", .max = 16),
     FIELD_DOUBLE(struct v1_messages_body, temperature, "temperature", .max = 1, .present_offset = offsetof(struct v1_messages_body, has_temperature)),
     FIELD_DOUBLE(struct v1_messages_body, top_p, "top_p", .max = 1, .present_offset = offsetof(struct v1_messages_body, has_top_p)),
+    FIELD_OBJECT(struct v1_messages_body, thinking, "thinking", .help = "passed on to Anthropic; others think as they do by themselves"),
+    FIELD_STRUCT(struct v1_messages_body, output, "output_config", output_fields),
     FIELD_BOOL(struct v1_messages_body, is_streamed, "stream"),
     FIELD_END,
 };
@@ -95,13 +104,21 @@ struct draft {
     struct llm_message *messages; size_t n, n_most;     /* finished ones */
     struct llm_block *blocks; size_t n_blocks;          /* of the present one */
     struct llm_tool_call *calls; size_t n_calls;
-    size_t n_room;                                      /* for either */
+    struct llm_thought *thoughts; size_t n_thoughts;
+    unsigned char *order; size_t n_order;
+    size_t n_room;                                      /* for each */
     unsigned where;                                     /* IN_: what is read */
 };
 
+static void add_piece(struct draft *d, enum llm_piece kind)
+{
+    assert(d->n_order < d->n_room);
+    d->order[d->n_order++] = (unsigned char)kind;
+}
+
 static void add_block(struct draft *d, struct llm_block block)
 {
-    assert(d->n_blocks < d->n_room);
+    add_piece(d, LLM_PIECE_BLOCK);
     d->blocks[d->n_blocks++] = block;
 }
 
@@ -174,17 +191,25 @@ static int add_tool_use(struct draft *d, const struct block_body *b, const char 
 
     if (r == 0)
         r = need(d, b->name, path, "name");
-    assert(d->n_calls < d->n_room);
-    if (r == 0)
-        d->calls[d->n_calls++] = (struct llm_tool_call){ b->id, b->name, json_is_absent(b->input) ? "{}" : json_to_str(d->a, b->input) };
-    return r;
+    if (r < 0)
+        return r;
+    add_piece(d, LLM_PIECE_CALL);
+    d->calls[d->n_calls++] = (struct llm_tool_call){ b->id, b->name, json_is_absent(b->input) ? "{}" : json_to_str(d->a, b->input) };
+    return 0;
 }
 
 static int add_tool_result(struct draft *d, const struct block_body *b, const char *path);
 
-/* What a model thought before is nothing that another one must read again. */
-static int drop_block(struct draft *d, const struct block_body *b, const char *path)
+/* Only its maker reads a thought again, and none without what proves it. */
+static int add_thought(struct draft *d, const struct block_body *b, const char *path)
 {
+    bool is_hidden = strcmp(b->type, "redacted_thinking") == 0;
+    const char *seal = is_hidden ? b->data : b->signature;
+
+    if (!seal || !*seal)
+        return 0;
+    add_piece(d, LLM_PIECE_THOUGHT);
+    d->thoughts[d->n_thoughts++] = (struct llm_thought){ is_hidden ? NULL : b->thinking ? b->thinking : "", seal };
     return 0;
 }
 
@@ -198,8 +223,8 @@ static const struct {
     { "document", add_document, IN_RESULT | IN_MESSAGE },
     { "tool_use", add_tool_use, IN_MESSAGE },
     { "tool_result", add_tool_result, IN_MESSAGE },
-    { "thinking", drop_block, IN_MESSAGE },
-    { "redacted_thinking", drop_block, IN_MESSAGE },
+    { "thinking", add_thought, IN_MESSAGE },
+    { "redacted_thinking", add_thought, IN_MESSAGE },
 };
 
 static const char *kinds_in(unsigned where)
@@ -254,7 +279,8 @@ static int read_content(struct draft *d, struct json_value content, const char *
 static int add_tool_result(struct draft *d, const struct block_body *b, const char *path)
 {
     size_t n_room = most_blocks(b->content);
-    struct draft inner = { .a = d->a, .e = d->e, .where = IN_RESULT, .n_room = n_room, .blocks = arena_array(d->a, n_room, sizeof(struct llm_block)) };
+    struct draft inner = { .a = d->a, .e = d->e, .where = IN_RESULT, .n_room = n_room, .blocks = arena_array(d->a, n_room, sizeof(struct llm_block)),
+                           .order = arena_array(d->a, n_room, 1) };
     struct llm_message result = { .role = LLM_TOOL, .tool_call_id = b->tool_use_id, .blocks = inner.blocks };
     char below[PATH_SIZE + 8];
     int r = need(d, b->tool_use_id, path, "tool_use_id");
@@ -279,19 +305,27 @@ static enum llm_role role_of(const char *name)
     return strcmp(name, "assistant") == 0 ? LLM_ASSISTANT : strcmp(name, "system") == 0 ? LLM_SYSTEM : LLM_USER;
 }
 
+static void make_room(struct draft *d, size_t n)
+{
+    d->n_room = n;
+    d->blocks = arena_array(d->a, n, sizeof(*d->blocks));
+    d->calls = arena_array(d->a, n, sizeof(*d->calls));
+    d->thoughts = arena_array(d->a, n, sizeof(*d->thoughts));
+    d->order = arena_array(d->a, n, sizeof(*d->order));
+    d->n_blocks = d->n_calls = d->n_thoughts = d->n_order = 0;
+}
+
 static int read_message(struct draft *d, enum llm_role role, struct json_value content, const char *path)
 {
     int r;
 
-    d->n_room = most_blocks(content);
-    d->blocks = arena_array(d->a, d->n_room, sizeof(*d->blocks));
-    d->calls = arena_array(d->a, d->n_room, sizeof(*d->calls));
-    d->n_blocks = d->n_calls = 0;
+    make_room(d, most_blocks(content));
     d->where = role == LLM_SYSTEM ? IN_SYSTEM : IN_MESSAGE;
     r = read_content(d, content, path);
     if (d->n_blocks > 0 || d->n_calls > 0)
         add_message(d, (struct llm_message){ .role = role, .blocks = d->blocks, .n_blocks = d->n_blocks, .tool_calls = d->calls,
-                                             .n_tool_calls = d->n_calls });
+                                             .n_tool_calls = d->n_calls, .thoughts = d->thoughts, .n_thoughts = d->n_thoughts,
+                                             .order = d->order, .n_order = d->n_order });
     return r;
 }
 
@@ -398,6 +432,7 @@ int v1_anthropic_ask(const struct v1_messages_body *body, struct arena *a, struc
         .temperature = body->has_temperature ? body->temperature : -1, .has_temperature = body->has_temperature,
         .top_p = body->top_p, .has_top_p = body->has_top_p,
         .stop = body->stop_sequences,
+        .thinking = body->thinking, .output_effort = body->output.effort,
     };
     int r = read_messages(body, a, &ask, e), r_tools = read_tools(body, a, &ask, e), r_choice = read_tool_choice(&body->tool_choice, a, &ask, e);
 

@@ -10,12 +10,15 @@
 #include "llm/llm.h"
 
 struct v1_choice_body { const char *type, *name; };
+struct v1_output_body { const char *effort; };
 
 struct v1_messages_body {
     const char *model;
     int64_t max_tokens;
     struct field_list messages, tools;
     struct json_value instructions;       /* `system` */
+    struct json_value thinking;
+    struct v1_output_body output;
     struct v1_choice_body tool_choice;
     struct field_strings stop_sequences;
     double temperature, top_p;

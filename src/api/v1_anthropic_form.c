@@ -7,10 +7,11 @@
 /* ---- shapes ---- */
 
 static const struct field block_shape[] = {
-    SHAPE_STRING("type", .help = "text, thinking, tool_use"),
+    SHAPE_STRING("type", .help = "text, thinking, redacted_thinking, tool_use"),
     SHAPE_STRING("text", .flags = FIELD_OPTIONAL),
     SHAPE_STRING("thinking", .flags = FIELD_OPTIONAL),
     SHAPE_STRING("signature", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("data", .flags = FIELD_OPTIONAL),
     SHAPE_STRING("id", .flags = FIELD_OPTIONAL),
     SHAPE_STRING("name", .flags = FIELD_OPTIONAL),
     SHAPE_OBJECT("input", NULL, .flags = FIELD_OPTIONAL),
@@ -66,14 +67,23 @@ static void write_usage(struct json_writer *w, const struct llm_usage *usage)
     json_end(w);
 }
 
-/* A block as a whole, or as it begins in a stream: then its content is empty. */
-static void write_text_block(struct json_writer *w, const char *name, const char *type, struct slice text)
+/* A block as a whole, or as it begins in a stream: then its content is empty. Thoughts that nobody signed have an empty signature: the member
+ * is required, and clients that send it back lose nothing. */
+static void write_text_block(struct json_writer *w, const char *name, const char *type, struct slice text, struct slice signature)
 {
     json_begin_object_as(w, name);
     json_add_string(w, "type", type);
     json_add_slice(w, type, text);      /* "text" and "thinking" are also the members' names */
     if (strcmp(type, "thinking") == 0)
-        json_add_string(w, "signature", "");
+        json_add_slice(w, "signature", signature);
+    json_end(w);
+}
+
+static void write_hidden_block(struct json_writer *w, const char *name, struct slice data)
+{
+    json_begin_object_as(w, name);
+    json_add_string(w, "type", "redacted_thinking");
+    json_add_slice(w, "data", data);
     json_end(w);
 }
 
@@ -99,6 +109,26 @@ static void write_tool_block(struct json_writer *w, struct arena *a, const struc
     json_end(w);
 }
 
+static void write_piece(struct json_writer *w, struct arena *a, const struct llm_answer *answer, const struct llm_answer_piece *piece)
+{
+    const struct slice seal = llm_answer_seal(answer, piece);
+
+    switch (piece->kind) {
+    case LLM_PIECE_THOUGHT:
+        write_text_block(w, NULL, "thinking", llm_answer_text(answer, piece), seal);
+        break;
+    case LLM_PIECE_HIDDEN:
+        write_hidden_block(w, NULL, seal);
+        break;
+    case LLM_PIECE_BLOCK:
+        write_text_block(w, NULL, "text", llm_answer_text(answer, piece), seal);
+        break;
+    case LLM_PIECE_CALL:
+        write_tool_block(w, a, &answer->tools[piece->at]);
+        break;
+    }
+}
+
 void v1_anthropic_write(struct json_writer *w, struct arena *a, const struct llm_outcome *out)
 {
     const struct llm_answer *answer = out->answer;
@@ -107,12 +137,8 @@ void v1_anthropic_write(struct json_writer *w, struct arena *a, const struct llm
     uuid_v4(uuid);
     write_head(w, uuid, out->model);
     json_begin_array_as(w, "content");
-    if (answer->reasoning.n > 0)
-        write_text_block(w, NULL, "thinking", buf_slice(&answer->reasoning));
-    if (answer->text.n > 0)
-        write_text_block(w, NULL, "text", buf_slice(&answer->text));
-    for (size_t i = 0; i < answer->n_tools; i++)
-        write_tool_block(w, a, &answer->tools[i]);
+    for (size_t i = 0; i < answer->n_pieces; i++)
+        write_piece(w, a, answer, &answer->pieces[i]);
     json_end(w);
     json_add_string(w, "stop_reason", stop_reason(answer->why));
     json_add_null(w, "stop_sequence");
@@ -179,7 +205,7 @@ static void open_text(struct buf *out, struct v1_anthropic_state *s, enum v1_ant
         return;
     close_block(out, s);
     begin_block_event(&w, out, "content_block_start", s->n_blocks++);
-    write_text_block(&w, "content_block", type, (struct slice){ "", 0 });
+    write_text_block(&w, "content_block", type, SLICE_LIT(""), SLICE_LIT(""));
     end_event(&w, out);
     s->open = kind;
 }
@@ -235,6 +261,32 @@ static void tell_tool(struct buf *out, const struct llm_told *t, size_t index, c
     if (s->block_of[index] == 0)
         open_tool(out, s, index, id, name);
     tell_delta(out, s->block_of[index] - 1, "input_json_delta", "partial_json", arguments);
+}
+
+static void tell_hidden(struct buf *out, struct v1_anthropic_state *s, struct slice data)
+{
+    struct json_writer w;
+
+    close_block(out, s);
+    begin_block_event(&w, out, "content_block_start", s->n_blocks++);
+    write_hidden_block(&w, "content_block", data);
+    end_event(&w, out);
+    s->open = V1_BLOCK_THINKING;
+    close_block(out, s);
+}
+
+/* A signature ends its block, also one whose text the model keeps to itself. */
+static void tell_seal(struct buf *out, const struct llm_told *t, bool is_hidden, struct slice seal)
+{
+    struct v1_anthropic_state *s = t->state;
+
+    if (is_hidden) {
+        tell_hidden(out, s, seal);
+        return;
+    }
+    open_text(out, s, V1_BLOCK_THINKING, "thinking");
+    tell_delta(out, s->n_blocks - 1, "signature_delta", "signature", seal);
+    close_block(out, s);
 }
 
 static void tell_end(struct buf *out, const struct llm_told *t)
@@ -312,5 +364,5 @@ static void tell_error(struct buf *out, const struct llm_told *t, const struct e
 const struct error_form v1_anthropic_error = { .name = "AnthropicError", .answer = error_shape, .write = write_error };
 
 const struct llm_form v1_anthropic_form = {
-    .begin = tell_begin, .text = tell_text, .reasoning = tell_reasoning, .tool = tell_tool, .end = tell_end, .error = tell_error,
+    .begin = tell_begin, .text = tell_text, .reasoning = tell_reasoning, .tool = tell_tool, .seal = tell_seal, .end = tell_end, .error = tell_error,
 };

@@ -114,7 +114,8 @@ enum {
     LIMIT_MODELS = 2000,                /* of one provider's list */
     LIMIT_TOOL_CALLS = 128,             /* of one answer */
     LIMIT_TOOLS = 512,                  /* of one ask */
-    LIMIT_LLM_ANSWER = 16 << 20,        /* text, thoughts and tool arguments of one answer, each */
+    LIMIT_LLM_ANSWER = 16 << 20,        /* text, thoughts, their signatures and tool arguments of one answer, each */
+    LIMIT_ANSWER_PIECES = 4096,         /* stretches of text, thoughts and tool calls in one answer */
     LIMIT_MESSAGES = 2000,              /* of one ask */
     LIMIT_RING_BYTES = 512 << 10,       /* events of one stream kept for a client that comes back */
     LIMIT_KEPT_STREAMS = 256,           /* streams that wait for one */

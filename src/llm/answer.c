@@ -12,6 +12,7 @@ void llm_answer_init(struct llm_answer *answer)
     *answer = (struct llm_answer){ 0 };
     buf_init(&answer->text, LIMIT_LLM_ANSWER);
     buf_init(&answer->reasoning, LIMIT_LLM_ANSWER);
+    buf_init(&answer->seals, LIMIT_LLM_ANSWER);
 }
 
 void llm_answer_clear(struct llm_answer *answer)
@@ -26,6 +27,8 @@ void llm_answer_clear(struct llm_answer *answer)
     free(answer->e);
     buf_clear(&answer->text);
     buf_clear(&answer->reasoning);
+    buf_clear(&answer->seals);
+    free(answer->pieces);
     *answer = (struct llm_answer){ 0 };
 }
 
@@ -35,38 +38,105 @@ static int too_large(struct llm_answer *answer)
                    LIMIT_LLM_ANSWER, LIMIT_TOOL_CALLS);
 }
 
+/* ---- pieces ---- */
+
+/* NULL: there are too many. */
+static struct llm_answer_piece *new_piece(struct llm_answer *answer, enum llm_piece kind, size_t at)
+{
+    size_t n = answer->n_pieces;
+
+    if (n == LIMIT_ANSWER_PIECES)
+        return NULL;
+    if ((n & (n - 1)) == 0)             /* a power of two is full */
+        answer->pieces = xrealloc(answer->pieces, MAX(2 * n, (size_t)1) * sizeof(*answer->pieces));
+    answer->pieces[n] = (struct llm_answer_piece){ .kind = kind, .at = at };
+    return &answer->pieces[answer->n_pieces++];
+}
+
+static struct llm_answer_piece *open_piece(struct llm_answer *answer, enum llm_piece kind, size_t at)
+{
+    struct llm_answer_piece *last = answer->n_pieces > 0 ? &answer->pieces[answer->n_pieces - 1] : NULL;
+
+    return last && last->kind == kind && last->n_seal == 0 ? last : new_piece(answer, kind, at);
+}
+
+static int add_to(struct llm_answer *answer, struct buf *to, enum llm_piece kind, struct slice text)
+{
+    struct llm_answer_piece *piece = open_piece(answer, kind, to->n);
+
+    buf_add_slice(to, text);
+    if (!piece || to->overflowed)
+        return too_large(answer);
+    piece->n += text.n;
+    return 0;
+}
+
 static int add_text(void *arg, struct slice text)
 {
     struct llm_answer *answer = arg;
 
-    buf_add_slice(&answer->text, text);
-    return answer->text.overflowed ? too_large(answer) : 0;
+    return add_to(answer, &answer->text, LLM_PIECE_BLOCK, text);
 }
 
 static int add_reasoning(void *arg, struct slice text)
 {
     struct llm_answer *answer = arg;
 
-    buf_add_slice(&answer->reasoning, text);
-    return answer->reasoning.overflowed ? too_large(answer) : 0;
+    return add_to(answer, &answer->reasoning, LLM_PIECE_THOUGHT, text);
 }
 
+static int add_seal(void *arg, bool is_hidden, struct slice seal)
+{
+    struct llm_answer *answer = arg;
+    struct llm_answer_piece *piece = is_hidden ? new_piece(answer, LLM_PIECE_HIDDEN, 0)
+                                               : open_piece(answer, LLM_PIECE_THOUGHT, answer->reasoning.n);
+
+    if (piece) {
+        piece->seal_at = answer->seals.n;
+        piece->n_seal = seal.n;
+    }
+    buf_add_slice(&answer->seals, seal);
+    return !piece || answer->seals.overflowed ? too_large(answer) : 0;
+}
+
+static struct slice part_of(const struct buf *b, size_t at, size_t n)
+{
+    at = MIN(at, b->n);
+    return (struct slice){ buf_str(b) + at, MIN(n, b->n - at) };
+}
+
+struct slice llm_answer_text(const struct llm_answer *answer, const struct llm_answer_piece *piece)
+{
+    return part_of(piece->kind == LLM_PIECE_BLOCK ? &answer->text : &answer->reasoning, piece->at, piece->n);
+}
+
+struct slice llm_answer_seal(const struct llm_answer *answer, const struct llm_answer_piece *piece)
+{
+    return part_of(&answer->seals, piece->seal_at, piece->n_seal);
+}
+
+/* ---- tool calls and the end ---- */
+
 /* Calls up to index are there afterwards. */
-static void make_room(struct llm_answer *answer, size_t index)
+static int make_room(struct llm_answer *answer, size_t index)
 {
     if (!answer->tools)
         answer->tools = xcalloc(LIMIT_TOOL_CALLS, sizeof(*answer->tools));
-    while (answer->n_tools <= index)
+    while (answer->n_tools <= index) {
+        if (!new_piece(answer, LLM_PIECE_CALL, answer->n_tools))
+            return too_large(answer);
         buf_init(&answer->tools[answer->n_tools++].arguments, LIMIT_LLM_ANSWER);
+    }
+    return 0;
 }
 
 int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id, const char *name, struct slice arguments)
 {
     struct llm_answer_tool *tool;
+    int r = index >= LIMIT_TOOL_CALLS ? too_large(answer) : make_room(answer, index);
 
-    if (index >= LIMIT_TOOL_CALLS)
-        return too_large(answer);
-    make_room(answer, index);
+    if (r < 0)
+        return r;
     tool = &answer->tools[index];
     if (id && !tool->id)
         tool->id = xstrdup(id);
@@ -100,7 +170,8 @@ static int on_end(void *arg, enum llm_finish why, const struct llm_usage *usage,
 
 struct llm_sink llm_answer_sink(struct llm_answer *answer)
 {
-    return (struct llm_sink){ .on_text = add_text, .on_reasoning = add_reasoning, .on_tool = add_tool, .on_end = on_end, .arg = answer };
+    return (struct llm_sink){ .on_text = add_text, .on_reasoning = add_reasoning, .on_tool = add_tool, .on_seal = add_seal, .on_end = on_end,
+                              .arg = answer };
 }
 
 /* ---- usage by estimate ---- */

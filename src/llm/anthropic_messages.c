@@ -105,16 +105,36 @@ static void add_tool_use(struct json_writer *w, const struct llm_account *acc, c
     json_end(w);
 }
 
+/* Thoughts go back unmodified and in their place, or a call's result is refused (docs.claude.com, extended thinking, "Preserving thinking
+ * blocks"). Those of other models have no signature and would be refused themselves. */
+static void add_thought(struct json_writer *w, const struct llm_thought *thought)
+{
+    if (!*thought->seal)
+        return;
+    json_begin_object(w);
+    json_add_string(w, "type", thought->text ? "thinking" : "redacted_thinking");
+    if (thought->text)
+        json_add_string(w, "thinking", thought->text);
+    json_add_string(w, thought->text ? "signature" : "data", thought->seal);
+    json_end(w);
+}
+
 static void add_content(struct json_writer *w, const struct llm_account *acc, const struct llm_message *m, struct arena *a)
 {
+    struct wire_pieces pieces = { .m = m };
+
     if (m->role == LLM_TOOL) {
         add_tool_result(w, acc, m, a);
         return;
     }
-    for (size_t i = 0; i < m->n_blocks; i++)
-        add_block(w, &m->blocks[i]);
-    for (size_t i = 0; i < m->n_tool_calls; i++)
-        add_tool_use(w, acc, &m->tool_calls[i], a);
+    while (wire_next_piece(&pieces)) {
+        if (pieces.kind == LLM_PIECE_THOUGHT)
+            add_thought(w, &m->thoughts[pieces.index]);
+        else if (pieces.kind == LLM_PIECE_BLOCK)
+            add_block(w, &m->blocks[pieces.index]);
+        else
+            add_tool_use(w, acc, &m->tool_calls[pieces.index], a);
+    }
 }
 
 static bool is_of_dialogue(const struct llm_message *m, bool has_dialogue)
@@ -227,6 +247,17 @@ static void add_sampling(struct json_writer *w, const struct llm_ask *ask)
         json_add_double(w, "top_p", ask->top_p);
 }
 
+static void add_thinking(struct json_writer *w, const struct llm_ask *ask)
+{
+    if (!json_is_absent(ask->thinking))
+        json_add_value(w, "thinking", ask->thinking);
+    if (!ask->output_effort)
+        return;
+    json_begin_object_as(w, "output_config");
+    json_add_string(w, "effort", ask->output_effort);
+    json_end(w);
+}
+
 static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
 {
     struct wire_body body;
@@ -240,6 +271,7 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
     add_system(w, ask, a);
     add_messages(w, acc, ask, a);
     add_sampling(w, ask);
+    add_thinking(w, ask);
     if (ask->stop.n > 0)
         json_add_strings(w, "stop_sequences", ask->stop.items, ask->stop.n);
     json_add_bool(w, "stream", ask->is_streamed);
@@ -312,6 +344,21 @@ static int begin_tool(struct llm_reader *r, struct json_value block, struct slic
     return r->sink.on_tool(r->sink.arg, r->n_tools++, json_cstr(json_get(block, "id")), json_cstr(json_get(block, "name")), arguments);
 }
 
+/* Of a thought or a delta of it. */
+static int put_seal(struct llm_reader *r, bool is_hidden, struct json_value seal)
+{
+    struct slice bytes = json_string(seal);
+
+    return bytes.n > 0 ? r->sink.on_seal(r->sink.arg, is_hidden, bytes) : 0;
+}
+
+static int put_thought(struct llm_reader *r, struct json_value block)
+{
+    int result = wire_put(r->sink.on_reasoning, r->sink.arg, json_get(block, "thinking"));
+
+    return result < 0 ? result : put_seal(r, false, json_get(block, "signature"));
+}
+
 static int on_message_start(struct llm_reader *r, struct json_value root)
 {
     note_message(r, json_get(root, "message"));
@@ -327,7 +374,9 @@ static int on_block_start(struct llm_reader *r, struct json_value root)
     if (is_type(block, "text"))
         return wire_put(r->sink.on_text, r->sink.arg, json_get(block, "text"));
     if (is_type(block, "thinking"))
-        return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(block, "thinking"));
+        return put_thought(r, block);
+    if (is_type(block, "redacted_thinking"))            /* it has no deltas */
+        return put_seal(r, true, json_get(block, "data"));
     if (!is_type(block, "tool_use"))
         return 0;
     if (json_type(input) == JSON_OBJECT && json_length(input) > 0)      /* services that stream no arguments */
@@ -346,6 +395,8 @@ static int on_block_delta(struct llm_reader *r, struct json_value root)
         return wire_put(r->sink.on_text, r->sink.arg, json_get(delta, "text"));
     if (is_type(delta, "thinking_delta"))
         return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(delta, "thinking"));
+    if (is_type(delta, "signature_delta"))              /* one, just before the block's end (messages-streaming) */
+        return put_seal(r, false, json_get(delta, "signature"));
     if (!is_type(delta, "input_json_delta") || arguments.n == 0 || r->tool_block < 0 || r->tool_block != json_int(json_get(root, "index")))
         return 0;
     r->has_arguments = true;
@@ -442,7 +493,9 @@ static int put_block(struct llm_reader *r, struct json_value block, struct arena
     if (is_type(block, "text"))
         return wire_put(r->sink.on_text, r->sink.arg, json_get(block, "text"));
     if (is_type(block, "thinking"))
-        return wire_put(r->sink.on_reasoning, r->sink.arg, json_get(block, "thinking"));
+        return put_thought(r, block);
+    if (is_type(block, "redacted_thinking"))
+        return put_seal(r, true, json_get(block, "data"));
     if (!is_type(block, "tool_use"))
         return 0;
     return begin_tool(r, block, slice_of(json_to_str(scratch, json_get(block, "input"))));

@@ -18,12 +18,19 @@ enum llm_block_kind { LLM_BLOCK_TEXT, LLM_BLOCK_IMAGE_URL, LLM_BLOCK_IMAGE_DATA,
 struct llm_block { enum llm_block_kind kind; const char *text, *url, *media_type, *base64, *file_name; };
 struct llm_tool_call { const char *id, *name, *arguments; /* JSON text */ };
 
+/* A thought that comes back to its maker as it was told: with its signature, or, text NULL, one that only the maker can read. */
+struct llm_thought { const char *text, *seal; };
+/* What an assistant's turn consists of. */
+enum llm_piece { LLM_PIECE_THOUGHT, LLM_PIECE_BLOCK, LLM_PIECE_CALL, LLM_PIECE_HIDDEN /* thought, in answers only */ };
+
 struct llm_message {
     enum llm_role role;
     const struct llm_block *blocks; size_t n_blocks;
     const struct llm_tool_call *tool_calls; size_t n_tool_calls;        /* of the assistant */
     const char *tool_call_id, *name;
     const char *reasoning;              /* of the assistant, as it was told; NULL: none */
+    const struct llm_thought *thoughts; size_t n_thoughts;              /* of the assistant */
+    const unsigned char *order; size_t n_order;         /* enum llm_piece, each the next of its kind; NULL: thoughts, blocks, calls */
 };
 
 struct llm_tool { const char *name, *description; struct json_value parameters; bool is_strict; };
@@ -42,6 +49,8 @@ struct llm_ask {
     const char *schema_name;
     struct json_value schema;
     bool is_schema_strict;              /* the provider is to keep to it by force */
+    struct json_value thinking;         /* as Anthropic writes it, for that protocol alone; absent: not said */
+    const char *output_effort;          /* Anthropic's output_config.effort; NULL: not said */
     bool is_streamed;
     int64_t ready_by_ms;                /* as in llm/llamacpp.h */
 };
@@ -56,6 +65,8 @@ struct llm_sink {
     int (*on_reasoning)(void *arg, struct slice text);
     /* A part of a tool call: id and name come with its first part, then they are NULL. */
     int (*on_tool)(void *arg, size_t index, const char *id, const char *name, struct slice arguments);
+    /* The thought told last ends here and is signed; or, is_hidden, a thought of which nothing else is told. Never empty. */
+    int (*on_seal)(void *arg, bool is_hidden, struct slice seal);
     int (*on_end)(void *arg, enum llm_finish why, const struct llm_usage *usage /* NULL: not told */, const char *model /* NULL: not told */);
     void *arg;
 };

@@ -60,6 +60,20 @@ static int on_tool(void *arg, size_t index, const char *id, const char *name, st
     return 0;
 }
 
+static int on_seal(void *arg, bool is_hidden, struct slice seal)
+{
+    struct relay *r = arg;
+    size_t at;
+
+    relay_begin_stream(r);
+    if (!r->start.form->seal)
+        return 0;
+    at = relay_begin_event(r);
+    r->start.form->seal(&r->out, &r->told, is_hidden, seal);
+    relay_end_event(r, at);
+    return 0;
+}
+
 static int on_answer_end(void *arg, enum llm_finish why, const struct llm_usage *usage, const char *model)
 {
     struct relay *r = arg;
@@ -189,7 +203,7 @@ static void on_end(void *arg, int result, const struct err *e)
 
 static void begin_attempt(struct relay *r, size_t at)
 {
-    const struct llm_sink sink = { on_text, on_reasoning, on_tool, on_answer_end, r };
+    const struct llm_sink sink = { on_text, on_reasoning, on_tool, on_seal, on_answer_end, r };
 
     r->at = at;
     arena_free(r->attempt_arena);

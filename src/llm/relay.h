@@ -31,6 +31,7 @@ struct llm_form {
     void (*text)(struct buf *out, const struct llm_told *t, struct slice text);
     void (*reasoning)(struct buf *out, const struct llm_told *t, struct slice text);
     void (*tool)(struct buf *out, const struct llm_told *t, size_t index, const char *id, const char *name, struct slice arguments);
+    void (*seal)(struct buf *out, const struct llm_told *t, bool is_hidden, struct slice seal);         /* as a sink's on_seal */
     void (*end)(struct buf *out, const struct llm_told *t);
     void (*error)(struct buf *out, const struct llm_told *t, const struct err *e);
 };

@@ -130,6 +130,24 @@ bool wire_is_plain(const struct llm_message *m)
     return m->n_blocks == 0 || (m->n_blocks == 1 && m->blocks[0].kind == LLM_BLOCK_TEXT);
 }
 
+static enum llm_piece usual_piece(const struct llm_message *m, size_t at)
+{
+    return at < m->n_thoughts ? LLM_PIECE_THOUGHT : at < m->n_thoughts + m->n_blocks ? LLM_PIECE_BLOCK : LLM_PIECE_CALL;
+}
+
+bool wire_next_piece(struct wire_pieces *pieces)
+{
+    const struct llm_message *m = pieces->m;
+    size_t n = m->order ? m->n_order : m->n_thoughts + m->n_blocks + m->n_tool_calls;
+
+    if (pieces->at == n)
+        return false;
+    pieces->kind = m->order ? (enum llm_piece)m->order[pieces->at] : usual_piece(m, pieces->at);
+    pieces->index = pieces->n_told[pieces->kind]++;
+    pieces->at++;
+    return true;
+}
+
 void wire_add_sampling(struct json_writer *w, const struct llm_ask *ask, const char *max_tokens_name)
 {
     if (ask->max_tokens > 0)

@@ -47,6 +47,14 @@ static inline int fuzz_tool(void *arg, size_t index, const char *id, const char 
     return answer->to.on_tool(answer->to.arg, index, id, name, arguments);
 }
 
+static inline int fuzz_seal(void *arg, bool is_hidden, struct slice seal)
+{
+    struct fuzz_answer *answer = arg;
+
+    assert(answer->n_ends == 0 && seal.n > 0 && utf8_is_valid(seal));
+    return answer->to.on_seal(answer->to.arg, is_hidden, seal);
+}
+
 static inline int fuzz_end(void *arg, enum llm_finish why, const struct llm_usage *usage, const char *model)
 {
     struct fuzz_answer *answer = arg;
@@ -60,7 +68,7 @@ static inline struct llm_sink fuzz_sink(struct fuzz_answer *answer)
     *answer = (struct fuzz_answer){ .n_ends = 0 };
     llm_answer_init(&answer->read);
     answer->to = llm_answer_sink(&answer->read);
-    return (struct llm_sink){ fuzz_text, fuzz_reasoning, fuzz_tool, fuzz_end, answer };
+    return (struct llm_sink){ fuzz_text, fuzz_reasoning, fuzz_tool, fuzz_seal, fuzz_end, answer };
 }
 
 /* seed 0: in one piece. */
@@ -86,6 +94,7 @@ static inline int fuzz_stream(const struct llm_protocol *p, struct slice text, u
 static inline void fuzz_compare(const struct llm_answer *one, const struct llm_answer *other)
 {
     assert(slice_eq(buf_slice(&one->text), buf_slice(&other->text)) && slice_eq(buf_slice(&one->reasoning), buf_slice(&other->reasoning)));
+    assert(slice_eq(buf_slice(&one->seals), buf_slice(&other->seals)) && one->n_pieces == other->n_pieces);
     assert(one->n_tools == other->n_tools && one->has_ended == other->has_ended && one->why == other->why);
     for (size_t i = 0; i < one->n_tools; i++)           /* ids may be made up */
         assert(slice_eq(buf_slice(&one->tools[i].arguments), buf_slice(&other->tools[i].arguments)));

@@ -20,6 +20,11 @@ static void read_message(const struct llm_message *m)
         read_text(m->blocks[i].base64);
         assert(m->blocks[i].kind != LLM_BLOCK_TEXT || m->blocks[i].text);
     }
+    for (size_t i = 0; i < m->n_thoughts; i++) {
+        read_text(m->thoughts[i].text);
+        assert(*m->thoughts[i].seal);
+    }
+    assert(!m->order || m->n_order == m->n_thoughts + m->n_blocks + m->n_tool_calls);
     for (size_t i = 0; i < m->n_tool_calls; i++)
         read_text(m->tool_calls[i].arguments);
     assert(m->role != LLM_TOOL || m->tool_call_id);

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { until } from '../api/harness.mjs';
-import { newApp, newKey } from '../api/kit.mjs';
-import { long, modelOf, providers, startBoth, text, weather } from './double.mjs';
+import { admin, newApp, newKey } from '../api/kit.mjs';
+import { long, modelOf, providers, startBoth, text, thought, weather } from './double.mjs';
 
 let both, key, client;
 
@@ -102,6 +102,24 @@ test('thoughts are blocks of their own', async () => {
         assert.deepEqual(whole.content.map((block) => [block.type, block.thinking ?? block.text]), [['thinking', 'Six times seven.'], ['text', '42']]);
         const streamed = await client.messages.stream(asked).finalMessage();
         assert.deepEqual(streamed.content.map((block) => [block.type, block.thinking ?? block.text]), [['thinking', 'Six times seven.'], ['text', '42']]);
+    }
+});
+
+// Anthropic refuses a tool's result whose call has lost the thought before it; so does this double, when it is told to be strict.
+test("a tool's result goes back with the thoughts before its call", async () => {
+    await admin(both.h, 'POST', '/api/providers', { preset: 'anthropic', name: 'strict', base_url: both.mock.url, api_key: 'sk-ant-test', headers: { 'x-aimock-strict': 'true' } }, 201);
+    const asked = { max_tokens: 4096, thinking: { type: 'enabled', budget_tokens: 1024 }, tools };
+    const asks = [(body) => client.messages.create({ ...asked, ...body }), (body) => client.messages.stream({ ...asked, ...body }).finalMessage()];
+    for (const ask of asks) {
+        const model = 'strict/claude-sonnet-4';
+        const first = await ask({ model, messages: says('ponder') });
+        assert.equal(first.stop_reason, 'tool_use');
+        assert.deepEqual(first.content.map((block) => block.type), ['redacted_thinking', 'thinking', 'text', 'tool_use']);
+        assert.deepEqual([first.content[0].data, first.content[1].thinking, first.content[1].signature], [thought.data, thought.text, thought.signature]);
+        const result = [{ type: 'tool_result', tool_use_id: first.content.at(-1).id, content: 'rain' }];
+        const history = (content) => [...says('ponder'), { role: 'assistant', content }, { role: 'user', content: result }];
+        assert.equal((await ask({ model, messages: history(first.content) })).content[0].text, 'It rains.');
+        await assert.rejects(ask({ model, messages: history(first.content.slice(2)) }), /must begin with a `thinking` block/);
     }
 });
 

@@ -8,11 +8,16 @@ const endless = 'and on '.repeat(600);         // ten seconds: whoever leaves it
 export const providers = ['openai', 'anthropic', 'ollama', 'generic-openai'];
 export const weather = { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } }, required: ['city'] };
 
+export const thought = { text: 'Bern is a city. “Grüße” 😀', signature: 'EqoBCkgIARABGAIiQL2+/oU0b1==', data: 'EmwKAhgBEgy3va3pzix/LafPsn4=' };
+
 const models = { openai: 'gpt-4o', anthropic: 'claude-sonnet-4', ollama: 'llama3.2', 'generic-openai': 'house-model' };
 export const modelOf = (provider) => `${provider}/${models[provider]}`;
 
 function teach(mock) {
     const error = (message, type, code) => ({ error: { message, type, code } });
+    mock.on({ userMessage: 'ponder', hasToolResult: false }, { toolCalls: [{ id: 'toolu_9', name: 'weather', arguments: '{"city":"Bern"}' }], content: 'Let me look.',
+        reasoning: thought.text, reasoningSignature: thought.signature, redactedThinking: [thought.data] });
+    mock.on({ userMessage: 'ponder', hasToolResult: true }, { content: 'It rains.' });
     mock.on({ toolCallId: 'call_1' }, { content: 'It is 21 degrees in Bern.' });
     mock.on({ userMessage: 'say it' }, { content: text });
     mock.on({ userMessage: 'say much' }, { content: long }, { latency: 20 });

@@ -78,6 +78,29 @@ static void messages_and_blocks_become_the_neutral_ones(void **state)
     }
 }
 
+/* What came from a client goes to Anthropic as it was, whatever stands in it. */
+static void thoughts_are_kept_for_their_maker(void **state)
+{
+    static const char content[] = "[{\"type\":\"thinking\",\"thinking\":\"h\\u00fcm \\ud83d\\ude00 \\\"\\n\",\"signature\":\"Ab+/9==\"},{\"type\":\"redacted_thinking\",\"data\":\"x/y=\"},"
+        "{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"thinking\",\"thinking\":\"no signature\"},{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{\"x\":1}},"
+        "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"s2\"},{\"type\":\"text\",\"text\":\"b\"}]";
+    const struct llm_preset *preset = llm_preset_find("anthropic");
+    const struct llm_account acc = { .name = "anthropic", .preset = preset, .base_url = preset->base_url, .api_key = "k" };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = { 0 };
+    struct http_ask http = { 0 };
+    struct err e = { 0 };
+
+    assert_int_equal(read_ask(a, arena_printf(a, "{\"max_tokens\":9,\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":2048},\"output_config\":{\"effort\":\"max\"},"
+                                                 "\"messages\":[" HI ",{\"role\":\"assistant\",\"content\":%s}]}", content), &ask, &e), 0);
+    ask.model = "m";
+    assert_int_equal(preset->protocol->request(&acc, &ask, a, &http, &e), 0);
+    assert_non_null(strstr(http.body.p, "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"h\xc3\xbcm \xf0\x9f\x98\x80 \\\"\\n\",\"signature\":\"Ab+/9==\"},"
+        "{\"type\":\"redacted_thinking\",\"data\":\"x/y=\"},{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{\"x\":1}},"
+        "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"s2\"},{\"type\":\"text\",\"text\":\"b\"}]}"));
+    assert_non_null(strstr(http.body.p, "\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":2048},\"output_config\":{\"effort\":\"max\"}"));
+}
+
 static void tools_and_what_to_do_with_them(void **state)
 {
     static const struct { const char *choice, *wanted; } cases[] = {
@@ -148,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_and_blocks_become_the_neutral_ones),
+        cmocka_unit_test(thoughts_are_kept_for_their_maker),
         cmocka_unit_test(tools_and_what_to_do_with_them),
         cmocka_unit_test(what_is_not_said_is_left_to_the_model),
         cmocka_unit_test(violations_are_told_by_their_paths),

@@ -112,6 +112,52 @@ static void anthropic_streams_are_blocks_one_behind_the_other(void **state)
     check(&t, STOP("3") EVENT("message_delta", ",\"delta\":{\"stop_reason\":\"tool_use\",\"stop_sequence\":null}" USAGE("3", "5")) EVENT("message_stop", ""));
 }
 
+static void signatures_end_their_thoughts(void **state)
+{
+    struct v1_anthropic_state own = { 0 };
+    const struct llm_form *form = &v1_anthropic_form;
+    AUTO(teller_close) struct teller t;
+
+    teller_open(&t, &own);
+    form->reasoning(&t.out, &t.told, SLICE_LIT("hm"));
+    buf_reset(&t.out);
+    form->seal(&t.out, &t.told, false, SLICE_LIT("s1"));
+    check(&t, PART("0", "\"type\":\"signature_delta\",\"signature\":\"s1\"") STOP("0"));
+    form->reasoning(&t.out, &t.told, SLICE_LIT("so"));
+    check(&t, START("1", "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"") PART("1", "\"type\":\"thinking_delta\",\"thinking\":\"so\""));
+    form->seal(&t.out, &t.told, true, SLICE_LIT("d1"));
+    check(&t, STOP("1") START("2", "\"type\":\"redacted_thinking\",\"data\":\"d1\"") STOP("2"));
+    form->seal(&t.out, &t.told, false, SLICE_LIT("s2"));          /* of a thought whose text is kept back */
+    check(&t, START("3", "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"") PART("3", "\"type\":\"signature_delta\",\"signature\":\"s2\"") STOP("3"));
+    form->text(&t.out, &t.told, SLICE_LIT("a"));
+    check(&t, START("4", "\"type\":\"text\",\"text\":\"\"") PART("4", "\"type\":\"text_delta\",\"text\":\"a\""));
+}
+
+static void a_message_has_its_blocks_in_the_order_they_were_told(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    AUTO(teller_close) struct teller t;
+    struct llm_outcome outcome = { .answer = &t.answer, .provider = "p", .model = "m" };
+    struct json_writer w;
+    struct llm_sink sink;
+
+    teller_open(&t, NULL);
+    sink = llm_answer_sink(&t.answer);
+    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("hm")), 0);
+    assert_int_equal(sink.on_seal(sink.arg, false, SLICE_LIT("s1")), 0);
+    assert_int_equal(sink.on_seal(sink.arg, true, SLICE_LIT("d1")), 0);
+    assert_int_equal(sink.on_text(sink.arg, SLICE_LIT("a")), 0);
+    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("so")), 0);
+    assert_int_equal(sink.on_tool(sink.arg, 0, "c", "f", SLICE_LIT("{}")), 0);
+    json_write_init(&w, &t.out);
+    json_begin_object(&w);
+    v1_anthropic_write(&w, a, &outcome);
+    json_end(&w);
+    assert_non_null(strstr(buf_str(&t.out), "\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"s1\"},{\"type\":\"redacted_thinking\",\"data\":\"d1\"},"
+                           "{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"thinking\",\"thinking\":\"so\",\"signature\":\"\"},"
+                           "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{}}]"));
+}
+
 static void an_answer_of_nothing_is_a_message_too(void **state)
 {
     struct v1_anthropic_state own = { 0 };
@@ -205,6 +251,8 @@ int main(void)
         cmocka_unit_test(openai_streams_are_chunks),
         cmocka_unit_test(openai_streams_tell_usage_only_when_asked),
         cmocka_unit_test(anthropic_streams_are_blocks_one_behind_the_other),
+        cmocka_unit_test(signatures_end_their_thoughts),
+        cmocka_unit_test(a_message_has_its_blocks_in_the_order_they_were_told),
         cmocka_unit_test(an_answer_of_nothing_is_a_message_too),
         cmocka_unit_test(errors_in_a_stream_are_told_in_it),
         cmocka_unit_test(errors_have_the_status_and_the_words_of_the_form),

@@ -79,6 +79,49 @@ static inline void check_whole(const struct llm_protocol *p, const char *text, c
     llm_answer_clear(&answer);
 }
 
+/* "thought hm (signature)", "text a", "hidden (data)", "call 0", in the order they were told. */
+static inline char *told_pieces(struct arena *a, const struct llm_answer *answer)
+{
+    static const char *const kinds[] = { "thought", "text", "call", "hidden" };
+    char *all = arena_strdup(a, "");
+
+    for (size_t i = 0; i < answer->n_pieces; i++) {
+        const struct llm_answer_piece *piece = &answer->pieces[i];
+        struct slice text = llm_answer_text(answer, piece), seal = llm_answer_seal(answer, piece);
+
+        all = arena_printf(a, "%s%s%s", all, i ? ", " : "", kinds[piece->kind]);
+        if (piece->kind == LLM_PIECE_CALL)
+            all = arena_printf(a, "%s %zu", all, piece->at);
+        else if (text.n > 0)
+            all = arena_printf(a, "%s %.*s", all, (int)text.n, text.p);
+        if (seal.n > 0)
+            all = arena_printf(a, "%s (%.*s)", all, (int)seal.n, seal.p);
+    }
+    return all;
+}
+
+/* The same pieces from a stream, however it is cut, and from a whole answer. */
+static inline void check_pieces(const struct llm_protocol *p, const char *stream, const char *whole, const char *wanted)
+{
+    static const size_t pieces[] = { 1, 7, 4096, 0 /* whole */ };
+
+    for (size_t i = 0; i < ARRAY_SIZE(pieces); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct llm_answer answer;
+        struct llm_sink sink;
+        struct err e = { 0 };
+
+        llm_answer_init(&answer);
+        sink = llm_answer_sink(&answer);
+        if (pieces[i])
+            assert_int_equal(feed(p, stream, pieces[i], a, &answer, &e), 0);
+        else
+            assert_int_equal(p->on_whole(p->reader(a, &sink), slice_of(whole), &e), 0);
+        assert_string_equal(told_pieces(a, &answer), wanted);
+        llm_answer_clear(&answer);
+    }
+}
+
 static inline struct json_value json_of(struct arena *a, const char *text)
 {
     struct json_value v = { 0 };

@@ -17,8 +17,53 @@ static void parts_are_bounded(void **state)
     assert_int_equal(sink.on_tool(sink.arg, LIMIT_TOOL_CALLS - 1, "i", "n", (struct slice){ piece, LIMIT_LLM_ANSWER }), 0);
     assert_int_equal(sink.on_tool(sink.arg, LIMIT_TOOL_CALLS - 1, NULL, NULL, SLICE_LIT("x")), -EMSGSIZE);
     assert_int_equal(sink.on_tool(sink.arg, LIMIT_TOOL_CALLS, "i", "n", SLICE_LIT("x")), -EMSGSIZE);
+    assert_int_equal(sink.on_seal(sink.arg, false, (struct slice){ piece, LIMIT_LLM_ANSWER }), 0);
+    assert_int_equal(sink.on_seal(sink.arg, true, SLICE_LIT("x")), -EMSGSIZE);
     llm_answer_clear(&answer);
     free(piece);
+}
+
+static void changes_between_text_and_thoughts_are_bounded(void **state)
+{
+    struct llm_answer answer;
+    struct llm_sink sink;
+
+    llm_answer_init(&answer);
+    sink = llm_answer_sink(&answer);
+    for (int i = 0; i < LIMIT_ANSWER_PIECES / 2; i++) {
+        assert_int_equal(sink.on_text(sink.arg, SLICE_LIT("x")), 0);
+        assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("y")), 0);
+    }
+    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("y")), 0);
+    assert_int_equal(sink.on_seal(sink.arg, false, SLICE_LIT("s")), 0);
+    assert_int_equal(sink.on_seal(sink.arg, true, SLICE_LIT("s")), -EMSGSIZE);
+    assert_int_equal(sink.on_text(sink.arg, SLICE_LIT("x")), -EMSGSIZE);
+    assert_int_equal(sink.on_tool(sink.arg, 0, "i", "n", SLICE_LIT("{}")), -EMSGSIZE);
+    assert_string_equal(answer.e->code, "UPSTREAM_TOO_LARGE");
+    llm_answer_clear(&answer);
+}
+
+static void what_was_told_is_kept_in_its_order(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_answer answer;
+    struct llm_sink sink;
+
+    llm_answer_init(&answer);
+    sink = llm_answer_sink(&answer);
+    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("a")), 0);
+    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("b")), 0);
+    assert_int_equal(sink.on_seal(sink.arg, false, SLICE_LIT("s1")), 0);
+    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("c")), 0);
+    assert_int_equal(sink.on_text(sink.arg, SLICE_LIT("one")), 0);
+    assert_int_equal(sink.on_tool(sink.arg, 0, "i", "n", SLICE_LIT("{")), 0);
+    assert_int_equal(sink.on_tool(sink.arg, 0, NULL, NULL, SLICE_LIT("}")), 0);
+    assert_int_equal(sink.on_seal(sink.arg, true, SLICE_LIT("d")), 0);
+    assert_int_equal(sink.on_text(sink.arg, SLICE_LIT("two")), 0);
+    assert_string_equal(told_pieces(a, &answer), "thought ab (s1), thought c, text one, call 0, hidden (d), text two");
+    answer.text.n = 4;                  /* as a format check leaves it */
+    assert_string_equal(told_pieces(a, &answer), "thought ab (s1), thought c, text one, call 0, hidden (d), text t");
+    llm_answer_clear(&answer);
 }
 
 static void usage_is_counted_when_it_is_not_told(void **state)
@@ -70,6 +115,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_bounded),
+        cmocka_unit_test(changes_between_text_and_thoughts_are_bounded),
+        cmocka_unit_test(what_was_told_is_kept_in_its_order),
         cmocka_unit_test(usage_is_counted_when_it_is_not_told),
         cmocka_unit_test(tool_calls_are_written_in_openais_form),
     };

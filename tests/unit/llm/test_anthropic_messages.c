@@ -38,6 +38,63 @@ static void whole_answers_are_read(void **state)
     check_whole(&llm_anthropic_messages, "{}", "|||-|-|-", -EBADMSG, "UPSTREAM_INVALID");
 }
 
+#define BLOCK(index, block) EVENT("content_block_start", ",\"index\":" index ",\"content_block\":{" block "}")
+#define DELTA(index, delta) EVENT("content_block_delta", ",\"index\":" index ",\"delta\":{" delta "}")
+
+/* Two thoughts behind each other, one nobody can read, one whose text is kept back, one behind a text. */
+static void thoughts_keep_their_signatures_and_their_place(void **state)
+{
+    check_pieces(&llm_anthropic_messages,
+        START BLOCK("0", "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"") DELTA("0", "\"type\":\"thinking_delta\",\"thinking\":\"h\"")
+        DELTA("0", "\"type\":\"thinking_delta\",\"thinking\":\"m\"") DELTA("0", "\"type\":\"signature_delta\",\"signature\":\"s+1/==\"") STOP("0")
+        BLOCK("1", "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"") DELTA("1", "\"type\":\"thinking_delta\",\"thinking\":\"so\"")
+        DELTA("1", "\"type\":\"signature_delta\",\"signature\":\"s2\"") STOP("1")
+        BLOCK("2", "\"type\":\"redacted_thinking\",\"data\":\"d1\"") STOP("2")
+        BLOCK("3", "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"") DELTA("3", "\"type\":\"signature_delta\",\"signature\":\"s3\"") STOP("3")
+        BLOCK("4", "\"type\":\"text\",\"text\":\"\"") DELTA("4", "\"type\":\"text_delta\",\"text\":\"a\"") STOP("4")
+        BLOCK("5", "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"") DELTA("5", "\"type\":\"thinking_delta\",\"thinking\":\"oh\"")
+        DELTA("5", "\"type\":\"signature_delta\",\"signature\":\"s4\"") STOP("5")
+        TOOL("6", "c1") STOP("6") FINISH("tool_use"),
+        "{\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"s+1/==\"},{\"type\":\"thinking\",\"thinking\":\"so\",\"signature\":\"s2\"},"
+        "{\"type\":\"redacted_thinking\",\"data\":\"d1\"},{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"s3\"},{\"type\":\"text\",\"text\":\"a\"},"
+        "{\"type\":\"thinking\",\"thinking\":\"oh\",\"signature\":\"s4\"},{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"f\",\"input\":{}}]}",
+        "thought hm (s+1/==), thought so (s2), hidden (d1), thought (s3), text a, thought oh (s4), call 0");
+}
+
+static void thoughts_go_back_signed_in_their_place_or_not_at_all(void **state)
+{
+    static const struct llm_thought thoughts[] = { { "hm", "s1" }, { "of another model", "" }, { NULL, "d1" }, { "", "s2" } };
+    static const struct llm_block blocks[] = { { LLM_BLOCK_TEXT, .text = "a" }, { LLM_BLOCK_TEXT, .text = "b" } };
+    static const struct llm_tool_call calls[] = { { "c1", "f", "{}" } };
+    static const unsigned char order[] = { LLM_PIECE_THOUGHT, LLM_PIECE_THOUGHT, LLM_PIECE_BLOCK, LLM_PIECE_THOUGHT, LLM_PIECE_CALL, LLM_PIECE_THOUGHT, LLM_PIECE_BLOCK };
+    static const struct llm_block question[] = { { LLM_BLOCK_TEXT, .text = "q" } };
+    static const char *const others[] = { "openai", "groq", "ollama", "deepseek" };
+    struct llm_message messages[] = {
+        { .role = LLM_USER, .blocks = question, .n_blocks = 1 },
+        { .role = LLM_ASSISTANT, .blocks = blocks, .n_blocks = 2, .tool_calls = calls, .n_tool_calls = 1, .thoughts = thoughts, .n_thoughts = 4,
+          .order = order, .n_order = 7 },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct llm_ask ask = { .messages = messages, .n_messages = 2, .model = "m", .temperature = -1,
+                           .thinking = json_of(a, "{\"type\":\"enabled\",\"budget_tokens\":1024}"), .output_effort = "low" };
+    struct http_ask http = { 0 };
+
+    assert_has(body_of(a, "anthropic", &ask, &http),
+               "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"s1\"},{\"type\":\"text\",\"text\":\"a\"},"
+               "{\"type\":\"redacted_thinking\",\"data\":\"d1\"},{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"f\",\"input\":{}},"
+               "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"s2\"},{\"type\":\"text\",\"text\":\"b\"}]}");
+    assert_has(http.body.p, "\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1024},\"output_config\":{\"effort\":\"low\"}");
+    messages[1].order = NULL;
+    assert_has(body_of(a, "anthropic", &ask, &http), "\"signature\":\"s2\"},{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"},{\"type\":\"tool_use\"");
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        const char *body = body_of(a, others[i], &ask, &http);
+
+        assert_lacks(body, "\"hm\"");
+        assert_lacks(body, "s1");
+        assert_lacks(body, "thinking");
+    }
+}
+
 static void a_request_says_all_in_the_services_words(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -107,6 +164,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_read_however_they_are_split),
         cmocka_unit_test(whole_answers_are_read),
+        cmocka_unit_test(thoughts_keep_their_signatures_and_their_place),
+        cmocka_unit_test(thoughts_go_back_signed_in_their_place_or_not_at_all),
         cmocka_unit_test(a_request_says_all_in_the_services_words),
         cmocka_unit_test(sampling_and_tool_choice_are_translated),
         cmocka_unit_test(images_by_address_and_files_have_their_blocks),
