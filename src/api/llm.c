@@ -59,7 +59,7 @@ static void write_response(struct json_writer *w, const struct llm_outcome *out)
     if (answer->reasoning.n > 0)
         json_add_slice(w, "reasoning", buf_slice(&answer->reasoning));
     if (answer->n_tools > 0)
-        llm_answer_write_tools(answer, w, "tool_calls");
+        llm_answer_write_tools(answer, w, "tool_calls", false);
     json_end(w);
 }
 

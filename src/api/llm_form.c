@@ -61,7 +61,7 @@ static void tell_end(struct buf *out, const struct llm_told *t)
     json_add_string(&w, "model", t->model);
     json_add_string(&w, "finish_reason", llm_finish_name(t->answer->why));
     if (t->answer->n_tools > 0)
-        llm_answer_write_tools(t->answer, &w, "tool_calls");
+        llm_answer_write_tools(t->answer, &w, "tool_calls", false);
     end_chunk(&w, out);
     buf_add_str(out, "data: [DONE]\n\n");
 }

@@ -32,6 +32,7 @@ static const struct field completion_fields[] = {
     FIELD_ANY(struct completion_body, ask.tool_choice, "tool_choice", .help = "auto, none, required, or {type, function: {name}}"),
     FIELD_OBJECT(struct completion_body, ask.response_format, "response_format",
                  .help = "{type: text | json_object | json_schema, json_schema: {name, schema}}"),
+    FIELD_STRING(struct completion_body, ask.effort, "reasoning_effort", .max = LIMIT_NAME_CHARS, .help = "none, minimal, low, medium, high, ..."),
     FIELD_BOOL(struct completion_body, is_streamed, "stream"),
     FIELD_STRUCT(struct completion_body, stream_options, "stream_options", stream_options_fields),
     FIELD_INT(struct completion_body, n, "n", .min = 1, .max = 1, .def = 1, .help = "one answer a request"),

@@ -9,13 +9,23 @@
 /* ---- shapes ---- */
 
 static const struct field function_shape[] = { SHAPE_STRING("name"), SHAPE_STRING("arguments", .help = "JSON text"), FIELD_END };
-static const struct field tool_call_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("type"), SHAPE_OBJECT("function", function_shape), FIELD_END };
+static const struct field tool_call_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("type"), SHAPE_OBJECT("function", function_shape),
+                                               SHAPE_OBJECT("extra_content", NULL, .flags = FIELD_OPTIONAL), FIELD_END };
+
+static const struct field thought_shape[] = {
+    SHAPE_STRING("type", .help = "thinking, redacted_thinking"),
+    SHAPE_STRING("thinking", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("signature", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("data", .flags = FIELD_OPTIONAL),
+    FIELD_END,
+};
 
 static const struct field message_shape[] = {
     SHAPE_STRING("role"),
     SHAPE_STRING("content", .flags = FIELD_NULLABLE),
     SHAPE_STRING("refusal", .flags = FIELD_NULLABLE),
     SHAPE_STRING("reasoning_content", .flags = FIELD_OPTIONAL),
+    SHAPE_LIST("thinking_blocks", thought_shape, .flags = FIELD_OPTIONAL, .help = "to be sent back as they are"),
     SHAPE_LIST("tool_calls", tool_call_shape, .flags = FIELD_OPTIONAL),
     FIELD_END,
 };
@@ -70,6 +80,34 @@ static void write_usage(struct json_writer *w, const struct llm_usage *usage)
     json_end(w);
 }
 
+/* The name and form that LiteLLM gave them (docs.litellm.ai/docs/reasoning_content): clients send back what an assistant's message holds. */
+static void write_thoughts(struct json_writer *w, const struct llm_answer *answer)
+{
+    json_begin_array_as(w, "thinking_blocks");
+    for (size_t i = 0; i < answer->n_pieces; i++) {
+        const struct llm_answer_piece *piece = &answer->pieces[i];
+        bool is_hidden = piece->kind == LLM_PIECE_HIDDEN;
+
+        if (piece->n_seal == 0)
+            continue;
+        json_begin_object(w);
+        json_add_string(w, "type", is_hidden ? "redacted_thinking" : "thinking");
+        if (!is_hidden)
+            json_add_slice(w, "thinking", llm_answer_text(answer, piece));
+        json_add_slice(w, is_hidden ? "data" : "signature", llm_answer_seal(answer, piece));
+        json_end(w);
+    }
+    json_end(w);
+}
+
+static bool has_sealed_thoughts(const struct llm_answer *answer)
+{
+    for (size_t i = 0; i < answer->n_pieces; i++)
+        if (answer->pieces[i].n_seal > 0)
+            return true;
+    return false;
+}
+
 static void write_message(struct json_writer *w, const struct llm_answer *answer)
 {
     json_begin_object_as(w, "message");
@@ -81,8 +119,10 @@ static void write_message(struct json_writer *w, const struct llm_answer *answer
     json_add_null(w, "refusal");
     if (answer->reasoning.n > 0)
         json_add_slice(w, "reasoning_content", buf_slice(&answer->reasoning));
+    if (has_sealed_thoughts(answer))
+        write_thoughts(w, answer);
     if (answer->n_tools > 0)
-        llm_answer_write_tools(answer, w, "tool_calls");
+        llm_answer_write_tools(answer, w, "tool_calls", true);
     json_end(w);
 }
 
@@ -189,11 +229,42 @@ static void tell_tool(struct buf *out, const struct llm_told *t, size_t index, c
     end_delta(&w, out, NULL);
 }
 
+/* Its own delta, with empty arguments: clients add them up without looking. */
+static void tell_extra(struct buf *out, const struct llm_told *t, size_t index, struct slice extra)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_writer w;
+
+    begin_delta(&w, out, t);
+    json_begin_array_as(&w, "tool_calls");
+    json_begin_object(&w);
+    json_add_int(&w, "index", (int64_t)index);
+    json_add_raw(&w, "extra_content", arena_slicedup(a, extra));
+    json_begin_object_as(&w, "function");
+    json_add_string(&w, "arguments", "");
+    json_end(&w);
+    json_end(&w);
+    json_end(&w);
+    end_delta(&w, out, NULL);
+}
+
+/* All in one delta: clients keep the last they are told of a member they do not know. */
+static void tell_thoughts(struct buf *out, const struct llm_told *t)
+{
+    struct json_writer w;
+
+    begin_delta(&w, out, t);
+    write_thoughts(&w, t->answer);
+    end_delta(&w, out, NULL);
+}
+
 static void tell_end(struct buf *out, const struct llm_told *t)
 {
     const struct v1_openai_state *state = t->state;
     struct json_writer w;
 
+    if (has_sealed_thoughts(t->answer))
+        tell_thoughts(out, t);
     begin_delta(&w, out, t);
     end_delta(&w, out, llm_finish_name(t->answer->why));
     if (state->wants_usage) {
@@ -276,5 +347,6 @@ static void tell_error(struct buf *out, const struct llm_told *t, const struct e
 const struct error_form v1_openai_error = { .name = "OpenAIError", .answer = error_shape, .write = write_error };
 
 const struct llm_form v1_openai_form = {
-    .begin = tell_begin, .text = tell_text, .reasoning = tell_reasoning, .tool = tell_tool, .end = tell_end, .error = tell_error,
+    .begin = tell_begin, .text = tell_text, .reasoning = tell_reasoning, .tool = tell_tool, .extra = tell_extra, .end = tell_end,
+    .error = tell_error, .keeps_thoughts = true,
 };

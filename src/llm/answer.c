@@ -47,7 +47,7 @@ static struct llm_answer_piece *new_piece(struct llm_answer *answer, enum llm_pi
 
     if (n == LIMIT_ANSWER_PIECES)
         return NULL;
-    if ((n & (n - 1)) == 0)             /* a power of two is full */
+    if (!answer->pieces || (n & (n - 1)) == 0)          /* a power of two is full */
         answer->pieces = xrealloc(answer->pieces, MAX(2 * n, (size_t)1) * sizeof(*answer->pieces));
     answer->pieces[n] = (struct llm_answer_piece){ .kind = kind, .at = at };
     return &answer->pieces[answer->n_pieces++];
@@ -146,6 +146,21 @@ int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id,
     return tool->arguments.overflowed ? too_large(answer) : 0;
 }
 
+int llm_answer_add_extra(struct llm_answer *answer, size_t index, struct slice extra)
+{
+    if (index >= answer->n_tools)
+        return too_large(answer);
+    answer->tools[index].extra_at = answer->seals.n;
+    answer->tools[index].n_extra = extra.n;
+    buf_add_slice(&answer->seals, extra);
+    return answer->seals.overflowed ? too_large(answer) : 0;
+}
+
+static int add_extra(void *arg, size_t index, struct slice extra)
+{
+    return llm_answer_add_extra(arg, index, extra);
+}
+
 static int add_tool(void *arg, size_t index, const char *id, const char *name, struct slice arguments)
 {
     return llm_answer_add_tool(arg, index, id, name, arguments);
@@ -170,7 +185,7 @@ static int on_end(void *arg, enum llm_finish why, const struct llm_usage *usage,
 
 struct llm_sink llm_answer_sink(struct llm_answer *answer)
 {
-    return (struct llm_sink){ .on_text = add_text, .on_reasoning = add_reasoning, .on_tool = add_tool, .on_seal = add_seal, .on_end = on_end,
+    return (struct llm_sink){ .on_text = add_text, .on_reasoning = add_reasoning, .on_tool = add_tool, .on_seal = add_seal, .on_extra = add_extra, .on_end = on_end,
                               .arg = answer };
 }
 
@@ -222,7 +237,16 @@ void llm_answer_estimate(struct llm_answer *answer, int64_t prompt_tokens, size_
         usage->completion_tokens = tokens_of(n_answer_bytes);
 }
 
-void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name)
+static void write_extra(const struct llm_answer *answer, struct json_writer *w, const struct llm_answer_tool *tool)
+{
+    struct slice extra = part_of(&answer->seals, tool->extra_at, tool->n_extra);
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    if (extra.n > 0)
+        json_add_raw(w, "extra_content", arena_slicedup(a, extra));
+}
+
+void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name, bool has_extras)
 {
     json_begin_array_as(w, name);
     for (size_t i = 0; i < answer->n_tools; i++) {
@@ -235,6 +259,8 @@ void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer 
         json_add_string(w, "name", tool->name ? tool->name : "");
         json_add_string(w, "arguments", buf_str(&tool->arguments));
         json_end(w);
+        if (has_extras)
+            write_extra(answer, w, tool);
         json_end(w);
     }
     json_end(w);

@@ -9,7 +9,7 @@
 
 #include "llm/llm.h"
 
-struct llm_answer_tool { char *id, *name; struct buf arguments; };      /* owned */
+struct llm_answer_tool { char *id, *name; struct buf arguments; size_t extra_at, n_extra; /* in `seals`; n_extra 0: none */ };   /* owned */
 
 /* What was told in one go. */
 struct llm_answer_piece {
@@ -35,6 +35,7 @@ struct llm_sink llm_answer_sink(struct llm_answer *answer);
 
 /* For sinks of others that keep only parts. 0 or -EMSGSIZE UPSTREAM_TOO_LARGE in *answer->e. */
 int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id, const char *name, struct slice arguments) MUST_CHECK;
+int llm_answer_add_extra(struct llm_answer *answer, size_t index, struct slice extra) MUST_CHECK;
 void llm_answer_end(struct llm_answer *answer, enum llm_finish why, const struct llm_usage *usage, const char *model);
 
 /* Text of a piece that is no call, and its seal; what a format check cut away is not told. */
@@ -44,5 +45,5 @@ struct slice llm_answer_seal(const struct llm_answer *answer, const struct llm_a
 /* Usage that the upstream did not tell is counted: about four bytes of text a token. n_answer_bytes: text and thoughts. */
 int64_t llm_prompt_tokens(const struct llm_ask *ask);
 void llm_answer_estimate(struct llm_answer *answer, int64_t prompt_tokens, size_t n_answer_bytes);
-/* [{id, type, function: {name, arguments}}], OpenAI's form. */
-void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name);
+/* [{id, type, function: {name, arguments}}], OpenAI's form; has_extras: with extra_content where there is some. */
+void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name, bool has_extras);

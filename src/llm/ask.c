@@ -13,7 +13,8 @@ enum { PATH_SIZE = sizeof(((struct err_field *)0)->field), MOST_STOPS = 16 };
 /* ---- the tables ---- */
 
 struct function_body { const char *name, *arguments; };
-struct call_body { const char *id; struct function_body function; };
+struct call_body { const char *id; struct function_body function; struct json_value extra; };
+struct thought_body { const char *type, *thinking, *signature, *data; };
 
 static const char *const roles[] = { "system", "user", "assistant", "tool", "developer", NULL };
 
@@ -26,6 +27,15 @@ static const struct field function_fields[] = {
 static const struct field call_fields[] = {
     FIELD_STRING(struct call_body, id, "id", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
     FIELD_STRUCT(struct call_body, function, "function", function_fields, FIELD_REQUIRED),
+    FIELD_OBJECT(struct call_body, extra, "extra_content", .help = "as an answer told it"),
+    FIELD_END,
+};
+
+static const struct field thought_fields[] = {
+    FIELD_STRING(struct thought_body, type, "type", FIELD_REQUIRED),
+    FIELD_STRING(struct thought_body, thinking, "thinking", .max = LIMIT_BODY_CHAT),
+    FIELD_STRING(struct thought_body, signature, "signature", .max = LIMIT_BODY_CHAT),
+    FIELD_STRING(struct thought_body, data, "data", .max = LIMIT_BODY_CHAT),
     FIELD_END,
 };
 
@@ -37,6 +47,8 @@ const struct field llm_message_fields[] = {
     FIELD_STRING(struct llm_message_body, reasoning, "reasoning", .max = LIMIT_BODY_CHAT, .help = "the assistant's thoughts, as an answer told them"),
     FIELD_STRING(struct llm_message_body, reasoning_content, "reasoning_content", .max = LIMIT_BODY_CHAT, .help = "another name of reasoning"),
     FIELD_LIST(struct llm_message_body, tool_calls, "tool_calls", call_fields, struct call_body, .max = LIMIT_TOOL_CALLS),
+    FIELD_LIST(struct llm_message_body, thinking_blocks, "thinking_blocks", thought_fields, struct thought_body, .max = LIMIT_BLOCKS,
+               .help = "as an answer told them"),
     FIELD_END,
 };
 
@@ -208,9 +220,26 @@ static void read_calls(struct arena *a, const struct field_list *from, struct ll
     const struct call_body *items = from->items;
 
     for (size_t i = 0; i < from->n; i++)
-        calls[i] = (struct llm_tool_call){ items[i].id, items[i].function.name, items[i].function.arguments };
+        calls[i] = (struct llm_tool_call){ items[i].id, items[i].function.name, items[i].function.arguments,
+                                           json_is_absent(items[i].extra) ? NULL : json_to_str(a, items[i].extra) };
     ret->tool_calls = calls;
     ret->n_tool_calls = from->n;
+}
+
+/* What no maker would know again is left out. */
+static void read_thoughts(struct arena *a, const struct field_list *from, struct llm_message *ret)
+{
+    struct llm_thought *thoughts = arena_array(a, from->n + 1, sizeof(*thoughts));
+    const struct thought_body *items = from->items;
+
+    for (size_t i = 0; i < from->n; i++) {
+        bool is_hidden = strcmp(items[i].type, "redacted_thinking") == 0;
+        const char *seal = is_hidden ? items[i].data : items[i].signature;
+
+        if (seal && *seal)
+            thoughts[ret->n_thoughts++] = (struct llm_thought){ is_hidden ? NULL : items[i].thinking ? items[i].thinking : "", seal };
+    }
+    ret->thoughts = thoughts;
 }
 
 static bool is_text_only(const struct llm_message *m)
@@ -230,6 +259,7 @@ static int read_message(struct arena *a, const struct llm_message_body *from, si
     *ret = (struct llm_message){ .role = role_of(from->role), .name = from->name, .tool_call_id = from->tool_call_id };
     if (ret->role == LLM_ASSISTANT) {
         read_calls(a, &from->tool_calls, ret);
+        read_thoughts(a, &from->thinking_blocks, ret);
         ret->reasoning = from->reasoning ? from->reasoning : from->reasoning_content;
     }
     if (!json_is_absent(from->content))
@@ -348,6 +378,7 @@ int llm_ask_of(const struct llm_ask_body *body, struct arena *a, struct llm_ask 
         .temperature = body->temperature, .has_temperature = body->has_temperature,
         .max_tokens = body->has_max_completion_tokens ? body->max_completion_tokens : body->max_tokens,
         .top_p = body->top_p, .has_top_p = body->has_top_p,
+        .effort = body->effort && *body->effort ? body->effort : NULL,
     };
     int r = read_messages(a, &body->messages, &ask, e);
 

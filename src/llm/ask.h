@@ -11,7 +11,7 @@
 struct llm_message_body {
     const char *role, *name, *tool_call_id, *reasoning, *reasoning_content;
     struct json_value content;
-    struct field_list tool_calls;
+    struct field_list tool_calls, thinking_blocks;
 };
 struct llm_tool_function_body { const char *name, *description; struct json_value parameters; bool is_strict; };
 struct llm_tool_body { struct llm_tool_function_body function; };
@@ -23,6 +23,7 @@ struct llm_ask_body {
     bool has_temperature, has_top_p, has_max_completion_tokens;
     int64_t max_tokens, max_completion_tokens;
     struct json_value stop, tool_choice, response_format;
+    const char *effort;                 /* in the table of OpenAI's form only */
 };
 
 extern const struct field llm_ask_fields[];

@@ -16,7 +16,7 @@ enum llm_role { LLM_SYSTEM, LLM_USER, LLM_ASSISTANT, LLM_TOOL };
 enum llm_block_kind { LLM_BLOCK_TEXT, LLM_BLOCK_IMAGE_URL, LLM_BLOCK_IMAGE_DATA, LLM_BLOCK_FILE_DATA };
 
 struct llm_block { enum llm_block_kind kind; const char *text, *url, *media_type, *base64, *file_name; };
-struct llm_tool_call { const char *id, *name, *arguments; /* JSON text */ };
+struct llm_tool_call { const char *id, *name, *arguments; /* JSON text */ const char *extra; /* what its maker gave with it and wants back, a JSON object; NULL: none */ };
 
 /* A thought that comes back to its maker as it was told: with its signature, or, text NULL, one that only the maker can read. */
 struct llm_thought { const char *text, *seal; };
@@ -51,6 +51,7 @@ struct llm_ask {
     bool is_schema_strict;              /* the provider is to keep to it by force */
     struct json_value thinking;         /* as Anthropic writes it, for that protocol alone; absent: not said */
     const char *output_effort;          /* Anthropic's output_config.effort; NULL: not said */
+    const char *effort;                 /* OpenAI's reasoning_effort, for every protocol; NULL: not said */
     bool is_streamed;
     int64_t ready_by_ms;                /* as in llm/llamacpp.h */
 };
@@ -67,6 +68,8 @@ struct llm_sink {
     int (*on_tool)(void *arg, size_t index, const char *id, const char *name, struct slice arguments);
     /* The thought told last ends here and is signed; or, is_hidden, a thought of which nothing else is told. Never empty. */
     int (*on_seal)(void *arg, bool is_hidden, struct slice seal);
+    /* What a tool call that has begun carries beside its arguments: a JSON object, whole; a later one replaces it. */
+    int (*on_extra)(void *arg, size_t index, struct slice extra);
     int (*on_end)(void *arg, enum llm_finish why, const struct llm_usage *usage /* NULL: not told */, const char *model /* NULL: not told */);
     void *arg;
 };
@@ -112,7 +115,8 @@ enum { LLM_QUIRK_NO_TEMPERATURE = 1, LLM_QUIRK_MAX_COMPLETION_TOKENS = 2, LLM_QU
        LLM_QUIRK_NO_JSON_OBJECT = 16, LLM_QUIRK_NO_MODEL_LIST = 32, LLM_QUIRK_MAY_NOT_STREAM = 64 /* GENERIC_LLM_STREAMING_DISABLED */,
        LLM_QUIRK_SHORT_TOOL_IDS = 128 /* nine letters and digits */, LLM_QUIRK_THOUGHT_SIGNATURES = 256 /* asked back with tool calls */,
        LLM_QUIRK_OWN_TEMPERATURE = 512 /* a model's name does not tell whether it takes one: sent when the caller says it */,
-       LLM_QUIRK_THOUGHTS_BACK = 1024 /* asked back with tool calls */, LLM_QUIRK_NO_NAMES = 2048 /* of who speaks */ };
+       LLM_QUIRK_THOUGHTS_BACK = 1024 /* asked back with tool calls */, LLM_QUIRK_NO_NAMES = 2048 /* of who speaks */,
+       LLM_QUIRK_EXTRAS = 4096 /* may be a way to Gemini: takes back what it gave with tool calls */ };
 
 struct llm_preset {
     const char *id, *label;
@@ -135,6 +139,9 @@ const struct llm_preset *llm_preset_find(const char *id);
 bool llm_model_is_reasoning(const char *model);
 /* Lists of models do not say what a model is for; its name mostly does. */
 bool llm_model_is_embedding(const char *model);
+/* How a model of Anthropic's is told to think: before 4.6 by a budget of tokens, since then as hard as it finds right. */
+enum llm_thinking { LLM_THINKS_NOT, LLM_THINKS_BY_BUDGET, LLM_THINKS_ADAPTIVELY };
+enum llm_thinking llm_model_thinking(const char *model);
 /* Anthropic's models after 4.6 refuse temperature and top_p. */
 bool llm_model_takes_sampling(const char *model);
 extern const struct llm_protocol llm_openai_chat, llm_openai_responses, llm_anthropic_messages, llm_ollama;

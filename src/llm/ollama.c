@@ -120,6 +120,23 @@ static void add_tools(struct json_writer *w, const struct llm_ask *ask)
     json_end(w);
 }
 
+/* Only gpt-oss knows degrees (github.com/ollama/ollama, issues 11752, 12561). */
+static void add_think(struct json_writer *w, const struct llm_ask *ask)
+{
+    static const struct { const char *effort, *think; } degrees[] = {
+        { "minimal", "low" }, { "low", "low" }, { "medium", "medium" }, { "high", "high" }, { "xhigh", "high" }, { "max", "high" },
+    };
+
+    if (!ask->effort)
+        return;
+    for (size_t i = 0; strncmp(ask->model, "gpt-oss", 7) == 0 && i < ARRAY_SIZE(degrees); i++)
+        if (strcmp(degrees[i].effort, ask->effort) == 0) {
+            json_add_string(w, "think", degrees[i].think);
+            return;
+        }
+    json_add_bool(w, "think", strcmp(ask->effort, "none") != 0);
+}
+
 static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
 {
     struct wire_body body;
@@ -140,6 +157,7 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
         json_add_strings(w, "stop", ask->stop.items, ask->stop.n);
     json_end(w);
     add_tools(w, ask);
+    add_think(w, ask);
     if (ask->format == LLM_FORMAT_JSON)
         json_add_string(w, "format", "json");
     if (ask->format == LLM_FORMAT_SCHEMA)

@@ -43,10 +43,16 @@ static void add_content(struct json_writer *w, const struct llm_message *m, stru
     json_end(w);
 }
 
-/* Gemini 3 refuses calls without the signature of the thought behind them; this is its documented word for a history that has none. */
-static void add_signature(struct json_writer *w)
+/* Gemini 3 refuses calls without the signature of the thought behind them (ai.google.dev, "Thought signatures", OpenAI compatibility: it stands in
+ * extra_content.google.thought_signature of the first call). The other word is its documented one for a history that has none. */
+static void add_extra(struct json_writer *w, const struct llm_account *acc, const struct llm_tool_call *call)
 {
-    json_add_raw(w, "extra_content", "{\"google\":{\"thought_signature\":\"skip_thought_signature_validator\"}}");
+    bool wants_signature = acc->preset->quirks & LLM_QUIRK_THOUGHT_SIGNATURES;
+
+    if (call->extra && (wants_signature || acc->preset->quirks & LLM_QUIRK_EXTRAS))
+        json_add_raw(w, "extra_content", call->extra);
+    else if (wants_signature)
+        json_add_raw(w, "extra_content", "{\"google\":{\"thought_signature\":\"skip_thought_signature_validator\"}}");
 }
 
 static void add_tool_calls(struct json_writer *w, const struct llm_account *acc, const struct llm_message *m, struct arena *a)
@@ -60,8 +66,7 @@ static void add_tool_calls(struct json_writer *w, const struct llm_account *acc,
         json_add_string(w, "name", m->tool_calls[i].name);
         json_add_string(w, "arguments", m->tool_calls[i].arguments);
         json_end(w);
-        if (acc->preset->quirks & LLM_QUIRK_THOUGHT_SIGNATURES)
-            add_signature(w);
+        add_extra(w, acc, &m->tool_calls[i]);
         json_end(w);
     }
     json_end(w);
@@ -142,6 +147,8 @@ static void add_settings(struct json_writer *w, const struct llm_account *acc, c
     wire_add_sampling(w, ask, has_new_name ? "max_completion_tokens" : "max_tokens");
     if (ask->stop.n > 0)
         json_add_strings(w, "stop", ask->stop.items, ask->stop.n);
+    if (ask->effort)
+        json_add_string(w, "reasoning_effort", ask->effort);
     json_add_bool(w, "stream", ask->is_streamed);
     if (ask->is_streamed && !(quirks & LLM_QUIRK_NO_STREAM_USAGE)) {
         json_begin_object_as(w, "stream_options");
@@ -267,11 +274,13 @@ static bool is_other_call(const struct chat_call *known, struct json_value index
 static int put_tool(struct llm_reader *r, struct json_value call)
 {
     struct json_value function = json_get(call, "function"), index = json_get(call, "index"), arguments = json_get(function, "arguments");
+    struct json_value extra = json_get(call, "extra_content");
     const char *told_id = json_cstr(json_get(call, "id")), *told_name = json_cstr(json_get(function, "name"));
     const char *id = told_id ? told_id : "", *name = told_name ? told_name : "";
     struct slice text = json_type(arguments) == JSON_OBJECT ? slice_of(json_to_str(r->scratch, arguments)) : json_string(arguments);
     struct chat_call *known = find_call(r, index, id);
     bool is_new = is_other_call(known, index, id, name);
+    int result;
 
     if (is_new && !*name && !*id && text.n == 0)        /* a thought's signature by itself */
         return 0;
@@ -279,7 +288,10 @@ static int put_tool(struct llm_reader *r, struct json_value call)
         known = begin_call(r, index, id);
     name = *name && !known->has_name ? name : NULL;
     known->has_name = known->has_name || name;
-    return r->sink.on_tool(r->sink.arg, (size_t)(known - r->calls), is_new ? known->id : NULL, name, text);
+    result = r->sink.on_tool(r->sink.arg, (size_t)(known - r->calls), is_new ? known->id : NULL, name, text);
+    if (result == 0 && json_type(extra) == JSON_OBJECT)
+        result = r->sink.on_extra(r->sink.arg, (size_t)(known - r->calls), slice_of(json_to_str(r->scratch, extra)));
+    return result;
 }
 
 /* A delta of a stream or the message of a whole answer: the members are the same. */

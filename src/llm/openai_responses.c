@@ -48,33 +48,78 @@ static void add_output(struct json_writer *w, const struct llm_message *m, struc
     json_end(w);
 }
 
-static void add_tool_calls(struct json_writer *w, const struct llm_message *m)
-{
-    for (size_t i = 0; i < m->n_tool_calls; i++) {
-        json_begin_object(w);
-        json_add_string(w, "type", "function_call");
-        json_add_string(w, "call_id", m->tool_calls[i].id);
-        json_add_string(w, "name", m->tool_calls[i].name);
-        json_add_string(w, "arguments", m->tool_calls[i].arguments);
-        json_end(w);
-    }
-}
-
-static void add_message(struct json_writer *w, const struct llm_message *m, struct arena *a)
+static void add_tool_call(struct json_writer *w, const struct llm_tool_call *call)
 {
     json_begin_object(w);
-    if (m->role == LLM_TOOL) {
-        json_add_string(w, "type", "function_call_output");
-        json_add_string(w, "call_id", m->tool_call_id);
-        add_output(w, m, a);
-    } else {
-        json_add_string(w, "role", wire_role(m->role));
-        json_begin_array_as(w, "content");
-        for (size_t i = 0; i < m->n_blocks; i++)
-            add_block(w, m, &m->blocks[i], a);
+    json_add_string(w, "type", "function_call");
+    json_add_string(w, "call_id", call->id);
+    json_add_string(w, "name", call->name);
+    json_add_string(w, "arguments", call->arguments);
+    json_end(w);
+}
+
+static void add_result(struct json_writer *w, const struct llm_message *m, struct arena *a)
+{
+    json_begin_object(w);
+    json_add_string(w, "type", "function_call_output");
+    json_add_string(w, "call_id", m->tool_call_id);
+    add_output(w, m, a);
+    json_end(w);
+}
+
+static void begin_message(struct json_writer *w, const struct llm_message *m)
+{
+    json_begin_object(w);
+    json_add_string(w, "role", wire_role(m->role));
+    json_begin_array_as(w, "content");
+}
+
+/* Items of reasoning go back before what they led to ("Keeping reasoning items in context"; encrypted, as nothing is stored). */
+static void add_thought(struct json_writer *w, const struct llm_thought *thought, struct arena *a)
+{
+    struct json_value item = { 0 };
+
+    if (thought->text || !wire_is_responses_seal(thought->seal))
+        return;
+    if (json_parse(a, slice_of(thought->seal + strlen(WIRE_RESPONSES_SEAL)), &item, NULL) == 0 && json_type(item) == JSON_OBJECT)
+        json_add_value(w, NULL, item);
+}
+
+/* Clients that add up a stream say "" where there was no text: it must not come between a thought and what it led to. */
+static bool is_nothing(const struct llm_message *m, const struct llm_block *block)
+{
+    return m->role == LLM_ASSISTANT && block->kind == LLM_BLOCK_TEXT && !*block->text;
+}
+
+/* Each call and each thought is an item of its own, blocks beside each other are one message. */
+static void add_message(struct json_writer *w, const struct llm_message *m, struct arena *a)
+{
+    struct wire_pieces pieces = { .m = m };
+    bool is_open = false;
+
+    while (wire_next_piece(&pieces)) {
+        if (pieces.kind == LLM_PIECE_BLOCK && is_nothing(m, &m->blocks[pieces.index]))
+            continue;
+        if (is_open != (pieces.kind == LLM_PIECE_BLOCK)) {
+            if (is_open) {
+                json_end(w);
+                json_end(w);
+            } else {
+                begin_message(w, m);
+            }
+            is_open = !is_open;
+        }
+        if (pieces.kind == LLM_PIECE_BLOCK)
+            add_block(w, m, &m->blocks[pieces.index], a);
+        else if (pieces.kind == LLM_PIECE_CALL)
+            add_tool_call(w, &m->tool_calls[pieces.index]);
+        else
+            add_thought(w, &m->thoughts[pieces.index], a);
+    }
+    if (is_open) {
+        json_end(w);
         json_end(w);
     }
-    json_end(w);
 }
 
 static void add_input(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
@@ -83,9 +128,10 @@ static void add_input(struct json_writer *w, const struct llm_ask *ask, struct a
     for (size_t i = 0; i < ask->n_messages; i++) {
         const struct llm_message *m = &ask->messages[i];
 
-        if (m->n_blocks > 0 || m->role == LLM_TOOL)
+        if (m->role == LLM_TOOL)
+            add_result(w, m, a);
+        else
             add_message(w, m, a);
-        add_tool_calls(w, m);
     }
     json_end(w);
 }
@@ -147,6 +193,20 @@ static void add_format(struct json_writer *w, const struct llm_ask *ask)
     json_end(w);
 }
 
+/* Models that think want their thoughts back with a tool's result; as nothing is stored they are asked for encrypted. Other models refuse to be asked. */
+static void add_reasoning(struct json_writer *w, const struct llm_ask *ask)
+{
+    static const char *const included[] = { "reasoning.encrypted_content" };
+
+    if (ask->n_tools > 0 && llm_model_is_reasoning(ask->model))
+        json_add_strings(w, "include", included, 1);
+    if (!ask->effort)
+        return;
+    json_begin_object_as(w, "reasoning");
+    json_add_string(w, "effort", ask->effort);
+    json_end(w);
+}
+
 static int request(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, struct http_ask *ret, struct err *e)
 {
     struct wire_body body;
@@ -165,6 +225,7 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
         json_add_int(w, "max_output_tokens", MAX(ask->max_tokens, (int64_t)LEAST_MAX_OUTPUT_TOKENS));
     json_add_bool(w, "stream", ask->is_streamed);
     json_add_bool(w, "store", false);
+    add_reasoning(w, ask);
     add_tools(w, ask);
     add_format(w, ask);
     return wire_ask(acc, "responses", &body, a, ret, e);
@@ -239,11 +300,44 @@ static int on_all_arguments(struct llm_reader *r, struct json_value root)
     return place < r->n_tools && r->tools[place].has_arguments ? 0 : add_arguments(r, place, json_string(json_get(root, "arguments")));
 }
 
+/* The item as it may come back: its status is refused there. */
+static int put_encrypted(struct llm_reader *r, struct json_value item)
+{
+    struct slice encrypted = json_string(json_get(item, "encrypted_content"));
+    struct json_value id = json_get(item, "id"), summary = json_get(item, "summary");
+    struct json_writer w;
+    struct buf seal;
+    int result;
+
+    if (encrypted.n == 0)
+        return 0;
+    buf_init(&seal, LIMIT_LLM_ANSWER);
+    buf_add_str(&seal, WIRE_RESPONSES_SEAL);
+    json_write_init(&w, &seal);
+    json_begin_object(&w);
+    json_add_string(&w, "type", "reasoning");
+    if (json_type(id) == JSON_STRING)
+        json_add_value(&w, "id", id);
+    if (json_type(summary) == JSON_ARRAY)
+        json_add_value(&w, "summary", summary);
+    else
+        json_add_raw(&w, "summary", "[]");
+    json_add_slice(&w, "encrypted_content", encrypted);
+    json_end(&w);
+    result = buf_check(&seal, r->e);
+    if (result == 0)
+        result = r->sink.on_seal(r->sink.arg, true, buf_slice(&seal));
+    buf_clear(&seal);
+    return result;
+}
+
 static int on_item_done(struct llm_reader *r, struct json_value root)
 {
     struct json_value item = json_get(root, "item");
     size_t place = place_of_tool(r, root);
 
+    if (is_type(item, "reasoning"))
+        return put_encrypted(r, item);
     if (!is_type(item, "function_call"))
         return 0;
     if (place == r->n_tools)
@@ -396,7 +490,9 @@ static int put_item(struct llm_reader *r, struct json_value item)
     if (!is_type(item, "reasoning"))
         return 0;
     result = put_parts(json_get(item, "summary"), "\n\n", r->sink.on_reasoning, r->sink.arg);
-    return result == 0 ? put_parts(json_get(item, "content"), "", r->sink.on_reasoning, r->sink.arg) : result;
+    if (result == 0)
+        result = put_parts(json_get(item, "content"), "", r->sink.on_reasoning, r->sink.arg);
+    return result == 0 ? put_encrypted(r, item) : result;
 }
 
 static int on_whole(struct llm_reader *r, struct slice body, struct err *e)

@@ -109,12 +109,12 @@ const struct llm_preset llm_presets[] = {
     { .id = "omlx", .label = "oMLX", CHAT, .base_url = "http://127.0.0.1:8000/v1", .base_path = "/v1", .env_key = { "OMLX_API_KEY", "OMLX_LLM_API_KEY" },
       .env_base_url = { "OMLX_BASE_URL", "OMLX_LLM_BASE_PATH" }, .env_model = { "OMLX_LLM_MODEL_PREF" }, URL_HELP("oMLX") },
     { .id = "litellm", .label = "LiteLLM", CHAT, .can_embed = true, .base_url = "http://127.0.0.1:4000", .env_key = { "LITELLM_API_KEY", "LITE_LLM_API_KEY" },
-      .env_base_url = { "LITELLM_BASE_URL", "LITE_LLM_BASE_PATH" }, .env_model = { "LITE_LLM_MODEL_PREF" }, URL_HELP("the LiteLLM proxy") },
+      .env_base_url = { "LITELLM_BASE_URL", "LITE_LLM_BASE_PATH" }, .env_model = { "LITE_LLM_MODEL_PREF" }, .quirks = LLM_QUIRK_EXTRAS, URL_HELP("the LiteLLM proxy") },
 
     /* everything else that speaks OpenAI's protocol */
     { .id = "generic-openai", .label = "OpenAI-compatible service", CHAT, .can_embed = true, .env_key = { "GENERIC_OPENAI_API_KEY", "GENERIC_OPEN_AI_API_KEY", "GENERIC_OPEN_AI_EMBEDDING_API_KEY" },
       .env_base_url = { "GENERIC_OPENAI_BASE_URL", "GENERIC_OPEN_AI_BASE_PATH" }, .env_model = { "GENERIC_OPENAI_MODEL", "GENERIC_OPEN_AI_MODEL_PREF" },
-      .quirks = LLM_QUIRK_MAY_NOT_STREAM, URL_HELP("a service that speaks OpenAI's chat completions, up to and with /v1") },
+      .quirks = LLM_QUIRK_MAY_NOT_STREAM | LLM_QUIRK_EXTRAS, URL_HELP("a service that speaks OpenAI's chat completions, up to and with /v1") },
     { .id = NULL },
 };
 /* clang-format on */
@@ -152,6 +152,18 @@ static long minor_of_fourth(const char *model)
     if (!four || (four[2] && !strchr("-.@", four[2])))
         return -1;
     return n > 0 && n <= 2 ? strtol(four + 3, NULL, 10) : 0;
+}
+
+/* Names of other makers say nothing about it. */
+enum llm_thinking llm_model_thinking(const char *model)
+{
+    long minor = minor_of_fourth(model);
+
+    if (strncmp(model, "claude-", 7) != 0)
+        return LLM_THINKS_NOT;
+    if (model[7] >= '1' && model[7] <= '3')
+        return strncmp(model + 7, "3-7", 3) == 0 ? LLM_THINKS_BY_BUDGET : LLM_THINKS_NOT;
+    return minor >= 0 && minor < 6 ? LLM_THINKS_BY_BUDGET : LLM_THINKS_ADAPTIVELY;
 }
 
 bool llm_model_takes_sampling(const char *model)

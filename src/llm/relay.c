@@ -27,13 +27,22 @@ static int on_text(void *arg, struct slice text)
     return 0;
 }
 
+static int tell_large(struct relay *r, int result)
+{
+    return err_set(err_place(&r->e), result, r->answer.e->code, "%s", r->answer.e->text);
+}
+
 static int on_reasoning(void *arg, struct slice text)
 {
     struct relay *r = arg;
+    const struct llm_sink gathered = llm_answer_sink(&r->answer);
+    int result = r->start.form->keeps_thoughts ? gathered.on_reasoning(gathered.arg, text) : 0;
     size_t at;
 
     relay_begin_stream(r);
     r->n_text_bytes += text.n;
+    if (result < 0)
+        return tell_large(r, result);
     if (!r->start.form->reasoning)
         return 0;
     at = relay_begin_event(r);
@@ -51,7 +60,7 @@ static int on_tool(void *arg, size_t index, const char *id, const char *name, st
     relay_begin_stream(r);
     result = llm_answer_add_tool(&r->answer, index, id, name, arguments);
     if (result < 0)
-        return err_set(err_place(&r->e), result, r->answer.e->code, "%s", r->answer.e->text);
+        return tell_large(r, result);
     if (!r->start.form->tool)
         return 0;
     at = relay_begin_event(r);
@@ -63,13 +72,30 @@ static int on_tool(void *arg, size_t index, const char *id, const char *name, st
 static int on_seal(void *arg, bool is_hidden, struct slice seal)
 {
     struct relay *r = arg;
+    const struct llm_sink gathered = llm_answer_sink(&r->answer);
+    int result = r->start.form->keeps_thoughts ? gathered.on_seal(gathered.arg, is_hidden, seal) : 0;
     size_t at;
 
     relay_begin_stream(r);
+    if (result < 0)
+        return tell_large(r, result);
     if (!r->start.form->seal)
         return 0;
     at = relay_begin_event(r);
     r->start.form->seal(&r->out, &r->told, is_hidden, seal);
+    relay_end_event(r, at);
+    return 0;
+}
+
+static int on_extra(void *arg, size_t index, struct slice extra)
+{
+    struct relay *r = arg;
+    size_t at;
+
+    if (!r->start.form->extra)
+        return 0;
+    at = relay_begin_event(r);
+    r->start.form->extra(&r->out, &r->told, index, extra);
     relay_end_event(r, at);
     return 0;
 }
@@ -203,7 +229,7 @@ static void on_end(void *arg, int result, const struct err *e)
 
 static void begin_attempt(struct relay *r, size_t at)
 {
-    const struct llm_sink sink = { on_text, on_reasoning, on_tool, on_seal, on_answer_end, r };
+    const struct llm_sink sink = { on_text, on_reasoning, on_tool, on_seal, on_extra, on_answer_end, r };
 
     r->at = at;
     arena_free(r->attempt_arena);

@@ -16,7 +16,7 @@
 struct llm_told {
     char uuid[UUID_SIZE];
     const char *provider, *model;       /* of the account asked; the upstream's own name of the model once it is known */
-    const struct llm_answer *answer;    /* tools so far; usage and why at the end. Its texts are empty unless they must be checked. */
+    const struct llm_answer *answer;    /* tools so far; usage and why at the end. Its texts are empty unless they must be checked, or the form keeps thoughts. */
     int64_t prompt_tokens;              /* by estimate, before the upstream counts */
     double duration_s;                  /* of the whole answer, at its end */
     int64_t began_wall_ms;
@@ -32,8 +32,10 @@ struct llm_form {
     void (*reasoning)(struct buf *out, const struct llm_told *t, struct slice text);
     void (*tool)(struct buf *out, const struct llm_told *t, size_t index, const char *id, const char *name, struct slice arguments);
     void (*seal)(struct buf *out, const struct llm_told *t, bool is_hidden, struct slice seal);         /* as a sink's on_seal */
+    void (*extra)(struct buf *out, const struct llm_told *t, size_t index, struct slice extra);         /* as a sink's on_extra */
     void (*end)(struct buf *out, const struct llm_told *t);
     void (*error)(struct buf *out, const struct llm_told *t, const struct err *e);
+    bool keeps_thoughts;                /* t->answer has all thoughts at the end */
 };
 
 /* Who answers the exchange. Loop thread; exactly one of start and fail is called. */

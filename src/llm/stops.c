@@ -101,6 +101,13 @@ static int on_seal(void *arg, bool is_hidden, struct slice seal)
     return s->has_stopped ? 0 : s->to.on_seal(s->to.arg, is_hidden, seal);
 }
 
+static int on_extra(void *arg, size_t index, struct slice extra)
+{
+    struct stops *s = arg;
+
+    return s->has_stopped ? 0 : s->to.on_extra(s->to.arg, index, extra);
+}
+
 static int on_end(void *arg, enum llm_finish why, const struct llm_usage *usage, const char *model)
 {
     struct stops *s = arg;
@@ -125,5 +132,6 @@ struct llm_sink llm_stops_sink(struct arena *a, const struct field_strings *stop
     s->ends_at_once = ends_at_once;
     buf_init(&s->held, 2 * (size_t)LIMIT_LLM_ANSWER);
     arena_defer(a, clear_stops, s);
-    return (struct llm_sink){ .on_text = on_text, .on_reasoning = on_reasoning, .on_tool = on_tool, .on_seal = on_seal, .on_end = on_end, .arg = s };
+    return (struct llm_sink){ .on_text = on_text, .on_reasoning = on_reasoning, .on_tool = on_tool, .on_seal = on_seal, .on_extra = on_extra, .on_end = on_end,
+                              .arg = s };
 }

@@ -130,6 +130,11 @@ bool wire_is_plain(const struct llm_message *m)
     return m->n_blocks == 0 || (m->n_blocks == 1 && m->blocks[0].kind == LLM_BLOCK_TEXT);
 }
 
+bool wire_is_responses_seal(const char *seal)
+{
+    return strncmp(seal, WIRE_RESPONSES_SEAL, strlen(WIRE_RESPONSES_SEAL)) == 0;
+}
+
 static enum llm_piece usual_piece(const struct llm_message *m, size_t at)
 {
     return at < m->n_thoughts ? LLM_PIECE_THOUGHT : at < m->n_thoughts + m->n_blocks ? LLM_PIECE_BLOCK : LLM_PIECE_CALL;

@@ -33,6 +33,9 @@ int wire_check_tool_results(const struct llm_ask *ask, struct err *e) MUST_CHECK
 /* The id of a tool call as this account takes it: in letters, digits, - and _ alone, of nine where it must be. Others are translated, always to the same. */
 const char *wire_tool_id(struct arena *a, const struct llm_account *acc, const char *id);
 bool wire_is_plain(const struct llm_message *m);        /* at most one block, and that of text */
+/* A thought's seal that is an item of OpenAI's Responses, as JSON behind this word: nobody else reads it. */
+#define WIRE_RESPONSES_SEAL "openai-responses:"
+bool wire_is_responses_seal(const char *seal);
 /* The pieces of an assistant's turn, one behind the other: pieces->index counts within the kind. false: no more. */
 struct wire_pieces { const struct llm_message *m; size_t at, n_told[LLM_PIECE_CALL + 1], index; enum llm_piece kind; };
 bool wire_next_piece(struct wire_pieces *pieces);

@@ -55,6 +55,14 @@ static inline int fuzz_seal(void *arg, bool is_hidden, struct slice seal)
     return answer->to.on_seal(answer->to.arg, is_hidden, seal);
 }
 
+static inline int fuzz_extra(void *arg, size_t index, struct slice extra)
+{
+    struct fuzz_answer *answer = arg;
+
+    assert(answer->n_ends == 0 && index < answer->read.n_tools && utf8_is_valid(extra) && extra.p[0] == '{');
+    return answer->to.on_extra(answer->to.arg, index, extra);
+}
+
 static inline int fuzz_end(void *arg, enum llm_finish why, const struct llm_usage *usage, const char *model)
 {
     struct fuzz_answer *answer = arg;
@@ -68,7 +76,7 @@ static inline struct llm_sink fuzz_sink(struct fuzz_answer *answer)
     *answer = (struct fuzz_answer){ .n_ends = 0 };
     llm_answer_init(&answer->read);
     answer->to = llm_answer_sink(&answer->read);
-    return (struct llm_sink){ fuzz_text, fuzz_reasoning, fuzz_tool, fuzz_seal, fuzz_end, answer };
+    return (struct llm_sink){ fuzz_text, fuzz_reasoning, fuzz_tool, fuzz_seal, fuzz_extra, fuzz_end, answer };
 }
 
 /* seed 0: in one piece. */

@@ -70,6 +70,26 @@ static void openai_streams_are_chunks(void **state)
     check(&t, DELTA("{}", "\"tool_calls\"") CHUNK "],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":5,\"total_tokens\":8}}\n\ndata: [DONE]\n\n");
 }
 
+static void openai_streams_carry_what_must_come_back(void **state)
+{
+    struct v1_openai_state own = { .wants_usage = false };
+    AUTO(teller_close) struct teller t;
+    struct llm_sink sink;
+
+    teller_open(&t, &own);
+    sink = llm_answer_sink(&t.answer);
+    v1_openai_form.extra(&t.out, &t.told, 1, SLICE_LIT("{\"google\":{\"thought_signature\":\"s\"}}"));
+    check(&t, DELTA("{\"tool_calls\":[{\"index\":1,\"extra_content\":{\"google\":{\"thought_signature\":\"s\"}},\"function\":{\"arguments\":\"\"}}]}", "null"));
+    assert_true(v1_openai_form.keeps_thoughts);
+    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("hm")), 0);
+    assert_int_equal(sink.on_seal(sink.arg, false, SLICE_LIT("s1")), 0);
+    assert_int_equal(sink.on_seal(sink.arg, true, SLICE_LIT("d1")), 0);
+    assert_int_equal(sink.on_reasoning(sink.arg, SLICE_LIT("unsigned")), 0);
+    tell_end(&t, &v1_openai_form, LLM_FINISH_STOP);
+    check(&t, DELTA("{\"thinking_blocks\":[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"s1\"},{\"type\":\"redacted_thinking\",\"data\":\"d1\"}]}", "null")
+              DELTA("{}", "\"stop\"") "data: [DONE]\n\n");
+}
+
 static void openai_streams_tell_usage_only_when_asked(void **state)
 {
     struct v1_openai_state own = { .wants_usage = false };
@@ -249,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(openai_streams_are_chunks),
+        cmocka_unit_test(openai_streams_carry_what_must_come_back),
         cmocka_unit_test(openai_streams_tell_usage_only_when_asked),
         cmocka_unit_test(anthropic_streams_are_blocks_one_behind_the_other),
         cmocka_unit_test(signatures_end_their_thoughts),

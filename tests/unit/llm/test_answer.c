@@ -103,7 +103,7 @@ static void tool_calls_are_written_in_openais_form(void **state)
     assert_int_equal(llm_answer_add_tool(&answer, 1, "c2", "g", SLICE_LIT("{}")), 0);
     assert_int_equal(llm_answer_add_tool(&answer, 0, "c1", "f", SLICE_LIT("{\"a\":")), 0);
     assert_int_equal(llm_answer_add_tool(&answer, 0, "other", "other", SLICE_LIT("1}")), 0);
-    llm_answer_write_tools(&answer, &w, "tool_calls");
+    llm_answer_write_tools(&answer, &w, "tool_calls", true);
     json_end(&w);
     assert_string_equal(buf_str(&out), "{\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}},"
                                        "{\"id\":\"c2\",\"type\":\"function\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]}");
