@@ -1,16 +1,11 @@
 /* Anthropic messages (docs.anthropic.com/en/api/messages): system texts apart, tool results inside user messages. It has no
  * response_format. */
+#include "llm/anthropic_thinking.h"
 #include "llm/wire.h"
 
 #include "base/limits.h"
 
 #include <string.h>
-
-enum {
-    LEAST_MAX_TOKENS = 4096,            /* a request must say one; every model takes this */
-    THINKING_MAX_TOKENS = 16384,        /* thoughts count; every model that thinks takes this */
-    LEAST_BUDGET = 1024, MOST_BUDGET = 32000,   /* the service's least; above the most it advises against waiting */
-};
 
 /* ---- request ---- */
 
@@ -238,90 +233,13 @@ static void add_tools(struct json_writer *w, const struct llm_ask *ask)
     add_tool_choice(w, ask->tool_choice);
 }
 
-/* ---- thinking: with it the service takes no temperature, no tool by force, and no call whose thoughts are lost ---- */
-
-static bool is_signed(const struct llm_message *m)
-{
-    for (size_t i = 0; i < m->n_thoughts; i++)
-        if (*m->thoughts[i].seal && !wire_is_responses_seal(m->thoughts[i].seal))
-            return true;
-    return false;
-}
-
-/* Of the turn that goes on: before it nothing is asked for. */
-static bool has_lost_thoughts(const struct llm_ask *ask)
-{
-    for (size_t i = ask->n_messages; i-- > 0 && ask->messages[i].role != LLM_USER;)
-        if (ask->messages[i].n_tool_calls > 0 && !is_signed(&ask->messages[i]))
-            return true;
-    return false;
-}
-
-static bool is_tool_forced(struct json_value choice)
-{
-    return json_type(choice) == JSON_OBJECT || slice_eq_str(json_string(choice), "required");
-}
-
-/* As a share of the answer: OpenAI's limit counts thoughts too. */
-static int64_t budget_of(const char *effort, int64_t max_tokens)
-{
-    static const struct { const char *effort; int64_t percent; } shares[] = {
-        { "minimal", 10 }, { "low", 20 }, { "medium", 50 }, { "high", 80 }, { "xhigh", 90 }, { "max", 90 },
-    };
-    int64_t percent = 50;
-
-    for (size_t i = 0; i < ARRAY_SIZE(shares); i++)
-        if (strcmp(shares[i].effort, effort) == 0)
-            percent = shares[i].percent;
-    return MAX(MIN(max_tokens / 100 * percent, (int64_t)MOST_BUDGET), (int64_t)LEAST_BUDGET);
-}
-
-/* How the effort of an OpenAI client is wished for here; LLM_THINKS_NOT: not at all. */
-static enum llm_thinking thinking_of(const struct llm_ask *ask)
-{
-    if (!ask->effort || strcmp(ask->effort, "none") == 0 || is_tool_forced(ask->tool_choice) || has_lost_thoughts(ask))
-        return LLM_THINKS_NOT;
-    return ask->max_tokens > 0 && ask->max_tokens <= LEAST_BUDGET ? LLM_THINKS_NOT : llm_model_thinking(ask->model);
-}
-
-static int64_t max_tokens_of(const struct llm_ask *ask)
-{
-    return ask->max_tokens > 0 ? ask->max_tokens : thinking_of(ask) == LLM_THINKS_NOT ? LEAST_MAX_TOKENS : THINKING_MAX_TOKENS;
-}
-
-static void add_effort(struct json_writer *w, const char *effort)
-{
-    json_begin_object_as(w, "output_config");
-    json_add_string(w, "effort", strcmp(effort, "minimal") == 0 ? "low" : effort);
-    json_end(w);
-}
-
-static void add_thinking(struct json_writer *w, const struct llm_ask *ask)
-{
-    enum llm_thinking how = thinking_of(ask);
-
-    if (!json_is_absent(ask->thinking))
-        json_add_value(w, "thinking", ask->thinking);
-    if (ask->output_effort)
-        add_effort(w, ask->output_effort);
-    if (how == LLM_THINKS_NOT)
-        return;
-    json_begin_object_as(w, "thinking");
-    json_add_string(w, "type", how == LLM_THINKS_BY_BUDGET ? "enabled" : "adaptive");
-    if (how == LLM_THINKS_BY_BUDGET)
-        json_add_int(w, "budget_tokens", budget_of(ask->effort, max_tokens_of(ask)));
-    json_end(w);
-    if (how == LLM_THINKS_ADAPTIVELY)
-        add_effort(w, ask->effort);
-}
-
 /* Temperature ends at 1; newer models take it or top_p, the newest none of both. */
 static void add_sampling(struct json_writer *w, const struct llm_ask *ask)
 {
-    bool takes = llm_model_takes_sampling(ask->model) && thinking_of(ask) == LLM_THINKS_NOT;
+    bool takes = llm_model_takes_sampling(ask->model) && anthropic_thinking(ask) == LLM_THINKS_NOT;
     bool has_temperature = takes && ask->temperature >= 0 && (ask->has_temperature || !ask->has_top_p);
 
-    json_add_int(w, "max_tokens", max_tokens_of(ask));
+    json_add_int(w, "max_tokens", anthropic_max_tokens(ask));
     if (has_temperature)
         json_add_double(w, "temperature", MIN(ask->temperature, 1.0));
     else if (takes && ask->has_top_p)
@@ -341,7 +259,7 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
     add_system(w, ask, a);
     add_messages(w, acc, ask, a);
     add_sampling(w, ask);
-    add_thinking(w, ask);
+    anthropic_add_thinking(w, ask);
     if (ask->stop.n > 0)
         json_add_strings(w, "stop_sequences", ask->stop.items, ask->stop.n);
     json_add_bool(w, "stream", ask->is_streamed);
