@@ -394,7 +394,7 @@ struct deferred *request_defer(struct request *req, struct response *res)
 {
     struct deferred *d = ARENA_NEW(req->arena, struct deferred);
 
-    buf_reset(&req->exchange->response.body);
+    buf_clear(&req->exchange->response.body);
     *d = (struct deferred){ .x = req->exchange, .trace = *req->trace };
     d->trace.caller = req->caller->kind;
     res->is_streamed = res->is_deferred = true;

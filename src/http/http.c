@@ -112,6 +112,18 @@ struct http_stream *http_stream_start(struct http_exchange *x)
     return x->carrier->start_stream(x);
 }
 
+void http_exchange_forget_request(struct http_exchange *x)
+{
+    struct http_request *request = &x->request;
+
+    request->path = request->query = NULL;
+    request->headers = NULL;
+    request->n_headers = x->response.n_headers = 0;
+    request->body = (struct slice){ 0 };
+    x->arena = arena_free(x->arena);
+    x->carrier->forget_request(x);
+}
+
 int http_stream_push(struct http_stream *s, struct slice bytes)
 {
     return bytes.n > 0 ? s->carrier->push(s, bytes) : 0;

@@ -80,6 +80,8 @@ void http_exchange_on_gone(struct http_exchange *x, void (*fn)(struct http_excha
  * arena, is_gone and on_gone stay until its end. */
 struct http_stream;
 struct http_stream *http_stream_start(struct http_exchange *x) MUST_CHECK;
+/* Of a stream that has started: request and arena end now, so that a long answer does not hold what it was asked. */
+void http_exchange_forget_request(struct http_exchange *x);
 /* Queues bytes. 0; -EPIPE when the client has left; -E2BIG above LIMIT_STREAM_PUSH. On a worker it waits while LIMIT_STREAM_BUFFER bytes are unsent;
  * on the loop thread it never waits and says -EAGAIN instead (nothing queued). */
 int http_stream_push(struct http_stream *s, struct slice bytes) MUST_CHECK;

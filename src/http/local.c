@@ -137,10 +137,16 @@ static void local_end(struct http_stream *s)
     answer(local_of(s));
 }
 
+static void local_forget_request(struct http_exchange *x)
+{
+    /* The body was in the arena. */
+}
+
 static const struct http_carrier local_carrier = {
     .send = local_send,
     .on_gone = local_on_gone,
     .start_stream = local_start_stream,
+    .forget_request = local_forget_request,
 };
 
 static const struct http_stream_carrier local_stream_carrier = {

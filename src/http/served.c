@@ -147,8 +147,16 @@ static void served_on_gone(struct http_exchange *x, void (*fn)(struct http_excha
     loop_call(served->loop, change_on_gone, &change);
 }
 
+static void forget_request(struct http_exchange *x)
+{
+    struct http_served *served = x->carrier_data;
+
+    buf_clear(&served->body);
+}
+
 static const struct http_carrier server_carrier = {
     .send = send_served,
     .on_gone = served_on_gone,
     .start_stream = http_served_start_stream,
+    .forget_request = forget_request,
 };

@@ -16,45 +16,67 @@ static void set_limits(struct settings *settings, struct http_ask *http)
     http->max_reply = LIMIT_LLM_ANSWER;
 }
 
-static int plan_one(struct settings *settings, struct llm_seat *seat, const struct llm_ask *ask, bool is_first, struct arena *a,
-                    const atomic_bool *is_gone, struct llm_planned *ret, struct err *e)
+struct planning { struct settings *settings; const struct llm_ask *ask; struct arena *arena, *asks; const atomic_bool *is_gone; };
+
+static int plan_one(const struct planning *p, struct llm_seat *seat, bool is_first, struct llm_planned *ret, struct err *e)
 {
-    struct llm_ask own = llm_format_plan(&seat->account, ask, a, &ret->must_check);
-    struct llamacpp_wish wish = { .may_wait = is_first, .ready_by_ms = ask->ready_by_ms, .is_gone = is_gone };   /* a model to fall back on is not loaded for each request */
+    const struct llm_ask *ask = p->ask;
+    struct llm_ask own = llm_format_plan(&seat->account, ask, p->asks, &ret->must_check);
+    struct llamacpp_wish wish = { .may_wait = is_first, .ready_by_ms = ask->ready_by_ms, .is_gone = p->is_gone };   /* a model to fall back on is not loaded for each request */
     const struct llm_account *acc = NULL;
     int r = 0;
 
     own.model = is_first ? ask->model : NULL;
     own.is_streamed = ask->is_streamed && !seat->may_not_stream;
     if (!own.model)
-        r = llm_seat_model(seat, settings, a, is_gone, &own.model, e);
+        r = llm_seat_model(seat, p->settings, p->asks, p->is_gone, &own.model, e);
     ret->must_stop = r == 0 && own.stop.n > 0 && !llm_takes_stops(&seat->account, own.model);
     if (ret->must_stop)
         own.stop.n = 0;
     wish.model = own.model;
     if (r == 0)
-        r = llm_seat_ready(seat, &wish, a, &acc, e);
+        r = llm_seat_ready(seat, &wish, p->arena, &acc, e);
     if (r == 0)
-        r = acc->preset->protocol->request(acc, &own, a, &ret->http, e);
+        r = acc->preset->protocol->request(acc, &own, p->asks, &ret->http, e);
     if (r < 0)
         return r;
-    ret->model = arena_strdup(a, own.model);
+    ret->model = arena_strdup(p->arena, own.model);
     ret->is_whole = !own.is_streamed;
-    set_limits(settings, &ret->http);
+    set_limits(p->settings, &ret->http);
     return 0;
+}
+
+static void free_asks(void *asks)
+{
+    arena_freep(asks);
+}
+
+static struct arena **make_asks(struct arena *a)
+{
+    struct arena **asks = ARENA_NEW(a, struct arena *);
+
+    *asks = arena_new();
+    arena_defer(a, free_asks, asks);
+    return asks;
+}
+
+void llm_plan_forget_asks(const struct llm_plan *plan)
+{
+    arena_freep(plan->asks);
 }
 
 int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
                   struct llm_plan *ret, struct err *e)
 {
     struct settings *settings = llm_accounts_settings(accounts);
-    struct llm_plan plan = { .ask = ask, .prompt_tokens = llm_prompt_tokens(ask), .total_ms = settings_ms(settings, SETTING_LLM_TOTAL_S) };
+    struct llm_plan plan = { .ask = ask, .asks = make_asks(a), .prompt_tokens = llm_prompt_tokens(ask), .total_ms = settings_ms(settings, SETTING_LLM_TOTAL_S) };
+    const struct planning planning = { settings, ask, a, *plan.asks, is_gone };
     struct llm_picks found = { .n = 0 };
     int r = llm_accounts_pick(accounts, a, provider, &found, e);
 
     for (size_t i = 0; r == 0 && i < found.n; i++) {
         struct llm_seat *seat = found.seats[i];
-        int r_one = plan_one(settings, seat, ask, i == 0, a, is_gone, &plan.of[plan.picks.n], i == 0 ? e : NULL);
+        int r_one = plan_one(&planning, seat, i == 0, &plan.of[plan.picks.n], i == 0 ? e : NULL);
 
         if (r_one == 0)
             plan.picks.seats[plan.picks.n++] = seat;

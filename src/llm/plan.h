@@ -20,6 +20,7 @@ struct llm_planned {
 struct llm_plan {
     struct llm_picks picks;
     struct llm_planned of[LIMIT_LLM_FALLBACKS + 1];     /* by place in picks */
+    struct arena **asks;                /* owned by the arena: what `of[].http` points at; NULL inside: forgotten */
     const struct llm_ask *ask;          /* borrowed */
     int64_t prompt_tokens;              /* by estimate */
     int64_t total_ms;
@@ -28,6 +29,9 @@ struct llm_plan {
 /* ask->model NULL: the account's. The accounts to fall back on take their own models. */
 int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
                   struct llm_plan *ret, struct err *e) MUST_CHECK;
+
+/* Nobody is asked any more: the upstream requests end now. */
+void llm_plan_forget_asks(const struct llm_plan *plan);
 
 /* The reader of what place `at` answers, in front of the sink (copied). */
 struct llm_reader *llm_plan_reader(const struct llm_plan *plan, size_t at, struct arena *a, const struct llm_sink *sink);

@@ -198,6 +198,8 @@ static void open_stream(struct relay *r, const struct llm_relay_host *host, void
 {
     http_exchange_on_gone(r->exchange, NULL, NULL);
     r->stream = host->start(host_arg, &r->told);
+    if (!relay_planned(r)->must_check)  /* the ask ends with the request */
+        http_exchange_forget_request(r->exchange);
     http_stream_on_change(r->stream, on_change, r);
     http_exchange_on_gone(r->exchange, relay_on_gone, r);
 }
@@ -208,6 +210,7 @@ void relay_begin_stream(struct relay *r)
         return;
     r->has_begun = true;
     llm_attempts_succeeded(&r->attempts);
+    llm_plan_forget_asks(r->start.plan);
     open_stream(r, r->start.host, r->start.host_arg);
     if (r->start.form->begin)
         r->start.form->begin(&r->out, &r->told);

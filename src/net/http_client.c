@@ -28,7 +28,7 @@ struct http_fetch {
     struct loop_timer *deadline;        /* owned; first byte and idle */
     struct http_fetch_events events;
     void *arg;
-    char *body;                         /* owned; the ask's */
+    char *body; size_t n_body;          /* owned; the ask's; NULL: none, or sent */
     atomic_size_t n_refs;               /* the caller's, the running one's, one a post on its way */
     atomic_bool is_cancelled;
     bool is_paused, is_ended;           /* loop thread */
@@ -221,6 +221,18 @@ struct http_client *http_client_free(struct http_client *c)
 
 /* ---- one fetch ---- */
 
+/* What the upstream has whole is not asked of libcurl again once an answer comes. */
+static void forget_body(struct http_fetch *f)
+{
+    curl_off_t n_sent = 0;
+
+    curl_easy_getinfo(f->transfer.easy, CURLINFO_SIZE_UPLOAD_T, &n_sent);
+    if (n_sent < (curl_off_t)f->n_body)
+        return;
+    free(f->body);
+    f->body = NULL;
+}
+
 static void tell_head(struct transfer *t)
 {
     struct http_fetch *f = CONTAINER_OF(t, struct http_fetch, transfer);
@@ -228,6 +240,7 @@ static void tell_head(struct transfer *t)
     f->events.on_head(f->arg, &t->head);
     t->head = (struct http_answer){ .status = t->head.status };
     t->arena = arena_free(t->arena);
+    forget_body(f);
 }
 
 static size_t tell_bytes(struct transfer *t, struct slice bytes)
@@ -307,6 +320,7 @@ int http_fetch_start(struct http_client *c, const struct http_ask *ask, const st
     if (ask->body.n > 0) {
         f->body = xcalloc(1, ask->body.n);
         memcpy(f->body, ask->body.p, ask->body.n);
+        f->n_body = ask->body.n;
         own.body.p = f->body;
     }
     f->transfer.on_head = tell_head;

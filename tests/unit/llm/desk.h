@@ -1,6 +1,6 @@
 /* Accounts that point at an upstream in this process (../net/upstream.h), and plans for them.
  *
- *     AUTO(desk_close) struct desk d = { 0 };  desk_open(&d, "/cut", NULL);      desk_plan(&d, true, &plan)
+ *     AUTO(desk_close) struct desk d = { 0 };  desk_open(&d, "/cut", NULL);      plan = desk_plan(&d, a, a, true)
  */
 #pragma once
 
@@ -22,6 +22,7 @@ struct desk {
     atomic_bool is_open;                /* /gated goes on behind its fifth event */
     bool is_gated;
     const char *flag;                   /* a setting more */
+    const char *model, *stop;           /* of accounts and asks; NULL: m, none */
     struct http_stream *large;          /* the pusher's */
     pthread_t pusher;
 };
@@ -118,7 +119,7 @@ static inline void upstream(void *arg, struct http_exchange *x)
 /* first and fallback: "/path" of the upstream above, or a whole address; fallback may be NULL. */
 static inline void desk_add(struct desk *d, const char *name, const char *where)
 {
-    const struct llm_account account = { .name = name, .preset = llm_preset_find("generic-openai"), .model = "m",
+    const struct llm_account account = { .name = name, .preset = llm_preset_find("generic-openai"), .model = d->model ? d->model : "m",
                                          .base_url = where[0] == '/' ? rig_url(&d->rig, arena_printf(d->a, "%s/v1", where)) : where };
     struct err e = { 0 };
 
@@ -153,16 +154,18 @@ static inline void desk_close(struct desk *d)
     settings_free(d->settings);
 }
 
-/* The ask and the plan live in a. */
-static inline struct llm_plan *desk_plan(struct desk *d, struct arena *a, bool is_streamed)
+/* The plan lives in a, the ask in ask_arena. */
+static inline struct llm_plan *desk_plan(struct desk *d, struct arena *a, struct arena *ask_arena, bool is_streamed)
 {
     static const struct llm_block block = { LLM_BLOCK_TEXT, .text = "hi" };
     static const struct llm_message message = { .role = LLM_USER, .blocks = &block, .n_blocks = 1 };
-    struct llm_ask *ask = ARENA_NEW(a, struct llm_ask);
+    struct llm_ask *ask = ARENA_NEW(ask_arena, struct llm_ask);
+    const char **stop = arena_array(ask_arena, 1, sizeof(*stop));
     struct llm_plan *plan = ARENA_NEW(a, struct llm_plan);
     struct err e = { 0 };
 
-    *ask = (struct llm_ask){ .messages = &message, .n_messages = 1, .max_tokens = 10, .is_streamed = is_streamed };
+    *stop = arena_strdup(ask_arena, d->stop);
+    *ask = (struct llm_ask){ .stop = { stop, *stop != NULL }, .messages = &message, .n_messages = 1, .max_tokens = 10, .is_streamed = is_streamed };
     if (llm_plan_make(d->accounts, NULL, ask, a, NULL, plan, &e) < 0)
         fail_msg("%s", e.text);
     return plan;

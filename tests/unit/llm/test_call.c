@@ -4,7 +4,7 @@
 
 static int call(struct desk *d, struct llm_outcome *out, struct err *e)
 {
-    return llm_call(desk_plan(d, d->a, false), d->settings, d->a, NULL, out, e);
+    return llm_call(desk_plan(d, d->a, d->a, false), d->settings, d->a, NULL, out, e);
 }
 
 static void an_answer_says_who_gave_it(void **state)
@@ -98,7 +98,7 @@ static void a_caller_that_is_gone_waits_for_no_further_attempt(void **state)
     atomic_bool is_gone = true;
 
     desk_open(&d, "/unwilling", NULL);
-    assert_true(llm_call(desk_plan(&d, d.a, false), d.settings, d.a, &is_gone, &out, &e) < 0);
+    assert_true(llm_call(desk_plan(&d, d.a, d.a, false), d.settings, d.a, &is_gone, &out, &e) < 0);
     assert_true(atomic_load(&d.n_asked) <= 1);
 }
 

@@ -89,7 +89,7 @@ static void on_request(void *arg, struct http_exchange *x)
         return;
     }
     atomic_fetch_add(&f->n_started, 1);
-    llm_relay_start(f->relays, &(struct llm_relay_start){ .arena = a, .plan = desk_plan(&f->desk, a, true), .form = &form, .host = &host,
+    llm_relay_start(f->relays, &(struct llm_relay_start){ .arena = a, .plan = desk_plan(&f->desk, a, x->arena, true), .form = &form, .host = &host,
                                                           .host_arg = asking, .exchange = x,
                                                           .scope = http_header(&x->request, "x-scope") ? "mine" : NULL });
 }
@@ -411,6 +411,23 @@ static void a_client_that_comes_back_goes_on_where_it_stopped(void **state)
     assert_has(receive(&f, ask_with(&f, last_event(&f, arena_printf(f.desk.a, "%.36s:3", id), "mine"))), "STREAM_GONE");
 }
 
+/* The stops were the request's, which ended with its client. */
+static void a_stop_ends_the_answer_also_without_its_client(void **state)
+{
+    AUTO(front_close) struct front f = { .desk.model = "o3", .desk.stop = "00007" };
+    const char *all, *id;
+
+    front_open(&f, "/gated", NULL);
+    id = read_some(&f, ask_with(&f, "x-scope: mine\r\n"), 5);
+    assert_true(wait_until(has_no_client, &f));
+    atomic_store(&f.desk.is_open, true);
+    assert_true(wait_until(has_ended, &f));
+    all = receive(&f, ask_with(&f, last_event(&f, id, "mine")));
+    assert_has(all, "data: text 00006.");
+    assert_null(strstr(all, "00007"));
+    assert_has(all, "data: end one o3 ");
+}
+
 static void what_is_not_there_cannot_be_resumed(void **state)
 {
     AUTO(front_close) struct front f = { 0 };
@@ -481,6 +498,7 @@ int main(void)
         cmocka_unit_test(a_client_that_reads_nothing_holds_the_upstream_back),
         cmocka_unit_test(an_account_that_may_not_stream_answers_in_one_piece),
         cmocka_unit_test(a_client_that_comes_back_goes_on_where_it_stopped),
+        cmocka_unit_test(a_stop_ends_the_answer_also_without_its_client),
         cmocka_unit_test(what_is_not_there_cannot_be_resumed),
         cmocka_unit_test(a_client_that_does_not_come_back_is_given_up),
         cmocka_unit_test(the_service_can_stop_while_a_stream_is_kept),
