@@ -84,13 +84,14 @@ static int chat_stream(struct request *req, struct response *res, struct err *e)
     const char *last_id = http_header(&req->exchange->request, "last-event-id");
     const char *wish = http_header(&req->exchange->request, "x-hearth-resumable");
     const struct llm_ask_body *body = req->body;
-    struct llm_chat chat = { .provider = body->provider, .ask = ARENA_NEW(req->arena, struct llm_ask), .form = &llm_form_sdk };
+    struct arena *a = http_exchange_body_arena(req->exchange);
+    struct llm_chat chat = { .provider = body->provider, .ask = ARENA_NEW(a, struct llm_ask), .form = &llm_form_sdk };
     int r;
 
     if (last_id && *last_id)
         return llm_chat_resume(req, res, last_id, e);
     chat.is_resumable = wish && (strcmp(wish, "1") == 0 || strcmp(wish, "true") == 0);
-    r = llm_ask_of(body, req->arena, chat.ask, e);
+    r = llm_ask_of(body, a, chat.ask, e);
     return r < 0 ? r : llm_chat_stream(req, res, &chat, e);
 }
 

@@ -45,7 +45,7 @@ static int read_body_json(struct request *req, struct err *e)
         return 0;
     if (text.n == 0 && req->route->is_body_optional)
         text = SLICE_LIT("{}");
-    r = json_parse(req->arena, text, &req->body_json, e);
+    r = json_parse(http_exchange_body_arena(req->exchange), text, &req->body_json, e);
     if (r == 0 && json_type(req->body_json) != JSON_OBJECT)
         r = err_set(e, -EINVAL, "VALIDATION_ERROR", "The body must be a JSON object.");
     return r;
@@ -109,6 +109,7 @@ int request_read_query(struct request *req, struct err *e)
 int request_read_body(struct request *req, struct err *e)
 {
     int r = 0, further = 0;
+    struct arena *a;
     void *body;
 
     if (!req->route->body)
@@ -117,9 +118,10 @@ int request_read_body(struct request *req, struct err *e)
         r = read_body_json(req, e);
     if (r < 0)
         return r;
-    body = arena_alloc(req->arena, req->route->body_size);
+    a = http_exchange_body_arena(req->exchange);
+    body = arena_alloc(a, req->route->body_size);
     req->body = body;
-    r = fields_read(req->route->body, req->body_json, body, req->arena, "", e);
+    r = fields_read(req->route->body, req->body_json, body, a, "", e);
     if (req->route->check_body && (r == 0 || r == -EINVAL))
         further = req->route->check_body(req, body, e);
     return r < 0 ? r : further;

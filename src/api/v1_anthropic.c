@@ -22,10 +22,11 @@ static int answer_message(struct request *req, struct response *res, struct err 
 {
     const struct v1_messages_body *body = req->body;
     const struct v1_anthropic_state state = { 0 };
-    struct llm_chat chat = { .ask = ARENA_NEW(req->arena, struct llm_ask), .form = &v1_anthropic_form, .state = &state, .n_state = sizeof(state) };
+    struct arena *a = http_exchange_body_arena(req->exchange);
+    struct llm_chat chat = { .ask = ARENA_NEW(a, struct llm_ask), .form = &v1_anthropic_form, .state = &state, .n_state = sizeof(state) };
     struct llm_outcome out = { 0 };
     struct provider_choice whom = { 0 };
-    int r = v1_anthropic_ask(body, req->arena, chat.ask, e);
+    int r = v1_anthropic_ask(body, a, chat.ask, e);
 
     if (r == 0)
         r = v1_find_model(req, PROVIDER_CHAT, body->model, &whom, e);

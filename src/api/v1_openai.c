@@ -49,7 +49,7 @@ static bool needs_long(const struct request *req)
 static int make_ask(struct request *req, const struct completion_body *body, struct llm_chat *chat, struct err *e)
 {
     struct provider_choice whom = { 0 };
-    int r = llm_ask_of(&body->ask, req->arena, chat->ask, e);
+    int r = llm_ask_of(&body->ask, http_exchange_body_arena(req->exchange), chat->ask, e);
 
     if (r == 0)
         r = v1_find_model(req, PROVIDER_CHAT, body->ask.model, &whom, e);
@@ -64,7 +64,8 @@ static int complete(struct request *req, struct response *res, struct err *e)
 {
     const struct completion_body *body = req->body;
     const struct v1_openai_state state = { body->stream_options.include_usage };
-    struct llm_chat chat = { .ask = ARENA_NEW(req->arena, struct llm_ask), .form = &v1_openai_form, .state = &state, .n_state = sizeof(state) };
+    struct llm_ask *ask = ARENA_NEW(http_exchange_body_arena(req->exchange), struct llm_ask);
+    struct llm_chat chat = { .ask = ask, .form = &v1_openai_form, .state = &state, .n_state = sizeof(state) };
     struct llm_outcome out = { 0 };
     int r = make_ask(req, body, &chat, e);
 

@@ -34,7 +34,7 @@ struct arena {
     struct chunk *newest;               /* owned */
     struct defer *latest;
     size_t total;
-    size_t next_size;
+    size_t next_size;                   /* as much as there is: the whole doubles */
 };
 
 static void add_chunk(struct arena *a, size_t at_least)
@@ -42,19 +42,24 @@ static void add_chunk(struct arena *a, size_t at_least)
     size_t size = MAX(at_least, a->next_size);
     struct chunk *chunk = xcalloc(1, sizeof(*chunk) + size);
 
-    a->next_size = MIN(2 * a->next_size, (size_t)ARENA_LARGEST_CHUNK);
+    a->next_size = MIN(a->newest ? a->next_size + size : size, (size_t)ARENA_LARGEST_CHUNK);
     chunk->size = size;
     chunk->older = a->newest;
     a->newest = chunk;
     ASAN_POISON_MEMORY_REGION(chunk->bytes, size);
 }
 
-struct arena *arena_new(void)
+struct arena *arena_new_sized(size_t first_bytes)
 {
     struct arena *a = xcalloc(1, sizeof(*a));
 
-    a->next_size = ARENA_FIRST_CHUNK;
+    a->next_size = first_bytes;
     return a;
+}
+
+struct arena *arena_new(void)
+{
+    return arena_new_sized(ARENA_FIRST_CHUNK);
 }
 
 struct arena *arena_free(struct arena *a)

@@ -15,6 +15,7 @@
 struct arena;
 
 struct arena *arena_new(void) MUST_CHECK;
+struct arena *arena_new_sized(size_t first_bytes) MUST_CHECK;       /* for what is many and small */
 struct arena *arena_free(struct arena *a);              /* NULL is fine; returns NULL */
 void arena_freep(struct arena **a);
 

@@ -10,7 +10,7 @@ struct http_carrier {
     void (*send)(struct http_exchange *x);
     void (*on_gone)(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *arg), void *arg);
     struct http_stream *(*start_stream)(struct http_exchange *x);
-    void (*forget_request)(struct http_exchange *x);    /* the bytes that request.body pointed at */
+    void (*forget_body)(struct http_exchange *x);       /* the bytes that request.body pointed at */
 };
 
 struct http_stream_carrier {

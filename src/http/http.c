@@ -97,6 +97,20 @@ const char *http_cookie(struct arena *a, const struct http_request *req, const c
     return NULL;
 }
 
+struct arena *http_exchange_body_arena(struct http_exchange *x)
+{
+    if (!x->body_arena)
+        x->body_arena = arena_new();
+    return x->body_arena;
+}
+
+void http_exchange_forget_body(struct http_exchange *x)
+{
+    x->request.body = (struct slice){ 0 };
+    x->body_arena = arena_free(x->body_arena);
+    x->carrier->forget_body(x);
+}
+
 void http_exchange_send(struct http_exchange *x)
 {
     x->carrier->send(x);
@@ -119,9 +133,8 @@ void http_exchange_forget_request(struct http_exchange *x)
     request->path = request->query = NULL;
     request->headers = NULL;
     request->n_headers = x->response.n_headers = 0;
-    request->body = (struct slice){ 0 };
+    http_exchange_forget_body(x);
     x->arena = arena_free(x->arena);
-    x->carrier->forget_request(x);
 }
 
 int http_stream_push(struct http_stream *s, struct slice bytes)

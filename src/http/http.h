@@ -49,6 +49,7 @@ struct http_response {
 
 struct http_exchange {
     struct arena *arena;                /* owned; lives until the exchange ends */
+    struct arena *body_arena;           /* owned; what was made of the body; NULL: nothing, or forgotten */
     struct http_request request;
     struct http_response response;
     atomic_bool is_gone;                /* the client left or the service is stopping: give up soon */
@@ -68,6 +69,11 @@ bool http_has_response_header(const struct http_exchange *x, const char *name);
 /* Cookie of that name out of the Cookie header, or NULL (RFC 6265 section 4.2). */
 const char *http_cookie(struct arena *a, const struct http_request *req, const char *name);
 
+/* The body_arena, made when there is none. */
+struct arena *http_exchange_body_arena(struct http_exchange *x);
+/* The body is not needed any more, nor what was made of it. */
+void http_exchange_forget_body(struct http_exchange *x);
+
 /* Sends the response and ends the exchange. */
 void http_exchange_send(struct http_exchange *x);
 
@@ -80,7 +86,7 @@ void http_exchange_on_gone(struct http_exchange *x, void (*fn)(struct http_excha
  * arena, is_gone and on_gone stay until its end. */
 struct http_stream;
 struct http_stream *http_stream_start(struct http_exchange *x) MUST_CHECK;
-/* Of a stream that has started: request and arena end now, so that a long answer does not hold what it was asked. */
+/* Of a stream that has started: request and arenas end now, so that a long answer does not hold what it was asked. */
 void http_exchange_forget_request(struct http_exchange *x);
 /* Queues bytes. 0; -EPIPE when the client has left; -E2BIG above LIMIT_STREAM_PUSH. On a worker it waits while LIMIT_STREAM_BUFFER bytes are unsent;
  * on the loop thread it never waits and says -EAGAIN instead (nothing queued). */

@@ -73,6 +73,7 @@ struct http_exchange *http_local_free(struct http_exchange *x)
         return NULL;
     local = x->carrier_data;
     buf_clear(&x->response.body);
+    arena_free(x->body_arena);
     arena_free(x->arena);
     pthread_cond_destroy(&local->answered);
     pthread_mutex_destroy(&local->lock);
@@ -137,7 +138,7 @@ static void local_end(struct http_stream *s)
     answer(local_of(s));
 }
 
-static void local_forget_request(struct http_exchange *x)
+static void local_forget_body(struct http_exchange *x)
 {
     /* The body was in the arena. */
 }
@@ -146,7 +147,7 @@ static const struct http_carrier local_carrier = {
     .send = local_send,
     .on_gone = local_on_gone,
     .start_stream = local_start_stream,
-    .forget_request = local_forget_request,
+    .forget_body = local_forget_body,
 };
 
 static const struct http_stream_carrier local_stream_carrier = {

@@ -32,6 +32,7 @@ struct http_served *http_served_new(struct http_connection *c)
 /* All but the reply: what an owner could reach. Any thread. */
 static void clear_exchange(struct http_served *served)
 {
+    served->exchange.body_arena = arena_free(served->exchange.body_arena);
     served->exchange.arena = arena_free(served->exchange.arena);
     buf_clear(&served->exchange.response.body);
     buf_clear(&served->body);
@@ -147,7 +148,7 @@ static void served_on_gone(struct http_exchange *x, void (*fn)(struct http_excha
     loop_call(served->loop, change_on_gone, &change);
 }
 
-static void forget_request(struct http_exchange *x)
+static void forget_body(struct http_exchange *x)
 {
     struct http_served *served = x->carrier_data;
 
@@ -158,5 +159,5 @@ static const struct http_carrier server_carrier = {
     .send = send_served,
     .on_gone = served_on_gone,
     .start_stream = http_served_start_stream,
-    .forget_request = forget_request,
+    .forget_body = forget_body,
 };

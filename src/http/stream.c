@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 /* The server's stream: pushers fill `pending` under the lock, the loop swaps it for its own `sending` and writes that
  * without the lock. Every change by another thread is posted, in order; so the end, which the last holder posts,
@@ -35,6 +36,8 @@ struct served_stream {
     bool is_ended, is_counted;
 };
 
+enum { CHUNK_HEAD_BYTES = 2 * sizeof(size_t) + 2 };
+
 static const struct http_stream_carrier served_stream_carrier;
 
 static struct served_stream *free_stream(struct served_stream *s)
@@ -48,13 +51,28 @@ static struct served_stream *free_stream(struct served_stream *s)
     return NULL;
 }
 
+/* The length in hexadecimal digits and a line end; gives how many bytes. */
+static size_t write_chunk_head(char out[CHUNK_HEAD_BYTES], size_t n)
+{
+    char *end = out + CHUNK_HEAD_BYTES, *at = end;
+
+    *--at = '\n';
+    *--at = '\r';
+    do
+        *--at = "0123456789abcdef"[n % 16];
+    while ((n /= 16) > 0);
+    memmove(out, at, (size_t)(end - at));
+    return (size_t)(end - at);
+}
+
 /* RFC 9112 section 7.1. */
 static void add_chunk(struct served_stream *s, struct slice bytes)
 {
     size_t before = s->pending.n;
+    char head[CHUNK_HEAD_BYTES];
 
     if (s->is_chunked)
-        buf_printf(&s->pending, "%zx\r\n", bytes.n);
+        buf_add(&s->pending, head, write_chunk_head(head, bytes.n));
     buf_add_slice(&s->pending, bytes);
     if (s->is_chunked)
         buf_add(&s->pending, "\r\n", 2);
@@ -263,12 +281,59 @@ static int wait_for_room(struct served_stream *s, size_t n, bool is_on_loop)
     return atomic_load(&s->is_gone) ? -EPIPE : 0;
 }
 
+/* The rest of what the socket did not take whole waits for room. */
+static void keep_unsent(struct served_stream *s, const struct iovec *parts, size_t n_parts, size_t n_sent)
+{
+    for (size_t i = 0; i < n_parts; i++) {
+        size_t n = MIN(n_sent, parts[i].iov_len);
+
+        buf_add(&s->sending, (const char *)parts[i].iov_base + n, parts[i].iov_len - n);
+        n_sent -= n;
+    }
+    atomic_fetch_add(&s->n_unsent, s->sending.n);
+}
+
+/* With nothing before it: past all buffers into the socket. -EPIPE: the connection is to be closed. */
+static int send_at_once(struct served_stream *s, struct slice bytes)
+{
+    struct http_connection *c = s->served->connection;
+    char head[CHUNK_HEAD_BYTES];
+    struct iovec parts[] = { { head, write_chunk_head(head, bytes.n) }, { (char *)bytes.p, bytes.n }, { (char *)"\r\n", 2 } };
+    struct msghdr message = { .msg_iov = s->is_chunked ? parts : parts + 1, .msg_iovlen = s->is_chunked ? 3 : 1 };
+    size_t total = bytes.n + (s->is_chunked ? parts[0].iov_len + parts[2].iov_len : 0);
+    ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        return -EPIPE;
+    if (n == (ssize_t)total) {
+        http_connection_wait(c, s->is_sse ? WAIT_COMMENT : WAIT_NONE);
+        return 0;
+    }
+    s->sent = 0;
+    buf_reset(&s->sending);
+    keep_unsent(s, message.msg_iov, message.msg_iovlen, (size_t)MAX(n, (ssize_t)0));
+    http_connection_wait(c, WAIT_WRITE);
+    return http_connection_await_room(c);
+}
+
+/* On the loop, which alone sends. False: something is unsent already, or there is nowhere to send. */
+static bool push_at_once(struct served_stream *s, struct slice bytes)
+{
+    if (!s->served->connection || s->served->stream != s || s->is_mute || bytes.n > LIMIT_STREAM_PUSH || atomic_load(&s->n_unsent) > 0)
+        return false;
+    if (send_at_once(s, bytes) < 0)
+        loop_post(s->loop, close_broken, s);
+    return true;
+}
+
 static int served_stream_push(struct http_stream *stream, struct slice bytes)
 {
     struct served_stream *s = stream_of(stream);
     bool is_on_loop = loop_is_current(s->loop), is_news = false;
     int r;
 
+    if (is_on_loop && push_at_once(s, bytes))
+        return 0;
     pthread_mutex_lock(&s->lock);
     r = wait_for_room(s, bytes.n, is_on_loop);
     if (r == 0 && !s->is_mute) {

@@ -60,6 +60,15 @@ static struct arena **make_asks(struct arena *a)
     return asks;
 }
 
+static struct field_strings copy_strings(struct arena *a, const struct field_strings *from)
+{
+    const char **items = arena_array(a, from->n, sizeof(*items));
+
+    for (size_t i = 0; i < from->n; i++)
+        items[i] = arena_strdup(a, from->items[i]);
+    return (struct field_strings){ items, from->n };
+}
+
 void llm_plan_forget_asks(const struct llm_plan *plan)
 {
     arena_freep(plan->asks);
@@ -69,7 +78,8 @@ int llm_plan_make(struct llm_accounts *accounts, const char *provider, const str
                   struct llm_plan *ret, struct err *e)
 {
     struct settings *settings = llm_accounts_settings(accounts);
-    struct llm_plan plan = { .ask = ask, .asks = make_asks(a), .prompt_tokens = llm_prompt_tokens(ask), .total_ms = settings_ms(settings, SETTING_LLM_TOTAL_S) };
+    struct llm_plan plan = { .ask = ask, .asks = make_asks(a), .stop = copy_strings(a, &ask->stop), .prompt_tokens = llm_prompt_tokens(ask),
+                             .total_ms = settings_ms(settings, SETTING_LLM_TOTAL_S) };
     const struct planning planning = { settings, ask, a, *plan.asks, is_gone };
     struct llm_picks found = { .n = 0 };
     int r = llm_accounts_pick(accounts, a, provider, &found, e);
@@ -95,7 +105,7 @@ struct llm_reader *llm_plan_reader(const struct llm_plan *plan, size_t at, struc
     const struct llm_protocol *p = plan->picks.seats[at]->account.preset->protocol;
     struct llm_sink *before = ARENA_NEW(a, struct llm_sink);
 
-    *before = plan->of[at].must_stop ? llm_stops_sink(a, &plan->ask->stop, !plan->of[at].is_whole, sink) : *sink;
+    *before = plan->of[at].must_stop ? llm_stops_sink(a, &plan->stop, !plan->of[at].is_whole, sink) : *sink;
     return p->reader(a, before);
 }
 

@@ -21,7 +21,8 @@ struct llm_plan {
     struct llm_picks picks;
     struct llm_planned of[LIMIT_LLM_FALLBACKS + 1];     /* by place in picks */
     struct arena **asks;                /* owned by the arena: what `of[].http` points at; NULL inside: forgotten */
-    const struct llm_ask *ask;          /* borrowed */
+    const struct llm_ask *ask;          /* borrowed; read again only where must_check is said */
+    struct field_strings stop;          /* the ask's, for must_stop */
     int64_t prompt_tokens;              /* by estimate */
     int64_t total_ms;
 };

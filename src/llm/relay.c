@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFUSAL_BYTES = 64 << 10 };
+enum { REFUSAL_BYTES = 64 << 10, READER_BYTES = 600 };
 
 static void try_next(void *arg);
 
@@ -156,6 +156,7 @@ static int on_bytes(void *arg, struct slice bytes)
         return relay_planned(r)->must_stop ? -ECANCELED : 0;
     if (r->status / 100 != 2 || relay_planned(r)->is_whole)
         return keep_body(r, bytes);
+    relay_take_out(r);
     result = relay_account(r)->preset->protocol->on_bytes(r->reader, bytes, &e);
     if (*e.code)
         *err_place(&r->e) = e;
@@ -233,7 +234,7 @@ static void begin_attempt(struct relay *r, size_t at)
 
     r->at = at;
     arena_free(r->attempt_arena);
-    r->attempt_arena = arena_new();
+    r->attempt_arena = arena_new_sized(READER_BYTES);
     r->reader = llm_plan_reader(r->start.plan, at, r->attempt_arena, &sink);
     buf_clear(&r->body);
     buf_init(&r->body, relay_planned(r)->is_whole ? LIMIT_LLM_ANSWER : REFUSAL_BYTES);
@@ -278,6 +279,17 @@ static void begin(void *arg)
     try_next(r);
 }
 
+/* A long history need not wait for the answer: what the upstreams are sent is in the plan. */
+static void forget_ask(const struct llm_relay_start *start)
+{
+    const struct llm_plan *plan = start->plan;
+
+    for (size_t i = 0; i < plan->picks.n; i++)
+        if (plan->of[i].must_check)
+            return;
+    http_exchange_forget_body(start->exchange);
+}
+
 void llm_relay_start(struct llm_relays *relays, const struct llm_relay_start *start)
 {
     struct relay *r = xcalloc(1, sizeof(*r));
@@ -295,6 +307,7 @@ void llm_relay_start(struct llm_relays *relays, const struct llm_relay_start *st
     buf_init(&r->out, LIMIT_STREAM_PUSH);
     buf_init(&r->body, REFUSAL_BYTES);
     llm_attempts_init(&r->attempts, &start->plan->picks, relays->settings, clock_mono_ms() + start->plan->total_ms);
+    forget_ask(start);
     loop_post(relays->loop, begin, r);
 }
 
@@ -305,6 +318,7 @@ int llm_relays_new(struct loop *l, struct settings *settings, struct llm_relays 
 
     relays->loop = l;
     relays->settings = settings;
+    buf_init(&relays->spare, LIMIT_STREAM_PUSH);
     atomic_init(&relays->n_refs, 1);
     r = http_client_new(l, &relays->client, e);
     if (r < 0) {

@@ -40,7 +40,7 @@ struct llm_form {
 
 /* Who answers the exchange. Loop thread; exactly one of start and fail is called. */
 struct llm_relay_host {
-    /* Request and exchange's arena end soon after. */
+    /* Request and exchange's arena end with the return. */
     struct http_stream *(*start)(void *arg, const struct llm_told *t);
     void (*fail)(void *arg, int r, const struct err *e, int64_t retry_after_ms);
     /* Once a started relay, also when its client has left, with the arg of its start: t->answer->usage as told by the upstream, or by estimate so
@@ -51,7 +51,7 @@ struct llm_relay_host {
 struct llm_relays;
 
 struct llm_relay_start {
-    struct arena *arena;                /* given away: the plan and what it points at, but plan->ask, which lives as long as the exchange's arena */
+    struct arena *arena;                /* given away: the plan and what it points at, but plan->ask, which lives in the exchange's body_arena */
     const struct llm_plan *plan;        /* in the arena */
     const struct llm_form *form;
     void *state;                        /* in the arena: t->state */

@@ -21,8 +21,10 @@ static void unlink_relay(struct relay *r)
 
 void relays_unref(struct llm_relays *relays)
 {
-    if (atomic_fetch_sub(&relays->n_refs, 1) == 1)
-        free(relays);
+    if (atomic_fetch_sub(&relays->n_refs, 1) > 1)
+        return;
+    buf_clear(&relays->spare);
+    free(relays);
 }
 
 void relay_free_when_done(struct relay *r)
@@ -154,6 +156,27 @@ void relay_on_gone(struct http_exchange *x, void *arg)
 
 /* ---- towards the client ---- */
 
+void relay_take_out(struct relay *r)
+{
+    if (!r->out.p) {
+        r->out = r->owner->spare;
+        r->owner->spare.p = NULL;
+        buf_clear(&r->owner->spare);
+    }
+}
+
+static void hand_back_out(struct relay *r)
+{
+    struct buf *spare = &r->owner->spare;
+
+    buf_reset(&r->out);
+    if (!spare->p && r->out.cap <= KEPT_BYTES) {
+        *spare = r->out;
+        r->out.p = NULL;
+    }
+    buf_clear(&r->out);
+}
+
 /* 0: all is with the stream; -EAGAIN: it is full; -EPIPE: the client has left, on_gone comes. */
 static int flush(struct relay *r)
 {
@@ -164,10 +187,7 @@ static int flush(struct relay *r)
     result = r->out.overflowed ? -E2BIG : http_stream_push(r->stream, buf_slice(&r->out));
     if (result < 0)
         return result;
-    if (r->out.cap > KEPT_BYTES)
-        buf_clear(&r->out);
-    else
-        buf_reset(&r->out);
+    hand_back_out(r);
     return 0;
 }
 

@@ -13,6 +13,7 @@ struct llm_relays {
     struct settings *settings;          /* borrowed */
     struct http_client *client;         /* owned; NULL: closed */
     struct relay *first;                /* running ones */
+    struct buf spare;                   /* memory for the next relay's `out`; that of most is empty most of the time */
     atomic_size_t n_refs;               /* the owner's, and one a relay */
     size_t n_kept;                      /* relays without a client */
     bool is_closing;
@@ -78,6 +79,8 @@ void relay_stop_keeping(void *arg);
 
 /* With the first delta. */
 void relay_begin_stream(struct relay *r);
+/* Before events are written: memory for them. */
+void relay_take_out(struct relay *r);
 /* Round each event, with where it begins in out. It has an id when it can be asked for again. */
 size_t relay_begin_event(struct relay *r);
 void relay_end_event(struct relay *r, size_t at);

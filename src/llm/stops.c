@@ -6,7 +6,7 @@
 
 struct stops {
     struct llm_sink to;
-    struct field_strings words;
+    const struct field_strings *words;
     struct buf held;                    /* what may begin a stop */
     bool ends_at_once, has_stopped, has_ended;
 };
@@ -37,9 +37,9 @@ static size_t find_stop(const struct stops *s)
 {
     size_t first = s->held.n;
 
-    for (size_t i = 0; i < s->words.n; i++) {
-        size_t n = strlen(s->words.items[i]);
-        const char *at = n > 0 && s->held.n > 0 ? memmem(s->held.p, s->held.n, s->words.items[i], n) : NULL;
+    for (size_t i = 0; i < s->words->n; i++) {
+        size_t n = strlen(s->words->items[i]);
+        const char *at = n > 0 && s->held.n > 0 ? memmem(s->held.p, s->held.n, s->words->items[i], n) : NULL;
 
         if (at)
             first = MIN(first, (size_t)(at - s->held.p));
@@ -52,8 +52,8 @@ static size_t begun_stop(const struct stops *s)
 {
     size_t most = 0;
 
-    for (size_t i = 0; i < s->words.n; i++) {
-        const char *word = s->words.items[i];
+    for (size_t i = 0; i < s->words->n; i++) {
+        const char *word = s->words->items[i];
 
         for (size_t n = MIN(strlen(word), s->held.n); n > most; n--)
             if (memcmp(s->held.p + s->held.n - n, word, n) == 0)
@@ -123,21 +123,12 @@ static void clear_stops(void *arg)
     buf_clear(&s->held);
 }
 
-static struct field_strings copy_words(struct arena *a, const struct field_strings *words)
-{
-    const char **items = arena_array(a, words->n, sizeof(*items));
-
-    for (size_t i = 0; i < words->n; i++)
-        items[i] = arena_strdup(a, words->items[i]);
-    return (struct field_strings){ items, words->n };
-}
-
 struct llm_sink llm_stops_sink(struct arena *a, const struct field_strings *stops, bool ends_at_once, const struct llm_sink *to)
 {
     struct stops *s = ARENA_NEW(a, struct stops);
 
     s->to = *to;
-    s->words = copy_words(a, stops);
+    s->words = stops;
     s->ends_at_once = ends_at_once;
     buf_init(&s->held, 2 * (size_t)LIMIT_LLM_ANSWER);
     arena_defer(a, clear_stops, s);

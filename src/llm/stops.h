@@ -9,5 +9,5 @@
 #include "llm/llm.h"
 
 bool llm_takes_stops(const struct llm_account *acc, const char *model);
-/* ends_at_once: on_end comes with the stop, and the usage is not told; else when the upstream has ended. `stops` is copied. */
+/* ends_at_once: on_end comes with the stop, and the usage is not told; else when the upstream has ended. `stops` is borrowed. */
 struct llm_sink llm_stops_sink(struct arena *a, const struct field_strings *stops, bool ends_at_once, const struct llm_sink *to);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FETCH_BUFFER_BYTES = 2048 };
+enum { FETCH_BUFFER_BYTES = 1024 };    /* some events; each stream has one */
 
 struct http_client {
     struct loop *loop;                  /* borrowed */

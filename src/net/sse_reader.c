@@ -15,6 +15,13 @@ void sse_reader_clear(struct sse_reader *r)
     buf_clear(&r->data);
 }
 
+/* The first line of data stays where the feeder has it, as long as it can. */
+static void keep_first(struct sse_reader *r)
+{
+    buf_add_slice(&r->data, r->first);
+    r->first = (struct slice){ NULL, 0 };
+}
+
 /* Section 9.2.6: an event without data is none. */
 static int dispatch(struct sse_reader *r)
 {
@@ -22,10 +29,11 @@ static int dispatch(struct sse_reader *r)
     int result = 0;
 
     if (r->has_data) {
-        event.data = buf_slice(&r->data);
+        event.data = r->first.n > 0 ? r->first : buf_slice(&r->data);
         result = r->on_event(r->arg, &event);
     }
     buf_reset(&r->data);
+    r->first = (struct slice){ NULL, 0 };
     r->has_data = false;
     r->event[0] = '\0';
     return result;
@@ -33,10 +41,16 @@ static int dispatch(struct sse_reader *r)
 
 static void add_data(struct sse_reader *r, struct slice value)
 {
-    if (r->has_data)
-        buf_add_char(&r->data, '\n');
+    if (!r->has_data) {
+        r->has_data = true;
+        r->first = value;
+        if (value.n > r->data.max)
+            keep_first(r);              /* overflows */
+        return;
+    }
+    keep_first(r);
+    buf_add_char(&r->data, '\n');
     buf_add_slice(&r->data, value);
-    r->has_data = true;
 }
 
 /* A name too long to be one that is known is as good as none. */
@@ -110,8 +124,10 @@ static int take_piece(struct sse_reader *r, struct slice *bytes)
     r->had_cr = bytes->p[n] == '\r';
     *bytes = skip(*bytes, n + 1);
     result = r->line.overflowed ? 0 : take_line(r, line);
-    if (!r->line.overflowed)
+    if (r->line.n > 0 && !r->line.overflowed) {
+        keep_first(r);
         buf_reset(&r->line);
+    }
     return result;
 }
 
@@ -130,6 +146,8 @@ static void drop_mark(struct sse_reader *r)
 /* The first bytes go through the line buffer one by one until it is known whether they are a mark. */
 static struct slice feed_begin(struct sse_reader *r, struct slice bytes)
 {
+    if (r->line.n == 0 && bytes.n > 0 && bytes.p[0] != '\xef')
+        r->is_begun = true;
     while (!r->is_begun && bytes.n > 0 && bytes.p[0] != '\r' && bytes.p[0] != '\n') {
         buf_add_char(&r->line, bytes.p[0]);
         bytes = skip(bytes, 1);
@@ -154,6 +172,7 @@ int sse_reader_feed(struct sse_reader *r, struct slice bytes, struct err *e)
         else
             result = take_piece(r, &bytes);
     }
+    keep_first(r);
     if (result < 0)
         return result;
     if (r->line.overflowed || r->data.overflowed)

@@ -10,6 +10,7 @@ struct sse_event { struct slice event; /* "message" when not named */ struct sli
 
 struct sse_reader {
     struct buf line, data;
+    struct slice first;                 /* borrowed from the bytes being fed: data of one line that is not in `data` */
     char event[64], id[128];
     bool has_data, had_cr, is_begun;
     int (*on_event)(void *arg, const struct sse_event *ev);     /* negative stops and is returned by sse_reader_feed() */

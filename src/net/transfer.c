@@ -13,6 +13,8 @@
 
 enum { DEFAULT_CONNECT_MS = 10000 };
 
+static const long UPLOAD_BUFFER_BYTES = 16 << 10;       /* libcurl's least; it stays with the handle */
+
 static void setup_once(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -216,6 +218,7 @@ static void set_rules(CURL *easy, const struct http_ask *ask, const struct url *
 static void set_callbacks(struct transfer *t, long buffer_bytes)
 {
     curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, buffer_bytes);
+    curl_easy_setopt(t->easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
     curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->detail);
     curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);

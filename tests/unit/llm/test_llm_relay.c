@@ -89,7 +89,7 @@ static void on_request(void *arg, struct http_exchange *x)
         return;
     }
     atomic_fetch_add(&f->n_started, 1);
-    llm_relay_start(f->relays, &(struct llm_relay_start){ .arena = a, .plan = desk_plan(&f->desk, a, x->arena, true), .form = &form, .host = &host,
+    llm_relay_start(f->relays, &(struct llm_relay_start){ .arena = a, .plan = desk_plan(&f->desk, a, http_exchange_body_arena(x), true), .form = &form, .host = &host,
                                                           .host_arg = asking, .exchange = x,
                                                           .scope = http_header(&x->request, "x-scope") ? "mine" : NULL });
 }
