@@ -371,5 +371,5 @@ test('the command line sets, shows and clears limits and shows usage', async (t)
     assert.match(wrong.stderr, /`app` or `key`/);
     const unknown = await h.cli('limit', 'set', 'key', nobodysId, '--tokens-a-day', '1');
     assert.equal(unknown.code, 1);
-    assert.match((await h.cli('limit', 'set', 'app', app, '--tokens-a-day', 'many')).stderr, /`tokens_a_day` must be an integer from 0 to 1000000000000$/m);
+    assert.match((await h.cli('limit', 'set', 'app', app, '--tokens-a-day', 'many')).stderr, /^hearth: --tokens-a-day must be an integer from 0 to 1000000000000$/m);
 });
