@@ -35,14 +35,10 @@ static int admit(struct request *req, const struct llm_chat *chat, struct meter_
 static void count_use(struct meter *m, struct meter_ticket *ticket, const char *provider, const char *model, const struct llm_usage *used,
                       bool is_whole)
 {
-    const struct llm_usage nothing = { 0 };
-
     if (!provider) {
         meter_give_back(m, ticket);
         return;
     }
-    if (!used)
-        used = &nothing;
     meter_count(m, ticket, &(struct meter_use){ .work = METER_CHAT, .provider = provider, .model = model, .prompt_tokens = used->prompt_tokens,
                                                 .completion_tokens = used->completion_tokens, .is_estimated = used->is_estimated,
                                                 .is_failed = !is_whole });
@@ -58,17 +54,32 @@ static int call(struct request *req, struct llm_chat *chat, struct llm_outcome *
     return r < 0 ? r : llm_call(plan, req->api->settings, req->arena, &req->exchange->is_gone, ret, e);
 }
 
+/* Of all attempts. Tokens of those that failed are counted with the provider that came last. */
+static struct llm_usage usage_of(const struct llm_outcome *out)
+{
+    struct llm_usage sum = out->lost;
+
+    if (!out->answer)
+        return sum;
+    sum.prompt_tokens += MAX(out->answer->usage.prompt_tokens, (int64_t)0);
+    sum.completion_tokens += MAX(out->answer->usage.completion_tokens, (int64_t)0);
+    sum.is_estimated |= out->answer->usage.is_estimated;
+    return sum;
+}
+
 int llm_chat_whole(struct request *req, struct llm_chat *chat, struct llm_outcome *ret, struct err *e)
 {
     int64_t handled_us = clock_mono_us();
     struct meter_ticket ticket = { 0 };
+    struct llm_usage used;
     int r = admit(req, chat, &ticket, e);
 
     if (r < 0)
         return r;
     *ret = (struct llm_outcome){ 0 };
     r = call(req, chat, ret, e);
-    count_use(req->api->meter, &ticket, ret->provider, ret->model, ret->answer ? &ret->answer->usage : NULL, r == 0);
+    used = usage_of(ret);
+    count_use(req->api->meter, &ticket, ret->provider, ret->model, &used, r == 0);
     if (r < 0)
         metered_retry_after(req->exchange, e, ret->retry_after_ms);
     else

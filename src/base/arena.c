@@ -94,13 +94,18 @@ static _Noreturn void arena_too_large(size_t n)
     abort();
 }
 
+bool arena_has_room(const struct arena *a, size_t n)
+{
+    return n <= LIMIT_ARENA_BYTES - a->total;
+}
+
 void *arena_alloc(struct arena *a, size_t n)
 {
     struct chunk *chunk = a->newest;
     size_t step;
     void *memory;
 
-    if (n > LIMIT_ARENA_BYTES - a->total)
+    if (!arena_has_room(a, n))
         arena_too_large(n);
     a->total += n;
     step = (MAX(n, (size_t)1) + ARENA_RED_ZONE + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;

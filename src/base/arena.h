@@ -19,6 +19,8 @@ struct arena *arena_new_sized(size_t first_bytes) MUST_CHECK;       /* for what 
 struct arena *arena_free(struct arena *a);              /* NULL is fine; returns NULL */
 void arena_freep(struct arena **a);
 
+/* May n more bytes be had? To be asked before what nothing else bounds is kept: answers of peers, copies for each account. */
+bool arena_has_room(const struct arena *a, size_t n);
 /* Zeroed, aligned for any type. */
 void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
 /* Zeroed count * size, overflow checked. */

@@ -27,7 +27,7 @@ struct json_iter {
 };
 
 /* -EINVAL INVALID_JSON with what and where when the text is no JSON, is deeper than LIMIT_JSON_DEPTH, is not UTF-8,
- * is empty, or has an integer beyond 64 bits. */
+ * is empty, or has an integer beyond 64 bits; -E2BIG BODY_TOO_LARGE when it has more than LIMIT_JSON_VALUES values. */
 int json_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e) MUST_CHECK;
 
 enum json_type json_type(struct json_value v);

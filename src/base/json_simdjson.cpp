@@ -176,6 +176,18 @@ static int tell_error(simdjson::error_code error, const char *padded, size_t n, 
     return err_set(e, -EINVAL, "INVALID_JSON", "This is not valid JSON: %s, near byte %td", error_reason(error), at);
 }
 
+/* Before anything is kept: small values cost many times their text. Those within strings are counted as well. */
+static bool has_too_many_values(struct slice text) noexcept
+{
+    size_t n = 0;
+
+    if (text.n <= LIMIT_JSON_VALUES)
+        return false;
+    for (size_t i = 0; i < text.n; i++)
+        n += text.p[i] == ',' || (text.p[i] | 0x20) == '{';     /* [ and { */
+    return n > LIMIT_JSON_VALUES;
+}
+
 static void document_clear(void *document) noexcept
 {
     static_cast<dom::document *>(document)->~document();
@@ -184,6 +196,8 @@ static void document_clear(void *document) noexcept
 extern "C" int json_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e)
 {
     /* The parser itself lives for this call only: making one costs 0.07 us, keeping one a thread holds memory. */
+    if (has_too_many_values(text))
+        return err_set(e, -E2BIG, "BODY_TOO_LARGE", "The JSON must have at most %d values", LIMIT_JSON_VALUES);
     dom::parser parser;
     dom::element root;
     simdjson::padded_string padded(text.p, text.n);

@@ -37,6 +37,7 @@ enum {
 
     /* JSON */
     LIMIT_JSON_DEPTH = 64,
+    LIMIT_JSON_VALUES = 16 << 20,       /* of one text, counted by its commas and brackets; each costs up to 24 bytes while it is read */
     LIMIT_STRING_DEFAULT = 65536,       /* characters of a string field without its own limit */
     LIMIT_ITEMS_DEFAULT = 10000,        /* elements of an array field without its own limit */
 
@@ -111,6 +112,7 @@ enum {
     LIMIT_EMBED_TEXT = 256 << 10,       /* bytes of one */
 
     /* language models */
+    LIMIT_LLM_PLAN_BYTES = 256 << 20,   /* what the request to one account may need of an arena: its body, a schema in words, texts and files */
     LIMIT_MODELS = 2000,                /* of one provider's list */
     LIMIT_TOOL_CALLS = 128,             /* of one answer */
     LIMIT_TOOLS = 512,                  /* of one ask */

@@ -10,6 +10,7 @@
 struct llm_outcome {                    /* in the arena's keeping */
     struct llm_answer *answer;
     const char *provider, *model;       /* who answered, or failed last; NULL: nobody was asked */
+    struct llm_usage lost;              /* of attempts before whose answers were read and could not be used */
     int64_t upstream_us;                /* time spent waiting for upstreams, also on failure */
     int64_t answer_us;                  /* of it, for the answer itself */
     int64_t retry_after_ms;             /* also on failure: what the upstream asks for; 0: nothing */

@@ -48,7 +48,8 @@ int wire_ask(const struct llm_account *acc, const char *path, struct wire_body *
         json_end(&b->json);
         if (r == 0)
             r = buf_check(&b->text, e);
-        ask.body = (struct slice){ arena_slicedup(a, buf_slice(&b->text)), b->text.n };
+        if (r == 0)
+            ask.body = (struct slice){ arena_slicedup(a, buf_slice(&b->text)), b->text.n };
         buf_clear(&b->text);
     }
     if (r < 0)
@@ -298,7 +299,7 @@ int wire_models(struct slice body, const char *list, const char *id, const char 
     items = json_get(root, list);
     if (json_type(items) != JSON_ARRAY)
         return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "The provider's list of models has no `%s`.", list);
-    models = arena_array(a, json_length(items) + 1, sizeof(*models));
+    models = arena_array(a, LIMIT_MODELS, sizeof(*models));
     for (struct json_iter it = json_iter(items); n < LIMIT_MODELS && json_next(&it, NULL, &item);) {
         const char *item_id = json_cstr(json_get(item, id)), *item_name = json_cstr(json_get(item, name));
 

@@ -99,14 +99,18 @@ static int run(CURLM *multi, struct transfer *t, const struct wanted *wanted, st
     }
 }
 
-static void copy_answer(struct arena *a, struct call *call, struct http_answer *ret)
+static int copy_answer(struct arena *a, struct call *call, struct http_answer *ret, struct err *e)
 {
     const struct http_answer *head = &call->transfer.head;
-    struct http_ask_header *headers = arena_array(a, head->n_headers + 1, sizeof(*headers));
+    struct http_ask_header *headers;
 
+    if (!arena_has_room(a, call->body.n + 2 * (size_t)LIMIT_UPSTREAM_HEAD))
+        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than one request may hold.", call->transfer.peer);
+    headers = arena_array(a, head->n_headers + 1, sizeof(*headers));
     for (size_t i = 0; i < head->n_headers; i++)
         headers[i] = (struct http_ask_header){ arena_strdup(a, head->headers[i].name), arena_strdup(a, head->headers[i].value) };
     *ret = (struct http_answer){ head->status, { arena_slicedup(a, buf_slice(&call->body)), call->body.n }, headers, head->n_headers };
+    return 0;
 }
 
 int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is_gone, struct http_answer *ret, struct err *e)
@@ -123,7 +127,7 @@ int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is
         curl_multi_remove_handle(multi, call.transfer.easy);
     }
     if (r == 0)
-        copy_answer(a, &call, ret);
+        r = copy_answer(a, &call, ret, e);
     buf_clear(&call.body);
     transfer_clear(&call.transfer);
     return r;

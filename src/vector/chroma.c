@@ -81,8 +81,8 @@ static int add_namespaces(const struct chroma *c, struct arena *a, struct json_v
         if (!ns || strncmp(ns, prefix, strlen(prefix)) != 0)
             continue;
         r = chroma_count(&c->store, a, &col, &n, e);
-        if (n > 0)
-            remote_ids_add(names, ns);
+        if (r == 0 && n > 0)
+            r = remote_ids_add(names, ns, e);
     }
     return r;
 }

@@ -139,7 +139,8 @@ int chroma_collect_ids(const struct remote_store *s, const struct remote_collect
 
         r = read_page(s, col, &what, REMOTE_ROWS_A_READ, offset, scratch, &hits, e);
         n_read = hits.n;
-        remote_ids_add_hits(ids, &hits, filter, scratch);
+        if (r == 0)
+            r = remote_ids_add_hits(ids, &hits, filter, scratch, e);
     }
     return r;
 }

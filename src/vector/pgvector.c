@@ -269,8 +269,12 @@ static int read_hits(const struct pg_result *rows, struct arena *a, struct vecto
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < n; i++) {
-        const char *vector = pg_text(rows, a, i, 3);
+        const char *vector;
         double score = pg_double(rows, i, 1);
+
+        if (!arena_has_room(a, LIMIT_ARENA_BYTES / 4 + 4 * pg_bytes(rows, i)))
+            return err_set(e, -EMSGSIZE, "VECTOR_STORE_FAILED", "the table's rows are larger than an answer may be");
+        vector = pg_text(rows, a, i, 3);
 
         hits[i] = (struct vector_hit){ .id = pg_text(rows, a, i, 0), .score = isnan(score) ? 0 : fmax(-1, fmin(1, score)), .metadata = pg_text(rows, a, i, 2) };
         if (vector)

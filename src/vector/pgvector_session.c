@@ -126,6 +126,15 @@ char *pg_text(const struct pg_result *r, struct arena *a, size_t row, int column
     return arena_strdup(a, PQgetvalue(result_of(r), (int)row, column));
 }
 
+size_t pg_bytes(const struct pg_result *r, size_t row)
+{
+    size_t n = 0;
+
+    for (int column = 0; column < PQnfields(result_of(r)); column++)
+        n += (size_t)PQgetlength(result_of(r), (int)row, column);
+    return n;
+}
+
 int64_t pg_int(const struct pg_result *r, size_t row, int column)
 {
     return strtoll(PQgetvalue(result_of(r), (int)row, column), NULL, 10);

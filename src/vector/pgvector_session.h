@@ -36,6 +36,7 @@ bool pg_session_is_stale(const struct pg_session *s);
 /* ret may be NULL. -EIO VECTOR_STORE_FAILED in the server's words. */
 int pg_run(struct pg_session *s, struct pg_result **ret, struct err *e, const char *sql, const char *const *params, size_t n_params) MUST_CHECK;
 size_t pg_rows(const struct pg_result *r);
+size_t pg_bytes(const struct pg_result *r, size_t row);  /* of all columns as text */
 char *pg_text(const struct pg_result *r, struct arena *a, size_t row, int column);      /* NULL for NULL */
 int64_t pg_int(const struct pg_result *r, size_t row, int column);
 double pg_double(const struct pg_result *r, size_t row, int column);

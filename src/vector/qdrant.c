@@ -143,8 +143,8 @@ static int add_namespace(const struct remote_store *s, struct arena *a, const ch
         return r;
     ns = json_cstr(json_get(json_get(point, "payload"), QDRANT_NAMESPACE));
     if (ns && strncmp(ns, prefix, strlen(prefix)) == 0)
-        remote_ids_add(names, ns);
-    return 0;
+        r = remote_ids_add(names, ns, e);
+    return r;
 }
 
 /* As remote_collection_name() makes them: the name becomes part of a path. */

@@ -143,7 +143,8 @@ int qdrant_collect_ids(const struct remote_store *s, const struct remote_collect
         struct vector_hits hits = { 0 };
 
         r = read_page(s, col, filter, &after, scratch, &hits, e);
-        remote_ids_add_hits(ids, &hits, filter, scratch);
+        if (r == 0)
+            r = remote_ids_add_hits(ids, &hits, filter, scratch, e);
         arena_free(before);
         before = scratch;
     } while (r == 0 && !json_is_absent(after));

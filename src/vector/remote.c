@@ -295,24 +295,38 @@ int remote_undecided(struct err *e)
                    "equality, or numbers.", REMOTE_CANDIDATES);
 }
 
-void remote_ids_add(struct remote_ids *ids, const char *id)
+static void grow_ids(struct remote_ids *ids, size_t cap)
 {
-    if (ids->n == ids->cap) {
-        const char **more = arena_array(ids->arena, 2 * ids->cap + 64, sizeof(char *));
+    const char **more = arena_array(ids->arena, cap, sizeof(char *));
 
-        if (ids->n > 0)
-            memcpy(more, ids->items, ids->n * sizeof(char *));
-        ids->items = more;
-        ids->cap = 2 * ids->cap + 64;
-    }
-    ids->items[ids->n++] = arena_strdup(ids->arena, id);
+    if (ids->n > 0)
+        memcpy(more, ids->items, ids->n * sizeof(char *));
+    ids->items = more;
+    ids->cap = cap;
 }
 
-void remote_ids_add_hits(struct remote_ids *ids, const struct vector_hits *hits, const struct vector_filter *filter, struct arena *scratch)
+int remote_ids_add(struct remote_ids *ids, const char *id, struct err *e)
 {
-    for (size_t i = 0; i < hits->n; i++)
+    size_t n_id = strlen(id) + 1, cap = ids->n == ids->cap ? 2 * ids->cap + 64 : 0;
+
+    /* half of the arena is for what is done with them */
+    if (!arena_has_room(ids->arena, LIMIT_ARENA_BYTES / 2 + n_id + cap * sizeof(char *)))
+        return err_set(e, -EMSGSIZE, "VECTOR_STORE_FAILED", "The namespace has more vectors than can be gone through in one request: above %zu ids.", ids->n);
+    if (cap)
+        grow_ids(ids, cap);
+    ids->items[ids->n++] = arena_strdup(ids->arena, id);
+    return 0;
+}
+
+int remote_ids_add_hits(struct remote_ids *ids, const struct vector_hits *hits, const struct vector_filter *filter, struct arena *scratch,
+                        struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < hits->n; i++)
         if (!filter || remote_is_match(filter, hits->items[i].metadata, scratch))
-            remote_ids_add(ids, hits->items[i].id);
+            r = remote_ids_add(ids, hits->items[i].id, e);
+    return r;
 }
 
 static int by_text(const void *one, const void *other)

@@ -91,9 +91,11 @@ int remote_undecided(struct err *e);
 
 /* Ids of a namespace; what is kept of them is in the arena. */
 struct remote_ids { struct arena *arena; const char **items; size_t n, cap; };
-void remote_ids_add(struct remote_ids *ids, const char *id);
+/* -EMSGSIZE VECTOR_STORE_FAILED when there are more than one request may hold. */
+int remote_ids_add(struct remote_ids *ids, const char *id, struct err *e) MUST_CHECK;
 /* Those that match; filter NULL: all. */
-void remote_ids_add_hits(struct remote_ids *ids, const struct vector_hits *hits, const struct vector_filter *filter, struct arena *scratch);
+int remote_ids_add_hits(struct remote_ids *ids, const struct vector_hits *hits, const struct vector_filter *filter, struct arena *scratch,
+                        struct err *e) MUST_CHECK;
 void remote_ids_sort(struct remote_ids *ids);           /* by bytes, as every store lists */
 void remote_ids_unique(struct remote_ids *ids);         /* and sorted */
 void remote_hits_sort(struct vector_hits *hits);        /* by id */

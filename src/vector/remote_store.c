@@ -124,7 +124,8 @@ static int find_ids(const struct remote_store *s, const struct remote_collection
         struct vector_hits hits = { 0 };
 
         r = s->peer->read(s, col, what->ids + i, MIN(what->n_ids - i, (size_t)REMOTE_ROWS_A_READ), REMOTE_IDS, scratch, &hits, e);
-        remote_ids_add_hits(ids, &hits, NULL, scratch);
+        if (r == 0)
+            r = remote_ids_add_hits(ids, &hits, NULL, scratch, e);
     }
     remote_ids_unique(ids);
     return r;

@@ -1,5 +1,5 @@
 // The largest bodies of the shapes that take most memory: answered or refused, and the service goes on. One request's memory has a limit
-// (LIMIT_ARENA_BYTES) beyond which the process would abort.
+// (LIMIT_ARENA_BYTES) beyond which the process would abort, and one JSON text may have so many values (LIMIT_JSON_VALUES): 413.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startHearth } from './harness.mjs';
@@ -27,9 +27,9 @@ const shapes = [
     ['blocks of many messages', '/sdk/llm/chat',
         () => filled(chat, '{"messages":[', `{"role":"user","content":[${Array(1000).fill('""')}]}`, ']}'), 400],
     ['stop words', '/sdk/llm/chat', () => filled(chat, '{"messages":[{"role":"user","content":"x"}],"stop":[', '0', ']}'), 400],
-    ['messages', '/sdk/llm/chat/stream', () => filled(chat, '{"messages":[', '{}', ']}'), 400],
-    ['tools', '/sdk/llm/chat', () => filled(chat, '{"messages":[{"role":"user","content":"x"}],"tools":[', '{}', ']}'), 400],
-    ['depth', '/sdk/llm/chat', () => Buffer.alloc(chat, '['), 400],
+    ['messages', '/sdk/llm/chat/stream', () => filled(chat, '{"messages":[', '{}', ']}'), 413],
+    ['tools', '/sdk/llm/chat', () => filled(chat, '{"messages":[{"role":"user","content":"x"}],"tools":[', '{}', ']}'), 413],
+    ['depth', '/sdk/llm/chat', () => Buffer.alloc(chat, '['), 413],
     ['texts', '/sdk/llm/embed', () => filled(chat, '{"input":[', '0', ']}'), 400],
     ['blocks, in OpenAI\'s form', '/v1/chat/completions', () => filled(chat, '{"messages":[{"role":"user","content":[', '0', ']}]}'), 400],
     ['blocks, in Anthropic\'s form', '/v1/messages', () => filled(chat, '{"max_tokens":9,"messages":[{"role":"user","content":[', '0', ']}]}'), 400],
@@ -41,9 +41,10 @@ const shapes = [
     ['texts, in OpenAI\'s form', '/v1/embeddings', () => filled(chat, '{"input":[', '""', ']}'), 400],
     ['ids', '/sdk/llm/vectors/delete', () => filled(chat, '{"ids":[', '""', ']}'), 400],
     ['a filter', '/sdk/llm/vectors/delete', () => filled(chat, '{"filter":{"a":{"$in":[', '0', ']}}}'), 400],
-    ['rows', '/sdk/llm/vectors/upsert', () => filled(chat, '{"vectors":[', '{}', ']}'), 400],
-    ['rows of tiny numbers, the last too short', '/sdk/llm/vectors/upsert', () => filled(vectors, '{"vectors":[', row(8192), ',{"id":"b","vector":[1]}]}'), 400],
+    ['rows', '/sdk/llm/vectors/upsert', () => filled(chat, '{"vectors":[', '{}', ']}'), 413],
+    ['rows of tiny numbers', '/sdk/llm/vectors/upsert', () => filled(vectors, '{"vectors":[', row(8192), ']}'), 413],
     ['metadata', '/sdk/llm/vectors/upsert', () => filled(chat, '{"vectors":[{"id":"a","vector":[1],"metadata":{"a":[', '1e9', ']}}]}'), 400],
+    ['rows of small numbers, the last too short', '/sdk/llm/vectors/upsert', () => filled(vectors, '{"vectors":[', `{"id":"a","vector":[${Array(8192).fill('0.125')}]}`, ',{"id":"b","vector":[1]}]}'), 400],
     ['rows of large metadata', '/sdk/llm/vectors/upsert',
         () => filled(vectors, '{"vectors":[', `{"id":"a","vector":[1],"metadata":{"documentId":"${'x'.repeat(65500)}"}}`, ',{"id":"b","vector":[1,2]}]}'), 400],
 ];

@@ -170,6 +170,18 @@ static void alloc_above_the_limit(struct arena *a)
     arena_alloc(a, 1);
 }
 
+static void there_is_room_up_to_the_limit(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    assert_true(arena_has_room(a, LIMIT_ARENA_BYTES));
+    assert_false(arena_has_room(a, (size_t)LIMIT_ARENA_BYTES + 1));
+    arena_alloc(a, 1000);
+    assert_true(arena_has_room(a, LIMIT_ARENA_BYTES - 1000));
+    assert_false(arena_has_room(a, LIMIT_ARENA_BYTES - 999));
+    assert_false(arena_has_room(a, SIZE_MAX));
+}
+
 static void alloc_an_array_that_wraps(struct arena *a)
 {
     arena_array(a, SIZE_MAX / 2, 4);
@@ -192,6 +204,7 @@ int main(void)
         cmocka_unit_test(clean_ups_run_latest_first_while_the_memory_still_lives),
         cmocka_unit_test(a_clean_up_may_defer_another),
         cmocka_unit_test(freeing_nothing_is_fine),
+        cmocka_unit_test(there_is_room_up_to_the_limit),
         cmocka_unit_test(the_limit_of_bytes_may_be_used_and_not_passed),
     };
 

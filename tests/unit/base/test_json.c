@@ -275,7 +275,7 @@ static void several_documents_live_side_by_side_in_one_arena(void **state)
 /* The parser's own count stops at 2^24 - 1. */
 static void a_huge_array_is_counted_to_its_end(void **state)
 {
-    const size_t n = (1u << 24) + 2;
+    const size_t n = 1u << 24;
     char *text = malloc(2 * n + 1);
 
     assert_non_null(text);
@@ -368,6 +368,36 @@ static void what_is_no_number_is_written_as_null(void **state)
     assert_string_equal(text, "null");
 }
 
+/* "[0,0,...]" of n numbers. */
+static char *many_zeros(size_t n, size_t *ret_n)
+{
+    char *text = malloc(2 * n + 1);
+
+    for (size_t i = 0; i < n; i++) {
+        text[2 * i] = i ? ',' : '[';
+        text[2 * i + 1] = '0';
+    }
+    text[2 * n] = ']';
+    *ret_n = 2 * n + 1;
+    return text;
+}
+
+static void as_many_values_as_the_limit_are_read_and_more_are_not(void **state)
+{
+    for (size_t more = 0; more <= 1; more++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct json_value v = { 0 };
+        struct err e = { 0 };
+        size_t n;
+        char *text = many_zeros(LIMIT_JSON_VALUES + more, &n);
+
+        assert_int_equal(json_parse(a, (struct slice){ text, n }, &v, &e), more ? -E2BIG : 0);
+        assert_string_equal(e.code, more ? "BODY_TOO_LARGE" : "");
+        assert_int_equal(json_length(v), more ? 0 : LIMIT_JSON_VALUES);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(floats_are_read_up_to_the_first_that_is_none, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(random_doubles_survive_writing_and_reading, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(what_is_no_number_is_written_as_null, new_arena, free_arena),
+        cmocka_unit_test(as_many_values_as_the_limit_are_read_and_more_are_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,21 @@ static void what_does_not_pass_is_told_after_the_last_attempt(void **state)
     }
 }
 
+static void a_chat_that_fills_the_memory_is_planned_for_fewer_accounts_or_refused(void **state)
+{
+    static const struct llm_ask nothing = { .max_tokens = 1 };
+    AUTO(desk_close) struct desk d = { 0 };
+    struct llm_plan *plan;
+    struct err e = { 0 };
+
+    desk_open(&d, "/second", NULL);
+    plan = ARENA_NEW(d.a, struct llm_plan);
+    assert_int_equal(llm_plan_make(d.accounts, NULL, &nothing, d.a, NULL, plan, &e), 0);
+    arena_alloc(d.a, LIMIT_ARENA_BYTES - LIMIT_LLM_PLAN_BYTES);
+    assert_int_equal(llm_plan_make(d.accounts, NULL, &nothing, d.a, NULL, plan, &e), -E2BIG);
+    assert_string_equal(e.code, "BODY_TOO_LARGE");
+}
+
 static void another_account_answers_when_the_first_cannot(void **state)
 {
     static const char *const first[] = { "/locked", "/limited", "/unwilling", NULL };
@@ -71,6 +86,28 @@ static void another_account_answers_when_the_first_cannot(void **state)
         assert_int_equal(call(&d, &out, &e), 0);
         assert_string_equal(out.provider, "other");
     }
+}
+
+static void the_tokens_of_an_answer_that_could_not_be_used_are_kept(void **state)
+{
+    static const struct llm_block block = { LLM_BLOCK_TEXT, .text = "hi" };
+    static const struct llm_message message = { .role = LLM_USER, .blocks = &block, .n_blocks = 1 };
+    static const struct llm_ask json = { .messages = &message, .n_messages = 1, .max_tokens = 10, .format = LLM_FORMAT_JSON };
+    AUTO(desk_close) struct desk d = { 0 };
+    struct llm_account strict = { .name = "one", .preset = llm_preset_find("minimax"), .model = "m", .api_key = "k" };
+    struct llm_outcome out = { 0 };
+    struct llm_plan *plan;
+    struct err e = { 0 };
+
+    desk_open(&d, "/", "/");
+    plan = ARENA_NEW(d.a, struct llm_plan);
+    strict.base_url = rig_url(&d.rig, "/v1");
+    assert_int_equal(llm_accounts_put(d.accounts, &strict, &e), 0);
+    assert_int_equal(llm_plan_make(d.accounts, NULL, &json, d.a, NULL, plan, &e), 0);
+    assert_int_equal(llm_call(plan, d.settings, d.a, NULL, &out, &e), 0);
+    assert_string_equal(out.provider, "other");
+    assert_int_equal(atomic_load(&d.n_asked), 2);
+    assert_true(out.lost.prompt_tokens > 0 && out.lost.completion_tokens > 0);
 }
 
 static void a_silent_upstream_is_given_up_in_time(void **state)
@@ -108,7 +145,9 @@ int main(void)
         cmocka_unit_test(an_answer_says_who_gave_it),
         cmocka_unit_test(a_failure_that_may_pass_is_tried_again),
         cmocka_unit_test(what_does_not_pass_is_told_after_the_last_attempt),
+        cmocka_unit_test(a_chat_that_fills_the_memory_is_planned_for_fewer_accounts_or_refused),
         cmocka_unit_test(another_account_answers_when_the_first_cannot),
+        cmocka_unit_test(the_tokens_of_an_answer_that_could_not_be_used_are_kept),
         cmocka_unit_test(a_silent_upstream_is_given_up_in_time),
         cmocka_unit_test(a_caller_that_is_gone_waits_for_no_further_attempt),
     };

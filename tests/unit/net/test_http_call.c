@@ -51,6 +51,21 @@ static void the_answer_comes_whole_with_status_and_headers(void **state)
     assert_string_equal(answer.body.p, "GET /refuse said ");
 }
 
+static void an_answer_that_finds_no_room_is_refused_in_words(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct http_answer answer = { 0 };
+    struct err e = { 0 };
+    atomic_int n = 0;
+
+    rig_open(&rig, echo, &n);
+    arena_alloc(rig.a, LIMIT_ARENA_BYTES - MIB(1));
+    assert_int_equal(call(rig.a, rig_url(&rig, "/large?2000"), NULL, &answer, &e), 0);
+    assert_int_equal(call(rig.a, rig_url(&rig, "/large?1000000"), NULL, &answer, &e), -EMSGSIZE);
+    assert_string_equal(e.code, "UPSTREAM_TOO_LARGE");
+    assert_non_null(strstr(e.text, "answered with more than one request may hold."));
+}
+
 static void a_redirect_is_an_answer_and_not_followed(void **state)
 {
     AUTO(rig_close) struct rig rig = { 0 };
@@ -202,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_answer_comes_whole_with_status_and_headers),
+        cmocka_unit_test(an_answer_that_finds_no_room_is_refused_in_words),
         cmocka_unit_test(a_redirect_is_an_answer_and_not_followed),
         cmocka_unit_test(an_answer_above_the_limit_is_refused),
         cmocka_unit_test(what_goes_wrong_is_told_in_words),

@@ -145,7 +145,7 @@ static int double_collect_ids(const struct remote_store *s, const struct remote_
 
         for (int64_t i = from; i < MIN(from + REMOTE_ROWS_A_READ, d->n_rows); i++)
             hits.items[hits.n++] = (struct vector_hit){ arena_printf(scratch, "%d", (int)i), 0, arena_printf(scratch, "{\"i\": %d}", (int)i), NULL };
-        remote_ids_add_hits(ids, &hits, filter, scratch);
+        assert_int_equal(remote_ids_add_hits(ids, &hits, filter, scratch, NULL), 0);
     }
     return 0;
 }
@@ -286,6 +286,23 @@ static void numbers_are_asked_for_in_every_form_a_peer_may_hold_them(void **stat
     }
 }
 
+static void ids_are_collected_as_long_as_there_is_room(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct remote_ids ids = { .arena = a };
+    struct err e = { 0 };
+
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(remote_ids_add(&ids, arena_printf(a, "%03d", 999 - i), &e), 0);
+    remote_ids_sort(&ids);
+    assert_int_equal(ids.n, 1000);
+    assert_string_equal(ids.items[0], "000");
+    arena_alloc(a, LIMIT_ARENA_BYTES / 2);
+    assert_int_equal(remote_ids_add(&ids, "one more", &e), -EMSGSIZE);
+    assert_string_equal(e.code, "VECTOR_STORE_FAILED");
+    assert_int_equal(ids.n, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_search_is_checked_before_a_peer_is_asked),
         cmocka_unit_test(every_vector_is_brought_to_length_one_and_back),
         cmocka_unit_test(no_two_namespaces_have_one_collection),
+        cmocka_unit_test(ids_are_collected_as_long_as_there_is_room),
         cmocka_unit_test(numbers_are_asked_for_in_every_form_a_peer_may_hold_them),
     };
 
