@@ -370,13 +370,6 @@ struct buf *response_start_raw(struct response *res, const char *content_type)
     return &res->exchange->response.body;
 }
 
-struct http_stream *request_take_stream(struct request *req, struct response *res)
-{
-    buf_reset(&req->exchange->response.body);
-    res->is_streamed = true;
-    return http_stream_start(req->exchange);
-}
-
 struct http_stream *request_take_events(struct request *req, struct response *res)
 {
     buf_reset(&req->exchange->response.body);

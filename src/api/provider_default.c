@@ -15,17 +15,15 @@ struct clear_query { const char *capability, *app; };
 
 enum { MODEL_CHARS = 256, LISTED_MODELS = 8 };
 
-static const char *const capabilities[] = { "chat", "embed", NULL };
-
 static const struct field default_fields[] = {
-    FIELD_STRING(struct default_body, capability, "capability", .one_of = capabilities, .def_str = "chat"),
+    FIELD_STRING(struct default_body, capability, "capability", .one_of = provider_capabilities, .def_str = "chat"),
     FIELD_STRING(struct default_body, model, "model", .min = 1, .max = MODEL_CHARS, .help = "absent: the provider's own"),
     FIELD_STRING(struct default_body, app, "app", .min = 1, .max = LIMIT_NAME_CHARS, .help = "id or name of the app it is for; absent: everybody"),
     FIELD_END,
 };
 
 static const struct field clear_fields[] = {
-    FIELD_STRING(struct clear_query, capability, "capability", .one_of = capabilities, .def_str = "chat"),
+    FIELD_STRING(struct clear_query, capability, "capability", .one_of = provider_capabilities, .def_str = "chat"),
     FIELD_STRING(struct clear_query, app, "app", .min = 1, .max = LIMIT_NAME_CHARS, .help = "id or name of an app; absent: everybody's default"),
     FIELD_END,
 };

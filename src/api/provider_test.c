@@ -12,10 +12,8 @@ struct test_body { const char *capability, *model; };
 enum { MODEL_CHARS = 256, CONNECT_MS = 5000, TOTAL_MS = 30000, LOAD_MS = 25000 /* of the total, for a model that must be loaded */,
        ANSWER_TOKENS = 16 /* the least that all providers take */ };
 
-static const char *const capabilities[] = { "chat", "embed", NULL };
-
 static const struct field test_fields[] = {
-    FIELD_STRING(struct test_body, capability, "capability", .one_of = capabilities, .help = "absent: chat, unless the provider only embeds"),
+    FIELD_STRING(struct test_body, capability, "capability", .one_of = provider_capabilities, .help = "absent: chat, unless the provider only embeds"),
     FIELD_STRING(struct test_body, model, "model", .min = 1, .max = MODEL_CHARS, .help = "absent: the one a request without a model gets"),
     FIELD_END,
 };

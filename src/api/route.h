@@ -26,7 +26,7 @@ enum route_kind {
     ROUTE_SHORT,                        /* default: short pool; needs_long may move a request to the long one */
     ROUTE_INLINE,                       /* on the loop; memory only, never blocks: no store, so PERM_PUBLIC or cached identity only */
     ROUTE_LONG,                         /* long pool; OVERLOADED with Retry-After beyond its limit */
-    ROUTE_RELAY,                        /* short pool prepares, then the loop streams: the handler takes the exchange with request_take_stream() */
+    ROUTE_RELAY,                        /* short pool prepares, then the loop streams: the handler takes the exchange: request_take_events(), request_defer() */
 };
 
 struct request {
@@ -92,10 +92,8 @@ extern const struct field api_nothing[];                 /* the answer that says
 /* For answers that are no JSON: empties what dispatch began, sets the content type (a literal) and res->is_raw, and gives the body. */
 struct buf *response_start_raw(struct response *res, const char *content_type) MUST_CHECK;
 
-/* Starts a stream (status and headers of req->exchange->response) and takes the exchange out of dispatch's hands: sets
+/* Starts Server-Sent Events (http/sse.h; status and headers of req->exchange->response) and takes the exchange out of dispatch's hands: sets
  * res->is_streamed. From then on req->exchange and req->arena are not touched any more: copy what the stream needs before. */
-struct http_stream *request_take_stream(struct request *req, struct response *res) MUST_CHECK;
-/* The same as Server-Sent Events (http/sse.h). */
 struct http_stream *request_take_events(struct request *req, struct response *res) MUST_CHECK;
 
 /* For answers that begin later, on the loop (ROUTE_RELAY): takes the exchange out of dispatch's hands unanswered, as above. Exactly one of the

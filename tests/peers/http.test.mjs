@@ -2,24 +2,16 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { startHearth, until } from '../api/harness.mjs';
 import { newKey } from '../api/kit.mjs';
+import { freePort } from './stores.mjs';
 
 const run = promisify(execFile);
 const curl = async (...args) => (await run('curl', ['-sS', '--max-time', '120', ...args], { maxBuffer: 64 << 20 })).stdout;
-
-async function freePort() {
-    const probe = net.createServer().listen(0, '127.0.0.1');
-    await new Promise((done) => probe.once('listening', done));
-    const { port } = probe.address();
-    await new Promise((done) => probe.close(done));
-    return port;
-}
 
 // nginx that passes everything on, ended with the test.
 async function startNginx(t, upstream) {
