@@ -92,6 +92,7 @@ const struct api_error api_errors[] = {
     { "BODY_TOO_LARGE", 413, "The body is above the limit of its route, or holds more values than can be read." },
     { "TOO_LARGE", 413, "What was sent or asked for is above a limit." },
     { "URI_TOO_LONG", 414, "The request target is above its limit." },
+    { "UNSUPPORTED_ENCODING", 415, "The body is compressed; bodies of requests are read as they are." },
     { "EXPECTATION_FAILED", 417, "The only expectation understood is 100-continue." },
     { "HEADERS_TOO_LARGE", 431, "The head of the request is above its limits." },
     { "RATE_LIMIT", 429, "Too many requests: try again after Retry-After seconds." },

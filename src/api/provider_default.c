@@ -2,6 +2,7 @@
 #include "api/providers.h"
 
 #include "api/api.h"
+#include "api/embed_texts.h"
 #include "api/routes.h"
 #include "api/setting.h"
 #include "base/limits.h"
@@ -106,6 +107,8 @@ static int check_plan(const struct request *req, struct plan *p, struct err *e)
         return err_set(e, -EINVAL, "PROVIDER_UNAVAILABLE", "%.80s has no %s.", p->provider, p->what == PROVIDER_CHAT ? "chats" : "embeddings");
     if (is_builtin && p->model && strcmp(p->model, LEXICAL_MODEL) != 0)
         return err_set(e, -EINVAL, "INVALID_MODEL", LEXICAL_PROVIDER " has one model, " LEXICAL_MODEL ".");
+    if (seat && p->what == PROVIDER_EMBED && !p->model && !embed_own_model(&seat->account))
+        return err_set(e, -EINVAL, "INVALID_MODEL", "%.80s has no embedding model of its own; name the one to use.", p->provider);
     return seat && p->model ? check_model(req, seat, p, e) : 0;
 }
 

@@ -4,6 +4,7 @@
 #include "identity/sessions.h"
 
 #include <string.h>
+#include <strings.h>
 
 static bool is_local(const struct http_request *req)
 {
@@ -36,6 +37,17 @@ static bool has_permission(const struct route *route, const char *permission)
     return strcmp(route->permission, permission) == 0;
 }
 
+/* RFC 9110 section 15.5.16: who compressed the body is told that it should not be. */
+static int check_coding(const struct request *req, struct err *e)
+{
+    const char *coding = http_header(&req->exchange->request, "content-encoding");
+
+    if (!coding || strcasecmp(coding, "identity") == 0)
+        return 0;
+    http_response_header(req->exchange, "accept-encoding", "identity");
+    return err_set(e, -ENOTSUP, "UNSUPPORTED_ENCODING", "The body has the content-encoding %.40s; send it without one.", coding);
+}
+
 static int read_body_json(struct request *req, struct err *e)
 {
     struct slice text = req->exchange->request.body;
@@ -43,6 +55,9 @@ static int read_body_json(struct request *req, struct err *e)
 
     if (!req->route->body)
         return 0;
+    r = check_coding(req, e);
+    if (r < 0)
+        return r;
     if (text.n == 0 && req->route->is_body_optional)
         text = SLICE_LIT("{}");
     r = json_parse(http_exchange_body_arena(req->exchange), text, &req->body_json, e);

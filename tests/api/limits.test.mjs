@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { startHearth, until } from './harness.mjs';
 import { admin, insert, listeningApp, newApp, newKey, refused, refusedFields, rowBecomes, shellAgent, unique } from './kit.mjs';
 
@@ -74,6 +75,19 @@ for (const [what, make, limit, status] of [['header lines', lines, 100, 431], ['
         assert.match(await h.raw(make(limit)), /^HTTP\/1\.1 200 /);
         assert.match(await h.raw(make(limit + 1)), new RegExp(`^HTTP/1\\.1 ${status} `));
     });
+
+test('a compressed body is refused in words', async () => {
+    const key = (await newKey(h)).key;
+    const send = (coding) => fetch(`${h.url}/sdk/llm/embed`, { method: 'POST', body: gzipSync('{"input":"x"}'),
+        headers: { 'x-api-key': key, 'content-type': 'application/json', 'content-encoding': coding } });
+    const reply = await send('gzip');
+    assert.equal(reply.status, 415);
+    assert.equal(reply.headers.get('accept-encoding'), 'identity');
+    const { success, code, error } = await reply.json();
+    assert.deepEqual([success, code], [false, 'UNSUPPORTED_ENCODING']);
+    assert.equal(error, 'The body has the content-encoding gzip; send it without one.');
+    assert.equal((await (await send('identity')).json()).code, 'INVALID_JSON', 'identity is none');
+});
 
 test('connections beyond http.max_connections get 503 until one leaves', async (t) => {
     const small = await startHearth({ t, settings: { 'http.max_connections': 8 } });

@@ -329,6 +329,16 @@ describe('defaults', () => {
         refused(await h.socket('POST', '/api/providers/builtin/default', {}), 404, 'PROVIDER_NOT_FOUND');
     });
 
+    test('a provider without an embedding model is no default of embeddings until one is named', async () => {
+        const bare = await provider('bare', ['one', 'text-embedding-x']);
+        await admin(h, 'POST', '/api/providers', generic(bare));
+        const to = (model) => h.socket('POST', '/api/providers/bare/default', { capability: 'embed', model });
+        refused(await to(undefined), 400, 'INVALID_MODEL', /^bare has no embedding model of its own; name the one to use\.$/);
+        assert.equal((await to('text-embedding-x')).status, 200);
+        await admin(h, 'DELETE', '/api/providers/default?capability=embed');
+        await admin(h, 'DELETE', '/api/providers/bare');
+    });
+
     test('a model of embeddings is looked up among those, not among the models that chat', async () => {
         const to = (name, model) => h.socket('POST', `/api/providers/${name}/default`, { capability: 'embed', model });
         assert.equal((await to('b', 'vec-b')).body.model, 'vec-b');
