@@ -27,8 +27,8 @@ struct llm_plan {
     int64_t total_ms;
 };
 
-/* ask->model NULL: the account's. The accounts to fall back on take their own models; of a chat that fills the arena fewer are planned for.
- * -E2BIG BODY_TOO_LARGE when not even one. */
+/* ask->model NULL: the account's. The accounts to fall back on take their own models; of a chat whose
+ * requests take much memory (LIMIT_LLM_PLAN_BYTES each, at worst) only as many as one request may hold. */
 int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
                   struct llm_plan *ret, struct err *e) MUST_CHECK;
 
