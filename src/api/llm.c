@@ -19,8 +19,7 @@ static const struct field metrics_shape[] = {
     FIELD_END,
 };
 
-static const struct field function_shape[] = { SHAPE_STRING("name"), SHAPE_STRING("arguments", .help = "JSON text"), FIELD_END };
-static const struct field tool_call_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("type"), SHAPE_OBJECT("function", function_shape), FIELD_END };
+static const struct field tool_call_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("type"), SHAPE_OBJECT("function", llm_function_shape), FIELD_END };
 
 static const struct field response_shape[] = {
     SHAPE_STRING("content"),

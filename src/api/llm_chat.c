@@ -59,11 +59,8 @@ static struct llm_usage usage_of(const struct llm_outcome *out)
 {
     struct llm_usage sum = out->lost;
 
-    if (!out->answer)
-        return sum;
-    sum.prompt_tokens += MAX(out->answer->usage.prompt_tokens, (int64_t)0);
-    sum.completion_tokens += MAX(out->answer->usage.completion_tokens, (int64_t)0);
-    sum.is_estimated |= out->answer->usage.is_estimated;
+    if (out->answer)
+        llm_usage_add(&sum, &out->answer->usage);
     return sum;
 }
 

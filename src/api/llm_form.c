@@ -1,5 +1,7 @@
 #include "api/llm_form.h"
 
+const struct field llm_function_shape[] = { SHAPE_STRING("name"), SHAPE_STRING("arguments", .help = "JSON text"), FIELD_END };
+
 void llm_write_metrics(struct json_writer *w, const struct llm_answer *answer, double duration_s)
 {
     const struct llm_usage *usage = &answer->usage;

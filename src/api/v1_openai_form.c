@@ -1,5 +1,6 @@
 #include "api/v1_openai_form.h"
 
+#include "api/llm_form.h"
 #include "api/v1.h"
 #include "base/clock.h"
 
@@ -8,8 +9,7 @@
 
 /* ---- shapes ---- */
 
-static const struct field function_shape[] = { SHAPE_STRING("name"), SHAPE_STRING("arguments", .help = "JSON text"), FIELD_END };
-static const struct field tool_call_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("type"), SHAPE_OBJECT("function", function_shape),
+static const struct field tool_call_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("type"), SHAPE_OBJECT("function", llm_function_shape),
                                                SHAPE_OBJECT("extra_content", NULL, .flags = FIELD_OPTIONAL), FIELD_END };
 
 static const struct field thought_shape[] = {

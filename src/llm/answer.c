@@ -189,7 +189,7 @@ struct llm_sink llm_answer_sink(struct llm_answer *answer)
                               .arg = answer };
 }
 
-/* ---- usage by estimate ---- */
+/* ---- usage: sums and estimates ---- */
 
 static int64_t tokens_of(size_t n_bytes)
 {
@@ -220,6 +220,13 @@ int64_t llm_prompt_tokens(const struct llm_ask *ask)
     for (size_t i = 0; i < ask->n_messages; i++)
         n += tokens_of_message(&ask->messages[i]);
     return n;
+}
+
+void llm_usage_add(struct llm_usage *sum, const struct llm_usage *more)
+{
+    sum->prompt_tokens += MAX(more->prompt_tokens, (int64_t)0);
+    sum->completion_tokens += MAX(more->completion_tokens, (int64_t)0);
+    sum->is_estimated |= more->is_estimated;
 }
 
 void llm_answer_estimate(struct llm_answer *answer, int64_t prompt_tokens, size_t n_answer_bytes)

@@ -44,6 +44,8 @@ struct slice llm_answer_seal(const struct llm_answer *answer, const struct llm_a
 
 /* Usage that the upstream did not tell is counted: about four bytes of text a token. n_answer_bytes: text and thoughts. */
 int64_t llm_prompt_tokens(const struct llm_ask *ask);
+/* What was not told (below 0) adds nothing. */
+void llm_usage_add(struct llm_usage *sum, const struct llm_usage *more);
 void llm_answer_estimate(struct llm_answer *answer, int64_t prompt_tokens, size_t n_answer_bytes);
 /* [{id, type, function: {name, arguments}}], OpenAI's form; has_extras: with extra_content where there is some. */
 void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer *w, const char *name, bool has_extras);

@@ -72,17 +72,10 @@ static void begin(struct arena *a, struct llm_outcome *out)
     arena_defer(a, clear_answer, out->answer);
 }
 
-static void keep_lost(struct llm_usage *lost, const struct llm_usage *used)
-{
-    lost->prompt_tokens += MAX(used->prompt_tokens, (int64_t)0);
-    lost->completion_tokens += MAX(used->completion_tokens, (int64_t)0);
-    lost->is_estimated |= used->is_estimated;
-}
-
 /* Once per attempt what the one before left behind is forgotten, but for the tokens it cost. */
 static void begin_attempt(const struct llm_plan *plan, size_t at, struct llm_outcome *out, struct err *e)
 {
-    keep_lost(&out->lost, &out->answer->usage);
+    llm_usage_add(&out->lost, &out->answer->usage);
     llm_answer_clear(out->answer);
     llm_answer_init(out->answer);
     out->retry_after_ms = 0;
