@@ -61,13 +61,16 @@ export function failedChecks(log) {
     });
 }
 
+// The suite hostile runs once a build.
+const tapsOf = (suite) => (suite === 'hostile' ? ['hostile-release.tap', 'hostile-debug.tap'] : [`${suite}.tap`]);
+
 // The lines about one suite, `room` at most. read(path below build/) gives a text or ''.
 export function aboutSuite(suite, read, room) {
     const log = read(`${suite}.log`);
     const said = filled(log);
     const closing = said.findLast((line) => line.startsWith(`${suite}: `) && /\d+ passed, \d+ failed$/.test(line)) ?? `${suite}: it did not come to its closing line`;
     const failures = suite === 'unit' ? ['debug', 'tsan'].flatMap((build) => failedPrograms(read(`${build}/meson-logs/testlog.json`)))
-        : [...failedTests(read(`${suite}.tap`)), ...failedChecks(log)];
+        : [...tapsOf(suite).flatMap((tap) => failedTests(read(tap))), ...failedChecks(log)];
     if (failures.length === 0)
         return [closing, ...said.filter((line) => line !== closing).slice(-most.words).map((line) => `    ${cut(line)}`)].slice(0, room);
     const words = Math.min(most.words, Math.max(0, Math.floor((room - 2) / failures.length) - 1));
