@@ -11,7 +11,7 @@
 // same data. Nothing here sleeps for a fixed time: wait with until(), logged(), or the stream's next().
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -242,7 +242,7 @@ function sendRaw(base, bytes, { quietMs = 0, deadlineMs = waitDeadlineMs, end = 
     });
 }
 
-function runProgram(program, args, options) {
+export function runProgram(program, args, options) {
     return new Promise((done, failed) => {
         const { input, deadlineMs = 180_000, ...rest } = options;
         const child = spawn(program, args, { ...rest, stdio: ['pipe', 'pipe', 'pipe'] });
@@ -275,7 +275,17 @@ class Hearth {
         this.#homeIsOurs = !options.dataDir;
         this.home = options.dataDir ? resolve(options.dataDir, '..') : mkdtempSync(join(tmpdir(), 'hearth-test-'));
         this.dataDir = options.dataDir ?? join(this.home, 'data');
+        if (options.uid)
+            chownSync(this.home, options.uid, options.uid);
     }
+
+    // How its programs are started: as the uid of the options, when they name one (root only).
+    get #spawnOptions() {
+        const { uid } = this.#options;
+        return { env: this.env, cwd: this.home, ...uid && { uid, gid: uid } };
+    }
+
+    get #program() { return this.#options.program ?? binary; }
 
     // Nothing of the tester's own environment reaches the service, except where to find programs.
     get env() {
@@ -301,8 +311,8 @@ class Hearth {
     async start() {
         const { settings = {}, args = [], listen = '127.0.0.1:0' } = this.#options;
         const set = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-        const child = spawn(binary, ['serve', '--data', this.dataDir, '--listen', listen, ...set, ...args],
-            { env: this.env, cwd: this.home, stdio: ['ignore', 'pipe', 'pipe'] });
+        const child = spawn(this.#program, ['serve', '--data', this.dataDir, '--listen', listen, ...set, ...args],
+            { ...this.#spawnOptions, stdio: ['ignore', 'pipe', 'pipe'] });
         running.add(child);
         this.#child = child;
         this.logLines = new Arrivals();
@@ -353,7 +363,8 @@ class Hearth {
     // hearth <args> --data <this folder>. An object as the last argument is options: {input, env, deadlineMs}.
     async cli(...args) {
         const options = typeof args.at(-1) === 'object' ? args.pop() : {};
-        const result = await runProgram(binary, [...args, '--data', this.dataDir], { ...options, env: { ...this.env, ...options.env }, cwd: this.home });
+        const result = await runProgram(this.#program, [...args, '--data', this.dataDir],
+            { ...options, ...this.#spawnOptions, env: { ...this.env, ...options.env } });
         assert.doesNotMatch(result.stderr, sanitizerReport);
         return result;
     }
@@ -398,6 +409,8 @@ class Hearth {
     file(name, content) {
         const path = join(this.home, name);
         writeFileSync(path, typeof content === 'string' || Buffer.isBuffer(content) ? content : JSON.stringify(content), { mode: 0o600 });
+        if (this.#options.uid)
+            chownSync(path, this.#options.uid, this.#options.uid);
         return path;
     }
 
@@ -459,7 +472,8 @@ class Hearth {
     }
 }
 
-// options: t (test context: stop() is called when it ends), settings {key: value}, dataDir (kept at the end), env, args, listen.
+// options: t (test context: stop() is called when it ends), settings {key: value}, dataDir (kept at the end), env, args, listen,
+// uid (its processes and files are that user's; root only), program (another one than HEARTH_BIN).
 export async function startHearth(options = {}) {
     const hearth = new Hearth(options);
     options.t?.after(() => hearth.stop());
