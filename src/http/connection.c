@@ -11,24 +11,26 @@
 static void free_connection(struct http_connection *c)
 {
     close(c->fd);
+    http_peer_unref(c->peer);
     buf_clear(&c->in);
     http_reply_clear(&c->out);
     free(c);
 }
 
-void http_connection_open(struct http_server *s, int fd, const char *peer, bool is_unix)
+void http_connection_open(struct http_server *s, int fd, struct http_peer *peer)
 {
     struct http_connection *c;
 
     if (s->n_refused >= LIMIT_REFUSED_CONNECTIONS) {
         close(fd);
+        http_peer_unref(peer);
         return;
     }
     c = xcalloc(1, sizeof(*c));
     c->server = s;
     c->fd = fd;
-    c->is_unix = is_unix;
-    snprintf(c->peer, sizeof(c->peer), "%s", peer);
+    c->is_unix = peer->remote.any.sa_family == AF_UNIX;
+    c->peer = peer;
     buf_init(&c->in, LIMIT_HEADER_BYTES + HTTP_SCRATCH_BYTES);
     http_reply_init(&c->out);
     event_assign(&c->readable, loop_base(s->loop), fd, EV_READ | EV_PERSIST, http_connection_on_readable, c);

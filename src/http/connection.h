@@ -48,11 +48,11 @@ struct http_connection {
     struct http_served *served;         /* owned while its body arrives, then shared with its owner */
     struct buf in;                      /* read but not yet used */
     struct http_reply out;
-    char peer[64];
+    struct http_peer *peer;             /* owned reference */
 };
 
-/* Takes fd over. */
-void http_connection_open(struct http_server *s, int fd, const char *peer, bool is_unix);
+/* Takes fd and the reference over. */
+void http_connection_open(struct http_server *s, int fd, struct http_peer *peer);
 /* At once, or when the code up the stack is through; the request becomes gone. */
 void http_connection_close(struct http_connection *c);
 void http_connection_set_state(struct http_connection *c, enum http_connection_state state, enum http_wait wait);

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/uuid.h"
+#include "http/peer.h"
 #include <stdatomic.h>
 
 /* In this order in every mask and metric. HEAD is answered as GET without the body by the server. */
@@ -35,6 +36,7 @@ struct http_request {
     char id[65];                        /* x-request-id: the client's when it is 1..64 of [A-Za-z0-9._-], else a new one */
     enum http_origin_kind from;
     char peer[64];                      /* address text; "unix" */
+    struct http_peer *connection;       /* shared, the exchange holds a reference; NULL: the request came from this process */
     int64_t arrived_us;                 /* clock_mono_us() when the head was complete */
 };
 

@@ -3,7 +3,9 @@
 #include "http/server_state.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <event2/listener.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@ struct http_listener {
     struct http_server *server;         /* borrowed */
     struct evconnlistener *accepting;   /* owned, with its socket */
     char *path;                         /* owned; of a Unix socket, else NULL */
+    uint64_t tag;                       /* whose it is; 0: everybody's */
 };
 
 union address {
@@ -28,13 +31,18 @@ union address {
     struct sockaddr_un un;
 };
 
-static void write_peer(const struct sockaddr *from, char *out, size_t size)
+/* A Unix socket's address has nothing that the layers above need but its family. */
+static struct http_peer *peer_of(const struct http_listener *listener, int fd, const struct sockaddr *from, size_t size)
 {
-    const union address *address = (const union address *)from;
-    const void *bytes = from->sa_family == AF_INET6 ? (const void *)&address->in6.sin6_addr : (const void *)&address->in.sin_addr;
+    union http_address local = { .any.sa_family = AF_UNIX }, remote = { .any.sa_family = AF_UNIX };
+    socklen_t local_size = sizeof(local);
 
-    if (!inet_ntop(from->sa_family, bytes, out, (socklen_t)size))
-        out[0] = '\0';
+    if (!listener->path) {
+        memcpy(&remote, from, MIN(size, sizeof(remote)));
+        if (getsockname(fd, &local.any, &local_size) < 0)
+            local = (union http_address){ 0 };
+    }
+    return http_peer_new(&local, &remote, listener->tag);
 }
 
 /* Who may use the Unix socket: this user and root. */
@@ -49,15 +57,12 @@ static bool is_peer_trusted(int fd)
 static void on_accepted(struct evconnlistener *accepting, evutil_socket_t fd, struct sockaddr *from, int size, void *arg)
 {
     struct http_listener *listener = arg;
-    char peer[INET6_ADDRSTRLEN] = "unix";
 
     if (listener->path && !is_peer_trusted(fd)) {
         close(fd);
         return;
     }
-    if (!listener->path)
-        write_peer(from, peer, sizeof(peer));
-    http_connection_open(listener->server, fd, peer, listener->path != NULL);
+    http_connection_open(listener->server, fd, peer_of(listener, fd, from, (size_t)size));
 }
 
 /* Out of file descriptors, most likely: the waiting connection would wake the loop again and again. */
@@ -99,8 +104,35 @@ void http_listeners_close(struct http_server *s)
     }
 }
 
+/* The tagged connections go with their listeners: nobody is left to use them. */
+static void close_tagged(struct http_server *s, uint64_t tag)
+{
+    struct http_connection *c, *next;
+
+    for (c = TAILQ_FIRST(&s->connections); c; c = next) {
+        next = TAILQ_NEXT(c, links);
+        if (c->peer->tag == tag)
+            http_connection_close(c);
+    }
+}
+
+void http_server_unlisten(struct http_server *s, uint64_t tag)
+{
+    struct http_listener *listener, *next;
+
+    assert(tag != 0);
+    for (listener = TAILQ_FIRST(&s->listeners); listener; listener = next) {
+        next = TAILQ_NEXT(listener, links);
+        if (listener->tag != tag)
+            continue;
+        TAILQ_REMOVE(&s->listeners, listener, links);
+        free_listener(listener);
+    }
+    close_tagged(s, tag);
+}
+
 /* Takes the bound socket over; path is NULL for TCP. */
-static int begin_accepting(struct http_server *s, int fd, const char *path, struct err *e)
+static int begin_accepting(struct http_server *s, int fd, const char *path, uint64_t tag, struct err *e)
 {
     struct http_listener *listener = xcalloc(1, sizeof(*listener));
 
@@ -115,6 +147,7 @@ static int begin_accepting(struct http_server *s, int fd, const char *path, stru
         return err_errno(e, error, "The socket could not be listened on");
     }
     listener->path = path ? xstrdup(path) : NULL;
+    listener->tag = tag;
     evconnlistener_set_error_cb(listener->accepting, on_accept_failed);
     TAILQ_INSERT_TAIL(&s->listeners, listener, links);
     return 0;
@@ -184,10 +217,28 @@ int http_server_listen(struct http_server *s, const char *address, uint16_t port
     if (fd < 0)
         return err_errno(e, -fd, "Port %u of %s could not be opened", port, address);
     real_port = port_of(fd);
-    r = begin_accepting(s, fd, NULL, e);
+    r = begin_accepting(s, fd, NULL, 0, e);
     if (r == 0)
         *ret_port = real_port;
     return r;
+}
+
+/* accept() must never wait: the socket may come from a process that did not set O_NONBLOCK. */
+int http_server_listen_fd(struct http_server *s, int fd, uint64_t tag, struct err *e)
+{
+    static const int one = 1;
+    int flags = fcntl(fd, F_GETFL), error;
+
+    if (s->is_draining) {
+        close(fd);
+        return err_set(e, -EPIPE, "SHUTTING_DOWN", "The service is stopping.");
+    }
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0) {
+        error = errno;
+        close(fd);
+        return err_errno(e, error, "The socket could not be listened on");
+    }
+    return begin_accepting(s, fd, NULL, tag, e);
 }
 
 /* A socket file that a killed service left behind answers nobody. */
@@ -242,5 +293,5 @@ int http_server_listen_unix(struct http_server *s, const char *path, struct err 
     fd = open_unix_socket(&address);
     if (fd < 0)
         return err_errno(e, -fd, "The socket %s could not be made", path);
-    return begin_accepting(s, fd, path, e);
+    return begin_accepting(s, fd, path, 0, e);
 }

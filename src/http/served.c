@@ -22,7 +22,8 @@ struct http_served *http_served_new(struct http_connection *c)
     x->carrier = &server_carrier;
     x->carrier_data = served;
     x->request.from = c->is_unix ? HTTP_FROM_UNIX : HTTP_FROM_TCP;
-    memcpy(x->request.peer, c->peer, sizeof(x->request.peer));
+    x->request.connection = http_peer_ref(c->peer);
+    http_peer_text(c->peer, x->request.peer, sizeof(x->request.peer));
     x->response.status = 200;
     x->response.content_type = "application/json";
     buf_init(&x->response.body, LIMIT_REPLY);
@@ -44,6 +45,7 @@ struct http_served *http_served_free(struct http_served *served)
         return NULL;
     clear_exchange(served);
     http_reply_clear(&served->reply);
+    http_peer_unref(served->exchange.request.connection);
     free(served);
     return NULL;
 }

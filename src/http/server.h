@@ -36,6 +36,11 @@ int http_server_start(struct loop *l, const struct http_server_config *c, struct
 int http_server_listen(struct http_server *s, const char *address, uint16_t port, uint16_t *ret_port, struct err *e) MUST_CHECK;
 /* Unix socket made with mode 0600; a connection of another uid (SO_PEERCRED) than ours or root is closed at once. */
 int http_server_listen_unix(struct http_server *s, const char *path, struct err *e) MUST_CHECK;
+/* Takes over a TCP socket that is bound and perhaps listening already, e.g. in the network namespace of a child. tag, not 0, says
+ * whose it is: requests that arrive through it carry it in http_peer.tag. Loop thread. */
+int http_server_listen_fd(struct http_server *s, int fd, uint64_t tag, struct err *e) MUST_CHECK;
+/* Its owner has ended: closes the listeners of this tag and the connections they accepted. Loop thread. */
+void http_server_unlisten(struct http_server *s, uint64_t tag);
 /* Stops accepting; idle connections are closed; running exchanges go on, with `connection: close`. */
 void http_server_drain(struct http_server *s);
 size_t http_server_in_flight(const struct http_server *s);      /* exchanges not yet ended, streams included */

@@ -175,6 +175,113 @@ static void a_port_in_use_and_a_bad_address_are_named(void **state)
     assert_contains(l.e.text, "\"localhost\"");
 }
 
+/* ---- the connection as the layers above see it ---- */
+
+static struct http_peer *hold_request(struct world *w, int fd)
+{
+    struct http_peer *peer;
+
+    say(fd, GET("/hold") "\r\n");
+    world_wait(is_held, w);
+    peer = http_peer_ref(atomic_load(&w->held)->request.connection);
+    answer_text(atomic_exchange(&w->held, NULL), "done");
+    hear(fd, "done");
+    return peer;
+}
+
+static void a_request_names_both_ends_of_its_connection(void **state)
+{
+    struct world *w = *state;
+    int one = dial(w), two = dial(w);
+    struct http_peer *first = hold_request(w, one), *again = hold_request(w, one), *other = hold_request(w, two);
+    struct sockaddr_in client = { 0 };
+    socklen_t size = sizeof(client);
+
+    assert_int_equal(getsockname(one, (struct sockaddr *)&client, &size), 0);
+    assert_int_equal(first->remote.in.sin_port, client.sin_port);
+    assert_int_equal(first->remote.in.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+    assert_int_equal(ntohs(first->local.in.sin_port), w->port);
+    assert_true(http_peer_is_loopback(first));
+    assert_int_equal(first->tag, 0);
+    assert_ptr_equal(first, again);
+    assert_true(first->serial != other->serial);
+    close(one);
+    close(two);
+    world_wait(has_no_connection, w);
+    http_peer_unref(first);             /* still there after its connection */
+    http_peer_unref(again);
+    http_peer_unref(other);
+}
+
+static void the_first_note_about_a_connection_stays(void **state)
+{
+    union http_address none = { 0 };
+    struct http_peer *peer = http_peer_new(&none, &none, 0);
+    char *first = xstrdup("first");
+
+    assert_null(http_peer_note(peer));
+    assert_ptr_equal(http_peer_keep_note(peer, first), first);
+    assert_ptr_equal(http_peer_keep_note(peer, xstrdup("second")), first);
+    assert_ptr_equal(http_peer_note(peer), first);
+    http_peer_unref(peer);
+}
+
+enum { TAG = 7 };
+
+struct handed_over {
+    struct world *w;
+    int fd, r;
+};
+
+static void listen_on_fd(void *arg)
+{
+    struct handed_over *h = arg;
+
+    h->r = http_server_listen_fd(h->w->server, h->fd, TAG, NULL);
+}
+
+static void unlisten(void *arg)
+{
+    struct world *w = arg;
+
+    http_server_unlisten(w->server, TAG);
+}
+
+static int dial_address(struct sockaddr_in to)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    set_patience(fd);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+static void a_socket_of_another_owner_is_served_until_its_owner_ends(void **state)
+{
+    struct world *w = *state;
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof(to);
+    struct handed_over h = { .w = w, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+    struct http_peer *peer;
+    int own = dial(w), fd;
+    char byte;
+
+    assert_int_equal(bind(h.fd, (struct sockaddr *)&to, size), 0);
+    assert_int_equal(getsockname(h.fd, (struct sockaddr *)&to, &size), 0);
+    loop_call(w->loop, listen_on_fd, &h);
+    assert_int_equal(h.r, 0);
+    fd = dial_address(to);
+    peer = hold_request(w, fd);
+    assert_int_equal(peer->tag, TAG);
+    http_peer_unref(peer);
+    loop_call(w->loop, unlisten, w);
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+    say(own, GET("/who") "\r\n");
+    hear(own, "tcp from 127.0.0.1");
+    close(fd);
+    close(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +291,9 @@ int main(void)
         SERVED(running_out_of_descriptors_only_delays_connections),
         SERVED(it_listens_on_several_addresses),
         SERVED(a_port_in_use_and_a_bad_address_are_named),
+        SERVED(a_request_names_both_ends_of_its_connection),
+        SERVED(a_socket_of_another_owner_is_served_until_its_owner_ends),
+        cmocka_unit_test(the_first_note_about_a_connection_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,69 @@
+#include "http/peer.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag)
+{
+    static atomic_uint_fast64_t n_made;
+    struct http_peer *p = xcalloc(1, sizeof(*p));
+
+    atomic_init(&p->n_refs, 1);
+    p->serial = atomic_fetch_add(&n_made, 1) + 1;
+    p->tag = tag;
+    p->local = *local;
+    p->remote = *remote;
+    return p;
+}
+
+struct http_peer *http_peer_ref(struct http_peer *p)
+{
+    atomic_fetch_add(&p->n_refs, 1);
+    return p;
+}
+
+struct http_peer *http_peer_unref(struct http_peer *p)
+{
+    if (p && atomic_fetch_sub(&p->n_refs, 1) == 1) {
+        free(atomic_load(&p->note));
+        free(p);
+    }
+    return NULL;
+}
+
+void http_peer_text(const struct http_peer *p, char *out, size_t size)
+{
+    const union http_address *from = &p->remote;
+    bool is_v6 = from->any.sa_family == AF_INET6;
+    const void *bytes = is_v6 ? (const void *)&from->in6.sin6_addr : (const void *)&from->in.sin_addr;
+
+    if (from->any.sa_family == AF_UNIX)
+        snprintf(out, size, "unix");
+    else if (!inet_ntop(from->any.sa_family, bytes, out, (socklen_t)size))
+        out[0] = '\0';
+}
+
+bool http_peer_is_loopback(const struct http_peer *p)
+{
+    const union http_address *from = &p->remote;
+
+    if (from->any.sa_family == AF_INET)
+        return ntohl(from->in.sin_addr.s_addr) >> 24 == 127;
+    return from->any.sa_family == AF_UNIX || (from->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&from->in6.sin6_addr));
+}
+
+void *http_peer_note(const struct http_peer *p)
+{
+    return atomic_load(&p->note);
+}
+
+void *http_peer_keep_note(struct http_peer *p, void *note)
+{
+    void *kept = NULL;
+
+    if (atomic_compare_exchange_strong(&p->note, &kept, note))
+        return note;
+    free(note);
+    return kept;
+}

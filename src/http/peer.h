@@ -1,0 +1,42 @@
+/* The connection that a request arrived on, for the layers above: who is at the other end, and what they found out about it.
+ *
+ * Made when the connection is accepted and the same for all of its requests; shared by reference count, because a worker may
+ * still hold a request whose client has left. All but the note is constant. Any thread.
+ *
+ *     const struct uid *known = http_peer_note(peer);
+ *     if (!known)
+ *         known = http_peer_keep_note(peer, look_up(&peer->local, &peer->remote));
+ */
+#pragma once
+
+#include "base/util.h"
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+
+union http_address {
+    struct sockaddr any;                /* any.sa_family AF_UNIX: without a path */
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+};
+
+struct http_peer {
+    atomic_uint n_refs;
+    uint64_t serial;                    /* of the connection; no other connection of this process ever has it */
+    uint64_t tag;                       /* of the listener that accepted it (http_server_listen_fd()); 0: everybody's */
+    union http_address local, remote;
+    void *_Atomic note;                 /* owned: freed with the peer */
+};
+
+struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag) MUST_CHECK;
+struct http_peer *http_peer_ref(struct http_peer *p) MUST_CHECK;
+struct http_peer *http_peer_unref(struct http_peer *p);         /* NULL is fine; returns NULL */
+
+/* The text of the remote address without its port; "unix". out holds INET6_ADDRSTRLEN bytes or more. */
+void http_peer_text(const struct http_peer *p, char *out, size_t size);
+bool http_peer_is_loopback(const struct http_peer *p);
+
+/* What the layer above remembers about the connection; NULL until it is kept. */
+void *http_peer_note(const struct http_peer *p);
+/* Takes a block of malloc() over. The first note stays: returns the one that is kept and frees the other. */
+void *http_peer_keep_note(struct http_peer *p, void *note);
