@@ -8,28 +8,28 @@ import { bench, hearth, residentBytes } from './lib/programs.mjs';
 const settleMs = 700;
 const atATime = 100;
 
-function openStream(url, cookie) {
+function openStream(url, credentials) {
     const { port, host } = new URL(url);
     return new Promise((done, failed) => {
         const socket = createConnection({ port, host: '127.0.0.1' });
-        socket.write(`GET /api/events HTTP/1.1\r\nHost: ${host}\r\nAccept: text/event-stream\r\n${cookie ? `Cookie: ${cookie}\r\n` : ''}\r\n`);
+        socket.write(`GET /api/events HTTP/1.1\r\nHost: ${host}\r\nAccept: text/event-stream\r\n${credentials}\r\n`);
         socket.once('data', (head) => (String(head).startsWith('HTTP/1.1 200') ? done(socket) : failed(new Error(String(head)))));
         socket.on('error', failed);
     });
 }
 
-async function openStreams(url, cookie, n) {
+async function openStreams(url, credentials, n) {
     const streams = [];
     while (streams.length < n)
-        streams.push(...await Promise.all(Array.from({ length: Math.min(atATime, n - streams.length) }, () => openStream(url, cookie))));
+        streams.push(...await Promise.all(Array.from({ length: Math.min(atATime, n - streams.length) }, () => openStream(url, credentials))));
     return streams;
 }
 
 // Bytes a stream, and whether all of them are still there afterwards.
-async function bytesPerStream({ url, pid }, cookie, n) {
+async function bytesPerStream({ url, pid }, credentials, n) {
     await pause(settleMs);
     const before = residentBytes(pid);
-    const streams = await openStreams(url, cookie, n);
+    const streams = await openStreams(url, credentials, n);
     await pause(settleMs);
     const bytes = (residentBytes(pid) - before) / n;
     const lost = streams.filter((socket) => socket.destroyed || socket.readableEnded).length;
@@ -39,19 +39,20 @@ async function bytesPerStream({ url, pid }, cookie, n) {
     return bytes;
 }
 
-// The cookie of an administrator's session, by the one-time link that the owner of the data folder may make.
-async function adminCookie(h) {
+// The headers of an administrator's session, by the one-time link that the owner of the data folder may make.
+async function administrator(h) {
     const link = await h.socket('POST', '/api/session/link', {});
     const opened = await h.api('GET', new URL(link.body.url).pathname + new URL(link.body.url).search);
-    return opened.headers['set-cookie'][0].split(';')[0];
+    const proof = opened.headers.location.split('#proof=')[1];
+    return `Cookie: ${opened.headers['set-cookie'][0].split(';')[0]}\r\nx-hearth-proof: ${proof}\r\n`;
 }
 
 // A process gives memory back late, so each sample is of a fresh one.
 async function sample(n) {
     const h = await hearth();
-    const ours = await bytesPerStream(h, await adminCookie(h), n);
+    const ours = await bytesPerStream(h, await administrator(h), n);
     await h.terminate();
-    const theirs = await bytesPerStream(await express(0), null, n);
+    const theirs = await bytesPerStream(await express(0), '', n);
     return { ours, theirs };
 }
 

@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/sse.h"
+#include "identity/sessions.h"
 
 #define CORS_HEADERS "content-type, authorization, x-app-id, x-api-key, accept"
+#define CORS_HEADERS_OWN CORS_HEADERS ", " SESSION_PROOF_HEADER      /* no page of another origin may send a proof */
 #define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
 
 struct dispatch {
@@ -416,12 +418,12 @@ static bool is_preflight(const struct http_request *req)
     return req->method == HTTP_OPTIONS && http_header(req, "origin") != NULL;
 }
 
-static void answer_preflight(struct http_exchange *x, const struct trace *t)
+static void answer_preflight(struct dispatch *d, struct http_exchange *x, const struct trace *t)
 {
     struct err none = { 0 };
 
     http_response_header(x, "access-control-allow-methods", CORS_METHODS);
-    http_response_header(x, "access-control-allow-headers", CORS_HEADERS);
+    http_response_header(x, "access-control-allow-headers", origin_is_own(d->hosts, &x->request) ? CORS_HEADERS_OWN : CORS_HEADERS);
     http_response_header(x, "access-control-max-age", "600");
     buf_add_str(&x->response.body, "{\"success\":true}");
     send_answer(x, t, 200, &none);
@@ -506,7 +508,7 @@ void dispatch_request(struct dispatch *d, struct http_exchange *x)
     r = check_request(job, &e);
     begin_trace(&trace, d, x, job->entry);
     if (r == 0 && !job->entry) {
-        answer_preflight(x, &trace);
+        answer_preflight(d, x, &trace);
         return;
     }
     if (r == 0)

@@ -114,14 +114,14 @@ static bool is_own_port(const struct host_rules *rules, const char *port)
     return strtoul(*port ? port : "80", NULL, 10) == rules->port;
 }
 
-bool origin_is_allowed(const struct host_rules *rules, const struct http_request *req)
+bool origin_is_own(const struct host_rules *rules, const struct http_request *req)
 {
     const char *origin = http_header(req, "origin"), *host = host_of(req), *authority, *port;
     char name[AUTHORITY_SIZE];
     bool is_plain;
 
-    if (!origin || is_listed(rules->origins, rules->n_origins, origin))
-        return true;
+    if (!origin)
+        return false;
     is_plain = strncasecmp(origin, "http://", 7) == 0;
     if (!is_plain && strncasecmp(origin, "https://", 8) != 0)
         return false;
@@ -129,6 +129,13 @@ bool origin_is_allowed(const struct host_rules *rules, const struct http_request
     if (host && strcasecmp(authority, host) == 0)
         return true;
     return is_plain && split_authority(authority, name, &port) && is_loopback(name) && is_own_port(rules, port);
+}
+
+bool origin_is_allowed(const struct host_rules *rules, const struct http_request *req)
+{
+    const char *origin = http_header(req, "origin");
+
+    return !origin || is_listed(rules->origins, rules->n_origins, origin) || origin_is_own(rules, req);
 }
 
 /* Exchanges of this process come from no page. */

@@ -15,6 +15,8 @@ struct host_rules *host_rules_free(struct host_rules *rules);
 void host_rules_set_port(struct host_rules *rules, uint16_t port);
 /* One Host header with a loopback name, a loopback address or a configured name; the port does not matter. */
 bool host_is_allowed(const struct host_rules *rules, const struct http_request *req);
+/* The Origin of a page of the service itself: that of the Host asked, or http://<loopback name>:<our port>. */
+bool origin_is_own(const struct host_rules *rules, const struct http_request *req);
 /* No Origin; that of the Host asked; http://<loopback name>:<our port>; or a configured one. "null" is none of them. */
 bool origin_is_allowed(const struct host_rules *rules, const struct http_request *req);
 

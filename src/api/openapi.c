@@ -3,6 +3,7 @@
 #include "api/errors.h"
 #include "api/metered.h"
 #include "base/json_write.h"
+#include "identity/sessions.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -212,30 +213,27 @@ static void write_errors(struct json_writer *w, const struct row *row)
 
 /* ---- security ---- */
 
-static void write_scheme_choice(struct json_writer *w, const char *scheme)
+/* All of them together. */
+static void write_scheme_choice(struct json_writer *w, const char *const *schemes, size_t n)
 {
     json_begin_object(w);
-    json_begin_array_as(w, scheme);
-    json_end(w);
+    for (size_t i = 0; i < n; i++) {
+        json_begin_array_as(w, schemes[i]);
+        json_end(w);
+    }
     json_end(w);
 }
 
 static void write_security(struct json_writer *w, const struct route *route)
 {
+    static const char *const callers[] = { "developerKey", "developerKeyHeader", "appId" };
+    static const char *const browser[] = { "administrator", "administratorProof" };
     bool is_open = is_public(route) || strcmp(route->permission, PERM_BODY) == 0;
 
     json_begin_array_as(w, "security");
-    if (!is_public(route) && strcmp(route->permission, PERM_ADMIN) != 0) {
-        write_scheme_choice(w, "developerKey");
-        write_scheme_choice(w, "developerKeyHeader");
-        write_scheme_choice(w, "appId");
-    }
-    if (!is_open)
-        write_scheme_choice(w, "administrator");
-    if (is_open) {
-        json_begin_object(w);
-        json_end(w);
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(callers) && !is_public(route) && strcmp(route->permission, PERM_ADMIN) != 0; i++)
+        write_scheme_choice(w, &callers[i], 1);
+    write_scheme_choice(w, browser, is_open ? 0 : ARRAY_SIZE(browser));         /* an open route has a choice of nothing */
     json_end(w);
 }
 
@@ -259,7 +257,8 @@ static void write_schemes(struct json_writer *w)
     write_scheme(w, "developerKey", NULL, "bearer", "A developer key: every permission");
     write_scheme(w, "developerKeyHeader", "header", "x-api-key", "A developer key: every permission");
     write_scheme(w, "appId", "header", "x-app-id", "A registered app with the permissions it was granted");
-    write_scheme(w, "administrator", "cookie", "hearth_session", "The local administrator: see `hearth open`");
+    write_scheme(w, "administrator", "cookie", SESSION_COOKIE, "The local administrator's browser, together with administratorProof: see `hearth open`");
+    write_scheme(w, "administratorProof", "header", SESSION_PROOF_HEADER, "The other half of the session; the cookie alone is none");
     json_end(w);
 }
 

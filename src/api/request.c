@@ -26,6 +26,7 @@ static void read_credentials(const struct request *req, bool is_body_trusted, st
         .x_api_key = http_header(in, "x-api-key"),
         .x_app_id = http_header(in, "x-app-id"),
         .session_cookie = is_inline ? NULL : http_cookie(req->arena, in, SESSION_COOKIE),
+        .session_proof = http_header(in, SESSION_PROOF_HEADER),
         .is_local_admin = is_local(in),
     };
     if (is_body_trusted && is_this_machine(in))

@@ -1,15 +1,11 @@
-/* The local administrator's browser: a one-time link becomes a session cookie. */
+/* The local administrator's browser: a one-time link becomes a session, which is a cookie and a proof (identity/sessions.h). */
 #include "identity/sessions.h"
 
 #include "api/api.h"
-#include "api/errors.h"
 #include "api/routes.h"
+#include "api/session_page.h"
 
-/* A policy that names the style by its SHA-256 (CSP3, section 2.3.1): nothing else may be loaded or run. */
-#define PAGE_STYLE \
-    "body{margin:0 auto;max-width:40rem;padding:2.5rem 1.5rem;font:1.05rem/1.6 system-ui,sans-serif}h1{line-height:1.2}code{white-space:nowrap}"
-#define PAGE_POLICY \
-    "default-src 'none'; style-src 'sha256-zx8aU/khMBhxC4gxrTzhSwc2vwz6Iq/2xDKM/BvckAw='; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+#define SESSION_PAGE "/session"
 #define COOKIE_RULES "; Path=/; HttpOnly; SameSite=Strict"
 
 struct open_query { const char *token; };
@@ -42,50 +38,54 @@ static int make_link(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
-/* The address of this page holds the used token: it goes to no other site and into no cache. */
-static void write_page(struct response *res, const char *title, const char *sentences)
+/* Whatever opens a session for a browser ends here: the cookie, and the page that takes the proof out of the fragment of its address. A
+ * fragment is sent to no server and in no Referer. */
+static void begin_session(struct request *req, struct response *res, const struct session_tokens *fresh)
 {
-    struct buf *out = response_start_raw(res, "text/html; charset=utf-8");
+    struct buf *body = response_start_raw(res, "text/plain; charset=utf-8");
 
-    http_response_header(res->exchange, "content-security-policy", PAGE_POLICY);
-    http_response_header(res->exchange, "referrer-policy", "no-referrer");
-    buf_printf(out,
-               "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-               "<meta name=\"color-scheme\" content=\"light dark\">\n<title>%s - Hearth</title>\n"
-               "<style>" PAGE_STYLE "</style>\n</head>\n"
-               "<body>\n<main>\n<h1>%s</h1>\n%s</main>\n</body>\n</html>\n",
-               title, title, sentences);
+    buf_add_str(body, "This browser is being signed in.\n");
+    req->exchange->response.status = 303;
+    http_response_header(req->exchange, "set-cookie",
+                         arena_printf(req->arena, SESSION_COOKIE "=%s; Max-Age=%d" COOKIE_RULES, fresh->cookie, SESSION_S));
+    http_response_header(req->exchange, "location", arena_printf(req->arena, SESSION_PAGE "#proof=%s", fresh->proof));
+    http_response_header(req->exchange, "referrer-policy", "no-referrer");
 }
 
-static void welcome(struct response *res)
+static int refuse_link(struct request *req, struct response *res, const struct page *page)
 {
-    write_page(res, "You are signed in",
-               "<p>This browser may now manage Hearth on this machine for 30 days.</p>\n"
-               "<p>Until there is a page for it, the terminal shows what waits for you:</p>\n<ul>\n"
-               "<li><code>hearth permission watch</code> asks you as apps ask for permissions.</li>\n"
-               "<li><code>hearth permission list</code> shows what you decided.</li>\n"
-               "<li><code>hearth task list</code> shows the work of your agents.</li>\n</ul>\n");
+    req->exchange->response.status = 403;
+    page_write(res, page);
+    return 0;
+}
+
+/* A person follows a link as a page of its own (Fetch Metadata, section 2.1). Whoever only looks at it does not use it up. */
+static bool is_person(const struct http_request *in)
+{
+    const char *purpose = http_header(in, "sec-purpose"), *dest = http_header(in, "sec-fetch-dest");
+
+    return !in->is_head && !(purpose && strstr(purpose, "prefetch")) && (!dest || strcmp(dest, "document") == 0);
 }
 
 static int open_session(struct request *req, struct response *res, struct err *e)
 {
     const struct open_query *query = req->query;
-    char session[SESSION_TOKEN_SIZE];
+    struct session_tokens fresh;
     int r;
 
-    r = session_open(req->api->identity, query->token, session, e);
-    if (r == -EACCES) {
-        req->exchange->response.status = api_error_status(r, e);
-        write_page(res, "This link is no longer valid",
-                   "<p>It has been used or has expired. <code>hearth open</code> in a terminal prints a new one.</p>\n");
-        return 0;
-    }
-    if (r < 0)
-        return r;
-    http_response_header(req->exchange, "set-cookie",
-                         arena_printf(req->arena, SESSION_COOKIE "=%s; Max-Age=%d" COOKIE_RULES, session, SESSION_S));
-    welcome(res);
+    if (!is_person(&req->exchange->request))
+        return refuse_link(req, res, &unfollowed_link_page);
+    r = session_open(req->api->identity, query->token, &fresh, e);
+    if (r == -EACCES)
+        return refuse_link(req, res, &dead_link_page);
+    if (r == 0)
+        begin_session(req, res, &fresh);
+    return r;
+}
+
+static int show_page(struct request *req, struct response *res, struct err *e)
+{
+    page_write(res, &session_page);
     return 0;
 }
 
@@ -110,7 +110,9 @@ const struct route session_routes[] = {
     { .method = HTTP_POST, .path = "/api/session/link", .permission = PERM_ADMIN, .status = 201, .answer = link_answer,
       .handler = make_link, .summary = "Make a one-time link that signs a browser in", .tag = "Session" },
     { .method = HTTP_GET, .path = "/session/open", .permission = PERM_PUBLIC, ROUTE_QUERY(open_query_fields, struct open_query),
-      .answer_type = "text/html", .handler = open_session, .summary = "Follow the one-time link", .tag = "Session" },
+      .status = 303, .answer_type = "text/plain", .handler = open_session, .summary = "Follow the one-time link", .tag = "Session" },
+    { .method = HTTP_GET, .path = SESSION_PAGE, .permission = PERM_PUBLIC, .answer_type = "text/html", .handler = show_page,
+      .summary = "The page that keeps the proof of a session, and says whether this browser is signed in", .tag = "Session" },
     { .method = HTTP_GET, .path = "/api/session", .permission = PERM_ADMIN, .answer = session_answer, .handler = show_session,
       .summary = "Is this browser signed in", .tag = "Session" },
     { .method = HTTP_DELETE, .path = "/api/session", .permission = PERM_ADMIN, .answer = api_nothing, .handler = close_session,

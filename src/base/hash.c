@@ -17,6 +17,12 @@ void hash_blake2b(struct slice data, struct slice key, unsigned char out[HASH_BY
                        key.n ? (const unsigned char *)key.p : NULL, key.n);
 }
 
+void hash_sha256(struct slice data, unsigned char out[HASH_BYTES])
+{
+    static_assert(HASH_BYTES == crypto_hash_sha256_BYTES, "one size of hash");
+    crypto_hash_sha256(out, (const unsigned char *)data.p, data.n);
+}
+
 void hash_hex(const unsigned char *bytes, size_t n, char *out)
 {
     sodium_bin2hex(out, 2 * n + 1, bytes, n);

@@ -9,6 +9,7 @@ enum { HASH_BYTES = 32, HASH_HEX_SIZE = 65 };
 int hash_init(struct err *e) MUST_CHECK;
 /* BLAKE2b-256 (RFC 7693), keyed when key is not empty (16..64 bytes). */
 void hash_blake2b(struct slice data, struct slice key, unsigned char out[HASH_BYTES]);
+void hash_sha256(struct slice data, unsigned char out[HASH_BYTES]);      /* where a protocol asks for it (FIPS 180-4) */
 void hash_hex(const unsigned char *bytes, size_t n, char *out);         /* out: 2n + 1 */
 void hash_text_hex(struct slice data, char out[HASH_HEX_SIZE]);         /* unkeyed, as hex */
 uint64_t hash_fast(struct slice data);                                  /* FNV-1a, for tables in memory only */

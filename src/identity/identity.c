@@ -2,10 +2,10 @@
 #include "identity/consent.h"
 #include "identity/decision.h"
 #include "identity/permissions.h"
+#include "identity/sessions.h"
 #include "identity/state.h"
 #include "store/grants.h"
 #include "store/meta.h"
-#include "store/sessions.h"
 
 #include <strings.h>
 
@@ -126,22 +126,13 @@ static bool find_key(struct identity *id, const char *text, struct arena *a, str
     return true;
 }
 
-static bool has_session(struct identity *id, const char *cookie, struct arena *a)
-{
-    unsigned char hash[HASH_BYTES];
-    struct session_row row;
-
-    if (!cookie || !*cookie)
-        return false;
-    identity_hash(id, cookie, hash);
-    return store_sessions_find(id->store, a, (struct slice){ (char *)hash, sizeof(hash) }, &row, NULL) == 0;
-}
-
 static bool find_admin(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret)
 {
-    if (!c->is_local_admin && !has_session(id, c->session_cookie, a))
+    const char *session = NULL;
+
+    if (!c->is_local_admin && !session_find(id, c->session_cookie, c->session_proof, a, &session))
         return false;
-    *ret = (struct caller){ .kind = CALLER_ADMIN, .scope = "admin", .actor = "admin" };
+    *ret = (struct caller){ .kind = CALLER_ADMIN, .scope = "admin", .actor = "admin", .session = session };
     return true;
 }
 

@@ -19,6 +19,7 @@ struct caller {
     const char *app_id, *app_name;              /* app that is named (with a key too); NULL when none */
     const char *scope;                          /* data scope: app id, else key fingerprint, else "admin" */
     const char *actor;                          /* for the audit log: "key:ab12", "app:<id>", "admin" */
+    const char *session;                        /* CALLER_ADMIN in a browser: which session (identity/sessions.h); NULL: the socket or this process */
 };
 
 struct identity;
@@ -36,7 +37,7 @@ bool identity_knows_app(struct identity *id, const char *app_id);
 struct credentials {
     const char *authorization;          /* whole header */
     const char *x_api_key, *x_app_id;
-    const char *session_cookie;
+    const char *session_cookie, *session_proof;         /* one without the other is nothing */
     const char *body_app_id;            /* webhook and the routes of D3 */
     bool is_local_admin;                /* came over the data folder's socket, or in-process */
 };

@@ -7,6 +7,11 @@
 
 enum { TOKEN_BYTES = 32 };
 
+static struct slice hash_slice(const unsigned char hash[HASH_BYTES])
+{
+    return (struct slice){ (const char *)hash, HASH_BYTES };
+}
+
 static void text_in(int64_t seconds, char out[TIME_TEXT_SIZE])
 {
     clock_format(clock_wall_ms() + seconds * 1000, out);
@@ -21,7 +26,7 @@ int session_link_new(struct identity *id, char ret_token[SESSION_TOKEN_SIZE], st
     random_token(token, TOKEN_BYTES);
     text_in(SESSION_LINK_S, expires_at);
     identity_hash(id, token, hash);
-    r = store_login_links_insert(id->store, (struct slice){ (char *)hash, sizeof(hash) }, expires_at, e);
+    r = store_login_links_insert(id->store, hash_slice(hash), expires_at, e);
     if (r == 0)
         memcpy(ret_token, token, sizeof(token));
     return r;
@@ -32,37 +37,70 @@ static int refuse_link(struct err *e)
     return err_set(e, -EACCES, "LINK_INVALID", "This link has been used or has expired; `hearth open` prints a new one.");
 }
 
-int session_open(struct identity *id, const char *link_token, char ret_session[SESSION_TOKEN_SIZE], struct err *e)
+static int session_new(struct identity *id, struct session_tokens *ret, struct err *e)
 {
-    unsigned char link_hash[HASH_BYTES], hash[HASH_BYTES];
-    char session[SESSION_TOKEN_SIZE], expires_at[TIME_TEXT_SIZE];
-    struct session_row row = { .id_hash = { (char *)hash, sizeof(hash) }, .kind = "admin", .expires_at = expires_at };
+    unsigned char cookie_hash[HASH_BYTES] = { 0 }, proof_hash[HASH_BYTES] = { 0 };
+    struct session_row row = { .id_hash = hash_slice(cookie_hash), .proof_hash = hash_slice(proof_hash), .kind = "admin" };
+    struct session_tokens fresh;
+    char expires_at[TIME_TEXT_SIZE];
     int r;
 
-    identity_hash(id, link_token, link_hash);
-    r = store_login_links_take(id->store, (struct slice){ (char *)link_hash, sizeof(link_hash) }, NULL);
-    if (r == -ENOENT)
-        return refuse_link(e);
-    random_token(session, TOKEN_BYTES);
-    identity_hash(id, session, hash);
+    random_token(fresh.cookie, TOKEN_BYTES);
+    random_token(fresh.proof, TOKEN_BYTES);
+    identity_hash(id, fresh.cookie, cookie_hash);
+    identity_hash(id, fresh.proof, proof_hash);
     text_in(SESSION_S, expires_at);
-    if (r == 0)
-        r = audit_append(id, "admin", "session.open", NULL, NULL, e);
+    row.expires_at = expires_at;
+    r = audit_append(id, "admin", "session.open", NULL, NULL, e);
     if (r == 0)
         r = store_sessions_insert(id->store, &row, e);
     if (r == 0)
-        memcpy(ret_session, session, sizeof(session));
+        *ret = fresh;
     return r;
 }
 
-int session_close(struct identity *id, const char *session, struct err *e)
+int session_open(struct identity *id, const char *link_token, struct session_tokens *ret, struct err *e)
+{
+    unsigned char link_hash[HASH_BYTES];
+    int r;
+
+    identity_hash(id, link_token, link_hash);
+    r = store_login_links_take(id->store, hash_slice(link_hash), NULL);
+    if (r == -ENOENT)
+        return refuse_link(e);
+    return r < 0 ? err_set(e, r, "STORE_ERROR", "The link could not be looked up.") : session_new(id, ret, e);
+}
+
+bool session_find(struct identity *id, const char *cookie, const char *proof, struct arena *a, const char **ret)
+{
+    unsigned char cookie_hash[HASH_BYTES], proof_hash[HASH_BYTES];
+    struct session_row row;
+    char *name;
+
+    if (!cookie || !*cookie || !proof || !*proof)
+        return false;
+    identity_hash(id, cookie, cookie_hash);
+    identity_hash(id, proof, proof_hash);
+    if (store_sessions_find(id->store, a, hash_slice(cookie_hash), &row, NULL) < 0)
+        return false;
+    if (row.id_hash.n != HASH_BYTES || row.proof_hash.n != HASH_BYTES)
+        return false;
+    if (!hash_equal(row.id_hash.p, cookie_hash, HASH_BYTES) || !hash_equal(row.proof_hash.p, proof_hash, HASH_BYTES))
+        return false;
+    name = arena_alloc(a, HASH_HEX_SIZE);
+    hash_hex(cookie_hash, HASH_BYTES, name);
+    *ret = name;
+    return true;
+}
+
+int session_close(struct identity *id, const char *cookie, struct err *e)
 {
     unsigned char hash[HASH_BYTES];
     int r;
 
-    identity_hash(id, session, hash);
+    identity_hash(id, cookie, hash);
     r = audit_append(id, "admin", "session.close", NULL, NULL, e);
     if (r < 0)
         return r;
-    return store_sessions_revoke(id->store, (struct slice){ (char *)hash, sizeof(hash) }, e);
+    return store_sessions_revoke(id->store, hash_slice(hash), e);
 }

@@ -1,12 +1,21 @@
-/* The local administrator's browser session: a one-time link (10 minutes) becomes a cookie (30 days). */
+/* The local administrator's browser session: a one-time link (10 minutes) becomes a cookie and a proof (30 days).
+ *
+ * Browsers send a cookie to every port of a host, so the cookie alone is no session. The proof is kept in the storage of one origin, port
+ * included, and comes as a header that the page sets; alone it is no session either. The store has hashes of both in one row. Any worker.
+ */
 #pragma once
 
 #include "identity/identity.h"
 
 #define SESSION_COOKIE "hearth_session"
+#define SESSION_PROOF_HEADER "x-hearth-proof"
 enum { SESSION_TOKEN_SIZE = 48, SESSION_LINK_S = 600, SESSION_S = 30 * 24 * 3600 };
+
+struct session_tokens { char cookie[SESSION_TOKEN_SIZE], proof[SESSION_TOKEN_SIZE]; };
 
 int session_link_new(struct identity *id, char ret_token[SESSION_TOKEN_SIZE], struct err *e) MUST_CHECK;
 /* Uses the link up; -EACCES LINK_INVALID "This link has been used or has expired; `hearth open` prints a new one." */
-int session_open(struct identity *id, const char *link_token, char ret_session[SESSION_TOKEN_SIZE], struct err *e) MUST_CHECK;
-int session_close(struct identity *id, const char *session, struct err *e) MUST_CHECK;
+int session_open(struct identity *id, const char *link_token, struct session_tokens *ret, struct err *e) MUST_CHECK;
+/* Both belong to the same session, which is in force; either may be NULL. *ret names the session without giving it away. */
+bool session_find(struct identity *id, const char *cookie, const char *proof, struct arena *a, const char **ret);
+int session_close(struct identity *id, const char *cookie, struct err *e) MUST_CHECK;

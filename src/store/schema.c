@@ -99,6 +99,11 @@ static const char retention_rules[] =
     "CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit WHEN OLD.seq > coalesce("
     "    (SELECT CAST(substr(value, 1, instr(value, ':') - 1) AS INTEGER) FROM meta WHERE key = 'audit.base'), 0)"
     "    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;";
+
+/* A session is a cookie and a proof. Those of before have no proof, so they end: `hearth open` makes new ones. */
+static const char session_proofs[] =
+    "DELETE FROM sessions;"
+    "ALTER TABLE sessions ADD COLUMN proof_hash BLOB NOT NULL DEFAULT x'';";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
@@ -108,5 +113,6 @@ const struct migration store_migrations[] = {
     { "providers", provider_tables },
     { "usage and limits", usage_tables },
     { "retention", retention_rules },
+    { "proofs of sessions", session_proofs },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

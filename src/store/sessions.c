@@ -14,6 +14,7 @@ static void read_session(struct sql_rows *rows, struct arena *a, void *into)
         .created_at = sql_text(rows, a, 2),
         .expires_at = sql_text(rows, a, 3),
         .revoked_at = sql_text(rows, a, 4),
+        .proof_hash = sql_blob(rows, a, 5),
     };
 }
 
@@ -27,9 +28,9 @@ static int insert_session(struct sql_db *db, void *arg, struct err *e)
     r = sql_exec(db, e, "DELETE FROM sessions WHERE expires_at <= ? OR revoked_at IS NOT NULL", "s", now);
     if (r == 0)
         r = sql_exec(db, e,
-                     "INSERT INTO sessions (id_hash, kind, created_at, expires_at) SELECT ?, ?, ?, ? "
+                     "INSERT INTO sessions (id_hash, kind, created_at, expires_at, proof_hash) SELECT ?, ?, ?, ?, ? "
                      "WHERE (SELECT count(*) FROM sessions) < ?",
-                     "bsssi", row->id_hash, row->kind, now, row->expires_at, (int64_t)LIMIT_SESSIONS);
+                     "bsssbi", row->id_hash, row->kind, now, row->expires_at, row->proof_hash, (int64_t)LIMIT_SESSIONS);
     if (r < 0 || sql_changes(db) > 0)
         return r;
     return err_set(e, -E2BIG, "TOO_MANY_SESSIONS", "There are %d sessions already.", LIMIT_SESSIONS);
@@ -48,7 +49,7 @@ int store_sessions_find(struct store *s, struct arena *a, struct slice id_hash, 
 
     clock_now_text(now);
     r = sql_query(store_reader(s), &rows, e,
-                  "SELECT id_hash, kind, created_at, expires_at, revoked_at FROM sessions "
+                  "SELECT id_hash, kind, created_at, expires_at, revoked_at, proof_hash FROM sessions "
                   "WHERE id_hash = ? AND expires_at > ? AND revoked_at IS NULL",
                   "bs", id_hash, now);
     return r < 0 ? r : rows_one(rows, a, read_session, ret, &no_session, e);

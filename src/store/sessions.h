@@ -9,7 +9,8 @@
 #include "store/store.h"
 
 struct session_row {
-    struct slice id_hash;               /* unique */
+    struct slice id_hash;               /* unique; of the cookie */
+    struct slice proof_hash;            /* of the proof that belongs to the cookie */
     const char *kind;                   /* "admin" */
     const char *created_at;             /* the store's */
     const char *expires_at;

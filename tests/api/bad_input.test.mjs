@@ -15,11 +15,11 @@ const h = await startHearth({ env: { ...kept, ...env } });
 const { routes } = await admin(h, 'GET', '/api/routes');
 const { body: openapi } = await h.api('GET', '/openapi.json');
 const big = Buffer.concat([Buffer.from('{"x":"'), Buffer.alloc(bigBytes - 8, 'a'), Buffer.from('"}')]);
-let world, cookie;
+let world, browser;
 
 before(async () => {
     world = await makeWorld(h);
-    ({ cookie } = await signIn(h));
+    browser = await signIn(h);
 });
 after(() => h.stop());
 
@@ -33,7 +33,7 @@ const pathOf = (route) => route.path.replace(':app', world.app).replace(':name',
 
 function headersOf(route) {
     if (route.permission === 'admin')
-        return { cookie };
+        return browser.headers;
     return ['public', 'body'].includes(route.permission) ? {} : { 'x-app-id': world.app };
 }
 

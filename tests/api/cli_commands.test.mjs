@@ -194,7 +194,7 @@ test('open prints a link that signs a browser in once', async (t) => {
     const h = await startHearth({ t });
     const printed = await says(h, new RegExp(`^${h.url}/\\S+token=\\S+\n$`), 'open');
     const first = await h.api('GET', printed.trim().slice(h.url.length));
-    assert.equal(first.status, 200);
+    assert.equal(first.status, 303);
     assert.match(first.headers['set-cookie'][0], /HttpOnly; SameSite=Strict/);
     const again = await h.api('GET', printed.trim().slice(h.url.length));
     assert.equal(again.status, 403);

@@ -64,9 +64,15 @@ test('the stream is the administrator\'s', async () => {
     refused(await (await newKey(h)).call('GET', '/api/events'), 401, 'ADMIN_REQUIRED');
 });
 
+test('the cookie alone opens no stream, so an EventSource has none', async () => {
+    const { cookie, call } = await signIn(h);
+    refused(await h.api('GET', '/api/events', undefined, { cookie, accept: 'text/event-stream' }), 401, 'ADMIN_REQUIRED');
+    assert.equal((await call('GET', '/api/session')).status, 200);
+});
+
 test('a page of another origin cannot listen', async () => {
-    const { cookie } = await signIn(h);
-    refused(await h.api('GET', '/api/events', undefined, { cookie, origin: 'https://example.org' }), 403, 'ORIGIN_NOT_ALLOWED');
+    const { headers } = await signIn(h);
+    refused(await h.api('GET', '/api/events', undefined, { ...headers, origin: 'https://example.org' }), 403, 'ORIGIN_NOT_ALLOWED');
 });
 
 test('the stream ends when the service stops', async (t) => {
@@ -78,8 +84,8 @@ test('the stream ends when the service stops', async (t) => {
 
 test('listeners that leave at once do no harm', async (t) => {
     const one = await startHearth({ t });
-    const { cookie } = await signIn(one);
-    const request = `GET /api/events HTTP/1.1\r\nhost: localhost\r\ncookie: ${cookie}\r\n\r\n`;
+    const { cookie, proof } = await signIn(one);
+    const request = `GET /api/events HTTP/1.1\r\nhost: localhost\r\ncookie: ${cookie}\r\nx-hearth-proof: ${proof}\r\n\r\n`;
     const leaveAtOnce = () => new Promise((done) => {
         const socket = net.connect(one.port, '127.0.0.1', () => socket.write(request, () => socket.resetAndDestroy()));
         socket.on('close', done).on('error', () => {});

@@ -69,7 +69,7 @@ async function succeed(route) {
     const { make, prefix } = successOf(route);
     const { path, body, status = 200, type = 'application/json', call = callerOf(route) } = await make(world);
     if (type === 'text/event-stream') {
-        const headers = route.permission === 'admin' ? { cookie: browser.cookie } : { 'x-app-id': world.app };
+        const headers = route.permission === 'admin' ? browser.headers : { 'x-app-id': world.app };
         const stream = await h.sse(prefix + path, { method: route.method, body, headers });
         stream.close();
         return { status: stream.status, headers: stream.headers, text: '', expected: { status, type } };

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
+import { followLink } from './kit.mjs';
 
 const made = '00000000-0000-4000-8000-000000000000';
 
@@ -185,19 +186,23 @@ test('management answers the administrator alone, whose link works once', async 
     assert.deepEqual([asKey.status, asKey.body.code], [401, 'ADMIN_REQUIRED']);
     const { url } = (await h.socket('POST', '/api/session/link')).body;
     const path = url.slice(h.url.length);
-    const page = await h.api('GET', path);
+    const { reply, cookie, proof, headers } = await followLink(h, url);
+    const [, ...rules] = reply.headers['set-cookie'][0].split('; ');
+    assert.ok(rules.includes('HttpOnly') && rules.includes('SameSite=Strict') && rules.includes('Path=/'));
+    const page = await h.api('GET', '/session');
     assert.equal(page.status, 200);
     assert.match(page.headers['content-type'], /^text\/html/);
     assert.match(page.headers['content-security-policy'], /default-src 'none'/);
-    const style = createHash('sha256').update(page.text.match(/<style>(.*)<\/style>/)[1]).digest('base64');
-    assert.ok(page.headers['content-security-policy'].includes(`style-src 'sha256-${style}'`));
-    const [cookie, ...rules] = page.headers['set-cookie'][0].split('; ');
-    assert.ok(rules.includes('HttpOnly') && rules.includes('SameSite=Strict') && rules.includes('Path=/'));
-    assert.equal((await h.api('GET', '/api/keys', undefined, { cookie })).status, 200);
+    for (const part of ['style', 'script']) {
+        const hash = createHash('sha256').update(page.text.match(new RegExp(`<${part}>(.*)</${part}>`, 's'))[1]).digest('base64');
+        assert.ok(page.headers['content-security-policy'].includes(`${part}-src 'sha256-${hash}'`), part);
+    }
+    assert.equal((await h.api('GET', '/api/keys', undefined, headers)).status, 200);
     assert.equal((await h.api('GET', path)).status, 403);
-    assert.equal((await h.api('DELETE', '/api/session', undefined, { cookie })).status, 200);
-    assert.equal((await h.api('GET', '/api/keys', undefined, { cookie })).status, 401);
-    assert.ok(!h.log.join('\n').includes(cookie.split('=')[1]), 'a session must never be logged');
+    assert.equal((await h.api('DELETE', '/api/session', undefined, headers)).status, 200);
+    assert.equal((await h.api('GET', '/api/keys', undefined, headers)).status, 401);
+    for (const secret of [cookie.split('=')[1], proof])
+        assert.ok(!h.log.join('\n').includes(secret), 'a session must never be logged');
 });
 
 test('the audit log has every decision, in a chain that is whole', async (t) => {

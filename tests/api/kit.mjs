@@ -123,19 +123,26 @@ export function refusedFields(reply, ...fields) {
     return body;
 }
 
-// A browser the administrator signed in: the cookie, and api() with it.
+// What a browser gets for a one-time link: {reply, cookie, proof, headers}; headers are what makes a request the administrator's.
+export async function followLink(h, url) {
+    const reply = await h.api('GET', new URL(url).pathname + new URL(url).search);
+    assert.equal(reply.status, 303, reply.text);
+    const cookie = [reply.headers['set-cookie']].flat()[0].split(';')[0];
+    const [, proof] = /^\/session#proof=([\w-]+)$/.exec(reply.headers.location);
+    return { reply, cookie, proof, headers: { cookie, 'x-hearth-proof': proof } };
+}
+
+// A browser the administrator signed in: followLink(), and api() with its headers.
 export async function signIn(h) {
     const { url } = await admin(h, 'POST', '/api/session/link', undefined, 201);
-    const reply = await h.api('GET', new URL(url).pathname + new URL(url).search);
-    assert.equal(reply.status, 200, reply.text);
-    const cookie = [reply.headers['set-cookie']].flat()[0].split(';')[0];
-    return { cookie, url, reply, call: h.as({ cookie }) };
+    const browser = await followLink(h, url);
+    return { ...browser, url, call: h.as(browser.headers) };
 }
 
 // The stream of changes, from its first event on.
 export async function changes(t, h) {
-    const { cookie } = await signIn(h);
-    const stream = await h.sse('/api/events', { headers: { cookie } });
+    const { headers } = await signIn(h);
+    const stream = await h.sse('/api/events', { headers });
     t.after(() => stream.close());
     await stream.next();
     return stream;

@@ -157,8 +157,9 @@ export const successes = {
     'POST /api/session/link': () => ({ path: '/api/session/link', status: 201 }),
     'GET /session/open': async (w) => {
         const url = new URL((await admin(w.h, 'POST', '/api/session/link')).url);
-        return { path: url.pathname + url.search, type: 'text/html' };
+        return { path: url.pathname + url.search, status: 303, type: 'text/plain' };
     },
+    'GET /session': () => ({ path: '/session', type: 'text/html' }),
     'GET /api/session': plain('/api/session'),
     'DELETE /api/session': async (w) => ({ path: '/api/session', call: (await signIn(w.h)).call }),
     'GET /api/audit': plain('/api/audit?limit=3'),

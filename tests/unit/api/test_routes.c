@@ -252,7 +252,7 @@ static void decisions_are_checked_revoked_and_reset(void **state)
 static void the_one_time_link_signs_a_browser_in_once(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
-    const char *url, *open, *cookie, *with_cookie;
+    const char *url, *open, *cookie, *proof, *with_cookie;
     struct reply reply;
 
     world_open(&w, NULL, NULL, 0);
@@ -263,13 +263,16 @@ static void the_one_time_link_signs_a_browser_in_once(void **state)
     assert_int_equal(strncmp(url, w.api.base_url, strlen(w.api.base_url)), 0);
     open = arena_printf(w.f.a, "GET %s HTTP/1.1\r\n" LOCAL, url + strlen(w.api.base_url));
     reply = ask(&w, open, "");
-    assert_int_equal(reply.status, 200);
-    assert_non_null(strstr(reply.body.p, "<html lang=\"en\">"));
-    assert_non_null(strstr(header_of(&w, &reply, "content-security-policy"), "default-src 'none'"));
+    assert_int_equal(reply.status, 303);
+    proof = header_of(&w, &reply, "location");
+    assert_int_equal(strncmp(proof, "/session#proof=", strlen("/session#proof=")), 0);
+    proof += strlen("/session#proof=");
     assert_string_equal(header_of(&w, &reply, "referrer-policy"), "no-referrer");
     cookie = header_of(&w, &reply, "set-cookie");
     assert_non_null(strstr(cookie, "; Path=/; HttpOnly; SameSite=Strict"));
     with_cookie = arena_printf(w.f.a, LOCAL "cookie: %.*s\r\n", (int)strcspn(cookie, ";"), cookie);
+    assert_int_equal(ask(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 401);
+    with_cookie = arena_printf(w.f.a, "%sx-hearth-proof: %s\r\n", with_cookie, proof);
     assert_int_equal(ask(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 200);
     reply = ask(&w, open, "");
     assert_int_equal(reply.status, 403);

@@ -4,54 +4,78 @@
 #include "identity/sessions.h"
 #include "store/backend_tokens.h"
 
-static bool is_admin(struct fixture *f, const char *cookie)
+static bool is_admin(struct fixture *f, const char *cookie, const char *proof)
 {
     struct caller caller = { .kind = CALLER_NOBODY };
     struct err e = { 0 };
 
-    if (identity_admin(f->id, &(struct credentials){ .session_cookie = cookie }, f->a, &caller, &e) == 0)
-        return caller.kind == CALLER_ADMIN;
+    if (identity_admin(f->id, &(struct credentials){ .session_cookie = cookie, .session_proof = proof }, f->a, &caller, &e) == 0)
+        return caller.kind == CALLER_ADMIN && caller.session;
     assert_string_equal(e.code, "ADMIN_REQUIRED");
     return false;
+}
+
+static struct session_tokens open_one(struct fixture *f, char link[SESSION_TOKEN_SIZE])
+{
+    struct session_tokens ret;
+    struct err e = { 0 };
+
+    must(session_link_new(f->id, link, &e), &e);
+    must(session_open(f->id, link, &ret, &e), &e);
+    return ret;
 }
 
 static void a_link_opens_one_session(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    char link[SESSION_TOKEN_SIZE], session[SESSION_TOKEN_SIZE];
+    char link[SESSION_TOKEN_SIZE];
+    struct session_tokens session = open_one(&f, link);
     struct err e = { 0 };
 
-    must(session_link_new(f.id, link, &e), &e);
-    must(session_open(f.id, link, session, &e), &e);
-    assert_true(is_admin(&f, session));
-    assert_false(is_admin(&f, link));
-    assert_int_equal(session_open(f.id, link, session, &e), -EACCES);
+    assert_true(is_admin(&f, session.cookie, session.proof));
+    assert_false(is_admin(&f, link, link));
+    assert_int_equal(session_open(f.id, link, &session, &e), -EACCES);
     assert_string_equal(e.code, "LINK_INVALID");
     assert_int_equal(count_audit(&f, "session.open"), 1);
+}
+
+static void cookie_and_proof_are_of_one_session_or_nothing(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    char link[SESSION_TOKEN_SIZE];
+    struct session_tokens one = open_one(&f, link), other = open_one(&f, link);
+
+    assert_string_not_equal(one.cookie, one.proof);
+    assert_true(is_admin(&f, other.cookie, other.proof));
+    assert_false(is_admin(&f, one.cookie, NULL));
+    assert_false(is_admin(&f, one.cookie, ""));
+    assert_false(is_admin(&f, NULL, one.proof));
+    assert_false(is_admin(&f, one.cookie, other.proof));
+    assert_false(is_admin(&f, one.cookie, one.cookie));
+    assert_false(is_admin(&f, one.proof, one.cookie));
 }
 
 static void a_closed_session_is_none(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    char link[SESSION_TOKEN_SIZE], session[SESSION_TOKEN_SIZE];
+    char link[SESSION_TOKEN_SIZE];
+    struct session_tokens session = open_one(&f, link);
     struct err e = { 0 };
 
-    must(session_link_new(f.id, link, &e), &e);
-    must(session_open(f.id, link, session, &e), &e);
-    must(session_close(f.id, session, &e), &e);
-    assert_false(is_admin(&f, session));
+    must(session_close(f.id, session.cookie, &e), &e);
+    assert_false(is_admin(&f, session.cookie, session.proof));
 }
 
 static void made_up_sessions_and_links_are_refused(void **state)
 {
     static const char *const cookies[] = { NULL, "", "x", "0000000000000000000000000000000000000000000" };
     AUTO(fixture_close) struct fixture f = fixture_open();
-    char session[SESSION_TOKEN_SIZE];
+    struct session_tokens session;
     struct err e = { 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(cookies); i++)
-        assert_false(is_admin(&f, cookies[i]));
-    assert_int_equal(session_open(f.id, "x", session, &e), -EACCES);
+        assert_false(is_admin(&f, cookies[i], cookies[i]));
+    assert_int_equal(session_open(f.id, "x", &session, &e), -EACCES);
 }
 
 static void a_key_is_no_administrator(void **state)
@@ -123,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_link_opens_one_session),
+        cmocka_unit_test(cookie_and_proof_are_of_one_session_or_nothing),
         cmocka_unit_test(a_closed_session_is_none),
         cmocka_unit_test(made_up_sessions_and_links_are_refused),
         cmocka_unit_test(a_key_is_no_administrator),

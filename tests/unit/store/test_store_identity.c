@@ -387,11 +387,12 @@ static void threads_append_to_one_chain(void **state)
 static void a_session_lives_until_it_expires_or_is_revoked(void **state)
 {
     struct fixture x = fixture_open();
-    struct session_row row = { .id_hash = SLICE_LIT("h1"), .kind = "admin", .expires_at = far_off }, got;
+    struct session_row row = { .id_hash = SLICE_LIT("h1"), .proof_hash = SLICE_LIT("p1"), .kind = "admin", .expires_at = far_off }, got;
     int64_t n = 0;
 
     MUST(store_sessions_insert(x.store, &row, &x.e));
     MUST(store_sessions_find(x.store, x.a, SLICE_LIT("h1"), &got, &x.e));
+    assert_true(slice_eq_str(got.proof_hash, "p1"));
     assert_string_equal(got.kind, "admin");
     assert_string_equal(got.expires_at, far_off);
     MUST_FAIL(store_sessions_find(x.store, x.a, SLICE_LIT("h2"), &got, &x.e), -ENOENT, "SESSION_NOT_FOUND");
@@ -421,7 +422,7 @@ static int fill_sessions(struct sql_db *db, void *arg, struct err *e)
 static void sessions_have_a_limit(void **state)
 {
     struct fixture x = fixture_open();
-    struct session_row row = { .id_hash = SLICE_LIT("h1"), .kind = "admin", .expires_at = far_off };
+    struct session_row row = { .id_hash = SLICE_LIT("h1"), .proof_hash = SLICE_LIT("p1"), .kind = "admin", .expires_at = far_off };
 
     MUST(store_write(x.store, fill_sessions, NULL, &x.e));
     MUST(store_sessions_insert(x.store, &row, &x.e));
