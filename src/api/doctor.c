@@ -10,6 +10,7 @@
 #include "identity/audit.h"
 #include "identity/consent.h"
 #include "os/files.h"
+#include "os/hardening.h"
 #include "os/program.h"
 #include "settings/settings.h"
 #include "store/agents.h"
@@ -17,6 +18,8 @@
 #include "store/retention.h"
 #include "store/tasks.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 enum { DOCTOR_FREE_MIB = 256 };
@@ -49,14 +52,48 @@ static void tell(struct checkup *c, const char *name, bool is_ok, const char *te
 
 /* --- folder and databases --- */
 
+/* A file of the data folder that others may read, as one that was copied there by hand; NULL: none. */
+static const char *open_file(struct checkup *c, const char *dir)
+{
+    DIR *entries = opendir(dir);
+    const char *found = NULL;
+    struct dirent *entry;
+    struct stat st;
+
+    while (entries && !found && (entry = readdir(entries)))
+        if (entry->d_name[0] != '.' && fstatat(dirfd(entries), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(st.st_mode) &&
+            (st.st_mode & 077) != 0)
+            found = arena_strdup(c->arena, entry->d_name);
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
 static void check_folder(struct checkup *c)
 {
-    const char *dir = c->api->data_dir;
+    const char *dir = c->api->data_dir, *open = open_file(c, dir);
     struct stat st = { 0 };
     bool is_private = stat(dir, &st) == 0 && (st.st_mode & 077) == 0;
 
+    if (open)
+        tell(c, "folder", false, arena_printf(c->arena, "%s/%s is open to others", dir, open), arena_printf(c->arena, "chmod go= %s/%s", dir, open));
     tell(c, "folder", is_private, arena_printf(c->arena, "%s has mode %04o", dir, st.st_mode & 07777),
          arena_printf(c->arena, "others can look into it: chmod 700 %s", dir));
+}
+
+/* What the kernel lacks is no fault of the person's. */
+static void check_hardening(struct checkup *c)
+{
+    struct hardening now = hardening_now();
+    bool is_locked = identity_keys_are_locked(c->api->identity);
+    const char *text = arena_printf(c->arena, "%s, %s, %s, %s",
+                                    now.is_closed ? "its memory is closed to programs of the same user" : "its memory is open to programs of the same user",
+                                    now.has_no_core ? "no core files" : "core files are possible",
+                                    is_locked ? "its keys stay in memory" : "its keys may be swapped out",
+                                    now.refuses_new_code ? "no new program code" : "this kernel cannot refuse new program code (Linux 6.6 can)");
+
+    tell(c, "hardening", now.is_closed && now.has_no_core && is_locked, text,
+         "raise the limit of locked memory (`ulimit -l`, LimitMEMLOCK= of systemd) to 64 KiB or more");
 }
 
 static void check_disk(struct checkup *c)
@@ -322,7 +359,7 @@ static void check_questions(struct checkup *c)
 }
 
 static void (*const checks[])(struct checkup *c) = {
-    check_folder, check_disk, check_store, check_backend, check_audit, check_network, check_agents, check_apps, check_providers,
+    check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_network, check_agents, check_apps, check_providers,
     check_sizes, check_tasks, check_questions,
 };
 

@@ -5,6 +5,7 @@
 
 const struct api_error api_errors[] = {
     { "ARGUMENT_TOO_LONG", 400, "An argument or environment variable is above what the kernel passes on." },
+    { "BAD_DATA_FOLDER", 400, "The data folder belongs to another user, or others may write files in it." },
     { "BAD_HEADER", 400, "A header to be sent to an upstream has no proper name or spans lines." },
     { "BAD_ACCOUNT", 400, "An account of a provider lacks what it needs." },
     { "BAD_MODEL_FILE", 400, "The file of a model is no GGUF file, or a part of it is missing." },

@@ -3,6 +3,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,12 +82,12 @@ static int name_it(const char *part, const char *path, struct err *e)
 int archive_pack(const char *path, const struct archive_item *items, size_t n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const char *part = arena_printf(a, "%s.part", path);
+    char *part = arena_printf(a, "%s.XXXXXX", path);
     int fd, r;
 
     if (access(path, F_OK) == 0)
         return err_set(e, -EEXIST, "FILE_EXISTS", "%s exists already; choose another name", path);
-    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = mkostemp(part, O_CLOEXEC);     /* a name nobody can be first to: the folder may be open to others, as /tmp is */
     if (fd < 0)
         return err_set(e, -errno, "FILE_NOT_WRITABLE", "%s cannot be written: %s", path, strerror(errno));
     r = pack_into(fd, path, items, n, e);

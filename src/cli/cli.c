@@ -5,6 +5,7 @@
 #include "cli/parse.h"
 #include "cli/request.h"
 #include "cli/special.h"
+#include "os/hardening.h"
 #include "os/paths.h"
 
 /* Unknown keys and bad values are wrong use, whoever found them. */
@@ -119,8 +120,10 @@ int cli_main(int argc, char **argv)
 {
     struct cli cli = { .arena = arena_new() };
     struct err e = { 0 };
-    int r = cli_parse(argc, argv, &cli, &e), code;
+    int r, code;
 
+    hardening_apply();
+    r = cli_parse(argc, argv, &cli, &e);
     if (r == 0 && cli.is_version)
         r = run_version(&cli, &e);
     else if (r == 0 && (cli.is_help || !cli.command))

@@ -15,7 +15,7 @@ int backend_token_set(struct identity *id, const struct caller *c, const char *t
         return r == -ENOENT ? 0 : r;
     }
     buf_init(&sealed, LIMIT_BODY_DEFAULT);
-    seal_bytes(id->seal_key, slice_of(token), &sealed);
+    seal_bytes(id->keys->seal, slice_of(token), &sealed);
     r = buf_check(&sealed, e);
     if (r == 0)
         r = store_backend_tokens_set(id->store, a, c->scope, buf_slice(&sealed), ret_synced_at, e);
@@ -34,7 +34,7 @@ int backend_token_get(struct identity *id, const struct caller *c, struct arena 
         return err_set(e, r, "TOKEN_NOT_FOUND", "No backend token has been synchronised yet.");
     if (r < 0)
         return err_set(e, r, "STORE_ERROR", "The backend token could not be read.");
-    r = seal_open(id->seal_key, row.token, a, &token, e);
+    r = seal_open(id->keys->seal, row.token, a, &token, e);
     if (r == 0)
         *ret = (struct backend_token){ .token = arena_slicedup(a, token), .synced_at = row.synced_at };
     return r;

@@ -13,7 +13,7 @@
 
 void identity_hash(const struct identity *id, const char *secret, unsigned char ret_hash[HASH_BYTES])
 {
-    hash_blake2b(slice_of(secret), (struct slice){ (const char *)id->hash_key, sizeof(id->hash_key) }, ret_hash);
+    hash_blake2b(slice_of(secret), (struct slice){ (const char *)id->keys->hash, sizeof(id->keys->hash) }, ret_hash);
 }
 
 /* The key of all stored hashes: made once for a database and kept in it, so that a backup carries it. */
@@ -29,17 +29,30 @@ static int read_hash_key(struct identity *id, struct err *e)
     r = store_meta_keep(id->store, a, META_KEY_HASH_KEY, fresh_hex, &kept, e);
     if (r < 0)
         return r;
-    hash_blake2b(slice_of(kept), (struct slice){ 0 }, id->hash_key);
+    hash_blake2b(slice_of(kept), (struct slice){ 0 }, id->keys->hash);
+    secret_wipe(kept, strlen(kept));
     return 0;
+}
+
+static int load_keys(struct identity *id, struct err *e)
+{
+    int r;
+
+    id->keys = secret_new(sizeof(*id->keys));
+    if (!id->keys)
+        return err_set(e, -ENOMEM, "INTERNAL_ERROR", "There is no memory that can be locked for the keys.");
+    r = seal_load(id->data_dir, id->keys->seal, e);
+    if (r == 0)
+        r = read_hash_key(id, e);
+    secret_freeze(id->keys);
+    return r;
 }
 
 static int load(struct identity *id, struct err *e)
 {
     int r;
 
-    r = seal_load(id->data_dir, id->seal_key, e);
-    if (r == 0)
-        r = read_hash_key(id, e);
+    r = load_keys(id, e);
     if (r == 0)
         r = store_grants_clear_until_stop(id->store, NULL, e);
     if (r == 0)
@@ -80,6 +93,7 @@ struct identity *identity_close(struct identity *id)
     roster_clear(&id->roster);
     board_clear(&id->board);
     pthread_mutex_destroy(&id->order);
+    secret_free(id->keys);
     free(id->data_dir);
     free(id);
     return NULL;
@@ -269,10 +283,15 @@ int identity_require(struct identity *id, const struct caller *c, const char *pe
 
 void identity_seal(const struct identity *id, struct slice plain, struct buf *out)
 {
-    seal_bytes(id->seal_key, plain, out);
+    seal_bytes(id->keys->seal, plain, out);
 }
 
 int identity_unseal(const struct identity *id, struct slice sealed, struct arena *a, struct slice *ret, struct err *e)
 {
-    return seal_open(id->seal_key, sealed, a, ret, e);
+    return seal_open(id->keys->seal, sealed, a, ret, e);
+}
+
+bool identity_keys_are_locked(const struct identity *id)
+{
+    return secret_is_locked(id->keys, sizeof(*id->keys));
 }

@@ -57,3 +57,5 @@ int identity_require(struct identity *id, const struct caller *c, const char *pe
 /* Other parts' secrets (keys of providers, passwords of databases), sealed at rest as in identity/seal.h. */
 void identity_seal(const struct identity *id, struct slice plain, struct buf *out);
 int identity_unseal(const struct identity *id, struct slice sealed, struct arena *a, struct slice *ret, struct err *e) MUST_CHECK;
+/* Are master key and hash key kept out of swap? */
+bool identity_keys_are_locked(const struct identity *id);

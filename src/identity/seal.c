@@ -16,18 +16,17 @@ int seal_load(const char *data_dir, unsigned char ret_key[SEAL_KEY_BYTES], struc
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const char *path = arena_printf(a, "%s/master.key", data_dir);
-    struct slice kept;
+    size_t n = 0;
     int r;
 
-    r = file_read(a, path, SEAL_KEY_BYTES, &kept, NULL);
+    r = file_read_into(path, ret_key, SEAL_KEY_BYTES, &n, NULL);
     if (r == -ENOENT)
         return make_key(path, ret_key, e);
     if (r < 0 && r != -EFBIG)
         return err_errno(e, -r, "reading %s", path);
-    if (r == -EFBIG || kept.n != SEAL_KEY_BYTES)
+    if (r == -EFBIG || n != SEAL_KEY_BYTES)
         return err_set(e, -EINVAL, "BAD_MASTER_KEY", "%.300s is damaged: it must have %d bytes; restore it from a backup.",
                        path, SEAL_KEY_BYTES);
-    memcpy(ret_key, kept.p, SEAL_KEY_BYTES);
     return 0;
 }
 

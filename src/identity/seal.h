@@ -2,8 +2,8 @@
  *
  * The key lies beside the database, not in it: a copied or backed-up database alone opens nothing. Any thread.
  *
- *     seal_bytes(id->seal_key, slice_of(token), &sealed);
- *     r = seal_open(id->seal_key, row.token, arena, &token, e);
+ *     seal_bytes(id->keys->seal, slice_of(token), &sealed);
+ *     r = seal_open(id->keys->seal, row.token, arena, &token, e);
  */
 #pragma once
 

@@ -6,18 +6,23 @@
 #pragma once
 
 #include "base/hash.h"
+#include "base/secret.h"
 #include "identity/board.h"
 #include "identity/clerk.h"
 #include "identity/identity.h"
 #include "identity/roster.h"
 #include "identity/seal.h"
 
+struct identity_keys {
+    unsigned char hash[HASH_BYTES];     /* of every stored hash of a key, link or session */
+    unsigned char seal[SEAL_KEY_BYTES];
+};
+
 struct identity {
     struct store *store;                /* borrowed */
     struct settings *settings;          /* borrowed */
     char *data_dir;                     /* owned */
-    unsigned char hash_key[HASH_BYTES]; /* of every stored hash of a key, link or session */
-    unsigned char seal_key[SEAL_KEY_BYTES];
+    struct identity_keys *keys;         /* owned, in secret memory */
     struct roster roster;
     struct clerk *clerk;                /* owned */
     struct board board;

@@ -57,6 +57,25 @@ int dir_make(const char *path, struct err *e)
     return files_make_one(path, e);
 }
 
+int dir_check_owner(const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return err_errno(e, errno, "The folder %.300s cannot be used", path);
+    if (st.st_uid != geteuid() && geteuid() != 0)
+        return err_set(e, -EPERM, "BAD_DATA_FOLDER", "The folder %.300s belongs to another user (uid %u); choose one of your own with --data.",
+                       path, (unsigned)st.st_uid);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return err_set(e, -EPERM, "BAD_DATA_FOLDER", "In the folder %.300s others may write files: `chmod 700` makes it private.", path);
+    return 0;
+}
+
+static int files_too_large(const char *path, size_t max, struct err *e)
+{
+    return err_set(e, -EFBIG, "TOO_LARGE", "The file %.300s is larger than %zu bytes.", path, max);
+}
+
 static int files_read_all(int fd, const char *path, struct buf *into, struct err *e)
 {
     for (;;) {
@@ -65,7 +84,7 @@ static int files_read_all(int fd, const char *path, struct buf *into, struct err
         ssize_t n;
 
         if (!to)
-            return err_set(e, -EFBIG, "TOO_LARGE", "The file %.300s is larger than %zu bytes.", path, into->max - 1);
+            return files_too_large(path, into->max - 1, e);
         n = read(fd, to, step);
         if (n == 0)
             return 0;
@@ -89,6 +108,27 @@ int file_read(struct arena *a, const char *path, size_t max, struct slice *ret, 
         *ret = (struct slice){ arena_slicedup(a, buf_slice(&bytes)), bytes.n };
     buf_clear(&bytes);
     return r;
+}
+
+int file_read_into(const char *path, void *to, size_t max, size_t *ret_n, struct err *e)
+{
+    AUTO(files_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    ssize_t n = 1;
+    size_t at = 0;
+    char more;
+
+    if (fd < 0)
+        return err_errno(e, errno, "The file %.300s cannot be opened", path);
+    while (n != 0) {
+        n = at < max ? read(fd, (char *)to + at, max - at) : read(fd, &more, 1);
+        if (n < 0 && errno != EINTR)
+            return err_errno(e, errno, "The file %.300s cannot be read", path);
+        if (n > 0 && at == max)
+            return files_too_large(path, max, e);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    *ret_n = at;
+    return 0;
 }
 
 static int files_write_all(int fd, struct slice bytes)

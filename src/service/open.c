@@ -68,6 +68,8 @@ static int open_data(struct service *s, bool is_serving, struct err *e)
     if (r == 0)
         r = dir_make(s->config.data_dir, e);
     if (r == 0)
+        r = dir_check_owner(s->config.data_dir, e);
+    if (r == 0)
         r = lockfile_open(s->config.data_dir, &s->lock, e);
     if (r == 0)
         r = store_open(s->config.data_dir, &s->store, e);

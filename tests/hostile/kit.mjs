@@ -55,9 +55,13 @@ function reachableProgram() {
 
 let program;
 
-// startHearth(), under serviceUid when the test runs as root.
+// The options that put a Hearth under serviceUid; none when the test is not root.
+export function userOptions() {
+    return isRoot ? { uid: serviceUid, program: program ??= reachableProgram() } : {};
+}
+
 export function startHearthAsUser(options = {}) {
-    return startHearth(isRoot ? { uid: serviceUid, program: program ??= reachableProgram(), ...options } : options);
+    return startHearth({ ...userOptions(), ...options });
 }
 
 // Runs a program that every user may execute; {code, signal, stdout, stderr, json}.

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkRanks } from './ranks.mjs';
 import { checkShape } from './shape.mjs';
+import { checkBinary } from './binary.mjs';
 import { checkText } from './hygiene.mjs';
 import { checkRows } from './rows.mjs';
 import { checkCodes, readTable } from './codes.mjs';
@@ -109,6 +110,34 @@ test('rows lets pass a whole list, bare or in the envelope', () => {
     assert.deepEqual(checkRows('routes', routes()), []);
     assert.deepEqual(checkRows('routes', { success: true, routes: routes() }), []);
 });
+
+const hardened = `  Type:                              DYN (Position-Independent Executable file)
+  LOAD           0x06d1b0 0x000000000006e1b0 0x000000000006e1b0 0x0a97bb 0x0a97bb R E 0x1000
+  GNU_STACK      0x000000 0x0000000000000000 0x0000000000000000 0x000000 0x000000 RW  0x1
+  GNU_RELRO      0x116970 0x0000000000118970 0x0000000000118970 0x02e6b8 0x02f690 R   0x1
+ 0x000000006ffffffb (FLAGS_1)            Flags: NOW PIE
+     9: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND __stack_chk_fail@GLIBC_2.4 (5)
+    10: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND __memcpy_chk@GLIBC_2.3.4 (6)
+`;
+const binaryCases = [
+    ['a fixed address', 'DYN (Position-Independent Executable file)', 'EXEC (Executable file)', /position independent/],
+    ['late binding', 'NOW PIE', 'PIE', /bound at the start/],
+    ['writable relocations', 'GNU_RELRO', 'GNU_OTHER', /stay writable/],
+    ['a stack of code', ' RW  0x1', ' RWE 0x10', /stack is not marked/],
+    ['no stack protector', '__stack_chk_fail', 'x', /stack protector/],
+    ['no checked calls', '__memcpy_chk', 'memcpy', /checked functions/],
+    ['a segment of code that can be written', 'R E 0x1000', 'RWE 0x1000', /writable and executable/],
+    ['a search path', ' 0x000000006ffffffb', ' 0x1d (RUNPATH) Library runpath: [/opt]\n 0x000000006ffffffb', /folder of its own/],
+    ['relocated code', ' 0x000000006ffffffb', ' 0x16 (TEXTREL) 0x0\n 0x000000006ffffffb', /code is relocated/],
+];
+
+test('binary lets pass a hardened program', () => assert.deepEqual(checkBinary(hardened), []));
+for (const [name, from, to, wanted] of binaryCases)
+    test(`binary finds ${name}`, () => {
+        const findings = checkBinary(hardened.replace(from, to));
+        assert.equal(findings.length, 1, findings.join('\n'));
+        assert.match(findings[0], wanted);
+    });
 
 test('codes finds an error code that the table does not have', () => {
     const rows = readTable('    { "KNOWN", 404, "It is not there." },\n');

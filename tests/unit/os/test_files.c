@@ -113,6 +113,45 @@ static void a_file_above_the_maximum_is_not_read(void **state)
     assert_int_equal(file_read(f->arena, f->dir, 5, &back, &e), -EISDIR);
 }
 
+static void a_secret_is_read_to_where_it_belongs(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = { 0 };
+    char key[5] = "";
+    size_t n = 99;
+
+    assert_int_equal(file_write(in(f, "key"), SLICE_LIT("12345"), 0600, NULL), 0);
+    assert_int_equal(file_read_into(in(f, "key"), key, 4, &n, &e), -EFBIG);
+    assert_int_equal(n, 99);
+    assert_int_equal(file_read_into(in(f, "key"), key, 5, &n, &e), 0);
+    assert_int_equal(n, 5);
+    assert_memory_equal(key, "12345", 5);
+    assert_int_equal(file_write(in(f, "key"), SLICE_LIT("123"), 0600, NULL), 0);
+    assert_int_equal(file_read_into(in(f, "key"), key, 5, &n, &e), 0);
+    assert_int_equal(n, 3);
+    assert_int_equal(file_read_into(in(f, "missing"), key, 5, &n, &e), -ENOENT);
+    assert_int_equal(file_read_into(f->dir, key, 5, &n, &e), -EISDIR);
+}
+
+static void a_folder_others_may_write_to_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    const mode_t bad[] = { 0770, 0702, 0777, 01777 }, good[] = { 0700, 0755, 0500 };
+    struct err e = { 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+        assert_int_equal(chmod(f->dir, good[i]), 0);
+        assert_int_equal(dir_check_owner(f->dir, NULL), 0);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        assert_int_equal(chmod(f->dir, bad[i]), 0);
+        assert_int_equal(dir_check_owner(f->dir, &e), -EPERM);
+        assert_string_equal(e.code, "BAD_DATA_FOLDER");
+    }
+    assert_int_equal(chmod(f->dir, 0700), 0);
+    assert_int_equal(dir_check_owner("/", NULL), geteuid() == 0 ? 0 : -EPERM);
+}
+
 static void an_empty_file_is_read_as_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -225,6 +264,8 @@ int main(void)
         IN_FOLDER(a_file_in_the_way_of_a_folder_is_told),
         IN_FOLDER(what_was_written_is_read_whole),
         IN_FOLDER(a_file_above_the_maximum_is_not_read),
+        IN_FOLDER(a_secret_is_read_to_where_it_belongs),
+        IN_FOLDER(a_folder_others_may_write_to_is_refused),
         IN_FOLDER(an_empty_file_is_read_as_nothing),
         IN_FOLDER(a_failed_write_leaves_nothing_beside_the_old),
         IN_FOLDER(removal_does_not_follow_links),

@@ -1,0 +1,38 @@
+#include "os/hardening.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+/* Of linux/prctl.h since 6.3 and 6.6; Debian 12's headers are older than the kernels Hearth meets. */
+enum {
+    HARDENING_SET_MDWE = 65,
+    HARDENING_GET_MDWE = 66,
+    HARDENING_REFUSE_EXEC_GAIN = 1,
+    HARDENING_NO_INHERIT = 2,
+};
+
+/* Not by seccomp: a filter stays over exec, and the programs Hearth starts compile code as they run (Node). Without NO_INHERIT the same holds
+ * for MDWE, so a kernel that lacks it is left as it is. */
+void hardening_apply(void)
+{
+    const struct rlimit no_core = { 0, 0 };
+    int r = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+
+    if (r == 0)
+        r = setrlimit(RLIMIT_CORE, &no_core);
+    if (r == 0)
+        r = prctl(HARDENING_SET_MDWE, HARDENING_REFUSE_EXEC_GAIN | HARDENING_NO_INHERIT, 0, 0, 0);
+    (void)r;                            /* hardening_now() says what holds */
+}
+
+struct hardening hardening_now(void)
+{
+    struct rlimit core = { 1, 1 };
+    int mdwe = prctl(HARDENING_GET_MDWE, 0, 0, 0, 0);
+
+    return (struct hardening){
+        .is_closed = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0,
+        .has_no_core = getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max == 0,
+        .refuses_new_code = mdwe > 0 && (mdwe & HARDENING_REFUSE_EXEC_GAIN) != 0,
+    };
+}
