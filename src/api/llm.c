@@ -67,7 +67,7 @@ static int chat(struct request *req, struct response *res, struct err *e)
     const struct llm_ask_body *body = req->body;
     struct llm_ask ask = { 0 };
     struct llm_outcome out = { 0 };
-    int r = llm_ask_of(body, req->arena, &ask, e);
+    int r = llm_ask_of(body, http_exchange_body_arena(req->exchange), &ask, e);
 
     if (r == 0)
         r = llm_chat_whole(req, &(struct llm_chat){ .provider = body->provider, .ask = &ask }, &out, e);

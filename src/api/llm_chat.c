@@ -51,7 +51,10 @@ static int call(struct request *req, struct llm_chat *chat, struct llm_outcome *
     struct llm_plan *plan = ARENA_NEW(req->arena, struct llm_plan);
     int r = make_plan(req, chat, req->arena, plan, e);
 
-    return r < 0 ? r : llm_call(plan, req->api->settings, req->arena, &req->exchange->is_gone, ret, e);
+    if (r < 0)
+        return r;
+    http_exchange_forget_body(req->exchange);           /* as a relay does: the plan has what is sent */
+    return llm_call(plan, req->api->settings, req->arena, &req->exchange->is_gone, ret, e);
 }
 
 /* Of all attempts. Tokens of those that failed are counted with the provider that came last. */

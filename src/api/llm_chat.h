@@ -13,7 +13,7 @@
 
 struct llm_chat {
     const char *provider;               /* as the caller says it; NULL: chosen */
-    struct llm_ask *ask;                /* in the exchange's body_arena when it is streamed; model NULL: chosen */
+    struct llm_ask *ask;                /* in the exchange's body_arena, which ends when the upstream is asked; model NULL: chosen */
     const struct llm_form *form;        /* of a stream, as the rest */
     const void *state; size_t n_state;  /* copied: what the form knows of this stream (t->state); NULL: nothing */
     bool is_resumable;

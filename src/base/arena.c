@@ -33,15 +33,34 @@ struct defer {
 struct arena {
     struct chunk *newest;               /* owned */
     struct defer *latest;
-    size_t total;
+    size_t n_bytes;                     /* taken from the heap, chunks and adopted blocks */
+    size_t n_elsewhere;                 /* held by what ends with the arena */
     size_t next_size;                   /* as much as there is: the whole doubles */
 };
 
+static _Noreturn void arena_too_large(size_t n)
+{
+    fprintf(stderr, "hearth: one request wanted more than %d bytes of memory (%zu more)\n", LIMIT_ARENA_BYTES, n);
+    abort();
+}
+
+static void take(struct arena *a, size_t n)
+{
+    if (n > LIMIT_ARENA_BYTES - a->n_bytes)
+        arena_too_large(n);
+    a->n_bytes += n;
+}
+
+/* The last chunk is smaller than its turn when the limit is near. */
 static void add_chunk(struct arena *a, size_t at_least)
 {
-    size_t size = MAX(at_least, a->next_size);
-    struct chunk *chunk = xcalloc(1, sizeof(*chunk) + size);
+    size_t left = LIMIT_ARENA_BYTES - a->n_bytes, size = MAX(at_least, a->next_size);
+    struct chunk *chunk;
 
+    if (size + sizeof(*chunk) > left)
+        size = at_least;
+    take(a, sizeof(*chunk) + size);
+    chunk = xcalloc(1, sizeof(*chunk) + size);
     a->next_size = MIN(a->newest ? a->next_size + size : size, (size_t)ARENA_LARGEST_CHUNK);
     chunk->size = size;
     chunk->older = a->newest;
@@ -88,15 +107,28 @@ void arena_freep(struct arena **a)
     *a = arena_free(*a);
 }
 
-static _Noreturn void arena_too_large(size_t n)
+static size_t step_of(size_t n)
 {
-    fprintf(stderr, "hearth: one request wanted more than %d bytes of memory (%zu more)\n", LIMIT_ARENA_BYTES, n);
-    abort();
+    return (MAX(n, (size_t)1) + ARENA_RED_ZONE + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
 bool arena_has_room(const struct arena *a, size_t n)
 {
-    return n <= LIMIT_ARENA_BYTES - a->total;
+    const struct chunk *chunk = a->newest;
+
+    if (n > LIMIT_ARENA_BYTES)
+        return false;
+    return (chunk && step_of(n) <= chunk->size - chunk->used) || step_of(n) + sizeof(*chunk) <= LIMIT_ARENA_BYTES - a->n_bytes;
+}
+
+size_t arena_bytes(const struct arena *a)
+{
+    return a ? sizeof(*a) + a->n_bytes + a->n_elsewhere : 0;
+}
+
+void arena_count(struct arena *a, size_t n)
+{
+    a->n_elsewhere += n;
 }
 
 void *arena_alloc(struct arena *a, size_t n)
@@ -105,10 +137,9 @@ void *arena_alloc(struct arena *a, size_t n)
     size_t step;
     void *memory;
 
-    if (!arena_has_room(a, n))
+    if (n > LIMIT_ARENA_BYTES)
         arena_too_large(n);
-    a->total += n;
-    step = (MAX(n, (size_t)1) + ARENA_RED_ZONE + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    step = step_of(n);
     if (!chunk || step > chunk->size - chunk->used) {
         add_chunk(a, step);
         chunk = a->newest;
@@ -117,6 +148,12 @@ void *arena_alloc(struct arena *a, size_t n)
     chunk->used += step;
     ASAN_UNPOISON_MEMORY_REGION(memory, n);
     return memory;
+}
+
+void arena_adopt(struct arena *a, void *memory, size_t n)
+{
+    take(a, n);
+    arena_defer(a, free, memory);
 }
 
 void *arena_array(struct arena *a, size_t count, size_t size)

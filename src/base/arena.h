@@ -1,8 +1,8 @@
 /* Memory that lives as long as one request (or one job): allocate freely, free once.
  *
  * Owned by whoever made it; one thread at a time. arena_defer() runs clean-ups in reverse order when it ends.
- * Sizes are bounded by LIMIT_ARENA_BYTES in total; passing it aborts only for program-chosen sizes, so sizes from
- * outside are checked against their own limit first.
+ * What it takes from the heap is bounded by LIMIT_ARENA_BYTES; passing it aborts only for program-chosen sizes, so sizes
+ * from outside are checked against their own limit first.
  *
  *     AUTO(arena_freep) struct arena *a = arena_new();
  *     char *s = arena_printf(a, "%s/%s", dir, name);
@@ -21,6 +21,12 @@ void arena_freep(struct arena **a);
 
 /* May n more bytes be had? To be asked before what nothing else bounds is kept: answers of peers, copies for each account. */
 bool arena_has_room(const struct arena *a, size_t n);
+/* What the arena and all that ends with it hold of the heap, for budgets of memory. 0 for NULL. */
+size_t arena_bytes(const struct arena *a);
+/* n bytes elsewhere end with the arena: they count in arena_bytes(), not against the limit. */
+void arena_count(struct arena *a, size_t n);
+/* Memory of malloc(), n bytes of it, ends with the arena. */
+void arena_adopt(struct arena *a, void *memory, size_t n);
 /* Zeroed, aligned for any type. */
 void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
 /* Zeroed count * size, overflow checked. */

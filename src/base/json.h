@@ -30,6 +30,9 @@ struct json_iter {
  * is empty, or has an integer beyond 64 bits; -E2BIG BODY_TOO_LARGE when it has more than LIMIT_JSON_VALUES values. */
 int json_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e) MUST_CHECK;
 
+/* The value with an arena of its own, for who outlives the document it came in. -E2BIG above LIMIT_REPLY. */
+int json_copy(struct arena *a, struct json_value v, struct json_value *ret, struct err *e) MUST_CHECK;
+
 enum json_type json_type(struct json_value v);
 const char *json_type_name(enum json_type t);           /* "string", "integer", ... for messages */
 /* JSON_ABSENT and JSON_NULL: decision D2, null means absent. */

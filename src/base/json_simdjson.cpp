@@ -193,6 +193,12 @@ static void document_clear(void *document) noexcept
     static_cast<dom::document *>(document)->~document();
 }
 
+/* The tape's first word says how long it is; the texts are at most as long as what was read. The rest of both is never touched. */
+static size_t document_bytes(const dom::document &document, size_t n_text) noexcept
+{
+    return (document.tape[0] & simdjson::internal::JSON_VALUE_MASK) * sizeof(document.tape[0]) + n_text;
+}
+
 extern "C" int json_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e)
 {
     /* The parser itself lives for this call only: making one costs 0.07 us, keeping one a thread holds memory. */
@@ -211,8 +217,23 @@ extern "C" int json_parse(struct arena *a, struct slice text, struct json_value 
         error = parser.parse_into_document(*document, padded).get(root);
     if (error)
         return tell_error(error, padded.data(), text.n, e);
+    arena_count(a, document_bytes(*document, text.n));
     *ret = value_of(root);
     return 0;
+}
+
+extern "C" int json_copy(struct arena *a, struct json_value v, struct json_value *ret, struct err *e)
+{
+    struct buf text;
+    int r = 0;
+
+    buf_init(&text, LIMIT_REPLY);
+    json_print(&text, v);
+    r = buf_check(&text, e);
+    if (r == 0)
+        r = json_parse(a, buf_slice(&text), ret, e);
+    buf_clear(&text);
+    return r;
 }
 
 extern "C" enum json_type json_type(struct json_value v)

@@ -1,5 +1,6 @@
 #include "base/util.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,14 @@ char *xstrdup(const char *s)
     size_t size = strlen(s) + 1;
 
     return memcpy(xcalloc(1, size), s, size);
+}
+
+/* glibc would raise its threshold with each large block that is freed, and keep such blocks from then on. */
+void memory_set_up(void)
+{
+    enum { OWN_PAGES_FROM_BYTES = 256 << 10 };
+
+    mallopt(M_MMAP_THRESHOLD, OWN_PAGES_FROM_BYTES);
 }
 
 const char *number_text(char out[NUMBER_TEXT_SIZE], double d)

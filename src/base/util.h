@@ -27,6 +27,9 @@ void *xcalloc(size_t count, size_t size) MUST_CHECK __attribute__((malloc, retur
 void *xrealloc(void *old, size_t size) MUST_CHECK __attribute__((returns_nonnull));
 char *xstrdup(const char *s) MUST_CHECK __attribute__((malloc, returns_nonnull));
 
+/* For a program that runs long: what one large request took goes back to the system when it is freed. Before other threads run. */
+void memory_set_up(void);
+
 /* A number as people write it: 1000000000000, not 1e+12. Returns out. */
 enum { NUMBER_TEXT_SIZE = 32 };
 const char *number_text(char out[NUMBER_TEXT_SIZE], double d);

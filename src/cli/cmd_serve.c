@@ -28,6 +28,7 @@ int run_serve(struct cli *cli, struct err *e)
     struct service_config c = { .data_dir = cli->data_dir, .config_file = cli_value(cli, "--config") };
     int r;
 
+    memory_set_up();
     c.sets = all_sets(cli, &c.n_sets);
     c.listens = cli_values(cli, "--listen", &c.n_listens);
     if (!cli_has(cli, "--check-config"))

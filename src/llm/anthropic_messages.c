@@ -184,18 +184,21 @@ static void add_messages(struct json_writer *w, const struct llm_account *acc, c
 
 static void add_system(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
 {
-    const char *all = NULL;
+    struct buf all;
 
     if (!has_dialogue(ask))
         return;
+    buf_init(&all, 2 * (size_t)LIMIT_BODY_CHAT);
     for (size_t i = 0; i < ask->n_messages; i++) {
         const char *text = ask->messages[i].role == LLM_SYSTEM ? wire_text(a, &ask->messages[i]) : "";
 
-        if (*text)
-            all = all ? arena_printf(a, "%s\n\n%s", all, text) : text;
+        if (*text && all.n > 0)
+            buf_add_str(&all, "\n\n");
+        buf_add_str(&all, text);
     }
-    if (all)
-        json_add_string(w, "system", all);
+    if (all.n > 0)
+        json_add_slice(w, "system", buf_slice(&all));
+    buf_clear(&all);
 }
 
 static void add_tool_choice(struct json_writer *w, struct json_value choice)
@@ -256,8 +259,8 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
         return r;
     wire_body_begin(&body);
     json_add_string(w, "model", ask->model);
-    add_system(w, ask, a);
-    add_messages(w, acc, ask, a);
+    add_system(w, ask, body.scratch);
+    add_messages(w, acc, ask, body.scratch);
     add_sampling(w, ask);
     anthropic_add_thinking(w, ask);
     if (ask->stop.n > 0)

@@ -27,7 +27,7 @@ static int read_answer(const struct llm_plan *plan, size_t at, struct slice body
     text = buf_slice(&answer->text);
     if (!plan->of[at].must_check || answer->n_tools > 0)
         return 0;
-    r = llm_format_check(plan->ask, &text, e);
+    r = llm_format_check(&plan->rule, &text, e);
     if (r == 0 && text.n < answer->text.n) {
         memmove(answer->text.p, text.p, text.n);
         answer->text.n = text.n;

@@ -111,7 +111,7 @@ static struct slice without_fence(struct slice s)
     return trim((struct slice){ line_end + 1, s.n - 3 - (size_t)(line_end + 1 - s.p) });
 }
 
-int llm_format_check(const struct llm_ask *ask, struct slice *text, struct err *e)
+int llm_format_check(const struct llm_format_rule *rule, struct slice *text, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct slice inner = without_fence(*text);
@@ -121,12 +121,18 @@ int llm_format_check(const struct llm_ask *ask, struct slice *text, struct err *
 
     if (r < 0)
         err_set(&why, r, "INVALID_JSON", "it is no JSON.");
-    if (r == 0 && ask->format == LLM_FORMAT_JSON && json_type(v) != JSON_OBJECT)
+    if (r == 0 && rule->format == LLM_FORMAT_JSON && json_type(v) != JSON_OBJECT)
         r = err_set(&why, -EINVAL, "VALIDATION_ERROR", "it is no object.");
-    if (r == 0 && ask->format == LLM_FORMAT_SCHEMA)
-        r = json_schema_check(ask->schema, v, "", &why);
+    if (r == 0 && rule->format == LLM_FORMAT_SCHEMA)
+        r = json_schema_check(rule->schema, v, "", &why);
     if (r < 0)
         return err_set(e, -EIO, "LLM_ERROR", "The model's answer is not the JSON that response_format asks for: %s", why.text);
     *text = inner;
     return 0;
+}
+
+int llm_format_rule_copy(struct arena *a, const struct llm_ask *ask, struct llm_format_rule *ret, struct err *e)
+{
+    *ret = (struct llm_format_rule){ .format = ask->format };
+    return ask->format == LLM_FORMAT_SCHEMA ? json_copy(a, ask->schema, &ret->schema, e) : 0;
 }

@@ -147,7 +147,7 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
         return r;
     wire_body_begin(&body);
     json_add_string(w, "model", ask->model);
-    add_messages(w, ask, a);
+    add_messages(w, ask, body.scratch);
     json_add_bool(w, "stream", ask->is_streamed);
     json_begin_object_as(w, "options");
     if (ask->temperature >= 0)

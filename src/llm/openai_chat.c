@@ -166,7 +166,7 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
         return r;
     wire_body_begin(&body);
     json_add_string(&body.json, "model", ask->model);
-    add_messages(&body.json, acc, ask, a);
+    add_messages(&body.json, acc, ask, body.scratch);
     add_settings(&body.json, acc, ask);
     add_tools(&body.json, ask);
     add_format(&body.json, ask);

@@ -214,7 +214,7 @@ static int request(const struct llm_account *acc, const struct llm_ask *ask, str
 
     wire_body_begin(&body);
     json_add_string(w, "model", ask->model);
-    add_input(w, ask, a);
+    add_input(w, ask, body.scratch);
     if (!llm_model_is_reasoning(ask->model)) {
         if (ask->temperature >= 0)
             json_add_double(w, "temperature", ask->temperature);

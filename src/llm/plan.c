@@ -20,8 +20,9 @@ struct planning { struct settings *settings; const struct llm_ask *ask; struct a
 
 static int plan_one(const struct planning *p, struct llm_seat *seat, bool is_first, struct llm_planned *ret, struct err *e)
 {
+    AUTO(arena_freep) struct arena *scratch = arena_new();
     const struct llm_ask *ask = p->ask;
-    struct llm_ask own = llm_format_plan(&seat->account, ask, p->asks, &ret->must_check);
+    struct llm_ask own = llm_format_plan(&seat->account, ask, scratch, &ret->must_check);
     struct llamacpp_wish wish = { .may_wait = is_first, .ready_by_ms = ask->ready_by_ms, .is_gone = p->is_gone };   /* a model to fall back on is not loaded for each request */
     const struct llm_account *acc = NULL;
     int r = 0;
@@ -29,7 +30,7 @@ static int plan_one(const struct planning *p, struct llm_seat *seat, bool is_fir
     own.model = is_first ? ask->model : NULL;
     own.is_streamed = ask->is_streamed && !seat->may_not_stream;
     if (!own.model)
-        r = llm_seat_model(seat, p->settings, p->asks, p->is_gone, &own.model, e);
+        r = llm_seat_model(seat, p->settings, scratch, p->is_gone, &own.model, e);
     ret->must_stop = r == 0 && own.stop.n > 0 && !llm_takes_stops(&seat->account, own.model);
     if (ret->must_stop)
         own.stop.n = 0;
@@ -42,6 +43,7 @@ static int plan_one(const struct planning *p, struct llm_seat *seat, bool is_fir
         return r;
     ret->model = arena_strdup(p->arena, own.model);
     ret->is_whole = !own.is_streamed;
+    ret->http.is_body_lent = true;      /* it ends with the plan's asks */
     set_limits(p->settings, &ret->http);
     return 0;
 }
@@ -74,11 +76,19 @@ void llm_plan_forget_asks(const struct llm_plan *plan)
     arena_freep(plan->asks);
 }
 
+static bool must_check(const struct llm_plan *plan)
+{
+    for (size_t i = 0; i < plan->picks.n; i++)
+        if (plan->of[i].must_check)
+            return true;
+    return false;
+}
+
 int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
                   struct llm_plan *ret, struct err *e)
 {
     struct settings *settings = llm_accounts_settings(accounts);
-    struct llm_plan plan = { .ask = ask, .asks = make_asks(a), .stop = copy_strings(a, &ask->stop), .prompt_tokens = llm_prompt_tokens(ask),
+    struct llm_plan plan = { .asks = make_asks(a), .stop = copy_strings(a, &ask->stop), .prompt_tokens = llm_prompt_tokens(ask),
                              .total_ms = settings_ms(settings, SETTING_LLM_TOTAL_S) };
     const struct planning planning = { settings, ask, a, *plan.asks, is_gone };
     struct llm_picks found = { .n = 0 };
@@ -95,6 +105,8 @@ int llm_plan_make(struct llm_accounts *accounts, const char *provider, const str
     }
     if (r == 0 && plan.picks.n == 0)
         r = llm_blame(&found.seats[0]->account, -EAGAIN, e);
+    if (r == 0 && must_check(&plan))
+        r = llm_format_rule_copy(a, ask, &plan.rule, e);
     if (r == 0)
         *ret = plan;
     return r;

@@ -1,18 +1,19 @@
 /* What a chat will send: the accounts to ask, in order, and for each the finished upstream request. Made on a worker, so that all that can
  * fail before the first byte fails here.
  *
- * In one arena, references to the seats with it. Read-only afterwards; any thread.
+ * In one arena, references to the seats with it; nothing of the request it was made of is needed any more. Read-only afterwards; any thread.
  *
  *     r = llm_plan_make(accounts, "openai", &ask, arena, is_gone, &plan, e);
  */
 #pragma once
 
 #include "llm/accounts.h"
+#include "llm/format.h"
 
 struct llm_planned {
     struct http_ask http;
     const char *model;
-    bool must_check;                    /* the answer against `ask`'s response_format */
+    bool must_check;                    /* the answer against the plan's rule */
     bool is_whole;                      /* the upstream is not asked to stream */
     bool must_stop;                     /* the model takes no stop sequences: this service ends the answer */
 };
@@ -21,7 +22,7 @@ struct llm_plan {
     struct llm_picks picks;
     struct llm_planned of[LIMIT_LLM_FALLBACKS + 1];     /* by place in picks */
     struct arena **asks;                /* owned by the arena: what `of[].http` points at; NULL inside: forgotten */
-    const struct llm_ask *ask;          /* borrowed; read again only where must_check is said */
+    struct llm_format_rule rule;        /* for must_check */
     struct field_strings stop;          /* the ask's, for must_stop */
     int64_t prompt_tokens;              /* by estimate */
     int64_t total_ms;

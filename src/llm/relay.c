@@ -111,7 +111,7 @@ static int on_answer_end(void *arg, enum llm_finish why, const struct llm_usage 
     llm_answer_end(&r->answer, why, usage, model);
     llm_answer_estimate(&r->answer, r->start.plan->prompt_tokens, r->n_text_bytes);
     if (relay_planned(r)->must_check && r->answer.n_tools == 0)
-        result = llm_format_check(r->start.plan->ask, &text, err_place(&r->e));
+        result = llm_format_check(&r->start.plan->rule, &text, err_place(&r->e));
     if (result < 0)
         return result;
     if (r->answer.model)
@@ -222,6 +222,7 @@ static void on_end(void *arg, int result, const struct err *e)
             fail_attempt(r, result);
     }
     r->fetch = http_fetch_unref(r->fetch);      /* until here it holds the relay */
+    relay_forget_asks(r);
     (void)!relay_flush(r);
     relay_free_when_done(r);
 }
@@ -279,17 +280,6 @@ static void begin(void *arg)
     try_next(r);
 }
 
-/* A long history need not wait for the answer: what the upstreams are sent is in the plan. */
-static void forget_ask(const struct llm_relay_start *start)
-{
-    const struct llm_plan *plan = start->plan;
-
-    for (size_t i = 0; i < plan->picks.n; i++)
-        if (plan->of[i].must_check)
-            return;
-    http_exchange_forget_body(start->exchange);
-}
-
 void llm_relay_start(struct llm_relays *relays, const struct llm_relay_start *start)
 {
     struct relay *r = xcalloc(1, sizeof(*r));
@@ -307,7 +297,7 @@ void llm_relay_start(struct llm_relays *relays, const struct llm_relay_start *st
     buf_init(&r->out, LIMIT_STREAM_PUSH);
     buf_init(&r->body, REFUSAL_BYTES);
     llm_attempts_init(&r->attempts, &start->plan->picks, relays->settings, clock_mono_ms() + start->plan->total_ms);
-    forget_ask(start);
+    http_exchange_forget_body(start->exchange);         /* a long history does not wait for the answer: the plan has what is sent */
     loop_post(relays->loop, begin, r);
 }
 

@@ -51,7 +51,7 @@ struct llm_relay_host {
 struct llm_relays;
 
 struct llm_relay_start {
-    struct arena *arena;                /* given away: the plan and what it points at, but plan->ask, which lives in the exchange's body_arena */
+    struct arena *arena;                /* given away: the plan and all it points at */
     const struct llm_plan *plan;        /* in the arena */
     const struct llm_form *form;
     void *state;                        /* in the arena: t->state */

@@ -94,10 +94,9 @@ static int64_t keep_ms(const struct relay *r)
     return settings_ms(r->owner->settings, SETTING_LLM_RESUME_S);
 }
 
-/* An answer that is checked at its end needs the ask, which ends with the exchange. */
 static bool may_resume(const struct relay *r)
 {
-    return r->start.scope && r->has_begun && !relay_planned(r)->must_check && !r->owner->is_closing && keep_ms(r) > 0 &&
+    return r->start.scope && r->has_begun && !r->owner->is_closing && keep_ms(r) > 0 &&
            r->owner->n_kept < LIMIT_KEPT_STREAMS;
 }
 
@@ -218,10 +217,15 @@ static void open_stream(struct relay *r, const struct llm_relay_host *host, void
 {
     http_exchange_on_gone(r->exchange, NULL, NULL);
     r->stream = host->start(host_arg, &r->told);
-    if (!relay_planned(r)->must_check)  /* the ask ends with the request */
-        http_exchange_forget_request(r->exchange);
+    http_exchange_forget_request(r->exchange);
     http_stream_on_change(r->stream, on_change, r);
     http_exchange_on_gone(r->exchange, relay_on_gone, r);
+}
+
+void relay_forget_asks(struct relay *r)
+{
+    if (r->has_begun && (!r->fetch || http_fetch_has_sent(r->fetch)))
+        llm_plan_forget_asks(r->start.plan);
 }
 
 void relay_begin_stream(struct relay *r)
@@ -230,7 +234,7 @@ void relay_begin_stream(struct relay *r)
         return;
     r->has_begun = true;
     llm_attempts_succeeded(&r->attempts);
-    llm_plan_forget_asks(r->start.plan);
+    relay_forget_asks(r);
     open_stream(r, r->start.host, r->start.host_arg);
     if (r->start.form->begin)
         r->start.form->begin(&r->out, &r->told);

@@ -77,6 +77,8 @@ void relay_on_gone(struct http_exchange *x, void *arg);
 /* Nobody came back. */
 void relay_stop_keeping(void *arg);
 
+/* The upstream requests end with the first delta, but for one that an upstream is still reading. */
+void relay_forget_asks(struct relay *r);
 /* With the first delta. */
 void relay_begin_stream(struct relay *r);
 /* Before events are written: memory for them. */

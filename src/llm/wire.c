@@ -13,8 +13,19 @@ enum { SHORT_ID = 9 };
 void wire_body_begin(struct wire_body *b)
 {
     buf_init(&b->text, 2 * (size_t)LIMIT_BODY_CHAT);
+    b->scratch = arena_new();
     json_write_init(&b->json, &b->text);
     json_begin_object(&b->json);
+}
+
+/* The arena takes over the memory: a second copy of a long chat would wait with it. */
+static struct slice body_to_arena(struct wire_body *b, struct arena *a)
+{
+    struct slice body = buf_slice(&b->text);
+
+    body.p = xrealloc(buf_take(&b->text), body.n + 1);
+    arena_adopt(a, (char *)body.p, body.n + 1);
+    return body;
 }
 
 static void add_headers(const struct llm_account *acc, bool has_body, struct arena *a, struct http_ask *ret)
@@ -49,8 +60,9 @@ int wire_ask(const struct llm_account *acc, const char *path, struct wire_body *
         if (r == 0)
             r = buf_check(&b->text, e);
         if (r == 0)
-            ask.body = (struct slice){ arena_slicedup(a, buf_slice(&b->text)), b->text.n };
+            ask.body = body_to_arena(b, a);
         buf_clear(&b->text);
+        arena_freep(&b->scratch);
     }
     if (r < 0)
         return r;

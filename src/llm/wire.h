@@ -8,8 +8,8 @@
 
 enum { WIRE_QUOTED = 300 };             /* bytes of an upstream's words in an error */
 
-/* A JSON body under construction: wire_body_begin(), json_add_..., wire_body_end(). */
-struct wire_body { struct buf text; struct json_writer json; };
+/* A JSON body under construction: wire_body_begin(), json_add_..., wire_ask(). Texts on their way into it are made in the scratch arena. */
+struct wire_body { struct buf text; struct json_writer json; struct arena *scratch; };
 
 void wire_body_begin(struct wire_body *b);
 /* POST base/path with the body, credentials and the account's own headers; or GET when b is NULL. Clears b. */

@@ -28,7 +28,8 @@ struct http_fetch {
     struct loop_timer *deadline;        /* owned; first byte and idle */
     struct http_fetch_events events;
     void *arg;
-    char *body; size_t n_body;          /* owned; the ask's; NULL: none, or sent */
+    char *body; size_t n_body;          /* owned; the ask's; NULL: none, lent, or sent */
+    bool is_lent;                       /* the caller's body may still be read */
     atomic_size_t n_refs;               /* the caller's, the running one's, one a post on its way */
     atomic_bool is_cancelled;
     bool is_paused, is_ended;           /* loop thread */
@@ -231,6 +232,12 @@ static void forget_body(struct http_fetch *f)
         return;
     free(f->body);
     f->body = NULL;
+    f->is_lent = false;
+}
+
+bool http_fetch_has_sent(const struct http_fetch *f)
+{
+    return f->is_ended || !f->is_lent;
 }
 
 static void tell_head(struct transfer *t)
@@ -317,10 +324,11 @@ int http_fetch_start(struct http_client *c, const struct http_ask *ask, const st
     atomic_init(&f->n_refs, 1);
     f->events = *ev;
     f->arg = arg;
-    if (ask->body.n > 0) {
+    f->n_body = ask->body.n;
+    f->is_lent = ask->is_body_lent && ask->body.n > 0;
+    if (ask->body.n > 0 && !ask->is_body_lent) {
         f->body = xcalloc(1, ask->body.n);
         memcpy(f->body, ask->body.p, ask->body.n);
-        f->n_body = ask->body.n;
         own.body.p = f->body;
     }
     f->transfer.on_head = tell_head;

@@ -1,7 +1,7 @@
 /* Outgoing HTTP through libcurl: whole answers for workers, streamed ones on the loop.
  *
  * http_call() blocks a worker; each thread keeps its connections. http_fetch_start() runs on the loop (multi + socket_action) and calls
- * back there; nothing waits. An ask is copied. Redirects are not followed. TLS is verified. The proxy of the environment is not used for loopback.
+ * back there; nothing waits. An ask is copied, but for a body that is lent. Redirects are not followed. TLS is verified. The proxy of the environment is not used for loopback.
  * Time limits: connecting, first byte, between bytes, in all. A cancelled or paused fetch stops reading at once.
  */
 #pragma once
@@ -19,6 +19,7 @@ struct http_ask {
     const char *url;
     const struct http_ask_header *headers; size_t n_headers;
     struct slice body;
+    bool is_body_lent;                  /* of http_fetch_start(): the body is not copied; it stays until http_fetch_has_sent() or on_end */
     int64_t connect_ms, first_byte_ms, idle_ms, total_ms;       /* 0: none; connect_ms 0: 10 s */
     size_t max_reply;                   /* of http_call(); -EMSGSIZE above; 0: LIMIT_REPLY */
     const atomic_bool *is_moot;         /* of http_call(): -ECANCELED when it becomes true, as with is_gone; NULL: never */
@@ -50,6 +51,8 @@ struct http_client *http_client_free(struct http_client *c);    /* loop thread, 
 /* Any thread; always before the first callback. on_end comes also when starting fails later. The caller owns a reference. */
 int http_fetch_start(struct http_client *c, const struct http_ask *ask, const struct http_fetch_events *ev, void *arg,
                      struct http_fetch **ret, struct err *e) MUST_CHECK;
+/* Is the lent body of no use any more? True as well when none was lent. Loop thread. */
+bool http_fetch_has_sent(const struct http_fetch *f);
 void http_fetch_resume(struct http_fetch *f);           /* loop thread; the bytes come later, never inside */
 void http_fetch_cancel(struct http_fetch *f);           /* any thread; on_end still comes, with -ECANCELED, never inside */
 struct http_fetch *http_fetch_unref(struct http_fetch *f);

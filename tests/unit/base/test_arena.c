@@ -158,28 +158,54 @@ static int signal_of_child(void (*fn)(struct arena *a))
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* What one allocation of this size takes beside its bytes. */
+enum { MOST_OVERHEAD = 256 };
+
 static void alloc_the_limit(struct arena *a)
 {
-    arena_alloc(a, LIMIT_ARENA_BYTES - 1);
+    arena_alloc(a, LIMIT_ARENA_BYTES - 2 * MOST_OVERHEAD);
     arena_alloc(a, 1);
 }
 
 static void alloc_above_the_limit(struct arena *a)
 {
-    arena_alloc(a, LIMIT_ARENA_BYTES);
-    arena_alloc(a, 1);
+    arena_alloc(a, LIMIT_ARENA_BYTES - 2 * MOST_OVERHEAD);
+    arena_alloc(a, 2 * MOST_OVERHEAD);
+}
+
+static void alloc_small_pieces_above_the_limit(struct arena *a)
+{
+    for (size_t i = 0; i <= LIMIT_ARENA_BYTES / 16; i++)
+        arena_alloc(a, 1);
 }
 
 static void there_is_room_up_to_the_limit(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
 
-    assert_true(arena_has_room(a, LIMIT_ARENA_BYTES));
-    assert_false(arena_has_room(a, (size_t)LIMIT_ARENA_BYTES + 1));
-    arena_alloc(a, 1000);
-    assert_true(arena_has_room(a, LIMIT_ARENA_BYTES - 1000));
-    assert_false(arena_has_room(a, LIMIT_ARENA_BYTES - 999));
+    assert_true(arena_has_room(a, LIMIT_ARENA_BYTES - MOST_OVERHEAD));
+    assert_false(arena_has_room(a, LIMIT_ARENA_BYTES));
+    arena_alloc(a, 100000);
+    assert_true(arena_has_room(a, LIMIT_ARENA_BYTES - 100000 - 2 * MOST_OVERHEAD));
+    assert_false(arena_has_room(a, LIMIT_ARENA_BYTES - 100000));
     assert_false(arena_has_room(a, SIZE_MAX));
+}
+
+static void what_it_holds_is_counted_with_every_byte_between_small_pieces(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    size_t before = arena_bytes(a), n = 100000;
+
+    assert_int_equal(arena_bytes(NULL), 0);
+    for (size_t i = 0; i < n; i++)
+        arena_alloc(a, 1);
+    assert_in_range(arena_bytes(a) - before, 16 * n, 48 * n);   /* with the sanitizer's zones */
+    before = arena_bytes(a);
+    arena_adopt(a, xcalloc(1, 1 << 20), 1 << 20);
+    assert_in_range(arena_bytes(a) - before, 1 << 20, (1 << 20) + (512 << 10));
+    before = arena_bytes(a);
+    arena_count(a, 5000);
+    assert_int_equal(arena_bytes(a) - before, 5000);
 }
 
 static void alloc_an_array_that_wraps(struct arena *a)
@@ -191,6 +217,7 @@ static void the_limit_of_bytes_may_be_used_and_not_passed(void **state)
 {
     assert_int_equal(signal_of_child(alloc_the_limit), 0);
     assert_int_equal(signal_of_child(alloc_above_the_limit), SIGABRT);
+    assert_int_equal(signal_of_child(alloc_small_pieces_above_the_limit), SIGABRT);
     assert_int_equal(signal_of_child(alloc_an_array_that_wraps), SIGABRT);
 }
 
@@ -205,6 +232,7 @@ int main(void)
         cmocka_unit_test(a_clean_up_may_defer_another),
         cmocka_unit_test(freeing_nothing_is_fine),
         cmocka_unit_test(there_is_room_up_to_the_limit),
+        cmocka_unit_test(what_it_holds_is_counted_with_every_byte_between_small_pieces),
         cmocka_unit_test(the_limit_of_bytes_may_be_used_and_not_passed),
     };
 

@@ -244,15 +244,15 @@ static void an_answer_by_instruction_is_checked(void **state)
         { LLM_FORMAT_SCHEMA, "{}", NULL },
     };
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct llm_ask ask = { .schema = json_of(a, "{\"type\":\"object\",\"required\":[\"n\"]}") };
+    struct llm_format_rule rule = { .schema = json_of(a, "{\"type\":\"object\",\"required\":[\"n\"]}") };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct slice text = slice_of(cases[i].text);
         struct err e = { 0 };
         int r;
 
-        ask.format = cases[i].format;
-        r = llm_format_check(&ask, &text, &e);
+        rule.format = cases[i].format;
+        r = llm_format_check(&rule, &text, &e);
         assert_int_equal(r, cases[i].wanted ? 0 : -EIO);
         if (cases[i].wanted)
             assert_true(slice_eq_str(text, cases[i].wanted));
