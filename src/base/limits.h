@@ -112,7 +112,7 @@ enum {
     LIMIT_EMBED_TEXT = 256 << 10,       /* bytes of one */
 
     /* language models */
-    LIMIT_LLM_PLAN_BYTES = 256 << 20,   /* what the request to one account may need of an arena: its body, a schema in words, texts and files */
+    LIMIT_LLM_PLAN_BYTES = 128 << 20,   /* requests to several accounts for one chat; an account beyond that is not planned for */
     LIMIT_MODELS = 2000,                /* of one provider's list */
     LIMIT_TOOL_CALLS = 128,             /* of one answer */
     LIMIT_TOOLS = 512,                  /* of one ask */

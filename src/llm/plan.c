@@ -94,7 +94,7 @@ int llm_plan_make(struct llm_accounts *accounts, const char *provider, const str
     struct llm_picks found = { .n = 0 };
     int r = llm_accounts_pick(accounts, a, provider, &found, e);
 
-    for (size_t i = 0; r == 0 && i < found.n && arena_has_room(planning.asks, LIMIT_LLM_PLAN_BYTES); i++) {
+    for (size_t i = 0; r == 0 && i < found.n && (i == 0 || arena_bytes(planning.asks) < LIMIT_LLM_PLAN_BYTES); i++) {
         struct llm_seat *seat = found.seats[i];
         int r_one = plan_one(&planning, seat, i == 0, &plan.of[plan.picks.n], i == 0 ? e : NULL);
 

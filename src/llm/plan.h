@@ -29,7 +29,7 @@ struct llm_plan {
 };
 
 /* ask->model NULL: the account's. The accounts to fall back on take their own models; of a chat whose
- * requests take much memory (LIMIT_LLM_PLAN_BYTES each, at worst) only as many as one request may hold. */
+ * requests take much memory only as many as one request may hold (LIMIT_LLM_PLAN_BYTES before the last of them). */
 int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
                   struct llm_plan *ret, struct err *e) MUST_CHECK;
 

@@ -78,7 +78,7 @@ static void of_a_chat_that_fills_the_memory_fewer_accounts_are_planned_for(void 
     block.text = text;
     plan = ARENA_NEW(d.a, struct llm_plan);
     assert_int_equal(llm_plan_make(d.accounts, NULL, &ask, d.a, NULL, plan, &e), 0);
-    assert_int_equal(plan->picks.n, 3);             /* the fourth would begin with more than half of the memory taken */
+    assert_int_equal(plan->picks.n, 3);             /* the fourth would begin with LIMIT_LLM_PLAN_BYTES taken */
 }
 
 static void another_account_answers_when_the_first_cannot(void **state)
