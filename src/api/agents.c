@@ -3,7 +3,9 @@
 
 #include "api/api.h"
 #include "api/routes.h"
+#include "apps/apps.h"
 #include "store/agents.h"
+#include "store/tasks.h"
 
 static const struct field agent_shape[] = {
     SHAPE_STRING("slug", .help = "the same as name"),
@@ -12,6 +14,12 @@ static const struct field agent_shape[] = {
     SHAPE_STRING("description"),
     SHAPE_STRING("hub_id", .flags = FIELD_NULLABLE),
     FIELD_END,
+};
+
+struct agent_remove_query { bool is_forced; };
+
+static const struct field remove_fields[] = {
+    FIELD_BOOL(struct agent_remove_query, is_forced, "force", .help = "also when apps or unfinished tasks use it"), FIELD_END,
 };
 
 static const struct field agents_answer[] = { SHAPE_LIST("agents", agent_shape), FIELD_END };
@@ -72,9 +80,47 @@ static int put_agent(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
+/* Who would miss the agent: apps whose handlers name it, tasks that are not finished. */
+struct agent_users { const char *agent; struct buf names; };
+
+static int note_user(void *arg, const struct app_config *app, struct err *e)
+{
+    struct agent_users *users = arg;
+    const struct app_handler *handlers = app->handlers.items;
+
+    for (size_t i = 0; i < app->handlers.n; i++)
+        if (strcmp(handlers[i].agent_id, users->agent) == 0) {
+            buf_printf(&users->names, "%sthe app %s", users->names.n ? ", " : "", app->name);
+            return 0;
+        }
+    return 0;
+}
+
+static int check_unused(struct request *req, const char *name, struct err *e)
+{
+    struct agent_users users = { .agent = name };
+    int64_t n_tasks = 0;
+    const char *names;
+    int r;
+
+    buf_init(&users.names, LIMIT_REPLY);
+    r = app_each(req->api->apps, req->arena, note_user, &users, e);
+    if (r == 0)
+        r = store_tasks_count_agent(req->api->store, name, &n_tasks, e);
+    if (n_tasks)
+        buf_printf(&users.names, "%s%lld task%s", users.names.n ? " and " : "", (long long)n_tasks, n_tasks == 1 ? "" : "s");
+    names = buf_to_arena(&users.names, req->arena);
+    if (r < 0 || !*names)
+        return r;
+    return err_set(e, -EBUSY, "AGENT_IN_USE", "The agent %.128s is used by %.300s; --force (force=true) removes it all the same.", name, names);
+}
+
 static int remove_agent(struct request *req, struct response *res, struct err *e)
 {
-    return agent_remove(req->api->agents, req->params[0], e);
+    const struct agent_remove_query *query = req->query;
+    int r = query->is_forced ? 0 : check_unused(req, req->params[0], e);
+
+    return r < 0 ? r : agent_remove(req->api->agents, req->params[0], e);
 }
 
 const struct route agent_routes[] = {
@@ -85,7 +131,7 @@ const struct route agent_routes[] = {
     { .method = HTTP_POST, .path = "/api/agents", .permission = PERM_ADMIN,
       ROUTE_BODY(agent_definition_fields, struct agent_definition), .status = 201, .answer = agent_name_answer,
       .handler = put_agent, .summary = "Define a process agent, or replace its definition", .tag = "Agents" },
-    { .method = HTTP_DELETE, .path = "/api/agents/:name", .permission = PERM_ADMIN, .answer = api_nothing,
+    { .method = HTTP_DELETE, .path = "/api/agents/:name", .permission = PERM_ADMIN, ROUTE_QUERY(remove_fields, struct agent_remove_query), .answer = api_nothing,
       .handler = remove_agent, .summary = "Remove an agent", .tag = "Agents" },
     ROUTE_END,
 };

@@ -55,6 +55,11 @@ const struct field task_reject_fields[] = {
     FIELD_END,
 };
 
+const struct field task_cancel_fields[] = {
+    FIELD_STRING(struct task_reject_body, reason, "reason", .max = LIMIT_TEXT_CHARS, .help = "kept as the error of task and row"),
+    FIELD_END,
+};
+
 static void write_members(struct json_writer *w, const struct task_row *row)
 {
     json_add_string(w, "uuid", row->uuid);

@@ -9,7 +9,7 @@ extern const struct field task_shape[], listed_task_shape[] /* without result */
 /* What a person may add when running or rejecting a task, from the task list or from the calendar. */
 struct task_run_body { const char *agent_name; };
 struct task_reject_body { const char *reason; };
-extern const struct field task_run_fields[], task_reject_fields[];
+extern const struct field task_run_fields[], task_reject_fields[], task_cancel_fields[];
 
 void write_listed_task(struct json_writer *w, const struct task_row *row);
 void write_task(struct json_writer *w, const char *name, const struct task_row *row);

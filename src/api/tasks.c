@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/routes.h"
 #include "api/task_shapes.h"
+#include "store/apps.h"
 
 struct task_query { const char *status, *app; bool is_quarantined; int64_t limit, offset; };
 
@@ -14,6 +15,19 @@ static const struct field task_query_fields[] = {
     FIELD_INT(struct task_query, limit, "limit", .min = 1, .max = LIMIT_LIST, .def = LIMIT_LIST_DEFAULT),
     FIELD_INT(struct task_query, offset, "offset", .min = 0, .max = INT32_MAX),
     FIELD_END,
+};
+
+static const char *const replayable[] = { "failed", "canceled", NULL };
+struct replay_body { const char *app, *status; };
+
+static const struct field replay_fields[] = {
+    FIELD_STRING(struct replay_body, app, "app", .min = 1, .max = LIMIT_NAME_CHARS, .help = "only of this app (id or name)"),
+    FIELD_STRING(struct replay_body, status, "status", .one_of = replayable, .def_str = "failed"),
+    FIELD_END,
+};
+
+static const struct field replay_answer[] = {
+    SHAPE_INT("replayed"), SHAPE_INT("left", .help = "not done again, as their agent or row does not exist any more; the log says which"), FIELD_END,
 };
 
 static const struct field task_answer[] = { SHAPE_OBJECT("task", task_shape), SHAPE_LIST("runs", run_shape), FIELD_END };
@@ -119,9 +133,34 @@ static int reject_task(struct request *req, struct response *res, struct err *e)
     return tasks_reject(req->api->tasks, req->params[0], body->reason, e);
 }
 
+static int cancel_task(struct request *req, struct response *res, struct err *e)
+{
+    const struct task_reject_body *body = req->body;
+
+    return tasks_cancel(req->api->tasks, req->params[0], body->reason, e);
+}
+
 static int replay_task(struct request *req, struct response *res, struct err *e)
 {
-    return tasks_replay(req->api->tasks, req->params[0], e);
+    const struct task_run_body *body = req->body;
+
+    return tasks_replay(req->api->tasks, req->params[0], body->agent_name, e);
+}
+
+static int replay_tasks(struct request *req, struct response *res, struct err *e)
+{
+    const struct replay_body *body = req->body;
+    struct app_row app = { .app_id = NULL };
+    struct task_sum sum = { 0 };
+    int r = body->app ? store_apps_find(req->api->store, req->arena, body->app, &app, e) : 0;
+
+    if (r == 0)
+        r = tasks_replay_all(req->api->tasks, app.app_id, body->status, &sum, e);
+    if (r < 0)
+        return r;
+    json_add_int(&res->json, "replayed", sum.n_done);
+    json_add_int(&res->json, "left", sum.n_left);
+    return 0;
 }
 
 static int sweep(struct request *req, struct response *res, struct err *e)
@@ -141,7 +180,12 @@ const struct route task_routes[] = {
       .is_body_optional = true, .answer = api_nothing, .handler = run_task, .summary = "Run a task that waits for a person", .tag = "Tasks" },
     { .method = HTTP_POST, .path = "/api/tasks/:uuid/reject", .permission = PERM_ADMIN, ROUTE_BODY(task_reject_fields, struct task_reject_body),
       .is_body_optional = true, .answer = api_nothing, .handler = reject_task, .summary = "Decide that a task is not run", .tag = "Tasks" },
-    { .method = HTTP_POST, .path = "/api/tasks/:uuid/replay", .permission = PERM_ADMIN, .answer = api_nothing, .handler = replay_task,
+    { .method = HTTP_POST, .path = "/api/tasks/:uuid/cancel", .permission = PERM_ADMIN, ROUTE_BODY(task_cancel_fields, struct task_reject_body),
+      .is_body_optional = true, .answer = api_nothing, .handler = cancel_task, .summary = "End a task, also while an agent works on it", .tag = "Tasks" },
+    { .method = HTTP_POST, .path = "/api/tasks/replay", .permission = PERM_ADMIN, ROUTE_BODY(replay_fields, struct replay_body),
+      .is_body_optional = true, .kind = ROUTE_LONG, .answer = replay_answer, .handler = replay_tasks, .summary = "Run all failed or canceled tasks again", .tag = "Tasks" },
+    { .method = HTTP_POST, .path = "/api/tasks/:uuid/replay", .permission = PERM_ADMIN, ROUTE_BODY(task_run_fields, struct task_run_body),
+      .is_body_optional = true, .answer = api_nothing, .handler = replay_task,
       .summary = "Run a failed or quarantined task again, on any machine", .tag = "Tasks" },
     { .method = HTTP_POST, .path = "/api/tasks/sweep", .permission = PERM_ADMIN, .answer = api_nothing, .handler = sweep,
       .summary = "Look for work now instead of at the next sweep", .tag = "Tasks" },

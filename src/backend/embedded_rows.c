@@ -128,21 +128,28 @@ struct row_update {
     struct backend_row row;
 };
 
-/* A status from outside ends the lease (its holder finds the attempt gone) unless it says that the work goes on. */
+/* The attempt that "failed" from outside blames: that of the holder, or the one that completed the row. */
+#define IS_BLAMED "?6 = 'failed' AND claimed_by IS NOT NULL AND status IN ('claimed', 'processing', 'completed')"
+
+/* A status from outside ends the lease (its holder finds the attempt gone) unless it says that the work goes on. "failed" is the
+ * holder's own failure: its attempt number stays, so that a repeat of its report is none too late. */
 static int update_row(struct sql_db *db, void *arg, struct err *e)
 {
     static const char sql[] =
         "UPDATE {table} SET raw_data = coalesce(?3, raw_data), result = coalesce(?4, result),"
         " status = coalesce(?6, status),"
         " error_message = CASE WHEN ?5 IS NOT NULL THEN substr(?5, 1, {max_error})"
-        "  WHEN ?6 = 'pending' THEN NULL ELSE error_message END,"
-        " attempt = attempt + coalesce(?6 NOT IN ('claimed', 'processing') AND status IN ('claimed', 'processing'), 0),"
+        "  WHEN ?6 = 'pending' THEN NULL"
+        "  WHEN " IS_BLAMED " THEN 'The row was set to failed.' ELSE error_message END,"
+        " attempt = attempt + coalesce(?6 NOT IN ('claimed', 'processing', 'failed') AND status IN ('claimed', 'processing'), 0),"
         " locked_by = CASE WHEN ?6 IS NULL OR ?6 IN ('claimed', 'processing') THEN locked_by END,"
         " locked_at = CASE WHEN ?6 IS NULL THEN locked_at"
         "  WHEN ?6 IN ('claimed', 'processing') THEN coalesce(locked_at, {now}) END,"
         " completed_at = CASE ?6 WHEN 'completed' THEN {now} WHEN 'pending' THEN NULL ELSE completed_at END,"
-        " attempted_by = CASE WHEN ?6 = 'pending' THEN '[]' ELSE attempted_by END,"
-        " retry_count = CASE WHEN ?6 = 'pending' THEN 0 ELSE retry_count END"
+        " attempted_by = CASE WHEN ?6 = 'pending' THEN '[]'"
+        "  WHEN " IS_BLAMED " AND NOT EXISTS (SELECT 1 FROM json_each(attempted_by) WHERE value = claimed_by)"
+        "  THEN json_insert(attempted_by, '$[#]', claimed_by) ELSE attempted_by END,"
+        " retry_count = CASE WHEN ?6 = 'pending' THEN 0 WHEN " IS_BLAMED " THEN retry_count + 1 ELSE retry_count END"
         " WHERE id = ?1 AND (?2 IS NULL OR app_id = ?2)";
     struct row_update *c = arg;
     const struct backend_patch *p = c->patch;

@@ -1,37 +1,10 @@
-/* Commands that show one thing in a form of its own: task show, settings, audit verify, openapi, doctor, open. */
+/* Commands that show one thing in a form of its own: settings, audit verify, openapi, doctor, open. */
 #include "cli/request.h"
 #include "cli/special.h"
 #include "os/files.h"
 
 #include <spawn.h>
 #include <unistd.h>
-
-/* --- task show --- */
-
-int run_task_show(struct cli *cli, struct err *e)
-{
-    static const struct cli_column columns[] = {
-        { "RUN", "id" }, { "AGENT", "agent_name" }, { "STATUS", "status" }, { "STARTED", "started_at", CLI_TIME },
-        { "ENDED", "completed_at", CLI_TIME }, { "ERROR", "error" }, { .title = NULL },
-    };
-    struct client_reply reply;
-    struct slice log;
-    int r = cli_get(cli, cli_fill_path(cli, "/api/tasks/{0}"), &reply, e);
-
-    if (r < 0)
-        return r;
-    if (cli->is_json) {
-        cli_show(cli, reply.json);
-        return 0;
-    }
-    log = json_string(json_get(reply.json, "log"));
-    cli_print_object(json_get(reply.json, "task"));
-    printf("\n");
-    cli_print_table(json_get(reply.json, "runs"), columns, "No run has been started.");
-    if (log.n)
-        printf("\nLog of the newest run:\n%.*s%s", (int)log.n, log.p, log.p[log.n - 1] == '\n' ? "" : "\n");
-    return 0;
-}
 
 /* --- settings --- */
 

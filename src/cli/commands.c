@@ -86,6 +86,13 @@ static const struct cli_option task_list_options[] = {
 };
 
 static const struct cli_option task_run_options[] = { { "--agent", .value = "NAME", .help = "another agent than the one planned", .field = "agent_name" }, { .name = NULL } };
+static const struct cli_option task_replay_options[] = {
+    { "--agent", .value = "NAME", .help = "another agent than the one that failed", .field = "agent_name" },
+    { "--all", .help = "every failed task, instead of one UUID" },
+    { "--app", .value = "APP", .help = "with --all: only of this app (id or name)" },
+    { "--status", .value = "STATUS", .help = "with --all: failed (default) or canceled" },
+    { .name = NULL },
+};
 static const struct cli_option task_reject_options[] = { { "--reason", .value = "TEXT", .help = "kept as the task's error" }, { .name = NULL } };
 static const struct cli_option calendar_options[] = {
     { "--from", .value = "DATE", .help = "only what ends at or after it: 2030-01-31 or 2030-01-31T18:00:00Z" },
@@ -111,6 +118,7 @@ static const struct cli_option usage_options[] = {
     { "--limit", .value = "N", .help = "at most N lines" },
     { .name = NULL },
 };
+static const struct cli_option agent_remove_options[] = { { "--force", .help = "also while apps or unfinished tasks use it" }, { .name = NULL } };
 static const struct cli_option restore_options[] = { { "--force", .help = "also over data that is there" }, { .name = NULL } };
 
 static const struct cli_option provider_add_options[] = {
@@ -244,8 +252,8 @@ const struct command commands[] = {
                  "A relative working_dir in it is meant from the file's own folder." },
     { .words = "agent list", .is_json = true, .method = HTTP_GET, .path = "/api/agents", .list = "agents", .columns = agent_columns,
       .empty = "No agent is registered; `hearth agent add FILE.json` registers one.", .summary = "List the agents" },
-    { .words = "agent remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/agents/{0}",
-      .done = "The agent {0} is removed.", .summary = "Forget an agent" },
+    { .words = "agent remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = agent_remove_options, .method = HTTP_DELETE,
+      .path = "/api/agents/{0}", .query = "force={--force}", .done = "The agent {0} is removed.", .summary = "Forget an agent" },
 
     { .words = "task list", .options = task_list_options, .is_json = true, .method = HTTP_GET, .path = "/api/tasks",
       .query = "status={--status}&app={--app}&quarantined={--quarantined}&limit={--limit}", .list = "tasks", .columns = task_columns, .empty = "There are no tasks.",
@@ -255,9 +263,12 @@ const struct command commands[] = {
     { .words = "task run", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_run_options, .needs_service = true,
       .method = HTTP_POST, .path = "/api/tasks/{0}/run", .body = body_task_run, .done = "The task {0} is started.",
       .summary = "Start a task that waits for a person" },
-    { .words = "task replay", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_POST,
-      .path = "/api/tasks/{0}/replay", .done = "The task {0} will be done again.", .summary = "Do a failed or quarantined task again" },
-
+    { .words = "task replay", .args = "[UUID]", .n_args_max = 1, .options = task_replay_options, .method = HTTP_POST, .run = run_task_replay,
+      .path = "/api/tasks/{0}/replay", .body = body_task_run, .done = "The task {0} will be done again.",
+      .summary = "Do a failed, canceled or quarantined task again, or all of them" },
+    { .words = "task cancel", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_reject_options, .method = HTTP_POST,
+      .path = "/api/tasks/{0}/cancel", .body = body_task_reject, .done = "The task {0} is canceled.",
+      .summary = "End a task, also while an agent works on it" },
     { .words = "task reject", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_reject_options, .method = HTTP_POST,
       .path = "/api/tasks/{0}/reject", .body = body_task_reject, .done = "The task {0} is rejected.",
       .summary = "Decide that a waiting task is not done" },

@@ -17,6 +17,7 @@ int run_provider_test(struct cli *cli, struct err *e);
 int run_provider_remove(struct cli *cli, struct err *e);
 int run_provider_default(struct cli *cli, struct err *e);
 int run_task_show(struct cli *cli, struct err *e);
+int run_task_replay(struct cli *cli, struct err *e);
 int run_limit_show(struct cli *cli, struct err *e);
 int run_limit_set(struct cli *cli, struct err *e);
 int run_limit_clear(struct cli *cli, struct err *e);

@@ -196,6 +196,15 @@ static int start_run(void *arg, int64_t run_id, const struct task_run_order *ord
     return 0;
 }
 
+static int check_agent(void *arg, const char *agent_name, struct err *e)
+{
+    struct service *s = arg;
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct agent_definition agent;
+
+    return agent_find(s->agents, agent_name, a, &agent, e);
+}
+
 static void stop_run(void *arg, void *handle)
 {
     struct wired_run *w = handle;
@@ -220,7 +229,7 @@ static char *log_of_run(void *arg, void *handle, struct arena *a)
 
 struct task_runner wire_runner(struct service *s)
 {
-    return (struct task_runner){ .arg = s, .start = start_run, .stop = stop_run, .release = release_run, .log = log_of_run };
+    return (struct task_runner){ .arg = s, .check = check_agent, .start = start_run, .stop = stop_run, .release = release_run, .log = log_of_run };
 }
 
 /* ---- changes -> who wants to know ---- */

@@ -317,6 +317,21 @@ int store_tasks_waiting_apps(struct store *s, struct arena *a, const char ***ret
     return r < 0 ? r : rows_all(rows, a, sizeof(const char *), read_app, ret, ret_n, e);
 }
 
+int store_tasks_count_agent(struct store *s, const char *agent_name, int64_t *ret_n, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(store_reader(s), &rows, e,
+                  "SELECT count(*) FROM tasks WHERE status IN ('pending', 'claimed', 'processing') AND agent_name = ?", "s", agent_name);
+    if (r == 0)
+        r = sql_step(rows, e);
+    if (r < 0)
+        return r;
+    *ret_n = sql_int(rows, 0);
+    return 0;
+}
+
 static void read_count(struct sql_rows *rows, struct arena *a, void *into)
 {
     *(struct task_count *)into = (struct task_count){ .status = sql_text(rows, a, 0), .n = sql_int(rows, 1) };

@@ -99,5 +99,7 @@ int store_tasks_waiting(struct store *s, struct arena *a, const char *source_app
                         size_t *ret_n, struct err *e) MUST_CHECK;
 /* The apps that have such tasks; NULL among them: tasks of no app. */
 int store_tasks_waiting_apps(struct store *s, struct arena *a, const char ***ret, size_t *ret_n, struct err *e) MUST_CHECK;
+/* Unfinished tasks that name this agent. */
+int store_tasks_count_agent(struct store *s, const char *agent_name, int64_t *ret_n, struct err *e) MUST_CHECK;
 int store_tasks_counts(struct store *s, struct arena *a, struct task_count **ret, size_t *ret_n,
                        struct err *e) MUST_CHECK;

@@ -52,9 +52,17 @@ static void read_failed(struct tasks *t, const struct backend_row *row, struct t
     step->dispatch_status = is_quarantined ? DISPATCH_QUARANTINED : DISPATCH_FAILED;
 }
 
-static void read_leased(const struct backend_row *row, struct task_step *step)
+/* A report of progress makes the task "processing"; the row of that attempt goes on saying "claimed". */
+static const char *leased_status(const struct task_row *task, const struct backend_row *row)
 {
-    step->change.status = row->status;
+    bool is_reported = strcmp(task->status, TASK_PROCESSING) == 0 && task->attempt == row->attempt;
+
+    return is_reported ? TASK_PROCESSING : row->status;
+}
+
+static void read_leased(const struct task_row *task, const struct backend_row *row, struct task_step *step)
+{
+    step->change.status = leased_status(task, row);
     step->change.machine_id = row->locked_by;
     step->dispatch_status = DISPATCH_RUNNING;
 }
@@ -75,7 +83,7 @@ static void read_other(const struct backend_row *row, struct arena *a, struct ta
     step->dispatch_status = DISPATCH_CANCELED;
 }
 
-static void read_row(struct tasks *t, const struct backend_row *row, struct arena *a, struct task_step *step)
+static void read_row(struct tasks *t, const struct task_row *task, const struct backend_row *row, struct arena *a, struct task_step *step)
 {
     if (strcmp(row->status, TASK_PENDING) == 0)
         read_pending(t, row, step);
@@ -84,12 +92,21 @@ static void read_row(struct tasks *t, const struct backend_row *row, struct aren
     else if (strcmp(row->status, TASK_COMPLETED_STATUS) == 0)
         read_completed(row, step);
     else if (task_is_leased(row->status))
-        read_leased(row, step);
+        read_leased(task, row, step);
     else
         read_other(row, a, step);
 }
 
-static bool is_at_work(struct tasks *t, const char *uuid)
+/* An end changes by a new beginning or another end of the row, never by a word of the app's own. */
+static bool keeps_its_end(const struct task_row *task, const struct backend_row *row)
+{
+    bool is_end = strcmp(row->status, TASK_COMPLETED_STATUS) == 0 || strcmp(row->status, TASK_FAILED_STATUS) == 0;
+    bool is_beginning = strcmp(row->status, TASK_PENDING) == 0 || (task_is_leased(row->status) && row->attempt > task->attempt);
+
+    return task_is_finished(task->status) && !is_end && !is_beginning;
+}
+
+bool task_is_at_work(struct tasks *t, const char *uuid)
 {
     struct task_run *run = task_run_of_uuid(t, uuid);
     bool is;
@@ -157,10 +174,23 @@ static const struct run_row *run_of_other(struct tasks *t, struct arena *a, cons
     return run;
 }
 
+/* Work from outside that the row has ended: its run ends too. NULL: no run is open, or it goes on. */
+static const struct run_change *end_of_open_run(struct tasks *t, struct arena *a, const struct task_row *task, const struct task_step *step)
+{
+    bool is_completed = strcmp(step->change.status, TASK_COMPLETED_STATUS) == 0;
+    struct run_change *end = ARENA_NEW(a, struct run_change);
+
+    *end = (struct run_change){
+        .id = task_open_run(t, a, task), .status = is_completed ? "completed" : "failed",
+        .error = is_completed ? NULL : step->change.error ? step->change.error : "The row was taken from it.",
+    };
+    return end->id && !task_is_leased(step->change.status) ? end : NULL;
+}
+
 /* Nothing is written when our task says so already, or is a run of ours, which settles itself. */
 static int follow(struct tasks *t, const struct task_row *task, struct task_step *step, struct err *e)
 {
-    bool is_ours = is_at_work(t, task->uuid), has_changed = false;
+    bool is_ours = task_is_at_work(t, task->uuid), has_changed = false;
     int r = 0;
 
     if (strcmp(step->change.status, TASK_PENDING) == 0 && task_needs_person(task)) {
@@ -188,10 +218,11 @@ int task_follow(struct tasks *t, const struct backend_row *row, struct err *e)
 
     if (r == -ENOENT)
         return 0;
-    if (r < 0)
+    if (r < 0 || keeps_its_end(&task, row))
         return r;
-    read_row(t, row, a, &step);
+    read_row(t, &task, row, a, &step);
     step.new_run = run_of_other(t, a, &task, row, &step);
+    step.run = end_of_open_run(t, a, &task, &step);
     return follow(t, &task, &step, e);
 }
 
@@ -205,7 +236,10 @@ static int follow_gone(struct tasks *t, struct arena *a, const char *table, cons
 
     if (r == -ENOENT || (r == 0 && task_is_finished(task.status)))
         return 0;
-    return r < 0 ? r : follow(t, &task, &step, e);
+    if (r < 0)
+        return r;
+    step.run = end_of_open_run(t, a, &task, &step);
+    return follow(t, &task, &step, e);
 }
 
 int task_follow_now(struct tasks *t, const char *table, const char *row_id, struct err *e)

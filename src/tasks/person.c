@@ -1,9 +1,44 @@
 /* What a person decides (calendar and command line), and what an app's webhook triggers. */
 #include "tasks/private.h"
 
+#include "base/limits.h"
+#include "base/log.h"
+
+/* How a task is and what can be done with it, for a person who asked for something else. */
+static const struct { const char *status; bool is_for_person; const char *text; } states[] = {
+    { TASK_PENDING, true, "The task waits for a person: `hearth task run UUID` starts it, `hearth task reject UUID` ends it." },
+    { TASK_PENDING, false, "The task waits for a place of its app and starts by itself; `hearth task reject UUID` ends it." },
+    { TASK_CLAIMED_STATUS, false, "The task is being worked on; `hearth task cancel UUID` stops it." },
+    { TASK_PROCESSING, false, "The task is being worked on; `hearth task cancel UUID` stops it." },
+    { TASK_COMPLETED_STATUS, false, "The task is completed: nothing is left to do." },
+    { TASK_FAILED_STATUS, false, "The task has failed; `hearth task replay UUID` does it again." },
+    { TASK_CANCELED_STATUS, false, "The task was canceled; `hearth task replay UUID` does it again." },
+};
+
+static bool is_waiting_for_person(const struct task_row *task)
+{
+    return strcmp(task->status, TASK_PENDING) == 0 && task->review && strcmp(task->review, REVIEW_WAITING) == 0;
+}
+
+int task_refuse_state(const struct task_row *task, const char *code, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++)
+        if (strcmp(states[i].status, task->status) == 0 && states[i].is_for_person == is_waiting_for_person(task))
+            return err_set(e, -EALREADY, code, "%s", states[i].text);
+    return err_set(e, -EALREADY, code, "The task is %s.", task->status);
+}
+
 static int refuse_not_waiting(const struct task_row *task, struct err *e)
 {
-    return err_set(e, -EALREADY, "TASK_NOT_WAITING", "The task does not wait for a person: it is %s.", task->status);
+    return task_refuse_state(task, "TASK_NOT_WAITING", e);
+}
+
+/* Before anything changes: a name that is mistyped must not cost the task an attempt. */
+static int check_agent(struct tasks *t, const char *name, struct err *e)
+{
+    const struct task_runner *runner = &t->config.runner;
+
+    return name && *name && runner->check ? runner->check(runner->arg, name, e) : 0;
 }
 
 static int apply(struct tasks *t, const struct task_step *step, const struct task_row *task, struct err *e)
@@ -39,11 +74,6 @@ int tasks_trigger(struct tasks *t, const struct task_trigger *in, struct task_id
 /* ---- run now ---- */
 
 struct choice { const char *agent_name, *workspace_slug, *thread_slug, *prompt; };
-
-static bool is_waiting_for_person(const struct task_row *task)
-{
-    return strcmp(task->status, TASK_PENDING) == 0 && task->review && strcmp(task->review, REVIEW_WAITING) == 0;
-}
 
 /* What the person wrote into the calendar event. */
 static int read_choice(struct tasks *t, struct arena *a, const struct task_row *task, struct choice *ret, struct err *e)
@@ -93,6 +123,8 @@ int tasks_run_now(struct tasks *t, const char *task_uuid, const char *agent_name
     r = read_choice(t, a, &task, &c, e);
     if (r == 0)
         r = choose_agent(&task, agent_name, &c, e);
+    if (r == 0)
+        r = check_agent(t, c.agent_name, e);
     if (r < 0)
         return r;
     const struct task_step step = {
@@ -154,35 +186,108 @@ static bool may_replay(const struct task_row *task)
     return strcmp(task->status, TASK_FAILED_STATUS) == 0 || strcmp(task->status, TASK_CANCELED_STATUS) == 0;
 }
 
-int tasks_replay(struct tasks *t, const char *task_uuid, struct err *e)
+/* The row first: of a row that is gone nothing can be done again. */
+static int replay_row(struct tasks *t, const struct task_row *task, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct task_row task;
-    bool is_review, has_changed;
-    int r = store_tasks_get(t->config.store, a, task_uuid, &task, e);
+    int r = task->backend_table ? t->config.backend->ops->replay(t->config.backend, task->backend_table, task->row_id, e) : 0;
 
-    if (r < 0)
-        return r;
-    if (!may_replay(&task))
-        return err_set(e, -EALREADY, "TASK_NOT_FAILED", "Only a failed or canceled task is run again; this one is %s.", task.status);
-    if (task.backend_table)
-        r = t->config.backend->ops->replay(t->config.backend, task.backend_table, task.row_id, e);
-    if (r < 0)
-        return r;
-    is_review = task_needs_person(&task);
+    return r == -ENOENT ? err_set(e, r, "ROW_NOT_FOUND", "The row of this task was deleted, so nothing can be done again.") : r;
+}
+
+static int replay(struct tasks *t, const struct task_row *task, const char *agent_name, struct err *e)
+{
+    bool is_review = task_needs_person(task), has_changed;
     const struct task_step step = {
         .change = {
-            .uuid = task.uuid, .is_guarded = true, .if_attempt = task.attempt, .if_status = task.status, .clears_outcome = true,
-            .status = TASK_PENDING, .review = is_review ? REVIEW_WAITING : NULL, .attempted_by = "[]",
+            .uuid = task->uuid, .is_guarded = true, .if_attempt = task->attempt, .if_status = task->status, .clears_outcome = true,
+            .status = TASK_PENDING, .review = is_review ? REVIEW_WAITING : NULL, .attempted_by = "[]", .agent_name = agent_name,
             .attempt = -1, .retry_count = 0, .is_quarantined = 0,
         },
         .dispatch_status = is_review ? DISPATCH_REVIEW : DISPATCH_WAITING,
     };
-    r = store_tasks_apply(t->config.store, &step, &has_changed, e);
+    int r;
+
+    if (!may_replay(task))
+        return task_refuse_state(task, "TASK_NOT_FAILED", e);
+    r = agent_name || !is_review ? check_agent(t, agent_name ? agent_name : task->agent_name, e) : 0;
+    if (r == 0)
+        r = replay_row(t, task, e);
+    if (r == 0)
+        r = store_tasks_apply(t->config.store, &step, &has_changed, e);
     if (r < 0)
         return r;
     if (has_changed)                    /* else the row's event was faster and it is at work */
-        task_tell(t, task.uuid, TASK_PENDING, "to be run again");
-    task_app_added(t, task_app_of(t, task.source_app));
+        task_tell(t, task->uuid, TASK_PENDING, "to be run again");
+    task_app_added(t, task_app_of(t, task->source_app));
     return 0;
+}
+
+int tasks_replay(struct tasks *t, const char *task_uuid, const char *agent_name, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_row task;
+    int r = store_tasks_get(t->config.store, a, task_uuid, &task, e);
+
+    return r < 0 ? r : replay(t, &task, agent_name && *agent_name ? agent_name : NULL, e);
+}
+
+/* ---- many at once ---- */
+
+/* What acts on one task of a list. */
+typedef int each_task(struct tasks *t, const struct task_row *task, const char *why, struct err *e);
+
+/* Those that stay as they are, for a reason the log tells, are passed over on the next page. */
+static int act_on_page(struct tasks *t, struct task_filter *filter, each_task *act, const char *why, struct task_sum *sum, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_row *tasks;
+    size_t n = 0;
+    int r = store_tasks_list(t->config.store, a, filter, &tasks, &n, e);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct err told = { 0 };
+        bool is_done = act(t, &tasks[i], why, &told) == 0;
+
+        sum->n_done += is_done;
+        sum->n_left += !is_done;
+        filter->offset += !is_done;
+        if (!is_done)
+            log_info("tasks", NULL, "task %s stays as it is: %s", tasks[i].uuid, LOG_Q(told.text));
+    }
+    return r < 0 ? r : n == LIMIT_LIST;
+}
+
+static int act_on_all(struct tasks *t, struct task_filter *filter, each_task *act, const char *why, struct task_sum *ret, struct err *e)
+{
+    int r;
+
+    *ret = (struct task_sum){ 0 };
+    filter->limit = LIMIT_LIST;
+    while ((r = act_on_page(t, filter, act, why, ret, e)) > 0)
+        ;
+    return r;
+}
+
+static int replay_one(struct tasks *t, const struct task_row *task, const char *why, struct err *e)
+{
+    return replay(t, task, NULL, e);
+}
+
+int tasks_replay_all(struct tasks *t, const char *app_id, const char *status, struct task_sum *ret, struct err *e)
+{
+    struct task_filter filter = { .status = status, .source_app = app_id };
+
+    return act_on_all(t, &filter, replay_one, NULL, ret, e);
+}
+
+static int reject_one(struct tasks *t, const struct task_row *task, const char *why, struct err *e)
+{
+    return tasks_reject(t, task->uuid, why, e);
+}
+
+int tasks_reject_app(struct tasks *t, const char *app_id, const char *reason, struct task_sum *ret, struct err *e)
+{
+    struct task_filter filter = { .status = TASK_PENDING, .source_app = app_id };
+
+    return act_on_all(t, &filter, reject_one, reason, ret, e);
 }

@@ -152,6 +152,17 @@ void task_intake_clear(struct tasks *t);
 int task_follow(struct tasks *t, const struct backend_row *row, struct err *e) MUST_CHECK;
 /* Reads the row first; one that is gone cancels the task. */
 int task_follow_now(struct tasks *t, const char *table, const char *row_id, struct err *e) MUST_CHECK;
+/* Is a run of ours at work on it, or a report or decision being handled? */
+bool task_is_at_work(struct tasks *t, const char *uuid);
+
+/* ---- outside.c: work that is done and reported by programs we did not start ---- */
+
+/* The run that goes on, 0: none. */
+int64_t task_open_run(struct tasks *t, struct arena *a, const struct task_row *task);
+/* Of one round of the sweep: tasks without a row that are at work; those that nobody reports on any more wait again. */
+void task_outside_look(struct tasks *t, const struct task_row *task);
+void task_outside_end_round(struct tasks *t);
+void task_outside_clear(struct tasks *t);
 
 /* ---- dispatch.c, start.c ---- */
 
@@ -186,6 +197,7 @@ struct task_ref {
     int64_t attempt;
     int64_t known_attempt;              /* as the store has it */
     int64_t run_id;                     /* 0: no run */
+    const struct run_row *outside;      /* NULL, or the run to add for work from outside that has none yet */
     const char *log;
 };
 struct task_ref task_ref_of_run(struct tasks *t, const struct task_run *run);
@@ -247,6 +259,7 @@ struct tasks {
     struct task_app *apps;
     struct task_intake_item *first_item, **last_item;
     size_t n_items;
+    struct task_outside *outside;       /* not guarded: the sweep's alone */
     bool is_serving, is_stopping;
     bool has_gap;                       /* events were missed: the next sweep looks deeper */
 };
@@ -261,3 +274,5 @@ bool task_submit(struct tasks *t, void (*fn)(void *arg), void *arg) MUST_CHECK;
 bool task_is_finished(const char *status);
 bool task_is_leased(const char *status);
 bool task_needs_person(const struct task_row *task);   /* to be run (again): nobody has approved it yet */
+/* -EALREADY with that code and a sentence that says how the task is and what can be done with it. */
+int task_refuse_state(const struct task_row *task, const char *code, struct err *e);

@@ -21,14 +21,15 @@ static void release_rows(struct tasks *t)
     task_listening_drop(t, l);
 }
 
-/* One without a row is run again with the next attempt, unless somebody outside works on it. */
-static int reconcile_triggered(struct tasks *t, const struct task_row *task, struct err *e)
+/* One without a row is run again with the next attempt, unless somebody outside works on it: that one has its time to report. */
+static int reconcile_triggered(struct tasks *t, const struct task_row *task, enum task_reconcile_depth depth, struct err *e)
 {
     const struct task_ref ref = task_ref_of_task(task);
 
-    if (!task->machine_id || strcmp(task->machine_id, t->machine_id) != 0)
-        return 0;
-    return task_settle_released(t, &ref, NULL, e);
+    if (depth == RECONCILE_START && task->machine_id && strcmp(task->machine_id, t->machine_id) == 0)
+        return task_settle_released(t, &ref, NULL, e);
+    task_outside_look(t, task);
+    return 0;
 }
 
 static void reconcile(struct tasks *t, const struct task_row *task, enum task_reconcile_depth depth)
@@ -38,8 +39,8 @@ static void reconcile(struct tasks *t, const struct task_row *task, enum task_re
 
     if (task->backend_table)
         r = task_follow_now(t, task->backend_table, task->row_id, &e);
-    else if (depth == RECONCILE_START && task_is_leased(task->status))
-        r = reconcile_triggered(t, task, &e);
+    else if (task_is_leased(task->status))
+        r = reconcile_triggered(t, task, depth, &e);
     if (r < 0)
         log_warn("tasks", NULL, "task %s: %s", task->uuid, LOG_Q(e.text));
 }
@@ -80,6 +81,8 @@ int task_reconcile(struct tasks *t, enum task_reconcile_depth depth, struct err 
 
     if (r == 0)
         r = reconcile_all(t, TASK_PROCESSING, depth, e);
+    if (r == 0)
+        task_outside_end_round(t);
     if (r == 0 && depth > RECONCILE_LEASED)
         r = reconcile_all(t, TASK_PENDING, depth, e);
     if (r == 0 && depth > RECONCILE_LEASED)

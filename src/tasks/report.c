@@ -6,6 +6,8 @@ struct report {
     const char *uuid;
     enum task_report what;
     const char *machine_id, *result_json, *error;
+    int64_t attempt;                    /* 0: not named */
+    bool is_person;                     /* who cancels, also what another machine does */
     struct task_row task;
     struct task_run *run;               /* brief: no agent of ours is at work on it */
 };
@@ -21,6 +23,15 @@ static bool is_end(enum task_report what)
     return what == TASK_COMPLETED || what == TASK_FAILED || what == TASK_CANCELED;
 }
 
+static const char *status_of(struct report *rp)
+{
+    if (is_end(rp->what))
+        return ends[rp->what];
+    if (rp->what == TASK_CLAIMED && task_is_leased(rp->task.status))
+        return strcmp(rp->task.status, TASK_PROCESSING) == 0 ? TASK_PROCESSING : TASK_CLAIMED_STATUS;
+    return rp->what == TASK_CLAIMED ? TASK_CLAIMED_STATUS : TASK_PROCESSING;
+}
+
 static int refuse_lost(struct report *rp, struct err *e)
 {
     return err_set(e, -ESTALE, "LEASE_LOST", "This machine does not hold task %s in that attempt any more.", rp->uuid);
@@ -31,6 +42,8 @@ static int answer_finished(struct report *rp, const char *status, struct err *e)
 {
     if (is_end(rp->what) && strcmp(ends[rp->what], status) == 0)
         return 0;
+    if (rp->is_person)
+        return task_refuse_state(&rp->task, "TASK_ALREADY_FINISHED", e);
     return err_set(e, -EALREADY, "TASK_ALREADY_FINISHED", "The task is %s already; nothing was changed.", status);
 }
 
@@ -56,21 +69,63 @@ int task_take_row(struct tasks *t, struct arena *a, const struct task_row *task,
     return 0;
 }
 
-/* A waiting task may be worked on from outside: its row is claimed for that. */
-static int find_ref(struct report *rp, struct task_ref *ret, struct err *e)
+/* The lease of another machine, for a person who cancels its work. */
+static int find_holder(struct report *rp, struct task_ref *ret, struct err *e)
+{
+    struct backend_row row;
+    int r = backend_get(rp->t->config.backend, ret->table, ret->row_id, NULL, rp->arena, &row, e);
+
+    if (r < 0)
+        return r;
+    if (!task_is_leased(row.status) || !row.locked_by)
+        return refuse_lost(rp, e);
+    ret->machine_id = row.locked_by;
+    ret->attempt = row.attempt;
+    return 0;
+}
+
+static int find_lease(struct report *rp, struct task_ref *ret, struct err *e)
 {
     const struct task_row *task = &rp->task;
+    bool is_waiting = strcmp(task->status, TASK_PENDING) == 0;
+
+    if (!task->backend_table) {
+        ret->attempt += is_waiting && rp->what != TASK_CANCELED;
+        return 0;
+    }
+    if (is_waiting)
+        return task_take_row(rp->t, rp->arena, task, ret, e);
+    if (task->machine_id && strcmp(task->machine_id, rp->t->machine_id) == 0)
+        return 0;
+    return rp->is_person ? find_holder(rp, ret, e) : refuse_lost(rp, e);
+}
+
+static struct run_row *describe_outside(struct report *rp, const struct task_ref *ref)
+{
+    struct run_row *run = ARENA_NEW(rp->arena, struct run_row);
+
+    *run = (struct run_row){
+        .status = "running", .attempt = ref->attempt, .machine_id = rp->machine_id && *rp->machine_id ? rp->machine_id : rp->t->machine_id,
+        .agent_name = rp->task.agent_name, .workspace_slug = rp->task.workspace_slug, .thread_slug = rp->task.thread_slug,
+    };
+    return run;
+}
+
+/* A waiting task may be worked on from outside: its row is claimed for that, and the work has a run. */
+static int find_ref(struct report *rp, struct task_ref *ret, struct err *e)
+{
+    int r;
 
     *ret = task_ref_of_run(rp->t, rp->run);
     if (ret->attempt)
         return 0;
-    *ret = task_ref_of_task(task);
-    if (!task->backend_table)
-        return 0;
-    if (strcmp(task->status, TASK_PENDING) == 0)
-        return task_take_row(rp->t, rp->arena, task, ret, e);
-    if (!task->machine_id || strcmp(task->machine_id, rp->t->machine_id) != 0)
-        return refuse_lost(rp, e);
+    *ret = task_ref_of_task(&rp->task);
+    r = find_lease(rp, ret, e);
+    if (r < 0)
+        return r;
+    ret->run_id = task_open_run(rp->t, rp->arena, &rp->task);
+    if (!ret->run_id && rp->what != TASK_CANCELED)
+        ret->outside = describe_outside(rp, ret);
     return 0;
 }
 
@@ -84,6 +139,7 @@ static int store_progress(struct report *rp, const struct task_ref *ref, const c
             .machine_id = ref->table ? ref->machine_id : rp->task.machine_id ? NULL : rp->machine_id,
             .attempt = ref->attempt, .retry_count = -1, .is_quarantined = -1,
         },
+        .new_run = ref->outside,
         .dispatch_status = DISPATCH_RUNNING,
     };
     bool has_changed;
@@ -109,9 +165,7 @@ static int report_progress(struct report *rp, struct err *e)
     lease = task_lease_of(&ref);
     if (ref.table && was_leased && rp->run->is_brief)
         r = backend_heartbeat(rp->t->config.backend, &lease, e);
-    if (r < 0 || (rp->what == TASK_CLAIMED && was_leased))
-        return r;
-    return store_progress(rp, &ref, rp->what == TASK_CLAIMED ? TASK_CLAIMED_STATUS : TASK_PROCESSING, e);
+    return r < 0 ? r : store_progress(rp, &ref, status_of(rp), e);
 }
 
 /* ---- ends ---- */
@@ -158,49 +212,59 @@ static int report_end(struct report *rp, struct err *e)
 
 /* ---- a report ---- */
 
-static int act(struct report *rp, int64_t attempt, struct err *e)
+static int act(struct report *rp, struct err *e)
 {
     int r = read_task(rp, e);
 
     if (r < 0)
         return r;
-    if (attempt && (attempt != rp->task.attempt || strcmp(rp->task.status, TASK_PENDING) == 0))
+    if (rp->attempt && (rp->attempt != rp->task.attempt || strcmp(rp->task.status, TASK_PENDING) == 0))
         return refuse_lost(rp, e);
     if (task_is_finished(rp->task.status))
         return answer_finished(rp, rp->task.status, e);
     return is_end(rp->what) ? report_end(rp, e) : report_progress(rp, e);
 }
 
-static const char *status_of(struct report *rp)
+/* While a report of its is being handled the end of an agent's process waits: what it said counts, not how it left. */
+static int handle(struct report *rp, struct err *e)
 {
-    if (is_end(rp->what))
-        return ends[rp->what];
-    if (rp->what == TASK_CLAIMED && task_is_leased(rp->task.status))
-        return strcmp(rp->task.status, TASK_PROCESSING) == 0 ? TASK_PROCESSING : TASK_CLAIMED_STATUS;
-    return rp->what == TASK_CLAIMED ? TASK_CLAIMED_STATUS : TASK_PROCESSING;
+    struct tasks *t = rp->t;
+    int r = read_task(rp, e);
+
+    if (r < 0)
+        return r;
+    rp->run = task_run_enter(t, &(struct task_run_key){ .app = rp->task.source_app, .table = rp->task.backend_table,
+                                                        .row_id = rp->task.row_id, .uuid = rp->task.uuid });
+    r = act(rp, e);
+    if (rp->what == TASK_CANCELED && r == 0)
+        task_run_stop(t, rp->run, FATE_CANCELED);
+    task_run_exit(t, rp->run, r == 0 && is_end(rp->what));
+    if (r == -ESTALE)
+        task_duty_want(&t->heartbeat);          /* an agent without a lease is stopped */
+    return r;
 }
 
-/* While a report of its is being handled the end of an agent's process waits: what it said counts, not how it left. */
 int tasks_report(struct tasks *t, const char *uuid, enum task_report what, const char *machine_id, int64_t attempt,
                  const char *result_json, const char *error, const char **ret_status, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct report rp = {
         .t = t, .arena = a, .uuid = uuid, .what = what, .machine_id = machine_id, .result_json = result_json, .error = error,
+        .attempt = attempt,
     };
-    int r = read_task(&rp, e);
+    int r = handle(&rp, e);
 
-    if (r < 0)
-        return r;
-    rp.run = task_run_enter(t, &(struct task_run_key){ .app = rp.task.source_app, .table = rp.task.backend_table,
-                                                       .row_id = rp.task.row_id, .uuid = rp.task.uuid });
-    r = act(&rp, attempt, e);
-    if (what == TASK_CANCELED && r == 0)
-        task_run_stop(t, rp.run, FATE_CANCELED);
-    task_run_exit(t, rp.run, r == 0 && is_end(what));
-    if (r == -ESTALE)
-        task_duty_want(&t->heartbeat);          /* an agent without a lease is stopped */
     if (r == 0)
         *ret_status = status_of(&rp);
     return r;
+}
+
+int tasks_cancel(struct tasks *t, const char *uuid, const char *reason, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct report rp = {
+        .t = t, .arena = a, .uuid = uuid, .what = TASK_CANCELED, .error = reason && *reason ? reason : "Canceled by a person.", .is_person = true,
+    };
+
+    return handle(&rp, e);
 }

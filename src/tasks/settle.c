@@ -45,6 +45,7 @@ static int store_settlement(struct tasks *t, const struct settlement *s, struct 
     const struct run_change run = {
         .id = s->ref->run_id, .status = s->run_status, .error = s->run_error ? s->run_error : s->error, .log = s->ref->log,
     };
+    struct run_row outside = s->ref->outside ? *s->ref->outside : (struct run_row){ 0 };
     const struct task_step step = {
         .change = {
             .uuid = s->ref->uuid, .is_guarded = true, .if_attempt = s->ref->known_attempt, .if_unfinished = true,
@@ -52,11 +53,15 @@ static int store_settlement(struct tasks *t, const struct settlement *s, struct 
             .attempt = s->ref->attempt, .retry_count = s->retry_count, .is_quarantined = s->is_quarantined,
         },
         .run = run.id ? &run : NULL,
+        .new_run = s->ref->outside ? &outside : NULL,
         .dispatch_status = s->dispatch_status,
     };
     bool has_changed;
-    int r = store_tasks_apply(t->config.store, &step, &has_changed, e);
+    int r;
 
+    outside.status = run.status;
+    outside.error = run.error;
+    r = store_tasks_apply(t->config.store, &step, &has_changed, e);
     if (r < 0 || has_changed)
         return r;
     if (run.id)

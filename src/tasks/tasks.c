@@ -392,6 +392,7 @@ struct tasks *tasks_close(struct tasks *t)
     while (t->runs)
         task_run_leave_quietly(t, t->runs);
     t->apps = task_apps_free(t->apps);
+    task_outside_clear(t);
     task_listening_drop(t, t->listening);
     pthread_cond_destroy(&t->has_left);
     pthread_mutex_destroy(&t->mutex);

@@ -37,6 +37,7 @@ struct task_run_end { bool is_success, was_stopped; const char *result_json, *er
 struct task_runner {
     void *arg;
     /* Starts the agent; later tasks_run_ended(tasks, run_id, end) is called once, from any thread. *ret_handle is for stop(). */
+    int (*check)(void *arg, const char *agent_name, struct err *e);     /* -ENOENT AGENT_NOT_FOUND; NULL: every name is good */
     int (*start)(void *arg, int64_t run_id, const struct task_run_order *order, void **ret_handle, pid_t *ret_pid, struct err *e);
     void (*stop)(void *arg, void *handle);
     void (*release)(void *arg, void *handle);           /* the handle is not used any more */
@@ -87,7 +88,15 @@ int tasks_report(struct tasks *t, const char *uuid, enum task_report what, const
 /* Review -> run; agent_name NULL: the one the task names. -EALREADY TASK_NOT_WAITING when it does not wait for a person. */
 int tasks_run_now(struct tasks *t, const char *task_uuid, const char *agent_name, struct err *e) MUST_CHECK;
 int tasks_reject(struct tasks *t, const char *task_uuid, const char *reason, struct err *e) MUST_CHECK;
-int tasks_replay(struct tasks *t, const char *task_uuid, struct err *e) MUST_CHECK;     /* failed or quarantined -> again */
+/* Failed, canceled or quarantined -> again; agent_name NULL: the one the task names. -EALREADY TASK_NOT_FAILED, -ENOENT AGENT_NOT_FOUND. */
+int tasks_replay(struct tasks *t, const char *task_uuid, const char *agent_name, struct err *e) MUST_CHECK;
+/* A person ends it, whatever works on it: waiting, at work here, outside or on another machine. -EALREADY TASK_ALREADY_FINISHED. */
+int tasks_cancel(struct tasks *t, const char *task_uuid, const char *reason, struct err *e) MUST_CHECK;
+struct task_sum { int64_t n_done, n_left; };
+/* All of that status (failed or canceled), of one app or of all (NULL). */
+int tasks_replay_all(struct tasks *t, const char *app_id, const char *status, struct task_sum *ret, struct err *e) MUST_CHECK;
+/* All that wait, of an app that is removed. */
+int tasks_reject_app(struct tasks *t, const char *app_id, const char *reason, struct task_sum *ret, struct err *e) MUST_CHECK;
 /* Output of the running run, or NULL. */
 char *tasks_live_log(struct tasks *t, const char *task_uuid, struct arena *a);
 void tasks_sweep_now(struct tasks *t);

@@ -86,6 +86,8 @@ export const successes = {
     'POST /api/tasks/:uuid/run': taskPath('/run'),
     'POST /api/tasks/:uuid/reject': taskPath('/reject'),
     'POST /api/tasks/:uuid/replay': async (w) => ({ path: `/api/tasks/${(await failedTask(w)).task_uuid}/replay` }),
+    'POST /api/tasks/:uuid/cancel': taskPath('/cancel'),
+    'POST /api/tasks/replay': plain('/api/tasks/replay'),
     'POST /api/tasks/sweep': plain('/api/tasks/sweep'),
 
     'GET /api/calendar': async (w) => {

@@ -122,7 +122,7 @@ static void a_rejected_row_is_nobodys_work_on_any_machine(void **state)
     assert_string_equal(row_now(a, id).status, "canceled");
     assert_string_equal(wait_task(b, id, "canceled").error, "spam");
     assert_int_equal(tasks_reject(a->tasks, task.uuid, NULL, &e), -EALREADY);
-    assert_int_equal(tasks_replay(a->tasks, task.uuid, NULL), 0);
+    assert_int_equal(tasks_replay(a->tasks, task.uuid, NULL, NULL), 0);
     task = wait_task(a, id, "pending");
     assert_string_equal(task.review, "waiting");
     assert_string_equal(dispatch_of(a, &task), "review");
@@ -158,13 +158,13 @@ static void a_quarantined_task_is_replayed_for_every_machine(void **state)
     task = wait_task(m, id, "failed");
     assert_true(task.is_quarantined);
     tasks_sweep_now(m->tasks);
-    assert_int_equal(tasks_replay(m->tasks, task.uuid, NULL), 0);
+    assert_int_equal(tasks_replay(m->tasks, task.uuid, NULL, NULL), 0);
     assert_int_equal(wait_run(w, 1)->attempt, 2);
     fake_succeed(&w->runs[1], "{}");
     task = wait_task(m, id, "completed");
     assert_false(task.is_quarantined);
     assert_null(task.error);
-    assert_int_equal(tasks_replay(m->tasks, task.uuid, &e), -EALREADY);
+    assert_int_equal(tasks_replay(m->tasks, task.uuid, NULL, &e), -EALREADY);
     assert_string_equal(e.code, "TASK_NOT_FAILED");
 }
 
@@ -210,7 +210,7 @@ static void what_its_app_finishes_waits_for_no_person_any_more(void **state)
         assert_null(wait_task_uuid(m, ids.task_uuid, cases[i].status).review);
         if (strcmp(cases[i].status, "failed") != 0)
             continue;
-        assert_int_equal(tasks_replay(m->tasks, ids.task_uuid, NULL), 0);
+        assert_int_equal(tasks_replay(m->tasks, ids.task_uuid, NULL, NULL), 0);
         task = wait_task_uuid(m, ids.task_uuid, "pending");
         assert_string_equal(task.review, "waiting");
         assert_string_equal(dispatch_of(m, &task), "review");
@@ -231,7 +231,7 @@ static void without_a_service_a_person_still_decides(void **state)
     assert_int_equal(tasks_start(m->tasks, NULL), 0);
     assert_int_equal(tasks_run_now(m->tasks, a.uuid, NULL, NULL), 0);
     assert_int_equal(tasks_reject(m->tasks, r.uuid, NULL, NULL), 0);
-    assert_int_equal(tasks_replay(m->tasks, r.uuid, NULL), 0);
+    assert_int_equal(tasks_replay(m->tasks, r.uuid, NULL, NULL), 0);
     assert_string_equal(wait_task(m, rejected, "pending").review, "waiting");
     tasks_sweep_now(m->tasks);
     assert_int_equal(world_n_runs(w), 0);

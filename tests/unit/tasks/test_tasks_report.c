@@ -195,7 +195,7 @@ static void a_report_of_an_old_attempt_is_refused(void **state)
 
     fake_fail(run, "no");
     wait_task(m, id, "failed");
-    assert_int_equal(tasks_replay(m->tasks, run->task_uuid, NULL), 0);
+    assert_int_equal(tasks_replay(m->tasks, run->task_uuid, NULL, NULL), 0);
     assert_int_equal(wait_run(w, 1)->attempt, 2);
     must_refuse(m, run->task_uuid, TASK_COMPLETED, 1, "LEASE_LOST");
     assert_string_equal(row_now(m, id).status, "claimed");
@@ -388,7 +388,7 @@ static void a_triggered_task_that_failed_ends_there(void **state)
 
     fake_fail(wait_run(w, 0), "no");
     assert_string_equal(wait_task_uuid(m, ids.task_uuid, "failed").error, "no");
-    assert_int_equal(tasks_replay(m->tasks, ids.task_uuid, NULL), 0);
+    assert_int_equal(tasks_replay(m->tasks, ids.task_uuid, NULL, NULL), 0);
     assert_int_equal(wait_run(w, 1)->attempt, 2);
     fake_succeed(&w->runs[1], "{}");
     wait_task_uuid(m, ids.task_uuid, "completed");

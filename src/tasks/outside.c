@@ -1,0 +1,94 @@
+/* Work of programs that Hearth did not start. A row has its lease in the backend; a task without one is kept by its own reports: here they are
+ * watched by this process's own clock, so that no step of the wall clock takes it away. */
+#include "tasks/private.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+/* A task without a row that is at work outside, and since when nothing was reported on it. */
+struct task_outside {
+    struct task_outside *next;
+    char uuid[UUID_SIZE], updated_at[TIME_TEXT_SIZE];
+    int64_t since_ms;
+    bool is_seen;                       /* in this round */
+};
+
+int64_t task_open_run(struct tasks *t, struct arena *a, const struct task_row *task)
+{
+    struct run_row *runs;
+    size_t n = 0;
+
+    if (!task_is_leased(task->status) || store_runs_list(t->config.store, a, task->uuid, &runs, &n, NULL) < 0)
+        return 0;
+    return n && strcmp(runs[n - 1].status, "running") == 0 ? runs[n - 1].id : 0;
+}
+
+static struct task_outside *watch(struct tasks *t, const struct task_row *task)
+{
+    struct task_outside *o = t->outside;
+
+    while (o && strcmp(o->uuid, task->uuid) != 0)
+        o = o->next;
+    if (!o) {
+        o = xcalloc(1, sizeof(*o));
+        snprintf(o->uuid, sizeof(o->uuid), "%s", task->uuid);
+        o->next = t->outside;
+        t->outside = o;
+    }
+    return o;
+}
+
+static void give_up(struct tasks *t, const struct task_row *task, int64_t silent_ms)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_ref ref = task_ref_of_task(task);
+    struct err e = { 0 };
+    int r;
+
+    ref.run_id = task_open_run(t, a, task);
+    r = task_settle_released(t, &ref, arena_printf(a, "No report came for %lld s.", (long long)(silent_ms / 1000)), &e);
+    if (r < 0 && r != -EALREADY)
+        log_warn("tasks", NULL, "task %s is not taken back: %s", task->uuid, LOG_Q(e.text));
+    else
+        task_app_added(t, task_app_of(t, task->source_app));
+}
+
+void task_outside_look(struct tasks *t, const struct task_row *task)
+{
+    int64_t now_ms = clock_mono_ms(), stale_ms = settings_ms(t->config.settings, SETTING_TASKS_STALE_AFTER_S);
+    struct task_outside *o;
+
+    if (task_is_at_work(t, task->uuid))
+        return;
+    o = watch(t, task);
+    o->is_seen = true;
+    if (strcmp(o->updated_at, task->updated_at) != 0) {
+        snprintf(o->updated_at, sizeof(o->updated_at), "%s", task->updated_at);
+        o->since_ms = now_ms;
+    } else if (now_ms - o->since_ms > stale_ms) {
+        o->is_seen = false;
+        give_up(t, task, now_ms - o->since_ms);
+    }
+}
+
+void task_outside_end_round(struct tasks *t)
+{
+    for (struct task_outside **at = &t->outside, *o; (o = *at);) {
+        if (o->is_seen) {
+            o->is_seen = false;
+            at = &o->next;
+            continue;
+        }
+        *at = o->next;
+        free(o);
+    }
+}
+
+void task_outside_clear(struct tasks *t)
+{
+    for (struct task_outside *o = t->outside, *next; o; o = next) {
+        next = o->next;
+        free(o);
+    }
+    t->outside = NULL;
+}
