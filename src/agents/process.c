@@ -107,6 +107,7 @@ static int put_own_env(struct start *s, struct err *e)
 /* The definition's variables first, so that none of them hides one of ours. */
 static int put_env(struct start *s, struct err *e)
 {
+    const char *abbr = s->in->abbr ? s->in->abbr : "svc";
     const struct { const char *name, *value; } ours[] = {
         { "TASK_UUID", s->in->task_uuid },
         { "ACTIVITY_DATA", s->activity },
@@ -116,6 +117,10 @@ static int put_env(struct start *s, struct err *e)
         { "TABLE_NAME", s->in->table_name },
         { "TASK_ATTEMPT", arena_printf(s->arena, "%lld", (long long)s->in->attempt) },
         { "AGENT_PROMPT", s->in->prompt },
+        { "WORKSPACE_SLUG", s->in->workspace_slug },
+        { "THREAD_SLUG", s->in->thread_slug },
+        { env_name(s->arena, abbr, "APP_ID"), s->in->app_id },
+        { env_name(s->arena, abbr, "APP_NAME"), s->in->app_name },
     };
     int r;
 

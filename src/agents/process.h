@@ -13,6 +13,9 @@ struct agent_run_input {
     const char *task_uuid, *machine_id, *server_url, *table_name;
     const char *activity_json;          /* whole activity: id, raw_data, old_data, status, event, ... */
     const char *prompt;                 /* AGENT_PROMPT; NULL: none */
+    const char *workspace_slug, *thread_slug;
+    const char *app_id, *app_name;      /* <ABBR>_APP_ID, <ABBR>_APP_NAME; NULL: task of no app */
+    const char *abbr;                   /* NULL: the app is not named */
     int64_t attempt;
 };
 

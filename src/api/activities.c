@@ -9,7 +9,11 @@ enum { STATUS_CHARS = 64 };
 
 struct new_activity { struct json_value raw_data; };
 struct activity_query { const char *status; int64_t limit, offset; };
-struct function_body { const char *task_id, *table_name, *machine_id, *error; struct json_value result; int64_t attempt; };
+struct function_body {
+    const char *task_id, *target_task_id, *table_name, *machine_id, *error, *error_msg;
+    struct json_value result, result_data;
+    int64_t attempt;
+};
 struct activity_patch { const char *status, *error_message; struct json_value raw_data, result; };
 
 static const struct field new_activity_fields[] = {
@@ -35,11 +39,14 @@ static const struct field activity_patch_fields[] = {
 /* Of the functions of a lease; what a function makes of them is the backend's. */
 static const struct field function_fields[] = {
     FIELD_STRING(struct function_body, task_id, "task_id", .max = LIMIT_NAME_CHARS, .help = "id of the row"),
+    FIELD_STRING(struct function_body, target_task_id, "target_task_id", .max = LIMIT_NAME_CHARS, .help = "the same as task_id"),
     FIELD_STRING(struct function_body, machine_id, "machine_id", .max = LIMIT_NAME_CHARS, .help = "who claims or holds it"),
     FIELD_STRING(struct function_body, table_name, "table_name", .max = LIMIT_NAME_CHARS, .help = "default: the activities table"),
     FIELD_INT(struct function_body, attempt, "attempt", .min = 1, .max = INT32_MAX, .help = "as the claim told it; refuses a late end"),
     FIELD_STRING(struct function_body, error, "error", .max = LIMIT_STRING_DEFAULT, .help = "of fail_task"),
+    FIELD_STRING(struct function_body, error_msg, "error_msg", .max = LIMIT_STRING_DEFAULT, .help = "the same as error"),
     FIELD_ANY(struct function_body, result, "result", .help = "of complete_task"),
+    FIELD_ANY(struct function_body, result_data, "result_data", .help = "the same as result"),
     FIELD_END,
 };
 
@@ -197,15 +204,15 @@ static int delete_activity(struct request *req, struct response *res, struct err
 
 static int check_row(struct request *req, const struct function_body *body, struct err *e)
 {
-    const char *activities = NULL;
+    const char *activities = NULL, *id = body->task_id ? body->task_id : body->target_task_id;
     struct backend_row row;
     char *table = NULL;
     int r = find_table(req, &activities, e);
 
-    if (r < 0 || !body->task_id)
+    if (r < 0 || !id)
         return r;
     r = backend_table_name(req->arena, body->table_name ? body->table_name : activities, &table, e);
-    return r < 0 ? r : backend_get(req->api->backend, table, body->task_id, owner(req), req->arena, &row, e);
+    return r < 0 ? r : backend_get(req->api->backend, table, id, owner(req), req->arena, &row, e);
 }
 
 static int call_function(struct request *req, struct response *res, struct err *e)

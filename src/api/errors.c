@@ -62,6 +62,7 @@ const struct api_error api_errors[] = {
     { "WORKSPACE_NOT_FOUND", 404, "There is no workspace of this slug." },
     { "METHOD_NOT_ALLOWED", 405, "The route knows other methods: see the Allow header." },
     { "REQUEST_TIMEOUT", 408, "The request did not arrive whole in time." },
+    { "AGENT_IN_USE", 409, "Apps or unfinished tasks use the agent; `error` lists them, `force=true` removes it all the same." },
     { "AGENT_EXISTS", 409, "An agent of this name is there already." },
     { "ALREADY_ATTEMPTED", 409, "This machine has failed the row before." },
     { "ALREADY_EXISTS", 409, "Something of this id or name is there already." },

@@ -84,6 +84,7 @@ static int receive_report(struct request *req, struct response *res, struct err 
     const struct external_body *body = req->body;
     const struct webhook_event *event;
     const char *result = NULL, *status;
+    struct task_row task;
     int r;
 
     r = webhook_event_find(body->action, "action", &event, NULL);
@@ -92,7 +93,9 @@ static int receive_report(struct request *req, struct response *res, struct err 
     if (r == 0 && event->what == TASK_COMPLETED)
         r = result_text(req, body->data, &result, e);
     if (r == 0)
-        r = tasks_report(req->api->tasks, req->params[0], event->what, body->machine_id, body->attempt, result,
+        r = report_find_task(req, req->params[0], &task, e);
+    if (r == 0)
+        r = tasks_report(req->api->tasks, task.uuid, event->what, body->machine_id, body->attempt, result,
                          event->what == TASK_FAILED ? error_text(req, body->data) : NULL, &status, e);
     if (r == 0)
         json_add_string(&res->json, "status", status);

@@ -1,10 +1,13 @@
 #include "api/report.h"
 
+#include "api/api.h"
+#include "api/task_shapes.h"
 #include "base/limits.h"
 
 static const struct webhook_event events[] = {
     { .name = "trigger-agent", .is_trigger = true },
     { .name = "task.trigger", .is_trigger = true },
+    { .name = "task-trigger", .is_trigger = true },
     { .name = "task-start", .what = TASK_STARTED },
     { .name = "task.started", .what = TASK_STARTED },
     { .name = "task.start", .what = TASK_STARTED },
@@ -14,20 +17,30 @@ static const struct webhook_event events[] = {
     { .name = "start", .what = TASK_STARTED },
     { .name = "progress", .what = TASK_STARTED },
     { .name = "processing", .what = TASK_STARTED },
+    { .name = "task-started", .what = TASK_STARTED },
+    { .name = "task-progress", .what = TASK_STARTED },
+    { .name = "task-processing", .what = TASK_STARTED },
     { .name = "task-complete", .what = TASK_COMPLETED },
+    { .name = "task-completed", .what = TASK_COMPLETED },
     { .name = "task.completed", .what = TASK_COMPLETED },
     { .name = "task.complete", .what = TASK_COMPLETED },
     { .name = "completed", .what = TASK_COMPLETED },
     { .name = "complete", .what = TASK_COMPLETED },
     { .name = "task-fail", .what = TASK_FAILED },
+    { .name = "task-failed", .what = TASK_FAILED },
     { .name = "task.failed", .what = TASK_FAILED },
     { .name = "task.fail", .what = TASK_FAILED },
     { .name = "failed", .what = TASK_FAILED },
     { .name = "fail", .what = TASK_FAILED },
+    { .name = "task-claimed", .what = TASK_CLAIMED },
+    { .name = "task-claim", .what = TASK_CLAIMED },
     { .name = "task.claimed", .what = TASK_CLAIMED },
     { .name = "task.claim", .what = TASK_CLAIMED },
     { .name = "claimed", .what = TASK_CLAIMED },
     { .name = "claim", .what = TASK_CLAIMED },
+    { .name = "task-canceled", .what = TASK_CANCELED },
+    { .name = "task-cancelled", .what = TASK_CANCELED },
+    { .name = "task-cancel", .what = TASK_CANCELED },
     { .name = "task.canceled", .what = TASK_CANCELED },
     { .name = "task.cancelled", .what = TASK_CANCELED },
     { .name = "task.cancel", .what = TASK_CANCELED },
@@ -69,4 +82,14 @@ const char *report_error_text(struct arena *a, struct json_value error)
     if (json_type(message) == JSON_STRING)
         return arena_slicedup(a, json_string(message));
     return json_to_str(a, error);
+}
+
+int report_find_task(struct request *req, const char *uuid, struct task_row *ret, struct err *e)
+{
+    struct task_row task;
+    int r = req->caller->kind == CALLER_NOBODY ? store_tasks_get(req->api->store, req->arena, uuid, &task, e) : task_of_caller(req, uuid, &task, e);
+
+    if (r == 0)
+        *ret = task;
+    return r;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/route.h"
+#include "store/tasks.h"
 #include "tasks/tasks.h"
 
 struct webhook_event { const char *name; bool is_ping, is_trigger; enum task_report what; };
@@ -18,3 +19,7 @@ extern const struct field report_fields[];
 
 /* An error as clients send it: a string, or an object with `message`. NULL when there is none. */
 const char *report_error_text(struct arena *a, struct json_value error);
+
+/* The task that a report is about. Its uuid, which only its agent was given, identifies who sends no credentials (decision D3); an app reports on
+ * its own tasks only. -ENOENT TASK_NOT_FOUND. */
+int report_find_task(struct request *req, const char *uuid, struct task_row *ret, struct err *e) MUST_CHECK;

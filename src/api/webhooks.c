@@ -54,6 +54,7 @@ static const struct field webhook_answer[] = {
     SHAPE_BOOL("auto_run", .flags = FIELD_OPTIONAL),
     SHAPE_STRING("status", .flags = FIELD_OPTIONAL),
     SHAPE_TIME("timestamp", .flags = FIELD_OPTIONAL),
+    SHAPE_STRING("app_name", .flags = FIELD_OPTIONAL | FIELD_NULLABLE, .help = "of a ping: the app that sent it"),
     SHAPE_BOOL("deduplicated", .flags = FIELD_OPTIONAL, .help = "true: this event_id was answered before"),
     FIELD_END,
 };
@@ -173,10 +174,8 @@ static int report(struct request *req, const struct webhook *hook, struct respon
     const struct report_payload *in = &hook->report;
     struct task_row task;
     const char *status = NULL;
-    int r = task_of_caller(req, in->task_uuid, &task, e);
+    int r = report_find_task(req, in->task_uuid, &task, e);
 
-    if (r == 0)
-        r = take_permission(req, e);
     if (r == 0)
         r = tasks_report(req->api->tasks, in->task_uuid, hook->event->what, in->machine_id, in->attempt,
                          json_is_absent(in->result) ? NULL : json_to_str(req->arena, in->result),
@@ -188,11 +187,13 @@ static int report(struct request *req, const struct webhook *hook, struct respon
     return 0;
 }
 
-static int ping(struct response *res)
+static int ping(struct request *req, struct response *res)
 {
+    const struct webhook_body *body = req->body;
     char now[TIME_TEXT_SIZE];
 
     clock_now_text(now);
+    json_add_string(&res->json, "app_name", req->caller->app_name ? req->caller->app_name : body->app_name);
     json_add_string(&res->json, "message", "pong");
     json_add_string(&res->json, "timestamp", now);
     return 0;
@@ -212,12 +213,12 @@ static const char *event_id_of(struct request *req)
 }
 
 /* The first answer again, with deduplicated: true. */
-static int answer_again(struct request *req, struct response *res, const struct delivery_row *first, struct err *e)
+static int answer_again(struct request *req, struct response *res, const struct webhook *hook, const struct delivery_row *first, struct err *e)
 {
     struct json_value answer = { 0 }, value;
     struct json_iter it;
     struct slice key;
-    int r = take_permission(req, e);
+    int r = hook->event->is_trigger ? take_permission(req, e) : 0;
 
     if (r == 0)
         r = json_parse(req->arena, slice_of(first->answer), &answer, e);
@@ -251,7 +252,7 @@ static int act_once(struct request *req, const struct webhook *hook, const char 
     if (r < 0)
         return r;
     if (delivery.state == DELIVERY_ANSWERED)
-        return answer_again(req, res, &delivery, e);
+        return answer_again(req, res, hook, &delivery, e);
     if (delivery.state == DELIVERY_BUSY)
         return err_set(e, -EBUSY, "DELIVERY_IN_PROGRESS", "An event with this event_id is being handled right now; ask again for its answer");
     r = hook->event->is_trigger ? trigger(req, hook, &delivery, res, e) : report_once(req, hook, &delivery, res, e);
@@ -273,6 +274,19 @@ static int read_payload(struct request *req, struct webhook *hook, struct err *e
     return r < 0 ? r : check_trigger(&hook->trigger, e);
 }
 
+/* A report may come without credentials: then the task's uuid identifies, as on /api/external-tasks. It needs no permission. */
+static int admit(struct request *req, const struct webhook_event *event, struct err *e)
+{
+    struct err why = { 0 };
+    int r = request_need_caller(req, &why);
+
+    if (r < 0 && !event->is_trigger && strcmp(why.code, "MISSING_APP_ID") == 0)
+        return 0;
+    if (r < 0)
+        return err_set(e, r, why.code, "%s", why.text);
+    return event->is_trigger ? identity_check(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e) : 0;
+}
+
 static int receive_webhook(struct request *req, struct response *res, struct err *e)
 {
     const struct webhook_body *body = req->body;
@@ -282,16 +296,14 @@ static int receive_webhook(struct request *req, struct response *res, struct err
 
     r = webhook_event_find(body->event, "event", &hook.event, e);
     if (r == 0 && hook.event->is_ping)
-        return ping(res);
+        return ping(req, res);
     if (r == 0)
-        r = request_need_caller(req, e);
-    if (r == 0)
-        r = identity_check(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e);
+        r = admit(req, hook.event, e);
     if (r == 0)
         r = read_payload(req, &hook, e);
     if (r < 0)
         return r;
-    event_id = event_id_of(req);
+    event_id = req->caller->kind == CALLER_NOBODY ? NULL : event_id_of(req);   /* repeats of a report change nothing anyway */
     if (event_id)
         return act_once(req, &hook, event_id, res, e);
     return hook.event->is_trigger ? trigger(req, &hook, NULL, res, e) : report(req, &hook, res, e);

@@ -17,6 +17,7 @@ static const struct field handler_fields[] = {
     FIELD_STRINGS(struct app_handler, event_types, "eventTypes", FIELD_REQUIRED, .min = 1, .max = 3, .one_of = event_names),
     FIELD_STRING(struct app_handler, description, "description", .max = LIMIT_TEXT_CHARS),
     FIELD_STRING(struct app_handler, workspace_slug, "workspaceSlug", .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct app_handler, thread_slug, "threadSlug", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct app_handler, prompt, "prompt", .max = LIMIT_STRING_DEFAULT),
     FIELD_BOOL(struct app_handler, is_review, "review", .help = "a person starts it from the calendar"),
     FIELD_END,

@@ -9,7 +9,7 @@
 enum app_type { APP_PYTHON, APP_NODE, APP_NPX, APP_UVX, APP_CUSTOM };
 
 struct app_handler {
-    const char *table_name, *agent_id, *description, *workspace_slug, *prompt;
+    const char *table_name, *agent_id, *description, *workspace_slug, *thread_slug, *prompt;
     struct field_strings event_types;   /* INSERT, UPDATE, DELETE */
     bool is_review;                     /* a person runs it from the calendar */
 };

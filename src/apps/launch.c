@@ -112,23 +112,14 @@ static void plan_command(struct filler *f, const struct app_config *c, struct la
 
 /* --- environment --- */
 
-static char *variable(struct arena *a, const char *abbr, const char *rest)
-{
-    char *name = arena_printf(a, "%s_%s", abbr, rest);
-
-    for (char *at = name; *at; at++)
-        *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '_';
-    return name;
-}
-
 /* Who the app is cannot be overridden by its configuration, so that comes last. */
 static int add_identity(struct arena *a, struct env_list *env, const struct app_config *c, const struct launch_place *place,
                         struct err *e)
 {
     const char *const injected[][2] = {
-        { variable(a, place->abbr, "APP_ID"), c->app_id },
-        { variable(a, place->abbr, "APP_NAME"), c->name },
-        { variable(a, place->abbr, "PORT"), arena_printf(a, "%u", place->port) },
+        { env_name(a, place->abbr, "APP_ID"), c->app_id },
+        { env_name(a, place->abbr, "APP_NAME"), c->name },
+        { env_name(a, place->abbr, "PORT"), arena_printf(a, "%u", place->port) },
         { "SERVER_URL", place->base_url },
         { "HEARTH_BASE_URL", place->base_url },
     };

@@ -6,20 +6,41 @@
 enum { STALE_AFTER_MS = 5 * 60 * 1000 };                /* specification, Limits: stale lock timeout */
 
 struct call_args {
-    const char *task_id, *table_name, *machine_id, *error;
+    const char *task_id, *target_task_id, *table_name, *machine_id, *error, *error_msg;
     int64_t attempt;
-    struct json_value result;
+    struct json_value result, result_data;
 };
 
 static const struct field call_fields[] = {
-    FIELD_STRING(struct call_args, task_id, "task_id", FIELD_REQUIRED, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct call_args, task_id, "task_id", .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct call_args, target_task_id, "target_task_id", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct call_args, machine_id, "machine_id", FIELD_REQUIRED, .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct call_args, table_name, "table_name", .max = 2 * LIMIT_TABLE_NAME_PART + 1),
     FIELD_STRING(struct call_args, error, "error"),
+    FIELD_STRING(struct call_args, error_msg, "error_msg"),
     FIELD_INT(struct call_args, attempt, "attempt", .min = 1, .def = EMBEDDED_ANY_ATTEMPT),
     FIELD_ANY(struct call_args, result, "result"),
+    FIELD_ANY(struct call_args, result_data, "result_data"),
     FIELD_END
 };
+
+/* Clients of this interface use two names for each argument. */
+static int read_args(struct json_value arguments, struct arena *a, struct call_args *ret, struct err *e)
+{
+    struct call_args args = { 0 };
+    int r = fields_read(call_fields, arguments, &args, a, "", e);
+
+    if (!args.task_id)
+        args.task_id = args.target_task_id;
+    if (!args.error)
+        args.error = args.error_msg;
+    if (json_is_absent(args.result))
+        args.result = args.result_data;
+    if (!args.task_id)
+        r = err_add_field(e, "task_id", "is required");
+    *ret = args;
+    return r;
+}
 
 struct call {
     struct backend *backend;
@@ -143,7 +164,7 @@ static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json,
     struct err why = { 0 };
     int r;
 
-    r = fields_read(call_fields, arguments, &c->args, c->arena, "", e);
+    r = read_args(arguments, c->arena, &c->args, e);
     if (r == 0)
         r = backend_table_name(
             c->arena, c->args.table_name ? c->args.table_name : embedded_table_activities(em->tables), &table, e);

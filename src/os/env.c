@@ -55,6 +55,15 @@ struct env_list *env_list_new(struct arena *a)
     return l;
 }
 
+char *env_name(struct arena *a, const char *prefix, const char *rest)
+{
+    char *name = arena_printf(a, "%s_%s", prefix, rest);
+
+    for (char *at = name; *at; at++)
+        *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '_';
+    return name;
+}
+
 static bool env_name_is_valid(const char *name)
 {
     if (!isascii(name[0]) || !(isalpha(name[0]) || name[0] == '_'))

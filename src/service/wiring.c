@@ -99,6 +99,7 @@ static int copy_handlers(struct listener_list *list, const struct app_config *ap
             .table = table,
             .agent_name = from[i].agent_id,
             .workspace_slug = from[i].workspace_slug,
+            .thread_slug = from[i].thread_slug,
             .prompt = from[i].prompt,
             .events = events_mask(from[i].event_types.items, from[i].event_types.n),
             .is_review = from[i].is_review,
@@ -172,6 +173,7 @@ static int start_run(void *arg, int64_t run_id, const struct task_run_order *ord
                      struct err *e)
 {
     struct service *s = arg;
+    AUTO(arena_freep) struct arena *a = arena_new();
     const struct agent_run_input in = {
         .agent_name = order->agent_name,
         .task_uuid = order->task_uuid,
@@ -180,6 +182,11 @@ static int start_run(void *arg, int64_t run_id, const struct task_run_order *ord
         .table_name = order->table_name,
         .activity_json = order->activity_json,
         .prompt = order->prompt,
+        .workspace_slug = order->workspace_slug,
+        .thread_slug = order->thread_slug,
+        .app_id = order->app_id,
+        .app_name = order->app_name,
+        .abbr = settings_string(s->settings, a, SETTING_IDENTITY_ABBR),
         .attempt = order->attempt,
     };
     struct wired_run *w = xcalloc(1, sizeof(*w));

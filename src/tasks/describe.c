@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "store/workspaces.h"
 
 static char *new_uuid(struct arena *a)
 {
@@ -57,11 +58,42 @@ struct calendar_row *task_describe_event(struct arena *a, const struct task_row 
 
 /* ---- tasks ---- */
 
-void task_describe_row(struct arena *a, const struct task_match *m, const struct backend_row *row, struct task_row *ret)
+/* Where the runs of an app's row events are filed when its handler names nothing: one thread an app. */
+#define DEFAULT_WORKSPACE "default"
+
+static int make_thread(struct tasks *t, const struct task_listener *l, int64_t workspace_id, const char *slug)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *name = l->display_name && *l->display_name ? l->display_name : l->app_name;
+    const struct thread_row thread = { .workspace_id = workspace_id, .slug = slug, .name = arena_printf(a, "Tasks of %s", name) };
+
+    return store_threads_insert(t->config.store, &thread, NULL, NULL);
+}
+
+/* NULL when the workspace does not exist or is full of threads: the task is done all the same. */
+static const char *thread_of(struct tasks *t, struct arena *a, const struct task_match *m, const char *workspace_slug)
+{
+    const char *slug = arena_printf(a, "tasks-%s", m->listener->app_id);
+    struct workspace_row workspace = { .id = 0 };
+    struct thread_row thread;
+    int r;
+
+    if (m->handler && m->handler->thread_slug)
+        return arena_strdup(a, m->handler->thread_slug);
+    r = store_workspaces_get(t->config.store, a, workspace_slug, &workspace, NULL);
+    if (r == 0)
+        r = store_threads_get(t->config.store, a, workspace.id, slug, &thread, NULL);
+    if (r == -ENOENT && workspace.id)
+        r = make_thread(t, m->listener, workspace.id, slug);
+    return r == 0 || r == -EEXIST ? slug : NULL;
+}
+
+void task_describe_row(struct tasks *t, struct arena *a, const struct task_match *m, const struct backend_row *row, struct task_row *ret)
 {
     const struct task_listener *l = m->listener;
     const struct task_handler *handler = m->handler;
     const char *display_name = l->display_name && *l->display_name ? l->display_name : l->app_name;
+    const char *workspace_slug = handler && handler->workspace_slug ? arena_strdup(a, handler->workspace_slug) : DEFAULT_WORKSPACE;
 
     *ret = (struct task_row){
         .uuid = new_uuid(a),
@@ -72,7 +104,8 @@ void task_describe_row(struct arena *a, const struct task_match *m, const struct
         .backend_table = arena_strdup(a, row->table),
         .row_id = arena_strdup(a, row->id),
         .agent_name = handler ? arena_strdup(a, handler->agent_name) : NULL,
-        .workspace_slug = handler ? arena_strdup(a, handler->workspace_slug) : NULL,
+        .workspace_slug = workspace_slug,
+        .thread_slug = thread_of(t, a, m, workspace_slug),
         .prompt = handler ? arena_strdup(a, handler->prompt) : NULL,
         .raw_data = arena_strdup(a, row->raw_data),
         .old_data = arena_strdup(a, row->old_data),
@@ -107,7 +140,6 @@ static void add_row(struct json_writer *w, const struct backend_row *row)
 {
     json_add_string(w, "id", row->id);
     json_add_string(w, "status", row->status);
-    json_add_string(w, "app_id", row->app_id);
     json_add_string(w, "user_id", row->user_id);
     json_add_string(w, "created_at", row->created_at);
     json_add_int(w, "retry_count", row->retry_count);
@@ -130,6 +162,11 @@ char *task_describe_activity(struct arena *a, const struct task_row *task, const
     json_add_string(&w, "table_name", table);
     json_add_string(&w, "event", task->action_type);
     json_add_int(&w, "attempt", task->attempt);
+    json_add_string(&w, "app_id", row && row->app_id ? row->app_id : task->source_app);
+    json_add_string(&w, "app_name", task->source_app_name);
+    json_add_string(&w, "workspace_slug", task->workspace_slug);
+    json_add_string(&w, "thread_slug", task->thread_slug);
+    json_add_string(&w, "prompt", task->prompt);
     json_add_raw(&w, "raw_data", task->raw_data);
     json_add_raw(&w, "old_data", task->old_data);
     json_end(&w);

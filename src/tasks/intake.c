@@ -270,7 +270,7 @@ static void add_waiting(struct intake *in, const struct task_match *m, const str
     if (is_in_batch(in, row) || !has_room(in, app))
         return;
     task = ARENA_NEW(in->arena, struct task_row);
-    task_describe_row(in->arena, m, row, task);
+    task_describe_row(in->t, in->arena, m, row, task);
     in->bundles[in->n_bundles++] = (struct task_bundle){
         .task = task,
         .event = task_describe_event(in->arena, task, m->is_review ? DISPATCH_REVIEW : DISPATCH_WAITING, NULL),
@@ -319,7 +319,7 @@ static bool start_at_once(struct intake *in, const struct task_match *m, const s
         return false;
     s = task_start_new(in->t, run);
     run->seen_us = seen_us;
-    task_describe_row(s->arena, m, row, &s->task);
+    task_describe_row(in->t, s->arena, m, row, &s->task);
     if (known) {
         s->task.uuid = arena_strdup(s->arena, known->uuid);
         s->is_stored = true;

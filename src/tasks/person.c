@@ -191,7 +191,7 @@ static int replay_row(struct tasks *t, const struct task_row *task, struct err *
 {
     int r = task->backend_table ? t->config.backend->ops->replay(t->config.backend, task->backend_table, task->row_id, e) : 0;
 
-    return r == -ENOENT ? err_set(e, r, "ROW_NOT_FOUND", "The row of this task was deleted, so nothing can be done again.") : r;
+    return r == -ENOENT ? err_set(e, r, "NOT_FOUND", "The row of this task was deleted, so nothing can be done again.") : r;
 }
 
 static int replay(struct tasks *t, const struct task_row *task, const char *agent_name, struct err *e)

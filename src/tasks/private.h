@@ -184,7 +184,7 @@ void task_start_submit(struct task_start *s);           /* takes it over */
 /* ---- describe.c: rows of the store ---- */
 
 /* Texts land in the arena, or are borrowed from the trigger. */
-void task_describe_row(struct arena *a, const struct task_match *m, const struct backend_row *row, struct task_row *ret);
+void task_describe_row(struct tasks *t, struct arena *a, const struct task_match *m, const struct backend_row *row, struct task_row *ret);
 void task_describe_trigger(struct arena *a, const struct task_trigger *in, struct task_row *ret);
 /* uuid NULL: a new one. */
 struct calendar_row *task_describe_event(struct arena *a, const struct task_row *task, const char *dispatch_status, const char *uuid);

@@ -193,6 +193,8 @@ static int run_agent(struct task_start *s, struct err *e)
         .table_name = s->row.source_table ? s->row.source_table : s->run->table,
         .activity_json = task_describe_activity(s->arena, &s->task, s->run->table ? &s->row : NULL),
         .machine_id = s->tasks->machine_id,
+        .app_id = s->task.source_app,
+        .app_name = s->task.source_app_name,
         .attempt = s->task.attempt,
     };
     void *handle = NULL;

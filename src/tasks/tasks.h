@@ -16,7 +16,7 @@
 #include "settings/settings.h"
 #include "store/store.h"
 
-struct task_handler { const char *table, *agent_name, *workspace_slug, *prompt; unsigned events; bool is_review; };
+struct task_handler { const char *table, *agent_name, *workspace_slug, *thread_slug, *prompt; unsigned events; bool is_review; };
 
 /* One app that listens (its backend block). */
 struct task_listener {
@@ -30,6 +30,7 @@ struct task_listeners { const struct task_listener *items; size_t n; };
 
 struct task_run_order {
     const char *task_uuid, *agent_name, *workspace_slug, *thread_slug, *prompt, *table_name, *activity_json, *machine_id;
+    const char *app_id, *app_name;      /* whose task it is; NULL: of no app */
     int64_t attempt;
 };
 struct task_run_end { bool is_success, was_stopped; const char *result_json, *error, *log; };

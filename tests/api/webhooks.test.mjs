@@ -99,11 +99,11 @@ test('what trigger-agent needs is told by name', async () => {
 });
 
 for (const [events, status] of [
-    [['task-start', 'task.started', 'task.start', 'start', 'task.progress', 'task.processing', 'processing'], 'processing'],
-    [['task-complete', 'task.completed', 'task.complete', 'complete'], 'completed'],
-    [['task-fail', 'task.failed', 'task.fail', 'fail'], 'failed'],
-    [['task.claimed', 'task.claim', 'claim'], 'claimed'],
-    [['task.canceled', 'task.cancelled', 'task.cancel', 'cancel'], 'canceled'],
+    [['task-start', 'task-started', 'task-progress', 'task-processing', 'task.started', 'task.start', 'start', 'task.progress', 'task.processing', 'processing'], 'processing'],
+    [['task-complete', 'task-completed', 'task.completed', 'task.complete', 'complete'], 'completed'],
+    [['task-fail', 'task-failed', 'task.failed', 'task.fail', 'fail'], 'failed'],
+    [['task-claimed', 'task-claim', 'task.claimed', 'task.claim', 'claim'], 'claimed'],
+    [['task-cancel', 'task-canceled', 'task-cancelled', 'task.canceled', 'task.cancelled', 'task.cancel', 'cancel'], 'canceled'],
 ])
     for (const event of events)
         test(`the event ${event} moves a pending task to ${status}`, async () => {
