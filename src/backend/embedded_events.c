@@ -5,7 +5,7 @@
 #include "base/cond.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include <pthread.h>
+#include "base/thread.h"
 
 enum { TRIM_EVERY_MS = 10000, DEFAULT_POLL_MS = 50 };
 
@@ -239,11 +239,10 @@ int embedded_events_start(struct embedded_events *ev, struct err *e)
     r = embedded_log_open(em->path, embedded_table_name(embedded_table_deletions(em->tables)), &ev->log, e);
     if (r < 0)
         return r;
-    r = -pthread_create(&ev->thread, NULL, events_main, ev);
+    r = thread_start(&ev->thread, "backend-events", events_main, ev);
     if (r < 0)
         return err_errno(e, -r, "cannot start the thread of the backend's events");
     ev->has_thread = true;
-    pthread_setname_np(ev->thread, "backend-events");
     return 0;
 }
 

@@ -25,6 +25,8 @@ enum {
     /* memory and logs */
     LIMIT_ARENA_BYTES = 512 << 20,      /* one request or job in all */
     LIMIT_LOG_OWN_LINE_BYTES = 4096,    /* one line of the service's own log, with its newline */
+    LIMIT_LOG_WAITING_BYTES = 1 << 20,  /* lines that standard error has not taken yet */
+    LIMIT_LOG_FLUSH_MS = 2000,          /* how long the service waits at its end for the lines to be taken */
 
     /* work */
     LIMIT_SHORT_WAITING = 4096,

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/json_write.h"
 #include "base/limits.h"
+#include "base/log_writer.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -102,10 +103,21 @@ static void write_line(enum log_level level, const char *area, const char *reque
         shown.n -= shown.n / 8 + 1;
         buf_reset(&line);
     }
-    if (write(STDERR_FILENO, line.p, line.n) < 0) {
-        /* There is nobody left to tell. */
+    if (!log_writer_add(buf_slice(&line)) && write(STDERR_FILENO, line.p, line.n) < 0) {
+        /* Nobody is left who reads it. */
     }
     buf_clear(&line);
+}
+
+static void report_dropped_lines(void)
+{
+    uint64_t n = log_writer_take_dropped();
+    char text[96];
+
+    if (n == 0)
+        return;
+    snprintf(text, sizeof(text), "%llu log lines were dropped here because standard error was not read", (unsigned long long)n);
+    write_line(LOG_WARN, "log", NULL, text);
 }
 
 void log_write(enum log_level level, const char *area, const char *request_id, const char *fmt, ...)
@@ -119,6 +131,7 @@ void log_write(enum log_level level, const char *area, const char *request_id, c
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    report_dropped_lines();
     write_line(level, area, request_id, text);
     errno = saved_errno;
 }

@@ -2,10 +2,10 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +22,6 @@ struct worker {
     struct pool *pool;                  /* borrowed from its maker */
     pthread_t thread;
     bool has_left;                      /* the thread is at its end: only join is missing */
-    char name[16];                      /* the kernel's limit, with NUL */
 };
 
 struct pool {
@@ -72,7 +71,6 @@ static void *worker_main(void *arg)
     struct worker *self = arg;
     struct pool *p = self->pool;
 
-    pthread_setname_np(pthread_self(), self->name);
     pthread_mutex_lock(&p->lock);
     while (wait_for_job(p))
         run_next_job(p);
@@ -86,28 +84,16 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Signals belong to the loop: the new thread is born with all of them blocked. */
-static int create_thread(struct worker *worker)
-{
-    sigset_t all, before;
-    int r;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&worker->thread, NULL, worker_main, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -r;
-}
-
 /* Under the lock. */
 static int add_worker(struct pool *p)
 {
     struct worker *worker = xcalloc(1, sizeof(*worker));
+    char name[16];                      /* the kernel's limit, with NUL */
     int r;
 
     worker->pool = p;
-    snprintf(worker->name, sizeof(worker->name), "%.9s-%zu", p->name, ++p->n_made % 100000);
-    r = create_thread(worker);
+    snprintf(name, sizeof(name), "%.9s-%zu", p->name, ++p->n_made % 100000);
+    r = thread_start(&worker->thread, name, worker_main, worker);
     if (r < 0) {
         free(worker);
         return r;

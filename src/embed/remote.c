@@ -2,10 +2,10 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/thread.h"
 #include "base/utf8.h"
 #include "net/url.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -278,7 +278,7 @@ static void work_in_parallel(struct call *c)
     size_t n_wanted = MIN(MIN(n_batches, (size_t)c->acc->service->n_parallel), (size_t)MAX_PARALLEL) - 1;
     pthread_t helpers[MAX_PARALLEL];
 
-    while (n_helpers < n_wanted && pthread_create(&helpers[n_helpers], NULL, work, c) == 0)
+    while (n_helpers < n_wanted && thread_start(&helpers[n_helpers], "embed", work, c) == 0)
         n_helpers++;
     work(c);
     for (size_t i = 0; i < n_helpers; i++)

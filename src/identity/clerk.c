@@ -2,9 +2,9 @@
 
 #include "base/log.h"
 #include "base/queue.h"
+#include "base/thread.h"
 #include "store/grants.h"
 #include "store/keys.h"
-#include <pthread.h>
 
 enum { WAITING_NOTES = 4096 };
 
@@ -60,7 +60,7 @@ struct clerk *clerk_start(struct store *s)
 
     c->store = s;
     c->notes = queue_new(WAITING_NOTES);
-    if (pthread_create(&c->thread, NULL, write_notes, c) == 0)
+    if (thread_start(&c->thread, "last-used", write_notes, c) == 0)
         return c;
     queue_free(c->notes);
     free(c);

@@ -6,8 +6,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "identity/window.h"
-#include <pthread.h>
 #include <stdlib.h>
 
 enum { N_BUCKETS = 1024, N_WORKS = 2, CELL_TEXT_SIZE = 2 * LIMIT_USAGE_NAME_BYTES + 256 };
@@ -337,7 +337,7 @@ struct ledger *ledger_start(struct store *s, bool is_serving)
     pthread_mutex_init(&l->lock, NULL);
     pthread_mutex_init(&l->flushing, NULL);
     cond_init(&l->changed);
-    l->has_thread = is_serving && pthread_create(&l->thread, NULL, write_counts, l) == 0;
+    l->has_thread = is_serving && thread_start(&l->thread, "usage", write_counts, l) == 0;
     if (l->has_thread || !is_serving)
         return l;
     free_ledger(l);

@@ -8,9 +8,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_writer.h"
+#include "base/thread.h"
 #include "identity/consent.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -82,7 +83,7 @@ static void on_signal(int signum, void *arg)
     s->is_stopping = true;
     log_info("service", NULL, "stopping on %s", strsignal(signum));
     service_unlisten(s);
-    if (pthread_create(&l->thread, NULL, leave, s) != 0)
+    if (thread_start(&l->thread, "leave", leave, s) < 0)
         _exit(EXIT_AT_ONCE);
 }
 
@@ -148,10 +149,12 @@ int service_serve(const struct service_config *c)
     raise_descriptor_limit();
     r = service_open_core(s, c, true, &e);
     if (r == 0)
+        r = log_writer_start(STDERR_FILENO, &e);
+    if (r == 0)
         r = run(s, &e);
     service_close(s);
-    if (r < 0)
-        return complain(&e);
-    log_info("service", NULL, "stopped");
-    return EXIT_DONE;
+    if (r == 0)
+        log_info("service", NULL, "stopped");
+    log_writer_stop();
+    return r < 0 ? complain(&e) : EXIT_DONE;
 }

@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include <assert.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <sqlite3.h>
 
@@ -227,7 +227,7 @@ int writer_start(const struct writer_config *c, struct writer **ret, struct err 
     make_metrics(w, c->label);
     r = sql_open(c->path, &options, &w->db, e);
     if (r == 0) {
-        r = -pthread_create(&w->thread, NULL, writer_main, w);
+        r = thread_start(&w->thread, c->label, writer_main, w);
         if (r < 0)
             err_errno(e, -r, "cannot start the thread that writes the database");
     }
@@ -235,7 +235,6 @@ int writer_start(const struct writer_config *c, struct writer **ret, struct err 
         writer_free(w);
         return r;
     }
-    pthread_setname_np(w->thread, c->label);
     *ret = w;
     return 0;
 }

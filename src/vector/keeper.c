@@ -1,6 +1,7 @@
 #include "vector/keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "vector/engine.h"
 #include "vector/lists.h"
 #include <stdlib.h>
@@ -213,14 +214,13 @@ int keeper_start(struct engine *engine, struct keeper **ret, struct err *e)
     k->is_working = true;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->is_changed, NULL);
-    r = -pthread_create(&k->thread, NULL, keeper_main, k);
+    r = thread_start(&k->thread, "vector-keeper", keeper_main, k);
     if (r < 0) {
         pthread_cond_destroy(&k->is_changed);
         pthread_mutex_destroy(&k->lock);
         free(k);
         return err_errno(e, -r, "cannot start the thread that keeps the vectors in order");
     }
-    pthread_setname_np(k->thread, "vector-keeper");
     *ret = k;
     return 0;
 }
