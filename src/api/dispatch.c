@@ -8,6 +8,7 @@
 #include "api/router.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stall.h"
 #include "http/sse.h"
 #include "identity/sessions.h"
 
@@ -346,6 +347,7 @@ static void run_job(void *arg)
     struct work work;
     int r;
 
+    stall_set_label(job->entry->path);
     begin_work(job, &work);
     r = do_work(job, &work, &res, &e);
     if (r > 0 || res.is_deferred)

@@ -1,5 +1,7 @@
 #include "base/loop.h"
 #include "base/log.h"
+#include "base/metrics.h"
+#include "base/stall.h"
 
 #include <assert.h>
 #include <event2/event.h>
@@ -53,6 +55,44 @@ struct loop_watch {
     void *arg;
 };
 
+void loop_measure(const struct stall_span *span, const char *kind, const void *place)
+{
+    int64_t held_us = stall_held_us(span);
+
+    if (held_us == 0)
+        return;
+    metric_observe(metric_histogram("hearth_loop_stall_seconds", "Time for which one callback held the loop, when it was above 50 ms.", ""), (double)held_us / 1e6);
+    log_warn("loop", NULL, "the loop was held for %lld ms by a %s at %s", (long long)held_us / 1000, kind, stall_place(place));
+}
+
+/* ISO C has no cast between the two, POSIX wants dlsym() to work. */
+static const void *address_of(void (*fn)(void *arg))
+{
+    const void *address;
+
+    memcpy(&address, &fn, sizeof(address));
+    return address;
+}
+
+static void run_measured(const char *kind, void (*fn)(void *arg), void *arg)
+{
+    struct stall_span span = stall_begin();
+
+    fn(arg);
+    loop_measure(&span, kind, address_of(fn));
+}
+
+static void run_call(void *arg);
+
+/* A call is measured as what it calls. */
+static void run_post(const struct post *p)
+{
+    if (p->fn == run_call)
+        run_call(p->arg);
+    else
+        run_measured("post", p->fn, p->arg);
+}
+
 /* Runs what waits now; what these post waits for the next round. True when there was something. */
 static bool run_posts(struct loop *l)
 {
@@ -63,7 +103,7 @@ static bool run_posts(struct loop *l)
     l->waiting = (struct posts){ 0 };
     pthread_mutex_unlock(&l->lock);
     for (size_t i = 0; i < now.n; i++)
-        now.items[i].fn(now.items[i].arg);
+        run_post(&now.items[i]);
     free(now.items);
     return now.n > 0;
 }
@@ -214,7 +254,7 @@ static void run_call(void *arg)
     struct call *call = arg;
     struct loop *l = call->loop;
 
-    call->fn(call->arg);
+    run_measured("call", call->fn, call->arg);
     pthread_mutex_lock(&l->lock);
     call->is_done = true;
     pthread_cond_broadcast(&l->call_done);
@@ -270,7 +310,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
         event_add(&t->event, &after);
     }
-    t->fn(t->arg);
+    run_measured("timer", t->fn, t->arg);
 }
 
 struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *arg)
@@ -319,8 +359,12 @@ struct loop_timer *loop_timer_free(struct loop_timer *t)
 static void on_watch(evutil_socket_t number, short what, void *arg)
 {
     struct loop_watch *w = arg;
+    struct stall_span span = stall_begin();
+    const void *place;
 
-    w->fn((int)number, w->arg);
+    memcpy(&place, &w->fn, sizeof(place));
+    w->fn((int)number, w->arg);         /* w may be gone afterwards */
+    loop_measure(&span, "watch", place);
 }
 
 static struct loop_watch *make_watch(struct loop *l, int number, short what, void (*fn)(int number, void *arg), void *arg)

@@ -20,6 +20,11 @@ void loop_stop(struct loop *l);
 bool loop_is_current(const struct loop *l);             /* is this the loop's thread? */
 struct event_base *loop_base(struct loop *l);           /* for src/http and src/net only */
 
+/* A callback that libevent calls directly (src/http, src/net) is measured between these two; everything else is measured by itself. One that
+ * held the loop longer than STALL_US is logged and counted (`hearth_loop_stall_seconds`). */
+struct stall_span;
+void loop_measure(const struct stall_span *span, const char *kind, const void *place);
+
 /* Runs fn(arg) on the loop thread, in order of posting. Never blocks, never fails. What is posted after
  * loop_run() has returned runs at the latest in loop_free(). */
 void loop_post(struct loop *l, void (*fn)(void *arg), void *arg);

@@ -1,7 +1,9 @@
 #include "base/pool.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/log.h"
 #include "base/metrics.h"
+#include "base/stall.h"
 #include "base/thread.h"
 
 #include <assert.h>
@@ -34,7 +36,7 @@ struct pool {
     size_t n_threads, n_busy, n_made;   /* those not busy are idle or about to be */
     size_t first, n_waiting;            /* ring of jobs */
     struct job *jobs;                   /* owned; config.max_waiting of them */
-    struct metric *wait_seconds;        /* borrowed from the registry */
+    struct metric *wait_seconds, *stall_seconds;        /* borrowed from the registry */
 };
 
 /* Waits for a job or the order to leave. True when a job is there. */
@@ -52,6 +54,20 @@ static bool wait_for_job(struct pool *p)
     return p->n_waiting > 0;
 }
 
+static void run_measured(struct pool *p, const struct job *job)
+{
+    struct stall_span span = stall_begin();
+    int64_t waited_us;
+
+    stall_set_label("an unknown place");
+    job->fn(job->arg);
+    waited_us = p->config.must_not_wait ? stall_waited_us(&span) : 0;
+    if (waited_us == 0)
+        return;
+    metric_observe(p->stall_seconds, (double)waited_us / 1e6);
+    log_warn("pool", NULL, "a job of the pool %s waited for %lld ms at %s", p->name, (long long)waited_us / 1000, stall_place(NULL));
+}
+
 static void run_next_job(struct pool *p)
 {
     struct job job = p->jobs[p->first];
@@ -61,7 +77,7 @@ static void run_next_job(struct pool *p)
     p->n_busy++;
     pthread_mutex_unlock(&p->lock);
     metric_observe(p->wait_seconds, (double)(clock_mono_us() - job.since_us) / 1e6);
-    job.fn(job.arg);
+    run_measured(p, &job);
     pthread_mutex_lock(&p->lock);
     p->n_busy--;
 }
@@ -138,6 +154,7 @@ static void register_metrics(struct pool *p)
 
     snprintf(labels, sizeof(labels), "pool=\"%s\"", p->name);
     p->wait_seconds = metric_histogram("hearth_pool_wait_seconds", "Time a job waited for a worker thread.", labels);
+    p->stall_seconds = metric_histogram("hearth_pool_stall_seconds", "Time a job waited for something else than store and processor, when it was above 50 ms.", labels);
     metric_gauge_fn("hearth_pool_queue_depth", "Jobs that wait for a worker thread.", labels, read_waiting, p);
     metric_gauge_fn("hearth_pool_busy", "Worker threads that run a job.", labels, read_busy, p);
 }

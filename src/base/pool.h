@@ -13,6 +13,7 @@ struct pool;
 struct pool_config {
     const char *name;                   /* "short", "long": thread names and the metrics label */
     size_t n_min, n_max, max_waiting;
+    bool must_not_wait;                 /* a job that waited for anything but the store is logged and counted (`hearth_pool_stall_seconds`) */
     int64_t idle_ms;                    /* an added thread leaves after this; 0 = a minute */
     void (*on_thread_end)(void *arg);   /* optional: e.g. close this thread's database connection */
     void *arg;

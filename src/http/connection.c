@@ -1,5 +1,6 @@
 #include "http/connection.h"
 #include "base/limits.h"
+#include "base/stall.h"
 #include "http/served.h"
 #include "http/server_state.h"
 
@@ -15,6 +16,22 @@ static void free_connection(struct http_connection *c)
     buf_clear(&c->in);
     http_reply_clear(&c->out);
     free(c);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct stall_span span = stall_begin();
+
+    http_connection_on_readable(fd, what, arg);
+    loop_measure(&span, "client", NULL);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct stall_span span = stall_begin();
+
+    http_connection_on_writable(fd, what, arg);
+    loop_measure(&span, "client that takes its answer", NULL);
 }
 
 void http_connection_open(struct http_server *s, int fd, struct http_peer *peer)
@@ -33,8 +50,8 @@ void http_connection_open(struct http_server *s, int fd, struct http_peer *peer)
     c->peer = peer;
     buf_init(&c->in, LIMIT_HEADER_BYTES + HTTP_SCRATCH_BYTES);
     http_reply_init(&c->out);
-    event_assign(&c->readable, loop_base(s->loop), fd, EV_READ | EV_PERSIST, http_connection_on_readable, c);
-    event_assign(&c->writable, loop_base(s->loop), fd, EV_WRITE, http_connection_on_writable, c);
+    event_assign(&c->readable, loop_base(s->loop), fd, EV_READ | EV_PERSIST, on_readable, c);
+    event_assign(&c->writable, loop_base(s->loop), fd, EV_WRITE, on_writable, c);
     if (event_add(&c->readable, NULL) < 0) {
         free_connection(c);
         return;

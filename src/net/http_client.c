@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/stall.h"
 #include "net/transfer.h"
 
 #include <event2/event.h>
@@ -135,8 +136,10 @@ static void act(struct http_client *c, curl_socket_t fd, int what)
 static void on_socket(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *w = arg;
+    struct stall_span span = stall_begin();
 
     act(w->client, fd, (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0));
+    loop_measure(&span, "upstream", NULL);
 }
 
 static void on_timer(void *arg)

@@ -92,7 +92,7 @@ static int start_pools(struct service *s, struct err *e)
     long cores = MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
     const struct pool_config short_pool = {
         .name = "short", .n_min = (size_t)cores * 2, .n_max = (size_t)cores * 2,
-        .max_waiting = LIMIT_SHORT_WAITING, .on_thread_end = end_store_thread, .arg = s->store,
+        .max_waiting = LIMIT_SHORT_WAITING, .must_not_wait = true, .on_thread_end = end_store_thread, .arg = s->store,
     };
     const struct pool_config long_pool = {
         .name = "long", .n_min = 1, .n_max = LIMIT_LONG_THREADS,

@@ -1,5 +1,6 @@
 #include "store/sql.h"
 #include "base/clock.h"
+#include "base/stall.h"
 #include "store/sql_private.h"
 #include <assert.h>
 #include <fcntl.h>
@@ -272,10 +273,12 @@ static int bind_all(struct sql_db *db, sqlite3_stmt *stmt, const char *binds, va
 
 static int run_to_end(struct sql_db *db, sqlite3_stmt *stmt, struct err *e)
 {
+    int64_t began_us = clock_mono_us();
     int code;
 
     while ((code = sqlite3_step(stmt)) == SQLITE_ROW)
         ;
+    stall_excuse(clock_mono_us() - began_us);
     return code == SQLITE_DONE ? 0 : sql_fail(db, e, "the database refused a change");
 }
 
@@ -368,7 +371,11 @@ int sql_query_text(struct sql_db *db, struct sql_rows **ret, struct err *e, cons
 
 int sql_step(struct sql_rows *rows, struct err *e)
 {
-    switch (sqlite3_step(rows->use.stmt)) {
+    int64_t began_us = clock_mono_us();
+    int code = sqlite3_step(rows->use.stmt);
+
+    stall_excuse(clock_mono_us() - began_us);
+    switch (code) {
     case SQLITE_ROW:
         return 1;
     case SQLITE_DONE:

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "base/stall.h"
 #include "base/thread.h"
 #include <assert.h>
 #include <semaphore.h>
@@ -281,6 +282,7 @@ static int submit(struct writer *w, struct job *job, struct err *e)
 int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg, struct err *e)
 {
     struct job job = { .fn = fn, .arg = arg, .e = e };
+    int64_t began_us = clock_mono_us();
     int r;
 
     assert(!pthread_equal(pthread_self(), w->thread));
@@ -292,5 +294,6 @@ int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct 
         r = job.r;
     }
     sem_destroy(&job.is_done);
+    stall_excuse(clock_mono_us() - began_us);
     return r;
 }
