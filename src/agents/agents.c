@@ -60,9 +60,9 @@ struct agents *agents_close(struct agents *agents)
 
 /* ---- definitions ---- */
 
-/* What the field table cannot say. */
-static int check_definition(const struct agent_definition *d, struct arena *a, struct err *e)
+int agent_check(const struct agent_definition *d, struct err *e)
 {
+    AUTO(arena_freep) struct arena *a = arena_new();
     struct env_list *env = env_list_new(a);
     struct json_iter it = json_iter(d->env);
     struct json_value value;
@@ -91,7 +91,7 @@ int agent_put(struct agents *agents, const struct agent_definition *d, struct sl
         .kind = "process",
         .definition = arena_slicedup(a, json),
     }, known;
-    int r = check_definition(d, a, e);
+    int r = agent_check(d, e);
 
     if (r < 0)
         return r;

@@ -23,6 +23,8 @@ struct agents;
 int agents_open(struct store *store, struct supervisor *supervisor, const char *data_dir, struct agents **ret, struct err *e) MUST_CHECK;
 struct agents *agents_close(struct agents *agents);
 
+/* What the field table cannot say. */
+int agent_check(const struct agent_definition *d, struct err *e) MUST_CHECK;
 int agent_put(struct agents *agents, const struct agent_definition *d, struct slice json, struct err *e) MUST_CHECK;
 int agent_remove(struct agents *agents, const char *name, struct err *e) MUST_CHECK;    /* -ENOENT AGENT_NOT_FOUND */
 int agent_find(struct agents *agents, const char *name, struct arena *a, struct agent_definition *ret, struct err *e) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/routes.h"
 #include "apps/apps.h"
+#include "identity/audit.h"
 #include "store/agents.h"
 #include "store/tasks.h"
 
@@ -68,12 +69,19 @@ static int show_agent(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
+static int check_agent(const struct request *req, const void *body, struct err *e)
+{
+    return agent_check(body, e);
+}
+
 static int put_agent(struct request *req, struct response *res, struct err *e)
 {
     const struct agent_definition *definition = req->body;
     int r;
 
-    r = agent_put(req->api->agents, definition, req->exchange->request.body, e);
+    r = audit_append_values(req->api->identity, req->caller->actor, "agent.put", definition->name, req->body_json, e);
+    if (r == 0)
+        r = agent_put(req->api->agents, definition, req->exchange->request.body, e);
     if (r < 0)
         return r;
     json_add_string(&res->json, "name", definition->name);
@@ -118,8 +126,13 @@ static int check_unused(struct request *req, const char *name, struct err *e)
 static int remove_agent(struct request *req, struct response *res, struct err *e)
 {
     const struct agent_remove_query *query = req->query;
+    struct agent_row row;
     int r = query->is_forced ? 0 : check_unused(req, req->params[0], e);
 
+    if (r == 0)
+        r = store_agents_get(req->api->store, req->arena, req->params[0], &row, e);
+    if (r == 0)
+        r = audit_append_json(req->api->identity, req->caller->actor, "agent.remove", row.name, slice_of(row.definition), e);
     return r < 0 ? r : agent_remove(req->api->agents, req->params[0], e);
 }
 
@@ -129,9 +142,9 @@ const struct route agent_routes[] = {
     { .method = HTTP_GET, .path = "/api/agents/:name", .permission = PERM_ADMIN, .answer = agent_answer, .handler = show_agent,
       .summary = "An agent's definition", .tag = "Agents" },
     { .method = HTTP_POST, .path = "/api/agents", .permission = PERM_ADMIN,
-      ROUTE_BODY(agent_definition_fields, struct agent_definition), .status = 201, .answer = agent_name_answer,
-      .handler = put_agent, .summary = "Define a process agent, or replace its definition", .tag = "Agents" },
+      ROUTE_BODY(agent_definition_fields, struct agent_definition), .check_body = check_agent, .status = 201, .answer = agent_name_answer,
+      .defines = true, .handler = put_agent, .summary = "Define a process agent, or replace its definition", .tag = "Agents" },
     { .method = HTTP_DELETE, .path = "/api/agents/:name", .permission = PERM_ADMIN, ROUTE_QUERY(remove_fields, struct agent_remove_query), .answer = api_nothing,
-      .handler = remove_agent, .summary = "Remove an agent", .tag = "Agents" },
+      .defines = true, .handler = remove_agent, .summary = "Remove an agent", .tag = "Agents" },
     ROUTE_END,
 };

@@ -29,7 +29,7 @@ static int make_backup(struct request *req, struct response *res, struct err *e)
     struct backup_files files = { 0 };
     int r;
 
-    r = audit_append(api->identity, req->caller->actor, "backup", NULL, NULL, e);
+    r = audit_append_values(api->identity, req->caller->actor, "backup", NULL, req->body_json, e);
     if (r == 0)
         r = backup_create(req->arena, &from, body->path, &files, e);
     if (r < 0)
@@ -41,6 +41,6 @@ static int make_backup(struct request *req, struct response *res, struct err *e)
 
 const struct route backup_routes[] = {
     { .method = HTTP_POST, .path = "/api/backup", .permission = PERM_ADMIN, .kind = ROUTE_LONG, ROUTE_BODY(backup_fields, struct backup_body),
-      .answer = backup_answer, .handler = make_backup, .summary = "Copy databases, settings file and keys into one archive", .tag = "System" },
+      .answer = backup_answer, .defines = true, .handler = make_backup, .summary = "Copy databases, settings file and keys into one archive", .tag = "System" },
     ROUTE_END,
 };

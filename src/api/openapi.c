@@ -386,6 +386,8 @@ static void write_operation(struct json_writer *w, const struct row *row)
     json_add_strings(w, "tags", &row->route->tag, 1);
     if (permission_find(row->route->permission))
         json_add_string(w, "x-permission", row->route->permission);
+    if (row->route->defines)
+        json_add_string(w, "description", "Changes what runs: a browser session needs a fresh confirmation (CONFIRMATION_REQUIRED).");
     write_parameters(w, row);
     write_body(w, row->route);
     json_begin_object_as(w, "responses");

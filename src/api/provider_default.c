@@ -201,9 +201,9 @@ static int clear_default(struct request *req, struct response *res, struct err *
 
 const struct route provider_default_routes[] = {
     { .method = HTTP_POST, .path = "/api/providers/:name/default", .permission = PERM_ADMIN, .kind = ROUTE_LONG,
-      ROUTE_BODY(default_fields, struct default_body), .is_body_optional = true, .answer = default_answer, .handler = set_default,
+      ROUTE_BODY(default_fields, struct default_body), .is_body_optional = true, .answer = default_answer, .defines = true, .handler = set_default,
       .summary = "Ask this provider when a request names none", .tag = "Providers" },
     { .method = HTTP_DELETE, .path = "/api/providers/default", .permission = PERM_ADMIN, ROUTE_QUERY(clear_fields, struct clear_query),
-      .answer = default_answer, .handler = clear_default, .summary = "Take back a default, of everybody or of one app", .tag = "Providers" },
+      .answer = default_answer, .defines = true, .handler = clear_default, .summary = "Take back a default, of everybody or of one app", .tag = "Providers" },
     ROUTE_END,
 };

@@ -201,7 +201,7 @@ static int put_provider(struct request *req, struct response *res, struct err *e
     pthread_mutex_lock(&changing);
     r = llm_account_check(&account, e);
     if (r == 0)
-        r = audit_append(req->api->identity, req->caller->actor, "provider.add", account.name, NULL, e);
+        r = audit_append_values(req->api->identity, req->caller->actor, "provider.add", account.name, req->body_json, e);
     if (r == 0)
         r = llm_stored_put(&vault, &account, e);
     pthread_mutex_unlock(&changing);
@@ -325,9 +325,9 @@ static int remove_provider(struct request *req, struct response *res, struct err
 
 const struct route provider_routes[] = {
     { .method = HTTP_POST, .path = "/api/providers", .permission = PERM_ADMIN, ROUTE_BODY(provider_fields, struct provider_body),
-      .check_body = check_provider, .status = 201, .answer = put_answer, .handler = put_provider,
+      .check_body = check_provider, .status = 201, .answer = put_answer, .defines = true, .handler = put_provider,
       .summary = "Add a provider of models, or replace the one of that name", .tag = "Providers" },
-    { .method = HTTP_DELETE, .path = "/api/providers/:name", .permission = PERM_ADMIN, .answer = remove_answer, .handler = remove_provider,
+    { .method = HTTP_DELETE, .path = "/api/providers/:name", .permission = PERM_ADMIN, .answer = remove_answer, .defines = true, .handler = remove_provider,
       .summary = "Forget a stored provider and its secrets", .tag = "Providers" },
     ROUTE_END,
 };

@@ -90,10 +90,17 @@ int request_read_caller(struct identity *id, struct request *req, struct caller 
     return identity_check(id, caller, req->route->permission, e);
 }
 
+static bool needs_confirmation(const struct request *req)
+{
+    return req->route->defines && (!req->route->defines_when || req->route->defines_when(req));
+}
+
 int request_take_permission(struct identity *id, const struct request *req, const struct caller *caller, struct err *e)
 {
     static const char *const not_granted[] = { PERM_PUBLIC, PERM_ADMIN, PERM_NONE, PERM_BODY };
 
+    if (needs_confirmation(req))
+        return session_need_confirmation(id, caller, req->route->summary, e);
     for (size_t i = 0; i < ARRAY_SIZE(not_granted); i++)
         if (has_permission(req->route, not_granted[i]))
             return 0;

@@ -9,5 +9,5 @@ int request_read_caller(struct identity *id, struct request *req, struct caller 
 /* Into req->query and req->body. -EINVAL VALIDATION_ERROR, INVALID_JSON. */
 int request_read_query(struct request *req, struct err *e) MUST_CHECK;
 int request_read_body(struct request *req, struct err *e) MUST_CHECK;
-/* Last before the handler, so that a request refused for its query or body spends no grant. -EPERM. */
+/* Last before the handler, so that a request refused for its query or body spends no grant and no confirmation. -EPERM. */
 int request_take_permission(struct identity *id, const struct request *req, const struct caller *caller, struct err *e) MUST_CHECK;

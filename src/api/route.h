@@ -70,6 +70,10 @@ struct route {
     int (*check_body)(const struct request *req, const void *body, struct err *e);
     /* For ROUTE_SHORT whose requests differ: true when this one, its body read, waits for somebody else (a provider) and belongs to the long pool. */
     bool (*needs_long)(const struct request *req);
+    /* It defines what runs, or where data goes: a browser session needs a fresh confirmation (identity/sessions.h), and the handler audits the full
+     * values (audit_append_values()). defines_when, when there is one, says which requests need the confirmation. */
+    bool defines;
+    bool (*defines_when)(const struct request *req);
     bool is_body_optional;              /* an empty body reads as {} */
     size_t max_body;                    /* 0: LIMIT_BODY_DEFAULT */
     int status;                         /* of success; 0: 200 */

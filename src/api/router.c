@@ -43,6 +43,10 @@ static int check_row(const struct route *route, struct err *e)
         return refuse(route, e, "needs a handler");
     if (!route->summary || !route->tag)
         return refuse(route, e, "needs a summary and a tag");
+    if (route->defines && strcmp(route->permission, PERM_ADMIN) != 0)
+        return refuse(route, e, "defines what runs, which is the administrator's");
+    if (route->defines_when && !route->defines)
+        return refuse(route, e, "says when it defines what runs, but not that it does");
     if (!route->body != !route->body_size || !route->query != !route->query_size)
         return refuse(route, e, "needs ROUTE_BODY and ROUTE_QUERY for its tables");
     if (route->check_body && !route->body)

@@ -21,7 +21,22 @@ static const struct field link_answer[] = {
     FIELD_END,
 };
 
-static const struct field session_answer[] = { SHAPE_STRING("actor"), FIELD_END };
+static const struct field session_answer[] = {
+    SHAPE_STRING("actor"),
+    SHAPE_BOOL("browser", .help = "a session of a browser; else the service's own socket"),
+    SHAPE_INT("confirmed_for_s", .help = "of a browser: how long it may go on changing what runs; 0: that needs `hearth confirm`"),
+    FIELD_END,
+};
+
+struct confirm_body { const char *code; };
+
+static const struct field confirm_fields[] = {
+    FIELD_STRING(struct confirm_body, code, "code", FIELD_REQUIRED, .min = 1, .max = 64, .help = "as CONFIRMATION_REQUIRED told the browser"), FIELD_END,
+};
+
+static const struct field confirm_answer[] = {
+    SHAPE_STRING("what", .help = "what the browser asked for"), SHAPE_INT("expires_in_s"), FIELD_END,
+};
 
 static int make_link(struct request *req, struct response *res, struct err *e)
 {
@@ -92,16 +107,28 @@ static int show_page(struct request *req, struct response *res, struct err *e)
 static int show_session(struct request *req, struct response *res, struct err *e)
 {
     json_add_string(&res->json, "actor", req->caller->actor);
+    json_add_bool(&res->json, "browser", req->caller->session != NULL);
+    json_add_int(&res->json, "confirmed_for_s", session_confirmed_for_s(req->api->identity, req->caller));
+    return 0;
+}
+
+static int confirm(struct request *req, struct response *res, struct err *e)
+{
+    const struct confirm_body *body = req->body;
+    const char *what = NULL;
+    int r = session_confirm(req->api->identity, req->caller, body->code, req->arena, &what, e);
+
+    if (r < 0)
+        return r;
+    json_add_string(&res->json, "what", what);
+    json_add_int(&res->json, "expires_in_s", CONFIRM_S);
     return 0;
 }
 
 static int close_session(struct request *req, struct response *res, struct err *e)
 {
-    const char *session = http_cookie(req->arena, &req->exchange->request, SESSION_COOKIE);
-    int r = 0;
+    int r = session_close(req->api->identity, req->caller, e);
 
-    if (session)
-        r = session_close(req->api->identity, session, e);
     http_response_header(req->exchange, "set-cookie", SESSION_COOKIE "=; Max-Age=0" COOKIE_RULES);
     return r;
 }
@@ -117,5 +144,8 @@ const struct route session_routes[] = {
       .summary = "Is this browser signed in", .tag = "Session" },
     { .method = HTTP_DELETE, .path = "/api/session", .permission = PERM_ADMIN, .answer = api_nothing, .handler = close_session,
       .summary = "Sign this browser out", .tag = "Session" },
+    { .method = HTTP_POST, .path = "/api/session/confirm", .permission = PERM_ADMIN, ROUTE_BODY(confirm_fields, struct confirm_body),
+      .answer = confirm_answer, .handler = confirm, .summary = "Confirm in a terminal that a browser may change what runs, for five minutes",
+      .tag = "Session" },
     ROUTE_END,
 };

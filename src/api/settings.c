@@ -66,6 +66,24 @@ static int text_of(struct request *req, struct json_value value, const char **re
 /* One change at a time, so that what was checked still fits when it is taken. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
+static int audit(const struct request *req, const char *key, const char *text, struct err *e)
+{
+    enum setting_id id;
+    bool is_secret = settings_find(key, &id) && settings_rules[id].is_secret;
+    struct json_writer w;
+    struct buf detail;
+    int r;
+
+    buf_init(&detail, LIMIT_AUDIT_DETAIL);
+    json_write_init(&w, &detail);
+    json_begin_object(&w);
+    json_add_string(&w, "value", text && is_secret ? "****" : text);
+    json_end(&w);
+    r = audit_append(req->api->identity, req->caller->actor, text ? "setting.set" : "setting.unset", key, buf_str(&detail), e);
+    buf_clear(&detail);
+    return r;
+}
+
 /* Memory changes last: what could not be stored must not count until a restart forgets it. */
 int setting_change(const struct request *req, const char *key, const char *text, struct err *e)
 {
@@ -74,7 +92,7 @@ int setting_change(const struct request *req, const char *key, const char *text,
     pthread_mutex_lock(&changing);
     r = settings_check(req->api->settings, key, text, e);
     if (r == 0)
-        r = audit_append(req->api->identity, req->caller->actor, text ? "setting.set" : "setting.unset", key, NULL, e);
+        r = audit(req, key, text, e);
     if (r == 0)
         r = text ? store_settings_set(req->api->store, key, text, e) : store_settings_unset(req->api->store, key, e);
     if (r == 0)
@@ -109,14 +127,22 @@ static int unset_setting(struct request *req, struct response *res, struct err *
     return r < 0 ? r : write_one(req, res, e);
 }
 
+/* Numbers tune. All else may name programs, addresses, hosts, files or who is let in. */
+static bool is_definition(const struct request *req)
+{
+    enum setting_id id;
+
+    return settings_find(req->params[0], &id) && settings_rules[id].type != SETTING_INT && settings_rules[id].type != SETTING_SECONDS;
+}
+
 const struct route setting_routes[] = {
     { .method = HTTP_GET, .path = "/api/settings", .permission = PERM_ADMIN, .answer = settings_answer, .handler = list_settings,
       .summary = "Every setting: value and origin", .tag = "Settings" },
     { .method = HTTP_GET, .path = "/api/settings/:key", .permission = PERM_ADMIN, .answer = setting_answer, .handler = write_one,
       .summary = "One setting", .tag = "Settings" },
     { .method = HTTP_PUT, .path = "/api/settings/:key", .permission = PERM_ADMIN, ROUTE_BODY(setting_body_fields, struct setting_body),
-      .answer = setting_answer, .handler = put_setting, .summary = "Keep a setting in the database", .tag = "Settings" },
-    { .method = HTTP_DELETE, .path = "/api/settings/:key", .permission = PERM_ADMIN, .answer = setting_answer, .handler = unset_setting,
+      .answer = setting_answer, .defines = true, .defines_when = is_definition, .handler = put_setting, .summary = "Keep a setting in the database", .tag = "Settings" },
+    { .method = HTTP_DELETE, .path = "/api/settings/:key", .permission = PERM_ADMIN, .answer = setting_answer, .defines = true, .defines_when = is_definition, .handler = unset_setting,
       .summary = "Remove a setting from the database", .tag = "Settings" },
     ROUTE_END,
 };

@@ -65,6 +65,7 @@ static const struct field route_shape[] = {
     SHAPE_STRING("method"),
     SHAPE_STRING("path"),
     SHAPE_STRING("permission", .help = "a permission, or who may call: public, identified, admin, body"),
+    SHAPE_BOOL("defines", .help = "changes what runs: a browser session needs a fresh confirmation"),
     SHAPE_STRING("summary"),
     SHAPE_STRING("tag"),
     FIELD_END,
@@ -80,6 +81,7 @@ static void write_route(const struct route *route, const char *path, void *arg)
     json_add_string(w, "method", http_method_name(route->method));
     json_add_string(w, "path", path);
     json_add_string(w, "permission", route->permission + (*route->permission == '-'));
+    json_add_bool(w, "defines", route->defines);
     json_add_string(w, "summary", route->summary);
     json_add_string(w, "tag", route->tag);
     json_end(w);

@@ -81,7 +81,7 @@ static int find_replaced(struct apps *apps, const struct app_config *c, struct a
 
 static int store_row(struct apps *apps, const struct app_row *row, bool is_known, const char *actor, struct err *e)
 {
-    int r = audit_append(apps->config.identity, actor, is_known ? "app.change" : "app.new", row->app_id, NULL, e);
+    int r = audit_append_json(apps->config.identity, actor, is_known ? "app.change" : "app.new", row->app_id, slice_of(row->config), e);
 
     if (r < 0)
         return r;

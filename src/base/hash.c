@@ -28,6 +28,14 @@ void hash_hex(const unsigned char *bytes, size_t n, char *out)
     sodium_bin2hex(out, 2 * n + 1, bytes, n);
 }
 
+void hash_unhex(const char *hex, unsigned char out[HASH_BYTES])
+{
+    int r = sodium_hex2bin(out, HASH_BYTES, hex, 2 * (size_t)HASH_BYTES, NULL, NULL, NULL);
+
+    assert(r == 0);
+    (void)r;
+}
+
 void hash_text_hex(struct slice data, char out[HASH_HEX_SIZE])
 {
     unsigned char hash[HASH_BYTES];

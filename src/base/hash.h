@@ -11,6 +11,7 @@ int hash_init(struct err *e) MUST_CHECK;
 void hash_blake2b(struct slice data, struct slice key, unsigned char out[HASH_BYTES]);
 void hash_sha256(struct slice data, unsigned char out[HASH_BYTES]);      /* where a protocol asks for it (FIPS 180-4) */
 void hash_hex(const unsigned char *bytes, size_t n, char *out);         /* out: 2n + 1 */
+void hash_unhex(const char *hex, unsigned char out[HASH_BYTES]);         /* of a HASH_HEX_SIZE text of hash_hex() */
 void hash_text_hex(struct slice data, char out[HASH_HEX_SIZE]);         /* unkeyed, as hex */
 uint64_t hash_fast(struct slice data);                                  /* FNV-1a, for tables in memory only */
 bool hash_equal(const void *a, const void *b, size_t n);                /* constant time */

@@ -50,6 +50,8 @@ enum {
     LIMIT_PENDING_CONSENTS = 1000,      /* of all apps; LIMIT_PERMISSIONS_PER_APP of one */
     LIMIT_CONSENT_WAITS_PER_APP = 16,   /* requests of one app that wait for the person at a time */
     LIMIT_SESSIONS = 1000,
+    LIMIT_CONFIRMATIONS = 64,           /* sessions that wait for a confirmation, or have one, at a time */
+    LIMIT_AUDIT_DETAIL = 64 << 10,      /* bytes of one entry's values; of more the beginning and a hash are kept */
     LIMIT_NAME_CHARS = 128,
     LIMIT_TEXT_CHARS = 2000,
 

@@ -20,6 +20,11 @@ static void body_task_reject(struct cli *cli, struct json_writer *w)
     json_add_string(w, "reason", cli_value(cli, "--reason"));
 }
 
+static void body_confirm(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "code", cli->args[0]);
+}
+
 static void body_settings_set(struct cli *cli, struct json_writer *w)
 {
     json_add_string(w, "value", cli->args[1]);
@@ -304,6 +309,10 @@ const struct command commands[] = {
 
     { .words = "open", .is_json = true, .needs_service = true, .run = run_open,
       .summary = "Print a one-time link that signs a browser in, and open it" },
+    { .words = "confirm", .args = "CODE", .n_args_min = 1, .n_args_max = 1, .is_json = true, .needs_service = true, .method = HTTP_POST,
+      .path = "/api/session/confirm", .body = body_confirm, .done = "Confirmed for five minutes. The browser asked for this: {what}.",
+      .summary = "Confirm that a browser may change what runs on this machine",
+      .details = "A page that is refused with CONFIRMATION_REQUIRED shows the code. Confirm only what you asked for yourself." },
     { .words = "doctor", .is_json = true, .run = run_doctor, .summary = "Check everything and say what to do" },
     { .words = "backup", .args = "FILE", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_backup,
       .summary = "Copy databases, settings file and keys into one archive",

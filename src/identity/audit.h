@@ -6,15 +6,20 @@
  */
 #pragma once
 
+#include "base/json.h"
 #include "identity/identity.h"
 #include "store/audit.h"
 
-/* subject and detail_json may be NULL; the detail is JSON text without secrets and bodies. */
+/* subject and detail_json may be NULL; the detail is JSON text without secrets. */
 int audit_append(struct identity *id, const char *actor, const char *action, const char *subject, const char *detail_json,
                  struct err *e) MUST_CHECK;
 /* The same with {"permission": name, "scope": scope} as detail; scope may be NULL. */
 int audit_append_permission(struct identity *id, const char *actor, const char *action, const char *app_id,
                             const char *permission, const char *scope, struct err *e) MUST_CHECK;
+/* The same with the values that define something as detail, in full: members named as secrets, and passwords in addresses, are shown as ****. */
+int audit_append_values(struct identity *id, const char *actor, const char *action, const char *subject, struct json_value values,
+                        struct err *e) MUST_CHECK;
+int audit_append_json(struct identity *id, const char *actor, const char *action, const char *subject, struct slice json, struct err *e) MUST_CHECK;
 /* Newest first, those with seq < before (0: all), at most limit. */
 int audit_list(struct identity *id, struct arena *a, int64_t before, int64_t limit, struct audit_row **ret, size_t *ret_n,
                struct err *e) MUST_CHECK;

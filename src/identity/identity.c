@@ -75,6 +75,7 @@ int identity_open(struct store *store, struct settings *settings, const char *da
     id->data_dir = xstrdup(data_dir);
     roster_init(&id->roster);
     board_init(&id->board);
+    confirmations_init(&id->confirmations);
     pthread_mutex_init(&id->order, NULL);
     r = load(id, e);
     if (r < 0) {
@@ -92,6 +93,7 @@ struct identity *identity_close(struct identity *id)
     clerk_stop(id->clerk);
     roster_clear(&id->roster);
     board_clear(&id->board);
+    confirmations_clear(&id->confirmations);
     pthread_mutex_destroy(&id->order);
     secret_free(id->keys);
     free(id->data_dir);

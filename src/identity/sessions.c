@@ -93,14 +93,53 @@ bool session_find(struct identity *id, const char *cookie, const char *proof, st
     return true;
 }
 
-int session_close(struct identity *id, const char *cookie, struct err *e)
+int session_close(struct identity *id, const struct caller *caller, struct err *e)
 {
     unsigned char hash[HASH_BYTES];
     int r;
 
-    identity_hash(id, cookie, hash);
-    r = audit_append(id, "admin", "session.close", NULL, NULL, e);
+    if (!caller->session)
+        return 0;
+    hash_unhex(caller->session, hash);
+    confirmations_forget(&id->confirmations, caller->session);
+    r = audit_append(id, caller->actor, "session.close", NULL, NULL, e);
+    return r < 0 ? r : store_sessions_revoke(id->store, hash_slice(hash), e);
+}
+
+/* ---- confirmations ---- */
+
+int session_need_confirmation(struct identity *id, const struct caller *caller, const char *what, struct err *e)
+{
+    char code[CONFIRM_CODE_SIZE], command[64];
+
+    if (!caller->session || confirmations_left_ms(&id->confirmations, caller->session, clock_mono_ms()) > 0)
+        return 0;
+    confirmations_ask(&id->confirmations, caller->session, what, clock_mono_ms(), code);
+    snprintf(command, sizeof(command), "hearth confirm %s", code);
+    err_set(e, -EPERM, "CONFIRMATION_REQUIRED",
+            "This changes what runs on this machine, so a browser needs a fresh confirmation: run `%s` in a terminal, then repeat the request within "
+            "%d minutes.", command, CONFIRM_S / 60);
+    err_add_extra(e, "confirm", command);
+    return -EPERM;
+}
+
+int session_confirm(struct identity *id, const struct caller *caller, const char *code, struct arena *a, const char **ret_what, struct err *e)
+{
+    char what[CONFIRM_WHAT_SIZE];
+    int r;
+
+    if (caller->session)
+        return err_set(e, -EPERM, "TERMINAL_REQUIRED", "A browser cannot confirm what a browser asks for: run `hearth confirm` in a terminal.");
+    r = audit_append(id, caller->actor, "session.confirm", NULL, NULL, e);
     if (r < 0)
         return r;
-    return store_sessions_revoke(id->store, hash_slice(hash), e);
+    if (!confirmations_give(&id->confirmations, code, clock_mono_ms(), what))
+        return err_set(e, -ENOENT, "CONFIRMATION_NOT_FOUND", "No browser waits for this code: it was used, is older than five minutes, or is another one.");
+    *ret_what = arena_strdup(a, what);
+    return 0;
+}
+
+int64_t session_confirmed_for_s(struct identity *id, const struct caller *caller)
+{
+    return caller->session ? confirmations_left_ms(&id->confirmations, caller->session, clock_mono_ms()) / 1000 : 0;
 }

@@ -9,7 +9,7 @@
 
 #define SESSION_COOKIE "hearth_session"
 #define SESSION_PROOF_HEADER "x-hearth-proof"
-enum { SESSION_TOKEN_SIZE = 48, SESSION_LINK_S = 600, SESSION_S = 30 * 24 * 3600 };
+enum { SESSION_TOKEN_SIZE = 48, SESSION_LINK_S = 600, SESSION_S = 30 * 24 * 3600, CONFIRM_S = 300 };
 
 struct session_tokens { char cookie[SESSION_TOKEN_SIZE], proof[SESSION_TOKEN_SIZE]; };
 
@@ -18,4 +18,12 @@ int session_link_new(struct identity *id, char ret_token[SESSION_TOKEN_SIZE], st
 int session_open(struct identity *id, const char *link_token, struct session_tokens *ret, struct err *e) MUST_CHECK;
 /* Both belong to the same session, which is in force; either may be NULL. *ret names the session without giving it away. */
 bool session_find(struct identity *id, const char *cookie, const char *proof, struct arena *a, const char **ret);
-int session_close(struct identity *id, const char *cookie, struct err *e) MUST_CHECK;
+/* Ends the caller's session. */
+int session_close(struct identity *id, const struct caller *caller, struct err *e) MUST_CHECK;
+
+/* May this administrator change what runs now? The socket and this process always; a browser for five minutes after session_confirm(). -EPERM
+ * CONFIRMATION_REQUIRED tells which command confirms it, as a sentence and as the extra `confirm`. what: the sentence the terminal shows. */
+int session_need_confirmation(struct identity *id, const struct caller *caller, const char *what, struct err *e) MUST_CHECK;
+/* By the person in a terminal: -EPERM TERMINAL_REQUIRED for a browser. -ENOENT CONFIRMATION_NOT_FOUND. */
+int session_confirm(struct identity *id, const struct caller *caller, const char *code, struct arena *a, const char **ret_what, struct err *e) MUST_CHECK;
+int64_t session_confirmed_for_s(struct identity *id, const struct caller *caller);

@@ -9,6 +9,7 @@
 #include "base/secret.h"
 #include "identity/board.h"
 #include "identity/clerk.h"
+#include "identity/confirmations.h"
 #include "identity/identity.h"
 #include "identity/roster.h"
 #include "identity/seal.h"
@@ -26,6 +27,7 @@ struct identity {
     struct roster roster;
     struct clerk *clerk;                /* owned */
     struct board board;
+    struct confirmations confirmations;         /* of browser sessions */
     pthread_mutex_t order;              /* what is decided and what is asked change together (consent.c) */
 };
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { startHearth } from './harness.mjs';
-import { admin, asEnvelope, backendFile, nobodysId, refused, residentKib, signIn, sqlite, storeFile } from './kit.mjs';
+import { admin, asEnvelope, backendFile, confirming, nobodysId, refused, residentKib, signIn, sqlite, storeFile } from './kit.mjs';
 import { env } from './provider.mjs';
 import { makeWorld, successOf } from './success.mjs';
 
@@ -37,8 +37,9 @@ function headersOf(route) {
     return ['public', 'body'].includes(route.permission) ? {} : { 'x-app-id': world.app };
 }
 
+const sure = confirming(h, h.api.bind(h));
 const send = async (route, body, more) =>
-    asEnvelope(await h.api(route.method, pathOf(route), body, { 'content-type': 'application/json', ...headersOf(route), ...more }));
+    asEnvelope(await sure(route.method, pathOf(route), body, { 'content-type': 'application/json', ...headersOf(route), ...more }));
 
 // Everything that bad input may not change.
 async function state() {
@@ -312,17 +313,17 @@ describe('what clients do and may do', { concurrency: false }, () => {
     for (const route of withBody) {
         test(`${named(route)} ignores members it does not know`, async () => {
             const { make, prefix } = successOf(route);
-            const { path, body, status = 200 } = await make(world);
-            const reply = await h.api(route.method, prefix + path, { ...body, unknown_member: { deep: [1, { a: null }] }, __proto__x: 1, '': 0 }, headersOf(route));
+            const { path, body, status = 200, call = sure } = await make(world);
+            const reply = await call(route.method, prefix + path, { ...body, unknown_member: { deep: [1, { a: null }] }, __proto__x: 1, '': 0 }, headersOf(route));
             assert.equal(reply.status, status, reply.text);
         });
 
         test(`${named(route)} takes null for absent`, async () => {
             const { make, prefix } = successOf(route);
-            const { path, body, status = 200 } = await make(world);
+            const { path, body, status = 200, call = sure } = await make(world);
             const schema = bodySchemaOf(route);
             const nulls = Object.keys(schema.properties).filter((name) => !(schema.required ?? []).includes(name) && !(name in (body ?? {})));
-            const reply = await h.api(route.method, prefix + path, { ...body, ...Object.fromEntries(nulls.map((name) => [name, null])) }, headersOf(route));
+            const reply = await call(route.method, prefix + path, { ...body, ...Object.fromEntries(nulls.map((name) => [name, null])) }, headersOf(route));
             assert.equal(reply.status, status, reply.text);
         });
     }

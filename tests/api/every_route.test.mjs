@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { startHearth } from './harness.mjs';
 import { env } from './provider.mjs';
-import { admin, asEnvelope, newApp, newKey, nobodysId, refused, signIn } from './kit.mjs';
+import { admin, asEnvelope, confirming, newApp, newKey, nobodysId, refused, signIn } from './kit.mjs';
 import { successOf, successes, makeWorld, unknownPath } from './success.mjs';
 
 const h = await startHearth({ env });
@@ -61,7 +61,7 @@ function checkAnswer(route, reply) {
 
 function callerOf(route) {
     if (route.permission === 'admin')
-        return browser.call;
+        return confirming(h, browser.call);
     return ['public', 'body'].includes(route.permission) ? h.as({}) : world.call;
 }
 

@@ -139,6 +139,23 @@ export async function signIn(h) {
     return { ...browser, url, call: h.as(browser.headers) };
 }
 
+// Runs what CONFIRMATION_REQUIRED told a browser, as the person does in a terminal.
+export async function confirm(h, reply) {
+    const { confirm: command } = refused(reply, 403, 'CONFIRMATION_REQUIRED', /terminal/);
+    return admin(h, 'POST', '/api/session/confirm', { code: command.replace('hearth confirm ', '') });
+}
+
+// A browser's call whose person confirms what has to be confirmed.
+export function confirming(h, call) {
+    return async (...request) => {
+        const reply = await call(...request);
+        if (reply.body?.code !== 'CONFIRMATION_REQUIRED')
+            return reply;
+        await confirm(h, reply);
+        return call(...request);
+    };
+}
+
 // The stream of changes, from its first event on.
 export async function changes(t, h) {
     const { headers } = await signIn(h);

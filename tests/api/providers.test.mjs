@@ -281,7 +281,7 @@ test('adding, removing and choosing stand in the audit log without secrets', asy
     await admin(h, 'DELETE', '/api/providers/noted');
     const { entries } = await admin(h, 'GET', '/api/audit');
     assert.deepEqual(entries.filter((one) => one.action.startsWith('provider.')).map((one) => [one.action, one.subject, one.detail]).reverse(), [
-        ['provider.add', 'noted', null],
+        ['provider.add', 'noted', generic(p, { api_key: '****' })],
         ['provider.default', 'noted', { capability: 'chat', model: 'two', app_id: null }],
         ['provider.default_cleared', null, { capability: 'chat', model: null, app_id: null }],
         ['provider.remove', 'noted', null],

@@ -162,6 +162,10 @@ export const successes = {
         return { path: url.pathname + url.search, status: 303, type: 'text/plain' };
     },
     'GET /session': () => ({ path: '/session', type: 'text/html' }),
+    'POST /api/session/confirm': async (w) => {
+        const { body } = await (await signIn(w.h)).call('DELETE', '/api/agents/nobody');
+        return { path: '/api/session/confirm', body: { code: body.confirm.replace('hearth confirm ', '') }, call: w.h.socket.bind(w.h) };
+    },
     'GET /api/session': plain('/api/session'),
     'DELETE /api/session': async (w) => ({ path: '/api/session', call: (await signIn(w.h)).call }),
     'GET /api/audit': plain('/api/audit?limit=3'),

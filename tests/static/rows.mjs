@@ -7,6 +7,17 @@ import { report } from '../tools/tree.mjs';
 const isText = (value) => typeof value === 'string' && value.trim().length > 0;
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
+// What the administrator changes without changing what runs or where data goes: a browser session needs no fresh confirmation for it.
+const tuning = new Set([
+    'POST /api/apps/:app/start', 'POST /api/apps/:app/stop', 'POST /api/apps/:app/restart',
+    'POST /api/calendar/:uuid/run', 'POST /api/calendar/:uuid/reject', 'PATCH /api/calendar/:uuid', 'DELETE /api/calendar/:uuid',
+    'POST /api/tasks/:uuid/run', 'POST /api/tasks/:uuid/reject', 'POST /api/tasks/:uuid/replay', 'POST /api/tasks/sweep',
+    'POST /api/keys', 'DELETE /api/keys/:id', 'POST /api/permissions/decide', 'POST /api/permissions/revoke', 'POST /api/permissions/reset',
+    'PUT /api/limits/apps/:app', 'PUT /api/limits/keys/:id', 'DELETE /api/limits/apps/:app', 'DELETE /api/limits/keys/:id',
+    'POST /api/providers/:name/test', 'POST /api/session/link', 'POST /api/session/confirm', 'DELETE /api/session',
+    'POST /api/workspaces', 'POST /api/workspaces/:slug/threads',
+]);
+
 const lists = {
     routes: {
         least: 40,
@@ -16,6 +27,8 @@ const lists = {
             ['has a path that begins with one slash and does not end with one', (row) => /^\/([^/]|$)/.test(row.path) && (row.path === '/' || !row.path.endsWith('/'))],
             ['says its permission', (row) => isText(row.permission)],
             ['says in a sentence what it does', (row) => isText(row.summary)],
+            ['says that it changes what runs, or is one of those that do not', (row) => row.permission !== 'admin' || row.method === 'GET' ||
+                row.defines !== tuning.has(`${row.method} ${row.path}`)],
         ],
     },
     settings: {

@@ -60,9 +60,11 @@ static void a_closed_session_is_none(void **state)
     AUTO(fixture_close) struct fixture f = fixture_open();
     char link[SESSION_TOKEN_SIZE];
     struct session_tokens session = open_one(&f, link);
+    struct caller caller;
     struct err e = { 0 };
 
-    must(session_close(f.id, session.cookie, &e), &e);
+    must(identity_admin(f.id, &(struct credentials){ .session_cookie = session.cookie, .session_proof = session.proof }, f.a, &caller, &e), &e);
+    must(session_close(f.id, &caller, &e), &e);
     assert_false(is_admin(&f, session.cookie, session.proof));
 }
 
