@@ -4,22 +4,14 @@ import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { until } from '../api/harness.mjs';
+import { randomNumbers } from '../tools/random.mjs';
 
-// Mulberry32: small, and the same everywhere. CHAOS_SEED repeats a run's choices (not its timing).
+// CHAOS_SEED repeats a run's choices (not its timing).
 export class Chance {
-    #state;
-
     constructor(t) {
         this.seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1e9);
-        this.#state = this.seed >>> 0;
+        this.unit = randomNumbers(this.seed);
         t.diagnostic(`CHAOS_SEED=${this.seed}`);
-    }
-
-    unit() {
-        this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-        let x = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
-        x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
-        return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
     }
 
     between(low, high) { return low + Math.floor(this.unit() * (high - low + 1)); }

@@ -20,7 +20,7 @@ const root = resolve(import.meta.dirname, '../..');
 const seed = Number(process.env.HOSTILE_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const seconds = Number(process.env.HOSTILE_SECONDS ?? 10);
 const campaignSeconds = 60;             // a fresh service each: what it keeps by order of its callers does not pile up
-const nLanes = 16, pingMs = 20_000, nAround = 60, grownKib = 160 * 1024;
+const nLanes = 16, nKeptAlive = 2 * nLanes, pingMs = 20_000, nAround = 60, grownKib = 160 * 1024;
 const quarantine = { ASAN_OPTIONS: 'detect_leaks=1:strict_string_checks=1:quarantine_size_mb=4:thread_local_quarantine_size_kb=64' };
 
 process.env.CONVERSATION_PROVIDER = env.GENERIC_OPENAI_BASE_URL;
@@ -86,10 +86,11 @@ async function connectionsLeft({ h }) {
     return Number(/^hearth_http_connections (\d+)/m.exec(text)[1]);
 }
 
-// Descriptors of the connections and of programs that ended are given back. Those of databases belong to threads, which go later.
+// Descriptors of the connections and of programs that ended are given back. Those of databases belong to threads, which go later, and a few
+// connections to the provider are kept for its next request.
 async function givesBack(source, before) {
     await until(async () => await connectionsLeft(source) <= 1, { what: 'connections are given back' });
-    await until(() => Object.entries(held(source.h)).every(([kind, n]) => n <= (before[kind] ?? 0) + 4), { what: `descriptors are given back, at first ${JSON.stringify(before)}` })
+    await until(() => Object.entries(held(source.h)).every(([kind, n]) => n <= (before[kind] ?? 0) + nKeptAlive), { what: `descriptors are given back, at first ${JSON.stringify(before)}` })
         .catch((error) => { throw new Error(`${error.message}, now ${JSON.stringify(held(source.h))}`); });
 }
 

@@ -1,14 +1,9 @@
 // What the fuzzer does to requests and conversations. Everything is chosen by the random numbers of one seed, so that a seed is a conversation.
 
-// mulberry32: small, and good enough to choose with.
+import { randomNumbers } from '../tools/random.mjs';
+
 export function randomOf(seed) {
-    let state = seed >>> 0;
-    const next = () => {
-        state = (state + 0x6d2b79f5) >>> 0;
-        let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-        mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-        return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-    };
+    const next = randomNumbers(seed);
     const below = (n) => Math.floor(next() * n);
     return { below, pick: (list) => list[below(list.length)], chance: (share) => next() < share, bytes: (n) => Buffer.from(Array.from({ length: n }, () => below(256))) };
 }
