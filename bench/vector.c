@@ -136,7 +136,7 @@ static void upsert(struct bench *b, size_t from, size_t n, const char *prefix)
         records[i] = (struct vector_record){ arena_printf(a, "%s%zu", prefix, from + i), b->rows + (from + i) * b->n_dimensions,
                                              arena_printf(a, "{\"documentId\":\"doc-%zu\",\"page\":%zu}", (from + i) / 50,
                                                           (from + i) % 50) };
-    if (b->v->ops->upsert(b->v, "bench", &(struct vector_batch){ records, n, b->n_dimensions }, &e) < 0)
+    if (b->v->ops->upsert(b->v, NULL, "bench", &(struct vector_batch){ records, n, b->n_dimensions }, &e) < 0)
         die("upsert", &e);
 }
 
@@ -169,7 +169,7 @@ static void query_one(struct bench *b, size_t i, const char *filter, struct aren
     struct err e = { 0 };
 
     if ((filter && json_parse(a, slice_of(filter), &q.filter, &e) < 0) ||
-        b->v->ops->query(b->v, "bench", &q, a, ret, &e) < 0)
+        b->v->ops->query(b->v, NULL, "bench", &q, a, ret, &e) < 0)
         die("query", &e);
 }
 

@@ -129,6 +129,7 @@ static int register_store(struct request *req, struct response *res, struct err 
     const struct vectors_provider *provider = vectors_provider_find(body->provider);
     struct vector_stores *stores = req->api->vector_stores;
     struct vector_registration before = { 0 }, reg = { 0 };
+    const struct net_wait wait = vector_wait_of(req);
     int r;
 
     if (!provider)
@@ -138,7 +139,7 @@ static int register_store(struct request *req, struct response *res, struct err 
     if (r == 0)
         r = vector_stores_registered(stores, req->arena, req->caller->scope, &before, e);
     if (r == 0)
-        r = vector_stores_register(stores, req->arena, req->caller->scope, &reg, e);
+        r = vector_stores_register(stores, &wait, req->arena, req->caller->scope, &reg, e);
     if (r < 0)
         return r;
     write_message(&res->json, req->arena, provider->name, before.provider);

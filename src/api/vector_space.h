@@ -11,7 +11,11 @@ struct vector_space {
     struct vector_store *use;           /* owned: vector_space_clear() */
     struct vectors *vectors;            /* borrowed from use */
     const char *ns;                     /* in the request's arena */
+    struct net_wait wait;               /* of all that the request asks of the store */
 };
+
+/* How long a registered store is waited for, by the setting, and for whom. */
+struct net_wait vector_wait_of(const struct request *req);
 
 /* workspace NULL: none, only the store. */
 int vector_space_of(const struct request *req, const char *workspace, struct vector_space *ret, struct err *e) MUST_CHECK;

@@ -305,18 +305,21 @@ static const char *without_name(const struct vectors_provider *provider, const c
     return strncmp(text, provider->label, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
-static int connect_to(struct vector_stores *s, const struct vectors_provider *provider, const char *scope, struct json_value config,
-                      struct vectors **ret, struct err *e)
+static int connect_to(struct vector_stores *s, const struct net_wait *wait, const struct vectors_provider *provider, const char *scope,
+                      struct json_value config, struct vectors **ret, struct err *e)
 {
+    const struct net_wait connecting = net_wait_part(wait, LIMIT_STORE_CHECK_MS);
     struct err why = { 0 };
     struct vectors *v = NULL;
     int r = provider->open(scope, config, s->config.guard, &v, &why);
 
     if (r == 0)
-        r = v->ops->check(v, &why);
+        r = v->ops->check(v, &connecting, &why);
     if (r < 0) {
         if (v)
             v->ops->close(v);
+        if (r == -ECANCELED)
+            return err_set(e, r, why.code, "%s", why.text);
         return err_set(e, -EINVAL, "", "Failed to connect to %s: %s", provider->name, without_name(provider, why.text));
     }
     *ret = v;
@@ -337,12 +340,13 @@ static int save(struct vector_stores *s, struct arena *a, const char *scope, con
     return r;
 }
 
-int vector_stores_register(struct vector_stores *s, struct arena *a, const char *scope, const struct vector_registration *reg, struct err *e)
+int vector_stores_register(struct vector_stores *s, const struct net_wait *wait, struct arena *a, const char *scope, const struct vector_registration *reg,
+                           struct err *e)
 {
     const struct vectors_provider *provider = vectors_provider_find(reg->provider);
     struct vectors *v = NULL;
     struct entry *entry;
-    int r = provider->open ? connect_to(s, provider, scope, reg->config, &v, e) : 0;
+    int r = provider->open ? connect_to(s, wait, provider, scope, reg->config, &v, e) : 0;
 
     if (r == 0)
         r = save(s, a, scope, reg, e);
@@ -373,8 +377,8 @@ int vector_stores_forget(struct vector_stores *s, const char *scope, bool with_v
     r = open_embedded(s, e);
     v = s->embedded.vectors;
     if (r == 0)
-        r = v->ops->namespaces(v, vector_scope_prefix(a, scope), a, &names, e);
+        r = v->ops->namespaces(v, NULL, vector_scope_prefix(a, scope), a, &names, e);
     for (size_t i = 0; r == 0 && i < names.n; i++)
-        r = v->ops->remove(v, names.items[i], &everything, &n, e);
+        r = v->ops->remove(v, NULL, names.items[i], &everything, &n, e);
     return r;
 }

@@ -5,7 +5,7 @@
  *
  *     AUTO(vector_store_unrefp) struct vector_store *use = NULL;
  *     r = vector_stores_of(req->api->vector_stores, req->caller->scope, &use, e);
- *     r = use->vectors->ops->count(use->vectors, ns, &n, &n_dimensions, e);
+ *     r = use->vectors->ops->count(use->vectors, &wait, ns, &n, &n_dimensions, e);
  */
 #pragma once
 
@@ -45,7 +45,9 @@ void vector_store_unrefp(struct vector_store **use);
 /* What a scope has registered; config is an object, {} of the embedded store. */
 struct vector_registration { const char *provider; struct json_value config; };
 int vector_stores_registered(struct vector_stores *s, struct arena *a, const char *scope, struct vector_registration *ret, struct err *e) MUST_CHECK;
-/* Connects, then saves, then uses. -EINVAL without a code (specification, Errors) "Failed to connect to <provider>: <reason>": nothing was changed. */
-int vector_stores_register(struct vector_stores *s, struct arena *a, const char *scope, const struct vector_registration *reg, struct err *e) MUST_CHECK;
+/* Connects, then saves, then uses. -EINVAL without a code (specification, Errors) "Failed to connect to <provider>: <reason>": nothing was changed.
+ * -ECANCELED SHUTTING_DOWN. */
+int vector_stores_register(struct vector_stores *s, const struct net_wait *wait, struct arena *a, const char *scope, const struct vector_registration *reg,
+                           struct err *e) MUST_CHECK;
 /* The scope is gone: its registered store is closed, and with_vectors its vectors in the embedded store are deleted. */
 int vector_stores_forget(struct vector_stores *s, const char *scope, bool with_vectors, struct err *e) MUST_CHECK;

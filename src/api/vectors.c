@@ -3,7 +3,9 @@
 
 #include "api/routes.h"
 #include "base/limits.h"
+#include "settings/settings.h"
 #include "store/vector_configs.h"
+#include "vector/vector_check.h"
 
 enum { WORKSPACE_CHARS = 128, MODEL_CHARS = 200, ID_CHARS = LIMIT_VECTOR_ID_BYTES, TOP_K_DEFAULT = 5 };
 
@@ -93,6 +95,11 @@ static const struct field list_answer[] = { SHAPE_LIST("vectors", record_shape, 
 
 /* ---- which namespace ---- */
 
+struct net_wait vector_wait_of(const struct request *req)
+{
+    return net_wait_of(settings_ms(req->api->settings, SETTING_VECTORS_STORE_TIMEOUT_S), req->exchange ? &req->exchange->is_gone : NULL, &req->api->is_leaving);
+}
+
 int vector_space_of(const struct request *req, const char *workspace, struct vector_space *ret, struct err *e)
 {
     int r = vector_stores_of(req->api->vector_stores, req->caller->scope, &ret->use, e);
@@ -100,6 +107,7 @@ int vector_space_of(const struct request *req, const char *workspace, struct vec
     if (r < 0)
         return r;
     ret->vectors = ret->use->vectors;
+    ret->wait = vector_wait_of(req);
     ret->ns = workspace ? arena_printf(req->arena, "%s%s", vector_scope_prefix(req->arena, req->caller->scope), workspace) : NULL;
     return 0;
 }
@@ -147,7 +155,7 @@ static int keep_model(const struct request *req, const struct vector_space *spac
     r = store_vector_models_keep(store, req->arena, provider, space->ns, model, &known, e);
     if (r < 0 || strcmp(known, model) == 0)
         return r;
-    r = space->vectors->ops->count(space->vectors, space->ns, &n, &n_dimensions, e);
+    r = space->vectors->ops->count(space->vectors, &space->wait, space->ns, &n, &n_dimensions, e);
     if (r == 0 && n > 0)
         return check_model(space, known, model, e);
     if (r == 0)
@@ -168,7 +176,7 @@ static int upsert_vectors(struct request *req, struct response *res, struct err 
     if (r == 0)
         r = keep_model(req, &space, body->model, e);
     if (r == 0)
-        r = space.vectors->ops->upsert(space.vectors, space.ns, &batch, e);
+        r = space.vectors->ops->upsert(space.vectors, &space.wait, space.ns, &batch, e);
     if (r < 0)
         return r;
     json_add_int(&res->json, "upserted", (int64_t)batch.n);
@@ -178,7 +186,7 @@ static int upsert_vectors(struct request *req, struct response *res, struct err 
 
 /* ---- query and list ---- */
 
-static void write_record(struct json_writer *w, const struct vector_hit *hit, bool has_score, size_t n_dimensions)
+static void write_record(struct json_writer *w, const struct vector_hit *hit, bool has_score)
 {
     json_begin_object(w);
     json_add_string(w, "id", hit->id);
@@ -186,15 +194,15 @@ static void write_record(struct json_writer *w, const struct vector_hit *hit, bo
         json_add_double(w, "score", hit->score);
     json_add_raw(w, "metadata", hit->metadata && *hit->metadata ? hit->metadata : "{}");
     if (hit->vector)
-        json_add_floats(w, "vector", hit->vector, n_dimensions);
+        json_add_floats(w, "vector", hit->vector, hit->n_dimensions);
     json_end(w);
 }
 
-static void write_records(struct json_writer *w, const char *name, const struct vector_hits *hits, bool has_score, size_t n_dimensions)
+static void write_records(struct json_writer *w, const char *name, const struct vector_hits *hits, bool has_score)
 {
     json_begin_array_as(w, name);
     for (size_t i = 0; i < hits->n; i++)
-        write_record(w, &hits->items[i], has_score, n_dimensions);
+        write_record(w, &hits->items[i], has_score);
     json_end(w);
 }
 
@@ -219,18 +227,6 @@ static int check_query(const struct request *req, const void *body, struct err *
     return b->has_min_score ? err_add_field(e, "scoreThreshold", "needs `vector`: it is compared with cosine similarities") : 0;
 }
 
-/* Dimensions of the vectors an answer holds. */
-static int count_dimensions(const struct vector_space *space, const struct query_body *body, size_t *ret, struct err *e)
-{
-    int64_t n = 0, n_dimensions = (int64_t)body->vector.n;
-    int r = 0;
-
-    if (body->with_vectors && body->vector.n == 0)
-        r = space->vectors->ops->count(space->vectors, space->ns, &n, &n_dimensions, e);
-    *ret = (size_t)n_dimensions;
-    return r;
-}
-
 static int check_text(const struct vector_space *space, const char *text, struct err *e)
 {
     if (!text || space->vectors->ops->has_text)
@@ -247,7 +243,6 @@ static int query_vectors(struct request *req, struct response *res, struct err *
     };
     AUTO(vector_space_clear) struct vector_space space = { 0 };
     struct vector_hits hits = { 0 };
-    size_t n_dimensions = 0;
     int r;
 
     r = vector_space_of(req, body->workspace, &space, e);
@@ -256,12 +251,10 @@ static int query_vectors(struct request *req, struct response *res, struct err *
     if (r == 0)
         r = check_query_model(req, &space, body->model, e);
     if (r == 0)
-        r = space.vectors->ops->query(space.vectors, space.ns, &query, req->arena, &hits, e);
-    if (r == 0)
-        r = count_dimensions(&space, body, &n_dimensions, e);
+        r = space.vectors->ops->query(space.vectors, &space.wait, space.ns, &query, req->arena, &hits, e);
     if (r < 0)
         return r;
-    write_records(&res->json, "results", &hits, true, n_dimensions);
+    write_records(&res->json, "results", &hits, true);
     return 0;
 }
 
@@ -270,17 +263,14 @@ static int list_vectors(struct request *req, struct response *res, struct err *e
     const struct list_query *query = req->query;
     AUTO(vector_space_clear) struct vector_space space = { 0 };
     struct vector_hits hits = { 0 };
-    int64_t n = 0, n_dimensions = 0;
     int r;
 
     r = vector_space_of(req, query->workspace, &space, e);
-    if (r == 0 && query->with_vectors)
-        r = space.vectors->ops->count(space.vectors, space.ns, &n, &n_dimensions, e);
     if (r == 0)
-        r = space.vectors->ops->list(space.vectors, space.ns, query->limit, query->offset, query->with_vectors, req->arena, &hits, e);
+        r = space.vectors->ops->list(space.vectors, &space.wait, space.ns, query->limit, query->offset, query->with_vectors, req->arena, &hits, e);
     if (r < 0)
         return r;
-    write_records(&res->json, "vectors", &hits, false, (size_t)n_dimensions);
+    write_records(&res->json, "vectors", &hits, false);
     return 0;
 }
 
@@ -294,7 +284,7 @@ static int count_vectors(struct request *req, struct response *res, struct err *
 
     r = vector_space_of(req, query->workspace, &space, e);
     if (r == 0)
-        r = space.vectors->ops->count(space.vectors, space.ns, &n, &n_dimensions, e);
+        r = space.vectors->ops->count(space.vectors, &space.wait, space.ns, &n, &n_dimensions, e);
     if (r == 0)
         r = store_vector_models_get(req->api->store, req->arena, space.use->provider, space.ns, &model, e);
     if (r < 0)
@@ -323,7 +313,7 @@ static int check_delete(const struct request *req, const void *body, struct err 
 static int forget_model_of_nothing(const struct request *req, const struct vector_space *space, struct err *e)
 {
     int64_t n = 0, n_dimensions = 0;
-    int r = space->vectors->ops->count(space->vectors, space->ns, &n, &n_dimensions, e);
+    int r = space->vectors->ops->count(space->vectors, &space->wait, space->ns, &n, &n_dimensions, e);
 
     return r < 0 || n > 0 ? r : store_vector_models_forget(req->api->store, space->use->provider, space->ns, e);
 }
@@ -338,7 +328,7 @@ static int delete_vectors(struct request *req, struct response *res, struct err 
 
     r = vector_space_of(req, body->workspace, &space, e);
     if (r == 0)
-        r = space.vectors->ops->remove(space.vectors, space.ns, &removal, &n, e);
+        r = space.vectors->ops->remove(space.vectors, &space.wait, space.ns, &removal, &n, e);
     if (r == 0 && (body->is_all || n > 0))
         r = forget_model_of_nothing(req, &space, e);
     if (r < 0)
@@ -349,6 +339,15 @@ static int delete_vectors(struct request *req, struct response *res, struct err 
 
 /* ---- workspaces ---- */
 
+/* What follows the prefix is printed. */
+static int check_names(const struct vector_space *space, const char *prefix, const struct field_strings *names, struct err *e)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (!vector_check_prefix(names->items[i], prefix))
+            return err_set(e, -EIO, "VECTOR_STORE_FAILED", "The vector store %s named a namespace that does not begin with %s.", space->use->provider, prefix);
+    return 0;
+}
+
 static int list_workspaces(struct request *req, struct response *res, struct err *e)
 {
     const char *prefix = vector_scope_prefix(req->arena, req->caller->scope);
@@ -358,7 +357,9 @@ static int list_workspaces(struct request *req, struct response *res, struct err
 
     r = vector_space_of(req, NULL, &space, e);
     if (r == 0)
-        r = space.vectors->ops->namespaces(space.vectors, prefix, req->arena, &names, e);
+        r = space.vectors->ops->namespaces(space.vectors, &space.wait, prefix, req->arena, &names, e);
+    if (r == 0)
+        r = check_names(&space, prefix, &names, e);
     if (r < 0)
         return r;
     json_begin_array_as(&res->json, "workspaces");

@@ -111,6 +111,15 @@ enum {
     LIMIT_TOP_K = 1000,
     LIMIT_BODY_VECTORS = 96 << 20,      /* 10,000 of 384 dimensions as JavaScript prints them; at most twice that lands in the arena */
 
+    /* registered vector stores */
+    LIMIT_STORE_PAGES = 4096,           /* of one operation that reads page by page, 1000 records each */
+    LIMIT_STORE_REPLY = LIMIT_BODY_VECTORS,     /* of one request, its rows as text */
+    LIMIT_STORE_SMALL_REPLY = 8 << 20,  /* of one that reads no records */
+    LIMIT_STORE_LOOSE_BYTES = 1 << 20,  /* of one connection to PostgreSQL that are no whole row */
+    LIMIT_STORE_CONNECT_MS = 10000,
+    LIMIT_STORE_CHECK_MS = 20000,       /* registering */
+    LIMIT_LOOKUPS = 64,                 /* names that are looked up at a time */
+
     /* embeddings */
     LIMIT_EMBED_TEXTS = 2048,           /* in one call */
     LIMIT_EMBED_TEXT = 256 << 10,       /* bytes of one */

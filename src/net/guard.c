@@ -1,5 +1,7 @@
 #include "net/guard.h"
 
+#include "net/resolve.h"
+
 #include <arpa/inet.h>
 #include <assert.h>
 #include <ifaddrs.h>
@@ -289,16 +291,13 @@ int guard_check_all(const struct guard *g, const char *host, const struct addrin
     return 0;
 }
 
-int guard_resolve(const struct guard *g, const char *host, uint16_t port, struct guard_addresses *ret, struct err *e)
+int guard_resolve(const struct guard *g, const char *host, uint16_t port, const struct net_wait *w, struct guard_addresses *ret, struct err *e)
 {
-    const struct addrinfo wanted = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
     struct addrinfo *answer = NULL;
-    char service[8];
-    int r;
+    int r = net_resolve(host, port, w, &answer, e);
 
-    snprintf(service, sizeof(service), "%u", port);
-    if (getaddrinfo(host, service, &wanted, &answer) != 0)
-        return err_set(e, -EHOSTUNREACH, "DNS_FAILED", "The name %.100s is not known here: check the address and this machine's network.", host);
+    if (r < 0)
+        return r;
     r = guard_check_all(g, host, answer, ret, e);
     freeaddrinfo(answer);
     return r;

@@ -7,11 +7,11 @@
  * reserved ones never, nor the same inside IPv6; nor the service's own ports. One a process; any thread.
  *
  *     ask.guard = guard;                                          src/net/http_client.h
- *     r = guard_resolve(guard, host, 5432, &addresses, e);        for clients that connect by themselves (libpq)
+ *     r = guard_resolve(guard, host, 5432, &wait, &addresses, e);        for clients that connect by themselves (libpq)
  */
 #pragma once
 
-#include "base/err.h"
+#include "net/wait.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -43,7 +43,7 @@ enum guard_verdict guard_judge(const struct sockaddr *address, const char **ret_
 int guard_check(const struct guard *g, const char *host, const struct sockaddr *address, struct err *e) MUST_CHECK;
 /* All of a look-up's answer: one address that is refused refuses the name. */
 int guard_check_all(const struct guard *g, const char *host, const struct addrinfo *answer, struct guard_addresses *ret, struct err *e) MUST_CHECK;
-/* Blocks for the look-up. -EHOSTUNREACH DNS_FAILED, -EPERM ADDRESS_REFUSED. */
-int guard_resolve(const struct guard *g, const char *host, uint16_t port, struct guard_addresses *ret, struct err *e) MUST_CHECK;
+/* Blocks for the look-up. -EPERM ADDRESS_REFUSED, and as net_resolve(). */
+int guard_resolve(const struct guard *g, const char *host, uint16_t port, const struct net_wait *w, struct guard_addresses *ret, struct err *e) MUST_CHECK;
 
 void guard_address_text(const struct sockaddr *address, char ret[GUARD_TEXT_CHARS]);

@@ -184,6 +184,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .needs_restart = true, .help = "How many of the true nearest vectors a query by inverted lists shall find." },
     [SETTING_VECTORS_MEMORY_MB] = { "vectors.memory_mb", SETTING_INT, .min = 16, .max = 1048576, .def = "1024",
         .needs_restart = true, .help = "Memory for loaded namespaces; those not used for longest are unloaded above it." },
+    [SETTING_VECTORS_STORE_TIMEOUT_S] = { "vectors.store_timeout_s", SETTING_SECONDS, .min = 0.05, .max = 600, .def = "120",
+        .help = "How long one request waits for a registered vector store in all; registering waits for 20 seconds at most." },
 
     [SETTING_NET_PRIVATE_HOSTS] = { "net.private_hosts", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_private_host,
         .needs_restart = true, .help = "Hosts of the local network that apps may name as vector stores; * for all." },

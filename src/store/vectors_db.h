@@ -96,7 +96,8 @@ typedef int vectors_db_visit_row(void *arg, int64_t row, struct err *e);
 int vectors_db_text_search(struct vectors_db *db, int64_t space_id, const char *text, vectors_db_visit_row *visit, void *arg,
                            struct err *e) MUST_CHECK;
 
-struct vectors_db_item { const char *id, *metadata; const float *vector; };
+/* vector: n_dimensions numbers as the row holds them, or NULL and 0. */
+struct vectors_db_item { const char *id, *metadata; const float *vector; size_t n_dimensions; };
 
 /* -ENOENT when there is no such row. vector only when asked for. */
 int vectors_db_get(struct vectors_db *db, int64_t row, bool with_vector, struct arena *a, struct vectors_db_item *ret,

@@ -123,7 +123,9 @@ int vectors_db_each_of_document(struct vectors_db *db, int64_t space_id, const c
 /* Columns id, metadata, vector or NULL. */
 static struct vectors_db_item read_item(struct sql_rows *rows, struct arena *a)
 {
-    return (struct vectors_db_item){ sql_text(rows, a, 0), sql_text(rows, a, 1), (const void *)sql_blob(rows, a, 2).p };
+    struct slice vector = sql_blob(rows, a, 2);
+
+    return (struct vectors_db_item){ sql_text(rows, a, 0), sql_text(rows, a, 1), (const void *)vector.p, vector.n / sizeof(float) };
 }
 
 int vectors_db_get(struct vectors_db *db, int64_t row, bool with_vector, struct arena *a, struct vectors_db_item *ret,

@@ -29,27 +29,28 @@ static struct vectors *chroma_close(struct vectors *v)
 
 /* ---- check ---- */
 
-static int chroma_check(struct vectors *v, struct err *e)
+static int chroma_check(struct vectors *v, const struct net_wait *wait, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const struct remote_op op = remote_op_of(v, wait);
     struct chroma *c = of(v);
     struct remote_reply reply = { 0 };
-    int r = remote_call(&c->store.remote, a, "GET", "api/v2/heartbeat", NULL, &reply, e);
+    int r = remote_call(&op, a, "GET", "api/v2/heartbeat", NULL, &reply, e);
 
     if (r == 0 && (reply.status == 401 || reply.status == 403))
-        return remote_refused(&c->store.remote, &reply, e);
+        return remote_refused(&op, &reply, e);
     if (r == 0 && json_type(json_get(reply.body, "nanosecond heartbeat")) != JSON_INT)
         return err_set(e, -EIO, "VECTOR_STORE_FAILED", "what answers there is no Chroma of version 1.0 or newer (status %d)", reply.status);
     if (r == 0)                         /* the database: lists of one that is not there are empty */
-        r = remote_ask(&c->store.remote, a, "GET", arena_printf(a, "%.*s", (int)(strrchr(c->base, '/') - c->base), c->base), NULL, &reply, e);
+        r = remote_ask(&op, a, "GET", arena_printf(a, "%.*s", (int)(strrchr(c->base, '/') - c->base), c->base), NULL, &reply, e);
     if (r == 0)
-        r = remote_ask(&c->store.remote, a, "GET", arena_printf(a, "%s?limit=1", c->base), NULL, &reply, e);
-    return r < 0 ? r : chroma_ask_batch(c, a, e);
+        r = remote_ask(&op, a, "GET", arena_printf(a, "%s?limit=1", c->base), NULL, &reply, e);
+    return r < 0 ? r : chroma_ask_batch(c, &op, a, e);
 }
 
 /* ---- remove and namespaces ---- */
 
-static int delete_ids(const struct remote_store *s, const struct remote_collection *col, const char *const *ids, size_t n, struct err *e)
+static int delete_ids(const struct remote_op *op, const struct remote_collection *col, const char *const *ids, size_t n, struct err *e)
 {
     int r = 0;
 
@@ -62,47 +63,56 @@ static int delete_ids(const struct remote_store *s, const struct remote_collecti
         chroma_begin(&w, &body);
         json_add_strings(&w, "ids", ids + i, MIN(n - i, (size_t)REMOTE_ROWS_A_READ));
         json_end(&w);
-        r = chroma_send(s, a, chroma_path(s, a, col, "delete"), &body, &reply, e);
+        r = chroma_send(op, a, chroma_path(op, a, col, "delete"), &body, &reply, e);
     }
     return r;
 }
 
 /* Those of a page of collections that hold something. */
-static int add_namespaces(const struct chroma *c, struct arena *a, struct json_value page, const char *prefix, struct remote_ids *names, struct err *e)
+static int add_namespaces(const struct remote_op *op, struct arena *a, struct json_value page, const char *prefix, struct remote_ids *names, struct err *e)
 {
     struct json_value item;
     int r = 0;
 
     for (struct json_iter it = json_iter(page); r == 0 && json_next(&it, NULL, &item);) {
         const char *ns = chroma_namespace_of(item);
-        struct remote_collection col = { .id = json_cstr(json_get(item, "id")) };
+        struct remote_collection col = { 0 };
         int64_t n = 0;
 
-        if (!ns || strncmp(ns, prefix, strlen(prefix)) != 0)
+        if (!vector_check_prefix(ns, prefix))
             continue;
-        r = chroma_count(&c->store, a, &col, &n, e);
+        r = chroma_read_id(op, item, &col, e);
+        if (r == 0)
+            r = chroma_count(op, a, &col, &n, e);
         if (r == 0 && n > 0)
             r = remote_ids_add(names, ns, e);
     }
     return r;
 }
 
-static int chroma_namespaces(struct vectors *v, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e)
+static int add_page(const struct remote_op *op, int64_t offset, const char *prefix, struct remote_ids *names, size_t *ret_n, struct err *e)
 {
-    const struct chroma *c = of(v);
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *path = arena_printf(a, "%s?limit=%d&offset=%lld", chroma_of(op)->base, COLLECTIONS_A_PAGE, (long long)offset);
+    struct remote_reply reply = { 0 };
+    int r = remote_ask(op, a, "GET", path, NULL, &reply, e);
+
+    if (r == 0)
+        r = remote_read_list(op, "collections", reply.body, COLLECTIONS_A_PAGE, ret_n, e);
+    return r < 0 ? r : add_namespaces(op, a, reply.body, prefix, names, e);
+}
+
+static int chroma_namespaces(struct vectors *v, const struct net_wait *wait, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e)
+{
+    const struct remote_op op = remote_op_of(v, wait);
     struct remote_ids names = { .arena = a };
-    size_t n_read = COLLECTIONS_A_PAGE;
+    size_t n_read = COLLECTIONS_A_PAGE, n_pages = 0;
     int r = 0;
 
     for (int64_t offset = 0; r == 0 && n_read == COLLECTIONS_A_PAGE; offset += COLLECTIONS_A_PAGE) {
-        AUTO(arena_freep) struct arena *scratch = arena_new();
-        const char *path = arena_printf(scratch, "%s?limit=%d&offset=%lld", c->base, COLLECTIONS_A_PAGE, (long long)offset);
-        struct remote_reply reply = { 0 };
-
-        r = remote_ask(&c->store.remote, scratch, "GET", path, NULL, &reply, e);
-        n_read = json_length(reply.body);
+        r = remote_count_page(&op, &n_pages, e);
         if (r == 0)
-            r = add_namespaces(c, scratch, reply.body, prefix, &names, e);
+            r = add_page(&op, offset, prefix, &names, &n_read, e);
     }
     if (r < 0)
         return r;

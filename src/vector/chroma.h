@@ -19,33 +19,36 @@ struct chroma {
     atomic_int n_batch;                 /* records one request may store; 0: not asked yet */
 };
 
-static inline const struct chroma *chroma_of(const struct remote_store *s)
+static inline const struct chroma *chroma_of(const struct remote_op *op)
 {
-    return (const struct chroma *)s;
+    return CONTAINER_OF(op->remote, const struct chroma, store.remote);
 }
 
 extern const struct vectors_field chroma_fields[];
 int chroma_open(const char *scope, struct json_value config, const struct guard *guard, struct vectors **ret, struct err *e) MUST_CHECK;
-int chroma_upsert(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e) MUST_CHECK;
+int chroma_upsert(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_batch *b, struct err *e) MUST_CHECK;
 
 /* As struct remote_peer says. */
-int chroma_nearest(const struct remote_store *s, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
+int chroma_nearest(const struct remote_op *op, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
                    struct vector_hits *ret, struct err *e) MUST_CHECK;
-int chroma_read(const struct remote_store *s, const struct remote_collection *col, const char *const *ids, size_t n, enum remote_parts parts, struct arena *a,
+int chroma_read(const struct remote_op *op, const struct remote_collection *col, const char *const *ids, size_t n, enum remote_parts parts, struct arena *a,
                 struct vector_hits *ret, struct err *e) MUST_CHECK;
-int chroma_collect_ids(const struct remote_store *s, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
+int chroma_collect_ids(const struct remote_op *op, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
                        struct err *e) MUST_CHECK;
-int chroma_find(const struct remote_store *s, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e) MUST_CHECK;
-int chroma_count(const struct remote_store *s, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e) MUST_CHECK;
-int chroma_drop(const struct remote_store *s, struct arena *a, const struct remote_collection *col, struct err *e) MUST_CHECK;
+int chroma_find(const struct remote_op *op, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e) MUST_CHECK;
+int chroma_count(const struct remote_op *op, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e) MUST_CHECK;
+int chroma_drop(const struct remote_op *op, struct arena *a, const struct remote_collection *col, struct err *e) MUST_CHECK;
 
 /* Begins the object of a request's body; chroma_send() frees the body. */
 void chroma_begin(struct json_writer *w, struct buf *body);
-int chroma_send(const struct remote_store *s, struct arena *a, const char *path, struct buf *body, struct remote_reply *ret, struct err *e) MUST_CHECK;
-const char *chroma_path(const struct remote_store *s, struct arena *a, const struct remote_collection *col, const char *verb);
+int chroma_send(const struct remote_op *op, struct arena *a, const char *path, struct buf *body, struct remote_reply *ret, struct err *e) MUST_CHECK;
+const char *chroma_path(const struct remote_op *op, struct arena *a, const struct remote_collection *col, const char *verb);
 
-int chroma_ask_batch(struct chroma *c, struct arena *a, struct err *e) MUST_CHECK;
-int chroma_make(const struct remote_store *s, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e) MUST_CHECK;
+/* How many records one request may store, asked of the server. */
+int chroma_ask_batch(struct chroma *c, const struct remote_op *op, struct arena *a, struct err *e) MUST_CHECK;
+int chroma_make(const struct remote_op *op, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e) MUST_CHECK;
+/* The collection's id, which becomes part of paths. */
+int chroma_read_id(const struct remote_op *op, struct json_value collection, struct remote_collection *ret, struct err *e) MUST_CHECK;
 const char *chroma_namespace_of(struct json_value collection);          /* NULL: not one of ours */
 
 /* Which metadata Chroma holds a copy of to filter by. */

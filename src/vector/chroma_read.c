@@ -1,8 +1,6 @@
 /* Reading from Chroma: the nearest, pages, and ids that match. */
 #include "vector/chroma.h"
 
-#include <math.h>
-
 /* ---- query ---- */
 
 static void write_search(struct json_writer *w, const struct remote_search *s, int64_t n, struct arena *a)
@@ -19,16 +17,6 @@ static void write_search(struct json_writer *w, const struct remote_search *s, i
         json_add_strings(w, "ids", s->among.items, s->among.n);
     else
         remote_add_filter(&chroma_dialect, w, s->filter);
-}
-
-static int read_hit(struct arena *a, const char *id, struct json_value metadata, struct json_value unit, struct vector_hit *ret, struct err *e)
-{
-    const char *text = json_cstr(json_get(metadata, CHROMA_JSON));
-
-    *ret = (struct vector_hit){ .id = id, .metadata = text ? text : "{}" };
-    if (!id)
-        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "Chroma answered with a record that has no id");
-    return json_is_absent(unit) ? 0 : remote_read_vector(a, unit, json_double(json_get(metadata, CHROMA_LENGTH)), &ret->vector, e);
 }
 
 static struct json_value first_of(struct json_value lists)
@@ -48,41 +36,50 @@ static struct json_value next_of(struct json_iter *it)
 }
 
 /* Lists side by side: ids, metadatas, embeddings, and of a query distances. */
-static int read_hits(struct arena *a, struct json_value ids, struct json_value metadatas, struct json_value units, struct json_value distances,
-                     struct vector_hits *ret, struct err *e)
-{
-    struct json_iter metadata = json_iter(metadatas), unit = json_iter(units), distance = json_iter(distances);
-    struct vector_hit *hits = arena_array(a, json_length(ids) + 1, sizeof(*hits));
-    struct json_value id, d;
-    size_t n = 0;
-    int r = 0;
+struct lists { struct json_value ids, metadatas, units, distances; };
 
-    for (struct json_iter it = json_iter(ids); r == 0 && json_next(&it, NULL, &id); n++) {
-        r = read_hit(a, json_cstr(id), next_of(&metadata), next_of(&unit), &hits[n], e);
-        d = next_of(&distance);
-        hits[n].score = json_is_absent(d) ? 0 : fmax(-1, fmin(1, 1 - json_double(d)));
+/* n_most: as many were asked for. n_dimensions 0: without vectors. */
+static int read_hits(const struct remote_op *op, struct arena *a, const struct lists *from, size_t n_most, size_t n_dimensions, struct vector_hits *ret,
+                     struct err *e)
+{
+    struct json_iter id = json_iter(from->ids), metadata = json_iter(from->metadatas), unit = json_iter(from->units), distance = json_iter(from->distances);
+    struct vector_hits hits = { 0 };
+    int r = remote_read_list(op, "ids", from->ids, n_most, &hits.n, e);
+
+    if (r == 0)
+        hits.items = arena_array(a, hits.n + 1, sizeof(*hits.items));
+    for (size_t i = 0; r == 0 && i < hits.n; i++) {
+        struct json_value about = next_of(&metadata);
+        const struct remote_raw raw = {
+            .id = next_of(&id), .id_name = "ids", .score = next_of(&distance), .is_distance = true, .metadata = json_get(about, CHROMA_JSON),
+            .unit = next_of(&unit), .length = json_get(about, CHROMA_LENGTH),
+        };
+
+        r = remote_read_record(op, a, &raw, n_dimensions, &hits.items[i], e);
     }
     if (r == 0)
-        *ret = (struct vector_hits){ hits, n };
+        *ret = hits;
     return r;
 }
 
-int chroma_nearest(const struct remote_store *s, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
+int chroma_nearest(const struct remote_op *op, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
                    struct vector_hits *ret, struct err *e)
 {
     struct remote_reply reply = { 0 };
     struct json_writer w;
+    struct lists found;
     struct buf body;
     int r;
 
     chroma_begin(&w, &body);
     write_search(&w, search, n, a);
     json_end(&w);
-    r = chroma_send(s, a, chroma_path(s, a, col, "query"), &body, &reply, e);
-    if (r == 0)
-        r = read_hits(a, first_of(json_get(reply.body, "ids")), first_of(json_get(reply.body, "metadatas")), first_of(json_get(reply.body, "embeddings")),
-                      first_of(json_get(reply.body, "distances")), ret, e);
-    return r;
+    r = chroma_send(op, a, chroma_path(op, a, col, "query"), &body, &reply, e);
+    if (r < 0)
+        return r;
+    found = (struct lists){ first_of(json_get(reply.body, "ids")), first_of(json_get(reply.body, "metadatas")), first_of(json_get(reply.body, "embeddings")),
+                            first_of(json_get(reply.body, "distances")) };
+    return read_hits(op, a, &found, (size_t)n, search->query->with_vectors ? search->query->n_dimensions : 0, ret, e);
 }
 
 /* ---- reading by ids and page by page ---- */
@@ -94,12 +91,14 @@ struct reading {
     enum remote_parts parts;
 };
 
-static int read_page(const struct remote_store *s, const struct remote_collection *col, const struct reading *what, int64_t limit, int64_t offset,
+static int read_page(const struct remote_op *op, const struct remote_collection *col, const struct reading *what, int64_t limit, int64_t offset,
                      struct arena *a, struct vector_hits *ret, struct err *e)
 {
     static const char *const includes[] = { [REMOTE_IDS] = "[]", [REMOTE_METADATA] = "[\"metadatas\"]", [REMOTE_VECTORS] = "[\"metadatas\",\"embeddings\"]" };
+    size_t n_dimensions = what->parts == REMOTE_VECTORS ? (size_t)col->n_dimensions : 0;
     struct remote_reply reply = { 0 };
     struct json_writer w;
+    struct lists found;
     struct buf body;
     int r;
 
@@ -112,32 +111,33 @@ static int read_page(const struct remote_store *s, const struct remote_collectio
     json_add_int(&w, "limit", limit);
     json_add_int(&w, "offset", offset);
     json_end(&w);
-    r = chroma_send(s, a, chroma_path(s, a, col, "get"), &body, &reply, e);
-    if (r == 0)
-        r = read_hits(a, json_get(reply.body, "ids"), json_get(reply.body, "metadatas"), json_get(reply.body, "embeddings"), (struct json_value){ 0 }, ret, e);
-    return r;
+    r = chroma_send(op, a, chroma_path(op, a, col, "get"), &body, &reply, e);
+    found = (struct lists){ json_get(reply.body, "ids"), json_get(reply.body, "metadatas"), json_get(reply.body, "embeddings"), { 0 } };
+    return r < 0 ? r : read_hits(op, a, &found, (size_t)limit, n_dimensions, ret, e);
 }
 
-int chroma_read(const struct remote_store *s, const struct remote_collection *col, const char *const *ids, size_t n, enum remote_parts parts, struct arena *a,
+int chroma_read(const struct remote_op *op, const struct remote_collection *col, const char *const *ids, size_t n, enum remote_parts parts, struct arena *a,
                 struct vector_hits *ret, struct err *e)
 {
     const struct reading what = { .ids = ids, .n_ids = n, .parts = parts };
 
-    return read_page(s, col, &what, (int64_t)n, 0, a, ret, e);
+    return read_page(op, col, &what, (int64_t)n, 0, a, ret, e);
 }
 
-int chroma_collect_ids(const struct remote_store *s, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
+int chroma_collect_ids(const struct remote_op *op, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
                        struct err *e)
 {
     const struct reading what = { .filter = filter, .parts = filter ? REMOTE_METADATA : REMOTE_IDS };
-    size_t n_read = REMOTE_ROWS_A_READ;
+    size_t n_read = REMOTE_ROWS_A_READ, n_pages = 0;
     int r = 0;
 
     for (int64_t offset = 0; r == 0 && n_read == REMOTE_ROWS_A_READ; offset += REMOTE_ROWS_A_READ) {
         AUTO(arena_freep) struct arena *scratch = arena_new();
         struct vector_hits hits = { 0 };
 
-        r = read_page(s, col, &what, REMOTE_ROWS_A_READ, offset, scratch, &hits, e);
+        r = remote_count_page(op, &n_pages, e);
+        if (r == 0)
+            r = read_page(op, col, &what, REMOTE_ROWS_A_READ, offset, scratch, &hits, e);
         n_read = hits.n;
         if (r == 0)
             r = remote_ids_add_hits(ids, &hits, filter, scratch, e);

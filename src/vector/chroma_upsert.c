@@ -9,20 +9,39 @@ static const char *metadata_of(const struct vector_record *record)
     return record->metadata ? record->metadata : "{}";
 }
 
-static bool has_copy(struct json_value metadata, struct slice key, struct arena *a)
+static int by_bytes(const void *one, const void *other)
 {
-    struct json_value value = json_get(metadata, arena_slicedup(a, key));
+    const struct slice *a = one, *b = other;
+    int order = memcmp(a->p, b->p, MIN(a->n, b->n));
 
-    return chroma_holds(key, value);
+    return order ? order : (a->n > b->n) - (a->n < b->n);
+}
+
+/* Keys that are copied beside the metadata, in order: those of a peer are looked up among them. */
+struct copies { struct slice *keys; size_t n; };
+
+static struct copies copies_of(struct json_value metadata, struct arena *a)
+{
+    struct copies c = { arena_array(a, json_length(metadata) + 1, sizeof(*c.keys)), 0 };
+    struct json_value value;
+    struct slice key;
+
+    for (struct json_iter it = json_iter(metadata); json_next(&it, &key, &value);)
+        if (chroma_holds(key, value))
+            c.keys[c.n++] = key;
+    qsort(c.keys, c.n, sizeof(*c.keys), by_bytes);
+    return c;
 }
 
 /* What Chroma held of the id before: it merges, so keys that are gone have to be said. held may be absent. */
 static void write_metadata(struct json_writer *w, const struct vector_record *record, double length, struct json_value held, struct arena *a)
 {
     struct json_value metadata = { 0 }, value;
+    struct copies copies;
     struct slice key;
 
     (void)!json_parse(a, slice_of(metadata_of(record)), &metadata, NULL);
+    copies = copies_of(metadata, a);
     json_begin_object(w);
     json_add_string(w, CHROMA_JSON, metadata_of(record));
     json_add_raw(w, CHROMA_LENGTH, remote_double_text(length, (char[40]){ 0 }));
@@ -30,7 +49,7 @@ static void write_metadata(struct json_writer *w, const struct vector_record *re
         if (chroma_holds(key, value))
             json_add_value(w, arena_slicedup(a, key), value);
     for (struct json_iter it = json_iter(held); json_next(&it, &key, &value);)
-        if (chroma_holds(key, value) && !has_copy(metadata, key, a))
+        if (chroma_holds(key, value) && !bsearch(&key, copies.keys, copies.n, sizeof(key), by_bytes))
             json_add_null(w, arena_slicedup(a, key));
     json_end(w);
 }
@@ -65,7 +84,7 @@ static void sort_held(const struct vector_record *items, size_t n, struct json_v
     }
 }
 
-static int read_held(const struct remote_store *s, struct arena *a, const struct remote_collection *col, const struct vector_record *items, size_t n,
+static int read_held(const struct remote_op *op, struct arena *a, const struct remote_collection *col, const struct vector_record *items, size_t n,
                      struct json_value *ret, struct err *e)
 {
     int r = 0;
@@ -80,7 +99,7 @@ static int read_held(const struct remote_store *s, struct arena *a, const struct
         write_ids(&w, items + i, n_here);
         json_add_raw(&w, "include", "[\"metadatas\"]");
         json_end(&w);
-        r = chroma_send(s, a, chroma_path(s, a, col, "get"), &body, &reply, e);
+        r = chroma_send(op, a, chroma_path(op, a, col, "get"), &body, &reply, e);
         if (r == 0)
             sort_held(items + i, n_here, reply.body, ret + i);
     }
@@ -106,39 +125,39 @@ static void write_records(struct json_writer *w, const struct vector_record *ite
     json_end(w);
 }
 
-static int put_records(const struct remote_store *s, const struct remote_collection *col, const struct vector_record *items, size_t n, size_t n_dimensions, struct err *e)
+static int put_records(const struct remote_op *op, const struct remote_collection *col, const struct vector_record *items, size_t n, size_t n_dimensions, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct json_value *held = arena_array(a, n, sizeof(*held));
     struct remote_reply reply = { 0 };
     struct json_writer w;
     struct buf body;
-    int r = read_held(s, a, col, items, n, held, e);
+    int r = read_held(op, a, col, items, n, held, e);
 
     if (r < 0)
         return r;
     chroma_begin(&w, &body);
     write_records(&w, items, n, n_dimensions, held, a);
     json_end(&w);
-    return chroma_send(s, a, chroma_path(s, a, col, "upsert"), &body, &reply, e);
+    return chroma_send(op, a, chroma_path(op, a, col, "upsert"), &body, &reply, e);
 }
 
 /* The collection for these vectors; one that is empty takes any dimensions, so it is made anew. */
-static int ready_collection(const struct remote_store *s, struct arena *a, const char *ns, size_t n_dimensions, struct remote_collection *col, struct err *e)
+static int ready_collection(const struct remote_op *op, struct arena *a, const char *ns, size_t n_dimensions, struct remote_collection *col, struct err *e)
 {
     int64_t n = 0;
-    int r = chroma_find(s, a, ns, col, e);
+    int r = chroma_find(op, a, ns, col, e);
 
     if (r < 0 || (col->is_there && (col->n_dimensions == 0 || col->n_dimensions == (int64_t)n_dimensions)))
         return r;
     if (col->is_there) {
-        r = chroma_count(s, a, col, &n, e);
+        r = chroma_count(op, a, col, &n, e);
         if (r == 0 && n > 0)
             r = vector_check_dimensions(ns, col->n_dimensions, n_dimensions, e);
         if (r == 0)
-            r = chroma_drop(s, a, col, e);
+            r = chroma_drop(op, a, col, e);
     }
-    return r < 0 ? r : chroma_make(s, a, ns, col, e);
+    return r < 0 ? r : chroma_make(op, a, ns, col, e);
 }
 
 /* Chroma refuses vectors of other dimensions a moment before its collection tells which it has: 0 when it refused for something else. */
@@ -151,43 +170,44 @@ static int64_t dimensions_of_refusal(const struct err *e)
 }
 
 /* Somebody else's first upsert may have decided the dimensions meanwhile. */
-static int tell_refusal(const struct remote_store *s, struct arena *a, const char *ns, size_t n_dimensions, int result, struct err *e)
+static int tell_refusal(const struct remote_op *op, struct arena *a, const char *ns, size_t n_dimensions, int result, struct err *e)
 {
     struct remote_collection col = { .n_dimensions = dimensions_of_refusal(e) };
 
-    if (col.n_dimensions == 0 && chroma_find(s, a, ns, &col, NULL) < 0)
+    if (col.n_dimensions == 0 && chroma_find(op, a, ns, &col, NULL) < 0)
         return result;
     if (col.n_dimensions > 0 && col.n_dimensions != (int64_t)n_dimensions)
         return vector_check_dimensions(ns, col.n_dimensions, n_dimensions, e);
     return result;
 }
 
-static int put_all(struct chroma *c, struct arena *a, const char *ns, const struct vector_batch *b, struct err *e)
+static int put_all(struct chroma *c, const struct remote_op *op, struct arena *a, const char *ns, const struct vector_batch *b, struct err *e)
 {
     const struct vector_record *items = NULL;
     struct remote_collection col = { 0 };
     size_t n = remote_last_of_each(a, b, &items), n_here;
-    int r = ready_collection(&c->store, a, ns, b->n_dimensions, &col, e);
+    int r = ready_collection(op, a, ns, b->n_dimensions, &col, e);
 
     if (r == 0 && atomic_load(&c->n_batch) == 0)
-        r = chroma_ask_batch(c, a, e);
+        r = chroma_ask_batch(c, op, a, e);
     for (size_t i = 0; r == 0 && i < n; i += n_here) {
         n_here = remote_chunk(items + i, n - i, b->n_dimensions, (size_t)atomic_load(&c->n_batch));
-        r = put_records(&c->store, &col, items + i, n_here, b->n_dimensions, e);
+        r = put_records(op, &col, items + i, n_here, b->n_dimensions, e);
         if (r < 0 && i == 0)
-            return tell_refusal(&c->store, a, ns, b->n_dimensions, r, e);
+            return tell_refusal(op, a, ns, b->n_dimensions, r, e);
         if (r < 0)
             return err_prefix(e, r, "%zu of %zu vectors were stored before this", i, n);
     }
     return r;
 }
 
-int chroma_upsert(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e)
+int chroma_upsert(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_batch *b, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const struct remote_op op = remote_op_of(v, wait);
     int r = vector_check_namespace(ns, e);
 
     if (r == 0)
         r = vector_check_batch(b, e);
-    return r < 0 || b->n == 0 ? r : put_all((struct chroma *)v, a, ns, b, e);
+    return r < 0 || b->n == 0 ? r : put_all((struct chroma *)v, &op, a, ns, b, e);
 }

@@ -165,7 +165,7 @@ static struct vectors *engine_close(struct vectors *v)
     return NULL;
 }
 
-static int engine_check(struct vectors *v, struct err *e)
+static int engine_check(struct vectors *v, const struct net_wait *wait, struct err *e)
 {
     struct vectors_db_space space;
 

@@ -40,16 +40,16 @@ int engine_load(struct engine *engine, struct space *s, struct err *e) MUST_CHEC
 /* Unloads namespaces that were used least recently until memory is below the limit; `keep` stays. */
 void engine_evict(struct engine *engine, const struct space *keep);
 
-int engine_upsert(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e) MUST_CHECK;
-int engine_remove(struct vectors *v, const char *ns, const struct vector_removal *removal, int64_t *ret_n,
+int engine_upsert(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_batch *b, struct err *e) MUST_CHECK;
+int engine_remove(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_removal *removal, int64_t *ret_n,
                   struct err *e) MUST_CHECK;
-int engine_query(struct vectors *v, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret,
+int engine_query(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret,
                  struct err *e) MUST_CHECK;
 bool engine_is_slow(struct vectors *v, const char *ns);
-int engine_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e) MUST_CHECK;
-int engine_list(struct vectors *v, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a,
+int engine_count(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e) MUST_CHECK;
+int engine_list(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a,
                 struct vector_hits *ret, struct err *e) MUST_CHECK;
-int engine_namespaces(struct vectors *v, const char *prefix, struct arena *a, struct field_strings *ret,
+int engine_namespaces(struct vectors *v, const struct net_wait *wait, const char *prefix, struct arena *a, struct field_strings *ret,
                       struct err *e) MUST_CHECK;
 
 /* The file is newer than the view: it holds rows the memory does not, or no longer holds rows it does. Take a new view. */

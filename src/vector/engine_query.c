@@ -181,7 +181,7 @@ static int read_hit(struct search *s, const struct rerank_item *item, struct are
     r = vectors_db_get(s->engine->db, item->row, s->q->with_vectors, a, &row, e);
     if (r < 0)
         return r;
-    *ret = (struct vector_hit){ row.id, item->score, row.metadata, row.vector };
+    *ret = (struct vector_hit){ row.id, item->score, row.metadata, row.vector, row.n_dimensions };
     return 0;
 }
 
@@ -269,7 +269,7 @@ static int search_try(struct search *s, struct arena *a, struct vector_hits *ret
     return r;
 }
 
-int engine_query(struct vectors *v, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret,
+int engine_query(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret,
                  struct err *e)
 {
     struct search s = { .engine = engine_of(v), .q = q, .n_wanted = (size_t)q->top_k };

@@ -12,7 +12,7 @@ bool engine_is_slow(struct vectors *v, const char *ns)
     return !is_loaded && vectors_db_find(engine->db, ns, &of, NULL) == 0 && of.n_rows > ENGINE_QUICK_ROWS;
 }
 
-int engine_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
+int engine_count(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
 {
     struct vectors_db_space of = { 0 };
     int r;
@@ -32,11 +32,11 @@ static struct vector_hits hits_of(const struct vectors_db_item *items, size_t n,
     struct vector_hits hits = { arena_array(a, n, sizeof(*hits.items)), n };
 
     for (size_t i = 0; i < n; i++)
-        hits.items[i] = (struct vector_hit){ .id = items[i].id, .metadata = items[i].metadata, .vector = items[i].vector };
+        hits.items[i] = (struct vector_hit){ .id = items[i].id, .metadata = items[i].metadata, .vector = items[i].vector, .n_dimensions = items[i].n_dimensions };
     return hits;
 }
 
-int engine_list(struct vectors *v, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a,
+int engine_list(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a,
                 struct vector_hits *ret, struct err *e)
 {
     struct engine *engine = engine_of(v);
@@ -57,7 +57,7 @@ int engine_list(struct vectors *v, const char *ns, int64_t limit, int64_t offset
     return r;
 }
 
-int engine_namespaces(struct vectors *v, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e)
+int engine_namespaces(struct vectors *v, const struct net_wait *wait, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e)
 {
     return vectors_db_names(engine_of(v)->db, prefix, a, ret, e);
 }

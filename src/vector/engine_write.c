@@ -68,7 +68,7 @@ static struct vectors_db_put *make_puts(const struct vector_batch *b, struct are
     return puts;
 }
 
-int engine_upsert(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e)
+int engine_upsert(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_batch *b, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct write write = { 0 };
@@ -145,7 +145,7 @@ static int remove_matching(struct engine *engine, const char *ns, struct json_va
     return r;
 }
 
-int engine_remove(struct vectors *v, const char *ns, const struct vector_removal *removal, int64_t *ret_n, struct err *e)
+int engine_remove(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_removal *removal, int64_t *ret_n, struct err *e)
 {
     struct vectors_db_change by_ids = { .ids = removal->ids, .n_ids = removal->n_ids };
     int r;

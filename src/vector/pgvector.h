@@ -1,7 +1,37 @@
-/* The row of vectors_providers[] for PostgreSQL with pgvector. Private to src/vector. */
+/* PostgreSQL with pgvector: what its files share. Private to src/vector.
+ *
+ * pgvector.c is the store and what changes it, pgvector_read.c what is read, pgvector_filter.c filters as SQL; pgvector_session.h the connections.
+ */
 #pragma once
 
+#include "vector/pgvector_session.h"
+#include "vector/vector_filter.h"
 #include "vector/vector.h"
+
+enum { PGVECTOR_TABLE_CHARS = 40 };
+
+struct pgvector {
+    struct vectors vectors;             /* first */
+    struct pg_pool pool;
+    char table[PGVECTOR_TABLE_CHARS + 1];       /* letters, digits and _ only */
+};
 
 extern const struct vectors_field pgvector_fields[];
 int pgvector_open(const char *scope, struct json_value config, const struct guard *guard, struct vectors **ret, struct err *e) MUST_CHECK;
+
+/* What one call does on a session; done again on a fresh connection when an idle one turns out dead. All of them may be repeated. */
+typedef int pgvector_work(struct pgvector *pg, struct pg_session *s, void *arg, struct err *e);
+int pgvector_with_session(struct vectors *v, const struct net_wait *wait, pgvector_work *work, void *arg, struct err *e) MUST_CHECK;
+
+/* 0: the namespace is empty. */
+int pgvector_read_dimensions(struct pgvector *pg, struct pg_session *s, const char *ns, int64_t *ret, struct err *e) MUST_CHECK;
+int pgvector_query(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret,
+                   struct err *e) MUST_CHECK;
+int pgvector_list(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a,
+                  struct vector_hits *ret, struct err *e) MUST_CHECK;
+int pgvector_count(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e) MUST_CHECK;
+int pgvector_namespaces(struct vectors *v, const struct net_wait *wait, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e) MUST_CHECK;
+
+/* The filter's conditions, and the parameter of that number that they speak of. */
+char *pgvector_filter_sql(struct arena *a, const struct vector_filter *f, int param);
+char *pgvector_filter_param(struct arena *a, const struct vector_filter *f);

@@ -1,9 +1,9 @@
 #include "vector/pgvector_conninfo.h"
 
 #include "base/arena.h"
+#include "base/limits.h"
 
 #include <libpq-fe.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +16,6 @@ static const char *const allowed[] = {
     "application_name", "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
     "target_session_attrs",
 };
-
-int pg_tell(const char *message, struct err *e)
-{
-    size_t n = strcspn(message, "\n");
-
-    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: %.*s", n ? (int)n : INT_MAX, n ? message : "the server gives no reason");
-}
 
 static void options_freep(PQconninfoOption **options)
 {
@@ -135,7 +128,6 @@ static void add_ours(struct parameters *p, const PQconninfoOption *options)
         add(p, "password", "none");
     if (!value_of(options, "application_name"))
         add(p, "application_name", "hearth");
-    add(p, "connect_timeout", "10");
     add(p, "keepalives_idle", "30");
     add(p, "client_encoding", "UTF8");
     add(p, "passfile", NO_FILE);
@@ -144,41 +136,36 @@ static void add_ours(struct parameters *p, const PQconninfoOption *options)
     add(p, "gssencmode", "disable");
 }
 
-static int guard_address(struct parameters *p, struct arena *a, const PQconninfoOption *options, const struct guard *guard, struct err *e)
+static int guard_address(struct parameters *p, struct arena *a, const PQconninfoOption *options, const struct guard *guard, const struct net_wait *wait,
+                         struct err *e)
 {
     const char *host = value_of(options, "host"), *port = value_of(options, "port");
     struct guard_addresses addresses = { .n = 0 };
     struct err why = { 0 };
+    int r = guard_resolve(guard, host, (uint16_t)(port ? strtol(port, NULL, 10) : DEFAULT_PORT), wait, &addresses, &why);
 
-    if (!guard)
-        return 0;
-    if (guard_resolve(guard, host, (uint16_t)(port ? strtol(port, NULL, 10) : DEFAULT_PORT), &addresses, &why) < 0)
+    if (r == -ECANCELED)
+        return err_set(e, r, why.code, "%s", why.text);
+    if (r < 0)
         return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: %s", why.text);
     add_addresses(p, a, host, &addresses);
     return 0;
 }
 
-int pg_conninfo_connect(const char *url, const struct guard *guard, void **ret, struct err *e)
+int pg_conninfo_open(const char *url, const struct guard *guard, const struct net_wait *wait, struct pg_link **ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     AUTO(options_freep) PQconninfoOption *options = NULL;
+    struct net_wait connecting = net_wait_part(wait, LIMIT_STORE_CONNECT_MS);
     struct parameters p = { .n = 0 };
-    PGconn *conn;
     int r = parse(url, &options, e);
 
     if (r < 0)
         return r;
     add_given(&p, options);
-    r = guard_address(&p, a, options, guard, e);
+    r = guard_address(&p, a, options, guard, &connecting, e);
     if (r < 0)
         return r;
     add_ours(&p, options);
-    conn = PQconnectdbParams(p.names, p.values, 0);
-    if (PQstatus(conn) != CONNECTION_OK) {
-        r = pg_tell(PQerrorMessage(conn), e);
-        PQfinish(conn);
-        return r;
-    }
-    *ret = conn;
-    return 0;
+    return pg_link_open(p.names, p.values, &connecting, ret, e);
 }

@@ -7,10 +7,9 @@
 #pragma once
 
 #include "net/guard.h"
+#include "vector/pgvector_link.h"
 
 /* -EINVAL VALIDATION_ERROR names the parameter and the rule, and quotes no secret. */
 int pg_conninfo_check(const char *url, struct err *e) MUST_CHECK;
-/* guard NULL: every address. -EIO VECTOR_STORE_FAILED in libpq's words, or the guard's. ret: a PGconn. */
-int pg_conninfo_connect(const char *url, const struct guard *guard, void **ret, struct err *e) MUST_CHECK;
-/* A message of libpq: its first line. Returns -EIO. */
-int pg_tell(const char *message, struct err *e);
+/* A connection to one of the addresses that the guard allows. -EIO VECTOR_STORE_FAILED in libpq's words, or the guard's. */
+int pg_conninfo_open(const char *url, const struct guard *guard, const struct net_wait *wait, struct pg_link **ret, struct err *e) MUST_CHECK;

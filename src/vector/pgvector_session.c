@@ -2,14 +2,7 @@
 
 #include "vector/pgvector_conninfo.h"
 
-#include <libpq-fe.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum { TEXT_OID = 25, PARAMS_MAX = 8 };
-
-static PGconn *conn_of(struct pg_conn *c) { return (PGconn *)c; }
-static PGresult *result_of(const struct pg_result *r) { return (PGresult *)(uintptr_t)r; }
 
 void pg_pool_init(struct pg_pool *p, const char *url, const struct guard *guard)
 {
@@ -20,137 +13,78 @@ void pg_pool_init(struct pg_pool *p, const char *url, const struct guard *guard)
 void pg_pool_clear(struct pg_pool *p)
 {
     while (p->n_idle > 0)
-        PQfinish(conn_of(p->idle[--p->n_idle]));
+        pg_link_close(p->idle[--p->n_idle]);
     pthread_mutex_destroy(&p->lock);
     free(p->url);
 }
 
-static void quiet(void *arg, const PGresult *notice)
+/* Servers without a setting refuse it, and work all the same. */
+static int prepare(struct pg_session *s, struct err *e)
 {
-}
+    static const char *const settings[] = { "SET statement_timeout = '60s'", "SET hnsw.iterative_scan = strict_order", "SET hnsw.ef_search = 100" };
+    int r = 0;
 
-static int connect_fresh(const struct pg_pool *p, PGconn **ret, struct err *e)
-{
-    void *fresh = NULL;
-    PGconn *conn;
-    int r = pg_conninfo_connect(p->url, p->guard, &fresh, e);
-
-    if (r < 0)
-        return r;
-    conn = fresh;
-    PQsetNoticeReceiver(conn, quiet, NULL);
-    /* Servers without them say no, and work all the same. */
-    PQclear(PQexec(conn, "SET statement_timeout = '60s'"));
-    PQclear(PQexec(conn, "SET hnsw.iterative_scan = strict_order"));
-    PQclear(PQexec(conn, "SET hnsw.ef_search = 100"));
-    *ret = conn;
-    return 0;
-}
-
-int pg_session_open(struct pg_pool *p, bool must_be_fresh, struct pg_session *ret, struct err *e)
-{
-    PGconn *conn = NULL;
-    int r;
-
-    *ret = (struct pg_session){ .pool = p };
-    pthread_mutex_lock(&p->lock);
-    if (!must_be_fresh && p->n_idle > 0)
-        ret->conn = p->idle[--p->n_idle];
-    pthread_mutex_unlock(&p->lock);
-    ret->was_idle = ret->conn != NULL;
-    if (ret->was_idle)
-        return 0;
-    r = connect_fresh(p, &conn, e);
-    if (r == 0)
-        ret->conn = (struct pg_conn *)conn;
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(settings); i++) {
+        r = pg_link_run(s->link, s->wait, &(struct pg_statement){ .sql = settings[i] }, e);
+        if (r == -EIO && !pg_link_is_broken(s->link))
+            r = 0;
+    }
     return r;
 }
 
-static bool is_usable(PGconn *conn)
+int pg_session_open(struct pg_pool *p, const struct net_wait *wait, bool must_be_fresh, struct pg_session *ret, struct err *e)
 {
-    return PQstatus(conn) == CONNECTION_OK && PQtransactionStatus(conn) == PQTRANS_IDLE;
+    int r;
+
+    *ret = (struct pg_session){ .pool = p, .wait = wait };
+    pthread_mutex_lock(&p->lock);
+    if (!must_be_fresh && p->n_idle > 0)
+        ret->link = p->idle[--p->n_idle];
+    pthread_mutex_unlock(&p->lock);
+    ret->was_idle = ret->link != NULL;
+    if (ret->was_idle)
+        return 0;
+    r = pg_conninfo_open(p->url, p->guard, wait, &ret->link, e);
+    if (r == 0)
+        r = prepare(ret, e);
+    if (r < 0)
+        ret->link = pg_link_close(ret->link);
+    return r;
 }
 
+static void give_back(struct pg_pool *p, struct pg_link **link)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->n_idle < PG_IDLE_MAX)
+        p->idle[p->n_idle++] = TAKE(*link);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* A transaction that was left open ends with its connection, or here. */
 void pg_session_close(struct pg_session *s)
 {
-    struct pg_pool *p = s->pool;
+    struct err ignored = { 0 };
 
-    if (!s->conn)
+    if (!s->link)
         return;
-    if (PQstatus(conn_of(s->conn)) == CONNECTION_OK && !is_usable(conn_of(s->conn)))
-        PQclear(PQexec(conn_of(s->conn), "ROLLBACK"));
-    pthread_mutex_lock(&p->lock);
-    if (is_usable(conn_of(s->conn)) && p->n_idle < PG_IDLE_MAX) {
-        p->idle[p->n_idle++] = s->conn;
-        s->conn = NULL;
-    }
-    pthread_mutex_unlock(&p->lock);
-    if (s->conn)
-        PQfinish(conn_of(s->conn));
-    s->conn = NULL;
+    if (!pg_link_is_broken(s->link) && !pg_link_is_reusable(s->link))
+        (void)!pg_link_run(s->link, s->wait, &(struct pg_statement){ .sql = "ROLLBACK" }, &ignored);
+    if (pg_link_is_reusable(s->link))
+        give_back(s->pool, &s->link);
+    s->link = pg_link_close(s->link);
 }
 
 bool pg_session_is_stale(const struct pg_session *s)
 {
-    return s->was_idle && s->conn && PQstatus(conn_of(s->conn)) != CONNECTION_OK;
+    return s->was_idle && s->link && pg_link_is_dead(s->link);
 }
 
-int pg_run(struct pg_session *s, struct pg_result **ret, struct err *e, const char *sql, const char *const *params, size_t n_params)
+bool pg_session_is_broken(const struct pg_session *s)
 {
-    static const Oid types[PARAMS_MAX] = { TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID };
-    PGresult *result = PQexecParams(conn_of(s->conn), sql, (int)n_params, types, params, NULL, NULL, 0);
-    ExecStatusType status = PQresultStatus(result);
-    const char *message;
-    int r = 0;
-
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
-        message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-        r = pg_tell(message ? message : PQerrorMessage(conn_of(s->conn)), e);
-    }
-    if (r < 0 || !ret)
-        PQclear(result);
-    else
-        *ret = (struct pg_result *)result;
-    return r;
+    return !s->link || pg_link_is_broken(s->link);
 }
 
-size_t pg_rows(const struct pg_result *r)
+int pg_run(struct pg_session *s, const struct pg_statement *st, struct err *e)
 {
-    return (size_t)PQntuples(result_of(r));
-}
-
-char *pg_text(const struct pg_result *r, struct arena *a, size_t row, int column)
-{
-    if (PQgetisnull(result_of(r), (int)row, column))
-        return NULL;
-    return arena_strdup(a, PQgetvalue(result_of(r), (int)row, column));
-}
-
-size_t pg_bytes(const struct pg_result *r, size_t row)
-{
-    size_t n = 0;
-
-    for (int column = 0; column < PQnfields(result_of(r)); column++)
-        n += (size_t)PQgetlength(result_of(r), (int)row, column);
-    return n;
-}
-
-int64_t pg_int(const struct pg_result *r, size_t row, int column)
-{
-    return strtoll(PQgetvalue(result_of(r), (int)row, column), NULL, 10);
-}
-
-double pg_double(const struct pg_result *r, size_t row, int column)
-{
-    return strtod(PQgetvalue(result_of(r), (int)row, column), NULL);
-}
-
-int64_t pg_changes(const struct pg_result *r)
-{
-    return strtoll(PQcmdTuples(result_of(r)), NULL, 10);
-}
-
-void pg_result_freep(struct pg_result **r)
-{
-    PQclear(result_of(*r));
+    return pg_link_run(s->link, s->wait, st, e);
 }

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { NAME_CHARS = 255 };
+
 static struct remote_store *of(struct vectors *v)
 {
     return (struct remote_store *)v;
@@ -20,11 +22,12 @@ static struct vectors *qdrant_close(struct vectors *v)
     return NULL;
 }
 
-static int qdrant_check(struct vectors *v, struct err *e)
+static int qdrant_check(struct vectors *v, const struct net_wait *wait, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const struct remote_op op = remote_op_of(v, wait);
     struct remote_reply reply = { 0 };
-    int r = remote_ask(&of(v)->remote, a, "GET", "collections", NULL, &reply, e);
+    int r = remote_ask(&op, a, "GET", "collections", NULL, &reply, e);
 
     if (r == 0 && json_type(json_get(json_get(reply.body, "result"), "collections")) != JSON_ARRAY)
         return err_set(e, -EIO, "VECTOR_STORE_FAILED", "what answers there is no Qdrant: it has no list of collections");
@@ -34,21 +37,21 @@ static int qdrant_check(struct vectors *v, struct err *e)
 /* ---- upsert ---- */
 
 /* The collection for these vectors; one that is empty takes any dimensions, so it is made anew. */
-static int ready_collection(const struct remote_store *s, struct arena *a, const char *ns, size_t n_dimensions, struct remote_collection *col, struct err *e)
+static int ready_collection(const struct remote_op *op, struct arena *a, const char *ns, size_t n_dimensions, struct remote_collection *col, struct err *e)
 {
     int64_t n = 0;
-    int r = qdrant_find(s, a, ns, col, e);
+    int r = qdrant_find(op, a, ns, col, e);
 
     if (r == 0 && col->is_there && col->n_dimensions != (int64_t)n_dimensions) {
-        r = qdrant_count(s, a, col, &n, e);
+        r = qdrant_count(op, a, col, &n, e);
         if (r == 0 && n > 0)
             r = vector_check_dimensions(ns, col->n_dimensions, n_dimensions, e);
         if (r == 0)
-            r = qdrant_drop(s, a, col, e);
+            r = qdrant_drop(op, a, col, e);
         col->is_there = false;
     }
     if (r == 0 && !col->is_there)
-        r = qdrant_make(s, a, ns, n_dimensions, col, e);
+        r = qdrant_make(op, a, ns, n_dimensions, col, e);
     return r < 0 ? r : vector_check_dimensions(ns, col->n_dimensions, n_dimensions, e);
 }
 
@@ -70,7 +73,7 @@ static void write_point(struct json_writer *w, const char *ns, const struct vect
     json_end(w);
 }
 
-static int put_points(const struct remote_store *s, const struct remote_collection *col, const char *ns, const struct vector_record *items, size_t n,
+static int put_points(const struct remote_op *op, const struct remote_collection *col, const char *ns, const struct vector_record *items, size_t n,
                       size_t n_dimensions, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -83,12 +86,13 @@ static int put_points(const struct remote_store *s, const struct remote_collecti
     for (size_t i = 0; i < n; i++)
         write_point(&body.w, ns, &items[i], n_dimensions, unit);
     json_end(&body.w);
-    return qdrant_send(s, a, "PUT", qdrant_path(a, col, "/points?wait=true"), &body, &result, e);
+    return qdrant_send(op, a, "PUT", qdrant_path(a, col, "/points?wait=true"), &body, &result, e);
 }
 
-static int qdrant_upsert(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e)
+static int qdrant_upsert(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_batch *b, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const struct remote_op op = remote_op_of(v, wait);
     const struct vector_record *items = NULL;
     struct remote_collection col = { 0 };
     size_t n, n_here;
@@ -99,10 +103,10 @@ static int qdrant_upsert(struct vectors *v, const char *ns, const struct vector_
     if (r < 0 || b->n == 0)
         return r;
     n = remote_last_of_each(a, b, &items);
-    r = ready_collection(of(v), a, ns, b->n_dimensions, &col, e);
+    r = ready_collection(&op, a, ns, b->n_dimensions, &col, e);
     for (size_t i = 0; r == 0 && i < n; i += n_here) {
         n_here = remote_chunk(items + i, n - i, b->n_dimensions, LIMIT_VECTORS_PER_CALL);
-        r = put_points(of(v), &col, ns, items + i, n_here, b->n_dimensions, e);
+        r = put_points(&op, &col, ns, items + i, n_here, b->n_dimensions, e);
         if (r < 0 && i > 0)
             return err_prefix(e, r, "%zu of %zu vectors were stored before this", i, n);
     }
@@ -111,7 +115,7 @@ static int qdrant_upsert(struct vectors *v, const char *ns, const struct vector_
 
 /* ---- remove and namespaces ---- */
 
-static int delete_ids(const struct remote_store *s, const struct remote_collection *col, const char *const *ids, size_t n, struct err *e)
+static int delete_ids(const struct remote_op *op, const struct remote_collection *col, const char *const *ids, size_t n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct json_value result;
@@ -121,12 +125,13 @@ static int delete_ids(const struct remote_store *s, const struct remote_collecti
         return 0;
     qdrant_begin(&body);
     qdrant_add_uuids(&body.w, "points", ids, n);
-    return qdrant_send(s, a, "POST", qdrant_path(a, col, "/points/delete?wait=true"), &body, &result, e);
+    return qdrant_send(op, a, "POST", qdrant_path(a, col, "/points/delete?wait=true"), &body, &result, e);
 }
 
 /* A hashed name does not tell its namespace: any point of it does. Empty collections have none. */
-static int add_namespace(const struct remote_store *s, struct arena *a, const char *name, const char *prefix, struct remote_ids *names, struct err *e)
+static int add_namespace(const struct remote_op *op, const char *name, const char *prefix, struct remote_ids *names, struct err *e)
 {
+    AUTO(arena_freep) struct arena *a = arena_new();
     const struct remote_collection col = { .name = name };
     struct json_value result = { 0 }, point = { 0 };
     struct json_iter it;
@@ -137,35 +142,38 @@ static int add_namespace(const struct remote_store *s, struct arena *a, const ch
     qdrant_begin(&body);
     json_add_int(&body.w, "limit", 1);
     json_add_raw(&body.w, "with_payload", "[\"" QDRANT_NAMESPACE "\"]");
-    r = qdrant_send(s, a, "POST", qdrant_path(a, &col, "/points/scroll"), &body, &result, e);
+    r = qdrant_send(op, a, "POST", qdrant_path(a, &col, "/points/scroll"), &body, &result, e);
     it = json_iter(json_get(result, "points"));
     if (r < 0 || !json_next(&it, NULL, &point))
         return r;
     ns = json_cstr(json_get(json_get(point, "payload"), QDRANT_NAMESPACE));
-    if (ns && strncmp(ns, prefix, strlen(prefix)) == 0)
-        r = remote_ids_add(names, ns, e);
-    return r;
+    return vector_check_prefix(ns, prefix) ? remote_ids_add(names, ns, e) : 0;
 }
 
 /* As remote_collection_name() makes them: the name becomes part of a path. */
 static bool is_ours(const char *name)
 {
-    return name && *name && name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
+    return name && *name && strlen(name) <= NAME_CHARS && name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
 }
 
-static int qdrant_namespaces(struct vectors *v, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e)
+static int qdrant_namespaces(struct vectors *v, const struct net_wait *wait, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *scratch = arena_new();
+    const struct remote_op op = remote_op_of(v, wait);
     struct remote_ids names = { .arena = a };
     struct remote_reply reply = { 0 };
-    struct json_value item;
-    int r = remote_ask(&of(v)->remote, scratch, "GET", "collections", NULL, &reply, e);
+    struct json_value list, item;
+    size_t n;
+    int r = remote_ask(&op, scratch, "GET", "collections", NULL, &reply, e);
 
-    for (struct json_iter it = json_iter(json_get(json_get(reply.body, "result"), "collections")); r == 0 && json_next(&it, NULL, &item);) {
+    list = json_get(json_get(reply.body, "result"), "collections");
+    if (r == 0)
+        r = remote_read_list(&op, "collections", list, LIMIT_VECTOR_NAMESPACES, &n, e);
+    for (struct json_iter it = json_iter(list); r == 0 && json_next(&it, NULL, &item);) {
         const char *name = json_cstr(json_get(item, "name"));
 
         if (is_ours(name) && (strncmp(name, prefix, strlen(prefix)) == 0 || strncmp(name, "hearth_", 7) == 0))
-            r = add_namespace(of(v), scratch, name, prefix, &names, e);
+            r = add_namespace(&op, name, prefix, &names, e);
     }
     if (r < 0)
         return r;

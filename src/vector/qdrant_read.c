@@ -3,37 +3,34 @@
  * Searches go to /points/query, and to /points/search where a server (before 1.10) does not know it. */
 #include "vector/qdrant.h"
 
-#include <math.h>
+#include "base/uuid.h"
 
 #define PAYLOAD_OF_IDS "[\"" QDRANT_ID "\"]"
 
 /* ---- query ---- */
 
-static int read_hit(struct arena *a, struct json_value point, struct vector_hit *ret, struct err *e)
+/* n_most: as many were asked for. n_dimensions 0: without vectors. */
+static int read_hits(const struct remote_op *op, struct arena *a, struct json_value points, size_t n_most, size_t n_dimensions, struct vector_hits *ret,
+                     struct err *e)
 {
-    struct json_value payload = json_get(point, "payload"), metadata = json_get(payload, QDRANT_METADATA), unit = json_get(point, "vector");
-
-    *ret = (struct vector_hit){
-        .id = json_cstr(json_get(payload, QDRANT_ID)),
-        .score = fmax(-1, fmin(1, json_double(json_get(point, "score")))),
-        .metadata = json_type(metadata) == JSON_OBJECT ? json_to_str(a, metadata) : "{}",
-    };
-    if (!ret->id)
-        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "Qdrant answered with a point that is not of this service: its payload has no " QDRANT_ID);
-    return json_type(unit) == JSON_ARRAY ? remote_read_vector(a, unit, json_double(json_get(payload, QDRANT_LENGTH)), &ret->vector, e) : 0;
-}
-
-static int read_hits(struct arena *a, struct json_value points, struct vector_hits *ret, struct err *e)
-{
-    struct vector_hit *hits = arena_array(a, json_length(points) + 1, sizeof(*hits));
+    struct vector_hits hits = { 0 };
+    struct json_iter it = json_iter(points);
     struct json_value point;
-    size_t n = 0;
-    int r = 0;
+    int r = remote_read_list(op, "points", points, n_most, &hits.n, e);
 
-    for (struct json_iter it = json_iter(points); r == 0 && json_next(&it, NULL, &point);)
-        r = read_hit(a, point, &hits[n++], e);
     if (r == 0)
-        *ret = (struct vector_hits){ hits, n };
+        hits.items = arena_array(a, hits.n + 1, sizeof(*hits.items));
+    for (size_t i = 0; r == 0 && i < hits.n && json_next(&it, NULL, &point); i++) {
+        struct json_value payload = json_get(point, "payload");
+        const struct remote_raw raw = {
+            .id = json_get(payload, QDRANT_ID), .id_name = QDRANT_ID, .score = json_get(point, "score"), .metadata = json_get(payload, QDRANT_METADATA),
+            .unit = json_get(point, "vector"), .length = json_get(payload, QDRANT_LENGTH),
+        };
+
+        r = remote_read_record(op, a, &raw, n_dimensions, &hits.items[i], e);
+    }
+    if (r == 0)
+        *ret = hits;
     return r;
 }
 
@@ -65,16 +62,16 @@ static void write_search(struct qdrant_body *body, const struct remote_search *s
 }
 
 /* The search of servers before 1.10. */
-static int ask_older(const struct remote_store *s, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
+static int ask_older(const struct remote_op *op, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
                      struct json_value *ret, struct err *e)
 {
     struct qdrant_body body;
 
     write_search(&body, search, "vector", n, a);
-    return qdrant_send(s, a, "POST", qdrant_path(a, col, "/points/search"), &body, ret, e);
+    return qdrant_send(op, a, "POST", qdrant_path(a, col, "/points/search"), &body, ret, e);
 }
 
-int qdrant_nearest(const struct remote_store *s, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
+int qdrant_nearest(const struct remote_op *op, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
                    struct vector_hits *ret, struct err *e)
 {
     struct remote_reply reply = { 0 };
@@ -84,19 +81,19 @@ int qdrant_nearest(const struct remote_store *s, const struct remote_collection 
 
     write_search(&body, search, "query", n, a);
     json_end(&body.w);
-    r = remote_call(&s->remote, a, "POST", qdrant_path(a, col, "/points/query"), &body.text, &reply, e);
+    r = remote_call(op, a, "POST", qdrant_path(a, col, "/points/query"), &body.text, &reply, e);
     buf_clear(&body.text);
     points = json_get(json_get(reply.body, "result"), "points");
     if (r == 0 && reply.status == 404)
-        r = ask_older(s, col, search, n, a, &points, e);
+        r = ask_older(op, col, search, n, a, &points, e);
     else if (r == 0 && reply.status >= 300)
-        r = remote_refused(&s->remote, &reply, e);
-    return r < 0 ? r : read_hits(a, points, ret, e);
+        r = remote_refused(op, &reply, e);
+    return r < 0 ? r : read_hits(op, a, points, (size_t)n, search->query->with_vectors ? search->query->n_dimensions : 0, ret, e);
 }
 
 /* ---- reading by ids and page by page ---- */
 
-int qdrant_read(const struct remote_store *s, const struct remote_collection *col, const char *const *ids, size_t n, enum remote_parts parts, struct arena *a,
+int qdrant_read(const struct remote_op *op, const struct remote_collection *col, const char *const *ids, size_t n, enum remote_parts parts, struct arena *a,
                 struct vector_hits *ret, struct err *e)
 {
     struct json_value result = { 0 };
@@ -107,12 +104,28 @@ int qdrant_read(const struct remote_store *s, const struct remote_collection *co
     qdrant_add_uuids(&body.w, "ids", ids, n);
     json_add_raw(&body.w, "with_payload", parts == REMOTE_IDS ? PAYLOAD_OF_IDS : "true");
     json_add_bool(&body.w, "with_vector", parts == REMOTE_VECTORS);
-    r = qdrant_send(s, a, "POST", qdrant_path(a, col, "/points"), &body, &result, e);
-    return r < 0 ? r : read_hits(a, result, ret, e);
+    r = qdrant_send(op, a, "POST", qdrant_path(a, col, "/points"), &body, &result, e);
+    return r < 0 ? r : read_hits(op, a, result, n, parts == REMOTE_VECTORS ? (size_t)col->n_dimensions : 0, ret, e);
+}
+
+/* Where the next page begins; absent: nowhere. A page that is empty, or leads to itself, would go on for ever. */
+static int read_next(const struct remote_op *op, struct json_value given, struct json_value before, size_t n_points, struct json_value *ret, struct err *e)
+{
+    enum json_type type = json_type(given);
+    bool is_id = type == JSON_INT || (type == JSON_STRING && json_string(given).n < UUID_SIZE);
+
+    *ret = given;
+    if (json_is_absent(given))
+        return 0;
+    if (!is_id || n_points == 0)
+        return remote_fault(op, e, "a page has no point, or a next_page_offset that is no id");
+    if (type == json_type(before) && slice_eq(json_string(given), json_string(before)) && json_int(given) == json_int(before))
+        return remote_fault(op, e, "a page leads to itself");
+    return 0;
 }
 
 /* after: where the page before ended; absent at first and at the end. */
-static int read_page(const struct remote_store *s, const struct remote_collection *col, const struct vector_filter *filter, struct json_value *after,
+static int read_page(const struct remote_op *op, const struct remote_collection *col, const struct vector_filter *filter, struct json_value *after,
                      struct arena *a, struct vector_hits *ret, struct err *e)
 {
     struct json_value result = { 0 };
@@ -127,22 +140,26 @@ static int read_page(const struct remote_store *s, const struct remote_collectio
         remote_add_filter(&qdrant_dialect, &body.w, filter);
     json_add_raw(&body.w, "with_payload", filter ? "true" : PAYLOAD_OF_IDS);
     json_add_bool(&body.w, "with_vector", false);
-    r = qdrant_send(s, a, "POST", qdrant_path(a, col, "/points/scroll"), &body, &result, e);
-    *after = json_get(result, "next_page_offset");
-    return r < 0 ? r : read_hits(a, json_get(result, "points"), ret, e);
+    r = qdrant_send(op, a, "POST", qdrant_path(a, col, "/points/scroll"), &body, &result, e);
+    if (r == 0)
+        r = read_hits(op, a, json_get(result, "points"), REMOTE_ROWS_A_READ, 0, ret, e);
+    return r < 0 ? r : read_next(op, json_get(result, "next_page_offset"), *after, ret->n, after, e);
 }
 
-int qdrant_collect_ids(const struct remote_store *s, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids, struct err *e)
+int qdrant_collect_ids(const struct remote_op *op, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids, struct err *e)
 {
     AUTO(arena_freep) struct arena *before = NULL;      /* holds the place where the last page ended */
     struct json_value after = { 0 };
-    int r = 0;
+    size_t n_pages = 0;
+    int r;
 
     do {
         struct arena *scratch = arena_new();
         struct vector_hits hits = { 0 };
 
-        r = read_page(s, col, filter, &after, scratch, &hits, e);
+        r = remote_count_page(op, &n_pages, e);
+        if (r == 0)
+            r = read_page(op, col, filter, &after, scratch, &hits, e);
         if (r == 0)
             r = remote_ids_add_hits(ids, &hits, filter, scratch, e);
         arena_free(before);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { CONNECT_MS = 10000, SILENCE_MS = 60000, TOTAL_MS = 180000, NAME_CHARS = 63, REASON_CHARS = 300 };
+enum { SILENCE_MS = 60000, NAME_CHARS = 63, REASON_CHARS = 300 };
 
 int remote_init(struct remote *r, const char *url, const char *header, const char *key, struct err *e)
 {
@@ -47,57 +47,72 @@ static const char *reason_of(struct json_value body)
     return "it gives no reason";
 }
 
-int remote_refused(const struct remote *r, const struct remote_reply *reply, struct err *e)
+int remote_refused(const struct remote_op *op, const struct remote_reply *reply, struct err *e)
 {
-    const char *reason = reason_of(reply->body);
+    const char *reason = reason_of(reply->body), *label = op->remote->label;
 
     if (reply->status == 401 || reply->status == 403)
-        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%s takes no request without a valid API key (status %d): %.*s", r->label, reply->status, REASON_CHARS, reason);
-    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%s refused with status %d: %.*s", r->label, reply->status, REASON_CHARS, reason);
+        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%s takes no request without a valid API key (status %d): %.*s", label, reply->status, REASON_CHARS, reason);
+    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "%s refused with status %d: %.*s", label, reply->status, REASON_CHARS, reason);
 }
 
-static int read_reply(const struct remote *r, struct arena *a, const struct http_answer *answer, struct remote_reply *ret, struct err *e)
+static int read_reply(const struct remote_op *op, struct arena *a, const struct http_answer *answer, struct remote_reply *ret, struct err *e)
 {
     const char *location = http_answer_header(answer, "location");
 
     ret->status = answer->status;
     ret->body = (struct json_value){ 0 };
     if (answer->status >= 300 && answer->status < 400)
-        return failed(r, e, arena_printf(a, "it points to %s, and redirects are not followed: register the address it has", location ? location : "somewhere else"));
+        return failed(op->remote, e, arena_printf(a, "it points to %s, and redirects are not followed: register the address it has", location ? location : "somewhere else"));
     if (answer->body.n > 0 && json_parse(a, answer->body, &ret->body, NULL) < 0 && answer->status < 300)
-        return failed(r, e, "what answers there is no JSON; is the address right?");
-    return answer->status >= 500 ? remote_refused(r, ret, e) : 0;
+        return failed(op->remote, e, "what answers there is no JSON; is the address right?");
+    return answer->status >= 500 ? remote_refused(op, ret, e) : 0;
 }
 
-int remote_call(const struct remote *r, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret, struct err *e)
+/* The whole operation is over at its deadline, whichever of its requests that finds. */
+static int send_request(const struct remote_op *op, struct arena *a, const struct http_ask *ask, struct http_answer *ret, struct err *e)
 {
-    struct http_ask_header headers[] = { { "content-type", "application/json" }, { r->header, r->key } };
+    struct http_ask timed = *ask;
+    struct err why = { 0 };
+    int64_t left_ms = net_wait_left(op->wait, &why);
+    int r = (int)MIN(left_ms, 0);
+
+    timed.total_ms = left_ms;
+    if (r == 0)
+        r = http_call(&timed, a, op->wait->is_gone, ret, &why);
+    if (r == -ECANCELED)
+        return err_set(e, r, why.code, "%s", why.text);
+    return r < 0 ? failed(op->remote, e, why.text) : 0;
+}
+
+int remote_call(const struct remote_op *op, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret, struct err *e)
+{
+    const struct remote *remote = op->remote;
+    struct http_ask_header headers[] = { { "content-type", "application/json" }, { remote->header, remote->key } };
     struct http_ask ask = {
-        .method = method, .headers = headers, .n_headers = r->key ? 2 : 1, .connect_ms = CONNECT_MS, .first_byte_ms = SILENCE_MS, .idle_ms = SILENCE_MS,
-        .total_ms = TOTAL_MS, .max_reply = LIMIT_BODY_VECTORS, .guard = r->guard,
+        .method = method, .headers = headers, .n_headers = remote->key ? 2 : 1, .connect_ms = LIMIT_STORE_CONNECT_MS, .first_byte_ms = SILENCE_MS,
+        .idle_ms = SILENCE_MS, .max_reply = body ? LIMIT_STORE_REPLY : LIMIT_STORE_SMALL_REPLY, .guard = remote->guard, .is_moot = op->wait->is_leaving,
     };
     struct http_answer answer = { 0 };
-    struct err why = { 0 };
     char *url = NULL;
     int result = body ? buf_check(body, e) : 0;
 
     if (result == 0)
-        result = url_join(a, r->url, path, &url, e);
+        result = url_join(a, remote->url, path, &url, e);
     if (result < 0)
         return result;
     ask.url = url;
     if (body)
         ask.body = buf_slice(body);
-    if (http_call(&ask, a, NULL, &answer, &why) < 0)
-        return failed(r, e, why.text);
-    return read_reply(r, a, &answer, ret, e);
+    result = send_request(op, a, &ask, &answer, e);
+    return result < 0 ? result : read_reply(op, a, &answer, ret, e);
 }
 
-int remote_ask(const struct remote *r, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret, struct err *e)
+int remote_ask(const struct remote_op *op, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret, struct err *e)
 {
-    int result = remote_call(r, a, method, path, body, ret, e);
+    int result = remote_call(op, a, method, path, body, ret, e);
 
-    return result == 0 && ret->status >= 300 ? remote_refused(r, ret, e) : result;
+    return result == 0 && ret->status >= 300 ? remote_refused(op, ret, e) : result;
 }
 
 /* ---- vectors ---- */
@@ -112,19 +127,6 @@ double remote_unit(const float *vector, size_t n, float *ret)
     for (size_t i = 0; i < n; i++)
         ret[i] = length > 0 ? (float)((double)vector[i] / length) : 0;
     return length;
-}
-
-int remote_read_vector(struct arena *a, struct json_value unit, double length, const float **ret, struct err *e)
-{
-    size_t n = json_length(unit);
-    float *vector = arena_array(a, n + 1, sizeof(*vector));
-
-    if (json_read_floats(unit, vector, n) < n)
-        return err_set(e, -EIO, "VECTOR_STORE_FAILED", "the store holds a vector that cannot be read");
-    for (size_t i = 0; i < n; i++)
-        vector[i] = (float)((double)vector[i] * length);
-    *ret = vector;
-    return 0;
 }
 
 static int by_id_then_place(const void *one, const void *other)
@@ -238,15 +240,39 @@ bool remote_is_match(const struct vector_filter *f, const char *metadata, struct
     return json_parse(a, slice_of(metadata), &value, NULL) == 0 && vector_filter_matches(f, value);
 }
 
-static void keep(struct vector_hits *kept, const struct vector_hit *hit, size_t n_dimensions, struct arena *a)
+static void keep(struct vector_hits *kept, const struct vector_hit *hit, struct arena *a)
 {
-    float *vector = NULL;
+    struct vector_hit own = { arena_strdup(a, hit->id), hit->score, arena_strdup(a, hit->metadata), NULL, hit->n_dimensions };
+    float *vector;
 
     if (hit->vector) {
-        vector = arena_array(a, n_dimensions, sizeof(*vector));
-        memcpy(vector, hit->vector, n_dimensions * sizeof(*vector));
+        vector = arena_array(a, hit->n_dimensions, sizeof(*vector));
+        memcpy(vector, hit->vector, hit->n_dimensions * sizeof(*vector));
+        own.vector = vector;
     }
-    kept->items[kept->n++] = (struct vector_hit){ arena_strdup(a, hit->id), hit->score, arena_strdup(a, hit->metadata), vector };
+    kept->items[kept->n++] = own;
+}
+
+static bool has_room(const struct arena *a, const struct vector_hit *hit)
+{
+    return arena_has_room(a, LIMIT_ARENA_BYTES / 8 + strlen(hit->id) + strlen(hit->metadata) + hit->n_dimensions * sizeof(float));
+}
+
+/* Those that match, as many as are wanted. */
+static int keep_matches(const struct vector_query *q, const struct vector_filter *f, const struct vector_hits *hits, struct arena *scratch, struct arena *a,
+                        struct vector_hits *kept, struct err *e)
+{
+    kept->n = 0;
+    for (size_t i = 0; i < hits->n && kept->n < (size_t)q->top_k; i++) {
+        const struct vector_hit *hit = &hits->items[i];
+
+        if (hit->score < q->min_score || !remote_is_match(f, hit->metadata, scratch))
+            continue;
+        if (!has_room(a, hit))
+            return err_set(e, -EMSGSIZE, "VECTOR_STORE_FAILED", "The nearest vectors are larger than an answer may be: ask for fewer.");
+        keep(kept, hit, a);
+    }
+    return 0;
 }
 
 /* Scores of what lies behind would be lower still. */
@@ -262,10 +288,8 @@ static int look(const struct vector_query *q, const struct vector_filter *f, int
     struct vector_hits hits = { 0 };
     int r = ask(arg, n, scratch, &hits, e);
 
-    kept->n = 0;
-    for (size_t i = 0; r == 0 && i < hits.n && kept->n < (size_t)q->top_k; i++)
-        if (hits.items[i].score >= q->min_score && remote_is_match(f, hits.items[i].metadata, scratch))
-            keep(kept, &hits.items[i], q->n_dimensions, a);
+    if (r == 0)
+        r = keep_matches(q, f, &hits, scratch, a, kept, e);
     *ret_enough = kept->n == (size_t)q->top_k || hits.n < (size_t)n || is_below(&hits, q->min_score);
     return r;
 }

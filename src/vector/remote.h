@@ -24,32 +24,49 @@ struct remote {
     const struct guard *guard;          /* borrowed */
 };
 
+/* One operation on a store: `wait` is that of all its requests together. */
+struct remote_op { const struct remote *remote; const struct net_wait *wait; };
+
 struct remote_reply { int status; struct json_value body; };
 
 /* -EINVAL VALIDATION_ERROR when the address is none. What was copied is freed by remote_clear(), also after a failure. */
 int remote_init(struct remote *r, const char *url, const char *header, const char *key, struct err *e) MUST_CHECK;
 void remote_clear(struct remote *r);
 
-/* Any status below 500 but a redirect is a reply. body NULL: none. -EIO VECTOR_STORE_FAILED in words. */
-int remote_call(const struct remote *r, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret,
+/* Any status below 500 but a redirect is a reply. body NULL: none. -EIO VECTOR_STORE_FAILED in words; -ECANCELED SHUTTING_DOWN. */
+int remote_call(const struct remote_op *op, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret,
                 struct err *e) MUST_CHECK;
 /* The same when only success will do. */
-int remote_ask(const struct remote *r, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret,
+int remote_ask(const struct remote_op *op, struct arena *a, const char *method, const char *path, const struct buf *body, struct remote_reply *ret,
                struct err *e) MUST_CHECK;
 /* What a refusal says. */
-int remote_refused(const struct remote *r, const struct remote_reply *reply, struct err *e);
+int remote_refused(const struct remote_op *op, const struct remote_reply *reply, struct err *e);
 
 /* ---- vectors ---- */
 
 /* At length one, so that the largest and the smallest numbers have a direction; its length before is returned, 0 of a zero vector. */
 double remote_unit(const float *vector, size_t n, float *ret);
-/* The vector as it was given, but for rounding. */
-int remote_read_vector(struct arena *a, struct json_value unit, double length, const float **ret, struct err *e) MUST_CHECK;
 
 /* The records to be stored: of equal ids the last. */
 size_t remote_last_of_each(struct arena *a, const struct vector_batch *b, const struct vector_record **ret);
 /* How many of them go into one request. */
 size_t remote_chunk(const struct vector_record *items, size_t n, size_t n_dimensions, size_t n_most);
+
+/* ---- what a peer says, checked where it is read: VECTOR_STORE_FAILED names store and rule ---- */
+
+int remote_fault(const struct remote_op *op, struct err *e, const char *fmt, ...) PRINTF_LIKE(3, 4);
+int remote_read_count(const struct remote_op *op, struct json_value v, int64_t *ret, struct err *e) MUST_CHECK;
+int remote_read_dimensions(const struct remote_op *op, struct json_value v, int64_t *ret, struct err *e) MUST_CHECK;
+/* A list of at most n_most elements; ret: how many. */
+int remote_read_list(const struct remote_op *op, const char *name, struct json_value v, size_t n_most, size_t *ret, struct err *e) MUST_CHECK;
+
+/* A record as it came. metadata: an object, or its text. */
+struct remote_raw { struct json_value id, score, metadata, unit, length; const char *id_name; bool is_distance; };
+/* n_dimensions 0: its vector is not read. Strings of ret are of raw's document, everything else in the arena. */
+int remote_read_record(const struct remote_op *op, struct arena *a, const struct remote_raw *raw, size_t n_dimensions, struct vector_hit *ret,
+                       struct err *e) MUST_CHECK;
+/* Of one operation: LIMIT_STORE_PAGES at most. */
+int remote_count_page(const struct remote_op *op, size_t *n_pages, struct err *e) MUST_CHECK;
 
 /* ---- filters ---- */
 

@@ -2,32 +2,37 @@
 
 #include "vector/vector_check.h"
 
-static const struct remote_store *of(const struct vectors *v)
+static const struct remote_peer *peer_of(const struct remote_op *op)
 {
-    return (const struct remote_store *)v;
+    return CONTAINER_OF(op->remote, const struct remote_store, remote)->peer;
 }
 
-static int count_records(const struct remote_store *s, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e)
+struct remote_op remote_op_of(const struct vectors *v, const struct net_wait *wait)
 {
-    return col->is_there ? s->peer->count(s, a, col, ret, e) : 0;
+    return (struct remote_op){ &((const struct remote_store *)v)->remote, wait };
+}
+
+static int count_records(const struct remote_op *op, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e)
+{
+    return col->is_there ? peer_of(op)->count(op, a, col, ret, e) : 0;
 }
 
 /* ---- query ---- */
 
-struct asking { const struct remote_store *store; const struct remote_collection *col; struct remote_search search; };
+struct asking { const struct remote_op *op; const struct remote_collection *col; struct remote_search search; };
 
 static int ask_nearest(void *arg, int64_t n, struct arena *a, struct vector_hits *ret, struct err *e)
 {
     const struct asking *k = arg;
 
-    return k->store->peer->nearest(k->store, k->col, &k->search, n, a, ret, e);
+    return peer_of(k->op)->nearest(k->op, k->col, &k->search, n, a, ret, e);
 }
 
 /* A filter the peer cannot decide, and few match: which ones is read here, and the peer asked for the nearest of these. */
 static int find_among_matches(struct asking *k, struct arena *a, struct vector_hits *ret, struct err *e)
 {
     struct remote_search *s = &k->search;
-    int r = k->store->peer->collect_ids(k->store, k->col, s->filter, &s->among, e);
+    int r = peer_of(k->op)->collect_ids(k->op, k->col, s->filter, &s->among, e);
 
     if (r < 0 || s->among.n > REMOTE_CANDIDATES)
         return r < 0 ? r : remote_undecided(e);
@@ -39,25 +44,26 @@ static int find_among_matches(struct asking *k, struct arena *a, struct vector_h
 static int find_nearest(struct asking *k, int64_t n_rows, struct arena *a, struct vector_hits *ret, struct err *e)
 {
     const struct remote_search *s = &k->search;
-    int r = remote_nearest(s->query, s->filter, remote_is_told(k->store->peer->dialect, s->filter), ask_nearest, k, a, ret, e);
+    int r = remote_nearest(s->query, s->filter, remote_is_told(peer_of(k->op)->dialect, s->filter), ask_nearest, k, a, ret, e);
 
     if (r != -ERANGE)
         return r;
     return n_rows > REMOTE_SCAN_ROWS ? remote_undecided(e) : find_among_matches(k, a, ret, e);
 }
 
-int remote_query(struct vectors *v, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret, struct err *e)
+int remote_query(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret, struct err *e)
 {
     struct vector_filter filter = { 0 };
     struct remote_collection col = { 0 };
-    struct asking k = { of(v), &col, { q, &filter, { .arena = a } } };
+    const struct remote_op op = remote_op_of(v, wait);
+    struct asking k = { &op, &col, { q, &filter, { .arena = a } } };
     int64_t n = 0;
     int r = vector_check_search(ns, q, a, &filter, e);
 
     if (r == 0)
-        r = of(v)->peer->find(of(v), a, ns, &col, e);
+        r = peer_of(&op)->find(&op, a, ns, &col, e);
     if (r == 0)
-        r = count_records(of(v), a, &col, &n, e);
+        r = count_records(&op, a, &col, &n, e);
     if (r == 0 && n > 0)
         r = vector_check_dimensions(ns, col.n_dimensions, q->n_dimensions, e);
     if (r < 0)
@@ -69,9 +75,10 @@ int remote_query(struct vectors *v, const char *ns, const struct vector_query *q
 
 /* ---- list and count ---- */
 
-int remote_list(struct vectors *v, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a, struct vector_hits *ret, struct err *e)
+int remote_list(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a, struct vector_hits *ret, struct err *e)
 {
-    const struct remote_peer *peer = of(v)->peer;
+    const struct remote_op op = remote_op_of(v, wait);
+    const struct remote_peer *peer = peer_of(&op);
     struct remote_collection col = { 0 };
     struct remote_ids ids = { .arena = a };
     struct vector_hits hits = { 0 };
@@ -80,12 +87,12 @@ int remote_list(struct vectors *v, const char *ns, int64_t limit, int64_t offset
     if (r == 0)
         r = vector_check_page(limit, offset, e);
     if (r == 0)
-        r = peer->find(of(v), a, ns, &col, e);
+        r = peer->find(&op, a, ns, &col, e);
     if (r == 0 && col.is_there)
-        r = peer->collect_ids(of(v), &col, NULL, &ids, e);
+        r = peer->collect_ids(&op, &col, NULL, &ids, e);
     if (r == 0 && (size_t)offset < ids.n) {
         remote_ids_sort(&ids);
-        r = peer->read(of(v), &col, ids.items + offset, MIN(ids.n - (size_t)offset, (size_t)limit), with_vectors ? REMOTE_VECTORS : REMOTE_METADATA, a, &hits, e);
+        r = peer->read(&op, &col, ids.items + offset, MIN(ids.n - (size_t)offset, (size_t)limit), with_vectors ? REMOTE_VECTORS : REMOTE_METADATA, a, &hits, e);
     }
     if (r < 0)
         return r;
@@ -94,17 +101,18 @@ int remote_list(struct vectors *v, const char *ns, int64_t limit, int64_t offset
     return 0;
 }
 
-int remote_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
+int remote_count(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const struct remote_op op = remote_op_of(v, wait);
     struct remote_collection col = { 0 };
     int64_t n = 0;
     int r = vector_check_namespace(ns, e);
 
     if (r == 0)
-        r = of(v)->peer->find(of(v), a, ns, &col, e);
+        r = peer_of(&op)->find(&op, a, ns, &col, e);
     if (r == 0)
-        r = count_records(of(v), a, &col, &n, e);
+        r = count_records(&op, a, &col, &n, e);
     if (r < 0)
         return r;
     *ret_n = n;
@@ -115,7 +123,7 @@ int remote_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret
 /* ---- remove ---- */
 
 /* Which of the ids are there, each once. */
-static int find_ids(const struct remote_store *s, const struct remote_collection *col, const struct vector_removal *what, struct remote_ids *ids, struct err *e)
+static int find_ids(const struct remote_op *op, const struct remote_collection *col, const struct vector_removal *what, struct remote_ids *ids, struct err *e)
 {
     int r = 0;
 
@@ -123,7 +131,7 @@ static int find_ids(const struct remote_store *s, const struct remote_collection
         AUTO(arena_freep) struct arena *scratch = arena_new();
         struct vector_hits hits = { 0 };
 
-        r = s->peer->read(s, col, what->ids + i, MIN(what->n_ids - i, (size_t)REMOTE_ROWS_A_READ), REMOTE_IDS, scratch, &hits, e);
+        r = peer_of(op)->read(op, col, what->ids + i, MIN(what->n_ids - i, (size_t)REMOTE_ROWS_A_READ), REMOTE_IDS, scratch, &hits, e);
         if (r == 0)
             r = remote_ids_add_hits(ids, &hits, NULL, scratch, e);
     }
@@ -131,7 +139,7 @@ static int find_ids(const struct remote_store *s, const struct remote_collection
     return r;
 }
 
-static int remove_some(const struct remote_store *s, struct arena *a, const struct remote_collection *col, const struct vector_removal *what, int64_t *ret_n,
+static int remove_some(const struct remote_op *op, struct arena *a, const struct remote_collection *col, const struct vector_removal *what, int64_t *ret_n,
                        struct err *e)
 {
     struct remote_ids ids = { .arena = a };
@@ -139,43 +147,44 @@ static int remove_some(const struct remote_store *s, struct arena *a, const stru
     int r = vector_filter_parse(a, what->filter, &filter, e);
 
     if (r == 0 && what->ids)
-        r = find_ids(s, col, what, &ids, e);
+        r = find_ids(op, col, what, &ids, e);
     else if (r == 0 && !remote_is_void(&filter))
-        r = s->peer->collect_ids(s, col, &filter, &ids, e);
+        r = peer_of(op)->collect_ids(op, col, &filter, &ids, e);
     if (r == 0)
-        r = s->peer->delete_ids(s, col, ids.items, ids.n, e);
+        r = peer_of(op)->delete_ids(op, col, ids.items, ids.n, e);
     if (r == 0)
         *ret_n = (int64_t)ids.n;
     return r;
 }
 
-static int remove_all(const struct remote_store *s, struct arena *a, const struct remote_collection *col, int64_t *ret_n, struct err *e)
+static int remove_all(const struct remote_op *op, struct arena *a, const struct remote_collection *col, int64_t *ret_n, struct err *e)
 {
     int64_t n = 0;
-    int r = s->peer->count(s, a, col, &n, e);
+    int r = peer_of(op)->count(op, a, col, &n, e);
 
     if (r == 0)
-        r = s->peer->drop(s, a, col, e);
+        r = peer_of(op)->drop(op, a, col, e);
     if (r == 0)
         *ret_n = n;
     return r;
 }
 
-int remote_remove(struct vectors *v, const char *ns, const struct vector_removal *what, int64_t *ret_n, struct err *e)
+int remote_remove(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_removal *what, int64_t *ret_n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const struct remote_op op = remote_op_of(v, wait);
     struct remote_collection col = { 0 };
     int r = vector_check_namespace(ns, e);
 
     if (r == 0)
         r = vector_check_removal(what, e);
     if (r == 0)
-        r = of(v)->peer->find(of(v), a, ns, &col, e);
+        r = peer_of(&op)->find(&op, a, ns, &col, e);
     if (r < 0)
         return r;
     if (!col.is_there) {
         *ret_n = 0;
         return 0;
     }
-    return what->all ? remove_all(of(v), a, &col, ret_n, e) : remove_some(of(v), a, &col, what, ret_n, e);
+    return what->all ? remove_all(&op, a, &col, ret_n, e) : remove_some(&op, a, &col, what, ret_n, e);
 }

@@ -4,13 +4,14 @@
  * similarities in [-1, 1], best first. Vectors are float32; NaN and infinities are refused, a zero vector is stored and scores 0. Everything
  * returned lives in the caller's arena. An acknowledged upsert is durable, and a batch is stored whole or not at all.
  *
- *     r = vectors->ops->query(vectors, "sdk_app_default", &q, arena, &hits, e);
+ *     r = vectors->ops->query(vectors, &wait, "sdk_app_default", &q, arena, &hits, e);
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/fields.h"
 #include "base/limits.h"
+#include "net/wait.h"
 
 struct guard;
 
@@ -30,7 +31,8 @@ struct vector_query {
     const char *text;
 };
 
-struct vector_hit { const char *id; double score; const char *metadata; const float *vector; };
+/* vector: n_dimensions numbers, or NULL and 0. */
+struct vector_hit { const char *id; double score; const char *metadata; const float *vector; size_t n_dimensions; };
 struct vector_hits { struct vector_hit *items; size_t n; };
 
 /* What a DELETE means: all, or ids, or those that match the filter. Exactly one is set. */
@@ -38,21 +40,23 @@ struct vector_removal { bool all; const char *const *ids; size_t n_ids; struct j
 
 struct vectors;
 
+/* `wait`: until when the whole operation may take, retries and pages among it, and who wants its result. The embedded store does not wait for
+ * anybody: there it may be NULL. */
 struct vectors_ops {
     const char *name;                   /* "embedded", "pgvector", "chroma", "qdrant" */
     bool has_text;                      /* searches texts too */
     struct vectors *(*close)(struct vectors *v);
     /* Would a query of the namespace first have to load much? Quick itself. May be NULL. */
     bool (*is_slow)(struct vectors *v, const char *ns);
-    int (*check)(struct vectors *v, struct err *e);     /* can it be reached: register connects before it saves */
+    int (*check)(struct vectors *v, const struct net_wait *wait, struct err *e);     /* can it be reached: register connects before it saves */
     /* -EINVAL DIMENSION_MISMATCH when the namespace holds another dimension; the first batch decides it. */
-    int (*upsert)(struct vectors *v, const char *ns, const struct vector_batch *b, struct err *e);
-    int (*query)(struct vectors *v, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret, struct err *e);
-    int (*remove)(struct vectors *v, const char *ns, const struct vector_removal *r, int64_t *ret_n, struct err *e);
-    int (*count)(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e);
-    int (*list)(struct vectors *v, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a, struct vector_hits *ret, struct err *e);
+    int (*upsert)(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_batch *b, struct err *e);
+    int (*query)(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_query *q, struct arena *a, struct vector_hits *ret, struct err *e);
+    int (*remove)(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_removal *r, int64_t *ret_n, struct err *e);
+    int (*count)(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e);
+    int (*list)(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a, struct vector_hits *ret, struct err *e);
     /* Namespaces that start with the prefix, in order. */
-    int (*namespaces)(struct vectors *v, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e);
+    int (*namespaces)(struct vectors *v, const struct net_wait *wait, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e);
 };
 
 struct vectors { const struct vectors_ops *ops; };

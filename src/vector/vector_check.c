@@ -132,3 +132,21 @@ int vector_check_dimensions(const char *ns, int64_t n_held, size_t n_given, stru
     return err_set(e, -EINVAL, "DIMENSION_MISMATCH", "The namespace %s holds vectors of %lld dimensions; this one has %zu.", ns,
                    (long long)n_held, n_given);
 }
+
+bool vector_check_prefix(const char *name, const char *prefix)
+{
+    size_t n = name ? strlen(name) : 0;
+
+    return n > strlen(prefix) && n <= LIMIT_VECTOR_NAMESPACE_BYTES && strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+int vector_check_metadata(struct arena *a, struct slice text, const char **ret)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct json_value metadata = { 0 };
+
+    if (json_parse(scratch, text, &metadata, NULL) < 0 || json_type(metadata) != JSON_OBJECT)
+        return -EINVAL;
+    *ret = json_to_str(a, metadata);
+    return 0;
+}

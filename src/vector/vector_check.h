@@ -15,3 +15,10 @@ int vector_check_removal(const struct vector_removal *r, struct err *e) MUST_CHE
 int vector_check_page(int64_t limit, int64_t offset, struct err *e) MUST_CHECK;
 /* -EINVAL DIMENSION_MISMATCH */
 int vector_check_dimensions(const char *ns, int64_t n_held, size_t n_given, struct err *e) MUST_CHECK;
+
+/* ---- what stores say ---- */
+
+/* Is it a namespace that begins with the prefix and goes on behind it? name may be NULL. */
+bool vector_check_prefix(const char *name, const char *prefix) MUST_CHECK;
+/* Metadata as a store sent it, printed again into the arena: what a store calls JSON need not be any. -EINVAL, without words: it is no JSON object. */
+int vector_check_metadata(struct arena *a, struct slice text, const char **ret) MUST_CHECK;

@@ -25,12 +25,12 @@ static struct vectors *fake_close(struct vectors *v)
     return NULL;
 }
 
-static int fake_check(struct vectors *v, struct err *e)
+static int fake_check(struct vectors *v, const struct net_wait *wait, struct err *e)
 {
     return atomic_load(&is_refusing) ? err_set(e, -EIO, "VECTOR_STORE_FAILED", "Fake: it is not in the mood.") : 0;
 }
 
-static int fake_count(struct vectors *v, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
+static int fake_count(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e)
 {
     assert_false(atomic_load(&CONTAINER_OF(v, struct fake, base)->is_closed));
     *ret_n = 1;
@@ -98,10 +98,11 @@ static void rig_close(struct rig *x)
 static int register_one(struct vector_stores *stores, const char *scope, const char *provider, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const struct net_wait wait = net_wait_of(60000, NULL, NULL);
     struct vector_registration reg = { .provider = provider };
     int r = json_parse(a, SLICE_LIT("{\"url\":\"https://h\"}"), &reg.config, e);
 
-    return r < 0 ? r : vector_stores_register(stores, a, scope, &reg, e);
+    return r < 0 ? r : vector_stores_register(stores, &wait, a, scope, &reg, e);
 }
 
 /* Dimensions of the scope's namespace in the store it uses: FAKE_DIMENSIONS, or 0 of the embedded one. */
@@ -112,7 +113,7 @@ static int64_t dimensions_of(struct vector_stores *stores, const char *scope)
     struct err e = { 0 };
 
     must(vector_stores_of(stores, scope, &use, &e), &e);
-    must(use->vectors->ops->count(use->vectors, "sdk_x_default", &n, &n_dimensions, &e), &e);
+    must(use->vectors->ops->count(use->vectors, NULL, "sdk_x_default", &n, &n_dimensions, &e), &e);
     return n_dimensions;
 }
 
@@ -172,7 +173,7 @@ static void a_store_in_use_outlives_its_registration(void **state)
     must(vector_stores_of(x.stores, "a", &use, &e), &e);
     must(vector_stores_forget(x.stores, "a", false, &e), &e);
     assert_int_equal(atomic_load(&n_open), 1);
-    must(use->vectors->ops->count(use->vectors, "n", &n, &n_dimensions, &e), &e);
+    must(use->vectors->ops->count(use->vectors, NULL, "n", &n, &n_dimensions, &e), &e);
     vector_store_unref(TAKE(use));
     assert_int_equal(atomic_load(&n_open), 0);
 }

@@ -132,13 +132,14 @@ static void no_notation_gets_round_it(void **state)
     struct guard *g = guard_new(&(struct guard_config){ 0 });
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct net_wait wait = net_wait_of(WAIT_MS, NULL, NULL);
         struct guard_addresses found = { .n = 0 };
         struct http_answer answer = { 0 };
         struct err e = { 0 }, e_call = { 0 };
         bool is_v6 = strchr(cases[i].host, ':') != NULL;
         const char *url = arena_printf(a, is_v6 ? "http://[%s]:1/" : "http://%s:1/", cases[i].host);
         const struct http_ask ask = { .method = "GET", .url = url, .guard = g, .connect_ms = WAIT_MS };
-        int r = guard_resolve(g, cases[i].host, 1, &found, &e), r_call;
+        int r = guard_resolve(g, cases[i].host, 1, &wait, &found, &e), r_call;
 
         r_call = http_call(&ask, a, NULL, &answer, &e_call);
         if (cases[i].wanted == GUARD_LOOPBACK) {

@@ -69,7 +69,7 @@ static inline void rig_put(struct rig *x, const char *ns, const char *id, const 
 {
     struct vector_record record = { id, vector, metadata };
 
-    MUST(x->v->ops->upsert(x->v, ns, &(struct vector_batch){ &record, 1, n_dimensions }, &x->e));
+    MUST(x->v->ops->upsert(x->v, NULL, ns, &(struct vector_batch){ &record, 1, n_dimensions }, &x->e));
 }
 
 static inline struct json_value rig_json(struct rig *x, const char *text)
@@ -84,7 +84,7 @@ static inline struct vector_hits rig_query(struct rig *x, const char *ns, const 
 {
     struct vector_hits hits = { 0 };
 
-    MUST(x->v->ops->query(x->v, ns, q, x->a, &hits, &x->e));
+    MUST(x->v->ops->query(x->v, NULL, ns, q, x->a, &hits, &x->e));
     return hits;
 }
 
@@ -92,7 +92,7 @@ static inline int64_t rig_count(struct rig *x, const char *ns)
 {
     int64_t n = -1, n_dimensions;
 
-    MUST(x->v->ops->count(x->v, ns, &n, &n_dimensions, &x->e));
+    MUST(x->v->ops->count(x->v, NULL, ns, &n, &n_dimensions, &x->e));
     return n;
 }
 

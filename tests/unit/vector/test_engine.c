@@ -70,11 +70,11 @@ static void a_namespace_that_is_not_there_is_empty(void **state)
     int64_t n = -1, n_dimensions = -1;
 
     assert_int_equal(rig_query(x, "nowhere", &q).n, 0);
-    MUST(x->v->ops->count(x->v, "nowhere", &n, &n_dimensions, &x->e));
+    MUST(x->v->ops->count(x->v, NULL, "nowhere", &n, &n_dimensions, &x->e));
     assert_int_equal(n, 0);
-    MUST(x->v->ops->remove(x->v, "nowhere", &(struct vector_removal){ .all = true }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "nowhere", &(struct vector_removal){ .all = true }, &n, &x->e));
     assert_int_equal(n, 0);
-    MUST(x->v->ops->list(x->v, "nowhere", 10, 0, false, x->a, &hits, &x->e));
+    MUST(x->v->ops->list(x->v, NULL, "nowhere", 10, 0, false, x->a, &hits, &x->e));
     assert_int_equal(hits.n, 0);
     rig_close(x);
 }
@@ -87,7 +87,7 @@ static void an_upsert_replaces_and_the_last_of_equal_ids_wins(void **state)
     struct vector_hits hits;
 
     rig_put(x, "ns", "b", east, 3, NULL);
-    MUST(x->v->ops->upsert(x->v, "ns", &(struct vector_batch){ records, 3, 3 }, &x->e));
+    MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, 3, 3 }, &x->e));
     assert_int_equal(rig_count(x, "ns"), 2);
     hits = rig_query(x, "ns", &q);
     assert_int_equal(hits.n, 2);
@@ -106,11 +106,11 @@ static void the_first_batch_decides_the_dimensions_until_all_is_deleted(void **s
     int64_t n = 0;
 
     rig_put(x, "ns", "a", east, 3, NULL);
-    MUST_FAIL(x->v->ops->upsert(x->v, "ns", &(struct vector_batch){ &record, 1, 2 }, &x->e), -EINVAL, "DIMENSION_MISMATCH");
+    MUST_FAIL(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ &record, 1, 2 }, &x->e), -EINVAL, "DIMENSION_MISMATCH");
     q.n_dimensions = 2;
-    MUST_FAIL(x->v->ops->query(x->v, "ns", &q, x->a, &hits, &x->e), -EINVAL, "DIMENSION_MISMATCH");
+    MUST_FAIL(x->v->ops->query(x->v, NULL, "ns", &q, x->a, &hits, &x->e), -EINVAL, "DIMENSION_MISMATCH");
     assert_int_equal(rig_count(x, "ns"), 1);
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .all = true }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true }, &n, &x->e));
     assert_int_equal(n, 1);
     rig_put(x, "ns", "a", east, 2, NULL);
     assert_int_equal(rig_query(x, "ns", &q).n, 1);
@@ -129,11 +129,11 @@ static void a_namespace_emptied_by_ids_or_filter_is_forgotten(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(removals); i++) {
         rig_put(x, "ns", "a", vector, 3 + i, "{\"kind\":\"k\"}");
         rig_put(x, "ns", "b", vector, 3 + i, "{\"kind\":\"k\"}");
-        MUST(x->v->ops->remove(x->v, "ns", &removals[i], &n, &x->e));
+        MUST(x->v->ops->remove(x->v, NULL, "ns", &removals[i], &n, &x->e));
         assert_int_equal(n, 2);
-        MUST(x->v->ops->count(x->v, "ns", &n, &n_dimensions, &x->e));
+        MUST(x->v->ops->count(x->v, NULL, "ns", &n, &n_dimensions, &x->e));
         assert_int_equal(n + n_dimensions, 0);
-        MUST(x->v->ops->namespaces(x->v, "", x->a, &names, &x->e));
+        MUST(x->v->ops->namespaces(x->v, NULL, "", x->a, &names, &x->e));
         assert_int_equal(names.n, 0);
     }
     rig_put(x, "ns", "a", vector, 8, NULL);
@@ -153,13 +153,13 @@ static void namespaces_are_listed_by_prefix_and_keep_apart(void **state)
     rig_put(x, "sdk_a_one", "1", west, 3, NULL);
     rig_put(x, "sdk_b_one", "1", west, 3, NULL);
     rig_put(x, "sdk%a", "1", west, 3, NULL);
-    MUST(x->v->ops->namespaces(x->v, "sdk_a_", x->a, &names, &x->e));
+    MUST(x->v->ops->namespaces(x->v, NULL, "sdk_a_", x->a, &names, &x->e));
     assert_int_equal(names.n, 2);
     assert_string_equal(names.items[0], "sdk_a_one");
     assert_string_equal(names.items[1], "sdk_a_two");
     assert_int_equal(rig_query(x, "sdk_a_one", &q).n, 1);
-    MUST(x->v->ops->remove(x->v, "sdk_a_one", &(struct vector_removal){ .all = true }, &n, &x->e));
-    MUST(x->v->ops->namespaces(x->v, "sdk_", x->a, &names, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "sdk_a_one", &(struct vector_removal){ .all = true }, &n, &x->e));
+    MUST(x->v->ops->namespaces(x->v, NULL, "sdk_", x->a, &names, &x->e));
     assert_int_equal(names.n, 2);
     rig_close(x);
 }
@@ -170,12 +170,12 @@ static void a_list_goes_page_by_page_in_order_of_ids(void **state)
     struct vector_hits hits = { 0 };
 
     put_compass(x);
-    MUST(x->v->ops->list(x->v, "ns", 2, 1, true, x->a, &hits, &x->e));
+    MUST(x->v->ops->list(x->v, NULL, "ns", 2, 1, true, x->a, &hits, &x->e));
     assert_int_equal(hits.n, 2);
     assert_string_equal(hits.items[0].id, "north");
     assert_string_equal(hits.items[1].id, "northeast");
     assert_memory_equal(hits.items[1].vector, northeast, sizeof(northeast));
-    MUST(x->v->ops->list(x->v, "ns", 2, 4, true, x->a, &hits, &x->e));
+    MUST(x->v->ops->list(x->v, NULL, "ns", 2, 4, true, x->a, &hits, &x->e));
     assert_int_equal(hits.n, 0);
     rig_close(x);
 }
@@ -187,7 +187,7 @@ static void what_was_acknowledged_is_there_after_reopening(void **state)
     int64_t n;
 
     put_compass(x);
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .ids = (const char *[]){ "east", "no such" }, .n_ids = 2 }, &n,
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .ids = (const char *[]){ "east", "no such" }, .n_ids = 2 }, &n,
                            &x->e));
     assert_int_equal(n, 1);
     rig_reopen(x);
@@ -208,10 +208,10 @@ static void numbers_that_are_none_are_refused_and_nothing_is_stored(void **state
         struct vector_record records[] = { { "a", east, NULL }, { "b", bad[i], NULL } };
         struct vector_query q = near(bad[i], 1);
 
-        MUST_FAIL(x->v->ops->upsert(x->v, "ns", &(struct vector_batch){ records, 2, 3 }, &x->e), -EINVAL, "VALIDATION_ERROR");
+        MUST_FAIL(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, 2, 3 }, &x->e), -EINVAL, "VALIDATION_ERROR");
         assert_string_equal(x->e.fields[0].field, "vectors[1].vector");
         assert_int_equal(rig_count(x, "ns"), 0);
-        MUST_FAIL(x->v->ops->query(x->v, "ns", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
+        MUST_FAIL(x->v->ops->query(x->v, NULL, "ns", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
     }
     rig_close(x);
 }
@@ -233,7 +233,7 @@ static int put_one(struct rig *x, const char *ns, const char *id, size_t n_dimen
 
     x->e = (struct err){ 0 };
     vector[0] = 1;
-    return x->v->ops->upsert(x->v, ns, &(struct vector_batch){ &record, 1, n_dimensions }, &x->e);
+    return x->v->ops->upsert(x->v, NULL, ns, &(struct vector_batch){ &record, 1, n_dimensions }, &x->e);
 }
 
 static void limits_hold_at_their_edges(void **state)
@@ -264,7 +264,7 @@ static int put_many(struct rig *x, size_t n)
     for (size_t i = 0; i < n; i++)
         records[i] = (struct vector_record){ arena_printf(x->a, "%zu", i), east, NULL };
     x->e = (struct err){ 0 };
-    return x->v->ops->upsert(x->v, "many", &(struct vector_batch){ records, n, 3 }, &x->e);
+    return x->v->ops->upsert(x->v, NULL, "many", &(struct vector_batch){ records, n, 3 }, &x->e);
 }
 
 static void a_call_holds_as_many_vectors_as_the_limit(void **state)
@@ -287,9 +287,9 @@ static void top_k_is_1_to_1000(void **state)
     assert_int_equal(put_many(x, LIMIT_TOP_K + 5), 0);
     assert_int_equal(rig_query(x, "many", &q).n, LIMIT_TOP_K);
     q.top_k = LIMIT_TOP_K + 1;
-    MUST_FAIL(x->v->ops->query(x->v, "many", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
+    MUST_FAIL(x->v->ops->query(x->v, NULL, "many", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
     q.top_k = 0;
-    MUST_FAIL(x->v->ops->query(x->v, "many", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
+    MUST_FAIL(x->v->ops->query(x->v, NULL, "many", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
     rig_close(x);
 }
 
@@ -299,13 +299,13 @@ static void a_removal_says_one_thing(void **state)
     const char *ids[] = { "a" };
     int64_t n;
 
-    MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ 0 }, &n, &x->e), -EINVAL, "VALIDATION_ERROR");
-    MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .all = true, .ids = ids, .n_ids = 1 }, &n, &x->e), -EINVAL,
+    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ 0 }, &n, &x->e), -EINVAL, "VALIDATION_ERROR");
+    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true, .ids = ids, .n_ids = 1 }, &n, &x->e), -EINVAL,
               "VALIDATION_ERROR");
-    MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
+    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
               -EINVAL, "VALIDATION_ERROR");     /* also when nothing could match */
     put_compass(x);
-    MUST_FAIL(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
+    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
               -EINVAL, "VALIDATION_ERROR");
     rig_close(x);
 }

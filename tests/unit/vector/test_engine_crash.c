@@ -27,7 +27,7 @@ static void upsert_batch(struct vectors *v, size_t writer, size_t batch)
         records[i] = (struct vector_record){ arena_printf(a, "%zu-%zu-%zu", writer, id_batch(batch), i), vector,
                                              arena_printf(a, "{\"batch\":%zu}", batch) };
     }
-    if (v->ops->upsert(v, arena_printf(a, "%zu", writer), &(struct vector_batch){ records, BATCH, N_DIMENSIONS }, &e) < 0)
+    if (v->ops->upsert(v, NULL, arena_printf(a, "%zu", writer), &(struct vector_batch){ records, BATCH, N_DIMENSIONS }, &e) < 0)
         _exit(3);
 }
 

@@ -61,7 +61,7 @@ static void upsert(struct model *m)
         records[i] = (struct vector_record){ id_of(m, id), vector,
                                              arena_printf(x->a, "{\"documentId\":\"d%d\",\"page\":%d}", row->document, row->page) };
     }
-    MUST(x->v->ops->upsert(x->v, "ns", &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
+    MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
 }
 
 static void remove_ids(struct model *m)
@@ -78,7 +78,7 @@ static void remove_ids(struct model *m)
         n_expected += m->rows[id].is_there;
         m->rows[id].is_there = false;
     }
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .ids = ids, .n_ids = n }, &n_removed, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .ids = ids, .n_ids = n }, &n_removed, &x->e));
     assert_int_equal(n_removed, n_expected);
 }
 
@@ -117,7 +117,7 @@ static void remove_by_filter(struct model *m)
             m->rows[i].is_there = false;
             n_expected++;
         }
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .filter = rig_json(x, f.text) }, &n_removed, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, f.text) }, &n_removed, &x->e));
     assert_int_equal(n_removed, n_expected);
 }
 
@@ -126,7 +126,7 @@ static void remove_all(struct model *m)
     struct rig *x = m->x;
     int64_t n_removed = -1;
 
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .all = true }, &n_removed, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true }, &n_removed, &x->e));
     assert_int_equal(n_removed, model_count(m));
     for (size_t i = 0; i < N_IDS; i++)
         m->rows[i].is_there = false;

@@ -26,7 +26,7 @@ static void write_generation(struct writer *writer, int generation)
     for (size_t i = 0; i < N_IDS; i++)
         records[i] = (struct vector_record){ arena_printf(a, "%d-%zu", writer->number, i), writer->w->vectors[writer->number][i],
                                              arena_printf(a, "{\"writer\":%d,\"generation\":%d}", writer->number, generation) };
-    assert_int_equal(v->ops->upsert(v, "ns", &(struct vector_batch){ records, N_IDS, N_DIMENSIONS }, &e), 0);
+    assert_int_equal(v->ops->upsert(v, NULL, "ns", &(struct vector_batch){ records, N_IDS, N_DIMENSIONS }, &e), 0);
 }
 
 static void *write_all(void *arg)
@@ -72,7 +72,7 @@ static void *read_all(void *arg)
 
         if (turn % 2)
             assert_int_equal(json_parse(a, SLICE_LIT("{\"writer\":1}"), &q.filter, &e), 0);
-        if (v->ops->query(v, "ns", &q, a, &hits, &e) < 0)
+        if (v->ops->query(v, NULL, "ns", &q, a, &hits, &e) < 0)
             fail_msg("%s", e.text);
         check_answer(&hits, a, turn % 2 ? 1 : -1);
         atomic_fetch_add(&w->n_queries, 1);

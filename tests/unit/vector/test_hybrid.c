@@ -75,7 +75,7 @@ static void replaced_and_removed_rows_leave_the_index(void **state)
 
     assert_string_equal(ask(x, north, "invoice", 2, "{\"half\":{\"$in\":[0,1]}}"), "da");
     put(x, "d", west, "nothing any more");
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .ids = ids, .n_ids = 1 }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .ids = ids, .n_ids = 1 }, &n, &x->e));
     put(x, "g", west, "late invoice");
     assert_string_equal(ask(x, west, "invoice", 1, NULL), "g");
     assert_string_equal(ask(x, east, "january", 3, NULL), "bce");
@@ -117,7 +117,7 @@ static void text_is_limited(void **state)
     q.text = text;
     assert_int_equal(rig_query(x, "ns", &q).n, 3);
     text[LIMIT_VECTOR_TEXT_BYTES] = 'w';
-    MUST_FAIL(x->v->ops->query(x->v, "ns", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
+    MUST_FAIL(x->v->ops->query(x->v, NULL, "ns", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
     rig_close(x);
 }
 
@@ -140,7 +140,7 @@ static void text_alone_gives_the_best_by_text(void **state)
     assert_int_equal(rig_query(x, "ns", &q).n, 0);
     assert_int_equal(rig_query(x, "nowhere", &q).n, 0);
     q.text = NULL;
-    MUST_FAIL(x->v->ops->query(x->v, "ns", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
+    MUST_FAIL(x->v->ops->query(x->v, NULL, "ns", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
     rig_close(x);
 }
 
@@ -150,7 +150,7 @@ static void a_namespace_made_anew_has_an_index_of_its_own(void **state)
     int64_t n;
 
     assert_string_equal(ask(x, west, "invoice", 1, NULL), "d");
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .all = true }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true }, &n, &x->e));
     assert_string_equal(ask(x, west, "invoice", 1, NULL), "");
     put(x, "n", east, "another invoice");
     put(x, "o", west, "x");

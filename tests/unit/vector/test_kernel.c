@@ -97,7 +97,7 @@ static void fill(struct rig *x)
         dice_vector(&dice, vector, N_DIMENSIONS);
         records[i] = (struct vector_record){ arena_printf(x->a, "%zu", i), vector, NULL };
     }
-    MUST(x->v->ops->upsert(x->v, "ns", &(struct vector_batch){ records, N_STORED, N_DIMENSIONS }, &x->e));
+    MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, N_STORED, N_DIMENSIONS }, &x->e));
 }
 
 /* Ids and scores of the same questions. */

@@ -41,7 +41,7 @@ static void put_rows(struct rig *x, const float *rows, size_t from, size_t to)
         for (size_t i = 0; i < n; i++)
             records[i] = (struct vector_record){ arena_printf(x->a, "%zu", from + i), rows + (from + i) * N_DIMENSIONS,
                                                  arena_printf(x->a, "{\"fifth\":%s}", (from + i) % 5 ? "false" : "true") };
-        MUST(x->v->ops->upsert(x->v, "ns", &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
+        MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
     }
 }
 
@@ -203,7 +203,7 @@ static void removed_and_replaced_rows_leave_the_lists(void **state)
     const char *ids[] = { "10", "11", "12" };
     int64_t n;
 
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .ids = ids, .n_ids = 3 }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .ids = ids, .n_ids = 3 }, &n, &x->e));
     assert_int_equal(n, 3);
     for (size_t i = 10; i < 13; i++)
         assert_false(is_found(x, rows, i));
@@ -225,7 +225,7 @@ static void gaps_are_closed_and_lists_go_with_the_rows(void **state)
     struct space *s;
     int64_t n;
 
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"fifth\":false}") }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"fifth\":false}") }, &n, &x->e));
     assert_int_equal(n, N_ROWS / 5 * 4);
     settle(x);
     assert_false(has_lists(x));
@@ -248,7 +248,7 @@ static void rows_of_a_dropped_namespace_leave_the_file(void **state)
     bool has_more = true;
     int64_t n;
 
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .all = true }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true }, &n, &x->e));
     assert_int_equal(n, N_ROWS);
     put_rows(x, rows, 0, 10);
     settle(x);
@@ -293,7 +293,7 @@ static void *ask_for_rows(void *arg)
                                   .min_score = -2 };
         struct vector_hits hits = { 0 };
 
-        if (v->ops->query(v, "ns", &q, a, &hits, NULL) < 0 || hits.n != 1 || strtoul(hits.items[0].id, NULL, 10) != i)
+        if (v->ops->query(v, NULL, "ns", &q, a, &hits, NULL) < 0 || hits.n != 1 || strtoul(hits.items[0].id, NULL, 10) != i)
             atomic_fetch_add(&load->n_missed, 1);
         atomic_fetch_add(&load->n_queries, 1);
     }
@@ -388,7 +388,7 @@ static void building_holds_up_neither_queries_nor_changes(void **state)
     assert_true(wait_until(is_keeper_held, NULL));
     assert_true(is_found(x, rows, 100));
     put_rows(x, rows, N_ROWS, N_ROWS + 500);
-    MUST(x->v->ops->remove(x->v, "ns", &(struct vector_removal){ .ids = ids, .n_ids = 1 }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .ids = ids, .n_ids = 1 }, &n, &x->e));
     assert_true(is_found(x, rows, N_ROWS + 100));
     assert_false(is_found(x, rows, 7));
     assert_true(is_keeper_held(NULL) && !has_lists(x));

@@ -28,7 +28,7 @@ static void put_rows(struct rig *x, const char *ns, size_t n)
         dice_vector(&dice, vector, N_DIMENSIONS);
         records[i] = (struct vector_record){ arena_printf(x->a, "%zu", i), vector, NULL };
     }
-    MUST(x->v->ops->upsert(x->v, ns, &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
+    MUST(x->v->ops->upsert(x->v, NULL, ns, &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
 }
 
 static size_t ask(struct rig *x, const char *ns)
@@ -102,7 +102,7 @@ static void names_that_hold_nothing_leave_no_trace(void **state)
     for (int i = 0; i < 100; i++)
         assert_int_equal(ask(x, arena_printf(x->a, "nothing %d", i)), 0);
     put_rows(x, "gone", 3);
-    MUST(x->v->ops->remove(x->v, "gone", &(struct vector_removal){ .all = true }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "gone", &(struct vector_removal){ .all = true }, &n, &x->e));
     for (size_t i = 0; i < ENGINE_BUCKETS; i++)
         assert_null(engine->buckets[i]);
     assert_int_equal(atomic_load(&engine->bytes), 0);
@@ -129,10 +129,10 @@ static void there_are_as_many_namespaces_as_the_limit(void **state)
     struct vector_batch batch = { &record, 1, 1 };
 
     fill_up(x, LIMIT_VECTOR_NAMESPACES - 1);
-    MUST(x->v->ops->upsert(x->v, "last", &batch, &x->e));
-    MUST_FAIL(x->v->ops->upsert(x->v, "one more", &batch, &x->e), -E2BIG, "TOO_MANY_NAMESPACES");
-    MUST(x->v->ops->upsert(x->v, "last", &batch, &x->e));
-    MUST(x->v->ops->namespaces(x->v, "", x->a, &names, &x->e));
+    MUST(x->v->ops->upsert(x->v, NULL, "last", &batch, &x->e));
+    MUST_FAIL(x->v->ops->upsert(x->v, NULL, "one more", &batch, &x->e), -E2BIG, "TOO_MANY_NAMESPACES");
+    MUST(x->v->ops->upsert(x->v, NULL, "last", &batch, &x->e));
+    MUST(x->v->ops->namespaces(x->v, NULL, "", x->a, &names, &x->e));
     assert_int_equal(names.n, LIMIT_VECTOR_NAMESPACES);
     rig_close(x);
 }

@@ -22,7 +22,7 @@ static int ask(void *arg, int64_t n, struct arena *a, struct vector_hits *ret, s
     p->n_calls++;
     p->n_asked = n;
     for (size_t i = 0; i < n_hits; i++)
-        hits[i] = (struct vector_hit){ arena_printf(a, "%zu", i), 1 - (double)i / (double)p->n_rows, arena_printf(a, "{\"i\": %zu}", i), NULL };
+        hits[i] = (struct vector_hit){ arena_printf(a, "%zu", i), 1 - (double)i / (double)p->n_rows, arena_printf(a, "{\"i\": %zu}", i), NULL, 0 };
     *ret = (struct vector_hits){ hits, n_hits };
     return 0;
 }
@@ -91,16 +91,21 @@ enum { NS_DIMENSIONS = 1 };
 
 struct double_store { struct remote_store store; int64_t n_rows, n_counted; int n_collected; size_t n_among; };
 
-static int double_find(const struct remote_store *s, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e)
+static struct double_store *double_of(const struct remote_op *op)
 {
-    *ret = (struct remote_collection){ .name = ns, .is_there = ((const struct double_store *)s)->n_rows > 0, .n_dimensions = NS_DIMENSIONS };
+    return CONTAINER_OF(op->remote, struct double_store, store.remote);
+}
+
+static int double_find(const struct remote_op *op, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e)
+{
+    *ret = (struct remote_collection){ .name = ns, .is_there = double_of(op)->n_rows > 0, .n_dimensions = NS_DIMENSIONS };
     return 0;
 }
 
-static int double_count(const struct remote_store *s, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e)
+static int double_count(const struct remote_op *op, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e)
 {
     assert_true(col->is_there);
-    *ret = ((const struct double_store *)s)->n_counted;
+    *ret = double_of(op)->n_counted;
     return 0;
 }
 
@@ -117,26 +122,26 @@ static int ask_matching(struct peer *p, const struct vector_filter *f, struct ar
     return 0;
 }
 
-static int double_nearest(const struct remote_store *s, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
+static int double_nearest(const struct remote_op *op, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
                           struct vector_hits *ret, struct err *e)
 {
-    struct double_store *d = (struct double_store *)s;
+    struct double_store *d = double_of(op);
     struct peer all = { .n_rows = d->n_rows };
     struct vector_hits hits = { arena_array(a, search->among.n + 1, sizeof(struct vector_hit)), 0 };
 
     if (search->among.n == 0)
-        return remote_is_told(s->peer->dialect, search->filter) ? ask_matching(&all, search->filter, a, ret, e) : ask(&all, n, a, ret, e);
+        return remote_is_told(d->store.peer->dialect, search->filter) ? ask_matching(&all, search->filter, a, ret, e) : ask(&all, n, a, ret, e);
     d->n_among = search->among.n;
     for (size_t i = 0; i < MIN(search->among.n, (size_t)n); i++)
-        hits.items[hits.n++] = (struct vector_hit){ search->among.items[i], 0.5, arena_printf(a, "{\"i\": %s}", search->among.items[i]), NULL };
+        hits.items[hits.n++] = (struct vector_hit){ search->among.items[i], 0.5, arena_printf(a, "{\"i\": %s}", search->among.items[i]), NULL, 0 };
     *ret = hits;
     return 0;
 }
 
-static int double_collect_ids(const struct remote_store *s, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
+static int double_collect_ids(const struct remote_op *op, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
                               struct err *e)
 {
-    struct double_store *d = (struct double_store *)s;
+    struct double_store *d = double_of(op);
 
     d->n_collected++;
     for (int64_t from = 0; from < d->n_rows; from += REMOTE_ROWS_A_READ) {
@@ -144,7 +149,7 @@ static int double_collect_ids(const struct remote_store *s, const struct remote_
         struct vector_hits hits = { arena_array(scratch, REMOTE_ROWS_A_READ, sizeof(struct vector_hit)), 0 };
 
         for (int64_t i = from; i < MIN(from + REMOTE_ROWS_A_READ, d->n_rows); i++)
-            hits.items[hits.n++] = (struct vector_hit){ arena_printf(scratch, "%d", (int)i), 0, arena_printf(scratch, "{\"i\": %d}", (int)i), NULL };
+            hits.items[hits.n++] = (struct vector_hit){ arena_printf(scratch, "%d", (int)i), 0, arena_printf(scratch, "{\"i\": %d}", (int)i), NULL, 0 };
         assert_int_equal(remote_ids_add_hits(ids, &hits, filter, scratch, NULL), 0);
     }
     return 0;
@@ -179,7 +184,7 @@ static void what_the_nearest_do_not_show_is_looked_for_among_those_that_match(vo
         struct err e = { 0 };
 
         assert_int_equal(json_parse(a, slice_of(cases[i].filter), &q.filter, NULL), 0);
-        if (remote_query(&d.store.vectors, "sdk_a_b", &q, a, &hits, &e) != cases[i].r)
+        if (remote_query(&d.store.vectors, NULL, "sdk_a_b", &q, a, &hits, &e) != cases[i].r)
             fail_msg("%s of %d rows: %s", cases[i].filter, (int)cases[i].n_rows, e.text);
         assert_int_equal(hits.n, cases[i].n_hits);
         assert_int_equal(d.n_collected, cases[i].n_collected);
@@ -207,10 +212,28 @@ static void a_search_is_checked_before_a_peer_is_asked(void **state)
         struct err e = { 0 };
 
         q.vector = (const float[]){ 1 };
-        assert_int_equal(remote_query(&d.store.vectors, "sdk_a_b", &q, a, &hits, &e), -EINVAL);
+        assert_int_equal(remote_query(&d.store.vectors, NULL, "sdk_a_b", &q, a, &hits, &e), -EINVAL);
         assert_string_equal(e.code, "VALIDATION_ERROR");
         assert_non_null(strstr(e.text, cases[i].rule));
     }
+}
+
+static struct json_value json_of(struct arena *a, const char *text)
+{
+    struct json_value v = { 0 };
+
+    if (text)
+        assert_int_equal(json_parse(a, slice_of(text), &v, NULL), 0);
+    return v;
+}
+
+static const struct remote_op no_op = { &(const struct remote){ .label = "Peer" }, NULL };
+
+static int read_back(struct arena *a, const char *unit, double length, size_t n, struct vector_hit *ret, struct err *e)
+{
+    const struct remote_raw raw = { .id = json_of(a, "\"a\""), .id_name = "id", .unit = json_of(a, unit), .length = json_of(a, arena_printf(a, "%.17g", length)) };
+
+    return remote_read_record(&no_op, a, &raw, n, ret, e);
 }
 
 static void every_vector_is_brought_to_length_one_and_back(void **state)
@@ -221,15 +244,99 @@ static void every_vector_is_brought_to_length_one_and_back(void **state)
         AUTO(arena_freep) struct arena *a = arena_new();
         float unit[2];
         double length = remote_unit(vectors[i], 2, unit), sum = (double)unit[0] * unit[0] + (double)unit[1] * unit[1];
-        struct json_value text = { 0 };
-        const float *back = NULL;
+        struct vector_hit hit;
 
         assert_true(length == 0 ? sum == 0 : fabs(sum - 1) < 1e-6);
-        assert_int_equal(json_parse(a, slice_of(arena_printf(a, "[%.9g, %.9g]", (double)unit[0], (double)unit[1])), &text, NULL), 0);
-        assert_int_equal(remote_read_vector(a, text, length, &back, NULL), 0);
+        assert_int_equal(read_back(a, arena_printf(a, "[%.9g, %.9g]", (double)unit[0], (double)unit[1]), length, 2, &hit, NULL), 0);
+        assert_int_equal(hit.n_dimensions, 2);
         for (size_t k = 0; k < 2; k++)
-            assert_true(fabs((double)back[k] - (double)vectors[i][k]) <= 1e-6 * length);
+            assert_true(fabs((double)hit.vector[k] - (double)vectors[i][k]) <= 1e-6 * length);
     }
+}
+
+static void a_vector_that_is_not_as_announced_is_an_error_that_names_the_rule(void **state)
+{
+    static const struct { const char *unit; double length; size_t n; const char *rule; } cases[] = {
+        { "[1]", 1, 2, "1 dimensions where the collection has 2" }, { "[1,2,3]", 1, 2, "3 dimensions" }, { "[]", 1, 1, "0 dimensions" },
+        { "7", 1, 1, "0 dimensions" }, { "{\"a\":1}", 1, 1, "1 dimensions" }, { NULL, 1, 1, "0 dimensions" }, { "[1,\"x\"]", 1, 2, "numbers" },
+        { "[1e300]", 1, 1, "numbers" }, { "[1]", 1e300, 1, "beyond 32 bits" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct vector_hit hit;
+        struct err e = { 0 };
+
+        assert_int_equal(read_back(a, cases[i].unit, cases[i].length, cases[i].n, &hit, &e), -EIO);
+        assert_string_equal(e.code, "VECTOR_STORE_FAILED");
+        if (!strstr(e.text, cases[i].rule) || strncmp(e.text, "Peer: ", 6) != 0)
+            fail_msg("%s: %s", cases[i].unit, e.text);
+    }
+}
+
+static void ids_scores_and_metadata_of_a_peer_are_checked(void **state)
+{
+    static const struct { const char *id, *score, *metadata, *rule, *wanted; } cases[] = {
+        { "\"a\"", "0.5", "{\"k\" : 1}", NULL, "{\"k\":1}" }, { "\"a\"", "7", "\"{\\\"k\\\" : 1}\"", NULL, "{\"k\":1}" }, { "\"a\"", NULL, NULL, NULL, "{}" },
+        { "\"a\"", "null", "null", NULL, "{}" }, { "7", NULL, NULL, "id", NULL }, { "\"\"", NULL, NULL, "id", NULL }, { "null", NULL, NULL, "id", NULL },
+        { "\"a\\u0000b\"", NULL, NULL, "id", NULL }, { "\"a\"", "\"near\"", NULL, "score", NULL }, { "\"a\"", NULL, "[1]", "metadata", NULL },
+        { "\"a\"", NULL, "\"{}},\\\"x\\\":{\"", "metadata", NULL }, { "\"a\"", NULL, "\"7\"", "metadata", NULL },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        const struct remote_raw raw = { .id = json_of(a, cases[i].id), .id_name = "id", .score = json_of(a, cases[i].score), .metadata = json_of(a, cases[i].metadata) };
+        struct vector_hit hit;
+        struct err e = { 0 };
+        int r = remote_read_record(&no_op, a, &raw, 0, &hit, &e);
+
+        if (cases[i].rule ? r != -EIO || !strstr(e.text, cases[i].rule) : r != 0)
+            fail_msg("case %zu: %d %s", i, r, e.text);
+        if (r == 0)
+            assert_string_equal(hit.metadata, cases[i].wanted);
+    }
+}
+
+static void the_longest_id_is_taken_and_one_byte_more_is_not(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct vector_hit hit;
+
+    for (int n = LIMIT_VECTOR_ID_BYTES; n <= LIMIT_VECTOR_ID_BYTES + 1; n++) {
+        const struct remote_raw raw = { .id = json_of(a, arena_printf(a, "\"%0*d\"", n, 1)), .id_name = "id" };
+
+        assert_int_equal(remote_read_record(&no_op, a, &raw, 0, &hit, NULL), n <= LIMIT_VECTOR_ID_BYTES ? 0 : -EIO);
+    }
+}
+
+static void counts_and_dimensions_have_limits(void **state)
+{
+    static const struct { const char *text; bool is_count, is_dimensions; } cases[] = {
+        { "0", true, false }, { "1", true, true }, { "8192", true, true }, { "8193", true, false }, { "100000000", true, false }, { "-1", false, false },
+        { "9223372036854775807", true, false }, { "18446744073709551615", false, false }, { "1.0", false, false }, { "\"1\"", false, false }, { "null", false, false },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    int64_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct json_value v = json_of(a, cases[i].text);
+
+        if ((remote_read_count(&no_op, v, &n, NULL) == 0) != cases[i].is_count || (remote_read_dimensions(&no_op, v, &n, NULL) == 0) != cases[i].is_dimensions)
+            fail_msg("%s", cases[i].text);
+    }
+}
+
+static void a_list_has_no_more_elements_than_were_asked_for_and_an_operation_no_more_pages_than_its_limit(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    size_t n = 0, n_pages = LIMIT_STORE_PAGES - 1;
+
+    assert_int_equal(remote_read_list(&no_op, "ids", json_of(a, "[1,2]"), 2, &n, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(remote_read_list(&no_op, "ids", json_of(a, "[1,2,3]"), 2, &n, NULL), -EIO);
+    assert_int_equal(remote_read_list(&no_op, "ids", json_of(a, "{}"), 2, &n, NULL), -EIO);
+    assert_int_equal(remote_count_page(&no_op, &n_pages, NULL), 0);
+    assert_int_equal(remote_count_page(&no_op, &n_pages, NULL), -EIO);
 }
 
 static void no_two_namespaces_have_one_collection(void **state)
@@ -310,6 +417,11 @@ int main(void)
         cmocka_unit_test(too_few_matches_among_the_nearest_are_told_and_not_answered),
         cmocka_unit_test(what_the_nearest_do_not_show_is_looked_for_among_those_that_match),
         cmocka_unit_test(a_search_is_checked_before_a_peer_is_asked),
+        cmocka_unit_test(a_vector_that_is_not_as_announced_is_an_error_that_names_the_rule),
+        cmocka_unit_test(ids_scores_and_metadata_of_a_peer_are_checked),
+        cmocka_unit_test(the_longest_id_is_taken_and_one_byte_more_is_not),
+        cmocka_unit_test(counts_and_dimensions_have_limits),
+        cmocka_unit_test(a_list_has_no_more_elements_than_were_asked_for_and_an_operation_no_more_pages_than_its_limit),
         cmocka_unit_test(every_vector_is_brought_to_length_one_and_back),
         cmocka_unit_test(no_two_namespaces_have_one_collection),
         cmocka_unit_test(ids_are_collected_as_long_as_there_is_room),
