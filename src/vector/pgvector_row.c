@@ -70,7 +70,7 @@ int pg_row_text(const struct pg_row *row, int column, size_t max, struct slice *
 
 int pg_row_int(const struct pg_row *row, int column, int64_t min, int64_t max, int64_t *ret, struct err *e)
 {
-    struct slice text = { 0 };
+    struct slice text = SLICE_LIT("");
     long long value;
     char *end;
     int r = pg_row_text(row, column, NUMBER_CHARS, &text, e);
@@ -87,7 +87,7 @@ int pg_row_int(const struct pg_row *row, int column, int64_t min, int64_t max, i
 
 int pg_row_double(const struct pg_row *row, int column, double *ret, struct err *e)
 {
-    struct slice text = { 0 };
+    struct slice text = SLICE_LIT("");
     double value;
     char *end;
     int r = pg_row_text(row, column, NUMBER_CHARS, &text, e);
