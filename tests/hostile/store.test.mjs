@@ -344,7 +344,7 @@ test('PostgreSQL: a client that leaves ends the waiting for a silent store', asy
 // ---- time and threads of others ----
 
 test('540 registrations that hang: other apps are served, consent is asked, SIGTERM ends the service at once', async (t) => {
-    const mute = await startPgDouble(t, undefined, { isSilent: true });
+    const mute = await startPgDouble(t, () => SILENCE);
     const { h, app } = await attack(t, null, { 'consent.wait_s': 0 });
     const reader = h.asApp(await newApp(h, { config: { backend: { enabled: true } } }, ['activities.read']));
     const registrations = Array.from({ length: 540 }, () => app('POST', `${base}/register`, mute).catch((error) => error));
