@@ -1,6 +1,7 @@
 #include "net/resolve.h"
 
 #include "base/limits.h"
+#include "base/thread.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -78,14 +79,14 @@ static int start(struct lookup *l, struct err *e)
         return err_set(e, -EAGAIN, "OVERLOADED", "Too many names are being looked up already; try again in a moment.");
     }
     atomic_fetch_add(&l->n_refs, 1);
-    r = pthread_create(&thread, NULL, look_up, l);
+    r = thread_start(&thread, "look-up", look_up, l);
     if (r == 0) {
         pthread_detach(thread);
         return 0;
     }
     atomic_fetch_sub(&n_lookups, 1);
     lookup_unref(l);
-    return err_errno(e, r, "A name cannot be looked up");
+    return err_errno(e, -r, "A name cannot be looked up");
 }
 
 static int wait_for(struct lookup *l, const struct net_wait *w, struct addrinfo **ret, struct err *e)
