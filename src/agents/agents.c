@@ -16,6 +16,7 @@ const struct field agent_definition_fields[] = {
     FIELD_STRINGS(struct agent_definition, args, "args", .max = LIMIT_ARGS, .help = "Before the task id and the activity"),
     FIELD_STRING(struct agent_definition, working_dir, "working_dir", .max = LIMIT_TEXT_CHARS, .help = "Absolute; the service's own when absent"),
     FIELD_STRING_MAP(struct agent_definition, env, "env", .max = LIMIT_ARGS, .help = "Added to the minimal environment"),
+    FIELD_STRUCT(struct agent_definition, sandbox, "sandbox", sandbox_wish_fields, .help = "see docs/agents.md"),
     FIELD_DOUBLE(struct agent_definition, timeout_s, "timeout_s", .min = 0.01, .max = 86400, .def = 900),
     FIELD_END
 };
@@ -38,6 +39,7 @@ int agents_open(struct store *store, struct supervisor *supervisor, const char *
     agents->arena = arena_new();
     agents->store = store;
     agents->supervisor = supervisor;
+    agents->data_dir = arena_strdup(agents->arena, data_dir);
     agents->activities_dir = arena_printf(agents->arena, "%s/run/activities", data_dir);
     if (supervisor)
         r = clean_activities(agents, e);
@@ -60,7 +62,7 @@ struct agents *agents_close(struct agents *agents)
 
 /* ---- definitions ---- */
 
-int agent_check(const struct agent_definition *d, struct err *e)
+int agent_check(const struct agents *agents, const struct agent_definition *d, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct env_list *env = env_list_new(a);
@@ -77,6 +79,8 @@ int agent_check(const struct agent_definition *d, struct err *e)
         if (env_list_set(env, arena_slicedup(a, name), json_cstr(value), &why) < 0)
             r = err_add_field(e, "env", "holds what cannot be: %s", why.text);
     }
+    if (sandbox_wish_check(&d->sandbox, "sandbox", agents->data_dir, e) < 0)
+        r = -EINVAL;
     return r;
 }
 
@@ -91,7 +95,7 @@ int agent_put(struct agents *agents, const struct agent_definition *d, struct sl
         .kind = "process",
         .definition = arena_slicedup(a, json),
     }, known;
-    int r = agent_check(d, e);
+    int r = agent_check(agents, d, e);
 
     if (r < 0)
         return r;

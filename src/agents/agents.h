@@ -14,6 +14,7 @@ struct agent_definition {
     struct field_strings args;
     const char *working_dir;
     struct json_value env;
+    struct sandbox_wish sandbox;
     double timeout_s;                   /* default 900, at most 86400 */
 };
 
@@ -24,7 +25,7 @@ int agents_open(struct store *store, struct supervisor *supervisor, const char *
 struct agents *agents_close(struct agents *agents);
 
 /* What the field table cannot say. */
-int agent_check(const struct agent_definition *d, struct err *e) MUST_CHECK;
+int agent_check(const struct agents *agents, const struct agent_definition *d, struct err *e) MUST_CHECK;
 int agent_put(struct agents *agents, const struct agent_definition *d, struct slice json, struct err *e) MUST_CHECK;
 int agent_remove(struct agents *agents, const char *name, struct err *e) MUST_CHECK;    /* -ENOENT AGENT_NOT_FOUND */
 int agent_find(struct agents *agents, const char *name, struct arena *a, struct agent_definition *ret, struct err *e) MUST_CHECK;

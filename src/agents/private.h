@@ -7,6 +7,7 @@ struct agents {
     struct arena *arena;                /* owned: the paths below */
     struct store *store;                /* borrowed */
     struct supervisor *supervisor;      /* borrowed; NULL: nothing can be started */
+    const char *data_dir;               /* of the service */
     const char *activities_dir;         /* <data>/run/activities: payloads too large for the environment */
 };
 

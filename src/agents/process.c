@@ -1,5 +1,6 @@
 #include "agents/private.h"
 
+#include "base/hash.h"
 #include "base/limits.h"
 #include "os/env.h"
 #include "os/files.h"
@@ -66,6 +67,7 @@ struct start {
     struct agent_definition agent;
     const char *activity;               /* as in ACTIVITY_DATA and the argument */
     struct env_list *env;
+    const char *own_dir;                /* of the agent, for its home */
 };
 
 /* The file may hold what a person would not show: 0600, and it goes with the process. */
@@ -154,6 +156,9 @@ static int spawn(struct start *s, struct err *e)
         .args = args_of(s),
         .env = env_list_strings(s->env),
         .working_dir = dir && *dir ? dir : NULL,
+        .sandbox = &s->agent.sandbox,
+        .own_dir = s->own_dir,
+        .shown_file = s->run->activity_path,
         .timeout_ms = MAX((int64_t)(s->agent.timeout_s * 1000), (int64_t)1),
         .max_stdout = LIMIT_RESULT_BYTES,
         .on_exit = on_exit_of_child,
@@ -166,10 +171,26 @@ static int spawn(struct start *s, struct err *e)
     return r;
 }
 
+/* Plain names as they are; what could be a path or is long by its hash. */
+static int put_own_dir(struct start *s, struct err *e)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    const char *name = s->agent.name;
+    char hash[HASH_HEX_SIZE];
+
+    hash_text_hex(slice_of(name), hash);
+    if (name[strspn(name, plain)] != '\0' || strlen(name) >= HASH_HEX_SIZE - 1)
+        name = hash;
+    s->own_dir = arena_printf(s->arena, "%s/agents/%s", s->agents->data_dir, name);
+    return dir_make(s->own_dir, e);
+}
+
 static int prepare(struct start *s, struct err *e)
 {
     int r = agent_find(s->agents, s->in->agent_name, s->arena, &s->agent, e);
 
+    if (r == 0)
+        r = put_own_dir(s, e);
     if (r == 0)
         r = put_activity(s, e);
     if (r == 0)

@@ -24,7 +24,7 @@ static const struct field remove_fields[] = {
 };
 
 static const struct field agents_answer[] = { SHAPE_LIST("agents", agent_shape), FIELD_END };
-static const struct field agent_name_answer[] = { SHAPE_STRING("name"), FIELD_END };
+static const struct field agent_name_answer[] = { SHAPE_STRING("name"), SHAPE_STRING("sandbox", .help = "what it may see and do, in words"), FIELD_END };
 static const struct field agent_answer[] = {
     SHAPE_OBJECT("agent", agent_shape), SHAPE_OBJECT("definition", NULL), FIELD_END,
 };
@@ -71,7 +71,7 @@ static int show_agent(struct request *req, struct response *res, struct err *e)
 
 static int check_agent(const struct request *req, const void *body, struct err *e)
 {
-    return agent_check(body, e);
+    return agent_check(req->api->agents, body, e);
 }
 
 static int put_agent(struct request *req, struct response *res, struct err *e)
@@ -85,6 +85,7 @@ static int put_agent(struct request *req, struct response *res, struct err *e)
     if (r < 0)
         return r;
     json_add_string(&res->json, "name", definition->name);
+    json_add_string(&res->json, "sandbox", sandbox_words(req->arena, req->api->sandbox, &definition->sandbox));
     return 0;
 }
 

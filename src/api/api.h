@@ -15,6 +15,7 @@ struct api {
     struct tasks *tasks;
     struct agents *agents;
     struct apps *apps;
+    struct sandbox *sandbox;
     struct vector_stores *vector_stores;        /* api/vector_stores.h */
     struct llm_accounts *llm_accounts;
     struct llm_relays *llm_relays;      /* NULL without a service */

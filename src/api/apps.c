@@ -50,8 +50,10 @@ static const struct field line_shape[] = {
 };
 
 static const struct field apps_answer[] = { SHAPE_LIST("apps", state_shape), FIELD_END };
-static const struct field app_answer[] = { SHAPE_OBJECT("app", state_shape), SHAPE_OBJECT("config", NULL), FIELD_END };
-static const struct field app_id_answer[] = { SHAPE_STRING("app_id"), FIELD_END };
+static const struct field app_answer[] = {
+    SHAPE_OBJECT("app", state_shape), SHAPE_OBJECT("config", NULL), SHAPE_STRING("sandbox", .help = "what it may see and do, in words"), FIELD_END,
+};
+static const struct field app_id_answer[] = { SHAPE_STRING("app_id"), SHAPE_STRING("sandbox", .help = "what it may see and do, in words"), FIELD_END };
 static const struct field state_answer[] = { SHAPE_OBJECT("app", state_shape), FIELD_END };
 static const struct field lines_answer[] = { SHAPE_LIST("lines", line_shape), FIELD_END };
 
@@ -116,6 +118,7 @@ static int list_apps(struct request *req, struct response *res, struct err *e)
 
 static int show_app(struct request *req, struct response *res, struct err *e)
 {
+    struct app_config config;
     struct app_row row;
     int r;
 
@@ -123,8 +126,12 @@ static int show_app(struct request *req, struct response *res, struct err *e)
     if (r == 0)
         r = write_app(req, &res->json, "app", &row, e);
     if (r == 0)
-        json_add_raw(&res->json, "config", row.config);
-    return r;
+        r = app_find(req->api->apps, row.app_id, req->arena, &config, e);
+    if (r < 0)
+        return r;
+    json_add_raw(&res->json, "config", row.config);
+    json_add_string(&res->json, "sandbox", sandbox_words(req->arena, req->api->sandbox, &config.sandbox));
+    return 0;
 }
 
 /* Specification, "Local App configuration": agentId must match an existing agent. */
@@ -147,20 +154,24 @@ static int check_agents(const struct request *req, const struct app_config *conf
 static int check_app(const struct request *req, const void *body, struct err *e)
 {
     int r = app_config_check(body, settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR), e);
+    const struct app_config *config = body;
     int r_agents = check_agents(req, body, e);
+    int r_sandbox = sandbox_wish_check(&config->sandbox, "config.sandbox", req->api->data_dir, e);
 
-    return r < 0 ? r : r_agents;
+    return r < 0 ? r : r_agents < 0 ? r_agents : r_sandbox;
 }
 
 static int put_app(struct request *req, struct response *res, struct err *e)
 {
+    const struct app_config *config = req->body;
     char app_id[UUID_SIZE];
     int r;
 
-    r = app_put(req->api->apps, req->body, req->exchange->request.body, req->caller->actor, app_id, e);
+    r = app_put(req->api->apps, config, req->exchange->request.body, req->caller->actor, app_id, e);
     if (r < 0)
         return r;
     json_add_string(&res->json, "app_id", app_id);
+    json_add_string(&res->json, "sandbox", sandbox_words(req->arena, req->api->sandbox, &config->sandbox));
     return 0;
 }
 

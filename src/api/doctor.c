@@ -157,6 +157,30 @@ static void check_network(struct checkup *c)
          NULL);
 }
 
+/* --- what holds apps and agents in --- */
+
+static const char *namespaces_in_words(struct checkup *c, const struct sandbox_means *means)
+{
+    return means->has_namespaces ? "bubblewrap works" : arena_printf(c->arena, "no namespaces (%s)", means->why);
+}
+
+static void check_sandbox(struct checkup *c)
+{
+    struct sandbox_means means;
+    const char *profile = settings_string(c->api->settings, c->arena, SETTING_SANDBOX_DEFAULT);
+    const char *landlock;
+    bool is_none = strcmp(profile, "none") == 0;
+
+    sandbox_means(c->api->sandbox, &means);
+    landlock = means.landlock_abi ? arena_printf(c->arena, "Landlock has version %d", means.landlock_abi) : "the kernel has no Landlock";
+    tell(c, "sandbox", means.has_namespaces && !is_none,
+         arena_printf(c->arena, "%s, %s; apps and agents run in the profile %s unless their definition says otherwise", namespaces_in_words(c, &means),
+                      landlock, profile),
+         is_none            ? "they may do all that you may: `hearth settings set sandbox.default standard` and restart the service"
+         : means.has_bwrap ? "let this user make user namespaces: `sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000`"
+                           : "`apt install bubblewrap`; until then they can reach more of the machine (docs/security.md)");
+}
+
 /* --- agents and apps --- */
 
 static void check_agents(struct checkup *c)
@@ -359,7 +383,8 @@ static void check_questions(struct checkup *c)
 }
 
 static void (*const checks[])(struct checkup *c) = {
-    check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_network, check_agents, check_apps, check_providers,
+    check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_network, check_sandbox, check_agents, check_apps,
+    check_providers,
     check_sizes, check_tasks, check_questions,
 };
 

@@ -2,6 +2,7 @@
 #include "identity/permissions.h"
 
 #include "api/api.h"
+#include "apps/apps.h"
 #include "api/routes.h"
 #include "base/clock.h"
 #include "identity/consent.h"
@@ -149,6 +150,7 @@ static const struct field question_shape[] = {
     SHAPE_BOOL("known"),
     SHAPE_BOOL("dangerous"),
     SHAPE_TIME("asked_at"),
+    SHAPE_STRING("sandbox", .flags = FIELD_NULLABLE, .help = "what the app may see and do besides, in words; null: Hearth does not start it"),
     FIELD_END,
 };
 static const struct field pending_answer[] = { SHAPE_LIST("pending", question_shape), FIELD_END };
@@ -188,7 +190,16 @@ static int list_known(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
-static void write_question(struct json_writer *w, const struct consent_question *q)
+static const char *sandbox_of_app(const struct request *req, const char *app_id)
+{
+    struct app_config config;
+
+    if (app_find(req->api->apps, app_id, req->arena, &config, NULL) < 0 || !app_config_is_launchable(&config))
+        return NULL;
+    return sandbox_words(req->arena, req->api->sandbox, &config.sandbox);
+}
+
+static void write_question(const struct request *req, struct json_writer *w, const struct consent_question *q)
 {
     json_begin_object(w);
     json_add_string(w, "id", q->id);
@@ -199,6 +210,7 @@ static void write_question(struct json_writer *w, const struct consent_question 
     json_add_bool(w, "known", q->is_known);
     json_add_bool(w, "dangerous", q->is_dangerous);
     json_add_string(w, "asked_at", q->asked_at);
+    json_add_string(w, "sandbox", sandbox_of_app(req, q->app_id));
     json_end(w);
 }
 
@@ -212,7 +224,7 @@ static int list_pending(struct request *req, struct response *res, struct err *e
         return r;
     json_begin_array_as(&res->json, "pending");
     for (size_t i = 0; i < pending.n; i++)
-        write_question(&res->json, &pending.items[i]);
+        write_question(req, &res->json, &pending.items[i]);
     json_end(&res->json);
     return 0;
 }

@@ -43,6 +43,7 @@ static const struct field launch_fields[] = {
     FIELD_STRING(struct app_config, working_dir, "working_dir", .max = PATH_CHARS,
                  .help = "absolute; default: the app's data folder"),
     FIELD_STRING_MAP(struct app_config, env, "env", .max = LIMIT_ARGS),
+    FIELD_STRUCT(struct app_config, sandbox, "sandbox", sandbox_wish_fields, .help = "see docs/local-apps.md"),
     FIELD_LIST(struct app_config, handlers, "agentHandlers", handler_fields, struct app_handler, .max = LIMIT_APP_HANDLERS),
     FIELD_STRUCT(struct app_config, backend, "backend", backend_fields),
     FIELD_END,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/fields.h"
+#include "os/sandbox.h"
 
 enum app_type { APP_PYTHON, APP_NODE, APP_NPX, APP_UVX, APP_CUSTOM };
 
@@ -34,6 +35,7 @@ struct app_config {
     struct field_strings args;
     const char *working_dir;
     struct json_value env;
+    struct sandbox_wish sandbox;
     struct field_list handlers;         /* of struct app_handler */
     struct app_backend_config backend;
 };

@@ -122,6 +122,8 @@ static int spawn(struct app_slot *slot, struct child **ret, struct err *e)
         .args = plan.args,
         .env = plan.env,
         .working_dir = plan.working_dir,
+        .sandbox = &c.sandbox,
+        .own_dir = place_of(slot->apps, a, slot->app_id).data_dir,
         .log = slot->log,
         .on_exit = app_exited,
         .arg = slot,

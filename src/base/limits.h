@@ -58,6 +58,10 @@ enum {
     /* apps and children */
     LIMIT_CHILDREN = 256,
     LIMIT_CHILD_OPEN_FILES = 1024,      /* soft limit a child begins with */
+    LIMIT_CHILD_TASKS = 2048,           /* processes and threads of one child in a sandbox */
+    LIMIT_CHILD_TMP_BYTES = 512 << 20,  /* of its private /tmp, and of its /dev/shm: memory of the machine */
+    LIMIT_SANDBOX_FOLDERS = 64,         /* of one list of a definition */
+    LIMIT_SANDBOX_PATH = 4095,          /* bytes; PATH_MAX of the kernel less NUL */
     LIMIT_ARGS = 256,
     LIMIT_ARG_BYTES = 131071,           /* one argument or environment string; the kernel's MAX_ARG_STRLEN less NUL */
     LIMIT_PROMPT_BYTES = LIMIT_ARG_BYTES - 13,  /* what AGENT_PROMPT= leaves of one environment string */
@@ -153,3 +157,5 @@ enum {
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */
     LIMIT_SETTING_BYTES = 4096,         /* one value */
 };
+
+#define LIMIT_CHILD_FILE_BYTES (INT64_C(16) << 30)   /* one file that a child in a sandbox writes */

@@ -75,8 +75,12 @@ static void print_question(struct json_value q)
     print_clean(json_get(q, "asks"));
     printf(" (");
     print_clean(json_get(q, "permission"));
-    printf(")%s\n  [o]nce, until it [s]tops, [a]lways, [d]eny, or return for later: ",
-           json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
+    printf(")%s", json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
+    if (json_type(json_get(q, "sandbox")) == JSON_STRING) {
+        printf("\n  It ");
+        print_clean(json_get(q, "sandbox"));
+    }
+    printf("\n  [o]nce, until it [s]tops, [a]lways, [d]eny, or return for later: ");
     fflush(stdout);
 }
 

@@ -203,7 +203,7 @@ const struct command commands[] = {
       .done = "The key {0} is revoked.", .summary = "Revoke a developer key, at once" },
 
     { .words = "app add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST, .path = "/api/apps",
-      .is_body_file = true, .made = app_made, .done = "The app {app_id} is registered.",
+      .is_body_file = true, .made = app_made, .done = "The app {app_id} is registered: it {sandbox}.",
       .summary = "Register a Local App, or replace one of the same id or name",
       .details = "FILE.json is its configuration (docs/local-apps.md); - reads it from standard input.\n"
                  "A relative working_dir in it is meant from the file's own folder. Nothing is started." },
@@ -251,7 +251,7 @@ const struct command commands[] = {
       .summary = "Forget a provider and its secrets" },
 
     { .words = "agent add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST,
-      .path = "/api/agents", .is_body_file = true, .made = agent_made, .done = "The agent {name} is registered.",
+      .path = "/api/agents", .is_body_file = true, .made = agent_made, .done = "The agent {name} is registered: it {sandbox}.",
       .summary = "Register an agent, or replace the one of that name",
       .details = "FILE.json is its definition (docs/agents.md); - reads it from standard input.\n"
                  "A relative working_dir in it is meant from the file's own folder." },

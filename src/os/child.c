@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ enum {
     CHILD_STOP_GRACE_MS = 5000,
     CHILD_POLL_MS = 10,                 /* a group has no descriptor to wait on; doubled each time */
     CHILD_POLL_MOST_MS = 500,
+    CHILD_ORDER_MS = 3000,              /* what hearth-child may take to kill all */
     CHILD_GIVE_UP_MS = 30000,           /* after SIGKILL: a process the kernel holds, or of another user */
 };
 
@@ -42,6 +44,16 @@ struct child *child_unref(struct child *c)
 pid_t child_pid(const struct child *c)
 {
     return c->pid;
+}
+
+pid_t child_root_pid(const struct child *c)
+{
+    return c->root;
+}
+
+uint64_t child_tag(const struct child *c)
+{
+    return c->tag;
 }
 
 bool child_is_running(const struct child *c)
@@ -147,6 +159,12 @@ static void child_release(struct child *c)
     if (c->pidfd >= 0)
         close(c->pidfd);
     c->pidfd = -1;
+    c->control_watch = loop_watch_free(c->control_watch);
+    if (c->control_fd >= 0)
+        close(c->control_fd);
+    c->control_fd = -1;
+    if (c->supervisor->on_sockets.closed)
+        c->supervisor->on_sockets.closed(c->supervisor->on_sockets.arg, c->tag);
 }
 
 void child_finish(struct child *c)
@@ -166,9 +184,22 @@ void child_finish(struct child *c)
     child_unref(c);
 }
 
-static void child_signal_group(struct child *c, int signum)
+/* hearth-child knows whether the program still has its number, so it is what signals. */
+static bool child_order(struct child *c, enum child_order order)
 {
-    kill(-c->pid, signum);              /* ESRCH: nobody is left */
+    const char byte = (char)order;
+
+    return c->control_fd >= 0 && send(c->control_fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+static void child_ask_group(struct child *c)
+{
+    if (c->control_fd >= 0) {
+        child_order(c, CHILD_ORDER_TERMINATE);
+        return;
+    }
+    kill(-c->root, SIGTERM);            /* ESRCH: nobody is left */
+    kill(-c->root, SIGCONT);            /* one that is stopped cannot hear it */
 }
 
 static bool child_group_is_gone(struct child *c)
@@ -178,8 +209,8 @@ static bool child_group_is_gone(struct child *c)
     /* Members that lost their parent are ours to reap when the service is process 1 of a container. */
     do
         info.si_pid = 0;
-    while (waitid(P_PGID, (id_t)c->pid, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0);
-    return kill(-c->pid, 0) < 0 && errno == ESRCH;
+    while (waitid(P_PGID, (id_t)c->root, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0);
+    return kill(-c->root, 0) < 0 && errno == ESRCH;
 }
 
 static void child_poll_later(struct child *c)
@@ -194,7 +225,7 @@ static void child_on_poll(void *arg)
     bool has_tried = c->killed_at_ms && clock_mono_ms() - c->killed_at_ms >= CHILD_GIVE_UP_MS;
 
     /* Zombies count for kill(2) until process 1 reaps them, and it may be slow or never do. */
-    if (child_group_is_gone(c) || !proc_group_lives(c->pid)) {
+    if (child_group_is_gone(c) || !proc_group_lives(c->root)) {
         child_finish(c);
     } else if (has_tried) {
         child_log_note(c->log, "processes of its group could not be killed and are left behind");
@@ -208,9 +239,14 @@ static void child_on_kill(void *arg)
 {
     struct child *c = arg;
 
-    child_log_note(c->log, "did not end when asked: killed");
+    if (!c->is_killed)
+        child_log_note(c->log, "did not end when asked: killed");
     c->killed_at_ms = clock_mono_ms();
-    child_signal_group(c, SIGKILL);
+    if (!c->is_killed && child_order(c, CHILD_ORDER_KILL))
+        loop_timer_set(c->kill, CHILD_ORDER_MS);        /* hearth-child itself may have been stopped */
+    else
+        kill(-c->root, SIGKILL);
+    c->is_killed = true;
 }
 
 /* An earlier end of patience stays. */
@@ -226,18 +262,52 @@ static void child_kill_after(struct child *c, int64_t grace_ms)
 
 void child_ask_to_end(struct child *c, int64_t grace_ms)
 {
-    if (!c->is_asked) {
-        child_signal_group(c, SIGTERM);
-        child_signal_group(c, SIGCONT); /* one that is stopped cannot hear it */
-    }
+    if (!c->is_asked)
+        child_ask_group(c);
     c->is_asked = true;
     child_kill_after(c, grace_ms);
 }
 
 static void child_take_status(struct child *c, const siginfo_t *info)
 {
+    if (c->has_ended)
+        return;                         /* hearth-child told how the program did */
     c->how.code = info->si_code == CLD_EXITED ? info->si_status : -1;
     c->how.signal = info->si_code == CLD_EXITED ? 0 : info->si_status;
+}
+
+static void child_ask_left(struct child *c)
+{
+    if (c->is_asked)
+        return;
+    child_log_note(c->log, "the processes it left behind are asked to end");
+    c->is_asked = true;
+    child_kill_after(c, c->spec.stop_grace_ms);
+}
+
+/* False: nothing more is there. */
+static bool child_take_note(struct child *c)
+{
+    struct child_note note;
+    ssize_t n = recv(c->control_fd, &note, sizeof(note), MSG_DONTWAIT);
+
+    if (n == (ssize_t)sizeof(note) && note.kind == CHILD_NOTE_ENDED) {
+        c->has_ended = true;
+        c->how.code = WIFEXITED(note.value) ? WEXITSTATUS(note.value) : -1;
+        c->how.signal = WIFSIGNALED(note.value) ? WTERMSIG(note.value) : 0;
+        loop_timer_cancel(c->timeout);
+        if (note.error)
+            child_ask_left(c);
+    }
+    return n > 0;
+}
+
+static void child_on_control(int fd, void *arg)
+{
+    struct child *c = arg;
+
+    if (!child_take_note(c))
+        c->control_watch = loop_watch_free(c->control_watch);
 }
 
 /* The leader is a zombie while its group is asked: until it is reaped its number cannot be another's. Later the number stays
@@ -247,12 +317,14 @@ static void child_on_leader_end(int pidfd, void *arg)
     struct child *c = arg;
     siginfo_t info = { 0 };
 
+    while (c->control_fd >= 0 && child_take_note(c))
+        ;
     if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
         if (info.si_pid == 0)
             return;                     /* woken without reason */
         child_take_status(c, &info);
-        if (!c->is_asked)
-            child_signal_group(c, SIGTERM);
+        if (!c->is_asked && c->control_fd < 0)
+            child_ask_group(c);
         waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG);
     }
     c->end_watch = loop_watch_free(c->end_watch);
@@ -261,11 +333,7 @@ static void child_on_leader_end(int pidfd, void *arg)
         child_finish(c);
         return;
     }
-    if (!c->is_asked) {
-        child_log_note(c->log, "the processes it left behind are asked to end");
-        c->is_asked = true;
-        child_kill_after(c, c->spec.stop_grace_ms);
-    }
+    child_ask_left(c);
     child_poll_later(c);
 }
 
@@ -312,7 +380,8 @@ static struct child_spec child_spec_kept(const struct child_spec *spec)
 {
     struct child_spec kept = *spec;
 
-    kept.label = kept.command = kept.working_dir = NULL;
+    kept.label = kept.command = kept.working_dir = kept.own_dir = kept.shown_file = NULL;
+    kept.sandbox = NULL;
     kept.args = kept.env = NULL;
     kept.log = NULL;
     if (kept.stop_grace_ms <= 0)
@@ -320,7 +389,23 @@ static struct child_spec child_spec_kept(const struct child_spec *spec)
     return kept;
 }
 
-struct child *child_new(struct supervisor *s, const struct child_spec *spec, const struct spawned *spawned)
+static _Atomic uint64_t child_tags = 1;
+
+static void child_take_enclosure(struct child *c, struct child_enclosure *enclosure)
+{
+    const struct child_sockets *on = &c->supervisor->on_sockets;
+
+    c->control_fd = enclosure->control_fd;
+    enclosure->control_fd = -1;
+    if (c->control_fd >= 0)
+        c->control_watch = loop_watch_read(c->loop, c->control_fd, child_on_control, c);
+    for (size_t i = 0; on->opened && i < enclosure->n_sockets; i++)
+        on->opened(on->arg, enclosure->sockets[i], c->tag);
+    if (on->opened)
+        enclosure->n_sockets = 0;
+}
+
+struct child *child_new(struct supervisor *s, const struct child_spec *spec, const struct spawned *spawned, struct child_enclosure *enclosure)
 {
     struct child *c = xcalloc(1, sizeof(*c));
 
@@ -330,7 +415,9 @@ struct child *child_new(struct supervisor *s, const struct child_spec *spec, con
     c->supervisor = s;
     c->label = xstrdup(spec->label);
     c->log = spec->log ? child_log_ref(spec->log) : child_log_new();
-    c->pid = spawned->pid;
+    c->root = spawned->pid;
+    c->pid = enclosure->program > 0 ? enclosure->program : spawned->pid;
+    c->tag = atomic_fetch_add(&child_tags, 1);
     c->pidfd = spawned->pidfd;
     c->spec = child_spec_kept(spec);
     c->how.code = -1;
@@ -346,6 +433,7 @@ struct child *child_new(struct supervisor *s, const struct child_spec *spec, con
     c->kill = loop_timer_new(s->loop, child_on_kill, c);
     c->poll = loop_timer_new(s->loop, child_on_poll, c);
     c->poll_ms = CHILD_POLL_MS;
+    child_take_enclosure(c, enclosure);
     if (spec->timeout_ms > 0)
         loop_timer_set(c->timeout, spec->timeout_ms);
     return c;

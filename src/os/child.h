@@ -1,17 +1,19 @@
 /* Child processes: Local Apps, agent processes and, later, stdio MCP servers and speech workers.
  *
- * One supervisor a process, on the loop thread. child_start() is for any thread. Every child has its own session and
- * process group, PDEATHSIG, a minimal environment, no inherited descriptors above 2, a pidfd watched by the loop, its
- * output in a bounded log. Ended = asked (SIGTERM to the group), waited for, SIGKILL to the group; also whatever the
- * group left behind when its leader exits. What left the group (setsid) lives on until supervisor_close(), which finds it
- * by the mark HEARTH_INSTANCE=<instance> in its environment; after a kill -9 of the service supervisor_open() finds and
- * ends the orphans of the last run the same way. The instance must be one data folder's own.
+ * One supervisor a process, on the loop thread. child_start() is for any thread but the loop's when the child has a sandbox. Every child
+ * has its own session and process group, a minimal environment, no inherited descriptors above 2, a pidfd watched by the loop, its output in
+ * a bounded log. With a sandbox hearth-child (child_plan.h) stands between: it tells how the program ended, and its end is the end of every
+ * process that came of the program, whatever they did. Ended = asked (SIGTERM to the group), waited for, SIGKILL; also whatever was left
+ * behind when the program exits. Without a sandbox what left the group (setsid) lives on until supervisor_close(), which finds it by the
+ * mark HEARTH_INSTANCE=<instance> in its environment; after a kill -9 of the service supervisor_open() finds and ends the orphans of the
+ * last run the same way. The instance must be one data folder's own.
  */
 #pragma once
 
 #include "base/loop.h"
 #include "base/slice.h"
 #include "os/child_log.h"
+#include "os/sandbox.h"
 #include <sys/types.h>
 
 struct supervisor;
@@ -30,6 +32,9 @@ struct child_spec {
     const char *const *args;            /* NULL-ended, without argv[0]; may be NULL */
     const char *const *env;             /* NULL-ended "NAME=value": the whole environment (see env.h), nothing is inherited */
     const char *working_dir;            /* NULL: the service's */
+    const struct sandbox_wish *sandbox; /* NULL: none, and no hearth-child around it either */
+    const char *own_dir;                /* in a sandbox: a folder that is its own, made by the caller; its home is made in it */
+    const char *shown_file;             /* in a sandbox: a file of the service that it may read */
     int64_t timeout_ms;                 /* 0: none */
     int64_t stop_grace_ms;              /* between SIGTERM and SIGKILL; 0: 5000 */
     size_t max_stdout;                  /* bytes of standard output kept whole besides the log; 0: none */
@@ -42,10 +47,20 @@ struct child_spec {
     void *arg;
 };
 
+/* Sockets of the service's port in the network of a child without another one. Both on the loop thread. */
+struct child_sockets {
+    void (*opened)(void *arg, int fd, uint64_t tag);    /* takes fd over */
+    void (*closed)(void *arg, uint64_t tag);            /* the child has ended */
+    void *arg;
+};
+
 int supervisor_open(struct loop *l, const char *instance, struct supervisor **ret, size_t *ret_n_orphans, struct err *e) MUST_CHECK;
 /* Ends every child, waits up to grace_ms, then kills. Call while the loop runs, from a thread that is not the loop; when
  * there are no children, from anywhere. */
 struct supervisor *supervisor_close(struct supervisor *s, int64_t grace_ms);
+/* Before the first start. */
+void supervisor_set_sandbox(struct supervisor *s, struct sandbox *box);
+void supervisor_on_sockets(struct supervisor *s, const struct child_sockets *on);
 size_t supervisor_n_children(const struct supervisor *s);
 
 /* -ENOENT COMMAND_NOT_FOUND "The program `uvx` was not found; ..." names what to install for python, node, npx, uvx;
@@ -54,7 +69,9 @@ size_t supervisor_n_children(const struct supervisor *s);
 int child_start(struct supervisor *s, const struct child_spec *spec, struct child **ret, struct err *e) MUST_CHECK;
 /* Asks it to end. Any thread, any number of times; never waits. */
 void child_stop(struct child *c);
-pid_t child_pid(const struct child *c);
+pid_t child_pid(const struct child *c);                /* of the program, as the person sees it: `kill` ends it */
+pid_t child_root_pid(const struct child *c);           /* of the process under which all of its processes are */
+uint64_t child_tag(const struct child *c);             /* no other child of this process has it; never 0 */
 bool child_is_running(const struct child *c);
 struct child_log *child_log_of(struct child *c);        /* borrowed; any thread */
 /* Standard output kept whole (max_stdout); valid inside on_exit and after. */

@@ -11,13 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum spawn_step { SPAWN_SESSION, SPAWN_PARENT, SPAWN_STREAMS, SPAWN_DESCRIPTORS, SPAWN_LIMITS, SPAWN_DIR, SPAWN_EXEC };
-
 static const char *const spawn_steps[] = {
-    [SPAWN_SESSION] = "its own session cannot begin",   [SPAWN_PARENT] = "it cannot be tied to the service",
-    [SPAWN_STREAMS] = "its output cannot be joined",    [SPAWN_DESCRIPTORS] = "the open files cannot be kept from it",
-    [SPAWN_LIMITS] = "its limits cannot be set",        [SPAWN_DIR] = "its working folder cannot be entered",
-    [SPAWN_EXEC] = "the system refused to run it",
+    [CHILD_STEP_SESSION] = "its own session cannot begin",   [CHILD_STEP_PARENT] = "it cannot be tied to the service",
+    [CHILD_STEP_STREAMS] = "its output cannot be joined",    [CHILD_STEP_DESCRIPTORS] = "the open files cannot be kept from it",
+    [CHILD_STEP_LIMITS] = "its limits cannot be set",        [CHILD_STEP_DIR] = "its working folder cannot be entered",
+    [CHILD_STEP_EXEC] = "the system refused to run it",      [CHILD_STEP_PLAN] = "its plan cannot be read",
+    [CHILD_STEP_NAMESPACE] = "its sandbox cannot be closed", [CHILD_STEP_PORT] = "the service's port cannot be opened in its sandbox",
+    [CHILD_STEP_FORK] = "it cannot have a process",          [CHILD_STEP_LANDLOCK] = "its files cannot be restricted (Landlock)",
+    [CHILD_STEP_FILTER] = "its system calls cannot be restricted (seccomp)",
 };
 
 struct spawn_failure {
@@ -58,14 +59,14 @@ static void spawn_fds_clear(struct spawn_fds *fds)
         spawn_close(all[i]);
 }
 
-/* The child's dup2() to 0, 1 and 2 must not hit a descriptor it still needs, should the service run with one of these closed. */
-static int spawn_keep_above_streams(int *fd)
+/* The child's dup2() to 0, 1, 2 and the passed numbers must not hit a descriptor it still needs. */
+int spawn_keep_above(int *fd)
 {
     int above;
 
-    if (*fd > STDERR_FILENO)
+    if (*fd >= CHILD_FDS_END)
         return 0;
-    above = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    above = fcntl(*fd, F_DUPFD_CLOEXEC, CHILD_FDS_END);
     if (above < 0)
         return -errno;
     close(*fd);
@@ -79,8 +80,8 @@ static int spawn_pipe(int ends[2])
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
-    r = spawn_keep_above_streams(&ends[0]);
-    return r < 0 ? r : spawn_keep_above_streams(&ends[1]);
+    r = spawn_keep_above(&ends[0]);
+    return r < 0 ? r : spawn_keep_above(&ends[1]);
 }
 
 static int spawn_fds_open(struct spawn_fds *fds)
@@ -88,7 +89,7 @@ static int spawn_fds_open(struct spawn_fds *fds)
     int r;
 
     fds->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    r = fds->null_fd < 0 ? -errno : spawn_keep_above_streams(&fds->null_fd);
+    r = fds->null_fd < 0 ? -errno : spawn_keep_above(&fds->null_fd);
     if (r == 0)
         r = spawn_pipe(fds->out);
     if (r == 0)
@@ -102,7 +103,7 @@ static int spawn_fds_open(struct spawn_fds *fds)
 
 /* ---- between fork and exec: only what signal-safety(7) allows ---- */
 
-static _Noreturn void spawn_give_up(const struct spawn_fds *fds, enum spawn_step step)
+static _Noreturn void spawn_give_up(const struct spawn_fds *fds, enum child_step step)
 {
     struct spawn_failure failure = { step, errno };
 
@@ -138,22 +139,25 @@ static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct sp
     const struct rlimit no_core = { 0, 0 };
 
     if (setsid() < 0)
-        spawn_give_up(fds, SPAWN_SESSION);
+        spawn_give_up(fds, CHILD_STEP_SESSION);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-        spawn_give_up(fds, SPAWN_PARENT);
+        spawn_give_up(fds, CHILD_STEP_PARENT);
     if (getppid() != parent)            /* it died before the line above */
         _exit(127);
     if (dup2(fds->null_fd, STDIN_FILENO) < 0 || dup2(fds->out[1], STDOUT_FILENO) < 0 || dup2(fds->err[1], STDERR_FILENO) < 0)
-        spawn_give_up(fds, SPAWN_STREAMS);
+        spawn_give_up(fds, CHILD_STEP_STREAMS);
     if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)   /* at exec: the report must outlive this line */
-        spawn_give_up(fds, SPAWN_DESCRIPTORS);
+        spawn_give_up(fds, CHILD_STEP_DESCRIPTORS);
+    for (int fd = STDERR_FILENO + 1; plan->passed && fd < CHILD_FDS_END; fd++)
+        if (plan->passed[fd] >= 0 && dup2(plan->passed[fd], fd) < 0)
+            spawn_give_up(fds, CHILD_STEP_DESCRIPTORS);
     if (setrlimit(RLIMIT_CORE, &no_core) < 0 || spawn_usual_open_files() < 0)
-        spawn_give_up(fds, SPAWN_LIMITS);
+        spawn_give_up(fds, CHILD_STEP_LIMITS);
     if (plan->working_dir && chdir(plan->working_dir) < 0)
-        spawn_give_up(fds, SPAWN_DIR);
+        spawn_give_up(fds, CHILD_STEP_DIR);
     spawn_reset_signals();
     execve(plan->path, plan->argv, plan->envp);
-    spawn_give_up(fds, SPAWN_EXEC);
+    spawn_give_up(fds, CHILD_STEP_EXEC);
 }
 
 /* ---- the parent again ---- */
@@ -177,18 +181,18 @@ static pid_t spawn_fork(const struct spawn_plan *plan, const struct spawn_fds *f
     return pid;
 }
 
-static int spawn_explain(const struct spawn_plan *plan, const struct spawn_failure *failure, struct err *e)
+int spawn_explain(const struct spawn_plan *plan, enum child_step step, int error, struct err *e)
 {
-    if (failure->step == SPAWN_DIR)
-        return err_set(e, -ENOTDIR, "BAD_WORKING_DIR", "The working folder %.300s cannot be entered: %s.", plan->working_dir,
-                       strerrordesc_np(failure->error));
-    for (size_t i = 0; failure->step == SPAWN_EXEC && i < ARRAY_SIZE(spawn_refusals); i++) {
+    if (step == CHILD_STEP_DIR)
+        return err_set(e, -ENOTDIR, "BAD_WORKING_DIR", "The working folder %.300s cannot be entered: %s.", plan->working_dir, strerrordesc_np(error));
+    for (size_t i = 0; step == CHILD_STEP_EXEC && i < ARRAY_SIZE(spawn_refusals); i++) {
         const struct spawn_refusal *refusal = &spawn_refusals[i];
 
-        if (refusal->error == failure->error)
+        if (refusal->error == error)
             return err_set(e, refusal->r, refusal->code, "The program `%.300s` %s.", plan->path, refusal->text);
     }
-    return err_errno(e, failure->error, "The program `%.300s` could not be started, %s", plan->path, spawn_steps[failure->step]);
+    return err_errno(e, error, "The program `%.300s` could not be started, %s", plan->path,
+                     (size_t)step < ARRAY_SIZE(spawn_steps) ? spawn_steps[step] : "hearth-child failed");
 }
 
 /* End of file on the report: the new program runs. Else what failed. */
@@ -200,7 +204,7 @@ static int spawn_await_exec(const struct spawn_plan *plan, int report_fd, struct
     do
         n = read(report_fd, &failure, sizeof(failure));
     while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof(failure) ? spawn_explain(plan, &failure, e) : 0;
+    return n == (ssize_t)sizeof(failure) ? spawn_explain(plan, (enum child_step)failure.step, failure.error, e) : 0;
 }
 
 static int spawn_watch(const struct spawn_plan *plan, struct spawn_fds *fds, pid_t pid, int *ret_pidfd, struct err *e)

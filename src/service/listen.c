@@ -79,6 +79,7 @@ static int listen_one(struct service *s, const char *text, bool is_first, uint16
     guard_add_own_port(s->guard, at.port);
     if (is_first) {
         *port = at.port;
+        sandbox_set_port(s->sandbox, at.port);
         name_service(s, &at);
     }
     return 0;

@@ -159,6 +159,20 @@ static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
     return vector_stores_open(&c, &s->vector_stores, e);
 }
 
+static void make_sandbox(struct service *s)
+{
+    const char *file = settings_string(s->settings, s->arena, SETTING_BACKEND_FILE);
+    const char *hidden[] = { *file ? file : s->config.config_file, *file ? s->config.config_file : NULL, NULL };
+    const struct sandbox_config c = {
+        .bwrap = settings_string(s->settings, s->arena, SETTING_SANDBOX_BWRAP),
+        .data_dir = s->config.data_dir,
+        .hidden = hidden,
+        .profile = settings_string(s->settings, s->arena, SETTING_SANDBOX_DEFAULT),
+    };
+
+    s->sandbox = sandbox_new(&c);
+}
+
 /* Children of a service that was killed are ended before anything new starts. */
 static int open_supervisor(struct service *s, struct err *e)
 {
@@ -172,6 +186,10 @@ static int open_supervisor(struct service *s, struct err *e)
         r = supervisor_open(s->loop, instance, &s->supervisor, &n_orphans, e);
     if (r == 0 && n_orphans > 0)
         log_warn("service", NULL, "ended %zu processes that an earlier run left behind", n_orphans);
+    if (r == 0) {
+        supervisor_set_sandbox(s->supervisor, s->sandbox);
+        supervisor_on_sockets(s->supervisor, &(struct child_sockets){ wire_child_port, wire_child_ended, s });
+    }
     return r;
 }
 
@@ -242,6 +260,7 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.tasks = s->tasks;
     s->api.agents = s->agents;
     s->api.apps = s->apps;
+    s->api.sandbox = s->sandbox;
     s->api.vector_stores = s->vector_stores;
     s->api.llm_accounts = s->llm_accounts;
     s->api.llm_relays = s->llm_relays;
@@ -273,6 +292,8 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
         r = open_vector_stores(s, is_serving, e);
     if (r == 0)
         r = open_llm(s, is_serving, e);
+    if (r == 0)
+        make_sandbox(s);
     if (r == 0 && is_serving)
         r = open_supervisor(s, e);
     if (r == 0 && is_serving)
@@ -307,6 +328,7 @@ struct service *service_close(struct service *s)
     s->long_pool = pool_stop(s->long_pool);
     llamacpp_stop(s->llamacpp);
     s->supervisor = supervisor_close(s->supervisor, 0);         /* only when it never came to serving */
+    s->sandbox = sandbox_free(s->sandbox);
     s->dispatch = dispatch_close(s->dispatch);
     s->tasks = tasks_close(s->tasks);
     s->apps = apps_close(s->apps);

@@ -29,6 +29,7 @@ struct service {
     struct vector_stores *vector_stores;
     struct llm_accounts *llm_accounts;
     struct llm_relays *llm_relays;
+    struct sandbox *sandbox;
     struct supervisor *supervisor;
     struct llamacpp *llamacpp;
     struct llm_local *llm_local;
@@ -62,6 +63,8 @@ struct task_runner wire_runner(struct service *s);
 void wire_app_changed(void *service, const char *app_id);
 void wire_task_changed(void *service, const char *task_uuid, const char *status);
 void wire_consent_changed(void *service);
+void wire_child_port(void *service, int fd, uint64_t tag);
+void wire_child_ended(void *service, uint64_t tag);
 
 /* upkeep.c: before the loop runs, and on its thread. */
 int service_start_upkeep(struct service *s, struct err *e) MUST_CHECK;

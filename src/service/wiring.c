@@ -266,3 +266,22 @@ void wire_consent_changed(void *service)
     if (s->events)
         api_events_consent(s->events);
 }
+
+/* --- the service's port in the network of a child --- */
+
+void wire_child_port(void *service, int fd, uint64_t tag)
+{
+    struct service *s = service;
+    struct err e = { 0 };
+
+    if (http_server_listen_fd(s->server, fd, tag, &e) < 0)
+        log_warn("service", NULL, "a child without network cannot reach the service: %s", e.text);
+}
+
+void wire_child_ended(void *service, uint64_t tag)
+{
+    struct service *s = service;
+
+    if (s->server)
+        http_server_unlisten(s->server, tag);
+}

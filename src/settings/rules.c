@@ -108,6 +108,7 @@ static const char *check_llamacpp_arg(const char *value)
 
 /* --- the table --- */
 
+static const char *const sandbox_profiles[] = { "none", "standard", "strict", NULL };
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const log_formats[] = { "text", "json", NULL };
 
@@ -168,6 +169,11 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "First port given to apps." },
     [SETTING_APPS_PORT_MAX] = { "apps.port_max", SETTING_INT, .min = 1024, .max = 65535, .def = "23999",
         .help = "Last port given to apps; not below apps.port_min." },
+
+    [SETTING_SANDBOX_DEFAULT] = { "sandbox.default", SETTING_ENUM, .def = "standard", .one_of = sandbox_profiles, .needs_restart = true,
+        .help = "Profile of apps and agents whose definition names none." },
+    [SETTING_SANDBOX_BWRAP] = { "sandbox.bwrap", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "bwrap", .needs_restart = true,
+        .help = "bubblewrap, which makes the sandbox; looked up in PATH. Without it Landlock is used." },
 
     [SETTING_EMBED_PROVIDER] = { "embed.provider", SETTING_STRING, .min = 1, .max = LIMIT_NAME_CHARS, .def = "builtin",
         .help = "Provider that embeds when the caller names none; vectors of two models cannot be compared." },

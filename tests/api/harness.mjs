@@ -11,7 +11,7 @@
 // same data. Nothing here sleeps for a fixed time: wait with until(), logged(), or the stream's next().
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -275,8 +275,11 @@ class Hearth {
         this.#homeIsOurs = !options.dataDir;
         this.home = options.dataDir ? resolve(options.dataDir, '..') : mkdtempSync(join(tmpdir(), 'hearth-test-'));
         this.dataDir = options.dataDir ?? join(this.home, 'data');
+        // A folder beside the data folder, into which the agents of shellAgent() may write in every profile.
+        this.desk = join(this.home, 'desk');
+        mkdirSync(this.desk, { recursive: true });
         if (options.uid)
-            chownSync(this.home, options.uid, options.uid);
+            [this.home, this.desk].forEach((folder) => chownSync(folder, options.uid, options.uid));
     }
 
     // How its programs are started: as the uid of the options, when they name one (root only).
@@ -299,10 +302,14 @@ class Hearth {
             // Models that happen to be on the tester's machine are none of a test's, which turns this on by its settings.
             HEARTH_LLM_FIND_LOCAL: 'false',
             HEARTH_LLAMACPP_SERVER: '/nowhere/llama-server',
+            // Scripts of most tests note what they did beside the data folder, with the numbers of their processes as the test sees them. Where the
+            // sandbox is the point, or nothing stands against it, a test says `sandbox: 'standard'`.
+            HEARTH_SANDBOX_DEFAULT: this.#options.sandbox ?? 'none',
             ...this.#options.env,
         };
     }
 
+    get isSandboxed() { return (this.#options.sandbox ?? 'none') !== 'none'; }
     get pid() { return this.#child?.pid; }
     get isRunning() { return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null; }
     // Lines of standard error of the present (or last) process.

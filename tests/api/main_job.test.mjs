@@ -9,12 +9,12 @@ import { admin, backendFile, changes, insert, isAlive, listeningApp, newApp, new
     tasksOfRow, timeForm, unique, uuidForm } from './kit.mjs';
 
 let h;
-before(async () => { h = await startHearth({ settings: { 'tasks.sweep_s': 0.5, 'backend.poll_ms': 20 } }); });
+before(async () => { h = await startHearth({ sandbox: 'standard', settings: { 'tasks.sweep_s': 0.5, 'backend.poll_ms': 20 } }); });
 after(() => h.stop());
 
 // Waits for a file that open() makes, so that a test decides when the agent goes on.
 function gate() {
-    const path = join(h.home, unique('gate'));
+    const path = join(h.desk, unique('gate'));
     return { path, open: () => writeFileSync(path, ''), wait: `while [ ! -e ${path} ]; do sleep 0.02; done` };
 }
 
@@ -240,7 +240,7 @@ test('an agent that was removed fails the row and is named', async () => {
 
 test('rows beyond max_concurrent_tasks wait as tasks in the calendar and are worked on in their order', async () => {
     const door = gate();
-    const order = join(h.home, unique('order'));
+    const order = join(h.desk, unique('order'));
     const agent = await shellAgent(h, `echo "$ACTIVITY_DATA" | sed 's/.*"n":\\([0-9]*\\).*/\\1/' >> ${order}; ${door.wait}; cat ${order}`);
     const { id: appId, call } = await listeningApp(h, agent);
     const ids = [];
@@ -320,7 +320,7 @@ test('the result an agent writes back is no new event', async () => {
 });
 
 test('a DELETE is an event with the deleted data', async () => {
-    const seen = join(h.home, unique('deleted'));
+    const seen = join(h.desk, unique('deleted'));
     const agent = await shellAgent(h, `printf '%s' "$ACTIVITY_DATA" > ${seen}.part && mv ${seen}.part ${seen}`);
     const { id: appId, call } = await listeningApp(h, agent, { handler: { eventTypes: ['DELETE'] } });
     const { id } = await insert(call, { last: 'words' });

@@ -20,6 +20,9 @@ struct place {
     struct loop *loop;
     pthread_t thread;
     struct supervisor *supervisor;
+    struct sandbox *box;                /* NULL: children run as they are */
+    struct sandbox_wish wish;
+    const char *writable;
     char instance[UUID_SIZE];
     char dir[64];
     atomic_bool is_running;
@@ -71,6 +74,18 @@ static inline int place_set_up_quiet(void **state)
     return 0;
 }
 
+/* Children of this place run in that profile and may write into its folder; NULL: as they are. */
+static inline void place_enclose(struct place *p, const char *profile)
+{
+    if (!profile)
+        return;
+    p->box = sandbox_new(&(struct sandbox_config){ .bwrap = "bwrap", .data_dir = "/nowhere", .profile = profile });
+    p->writable = p->dir;
+    if (strcmp(profile, "none") != 0)
+        p->wish.write = (struct field_strings){ &p->writable, 1 };
+    supervisor_set_sandbox(p->supervisor, p->box);
+}
+
 /* Returns the number of orphans the supervisor found. */
 static inline size_t place_open(struct place *p)
 {
@@ -78,6 +93,7 @@ static inline size_t place_open(struct place *p)
 
     assert_int_equal(loop_new(&p->loop, NULL), 0);
     assert_int_equal(supervisor_open(p->loop, p->instance, &p->supervisor, &n_orphans, NULL), 0);
+    place_enclose(p, getenv("HEARTH_TEST_PROFILE"));
     assert_int_equal(pthread_create(&p->thread, NULL, place_run, p), 0);
     loop_post(p->loop, place_note_running, p);
     assert_true(wait_until(place_is_running, p));       /* until then this thread stands for the loop's */
@@ -106,6 +122,7 @@ static inline int place_tear_down(void **state)
         assert_int_equal(pthread_join(p->thread, NULL), 0);
         loop_free(p->loop);
     }
+    sandbox_free(p->box);
     assert_int_equal(dir_remove(p->dir, NULL), 0);
     arena_free(p->arena);
     freep(&p);
@@ -138,6 +155,7 @@ static inline void story_start(struct story *s, struct place *p, struct child_sp
     spec.label = spec.label ? spec.label : "test";
     spec.env = spec.env ? spec.env : place_env;
     spec.working_dir = p->dir;
+    spec.sandbox = p->box ? &p->wish : NULL;
     spec.on_exit = spec.on_exit ? spec.on_exit : story_note_exit;
     spec.on_line = story_note_lines;
     spec.arg = s;
