@@ -173,12 +173,11 @@ static void check_sandbox(struct checkup *c)
 
     sandbox_means(c->api->sandbox, &means);
     landlock = means.landlock_abi ? arena_printf(c->arena, "Landlock has version %d", means.landlock_abi) : "the kernel has no Landlock";
-    tell(c, "sandbox", means.has_namespaces && !is_none,
+    tell(c, "sandbox", means.has_namespaces || is_none,
          arena_printf(c->arena, "%s, %s; apps and agents run in the profile %s unless their definition says otherwise", namespaces_in_words(c, &means),
                       landlock, profile),
-         is_none            ? "they may do all that you may: `hearth settings set sandbox.default standard` and restart the service"
-         : means.has_bwrap ? "let this user make user namespaces: `sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000`"
-                           : "`apt install bubblewrap`; until then they can reach more of the machine (docs/security.md)");
+         means.has_bwrap ? "let this user make user namespaces: `sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000`"
+                         : "`apt install bubblewrap`; until then they can reach more of the machine (docs/security.md)");
 }
 
 /* --- agents and apps --- */

@@ -348,7 +348,7 @@ static void child_prepare(const struct child_start *s, struct child_life *life)
 
 int main(void)
 {
-    struct child_start s = { 0 };
+    struct child_start s = { .path = "", .working_dir = "", .home = "" };
     struct child_life life = { 0 };
     int r = child_read_plan(&s);
 

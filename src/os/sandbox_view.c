@@ -170,7 +170,7 @@ static int view_add_named(struct view_maker *m, const char *path, bool is_writab
     AUTO(freep) char *found = given ? realpath(given, NULL) : NULL;
     const char *real = arena_strdup(m->arena, found);
 
-    if (!real)
+    if (!given || !real)
         return view_refuse(path, "it does not exist", e);
     if (strcmp(real, "/") == 0 || view_is_of_service(m, real))
         return view_refuse(path, "that is the whole machine, or belongs to the service", e);

@@ -1,5 +1,6 @@
 // The agent of the chaos tests. What it does is written in its activity, by attempt; what happened goes to the ledger, where an
 // answer of the service is written down after it was read and never before.
+import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { Ledger } from './chaos.mjs';
 
@@ -7,9 +8,9 @@ const { TASK_UUID: task, MACHINE_ID: machine, SERVER_URL: server, CHAOS_LEDGER, 
 const attempt = Number(process.env.TASK_ATTEMPT);
 const activity = JSON.parse(ACTIVITY_DATA);
 const { n, plan } = activity.raw_data;
-const token = `${n}/${attempt}/${process.pid}`;
+const token = `${n}/${attempt}/${randomUUID()}`;
 const ledger = new Ledger(CHAOS_LEDGER);
-const note = (what, more = {}) => ledger.add({ what, n, row: activity.id, task, attempt, machine, token, server, pid: process.pid, ...more });
+const note = (what, more = {}) => ledger.add({ what, n, row: activity.id, task, attempt, machine, token, server, ...more });
 
 function report(action, data) {
     return new Promise((done) => {

@@ -93,6 +93,13 @@ export function isRunOf(pid, taskUuid) {
     return environment(pid).includes(`TASK_UUID=${taskUuid}`);
 }
 
+// The process of a run; the agent itself knows its number inside its sandbox only. undefined: it has ended.
+export function pidOfRun({ task, machine, attempt }) {
+    const marks = [`TASK_UUID=${task}`, `MACHINE_ID=${machine}`, `TASK_ATTEMPT=${attempt}`];
+    return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
+        .find((pid) => marks.every((mark) => environment(pid).includes(mark)) && state(pid) !== 'Z');
+}
+
 export async function assertNoChildren(dataDir, deadlineMs = 30_000) {
     if (existsSync(join(dataDir, 'hearth.db')))
         await until(() => children(dataDir).length === 0, { deadlineMs, what: `no process of ${dataDir} is left`, everyMs: 50 });

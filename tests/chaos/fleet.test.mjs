@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startHearth, until } from '../api/harness.mjs';
-import { assertIntact, assertNoChildren, Chance, databases, isRunOf, Ledger, monotonicMs, query } from './chaos.mjs';
+import { assertIntact, assertNoChildren, Chance, databases, Ledger, monotonicMs, pidOfRun, query } from './chaos.mjs';
 
 const nActivities = 500;
 const nMachines = 3;
@@ -54,7 +54,9 @@ class Fleet {
         this.home = mkdtempSync(join(tmpdir(), 'hearth-chaos-'));
         t.after(() => this.close());
         this.file = join(this.home, 'shared.db');
-        this.ledger = new Ledger(join(this.home, 'ledger'));
+        this.desk = join(this.home, 'desk');
+        mkdirSync(this.desk);
+        this.ledger = new Ledger(join(this.desk, 'ledger'));
         this.appId = randomUUID();
     }
 
@@ -70,9 +72,10 @@ class Fleet {
         for (let i = 0; i < nMachines; i++) {
             const machine = `lin-${i}`;
             mkdirSync(join(this.home, machine));
-            const h = await startHearth({ dataDir: join(this.home, machine, 'data'), settings: settings(machine, this.file) });
+            const h = await startHearth({ sandbox: 'standard', dataDir: join(this.home, machine, 'data'), settings: settings(machine, this.file) });
             await h.agent({ name: 'chaos', display_name: 'Chaos', command: process.execPath, args: [join(import.meta.dirname, 'agent.mjs')],
-                env: { CHAOS_LEDGER: this.ledger.path }, timeout_s: agentTimeoutS });
+                env: { CHAOS_LEDGER: this.ledger.path }, timeout_s: agentTimeoutS,
+                sandbox: { read: [join(import.meta.dirname, '..')], write: [this.desk] } });
             await h.app({ app_id: this.appId, name: 'chaos', config: {
                 agentHandlers: [{ tableName: 'svc_activities', agentId: 'chaos', eventTypes: ['INSERT'] }],
                 backend: { enabled: true, mode: 'compatible', max_concurrent_tasks: 4 },
@@ -142,9 +145,9 @@ class Fleet {
     killAgent() {
         const entries = this.ledger.read();
         const ended = new Set(entries.filter((entry) => entry.what === 'ended').map((entry) => entry.token));
-        const running = entries.filter((entry) => entry.what === 'started' && !ended.has(entry.token) && isRunOf(entry.pid, entry.task));
+        const running = entries.filter((entry) => entry.what === 'started' && !ended.has(entry.token)).map(pidOfRun).filter(Boolean);
         if (running.length)
-            process.kill(this.chance.one(running).pid, 'SIGKILL');
+            process.kill(this.chance.one(running), 'SIGKILL');
     }
 
     async storm() {

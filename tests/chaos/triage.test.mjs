@@ -8,7 +8,7 @@ import { assertNoChildren, isRunOf } from './chaos.mjs';
 const example = resolve(import.meta.dirname, '../../examples/triage');
 
 test('a killed triage agent fails its task, and a replay finishes it', async (t) => {
-    const h = await startHearth({ t });
+    const h = await startHearth({ t, sandbox: 'standard' });
     for (const [kind, file] of [['agent', 'agent.json'], ['app', 'app.json']]) {
         const added = await h.cli(kind, 'add', join(example, file));
         assert.equal(added.code, 0, added.stderr);
