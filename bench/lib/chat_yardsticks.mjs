@@ -49,8 +49,8 @@ export async function portkey(core, providerPort) {
     return { ...direct(providerPort), port, pid: child.pid, headers };
 }
 
-export async function hearthBefore(core, providerPort) {
-    const h = await hearth({ env: { GENERIC_OPENAI_BASE_URL: `http://127.0.0.1:${providerPort}/v1`, GENERIC_OPENAI_MODEL: 'bench' } });
+export async function hearthBefore(core, providerPort, options = {}) {
+    const h = await hearth({ ...options, env: { GENERIC_OPENAI_BASE_URL: `http://127.0.0.1:${providerPort}/v1`, GENERIC_OPENAI_MODEL: 'bench' } });
     const headers = { authorization: `Bearer ${await h.key()}` };
     pin(h.pid, core);
     return { port: Number(new URL(h.url).port), pid: h.pid, path: '/sdk/llm/chat', headers, body: ask };
