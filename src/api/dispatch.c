@@ -1,8 +1,8 @@
 #include "api/dispatch.h"
 
+#include "api/answer.h"
 #include "api/api.h"
 #include "api/envelope.h"
-#include "api/errors.h"
 #include "api/host.h"
 #include "api/request.h"
 #include "api/router.h"
@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/stall.h"
 #include "http/sse.h"
+#include "identity/claim.h"
 #include "identity/sessions.h"
 
 #define CORS_HEADERS "content-type, authorization, x-app-id, x-api-key, accept"
@@ -21,17 +22,6 @@ struct dispatch {
     struct router *router;              /* owned */
     struct host_rules *hosts;           /* owned */
     struct tally other;                 /* requests no route took */
-};
-
-/* What the log line and the metrics need after the exchange is gone. */
-struct trace {
-    char request_id[sizeof(((struct http_request *)0)->id)];
-    const char *method, *path;          /* of the table, never of the request */
-    int64_t arrived_us;
-    enum caller_kind caller;
-    bool is_quiet;                      /* answers of the loop are told at debug level when they succeed */
-    const struct error_form *error_form;
-    struct tally *tally;
 };
 
 /* What a worker knows of a request; on its stack, because the exchange may be gone when a stream has begun. */
@@ -48,6 +38,9 @@ struct job {
     struct http_exchange *x;
     struct route_entry *entry;
     struct http_match match;
+    size_t max_body;
+    bool is_preflight, is_urgent;       /* urgent: the administrator's */
+    struct budget_holder *waiter;       /* owned while it runs in the long pool: who pays for that */
     struct work work;                   /* what the short pool found out for the long one; else empty */
 };
 
@@ -80,9 +73,9 @@ struct dispatch *dispatch_close(struct dispatch *d)
     return NULL;
 }
 
-void dispatch_set_port(struct dispatch *d, uint16_t port)
+void dispatch_add_address(struct dispatch *d, const char *address, uint16_t port)
 {
-    host_rules_set_port(d->hosts, port);
+    host_rules_add_address(d->hosts, address, port);
 }
 
 void dispatch_each_route(const struct dispatch *d, void (*fn)(const struct route *r, const char *path, void *arg), void *arg)
@@ -94,14 +87,6 @@ void dispatch_each_route(const struct dispatch *d, void (*fn)(const struct route
 static size_t body_limit_of(const struct route *route)
 {
     return route && route->max_body ? route->max_body : LIMIT_BODY_DEFAULT;
-}
-
-size_t dispatch_body_limit(struct dispatch *d, enum http_method method, const char *path)
-{
-    struct http_match match;
-    struct route_entry *entry = router_find(d->router, method, path, &match);
-
-    return body_limit_of(entry ? entry->route : NULL);
 }
 
 static int body_too_large(size_t limit, struct err *e)
@@ -134,112 +119,23 @@ static void begin_trace(struct trace *t, struct dispatch *d, const struct http_e
     memcpy(t->request_id, x->request.id, sizeof(t->request_id));
 }
 
-static void log_answer(const struct trace *t, int status, int64_t took_us, const struct err *e)
-{
-    static const char *const callers[] = { [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin" };
-    enum log_level level = status >= 500 ? LOG_WARN : t->is_quiet && status < 400 ? LOG_DEBUG : LOG_INFO;
-
-    if (!log_enabled(level))
-        return;
-    if (status < 400)
-        log_write(level, "api", t->request_id, "%s %s %d %.1f ms, %s", t->method, t->path, status, (double)took_us / 1e3,
-                  callers[t->caller]);
-    else
-        log_write(level, "api", t->request_id, "%s %s %d %.1f ms, %s: %s %s", t->method, t->path, status,
-                  (double)took_us / 1e3, callers[t->caller], e->code, LOG_Q(e->text));
-}
-
-static void end_trace(const struct trace *t, int status, const struct err *e)
-{
-    int64_t took_us = clock_mono_us() - t->arrived_us;
-
-    tally_add(t->tally, status, took_us);
-    log_answer(t, status, took_us, e);
-}
-
-/* Counted first: who has the answer finds it in the metrics. Written down afterwards, when nobody waits; the exchange may be gone then. */
-static void send_answer(struct http_exchange *x, const struct trace *t, int status, const struct err *e)
-{
-    int64_t took_us = clock_mono_us() - t->arrived_us;
-
-    tally_add(t->tally, status, took_us);
-    http_exchange_send(x);
-    log_answer(t, status, took_us, e);
-}
-
-/* Official clients of OpenAI and Anthropic ask again after any 503, unless x-should-retry says no. */
-static void add_retry_headers(struct http_exchange *x, int r, const struct err *e)
-{
-    char seconds[24];
-
-    if (!api_error_passes(r)) {
-        http_response_header(x, "x-should-retry", "false");
-        return;
-    }
-    if (http_has_response_header(x, "retry-after"))
-        return;
-    snprintf(seconds, sizeof(seconds), "%lld", (long long)(MAX(e->retry_after_ms, (int64_t)1) + 999) / 1000);
-    http_response_header(x, "retry-after", seconds);
-}
-
-/* In the form the route's clients read; gives the status they know. What went wrong inside is for the log only. */
-static int write_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
-{
-    static const struct err inside = { .code = "INTERNAL_ERROR", .text = "The service failed to answer; its log names the reason under this request id." };
-    int status = api_error_status(r, e);
-    bool is_inside = status == 500 && strcmp(e->code, "REPLY_TOO_LARGE") != 0;
-    struct err shown = is_inside ? inside : *e;
-    struct json_writer w;
-
-    if (t->caller != CALLER_ADMIN)
-        err_strip_hidden(&shown);
-    x->response.content_type = "application/json";
-    buf_reset(&x->response.body);
-    json_write_init(&w, &x->response.body);
-    json_begin_object(&w);
-    status = t->error_form->write(&w, x, status, &shown);
-    json_end(&w);
-    x->response.status = status;
-    if (status == 503)
-        add_retry_headers(x, r, e);
-    if (status == 401)
-        http_response_header(x, "www-authenticate", "Bearer");
-    return status;
-}
-
-/* An answer may hold secrets, and is what its content type says. The loop's few answers hold none. */
-static void add_safety_headers(struct http_exchange *x, const struct trace *t)
-{
-    if (t->is_quiet)
-        return;
-    http_response_header(x, "cache-control", "no-store");
-    http_response_header(x, "x-content-type-options", "nosniff");
-}
-
-static void send_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
-{
-    int status = write_error(x, t, r, e);
-
-    add_safety_headers(x, t);
-    send_answer(x, t, status, e);
-}
-
 void dispatch_refused(struct dispatch *d, const char *request_id, int status, const char *code)
 {
     tally_add(&d->other, status, 0);
     log_info("api", request_id, "refused before routing: %d %s", status, code);
 }
 
-void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const char *code, const char *text, int status, struct buf *out)
+void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const struct err *why, int status, struct buf *out)
 {
-    const struct error_form *form = error_form_of(d, x, NULL);
+    struct job *job = x->owner_data;
+    const struct error_form *form = error_form_of(d, x, job ? job->entry : NULL);
     struct json_writer w;
     struct err e = { 0 };
 
-    if (strcmp(code, "BODY_TOO_LARGE") == 0)
-        body_too_large(dispatch_body_limit(d, x->request.method, x->request.path), &e);
+    if (job && job->entry && strcmp(why->code, "BODY_TOO_LARGE") == 0)
+        body_too_large(job->max_body, &e);
     else
-        err_set(&e, -EINVAL, code, "%s", text);
+        e = *why;
     json_write_init(&w, out);
     json_begin_object(&w);
     form->write(&w, x, status, &e);
@@ -330,7 +226,6 @@ static void begin_work(struct job *job, struct work *work)
     if (!work->is_read) {
         work->caller = (struct caller){ .kind = CALLER_NOBODY };
         work->req = (struct request){ .api = job->d->config.api, .arena = job->x->arena, .route = job->entry->route, .exchange = job->x };
-        begin_trace(&work->trace, job->d, job->x, job->entry);
         for (size_t i = 0; i < job->match.n_params; i++)
             work->req.params[i] = arena_slicedup(job->x->arena, job->match.params[i]);
     }
@@ -338,9 +233,15 @@ static void begin_work(struct job *job, struct work *work)
     work->req.trace = &work->trace;
 }
 
-static void run_job(void *arg)
+static void give_back(struct budget_holder *waiter)
 {
-    struct job *job = arg;
+    if (waiter)
+        budget_give(waiter, BUDGET_LONG_REQUESTS, 1);
+    budget_holder_unref(waiter);
+}
+
+static void answer_job(struct job *job)
+{
     struct http_exchange *x = job->x;
     struct response res = { .exchange = x };
     struct err e = { 0 };
@@ -353,15 +254,25 @@ static void run_job(void *arg)
     if (r > 0 || res.is_deferred)
         return;
     if (res.is_streamed) {
-        end_trace(&work.trace, r < 0 ? 500 : 200, &e);
+        trace_end(&work.trace, r < 0 ? 500 : 200, &e);
         return;
     }
     if (r < 0) {
-        send_error(x, &work.trace, r, &e);
+        answer_send_error(x, &work.trace, r, &e);
         return;
     }
-    add_safety_headers(x, &work.trace);
-    send_answer(x, &work.trace, x->response.status, &e);
+    answer_add_safety_headers(x, &work.trace);
+    answer_send(x, &work.trace, x->response.status, &e);
+}
+
+/* The job ends with its exchange, which may be before answer_job() returns. */
+static void run_job(void *arg)
+{
+    struct job *job = arg;
+    struct budget_holder *waiter = TAKE(job->waiter);
+
+    answer_job(job);
+    give_back(waiter);
 }
 
 /* ---- what a handler may do besides writing JSON ---- */
@@ -402,7 +313,7 @@ struct http_stream *deferred_events(struct deferred *d)
 {
     struct http_stream *stream = sse_start(d->x);
 
-    end_trace(&d->trace, 200, NULL);
+    trace_end(&d->trace, 200, NULL);
     return stream;
 }
 
@@ -410,7 +321,7 @@ void deferred_fail(struct deferred *d, int r, const struct err *e)
 {
     struct trace trace = d->trace;      /* d ends with the exchange */
 
-    send_error(d->x, &trace, r, e);
+    answer_send_error(d->x, &trace, r, e);
 }
 
 /* ---- on the loop: may this page talk to us at all, which route, where does it run ---- */
@@ -420,15 +331,12 @@ static bool is_preflight(const struct http_request *req)
     return req->method == HTTP_OPTIONS && http_header(req, "origin") != NULL;
 }
 
-static void answer_preflight(struct dispatch *d, struct http_exchange *x, const struct trace *t)
+static void write_preflight(struct dispatch *d, struct http_exchange *x)
 {
-    struct err none = { 0 };
-
     http_response_header(x, "access-control-allow-methods", CORS_METHODS);
     http_response_header(x, "access-control-allow-headers", origin_is_own(d->hosts, &x->request) ? CORS_HEADERS_OWN : CORS_HEADERS);
     http_response_header(x, "access-control-max-age", "600");
     buf_add_str(&x->response.body, "{\"success\":true}");
-    send_answer(x, t, 200, &none);
 }
 
 static int refuse_unmatched(struct http_exchange *x, const struct http_match *match, struct err *e)
@@ -455,31 +363,124 @@ static int check_slashes(const struct http_request *req, const struct route_entr
 static int check_request(struct job *job, struct err *e)
 {
     struct http_exchange *x = job->x;
-    size_t limit;
     int r;
 
     r = host_check(job->d->hosts, &x->request, e);
     if (r < 0)
         return r;
     host_add_cors(x);
-    if (is_preflight(&x->request))
+    job->is_preflight = is_preflight(&x->request);
+    if (job->is_preflight)
         return 0;
     job->entry = router_find(job->d->router, x->request.method, x->request.path, &job->match);
     r = check_slashes(&x->request, job->entry, e);
+    return r < 0 || job->entry ? r : refuse_unmatched(x, &job->match, e);
+}
+
+static bool may_stream(const struct route *route)
+{
+    return route->kind == ROUTE_RELAY || route->may_stream || (route->answer_type && strcmp(route->answer_type, "text/event-stream") == 0);
+}
+
+/* One more request of who pays for it. */
+static int count_request(struct job *job, struct budget_holder *holder, struct err *e)
+{
+    struct http_exchange *x = job->x;
+    int r = http_exchange_charge(x, holder, e);
+
+    if (r == 0 && may_stream(job->entry->route))
+        r = budget_check(holder, BUDGET_STREAMS, 1, e);
+    return r < 0 ? r : purse_take(&x->purse, BUDGET_REQUESTS, 1, e);
+}
+
+/* The routes of the loop are answered at once and hold nothing. */
+static int admit(struct job *job, struct err *e)
+{
+    const struct route *route = job->entry->route;
+    struct claim claim = { 0 };
+    struct budget_holder *holder;
+    int r;
+
+    job->max_body = body_limit_of(route);
+    if (route->kind == ROUTE_INLINE)
+        return 0;
+    r = request_read_claim(job->d->config.identity, route, job->x, &claim, e);
     if (r < 0)
         return r;
-    if (!job->entry)
-        return refuse_unmatched(x, &job->match, e);
-    limit = body_limit_of(job->entry->route);
-    return x->request.body.n > limit ? body_too_large(limit, e) : 0;
+    if (claim.is_open)
+        job->max_body = MIN(job->max_body, (size_t)LIMIT_BODY_DEFAULT);
+    job->is_urgent = claim.kind == HOLDER_ADMIN;
+    if (claim.kind == HOLDER_NOBODY && !job->x->request.connection)
+        return 0;
+    holder = claim.kind == HOLDER_NOBODY ? http_peer_holder(job->x->request.connection) : budget_holder_get(claim.kind, claim.id);
+    r = count_request(job, holder, e);
+    budget_holder_unref(holder);
+    return r;
+}
+
+static struct job *job_of(struct dispatch *d, struct http_exchange *x)
+{
+    struct job *job = ARENA_NEW(x->arena, struct job);
+
+    job->d = d;
+    job->x = x;
+    x->owner_data = job;
+    return job;
+}
+
+/* 0: goes on. 1 or an error: x->response is the answer. */
+static int decide(struct job *job)
+{
+    struct http_exchange *x = job->x;
+    struct err e = { 0 };
+    int r = check_request(job, &e), status = 200;
+
+    if (r == 0 && job->entry)
+        r = admit(job, &e);
+    begin_trace(&job->work.trace, job->d, x, job->entry);
+    if (r == 0 && job->entry)
+        return 0;
+    if (r == 0)
+        write_preflight(job->d, x);
+    else
+        status = answer_write_error(x, &job->work.trace, r, &e);
+    if (r < 0)
+        answer_add_safety_headers(x, &job->work.trace);
+    trace_end(&job->work.trace, status, &e);
+    return r < 0 ? r : 1;
+}
+
+bool dispatch_head(struct dispatch *d, struct http_exchange *x, size_t *ret_max_body)
+{
+    struct job *job = job_of(d, x);
+    bool goes_on = decide(job) == 0;
+
+    *ret_max_body = job->max_body;
+    return goes_on;
+}
+
+/* Of what the long pool does each caller has a share. */
+static int take_share(struct job *job, struct err *e)
+{
+    struct budget_holder *holder = job->x->purse.holder;
+    int r = holder ? budget_take(holder, BUDGET_LONG_REQUESTS, 1, e) : 0;
+
+    if (r == 0 && holder)
+        job->waiter = budget_holder_ref(holder);
+    return r;
 }
 
 static int submit(struct job *job, bool is_long, struct err *e)
 {
-    int r;
+    struct pool *pool = is_long ? job->d->config.long_pool : job->d->config.short_pool;
+    int r = is_long ? take_share(job, e) : 0;
 
+    if (r < 0)
+        return r;
     job->x->deadline_ms = clock_mono_ms() + (is_long ? LIMIT_LONG_DEADLINE_MS : LIMIT_SHORT_DEADLINE_MS);
-    r = pool_submit(is_long ? job->d->config.long_pool : job->d->config.short_pool, run_job, job);
+    r = job->is_urgent ? pool_submit_urgent(pool, run_job, job) : pool_submit(pool, run_job, job);
+    if (r < 0)
+        give_back(TAKE(job->waiter));
     if (r == -EAGAIN)
         return err_set(e, r, "OVERLOADED", "Too many requests wait already; try again in a second.");
     if (r < 0)
@@ -500,21 +501,20 @@ static int start(struct job *job, struct err *e)
 
 void dispatch_request(struct dispatch *d, struct http_exchange *x)
 {
-    struct job *job = ARENA_NEW(x->arena, struct job);
+    struct job *job = x->owner_data;
     struct err e = { 0 };
     struct trace trace;
     int r;
 
-    job->d = d;
-    job->x = x;
-    r = check_request(job, &e);
-    begin_trace(&trace, d, x, job->entry);
-    if (r == 0 && !job->entry) {
-        answer_preflight(d, x, &trace);
-        return;
+    if (!job) {
+        job = job_of(d, x);
+        if (decide(job) != 0) {
+            http_exchange_send(x);
+            return;
+        }
     }
-    if (r == 0)
-        r = start(job, &e);             /* on success the exchange may be gone already */
+    trace = job->work.trace;
+    r = x->request.body.n > job->max_body ? body_too_large(job->max_body, &e) : start(job, &e);    /* on success the exchange may be gone already */
     if (r < 0)
-        send_error(x, &trace, r, &e);
+        answer_send_error(x, &trace, r, &e);
 }

@@ -17,15 +17,15 @@ struct dispatch_config {
 /* Checks every row (permission known, handler there, fields complete, no path twice): -EINVAL names the row. */
 int dispatch_open(const struct dispatch_config *c, struct dispatch **ret, struct err *e) MUST_CHECK;
 struct dispatch *dispatch_close(struct dispatch *d);
-/* Takes the exchange over. For http_server_config.on_request (loop thread) and for local exchanges. */
+/* Takes the exchange over. For http_server_config.on_request (loop thread, after dispatch_head()) and for local exchanges. */
 void dispatch_request(struct dispatch *d, struct http_exchange *x);
-/* For http_server_config.body_limit. */
-size_t dispatch_body_limit(struct dispatch *d, enum http_method method, const char *path);
+/* For http_server_config.on_head: Host, Origin, route, who calls and whether their budgets allow it, before a body is read. */
+bool dispatch_head(struct dispatch *d, struct http_exchange *x, size_t *ret_max_body);
 /* For http_server_config.on_refused: metrics and one log line. */
 void dispatch_refused(struct dispatch *d, const char *request_id, int status, const char *code);
 /* For http_server_config.write_refusal: in the form of the routes of this path. */
-void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const char *code, const char *text, int status, struct buf *out);
-/* The port the service really listens on: Origin http://<loopback name>:port is its own. */
-void dispatch_set_port(struct dispatch *d, uint16_t port);
+void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const struct err *why, int status, struct buf *out);
+/* An address that the service has bound: its pages are the service's own. Before the first request. */
+void dispatch_add_address(struct dispatch *d, const char *address, uint16_t port);
 /* All rows as they answer (aliases included), for `hearth routes` and OpenAPI. */
 void dispatch_each_route(const struct dispatch *d, void (*fn)(const struct route *r, const char *path, void *arg), void *arg);

@@ -6,6 +6,7 @@
 #include "api/providers.h"
 #include "api/routes.h"
 #include "backend/backend.h"
+#include "base/budget.h"
 #include "base/limits.h"
 #include "identity/audit.h"
 #include "identity/consent.h"
@@ -381,10 +382,54 @@ static void check_questions(struct checkup *c)
                  : arena_printf(c->arena, "questions that wait for an answer: %zu, see `hearth permission list`", pending.n), "see store");
 }
 
+/* --- who is at a limit --- */
+
+enum { NEARLY = 10, LATELY_MS = 10 * 60 * 1000 };
+
+struct budget_check { struct checkup *c; enum budget budget; };
+
+static const char *holder_text(struct checkup *c, const struct budget_state *s)
+{
+    struct app_config app;
+
+    if (s->kind == HOLDER_APP && app_find(c->api->apps, s->id, c->arena, &app, NULL) == 0)
+        return arena_printf(c->arena, "the app %s", app.name);
+    if (s->kind == HOLDER_NOBODY)
+        return "programs of this machine that do not say who they are";
+    return arena_printf(c->arena, "the %s %s", holder_kind_name(s->kind), s->id);
+}
+
+static const char *amount_text(struct checkup *c, enum budget b, int64_t n)
+{
+    return budget_rules[b].is_bytes ? arena_printf(c->arena, "%.1f MiB", (double)n / (double)MIB(1)) : arena_printf(c->arena, "%lld", (long long)n);
+}
+
+static void check_holder(void *arg, const struct budget_state *s)
+{
+    const struct budget_check *check = arg;
+    const struct budget_rule *rule = &budget_rules[check->budget];
+    struct checkup *c = check->c;
+    bool is_near = s->limit != BUDGET_UNLIMITED && s->held >= s->limit - s->limit / NEARLY;
+    bool was_refused = s->refused_ago_ms != BUDGET_NEVER_REFUSED && s->refused_ago_ms < LATELY_MS;
+
+    if (!is_near && !was_refused)
+        return;
+    tell(c, "budget", false,
+         arena_printf(c->arena, "%s: %s%s %s%s", holder_text(c, s), amount_text(c, check->budget, s->held),
+                      s->limit == BUDGET_UNLIMITED ? "" : arena_printf(c->arena, " of %s", amount_text(c, check->budget, s->limit)), rule->holds,
+                      was_refused ? arena_printf(c->arena, "; requests refused so far: %lld", (long long)s->n_refused) : ""),
+         arena_printf(c->arena, "look at what it does, or raise the setting %s", rule->setting));
+}
+
+static void check_budgets(struct checkup *c)
+{
+    for (enum budget b = 0; b < N_BUDGETS; b++)
+        budget_each(b, check_holder, &(struct budget_check){ c, b });
+}
+
 static void (*const checks[])(struct checkup *c) = {
     check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_network, check_sandbox, check_agents, check_apps,
-    check_providers,
-    check_sizes, check_tasks, check_questions,
+    check_providers, check_sizes, check_budgets, check_tasks, check_questions,
 };
 
 static int examine(struct request *req, struct response *res, struct err *e)

@@ -1,24 +1,43 @@
 #include "api/host.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define CORS_EXPOSED "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms"
 
-enum { AUTHORITY_SIZE = 300 };
+enum { AUTHORITY_SIZE = 300, BOUND_ADDRESSES = 64 };
+
+struct bound { struct in6_addr address; uint16_t port; };       /* IPv4 as ::ffff:a.b.c.d */
 
 struct host_rules {
     struct arena *arena;                /* owned; of the lists */
     const char *const *hosts, *const *origins;
     size_t n_hosts, n_origins;
-    _Atomic uint16_t port;
+    struct bound bound[BOUND_ADDRESSES];
+    size_t n_bound;
+    bool has_ipv6;                      /* somebody can listen on ::1 */
 };
+
+static bool can_bind_ipv6(void)
+{
+    const struct sockaddr_in6 any_port = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool can = fd >= 0 && bind(fd, (const struct sockaddr *)&any_port, sizeof(any_port)) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return can;
+}
 
 struct host_rules *host_rules_new(struct settings *s)
 {
     struct host_rules *rules = xcalloc(1, sizeof(*rules));
 
     rules->arena = arena_new();
+    rules->has_ipv6 = can_bind_ipv6();
     rules->hosts = settings_list(s, rules->arena, SETTING_HTTP_ALLOWED_HOSTS, &rules->n_hosts);
     rules->origins = settings_list(s, rules->arena, SETTING_HTTP_ALLOWED_ORIGINS, &rules->n_origins);
     return rules;
@@ -32,9 +51,50 @@ struct host_rules *host_rules_free(struct host_rules *rules)
     return NULL;
 }
 
-void host_rules_set_port(struct host_rules *rules, uint16_t port)
+static bool parse_address(const char *text, struct in6_addr *ret)
 {
-    rules->port = port;
+    struct in_addr v4;
+
+    if (inet_pton(AF_INET6, text, ret) == 1)
+        return true;
+    if (inet_pton(AF_INET, text, &v4) != 1)
+        return false;
+    *ret = (struct in6_addr){ .s6_addr = { [10] = 0xff, [11] = 0xff } };
+    memcpy(&ret->s6_addr[12], &v4, sizeof(v4));
+    return true;
+}
+
+/* Who listens on all addresses of a family is reached at its loopback address as well. */
+void host_rules_add_address(struct host_rules *rules, const char *address, uint16_t port)
+{
+    const char *own = strcmp(address, "0.0.0.0") == 0 ? "127.0.0.1" : strcmp(address, "::") == 0 ? "::1" : address;
+    struct bound *bound = &rules->bound[rules->n_bound];
+
+    assert(rules->n_bound < BOUND_ADDRESSES);
+    bound->port = port;
+    rules->n_bound += parse_address(own, &bound->address);
+}
+
+static bool is_bound(const struct host_rules *rules, const char *address, unsigned long port)
+{
+    struct in6_addr wanted;
+
+    if (!parse_address(address, &wanted))
+        return false;
+    for (size_t i = 0; i < rules->n_bound; i++)
+        if (rules->bound[i].port == port && memcmp(&rules->bound[i].address, &wanted, sizeof(wanted)) == 0)
+            return true;
+    return false;
+}
+
+/* `localhost` is both loopback addresses, and a browser tries one after the other: it names the service only when each that can be had is bound. */
+static bool is_own(const struct host_rules *rules, const char *name, const char *port_text)
+{
+    unsigned long port = strtoul(*port_text ? port_text : "80", NULL, 10);      /* without one it is that of http */
+
+    if (strcasecmp(name, "localhost") != 0)
+        return is_bound(rules, name, port);
+    return is_bound(rules, "127.0.0.1", port) && (!rules->has_ipv6 || is_bound(rules, "::1", port));
 }
 
 static bool is_listed(const char *const *list, size_t n, const char *text)
@@ -97,6 +157,11 @@ static const char *host_of(const struct http_request *req)
     return host;
 }
 
+static bool is_configured(const struct host_rules *rules, const char *host, const char *name)
+{
+    return is_listed(rules->hosts, rules->n_hosts, name) || is_listed(rules->hosts, rules->n_hosts, host);
+}
+
 bool host_is_allowed(const struct host_rules *rules, const struct http_request *req)
 {
     const char *host = host_of(req), *port;
@@ -104,14 +169,7 @@ bool host_is_allowed(const struct host_rules *rules, const struct http_request *
 
     if (!host || !split_authority(host, name, &port))
         return false;
-    return is_loopback(name) || is_listed(rules->hosts, rules->n_hosts, name) ||
-           is_listed(rules->hosts, rules->n_hosts, host);
-}
-
-/* Without a port it is that of http. */
-static bool is_own_port(const struct host_rules *rules, const char *port)
-{
-    return strtoul(*port ? port : "80", NULL, 10) == rules->port;
+    return is_loopback(name) || is_configured(rules, host, name);
 }
 
 bool origin_is_own(const struct host_rules *rules, const struct http_request *req)
@@ -126,9 +184,11 @@ bool origin_is_own(const struct host_rules *rules, const struct http_request *re
     if (!is_plain && strncasecmp(origin, "https://", 8) != 0)
         return false;
     authority = strchr(origin, ':') + 3;
-    if (host && strcasecmp(authority, host) == 0)
+    if (!split_authority(authority, name, &port))
+        return false;
+    if (host && strcasecmp(authority, host) == 0 && is_configured(rules, host, name))
         return true;
-    return is_plain && split_authority(authority, name, &port) && is_loopback(name) && is_own_port(rules, port);
+    return is_plain && is_own(rules, name, port);
 }
 
 bool origin_is_allowed(const struct host_rules *rules, const struct http_request *req)

@@ -12,12 +12,15 @@ struct host_rules;
 
 struct host_rules *host_rules_new(struct settings *s) MUST_CHECK;
 struct host_rules *host_rules_free(struct host_rules *rules);
-void host_rules_set_port(struct host_rules *rules, uint16_t port);
-/* One Host header with a loopback name, a loopback address or a configured name; the port does not matter. */
+/* An address that the service has bound. Before the first request. */
+void host_rules_add_address(struct host_rules *rules, const char *address, uint16_t port);
+/* One Host header with a loopback name, a loopback address or a configured name; the port does not matter. A page of another site cannot have
+ * such a Host: its own name stands there, also after DNS has led that name to this machine. */
 bool host_is_allowed(const struct host_rules *rules, const struct http_request *req);
-/* The Origin of a page of the service itself: that of the Host asked, or http://<loopback name>:<our port>. */
+/* The Origin of a page of the service itself: http:// and a bound address with its port, or `localhost` when nobody else can answer under that name;
+ * or that of the Host asked, when that is a configured name. Another program may serve its pages on the other addresses of 127.0.0.0/8. */
 bool origin_is_own(const struct host_rules *rules, const struct http_request *req);
-/* No Origin; that of the Host asked; http://<loopback name>:<our port>; or a configured one. "null" is none of them. */
+/* No Origin; the service's own; or a configured one. "null" is none of them. */
 bool origin_is_allowed(const struct host_rules *rules, const struct http_request *req);
 
 /* Both rules, for requests that came over TCP: -EPERM HOST_NOT_ALLOWED, ORIGIN_NOT_ALLOWED. */

@@ -38,6 +38,21 @@ static bool has_permission(const struct route *route, const char *permission)
     return strcmp(route->permission, permission) == 0;
 }
 
+int request_read_claim(struct identity *id, const struct route *route, struct http_exchange *x, struct claim *ret, struct err *e)
+{
+    const struct request req = { .route = route, .exchange = x, .arena = x->arena };
+    bool by_body = has_permission(route, PERM_BODY);
+    struct credentials given;
+    int r;
+
+    *ret = (struct claim){ .kind = HOLDER_NOBODY };
+    if (has_permission(route, PERM_PUBLIC))
+        return 0;
+    read_credentials(&req, false, &given);
+    r = identity_claim(id, &given, has_permission(route, PERM_ADMIN), ret, by_body ? NULL : e);
+    return by_body ? 0 : r;
+}
+
 /* RFC 9110 section 15.5.16: who compressed the body is told that it should not be. */
 static int check_coding(const struct request *req, struct err *e)
 {

@@ -10,9 +10,12 @@ enum {
     LIMIT_HEADER_BYTES = 32768,         /* request line and headers */
     LIMIT_HEADERS = 100,                /* header lines */
     LIMIT_TARGET_BYTES = 8192,          /* request target */
-    LIMIT_REFUSED_CONNECTIONS = 256,    /* beyond LIMIT_CONNECTIONS, being told so */
-    LIMIT_LINGER_BYTES = 64 << 20,      /* read and dropped behind a last answer so that the client gets it */
-    LIMIT_BODIES_BYTES = 1 << 30,       /* request bodies arriving at one time */
+    LIMIT_RESERVED_CONNECTIONS = 64,    /* beyond LIMIT_CONNECTIONS, for the administrator's browser */
+    LIMIT_UNIX_CONNECTIONS = 256,       /* of the data folder's socket, beside the others */
+    LIMIT_RESERVED_FILES = 512,         /* descriptors that client connections leave to everything else */
+    LIMIT_LINGER_BYTES = 1 << 20,       /* read and dropped after a last answer so that the client gets it */
+    LIMIT_SMALL_BODY = 16 << 10,        /* a body up to this is never refused for a budget of bytes */
+    LIMIT_PACE_BYTES = 10 << 10,        /* of a body in HTTP_PACE_MS; less is too slow */
     LIMIT_BODY_DEFAULT = 1 << 20,
     LIMIT_BODY_ACTIVITY = 4 << 20,
     LIMIT_BODY_CHAT = 32 << 20,
@@ -34,6 +37,8 @@ enum {
     LIMIT_LONG_DEADLINE_MS = 120000,    /* the same for the long pool */
     LIMIT_LONG_THREADS = 256,
     LIMIT_LONG_WAITING = 256,
+    LIMIT_SHORT_RESERVED = 2,           /* threads beyond the others, for the administrator only */
+    LIMIT_LONG_RESERVED = 8,
     LIMIT_WRITER_GROUP = 512,           /* closures in one commit */
     LIMIT_WRITER_WAITING = 65536,
 

@@ -19,39 +19,61 @@ struct job {
     int64_t since_us;
 };
 
+/* Jobs of one urgency in a ring, and the threads that are there for them. */
+struct lane {
+    pthread_cond_t changed;
+    size_t n_min, n_max;
+    size_t n_threads, n_busy;           /* those not busy are idle or about to be */
+    size_t first, n_waiting;
+    struct job *jobs;                   /* owned; config.max_waiting of them */
+};
+
+enum urgency { NORMAL, URGENT, URGENCIES };
+
 struct worker {
     struct worker *next;                /* owned */
     struct pool *pool;                  /* borrowed from its maker */
+    enum urgency lane;                  /* URGENT: takes jobs of that lane only */
     pthread_t thread;
     bool has_left;                      /* the thread is at its end: only join is missing */
 };
 
 struct pool {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    struct lane lanes[URGENCIES];
     struct pool_config config;
     char *name;                         /* owned */
     bool is_stopping;
     struct worker *workers;             /* owned */
-    size_t n_threads, n_busy, n_made;   /* those not busy are idle or about to be */
-    size_t first, n_waiting;            /* ring of jobs */
-    struct job *jobs;                   /* owned; config.max_waiting of them */
+    size_t n_made;
     struct metric *wait_seconds, *stall_seconds;        /* borrowed from the registry */
 };
 
-/* Waits for a job or the order to leave. True when a job is there. */
-static bool wait_for_job(struct pool *p)
+/* Under the lock: where this worker's next job waits; NULL: nowhere. */
+static struct lane *lane_with_job(const struct worker *self)
 {
+    struct pool *p = self->pool;
+
+    if (p->lanes[URGENT].n_waiting > 0)
+        return &p->lanes[URGENT];
+    return self->lane == NORMAL && p->lanes[NORMAL].n_waiting > 0 ? &p->lanes[NORMAL] : NULL;
+}
+
+/* Waits for a job or the order to leave. True when a job is there. */
+static bool wait_for_job(const struct worker *self)
+{
+    struct pool *p = self->pool;
+    struct lane *own = &p->lanes[self->lane];
     int64_t until_us = clock_mono_us() + p->config.idle_ms * 1000;
     bool is_over = false;
 
-    while (p->n_waiting == 0 && !p->is_stopping && !(is_over && p->n_threads > p->config.n_min)) {
+    while (!lane_with_job(self) && !p->is_stopping && !(is_over && own->n_threads > own->n_min)) {
         if (is_over)
-            pthread_cond_wait(&p->changed, &p->lock);
+            pthread_cond_wait(&own->changed, &p->lock);
         else
-            is_over = !cond_wait_until(&p->changed, &p->lock, until_us);
+            is_over = !cond_wait_until(&own->changed, &p->lock, until_us);
     }
-    return p->n_waiting > 0;
+    return lane_with_job(self) != NULL;
 }
 
 static void run_measured(struct pool *p, const struct job *job)
@@ -68,18 +90,20 @@ static void run_measured(struct pool *p, const struct job *job)
     log_warn("pool", NULL, "a job of the pool %s waited for %lld ms at %s", p->name, (long long)waited_us / 1000, stall_place(NULL));
 }
 
-static void run_next_job(struct pool *p)
+static void run_next_job(const struct worker *self)
 {
-    struct job job = p->jobs[p->first];
+    struct pool *p = self->pool;
+    struct lane *from = lane_with_job(self), *own = &p->lanes[self->lane];
+    struct job job = from->jobs[from->first];
 
-    p->first = (p->first + 1) % p->config.max_waiting;
-    p->n_waiting--;
-    p->n_busy++;
+    from->first = (from->first + 1) % p->config.max_waiting;
+    from->n_waiting--;
+    own->n_busy++;
     pthread_mutex_unlock(&p->lock);
     metric_observe(p->wait_seconds, (double)(clock_mono_us() - job.since_us) / 1e6);
     run_measured(p, &job);
     pthread_mutex_lock(&p->lock);
-    p->n_busy--;
+    own->n_busy--;
 }
 
 static void *worker_main(void *arg)
@@ -88,9 +112,9 @@ static void *worker_main(void *arg)
     struct pool *p = self->pool;
 
     pthread_mutex_lock(&p->lock);
-    while (wait_for_job(p))
-        run_next_job(p);
-    p->n_threads--;
+    while (wait_for_job(self))
+        run_next_job(self);
+    p->lanes[self->lane].n_threads--;
     pthread_mutex_unlock(&p->lock);
     if (p->config.on_thread_end)
         p->config.on_thread_end(p->config.arg);
@@ -101,13 +125,14 @@ static void *worker_main(void *arg)
 }
 
 /* Under the lock. */
-static int add_worker(struct pool *p)
+static int add_worker(struct pool *p, enum urgency lane)
 {
     struct worker *worker = xcalloc(1, sizeof(*worker));
     char name[16];                      /* the kernel's limit, with NUL */
     int r;
 
     worker->pool = p;
+    worker->lane = lane;
     snprintf(name, sizeof(name), "%.9s-%zu", p->name, ++p->n_made % 100000);
     r = thread_start(&worker->thread, name, worker_main, worker);
     if (r < 0) {
@@ -116,7 +141,7 @@ static int add_worker(struct pool *p)
     }
     worker->next = p->workers;
     p->workers = worker;
-    p->n_threads++;
+    p->lanes[lane].n_threads++;
     return 0;
 }
 
@@ -167,9 +192,14 @@ static struct pool *make_pool(const struct pool_config *c)
     p->config.idle_ms = c->idle_ms ? c->idle_ms : POOL_IDLE_MS;
     p->name = xstrdup(c->name);
     p->config.name = p->name;
-    p->jobs = xcalloc(c->max_waiting, sizeof(*p->jobs));
+    for (enum urgency lane = NORMAL; lane < URGENCIES; lane++) {
+        p->lanes[lane].jobs = xcalloc(c->max_waiting, sizeof(*p->lanes[lane].jobs));
+        cond_init(&p->lanes[lane].changed);
+    }
+    p->lanes[NORMAL].n_min = c->n_min;
+    p->lanes[NORMAL].n_max = c->n_max;
+    p->lanes[URGENT].n_max = c->n_reserved;
     pthread_mutex_init(&p->lock, NULL);
-    cond_init(&p->changed);
     register_metrics(p);
     return p;
 }
@@ -183,7 +213,7 @@ int pool_start(const struct pool_config *c, struct pool **ret, struct err *e)
     p = make_pool(c);
     pthread_mutex_lock(&p->lock);
     for (size_t i = 0; i < c->n_min && r == 0; i++)
-        r = add_worker(p);
+        r = add_worker(p, NORMAL);
     pthread_mutex_unlock(&p->lock);
     if (r < 0) {
         pool_stop(p);
@@ -197,7 +227,8 @@ void pool_finish(struct pool *p)
 {
     pthread_mutex_lock(&p->lock);
     p->is_stopping = true;
-    pthread_cond_broadcast(&p->changed);
+    for (enum urgency lane = NORMAL; lane < URGENCIES; lane++)
+        pthread_cond_broadcast(&p->lanes[lane].changed);
     pthread_mutex_unlock(&p->lock);
 
     while (p->workers) {                /* nobody changes the list any more */
@@ -215,66 +246,115 @@ struct pool *pool_stop(struct pool *p)
         return NULL;
     pool_finish(p);
     metric_gauge_fn_forget(p);
-    pthread_cond_destroy(&p->changed);
+    for (enum urgency lane = NORMAL; lane < URGENCIES; lane++) {
+        pthread_cond_destroy(&p->lanes[lane].changed);
+        free(p->lanes[lane].jobs);
+    }
     pthread_mutex_destroy(&p->lock);
-    free(p->jobs);
     free(p->name);
     free(p);
     return NULL;
 }
 
-/* Under the lock: one more thread when those that are idle are all spoken for. -EAGAIN when there is none at all. */
-static int grow(struct pool *p)
+static size_t n_idle(const struct lane *lane)
 {
-    if (p->n_waiting >= p->n_threads - p->n_busy && p->n_threads < p->config.n_max) {
-        reap_workers(p);
-        if (add_worker(p) < 0 && p->n_threads == 0)
-            return -EAGAIN;
-    }
-    return 0;
+    return lane->n_threads - lane->n_busy;
 }
 
-int pool_submit(struct pool *p, void (*fn)(void *arg), void *arg)
+/* Under the lock: one more thread when those that are idle are all spoken for. */
+static void grow(struct pool *p, enum urgency which)
 {
+    struct lane *lane = &p->lanes[which];
+
+    if (lane->n_threads >= lane->n_max)
+        return;
+    reap_workers(p);
+    if (add_worker(p, which) < 0)
+        return;                         /* the threads that are there do it later */
+}
+
+/* Under the lock: which threads are woken for a job of this urgency. Idle normal ones take urgent jobs too. */
+static enum urgency make_ready(struct pool *p, enum urgency urgency)
+{
+    const struct lane *normal = &p->lanes[NORMAL], *urgent = &p->lanes[URGENT];
+
+    if (n_idle(normal) > normal->n_waiting + urgent->n_waiting)
+        return NORMAL;
+    grow(p, NORMAL);
+    if (urgency == NORMAL || n_idle(normal) > normal->n_waiting + urgent->n_waiting)
+        return NORMAL;
+    if (n_idle(urgent) <= urgent->n_waiting)
+        grow(p, URGENT);
+    return urgent->n_threads > 0 ? URGENT : NORMAL;
+}
+
+static int submit(struct pool *p, enum urgency urgency, struct job job)
+{
+    struct lane *lane = &p->lanes[urgency];
+    enum urgency woken;
     int r = 0;
 
     pthread_mutex_lock(&p->lock);
-    if (p->is_stopping) {
+    woken = p->is_stopping || lane->n_waiting == p->config.max_waiting ? NORMAL : make_ready(p, urgency);
+    if (p->is_stopping)
         r = -EPIPE;
-    } else if (p->n_waiting == p->config.max_waiting) {
+    else if (lane->n_waiting == p->config.max_waiting || p->lanes[woken].n_threads == 0)
         r = -EAGAIN;
-    } else {
-        r = grow(p);
-    }
     if (r == 0) {
-        p->jobs[(p->first + p->n_waiting++) % p->config.max_waiting] = (struct job){ fn, arg, clock_mono_us() };
-        pthread_cond_signal(&p->changed);
+        lane->jobs[(lane->first + lane->n_waiting++) % p->config.max_waiting] = job;
+        pthread_cond_signal(&p->lanes[woken].changed);
     }
     pthread_mutex_unlock(&p->lock);
     return r;
 }
 
-static size_t read_under_lock(struct pool *p, const size_t *count)
+int pool_submit(struct pool *p, void (*fn)(void *arg), void *arg)
 {
-    size_t n;
+    return submit(p, NORMAL, (struct job){ fn, arg, clock_mono_us() });
+}
+
+int pool_submit_urgent(struct pool *p, void (*fn)(void *arg), void *arg)
+{
+    return submit(p, URGENT, (struct job){ fn, arg, clock_mono_us() });
+}
+
+static size_t sum_under_lock(struct pool *p, size_t (*count)(const struct lane *lane))
+{
+    size_t n = 0;
 
     pthread_mutex_lock(&p->lock);
-    n = *count;
+    for (enum urgency lane = NORMAL; lane < URGENCIES; lane++)
+        n += count(&p->lanes[lane]);
     pthread_mutex_unlock(&p->lock);
     return n;
 }
 
+static size_t count_waiting(const struct lane *lane)
+{
+    return lane->n_waiting;
+}
+
+static size_t count_threads(const struct lane *lane)
+{
+    return lane->n_threads;
+}
+
+static size_t count_busy(const struct lane *lane)
+{
+    return lane->n_busy;
+}
+
 size_t pool_waiting(struct pool *p)
 {
-    return read_under_lock(p, &p->n_waiting);
+    return sum_under_lock(p, count_waiting);
 }
 
 size_t pool_threads(struct pool *p)
 {
-    return read_under_lock(p, &p->n_threads);
+    return sum_under_lock(p, count_threads);
 }
 
 size_t pool_busy(struct pool *p)
 {
-    return read_under_lock(p, &p->n_busy);
+    return sum_under_lock(p, count_busy);
 }

@@ -11,6 +11,7 @@ struct http_carrier {
     void (*on_gone)(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *arg), void *arg);
     struct http_stream *(*start_stream)(struct http_exchange *x);
     void (*forget_body)(struct http_exchange *x);       /* the bytes that request.body pointed at */
+    int (*charge)(struct http_exchange *x, struct budget_holder *holder, struct err *e);
 };
 
 struct http_stream_carrier {

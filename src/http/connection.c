@@ -1,6 +1,8 @@
 #include "http/connection.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/stall.h"
+#include "http/crowd.h"
 #include "http/served.h"
 #include "http/server_state.h"
 
@@ -12,6 +14,8 @@
 static void free_connection(struct http_connection *c)
 {
     close(c->fd);
+    http_spare_keep(c->server);
+    purse_close(&c->purse);
     http_peer_unref(c->peer);
     buf_clear(&c->in);
     http_reply_clear(&c->out);
@@ -34,16 +38,10 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     loop_measure(&span, "client that takes its answer", NULL);
 }
 
-void http_connection_open(struct http_server *s, int fd, struct http_peer *peer)
+static struct http_connection *make_connection(struct http_server *s, int fd, struct http_peer *peer)
 {
-    struct http_connection *c;
+    struct http_connection *c = xcalloc(1, sizeof(*c));
 
-    if (s->n_refused >= LIMIT_REFUSED_CONNECTIONS) {
-        close(fd);
-        http_peer_unref(peer);
-        return;
-    }
-    c = xcalloc(1, sizeof(*c));
     c->server = s;
     c->fd = fd;
     c->is_unix = peer->remote.any.sa_family == AF_UNIX;
@@ -52,17 +50,41 @@ void http_connection_open(struct http_server *s, int fd, struct http_peer *peer)
     http_reply_init(&c->out);
     event_assign(&c->readable, loop_base(s->loop), fd, EV_READ | EV_PERSIST, on_readable, c);
     event_assign(&c->writable, loop_base(s->loop), fd, EV_WRITE, on_writable, c);
-    if (event_add(&c->readable, NULL) < 0) {
+    return c;
+}
+
+void http_connection_open(struct http_server *s, int fd, struct http_peer *peer)
+{
+    struct http_connection *c = make_connection(s, fd, peer);
+    struct budget_holder *holder = http_peer_holder(peer);
+    struct err e = { 0 };
+    int r = budget_check(holder, BUDGET_CONNECTIONS, 1, &e);
+
+    purse_open(&c->purse, holder);
+    purse_force(&c->purse, BUDGET_CONNECTIONS, 1);
+    budget_holder_unref(holder);
+    if (!http_crowd_enter(s, c)) {
         free_connection(c);
         return;
     }
     TAILQ_INSERT_TAIL(&s->connections, c, links);
-    c->is_refused = atomic_load(&s->n_connections) - s->n_refused >= s->config.max_connections;
-    s->n_refused += c->is_refused;
     atomic_fetch_add(&s->n_connections, 1);
-    http_connection_wait(c, WAIT_IDLE);
-    if (c->is_refused)
-        http_connection_refuse(c, REFUSE_CONNECTIONS);
+    http_connection_wait(c, WAIT_FIRST);
+    if (event_add(&c->readable, NULL) < 0)
+        http_connection_close(c);
+    else if (r < 0)
+        http_connection_refuse_budget(c, r, &e);
+}
+
+int http_connection_charge(struct http_connection *c, struct budget_holder *holder, struct err *e)
+{
+    int r = 0;
+
+    if (holder != c->purse.holder)
+        r = budget_check(holder, BUDGET_CONNECTIONS, 1, e);
+    if (r == 0 && holder != c->purse.holder)
+        purse_open(&c->purse, holder);
+    return r < 0 ? r : budget_check(holder, BUDGET_REPLIES, 1, e);
 }
 
 static void lose_request(struct http_connection *c)
@@ -85,20 +107,13 @@ void http_connection_close(struct http_connection *c)
         event_del(&c->readable);
         event_del(&c->writable);
         http_connection_wait(c, WAIT_NONE);
-        http_connection_release_claim(c);
-        s->n_refused -= c->is_refused;
+        http_crowd_leave(s, c);
         atomic_fetch_sub(&s->n_connections, 1);
         TAILQ_REMOVE(&s->connections, c, links);
         lose_request(c);
     }
     if (!c->is_busy)
         free_connection(c);
-}
-
-void http_connection_release_claim(struct http_connection *c)
-{
-    c->server->body_bytes -= c->body_claim;
-    c->body_claim = 0;
 }
 
 void http_connection_wait(struct http_connection *c, enum http_wait wait)
@@ -112,6 +127,33 @@ void http_connection_set_state(struct http_connection *c, enum http_connection_s
     http_connection_wait(c, wait);
 }
 
+/* Who sends or takes too little at a time holds a place for nothing. */
+static bool keeps_pace(struct http_connection *c, size_t n)
+{
+    bool is_enough = n >= c->n_paced + LIMIT_PACE_BYTES;
+
+    c->n_paced = n;
+    return is_enough;
+}
+
+static void look_at_body(struct http_connection *c)
+{
+    bool is_over = clock_mono_ms() - c->body_since_ms >= c->server->body_timeout_ms;
+
+    if (is_over || !keeps_pace(c, c->served->body.n))
+        http_connection_refuse(c, REFUSE_BODY_SLOW);
+    else
+        http_connection_wait(c, WAIT_BODY);
+}
+
+static void look_at_reply(struct http_connection *c)
+{
+    if (c->state == CONNECTION_REPLYING && keeps_pace(c, c->out.sent))
+        http_connection_wait(c, WAIT_WRITE);
+    else
+        http_connection_close(c);
+}
+
 void http_connection_expired(struct http_deadline *d, enum http_wait wait)
 {
     struct http_connection *c = CONTAINER_OF(d, struct http_connection, deadline);
@@ -119,7 +161,9 @@ void http_connection_expired(struct http_deadline *d, enum http_wait wait)
     if (wait == WAIT_HEAD)
         http_connection_refuse(c, REFUSE_HEAD_SLOW);
     else if (wait == WAIT_BODY)
-        http_connection_refuse(c, REFUSE_BODY_SLOW);
+        look_at_body(c);
+    else if (wait == WAIT_WRITE)
+        look_at_reply(c);
     else if (wait == WAIT_COMMENT)
         http_served_stream_comment(c->served->stream);
     else

@@ -4,7 +4,7 @@
  * requests keep their order. While a request is with its owner (http/served.h) the connection still reads, to see the
  * client leave at once. Closing while its own code runs up the stack is put off to the end of that code.
  *
- *     connection.c       life, deadlines, what the states lead to
+ *     connection.c       life, deadlines, who pays
  *     connection_read.c  bytes in: head, body, pipelined rest
  *     connection_write.c bytes out: replies, refusals, the farewell
  */
@@ -37,13 +37,15 @@ struct http_connection {
     enum http_connection_state state;
     bool is_unix;
     bool is_busy, is_closing;           /* busy: its code is up the stack */
-    bool is_refused;                    /* beyond max_connections */
+    bool is_reserve;                    /* beyond max_connections: for the administrator only */
     bool is_poisoned;                   /* too much was pipelined: no further request is read */
     bool keep_alive;                    /* after the answer that is being sent */
     struct http_head_scan scan;
     struct http_chunked chunked;
     struct http_framing framing;        /* of the current request */
-    size_t body_claim;                  /* bytes counted in server->body_bytes */
+    int64_t body_since_ms;              /* when its head was complete */
+    size_t n_paced;                     /* bytes of the body, or of the answer, when their pace was last looked at */
+    struct budget_purse purse;          /* of who sent the latest request: the connection, and answers not yet read */
     size_t linger_left;
     struct http_served *served;         /* owned while its body arrives, then shared with its owner */
     struct buf in;                      /* read but not yet used */
@@ -67,6 +69,10 @@ void http_connection_next(struct http_connection *c);
 /* Sends the reply (taken over). keep_alive: whether another request may follow. */
 void http_connection_reply(struct http_connection *c, struct http_reply *reply, bool keep_alive);
 void http_connection_refuse(struct http_connection *c, enum http_refusal why);
+/* Beyond a budget: r as budget_take() returned it. */
+void http_connection_refuse_budget(struct http_connection *c, int r, const struct err *e);
+/* The holder pays for this connection from now on. */
+int http_connection_charge(struct http_connection *c, struct budget_holder *holder, struct err *e) MUST_CHECK;
 void http_connection_send_out(struct http_connection *c);
 /* The answer is out: the next request, or the farewell. */
 void http_connection_replied(struct http_connection *c, bool keep_alive);
@@ -75,7 +81,5 @@ int http_connection_await_room(struct http_connection *c) MUST_CHECK;
 
 void http_connection_on_readable(int fd, short what, void *arg);
 void http_connection_on_writable(int fd, short what, void *arg);
-/* The body is whole, or will never be: its bytes no longer count as arriving. */
-void http_connection_release_claim(struct http_connection *c);
 /* A new request id. id holds 65 bytes. */
 void http_connection_make_id(struct http_server *s, char *id);

@@ -13,36 +13,22 @@ static void begin_request(struct http_connection *c)
 {
     struct http_served *served = c->served;
 
-    http_connection_release_claim(c);
     served->exchange.request.body = buf_slice(&served->body);
     http_connection_set_state(c, CONNECTION_WORKING, WAIT_NONE);
     http_served_begin(served);
 }
 
-/* Memory for all bodies that are arriving at once is bounded too: each counts with what it may become. */
-static enum http_refusal claim_body(struct http_connection *c, size_t limit)
+/* Nothing is held for what is only announced: bytes count as they come (take_body). */
+static enum http_refusal begin_body(struct http_connection *c, size_t limit, bool has_bytes_already)
 {
-    size_t claim = c->framing.is_chunked ? limit : c->framing.content_length;
+    size_t most = c->framing.is_chunked ? limit : c->framing.content_length;
 
-    if (claim > limit)
+    if (most > limit)
         return REFUSE_BODY_BYTES;
-    if (claim > LIMIT_BODIES_BYTES - MIN(c->server->body_bytes, (size_t)LIMIT_BODIES_BYTES))
-        return REFUSE_BODIES;
-    c->body_claim = claim;
-    c->server->body_bytes += claim;
-    buf_init(&c->served->body, claim);
-    return REFUSE_NONE;
-}
-
-static enum http_refusal begin_body(struct http_connection *c, bool has_bytes_already)
-{
-    struct http_server *s = c->server;
-    struct http_request *request = &c->served->exchange.request;
-    enum http_refusal why = claim_body(c, s->config.body_limit(s->config.arg, request->method, request->path));
-
-    if (why)
-        return why;
+    buf_init(&c->served->body, most);
     c->chunked = (struct http_chunked){ 0 };
+    c->body_since_ms = clock_mono_ms();
+    c->n_paced = 0;
     http_connection_set_state(c, CONNECTION_BODY, WAIT_BODY);
     if (c->framing.expects_continue && !has_bytes_already &&
         send(c->fd, continue_line.p, continue_line.n, MSG_NOSIGNAL) != (ssize_t)continue_line.n)
@@ -66,6 +52,39 @@ static enum http_refusal parse_head(struct http_connection *c, struct slice head
     return why;
 }
 
+static bool is_kept_out(const struct http_connection *c)
+{
+    enum holder_kind kind = budget_holder_kind(c->served->exchange.purse.holder);
+
+    return c->is_reserve && kind != HOLDER_ADMIN;
+}
+
+/* What is known from the head alone decides, before any of the body is read. Gives how many of the n bytes after the head were used: a body
+ * that is here already is passed over with its refusal, and then the connection may go on. */
+static size_t decide(struct http_connection *c, size_t n)
+{
+    struct http_server_config *config = &c->server->config;
+    bool has_body = c->framing.content_length > 0 || c->framing.is_chunked;
+    bool is_body_here = !c->framing.is_chunked && c->framing.content_length <= n;
+    size_t length = c->framing.content_length, max_body = 0;
+    enum http_refusal why = REFUSE_NONE;
+
+    if (!config->on_head(config->arg, &c->served->exchange, &max_body)) {
+        http_connection_set_state(c, CONNECTION_WORKING, WAIT_NONE);
+        http_served_answer(c->served, has_body && !is_body_here);
+        return is_body_here ? length : 0;
+    }
+    if (is_kept_out(c))
+        why = REFUSE_CONNECTIONS;
+    else if (has_body)
+        why = begin_body(c, max_body, n > 0);
+    else
+        begin_request(c);
+    if (why)
+        http_connection_refuse(c, why);
+    return why ? n : 0;
+}
+
 static size_t take_head(struct http_connection *c, struct slice bytes)
 {
     size_t head_bytes;
@@ -78,20 +97,43 @@ static size_t take_head(struct http_connection *c, struct slice bytes)
         return 0;
     if (!why)
         why = parse_head(c, (struct slice){ bytes.p, head_bytes });
-    if (!why && (c->framing.content_length > 0 || c->framing.is_chunked))
-        why = begin_body(c, bytes.n > head_bytes);
-    else if (!why)
-        begin_request(c);
-    if (why)
-        http_connection_refuse(c, why);
-    return why ? bytes.n : head_bytes;
+    if (!why)
+        return head_bytes + decide(c, bytes.n - head_bytes);
+    http_connection_refuse(c, why);
+    return bytes.n;
+}
+
+/* How many JSON values these bytes can hold: so nobody needs to walk through a large body before it is known whether there is memory for it. */
+static size_t count_values(struct slice bytes)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < bytes.n; i++)
+        n += bytes.p[i] == ',' || bytes.p[i] == '[' || bytes.p[i] == '{';
+    return n;
+}
+
+/* The body has grown from n bytes on. False: beyond a budget, and refused. */
+static bool charge_body(struct http_connection *c, size_t n)
+{
+    struct http_exchange *x = &c->served->exchange;
+    const struct buf *body = &c->served->body;
+    struct err e = { 0 };
+    int r = 0;
+
+    x->request.n_body_values += count_values((struct slice){ body->p + n, body->n - n });
+    if (body->n > LIMIT_SMALL_BODY)
+        r = purse_take(&x->purse, BUDGET_BODY, (int64_t)body->n - x->purse.held[BUDGET_BODY], &e);
+    if (r < 0)
+        http_connection_refuse_budget(c, r, &e);
+    return r == 0;
 }
 
 static size_t take_body(struct http_connection *c, struct slice bytes)
 {
     struct buf *body = &c->served->body;
     enum http_refusal why = REFUSE_NONE;
-    size_t used = bytes.n;
+    size_t used = bytes.n, before = body->n;
     bool is_whole;
 
     if (c->framing.is_chunked) {
@@ -104,7 +146,7 @@ static size_t take_body(struct http_connection *c, struct slice bytes)
     }
     if (why)
         http_connection_refuse(c, why);
-    else if (is_whole)
+    else if (charge_body(c, before) && is_whole)
         begin_request(c);
     return used;
 }
@@ -114,11 +156,12 @@ static size_t leave_for_later(struct http_connection *c, struct slice bytes)
     return c->is_poisoned ? bytes.n : 0;
 }
 
+/* The rest stays with the kernel, whose window closes; the client still has the time of WAIT_LINGER to read the answer. */
 static size_t drop(struct http_connection *c, struct slice bytes)
 {
-    if (bytes.n > c->linger_left)
-        http_connection_close(c);
     c->linger_left -= MIN(bytes.n, c->linger_left);
+    if (c->linger_left == 0)
+        event_del(&c->readable);
     return bytes.n;
 }
 
@@ -154,6 +197,9 @@ static void keep_rest(struct http_connection *c, struct slice rest)
 
     if (rest.n > LIMIT_HEADER_BYTES && c->state != CONNECTION_HEAD) {
         c->is_poisoned = true;
+        if (c->linger_left == 0)
+            c->linger_left = LIMIT_LINGER_BYTES;
+        drop(c, rest);
         if (c->served)
             atomic_store(&c->served->must_close, true);
         rest.n = 0;

@@ -16,13 +16,15 @@ static void say_farewell(struct http_connection *c)
         http_connection_close(c);
         return;
     }
-    c->linger_left = LIMIT_LINGER_BYTES;
+    if (c->linger_left == 0)
+        c->linger_left = LIMIT_LINGER_BYTES;
     http_connection_set_state(c, CONNECTION_LINGERING, WAIT_LINGER);
 }
 
 void http_connection_replied(struct http_connection *c, bool keep_alive)
 {
     http_reply_clear(&c->out);
+    purse_give(&c->purse, BUDGET_REPLIES);
     if (keep_alive && !c->is_poisoned)
         http_connection_next(c);
     else
@@ -55,8 +57,11 @@ void http_connection_send_out(struct http_connection *c)
         http_connection_replied(c, c->keep_alive);
         return;
     }
-    if (n > 0 || c->deadline.wait != WAIT_WRITE)
+    if (c->deadline.wait != WAIT_WRITE) {
+        c->n_paced = c->out.sent;
+        purse_force(&c->purse, BUDGET_REPLIES, (int64_t)unsent);
         http_connection_wait(c, WAIT_WRITE);
+    }
     if (http_connection_await_room(c) < 0)
         http_connection_close(c);
 }
@@ -84,17 +89,17 @@ void http_connection_reply(struct http_connection *c, struct http_reply *reply, 
     http_connection_send_out(c);
 }
 
-static void write_own_form(struct http_connection *c, struct http_served *served, enum http_refusal why, struct buf *out)
+static void write_own_form(struct http_connection *c, struct http_served *served, int status, const struct err *e, struct buf *out)
 {
     const struct http_server_config *config = &c->server->config;
-    const struct http_refusal_row *row = http_refusal_row(why);
 
     if (served && served->exchange.request.path && config->write_refusal)
-        config->write_refusal(config->arg, &served->exchange, row->code, row->text, row->status, out);
+        config->write_refusal(config->arg, &served->exchange, e, status, out);
 }
 
-void http_connection_refuse(struct http_connection *c, enum http_refusal why)
+static void refuse(struct http_connection *c, int status, const struct err *e)
 {
+    const struct http_refusal_row row = { status, e->code, e->text };
     struct http_server *s = c->server;
     struct http_served *served = TAKE(c->served);
     struct http_reply reply;
@@ -105,11 +110,28 @@ void http_connection_refuse(struct http_connection *c, enum http_refusal why)
     else
         http_connection_make_id(s, id);
     http_reply_init(&reply);
-    write_own_form(c, served, why, &reply.body);
-    http_refusal_write(why, id, served && served->exchange.request.is_head, &reply);
+    write_own_form(c, served, status, e, &reply.body);
+    http_refusal_write(&row, id, served && served->exchange.request.is_head, &reply);
     http_served_free(served);
-    http_connection_release_claim(c);
     if (s->config.on_refused)
-        s->config.on_refused(s->config.arg, id, http_refusal_row(why)->status, http_refusal_row(why)->code);
+        s->config.on_refused(s->config.arg, id, status, e->code);
     http_connection_reply(c, &reply, false);
+}
+
+void http_connection_refuse(struct http_connection *c, enum http_refusal why)
+{
+    const struct http_refusal_row *row = http_refusal_row(why);
+    struct err e = { 0 };
+
+    err_set(&e, -EINVAL, row->code, "%s", row->text);
+    if (why == REFUSE_CONNECTIONS) {
+        budget_refuse(c->purse.holder, BUDGET_CONNECTIONS, false, NULL);
+        err_add_extra(&e, "budget", budget_rules[BUDGET_CONNECTIONS].name);
+    }
+    refuse(c, row->status, &e);
+}
+
+void http_connection_refuse_budget(struct http_connection *c, int r, const struct err *e)
+{
+    refuse(c, r == -EBUSY ? 429 : 503, e);
 }

@@ -13,7 +13,8 @@
 
 enum http_wait {
     WAIT_NONE,
-    WAIT_IDLE,                          /* for the first byte of a head */
+    WAIT_FIRST,                         /* for the first byte of the first head */
+    WAIT_IDLE,                          /* for the first byte of another */
     WAIT_HEAD, WAIT_BODY,               /* for their ends */
     WAIT_WRITE,                         /* for the client to take bytes */
     WAIT_COMMENT,                       /* an event stream has been silent */

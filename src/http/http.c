@@ -109,6 +109,17 @@ void http_exchange_forget_body(struct http_exchange *x)
     x->request.body = (struct slice){ 0 };
     x->body_arena = arena_free(x->body_arena);
     x->carrier->forget_body(x);
+    purse_give(&x->purse, BUDGET_BODY);
+    purse_give(&x->purse, BUDGET_MEMORY);
+}
+
+int http_exchange_charge(struct http_exchange *x, struct budget_holder *holder, struct err *e)
+{
+    int r = x->carrier->charge(x, holder, e);
+
+    if (r == 0)
+        purse_open(&x->purse, holder);
+    return r;
 }
 
 void http_exchange_send(struct http_exchange *x)

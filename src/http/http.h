@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/buf.h"
 #include "base/uuid.h"
 #include "http/peer.h"
@@ -33,6 +34,7 @@ struct http_request {
     struct http_header *headers;        /* names in lower case, in order of arrival */
     size_t n_headers;
     struct slice body;
+    size_t n_body_values;               /* commas and opening brackets in it: at most so many JSON values; counted while it arrives */
     char id[65];                        /* x-request-id: the client's when it is 1..64 of [A-Za-z0-9._-], else a new one */
     enum http_origin_kind from;
     char peer[64];                      /* address text; "unix" */
@@ -54,6 +56,7 @@ struct http_exchange {
     struct arena *body_arena;           /* owned; what was made of the body; NULL: nothing, or forgotten */
     struct http_request request;
     struct http_response response;
+    struct budget_purse purse;          /* who pays for it, and what it holds */
     atomic_bool is_gone;                /* the client left or the service is stopping: give up soon */
     int64_t deadline_ms;                /* clock_mono_ms() by which the answer must be there; 0 = none */
     const struct http_carrier *carrier; /* borrowed: who sends it */
@@ -70,6 +73,10 @@ void http_response_header(struct http_exchange *x, const char *name, const char 
 bool http_has_response_header(const struct http_exchange *x, const char *name);
 /* Cookie of that name out of the Cookie header, or NULL (RFC 6265 section 4.2). */
 const char *http_cookie(struct arena *a, const struct http_request *req, const char *name);
+
+/* On the loop, before the request is handed out: this caller pays for the request and for its connection. -EBUSY BUDGET_EXCEEDED, -EAGAIN
+ * OVERLOADED when that is one connection too many. */
+int http_exchange_charge(struct http_exchange *x, struct budget_holder *holder, struct err *e) MUST_CHECK;
 
 /* The body_arena, made when there is none. */
 struct arena *http_exchange_body_arena(struct http_exchange *x);

@@ -1,5 +1,5 @@
-#include "base/log.h"
 #include "http/connection.h"
+#include "http/crowd.h"
 #include "http/server_state.h"
 
 #include <arpa/inet.h>
@@ -54,10 +54,8 @@ static bool is_peer_trusted(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static void on_accepted(struct evconnlistener *accepting, evutil_socket_t fd, struct sockaddr *from, int size, void *arg)
+static void accepted(struct http_listener *listener, int fd, const struct sockaddr *from, int size)
 {
-    struct http_listener *listener = arg;
-
     if (listener->path && !is_peer_trusted(fd)) {
         close(fd);
         return;
@@ -65,11 +63,37 @@ static void on_accepted(struct evconnlistener *accepting, evutil_socket_t fd, st
     http_connection_open(listener->server, fd, peer_of(listener, fd, from, (size_t)size));
 }
 
-/* Out of file descriptors, most likely: the waiting connection would wake the loop again and again. */
+static void on_accepted(struct evconnlistener *accepting, evutil_socket_t fd, struct sockaddr *from, int size, void *arg)
+{
+    accepted(arg, fd, from, size);
+}
+
+/* With the descriptor that was kept for this. */
+static bool accept_with_spare(struct http_listener *listener)
+{
+    struct http_server *s = listener->server;
+    struct sockaddr_un from = { 0 };
+    socklen_t size = sizeof(from);
+    int fd;
+
+    if (!http_spare_give_up(s))
+        return false;
+    fd = accept4(evconnlistener_get_fd(listener->accepting), (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0)
+        accepted(listener, fd, (struct sockaddr *)&from, (int)size);
+    else
+        http_spare_keep(s);
+    return fd >= 0;
+}
+
+/* Out of file descriptors, most likely: a connection of no use gives its own, and the listener is called again. Where there is none, the waiting
+ * connection would wake the loop again and again. */
 static void on_accept_failed(struct evconnlistener *accepting, void *arg)
 {
     struct http_listener *listener = arg;
 
+    if (http_crowd_give_way(listener->server, false) || (listener->path && accept_with_spare(listener)))
+        return;
     evconnlistener_disable(accepting);
     loop_timer_set(listener->server->accept_again, ACCEPT_AGAIN_MS);
 }

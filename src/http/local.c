@@ -73,6 +73,7 @@ struct http_exchange *http_local_free(struct http_exchange *x)
         return NULL;
     local = x->carrier_data;
     buf_clear(&x->response.body);
+    purse_close(&x->purse);
     arena_free(x->body_arena);
     arena_free(x->arena);
     pthread_cond_destroy(&local->answered);
@@ -143,11 +144,18 @@ static void local_forget_body(struct http_exchange *x)
     /* The body was in the arena. */
 }
 
+/* There is no connection. */
+static int local_charge(struct http_exchange *x, struct budget_holder *holder, struct err *e)
+{
+    return 0;
+}
+
 static const struct http_carrier local_carrier = {
     .send = local_send,
     .on_gone = local_on_gone,
     .start_stream = local_start_stream,
     .forget_body = local_forget_body,
+    .charge = local_charge,
 };
 
 static const struct http_stream_carrier local_stream_carrier = {

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag)
 {
@@ -32,16 +33,21 @@ struct http_peer *http_peer_unref(struct http_peer *p)
     return NULL;
 }
 
+void http_address_text(const union http_address *address, char *out, size_t size)
+{
+    bool is_v6 = address->any.sa_family == AF_INET6;
+    const void *bytes = is_v6 ? (const void *)&address->in6.sin6_addr : (const void *)&address->in.sin_addr;
+
+    if (!inet_ntop(address->any.sa_family, bytes, out, (socklen_t)size))
+        out[0] = '\0';
+}
+
 void http_peer_text(const struct http_peer *p, char *out, size_t size)
 {
-    const union http_address *from = &p->remote;
-    bool is_v6 = from->any.sa_family == AF_INET6;
-    const void *bytes = is_v6 ? (const void *)&from->in6.sin6_addr : (const void *)&from->in.sin_addr;
-
-    if (from->any.sa_family == AF_UNIX)
+    if (p->remote.any.sa_family == AF_UNIX)
         snprintf(out, size, "unix");
-    else if (!inet_ntop(from->any.sa_family, bytes, out, (socklen_t)size))
-        out[0] = '\0';
+    else
+        http_address_text(&p->remote, out, size);
 }
 
 bool http_peer_is_loopback(const struct http_peer *p)
@@ -51,6 +57,22 @@ bool http_peer_is_loopback(const struct http_peer *p)
     if (from->any.sa_family == AF_INET)
         return ntohl(from->in.sin_addr.s_addr) >> 24 == 127;
     return from->any.sa_family == AF_UNIX || (from->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&from->in6.sin6_addr));
+}
+
+/* A network of IPv6 has one account, for one machine has all of its addresses. */
+struct budget_holder *http_peer_holder(const struct http_peer *p)
+{
+    union http_address from = p->remote;
+    char text[INET6_ADDRSTRLEN];
+
+    if (from.any.sa_family == AF_UNIX)
+        return budget_holder_get(HOLDER_ADMIN, "");
+    if (p->tag || http_peer_is_loopback(p))
+        return budget_holder_get(HOLDER_NOBODY, "");
+    if (from.any.sa_family == AF_INET6)
+        memset(&from.in6.sin6_addr.s6_addr[8], 0, 8);
+    http_address_text(&from, text, sizeof(text));
+    return budget_holder_get(HOLDER_ADDRESS, text);
 }
 
 void *http_peer_note(const struct http_peer *p)

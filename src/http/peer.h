@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "base/util.h"
+#include "base/budget.h"
 
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -32,9 +32,13 @@ struct http_peer *http_peer_new(const union http_address *local, const union htt
 struct http_peer *http_peer_ref(struct http_peer *p) MUST_CHECK;
 struct http_peer *http_peer_unref(struct http_peer *p);         /* NULL is fine; returns NULL */
 
+/* Without the port. out holds INET6_ADDRSTRLEN bytes or more. */
+void http_address_text(const union http_address *address, char *out, size_t size);
 /* The text of the remote address without its port; "unix". out holds INET6_ADDRSTRLEN bytes or more. */
 void http_peer_text(const struct http_peer *p, char *out, size_t size);
 bool http_peer_is_loopback(const struct http_peer *p);
+/* Who pays for what comes over this connection without saying who it is; a reference. */
+struct budget_holder *http_peer_holder(const struct http_peer *p) MUST_CHECK;
 
 /* What the layer above remembers about the connection; NULL until it is kept. */
 void *http_peer_note(const struct http_peer *p);

@@ -33,9 +33,8 @@ static const struct http_refusal_row rows[REFUSALS] = {
     [REFUSE_BODY_BYTES] = ROW(413, "BODY_TOO_LARGE", "The request body is larger than this route allows."),
     [REFUSE_EXPECTATION] = ROW(417, "EXPECTATION_FAILED", "The only expectation understood is 100-continue."),
     [REFUSE_HEAD_SLOW] = ROW(408, "REQUEST_TIMEOUT", "The request head did not arrive in time."),
-    [REFUSE_BODY_SLOW] = ROW(408, "REQUEST_TIMEOUT", "The request body did not arrive in time."),
-    [REFUSE_CONNECTIONS] = ROW(503, "OVERLOADED", "The service has as many connections as it allows; try again soon."),
-    [REFUSE_BODIES] = ROW(503, "OVERLOADED", "The service is receiving as many request bodies as it allows; try again soon."),
+    [REFUSE_BODY_SLOW] = ROW(408, "REQUEST_TIMEOUT", "The request body did not arrive in time, or too slowly."),
+    [REFUSE_CONNECTIONS] = ROW(503, "OVERLOADED", "The budget `connections` of the service is used up: it has as many as the setting http.max_connections allows; try again soon."),
 };
 
 const struct http_refusal_row *http_refusal_row(enum http_refusal why)
@@ -56,15 +55,14 @@ static void write_envelope(const struct http_refusal_row *row, struct buf *out)
     json_end(&w);
 }
 
-void http_refusal_write(enum http_refusal why, const char *request_id, bool is_head, struct http_reply *out)
+void http_refusal_write(const struct http_refusal_row *row, const char *request_id, bool is_head, struct http_reply *out)
 {
-    const struct http_refusal_row *row = http_refusal_row(why);
     struct http_reply_head head = { .status = row->status, .content_type = "application/json", .request_id = request_id };
 
     if (out->body.n == 0)
         write_envelope(row, &out->body);
     head.content_length = out->body.n;
-    head.retry_after_s = row->status == 503 ? 1 : 0;
+    head.retry_after_s = row->status == 503 || row->status == 429 ? 1 : 0;
     http_reply_write_head(&out->head, &head);
     if (is_head)
         buf_clear(&out->body);

@@ -18,7 +18,7 @@ enum http_refusal {
     REFUSE_HOST_MISSING, REFUSE_HOST_TWICE, REFUSE_HOST, REFUSE_HOST_DIFFERS,
     REFUSE_LENGTH, REFUSE_LENGTH_TWICE, REFUSE_LENGTH_AND_CODING, REFUSE_CODING, REFUSE_CODING_TWICE, REFUSE_CODING_VERSION,
     REFUSE_CHUNK, REFUSE_TRAILER, REFUSE_BODY_BYTES, REFUSE_EXPECTATION,
-    REFUSE_HEAD_SLOW, REFUSE_BODY_SLOW, REFUSE_CONNECTIONS, REFUSE_BODIES,
+    REFUSE_HEAD_SLOW, REFUSE_BODY_SLOW, REFUSE_CONNECTIONS,
     REFUSALS
 };
 
@@ -29,4 +29,4 @@ struct http_refusal_row {
 
 const struct http_refusal_row *http_refusal_row(enum http_refusal why);
 /* The whole reply: JSON envelope (or what stands in out->body already), x-request-id, `connection: close`. */
-void http_refusal_write(enum http_refusal why, const char *request_id, bool is_head, struct http_reply *out);
+void http_refusal_write(const struct http_refusal_row *row, const char *request_id, bool is_head, struct http_reply *out);

@@ -27,6 +27,7 @@ struct http_served *http_served_new(struct http_connection *c)
     x->response.status = 200;
     x->response.content_type = "application/json";
     buf_init(&x->response.body, LIMIT_REPLY);
+    purse_open(&x->purse, c->purse.holder);
     return served;
 }
 
@@ -37,6 +38,8 @@ static void clear_exchange(struct http_served *served)
     served->exchange.arena = arena_free(served->exchange.arena);
     buf_clear(&served->exchange.response.body);
     buf_clear(&served->body);
+    purse_give(&served->exchange.purse, BUDGET_BODY);
+    purse_give(&served->exchange.purse, BUDGET_MEMORY);
 }
 
 struct http_served *http_served_free(struct http_served *served)
@@ -45,19 +48,32 @@ struct http_served *http_served_free(struct http_served *served)
         return NULL;
     clear_exchange(served);
     http_reply_clear(&served->reply);
+    purse_close(&served->exchange.purse);
     http_peer_unref(served->exchange.request.connection);
     free(served);
     return NULL;
+}
+
+static void count_in(struct http_served *served)
+{
+    TAILQ_INSERT_TAIL(&served->server->in_flight, served, links);
+    atomic_fetch_add(&served->server->n_in_flight, 1);
 }
 
 void http_served_begin(struct http_served *served)
 {
     struct http_server *s = served->server;
 
-    TAILQ_INSERT_TAIL(&s->in_flight, served, links);
-    atomic_fetch_add(&s->n_in_flight, 1);
+    count_in(served);
     atomic_store(&served->must_close, s->is_draining);
     s->config.on_request(s->config.arg, &served->exchange);
+}
+
+void http_served_answer(struct http_served *served, bool must_close)
+{
+    count_in(served);
+    atomic_store(&served->must_close, must_close || served->server->is_draining);
+    http_exchange_send(&served->exchange);
 }
 
 void http_served_finish(struct http_served *served)
@@ -157,9 +173,17 @@ static void forget_body(struct http_exchange *x)
     buf_clear(&served->body);
 }
 
+static int charge_connection(struct http_exchange *x, struct budget_holder *holder, struct err *e)
+{
+    struct http_served *served = x->carrier_data;
+
+    return http_connection_charge(served->connection, holder, e);
+}
+
 static const struct http_carrier server_carrier = {
     .send = send_served,
     .on_gone = served_on_gone,
     .start_stream = http_served_start_stream,
     .forget_body = forget_body,
+    .charge = charge_connection,
 };

@@ -32,6 +32,8 @@ struct http_served *http_served_new(struct http_connection *c);
 struct http_served *http_served_free(struct http_served *served);
 /* The whole request is there: hands it to the owner. */
 void http_served_begin(struct http_served *served);
+/* What on_head refused: sends the response as it stands. */
+void http_served_answer(struct http_served *served, bool must_close);
 /* Loop: takes it off the server's list, when its answer is out or nobody waits for it. */
 void http_served_finish(struct http_served *served);
 /* Loop: the client has left, or the server stops. served may be freed in it. */

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "http/connection.h"
+#include "http/crowd.h"
 #include "http/served.h"
 #include "http/server_state.h"
 
@@ -29,7 +30,9 @@ static void set_timeouts(struct http_server *s)
     int *timeout_ms = s->deadlines.timeout_ms;
 
     timeout_ms[WAIT_HEAD] = or_default(c->head_timeout_ms, DEFAULT_HEAD_MS);
-    timeout_ms[WAIT_BODY] = or_default(c->body_timeout_ms, DEFAULT_BODY_MS);
+    s->body_timeout_ms = or_default(c->body_timeout_ms, DEFAULT_BODY_MS);
+    timeout_ms[WAIT_BODY] = MIN(s->body_timeout_ms, HTTP_PACE_MS);
+    timeout_ms[WAIT_FIRST] = or_default(c->idle_timeout_ms, DEFAULT_IDLE_MS);
     timeout_ms[WAIT_IDLE] = or_default(c->idle_timeout_ms, DEFAULT_IDLE_MS);
     timeout_ms[WAIT_WRITE] = or_default(c->write_timeout_ms, DEFAULT_WRITE_MS);
     timeout_ms[WAIT_COMMENT] = or_default(c->comment_every_ms, DEFAULT_COMMENT_MS);
@@ -64,6 +67,9 @@ int http_server_start(struct loop *l, const struct http_server_config *c, struct
     s->config = *c;
     if (s->config.max_connections == 0)
         s->config.max_connections = LIMIT_CONNECTIONS;
+    s->config.max_connections = http_crowd_maximum(s->config.max_connections);
+    s->spare_fd = -1;
+    http_spare_keep(s);
     TAILQ_INIT(&s->listeners);
     TAILQ_INIT(&s->connections);
     TAILQ_INIT(&s->in_flight);
@@ -120,6 +126,7 @@ struct http_server *http_server_stop(struct http_server *s)
         http_served_finish(TAILQ_FIRST(&s->in_flight));
     s->accept_again = loop_timer_free(s->accept_again);
     http_deadlines_clear(&s->deadlines);
+    http_spare_give_up(s);
     free(s);
     return NULL;
 }

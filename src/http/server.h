@@ -13,21 +13,24 @@
 
 struct http_server;
 
+enum { HTTP_PACE_MS = 10000 };
+
 struct http_server_config {
     int head_timeout_ms;                /* first byte of a head to its end: default 10000 */
-    int body_timeout_ms;                /* end of head to the whole body: default 30000 */
+    int body_timeout_ms;                /* end of head to the whole body, which keeps a pace of LIMIT_PACE_BYTES in HTTP_PACE_MS: default 30000 */
     int idle_timeout_ms;                /* between requests of one connection: default 75000 */
     int write_timeout_ms;               /* a client takes no byte of its answer: default 60000 */
     int comment_every_ms;               /* silence of an event stream: default 15000 */
-    size_t max_connections;             /* default LIMIT_CONNECTIONS */
-    /* Largest body for this target (path decoded). Called on the loop when a head is complete. */
-    size_t (*body_limit)(void *arg, enum http_method method, const char *path);
+    size_t max_connections;             /* over TCP; default LIMIT_CONNECTIONS, and fewer when the process may not open so many files */
+    /* A head is complete and nothing of its body is read yet: may this request go on, and with how large a body? False: x->response is the
+     * answer, sent at once. Called on the loop; must not block, must not send. */
+    bool (*on_head)(void *arg, struct http_exchange *x, size_t *ret_max_body);
     /* One whole request has arrived. Called on the loop; must not block. Owns x until it is sent or streamed. */
     void (*on_request)(void *arg, struct http_exchange *x);
     /* A request was refused before it became an exchange (for metrics and one log line). */
     void (*on_refused)(void *arg, const char *request_id, int status, const char *code);
     /* Writes the body of a refusal whose target is known; nothing: the envelope. May be NULL. */
-    void (*write_refusal)(void *arg, struct http_exchange *x, const char *code, const char *text, int status, struct buf *out);
+    void (*write_refusal)(void *arg, struct http_exchange *x, const struct err *e, int status, struct buf *out);
     void *arg;
 };
 

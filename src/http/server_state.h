@@ -22,9 +22,11 @@ struct http_server {
     struct http_connections connections;        /* owned */
     struct http_served_list in_flight;  /* requests with their owners: shared with them */
     atomic_size_t n_connections, n_in_flight, n_streams;        /* metrics read them on any thread */
-    size_t n_refused;                   /* of the connections: only there to be told 503 */
-    size_t body_bytes;                  /* of bodies that are arriving */
+    size_t n_tcp, n_unix;               /* connections */
+    size_t n_reserve;                   /* of n_tcp: beyond the maximum, for the administrator (crowd.h) */
+    int spare_fd;                       /* owned; given up so that the Unix socket can accept when descriptors are out; -1: in use */
     struct http_deadlines deadlines;
+    int body_timeout_ms;
     bool is_draining;
     char id_prefix[13];                 /* of request ids made here */
     uint64_t n_ids;

@@ -396,6 +396,8 @@ struct http_stream *http_served_start_stream(struct http_exchange *x)
     struct http_reply_way way = http_served_way(served);
     struct served_stream *s = xcalloc(1, sizeof(*s));
 
+    purse_give(&x->purse, BUDGET_REQUESTS);
+    purse_force(&x->purse, BUDGET_STREAMS, 1);
     way.keep_alive &= !way.is_http10;   /* its end is the end of the connection */
     http_stream_init(&s->stream, &served_stream_carrier);
     s->served = served;

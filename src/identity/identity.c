@@ -1,4 +1,5 @@
 #include "identity/audit.h"
+#include "identity/claim.h"
 #include "identity/consent.h"
 #include "identity/decision.h"
 #include "identity/permissions.h"
@@ -76,6 +77,7 @@ int identity_open(struct store *store, struct settings *settings, const char *da
     roster_init(&id->roster);
     board_init(&id->board);
     confirmations_init(&id->confirmations);
+    pthread_mutex_init(&id->seen.lock, NULL);
     pthread_mutex_init(&id->order, NULL);
     r = load(id, e);
     if (r < 0) {
@@ -94,6 +96,7 @@ struct identity *identity_close(struct identity *id)
     roster_clear(&id->roster);
     board_clear(&id->board);
     confirmations_clear(&id->confirmations);
+    pthread_mutex_destroy(&id->seen.lock);
     pthread_mutex_destroy(&id->order);
     secret_free(id->keys);
     free(id->data_dir);
@@ -114,8 +117,7 @@ bool identity_knows_app(struct identity *id, const char *app_id)
     return roster_find_app(&id->roster, app_id, a, &known_id, &name);
 }
 
-/* The token behind "Bearer ", whatever the case of the scheme (RFC 9110 section 11.1); NULL when it is another one. */
-static const char *bearer_of(const char *authorization)
+const char *identity_bearer(const char *authorization)
 {
     if (!authorization || strncasecmp(authorization, BEARER, strlen(BEARER)) != 0)
         return NULL;
@@ -148,6 +150,8 @@ static bool find_admin(struct identity *id, const struct credentials *c, struct 
 
     if (!c->is_local_admin && !session_find(id, c->session_cookie, c->session_proof, a, &session))
         return false;
+    if (!c->is_local_admin)
+        identity_remember_session(id, c->session_cookie, c->session_proof);
     *ret = (struct caller){ .kind = CALLER_ADMIN, .scope = "admin", .actor = "admin", .session = session };
     return true;
 }
@@ -162,7 +166,7 @@ int identity_caller(struct identity *id, const struct credentials *c, struct are
 {
     const char *app_id = c->x_app_id && *c->x_app_id ? c->x_app_id : c->body_app_id;
     struct caller caller = { .kind = CALLER_NOBODY };
-    bool has_key = find_key(id, bearer_of(c->authorization), a, &caller) || find_key(id, c->x_api_key, a, &caller);
+    bool has_key = find_key(id, identity_bearer(c->authorization), a, &caller) || find_key(id, c->x_api_key, a, &caller);
     bool has_app = app_id && *app_id && name_app(id, app_id, a, &caller) == 0;
 
     if (!has_key && app_id && *app_id && !has_app)
@@ -181,12 +185,15 @@ int identity_caller(struct identity *id, const struct credentials *c, struct are
     return 0;
 }
 
-int identity_admin(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e)
+int identity_refuse_admin(struct err *e)
 {
-    if (find_admin(id, c, a, ret))
-        return 0;
     return err_set(e, -EACCES, "ADMIN_REQUIRED",
                    "Only the local administrator may do this: `hearth open` signs this browser in.");
+}
+
+int identity_admin(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e)
+{
+    return find_admin(id, c, a, ret) ? 0 : identity_refuse_admin(e);
 }
 
 /* "PERMISSION_REQUIRED" stands in `error` too, for client programs look for it there (decision D4). */

@@ -154,12 +154,24 @@ bool roster_find_key(struct roster *r, const unsigned char hash[HASH_BYTES], str
     if (found)
         is_same = hash_equal(found->hash, hash, HASH_BYTES);
     if (is_same) {
-        *ret_is_due = take_note(&found->noted_ms);
+        if (ret_is_due)
+            *ret_is_due = take_note(&found->noted_ms);
         memcpy(ret->id, found->id, sizeof(ret->id));
         memcpy(ret->fingerprint, found->fingerprint, sizeof(ret->fingerprint));
     }
     pthread_rwlock_unlock(&r->lock);
     return is_same;
+}
+
+bool roster_has_app(struct roster *r, const char *app_id)
+{
+    struct roster_app wanted = { .id = (char *)(uintptr_t)app_id };
+    bool is_there;
+
+    pthread_rwlock_rdlock(&r->lock);
+    is_there = r->n_apps && bsearch(&wanted, r->apps, r->n_apps, sizeof(wanted), compare_apps);
+    pthread_rwlock_unlock(&r->lock);
+    return is_there;
 }
 
 bool roster_find_app(struct roster *r, const char *app_id, struct arena *a, const char **ret_id, const char **ret_name)

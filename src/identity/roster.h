@@ -32,7 +32,8 @@ void roster_clear(struct roster *r);
 int roster_load_keys(struct roster *r, struct store *s, struct err *e) MUST_CHECK;
 int roster_load_apps(struct roster *r, struct store *s, struct err *e) MUST_CHECK;
 
-/* Id and fingerprint of the key with this hash. ret_is_due: its use should be noted now (at most once a minute a key). */
+/* Id and fingerprint of the key with this hash. ret_is_due: its use should be noted now (at most once a minute a key); NULL: it is not a use. */
 bool roster_find_key(struct roster *r, const unsigned char hash[HASH_BYTES], struct roster_key *ret, bool *ret_is_due);
+bool roster_has_app(struct roster *r, const char *app_id);
 /* Strings in the arena; ret_name may be NULL. */
 bool roster_find_app(struct roster *r, const char *app_id, struct arena *a, const char **ret_id, const char **ret_name);

@@ -19,6 +19,15 @@ struct identity_keys {
     unsigned char seal[SEAL_KEY_BYTES];
 };
 
+/* Sessions of the administrator that were found valid; the oldest is forgotten for the newest. */
+enum { SEEN_SESSIONS = 32 };
+struct seen_session { unsigned char hash[HASH_BYTES]; int64_t until_ms; };
+struct seen_sessions {
+    pthread_mutex_t lock;
+    struct seen_session sessions[SEEN_SESSIONS];
+    size_t n, next;
+};
+
 struct identity {
     struct store *store;                /* borrowed */
     struct settings *settings;          /* borrowed */
@@ -28,8 +37,12 @@ struct identity {
     struct clerk *clerk;                /* owned */
     struct board board;
     struct confirmations confirmations;         /* of browser sessions */
+    struct seen_sessions seen;          /* identity/claim.c */
     pthread_mutex_t order;              /* what is decided and what is asked change together (consent.c) */
 };
 
+/* The token of an Authorization header, whatever the case of the scheme (RFC 9110 section 11.1); NULL when it is another one. */
+const char *identity_bearer(const char *authorization);
+int identity_refuse_admin(struct err *e);
 /* Keyed BLAKE2b of a secret: what the store keeps instead of it. */
 void identity_hash(const struct identity *id, const char *secret, unsigned char ret_hash[HASH_BYTES]);

@@ -77,6 +77,7 @@ static int listen_one(struct service *s, const char *text, bool is_first, uint16
     if (r < 0)
         return err_set(e, r, *why.code ? why.code : "LISTEN_FAILED", "%s", why.text);
     guard_add_own_port(s->guard, at.port);
+    dispatch_add_address(s->dispatch, at.host, at.port);
     if (is_first) {
         *port = at.port;
         sandbox_set_port(s->sandbox, at.port);
@@ -85,11 +86,11 @@ static int listen_one(struct service *s, const char *text, bool is_first, uint16
     return 0;
 }
 
-static size_t on_body_limit(void *arg, enum http_method method, const char *path)
+static bool on_head(void *arg, struct http_exchange *x, size_t *ret_max_body)
 {
     struct service *s = arg;
 
-    return dispatch_body_limit(s->dispatch, method, path);
+    return dispatch_head(s->dispatch, x, ret_max_body);
 }
 
 static void on_request(void *arg, struct http_exchange *x)
@@ -106,11 +107,11 @@ static void on_refused(void *arg, const char *request_id, int status, const char
     dispatch_refused(s->dispatch, request_id, status, code);
 }
 
-static void write_refusal(void *arg, struct http_exchange *x, const char *code, const char *text, int status, struct buf *out)
+static void write_refusal(void *arg, struct http_exchange *x, const struct err *why, int status, struct buf *out)
 {
     struct service *s = arg;
 
-    dispatch_write_refusal(s->dispatch, x, code, text, status, out);
+    dispatch_write_refusal(s->dispatch, x, why, status, out);
 }
 
 static int start_server(struct service *s, struct err *e)
@@ -120,7 +121,7 @@ static int start_server(struct service *s, struct err *e)
         .body_timeout_ms = (int)settings_ms(s->settings, SETTING_HTTP_BODY_TIMEOUT_S),
         .idle_timeout_ms = (int)settings_ms(s->settings, SETTING_HTTP_IDLE_TIMEOUT_S),
         .max_connections = (size_t)settings_int(s->settings, SETTING_HTTP_MAX_CONNECTIONS),
-        .body_limit = on_body_limit,
+        .on_head = on_head,
         .on_request = on_request,
         .on_refused = on_refused,
         .write_refusal = write_refusal,
@@ -180,7 +181,6 @@ int service_listen(struct service *s, struct err *e)
     if (r < 0)
         return r;
     guard_set_own(s->guard);
-    dispatch_set_port(s->dispatch, port);
     service_print_listening(s);
     return 0;
 }

@@ -92,11 +92,11 @@ static int start_pools(struct service *s, struct err *e)
     long cores = MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
     const struct pool_config short_pool = {
         .name = "short", .n_min = (size_t)cores * 2, .n_max = (size_t)cores * 2,
-        .max_waiting = LIMIT_SHORT_WAITING, .must_not_wait = true, .on_thread_end = end_store_thread, .arg = s->store,
+        .max_waiting = LIMIT_SHORT_WAITING, .n_reserved = LIMIT_SHORT_RESERVED, .must_not_wait = true, .on_thread_end = end_store_thread, .arg = s->store,
     };
     const struct pool_config long_pool = {
         .name = "long", .n_min = 1, .n_max = LIMIT_LONG_THREADS,
-        .max_waiting = LIMIT_LONG_WAITING, .on_thread_end = end_store_thread, .arg = s->store,
+        .max_waiting = LIMIT_LONG_WAITING, .n_reserved = LIMIT_LONG_RESERVED, .on_thread_end = end_store_thread, .arg = s->store,
     };
     int r = pool_start(&short_pool, &s->short_pool, e);
 
@@ -280,6 +280,8 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
     r = open_data(s, is_serving, e);
     if (r == 0)
         r = loop_new(&s->loop, e);
+    if (r == 0 && is_serving)
+        service_set_budgets(s);
     if (r == 0 && is_serving)
         r = start_pools(s, e);
     if (r == 0)

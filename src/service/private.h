@@ -57,6 +57,9 @@ int service_listen(struct service *s, struct err *e) MUST_CHECK;
 int service_check_addresses(struct service *s, struct err *e) MUST_CHECK;       /* binds nothing; needs settings only */
 void service_unlisten(struct service *s);
 
+/* budgets.c: what callers may hold, by the settings. */
+void service_set_budgets(struct service *s);
+
 /* wiring.c: the glue between siblings of rank 4. */
 int wire_listeners(void *service, struct arena *a, struct task_listeners *ret, struct err *e) MUST_CHECK;
 struct task_runner wire_runner(struct service *s);

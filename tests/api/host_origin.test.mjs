@@ -6,7 +6,7 @@ import { newKey, refused } from './kit.mjs';
 
 let h;
 before(async () => {
-    h = await startHearth({ settings: { 'http.allowed_hosts': 'hearth.example.org,other.example.org:8443', 'http.allowed_origins': 'https://app.example.org' } });
+    h = await startHearth({ listen: '127.0.0.1:0', args: ['--listen', '[::1]:0'], settings: { 'http.allowed_hosts': 'hearth.example.org,other.example.org:8443', 'http.allowed_origins': 'https://app.example.org' } });
 });
 after(() => h.stop());
 

@@ -1,5 +1,6 @@
 // Limits at their edge: what is just allowed is done, one more is refused (src/base/limits.h; specification, "Limits").
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -89,20 +90,33 @@ test('a compressed body is refused in words', async () => {
     assert.equal((await (await send('identity')).json()).code, 'INVALID_JSON', 'identity is none');
 });
 
-test('connections beyond http.max_connections get 503 until one leaves', async (t) => {
-    const small = await startHearth({ t, settings: { 'http.max_connections': 8 } });
+test('beyond http.max_connections the longest idle connection gives way, and working ones keep new ones out', async (t) => {
+    const silent = net.createServer(() => {}).listen(0, '127.0.0.1');   // a provider that never answers
+    t.after(() => silent.close());
+    await once(silent, 'listening');
+    const small = await startHearth({ t, settings: { 'http.max_connections': 8 },
+        env: { GENERIC_OPENAI_BASE_URL: `http://127.0.0.1:${silent.address().port}/v1`, GENERIC_OPENAI_MODEL: 'any' } });
+    const { key } = await newKey(small);
     const held = await Promise.all(Array.from({ length: 8 }, () => new Promise((done) => {
         const socket = net.connect(small.port, '127.0.0.1', () => socket.write('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n'));
         socket.once('data', () => done(socket));
         socket.on('error', () => {});
     })));
+    assert.equal((await small.api('GET', '/healthz')).status, 200);
+    await until(() => held.some((socket) => socket.destroyed || socket.readableEnded), { what: 'one has given way' });
+    held.forEach((socket) => socket.destroy());
+    const body = JSON.stringify({ messages: [{ role: 'user', content: 'hello' }] });
+    const busy = Array.from({ length: 8 }, () => net.connect(small.port, '127.0.0.1', function ask() {
+        this.write(`POST /sdk/llm/chat HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    }).on('error', () => {}));
+    await until(async () => /^hearth_http_in_flight 9$/m.test((await small.socket('GET', '/metrics')).text), { what: 'all work' });
     const reply = await small.api('GET', '/healthz');
     refused(reply, 503, 'OVERLOADED');
+    assert.equal(reply.body.budget, 'connections');
     assert.ok(reply.headers['retry-after']);
-    held.pop().destroy();
+    assert.equal((await small.socket('GET', '/api/keys')).status, 200, 'the socket is open all the same');
+    busy.forEach((socket) => socket.destroy());
     await until(async () => (await small.api('GET', '/healthz')).status === 200, { what: 'there is room again' });
-    held.forEach((socket) => socket.destroy());
-    await until(async () => (await small.api('GET', '/healthz')).status === 200, { what: 'all have left' });
 });
 
 test('an app declares up to 200 permissions', async () => {

@@ -16,7 +16,8 @@ static struct host_rules *rules_of(const char *const *flags, size_t n)
     if (settings_load(&from, &s, &e) < 0)
         fail_msg("%s", e.text);
     rules = host_rules_new(s);
-    host_rules_set_port(rules, PORT);
+    host_rules_add_address(rules, "127.0.0.1", PORT);
+    host_rules_add_address(rules, "::1", PORT);
     settings_free(s);
     return rules;
 }
@@ -81,6 +82,7 @@ static void only_own_and_configured_origins_may_call(void **state)
     static const struct { const char *origin; bool is_allowed; } cases[] = {
         { NULL, true }, { "http://localhost:3001", true }, { "http://127.0.0.1:3001", true }, { "http://[::1]:3001", true },
         { "https://app.example", true },
+        { "http://127.0.0.5:3001", false }, { "http://127.1.1.1:3001", false }, { "http://[::ffff:127.0.0.1]:3001", true }, { "http://127.0.0.1:3002", false },
         { "null", false }, { "", false }, { "http://localhost:5173", false }, { "http://localhost", false },
         { "https://localhost:3002", false }, { "http://localhost:3001.example.com", false }, { "http://example.com:3001", false },
         { "https://app.example.com", false }, { "http://app.example", false }, { "file://", false }, { "chrome-extension://abc", false },
@@ -94,6 +96,30 @@ static void only_own_and_configured_origins_may_call(void **state)
     host_rules_free(rules);
 }
 
+/* Another program has bound the rest of 127.0.0.0/8, or ::1, at the same port. */
+static void pages_at_addresses_that_are_not_bound_are_foreign(void **state)
+{
+    struct settings_sources from = { 0 };
+    struct settings *s = NULL;
+    struct host_rules *rules;
+
+    assert_int_equal(settings_load(&from, &s, NULL), 0);
+    rules = host_rules_new(s);
+    settings_free(s);
+    host_rules_add_address(rules, "127.0.0.9", PORT);
+    assert_true(may_origin(rules, "127.0.0.9:3001", "http://127.0.0.9:3001"));
+    assert_false(may_origin(rules, "127.0.0.9:3001", "http://127.0.0.1:3001"));
+    assert_false(may_origin(rules, "localhost:3001", "http://localhost:3001"));
+    assert_false(may_origin(rules, "127.0.0.5:3001", "http://127.0.0.5:3001"));
+    host_rules_add_address(rules, "0.0.0.0", PORT);
+    assert_true(may_origin(rules, "127.0.0.1:3001", "http://127.0.0.1:3001"));
+    assert_false(may_origin(rules, "127.0.0.5:3001", "http://127.0.0.5:3001"));
+    host_rules_add_address(rules, "::", PORT);
+    assert_true(may_origin(rules, "localhost:3001", "http://localhost:3001"));
+    assert_true(may_origin(rules, "localhost:3001", "http://[::1]:3001"));
+    host_rules_free(rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +127,7 @@ int main(void)
         cmocka_unit_test(configured_hosts_are_allowed_with_any_port),
         cmocka_unit_test(two_host_headers_are_none),
         cmocka_unit_test(only_own_and_configured_origins_may_call),
+        cmocka_unit_test(pages_at_addresses_that_are_not_bound_are_foreign),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,11 +133,11 @@ static inline void on_request(void *arg, struct http_exchange *x)
     dispatch_request(w->dispatch, x);
 }
 
-static inline size_t on_body_limit(void *arg, enum http_method method, const char *path)
+static inline bool on_head(void *arg, struct http_exchange *x, size_t *ret_max_body)
 {
     struct world *w = arg;
 
-    return dispatch_body_limit(w->dispatch, method, path);
+    return dispatch_head(w->dispatch, x, ret_max_body);
 }
 
 static inline void on_refused(void *arg, const char *request_id, int status, const char *code)
@@ -176,7 +176,7 @@ static inline void start_pools(struct world *w)
 
 static inline void world_serve(struct world *w, const struct route *const *tables)
 {
-    struct http_server_config c = { .body_limit = on_body_limit, .on_request = on_request, .on_refused = on_refused, .arg = w };
+    struct http_server_config c = { .on_head = on_head, .on_request = on_request, .on_refused = on_refused, .arg = w };
     struct err e = { 0 };
 
     start_pools(w);
@@ -186,7 +186,7 @@ static inline void world_serve(struct world *w, const struct route *const *table
     w->api.loop = w->loop;
     must(http_server_start(w->loop, &c, &w->server, &e), &e);
     must(http_server_listen(w->server, "127.0.0.1", 0, &w->port, &e), &e);
-    dispatch_set_port(w->dispatch, w->port);
+    dispatch_add_address(w->dispatch, "127.0.0.1", w->port);
     snprintf(w->api.base_url, sizeof(w->api.base_url), "http://127.0.0.1:%u", w->port);
     assert_int_equal(pthread_create(&w->thread, NULL, run_loop, w), 0);
 }

@@ -289,6 +289,55 @@ static void jobs_from_many_threads_are_all_run(void **state)
     assert_int_equal(n_run, n_taken);
 }
 
+static void an_urgent_job_runs_while_all_threads_and_the_queue_are_held(void **state)
+{
+    struct pool *p = start((struct pool_config){ .n_min = 1, .n_max = 2, .max_waiting = 3, .n_reserved = 1 });
+    struct gate gate, urgent;
+    atomic_int n = 0;
+
+    gate_init(&gate);
+    gate_init(&urgent);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pool_submit(p, stand_in_gate, &gate), 0);
+        sem_wait(&gate.entered);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pool_submit(p, count, &n), 0);
+    assert_int_equal(pool_submit(p, count, &n), -EAGAIN);
+    assert_int_equal(pool_submit_urgent(p, stand_in_gate, &urgent), 0);
+    sem_wait(&urgent.entered);
+    assert_int_equal(atomic_load(&n), 0);
+    sem_post(&urgent.leave);
+    sem_post(&gate.leave);
+    sem_post(&gate.leave);
+    pool_stop(p);
+    assert_int_equal(atomic_load(&n), 3);
+    gate_clear(&gate);
+    gate_clear(&urgent);
+}
+
+static void without_reserved_threads_an_urgent_job_is_the_next(void **state)
+{
+    struct pool *p = start((struct pool_config){ .n_min = 1, .n_max = 1, .max_waiting = 3 });
+    struct gate gate, urgent;
+    atomic_int n = 0;
+
+    gate_init(&gate);
+    gate_init(&urgent);
+    assert_int_equal(pool_submit(p, stand_in_gate, &gate), 0);
+    sem_wait(&gate.entered);
+    assert_int_equal(pool_submit(p, count, &n), 0);
+    assert_int_equal(pool_submit_urgent(p, stand_in_gate, &urgent), 0);
+    sem_post(&gate.leave);
+    sem_wait(&urgent.entered);
+    assert_int_equal(atomic_load(&n), 0);
+    sem_post(&urgent.leave);
+    pool_stop(p);
+    assert_int_equal(atomic_load(&n), 1);
+    gate_clear(&gate);
+    gate_clear(&urgent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +352,8 @@ int main(void)
         cmocka_unit_test(threads_bear_the_name_of_the_pool_and_block_signals),
         cmocka_unit_test(the_page_of_metrics_shows_the_pool_while_it_lives),
         cmocka_unit_test(jobs_from_many_threads_are_all_run),
+        cmocka_unit_test(an_urgent_job_runs_while_all_threads_and_the_queue_are_held),
+        cmocka_unit_test(without_reserved_threads_an_urgent_job_is_the_next),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,17 @@ static void handle_hold(struct world *w, struct http_exchange *x)
     atomic_store(&w->held, x);
 }
 
+/* Answered when its client leaves. */
+static void end_of_forever(struct http_exchange *x, void *arg)
+{
+    http_exchange_send(x);
+}
+
+static void handle_forever(struct world *w, struct http_exchange *x)
+{
+    http_exchange_on_gone(x, end_of_forever, w);
+}
+
 static void handle_who(struct world *w, struct http_exchange *x)
 {
     buf_printf(&x->response.body, "%s from %s", x->request.from == HTTP_FROM_UNIX ? "unix" : "tcp", x->request.peer);
@@ -147,7 +158,7 @@ static const struct {
     const char *path;
     void (*handle)(struct world *w, struct http_exchange *x);
 } handlers[] = {
-    { "/ping", handle_ping }, { "/hold", handle_hold }, { "/who", handle_who }, { "/big", handle_big }, { "/worker", handle_worker },
+    { "/ping", handle_ping }, { "/hold", handle_hold }, { "/forever", handle_forever }, { "/who", handle_who }, { "/big", handle_big }, { "/worker", handle_worker },
 };
 
 static void on_request(void *arg, struct http_exchange *x)
@@ -169,9 +180,21 @@ static void on_refused(void *arg, const char *request_id, int status, const char
     atomic_fetch_add(&w->n_refused, 1);
 }
 
-static size_t body_limit(void *arg, enum http_method method, const char *path)
+static bool on_head(void *arg, struct http_exchange *x, size_t *ret_max_body)
 {
-    return strcmp(path, "/small") == 0 ? 10 : 40 << 20;
+    *ret_max_body = strcmp(x->request.path, "/small") == 0 ? 10 : 40 << 20;
+    if (strcmp(x->request.path, "/administrator") == 0) {
+        struct budget_holder *admin = budget_holder_get(HOLDER_ADMIN, "");
+
+        assert_int_equal(http_exchange_charge(x, admin, NULL), 0);
+        budget_holder_unref(admin);
+    }
+    if (strcmp(x->request.path, "/forbidden") == 0) {
+        x->response.status = 403;
+        buf_add_str(&x->response.body, "not you");
+        return false;
+    }
+    return true;
 }
 
 static void *run_loop(void *arg)
@@ -194,7 +217,7 @@ static void tell_running(void *arg)
 static struct world *world_new(void (*change)(struct http_server_config *c))
 {
     struct world *w = xcalloc(1, sizeof(*w));
-    struct http_server_config config = { .body_limit = body_limit, .on_request = on_request, .on_refused = on_refused, .arg = w };
+    struct http_server_config config = { .on_head = on_head, .on_request = on_request, .on_refused = on_refused, .arg = w };
     struct pool_config pool = { .name = "test", .n_min = 2, .n_max = 2, .max_waiting = 100 };
     struct err e = { 0 };
 

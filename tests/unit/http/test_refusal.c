@@ -88,18 +88,77 @@ static void heads_too_large_are_told_so(void **state)
 static void the_client_reads_the_refusal_although_it_goes_on_sending(void **state)
 {
     struct world *w = *state;
-    char *body = calloc(1, 33 << 20);
+    char *body = calloc(1, LIMIT_LINGER_BYTES);
     int fd = dial(w);
 
     say(fd, "POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 34603008\r\n\r\n");
-    for (size_t sent = 0; sent < 33 << 20;) {
-        ssize_t n = send(fd, body + sent, (33 << 20) - sent, MSG_NOSIGNAL);
+    for (size_t sent = 0; sent < LIMIT_LINGER_BYTES;) {
+        ssize_t n = send(fd, body + sent, LIMIT_LINGER_BYTES - sent, MSG_NOSIGNAL);
 
         assert_true(n > 0);
         sent += (size_t)n;
     }
     assert_envelope(w, hear_all(fd), 413, "BODY_TOO_LARGE");
     free(body);
+    close(fd);
+}
+
+/* Sends without waiting for as long as the other side takes it; gives how much that was. */
+static size_t pour(int fd, size_t most)
+{
+    static const char zeroes[64 << 10];
+    struct pollfd out = { .fd = fd, .events = POLLOUT };
+    size_t sent = 0;
+
+    while (sent < most && poll(&out, 1, 200) == 1) {
+        ssize_t n = send(fd, zeroes, sizeof(zeroes), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0)
+            break;
+        sent += (size_t)n;
+    }
+    return sent;
+}
+
+static void a_refused_body_is_not_read_to_its_end(void **state)
+{
+    enum { ANNOUNCED = 60 << 20, KERNEL_BYTES = 16 << 20 };
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    say(fd, "POST /forbidden HTTP/1.1\r\nHost: a\r\nContent-Length: 62914560\r\n\r\n");
+    assert_true(pour(fd, ANNOUNCED) < LIMIT_LINGER_BYTES + KERNEL_BYTES);
+    text = hear(fd, "not you");
+    assert_contains(text, "HTTP/1.1 403 ");
+    assert_contains(text, "connection: close\r\n");
+    close(fd);
+}
+
+static void a_head_is_judged_before_its_body_comes(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    say(fd, "POST /forbidden HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n");
+    text = hear_all(fd);
+    assert_contains(text, "HTTP/1.1 403 ");
+    assert_lacks(text, "100 Continue");
+    close(fd);
+}
+
+/* Where the next request begins is certain then. */
+static void a_refused_body_that_is_here_costs_no_connection(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    say(fd, "POST /forbidden HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nGET / HTT" GET("/ping") "\r\n");
+    text = hear(fd, "{\"success\":true}");
+    assert_contains(text, "HTTP/1.1 403 ");
+    assert_lacks(text, "connection: close");
     close(fd);
 }
 
@@ -126,28 +185,47 @@ static void a_refused_head_request_has_no_body(void **state)
     close(fd);
 }
 
-static void too_many_bodies_at_once_are_told_503(void **state)
+static void bodies_that_are_only_announced_hold_nothing(void **state)
 {
     struct world *w = *state;
     int fds[30];
-    const char *text;
 
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
-        fds[i] = dial(w);               /* 25 bodies of 40 MiB may arrive at once, not 26 */
+        fds[i] = dial(w);
         say(fds[i], "POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 41943040\r\n\r\n");
-        text = hear(fds[i], "\r\n\r\n");
-        if (i < LIMIT_BODIES_BYTES / (40 << 20))
-            assert_contains(text, "100 Continue");
-        else
-            assert_contains(text, "HTTP/1.1 503 ");
+        hear(fds[i], "100 Continue");
     }
+    assert_int_equal(budget_total(BUDGET_BODY), 0);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         close(fds[i]);
-    world_wait(has_no_connection, w);
-    fds[0] = dial(w);
-    say(fds[0], "POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 41943040\r\n\r\n");
-    hear(fds[0], "100 Continue");
-    close(fds[0]);
+}
+
+static bool holds_no_body(struct world *w)
+{
+    return budget_total(BUDGET_BODY) == 0;
+}
+
+static void a_body_beyond_its_callers_budget_is_refused_by_name(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    const char *text;
+
+    budget_set_limit(BUDGET_BODY, (int64_t)MIB(1));
+    say(fd, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 41943040\r\n\r\n");
+    assert_true(pour(fd, 2 << 20) > 1 << 20);
+    text = hear(fd, "BUDGET_EXCEEDED");
+    assert_contains(text, "HTTP/1.1 429 ");
+    assert_contains(text, "retry-after: 1\r\n");
+    assert_contains(text, "`body`");
+    close(fd);
+    world_wait(holds_no_body, w);
+    budget_set_limit(BUDGET_BODY, 1);
+    fd = dial(w);
+    say(fd, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nsmall");
+    hear(fd, "POST|/x||-|small");
+    close(fd);
+    budget_set_limit(BUDGET_BODY, 0);
 }
 
 static void texts_name_the_limits_that_hold(void **state)
@@ -171,7 +249,11 @@ int main(void)
         SERVED(the_client_reads_the_refusal_although_it_goes_on_sending),
         SERVED(the_answer_before_a_refusal_comes_first),
         SERVED(a_refused_head_request_has_no_body),
-        SERVED(too_many_bodies_at_once_are_told_503),
+        SERVED(a_refused_body_is_not_read_to_its_end),
+        SERVED(a_head_is_judged_before_its_body_comes),
+        SERVED(a_refused_body_that_is_here_costs_no_connection),
+        SERVED(bodies_that_are_only_announced_hold_nothing),
+        SERVED(a_body_beyond_its_callers_budget_is_refused_by_name),
         cmocka_unit_test(texts_name_the_limits_that_hold),
     };
 

@@ -284,11 +284,10 @@ static void allow_two_connections(struct http_server_config *c)
     c->max_connections = 2;
 }
 
-static void one_connection_too_many_is_told_503(void **state)
+static void a_newcomer_takes_the_place_of_the_longest_idle(void **state)
 {
     struct world *w = *state;
     int first = dial(w), second = dial(w), third;
-    const char *text;
 
     say(first, GET("/ping") "\r\n");
     hear(first, "}");
@@ -296,34 +295,65 @@ static void one_connection_too_many_is_told_503(void **state)
     hear(second, "}");
     third = dial(w);
     say(third, GET("/ping") "\r\n");
-    text = hear_all(third);
+    hear(third, "}");
+    assert_string_equal(hear_all(first), "");
+    say(second, GET("/ping") "\r\n");
+    hear(second, "}");
+    close(first);
+    close(second);
+    close(third);
+}
+
+static void a_connection_that_never_asked_goes_before_one_that_did(void **state)
+{
+    struct world *w = *state;
+    int used = dial(w), silent, third;
+    const char *text;
+
+    say(used, GET("/ping") "\r\n");
+    hear(used, "}");
+    silent = dial(w);
+    third = dial(w);
+    text = hear_all(silent);
+    assert_contains(text, "HTTP/1.1 503 ");
+    assert_contains(text, "`connections`");
+    say(used, GET("/ping") "\r\n");
+    hear(used, "}");
+    close(used);
+    close(silent);
+    close(third);
+}
+
+static bool has_two_in_flight(struct world *w)
+{
+    return http_server_in_flight(w->server) == 2;
+}
+
+static void while_all_connections_work_only_the_administrator_is_served(void **state)
+{
+    struct world *w = *state;
+    int busy[2], late;
+    const char *text;
+
+    for (size_t i = 0; i < ARRAY_SIZE(busy); i++) {
+        busy[i] = dial(w);
+        say(busy[i], GET("/forever") "\r\n");
+    }
+    world_wait(has_two_in_flight, w);
+    late = dial(w);
+    say(late, GET("/ping") "\r\n");
+    text = hear_all(late);
     assert_contains(text, "HTTP/1.1 503 ");
     assert_contains(text, "retry-after: 1\r\n");
     assert_contains(text, "\"code\":\"OVERLOADED\"");
-    close(first);
-    close(third);
-    close(second);
+    close(late);
+    late = dial(w);
+    say(late, GET("/administrator") "\r\n");
+    hear(late, "GET|/administrator");
+    close(late);
+    for (size_t i = 0; i < ARRAY_SIZE(busy); i++)
+        close(busy[i]);
     world_wait(has_no_connection, w);
-    first = dial(w);
-    say(first, GET("/ping") "\r\n");
-    hear(first, "}");
-    close(first);
-}
-
-static void being_told_503_is_limited_too(void **state)
-{
-    struct world *w = *state;
-    int fds[LIMIT_REFUSED_CONNECTIONS + 3];
-    size_t last = ARRAY_SIZE(fds) - 1;
-
-    for (size_t i = 0; i <= last; i++) {
-        fds[i] = dial(w);
-        if (i >= 2 && i < last)
-            hear(fds[i], "OVERLOADED");
-    }
-    assert_string_equal(hear_all(fds[last]), "");
-    for (size_t i = 0; i <= last; i++)
-        close(fds[i]);
 }
 
 /* Not the time a connection may be idle: this client may be kept from saying its first word. */
@@ -396,8 +426,9 @@ int main(void)
         SERVED(an_answer_after_the_stop_is_dropped),
         SERVED(pipelining_without_end_costs_the_connection),
         SERVED(draining_closes_idle_connections_and_lets_work_finish),
-        SERVED_WITH(one_connection_too_many_is_told_503, allow_two_connections),
-        SERVED_WITH(being_told_503_is_limited_too, allow_two_connections),
+        SERVED_WITH(a_newcomer_takes_the_place_of_the_longest_idle, allow_two_connections),
+        SERVED_WITH(a_connection_that_never_asked_goes_before_one_that_did, allow_two_connections),
+        SERVED_WITH(while_all_connections_work_only_the_administrator_is_served, allow_two_connections),
         SERVED_WITH(what_takes_too_long_is_told_408, shorten_deadlines),
         SERVED_WITH(who_says_nothing_is_closed, shorten_idling),
         SERVED_WITH(a_client_that_never_reads_its_answer_is_closed, shorten_deadlines),

@@ -97,7 +97,7 @@ static void on_request(void *arg, struct http_exchange *x)
 static void open_front(void *arg)
 {
     struct front *f = arg;
-    const struct http_server_config c = { .on_request = on_request, .body_limit = rig_body_limit, .arg = f };
+    const struct http_server_config c = { .on_request = on_request, .on_head = rig_head, .arg = f };
 
     assert_int_equal(llm_relays_new(f->desk.rig.loop, f->desk.settings, &f->relays, NULL), 0);
     assert_int_equal(http_server_start(f->desk.rig.loop, &c, &f->server, NULL), 0);

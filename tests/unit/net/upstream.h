@@ -39,9 +39,10 @@ static inline void *rig_run(void *arg)
     return NULL;
 }
 
-static inline size_t rig_body_limit(void *arg, enum http_method method, const char *path)
+static inline bool rig_head(void *arg, struct http_exchange *x, size_t *ret_max_body)
 {
-    return LIMIT_BODY_CHAT;
+    *ret_max_body = LIMIT_BODY_CHAT;
+    return true;
 }
 
 static inline void rig_runs(void *arg)
@@ -57,7 +58,7 @@ static inline bool rig_is_running(void *arg)
 /* on_request runs on the loop. */
 static inline void rig_open(struct rig *rig, void (*on_request)(void *arg, struct http_exchange *x), void *arg)
 {
-    struct http_server_config c = { .on_request = on_request, .body_limit = rig_body_limit, .arg = arg };
+    struct http_server_config c = { .on_request = on_request, .on_head = rig_head, .arg = arg };
 
     rig->a = arena_new();
     assert_int_equal(loop_new(&rig->loop, NULL), 0);

@@ -1,0 +1,100 @@
+#include "identity/claim.h"
+
+#include "base/clock.h"
+#include "identity/sessions.h"
+#include "identity/state.h"
+
+enum { REMEMBERED_MS = 3600 * 1000 };
+
+/* ---- sessions seen ---- */
+
+static void hash_session(const struct identity *id, const char *cookie, const char *proof, unsigned char ret_hash[HASH_BYTES])
+{
+    char both[2 * SESSION_TOKEN_SIZE + 2];
+
+    snprintf(both, sizeof(both), "%.*s %.*s", SESSION_TOKEN_SIZE, cookie, SESSION_TOKEN_SIZE, proof);
+    identity_hash(id, both, ret_hash);
+}
+
+void identity_remember_session(struct identity *id, const char *cookie, const char *proof)
+{
+    struct seen_session seen = { .until_ms = clock_mono_ms() + REMEMBERED_MS };
+    size_t at;
+
+    hash_session(id, cookie, proof, seen.hash);
+    pthread_mutex_lock(&id->seen.lock);
+    for (at = 0; at < id->seen.n && !hash_equal(id->seen.sessions[at].hash, seen.hash, HASH_BYTES); at++)
+        ;
+    if (at == id->seen.n)
+        at = id->seen.n < SEEN_SESSIONS ? id->seen.n++ : id->seen.next++ % SEEN_SESSIONS;
+    id->seen.sessions[at] = seen;
+    pthread_mutex_unlock(&id->seen.lock);
+}
+
+static bool is_remembered(struct identity *id, const struct credentials *c)
+{
+    unsigned char hash[HASH_BYTES];
+    int64_t now_ms = clock_mono_ms();
+    bool is_seen = false;
+
+    hash_session(id, c->session_cookie, c->session_proof, hash);
+    pthread_mutex_lock(&id->seen.lock);
+    for (size_t i = 0; i < id->seen.n; i++)
+        is_seen |= hash_equal(id->seen.sessions[i].hash, hash, HASH_BYTES) && id->seen.sessions[i].until_ms > now_ms;
+    pthread_mutex_unlock(&id->seen.lock);
+    return is_seen;
+}
+
+/* ---- claims ---- */
+
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
+
+static bool claim_key(struct identity *id, const char *text, struct claim *ret)
+{
+    unsigned char hash[HASH_BYTES];
+    struct roster_key key;
+
+    if (!is_given(text))
+        return false;
+    identity_hash(id, text, hash);
+    if (!roster_find_key(&id->roster, hash, &key, NULL))
+        return false;
+    ret->kind = HOLDER_KEY;
+    snprintf(ret->id, sizeof(ret->id), "%s", key.id);
+    return true;
+}
+
+static bool claim_admin(struct identity *id, const struct credentials *c, struct claim *ret)
+{
+    bool has_session = is_given(c->session_cookie) && is_given(c->session_proof);
+
+    if (c->is_local_admin || (has_session && is_remembered(id, c)))
+        ret->kind = HOLDER_ADMIN;
+    else
+        ret->is_open = has_session;
+    return ret->kind == HOLDER_ADMIN || ret->is_open;
+}
+
+static bool claim_app(struct identity *id, const char *app_id, struct claim *ret)
+{
+    if (!roster_has_app(&id->roster, app_id))
+        return false;
+    ret->kind = HOLDER_APP;
+    snprintf(ret->id, sizeof(ret->id), "%s", app_id);
+    return true;
+}
+
+int identity_claim(struct identity *id, const struct credentials *c, bool is_admin_only, struct claim *ret, struct err *e)
+{
+    *ret = (struct claim){ .kind = HOLDER_NOBODY };
+    if (is_admin_only)
+        return claim_admin(id, c, ret) ? 0 : identity_refuse_admin(e);
+    if (claim_key(id, identity_bearer(c->authorization), ret) || claim_key(id, c->x_api_key, ret))
+        return 0;
+    if (is_given(c->x_app_id))
+        return claim_app(id, c->x_app_id, ret) ? 0 : err_set(e, -EACCES, "INVALID_APP_ID", "Invalid app ID: %.200s", c->x_app_id);
+    return claim_admin(id, c, ret) ? 0 : err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
+}
