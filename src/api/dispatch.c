@@ -204,13 +204,46 @@ static bool belongs_to_long_pool(const struct job *job, const struct work *work)
     return !job->work.is_read && job->d->config.long_pool && route->needs_long && route->needs_long(&work->req);
 }
 
+static void give_back(struct budget_holder *waiter)
+{
+    if (waiter)
+        budget_give(waiter, BUDGET_LONG_REQUESTS, 1);
+    budget_holder_unref(waiter);
+}
+
+/* Who is named by the body pays from here on, as one who is named by the head does. */
+static int charge_named(struct job *job, const struct work *work, struct budget_holder **waiter, struct err *e)
+{
+    struct budget_purse *purse = &job->x->purse;
+    const struct caller *caller = &work->caller;
+    enum holder_kind before = purse->holder ? budget_holder_kind(purse->holder) : HOLDER_ADMIN;
+    struct budget_holder *named;
+    int r = 0;
+
+    if ((before != HOLDER_NOBODY && before != HOLDER_ADDRESS) || (caller->kind != CALLER_APP && caller->kind != CALLER_KEY))
+        return 0;
+    named = caller->kind == CALLER_APP ? budget_holder_get(HOLDER_APP, caller->app_id) : budget_holder_get(HOLDER_KEY, caller->key_id);
+    if (*waiter)
+        r = budget_take(named, BUDGET_LONG_REQUESTS, 1, e);
+    if (r == 0)
+        purse_open(purse, named);
+    if (r == 0 && *waiter) {
+        give_back(*waiter);
+        *waiter = budget_holder_ref(named);
+    }
+    budget_holder_unref(named);
+    return r;
+}
+
 /* 1: a worker of the long pool goes on, and the job may be gone already. */
-static int do_work(struct job *job, struct work *work, struct response *res, struct err *e)
+static int do_work(struct job *job, struct work *work, struct budget_holder **waiter, struct response *res, struct err *e)
 {
     int r = check_alive(job->x, e);
 
     if (r == 0 && !work->is_read)
         r = read_request(job->d, work, e);
+    if (r == 0)
+        r = charge_named(job, work, waiter, e);
     if (r < 0)
         return r;
     if (!belongs_to_long_pool(job, work))
@@ -233,14 +266,7 @@ static void begin_work(struct job *job, struct work *work)
     work->req.trace = &work->trace;
 }
 
-static void give_back(struct budget_holder *waiter)
-{
-    if (waiter)
-        budget_give(waiter, BUDGET_LONG_REQUESTS, 1);
-    budget_holder_unref(waiter);
-}
-
-static void answer_job(struct job *job)
+static void answer_job(struct job *job, struct budget_holder **waiter)
 {
     struct http_exchange *x = job->x;
     struct response res = { .exchange = x };
@@ -250,7 +276,7 @@ static void answer_job(struct job *job)
 
     stall_set_label(job->entry->path);
     begin_work(job, &work);
-    r = do_work(job, &work, &res, &e);
+    r = do_work(job, &work, waiter, &res, &e);
     if (r > 0 || res.is_deferred)
         return;
     if (res.is_streamed) {
@@ -271,7 +297,7 @@ static void run_job(void *arg)
     struct job *job = arg;
     struct budget_holder *waiter = TAKE(job->waiter);
 
-    answer_job(job);
+    answer_job(job, &waiter);
     give_back(waiter);
 }
 
