@@ -13,10 +13,12 @@ const struct field agent_definition_fields[] = {
     FIELD_STRING(struct agent_definition, hub_id, "hub_id", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct agent_definition, command, "command", FIELD_REQUIRED, .min = 1, .max = LIMIT_TEXT_CHARS,
                  .help = "Program; looked up in PATH when it has no slash"),
-    FIELD_STRINGS(struct agent_definition, args, "args", .max = LIMIT_ARGS, .help = "Before the task id and the activity"),
+    FIELD_STRINGS(struct agent_definition, args, "args", .max = LIMIT_ARGS, .help = "Before the task id"),
     FIELD_STRING(struct agent_definition, working_dir, "working_dir", .max = LIMIT_TEXT_CHARS, .help = "Absolute; the service's own when absent"),
     FIELD_STRING_MAP(struct agent_definition, env, "env", .max = LIMIT_ARGS, .help = "Added to the minimal environment"),
     FIELD_STRUCT(struct agent_definition, sandbox, "sandbox", sandbox_wish_fields, .help = "see docs/agents.md"),
+    FIELD_BOOL(struct agent_definition, passes_arguments, "pass_arguments",
+               .help = "The activity is also an argument after the task id, which every user of the machine can read"),
     FIELD_DOUBLE(struct agent_definition, timeout_s, "timeout_s", .min = 0.01, .max = 86400, .def = 900),
     FIELD_END
 };

@@ -1,6 +1,6 @@
 /* Agent definitions, workspaces and threads; process agents.
  *
- * A definition of kind process: {name, display_name, description, command, args, working_dir, env, timeout_s}. Any worker.
+ * A definition of kind process: {name, display_name, description, command, args, working_dir, env, pass_arguments, timeout_s}. Any worker.
  */
 #pragma once
 
@@ -15,6 +15,7 @@ struct agent_definition {
     const char *working_dir;
     struct json_value env;
     struct sandbox_wish sandbox;
+    bool passes_arguments;              /* the activity is also the last argument, for everybody on the machine to read */
     double timeout_s;                   /* default 900, at most 86400 */
 };
 

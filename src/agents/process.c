@@ -65,7 +65,7 @@ struct start {
     struct agent_run *run;
     struct arena *arena;
     struct agent_definition agent;
-    const char *activity;               /* as in ACTIVITY_DATA and the argument */
+    const char *activity;               /* as in ACTIVITY_DATA */
     struct env_list *env;
     const char *own_dir;                /* of the agent, for its home */
 };
@@ -123,6 +123,7 @@ static int put_env(struct start *s, struct err *e)
         { "THREAD_SLUG", s->in->thread_slug },
         { env_name(s->arena, abbr, "APP_ID"), s->in->app_id },
         { env_name(s->arena, abbr, "APP_NAME"), s->in->app_name },
+        { "HEARTH_TASK_TOKEN", s->in->token },
     };
     int r;
 
@@ -142,7 +143,8 @@ static const char *const *args_of(const struct start *s)
     for (size_t i = 0; i < n; i++)
         args[i] = s->agent.args.items[i];
     args[n] = s->in->task_uuid;
-    args[n + 1] = s->activity;
+    if (s->agent.passes_arguments)
+        args[n + 1] = s->activity;
     return args;
 }
 
@@ -159,6 +161,7 @@ static int spawn(struct start *s, struct err *e)
         .sandbox = &s->agent.sandbox,
         .own_dir = s->own_dir,
         .shown_file = s->run->activity_path,
+        .tag = s->in->tag,
         .timeout_ms = MAX((int64_t)(s->agent.timeout_s * 1000), (int64_t)1),
         .max_stdout = LIMIT_RESULT_BYTES,
         .on_exit = on_exit_of_child,

@@ -1,8 +1,9 @@
 /* One run of a process agent (specification, "Agent process inputs").
  *
- * Environment TASK_UUID, ACTIVITY_DATA, MACHINE_ID, SERVER_URL, TASK_ATTEMPT and argv (task id, activity JSON) behind the definition's
- * own args. An activity above LIMIT_ENV_PAYLOAD goes through a 0600 file named in ACTIVITY_FILE; ACTIVITY_DATA and the argument are
- * then {"activity_file": path, "truncated": true}. The file is removed when the process has ended.
+ * Environment TASK_UUID, ACTIVITY_DATA, MACHINE_ID, SERVER_URL, TASK_ATTEMPT, HEARTH_TASK_TOKEN; the task id as argument after the definition's
+ * own args, and after it the activity when the definition says pass_arguments: every user of the machine reads arguments in /proc. An activity
+ * above LIMIT_ENV_PAYLOAD goes through a 0600 file named in ACTIVITY_FILE; ACTIVITY_DATA and the argument are then
+ * {"activity_file": path, "truncated": true}. The file is removed when the process has ended.
  */
 #pragma once
 
@@ -16,6 +17,8 @@ struct agent_run_input {
     const char *workspace_slug, *thread_slug;
     const char *app_id, *app_name;      /* <ABBR>_APP_ID, <ABBR>_APP_NAME; NULL: task of no app */
     const char *abbr;                   /* NULL: the app is not named */
+    const char *token;                  /* HEARTH_TASK_TOKEN: proves that a report is of this run (identity/launches.h); NULL: none */
+    uint64_t tag;                       /* of the process (os/child.h); 0: a new one */
     int64_t attempt;
 };
 

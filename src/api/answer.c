@@ -6,7 +6,8 @@
 
 static void log_answer(const struct trace *t, int status, int64_t took_us, const struct err *e)
 {
-    static const char *const callers[] = { [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin" };
+    static const char *const callers[] = { [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin",
+                                           [CALLER_AGENT] = "agent" };
     enum log_level level = status >= 500 ? LOG_WARN : t->is_quiet && status < 400 ? LOG_DEBUG : LOG_INFO;
 
     if (!log_enabled(level))

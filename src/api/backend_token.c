@@ -56,7 +56,9 @@ static int show_token(struct request *req, struct response *res, struct err *e)
     struct backend_token token;
     int r;
 
-    r = backend_token_get(req->api->identity, req->caller, req->arena, &token, e);
+    r = request_need_proof(req, e);
+    if (r == 0)
+        r = backend_token_get(req->api->identity, req->caller, req->arena, &token, e);
     if (r < 0)
         return r;
     json_add_string(&res->json, "token", token.token);

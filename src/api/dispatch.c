@@ -519,7 +519,7 @@ static int start(struct job *job, struct err *e)
     bool is_long = job->entry->route->kind == ROUTE_LONG;
     struct pool *pool = is_long ? job->d->config.long_pool : job->d->config.short_pool;
 
-    if (pool && job->entry->route->kind != ROUTE_INLINE)
+    if (pool && (job->entry->route->kind != ROUTE_INLINE || request_has_to_wait(job->d->config.identity, job->x)))
         return submit(job, is_long, e);
     run_job(job);
     return 0;

@@ -15,6 +15,7 @@
 #include "os/program.h"
 #include "settings/settings.h"
 #include "store/agents.h"
+#include "store/app_contacts.h"
 #include "store/provider_choices.h"
 #include "store/retention.h"
 #include "store/tasks.h"
@@ -23,7 +24,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { DOCTOR_FREE_MIB = 256 };
+enum { DOCTOR_FREE_MIB = 256, DOCTOR_CALLERS = 20 };
 
 struct checkup {
     const struct request *req;
@@ -427,9 +428,24 @@ static void check_budgets(struct checkup *c)
         budget_each(b, check_holder, &(struct budget_check){ c, b });
 }
 
+/* No fault: a person may well call an app's program by hand. */
+static void check_callers(struct checkup *c)
+{
+    struct app_contact_row *rows;
+    struct err why = { 0 };
+    size_t n = 0;
+    int r = store_app_contacts_list(c->api->store, c->arena, &rows, &n, &why);
+
+    tell(c, "callers", r == 0, r < 0 ? why.text : arena_printf(c->arena, "ids of apps are taken from: %s (identity.peers)",
+         settings_string(c->api->settings, c->arena, SETTING_IDENTITY_PEERS)), "see store");
+    for (size_t i = 0; r == 0 && i < MIN(n, (size_t)DOCTOR_CALLERS); i++)
+        tell(c, "caller", true, arena_printf(c->arena, "a program that Hearth did not start, %s, used the id of %s first at %s; identity.peers at launched "
+             "refuses it", rows[i].program, rows[i].app_name, rows[i].first_at), NULL);
+}
+
 static void (*const checks[])(struct checkup *c) = {
     check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_network, check_sandbox, check_agents, check_apps,
-    check_providers, check_sizes, check_budgets, check_tasks, check_questions,
+    check_providers, check_sizes, check_budgets, check_tasks, check_questions, check_callers,
 };
 
 static int examine(struct request *req, struct response *res, struct err *e)

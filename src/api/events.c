@@ -155,6 +155,21 @@ void api_events_consent(struct api_events *ev)
     publish(ev, "permission", &data);
 }
 
+void api_events_contact(struct api_events *ev, const char *app_id, const char *app_name, const char *program)
+{
+    struct json_writer w;
+    struct buf data;
+
+    buf_init(&data, KIB(32));
+    json_write_init(&w, &data);
+    json_begin_object(&w);
+    json_add_string(&w, "app_id", app_id);
+    json_add_string(&w, "app_name", app_name);
+    json_add_string(&w, "program", program);
+    json_end(&w);
+    publish(ev, "contact", &data);
+}
+
 /* ---- the route ---- */
 
 static int stream_events(struct request *req, struct response *res, struct err *e)

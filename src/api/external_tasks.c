@@ -1,6 +1,6 @@
 /* The webhook of agent processes: POST /api/external-tasks/:taskUuid/webhook (specification, "Webhook used by agent processes").
  *
- * No credentials: the task's uuid, which only its agent was told, identifies (decision D3); loopback only.
+ * The agent's token identifies, else the task's uuid alone (decision D3): then loopback only, and from those whom identity.peers allows.
  */
 #include "api/api.h"
 #include "api/report.h"
@@ -84,18 +84,19 @@ static int receive_report(struct request *req, struct response *res, struct err 
     const struct external_body *body = req->body;
     const struct webhook_event *event;
     const char *result = NULL, *status;
+    int64_t attempt = body->attempt;
     struct task_row task;
-    int r;
+    int r = report_find_task(req, req->params[0], &attempt, &task, e);
 
+    if (r < 0)
+        return r;
     r = webhook_event_find(body->action, "action", &event, NULL);
     if (r < 0 || event->is_ping || event->is_trigger)
         r = err_add_field(e, "action", "must be completed, failed, processing or canceled");
     if (r == 0 && event->what == TASK_COMPLETED)
         r = result_text(req, body->data, &result, e);
     if (r == 0)
-        r = report_find_task(req, req->params[0], &task, e);
-    if (r == 0)
-        r = tasks_report(req->api->tasks, task.uuid, event->what, body->machine_id, body->attempt, result,
+        r = tasks_report(req->api->tasks, task.uuid, event->what, body->machine_id, attempt, result,
                          event->what == TASK_FAILED ? error_text(req, body->data) : NULL, &status, e);
     if (r == 0)
         json_add_string(&res->json, "status", status);

@@ -49,12 +49,15 @@ static const struct field register_answer[] = {
 /* A developer key needs no app to ask for: NULL then, unless one is named. */
 static int name_app(const struct request *req, const char *in_body, const char **ret, struct err *e)
 {
-    const char *app_id = in_body && *in_body ? in_body : req->caller->app_id;
+    const struct caller *caller = req->caller;
+    const char *app_id = in_body && *in_body ? in_body : caller->app_id;
 
-    if (!app_id && req->caller->kind != CALLER_KEY)
+    if (!app_id && caller->kind != CALLER_KEY)
         return err_add_field(e, "app_id", "must be the id of a registered app");
+    if (caller->kind == CALLER_AGENT || (caller->kind == CALLER_APP && strcmp(app_id, caller->app_id) != 0))
+        return err_set(e, -EPERM, "APP_ID_MISMATCH", "An app asks for its own permissions only; app_id in the body is another's.");
     *ret = app_id;
-    return 0;
+    return caller->kind == CALLER_NOBODY && identity_knows_app(req->api->identity, app_id) ? request_need_caller(req, e) : 0;
 }
 
 static void on_gone(struct http_exchange *x, void *arg)
@@ -151,6 +154,7 @@ static const struct field question_shape[] = {
     SHAPE_BOOL("dangerous"),
     SHAPE_TIME("asked_at"),
     SHAPE_STRING("sandbox", .flags = FIELD_NULLABLE, .help = "what the app may see and do besides, in words; null: Hearth does not start it"),
+    SHAPE_STRING("change", .flags = FIELD_NULLABLE, .help = "it was allowed already, to another command: how that differs"),
     FIELD_END,
 };
 static const struct field pending_answer[] = { SHAPE_LIST("pending", question_shape), FIELD_END };
@@ -168,7 +172,7 @@ static const struct field grant_shape[] = {
     SHAPE_STRING("decision", .help = "allow or deny"),
     SHAPE_STRING("scope", .one_of = scope_names),
     SHAPE_STRING("until", .flags = FIELD_NULLABLE),
-    SHAPE_BOOL("in_force", .help = "false: used up or expired"),
+    SHAPE_BOOL("in_force", .help = "false: used up, expired, or given to another command of the app"),
     SHAPE_INT("denials", .help = "in a row; two stop the app from asking"),
     SHAPE_TIME("decided_at"),
     SHAPE_TIME("last_used_at", .flags = FIELD_NULLABLE),
@@ -211,6 +215,7 @@ static void write_question(const struct request *req, struct json_writer *w, con
     json_add_bool(w, "dangerous", q->is_dangerous);
     json_add_string(w, "asked_at", q->asked_at);
     json_add_string(w, "sandbox", sandbox_of_app(req, q->app_id));
+    json_add_string(w, "change", q->change);
     json_end(w);
 }
 

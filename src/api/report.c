@@ -4,6 +4,8 @@
 #include "api/task_shapes.h"
 #include "base/limits.h"
 
+#include <strings.h>
+
 static const struct webhook_event events[] = {
     { .name = "trigger-agent", .is_trigger = true },
     { .name = "task.trigger", .is_trigger = true },
@@ -84,11 +86,30 @@ const char *report_error_text(struct arena *a, struct json_value error)
     return json_to_str(a, error);
 }
 
-int report_find_task(struct request *req, const char *uuid, struct task_row *ret, struct err *e)
+static int check_agent(const struct caller *agent, const char *uuid, int64_t *attempt, struct err *e)
 {
-    struct task_row task;
-    int r = req->caller->kind == CALLER_NOBODY ? store_tasks_get(req->api->store, req->arena, uuid, &task, e) : task_of_caller(req, uuid, &task, e);
+    if (strcasecmp(agent->task_uuid, uuid) != 0)
+        return err_set(e, -EPERM, "TASK_TOKEN_MISMATCH", "The token is of an agent that works on another task.");
+    if (*attempt && *attempt != agent->attempt)
+        return err_set(e, -EPERM, "TASK_TOKEN_MISMATCH", "The token is of attempt %lld of this task.", (long long)agent->attempt);
+    *attempt = agent->attempt;
+    return 0;
+}
 
+int report_find_task(struct request *req, const char *uuid, int64_t *attempt, struct task_row *ret, struct err *e)
+{
+    enum caller_kind kind = req->caller->kind;
+    struct task_row task;
+    int r = 0;
+
+    if (kind == CALLER_AGENT)
+        r = check_agent(req->caller, uuid, attempt, e);
+    else if (kind == CALLER_NOBODY)
+        r = request_check_reporter(req, uuid, e);
+    else
+        r = task_of_caller(req, uuid, &task, e);
+    if (r == 0 && (kind == CALLER_AGENT || kind == CALLER_NOBODY))
+        r = store_tasks_get(req->api->store, req->arena, uuid, &task, e);
     if (r == 0)
         *ret = task;
     return r;

@@ -20,6 +20,7 @@ extern const struct field report_fields[];
 /* An error as clients send it: a string, or an object with `message`. NULL when there is none. */
 const char *report_error_text(struct arena *a, struct json_value error);
 
-/* The task that a report is about. Its uuid, which only its agent was given, identifies who sends no credentials (decision D3); an app reports on
- * its own tasks only. -ENOENT TASK_NOT_FOUND. */
-int report_find_task(struct request *req, const char *uuid, struct task_row *ret, struct err *e) MUST_CHECK;
+/* The task that a report is about, and the attempt: as told, or that of the agent whose token came. Who sends no credentials is known by the
+ * task's uuid (decision D3), if identity.peers allows it; an app reports on its own tasks only. -ENOENT TASK_NOT_FOUND; -EPERM
+ * TASK_TOKEN_MISMATCH, PEER_NOT_ALLOWED; -EACCES TASK_TOKEN_REQUIRED. */
+int report_find_task(struct request *req, const char *uuid, int64_t *attempt, struct task_row *ret, struct err *e) MUST_CHECK;

@@ -25,6 +25,8 @@ static void read_credentials(const struct request *req, bool is_body_trusted, st
         .authorization = http_header(in, "authorization"),
         .x_api_key = http_header(in, "x-api-key"),
         .x_app_id = http_header(in, "x-app-id"),
+        .x_app_secret = http_header(in, "x-app-secret"),
+        .connection = in->connection,
         .session_cookie = is_inline ? NULL : http_cookie(req->arena, in, SESSION_COOKIE),
         .session_proof = http_header(in, SESSION_PROOF_HEADER),
         .is_local_admin = is_local(in),
@@ -97,8 +99,12 @@ int request_read_caller(struct identity *id, struct request *req, struct caller 
     read_credentials(req, by_body, &given);
     if (has_permission(req->route, PERM_ADMIN))
         return identity_admin(id, &given, req->arena, caller, e);
+    if (by_body)
+        r = identity_agent(id, &given, req->arena, caller, e);
+    if (r != 0)
+        return r < 0 ? r : 0;
     r = identity_caller(id, &given, req->arena, caller, e);
-    if (by_body && is_this_machine(&req->exchange->request))
+    if (by_body && is_this_machine(&req->exchange->request) && !given.x_app_secret)
         return 0;
     if (r < 0 || by_body || has_permission(req->route, PERM_NONE))
         return r;
@@ -131,6 +137,35 @@ int request_need_caller(const struct request *req, struct err *e)
         return 0;
     read_credentials(req, true, &given);
     return identity_caller(req->api->identity, &given, req->arena, &caller, e);
+}
+
+int request_need_proof(const struct request *req, struct err *e)
+{
+    struct credentials given;
+    struct caller caller;
+
+    if (req->caller->kind == CALLER_KEY && req->caller->app_id)
+        return err_set(e, -EPERM, "APP_ONLY", "Only the app itself may read this; a developer key reads what was kept under the key alone.");
+    if (req->caller->kind != CALLER_APP)
+        return 0;
+    read_credentials(req, false, &given);
+    given.needs_proof = true;
+    return identity_caller(req->api->identity, &given, req->arena, &caller, e);
+}
+
+int request_check_reporter(const struct request *req, const char *task_uuid, struct err *e)
+{
+    struct credentials given;
+
+    read_credentials(req, true, &given);
+    return identity_check_reporter(req->api->identity, &given, task_uuid, e);
+}
+
+bool request_has_to_wait(struct identity *id, const struct http_exchange *x)
+{
+    const struct credentials given = { .x_app_id = http_header(&x->request, "x-app-id"), .connection = x->request.connection };
+
+    return identity_has_to_wait(id, &given);
 }
 
 int request_read_query(struct request *req, struct err *e)

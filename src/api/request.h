@@ -9,6 +9,8 @@
 int request_read_caller(struct identity *id, struct request *req, struct caller *caller, struct err *e) MUST_CHECK;
 /* Who pays, from the head alone: memory only, for the loop. -EACCES when the route needs a caller and the headers name none that is known. */
 int request_read_claim(struct identity *id, const struct route *route, struct http_exchange *x, struct claim *ret, struct err *e) MUST_CHECK;
+/* Does knowing who it is take milliseconds: not on the loop. */
+bool request_has_to_wait(struct identity *id, const struct http_exchange *x);
 /* Into req->query and req->body. -EINVAL VALIDATION_ERROR, INVALID_JSON. */
 int request_read_query(struct request *req, struct err *e) MUST_CHECK;
 int request_read_body(struct request *req, struct err *e) MUST_CHECK;

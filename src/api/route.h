@@ -110,3 +110,7 @@ void deferred_fail(struct deferred *d, int r, const struct err *e);
 /* On PERM_BODY routes the caller may be CALLER_NOBODY. This says whether somebody is known: 0, -EACCES MISSING_APP_ID or
  * INVALID_APP_ID. A handler that needs a grant for some of its bodies goes on with identity_require(). */
 int request_need_caller(const struct request *req, struct err *e) MUST_CHECK;
+/* For what only the app itself may have: -EPERM APP_ONLY for a key that names an app, PEER_NOT_ALLOWED also when identity.peers is any. */
+int request_need_proof(const struct request *req, struct err *e) MUST_CHECK;
+/* Of who brings no more than the task's uuid: -EPERM PEER_NOT_ALLOWED, -EACCES TASK_TOKEN_REQUIRED. */
+int request_check_reporter(const struct request *req, const char *task_uuid, struct err *e) MUST_CHECK;

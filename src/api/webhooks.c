@@ -174,10 +174,11 @@ static int report(struct request *req, const struct webhook *hook, struct respon
     const struct report_payload *in = &hook->report;
     struct task_row task;
     const char *status = NULL;
-    int r = report_find_task(req, in->task_uuid, &task, e);
+    int64_t attempt = in->attempt;
+    int r = report_find_task(req, in->task_uuid, &attempt, &task, e);
 
     if (r == 0)
-        r = tasks_report(req->api->tasks, in->task_uuid, hook->event->what, in->machine_id, in->attempt,
+        r = tasks_report(req->api->tasks, in->task_uuid, hook->event->what, in->machine_id, attempt,
                          json_is_absent(in->result) ? NULL : json_to_str(req->arena, in->result),
                          report_error_text(req->arena, in->error), &status, e);
     if (r < 0)
@@ -284,6 +285,8 @@ static int admit(struct request *req, const struct webhook_event *event, struct 
         return 0;
     if (r < 0)
         return err_set(e, r, why.code, "%s", why.text);
+    if (event->is_trigger && req->caller->kind == CALLER_AGENT)
+        return err_set(e, -EPERM, "TASK_TOKEN_MISMATCH", "An agent's token is for reports about its own task.");
     return event->is_trigger ? identity_check(req->api->identity, req->caller, PERM_WEBHOOK_TRIGGER, e) : 0;
 }
 

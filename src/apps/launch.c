@@ -120,13 +120,14 @@ static int add_identity(struct arena *a, struct env_list *env, const struct app_
         { env_name(a, place->abbr, "APP_ID"), c->app_id },
         { env_name(a, place->abbr, "APP_NAME"), c->name },
         { env_name(a, place->abbr, "PORT"), arena_printf(a, "%u", place->port) },
+        { env_name(a, place->abbr, "APP_SECRET"), place->secret },
         { "SERVER_URL", place->base_url },
         { "HEARTH_BASE_URL", place->base_url },
     };
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(injected); i++)
-        r = env_list_set(env, injected[i][0], injected[i][1], e);
+        r = !injected[i][1] ? 0 : env_list_set(env, injected[i][0], injected[i][1], e);
     return r;
 }
 

@@ -10,6 +10,7 @@ struct launch_place {
     const char *abbr;                   /* setting identity.abbr: names the injected variables */
     const char *base_url;
     const char *data_dir;               /* the app's own */
+    const char *secret;                 /* proves that a caller is this start of the app (identity/launches.h); NULL: none */
     uint16_t port;
 };
 

@@ -27,6 +27,7 @@ struct app_slot {
     uint16_t port;
     int64_t n_restarts;                 /* since a person or the service started it */
     int64_t started_at_ms;              /* wall clock; 0: never */
+    uint64_t launch;                    /* of the process, in identity/launches.h; 0: none */
     struct child *child;                /* one reference; NULL when none runs */
     bool is_wanted;                     /* somebody wants it to run */
     bool is_removing;

@@ -1,6 +1,7 @@
 /* The registered apps: rows of the store and configurations made of them. */
 #include "apps/private.h"
 
+#include "apps/command.h"
 #include "base/limits.h"
 #include "identity/audit.h"
 #include "identity/consent.h"
@@ -57,17 +58,16 @@ static char *permissions_json(struct arena *a, const struct app_config *c)
 }
 
 /* The app that this configuration replaces, by id or by name; its id stays what it was. *ret_id is UUID_SIZE. */
-static int find_replaced(struct apps *apps, const struct app_config *c, struct arena *a, bool *ret_is_known, char *ret_id,
-                         struct err *e)
+static int find_replaced(struct apps *apps, const struct app_config *c, struct arena *a, struct app_row *ret_known, char *ret_id, struct err *e)
 {
-    struct app_row known;
+    struct app_row known = { 0 };
     int r = c->app_id ? store_apps_get(apps->config.store, a, c->app_id, &known, NULL) : -ENOENT;
 
     if (r == -ENOENT)
         r = store_apps_get_by_name(apps->config.store, a, c->name, &known, NULL);
     if (r < 0 && r != -ENOENT)
         return err_set(e, r, "INTERNAL_ERROR", "The store cannot be read.");
-    *ret_is_known = r == 0;
+    *ret_known = known;
     if (r == 0 && c->app_id && strcmp(c->app_id, known.app_id) != 0)
         return err_set(e, -EEXIST, "APP_EXISTS", "Another app, %s, has the name %s.", known.app_id, c->name);
     if (r == 0)
@@ -79,21 +79,34 @@ static int find_replaced(struct apps *apps, const struct app_config *c, struct a
     return 0;
 }
 
-static int store_row(struct apps *apps, const struct app_row *row, bool is_known, const char *actor, struct err *e)
+/* What was started for it until now, when that is something else; NULL: nothing has changed. */
+static const char *former_command(struct arena *a, const struct app_row *known, const struct app_row *row)
 {
-    int r = audit_append_json(apps->config.identity, actor, is_known ? "app.change" : "app.new", row->app_id, slice_of(row->config), e);
+    const char *former = known->command;
+    struct app_config c;
+
+    if (!former && config_of_row(a, known, &c, NULL) == 0)
+        former = app_command_text(a, &c);
+    return former && strcmp(former, row->command) != 0 ? former : NULL;
+}
+
+/* known: the row it replaces, without an id when it replaces none. */
+static int store_row(struct apps *apps, const struct app_row *row, const struct app_row *known, const char *actor, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    int r = audit_append_json(apps->config.identity, actor, known->app_id ? "app.change" : "app.new", row->app_id, slice_of(row->config), e);
 
     if (r < 0)
         return r;
-    return is_known ? store_apps_update(apps->config.store, row, e) : store_apps_insert(apps->config.store, row, e);
+    return known->app_id ? store_apps_update(apps->config.store, row, former_command(a, known, row), e) : store_apps_insert(apps->config.store, row, e);
 }
 
 int app_put(struct apps *apps, const struct app_config *c, struct slice json, const char *actor, char *ret_app_id, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     char app_id[UUID_SIZE];
-    bool is_known = false;
-    int r = find_replaced(apps, c, a, &is_known, app_id, e);
+    struct app_row known = { 0 };
+    int r = find_replaced(apps, c, a, &known, app_id, e);
     const struct app_row row = {
         .app_id = app_id,
         .name = c->name,
@@ -103,12 +116,13 @@ int app_put(struct apps *apps, const struct app_config *c, struct slice json, co
         .app_type = c->app_type,
         .config = arena_slicedup(a, json),
         .permissions = permissions_json(a, c),
+        .command = app_command_text(a, c),
         .is_enabled = c->is_enabled,
         .requires_user_auth = c->is_user_auth_required,
     };
 
     if (r == 0)
-        r = store_row(apps, &row, is_known, actor, e);
+        r = store_row(apps, &row, &known, actor, e);
     if (r == 0)
         r = consent_app_declares(apps->config.identity, app_id, c->permissions.items, c->permissions.n, e);
     if (r < 0)

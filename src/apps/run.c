@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "identity/consent.h"
+#include "identity/launches.h"
 #include "os/files.h"
 #include "os/program.h"
 
@@ -73,8 +74,11 @@ int app_check(struct apps *apps, const char *app_id, struct err *e)
 static int make_plan(struct app_slot *slot, struct arena *a, const struct app_config *c, struct launch_plan *plan, struct err *e)
 {
     struct launch_place place = place_of(slot->apps, a, slot->app_id);
+    char *secret = arena_alloc(a, LAUNCH_SECRET_SIZE);
     int r = choose_port(slot, &place.port, e);
 
+    launches_begin(slot->apps->config.identity, &(struct launch_what){ .app_id = slot->app_id }, secret, &slot->launch);
+    place.secret = secret;
     if (r == 0)
         r = dir_make(place.data_dir, e);
     return r < 0 ? r : launch_plan_make(a, c, &place, plan, e);
@@ -124,6 +128,7 @@ static int spawn(struct app_slot *slot, struct child **ret, struct err *e)
         .working_dir = plan.working_dir,
         .sandbox = &c.sandbox,
         .own_dir = place_of(slot->apps, a, slot->app_id).data_dir,
+        .tag = slot->launch,
         .log = slot->log,
         .on_exit = app_exited,
         .arg = slot,
@@ -134,12 +139,15 @@ static int spawn(struct app_slot *slot, struct child **ret, struct err *e)
 static void launch_ended(struct app_slot *slot, struct child *child, const char *failure)
 {
     if (!child) {
+        launches_end(slot->apps->config.identity, slot->launch);
+        slot->launch = 0;
         child_log_note(slot->log, "%s", failure);
         slot->is_wanted = false;
         slot_set(slot, APP_ERROR, failure);
         return;
     }
     slot->child = child;
+    launches_started(slot->apps->config.identity, slot->launch, child_pid(child));
     slot->started_at_ms = clock_wall_ms();
     if (slot->has_ended_early) {
         slot_end(slot, &slot->early);

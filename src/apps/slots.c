@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "identity/launches.h"
 
 struct app_slot *slot_find(struct apps *apps, const char *app_id)
 {
@@ -116,6 +117,8 @@ void slot_end(struct app_slot *slot, const struct child_exit *how)
     AUTO(arena_freep) struct arena *a = arena_new();
     bool is_crash = how->code != 0 && !how->was_stopped && slot->is_wanted && !slot->apps->is_closing;
 
+    launches_end(slot->apps->config.identity, slot->launch);
+    slot->launch = 0;
     slot->child = child_unref(slot->child);
     slot->is_end_untold = true;
     if (is_crash) {

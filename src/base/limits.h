@@ -52,6 +52,7 @@ enum {
     LIMIT_KEYS = 1000,
     LIMIT_APPS = 500,
     LIMIT_PERMISSIONS_PER_APP = 200,
+    LIMIT_APP_CONTACTS = 100,           /* programs that Hearth did not start and that used the id of one app */
     LIMIT_PENDING_CONSENTS = 1000,      /* of all apps; LIMIT_PERMISSIONS_PER_APP of one */
     LIMIT_CONSENT_WAITS_PER_APP = 16,   /* requests of one app that wait for the person at a time */
     LIMIT_SESSIONS = 1000,

@@ -116,6 +116,24 @@ static struct json_value rows_of(struct cli *cli, const struct permission_lists 
     return rows;
 }
 
+/* Below the table, because a command is long. */
+static void print_changes(const struct permission_lists *lists)
+{
+    struct json_value item;
+
+    for (struct json_iter it = json_iter(lists->pending); json_next(&it, NULL, &item);) {
+        if (!is_of_app(lists, item) || json_is_absent(json_get(item, "change")))
+            continue;
+        printf("\n");
+        permission_print_clean(json_get(item, "app_name"));
+        printf(" asks for ");
+        permission_print_clean(json_get(item, "permission"));
+        printf(" again because another program is started for it. ");
+        permission_print_clean(json_get(item, "change"));
+        printf("\n");
+    }
+}
+
 int run_permission_list(struct cli *cli, struct err *e)
 {
     static const struct cli_column columns[] = {
@@ -131,6 +149,8 @@ int run_permission_list(struct cli *cli, struct err *e)
         cli_print_json(rows_of(cli, &lists));
     else
         cli_print_table(rows_of(cli, &lists), columns, "Nothing was decided and nothing waits for an answer.");
+    if (!cli->is_json)
+        print_changes(&lists);
     return 0;
 }
 

@@ -21,8 +21,7 @@ static const struct watch_answer { char key; const char *scope; bool is_allowed;
     { 'd', "always", false, "denied" },
 };
 
-/* What an app calls itself must not move the cursor. */
-static void print_clean(struct json_value text)
+void permission_print_clean(struct json_value text)
 {
     struct slice s = json_string(text);
 
@@ -70,15 +69,19 @@ static void put_off(struct watch *w, char *question)
 
 static void print_question(struct json_value q)
 {
-    print_clean(json_get(q, "app_name"));
+    permission_print_clean(json_get(q, "app_name"));
     printf(" wants to ");
-    print_clean(json_get(q, "asks"));
+    permission_print_clean(json_get(q, "asks"));
     printf(" (");
-    print_clean(json_get(q, "permission"));
+    permission_print_clean(json_get(q, "permission"));
     printf(")%s", json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
+    if (json_type(json_get(q, "change")) == JSON_STRING) {
+        printf("\n  It was allowed before another program was started for it: ");
+        permission_print_clean(json_get(q, "change"));
+    }
     if (json_type(json_get(q, "sandbox")) == JSON_STRING) {
         printf("\n  It ");
-        print_clean(json_get(q, "sandbox"));
+        permission_print_clean(json_get(q, "sandbox"));
     }
     printf("\n  [o]nce, until it [s]tops, [a]lways, [d]eny, or return for later: ");
     fflush(stdout);
@@ -127,6 +130,17 @@ static int ask_pending(struct watch *w)
     return r;
 }
 
+static int tell_contact(struct json_value contact)
+{
+    printf("A program that Hearth did not start, ");
+    permission_print_clean(json_get(contact, "program"));
+    printf(", uses the id of ");
+    permission_print_clean(json_get(contact, "app_name"));
+    printf(".\n");
+    fflush(stdout);
+    return 0;
+}
+
 /* The list is asked once the stream says that it hears, so no question falls between the two. */
 static int on_event(void *arg, const struct client_event *event)
 {
@@ -135,7 +149,7 @@ static int on_event(void *arg, const struct client_event *event)
     for (size_t i = 0; i < ARRAY_SIZE(mine); i++)
         if (strcmp(event->name, mine[i]) == 0)
             return ask_pending(arg);
-    return 0;
+    return strcmp(event->name, "contact") == 0 ? tell_contact(event->data) : 0;
 }
 
 int run_permission_watch(struct cli *cli, struct err *e)

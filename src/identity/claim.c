@@ -78,23 +78,40 @@ static bool claim_admin(struct identity *id, const struct credentials *c, struct
     return ret->kind == HOLDER_ADMIN || ret->is_open;
 }
 
-static bool claim_app(struct identity *id, const char *app_id, struct claim *ret)
+static int claim_app(const char *app_id, struct claim *ret)
 {
-    if (!roster_has_app(&id->roster, app_id))
-        return false;
     ret->kind = HOLDER_APP;
     snprintf(ret->id, sizeof(ret->id), "%s", app_id);
-    return true;
+    return 0;
+}
+
+/* Who may not use the id is refused here already. Whose program a worker has to find out about first pays like a stranger. */
+static int claim_named(struct identity *id, const struct credentials *c, struct claim *ret, struct err *e)
+{
+    const struct launch_what what = { .app_id = c->x_app_id };
+    bool is_launchable;
+    int r;
+
+    if (!roster_has_app(&id->roster, c->x_app_id, &is_launchable))
+        return err_set(e, -EACCES, "INVALID_APP_ID", "Invalid app ID: %.200s", c->x_app_id);
+    if (is_launchable && peers_has_to_wait(id, c->connection, &what))
+        return 0;
+    r = peers_check(id, c->connection, &what, false, e);
+    return r < 0 ? r : claim_app(c->x_app_id, ret);
 }
 
 int identity_claim(struct identity *id, const struct credentials *c, bool is_admin_only, struct claim *ret, struct err *e)
 {
+    struct launch launch;
+
     *ret = (struct claim){ .kind = HOLDER_NOBODY };
     if (is_admin_only)
         return claim_admin(id, c, ret) ? 0 : identity_refuse_admin(e);
     if (claim_key(id, identity_bearer(c->authorization), ret) || claim_key(id, c->x_api_key, ret))
         return 0;
+    if (identity_launch_of(id, c, &launch) && launch.app_id[0])
+        return claim_app(launch.app_id, ret);
     if (is_given(c->x_app_id))
-        return claim_app(id, c->x_app_id, ret) ? 0 : err_set(e, -EACCES, "INVALID_APP_ID", "Invalid app ID: %.200s", c->x_app_id);
+        return claim_named(id, c, ret, e);
     return claim_admin(id, c, ret) ? 0 : err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "identity/audit.h"
+#include "identity/change.h"
 #include "identity/decision.h"
 #include "identity/state.h"
 
@@ -22,10 +23,11 @@ const char *consent_scope_name(enum consent_scope s)
 
 static int find_app(struct identity *id, const char *app_id, struct arena *a, const char **ret_name, struct err *e)
 {
-    const char *known_id;
+    struct roster_found found;
 
-    if (!roster_find_app(&id->roster, app_id, a, &known_id, ret_name))
+    if (!roster_find_app(&id->roster, app_id, a, &found))
         return err_set(e, -ENOENT, "APP_NOT_FOUND", "There is no app with the id %.100s.", app_id);
+    *ret_name = found.name;
     return 0;
 }
 
@@ -109,6 +111,27 @@ int consent_app_misses(struct identity *id, const char *app_id, const char *perm
     return ask(id, app_id, &answer, 1, false, 0, NULL, e);
 }
 
+static bool has_answer(const struct consent_answer *answers, size_t n, const char *permission)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(answers[i].permission, permission) == 0)
+            return true;
+    return false;
+}
+
+/* Behind those that are there: what was allowed to the command that is not started any more. */
+static int add_outdated(struct identity *id, const char *app_id, struct arena *a, struct consent_answer *answers, size_t *n, struct err *e)
+{
+    struct grant_row *rows;
+    size_t n_rows;
+    int r = store_grants_list(id->store, a, app_id, &rows, &n_rows, e);
+
+    for (size_t i = 0; r == 0 && i < n_rows && *n < LIMIT_PERMISSIONS_PER_APP; i++)
+        if (decision_is_outdated(&rows[i]) && !has_answer(answers, *n, rows[i].permission))
+            answers[(*n)++].permission = rows[i].permission;
+    return r;
+}
+
 int consent_app_declares(struct identity *id, const char *app_id, const char *const *permissions, size_t n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -120,16 +143,39 @@ int consent_app_declares(struct identity *id, const char *app_id, const char *co
         return r;
     if (n > LIMIT_PERMISSIONS_PER_APP)
         return err_set(e, -EINVAL, "VALIDATION_ERROR", "permissions must have at most %d elements.", LIMIT_PERMISSIONS_PER_APP);
-    answers = arena_array(a, n + 1, sizeof(*answers));
+    answers = arena_array(a, LIMIT_PERMISSIONS_PER_APP, sizeof(*answers));
     for (size_t i = 0; i < n; i++)
         answers[i].permission = permissions[i];
-    return ask(id, app_id, answers, n, false, 0, NULL, e);
+    r = add_outdated(id, app_id, a, answers, &n, e);
+    return r < 0 ? r : ask(id, app_id, answers, n, false, 0, NULL, e);
+}
+
+/* A question is over when the command that the permission was granted to is back. */
+static int describe_change(struct identity *id, struct arena *a, struct consent_question *q, bool *ret_is_over, struct err *e)
+{
+    struct grant_row row;
+    int r = store_grants_get(id->store, a, q->app_id, q->permission, &row, NULL);
+
+    if (r == 0 && decision_is_outdated(&row))
+        q->change = command_change(a, row.command, row.app_command);
+    *ret_is_over = r == 0 && decision_now(&row, clock_wall_ms()) == DECISION_ALLOWED;
+    return r == 0 || r == -ENOENT ? 0 : err_set(e, r, "STORE_ERROR", "The grants could not be read.");
 }
 
 int consent_pending(struct identity *id, struct arena *a, struct consent_questions *ret, struct err *e)
 {
-    board_list(&id->board, a, ret);
-    return 0;
+    struct consent_questions all;
+    bool is_over = false;
+    int r = 0;
+
+    board_list(&id->board, a, &all);
+    *ret = (struct consent_questions){ .items = all.items };
+    for (size_t i = 0; r == 0 && i < all.n; i++) {
+        r = describe_change(id, a, &all.items[i], &is_over, e);
+        if (!is_over)
+            ret->items[ret->n++] = all.items[i];
+    }
+    return r;
 }
 
 static int check_until(const struct consent_decision *d, struct err *e)

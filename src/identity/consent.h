@@ -16,6 +16,7 @@ struct consent_question {
     const char *app_id, *app_name, *permission, *asks;
     bool is_known, is_dangerous;
     const char *asked_at;
+    const char *change;                 /* it was allowed to another command than is started now: how they differ; NULL: it was not */
 };
 struct consent_questions { struct consent_question *items; size_t n; };
 
@@ -50,7 +51,8 @@ int consent_reset(struct identity *id, const char *app_id, const char *actor, st
 int consent_app_stopped(struct identity *id, const char *app_id, struct err *e) MUST_CHECK;
 /* A call failed for want of this permission: the person sees the question, nobody waits. Not after a denial. */
 int consent_app_misses(struct identity *id, const char *app_id, const char *permission, struct err *e) MUST_CHECK;
-/* The app's declared permissions changed: what is new and undecided is asked again. Also at launch (bulk prompt). */
+/* The app's declared permissions or its command changed: what is new and undecided, and what was allowed to another command, is asked again.
+ * Also at launch (bulk prompt). */
 int consent_app_declares(struct identity *id, const char *app_id, const char *const *permissions, size_t n, struct err *e) MUST_CHECK;
 void consent_app_removed(struct identity *id, const char *app_id);
 /* Makes waiting calls look at their is_gone again. Never blocks for long: for the loop thread, as http_exchange_on_gone() callback. */

@@ -29,9 +29,14 @@ bool decision_is_single(const struct grant_row *row)
     return is_allow(row) && has_scope(row, CONSENT_ONCE);
 }
 
+bool decision_is_outdated(const struct grant_row *row)
+{
+    return is_allow(row) && row->command && !(row->app_command && strcmp(row->command, row->app_command) == 0);
+}
+
 enum decision decision_now(const struct grant_row *row, int64_t wall_ms)
 {
-    if (!row || is_expired(row, wall_ms) || (decision_is_single(row) && row->is_used))
+    if (!row || is_expired(row, wall_ms) || (decision_is_single(row) && row->is_used) || decision_is_outdated(row))
         return DECISION_NONE;
     return is_allow(row) ? DECISION_ALLOWED : DECISION_DENIED;
 }

@@ -1,6 +1,7 @@
 #include "identity/audit.h"
 #include "identity/claim.h"
 #include "identity/consent.h"
+#include "identity/contacts.h"
 #include "identity/decision.h"
 #include "identity/permissions.h"
 #include "identity/sessions.h"
@@ -63,7 +64,18 @@ static int load(struct identity *id, struct err *e)
     if (r < 0)
         return r;
     id->clerk = clerk_start(id->store);
-    return id->clerk ? 0 : err_set(e, -EAGAIN, "INTERNAL_ERROR", "A thread for identity could not be started.");
+    id->contacts = contacts_start(id);
+    return id->clerk && id->contacts ? 0 : err_set(e, -EAGAIN, "INTERNAL_ERROR", "A thread for identity could not be started.");
+}
+
+static void read_settings(struct identity *id)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    if (!id->settings)
+        return;
+    id->peers = peers_mode_of(settings_string(id->settings, a, SETTING_IDENTITY_PEERS));
+    id->needs_secret = settings_bool(id->settings, SETTING_IDENTITY_REQUIRE_SECRET);
 }
 
 int identity_open(struct store *store, struct settings *settings, const char *data_dir, struct identity **ret, struct err *e)
@@ -78,6 +90,9 @@ int identity_open(struct store *store, struct settings *settings, const char *da
     board_init(&id->board);
     confirmations_init(&id->confirmations);
     pthread_mutex_init(&id->seen.lock, NULL);
+    peer_kernel_init(&id->kernel);
+    launches_init(&id->launches);
+    read_settings(id);
     pthread_mutex_init(&id->order, NULL);
     r = load(id, e);
     if (r < 0) {
@@ -92,7 +107,10 @@ struct identity *identity_close(struct identity *id)
 {
     if (!id)
         return NULL;
+    contacts_stop(id->contacts);
     clerk_stop(id->clerk);
+    launches_clear(&id->launches);
+    peer_kernel_clear(&id->kernel);
     roster_clear(&id->roster);
     board_clear(&id->board);
     confirmations_clear(&id->confirmations);
@@ -112,9 +130,15 @@ int identity_reload_apps(struct identity *id, struct err *e)
 bool identity_knows_app(struct identity *id, const char *app_id)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const char *known_id, *name;
+    struct roster_found found;
 
-    return roster_find_app(&id->roster, app_id, a, &known_id, &name);
+    return roster_find_app(&id->roster, app_id, a, &found);
+}
+
+void identity_on_contact(struct identity *id, identity_contact_fn *fn, void *arg)
+{
+    id->on_contact = fn;
+    id->on_contact_arg = arg;
 }
 
 const char *identity_bearer(const char *authorization)
@@ -156,33 +180,149 @@ static bool find_admin(struct identity *id, const struct credentials *c, struct 
     return true;
 }
 
-/* The app that header or body names: 0, -ENOENT for an unknown id. */
-static int name_app(struct identity *id, const char *app_id, struct arena *a, struct caller *ret)
+/* ---- secrets of programs that Hearth started (identity/launches.h) ---- */
+
+/* The secret of that form, from its header or as Bearer: what came is not a key then. */
+static const char *secret_of(const struct credentials *c, const char *prefix)
 {
-    return roster_find_app(&id->roster, app_id, a, &ret->app_id, &ret->app_name) ? 0 : -ENOENT;
+    const char *bearer = identity_bearer(c->authorization);
+
+    if (c->x_app_secret && strncmp(c->x_app_secret, prefix, strlen(prefix)) == 0)
+        return c->x_app_secret;
+    return bearer && strncmp(bearer, prefix, strlen(prefix)) == 0 ? bearer : NULL;
+}
+
+bool identity_launch_of(struct identity *id, const struct credentials *c, struct launch *ret)
+{
+    const char *secret = secret_of(c, LAUNCH_APP_PREFIX);
+
+    if (!secret)
+        secret = secret_of(c, LAUNCH_TASK_PREFIX);
+    return secret && launches_find_secret(id, secret, ret);
+}
+
+/* 1 with the app that the secret is of; 0: none came. A secret that is named by its header must be one. */
+static int read_app_secret(struct identity *id, const struct credentials *c, const char *app_id, struct launch *ret, struct err *e)
+{
+    const char *secret = secret_of(c, LAUNCH_APP_PREFIX);
+
+    if (!secret && !(c->x_app_secret && *c->x_app_secret))
+        return 0;
+    if (!secret || !launches_find_secret(id, secret, ret) || ret->task_uuid[0])
+        return err_set(e, -EACCES, "INVALID_APP_SECRET", "The secret is of no app that Hearth has started and that runs: each start has another one.");
+    if (app_id && *app_id && strcmp(app_id, ret->app_id) != 0)
+        return err_set(e, -EACCES, "INVALID_APP_SECRET", "The secret is of another app than the app id.");
+    return 1;
+}
+
+static bool is_remote(const struct credentials *c)
+{
+    return c->connection && c->connection->remote.any.sa_family != AF_UNIX;
+}
+
+/* An app by its id alone. */
+static int check_bare_id(struct identity *id, const struct credentials *c, const struct roster_found *app, struct err *e)
+{
+    const struct launch_what what = { .app_id = app->id };
+    int r = peers_check(id, c->connection, &what, app->is_launchable, e);
+
+    if (r == 0 && c->needs_proof)
+        r = peers_check_user(id, c->connection, &what, e);
+    if (r < 0 || !id->needs_secret || !is_remote(c) || c->connection->tag)
+        return r;
+    return err_set(e, -EACCES, "APP_SECRET_REQUIRED", "Here an app's id is taken with its secret only (identity.require_secret): send the variable that ends "
+                   "in _APP_SECRET as x-app-secret, or use a developer key.");
+}
+
+int identity_agent(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e)
+{
+    const char *token = secret_of(c, LAUNCH_TASK_PREFIX);
+    struct launch launch;
+
+    if (!token)
+        return 0;
+    if (!launches_find_secret(id, token, &launch))
+        return err_set(e, -EPERM, "INVALID_TASK_TOKEN", "The token is of no agent that runs: it ends with the process it was given to.");
+    *ret = (struct caller){ .kind = CALLER_AGENT, .task_uuid = arena_strdup(a, launch.task_uuid), .attempt = launch.attempt };
+    ret->scope = ret->task_uuid;
+    ret->actor = arena_printf(a, "agent:%s", ret->task_uuid);
+    return 1;
+}
+
+int identity_check_reporter(struct identity *id, const struct credentials *c, const char *task_uuid, struct err *e)
+{
+    const struct launch_what what = { .task_uuid = task_uuid };
+    int r = peers_check(id, c->connection, &what, launches_runs(id, &what, 0), e);
+
+    if (r < 0 || !id->needs_secret || !is_remote(c) || c->connection->tag)
+        return r;
+    return err_set(e, -EACCES, "TASK_TOKEN_REQUIRED", "Here a report about a task is taken with the agent's token only (identity.require_secret): send "
+                   "HEARTH_TASK_TOKEN as Authorization: Bearer, or use a developer key.");
+}
+
+/* ---- who calls ---- */
+
+static const char *app_id_of(const struct credentials *c)
+{
+    return c->x_app_id && *c->x_app_id ? c->x_app_id : c->body_app_id && *c->body_app_id ? c->body_app_id : NULL;
+}
+
+static int find_by_key(struct identity *id, const char *app_id, struct arena *a, struct caller *caller)
+{
+    struct roster_found app = { 0 };
+
+    if (app_id && roster_find_app(&id->roster, app_id, a, &app)) {
+        caller->app_id = app.id;
+        caller->app_name = app.name;
+    }
+    caller->scope = app.id ? app.id : caller->key_fingerprint;
+    return 0;
+}
+
+static int find_by_app(struct identity *id, const struct credentials *c, const char *app_id, bool is_proven, struct arena *a, struct caller *caller,
+                       struct err *e)
+{
+    struct roster_found app;
+    int r = 0;
+
+    if (!roster_find_app(&id->roster, app_id, a, &app))
+        return err_set(e, -EACCES, "INVALID_APP_ID", "Invalid app ID: %.200s", app_id);
+    if (!is_proven)
+        r = check_bare_id(id, c, &app, e);
+    *caller = (struct caller){ .kind = CALLER_APP, .app_id = app.id, .app_name = app.name, .scope = app.id };
+    caller->actor = arena_printf(a, "app:%s", app.id);
+    return r;
 }
 
 int identity_caller(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e)
 {
-    const char *app_id = c->x_app_id && *c->x_app_id ? c->x_app_id : c->body_app_id;
+    const char *app_id = app_id_of(c);
     struct caller caller = { .kind = CALLER_NOBODY };
-    bool has_key = find_key(id, identity_bearer(c->authorization), a, &caller) || find_key(id, c->x_api_key, a, &caller);
-    bool has_app = app_id && *app_id && name_app(id, app_id, a, &caller) == 0;
+    struct launch launch;
+    int r;
 
-    if (!has_key && app_id && *app_id && !has_app)
-        return err_set(e, -EACCES, "INVALID_APP_ID", "Invalid app ID: %.200s", app_id);
-    if (!has_key && !has_app) {
-        if (find_admin(id, c, a, ret))
-            return 0;
-        return err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
+    if (find_key(id, identity_bearer(c->authorization), a, &caller) || find_key(id, c->x_api_key, a, &caller)) {
+        r = find_by_key(id, app_id, a, &caller);
+    } else {
+        r = read_app_secret(id, c, app_id, &launch, e);
+        if (r >= 0 && (r > 0 || app_id))
+            r = find_by_app(id, c, r > 0 ? launch.app_id : app_id, r > 0, a, &caller, e);
+        else if (r == 0 && !find_admin(id, c, a, &caller))
+            r = err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
     }
-    if (!has_key) {
-        caller.kind = CALLER_APP;
-        caller.actor = arena_printf(a, "app:%s", caller.app_id);
-    }
-    caller.scope = has_app ? caller.app_id : caller.key_fingerprint;
-    *ret = caller;
-    return 0;
+    if (r == 0)
+        *ret = caller;
+    return r;
+}
+
+/* Whoever brings something else besides its app's id may be known without it; waiting for nothing does no harm. */
+bool identity_has_to_wait(struct identity *id, const struct credentials *c)
+{
+    const char *app_id = app_id_of(c);
+    bool is_launchable;
+
+    return app_id && peers_has_to_wait(id, c->connection, &(struct launch_what){ .app_id = app_id }) &&
+           roster_has_app(&id->roster, app_id, &is_launchable) && is_launchable;
 }
 
 int identity_refuse_admin(struct err *e)
@@ -271,7 +411,7 @@ int identity_check(struct identity *id, const struct caller *c, const char *perm
     AUTO(arena_freep) struct arena *a = arena_new();
     struct grant_row row = { 0 };
 
-    if (c->kind == CALLER_NOBODY)
+    if (c->kind == CALLER_NOBODY || c->kind == CALLER_AGENT)
         return err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
     return c->kind == CALLER_APP ? find_grant(id, c, permission, a, &row, e) : 0;
 }
@@ -281,7 +421,7 @@ int identity_require(struct identity *id, const struct caller *c, const char *pe
     const struct permission *known = permission_find(permission);
     int r = 0;
 
-    if (c->kind == CALLER_NOBODY)
+    if (c->kind == CALLER_NOBODY || c->kind == CALLER_AGENT)
         return err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
     if (c->kind == CALLER_APP)
         r = require_grant(id, c, permission, e);

@@ -11,7 +11,7 @@
 #include "settings/settings.h"
 #include "store/store.h"
 
-enum caller_kind { CALLER_NOBODY, CALLER_KEY, CALLER_APP, CALLER_ADMIN };
+enum caller_kind { CALLER_NOBODY, CALLER_KEY, CALLER_APP, CALLER_ADMIN, CALLER_AGENT };
 
 struct caller {
     enum caller_kind kind;
@@ -20,6 +20,8 @@ struct caller {
     const char *scope;                          /* data scope: app id, else key fingerprint, else "admin" */
     const char *actor;                          /* for the audit log: "key:ab12", "app:<id>", "admin" */
     const char *session;                        /* CALLER_ADMIN in a browser: which session (identity/sessions.h); NULL: the socket or this process */
+    const char *task_uuid;                      /* of CALLER_AGENT: the one task it may report about */
+    int64_t attempt;                            /* the attempt it was started for */
 };
 
 struct identity;
@@ -30,21 +32,35 @@ int identity_open(struct store *store, struct settings *settings, const char *da
 struct identity *identity_close(struct identity *id);
 /* Apps were added, changed or removed in the store: call right after (consent_app_declares and consent_app_removed do it too). */
 int identity_reload_apps(struct identity *id, struct err *e) MUST_CHECK;
+/* Called on a thread of identity's when a program that Hearth did not start uses the id of an app, once for each app and program. Before the
+ * first request. */
+typedef void identity_contact_fn(void *arg, const char *app_id, const char *app_name, const char *program);
+void identity_on_contact(struct identity *id, identity_contact_fn *fn, void *arg);
 /* Is there an app of this id; any thread. */
 bool identity_knows_app(struct identity *id, const char *app_id);
 
 /* What a request brought, as plain strings (NULL = not there). */
 struct credentials {
     const char *authorization;          /* whole header */
-    const char *x_api_key, *x_app_id;
+    const char *x_api_key, *x_app_id, *x_app_secret;
     const char *session_cookie, *session_proof;         /* one without the other is nothing */
     const char *body_app_id;            /* webhook and the routes of D3 */
+    struct http_peer *connection;       /* it came on; NULL: from this process */
+    bool needs_proof;                   /* an app id is not enough here, whatever identity.peers allows */
     bool is_local_admin;                /* came over the data folder's socket, or in-process */
 };
 
-/* 0 with the caller; -EACCES MISSING_APP_ID (401) or INVALID_APP_ID (401), texts of the specification. Looks in memory only, unless a
- * session cookie is all there is. A local administrator who names no key and no app is CALLER_ADMIN. */
+/* 0 with the caller; -EACCES MISSING_APP_ID (401) or INVALID_APP_ID (401), texts of the specification; -EACCES INVALID_APP_SECRET,
+ * APP_SECRET_REQUIRED (401); -EPERM PEER_NOT_ALLOWED (identity/peers.h). Looks in memory only and asks the kernel, unless a session cookie is
+ * all there is or identity_has_to_wait(). A local administrator who names no key and no app is CALLER_ADMIN. */
 int identity_caller(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e) MUST_CHECK;
+/* Would identity_caller() take milliseconds: not on the loop. */
+bool identity_has_to_wait(struct identity *id, const struct credentials *c);
+/* 1 with the agent whose token came (CALLER_AGENT, for reports about its task alone), 0 when none came; -EPERM INVALID_TASK_TOKEN for one that
+ * is no running agent's. */
+int identity_agent(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e) MUST_CHECK;
+/* May who brings no more than the task's uuid report about it: -EPERM PEER_NOT_ALLOWED, -EACCES TASK_TOKEN_REQUIRED. */
+int identity_check_reporter(struct identity *id, const struct credentials *c, const char *task_uuid, struct err *e) MUST_CHECK;
 /* Only the administrator part: -EACCES ADMIN_REQUIRED (401). */
 int identity_admin(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret, struct err *e) MUST_CHECK;
 /* May this caller use the permission now? 0; -EPERM PERMISSION_REQUIRED or PERMISSION_DENIED with extras permission and message.

@@ -1,6 +1,7 @@
 #include "identity/roster.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "store/apps.h"
 #include "store/keys.h"
@@ -88,6 +89,16 @@ int roster_load_keys(struct roster *r, struct store *s, struct err *e)
     return rc;
 }
 
+/* As app_config_is_launchable() (apps/config.h) says it of the same text. */
+static bool is_launchable(struct arena *a, const struct app_row *row)
+{
+    struct json_value config = { 0 };
+
+    if (json_parse(a, slice_of(row->config), &config, NULL) < 0)
+        return false;
+    return json_type(json_get(config, "app_type")) == JSON_STRING || json_string(json_get(json_get(config, "config"), "command")).n > 0;
+}
+
 static int read_apps(struct store *s, struct roster_app **ret, size_t *ret_n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -103,7 +114,7 @@ static int read_apps(struct store *s, struct roster_app **ret, size_t *ret_n, st
     for (size_t i = 0; i < n; i++) {
         const char *shown = rows[i].display_name && *rows[i].display_name ? rows[i].display_name : rows[i].name;
 
-        apps[i] = (struct roster_app){ .id = xstrdup(rows[i].app_id), .name = xstrdup(shown) };
+        apps[i] = (struct roster_app){ .id = xstrdup(rows[i].app_id), .name = xstrdup(shown), .is_launchable = is_launchable(a, &rows[i]) };
     }
     qsort(apps, n, sizeof(*apps), compare_apps);
     *ret = apps;
@@ -163,28 +174,25 @@ bool roster_find_key(struct roster *r, const unsigned char hash[HASH_BYTES], str
     return is_same;
 }
 
-bool roster_has_app(struct roster *r, const char *app_id)
+bool roster_has_app(struct roster *r, const char *app_id, bool *ret_is_launchable)
 {
-    struct roster_app wanted = { .id = (char *)(uintptr_t)app_id };
-    bool is_there;
+    const struct roster_app wanted = { .id = (char *)(uintptr_t)app_id }, *found;
 
     pthread_rwlock_rdlock(&r->lock);
-    is_there = r->n_apps && bsearch(&wanted, r->apps, r->n_apps, sizeof(wanted), compare_apps);
+    found = r->n_apps ? bsearch(&wanted, r->apps, r->n_apps, sizeof(wanted), compare_apps) : NULL;
+    *ret_is_launchable = found && found->is_launchable;
     pthread_rwlock_unlock(&r->lock);
-    return is_there;
+    return found != NULL;
 }
 
-bool roster_find_app(struct roster *r, const char *app_id, struct arena *a, const char **ret_id, const char **ret_name)
+bool roster_find_app(struct roster *r, const char *app_id, struct arena *a, struct roster_found *ret)
 {
     struct roster_app wanted = { .id = (char *)(uintptr_t)app_id }, *found;
 
     pthread_rwlock_rdlock(&r->lock);
     found = r->n_apps ? bsearch(&wanted, r->apps, r->n_apps, sizeof(wanted), compare_apps) : NULL;
-    if (found) {
-        *ret_id = arena_strdup(a, found->id);
-        if (ret_name)
-            *ret_name = arena_strdup(a, found->name);
-    }
+    if (found)
+        *ret = (struct roster_found){ arena_strdup(a, found->id), arena_strdup(a, found->name), found->is_launchable };
     pthread_rwlock_unlock(&r->lock);
     return found != NULL;
 }

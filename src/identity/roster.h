@@ -17,7 +17,12 @@ struct roster_key {
     int64_t noted_ms;                   /* clock_mono_ms() of the last use that was noted; 0: none */
 };
 
-struct roster_app { char *id, *name; /* owned */ };
+struct roster_app {
+    char *id, *name;                    /* owned */
+    bool is_launchable;                 /* Hearth is who starts it */
+};
+
+struct roster_found { const char *id, *name; bool is_launchable; };
 
 struct roster {
     pthread_rwlock_t lock;
@@ -34,6 +39,7 @@ int roster_load_apps(struct roster *r, struct store *s, struct err *e) MUST_CHEC
 
 /* Id and fingerprint of the key with this hash. ret_is_due: its use should be noted now (at most once a minute a key); NULL: it is not a use. */
 bool roster_find_key(struct roster *r, const unsigned char hash[HASH_BYTES], struct roster_key *ret, bool *ret_is_due);
-bool roster_has_app(struct roster *r, const char *app_id);
-/* Strings in the arena; ret_name may be NULL. */
-bool roster_find_app(struct roster *r, const char *app_id, struct arena *a, const char **ret_id, const char **ret_name);
+/* ret_is_launchable: Hearth is who starts it. */
+bool roster_has_app(struct roster *r, const char *app_id, bool *ret_is_launchable);
+/* Strings in the arena. */
+bool roster_find_app(struct roster *r, const char *app_id, struct arena *a, struct roster_found *ret);

@@ -11,8 +11,11 @@
 #include "identity/clerk.h"
 #include "identity/confirmations.h"
 #include "identity/identity.h"
+#include "identity/launch_list.h"
+#include "identity/peers.h"
 #include "identity/roster.h"
 #include "identity/seal.h"
+#include "os/peer.h"
 
 struct identity_keys {
     unsigned char hash[HASH_BYTES];     /* of every stored hash of a key, link or session */
@@ -35,6 +38,13 @@ struct identity {
     struct identity_keys *keys;         /* owned, in secret memory */
     struct roster roster;
     struct clerk *clerk;                /* owned */
+    struct peer_kernel kernel;
+    struct launch_list launches;
+    struct contacts *contacts;          /* owned */
+    enum peers_mode peers;              /* these two are settings, as they are at the start */
+    bool needs_secret;
+    identity_contact_fn *on_contact;    /* set before the first request */
+    void *on_contact_arg;
     struct board board;
     struct confirmations confirmations;         /* of browser sessions */
     struct seen_sessions seen;          /* identity/claim.c */
@@ -44,5 +54,7 @@ struct identity {
 /* The token of an Authorization header, whatever the case of the scheme (RFC 9110 section 11.1); NULL when it is another one. */
 const char *identity_bearer(const char *authorization);
 int identity_refuse_admin(struct err *e);
+/* The running program whose secret came, of an app or of an agent. */
+bool identity_launch_of(struct identity *id, const struct credentials *c, struct launch *ret);
 /* Keyed BLAKE2b of a secret: what the store keeps instead of it. */
 void identity_hash(const struct identity *id, const char *secret, unsigned char ret_hash[HASH_BYTES]);

@@ -51,6 +51,13 @@ pid_t child_root_pid(const struct child *c)
     return c->root;
 }
 
+uint64_t child_tag_new(void)
+{
+    static _Atomic uint64_t n_tags = 0;
+
+    return atomic_fetch_add(&n_tags, 1) + 1;
+}
+
 uint64_t child_tag(const struct child *c)
 {
     return c->tag;
@@ -389,7 +396,6 @@ static struct child_spec child_spec_kept(const struct child_spec *spec)
     return kept;
 }
 
-static _Atomic uint64_t child_tags = 1;
 
 static void child_take_enclosure(struct child *c, struct child_enclosure *enclosure)
 {
@@ -417,7 +423,7 @@ struct child *child_new(struct supervisor *s, const struct child_spec *spec, con
     c->log = spec->log ? child_log_ref(spec->log) : child_log_new();
     c->root = spawned->pid;
     c->pid = enclosure->program > 0 ? enclosure->program : spawned->pid;
-    c->tag = atomic_fetch_add(&child_tags, 1);
+    c->tag = spec->tag ? spec->tag : child_tag_new();
     c->pidfd = spawned->pidfd;
     c->spec = child_spec_kept(spec);
     c->how.code = -1;

@@ -35,6 +35,7 @@ struct child_spec {
     const struct sandbox_wish *sandbox; /* NULL: none, and no hearth-child around it either */
     const char *own_dir;                /* in a sandbox: a folder that is its own, made by the caller; its home is made in it */
     const char *shown_file;             /* in a sandbox: a file of the service that it may read */
+    uint64_t tag;                       /* of child_tag_new(), for who has to know it before the start; 0: a new one */
     int64_t timeout_ms;                 /* 0: none */
     int64_t stop_grace_ms;              /* between SIGTERM and SIGKILL; 0: 5000 */
     size_t max_stdout;                  /* bytes of standard output kept whole besides the log; 0: none */
@@ -71,6 +72,7 @@ int child_start(struct supervisor *s, const struct child_spec *spec, struct chil
 void child_stop(struct child *c);
 pid_t child_pid(const struct child *c);                /* of the program, as the person sees it: `kill` ends it */
 pid_t child_root_pid(const struct child *c);           /* of the process under which all of its processes are */
+uint64_t child_tag_new(void);                            /* for child_spec.tag */
 uint64_t child_tag(const struct child *c);             /* no other child of this process has it; never 0 */
 bool child_is_running(const struct child *c);
 struct child_log *child_log_of(struct child *c);        /* borrowed; any thread */

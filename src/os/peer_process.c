@@ -9,7 +9,7 @@
 
 enum { PEER_PROCESSES = 65536, PEER_GENERATIONS = 64 };
 
-struct peer_entry { pid_t pid, parent, session; bool is_of_tree; };
+struct peer_entry { pid_t pid, parent, session, root; };
 
 struct peer_table { struct peer_entry *items; size_t n, cap; };
 
@@ -32,7 +32,7 @@ static bool read_stat(pid_t pid, struct peer_entry *ret)
     after_name = strrchr(text, ')');    /* proc(5): the name may hold anything, also parentheses */
     if (!after_name || sscanf(after_name + 1, " %*c %d %*d %d", &parent, &session) != 2)
         return false;
-    *ret = (struct peer_entry){ pid, parent, session, false };
+    *ret = (struct peer_entry){ pid, parent, session, 0 };
     return true;
 }
 
@@ -91,16 +91,16 @@ static bool is_root(pid_t pid, const pid_t *roots, size_t n)
 }
 
 /* Upwards from the process; what lost its parent is known by the session, which the child began (os/spawn.h). */
-static bool is_below(const struct peer_table *t, const struct peer_entry *entry, const pid_t *roots, size_t n)
+static pid_t root_of(const struct peer_table *t, const struct peer_entry *entry, const pid_t *roots, size_t n)
 {
     if (is_root(entry->session, roots, n))
-        return true;
+        return entry->session;
     for (int i = 0; entry && i < PEER_GENERATIONS; i++) {
         if (is_root(entry->pid, roots, n))
-            return true;
+            return entry->pid;
         entry = find_entry(t, entry->parent);
     }
-    return false;
+    return 0;
 }
 
 /* ---- the socket ---- */
@@ -131,7 +131,7 @@ static const struct peer_entry *find_holder(const struct peer_table *t, uint64_t
 
     snprintf(name, sizeof(name), "socket:[%llu]", (unsigned long long)inode);
     for (size_t i = t->n; i-- > 0;)     /* the newest first: it is more often one of them */
-        if (t->items[i].is_of_tree == is_of_tree && holds_socket(t->items[i].pid, name))
+        if ((t->items[i].root > 0) == is_of_tree && holds_socket(t->items[i].pid, name))
             return &t->items[i];
     return NULL;
 }
@@ -141,7 +141,7 @@ static void describe(const struct peer_entry *entry, struct peer_process *ret)
     char link[48];
     ssize_t n;
 
-    *ret = (struct peer_process){ .pid = entry->pid, .is_of_tree = entry->is_of_tree };
+    *ret = (struct peer_process){ .pid = entry->pid, .root = entry->root };
     snprintf(link, sizeof(link), "/proc/%d/exe", (int)entry->pid);
     n = readlink(link, ret->path, sizeof(ret->path) - 1);
     ret->path[MAX(n, 0)] = '\0';
@@ -153,7 +153,7 @@ bool peer_process_find(uint64_t inode, const pid_t *roots, size_t n_roots, struc
     const struct peer_entry *holder;
 
     for (size_t i = 0; i < t.n; i++)
-        t.items[i].is_of_tree = is_below(&t, &t.items[i], roots, n_roots);
+        t.items[i].root = root_of(&t, &t.items[i], roots, n_roots);
     holder = find_holder(&t, inode, true);
     if (!holder)
         holder = find_holder(&t, inode, false);

@@ -10,7 +10,7 @@
 
 struct peer_process {
     pid_t pid;
-    bool is_of_tree;                    /* a descendant, or a member of the session, of one of the roots */
+    pid_t root;                         /* of whose tree it is: a descendant, or a member of the session; 0: of none */
     char path[PATH_MAX];                /* of its program; "" when it cannot be read */
 };
 

@@ -119,9 +119,11 @@ static int open_identity(struct service *s, struct err *e)
 {
     int r = identity_open(s->store, s->settings, s->config.data_dir, &s->identity, e);
 
-    if (r == 0)
-        consent_on_change(s->identity, wire_consent_changed, s);
-    return r;
+    if (r < 0)
+        return r;
+    consent_on_change(s->identity, wire_consent_changed, s);
+    identity_on_contact(s->identity, wire_contact, s);
+    return 0;
 }
 
 static int open_meter(struct service *s, bool is_serving, struct err *e)

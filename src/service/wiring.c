@@ -3,6 +3,7 @@
 
 #include "api/events.h"
 #include "base/log.h"
+#include "identity/launches.h"
 
 /* ---- apps -> listeners of tasks ---- */
 
@@ -153,6 +154,7 @@ struct wired_run {
     struct service *service;
     struct agent_run *run;              /* owned */
     int64_t id;
+    uint64_t launch;                    /* of the process, in identity/launches.h */
 };
 
 static void run_ended(void *arg, struct agent_run *run, const struct agent_outcome *o)
@@ -166,6 +168,7 @@ static void run_ended(void *arg, struct agent_run *run, const struct agent_outco
         .log = o->log,
     };
 
+    launches_end(w->service->identity, w->launch);
     tasks_run_ended(w->service->tasks, w->id, &end);
 }
 
@@ -174,7 +177,9 @@ static int start_run(void *arg, int64_t run_id, const struct task_run_order *ord
 {
     struct service *s = arg;
     AUTO(arena_freep) struct arena *a = arena_new();
-    const struct agent_run_input in = {
+    const struct launch_what what = { .app_id = order->app_id, .task_uuid = order->task_uuid, .attempt = order->attempt };
+    char token[LAUNCH_SECRET_SIZE];
+    struct agent_run_input in = {
         .agent_name = order->agent_name,
         .task_uuid = order->task_uuid,
         .machine_id = order->machine_id,
@@ -188,16 +193,21 @@ static int start_run(void *arg, int64_t run_id, const struct task_run_order *ord
         .app_name = order->app_name,
         .abbr = settings_string(s->settings, a, SETTING_IDENTITY_ABBR),
         .attempt = order->attempt,
+        .token = token,
     };
     struct wired_run *w = xcalloc(1, sizeof(*w));
     int r;
 
     *w = (struct wired_run){ .service = s, .id = run_id };
+    launches_begin(s->identity, &what, token, &in.tag);
+    w->launch = in.tag;
     r = agent_run_start(s->agents, &in, run_ended, w, &w->run, e);
     if (r < 0) {
+        launches_end(s->identity, w->launch);
         free(w);
         return r;
     }
+    launches_started(s->identity, w->launch, agent_run_pid(w->run));
     *ret_pid = agent_run_pid(w->run);
     *ret_handle = w;
     return 0;
@@ -284,4 +294,13 @@ void wire_child_ended(void *service, uint64_t tag)
 
     if (s->server)
         http_server_unlisten(s->server, tag);
+}
+
+void wire_contact(void *service, const char *app_id, const char *app_name, const char *program)
+{
+    struct service *s = service;
+
+    log_warn("identity", NULL, "a program that Hearth did not start, %s, uses the id of %s", LOG_Q(program), LOG_Q(app_name));
+    if (s->events)
+        api_events_contact(s->events, app_id, app_name, program);
 }

@@ -109,6 +109,7 @@ static const char *check_llamacpp_arg(const char *value)
 /* --- the table --- */
 
 static const char *const sandbox_profiles[] = { "none", "standard", "strict", NULL };
+static const char *const peer_modes[] = { "launched", "same_user", "any", NULL };
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const log_formats[] = { "text", "json", NULL };
 
@@ -139,6 +140,10 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .needs_restart = true, .help = "Name of this machine towards others; empty: one made at the first start." },
     [SETTING_IDENTITY_USER_EMAIL] = { "identity.user_email", SETTING_STRING, .max = 254, .def = "",
         .help = "Told in this machine's presence record." },
+    [SETTING_IDENTITY_PEERS] = { "identity.peers", SETTING_ENUM, .one_of = peer_modes, .def = "same_user", .needs_restart = true,
+        .help = "Whose programs may use the id of an app or task: those Hearth started, those of its own user, or any." },
+    [SETTING_IDENTITY_REQUIRE_SECRET] = { "identity.require_secret", SETTING_BOOL, .def = "false", .needs_restart = true,
+        .help = "Takes the id of an app or task only with the secret Hearth gave that program at its start." },
 
     [SETTING_TASKS_HEARTBEAT_S] = { "tasks.heartbeat_s", SETTING_SECONDS, .min = 0.05, .max = 86400, .def = "120", .needs_restart = true,
         .help = "How often a running task's lease is renewed." },

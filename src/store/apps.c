@@ -5,7 +5,7 @@
 
 #define COLUMNS                                                                                                        \
     "app_id, name, display_name, description, icon, app_type, config, permissions, is_enabled, requires_user_auth, "   \
-    "created_at, updated_at"
+    "created_at, updated_at, command"
 
 static const struct rows_missing missing = { "APP_NOT_FOUND", "There is no such app." };
 
@@ -24,6 +24,7 @@ static void read_app(struct sql_rows *rows, struct arena *a, void *into)
         .requires_user_auth = sql_int(rows, 9) != 0,
         .created_at = sql_text(rows, a, 10),
         .updated_at = sql_text(rows, a, 11),
+        .command = sql_text(rows, a, 12),
     };
 }
 
@@ -40,29 +41,44 @@ int store_apps_insert(struct store *s, const struct app_row *row, struct err *e)
 
     clock_now_text(now);
     r = store_exec(s, e, &n,
-                   "INSERT INTO apps (" COLUMNS ") SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(?, '[]'), ?, ?, ?, ? "
+                   "INSERT INTO apps (" COLUMNS ") SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(?, '[]'), ?, ?, ?, ?, ? "
                    "WHERE (SELECT count(*) FROM apps) < ?",
-                   "ssssssssiissi", row->app_id, row->name, row->display_name, row->description, row->icon, row->app_type,
+                   "ssssssssiisssi", row->app_id, row->name, row->display_name, row->description, row->icon, row->app_type,
                    row->config, row->permissions, (int64_t)row->is_enabled, (int64_t)row->requires_user_auth, now, now,
-                   (int64_t)LIMIT_APPS);
+                   row->command, (int64_t)LIMIT_APPS);
     if (r < 0 || n > 0)
         return tell_exists(r, e);
     return err_set(e, -E2BIG, "TOO_MANY_APPS", "There are %d apps already: remove one that is not used.", LIMIT_APPS);
 }
 
-int store_apps_update(struct store *s, const struct app_row *row, struct err *e)
+struct app_change { const struct app_row *row; const char *command_before; int64_t n; };
+
+static int update_app(struct sql_db *db, void *arg, struct err *e)
 {
+    struct app_change *in = arg;
+    const struct app_row *row = in->row;
     char now[TIME_TEXT_SIZE];
-    int64_t n = 0;
-    int r;
+    int r = 0;
 
     clock_now_text(now);
-    r = store_exec(s, e, &n,
-                   "UPDATE apps SET name = ?, display_name = ?, description = ?, icon = ?, app_type = ?, config = ?, "
-                   "permissions = coalesce(?, '[]'), is_enabled = ?, requires_user_auth = ?, updated_at = ? WHERE app_id = ?",
-                   "sssssssiiss", row->name, row->display_name, row->description, row->icon, row->app_type, row->config,
-                   row->permissions, (int64_t)row->is_enabled, (int64_t)row->requires_user_auth, now, row->app_id);
-    return rows_changed(tell_exists(r, e), n, &missing, e);
+    if (in->command_before)
+        r = sql_exec(db, e, "UPDATE grants SET command = ? WHERE app_id = ? AND command IS NULL", "ss", in->command_before, row->app_id);
+    if (r == 0)
+        r = sql_exec(db, e,
+                     "UPDATE apps SET name = ?, display_name = ?, description = ?, icon = ?, app_type = ?, config = ?, "
+                     "permissions = coalesce(?, '[]'), is_enabled = ?, requires_user_auth = ?, updated_at = ?, command = ? WHERE app_id = ?",
+                     "sssssssiisss", row->name, row->display_name, row->description, row->icon, row->app_type, row->config, row->permissions,
+                     (int64_t)row->is_enabled, (int64_t)row->requires_user_auth, now, row->command, row->app_id);
+    in->n = r < 0 ? 0 : sql_changes(db);
+    return r;
+}
+
+int store_apps_update(struct store *s, const struct app_row *row, const char *command_before, struct err *e)
+{
+    struct app_change in = { row, command_before, 0 };
+    int r = store_write(s, update_app, &in, e);
+
+    return rows_changed(tell_exists(r, e), in.n, &missing, e);
 }
 
 int store_apps_get(struct store *s, struct arena *a, const char *app_id, struct app_row *ret, struct err *e)

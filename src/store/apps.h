@@ -14,6 +14,7 @@ struct app_row {
     const char *app_type;               /* python, node, npx, uvx, custom */
     const char *config;                 /* JSON object */
     const char *permissions;            /* JSON array of names declared in the manifest */
+    const char *command;                /* what is started for it (apps/command.h); NULL: from before that was kept */
     bool is_enabled;
     bool requires_user_auth;
     const char *created_at, *updated_at;
@@ -21,8 +22,9 @@ struct app_row {
 
 /* -E2BIG TOO_MANY_APPS beyond LIMIT_APPS; -EEXIST APP_EXISTS for a known id or name. */
 int store_apps_insert(struct store *s, const struct app_row *row, struct err *e) MUST_CHECK;
-/* Every column but created_at, found by app_id. */
-int store_apps_update(struct store *s, const struct app_row *row, struct err *e) MUST_CHECK;
+/* Every column but created_at, found by app_id. command_before: what was started for it until now, when that has changed; grants that were
+ * decided for it keep it, and are in force again only with it (store/grants.h). NULL: unchanged. */
+int store_apps_update(struct store *s, const struct app_row *row, const char *command_before, struct err *e) MUST_CHECK;
 int store_apps_get(struct store *s, struct arena *a, const char *app_id, struct app_row *ret, struct err *e) MUST_CHECK;
 int store_apps_get_by_name(struct store *s, struct arena *a, const char *name, struct app_row *ret,
                            struct err *e) MUST_CHECK;

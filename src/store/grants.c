@@ -2,7 +2,9 @@
 #include "base/clock.h"
 #include "store/rows.h"
 
-#define COLUMNS "app_id, permission, decision, scope, expires_at, n_denials, is_used, created_at, last_used_at"
+#define COLUMNS \
+    "app_id, permission, decision, scope, expires_at, n_denials, is_used, created_at, last_used_at, command, "          \
+    "iif(command IS NULL, NULL, (SELECT a.command FROM apps a WHERE a.app_id = grants.app_id))"
 
 static const struct rows_missing missing = { "GRANT_NOT_FOUND", "Nothing was decided about this permission." };
 
@@ -18,6 +20,8 @@ static void read_grant(struct sql_rows *rows, struct arena *a, void *into)
         .is_used = sql_int(rows, 6) != 0,
         .created_at = sql_text(rows, a, 7),
         .last_used_at = sql_text(rows, a, 8),
+        .command = sql_text(rows, a, 9),
+        .app_command = sql_text(rows, a, 10),
     };
 }
 
@@ -52,7 +56,7 @@ int store_grants_set(struct store *s, const struct grant_row *row, struct err *e
     r = store_exec(s, e, NULL,
                    "INSERT INTO grants (app_id, permission, decision, scope, expires_at, n_denials, created_at) "
                    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET decision = excluded.decision, "
-                   "scope = excluded.scope, expires_at = excluded.expires_at, is_used = 0, created_at = excluded.created_at, "
+                   "scope = excluded.scope, expires_at = excluded.expires_at, is_used = 0, created_at = excluded.created_at, command = NULL, "
                    "n_denials = CASE excluded.decision WHEN 'deny' THEN n_denials + 1 ELSE 0 END",
                    "sssssis", row->app_id, row->permission, row->decision, row->scope, row->expires_at,
                    (int64_t)(strcmp(row->decision, "deny") == 0), now);

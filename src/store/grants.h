@@ -18,6 +18,8 @@ struct grant_row {
     bool is_used;                       /* scope once: the one use is gone */
     const char *created_at;             /* of the latest decision */
     const char *last_used_at;
+    const char *command;                /* what was started for the app when it was decided; NULL: what is started now */
+    const char *app_command;            /* what is started now; read only beside command */
 };
 
 /* -ENOENT when nothing was decided. */

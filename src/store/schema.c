@@ -104,6 +104,12 @@ static const char retention_rules[] =
 static const char session_proofs[] =
     "DELETE FROM sessions;"
     "ALTER TABLE sessions ADD COLUMN proof_hash BLOB NOT NULL DEFAULT x'';";
+/* command: of an app, what is started for it (apps/command.h); of a grant, what was started when it was decided, NULL as long as that is so. */
+static const char caller_tables[] =
+    "ALTER TABLE apps ADD COLUMN command TEXT;"
+    "ALTER TABLE grants ADD COLUMN command TEXT;"
+    "CREATE TABLE app_contacts (app_id TEXT NOT NULL REFERENCES apps(app_id) ON DELETE CASCADE, program TEXT NOT NULL,"
+    "    first_at TEXT NOT NULL, PRIMARY KEY (app_id, program)) WITHOUT ROWID;";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
@@ -114,5 +120,6 @@ const struct migration store_migrations[] = {
     { "usage and limits", usage_tables },
     { "retention", retention_rules },
     { "proofs of sessions", session_proofs },
+    { "callers", caller_tables },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

@@ -2,7 +2,7 @@
 // service holds neither more memory nor another state than before (issue, sections 3 and 9; decision D2).
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { startHearth } from './harness.mjs';
+import { startHearth, until } from './harness.mjs';
 import { admin, asEnvelope, backendFile, confirming, nobodysId, refused, residentKib, signIn, sqlite, storeFile } from './kit.mjs';
 import { env } from './provider.mjs';
 import { makeWorld, successOf } from './success.mjs';
@@ -278,6 +278,10 @@ describe('over every route', { concurrency: false }, () => {
             goodBodies.set(named(route), (await make(world)).body);
         }
         await admin(h, 'POST', `/api/apps/${world.app}/stop`);
+        await until(async () => {       // that this test uses the id of an app is shown once, and is in the audit log
+            await h.asApp(world.app)('GET', '/sdk/ping');
+            return (await admin(h, 'GET', '/api/audit?limit=500')).entries.some((entry) => entry.action === 'app.contact');
+        }, { what: 'the first contact is noted', everyMs: 300 });
         atFirst = await state();
     });
 

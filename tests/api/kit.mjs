@@ -44,7 +44,7 @@ export async function newKey(h, name = unique('key')) {
     return { id, key, call: h.as({ authorization: `Bearer ${key}` }) };
 }
 
-// An agent that is one shell script; $1 is the task id, $2 the activity. Its name.
+// An agent that is one shell script; $1 is the task id. Its name.
 export async function shellAgent(h, script, more = {}) {
     const { name } = await admin(h, 'POST', '/api/agents',
         { name: unique('agent'), command: '/bin/sh', args: ['-c', script, 'agent'], ...h.isSandboxed && { sandbox: { write: [h.desk] } }, ...more });

@@ -82,10 +82,10 @@ test('an inserted activity is claimed, worked on and completed, and everything a
         await stream.next((one) => one.event === 'task' && one.json.uuid === uuid && one.json.status === word);
 });
 
-test('an agent is told task, activity, machine and service, in its environment and as arguments', async () => {
+test('an agent has task, activity, machine and service in its environment, and with pass_arguments as arguments', async () => {
     const script = `printf '{"uuid":"%s","arg":"%s","machine":"%s","url":"%s","attempt":"%s","data":%s,"argData":%s}' \
         "$TASK_UUID" "$1" "$MACHINE_ID" "$SERVER_URL" "$TASK_ATTEMPT" "$ACTIVITY_DATA" "$2"`;
-    const { row, task } = await oneJob(script, { text: 'Grüße "quoted" \\ $HOME' });
+    const { row, task } = await oneJob(script, { text: 'Grüße "quoted" \\ $HOME' }, { pass_arguments: true });
     const { uuid, arg, machine, url, attempt, data, argData } = row.result;
     assert.equal(uuid, task.uuid);
     assert.equal(arg, task.uuid);
@@ -199,13 +199,13 @@ test('what an agent writes can be read while it runs', async () => {
 test('a payload above 96 KiB goes through a file only the owner may read, which is removed afterwards', async () => {
     const text = 'ü'.repeat(100 * 1024);
     const script = `mode=$(stat -c %a "$ACTIVITY_FILE"); bytes=$(wc -c < "$ACTIVITY_FILE")
-        grep -q '"raw_data"' "$ACTIVITY_FILE" && printf '{"mode":"%s","bytes":%s,"file":"%s","data":%s,"arg":%s}' "$mode" "$bytes" "$ACTIVITY_FILE" "$ACTIVITY_DATA" "$2"`;
+        grep -q '"raw_data"' "$ACTIVITY_FILE" && printf '{"mode":"%s","bytes":%s,"file":"%s","data":%s,"arguments":%s}' "$mode" "$bytes" "$ACTIVITY_FILE" "$ACTIVITY_DATA" "$#"`;
     const { row } = await oneJob(script, { text });
     assert.equal(row.status, 'completed', row.error_message);
     assert.equal(row.result.mode, '600');
     assert.ok(row.result.bytes > 200 * 1024);
     assert.equal(row.result.data.activity_file, row.result.file);
-    assert.deepEqual(row.result.arg, row.result.data);
+    assert.equal(row.result.arguments, 1, 'the task id alone: every user of the machine can read arguments');
     await until(() => !existsSync(row.result.file), { what: 'the file is removed' });
 });
 

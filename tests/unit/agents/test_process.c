@@ -103,16 +103,40 @@ static void end(struct told *t)
     t->run = agent_run_unref(t->run);
 }
 
-static void the_inputs_come_as_variables_and_as_arguments(void **state)
+static void the_inputs_come_as_variables_and_the_task_as_argument(void **state)
 {
     struct fixture *f = *state;
     struct told t = { 0 };
 
-    run_shell(f, &t,
+    run_shell(f, &t, "printf '[%d,\"%s\",%s,\"%s\"]' $# \"$1\" \"$ACTIVITY_DATA\" \"${HEARTH_TASK_TOKEN-none}\"", "{\"raw_data\":{\"k\":\"a b\"}}");
+    assert_string_equal(t.outcome.result_json, "[1,\"" TASK "\",{\"raw_data\":{\"k\":\"a b\"}},\"none\"]");
+    end(&t);
+}
+
+static void the_token_comes_as_a_variable(void **state)
+{
+    struct fixture *f = *state;
+    struct told t = { 0 };
+
+    put_shell(f, "echo $HEARTH_TASK_TOKEN", "");
+    start(f, &t, (struct agent_run_input){ .token = "secret of this run" });
+    assert_true(wait_until(has_ended, &t));
+    assert_string_equal(t.outcome.result_json, "{\"output\":\"secret of this run\"}");
+    end(&t);
+}
+
+static void the_activity_is_an_argument_as_well_when_the_definition_says_so(void **state)
+{
+    struct fixture *f = *state;
+    struct told t = { 0 };
+
+    put_shell(f,
               "printf '{\"v\":[\"%s\",\"%s\",\"%s\",\"%s\",\"%s\",\"%s\"],\"n\":%d,\"a\":\"%s\",\"d\":%s,\"e\":%s,\"f\":\"%s\"}' "
               "\"$TASK_UUID\" \"$MACHINE_ID\" \"$SERVER_URL\" \"$TASK_ATTEMPT\" \"$AGENT_PROMPT\" \"$TABLE_NAME\" "
               "$# \"$1\" \"$2\" \"$ACTIVITY_DATA\" \"$ACTIVITY_FILE\"",
-              "{\"raw_data\":{\"k\":\"a b\"}}");
+              ",\"pass_arguments\":true");
+    start(f, &t, (struct agent_run_input){ .activity_json = "{\"raw_data\":{\"k\":\"a b\"}}", .prompt = "be quick", .table_name = "svc_activities" });
+    assert_true(wait_until(has_ended, &t));
     assert_true(t.outcome.is_success);
     assert_string_equal(t.outcome.result_json,
                         "{\"v\":[\"" TASK "\",\"lin-test\",\"http://127.0.0.1:3001\",\"2\",\"be quick\",\"svc_activities\"],\"n\":2,\"a\":\"" TASK
@@ -152,7 +176,9 @@ static void a_payload_up_to_the_limit_goes_through_the_environment(void **state)
     struct fixture *f = *state;
     struct told t = { 0 };
 
-    run_shell(f, &t, TELL_SIZES, activity_of(f->place->arena, LIMIT_ENV_PAYLOAD));
+    put_shell(f, TELL_SIZES, ",\"pass_arguments\":true");
+    start(f, &t, (struct agent_run_input){ .activity_json = activity_of(f->place->arena, LIMIT_ENV_PAYLOAD) });
+    assert_true(wait_until(has_ended, &t));
     assert_string_equal(t.outcome.result_json, "[98304,98304,\"\",\"\"]");
     end(&t);
 }
@@ -164,8 +190,10 @@ static void a_larger_payload_goes_through_a_private_file_that_leaves_with_it(voi
     struct json_value said, stub;
     const char *path;
 
-    run_shell(f, &t, "printf '[%s,\"%s\",\"%s\",\"%s\"]' \"$2\" \"$([ \"$2\" = \"$ACTIVITY_DATA\" ] && echo same)\" \"$ACTIVITY_FILE\" "
-                     "\"$(stat -c '%s %a' \"$ACTIVITY_FILE\")\"", activity_of(f->place->arena, LIMIT_ENV_PAYLOAD + 1));
+    put_shell(f, "printf '[%s,\"%s\",\"%s\",\"%s\"]' \"$2\" \"$([ \"$2\" = \"$ACTIVITY_DATA\" ] && echo same)\" \"$ACTIVITY_FILE\" "
+                     "\"$(stat -c '%s %a' \"$ACTIVITY_FILE\")\"", ",\"pass_arguments\":true");
+    start(f, &t, (struct agent_run_input){ .activity_json = activity_of(f->place->arena, LIMIT_ENV_PAYLOAD + 1) });
+    assert_true(wait_until(has_ended, &t));
     assert_true(t.outcome.is_success);
     assert_int_equal(json_parse(f->place->arena, slice_of(t.outcome.result_json), &said, NULL), 0);
     struct json_iter it = json_iter(said);
@@ -332,7 +360,9 @@ static void what_cannot_be_started_says_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_inputs_come_as_variables_and_as_arguments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_inputs_come_as_variables_and_the_task_as_argument, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_token_comes_as_a_variable, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_activity_is_an_argument_as_well_when_the_definition_says_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(its_own_variables_are_added_and_hide_none_of_ours, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_payload_up_to_the_limit_goes_through_the_environment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_larger_payload_goes_through_a_private_file_that_leaves_with_it, set_up, tear_down),

@@ -195,12 +195,12 @@ static void check_tree(bool is_middle_gone)
     close(p.client);
     p.client = -1;
     assert_true(peer_process_find(inode, &child, 1, &found));
-    assert_true(found.is_of_tree);
+    assert_int_equal(found.root, child);
     assert_true(strlen(found.path) > 0);
     assert_true(peer_process_find(inode, (pid_t[]){ child + 100000 }, 1, &found));
-    assert_false(found.is_of_tree);
+    assert_int_equal(found.root, 0);
     assert_true(peer_process_find(inode, NULL, 0, &found));
-    assert_false(found.is_of_tree);
+    assert_int_equal(found.root, 0);
     close(pipe_end);
     assert_int_equal(waitpid(child, NULL, 0), child);
     pair_close(&p);

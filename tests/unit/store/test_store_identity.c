@@ -101,17 +101,17 @@ static void an_app_is_kept_changed_and_removed(void **state)
     assert_string_equal(list[0].permissions, "[]");
 
     two.name = "one";
-    MUST_FAIL(store_apps_update(x.store, &two, &x.e), -EEXIST, "APP_EXISTS");
+    MUST_FAIL(store_apps_update(x.store, &two, NULL, &x.e), -EEXIST, "APP_EXISTS");
     two.name = "zwei";
     two.is_enabled = false;
     two.requires_user_auth = true;
-    MUST(store_apps_update(x.store, &two, &x.e));
+    MUST(store_apps_update(x.store, &two, NULL, &x.e));
     MUST(store_apps_get(x.store, x.a, "2", &got, &x.e));
     assert_string_equal(got.name, "zwei");
     assert_true(!got.is_enabled && got.requires_user_auth);
     two.app_id = "9";
     two.name = "nine";
-    MUST_FAIL(store_apps_update(x.store, &two, &x.e), -ENOENT, "APP_NOT_FOUND");
+    MUST_FAIL(store_apps_update(x.store, &two, NULL, &x.e), -ENOENT, "APP_NOT_FOUND");
     MUST(store_apps_delete(x.store, "2", &x.e));
     MUST_FAIL(store_apps_delete(x.store, "2", &x.e), -ENOENT, "APP_NOT_FOUND");
     MUST_FAIL(store_apps_get(x.store, x.a, "2", &got, &x.e), -ENOENT, "APP_NOT_FOUND");

@@ -1,0 +1,154 @@
+#include "identity/peers.h"
+
+#include "base/slice.h"
+#include "identity/contacts.h"
+#include "identity/launch_list.h"
+#include "identity/state.h"
+#include "os/peer.h"
+#include "os/peer_process.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What http_peer.note holds. All but the last two is constant. */
+struct peer_note {
+    int r;                              /* 0: the kernel named the owner */
+    struct peer_owner owner;
+    _Atomic uint64_t launch;            /* serial of the start whose process tree it was found in; 0: none */
+    _Atomic uint64_t contact;           /* hash of the app whose tree it was looked for in last */
+};
+
+enum peers_mode peers_mode_of(const char *name)
+{
+    if (strcmp(name, "launched") == 0)
+        return PEERS_LAUNCHED;
+    return strcmp(name, "any") == 0 ? PEERS_ANY : PEERS_SAME_USER;
+}
+
+static struct peer_note *look(struct identity *id, struct http_peer *connection)
+{
+    struct peer_note *note = http_peer_note(connection);
+
+    if (note)
+        return note;
+    note = xcalloc(1, sizeof(*note));
+    note->r = peer_owner(&id->kernel, &connection->remote.any, &connection->local.any, &note->owner);
+    return http_peer_keep_note(connection, note);
+}
+
+static const char *subject_of(const struct launch_what *what)
+{
+    return what->app_id ? "an app's id" : "a task's id";
+}
+
+/* ---- the user ---- */
+
+static int refuse_unknown(const struct http_peer *connection, const struct launch_what *what, struct err *e)
+{
+    if (http_peer_is_loopback(connection))
+        return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
+                       "The program at the other end has closed its connection or is not to be seen from here, and %s is no proof of who calls. A program "
+                       "in a container needs a developer key, or the setting identity.peers at any.", subject_of(what));
+    return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
+                   "From another machine %s is no proof of who calls: use a developer key, or set identity.peers to any.", subject_of(what));
+}
+
+/* Root may do everything anyway. */
+static int check_user(const struct http_peer *connection, const struct peer_note *note, const struct launch_what *what, struct err *e)
+{
+    if (note->r < 0)
+        return refuse_unknown(connection, what, e);
+    if (note->owner.uid == geteuid() || note->owner.uid == 0)
+        return 0;
+    return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
+                   "The caller runs as another user of this machine (uid %u), and %s is no proof of who calls. Run it as the user of the service, use a "
+                   "developer key, or set identity.peers to any.", (unsigned)note->owner.uid, subject_of(what));
+}
+
+/* ---- the program ---- */
+
+static bool is_proven(struct identity *id, const struct peer_note *note, const struct launch_what *what)
+{
+    uint64_t serial = atomic_load(&note->launch);
+
+    return serial && launches_runs(id, what, serial);
+}
+
+static int check_tree(struct identity *id, struct peer_note *note, const struct launch_what *what, struct err *e)
+{
+    struct peer_process found;
+    struct launch_pids pids;
+
+    launches_find_pids(id, what, true, &pids);
+    if (!peer_process_find(note->owner.inode, pids.pids, pids.n, &found))
+        found.root = 0;
+    for (size_t i = 0; i < pids.n && found.root; i++)
+        if (pids.pids[i] == found.root) {
+            atomic_store(&note->launch, pids.serials[i]);
+            return 0;
+        }
+    return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
+                   "Only programs that Hearth started may use %s here (identity.peers is launched): start it with Hearth, send its secret, use a developer "
+                   "key, or set identity.peers to same_user.", subject_of(what));
+}
+
+/* The person is shown once which other program uses the id. */
+static void note_contact(struct identity *id, struct peer_note *note, const char *app_id)
+{
+    uint64_t app = hash_fast(slice_of(app_id));
+
+    if (atomic_exchange(&note->contact, app) != app)
+        contacts_note(id->contacts, app_id, note->owner.inode);
+}
+
+/* Only that program's processes reach a tagged listener. */
+static int check_tag(struct identity *id, const struct http_peer *connection, const struct launch_what *what, struct err *e)
+{
+    if (launches_runs(id, what, connection->tag))
+        return 0;
+    return err_set(e, -EPERM, "PEER_NOT_ALLOWED", "A program in a sandbox may use its own id only, whatever identity.peers says; this is another one.");
+}
+
+static bool is_local(const struct http_peer *connection)
+{
+    return !connection || connection->remote.any.sa_family == AF_UNIX;
+}
+
+int peers_check_user(struct identity *id, struct http_peer *connection, const struct launch_what *what, struct err *e)
+{
+    if (is_local(connection) || connection->tag)
+        return 0;
+    return check_user(connection, look(id, connection), what, e);
+}
+
+int peers_check(struct identity *id, struct http_peer *connection, const struct launch_what *what, bool is_launchable, struct err *e)
+{
+    struct peer_note *note;
+    int r;
+
+    if (is_local(connection))
+        return 0;
+    if (connection->tag)
+        return check_tag(id, connection, what, e);
+    if (id->peers == PEERS_ANY)
+        return 0;
+    note = look(id, connection);
+    r = check_user(connection, note, what, e);
+    if (r < 0 || !is_launchable)
+        return r;
+    if (id->peers == PEERS_LAUNCHED)
+        return is_proven(id, note, what) ? 0 : check_tree(id, note, what, e);
+    if (what->app_id)
+        note_contact(id, note, what->app_id);
+    return 0;
+}
+
+bool peers_has_to_wait(struct identity *id, const struct http_peer *connection, const struct launch_what *what)
+{
+    const struct peer_note *note = connection ? http_peer_note(connection) : NULL;
+
+    if (id->peers != PEERS_LAUNCHED || is_local(connection) || connection->tag)
+        return false;
+    return !note || !is_proven(id, note, what);
+}
