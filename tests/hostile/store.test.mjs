@@ -21,15 +21,16 @@ const queried = (call, body = {}) => call('POST', `${base}/query`, { ...whole, i
 async function attack(t, store, settings = {}) {
     const h = await startHearth({ t, settings });
     const app = h.asApp(await newApp(h, {}, grants));
-    await leaveWords(h);
-    if (store)
+    if (store) {
+        await leaveWords(h);
         await register(app, store);
+    }
     return { h, app };
 }
 
 async function leaveWords(h) {
     const other = h.asApp(await newApp(h, {}, [...grants, 'llm.embed']));
-    for (let i = 0; i < 8; i++)
+    for (let i = 0; i < 3; i++)
         await other('POST', '/sdk/llm/embed', { input: Array.from({ length: 20 }, () => marker.repeat(400)) });
 }
 
@@ -343,12 +344,17 @@ test('PostgreSQL: a client that leaves ends the waiting for a silent store', asy
 
 // ---- time and threads of others ----
 
-test('540 registrations that hang: other apps are served, consent is asked, SIGTERM ends the service at once', async (t) => {
-    const mute = await startPgDouble(t, () => SILENCE);
-    const { h, app } = await attack(t, null, { 'consent.wait_s': 0 });
+// Registrations with a server that takes the connection and then answers no statement; the answers are of no interest.
+function hang(app, store, n) {
+    return Array.from({ length: n }, () => app('POST', `${base}/register`, store).catch((error) => error));
+}
+
+test('540 registrations that hang: other apps are served and consent is asked', async (t) => {
+    const silent = await startPgDouble(t, () => SILENCE);
+    const { h, app } = await attack(t, null, { 'consent.wait_s': 0, 'vectors.store_timeout_s': 4 });
     const reader = h.asApp(await newApp(h, { config: { backend: { enabled: true } } }, ['activities.read']));
-    const registrations = Array.from({ length: 540 }, () => app('POST', `${base}/register`, mute).catch((error) => error));
-    await until(() => mute.sockets.length >= 1, { what: 'the store is connected to' });
+    const registrations = hang(app, silent, 540);
+    await until(() => silent.statements.length >= 1, { what: 'the store is asked' });
 
     const rows = await reader('GET', '/activities');
     assert.equal(rows.status, 200, rows.text);
@@ -357,10 +363,17 @@ test('540 registrations that hang: other apps are served, consent is asked, SIGT
         return reply.status !== 503 && reply;
     }, { what: 'a consent request is taken' });
     assert.equal(asked.status, 200, asked.text);
+    await Promise.all(registrations);
+});
 
+test('SIGTERM ends a service at once whose workers wait for silent stores', async (t) => {
+    const silent = await startPgDouble(t, () => SILENCE);
+    const { h, app } = await attack(t);
+    const registrations = hang(app, silent, 40);
+    await until(() => silent.statements.length >= 1, { what: 'the store is asked' });
     const begunMs = Date.now();
     h.signal('SIGTERM');
-    await h.exited();
+    assert.deepEqual(await h.exited(), { code: 0, signal: null });
     const tookMs = Date.now() - begunMs;
     assert.ok(tookMs < 15_000, `SIGTERM took ${tookMs} ms`);
     await Promise.all(registrations);
