@@ -88,6 +88,7 @@ struct vectors_db *vectors_db_close(struct vectors_db *db)
 int vectors_db_find(struct vectors_db *db, const char *space, struct vectors_db_space *ret, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    struct vectors_db_space found = { 0 };
     int r;
 
     r = sql_query(readers_get(db->readers), &rows, e, "SELECT id, n_dimensions, n_rows FROM spaces WHERE name = ?", "s",
@@ -96,9 +97,11 @@ int vectors_db_find(struct vectors_db *db, const char *space, struct vectors_db_
         r = sql_step(rows, e);
     if (r < 0)
         return r;
-    *ret = (struct vectors_db_space){ 0 };
     if (r > 0)
-        *ret = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2) };
+        found = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2) };
+    if (r > 0 && (found.n_dimensions < 1 || found.n_dimensions > LIMIT_DIMENSIONS || found.n_rows < 0))
+        return err_set(e, -EUCLEAN, "STORE_DAMAGED", "the namespace %.100s has %lld dimensions", space, (long long)found.n_dimensions);
+    *ret = found;
     return 0;
 }
 

@@ -8,7 +8,7 @@
 
 static int damaged(int64_t row, struct err *e)
 {
-    return err_set(e, -EUCLEAN, "STORE_DAMAGED", "vector %lld has another length than its namespace's", (long long)row);
+    return err_set(e, -EUCLEAN, "STORE_DAMAGED", "vector %lld has no metadata, or another length than its namespace's", (long long)row);
 }
 
 static struct sql_db *reader_of(struct vectors_db *db)
@@ -93,8 +93,11 @@ static int visit_metadata(struct sql_rows *rows, vectors_db_visit_metadata *visi
 {
     int r, r_visit = 0;
 
-    while (r_visit == 0 && (r = sql_step(rows, e)) > 0)
-        r_visit = visit(arg, sql_int(rows, 0), (const char *)sqlite3_column_text(rows->use.stmt, 1), e);
+    while (r_visit == 0 && (r = sql_step(rows, e)) > 0) {
+        const char *metadata = (const char *)sqlite3_column_text(rows->use.stmt, 1);
+
+        r_visit = metadata ? visit(arg, sql_int(rows, 0), metadata, e) : damaged(sql_int(rows, 0), e);
+    }
     return r_visit < 0 ? r_visit : MIN(r, 0);
 }
 
