@@ -35,6 +35,7 @@ static int clean_activities(struct agents *agents, struct err *e)
 
 int agents_open(struct store *store, struct supervisor *supervisor, const char *data_dir, struct agents **ret, struct err *e)
 {
+    static const struct pool_config ends = { .name = "agent-end", .n_min = 0, .n_max = 2, .max_waiting = LIMIT_CHILDREN };
     struct agents *agents = xcalloc(1, sizeof(*agents));
     int r = 0;
 
@@ -45,6 +46,8 @@ int agents_open(struct store *store, struct supervisor *supervisor, const char *
     agents->activities_dir = arena_printf(agents->arena, "%s/run/activities", data_dir);
     if (supervisor)
         r = clean_activities(agents, e);
+    if (r == 0 && supervisor)
+        r = pool_start(&ends, &agents->ends, e);
     if (r < 0) {
         agents_close(agents);
         return r;
@@ -53,10 +56,17 @@ int agents_open(struct store *store, struct supervisor *supervisor, const char *
     return 0;
 }
 
+void agents_finish(struct agents *agents)
+{
+    if (agents->ends)
+        pool_finish(agents->ends);
+}
+
 struct agents *agents_close(struct agents *agents)
 {
     if (!agents)
         return NULL;
+    pool_stop(agents->ends);
     arena_free(agents->arena);
     free(agents);
     return NULL;

@@ -23,6 +23,8 @@ extern const struct field agent_definition_fields[];
 
 struct agents;
 int agents_open(struct store *store, struct supervisor *supervisor, const char *data_dir, struct agents **ret, struct err *e) MUST_CHECK;
+/* No run begins any more; when it returns, the on_end of every process that has ended is over. */
+void agents_finish(struct agents *agents);
 struct agents *agents_close(struct agents *agents);
 
 /* What the field table cannot say. */

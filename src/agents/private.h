@@ -2,11 +2,13 @@
 #pragma once
 
 #include "agents/process.h"
+#include "base/pool.h"
 
 struct agents {
     struct arena *arena;                /* owned: the paths below */
     struct store *store;                /* borrowed */
     struct supervisor *supervisor;      /* borrowed; NULL: nothing can be started */
+    struct pool *ends;                  /* owned; reads what ended processes left; NULL without a supervisor */
     const char *data_dir;               /* of the service */
     const char *activities_dir;         /* <data>/run/activities: payloads too large for the environment */
 };

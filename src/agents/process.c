@@ -10,11 +10,13 @@
 
 /* Held by the caller and by the process until its end is told. */
 struct agent_run {
+    struct agents *agents;              /* borrowed */
     atomic_int n_refs;
     struct arena *arena;                /* owned */
     struct child *child;                /* owned */
     const char *activity_path;          /* NULL: the activity went through the environment */
     double timeout_s;
+    struct child_exit how;              /* once it has ended */
     struct agent_outcome outcome;
     void (*on_end)(void *arg, struct agent_run *run, const struct agent_outcome *o);
     void *arg;
@@ -43,18 +45,35 @@ static void agent_run_unrefp(struct agent_run **run)
     *run = agent_run_unref(*run);
 }
 
-/* Loop thread. It may come before agent_run_start() has returned, so run->child is not looked at. */
-static void on_exit_of_child(struct child *c, const struct child_exit *how, void *arg)
-{
-    struct agent_run *run = arg;
-    struct agent_end end = { .how = *how, .log = child_log_of(c), .timeout_s = run->timeout_s };
+/* What an ended process left: megabytes of output, and a file. */
+struct ended { struct agent_run *run; struct child *child; };
 
-    end.output = child_stdout(c, &end.is_output_cut);
+static void finish_run(void *arg)
+{
+    struct ended *ended = arg;
+    struct agent_run *run = ended->run;
+    struct agent_end end = { .how = run->how, .log = child_log_of(ended->child), .timeout_s = run->timeout_s };
+
+    end.output = child_stdout(ended->child, &end.is_output_cut);
     if (run->activity_path)
         unlink(run->activity_path);
     agent_outcome_read(&end, run->arena, &run->outcome);
     run->on_end(run->arg, run, &run->outcome);
     agent_run_unref(run);
+    child_unref(ended->child);
+    free(ended);
+}
+
+/* Loop thread. It may come before agent_run_start() has returned, so run->child is not looked at. */
+static void on_exit_of_child(struct child *c, const struct child_exit *how, void *arg)
+{
+    struct agent_run *run = arg;
+    struct ended *ended = xcalloc(1, sizeof(*ended));
+
+    run->how = *how;
+    *ended = (struct ended){ run, child_ref(c) };
+    if (pool_submit(run->agents->ends, finish_run, ended) < 0)
+        finish_run(ended);
 }
 
 /* ---- what it is started with ---- */
@@ -202,11 +221,12 @@ static int prepare(struct start *s, struct err *e)
     return r;
 }
 
-static struct agent_run *run_new(void (*on_end)(void *arg, struct agent_run *run, const struct agent_outcome *o), void *arg)
+static struct agent_run *run_new(struct agents *agents, void (*on_end)(void *arg, struct agent_run *run, const struct agent_outcome *o), void *arg)
 {
     struct agent_run *run = xcalloc(1, sizeof(*run));
 
     atomic_init(&run->n_refs, 1);
+    run->agents = agents;
     run->arena = arena_new();
     run->on_end = on_end;
     run->arg = arg;
@@ -218,7 +238,7 @@ int agent_run_start(struct agents *agents, const struct agent_run_input *in,
                     struct agent_run **ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    AUTO(agent_run_unrefp) struct agent_run *run = run_new(on_end, arg);
+    AUTO(agent_run_unrefp) struct agent_run *run = run_new(agents, on_end, arg);
     struct start s = { .agents = agents, .in = in, .run = run, .arena = a };
     int r;
 

@@ -31,7 +31,7 @@ struct agent_outcome {
 };
 
 struct agent_run;
-/* on_end runs once on the loop thread: hand the work on. The outcome lives until agent_run_unref(). */
+/* on_end runs once, on a thread of the agents' own. The outcome lives until agent_run_unref(). */
 int agent_run_start(struct agents *agents, const struct agent_run_input *in,
                     void (*on_end)(void *arg, struct agent_run *run, const struct agent_outcome *o), void *arg,
                     struct agent_run **ret, struct err *e) MUST_CHECK;

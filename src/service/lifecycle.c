@@ -64,6 +64,7 @@ static void *leave(void *arg)
     apps_stop(s->apps);
     llamacpp_stop(s->llamacpp);
     s->supervisor = supervisor_close(s->supervisor, share_ms);
+    agents_finish(s->agents);
     loop_call(s->loop, stop_server, s);
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);

@@ -18,6 +18,8 @@ struct fixture {
 struct told {
     struct agent_run *run;
     struct agent_outcome outcome;
+    struct loop *loop;                  /* NULL: not looked at */
+    bool was_on_loop;
     atomic_int n_ends;
 };
 
@@ -66,6 +68,7 @@ static void note_end(void *arg, struct agent_run *run, const struct agent_outcom
     struct told *t = arg;
 
     t->outcome = *o;
+    t->was_on_loop = t->loop && loop_is_current(t->loop);
     atomic_fetch_add(&t->n_ends, 1);
 }
 
@@ -357,6 +360,17 @@ static void what_cannot_be_started_says_why(void **state)
     assert_int_equal(t.n_ends, 0);
 }
 
+/* Megabytes are parsed and a file is removed at the end. */
+static void the_end_of_a_run_does_not_hold_the_loop(void **state)
+{
+    struct fixture *f = *state;
+    struct told t = { .loop = f->place->loop };
+
+    run_shell(f, &t, "exit 0", NULL);
+    assert_false(t.was_on_loop);
+    end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +387,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(past_its_time_it_fails_and_says_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_is_stopped_says_so_and_its_log_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_started_says_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_end_of_a_run_does_not_hold_the_loop, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
