@@ -79,12 +79,24 @@ static bool view_is_too_wide(const struct view_maker *m, const char *real)
            sandbox_is_below(m->box->data_dir, real);
 }
 
+/* Does a link lead out of a folder that a program may write? The program may have put it there, for its next start. */
+static bool view_leads_out(const struct view_maker *m, const char *at, const char *real)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct view_place *place = &m->places[i];
+
+        if (place->is_writable && (sandbox_is_below(at, place->at) || sandbox_is_below(at, place->real)) && !sandbox_is_below(real, place->real))
+            return true;
+    }
+    return false;
+}
+
 /* Something the program needs to run: what is not there or too much is left out. */
 static void view_add_runtime(struct view_maker *m, const char *path)
 {
     AUTO(freep) char *real = realpath(path, NULL);
 
-    if (real && !view_is_of_system(real) && !view_is_of_service(m, real) && !view_is_too_wide(m, real))
+    if (real && !view_is_of_system(real) && !view_is_of_service(m, real) && !view_is_too_wide(m, real) && !view_leads_out(m, path, real))
         view_push(m, arena_strdup(m->arena, real), arena_strdup(m->arena, real), false);
 }
 
@@ -182,6 +194,15 @@ static int view_add_named(struct view_maker *m, const char *path, bool is_writab
     return 0;
 }
 
+/* Once all are known: folders that the definition names may lie in each other. */
+static int view_check_links(const struct view_maker *m, struct err *e)
+{
+    for (size_t i = 0; i < m->n_places; i++)
+        if (view_leads_out(m, m->places[i].at, m->places[i].real))
+            return view_refuse(m->places[i].at, "a link leads out of a folder that a program may write", e);
+    return 0;
+}
+
 static int view_add_wished(struct view_maker *m, struct err *e)
 {
     const struct child_spec *spec = m->subject->spec;
@@ -198,7 +219,7 @@ static int view_add_wished(struct view_maker *m, struct err *e)
         view_push(m, m->own_dir, m->own_dir, true);
     if (r == 0 && spec->shown_file)
         view_push(m, spec->shown_file, spec->shown_file, false);
-    return r;
+    return r < 0 ? r : view_check_links(m, e);
 }
 
 /* A folder comes before what lies in it. */
