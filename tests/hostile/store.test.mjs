@@ -362,7 +362,7 @@ test('540 registrations that hang: other apps are served and consent is asked', 
     const asked = await reader('POST', '/api/local-apps/request-permission', { permission: 'vectors.read' });
     assert.equal(asked.status, 200, asked.text);
     assert.ok(waiting > 0, 'registrations still hang');
-    h.signal('SIGTERM');
+    await h.terminate();
     await Promise.all(registrations);
 });
 
