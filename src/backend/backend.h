@@ -4,7 +4,7 @@
  * any worker thread and block; callbacks come on a thread of the backend's own and must be quick (hand the work on).
  * Rows and lists are copied into the caller's arena. A lease is (table, row, machine, attempt): every call that names
  * one changes the row only while the row still holds it, and says -ESTALE LEASE_LOST otherwise (architecture section 4).
- * Time is judged by the database's clock only.
+ * Time is judged by the database's clock only; between programs of one host by the clock of its boot, which no step of the wall clock moves.
  *
  *     struct backend_lease lease;
  *     r = backend_claim(b, &(struct backend_claim){ .table = t, .row_id = id, .machine_id = me, ... }, arena, &row, &lease, e);
@@ -74,7 +74,10 @@ struct backend_query {
 /* NULL members stay as they are. Setting status to pending frees the row for every machine again. */
 struct backend_patch { const char *status, *result, *raw_data, *error_message; };
 
-struct backend_presence { const char *machine_id, *user_email, *hostname, *app_name, *online_at; };
+struct backend_presence {
+    const char *machine_id, *user_email, *hostname, *app_name, *online_at;
+    const char *instance;               /* which service it is, as machine ids can be copied; NULL: not told. Only for presence_put */
+};
 struct backend_presences { struct backend_presence *items; size_t n; };
 
 struct backend;
@@ -109,8 +112,8 @@ struct backend_ops {
     int (*broadcast)(struct backend *b, const char *channel, const char *event, const char *payload_json, struct err *e);
     int (*listen)(struct backend *b, const char *channel, backend_broadcast_fn *fn, void *arg, struct err *e);
     void (*unlisten)(struct backend *b, void *arg);
-    int (*presence_put)(struct backend *b, const struct backend_presence *p, struct err *e);
-    int (*presence_remove)(struct backend *b, const char *machine_id, struct err *e);
+    int (*presence_put)(struct backend *b, const struct backend_presence *p, int64_t fresh_ms, struct err *e);
+    int (*presence_remove)(struct backend *b, const char *machine_id, const char *instance, struct err *e);
     int (*presence_list)(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret, struct err *e);
     /* <abbr>_fn_claim_task and its kin by name with JSON arguments, as an app that talks SQL functions expects. */
     int (*call)(struct backend *b, const char *function, struct json_value arguments, struct arena *a, char **ret_json, struct err *e);
@@ -136,8 +139,10 @@ struct backend { const struct backend_ops *ops; };
  * release_machine the same for every row of that machine in the table: what a killed service left (start-up, own machine id).
  * rearm          a completed or failed row that is dirty becomes pending again for every machine (event UPDATE); -ESTALE when not dirty any more.
  * replay         a person asks again: failed or completed (quarantined too) becomes pending, attempted_by empty, retry_count 0.
- * recover_stale  every claimed or processing row with locked_at older than stale_after becomes pending; returns those rows.
+ * recover_stale  every claimed or processing row with locked_at older than stale_after, in the future or no time at all becomes pending; returns
+ *                those rows.
  * claimable      newest `limit` rows that `as` could claim now, oldest of them first; dirty rows are included.
+ * presence_put   -EADDRINUSE MACHINE_ID_TAKEN while another instance said less than fresh_ms ago that it has this machine id.
  * subscribe      events in commit order, only after commit, of every table; one subscriber an `arg`.
  */
 #define backend_insert(b, ...) ((b)->ops->insert((b), __VA_ARGS__))

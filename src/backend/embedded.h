@@ -88,8 +88,8 @@ int embedded_listen(struct backend *b, const char *channel, backend_broadcast_fn
 void embedded_unlisten(struct backend *b, void *arg);
 
 /* embedded_presence.c */
-int embedded_presence_put(struct backend *b, const struct backend_presence *p, struct err *e);
-int embedded_presence_remove(struct backend *b, const char *machine_id, struct err *e);
+int embedded_presence_put(struct backend *b, const struct backend_presence *p, int64_t fresh_ms, struct err *e);
+int embedded_presence_remove(struct backend *b, const char *machine_id, const char *instance, struct err *e);
 int embedded_presence_list(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret,
                            struct err *e);
 

@@ -7,7 +7,6 @@ struct row_claim {
     struct embedded_table *table;
     const struct backend_claim *claim;
     int64_t max_machines;
-    char stale[EMBEDDED_MODIFIER_SIZE];
     struct arena *arena;
     struct backend_row row;
 };
@@ -56,10 +55,10 @@ static int refuse_claim(const struct row_claim *c, const struct backend_row *row
 static int claim_row(struct sql_db *db, void *arg, struct err *e)
 {
     static const char sql[] =
-        "UPDATE {table} SET status = 'claimed', locked_by = ?2, claimed_by = ?2, locked_at = {now},"
+        "UPDATE {table} SET status = 'claimed', locked_by = ?2, claimed_by = ?2, " EMBEDDED_LEASE ","
         " completed_at = NULL, attempt = attempt + 1, handled_revision = revision"
         " WHERE id = ?1 AND (status IN ('pending', 'failed') OR (status IN ('claimed', 'processing')"
-        "  AND (locked_at IS NULL OR locked_at < " EMBEDDED_BEFORE("?3") ")))"
+        "  AND " EMBEDDED_IS_STALE("?3") "))"
         " AND (attempted_by = '[]' OR (json_array_length(attempted_by) < ?4"
         "  AND NOT EXISTS (SELECT 1 FROM json_each(attempted_by) WHERE value = ?2)))"
         " RETURNING {columns}";
@@ -68,7 +67,7 @@ static int claim_row(struct sql_db *db, void *arg, struct err *e)
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, embedded_sql(c->table, sql), "sssi", in->row_id, in->machine_id, c->stale,
+    r = sql_query(db, &rows, e, embedded_sql(c->table, sql), "ssii", in->row_id, in->machine_id, in->stale_after_ms,
                   c->max_machines);
     if (r == 0)
         r = embedded_read_one(rows, c->table, c->arena, &c->row, e);
@@ -87,7 +86,6 @@ int embedded_claim(struct backend *b, const struct backend_claim *in, struct are
                            .max_machines = in->max_machines > 0 ? in->max_machines : LIMIT_ATTEMPT_MACHINES };
     int r;
 
-    embedded_modifier(in->stale_after_ms, c.stale);
     r = embedded_table_find(em->tables, em->readers, in->table, &c.table, e);
     if (r == 0)
         r = writer_run(em->writer, claim_row, &c, e);
@@ -105,7 +103,7 @@ int embedded_claim(struct backend *b, const struct backend_claim *in, struct are
 #define IS_HELD                                                                                                        \
     " WHERE id = ?1 AND locked_by = ?2 AND (attempt = ?3 OR ?3 = -1) AND status IN ('claimed', 'processing')"
 
-static const char heartbeat_sql[] = "UPDATE {table} SET locked_at = {now}" IS_HELD;
+static const char heartbeat_sql[] = "UPDATE {table} SET " EMBEDDED_LEASE IS_HELD;
 
 static const char release_sql[] = "UPDATE {table} SET status = 'pending', locked_by = NULL, locked_at = NULL" IS_HELD;
 

@@ -4,7 +4,7 @@
 struct row_recovery {
     struct embedded_table *table;
     const char *id;                     /* or the machine */
-    char stale[EMBEDDED_MODIFIER_SIZE];
+    int64_t stale_ms;
     struct arena *arena;
     struct backend_rows rows;
     int64_t n_changed;
@@ -42,7 +42,7 @@ int embedded_release_machine(struct backend *b, const char *table, const char *m
 }
 
 #define IS_STALE                                                                                                       \
-    "status IN ('claimed', 'processing') AND (locked_at IS NULL OR locked_at < " EMBEDDED_BEFORE("?1") ")"
+    "status IN ('claimed', 'processing') AND " EMBEDDED_IS_STALE("?1")
 
 static int recover_all(struct sql_db *db, void *arg, struct err *e)
 {
@@ -50,7 +50,7 @@ static int recover_all(struct sql_db *db, void *arg, struct err *e)
                               " WHERE " IS_STALE " RETURNING {columns}";
     struct row_recovery *c = arg;
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
-    int r = sql_query(db, &rows, e, embedded_sql(c->table, sql), "s", c->stale);
+    int r = sql_query(db, &rows, e, embedded_sql(c->table, sql), "i", c->stale_ms);
 
     if (r == 0)
         r = embedded_read_all(rows, c->table, c->arena, &c->rows, e);
@@ -62,7 +62,7 @@ static int is_any_stale(struct embedded *em, const struct row_recovery *c, struc
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r = sql_query(readers_get(em->readers), &rows, e,
-                      embedded_sql(c->table, "SELECT 1 FROM {table} WHERE " IS_STALE " LIMIT 1"), "s", c->stale);
+                      embedded_sql(c->table, "SELECT 1 FROM {table} WHERE " IS_STALE " LIMIT 1"), "i", c->stale_ms);
 
     return r < 0 ? r : sql_step(rows, e);
 }
@@ -71,10 +71,9 @@ int embedded_recover_stale(struct backend *b, const char *table, int64_t stale_a
                            struct backend_rows *ret, struct err *e)
 {
     struct embedded *em = embedded_of(b);
-    struct row_recovery c = { .arena = a };
+    struct row_recovery c = { .arena = a, .stale_ms = stale_after_ms };
     int r = start(em, table, &c, e);
 
-    embedded_modifier(stale_after_ms, c.stale);
     if (r == 0)
         r = is_any_stale(em, &c, e);
     if (r > 0)
@@ -152,14 +151,14 @@ int embedded_replay(struct backend *b, const char *table, const char *id, struct
 
 /* --- what could be claimed --- */
 
-/* ?1 machine, ?2 modifier, ?3 machines until quarantine, ?4 limit. Each part walks its index from the newest row;
+/* ?1 machine, ?2 ms until a lease is stale, ?3 machines until quarantine, ?4 limit. Each part walks its index from the newest row;
  * the last one that of changed rows, not that of the status (+). */
 #define NEWEST(condition)                                                                                              \
     "SELECT * FROM (SELECT rowid FROM {table} WHERE " condition " ORDER BY created_at DESC, rowid DESC LIMIT ?4)"
 #define MAY_TRY                                                                                                        \
     " AND (attempted_by = '[]' OR (json_array_length(attempted_by) < ?3"                                               \
     "  AND NOT EXISTS (SELECT 1 FROM json_each(attempted_by) WHERE value = ?1)))"
-#define WENT_STALE " AND (locked_at IS NULL OR locked_at < " EMBEDDED_BEFORE("?2") ")"
+#define WENT_STALE " AND " EMBEDDED_IS_STALE("?2")
 
 static const char claimable_sql[] =
     "SELECT {columns} FROM (SELECT {columns}, rowid AS place FROM {table} WHERE rowid IN ("
@@ -179,10 +178,9 @@ int embedded_claimable(struct backend *b, const char *table, const struct backen
     struct row_recovery c = { .arena = a };
     int r = start(em, table, &c, e);
 
-    embedded_modifier(as->stale_after_ms, c.stale);
     if (r == 0)
-        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(c.table, claimable_sql), "ssii", as->machine_id,
-                      c.stale, max_machines, limit);
+        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(c.table, claimable_sql), "siii", as->machine_id,
+                      as->stale_after_ms, max_machines, limit);
     if (r == 0)
         r = embedded_read_all(rows, c.table, a, ret, e);
     return MIN(r, 0);

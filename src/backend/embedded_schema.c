@@ -10,7 +10,7 @@
 
 /* AUTOINCREMENT: a number is never given twice, also after the log was emptied, so a reader sees every gap. */
 const char embedded_schema_common[] =
-    "PRAGMA user_version = 1;" /* EMBEDDED_SCHEMA_VERSION */
+    "PRAGMA user_version = 2;" /* EMBEDDED_SCHEMA_VERSION */
     "CREATE TABLE IF NOT EXISTS _tables (name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS _changes ("
     " seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL DEFAULT (unixepoch()), name TEXT NOT NULL,"
@@ -19,6 +19,11 @@ const char embedded_schema_common[] =
     " machine_id TEXT NOT NULL PRIMARY KEY, user_email TEXT, hostname TEXT, app_name TEXT,"
     " online_at TEXT NOT NULL DEFAULT (" EMBEDDED_NOW "), seen_at TEXT NOT NULL DEFAULT (" EMBEDDED_NOW
     ")) WITHOUT ROWID;";
+
+/* Which service says it (a machine id may be copied), and when by the clock of the host's boot. */
+const char embedded_schema_presence_columns[] =
+    "ALTER TABLE _presence ADD COLUMN instance TEXT; ALTER TABLE _presence ADD COLUMN seen_mark TEXT;"
+    "ALTER TABLE _presence ADD COLUMN seen_ms INTEGER";
 
 /* Every column but raw_data has a default, so that any program can insert work with one value. */
 const char embedded_schema_table[] =
@@ -29,6 +34,7 @@ const char embedded_schema_table[] =
     " old_data TEXT CHECK (" JSON_CHECK("old_data") "),"
     " status TEXT NOT NULL DEFAULT 'pending',"
     " locked_by TEXT, locked_at TEXT, completed_at TEXT,"
+    " lease_mark TEXT, lease_ms INTEGER,"               /* locked_at by the clock of the host's boot, see EMBEDDED_SIGN */
     " error_message TEXT CHECK (coalesce(length(error_message), 0) <= {max_error}),"
     " attempted_by TEXT NOT NULL DEFAULT '[]'"
     "  CHECK (CASE WHEN json_valid(attempted_by) THEN json_type(attempted_by) = 'array' ELSE 0 END),"

@@ -1,9 +1,10 @@
 /* SQL templates of the embedded backend's schema; embedded_table.h says what stands in braces. Constant. */
 #pragma once
 
-enum { EMBEDDED_SCHEMA_VERSION = 1 };                   /* PRAGMA user_version */
+enum { EMBEDDED_SCHEMA_VERSION = 2 };                   /* PRAGMA user_version */
 
 extern const char embedded_schema_common[];             /* once a file */
+extern const char embedded_schema_presence_columns[];   /* once a file, when they are missing */
 extern const char embedded_schema_table[];
 extern const char embedded_schema_indexes[];
 extern const char embedded_schema_triggers[];           /* of every table but the tombstones */

@@ -168,12 +168,6 @@ const char *embedded_sql(struct embedded_table *t, const char *template)
     return found->text;
 }
 
-void embedded_modifier(int64_t before_ms, char out[EMBEDDED_MODIFIER_SIZE])
-{
-    before_ms = MAX(before_ms, 0);
-    snprintf(out, EMBEDDED_MODIFIER_SIZE, "-%lld.%03d seconds", (long long)(before_ms / 1000), (int)(before_ms % 1000));
-}
-
 /* --- the list --- */
 
 const char *embedded_table_name(const struct embedded_table *t)
@@ -282,7 +276,7 @@ static int check_columns(struct sql_db *db, struct embedded_table *t, struct err
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     struct err why = { 0 };
     int r = sql_query(db, &rows, &why,
-                      embedded_sql(t, "SELECT {columns}, claimed_by, revision, handled_revision FROM {table} LIMIT 0"),
+                      embedded_sql(t, "SELECT {columns}, claimed_by, revision, handled_revision, lease_mark, lease_ms FROM {table} LIMIT 0"),
                       NULL);
 
     if (r < 0)
@@ -291,12 +285,26 @@ static int check_columns(struct sql_db *db, struct embedded_table *t, struct err
     return 0;
 }
 
+/* Of a table that an earlier version made. */
+static int upgrade_table(struct sql_db *db, struct embedded_table *t, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r = sql_query(db, &rows, e, embedded_sql(t, "SELECT 1 FROM pragma_table_info('{name}') WHERE name = 'lease_ms'"), NULL);
+
+    if (r == 0)
+        r = sql_step(rows, e);
+    return r == 0 ? sql_script(db, embedded_sql(t, "ALTER TABLE {table} ADD COLUMN lease_mark TEXT; ALTER TABLE {table} ADD COLUMN lease_ms INTEGER"), e)
+                  : MIN(r, 0);
+}
+
 static int make_table(struct sql_db *db, struct embedded_table *t, struct err *e)
 {
     bool is_deletions = strcmp(t->name, t->deletions) == 0;
     int r;
 
     r = sql_script(db, embedded_sql(t, embedded_schema_table), e);
+    if (r == 0)
+        r = upgrade_table(db, t, e);
     if (r == 0)
         r = check_columns(db, t, e);
     if (r == 0)
@@ -368,6 +376,44 @@ static int check_version(struct sql_db *db, struct err *e)
     return 0;
 }
 
+static int list_names(struct sql_db *db, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r = sql_query(db, &rows, e, "SELECT name, count(*) OVER () FROM _tables", NULL);
+
+    *ret_n = 0;
+    while (r == 0 && (r = sql_step(rows, e)) > 0) {
+        if (*ret_n == 0)
+            *ret = arena_array(a, (size_t)sql_int(rows, 1), sizeof(**ret));
+        (*ret)[(*ret_n)++] = sql_text(rows, a, 0);
+        r = 0;
+    }
+    return r;
+}
+
+/* Columns that this version added, to all tables of the file. */
+static int upgrade_tables(struct sql_db *db, struct embedded_tables *ts, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char **names = NULL;
+    size_t n;
+    int r = list_names(db, a, &names, &n, e);
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = upgrade_table(db, table_of(ts, names[i]), e);
+    return r;
+}
+
+static int upgrade_presence(struct sql_db *db, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r = sql_query(db, &rows, e, "SELECT 1 FROM pragma_table_info('_presence') WHERE name = 'instance'", NULL);
+
+    if (r == 0)
+        r = sql_step(rows, e);
+    return r == 0 ? sql_script(db, embedded_schema_presence_columns, e) : MIN(r, 0);
+}
+
 static int make_schema(struct sql_db *db, void *arg, struct err *e)
 {
     struct embedded_tables *ts = arg;
@@ -376,6 +422,10 @@ static int make_schema(struct sql_db *db, void *arg, struct err *e)
     r = check_version(db, e);
     if (r == 0)
         r = sql_script(db, embedded_schema_common, e);
+    if (r == 0)
+        r = upgrade_presence(db, e);
+    if (r == 0)
+        r = upgrade_tables(db, ts, e);
     if (r == 0)
         r = make_table(db, table_of(ts, ts->deletions), e);
     if (r == 0)

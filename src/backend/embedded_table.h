@@ -15,10 +15,20 @@
 #include "store/writer.h"
 
 #define EMBEDDED_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+/* A sign of life is a wall time for people and other hosts, and the same moment by the clock of this host's boot, bound to that wall time so
+ * that a program which writes only the former is judged by it. No step of the wall clock makes it older or younger. */
+#define EMBEDDED_SIGN(at, mark, ms)                                                                                    \
+    at " = " EMBEDDED_NOW ", " mark " = boot_id() || ' ' || " EMBEDDED_NOW ", " ms " = boot_ms()"
+#define EMBEDDED_LEASE EMBEDDED_SIGN("locked_at", "lease_mark", "lease_ms")
+/* Older than `age` ms. One in the future (of another boot: by more than that), of no time at all or missing is old. */
+#define EMBEDDED_IS_OLD(at, mark, ms, age)                                                                             \
+    "(CASE WHEN " mark " = boot_id() || ' ' || " at " THEN " ms " NOT BETWEEN boot_ms() - " age " AND boot_ms()"       \
+    " WHEN " at " GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' AND julianday(" at ") IS NOT NULL"                \
+    " THEN (julianday('now') - julianday(" at ")) * 86400000.0 NOT BETWEEN -" age " AND " age " ELSE 1 END)"
+#define EMBEDDED_IS_STALE(age) EMBEDDED_IS_OLD("locked_at", "lease_mark", "lease_ms", age)
+
 /* Before the database's clock by as much as a modifier such as '-300.000 seconds' says. */
 #define EMBEDDED_BEFORE(modifier) "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', " modifier ")"
-enum { EMBEDDED_MODIFIER_SIZE = 40 };
-void embedded_modifier(int64_t before_ms, char out[EMBEDDED_MODIFIER_SIZE]);
 
 struct embedded_table;
 struct embedded_tables;

@@ -29,6 +29,11 @@ int64_t clock_mono_us(void)
     return read_clock_us(CLOCK_MONOTONIC);
 }
 
+int64_t clock_boot_ms(void)
+{
+    return read_clock_us(CLOCK_BOOTTIME) / 1000;
+}
+
 /* Times outside the years 0000 to 9999 are shown as the nearest that has four digits. */
 void clock_format(int64_t wall_ms, char out[TIME_TEXT_SIZE])
 {

@@ -12,6 +12,7 @@
 #include "os/files.h"
 #include "store/meta.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -206,9 +207,18 @@ static int open_apps(struct service *s, bool is_serving, struct err *e)
     return apps_open(&c, &s->apps, e);
 }
 
+/* The data folder itself, not what is in it, which can be copied. Its lock says that nobody else works on it. */
+static const char *instance_of(struct service *s)
+{
+    struct stat st = { 0 };
+
+    return stat(s->config.data_dir, &st) < 0 ? NULL : arena_printf(s->arena, "%llx:%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+}
+
 static int open_tasks(struct service *s, bool is_serving, struct err *e)
 {
     const struct tasks_config c = {
+        .instance = instance_of(s),
         .loop = s->loop, .store = s->store, .settings = s->settings, .backend = s->backend,
         .runner = wire_runner(s), .listeners = wire_listeners, .on_change = wire_task_changed, .arg = s,
         .is_serving = is_serving,

@@ -2,6 +2,7 @@
 #include "service/private.h"
 
 #include "api/events.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "identity/launches.h"
 
@@ -213,6 +214,13 @@ static int start_run(void *arg, int64_t run_id, const struct task_run_order *ord
     return 0;
 }
 
+static int64_t room_for_runs(void *arg)
+{
+    struct service *s = arg;
+
+    return s->supervisor ? LIMIT_CHILDREN - (int64_t)supervisor_n_children(s->supervisor) : INT64_MAX;
+}
+
 static int check_agent(void *arg, const char *agent_name, struct err *e)
 {
     struct service *s = arg;
@@ -246,7 +254,7 @@ static char *log_of_run(void *arg, void *handle, struct arena *a)
 
 struct task_runner wire_runner(struct service *s)
 {
-    return (struct task_runner){ .arg = s, .check = check_agent, .start = start_run, .stop = stop_run, .release = release_run, .log = log_of_run };
+    return (struct task_runner){ .arg = s, .check = check_agent, .room = room_for_runs, .start = start_run, .stop = stop_run, .release = release_run, .log = log_of_run };
 }
 
 /* ---- changes -> who wants to know ---- */

@@ -8,6 +8,7 @@
 
 #define META_KEY_HASH_KEY "identity.key_hash_key"       /* hex */
 #define META_MACHINE_ID "identity.machine_id"
+#define META_MACHINE_HOST "identity.machine_host"       /* hash of the host's machine-id(5) it was made on */
 #define META_INSTANCE_ID "instance.id"
 #define META_AUDIT_HEAD "audit.head"                    /* "<count>:<hash>"; written by store/audit.c alone */
 #define META_AUDIT_BASE "audit.base"                    /* the same, of the last entry that was removed for its age */

@@ -71,6 +71,8 @@ static int open_handle(struct sql_db *db, const char *path, const struct sql_opt
     pthread_once(&once, configure_library);
     if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK)
         return sql_fail(db, e, path);
+    if (sql_add_clock(db->handle) != SQLITE_OK)
+        return sql_fail(db, e, path);
     r = configure(db, o->is_readonly, o->busy_timeout_ms > 0 ? o->busy_timeout_ms : SQL_BUSY_TIMEOUT_MS, e);
     return r < 0 ? err_prefix(e, r, "%s", path) : 0;
 }

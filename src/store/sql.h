@@ -31,6 +31,7 @@ int sql_open(const char *path, const struct sql_options *o, struct sql_db **ret,
 struct sql_db *sql_close(struct sql_db *db);
 struct sqlite3 *sql_handle(struct sql_db *db);
 
+/* In SQL beside SQLite's own: boot_id() of the running kernel, boot_ms() since its start (clock_boot_ms). */
 int sql_exec(struct sql_db *db, struct err *e, const char *sql, const char *binds, ...) MUST_CHECK;
 int sql_vexec(struct sql_db *db, struct err *e, const char *sql, const char *binds, va_list args) MUST_CHECK;
 int64_t sql_changes(struct sql_db *db);

@@ -31,3 +31,6 @@ struct sql_rows {
 /* A connection that could not be opened: every use tells why. */
 struct sql_db *sql_broken(const struct err *why) MUST_CHECK;
 bool sql_is_broken(const struct sql_db *db);
+
+/* sql_clock.c: boot_id() and boot_ms() of a new connection; a code of SQLite. */
+int sql_add_clock(struct sqlite3 *db);

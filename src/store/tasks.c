@@ -217,6 +217,8 @@ static int apply_rest(struct sql_db *db, const struct task_step *step, struct er
         r = add_new_run(db, step, e);
     if (r == 0 && step->run)
         r = store_runs_change(db, step->run, e);
+    if (r == 0 && step->drop_run)
+        r = sql_exec(db, e, "DELETE FROM runs WHERE id = ?", "i", step->drop_run);
     if (r == 0 && step->dispatch_status)
         r = change_event(db, step->change.uuid, step->dispatch_status, e);
     if (r == 0 && step->delivery)

@@ -67,6 +67,7 @@ struct task_step {
     const struct run_row *new_run;      /* NULL: none; its task_uuid is the change's uuid */
     int64_t *ret_run_id;                /* of new_run; may be NULL */
     const struct run_change *run;       /* NULL: none */
+    int64_t drop_run;                   /* id of a run to forget; 0: none */
     const char *dispatch_status;        /* of the task's calendar event; NULL: stays */
     const struct delivery_row *delivery;    /* answers a claimed delivery; NULL: none */
 };

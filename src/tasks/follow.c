@@ -30,16 +30,6 @@ size_t task_count_machines(const char *attempted_by, const char *machine, bool *
 }
 
 /* What the row's state means for our task of it. */
-static void read_pending(struct tasks *t, const struct backend_row *row, struct task_step *step)
-{
-    bool has_tried;
-
-    task_count_machines(row->attempted_by, t->machine_id, &has_tried);
-    step->change.status = has_tried ? TASK_FAILED_STATUS : TASK_PENDING;
-    step->change.error = has_tried ? "This machine has failed it; it waits for another one." : NULL;
-    step->dispatch_status = has_tried ? DISPATCH_FAILED : DISPATCH_WAITING;
-}
-
 static void read_failed(struct tasks *t, const struct backend_row *row, struct task_step *step)
 {
     bool has_tried, is_quarantined;
@@ -50,6 +40,21 @@ static void read_failed(struct tasks *t, const struct backend_row *row, struct t
     step->change.error = row->error_message;
     step->change.is_quarantined = is_quarantined;
     step->dispatch_status = is_quarantined ? DISPATCH_QUARANTINED : DISPATCH_FAILED;
+}
+
+static void read_pending(struct tasks *t, const struct backend_row *row, struct task_step *step)
+{
+    bool has_tried, is_quarantined;
+
+    is_quarantined = (int64_t)task_count_machines(row->attempted_by, t->machine_id, &has_tried) >=
+                     settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES);
+    if (is_quarantined) {
+        read_failed(t, row, step);
+        return;
+    }
+    step->change.status = has_tried ? TASK_FAILED_STATUS : TASK_PENDING;
+    step->change.error = has_tried ? "This machine has failed it; it waits for another one." : NULL;
+    step->dispatch_status = has_tried ? DISPATCH_FAILED : DISPATCH_WAITING;
 }
 
 /* A report of progress makes the task "processing"; the row of that attempt goes on saying "claimed". */

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-enum { HOST_SIZE = 256 };
+enum { HOST_SIZE = 256, MISSED_SIGNS = 3 };
 
 /* One record a machine: the names of all its apps. */
 static char *app_names(struct tasks *t, struct arena *a)
@@ -21,11 +21,10 @@ static char *app_names(struct tasks *t, struct arena *a)
     return buf_to_arena(&names, a);
 }
 
-void task_presence_put(struct tasks *t, void *arg)
+int task_presence_occupy(struct tasks *t, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     char host[HOST_SIZE] = "";
-    struct err e = { 0 };
 
     gethostname(host, sizeof(host) - 1);
     const struct backend_presence p = {
@@ -34,15 +33,51 @@ void task_presence_put(struct tasks *t, void *arg)
         .hostname = host,
         .app_name = app_names(t, a),
         .online_at = t->started_at,
+        .instance = t->config.instance,
     };
-    if (t->config.backend->ops->presence_put(t->config.backend, &p, &e) < 0)
+    return t->config.backend->ops->presence_put(t->config.backend, &p, MISSED_SIGNS * settings_ms(t->config.settings, SETTING_TASKS_PRESENCE_S), e);
+}
+
+/* Two services with one id would take each other's leases for their own: the one that came later waits. */
+static void note_occupied(struct tasks *t, bool is_taken, const struct err *why)
+{
+    bool was_taken;
+
+    pthread_mutex_lock(&t->mutex);
+    was_taken = t->is_id_taken;
+    t->is_id_taken = is_taken;
+    pthread_mutex_unlock(&t->mutex);
+    if (is_taken && !was_taken)
+        log_error("tasks", NULL, "no work is taken up: %s", LOG_Q(why->text));
+    else if (!is_taken && was_taken)
+        log_info("tasks", NULL, "the machine id %s is free now", LOG_Q(t->machine_id));
+}
+
+void task_presence_put(struct tasks *t, void *arg)
+{
+    struct err e = { 0 };
+    int r = task_presence_occupy(t, &e);
+
+    if (r == 0 || r == -EADDRINUSE)
+        note_occupied(t, r < 0, &e);
+    else
         log_debug("tasks", NULL, "presence is not told: %s", LOG_Q(e.text));
+}
+
+bool tasks_is_id_taken(struct tasks *t)
+{
+    bool is;
+
+    pthread_mutex_lock(&t->mutex);
+    is = t->is_id_taken;
+    pthread_mutex_unlock(&t->mutex);
+    return is;
 }
 
 void task_presence_remove(struct tasks *t)
 {
     struct err e = { 0 };
 
-    if (t->config.backend->ops->presence_remove(t->config.backend, t->machine_id, &e) < 0)
+    if (t->config.backend->ops->presence_remove(t->config.backend, t->machine_id, t->config.instance, &e) < 0)
         log_debug("tasks", NULL, "presence is not taken back: %s", LOG_Q(e.text));
 }

@@ -91,6 +91,7 @@ struct task_run {
     int64_t seen_us;                    /* when the event came; 0: it waited, not measured */
     void *handle;                       /* of the runner */
     bool is_brief;                      /* no place: a report or a decision is at work on a waiting task */
+    bool is_probe;                      /* tries whether agents can be started again */
     bool is_started, has_ended, is_settling, is_reported, has_news;
     int n_reporting;                    /* reports that are at work: the end waits for them */
     int64_t linger_until_ms;            /* reported, but its process goes on; 0: not so */
@@ -120,6 +121,21 @@ void task_run_advance(struct tasks *t, struct task_run *run);
  * keeps others off the task. */
 struct task_run *task_run_enter(struct tasks *t, const struct task_run_key *key);
 void task_run_exit(struct tasks *t, struct task_run *run, bool has_taken);
+
+/* ---- want.c: nothing can be started just now ---- */
+
+struct task_want {                      /* guarded */
+    bool is_resting, is_probing;
+    bool was_full;                      /* somebody waits for a place among all children */
+    int64_t until_ms, delay_ms;
+};
+bool task_is_want(int r, const struct err *why);        /* of a start or claim that failed: for want of resources, or of our own database */
+/* May one more be claimed? room: children that can be started now. Called with the mutex held. */
+bool task_want_admit_locked(struct tasks *t, int64_t room, bool *ret_is_probe);
+void task_want_note(struct tasks *t, const char *why);
+void task_want_end(struct tasks *t);    /* an agent was started */
+void task_want_left(struct tasks *t, const struct task_run *run);
+void task_want_retry(struct tasks *t, void *arg);
 
 /* ---- apps.c: waiting lists ---- */
 
@@ -211,6 +227,8 @@ int task_settle_failed(struct tasks *t, const struct task_ref *ref, const char *
 int task_settle_canceled(struct tasks *t, const struct task_ref *ref, const char *reason, const char *review, struct err *e) MUST_CHECK;
 /* The lease goes back; the task waits again. */
 int task_settle_released(struct tasks *t, const struct task_ref *ref, const char *why, struct err *e) MUST_CHECK;
+/* The same for an attempt that never began: its run is forgotten. */
+int task_settle_withdrawn(struct tasks *t, const struct task_ref *ref, struct err *e) MUST_CHECK;
 void task_settle_run(void *job);        /* of a struct task_job */
 void task_note_lost(struct tasks *t, struct task_run *run);
 
@@ -220,6 +238,8 @@ struct task_job { struct tasks *tasks; struct task_run *run; };
 
 void task_retry_broadcast(struct tasks *t, const struct backend_row *row, const char *failed_by, const char *reason);
 void task_retry_listen(struct tasks *t, const struct task_listening *l);
+/* -EADDRINUSE MACHINE_ID_TAKEN: another service is at work with this machine id. */
+int task_presence_occupy(struct tasks *t, struct err *e) MUST_CHECK;
 void task_presence_put(struct tasks *t, void *arg);
 void task_presence_remove(struct tasks *t);
 void task_sweep_run(struct tasks *t, void *arg);
@@ -247,8 +267,8 @@ struct tasks {
     const char *deletions;              /* table of what DELETEs left to do */
     char started_at[25];
     struct pool *pool;                  /* owned; NULL while not serving */
-    struct loop_timer *heartbeat_timer, *sweep_timer, *presence_timer, *linger_timer, *count_timer;     /* owned; loop thread */
-    struct task_duty intake, sweep, heartbeat, linger, presence, relisten, count;
+    struct loop_timer *heartbeat_timer, *sweep_timer, *presence_timer, *linger_timer, *count_timer, *want_timer, *wait_timer;        /* owned; loop thread */
+    struct task_duty intake, sweep, heartbeat, linger, presence, relisten, count, retry;
     struct task_meters meters;
     bool is_counting;                   /* loop thread */
 
@@ -257,10 +277,13 @@ struct tasks {
     struct task_listening *listening;
     struct task_run *runs;
     struct task_app *apps;
+    struct task_want want;
     struct task_intake_item *first_item, **last_item;
     size_t n_items;
     struct task_outside *outside;       /* not guarded: the sweep's alone */
     bool is_serving, is_stopping;
+    bool is_waiting_for_id;             /* at the start; the work begins when that one is gone */
+    bool is_id_taken;                   /* another service works with our machine id: this one takes up nothing */
     bool has_gap;                       /* events were missed: the next sweep looks deeper */
 };
 
@@ -269,6 +292,7 @@ struct backend_claim task_claim_of(struct tasks *t, const char *table, const cha
 void task_tell(struct tasks *t, const char *uuid, const char *status, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* Machines in a JSON array of them, and whether `machine` is one. */
 size_t task_count_machines(const char *attempted_by, const char *machine, bool *ret_has);
+void task_emit(struct tasks *t, const char *uuid, const char *status);      /* without a line in the log */
 /* False: the pool is stopping, fn will not run. */
 bool task_submit(struct tasks *t, void (*fn)(void *arg), void *arg) MUST_CHECK;
 bool task_is_finished(const char *status);

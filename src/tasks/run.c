@@ -47,11 +47,15 @@ static struct task_run *run_new(const struct task_run_key *key)
 
 struct task_run *task_run_reserve(struct tasks *t, const struct task_run_key *key, int64_t max_concurrent)
 {
+    const struct task_runner *runner = &t->config.runner;
+    int64_t room = runner->room ? runner->room(runner->arg) : INT64_MAX;
     struct task_run *run = NULL;
+    bool is_probe = false;
 
     pthread_mutex_lock(&t->mutex);
-    if (!t->is_stopping && !find_locked(t, key) && task_run_count_locked(t, key->app) < max_concurrent) {
+    if (!t->is_stopping && !t->is_id_taken && !find_locked(t, key) && task_run_count_locked(t, key->app) < max_concurrent && task_want_admit_locked(t, room, &is_probe)) {
         run = run_new(key);
+        run->is_probe = is_probe;
         run->next = t->runs;
         t->runs = run;
     }
@@ -131,6 +135,8 @@ void task_run_leave_quietly(struct tasks *t, struct task_run *run)
     pthread_mutex_unlock(&t->mutex);
     if (has_news)
         task_intake_hint(t, run->table, run->row_id);
+    if (!run->is_brief)
+        task_want_left(t, run);
     task_run_unref(t, run);
 }
 

@@ -38,6 +38,7 @@ struct settlement {
     const char *result, *error, *run_error, *review, *attempted_by;      /* run_error NULL: as error */
     int64_t retry_count;
     bool is_quarantined;
+    bool is_forgotten;                  /* its run too */
 };
 
 static int store_settlement(struct tasks *t, const struct settlement *s, struct err *e)
@@ -52,7 +53,8 @@ static int store_settlement(struct tasks *t, const struct settlement *s, struct 
             .status = s->status, .result = s->result, .error = s->error, .review = s->review, .attempted_by = s->attempted_by,
             .attempt = s->ref->attempt, .retry_count = s->retry_count, .is_quarantined = s->is_quarantined,
         },
-        .run = run.id ? &run : NULL,
+        .run = run.id && !s->is_forgotten ? &run : NULL,
+        .drop_run = s->is_forgotten ? run.id : 0,
         .new_run = s->ref->outside ? &outside : NULL,
         .dispatch_status = s->dispatch_status,
     };
@@ -164,18 +166,33 @@ int task_settle_canceled(struct tasks *t, const struct task_ref *ref, const char
     return r;
 }
 
-int task_settle_released(struct tasks *t, const struct task_ref *ref, const char *why, struct err *e)
+static int release(struct tasks *t, const struct task_ref *ref, const char *why, bool is_forgotten, struct err *e)
 {
     const struct settlement s = {
         .ref = ref, .status = TASK_PENDING, .run_status = "failed", .run_error = why, .retry_count = -1, .dispatch_status = DISPATCH_WAITING,
+        .is_forgotten = is_forgotten,
     };
     const struct backend_lease lease = task_lease_of(ref);
     int r = ref->table ? backend_release(t->config.backend, &lease, e) : 0;
 
+    return r < 0 ? r : store_settlement(t, &s, e);
+}
+
+int task_settle_released(struct tasks *t, const struct task_ref *ref, const char *why, struct err *e)
+{
+    int r = release(t, ref, why, false, e);
+
     if (r == 0)
-        r = store_settlement(t, &s, e);
+        task_tell(t, ref->uuid, TASK_PENDING, "released");
+    return r;
+}
+
+int task_settle_withdrawn(struct tasks *t, const struct task_ref *ref, struct err *e)
+{
+    int r = release(t, ref, NULL, true, e);
+
     if (r == 0)
-        task_tell(t, ref->uuid, s.status, "released");
+        task_emit(t, ref->uuid, TASK_PENDING);
     return r;
 }
 

@@ -148,8 +148,11 @@ static int store_claim(struct task_start *s, struct err *e)
     s->run->id = run_id;
     pthread_mutex_unlock(&s->tasks->mutex);
     metric_add(s->tasks->meters.claims, 1);
-    task_tell(s->tasks, s->task.uuid, TASK_CLAIMED_STATUS, "attempt %lld by agent %s", (long long)s->task.attempt,
-              LOG_Q(s->task.agent_name));
+    if (s->run->is_probe)
+        task_emit(s->tasks, s->task.uuid, TASK_CLAIMED_STATUS);
+    else
+        task_tell(s->tasks, s->task.uuid, TASK_CLAIMED_STATUS, "attempt %lld by agent %s", (long long)s->task.attempt,
+                  LOG_Q(s->task.agent_name));
     return 0;
 }
 
@@ -221,6 +224,7 @@ static void note_started(struct task_start *s)
     struct err e = { 0 };
     bool has_to_stop;
 
+    task_want_end(t);
     if (s->run->seen_us)
         metric_observe(t->meters.event_to_start, (double)(clock_mono_us() - s->run->seen_us) / 1e6);
     pthread_mutex_lock(&t->mutex);
@@ -236,7 +240,7 @@ static void note_started(struct task_start *s)
     task_run_advance(t, s->run);
 }
 
-/* Too many processes is nobody's failure; all else is this machine's. */
+/* Want of resources is nobody's failure; all else is this machine's. */
 static void note_not_started(struct task_start *s, int r, const struct err *why)
 {
     const struct task_ref ref = task_ref_of_run(s->tasks, s->run);
@@ -245,8 +249,10 @@ static void note_not_started(struct task_start *s, int r, const struct err *why)
     pthread_mutex_lock(&s->tasks->mutex);
     s->run->is_settling = true;
     pthread_mutex_unlock(&s->tasks->mutex);
-    if (r == -EAGAIN || is_stopping(s->tasks))
-        r = task_settle_released(s->tasks, &ref, why->text, &e);
+    if (task_is_want(r, why))
+        task_want_note(s->tasks, why->text);
+    if (task_is_want(r, why) || is_stopping(s->tasks))
+        r = task_settle_withdrawn(s->tasks, &ref, &e);
     else
         r = task_settle_failed(s->tasks, &ref, why->text, &e);
     if (r < 0 && r != -ESTALE && r != -EALREADY)
@@ -254,19 +260,46 @@ static void note_not_started(struct task_start *s, int r, const struct err *why)
     task_run_leave(s->tasks, s->run);
 }
 
+/* A row of odd content may say that it waits and yet not be taken. Its task must not be tried for ever: it ends, and a change of the row is a
+ * new beginning. */
+static int give_up_task(struct task_start *s, int r_claim, const struct err *why, struct err *e)
+{
+    const struct task_step step = {
+        .change = {
+            .uuid = s->task.uuid, .is_guarded = true, .if_attempt = s->task.attempt, .if_status = TASK_PENDING, .status = TASK_FAILED_STATUS,
+            .error = why->text, .attempt = -1, .retry_count = -1, .is_quarantined = r_claim == -EDQUOT,
+        },
+        .dispatch_status = DISPATCH_FAILED,
+    };
+    bool has_changed = false;
+    int r = s->is_stored && s->task.uuid ? store_tasks_apply(s->tasks->config.store, &step, &has_changed, e) : 0;
+
+    if (has_changed)
+        task_tell(s->tasks, s->task.uuid, TASK_FAILED_STATUS, "its row cannot be taken: %s", LOG_Q(why->text));
+    return r;
+}
+
 /* The row is another's, or gone: our task, if there is one, follows it. */
 static void note_not_taken(struct task_start *s, int r, const struct err *why)
 {
-    bool is_of_row = r == -EBUSY || r == -EPERM || r == -EDQUOT || r == -ENOENT;
-    struct err e = *why;
+    bool is_of_row = r == -EBUSY || r == -EPERM || r == -EDQUOT || r == -ENOENT || r == -EINVAL || (r == -EEXIST && strcmp(why->code, "STORE_ERROR") == 0);
+    struct err e = { 0 };
+    int r_claim = r;
 
     if (is_of_row && s->run->table)
         r = task_follow_now(s->tasks, s->run->table, s->run->row_id, &e);
+    else
+        e = *why;
+    if (r == 0)
+        r = give_up_task(s, r_claim, why, &e);
     if (r == 0 || r == -EALREADY || r == -ECANCELED) {
         task_run_leave(s->tasks, s->run);
         return;
     }
-    log_warn("tasks", NULL, "work of app %s cannot be taken up: %s", LOG_Q(s->run->app), LOG_Q(e.text));
+    if (task_is_want(r, &e))
+        task_want_note(s->tasks, e.text);
+    else
+        log_warn("tasks", NULL, "work of app %s cannot be taken up: %s", LOG_Q(s->run->app), LOG_Q(e.text));
     task_run_leave_quietly(s->tasks, s->run);       /* the sweep tries again */
 }
 

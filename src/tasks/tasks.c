@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/files.h"
 #include "store/meta.h"
 
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 #define MACHINE_PREFIX "lin-"
 #endif
 
-enum { MACHINE_RANDOM_BYTES = 4, COUNT_AFTER_MS = 500, TELL_BYTES = 300 };
+enum { MACHINE_RANDOM_BYTES = 4, MACHINE_ID_FILE_BYTES = 256, MACHINE_ID_FILE_LEAST = 16, COUNT_AFTER_MS = 500, TELL_BYTES = 300 };
 
 static const char *const gauge_statuses[] = {
     TASK_PENDING, TASK_CLAIMED_STATUS, TASK_PROCESSING, TASK_COMPLETED_STATUS, TASK_FAILED_STATUS, TASK_CANCELED_STATUS,
@@ -34,16 +35,10 @@ static void start_counting(void *arg)
     }
 }
 
-void task_tell(struct tasks *t, const char *uuid, const char *status, const char *fmt, ...)
+void task_emit(struct tasks *t, const char *uuid, const char *status)
 {
-    char text[TELL_BYTES];
     bool is_serving;
-    va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    log_info("tasks", NULL, "task %s %s: %s", uuid, status, text);
     if (t->config.on_change)
         t->config.on_change(t->config.arg, uuid, status);
     pthread_mutex_lock(&t->mutex);
@@ -51,6 +46,18 @@ void task_tell(struct tasks *t, const char *uuid, const char *status, const char
     pthread_mutex_unlock(&t->mutex);
     if (is_serving)
         loop_post(t->config.loop, start_counting, t);
+}
+
+void task_tell(struct tasks *t, const char *uuid, const char *status, const char *fmt, ...)
+{
+    char text[TELL_BYTES];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    log_info("tasks", NULL, "task %s %s: %s", uuid, status, text);
+    task_emit(t, uuid, status);
 }
 
 static struct metric *gauge_of(const char *status)
@@ -150,19 +157,55 @@ void tasks_sweep_now(struct tasks *t)
 
 /* ---- open ---- */
 
-/* Stable, made once, unless the setting names it. */
-static int find_machine_id(struct tasks *t, struct err *e)
+static char *new_machine_id(struct arena *a)
 {
     unsigned char bytes[MACHINE_RANDOM_BYTES];
-    char hex[2 * MACHINE_RANDOM_BYTES + 1], *kept;
+    char hex[2 * MACHINE_RANDOM_BYTES + 1];
+
+    random_bytes(bytes, sizeof(bytes));
+    hash_hex(bytes, sizeof(bytes), hex);
+    return arena_printf(a, MACHINE_PREFIX "%s", hex);
+}
+
+/* Which host this is, as a hash of its machine-id(5); "" where it has none. */
+static void read_host(char out[HASH_HEX_SIZE])
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct slice text = { 0 };
+
+    out[0] = '\0';
+    if (file_read(a, "/etc/machine-id", MACHINE_ID_FILE_BYTES, &text, NULL) == 0 && text.n >= MACHINE_ID_FILE_LEAST)
+        hash_text_hex(text, out);
+}
+
+/* A data folder that came from another host (a restored backup, a copied disk) is another machine. */
+static int forget_foreign_id(struct tasks *t, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    char host[HASH_HEX_SIZE], *kept;
+    int r;
+
+    read_host(host);
+    r = *host ? store_meta_keep(t->config.store, a, META_MACHINE_HOST, host, &kept, e) : 0;
+    if (r < 0 || !*host || strcmp(kept, host) == 0)
+        return r;
+    log_warn("tasks", NULL, "this data folder comes from another host: it gets a machine id of its own");
+    r = store_meta_set(t->config.store, META_MACHINE_HOST, host, e);
+    return r < 0 ? r : store_meta_set(t->config.store, META_MACHINE_ID, new_machine_id(a), e);
+}
+
+/* Stable, made once on a host, unless the setting names it. */
+static int find_machine_id(struct tasks *t, struct err *e)
+{
+    char *kept;
     int r;
 
     t->machine_id = settings_string(t->config.settings, t->arena, SETTING_IDENTITY_MACHINE_ID);
     if (*t->machine_id)
         return 0;
-    random_bytes(bytes, sizeof(bytes));
-    hash_hex(bytes, sizeof(bytes), hex);
-    r = store_meta_keep(t->config.store, t->arena, META_MACHINE_ID, arena_printf(t->arena, MACHINE_PREFIX "%s", hex), &kept, e);
+    r = forget_foreign_id(t, e);
+    if (r == 0)
+        r = store_meta_keep(t->config.store, t->arena, META_MACHINE_ID, new_machine_id(t->arena), &kept, e);
     if (r == 0)
         t->machine_id = kept;
     return r;
@@ -177,6 +220,7 @@ static void init_duties(struct tasks *t)
     task_duty_init(&t->presence, t, task_presence_put, NULL);
     task_duty_init(&t->relisten, t, renew_listening, NULL);
     task_duty_init(&t->count, t, count_tasks, NULL);
+    task_duty_init(&t->retry, t, task_want_retry, NULL);
 }
 
 int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
@@ -243,6 +287,7 @@ static void start_timers(void *tasks)
     t->presence_timer = start_timer(t, &t->presence, SETTING_TASKS_PRESENCE_S);
     t->linger_timer = loop_timer_new(t->config.loop, on_timer, &t->linger);
     t->count_timer = loop_timer_new(t->config.loop, on_count_timer, t);
+    t->want_timer = loop_timer_new(t->config.loop, on_timer, &t->retry);
 }
 
 static void stop_timers(void *tasks)
@@ -254,6 +299,8 @@ static void stop_timers(void *tasks)
     t->presence_timer = loop_timer_free(t->presence_timer);
     t->linger_timer = loop_timer_free(t->linger_timer);
     t->count_timer = loop_timer_free(t->count_timer);
+    t->want_timer = loop_timer_free(t->want_timer);
+    t->wait_timer = loop_timer_free(t->wait_timer);
 }
 
 static void end_store_thread(void *store)
@@ -287,18 +334,11 @@ static void serve(struct tasks *t)
     task_duty_want(&t->count);
 }
 
-int tasks_start(struct tasks *t, struct err *e)
+static int begin_work(struct tasks *t, struct err *e)
 {
     struct backend *b = t->config.backend;
-    int r;
+    int r = b->ops->subscribe(b, task_intake_event, on_gap, t, e);
 
-    if (!t->config.is_serving)
-        return 0;
-    r = start_pool(t, e);
-    if (r == 0)
-        r = task_listening_renew(t, e);
-    if (r == 0)
-        r = b->ops->subscribe(b, task_intake_event, on_gap, t, e);
     if (r < 0)
         return r;
     r = task_recover(t, e);             /* what changes meanwhile is queued */
@@ -308,6 +348,68 @@ int tasks_start(struct tasks *t, struct err *e)
     }
     serve(t);
     log_info("tasks", NULL, "machine %s listens", LOG_Q(t->machine_id));
+    return 0;
+}
+
+/* ---- while another service has our machine id ---- */
+
+static void begin_when_free(void *tasks)
+{
+    struct tasks *t = tasks;
+    struct err e = { 0 };
+
+    task_presence_put(t, NULL);
+    if (!tasks_is_id_taken(t) && begin_work(t, &e) < 0)
+        log_error("tasks", NULL, "tasks did not start: %s", LOG_Q(e.text));
+    pthread_mutex_lock(&t->mutex);
+    t->is_waiting_for_id = !t->is_serving;
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void on_wait_timer(void *tasks)
+{
+    struct tasks *t = tasks;
+    bool is_due;
+
+    pthread_mutex_lock(&t->mutex);
+    is_due = t->is_waiting_for_id && !t->is_stopping;
+    t->is_waiting_for_id = t->is_waiting_for_id && !is_due;
+    pthread_mutex_unlock(&t->mutex);
+    if (is_due && !task_submit(t, begin_when_free, t))
+        log_debug("tasks", NULL, "no worker is free to look at the machine id");
+}
+
+static void start_wait_timer(void *tasks)
+{
+    struct tasks *t = tasks;
+
+    t->wait_timer = loop_timer_new(t->config.loop, on_wait_timer, t);
+    loop_timer_every(t->wait_timer, settings_ms(t->config.settings, SETTING_TASKS_PRESENCE_S));
+}
+
+static void wait_for_id(struct tasks *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    t->is_waiting_for_id = true;
+    pthread_mutex_unlock(&t->mutex);
+    loop_call(t->config.loop, start_wait_timer, t);
+}
+
+int tasks_start(struct tasks *t, struct err *e)
+{
+    int r;
+
+    if (!t->config.is_serving)
+        return 0;
+    r = start_pool(t, e);
+    if (r == 0)
+        r = task_listening_renew(t, e);
+    if (r < 0)
+        return r;
+    task_presence_put(t, NULL);
+    if (!tasks_is_id_taken(t))
+        return begin_work(t, e);
+    wait_for_id(t);
     return 0;
 }
 
@@ -370,10 +472,11 @@ void tasks_stop(struct tasks *t, int64_t deadline_ms)
     was_serving = t->is_serving && !t->is_stopping;
     t->is_stopping = true;
     pthread_mutex_unlock(&t->mutex);
+    if (t->pool)
+        loop_call(t->config.loop, stop_timers, t);
     if (was_serving) {
         b->ops->unsubscribe(b, t);
         b->ops->unlisten(b, t);
-        loop_call(t->config.loop, stop_timers, t);
         stop_runs(t);
         wait_for_runs(t, deadline_ms);
         release_the_rest(t);

@@ -39,6 +39,7 @@ struct task_runner {
     void *arg;
     /* Starts the agent; later tasks_run_ended(tasks, run_id, end) is called once, from any thread. *ret_handle is for stop(). */
     int (*check)(void *arg, const char *agent_name, struct err *e);     /* -ENOENT AGENT_NOT_FOUND; NULL: every name is good */
+    int64_t (*room)(void *arg);         /* how many more can be started now; NULL: any number */
     int (*start)(void *arg, int64_t run_id, const struct task_run_order *order, void **ret_handle, pid_t *ret_pid, struct err *e);
     void (*stop)(void *arg, void *handle);
     void (*release)(void *arg, void *handle);           /* the handle is not used any more */
@@ -56,6 +57,7 @@ struct tasks_config {
     int (*listeners)(void *arg, struct arena *a, struct task_listeners *ret, struct err *e);
     void (*on_change)(void *arg, const char *task_uuid, const char *status);    /* any thread: for GET /api/events */
     void *arg;
+    const char *instance;               /* of this data folder, see struct backend_presence; NULL: ids are not compared */
     bool is_serving;                    /* false: no intake, no timers (command line without a service) */
 };
 
@@ -101,3 +103,5 @@ int tasks_reject_app(struct tasks *t, const char *app_id, const char *reason, st
 /* Output of the running run, or NULL. */
 char *tasks_live_log(struct tasks *t, const char *task_uuid, struct arena *a);
 void tasks_sweep_now(struct tasks *t);
+/* Another service works with our machine id, so this one takes up nothing until that one is gone. */
+bool tasks_is_id_taken(struct tasks *t);

@@ -22,7 +22,7 @@ export const binary = resolve(process.env.HEARTH_BIN
     ?? ['build/debug/hearth', 'build/release/hearth'].map((path) => join(root, path)).find(existsSync) ?? 'build/debug/hearth');
 
 // How long is waited for what must come. Generous: a busy machine takes seconds for what is done in milliseconds here, and no test waits for longer than it must.
-const waitDeadlineMs = 60_000;
+const waitDeadlineMs = Number(process.env.WAIT_MS ?? 60_000);
 const startDeadlineMs = 120_000;
 const stopDeadlineMs = 120_000;
 const sanitizerReport = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: /;

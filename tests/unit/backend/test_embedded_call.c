@@ -161,8 +161,8 @@ static void presence_lists_the_machines_seen_lately(void **state)
     struct err e = { 0 };
     const char *since;
 
-    must(OPS(rig)->presence_put(rig->backend, &a, &e), &e);
-    must(OPS(rig)->presence_put(rig->backend, &b, &e), &e);
+    must(OPS(rig)->presence_put(rig->backend, &a, 60000, &e), &e);
+    must(OPS(rig)->presence_put(rig->backend, &b, 60000, &e), &e);
     list = online(rig, 60000);
     assert_int_equal(list.n, 2);
     assert_string_equal(list.items[0].machine_id, "lin-a");
@@ -173,11 +173,11 @@ static void presence_lists_the_machines_seen_lately(void **state)
 
     rig_sql(rig, "UPDATE _presence SET seen_at = '2020-01-01T00:00:00.000Z' WHERE machine_id = 'lin-a'");
     assert_int_equal(online(rig, 60000).n, 1);
-    must(OPS(rig)->presence_put(rig->backend, &a, &e), &e);
+    must(OPS(rig)->presence_put(rig->backend, &a, 60000, &e), &e);
     list = online(rig, 60000);
     assert_int_equal(list.n, 2);
     assert_string_equal(list.items[0].online_at, since);        /* it was there all the time */
-    must(OPS(rig)->presence_remove(rig->backend, "lin-a", &e), &e);
+    must(OPS(rig)->presence_remove(rig->backend, "lin-a", NULL, &e), &e);
     assert_int_equal(online(rig, 60000).n, 1);
 }
 

@@ -60,6 +60,8 @@ struct machine {
     struct task_listener listener;      /* changed before the start, or followed by tasks_listeners_changed() */
     bool is_deaf;                       /* nobody listens */
     atomic_int start_result;            /* what the runner says to a start; 0: it starts */
+    atomic_int n_asked;                 /* starts the runner was asked for */
+    atomic_int room;                    /* children the runner has room for; 0: any number */
     atomic_bool ends_in_start;          /* the end is told before start() has returned */
     atomic_bool ignores_stop;
     atomic_int n_changes;
@@ -90,6 +92,7 @@ static inline int fake_start(void *arg, int64_t run_id, const struct task_run_or
     struct fake_run *run;
     int r = atomic_load(&m->start_result);
 
+    atomic_fetch_add(&m->n_asked, 1);
     if (r < 0)
         return err_set(e, r, "AGENT_NOT_FOUND", "There is no agent named \"%s\".", order->agent_name);
     pthread_mutex_lock(&w->mutex);
@@ -110,6 +113,19 @@ static inline int fake_start(void *arg, int64_t run_id, const struct task_run_or
     if (atomic_load(&m->ends_in_start))
         fake_succeed(run, "{\"quick\":true}");
     return 0;
+}
+
+static inline int64_t fake_room(void *arg)
+{
+    struct machine *m = arg;
+    struct world *w = m->world;
+    int64_t n = 0;
+
+    pthread_mutex_lock(&w->mutex);
+    for (size_t i = 0; i < w->n_runs; i++)
+        n += w->runs[i].machine == m && !atomic_load(&w->runs[i].has_ended);
+    pthread_mutex_unlock(&w->mutex);
+    return atomic_load(&m->room) ? atomic_load(&m->room) - n : INT64_MAX;
 }
 
 static inline void fake_stop(void *arg, void *handle)
@@ -196,7 +212,7 @@ static inline void machine_open_tasks(struct machine *m, bool is_serving)
 {
     const struct tasks_config c = {
         .loop = m->loop, .store = m->store, .settings = m->settings, .backend = m->backend,
-        .runner = { .arg = m, .start = fake_start, .stop = fake_stop, .release = fake_release, .log = fake_log },
+        .runner = { .arg = m, .room = fake_room, .start = fake_start, .stop = fake_stop, .release = fake_release, .log = fake_log },
         .listeners = machine_listeners, .on_change = machine_changed, .arg = m, .is_serving = is_serving,
     };
     struct err e = { 0 };

@@ -1,0 +1,103 @@
+/* Want of resources: a machine that cannot start an agent just now (descriptors, processes, memory, places for children, disk) has not failed
+ * the row. It rests and claims nothing; then one claim tries whether it works again. One log line tells the begin and one the end. */
+#include "tasks/private.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { FIRST_REST_MS = 1000, LONGEST_REST_MS = 60000 };
+
+bool task_is_want(int r, const struct err *why)
+{
+    return strncmp(why->code, "STORE_", 6) == 0 || r == -EAGAIN || r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOSPC;
+}
+
+static int64_t count_starting_locked(const struct tasks *t)
+{
+    int64_t n = 0;
+
+    for (const struct task_run *run = t->runs; run; run = run->next)
+        n += !run->is_brief && !run->handle && !run->has_ended;
+    return n;
+}
+
+bool task_want_admit_locked(struct tasks *t, int64_t room, bool *ret_is_probe)
+{
+    struct task_want *w = &t->want;
+    bool has_room = count_starting_locked(t) < room;
+
+    w->was_full = w->was_full || !has_room;
+    *ret_is_probe = w->is_resting;
+    if (!has_room || (w->is_resting && (w->is_probing || clock_mono_ms() < w->until_ms)))
+        return false;
+    w->is_probing = w->is_resting;
+    return true;
+}
+
+static void start_timer(void *tasks)
+{
+    struct tasks *t = tasks;
+    int64_t left_ms;
+
+    pthread_mutex_lock(&t->mutex);
+    left_ms = t->want.until_ms - clock_mono_ms();
+    pthread_mutex_unlock(&t->mutex);
+    if (t->want_timer)
+        loop_timer_set(t->want_timer, MAX(left_ms, (int64_t)0) + 1);
+}
+
+/* Failures of claims that began before the rest do not make it longer. */
+void task_want_note(struct tasks *t, const char *why)
+{
+    struct task_want *w = &t->want;
+    int64_t now_ms = clock_mono_ms();
+    bool is_new, is_longer;
+
+    pthread_mutex_lock(&t->mutex);
+    is_new = !w->is_resting;
+    is_longer = is_new || now_ms >= w->until_ms;
+    if (is_longer) {
+        w->delay_ms = is_new ? FIRST_REST_MS : MIN(2 * w->delay_ms, (int64_t)LONGEST_REST_MS);
+        w->until_ms = now_ms + w->delay_ms;
+    }
+    w->is_resting = true;
+    w->is_probing = false;
+    pthread_mutex_unlock(&t->mutex);
+    if (is_new)
+        log_warn("tasks", NULL, "no agent can be started now, tasks wait: %s", LOG_Q(why));
+    if (is_longer)
+        loop_post(t->config.loop, start_timer, t);
+}
+
+void task_want_end(struct tasks *t)
+{
+    bool was_resting;
+
+    pthread_mutex_lock(&t->mutex);
+    was_resting = t->want.is_resting;
+    t->want.is_resting = t->want.is_probing = false;
+    pthread_mutex_unlock(&t->mutex);
+    if (!was_resting)
+        return;
+    log_info("tasks", NULL, "agents can be started again");
+    task_apps_dispatch(t);
+}
+
+/* A place is free: those of other apps may have waited for it. */
+void task_want_left(struct tasks *t, const struct task_run *run)
+{
+    bool was_full;
+
+    pthread_mutex_lock(&t->mutex);
+    was_full = t->want.was_full || run->is_probe;
+    t->want.was_full = false;
+    t->want.is_probing = t->want.is_probing && !run->is_probe;
+    pthread_mutex_unlock(&t->mutex);
+    if (was_full)
+        task_apps_dispatch(t);
+}
+
+void task_want_retry(struct tasks *t, void *arg)
+{
+    task_apps_dispatch(t);
+}

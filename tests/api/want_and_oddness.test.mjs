@@ -1,0 +1,95 @@
+// Want of resources and rows of odd content: nothing spins, nobody is blamed, each oddness is told once (issue 8, section 6).
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startHearth, until } from './harness.mjs';
+import { admin, backendFile, insert, listeningApp, rowBecomes, shellAgent, sqlite, taskBecomes, tasksOfRow } from './kit.mjs';
+
+const brisk = { 'tasks.heartbeat_s': 0.2, 'tasks.sweep_s': 0.2, 'tasks.stale_after_s': 2, 'backend.poll_ms': 20 };
+const skip = spawnSync('prlimit', ['--version']).error ? 'needs prlimit' : false;
+const linesOf = (h, from) => h.log.slice(from).filter((line) => !/ info +api /.test(line));
+
+test('without descriptors no agent starts, no row fails, and the log has one line of it', { skip }, async (t) => {
+    const h = await startHearth({ t, settings: brisk });
+    const { id: app, call } = await listeningApp(h, await shellAgent(h, 'echo {}'), { backend: { max_concurrent_tasks: 3 } });
+    const { id: first } = await insert(call, {});
+    await rowBecomes(call, first, 'completed');
+    const from = h.log.length;
+    const open = new Set(readdirSync(`/proc/${h.pid}/fd`).map(Number));
+    const free = Array.from({ length: 4096 }, (_, fd) => fd).filter((fd) => !open.has(fd));
+    const usual = /Max open files +(\d+)/.exec(readFileSync(`/proc/${h.pid}/limits`, 'utf8'))[1];
+    execFileSync('prlimit', ['--pid', String(h.pid), `--nofile=${free[2]}:`]);
+    const ids = (await sqlite(backendFile(h), `INSERT INTO svc_activities (app_id, raw_data) VALUES ${Array.from({ length: 5 }, () => `('${app}', '{}')`)} RETURNING id`)).map((row) => row.id);
+    const told = () => linesOf(h, from).filter((line) => /no agent can be started/.test(line));
+    await until(() => told().length > 0, { what: 'the log says so' });
+    await until(async () => (await sqlite(backendFile(h), `SELECT max(attempt) AS n FROM svc_activities WHERE id IN ('${ids.join("','")}')`))[0].n >= 2, { what: 'it is tried again' });
+    const rows = await sqlite(backendFile(h), `SELECT status, attempted_by, max(error_message) AS error, sum(attempt) AS n FROM svc_activities WHERE id IN ('${ids.join("','")}') GROUP BY 1, 2`);
+    assert.ok(rows.every((row) => row.attempted_by === '[]' && row.status !== 'failed'), JSON.stringify(rows));
+    assert.ok(rows.reduce((n, row) => n + row.n, 0) <= 12, `attempts: ${JSON.stringify(rows)}`);
+    assert.equal(told().length, 1);
+    execFileSync('prlimit', ['--pid', String(h.pid), `--nofile=${usual}:`]);
+    for (const id of ids)
+        await rowBecomes(call, id, 'completed');
+    assert.ok(linesOf(h, from).some((line) => /can be started again/.test(line)));
+});
+
+// What any program may write into the table.
+const odd = [
+    `status = 'PENDING'`, `status = 'Claimed'`, `status = ''`, `status = 'claimed', locked_by = 'x', locked_at = 'garbage'`,
+    `status = 'claimed', locked_by = 'x', locked_at = '2999-01-01T00:00:00.000Z'`, `status = 'claimed', locked_by = 'x', locked_at = ''`,
+    `status = 'processing', locked_by = NULL, locked_at = 'now'`, `status = 'claimed', locked_by = 'x', locked_at = '2460000.5'`,
+    `created_at = 'yesterday'`, `created_at = ''`, `attempted_by = '["a","b","c"]'`, `attempted_by = '[1,{"a":2},null]'`,
+    `attempted_by = '["a","a","a","a"]', status = 'failed'`, `app_id = 'nobody at all'`, `app_id = ''`, `attempt = -5`, `attempt = 9007199254740993`,
+    `retry_count = -1`, `event_type = 'SOMETHING'`, `event_type = 'delete'`, `source_table = 'elsewhere'`, `revision = 7, status = 'failed'`,
+    `handled_revision = 99`, `completed_at = 'never'`, `error_message = ''`, `user_id = ''`, `status = 'failed', attempted_by = '["m1"]'`,
+];
+
+test('rows of odd content spin nothing, and what is odd about them is told once', async (t) => {
+    const h = await startHearth({ t, settings: { ...brisk, 'identity.machine_id': 'm1' } });
+    const door = join(h.home, 'door');
+    const { id: app, call } = await listeningApp(h, await shellAgent(h, `while [ ! -e ${door} ]; do sleep 0.02; done; echo {}`), { backend: { max_concurrent_tasks: 2 } });
+    const file = backendFile(h);
+    const add = async (n) => (await sqlite(file, `INSERT INTO svc_activities (app_id, raw_data) VALUES ${Array.from({ length: n }, (_, i) => `('${app}', '{"i":${i}}')`)} RETURNING id`)).map((row) => row.id);
+    const blockers = await add(2);
+    for (const id of blockers)
+        await rowBecomes(call, id, 'claimed');
+    const waiting = await add(odd.length);
+    for (const id of waiting)
+        await tasksOfRow(h, id);
+    const from = h.log.length;
+    for (const [i, set] of odd.entries())
+        await sqlite(file, `UPDATE svc_activities SET ${set} WHERE id = '${waiting[i]}'`);
+    for (const set of odd) {
+        const pairs = [['raw_data', `'{"fresh":true}'`], ...set.split(/, (?=[a-z_]+ = )/).map((pair) => pair.split(' = '))];
+        if (!/app_id/.test(set))
+            pairs.push(['app_id', `'${app}'`]);
+        await sqlite(file, `INSERT INTO svc_activities (${pairs.map(([name]) => name)}) VALUES (${pairs.map(([, value]) => value)})`);
+    }
+    writeFileSync(door, '');
+    const { id: last } = await insert(call, { last: true });
+    await rowBecomes(call, last, 'completed');
+    const at = h.log.length, known = [];
+    for (let i = 0; i < 20; i++) {                              // rounds of the sweep, and rows that are done meanwhile
+        const { id } = await insert(call, { i });
+        await rowBecomes(call, id, 'completed');
+        const [{ uuid }] = await tasksOfRow(h, id);
+        await taskBecomes(h, uuid, 'completed');
+        known.push(id, uuid);
+        await admin(h, 'POST', '/api/tasks/sweep');
+    }
+    const lines = linesOf(h, from), late = linesOf(h, at).filter((line) => !known.some((id) => line.includes(id)));
+    assert.ok(lines.length < 20 * odd.length, `${lines.length} lines, the last of them:\n${lines.slice(-40).join('\n')}`);
+    const count = new Map();
+    for (const line of late)
+        count.set(line.replace(/^\S+ /, ''), (count.get(line.replace(/^\S+ /, '')) ?? 0) + 1);
+    const repeated = [...count].filter(([, n]) => n > 2);
+    assert.deepEqual(repeated, [], 'what was told is told again');
+    const left = await until(async () => {
+        await admin(h, 'POST', '/api/tasks/sweep');
+        const rows = await sqlite(file, `SELECT id, status, locked_at, created_at, attempted_by, app_id FROM svc_activities WHERE status NOT IN ('completed', 'failed')`);
+        return rows.every((row) => !['claimed', 'processing'].includes(row.status)) && rows;
+    }, { what: 'leases of garbage time are taken back', deadlineMs: 15000 });
+    assert.ok(left.length < odd.length, JSON.stringify(left));
+});

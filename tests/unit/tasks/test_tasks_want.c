@@ -1,0 +1,93 @@
+/* Want of resources is not the machine's failure (issue 8, section 6). */
+#include "machine.h"
+
+static bool has_asked_twice(void *arg)
+{
+    struct machine *m = arg;
+
+    return atomic_load(&m->n_asked) >= 2;
+}
+
+static void what_cannot_be_started_waits_with_back_off_and_blames_nobody(void **state)
+{
+    static const int wants[] = { -EMFILE, -ENFILE, -EAGAIN, -ENOMEM, -ENOSPC };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(wants); i++) {
+        struct machine *m = machine_open(w, arena_printf(w->arena, "lin-%zu", i), NULL);
+        int64_t begin_ms = clock_mono_ms();
+        const char *ids[6];
+        struct task_row task;
+        struct run_row *runs;
+        size_t n_before = world_n_runs(w);
+
+        m->listener.max_concurrent = 6;
+        atomic_store(&m->start_result, wants[i]);
+        machine_start(m);
+        for (size_t j = 0; j < ARRAY_SIZE(ids); j++)
+            ids[j] = insert(m, "{}");
+        assert_true(wait_until(has_asked_twice, m));
+        /* Those that were on their way when the first failed, then one a second at most. */
+        assert_in_range(atomic_load(&m->n_asked), 2, ARRAY_SIZE(ids) + (clock_mono_ms() - begin_ms) / 1000 + 1);
+        task = wait_task(m, ids[0], "pending");
+        assert_int_equal(runs_of(m, task.uuid, &runs), 0);
+        assert_string_equal(row_now(m, ids[0]).attempted_by, "[]");
+        assert_int_equal(row_now(m, ids[0]).retry_count, 0);
+
+        atomic_store(&m->start_result, 0);
+        for (size_t j = 0; j < ARRAY_SIZE(ids); j++)
+            fake_succeed(wait_run(w, n_before + j), "{}");
+        for (size_t j = 0; j < ARRAY_SIZE(ids); j++)
+            wait_task(m, ids[j], "completed");
+        assert_int_equal(runs_of(m, task.uuid, &runs), 1);
+        machine_stop(m);
+    }
+}
+
+static void an_agent_that_does_not_exist_is_a_failure_as_before(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    const char *id;
+
+    atomic_store(&m->start_result, -ENOENT);
+    machine_start(m);
+    id = insert(m, "{}");
+    wait_task(m, id, "failed");
+    assert_string_equal(row_now(m, id).attempted_by, "[\"lin-a\"]");
+}
+
+static void nothing_is_claimed_that_has_no_room_to_start(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    const char *ids[8];
+    size_t n_claimed = 0;
+
+    m->listener.max_concurrent = ARRAY_SIZE(ids);
+    atomic_store(&m->room, 2);
+    machine_start(m);
+    for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+        ids[i] = insert(m, "{}");
+    wait_run(w, 1);
+    wait_task(m, ids[7], "pending");
+    for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+        n_claimed += row_now(m, ids[i]).attempt > 0;
+    assert_int_equal(n_claimed, 2);
+    for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+        fake_succeed(wait_run(w, i), "{}");
+    for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+        assert_int_equal(wait_task(m, ids[i], "completed").attempt, 1);
+    assert_int_equal(atomic_load(&m->n_asked), ARRAY_SIZE(ids));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(what_cannot_be_started_waits_with_back_off_and_blames_nobody),
+        WORLD_TEST(an_agent_that_does_not_exist_is_a_failure_as_before),
+        WORLD_TEST(nothing_is_claimed_that_has_no_room_to_start),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
