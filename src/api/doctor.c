@@ -19,6 +19,7 @@
 #include "store/provider_choices.h"
 #include "store/retention.h"
 #include "store/tasks.h"
+#include "tasks/tasks.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -441,11 +442,21 @@ static void check_callers(struct checkup *c)
     for (size_t i = 0; r == 0 && i < MIN(n, (size_t)DOCTOR_CALLERS); i++)
         tell(c, "caller", true, arena_printf(c->arena, "a program that Hearth did not start, %s, used the id of %s first at %s; identity.peers at launched "
              "refuses it", rows[i].program, rows[i].app_name, rows[i].first_at), NULL);
+/* --- whose work is done here --- */
+
+static void check_machine(struct checkup *c)
+{
+    const char *id = tasks_machine_id(c->api->tasks);
+    bool is_taken = tasks_is_id_taken(c->api->tasks);
+
+    tell(c, "machine", !is_taken,
+         arena_printf(c->arena, is_taken ? "another service works on this backend with the machine id %s, so this one takes up nothing" : "the machine id is %s", id),
+         "give this one an id of its own: `hearth settings set identity.machine_id NAME`, then start it again");
 }
 
 static void (*const checks[])(struct checkup *c) = {
     check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_network, check_sandbox, check_agents, check_apps,
-    check_providers, check_sizes, check_budgets, check_tasks, check_questions, check_callers,
+    check_providers, check_sizes, check_budgets, check_tasks, check_machine, check_questions, check_callers,
 };
 
 static int examine(struct request *req, struct response *res, struct err *e)

@@ -74,6 +74,7 @@ const struct api_error api_errors[] = {
     { "WORKSPACE_NOT_FOUND", 404, "There is no workspace of this slug." },
     { "METHOD_NOT_ALLOWED", 405, "The route knows other methods: see the Allow header." },
     { "REQUEST_TIMEOUT", 408, "The request did not arrive whole in time." },
+    { "MACHINE_ID_TAKEN", 409, "Another service works on the backend with the same machine id." },
     { "AGENT_IN_USE", 409, "Apps or unfinished tasks use the agent; `error` lists them, `force=true` removes it all the same." },
     { "AGENT_EXISTS", 409, "An agent of this name is there already." },
     { "ALREADY_ATTEMPTED", 409, "This machine has failed the row before." },

@@ -199,3 +199,50 @@ test('a heartbeat does not stop because the database is locked for a while', asy
     const row = await rowBecomes(call, id, 'completed');
     assert.deepEqual([row.result, row.attempt], [{ kept: true }, 1]);
 });
+
+test('of two services with one machine id the second refuses work until the first is gone', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'hearth-shared-'));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const settings = { ...brisk, 'backend.file': join(folder, 'backend.db'), 'identity.machine_id': 'twin', 'tasks.stale_after_s': 300 };
+    const [one, two] = [await startHearth({ t, settings }), await startHearth({ t, settings })];
+    for (const [h, name] of [[one, 'first'], [two, 'second']])
+        await admin(h, 'POST', '/api/agents', { name: 'worker', command: '/bin/sh', args: ['-c', `[ -n "$(cat)" ]; exec printf '{"by":"${name}"}'`, 'worker'] });
+    await two.logged(/no work is taken up.*machine id twin.*identity\.machine_id/);
+    const doctor = (await two.socket('GET', '/api/doctor')).body.checks.find((check) => check.name === 'machine');
+    assert.deepEqual([doctor.ok, /twin/.test(doctor.text)], [false, true], JSON.stringify(doctor));
+    assert.equal((await one.socket('GET', '/api/doctor')).body.checks.find((check) => check.name === 'machine').ok, true);
+    await joinIn(two);
+    const call = await joinIn(one);
+    for (let i = 0; i < 6; i++)
+        assert.deepEqual((await rowBecomes(call, (await insert(call, { i })).id, 'completed')).result, { by: 'first' });
+    await one.terminate();
+    await two.logged(/machine id "?twin"? is free/);
+    const after = two.asApp(appId);
+    assert.deepEqual((await rowBecomes(after, (await insert(after, {})).id, 'completed')).result, { by: 'second' });
+});
+
+test('a service that was killed has its own machine id at once at its next start', async (t) => {
+    const h = await startHearth({ t, settings: { ...brisk, 'tasks.presence_s': 600 } });
+    const { call } = await listeningApp(h, await shellAgent(h, 'echo {}'));
+    await h.kill();
+    await h.start();
+    await rowBecomes(call, (await insert(call, {})).id, 'completed');
+});
+
+test('a data folder of another host gets a machine id of its own, one that stays keeps it', async (t) => {
+    const h = await startHearth({ t, settings: brisk });
+    const id = async () => (await until(async () => (await h.socket('GET', '/api/presence')).body.machines, { what: 'it is present' }))[0]?.machine_id;
+    const first = await until(id, { what: 'a machine id' });
+    await h.terminate();
+    await h.start();
+    assert.equal(await until(id, { what: 'a machine id' }), first);
+    await h.terminate();
+    const hosts = await sqlite(join(h.dataDir, 'hearth.db'), `SELECT value FROM meta WHERE key = 'identity.machine_host'`);
+    if (!hosts.length)
+        return t.skip('this host has no machine-id(5)');
+    await sqlite(join(h.dataDir, 'hearth.db'), `UPDATE meta SET value = 'another host' WHERE key = 'identity.machine_host'`);
+    await h.start();
+    const second = await until(id, { what: 'a machine id' });
+    assert.notEqual(second, first);
+    assert.match(second, /^lin-[0-9a-f]{8}$/);
+});

@@ -181,6 +181,26 @@ static void presence_lists_the_machines_seen_lately(void **state)
     assert_int_equal(online(rig, 60000).n, 1);
 }
 
+static void a_machine_id_is_one_instance_s_while_it_says_so(void **state)
+{
+    struct rig *rig = *state;
+    const struct backend_presence one = { .machine_id = "lin-a", .hostname = "alpha", .instance = "folder one" };
+    const struct backend_presence two = { .machine_id = "lin-a", .hostname = "beta", .instance = "folder two" };
+    struct err e = { 0 };
+
+    must(OPS(rig)->presence_put(rig->backend, &one, 60000, &e), &e);
+    must(OPS(rig)->presence_put(rig->backend, &one, 60000, &e), &e);
+    assert_int_equal(OPS(rig)->presence_put(rig->backend, &two, 60000, &e), -EADDRINUSE);
+    assert_string_equal(e.code, "MACHINE_ID_TAKEN");
+    assert_non_null(strstr(e.text, "alpha"));
+    must(OPS(rig)->presence_remove(rig->backend, "lin-a", "folder two", &e), &e);
+    assert_int_equal(online(rig, 60000).n, 1);          /* only its own */
+    rig_sql(rig, "UPDATE _presence SET seen_ms = seen_ms - 61000");
+    must(OPS(rig)->presence_put(rig->backend, &two, 60000, &e), &e);
+    assert_string_equal(online(rig, 60000).items[0].hostname, "beta");
+    assert_int_equal(OPS(rig)->presence_put(rig->backend, &one, 60000, &e), -EADDRINUSE);
+}
+
 /* --- broadcast --- */
 
 struct heard { pthread_mutex_t lock; int n; char channel[40], event[40], payload[80]; };
@@ -272,6 +292,7 @@ static void an_open_backend_is_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_machine_id_is_one_instance_s_while_it_says_so),
         TEST(claim_task_answers_who_holds_the_row),
         TEST(complete_task_stores_any_json_and_only_for_the_holder),
         TEST(fail_task_counts_and_another_machine_may_go_on),
