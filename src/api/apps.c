@@ -4,10 +4,13 @@
 #include "api/api.h"
 #include "api/routes.h"
 #include "api/vector_stores.h"
+#include "backend/backend.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "identity/meter.h"
 #include "store/agents.h"
 #include "store/apps.h"
+#include "tasks/tasks.h"
 
 /* How long one question for new log lines may wait. */
 enum { LOG_WAIT_S = 30 };
@@ -161,18 +164,45 @@ static int check_app(const struct request *req, const void *body, struct err *e)
     return r < 0 ? r : r_agents < 0 ? r_agents : r_sandbox;
 }
 
+/* The app may insert as soon as it has its answer. */
+static int make_tables(struct request *req, const struct app_config *config, struct err *e)
+{
+    struct backend *backend = req->api->backend;
+    int r = 0;
+
+    if (!config->backend.is_enabled || strcmp(config->backend.mode, "compatible") != 0)
+        return 0;
+    for (size_t i = 0; r == 0 && i < config->backend.tables.n; i++)
+        r = backend->ops->ensure_table(backend, config->backend.tables.items[i], e);
+    return r;
+}
+
 static int put_app(struct request *req, struct response *res, struct err *e)
 {
     const struct app_config *config = req->body;
     char app_id[UUID_SIZE];
-    int r;
+    int r = make_tables(req, config, e);
 
+    if (r < 0)
+        return r;
     r = app_put(req->api->apps, config, req->exchange->request.body, req->caller->actor, app_id, e);
     if (r < 0)
         return r;
+    tasks_listen_now(req->api->tasks);
     json_add_string(&res->json, "app_id", app_id);
     json_add_string(&res->json, "sandbox", sandbox_words(req->arena, req->api->sandbox, &config->sandbox));
     return 0;
+}
+
+/* What waited for the app waits for nobody now. */
+static void reject_tasks(struct request *req, const struct app_row *app)
+{
+    struct task_sum sum = { 0 };
+    struct err e = { 0 };
+
+    tasks_listen_now(req->api->tasks);
+    if (tasks_reject_app(req->api->tasks, app->app_id, arena_printf(req->arena, "The app %s was removed.", app->name), &sum, &e) < 0)
+        log_warn("api", NULL, "waiting tasks of a removed app stay: %s", LOG_Q(e.text));
 }
 
 static int remove_app(struct request *req, struct response *res, struct err *e)
@@ -184,6 +214,8 @@ static int remove_app(struct request *req, struct response *res, struct err *e)
     r = app_of_path(req, &row, e);
     if (r == 0)
         r = app_remove(req->api->apps, row.app_id, query->with_data, req->caller->actor, e);
+    if (r == 0)
+        reject_tasks(req, &row);
     if (r == 0)
         r = meter_unlimit(req->api->meter, RATE_OF_APP, row.app_id, e);
     return r < 0 ? r : vector_stores_forget(req->api->vector_stores, row.app_id, query->with_data, e);

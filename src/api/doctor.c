@@ -16,6 +16,7 @@
 #include "settings/settings.h"
 #include "store/agents.h"
 #include "store/app_contacts.h"
+#include "store/keys.h"
 #include "store/provider_choices.h"
 #include "store/retention.h"
 #include "store/tasks.h"
@@ -147,6 +148,16 @@ static void check_audit(struct checkup *c)
                                                   (long long)(verdict.n_entries - verdict.n_trimmed), term_of(c, SETTING_AUDIT_KEEP_DAYS))
                                      : arena_printf(c->arena, "the audit log is broken at entry %lld", (long long)verdict.bad_seq),
          "somebody changed the database by hand; compare it with a backup");
+}
+
+static void check_settings(struct checkup *c)
+{
+    const char *fault;
+
+    if (!settings_fault(c->api->settings, 0))
+        tell(c, "settings", true, "every stored setting can be used", NULL);
+    for (size_t i = 0; (fault = settings_fault(c->api->settings, i)); i++)
+        tell(c, "settings", false, fault, "the service does not start before; `hearth settings` shows what counts");
 }
 
 static void check_network(struct checkup *c)
@@ -444,6 +455,51 @@ static void check_callers(struct checkup *c)
              "refuses it", rows[i].program, rows[i].app_name, rows[i].first_at), NULL);
 /* --- whose work is done here --- */
 
+/* The developer key whose data scope that is; NULL: of none. */
+static const struct key_row *key_of_scope(const struct key_row *keys, size_t n, const char *scope)
+{
+    for (size_t i = 0; i < n; i++)
+        if (keys[i].fingerprint && strcmp(keys[i].fingerprint, scope) == 0)
+            return &keys[i];
+    return NULL;
+}
+
+static void tell_owner(struct checkup *c, const struct backend_owner *owner, const struct key_row *key)
+{
+    const char *n = arena_printf(c->arena, "%lld row%s", (long long)owner->n_waiting, owner->n_waiting == 1 ? "" : "s");
+
+    if (key)
+        tell(c, "rows", false, arena_printf(c->arena, "%s inserted with the developer key %s and no app: nobody works on them", n, key->name),
+             "send x-app-id of an app that listens beside the key, or work on them with the database functions (docs/activities.md)");
+    else
+        tell(c, "rows", false, arena_printf(c->arena, "%s of %.64s, which is no registered app: nobody works on them", n, owner->app_id),
+             "register the app again with that app_id, or delete the rows");
+}
+
+/* Rows that wait although no app can take them. */
+static void check_owners(struct checkup *c)
+{
+    struct backend *backend = c->api->backend;
+    const char *table = arena_printf(c->arena, "%s_activities", settings_string(c->api->settings, c->arena, SETTING_IDENTITY_ABBR));
+    struct backend_owners owners = { 0 };
+    struct key_row *keys = NULL;
+    struct err why = { 0 };
+    size_t n_keys = 0, n_bad = 0;
+    int r = store_keys_list(c->api->store, c->arena, &keys, &n_keys, &why);
+
+    if (r == 0)
+        r = backend->ops->owners(backend, table, c->arena, &owners, &why);
+    if (r < 0)
+        tell(c, "rows", false, why.text, "see backend");
+    for (size_t i = 0; r == 0 && i < owners.n; i++)
+        if (owners.items[i].app_id && !identity_knows_app(c->api->identity, owners.items[i].app_id)) {
+            tell_owner(c, &owners.items[i], key_of_scope(keys, n_keys, owners.items[i].app_id));
+            n_bad++;
+        }
+    if (r == 0 && n_bad == 0)
+        tell(c, "rows", true, "every row that waits belongs to an app", NULL);
+}
+
 static void check_machine(struct checkup *c)
 {
     const char *id = tasks_machine_id(c->api->tasks);
@@ -455,8 +511,8 @@ static void check_machine(struct checkup *c)
 }
 
 static void (*const checks[])(struct checkup *c) = {
-    check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_network, check_sandbox, check_agents, check_apps,
-    check_providers, check_sizes, check_budgets, check_tasks, check_machine, check_questions, check_callers,
+    check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_settings, check_network, check_sandbox, check_agents,
+    check_apps, check_providers, check_sizes, check_budgets, check_tasks, check_owners, check_machine, check_questions, check_callers,
 };
 
 static int examine(struct request *req, struct response *res, struct err *e)

@@ -116,11 +116,48 @@ static int put_setting(struct request *req, struct response *res, struct err *e)
     return r < 0 ? r : write_one(req, res, e);
 }
 
+/* A key that a newer version stored: this one does not know it, and must be able to remove it. */
+static bool is_stored(struct request *req, const char *key)
+{
+    struct setting_row *rows;
+    size_t n = 0;
+
+    if (store_settings_list(req->api->store, req->arena, &rows, &n, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+static int unset_unknown(struct request *req, struct response *res, struct err *e)
+{
+    static const char *const texts[] = { "value", "default", "help" };
+    const char *key = req->params[0];
+    int r = audit_append(req->api->identity, req->caller->actor, "setting.unset", key, NULL, e);
+
+    if (r == 0)
+        r = store_settings_unset(req->api->store, key, e);
+    if (r < 0)
+        return r;
+    json_begin_object_as(&res->json, "setting");
+    json_add_string(&res->json, "key", key);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        json_add_string(&res->json, texts[i], "");
+    json_add_string(&res->json, "origin", "default");
+    json_add_string(&res->json, "type", "string");
+    json_add_bool(&res->json, "needs_restart", false);
+    json_end(&res->json);
+    return 0;
+}
+
 static int unset_setting(struct request *req, struct response *res, struct err *e)
 {
     enum setting_id id;
     int r;
 
+    if (!settings_find(req->params[0], &id) && is_stored(req, req->params[0]))
+        return unset_unknown(req, res, e);
     r = find_setting(req, &id, e);
     if (r == 0)
         r = setting_change(req, req->params[0], NULL, e);

@@ -80,6 +80,10 @@ struct backend_presence {
 };
 struct backend_presences { struct backend_presence *items; size_t n; };
 
+/* How many rows wait, by the app (or other caller) they belong to; app_id NULL: rows without owner. */
+struct backend_owner { const char *app_id; int64_t n_waiting; };
+struct backend_owners { struct backend_owner *items; size_t n; };
+
 struct backend;
 typedef void backend_event_fn(void *arg, const struct backend_event *event);
 typedef void backend_broadcast_fn(void *arg, const char *channel, const char *event, const char *payload_json);
@@ -107,6 +111,7 @@ struct backend_ops {
     int (*replay)(struct backend *b, const char *table, const char *id, struct err *e);
     int (*recover_stale)(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a, struct backend_rows *ret, struct err *e);
     int (*claimable)(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit, struct arena *a, struct backend_rows *ret, struct err *e);
+    int (*owners)(struct backend *b, const char *table, struct arena *a, struct backend_owners *ret, struct err *e);
     int (*subscribe)(struct backend *b, backend_event_fn *fn, backend_gap_fn *on_gap, void *arg, struct err *e);
     void (*unsubscribe)(struct backend *b, void *arg);
     int (*broadcast)(struct backend *b, const char *channel, const char *event, const char *payload_json, struct err *e);
@@ -142,6 +147,7 @@ struct backend { const struct backend_ops *ops; };
  * recover_stale  every claimed or processing row with locked_at older than stale_after, in the future or no time at all becomes pending; returns
  *                those rows.
  * claimable      newest `limit` rows that `as` could claim now, oldest of them first; dirty rows are included.
+ * owners         at most LIMIT_LIST, those with the most pending rows first.
  * presence_put   -EADDRINUSE MACHINE_ID_TAKEN while another instance said less than fresh_ms ago that it has this machine id.
  * subscribe      events in commit order, only after commit, of every table; one subscriber an `arg`.
  */

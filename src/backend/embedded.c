@@ -59,6 +59,7 @@ static const struct backend_ops embedded_ops = {
     .replay = embedded_replay,
     .recover_stale = embedded_recover_stale,
     .claimable = embedded_claimable,
+    .owners = embedded_owners,
     .subscribe = embedded_subscribe,
     .unsubscribe = embedded_unsubscribe,
     .broadcast = embedded_broadcast,

@@ -74,6 +74,8 @@ int embedded_recover_stale(struct backend *b, const char *table, int64_t stale_a
 int embedded_claimable(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit,
                        struct arena *a, struct backend_rows *ret, struct err *e);
 
+int embedded_owners(struct backend *b, const char *table, struct arena *a, struct backend_owners *ret, struct err *e);
+
 /* embedded_events.c */
 struct embedded_events *embedded_events_new(struct embedded *b, int poll_ms) MUST_CHECK;
 int embedded_events_start(struct embedded_events *ev, struct err *e) MUST_CHECK;

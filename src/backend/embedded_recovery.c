@@ -185,3 +185,21 @@ int embedded_claimable(struct backend *b, const char *table, const struct backen
         r = embedded_read_all(rows, c.table, a, ret, e);
     return MIN(r, 0);
 }
+
+int embedded_owners(struct backend *b, const char *table, struct arena *a, struct backend_owners *ret, struct err *e)
+{
+    static const char sql[] = "SELECT app_id, count(*) FROM {table} WHERE status = 'pending' GROUP BY app_id ORDER BY 2 DESC LIMIT ?";
+    struct embedded *em = embedded_of(b);
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    struct backend_owners owners = { .items = arena_array(a, LIMIT_LIST, sizeof(struct backend_owner)) };
+    struct row_recovery c = { 0 };
+    int r = start(em, table, &c, e);
+
+    if (r == 0)
+        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(c.table, sql), "i", (int64_t)LIMIT_LIST);
+    while (r >= 0 && (r = sql_step(rows, e)) > 0)
+        owners.items[owners.n++] = (struct backend_owner){ sql_text(rows, a, 0), sql_int(rows, 1) };
+    if (r == 0)
+        *ret = owners;
+    return r;
+}

@@ -21,12 +21,21 @@ struct client {
 
 /* --- open --- */
 
-static int open_once(struct client *c, const char *data_dir, struct err *e)
+static int open_offline(struct client *c, const char *data_dir, bool is_repair, struct err *e)
 {
-    const struct service_config config = { .data_dir = data_dir };
+    const struct service_config config = { .data_dir = data_dir, .is_repair = is_repair };
+    const char *fault;
+    int r = service_open_offline(&config, &c->service, e);
 
+    for (size_t i = 0; r == 0 && (fault = service_fault(c->service, i)); i++)
+        fprintf(stderr, "hearth: %s\n", fault);
+    return r;
+}
+
+static int open_once(struct client *c, const char *data_dir, bool is_repair, struct err *e)
+{
     if (lockfile_owner(data_dir) == 0)
-        return service_open_offline(&config, &c->service, e);
+        return open_offline(c, data_dir, is_repair, e);
     if (curl_can_connect(c->socket))
         return 0;
     return err_set(e, -EBUSY, "ALREADY_RUNNING",
@@ -34,7 +43,7 @@ static int open_once(struct client *c, const char *data_dir, struct err *e)
                    (int)lockfile_owner(data_dir), data_dir);
 }
 
-int client_open(const char *data_dir, struct client **ret, struct err *e)
+int client_open(const char *data_dir, bool is_repair, struct client **ret, struct err *e)
 {
     struct client *c = xcalloc(1, sizeof(*c));
     int64_t deadline_ms = clock_mono_ms() + CLIENT_PATIENCE_MS;
@@ -43,7 +52,7 @@ int client_open(const char *data_dir, struct client **ret, struct err *e)
 
     c->socket = xcalloc(1, n);
     snprintf(c->socket, n, "%s/hearth.sock", data_dir);
-    while ((r = open_once(c, data_dir, e)) == -EBUSY && clock_mono_ms() < deadline_ms) {
+    while ((r = open_once(c, data_dir, is_repair, e)) == -EBUSY && clock_mono_ms() < deadline_ms) {
         *e = (struct err){ 0 };
         usleep(CLIENT_RETRY_MS * 1000);
     }

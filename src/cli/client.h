@@ -2,7 +2,7 @@
  *
  * One thread. Opened by the first request; a folder that another short command holds for a moment is waited for.
  *
- *     r = client_open(data_dir, &client, e);
+ *     r = client_open(data_dir, false, &client, e);
  *     r = client_ask(client, arena, &(struct client_request){ HTTP_GET, "/api/keys" }, &reply, e);
  */
 #pragma once
@@ -26,7 +26,8 @@ struct client_reply {
     struct json_value json;             /* absent when the answer is no JSON object */
 };
 
-int client_open(const char *data_dir, struct client **ret, struct err *e) MUST_CHECK;
+/* is_repair: opens the folder in spite of stored settings that cannot be used, and names them on standard error. */
+int client_open(const char *data_dir, bool is_repair, struct client **ret, struct err *e) MUST_CHECK;
 struct client *client_close(struct client *c);
 bool client_is_online(const struct client *c);          /* a service answers */
 

@@ -36,6 +36,7 @@ struct command {
     const char *summary;                /* one line */
     const char *details;                /* for help and the man page; may be NULL */
     bool is_json;
+    bool is_repair;                     /* also with stored settings that cannot be used, which are named */
     bool needs_service;                 /* means nothing while none runs */
     /* Does the work; NULL: the request below. 0 or an exit code with the error told, or a negative errno with e filled. */
     int (*run)(struct cli *cli, struct err *e);

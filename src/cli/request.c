@@ -60,7 +60,7 @@ char *cli_fill_path(const struct cli *cli, const char *pattern)
 
 int cli_client(struct cli *cli, struct client **ret, struct err *e)
 {
-    int r = cli->client ? 0 : client_open(cli->data_dir, &cli->client, e);
+    int r = cli->client ? 0 : client_open(cli->data_dir, cli->command->is_repair, &cli->client, e);
 
     if (r < 0)
         return r;

@@ -17,6 +17,11 @@ int service_open_offline(const struct service_config *c, struct service **ret, s
     return 0;
 }
 
+const char *service_fault(const struct service *s, size_t i)
+{
+    return settings_fault(s->settings, i);
+}
+
 void service_request(struct service *s, struct http_exchange *x)
 {
     dispatch_request(s->dispatch, x);

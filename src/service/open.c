@@ -37,8 +37,8 @@ static int apply_stored_settings(struct service *s, struct err *e)
     size_t n;
     int r = store_settings_list(s->store, s->arena, &rows, &n, e);
 
-    if (r == 0)
-        r = settings_apply_rows(s->settings, rows, n, e);
+    if (r == 0 && settings_apply_rows(s->settings, rows, n, s->config.is_repair ? NULL : e) < 0 && !s->config.is_repair)
+        r = -EINVAL;
     if (r == 0)
         settings_begin(s->settings);
     return r;
@@ -104,7 +104,7 @@ static int start_pools(struct service *s, struct err *e)
     return r < 0 ? r : pool_start(&long_pool, &s->long_pool, e);
 }
 
-static int open_backend(struct service *s, struct err *e)
+static int try_backend(struct service *s, struct err *e)
 {
     char *file = settings_string(s->settings, s->arena, SETTING_BACKEND_FILE);
     const struct backend_embedded_config c = {
@@ -114,6 +114,22 @@ static int open_backend(struct service *s, struct err *e)
     };
 
     return backend_embedded_open(&c, &s->backend, e);
+}
+
+/* A stored backend.file that does not open must not keep anybody from changing it. */
+static int open_backend(struct service *s, struct err *e)
+{
+    struct err why = { 0 };
+    int r = try_backend(s, &why);
+
+    if (r == 0)
+        return 0;
+    if (settings_origin(s->settings, SETTING_BACKEND_FILE) != ORIGIN_DATABASE)
+        return err_set(e, r, why.code, "%s", why.text);
+    if (!s->config.is_repair)
+        return err_set(e, r, why.code, "%s; the setting backend.file is kept in the database: `hearth settings unset backend.file` removes it", why.text);
+    settings_drop_stored(s->settings, SETTING_BACKEND_FILE, why.text);
+    return try_backend(s, e);
 }
 
 static int open_identity(struct service *s, struct err *e)

@@ -16,6 +16,7 @@ struct service_config {
     const char *config_file;            /* NULL: <data>/hearth.conf when it exists */
     const char *const *sets; size_t n_sets;     /* "key=value" of --set */
     const char *const *listens; size_t n_listens;       /* "address:port" of --listen, NULL: the setting's */
+    bool is_repair;                     /* offline: opens in spite of stored settings that cannot be used */
 };
 
 /* Serves until SIGTERM or SIGINT; prints the listening line on standard output; returns the exit code. */
@@ -25,5 +26,7 @@ int service_check_config(const struct service_config *c, struct err *e) MUST_CHE
 
 int service_open_offline(const struct service_config *c, struct service **ret, struct err *e) MUST_CHECK;
 struct service *service_close(struct service *s);
+/* Stored settings that cannot be used, as settings_fault(). */
+const char *service_fault(const struct service *s, size_t i);
 /* Runs one request through dispatch in this thread. The reply is borrowed from the exchange. */
 void service_request(struct service *s, struct http_exchange *x);

@@ -8,7 +8,7 @@
 
 #define ENV_PREFIX "HEARTH_"
 
-enum { ENV_NAME_SIZE = 64, WHERE_SIZE = 512 };
+enum { ENV_NAME_SIZE = 64, WHERE_SIZE = 512, MAX_FAULTS = 32 };
 
 struct value {
     char *text;                         /* owned; NULL: not set in this layer */
@@ -19,17 +19,25 @@ struct settings {
     pthread_rwlock_t lock;
     struct value layers[N_SETTINGS][N_ORIGINS];
     struct value at_start[N_SETTINGS];  /* of those that need a restart; NULL before settings_begin() */
+    char *faults[MAX_FAULTS];           /* owned */
+    size_t n_faults;
 };
 
 /* --- layers --- */
 
-static enum setting_origin origin_of(const struct settings *s, enum setting_id id)
+/* The strongest layer that has it, none above `top`. */
+static enum setting_origin origin_below(const struct settings *s, enum setting_id id, enum setting_origin top)
 {
-    int o = N_ORIGINS - 1;
+    int o = (int)top;
 
     while (o > ORIGIN_DEFAULT && !s->layers[id][o].text)
         o--;
     return (enum setting_origin)o;
+}
+
+static enum setting_origin origin_of(const struct settings *s, enum setting_id id)
+{
+    return origin_below(s, id, ORIGIN_FLAG);
 }
 
 static const struct value *effective(const struct settings *s, enum setting_id id)
@@ -67,19 +75,112 @@ static int put(struct settings *s, enum setting_origin o, const char *where, con
     return 0;
 }
 
-/* What holds between settings. */
-static int check_together(const struct settings *s, struct err *e)
-{
-    double heartbeat_s = effective(s, SETTING_TASKS_HEARTBEAT_S)->number;
-    double stale_after_s = effective(s, SETTING_TASKS_STALE_AFTER_S)->number;
+/* ---- what holds between settings ---- */
 
-    if (stale_after_s <= heartbeat_s)
-        return err_set(e, -EINVAL, "BAD_SETTING",
-                       "tasks.stale_after_s must be above tasks.heartbeat_s, else leases of running tasks are taken: "
-                       "they are %g and %g", stale_after_s, heartbeat_s);
-    if (effective(s, SETTING_APPS_PORT_MAX)->number < effective(s, SETTING_APPS_PORT_MIN)->number)
-        return err_set(e, -EINVAL, "BAD_SETTING", "apps.port_max must not be below apps.port_min");
+struct seen { const struct settings *s; enum setting_origin top; };     /* the values as far as layer `top` */
+
+static double number_seen(const struct seen *seen, enum setting_id id)
+{
+    return seen->s->layers[id][origin_below(seen->s, id, seen->top)].number;
+}
+
+static const char *origin_seen(const struct seen *seen, enum setting_id id)
+{
+    return settings_origin_name(origin_below(seen->s, id, seen->top));
+}
+
+static int check_leases(const struct seen *seen, struct err *e)
+{
+    double heartbeat_s = number_seen(seen, SETTING_TASKS_HEARTBEAT_S), stale_after_s = number_seen(seen, SETTING_TASKS_STALE_AFTER_S);
+
+    if (stale_after_s > heartbeat_s)
+        return 0;
+    return err_set(e, -EINVAL, "BAD_SETTING",
+                   "tasks.stale_after_s must be above tasks.heartbeat_s, else leases of running tasks are taken: they are %g (%s) and %g (%s)",
+                   stale_after_s, origin_seen(seen, SETTING_TASKS_STALE_AFTER_S), heartbeat_s, origin_seen(seen, SETTING_TASKS_HEARTBEAT_S));
+}
+
+static int check_ports(const struct seen *seen, struct err *e)
+{
+    if (number_seen(seen, SETTING_APPS_PORT_MAX) >= number_seen(seen, SETTING_APPS_PORT_MIN))
+        return 0;
+    return err_set(e, -EINVAL, "BAD_SETTING", "apps.port_max must not be below apps.port_min: they are %g (%s) and %g (%s)",
+                   number_seen(seen, SETTING_APPS_PORT_MAX), origin_seen(seen, SETTING_APPS_PORT_MAX),
+                   number_seen(seen, SETTING_APPS_PORT_MIN), origin_seen(seen, SETTING_APPS_PORT_MIN));
+}
+
+/* Each needs both of its settings. */
+static const struct { enum setting_id ids[2]; int (*check)(const struct seen *seen, struct err *e); } pairs[] = {
+    { { SETTING_TASKS_STALE_AFTER_S, SETTING_TASKS_HEARTBEAT_S }, check_leases },
+    { { SETTING_APPS_PORT_MAX, SETTING_APPS_PORT_MIN }, check_ports },
+};
+
+static int check_together(const struct settings *s, enum setting_origin top, struct err *e)
+{
+    const struct seen seen = { s, top };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(pairs); i++)
+        r = pairs[i].check(&seen, e);
+    return r;
+}
+
+/* A start refuses an address that other machines reach unless that is allowed (service/listen.c): what would be refused is not kept. */
+static int check_listen(const struct settings *s, enum setting_origin top, struct err *e)
+{
+    const struct seen seen = { s, top };
+    const char *rest = s->layers[SETTING_HTTP_LISTEN][origin_below(s, SETTING_HTTP_LISTEN, top)].text;
+    struct slice address;
+
+    if (number_seen(&seen, SETTING_HTTP_ALLOW_REMOTE) != 0)
+        return 0;
+    while (rules_next_element(&rest, &address))
+        if (strncmp(address.p, "127.", 4) != 0 && strncmp(address.p, "[::1]:", 6) != 0 && strncmp(address.p, "::1:", 4) != 0)
+            return err_set(e, -EINVAL, "BAD_SETTING",
+                           "http.listen (%s) names %.*s, which other machines can reach, and http.allow_remote (%s) is false: the service would not start",
+                           origin_seen(&seen, SETTING_HTTP_LISTEN), (int)address.n, address.p, origin_seen(&seen, SETTING_HTTP_ALLOW_REMOTE));
     return 0;
+}
+
+/* What is kept must also hold for a start without the flags of this one. */
+static int check_kept(const struct settings *s, struct err *e)
+{
+    int r = check_together(s, ORIGIN_FLAG, e);
+
+    if (r == 0)
+        r = check_together(s, ORIGIN_DATABASE, e);
+    if (r == 0)
+        r = check_listen(s, ORIGIN_FLAG, e);
+    return r < 0 ? r : check_listen(s, ORIGIN_DATABASE, e);
+}
+
+/* ---- stored values that cannot be used ---- */
+
+static void note_fault(struct settings *s, const char *key, const char *why)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    if (s->n_faults < MAX_FAULTS)
+        s->faults[s->n_faults++] = xstrdup(arena_printf(a, "%s; `hearth settings unset %.80s` removes it", why, key));
+}
+
+/* The value of the database steps aside; what stands below counts. */
+static void drop_stored(struct settings *s, enum setting_id id)
+{
+    replace(&s->layers[id][ORIGIN_DATABASE], NULL, 0);
+    if (s->at_start[id].text)
+        replace(&s->at_start[id], effective(s, id)->text, effective(s, id)->number);
+}
+
+static void drop_pair(struct settings *s, size_t i, const char *why)
+{
+    for (size_t j = 0; j < ARRAY_SIZE(pairs[i].ids); j++) {
+        enum setting_id id = pairs[i].ids[j];
+
+        if (s->layers[id][ORIGIN_DATABASE].text)
+            note_fault(s, settings_rules[id].key, why);
+        drop_stored(s, id);
+    }
 }
 
 /* --- sources --- */
@@ -158,13 +259,22 @@ static int load_env(struct settings *s, const char *const *env, struct err *e)
     return r;
 }
 
-static int load_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e)
+/* Every row that can be used; the others are faults. */
+static void load_rows(struct settings *s, const struct setting_row *rows, size_t n)
 {
-    int r = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct err why = { 0 };
 
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = put(s, ORIGIN_DATABASE, "the database", rows[i].key, rows[i].value, e);
-    return r;
+        if (put(s, ORIGIN_DATABASE, "the database", rows[i].key, rows[i].value, &why) < 0)
+            note_fault(s, rows[i].key, why.text);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+        const struct seen seen = { s, ORIGIN_FLAG };
+        struct err why = { 0 };
+
+        if (pairs[i].check(&seen, &why) < 0)
+            drop_pair(s, i, why.text);
+    }
 }
 
 static int load_flags(struct settings *s, const char *const *flags, size_t n, struct err *e)
@@ -193,10 +303,10 @@ static int load_all(struct settings *s, const struct settings_sources *from, str
     if (r == 0)
         r = load_env(s, from->env, e);
     if (r == 0)
-        r = load_rows(s, from->rows, from->n_rows, e);
-    if (r == 0)
         r = load_flags(s, from->flags, from->n_flags, e);
-    return r < 0 ? r : check_together(s, e);
+    if (r == 0)
+        r = check_together(s, ORIGIN_FLAG, e);
+    return r < 0 || !from->n_rows ? r : settings_apply_rows(s, from->rows, from->n_rows, e);
 }
 
 int settings_load(const struct settings_sources *from, struct settings **ret, struct err *e)
@@ -214,14 +324,28 @@ int settings_load(const struct settings_sources *from, struct settings **ret, st
 
 int settings_apply_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e)
 {
-    int r;
+    int r = 0;
 
     pthread_rwlock_wrlock(&s->lock);
-    r = load_rows(s, rows, n, e);
-    if (r == 0)
-        r = check_together(s, e);
+    load_rows(s, rows, n);
+    if (s->n_faults)
+        r = err_set(e, -EINVAL, "BAD_SETTING", "%s", s->faults[0]);
     pthread_rwlock_unlock(&s->lock);
     return r;
+}
+
+const char *settings_fault(const struct settings *s, size_t i)
+{
+    return i < s->n_faults ? s->faults[i] : NULL;
+}
+
+void settings_drop_stored(struct settings *s, enum setting_id id, const char *why)
+{
+    pthread_rwlock_wrlock(&s->lock);
+    if (s->layers[id][ORIGIN_DATABASE].text)
+        note_fault(s, settings_rules[id].key, why);
+    drop_stored(s, id);
+    pthread_rwlock_unlock(&s->lock);
 }
 
 void settings_begin(struct settings *s)
@@ -240,6 +364,8 @@ struct settings *settings_free(struct settings *s)
 {
     if (!s)
         return NULL;
+    for (size_t i = 0; i < s->n_faults; i++)
+        free(s->faults[i]);
     for (size_t i = 0; i < N_SETTINGS; i++)
         free(s->at_start[i].text);
     for (size_t i = 0; i < N_SETTINGS; i++)
@@ -266,7 +392,7 @@ static int set_or_undo(struct settings *s, enum setting_id id, const char *value
     if (value)
         r = put(s, ORIGIN_DATABASE, "", settings_rules[id].key, value, e);
     if (r == 0)
-        r = check_together(s, e);
+        r = check_kept(s, e);
     if (r == 0 && is_kept) {
         free(before.text);
         return 0;

@@ -84,8 +84,13 @@ struct settings_sources {
 /* -EINVAL BAD_SETTING for an unknown key or a bad value: the text names key, rule, and file:line, variable or flag. Also
  * for a HEARTH_ variable whose first word is that of a setting and which is none. An empty variable is not set. */
 int settings_load(const struct settings_sources *from, struct settings **ret, struct err *e) MUST_CHECK;
-/* The database layer, when the store was opened after the load. */
+/* The database layer, when the store was opened after the load. What can be used counts; -EINVAL BAD_SETTING when something cannot: whoever
+ * repairs goes on with the rest. */
 int settings_apply_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e) MUST_CHECK;
+/* Stored values that cannot be used, each as a sentence that says how to remove it; NULL after the last. */
+const char *settings_fault(const struct settings *s, size_t i);
+/* One that turned out to be of no use when it was used: it does not count any more in this process. */
+void settings_drop_stored(struct settings *s, enum setting_id id, const char *why);
 /* The service starts with what is loaded: from now on getters keep the values of settings that need a restart. */
 void settings_begin(struct settings *s);
 struct settings *settings_free(struct settings *s);

@@ -142,6 +142,15 @@ void tasks_listeners_changed(struct tasks *t)
     task_duty_want(&t->relisten);
 }
 
+/* Waking the listeners and the sweep are the duty's, which tasks_listeners_changed() wants besides. */
+void tasks_listen_now(struct tasks *t)
+{
+    struct err e = { 0 };
+
+    if (t->config.is_serving && task_listening_renew(t, &e) < 0)
+        log_error("tasks", NULL, "who listens cannot be read, so it stays as it was: %s", LOG_Q(e.text));
+}
+
 void task_note_gap(struct tasks *t)
 {
     pthread_mutex_lock(&t->mutex);

@@ -68,6 +68,8 @@ int tasks_start(struct tasks *t, struct err *e) MUST_CHECK;
 void tasks_stop(struct tasks *t, int64_t deadline_ms);
 struct tasks *tasks_close(struct tasks *t);
 void tasks_listeners_changed(struct tasks *t);
+/* The same, done when it returns; any worker. */
+void tasks_listen_now(struct tasks *t);
 void tasks_run_ended(struct tasks *t, int64_t run_id, const struct task_run_end *end);
 const char *tasks_machine_id(const struct tasks *t);
 

@@ -330,11 +330,46 @@ static void a_bad_change_leaves_the_value_as_it_was(void **state)
     AUTO(settings_freep) struct settings *s = load(&(struct settings_sources){ .flags = flags, .n_flags = 1 });
     struct err e = { 0 };
 
-    assert_int_equal(settings_set(s, "tasks.stale_after_s", "5", &e), 0);
+    assert_int_equal(settings_set(s, "tasks.stale_after_s", "200", &e), 0);
     assert_int_equal(settings_set(s, "tasks.stale_after_s", "x", &e), -EINVAL);
     assert_int_equal(settings_set(s, "tasks.stale_after_s", "0.5", &e), -EINVAL);       /* below the heartbeat */
     assert_int_equal(settings_set(s, "nosuch.key", "1", &e), -EINVAL);
-    assert_int_equal(settings_ms(s, SETTING_TASKS_STALE_AFTER_S), 5000);
+    assert_int_equal(settings_ms(s, SETTING_TASKS_STALE_AFTER_S), 200000);
+}
+
+static void what_a_start_without_flags_would_refuse_is_not_kept(void **state)
+{
+    static const char *const flags[] = { "tasks.heartbeat_s=1", "http.allow_remote=true" };
+    AUTO(settings_freep) struct settings *s = load(&(struct settings_sources){ .flags = flags, .n_flags = 2 });
+    struct err e = { 0 };
+
+    assert_int_equal(settings_set(s, "tasks.stale_after_s", "5", &e), -EINVAL);
+    assert_non_null(strstr(e.text, "5 (database) and 120 (default)"));
+    assert_int_equal(settings_set(s, "http.listen", "0.0.0.0:3001", &e), -EINVAL);
+    assert_non_null(strstr(e.text, "http.allow_remote (default) is false"));
+    assert_int_equal(settings_set(s, "http.allow_remote", "true", &e), 0);
+    assert_int_equal(settings_set(s, "http.listen", "127.0.0.1:3001, [::1]:3001, 0.0.0.0:3001", &e), 0);
+    assert_int_equal(settings_set(s, "http.allow_remote", NULL, &e), -EINVAL);
+    assert_int_equal(settings_set(s, "http.listen", NULL, &e), 0);
+    assert_int_equal(settings_set(s, "http.allow_remote", NULL, &e), 0);
+}
+
+static void stored_values_that_cannot_be_used_are_named_and_the_rest_counts(void **state)
+{
+    static const struct setting_row rows[] = {
+        { "tasks.stale_after_s", "2", NULL }, { "tasks.sweep_s", "soon", NULL }, { "of.a_newer_version", "1", NULL }, { "tasks.max_machines", "4", NULL },
+    };
+    AUTO(settings_freep) struct settings *s = load(&(struct settings_sources){ 0 });
+    struct err e = { 0 };
+
+    assert_int_equal(settings_apply_rows(s, rows, ARRAY_SIZE(rows), &e), -EINVAL);
+    assert_non_null(strstr(e.text, "`hearth settings unset tasks.sweep_s` removes it"));
+    assert_non_null(strstr(settings_fault(s, 1), "of.a_newer_version"));
+    assert_non_null(strstr(settings_fault(s, 2), "`hearth settings unset tasks.stale_after_s`"));
+    assert_null(settings_fault(s, 3));
+    assert_int_equal(settings_int(s, SETTING_TASKS_MAX_MACHINES), 4);
+    assert_int_equal(settings_ms(s, SETTING_TASKS_STALE_AFTER_S), 300000);
+    assert_int_equal(settings_ms(s, SETTING_TASKS_SWEEP_S), 60000);
 }
 
 static void *flip(void *arg)
@@ -412,6 +447,8 @@ int main(void)
         cmocka_unit_test(a_file_that_is_missing_or_too_long_is_refused),
         cmocka_unit_test(a_change_at_run_time_holds_at_once_and_can_be_taken_back),
         cmocka_unit_test(what_needs_a_restart_stays_until_then_and_the_rest_does_not),
+        cmocka_unit_test(what_a_start_without_flags_would_refuse_is_not_kept),
+        cmocka_unit_test(stored_values_that_cannot_be_used_are_named_and_the_rest_counts),
         cmocka_unit_test(a_bad_change_leaves_the_value_as_it_was),
         cmocka_unit_test(readers_see_whole_values_while_they_change),
         cmocka_unit_test(the_listing_tells_value_and_origin_of_all),
