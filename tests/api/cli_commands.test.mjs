@@ -163,7 +163,7 @@ both('doctor checks everything', async (h, form) => {
     await says(h, /ok +store .*\n[^]*Everything is in order/, 'doctor');
     await h.agent({ name: 'nobody', command: 'true' });
     await h.app({ name: 'broken', config: { command: 'no-such-program', agentHandlers: [{ tableName: 'svc_activities', agentId: 'nobody', eventTypes: ['INSERT'] }] } });
-    await says(h, /removed/, 'agent', 'remove', 'nobody');
+    await says(h, /removed/, 'agent', 'remove', 'nobody', '--force');
     const result = await h.cli('doctor');
     assert.equal(result.code, 1);
     assert.match(result.stdout, /FAIL +app +broken: .*no-such-program/);

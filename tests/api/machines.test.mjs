@@ -182,7 +182,7 @@ test('an agent whose lease was taken from it is stopped, and what it says is not
         return body.runs[0]?.pid && body;
     }, { what: 'the agent has a pid' });
     await sqlite(join(h.dataDir, 'backend.db'),
-        `UPDATE svc_activities SET locked_by = 'another', attempt = attempt + 1, locked_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 hour') WHERE id = '${id}'`);
+        `UPDATE svc_activities SET locked_by = 'another', attempt = attempt + 1, locked_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = '${id}'`);
     await until(() => !isAlive(runs[0].pid), { what: 'the agent is stopped' });
     const { data } = (await call('GET', `/activities/${id}`)).body;
     assert.deepEqual([data.locked_by, data.status], ['another', 'claimed']);
