@@ -453,6 +453,8 @@ static void check_callers(struct checkup *c)
     for (size_t i = 0; r == 0 && i < MIN(n, (size_t)DOCTOR_CALLERS); i++)
         tell(c, "caller", true, arena_printf(c->arena, "a program that Hearth did not start, %s, used the id of %s first at %s; identity.peers at launched "
              "refuses it", rows[i].program, rows[i].app_name, rows[i].first_at), NULL);
+}
+
 /* --- whose work is done here --- */
 
 /* The developer key whose data scope that is; NULL: of none. */
