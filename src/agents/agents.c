@@ -14,7 +14,7 @@ const struct field agent_definition_fields[] = {
     FIELD_STRING(struct agent_definition, command, "command", FIELD_REQUIRED, .min = 1, .max = LIMIT_TEXT_CHARS,
                  .help = "Program; looked up in PATH when it has no slash"),
     FIELD_STRINGS(struct agent_definition, args, "args", .max = LIMIT_ARGS, .help = "Before the task id"),
-    FIELD_STRING(struct agent_definition, working_dir, "working_dir", .max = LIMIT_TEXT_CHARS, .help = "Absolute; the service's own when absent"),
+    FIELD_STRING(struct agent_definition, working_dir, "working_dir", .max = LIMIT_TEXT_CHARS, .help = "Absolute; a folder of its own when absent"),
     FIELD_STRING_MAP(struct agent_definition, env, "env", .max = LIMIT_ARGS, .help = "Added to the minimal environment"),
     FIELD_STRUCT(struct agent_definition, sandbox, "sandbox", sandbox_wish_fields, .help = "see docs/agents.md"),
     FIELD_BOOL(struct agent_definition, passes_arguments, "pass_arguments",

@@ -187,8 +187,8 @@ static const struct cli_column limit_columns[] = {
 
 static const char *const key_made[] = { "id", "key", NULL };
 static const char *const provider_made[] = { "provider", "note", NULL };
-static const char *const app_made[] = { "app_id", NULL };
-static const char *const agent_made[] = { "name", NULL };
+static const char *const app_made[] = { "app_id", "sandbox", NULL };
+static const char *const agent_made[] = { "name", "sandbox", NULL };
 
 const struct command commands[] = {
     { .words = "serve", .options = serve_options, .run = run_serve, .summary = "Run the service until SIGTERM or Ctrl-C",

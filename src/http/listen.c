@@ -45,18 +45,20 @@ static struct http_peer *peer_of(const struct http_listener *listener, int fd, c
     return http_peer_new(&local, &remote, listener->tag);
 }
 
-/* Who may use the Unix socket: this user and root. */
-static bool is_peer_trusted(int fd)
+/* Who may use the Unix socket: this user and root, unless the owner of the server knows better. */
+static bool is_peer_trusted(const struct http_server_config *c, int fd)
 {
     struct ucred peer;
     socklen_t size = sizeof(peer);
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == geteuid() || peer.uid == 0);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || (peer.uid != geteuid() && peer.uid != 0))
+        return false;
+    return !c->may_use_socket || c->may_use_socket(c->arg, peer.pid);
 }
 
 static void accepted(struct http_listener *listener, int fd, const struct sockaddr *from, int size)
 {
-    if (listener->path && !is_peer_trusted(fd)) {
+    if (listener->path && !is_peer_trusted(&listener->server->config, fd)) {
         close(fd);
         return;
     }

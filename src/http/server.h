@@ -31,6 +31,8 @@ struct http_server_config {
     void (*on_refused)(void *arg, const char *request_id, int status, const char *code);
     /* Writes the body of a refusal whose target is known; nothing: the envelope. May be NULL. */
     void (*write_refusal)(void *arg, struct http_exchange *x, const struct err *e, int status, struct buf *out);
+    /* May this process use the Unix socket? NULL: every one of this user and of root. */
+    bool (*may_use_socket)(void *arg, pid_t pid);
     void *arg;
 };
 

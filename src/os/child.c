@@ -402,6 +402,7 @@ static void child_take_enclosure(struct child *c, struct child_enclosure *enclos
     const struct child_sockets *on = &c->supervisor->on_sockets;
 
     c->control_fd = enclosure->control_fd;
+    c->is_jailed = enclosure->is_jailed;
     enclosure->control_fd = -1;
     if (c->control_fd >= 0)
         c->control_watch = loop_watch_read(c->loop, c->control_fd, child_on_control, c);

@@ -62,6 +62,9 @@ struct supervisor *supervisor_close(struct supervisor *s, int64_t grace_ms);
 /* Before the first start. */
 void supervisor_set_sandbox(struct supervisor *s, struct sandbox *box);
 void supervisor_on_sockets(struct supervisor *s, const struct child_sockets *on);
+/* Does this process come of a child in a sandbox? Also true when it has ended, so that nobody knows. For the Unix socket, which Landlock
+ * cannot close. Loop thread. */
+bool supervisor_has_in_sandbox(const struct supervisor *s, pid_t pid);
 size_t supervisor_n_children(const struct supervisor *s);
 
 /* -ENOENT COMMAND_NOT_FOUND "The program `uvx` was not found; ..." names what to install for python, node, npx, uvx;

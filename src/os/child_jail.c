@@ -14,7 +14,7 @@
 
 /* ---- capabilities and /proc ---- */
 
-/* Root of the machine owns these even without capabilities. */
+/* Root of the machine owns these even without capabilities; an ordinary user, whose namespaces bubblewrap nests, never did. */
 static const char *const proc_read_only[] = {
     "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/mtrr", "/proc/driver",
 };
@@ -65,7 +65,7 @@ int child_jail_namespace(uint32_t max_tasks)
 
     if (max_tasks > 0)
         child_bound_tasks(max_tasks);
-    r = child_protect_proc();
+    r = getuid() == 0 ? child_protect_proc() : 0;
     return r < 0 ? r : child_drop_capabilities();
 }
 

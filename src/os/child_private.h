@@ -27,6 +27,7 @@ struct child_enclosure {
     pid_t program;                      /* as this namespace sees it */
     int sockets[4];                     /* owned: they listen on the service's port in the child's network */
     size_t n_sockets;
+    bool is_jailed;                     /* in another profile than none */
 };
 
 struct child_pipe {
@@ -51,6 +52,7 @@ struct child {
     struct child *next, *previous;      /* in the supervisor's list */
     int pidfd;                          /* owned */
     int control_fd;                     /* owned; -1: the program is the root */
+    bool is_jailed;
     bool has_ended;                     /* hearth-child has reported how */
     bool is_killed;                     /* and was ordered to kill it */
     struct loop_watch *end_watch;       /* owned, as the five below */

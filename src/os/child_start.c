@@ -234,6 +234,7 @@ static int start_enclose(struct start_job *job, struct arena *a, struct err *e)
 
     if (r < 0)
         return r;
+    job->enclosure.is_jailed = view->profile != SANDBOX_NONE;
     job->plan.envp = start_envp(a, view->env, job->supervisor->mark);
     envp[0] = job->supervisor->mark;
     job->outer = (struct spawn_plan){ "/proc/self/fd/6", (char *const *)alone, envp, job->spec->working_dir, job->passed };

@@ -52,10 +52,13 @@ static int proc_open(pid_t pid, const char *name)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static bool proc_is_in_group(pid_t pid, pid_t pgid)
+struct proc_stat { char state; int parent, group; };
+
+/* False: it is gone. */
+static bool proc_read_stat(pid_t pid, struct proc_stat *ret)
 {
-    char text[512], state = 'Z';
-    int fd = proc_open(pid, "stat"), group = 0;
+    char text[512];
+    int fd = proc_open(pid, "stat");
     ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
     const char *after_name;
 
@@ -63,9 +66,21 @@ static bool proc_is_in_group(pid_t pid, pid_t pgid)
         close(fd);
     text[MAX(n, 0)] = '\0';
     after_name = strrchr(text, ')');    /* proc(5): the name may hold anything, also parentheses */
-    if (!after_name || sscanf(after_name + 1, " %c %*d %d", &state, &group) != 2)
-        return false;
-    return group == pgid && state != 'Z' && state != 'X';
+    return after_name && sscanf(after_name + 1, " %c %d %d", &ret->state, &ret->parent, &ret->group) == 3;
+}
+
+static bool proc_is_in_group(pid_t pid, pid_t pgid)
+{
+    struct proc_stat stat;
+
+    return proc_read_stat(pid, &stat) && stat.group == pgid && stat.state != 'Z' && stat.state != 'X';
+}
+
+pid_t proc_parent(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return proc_read_stat(pid, &stat) ? stat.parent : 0;
 }
 
 bool proc_group_lives(pid_t pgid)

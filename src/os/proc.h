@@ -7,6 +7,9 @@
 /* Has the process group a member that lives? Zombies, which kill(2) counts, do not. */
 bool proc_group_lives(pid_t pgid);
 
+/* 0: it is gone, or has none. */
+pid_t proc_parent(pid_t pid);
+
 /* Ends every process of this user whose environment holds exactly `mark` ("NAME=value"), never the caller: SIGTERM, then
  * after grace_ms SIGKILL. Waits for their end. Returns how many the first look found. Safe against reuse of pids: a
  * process is held by pidfd before its environment is read for good. */

@@ -191,8 +191,10 @@ int spawn_explain(const struct spawn_plan *plan, enum child_step step, int error
         if (refusal->error == error)
             return err_set(e, refusal->r, refusal->code, "The program `%.300s` %s.", plan->path, refusal->text);
     }
-    return err_errno(e, error, "The program `%.300s` could not be started, %s", plan->path,
-                     (size_t)step < ARRAY_SIZE(spawn_steps) ? spawn_steps[step] : "hearth-child failed");
+    if (step >= CHILD_STEP_PLAN)
+        return err_set(e, -EIO, "SANDBOX_FAILED", "The program `%.300s` could not be started, %s: %s.", plan->path,
+                       (size_t)step < ARRAY_SIZE(spawn_steps) ? spawn_steps[step] : "hearth-child failed", strerrordesc_np(error));
+    return err_errno(e, error, "The program `%.300s` could not be started, %s", plan->path, spawn_steps[step]);
 }
 
 /* End of file on the report: the new program runs. Else what failed. */

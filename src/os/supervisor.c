@@ -9,9 +9,11 @@
 
 #include <assert.h>
 #include <signal.h>
+#include <unistd.h>
 
 enum {
     SUPERVISOR_ORPHAN_GRACE_MS = 2000,
+    SUPERVISOR_DEEPEST = 4096,          /* generations looked at */
     SUPERVISOR_KILL_WAIT_MS = 5000,     /* what SIGKILL may take at the close before a child is given up */
 };
 
@@ -51,6 +53,28 @@ void supervisor_set_sandbox(struct supervisor *s, struct sandbox *box)
 void supervisor_on_sockets(struct supervisor *s, const struct child_sockets *on)
 {
     s->on_sockets = *on;
+}
+
+static const struct child *child_of_root(const struct supervisor *s, pid_t pid)
+{
+    for (const struct child *c = s->children; c; c = c->next)
+        if (c->is_jailed && c->root == pid)
+            return c;
+    return NULL;
+}
+
+bool supervisor_has_in_sandbox(const struct supervisor *s, pid_t pid)
+{
+    const pid_t service = getpid();
+
+    if (!s->children)
+        return false;
+    for (int i = 0; pid > 1 && pid != service && i < SUPERVISOR_DEEPEST; i++) {
+        if (child_of_root(s, pid))
+            return true;
+        pid = proc_parent(pid);
+    }
+    return pid == 0;
 }
 
 void supervisor_note_starting(struct supervisor *s, int by)

@@ -125,6 +125,7 @@ static int start_server(struct service *s, struct err *e)
         .on_request = on_request,
         .on_refused = on_refused,
         .write_refusal = write_refusal,
+        .may_use_socket = wire_may_use_socket,
         .arg = s,
     };
 

@@ -69,6 +69,7 @@ void wire_consent_changed(void *service);
 void wire_child_port(void *service, int fd, uint64_t tag);
 void wire_child_ended(void *service, uint64_t tag);
 void wire_contact(void *service, const char *app_id, const char *app_name, const char *program);
+bool wire_may_use_socket(void *service, pid_t pid);
 
 /* upkeep.c: before the loop runs, and on its thread. */
 int service_start_upkeep(struct service *s, struct err *e) MUST_CHECK;

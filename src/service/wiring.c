@@ -312,3 +312,10 @@ void wire_contact(void *service, const char *app_id, const char *app_name, const
     if (s->events)
         api_events_contact(s->events, app_id, app_name, program);
 }
+
+bool wire_may_use_socket(void *service, pid_t pid)
+{
+    const struct service *s = service;
+
+    return !s->supervisor || !supervisor_has_in_sandbox(s->supervisor, pid);
+}
