@@ -348,7 +348,8 @@ static void child_prepare(const struct child_start *s, struct child_life *life)
 
 int main(void)
 {
-    struct child_start s = { .path = "", .working_dir = "", .home = "" };
+    char *none[] = { NULL };
+    struct child_start s = { .path = "", .working_dir = "", .home = "", .args = none, .env = none };
     struct child_life life = { 0 };
     int r = child_read_plan(&s);
 
