@@ -424,6 +424,14 @@ static int read_tool_choice(const struct v1_choice_body *choice, struct arena *a
     return r;
 }
 
+static int check_stops(const struct field_strings *stops, struct err *e)
+{
+    for (size_t i = 0; i < stops->n; i++)
+        if (strlen(stops->items[i]) > LIMIT_STOP_BYTES)
+            return err_add_field(e, "stop_sequences", "must be texts of at most %d bytes", LIMIT_STOP_BYTES);
+    return 0;
+}
+
 int v1_anthropic_ask(const struct v1_messages_body *body, struct arena *a, struct llm_ask *ret, struct err *e)
 {
     struct llm_ask ask = {
@@ -434,9 +442,10 @@ int v1_anthropic_ask(const struct v1_messages_body *body, struct arena *a, struc
         .stop = body->stop_sequences,
         .thinking = body->thinking, .output_effort = body->output.effort,
     };
+    int r_stops = check_stops(&body->stop_sequences, e);
     int r = read_messages(body, a, &ask, e), r_tools = read_tools(body, a, &ask, e), r_choice = read_tool_choice(&body->tool_choice, a, &ask, e);
 
-    if (r < 0 || r_tools < 0 || r_choice < 0)
+    if (r < 0 || r_tools < 0 || r_choice < 0 || r_stops < 0)
         return -EINVAL;
     *ret = ask;
     return 0;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct listed { const char *id, *provider, *model, *name; };
-struct list { struct listed *items; size_t n; };
+struct list { struct listed *items; size_t n, n_room; };
 
 static const struct field model_shape[] = {
     SHAPE_STRING("id", .help = "the model's own name; with `provider/` in front where another account has one of the same name"),
@@ -54,19 +54,28 @@ static void give_ids(struct request *req, const struct list *list)
     }
 }
 
-static void add_seat(struct request *req, struct llm_seat *seat, struct list *list)
+static void make_room(struct request *req, struct list *list, size_t n_more)
 {
-    struct llm_models models = { 0 };
     struct listed *items;
 
-    if (llm_seat_models(seat, req->api->settings, req->arena, &req->exchange->is_gone, &models, NULL) < 0)
-        return;                         /* one that does not answer hides no other */
-    items = arena_array(req->arena, list->n + models.n + 1, sizeof(*items));
+    if (list->n + n_more <= list->n_room)
+        return;
+    list->n_room = 2 * (list->n + n_more);
+    items = arena_array(req->arena, list->n_room, sizeof(*items));
     if (list->n > 0)
         memcpy(items, list->items, list->n * sizeof(*items));
     list->items = items;
+}
+
+static void add_seat(struct request *req, struct llm_seat *seat, struct list *list)
+{
+    struct llm_models models = { 0 };
+
+    if (llm_seat_models(seat, req->api->settings, req->arena, &req->exchange->is_gone, &models, NULL) < 0)
+        return;                         /* one that does not answer hides no other */
+    make_room(req, list, models.n);
     for (size_t i = 0; i < models.n; i++)
-        items[list->n++] = (struct listed){ .provider = seat->account.name, .model = models.items[i].id, .name = models.items[i].name };
+        list->items[list->n++] = (struct listed){ .provider = seat->account.name, .model = models.items[i].id, .name = models.items[i].name };
 }
 
 static struct list list_all(struct request *req)
@@ -74,15 +83,11 @@ static struct list list_all(struct request *req)
     struct list list = { 0 };
     size_t n;
     struct llm_seat **seats = llm_accounts_list(req->api->llm_accounts, req->arena, &n);
-    struct listed *items;
 
     for (size_t i = 0; i < n; i++)
         add_seat(req, seats[i], &list);
-    items = arena_array(req->arena, list.n + 1, sizeof(*items));
-    if (list.n > 0)
-        memcpy(items, list.items, list.n * sizeof(*items));
-    items[list.n++] = (struct listed){ .provider = LEXICAL_PROVIDER, .model = LEXICAL_MODEL, .name = LEXICAL_MODEL };
-    list.items = items;
+    make_room(req, &list, 1);
+    list.items[list.n++] = (struct listed){ .provider = LEXICAL_PROVIDER, .model = LEXICAL_MODEL, .name = LEXICAL_MODEL };
     give_ids(req, &list);
     return list;
 }

@@ -141,6 +141,10 @@ void rules_of_table_actions(const struct config_rules *x)
     struct json_value events;
     struct slice table;
 
+    if (json_length(x->config->backend.table_actions) > LIMIT_APP_TABLES + 1) {
+        err_add_field(x->e, "config.backend.tableActions", "must have at most %d members", LIMIT_APP_TABLES + 1);
+        return;
+    }
     for (struct json_iter it = json_iter(x->config->backend.table_actions); json_next(&it, &table, &events);) {
         const char *field = arena_printf(x->arena, "config.backend.tableActions.%s", table.p);
 

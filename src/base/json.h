@@ -58,6 +58,8 @@ size_t json_read_floats(struct json_value v, float *out, size_t n);
 /* for (struct json_iter it = json_iter(v); json_next(&it, &key, &item); )   key may be NULL and stays "" for arrays. */
 struct json_iter json_iter(struct json_value v);
 bool json_next(struct json_iter *it, struct slice *ret_key, struct json_value *ret_value);
+/* The name of a value that json_next() took out of an object. */
+struct slice json_name_of(struct json_value member);
 
 /* The value printed again, minified, members in order. Absent prints as null. */
 void json_print(struct buf *out, struct json_value v);

@@ -1,5 +1,6 @@
 #include "base/json_schema.h"
 
+#include "base/json_names.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 
@@ -7,16 +8,40 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_SIZE = sizeof(((struct err_field *)0)->field), MOST_STEPS = 200000 };
+enum { PATH_SIZE = sizeof(((struct err_field *)0)->field), BYTES_A_STEP = 64 };
 
 struct check {
     struct json_value root;             /* of the schema */
-    struct err *e;
+    struct err *e;                      /* NULL: the first violation is enough */
     unsigned depth;                     /* of schemas inside schemas: a $ref may point at itself */
-    unsigned *n_steps;                  /* taken so far: anyOf of such references would go on for ever */
+    size_t *n_steps;                    /* taken so far: every element that is looked at is one. Schemas multiply with values. */
+    struct json_index *index;
 };
 
 static int check_value(struct check *c, struct json_value schema, struct json_value v, const char *path);
+
+/* False: too much work was asked for, and the check is over. */
+static bool take_steps(struct check *c, size_t n)
+{
+    *c->n_steps += MIN(n, (size_t)LIMIT_SCHEMA_STEPS + 1);
+    return *c->n_steps <= LIMIT_SCHEMA_STEPS;
+}
+
+static bool take_bytes(struct check *c, size_t n)
+{
+    return take_steps(c, 1 + n / BYTES_A_STEP);
+}
+
+/* Once no further violation is kept, the rest need not be read. */
+static bool is_enough(const struct check *c, int r)
+{
+    return *c->n_steps > LIMIT_SCHEMA_STEPS || (r < 0 && (!c->e || c->e->n_fields >= ERR_MAX_FIELDS));
+}
+
+static struct json_value get(struct check *c, struct json_value object, const char *name)
+{
+    return json_type(object) == JSON_OBJECT ? json_index_get(c->index, object, slice_of(name)) : (struct json_value){ 0 };
+}
 
 static bool is_number(struct json_value v)
 {
@@ -39,51 +64,73 @@ static bool has_type(struct json_value v, struct slice name)
     return true;
 }
 
+/* The violation, with what the schema has there. */
+static int refuse(struct check *c, const char *path, const char *rule, struct json_value wanted)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    return c->e ? err_add_field(c->e, path, "%s %s", rule, json_to_str(a, wanted)) : -EINVAL;
+}
+
 static int check_type(struct check *c, struct json_value schema, struct json_value v, const char *path)
 {
-    struct json_value type = json_get(schema, "type"), name;
+    struct json_value type = get(c, schema, "type"), name;
     struct json_iter it = json_iter(type);
-    AUTO(arena_freep) struct arena *a = arena_new();
 
     if (json_type(type) == JSON_STRING && has_type(v, json_string(type)))
         return 0;
-    while (json_type(type) == JSON_ARRAY && json_next(&it, NULL, &name))
+    while (json_type(type) == JSON_ARRAY && take_steps(c, 1) && json_next(&it, NULL, &name))
         if (has_type(v, json_string(name)))
             return 0;
     if (json_type(type) != JSON_STRING && json_type(type) != JSON_ARRAY)
         return 0;
-    return err_add_field(c->e, path, "must be of type %s", json_to_str(a, type));
+    return refuse(c, path, "must be of type", type);
 }
 
-static bool is_same(struct json_value a, struct json_value b)
+static bool is_same(struct check *c, struct json_value one, struct json_value other)
 {
-    AUTO(arena_freep) struct arena *scratch = arena_new();
+    AUTO(arena_freep) struct arena *a = NULL;
+    struct slice text, other_text;
 
-    if (is_number(a) && is_number(b))
-        return json_double(a) == json_double(b);
-    return strcmp(json_to_str(scratch, a), json_to_str(scratch, b)) == 0;
+    if (is_number(one) && is_number(other))
+        return json_double(one) == json_double(other);
+    if (json_type(one) != json_type(other))
+        return false;
+    a = arena_new();
+    text = json_type(one) == JSON_STRING ? json_string(one) : slice_of(json_to_str(a, one));
+    other_text = json_type(one) == JSON_STRING ? json_string(other) : slice_of(json_to_str(a, other));
+    return take_bytes(c, text.n + other_text.n) && slice_eq(text, other_text);
+}
+
+/* Texts are looked up; numbers and containers are rare in such lists. */
+static bool is_among(struct check *c, struct json_value choices, struct json_value v)
+{
+    struct json_iter it = json_iter(choices);
+    struct json_value choice;
+
+    if (json_type(v) == JSON_STRING)
+        return json_type(json_index_get(c->index, choices, json_string(v))) != JSON_ABSENT;
+    while (take_steps(c, 1) && json_next(&it, NULL, &choice))
+        if (is_same(c, choice, v))
+            return true;
+    return false;
 }
 
 static int check_choice(struct check *c, struct json_value schema, struct json_value v, const char *path)
 {
-    struct json_value choices = json_get(schema, "enum"), only = json_get(schema, "const"), choice;
-    struct json_iter it = json_iter(choices);
-    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_value choices = get(c, schema, "enum"), only = get(c, schema, "const");
 
-    if (json_type(only) != JSON_ABSENT && !is_same(only, v))
-        return err_add_field(c->e, path, "must be %s", json_to_str(a, only));
-    if (json_type(choices) != JSON_ARRAY)
+    if (json_type(only) != JSON_ABSENT && !is_same(c, only, v))
+        return refuse(c, path, "must be", only);
+    if (json_type(choices) != JSON_ARRAY || is_among(c, choices, v))
         return 0;
-    while (json_next(&it, NULL, &choice))
-        if (is_same(choice, v))
-            return 0;
-    return err_add_field(c->e, path, "must be one of %s", json_to_str(a, choices));
+    return refuse(c, path, "must be one of", choices);
 }
 
 /* One bound: absent, or kept. */
 static int check_bound(struct check *c, struct json_value schema, const char *name, double n, bool is_least, const char *path)
 {
-    struct json_value bound = json_get(schema, name);
+    struct json_value bound = get(c, schema, name);
     char text[NUMBER_TEXT_SIZE];
 
     if (!is_number(bound) || (is_least ? n >= json_double(bound) : n <= json_double(bound)))
@@ -103,7 +150,7 @@ static int check_bounds(struct check *c, struct json_value schema, struct json_v
     if (is_number(v)) {
         r = check_bound(c, schema, "minimum", json_double(v), true, path);
         r = worse(r, check_bound(c, schema, "maximum", json_double(v), false, path));
-    } else if (json_type(v) == JSON_STRING) {
+    } else if (json_type(v) == JSON_STRING && take_bytes(c, json_string(v).n)) {
         r = check_bound(c, schema, "minLength", (double)utf8_length(json_string(v)), true, path);
         r = worse(r, check_bound(c, schema, "maxLength", (double)utf8_length(json_string(v)), false, path));
     } else if (json_type(v) == JSON_ARRAY) {
@@ -124,10 +171,8 @@ static int check_required(struct check *c, struct json_value schema, struct json
     char below[PATH_SIZE];
     int r = 0;
 
-    for (struct json_iter it = json_iter(json_get(schema, "required")); json_next(&it, NULL, &name);) {
-        const char *text = json_cstr(name);
-
-        if (!text || json_type(json_get(v, text)) != JSON_ABSENT)
+    for (struct json_iter it = json_iter(get(c, schema, "required")); !is_enough(c, r) && json_next(&it, NULL, &name);) {
+        if (!take_steps(c, 1) || json_type(name) != JSON_STRING || json_type(json_index_get(c->index, v, json_string(name))) != JSON_ABSENT)
             continue;
         member_path(below, path, json_string(name));
         r = err_add_field(c->e, below, "is required");
@@ -137,16 +182,14 @@ static int check_required(struct check *c, struct json_value schema, struct json
 
 static int check_object(struct check *c, struct json_value schema, struct json_value v, const char *path)
 {
-    struct json_value properties = json_get(schema, "properties"), other = json_get(schema, "additionalProperties"), item;
+    struct json_value properties = get(c, schema, "properties"), other = get(c, schema, "additionalProperties"), item;
     int r = check_required(c, schema, v, path);
     struct slice name;
     char below[PATH_SIZE];
 
-    for (struct json_iter it = json_iter(v); json_next(&it, &name, &item);) {
-        struct json_value rule = { 0 };
+    for (struct json_iter it = json_iter(v); !is_enough(c, r) && take_steps(c, 1) && json_next(&it, &name, &item);) {
+        struct json_value rule = json_type(properties) == JSON_OBJECT ? json_index_get(c->index, properties, name) : (struct json_value){ 0 };
 
-        if (!memchr(name.p, 0, name.n))
-            rule = json_get(properties, name.p);
         member_path(below, path, name);
         if (json_type(rule) != JSON_ABSENT)
             r = worse(r, check_value(c, rule, item, below));
@@ -160,66 +203,72 @@ static int check_object(struct check *c, struct json_value schema, struct json_v
 
 static int check_items(struct check *c, struct json_value schema, struct json_value v, const char *path)
 {
-    struct json_value rule = json_get(schema, "items"), item;
+    struct json_value rule = get(c, schema, "items"), item;
     char below[PATH_SIZE];
     size_t n = 0;
     int r = 0;
 
     if (json_type(rule) != JSON_OBJECT)
         return 0;
-    for (struct json_iter it = json_iter(v); json_next(&it, NULL, &item); n++) {
+    for (struct json_iter it = json_iter(v); !is_enough(c, r) && json_next(&it, NULL, &item); n++) {
         snprintf(below, sizeof(below), "%s[%zu]", path, n);
         r = worse(r, check_value(c, rule, item, below));
     }
     return r;
 }
 
-/* How many of a list of schemas are kept. */
-static size_t count_kept(struct check *c, struct json_value schemas, struct json_value v)
+/* How many of a list of schemas are kept, counted up to `enough`. */
+static size_t count_kept(struct check *c, struct json_value schemas, struct json_value v, size_t enough)
 {
-    struct check quiet = { .root = c->root, .depth = c->depth, .n_steps = c->n_steps };
+    struct check quiet = *c;
     struct json_value schema;
     size_t n = 0;
 
-    for (struct json_iter it = json_iter(schemas); json_next(&it, NULL, &schema);)
+    quiet.e = NULL;
+    for (struct json_iter it = json_iter(schemas); n < enough && take_steps(c, 1) && json_next(&it, NULL, &schema);)
         n += check_value(&quiet, schema, v, "") == 0;
     return n;
 }
 
 static int check_combined(struct check *c, struct json_value schema, struct json_value v, const char *path)
 {
-    struct json_value any = json_get(schema, "anyOf"), one = json_get(schema, "oneOf"), part;
+    struct json_value any = get(c, schema, "anyOf"), one = get(c, schema, "oneOf"), part;
     int r = 0;
 
-    for (struct json_iter it = json_iter(json_get(schema, "allOf")); json_next(&it, NULL, &part);)
+    for (struct json_iter it = json_iter(get(c, schema, "allOf")); !is_enough(c, r) && json_next(&it, NULL, &part);)
         r = worse(r, check_value(c, part, v, path));
-    if (json_type(any) == JSON_ARRAY && count_kept(c, any, v) == 0)
+    if (json_type(any) == JSON_ARRAY && count_kept(c, any, v, 1) == 0)
         r = err_add_field(c->e, path, "keeps to none of the schemas of anyOf");
-    if (json_type(one) == JSON_ARRAY && count_kept(c, one, v) != 1)
+    if (json_type(one) == JSON_ARRAY && count_kept(c, one, v, 2) != 1)
         r = err_add_field(c->e, path, "must keep to exactly one of the schemas of oneOf");
     return r;
 }
 
 /* "#/$defs/name": the schema there, absent when the reference leads nowhere. */
-static struct json_value resolve(struct json_value root, struct slice reference)
+static struct json_value resolve(struct check *c, struct slice reference)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    char *rest = arena_slicedup(a, reference), *part;
+    struct json_value at = c->root;
+    char *rest, *part;
 
+    if (!take_bytes(c, reference.n))
+        return (struct json_value){ 0 };
+    rest = arena_slicedup(a, reference);
     if (strtok_r(rest, "/", &rest) == NULL || rest == NULL)
         return (struct json_value){ 0 };
-    while ((part = strtok_r(NULL, "/", &rest)))
-        root = json_get(root, part);
-    return root;
+    while (take_steps(c, 1) && (part = strtok_r(NULL, "/", &rest)))
+        at = get(c, at, part);
+    return at;
 }
 
 static int check_value(struct check *c, struct json_value schema, struct json_value v, const char *path)
 {
-    struct json_value reference = json_get(schema, "$ref");
+    struct json_value reference;
     int r;
 
-    if (json_type(schema) != JSON_OBJECT || c->depth >= LIMIT_JSON_DEPTH || ++*c->n_steps > MOST_STEPS)
+    if (json_type(schema) != JSON_OBJECT || c->depth >= LIMIT_JSON_DEPTH || !take_steps(c, 1))
         return 0;
+    reference = get(c, schema, "$ref");
     c->depth++;
     r = check_type(c, schema, v, path);
     if (r == 0)
@@ -231,15 +280,19 @@ static int check_value(struct check *c, struct json_value schema, struct json_va
         r = worse(r, check_items(c, schema, v, path));
     r = worse(r, check_combined(c, schema, v, path));
     if (json_type(reference) == JSON_STRING && json_string(reference).n > 1 && json_string(reference).p[0] == '#')
-        r = worse(r, check_value(c, resolve(c->root, json_string(reference)), v, path));
+        r = worse(r, check_value(c, resolve(c, json_string(reference)), v, path));
     c->depth--;
     return r;
 }
 
 int json_schema_check(struct json_value schema, struct json_value v, const char *path, struct err *e)
 {
-    unsigned n_steps = 0;
-    struct check c = { .root = schema, .e = e, .n_steps = &n_steps };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    size_t n_steps = 0;
+    struct check c = { .root = schema, .e = e, .n_steps = &n_steps, .index = json_index_new(a) };
+    int r = check_value(&c, schema, v, path);
 
-    return check_value(&c, schema, v, path);
+    if (n_steps > LIMIT_SCHEMA_STEPS)
+        r = err_add_field(e, path, "takes more than the %d steps of checking that are allowed", LIMIT_SCHEMA_STEPS);
+    return r;
 }

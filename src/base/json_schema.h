@@ -8,5 +8,5 @@
 
 #include "base/json.h"
 
-/* -EINVAL VALIDATION_ERROR: every violation (up to ERR_MAX_FIELDS) with its path below `path`. */
+/* -EINVAL VALIDATION_ERROR: every violation (up to ERR_MAX_FIELDS) with its path below `path`. What takes more than LIMIT_SCHEMA_STEPS is one too. */
 int json_schema_check(struct json_value schema, struct json_value v, const char *path, struct err *e) MUST_CHECK;

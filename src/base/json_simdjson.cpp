@@ -375,6 +375,12 @@ extern "C" bool json_next(struct json_iter *it, struct slice *ret_key, struct js
     return true;
 }
 
+/* On the tape a member's name is the word before its value. */
+extern "C" struct slice json_name_of(struct json_value member)
+{
+    return json_string(json_value{member.doc, member.at - 1});
+}
+
 template <class Integer> static void print_integer(struct buf *out, Integer i) noexcept
 {
     char text[24];

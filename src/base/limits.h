@@ -45,6 +45,7 @@ enum {
     /* JSON */
     LIMIT_JSON_DEPTH = 64,
     LIMIT_JSON_VALUES = 16 << 20,       /* of one text, counted by its commas and brackets; each costs up to 24 bytes while it is read */
+    LIMIT_SCHEMA_STEPS = 500000,        /* of one check against a JSON Schema: elements looked at, and stretches of 64 bytes */
     LIMIT_STRING_DEFAULT = 65536,       /* characters of a string field without its own limit */
     LIMIT_ITEMS_DEFAULT = 10000,        /* elements of an array field without its own limit */
 
@@ -137,9 +138,13 @@ enum {
     /* language models */
     LIMIT_LLM_PLAN_BYTES = 128 << 20,   /* requests to several accounts for one chat; an account beyond that is not planned for */
     LIMIT_MODELS = 2000,                /* of one provider's list */
+    LIMIT_MODEL_BYTES = 256,            /* of a model's name or label in a provider's list or answer; longer ones are left out */
     LIMIT_TOOL_CALLS = 128,             /* of one answer */
+    LIMIT_TOOL_ID_BYTES = 512,          /* of the id or name of one in an answer */
+    LIMIT_TOKENS = 1 << 30,             /* of one answer, as its provider counts them; more is this many */
+    LIMIT_STOP_BYTES = 256,             /* of one stop sequence */
     LIMIT_TOOLS = 512,                  /* of one ask */
-    LIMIT_LLM_ANSWER = 16 << 20,        /* text, thoughts, their signatures and tool arguments of one answer, each */
+    LIMIT_LLM_ANSWER = 16 << 20,        /* text, thoughts, their signatures and the arguments of all tool calls of one answer, each */
     LIMIT_ANSWER_PIECES = 4096,         /* stretches of text, thoughts and tool calls in one answer */
     LIMIT_MESSAGES = 2000,              /* of one ask */
     LIMIT_RING_BYTES = 512 << 10,       /* events of one stream kept for a client that comes back */

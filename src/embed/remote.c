@@ -182,8 +182,8 @@ static int keep_vectors(struct call *c, const struct embed_reply *reply, size_t 
     if (r < 0)
         return r;
     pthread_mutex_lock(&c->lock);
-    c->n_tokens += reply->n_tokens;
-    if (!c->model && reply->model && *reply->model)
+    c->n_tokens += MAX(MIN(reply->n_tokens, (int64_t)LIMIT_TOKENS), (int64_t)0);
+    if (!c->model && reply->model && *reply->model && strlen(reply->model) <= LIMIT_MODEL_BYTES)
         c->model = arena_strdup(c->arena, reply->model);
     pthread_mutex_unlock(&c->lock);
     return 0;

@@ -137,13 +137,17 @@ int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id,
 
     if (r < 0)
         return r;
+    if ((id && strlen(id) > LIMIT_TOOL_ID_BYTES) || (name && strlen(name) > LIMIT_TOOL_ID_BYTES) ||
+        arguments.n > LIMIT_LLM_ANSWER - answer->n_argument_bytes)
+        return too_large(answer);
+    answer->n_argument_bytes += arguments.n;
     tool = &answer->tools[index];
     if (id && !tool->id)
         tool->id = xstrdup(id);
     if (name && !tool->name)
         tool->name = xstrdup(name);
     buf_add_slice(&tool->arguments, arguments);
-    return tool->arguments.overflowed ? too_large(answer) : 0;
+    return 0;
 }
 
 int llm_answer_add_extra(struct llm_answer *answer, size_t index, struct slice extra)
@@ -173,7 +177,7 @@ void llm_answer_end(struct llm_answer *answer, enum llm_finish why, const struct
     answer->has_usage = usage && (usage->prompt_tokens > 0 || usage->completion_tokens > 0);    /* some tell zeros */
     if (answer->has_usage)
         answer->usage = *usage;
-    if (model && *model && !answer->model)
+    if (model && *model && !answer->model && strlen(model) <= LIMIT_MODEL_BYTES)
         answer->model = xstrdup(model);
 }
 

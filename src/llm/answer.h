@@ -22,6 +22,7 @@ struct llm_answer {
     struct buf text, reasoning, seals;
     struct llm_answer_piece *pieces; size_t n_pieces;   /* owned; in the order they were told */
     struct llm_answer_tool *tools; size_t n_tools;      /* owned */
+    size_t n_argument_bytes;            /* of all tools */
     enum llm_finish why;
     struct llm_usage usage;
     char *model;                        /* owned; NULL: the upstream does not tell */

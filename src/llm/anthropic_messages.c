@@ -306,17 +306,17 @@ static void note_usage(struct llm_reader *r, struct json_value usage)
         return;
     r->has_usage = true;
     if (!json_is_absent(input))
-        r->usage.prompt_tokens = json_int(input) + json_int(json_get(usage, "cache_creation_input_tokens")) +
-                                 json_int(json_get(usage, "cache_read_input_tokens"));
+        r->usage.prompt_tokens = wire_tokens(input, 0) + wire_tokens(json_get(usage, "cache_creation_input_tokens"), 0) +
+                                 wire_tokens(json_get(usage, "cache_read_input_tokens"), 0);
     if (!json_is_absent(output))
-        r->usage.completion_tokens = json_int(output);
+        r->usage.completion_tokens = wire_tokens(output, 0);
 }
 
 static void note_message(struct llm_reader *r, struct json_value message)
 {
     const char *model = json_cstr(json_get(message, "model")), *reason = json_cstr(json_get(message, "stop_reason"));
 
-    if (model && *model && !r->model)
+    if (model && *model && !r->model && strlen(model) <= LIMIT_MODEL_BYTES)
         r->model = arena_strdup(r->arena, model);
     if (reason)
         r->why = finish_of(reason);

@@ -331,8 +331,8 @@ static int read_stop(struct arena *a, struct json_value stop, struct llm_ask *re
         if (json_type(stop) == JSON_ARRAY && !json_next(&it, NULL, &item))
             break;
         items[i] = json_cstr(item);
-        if (!items[i])
-            return err_add_field(e, "stop", "must be a text or an array of texts");
+        if (!items[i] || strlen(items[i]) > LIMIT_STOP_BYTES)
+            return err_add_field(e, "stop", "must be a text or an array of texts of at most %d bytes", LIMIT_STOP_BYTES);
     }
     ret->stop = (struct field_strings){ items, n };
     return 0;

@@ -1,5 +1,6 @@
 #include "llm/format.h"
 
+#include "base/json_names.h"
 #include "base/json_schema.h"
 
 #include <string.h>
@@ -28,25 +29,18 @@ static const struct llm_message *with_instruction(const struct llm_ask *ask, str
     return messages;
 }
 
-static bool is_named(struct json_value list, struct slice name)
-{
-    struct json_value item;
-
-    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item);)
-        if (slice_eq(json_string(item), name))
-            return true;
-    return false;
-}
-
 static bool is_closed_object(struct json_value schema)
 {
-    struct json_value required = json_get(schema, "required"), more = json_get(schema, "additionalProperties"), property;
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_value more = json_get(schema, "additionalProperties"), property;
+    struct json_names required;
     struct slice name;
 
     if (json_type(more) != JSON_BOOL || json_bool(more))
         return false;
+    required = json_names_of(a, json_get(schema, "required"));
     for (struct json_iter it = json_iter(json_get(schema, "properties")); json_next(&it, &name, &property);)
-        if (!is_named(required, name))
+        if (json_is_absent(json_names_get(&required, name)))
             return false;
     return true;
 }

@@ -5,6 +5,7 @@
 #include "base/uuid.h"
 #include "net/line_reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- request ---- */
@@ -68,22 +69,48 @@ static bool wants_no_tool(const struct llm_ask *ask)
     return slice_eq_str(json_string(ask->tool_choice), "none");
 }
 
-/* Results are matched by the tool's name, not by an id. */
-static const char *tool_name_of(const struct llm_ask *ask, const char *id)
+/* The calls of all messages by their ids, sorted. */
+struct known_calls { const struct llm_tool_call **items; size_t n; };
+
+static int by_id(const void *one, const void *other)
 {
-    for (size_t i = 0; id && i < ask->n_messages; i++)
+    const struct llm_tool_call *a = *(const struct llm_tool_call *const *)one, *b = *(const struct llm_tool_call *const *)other;
+
+    return strcmp(a->id, b->id);
+}
+
+static struct known_calls sort_calls(const struct llm_ask *ask, struct arena *a)
+{
+    struct known_calls calls = { NULL, 0 };
+
+    for (size_t i = 0; i < ask->n_messages; i++)
+        calls.n += ask->messages[i].n_tool_calls;
+    calls.items = arena_array(a, calls.n + 1, sizeof(struct llm_tool_call *));
+    calls.n = 0;
+    for (size_t i = 0; i < ask->n_messages; i++)
         for (size_t k = 0; k < ask->messages[i].n_tool_calls; k++)
-            if (strcmp(ask->messages[i].tool_calls[k].id, id) == 0)
-                return ask->messages[i].tool_calls[k].name;
-    return NULL;
+            calls.items[calls.n++] = &ask->messages[i].tool_calls[k];
+    qsort(calls.items, calls.n, sizeof(struct llm_tool_call *), by_id);
+    return calls;
+}
+
+/* Results are matched by the tool's name, not by an id. */
+static const char *tool_name_of(const struct known_calls *calls, const char *id)
+{
+    const struct llm_tool_call wanted = { .id = id }, *key = &wanted;
+    const struct llm_tool_call *const *found = id ? bsearch(&key, calls->items, calls->n, sizeof(key), by_id) : NULL;
+
+    return found ? (*found)->name : NULL;
 }
 
 static void add_messages(struct json_writer *w, const struct llm_ask *ask, struct arena *a)
 {
+    const struct known_calls calls = sort_calls(ask, a);
+
     json_begin_array_as(w, "messages");
     for (size_t i = 0; i < ask->n_messages; i++) {
         const struct llm_message *m = &ask->messages[i];
-        const char *tool = m->role == LLM_TOOL ? tool_name_of(ask, m->tool_call_id) : NULL;
+        const char *tool = m->role == LLM_TOOL ? tool_name_of(&calls, m->tool_call_id) : NULL;
 
         json_begin_object(w);
         json_add_string(w, "role", wire_role(m->role));
@@ -208,8 +235,7 @@ static int end_answer(struct llm_reader *r, struct json_value root)
 {
     struct json_value prompt = json_get(root, "prompt_eval_count"), completion = json_get(root, "eval_count");
     /* a prompt that stood in the cache is not counted */
-    const struct llm_usage usage = { .prompt_tokens = json_is_absent(prompt) ? -1 : json_int(prompt),
-                                     .completion_tokens = json_is_absent(completion) ? -1 : json_int(completion) };
+    const struct llm_usage usage = { .prompt_tokens = wire_tokens(prompt, -1), .completion_tokens = wire_tokens(completion, -1) };
     bool is_cut = slice_eq_str(json_string(json_get(root, "done_reason")), "length");
     bool has_usage = !json_is_absent(prompt) || !json_is_absent(completion);
 

@@ -284,6 +284,8 @@ static int put_tool(struct llm_reader *r, struct json_value call)
 
     if (is_new && !*name && !*id && text.n == 0)        /* a thought's signature by itself */
         return 0;
+    if (strlen(id) > LIMIT_TOOL_ID_BYTES)
+        return wire_no_answer(r->e);
     if (is_new)
         known = begin_call(r, index, id);
     name = *name && !known->has_name ? name : NULL;
@@ -321,8 +323,8 @@ static void note_usage(struct llm_reader *r, struct json_value root)
         usage = json_get(json_get(root, "x_groq"), "usage");
     if (json_type(usage) != JSON_OBJECT)
         return;
-    r->usage = (struct llm_usage){ .prompt_tokens = json_int(json_get(usage, "prompt_tokens")),
-                                   .completion_tokens = json_int(json_get(usage, "completion_tokens")) };
+    r->usage = (struct llm_usage){ .prompt_tokens = wire_tokens(json_get(usage, "prompt_tokens"), 0),
+                                   .completion_tokens = wire_tokens(json_get(usage, "completion_tokens"), 0) };
     r->has_usage = true;
 }
 
@@ -350,7 +352,7 @@ static void note_rest(struct llm_reader *r, struct json_value root, struct json_
         r->why = (enum llm_finish)finish_of(reason);
         r->has_finished = true;
     }
-    if (model && *model && !r->model)
+    if (model && *model && !r->model && strlen(model) <= LIMIT_MODEL_BYTES)
         r->model = arena_strdup(r->arena, model);
 }
 

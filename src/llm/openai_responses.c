@@ -375,8 +375,8 @@ static enum llm_finish finish_of(struct llm_reader *r, struct json_value respons
 static int end_answer(struct llm_reader *r, struct json_value response)
 {
     struct json_value told = json_get(response, "usage");
-    const struct llm_usage usage = { .prompt_tokens = json_int(json_get(told, "input_tokens")),
-                                     .completion_tokens = json_int(json_get(told, "output_tokens")) };
+    const struct llm_usage usage = { .prompt_tokens = wire_tokens(json_get(told, "input_tokens"), 0),
+                                     .completion_tokens = wire_tokens(json_get(told, "output_tokens"), 0) };
 
     r->has_ended = true;
     return r->sink.on_end(r->sink.arg, finish_of(r, response), json_type(told) == JSON_OBJECT ? &usage : NULL,

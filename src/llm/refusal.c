@@ -86,7 +86,7 @@ static int tell(const struct llm_account *acc, int status, const char *words, st
         return tell_no_address(acc, words, e);
     if (status >= 300 && status < 400)
         return err_set(e, -EIO, "LLM_ERROR", "%s answers with a redirect (%d): give the address it points to as base URL.", acc->name, status);
-    while (status < rows[i].from || status > rows[i].to)
+    while (i + 1 < ARRAY_SIZE(rows) && (status < rows[i].from || status > rows[i].to))
         i++;
     return err_set(e, rows[i].r, rows[i].code, "%s %s (%d)%s%.*s", acc->name, rows[i].what, status, words ? ": " : " and gives no reason.", WIRE_QUOTED, words ? words : "");
 }

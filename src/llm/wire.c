@@ -299,6 +299,21 @@ int wire_put(int (*on)(void *arg, struct slice text), void *arg, struct json_val
     return bytes.n > 0 ? on(arg, bytes) : 0;
 }
 
+int64_t wire_tokens(struct json_value count, int64_t otherwise)
+{
+    if (json_type(count) != JSON_INT && json_type(count) != JSON_DOUBLE)
+        return otherwise;
+    return (int64_t)MAX(MIN(json_double(count), (double)LIMIT_TOKENS), (double)otherwise);
+}
+
+/* NULL: none that can be used. */
+static const char *model_name(struct json_value name)
+{
+    const char *text = json_cstr(name);
+
+    return text && *text && strlen(text) <= LIMIT_MODEL_BYTES ? text : NULL;
+}
+
 int wire_models(struct slice body, const char *list, const char *id, const char *name, struct arena *a, struct llm_models *ret, struct err *e)
 {
     struct json_value root = { 0 }, items, item;
@@ -313,10 +328,10 @@ int wire_models(struct slice body, const char *list, const char *id, const char 
         return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "The provider's list of models has no `%s`.", list);
     models = arena_array(a, LIMIT_MODELS, sizeof(*models));
     for (struct json_iter it = json_iter(items); n < LIMIT_MODELS && json_next(&it, NULL, &item);) {
-        const char *item_id = json_cstr(json_get(item, id)), *item_name = json_cstr(json_get(item, name));
+        const char *item_id = model_name(json_get(item, id)), *item_name = model_name(json_get(item, name));
 
-        if (item_id && *item_id)
-            models[n++] = (struct llm_model){ item_id, item_name && *item_name ? item_name : item_id };
+        if (item_id)
+            models[n++] = (struct llm_model){ item_id, item_name ? item_name : item_id };
     }
     *ret = (struct llm_models){ models, n };
     return 0;

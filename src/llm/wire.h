@@ -52,5 +52,7 @@ int wire_too_early(struct err *e);                      /* -ECONNRESET UPSTREAM_
 int wire_no_answer(struct err *e);                      /* -EBADMSG UPSTREAM_INVALID: JSON, but no answer in it */
 /* A text on its way into a sink, unless it is empty or no text. */
 int wire_put(int (*on)(void *arg, struct slice text), void *arg, struct json_value text);
+/* A count of tokens: `otherwise` when there is none, never below it nor above LIMIT_TOKENS, so that sums hold. */
+int64_t wire_tokens(struct json_value count, int64_t otherwise);
 /* {data: [{id, name|display_name}]} or {models: [...]}: the list of objects under `list`. */
 int wire_models(struct slice body, const char *list, const char *id, const char *name, struct arena *a, struct llm_models *ret, struct err *e) MUST_CHECK;

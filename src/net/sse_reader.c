@@ -2,6 +2,8 @@
 
 #include "base/limits.h"
 
+enum { WINDOW = 512 };
+
 void sse_reader_init(struct sse_reader *r, int (*on_event)(void *arg, const struct sse_event *ev), void *arg)
 {
     *r = (struct sse_reader){ .on_event = on_event, .arg = arg };
@@ -90,14 +92,18 @@ static int take_line(struct sse_reader *r, struct slice line)
     return 0;
 }
 
-/* Bytes up to the next line end; n when there is none. */
+/* Bytes up to the next line end; n when there is none. In windows: where one kind of line end never comes, it is not looked for to the end each time. */
 static size_t line_length(struct slice bytes)
 {
-    const char *lf = memchr(bytes.p, '\n', bytes.n);
-    size_t n = lf ? (size_t)(lf - bytes.p) : bytes.n;
-    const char *cr = memchr(bytes.p, '\r', n);
+    for (size_t at = 0; at < bytes.n; at += WINDOW) {
+        size_t n = MIN(bytes.n - at, (size_t)WINDOW);
+        const char *lf = memchr(bytes.p + at, '\n', n);
+        const char *cr = memchr(bytes.p + at, '\r', lf ? (size_t)(lf - bytes.p) - at : n);
 
-    return cr ? (size_t)(cr - bytes.p) : n;
+        if (cr || lf)
+            return (size_t)((cr ? cr : lf) - bytes.p);
+    }
+    return bytes.n;
 }
 
 static struct slice skip(struct slice bytes, size_t n)

@@ -43,15 +43,33 @@ static int stop(struct transfer *t, int r)
     return r;
 }
 
-/* An interim answer (100) was before it, or nothing. */
-static void begin_head(struct transfer *t, struct slice line)
+/* RFC 9112 section 4: three digits. 0: anything else. */
+static int status_of(struct slice line)
 {
     const char *space = memchr(line.p, ' ', line.n);
+    size_t n = space ? line.n - (size_t)(space + 1 - line.p) : 0;
+    int status = 0;
 
+    if (n < 3 || (n > 3 && space[4] >= '0' && space[4] <= '9'))
+        return 0;
+    for (size_t i = 1; i <= 3; i++) {
+        if (space[i] < '0' || space[i] > '9')
+            return 0;
+        status = 10 * status + space[i] - '0';
+    }
+    return status >= 100 ? status : 0;
+}
+
+/* An interim answer (100) was before it, or nothing. */
+static int begin_head(struct transfer *t, struct slice line)
+{
     t->arena = arena_free(t->arena);
     t->arena = arena_new();
-    t->head = (struct http_answer){ .status = space ? (int)strtol(space + 1, NULL, 10) : 0 };
+    t->head = (struct http_answer){ .status = status_of(line) };
     t->n_head_bytes = t->cap_headers = 0;
+    if (t->head.status == 0)
+        return stop(t, err_set(err_place(&t->why), -EBADMSG, "UPSTREAM_INVALID", "%s sent no status that HTTP knows.", t->peer));
+    return 0;
 }
 
 static struct slice trim(struct slice s)
@@ -108,8 +126,8 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *arg)
     if (t->is_answered)                 /* trailers */
         return line.n;
     if (line.n > 5 && memcmp(line.p, "HTTP/", 5) == 0)
-        begin_head(t, line);
-    else if (trim(line).n > 0)
+        return begin_head(t, line) < 0 ? 0 : line.n;
+    if (trim(line).n > 0)
         return t->arena && add_header(t, line) < 0 ? 0 : line.n;
     else if (t->head.status >= 200) {
         t->is_answered = true;

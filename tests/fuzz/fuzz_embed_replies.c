@@ -1,4 +1,4 @@
-/* An answer of a provider of embeddings, read as each protocol reads it for one to four texts. */
+/* An answer of a provider of embeddings, read as each service of the table reads it for one to four texts. */
 #include "base/limits.h"
 #include "embed/embed.h"
 
@@ -35,8 +35,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     if (json_parse(a, (struct slice){ (const char *)bytes, n }, &root, NULL) < 0)
         return 0;
     for (size_t n_texts = 1; n_texts <= 4; n_texts++) {
-        read_as(&embed_openai, root, n_texts);
-        read_as(&embed_ollama, root, n_texts);
+        const struct embed_protocol *last = NULL;
+
+        for (const struct embed_service *s = embed_services; s->id; s++) {      /* neighbours mostly have one protocol */
+            if (s->protocol != last)
+                read_as(s->protocol, root, n_texts);
+            last = s->protocol;
+        }
     }
     return 0;
 }

@@ -2,8 +2,9 @@
 // and tells nobody its keys (docs/security.md, "Peer").
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { startHearth, until } from '../api/harness.mjs';
-import { hostileHttp, residentKib, responseBytes } from './kit.mjs';
+import { converse, hostileHttp, residentKib, responseBytes } from './kit.mjs';
 
 const isSanitized = (process.env.HEARTH_BIN ?? 'debug').includes('debug');
 const keys = { OPENAI_API_KEY: 'sk-hostile-openai-0123456789', ANTHROPIC_API_KEY: 'sk-hostile-anthropic-0123456789', GENERIC_OPENAI_API_KEY: 'sk-hostile-generic-0123456789', OLLAMA_API_KEY: 'sk-hostile-ollama-0123456789' };
@@ -172,5 +173,266 @@ test('twelve chats of 8 MB that wait for a silent provider hold little more than
     sockets.forEach((socket) => socket.destroy());
     for (const reply of await Promise.all(requests))
         assert.equal(reply.status, 502);
+    await othersAreServed();
+});
+
+// ---- what a provider may say ----
+
+const chunked = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n';
+const names = Object.keys(protocols);
+const paths = { whole: '/sdk/llm/chat', stream: '/sdk/llm/chat/stream' };
+// What a whole answer of this protocol looks like with other members.
+const whole = {
+    openai: (more) => ({ output: [{ type: 'message', content: [{ type: 'output_text', text: 'x' }] }], model: 'm', ...more }),
+    anthropic: (more) => ({ content: [{ type: 'text', text: 'x' }], model: 'm', stop_reason: 'end_turn', ...more }),
+    ollama: (more) => ({ message: { content: 'x' }, done: true, model: 'm', ...more }),
+    'generic-openai': (more) => ({ choices: [{ message: { content: 'x' }, finish_reason: 'stop' }], model: 'm', ...more }),
+};
+const calls = {
+    openai: (n, text) => sse({ type: 'response.output_item.done', output_index: n, item: { type: 'function_call', call_id: text, name: 'f', arguments: text } }),
+    anthropic: (n, text) => sse({ type: 'content_block_start', index: n, content_block: { type: 'tool_use', id: text, name: 'f', input: { text } } }),
+    ollama: (n, text) => `${JSON.stringify({ message: { tool_calls: [{ id: text, function: { name: 'f', arguments: { text } } }] } })}\n`,
+    'generic-openai': (n, text) => sse({ choices: [{ delta: { tool_calls: [{ index: n, id: text, function: { name: 'f', arguments: text } }] } }] }),
+};
+
+// Writes for ever, as fast as it is read; calls back with how much when the other side leaves.
+function pour(socket, head, piece) {
+    let n = 0;
+    return new Promise((done) => {
+        socket.on('close', () => done(n));
+        socket.on('error', () => done(n));
+        const write = () => {
+            while (!socket.destroyed) {
+                n += 1;
+                if (!socket.write(typeof piece === 'function' ? piece(n) : piece))
+                    break;
+            }
+        };
+        socket.on('drain', write);
+        socket.write(head);
+        write();
+    });
+}
+
+// Both ways of asking; each reply must be whole HTTP, and none may hold a key.
+async function askBoth(name, more = {}) {
+    const replies = await Promise.all(Object.values(paths).map((path) => app('POST', path, chat(name, more))));
+    for (const reply of replies)
+        assertNoKey(reply.text);
+    return replies;
+}
+
+function assertNoKey(text) {
+    for (const secret of Object.values(keys))
+        assert.equal(text.includes(secret), false, 'a key stands in an answer');
+}
+
+const failed = (reply) => reply.status >= 400 || /"error":true|event: error|LLM_STREAM_ERROR/.test(reply.text);
+
+async function assertFails(name, what, more = {}) {
+    for (const reply of await askBoth(name, more))
+        assert.equal(failed(reply), true, `${name}: ${what}: ${reply.status} ${reply.text.slice(0, 300)}`);
+}
+
+const bomb = gzipSync(Buffer.alloc(64 << 20, ' '));
+const deep = '{"a":'.repeat(200_000);
+const oddities = [
+    ['a line without an end', (socket) => pour(socket, eventHead, 'x'.repeat(65_536))],
+    ['an event without an end', (socket) => pour(socket, eventHead, `data: ${'x'.repeat(60_000)}\n`)],
+    ['a body without an end', (socket) => pour(socket, 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"x":"', 'x'.repeat(65_536))],
+    ['chunks without an end', (socket) => pour(socket, `${chunked}a\r\n{"x":"xxxx\r\n`, `10000\r\n${'x'.repeat(65_536)}\r\n`)],
+    ['a head without an end', (socket) => pour(socket, 'HTTP/1.1 200 OK\r\n', (n) => `x-${n}: ${'y'.repeat(1000)}\r\n`)],
+    ['one header without an end', (socket) => pour(socket, 'HTTP/1.1 200 OK\r\nx: ', 'y'.repeat(60_000))],
+    ['interim answers without an end', (socket) => pour(socket, '', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(1000))],
+    ['a length beyond 64 bits', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999999\r\n\r\n{}')],
+    ['a length that is negative', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n{}')],
+    ['a length that is not kept', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{')],
+    ['a chunk of 2^64 bytes', (socket) => socket.end(`${chunked}ffffffffffffffff1\r\nx`)],
+    ['JSON of 200,000 levels', (socket) => socket.end(responseBytes(deep))],
+    ['an event of 200,000 levels', (socket) => socket.end(`${eventHead}data: ${deep}\n\n`)],
+    ['JSON that breaks off', (socket) => socket.end(responseBytes('{"choices":[{"message":{"content":"x'))],
+    ['bytes that are no UTF-8', (socket) => socket.end(responseBytes(Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d])))],
+    ['a compressed bomb', (socket) => socket.end(responseBytes(bomb, { headers: { 'content-encoding': 'gzip' } }))],
+    ['a compressed bomb of events', (socket) => socket.end(responseBytes(bomb, { type: 'text/event-stream', headers: { 'content-encoding': 'gzip' } }))],
+    ['nothing at all', (socket) => socket.end()],
+    ['bytes that are no HTTP', (socket) => socket.end(Buffer.alloc(10_000, 0x80))],
+    ['a list in place of an object', (socket) => socket.end(responseBytes('[1,2,3]'))],
+    ['an answer that is null', (socket) => socket.end(responseBytes('null'))],
+    ...['-1', '0', '99', '1000', '2000', '99999999999', '+200', 'abc', '', '20', '2 00'].map((status) => [`the status "${status}"`, (socket) => socket.end(`HTTP/1.1 ${status} OK\r\ncontent-length: 2\r\n\r\n{}`)]),
+    ['a switch of protocols', (socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nxxxx')],
+];
+
+for (const name of names)
+    test(`${name}: what is no answer becomes an error, whoever asks`, async () => {
+        const before = residentKib(h.pid);
+        for (const [what, say] of oddities) {
+            answer = (request, socket) => void say(socket);
+            await assertFails(name, what);
+        }
+        await othersAreServed();
+        if (!isSanitized)
+            await until(() => residentKib(h.pid) - before < 64 << 10, { what: 'what it cost is given back' });
+    });
+
+test('members of other types than they should be of are nothing, never a crash', async () => {
+    const wrong = [null, true, 0, -1, 1e300, 'text', [], {}, [[]], [null], [{}], { a: { a: {} } }];
+    for (const name of names)
+        for (const value of wrong) {
+            answer = (request, socket) => {
+                const members = Object.fromEntries(['choices', 'output', 'content', 'message', 'usage', 'model', 'error', 'delta', 'item', 'response', 'index', 'type', 'stop_reason', 'done', 'x_groq',
+                    'prompt_eval_count', 'output_index', 'content_block', 'tool_calls'].map((key) => [key, value]));
+                const nested = [members, whole[name](members), { choices: [{ delta: members, message: members }], ...members }, { type: 'content_block_delta', delta: members, index: value }];
+                socket.end(request.body?.stream ? `${eventHead}${nested.map((event) => (name === 'ollama' ? `${JSON.stringify(event)}\n` : sse(event))).join('')}` : responseBytes(nested[request.n % nested.length]));
+            };
+            await askBoth(name);
+        }
+    await othersAreServed();
+});
+
+test('usage beyond 64 bits and below zero is counted within limits', async () => {
+    const values = ['18446744073709551615', '9223372036854775807', '-9223372036854775808', '-1', '1e308', '4611686018427387904', '"7"', 'null'];
+    const usages = (v) => ({ openai: `{"input_tokens":${v},"output_tokens":${v}}`, anthropic: `{"input_tokens":${v},"output_tokens":${v},"cache_creation_input_tokens":${v},"cache_read_input_tokens":${v}}`,
+        'generic-openai': `{"prompt_tokens":${v},"completion_tokens":${v}}` });
+    for (const name of names)
+        for (const value of values) {
+            answer = (request, socket) => {
+                const text = JSON.stringify(whole[name]({}));
+                const usage = name === 'ollama' ? `"prompt_eval_count":${value},"eval_count":${value}` : `"usage":${usages(value)[name]}`;
+                socket.end(responseBytes(`${text.slice(0, -1)},${usage}}`));
+            };
+            for (const reply of await askBoth(name)) {
+                const metrics = reply.body?.response?.metrics;
+                if (metrics)
+                    assert.ok(metrics.prompt_tokens >= 0 && metrics.total_tokens <= 2 ** 33, JSON.stringify(metrics));
+            }
+        }
+    const { body } = await h.socket('GET', '/api/usage');
+    assert.ok(body, 'usage can be read');
+    await othersAreServed();
+});
+
+test('a flood of tool calls, and calls with names and arguments of megabytes, end at their limits', async () => {
+    const large = 'c'.repeat(1 << 20), before = residentKib(h.pid);
+    for (const name of names) {
+        answer = (request, socket) => void pour(socket, eventHead, (n) => calls[name](n, `call_${n}`));
+        assert.equal(failed(await app('POST', paths.stream, chat(name))), true);
+        answer = (request, socket) => void pour(socket, eventHead, (n) => calls[name](n, large));
+        assert.equal(failed(await app('POST', paths.stream, chat(name))), true);
+    }
+    if (!isSanitized)
+        await until(() => residentKib(h.pid) - before < 64 << 10, { what: 'what it cost is given back' });
+    await othersAreServed();
+});
+
+test('a redirect is not followed, wherever it points', async () => {
+    let n = 0;
+    const other = await hostileHttp({ after }, (request, socket) => { n += 1; socket.end(responseBytes('{}')); });
+    for (const to of [`${other.url}/v1/x`, 'file:///etc/passwd', 'http://169.254.169.254/latest/meta-data/', `http://127.0.0.1:${h.port}/api/keys`])
+        for (const status of [301, 302, 303, 307, 308]) {
+            answer = (request, socket) => socket.end(responseBytes('{}', { status, headers: { location: to } }));
+            await assertFails(names[status % names.length], `a redirect to ${to}`);
+        }
+    assert.equal(n, 0);
+});
+
+test('an error that repeats the key, or hides control characters, is told without them', async () => {
+    const evil = 'bad\u202e\u2066\u0000\u0007\u001b]0;x\u0007\u009b31m\r\nset-cookie: a=b';
+    for (const name of names) {
+        const secret = Object.values(keys).find((key) => key.includes(name === 'generic-openai' ? 'generic' : name));
+        for (const status of [400, 401, 404, 429, 500, 599]) {
+            answer = (request, socket) => socket.end(responseBytes({ error: { message: `${evil} ${secret} ${secret.slice(0, -2)}`, code: secret, type: evil } }, { status, headers: { 'retry-after': '99999999999999999999' } }));
+            for (const reply of await askBoth(name)) {
+                assert.equal(reply.status >= 400, true);
+                assert.equal(reply.headers['set-cookie'], undefined);
+                assert.equal(/[\u0000-\u0009\u000b-\u001f\u007f]/.test(reply.text), false, 'a control character as it is');
+            }
+        }
+    }
+    assert.equal(h.log.some((line) => /[\u0000-\u0008\u000b-\u001f\u007f]/.test(line)), false, 'a control character stands in the log');
+});
+
+test('silence in each phase, and a drip, hold no one but who waits for it; who leaves cancels the upstream', async () => {
+    const phases = { 'before the head': '', 'in the head': 'HTTP/1.1 200 OK\r\ncontent-ty', 'behind the head': eventHead, 'in an event': `${eventHead}data: {"choi`, 'behind an event': null };
+    for (const name of names)
+        for (const [phase, bytes] of Object.entries(phases))
+            for (const path of Object.values(paths)) {
+                const asked = new Promise((done) => {
+                    answer = (request, socket) => {
+                        socket.write(bytes ?? `${eventHead}${protocols[name].text('x')}`);
+                        done(socket);
+                    };
+                });
+                const client = await converse(h);
+                const body = JSON.stringify(chat(name));
+                await client.send(`POST ${path} HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${appId}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+                const socket = await asked;
+                const cancelled = new Promise((done) => socket.on('close', done));
+                client.destroy();
+                socket.resume();
+                await cancelled;
+            }
+    answer = (request, socket) => {                     // one byte at a time is an answer too
+        const text = responseBytes(whole['generic-openai']({}));
+        let at = 0;
+        const drip = setInterval(() => (at < text.length ? socket.write(text.subarray(at, ++at)) : clearInterval(drip)), 1);
+        socket.on('close', () => clearInterval(drip));
+    };
+    const slow = app('POST', paths.whole, chat('generic-openai'));
+    await othersAreServed();
+    assert.equal((await slow).status, 200);
+});
+
+test('lists of a million models, of wrong types and of endless names are cut, and no list costs the others theirs', async () => {
+    const lists = [
+        (key) => `{"${key}":[${'{"id":"m","name":"m"},'.repeat(1_000_000)}{}]}`,
+        (key) => `{"${key}":[${Array.from({ length: 5000 }, (_, n) => `{"id":"m${n}","name":"m${n}"}`)}]}`,
+        (key) => `{"${key}":[{"id":"${'x'.repeat(8 << 20)}"},{"id":7},{"id":"\\u0000"},null,[],"x"]}`,
+        (key) => `{"${key}":${deep}`,
+        (key) => `{"${key}":{"id":"m"}}`,
+        () => '',
+    ];
+    for (const list of lists) {
+        answer = (request, socket) => socket.end(responseBytes(list(request.path.includes('tags') ? 'models' : 'data')));
+        await new Promise((done) => setTimeout(done, 1100));       // llm.models_ttl_s
+        for (const path of ['/sdk/llm/providers', '/sdk/llm/providers/chat', '/v1/models']) {
+            const reply = await app('GET', path);
+            assert.equal(reply.status, 200, reply.text.slice(0, 200));
+            assert.ok(reply.text.length < 4 << 20, `${path}: ${reply.text.length} bytes`);
+            assertNoKey(reply.text);
+        }
+    }
+});
+
+test('vectors of wrong length, place, type and number become an error; what is too much is cut', async () => {
+    const replies = [
+        { data: [] }, { data: [{ embedding: [] }] }, { data: [{ embedding: [1, 'x'] }] }, { data: [{ embedding: [1], index: 7 }] }, { data: [{ embedding: [1], index: -1 }] },
+        { data: [{ embedding: 'not base64!' }] }, { data: [{ embedding: 'AAAAAAAA' }] }, { data: [{ embedding: 'AADAfw==' }] }, { data: [{ embedding: new Array(8193).fill(0.5) }] },
+        { data: { embedding: [1] } }, { embeddings: [[1], [2]] }, { embeddings: [] }, { embeddings: [{}] }, { data: null }, [], 'x', deep, '{"data":[{"embedding":[1e400]}]}', '',
+        '{"data":[{"embedding":[1,NaN]}]}',
+    ];
+    for (const name of ['generic-openai', 'openai', 'ollama'])
+        for (const reply of replies) {
+            answer = (request, socket) => socket.end(responseBytes(reply));
+            const { status, text } = await app('POST', '/sdk/llm/embed', { input: 'one text', provider: name, model: 'm' });
+            assert.equal(status, 502, `${name}: ${JSON.stringify(reply).slice(0, 100)}: ${text.slice(0, 200)}`);
+            assertNoKey(text);
+        }
+    const before = residentKib(h.pid);
+    answer = (request, socket) => void pour(socket, 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"data":[{"embedding":[0', ',0'.repeat(32_768));
+    assert.equal((await app('POST', '/sdk/llm/embed', { input: 'one text', provider: 'generic-openai', model: 'm' })).status, 502);
+    if (!isSanitized)
+        await until(() => residentKib(h.pid) - before < 64 << 10, { what: 'what it cost is given back' });
+    answer = (request, socket) => socket.end(responseBytes(`{"data":[{"embedding":[0.5,0.25]}],"usage":{"prompt_tokens":9223372036854775807},"model":"${'m'.repeat(1 << 20)}"}`));
+    const good = await app('POST', '/v1/embeddings', { input: ['a', 'b'].slice(0, 1), model: 'generic-openai/m' });
+    assert.equal(good.status, 200, good.text.slice(0, 200));
+    assert.ok(good.text.length < 10_000 && good.body.usage.prompt_tokens <= 2 ** 30);
+    await othersAreServed();
+});
+
+test('system texts of many messages are joined once: 2,000 of 8 KB do not end the service', async () => {
+    answer = (request, socket) => socket.end(responseBytes(whole.anthropic({})));
+    const messages = [...Array.from({ length: 1999 }, () => ({ role: 'system', content: 'r'.repeat(8000) })), ...message];
+    const reply = await app('POST', paths.whole, chat('anthropic', { messages }));
+    assert.equal(reply.status, 200, reply.text.slice(0, 300));
     await othersAreServed();
 });
