@@ -24,7 +24,7 @@ static size_t read_base64(struct slice text, float *ret, size_t n)
 
     buf_init(&bytes, n * sizeof(float) + sizeof(float));
     r = base64_decode(&bytes, text);
-    n_read = r < 0 ? 0 : bytes.n / sizeof(float);
+    n_read = r < 0 || bytes.n % sizeof(float) != 0 ? 0 : bytes.n / sizeof(float);
     if (n_read == n && n > 0)           /* no bytes: no memory either */
         memcpy(ret, bytes.p, n * sizeof(float));
     buf_clear(&bytes);
