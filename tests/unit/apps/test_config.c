@@ -148,6 +148,24 @@ static void what_is_refused_names_its_field(void **state)
     }
 }
 
+/* Each is looked for among the tables: 150,000 of them took all memory of a request. */
+static void actions_are_named_for_as_many_tables_as_there_may_be(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct buf text;
+
+    for (size_t n = LIMIT_APP_TABLES + 1; n <= LIMIT_APP_TABLES + 2; n++) {
+        buf_init(&text, MIB(1));
+        buf_add_str(&text, "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{");
+        for (size_t i = 0; i < n; i++)
+            buf_printf(&text, "%s\"t%zu\":[\"INSERT\"]", i ? "," : "", i);
+        e = (struct err){ 0 };
+        assert_int_equal(parse(arena_printf(a, "%s}}}}", buf_str(&text))), -EINVAL);
+        assert_int_equal(strcmp(e.fields[0].field, "config.backend.tableActions") == 0, n == LIMIT_APP_TABLES + 2);
+        buf_clear(&text);
+    }
+}
+
 static const struct { const char *what, *json; } accepted[] = {
     { "the implicit table", "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"public.svc_activities\":[\"DELETE\"]}}}}" },
     { "a working_dir below the data folder", "{\"name\":\"n\",\"config\":{\"command\":\"x\",\"working_dir\":\"{data_dir}/www\"}}" },
@@ -234,6 +252,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_limits_hold_at_their_edges, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_prompt_fits_into_a_variable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(broken_json_is_told_as_such, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(actions_are_named_for_as_many_tables_as_there_may_be, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
