@@ -180,11 +180,6 @@ static int ignore_text(void *arg, struct slice text)
     return 0;
 }
 
-static int on_answer_text(void *arg, struct slice text)
-{
-    return 0;
-}
-
 static int ignore_event(void *arg, const struct sse_event *ev)
 {
     return 0;
@@ -207,7 +202,7 @@ static void feed(struct arena *a, struct slice text, const struct growing *g, bo
     word[LIMIT_STOP_BYTES - 1] = 'b';
     llm_answer_init(&answer);
     sink = llm_answer_sink(&answer);
-    sink.on_text = on_answer_text;
+    sink.on_text = ignore_text;
     stopping = llm_stops_sink(a, &stops, true, &sink);
     r = g->protocol->reader(a, has_stop ? &stopping : &sink);
     for (size_t at = 0; result == 0 && at < text.n; at += PIECE)
