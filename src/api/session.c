@@ -1,4 +1,5 @@
 /* The local administrator's browser: a one-time link becomes a session, which is a cookie and a proof (identity/sessions.h). */
+#include "identity/peers.h"
 #include "identity/sessions.h"
 
 #include "api/api.h"
@@ -88,7 +89,7 @@ static int open_session(struct request *req, struct response *res, struct err *e
     struct session_tokens fresh;
     int r;
 
-    if (!is_person(&req->exchange->request))
+    if (!is_person(&req->exchange->request) || !peers_may_be_admin(req->api->identity, req->exchange->request.connection))
         return refuse_link(req, res, &unfollowed_link_page);
     r = session_open(req->api->identity, query->token, &fresh, e);
     if (r == -EACCES)

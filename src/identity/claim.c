@@ -71,7 +71,7 @@ static bool claim_admin(struct identity *id, const struct credentials *c, struct
 {
     bool has_session = is_given(c->session_cookie) && is_given(c->session_proof);
 
-    if (c->is_local_admin || (has_session && is_remembered(id, c)))
+    if (c->is_local_admin || (has_session && is_remembered(id, c) && peers_may_be_admin(id, c->connection)))
         ret->kind = HOLDER_ADMIN;
     else
         ret->is_open = has_session;

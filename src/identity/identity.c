@@ -172,7 +172,8 @@ static bool find_admin(struct identity *id, const struct credentials *c, struct 
 {
     const char *session = NULL;
 
-    if (!c->is_local_admin && !session_find(id, c->session_cookie, c->session_proof, a, &session))
+    if (!c->is_local_admin &&
+        (!session_find(id, c->session_cookie, c->session_proof, a, &session) || !peers_may_be_admin(id, c->connection)))
         return false;
     if (!c->is_local_admin)
         identity_remember_session(id, c->session_cookie, c->session_proof);

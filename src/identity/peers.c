@@ -144,6 +144,19 @@ int peers_check(struct identity *id, struct http_peer *connection, const struct 
     return 0;
 }
 
+/* One that has closed its connection already may be anybody of this machine. */
+bool peers_may_be_admin(struct identity *id, struct http_peer *connection)
+{
+    const struct peer_note *note;
+
+    if (is_local(connection))
+        return true;
+    if (connection->tag)
+        return false;
+    note = look(id, connection);
+    return note->r < 0 ? !http_peer_is_loopback(connection) : note->owner.uid == geteuid() || note->owner.uid == 0;
+}
+
 bool peers_has_to_wait(struct identity *id, const struct http_peer *connection, const struct launch_what *what)
 {
     const struct peer_note *note = connection ? http_peer_note(connection) : NULL;

@@ -19,5 +19,9 @@ enum peers_mode peers_mode_of(const char *name);
 int peers_check(struct identity *id, struct http_peer *connection, const struct launch_what *what, bool is_launchable, struct err *e) MUST_CHECK;
 /* The part of it that holds with `any` too, for what nobody else may have. */
 int peers_check_user(struct identity *id, struct http_peer *connection, const struct launch_what *what, struct err *e) MUST_CHECK;
+/* May a browser's session come on this connection? Whoever holds the service's port while no service runs is sent cookie and proof by a tab that is
+ * still open. So of this machine's programs those of the service's user and of root are the administrator, whatever the setting says; never
+ * one in a sandbox. */
+bool peers_may_be_admin(struct identity *id, struct http_peer *connection);
 /* Would peers_check() read /proc, or wait for a program that is being started? */
 bool peers_has_to_wait(struct identity *id, const struct http_peer *connection, const struct launch_what *what);

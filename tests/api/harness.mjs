@@ -277,7 +277,7 @@ class Hearth {
         this.dataDir = options.dataDir ?? join(this.home, 'data');
         // A folder beside the data folder, into which the agents of shellAgent() may write in every profile.
         this.desk = join(this.home, 'desk');
-        mkdirSync(this.desk, { recursive: true });
+        mkdirSync(this.desk, { recursive: true, mode: 0o700 });
         if (options.uid)
             [this.home, this.desk].forEach((folder) => chownSync(folder, options.uid, options.uid));
     }

@@ -52,7 +52,8 @@ async function recordRequests(h, world, callers) {
     const requests = [];
     for (const route of routes) {
         let own;
-        const spy = Object.create(h, { as: { value: (headers) => { own = headers; return h.as(headers); } } });
+        const as = (headers) => { own = headers; return h.as(headers); };
+        const spy = new Proxy(h, { get: (target, name) => name === 'as' ? as : typeof target[name] === 'function' ? target[name].bind(target) : target[name] });
         const { make, prefix } = successOf(route);
         const { path, body, call } = await make({ ...world, h: spy });
         const usual = route.permission === 'admin' ? callers.admin : ['public', 'body'].includes(route.permission) ? {} : callers.app;

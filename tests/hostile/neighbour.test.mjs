@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { coldHearth, startHearth, until } from '../api/harness.mjs';
-import { admin, insert, isAlive, listeningApp, newApp, newKey, shellAgent, tasksOfRow } from '../api/kit.mjs';
+import { admin, insert, isAlive, listeningApp, newApp, newKey, shellAgent, signIn, tasksOfRow } from '../api/kit.mjs';
 import { env } from '../api/provider.mjs';
 import { canBeNeighbour, converse, hostileServer, needsRoot, neighbourUid, nodeAs, nodeAsNeighbour, runAs, runAsNeighbour, serviceUid, startHearthAsUser, userOptions } from './kit.mjs';
 
@@ -227,6 +227,24 @@ test('a program on the port of the service is sent nothing by the command line, 
     assert.equal(refused.code, 1, refused.stderr);
     assert.match(refused.stderr, /in use by another program/);
     assert.deepEqual(received, []);
+});
+
+// What a program that took the port while no service ran is sent by the tab that is still open: cookie and proof.
+test('cookie and proof of the administrator, and a link, are worth nothing to another user', { skip }, async (t) => {
+    const h = await startHearthAsUser({ t });
+    const browser = await signIn(h);
+    const { url } = await admin(h, 'POST', '/api/session/link');
+    const script = (more) => `const http = require('http');
+        const ask = (path, headers) => new Promise((done) => http.get({ port: ${h.port}, host: '127.0.0.1', path, headers, agent: false }, (reply) => { reply.resume(); reply.on('end', () => done([reply.statusCode, reply.headers['set-cookie'] ?? null])); }).on('error', (e) => done([e.code])));
+        const headers = ${JSON.stringify(browser.headers)};
+        say([await ask('/api/keys', headers), await ask('/api/session', headers), await ask('/api/settings', headers), ${more}]);`;
+    const theirs = (await nodeAsNeighbour(script(`await ask('${new URL(url).pathname}${new URL(url).search}', {})`))).json;
+    assert.deepEqual(theirs.map(([status]) => status), [401, 401, 401, 403]);
+    assert.ok(theirs.every(([, cookie]) => !cookie), 'no cookie is handed out');
+    const own = (await nodeAs(serviceUid, script('[200]'))).json;
+    assert.deepEqual(own.map(([status]) => status), [200, 200, 200, 200], 'the same is the administrator as the service\'s own user');
+    const { status } = await h.api('GET', new URL(url).pathname + new URL(url).search);
+    assert.equal(status, 303, 'the neighbour did not use the link up');
 });
 
 test('a socket that another user left in an open data folder is not trusted', { skip }, async (t) => {
