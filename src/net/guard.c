@@ -10,10 +10,18 @@
 #include <string.h>
 #include <strings.h>
 
-enum { OWN_PORTS = 8, NO_EMBEDDED = 0 };
+enum { OWN_PORTS = 8, NO_EMBEDDED = 0, HOST_CHARS = 256 };
+
+/* A host as settings, addresses and clients write it: "name", "name:port", "1.2.3.4:port", "fc00::1", "[fc00::1]:port". */
+struct host {
+    char name[HOST_CHARS];              /* without brackets, port and the dot that ends an absolute name */
+    uint16_t port;                      /* 0: none was named */
+    bool is_address;
+    unsigned char address[16];          /* as IPv6 tells it */
+};
 
 struct guard {
-    char **private_hosts;               /* owned */
+    struct host *private_hosts;         /* owned */
     size_t n_private_hosts;
     uint16_t own_ports[OWN_PORTS];
     size_t n_own_ports;
@@ -69,13 +77,54 @@ static const struct range v6_ranges[] = {
     { { 0 }, 0, .verdict = GUARD_PUBLIC, .rule = "public" },
 };
 
+/* ---- hosts ---- */
+
+/* Bytes of the name in text and where its port begins; NULL: it has none. Two colons without brackets are an address (RFC 5952). */
+static size_t split_port(const char *text, const char **ret_port)
+{
+    const char *colon = strchr(text, ':'), *end = text + strlen(text);
+
+    *ret_port = NULL;
+    if (*text == '[') {
+        end = strchr(text, ']');
+        end = end ? end : text + strlen(text);
+        *ret_port = *end && end[1] == ':' ? end + 2 : NULL;
+    } else if (colon && !strchr(colon + 1, ':')) {
+        end = colon;
+        *ret_port = colon + 1;
+    }
+    return (size_t)(end - text);
+}
+
+static bool read_address(const char *name, unsigned char ret[16])
+{
+    memset(ret, 0, 16);
+    ret[10] = ret[11] = 0xff;
+    return inet_pton(AF_INET, name, ret + 12) == 1 || inet_pton(AF_INET6, name, ret) == 1;
+}
+
+static struct host read_host(const char *text)
+{
+    struct host host = { .port = 0 };
+    const char *port;
+    size_t n = split_port(text, &port), skip = *text == '[';
+
+    n = MIN(n - MIN(n, skip), sizeof(host.name) - 1);
+    memcpy(host.name, text + skip, n);
+    if (n > 1 && host.name[n - 1] == '.')
+        host.name[n - 1] = '\0';
+    host.port = port ? (uint16_t)strtoul(port, NULL, 10) : 0;
+    host.is_address = read_address(host.name, host.address);
+    return host;
+}
+
 struct guard *guard_new(const struct guard_config *c)
 {
     struct guard *g = xcalloc(1, sizeof(*g));
 
     g->private_hosts = xcalloc(c->n_private_hosts + 1, sizeof(*g->private_hosts));
     while (g->n_private_hosts < c->n_private_hosts) {
-        g->private_hosts[g->n_private_hosts] = xstrdup(c->private_hosts[g->n_private_hosts]);
+        g->private_hosts[g->n_private_hosts] = read_host(c->private_hosts[g->n_private_hosts]);
         g->n_private_hosts++;
     }
     return g;
@@ -85,8 +134,6 @@ struct guard *guard_free(struct guard *g)
 {
     if (!g)
         return NULL;
-    for (size_t i = 0; i < g->n_private_hosts; i++)
-        free(g->private_hosts[i]);
     free(g->private_hosts);
     free(g);
     return NULL;
@@ -241,16 +288,21 @@ int guard_check_self(const char *host, const struct sockaddr *address, struct er
     return err_set(e, -EPERM, "CONNECT_FAILED", "%.100s is this service itself, which would wait for itself: give another address.", host);
 }
 
-static bool is_listed(const struct guard *g, const char *host, const char *address)
+/* By the name that was asked for or by the address it has; with a port for that port only. */
+static bool is_listed(const struct guard *g, const char *asked, const struct sockaddr *address)
 {
-    size_t n = strlen(host);
+    struct host host = read_host(asked);
+    unsigned char bytes[16];
+    bool has_bytes = plain_v6(address, bytes);
 
-    if (n > 0 && host[n - 1] == '.')
-        n--;
     for (size_t i = 0; i < g->n_private_hosts; i++) {
-        const char *listed = g->private_hosts[i];
+        const struct host *listed = &g->private_hosts[i];
 
-        if (strcmp(listed, "*") == 0 || strcasecmp(listed, address) == 0 || (strlen(listed) == n && strncasecmp(listed, host, n) == 0))
+        if (listed->port && listed->port != port_of(address))
+            continue;
+        if (strcmp(listed->name, "*") == 0)
+            return true;
+        if (listed->is_address ? has_bytes && memcmp(listed->address, bytes, sizeof(bytes)) == 0 : strcasecmp(listed->name, host.name) == 0)
             return true;
     }
     return false;
@@ -265,7 +317,7 @@ int guard_check(const struct guard *g, const char *host, const struct sockaddr *
     guard_address_text(address, text);
     if (verdict == GUARD_FORBIDDEN)
         return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s is at %s, where apps may send nothing (%s).", host, text, rule);
-    if (verdict == GUARD_PRIVATE && !is_listed(g, host, text))
+    if (verdict == GUARD_PRIVATE && !is_listed(g, host, address))
         return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s is at %s, an address of the local network (%s): apps may name it when the setting "
                        "net.private_hosts lists it.", host, text, rule);
     if (is_itself(g, address))

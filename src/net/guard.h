@@ -22,7 +22,7 @@ enum guard_verdict { GUARD_PUBLIC, GUARD_LOOPBACK, GUARD_PRIVATE, GUARD_FORBIDDE
 
 struct guard;
 
-/* Copied: host names or addresses that may be private; "*" stands for all. */
+/* Copied: host names or addresses that may be private, with a port for that port only; "*" stands for all. */
 struct guard_config { const char *const *private_hosts; size_t n_private_hosts; };
 
 struct guard_addresses { struct sockaddr_storage items[GUARD_ADDRESSES]; size_t n; };

@@ -32,9 +32,9 @@ static const char *check_host(const char *value)
 
 static const char *check_private_host(const char *value)
 {
-    bool ok = strcmp(value, "*") == 0 || is_made_of(value, LOWER DIGITS "-_.:");
+    bool ok = strcmp(value, "*") == 0 || is_made_of(value, LOWER DIGITS "-_.:[]");
 
-    return ok ? NULL : "must be host names in lower case, addresses without brackets, or * for all";
+    return ok ? NULL : "must be host names in lower case or addresses, each with :port where only that port is meant, or * for all";
 }
 
 static const char *check_origin(const char *value)
@@ -199,7 +199,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "How long one request waits for a registered vector store in all; registering waits for 20 seconds at most." },
 
     [SETTING_NET_PRIVATE_HOSTS] = { "net.private_hosts", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_private_host,
-        .needs_restart = true, .help = "Hosts of the local network that apps may name as vector stores; * for all." },
+        .needs_restart = true, .help = "Hosts of the local network that apps may name as vector stores, like nas.lan or nas.lan:6333; * for all." },
 
     [SETTING_SHUTDOWN_DEADLINE_S] = { "shutdown.deadline_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
         .help = "How long requests, agents and children may take to finish when the service stops, a third each." },
