@@ -104,6 +104,7 @@ const struct api_error api_errors[] = {
     { "TOO_MANY_WORKSPACES", 409, "The largest number of workspaces is reached." },
     { "UNSEAL_FAILED", 409, "A stored secret does not open with this master.key: give it again." },
     { "WORKSPACE_EXISTS", 409, "A workspace of this slug is there already." },
+    { "BACKUP_TOO_LARGE", 413, "The files of a backup take more than is allowed without --max-mb." },
     { "BODY_TOO_LARGE", 413, "The body is above the limit of its route, or holds more values than can be read." },
     { "TOO_LARGE", 413, "What was sent or asked for is above a limit." },
     { "URI_TOO_LONG", 414, "The request target is above its limit." },

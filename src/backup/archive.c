@@ -1,10 +1,13 @@
 #include "backup/archive.h"
 
+#include "base/limits.h"
+
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { ARCHIVE_BLOCK = 64 * 1024 };
@@ -106,62 +109,142 @@ static int not_a_backup(const char *path, const char *why, struct err *e)
     return err_set(e, -EINVAL, "NOT_A_BACKUP", "%s is no backup of Hearth: %s", path, why);
 }
 
-static bool is_wanted(const char *name, const char *const *names)
+struct unpacking {
+    struct archive *tar;
+    const char *path, *folder;
+    const struct archive_limits *limits;
+    int64_t n_bytes, max_bytes;         /* written, and allowed in all */
+};
+
+static int too_large(const struct unpacking *u, const char *name, int64_t max, struct err *e)
 {
-    for (; *names; names++)
-        if (strcmp(*names, name) == 0)
-            return true;
-    return false;
+    if (max < u->max_bytes)
+        return err_set(e, -E2BIG, "BACKUP_TOO_LARGE", "%s is no backup of Hearth: its %s is larger than %lld bytes", u->path, name, (long long)max);
+    return err_set(e, -E2BIG, "BACKUP_TOO_LARGE", "The files of %s take more than %lld MB, far more than it has itself; --max-mb N allows as much when you "
+                   "know where it is from", u->path, (long long)(u->max_bytes / MIB(1)));
 }
 
-static int unpack_bytes(struct archive *tar, int fd, const char *path, struct err *e)
+/* What is read counts, whatever the head said. */
+static int unpack_bytes(struct unpacking *u, const struct archive_member *member, int fd, struct err *e)
 {
     char block[ARCHIVE_BLOCK];
+    int64_t n_own = 0;
     ssize_t n;
 
-    while ((n = archive_read_data(tar, block, sizeof(block))) > 0)
+    while ((n = archive_read_data(u->tar, block, sizeof(block))) > 0) {
+        n_own += n;
+        u->n_bytes += n;
+        if ((member->max_bytes && n_own > member->max_bytes) || u->n_bytes > u->max_bytes)
+            return too_large(u, member->name, member->max_bytes && n_own > member->max_bytes ? member->max_bytes : u->max_bytes, e);
         if (write(fd, block, (size_t)n) != n)
-            return err_errno(e, errno ? errno : ENOSPC, "%s", path);
+            return err_errno(e, errno ? errno : ENOSPC, "%s", u->path);
+    }
     if (n < 0)
-        return not_a_backup(path, archive_error_string(tar), e);
-    return fsync(fd) < 0 ? err_errno(e, errno, "%s", path) : 0;
+        return not_a_backup(u->path, archive_error_string(u->tar), e);
+    return fsync(fd) < 0 ? err_errno(e, errno, "%s", u->path) : 0;
 }
 
-static int unpack_item(struct archive *tar, struct archive_entry *entry, const char *path, const char *const *names, const char *folder,
-                       struct err *e)
+static const struct archive_member *find_member(const struct archive_limits *limits, const char *name)
+{
+    for (size_t i = 0; name && i < limits->n_members; i++)
+        if (strcmp(limits->members[i].name, name) == 0)
+            return &limits->members[i];
+    return NULL;
+}
+
+/* A plain file of a known name and size, compressed once: no link, no hole, no device, no path. NULL: it is something else. */
+static const struct archive_member *check_entry(const struct unpacking *u, struct archive_entry *entry)
+{
+    bool is_plain = archive_entry_filetype(entry) == AE_IFREG && !archive_entry_hardlink(entry) && !archive_entry_symlink(entry) &&
+                    archive_entry_sparse_count(entry) == 0 && archive_entry_size_is_set(entry) && archive_filter_count(u->tar) <= 2;
+
+    return is_plain ? find_member(u->limits, archive_entry_pathname(entry)) : NULL;
+}
+
+/* What the head says is looked at before a byte is written. */
+static int check_size(const struct unpacking *u, const struct archive_member *member, int64_t size, struct err *e)
+{
+    struct statvfs disk;
+
+    if (member->max_bytes && size > member->max_bytes)
+        return too_large(u, member->name, member->max_bytes, e);
+    if (size > u->max_bytes - u->n_bytes)
+        return too_large(u, member->name, u->max_bytes, e);
+    if (statvfs(u->folder, &disk) == 0 && (uint64_t)size > (uint64_t)disk.f_bavail * disk.f_frsize)
+        return err_set(e, -ENOSPC, "STORE_FULL", "%s needs %lld MB for %s, which the disk of %s does not have", u->path, (long long)(size / MIB(1)),
+                       member->name, u->folder);
+    return 0;
+}
+
+static int unpack_item(struct unpacking *u, struct archive_entry *entry, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const char *name = archive_entry_pathname(entry);
+    const struct archive_member *member = check_entry(u, entry);
     int fd, r;
 
-    if (!name || archive_entry_filetype(entry) != AE_IFREG || !is_wanted(name, names))
-        return not_a_backup(path, "it holds something else", e);
-    fd = open(arena_printf(a, "%s/%s", folder, name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (!member)
+        return not_a_backup(u->path, "it holds something else", e);
+    r = check_size(u, member, archive_entry_size(entry), e);
+    if (r < 0)
+        return r;
+    fd = open(arena_printf(a, "%s/%s", u->folder, member->name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == EEXIST)
-        return not_a_backup(path, "it holds a file twice", e);
+        return not_a_backup(u->path, "it holds a file twice", e);
     if (fd < 0)
-        return err_errno(e, errno, "%s/%s", folder, name);
-    r = unpack_bytes(tar, fd, path, e);
+        return err_errno(e, errno, "%s/%s", u->folder, member->name);
+    r = unpack_bytes(u, member, fd, e);
     close(fd);
     return r;
 }
 
-int archive_unpack(const char *path, const char *const *names, const char *folder, struct err *e)
+static int unpack_all(struct unpacking *u, struct err *e)
 {
-    struct archive *tar = archive_read_new();
     struct archive_entry *entry;
     int r = 0, step = ARCHIVE_OK;
 
-    archive_read_support_format_tar(tar);
-    archive_read_support_filter_gzip(tar);
-    if (access(path, R_OK) < 0)
-        r = err_errno(e, errno, "%s", path);
-    else if (archive_read_open_filename(tar, path, ARCHIVE_BLOCK) != ARCHIVE_OK)
-        r = not_a_backup(path, archive_error_string(tar), e);
-    while (r == 0 && (step = archive_read_next_header(tar, &entry)) == ARCHIVE_OK)
-        r = unpack_item(tar, entry, path, names, folder, e);
+    while (r == 0 && (step = archive_read_next_header(u->tar, &entry)) == ARCHIVE_OK)
+        r = unpack_item(u, entry, e);
     if (r == 0 && step != ARCHIVE_EOF)
-        r = not_a_backup(path, archive_error_string(tar), e);
-    archive_read_free(tar);
+        r = not_a_backup(u->path, archive_error_string(u->tar), e);
+    return r;
+}
+
+/* A pipe or a device has no size to measure against. */
+static int open_file(const char *path, int64_t *ret_size, int *ret_fd, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st = { 0 };
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int r = err_errno(e, errno, "%s", path);
+
+        if (fd >= 0)
+            close(fd);
+        return r;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return not_a_backup(path, "it is no file", e);
+    }
+    *ret_size = st.st_size;
+    *ret_fd = fd;
+    return 0;
+}
+
+int archive_unpack(const char *path, const struct archive_limits *limits, const char *folder, struct err *e)
+{
+    struct unpacking u = { .path = path, .folder = folder, .limits = limits };
+    int64_t size = 0;
+    int fd = -1, r = open_file(path, &size, &fd, e);
+
+    if (r < 0)
+        return r;
+    u.max_bytes = limits->max_bytes ? limits->max_bytes : MAX((int64_t)LIMIT_RESTORE_FLOOR, MIN(size, INT64_MAX / LIMIT_RESTORE_RATIO) * LIMIT_RESTORE_RATIO);
+    u.tar = archive_read_new();
+    archive_read_support_format_tar(u.tar);
+    archive_read_support_filter_gzip(u.tar);
+    r = archive_read_open_fd(u.tar, fd, ARCHIVE_BLOCK) == ARCHIVE_OK ? unpack_all(&u, e) : not_a_backup(path, archive_error_string(u.tar), e);
+    archive_read_free(u.tar);
+    close(fd);
     return r;
 }

@@ -3,6 +3,7 @@
 #include "backup/archive.h"
 #include "base/clock.h"
 #include "base/json_write.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "os/files.h"
 #include "store/backup.h"
@@ -12,15 +13,15 @@
 #include <unistd.h>
 
 #define MANIFEST "hearth-backup.json"
-enum { BACKUP_FORMAT = 1, BACKUP_SMALL_BYTES = 1 << 20 };
+enum { BACKUP_FORMAT = 1 };
 
 /* What an archive may hold. A database is copied and checked, all else read as it is. */
-static const struct backup_part { const char *name; bool is_database; } parts[] = {
-    { "hearth.db", true },
-    { "backend.db", true },
-    { "vectors.db", true },
-    { "hearth.conf", false },
-    { "master.key", false },
+static const struct backup_part { const char *name; bool is_database; int64_t max_bytes; } parts[] = {
+    { "hearth.db", true, 0 },
+    { "backend.db", true, 0 },
+    { "vectors.db", true, 0 },
+    { "hearth.conf", false, LIMIT_RESTORE_SMALL },
+    { "master.key", false, LIMIT_RESTORE_KEY },
 };
 
 /* --- making one --- */
@@ -63,7 +64,7 @@ static int write_manifest(struct packing *p, struct err *e)
     int r;
 
     clock_now_text(now);
-    buf_init(&out, BACKUP_SMALL_BYTES);
+    buf_init(&out, LIMIT_RESTORE_SMALL);
     json_write_init(&w, &out);
     json_begin_object(&w);
     json_add_int(&w, "format", BACKUP_FORMAT);
@@ -143,7 +144,7 @@ static int check_manifest(struct arena *a, const char *path, const char *folder,
 {
     struct slice text = { 0 };
     struct json_value manifest = { 0 };
-    int r = file_read(a, arena_printf(a, "%s/" MANIFEST, folder), BACKUP_SMALL_BYTES, &text, NULL);
+    int r = file_read(a, arena_printf(a, "%s/" MANIFEST, folder), LIMIT_RESTORE_SMALL, &text, NULL);
 
     if (r == 0)
         r = json_parse(a, text, &manifest, NULL);
@@ -222,19 +223,20 @@ static int put_all(struct arena *a, const char *folder, const char *data_dir, st
     return r;
 }
 
-int backup_restore(struct arena *a, const char *path, const char *data_dir, bool is_forced, struct backup_files *ret, struct err *e)
+int backup_restore(struct arena *a, const char *path, const char *data_dir, const struct backup_wish *wish, struct backup_files *ret, struct err *e)
 {
-    const char *names[ARRAY_SIZE(parts) + 2] = { MANIFEST };
+    struct archive_member members[ARRAY_SIZE(parts) + 1] = { { MANIFEST, LIMIT_RESTORE_SMALL } };
+    const struct archive_limits limits = { members, ARRAY_SIZE(members), wish->max_bytes };
     const char *folder = NULL;
-    int r = access(path, R_OK) < 0 ? err_errno(e, errno, "The backup %s cannot be read", path) : check_target(a, data_dir, is_forced, e);
+    int r = access(path, R_OK) < 0 ? err_errno(e, errno, "The backup %s cannot be read", path) : check_target(a, data_dir, wish->is_forced, e);
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-        names[i + 1] = parts[i].name;
+        members[i + 1] = (struct archive_member){ parts[i].name, parts[i].max_bytes };
     if (r == 0)
         r = make_work_folder(a, data_dir, &folder, e);
     if (r != 0)
         return r;
-    r = archive_unpack(path, names, folder, e);
+    r = archive_unpack(path, &limits, folder, e);
     if (r == 0)
         r = check_manifest(a, path, folder, e);
     if (r == 0)

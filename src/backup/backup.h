@@ -19,6 +19,11 @@ struct backup_files { const char **items; size_t n; };  /* names in the archive,
 
 /* -EEXIST when path exists. */
 int backup_create(struct arena *a, const struct backup_source *from, const char *path, struct backup_files *ret, struct err *e) MUST_CHECK;
-/* While no service runs: the caller holds the folder's lock. -EEXIST when data_dir holds databases and !is_forced; else they are kept as
+struct backup_wish {
+    bool is_forced;                     /* also over data that is there */
+    int64_t max_bytes;                  /* what the files may take in all; 0: as archive_unpack() has it */
+};
+
+/* While no service runs: the caller holds the folder's lock. -EEXIST when data_dir holds databases and it is not forced; else they are kept as
  * <name>.before-restore-<time>. backend.db goes into data_dir, wherever it came from. */
-int backup_restore(struct arena *a, const char *path, const char *data_dir, bool is_forced, struct backup_files *ret, struct err *e) MUST_CHECK;
+int backup_restore(struct arena *a, const char *path, const char *data_dir, const struct backup_wish *wish, struct backup_files *ret, struct err *e) MUST_CHECK;

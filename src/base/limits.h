@@ -166,6 +166,12 @@ enum {
 
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10,      /* the configuration file */
+    /* a backup that is restored */
+    LIMIT_RESTORE_RATIO = 100,          /* files may take so many times what the archive takes (a larger one is asked for with --max-mb) ... */
+    LIMIT_RESTORE_FLOOR = 64 << 20,     /* ... and this much in any case */
+    LIMIT_RESTORE_SMALL = 1 << 20,      /* the manifest, the settings file */
+    LIMIT_RESTORE_KEY = 4096,
+
     LIMIT_SETTING_BYTES = 4096,         /* one value */
 };
 

@@ -40,18 +40,33 @@ int run_backup(struct cli *cli, struct err *e)
     return 0;
 }
 
+static int read_max(const struct cli *cli, int64_t *ret, struct err *e)
+{
+    const char *text = cli_value(cli, "--max-mb");
+    char *end = NULL;
+    long long n = text ? strtoll(text, &end, 10) : 0;
+
+    if (text && (end == text || *end || n < 1 || n > INT64_MAX / (long long)MIB(1)))
+        return err_set(e, -EINVAL, "BAD_USE", "--max-mb must be a number of megabytes from 1");
+    *ret = n * (long long)MIB(1);
+    return 0;
+}
+
 int run_restore(struct cli *cli, struct err *e)
 {
+    struct backup_wish wish = { .is_forced = cli_has(cli, "--force") };
     struct backup_files files = { 0 };
     struct lockfile *lock = NULL;
     int r;
 
-    r = dir_make(cli->data_dir, e);
+    r = read_max(cli, &wish.max_bytes, e);
+    if (r == 0)
+        r = dir_make(cli->data_dir, e);
     if (r == 0)
         r = lockfile_open(cli->data_dir, &lock, e);
     if (r < 0)
         return r;
-    r = backup_restore(cli->arena, cli->args[0], cli->data_dir, cli_has(cli, "--force"), &files, e);
+    r = backup_restore(cli->arena, cli->args[0], cli->data_dir, &wish, &files, e);
     lockfile_close(lock);
     if (r == 0)
         printf("%zu files of %s are restored into %s.\n", files.n, cli->args[0], cli->data_dir);

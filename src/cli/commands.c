@@ -124,7 +124,11 @@ static const struct cli_option usage_options[] = {
     { .name = NULL },
 };
 static const struct cli_option agent_remove_options[] = { { "--force", .help = "also while apps or unfinished tasks use it" }, { .name = NULL } };
-static const struct cli_option restore_options[] = { { "--force", .help = "also over data that is there" }, { .name = NULL } };
+static const struct cli_option restore_options[] = {
+    { "--force", .help = "also over data that is there" },
+    { "--max-mb", .value = "N", .help = "what the files may take in all; default: 100 times the archive, at least 64" },
+    { .name = NULL },
+};
 
 static const struct cli_option provider_add_options[] = {
     { "--api-key", .value = "KEY", .help = "its key; - (recommended) asks for it or reads standard input, so that no list of processes shows it" },
