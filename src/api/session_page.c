@@ -85,7 +85,7 @@ const struct page dead_link_page = {
     .title = "This link is no longer valid",
     .body = "<h1>This link is no longer valid</h1>\n"
             "<p>It has been used or has expired. <code>hearth open</code> in a terminal prints a new one.</p>\n"
-            "<p>When this link signed this browser in before, it still is: <a href=\"/session\">see whether it is</a>.</p>\n",
+            "<p>If it signed this browser in before, the browser still is: <a href=\"/session\">open the page of its session</a>.</p>\n",
 };
 
 const struct page unfollowed_link_page = {

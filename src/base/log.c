@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log_writer.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -47,15 +48,6 @@ bool log_enabled(enum log_level level)
     return (int)level <= atomic_load_explicit(&current_level, memory_order_relaxed);
 }
 
-/* A line stays a line: control characters become spaces. */
-static void flatten(char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = ' ';
-    }
-}
-
 static void print_text(struct buf *line, enum log_level level, const char *area, const char *request_id,
                        struct slice text)
 {
@@ -63,10 +55,12 @@ static void print_text(struct buf *line, enum log_level level, const char *area,
 
     clock_now_text(now);
     buf_printf(line, "%s %-5s %s ", now, level_names[level], area);
-    if (request_id)
-        buf_printf(line, "[%.*s] ", LOG_ID_SHOWN, request_id);
-    buf_add_slice(line, text);
-    flatten(line->p);
+    if (request_id) {
+        buf_add_char(line, '[');
+        visible_add(line, (struct slice){ request_id, strnlen(request_id, LOG_ID_SHOWN) }, VISIBLE_LINE);
+        buf_add_str(line, "] ");
+    }
+    visible_add(line, text, VISIBLE_LINE);
 }
 
 static void print_json(struct buf *line, enum log_level level, const char *area, const char *request_id,
@@ -74,9 +68,11 @@ static void print_json(struct buf *line, enum log_level level, const char *area,
 {
     struct json_writer w;
     char now[TIME_TEXT_SIZE];
+    struct buf plain;
 
     clock_now_text(now);
-    json_write_init(&w, line);
+    buf_init(&plain, LIMIT_LOG_OWN_LINE_BYTES);
+    json_write_init(&w, &plain);
     json_begin_object(&w);
     json_add_string(&w, "time", now);
     json_add_string(&w, "level", level_names[level]);
@@ -85,6 +81,9 @@ static void print_json(struct buf *line, enum log_level level, const char *area,
         json_add_slice(&w, "request_id", (struct slice){ request_id, strnlen(request_id, LOG_ID_SHOWN) });
     json_add_slice(&w, "text", text);
     json_end(&w);
+    visible_add(line, buf_slice(&plain), VISIBLE_JSON);
+    line->overflowed = line->overflowed || plain.overflowed;
+    buf_clear(&plain);
 }
 
 /* Shows less of the text until the line fits: a cut line would be no JSON, and one in two parts no line. */

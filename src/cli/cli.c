@@ -2,6 +2,7 @@
 
 #include "cli/client.h"
 #include "cli/help.h"
+#include "cli/out.h"
 #include "cli/parse.h"
 #include "cli/request.h"
 #include "cli/special.h"
@@ -30,7 +31,7 @@ static void tell_next(const struct err *e)
 
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         if (strcmp(e->code, lists[i].code) == 0)
-            fprintf(stderr, "hearth: `hearth %s` shows what there is.\n", lists[i].command);
+            out_complain("hearth: `hearth %s` shows what there is.\n", lists[i].command);
 }
 
 /* What a person typed for a field of the request; NULL: no option. Of "headers.x" and "models[2]" the first word counts. */
@@ -56,11 +57,11 @@ static void tell_violation(const struct cli *cli, const char *field, const char 
     const char *option = option_of_field(cli, field), *member = strchr(field, '.');
 
     if (!option)
-        fprintf(stderr, "hearth: `%s` %s\n", field, rule);
+        out_complain("hearth: `%s` %s\n", field, rule);
     else if (member && member[1])
-        fprintf(stderr, "hearth: %s `%s` %s\n", option, member + 1, rule);
+        out_complain("hearth: %s `%s` %s\n", option, member + 1, rule);
     else
-        fprintf(stderr, "hearth: %s %s\n", option, rule);
+        out_complain("hearth: %s %s\n", option, rule);
 }
 
 /* The text of a request that breaks rules is its first violation, "`field` rule". */
@@ -77,7 +78,7 @@ static void complain(const struct cli *cli, const struct err *e)
     if (is_first_violation(e))
         tell_violation(cli, e->fields[0].field, e->text + strlen("`` ") + strlen(e->fields[0].field));
     else
-        fprintf(stderr, "hearth: %s\n", e->text);
+        out_complain("hearth: %s\n", e->text);
     for (unsigned i = 1; i < MIN(e->n_fields, ERR_MAX_FIELDS); i++)     /* the first is the text */
         tell_violation(cli, e->fields[i].field, e->fields[i].rule);
     tell_next(e);
@@ -86,7 +87,7 @@ static void complain(const struct cli *cli, const struct err *e)
 
         buf_init(&usage, 4096);
         help_print_usage(&usage, cli->command);
-        fputs(buf_str(&usage), stderr);
+        out_lines(stderr, buf_slice(&usage));
         buf_clear(&usage);
     }
 }
@@ -100,7 +101,7 @@ static int tell_help(struct cli *cli)
         help_print_command(&out, cli->command);
     else
         help_print_list(&out, cli->group);
-    fputs(buf_str(&out), cli->is_help ? stdout : stderr);
+    out_lines(cli->is_help ? stdout : stderr, buf_slice(&out));
     buf_clear(&out);
     return cli->is_help ? CLI_DONE : CLI_WRONG_USE;
 }

@@ -1,5 +1,6 @@
 /* hearth app show, app logs */
 #include "base/limits.h"
+#include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 #include "cli/table.h"
@@ -14,7 +15,9 @@ static void print_line(struct cli *cli, struct json_value line)
         cli_print_json(line);
         return;
     }
-    printf("%s %s%.*s\n", table_cell(a, line, &time), slice_eq_str(stream, "note") ? "-- " : "", (int)text.n, text.p);
+    out_print("%s %s", table_cell(a, line, &time), slice_eq_str(stream, "note") ? "-- " : "");
+    out_lines(stdout, text);
+    out_print("\n");
 }
 
 /* Lines behind *last; *last moves on. */
@@ -76,7 +79,7 @@ int run_app_show(struct cli *cli, struct err *e)
         return 0;
     }
     cli_print_object(json_get(reply.json, "app"));
-    printf("\nConfiguration:\n");
+    out_print("\nConfiguration:\n");
     cli_print_json(json_get(reply.json, "config"));
     return 0;
 }

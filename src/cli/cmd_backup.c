@@ -1,6 +1,7 @@
 /* hearth backup, hearth restore */
 #include "backup/backup.h"
 #include "base/limits.h"
+#include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 #include "os/files.h"
@@ -36,7 +37,7 @@ int run_backup(struct cli *cli, struct err *e)
     if (cli->is_json)
         cli_show(cli, reply.json);
     else
-        printf("%zu files are in %s.\n", json_length(json_get(reply.json, "files")), cli->args[0]);
+        out_print("%zu files are in %s.\n", json_length(json_get(reply.json, "files")), cli->args[0]);
     return 0;
 }
 
@@ -69,6 +70,6 @@ int run_restore(struct cli *cli, struct err *e)
     r = backup_restore(cli->arena, cli->args[0], cli->data_dir, &wish, &files, e);
     lockfile_close(lock);
     if (r == 0)
-        printf("%zu files of %s are restored into %s.\n", files.n, cli->args[0], cli->data_dir);
+        out_print("%zu files of %s are restored into %s.\n", files.n, cli->args[0], cli->data_dir);
     return r;
 }

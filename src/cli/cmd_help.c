@@ -1,5 +1,6 @@
 /* hearth help, man, completion, version */
 #include "cli/help.h"
+#include "cli/out.h"
 #include "cli/parse.h"
 #include "cli/special.h"
 
@@ -11,7 +12,7 @@ static int print_all(void (*print)(struct buf *out))
 
     buf_init(&out, HELP_BYTES);
     print(&out);
-    fputs(buf_str(&out), stdout);
+    out_lines(stdout, buf_slice(&out));
     buf_clear(&out);
     return 0;
 }
@@ -29,7 +30,7 @@ static int help_of_group(const char *group, struct err *e)
     buf_init(&out, HELP_BYTES);
     help_print_list(&out, group);
     is_known = out.n > 0;
-    fputs(buf_str(&out), stdout);
+    out_lines(stdout, buf_slice(&out));
     buf_clear(&out);
     return is_known ? 0 : err_set(e, -EINVAL, "BAD_USE", "There is no command %s; `hearth help` lists them all", group);
 }
@@ -46,7 +47,7 @@ int run_help(struct cli *cli, struct err *e)
         return help_of_group(words, e);
     buf_init(&out, HELP_BYTES);
     help_print_command(&out, c);
-    fputs(buf_str(&out), stdout);
+    out_lines(stdout, buf_slice(&out));
     buf_clear(&out);
     return 0;
 }
@@ -65,6 +66,6 @@ int run_completion(struct cli *cli, struct err *e)
 
 int run_version(struct cli *cli, struct err *e)
 {
-    printf("hearth %s\n", HEARTH_VERSION);
+    out_print("hearth %s\n", HEARTH_VERSION);
     return 0;
 }

@@ -1,4 +1,5 @@
 /* hearth limit set, show and clear: whose limit it is stands before the id. */
+#include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 
@@ -27,24 +28,24 @@ static int ask_limits(struct cli *cli, enum http_method method, struct slice bod
 static void print_number(struct json_value number, const char *if_zero)
 {
     if (json_is_absent(number))
-        printf("  %12s", "-");
+        out_print("  %12s", "-");
     else if (json_int(number) == 0)
-        printf("  %12s", if_zero);
+        out_print("  %12s", if_zero);
     else
-        printf("  %12lld", (long long)json_int(number));
+        out_print("  %12lld", (long long)json_int(number));
 }
 
 static void print_limits(struct json_value limits)
 {
     static const char *const names[] = { "requests_a_minute", "tokens_a_minute", "requests_a_day", "tokens_a_day" };
 
-    printf("%-17s  %12s  %12s  %12s\n", "LIMIT", "OWN", "IN FORCE", "USED NOW");
+    out_print("%-17s  %12s  %12s  %12s\n", "LIMIT", "OWN", "IN FORCE", "USED NOW");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        printf("%-17s", names[i]);
+        out_print("%-17s", names[i]);
         print_number(json_get(json_get(limits, "own"), names[i]), "any");
         print_number(json_get(json_get(limits, "in_force"), names[i]), "any");
         print_number(json_get(json_get(limits, "used"), names[i]), "0");
-        printf("\n");
+        out_print("\n");
     }
 }
 

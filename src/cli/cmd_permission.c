@@ -1,5 +1,6 @@
 /* hearth permission list, grant, deny, revoke, reset */
 #include "base/limits.h"
+#include "cli/out.h"
 #include "cli/permission.h"
 #include "cli/request.h"
 #include "cli/special.h"
@@ -119,18 +120,17 @@ static struct json_value rows_of(struct cli *cli, const struct permission_lists 
 /* Below the table, because a command is long. */
 static void print_changes(const struct permission_lists *lists)
 {
+    struct slice app, permission, change;
     struct json_value item;
 
     for (struct json_iter it = json_iter(lists->pending); json_next(&it, NULL, &item);) {
         if (!is_of_app(lists, item) || json_is_absent(json_get(item, "change")))
             continue;
-        printf("\n");
-        permission_print_clean(json_get(item, "app_name"));
-        printf(" asks for ");
-        permission_print_clean(json_get(item, "permission"));
-        printf(" again because another program is started for it. ");
-        permission_print_clean(json_get(item, "change"));
-        printf("\n");
+        app = json_string(json_get(item, "app_name"));
+        permission = json_string(json_get(item, "permission"));
+        change = json_string(json_get(item, "change"));
+        out_print("\n%.*s asks for %.*s again because another program is started for it. %.*s\n", (int)app.n, app.p, (int)permission.n, permission.p,
+                  (int)change.n, change.p);
     }
 }
 

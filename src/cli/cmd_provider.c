@@ -1,5 +1,6 @@
 /* hearth provider add, list, test, default */
 #include "base/limits.h"
+#include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 
@@ -10,7 +11,7 @@ static void print_note(struct json_value answer)
 {
     const char *note = json_cstr(json_get(answer, "note"));
 
-    printf(note ? " %s\n" : "%s\n", note ? note : "");
+    out_print(note ? " %s\n" : "%s\n", note ? note : "");
 }
 
 /* --- the key, from a terminal or a pipe --- */
@@ -56,10 +57,10 @@ static int ask_key(struct cli *cli, const char **ret, struct err *e)
     silent = before;
     silent.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);        /* before the question: what was typed until then is forgotten */
-    fprintf(stderr, "API key: ");
+    out_complain("API key: ");
     r = read_line(line, sizeof(line), e);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
-    fprintf(stderr, "\n");
+    out_complain("\n");
     *ret = trimmed(cli->arena, slice_of(line));
     return r;
 }
@@ -163,7 +164,7 @@ int run_provider_add(struct cli *cli, struct err *e)
         cli_show(cli, reply.json);
         return 0;
     }
-    printf("The provider %s is added; `hearth provider test %s` makes a call to see that it works.", name, name);
+    out_print("The provider %s is added; `hearth provider test %s` makes a call to see that it works.", name, name);
     print_note(reply.json);
     return 0;
 }
@@ -175,7 +176,7 @@ static void print_default(struct json_value answer, const char *capability, cons
     struct json_value def = json_get(json_get(answer, "defaults"), capability);
     const char *provider = json_cstr(json_get(def, "provider")), *model = json_cstr(json_get(def, "model")), *origin = json_cstr(json_get(def, "origin"));
 
-    printf("%-12s %s%s%s%s\n", title, provider ? provider : "none", model ? " with " : "", model ? model : "",
+    out_print("%-12s %s%s%s%s\n", title, provider ? provider : "none", model ? " with " : "", model ? model : "",
            provider && origin && strcmp(origin, "order") == 0 ? " (the first that is configured)" : "");
 }
 
@@ -184,10 +185,10 @@ static void print_fallbacks(struct json_value list)
     struct json_value item;
     const char *comma = "";
 
-    printf("%-12s ", "fallbacks");
+    out_print("%-12s ", "fallbacks");
     for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item); comma = ", ")
-        printf("%s%s%s", comma, json_cstr(json_get(item, "provider")), json_bool(json_get(item, "configured")) ? "" : " (not configured, passed over)");
-    printf("%s\n", json_length(list) ? "" : "none; `hearth settings set llm.fallbacks A,B` names some");
+        out_print("%s%s%s", comma, json_cstr(json_get(item, "provider")), json_bool(json_get(item, "configured")) ? "" : " (not configured, passed over)");
+    out_print("%s\n", json_length(list) ? "" : "none; `hearth settings set llm.fallbacks A,B` names some");
 }
 
 int run_provider_list(struct cli *cli, struct err *e)
@@ -210,12 +211,12 @@ int run_provider_list(struct cli *cli, struct err *e)
     }
     cli_print_table(json_get(reply.json, "providers"), columns,
                     "No provider is configured; `hearth provider add ID` adds one, `hearth provider presets` lists them.");
-    printf("\n");
+    out_print("\n");
     print_default(reply.json, "chat", "chats");
     print_default(reply.json, "embed", "embeddings");
     print_fallbacks(json_get(reply.json, "fallbacks"));
     if (json_length(json_get(reply.json, "apps"))) {
-        printf("\n");
+        out_print("\n");
         cli_print_table(json_get(reply.json, "apps"), app_columns, "");
     }
     return 0;
@@ -244,7 +245,7 @@ int run_provider_test(struct cli *cli, struct err *e)
     if (!json_bool(json_get(reply.json, "works")))
         return cli->is_json ? CLI_FAILED : err_set(e, -EIO, "LLM_ERROR", "%s", text);
     if (!cli->is_json)
-        printf("%s\n", text);
+        out_print("%s\n", text);
     return CLI_DONE;
 }
 
@@ -258,7 +259,7 @@ int run_provider_remove(struct cli *cli, struct err *e)
 
     if (r < 0)
         return r;
-    printf("The provider %s is removed.", cli->args[0]);
+    out_print("The provider %s is removed.", cli->args[0]);
     print_note(reply.json);
     return 0;
 }
@@ -284,11 +285,11 @@ static void tell_default(struct cli *cli, struct json_value answer)
     const char *provider = json_cstr(json_get(answer, "provider")), *model = json_cstr(json_get(answer, "model"));
     bool is_chat = slice_eq_str(json_string(json_get(answer, "capability")), "chat");
 
-    printf("%s%s that name no provider ", is_chat ? "Chats" : "Embeddings", cli_has(cli, "--app") ? arena_printf(cli->arena, " of %s", cli_value(cli, "--app")) : "");
+    out_print("%s%s that name no provider ", is_chat ? "Chats" : "Embeddings", cli_has(cli, "--app") ? arena_printf(cli->arena, " of %s", cli_value(cli, "--app")) : "");
     if (provider)
-        printf("go to %s%s%s.", provider, model ? " with " : "", model ? model : "");
+        out_print("go to %s%s%s.", provider, model ? " with " : "", model ? model : "");
     else
-        printf("find none configured.");
+        out_print("find none configured.");
     print_note(answer);
 }
 

@@ -1,4 +1,5 @@
 /* hearth serve */
+#include "cli/out.h"
 #include "cli/special.h"
 
 #include "service/service.h"
@@ -35,6 +36,6 @@ int run_serve(struct cli *cli, struct err *e)
         return service_serve(&c);
     r = service_check_config(&c, e);
     if (r == 0)
-        printf("configuration ok\n");
+        out_print("configuration ok\n");
     return r;
 }

@@ -1,4 +1,5 @@
 /* Commands that show one thing in a form of its own: settings, audit verify, openapi, doctor, open. */
+#include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 #include "os/files.h"
@@ -27,7 +28,7 @@ int run_settings(struct cli *cli, struct err *e)
     else if (!cli->n_args)
         cli_print_table(setting, columns, "");
     else
-        printf("%.*s (%s)\n", (int)value.n, value.p, json_cstr(json_get(setting, "origin")));
+        out_print("%.*s (%s)\n", (int)value.n, value.p, json_cstr(json_get(setting, "origin")));
     return 0;
 }
 
@@ -42,12 +43,12 @@ int run_settings_set(struct cli *cli, struct err *e)
     if (r < 0)
         return r;
     setting = json_get(reply.json, "setting");
-    printf("%s is %s.", cli->args[0], cli->args[1]);
+    out_print("%s is %s.", cli->args[0], cli->args[1]);
     if (!slice_eq_str(json_string(json_get(setting, "origin")), "database"))
-        printf(" A %s outranks it: %s counts.", json_cstr(json_get(setting, "origin")), json_cstr(json_get(setting, "value")));
+        out_print(" A %s outranks it: %s counts.", json_cstr(json_get(setting, "origin")), json_cstr(json_get(setting, "value")));
     else if (json_bool(json_get(setting, "needs_restart")))
-        printf(" A service that runs takes it up when it starts again.");
-    printf("\n");
+        out_print(" A service that runs takes it up when it starts again.");
+    out_print("\n");
     return 0;
 }
 
@@ -67,10 +68,10 @@ int run_audit_verify(struct cli *cli, struct err *e)
         return is_whole ? CLI_DONE : CLI_FAILED;
     }
     if (is_whole) {
-        printf("The audit log is whole: %lld entries", (long long)json_int(json_get(reply.json, "entries")));
+        out_print("The audit log is whole: %lld entries", (long long)json_int(json_get(reply.json, "entries")));
         if (json_int(json_get(reply.json, "trimmed")) > 0)
-            printf(", and %lld before them were removed for their age", (long long)json_int(json_get(reply.json, "trimmed")));
-        printf(".\n");
+            out_print(", and %lld before them were removed for their age", (long long)json_int(json_get(reply.json, "trimmed")));
+        out_print(".\n");
         return CLI_DONE;
     }
     reason = json_cstr(json_get(reply.json, "reason"));
@@ -85,9 +86,11 @@ int run_openapi(struct cli *cli, struct err *e)
     struct client_reply reply;
     int r = cli_get(cli, "/openapi.json", &reply, e);
 
-    if (r == 0)
-        printf("%.*s\n", (int)reply.text.n, reply.text.p);
-    return r;
+    if (r < 0)
+        return r;
+    out_json(reply.text);
+    out_print("\n");
+    return 0;
 }
 
 /* --- doctor --- */
@@ -97,9 +100,9 @@ static bool print_check(struct json_value check)
     bool is_ok = json_bool(json_get(check, "ok"));
     const char *advice = json_cstr(json_get(check, "advice"));
 
-    printf("%s  %-12s %s\n", is_ok ? "ok  " : "FAIL", json_cstr(json_get(check, "name")), json_cstr(json_get(check, "text")));
+    out_print("%s  %-12s %s\n", is_ok ? "ok  " : "FAIL", json_cstr(json_get(check, "name")), json_cstr(json_get(check, "text")));
     if (!is_ok && advice && *advice)
-        printf("      %-12s -> %s\n", "", advice);
+        out_print("      %-12s -> %s\n", "", advice);
     return is_ok;
 }
 
@@ -117,7 +120,7 @@ int run_doctor(struct cli *cli, struct err *e)
     if (cli->is_json)
         cli_print_json(json_get(reply.json, "checks"));
     else if (n_bad == 0)
-        printf("Everything is in order.\n");
+        out_print("Everything is in order.\n");
     return n_bad ? CLI_FAILED : CLI_DONE;
 }
 
@@ -166,7 +169,7 @@ int run_open(struct cli *cli, struct err *e)
     if (cli->is_json)
         cli_show(cli, reply.json);
     else
-        printf("%s\n", url);
+        out_print("%s\n", url);
     fflush(stdout);
     open_in_browser(cli, url);
     return 0;

@@ -1,5 +1,6 @@
 /* hearth task show and replay */
 #include "base/limits.h"
+#include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 
@@ -23,10 +24,13 @@ int run_task_show(struct cli *cli, struct err *e)
     }
     log = json_string(json_get(reply.json, "log"));
     cli_print_object(json_get(reply.json, "task"));
-    printf("\n");
+    out_print("\n");
     cli_print_table(json_get(reply.json, "runs"), columns, "No run has been started.");
-    if (log.n)
-        printf("\nLog of the newest run:\n%.*s%s", (int)log.n, log.p, log.p[log.n - 1] == '\n' ? "" : "\n");
+    if (log.n == 0)
+        return 0;
+    out_print("\nLog of the newest run:\n");
+    out_lines(stdout, log);
+    out_print(log.p[log.n - 1] == '\n' ? "" : "\n");
     return 0;
 }
 
@@ -49,9 +53,9 @@ static int replay_all(struct cli *cli, struct err *e)
                                                .body = slice_of(buf_to_arena(&body, cli->arena)) }, &reply, e);
     if (r < 0)
         return r;
-    printf("%lld tasks will be done again.\n", (long long)json_int(json_get(reply.json, "replayed")));
+    out_print("%lld tasks will be done again.\n", (long long)json_int(json_get(reply.json, "replayed")));
     if (json_int(json_get(reply.json, "left")))
-        printf("%lld stay as they are; the service's log says why.\n", (long long)json_int(json_get(reply.json, "left")));
+        out_print("%lld stay as they are; the service's log says why.\n", (long long)json_int(json_get(reply.json, "left")));
     return 0;
 }
 

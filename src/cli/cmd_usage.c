@@ -1,4 +1,5 @@
 /* hearth usage: the columns follow --by, and below them stands the sum. */
+#include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 
@@ -48,8 +49,8 @@ static void print_sum(struct json_value answer)
     long long rows = json_int(json_get(answer, "rows")), shown = (long long)json_length(json_get(answer, "usage"));
 
     if (shown < rows)
-        printf("%lld of %lld rows; --limit N shows more.\n", shown, rows);
-    printf("From %s to %s: %lld requests, %lld of them failed, %lld tokens.\n", json_cstr(json_get(answer, "from")),
+        out_print("%lld of %lld rows; --limit N shows more.\n", shown, rows);
+    out_print("From %s to %s: %lld requests, %lld of them failed, %lld tokens.\n", json_cstr(json_get(answer, "from")),
            json_cstr(json_get(answer, "to")), (long long)json_int(json_get(totals, "requests")),
            (long long)json_int(json_get(totals, "failed")), (long long)json_int(json_get(totals, "total_tokens")));
 }

@@ -1,4 +1,5 @@
 /* hearth permission watch: the person answers in the terminal as apps ask. */
+#include "cli/out.h"
 #include "cli/permission.h"
 #include "cli/request.h"
 #include "cli/special.h"
@@ -21,14 +22,6 @@ static const struct watch_answer { char key; const char *scope; bool is_allowed;
     { 'd', "always", false, "denied" },
 };
 
-void permission_print_clean(struct json_value text)
-{
-    struct slice s = json_string(text);
-
-    for (size_t i = 0; i < s.n; i++)
-        putchar((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f ? '?' : s.p[i]);
-}
-
 static const struct watch_answer *find_answer(const char *line)
 {
     for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
@@ -47,7 +40,7 @@ static const struct watch_answer *read_answer(bool *ret_is_end)
         *ret_is_end = !fgets(line, sizeof(line), stdin);
         if (*ret_is_end || line[0] == '\n' || (answer = find_answer(line)))
             return answer;
-        printf("  please answer o, s, a or d, or only return for later: ");
+        out_print("  please answer o, s, a or d, or only return for later: ");
         fflush(stdout);
     }
 }
@@ -64,26 +57,21 @@ static void put_off(struct watch *w, char *question)
 {
     if (w->n_later < WATCH_LATER_MAX)
         w->later[w->n_later++] = question;
-    printf("  put off; `hearth permission list` shows it\n");
+    out_print("  put off; `hearth permission list` shows it\n");
 }
 
 static void print_question(struct json_value q)
 {
-    permission_print_clean(json_get(q, "app_name"));
-    printf(" wants to ");
-    permission_print_clean(json_get(q, "asks"));
-    printf(" (");
-    permission_print_clean(json_get(q, "permission"));
-    printf(")%s", json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
-    if (json_type(json_get(q, "change")) == JSON_STRING) {
-        printf("\n  It was allowed before another program was started for it: ");
-        permission_print_clean(json_get(q, "change"));
-    }
-    if (json_type(json_get(q, "sandbox")) == JSON_STRING) {
-        printf("\n  It ");
-        permission_print_clean(json_get(q, "sandbox"));
-    }
-    printf("\n  [o]nce, until it [s]tops, [a]lways, [d]eny, or return for later: ");
+    struct slice app = json_string(json_get(q, "app_name")), asks = json_string(json_get(q, "asks")), permission = json_string(json_get(q, "permission"));
+    struct slice sandbox = json_string(json_get(q, "sandbox")), change = json_string(json_get(q, "change"));
+
+    out_print("%.*s wants to %.*s (%.*s)%s\n", (int)app.n, app.p, (int)asks.n, asks.p, (int)permission.n, permission.p,
+              json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
+    if (change.n)
+        out_print("  It was allowed before another program was started for it: %.*s\n", (int)change.n, change.p);
+    if (sandbox.n)
+        out_print("  It %.*s\n", (int)sandbox.n, sandbox.p);
+    out_print("  [o]nce, until it [s]tops, [a]lways, [d]eny, or return for later: ");
     fflush(stdout);
 }
 
@@ -113,7 +101,7 @@ static int ask_one(struct watch *w, struct json_value q)
     choice.is_allowed = answer->is_allowed;
     r = permission_send(w->cli, "/api/permissions/decide", &choice, w->e);
     if (r == 0)
-        printf("  %s\n", answer->said);
+        out_print("  %s\n", answer->said);
     return r;
 }
 
@@ -132,11 +120,9 @@ static int ask_pending(struct watch *w)
 
 static int tell_contact(struct json_value contact)
 {
-    printf("A program that Hearth did not start, ");
-    permission_print_clean(json_get(contact, "program"));
-    printf(", uses the id of ");
-    permission_print_clean(json_get(contact, "app_name"));
-    printf(".\n");
+    struct slice program = json_string(json_get(contact, "program")), app = json_string(json_get(contact, "app_name"));
+
+    out_print("A program that Hearth did not start, %.*s, uses the id of %.*s.\n", (int)program.n, program.p, (int)app.n, app.p);
     fflush(stdout);
     return 0;
 }
@@ -164,7 +150,7 @@ int run_permission_watch(struct cli *cli, struct err *e)
     r = cli_client(cli, &client, e);
     if (r < 0)
         return r;
-    printf("Watching for permission requests; Ctrl-C ends.\n");
+    out_print("Watching for permission requests; Ctrl-C ends.\n");
     fflush(stdout);
     r = client_listen(client, "/api/events", on_event, &w, e);
     return r < 0 ? r : 0;

@@ -10,5 +10,3 @@ struct permission_choice {
 };
 
 int permission_send(struct cli *cli, const char *path, const struct permission_choice *choice, struct err *e) MUST_CHECK;
-/* A text that an app made up: it must not move the cursor. */
-void permission_print_clean(struct json_value text);

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/percent.h"
 #include "cli/definition.h"
+#include "cli/out.h"
 #include "cli/table.h"
 #include "os/files.h"
 
@@ -126,12 +127,6 @@ int cli_app_id(struct cli *cli, const char *id_or_name, const char **ret, struct
 
 /* --- showing --- */
 
-static void print_buf(struct buf *out)
-{
-    fwrite(buf_str(out), 1, out->n, stdout);
-    buf_clear(out);
-}
-
 void cli_print_json(struct json_value value)
 {
     struct buf out;
@@ -139,7 +134,8 @@ void cli_print_json(struct json_value value)
     buf_init(&out, LIMIT_REPLY);
     json_print(&out, value);
     buf_add_char(&out, '\n');
-    print_buf(&out);
+    out_json(buf_slice(&out));
+    buf_clear(&out);
 }
 
 void cli_print_table(struct json_value list, const struct cli_column *columns, const char *empty)
@@ -147,12 +143,13 @@ void cli_print_table(struct json_value list, const struct cli_column *columns, c
     struct buf out;
 
     if (json_length(list) == 0) {
-        printf("%s\n", empty);
+        out_print("%s\n", empty);
         return;
     }
     buf_init(&out, LIMIT_REPLY);
     table_print(&out, list, columns);
-    print_buf(&out);
+    out_lines(stdout, buf_slice(&out));
+    buf_clear(&out);
 }
 
 static bool is_shown(const char *const *made, struct slice key)
@@ -179,7 +176,8 @@ static void print_members(struct json_value answer, const char *const *made)
             json_add_value(&w, key.p, value);
     json_end(&w);
     buf_add_char(&out, '\n');
-    print_buf(&out);
+    out_json(buf_slice(&out));
+    buf_clear(&out);
 }
 
 void cli_print_object(struct json_value object)
@@ -188,7 +186,8 @@ void cli_print_object(struct json_value object)
 
     buf_init(&out, LIMIT_REPLY);
     table_print_object(&out, object);
-    print_buf(&out);
+    out_lines(stdout, buf_slice(&out));
+    buf_clear(&out);
 }
 
 void cli_show(struct cli *cli, struct json_value answer)
@@ -205,7 +204,7 @@ void cli_show(struct cli *cli, struct json_value answer)
     else if (c->list)
         cli_print_object(list);
     else
-        printf("%s\n", fill(cli, c->done, answer, false));
+        out_print("%s\n", fill(cli, c->done, answer, false));
 }
 
 /* --- the request of a row --- */

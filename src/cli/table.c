@@ -3,20 +3,13 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "cli/out.h"
 
 #include <ctype.h>
 
 enum { TABLE_GAP = 2, TABLE_CELL_CHARS = 60 };
 
 /* --- cells --- */
-
-/* Foreign text must not move the cursor or colour the terminal. */
-static void make_printable(char *text)
-{
-    for (unsigned char *at = (unsigned char *)text; *at; at++)
-        if (*at < ' ' || *at == 0x7f)
-            *at = '?';
-}
 
 /* At most n characters, the last one an ellipsis when there are more. */
 static char *shorten(struct arena *a, char *text, size_t n)
@@ -89,7 +82,7 @@ char *table_cell(struct arena *a, struct json_value object, const struct cli_col
 {
     char *text = value_text(a, member_of(a, object, column->member), column->format);
 
-    make_printable(text);
+    text = out_shown(a, slice_of(text));
     return *text ? shorten(a, text, TABLE_CELL_CHARS) : arena_strdup(a, "-");
 }
 
@@ -143,11 +136,10 @@ void table_print_object(struct buf *out, struct json_value object)
     size_t width = 0;
 
     for (struct json_iter it = json_iter(object); json_next(&it, &key, &value);)
-        width = MAX(width, utf8_length(key));
+        width = MAX(width, width_of(out_shown(a, key)));
     for (struct json_iter it = json_iter(object); json_next(&it, &key, &value);) {
-        char *text = value_text(a, value, CLI_TEXT);
+        const char *text = out_shown(a, slice_of(value_text(a, value, CLI_TEXT))), *label = out_shown(a, key);
 
-        make_printable(text);
-        buf_printf(out, "%.*s:%*s%s\n", (int)key.n, key.p, (int)(width - utf8_length(key) + 1), "", text);
+        buf_printf(out, "%s:%*s%s\n", label, (int)(width - width_of(label) + 1), "", text);
     }
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/log_writer.h"
 #include "base/thread.h"
+#include "base/visible.h"
 #include "identity/consent.h"
 
 #include <signal.h>
@@ -104,7 +105,12 @@ static void start_work(void *arg)
 
 static int complain(const struct err *e)
 {
-    fprintf(stderr, "hearth: %s\n", e->text);
+    struct buf line;
+
+    buf_init(&line, LIMIT_LOG_OWN_LINE_BYTES);
+    visible_add(&line, slice_of(e->text), VISIBLE_LINE);
+    fprintf(stderr, "hearth: %s\n", buf_str(&line));
+    buf_clear(&line);
     return strcmp(e->code, "BAD_SETTING") == 0 ? EXIT_BAD_USE : EXIT_FAILED;
 }
 

@@ -54,6 +54,7 @@ const shapeCases = [
     ['a header without a comment', 'src/os/a.h', '#pragma once\n', /opens with a comment/],
     ['a header without a guard', 'src/os/a.h', '/* A. */\n', /pragma once/],
     ['exit below main', 'src/api/a.c', 'int f(void)\n{\n    exit(1);\n}\n', /ends the process/],
+    ['a command that prints by itself', 'src/cli/a.c', 'int f(void)\n{\n    printf("x");\n}\n', /cli\/out\.h/],
     ['abort below main', 'src/tasks/a.c', 'int f(void)\n{\n    abort();\n}\n', /ends the process/],
 ];
 
@@ -95,6 +96,7 @@ const rowCases = [
     ['a route without summary', routes(route('x', { summary: undefined })), /sentence/],
     ['a route that ends with a slash', routes(route('x', { path: '/x/' })), /path/],
     ['a route listed twice', routes(route(1)), /twice/],
+    ['a change by the administrator that is in neither list', routes(route('x', { method: 'POST', permission: 'admin', defines: false })), /changes what runs/],
     ['a list that is too short', routes().slice(0, 39), /only 39/],
     ['no list', {}, /no list/],
 ];

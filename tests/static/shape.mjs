@@ -43,6 +43,8 @@ export function checkShape(files) {
             findings.push(`${path}: a header opens with a comment: what it is, who owns what, which thread calls it`);
         if (path.endsWith('.h') && !/^#pragma once$/m.test(text))
             findings.push(`${path}: #pragma once is missing`);
+        if (path.startsWith('src/cli/') && path !== 'src/cli/out.c' && /(^|[^\w.])(printf|fprintf|puts|fputs|putchar|putc|fputc|fwrite|dprintf)\s*\(/m.test(withoutComments(text)))
+            findings.push(`${path}: what commands print goes through cli/out.h, so that no foreign text steers the terminal`);
         if (!path.startsWith('src/') || mayExit.test(path))
             continue;
         withoutComments(text).split('\n').forEach((line, i) => {

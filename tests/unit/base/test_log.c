@@ -101,7 +101,7 @@ static void a_line_stays_one_line_whatever_the_text(void **state)
     log_setup(LOG_INFO, false);
     begin_capture();
     log_info("x", "a\nb", "one\ntwo\r\x1b[31m\x7f");
-    assert_string_equal(end_capture() + 24, " info  x [a b] one two  [31m \n");
+    assert_string_equal(end_capture() + 24, " info  x [a\\nb] one\\ntwo\\r\\u001b[31m\\u007f\n");
 }
 
 static struct json_value parse_line(struct arena *a, const char *line)

@@ -67,7 +67,8 @@ static const struct { const char *json; enum cli_format format; const char *show
     { "{\"v\":[\"a\",\"b\"]}", CLI_JOINED, "a, b" },
     { "{\"v\":[]}", CLI_JOINED, "-" },
     { "{\"v\":{\"a\":1}}", CLI_TEXT, "{\"a\":1}" },
-    { "{\"v\":\"\\u001b[31mred\\nline\"}", CLI_TEXT, "?[31mred?line" },
+    { "{\"v\":\"\\u001b[31mred\\nline\"}", CLI_TEXT, "\\u001b[31mred\\nline" },
+    { "{\"v\":\"a\\u202eb\\u009bc\\u200dd\"}", CLI_TEXT, "a\\u202eb\\u009bc\\u200dd" },
     { "{\"v\":\"123456789012345678901234567890123456789012345678901234567890\"}", CLI_TEXT,
       "123456789012345678901234567890123456789012345678901234567890" },
     { "{\"v\":\"1234567890123456789012345678901234567890123456789012345678901\"}", CLI_TEXT,
@@ -89,7 +90,7 @@ static void an_object_is_shown_as_labelled_lines(void **state)
 
     buf_init(&out, 1 << 16);
     table_print_object(&out, json("{\"id\":\"a\",\"display\":\"two\\u0007\",\"list\":[1]}"));
-    assert_string_equal(buf_str(&out), "id:      a\ndisplay: two?\nlist:    [1]\n");
+    assert_string_equal(buf_str(&out), "id:      a\ndisplay: two\\u0007\nlist:    [1]\n");
     buf_clear(&out);
 }
 
