@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/percent.h"
 #include "cli/client_curl.h"
+#include "cli/out.h"
 #include "http/local.h"
 #include "os/lockfile.h"
 #include "service/service.h"
@@ -28,7 +29,7 @@ static int open_offline(struct client *c, const char *data_dir, bool is_repair, 
     int r = service_open_offline(&config, &c->service, e);
 
     for (size_t i = 0; r == 0 && (fault = service_fault(c->service, i)); i++)
-        fprintf(stderr, "hearth: %s\n", fault);
+        out_complain("hearth: %s\n", fault);
     return r;
 }
 
