@@ -235,6 +235,9 @@ static void run_start(void *arg)
     arena_free(start->a);
 }
 
+/* Graphics cards need devices and drivers' files that differ from machine to machine; still nothing of it outlives the service. */
+static const struct sandbox_wish without_sandbox = { .profile = "none" };
+
 int llama_server_start(struct llama_server *s, const struct llama_plan *plan, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -246,7 +249,7 @@ int llama_server_start(struct llama_server *s, const struct llama_plan *plan, st
     start->until_ms = clock_mono_ms() + settings_ms(l->config.settings, SETTING_LLAMACPP_START_S);
     random_token(start->api_key, KEY_BYTES);
     start->spec = (struct child_spec){ .label = arena_printf(a, "model %s", s->model), .command = arena_strdup(a, plan->program),
-                                       .args = make_args(l, plan, a), .stop_grace_ms = STOP_GRACE_MS, .on_exit = on_exit_of, .arg = s };
+                                       .args = make_args(l, plan, a), .sandbox = &without_sandbox, .stop_grace_ms = STOP_GRACE_MS, .on_exit = on_exit_of, .arg = s };
     r = make_env(a, start->api_key, &start->spec.env, e);
     if (r < 0)
         return r;
