@@ -233,7 +233,7 @@ test('an agent that is not installed fails the row with a sentence for a person'
 test('an agent that was removed fails the row and is named', async () => {
     const agent = await shellAgent(h, 'echo {}');
     const { call } = await listeningApp(h, agent);
-    await admin(h, 'DELETE', `/api/agents/${agent}`);
+    await admin(h, 'DELETE', `/api/agents/${agent}?force=true`);
     const row = await rowBecomes(call, (await insert(call, {})).id, 'failed');
     assert.match(row.error_message, new RegExp(agent));
 });
