@@ -3,7 +3,8 @@
 //     const pg = await startPgDouble(t, (statement) => /count/.test(statement.sql) ? { columns: ['n'], rows: [[null]] } : undefined);
 //
 // answer(statement, socket) with statement {sql, params, n} returns a result {columns, rows, tag}, {error}, bytes that are sent as they are, or SILENCE.
-// undefined: what an honest server would say of Hearth's preparations, and an empty result for the rest.
+// options.tls {key, cert} offers TLS. undefined: what an honest server would say of Hearth's preparations, and an empty result for the rest.
+import tls from 'node:tls';
 import { hostileServer } from './kit.mjs';
 
 export const SILENCE = Symbol('silence');
@@ -88,13 +89,23 @@ class Session {
             return false;
         const code = this.bytes.readInt32BE(4);
         this.bytes = this.bytes.subarray(this.bytes.readInt32BE(0));
-        if (code === sslRequest) {
+        if (code === sslRequest && this.server.tls) {
+            this.#encrypt();
+        } else if (code === sslRequest) {
             this.socket.write('N');
         } else if (code === protocol3) {
             this.isStarted = true;
             this.socket.write(this.server.welcome ?? welcome);
         }
         return true;
+    }
+
+    #encrypt() {
+        this.socket.removeAllListeners('data');
+        this.socket.write('S');
+        this.socket = new tls.TLSSocket(this.socket, { isServer: true, secureContext: tls.createSecureContext(this.server.tls) });
+        this.socket.on('error', () => {});
+        this.socket.on('data', (piece) => this.take(piece));
     }
 
     #takeMessage() {
@@ -132,6 +143,6 @@ export async function startPgDouble(t, answer = () => undefined, options = {}) {
             socket.on('data', (piece) => session.take(piece));
         socket.on('end', () => socket.destroy());
     });
-    const url = `postgresql://postgres:s3cret@127.0.0.1:${server.port}/postgres?sslmode=disable`;
+    const url = `postgresql://postgres:s3cret@127.0.0.1:${server.port}/postgres?sslmode=${options.tls ? 'require' : 'disable'}`;
     return { ...server, state, statements: state.statements, url, provider: 'pgvector', config: { connectionString: url, tableName: 'hostile' } };
 }

@@ -1,7 +1,11 @@
 // A vector store that lies: an app with ordinary grants registers it and asks. Whatever it answers, the app gets an error that names the store and
 // the rule, no byte of the service's memory and no thread for longer than the deadline, and everybody else is served.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { startHearth, until } from '../api/harness.mjs';
 import { newApp } from '../api/kit.mjs';
@@ -237,14 +241,14 @@ const hitColumns = ['id', 'score', 'metadata', 'embedding'];
 const records = (...rows) => ({ columns: hitColumns, rows });
 
 // answers: what kind of statement -> result, bytes, or function (statement, socket).
-async function postgres(t, answers) {
+async function postgres(t, answers, options = {}) {
     const server = await startPgDouble(t, (statement, socket) => {
         const kind = kindOf(statement.sql);
         const honest = { count: { columns: ['n', 'd'], rows: [[1, dimensions]] }, dimensions: { columns: ['n_dimensions'], rows: [[dimensions]] },
             list: records(record()), query: records(record()), names: { columns: ['name'], rows: [] } };
         const said = answers[kind] ?? honest[kind];
         return typeof said === 'function' ? said(statement, socket) : said;
-    });
+    }, options);
     return { ...server, answers };
 }
 
@@ -319,6 +323,20 @@ test('PostgreSQL: large numbers in metadata come back as the numbers they are', 
     const reply = await listed(app);
     assert.equal(reply.status, 200, reply.text.slice(0, 400));
     assert.deepEqual(reply.body.vectors[0].metadata, { big: 1e30, huge: -1e300, text: `1${'0'.repeat(30)}`, small: 7 });
+});
+
+test('PostgreSQL: rows in TLS records of 16 KiB are read to the end', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'hearth-pg-tls-'));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', join(folder, 'key'), '-out', join(folder, 'cert'),
+        '-days', '2', '-subj', '/CN=localhost'], { stdio: 'pipe' });
+    const vector = JSON.stringify(Array.from({ length: dimensions }, (_, i) => i / 7));
+    const rows = Array.from({ length: 50 }, (_, i) => record({ id: `r${i}`, vector }));
+    const store = await postgres(t, { list: records(...rows) }, { tls: { key: readFileSync(join(folder, 'key')), cert: readFileSync(join(folder, 'cert')) } });
+    const { app } = await attack(t, store);
+    const reply = await listed(app);
+    assert.equal(reply.status, 200, reply.text.slice(0, 400));
+    assert.deepEqual(reply.body.vectors.map(({ id, vector: { length } }) => [id, length]), rows.map(([id]) => [id, dimensions]));
 });
 
 test('PostgreSQL: silence after the startup, before and within a row is over at the deadline', async (t) => {
