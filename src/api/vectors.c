@@ -97,7 +97,11 @@ static const struct field list_answer[] = { SHAPE_LIST("vectors", record_shape, 
 
 struct net_wait vector_wait_of(const struct request *req)
 {
-    return net_wait_of(settings_ms(req->api->settings, SETTING_VECTORS_STORE_TIMEOUT_S), req->exchange ? &req->exchange->is_gone : NULL, &req->api->is_leaving);
+    struct http_exchange *x = req->exchange;
+    struct net_wait wait = net_wait_of(settings_ms(req->api->settings, SETTING_VECTORS_STORE_TIMEOUT_S), x ? &x->is_gone : NULL, &req->api->is_leaving);
+
+    wait.holder = x ? x->purse.holder : NULL;
+    return wait;
 }
 
 int vector_space_of(const struct request *req, const char *workspace, struct vector_space *ret, struct err *e)

@@ -3,16 +3,20 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "net/pay.h"
 #include "net/transfer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { CALL_BUFFER_BYTES = 32 << 10, GONE_POLL_MS = 50, LONGEST_POLL_MS = 1000 };
+enum { CALL_BUFFER_BYTES = 32 << 10, GONE_POLL_MS = 50, LONGEST_POLL_MS = 1000, PAID_BYTES = 1 << 20, COST_A_BYTE = 4 };
 
 struct call {
     struct transfer transfer;           /* first */
     struct buf body;
+    struct budget_holder *holder;       /* borrowed */
+    struct arena *arena;                /* of the answer */
+    size_t n_paid;                      /* bytes of the body */
 };
 
 struct wanted { const atomic_bool *is_gone, *is_moot; };
@@ -46,13 +50,30 @@ static CURLM *multi_of_thread(bool is_guarded)
     return multi;
 }
 
+/* The body, its copy and what is parsed of it. */
+static int pay(struct call *call, struct err *e)
+{
+    int r = 0;
+
+    while (r == 0 && call->holder && call->body.n >= call->n_paid + PAID_BYTES) {
+        r = net_pay(call->holder, call->arena, (size_t)COST_A_BYTE * PAID_BYTES, e);
+        call->n_paid += PAID_BYTES;
+    }
+    return r;
+}
+
 static size_t take_bytes(struct transfer *t, struct slice bytes)
 {
     struct call *call = CONTAINER_OF(t, struct call, transfer);
+    struct err why = { 0 };
 
     buf_add_slice(&call->body, bytes);
-    if (!call->body.overflowed)
-        return bytes.n;
+    if (!call->body.overflowed) {
+        t->stop = pay(call, &why);
+        if (t->stop < 0)
+            *err_place(&t->why) = why;
+        return t->stop < 0 ? 0 : bytes.n;
+    }
     t->stop = err_set(err_place(&t->why), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than %zu bytes.", t->peer, call->body.max);
     return 0;
 }
@@ -116,7 +137,7 @@ static int copy_answer(struct arena *a, struct call *call, struct http_answer *r
 int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is_gone, struct http_answer *ret, struct err *e)
 {
     CURLM *multi = multi_of_thread(ask->guard != NULL);
-    struct call call = { .transfer = { .on_bytes = take_bytes } };
+    struct call call = { .transfer = { .on_bytes = take_bytes }, .holder = ask->holder, .arena = a };
     int r;
 
     buf_init(&call.body, ask->max_reply ? ask->max_reply : LIMIT_REPLY);

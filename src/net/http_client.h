@@ -14,6 +14,8 @@
 
 struct http_ask_header { const char *name, *value; };
 
+struct budget_holder;
+
 struct http_ask {
     const char *method;                 /* "GET", "POST" */
     const char *url;
@@ -23,6 +25,7 @@ struct http_ask {
     int64_t connect_ms, first_byte_ms, idle_ms, total_ms;       /* 0: none; connect_ms 0: 10 s */
     size_t max_reply;                   /* of http_call(); -EMSGSIZE above; 0: LIMIT_REPLY */
     const atomic_bool *is_moot;         /* of http_call(): -ECANCELED when it becomes true, as with is_gone; NULL: never */
+    struct budget_holder *holder;       /* of http_call(): pays for an answer above 1 MiB while its arena lives; NULL: nobody */
     const struct guard *guard;          /* borrowed while it runs; NULL: the administrator named the address. Guarded asks use no proxy. */
 };
 
@@ -30,7 +33,8 @@ struct http_answer { int status; struct slice body; struct http_ask_header *head
 const char *http_answer_header(const struct http_answer *a, const char *name);  /* lower case; NULL */
 
 /* Errors say what a person can do about it: -EHOSTUNREACH DNS_FAILED, -ECONNREFUSED CONNECT_FAILED, -EPROTO TLS_FAILED, -ETIMEDOUT UPSTREAM_TIMEOUT,
- * -ECONNRESET UPSTREAM_CLOSED, -EBADMSG UPSTREAM_INVALID, -EMSGSIZE UPSTREAM_TOO_LARGE, -EINVAL BAD_URL, -EPERM ADDRESS_REFUSED, -ECANCELED. is_gone may be NULL. */
+ * -ECONNRESET UPSTREAM_CLOSED, -EBADMSG UPSTREAM_INVALID, -EMSGSIZE UPSTREAM_TOO_LARGE, -EINVAL BAD_URL, -EPERM ADDRESS_REFUSED, -ECANCELED, and of a holder -EBUSY
+ * BUDGET_EXCEEDED and -EAGAIN OVERLOADED. is_gone may be NULL. */
 int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is_gone, struct http_answer *ret, struct err *e) MUST_CHECK;
 
 struct http_client;                     /* the loop's multi handle */

@@ -8,13 +8,14 @@ enum { LOOK_MS = 50 };                  /* how often the flags are looked at */
 
 struct net_wait net_wait_of(int64_t total_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving)
 {
-    return (struct net_wait){ total_ms, clock_mono_ms() + total_ms, is_gone, is_leaving };
+    return (struct net_wait){ total_ms, clock_mono_ms() + total_ms, is_gone, is_leaving, NULL };
 }
 
 struct net_wait net_wait_part(const struct net_wait *w, int64_t total_ms)
 {
     struct net_wait part = net_wait_of(total_ms, w->is_gone, w->is_leaving);
 
+    part.holder = w->holder;
     return part.deadline_ms < w->deadline_ms ? part : *w;
 }
 

@@ -11,9 +11,12 @@
 
 #include <stdatomic.h>
 
+struct budget_holder;
+
 struct net_wait {
     int64_t total_ms, deadline_ms;      /* clock_mono_ms() */
     const atomic_bool *is_gone, *is_leaving;    /* NULL: never */
+    struct budget_holder *holder;       /* borrowed; pays for the memory that answers take (net/pay.h); NULL: nobody */
 };
 
 struct net_wait net_wait_of(int64_t total_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving);

@@ -2,6 +2,8 @@
  *
  * Unfiltered queries go through the index and are approximate; those with a filter look at every row that matches. */
 #include "vector/pgvector.h"
+
+#include "net/pay.h"
 #include "vector/vector_check.h"
 
 #include <math.h>
@@ -100,7 +102,7 @@ static int read_vector(const struct pg_row *row, int column, size_t n, struct ar
 }
 
 /* Rows of id, score, metadata, embedding; n_dimensions 0: the last is NULL. */
-struct taking { struct arena *arena; size_t n_dimensions, cap; struct vector_hits hits; };
+struct taking { struct arena *arena; struct budget_holder *holder; size_t n_dimensions, cap; struct vector_hits hits; };
 
 static int take_hit(void *arg, const struct pg_row *row, struct err *e)
 {
@@ -122,12 +124,15 @@ static int take_hit(void *arg, const struct pg_row *row, struct err *e)
     r = read_metadata(row, 2, t->arena, &hit->metadata, e);
     if (r == 0 && t->n_dimensions > 0)
         r = read_vector(row, 3, t->n_dimensions, t->arena, hit, e);
+    if (r == 0)
+        r = net_pay(t->holder, t->arena, id.n + strlen(hit->metadata) + hit->n_dimensions * sizeof(float), e);
     t->hits.n += r == 0;
     return r;
 }
 
 static int take_hits(struct pg_session *s, const char *sql, const char *const *params, size_t n_params, struct taking *t, struct err *e)
 {
+    t->holder = s->wait->holder;
     t->hits = (struct vector_hits){ arena_array(t->arena, t->cap + 1, sizeof(struct vector_hit)), 0 };
     return pg_run(s, &(struct pg_statement){ .sql = sql, .params = params, .n_params = n_params, .n_columns = 4, .max_rows = t->cap, .on_row = take_hit, .arg = t }, e);
 }

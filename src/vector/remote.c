@@ -80,7 +80,7 @@ static int send_request(const struct remote_op *op, struct arena *a, const struc
     timed.total_ms = left_ms;
     if (r == 0)
         r = http_call(&timed, a, op->wait->is_gone, ret, &why);
-    if (r == -ECANCELED)
+    if (r == -ECANCELED || r == -EBUSY || r == -EAGAIN)
         return err_set(e, r, why.code, "%s", why.text);
     return r < 0 ? failed(op->remote, e, why.text) : 0;
 }
@@ -92,6 +92,7 @@ int remote_call(const struct remote_op *op, struct arena *a, const char *method,
     struct http_ask ask = {
         .method = method, .headers = headers, .n_headers = remote->key ? 2 : 1, .connect_ms = LIMIT_STORE_CONNECT_MS, .first_byte_ms = SILENCE_MS,
         .idle_ms = SILENCE_MS, .max_reply = body ? LIMIT_STORE_REPLY : LIMIT_STORE_SMALL_REPLY, .guard = remote->guard, .is_moot = op->wait->is_leaving,
+        .holder = op->wait->holder,
     };
     struct http_answer answer = { 0 };
     char *url = NULL;

@@ -1,5 +1,7 @@
 #include "net/http_client.h"
 
+#include "base/budget.h"
+
 #include "upstream.h"
 
 /* Answers what it was asked: method, path, header x-echo, body; /large?n says n bytes, /redirect points elsewhere. */
@@ -93,6 +95,31 @@ static void an_answer_above_the_limit_is_refused(void **state)
     ask.url = rig_url(&rig, "/large?1001");
     assert_int_equal(http_call(&ask, rig.a, NULL, &answer, &e), -EMSGSIZE);
     assert_string_equal(e.code, "UPSTREAM_TOO_LARGE");
+}
+
+static void a_large_answer_is_paid_for_while_its_arena_lives(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct budget_holder *holder = budget_holder_get(HOLDER_APP, "payer");
+    struct http_ask ask = { .method = "GET", .holder = holder };
+    struct http_answer answer = { 0 };
+    struct err e = { 0 };
+    atomic_int n = 0;
+
+    rig_open(&rig, echo, &n);
+    for (int is_above = 0; is_above < 2; is_above++) {
+        struct arena *a = arena_new();
+
+        ask.url = rig_url(&rig, is_above ? "/large?2100000" : "/large?1000000");
+        assert_int_equal(http_call(&ask, a, NULL, &answer, &e), 0);
+        assert_int_equal(budget_held(holder, BUDGET_MEMORY), is_above ? 4 * MIB(2) : 0);
+        arena_free(a);
+        assert_int_equal(budget_held(holder, BUDGET_MEMORY), 0);
+    }
+    budget_set_limit(BUDGET_MEMORY, (int64_t)(5 * MIB(1)));
+    assert_int_equal(http_call(&ask, rig.a, NULL, &answer, &e), -EBUSY);
+    assert_string_equal(e.code, "BUDGET_EXCEEDED");
+    budget_holder_unref(holder);
 }
 
 static void what_goes_wrong_is_told_in_words(void **state)
@@ -220,6 +247,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_finds_no_room_is_refused_in_words),
         cmocka_unit_test(a_redirect_is_an_answer_and_not_followed),
         cmocka_unit_test(an_answer_above_the_limit_is_refused),
+        cmocka_unit_test(a_large_answer_is_paid_for_while_its_arena_lives),
         cmocka_unit_test(what_goes_wrong_is_told_in_words),
         cmocka_unit_test(the_total_time_is_a_limit_too),
         cmocka_unit_test(a_closed_port_a_missing_name_and_a_peer_without_tls_have_their_sentences),
