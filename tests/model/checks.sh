@@ -2,6 +2,9 @@
 
 check_every_interleaving_of_three_machines_keeps_the_promises() { holds safety "-DSAFETY" "" ""; }
 check_no_execution_goes_on_for_ever() { holds ending "-DNP" "-l" ""; }
+small="-DOUTSIDE=1 -DSTALLS=1 -DCRASHES=1 -DREPEATS=0 -DRELEASES=0"
+check_a_failure_that_the_app_writes_keeps_the_promises() { holds outside "-DSAFETY" "" "$small"; }
+check_without_blame_for_that_failure_the_model_breaks() { breaks no_blame "-DSAFETY" "" "$small -DNO_BLAME" "blamed>>me"; }
 check_without_the_attempt_number_the_model_breaks() { breaks no_fence "-DSAFETY" "" "-DNO_FENCE" "==attempt)&&(holder==me)"; }
 check_without_the_machine_id_the_model_breaks() { breaks no_owner "-DSAFETY" "" "-DNO_OWNER" "==attempt)&&(holder==me)"; }
 check_without_attempted_by_the_model_breaks() { breaks no_attempted "-DSAFETY" "" "-DNO_ATTEMPTED" "attempted_by>>me"; }

@@ -6,7 +6,10 @@
  * a later claim of its own. Crashes, stalls and repeated reports are limited by budgets, so every execution ends; where it ends is judged
  * by the monitor. That there is no endless execution is verified apart (non-progress cycles).
  *
- * Broken variants, each of which must be found out: NO_FENCE (machine alone guards an update, not the attempt number), NO_OWNER (the
+ * The app may set a claimed row to failed from outside (PATCH): that is the holder's failure, as if its agent had said so.
+ * Leases turn stale by the clock of the host's boot, so a step of the wall clock is no event of this model.
+ *
+ * Broken variants, each of which must be found out: NO_BLAME (a failure from outside is noted of nobody), NO_FENCE (machine alone guards an update, not the attempt number), NO_OWNER (the
  * status alone guards), NO_ATTEMPTED (a machine that failed may claim again), NO_QUARANTINE, NO_SWEEP (stale leases are nobody's work).
  */
 
@@ -24,6 +27,9 @@
 #endif
 #ifndef RELEASES
 #define RELEASES 1
+#endif
+#ifndef OUTSIDE
+#define OUTSIDE 0
 #endif
 
 #define NOBODY 9
@@ -46,11 +52,12 @@ bool is_gone[MACHINES];                         /* crashed and never coming back
 bool has_reported[6];
 
 /* what the world may still do to us */
-byte stalls = STALLS, crashes = CRASHES, repeats = REPEATS, releases = RELEASES;
+byte stalls = STALLS, crashes = CRASHES, repeats = REPEATS, releases = RELEASES, outside = OUTSIDE;
 
 /* what is asserted */
 byte terminal_writes = 0;
 byte writer = 0;                                /* attempt that wrote the terminal state */
+byte blamed = 0;                                /* a bit a machine whose attempt failed, whatever the row says */
 
 #define SLOT(m, s) ((m) * RUNS + (s))
 #define IS_TRIED(m) ((attempted_by >> (m)) & 1)
@@ -96,6 +103,7 @@ inline unlock()
 inline claim(m, i)
 {
     assert(!IS_TRIED(m));                       /* a machine that failed does not try again */
+    assert(((blamed >> (m)) & 1) == 0);
     assert(!IS_OVER);
     attempt = attempt + 1;
     status = claimed;
@@ -119,24 +127,41 @@ inline complete(m, i)
     fi
 }
 
+inline end_as_failed()
+{
+    unlock();
+#ifdef NO_QUARANTINE
+    status = failed
+#else
+    if
+    :: failures >= QUARANTINE_AFTER -> status = quarantined; terminal_writes = terminal_writes + 1; writer = attempt
+    :: else -> status = failed
+    fi
+#endif
+}
+
 inline fail(m, i)
 {
     if
     :: HOLDS(m, run_of[i]) ->
         assert(run_of[i] == attempt && holder == m);
         attempted_by = attempted_by | (1 << m);
+        blamed = blamed | (1 << m);
         failures = failures + 1;
-        unlock();
-#ifdef NO_QUARANTINE
-        status = failed
-#else
-        if
-        :: failures >= QUARANTINE_AFTER -> status = quarantined; terminal_writes = terminal_writes + 1; writer = run_of[i]
-        :: else -> status = failed
-        fi
-#endif
+        end_as_failed()
     :: else
     fi
+}
+
+/* The app says that the row has failed; the attempt number stays. */
+inline fail_from_outside()
+{
+    blamed = blamed | (1 << holder);
+#ifndef NO_BLAME
+    attempted_by = attempted_by | (1 << holder);
+    failures = failures + 1;
+#endif
+    end_as_failed()
 }
 
 /* A run that has reported ends, or its agent says it all once more (also the opposite) first. */
@@ -207,6 +232,14 @@ end_clock:
     od
 }
 
+proctype app()
+{
+end_app:
+    do
+    :: atomic { status == claimed && holder < MACHINES && outside > 0 -> outside = outside - 1; fail_from_outside() }
+    od
+}
+
 /* Where nothing more can happen the work is done, or every machine left has had its try. */
 proctype monitor()
 {
@@ -234,6 +267,7 @@ init
         :: else -> break
         od;
         run clock();
+        run app();
         run monitor()
     }
 }
