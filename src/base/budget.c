@@ -153,7 +153,7 @@ int64_t budget_limit(enum budget b, enum holder_kind kind)
 {
     int64_t limit = atomic_load_explicit(&own_limits[b], memory_order_relaxed), standard = budget_rules[b].limits[kind];
 
-    if (kind == HOLDER_ADMIN || limit == 0)
+    if (standard == BUDGET_UNLIMITED || limit == 0)
         return standard;
     return has_name(kind) ? limit : MIN(limit, standard);
 }

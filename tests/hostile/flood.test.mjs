@@ -1,0 +1,280 @@
+// Programs that take all they can get: connections, silent bodies, slow heads, unread answers, waiting requests, streams. Each asserts that
+// other callers and the administrator are served meanwhile, and that the flooder is told which budget it has used up.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import net from 'node:net';
+import { test } from 'node:test';
+import { startHearth, until } from '../api/harness.mjs';
+import { decide, insert, newApp, refused, signIn } from '../api/kit.mjs';
+import { converse, hostileServer } from './kit.mjs';
+
+const MiB = 1024 * 1024;
+// What is meant is two seconds; a machine that runs the other suites at the same time may take longer, and what waits behind a flood takes a minute.
+const soonMs = 10_000;
+const openFiles = Number(execFileSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' })) || 1024;
+
+async function soon(t, what, work) {
+    const began = Date.now();
+    const result = await work();
+    const tookMs = Date.now() - began;
+    t.diagnostic(`${what}: ${tookMs} ms`);
+    assert.ok(tookMs < soonMs, `${what} took ${tookMs} ms`);
+    return result;
+}
+
+const closeAll = (t, sockets) => t.after(() => sockets.forEach((socket) => socket.destroy()));
+
+// A provider of models that takes every request and never answers; h has it as its only one.
+async function startWithSilentProvider(t, settings = {}) {
+    const silent = await hostileServer(t, () => {});
+    const h = await startHearth({ t, settings, env: { GENERIC_OPENAI_BASE_URL: `${silent.url}/v1`, GENERIC_OPENAI_MODEL: 'any' } });
+    return { h, silent };
+}
+
+const chatBody = JSON.stringify({ messages: [{ role: 'user', content: 'hello' }] });
+const chat = (app, path = '/sdk/llm/chat') =>
+    `POST ${path} HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${app}\r\ncontent-type: application/json\r\ncontent-length: ${chatBody.length}\r\n\r\n${chatBody}`;
+
+// Opens n connections that send `bytes` and read nothing but their first answer; those refused at once are in `refusals`.
+async function flood(t, h, n, bytes) {
+    const sockets = [];
+    const refusals = [];
+    closeAll(t, sockets);
+    for (let i = 0; i < n; i++) {
+        const socket = net.connect(h.port, '127.0.0.1');
+        let text = '';
+        sockets.push(socket);
+        socket.on('error', () => {});
+        socket.on('data', (piece) => {
+            text += piece.toString('latin1');
+            const status = Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]);
+            if (status >= 400 && text.includes('}') && !refusals.some((refusal) => refusal.socket === socket))
+                refusals.push({ socket, status, text });
+        });
+        await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => {});
+        if (bytes && !socket.destroyed)
+            socket.write(typeof bytes === 'function' ? bytes(i) : bytes);
+    }
+    return { sockets, refusals };
+}
+
+function named(refusal, status, budget) {
+    assert.equal(refusal.status, status, refusal.text);
+    assert.match(refusal.text, new RegExp(`"budget":"${budget}"|\`${budget}\``));
+    assert.match(refusal.text, /retry-after: \d/i);
+}
+
+async function theAdministratorIsServed(t, h) {
+    const doctor = await soon(t, 'hearth doctor', () => h.cli('doctor'));
+    assert.match(doctor.stdout, /store/);
+    assert.equal((await soon(t, 'the socket', () => h.socket('GET', '/api/keys'))).status, 200);
+    return doctor;
+}
+
+test('silent connections beyond the maximum give way; others and the administrator are served', async (t) => {
+    const most = openFiles >= 18_000 ? 8192 : 512;
+    if (openFiles < 2 * most + 200)
+        return t.skip(`needs ${2 * most + 200} open files, this machine allows ${openFiles}`);
+    const h = await startHearth({ t, settings: { 'http.max_connections': most } });
+    const key = await h.asKey();
+    const { sockets, refusals } = await flood(t, h, most + 108);
+    assert.equal((await soon(t, 'a key', () => key('GET', '/sdk/ping'))).status, 200);
+    await theAdministratorIsServed(t, h);
+    await until(() => refusals.length >= 100, { what: 'those that gave way are told' });
+    refusals.forEach((refusal) => named(refusal, 503, 'connections'));
+    assert.ok(sockets.length > most);
+});
+
+test('half heads, as many as there are connections, keep nobody out', async (t) => {
+    const h = await startHearth({ t, settings: { 'http.max_connections': 100 } });
+    const key = await h.asKey();
+    await flood(t, h, 130, 'GET /sdk/ping HTTP/1.1\r\nhost: local');
+    assert.equal((await soon(t, 'a key', () => key('GET', '/sdk/ping'))).status, 200);
+    await theAdministratorIsServed(t, h);
+});
+
+test('when descriptors are out, the socket still accepts', async (t) => {
+    const h = await startHearth({ t });
+    const nobody = await flood(t, h, 40);
+    execFileSync('prlimit', [`--pid=${h.pid}`, '--nofile=64:']);
+    await flood(t, h, 40, 'GET /healthz HTTP/1.1\r\nhost: local');
+    assert.equal((await soon(t, 'the socket', () => h.socket('GET', '/healthz'))).status, 200);
+    nobody.sockets.forEach((socket) => socket.destroy());
+    execFileSync('prlimit', [`--pid=${h.pid}`, '--nofile=1000:']);
+});
+
+test('connections, waiting requests and silent uploads at once: the doctor and a consent answer come soon', async (t) => {
+    const { h, silent } = await startWithSilentProvider(t, { 'http.max_connections': 1500 });
+    const apps = [];
+    for (let i = 0; i < 5; i++)
+        apps.push(await newApp(h, {}, ['llm.chat']));
+    const { call: browser } = await signIn(h);
+    assert.equal((await browser('GET', '/api/permissions/pending')).status, 200);
+    for (const app of apps)
+        await flood(t, h, 130, chat(app));
+    await until(() => silent.sockets.length >= 256, { what: 'all threads wait' });
+    await flood(t, h, 12, (i) => `POST /sdk/llm/chat HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${apps[i % 5]}\r\ncontent-length: ${32 * MiB}\r\n\r\n{`);
+    const key = await h.asKey();
+    await flood(t, h, 900);
+    await theAdministratorIsServed(t, h);
+    const answer = await soon(t, 'the browser answers a question', () => browser('POST', '/api/permissions/decide', { app_id: apps[0], permissions: ['api.agents'], allow: true }));
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal((await soon(t, 'a key', () => key('POST', '/activities', { raw_data: {} }))).status, 201);
+});
+
+test('one app\'s hanging requests are refused by name beyond its share, and other apps are served', async (t) => {
+    const { h, silent } = await startWithSilentProvider(t);
+    const [greedy, other] = [await newApp(h, {}, ['llm.chat']), await newApp(h)];
+    const { refusals } = await flood(t, h, 540, chat(greedy));
+    await until(() => refusals.length >= 540 - 128, { what: 'what is above the share is refused' });
+    refusals.forEach((refusal) => named(refusal, 429, 'long_requests'));
+    assert.ok(silent.sockets.length <= 128, `${silent.sockets.length} wait`);
+    const asking = h.api('POST', '/api/local-apps/request-permission', { app_id: other, permission: 'api.agents' });
+    await soon(t, 'another app\'s question', () => until(async () => (await h.socket('GET', '/api/permissions/pending')).body.pending.length > 0, { what: 'it is shown' }));
+    await soon(t, 'the answer to it', () => decide(h, other, 'api.agents'));
+    assert.equal((await soon(t, 'another app', () => asking)).body.granted, true);
+    const doctor = await theAdministratorIsServed(t, h);
+    assert.match(doctor.stdout, /128 of 128 requests that wait/);
+    const { text } = await h.socket('GET', '/metrics');
+    assert.match(text, /hearth_budget_refused_total\{budget="long_requests",limit="caller"\} [1-9]/);
+});
+
+test('announced bodies hold nothing, and silent ones are ended', async (t) => {
+    const { h } = await startWithSilentProvider(t, { 'http.body_timeout_s': 2 });
+    const [silent, other] = [await newApp(h, {}, ['llm.embed']), await newApp(h, {}, ['llm.embed'])];
+    const upload = `POST /sdk/llm/embed HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${silent}\r\ncontent-length: ${32 * MiB}\r\n\r\n{`;
+    const { refusals } = await flood(t, h, 60, upload);
+    const texts = Array.from({ length: 64 }, () => 'word '.repeat(2000));
+    const reply = await soon(t, 'another app\'s body', () => h.asApp(other)('POST', '/sdk/llm/embed', { texts, provider: 'lexical' }));
+    assert.notEqual(reply.status, 503, reply.text);
+    assert.notEqual(reply.status, 429, reply.text);
+    await until(() => refusals.length === 60, { what: 'the silent ones are ended' });
+    assert.ok(refusals.every(({ status }) => status === 408));
+});
+
+test('bodies above one app\'s budget are refused by name while another app\'s are taken', async (t) => {
+    const { h } = await startWithSilentProvider(t, { 'limits.body_mb': 8 });
+    const [greedy, other] = [await newApp(h, {}, ['llm.chat']), await newApp(h, {}, ['activities.write'])];
+    const piece = Buffer.alloc(3 * MiB, ' ');
+    const head = `POST /sdk/llm/chat HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${greedy}\r\ncontent-length: ${32 * MiB}\r\n\r\n`;
+    const { refusals } = await flood(t, h, 6, Buffer.concat([Buffer.from(head), piece]));
+    await until(() => refusals.length > 0, { what: 'one is refused' });
+    refusals.forEach((refusal) => named(refusal, 429, 'body'));
+    const reply = await soon(t, 'another app', () => h.asApp(other)('POST', '/activities', { raw_data: { text: 'x'.repeat(2 * MiB) } }));
+    assert.equal(reply.status, 201, reply.text);
+    await theAdministratorIsServed(t, h);
+});
+
+test('unread answers count, and the app that leaves them is refused by name', async (t) => {
+    const h = await startHearth({ t, settings: { 'limits.replies_mb': 4 } });
+    const [greedy, other] = [await newApp(h, {}, ['activities.read', 'activities.write']), await newApp(h, {}, ['activities.read'])];
+    for (let i = 0; i < 8; i++)
+        await insert(h.asApp(greedy), { text: 'x'.repeat(3 * MiB) });
+    const unread = [];
+    closeAll(t, unread);
+    const call = h.asApp(greedy);
+    for (let i = 0; i < 4; i++) {
+        const socket = net.connect({ port: h.port, host: '127.0.0.1' }).on('error', () => {});
+        await once(socket, 'connect');
+        socket.pause();
+        socket.write(`GET /activities?limit=8 HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${greedy}\r\n\r\n`);
+        unread.push(socket);
+    }
+    const reply = await until(async () => {
+        const answer = await call('GET', '/activities?limit=1');
+        return answer.status === 429 && answer;
+    }, { what: 'the reader of nothing is refused' });
+    refused(reply, 429, 'BUDGET_EXCEEDED');
+    assert.equal(reply.body.budget, 'replies');
+    assert.equal((await soon(t, 'another app', () => h.asApp(other)('GET', '/activities?limit=1'))).status, 200);
+    unread.forEach((socket) => socket.destroy());
+    await until(async () => (await call('GET', '/activities?limit=1')).status === 200, { what: 'the budget is free again' });
+});
+
+test('streams above one app\'s budget are refused by name', async (t) => {
+    const { h, silent } = await startWithSilentProvider(t, { 'limits.streams': 5, 'limits.open_requests': 8 });
+    const [greedy, other] = [await newApp(h, {}, ['llm.chat']), await newApp(h, {}, ['activities.read'])];
+    const { refusals } = await flood(t, h, 20, chat(greedy, '/sdk/llm/chat/stream'));
+    await until(() => refusals.length >= 12, { what: 'what is above is refused' });
+    refusals.forEach((refusal) => named(refusal, 429, 'requests'));
+    assert.ok(silent.sockets.length <= 8);
+    assert.equal((await soon(t, 'another app', () => h.asApp(other)('GET', '/activities'))).status, 200);
+});
+
+test('ten thousand pipelined requests are answered in order or cut, and others are served meanwhile', async (t) => {
+    const h = await startHearth({ t });
+    const key = await h.asKey();
+    const talk = await converse(h);
+    const sending = talk.send('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(10_000));
+    assert.equal((await soon(t, 'a key', () => key('GET', '/sdk/ping'))).status, 200);
+    await sending;
+    assert.equal((await talk.response()).status, 200);
+    talk.destroy();
+});
+
+test('a huge head is refused, and costs nobody else anything', async (t) => {
+    const h = await startHearth({ t });
+    const { refusals } = await flood(t, h, 50, `GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-large: ${'a'.repeat(60_000)}\r\n\r\n`);
+    await until(() => refusals.length === 50, { what: 'all are refused' });
+    assert.ok(refusals.every(({ status }) => status === 431));
+    assert.equal((await h.api('GET', '/healthz')).status, 200);
+});
+
+// How much of a body of `announced` bytes the service takes from a client that does not read.
+async function pour(t, h, head, announced) {
+    const socket = net.connect(h.port, '127.0.0.1').on('error', () => {});
+    closeAll(t, [socket]);
+    let text = '';
+    socket.on('data', (piece) => { text += piece.toString('latin1'); });
+    await once(socket, 'connect');
+    socket.write(head);
+    const piece = Buffer.alloc(MiB, 'x');
+    let stalled = false;
+    for (let sent = 0; sent < announced && !stalled && !socket.destroyed; sent += piece.length)
+        stalled = !await Promise.race([new Promise((done) => socket.write(piece, () => done(true))), new Promise((done) => setTimeout(done, 1500, false))]);
+    return { text, taken: socket.bytesWritten };
+}
+
+test('a body that nobody will read is refused at its head', async (t) => {
+    const h = await startHearth({ t });
+    const announced = 94 * MiB;
+    for (const [what, path, headers, status] of [
+        ['a foreign page', '/sdk/llm/chat', `origin: http://evil.example\r\nx-app-id: ${await newApp(h)}`, 403],
+        ['nobody', '/sdk/llm/vectors/upsert', 'x-other: 1', 401],
+        ['an unknown app', '/sdk/llm/vectors/upsert', 'x-app-id: 00000000-0000-4000-8000-000000000000', 401],
+        ['a stranger at a route of the administrator', '/api/apps', 'x-other: 1', 401],
+        ['a path that is not there', '/nowhere', 'x-other: 1', 404],
+    ]) {
+        const { text, taken } = await pour(t, h, `POST ${path} HTTP/1.1\r\nhost: localhost\r\n${headers}\r\ncontent-length: ${announced}\r\n\r\n`, announced);
+        assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} `), what);
+        assert.match(text, /connection: close/i, what);
+        t.diagnostic(`${what}: ${(taken / MiB).toFixed(1)} MiB were taken, with the kernel's buffers`);
+        assert.ok(taken < 40 * MiB, `${what} could send ${taken} bytes`);
+    }
+});
+
+test('100 Continue is said only to who may send the body', async (t) => {
+    const h = await startHearth({ t });
+    const app = await newApp(h, {}, ['activities.write']);
+    const body = JSON.stringify({ raw_data: {} });
+    const ask = (headers) => `POST /activities HTTP/1.1\r\nhost: localhost\r\n${headers}expect: 100-continue\r\ncontent-length: ${body.length}\r\n\r\n`;
+    const stranger = await converse(h);
+    await stranger.send(ask(''));
+    assert.equal((await stranger.response()).status, 401);
+    const known = await converse(h);
+    await known.send(ask(`x-app-id: ${app}\r\n`));
+    assert.equal((await known.response()).status, 100);
+    await known.send(body);
+    assert.equal((await known.response()).status, 201);
+    [stranger, known].forEach((talk) => talk.destroy());
+});
+
+test('a page at another loopback address with the same port is foreign', async (t) => {
+    const h = await startHearth({ t });
+    for (const origin of [`http://127.0.0.5:${h.port}`, `http://127.1.2.3:${h.port}`]) {
+        refused(await h.api('GET', '/healthz', undefined, { origin }), 403, 'ORIGIN_NOT_ALLOWED');
+        refused(await h.api('GET', '/healthz', undefined, { origin, host: new URL(origin).host }), 403, 'ORIGIN_NOT_ALLOWED');
+    }
+    assert.equal((await h.api('GET', '/healthz', undefined, { origin: h.url })).status, 200);
+});
