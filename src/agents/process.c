@@ -1,6 +1,7 @@
 #include "agents/private.h"
 
 #include "base/hash.h"
+#include "base/budget.h"
 #include "base/limits.h"
 #include "os/env.h"
 #include "os/files.h"
@@ -14,6 +15,7 @@ struct agent_run {
     atomic_int n_refs;
     struct arena *arena;                /* owned */
     struct child *child;                /* owned */
+    struct budget_holder *payer;        /* owned while the process runs: the app it works for; NULL: none */
     const char *activity_path;          /* NULL: the activity went through the environment */
     double timeout_s;
     struct child_exit how;              /* once it has ended */
@@ -45,6 +47,26 @@ static void agent_run_unrefp(struct agent_run **run)
     *run = agent_run_unref(*run);
 }
 
+static int charge(struct agent_run *run, const char *app_id, struct err *e)
+{
+    int r;
+
+    if (!app_id || !*app_id)
+        return 0;
+    run->payer = budget_holder_get(HOLDER_APP, app_id);
+    r = budget_take(run->payer, BUDGET_CHILDREN, 1, e);
+    if (r < 0)
+        run->payer = budget_holder_unref(run->payer);
+    return r < 0 ? -EAGAIN : 0;         /* as when there are too many children in all: a place will be free later */
+}
+
+static void discharge(struct agent_run *run)
+{
+    if (run->payer)
+        budget_give(run->payer, BUDGET_CHILDREN, 1);
+    run->payer = budget_holder_unref(run->payer);
+}
+
 /* What an ended process left: megabytes of output, and a file. */
 struct ended { struct agent_run *run; struct child *child; };
 
@@ -70,6 +92,7 @@ static void on_exit_of_child(struct child *c, const struct child_exit *how, void
     struct agent_run *run = arg;
     struct ended *ended = xcalloc(1, sizeof(*ended));
 
+    discharge(run);
     run->how = *how;
     *ended = (struct ended){ run, child_ref(c) };
     if (pool_submit(run->agents->ends, finish_run, ended) < 0)
@@ -186,8 +209,13 @@ static int spawn(struct start *s, struct err *e)
         .on_exit = on_exit_of_child,
         .arg = agent_run_ref(s->run),
     };
-    int r = child_start(s->agents->supervisor, &spec, &s->run->child, e);
+    int r = charge(s->run, s->in->app_id, e);
 
+    if (r == 0) {
+        r = child_start(s->agents->supervisor, &spec, &s->run->child, e);
+        if (r < 0)
+            discharge(s->run);
+    }
     if (r < 0)
         agent_run_unref(s->run);
     return r;

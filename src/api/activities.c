@@ -230,7 +230,7 @@ static int call_function(struct request *req, struct response *res, struct err *
 
 const struct route activity_routes[] = {
     { .method = HTTP_POST, .path = "/activities", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
-      ROUTE_BODY(new_activity_fields, struct new_activity), .max_body = LIMIT_BODY_ACTIVITY, .status = 201,
+      ROUTE_BODY(new_activity_fields, struct new_activity), .max_body = LIMIT_BODY_ACTIVITY, .stores = true, .status = 201,
       .answer = one_activity, .handler = create_activity, .summary = "Insert an activity", .tag = "Activities" },
     { .method = HTTP_GET, .path = "/activities", .permission = PERM_ACTIVITIES_READ, .is_sdk = true,
       ROUTE_QUERY(activity_query_fields, struct activity_query), .answer = many_activities, .handler = list_activities,
@@ -238,7 +238,7 @@ const struct route activity_routes[] = {
     { .method = HTTP_GET, .path = "/activities/:id", .permission = PERM_ACTIVITIES_READ, .is_sdk = true,
       .answer = one_activity, .handler = get_activity, .summary = "One activity", .tag = "Activities" },
     { .method = HTTP_PATCH, .path = "/activities/:id", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
-      ROUTE_BODY(activity_patch_fields, struct activity_patch), .max_body = LIMIT_BODY_ACTIVITY, .answer = one_activity,
+      ROUTE_BODY(activity_patch_fields, struct activity_patch), .max_body = LIMIT_BODY_ACTIVITY, .stores = true, .answer = one_activity,
       .handler = change_activity, .summary = "Change status, result, raw_data or error_message", .tag = "Activities" },
     { .method = HTTP_DELETE, .path = "/activities/:id", .permission = PERM_ACTIVITIES_WRITE, .is_sdk = true,
       .answer = api_nothing, .handler = delete_activity, .summary = "Delete an activity", .tag = "Activities" },

@@ -1,5 +1,6 @@
 #include "api/dispatch.h"
 
+#include "api/admission.h"
 #include "api/answer.h"
 #include "api/api.h"
 #include "api/envelope.h"
@@ -22,6 +23,7 @@ struct dispatch {
     struct router *router;              /* owned */
     struct host_rules *hosts;           /* owned */
     struct tally other;                 /* requests no route took */
+    struct admission *admission;        /* owned; NULL without a service */
 };
 
 /* What a worker knows of a request; on its stack, because the exchange may be gone when a stream has begun. */
@@ -54,6 +56,7 @@ int dispatch_open(const struct dispatch_config *c, struct dispatch **ret, struct
     d->config = *c;
     tally_init(&d->other, "other", "other");
     d->hosts = host_rules_new(c->settings);
+    d->admission = c->loop ? admission_new(c->loop) : NULL;
     r = router_new(c->tables, c->settings, &d->router, e);
     if (r < 0) {
         dispatch_close(d);
@@ -67,6 +70,7 @@ struct dispatch *dispatch_close(struct dispatch *d)
 {
     if (!d)
         return NULL;
+    admission_free(d->admission);
     router_free(d->router);
     host_rules_free(d->hosts);
     free(d);
@@ -416,6 +420,8 @@ static int count_request(struct job *job, struct budget_holder *holder, struct e
 
     if (r == 0 && may_stream(job->entry->route))
         r = budget_check(holder, BUDGET_STREAMS, 1, e);
+    if (r == 0 && job->entry->route->stores)
+        r = budget_check(holder, BUDGET_DISK, 1, e);
     return r < 0 ? r : purse_take(&x->purse, BUDGET_REQUESTS, 1, e);
 }
 
@@ -525,12 +531,23 @@ static int start(struct job *job, struct err *e)
     return 0;
 }
 
+static void start_or_refuse(void *arg, int r, struct err *e)
+{
+    struct job *job = arg;
+    struct http_exchange *x = job->x;
+    struct trace trace = job->work.trace;
+
+    if (r == 0)
+        r = start(job, e);              /* on success the exchange may be gone already */
+    if (r < 0)
+        answer_send_error(x, &trace, r, e);
+}
+
 void dispatch_request(struct dispatch *d, struct http_exchange *x)
 {
     struct job *job = x->owner_data;
     struct err e = { 0 };
-    struct trace trace;
-    int r;
+    int r = 0;
 
     if (!job) {
         job = job_of(d, x);
@@ -539,8 +556,10 @@ void dispatch_request(struct dispatch *d, struct http_exchange *x)
             return;
         }
     }
-    trace = job->work.trace;
-    r = x->request.body.n > job->max_body ? body_too_large(job->max_body, &e) : start(job, &e);    /* on success the exchange may be gone already */
-    if (r < 0)
-        answer_send_error(x, &trace, r, &e);
+    if (x->request.body.n > job->max_body)
+        r = body_too_large(job->max_body, &e);
+    if (r == 0 && d->admission && x->request.body.n > LIMIT_LARGE_BODY)
+        admission_enter(d->admission, x, start_or_refuse, job);
+    else
+        start_or_refuse(job, r, &e);
 }

@@ -12,6 +12,7 @@ struct dispatch_config {
     struct settings *settings;
     struct identity *identity;
     struct pool *short_pool, *long_pool;        /* NULL: run in the calling thread (command line without a service) */
+    struct loop *loop;                  /* where large requests wait for memory; NULL: they do not */
 };
 
 /* Checks every row (permission known, handler there, fields complete, no path twice): -EINVAL names the row. */

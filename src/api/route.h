@@ -80,6 +80,7 @@ struct route {
     bool is_bare;                       /* answer is not the envelope: no "success" member is written */
     bool is_sdk;                        /* also answers below /api (decision D2) */
     bool takes_escaped_slash;           /* %2F within a parameter is a slash of it; elsewhere it is refused */
+    bool stores;                        /* refused to an app whose data folder is above its budget `disk` */
     bool may_stream;                    /* the answer may as well be text/event-stream, as the body wishes */
     const struct error_form *error_form;        /* NULL: the envelope (api/envelope.h) */
     const char *answer_type;            /* content type of raw and streamed answers for OpenAPI; NULL: application/json */

@@ -399,7 +399,7 @@ static bool is_long_removal(const struct request *req)
 
 const struct route vector_routes[] = {
     { .method = HTTP_POST, .path = "/sdk/llm/vectors/upsert", .permission = PERM_VECTORS_WRITE, .needs_long = is_far, .is_sdk = true,
-      ROUTE_BODY(upsert_fields, struct upsert_body), .max_body = LIMIT_BODY_VECTORS, .answer = upsert_answer, .handler = upsert_vectors,
+      ROUTE_BODY(upsert_fields, struct upsert_body), .max_body = LIMIT_BODY_VECTORS, .stores = true, .answer = upsert_answer, .handler = upsert_vectors,
       .summary = "Store vectors, replacing those of the same ids; all or nothing", .tag = "Vectors" },
     { .method = HTTP_POST, .path = "/sdk/llm/vectors/query", .permission = PERM_VECTORS_READ, .needs_long = is_long_query, .is_sdk = true,
       ROUTE_BODY(query_fields, struct query_body), .check_body = check_query, .answer = query_answer, .handler = query_vectors,

@@ -314,7 +314,7 @@ static int receive_webhook(struct request *req, struct response *res, struct err
 
 const struct route webhook_routes[] = {
     { .method = HTTP_POST, .path = "/webhooks/{token}", .permission = PERM_BODY, ROUTE_BODY(webhook_fields, struct webhook_body),
-      .max_body = LIMIT_BODY_ACTIVITY, .is_sdk = true, .answer = webhook_answer, .handler = receive_webhook,
+      .max_body = LIMIT_BODY_ACTIVITY, .stores = true, .is_sdk = true, .answer = webhook_answer, .handler = receive_webhook,
       .summary = "Create tasks and tell of their progress (permission webhook.trigger)", .tag = "Webhooks" },
     ROUTE_END,
 };

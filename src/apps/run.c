@@ -3,6 +3,7 @@
 
 #include "apps/launch.h"
 #include "apps/ports.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "identity/consent.h"
@@ -84,6 +85,23 @@ static int make_plan(struct app_slot *slot, struct arena *a, const struct app_co
     return r < 0 ? r : launch_plan_make(a, c, &place, plan, e);
 }
 
+static int charge(const char *app_id, struct err *e)
+{
+    struct budget_holder *payer = budget_holder_get(HOLDER_APP, app_id);
+    int r = budget_take(payer, BUDGET_CHILDREN, 1, e);
+
+    budget_holder_unref(payer);
+    return r;
+}
+
+static void discharge(const char *app_id)
+{
+    struct budget_holder *payer = budget_holder_get(HOLDER_APP, app_id);
+
+    budget_give(payer, BUDGET_CHILDREN, 1);
+    budget_holder_unref(payer);
+}
+
 /* On the loop thread. It may come before child_start() has returned to the launcher, which then handles it. */
 static void app_exited(struct child *c, const struct child_exit *how, void *arg)
 {
@@ -91,6 +109,7 @@ static void app_exited(struct child *c, const struct child_exit *how, void *arg)
     struct apps *apps = slot->apps;
     char app_id[UUID_SIZE];
 
+    discharge(slot->app_id);
     pthread_mutex_lock(&apps->mutex);
     if (!slot->child) {
         slot->has_ended_early = true;
@@ -120,7 +139,10 @@ static int spawn(struct app_slot *slot, struct child **ret, struct err *e)
         return r;
     if (consent_app_declares(config->identity, slot->app_id, c.permissions.items, c.permissions.n, &asked) < 0)
         log_debug("apps", NULL, "the permissions of %s are not asked for: %s", LOG_Q(c.name), asked.text);
-    return child_start(config->supervisor, &(struct child_spec){
+    r = charge(slot->app_id, e);
+    if (r < 0)
+        return r;
+    r = child_start(config->supervisor, &(struct child_spec){
         .label = arena_printf(a, "app %s", c.name),
         .command = plan.command,
         .args = plan.args,
@@ -133,6 +155,9 @@ static int spawn(struct app_slot *slot, struct child **ret, struct err *e)
         .on_exit = app_exited,
         .arg = slot,
     }, ret, e);
+    if (r < 0)
+        discharge(slot->app_id);
+    return r;
 }
 
 /* The mutex is held: what the launch came to. */

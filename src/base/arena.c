@@ -4,12 +4,14 @@
 #include <assert.h>
 #include <sanitizer/asan_interface.h>
 #include <stdalign.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     ARENA_FIRST_CHUNK = 1024,
     ARENA_LARGEST_CHUNK = 256 << 10,
+    ARENA_LARGE = 64 << 10,
     ARENA_ALIGN = alignof(max_align_t),
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) /* gcc; clang */
     ARENA_RED_ZONE = 16,                /* so that the sanitizer sees writes past one allocation into the next */
@@ -35,8 +37,27 @@ struct arena {
     struct defer *latest;
     size_t n_bytes;                     /* taken from the heap, chunks and adopted blocks */
     size_t n_elsewhere;                 /* held by what ends with the arena */
+    size_t n_told;                      /* of both, counted in total_bytes */
     size_t next_size;                   /* as much as there is: the whole doubles */
 };
+
+/* Of all arenas that are large: the many small ones are no burden and pay nothing for the count. */
+static atomic_size_t total_bytes;
+
+static void tell_total(struct arena *a)
+{
+    size_t n = a->n_bytes + a->n_elsewhere;
+
+    if (n < ARENA_LARGE)
+        return;
+    atomic_fetch_add_explicit(&total_bytes, n - a->n_told, memory_order_relaxed);
+    a->n_told = n;
+}
+
+size_t arena_total(void)
+{
+    return atomic_load_explicit(&total_bytes, memory_order_relaxed);
+}
 
 static _Noreturn void arena_too_large(size_t n)
 {
@@ -49,6 +70,7 @@ static void take(struct arena *a, size_t n)
     if (n > LIMIT_ARENA_BYTES - a->n_bytes)
         arena_too_large(n);
     a->n_bytes += n;
+    tell_total(a);
 }
 
 /* The last chunk is smaller than its turn when the limit is near. */
@@ -98,6 +120,8 @@ struct arena *arena_free(struct arena *a)
         ASAN_UNPOISON_MEMORY_REGION(chunk->bytes, chunk->size);
         free(chunk);
     }
+    if (a->n_told > 0)
+        atomic_fetch_sub_explicit(&total_bytes, a->n_told, memory_order_relaxed);
     free(a);
     return NULL;
 }
@@ -129,6 +153,7 @@ size_t arena_bytes(const struct arena *a)
 void arena_count(struct arena *a, size_t n)
 {
     a->n_elsewhere += n;
+    tell_total(a);
 }
 
 void *arena_alloc(struct arena *a, size_t n)

@@ -23,6 +23,8 @@ void arena_freep(struct arena **a);
 bool arena_has_room(const struct arena *a, size_t n);
 /* What the arena and all that ends with it hold of the heap, for budgets of memory. 0 for NULL. */
 size_t arena_bytes(const struct arena *a);
+/* Bytes of all arenas of this process that are large; any thread. */
+size_t arena_total(void);
 /* n bytes elsewhere end with the arena: they count in arena_bytes(), not against the limit. */
 void arena_count(struct arena *a, size_t n);
 /* Memory of malloc(), n bytes of it, ends with the arena. */

@@ -26,7 +26,6 @@ const struct budget_rule budget_rules[N_BUDGETS] = {
     [BUDGET_MEMORY] = { "memory", "bytes of requests at work", .is_bytes = true, .takes_one = true, .limits = LIMITS(MB(512), MB(16), MB(64)), .total = MB(2048), .setting = "limits.request_memory_mb" },
     [BUDGET_CHILDREN] = { "children", "running processes", .limits = LIMITS(96, 0, 0), .total = LIMIT_CHILDREN, .setting = "limits.children" },
     [BUDGET_DISK] = { "disk", "bytes in the data folder", .is_bytes = true, .limits = LIMITS(MB(10240), 0, 0), .total = BUDGET_UNLIMITED, .setting = "limits.disk_mb" },
-    [BUDGET_VECTORS] = { "vectors", "bytes of vectors", .is_bytes = true, .limits = LIMITS(MB(8192), 0, 0), .total = BUDGET_UNLIMITED, .setting = "limits.vectors_mb" },
 };
 
 enum { BUCKETS = 1024 };                /* a power of two */
@@ -262,13 +261,17 @@ void budget_measured(struct budget_holder *h, enum budget b, int64_t n)
         atomic_fetch_add(&totals[b], n - before);
 }
 
+bool budget_has_room(const struct budget_holder *h, enum budget b, int64_t n, bool *ret_is_own)
+{
+    *ret_is_own = h->kind != HOLDER_ADMIN && !fits(b, budget_held(h, b), n, budget_limit(b, h->kind));
+    return h->kind == HOLDER_ADMIN || (!*ret_is_own && fits(b, budget_total(b), n, budget_total_limit(b)));
+}
+
 int budget_check(struct budget_holder *h, enum budget b, int64_t n, struct err *e)
 {
-    if (h->kind == HOLDER_ADMIN)
-        return 0;
-    if (!fits(b, budget_held(h, b), n, budget_limit(b, h->kind)))
-        return budget_refuse(h, b, true, e);
-    return fits(b, budget_total(b), n, budget_total_limit(b)) ? 0 : budget_refuse(h, b, false, e);
+    bool is_own;
+
+    return budget_has_room(h, b, n, &is_own) ? 0 : budget_refuse(h, b, is_own, e);
 }
 
 int64_t budget_held(const struct budget_holder *h, enum budget b)

@@ -23,7 +23,6 @@ enum budget {
     BUDGET_MEMORY,                      /* bytes that large requests may need while they are handled */
     BUDGET_CHILDREN,                    /* processes that run for the caller */
     BUDGET_DISK,                        /* bytes of an app's data folder; measured */
-    BUDGET_VECTORS,                     /* bytes of stored vectors; measured */
     N_BUDGETS
 };
 
@@ -67,6 +66,8 @@ void budget_force(struct budget_holder *h, enum budget b, int64_t n);
 void budget_measured(struct budget_holder *h, enum budget b, int64_t n);
 /* Whether n more would be refused, without taking them. */
 int budget_check(struct budget_holder *h, enum budget b, int64_t n, struct err *e) MUST_CHECK;
+/* The same question, without counting the answer as a refusal. Admins always fit. */
+bool budget_has_room(const struct budget_holder *h, enum budget b, int64_t n, bool *ret_is_own);
 int64_t budget_held(const struct budget_holder *h, enum budget b);
 int64_t budget_total(enum budget b);                    /* of all callers but the administrator */
 /* Where the two limits stand now. */

@@ -15,6 +15,9 @@ enum {
     LIMIT_RESERVED_FILES = 512,         /* descriptors that client connections leave to everything else */
     LIMIT_LINGER_BYTES = 1 << 20,       /* read and dropped after a last answer so that the client gets it */
     LIMIT_SMALL_BODY = 16 << 10,        /* a body up to this is never refused for a budget of bytes */
+    LIMIT_LARGE_BODY = 256 << 10,       /* a body above this waits while requests need as much memory as they may */
+    LIMIT_LARGE_WAITING = 256,
+    LIMIT_LARGE_WAIT_MS = 10000,
     LIMIT_PACE_BYTES = 10 << 10,        /* of a body in HTTP_PACE_MS; less is too slow */
     LIMIT_BODY_DEFAULT = 1 << 20,
     LIMIT_BODY_ACTIVITY = 4 << 20,

@@ -29,9 +29,7 @@ static void tell_and_close(struct http_connection *c)
 
 static struct http_connection *oldest_of(struct http_server *s, enum http_wait wait, bool is_unix)
 {
-    struct http_deadline *d;
-
-    TAILQ_FOREACH(d, &s->deadlines.lists[wait], links) {
+    for (struct http_deadline *d = TAILQ_FIRST(&s->deadlines.lists[wait]); d; d = TAILQ_NEXT(d, links)) {
         struct http_connection *c = CONTAINER_OF(d, struct http_connection, deadline);
 
         if (c->is_unix == is_unix && (is_unix || !is_admin(c)))

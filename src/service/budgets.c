@@ -4,9 +4,11 @@
 #include "base/budget.h"
 
 #include <assert.h>
+#include <dirent.h>
+#include <ftw.h>
 #include <unistd.h>
 
-enum { MEMORY_SHARE = 4, MOST_MEMORY_MB = 2048 };
+enum { MEMORY_SHARE = 4, MOST_MEMORY_MB = 2048, MEASURE_EVERY_MS = 60000, MOST_FILES = 1000000, OPEN_FOLDERS = 16, BLOCK_BYTES = 512 };
 
 static int64_t memory_bytes(struct service *s)
 {
@@ -31,4 +33,67 @@ void service_set_budgets(struct service *s)
     for (size_t i = 0; i < ARRAY_SIZE(of_memory); i++)
         budget_set_total(of_memory[i], memory_bytes(s));
     budget_show_metrics();
+}
+
+/* ---- the disk of the apps' data folders ---- */
+
+/* nftw() has no argument of its own. */
+static _Thread_local int64_t n_bytes, n_files;
+
+static int add_file(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    n_bytes += type == FTW_NS ? 0 : (int64_t)st->st_blocks * BLOCK_BYTES;
+    return ++n_files >= MOST_FILES;     /* enough is known */
+}
+
+static void measure_app(struct service *s, const char *folder, const char *app_id)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct budget_holder *app;
+
+    if (!identity_knows_app(s->identity, app_id))
+        return;
+    n_bytes = n_files = 0;
+    if (nftw(arena_printf(a, "%s/%s", folder, app_id), add_file, OPEN_FOLDERS, FTW_PHYS | FTW_MOUNT) < 0)
+        return;
+    app = budget_holder_get(HOLDER_APP, app_id);
+    budget_measured(app, BUDGET_DISK, n_bytes);
+    budget_holder_unref(app);
+}
+
+static void measure(void *arg)
+{
+    struct service *s = arg;
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *folder = arena_printf(a, "%s/local-apps", s->config.data_dir);
+    DIR *apps = opendir(folder);
+
+    for (struct dirent *entry; apps && !atomic_load(&s->api.is_leaving) && (entry = readdir(apps));)
+        if (entry->d_name[0] != '.')
+            measure_app(s, folder, entry->d_name);
+    if (apps)
+        closedir(apps);
+    atomic_store(&s->is_measuring, false);
+}
+
+static void measure_on_worker(void *arg)
+{
+    struct service *s = arg;
+
+    if (!atomic_exchange(&s->is_measuring, true) && pool_submit(s->long_pool, measure, s) < 0)
+        atomic_store(&s->is_measuring, false);
+}
+
+void service_start_measuring(struct service *s)
+{
+    s->measuring = loop_timer_new(s->loop, measure_on_worker, s);
+    loop_timer_every(s->measuring, MEASURE_EVERY_MS);
+    measure_on_worker(s);
+}
+
+void service_stop_measuring(void *service)
+{
+    struct service *s = service;
+
+    s->measuring = loop_timer_free(s->measuring);
 }

@@ -274,6 +274,7 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     const struct dispatch_config c = {
         .api = &s->api, .tables = api_route_tables, .settings = s->settings, .identity = s->identity,
         .short_pool = is_serving ? s->short_pool : NULL, .long_pool = is_serving ? s->long_pool : NULL,
+        .loop = is_serving ? s->loop : NULL,
     };
     int r;
 

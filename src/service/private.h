@@ -42,8 +42,9 @@ struct service {
     int folder_fd;                      /* of the data folder, when its path is too long for a socket; else 0 */
     struct api api;
     struct loop_watch *on_term, *on_int;
-    struct loop_timer *upkeep;
+    struct loop_timer *upkeep, *measuring;
     bool is_stopping;                   /* loop thread */
+    atomic_bool is_measuring;           /* a worker measures the apps' folders */
     atomic_bool has_started;            /* tasks and apps have been started */
 };
 
@@ -59,6 +60,9 @@ void service_unlisten(struct service *s);
 
 /* budgets.c: what callers may hold, by the settings. */
 void service_set_budgets(struct service *s);
+/* The apps' data folders are measured at the start and once a minute, on a worker. Loop thread, or before the loop runs. */
+void service_start_measuring(struct service *s);
+void service_stop_measuring(void *service);
 
 /* wiring.c: the glue between siblings of rank 4. */
 int wire_listeners(void *service, struct arena *a, struct task_listeners *ret, struct err *e) MUST_CHECK;

@@ -100,6 +100,7 @@ int service_start_upkeep(struct service *s, struct err *e)
     s->upkeep = loop_timer_new(s->loop, tidy_on_worker, s);
     loop_timer_every(s->upkeep, UPKEEP_EVERY_MS);
     tidy_on_worker(s);
+    service_start_measuring(s);
     return 0;
 }
 
@@ -108,4 +109,5 @@ void service_stop_upkeep(void *service)
     struct service *s = service;
 
     s->upkeep = loop_timer_free(s->upkeep);
+    service_stop_measuring(s);
 }

@@ -282,8 +282,6 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Processes that may run for one app: its own and the agents that work for it." },
     [SETTING_LIMITS_DISK_MB] = { "limits.disk_mb", SETTING_INT, .min = 1, .max = 1 << 24, .def = "10240", .needs_restart = true,
         .help = "MiB that one app's data folder may have before the service stores nothing more for it." },
-    [SETTING_LIMITS_VECTORS_MB] = { "limits.vectors_mb", SETTING_INT, .min = 1, .max = 1 << 24, .def = "8192", .needs_restart = true,
-        .help = "MiB of vectors that one app or one developer key may have stored in the service." },
     [SETTING_USAGE_KEEP_DAYS] = { "usage.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "400",
         .help = "Days the usage of a day is kept; 0: forever." },
 

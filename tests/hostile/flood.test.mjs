@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { startHearth, until } from '../api/harness.mjs';
 import { decide, insert, newApp, refused, signIn } from '../api/kit.mjs';
@@ -28,7 +30,7 @@ const closeAll = (t, sockets) => t.after(() => sockets.forEach((socket) => socke
 // A provider of models that takes every request and never answers; h has it as its only one.
 async function startWithSilentProvider(t, settings = {}) {
     const silent = await hostileServer(t, () => {});
-    const h = await startHearth({ t, settings, env: { GENERIC_OPENAI_BASE_URL: `${silent.url}/v1`, GENERIC_OPENAI_MODEL: 'any' } });
+    const h = await startHearth({ t, settings, env: { GENERIC_OPENAI_BASE_URL: `${silent.url}/v1`, GENERIC_OPENAI_MODEL: 'any', LOCALAI_BASE_URL: `${silent.url}/v1` } });
     return { h, silent };
 }
 
@@ -146,7 +148,7 @@ test('announced bodies hold nothing, and silent ones are ended', async (t) => {
     const upload = `POST /sdk/llm/embed HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${silent}\r\ncontent-length: ${32 * MiB}\r\n\r\n{`;
     const { refusals } = await flood(t, h, 60, upload);
     const texts = Array.from({ length: 64 }, () => 'word '.repeat(2000));
-    const reply = await soon(t, 'another app\'s body', () => h.asApp(other)('POST', '/sdk/llm/embed', { texts, provider: 'lexical' }));
+    const reply = await soon(t, 'another app\'s body', () => h.asApp(other)('POST', '/sdk/llm/embed', { input: texts, provider: 'builtin' }));
     assert.notEqual(reply.status, 503, reply.text);
     assert.notEqual(reply.status, 429, reply.text);
     await until(() => refusals.length === 60, { what: 'the silent ones are ended' });
@@ -200,6 +202,38 @@ test('streams above one app\'s budget are refused by name', async (t) => {
     refusals.forEach((refusal) => named(refusal, 429, 'requests'));
     assert.ok(silent.sockets.length <= 8);
     assert.equal((await soon(t, 'another app', () => h.asApp(other)('GET', '/activities'))).status, 200);
+});
+
+test('large requests wait for memory; then their caller is refused by name, and others are not', async (t) => {
+    const { h, silent } = await startWithSilentProvider(t, { 'limits.request_memory_mb': 1, 'limits.memory_mb': 64 });
+    const [greedy, other] = [await newApp(h, {}, ['llm.embed']), await newApp(h, {}, ['llm.embed', 'activities.write'])];
+    const texts = Array.from({ length: 8 }, () => 'word '.repeat(20_000));
+    const body = JSON.stringify({ input: texts, provider: 'localai', model: 'any' });
+    const embed = `POST /sdk/llm/embed HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${greedy}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    const { refusals } = await flood(t, h, 6, embed);
+    await until(() => silent.sockets.length > 0, { what: 'one is at work', deadlineMs: 5000 }).catch(() => assert.fail(refusals[0]?.text ?? 'nothing'));
+    const reply = await soon(t, 'another app', () => h.asApp(other)('POST', '/activities', { raw_data: { text: 'x'.repeat(MiB) } }));
+    assert.equal(reply.status, 201, reply.text);
+    await theAdministratorIsServed(t, h);
+    await until(() => refusals.length === 5, { what: 'the others have waited' });
+    refusals.forEach((refusal) => named(refusal, 429, 'memory'));
+});
+
+test('an app whose data folder is above its budget has nothing more stored', async (t) => {
+    const h = await startHearth({ t, settings: { 'limits.disk_mb': 2 } });
+    const [greedy, other] = [await newApp(h, {}, ['activities.write']), await newApp(h, {}, ['activities.write'])];
+    const folder = join(h.dataDir, 'local-apps', greedy);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'hoard'), Buffer.alloc(3 * MiB, 'x'));
+    await h.terminate();
+    await h.start();
+    const reply = await until(async () => {
+        const answer = await h.asApp(greedy)('POST', '/activities', { raw_data: {} });
+        return answer.status === 429 && answer;
+    }, { what: 'the folder is measured' });
+    assert.equal(reply.body.budget, 'disk');
+    assert.equal((await h.asApp(other)('POST', '/activities', { raw_data: {} })).status, 201);
+    assert.match((await h.cli('doctor')).stdout, /MiB of 2\.0 MiB bytes in the data folder/);
 });
 
 test('ten thousand pipelined requests are answered in order or cut, and others are served meanwhile', async (t) => {

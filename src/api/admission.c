@@ -1,0 +1,128 @@
+#include "api/admission.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+
+#include <stdlib.h>
+#include <sys/queue.h>
+
+enum { LOOK_EVERY_MS = 50, COPIES_OF_BODY = 2, BYTES_OF_VALUE = 32 };
+
+struct waiter {
+    TAILQ_ENTRY(waiter) links;
+    struct http_exchange *x;            /* borrowed: it is not answered before fn */
+    int64_t until_ms, n_bytes;
+    void (*fn)(void *arg, int r, struct err *e);
+    void *arg;
+};
+
+TAILQ_HEAD(waiters, waiter);
+
+struct admission {
+    struct waiters waiters;             /* owned; in order of arrival */
+    size_t n;
+    struct loop_timer *timer;           /* owned */
+};
+
+/* What a body becomes while it is read (base/json.h), at most. */
+static int64_t bytes_needed(const struct http_request *request)
+{
+    return (int64_t)request->body.n * COPIES_OF_BODY + (int64_t)request->n_body_values * BYTES_OF_VALUE;
+}
+
+/* What was promised to requests that are at work, or what they have taken already, whichever is more. */
+static bool has_memory(const struct budget_holder *h, int64_t n, bool *ret_is_own)
+{
+    int64_t limit = budget_total_limit(BUDGET_MEMORY), taken = (int64_t)arena_total();
+
+    if (!budget_has_room(h, BUDGET_MEMORY, n, ret_is_own))
+        return false;
+    return budget_holder_kind(h) == HOLDER_ADMIN || budget_total(BUDGET_MEMORY) == 0 || n <= limit - MIN(taken, limit);
+}
+
+/* True when fn has been called. */
+static bool try_now(const struct waiter *w)
+{
+    struct budget_purse *purse = &w->x->purse;
+    struct err e = { 0 };
+    bool is_own = false;
+    int r;
+
+    if (atomic_load(&w->x->is_gone)) {
+        r = err_set(&e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping.");
+    } else if (has_memory(purse->holder, w->n_bytes, &is_own)) {
+        purse_force(purse, BUDGET_MEMORY, w->n_bytes);
+        r = 0;
+    } else if (clock_mono_ms() >= w->until_ms) {
+        r = budget_refuse(purse->holder, BUDGET_MEMORY, is_own, &e);
+    } else {
+        return false;
+    }
+    w->fn(w->arg, r, &e);
+    return true;
+}
+
+static void leave(struct admission *a, struct waiter *w)
+{
+    TAILQ_REMOVE(&a->waiters, w, links);
+    a->n--;
+    free(w);
+}
+
+static void look(void *arg)
+{
+    struct admission *a = arg;
+    struct waiter *w, *next;
+
+    for (w = TAILQ_FIRST(&a->waiters); w; w = next) {
+        next = TAILQ_NEXT(w, links);
+        if (try_now(w))
+            leave(a, w);
+    }
+    if (a->n == 0)
+        loop_timer_cancel(a->timer);
+}
+
+struct admission *admission_new(struct loop *l)
+{
+    struct admission *a = xcalloc(1, sizeof(*a));
+
+    TAILQ_INIT(&a->waiters);
+    a->timer = loop_timer_new(l, look, a);
+    return a;
+}
+
+struct admission *admission_free(struct admission *a)
+{
+    struct waiter *w;
+
+    if (!a)
+        return NULL;
+    while ((w = TAILQ_FIRST(&a->waiters))) {
+        struct err e = { 0 };
+        int r = err_set(&e, -EPIPE, "SHUTTING_DOWN", "The service is stopping.");
+
+        w->fn(w->arg, r, &e);
+        leave(a, w);
+    }
+    loop_timer_free(a->timer);
+    free(a);
+    return NULL;
+}
+
+void admission_enter(struct admission *a, struct http_exchange *x, void (*fn)(void *arg, int r, struct err *e), void *arg)
+{
+    bool is_full = a->n >= LIMIT_LARGE_WAITING;
+    struct waiter now = {
+        .x = x, .until_ms = is_full ? 0 : clock_mono_ms() + LIMIT_LARGE_WAIT_MS, .n_bytes = bytes_needed(&x->request), .fn = fn, .arg = arg,
+    };
+    struct waiter *w;
+
+    if (try_now(&now))
+        return;
+    w = xcalloc(1, sizeof(*w));
+    *w = now;
+    TAILQ_INSERT_TAIL(&a->waiters, w, links);
+    if (a->n++ == 0)
+        loop_timer_every(a->timer, LOOK_EVERY_MS);
+}
