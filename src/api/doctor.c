@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "identity/audit.h"
 #include "identity/consent.h"
+#include "llm/local.h"
 #include "os/files.h"
 #include "os/hardening.h"
 #include "os/program.h"
@@ -440,6 +441,19 @@ static void check_budgets(struct checkup *c)
         budget_each(b, check_holder, &(struct budget_check){ c, b });
 }
 
+static void check_found(struct checkup *c)
+{
+    struct llm_waiting waiting[LLM_N_PROBES];
+    size_t n = llm_accounts_waiting(c->api->llm_accounts, waiting);
+
+    for (size_t i = 0; i < n; i++)
+        tell(c, "found", !waiting[i].is_foreign,
+             waiting[i].is_foreign ? arena_printf(c->arena, "at 127.0.0.1:%u, where %s usually listens, another user's program does", waiting[i].port, waiting[i].label)
+                                   : arena_printf(c->arena, "%s was found at 127.0.0.1:%u and waits for your yes: `hearth provider accept %s`", waiting[i].label,
+                                                  waiting[i].port, waiting[i].name),
+             "it is sent nothing; find out whose it is");
+}
+
 /* No fault: a person may well call an app's program by hand. */
 static void check_callers(struct checkup *c)
 {
@@ -514,7 +528,7 @@ static void check_machine(struct checkup *c)
 
 static void (*const checks[])(struct checkup *c) = {
     check_folder, check_hardening, check_disk, check_store, check_backend, check_audit, check_settings, check_network, check_sandbox, check_agents,
-    check_apps, check_providers, check_sizes, check_budgets, check_tasks, check_owners, check_machine, check_questions, check_callers,
+    check_apps, check_providers, check_sizes, check_budgets, check_tasks, check_owners, check_machine, check_questions, check_callers, check_found,
 };
 
 static int examine(struct request *req, struct response *res, struct err *e)

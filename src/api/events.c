@@ -155,6 +155,15 @@ void api_events_consent(struct api_events *ev)
     publish(ev, "permission", &data);
 }
 
+void api_events_provider(struct api_events *ev)
+{
+    struct buf data;
+
+    buf_init(&data, KIB(1));
+    buf_add_str(&data, "{\"status\":\"found\"}");
+    publish(ev, "provider", &data);
+}
+
 void api_events_contact(struct api_events *ev, const char *app_id, const char *app_name, const char *program)
 {
     struct json_writer w;

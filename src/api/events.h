@@ -2,7 +2,7 @@
  *
  * Publishing is for any thread and never waits: a stream whose buffer is full misses changes and gets `event: resync` when it has room
  * again, upon which the reader asks the lists anew. At most LIMIT_EVENT_STREAMS streams.
- * events: `contact` {app_id, app_name, program}, `permission` {pending: n}, `task` {uuid, status}, `app` {app_id, status}.
+ * events: `contact` {app_id, app_name, program}, `provider` {status: "found"}, `permission` {pending: n}, `task` {uuid, status}, `app` {app_id, status}.
  */
 #pragma once
 
@@ -20,4 +20,5 @@ void api_events_end_streams(struct api_events *ev);
 void api_events_task(struct api_events *ev, const char *task_uuid, const char *status);
 void api_events_app(struct api_events *ev, const char *app_id);
 void api_events_consent(struct api_events *ev);
+void api_events_provider(struct api_events *ev);        /* a model server was found and waits for the person */
 void api_events_contact(struct api_events *ev, const char *app_id, const char *app_name, const char *program);

@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "base/limits.h"
 #include "embed/lexical.h"
+#include "llm/local.h"
 #include "store/provider_choices.h"
 
 #define MASK "****"
@@ -55,11 +56,18 @@ static const struct field app_shape[] = {
 
 static const struct field fallback_shape[] = { SHAPE_STRING("provider"), SHAPE_BOOL("configured", .help = "false: passed over"), FIELD_END };
 
+static const struct field waiting_shape[] = {
+    SHAPE_STRING("name"), SHAPE_STRING("label"), SHAPE_STRING("address"),
+    SHAPE_BOOL("foreign", .help = "true: another user's program, which is never used; false: waits for POST /api/providers/NAME/accept"),
+    FIELD_END,
+};
+
 static const struct field providers_answer[] = {
     SHAPE_LIST("providers", provider_shape),
     SHAPE_OBJECT("defaults", defaults_shape),
     SHAPE_LIST("fallbacks", fallback_shape, .help = "asked in this order when the default fails before its first byte"),
     SHAPE_LIST("apps", app_shape, .help = "apps with a provider of their own"),
+    SHAPE_LIST("waiting", waiting_shape, .help = "model servers found on this machine that are not used"),
     FIELD_END,
 };
 
@@ -257,6 +265,23 @@ static int write_apps(const struct request *req, struct json_writer *w, struct e
     return 0;
 }
 
+static void write_waiting(struct request *req, struct json_writer *w)
+{
+    struct llm_waiting waiting[LLM_N_PROBES];
+    size_t n = llm_accounts_waiting(req->api->llm_accounts, waiting);
+
+    json_begin_array_as(w, "waiting");
+    for (size_t i = 0; i < n; i++) {
+        json_begin_object(w);
+        json_add_string(w, "name", waiting[i].name);
+        json_add_string(w, "label", waiting[i].label);
+        json_add_string(w, "address", arena_printf(req->arena, "http://127.0.0.1:%u", waiting[i].port));
+        json_add_bool(w, "foreign", waiting[i].is_foreign);
+        json_end(w);
+    }
+    json_end(w);
+}
+
 static int list_providers(struct request *req, struct response *res, struct err *e)
 {
     struct json_writer *w = &res->json;
@@ -278,6 +303,7 @@ static int list_providers(struct request *req, struct response *res, struct err 
     write_default(req, w, PROVIDER_EMBED);
     json_end(w);
     write_fallbacks(req, w);
+    write_waiting(req, w);
     return write_apps(req, w, e);
 }
 

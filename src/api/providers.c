@@ -3,9 +3,11 @@
 
 #include "api/api.h"
 #include "api/routes.h"
+#include "api/setting.h"
 #include "base/limits.h"
 #include "embed/lexical.h"
 #include "identity/audit.h"
+#include "llm/local.h"
 #include "store/provider_choices.h"
 
 #include <pthread.h>
@@ -323,7 +325,32 @@ static int remove_provider(struct request *req, struct response *res, struct err
     return r;
 }
 
+/* ---- accept ---- */
+
+/* Once a person has said yes, a server of this machine is used whenever it is found. */
+static int accept_provider(struct request *req, struct response *res, struct err *e)
+{
+    const char *name = req->params[0], *text = name;
+    size_t n;
+    const char *const *names = settings_list(req->api->settings, req->arena, SETTING_LLM_LOCAL_ACCEPTED, &n);
+    int r;
+
+    if (!llm_local_knows(name))
+        return err_set(e, -ENOENT, "PROVIDER_NOT_FOUND", "%.80s is no server that is looked for on this machine; `hearth provider add` adds others.", name);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) != 0)
+            text = arena_printf(req->arena, "%s,%s", text, names[i]);
+    r = setting_change(req, settings_rules[SETTING_LLM_LOCAL_ACCEPTED].key, text, e);
+    if (r == 0)
+        json_add_string(&res->json, "name", name);
+    return r;
+}
+
+static const struct field accept_answer[] = { SHAPE_STRING("name"), FIELD_END };
+
 const struct route provider_routes[] = {
+    { .method = HTTP_POST, .path = "/api/providers/:name/accept", .permission = PERM_ADMIN, .answer = accept_answer, .defines = true,
+      .handler = accept_provider, .summary = "Let a model server that was found on this machine be used", .tag = "Providers" },
     { .method = HTTP_POST, .path = "/api/providers", .permission = PERM_ADMIN, ROUTE_BODY(provider_fields, struct provider_body),
       .check_body = check_provider, .status = 201, .answer = put_answer, .defines = true, .handler = put_provider,
       .summary = "Add a provider of models, or replace the one of that name", .tag = "Providers" },

@@ -191,6 +191,20 @@ static void print_fallbacks(struct json_value list)
     out_print("%s\n", json_length(list) ? "" : "none; `hearth settings set llm.fallbacks A,B` names some");
 }
 
+static void print_waiting(struct json_value list)
+{
+    struct json_value item;
+
+    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item);) {
+        const char *name = json_cstr(json_get(item, "name")), *label = json_cstr(json_get(item, "label")), *address = json_cstr(json_get(item, "address"));
+
+        if (json_bool(json_get(item, "foreign")))
+            printf("\nAt %s, where %s usually listens, another user's program does; it is not used.\n", address, label);
+        else
+            printf("\n%s was found at %s and waits for your yes: `hearth provider accept %s`\n", label, address, name);
+    }
+}
+
 int run_provider_list(struct cli *cli, struct err *e)
 {
     static const struct cli_column columns[] = {
@@ -215,6 +229,7 @@ int run_provider_list(struct cli *cli, struct err *e)
     print_default(reply.json, "chat", "chats");
     print_default(reply.json, "embed", "embeddings");
     print_fallbacks(json_get(reply.json, "fallbacks"));
+    print_waiting(json_get(reply.json, "waiting"));
     if (json_length(json_get(reply.json, "apps"))) {
         out_print("\n");
         cli_print_table(json_get(reply.json, "apps"), app_columns, "");

@@ -251,6 +251,8 @@ const struct command commands[] = {
       .details = "Costs a few tokens. Exit code 1 when it does not work." },
     { .words = "provider default", .args = "[NAME]", .n_args_max = 1, .options = provider_default_options, .is_json = true,
       .run = run_provider_default, .body = body_provider_default, .summary = "Choose who is asked when a request names no provider" },
+    { .words = "provider accept", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .method = HTTP_POST, .path = "/api/providers/{0}/accept",
+      .done = "{0} may be used when it is found on this machine.", .summary = "Let a model server that was found on this machine be used" },
     { .words = "provider remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .run = run_provider_remove,
       .summary = "Forget a provider and its secrets" },
 

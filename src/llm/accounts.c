@@ -96,7 +96,7 @@ static int make_seat(const struct llm_accounts *accounts, const struct llm_accou
     s->arena = arena_new();
     atomic_init(&s->n_refs, 1);
     pthread_mutex_init(&s->lock, NULL);
-    *to = (struct llm_account){ .source = from->source, .runner = from->runner, .name = arena_strdup(s->arena, from->name), .preset = preset, .base_url = preset->base_url,
+    *to = (struct llm_account){ .source = from->source, .runner = from->runner, .local = from->local, .name = arena_strdup(s->arena, from->name), .preset = preset, .base_url = preset->base_url,
                                 .api_key = arena_strdup(s->arena, from->api_key), .model = arena_strdup(s->arena, from->model),
                                 .embed_model = arena_strdup(s->arena, from->embed_model) };
     memcpy(to->id, from->id, sizeof(to->id));
@@ -316,10 +316,35 @@ struct llm_seat *llm_accounts_find(struct llm_accounts *accounts, struct arena *
 
 /* ---- whom to ask ---- */
 
+size_t llm_accounts_waiting(struct llm_accounts *accounts, struct llm_waiting *ret)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    look_round(accounts, a, NULL);
+    return accounts->local ? llm_local_waiting(accounts->local, ret) : 0;
+}
+
+/* What only needs the person's yes comes before all that takes more. */
+static bool tell_waiting(struct llm_accounts *accounts, struct err *e)
+{
+    struct llm_waiting waiting[LLM_N_PROBES];
+    size_t n = accounts->local ? llm_local_waiting(accounts->local, waiting) : 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!waiting[i].is_foreign) {
+            err_set(e, -ENODEV, "PROVIDER_UNAVAILABLE", "No provider of language models is configured. %s was found at 127.0.0.1:%u and waits for your yes: "
+                    "`hearth provider accept %s`. Or add another one: `hearth provider presets` lists them.", waiting[i].label, waiting[i].port, waiting[i].name);
+            return true;
+        }
+    return false;
+}
+
 static int tell_nothing(struct llm_accounts *accounts, struct err *e)
 {
     bool is_looked_for = settings_bool(accounts->settings, SETTING_LLM_FIND_LOCAL);
 
+    if (tell_waiting(accounts, e))
+        return -ENODEV;
     return err_set(e, -ENODEV, "PROVIDER_UNAVAILABLE",
                    "No provider of language models is configured, and none %s a provider: `hearth provider add openai --api-key -` asks for its key, "
                    "`hearth provider presets` lists the others. Or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST (docs/providers.md) in the "

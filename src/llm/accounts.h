@@ -77,6 +77,9 @@ struct llm_seat *llm_accounts_find(struct llm_accounts *accounts, struct arena *
 /* provider NULL: the default, then the accounts of llm.fallbacks. -EINVAL PROVIDER_UNAVAILABLE for a name that is not configured or has no
  * chats, -ENODEV PROVIDER_UNAVAILABLE saying what to do when nothing is configured. */
 int llm_accounts_pick(struct llm_accounts *accounts, struct arena *a, const char *provider, struct llm_picks *ret, struct err *e) MUST_CHECK;
+/* Servers of this machine that are found and not used (llm/local.h); looks for them first. */
+struct llm_waiting;
+size_t llm_accounts_waiting(struct llm_accounts *accounts, struct llm_waiting *ret /* LLM_N_PROBES */);
 /* For a name that is no account's: e gets what to do so that it is. False, and e as it is, when that is not known. */
 bool llm_accounts_explain(struct llm_accounts *accounts, const char *name, struct err *e);
 struct settings *llm_accounts_settings(struct llm_accounts *accounts);

@@ -4,9 +4,11 @@
 #include "base/cond.h"
 #include "base/limits.h"
 #include "base/pool.h"
+#include "os/peer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { ANSWER_BYTES = 4 << 20 };        /* a list of models may be long */
 
@@ -15,6 +17,7 @@ struct probing { struct llm_finder *finder; size_t place; uint16_t port; int64_t
 struct llm_finder {
     struct settings *settings;          /* borrowed */
     struct pool *pool;                  /* owned */
+    struct peer_kernel kernel;
     struct probing probing[LLM_N_PROBES];       /* of the look that runs */
     pthread_mutex_t lock;               /* guards what follows */
     pthread_cond_t is_over;
@@ -24,6 +27,26 @@ struct llm_finder {
 };
 
 /* ---- one look ---- */
+
+static bool is_trusted(struct peer_kernel *kernel, uint16_t port, bool *ret_is_foreign)
+{
+    struct peer_owner owner;
+
+    if (peer_listener(kernel, port, &owner) < 0)
+        return false;
+    *ret_is_foreign = owner.uid != geteuid() && owner.uid != 0;
+    return !*ret_is_foreign;
+}
+
+int llm_finder_check(struct llm_finder *f, uint16_t port, struct err *e)
+{
+    bool is_foreign = false;
+
+    if (is_trusted(&f->kernel, port, &is_foreign))
+        return 0;
+    return err_set(e, -EAGAIN, "PROVIDER_UNAVAILABLE", is_foreign ? "At 127.0.0.1:%u another user's program listens now, which is sent nothing."
+                                                                  : "Nothing listens at 127.0.0.1:%u any more.", port);
+}
 
 static bool ask(const struct llm_probe *probe, uint16_t port, int64_t wait_ms)
 {
@@ -35,12 +58,13 @@ static bool ask(const struct llm_probe *probe, uint16_t port, int64_t wait_ms)
     return http_call(&get, a, NULL, &answer, NULL) == 0 && llm_probe_knows(probe, &answer, a);
 }
 
-static void end_one(const struct probing *p, bool is_there)
+static void end_one(const struct probing *p, bool is_there, bool is_foreign)
 {
     struct llm_finder *f = p->finder;
 
     pthread_mutex_lock(&f->lock);
     f->found.ports[p->place] = is_there ? p->port : 0;
+    f->found.foreign[p->place] = is_foreign ? p->port : 0;
     if (--f->n_running == 0)
         pthread_cond_broadcast(&f->is_over);
     pthread_mutex_unlock(&f->lock);
@@ -49,8 +73,10 @@ static void end_one(const struct probing *p, bool is_there)
 static void run_one(void *arg)
 {
     const struct probing *p = arg;
+    bool is_foreign = false;
+    bool is_there = is_trusted(&p->finder->kernel, p->port, &is_foreign) && ask(&llm_probes[p->place], p->port, p->wait_ms);
 
-    end_one(p, ask(&llm_probes[p->place], p->port, p->wait_ms));
+    end_one(p, is_there, is_foreign);
 }
 
 /* Under the lock, which it leaves meanwhile. */
@@ -67,7 +93,7 @@ static void begin(struct llm_finder *f, int64_t wait_ms)
     pthread_mutex_unlock(&f->lock);
     for (size_t i = 0; i < LLM_N_PROBES; i++)
         if (pool_submit(f->pool, run_one, &f->probing[i]) < 0)
-            end_one(&f->probing[i], false);
+            end_one(&f->probing[i], false, false);
     pthread_mutex_lock(&f->lock);
 }
 
@@ -96,6 +122,7 @@ int llm_finder_new(struct settings *settings, struct llm_finder **ret, struct er
     int r;
 
     f->settings = settings;
+    peer_kernel_init(&f->kernel);
     pthread_mutex_init(&f->lock, NULL);
     cond_init(&f->is_over);
     r = pool_start(&c, &f->pool, e);
@@ -112,6 +139,7 @@ struct llm_finder *llm_finder_free(struct llm_finder *f)
     if (!f)
         return NULL;
     f->pool = pool_stop(f->pool);
+    peer_kernel_clear(&f->kernel);
     pthread_cond_destroy(&f->is_over);
     pthread_mutex_destroy(&f->lock);
     free(f);

@@ -77,6 +77,7 @@ struct llm_sink {
 /* Who configured an account; of equal names the first source counts and hides the others. */
 enum llm_source { LLM_STORED, LLM_ENVIRONMENT, LLM_RUN /* by this service */, LLM_FOUND /* on the machine's own ports */ };
 
+struct llm_local;
 struct llm_account {
     char id[37];
     enum llm_source source;
@@ -85,6 +86,7 @@ struct llm_account {
     const char *base_url, *api_key, *model, *embed_model;
     const struct http_ask_header *headers; size_t n_headers;
     struct llamacpp *runner;            /* borrowed: runs its server when it is asked (llm/llamacpp.h); NULL: it is at base_url */
+    struct llm_local *local;            /* borrowed: of LLM_FOUND, who says whether its socket is still trusted (llm/local.h) */
     const char *const *models; size_t n_models; /* written by hand, beside those of the provider's own list */
 };
 

@@ -2,6 +2,7 @@
 #include "llm/accounts.h"
 
 #include "base/clock.h"
+#include "llm/local.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,9 @@ static int fetch_models(struct llm_seat *s, struct arena *a, const atomic_bool *
 
     if (s->account.runner)
         return llamacpp_models(s->account.runner, a, ret, e);
-    r = p->models(&s->account, a, &ask, e);
+    r = s->account.local ? llm_local_check(s->account.local, s->account.name, e) : 0;
+    if (r == 0)
+        r = p->models(&s->account, a, &ask, e);
 
     ask.connect_ms = LIST_CONNECT_MS;
     ask.total_ms = LIST_TOTAL_MS;
@@ -238,6 +241,8 @@ int llm_seat_ready(struct llm_seat *s, const struct llamacpp_wish *wish, struct 
     struct llm_account *running;
     int r = s->account.runner ? llamacpp_hold(s->account.runner, wish, a, &place, e) : 0;
 
+    if (r == 0 && s->account.local)
+        r = llm_local_check(s->account.local, s->account.name, e);
     if (r < 0)
         return r;
     *ret = &s->account;

@@ -253,6 +253,8 @@ static int open_local(struct service *s, struct err *e)
         r = llm_local_new(s->settings, s->llamacpp, &s->llm_local, e);
     if (r == 0)
         llm_accounts_set_local(s->llm_accounts, s->llm_local);
+    if (r == 0)
+        llm_local_on_waiting(s->llm_local, wire_provider_found, s);
     return r;
 }
 

@@ -72,6 +72,7 @@ void wire_task_changed(void *service, const char *task_uuid, const char *status)
 void wire_consent_changed(void *service);
 void wire_child_port(void *service, int fd, uint64_t tag);
 void wire_child_ended(void *service, uint64_t tag);
+void wire_provider_found(void *service);
 void wire_contact(void *service, const char *app_id, const char *app_name, const char *program);
 bool wire_may_use_socket(void *service, pid_t pid);
 

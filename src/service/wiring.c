@@ -304,6 +304,15 @@ void wire_child_ended(void *service, uint64_t tag)
         http_server_unlisten(s->server, tag);
 }
 
+void wire_provider_found(void *service)
+{
+    struct service *s = service;
+
+    log_info("service", NULL, "a model server was found on this machine and waits for your yes; `hearth provider list` shows it");
+    if (s->events)
+        api_events_provider(s->events);
+}
+
 void wire_contact(void *service, const char *app_id, const char *app_name, const char *program)
 {
     struct service *s = service;

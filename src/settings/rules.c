@@ -75,6 +75,16 @@ static const char *check_folder(const char *value)
     return !*value || *value == '/' ? NULL : "must be a whole path, beginning with /";
 }
 
+static const char *check_local_server(const char *value)
+{
+    static const char *const servers[] = { "ollama", "lmstudio", "llamacpp", "localai" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(servers); i++)
+        if (strcmp(servers[i], value) == 0)
+            return NULL;
+    return "must be of ollama, lmstudio, llamacpp and localai";
+}
+
 static const char *check_local_port(const char *value)
 {
     static const char *const servers[] = { "ollama", "lmstudio", "llamacpp", "localai" };
@@ -236,6 +246,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Time they have to answer; a request waits for no longer." },
     [SETTING_LLM_LOCAL_PORTS] = { "llm.local_ports", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_local_port,
         .help = "Ports of theirs that are not the usual ones, like ollama=11500." },
+    [SETTING_LLM_LOCAL_ACCEPTED] = { "llm.local_accepted", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_local_server,
+        .help = "Model servers of this machine that may be used when they are found; `hearth provider accept` adds one." },
     [SETTING_LLM_MODELS_DIR] = { "llm.models_dir", SETTING_STRING, .max = 4000, .def = "", .check = check_folder,
         .help = "Folder of GGUF files that llama-server is run for; empty: models in the data folder." },
 

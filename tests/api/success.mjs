@@ -138,6 +138,7 @@ export const successes = {
     'POST /api/providers': () => ({ path: '/api/providers', body: aProvider(), status: 201 }),
     'DELETE /api/providers/:name': async (w) => ({ path: `/api/providers/${await newProvider(w)}` }),
     'POST /api/providers/:name/test': async (w) => ({ path: `/api/providers/${await newProvider(w)}/test`, body: {} }),
+    'POST /api/providers/:name/accept': () => ({ path: '/api/providers/ollama/accept' }),
     'POST /api/providers/:name/default': async (w) => ({ path: `/api/providers/${await newProvider(w)}/default`, body: {} }),
     'DELETE /api/providers/default': plain('/api/providers/default?capability=chat'),
 

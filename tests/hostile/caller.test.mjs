@@ -374,3 +374,40 @@ test('a denial holds whatever the command is', async (t) => {
     await put('/bin/sh');
     refused(await h.asApp(id)('POST', '/sdk/llm/chat', { messages: [{ role: 'user', content: 'hi' }] }), 403, 'PERMISSION_DENIED');
 });
+
+// ---- model servers of the machine ----
+
+const finding = (port) => ({ 'llm.find_local': true, 'llm.find_local_s': 0, 'llm.find_local_wait_s': 30, 'llm.local_ports': `ollama=${port},lmstudio=1,llamacpp=1,localai=1` });
+const posing = `require('node:http').createServer((ask, answer) => {
+    answer.setHeader('content-type', 'application/json').end(JSON.stringify(ask.url === '/api/version' ? { version: '0.12.3' } : { models: [{ name: 'm', model: 'm' }] }));
+}).listen(0, '127.0.0.1', function () { console.log(this.address().port); });`;
+
+async function startPosing(t, drop = '') {
+    const child = startProgram(t, process.execPath, ['-e', `${drop}${posing}`]);
+    return Number(await new Promise((done) => child.stdout.setEncoding('utf8').once('data', done)));
+}
+
+test('another uid\'s program at the port of Ollama is not offered and is sent nothing', { skip: !canBeNeighbour && needsRoot }, async (t) => {
+    const port = await startPosing(t, `process.setgid(${neighbourUid}); process.setuid(${neighbourUid});`);
+    const h = await startHearth({ t, settings: { ...finding(port), 'llm.local_accepted': 'ollama' } });
+    const { call } = await newKey(h);
+    assert.deepEqual((await call('GET', '/sdk/llm/providers')).body.llm, []);
+    refused(await call('POST', '/sdk/llm/chat', { messages: [{ role: 'user', content: 'secret' }] }), 503, 'PROVIDER_UNAVAILABLE');
+    const { waiting } = await admin(h, 'GET', '/api/providers');
+    assert.deepEqual(waiting.map(({ name, foreign }) => [name, foreign]), [['ollama', true]]);
+    assert.match((await h.cli('doctor')).stdout, /another user's program/);
+});
+
+test('a model server that is found is used only after the person said yes', async (t) => {
+    const port = await startPosing(t);
+    const h = await startHearth({ t, settings: finding(port) });
+    const { call } = await newKey(h);
+    const chat = { messages: [{ role: 'user', content: 'secret' }] };
+    refused(await call('POST', '/sdk/llm/chat', chat), 503, 'PROVIDER_UNAVAILABLE', /Ollama was found at 127\.0\.0\.1:\d+ and waits for your yes: `hearth provider accept ollama`/);
+    refused(await call('POST', '/sdk/llm/chat', { ...chat, provider: 'ollama' }), 400, 'PROVIDER_UNAVAILABLE', /hearth provider accept ollama/);
+    assert.deepEqual((await call('GET', '/sdk/llm/providers')).body.llm, []);
+    assert.match((await h.cli('provider', 'list')).stdout, /waits for your yes: `hearth provider accept ollama`/);
+    assert.equal((await h.cli('provider', 'accept', 'ollama')).code, 0);
+    assert.deepEqual((await call('GET', '/sdk/llm/providers')).body.llm.map(({ provider }) => provider), ['ollama']);
+    assert.notEqual((await h.cli('provider', 'accept', 'shop')).code, 0);
+});

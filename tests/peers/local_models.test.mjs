@@ -69,7 +69,7 @@ async function deadPorts(n) {
 async function findingSettings(given) {
     const names = Object.keys(introductions);
     const dead = await deadPorts(names.length);
-    return { 'llm.find_local': true, 'llm.find_local_wait_s': 30, 'llm.local_ports': names.map((name, n) => `${name}=${given[name] ?? dead[n]}`).join(',') };
+    return { 'llm.local_accepted': names.join(','), 'llm.find_local': true, 'llm.find_local_wait_s': 30, 'llm.local_ports': names.map((name, n) => `${name}=${given[name] ?? dead[n]}`).join(',') };
 }
 
 const listed = async (dev) => (await dev('GET', '/sdk/llm/providers')).body;
