@@ -1,10 +1,10 @@
 // A Local App: asks for its permissions, inserts a few messages as activities, and tells on a small page what became of them.
 //
-// Hearth starts it with SVC_APP_ID, SERVER_URL and a free port. GET / lists the messages, POST / {"text": "..."} adds one.
+// Hearth starts it with SVC_APP_ID, SVC_APP_SECRET, SERVER_URL and a free port. GET / lists the messages, POST / {"text": "..."} adds one.
 import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 
-const { SVC_APP_ID, SERVER_URL, TRIAGE_PORT } = process.env;
+const { SVC_APP_ID, SVC_APP_SECRET, SERVER_URL, TRIAGE_PORT } = process.env;
 const samples = [
   'The shop is down since nine, customers see error 500',
   'I was charged twice for invoice 1042, please refund',
@@ -17,7 +17,7 @@ const samples = [
 async function hearth(method, path, body) {
   const reply = await fetch(SERVER_URL + path, {
     method,
-    headers: { 'content-type': 'application/json', 'x-app-id': SVC_APP_ID },
+    headers: { 'content-type': 'application/json', 'x-app-id': SVC_APP_ID, 'x-app-secret': SVC_APP_SECRET },
     body: body && JSON.stringify(body),
   });
   return { status: reply.status, body: await reply.json() };
