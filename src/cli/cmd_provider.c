@@ -199,9 +199,9 @@ static void print_waiting(struct json_value list)
         const char *name = json_cstr(json_get(item, "name")), *label = json_cstr(json_get(item, "label")), *address = json_cstr(json_get(item, "address"));
 
         if (json_bool(json_get(item, "foreign")))
-            printf("\nAt %s, where %s usually listens, another user's program does; it is not used.\n", address, label);
+            out_print("\nAt %s, where %s usually listens, another user's program does; it is not used.\n", address, label);
         else
-            printf("\n%s was found at %s and waits for your yes: `hearth provider accept %s`\n", label, address, name);
+            out_print("\n%s was found at %s and waits for your yes: `hearth provider accept %s`\n", label, address, name);
     }
 }
 
