@@ -31,6 +31,13 @@ void identity_remember_session(struct identity *id, const char *cookie, const ch
     pthread_mutex_unlock(&id->seen.lock);
 }
 
+void identity_forget_sessions(struct identity *id)
+{
+    pthread_mutex_lock(&id->seen.lock);
+    id->seen.n = id->seen.next = 0;
+    pthread_mutex_unlock(&id->seen.lock);
+}
+
 static bool is_remembered(struct identity *id, const struct credentials *c)
 {
     unsigned char hash[HASH_BYTES];

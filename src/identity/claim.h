@@ -20,3 +20,5 @@ int identity_claim(struct identity *id, const struct credentials *c, bool is_adm
 
 /* A worker found that these belong to a session in force. */
 void identity_remember_session(struct identity *id, const char *cookie, const char *proof);
+/* A session has ended: those that are in force are found again by the next worker. */
+void identity_forget_sessions(struct identity *id);

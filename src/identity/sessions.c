@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "identity/audit.h"
+#include "identity/claim.h"
 #include "identity/state.h"
 #include "store/sessions.h"
 
@@ -103,7 +104,10 @@ int session_close(struct identity *id, const struct caller *caller, struct err *
     hash_unhex(caller->session, hash);
     confirmations_forget(&id->confirmations, caller->session);
     r = audit_append(id, caller->actor, "session.close", NULL, NULL, e);
-    return r < 0 ? r : store_sessions_revoke(id->store, hash_slice(hash), e);
+    if (r == 0)
+        r = store_sessions_revoke(id->store, hash_slice(hash), e);
+    identity_forget_sessions(id);
+    return r;
 }
 
 /* ---- confirmations ---- */

@@ -1,5 +1,6 @@
 #include "fixture.h"
 #include "identity/backend_token.h"
+#include "identity/claim.h"
 #include "identity/seal.h"
 #include "identity/sessions.h"
 #include "store/backend_tokens.h"
@@ -55,6 +56,15 @@ static void cookie_and_proof_are_of_one_session_or_nothing(void **state)
     assert_false(is_admin(&f, one.proof, one.cookie));
 }
 
+static enum holder_kind kind_claimed(struct fixture *f, const struct session_tokens *session)
+{
+    struct claim claim = { .kind = HOLDER_NOBODY };
+    struct err e = { 0 };
+
+    must(identity_claim(f->id, &(struct credentials){ .session_cookie = session->cookie, .session_proof = session->proof }, true, &claim, &e), &e);
+    return claim.kind;
+}
+
 static void a_closed_session_is_none(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
@@ -64,7 +74,9 @@ static void a_closed_session_is_none(void **state)
     struct err e = { 0 };
 
     must(identity_admin(f.id, &(struct credentials){ .session_cookie = session.cookie, .session_proof = session.proof }, f.a, &caller, &e), &e);
+    assert_int_equal(kind_claimed(&f, &session), HOLDER_ADMIN);
     must(session_close(f.id, &caller, &e), &e);
+    assert_int_equal(kind_claimed(&f, &session), HOLDER_NOBODY);        /* no budget of the administrator's for it */
     assert_false(is_admin(&f, session.cookie, session.proof));
 }
 
