@@ -181,7 +181,9 @@ static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
 static void make_sandbox(struct service *s)
 {
     const char *file = settings_string(s->settings, s->arena, SETTING_BACKEND_FILE);
-    const char *hidden[] = { *file ? file : s->config.config_file, *file ? s->config.config_file : NULL, NULL };
+    const char *backend[] = { file, arena_printf(s->arena, "%s-wal", file), arena_printf(s->arena, "%s-shm", file) };
+    const char *hidden[ARRAY_SIZE(backend) + 2] = { NULL };
+    size_t n = 0;
     const struct sandbox_config c = {
         .bwrap = settings_string(s->settings, s->arena, SETTING_SANDBOX_BWRAP),
         .data_dir = s->config.data_dir,
@@ -189,6 +191,10 @@ static void make_sandbox(struct service *s)
         .profile = settings_string(s->settings, s->arena, SETTING_SANDBOX_DEFAULT),
     };
 
+    for (size_t i = 0; *file && i < ARRAY_SIZE(backend); i++)
+        hidden[n++] = backend[i];
+    if (s->config.config_file)
+        hidden[n++] = s->config.config_file;
     s->sandbox = sandbox_new(&c);
 }
 

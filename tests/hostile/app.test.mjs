@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { chmodSync, chownSync, copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { startHearth, until } from '../api/harness.mjs';
@@ -157,6 +158,18 @@ test('a folder around the data folder shows everything but the service, and cann
     assert.match(said, /master\.key: No such file/);
     assert.deepEqual(said.split('\n').filter((line) => /stdout (?!secret)/.test(line)).map((line) => line.split(' stdout ')[1]), ['agents']);
     assert.ok(!existsSync(join(h.home, 'letters/two')) && !existsSync(join(h.dataDir, 'y')));
+});
+
+test('the rows of other apps are covered where their database lies in a folder it may read', { skip }, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'hearth-rows-'));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    give(folder, uid);
+    const h = await startAsUser({ t, sandbox: 'standard', settings: { 'backend.file': join(folder, 'rows.db') } });
+    const agent = await shellAgent(h, `cat ${folder}/rows.db ${folder}/rows.db-wal | wc -c`, { sandbox: { read: [folder] } });
+    const { call } = await listeningApp(h, agent);
+    assert.ok(statSync(join(folder, 'rows.db-wal')).size > 0);
+    const row = await rowBecomes(call, (await insert(call, {})).id, 'completed', 'failed');
+    assert.equal(row.result, 0);
 });
 
 test('a definition that asks for the folder of the service, for the machine or for a device is refused with the rule', async (t) => {
