@@ -25,7 +25,8 @@ const struct budget_rule budget_rules[N_BUDGETS] = {
     [BUDGET_REPLIES] = { "replies", "bytes of unread answers", .is_bytes = true, .limits = LIMITS(MB(256), MB(16), MB(64)), .total = MB(1024), .setting = "limits.replies_mb" },
     [BUDGET_MEMORY] = { "memory", "bytes of requests at work", .is_bytes = true, .takes_one = true, .limits = LIMITS(MB(512), MB(16), MB(64)), .total = MB(2048), .setting = "limits.request_memory_mb" },
     [BUDGET_CHILDREN] = { "children", "running processes", .limits = LIMITS(96, 0, 0), .total = LIMIT_CHILDREN, .setting = "limits.children" },
-    [BUDGET_DISK] = { "disk", "bytes in the data folder", .is_bytes = true, .limits = LIMITS(MB(10240), 0, 0), .total = BUDGET_UNLIMITED, .setting = "limits.disk_mb" },
+    [BUDGET_DISK] = { "disk", "bytes in the data folder", .is_bytes = true, .limits = LIMITS(MB(10240), BUDGET_UNLIMITED, BUDGET_UNLIMITED),     /* who is named by a body is a stranger until it is read */
+                      .total = BUDGET_UNLIMITED, .setting = "limits.disk_mb" },
 };
 
 enum { BUCKETS = 1024 };                /* a power of two */
