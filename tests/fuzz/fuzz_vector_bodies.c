@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "os/files.h"
+#include "settings/settings.h"
 #include "store/store.h"
 
 #include <assert.h>
@@ -22,6 +23,7 @@ static void close_world(void)
 {
     vector_stores_close(api.vector_stores);
     store_close(api.store);
+    settings_free(api.settings);
     if (dir_remove(folder, NULL) < 0)
         perror(folder);
 }
@@ -35,6 +37,7 @@ static void open_world(void)
     assert(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/vectors.db", folder);
     assert(hash_init(&e) == 0 && store_open(folder, &api.store, &e) == 0);
+    assert(settings_load(&(struct settings_sources){ 0 }, &api.settings, &e) == 0);
     c.store = api.store;
     assert(vector_stores_open(&c, &api.vector_stores, &e) == 0);
     atexit(close_world);
