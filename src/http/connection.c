@@ -46,6 +46,7 @@ static struct http_connection *make_connection(struct http_server *s, int fd, st
     c->fd = fd;
     c->is_unix = peer->remote.any.sa_family == AF_UNIX;
     c->peer = peer;
+    http_peer_text(peer, c->peer_text, sizeof(c->peer_text));
     buf_init(&c->in, LIMIT_HEADER_BYTES + HTTP_SCRATCH_BYTES);
     http_reply_init(&c->out);
     event_assign(&c->readable, loop_base(s->loop), fd, EV_READ | EV_PERSIST, on_readable, c);

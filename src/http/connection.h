@@ -51,6 +51,7 @@ struct http_connection {
     struct buf in;                      /* read but not yet used */
     struct http_reply out;
     struct http_peer *peer;             /* owned reference */
+    char peer_text[sizeof(((struct http_request *)0)->peer)];
 };
 
 /* Takes fd and the reference over. */

@@ -23,7 +23,7 @@ struct http_served *http_served_new(struct http_connection *c)
     x->carrier_data = served;
     x->request.from = c->is_unix ? HTTP_FROM_UNIX : HTTP_FROM_TCP;
     x->request.connection = http_peer_ref(c->peer);
-    http_peer_text(c->peer, x->request.peer, sizeof(x->request.peer));
+    memcpy(x->request.peer, c->peer_text, sizeof(x->request.peer));
     x->response.status = 200;
     x->response.content_type = "application/json";
     buf_init(&x->response.body, LIMIT_REPLY);
