@@ -10,6 +10,7 @@
 #include "store/meta.h"
 
 #include <strings.h>
+#include <unistd.h>
 
 #define BEARER "Bearer "
 
@@ -91,6 +92,7 @@ int identity_open(struct store *store, struct settings *settings, const char *da
     confirmations_init(&id->confirmations);
     pthread_mutex_init(&id->seen.lock, NULL);
     peer_kernel_init(&id->kernel);
+    id->uid = geteuid();
     launches_init(&id->launches);
     read_settings(id);
     pthread_mutex_init(&id->order, NULL);

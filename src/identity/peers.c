@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What http_peer.note holds. All but the last two is constant. */
 struct peer_note {
@@ -55,11 +54,11 @@ static int refuse_unknown(const struct http_peer *connection, const struct launc
 }
 
 /* Root may do everything anyway. */
-static int check_user(const struct http_peer *connection, const struct peer_note *note, const struct launch_what *what, struct err *e)
+static int check_user(const struct identity *id, const struct http_peer *connection, const struct peer_note *note, const struct launch_what *what, struct err *e)
 {
     if (note->r < 0)
         return refuse_unknown(connection, what, e);
-    if (note->owner.uid == geteuid() || note->owner.uid == 0)
+    if (note->owner.uid == id->uid || note->owner.uid == 0)
         return 0;
     return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
                    "The caller runs as another user of this machine (uid %u), and %s is no proof of who calls. Run it as the user of the service, use a "
@@ -119,7 +118,7 @@ int peers_check_user(struct identity *id, struct http_peer *connection, const st
 {
     if (is_local(connection) || connection->tag)
         return 0;
-    return check_user(connection, look(id, connection), what, e);
+    return check_user(id, connection, look(id, connection), what, e);
 }
 
 int peers_check(struct identity *id, struct http_peer *connection, const struct launch_what *what, bool is_launchable, struct err *e)
@@ -134,7 +133,7 @@ int peers_check(struct identity *id, struct http_peer *connection, const struct 
     if (id->peers == PEERS_ANY)
         return 0;
     note = look(id, connection);
-    r = check_user(connection, note, what, e);
+    r = check_user(id, connection, note, what, e);
     if (r < 0 || !is_launchable)
         return r;
     if (id->peers == PEERS_LAUNCHED)
@@ -154,7 +153,7 @@ bool peers_may_be_admin(struct identity *id, struct http_peer *connection)
     if (connection->tag)
         return false;
     note = look(id, connection);
-    return note->r < 0 ? !http_peer_is_loopback(connection) : note->owner.uid == geteuid() || note->owner.uid == 0;
+    return note->r < 0 ? !http_peer_is_loopback(connection) : note->owner.uid == id->uid || note->owner.uid == 0;
 }
 
 bool peers_has_to_wait(struct identity *id, const struct http_peer *connection, const struct launch_what *what)

@@ -41,6 +41,7 @@ struct identity {
     struct peer_kernel kernel;
     struct launch_list launches;
     struct contacts *contacts;          /* owned */
+    uid_t uid;                          /* of the service: a system call each time would be seen in ping */
     enum peers_mode peers;              /* these two are settings, as they are at the start */
     bool needs_secret;
     identity_contact_fn *on_contact;    /* set before the first request */
