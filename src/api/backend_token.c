@@ -53,7 +53,7 @@ static int sync_token(struct request *req, struct response *res, struct err *e)
 
 static int show_token(struct request *req, struct response *res, struct err *e)
 {
-    struct backend_token token;
+    struct backend_token token = { 0 };
     int r;
 
     r = request_need_proof(req, e);

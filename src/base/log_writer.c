@@ -60,16 +60,19 @@ static void write_out(const struct line *line)
 /* False: it is time to end. */
 static bool next_line(struct line *ret)
 {
+    bool has_line;
+
+    ret->n = 0;
     pthread_mutex_lock(&writer.lock);
     while (writer.n == 0 && !writer.is_stopping)
         pthread_cond_wait(&writer.changed, &writer.lock);
-    if (writer.n > 0)
+    has_line = writer.n > 0;
+    if (has_line)
         take_line(ret);
-    else
-        writer.has_ended = true;
+    writer.has_ended = !has_line;
     pthread_cond_broadcast(&writer.changed);
     pthread_mutex_unlock(&writer.lock);
-    return !writer.has_ended;
+    return has_line;
 }
 
 static void *write_lines(void *arg)
