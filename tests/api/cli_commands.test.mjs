@@ -56,7 +56,8 @@ both('apps are added, listed, shown and removed', async (h) => {
     await says(h, /No app is registered/, 'app', 'list');
     const file = h.file('demo.json', { name: 'demo', display_name: 'Demo', permissions: ['llm.chat'], config: { command: 'true' } });
     const made = await h.cliJson('app', 'add', file);
-    assert.deepEqual(Object.keys(made), ['app_id']);
+    assert.deepEqual(Object.keys(made).sort(), ['app_id', 'sandbox']);
+    assert.match(made.sandbox, /sandbox/);
     assert.match(made.app_id, uuid);
     assert.deepEqual(await h.cliJson('app', 'add', file), made, 'the same name is the same app');
     const piped = await h.cli('app', 'add', '-', '--json', { input: '{"name":"piped"}' });
@@ -114,7 +115,8 @@ test('permission list shows what waits for an answer', async (t) => {
 both('agents are added, listed and removed', async (h) => {
     await says(h, /No agent is registered/, 'agent', 'list');
     const file = h.file('agent.json', { name: 'sorter', display_name: 'Sorter', command: 'true' });
-    assert.deepEqual(await h.cliJson('agent', 'add', file), { name: 'sorter' });
+    const added = await h.cliJson('agent', 'add', file);
+    assert.deepEqual({ ...added, sandbox: /sandbox/.test(added.sandbox) }, { name: 'sorter', sandbox: true });
     assert.deepEqual((await h.cliJson('agent', 'list')).map((agent) => agent.name), ['sorter']);
     await says(h, /sorter +Sorter/, 'agent', 'list');
     await says(h, /removed/, 'agent', 'remove', 'sorter');
