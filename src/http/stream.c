@@ -54,15 +54,15 @@ static struct served_stream *free_stream(struct served_stream *s)
 /* The length in hexadecimal digits and a line end; gives how many bytes. */
 static size_t write_chunk_head(char out[CHUNK_HEAD_BYTES], size_t n)
 {
-    char *end = out + CHUNK_HEAD_BYTES, *at = end;
+    size_t at = CHUNK_HEAD_BYTES;
 
-    *--at = '\n';
-    *--at = '\r';
+    out[--at] = '\n';
+    out[--at] = '\r';
     do
-        *--at = "0123456789abcdef"[n % 16];
+        out[--at] = "0123456789abcdef"[n % 16];
     while ((n /= 16) > 0);
-    memmove(out, at, (size_t)(end - at));
-    return (size_t)(end - at);
+    memmove(out, out + at, CHUNK_HEAD_BYTES - at);
+    return CHUNK_HEAD_BYTES - at;
 }
 
 /* RFC 9112 section 7.1. */

@@ -42,7 +42,7 @@ static int session_new(struct identity *id, struct session_tokens *ret, struct e
 {
     unsigned char cookie_hash[HASH_BYTES] = { 0 }, proof_hash[HASH_BYTES] = { 0 };
     struct session_row row = { .id_hash = hash_slice(cookie_hash), .proof_hash = hash_slice(proof_hash), .kind = "admin" };
-    struct session_tokens fresh;
+    struct session_tokens fresh = { 0 };
     char expires_at[TIME_TEXT_SIZE];
     int r;
 

@@ -196,7 +196,7 @@ static int replay_row(struct tasks *t, const struct task_row *task, struct err *
 
 static int replay(struct tasks *t, const struct task_row *task, const char *agent_name, struct err *e)
 {
-    bool is_review = task_needs_person(task), has_changed;
+    bool is_review = task_needs_person(task), has_changed = false;
     const struct task_step step = {
         .change = {
             .uuid = task->uuid, .is_guarded = true, .if_attempt = task->attempt, .if_status = task->status, .clears_outcome = true,

@@ -73,13 +73,15 @@ static int read_reply(const struct remote_op *op, struct arena *a, const struct 
 static int send_request(const struct remote_op *op, struct arena *a, const struct http_ask *ask, struct http_answer *ret, struct err *e)
 {
     struct http_ask timed = *ask;
-    struct err why = { 0 };
+    struct err why = { 0 }, over = { 0 };
     int64_t left_ms = net_wait_left(op->wait, &why);
     int r = (int)MIN(left_ms, 0);
 
     timed.total_ms = left_ms;
     if (r == 0)
         r = http_call(&timed, a, op->wait->is_gone, ret, &why);
+    if (r < 0 && left_ms > 0 && net_wait_left(op->wait, &over) == -ETIMEDOUT)
+        why = over;                     /* however little the last request had left, it was not that request's fault */
     if (r == -ECANCELED || r == -EBUSY || r == -EAGAIN)
         return err_set(e, r, why.code, "%s", why.text);
     return r < 0 ? failed(op->remote, e, why.text) : 0;
