@@ -31,7 +31,7 @@ int64_t net_wait_left(const struct net_wait *w, struct err *e)
     if (is_set(w->is_gone) || is_set(w->is_leaving))
         return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping.");
     if (left_ms <= 0)
-        return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "It was not through after %g seconds.", (double)w->total_ms / 1e3);
+        return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "It took longer than %g seconds in all.", (double)w->total_ms / 1e3);
     return left_ms;
 }
 
