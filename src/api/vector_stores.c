@@ -362,6 +362,14 @@ int vector_stores_register(struct vector_stores *s, const struct net_wait *wait,
     return 0;
 }
 
+int vector_stores_bytes(struct vector_stores *s, const char *scope, int64_t *ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    int r = open_embedded(s, e);
+
+    return r < 0 ? r : s->embedded.vectors->ops->bytes(s->embedded.vectors, vector_scope_prefix(a, scope), ret, e);
+}
+
 int vector_stores_forget(struct vector_stores *s, const char *scope, bool with_vectors, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

@@ -49,5 +49,7 @@ int vector_stores_registered(struct vector_stores *s, struct arena *a, const cha
  * -ECANCELED SHUTTING_DOWN. */
 int vector_stores_register(struct vector_stores *s, const struct net_wait *wait, struct arena *a, const char *scope, const struct vector_registration *reg,
                            struct err *e) MUST_CHECK;
+/* What the scope's vectors in the embedded store take: ids, metadata and vectors. Quick. */
+int vector_stores_bytes(struct vector_stores *s, const char *scope, int64_t *ret, struct err *e) MUST_CHECK;
 /* The scope is gone: its registered store is closed, and with_vectors its vectors in the embedded store are deleted. */
 int vector_stores_forget(struct vector_stores *s, const char *scope, bool with_vectors, struct err *e) MUST_CHECK;

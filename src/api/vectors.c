@@ -2,6 +2,7 @@
 #include "api/vector_space.h"
 
 #include "api/routes.h"
+#include "base/budget.h"
 #include "base/limits.h"
 #include "settings/settings.h"
 #include "store/vector_configs.h"
@@ -130,6 +131,44 @@ static int check_model(const struct vector_space *space, const char *known, cons
                    "The namespace %s holds vectors of the model %s; those of %s cannot be compared with them.", space->ns, known, given);
 }
 
+/* ---- what they take on the disk ---- */
+
+static struct budget_holder *payer_of(const struct caller *caller)
+{
+    if (caller->app_id)
+        return budget_holder_get(HOLDER_APP, caller->app_id);
+    return caller->kind == CALLER_KEY ? budget_holder_get(HOLDER_KEY, caller->key_id) : budget_holder_get(HOLDER_ADMIN, "");
+}
+
+/* Are n more bytes within the budget of the scope? 0 just measures. Requests at the same time do not see each other's vectors: all of them may
+ * store a body above it, as many as the pool has threads. */
+static int check_room(const struct request *req, const struct vector_space *space, int64_t n, struct err *e)
+{
+    struct budget_holder *payer;
+    int64_t held = 0;
+    int r;
+
+    if (!space->vectors->ops->bytes)
+        return 0;
+    r = vector_stores_bytes(req->api->vector_stores, req->caller->scope, &held, e);
+    if (r < 0)
+        return r;
+    payer = payer_of(req->caller);
+    budget_measured(payer, BUDGET_VECTORS, held);
+    r = n ? budget_check(payer, BUDGET_VECTORS, n, e) : 0;
+    budget_holder_unref(payer);
+    return r;
+}
+
+static int64_t bytes_of(const struct vector_batch *b)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < b->n; i++)
+        n += (int64_t)(strlen(b->items[i].id) + strlen(b->items[i].metadata) + b->n_dimensions * sizeof(float));
+    return n;
+}
+
 /* ---- upsert ---- */
 
 static int make_batch(struct arena *a, const struct field_list *records, struct vector_batch *ret, struct err *e)
@@ -178,9 +217,13 @@ static int upsert_vectors(struct request *req, struct response *res, struct err 
     if (r == 0)
         r = vector_space_of(req, body->workspace, &space, e);
     if (r == 0)
+        r = check_room(req, &space, bytes_of(&batch), e);
+    if (r == 0)
         r = keep_model(req, &space, body->model, e);
     if (r == 0)
         r = space.vectors->ops->upsert(space.vectors, &space.wait, space.ns, &batch, e);
+    if (r == 0)
+        r = check_room(req, &space, 0, e);
     if (r < 0)
         return r;
     json_add_int(&res->json, "upserted", (int64_t)batch.n);
@@ -335,6 +378,8 @@ static int delete_vectors(struct request *req, struct response *res, struct err 
         r = space.vectors->ops->remove(space.vectors, &space.wait, space.ns, &removal, &n, e);
     if (r == 0 && (body->is_all || n > 0))
         r = forget_model_of_nothing(req, &space, e);
+    if (r == 0)
+        r = check_room(req, &space, 0, e);
     if (r < 0)
         return r;
     json_add_int(&res->json, "deleted", n);

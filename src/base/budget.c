@@ -27,6 +27,7 @@ const struct budget_rule budget_rules[N_BUDGETS] = {
     [BUDGET_CHILDREN] = { "children", "running processes", .limits = LIMITS(96, 0, 0), .total = LIMIT_CHILDREN, .setting = "limits.children" },
     [BUDGET_DISK] = { "disk", "bytes in the data folder", .is_bytes = true, .limits = LIMITS(MB(10240), BUDGET_UNLIMITED, BUDGET_UNLIMITED),     /* who is named by a body is a stranger until it is read */
                       .total = BUDGET_UNLIMITED, .setting = "limits.disk_mb" },
+    [BUDGET_VECTORS] = { "vectors", "bytes of stored vectors", .is_bytes = true, .limits = LIMITS(MB(2048), BUDGET_UNLIMITED, BUDGET_UNLIMITED), .total = BUDGET_UNLIMITED, .setting = "limits.vectors_mb" },
 };
 
 enum { BUCKETS = 1024 };                /* a power of two */

@@ -23,6 +23,7 @@ enum budget {
     BUDGET_MEMORY,                      /* bytes that large requests may need while they are handled */
     BUDGET_CHILDREN,                    /* processes that run for the caller */
     BUDGET_DISK,                        /* bytes of an app's data folder; measured */
+    BUDGET_VECTORS,                     /* bytes of its namespaces in the embedded vector store; measured */
     N_BUDGETS
 };
 

@@ -2,6 +2,8 @@
 #include "service/private.h"
 
 #include "base/budget.h"
+#include "store/apps.h"
+#include "store/keys.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -61,6 +63,37 @@ static void measure_app(struct service *s, const char *folder, const char *app_i
     budget_holder_unref(app);
 }
 
+/* ---- the vectors of apps and keys; requests that store or delete some measure too ---- */
+
+static void measure_vectors_of(struct service *s, enum holder_kind kind, const char *id, const char *scope)
+{
+    struct budget_holder *h;
+    struct err ignored = { 0 };
+    int64_t n = 0;
+
+    if (vector_stores_bytes(s->vector_stores, scope, &n, &ignored) < 0)
+        return;
+    h = budget_holder_get(kind, id);
+    budget_measured(h, BUDGET_VECTORS, n);
+    budget_holder_unref(h);
+}
+
+static void measure_vectors(struct service *s)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct err ignored = { 0 };
+    struct app_row *apps = NULL;
+    struct key_row *keys = NULL;
+    size_t n_apps = 0, n_keys = 0;
+
+    if (store_apps_list(s->store, a, &apps, &n_apps, &ignored) < 0 || store_keys_list(s->store, a, &keys, &n_keys, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < n_apps && !atomic_load(&s->api.is_leaving); i++)
+        measure_vectors_of(s, HOLDER_APP, apps[i].app_id, apps[i].app_id);
+    for (size_t i = 0; i < n_keys && !atomic_load(&s->api.is_leaving); i++)
+        measure_vectors_of(s, HOLDER_KEY, keys[i].id, keys[i].fingerprint);
+}
+
 static void measure(void *arg)
 {
     struct service *s = arg;
@@ -73,6 +106,7 @@ static void measure(void *arg)
             measure_app(s, folder, entry->d_name);
     if (apps)
         closedir(apps);
+    measure_vectors(s);
     atomic_store(&s->is_measuring, false);
 }
 

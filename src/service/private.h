@@ -60,7 +60,7 @@ void service_unlisten(struct service *s);
 
 /* budgets.c: what callers may hold, by the settings. */
 void service_set_budgets(struct service *s);
-/* The apps' data folders are measured at the start and once a minute, on a worker. Loop thread, or before the loop runs. */
+/* The apps' data folders and all vectors are measured at the start and once a minute, on a worker. Loop thread, or before the loop runs. */
 void service_start_measuring(struct service *s);
 void service_stop_measuring(void *service);
 

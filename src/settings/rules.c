@@ -294,6 +294,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Processes that may run for one app: its own and the agents that work for it." },
     [SETTING_LIMITS_DISK_MB] = { "limits.disk_mb", SETTING_INT, .min = 1, .max = 1 << 24, .def = "10240", .needs_restart = true,
         .help = "MiB that one app's data folder may have before the service stores nothing more for it." },
+    [SETTING_LIMITS_VECTORS_MB] = { "limits.vectors_mb", SETTING_INT, .min = 1, .max = 1 << 24, .def = "2048", .needs_restart = true,
+        .help = "MiB that the vectors of one app or key may take in the embedded store, with their ids and metadata." },
     [SETTING_USAGE_KEEP_DAYS] = { "usage.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "400",
         .help = "Days the usage of a day is kept; 0: forever." },
 

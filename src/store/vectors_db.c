@@ -23,6 +23,9 @@ static const struct migration migrations[] = {
       "CREATE UNIQUE INDEX vectors_by_id ON vectors (space, id);"
       "CREATE INDEX vectors_by_document ON vectors (space, document_id) WHERE document_id IS NOT NULL;"
       "CREATE TABLE dropped_spaces (id INTEGER PRIMARY KEY)" },
+    { "bytes of spaces",
+      "ALTER TABLE spaces ADD COLUMN n_bytes INTEGER NOT NULL DEFAULT 0;"
+      "UPDATE spaces SET n_bytes = (SELECT coalesce(sum(" VECTORS_DB_ROW_BYTES "), 0) FROM vectors WHERE space = spaces.id)" },
 };
 
 /* A file's page size is settled by its first page. */
@@ -91,18 +94,33 @@ int vectors_db_find(struct vectors_db *db, const char *space, struct vectors_db_
     struct vectors_db_space found = { 0 };
     int r;
 
-    r = sql_query(readers_get(db->readers), &rows, e, "SELECT id, n_dimensions, n_rows FROM spaces WHERE name = ?", "s",
+    r = sql_query(readers_get(db->readers), &rows, e, "SELECT id, n_dimensions, n_rows, n_bytes FROM spaces WHERE name = ?", "s",
                   space);
     if (r == 0)
         r = sql_step(rows, e);
     if (r < 0)
         return r;
     if (r > 0)
-        found = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2) };
+        found = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2), sql_int(rows, 3) };
     if (r > 0 && (found.n_dimensions < 1 || found.n_dimensions > LIMIT_DIMENSIONS || found.n_rows < 0))
         return err_set(e, -EUCLEAN, "STORE_DAMAGED", "the namespace %.100s has %lld dimensions", space, (long long)found.n_dimensions);
     *ret = found;
     return 0;
+}
+
+/* By the index of names: no name has a character above the last one of Unicode. */
+int vectors_db_bytes(struct vectors_db *db, const char *prefix, int64_t *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r;
+
+    r = sql_query(readers_get(db->readers), &rows, e,
+                  "SELECT coalesce(sum(n_bytes), 0) FROM spaces WHERE name >= ? AND name < ? || char(1114111)", "ss", prefix, prefix);
+    if (r == 0)
+        r = sql_step(rows, e);
+    if (r > 0)
+        *ret = sql_int(rows, 0);
+    return MIN(r, 0);
 }
 
 static int read_names(struct sql_rows *rows, struct arena *a, size_t max, struct field_strings *ret, struct err *e)

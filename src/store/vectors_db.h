@@ -15,7 +15,8 @@
 
 struct vectors_db;
 
-struct vectors_db_space { int64_t id, n_dimensions, n_rows; };         /* id 0: there is none of that name */
+/* id 0: there is none of that name. n_bytes: ids, metadata and vectors of its rows. */
+struct vectors_db_space { int64_t id, n_dimensions, n_rows, n_bytes; };
 
 struct vectors_db_put {
     const char *id, *metadata;
@@ -61,6 +62,8 @@ void vectors_db_change_clear(struct vectors_db_change *c);
 int vectors_db_sweep(struct vectors_db *db, int64_t max_rows, bool *ret_has_more, struct err *e) MUST_CHECK;
 
 int vectors_db_find(struct vectors_db *db, const char *space, struct vectors_db_space *ret, struct err *e) MUST_CHECK;
+/* n_bytes of all spaces whose names begin with the prefix. */
+int vectors_db_bytes(struct vectors_db *db, const char *prefix, int64_t *ret, struct err *e) MUST_CHECK;
 int vectors_db_names(struct vectors_db *db, const char *prefix, struct arena *a, struct field_strings *ret,
                      struct err *e) MUST_CHECK;
 /* Notes that the space is in use, and names those used last, latest first. */

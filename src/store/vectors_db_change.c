@@ -13,13 +13,13 @@ static int find_space(struct sql_db *db, struct vectors_db_change *c, int64_t *r
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, "SELECT id, n_dimensions, n_rows, next_row, coalesce(text_row, -1) FROM spaces WHERE name = ?",
+    r = sql_query(db, &rows, e, "SELECT id, n_dimensions, n_rows, next_row, coalesce(text_row, -1), n_bytes FROM spaces WHERE name = ?",
                   "s", c->space);
     if (r == 0)
         r = sql_step(rows, e);
     if (r <= 0)
         return r;
-    c->found = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2) };
+    c->found = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2), sql_int(rows, 5) };
     c->text_row = sql_int(rows, 4);
     if (ret_next)
         *ret_next = sql_int(rows, 3);
@@ -53,7 +53,7 @@ static int make_space(struct sql_db *db, struct vectors_db_change *c, int64_t *r
                      "si", c->space, (int64_t)c->n_dimensions);
     if (r < 0)
         return r;
-    c->found = (struct vectors_db_space){ sql_last_id(db), (int64_t)c->n_dimensions, 0 };
+    c->found = (struct vectors_db_space){ sql_last_id(db), (int64_t)c->n_dimensions, 0, 0 };
     c->is_new = true;
     *ret_next = vectors_db_first_row(c->found.id);
     return 0;
@@ -61,8 +61,8 @@ static int make_space(struct sql_db *db, struct vectors_db_change *c, int64_t *r
 
 static int save_space(struct sql_db *db, const struct vectors_db_change *c, int64_t next_row, struct err *e)
 {
-    return sql_exec(db, e, "UPDATE spaces SET n_rows = ?, next_row = ?, used_at = unixepoch() WHERE id = ?", "iii",
-                    c->found.n_rows, next_row, c->found.id);
+    return sql_exec(db, e, "UPDATE spaces SET n_rows = ?, n_bytes = ?, next_row = ?, used_at = unixepoch() WHERE id = ?", "iiii",
+                    c->found.n_rows, c->found.n_bytes, next_row, c->found.id);
 }
 
 static int forget_text(struct sql_db *db, struct sql_rows *rows, const struct vectors_db_change *c, struct err *e)
@@ -72,7 +72,9 @@ static int forget_text(struct sql_db *db, struct sql_rows *rows, const struct ve
     return vectors_db_text_remove(db, c->found.id, sql_int(rows, 0), sql_text(rows, a, 1), e);
 }
 
-/* The row a DELETE ... RETURNING row, metadata names, if any. */
+#define RETURNING_ROW " RETURNING row, metadata, " VECTORS_DB_ROW_BYTES
+
+/* The row that a DELETE with RETURNING_ROW names, if any. */
 static int note_removed(struct sql_db *db, struct sql_rows *rows, struct vectors_db_change *c, struct err *e)
 {
     int r = sql_step(rows, e);
@@ -81,6 +83,7 @@ static int note_removed(struct sql_db *db, struct sql_rows *rows, struct vectors
         return r;
     c->removed[c->n_removed++] = sql_int(rows, 0);
     c->found.n_rows--;
+    c->found.n_bytes -= sql_int(rows, 2);
     return sql_int(rows, 0) > c->text_row ? 0 : forget_text(db, rows, c, e);
 }
 
@@ -89,7 +92,7 @@ static int remove_id(struct sql_db *db, struct vectors_db_change *c, const char 
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE space = ? AND id = ? RETURNING row, metadata", "is", c->found.id,
+    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE space = ? AND id = ?" RETURNING_ROW, "is", c->found.id,
                   id);
     return r < 0 ? r : note_removed(db, rows, c, e);
 }
@@ -99,7 +102,7 @@ static int remove_row(struct sql_db *db, struct vectors_db_change *c, int64_t ro
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE row = ? AND space = ? RETURNING row, metadata", "ii", row,
+    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE row = ? AND space = ?" RETURNING_ROW, "ii", row,
                   c->found.id);
     return r < 0 ? r : note_removed(db, rows, c, e);
 }
@@ -126,8 +129,10 @@ static int put_row(struct sql_db *db, struct vectors_db_change *c, const struct 
         if (r == 0)
             r = insert_row(db, c, put, row, e);
     }
-    if (r == 0)
+    if (r == 0) {
         c->found.n_rows++;
+        c->found.n_bytes += (int64_t)(strlen(put->id) + strlen(put->metadata) + c->n_dimensions * sizeof(float));
+    }
     return r;
 }
 

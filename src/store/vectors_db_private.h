@@ -11,6 +11,9 @@ enum {
     VECTORS_DB_MAX_SPACE = (1 << VECTORS_DB_SPACE_BITS) - 2,
 };
 
+/* What a row counts for in its space's n_bytes. */
+#define VECTORS_DB_ROW_BYTES "length(CAST(id AS BLOB)) + length(CAST(metadata AS BLOB)) + length(vector)"
+
 struct vectors_db {
     struct writer *writer;              /* owned */
     struct readers *readers;            /* owned */

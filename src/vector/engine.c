@@ -182,6 +182,7 @@ static const struct vectors_ops engine_ops = {
     .query = engine_query,
     .remove = engine_remove,
     .count = engine_count,
+    .bytes = engine_bytes,
     .list = engine_list,
     .namespaces = engine_namespaces,
 };

@@ -47,6 +47,7 @@ int engine_query(struct vectors *v, const struct net_wait *wait, const char *ns,
                  struct err *e) MUST_CHECK;
 bool engine_is_slow(struct vectors *v, const char *ns);
 int engine_count(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e) MUST_CHECK;
+int engine_bytes(struct vectors *v, const char *prefix, int64_t *ret, struct err *e) MUST_CHECK;
 int engine_list(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a,
                 struct vector_hits *ret, struct err *e) MUST_CHECK;
 int engine_namespaces(struct vectors *v, const struct net_wait *wait, const char *prefix, struct arena *a, struct field_strings *ret,

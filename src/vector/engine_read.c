@@ -27,6 +27,11 @@ int engine_count(struct vectors *v, const struct net_wait *wait, const char *ns,
     return 0;
 }
 
+int engine_bytes(struct vectors *v, const char *prefix, int64_t *ret, struct err *e)
+{
+    return vectors_db_bytes(engine_of(v)->db, prefix, ret, e);
+}
+
 static struct vector_hits hits_of(const struct vectors_db_item *items, size_t n, struct arena *a)
 {
     struct vector_hits hits = { arena_array(a, n, sizeof(*hits.items)), n };

@@ -260,7 +260,7 @@ bool space_view(struct space *s, struct slab_view *ret, struct vectors_db_space 
     pthread_mutex_lock(&s->lock);
     is_loaded = s->is_loaded;
     slab_view_take(s->slab, ret);
-    *ret_of = (struct vectors_db_space){ s->id, s->slab ? (int64_t)s->slab->n_dimensions : 0, (int64_t)ret->n_live };
+    *ret_of = (struct vectors_db_space){ .id = s->id, .n_dimensions = s->slab ? (int64_t)s->slab->n_dimensions : 0, .n_rows = (int64_t)ret->n_live };
     pthread_mutex_unlock(&s->lock);
     return is_loaded;
 }

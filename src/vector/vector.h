@@ -55,6 +55,8 @@ struct vectors_ops {
     int (*remove)(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_removal *r, int64_t *ret_n, struct err *e);
     int (*count)(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t *ret_n, int64_t *ret_dimensions, struct err *e);
     int (*list)(struct vectors *v, const struct net_wait *wait, const char *ns, int64_t limit, int64_t offset, bool with_vectors, struct arena *a, struct vector_hits *ret, struct err *e);
+    /* Ids, metadata and vectors of the namespaces that start with the prefix, on the service's disk. Quick itself. NULL: they are elsewhere. */
+    int (*bytes)(struct vectors *v, const char *prefix, int64_t *ret, struct err *e);
     /* Namespaces that start with the prefix, in order. */
     int (*namespaces)(struct vectors *v, const struct net_wait *wait, const char *prefix, struct arena *a, struct field_strings *ret, struct err *e);
 };

@@ -8,7 +8,7 @@ import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startHearth, until } from '../api/harness.mjs';
-import { decide, insert, newApp, refused, signIn } from '../api/kit.mjs';
+import { decide, insert, newApp, refused, shellAgent, signIn } from '../api/kit.mjs';
 import { converse, hostileServer } from './kit.mjs';
 
 const MiB = 1024 * 1024;
@@ -194,7 +194,7 @@ test('unread answers count, and the app that leaves them is refused by name', as
     await until(async () => (await call('GET', '/activities?limit=1')).status === 200, { what: 'the budget is free again' });
 });
 
-test('streams above one app\'s budget are refused by name', async (t) => {
+test('requests for streams above one app\'s budget are refused by name', async (t) => {
     const { h, silent } = await startWithSilentProvider(t, { 'limits.streams': 5, 'limits.open_requests': 8 });
     const [greedy, other] = [await newApp(h, {}, ['llm.chat']), await newApp(h, {}, ['activities.read'])];
     const { refusals } = await flood(t, h, 20, chat(greedy, '/sdk/llm/chat/stream'));
@@ -202,6 +202,45 @@ test('streams above one app\'s budget are refused by name', async (t) => {
     refusals.forEach((refusal) => named(refusal, 429, 'requests'));
     assert.ok(silent.sockets.length <= 8);
     assert.equal((await soon(t, 'another app', () => h.asApp(other)('GET', '/activities'))).status, 200);
+});
+
+test('open streams above one app\'s budget are refused by name until one ends', async (t) => {
+    const piece = `data: ${JSON.stringify({ model: 'any', choices: [{ index: 0, delta: { content: 'word ' }, finish_reason: null }] })}\n\n`;
+    const endless = await hostileServer(t, (socket) => socket.once('data', () => socket.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n${piece}`)));
+    const h = await startHearth({ t, settings: { 'limits.streams': 3 }, env: { GENERIC_OPENAI_BASE_URL: `${endless.url}/v1`, GENERIC_OPENAI_MODEL: 'any' } });
+    const [greedy, other] = [await newApp(h, {}, ['llm.chat']), await newApp(h, {}, ['llm.chat'])];
+        const { sockets, refusals } = await flood(t, h, 3, chat(greedy, '/sdk/llm/chat/stream'));
+    const held = async () => Number(/hearth_budget_held\{budget="streams"\} (\d+)/.exec((await h.socket('GET', '/metrics')).text)[1]);
+    await until(async () => await held() === 3, { what: 'three streams are open' });
+    assert.equal(refusals.length, 0);
+    const reply = await h.asApp(greedy)('POST', '/sdk/llm/chat/stream', JSON.parse(chatBody));
+    refused(reply, 429, 'BUDGET_EXCEEDED');
+    assert.equal(reply.body.budget, 'streams');
+    const others = await flood(t, h, 1, chat(other, '/sdk/llm/chat/stream'));
+    await until(async () => await held() === 4, { what: 'another app\'s stream is open' });
+    assert.equal(others.refusals.length, 0);
+    assert.match((await theAdministratorIsServed(t, h)).stdout, /3 of 3 open streams/);
+    sockets[0].destroy();
+    await until(async () => await held() === 3, { what: 'its end is seen' });
+    const again = await flood(t, h, 1, chat(greedy, '/sdk/llm/chat/stream'));
+    await until(async () => await held() === 4, { what: 'there is room for one more' });
+    assert.equal(again.refusals.length, 0);
+});
+
+test('programs above one app\'s budget are refused by name, and other apps are started', async (t) => {
+    const h = await startHearth({ t, settings: { 'limits.children': 1 } });
+    const program = { app_type: 'custom', config: { command: '/bin/sh', args: ['-c', 'exec sleep 600'] } };
+    const agent = await shellAgent(h, 'exec sleep 600');
+    const greedy = await newApp(h, { ...program, config: { ...program.config, backend: { enabled: true },
+        agentHandlers: [{ tableName: 'svc_activities', agentId: agent, eventTypes: ['INSERT'] }] } }, ['activities.write', 'api.task']);
+    const other = await newApp(h, program);
+    await insert(h.asApp(greedy), {});
+    await until(async () => /hearth_budget_held\{budget="children"\} 1/.test((await h.socket('GET', '/metrics')).text), { what: 'its agent runs' });
+    const reply = await h.socket('POST', `/api/apps/${greedy}/start`);
+    refused(reply, 429, 'BUDGET_EXCEEDED');
+    assert.equal(reply.body.budget, 'children');
+    assert.equal((await h.socket('POST', `/api/apps/${other}/start`)).status, 200);
+    assert.match((await theAdministratorIsServed(t, h)).stdout, /1 of 1 running processes/);
 });
 
 test('large requests wait for memory; then their caller is refused by name, and others are not', async (t) => {
@@ -234,6 +273,36 @@ test('an app whose data folder is above its budget has nothing more stored', asy
     assert.equal(reply.body.budget, 'disk');
     assert.equal((await h.asApp(other)('POST', '/activities', { raw_data: {} })).status, 201);
     assert.match((await h.cli('doctor')).stdout, /MiB of 2\.0 MiB bytes in the data folder/);
+});
+
+const records = (name, n, text = 'x'.repeat(60_000)) => Array.from({ length: n }, (_, i) => ({ id: `${name}-${i}`, vector: [1, i], metadata: { text } }));
+
+test('vectors above the budget of one app or key are refused by name, in all of its workspaces', async (t) => {
+    const h = await startHearth({ t, settings: { 'limits.vectors_mb': 1 } });
+    const key = await h.asKey();
+    const [greedy, other] = [await newApp(h, {}, ['vectors.write']), await newApp(h, {}, ['vectors.write'])];
+    const upsert = (call, workspaceId, vectors) => call('POST', '/sdk/llm/vectors/upsert', { workspaceId, vectors });
+    const isFull = async (call) => {
+        const reply = await upsert(call, 'three', records('more', 2));
+        refused(reply, 429, 'BUDGET_EXCEEDED');
+        assert.equal(reply.body.budget, 'vectors');
+        assert.ok(reply.headers['retry-after']);
+    };
+    for (const call of [h.asApp(greedy), key]) {
+        assert.equal((await upsert(call, 'one', records('a', 8))).status, 200);
+        assert.equal((await upsert(call, 'two', records('a', 8))).status, 200);
+        await isFull(call);
+        assert.equal((await upsert(call, 'two', records('small', 1, 'word'))).status, 200, 'what fits is stored');
+    }
+    assert.equal((await upsert(h.asApp(other), 'one', records('a', 8))).status, 200);
+    assert.match((await h.cli('doctor')).stdout, /MiB of 1\.0 MiB bytes of stored vectors/);
+    assert.match((await h.socket('GET', '/metrics')).text, /hearth_budget_refused_total\{budget="vectors",limit="caller"\} 2/);
+    await h.terminate();
+    await h.start();
+    await until(async () => (await h.cli('doctor')).stdout.includes('bytes of stored vectors'), { what: 'the vectors are measured at the start' });
+    await isFull(h.asApp(greedy));
+    assert.equal((await h.asApp(greedy)('POST', '/sdk/llm/vectors/delete', { workspaceId: 'one', deleteAll: true })).status, 200);
+    assert.equal((await upsert(h.asApp(greedy), 'three', records('more', 2))).status, 200);
 });
 
 test('ten thousand pipelined requests are answered in order or cut, and others are served meanwhile', async (t) => {

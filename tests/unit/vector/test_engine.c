@@ -1,6 +1,7 @@
 #include "rig.h"
 
 #include <pthread.h>
+#include <sqlite3.h>
 
 static const float east[] = { 1, 0, 0 }, north[] = { 0, 2, 0 }, northeast[] = { 1, 1, 0 }, west[] = { -3, 0, 0 };
 
@@ -310,6 +311,65 @@ static void a_removal_says_one_thing(void **state)
     rig_close(x);
 }
 
+static int64_t bytes_of(struct rig *x, const char *prefix)
+{
+    int64_t n = -1;
+
+    MUST(x->v->ops->bytes(x->v, prefix, &n, &x->e));
+    return n;
+}
+
+static void remove_some(struct rig *x, const char *ns, struct vector_removal removal)
+{
+    int64_t n = 0;
+
+    MUST(x->v->ops->remove(x->v, NULL, ns, &removal, &n, &x->e));
+    assert_true(n > 0);
+}
+
+/* "id" or "ot", 12 bytes of vector, and the metadata. */
+static void bytes_follow_what_is_stored(void **state)
+{
+    struct rig *x = rig_open();
+    const struct vector_record twice[] = { { "id", east, "{\"much\":\"more\"}" }, { "id", east, "{}" } };
+
+    assert_int_equal(bytes_of(x, "sdk_a_"), 0);
+    rig_put(x, "sdk_a_one", "id", east, 3, "{\"t\":\"\xc3\xa9\"}");
+    rig_put(x, "sdk_a_two", "id", east, 3, NULL);
+    rig_put(x, "sdk_ab_one", "id", east, 3, NULL);
+    rig_put(x, "sdk_a", "id", east, 3, NULL);
+    assert_int_equal(bytes_of(x, "sdk_a_"), (2 + 12 + 10) + (2 + 12 + 2));
+    assert_int_equal(bytes_of(x, "sdk_ab_"), 2 + 12 + 2);
+    MUST(x->v->ops->upsert(x->v, NULL, "sdk_a_one", &(struct vector_batch){ twice, 2, 3 }, &x->e));
+    assert_int_equal(bytes_of(x, "sdk_a_"), 2 * (2 + 12 + 2));
+    rig_put(x, "sdk_a_one", "ot", north, 3, "{\"kind\":1}");
+    rig_put(x, "sdk_a_one", "ou", north, 3, NULL);
+    remove_some(x, "sdk_a_one", (struct vector_removal){ .filter = rig_json(x, "{\"kind\":1}") });
+    remove_some(x, "sdk_a_one", (struct vector_removal){ .ids = (const char *[]){ "ou" }, .n_ids = 1 });
+    rig_reopen(x);
+    assert_int_equal(bytes_of(x, "sdk_a_"), 2 * (2 + 12 + 2));
+    remove_some(x, "sdk_a_two", (struct vector_removal){ .all = true });
+    remove_some(x, "sdk_a_one", (struct vector_removal){ .ids = (const char *[]){ "id" }, .n_ids = 1 });
+    assert_int_equal(bytes_of(x, "sdk_a_"), 0);
+    rig_close(x);
+}
+
+static void a_file_from_before_bytes_were_counted_is_counted_once(void **state)
+{
+    struct rig *x = rig_open();
+    sqlite3 *file = NULL;
+
+    rig_put(x, "sdk_a_one", "id", east, 3, "{\"t\":\"\xc3\xa9\"}");
+    rig_put(x, "sdk_a_two", "id", east, 3, NULL);
+    x->v = x->v->ops->close(x->v);
+    assert_int_equal(sqlite3_open(x->folder.file, &file), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(file, "ALTER TABLE spaces DROP COLUMN n_bytes; PRAGMA user_version = 1", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(file);
+    rig_reopen(x);
+    assert_int_equal(bytes_of(x, "sdk_a_"), (2 + 12 + 10) + (2 + 12 + 2));
+    rig_close(x);
+}
+
 static void a_zero_vector_is_stored_and_scores_nothing(void **state)
 {
     static const float zero[3] = { 0 };
@@ -346,6 +406,8 @@ int main(void)
         cmocka_unit_test(a_call_holds_as_many_vectors_as_the_limit),
         cmocka_unit_test(top_k_is_1_to_1000),
         cmocka_unit_test(a_removal_says_one_thing),
+        cmocka_unit_test(bytes_follow_what_is_stored),
+        cmocka_unit_test(a_file_from_before_bytes_were_counted_is_counted_once),
         cmocka_unit_test(a_zero_vector_is_stored_and_scores_nothing),
     };
 
