@@ -215,7 +215,7 @@ static void give_back(struct budget_holder *waiter)
     budget_holder_unref(waiter);
 }
 
-/* Who is named by the body pays from here on, as one who is named by the head does. */
+/* Who is named by the body pays from here on, as one who is named by the head does. The routes of the loop hold nothing (see admit()). */
 static int charge_named(struct job *job, const struct work *work, struct budget_holder **waiter, struct err *e)
 {
     struct budget_purse *purse = &job->x->purse;
@@ -224,6 +224,8 @@ static int charge_named(struct job *job, const struct work *work, struct budget_
     struct budget_holder *named;
     int r = 0;
 
+    if (job->entry->route->kind == ROUTE_INLINE)
+        return 0;
     if ((before != HOLDER_NOBODY && before != HOLDER_ADDRESS) || (caller->kind != CALLER_APP && caller->kind != CALLER_KEY))
         return 0;
     named = caller->kind == CALLER_APP ? budget_holder_get(HOLDER_APP, caller->app_id) : budget_holder_get(HOLDER_KEY, caller->key_id);
@@ -274,10 +276,11 @@ static void answer_job(struct job *job, struct budget_holder **waiter)
 {
     struct http_exchange *x = job->x;
     struct response res = { .exchange = x };
-    struct err e = { 0 };
     struct work work;
+    struct err e;
     int r;
 
+    err_init(&e);
     stall_set_label(job->entry->path);
     begin_work(job, &work);
     r = do_work(job, &work, waiter, &res, &e);
@@ -425,6 +428,18 @@ static int count_request(struct job *job, struct budget_holder *holder, struct e
     return r < 0 ? r : purse_take(&x->purse, BUDGET_REQUESTS, 1, e);
 }
 
+/* Mostly the one that the connection's last request was of. */
+static struct budget_holder *holder_of(const struct http_exchange *x, const struct claim *claim)
+{
+    struct budget_holder *last = x->purse.holder;
+
+    if (claim->kind == HOLDER_NOBODY)
+        return http_peer_holder(x->request.connection);
+    if (last && budget_holder_is(last, claim->kind, claim->id))
+        return budget_holder_ref(last);
+    return budget_holder_get(claim->kind, claim->id);
+}
+
 /* The routes of the loop are answered at once and hold nothing. */
 static int admit(struct job *job, struct err *e)
 {
@@ -444,7 +459,7 @@ static int admit(struct job *job, struct err *e)
     job->is_urgent = claim.kind == HOLDER_ADMIN;
     if (claim.kind == HOLDER_NOBODY && !job->x->request.connection)
         return 0;
-    holder = claim.kind == HOLDER_NOBODY ? http_peer_holder(job->x->request.connection) : budget_holder_get(claim.kind, claim.id);
+    holder = holder_of(job->x, &claim);
     r = count_request(job, holder, e);
     budget_holder_unref(holder);
     return r;
@@ -464,9 +479,11 @@ static struct job *job_of(struct dispatch *d, struct http_exchange *x)
 static int decide(struct job *job)
 {
     struct http_exchange *x = job->x;
-    struct err e = { 0 };
-    int r = check_request(job, &e), status = 200;
+    struct err e;
+    int r, status = 200;
 
+    err_init(&e);
+    r = check_request(job, &e);
     if (r == 0 && job->entry)
         r = admit(job, &e);
     begin_trace(&job->work.trace, job->d, x, job->entry);
@@ -546,9 +563,10 @@ static void start_or_refuse(void *arg, int r, struct err *e)
 void dispatch_request(struct dispatch *d, struct http_exchange *x)
 {
     struct job *job = x->owner_data;
-    struct err e = { 0 };
+    struct err e;
     int r = 0;
 
+    err_init(&e);
     if (!job) {
         job = job_of(d, x);
         if (decide(job) != 0) {

@@ -292,16 +292,17 @@ void purse_open(struct budget_purse *p, struct budget_holder *h)
 {
     struct budget_holder *before = p->holder;
 
-    if (h)
-        p->holder = budget_holder_ref(h);
-    for (enum budget b = 0; h && b < N_BUDGETS; b++) {
+    if (!h || h == before)
+        return;
+    p->holder = budget_holder_ref(h);
+    for (enum budget b = 0; b < N_BUDGETS; b++) {
+        if (p->held[b] == 0)
+            continue;
         if (before)
             budget_give(before, b, p->held[b]);
-        if (p->held[b])
-            budget_force(h, b, p->held[b]);
+        budget_force(h, b, p->held[b]);
     }
-    if (h)
-        budget_holder_unref(before);
+    budget_holder_unref(before);
 }
 
 int purse_take(struct budget_purse *p, enum budget b, int64_t n, struct err *e)
@@ -330,7 +331,8 @@ void purse_give(struct budget_purse *p, enum budget b)
 void purse_close(struct budget_purse *p)
 {
     for (enum budget b = 0; b < N_BUDGETS; b++)
-        purse_give(p, b);
+        if (p->held[b])
+            purse_give(p, b);
     p->holder = budget_holder_unref(p->holder);
 }
 

@@ -1,7 +1,7 @@
 /* What went wrong, for machines (code) and for a person (text).
  *
  * A function that can fail returns 0 or a negative errno and takes `struct err *e` last. The caller owns e and
- * starts it as `struct err e = {0}`; a callee fills it with err_set() and never clears it. e may be NULL: then only
+ * starts it as `struct err e = {0}` (or by err_init()); a callee fills it with err_set() and never clears it. e may be NULL: then only
  * the number is told. Any thread; never shared between threads.
  *
  *     if (n > LIMIT_X)
@@ -35,6 +35,15 @@ struct err {
     const char *hidden_as;              /* a literal: what the others are told instead of it and its port */
     unsigned hidden_from;               /* bytes of text in front that do not hold it */
 };
+
+/* As = {0}, without clearing ten kilobytes: for what every request passes through. What stands after the counts is not read. */
+static inline void err_init(struct err *e)
+{
+    e->code[0] = e->text[0] = e->hidden[0] = '\0';
+    e->n_fields = e->n_extras = e->hidden_from = 0;
+    e->retry_after_ms = 0;
+    e->hidden_as = NULL;
+}
 
 /* The place of an error in something that lives long and mostly has none: *place is NULL until the first call. Owned by the caller: free(). */
 struct err *err_place(struct err **place);

@@ -118,9 +118,10 @@ static bool charge_body(struct http_connection *c, size_t n)
 {
     struct http_exchange *x = &c->served->exchange;
     const struct buf *body = &c->served->body;
-    struct err e = { 0 };
+    struct err e;
     int r = 0;
 
+    err_init(&e);
     x->request.n_body_values += count_values((struct slice){ body->p + n, body->n - n });
     if (body->n > LIMIT_SMALL_BODY)
         r = purse_take(&x->purse, BUDGET_BODY, (int64_t)body->n - x->purse.held[BUDGET_BODY], &e);

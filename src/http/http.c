@@ -46,7 +46,7 @@ const char *http_status_text(int status)
 const char *http_header(const struct http_request *req, const char *name)
 {
     for (size_t i = 0; i < req->n_headers; i++)
-        if (strcmp(req->headers[i].name, name) == 0)
+        if (req->headers[i].name[0] == name[0] && strcmp(req->headers[i].name, name) == 0)
             return req->headers[i].value;
     return NULL;
 }

@@ -149,9 +149,10 @@ static int keep_body(struct relay *r, struct slice bytes)
 static int on_bytes(void *arg, struct slice bytes)
 {
     struct relay *r = arg;
-    struct err e = { 0 };
+    struct err e;
     int result;
 
+    err_init(&e);
     if (r->is_over)                     /* what comes behind the end is of no use; behind a stop of our own it would be much */
         return relay_planned(r)->must_stop ? -ECANCELED : 0;
     if (r->status / 100 != 2 || relay_planned(r)->is_whole)

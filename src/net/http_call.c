@@ -65,8 +65,9 @@ static int pay(struct call *call, struct err *e)
 static size_t take_bytes(struct transfer *t, struct slice bytes)
 {
     struct call *call = CONTAINER_OF(t, struct call, transfer);
-    struct err why = { 0 };
+    struct err why;
 
+    err_init(&why);
     buf_add_slice(&call->body, bytes);
     if (!call->body.overflowed) {
         t->stop = pay(call, &why);
