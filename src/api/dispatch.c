@@ -42,6 +42,7 @@ struct job {
     struct http_match match;
     size_t max_body;
     bool is_preflight, is_urgent;       /* urgent: the administrator's */
+    struct claim claim;
     struct budget_holder *waiter;       /* owned while it runs in the long pool: who pays for that */
     struct work work;                   /* what the short pool found out for the long one; else empty */
 };
@@ -265,6 +266,7 @@ static void begin_work(struct job *job, struct work *work)
     if (!work->is_read) {
         work->caller = (struct caller){ .kind = CALLER_NOBODY };
         work->req = (struct request){ .api = job->d->config.api, .arena = job->x->arena, .route = job->entry->route, .exchange = job->x };
+        work->req.key_hash = job->claim.kind == HOLDER_KEY ? job->claim.key_hash : NULL;
         for (size_t i = 0; i < job->match.n_params; i++)
             work->req.params[i] = arena_slicedup(job->x->arena, job->match.params[i]);
     }
@@ -444,22 +446,22 @@ static struct budget_holder *holder_of(const struct http_exchange *x, const stru
 static int admit(struct job *job, struct err *e)
 {
     const struct route *route = job->entry->route;
-    struct claim claim = { 0 };
+    struct claim *claim = &job->claim;
     struct budget_holder *holder;
     int r;
 
     job->max_body = body_limit_of(route);
     if (route->kind == ROUTE_INLINE)
         return 0;
-    r = request_read_claim(job->d->config.identity, route, job->x, &claim, e);
+    r = request_read_claim(job->d->config.identity, route, job->x, claim, e);
     if (r < 0)
         return r;
-    if (claim.is_open)
+    if (claim->is_open)
         job->max_body = MIN(job->max_body, (size_t)LIMIT_BODY_DEFAULT);
-    job->is_urgent = claim.kind == HOLDER_ADMIN;
-    if (claim.kind == HOLDER_NOBODY && !job->x->request.connection)
+    job->is_urgent = claim->kind == HOLDER_ADMIN;
+    if (claim->kind == HOLDER_NOBODY && !job->x->request.connection)
         return 0;
-    holder = holder_of(job->x, &claim);
+    holder = holder_of(job->x, claim);
     r = count_request(job, holder, e);
     budget_holder_unref(holder);
     return r;

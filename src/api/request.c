@@ -27,6 +27,7 @@ static void read_credentials(const struct request *req, bool is_body_trusted, st
         .x_app_id = http_header(in, "x-app-id"),
         .x_app_secret = http_header(in, "x-app-secret"),
         .connection = in->connection,
+        .key_hash = req->key_hash,
         .session_cookie = is_inline ? NULL : http_cookie(req->arena, in, SESSION_COOKIE),
         .session_proof = http_header(in, SESSION_PROOF_HEADER),
         .is_local_admin = is_local(in),

@@ -38,6 +38,7 @@ struct request {
     struct json_value body_json;        /* the body as it came (object), for routes that keep unknown members */
     const char *params[LIMIT_ROUTE_PARAMS];
     struct http_exchange *exchange;     /* for headers, cancel, streams */
+    const unsigned char *key_hash;      /* dispatch's own, for struct credentials */
     const struct trace *trace;          /* dispatch's own */
 };
 

@@ -67,7 +67,7 @@ static void tell_violation(const struct cli *cli, const char *field, const char 
 /* The text of a request that breaks rules is its first violation, "`field` rule". */
 static bool is_first_violation(const struct err *e)
 {
-    size_t n = strlen(e->fields[0].field);
+    size_t n = e->n_fields > 0 ? strlen(e->fields[0].field) : 0;
 
     return e->n_fields > 0 && e->text[0] == '`' && strncmp(e->text + 1, e->fields[0].field, n) == 0 && strncmp(e->text + 1 + n, "` ", 2) == 0;
 }

@@ -61,13 +61,12 @@ static bool is_given(const char *text)
 
 static bool claim_key(struct identity *id, const char *text, struct claim *ret)
 {
-    unsigned char hash[HASH_BYTES];
     struct roster_key key;
 
     if (!is_given(text))
         return false;
-    identity_hash(id, text, hash);
-    if (!roster_find_key(&id->roster, hash, &key, NULL))
+    identity_hash(id, text, ret->key_hash);
+    if (!roster_find_key(&id->roster, ret->key_hash, &key, NULL))
         return false;
     ret->kind = HOLDER_KEY;
     snprintf(ret->id, sizeof(ret->id), "%s", key.id);

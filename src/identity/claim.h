@@ -7,11 +7,13 @@
 #pragma once
 
 #include "base/budget.h"
+#include "base/hash.h"
 #include "identity/identity.h"
 
 struct claim {
     enum holder_kind kind;              /* HOLDER_NOBODY: a stranger, of this machine or another */
     char id[BUDGET_ID_SIZE];            /* of an app or a key */
+    unsigned char key_hash[HASH_BYTES]; /* of the key, for credentials.key_hash */
     bool is_open;                       /* a session that has not been seen yet */
 };
 

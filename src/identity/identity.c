@@ -150,15 +150,11 @@ const char *identity_bearer(const char *authorization)
     return authorization + strlen(BEARER) + strspn(authorization + strlen(BEARER), " ");
 }
 
-static bool find_key(struct identity *id, const char *text, struct arena *a, struct caller *ret)
+static bool find_hashed_key(struct identity *id, const unsigned char hash[HASH_BYTES], struct arena *a, struct caller *ret)
 {
-    unsigned char hash[HASH_BYTES];
     struct roster_key key;
     bool is_due;
 
-    if (!text || !*text)
-        return false;
-    identity_hash(id, text, hash);
     if (!roster_find_key(&id->roster, hash, &key, &is_due))
         return false;
     if (is_due)
@@ -168,6 +164,23 @@ static bool find_key(struct identity *id, const char *text, struct arena *a, str
     ret->key_fingerprint = arena_strdup(a, key.fingerprint);
     ret->actor = arena_printf(a, "key:%s", key.fingerprint);
     return true;
+}
+
+static bool find_key_text(struct identity *id, const char *text, struct arena *a, struct caller *ret)
+{
+    unsigned char hash[HASH_BYTES];
+
+    if (!text || !*text)
+        return false;
+    identity_hash(id, text, hash);
+    return find_hashed_key(id, hash, a, ret);
+}
+
+/* One that was found a moment ago may be revoked by now. */
+static bool find_key(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret)
+{
+    return (c->key_hash && find_hashed_key(id, c->key_hash, a, ret)) || find_key_text(id, identity_bearer(c->authorization), a, ret) ||
+           find_key_text(id, c->x_api_key, a, ret);
 }
 
 static bool find_admin(struct identity *id, const struct credentials *c, struct arena *a, struct caller *ret)
@@ -304,7 +317,7 @@ int identity_caller(struct identity *id, const struct credentials *c, struct are
     struct launch launch;
     int r;
 
-    if (find_key(id, identity_bearer(c->authorization), a, &caller) || find_key(id, c->x_api_key, a, &caller)) {
+    if (find_key(id, c, a, &caller)) {
         r = find_by_key(id, app_id, a, &caller);
     } else {
         r = read_app_secret(id, c, app_id, &launch, e);

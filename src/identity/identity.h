@@ -46,6 +46,7 @@ struct credentials {
     const char *session_cookie, *session_proof;         /* one without the other is nothing */
     const char *body_app_id;            /* webhook and the routes of D3 */
     struct http_peer *connection;       /* it came on; NULL: from this process */
+    const unsigned char *key_hash;      /* of the key that identity_claim() found; NULL: it found none, or was not called */
     bool needs_proof;                   /* an app id is not enough here, whatever identity.peers allows */
     bool is_local_admin;                /* came over the data folder's socket, or in-process */
 };
