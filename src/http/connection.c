@@ -13,6 +13,7 @@
 
 static void free_connection(struct http_connection *c)
 {
+    http_peer_leave(c->peer);
     close(c->fd);
     http_spare_keep(c->server);
     purse_close(&c->purse);

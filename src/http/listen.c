@@ -42,7 +42,7 @@ static struct http_peer *peer_of(const struct http_listener *listener, int fd, c
         if (getsockname(fd, &local.any, &local_size) < 0)
             local = (union http_address){ 0 };
     }
-    return http_peer_new(&local, &remote, listener->tag);
+    return http_peer_new(&local, &remote, listener->tag, fd);
 }
 
 /* Who may use the Unix socket: this user and root, unless the owner of the server knows better. */

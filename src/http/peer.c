@@ -1,11 +1,12 @@
 #include "http/peer.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag)
+struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag, int fd)
 {
     static atomic_uint_fast64_t n_made;
     struct http_peer *p = xcalloc(1, sizeof(*p));
@@ -15,6 +16,8 @@ struct http_peer *http_peer_new(const union http_address *local, const union htt
     p->tag = tag;
     p->local = *local;
     p->remote = *remote;
+    pthread_mutex_init(&p->lock, NULL);
+    p->fd = fd;
     return p;
 }
 
@@ -28,9 +31,30 @@ struct http_peer *http_peer_unref(struct http_peer *p)
 {
     if (p && atomic_fetch_sub(&p->n_refs, 1) == 1) {
         free(atomic_load(&p->note));
+        pthread_mutex_destroy(&p->lock);
         free(p);
     }
     return NULL;
+}
+
+void http_peer_leave(struct http_peer *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->fd = -1;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Under the lock no other connection can be given the descriptor's number. */
+bool http_peer_is_connected(struct http_peer *p)
+{
+    struct tcp_info info = { 0 };
+    socklen_t size = sizeof(info);
+    bool is_known;
+
+    pthread_mutex_lock(&p->lock);
+    is_known = p->fd >= 0 && getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    pthread_mutex_unlock(&p->lock);
+    return is_known && (info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT);
 }
 
 void http_address_text(const union http_address *address, char *out, size_t size)

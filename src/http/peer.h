@@ -1,7 +1,7 @@
 /* The connection that a request arrived on, for the layers above: who is at the other end, and what they found out about it.
  *
  * Made when the connection is accepted and the same for all of its requests; shared by reference count, because a worker may
- * still hold a request whose client has left. All but the note is constant. Any thread.
+ * still hold a request whose client has left. All but the note and the descriptor is constant. Any thread.
  *
  *     const struct uid *known = http_peer_note(peer);
  *     if (!known)
@@ -12,6 +12,7 @@
 #include "base/budget.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 union http_address {
@@ -26,11 +27,18 @@ struct http_peer {
     uint64_t tag;                       /* of the listener that accepted it (http_server_listen_fd()); 0: everybody's */
     union http_address local, remote;
     void *_Atomic note;                 /* owned: freed with the peer */
+    pthread_mutex_t lock;               /* guards fd */
+    int fd;                             /* borrowed of the connection; -1: it is closed */
 };
 
-struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag) MUST_CHECK;
+struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag, int fd) MUST_CHECK;
 struct http_peer *http_peer_ref(struct http_peer *p) MUST_CHECK;
 struct http_peer *http_peer_unref(struct http_peer *p);         /* NULL is fine; returns NULL */
+
+/* Right before the connection closes its descriptor. */
+void http_peer_leave(struct http_peer *p);
+/* Does the kernel still know the TCP connection? Then no other has had its addresses meanwhile. */
+bool http_peer_is_connected(struct http_peer *p);
 
 /* Without the port. out holds INET6_ADDRSTRLEN bytes or more. */
 void http_address_text(const union http_address *address, char *out, size_t size);

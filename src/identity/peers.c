@@ -33,6 +33,8 @@ static struct peer_note *look(struct identity *id, struct http_peer *connection)
         return note;
     note = xcalloc(1, sizeof(*note));
     note->r = peer_owner(&id->kernel, &connection->remote.any, &connection->local.any, &note->owner);
+    if (note->r == 0 && !http_peer_is_connected(connection))
+        note->r = -ENOENT;              /* it was reset, and another program may have taken its port */
     return http_peer_keep_note(connection, note);
 }
 

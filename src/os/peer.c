@@ -131,7 +131,7 @@ static int owner_of(struct peer_kernel *k, struct peer_question *question, bool 
     pthread_mutex_unlock(&k->lock);
     if (r < 0)
         return r;
-    if ((found.idiag_state == TCP_LISTEN) != is_listener || found.idiag_inode == 0 || found.id.idiag_sport != question->body.id.idiag_sport)
+    if ((found.idiag_state == TCP_LISTEN) != is_listener || found.idiag_state == TCP_SYN_SENT || found.idiag_inode == 0 || found.id.idiag_sport != question->body.id.idiag_sport)
         return -ENOENT;
     *ret = (struct peer_owner){ found.idiag_uid, found.idiag_inode };
     return 0;

@@ -216,7 +216,7 @@ static void a_request_names_both_ends_of_its_connection(void **state)
 static void the_first_note_about_a_connection_stays(void **state)
 {
     union http_address none = { 0 };
-    struct http_peer *peer = http_peer_new(&none, &none, 0);
+    struct http_peer *peer = http_peer_new(&none, &none, 0, -1);
     char *first = xstrdup("first");
 
     assert_null(http_peer_note(peer));
