@@ -81,13 +81,21 @@ static void run_measured(struct pool *p, const struct job *job)
     struct stall_span span = stall_begin();
     int64_t waited_us;
 
-    stall_set_label("an unknown place");
     job->fn(job->arg);
-    waited_us = p->config.must_not_wait ? stall_waited_us(&span) : 0;
+    waited_us = stall_waited_us(&span);
     if (waited_us == 0)
         return;
     metric_observe(p->stall_seconds, (double)waited_us / 1e6);
     log_warn("pool", NULL, "a job of the pool %s waited for %lld ms at %s", p->name, (long long)waited_us / 1000, stall_place(NULL));
+}
+
+static void run(struct pool *p, const struct job *job)
+{
+    stall_set_label("an unknown place");
+    if (p->config.must_not_wait)
+        run_measured(p, job);
+    else
+        job->fn(job->arg);
 }
 
 static void run_next_job(const struct worker *self)
@@ -101,7 +109,7 @@ static void run_next_job(const struct worker *self)
     own->n_busy++;
     pthread_mutex_unlock(&p->lock);
     metric_observe(p->wait_seconds, (double)(clock_mono_us() - job.since_us) / 1e6);
-    run_measured(p, &job);
+    run(p, &job);
     pthread_mutex_lock(&p->lock);
     own->n_busy--;
 }
