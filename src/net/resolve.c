@@ -14,7 +14,7 @@ struct lookup {
     atomic_int n_refs;
     int done_fd;                        /* eventfd, readable once there is a result */
     char *host, service[8];
-    int result;                         /* of getaddrinfo() */
+    atomic_int result;                  /* of getaddrinfo(); written after the answer */
     struct addrinfo *answer;
 };
 
@@ -49,7 +49,7 @@ static void *look_up(void *arg)
 {
     struct lookup *l = arg;
 
-    l->result = get_addresses(atomic_load(&lookup_fn), l->host, l->service, 0, &l->answer);
+    atomic_store(&l->result, get_addresses(atomic_load(&lookup_fn), l->host, l->service, 0, &l->answer));
     (void)!eventfd_write(l->done_fd, 1);
     lookup_unref(l);
     atomic_fetch_sub(&n_lookups, 1);
@@ -95,7 +95,7 @@ static int wait_for(struct lookup *l, const struct net_wait *w, struct addrinfo 
 
     if (r == 0)
         r = net_wait_fd(w, l->done_fd, POLLIN, e);
-    if (r == 0 && l->result != 0)
+    if (r == 0 && atomic_load(&l->result) != 0)
         r = err_set(e, -EHOSTUNREACH, "DNS_FAILED", "The name %.100s is not known here: check the address and this machine's network.", l->host);
     if (r == 0)
         *ret = TAKE(l->answer);
