@@ -97,7 +97,16 @@ void task_want_left(struct tasks *t, const struct task_run *run)
         task_apps_dispatch(t);
 }
 
+/* A timer counts from when the loop woke up, so under load it comes before its time. */
 void task_want_retry(struct tasks *t, void *arg)
 {
-    task_apps_dispatch(t);
+    bool is_early;
+
+    pthread_mutex_lock(&t->mutex);
+    is_early = t->want.is_resting && clock_mono_ms() < t->want.until_ms;
+    pthread_mutex_unlock(&t->mutex);
+    if (is_early)
+        loop_post(t->config.loop, start_timer, t);
+    else
+        task_apps_dispatch(t);
 }
