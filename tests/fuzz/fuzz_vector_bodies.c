@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 static char folder[] = "/dev/shm/hearth-fuzz-XXXXXX";      /* nobody waits for a disk */
 static struct api api;
-static const struct caller caller = { .kind = CALLER_KEY, .scope = "fuzz" };
+static const struct caller caller = { .kind = CALLER_KEY, .key_id = "fuzz", .scope = "fuzz" };
 
 static void close_world(void)
 {
