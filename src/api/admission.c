@@ -30,14 +30,20 @@ static int64_t bytes_needed(const struct http_request *request)
     return (int64_t)request->body.n * COPIES_OF_BODY + (int64_t)request->n_body_values * BYTES_OF_VALUE;
 }
 
-/* What was promised to requests that are at work, or what they have taken already, whichever is more. */
+/* Bodies and answers on their way, and what was promised to requests that are at work, or what they have taken already, whichever is more. */
+static int64_t memory_taken(void)
+{
+    return MAX((int64_t)arena_total(), budget_total(BUDGET_MEMORY)) + budget_total(BUDGET_BODY) + budget_total(BUDGET_REPLIES);
+}
+
+/* One large request goes on however much is taken, so that those that wait do not wait for each other. */
 static bool has_memory(const struct budget_holder *h, int64_t n, bool *ret_is_own)
 {
-    int64_t limit = budget_total_limit(BUDGET_MEMORY), taken = (int64_t)arena_total();
+    int64_t limit = budget_total_limit(BUDGET_MEMORY);
 
     if (!budget_has_room(h, BUDGET_MEMORY, n, ret_is_own))
         return false;
-    return budget_holder_kind(h) == HOLDER_ADMIN || budget_total(BUDGET_MEMORY) == 0 || n <= limit - MIN(taken, limit);
+    return budget_holder_kind(h) == HOLDER_ADMIN || budget_total(BUDGET_MEMORY) == 0 || n <= limit - MIN(memory_taken(), limit);
 }
 
 /* True when fn has been called. */
