@@ -20,9 +20,14 @@ async function silentProvider(t) {
 }
 
 const workers = availableParallelism() * 2;
-const streams = [['/v1/chat/completions', { stream: true }], ['/v1/messages', { stream: true, max_tokens: 5 }]];
+// How many requests wait at least: of those to /sdk the first one asks for the list and the others go on without it.
+const streams = [
+    ['/sdk/llm/chat/stream', {}, 1],
+    ['/v1/chat/completions', { stream: true }, workers + 2],
+    ['/v1/messages', { stream: true, max_tokens: 5 }, workers + 2],
+];
 
-for (const [path, more] of streams)
+for (const [path, more, nWaiting] of streams)
     test(`${path} waits for a list of models, and activities are listed meanwhile`, async (t) => {
         const provider = await silentProvider(t);
         const h = await startHearth({ t });
@@ -34,7 +39,7 @@ for (const [path, more] of streams)
         const chats = Array.from({ length: workers + 2 }, () => dev('POST', path, body).then(() => { n_answered++; }));
         await until(() => provider.waiting.length > 0);
         const busy = async () => Number((await h.api('GET', '/metrics')).text.match(/^hearth_pool_busy\{pool="long"\} (\d+)$/m)[1]);
-        await until(async () => await busy() > workers);
+        await until(async () => await busy() >= nWaiting);
         assert.equal((await dev('GET', '/activities')).status, 200);
         assert.equal(n_answered, 0);
         const releasing = setInterval(provider.release, 20);
