@@ -541,7 +541,7 @@ static int submit(struct job *job, bool is_long, struct err *e)
 
 static int start(struct job *job, struct err *e)
 {
-    bool is_long = job->entry->route->kind == ROUTE_LONG || job->entry->route->kind == ROUTE_RELAY;
+    bool is_long = job->entry->route->kind == ROUTE_LONG;
     struct pool *pool = is_long ? job->d->config.long_pool : job->d->config.short_pool;
 
     if (pool && (job->entry->route->kind != ROUTE_INLINE || request_has_to_wait(job->d->config.identity, job->x)))

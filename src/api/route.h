@@ -26,7 +26,7 @@ enum route_kind {
     ROUTE_SHORT,                        /* default: short pool; needs_long may move a request to the long one */
     ROUTE_INLINE,                       /* on the loop; memory only, never blocks: no store, so PERM_PUBLIC or cached identity only */
     ROUTE_LONG,                         /* long pool; OVERLOADED with Retry-After beyond its limit */
-    ROUTE_RELAY,                        /* long pool prepares, which may wait for a provider; then the loop streams: the handler takes the exchange: request_take_events(), request_defer() */
+    ROUTE_RELAY,                        /* short pool prepares, then the loop streams: the handler takes the exchange: request_take_events(), request_defer() */
 };
 
 struct request {

@@ -85,6 +85,17 @@ static bool is_default(const char *name)
 {
     return !name || !*name || strcmp(name, "default") == 0;
 }
+
+bool v1_waits(const struct request *req, enum provider_capability what, const char *name)
+{
+    struct candidates c;
+
+    if (is_default(name) || v1_provider_end(req, name))
+        return false;
+    find_candidates(req, what, NULL, &c);
+    return c.n > 1 && !known_owner(&c, what, name);
+}
+
 int v1_find_model(struct request *req, enum provider_capability what, const char *name, struct provider_choice *ret, struct err *e)
 {
     const char *slash;

@@ -12,6 +12,8 @@
 
 /* ret's members are NULL where what is set counts (api/provider_choice.h). */
 int v1_find_model(struct request *req, enum provider_capability what, const char *name, struct provider_choice *ret, struct err *e) MUST_CHECK;
+/* Finding it may wait for lists of providers: the request belongs to the long pool. */
+bool v1_waits(const struct request *req, enum provider_capability what, const char *name);
 /* "provider/rest" of a provider that is configured: the place of the slash, else NULL. */
 const char *v1_provider_end(const struct request *req, const char *name);
 

@@ -11,6 +11,13 @@ static const struct field count_shape[] = {
     SHAPE_INT("input_tokens"), SHAPE_BOOL("estimated", .help = "always: about four bytes of text a token, whatever the model"), FIELD_END,
 };
 
+static bool needs_long(const struct request *req)
+{
+    const struct v1_messages_body *body = req->body;
+
+    return !body->is_streamed || v1_waits(req, PROVIDER_CHAT, body->model);
+}
+
 static int answer_message(struct request *req, struct response *res, struct err *e)
 {
     const struct v1_messages_body *body = req->body;
@@ -50,7 +57,7 @@ static int count_tokens(struct request *req, struct response *res, struct err *e
 }
 
 const struct route v1_anthropic_routes[] = {
-    { .method = HTTP_POST, .path = "/v1/messages", .permission = PERM_LLM_CHAT, .kind = ROUTE_LONG, .is_sdk = true, .is_bare = true,
+    { .method = HTTP_POST, .path = "/v1/messages", .permission = PERM_LLM_CHAT, .needs_long = needs_long, .is_sdk = true, .is_bare = true,
       ROUTE_BODY(v1_messages_fields, struct v1_messages_body), .max_body = LIMIT_BODY_CHAT, .answer = v1_anthropic_message_shape, .may_stream = true,
       .error_form = &v1_anthropic_error, .handler = answer_message, .summary = "A chat in Anthropic's form", .tag = "Compatible" },
     { .method = HTTP_POST, .path = "/v1/messages/count_tokens", .permission = PERM_LLM_CHAT, .is_sdk = true, .is_bare = true,

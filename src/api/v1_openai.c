@@ -39,6 +39,13 @@ static const struct field completion_fields[] = {
     FIELD_END,
 };
 
+static bool needs_long(const struct request *req)
+{
+    const struct completion_body *body = req->body;
+
+    return !body->is_streamed || v1_waits(req, PROVIDER_CHAT, body->ask.model);
+}
+
 static int make_ask(struct request *req, const struct completion_body *body, struct llm_chat *chat, struct err *e)
 {
     struct provider_choice whom = { 0 };
@@ -73,7 +80,7 @@ static int complete(struct request *req, struct response *res, struct err *e)
 }
 
 const struct route v1_openai_routes[] = {
-    { .method = HTTP_POST, .path = "/v1/chat/completions", .permission = PERM_LLM_CHAT, .kind = ROUTE_LONG, .is_sdk = true, .is_bare = true,
+    { .method = HTTP_POST, .path = "/v1/chat/completions", .permission = PERM_LLM_CHAT, .needs_long = needs_long, .is_sdk = true, .is_bare = true,
       ROUTE_BODY(completion_fields, struct completion_body), .max_body = LIMIT_BODY_CHAT, .answer = v1_openai_completion_shape, .may_stream = true,
       .error_form = &v1_openai_error, .handler = complete, .summary = "A chat in OpenAI's form", .tag = "Compatible" },
     ROUTE_END,
