@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/queue.h"
+#include "base/thread.h"
 #include "identity/launch_list.h"
 #include "identity/state.h"
 #include "os/peer_process.h"
@@ -110,7 +111,7 @@ struct contacts *contacts_start(struct identity *id)
 
     c->identity = id;
     c->waiting = queue_new(WAITING_CONTACTS);
-    if (pthread_create(&c->thread, NULL, work, c) == 0)
+    if (thread_start(&c->thread, "contacts", work, c) == 0)
         return c;
     queue_free(c->waiting);
     free(c);
