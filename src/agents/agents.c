@@ -3,29 +3,32 @@
 #include "base/limits.h"
 #include "os/env.h"
 #include "os/files.h"
-#include "store/agents.h"
+#include "store/tables/agents.h"
 
 const struct field agent_definition_fields[] = {
     FIELD_STRING(struct agent_definition, name, "name", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS,
                  .help = "What handlers and triggers call it; unique"),
-    FIELD_STRING(struct agent_definition, display_name, "display_name", .max = LIMIT_NAME_CHARS, .help = "As people see it; the name when absent"),
+    FIELD_STRING(struct agent_definition, display_name, "display_name", .max = LIMIT_NAME_CHARS,
+                 .help = "As people see it; the name when absent"),
     FIELD_STRING(struct agent_definition, description, "description", .max = LIMIT_TEXT_CHARS, .def_str = ""),
     FIELD_STRING(struct agent_definition, hub_id, "hub_id", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct agent_definition, command, "command", FIELD_REQUIRED, .min = 1, .max = LIMIT_TEXT_CHARS,
                  .help = "Program; looked up in PATH when it has no slash"),
     FIELD_STRINGS(struct agent_definition, args, "args", .max = LIMIT_ARGS, .help = "Before the task id"),
-    FIELD_STRING(struct agent_definition, working_dir, "working_dir", .max = LIMIT_TEXT_CHARS, .help = "Absolute; a folder of its own when absent"),
-    FIELD_STRING_MAP(struct agent_definition, env, "env", .max = LIMIT_ARGS, .help = "Added to the minimal environment"),
-    FIELD_STRUCT(struct agent_definition, sandbox, "sandbox", sandbox_wish_fields, .help = "see docs/agents.md"),
+    FIELD_STRING(struct agent_definition, working_dir, "working_dir", .max = LIMIT_TEXT_CHARS,
+                 .help = "Absolute; a folder of its own when absent"),
+    FIELD_STRING_MAP(struct agent_definition, env, "env", .max = LIMIT_ARGS,
+                     .help = "Added to the minimal environment"),
+    FIELD_STRUCT(struct agent_definition, sandbox, "sandbox", sandbox_definition_fields, .help = "see docs/agents.md"),
     FIELD_BOOL(struct agent_definition, passes_arguments, "pass_arguments",
                .help = "The activity is also an argument after the task id, which every user of the machine can read"),
     FIELD_DOUBLE(struct agent_definition, timeout_s, "timeout_s", .min = 0.01, .max = 86400, .def = 900),
     FIELD_END
 };
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
-/* Files of runs that a killed service left. */
+/* Removes files that runs of a killed service left. */
 static int clean_activities(struct agents *agents, struct err *e)
 {
     int r = dir_remove(agents->activities_dir, e);
@@ -33,9 +36,12 @@ static int clean_activities(struct agents *agents, struct err *e)
     return r < 0 ? r : dir_make(agents->activities_dir, e);
 }
 
-int agents_open(struct store *store, struct supervisor *supervisor, const char *data_dir, struct agents **ret, struct err *e)
+int agents_open(struct store *store, struct supervisor *supervisor, const char *data_dir, struct agents **ret,
+                struct err *e)
 {
-    static const struct pool_config ends = { .name = "agent-end", .n_min = 0, .n_max = 2, .max_waiting = LIMIT_CHILDREN };
+    static const struct pool_config ends = {
+        .name = "agent-end", .n_min = 0, .n_max = 2, .max_waiting = LIMIT_CHILDREN
+    };
     struct agents *agents = xcalloc(1, sizeof(*agents));
     int r = 0;
 
@@ -91,7 +97,7 @@ int agent_check(const struct agents *agents, const struct agent_definition *d, s
         if (env_list_set(env, arena_slicedup(a, name), json_cstr(value), &why) < 0)
             r = err_add_field(e, "env", "holds what cannot be: %s", why.text);
     }
-    if (sandbox_wish_check(&d->sandbox, "sandbox", agents->data_dir, e) < 0)
+    if (sandbox_definition_check(&d->sandbox, "sandbox", agents->data_dir, e) < 0)
         r = -EINVAL;
     return r;
 }

@@ -1,6 +1,7 @@
 /* Agent definitions, workspaces and threads; process agents.
  *
- * A definition of kind process: {name, display_name, description, command, args, working_dir, env, pass_arguments, timeout_s}. Any worker.
+ * A definition of kind process: {name, display_name, description, command, args, working_dir, env, pass_arguments,
+ * timeout_s}. Any worker.
  */
 #pragma once
 
@@ -14,21 +15,23 @@ struct agent_definition {
     struct field_strings args;
     const char *working_dir;
     struct json_value env;
-    struct sandbox_wish sandbox;
-    bool passes_arguments;              /* the activity is also the last argument, for everybody on the machine to read */
-    double timeout_s;                   /* default 900, at most 86400 */
+    struct sandbox_definition sandbox;
+    bool passes_arguments; /* the activity is also the last argument, which every user of the machine can read */
+    double timeout_s;      /* default 900, at most 86400 */
 };
 
 extern const struct field agent_definition_fields[];
 
 struct agents;
-int agents_open(struct store *store, struct supervisor *supervisor, const char *data_dir, struct agents **ret, struct err *e) MUST_CHECK;
-/* No run begins any more; when it returns, the on_end of every process that has ended is over. */
+int agents_open(struct store *store, struct supervisor *supervisor, const char *data_dir, struct agents **ret,
+                struct err *e) MUST_CHECK;
+/* No run begins any more; when this returns, the on_end calls of all ended processes have returned. */
 void agents_finish(struct agents *agents);
 struct agents *agents_close(struct agents *agents);
 
-/* What the field table cannot say. */
+/* Checks the rules that the field table cannot express. */
 int agent_check(const struct agents *agents, const struct agent_definition *d, struct err *e) MUST_CHECK;
 int agent_put(struct agents *agents, const struct agent_definition *d, struct slice json, struct err *e) MUST_CHECK;
-int agent_remove(struct agents *agents, const char *name, struct err *e) MUST_CHECK;    /* -ENOENT AGENT_NOT_FOUND */
-int agent_find(struct agents *agents, const char *name, struct arena *a, struct agent_definition *ret, struct err *e) MUST_CHECK;
+int agent_remove(struct agents *agents, const char *name, struct err *e) MUST_CHECK; /* -ENOENT AGENT_NOT_FOUND */
+int agent_find(struct agents *agents, const char *name, struct arena *a, struct agent_definition *ret,
+               struct err *e) MUST_CHECK;

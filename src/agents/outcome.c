@@ -17,7 +17,7 @@ static struct slice trimmed(struct slice text)
     return text;
 }
 
-/* {"output": text}, and "truncated": true when that is not all of it. */
+/* {"output": text}, and "truncated": true when the output is longer. */
 static void write_output(struct buf *out, struct slice output, bool is_cut)
 {
     struct json_writer w;
@@ -31,7 +31,7 @@ static void write_output(struct buf *out, struct slice output, bool is_cut)
     json_end(&w);
 }
 
-/* Escapes may make the text longer than a result may be: then it loses its end. */
+/* Escapes may make the text longer than a result may be: then the text is cut at its end. */
 static char *wrapped(struct slice output, bool is_cut, struct arena *a)
 {
     struct buf out;
@@ -39,7 +39,8 @@ static char *wrapped(struct slice output, bool is_cut, struct arena *a)
     buf_init(&out, LIMIT_REPLY);
     write_output(&out, output, is_cut);
     while (out.n > LIMIT_RESULT_BYTES) {
-        output.n -= MIN(output.n, MAX(output.n - (size_t)((double)output.n * LIMIT_RESULT_BYTES / (double)out.n), (size_t)32));
+        output.n -=
+            MIN(output.n, MAX(output.n - (size_t)((double)output.n * LIMIT_RESULT_BYTES / (double)out.n), (size_t)32));
         write_output(&out, output, true);
     }
     return buf_to_arena(&out, a);
@@ -58,7 +59,7 @@ static const char *result_of(const struct agent_end *end, struct arena *a)
     return wrapped(output, end->is_output_cut, a);
 }
 
-/* The last lines of standard error; NULL when it wrote none. */
+/* The last lines of standard error; NULL when standard error is empty. */
 static const char *last_words(const struct agent_end *end, struct arena *a)
 {
     const char *tail = child_log_tail(end->log, a, CHILD_STDERR, ERROR_LINES);
@@ -66,7 +67,7 @@ static const char *last_words(const struct agent_end *end, struct arena *a)
 
     if (n > ERROR_BYTES)
         for (tail += n - ERROR_BYTES; ((unsigned char)*tail & 0xc0) == 0x80; tail++)
-            ;                           /* begins with a whole character */
+            ; /* start at a whole character */
     return n ? tail : NULL;
 }
 

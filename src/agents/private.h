@@ -1,23 +1,23 @@
-/* The insides that agents.c, process.c and outcome.c share; nobody else includes this. */
+/* The internals that agents.c, process.c and outcome.c share; no other file includes this. */
 #pragma once
 
 #include "agents/process.h"
 #include "base/pool.h"
 
 struct agents {
-    struct arena *arena;                /* owned: the paths below */
-    struct store *store;                /* borrowed */
-    struct supervisor *supervisor;      /* borrowed; NULL: nothing can be started */
-    struct pool *ends;                  /* owned; reads what ended processes left; NULL without a supervisor */
-    const char *data_dir;               /* of the service */
-    const char *activities_dir;         /* <data>/run/activities: payloads too large for the environment */
+    struct arena *arena;           /* owned: the paths below */
+    struct store *store;           /* borrowed */
+    struct supervisor *supervisor; /* borrowed; NULL: no process can be started */
+    struct pool *ends;             /* owned; reads the output and files of ended processes; NULL without a supervisor */
+    const char *data_dir;          /* of the service */
+    const char *activities_dir;    /* <data>/run/activities: payloads too large for the environment */
 };
 
-/* outcome.c: what an ended process says, as texts of the arena. Pure. */
+/* outcome.c: the outcome of an ended process, as texts of the arena. Pure. */
 struct agent_end {
     struct child_exit how;
-    struct slice output;                /* standard output */
-    bool is_output_cut;                 /* it was longer than LIMIT_RESULT_BYTES */
+    struct slice output; /* standard output */
+    bool is_output_cut;  /* the output was longer than LIMIT_RESULT_BYTES */
     struct child_log *log;
     double timeout_s;
 };

@@ -9,16 +9,16 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Held by the caller and by the process until its end is told. */
+/* Referenced by the caller, and by the process until its end is reported. */
 struct agent_run {
-    struct agents *agents;              /* borrowed */
+    struct agents *agents; /* borrowed */
     atomic_int n_refs;
-    struct arena *arena;                /* owned */
-    struct child *child;                /* owned */
-    struct budget_holder *payer;        /* owned while the process runs: the app it works for; NULL: none */
-    const char *activity_path;          /* NULL: the activity went through the environment */
+    struct arena *arena;         /* owned */
+    struct child *child;         /* owned */
+    struct budget_holder *payer; /* owned while the process runs: the app it works for; NULL: none */
+    const char *activity_path;   /* NULL: the activity went through the environment */
     double timeout_s;
-    struct child_exit how;              /* once it has ended */
+    struct child_exit how; /* valid once the process has ended */
     struct agent_outcome outcome;
     void (*on_end)(void *arg, struct agent_run *run, const struct agent_outcome *o);
     void *arg;
@@ -57,7 +57,7 @@ static int charge(struct agent_run *run, const char *app_id, struct err *e)
     r = budget_take(run->payer, BUDGET_CHILDREN, 1, e);
     if (r < 0)
         run->payer = budget_holder_unref(run->payer);
-    return r < 0 ? -EAGAIN : 0;         /* as when there are too many children in all: a place will be free later */
+    return r < 0 ? -EAGAIN : 0; /* the same code as for too many children in total: a place will be free later */
 }
 
 static void discharge(struct agent_run *run)
@@ -67,8 +67,11 @@ static void discharge(struct agent_run *run)
     run->payer = budget_holder_unref(run->payer);
 }
 
-/* What an ended process left: megabytes of output, and a file. */
-struct ended { struct agent_run *run; struct child *child; };
+/* The remains of an ended process: megabytes of output, and a file. */
+struct ended {
+    struct agent_run *run;
+    struct child *child;
+};
 
 static void finish_run(void *arg)
 {
@@ -86,7 +89,7 @@ static void finish_run(void *arg)
     free(ended);
 }
 
-/* Loop thread. It may come before agent_run_start() has returned, so run->child is not looked at. */
+/* Loop thread. May be called before agent_run_start() has returned, so run->child is not used. */
 static void on_exit_of_child(struct child *c, const struct child_exit *how, void *arg)
 {
     struct agent_run *run = arg;
@@ -99,7 +102,7 @@ static void on_exit_of_child(struct child *c, const struct child_exit *how, void
         finish_run(ended);
 }
 
-/* ---- what it is started with ---- */
+/* ---- the inputs of a start ---- */
 
 struct start {
     struct agents *agents;
@@ -107,12 +110,12 @@ struct start {
     struct agent_run *run;
     struct arena *arena;
     struct agent_definition agent;
-    const char *activity;               /* as in ACTIVITY_DATA */
+    const char *activity; /* as in ACTIVITY_DATA */
     struct env_list *env;
-    const char *own_dir;                /* of the agent, for its home */
+    const char *own_dir; /* of the agent, to be its home */
 };
 
-/* The file may hold what a person would not show: 0600, and it goes with the process. */
+/* The file may hold private data: its mode is 0600, and it is removed when the process ends. */
 static int put_activity(struct start *s, struct err *e)
 {
     struct slice whole = slice_of(s->in->activity_json);
@@ -148,11 +151,13 @@ static int put_own_env(struct start *s, struct err *e)
     return r;
 }
 
-/* The definition's variables first, so that none of them hides one of ours. */
+/* The definition's variables come first, so that none of them overrides one of ours. */
 static int put_env(struct start *s, struct err *e)
 {
     const char *abbr = s->in->abbr ? s->in->abbr : "svc";
-    const struct { const char *name, *value; } ours[] = {
+    const struct {
+        const char *name, *value;
+    } ours[] = {
         { "TASK_UUID", s->in->task_uuid },
         { "ACTIVITY_DATA", s->activity },
         { "ACTIVITY_FILE", s->run->activity_path },
@@ -190,7 +195,7 @@ static const char *const *args_of(const struct start *s)
     return args;
 }
 
-/* The process holds a reference of its own from here on, which on_exit_of_child() gives back. */
+/* From here on the process holds its own reference, which on_exit_of_child() drops. */
 static int spawn(struct start *s, struct err *e)
 {
     const char *dir = s->agent.working_dir;
@@ -221,7 +226,7 @@ static int spawn(struct start *s, struct err *e)
     return r;
 }
 
-/* Plain names as they are; what could be a path or is long by its hash. */
+/* Plain names are used as they are; a long name, or one that could be a path, is replaced by its hash. */
 static int put_own_dir(struct start *s, struct err *e)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -249,7 +254,9 @@ static int prepare(struct start *s, struct err *e)
     return r;
 }
 
-static struct agent_run *run_new(struct agents *agents, void (*on_end)(void *arg, struct agent_run *run, const struct agent_outcome *o), void *arg)
+static struct agent_run *run_new(struct agents *agents,
+                                 void (*on_end)(void *arg, struct agent_run *run, const struct agent_outcome *o),
+                                 void *arg)
 {
     struct agent_run *run = xcalloc(1, sizeof(*run));
 
@@ -271,7 +278,8 @@ int agent_run_start(struct agents *agents, const struct agent_run_input *in,
     int r;
 
     if (!agents->supervisor)
-        return err_set(e, -EAGAIN, "NOT_READY", "No service runs, so no agent can be started; start it with `hearth serve`.");
+        return err_set(e, -EAGAIN, "NOT_READY",
+                       "No service runs, so no agent can be started; start it with `hearth serve`.");
     r = prepare(&s, e);
     if (r == 0)
         r = spawn(&s, e);
@@ -280,7 +288,7 @@ int agent_run_start(struct agents *agents, const struct agent_run_input *in,
     return r;
 }
 
-/* ---- of a running one ---- */
+/* ---- a running process ---- */
 
 void agent_run_stop(struct agent_run *run)
 {

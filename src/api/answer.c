@@ -3,18 +3,21 @@
 #include "api/errors.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 static void log_answer(const struct trace *t, int status, int64_t took_us, const struct err *e)
 {
-    static const char *const callers[] = { [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin",
-                                           [CALLER_AGENT] = "agent" };
+    static const char *const callers[] = {
+        [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key",     [CALLER_APP] = "app",
+        [CALLER_ADMIN] = "admin",   [CALLER_AGENT] = "agent", [CALLER_LOCAL] = "local"
+    };
     enum log_level level = status >= 500 ? LOG_WARN : t->is_quiet && status < 400 ? LOG_DEBUG : LOG_INFO;
 
     if (!log_enabled(level))
         return;
     if (status < 400)
-        log_write(level, "api", t->request_id, "%s %s %d %.1f ms, %s", t->method, t->path, status, (double)took_us / 1e3,
-                  callers[t->caller]);
+        log_write(level, "api", t->request_id, "%s %s %d %.1f ms, %s", t->method, t->path, status,
+                  (double)took_us / 1e3, callers[t->caller]);
     else
         log_write(level, "api", t->request_id, "%s %s %d %.1f ms, %s: %s %s", t->method, t->path, status,
                   (double)took_us / 1e3, callers[t->caller], e->code, LOG_Q(e->text));
@@ -37,7 +40,27 @@ void answer_send(struct http_exchange *x, const struct trace *t, int status, con
     log_answer(t, status, took_us, e);
 }
 
-/* Official clients of OpenAI and Anthropic ask again after any 503, unless x-should-retry says no. */
+void answer_begin(const struct route *route, struct response *res)
+{
+    res->exchange->response.status = route->status ? route->status : 200;
+    json_write_init(&res->json, &res->exchange->response.body);
+    json_begin_object(&res->json);
+    if (!route->is_bare)
+        json_add_bool(&res->json, "success", true);
+}
+
+int answer_end(struct response *res, struct err *e)
+{
+    if (!res->is_raw)
+        json_end(&res->json);
+    if (res->exchange->response.body.is_starved)
+        return memory_refuse(e);
+    if (res->exchange->response.body.overflowed)
+        return err_set(e, -EFBIG, "REPLY_TOO_LARGE", "The answer is larger than the service allows; ask for less.");
+    return 0;
+}
+
+/* The official clients of OpenAI and Anthropic retry after any 503 unless x-should-retry is false. */
 static void add_retry_headers(struct http_exchange *x, int r, const struct err *e)
 {
     char seconds[24];
@@ -54,7 +77,10 @@ static void add_retry_headers(struct http_exchange *x, int r, const struct err *
 
 int answer_write_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)
 {
-    static const struct err inside = { .code = "INTERNAL_ERROR", .text = "The service failed to answer; its log names the reason under this request id." };
+    static const struct err inside = {
+        .code = "INTERNAL_ERROR",
+        .text = "The service failed to answer; its log names the reason under this request id."
+    };
     int status = api_error_status(r, e);
     bool is_inside = status == 500 && strcmp(e->code, "REPLY_TOO_LARGE") != 0;
     struct err shown = is_inside ? inside : *e;
@@ -76,13 +102,16 @@ int answer_write_error(struct http_exchange *x, const struct trace *t, int r, co
     return status;
 }
 
-/* An answer may hold secrets, and is what its content type says. The loop's few answers hold none. */
+/* An answer may hold secrets (no-store), and its content type is not to be guessed (nosniff). The answers of the loop
+ * hold no secrets. */
 void answer_add_safety_headers(struct http_exchange *x, const struct trace *t)
 {
     if (t->is_quiet)
         return;
-    http_response_header(x, "cache-control", "no-store");
-    http_response_header(x, "x-content-type-options", "nosniff");
+    if (!http_has_response_header(x, "cache-control"))
+        http_response_header(x, "cache-control", "no-store");
+    if (!http_has_response_header(x, "x-content-type-options"))
+        http_response_header(x, "x-content-type-options", "nosniff");
 }
 
 void answer_send_error(struct http_exchange *x, const struct trace *t, int r, const struct err *e)

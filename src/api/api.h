@@ -8,21 +8,23 @@
 struct api {
     struct loop *loop;
     struct settings *settings;
+    struct instance *instance; /* store/instance.h */
     struct store *store;
     struct identity *identity;
-    struct meter *meter;                /* identity/meter.h */
+    struct meter *meter; /* identity/meter.h */
     struct backend *backend;
     struct tasks *tasks;
     struct agents *agents;
     struct apps *apps;
     struct sandbox *sandbox;
-    struct vector_stores *vector_stores;        /* api/vector_stores.h */
     struct llm_accounts *llm_accounts;
-    struct llm_relays *llm_relays;      /* NULL without a service */
+    const struct models *models; /* models/models.h */
+    struct pool *short_pool;     /* NULL without a service */
     struct dispatch *dispatch;
-    struct api_events *events;          /* api/events.h: the stream of changes */
+    struct v1_kept *v1_kept;   /* api/compat/v1_kept.h; NULL without a service */
+    struct api_events *events; /* api/resources/events.h: the stream of changes */
     const char *data_dir;
-    bool is_serving;                    /* false: command line without a service */
-    atomic_bool is_leaving;             /* the service is stopping: nothing waits for news any more */
-    char base_url[64];                  /* http://127.0.0.1:PORT, the first address listened on */
+    bool is_serving;        /* false: command line without a service */
+    atomic_bool is_leaving; /* the service is stopping: no request may wait for changes any more */
+    char base_url[64];      /* http://127.0.0.1:PORT, the first address listened on */
 };

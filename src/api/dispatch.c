@@ -3,7 +3,7 @@
 #include "api/admission.h"
 #include "api/answer.h"
 #include "api/api.h"
-#include "api/envelope.h"
+#include "api/resources/foreign_clients.h"
 #include "api/host.h"
 #include "api/request.h"
 #include "api/router.h"
@@ -15,36 +15,40 @@
 #include "identity/sessions.h"
 
 #define CORS_HEADERS "content-type, authorization, x-app-id, x-api-key, accept"
-#define CORS_HEADERS_OWN CORS_HEADERS ", " SESSION_PROOF_HEADER      /* no page of another origin may send a proof */
+#define CORS_HEADERS_OWN CORS_HEADERS ", " SESSION_PROOF_HEADER /* only the service's own pages may send a proof */
 #define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
 
 struct dispatch {
     struct dispatch_config config;
-    struct router *router;              /* owned */
-    struct host_rules *hosts;           /* owned */
-    struct tally other;                 /* requests no route took */
-    struct admission *admission;        /* owned; NULL without a service */
+    struct router *router;           /* owned */
+    struct host_rules *hosts;        /* owned */
+    struct tally other;              /* requests that matched no route */
+    struct foreign_clients *foreign; /* owned */
+    struct admission *admission;     /* owned; NULL without a service */
 };
 
-/* What a worker knows of a request; on its stack, because the exchange may be gone when a stream has begun. */
+/* What a worker has read of a request; on the worker's stack, because the exchange may be gone when a stream has begun.
+ */
 struct work {
     struct request req;
     struct caller caller;
     struct trace trace;
-    bool is_read;                       /* who, query and body are known */
+    bool is_read; /* caller, query and body are read */
 };
 
-/* One request on its way; in the exchange's arena, so gone once the answer is sent or streamed. */
+/* One request in progress; in the exchange's arena, so the job is gone once the answer is sent or streamed. */
 struct job {
     struct dispatch *d;
     struct http_exchange *x;
     struct route_entry *entry;
     struct http_match match;
     size_t max_body;
-    bool is_preflight, is_urgent;       /* urgent: the administrator's */
+    bool is_preflight, is_urgent; /* urgent: a request of the administrator */
+    bool is_on_loop, is_long;     /* where it runs; neither: in the short pool */
+    size_t n_headers;             /* of the response, before the loop tried the request */
     struct claim claim;
-    struct budget_holder *waiter;       /* owned while it runs in the long pool: who pays for that */
-    struct work work;                   /* what the short pool found out for the long one; else empty */
+    struct budget_holder *waiter; /* owned while the job runs in the long pool: the payer of its place there */
+    struct work work;             /* what a worker of the short pool has read, for the long pool; else empty */
 };
 
 /* ---- open and close ---- */
@@ -57,6 +61,7 @@ int dispatch_open(const struct dispatch_config *c, struct dispatch **ret, struct
     d->config = *c;
     tally_init(&d->other, "other", "other");
     d->hosts = host_rules_new(c->settings);
+    d->foreign = foreign_clients_new(c->settings);
     d->admission = c->loop ? admission_new(c->loop) : NULL;
     r = router_new(c->tables, c->settings, &d->router, e);
     if (r < 0) {
@@ -74,6 +79,7 @@ struct dispatch *dispatch_close(struct dispatch *d)
     admission_free(d->admission);
     router_free(d->router);
     host_rules_free(d->hosts);
+    foreign_clients_free(d->foreign);
     free(d);
     return NULL;
 }
@@ -83,7 +89,13 @@ void dispatch_add_address(struct dispatch *d, const char *address, uint16_t port
     host_rules_add_address(d->hosts, address, port);
 }
 
-void dispatch_each_route(const struct dispatch *d, void (*fn)(const struct route *r, const char *path, void *arg), void *arg)
+struct foreign_clients *dispatch_foreign_clients(const struct dispatch *d)
+{
+    return d->foreign;
+}
+
+void dispatch_each_route(const struct dispatch *d, void (*fn)(const struct route *r, const char *path, void *arg),
+                         void *arg)
 {
     for (size_t i = 0; i < router_count(d->router); i++)
         fn(router_entry(d->router, i)->route, router_entry(d->router, i)->path, arg);
@@ -101,16 +113,6 @@ static int body_too_large(size_t limit, struct err *e)
 
 /* ---- the end of a request: envelope, metrics, one log line ---- */
 
-/* A request that no route took, by its method or for its sender, is told so in the form of its path. */
-static const struct error_form *error_form_of(struct dispatch *d, const struct http_exchange *x, struct route_entry *entry)
-{
-    struct http_match match;
-
-    for (int method = 0; !entry && method < HTTP_METHODS; method++)
-        entry = router_find(d->router, (enum http_method)method, x->request.path, &match);
-    return entry && entry->route->error_form ? entry->route->error_form : &error_envelope;
-}
-
 static void begin_trace(struct trace *t, struct dispatch *d, const struct http_exchange *x, struct route_entry *entry)
 {
     *t = (struct trace){
@@ -118,7 +120,7 @@ static void begin_trace(struct trace *t, struct dispatch *d, const struct http_e
         .path = entry ? entry->path : "other",
         .arrived_us = x->request.arrived_us,
         .is_quiet = entry && entry->route->kind == ROUTE_INLINE,
-        .error_form = error_form_of(d, x, entry),
+        .error_form = router_error_form(d->router, entry, &x->request),
         .tally = entry ? &entry->tally : &d->other,
     };
     memcpy(t->request_id, x->request.id, sizeof(t->request_id));
@@ -130,10 +132,11 @@ void dispatch_refused(struct dispatch *d, const char *request_id, int status, co
     log_info("api", request_id, "refused before routing: %d %s", status, code);
 }
 
-void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const struct err *why, int status, struct buf *out)
+void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const struct err *why, int status,
+                            struct buf *out)
 {
     struct job *job = x->owner_data;
-    const struct error_form *form = error_form_of(d, x, job ? job->entry : NULL);
+    const struct error_form *form = router_error_form(d->router, job ? job->entry : NULL, &x->request);
     struct json_writer w;
     struct err e = { 0 };
 
@@ -149,16 +152,7 @@ void dispatch_write_refusal(struct dispatch *d, struct http_exchange *x, const s
 
 /* ---- on a worker (or on the loop for ROUTE_INLINE): the handler ---- */
 
-static void begin_response(const struct route *route, struct response *res)
-{
-    res->exchange->response.status = route->status ? route->status : 200;
-    json_write_init(&res->json, &res->exchange->response.body);
-    json_begin_object(&res->json);
-    if (!route->is_bare)
-        json_add_bool(&res->json, "success", true);
-}
-
-/* The answer of a request that waited too long, or whose client has left, is of no use to anybody. */
+/* Refuses a request that has waited too long or whose client has left: its answer is of no use any more. */
 static int check_alive(const struct http_exchange *x, struct err *e)
 {
     if (atomic_load(&x->is_gone))
@@ -188,25 +182,20 @@ static int handle(struct dispatch *d, struct work *work, struct response *res, s
 
     if (r < 0)
         return r;
-    begin_response(req->route, res);
+    answer_begin(req->route, res);
     r = req->route->handler(req, res, e);
-    if (r < 0 || res->is_streamed)
-        return r;
-    if (!res->is_raw)
-        json_end(&res->json);
-    if (res->exchange->response.body.overflowed)
-        return err_set(e, -EFBIG, "REPLY_TOO_LARGE", "The answer is larger than the service allows; ask for less.");
-    return 0;
+    return r < 0 || res->is_streamed ? r : answer_end(res, e);
 }
 
 static int submit(struct job *job, bool is_long, struct err *e);
 
-/* Does this request of a ROUTE_SHORT have to wait for somebody else? */
+/* Does this request of a ROUTE_SHORT have to wait for a provider or another service? */
 static bool belongs_to_long_pool(const struct job *job, const struct work *work)
 {
     const struct route *route = work->req.route;
 
-    return !job->work.is_read && job->d->config.long_pool && route->needs_long && route->needs_long(&work->req);
+    return !job->is_long && !job->is_on_loop && job->d->config.long_pool && route->needs_long &&
+           route->needs_long(&work->req);
 }
 
 static void give_back(struct budget_holder *waiter)
@@ -216,7 +205,8 @@ static void give_back(struct budget_holder *waiter)
     budget_holder_unref(waiter);
 }
 
-/* Who is named by the body pays from here on, as one who is named by the head does. The routes of the loop hold nothing (see admit()). */
+/* A caller that the body names pays from here on, as one that the head names does. The routes of the loop hold nothing
+ * (see admit()). */
 static int charge_named(struct job *job, const struct work *work, struct budget_holder **waiter, struct err *e)
 {
     struct budget_purse *purse = &job->x->purse;
@@ -227,9 +217,11 @@ static int charge_named(struct job *job, const struct work *work, struct budget_
 
     if (job->entry->route->kind == ROUTE_INLINE)
         return 0;
-    if ((before != HOLDER_NOBODY && before != HOLDER_ADDRESS) || (caller->kind != CALLER_APP && caller->kind != CALLER_KEY))
+    if ((before != HOLDER_NOBODY && before != HOLDER_ADDRESS) ||
+        (caller->kind != CALLER_APP && caller->kind != CALLER_KEY))
         return 0;
-    named = caller->kind == CALLER_APP ? budget_holder_get(HOLDER_APP, caller->app_id) : budget_holder_get(HOLDER_KEY, caller->key_id);
+    named = caller->kind == CALLER_APP ? budget_holder_get(HOLDER_APP, caller->app_id)
+                                       : budget_holder_get(HOLDER_KEY, caller->key_id);
     if (*waiter)
         r = budget_take(named, BUDGET_LONG_REQUESTS, 1, e);
     if (r == 0)
@@ -242,8 +234,9 @@ static int charge_named(struct job *job, const struct work *work, struct budget_
     return r;
 }
 
-/* 1: a worker of the long pool goes on, and the job may be gone already. */
-static int do_work(struct job *job, struct work *work, struct budget_holder **waiter, struct response *res, struct err *e)
+/* 1: a worker of the long pool continues, and the job may be gone already. */
+static int do_work(struct job *job, struct work *work, struct budget_holder **waiter, struct response *res,
+                   struct err *e)
 {
     int r = check_alive(job->x, e);
 
@@ -260,13 +253,35 @@ static int do_work(struct job *job, struct work *work, struct budget_holder **wa
     return r < 0 ? r : 1;
 }
 
+/* A key that was revoked since the head is judged by a worker as well, which looks at the other credentials. */
+static bool needs_worker(const struct job *job, const struct work *work, int r)
+{
+    return job->is_on_loop && (r == -ENEEDSWORKER || (r == -EACCES && !work->is_read));
+}
+
+/* The worker begins again with the request as it arrived. */
+static int move_to_worker(struct job *job, struct err *e)
+{
+    int r;
+
+    err_init(e);
+    buf_reset(&job->x->response.body);
+    job->x->response.n_headers = job->n_headers;
+    job->is_on_loop = false;
+    r = submit(job, false, e);
+    return r < 0 ? r : 1;
+}
+
 static void begin_work(struct job *job, struct work *work)
 {
     *work = job->work;
     if (!work->is_read) {
         work->caller = (struct caller){ .kind = CALLER_NOBODY };
-        work->req = (struct request){ .api = job->d->config.api, .arena = job->x->arena, .route = job->entry->route, .exchange = job->x };
+        work->req = (struct request){
+            .api = job->d->config.api, .arena = job->x->arena, .route = job->entry->route, .exchange = job->x
+        };
         work->req.key_hash = job->claim.kind == HOLDER_KEY ? job->claim.key_hash : NULL;
+        work->req.is_by_key_alone = job->is_on_loop;
         for (size_t i = 0; i < job->match.n_params; i++)
             work->req.params[i] = arena_slicedup(job->x->arena, job->match.params[i]);
     }
@@ -286,6 +301,8 @@ static void answer_job(struct job *job, struct budget_holder **waiter)
     stall_set_label(job->entry->path);
     begin_work(job, &work);
     r = do_work(job, &work, waiter, &res, &e);
+    if (r < 0 && needs_worker(job, &work, r))
+        r = move_to_worker(job, &e);
     if (r > 0 || res.is_deferred)
         return;
     if (res.is_streamed) {
@@ -310,7 +327,7 @@ static void run_job(void *arg)
     give_back(waiter);
 }
 
-/* ---- what a handler may do besides writing JSON ---- */
+/* ---- what a handler may do instead of writing JSON ---- */
 
 struct buf *response_start_raw(struct response *res, const char *content_type)
 {
@@ -327,39 +344,7 @@ struct http_stream *request_take_events(struct request *req, struct response *re
     return sse_start(req->exchange);
 }
 
-/* In the exchange's arena. */
-struct deferred {
-    struct http_exchange *x;
-    struct trace trace;
-};
-
-struct deferred *request_defer(struct request *req, struct response *res)
-{
-    struct deferred *d = ARENA_NEW(req->arena, struct deferred);
-
-    buf_clear(&req->exchange->response.body);
-    *d = (struct deferred){ .x = req->exchange, .trace = *req->trace };
-    d->trace.caller = req->caller->kind;
-    res->is_streamed = res->is_deferred = true;
-    return d;
-}
-
-struct http_stream *deferred_events(struct deferred *d)
-{
-    struct http_stream *stream = sse_start(d->x);
-
-    trace_end(&d->trace, 200, NULL);
-    return stream;
-}
-
-void deferred_fail(struct deferred *d, int r, const struct err *e)
-{
-    struct trace trace = d->trace;      /* d ends with the exchange */
-
-    answer_send_error(d->x, &trace, r, e);
-}
-
-/* ---- on the loop: may this page talk to us at all, which route, where does it run ---- */
+/* ---- on the loop: Host and Origin, the route, where its handler runs ---- */
 
 static bool is_preflight(const struct http_request *req)
 {
@@ -369,28 +354,34 @@ static bool is_preflight(const struct http_request *req)
 static void write_preflight(struct dispatch *d, struct http_exchange *x)
 {
     http_response_header(x, "access-control-allow-methods", CORS_METHODS);
-    http_response_header(x, "access-control-allow-headers", origin_is_own(d->hosts, &x->request) ? CORS_HEADERS_OWN : CORS_HEADERS);
+    http_response_header(x, "access-control-allow-headers",
+                         origin_is_own(d->hosts, &x->request) ? CORS_HEADERS_OWN : CORS_HEADERS);
     http_response_header(x, "access-control-max-age", "600");
     buf_add_str(&x->response.body, "{\"success\":true}");
 }
 
-static int refuse_unmatched(struct http_exchange *x, const struct http_match *match, struct err *e)
+static int refuse_unmatched(struct dispatch *d, struct http_exchange *x, const struct http_match *match, struct err *e)
 {
     char allow[80] = "";
+    int r = match->is_path_known ? 0 : foreign_clients_refuse_path(d->foreign, x->request.path, x->request.id, e);
 
+    if (r < 0)
+        return r;
     if (!match->is_path_known)
         return err_set(e, -ENOENT, "NOT_FOUND", "Not Found");
     for (int method = 0; method < HTTP_METHODS; method++)
         if (match->allowed & 1u << method)
-            snprintf(allow + strlen(allow), sizeof(allow) - strlen(allow), "%s%s", *allow ? ", " : "", http_method_name(method));
+            snprintf(allow + strlen(allow), sizeof(allow) - strlen(allow), "%s%s", *allow ? ", " : "",
+                     http_method_name(method));
     http_response_header(x, "allow", allow);
     return err_set(e, -EINVAL, "METHOD_NOT_ALLOWED", "This path answers %s only.", allow);
 }
 
-/* An escaped slash means to the sender that it separates nothing: only routes that put their parameters together again may overlook that. */
+/* The sender of an escaped slash means no separator: only routes that join their parameters again may accept one. */
 static int check_slashes(const struct http_request *req, const struct route_entry *entry, struct err *e)
 {
-    if (!req->escaped_slash_at || (entry && entry->route->takes_escaped_slash && req->escaped_slash_at > strcspn(entry->path, ":")))
+    if (!req->escaped_slash_at ||
+        (entry && entry->route->takes_escaped_slash && req->escaped_slash_at > strcspn(entry->path, ":")))
         return 0;
     return err_set(e, -EINVAL, "BAD_PATH", "The path must not have encoded slashes (%%2F).");
 }
@@ -409,15 +400,16 @@ static int check_request(struct job *job, struct err *e)
         return 0;
     job->entry = router_find(job->d->router, x->request.method, x->request.path, &job->match);
     r = check_slashes(&x->request, job->entry, e);
-    return r < 0 || job->entry ? r : refuse_unmatched(x, &job->match, e);
+    return r < 0 || job->entry ? r : refuse_unmatched(job->d, x, &job->match, e);
 }
 
 static bool may_stream(const struct route *route)
 {
-    return route->kind == ROUTE_RELAY || route->may_stream || (route->answer_type && strcmp(route->answer_type, "text/event-stream") == 0);
+    return route->kind == ROUTE_RELAY || route->may_stream ||
+           (route->answer_type && strcmp(route->answer_type, "text/event-stream") == 0);
 }
 
-/* One more request of who pays for it. */
+/* Counts one more request of its payer. */
 static int count_request(struct job *job, struct budget_holder *holder, struct err *e)
 {
     struct http_exchange *x = job->x;
@@ -430,7 +422,7 @@ static int count_request(struct job *job, struct budget_holder *holder, struct e
     return r < 0 ? r : purse_take(&x->purse, BUDGET_REQUESTS, 1, e);
 }
 
-/* Mostly the one that the connection's last request was of. */
+/* Mostly the holder of the connection's last request. */
 static struct budget_holder *holder_of(const struct http_exchange *x, const struct claim *claim)
 {
     struct budget_holder *last = x->purse.holder;
@@ -442,7 +434,7 @@ static struct budget_holder *holder_of(const struct http_exchange *x, const stru
     return budget_holder_get(claim->kind, claim->id);
 }
 
-/* The routes of the loop are answered at once and hold nothing. */
+/* The routes of the loop are answered immediately and hold nothing. */
 static int admit(struct job *job, struct err *e)
 {
     const struct route *route = job->entry->route;
@@ -477,7 +469,7 @@ static struct job *job_of(struct dispatch *d, struct http_exchange *x)
     return job;
 }
 
-/* 0: goes on. 1 or an error: x->response is the answer. */
+/* 0: the request continues. 1 or an error: x->response is the answer. */
 static int decide(struct job *job)
 {
     struct http_exchange *x = job->x;
@@ -510,7 +502,7 @@ bool dispatch_head(struct dispatch *d, struct http_exchange *x, size_t *ret_max_
     return goes_on;
 }
 
-/* Of what the long pool does each caller has a share. */
+/* Each caller has a share of the long pool. */
 static int take_share(struct job *job, struct err *e)
 {
     struct budget_holder *holder = job->x->purse.holder;
@@ -528,6 +520,7 @@ static int submit(struct job *job, bool is_long, struct err *e)
 
     if (r < 0)
         return r;
+    job->is_long = is_long;
     job->x->deadline_ms = clock_mono_ms() + (is_long ? LIMIT_LONG_DEADLINE_MS : LIMIT_SHORT_DEADLINE_MS);
     r = job->is_urgent ? pool_submit_urgent(pool, run_job, job) : pool_submit(pool, run_job, job);
     if (r < 0)
@@ -544,7 +537,10 @@ static int start(struct job *job, struct err *e)
     bool is_long = job->entry->route->kind == ROUTE_LONG;
     struct pool *pool = is_long ? job->d->config.long_pool : job->d->config.short_pool;
 
-    if (pool && (job->entry->route->kind != ROUTE_INLINE || request_has_to_wait(job->d->config.identity, job->x)))
+    job->n_headers = job->x->response.n_headers;
+    job->is_on_loop = pool && request_suits_loop(job->entry->route, job->x, &job->claim);
+    if (pool && !job->is_on_loop &&
+        (job->entry->route->kind != ROUTE_INLINE || request_has_to_wait(job->d->config.identity, job->x)))
         return submit(job, is_long, e);
     run_job(job);
     return 0;
@@ -557,7 +553,7 @@ static void start_or_refuse(void *arg, int r, struct err *e)
     struct trace trace = job->work.trace;
 
     if (r == 0)
-        r = start(job, e);              /* on success the exchange may be gone already */
+        r = start(job, e); /* on success the exchange may be gone already */
     if (r < 0)
         answer_send_error(x, &trace, r, e);
 }

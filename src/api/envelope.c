@@ -18,7 +18,7 @@ static int write_envelope(struct json_writer *w, struct http_exchange *x, int st
 {
     json_add_bool(w, "success", false);
     json_add_string(w, "error", e->text);
-    if (*e->code)                       /* one failure has none: specification, Errors, vectors/register */
+    if (*e->code) /* one failure has no code: specification, Errors, vectors/register */
         json_add_string(w, "code", e->code);
     for (unsigned i = 0; i < MIN(e->n_extras, ERR_MAX_EXTRAS); i++)
         json_add_string(w, e->extras[i].key, e->extras[i].value);

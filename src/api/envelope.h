@@ -1,5 +1,5 @@
-/* Errors as this service's own clients read them (specification, "Errors"): {success, error, code}. The form of all routes that name no other.
- */
+/* Errors in the form of this service's own clients (specification, "Errors"): {success, error, code}. The default form
+ * of all routes. */
 #pragma once
 
 #include "api/route.h"

@@ -5,6 +5,7 @@
 
 const struct api_error api_errors[] = {
     { "ARGUMENT_TOO_LONG", 400, "An argument or environment variable is above what the kernel passes on." },
+    { "BACKUP_DAMAGED", 400, "The backup does not hold what was packed." },
     { "BAD_DATA_FOLDER", 400, "The data folder belongs to another user, or others may write files in it." },
     { "BAD_HEADER", 400, "A header to be sent to an upstream has no proper name or spans lines." },
     { "BAD_ACCOUNT", 400, "An account of a provider lacks what it needs." },
@@ -16,6 +17,7 @@ const struct api_error api_errors[] = {
     { "BAD_WORKING_DIR", 400, "The working folder of an app or agent is not there." },
     { "DIMENSION_MISMATCH", 400, "A vector has another number of dimensions than its namespace; nothing was stored." },
     { "EMBEDDING_MODEL_MISMATCH", 400, "The namespace holds vectors of another embedding model." },
+    { "FILE_NOT_FETCHED", 400, "A file that a message names by its address could not be had; `reason` is why." },
     { "FILE_NOT_WRITABLE", 400, "The file that was named cannot be written; `error` says why." },
     { "INPUT_TOO_LONG", 400, "A text is longer than the model takes." },
     { "INVALID_FILTER", 400, "The row filter has no form this service knows." },
@@ -32,7 +34,10 @@ const struct api_error api_errors[] = {
     { "ADMIN_REQUIRED", 401, "Only the local administrator may do this." },
     { "APP_SECRET_REQUIRED", 401, "An app id is taken with the app's secret only (identity.require_secret)." },
     { "INVALID_APP_SECRET", 401, "The secret is of no app that runs, or of another one than the app id." },
-    { "TASK_TOKEN_REQUIRED", 401, "A report about a task is taken with the agent's token only (identity.require_secret)." },
+    { "TASK_TOKEN_REQUIRED", 401,
+      "A report about a task is taken with the agent's token only (identity.require_secret)." },
+    { "INVALID_API_KEY", 401,
+      "The key is no developer key of this service or was revoked, and nothing else that came is valid." },
     { "INVALID_APP_ID", 401, "The app id is not that of a registered app." },
     { "MISSING_APP_ID", 401, "Neither a developer key nor an app id came with the request." },
     { "ADDRESS_REFUSED", 403, "An address that an app named may not be connected to; `error` names the rule." },
@@ -41,8 +46,10 @@ const struct api_error api_errors[] = {
     { "INVALID_TASK_TOKEN", 403, "The token is of no agent that runs." },
     { "PEER_NOT_ALLOWED", 403, "Who calls may not use the id of an app or task: see the setting identity.peers." },
     { "TASK_TOKEN_MISMATCH", 403, "The agent's token is of another task or attempt, or is no credential here." },
-    { "BACKEND_TOKEN_REQUIRED", 403, "The app requires user authentication: its backend token has to be synchronised first." },
-    { "CONFIRMATION_REQUIRED", 403, "A browser changes what runs only after a fresh confirmation: `confirm` is the command to run in a terminal." },
+    { "BACKEND_TOKEN_REQUIRED", 403,
+      "The app requires user authentication: its backend token has to be synchronised first." },
+    { "CONFIRMATION_REQUIRED", 403,
+      "A browser changes what runs only after a fresh confirmation: `confirm` is the command to run in a terminal." },
     { "HOST_NOT_ALLOWED", 403, "The Host header is neither a loopback name nor a configured one." },
     { "LINK_INVALID", 403, "The one-time link has been used or has expired." },
     { "ORIGIN_NOT_ALLOWED", 403, "The Origin is neither the service's own nor a configured one." },
@@ -59,6 +66,7 @@ const struct api_error api_errors[] = {
     { "LINK_NOT_FOUND", 404, "There is no such one-time link." },
     { "NOT_FOUND", 404, "There is no such route or no such thing." },
     { "PROVIDER_NOT_FOUND", 404, "No provider of this name is configured." },
+    { "RESPONSE_NOT_FOUND", 404, "There is no answer of this id, or it is no longer kept." },
     { "RUN_NOT_FOUND", 404, "There is no run with this id." },
     { "SETTING_NOT_FOUND", 404, "There is no setting of this key." },
     { "SESSION_NOT_FOUND", 404, "There is no such session." },
@@ -75,7 +83,8 @@ const struct api_error api_errors[] = {
     { "METHOD_NOT_ALLOWED", 405, "The route knows other methods: see the Allow header." },
     { "REQUEST_TIMEOUT", 408, "The request did not arrive whole in time." },
     { "MACHINE_ID_TAKEN", 409, "Another service works on the backend with the same machine id." },
-    { "AGENT_IN_USE", 409, "Apps or unfinished tasks use the agent; `error` lists them, `force=true` removes it all the same." },
+    { "AGENT_IN_USE", 409,
+      "Apps or unfinished tasks use the agent; `error` lists them, `force=true` removes it all the same." },
     { "AGENT_EXISTS", 409, "An agent of this name is there already." },
     { "ALREADY_ATTEMPTED", 409, "This machine has failed the row before." },
     { "ALREADY_EXISTS", 409, "Something of this id or name is there already." },
@@ -85,9 +94,12 @@ const struct api_error api_errors[] = {
     { "DELIVERY_IN_PROGRESS", 409, "The event of this id is being handled right now." },
     { "FILE_EXISTS", 409, "There is a file of this name already." },
     { "LEASE_LOST", 409, "The row is no longer held by this machine and attempt." },
+    { "PORT_IN_USE", 409,
+      "The port that an app's configuration fixes is used by something else; `error` says by what." },
     { "NOT_CLAIMABLE", 409, "The row is not free to be claimed." },
     { "NOT_DIRTY", 409, "The row holds nothing new to work on." },
-    { "PROVIDER_NOT_STORED", 409, "The provider comes from the environment or was found running; it cannot be removed here." },
+    { "PROVIDER_NOT_STORED", 409,
+      "The provider comes from the environment or was found running; it cannot be removed here." },
     { "QUARANTINED", 409, "Too many machines failed the row; a person must replay it." },
     { "TASK_NOT_FAILED", 409, "Only a failed, canceled or quarantined task can be run again." },
     { "TASK_NOT_WAITING", 409, "The task does not wait for a person." },
@@ -104,6 +116,8 @@ const struct api_error api_errors[] = {
     { "TOO_MANY_WORKSPACES", 409, "The largest number of workspaces is reached." },
     { "UNSEAL_FAILED", 409, "A stored secret does not open with this master.key: give it again." },
     { "WORKSPACE_EXISTS", 409, "A workspace of this slug is there already." },
+    { "DATA_LOST", 409,
+      "A database is missing, damaged, older than it was or of another instance; `error` says how to go on." },
     { "BACKUP_TOO_LARGE", 413, "The files of a backup take more than is allowed without --max-mb." },
     { "BODY_TOO_LARGE", 413, "The body is above the limit of its route, or holds more values than can be read." },
     { "TOO_LARGE", 413, "What was sent or asked for is above a limit." },
@@ -111,7 +125,8 @@ const struct api_error api_errors[] = {
     { "UNSUPPORTED_ENCODING", 415, "The body is compressed; bodies of requests are read as they are." },
     { "EXPECTATION_FAILED", 417, "The only expectation understood is 100-continue." },
     { "HEADERS_TOO_LARGE", 431, "The head of the request is above its limits." },
-    { "BUDGET_EXCEEDED", 429, "The caller holds as much of something as one caller may: `budget` names it; try again after Retry-After seconds." },
+    { "BUDGET_EXCEEDED", 429,
+      "The caller holds as much of something as one caller may: `budget` names it; try again after Retry-After seconds." },
     { "RATE_LIMIT", 429, "Too many requests: try again after Retry-After seconds." },
     { "AUDIT_BROKEN", 500, "A part of the audit log was changed by hand: `hearth audit verify` says where." },
     { "INTERNAL_ERROR", 500, "The service failed; its log names the reason under the x-request-id." },
@@ -135,8 +150,10 @@ const struct api_error api_errors[] = {
     { "NOT_READY", 503, "A part the service needs is not ready: `reason` says which." },
     { "NOT_SERVING", 503, "This works only while the service runs." },
     { "NO_FREE_PORT", 503, "No port is free in the range of the settings apps.port_min and apps.port_max." },
-    { "PROVIDER_UNAVAILABLE", 503, "No provider of models is configured, or it rests after failures; 400 when the one named is not configured." },
-    { "OVERLOADED", 503, "The service is at a limit of its own, which `budget` names when it is one: try again after Retry-After seconds." },
+    { "PROVIDER_UNAVAILABLE", 503,
+      "No provider of models is configured, or it rests after failures; 400 when the one named is not configured." },
+    { "OVERLOADED", 503,
+      "The service is at a limit of its own, which `budget` names when it is one: try again after Retry-After seconds." },
     { "SHUTTING_DOWN", 503, "The service is stopping." },
     { "STORE_BUSY", 503, "The database is in use by something else: try again." },
     { "STORE_CLOSED", 503, "The service is stopping." },
@@ -146,29 +163,32 @@ const struct api_error api_errors[] = {
     { "UPSTREAM_TIMEOUT", 504, "An upstream took too long." },
     { "VECTOR_STORE_UNAVAILABLE", 503, "The registered vector store cannot be reached." },
     { "VERSION_NOT_SUPPORTED", 505, "The protocol must be HTTP/1.1 or HTTP/1.0." },
-    { "OUT_OF_MEMORY", 507, "There is no memory left to load the namespace." },
+    { "OUT_OF_MEMORY", 503,
+      "There is no memory for the request now: try again after Retry-After seconds, or send or ask for less." },
     { "STORE_FULL", 507, "The disk is full." },
+    { "STORE_READ_ONLY", 507, "The disk is read-only." },
     { .code = NULL },
 };
 
 static const struct {
     int errno_value, status;
 } by_errno[] = {
-    { EINVAL, 400 },   { EACCES, 403 },    { EPERM, 403 },  { ENOENT, 404 },       { EEXIST, 409 }, { EBUSY, 409 },
-    { ESTALE, 409 },   { EDQUOT, 409 },    { EALREADY, 409 }, { E2BIG, 413 },      { EFBIG, 413 },  { EMSGSIZE, 413 },
-    { EAGAIN, 503 },   { ECANCELED, 503 }, { EPIPE, 503 },  { ETIMEDOUT, 504 },    { ENOSPC, 507 },
+    { EINVAL, 400 }, { EACCES, 403 },    { EPERM, 403 },    { ENOENT, 404 }, { EEXIST, 409 },    { EBUSY, 409 },
+    { ESTALE, 409 }, { EDQUOT, 409 },    { EALREADY, 409 }, { E2BIG, 413 },  { EFBIG, 413 },     { EMSGSIZE, 413 },
+    { EAGAIN, 503 }, { ECANCELED, 503 }, { EPIPE, 503 },    { ENOMEM, 503 }, { ETIMEDOUT, 504 }, { ENOSPC, 507 },
 };
 
 bool api_error_passes(int r)
 {
-    return r != -ENODEV && r != -ENOTSUP && r != -EADDRINUSE;   /* nothing configured, not in this process, no port in the whole range */
+    return r != -ENODEV && r != -ENOTSUP &&
+           r != -EADDRINUSE; /* nothing configured, not in this process, no port in the whole range */
 }
 
 int api_error_status(int r, const struct err *e)
 {
     for (const struct api_error *known = api_errors; known->code; known++)
         if (strcmp(known->code, e->code) == 0)
-            return known->status == 503 && r == -EINVAL ? 400 : known->status;  /* what the sender can mend */
+            return known->status == 503 && r == -EINVAL ? 400 : known->status; /* the sender can correct it */
     for (size_t i = 0; i < ARRAY_SIZE(by_errno); i++)
         if (by_errno[i].errno_value == -r)
             return by_errno[i].status;

@@ -10,15 +10,18 @@
 
 enum { AUTHORITY_SIZE = 300, BOUND_ADDRESSES = 64 };
 
-struct bound { struct in6_addr address; uint16_t port; };       /* IPv4 as ::ffff:a.b.c.d */
+struct bound {
+    struct in6_addr address;
+    uint16_t port;
+}; /* IPv4 as ::ffff:a.b.c.d */
 
 struct host_rules {
-    struct arena *arena;                /* owned; of the lists */
+    struct arena *arena; /* owned; of the lists */
     const char *const *hosts, *const *origins;
     size_t n_hosts, n_origins;
     struct bound bound[BOUND_ADDRESSES];
     size_t n_bound;
-    bool has_ipv6;                      /* somebody can listen on ::1 */
+    bool has_ipv6; /* this machine has IPv6, so another program may listen on ::1 */
 };
 
 static bool can_bind_ipv6(void)
@@ -64,7 +67,7 @@ static bool parse_address(const char *text, struct in6_addr *ret)
     return true;
 }
 
-/* Who listens on all addresses of a family is reached at its loopback address as well. */
+/* A service that listens on all addresses of a family is reached at the loopback address of that family as well. */
 void host_rules_add_address(struct host_rules *rules, const char *address, uint16_t port)
 {
     const char *own = strcmp(address, "0.0.0.0") == 0 ? "127.0.0.1" : strcmp(address, "::") == 0 ? "::1" : address;
@@ -87,10 +90,11 @@ static bool is_bound(const struct host_rules *rules, const char *address, unsign
     return false;
 }
 
-/* `localhost` is both loopback addresses, and a browser tries one after the other: it names the service only when each that can be had is bound. */
+/* `localhost` means both loopback addresses, and a browser tries one after the other: the name is the service's own
+ * only when every loopback address that this machine has is bound. */
 static bool is_own(const struct host_rules *rules, const char *name, const char *port_text)
 {
-    unsigned long port = strtoul(*port_text ? port_text : "80", NULL, 10);      /* without one it is that of http */
+    unsigned long port = strtoul(*port_text ? port_text : "80", NULL, 10); /* without a port: that of http */
 
     if (strcasecmp(name, "localhost") != 0)
         return is_bound(rules, name, port);
@@ -112,11 +116,12 @@ static bool is_port(const char *text)
     return n >= 1 && n <= 5 && text[n] == '\0';
 }
 
-/* "name:port", "[address]:port" or without a port (RFC 9110 section 7.2) into its name without brackets. */
+/* Splits "name:port" or "[address]:port", the port being optional (RFC 9110 section 7.2), and removes the brackets. */
 static bool split_authority(const char *authority, char name[AUTHORITY_SIZE], const char **ret_port)
 {
     bool is_bracketed = *authority == '[';
-    const char *start = authority + is_bracketed, *end = is_bracketed ? strchr(start, ']') : start + strcspn(start, ":");
+    const char *start = authority + is_bracketed,
+               *end = is_bracketed ? strchr(start, ']') : start + strcspn(start, ":");
     const char *rest;
 
     if (!end || end == start || end - start >= AUTHORITY_SIZE)
@@ -198,26 +203,22 @@ bool origin_is_allowed(const struct host_rules *rules, const struct http_request
     return !origin || is_listed(rules->origins, rules->n_origins, origin) || origin_is_own(rules, req);
 }
 
-/* Exchanges of this process come from no page. */
-static bool is_local(const struct http_request *req)
-{
-    return req->from != HTTP_FROM_TCP;
-}
-
 int host_check(const struct host_rules *rules, const struct http_request *req, struct err *e)
 {
-    if (is_local(req))
+    if (http_is_local(req))
         return 0;
     if (!host_is_allowed(rules, req))
-        return err_set(e, -EPERM, "HOST_NOT_ALLOWED", "The Host header must name this machine or a host of the setting http.allowed_hosts.");
+        return err_set(e, -EPERM, "HOST_NOT_ALLOWED",
+                       "The Host header must name this machine or a host of the setting http.allowed_hosts.");
     if (!origin_is_allowed(rules, req))
-        return err_set(e, -EPERM, "ORIGIN_NOT_ALLOWED", "Pages of this Origin may not use the service; see the setting http.allowed_origins.");
+        return err_set(e, -EPERM, "ORIGIN_NOT_ALLOWED",
+                       "Pages of this Origin may not use the service; see the setting http.allowed_origins.");
     return 0;
 }
 
 void host_add_cors(struct http_exchange *x)
 {
-    const char *origin = is_local(&x->request) ? NULL : http_header(&x->request, "origin");
+    const char *origin = http_is_local(&x->request) ? NULL : http_header(&x->request, "origin");
 
     if (!origin)
         return;

@@ -1,14 +1,20 @@
 #include "api/openapi.h"
 
 #include "api/errors.h"
-#include "api/metered.h"
+#include "api/resources/metered.h"
 #include "base/json_write.h"
 #include "identity/sessions.h"
 #include <ctype.h>
 #include <string.h>
 
-struct row { const struct route *route; const char *path; };
-struct rows { struct row *items; size_t n, cap; };
+struct row {
+    const struct route *route;
+    const char *path;
+};
+struct rows {
+    struct row *items;
+    size_t n, cap;
+};
 
 static void collect(const struct route *route, const char *path, void *arg)
 {
@@ -23,7 +29,7 @@ static void collect(const struct route *route, const char *path, void *arg)
 
 /* ---- names ---- */
 
-/* "/a/:name/b" as "/a/{name}/b". */
+/* "/a/:name/{rest*}" as "/a/{name}/{rest}". */
 static void write_template(struct buf *out, const char *path)
 {
     size_t n;
@@ -32,6 +38,8 @@ static void write_template(struct buf *out, const char *path)
         n = strcspn(at, "/");
         if (*at == ':')
             buf_printf(out, "{%.*s}", (int)n - 1, at + 1);
+        else if (*at == '{')
+            buf_printf(out, "%.*s}", (int)n - 2, at);
         else
             buf_add(out, at, n);
         if (at[n] == '/') {
@@ -41,16 +49,17 @@ static void write_template(struct buf *out, const char *path)
     }
 }
 
-/* "get_sdk_ping": unique, for method and path are. */
+/* "get_sdk_ping": unique because method and path are unique together. */
 static void write_operation_id(struct buf *out, const struct row *row)
 {
     for (const char *c = http_method_name(row->route->method); *c; c++)
         buf_add_char(out, (char)tolower(*c));
     for (const char *c = row->path; *c; c++)
-        buf_add_char(out, isalnum((unsigned char)*c) ? *c : *c == ':' ? 'X' : '_');
+        buf_add_char(out, isalnum((unsigned char)*c) ? *c : strchr(":{", *c) ? 'X' : '_');
 }
 
-static void add_built_string(struct json_writer *w, const char *name, void (*build)(struct buf *out, const struct row *row), const struct row *row)
+static void add_built_string(struct json_writer *w, const char *name,
+                             void (*build)(struct buf *out, const struct row *row), const struct row *row)
 {
     struct buf text;
 
@@ -72,8 +81,8 @@ static void begin_parameter(struct json_writer *w, struct slice name, const char
 
 static void write_path_parameters(struct json_writer *w, const char *path)
 {
-    for (const char *at = strchr(path, ':'); at; at = strchr(at + 1, ':')) {
-        begin_parameter(w, (struct slice){ at + 1, strcspn(at + 1, "/") }, "path", true);
+    for (const char *at = strpbrk(path, ":{"); at; at = strpbrk(at + 1, ":{")) {
+        begin_parameter(w, (struct slice){ at + 1, strcspn(at + 1, "/*") }, "path", true);
         json_begin_object_as(w, "schema");
         json_add_string(w, "type", "string");
         json_end(w);
@@ -139,6 +148,8 @@ static void write_success(struct json_writer *w, const struct route *route)
 {
     char status[8];
 
+    if (route->is_refused)
+        return;
     snprintf(status, sizeof(status), "%d", route->status ? route->status : 200);
     json_begin_object_as(w, status);
     json_add_string(w, "description", route->summary);
@@ -148,7 +159,7 @@ static void write_success(struct json_writer *w, const struct route *route)
         write_json_answer(w, route);
     json_end(w);
     if (route->may_stream) {
-        json_begin_object_as(w, "text/event-stream");
+        json_begin_object_as(w, route->stream_type ? route->stream_type : "text/event-stream");
         json_end(w);
     }
     json_end(w);
@@ -160,15 +171,15 @@ static bool is_public(const struct route *route)
     return strcmp(route->permission, PERM_PUBLIC) == 0;
 }
 
-/* Metered, and answered by a provider. */
-static bool asks_models(const struct route *route)
+/* True for routes that are metered and answered by a provider. */
+static bool needs_models(const struct route *route)
 {
     bool waits = route->kind == ROUTE_LONG || route->kind == ROUTE_RELAY || route->needs_long;
 
     return waits && (strcmp(route->permission, PERM_LLM_CHAT) == 0 || strcmp(route->permission, PERM_LLM_EMBED) == 0);
 }
 
-/* Which statuses the row alone makes possible. */
+/* Can this route answer with this status, as far as the row alone says? */
 static bool may_answer(const struct route *route, const char *path, int status)
 {
     bool is_grant = permission_find(route->permission) != NULL;
@@ -179,14 +190,16 @@ static bool may_answer(const struct route *route, const char *path, int status)
     case 401:
         return !is_public(route) && strcmp(route->permission, PERM_BODY) != 0;
     case 403:
-        return true;                    /* Host and Origin are checked on every route */
+        return true; /* Host and Origin are checked on every route */
     case 404:
-        return strchr(path, ':') || strcmp(route->permission, PERM_BODY) == 0 || (route->body && !is_grant);
+        return strpbrk(path, ":{") || strcmp(route->permission, PERM_BODY) == 0 || (route->body && !is_grant);
     case 413:
         return route->body != NULL;
     case 429:
     case 502:
-        return asks_models(route);
+        return needs_models(route);
+    case 501:
+        return route->is_refused && route->status == status;
     case 503:
         return route->kind != ROUTE_INLINE;
     default:
@@ -196,7 +209,7 @@ static bool may_answer(const struct route *route, const char *path, int status)
 
 static void write_errors(struct json_writer *w, const struct row *row)
 {
-    static const int statuses[] = { 400, 401, 403, 404, 413, 429, 500, 502, 503 };
+    static const int statuses[] = { 400, 401, 403, 404, 413, 429, 500, 501, 502, 503 };
     const struct error_form *form = row->route->error_form;
     char text[8], target[80];
 
@@ -213,7 +226,7 @@ static void write_errors(struct json_writer *w, const struct row *row)
 
 /* ---- security ---- */
 
-/* All of them together. */
+/* One choice that requires all of these schemes together. */
 static void write_scheme_choice(struct json_writer *w, const char *const *schemes, size_t n)
 {
     json_begin_object(w);
@@ -233,11 +246,12 @@ static void write_security(struct json_writer *w, const struct route *route)
     json_begin_array_as(w, "security");
     for (size_t i = 0; i < ARRAY_SIZE(callers) && !is_public(route) && strcmp(route->permission, PERM_ADMIN) != 0; i++)
         write_scheme_choice(w, &callers[i], 1);
-    write_scheme_choice(w, browser, is_open ? 0 : ARRAY_SIZE(browser));         /* an open route has a choice of nothing */
+    write_scheme_choice(w, browser, is_open ? 0 : ARRAY_SIZE(browser)); /* an open route allows no credentials at all */
     json_end(w);
 }
 
-static void write_scheme(struct json_writer *w, const char *name, const char *where, const char *key, const char *description)
+static void write_scheme(struct json_writer *w, const char *name, const char *where, const char *key,
+                         const char *description)
 {
     json_begin_object_as(w, name);
     json_add_string(w, "type", where ? "apiKey" : "http");
@@ -257,8 +271,10 @@ static void write_schemes(struct json_writer *w)
     write_scheme(w, "developerKey", NULL, "bearer", "A developer key: every permission");
     write_scheme(w, "developerKeyHeader", "header", "x-api-key", "A developer key: every permission");
     write_scheme(w, "appId", "header", "x-app-id", "A registered app with the permissions it was granted");
-    write_scheme(w, "administrator", "cookie", SESSION_COOKIE, "The local administrator's browser, together with administratorProof: see `hearth open`");
-    write_scheme(w, "administratorProof", "header", SESSION_PROOF_HEADER, "The other half of the session; the cookie alone is none");
+    write_scheme(w, "administrator", "cookie", SESSION_COOKIE,
+                 "The local administrator's browser, together with administratorProof: see `hearth open`");
+    write_scheme(w, "administratorProof", "header", SESSION_PROOF_HEADER,
+                 "The other half of the session; the cookie alone is none");
     json_end(w);
 }
 
@@ -387,7 +403,8 @@ static void write_operation(struct json_writer *w, const struct row *row)
     if (permission_find(row->route->permission))
         json_add_string(w, "x-permission", row->route->permission);
     if (row->route->defines)
-        json_add_string(w, "description", "Changes what runs: a browser session needs a fresh confirmation (CONFIRMATION_REQUIRED).");
+        json_add_string(w, "description",
+                        "Changes what runs: a browser session needs a fresh confirmation (CONFIRMATION_REQUIRED).");
     write_parameters(w, row);
     write_body(w, row->route);
     json_begin_object_as(w, "responses");
@@ -450,7 +467,9 @@ static void write_info(struct json_writer *w)
     json_begin_object_as(w, "info");
     json_add_string(w, "title", "Hearth");
     json_add_string(w, "version", HEARTH_VERSION);
-    json_add_string(w, "description", "A local AI application service. Every answer is JSON with `success` unless its content type says otherwise, and carries x-request-id.");
+    json_add_string(
+        w, "description",
+        "A local AI application service. Every answer is JSON with `success` unless its content type says otherwise, and carries x-request-id.");
     json_begin_object_as(w, "license");
     json_add_string(w, "name", "Apache-2.0");
     json_add_string(w, "identifier", "Apache-2.0");

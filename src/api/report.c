@@ -1,7 +1,7 @@
 #include "api/report.h"
 
 #include "api/api.h"
-#include "api/task_shapes.h"
+#include "api/resources/task_shapes.h"
 #include "base/limits.h"
 
 #include <strings.h>
@@ -58,7 +58,8 @@ const struct field report_fields[] = {
     FIELD_STRING(struct report_payload, machine_id, "machine_id", .max = LIMIT_NAME_CHARS),
     FIELD_OBJECT(struct report_payload, result, "result"),
     FIELD_ANY(struct report_payload, error, "error", .help = "a string, or an object with message"),
-    FIELD_INT(struct report_payload, attempt, "attempt", .min = 0, .max = INT32_MAX, .help = "TASK_ATTEMPT of the agent"),
+    FIELD_INT(struct report_payload, attempt, "attempt", .min = 0, .max = INT32_MAX,
+              .help = "TASK_ATTEMPT of the agent"),
     FIELD_END,
 };
 
@@ -69,8 +70,10 @@ int webhook_event_find(const char *name, const char *field, const struct webhook
             *ret = &events[i];
             return 0;
         }
-    return err_add_field(e, field, "must be trigger-agent, task-start, task-complete, task-fail, task.claimed, task.canceled, ping "
-                                   "or an alias of them");
+    return err_add_field(
+        e, field,
+        "must be trigger-agent, task-start, task-complete, task-fail, task.claimed, task.canceled, ping "
+        "or an alias of them");
 }
 
 const char *report_error_text(struct arena *a, struct json_value error)
@@ -91,7 +94,8 @@ static int check_agent(const struct caller *agent, const char *uuid, int64_t *at
     if (strcasecmp(agent->task_uuid, uuid) != 0)
         return err_set(e, -EPERM, "TASK_TOKEN_MISMATCH", "The token is of an agent that works on another task.");
     if (*attempt && *attempt != agent->attempt)
-        return err_set(e, -EPERM, "TASK_TOKEN_MISMATCH", "The token is of attempt %lld of this task.", (long long)agent->attempt);
+        return err_set(e, -EPERM, "TASK_TOKEN_MISMATCH", "The token is of attempt %lld of this task.",
+                       (long long)agent->attempt);
     *attempt = agent->attempt;
     return 0;
 }

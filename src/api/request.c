@@ -1,19 +1,25 @@
 #include "api/request.h"
 
 #include "api/api.h"
+#include "identity/local_program.h"
 #include "identity/sessions.h"
 
 #include <string.h>
 #include <strings.h>
 
-static bool is_local(const struct http_request *req)
-{
-    return req->from != HTTP_FROM_TCP;
-}
-
 static bool is_this_machine(const struct http_request *req)
 {
-    return is_local(req) || strncmp(req->peer, "127.", 4) == 0 || strcmp(req->peer, "::1") == 0;
+    return http_is_local(req) || strncmp(req->peer, "127.", 4) == 0 || strcmp(req->peer, "::1") == 0;
+}
+
+/* True for a program that does not identify itself. Pages do so by their headers, and this service by its user agent
+ * when it sends requests: what the service finds on this machine must be another service. */
+static bool is_anonymous(const struct http_request *in)
+{
+    const char *agent = http_header(in, "user-agent");
+
+    return !http_header(in, "origin") && !http_header(in, "referer") && !http_header(in, "sec-fetch-site") &&
+           !http_header(in, "cookie") && (!agent || strncmp(agent, "hearth/", 7) != 0);
 }
 
 static void read_credentials(const struct request *req, bool is_body_trusted, struct credentials *ret)
@@ -21,6 +27,10 @@ static void read_credentials(const struct request *req, bool is_body_trusted, st
     const struct http_request *in = &req->exchange->request;
     bool is_inline = req->route->kind == ROUTE_INLINE;
 
+    if (req->is_by_key_alone) {
+        *ret = (struct credentials){ .key_hash = req->key_hash };
+        return;
+    }
     *ret = (struct credentials){
         .authorization = http_header(in, "authorization"),
         .x_api_key = http_header(in, "x-api-key"),
@@ -30,7 +40,8 @@ static void read_credentials(const struct request *req, bool is_body_trusted, st
         .key_hash = req->key_hash,
         .session_cookie = is_inline ? NULL : http_cookie(req->arena, in, SESSION_COOKIE),
         .session_proof = http_header(in, SESSION_PROOF_HEADER),
-        .is_local_admin = is_local(in),
+        .is_anonymous = req->route->takes_anonymous && is_anonymous(in),
+        .is_local_admin = http_is_local(in),
     };
     if (is_body_trusted && is_this_machine(in))
         ret->body_app_id = json_cstr(json_get(req->body_json, "app_id"));
@@ -41,7 +52,8 @@ static bool has_permission(const struct route *route, const char *permission)
     return strcmp(route->permission, permission) == 0;
 }
 
-int request_read_claim(struct identity *id, const struct route *route, struct http_exchange *x, struct claim *ret, struct err *e)
+int request_read_claim(struct identity *id, const struct route *route, struct http_exchange *x, struct claim *ret,
+                       struct err *e)
 {
     const struct request req = { .route = route, .exchange = x, .arena = x->arena };
     bool by_body = has_permission(route, PERM_BODY);
@@ -53,10 +65,14 @@ int request_read_claim(struct identity *id, const struct route *route, struct ht
         return 0;
     read_credentials(&req, false, &given);
     r = identity_claim(id, &given, has_permission(route, PERM_ADMIN), ret, by_body ? NULL : e);
+    if (r == -EACCES && identity_takes_anonymous(id, &given)) {
+        err_init(e);
+        return identity_claim_local(id, &given, ret, e);
+    }
     return by_body ? 0 : r;
 }
 
-/* RFC 9110 section 15.5.16: who compressed the body is told that it should not be. */
+/* RFC 9110 section 15.5.16: the answer to a compressed body says that it must not be compressed. */
 static int check_coding(const struct request *req, struct err *e)
 {
     const char *coding = http_header(&req->exchange->request, "content-encoding");
@@ -64,7 +80,8 @@ static int check_coding(const struct request *req, struct err *e)
     if (!coding || strcasecmp(coding, "identity") == 0)
         return 0;
     http_response_header(req->exchange, "accept-encoding", "identity");
-    return err_set(e, -ENOTSUP, "UNSUPPORTED_ENCODING", "The body has the content-encoding %.40s; send it without one.", coding);
+    return err_set(e, -ENOTSUP, "UNSUPPORTED_ENCODING", "The body has the content-encoding %.40s; send it without one.",
+                   coding);
 }
 
 static int read_body_json(struct request *req, struct err *e)
@@ -105,6 +122,10 @@ int request_read_caller(struct identity *id, struct request *req, struct caller 
     if (r != 0)
         return r < 0 ? r : 0;
     r = identity_caller(id, &given, req->arena, caller, e);
+    if (r == -EACCES && identity_takes_anonymous(id, &given)) {
+        err_init(e);
+        r = identity_local_program(id, &given, caller, e);
+    }
     if (by_body && is_this_machine(&req->exchange->request) && !given.x_app_secret)
         return 0;
     if (r < 0 || by_body || has_permission(req->route, PERM_NONE))
@@ -146,7 +167,8 @@ int request_need_proof(const struct request *req, struct err *e)
     struct caller caller;
 
     if (req->caller->kind == CALLER_KEY && req->caller->app_id)
-        return err_set(e, -EPERM, "APP_ONLY", "Only the app itself may read this; a developer key reads what was kept under the key alone.");
+        return err_set(e, -EPERM, "APP_ONLY",
+                       "Only the app itself may read this; a developer key reads what was kept under the key alone.");
     if (req->caller->kind != CALLER_APP)
         return 0;
     read_credentials(req, false, &given);
@@ -164,9 +186,19 @@ int request_check_reporter(const struct request *req, const char *task_uuid, str
 
 bool request_has_to_wait(struct identity *id, const struct http_exchange *x)
 {
-    const struct credentials given = { .x_app_id = http_header(&x->request, "x-app-id"), .connection = x->request.connection };
+    const struct credentials given = { .x_app_id = http_header(&x->request, "x-app-id"),
+                                       .connection = x->request.connection };
 
     return identity_has_to_wait(id, &given);
+}
+
+bool request_suits_loop(const struct route *route, const struct http_exchange *x, const struct claim *claim)
+{
+    const struct permission *permission = permission_find(route->permission);
+    const char *app_id = http_header(&x->request, "x-app-id");
+
+    return route->tries_loop && claim->kind == HOLDER_KEY && !(app_id && *app_id) && permission &&
+           !permission->is_dangerous && x->request.body.n <= LIMIT_SMALL_BODY;
 }
 
 int request_read_query(struct request *req, struct err *e)
@@ -178,6 +210,18 @@ int request_read_query(struct request *req, struct err *e)
     query = arena_alloc(req->arena, req->route->query_size);
     req->query = query;
     return fields_read_query(req->route->query, req->exchange->request.query, query, req->arena, e);
+}
+
+int request_check_patch(const struct request *req, struct err *e)
+{
+    const char *names = "";
+
+    for (const struct field *f = req->route->body; f->kind != FIELD_KIND_END; f++) {
+        if (!json_is_absent(json_get(req->body_json, f->name)))
+            return 0;
+        names = arena_printf(req->arena, "%s%s%s", names, *names ? ", " : "", f->name);
+    }
+    return err_add_field(e, "", "The body must have at least one of: %.150s.", names);
 }
 
 int request_read_body(struct request *req, struct err *e)

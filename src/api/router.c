@@ -1,5 +1,8 @@
 #include "api/router.h"
 
+#include "api/compat/v1.h"
+#include "api/envelope.h"
+
 #include <string.h>
 
 #define TOKEN "{token}"
@@ -8,8 +11,8 @@
 const struct field api_nothing[] = { FIELD_END };
 
 struct router {
-    struct arena *arena;                /* owned; of entries and paths */
-    struct http_matcher *matcher;       /* owned */
+    struct arena *arena;          /* owned; of entries and paths */
+    struct http_matcher *matcher; /* owned */
     struct route_entry **entries;
     size_t n, cap;
 };
@@ -29,7 +32,7 @@ static bool is_permission(const char *name)
     return permission_find(name) != NULL;
 }
 
-/* The loop thread may neither read grants nor sessions. */
+/* The loop thread may read neither grants nor sessions. */
 static bool may_be_inline(const struct route *route)
 {
     return strcmp(route->permission, PERM_PUBLIC) == 0 || strcmp(route->permission, PERM_NONE) == 0;
@@ -53,12 +56,13 @@ static int check_row(const struct route *route, struct err *e)
         return refuse(route, e, "checks a body it does not have");
     if (route->body && route->method == HTTP_GET)
         return refuse(route, e, "may not have a body");
-    if (!route->answer && !route->answer_type)
+    if (!route->answer && !route->answer_type && !route->is_refused)
         return refuse(route, e, "needs an answer or an answer_type");
     if (route->kind == ROUTE_INLINE && !may_be_inline(route))
         return refuse(route, e, "may not be ROUTE_INLINE with this permission");
-    if (route->status && (route->status < 200 || route->status > 399))
-        return refuse(route, e, "needs a status of success");
+    if (route->is_refused ? route->status < 400 || route->status > 599
+                          : route->status && (route->status < 200 || route->status > 399))
+        return refuse(route, e, route->is_refused ? "needs a status of failure" : "needs a status of success");
     return 0;
 }
 
@@ -97,9 +101,13 @@ static int add_row(struct router *r, const struct route *route, const char *toke
         return rc;
     if (!at)
         return add_path(r, route, route->path, e);
-    rc = add_path(r, route, arena_printf(r->arena, "%.*s%s%s", (int)(at - route->path), route->path, TOKEN_ALWAYS, at + strlen(TOKEN)), e);
+    rc = add_path(
+        r, route,
+        arena_printf(r->arena, "%.*s%s%s", (int)(at - route->path), route->path, TOKEN_ALWAYS, at + strlen(TOKEN)), e);
     if (rc == 0 && strcmp(token, TOKEN_ALWAYS) != 0)
-        rc = add_path(r, route, arena_printf(r->arena, "%.*s%s%s", (int)(at - route->path), route->path, token, at + strlen(TOKEN)), e);
+        rc = add_path(
+            r, route,
+            arena_printf(r->arena, "%.*s%s%s", (int)(at - route->path), route->path, token, at + strlen(TOKEN)), e);
     return rc;
 }
 
@@ -134,10 +142,23 @@ struct router *router_free(struct router *r)
     return NULL;
 }
 
-struct route_entry *router_find(struct router *r, enum http_method method, const char *path, struct http_match *ret_match)
+struct route_entry *router_find(struct router *r, enum http_method method, const char *path,
+                                struct http_match *ret_match)
 {
     http_matcher_find(r->matcher, method, path, ret_match);
     return (struct route_entry *)(uintptr_t)ret_match->row;
+}
+
+const struct error_form *router_error_form(struct router *r, const struct route_entry *entry,
+                                           const struct http_request *req)
+{
+    const struct error_form *form;
+    struct http_match match;
+
+    for (int method = 0; !entry && method < HTTP_METHODS; method++)
+        entry = router_find(r, (enum http_method)method, req->path, &match);
+    form = entry ? entry->route->error_form : v1_error_form(req);
+    return form ? form : &error_envelope;
 }
 
 size_t router_count(const struct router *r)

@@ -9,7 +9,7 @@ static bool is_slug(const char *s)
     return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(s);
 }
 
-/* "My Work!" -> "my-work"; a name without a letter or digit of ASCII gets a random one. */
+/* "My Work!" -> "my-work"; a name without ASCII letters and digits gets a random slug. */
 static char *from_name(struct arena *a, const char *name)
 {
     char *slug = arena_alloc(a, SLUG_CHARS + 1), random[UUID_SIZE];

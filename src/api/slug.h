@@ -6,5 +6,6 @@
 
 enum { SLUG_CHARS = 64 };
 
-/* `given` checked (-EINVAL VALIDATION_ERROR unless lower-case letters, digits, '-' and '_'), or one made from `name`. */
+/* Returns `given` after checking it (-EINVAL VALIDATION_ERROR unless it has only lower-case letters, digits, '-' and
+ * '_'), else a slug made from `name`. */
 int slug_of(struct arena *a, const char *given, const char *name, const char **ret, struct err *e) MUST_CHECK;

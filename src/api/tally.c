@@ -13,7 +13,8 @@ void tally_init(struct tally *t, const char *route, const char *method)
 
     *t = (struct tally){ .route = route, .method = method };
     snprintf(labels, sizeof(labels), "route=\"%s\",method=\"%s\"", route, method);
-    t->seconds = metric_histogram("hearth_http_request_seconds", "Time from the head of a request to its answer.", labels);
+    t->seconds =
+        metric_histogram("hearth_http_request_seconds", "Time from the head of a request to its answer.", labels);
 }
 
 static struct metric *count_of(const struct tally *t, int status)
@@ -24,7 +25,7 @@ static struct metric *count_of(const struct tally *t, int status)
     return metric_counter("hearth_http_requests_total", "Answered requests.", labels);
 }
 
-/* Remembers the counter where a place is free. */
+/* Keeps the counter if a place is free. */
 static struct metric *learn(struct tally *t, int status)
 {
     struct metric *count = count_of(t, status);

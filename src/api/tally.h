@@ -1,7 +1,8 @@
-/* The metrics of one route: hearth_http_requests_total{route,method,status} and hearth_http_request_seconds{route,method}.
+/* The metrics of one route: hearth_http_requests_total{route,method,status} and
+ * hearth_http_request_seconds{route,method}.
  *
  * Embedded in a route's entry. Labels come from the tables and the few statuses of the program, never from a request.
- * Any thread; after the first answer of a status without a lock.
+ * Any thread; no lock is taken after the first answer with a status.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 enum { TALLY_STATUSES = 12 };
 
 struct tally {
-    const char *route, *method;         /* borrowed: label values */
+    const char *route, *method; /* borrowed: label values */
     struct metric *seconds;
     struct {
         int status;

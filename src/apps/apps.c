@@ -14,7 +14,7 @@ const char *app_status_name(enum app_status s)
     return status_names[s];
 }
 
-void apps_tell(struct apps *apps, const char *app_id)
+void apps_notify(struct apps *apps, const char *app_id)
 {
     if (apps->config.on_change)
         apps->config.on_change(apps->config.arg, app_id);
@@ -78,7 +78,7 @@ struct apps *apps_close(struct apps *apps)
 
 /* --- start-up --- */
 
-/* What fails is in error and says so: the others start all the same. */
+/* An app that fails to start gets the status error with a message; the other apps start anyway. */
 static int start_if_enabled(void *arg, const struct app_config *c, struct err *e)
 {
     struct apps *apps = arg;
@@ -96,7 +96,7 @@ int apps_start_enabled(struct apps *apps, struct err *e)
     return app_each(apps, a, start_if_enabled, apps, e);
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 static void copy_state(const struct app_slot *slot, struct arena *a, struct app_state *ret)
 {
@@ -125,6 +125,17 @@ int app_state(struct apps *apps, const char *app_id, struct arena *a, struct app
         *ret = (struct app_state){ .status = APP_STOPPED };
     pthread_mutex_unlock(&apps->mutex);
     return 0;
+}
+
+void app_log_add(struct apps *apps, const char *app_id, struct slice text)
+{
+    struct child_log *log;
+
+    pthread_mutex_lock(&apps->mutex);
+    log = child_log_ref(slot_take(apps, app_id)->log);
+    pthread_mutex_unlock(&apps->mutex);
+    child_log_add_text(log, CHILD_ENTRY, text);
+    child_log_unref(log);
 }
 
 struct child_log *app_log(struct apps *apps, const char *app_id)

@@ -1,17 +1,17 @@
-/* What follows the end of an app and may not be done on the loop: launching it again, ending its grants. */
+/* The work after an app's end that must not run on the loop: launching the app again, ending its grants. */
 #include "apps/private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "identity/consent.h"
 
-enum { CHORES_RETRY_MS = 200 };         /* the pool had no room */
+enum { CHORES_RETRY_MS = 200 }; /* after the pool had no room */
 
-static struct app_slot *next_untold(struct apps *apps)
+static struct app_slot *next_unreported(struct apps *apps)
 {
     struct app_slot *slot = apps->slots;
 
-    while (slot && !slot->is_end_untold)
+    while (slot && !slot->is_end_unreported)
         slot = slot->next;
     return slot;
 }
@@ -25,15 +25,15 @@ static struct app_slot *next_due(struct apps *apps, int64_t now_ms)
     return slot;
 }
 
-/* Takes one chore at a time: the list may change while the mutex is not held. */
+/* Handles one slot at a time: the list may change while the mutex is not held. */
 static void end_grants(struct apps *apps)
 {
     char app_id[UUID_SIZE];
     struct app_slot *slot;
     struct err e = { 0 };
 
-    while ((slot = next_untold(apps))) {
-        slot->is_end_untold = false;
+    while ((slot = next_unreported(apps))) {
+        slot->is_end_unreported = false;
         memcpy(app_id, slot->app_id, sizeof(app_id));
         pthread_mutex_unlock(&apps->mutex);
         if (consent_app_stopped(apps->config.identity, app_id, &e) < 0)
@@ -83,7 +83,7 @@ static int64_t until_next(struct apps *apps)
 {
     int64_t now_ms = clock_mono_ms(), wait_ms = -1;
 
-    if (next_untold(apps))
+    if (next_unreported(apps))
         return 0;
     for (struct app_slot *slot = apps->slots; slot; slot = slot->next) {
         int64_t left_ms = MAX(slot->restart_at_ms - now_ms, (int64_t)0);

@@ -11,7 +11,7 @@ static int compare_names(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* In order, so that a definition that is only written in another way is the same. */
+/* Sorted, so that definitions which differ only in the order of variables give the same text. */
 static void write_variables(struct json_writer *w, struct arena *a, struct json_value env)
 {
     const char **names = arena_array(a, json_length(env) + 1, sizeof(*names));

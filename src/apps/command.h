@@ -1,6 +1,8 @@
-/* What is started for an app, as one JSON text: grants are decided for it and hold as long as it is the same (store/grants.h).
+/* The program that is started for an app, as one JSON text: grants are decided for this text and hold as long as the
+ * text stays the same (store/tables/grants.h).
  *
- * Names of variables, not their values: those hold secrets and change. Pure; the text lands in the arena.
+ * Has the names of variables but not their values, because values hold secrets and change. Pure; the text is in the
+ * arena.
  */
 #pragma once
 

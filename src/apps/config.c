@@ -14,7 +14,8 @@ static const struct field handler_fields[] = {
     FIELD_STRING(struct app_handler, table_name, "tableName", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct app_handler, agent_id, "agentId", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS,
                  .help = "name of the agent that does the work"),
-    FIELD_STRINGS(struct app_handler, event_types, "eventTypes", FIELD_REQUIRED, .min = 1, .max = 3, .one_of = event_names),
+    FIELD_STRINGS(struct app_handler, event_types, "eventTypes", FIELD_REQUIRED, .min = 1, .max = 3,
+                  .one_of = event_names),
     FIELD_STRING(struct app_handler, description, "description", .max = LIMIT_TEXT_CHARS),
     FIELD_STRING(struct app_handler, workspace_slug, "workspaceSlug", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct app_handler, thread_slug, "threadSlug", .max = LIMIT_NAME_CHARS),
@@ -31,21 +32,31 @@ static const struct field backend_fields[] = {
                  .help = "table to the events that count: INSERT, UPDATE, DELETE; without it all three"),
     FIELD_STRING(struct app_backend_config, filter, "filter", .max = LIMIT_FILTER_BYTES,
                  .help = "column=operator.value; operators eq, neq, gt, gte, lt, lte"),
-    FIELD_INT(struct app_backend_config, max_concurrent_tasks, "max_concurrent_tasks", .min = 1, .max = LIMIT_MAX_CONCURRENT,
-              .def = 1),
+    FIELD_INT(struct app_backend_config, max_concurrent_tasks, "max_concurrent_tasks", .min = 1,
+              .max = LIMIT_MAX_CONCURRENT, .def = 1),
     FIELD_END,
 };
 
-/* The wire has these below `config`, the struct beside the others. */
+/* In JSON these are below `config`; in the struct they are beside the other members. */
 static const struct field launch_fields[] = {
-    FIELD_STRING(struct app_config, command, "command", .max = PATH_CHARS, .help = "see docs/local-apps.md for each app_type"),
+    FIELD_STRING(struct app_config, command, "command", .max = PATH_CHARS,
+                 .help = "see docs/local-apps.md for each app_type"),
     FIELD_STRINGS(struct app_config, args, "args", .max = LIMIT_ARGS, .help = "{port} and {data_dir} are filled in"),
     FIELD_STRING(struct app_config, working_dir, "working_dir", .max = PATH_CHARS,
                  .help = "absolute; default: the app's data folder"),
     FIELD_STRING_MAP(struct app_config, env, "env", .max = LIMIT_ARGS),
-    FIELD_STRUCT(struct app_config, sandbox, "sandbox", sandbox_wish_fields, .help = "see docs/local-apps.md"),
-    FIELD_LIST(struct app_config, handlers, "agentHandlers", handler_fields, struct app_handler, .max = LIMIT_APP_HANDLERS),
-    FIELD_STRUCT(struct app_config, backend, "backend", backend_fields),
+    FIELD_STRUCT(struct app_config, sandbox, "sandbox", sandbox_definition_fields, .help = "see docs/local-apps.md"),
+    FIELD_LIST(struct app_config, handlers, "agentHandlers", handler_fields, struct app_handler,
+               .max = LIMIT_APP_HANDLERS),
+    FIELD_STRUCT(struct app_config, backend, "supabase", backend_fields,
+                 .present_offset = offsetof(struct app_config, has_supabase),
+                 .help = "the same as backend, under the name of the hosted one"),
+    FIELD_STRUCT(struct app_config, backend, "backend", backend_fields,
+                 .present_offset = offsetof(struct app_config, has_backend)),
+    FIELD_INT(struct app_config, port, "port", .min = 1, .max = 65535, .def = 0,
+              .help = "the app's own port; absent: one of apps.port_min to apps.port_max"),
+    FIELD_STRING(struct app_config, home_url, "home_url", .max = LIMIT_URL_CHARS,
+                 .help = "where the app shows itself; {port} is filled in"),
     FIELD_END,
 };
 
@@ -73,11 +84,19 @@ bool app_config_is_launchable(const struct app_config *c)
 int app_config_check(const struct app_config *c, const char *abbr, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const struct config_rules rules = { c, a, arena_printf(a, "%s_activities", abbr), arena_printf(a, "%s_deletions", abbr), e };
+    const struct config_rules rules = {
+        .config = c,
+        .arena = a,
+        .activities = arena_printf(a, "%s_activities", abbr),
+        .deletions = arena_printf(a, "%s_deletions", abbr),
+        .backend = c->has_supabase && !c->has_backend ? "config.supabase" : "config.backend",
+        .e = e,
+    };
     unsigned n_before = e->n_fields;
 
     rules_of_name(&rules);
     rules_of_launch(&rules);
+    rules_of_home(&rules);
     rules_of_tables(&rules);
     rules_of_table_actions(&rules);
     rules_of_handlers(&rules);
@@ -85,7 +104,25 @@ int app_config_check(const struct app_config *c, const char *abbr, struct err *e
     return e->n_fields > n_before ? -EINVAL : 0;
 }
 
-/* A configuration without a display name is shown by its name. */
+#define PORT_MARK "{port}"
+
+const char *app_home_url(struct arena *a, const struct app_config *c, uint16_t port)
+{
+    const char *rest = c->home_url, *mark;
+    struct buf out;
+
+    if (!rest || !*rest || (!port && strstr(rest, PORT_MARK)))
+        return NULL;
+    buf_init(&out, LIMIT_URL_CHARS * 4);
+    for (; (mark = strstr(rest, PORT_MARK)); rest = mark + strlen(PORT_MARK)) {
+        buf_add(&out, rest, (size_t)(mark - rest));
+        buf_printf(&out, "%u", port);
+    }
+    buf_add_str(&out, rest);
+    return buf_to_arena(&out, a);
+}
+
+/* The name stands in for a missing display name. */
 static void config_complete(struct app_config *c)
 {
     if (!c->display_name || !*c->display_name)
@@ -102,24 +139,6 @@ int app_config_read(struct arena *a, struct slice json, struct app_config *ret, 
         r = fields_read(app_config_fields, object, &c, a, "", e);
     if (r < 0)
         return r;
-    config_complete(&c);
-    *ret = c;
-    return 0;
-}
-
-int app_config_parse(struct arena *a, struct slice json, const char *abbr, struct app_config *ret, struct err *e)
-{
-    struct json_value object;
-    struct app_config c = { 0 };
-    int r = json_parse(a, json, &object, e), r_rules = 0;
-
-    if (r < 0)
-        return r;
-    r = fields_read(app_config_fields, object, &c, a, "", e);
-    if (json_type(object) == JSON_OBJECT)
-        r_rules = app_config_check(&c, abbr, e);
-    if (r < 0 || r_rules < 0)
-        return r < 0 ? r : r_rules;
     config_complete(&c);
     *ret = c;
     return 0;

@@ -2,10 +2,11 @@
 
 #include "backend/filter.h"
 #include "base/limits.h"
+#include "net/url.h"
 #include "os/env.h"
 #include <strings.h>
 
-/* A name stands in paths, channels and terminals. */
+/* A name appears in paths, channels and terminals. */
 void rules_of_name(const struct config_rules *x)
 {
     const char *name = x->config->name;
@@ -45,7 +46,8 @@ static void rules_of_env(const struct config_rules *x)
         if (r == -E2BIG)
             err_add_field(x->e, field, "must be at most %d bytes long with its name", LIMIT_ARG_BYTES);
         else if (r < 0)
-            err_add_field(x->e, field, "must have a name of letters, digits and underscores that does not begin with a digit");
+            err_add_field(x->e, field,
+                          "must have a name of letters, digits and underscores that does not begin with a digit");
     }
 }
 
@@ -62,9 +64,38 @@ void rules_of_launch(const struct config_rules *x)
     rules_of_env(x);
 }
 
+/* A browser is sent to it, so it must be an http or https address. */
+static void rule_home_url(const struct config_rules *x)
+{
+    const char *url = app_home_url(x->arena, x->config, 1);
+    struct err why = { 0 };
+    struct url parts;
+
+    for (const unsigned char *at = (const unsigned char *)(url ? url : ""); *at; at++)
+        if (*at <= ' ' || *at == 0x7f) {
+            err_add_field(x->e, "config.home_url", "must not contain spaces or control characters");
+            return;
+        }
+    if (url && url_parse(x->arena, url, &parts, &why) < 0)
+        err_add_field(x->e, "config.home_url", "is refused: %s", why.text);
+}
+
+void rules_of_home(const struct config_rules *x)
+{
+    rule_home_url(x);
+    if (x->config->has_backend && x->config->has_supabase)
+        err_add_field(x->e, "config.supabase", "must not be given beside config.backend: both are the same block");
+}
+
 /* --- tables --- */
 
-#define TABLE_RULE "must be table or schema.table, each of at most %d letters, digits and underscores and not beginning with a digit"
+#define TABLE_RULE                                                                                                     \
+    "must be table or schema.table, each of at most %d letters, digits and underscores and not beginning with a digit"
+
+static const char *member_of(const struct config_rules *x, const char *name)
+{
+    return arena_printf(x->arena, "%s.%s", x->backend, name);
+}
 
 static char *table_of(const struct config_rules *x, const char *declared)
 {
@@ -84,7 +115,7 @@ static bool is_table_declared(const struct config_rules *x, const char *name, si
     return false;
 }
 
-/* Names a table of the backend block, or the one every app has. */
+/* The table must be one of the backend block, or the activities table that every app has. */
 static void rule_known_table(const struct config_rules *x, const char *declared, const char *field)
 {
     const char *name = declared ? table_of(x, declared) : x->activities;
@@ -92,13 +123,15 @@ static void rule_known_table(const struct config_rules *x, const char *declared,
     if (!name)
         err_add_field(x->e, field, TABLE_RULE, LIMIT_TABLE_NAME_PART);
     else if (strcmp(name, x->activities) != 0 && !is_table_declared(x, name, x->config->backend.tables.n))
-        err_add_field(x->e, field, "names the table %s, which is neither in config.backend.tables nor %s", declared, x->activities);
+        err_add_field(x->e, field, "names the table %s, which is neither in %s.tables nor %s", declared, x->backend,
+                      x->activities);
 }
 
-/* Tables of the service and of SQLite in the same file; SQLite compares names without case. */
+/* Tables of the service and of SQLite are in the same file; SQLite compares names without case. */
 static bool is_reserved(const struct config_rules *x, const char *name)
 {
-    return name[0] == '_' || strncasecmp(name, "sqlite_", strlen("sqlite_")) == 0 || strcasecmp(name, x->deletions) == 0;
+    return name[0] == '_' || strncasecmp(name, "sqlite_", strlen("sqlite_")) == 0 ||
+           strcasecmp(name, x->deletions) == 0;
 }
 
 void rules_of_tables(const struct config_rules *x)
@@ -106,18 +139,20 @@ void rules_of_tables(const struct config_rules *x)
     const struct app_backend_config *b = &x->config->backend;
 
     for (size_t i = 0; i < b->tables.n; i++) {
-        const char *field = arena_printf(x->arena, "config.backend.tables[%zu]", i);
+        const char *field = arena_printf(x->arena, "%s.tables[%zu]", x->backend, i);
         const char *name = table_of(x, b->tables.items[i]);
 
         if (!name)
             err_add_field(x->e, field, TABLE_RULE, LIMIT_TABLE_NAME_PART);
         else if (is_reserved(x, name))
-            err_add_field(x->e, field, "must not begin with _ or sqlite_ and must not be %s: those tables are the service's own", x->deletions);
+            err_add_field(x->e, field,
+                          "must not begin with _ or sqlite_ and must not be %s: those tables are the service's own",
+                          x->deletions);
         else if (is_table_declared(x, name, i))
             err_add_field(x->e, field, "names the table %s a second time", b->tables.items[i]);
     }
     if (b->is_enabled && b->mode && strcmp(b->mode, "custom") == 0 && b->tables.n == 0)
-        err_add_field(x->e, "config.backend.tables", "must name at least one table when config.backend.mode is custom");
+        err_add_field(x->e, member_of(x, "tables"), "must name at least one table when %s.mode is custom", x->backend);
 }
 
 static bool is_event(const char *name)
@@ -142,11 +177,11 @@ void rules_of_table_actions(const struct config_rules *x)
     struct slice table;
 
     if (json_length(x->config->backend.table_actions) > LIMIT_APP_TABLES + 1) {
-        err_add_field(x->e, "config.backend.tableActions", "must have at most %d members", LIMIT_APP_TABLES + 1);
+        err_add_field(x->e, member_of(x, "tableActions"), "must have at most %d members", LIMIT_APP_TABLES + 1);
         return;
     }
     for (struct json_iter it = json_iter(x->config->backend.table_actions); json_next(&it, &table, &events);) {
-        const char *field = arena_printf(x->arena, "config.backend.tableActions.%s", table.p);
+        const char *field = arena_printf(x->arena, "%s.tableActions.%s", x->backend, table.p);
 
         rule_known_table(x, table.p, field);
         rule_events(x, events, field);
@@ -164,7 +199,7 @@ static bool share_event(const struct app_handler *one, const struct app_handler 
     return false;
 }
 
-/* Two handlers for one event of one table: nobody could say which of them works. */
+/* Two handlers for one event of one table would make it undefined which of them works. */
 static void rule_no_second_handler(const struct config_rules *x, size_t at, const char *field)
 {
     const struct app_handler *handlers = x->config->handlers.items;
@@ -191,7 +226,8 @@ void rules_of_handlers(const struct config_rules *x)
         rule_known_table(x, handlers[i].table_name, arena_printf(x->arena, "%s.tableName", field));
         rule_no_second_handler(x, i, field);
         if (handlers[i].prompt && strlen(handlers[i].prompt) > LIMIT_PROMPT_BYTES)
-            err_add_field(x->e, arena_printf(x->arena, "%s.prompt", field), "must be at most %d bytes long", LIMIT_PROMPT_BYTES);
+            err_add_field(x->e, arena_printf(x->arena, "%s.prompt", field), "must be at most %d bytes long",
+                          LIMIT_PROMPT_BYTES);
     }
 }
 
@@ -201,5 +237,5 @@ void rules_of_filter(const struct config_rules *x)
     struct err why = { 0 };
 
     if (filter_parse(x->arena, x->config->backend.filter, &filter, &why) < 0)
-        err_add_field(x->e, "config.backend.filter", "is refused: %s", why.text);
+        err_add_field(x->e, member_of(x, "filter"), "is refused: %s", why.text);
 }

@@ -1,5 +1,6 @@
-/* The rules of a configuration that its field table cannot say, one function a subject. Each adds what is violated to the error;
- * what a broken field rule left empty is not complained of twice. Only config.c calls them.
+/* The rules of a configuration that its field table cannot express, one function per subject. Each function adds
+ * violations to the error; members that a violated field rule left empty are not reported again. Only config.c calls
+ * these functions.
  */
 #pragma once
 
@@ -8,13 +9,15 @@
 struct config_rules {
     const struct app_config *config;
     struct arena *arena;
-    const char *activities;             /* the table every app has */
-    const char *deletions;              /* the service's own beside it */
-    struct err *e;                      /* never NULL */
+    const char *activities; /* the table every app has */
+    const char *deletions;  /* the service's own table beside it */
+    const char *backend;    /* path of the backend block in the sender's spelling */
+    struct err *e;          /* never NULL */
 };
 
 void rules_of_name(const struct config_rules *x);
 void rules_of_launch(const struct config_rules *x);
+void rules_of_home(const struct config_rules *x);
 void rules_of_tables(const struct config_rules *x);
 void rules_of_table_actions(const struct config_rules *x);
 void rules_of_handlers(const struct config_rules *x);

@@ -6,12 +6,12 @@
 
 #include <ctype.h>
 
-/* How config.command and config.args become a command line. */
+/* The mapping from config.command and config.args to a command line. */
 static const struct launch_kind {
-    const char *app_type, *program;     /* started when config.command does not say otherwise */
-    const char *flag;                   /* put before what is given, unless it is there; NULL: none */
-    const char *endings[4];             /* a command ending so is a script for the program */
-    bool is_package;                    /* any command but the program itself names a package */
+    const char *app_type, *program; /* started unless config.command names another program */
+    const char *flag;               /* put before the given arguments unless they have it; NULL: none */
+    const char *endings[4];         /* a command with this ending is a script for the program */
+    bool is_package;                /* every command but the program's own name is the name of a package */
 } kinds[] = {
     { .app_type = "python", .program = "python3", .endings = { ".py" } },
     { .app_type = "node", .program = "node", .endings = { ".js", ".mjs", ".cjs" } },
@@ -41,7 +41,7 @@ static bool is_program_itself(const struct launch_kind *kind, const char *comman
     return strcmp(slash ? slash + 1 : command, kind->program) == 0;
 }
 
-/* Does config.command name what the program shall run, not the program? */
+/* Is config.command something that the program runs, and not the program itself? */
 static bool is_script(const struct launch_kind *kind, const char *command)
 {
     if (kind->is_package)
@@ -54,7 +54,7 @@ static bool is_script(const struct launch_kind *kind, const char *command)
 
 /* --- placeholders --- */
 
-/* The first failure stays; what is filled in after it is not used. */
+/* The first failure stays; later results are not used. */
 struct filler {
     struct arena *arena;
     const struct launch_place *place;
@@ -64,7 +64,9 @@ struct filler {
 
 static const char *fill_in(struct filler *f, const char *text)
 {
-    const struct { const char *mark, *value; } places[] = {
+    const struct {
+        const char *mark, *value;
+    } places[] = {
         { "{port}", arena_printf(f->arena, "%u", f->place->port) },
         { "{data_dir}", f->place->data_dir },
     };
@@ -112,9 +114,9 @@ static void plan_command(struct filler *f, const struct app_config *c, struct la
 
 /* --- environment --- */
 
-/* Who the app is cannot be overridden by its configuration, so that comes last. */
-static int add_identity(struct arena *a, struct env_list *env, const struct app_config *c, const struct launch_place *place,
-                        struct err *e)
+/* The configuration cannot override the app's identity, because the identity's variables come last. */
+static int add_identity(struct arena *a, struct env_list *env, const struct app_config *c,
+                        const struct launch_place *place, struct err *e)
 {
     const char *const injected[][2] = {
         { env_name(a, place->abbr, "APP_ID"), c->app_id },
@@ -146,8 +148,8 @@ static int plan_env(struct filler *f, const struct app_config *c, struct launch_
     return r;
 }
 
-int launch_plan_make(struct arena *a, const struct app_config *c, const struct launch_place *place, struct launch_plan *ret,
-                     struct err *e)
+int launch_plan_make(struct arena *a, const struct app_config *c, const struct launch_place *place,
+                     struct launch_plan *ret, struct err *e)
 {
     struct filler f = { a, place, e, 0 };
     struct launch_plan plan = { 0 };
@@ -155,7 +157,8 @@ int launch_plan_make(struct arena *a, const struct app_config *c, const struct l
 
     if (!app_config_is_launchable(c))
         return err_set(e, -EINVAL, "NOT_LAUNCHABLE",
-                       "%s has neither app_type nor config.command: it is started by somebody else, not by Hearth.", c->display_name);
+                       "%s has neither app_type nor config.command: it is started by somebody else, not by Hearth.",
+                       c->display_name);
     plan_command(&f, c, &plan);
     plan.working_dir = c->working_dir && *c->working_dir ? fill_in(&f, c->working_dir) : place->data_dir;
     r = plan_env(&f, c, &plan, e);

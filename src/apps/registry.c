@@ -1,4 +1,4 @@
-/* The registered apps: rows of the store and configurations made of them. */
+/* The registered apps: rows of the store and the configurations in them. */
 #include "apps/private.h"
 
 #include "apps/command.h"
@@ -6,7 +6,7 @@
 #include "identity/audit.h"
 #include "identity/consent.h"
 #include "os/files.h"
-#include "store/apps.h"
+#include "store/tables/apps.h"
 
 /* --- reading --- */
 
@@ -28,7 +28,8 @@ int app_find(struct apps *apps, const char *id_or_name, struct arena *a, struct 
     return r < 0 ? r : config_of_row(a, &row, ret, e);
 }
 
-int app_each(struct apps *apps, struct arena *a, int (*fn)(void *arg, const struct app_config *c, struct err *e), void *arg, struct err *e)
+int app_each(struct apps *apps, struct arena *a, int (*fn)(void *arg, const struct app_config *c, struct err *e),
+             void *arg, struct err *e)
 {
     struct app_row *rows;
     size_t n = 0;
@@ -57,8 +58,9 @@ static char *permissions_json(struct arena *a, const struct app_config *c)
     return buf_to_arena(&out, a);
 }
 
-/* The app that this configuration replaces, by id or by name; its id stays what it was. *ret_id is UUID_SIZE. */
-static int find_replaced(struct apps *apps, const struct app_config *c, struct arena *a, struct app_row *ret_known, char *ret_id, struct err *e)
+/* The app that this configuration replaces, found by id or by name; the app keeps its id. *ret_id is UUID_SIZE. */
+static int find_replaced(struct apps *apps, const struct app_config *c, struct arena *a, struct app_row *ret_known,
+                         char *ret_id, struct err *e)
 {
     struct app_row known = { 0 };
     int r = c->app_id ? store_apps_get(apps->config.store, a, c->app_id, &known, NULL) : -ENOENT;
@@ -79,7 +81,7 @@ static int find_replaced(struct apps *apps, const struct app_config *c, struct a
     return 0;
 }
 
-/* What was started for it until now, when that is something else; NULL: nothing has changed. */
+/* The former command when it differs from the new one; NULL: unchanged. */
 static const char *former_command(struct arena *a, const struct app_row *known, const struct app_row *row)
 {
     const char *former = known->command;
@@ -90,18 +92,22 @@ static const char *former_command(struct arena *a, const struct app_row *known, 
     return former && strcmp(former, row->command) != 0 ? former : NULL;
 }
 
-/* known: the row it replaces, without an id when it replaces none. */
-static int store_row(struct apps *apps, const struct app_row *row, const struct app_row *known, const char *actor, struct err *e)
+/* known: the row to be replaced; without an id when there is none. */
+static int store_row(struct apps *apps, const struct app_row *row, const struct app_row *known, const char *actor,
+                     struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    int r = audit_append_json(apps->config.identity, actor, known->app_id ? "app.change" : "app.new", row->app_id, slice_of(row->config), e);
+    int r = audit_append_json(apps->config.identity, actor, known->app_id ? "app.change" : "app.new", row->app_id,
+                              slice_of(row->config), e);
 
     if (r < 0)
         return r;
-    return known->app_id ? store_apps_update(apps->config.store, row, former_command(a, known, row), e) : store_apps_insert(apps->config.store, row, e);
+    return known->app_id ? store_apps_update(apps->config.store, row, former_command(a, known, row), e)
+                         : store_apps_insert(apps->config.store, row, e);
 }
 
-int app_put(struct apps *apps, const struct app_config *c, struct slice json, const char *actor, char *ret_app_id, struct err *e)
+int app_put(struct apps *apps, const struct app_config *c, struct slice json, const char *actor, char *ret_app_id,
+            struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     char app_id[UUID_SIZE];
@@ -128,13 +134,13 @@ int app_put(struct apps *apps, const struct app_config *c, struct slice json, co
     if (r < 0)
         return r;
     memcpy(ret_app_id, app_id, sizeof(app_id));
-    apps_tell(apps, app_id);
+    apps_notify(apps, app_id);
     return 0;
 }
 
 /* --- removing --- */
 
-/* From now on nobody starts it. */
+/* While the mark is set the app cannot be started. */
 static void mark_removing(struct apps *apps, const char *app_id, bool is_removing)
 {
     pthread_mutex_lock(&apps->mutex);
@@ -183,6 +189,6 @@ int app_remove(struct apps *apps, const char *app_id, bool with_data, const char
     forget_slot(apps, row.app_id);
     if (with_data)
         r = dir_remove(arena_printf(a, "%s/local-apps/%s", apps->config.data_dir, row.app_id), e);
-    apps_tell(apps, row.app_id);
+    apps_notify(apps, row.app_id);
     return r;
 }

@@ -1,3 +1,4 @@
+#include "apps/failure_line.h"
 #include "apps/private.h"
 
 #include "base/clock.h"
@@ -66,7 +67,7 @@ int slots_wait(struct apps *apps, int64_t deadline_ms)
 
 /* --- the end of a child --- */
 
-/* A crash now: how many the window holds with it. */
+/* Records a crash now and returns the number of crashes in the window. */
 static size_t count_crash(struct app_slot *slot, int64_t now_ms)
 {
     size_t n_old = 0;
@@ -81,13 +82,14 @@ static size_t count_crash(struct app_slot *slot, int64_t now_ms)
     return slot->n_crashes;
 }
 
-static const char *tell_end(const struct app_slot *slot, const struct child_exit *how, struct arena *a)
+static const char *emit_end(const struct app_slot *slot, const struct child_exit *how, struct arena *a)
 {
-    const char *last = child_log_tail(slot->log, a, CHILD_STDERR, 1);
+    const char *last = failure_line(child_log_tail(slot->log, a, CHILD_STDERR, FAILURE_LINES), a);
     const char *end = how->signal ? arena_printf(a, "signal %d (%s)", how->signal, strsignal(how->signal))
                                   : arena_printf(a, "exit code %d", how->code);
 
-    return *last ? arena_printf(a, "It ended with %s; its last words: %.200s", end, last) : arena_printf(a, "It ended with %s", end);
+    return *last ? arena_printf(a, "It ended with %s; its last words: %.200s", end, last)
+                 : arena_printf(a, "It ended with %s", end);
 }
 
 static void plan_restart(struct app_slot *slot, const struct child_exit *how, struct arena *a)
@@ -97,12 +99,13 @@ static void plan_restart(struct app_slot *slot, const struct child_exit *how, st
     size_t n = count_crash(slot, now_ms);
     int64_t limit = settings_int(settings, SETTING_APPS_RESTART_LIMIT);
     int64_t pause_ms = settings_int(settings, SETTING_APPS_RESTART_BACKOFF_MS) << MIN(n - 1, (size_t)16);
-    const char *end = tell_end(slot, how, a);
+    const char *end = emit_end(slot, how, a);
 
     if ((int64_t)n > limit) {
         child_log_note(slot->log, "not started again: it crashed %zu times within ten minutes", n);
-        slot_set(slot, APP_ERROR, arena_printf(a, "%s. It crashed %zu times within ten minutes and is not started again by itself.",
-                                               end, n));
+        slot_set(slot, APP_ERROR,
+                 arena_printf(a, "%s. It crashed %zu times within ten minutes and is not started again by itself.", end,
+                              n));
         slot->is_wanted = false;
         return;
     }
@@ -120,7 +123,7 @@ void slot_end(struct app_slot *slot, const struct child_exit *how)
     launches_end(slot->apps->config.identity, slot->launch);
     slot->launch = 0;
     slot->child = child_unref(slot->child);
-    slot->is_end_untold = true;
+    slot->is_end_unreported = true;
     if (is_crash) {
         plan_restart(slot, how, a);
         return;

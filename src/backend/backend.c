@@ -1,7 +1,10 @@
 #include "backend/backend_columns.h"
 #include "base/limits.h"
 
-static const struct { enum backend_op op; const char *name; } op_names[] = {
+static const struct {
+    enum backend_op op;
+    const char *name;
+} op_names[] = {
     { BACKEND_INSERT, "INSERT" },
     { BACKEND_UPDATE, "UPDATE" },
     { BACKEND_DELETE, "DELETE" },
@@ -58,4 +61,23 @@ int backend_table_name(struct arena *a, const char *declared, char **ret, struct
     *ret = schema.n ? arena_printf(a, "%.*s.%.*s", (int)schema.n, schema.p, (int)table.n, table.p)
                     : arena_slicedup(a, table);
     return 0;
+}
+
+size_t backend_count_machines(const char *attempted_by, const char *machine_id, bool *ret_has)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_value list = { 0 }, item;
+    size_t n = 0;
+
+    *ret_has = false;
+    if (!attempted_by || json_parse(a, slice_of(attempted_by), &list, NULL) < 0)
+        return 0;
+    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item); n++)
+        *ret_has = *ret_has || slice_eq_str(json_string(item), machine_id);
+    return n;
+}
+
+int64_t backend_max_machines(const struct backend_claim *claim)
+{
+    return claim->max_machines > 0 ? claim->max_machines : LIMIT_ATTEMPT_MACHINES;
 }

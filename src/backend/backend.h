@@ -1,13 +1,15 @@
 /* Row store with events: one interface over the embedded SQLite file, PostgreSQL and the hosted service.
  *
- * A backend holds activities and user tables, gives claims as conditional updates and tells row events. Calls are for
- * any worker thread and block; callbacks come on a thread of the backend's own and must be quick (hand the work on).
- * Rows and lists are copied into the caller's arena. A lease is (table, row, machine, attempt): every call that names
- * one changes the row only while the row still holds it, and says -ESTALE LEASE_LOST otherwise (architecture section 4).
- * Time is judged by the database's clock only; between programs of one host by the clock of its boot, which no step of the wall clock moves.
+ * A backend holds activities and user tables, makes claims as conditional updates and reports row events. Calls are for
+ * any worker thread and block; callbacks come on a thread of the backend and must be quick (pass the work on). Rows and
+ * lists are copied into the caller's arena. A lease is (table, row, machine, attempt): every call with a lease changes
+ * the row only while the row still holds that lease, and returns -ESTALE LEASE_LOST otherwise (architecture section 4).
+ * Time is judged only by the database's clock; between programs of one host by the clock of the host's boot, which no
+ * step of the wall clock moves.
  *
  *     struct backend_lease lease;
- *     r = backend_claim(b, &(struct backend_claim){ .table = t, .row_id = id, .machine_id = me, ... }, arena, &row, &lease, e);
+ *     struct backend_claim claim = { .table = t, .row_id = id, .machine_id = me };
+ *     r = backend_claim(b, &claim, arena, &row, &lease, e);
  *     ... work ...
  *     r = backend_complete(b, &lease, result_json, e);
  */
@@ -17,35 +19,38 @@
 #include "base/err.h"
 #include "base/json.h"
 
-enum backend_op { BACKEND_INSERT = 1, BACKEND_UPDATE = 2, BACKEND_DELETE = 4 };        /* also a mask */
-const char *backend_op_name(enum backend_op op);                        /* "INSERT", ... */
+enum backend_op { BACKEND_INSERT = 1, BACKEND_UPDATE = 2, BACKEND_DELETE = 4 }; /* also a mask */
+const char *backend_op_name(enum backend_op op);                                /* "INSERT", ... */
 
-/* Columns of the specification's Activities table and ours. Strings NULL when the column is NULL. */
+/* Columns of the specification's Activities table, and our own. Strings are NULL when the column is NULL. */
 struct backend_row {
     const char *table;
-    const char *id;                     /* UUID text */
-    const char *app_id;                 /* owning app; NULL: written by another program, work of any app that lists the table */
+    const char *id;     /* UUID text */
+    const char *app_id; /* owning app; NULL: written by another program, work of any app that lists the table */
     const char *user_id;
-    const char *raw_data;               /* JSON object text */
-    const char *old_data;               /* JSON or NULL */
-    const char *status;                 /* pending, claimed, processing, completed, failed, or free text of the app */
+    const char *raw_data; /* JSON object text */
+    const char *old_data; /* JSON or NULL */
+    const char *status;   /* pending, claimed, processing, completed, failed, or free text of the app */
     const char *locked_by, *locked_at, *completed_at, *error_message;
-    const char *attempted_by;           /* JSON array of machine ids */
+    const char *attempted_by; /* JSON array of machine ids */
     int64_t retry_count;
-    const char *result;                 /* JSON or NULL */
+    const char *result; /* JSON or NULL */
     const char *created_at;
-    int64_t attempt;                    /* raised by every claim */
-    enum backend_op event;              /* which kind of event made this row work: decides the handler */
-    const char *source_table;           /* of a DELETE: where the row had been; else NULL */
-    bool is_dirty;                      /* raw_data changed after the last claim took it up */
+    int64_t attempt;          /* raised by every claim */
+    enum backend_op event;    /* the kind of event that made this row work: decides the handler */
+    const char *source_table; /* of a DELETE: the table the row was in; else NULL */
+    bool is_dirty;            /* raw_data changed after the last claim */
 };
 
-struct backend_rows { struct backend_row *items; size_t n; };
+struct backend_rows {
+    struct backend_row *items;
+    size_t n;
+};
 
-/* A change that is committed. Borrowed for the call. old_row is NULL on INSERT, new_row on DELETE. `work` is the row to claim
- * for it (a DELETE's tombstone), NULL when there is none. is_lease_only: nothing but lease and outcome columns changed; its
- * rows carry id, app_id, status, locked_by, retry_count, attempt, event, source_table and is_dirty only. A heartbeat alone
- * is not told. */
+/* A committed change, borrowed for the call. old_row is NULL on INSERT, new_row on DELETE. `work` is the row to claim
+ * for the change (a DELETE's tombstone), NULL when there is none. is_lease_only: only lease and outcome columns
+ * changed; the rows then have only id, app_id, status, locked_by, retry_count, attempt, event, source_table and
+ * is_dirty. A heartbeat alone is not reported. */
 struct backend_event {
     int64_t sequence;
     enum backend_op op;
@@ -54,41 +59,84 @@ struct backend_event {
     bool is_lease_only;
 };
 
-struct backend_lease { const char *table, *row_id, *machine_id; int64_t attempt; };
+struct backend_lease {
+    const char *table, *row_id, *machine_id;
+    int64_t attempt;
+};
+/* A lease without an attempt number: only the machine names it. Only for functions called by name. */
+enum { BACKEND_ANY_ATTEMPT = -1 };
 
 struct backend_claim {
     const char *table, *row_id, *machine_id;
-    int64_t stale_after_ms;             /* a lease older than this may be taken over */
-    int64_t max_machines;               /* rows this many machines failed are quarantined: -EDQUOT QUARANTINED */
+    int64_t stale_after_ms; /* a lease older than this may be taken over */
+    int64_t max_machines;   /* rows that failed on this many machines are quarantined: -EDQUOT QUARANTINED; 0: 3 */
 };
 
-struct backend_new_row { const char *table, *id /* NULL: generated */, *app_id, *user_id, *raw_data; };
+struct backend_new_row {
+    const char *table, *id /* NULL: generated */, *app_id, *user_id, *raw_data;
+};
 
 struct backend_query {
     const char *table;
-    const char *app_id;                 /* only rows of this app; NULL: all (developer key, sweep) */
-    const char *status;                 /* NULL: any */
-    int64_t limit, offset;              /* newest first */
+    const char *app_id;    /* only rows of this app; NULL: all (developer key, sweep) */
+    const char *status;    /* NULL: any */
+    int64_t limit, offset; /* newest first */
 };
 
-/* NULL members stay as they are. Setting status to pending frees the row for every machine again. */
-struct backend_patch { const char *status, *result, *raw_data, *error_message; };
+/* NULL members stay unchanged. Setting status to pending frees the row for every machine again. */
+struct backend_patch {
+    const char *status, *result, *raw_data, *error_message;
+};
+struct backend_update_request {
+    const char *table, *id;
+    const char *app_id; /* whose row it must be; NULL: of any app */
+    const struct backend_patch *patch;
+};
 
 struct backend_presence {
     const char *machine_id, *user_email, *hostname, *app_name, *online_at;
-    const char *instance;               /* which service it is, as machine ids can be copied; NULL: not told. Only for presence_put */
+    const char *instance; /* the service, because machine ids can be copied; NULL: not given. Only for presence_put */
 };
-struct backend_presences { struct backend_presence *items; size_t n; };
+struct backend_presences {
+    struct backend_presence *items;
+    size_t n;
+};
 
-/* How many rows wait, by the app (or other caller) they belong to; app_id NULL: rows without owner. */
-struct backend_owner { const char *app_id; int64_t n_waiting; };
-struct backend_owners { struct backend_owner *items; size_t n; };
+/* Waiting rows by table, by the app (or other caller) they belong to (NULL: no owner), and by the reason why no machine
+ * may take them. */
+enum backend_stuck {
+    BACKEND_NOT_STUCK,
+    BACKEND_STUCK_ATTEMPTS, /* too many machines have failed the rows */
+    BACKEND_STUCK_STATUS    /* the status differs from one of ours only in case or spaces */
+};
+struct backend_owner {
+    const char *table, *app_id, *status;
+    enum backend_stuck stuck;
+    int64_t n_waiting;
+};
+struct backend_owners {
+    struct backend_owner *items;
+    size_t n;
+};
+
+/* A set of tables whose changes are reported under one name (specification, Custom table). */
+struct backend_publication {
+    const char *name;
+    unsigned ops;              /* mask of enum backend_op */
+    const char *const *tables; /* names as backend_table_name() returns them, in order */
+    size_t n_tables;
+};
+struct backend_publications {
+    struct backend_publication *items;
+    size_t n;
+};
 
 struct backend;
+struct backup_patience; /* store/backup.h */
 typedef void backend_event_fn(void *arg, const struct backend_event *event);
 typedef void backend_broadcast_fn(void *arg, const char *channel, const char *event, const char *payload_json);
 
-/* A gap was found or the connection came back: what happened between is unknown, so sweep now. */
+/* A gap was found or the connection came back: changes in between are unknown, so sweep now. */
 typedef void backend_gap_fn(void *arg);
 
 struct backend_ops {
@@ -96,12 +144,17 @@ struct backend_ops {
     struct backend *(*close)(struct backend *b);
     int (*is_ready)(struct backend *b, struct err *e);
     int (*ensure_table)(struct backend *b, const char *table, struct err *e);
-    int (*insert)(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret, struct err *e);
-    int (*get)(struct backend *b, const char *table, const char *id, const char *app_id, struct arena *a, struct backend_row *ret, struct err *e);
-    int (*list)(struct backend *b, const struct backend_query *q, struct arena *a, struct backend_rows *ret, struct err *e);
-    int (*update)(struct backend *b, const char *table, const char *id, const char *app_id, const struct backend_patch *p, struct arena *a, struct backend_row *ret, struct err *e);
+    int (*insert)(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret,
+                  struct err *e);
+    int (*get)(struct backend *b, const char *table, const char *id, const char *app_id, struct arena *a,
+               struct backend_row *ret, struct err *e);
+    int (*list)(struct backend *b, const struct backend_query *q, struct arena *a, struct backend_rows *ret,
+                struct err *e);
+    int (*update)(struct backend *b, const struct backend_update_request *request, struct arena *a,
+                  struct backend_row *ret, struct err *e);
     int (*remove)(struct backend *b, const char *table, const char *id, const char *app_id, struct err *e);
-    int (*claim)(struct backend *b, const struct backend_claim *c, struct arena *a, struct backend_row *ret, struct backend_lease *ret_lease, struct err *e);
+    int (*claim)(struct backend *b, const struct backend_claim *c, struct arena *a, struct backend_row *ret,
+                 struct backend_lease *ret_lease, struct err *e);
     int (*heartbeat)(struct backend *b, const struct backend_lease *l, struct err *e);
     int (*complete)(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e);
     int (*fail)(struct backend *b, const struct backend_lease *l, const char *message, struct err *e);
@@ -109,47 +162,66 @@ struct backend_ops {
     int (*release_machine)(struct backend *b, const char *table, const char *machine_id, size_t *ret_n, struct err *e);
     int (*rearm)(struct backend *b, const char *table, const char *id, struct err *e);
     int (*replay)(struct backend *b, const char *table, const char *id, struct err *e);
-    int (*recover_stale)(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a, struct backend_rows *ret, struct err *e);
-    int (*claimable)(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit, struct arena *a, struct backend_rows *ret, struct err *e);
-    int (*owners)(struct backend *b, const char *table, struct arena *a, struct backend_owners *ret, struct err *e);
+    int (*recover_stale)(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a,
+                         struct backend_rows *ret, struct err *e);
+    int (*claimable)(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit,
+                     struct arena *a, struct backend_rows *ret, struct err *e);
+    int (*owners)(struct backend *b, int64_t max_machines, struct arena *a, struct backend_owners *ret, struct err *e);
+    int (*check)(struct backend *b, const struct backup_patience *patience, struct err *e);
     int (*subscribe)(struct backend *b, backend_event_fn *fn, backend_gap_fn *on_gap, void *arg, struct err *e);
     void (*unsubscribe)(struct backend *b, void *arg);
-    int (*broadcast)(struct backend *b, const char *channel, const char *event, const char *payload_json, struct err *e);
+    int (*broadcast)(struct backend *b, const char *channel, const char *event, const char *payload_json,
+                     struct err *e);
     int (*listen)(struct backend *b, const char *channel, backend_broadcast_fn *fn, void *arg, struct err *e);
     void (*unlisten)(struct backend *b, void *arg);
     int (*presence_put)(struct backend *b, const struct backend_presence *p, int64_t fresh_ms, struct err *e);
     int (*presence_remove)(struct backend *b, const char *machine_id, const char *instance, struct err *e);
-    int (*presence_list)(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret, struct err *e);
-    /* <abbr>_fn_claim_task and its kin by name with JSON arguments, as an app that talks SQL functions expects. */
-    int (*call)(struct backend *b, const char *function, struct json_value arguments, struct arena *a, char **ret_json, struct err *e);
+    int (*presence_list)(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret,
+                         struct err *e);
+    int (*publications)(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e);
 };
 
-struct backend { const struct backend_ops *ops; };
+struct backend {
+    const struct backend_ops *ops;
+    const char *abbr; /* owned by the implementation: names <abbr>_activities, <abbr>_deletions, <abbr>_fn_... */
+};
 
-/* The contract of each, for every implementation:
- * ensure_table   "schema.table" or "table"; "public." is dropped; names [A-Za-z_][A-Za-z0-9_]{0,62} each. Idempotent.
- * list           at most LIMIT_LIST rows (limit 0: LIMIT_LIST_DEFAULT); -E2BIG TOO_LARGE when they pass LIMIT_REPLY together.
- * update         a status other than claimed and processing ends the lease: its holder gets -ESTALE.
- * get            -ENOENT NOT_FOUND "Activity not found" also for another app's row.
- * claim          0; -ENOENT; -EBUSY ALREADY_LOCKED with extra locked_by; -EPERM ALREADY_ATTEMPTED; -EDQUOT QUARANTINED.
- *                A row that is finished or has a status of the app's own: -EBUSY NOT_CLAIMABLE. A pending row with old_data was
- *                changed before anybody took it up: its event stays what it was, an app that lists only UPDATE wants it too.
- *                From pending or failed, from a stale lease, from completed only when the row is dirty and rearm() was called.
- * heartbeat      refreshes locked_at; -ESTALE.
- * complete       from claimed or processing; sets result, completed_at, clears the lock; -ESTALE. Repeating it with the same lease
- *                after it succeeded is 0 (the row says completed with that attempt and machine).
- * fail           status failed, lock cleared, machine appended to attempted_by, retry_count + 1, error_message (its first LIMIT_STRING_DEFAULT
- *                characters); -ESTALE; repeat is 0.
- * release        back to pending, lock cleared, attempted_by untouched: a service that stops in peace; -ESTALE.
- * release_machine the same for every row of that machine in the table: what a killed service left (start-up, own machine id).
- * rearm          a completed or failed row that is dirty becomes pending again for every machine (event UPDATE); -ESTALE when not dirty any more.
- * replay         a person asks again: failed or completed (quarantined too) becomes pending, attempted_by empty, retry_count 0.
- * recover_stale  every claimed or processing row with locked_at older than stale_after, in the future or no time at all becomes pending; returns
- *                those rows.
- * claimable      newest `limit` rows that `as` could claim now, oldest of them first; dirty rows are included.
- * owners         at most LIMIT_LIST, those with the most pending rows first.
- * presence_put   -EADDRINUSE MACHINE_ID_TAKEN while another instance said less than fresh_ms ago that it has this machine id.
- * subscribe      events in commit order, only after commit, of every table; one subscriber an `arg`.
+/* The contract of each function, for every implementation:
+ *
+ * ensure_table     "schema.table" or "table"; "public." is dropped; names [A-Za-z_][A-Za-z0-9_]{0,62} each.
+ *                  Idempotent.
+ * list             at most LIMIT_LIST rows (limit 0: LIMIT_LIST_DEFAULT); -E2BIG TOO_LARGE when the rows exceed
+ *                  LIMIT_REPLY together.
+ * update           a status other than claimed and processing ends the lease: its holder gets -ESTALE.
+ * get              -ENOENT NOT_FOUND "Activity not found", also for another app's row.
+ * claim            0; -ENOENT; -EBUSY ALREADY_LOCKED with extra locked_by; -EPERM ALREADY_ATTEMPTED; -EDQUOT
+ *                  QUARANTINED; -EBUSY NOT_CLAIMABLE for a row that is finished or has a status of the app's own.
+ *                  Claims from pending or failed, from a stale lease, and from completed only when the row is dirty
+ *                  and rearm() was called. A pending row with old_data was changed before it was claimed: its event
+ *                  stays unchanged, and an app that lists only UPDATE wants the row too.
+ * heartbeat        refreshes locked_at; -ESTALE.
+ * complete         from claimed or processing; sets result and completed_at, clears the lock; -ESTALE. A repeat
+ *                  with the same lease after success returns 0 (the row has completed with that attempt and
+ *                  machine).
+ * fail             status failed, lock cleared, machine appended to attempted_by, retry_count + 1, error_message
+ *                  (its first LIMIT_STRING_DEFAULT characters); -ESTALE; a repeat returns 0.
+ * release          back to pending, lock cleared, attempted_by unchanged: for an orderly stop of the service;
+ *                  -ESTALE.
+ * release_machine  the same for every row of that machine in the table: rows that a killed service left (at start,
+ *                  with the service's own machine id).
+ * rearm            a dirty completed or failed row becomes pending again for every machine (event UPDATE); -ESTALE
+ *                  when the row is not dirty any more.
+ * replay           a person repeats the work: failed or completed (quarantined too) becomes pending, attempted_by
+ *                  empty, retry_count 0.
+ * recover_stale    every claimed or processing row whose locked_at is older than stale_after, in the future or no
+ *                  time at all becomes pending; returns those rows.
+ * claimable        the newest `limit` rows that `as` could claim now, the oldest of them first; dirty rows are
+ *                  included.
+ * owners           at most LIMIT_LIST, those with the most pending rows first.
+ * presence_put     -EADDRINUSE MACHINE_ID_TAKEN while another instance has reported this machine id within
+ *                  fresh_ms.
+ * subscribe        events in commit order, only after commit, of every table; one subscriber per `arg`.
+ * publications     every table that ensure_table made, and <abbr>_activities.
  */
 #define backend_insert(b, ...) ((b)->ops->insert((b), __VA_ARGS__))
 #define backend_get(b, ...) ((b)->ops->get((b), __VA_ARGS__))
@@ -163,13 +235,8 @@ struct backend { const struct backend_ops *ops; };
 #define backend_release(b, ...) ((b)->ops->release((b), __VA_ARGS__))
 #define backend_close(b) ((b) ? (b)->ops->close(b) : NULL)
 
-/* Embedded: one SQLite file that several services may share, each as a machine of its own. abbr names the tables and functions. */
-struct backend_embedded_config {
-    const char *path;
-    const char *abbr;
-    int poll_ms;                        /* how often another process's writes are looked for (PRAGMA data_version); 0: 50 */
-};
-int backend_embedded_open(const struct backend_embedded_config *c, struct backend **ret, struct err *e) MUST_CHECK;
-
-/* "public.orders" -> "orders"; "sales.orders" stays. -EINVAL when it is no table name. */
+/* "public.orders" -> "orders"; "sales.orders" stays. -EINVAL when the text is no table name. */
 int backend_table_name(struct arena *a, const char *declared, char **ret, struct err *e) MUST_CHECK;
+/* The number of machines in attempted_by (NULL or no JSON: none), and whether this machine is one of them. */
+size_t backend_count_machines(const char *attempted_by, const char *machine_id, bool *ret_has);
+int64_t backend_max_machines(const struct backend_claim *claim);

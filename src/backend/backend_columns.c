@@ -1,7 +1,9 @@
 #include "backend/backend_columns.h"
 
 #define COLUMN(column, member, column_kind, ...)                                                                       \
-    { .name = (column), .kind = (column_kind), .offset = offsetof(struct backend_row, member), __VA_ARGS__ }
+    {                                                                                                                  \
+        .name = (column), .kind = (column_kind), .offset = offsetof(struct backend_row, member), __VA_ARGS__           \
+    }
 
 /* clang-format off */
 const struct backend_column backend_columns[BACKEND_N_COLUMNS] = {

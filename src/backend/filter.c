@@ -6,23 +6,23 @@
 
 enum order { ORDER_LESS = 1, ORDER_EQUAL = 2, ORDER_GREATER = 4, ORDER_NONE = 8 /* of different types */ };
 
-static const struct filter_op { const char *name; unsigned accepts; } filter_ops[] = {
-    { "eq", ORDER_EQUAL },
-    { "neq", ORDER_LESS | ORDER_GREATER | ORDER_NONE },
-    { "gt", ORDER_GREATER },
-    { "gte", ORDER_GREATER | ORDER_EQUAL },
-    { "lt", ORDER_LESS },
-    { "lte", ORDER_LESS | ORDER_EQUAL },
+static const struct filter_op {
+    const char *name;
+    unsigned accepts;
+} filter_ops[] = {
+    { "eq", ORDER_EQUAL },   { "neq", ORDER_LESS | ORDER_GREATER | ORDER_NONE },
+    { "gt", ORDER_GREATER }, { "gte", ORDER_GREATER | ORDER_EQUAL },
+    { "lt", ORDER_LESS },    { "lte", ORDER_LESS | ORDER_EQUAL },
 };
 
-/* The value, read as each type it could be; the row's side decides which of them counts. */
+/* The value, read as each type it could be; the type of the row's value decides which reading counts. */
 struct filter {
     const struct backend_column *column;
-    const char **path;                  /* members below a JSON column */
+    const char **path; /* members below a JSON column */
     size_t n_path;
     const struct filter_op *op;
     struct slice text;
-    struct json_value json;             /* when the text is a number, true or false; else absent */
+    struct json_value json; /* when the text is a number, true or false; else absent */
     bool has_time;
     int64_t time_ms;
 };
@@ -50,7 +50,7 @@ static struct slice trim(struct slice s)
     return s;
 }
 
-/* Cuts the part of *rest before `mark` off; false when the mark is not there. */
+/* Splits off the part of *rest before `mark`; false when *rest does not contain the mark. */
 static bool cut(struct slice *rest, const char *mark, struct slice *ret_before)
 {
     const char *at = rest->n ? memmem(rest->p, rest->n, mark, strlen(mark)) : NULL;
@@ -77,7 +77,7 @@ static int add_member(struct arena *a, struct filter *f, struct slice member, st
     return 0;
 }
 
-/* "->a->>b" after the column's name: every step but the last is ->, the last is ->>. */
+/* "->a->>b" after the column's name: every step is -> except the last, which is ->>. */
 static int parse_path(struct arena *a, struct filter *f, struct slice rest, struct err *e)
 {
     struct slice member;
@@ -129,7 +129,7 @@ static int parse_op(struct filter *f, struct slice name, struct err *e)
     return 0;
 }
 
-/* The text between double quotes; a backslash takes the next character as it is. */
+/* The text between double quotes; a backslash escapes the next character. */
 static int unquote(struct arena *a, struct slice quoted, struct slice *ret, struct err *e)
 {
     char *out = arena_alloc(a, quoted.n + 1);

@@ -1,9 +1,10 @@
 /* The row filter of a Local App: one condition "column=operator.value" (specification, Local App configuration).
  *
- * column: a column of the activities table, or a path into a JSON column: raw_data->>key, raw_data->a->>b.
- * operator: eq neq gt gte lt lte. value: the rest of the text, taken as it is; a value in double quotes keeps its blanks
- * and may escape with a backslash. Comparison follows the type of the column's value: numbers as numbers, times as times, booleans as true/false,
- * all else as text by code point. A NULL or missing column matches nothing, neq included (as SQL does).
+ * column: a column of the activities table, or a path into a JSON column: raw_data->>key, raw_data->a->>b. operator: eq
+ * neq gt gte lt lte. value: the rest of the text, unchanged; a value in double quotes keeps its blanks and may escape
+ * with a backslash. Comparison follows the type of the column's value: numbers as numbers, times as times, booleans as
+ * true/false, everything else as text by code point. A NULL or missing column matches nothing, not even neq (as in
+ * SQL).
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 
 struct filter;
 
-/* NULL, "" and blanks: *ret is NULL, which matches every row. -EINVAL INVALID_FILTER says what is wrong and what would be right. */
+/* NULL, "" and blanks: *ret is NULL, which matches every row. -EINVAL INVALID_FILTER states the mistake and a correct
+ * form. */
 int filter_parse(struct arena *a, const char *text, struct filter **ret, struct err *e) MUST_CHECK;
 bool filter_matches(const struct filter *f, const struct backend_row *row);

@@ -9,49 +9,53 @@
 #include <stdlib.h>
 
 enum {
-    ARENA_FIRST_CHUNK = 1024,
+    ARENA_FIRST_BLOCK = 1032, /* the arena with its first chunk: the largest block that glibc's thread cache holds */
     ARENA_LARGEST_CHUNK = 256 << 10,
     ARENA_LARGE = 64 << 10,
     ARENA_ALIGN = alignof(max_align_t),
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) /* gcc; clang */
-    ARENA_RED_ZONE = 16,                /* so that the sanitizer sees writes past one allocation into the next */
+    ARENA_RED_ZONE = 16, /* the sanitizer then reports a write past one allocation into the next */
 #else
     ARENA_RED_ZONE = 0,
 #endif
 };
 
 struct chunk {
-    struct chunk *older;                /* owned */
+    struct chunk *older; /* owned */
     size_t used, size;
     alignas(max_align_t) char bytes[];
 };
 
 struct defer {
-    struct defer *earlier;              /* in the arena */
+    struct defer *earlier; /* in the arena */
     void (*fn)(void *arg);
     void *arg;
 };
 
 struct arena {
-    struct chunk *newest;               /* owned */
+    struct chunk *newest; /* owned; the oldest one follows the arena in its block */
     struct defer *latest;
-    size_t n_bytes;                     /* taken from the heap, chunks and adopted blocks */
-    size_t n_elsewhere;                 /* held by what ends with the arena */
-    size_t n_told;                      /* of both, counted in total_bytes */
-    size_t next_size;                   /* as much as there is: the whole doubles */
+    size_t n_bytes;     /* taken from the heap: chunks but the first, and adopted blocks */
+    size_t n_elsewhere; /* held outside the arena by objects that end with it */
+    size_t n_reported;  /* the part of both that total_bytes includes */
+    size_t next_size;   /* size of the next chunk: all earlier ones together, so the arena doubles */
+    struct chunk first;
 };
 
-/* Of all arenas that are large: the many small ones are no burden and pay nothing for the count. */
+_Static_assert(offsetof(struct arena, first) + sizeof(struct chunk) == sizeof(struct arena),
+               "the bytes of the first chunk follow the arena");
+
+/* Bytes of all large arenas. Small arenas are not counted: they are many and hold little. */
 static atomic_size_t total_bytes;
 
-static void tell_total(struct arena *a)
+static void note_total(struct arena *a)
 {
     size_t n = a->n_bytes + a->n_elsewhere;
 
     if (n < ARENA_LARGE)
         return;
-    atomic_fetch_add_explicit(&total_bytes, n - a->n_told, memory_order_relaxed);
-    a->n_told = n;
+    atomic_fetch_add_explicit(&total_bytes, n - a->n_reported, memory_order_relaxed);
+    a->n_reported = n;
 }
 
 size_t arena_total(void)
@@ -70,10 +74,10 @@ static void take(struct arena *a, size_t n)
     if (n > LIMIT_ARENA_BYTES - a->n_bytes)
         arena_too_large(n);
     a->n_bytes += n;
-    tell_total(a);
+    note_total(a);
 }
 
-/* The last chunk is smaller than its turn when the limit is near. */
+/* Near the limit the chunk is smaller than next_size. */
 static void add_chunk(struct arena *a, size_t at_least)
 {
     size_t left = LIMIT_ARENA_BYTES - a->n_bytes, size = MAX(at_least, a->next_size);
@@ -83,24 +87,31 @@ static void add_chunk(struct arena *a, size_t at_least)
         size = at_least;
     take(a, sizeof(*chunk) + size);
     chunk = xcalloc(1, sizeof(*chunk) + size);
-    a->next_size = MIN(a->newest ? a->next_size + size : size, (size_t)ARENA_LARGEST_CHUNK);
+    a->next_size = MIN(a->next_size + size, (size_t)ARENA_LARGEST_CHUNK);
     chunk->size = size;
     chunk->older = a->newest;
     a->newest = chunk;
     ASAN_POISON_MEMORY_REGION(chunk->bytes, size);
 }
 
+static struct arena *make(size_t first_bytes)
+{
+    struct arena *a = xcalloc(1, sizeof(*a) + first_bytes);
+
+    a->next_size = a->first.size = first_bytes;
+    a->newest = &a->first;
+    ASAN_POISON_MEMORY_REGION(a->first.bytes, first_bytes);
+    return a;
+}
+
 struct arena *arena_new_sized(size_t first_bytes)
 {
-    struct arena *a = xcalloc(1, sizeof(*a));
-
-    a->next_size = first_bytes;
-    return a;
+    return make((first_bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
 }
 
 struct arena *arena_new(void)
 {
-    return arena_new_sized(ARENA_FIRST_CHUNK);
+    return make((ARENA_FIRST_BLOCK - sizeof(struct arena)) / ARENA_ALIGN * ARENA_ALIGN);
 }
 
 struct arena *arena_free(struct arena *a)
@@ -110,7 +121,7 @@ struct arena *arena_free(struct arena *a)
     while (a->latest) {
         struct defer *defer = a->latest;
 
-        a->latest = defer->earlier;     /* first: fn may defer more */
+        a->latest = defer->earlier; /* before the call: fn may defer more */
         defer->fn(defer->arg);
     }
     while (a->newest) {
@@ -118,10 +129,11 @@ struct arena *arena_free(struct arena *a)
 
         a->newest = chunk->older;
         ASAN_UNPOISON_MEMORY_REGION(chunk->bytes, chunk->size);
-        free(chunk);
+        if (chunk != &a->first)
+            free(chunk);
     }
-    if (a->n_told > 0)
-        atomic_fetch_sub_explicit(&total_bytes, a->n_told, memory_order_relaxed);
+    if (a->n_reported > 0)
+        atomic_fetch_sub_explicit(&total_bytes, a->n_reported, memory_order_relaxed);
     free(a);
     return NULL;
 }
@@ -142,18 +154,19 @@ bool arena_has_room(const struct arena *a, size_t n)
 
     if (n > LIMIT_ARENA_BYTES)
         return false;
-    return (chunk && step_of(n) <= chunk->size - chunk->used) || step_of(n) + sizeof(*chunk) <= LIMIT_ARENA_BYTES - a->n_bytes;
+    return (chunk && step_of(n) <= chunk->size - chunk->used) ||
+           step_of(n) + sizeof(*chunk) <= LIMIT_ARENA_BYTES - a->n_bytes;
 }
 
 size_t arena_bytes(const struct arena *a)
 {
-    return a ? sizeof(*a) + a->n_bytes + a->n_elsewhere : 0;
+    return a ? sizeof(*a) + a->first.size + a->n_bytes + a->n_elsewhere : 0;
 }
 
 void arena_count(struct arena *a, size_t n)
 {
     a->n_elsewhere += n;
-    tell_total(a);
+    note_total(a);
 }
 
 void *arena_alloc(struct arena *a, size_t n)
@@ -214,14 +227,16 @@ char *arena_slicedup(struct arena *a, struct slice s)
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 {
     va_list again;
-    char *text;
+    char small[256], *text;
     int n;
 
     va_copy(again, ap);
-    n = vsnprintf(NULL, 0, fmt, again);
+    n = vsnprintf(small, sizeof(small), fmt, again);
     va_end(again);
     assert(n >= 0);
     text = arena_alloc(a, (size_t)n + 1);
+    if (n < (int)sizeof(small))
+        return memcpy(text, small, (size_t)n + 1);
     vsnprintf(text, (size_t)n + 1, fmt, ap);
     return text;
 }

@@ -1,4 +1,4 @@
-/* Functions that must not be used: naming one is a compile error. Included by the build in every file. */
+/* Forbidden functions: naming one is a compile error. The build includes this header in every file. */
 #pragma once
 
 #include <stdio.h>
@@ -6,4 +6,5 @@
 #include <string.h>
 #include <time.h>
 
-#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof localtime gmtime ctime asctime system popen tmpnam gets
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof localtime gmtime ctime asctime system popen    \
+    tmpnam gets

@@ -19,11 +19,6 @@ void base64_encode(struct buf *out, struct slice bytes)
     encode(out, bytes, sodium_base64_VARIANT_ORIGINAL);
 }
 
-void base64url_encode(struct buf *out, struct slice bytes)
-{
-    encode(out, bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-}
-
 static size_t decoded_length(struct slice text)
 {
     size_t n = text.n / 4 * 3;
@@ -33,7 +28,7 @@ static size_t decoded_length(struct slice text)
     return n;
 }
 
-/* libsodium 1.0.18 takes some bytes above 0x7f for letters of the alphabet. */
+/* libsodium 1.0.18 accepts some bytes above 0x7f as letters of the alphabet. */
 static bool is_ascii(struct slice text)
 {
     for (size_t i = 0; i < text.n; i++) {

@@ -4,8 +4,7 @@
 #include "base/buf.h"
 
 void base64_encode(struct buf *out, struct slice bytes);
-void base64url_encode(struct buf *out, struct slice bytes);
 /* -EINVAL for any byte outside the alphabet or wrong padding; -E2BIG when the bytes do not fit (out is overflowed). */
-/* Does it look like base64 with its padding; no byte is decoded. */
+/* Whether the text looks like base64 with its padding; nothing is decoded. */
 bool base64_is_padded(const char *text);
 int base64_decode(struct buf *out, struct slice text) MUST_CHECK;

@@ -11,43 +11,62 @@
 #include <string.h>
 
 #define MB(n) ((int64_t)(n) << 20)
-#define LIMITS(caller, address, nobody) { \
-    [HOLDER_ADMIN] = BUDGET_UNLIMITED, [HOLDER_APP] = (caller), [HOLDER_KEY] = (caller), [HOLDER_ADDRESS] = (address), [HOLDER_NOBODY] = (nobody) }
+#define LIMITS(caller, address, nobody)                                                                                \
+    {                                                                                                                  \
+        [HOLDER_ADMIN] = BUDGET_UNLIMITED, [HOLDER_APP] = (caller), [HOLDER_KEY] = (caller),                           \
+        [HOLDER_ADDRESS] = (address), [HOLDER_NOBODY] = (nobody)                                                       \
+    }
 
-/* Nobody is all programs of this machine that have not said who they are. How many connections there are in all is http.max_connections; those
- * at no work give way to new ones (http/crowd.h). */
+/* HOLDER_NOBODY stands for all programs of this machine that have not authenticated. The setting http.max_connections
+ * bounds all connections; idle ones are closed to make room for new ones (http/crowd.h). */
 const struct budget_rule budget_rules[N_BUDGETS] = {
-    [BUDGET_CONNECTIONS] = { "connections", "open connections", .limits = LIMITS(1024, 256, BUDGET_UNLIMITED), .total = BUDGET_UNLIMITED, .setting = "limits.connections" },
-    [BUDGET_REQUESTS] = { "requests", "unanswered requests", .limits = LIMITS(1024, 128, 512), .total = LIMIT_SHORT_WAITING, .setting = "limits.open_requests" },
-    [BUDGET_LONG_REQUESTS] = { "long_requests", "requests that wait", .limits = LIMITS(128, 16, 64), .total = LIMIT_LONG_THREADS + LIMIT_LONG_WAITING, .setting = "limits.long_requests" },
-    [BUDGET_STREAMS] = { "streams", "open streams", .limits = LIMITS(1024, 16, 64), .total = LIMIT_EVENT_STREAMS, .setting = "limits.streams" },
-    [BUDGET_BODY] = { "body", "bytes of unread bodies", .is_bytes = true, .limits = LIMITS(MB(256), MB(4), MB(32)), .total = MB(1024), .setting = "limits.body_mb" },
-    [BUDGET_REPLIES] = { "replies", "bytes of unread answers", .is_bytes = true, .limits = LIMITS(MB(256), MB(16), MB(64)), .total = MB(1024), .setting = "limits.replies_mb" },
-    [BUDGET_MEMORY] = { "memory", "bytes of requests at work", .is_bytes = true, .takes_one = true, .limits = LIMITS(MB(512), MB(16), MB(64)), .total = MB(2048), .setting = "limits.request_memory_mb" },
-    [BUDGET_CHILDREN] = { "children", "running processes", .limits = LIMITS(96, 0, 0), .total = LIMIT_CHILDREN, .setting = "limits.children" },
-    [BUDGET_DISK] = { "disk", "bytes in the data folder", .is_bytes = true, .limits = LIMITS(MB(10240), BUDGET_UNLIMITED, BUDGET_UNLIMITED),     /* who is named by a body is a stranger until it is read */
+    [BUDGET_CONNECTIONS] = { "connections", "open connections", .limits = LIMITS(1024, 256, BUDGET_UNLIMITED),
+                             .total = BUDGET_UNLIMITED, .setting = "limits.connections" },
+    [BUDGET_REQUESTS] = { "requests", "unanswered requests", .limits = LIMITS(1024, 128, 512),
+                          .total = LIMIT_SHORT_WAITING, .setting = "limits.open_requests" },
+    [BUDGET_LONG_REQUESTS] = { "long_requests", "requests that wait", .limits = LIMITS(128, 16, 64),
+                               .total = LIMIT_LONG_THREADS + LIMIT_LONG_WAITING, .setting = "limits.long_requests" },
+    [BUDGET_STREAMS] = { "streams", "open streams", .limits = LIMITS(1024, 16, 64), .total = LIMIT_EVENT_STREAMS,
+                         .setting = "limits.streams" },
+    [BUDGET_BODY] = { "body", "bytes of unread bodies", .is_bytes = true, .limits = LIMITS(MB(256), MB(4), MB(32)),
+                      .total = MB(1024), .setting = "limits.body_mb" },
+    [BUDGET_REPLIES] = { "replies", "bytes of unread answers", .is_bytes = true,
+                         .limits = LIMITS(MB(256), MB(16), MB(64)), .total = MB(1024), .setting = "limits.replies_mb" },
+    [BUDGET_MEMORY] = { "memory", "bytes of requests at work", .is_bytes = true, .takes_one = true,
+                        .limits = LIMITS(MB(512), MB(16), MB(64)), .total = MB(2048),
+                        .setting = "limits.request_memory_mb" },
+    [BUDGET_CHILDREN] = { "children", "running processes", .limits = LIMITS(96, 0, 0), .total = LIMIT_CHILDREN,
+                          .setting = "limits.children" },
+    [BUDGET_DISK] = { "disk", "bytes in the data folder", .is_bytes = true,
+                      .limits = LIMITS(
+                          MB(10240), BUDGET_UNLIMITED,
+                          BUDGET_UNLIMITED), /* a caller that the body identifies is unknown until the body is read */
                       .total = BUDGET_UNLIMITED, .setting = "limits.disk_mb" },
-    [BUDGET_VECTORS] = { "vectors", "bytes of stored vectors", .is_bytes = true, .limits = LIMITS(MB(2048), BUDGET_UNLIMITED, BUDGET_UNLIMITED), .total = BUDGET_UNLIMITED, .setting = "limits.vectors_mb" },
+    [BUDGET_VECTORS] = { "vectors", "bytes of stored vectors", .is_bytes = true,
+                         .limits = LIMITS(MB(2048), BUDGET_UNLIMITED, BUDGET_UNLIMITED), .total = BUDGET_UNLIMITED,
+                         .setting = "limits.vectors_mb" },
 };
 
-enum { BUCKETS = 1024 };                /* a power of two */
+enum { BUCKETS = 1024 }; /* a power of two */
 
 struct budget_holder {
-    struct budget_holder *next;         /* in its bucket */
+    struct budget_holder *next; /* in the same bucket */
     atomic_uint n_refs;
     enum holder_kind kind;
     char id[BUDGET_ID_SIZE];
     _Atomic int64_t held[N_BUDGETS], n_refused[N_BUDGETS], refused_ms[N_BUDGETS];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;        /* guards the buckets */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the buckets */
 static struct budget_holder *buckets[BUCKETS];
 static _Atomic int64_t totals[N_BUDGETS];
-static _Atomic int64_t own_limits[N_BUDGETS], total_limits[N_BUDGETS];  /* of settings; 0: the table's */
+static _Atomic int64_t own_limits[N_BUDGETS],
+    total_limits[N_BUDGETS]; /* from the settings; 0: the table's limit applies */
 static struct metric *_Atomic refused_metrics[N_BUDGETS][2];
 
 static const char *const kind_names[N_HOLDER_KINDS] = {
-    [HOLDER_ADMIN] = "administrator", [HOLDER_APP] = "app", [HOLDER_KEY] = "key", [HOLDER_ADDRESS] = "address", [HOLDER_NOBODY] = "nobody",
+    [HOLDER_ADMIN] = "administrator", [HOLDER_APP] = "app",       [HOLDER_KEY] = "key",
+    [HOLDER_ADDRESS] = "address",     [HOLDER_NOBODY] = "nobody",
 };
 
 const char *holder_kind_name(enum holder_kind kind)
@@ -61,17 +80,13 @@ enum holder_kind budget_holder_kind(const struct budget_holder *h)
     return h->kind;
 }
 
-const char *budget_holder_id(const struct budget_holder *h)
-{
-    return h->id;
-}
-
 bool budget_holder_is(const struct budget_holder *h, enum holder_kind kind, const char *id)
 {
     return h->kind == kind && strcmp(h->id, id) == 0;
 }
 
-/* FNV-1a. Ids are those of registered apps and keys, or of addresses with an open connection: both are bounded. */
+/* FNV-1a. The ids are those of registered apps and keys and of addresses with an open connection: the number of each is
+ * bounded. */
 static struct budget_holder **bucket_of(enum holder_kind kind, const char *id)
 {
     uint64_t hash = 14695981039346656037u + (uint64_t)kind;
@@ -112,7 +127,7 @@ struct budget_holder *budget_holder_ref(struct budget_holder *h)
     return h;
 }
 
-/* Accounts of apps and keys stay: few, and what they were refused is shown later. */
+/* Accounts of apps and keys are kept: there are few, and their refusals are shown later. */
 static bool is_passing(const struct budget_holder *h)
 {
     return h->kind == HOLDER_ADDRESS;
@@ -136,7 +151,7 @@ struct budget_holder *budget_holder_unref(struct budget_holder *h)
         atomic_fetch_sub(&h->n_refs, 1);
         return NULL;
     }
-    pthread_mutex_lock(&lock);          /* nobody may find it between the count and its end */
+    pthread_mutex_lock(&lock); /* no other thread may find the account between the last unref and its removal */
     if (atomic_fetch_sub(&h->n_refs, 1) == 1)
         remove_holder(h);
     pthread_mutex_unlock(&lock);
@@ -205,10 +220,11 @@ int budget_refuse(struct budget_holder *h, enum budget b, bool is_own, struct er
     note_refusal(h, b, is_own);
     say_limit(rule, is_own ? budget_limit(b, h->kind) : budget_total_limit(b), limit, sizeof(limit));
     if (is_own)
-        r = err_set(e, -EBUSY, "BUDGET_EXCEEDED", "The budget `%s` of this caller is used up: %s%s%s.", rule->name, limit,
-                    rule->setting ? "; the setting is " : "", rule->setting ? rule->setting : "");
+        r = err_set(e, -EBUSY, "BUDGET_EXCEEDED", "The budget `%s` of this caller is used up: %s%s%s.", rule->name,
+                    limit, rule->setting ? "; the setting is " : "", rule->setting ? rule->setting : "");
     else
-        r = err_set(e, -EAGAIN, "OVERLOADED", "The budget `%s` of the service is used up: %s of all callers; try again soon.", rule->name, limit);
+        r = err_set(e, -EAGAIN, "OVERLOADED",
+                    "The budget `%s` of the service is used up: %s of all callers; try again soon.", rule->name, limit);
     err_add_extra(e, "budget", rule->name);
     if (e)
         e->retry_after_ms = 1000;
@@ -336,7 +352,7 @@ void purse_close(struct budget_purse *p)
     p->holder = budget_holder_unref(p->holder);
 }
 
-/* ---- shown ---- */
+/* ---- display ---- */
 
 static double read_total(void *total)
 {
@@ -351,10 +367,13 @@ void budget_show_metrics(void)
     for (enum budget b = 0; b < N_BUDGETS; b++) {
         snprintf(labels, sizeof(labels), "budget=\"%s\"", budget_rules[b].name);
         metric_gauge_fn_forget(&totals[b]);
-        metric_gauge_fn("hearth_budget_held", "What all callers but the administrator hold.", labels, read_total, &totals[b]);
+        metric_gauge_fn("hearth_budget_held", "What all callers but the administrator hold.", labels, read_total,
+                        &totals[b]);
         for (size_t is_own = 0; is_own < ARRAY_SIZE(scopes); is_own++) {
             snprintf(labels, sizeof(labels), "budget=\"%s\",limit=\"%s\"", budget_rules[b].name, scopes[is_own]);
-            atomic_store(&refused_metrics[b][is_own], metric_counter("hearth_budget_refused_total", "Requests refused because a budget was used up.", labels));
+            atomic_store(&refused_metrics[b][is_own],
+                         metric_counter("hearth_budget_refused_total", "Requests refused because a budget was used up.",
+                                        labels));
         }
     }
 }
@@ -366,7 +385,10 @@ static bool state_of(const struct budget_holder *h, enum budget b, struct budget
     if (held <= 0 && n_refused == 0)
         return false;
     *ret = (struct budget_state){
-        .kind = h->kind, .held = held, .limit = budget_limit(b, h->kind), .n_refused = n_refused,
+        .kind = h->kind,
+        .held = held,
+        .limit = budget_limit(b, h->kind),
+        .n_refused = n_refused,
         .refused_ago_ms = n_refused ? clock_mono_ms() - atomic_load(&h->refused_ms[b]) : BUDGET_NEVER_REFUSED,
     };
     memcpy(ret->id, h->id, sizeof(ret->id));

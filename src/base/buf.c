@@ -1,6 +1,7 @@
 #include "base/buf.h"
 
 #include "base/arena.h"
+#include "base/memory.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,20 +15,50 @@ void buf_init(struct buf *b, size_t max)
     *b = (struct buf){ .max = MIN(max, SIZE_MAX / 4) };
 }
 
+void buf_init_soft(struct buf *b, size_t max, size_t n_spare)
+{
+    buf_init(b, max);
+    b->may_fail = true;
+    b->n_spare = n_spare;
+}
+
+/* Makes the buffer empty again, as after buf_init(). */
+static void forget(struct buf *b)
+{
+    *b = (struct buf){ .max = b->max, .may_fail = b->may_fail, .n_spare = b->n_spare };
+}
+
 void buf_clear(struct buf *b)
 {
     if (!b)
         return;
     free(b->p);
-    buf_init(b, b->max);
+    forget(b);
 }
 
 void buf_reset(struct buf *b)
 {
     b->n = 0;
-    b->overflowed = false;
+    b->overflowed = b->is_starved = false;
     if (b->p)
         b->p[0] = '\0';
+}
+
+/* False: out of memory; the buffer is unchanged. */
+static bool grow(struct buf *b, size_t cap)
+{
+    char *grown;
+
+    if (b->may_fail && cap > MEMORY_LARGE_BYTES) {
+        grown = memory_has_room(cap + b->n_spare) ? realloc(b->p, cap) : NULL;
+        if (!grown)
+            return false;
+        b->p = grown;
+    } else {
+        b->p = xrealloc(b->p, cap);
+    }
+    b->cap = cap;
+    return true;
 }
 
 char *buf_reserve(struct buf *b, size_t n)
@@ -39,8 +70,10 @@ char *buf_reserve(struct buf *b, size_t n)
     if (b->n + n + 1 > b->cap) {
         size_t doubled = MAX(2 * b->cap, (size_t)BUF_FIRST_CAP);
 
-        b->cap = MAX(MIN(doubled, b->max + 1), b->n + n + 1);
-        b->p = xrealloc(b->p, b->cap);
+        if (!grow(b, MAX(MIN(doubled, b->max + 1), b->n + n + 1))) {
+            b->overflowed = b->is_starved = true;
+            return NULL;
+        }
     }
     b->p[b->n] = '\0';
     b->p[b->n + n] = '\0';
@@ -109,6 +142,8 @@ void buf_consume(struct buf *b, size_t n)
 
 int buf_check(const struct buf *b, struct err *e)
 {
+    if (b->is_starved)
+        return memory_refuse(e);
     if (b->overflowed)
         return err_set(e, -E2BIG, "TOO_LARGE", "The data is larger than the %zu bytes allowed here.", b->max);
     return 0;
@@ -118,7 +153,7 @@ const char *buf_str(const struct buf *b)
 {
     if (!b->p)
         return "";
-    b->p[b->n] = '\0';                  /* after buf_reserve() the caller may have written fewer bytes than it asked for */
+    b->p[b->n] = '\0'; /* after buf_reserve() the caller may have written fewer bytes than it asked for */
     return b->p;
 }
 
@@ -132,7 +167,7 @@ char *buf_take(struct buf *b)
     char *taken = b->p ? b->p : xcalloc(1, 1);
 
     taken[b->n] = '\0';
-    buf_init(b, b->max);
+    forget(b);
     return taken;
 }
 

@@ -1,10 +1,14 @@
 #include "base/clock.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#define MS_OLDEST (-62167219200000LL)                   /* 0000-01-01T00:00:00.000Z */
-#define MS_NEWEST 253402300799999LL                     /* 9999-12-31T23:59:59.999Z */
+#define MS_OLDEST (-62167219200000LL) /* 0000-01-01T00:00:00.000Z */
+#define MS_NEWEST 253402300799999LL   /* 9999-12-31T23:59:59.999Z */
 
 static int64_t read_clock_us(clockid_t id)
 {
@@ -34,7 +38,27 @@ int64_t clock_boot_ms(void)
     return read_clock_us(CLOCK_BOOTTIME) / 1000;
 }
 
-/* Times outside the years 0000 to 9999 are shown as the nearest that has four digits. */
+static pthread_once_t boot_once = PTHREAD_ONCE_INIT;
+static char boot_id[64] = "unknown";
+
+static void read_boot_id(void)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, boot_id, sizeof(boot_id) - 1);
+
+    if (n > 0)
+        boot_id[strcspn(boot_id, "\n")] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+const char *clock_boot_id(void)
+{
+    pthread_once(&boot_once, read_boot_id);
+    return boot_id;
+}
+
+/* Times outside the years 0000 to 9999 are shown as the nearest time inside them. */
 void clock_format(int64_t wall_ms, char out[TIME_TEXT_SIZE])
 {
     int64_t shown = MIN(MAX(wall_ms, MS_OLDEST), MS_NEWEST);
@@ -53,7 +77,7 @@ void clock_now_text(char out[TIME_TEXT_SIZE])
     clock_format(clock_wall_ms(), out);
 }
 
-/* The rest of the text still to be read; a reader that fails leaves it anywhere. */
+/* `rest` is the text not yet read; after a failure its position is undefined. */
 static bool take_char(struct slice *rest, const char *one_of)
 {
     if (rest->n == 0 || *rest->p == '\0' || !strchr(one_of, *rest->p))

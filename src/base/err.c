@@ -19,7 +19,7 @@ static void copy_cut(char *to, size_t size, const char *from)
     to[n] = '\0';
 }
 
-/* Formats beside e first: the arguments may be e's own text. */
+/* Formats into a separate buffer first: the arguments may point into e's own text. */
 PRINTF_LIKE(3, 0)
 static void format_text(struct err *e, const char *before, const char *fmt, va_list ap, const char *after)
 {
@@ -53,7 +53,7 @@ int err_set(struct err *e, int r, const char *code, const char *fmt, ...)
 
 int err_add_field(struct err *e, const char *field, const char *fmt, ...)
 {
-    char rule[2 * sizeof(e->fields[0].rule)];
+    char rule[2 * sizeof(((struct err *)0)->fields[0].rule)];
     va_list ap;
 
     if (!e)
@@ -86,7 +86,7 @@ static bool is_of_name(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-/* The host as a whole word at or behind from; NULL: none. */
+/* Finds the host as a whole word at or after `from`; NULL: none. */
 static const char *find_host(const char *text, const char *from, const char *host)
 {
     size_t n = strlen(host);

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* As long as err_field's path. */
+/* The size of err_field's path. */
 enum { PATH_SIZE = sizeof(((struct err_field *)0)->field) };
 
-/* Where reading goes: everything a row's reader needs besides the row and the value. */
+/* What the reader of a row needs in addition to the row and the value. */
 struct reader {
     void *into;
     struct arena *a;
@@ -13,14 +13,32 @@ struct reader {
     struct err *e;
 };
 
+/* Adds what fits at `at`; returns the new end. Every present member of every request is named here. */
+static size_t add_text(char *out, size_t at, const char *text, size_t n)
+{
+    n = MIN(n, PATH_SIZE - 1 - at);
+    memcpy(out + at, text, n);
+    out[at + n] = '\0';
+    return at + n;
+}
+
 static void path_of_member(char *out, const char *path, const char *name)
 {
-    snprintf(out, PATH_SIZE, "%s%s%s", path, *path ? "." : "", name);
+    size_t at = add_text(out, 0, path, strlen(path));
+
+    if (at > 0)
+        at = add_text(out, at, ".", 1);
+    add_text(out, at, name, strlen(name));
 }
 
 static void path_of_item(char *out, const char *path, size_t i)
 {
-    snprintf(out, PATH_SIZE, "%s[%zu]", path, i);
+    char number[INT_TEXT_SIZE];
+    size_t n = int_text(number, (int64_t)i), at = add_text(out, 0, path, strlen(path));
+
+    at = add_text(out, at, "[", 1);
+    at = add_text(out, at, number, n);
+    add_text(out, at, "]", 1);
 }
 
 static void *member_of(const struct reader *to, const struct field *f)
@@ -48,7 +66,7 @@ static int refuse_count(const struct reader *to, const char *most_or_least, doub
     return err_add_field(to->e, to->path, "must have at %s %.0f %s%s", most_or_least, n, what, n == 1 ? "" : "s");
 }
 
-/* Is v of the type, with as many elements as the row allows? */
+/* Checks that v has the type, and as many elements as the row allows. */
 static int check_container(const struct field *f, struct json_value v, enum json_type type, const struct reader *to)
 {
     double n = (double)json_length(v);
@@ -75,13 +93,13 @@ static int read_value(const struct field *f, struct json_value v, const struct r
     return r;
 }
 
-/* Once no further violation is kept, the rest of a long list need not be read. */
+/* Once no further violation can be stored, the rest of a long list is not read. */
 static bool is_enough(int r, const struct err *e)
 {
     return r < 0 && (!e || e->n_fields >= ERR_MAX_FIELDS);
 }
 
-/* The items of STRINGS obey the row's list of choices and the default length. */
+/* The items of STRINGS are limited by the row's one_of and by the default length. */
 static struct field item_rule(const struct field *f)
 {
     return (struct field){ .kind = FIELD_KIND_STRING, .one_of = f->one_of, .format = f->format };
@@ -206,7 +224,7 @@ static int read_present(const struct field *f, struct json_value v, const struct
     }
 }
 
-/* The defaults of a whole table, also of the structs embedded in it. */
+/* Stores the defaults of a whole table and of the structs embedded in it. */
 static void store_defaults(const struct field *table, void *into)
 {
     for (const struct field *f = table; f->kind != FIELD_KIND_END; f++) {
@@ -219,11 +237,8 @@ static void store_defaults(const struct field *table, void *into)
 
 static int read_row(const struct field *f, struct json_value v, const struct reader *to)
 {
-    int r;
+    int r = json_is_absent(v) ? err_add_field(to->e, to->path, "is required") : read_present(f, v, to);
 
-    if (json_is_absent(v))
-        return f->flags & FIELD_REQUIRED ? err_add_field(to->e, to->path, "is required") : 0;
-    r = read_present(f, v, to);
     if (r == 0)
         field_mark_present(f, to->into);
     return r;
@@ -240,8 +255,12 @@ int fields_read(const struct field *table, struct json_value object, void *into,
                      : err_set(e, -EINVAL, "VALIDATION_ERROR", "The JSON must be an object");
     store_defaults(table, into);
     for (const struct field *f = table; f->kind != FIELD_KIND_END; f++) {
+        struct json_value v = json_get(object, f->name);
+
+        if (json_is_absent(v) && !(f->flags & FIELD_REQUIRED))
+            continue;
         path_of_member(path_row, path, f->name);
-        r_row = read_row(f, json_get(object, f->name), &(struct reader){ into, a, path_row, e });
+        r_row = read_row(f, v, &(struct reader){ into, a, path_row, e });
         r = r_row < 0 ? r_row : r;
     }
     return r;

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 struct query_pair {
-    struct slice name, value;           /* as sent, encoded */
+    struct slice name, value; /* as sent, encoded */
 };
 
 static struct slice cut_at(struct slice *rest, char separator)
@@ -26,7 +26,7 @@ static struct query_pair next_pair(struct slice *query)
     return (struct query_pair){ name, value };
 }
 
-/* The first value of the name counts. A name that cannot be decoded is nobody's. */
+/* The first value of the name counts. A name that cannot be decoded matches no field. */
 static bool find_value(const char *query, const char *name, struct arena *a, struct slice *ret)
 {
     struct slice rest = slice_of(query);

@@ -164,7 +164,7 @@ void field_store_default(const struct field *f, void *into)
         *(bool *)member_of(into, f->offset) = f->def != 0;
         break;
     default:
-        break;                          /* the struct came zeroed: absent, empty */
+        break; /* the caller zeroed the struct, which means absent or empty */
     }
 }
 

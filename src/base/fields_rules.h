@@ -1,12 +1,13 @@
-/* What the readers of field tables share: the rule of each kind, checked on one value. For src/base/fields*.c only.
+/* Shared by the readers of field tables: checks one value against the rule of its kind. For src/base/fields*.c only.
  *
- * A value is stored when its rule holds; else the violation goes into e under `path` and -EINVAL is returned.
+ * A value that satisfies its rule is stored; otherwise the violation is added to e under `path` and -EINVAL is
+ * returned.
  */
 #pragma once
 
 #include "base/fields.h"
 
-double field_max(const struct field *f);                /* the row's, or its kind's default */
+double field_max(const struct field *f); /* the row's maximum, or the default of its kind */
 
 /* Adds "`path` must be ..." for the row's kind and bounds. Returns -EINVAL. */
 int field_refuse(const struct field *f, const char *path, struct err *e);

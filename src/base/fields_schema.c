@@ -3,10 +3,10 @@
 #include <math.h>
 
 static const char *const type_names[] = {
-    [FIELD_KIND_STRING] = "string", [FIELD_KIND_INT] = "integer",    [FIELD_KIND_DOUBLE] = "number",
-    [FIELD_KIND_BOOL] = "boolean",  [FIELD_KIND_OBJECT] = "object",  [FIELD_KIND_ARRAY] = "array",
-    [FIELD_KIND_ANY] = NULL,        [FIELD_KIND_STRINGS] = "array",  [FIELD_KIND_STRING_MAP] = "object",
-    [FIELD_KIND_STRUCT] = "object", [FIELD_KIND_LIST] = "array",     [FIELD_KIND_FLOATS] = "array",
+    [FIELD_KIND_STRING] = "string", [FIELD_KIND_INT] = "integer",   [FIELD_KIND_DOUBLE] = "number",
+    [FIELD_KIND_BOOL] = "boolean",  [FIELD_KIND_OBJECT] = "object", [FIELD_KIND_ARRAY] = "array",
+    [FIELD_KIND_ANY] = NULL,        [FIELD_KIND_STRINGS] = "array", [FIELD_KIND_STRING_MAP] = "object",
+    [FIELD_KIND_STRUCT] = "object", [FIELD_KIND_LIST] = "array",    [FIELD_KIND_FLOATS] = "array",
 };
 
 static void write_type(const struct field *f, struct json_writer *w)
@@ -31,7 +31,7 @@ static void write_choices(const struct field *f, bool is_nullable, struct json_w
     json_end(w);
 }
 
-/* The two keywords of a kind's bounds. */
+/* The two schema keywords for the bounds of a kind. */
 static const struct bounds {
     const char *min, *max;
 } bounds_of[] = {
@@ -46,7 +46,7 @@ static bool is_number(const struct field *f)
     return f->kind == FIELD_KIND_INT || f->kind == FIELD_KIND_DOUBLE;
 }
 
-/* Reading obeys the default bounds too; an answer promises only those its row names. */
+/* Reading enforces the default bounds too; an answer promises only the bounds that its row sets. */
 static void write_bounds(const struct field *f, bool is_answer, struct json_writer *w)
 {
     const struct bounds *names = f->kind < ARRAY_SIZE(bounds_of) ? &bounds_of[f->kind] : &bounds_of[0];
@@ -83,7 +83,7 @@ static void write_string_schema(const struct field *f, struct json_writer *w, co
 
 static void write_table(const struct field *table, bool is_answer, struct json_writer *w);
 
-/* What containers hold. */
+/* Writes the schema of a container's content. */
 static void write_content(const struct field *f, bool is_answer, struct json_writer *w)
 {
     switch (f->kind) {
@@ -147,7 +147,7 @@ static void write_required(const struct field *table, bool is_answer, struct jso
     json_end(w);
 }
 
-/* The members "properties" and "required" of an object schema. */
+/* Writes the members "properties" and "required" of an object schema. */
 static void write_table(const struct field *table, bool is_answer, struct json_writer *w)
 {
     json_begin_object_as(w, "properties");

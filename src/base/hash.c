@@ -2,6 +2,12 @@
 
 #include <assert.h>
 #include <sodium.h>
+#include <stdlib.h>
+
+struct hash_stream {
+    crypto_generichash_state *state; /* points into memory, aligned as the type requires */
+    char memory[sizeof(crypto_generichash_state) + 64];
+};
 
 int hash_init(struct err *e)
 {
@@ -15,6 +21,28 @@ void hash_blake2b(struct slice data, struct slice key, unsigned char out[HASH_BY
     assert(key.n == 0 || (key.n >= crypto_generichash_KEYBYTES_MIN && key.n <= crypto_generichash_KEYBYTES_MAX));
     crypto_generichash(out, HASH_BYTES, (const unsigned char *)data.p, data.n,
                        key.n ? (const unsigned char *)key.p : NULL, key.n);
+}
+
+struct hash_stream *hash_stream_new(void)
+{
+    struct hash_stream *s = xcalloc(1, sizeof(*s));
+
+    s->state = (void *)(s->memory + (64 - (uintptr_t)s->memory % 64));
+    crypto_generichash_init(s->state, NULL, 0, HASH_BYTES);
+    return s;
+}
+
+void hash_stream_add(struct hash_stream *s, struct slice data)
+{
+    crypto_generichash_update(s->state, (const unsigned char *)data.p, data.n);
+}
+
+struct hash_stream *hash_stream_end(struct hash_stream *s, unsigned char out[HASH_BYTES])
+{
+    if (s)
+        crypto_generichash_final(s->state, out, HASH_BYTES);
+    free(s);
+    return NULL;
 }
 
 void hash_sha256(struct slice data, unsigned char out[HASH_BYTES])
@@ -66,7 +94,7 @@ void random_bytes(void *out, size_t n)
 
 void random_token(char *out, size_t n)
 {
-    enum { STEP = 48 };                 /* a multiple of 3: no remainder between steps */
+    enum { STEP = 48 }; /* a multiple of 3: no remainder between steps */
     unsigned char bytes[STEP];
 
     *out = '\0';

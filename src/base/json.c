@@ -2,16 +2,6 @@
 
 #include "base/limits.h"
 
-const char *json_type_name(enum json_type t)
-{
-    static const char *const names[] = {
-        [JSON_ABSENT] = "nothing", [JSON_NULL] = "null",     [JSON_BOOL] = "boolean", [JSON_INT] = "integer",
-        [JSON_DOUBLE] = "number",  [JSON_STRING] = "string", [JSON_ARRAY] = "array",  [JSON_OBJECT] = "object",
-    };
-
-    return names[t];
-}
-
 bool json_is_absent(struct json_value v)
 {
     enum json_type type = json_type(v);

@@ -59,13 +59,16 @@ struct json_value json_names_get(const struct json_names *names, struct slice na
     return (struct json_value){ names->doc, names->at[low] };
 }
 
-/* ---- many containers ---- */
+/* ---- an index over many containers ---- */
 
-struct slot { struct json_value of; struct json_names names; };
+struct slot {
+    struct json_value of;
+    struct json_names names;
+};
 
 struct json_index {
-    struct arena *arena;                /* borrowed */
-    struct slot *slots;                 /* in the arena; a power of two of them, at most half in use */
+    struct arena *arena; /* borrowed */
+    struct slot *slots;  /* in the arena; a power of two of them, at most half in use */
     size_t n, n_slots;
 };
 
@@ -77,7 +80,7 @@ struct json_index *json_index_new(struct arena *a)
     return index;
 }
 
-/* Where v is, or where it belongs. */
+/* The slot of v, or the free slot where v belongs. */
 static struct slot *find_slot(const struct json_index *index, struct json_value v)
 {
     uint64_t mixed = ((uint64_t)v.at ^ (uint64_t)(uintptr_t)v.doc) * UINT64_C(0x9E3779B97F4A7C15);
@@ -117,7 +120,7 @@ static const struct json_names *names_of(struct json_index *index, struct json_v
     return &slot->names;
 }
 
-/* A few elements are walked over. */
+/* A container with few elements is searched linearly. */
 static struct json_value find_among_few(struct json_value v, struct slice name)
 {
     bool is_array = json_type(v) == JSON_ARRAY;

@@ -11,16 +11,16 @@
 enum { PATH_SIZE = sizeof(((struct err_field *)0)->field), BYTES_A_STEP = 64 };
 
 struct check {
-    struct json_value root;             /* of the schema */
-    struct err *e;                      /* NULL: the first violation is enough */
-    unsigned depth;                     /* of schemas inside schemas: a $ref may point at itself */
-    size_t *n_steps;                    /* taken so far: every element that is looked at is one. Schemas multiply with values. */
+    struct json_value root; /* of the schema */
+    struct err *e;          /* NULL: the first violation is enough */
+    unsigned depth;         /* of nested schemas: a $ref may point at itself */
+    size_t *n_steps;        /* taken so far, one for each element visited: the work is schemas times values */
     struct json_index *index;
 };
 
 static int check_value(struct check *c, struct json_value schema, struct json_value v, const char *path);
 
-/* False: too much work was asked for, and the check is over. */
+/* Counts n steps. False: the check exceeded its limit and ends. */
 static bool take_steps(struct check *c, size_t n)
 {
     *c->n_steps += MIN(n, (size_t)LIMIT_SCHEMA_STEPS + 1);
@@ -32,7 +32,7 @@ static bool take_bytes(struct check *c, size_t n)
     return take_steps(c, 1 + n / BYTES_A_STEP);
 }
 
-/* Once no further violation is kept, the rest need not be read. */
+/* Once no further violation can be stored, the rest is not read. */
 static bool is_enough(const struct check *c, int r)
 {
     return *c->n_steps > LIMIT_SCHEMA_STEPS || (r < 0 && (!c->e || c->e->n_fields >= ERR_MAX_FIELDS));
@@ -40,7 +40,8 @@ static bool is_enough(const struct check *c, int r)
 
 static struct json_value get(struct check *c, struct json_value object, const char *name)
 {
-    return json_type(object) == JSON_OBJECT ? json_index_get(c->index, object, slice_of(name)) : (struct json_value){ 0 };
+    return json_type(object) == JSON_OBJECT ? json_index_get(c->index, object, slice_of(name))
+                                            : (struct json_value){ 0 };
 }
 
 static bool is_number(struct json_value v)
@@ -50,8 +51,12 @@ static bool is_number(struct json_value v)
 
 static bool has_type(struct json_value v, struct slice name)
 {
-    static const struct { const char *name; enum json_type type; } types[] = {
-        { "string", JSON_STRING }, { "boolean", JSON_BOOL }, { "object", JSON_OBJECT }, { "array", JSON_ARRAY }, { "null", JSON_NULL },
+    static const struct {
+        const char *name;
+        enum json_type type;
+    } types[] = {
+        { "string", JSON_STRING }, { "boolean", JSON_BOOL }, { "object", JSON_OBJECT },
+        { "array", JSON_ARRAY },   { "null", JSON_NULL },
     };
 
     if (slice_eq_str(name, "number"))
@@ -64,7 +69,7 @@ static bool has_type(struct json_value v, struct slice name)
     return true;
 }
 
-/* The violation, with what the schema has there. */
+/* Adds the violation, with the value that the schema wants. */
 static int refuse(struct check *c, const char *path, const char *rule, struct json_value wanted)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -102,7 +107,7 @@ static bool is_same(struct check *c, struct json_value one, struct json_value ot
     return take_bytes(c, text.n + other_text.n) && slice_eq(text, other_text);
 }
 
-/* Texts are looked up; numbers and containers are rare in such lists. */
+/* Texts are found through the index; numbers and containers, rare in such lists, by a linear search. */
 static bool is_among(struct check *c, struct json_value choices, struct json_value v)
 {
     struct json_iter it = json_iter(choices);
@@ -127,8 +132,9 @@ static int check_choice(struct check *c, struct json_value schema, struct json_v
     return refuse(c, path, "must be one of", choices);
 }
 
-/* One bound: absent, or kept. */
-static int check_bound(struct check *c, struct json_value schema, const char *name, double n, bool is_least, const char *path)
+/* Checks one bound; an absent bound always holds. */
+static int check_bound(struct check *c, struct json_value schema, const char *name, double n, bool is_least,
+                       const char *path)
 {
     struct json_value bound = get(c, schema, name);
     char text[NUMBER_TEXT_SIZE];
@@ -171,8 +177,10 @@ static int check_required(struct check *c, struct json_value schema, struct json
     char below[PATH_SIZE];
     int r = 0;
 
-    for (struct json_iter it = json_iter(get(c, schema, "required")); !is_enough(c, r) && json_next(&it, NULL, &name);) {
-        if (!take_steps(c, 1) || json_type(name) != JSON_STRING || json_type(json_index_get(c->index, v, json_string(name))) != JSON_ABSENT)
+    for (struct json_iter it = json_iter(get(c, schema, "required"));
+         !is_enough(c, r) && json_next(&it, NULL, &name);) {
+        if (!take_steps(c, 1) || json_type(name) != JSON_STRING ||
+            json_type(json_index_get(c->index, v, json_string(name))) != JSON_ABSENT)
             continue;
         member_path(below, path, json_string(name));
         r = err_add_field(c->e, below, "is required");
@@ -188,7 +196,8 @@ static int check_object(struct check *c, struct json_value schema, struct json_v
     char below[PATH_SIZE];
 
     for (struct json_iter it = json_iter(v); !is_enough(c, r) && take_steps(c, 1) && json_next(&it, &name, &item);) {
-        struct json_value rule = json_type(properties) == JSON_OBJECT ? json_index_get(c->index, properties, name) : (struct json_value){ 0 };
+        struct json_value rule = json_type(properties) == JSON_OBJECT ? json_index_get(c->index, properties, name)
+                                                                      : (struct json_value){ 0 };
 
         member_path(below, path, name);
         if (json_type(rule) != JSON_ABSENT)
@@ -217,7 +226,7 @@ static int check_items(struct check *c, struct json_value schema, struct json_va
     return r;
 }
 
-/* How many of a list of schemas are kept, counted up to `enough`. */
+/* How many schemas of a list v satisfies, counted up to `enough`. */
 static size_t count_kept(struct check *c, struct json_value schemas, struct json_value v, size_t enough)
 {
     struct check quiet = *c;
@@ -244,7 +253,7 @@ static int check_combined(struct check *c, struct json_value schema, struct json
     return r;
 }
 
-/* "#/$defs/name": the schema there, absent when the reference leads nowhere. */
+/* The schema that a reference like "#/$defs/name" points to; absent when there is none. */
 static struct json_value resolve(struct check *c, struct slice reference)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

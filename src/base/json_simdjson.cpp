@@ -1,5 +1,5 @@
-/* The reader of json.h over simdjson's DOM, and the shortest text of doubles. The only C++ file: nothing may throw out
- * of it, so only simdjson's error codes are used and every function is noexcept. */
+/* The reader of json.h over simdjson's DOM, and the shortest text of doubles. The only C++ file: no exception may leave
+ * it, so only simdjson's error codes are used and every function is noexcept. */
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -11,8 +11,10 @@
 #pragma GCC diagnostic ignored "-Wpedantic"
 extern "C" {
 #include "base/json.h"
+#include "base/json_mend.h"
 #include "base/json_write.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 }
 #pragma GCC diagnostic pop
@@ -20,7 +22,7 @@ extern "C" {
 namespace dom = simdjson::dom;
 namespace ondemand = simdjson::ondemand;
 
-/* simdjson's handles are a document and an index into its tape, exactly what C carries as struct json_value. */
+/* A simdjson handle is a document and an index into its tape: the two members of struct json_value. */
 template <class Handle> static Handle handle_of(json_value v) noexcept
 {
     static_assert(sizeof(Handle) == sizeof(json_value) && std::is_trivially_copyable_v<Handle>);
@@ -43,8 +45,8 @@ template <class T> static bool get_as(json_value v, T &ret) noexcept
     return v.doc && handle_of<dom::element>(v).get(ret) == simdjson::SUCCESS;
 }
 
-/* The DOM does not keep where it stopped, so after a failure simdjson's other front end walks the text again.
- * That one trusts its caller with the depth. */
+/* The DOM does not record where parsing stopped, so after a failure simdjson's On-Demand front end walks the text
+ * again. On-Demand leaves the limit of the depth to its caller. */
 static simdjson::error_code walk_to_error(ondemand::value v, size_t depth) noexcept;
 
 static simdjson::error_code walk_array(ondemand::array array, size_t depth) noexcept
@@ -108,7 +110,7 @@ static simdjson::error_code walk_to_error(ondemand::value v, size_t depth) noexc
     }
 }
 
-/* Byte offset of the failure, -1 when simdjson cannot tell. */
+/* Byte offset of the failure; -1 when simdjson does not report one. */
 static ptrdiff_t find_error(const char *padded, size_t n) noexcept
 {
     ondemand::parser parser;
@@ -150,7 +152,7 @@ static const char *error_reason(simdjson::error_code error) noexcept
     case simdjson::STRING_ERROR:
         return "a string holds a wrong escape";
     case simdjson::NUMBER_ERROR:
-        return "a number is malformed or too large (integers must fit 64 bits)";
+        return "a number is malformed, or too large for a double";
     case simdjson::T_ATOM_ERROR:
     case simdjson::F_ATOM_ERROR:
     case simdjson::N_ATOM_ERROR:
@@ -160,23 +162,49 @@ static const char *error_reason(simdjson::error_code error) noexcept
     }
 }
 
-static int tell_error(simdjson::error_code error, const char *padded, size_t n, struct err *e) noexcept
+static struct buf mend(struct slice text) noexcept
 {
+    struct buf out;
+
+    buf_init(&out, 2 * text.n + 16);    /* at most two bytes for twenty */
+    json_mend(text, &out, SIZE_MAX);
+    return out;
+}
+
+/* The position in the original text of the byte `at` of the mended text. */
+static ptrdiff_t place_in(struct slice text, ptrdiff_t at) noexcept
+{
+    struct buf out;
+    size_t place;
+
+    buf_init(&out, 2 * text.n + 16);
+    place = json_mend(text, &out, static_cast<size_t>(at));
+    buf_clear(&out);
+    return static_cast<ptrdiff_t>(place);
+}
+
+/* padded: the original text or the mended text. */
+static int emit_error(simdjson::error_code error, const simdjson::padded_string &padded, struct slice text, struct err *e) noexcept
+{
+    size_t n = padded.size();
     ptrdiff_t at;
 
     if (error == simdjson::CAPACITY || error == simdjson::MEMALLOC)
-        return err_set(e, -ENOMEM, "INTERNAL_ERROR", "There is no memory to parse %zu bytes of JSON", n);
+        return memory_refuse(e);
     if (error == simdjson::DEPTH_ERROR)
         return err_set(e, -EINVAL, "INVALID_JSON", "The JSON is nested deeper than %d levels", LIMIT_JSON_DEPTH);
     if (!e)
         return -EINVAL;
-    at = error == simdjson::UTF8_ERROR ? find_bad_utf8(slice{padded, n}) : find_error(padded, n);
+    at = error == simdjson::UTF8_ERROR ? find_bad_utf8(slice{padded.data(), n}) : find_error(padded.data(), n);
+    if (at >= 0 && n != text.n)
+        at = place_in(text, at);
     if (at < 0)
         return err_set(e, -EINVAL, "INVALID_JSON", "This is not valid JSON: %s", error_reason(error));
     return err_set(e, -EINVAL, "INVALID_JSON", "This is not valid JSON: %s, near byte %td", error_reason(error), at);
 }
 
-/* Before anything is kept: small values cost many times their text. Those within strings are counted as well. */
+/* Checked before anything is allocated: small values cost many times their text. Commas and brackets within strings are
+ * counted as well. */
 static bool has_too_many_values(struct slice text) noexcept
 {
     size_t n = 0;
@@ -193,32 +221,63 @@ static void document_clear(void *document) noexcept
     static_cast<dom::document *>(document)->~document();
 }
 
-/* The tape's first word says how long it is; the texts are at most as long as what was read. The rest of both is never touched. */
+/* The tape's first word holds its length; the strings are at most as long as the text that was read. The rest of both
+ * buffers is never touched. */
 static size_t document_bytes(const dom::document &document, size_t n_text) noexcept
 {
     return (document.tape[0] & simdjson::internal::JSON_VALUE_MASK) * sizeof(document.tape[0]) + n_text;
 }
 
+/* What one call of json_parse() needs in addition to the document. It lives for this call only: making one costs 0.07
+ * us, while one kept for each thread would hold memory. */
+struct parsing {
+    dom::parser parser;
+    simdjson::padded_string padded;
+    dom::element root;
+};
+
+static simdjson::error_code parse_once(struct parsing *p, struct slice text, dom::document &document) noexcept
+{
+    simdjson::error_code error;
+
+    p->padded = simdjson::padded_string(text.p, text.n);
+    if (!p->padded.data() && text.n > 0)
+        return simdjson::MEMALLOC;
+    error = p->parser.allocate(MAX(text.n, dom::MINIMAL_DOCUMENT_CAPACITY), LIMIT_JSON_DEPTH + 1);
+    return error ? error : p->parser.parse_into_document(document, p->padded).get(p->root);
+}
+
+/* A small text waits briefly for memory, like other small allocations; a large text is refused. */
+static simdjson::error_code parse_text(struct parsing *p, struct slice text, dom::document &document) noexcept
+{
+    simdjson::error_code error;
+    unsigned n_tries = 0;
+
+    do
+        error = parse_once(p, text, document);
+    while (error == simdjson::MEMALLOC && text.n <= MEMORY_LARGE_BYTES && memory_wait(&n_tries));
+    return error;
+}
+
 extern "C" int json_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e)
 {
-    /* The parser itself lives for this call only: making one costs 0.07 us, keeping one a thread holds memory. */
     if (has_too_many_values(text))
         return err_set(e, -E2BIG, "BODY_TOO_LARGE", "The JSON must have at most %d values", LIMIT_JSON_VALUES);
-    dom::parser parser;
-    dom::element root;
-    simdjson::padded_string padded(text.p, text.n);
+    struct parsing p;
     auto *document = new (arena_alloc(a, sizeof(dom::document))) dom::document;
-    simdjson::error_code error = padded.data() || text.n == 0 ? simdjson::SUCCESS : simdjson::MEMALLOC;
+    simdjson::error_code error;
 
     arena_defer(a, document_clear, document);
-    if (!error)
-        error = parser.allocate(MAX(text.n, dom::MINIMAL_DOCUMENT_CAPACITY), LIMIT_JSON_DEPTH + 1);
-    if (!error)
-        error = parser.parse_into_document(*document, padded).get(root);
+    error = parse_text(&p, text, *document);
+    if (error == simdjson::STRING_ERROR || error == simdjson::NUMBER_ERROR) {
+        struct buf mended = mend(text);
+        error = parse_text(&p, buf_slice(&mended), *document);
+        buf_clear(&mended);
+    }
     if (error)
-        return tell_error(error, padded.data(), text.n, e);
-    arena_count(a, document_bytes(*document, text.n));
-    *ret = value_of(root);
+        return emit_error(error, p.padded, text, e);
+    arena_count(a, document_bytes(*document, p.padded.size()));
+    *ret = value_of(p.root);
     return 0;
 }
 
@@ -269,7 +328,7 @@ extern "C" struct json_value json_get(struct json_value v, const char *name)
     return value_of(member);
 }
 
-/* The tape counts at most this many; larger containers are counted one by one. */
+/* The tape's counters end at this value; the elements of larger containers are counted one by one. */
 static constexpr size_t TAPE_COUNT_MAX = 0xFFFFFF;
 
 template <class Container> static size_t count_of(const Container &container) noexcept
@@ -375,7 +434,7 @@ extern "C" bool json_next(struct json_iter *it, struct slice *ret_key, struct js
     return true;
 }
 
-/* On the tape a member's name is the word before its value. */
+/* On the tape the name of a member is the word before its value. */
 extern "C" struct slice json_name_of(struct json_value member)
 {
     return json_string(json_value{member.doc, member.at - 1});
@@ -440,7 +499,7 @@ extern "C" void json_print(struct buf *out, struct json_value v)
 
 template <class Real> static size_t format_real(char *out, Real d) noexcept
 {
-    /* From here on the plain form would be an integer beyond 64 bits, which json_parse() refuses. */
+    /* From here on the plain form would be an integer beyond 64 bits, which some readers refuse. */
     constexpr Real PLAIN_END = 9223372036854775808.0;
     enum { ROOM = 31 };
     char *end;

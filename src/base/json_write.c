@@ -2,14 +2,14 @@
 
 #include "base/utf8.h"
 #include <assert.h>
-#include <inttypes.h>
+#include <string.h>
 
 void json_write_init(struct json_writer *w, struct buf *out)
 {
     *w = (struct json_writer){ .out = out };
 }
 
-/* What stands before every value: comma, name, colon. */
+/* Writes what precedes every value: comma, name, colon. */
 static void begin_value(struct json_writer *w, const char *name)
 {
     assert(w->is_object[w->depth] == (name != NULL));
@@ -66,8 +66,10 @@ void json_add_slice(struct json_writer *w, const char *name, struct slice s)
 
 void json_add_int(struct json_writer *w, const char *name, int64_t i)
 {
+    char text[INT_TEXT_SIZE];
+
     begin_value(w, name);
-    buf_printf(w->out, "%" PRId64, i);
+    buf_add(w->out, text, int_text(text, i));
 }
 
 void json_add_double(struct json_writer *w, const char *name, double d)
@@ -130,7 +132,7 @@ static bool is_plain_ascii(char c)
     return (unsigned char)c >= 0x20 && (unsigned char)c < 0x80 && c != '"' && c != '\\';
 }
 
-/* Bytes at the start of s that go into a string as they are. */
+/* Number of bytes at the start of s that need no escape in a string. */
 static size_t plain_bytes(struct slice s)
 {
     size_t n = 0;
@@ -147,7 +149,7 @@ static size_t plain_bytes(struct slice s)
     }
 }
 
-/* One byte that may not stand in a string: escaped (RFC 8259 section 7), or replaced when it is no UTF-8. */
+/* Adds one byte that is not allowed in a string: escaped (RFC 8259 section 7), or replaced when it is not UTF-8. */
 static void add_escaped(struct buf *out, char c)
 {
     static const char *const short_escapes[] = {
@@ -163,11 +165,29 @@ static void add_escaped(struct buf *out, char c)
         buf_printf(out, "\\u%04x", (unsigned)byte);
 }
 
+/* Most texts need no escape. */
+static void quote_plain(struct buf *out, struct slice s)
+{
+    char *to = buf_reserve(out, s.n + 2);
+
+    if (!to)
+        return;
+    to[0] = to[s.n + 1] = '"';
+    if (s.n > 0)
+        memcpy(to + 1, s.p, s.n);
+    out->n += s.n + 2;
+}
+
 void json_quote(struct buf *out, struct slice s)
 {
+    size_t n = plain_bytes(s);
+
+    if (n == s.n) {
+        quote_plain(out, s);
+        return;
+    }
     buf_add_char(out, '"');
-    while (s.n > 0) {
-        size_t n = plain_bytes(s);
+    for (; s.n > 0; n = plain_bytes(s)) {
         buf_add(out, s.p, n);
         if (n < s.n)
             add_escaped(out, s.p[n++]);

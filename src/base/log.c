@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One write of at most PIPE_BUF bytes never mixes with another's, even through a pipe. */
+/* A write of at most PIPE_BUF bytes is never interleaved with another write, even in a pipe. */
 static_assert(LIMIT_LOG_OWN_LINE_BYTES <= PIPE_BUF, "log lines must be written whole");
 
-enum { LOG_ID_SHOWN = 128 };            /* bytes of a request id */
+enum { LOG_ID_SHOWN = 128 }; /* bytes of a request id */
 
 static const char *const level_names[] = {
     [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug"
@@ -86,7 +86,7 @@ static void print_json(struct buf *line, enum log_level level, const char *area,
     buf_clear(&plain);
 }
 
-/* Shows less of the text until the line fits: a cut line would be no JSON, and one in two parts no line. */
+/* Shortens the text until the line fits: a line that is cut would not be valid JSON. */
 static void write_line(enum log_level level, const char *area, const char *request_id, const char *text)
 {
     bool is_json = atomic_load(&as_json);
@@ -103,7 +103,7 @@ static void write_line(enum log_level level, const char *area, const char *reque
         buf_reset(&line);
     }
     if (!log_writer_add(buf_slice(&line)) && write(STDERR_FILENO, line.p, line.n) < 0) {
-        /* Nobody is left who reads it. */
+        /* Standard error cannot be written: there is nowhere to report that. */
     }
     buf_clear(&line);
 }
@@ -115,7 +115,8 @@ static void report_dropped_lines(void)
 
     if (n == 0)
         return;
-    snprintf(text, sizeof(text), "%llu log lines were dropped here because standard error was not read", (unsigned long long)n);
+    snprintf(text, sizeof(text), "%llu log lines were dropped here because standard error was not read",
+             (unsigned long long)n);
     write_line(LOG_WARN, "log", NULL, text);
 }
 
@@ -145,7 +146,7 @@ static bool is_control(const char *c)
     return first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)c[1] <= 0x9f);
 }
 
-/* Writes the quoted form of the first character and says how many bytes it had. */
+/* Writes the quoted form of the first character and returns how many bytes were read. */
 static size_t quote_char(char **to, struct slice rest)
 {
     static const char letters[] = { ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't', ['"'] = '"', ['\\'] = '\\' };
@@ -177,7 +178,7 @@ const char *log_quote(const char *s)
     if (n > QUOTE_MAX) {
         n = QUOTE_MAX;
         while (n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80)
-            n--;                        /* not inside a UTF-8 character */
+            n--; /* not inside a UTF-8 character */
     }
     *to++ = '"';
     for (size_t i = 0; i < n;)

@@ -1,7 +1,7 @@
-/* One line an event on standard error: level, area, request id, text; as text or as JSON. Any thread.
+/* Writes one line for each event to standard error: level, area, request id, text; as text or as JSON. Any thread.
  *
- * Foreign strings go through %s only inside LOG_Q() so that they are quoted and escaped. Bodies and secrets are never logged.
- *     log_info("tasks", NULL, "claimed %s attempt %d", LOG_Q(id), attempt);
+ * Foreign strings are passed to %s only inside LOG_Q(), which quotes and escapes them. Bodies and secrets are never
+ * logged. Example: log_info("tasks", NULL, "claimed %s attempt %d", LOG_Q(id), attempt);
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 void log_setup(enum log_level level, bool json);
-int log_level_parse(const char *name, enum log_level *ret) MUST_CHECK;   /* error, warn, info, debug; -EINVAL */
+int log_level_parse(const char *name, enum log_level *ret) MUST_CHECK; /* error, warn, info, debug; -EINVAL */
 bool log_enabled(enum log_level level);
 void log_write(enum log_level level, const char *area, const char *request_id, const char *fmt, ...) PRINTF_LIKE(4, 5);
 
@@ -19,6 +19,7 @@ void log_write(enum log_level level, const char *area, const char *request_id, c
 #define log_info(area, id, ...) log_write(LOG_INFO, area, id, __VA_ARGS__)
 #define log_debug(area, id, ...) log_write(LOG_DEBUG, area, id, __VA_ARGS__)
 
-/* Quoted, escaped, cut at 200 bytes; lives in a small thread-local ring of 8, so only as an argument of a log call. */
+/* Quoted, escaped, cut at 200 bytes; the result lives in a thread-local ring of 8, so use it only as an argument of a
+ * log call. */
 const char *log_quote(const char *s);
 #define LOG_Q(s) log_quote(s)

@@ -10,18 +10,21 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-struct line { size_t n; char text[LIMIT_LOG_OWN_LINE_BYTES]; };
+struct line {
+    size_t n;
+    char text[LIMIT_LOG_OWN_LINE_BYTES];
+};
 
-/* Never freed once made: a thread that is stuck in its write may outlive log_writer_stop(). */
+/* Never freed: a thread blocked in write() may outlive log_writer_stop(). */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
     int fd;
     bool is_started, is_stopping, has_ended;
-    char *ring;                         /* owned; LIMIT_LOG_WAITING_BYTES: lines one after the other */
-    size_t first, n;                    /* bytes */
-    uint64_t n_dropped;                 /* lines, since log_writer_take_dropped() */
+    char *ring;         /* owned; LIMIT_LOG_WAITING_BYTES: lines one after the other */
+    size_t first, n;    /* bytes */
+    uint64_t n_dropped; /* lines since the last log_writer_take_dropped() */
     struct metric *dropped;
 } writer = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -34,7 +37,7 @@ static void copy_in(struct slice line)
     writer.n += line.n;
 }
 
-/* Under the lock; there is a line. */
+/* The caller holds the lock; the ring holds a line. */
 static void take_line(struct line *ret)
 {
     ret->n = 0;
@@ -45,7 +48,7 @@ static void take_line(struct line *ret)
     } while (ret->text[ret->n++] != '\n' && ret->n < sizeof(ret->text) && writer.n > 0);
 }
 
-/* Waits until the descriptor takes a line; a pipe that does takes up to PIPE_BUF bytes at once. */
+/* Waits until the descriptor is writable; a writable pipe takes up to PIPE_BUF bytes in one write. */
 static void write_out(const struct line *line)
 {
     struct pollfd writable = { .fd = writer.fd, .events = POLLOUT };
@@ -53,11 +56,11 @@ static void write_out(const struct line *line)
     while (poll(&writable, 1, -1) < 0 && errno == EINTR) {
     }
     if (write(writer.fd, line->text, line->n) < 0) {
-        /* There is nobody left who reads it. */
+        /* The descriptor cannot be written: the line is lost. */
     }
 }
 
-/* False: it is time to end. */
+/* False: the thread must end. */
 static bool next_line(struct line *ret)
 {
     bool has_line;
@@ -90,7 +93,8 @@ int log_writer_start(int fd, struct err *e)
 
     if (!writer.ring) {
         writer.ring = xcalloc(1, LIMIT_LOG_WAITING_BYTES);
-        writer.dropped = metric_counter("hearth_log_dropped_lines_total", "Log lines dropped because standard error was not read", "");
+        writer.dropped = metric_counter("hearth_log_dropped_lines_total",
+                                        "Log lines dropped because standard error was not read", "");
         cond_init(&writer.changed);
     }
     writer.fd = fd;
@@ -129,7 +133,7 @@ void log_writer_stop(void)
 
 bool log_writer_add(struct slice line)
 {
-    bool is_started;
+    bool is_started, must_wake = false;
 
     pthread_mutex_lock(&writer.lock);
     is_started = writer.is_started;
@@ -138,10 +142,11 @@ bool log_writer_add(struct slice line)
         metric_add(writer.dropped, 1);
     } else if (is_started) {
         copy_in(line);
-        if (writer.n == line.n)         /* else the thread is awake already */
-            pthread_cond_signal(&writer.changed);
+        must_wake = writer.n == line.n; /* otherwise the thread is awake already */
     }
     pthread_mutex_unlock(&writer.lock);
+    if (must_wake)
+        pthread_cond_signal(&writer.changed);
     return is_started;
 }
 

@@ -8,10 +8,13 @@
 #include <event2/event_struct.h>
 #include <event2/thread.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+static _Thread_local bool runs_loop; /* this thread is inside loop_run() */
 
 struct post {
     void (*fn)(void *arg);
@@ -19,32 +22,33 @@ struct post {
 };
 
 struct posts {
-    struct post *items;                 /* owned */
+    struct post *items; /* owned */
     size_t n, cap;
 };
 
 struct loop {
-    struct event_base *base;            /* owned */
-    struct event *wake;                 /* owned; readable when posts wait */
-    int wake_fd;                        /* owned */
-    _Atomic pthread_t thread;           /* who made the loop, then who runs it */
-    pthread_mutex_t lock;               /* guards what follows */
+    struct event_base *base;  /* owned */
+    struct event *wake;       /* owned; readable when posts wait */
+    int wake_fd;              /* owned */
+    _Atomic pthread_t thread; /* the thread that made the loop, then the thread that runs it */
+    pthread_mutex_t lock;     /* guards what follows */
     pthread_cond_t call_done;
     struct posts waiting;
-    bool has_ended;                     /* loop_run() is over */
-    pthread_mutex_t after_end;          /* held while calls run after the end, one at a time */
+    bool has_ended;            /* loop_run() is over */
+    atomic_size_t n_waking;    /* threads that are about to wake the loop */
+    pthread_mutex_t after_end; /* held while a call runs after the end, so that calls run one at a time */
 };
 
 struct call {
     struct loop *loop;
     void (*fn)(void *arg);
     void *arg;
-    bool is_done;                       /* under loop->lock */
+    bool is_done; /* under loop->lock */
 };
 
 struct loop_timer {
     struct event event;
-    int64_t every_ms;                   /* 0 = once */
+    int64_t every_ms; /* 0 = once */
     void (*fn)(void *arg);
     void *arg;
 };
@@ -57,15 +61,22 @@ struct loop_watch {
 
 void loop_measure(const struct stall_span *span, const char *kind, const void *place)
 {
-    int64_t held_us = stall_held_us(span);
+    struct stall stall = stall_held(span);
 
-    if (held_us == 0)
+    if (stall.held_us == 0)
         return;
-    metric_observe(metric_histogram("hearth_loop_stall_seconds", "Time for which one callback held the loop, when it was above 50 ms.", ""), (double)held_us / 1e6);
-    log_warn("loop", NULL, "the loop was held for %lld ms by a %s at %s", (long long)held_us / 1000, kind, stall_place(place));
+    metric_observe(metric_histogram("hearth_loop_stall_seconds",
+                                    "Time for which one callback held the loop, when it was above 50 ms.", ""),
+                   (double)stall.held_us / 1e6);
+    log_warn("loop", NULL,
+             "the loop was held for %lld ms by a %s at %s: it ran for %lld ms and waited for %lld ms (and "
+             "%lld ms while the machine lacked processors)",
+             (long long)stall.held_us / 1000, kind, stall_place(place), (long long)stall.ran_us / 1000,
+             (long long)stall.waited_us / 1000, (long long)(stall.ready_us + stall.starved_us) / 1000);
 }
 
-/* ISO C has no cast between the two, POSIX wants dlsym() to work. */
+/* ISO C has no cast from a function pointer to a data pointer; POSIX requires that the conversion works, for
+ * dlsym(). */
 static const void *address_of(void (*fn)(void *arg))
 {
     const void *address;
@@ -84,7 +95,7 @@ static void run_measured(const char *kind, void (*fn)(void *arg), void *arg)
 
 static void run_call(void *arg);
 
-/* A call is measured as what it calls. */
+/* For a loop_call(), the function that it calls is measured. */
 static void run_post(const struct post *p)
 {
     if (p->fn == run_call)
@@ -93,7 +104,7 @@ static void run_post(const struct post *p)
         run_measured("post", p->fn, p->arg);
 }
 
-/* Runs what waits now; what these post waits for the next round. True when there was something. */
+/* Runs the posts that wait now; posts made meanwhile wait for the next round. True when there were any. */
 static bool run_posts(struct loop *l)
 {
     struct posts now;
@@ -113,7 +124,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     uint64_t count;
 
     if (read(fd, &count, sizeof(count)) < 0)
-        return;                         /* woken without reason */
+        return; /* spurious wakeup */
     run_posts(arg);
 }
 
@@ -167,8 +178,8 @@ struct loop *loop_free(struct loop *l)
 {
     if (!l)
         return NULL;
-    while (run_posts(l)) {
-    }
+    while (run_posts(l) || atomic_load(&l->n_waking) > 0)
+        sched_yield();
     if (l->wake)
         event_free(l->wake);
     if (l->base)
@@ -195,11 +206,13 @@ int loop_run(struct loop *l, struct err *e)
 
     atomic_store(&l->thread, pthread_self());
     set_ended(l, false);
+    runs_loop = true;
     r = event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
-    while (!l->has_ended) {             /* only this thread changes it */
+    while (!l->has_ended) { /* only this thread changes it */
         run_posts(l);
         set_ended(l, true);
     }
+    runs_loop = false;
     if (r < 0)
         return err_set(e, -EIO, "INTERNAL_ERROR", "The event loop ended by a failure of its poll.");
     return 0;
@@ -217,6 +230,11 @@ void loop_stop(struct loop *l)
     loop_post(l, break_loop, l);
 }
 
+bool loop_is_here(void)
+{
+    return runs_loop;
+}
+
 bool loop_is_current(const struct loop *l)
 {
     return pthread_equal(atomic_load(&l->thread), pthread_self());
@@ -227,10 +245,10 @@ struct event_base *loop_base(struct loop *l)
     return l->base;
 }
 
-/* The first post wakes the loop; the others are found with it. Under the lock. */
-static void append_post(struct loop *l, struct post post)
+/* The first post must wake the loop, which then runs the later posts too: the caller holds the lock, and after its
+ * release calls wake() with the returned value. */
+static bool append_post(struct loop *l, struct post post)
 {
-    static const uint64_t one = 1;
     struct posts *posts = &l->waiting;
 
     if (posts->n == posts->cap) {
@@ -238,15 +256,40 @@ static void append_post(struct loop *l, struct post post)
         posts->items = xrealloc(posts->items, posts->cap * sizeof(*posts->items));
     }
     posts->items[posts->n++] = post;
-    while (posts->n == 1 && write(l->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+    if (posts->n == 1)
+        atomic_fetch_add(&l->n_waking, 1);
+    return posts->n == 1;
+}
+
+/* Called without the lock: a thread that is woken often takes the processor of its waker, and everybody would wait for
+ * the lock until the waker runs again. */
+static void wake(struct loop *l, bool is_first)
+{
+    static const uint64_t one = 1;
+
+    if (!is_first)
+        return;
+    while (write(l->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
     }
+    atomic_fetch_sub(&l->n_waking, 1);
 }
 
 void loop_post(struct loop *l, void (*fn)(void *arg), void *arg)
 {
+    bool is_first;
+
     pthread_mutex_lock(&l->lock);
-    append_post(l, (struct post){ fn, arg });
+    is_first = append_post(l, (struct post){ fn, arg });
     pthread_mutex_unlock(&l->lock);
+    wake(l, is_first);
+}
+
+void loop_run_here(struct loop *l, void (*fn)(void *arg), void *arg)
+{
+    if (loop_is_current(l))
+        fn(arg);
+    else
+        loop_post(l, fn, arg);
 }
 
 static void run_call(void *arg)
@@ -261,7 +304,7 @@ static void run_call(void *arg)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Nothing else runs callbacks any more: the caller stands in for the loop's thread, after the posts that came before. */
+/* No other thread runs callbacks any more: the caller acts as the loop's thread and first runs the earlier posts. */
 static void call_after_end(struct loop *l, void (*fn)(void *arg), void *arg)
 {
     pthread_t before;
@@ -277,7 +320,7 @@ static void call_after_end(struct loop *l, void (*fn)(void *arg), void *arg)
 void loop_call(struct loop *l, void (*fn)(void *arg), void *arg)
 {
     struct call call = { .loop = l, .fn = fn, .arg = arg };
-    bool has_ended;
+    bool has_ended, is_first = false;
 
     if (loop_is_current(l)) {
         fn(arg);
@@ -286,12 +329,17 @@ void loop_call(struct loop *l, void (*fn)(void *arg), void *arg)
     pthread_mutex_lock(&l->lock);
     has_ended = l->has_ended;
     if (!has_ended)
-        append_post(l, (struct post){ run_call, &call });
-    while (!has_ended && !call.is_done)
+        is_first = append_post(l, (struct post){ run_call, &call });
+    pthread_mutex_unlock(&l->lock);
+    wake(l, is_first);
+    if (has_ended) {
+        call_after_end(l, fn, arg);
+        return;
+    }
+    pthread_mutex_lock(&l->lock);
+    while (!call.is_done)
         pthread_cond_wait(&l->call_done, &l->lock);
     pthread_mutex_unlock(&l->lock);
-    if (has_ended)
-        call_after_end(l, fn, arg);
 }
 
 static struct timeval timeval_of_ms(int64_t ms)
@@ -305,7 +353,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct loop_timer *t = arg;
 
-    if (t->every_ms > 0) {              /* first: fn may cancel or free the timer */
+    if (t->every_ms > 0) { /* before the call: fn may cancel or free the timer */
         struct timeval after = timeval_of_ms(t->every_ms);
 
         event_add(&t->event, &after);
@@ -363,11 +411,12 @@ static void on_watch(evutil_socket_t number, short what, void *arg)
     const void *place;
 
     memcpy(&place, &w->fn, sizeof(place));
-    w->fn((int)number, w->arg);         /* w may be gone afterwards */
+    w->fn((int)number, w->arg); /* w may be gone afterwards */
     loop_measure(&span, "watch", place);
 }
 
-static struct loop_watch *make_watch(struct loop *l, int number, short what, void (*fn)(int number, void *arg), void *arg)
+static struct loop_watch *make_watch(struct loop *l, int number, short what, void (*fn)(int number, void *arg),
+                                     void *arg)
 {
     struct loop_watch *w = xcalloc(1, sizeof(*w));
 

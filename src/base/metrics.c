@@ -17,30 +17,30 @@ static const double seconds_bounds[] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.0
                                          0.25,   0.5,   1,      2.5,   5,    10,    30,   60 };
 
 struct metric {
-    struct metric *next;                /* owned; in order of making */
+    struct metric *next; /* owned; in order of making */
     enum metric_type type;
-    char *labels;                       /* owned */
-    atomic_int_least64_t count;         /* of a counter */
-    _Atomic double value;               /* of a gauge; sum of a histogram */
-    double (*fn)(void *arg);            /* of an asked gauge */
+    char *labels;               /* owned */
+    atomic_int_least64_t count; /* of a counter */
+    _Atomic double value;       /* of a gauge; sum of a histogram */
+    double (*fn)(void *arg);    /* of a gauge whose value is computed by fn */
     void *arg;
     size_t n_bounds;
-    double *bounds;                     /* owned */
-    atomic_int_least64_t *buckets;      /* owned; n_bounds + 1, the last without bound; not cumulative */
+    double *bounds;                /* owned */
+    atomic_int_least64_t *buckets; /* owned; n_bounds + 1, the last without bound; not cumulative */
 };
 
 struct family {
-    struct family *next;                /* owned */
-    char *name, *help;                  /* owned */
+    struct family *next; /* owned */
+    char *name, *help;   /* owned */
     enum metric_type type;
-    struct metric *metrics;             /* owned */
+    struct metric *metrics; /* owned */
 };
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct family *registry;         /* owned; under registry_lock */
-/* Held while gauges are asked, so that none is forgotten meanwhile; taken before registry_lock. Who is asked may take locks of
- * its own, and make metrics under them: registry_lock is not held then. */
-static pthread_mutex_t asking_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct family *registry; /* owned; under registry_lock */
+/* Held during calls of the gauges' fn, so that no gauge is forgotten meanwhile; taken before registry_lock. An fn may
+ * take locks of its own and make metrics under them: registry_lock is not held during the call. */
+static pthread_mutex_t reading_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct family *find_family(const char *name, const char *help, enum metric_type type)
 {
@@ -115,13 +115,13 @@ void metric_gauge_fn(const char *name, const char *help, const char *labels, dou
 {
     struct metric *m;
 
-    pthread_mutex_lock(&asking_lock);
+    pthread_mutex_lock(&reading_lock);
     pthread_mutex_lock(&registry_lock);
     m = find_metric(find_family(name, help, METRIC_GAUGE), labels);
     m->fn = fn;
     m->arg = arg;
     pthread_mutex_unlock(&registry_lock);
-    pthread_mutex_unlock(&asking_lock);
+    pthread_mutex_unlock(&reading_lock);
 }
 
 static void forget_in_family(struct family *family, const void *arg)
@@ -143,12 +143,12 @@ static void forget_in_family(struct family *family, const void *arg)
 
 void metric_gauge_fn_forget(void *arg)
 {
-    pthread_mutex_lock(&asking_lock);
+    pthread_mutex_lock(&reading_lock);
     pthread_mutex_lock(&registry_lock);
     for (struct family *family = registry; family; family = family->next)
         forget_in_family(family, arg);
     pthread_mutex_unlock(&registry_lock);
-    pthread_mutex_unlock(&asking_lock);
+    pthread_mutex_unlock(&reading_lock);
 }
 
 static void add_double(_Atomic double *to, double value)
@@ -185,25 +185,7 @@ void metric_observe(struct metric *m, double value)
     add_double(&m->value, value);
 }
 
-static int64_t count_observations(struct metric *m)
-{
-    int64_t total = 0;
-
-    for (size_t i = 0; i <= m->n_bounds; i++)
-        total += atomic_load_explicit(&m->buckets[i], memory_order_relaxed);
-    return total;
-}
-
-double metric_value(struct metric *m)
-{
-    if (m->type == METRIC_COUNTER)
-        return (double)atomic_load_explicit(&m->count, memory_order_relaxed);
-    if (m->type == METRIC_HISTOGRAM)
-        return (double)count_observations(m);
-    return atomic_load_explicit(&m->value, memory_order_relaxed);
-}
-
-/* `name{labels,more} `: the part of a sample before its value. */
+/* Prints the part of a sample before its value: `name{labels,more} `. */
 static void print_series(struct buf *out, const char *name, const char *suffix, const char *labels, const char *more)
 {
     bool has_both = *labels && *more;
@@ -256,7 +238,7 @@ static void print_metric(struct buf *out, const char *name, struct metric *m)
         print_number(out, atomic_load_explicit(&m->value, memory_order_relaxed));
 }
 
-static size_t list_asked(struct metric ***ret)
+static size_t list_read(struct metric ***ret)
 {
     size_t n = 0, cap = 0;
 
@@ -276,22 +258,22 @@ static size_t list_asked(struct metric ***ret)
     return n;
 }
 
-static void ask_gauges(void)
+static void read_gauges(void)
 {
-    struct metric **asked;
+    struct metric **read;
     size_t n;
 
-    pthread_mutex_lock(&asking_lock);
-    n = list_asked(&asked);
+    pthread_mutex_lock(&reading_lock);
+    n = list_read(&read);
     for (size_t i = 0; i < n; i++)
-        atomic_store_explicit(&asked[i]->value, asked[i]->fn(asked[i]->arg), memory_order_relaxed);
-    pthread_mutex_unlock(&asking_lock);
-    free(asked);
+        atomic_store_explicit(&read[i]->value, read[i]->fn(read[i]->arg), memory_order_relaxed);
+    pthread_mutex_unlock(&reading_lock);
+    free(read);
 }
 
 void metrics_print(struct buf *out)
 {
-    ask_gauges();
+    read_gauges();
     pthread_mutex_lock(&registry_lock);
     for (struct family *family = registry; family; family = family->next) {
         if (!family->metrics)

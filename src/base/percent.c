@@ -11,7 +11,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte an escape stands for, -1 when it is none. */
+/* The byte that the escape at `at` stands for; -1 when there is no escape. */
 static int escaped_byte(struct slice in, size_t at)
 {
     int high = at + 1 < in.n ? hex_digit(in.p[at + 1]) : -1;

@@ -3,6 +3,7 @@
 #include "base/cond.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/queue.h"
 #include "base/stall.h"
 #include "base/thread.h"
 
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { POOL_IDLE_MS = 60000 };
+enum { POOL_IDLE_MS = 60000, STARTER_MAX = 4096 /* threads that wait to be started */ };
 
 struct job {
     void (*fn)(void *arg);
@@ -19,37 +20,46 @@ struct job {
     int64_t since_us;
 };
 
-/* Jobs of one urgency in a ring, and the threads that are there for them. */
+/* The jobs of one urgency in a ring, and the threads assigned to them. */
 struct lane {
     pthread_cond_t changed;
     size_t n_min, n_max;
-    size_t n_threads, n_busy;           /* those not busy are idle or about to be */
+    size_t n_threads, n_busy; /* threads that are not busy are idle or about to be */
     size_t first, n_waiting;
-    struct job *jobs;                   /* owned; config.max_waiting of them */
+    struct job *jobs; /* owned; config.max_waiting of them */
 };
 
 enum urgency { NORMAL, URGENT, URGENCIES };
 
 struct worker {
-    struct worker *next;                /* owned */
-    struct pool *pool;                  /* borrowed from its maker */
-    enum urgency lane;                  /* URGENT: takes jobs of that lane only */
+    struct worker *next; /* owned */
+    struct pool *pool;   /* borrowed from its maker */
+    enum urgency lane;   /* URGENT: takes only jobs of that lane */
     pthread_t thread;
-    bool has_left;                      /* the thread is at its end: only join is missing */
+    size_t number;
+    bool has_left; /* the thread has ended and must only be joined */
 };
 
 struct pool {
     pthread_mutex_t lock;
     struct lane lanes[URGENCIES];
     struct pool_config config;
-    char *name;                         /* owned */
+    char *name; /* owned */
     bool is_stopping;
-    struct worker *workers;             /* owned */
-    size_t n_made;
-    struct metric *wait_seconds, *stall_seconds;        /* borrowed from the registry */
+    struct worker *workers; /* owned */
+    size_t n_made, n_starting;
+    pthread_cond_t has_started;                  /* n_starting is 0 */
+    struct metric *wait_seconds, *stall_seconds; /* borrowed from the registry */
 };
 
-/* Under the lock: where this worker's next job waits; NULL: nowhere. */
+/* The thread that starts the threads of all pools after their first ones, so that neither the loop nor a job waits for
+ * that. Never freed. */
+static struct {
+    pthread_mutex_t lock;
+    struct queue *workers; /* owned until each is started; NULL: the thread does not run */
+} starter = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The lane with the next job of this worker; NULL: no job waits. The caller holds the lock. */
 static struct lane *lane_with_job(const struct worker *self)
 {
     struct pool *p = self->pool;
@@ -59,7 +69,7 @@ static struct lane *lane_with_job(const struct worker *self)
     return self->lane == NORMAL && p->lanes[NORMAL].n_waiting > 0 ? &p->lanes[NORMAL] : NULL;
 }
 
-/* Waits for a job or the order to leave. True when a job is there. */
+/* Waits for a job or the order to end. True when a job waits. */
 static bool wait_for_job(const struct worker *self)
 {
     struct pool *p = self->pool;
@@ -79,14 +89,16 @@ static bool wait_for_job(const struct worker *self)
 static void run_measured(struct pool *p, const struct job *job)
 {
     struct stall_span span = stall_begin();
-    int64_t waited_us;
+    struct stall stall;
 
     job->fn(job->arg);
-    waited_us = stall_waited_us(&span);
-    if (waited_us == 0)
+    stall = stall_waited(&span);
+    if (stall.held_us == 0)
         return;
-    metric_observe(p->stall_seconds, (double)waited_us / 1e6);
-    log_warn("pool", NULL, "a job of the pool %s waited for %lld ms at %s", p->name, (long long)waited_us / 1000, stall_place(NULL));
+    metric_observe(p->stall_seconds, (double)stall.held_us / 1e6);
+    log_warn("pool", NULL,
+             "a job of the pool %s waited for %lld ms at %s (and %lld ms while the machine lacked processors)", p->name,
+             (long long)stall.held_us / 1000, stall_place(NULL), (long long)(stall.ready_us + stall.starved_us) / 1000);
 }
 
 static void run(struct pool *p, const struct job *job)
@@ -132,31 +144,10 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Under the lock. */
-static int add_worker(struct pool *p, enum urgency lane)
+/* Unlinks the threads that ended after their idle time. The caller holds the lock. */
+static struct worker *take_left(struct pool *p)
 {
-    struct worker *worker = xcalloc(1, sizeof(*worker));
-    char name[16];                      /* the kernel's limit, with NUL */
-    int r;
-
-    worker->pool = p;
-    worker->lane = lane;
-    snprintf(name, sizeof(name), "%.9s-%zu", p->name, ++p->n_made % 100000);
-    r = thread_start(&worker->thread, name, worker_main, worker);
-    if (r < 0) {
-        free(worker);
-        return r;
-    }
-    worker->next = p->workers;
-    p->workers = worker;
-    p->lanes[lane].n_threads++;
-    return 0;
-}
-
-/* Under the lock: joins the threads that left by themselves. */
-static void reap_workers(struct pool *p)
-{
-    struct worker **at = &p->workers;
+    struct worker **at = &p->workers, *left = NULL;
 
     while (*at) {
         struct worker *worker = *at;
@@ -166,9 +157,132 @@ static void reap_workers(struct pool *p)
             continue;
         }
         *at = worker->next;
+        worker->next = left;
+        left = worker;
+    }
+    return left;
+}
+
+static void join_all(struct worker *worker)
+{
+    while (worker) {
+        struct worker *next = worker->next;
+
         pthread_join(worker->thread, NULL);
         free(worker);
+        worker = next;
     }
+}
+
+/* The caller holds the lock. */
+static struct worker *new_worker(struct pool *p, enum urgency lane)
+{
+    struct worker *worker = xcalloc(1, sizeof(*worker));
+
+    *worker = (struct worker){ .pool = p, .lane = lane, .number = ++p->n_made };
+    p->lanes[lane].n_threads++;
+    p->n_starting++;
+    return worker;
+}
+
+static int start_worker(struct worker *worker)
+{
+    struct pool *p = worker->pool;
+    enum urgency lane = worker->lane;
+    char name[16]; /* the kernel's limit, with NUL */
+    int r;
+
+    snprintf(name, sizeof(name), "%.9s-%zu", p->name, worker->number % 100000);
+    r = thread_start(&worker->thread, name, worker_main, worker);
+    pthread_mutex_lock(&p->lock);
+    if (r < 0) {
+        p->lanes[lane].n_threads--; /* the existing threads run the jobs later */
+        free(worker);
+    } else {
+        worker->next = p->workers;
+        p->workers = worker;
+    }
+    if (--p->n_starting == 0)
+        pthread_cond_broadcast(&p->has_started); /* the pool may be freed after the unlock */
+    pthread_mutex_unlock(&p->lock);
+    return r;
+}
+
+static void *start_workers(void *arg)
+{
+    void *item;
+
+    while (queue_pop(arg, -1, &item) == 0) {
+        struct worker *worker = item, *left;
+        struct pool *p = worker->pool;
+
+        pthread_mutex_lock(&p->lock);
+        left = take_left(p);
+        pthread_mutex_unlock(&p->lock);
+        join_all(left);
+        (void)!start_worker(worker);
+    }
+    return NULL;
+}
+
+static struct queue *run_starter(void)
+{
+    struct queue *workers = queue_new(STARTER_MAX);
+    pthread_t thread;
+
+    if (thread_start(&thread, "starter", start_workers, workers) < 0)
+        return queue_free(workers);
+    pthread_detach(thread);
+    return workers;
+}
+
+/* False: the starter does not run, or has too much to do. */
+static bool start_soon(struct worker *worker)
+{
+    struct queue *workers;
+
+    pthread_mutex_lock(&starter.lock);
+    if (!starter.workers)
+        starter.workers = run_starter();
+    workers = starter.workers;
+    pthread_mutex_unlock(&starter.lock);
+    return workers && queue_push(workers, worker) == 0;
+}
+
+/* The caller holds the lock, which is free while the pool's first thread starts: without one no job would ever run. */
+static int add_worker(struct pool *p, enum urgency lane)
+{
+    bool is_first = p->lanes[NORMAL].n_threads + p->lanes[URGENT].n_threads == p->n_starting;
+    struct worker *worker = new_worker(p, lane);
+    int r = 0;
+
+    if (!is_first && start_soon(worker))
+        return 0;
+    pthread_mutex_unlock(&p->lock);
+    r = start_worker(worker);
+    pthread_mutex_lock(&p->lock);
+    return r;
+}
+
+static size_t sum_under_lock(struct pool *p, size_t (*count)(const struct lane *lane))
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&p->lock);
+    for (enum urgency lane = NORMAL; lane < URGENCIES; lane++)
+        n += count(&p->lanes[lane]);
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+static size_t count_threads(const struct lane *lane)
+{
+    return lane->n_threads;
+}
+
+static double read_threads(void *arg)
+{
+    return (double)sum_under_lock(arg, count_threads);
 }
 
 static double read_waiting(void *arg)
@@ -187,8 +301,12 @@ static void register_metrics(struct pool *p)
 
     snprintf(labels, sizeof(labels), "pool=\"%s\"", p->name);
     p->wait_seconds = metric_histogram("hearth_pool_wait_seconds", "Time a job waited for a worker thread.", labels);
-    p->stall_seconds = metric_histogram("hearth_pool_stall_seconds", "Time a job waited for something else than store and processor, when it was above 50 ms.", labels);
+    p->stall_seconds =
+        metric_histogram("hearth_pool_stall_seconds",
+                         "Time a job waited for something else than store and processor, when it was above 50 ms.",
+                         labels);
     metric_gauge_fn("hearth_pool_queue_depth", "Jobs that wait for a worker thread.", labels, read_waiting, p);
+    metric_gauge_fn("hearth_pool_threads", "Worker threads, idle ones included.", labels, read_threads, p);
     metric_gauge_fn("hearth_pool_busy", "Worker threads that run a job.", labels, read_busy, p);
 }
 
@@ -208,6 +326,7 @@ static struct pool *make_pool(const struct pool_config *c)
     p->lanes[NORMAL].n_max = c->n_max;
     p->lanes[URGENT].n_max = c->n_reserved;
     pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->has_started, NULL);
     register_metrics(p);
     return p;
 }
@@ -237,15 +356,10 @@ void pool_finish(struct pool *p)
     p->is_stopping = true;
     for (enum urgency lane = NORMAL; lane < URGENCIES; lane++)
         pthread_cond_broadcast(&p->lanes[lane].changed);
+    while (p->n_starting > 0)
+        pthread_cond_wait(&p->has_started, &p->lock);
     pthread_mutex_unlock(&p->lock);
-
-    while (p->workers) {                /* nobody changes the list any more */
-        struct worker *worker = p->workers;
-
-        p->workers = worker->next;
-        pthread_join(worker->thread, NULL);
-        free(worker);
-    }
+    join_all(TAKE(p->workers)); /* no thread changes the list any more */
 }
 
 struct pool *pool_stop(struct pool *p)
@@ -258,6 +372,7 @@ struct pool *pool_stop(struct pool *p)
         pthread_cond_destroy(&p->lanes[lane].changed);
         free(p->lanes[lane].jobs);
     }
+    pthread_cond_destroy(&p->has_started);
     pthread_mutex_destroy(&p->lock);
     free(p->name);
     free(p);
@@ -269,44 +384,54 @@ static size_t n_idle(const struct lane *lane)
     return lane->n_threads - lane->n_busy;
 }
 
-/* Under the lock: one more thread when those that are idle are all spoken for. */
-static void grow(struct pool *p, enum urgency which)
+/* Adds a thread; other jobs may be submitted meanwhile. False: there is none more. The caller holds the lock. */
+static bool grow(struct pool *p, enum urgency which)
 {
-    struct lane *lane = &p->lanes[which];
+    const struct lane *lane = &p->lanes[which];
 
-    if (lane->n_threads >= lane->n_max)
-        return;
-    reap_workers(p);
-    if (add_worker(p, which) < 0)
-        return;                         /* the threads that are there do it later */
+    return !p->is_stopping && lane->n_threads < lane->n_max && add_worker(p, which) == 0;
 }
 
-/* Under the lock: which threads are woken for a job of this urgency. Idle normal ones take urgent jobs too. */
+static bool has_idle_normal(const struct pool *p)
+{
+    return n_idle(&p->lanes[NORMAL]) > p->lanes[NORMAL].n_waiting + p->lanes[URGENT].n_waiting;
+}
+
+/* Which threads to wake for a job of this urgency; idle normal threads take urgent jobs too. Threads are added while
+ * every idle one has a waiting job. The caller holds the lock. */
 static enum urgency make_ready(struct pool *p, enum urgency urgency)
 {
-    const struct lane *normal = &p->lanes[NORMAL], *urgent = &p->lanes[URGENT];
+    const struct lane *urgent = &p->lanes[URGENT];
 
-    if (n_idle(normal) > normal->n_waiting + urgent->n_waiting)
+    while (!has_idle_normal(p))
+        if (!grow(p, NORMAL))
+            break;
+    if (urgency == NORMAL || has_idle_normal(p))
         return NORMAL;
-    grow(p, NORMAL);
-    if (urgency == NORMAL || n_idle(normal) > normal->n_waiting + urgent->n_waiting)
-        return NORMAL;
-    if (n_idle(urgent) <= urgent->n_waiting)
-        grow(p, URGENT);
+    while (n_idle(urgent) <= urgent->n_waiting)
+        if (!grow(p, URGENT))
+            break;
     return urgent->n_threads > 0 ? URGENT : NORMAL;
+}
+
+/* Whether the queue has room for one more job. The caller holds the lock. */
+static bool is_open(const struct pool *p, const struct lane *lane)
+{
+    return !p->is_stopping && lane->n_waiting < p->config.max_waiting;
 }
 
 static int submit(struct pool *p, enum urgency urgency, struct job job)
 {
     struct lane *lane = &p->lanes[urgency];
-    enum urgency woken;
+    enum urgency woken = NORMAL;
     int r = 0;
 
     pthread_mutex_lock(&p->lock);
-    woken = p->is_stopping || lane->n_waiting == p->config.max_waiting ? NORMAL : make_ready(p, urgency);
+    if (is_open(p, lane))
+        woken = make_ready(p, urgency);
     if (p->is_stopping)
         r = -EPIPE;
-    else if (lane->n_waiting == p->config.max_waiting || p->lanes[woken].n_threads == 0)
+    else if (!is_open(p, lane) || p->lanes[woken].n_threads == 0)
         r = -EAGAIN;
     if (r == 0) {
         lane->jobs[(lane->first + lane->n_waiting++) % p->config.max_waiting] = job;
@@ -326,25 +451,9 @@ int pool_submit_urgent(struct pool *p, void (*fn)(void *arg), void *arg)
     return submit(p, URGENT, (struct job){ fn, arg, clock_mono_us() });
 }
 
-static size_t sum_under_lock(struct pool *p, size_t (*count)(const struct lane *lane))
-{
-    size_t n = 0;
-
-    pthread_mutex_lock(&p->lock);
-    for (enum urgency lane = NORMAL; lane < URGENCIES; lane++)
-        n += count(&p->lanes[lane]);
-    pthread_mutex_unlock(&p->lock);
-    return n;
-}
-
 static size_t count_waiting(const struct lane *lane)
 {
     return lane->n_waiting;
-}
-
-static size_t count_threads(const struct lane *lane)
-{
-    return lane->n_threads;
 }
 
 static size_t count_busy(const struct lane *lane)
@@ -355,11 +464,6 @@ static size_t count_busy(const struct lane *lane)
 size_t pool_waiting(struct pool *p)
 {
     return sum_under_lock(p, count_waiting);
-}
-
-size_t pool_threads(struct pool *p)
-{
-    return sum_under_lock(p, count_threads);
 }
 
 size_t pool_busy(struct pool *p)

@@ -11,7 +11,7 @@ struct queue {
     pthread_cond_t changed;
     bool is_closed;
     size_t max_items, first, n;
-    void *items[];                      /* ring: n of them from first on */
+    void *items[]; /* ring: n of them from first on */
 };
 
 struct queue *queue_new(size_t max_items)
@@ -53,7 +53,7 @@ int queue_push(struct queue *q, void *item)
     return r;
 }
 
-/* Until there is an item, the queue is closed, or the time is over. */
+/* Waits until there is an item, the queue is closed, or the time is over. */
 static void wait_for_change(struct queue *q, int timeout_ms)
 {
     int64_t until_us = clock_mono_us() + (int64_t)timeout_ms * 1000;
@@ -91,14 +91,4 @@ void queue_close(struct queue *q)
     q->is_closed = true;
     pthread_cond_broadcast(&q->changed);
     pthread_mutex_unlock(&q->lock);
-}
-
-size_t queue_length(struct queue *q)
-{
-    size_t n;
-
-    pthread_mutex_lock(&q->lock);
-    n = q->n;
-    pthread_mutex_unlock(&q->lock);
-    return n;
 }

@@ -1,5 +1,5 @@
-/* Memory for keys: between guard pages, locked into RAM, left out of core files, wiped when it is freed (libsodium's sodium_malloc). Any thread;
- * hash_init() comes first.
+/* Memory for keys: between guard pages, locked into RAM, left out of core files, wiped when it is freed (libsodium's
+ * sodium_malloc). Any thread; call hash_init() first.
  *
  *     struct identity_keys *keys = secret_new(sizeof(*keys));          zeroed
  *     ... read the keys ...
@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-void *secret_new(size_t n);             /* NULL when memory is out */
+void *secret_new(size_t n); /* NULL when out of memory */
 void secret_freeze(void *p);
 void *secret_free(void *p);
-/* Is it really in RAM only? The limit RLIMIT_MEMLOCK may be too small. */
+/* Whether the memory is locked into RAM; RLIMIT_MEMLOCK may be too small for that. */
 bool secret_is_locked(void *p, size_t n);
-/* Wipes copies that lay elsewhere. */
+/* Wipes a copy outside such memory. */
 void secret_wipe(void *p, size_t n);

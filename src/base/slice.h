@@ -1,11 +1,11 @@
-/* Borrowed bytes: pointer and length, not NUL-terminated unless the giver says so. By value, never owned. */
+/* Borrowed bytes: pointer and length, not NUL-terminated unless its source says so. By value, never owned. */
 #pragma once
 
 #include "base/util.h"
 #include <string.h>
 
 struct slice {
-    const char *p;                      /* borrowed; may be NULL when n is 0 */
+    const char *p; /* borrowed; may be NULL when n is 0 */
     size_t n;
 };
 

@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-enum { NAME_SIZE = 16 };                /* the kernel's limit, with NUL */
+enum { NAME_SIZE = 16 }; /* the kernel's limit, with NUL */
 
 int thread_start(pthread_t *ret, const char *name, void *(*fn)(void *arg), void *arg)
 {

@@ -10,5 +10,6 @@
 
 #include <pthread.h>
 
-/* The kernel keeps the first 15 bytes of the name. 0 or a negative errno: -EAGAIN when the machine has no thread to give. */
+/* The kernel keeps the first 15 bytes of the name. 0 or a negative errno: -EAGAIN when the system allows no more
+ * threads. */
 int thread_start(pthread_t *ret, const char *name, void *(*fn)(void *arg), void *arg) MUST_CHECK;

@@ -4,7 +4,7 @@
 #include "base/slice.h"
 
 bool utf8_is_valid(struct slice s);
-/* Bytes of the well-formed character s begins with; 0 when it begins with none or is empty. */
+/* Bytes of the well-formed character at the start of s; 0 when there is none or s is empty. */
 size_t utf8_char_bytes(struct slice s);
 /* Characters (code points) of valid UTF-8. */
 size_t utf8_length(struct slice s);

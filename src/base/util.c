@@ -1,13 +1,15 @@
+#include "base/memory.h"
 #include "base/util.h"
 
-#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A double holds every whole number up to here. */
+/* A double represents every whole number up to this value exactly. */
 #define EXACT_UP_TO 9007199254740992.0
+
+enum { LARGEST_CACHED = 1032 /* bytes */ };
 
 void freep(void *pointer_to_pointer)
 {
@@ -17,17 +19,33 @@ void freep(void *pointer_to_pointer)
     *slot = NULL;
 }
 
-/* The one place below main that ends the program: there is nothing useful left to do without memory. */
+/* The only place below main that ends the program: without memory nothing useful can be done. */
 static _Noreturn void out_of_memory(size_t size)
 {
     fprintf(stderr, "hearth: out of memory (%zu bytes wanted)\n", size);
     abort();
 }
 
+/* glibc's calloc() bypasses the thread's cache of small blocks. */
+static void *allocate_zeroed(size_t count, size_t size)
+{
+    size_t n;
+    void *memory;
+
+    if (__builtin_mul_overflow(count, size, &n) || n > LARGEST_CACHED)
+        return calloc(count, size);
+    memory = malloc(n ? n : 1);
+    return memory ? memset(memory, 0, n) : NULL;
+}
+
 void *xcalloc(size_t count, size_t size)
 {
-    void *memory = calloc(count ? count : 1, size ? size : 1);
+    unsigned n_tries = 0;
+    void *memory;
 
+    do
+        memory = allocate_zeroed(count, size);
+    while (!memory && memory_wait(&n_tries));
     if (!memory)
         out_of_memory(size);
     return memory;
@@ -35,8 +53,12 @@ void *xcalloc(size_t count, size_t size)
 
 void *xrealloc(void *old, size_t size)
 {
-    void *memory = realloc(old, size ? size : 1);
+    unsigned n_tries = 0;
+    void *memory;
 
+    do
+        memory = realloc(old, size ? size : 1);
+    while (!memory && memory_wait(&n_tries));
     if (!memory)
         out_of_memory(size);
     return memory;
@@ -49,12 +71,22 @@ char *xstrdup(const char *s)
     return memcpy(xcalloc(1, size), s, size);
 }
 
-/* glibc would raise its threshold with each large block that is freed, and keep such blocks from then on. */
-void memory_set_up(void)
+size_t int_text(char out[INT_TEXT_SIZE], int64_t i)
 {
-    enum { OWN_PAGES_FROM_BYTES = 256 << 10 };
+    char digits[INT_TEXT_SIZE];
+    uint64_t rest = i < 0 ? -(uint64_t)i : (uint64_t)i;
+    size_t at = sizeof(digits), n;
 
-    mallopt(M_MMAP_THRESHOLD, OWN_PAGES_FROM_BYTES);
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (i < 0)
+        digits[--at] = '-';
+    n = sizeof(digits) - at;
+    memcpy(out, digits + at, n);
+    out[n] = '\0';
+    return n;
 }
 
 const char *number_text(char out[NUMBER_TEXT_SIZE], double d)

@@ -1,4 +1,4 @@
-/* The few macros every file uses. No state, no allocation; safe from any thread. */
+/* Macros that every file uses. No state, no allocation; safe from any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -12,24 +12,30 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-/* Scope ownership: AUTO(buf_freep) struct buf *b = buf_new(...);  the named function gets &b when b leaves scope. */
+/* Scope ownership: AUTO(buf_freep) struct buf *b = buf_new(...); the named function is called with &b when b leaves its
+ * scope. */
 #define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn)))
-/* Hand a scoped pointer over: *ret = TAKE(b); */
-#define TAKE(p) ({ __auto_type take_ = (p); (p) = NULL; take_; })
+/* Hands a scoped pointer over: *ret = TAKE(b); */
+#define TAKE(p)                                                                                                        \
+    ({                                                                                                                 \
+        __auto_type take_ = (p);                                                                                       \
+        (p) = NULL;                                                                                                    \
+        take_;                                                                                                         \
+    })
 
 /* AUTO(freep) char *s = strdup(x); */
 void freep(void *pointer_to_pointer);
 
-/* Allocation of sizes the program itself chose; aborts with one message when memory is out. Zeroed. */
+/* Allocates a size that the program itself chose, zeroed; when memory is short, waits briefly (base/memory.h), then
+ * prints one message and aborts. */
 void *xcalloc(size_t count, size_t size) MUST_CHECK __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *old, size_t size) MUST_CHECK __attribute__((returns_nonnull));
 char *xstrdup(const char *s) MUST_CHECK __attribute__((malloc, returns_nonnull));
 
-/* For a program that runs long: what one large request took goes back to the system when it is freed. Before other threads run. */
-void memory_set_up(void);
-
-/* A number as people write it: 1000000000000, not 1e+12. Returns out. */
+/* Writes a number in plain notation: 1000000000000, not 1e+12. Returns out. */
 enum { NUMBER_TEXT_SIZE = 32 };
 const char *number_text(char out[NUMBER_TEXT_SIZE], double d);
+enum { INT_TEXT_SIZE = 24 };
+size_t int_text(char out[INT_TEXT_SIZE], int64_t i); /* with NUL; returns the length */

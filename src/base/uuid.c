@@ -1,24 +1,46 @@
 #include "base/uuid.h"
 #include "base/hash.h"
+#include "base/secret.h"
 
-#include <stdio.h>
+#include <string.h>
 
 /* RFC 9562, section 4: the variant is 10x in octet 8, the version the high half of octet 6. */
 static void format_uuid(unsigned char bytes[16], unsigned version, char out[UUID_SIZE])
 {
-    char hex[33];
+    static const char digits[] = "0123456789abcdef";
+    char *to = out;
 
     bytes[6] = (unsigned char)((bytes[6] & 0x0f) | version << 4);
     bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
-    hash_hex(bytes, 16, hex);
-    snprintf(out, UUID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+    for (size_t i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *to++ = '-';
+        *to++ = digits[bytes[i] >> 4];
+        *to++ = digits[bytes[i] & 15];
+    }
+    *to = '\0';
+}
+
+/* The kernel is asked for the bytes of many uuids at once; no byte is given out twice. */
+static void take_random(unsigned char bytes[16])
+{
+    static _Thread_local unsigned char kept[32 * 16];
+    static _Thread_local size_t n_kept;
+
+    if (n_kept == 0) {
+        random_bytes(kept, sizeof(kept));
+        n_kept = sizeof(kept);
+    }
+    n_kept -= 16;
+    memcpy(bytes, kept + n_kept, 16);
+    secret_wipe(kept + n_kept, 16);
 }
 
 void uuid_v4(char out[UUID_SIZE])
 {
     unsigned char bytes[16];
 
-    random_bytes(bytes, sizeof(bytes));
+    take_random(bytes);
     format_uuid(bytes, 4, out);
 }
 

@@ -2,11 +2,16 @@
 
 #include "base/utf8.h"
 
-/* Unicode 15.1: general categories Cc and Cf, separators of lines, and letters that are drawn as nothing. Joiners are judged by what they join. */
-static const struct { uint32_t first, last; } hidden[] = {
-    { 0x00, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x600, 0x605 }, { 0x61c, 0x61c }, { 0x6dd, 0x6dd }, { 0x70f, 0x70f },
-    { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 }, { 0x180b, 0x180f }, { 0x200b, 0x200b }, { 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f },
-    { 0x3164, 0x3164 }, { 0xfeff, 0xfeff }, { 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
+/* Unicode 15.1: general categories Cc and Cf, separators of lines, and letters that are drawn as nothing. is_loose()
+ * decides about joiners by their neighbours. */
+static const struct {
+    uint32_t first, last;
+} hidden[] = {
+    { 0x00, 0x1f },       { 0x7f, 0x9f },       { 0xad, 0xad },     { 0x34f, 0x34f },   { 0x600, 0x605 },
+    { 0x61c, 0x61c },     { 0x6dd, 0x6dd },     { 0x70f, 0x70f },   { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },
+    { 0x180b, 0x180f },   { 0x200b, 0x200b },   { 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f },
+    { 0x3164, 0x3164 },   { 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0x1bca0, 0x1bca3 },
+    { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
 };
 
 enum { ZERO_WIDTH_NON_JOINER = 0x200c, ZERO_WIDTH_JOINER = 0x200d };
@@ -35,7 +40,7 @@ static bool is_joiner(uint32_t c)
     return c == ZERO_WIDTH_JOINER || c == ZERO_WIDTH_NON_JOINER;
 }
 
-/* A joiner belongs between two letters of scripts that are not ASCII, or in an emoji. */
+/* Whether a joiner is out of place: it belongs between two non-ASCII letters or within an emoji. */
 static bool is_loose(uint32_t before, struct slice rest)
 {
     size_t n = utf8_char_bytes(rest);
@@ -56,7 +61,7 @@ static void add_escape(struct buf *out, uint32_t c, enum visible_form form)
         buf_printf(out, "\\U%08x", c);
 }
 
-/* Bytes of printable ASCII at the start. */
+/* Number of bytes of printable ASCII at the start of s. */
 static size_t plain_bytes(struct slice s)
 {
     size_t n = 0;
@@ -66,7 +71,7 @@ static size_t plain_bytes(struct slice s)
     return n;
 }
 
-/* Gives what now stands there: the character, or 0 for an escape. */
+/* Returns the character that was written, or 0 for an escape. */
 static uint32_t add_character(struct buf *out, struct slice s, size_t n, uint32_t before, enum visible_form form)
 {
     uint32_t c = code_point(s.p, n);

@@ -9,7 +9,7 @@
 #include "os/hardening.h"
 #include "os/paths.h"
 
-/* Unknown keys and bad values are wrong use, whoever found them. */
+/* Unknown keys and bad values are wrong use, whichever part detected them. */
 static int exit_code_of(int r, const struct err *e)
 {
     static const char *const wrong_use[] = { "BAD_SETTING", "SETTING_NOT_FOUND", "BAD_USE" };
@@ -20,13 +20,15 @@ static int exit_code_of(int r, const struct err *e)
     return r < 0 ? CLI_FAILED : r;
 }
 
-/* Where to look for what was not found. */
-static void tell_next(const struct err *e)
+/* Names the command that lists what was not found. */
+static void print_next(const struct err *e)
 {
-    static const struct { const char *code, *command; } lists[] = {
-        { "APP_NOT_FOUND", "app list" },   { "AGENT_NOT_FOUND", "agent list" },
-        { "TASK_NOT_FOUND", "task list" }, { "KEY_NOT_FOUND", "key list" },
-        { "PROVIDER_NOT_FOUND", "provider list" },
+    static const struct {
+        const char *code, *command;
+    } lists[] = {
+        { "APP_NOT_FOUND", "app list" },           { "AGENT_NOT_FOUND", "agent list" },
+        { "TASK_NOT_FOUND", "task list" },         { "KEY_NOT_FOUND", "key list" },
+        { "PROVIDER_NOT_FOUND", "provider list" }, { "WORKSPACE_NOT_FOUND", "workspace list" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -34,7 +36,8 @@ static void tell_next(const struct err *e)
             out_complain("hearth: `hearth %s` shows what there is.\n", lists[i].command);
 }
 
-/* What a person typed for a field of the request; NULL: no option. Of "headers.x" and "models[2]" the first word counts. */
+/* The option that the person typed for a field of the request; NULL: none. Only the first word of
+ * "headers.x" and "models[2]" is compared. */
 static const char *option_of_field(const struct cli *cli, const char *field)
 {
     const struct command *c = cli->command;
@@ -52,7 +55,7 @@ static const char *option_of_field(const struct cli *cli, const char *field)
     return NULL;
 }
 
-static void tell_violation(const struct cli *cli, const char *field, const char *rule)
+static void print_violation(const struct cli *cli, const char *field, const char *rule)
 {
     const char *option = option_of_field(cli, field), *member = strchr(field, '.');
 
@@ -64,24 +67,25 @@ static void tell_violation(const struct cli *cli, const char *field, const char 
         out_complain("hearth: %s %s\n", option, rule);
 }
 
-/* The text of a request that breaks rules is its first violation, "`field` rule". */
+/* The error text of a request that violates rules is its first violation, "`field` rule". */
 static bool is_first_violation(const struct err *e)
 {
     size_t n = e->n_fields > 0 ? strlen(e->fields[0].field) : 0;
 
-    return e->n_fields > 0 && e->text[0] == '`' && strncmp(e->text + 1, e->fields[0].field, n) == 0 && strncmp(e->text + 1 + n, "` ", 2) == 0;
+    return e->n_fields > 0 && e->text[0] == '`' && strncmp(e->text + 1, e->fields[0].field, n) == 0 &&
+           strncmp(e->text + 1 + n, "` ", 2) == 0;
 }
 
 static void complain(const struct cli *cli, const struct err *e)
 {
     fflush(stdout);
     if (is_first_violation(e))
-        tell_violation(cli, e->fields[0].field, e->text + strlen("`` ") + strlen(e->fields[0].field));
+        print_violation(cli, e->fields[0].field, e->text + strlen("`` ") + strlen(e->fields[0].field));
     else
         out_complain("hearth: %s\n", e->text);
-    for (unsigned i = 1; i < MIN(e->n_fields, ERR_MAX_FIELDS); i++)     /* the first is the text */
-        tell_violation(cli, e->fields[i].field, e->fields[i].rule);
-    tell_next(e);
+    for (unsigned i = 1; i < MIN(e->n_fields, ERR_MAX_FIELDS); i++) /* the first is in the text */
+        print_violation(cli, e->fields[i].field, e->fields[i].rule);
+    print_next(e);
     if (strcmp(e->code, "BAD_USE") == 0 && cli->command) {
         struct buf usage;
 
@@ -92,7 +96,7 @@ static void complain(const struct cli *cli, const struct err *e)
     }
 }
 
-static int tell_help(struct cli *cli)
+static int print_help(struct cli *cli)
 {
     struct buf out;
 
@@ -114,6 +118,9 @@ static int run_command(struct cli *cli, struct err *e)
     if (r < 0)
         return r;
     cli->data_dir = data_dir;
+    r = cli_complete_id(cli, e);
+    if (r < 0)
+        return r;
     return cli->command->run ? cli->command->run(cli, e) : cli_run_request(cli, e);
 }
 
@@ -128,7 +135,7 @@ int cli_main(int argc, char **argv)
     if (r == 0 && cli.is_version)
         r = run_version(&cli, &e);
     else if (r == 0 && (cli.is_help || !cli.command))
-        r = tell_help(&cli);
+        r = print_help(&cli);
     else if (r == 0)
         r = run_command(&cli, &e);
     code = exit_code_of(r, &e);

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 enum {
-    CLIENT_PATIENCE_MS = 10000,         /* a service that is starting, another command that is at work */
+    CLIENT_PATIENCE_MS = 10000, /* while a service is starting or another command works */
     CLIENT_RETRY_MS = 20,
 };
 
 struct client {
-    char *socket;                       /* owned */
-    struct service *service;            /* owned; NULL when a service answers */
+    char *socket;            /* owned */
+    struct service *service; /* owned; NULL when a running service answers */
 };
 
 /* --- open --- */
@@ -80,18 +80,19 @@ bool client_is_online(const struct client *c)
     return !c->service;
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
-static int ask_offline(struct client *c, struct arena *a, const struct client_request *ask, struct client_reply *ret, struct err *e)
+static int send_offline(struct client *c, struct arena *a, const struct client_request *request,
+                        struct client_reply *ret, struct err *e)
 {
     struct http_exchange *x;
     struct slice reply;
     char *path;
-    int r = percent_decode(a, slice_of(ask->path), false, &path, e);
+    int r = percent_decode(a, slice_of(request->path), false, &path, e);
 
     if (r < 0)
         return r;
-    x = http_local_new(ask->method, path, ask->query ? ask->query : "", ask->body);
+    x = http_local_new(request->method, path, request->query ? request->query : "", request->body);
     service_request(c->service, x);
     http_local_wait(x, &ret->status, &reply);
     ret->text = (struct slice){ arena_slicedup(a, reply), reply.n };
@@ -99,7 +100,7 @@ static int ask_offline(struct client *c, struct arena *a, const struct client_re
     return 0;
 }
 
-/* The envelope of a failure, back in the form it had in the service. */
+/* Converts a failure's envelope back to the error that the service had. */
 static int take_failure(const struct client_reply *reply, struct err *e)
 {
     const char *code = json_cstr(json_get(reply->json, "code")), *text = json_cstr(json_get(reply->json, "error"));
@@ -115,21 +116,36 @@ static int take_failure(const struct client_reply *reply, struct err *e)
     return err_set(e, -EREMOTEIO, code ? code : "INTERNAL_ERROR", "%s", text);
 }
 
-int client_ask(struct client *c, struct arena *a, const struct client_request *ask, struct client_reply *ret, struct err *e)
+static void read_json(struct arena *a, struct client_reply *reply)
 {
-    int r = c->service ? ask_offline(c, a, ask, ret, e) : curl_ask(c->socket, a, ask, ret, e);
+    if (json_parse(a, reply->text, &reply->json, NULL) < 0 || json_type(reply->json) != JSON_OBJECT)
+        reply->json = (struct json_value){ 0 };
+}
+
+int client_send(struct client *c, struct arena *a, const struct client_request *request, struct client_reply *ret,
+                struct err *e)
+{
+    int r = c->service ? send_offline(c, a, request, ret, e) : curl_send(c->socket, a, request, ret, e);
 
     if (r < 0)
         return r;
-    if (json_parse(a, ret->text, &ret->json, NULL) < 0 || json_type(ret->json) != JSON_OBJECT)
-        ret->json = (struct json_value){ 0 };
+    read_json(a, ret);
     return ret->status / 100 == 2 ? 0 : take_failure(ret, e);
 }
 
-int client_listen(struct client *c, const char *path, int (*on_event)(void *arg, const struct client_event *event), void *arg,
-                  struct err *e)
+int client_listen(struct client *c, const struct client_request *request,
+                  int (*on_event)(void *arg, const struct client_event *event), void *arg, struct err *e)
 {
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct client_reply refusal = { 0 };
+    int r;
+
     if (c->service)
-        return err_set(e, -ENOTCONN, "NOT_RUNNING", "No service runs on this data folder; start one with `hearth serve`");
-    return curl_listen(c->socket, path, on_event, arg, e);
+        return err_set(e, -ENOTCONN, "NOT_RUNNING",
+                       "No service runs on this data folder; start one with `hearth serve`");
+    r = curl_listen(c->socket, a, request, on_event, arg, &refusal, e);
+    if (r < 0 || refusal.status == 0)
+        return r;
+    read_json(a, &refusal);
+    return take_failure(&refusal, e);
 }

@@ -11,7 +11,10 @@
 /* --- the socket's name --- */
 
 /* A socket's address holds about a hundred bytes: a longer path is reached through the descriptor of its folder. */
-struct short_path { char text[sizeof(((struct sockaddr_un *)0)->sun_path)]; int folder_fd; };
+struct short_path {
+    char text[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    int folder_fd;
+};
 
 static int short_path_open(struct short_path *s, const char *path)
 {
@@ -56,16 +59,18 @@ bool curl_can_connect(const char *socket_path)
 /* --- one transfer --- */
 
 struct transfer {
-    CURL *easy;                         /* owned */
-    struct curl_slist *headers;         /* owned */
+    CURL *easy;                 /* owned */
+    struct curl_slist *headers; /* owned */
     struct short_path socket;
     char why[CURL_ERROR_SIZE];
 };
 
-static int transfer_open(struct transfer *t, const char *socket_path, const struct client_request *ask, struct err *e)
+static int transfer_open(struct transfer *t, const char *socket_path, const struct client_request *request,
+                         struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const char *url = arena_printf(a, "http://localhost%s%s%s", ask->path, ask->query ? "?" : "", ask->query ? ask->query : "");
+    const char *url = arena_printf(a, "http://localhost%s%s%s", request->path, request->query ? "?" : "",
+                                   request->query ? request->query : "");
     int r = short_path_open(&t->socket, socket_path);
 
     if (r < 0)
@@ -80,10 +85,11 @@ static int transfer_open(struct transfer *t, const char *socket_path, const stru
     curl_easy_setopt(t->easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->why);
     curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
-    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, http_method_name(ask->method));
-    if (ask->body.n || ask->method == HTTP_POST || ask->method == HTTP_PUT || ask->method == HTTP_PATCH) {
-        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body.n);
-        curl_easy_setopt(t->easy, CURLOPT_COPYPOSTFIELDS, ask->body.n ? ask->body.p : "");
+    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, http_method_name(request->method));
+    if (request->body.n || request->method == HTTP_POST || request->method == HTTP_PUT ||
+        request->method == HTTP_PATCH) {
+        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.n);
+        curl_easy_setopt(t->easy, CURLOPT_COPYPOSTFIELDS, request->body.n ? request->body.p : "");
     }
     return 0;
 }
@@ -97,7 +103,8 @@ static void transfer_close(struct transfer *t)
 
 static int transfer_fail(const struct transfer *t, CURLcode code, struct err *e)
 {
-    return err_set(e, -EIO, "NOT_RUNNING", "The service did not answer: %s", t->why[0] ? t->why : curl_easy_strerror(code));
+    return err_set(e, -EIO, "NOT_RUNNING", "The service did not answer: %s",
+                   t->why[0] ? t->why : curl_easy_strerror(code));
 }
 
 static size_t collect(char *bytes, size_t size, size_t n, void *arg)
@@ -108,13 +115,14 @@ static size_t collect(char *bytes, size_t size, size_t n, void *arg)
     return body->overflowed ? 0 : size * n;
 }
 
-int curl_ask(const char *socket_path, struct arena *a, const struct client_request *ask, struct client_reply *ret, struct err *e)
+int curl_send(const char *socket_path, struct arena *a, const struct client_request *request, struct client_reply *ret,
+              struct err *e)
 {
     struct transfer t = { 0 };
     struct buf body;
     long status = 0;
     CURLcode code = CURLE_OK;
-    int r = transfer_open(&t, socket_path, ask, e);
+    int r = transfer_open(&t, socket_path, request, e);
 
     buf_init(&body, LIMIT_REPLY);
     if (r == 0) {
@@ -136,10 +144,11 @@ int curl_ask(const char *socket_path, struct arena *a, const struct client_reque
 
 struct listening {
     struct transfer transfer;
-    struct buf rest;                    /* what has come of the line that is not whole yet */
+    struct buf rest; /* the received part of an incomplete line */
     char name[64];
     int (*on_event)(void *arg, const struct client_event *event);
     void *arg;
+    const volatile sig_atomic_t *is_canceled; /* NULL: never */
     int r;
 };
 
@@ -177,37 +186,59 @@ static size_t take_bytes(char *bytes, size_t size, size_t n, void *arg)
     return l->r != 0 || l->rest.overflowed ? 0 : size * n;
 }
 
-static int listening_end(struct listening *l, CURLcode code, struct err *e)
+static int on_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct json_value reply;
+    const struct listening *l = arg;
+
+    return *l->is_canceled;
+}
+
+static int listening_end(struct listening *l, CURLcode code, struct arena *a, struct client_reply *ret_refusal,
+                         struct err *e)
+{
     long status = 0;
 
     if (l->r != 0)
         return l->r;
-    curl_easy_getinfo(l->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (code == CURLE_ABORTED_BY_CALLBACK)
+        return err_set(e, -ECANCELED, "CANCELED", "Canceled");
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return err_set(e, -ETIMEDOUT, "TIMED_OUT", "The time is over");
     if (code != CURLE_OK)
         return transfer_fail(&l->transfer, code, e);
-    if (status == 200)
-        return 0;
-    if (json_parse(a, buf_slice(&l->rest), &reply, NULL) == 0 && json_cstr(json_get(reply, "error")))
-        return err_set(e, -EREMOTEIO, "REFUSED", "%s", json_cstr(json_get(reply, "error")));
-    return err_set(e, -EREMOTEIO, "REFUSED", "The service answered with status %ld", status);
+    curl_easy_getinfo(l->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 200)
+        *ret_refusal = (struct client_reply){ .status = (int)status,
+                                              .text = { arena_slicedup(a, buf_slice(&l->rest)), l->rest.n } };
+    return 0;
 }
 
-int curl_listen(const char *socket_path, const char *path, int (*on_event)(void *arg, const struct client_event *event), void *arg,
-                struct err *e)
+static void listening_prepare(struct listening *l, const struct client_request *request)
 {
-    struct listening l = { .on_event = on_event, .arg = arg };
-    CURLcode code;
-    int r = transfer_open(&l.transfer, socket_path, &(struct client_request){ .method = HTTP_GET, .path = path }, e);
+    CURL *easy = l->transfer.easy;
+
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, l);
+    if (request->timeout_ms > 0)
+        curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+    if (!request->is_canceled)
+        return;
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, l);
+}
+
+int curl_listen(const char *socket_path, struct arena *a, const struct client_request *request,
+                int (*on_event)(void *arg, const struct client_event *event), void *arg,
+                struct client_reply *ret_refusal, struct err *e)
+{
+    struct listening l = { .on_event = on_event, .arg = arg, .is_canceled = request->is_canceled };
+    int r = transfer_open(&l.transfer, socket_path, request, e);
 
     buf_init(&l.rest, MIB(4));
     if (r == 0) {
-        curl_easy_setopt(l.transfer.easy, CURLOPT_WRITEFUNCTION, take_bytes);
-        curl_easy_setopt(l.transfer.easy, CURLOPT_WRITEDATA, &l);
-        code = curl_easy_perform(l.transfer.easy);
-        r = listening_end(&l, code, e);
+        listening_prepare(&l, request);
+        r = listening_end(&l, curl_easy_perform(l.transfer.easy), a, ret_refusal, e);
     }
     buf_clear(&l.rest);
     transfer_close(&l.transfer);

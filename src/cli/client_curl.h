@@ -1,10 +1,13 @@
-/* The half of client.c that speaks HTTP over a Unix socket, by libcurl. */
+/* The part of client.c that speaks HTTP over a Unix socket, with libcurl. */
 #pragma once
 
 #include "cli/client.h"
 
-/* Does anybody accept connections there? */
+/* Does a program accept connections on the socket? */
 bool curl_can_connect(const char *socket_path);
-int curl_ask(const char *socket_path, struct arena *a, const struct client_request *ask, struct client_reply *ret, struct err *e) MUST_CHECK;
-int curl_listen(const char *socket_path, const char *path, int (*on_event)(void *arg, const struct client_event *event), void *arg,
-                struct err *e) MUST_CHECK;
+int curl_send(const char *socket_path, struct arena *a, const struct client_request *request, struct client_reply *ret,
+              struct err *e) MUST_CHECK;
+/* ret_refusal: status and text of an answer that is no stream; its status stays 0 when a stream came. */
+int curl_listen(const char *socket_path, struct arena *a, const struct client_request *request,
+                int (*on_event)(void *arg, const struct client_event *event), void *arg,
+                struct client_reply *ret_refusal, struct err *e) MUST_CHECK;

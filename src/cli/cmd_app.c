@@ -1,6 +1,8 @@
-/* hearth app show, app logs */
+/* hearth app add, app show, app logs */
 #include "base/limits.h"
+#include "cli/definition.h"
 #include "cli/out.h"
+#include "cli/permission.h"
 #include "cli/request.h"
 #include "cli/special.h"
 #include "cli/table.h"
@@ -20,13 +22,15 @@ static void print_line(struct cli *cli, struct json_value line)
     out_print("\n");
 }
 
-/* Lines behind *last; *last moves on. */
+/* Prints the lines after *last and moves *last on. */
 static int print_lines(struct cli *cli, const char *query, int64_t *last, struct err *e)
 {
-    struct client_request ask = { .method = HTTP_GET, .path = cli_fill_path(cli, "/api/apps/{0}/logs"), .query = query };
+    struct client_request request = { .method = HTTP_GET,
+                                      .path = cli_fill_path(cli, "/api/apps/{0}/logs"),
+                                      .query = query };
     struct client_reply reply;
     struct json_value line;
-    int r = cli_ask(cli, &ask, &reply, e);
+    int r = cli_send(cli, &request, &reply, e);
 
     if (r < 0)
         return r;
@@ -42,7 +46,7 @@ static int print_lines(struct cli *cli, const char *query, int64_t *last, struct
     return 0;
 }
 
-/* Each question waits in the service for the next line; Ctrl-C ends it. */
+/* Each request waits in the service for the next line; Ctrl-C ends the loop. */
 static int follow(struct cli *cli, int64_t last, struct err *e)
 {
     struct arena *whole = cli->arena;
@@ -52,7 +56,8 @@ static int follow(struct cli *cli, int64_t last, struct err *e)
         AUTO(arena_freep) struct arena *turn = arena_new();
 
         cli->arena = turn;
-        r = print_lines(cli, arena_printf(turn, "after=%lld&limit=%d&wait_s=20", (long long)last, LIMIT_LOG_LINES), &last, e);
+        r = print_lines(cli, arena_printf(turn, "after=%lld&limit=%d&wait_s=20", (long long)last, LIMIT_LOG_LINES),
+                        &last, e);
         cli->arena = whole;
     }
     return r;
@@ -60,11 +65,35 @@ static int follow(struct cli *cli, int64_t last, struct err *e)
 
 int run_app_logs(struct cli *cli, struct err *e)
 {
-    const char *query = cli_has(cli, "--lines") ? arena_printf(cli->arena, "limit=%s", cli_fill_path(cli, "{--lines}")) : NULL;
+    const char *query =
+        cli_has(cli, "--lines") ? arena_printf(cli->arena, "limit=%s", cli_fill_path(cli, "{--lines}")) : NULL;
     int64_t last = 0;
     int r = print_lines(cli, query, &last, e);
 
     return r == 0 && cli_has(cli, "--follow") ? follow(cli, last, e) : r;
+}
+
+/* The address is foreign text: it goes to the browser as one argument, and only when it is an http or https address. */
+int run_app_open(struct cli *cli, struct err *e)
+{
+    struct client_reply reply;
+    const char *url;
+    int r = cli_get(cli, cli_fill_path(cli, "/api/apps/{0}"), &reply, e);
+
+    if (r < 0)
+        return r;
+    url = json_cstr(json_get(json_get(reply.json, "app"), "home_url"));
+    if (!url)
+        return err_set(e, -ENOENT, "NO_HOME",
+                       "%s has no config.home_url, or its port is not known because it does not run.", cli->args[0]);
+    if (cli->is_json)
+        cli_show(cli, reply.json);
+    else
+        out_print("%s\n", url);
+    fflush(stdout);
+    if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
+        open_in_browser(url);
+    return 0;
 }
 
 int run_app_show(struct cli *cli, struct err *e)
@@ -81,5 +110,21 @@ int run_app_show(struct cli *cli, struct err *e)
     cli_print_object(json_get(reply.json, "app"));
     out_print("\nConfiguration:\n");
     cli_print_json(json_get(reply.json, "config"));
+    return 0;
+}
+
+/* Unknown permissions in the definition are accepted (a later version may know them), and reported. */
+int run_app_add(struct cli *cli, struct err *e)
+{
+    struct client_request request = { .method = cli->command->method, .path = cli->command->path };
+    struct client_reply reply = { 0 };
+    int r = definition_read(cli, cli->args[0], &request.body, e);
+
+    if (r == 0)
+        r = cli_send(cli, &request, &reply, e);
+    if (r < 0)
+        return r;
+    cli_show(cli, reply.json);
+    permission_note_unknown(cli, request.body);
     return 0;
 }

@@ -18,7 +18,7 @@ static char *absolute_path(struct arena *a, const char *path)
 
 int run_backup(struct cli *cli, struct err *e)
 {
-    struct client_request ask = { .method = HTTP_POST, .path = "/api/backup" };
+    struct client_request request = { .method = HTTP_POST, .path = "/api/backup" };
     struct client_reply reply;
     struct json_writer w;
     struct buf out;
@@ -29,8 +29,8 @@ int run_backup(struct cli *cli, struct err *e)
     json_begin_object(&w);
     json_add_string(&w, "path", absolute_path(cli->arena, cli->args[0]));
     json_end(&w);
-    ask.body = buf_slice(&out);
-    r = cli_ask(cli, &ask, &reply, e);
+    request.body = buf_slice(&out);
+    r = cli_send(cli, &request, &reply, e);
     buf_clear(&out);
     if (r < 0)
         return r;
@@ -55,21 +55,25 @@ static int read_max(const struct cli *cli, int64_t *ret, struct err *e)
 
 int run_restore(struct cli *cli, struct err *e)
 {
-    struct backup_wish wish = { .is_forced = cli_has(cli, "--force") };
-    struct backup_files files = { 0 };
+    struct backup_options options = { .is_forced = cli_has(cli, "--force") };
+    struct backup_restored done = { 0 };
     struct lockfile *lock = NULL;
     int r;
 
-    r = read_max(cli, &wish.max_bytes, e);
+    r = read_max(cli, &options.max_bytes, e);
     if (r == 0)
         r = dir_make(cli->data_dir, e);
     if (r == 0)
         r = lockfile_open(cli->data_dir, &lock, e);
     if (r < 0)
         return r;
-    r = backup_restore(cli->arena, cli->args[0], cli->data_dir, &wish, &files, e);
+    r = backup_restore(cli->arena, cli->args[0], cli->data_dir, &options, &done, e);
     lockfile_close(lock);
     if (r == 0)
-        out_print("%zu files of %s are restored into %s.\n", files.n, cli->args[0], cli->data_dir);
+        out_print("%zu files of %s are restored into %s.\n", done.files.n, cli->args[0], cli->data_dir);
+    if (r == 0 && done.is_unproven)
+        out_complain(
+            "hearth: %s was made by an earlier version and has no digests: a damage that the databases do not show was not noticed\n",
+            cli->args[0]);
     return r;
 }

@@ -1,11 +1,11 @@
-/* hearth limit set, show and clear: whose limit it is stands before the id. */
+/* hearth limit set, show and clear: the word `app` or `key` precedes the id. */
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 
 #include <string.h>
 
-/* "/api/limits/apps/<id>" of the arguments `app ID`. */
+/* "/api/limits/apps/<id>" from the arguments `app ID`. */
 static int path_of_args(struct cli *cli, const char **ret, struct err *e)
 {
     if (strcmp(cli->args[0], "app") == 0)
@@ -17,12 +17,13 @@ static int path_of_args(struct cli *cli, const char **ret, struct err *e)
     return 0;
 }
 
-static int ask_limits(struct cli *cli, enum http_method method, struct slice body, struct client_reply *ret, struct err *e)
+static int request_limits(struct cli *cli, enum http_method method, struct slice body, struct client_reply *ret,
+                          struct err *e)
 {
-    struct client_request ask = { .method = method, .body = body };
-    int r = path_of_args(cli, &ask.path, e);
+    struct client_request request = { .method = method, .body = body };
+    int r = path_of_args(cli, &request.path, e);
 
-    return r < 0 ? r : cli_ask(cli, &ask, ret, e);
+    return r < 0 ? r : cli_send(cli, &request, ret, e);
 }
 
 static void print_number(struct json_value number, const char *if_zero)
@@ -52,7 +53,7 @@ static void print_limits(struct json_value limits)
 int run_limit_show(struct cli *cli, struct err *e)
 {
     struct client_reply reply;
-    int r = ask_limits(cli, HTTP_GET, (struct slice){ 0 }, &reply, e);
+    int r = request_limits(cli, HTTP_GET, (struct slice){ 0 }, &reply, e);
 
     if (r < 0)
         return r;
@@ -66,7 +67,7 @@ int run_limit_show(struct cli *cli, struct err *e)
 static int change_limits(struct cli *cli, enum http_method method, struct slice body, struct err *e)
 {
     struct client_reply reply;
-    int r = ask_limits(cli, method, body, &reply, e);
+    int r = request_limits(cli, method, body, &reply, e);
 
     if (r == 0)
         cli_show(cli, reply.json);

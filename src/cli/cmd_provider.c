@@ -1,11 +1,10 @@
 /* hearth provider add, list, test, default */
 #include "base/limits.h"
+#include "cli/key_input.h"
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
-
-#include <termios.h>
-#include <unistd.h>
+#include "cli/table.h"
 
 static void print_note(struct json_value answer)
 {
@@ -14,70 +13,7 @@ static void print_note(struct json_value answer)
     out_print(note ? " %s\n" : "%s\n", note ? note : "");
 }
 
-/* --- the key, from a terminal or a pipe --- */
-
-static char *trimmed(struct arena *a, struct slice text)
-{
-    while (text.n > 0 && strchr(" \t\r\n", text.p[text.n - 1]))
-        text.n--;
-    while (text.n > 0 && strchr(" \t\r\n", text.p[0]))
-        text = (struct slice){ text.p + 1, text.n - 1 };
-    return arena_slicedup(a, text);
-}
-
-enum { CTRL_C = 3, CTRL_D = 4, BACKSPACE = 8, DELETE = 127 };
-
-/* Keys as they are pressed, so that Ctrl-C comes here and cannot leave the terminal without its echo. */
-static int read_line(char *line, size_t size, struct err *e)
-{
-    size_t n = 0;
-    char key;
-
-    while (read(STDIN_FILENO, &key, 1) == 1 && key != '\n' && key != '\r' && key != CTRL_D) {
-        if (key == CTRL_C)
-            return err_set(e, -ECANCELED, "CANCELED", "No key was given; nothing is changed.");
-        if (key == BACKSPACE || key == DELETE)
-            n -= n > 0;
-        else if (n + 1 < size)
-            line[n++] = key;
-    }
-    line[n] = '\0';
-    return 0;
-}
-
-/* One line that nobody sees being typed. */
-static int ask_key(struct cli *cli, const char **ret, struct err *e)
-{
-    char line[LIMIT_PROVIDER_SECRET + 2] = "";
-    struct termios before, silent;
-    int r;
-
-    if (tcgetattr(STDIN_FILENO, &before) < 0)
-        return err_errno(e, errno, "The terminal");
-    silent = before;
-    silent.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG);
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);        /* before the question: what was typed until then is forgotten */
-    out_complain("API key: ");
-    r = read_line(line, sizeof(line), e);
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
-    out_complain("\n");
-    *ret = trimmed(cli->arena, slice_of(line));
-    return r;
-}
-
-static int read_key(struct cli *cli, const char **ret, struct err *e)
-{
-    struct slice text = { 0 };
-    int r = isatty(STDIN_FILENO) ? ask_key(cli, ret, e) : cli_read_file(cli, "-", LIMIT_PROVIDER_SECRET + 2, &text, e);
-
-    if (r < 0)
-        return r;
-    if (!*ret)
-        *ret = trimmed(cli->arena, text);
-    return **ret ? 0 : err_set(e, -EINVAL, "BAD_USE", "--api-key - reads the key from standard input, and nothing came");
-}
-
-/* Replaces "-" by what it stands for. */
+/* Reads the key when the option's value is "-". */
 static int complete_key(struct cli *cli, struct err *e)
 {
     int r = 0;
@@ -85,7 +21,8 @@ static int complete_key(struct cli *cli, struct err *e)
     for (size_t i = 0; i < cli->n_given && r == 0; i++)
         if (strcmp(cli->given[i].option->name, "--api-key") == 0 && strcmp(cli->given[i].value, "-") == 0) {
             cli->given[i].value = NULL;
-            r = read_key(cli, &cli->given[i].value, e);
+            r = cli_read_key(cli, "--api-key - reads the key from standard input, and nothing came",
+                             &cli->given[i].value, e);
         }
     return r;
 }
@@ -112,7 +49,8 @@ static void write_headers(struct cli *cli, struct json_writer *w)
     for (size_t i = 0; i < n; i++) {
         size_t n_name = strcspn(headers[i], ":");
 
-        json_add_string(w, trimmed(cli->arena, (struct slice){ headers[i], n_name }), trimmed(cli->arena, slice_of(headers[i] + n_name + 1)));
+        json_add_string(w, cli_trimmed(cli->arena, (struct slice){ headers[i], n_name }),
+                        cli_trimmed(cli->arena, slice_of(headers[i] + n_name + 1)));
     }
     json_end(w);
 }
@@ -123,7 +61,7 @@ static void write_models(struct cli *cli, struct json_writer *w)
 
     json_begin_array_as(w, "models");
     for (; list && *list; list += strspn(list, ",")) {
-        char *model = trimmed(cli->arena, (struct slice){ list, strcspn(list, ",") });
+        char *model = cli_trimmed(cli->arena, (struct slice){ list, strcspn(list, ",") });
 
         if (*model)
             json_add_string(w, NULL, model);
@@ -146,7 +84,7 @@ void body_provider_add(struct cli *cli, struct json_writer *w)
 
 int run_provider_add(struct cli *cli, struct err *e)
 {
-    struct client_request ask = { .method = HTTP_POST, .path = "/api/providers" };
+    struct client_request request = { .method = HTTP_POST, .path = "/api/providers" };
     struct client_reply reply = { 0 };
     const char *name;
     int r = check_headers(cli, e);
@@ -154,8 +92,8 @@ int run_provider_add(struct cli *cli, struct err *e)
     if (r == 0)
         r = complete_key(cli, e);
     if (r == 0) {
-        ask.body = cli_write_body(cli);
-        r = cli_ask(cli, &ask, &reply, e);
+        request.body = cli_write_body(cli);
+        r = cli_send(cli, &request, &reply, e);
     }
     if (r < 0)
         return r;
@@ -174,10 +112,11 @@ int run_provider_add(struct cli *cli, struct err *e)
 static void print_default(struct json_value answer, const char *capability, const char *title)
 {
     struct json_value def = json_get(json_get(answer, "defaults"), capability);
-    const char *provider = json_cstr(json_get(def, "provider")), *model = json_cstr(json_get(def, "model")), *origin = json_cstr(json_get(def, "origin"));
+    const char *provider = json_cstr(json_get(def, "provider")), *model = json_cstr(json_get(def, "model")),
+               *origin = json_cstr(json_get(def, "origin"));
 
     out_print("%-12s %s%s%s%s\n", title, provider ? provider : "none", model ? " with " : "", model ? model : "",
-           provider && origin && strcmp(origin, "order") == 0 ? " (the first that is configured)" : "");
+              provider && origin && strcmp(origin, "order") == 0 ? " (the first that is configured)" : "");
 }
 
 static void print_fallbacks(struct json_value list)
@@ -187,8 +126,31 @@ static void print_fallbacks(struct json_value list)
 
     out_print("%-12s ", "fallbacks");
     for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item); comma = ", ")
-        out_print("%s%s%s", comma, json_cstr(json_get(item, "provider")), json_bool(json_get(item, "configured")) ? "" : " (not configured, passed over)");
+        out_print("%s%s%s", comma, json_cstr(json_get(item, "provider")),
+                  json_bool(json_get(item, "configured")) ? "" : " (not configured, passed over)");
     out_print("%s\n", json_length(list) ? "" : "none; `hearth settings set llm.fallbacks A,B` names some");
+}
+
+static void print_resting(struct json_value providers)
+{
+    struct json_value provider, model;
+
+    for (struct json_iter it = json_iter(providers); json_next(&it, NULL, &provider);)
+        for (struct json_iter models = json_iter(json_get(provider, "resting_models"));
+             json_next(&models, NULL, &model);)
+            out_print("%-12s %s of %s failed several times in a row; the other models are asked\n", "rests",
+                      json_cstr(model), json_cstr(json_get(provider, "name")));
+}
+
+static void print_failures(struct cli *cli, struct json_value providers)
+{
+    static const struct cli_column at = { "AT", "last_error_at", CLI_TIME };
+    struct json_value provider;
+
+    for (struct json_iter it = json_iter(providers); json_next(&it, NULL, &provider);)
+        if (json_cstr(json_get(provider, "last_error")))
+            out_print("%-12s %s at %s: %s\n", "failed", json_cstr(json_get(provider, "name")),
+                      table_cell(cli->arena, provider, &at), json_cstr(json_get(provider, "last_error")));
 }
 
 static void print_waiting(struct json_value list)
@@ -196,23 +158,39 @@ static void print_waiting(struct json_value list)
     struct json_value item;
 
     for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item);) {
-        const char *name = json_cstr(json_get(item, "name")), *label = json_cstr(json_get(item, "label")), *address = json_cstr(json_get(item, "address"));
+        const char *name = json_cstr(json_get(item, "name")), *label = json_cstr(json_get(item, "label")),
+                   *address = json_cstr(json_get(item, "address"));
 
         if (json_bool(json_get(item, "foreign")))
-            out_print("\nAt %s, where %s usually listens, another user's program does; it is not used.\n", address, label);
+            out_print("\nAt %s, where %s usually listens, another user's program does; it is not used.\n", address,
+                      label);
         else
-            out_print("\n%s was found at %s and waits for your yes: `hearth provider accept %s`\n", label, address, name);
+            out_print("\n%s was found at %s and waits for your yes: `hearth provider accept %s`\n", label, address,
+                      name);
     }
 }
 
 int run_provider_list(struct cli *cli, struct err *e)
 {
     static const struct cli_column columns[] = {
-        { "NAME", "name" }, { "PROVIDER", "label" }, { "FROM", "source" }, { "KEY", "key" }, { "MODEL", "model" }, { "EMBEDS WITH", "embed_model" },
-        { "DEFAULT FOR", "default_for", CLI_JOINED }, { "STATE", "state" }, { "ADDRESS", "base_url" }, { .title = NULL },
+        { "NAME", "name" },
+        { "PROVIDER", "label", .drop = 3 },
+        { "FROM", "source", .drop = 4 },
+        { "KEY", "key" },
+        { "MODEL", "model" },
+        { "EMBEDS WITH", "embed_model" },
+        { "DEFAULT FOR", "default_for", CLI_JOINED },
+        { "STATE", "state" },
+        { "ADDRESS", "base_url", .drop = 5 },
+        { .title = NULL },
     };
     static const struct cli_column app_columns[] = {
-        { "APP", "app" }, { "FOR", "capability" }, { "ASKS", "provider" }, { "MODEL", "model" }, { "CONFIGURED", "configured", CLI_YES_NO }, { .title = NULL },
+        { "APP", "app" },
+        { "FOR", "capability" },
+        { "ASKS", "provider" },
+        { "MODEL", "model" },
+        { "CONFIGURED", "configured", CLI_YES_NO },
+        { .title = NULL },
     };
     struct client_reply reply;
     int r = cli_get(cli, "/api/providers", &reply, e);
@@ -220,19 +198,22 @@ int run_provider_list(struct cli *cli, struct err *e)
     if (r < 0)
         return r;
     if (cli->is_json) {
-        cli_show(cli, reply.json);
+        cli_print_json(json_get(reply.json, "providers"));
         return 0;
     }
-    cli_print_table(json_get(reply.json, "providers"), columns,
-                    "No provider is configured; `hearth provider add ID` adds one, `hearth provider presets` lists them.");
+    cli_print_table(
+        cli, json_get(reply.json, "providers"), columns,
+        "No provider is configured; `hearth provider add ID` adds one, `hearth provider presets` lists them.");
     out_print("\n");
     print_default(reply.json, "chat", "chats");
     print_default(reply.json, "embed", "embeddings");
     print_fallbacks(json_get(reply.json, "fallbacks"));
+    print_resting(json_get(reply.json, "providers"));
+    print_failures(cli, json_get(reply.json, "providers"));
     print_waiting(json_get(reply.json, "waiting"));
     if (json_length(json_get(reply.json, "apps"))) {
         out_print("\n");
-        cli_print_table(json_get(reply.json, "apps"), app_columns, "");
+        cli_print_table(cli, json_get(reply.json, "apps"), app_columns, "");
     }
     return 0;
 }
@@ -247,10 +228,12 @@ void body_provider_test(struct cli *cli, struct json_writer *w)
 
 int run_provider_test(struct cli *cli, struct err *e)
 {
-    struct client_request ask = { .method = HTTP_POST, .path = cli_fill_path(cli, "/api/providers/{0}/test"), .body = cli_write_body(cli) };
+    struct client_request request = { .method = HTTP_POST,
+                                      .path = cli_fill_path(cli, "/api/providers/{0}/test"),
+                                      .body = cli_write_body(cli) };
     struct client_reply reply;
     const char *text;
-    int r = cli_ask(cli, &ask, &reply, e);
+    int r = cli_send(cli, &request, &reply, e);
 
     if (r < 0)
         return r;
@@ -268,9 +251,9 @@ int run_provider_test(struct cli *cli, struct err *e)
 
 int run_provider_remove(struct cli *cli, struct err *e)
 {
-    struct client_request ask = { .method = HTTP_DELETE, .path = cli_fill_path(cli, "/api/providers/{0}") };
+    struct client_request request = { .method = HTTP_DELETE, .path = cli_fill_path(cli, "/api/providers/{0}") };
     struct client_reply reply;
-    int r = cli_ask(cli, &ask, &reply, e);
+    int r = cli_send(cli, &request, &reply, e);
 
     if (r < 0)
         return r;
@@ -290,17 +273,19 @@ void body_provider_default(struct cli *cli, struct json_writer *w)
 
 static const char *clear_query(struct cli *cli)
 {
-    const char *query = arena_printf(cli->arena, "capability=%s", cli_value(cli, "--for") ? cli_fill_path(cli, "{--for}") : "chat");
+    const char *query =
+        arena_printf(cli->arena, "capability=%s", cli_value(cli, "--for") ? cli_fill_path(cli, "{--for}") : "chat");
 
     return cli_has(cli, "--app") ? arena_printf(cli->arena, "%s&app=%s", query, cli_fill_path(cli, "{--app}")) : query;
 }
 
-static void tell_default(struct cli *cli, struct json_value answer)
+static void print_chosen_default(struct cli *cli, struct json_value answer)
 {
     const char *provider = json_cstr(json_get(answer, "provider")), *model = json_cstr(json_get(answer, "model"));
     bool is_chat = slice_eq_str(json_string(json_get(answer, "capability")), "chat");
 
-    out_print("%s%s that name no provider ", is_chat ? "Chats" : "Embeddings", cli_has(cli, "--app") ? arena_printf(cli->arena, " of %s", cli_value(cli, "--app")) : "");
+    out_print("%s%s that name no provider ", is_chat ? "Chats" : "Embeddings",
+              cli_has(cli, "--app") ? arena_printf(cli->arena, " of %s", cli_value(cli, "--app")) : "");
     if (provider)
         out_print("go to %s%s%s.", provider, model ? " with " : "", model ? model : "");
     else
@@ -311,22 +296,26 @@ static void tell_default(struct cli *cli, struct json_value answer)
 int run_provider_default(struct cli *cli, struct err *e)
 {
     bool is_clear = cli_has(cli, "--clear");
-    struct client_request ask = { .method = HTTP_DELETE, .path = "/api/providers/default" };
+    struct client_request request = { .method = HTTP_DELETE, .path = "/api/providers/default" };
     struct client_reply reply;
     int r;
 
     if (is_clear == (cli->n_args > 0))
-        return err_set(e, -EINVAL, "BAD_USE", is_clear ? "--clear takes back a default and needs no NAME" : "Which provider? NAME, or --clear");
+        return err_set(e, -EINVAL, "BAD_USE",
+                       is_clear ? "--clear takes back a default and needs no NAME"
+                                : "Which provider? NAME, or --clear");
     if (is_clear)
-        ask.query = clear_query(cli);
+        request.query = clear_query(cli);
     else
-        ask = (struct client_request){ .method = HTTP_POST, .path = cli_fill_path(cli, "/api/providers/{0}/default"), .body = cli_write_body(cli) };
-    r = cli_ask(cli, &ask, &reply, e);
+        request = (struct client_request){ .method = HTTP_POST,
+                                           .path = cli_fill_path(cli, "/api/providers/{0}/default"),
+                                           .body = cli_write_body(cli) };
+    r = cli_send(cli, &request, &reply, e);
     if (r < 0)
         return r;
     if (cli->is_json)
         cli_show(cli, reply.json);
     else
-        tell_default(cli, reply.json);
+        print_chosen_default(cli, reply.json);
     return 0;
 }

@@ -1,4 +1,5 @@
 /* hearth serve */
+#include "base/memory.h"
 #include "cli/out.h"
 #include "cli/special.h"
 
@@ -7,7 +8,9 @@
 /* --log and --log-format are the settings log.level and log.format. */
 static const char *const *all_sets(struct cli *cli, size_t *ret_n)
 {
-    static const struct { const char *option, *key; } shorthands[] = {
+    static const struct {
+        const char *option, *key;
+    } shorthands[] = {
         { "--log", "log.level" },
         { "--log-format", "log.format" },
     };
@@ -26,7 +29,9 @@ static const char *const *all_sets(struct cli *cli, size_t *ret_n)
 
 int run_serve(struct cli *cli, struct err *e)
 {
-    struct service_config c = { .data_dir = cli->data_dir, .config_file = cli_value(cli, "--config") };
+    struct service_config c = { .data_dir = cli->data_dir,
+                                .config_file = cli_value(cli, "--config"),
+                                .accept_loss = cli_has(cli, "--accept-loss") };
     int r;
 
     memory_set_up();

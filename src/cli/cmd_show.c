@@ -1,4 +1,4 @@
-/* Commands that show one thing in a form of its own: settings, audit verify, openapi, doctor, open. */
+/* Commands that show one thing in a special form: settings, audit verify, openapi, doctor, open. */
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
@@ -12,7 +12,7 @@
 int run_settings(struct cli *cli, struct err *e)
 {
     static const struct cli_column columns[] = {
-        { "KEY", "key" }, { "VALUE", "value" }, { "FROM", "origin" }, { "HELP", "help" }, { .title = NULL },
+        { "KEY", "key" }, { "VALUE", "value" }, { "FROM", "origin" }, { "HELP", "help", .drop = 1 }, { .title = NULL },
     };
     struct client_reply reply;
     struct json_value setting;
@@ -26,26 +26,29 @@ int run_settings(struct cli *cli, struct err *e)
     if (cli->is_json)
         cli_print_json(setting);
     else if (!cli->n_args)
-        cli_print_table(setting, columns, "");
+        cli_print_table(cli, setting, columns, "");
     else
         out_print("%.*s (%s)\n", (int)value.n, value.p, json_cstr(json_get(setting, "origin")));
     return 0;
 }
 
-/* What was kept is not always what counts now. */
+/* The stored value is not always the value in force. */
 int run_settings_set(struct cli *cli, struct err *e)
 {
-    struct client_request ask = { .method = HTTP_PUT, .path = cli_fill_path(cli, "/api/settings/{0}"), .body = cli_write_body(cli) };
+    struct client_request request = { .method = HTTP_PUT,
+                                      .path = cli_fill_path(cli, "/api/settings/{0}"),
+                                      .body = cli_write_body(cli) };
     struct client_reply reply;
     struct json_value setting;
-    int r = cli_ask(cli, &ask, &reply, e);
+    int r = cli_send(cli, &request, &reply, e);
 
     if (r < 0)
         return r;
     setting = json_get(reply.json, "setting");
     out_print("%s is %s.", cli->args[0], cli->args[1]);
     if (!slice_eq_str(json_string(json_get(setting, "origin")), "database"))
-        out_print(" A %s outranks it: %s counts.", json_cstr(json_get(setting, "origin")), json_cstr(json_get(setting, "value")));
+        out_print(" A %s outranks it: %s counts.", json_cstr(json_get(setting, "origin")),
+                  json_cstr(json_get(setting, "value")));
     else if (json_bool(json_get(setting, "needs_restart")))
         out_print(" A service that runs takes it up when it starts again.");
     out_print("\n");
@@ -70,7 +73,8 @@ int run_audit_verify(struct cli *cli, struct err *e)
     if (is_whole) {
         out_print("The audit log is whole: %lld entries", (long long)json_int(json_get(reply.json, "entries")));
         if (json_int(json_get(reply.json, "trimmed")) > 0)
-            out_print(", and %lld before them were removed for their age", (long long)json_int(json_get(reply.json, "trimmed")));
+            out_print(", and %lld before them were removed for their age",
+                      (long long)json_int(json_get(reply.json, "trimmed")));
         out_print(".\n");
         return CLI_DONE;
     }
@@ -100,7 +104,8 @@ static bool print_check(struct json_value check)
     bool is_ok = json_bool(json_get(check, "ok"));
     const char *advice = json_cstr(json_get(check, "advice"));
 
-    out_print("%s  %-12s %s\n", is_ok ? "ok  " : "FAIL", json_cstr(json_get(check, "name")), json_cstr(json_get(check, "text")));
+    out_print("%s  %-12s %s\n", is_ok ? "ok  " : "FAIL", json_cstr(json_get(check, "name")),
+              json_cstr(json_get(check, "text")));
     if (!is_ok && advice && *advice)
         out_print("      %-12s -> %s\n", "", advice);
     return is_ok;
@@ -126,7 +131,8 @@ int run_doctor(struct cli *cli, struct err *e)
 
 /* --- open --- */
 
-/* A page of ours alone that goes on to the link: as an argument every user of the machine could read the link in `ps`. */
+/* Writes a page with mode 0600 that redirects to the link: as an argument, every user of the machine could read the
+ * link in `ps`. */
 static char *write_door(struct cli *cli, const char *url)
 {
     char *path = arena_printf(cli->arena, "%s/open.html", cli->data_dir);
@@ -135,18 +141,20 @@ static char *write_door(struct cli *cli, const char *url)
     return file_write(path, slice_of(page), 0600, NULL) < 0 ? NULL : path;
 }
 
-/* Best effort: without a display, or without xdg-open, the printed link is what there is. */
-static void open_in_browser(struct cli *cli, const char *url)
+static bool has_display(void)
+{
+    return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY");
+}
+
+/* Best effort: without a display, or without xdg-open, the person uses the printed link. */
+void open_in_browser(const char *target)
 {
     extern char **environ;
-    char *argv[] = { (char[]){ "xdg-open" }, NULL, NULL };
+    char *argv[] = { (char[]){ "xdg-open" }, (char *)(uintptr_t)target, NULL };
     posix_spawn_file_actions_t quiet;
     pid_t pid;
 
-    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY"))
-        return;
-    argv[1] = write_door(cli, url);
-    if (!argv[1])
+    if (!target || !has_display())
         return;
     posix_spawn_file_actions_init(&quiet);
     posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
@@ -158,10 +166,10 @@ static void open_in_browser(struct cli *cli, const char *url)
 
 int run_open(struct cli *cli, struct err *e)
 {
-    const struct client_request ask = { .method = HTTP_POST, .path = "/api/session/link" };
+    const struct client_request request = { .method = HTTP_POST, .path = "/api/session/link" };
     struct client_reply reply;
     const char *url;
-    int r = cli_ask(cli, &ask, &reply, e);
+    int r = cli_send(cli, &request, &reply, e);
 
     if (r < 0)
         return r;
@@ -171,6 +179,6 @@ int run_open(struct cli *cli, struct err *e)
     else
         out_print("%s\n", url);
     fflush(stdout);
-    open_in_browser(cli, url);
+    open_in_browser(has_display() ? write_door(cli, url) : NULL);
     return 0;
 }

@@ -1,16 +1,25 @@
-/* hearth task show and replay */
+/* hearth task show, replay and wait */
 #include "base/limits.h"
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
+
+#include <stdlib.h>
+
+enum { MOST_WAIT_S = 7 * 24 * 3600 };
 
 /* --- task show --- */
 
 int run_task_show(struct cli *cli, struct err *e)
 {
     static const struct cli_column columns[] = {
-        { "RUN", "id" }, { "AGENT", "agent_name" }, { "STATUS", "status" }, { "STARTED", "started_at", CLI_TIME },
-        { "ENDED", "completed_at", CLI_TIME }, { "ERROR", "error" }, { .title = NULL },
+        { "RUN", "id" },
+        { "AGENT", "agent_name" },
+        { "STATUS", "status" },
+        { "STARTED", "started_at", CLI_TIME },
+        { "ENDED", "completed_at", CLI_TIME },
+        { "ERROR", "error" },
+        { .title = NULL },
     };
     struct client_reply reply;
     struct slice log;
@@ -25,7 +34,7 @@ int run_task_show(struct cli *cli, struct err *e)
     log = json_string(json_get(reply.json, "log"));
     cli_print_object(json_get(reply.json, "task"));
     out_print("\n");
-    cli_print_table(json_get(reply.json, "runs"), columns, "No run has been started.");
+    cli_print_table(cli, json_get(reply.json, "runs"), columns, "No run has been started.");
     if (log.n == 0)
         return 0;
     out_print("\nLog of the newest run:\n");
@@ -41,6 +50,7 @@ static int replay_all(struct cli *cli, struct err *e)
     struct client_reply reply;
     struct json_writer w;
     struct buf body;
+    int64_t n_done, n_left;
     int r;
 
     buf_init(&body, MIB(1));
@@ -49,13 +59,19 @@ static int replay_all(struct cli *cli, struct err *e)
     json_add_string(&w, "app", cli_value(cli, "--app"));
     json_add_string(&w, "status", cli_value(cli, "--status"));
     json_end(&w);
-    r = cli_ask(cli, &(struct client_request){ .method = HTTP_POST, .path = "/api/tasks/replay",
-                                               .body = slice_of(buf_to_arena(&body, cli->arena)) }, &reply, e);
+    r = cli_send(cli,
+                 &(struct client_request){ .method = HTTP_POST,
+                                           .path = "/api/tasks/replay",
+                                           .body = slice_of(buf_to_arena(&body, cli->arena)) },
+                 &reply, e);
     if (r < 0)
         return r;
-    out_print("%lld tasks will be done again.\n", (long long)json_int(json_get(reply.json, "replayed")));
-    if (json_int(json_get(reply.json, "left")))
-        out_print("%lld stay as they are; the service's log says why.\n", (long long)json_int(json_get(reply.json, "left")));
+    n_done = json_int(json_get(reply.json, "replayed"));
+    n_left = json_int(json_get(reply.json, "left"));
+    out_print("%lld %s will be done again.\n", (long long)n_done, n_done == 1 ? "task" : "tasks");
+    if (n_left > 0)
+        out_print("%lld %s; the service's log says why.\n", (long long)n_left,
+                  n_left == 1 ? "stays as it is" : "stay as they are");
     return 0;
 }
 
@@ -63,7 +79,94 @@ int run_task_replay(struct cli *cli, struct err *e)
 {
     bool is_all = cli_has(cli, "--all");
 
-    if (is_all == (cli->n_args == 1) || (!is_all && (cli_has(cli, "--app") || cli_has(cli, "--status"))) || (is_all && cli_has(cli, "--agent")))
-        return err_set(e, -EINVAL, "BAD_USE", "Say `task replay UUID [--agent NAME]`, or `task replay --all [--app APP] [--status STATUS]`");
+    if (is_all == (cli->n_args == 1) || (!is_all && (cli_has(cli, "--app") || cli_has(cli, "--status"))) ||
+        (is_all && cli_has(cli, "--agent")))
+        return err_set(e, -EINVAL, "BAD_USE",
+                       "Say `task replay UUID [--agent NAME]`, or `task replay --all [--app APP] [--status STATUS]`");
     return is_all ? replay_all(cli, e) : cli_run_request(cli, e);
+}
+
+/* --- task wait --- */
+
+struct task_wait {
+    struct cli *cli;
+    struct err *e;
+    bool was_review_reported;
+};
+
+static bool is_one_of(struct slice word, const char *const *words)
+{
+    for (; *words; words++)
+        if (slice_eq_str(word, *words))
+            return true;
+    return false;
+}
+
+static void report_review(struct task_wait *w, struct json_value task)
+{
+    if (w->was_review_reported || !slice_eq_str(json_string(json_get(task, "waits_for")), "person"))
+        return;
+    out_complain("hearth: The task waits for a person: `hearth task run %s` starts it\n", w->cli->args[0]);
+    w->was_review_reported = true;
+}
+
+/* 1: the task has ended. The full answer is fetched because an event has the status alone. */
+static int look_at_task(struct task_wait *w)
+{
+    static const char *const ends[] = { "completed", "failed", "canceled", NULL };
+    struct client_reply reply = { 0 };
+    struct json_value task;
+    const char *error;
+    int r = cli_get(w->cli, cli_fill_path(w->cli, "/api/tasks/{0}"), &reply, w->e);
+
+    if (r < 0)
+        return r;
+    task = json_get(reply.json, "task");
+    report_review(w, task);
+    if (!is_one_of(json_string(json_get(task, "status")), ends))
+        return 0;
+    if (w->cli->is_json)
+        cli_show(w->cli, reply.json);
+    if (slice_eq_str(json_string(json_get(task, "status")), "completed")) {
+        if (!w->cli->is_json)
+            out_print("The task %s is completed.\n", w->cli->args[0]);
+        return 1;
+    }
+    error = json_cstr(json_get(task, "error"));
+    return err_set(w->e, -EREMOTEIO, "TASK_FAILED", "The task %s is %s%s%s", w->cli->args[0],
+                   json_cstr(json_get(task, "status")), error ? ": " : "", error ? error : "");
+}
+
+/* The task is read after the stream's hello, so no change is missed in between. */
+static int on_change(void *arg, const struct client_event *event)
+{
+    static const char *const any[] = { "hello", "resync", NULL };
+    struct task_wait *w = arg;
+    bool is_mine =
+        strcmp(event->name, "task") == 0 && slice_eq_str(json_string(json_get(event->data, "uuid")), w->cli->args[0]);
+
+    return is_mine || is_one_of(slice_of(event->name), any) ? look_at_task(w) : 0;
+}
+
+int run_task_wait(struct cli *cli, struct err *e)
+{
+    struct client_request request = { .method = HTTP_GET, .path = "/api/events" };
+    struct task_wait w = { .cli = cli, .e = e };
+    const char *timeout = cli_value(cli, "--timeout");
+    struct client *client = NULL;
+    char *end = NULL;
+    double seconds = timeout ? strtod(timeout, &end) : 0;
+    int r;
+
+    if (timeout && (end == timeout || *end || !(seconds > 0) || seconds > MOST_WAIT_S))
+        return err_set(e, -EINVAL, "BAD_USE", "--timeout must be a number of seconds above 0, at most %d", MOST_WAIT_S);
+    request.timeout_ms = (int64_t)(seconds * 1000);
+    r = cli_client(cli, &client, e);
+    if (r == 0)
+        r = client_listen(client, &request, on_change, &w, e);
+    if (r == -ETIMEDOUT)
+        return err_set(e, r, "TIMED_OUT", "The task %s has not ended within %s seconds", cli->args[0], timeout);
+    if (r == 0)
+        return err_set(e, -EIO, "NOT_RUNNING", "The service ended before the task did");
+    return r < 0 ? r : 0;
 }

@@ -1,9 +1,12 @@
-/* hearth usage: the columns follow --by, and below them stands the sum. */
+/* hearth usage: --by chooses the columns; the sum is below them. */
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
 
-static const struct { const char *by; struct cli_column columns[2]; } groups[] = {
+static const struct {
+    const char *by;
+    struct cli_column columns[2];
+} groups[] = {
     { "day", { { "DAY", "day" } } },
     { "app", { { "APP", "app_name" }, { "APP ID", "app" } } },
     { "key", { { "KEY", "key_name" }, { "KEY ID", "key" } } },
@@ -13,13 +16,14 @@ static const struct { const char *by; struct cli_column columns[2]; } groups[] =
 };
 
 static const struct cli_column counts[] = {
-    { "REQUESTS", "requests" }, { "FAILED", "failed" }, { "PROMPT TOKENS", "prompt_tokens" }, { "ANSWER TOKENS", "completion_tokens" },
+    { "REQUESTS", "requests" },           { "FAILED", "failed" },
+    { "PROMPT TOKENS", "prompt_tokens" }, { "ANSWER TOKENS", "completion_tokens" },
     { "TOKENS", "total_tokens" },
 };
 
 enum { MAX_COLUMNS = 2 * ARRAY_SIZE(groups) + ARRAY_SIZE(counts) };
 
-static bool is_asked(const char *by, const char *word)
+static bool is_requested(const char *by, const char *word)
 {
     size_t n = strlen(word);
 
@@ -36,7 +40,7 @@ static void choose_columns(const char *by, struct cli_column ret[MAX_COLUMNS + 1
     size_t n = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
-        for (size_t k = 0; is_asked(by, groups[i].by) && k < 2 && groups[i].columns[k].title; k++)
+        for (size_t k = 0; is_requested(by, groups[i].by) && k < 2 && groups[i].columns[k].title; k++)
             ret[n++] = groups[i].columns[k];
     for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
         ret[n++] = counts[i];
@@ -51,17 +55,19 @@ static void print_sum(struct json_value answer)
     if (shown < rows)
         out_print("%lld of %lld rows; --limit N shows more.\n", shown, rows);
     out_print("From %s to %s: %lld requests, %lld of them failed, %lld tokens.\n", json_cstr(json_get(answer, "from")),
-           json_cstr(json_get(answer, "to")), (long long)json_int(json_get(totals, "requests")),
-           (long long)json_int(json_get(totals, "failed")), (long long)json_int(json_get(totals, "total_tokens")));
+              json_cstr(json_get(answer, "to")), (long long)json_int(json_get(totals, "requests")),
+              (long long)json_int(json_get(totals, "failed")), (long long)json_int(json_get(totals, "total_tokens")));
 }
 
 int run_usage(struct cli *cli, struct err *e)
 {
     const char *by = cli_has(cli, "--by") ? cli_value(cli, "--by") : "day";
-    struct client_request ask = { .method = HTTP_GET, .path = "/api/usage", .query = cli_fill_query(cli, cli->command->query) };
+    struct client_request request = { .method = HTTP_GET,
+                                      .path = "/api/usage",
+                                      .query = cli_fill_query(cli, cli->command->query) };
     struct cli_column columns[MAX_COLUMNS + 1];
     struct client_reply reply;
-    int r = cli_ask(cli, &ask, &reply, e);
+    int r = cli_send(cli, &request, &reply, e);
 
     if (r < 0)
         return r;
@@ -70,7 +76,7 @@ int run_usage(struct cli *cli, struct err *e)
         return 0;
     }
     choose_columns(by, columns);
-    cli_print_table(json_get(reply.json, "usage"), columns, "Nothing was asked of models.");
+    cli_print_table(cli, json_get(reply.json, "usage"), columns, "Nothing was asked of models.");
     print_sum(reply.json);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* hearth permission watch: the person answers in the terminal as apps ask. */
+/* hearth permission watch: the person answers in the terminal whenever an app asks. */
 #include "cli/out.h"
 #include "cli/permission.h"
 #include "cli/request.h"
@@ -10,12 +10,17 @@ enum { WATCH_LATER_MAX = 256 };
 
 struct watch {
     struct cli *cli;
-    char *later[WATCH_LATER_MAX];       /* questions put off; not asked again here */
+    char *later[WATCH_LATER_MAX]; /* questions put off; not shown again here */
     size_t n_later;
     struct err *e;
 };
 
-static const struct watch_answer { char key; const char *scope; bool is_allowed; const char *said; } answers[] = {
+static const struct watch_answer {
+    char key;
+    const char *scope;
+    bool is_allowed;
+    const char *said;
+} answers[] = {
     { 'o', "once", true, "allowed once" },
     { 's', "until_stop", true, "allowed until the app stops" },
     { 'a', "always", true, "allowed always" },
@@ -30,7 +35,7 @@ static const struct watch_answer *find_answer(const char *line)
     return NULL;
 }
 
-/* NULL: later, or the terminal has ended. A slip of the finger decides nothing. */
+/* NULL: later, or the terminal has ended. Mistyped input decides nothing. */
 static const struct watch_answer *read_answer(bool *ret_is_end)
 {
     const struct watch_answer *answer = NULL;
@@ -62,11 +67,12 @@ static void put_off(struct watch *w, char *question)
 
 static void print_question(struct json_value q)
 {
-    struct slice app = json_string(json_get(q, "app_name")), asks = json_string(json_get(q, "asks")), permission = json_string(json_get(q, "permission"));
+    struct slice app = json_string(json_get(q, "app_name")), requests = json_string(json_get(q, "asks")),
+                 permission = json_string(json_get(q, "permission"));
     struct slice sandbox = json_string(json_get(q, "sandbox")), change = json_string(json_get(q, "change"));
 
-    out_print("%.*s wants to %.*s (%.*s)%s\n", (int)app.n, app.p, (int)asks.n, asks.p, (int)permission.n, permission.p,
-              json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
+    out_print("%.*s wants to %.*s (%.*s)%s\n", (int)app.n, app.p, (int)requests.n, requests.p, (int)permission.n,
+              permission.p, json_bool(json_get(q, "dangerous")) ? ". This can run any program on this machine" : "");
     if (change.n)
         out_print("  It was allowed before another program was started for it: %.*s\n", (int)change.n, change.p);
     if (sandbox.n)
@@ -75,15 +81,16 @@ static void print_question(struct json_value q)
     fflush(stdout);
 }
 
-/* 1: the terminal has ended. */
-static int ask_one(struct watch *w, struct json_value q)
+/* Shows one question and sends the person's answer. 1: the terminal has ended. */
+static int request_one(struct watch *w, struct json_value q)
 {
     const struct watch_answer *answer;
     struct permission_choice choice = {
         .app_id = json_cstr(json_get(q, "app_id")),
         .permission = json_cstr(json_get(q, "permission")),
     };
-    char *question = arena_printf(w->cli->arena, "%s %s %s", choice.app_id, choice.permission, json_cstr(json_get(q, "id")));
+    char *question =
+        arena_printf(w->cli->arena, "%s %s %s", choice.app_id, choice.permission, json_cstr(json_get(q, "id")));
     bool is_end;
     int r;
 
@@ -105,7 +112,7 @@ static int ask_one(struct watch *w, struct json_value q)
     return r;
 }
 
-static int ask_pending(struct watch *w)
+static int request_pending(struct watch *w)
 {
     struct client_reply reply;
     struct json_value question;
@@ -114,28 +121,29 @@ static int ask_pending(struct watch *w)
     if (r < 0)
         return r;
     for (struct json_iter it = json_iter(json_get(reply.json, "pending")); r == 0 && json_next(&it, NULL, &question);)
-        r = ask_one(w, question);
+        r = request_one(w, question);
     return r;
 }
 
-static int tell_contact(struct json_value contact)
+static int print_contact(struct json_value contact)
 {
     struct slice program = json_string(json_get(contact, "program")), app = json_string(json_get(contact, "app_name"));
 
-    out_print("A program that Hearth did not start, %.*s, uses the id of %.*s.\n", (int)program.n, program.p, (int)app.n, app.p);
+    out_print("A program that Hearth did not start, %.*s, uses the id of %.*s.\n", (int)program.n, program.p,
+              (int)app.n, app.p);
     fflush(stdout);
     return 0;
 }
 
-/* The list is asked once the stream says that it hears, so no question falls between the two. */
+/* The list is fetched after the stream's hello, so no question is missed in between. */
 static int on_event(void *arg, const struct client_event *event)
 {
     static const char *const mine[] = { "hello", "permission", "resync" };
 
     for (size_t i = 0; i < ARRAY_SIZE(mine); i++)
         if (strcmp(event->name, mine[i]) == 0)
-            return ask_pending(arg);
-    return strcmp(event->name, "contact") == 0 ? tell_contact(event->data) : 0;
+            return request_pending(arg);
+    return strcmp(event->name, "contact") == 0 ? print_contact(event->data) : 0;
 }
 
 int run_permission_watch(struct cli *cli, struct err *e)
@@ -152,6 +160,6 @@ int run_permission_watch(struct cli *cli, struct err *e)
         return r;
     out_print("Watching for permission requests; Ctrl-C ends.\n");
     fflush(stdout);
-    r = client_listen(client, "/api/events", on_event, &w, e);
+    r = client_listen(client, &(struct client_request){ .method = HTTP_GET, .path = "/api/events" }, on_event, &w, e);
     return r < 0 ? r : 0;
 }

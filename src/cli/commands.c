@@ -10,6 +10,25 @@ static void body_key_new(struct cli *cli, struct json_writer *w)
     json_add_string(w, "name", cli_value(cli, "--name"));
 }
 
+static void body_workspace_add(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "name", cli->args[0]);
+    json_add_string(w, "slug", cli_value(cli, "--slug"));
+    json_add_string(w, "type", cli_value(cli, "--type"));
+}
+
+static void body_thread_add(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "name", cli->args[1]);
+    json_add_string(w, "slug", cli_value(cli, "--slug"));
+}
+
+static void body_activity_change(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "status", cli_value(cli, "--status"));
+    json_add_string(w, "error_message", cli_value(cli, "--error-message"));
+}
+
 static void body_task_run(struct cli *cli, struct json_writer *w)
 {
     json_add_string(w, "agent_name", cli_value(cli, "--agent"));
@@ -30,7 +49,7 @@ static void body_settings_set(struct cli *cli, struct json_writer *w)
     json_add_string(w, "value", cli->args[1]);
 }
 
-/* What is no number goes as it is: the service says which rule it breaks. */
+/* Text that is no number is sent unchanged: the service reports the violated rule. */
 static void add_number(struct cli *cli, struct json_writer *w, const char *name, const char *option)
 {
     const char *value = cli_value(cli, option);
@@ -41,6 +60,15 @@ static void add_number(struct cli *cli, struct json_writer *w, const char *name,
         json_add_int(w, name, number);
     else if (value)
         json_add_string(w, name, value);
+}
+
+static void body_search(struct cli *cli, struct json_writer *w)
+{
+    json_add_string(w, "text", cli->args[0]);
+    json_add_bool(w, "embed", !cli_has(cli, "--words"));
+    json_add_string(w, "app", cli_value(cli, "--app"));
+    json_add_string(w, "workspaceId", cli_value(cli, "--workspace"));
+    add_number(cli, w, "topK", "--top");
 }
 
 static void body_limit_set(struct cli *cli, struct json_writer *w)
@@ -59,7 +87,29 @@ static const struct cli_option serve_options[] = {
     { "--set", .value = "KEY=VALUE", .is_many = true, .help = "a setting that outranks file, environment and database" },
     { "--log", .value = "LEVEL", .help = "error, warn, info or debug" },
     { "--log-format", .value = "FORMAT", .help = "text or json" },
+    { "--accept-loss", .help = "go on although a database is missing, damaged, older than it was or another one" },
     { "--check-config", .help = "only check settings and data folder" },
+    { .name = NULL },
+};
+
+static const struct cli_option chat_options[] = {
+    { "--model", .letter = "-m", .value = "MODEL", .help = "which model; default: as `hearth status` shows" },
+    { "--provider", .value = "NAME", .help = "which provider; default: the one that has the model" },
+    { "--system", .value = "TEXT", .help = "what the model is told before the question" },
+    { .name = NULL },
+};
+
+static const struct cli_option model_options[] = {
+    { "--model", .letter = "-m", .value = "MODEL", .help = "which model; default: as `hearth status` shows" },
+    { "--provider", .value = "NAME", .help = "which provider; default: the one that has the model" },
+    { .name = NULL },
+};
+
+static const struct cli_option search_options[] = {
+    { "--app", .value = "APP", .help = "whose vectors (id or name)" },
+    { "--workspace", .value = "ID", .help = "of which workspace; default: default", .field = "workspaceId" },
+    { "--top", .value = "N", .help = "the best N; default 5", .field = "topK" },
+    { "--words", .help = "only by words: nothing is embedded" },
     { .name = NULL },
 };
 
@@ -76,20 +126,46 @@ static const struct cli_option app_remove_options[] = {
 };
 
 static const struct cli_option grant_options[] = {
+    { "--requested", .help = "every permission that the app declares or waits for, instead of PERMISSION" },
     { "--once", .help = "for one use" },
     { "--until-stop", .help = "until the app stops" },
     { "--until", .value = "DATE", .help = "until then: 2030-01-31 or 2030-01-31T18:00:00Z" },
     { .name = NULL },
 };
 
+static const struct cli_option workspace_add_options[] = {
+    { "--slug", .value = "SLUG", .help = "what programs call it; default: made from NAME" },
+    { "--type", .value = "TYPE", .help = "default: default" },
+    { .name = NULL },
+};
+static const struct cli_option thread_add_options[] = {
+    { "--slug", .value = "SLUG", .help = "what programs call it; default: made from NAME" }, { .name = NULL },
+};
+static const struct cli_option thread_list_options[] = { { "--limit", .value = "N", .help = "at most N, newest first" }, { .name = NULL } };
+static const struct cli_option activity_list_options[] = {
+    { "--status", .value = "STATUS", .help = "only those: pending, claimed, completed, failed, or a word of the app's own" },
+    { "--app", .value = "APP", .help = "only of this app (id or name)" },
+    { "--limit", .value = "N", .help = "at most N, newest first" },
+    { .name = NULL },
+};
+static const struct cli_option activity_add_options[] = {
+    { "--app", .value = "APP", .help = "the app it is of (id or name), whose agents work on it" }, { .name = NULL },
+};
+static const struct cli_option activity_change_options[] = {
+    { "--status", .value = "STATUS", .help = "its new status" },
+    { "--error-message", .value = "TEXT", .help = "what went wrong" },
+    { .name = NULL },
+};
+
 static const struct cli_option task_list_options[] = {
     { "--status", .value = "STATUS", .help = "only those: pending, claimed, processing, completed, failed, canceled" },
-    { "--app", .value = "APP", .help = "only of this app (id)" },
+    { "--app", .value = "APP", .help = "only of this app (id or name)" },
     { "--quarantined", .help = "only those that too many machines failed" },
     { "--limit", .value = "N", .help = "at most N, newest first" },
     { .name = NULL },
 };
 
+static const struct cli_option task_wait_options[] = { { "--timeout", .value = "SECONDS", .help = "wait at most so long" }, { .name = NULL } };
 static const struct cli_option task_run_options[] = { { "--agent", .value = "NAME", .help = "another agent than the one planned", .field = "agent_name" }, { .name = NULL } };
 static const struct cli_option task_replay_options[] = {
     { "--agent", .value = "NAME", .help = "another agent than the one that failed", .field = "agent_name" },
@@ -116,7 +192,7 @@ static const struct cli_option limit_options[] = {
 static const struct cli_option usage_options[] = {
     { "--days", .value = "N", .help = "of the last N days, today among them; default 30" },
     { "--by", .value = "WORDS", .help = "what a line is of: day, app, key, provider, model, kind, several with commas; default day", .field = "group" },
-    { "--app", .value = "ID", .help = "only of this app" },
+    { "--app", .value = "APP", .help = "only of this app (id or name)" },
     { "--key", .value = "ID", .help = "only of this developer key" },
     { "--provider", .value = "NAME", .help = "only of this provider" },
     { "--model", .value = "NAME", .help = "only of this model" },
@@ -153,28 +229,41 @@ static const struct cli_option provider_default_options[] = {
     { .name = NULL },
 };
 
+static const struct cli_column search_columns[] = {
+    { "SCORE", "score" }, { "ID", "id" }, { "DOCUMENT", "metadata.documentId" }, { "TEXT", "metadata.text" }, { .title = NULL },
+};
 static const struct cli_column preset_columns[] = {
     { "ID", "id" }, { "PROVIDER", "label" }, { "CHATS", "can_chat", CLI_YES_NO }, { "EMBEDS", "can_embed", CLI_YES_NO }, { "NEEDS", "needs", CLI_JOINED },
-    { "ADDRESS", "base_url" }, { "HELP", "help" }, { .title = NULL },
+    { "ADDRESS", "base_url", .drop = 2 }, { "HELP", "help", .drop = 3 }, { .title = NULL },
 };
 static const struct cli_column key_columns[] = {
-    { "ID", "id" }, { "NAME", "name" }, { "ENDS IN", "last4" }, { "FINGERPRINT", "fingerprint" }, { "MADE", "created_at", CLI_TIME },
-    { "LAST USED", "last_used_at", CLI_TIME }, { "REVOKED", "revoked_at", CLI_TIME }, { .title = NULL },
+    { "ID", "id" }, { "NAME", "name" }, { "ENDS IN", "last4" }, { "MAY", "may" }, { "FINGERPRINT", "fingerprint", .drop = 4 }, { "MADE", "created_at", CLI_TIME },
+    { "LAST USED", "last_used_at", CLI_TIME, 2 }, { "REVOKED", "revoked_at", CLI_TIME, 1 }, { .title = NULL },
 };
 static const struct cli_column app_columns[] = {
     { "NAME", "name" }, { "STATUS", "status" }, { "TYPE", "app_type" }, { "ENABLED", "enabled", CLI_YES_NO }, { "PORT", "port" },
-    { "PID", "pid" }, { "ID", "app_id" }, { "MESSAGE", "message" }, { .title = NULL },
+    { "PID", "pid", .drop = 4 }, { "HOME", "home_url", .drop = 3 }, { "ID", "app_id", .drop = 5 }, { "MESSAGE", "message", .drop = 1 }, { .title = NULL },
 };
 static const struct cli_column agent_columns[] = {
     { "NAME", "name" }, { "DISPLAY NAME", "display_name" }, { "DESCRIPTION", "description" }, { .title = NULL },
 };
+static const struct cli_column workspace_columns[] = {
+    { "SLUG", "slug" }, { "NAME", "name" }, { "TYPE", "type" }, { "MADE", "created_at", CLI_TIME }, { .title = NULL },
+};
+static const struct cli_column thread_columns[] = {
+    { "SLUG", "slug" }, { "NAME", "name" }, { "MADE", "created_at", CLI_TIME }, { .title = NULL },
+};
+static const struct cli_column activity_columns[] = {
+    { "ID", "id", CLI_ID }, { "STATUS", "status" }, { "CREATED", "created_at", CLI_TIME }, { "COMPLETED", "completed_at", CLI_TIME, 3 }, { "ATTEMPT", "attempt", .drop = 4 },
+    { "ERROR", "error_message", .drop = 1 }, { "RAW DATA", "raw_data", .drop = 2 }, { .title = NULL },
+};
 static const struct cli_column task_columns[] = {
-    { "UUID", "uuid" }, { "STATUS", "status" }, { "TITLE", "title" }, { "ACTION", "action_type" }, { "CREATED", "created_at", CLI_TIME },
-    { "ERROR", "error" }, { .title = NULL },
+    { "UUID", "uuid", CLI_ID }, { "STATUS", "status" }, { "WAITS FOR", "waits_for" }, { "TITLE", "title" }, { "ACTION", "action_type", .drop = 3 }, { "CREATED", "created_at", CLI_TIME, 2 },
+    { "ERROR", "error", .drop = 1 }, { .title = NULL },
 };
 static const struct cli_column calendar_columns[] = {
     { "START", "start_date", CLI_TIME }, { "TITLE", "title" }, { "DISPATCH", "metadata.dispatch_status" }, { "AGENT", "metadata.agent_name" },
-    { "TASK", "task_uuid" }, { .title = NULL },
+    { "TASK", "task_uuid", CLI_ID }, { .title = NULL },
 };
 static const struct cli_column audit_columns[] = {
     { "SEQ", "seq" }, { "AT", "at", CLI_TIME }, { "WHO", "actor" }, { "WHAT", "action" }, { "SUBJECT", "subject" }, { "DETAIL", "detail" },
@@ -190,23 +279,45 @@ static const struct cli_column limit_columns[] = {
 };
 
 static const char *const key_made[] = { "id", "key", NULL };
+static const char *const key_imported[] = { "id", "last4", "app_id", "app", NULL };
 static const char *const provider_made[] = { "provider", "note", NULL };
 static const char *const app_made[] = { "app_id", "sandbox", NULL };
 static const char *const agent_made[] = { "name", "sandbox", NULL };
+
+#define TASK_IDS .ids = { "/api/tasks", "tasks", "uuid" }
+#define ACTIVITY_IDS .ids = { "/activities", "data", "id" }
 
 const struct command commands[] = {
     { .words = "serve", .options = serve_options, .run = run_serve, .summary = "Run the service until SIGTERM or Ctrl-C",
       .details = "The first line on standard output says where it listens; the log goes to standard error.\n"
                  "Settings, weakest first: default, file, environment (HEARTH_<KEY>), database (hearth settings set), flags." },
 
-    { .words = "key new", .options = key_new_options, .is_json = true, .method = HTTP_POST, .path = "/api/keys", .body = body_key_new,
+    { .words = "status", .is_json = true, .run = run_status, .summary = "Show the service, models, apps, what waits for you and the last failures",
+      .details = "Exit code 1 when no service runs." },
+
+    { .words = "chat", .args = "[TEXT]...", .n_args_max = CLI_MAX_ARGS, .options = chat_options, .is_json = true, .needs_service = true, .run = run_chat,
+      .summary = "Ask a model; without TEXT, hold a conversation",
+      .details = "A text that is piped into standard input follows after TEXT, or is the question: `cat x | hearth chat summarise`.\n"
+                 "In a conversation Ctrl-C cancels the answer that is coming; a second one, or one at the prompt, ends." },
+    { .words = "embed", .args = "[TEXT]...", .n_args_max = CLI_MAX_ARGS, .options = model_options, .is_json = true, .run = run_embed,
+      .summary = "Print the vectors of texts, one a line", .details = "Without TEXT, standard input is the text." },
+    { .words = "search", .args = "TEXT", .n_args_min = 1, .n_args_max = 1, .options = search_options, .is_json = true, .method = HTTP_POST,
+      .path = "/sdk/llm/vectors/query", .body = body_search, .list = "results", .columns = search_columns, .empty = "Nothing was found.",
+      .summary = "Search the vectors that an app has stored", .details = "TEXT is embedded with the model of the stored vectors, and its words count as well." },
+
+    { .words = "key new", .makes_folder = true, .options = key_new_options, .is_json = true, .method = HTTP_POST, .path = "/api/keys", .body = body_key_new,
       .made = key_made, .done = "{key}", .summary = "Make a developer key and print it, this one time" },
+    { .words = "key import", .args = "APP", .n_args_min = 1, .n_args_max = 1, .options = key_new_options, .is_json = true, .run = run_key_import,
+      .made = key_imported, .summary = "Tie a key that was made elsewhere to one app",
+      .details = "APP is an app's id or name. The key is read from standard input: 16 to 256 visible characters, 8 different ones at least.\n"
+                 "Its caller is that app, with what that app was granted and nothing else. Only its hash is kept. How hard the key is to\n"
+                 "guess nobody can tell: whoever knows it is that app here. A key of this service loses its other rights by it." },
     { .words = "key list", .is_json = true, .method = HTTP_GET, .path = "/api/keys", .list = "keys", .columns = key_columns,
       .empty = "There are no developer keys; `hearth key new` makes one.", .summary = "List the developer keys, revoked ones too" },
     { .words = "key revoke", .args = "ID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/keys/{0}",
       .done = "The key {0} is revoked.", .summary = "Revoke a developer key, at once" },
 
-    { .words = "app add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST, .path = "/api/apps",
+    { .words = "app add", .makes_folder = true, .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_app_add, .method = HTTP_POST, .path = "/api/apps",
       .is_body_file = true, .made = app_made, .done = "The app {app_id} is registered: it {sandbox}.",
       .summary = "Register a Local App, or replace one of the same id or name",
       .details = "FILE.json is its configuration (docs/local-apps.md); - reads it from standard input.\n"
@@ -222,16 +333,18 @@ const struct command commands[] = {
       .path = "/api/apps/{0}/restart", .done = "{0} is restarted.", .summary = "Stop an app, then start it" },
     { .words = "app logs", .args = "APP", .n_args_min = 1, .n_args_max = 1, .options = logs_options, .is_json = true, .needs_service = true,
       .run = run_app_logs, .summary = "Print what an app has written" },
+    { .words = "app open", .args = "APP", .n_args_min = 1, .n_args_max = 1, .is_json = true, .needs_service = true, .run = run_app_open,
+      .summary = "Print where an app shows itself, and open it", .details = "The address is config.home_url of the app's configuration." },
     { .words = "app remove", .args = "APP", .n_args_min = 1, .n_args_max = 1, .options = app_remove_options, .method = HTTP_DELETE,
       .path = "/api/apps/{0}", .query = "with_data={--with-data}", .done = "{0} is removed.",
       .summary = "Stop an app and forget it with its permissions" },
 
-    { .words = "permission list", .args = "[APP]", .n_args_max = 1, .is_json = true, .run = run_permission_list,
+    { .words = "permission list", .has_table = true, .args = "[APP]", .n_args_max = 1, .is_json = true, .run = run_permission_list,
       .summary = "Show grants, denials and what waits for an answer" },
-    { .words = "permission grant", .args = "APP PERMISSION", .n_args_min = 2, .n_args_max = 2, .options = grant_options,
-      .run = run_permission_decide, .done = "{0} may use {1}.", .summary = "Let an app use a permission, always unless said otherwise" },
-    { .words = "permission deny", .args = "APP PERMISSION", .n_args_min = 2, .n_args_max = 2, .run = run_permission_decide,
-      .done = "{0} may not use {1}.", .summary = "Refuse an app a permission" },
+    { .words = "permission grant", .args = "APP [PERMISSION]...", .n_args_min = 1, .n_args_max = CLI_MAX_ARGS, .options = grant_options,
+      .run = run_permission_decide, .summary = "Let an app use permissions, always unless said otherwise" },
+    { .words = "permission deny", .args = "APP PERMISSION...", .n_args_min = 2, .n_args_max = CLI_MAX_ARGS, .run = run_permission_decide,
+      .summary = "Refuse an app permissions" },
     { .words = "permission revoke", .args = "APP PERMISSION", .n_args_min = 2, .n_args_max = 2, .run = run_permission_revoke,
       .done = "The decision about {1} of {0} is taken back.", .summary = "Take a decision back, at once" },
     { .words = "permission reset", .args = "APP", .n_args_min = 1, .n_args_max = 1, .run = run_permission_reset,
@@ -239,11 +352,11 @@ const struct command commands[] = {
     { .words = "permission watch", .needs_service = true, .run = run_permission_watch,
       .summary = "Ask in this terminal as apps ask for permissions" },
 
-    { .words = "provider add", .args = "ID", .n_args_min = 1, .n_args_max = 1, .options = provider_add_options, .is_json = true,
+    { .words = "provider add", .makes_folder = true, .args = "ID", .n_args_min = 1, .n_args_max = 1, .options = provider_add_options, .is_json = true,
       .run = run_provider_add, .body = body_provider_add, .made = provider_made, .summary = "Add a provider of models, or replace the one of that name",
       .details = "ID is one of `hearth provider presets`; generic-openai is any service that speaks OpenAI's protocol.\n"
                  "Keys and headers are sealed in the data folder and never shown again. It counts at once, before one of that name in the environment." },
-    { .words = "provider list", .is_json = true, .run = run_provider_list, .summary = "List the configured providers and what is asked by default" },
+    { .words = "provider list", .has_table = true, .is_json = true, .run = run_provider_list, .summary = "List the configured providers and what is asked by default" },
     { .words = "provider presets", .is_json = true, .method = HTTP_GET, .path = "/api/providers/presets", .list = "presets",
       .columns = preset_columns, .empty = "", .summary = "List every provider that is known by name" },
     { .words = "provider test", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = provider_test_options, .is_json = true,
@@ -256,7 +369,7 @@ const struct command commands[] = {
     { .words = "provider remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .run = run_provider_remove,
       .summary = "Forget a provider and its secrets" },
 
-    { .words = "agent add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST,
+    { .words = "agent add", .makes_folder = true, .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_POST,
       .path = "/api/agents", .is_body_file = true, .made = agent_made, .done = "The agent {name} is registered: it {sandbox}.",
       .summary = "Register an agent, or replace the one of that name",
       .details = "FILE.json is its definition (docs/agents.md); - reads it from standard input.\n"
@@ -269,26 +382,59 @@ const struct command commands[] = {
     { .words = "task list", .options = task_list_options, .is_json = true, .method = HTTP_GET, .path = "/api/tasks",
       .query = "status={--status}&app={--app}&quarantined={--quarantined}&limit={--limit}", .list = "tasks", .columns = task_columns, .empty = "There are no tasks.",
       .summary = "List tasks, newest first" },
-    { .words = "task show", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_task_show,
+    { .words = "task show", .has_table = true, TASK_IDS, .args = "UUID", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_task_show,
       .summary = "Show a task, its runs and the newest run's log" },
-    { .words = "task run", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_run_options, .needs_service = true,
+    { .words = "task wait", TASK_IDS, .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_wait_options, .is_json = true, .needs_service = true,
+      .run = run_task_wait, .summary = "Wait until a task ends", .details = "Exit code 0 when it is completed; 1 when it failed or was canceled, or the time is over." },
+    { .words = "task run", TASK_IDS, .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_run_options, .needs_service = true,
       .method = HTTP_POST, .path = "/api/tasks/{0}/run", .body = body_task_run, .done = "The task {0} is started.",
       .summary = "Start a task that waits for a person" },
-    { .words = "task replay", .args = "[UUID]", .n_args_max = 1, .options = task_replay_options, .method = HTTP_POST, .run = run_task_replay,
+    { .words = "task replay", TASK_IDS, .args = "[UUID]", .n_args_max = 1, .options = task_replay_options, .method = HTTP_POST, .run = run_task_replay,
       .path = "/api/tasks/{0}/replay", .body = body_task_run, .done = "The task {0} will be done again.",
       .summary = "Do a failed, canceled or quarantined task again, or all of them" },
-    { .words = "task cancel", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_reject_options, .method = HTTP_POST,
+    { .words = "task cancel", TASK_IDS, .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_reject_options, .method = HTTP_POST,
       .path = "/api/tasks/{0}/cancel", .body = body_task_reject, .done = "The task {0} is canceled.",
       .summary = "End a task, also while an agent works on it" },
-    { .words = "task reject", .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_reject_options, .method = HTTP_POST,
+    { .words = "task reject", TASK_IDS, .args = "UUID", .n_args_min = 1, .n_args_max = 1, .options = task_reject_options, .method = HTTP_POST,
       .path = "/api/tasks/{0}/reject", .body = body_task_reject, .done = "The task {0} is rejected.",
       .summary = "Decide that a waiting task is not done" },
+
+    { .words = "activity list", .options = activity_list_options, .is_json = true, .method = HTTP_GET, .path = "/activities",
+      .query = "status={--status}&app={--app}&limit={--limit}", .list = "data", .columns = activity_columns, .empty = "There are no activities.",
+      .summary = "List activities of all apps, newest first" },
+    { .words = "activity show", ACTIVITY_IDS,
+      .args = "ID",
+      .n_args_min = 1,
+      .n_args_max = 1,
+      .is_json = true,
+      .list = "data",
+      .run = run_activity_show,
+      .summary = "Show an activity: what it is about, and what came of it" },
+    { .words = "activity add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .options = activity_add_options, .is_json = true,
+      .run = run_activity_add, .summary = "Insert an activity and print its id",
+      .details = "FILE.json is its raw_data, an object; - reads it from standard input. Without --app it is no app's, and nobody works on it." },
+    { .words = "activity change", ACTIVITY_IDS, .args = "ID", .n_args_min = 1, .n_args_max = 1, .options = activity_change_options, .method = HTTP_PATCH,
+      .path = "/activities/{0}", .body = body_activity_change, .done = "The activity {0} is changed.", .summary = "Change an activity's status or error" },
+    { .words = "activity remove", ACTIVITY_IDS, .args = "ID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/activities/{0}",
+      .done = "The activity {0} is removed.", .summary = "Remove an activity" },
+
+    { .words = "workspace list", .is_json = true, .method = HTTP_GET, .path = "/workspaces", .list = "workspaces", .columns = workspace_columns,
+      .empty = "There are no workspaces; `hearth workspace add NAME` makes one.", .summary = "List the workspaces" },
+    { .words = "workspace add", .makes_folder = true, .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = workspace_add_options, .is_json = true, .method = HTTP_POST,
+      .path = "/api/workspaces", .body = body_workspace_add, .done = "The workspace {0} is made.", .summary = "Make a workspace" },
+    { .words = "thread list", .args = "WORKSPACE", .n_args_min = 1, .n_args_max = 1, .options = thread_list_options, .is_json = true, .method = HTTP_GET,
+      .path = "/workspaces/{0}/threads", .query = "limit={--limit}", .list = "threads", .columns = thread_columns,
+      .empty = "There are no threads in this workspace; `hearth thread add WORKSPACE NAME` makes one.",
+      .summary = "List the threads of a workspace, newest first", .details = "WORKSPACE is its slug." },
+    { .words = "thread add", .args = "WORKSPACE NAME", .n_args_min = 2, .n_args_max = 2, .options = thread_add_options, .is_json = true, .method = HTTP_POST,
+      .path = "/api/workspaces/{0}/threads", .body = body_thread_add, .done = "The thread {1} is made.", .summary = "Make a thread in a workspace",
+      .details = "WORKSPACE is its slug." },
 
     { .words = "calendar list", .options = calendar_options, .is_json = true, .method = HTTP_GET, .path = "/api/calendar",
       .query = "from={--from}&to={--to}&limit={--limit}", .list = "events", .columns = calendar_columns, .empty = "The calendar is empty.",
       .summary = "List calendar events: the work of the agents and what waits for you" },
 
-    { .words = "usage", .options = usage_options, .is_json = true, .query = "days={--days}&group={--by}&app={--app}&key={--key}"
+    { .words = "usage", .has_table = true, .options = usage_options, .is_json = true, .query = "days={--days}&group={--by}&app={--app}&key={--key}"
       "&provider={--provider}&model={--model}&limit={--limit}", .run = run_usage, .summary = "Show what was asked of models: requests and tokens" },
     { .words = "limit list", .is_json = true, .method = HTTP_GET, .path = "/api/limits", .list = "limits", .columns = limit_columns,
       .empty = "No app and no key has limits of its own; the settings limits.* hold for all.",
@@ -301,9 +447,9 @@ const struct command commands[] = {
     { .words = "limit clear", .args = "app|key ID", .n_args_min = 2, .n_args_max = 2, .run = run_limit_clear,
       .done = "The settings decide about the {0} {1} again.", .summary = "Take the own limits of an app or developer key back" },
 
-    { .words = "settings", .is_repair = true, .args = "[KEY]", .n_args_max = 1, .is_json = true, .run = run_settings,
+    { .words = "settings", .has_table = true, .is_repair = true, .args = "[KEY]", .n_args_max = 1, .is_json = true, .run = run_settings,
       .summary = "Show settings: value and where it comes from" },
-    { .words = "settings set", .is_repair = true, .args = "KEY VALUE", .n_args_min = 2, .n_args_max = 2, .method = HTTP_PUT, .path = "/api/settings/{0}",
+    { .words = "settings set", .makes_folder = true, .is_repair = true, .args = "KEY VALUE", .n_args_min = 2, .n_args_max = 2, .method = HTTP_PUT, .path = "/api/settings/{0}",
       .body = body_settings_set, .run = run_settings_set, .summary = "Keep a setting in the database" },
     { .words = "settings unset", .is_repair = true, .args = "KEY", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/settings/{0}",
       .done = "{0} is no longer kept in the database.", .summary = "Remove a setting from the database" },

@@ -6,7 +6,7 @@
 #include <libgen.h>
 #include <limits.h>
 
-/* Of the file; of standard input the folder the person stands in. */
+/* The file's folder; for standard input the current folder. */
 static char *folder_of(struct cli *cli, const char *path)
 {
     char resolved[PATH_MAX];
@@ -24,11 +24,13 @@ static char *absolute(struct cli *cli, const char *folder, struct json_value dir
 {
     const char *relative = json_string(dir).p;
 
-    return strcmp(relative, ".") == 0 ? arena_strdup(cli->arena, folder) : arena_printf(cli->arena, "%s/%s", folder, relative);
+    return strcmp(relative, ".") == 0 ? arena_strdup(cli->arena, folder)
+                                      : arena_printf(cli->arena, "%s/%s", folder, relative);
 }
 
-/* `working_dir` stands at the top of an agent and in `config` of an app. */
-static void copy_object(struct cli *cli, struct json_writer *w, const char *name, struct json_value object, const char *folder)
+/* `working_dir` is at the top of an agent, and in `config` of an app. */
+static void copy_object(struct cli *cli, struct json_writer *w, const char *name, struct json_value object,
+                        const char *folder)
 {
     struct json_iter it = json_iter(object);
     struct json_value value;

@@ -24,8 +24,8 @@ void help_print_usage(struct buf *out, const struct command *c)
 
 static const char *option_title(struct arena *a, const struct cli_option *o)
 {
-    return arena_printf(a, "%s%s%s%s%s", o->letter ? o->letter : "", o->letter ? ", " : "", o->name, o->value ? " " : "",
-                        o->value ? o->value : "");
+    return arena_printf(a, "%s%s%s%s%s", o->letter ? o->letter : "", o->letter ? ", " : "", o->name,
+                        o->value ? " " : "", o->value ? o->value : "");
 }
 
 static void add_option_help(const struct cli_option *o, void *arg)
@@ -47,29 +47,79 @@ void help_print_command(struct buf *out, const struct command *c)
 
 static bool is_in_group(const struct command *c, const char *group)
 {
-    size_t n = group ? strlen(group) : 0;
+    size_t n = strlen(group);
 
-    if (!group)
-        return true;
     return strncmp(c->words, group, n) == 0 && (c->words[n] == ' ' || c->words[n] == '\0');
+}
+
+/* What a person wants, and the first words of the commands for it. */
+static const struct section {
+    const char *title, *words[12];
+} sections[] = {
+    { "See how it is", { "serve", "status", "doctor", "open", "confirm" } },
+    { "Use models", { "chat", "embed", "search", "provider", "usage", "limit" } },
+    { "Apps and what they may", { "app", "permission", "key" } },
+    { "Agents and their work", { "agent", "task", "activity", "calendar", "workspace", "thread" } },
+    { "Settings and safety", { "settings", "audit", "backup", "restore" } },
+    { "For programs, and help", { "routes", "openapi", "help", "man", "completion", "version" } },
+};
+
+static bool is_in_section(const struct command *c, const struct section *section)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(section->words) && section->words[i]; i++)
+        if (is_in_group(c, section->words[i]))
+            return true;
+    return false;
+}
+
+/* A command that no section names comes last. */
+static bool is_in_any_section(const struct command *c)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+        if (is_in_section(c, &sections[i]))
+            return true;
+    return false;
+}
+
+static void add_line(struct buf *out, const struct command *c)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    buf_printf(out, "  %-42s %s\n", arena_printf(a, "%s%s%s", c->words, c->args ? " " : "", c->args ? c->args : ""),
+               c->summary);
+}
+
+static void add_sections(struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+        buf_printf(out, "%s%s\n", i ? "\n" : "", sections[i].title);
+        for (const struct command *c = commands; c->words; c++)
+            if (is_in_section(c, &sections[i]))
+                add_line(out, c);
+    }
+    for (const struct command *c = commands; c->words; c++)
+        if (!is_in_any_section(c))
+            add_line(out, c);
 }
 
 void help_print_list(struct buf *out, const char *group)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
-
-    if (!group)
-        buf_add_str(out, "Hearth: AI work on this machine, for the apps beside it.\n\nusage: hearth COMMAND [ARGUMENT]... [OPTION]...\n\n");
-    for (const struct command *c = commands; c->words; c++)
+    for (const struct command *c = commands; group && c->words; c++)
         if (is_in_group(c, group))
-            buf_printf(out, "  %-42s %s\n", arena_printf(a, "%s%s%s", c->words, c->args ? " " : "", c->args ? c->args : ""), c->summary);
-    if (!group)
-        buf_add_str(out, "\n`hearth help COMMAND` tells more of each. --data DIR names the data folder of every command.\n");
+            add_line(out, c);
+    if (group)
+        return;
+    buf_add_str(
+        out,
+        "Hearth: AI work on this machine, for the apps beside it.\n\nusage: hearth COMMAND [ARGUMENT]... [OPTION]...\n\n");
+    add_sections(out);
+    buf_add_str(out,
+                "\n`hearth help COMMAND` tells more of each. --data DIR names the data folder of every command.\n");
 }
 
 /* --- manual page --- */
 
-/* roff(7): a backslash, a leading dot or quote and every hyphen are written so that they stay what they are. */
+/* roff(7): a backslash, a leading dot or quote and every hyphen are escaped so that they are printed unchanged. */
 static void add_roff(struct buf *out, const char *text)
 {
     bool is_line_start = true;
@@ -122,19 +172,23 @@ static void add_command_roff(struct buf *out, const struct command *c)
 
 void help_print_man(struct buf *out)
 {
-    buf_add_str(out, ".TH HEARTH 1 \"\" \"hearth " HEARTH_VERSION "\" \"User Commands\"\n"
-                     ".SH NAME\nhearth \\- AI work on this machine, for the apps beside it\n"
-                     ".SH SYNOPSIS\n.B hearth\n.I command\n[\\fIargument\\fR]... [\\fIoption\\fR]...\n"
-                     ".SH DESCRIPTION\nHearth is a service of one machine: applications use its HTTP API for agents and tasks, and row events\n"
-                     "in its database become the work of agents. While it runs, the other commands talk to it over a socket in its data\n"
-                     "folder; when it does not, they work on the data folder themselves.\n.SH COMMANDS\n");
+    buf_add_str(
+        out,
+        ".TH HEARTH 1 \"\" \"hearth " HEARTH_VERSION "\" \"User Commands\"\n"
+        ".SH NAME\nhearth \\- AI work on this machine, for the apps beside it\n"
+        ".SH SYNOPSIS\n.B hearth\n.I command\n[\\fIargument\\fR]... [\\fIoption\\fR]...\n"
+        ".SH DESCRIPTION\nHearth is a service of one machine: applications use its HTTP API for agents and tasks, and row events\n"
+        "in its database become the work of agents. While it runs, the other commands talk to it over a socket in its data\n"
+        "folder; when it does not, they work on the data folder themselves.\n.SH COMMANDS\n");
     for (const struct command *c = commands; c->words; c++)
         add_command_roff(out, c);
-    buf_add_str(out, ".SH OPTIONS\n.TP\n.B \\-\\-data \\fIDIR\\fR\nthe data folder, for every command\n"
-                     ".SH ENVIRONMENT\n.TP\n.B HEARTH_DATA\nthe data folder when \\-\\-data does not name it; without both it is\n"
-                     ".I $XDG_DATA_HOME/hearth\nor\n.IR ~/.local/share/hearth .\n"
-                     ".TP\n.B HEARTH_<KEY>\na setting: tasks.sweep_s is HEARTH_TASKS_SWEEP_S\n"
-                     ".SH EXIT STATUS\n0 done; 1 failed, one sentence on standard error says why; 2 wrong use or a bad setting.\n");
+    buf_add_str(
+        out,
+        ".SH OPTIONS\n.TP\n.B \\-\\-data \\fIDIR\\fR\nthe data folder, for every command\n"
+        ".SH ENVIRONMENT\n.TP\n.B HEARTH_DATA\nthe data folder when \\-\\-data does not name it; without both it is\n"
+        ".I $XDG_DATA_HOME/hearth\nor\n.IR ~/.local/share/hearth .\n"
+        ".TP\n.B HEARTH_<KEY>\na setting: tasks.sweep_s is HEARTH_TASKS_SWEEP_S\n"
+        ".SH EXIT STATUS\n0 done; 1 failed, one sentence on standard error says why; 2 wrong use or a bad setting.\n");
 }
 
 /* --- completion --- */
@@ -156,26 +210,25 @@ void help_print_bash(struct buf *out)
     buf_add_str(out, "    esac\n}\n\n_hearth() {\n    local commands='");
     for (const struct command *c = commands; c->words; c++)
         buf_printf(out, "%s%s", c == commands ? "" : "\n", c->words);
-    buf_add_str(out,
-                "'\n    local current=\"${COMP_WORDS[COMP_CWORD]}\" typed='' word line\n"
-                "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-                "        [[ $word == -* ]] && break\n"
-                "        typed+=\"$word \"\n"
-                "    done\n"
-                "    COMPREPLY=()\n"
-                "    if [[ $current == -* ]]; then\n"
-                "        local name=\"${typed% }\"\n"
-                "        while [[ -n $name && -z $(_hearth_words \"$name\") ]]; do\n"
-                "            [[ $name == *' '* ]] && name=\"${name% *}\" || name=''\n"
-                "        done\n"
-                "        mapfile -t COMPREPLY < <(compgen -W \"$(_hearth_words \"$name\")\" -- \"$current\")\n"
-                "        return\n"
-                "    fi\n"
-                "    while IFS= read -r line; do\n"
-                "        [[ $line == \"$typed\"* ]] || continue\n"
-                "        line=\"${line#\"$typed\"}\"\n"
-                "        [[ ${line%% *} == \"$current\"* ]] && COMPREPLY+=(\"${line%% *}\")\n"
-                "    done <<<\"$commands\"\n"
-                "    [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
-                "}\ncomplete -F _hearth hearth\n");
+    buf_add_str(out, "'\n    local current=\"${COMP_WORDS[COMP_CWORD]}\" typed='' word line\n"
+                     "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+                     "        [[ $word == -* ]] && break\n"
+                     "        typed+=\"$word \"\n"
+                     "    done\n"
+                     "    COMPREPLY=()\n"
+                     "    if [[ $current == -* ]]; then\n"
+                     "        local name=\"${typed% }\"\n"
+                     "        while [[ -n $name && -z $(_hearth_words \"$name\") ]]; do\n"
+                     "            [[ $name == *' '* ]] && name=\"${name% *}\" || name=''\n"
+                     "        done\n"
+                     "        mapfile -t COMPREPLY < <(compgen -W \"$(_hearth_words \"$name\")\" -- \"$current\")\n"
+                     "        return\n"
+                     "    fi\n"
+                     "    while IFS= read -r line; do\n"
+                     "        [[ $line == \"$typed\"* ]] || continue\n"
+                     "        line=\"${line#\"$typed\"}\"\n"
+                     "        [[ ${line%% *} == \"$current\"* ]] && COMPREPLY+=(\"${line%% *}\")\n"
+                     "    done <<<\"$commands\"\n"
+                     "    [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
+                     "}\ncomplete -F _hearth hearth\n");
 }

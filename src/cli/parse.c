@@ -10,6 +10,8 @@ const struct cli_option cli_common_options[] = {
 
 const struct cli_option cli_json_option = { "--json", .help = "print JSON" };
 
+static const struct cli_option wide_option = { "--wide", .help = "the whole table, wider than the terminal too" };
+
 static const struct cli_option version_option = { "--version", .help = "print the version" };
 
 /* --- options --- */
@@ -18,6 +20,8 @@ void command_each_option(const struct command *c, void (*fn)(const struct cli_op
 {
     for (const struct cli_option *o = c->options; o && o->name; o++)
         fn(o, arg);
+    if (c->columns || c->has_table)
+        fn(&wide_option, arg);
     if (c->is_json)
         fn(&cli_json_option, arg);
     for (const struct cli_option *o = cli_common_options; o->name; o++)
@@ -26,7 +30,7 @@ void command_each_option(const struct command *c, void (*fn)(const struct cli_op
 
 struct option_search {
     const char *text;
-    size_t n;                           /* of the name in text: up to '=' */
+    size_t n; /* of the option's name in text: up to '=' */
     const struct cli_option *found;
 };
 
@@ -41,7 +45,7 @@ static void match_option(const struct cli_option *option, void *arg)
 
 static const struct cli_option *find_option(const struct command *c, const char *text)
 {
-    static const struct command any = { .words = "", .is_json = true };
+    static const struct command any = { .words = "", .is_json = true, .has_table = true };
     struct option_search s = { .text = text, .n = strcspn(text, "=") };
 
     command_each_option(c ? c : &any, match_option, &s);
@@ -75,7 +79,8 @@ static bool is_group(const char *word)
     return false;
 }
 
-/* Places in argv of the first two words that are no options; 0 when there is none. Only options of every command may stand before. */
+/* Positions in argv of the first two words that are not options; 0 when there is none. Only options that every command
+ * has may precede them. */
 static void find_words(int argc, char *const *argv, int at[2])
 {
     int n = 0;
@@ -101,11 +106,11 @@ static int refuse_words(struct cli *cli, const char *first, const char *second, 
         return err_set(e, -EINVAL, "BAD_USE", "There is no command %s; %s`hearth help` lists them all", first, meant);
     if (!second)
         return err_set(e, -EINVAL, "BAD_USE", "%s what? `hearth help %s` lists its commands", first, first);
-    return err_set(e, -EINVAL, "BAD_USE", "There is no command %s %s; %s`hearth help %s` lists those there are", first, second, meant,
-                   first);
+    return err_set(e, -EINVAL, "BAD_USE", "There is no command %s %s; %s`hearth help %s` lists those there are", first,
+                   second, meant, first);
 }
 
-static bool asks_help(int argc, char *const *argv)
+static bool wants_help(int argc, char *const *argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
@@ -127,14 +132,14 @@ static int choose_command(int argc, char *const *argv, struct cli *cli, int at[2
     cli->command = command_find(first);
     if (cli->command)
         return 0;
-    if (!second && is_group(first) && asks_help(argc, argv)) {
+    if (!second && is_group(first) && wants_help(argc, argv)) {
         cli->group = first;
         return 0;
     }
     return refuse_words(cli, first, second, e);
 }
 
-/* --- the rest --- */
+/* --- options and arguments --- */
 
 static int take_option(struct cli *cli, int argc, char *const *argv, int *i, struct err *e)
 {
@@ -148,7 +153,8 @@ static int take_option(struct cli *cli, int argc, char *const *argv, int *i, str
         return err_set(e, -EINVAL, "BAD_USE", "The option %s takes no value", option->name);
     if (option->value && !value) {
         if (*i + 1 == argc)
-            return err_set(e, -EINVAL, "BAD_USE", "The option %s needs a value: %s %s", option->name, option->name, option->value);
+            return err_set(e, -EINVAL, "BAD_USE", "The option %s needs a value: %s %s", option->name, option->name,
+                           option->value);
         value = argv[++*i];
     }
     if (!option->is_many && cli_has(cli, option->name) && option->value)
@@ -201,7 +207,7 @@ int cli_parse(int argc, char *const *argv, struct cli *ret, struct err *e)
     return check_args(ret, e);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 const char *cli_value(const struct cli *cli, const char *name)
 {

@@ -1,14 +1,14 @@
-/* A command line against the table of commands. */
+/* Parses a command line by the table of commands. */
 #pragma once
 
 #include "cli/command.h"
 
-extern const struct cli_option cli_common_options[];    /* of every command; ended by name NULL */
+extern const struct cli_option cli_common_options[]; /* of every command; ended by name NULL */
 extern const struct cli_option cli_json_option;
 
-/* Fills command, args, options. -EINVAL BAD_USE with a sentence; ret->command is then the command as far as it was found. */
+/* Fills command, args, options. -EINVAL BAD_USE with a sentence; ret->command is then the command if it was found. */
 int cli_parse(int argc, char *const *argv, struct cli *ret, struct err *e) MUST_CHECK;
-/* The command of exactly these words; NULL when there is none. */
+/* The command with exactly these words; NULL when there is none. */
 const struct command *command_find(const char *words);
-/* Calls fn for each option the command takes, common ones last. */
+/* Calls fn for each option of the command, the common ones last. */
 void command_each_option(const struct command *c, void (*fn)(const struct cli_option *option, void *arg), void *arg);

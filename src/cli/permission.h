@@ -1,12 +1,17 @@
-/* A decision about a permission, as commands and the watching terminal send it. */
+/* A decision about a permission, as sent by commands and the watching terminal. */
 #pragma once
 
 #include "cli/command.h"
 
 struct permission_choice {
     const char *app_id, *permission;
-    const char *scope, *until;          /* scope NULL: nothing is decided, the path says what happens */
+    const char *const *permissions; /* of a decision about several; NULL: `permission` alone */
+    size_t n_permissions;
+    const char *scope, *until; /* scope NULL: no decision, the path names the action */
     bool is_allowed;
 };
 
-int permission_send(struct cli *cli, const char *path, const struct permission_choice *choice, struct err *e) MUST_CHECK;
+int permission_send(struct cli *cli, const char *path, const struct permission_choice *choice,
+                    struct err *e) MUST_CHECK;
+/* Prints on standard error the unknown permissions of an app's definition, with suggestions. */
+void permission_note_unknown(struct cli *cli, struct slice definition);

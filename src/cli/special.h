@@ -1,13 +1,22 @@
-/* Commands that are more than one request; one file a group. As `run` of struct command. */
+/* Commands that need more than one request; one file per group. For `run` of struct command. */
 #pragma once
 
 #include "cli/command.h"
 
 int run_serve(struct cli *cli, struct err *e);
+int run_status(struct cli *cli, struct err *e);
+int run_chat(struct cli *cli, struct err *e);
+int run_embed(struct cli *cli, struct err *e);
+int run_task_wait(struct cli *cli, struct err *e);
+int run_activity_show(struct cli *cli, struct err *e);
+int run_activity_add(struct cli *cli, struct err *e);
+int run_app_add(struct cli *cli, struct err *e);
+int run_key_import(struct cli *cli, struct err *e);
 int run_app_show(struct cli *cli, struct err *e);
 int run_app_logs(struct cli *cli, struct err *e);
+int run_app_open(struct cli *cli, struct err *e);
 int run_permission_list(struct cli *cli, struct err *e);
-int run_permission_decide(struct cli *cli, struct err *e);              /* grant and deny */
+int run_permission_decide(struct cli *cli, struct err *e); /* grant and deny */
 int run_permission_revoke(struct cli *cli, struct err *e);
 int run_permission_reset(struct cli *cli, struct err *e);
 int run_permission_watch(struct cli *cli, struct err *e);
@@ -35,7 +44,10 @@ int run_man(struct cli *cli, struct err *e);
 int run_completion(struct cli *cli, struct err *e);
 int run_version(struct cli *cli, struct err *e);
 
-/* Bodies of their requests. */
+/* Opens a page or an address in a browser when there is a display; best effort. */
+void open_in_browser(const char *target);
+
+/* Bodies of the commands' requests. */
 void body_provider_add(struct cli *cli, struct json_writer *w);
 void body_provider_test(struct cli *cli, struct json_writer *w);
 void body_provider_default(struct cli *cli, struct json_writer *w);

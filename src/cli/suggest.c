@@ -4,7 +4,7 @@
 
 enum { SUGGEST_MAX_CHARS = 40, SUGGEST_CHARS_PER_SLIP = 3 };
 
-/* Letters to add, remove, replace or swap with the next (optimal string alignment). */
+/* Number of letters to add, remove, replace or swap with the next (optimal string alignment). */
 static size_t distance(const char *a, const char *b)
 {
     size_t d[SUGGEST_MAX_CHARS + 1][SUGGEST_MAX_CHARS + 1];
@@ -25,7 +25,10 @@ static size_t distance(const char *a, const char *b)
     return d[n][m];
 }
 
-struct nearest { const char *words; size_t distance; };
+struct nearest {
+    const char *words;
+    size_t distance;
+};
 
 static void consider(struct nearest *best, const char *typed, const char *words)
 {
@@ -33,6 +36,15 @@ static void consider(struct nearest *best, const char *typed, const char *words)
 
     if (n > 0 && n < best->distance && n <= strlen(typed) / SUGGEST_CHARS_PER_SLIP)
         *best = (struct nearest){ words, n };
+}
+
+const char *suggest_name(const char *typed, const char *const *names, size_t n)
+{
+    struct nearest best = { NULL, SIZE_MAX };
+
+    for (size_t i = 0; i < n; i++)
+        consider(&best, typed, names[i]);
+    return best.words;
 }
 
 const char *suggest_command(struct arena *a, const char *first, const char *second)

@@ -1,7 +1,9 @@
-/* What a person may have meant by a command that is not there. Pure. */
+/* Suggestions for a mistyped name or command. Pure. */
 #pragma once
 
 #include "base/arena.h"
 
-/* The words of the nearest command or group ("app list", "app"), or NULL when nothing is near. second may be NULL. */
+/* The nearest of the names; NULL when no name is near. */
+const char *suggest_name(const char *typed, const char *const *names, size_t n);
+/* The words of the nearest command or group ("app list", "app"), or NULL when none is near. second may be NULL. */
 const char *suggest_command(struct arena *a, const char *first, const char *second);

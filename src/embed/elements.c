@@ -25,7 +25,7 @@ static size_t read_base64(struct slice text, float *ret, size_t n)
     buf_init(&bytes, n * sizeof(float) + sizeof(float));
     r = base64_decode(&bytes, text);
     n_read = r < 0 || bytes.n % sizeof(float) != 0 ? 0 : bytes.n / sizeof(float);
-    if (n_read == n && n > 0)           /* no bytes: no memory either */
+    if (n_read == n && n > 0) /* zero bytes: ret may have no memory */
         memcpy(ret, bytes.p, n * sizeof(float));
     buf_clear(&bytes);
     return n_read;
@@ -33,7 +33,8 @@ static size_t read_base64(struct slice text, float *ret, size_t n)
 
 bool embed_vector_read(struct json_value vector, float *ret, size_t n)
 {
-    size_t n_read = json_type(vector) == JSON_STRING ? read_base64(json_string(vector), ret, n) : json_read_floats(vector, ret, n);
+    size_t n_read =
+        json_type(vector) == JSON_STRING ? read_base64(json_string(vector), ret, n) : json_read_floats(vector, ret, n);
 
     for (size_t i = 0; i < n_read && n_read == n; i++)
         if (!isfinite(ret[i]))

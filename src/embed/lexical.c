@@ -6,13 +6,14 @@
 #include <stdlib.h>
 
 enum {
-    WORD_CHARS = 64,                    /* longer runs of letters are several words */
-    GRAM_MIN = 3, GRAM_MAX = 4,
-    N_SIGNS = 4,                        /* dimensions one feature goes to */
+    WORD_CHARS = 64, /* longer runs of letters are split into several words */
+    GRAM_MIN = 3,
+    GRAM_MAX = 4,
+    N_SIGNS = 4, /* dimensions that one feature is added to */
     FEATURES_ON_STACK = 1024,
 };
 
-/* In sixteenths, like the rarity they are multiplied with. */
+/* In sixteenths, like the rarity by which they are multiplied. */
 enum { WEIGHT_WORD = 24, WEIGHT_PAIR = 10, WEIGHT_GRAM = 16 };
 
 #define FNV_OFFSET 0xcbf29ce484222325u
@@ -26,14 +27,14 @@ struct feature {
 
 struct features {
     struct feature on_stack[FEATURES_ON_STACK];
-    struct feature *items;              /* on_stack or owned */
+    struct feature *items; /* on_stack or owned */
     size_t n, cap;
 };
 
-/* A word of folded letters between its two marks. */
+/* A word of folded letters between its two boundary marks. */
 struct word {
     uint32_t chars[WORD_CHARS + 2];
-    size_t n;                           /* letters */
+    size_t n; /* letters */
     bool has_digit, is_ideograph;
 };
 
@@ -57,13 +58,34 @@ static uint64_t hash_chars(uint64_t kind, const uint32_t *chars, size_t n)
 
 /* ---- characters ---- */
 
-/* U+00C0..U+017F without their accents; a space stands for what is no letter. */
-static const char latin[] =
-    "aaaaaaaceeeeiiiidnooooo ouuuuyts" "aaaaaaaceeeeiiiidnooooo ouuuuyty"
-    "aaaaaa" "cccccccc" "dddd" "eeeeeeeeee" "gggggggg" "hhhh" "iiiiiiiiii" "ii" "jj" "kkk" "llllllllll" "nnnnnnnnn"
-    "oooooooo" "rrrrrr" "ssssssss" "tttttt" "uuuuuuuuuuuu" "ww" "yyy" "zzzzzz" "s";
+/* U+00C0..U+017F without their accents; a space stands for a character that is no letter. */
+static const char latin[] = "aaaaaaaceeeeiiiidnooooo ouuuuyts"
+                            "aaaaaaaceeeeiiiidnooooo ouuuuyty"
+                            "aaaaaa"
+                            "cccccccc"
+                            "dddd"
+                            "eeeeeeeeee"
+                            "gggggggg"
+                            "hhhh"
+                            "iiiiiiiiii"
+                            "ii"
+                            "jj"
+                            "kkk"
+                            "llllllllll"
+                            "nnnnnnnnn"
+                            "oooooooo"
+                            "rrrrrr"
+                            "ssssssss"
+                            "tttttt"
+                            "uuuuuuuuuuuu"
+                            "ww"
+                            "yyy"
+                            "zzzzzz"
+                            "s";
 
-struct range { uint32_t first, last; };
+struct range {
+    uint32_t first, last;
+};
 
 static bool is_in(const struct range *ranges, size_t n, uint32_t c)
 {
@@ -74,10 +96,11 @@ static bool is_in(const struct range *ranges, size_t n, uint32_t c)
 }
 
 static const struct range separators[] = {
-    { 0x80, 0xBF }, { 0x2000, 0x206F }, { 0x2190, 0x25FF }, { 0x2900, 0x2BFF }, { 0x3000, 0x303F }, { 0xFE10, 0xFE6F }, { 0xFF00, 0xFF0F },
+    { 0x80, 0xBF },     { 0x2000, 0x206F }, { 0x2190, 0x25FF }, { 0x2900, 0x2BFF },
+    { 0x3000, 0x303F }, { 0xFE10, 0xFE6F }, { 0xFF00, 0xFF0F },
 };
 
-/* Written without spaces between words, so that each is one. */
+/* Written without spaces between words, so each character is a word. */
 static const struct range ideographs[] = {
     { 0x2600, 0x27BF }, { 0x3040, 0x30FF }, { 0x3400, 0x9FFF }, { 0xF900, 0xFAFF }, { 0x1F000, 0x3FFFF },
 };
@@ -100,7 +123,7 @@ static bool is_digit(uint32_t c)
     return c >= '0' && c <= '9';
 }
 
-/* Of a folded character. */
+/* c: a folded character. */
 static bool is_letter(uint32_t c)
 {
     if (c < 0x80)
@@ -113,7 +136,7 @@ static bool is_combining(uint32_t c)
     return c >= 0x300 && c <= 0x36F;
 }
 
-/* The next character of *s; a byte that begins none reads as a space. */
+/* The next character of *s; a byte that starts no character reads as a space. */
 static uint32_t next_char(struct slice *s)
 {
     static const unsigned char first_bits[] = { 0, 0x7F, 0x1F, 0x0F, 0x07 };
@@ -143,7 +166,7 @@ static void add_feature(struct features *f, uint64_t key, uint32_t weight)
     f->items[f->n++] = (struct feature){ key, weight, 1 };
 }
 
-/* Short words are mostly the frequent ones that say little; there is no corpus to count in. In sixteenths. */
+/* Short words are mostly frequent and carry little meaning; there is no corpus to count words in. In sixteenths. */
 static uint32_t rarity_of(const struct word *w)
 {
     static const uint8_t by_length[] = { 0, 4, 4, 7, 11, 14, 16 };
@@ -160,7 +183,7 @@ static void add_grams(struct features *f, const struct word *w, uint32_t rarity)
             add_feature(f, hash_chars(n, w->chars + at, n), WEIGHT_GRAM * rarity);
 }
 
-/* Ends the word that is being read; *before is the hash of the word before it, 0 when there is none. */
+/* Ends the current word; *before is the hash of the previous word, 0 when there is none. */
 static void end_word(struct features *f, struct word *w, uint64_t *before)
 {
     uint32_t rarity = rarity_of(w);
@@ -212,7 +235,7 @@ static void add_words(struct features *f, struct slice text)
     end_word(f, &w, &before);
 }
 
-/* A text without a word is one feature, as it stands. */
+/* A text without a word is one feature, unchanged. */
 static void add_bytes(struct features *f, struct slice text)
 {
     uint64_t h = FNV_OFFSET;
@@ -229,7 +252,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Equal features become one with their count. */
+/* Merges equal features and counts them. */
 static void count_features(struct features *f)
 {
     size_t n = 0;
@@ -246,7 +269,7 @@ static void count_features(struct features *f)
 
 /* ---- projection ---- */
 
-/* 1 + log2(count) in sixteenths, straight between powers of two. */
+/* 1 + log2(count) in sixteenths, linear between powers of two. */
 static int64_t sublinear(uint32_t count)
 {
     int log2 = 31 - __builtin_clz(count);
@@ -267,7 +290,7 @@ static void project(const struct features *f, int64_t sums[LEXICAL_DIMENSIONS])
     }
 }
 
-/* Small enough that the sum of their squares is an exact integer. */
+/* Makes the sums so small that the sum of their squares is an exact integer. */
 static void scale_down(int64_t sums[LEXICAL_DIMENSIONS])
 {
     int64_t max = 0;
@@ -313,7 +336,7 @@ void lexical_embed(struct slice text, float ret[LEXICAL_DIMENSIONS])
     count_features(&f);
     project(&f, sums);
     if (is_zero(sums))
-        sums[f.items[0].key % LEXICAL_DIMENSIONS] = 1;      /* all that was added has cancelled out */
+        sums[f.items[0].key % LEXICAL_DIMENSIONS] = 1; /* all contributions have cancelled out */
     scale_down(sums);
     normalise(sums, ret);
     if (f.items != f.on_stack)

@@ -1,14 +1,16 @@
 /* Ollama's POST /api/embed: {embeddings: [[..]]}; older servers answer one text with {embedding: [..]}. */
 #include "embed/embed.h"
 
-static void write_options(struct json_writer *w, const struct embed_service *service, const struct embed_ask *ask)
+static void write_options(struct json_writer *w, const struct embed_service *service,
+                          const struct embed_request *request)
 {
-    if (ask->n_dimensions > 0)
-        json_add_int(w, "dimensions", ask->n_dimensions);
-    json_add_bool(w, "truncate", false);        /* else the end of a long text is silently left out */
+    if (request->n_dimensions > 0)
+        json_add_int(w, "dimensions", request->n_dimensions);
+    json_add_bool(w, "truncate", false); /* else the server silently drops the end of a long text */
 }
 
-static int read_reply(struct json_value root, const struct embed_batch *batch, struct arena *a, struct embed_reply *ret, struct err *e)
+static int read_reply(struct json_value root, const struct embed_batch *batch, struct arena *a, struct embed_reply *ret,
+                      struct err *e)
 {
     struct json_value many = json_get(root, "embeddings"), one = json_get(root, "embedding"), item;
     struct json_value *vectors = arena_array(a, batch->n, sizeof(*vectors));
@@ -22,9 +24,13 @@ static int read_reply(struct json_value root, const struct embed_batch *batch, s
     while (n < batch->n && json_next(&it, NULL, &item) && json_type(item) == JSON_ARRAY)
         vectors[n++] = item;
     if (n < batch->n || json_length(many) > batch->n)
-        return err_set(e, -EBADMSG, "UPSTREAM_INVALID", "it answered without one of the `embeddings` for each of the %zu texts.", batch->n);
+        return err_set(e, -EBADMSG, "UPSTREAM_INVALID",
+                       "it answered without one of the `embeddings` for each of the %zu texts.", batch->n);
     *ret = (struct embed_reply){
-        .vectors = vectors, .n = n, .model = json_cstr(json_get(root, "model")), .n_tokens = json_int(json_get(root, "prompt_eval_count")),
+        .vectors = vectors,
+        .n = n,
+        .model = json_cstr(json_get(root, "model")),
+        .n_tokens = json_int(json_get(root, "prompt_eval_count")),
     };
     return 0;
 }

@@ -1,4 +1,4 @@
-/* How each provider wants its embeddings asked for. */
+/* The properties of each provider's embedding interface. */
 #include "embed/embed.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Behind the digits: the end of the line, or an extension that a blank may precede. */
+/* After the digits: the end of the line, or an extension, perhaps after a blank. */
 static enum http_refusal end_of_size(struct http_chunked *c, char byte)
 {
     if (c->n_digits == 0 || (byte != '\r' && byte != ';' && byte != ' ' && byte != '\t'))
@@ -90,9 +90,13 @@ static enum http_refusal end_of_trailer_line(struct http_chunked *c, char byte)
 }
 
 static enum http_refusal (*const steps[])(struct http_chunked *c, char byte) = {
-    [SIZE] = read_size, [EXTENSION] = read_extension, [SIZE_LF] = end_of_size_line,
-    [DATA_CR] = read_data_cr, [DATA_LF] = read_data_lf,
-    [TRAILER] = read_trailer, [TRAILER_LF] = end_of_trailer_line,
+    [SIZE] = read_size,
+    [EXTENSION] = read_extension,
+    [SIZE_LF] = end_of_size_line,
+    [DATA_CR] = read_data_cr,
+    [DATA_LF] = read_data_lf,
+    [TRAILER] = read_trailer,
+    [TRAILER_LF] = end_of_trailer_line,
 };
 
 static size_t take_data(struct http_chunked *c, struct slice bytes, struct buf *body)

@@ -59,9 +59,11 @@ void http_connection_open(struct http_server *s, int fd, struct http_peer *peer)
 {
     struct http_connection *c = make_connection(s, fd, peer);
     struct budget_holder *holder = http_peer_holder(peer);
-    struct err e = { 0 };
-    int r = budget_check(holder, BUDGET_CONNECTIONS, 1, &e);
+    struct err e;
+    int r;
 
+    err_init(&e);
+    r = budget_check(holder, BUDGET_CONNECTIONS, 1, &e);
     purse_open(&c->purse, holder);
     purse_force(&c->purse, BUDGET_CONNECTIONS, 1);
     budget_holder_unref(holder);
@@ -129,7 +131,7 @@ void http_connection_set_state(struct http_connection *c, enum http_connection_s
     http_connection_wait(c, wait);
 }
 
-/* Who sends or takes too little at a time holds a place for nothing. */
+/* Whether enough bytes moved in time; a client that is too slow occupies a connection for too long. */
 static bool keeps_pace(struct http_connection *c, size_t n)
 {
     bool is_enough = n >= c->n_paced + LIMIT_PACE_BYTES;
@@ -168,11 +170,14 @@ void http_connection_expired(struct http_deadline *d, enum http_wait wait)
         look_at_reply(c);
     else if (wait == WAIT_COMMENT)
         http_served_stream_comment(c->served->stream);
+    else if (wait == WAIT_TURN)
+        http_connection_go_on(c);
     else
         http_connection_close(c);
 }
 
-/* Unique in this process by the count, across processes by the prefix; cheaper than random bytes a request. */
+/* The counter makes ids unique in this process, the prefix across processes; cheaper than random bytes for each
+ * request. */
 void http_connection_make_id(struct http_server *s, char *id)
 {
     static const char digits[] = "0123456789abcdef";

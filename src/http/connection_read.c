@@ -1,6 +1,7 @@
 #include "http/connection.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "http/served.h"
 #include "http/server_state.h"
 
@@ -18,14 +19,14 @@ static void begin_request(struct http_connection *c)
     http_served_begin(served);
 }
 
-/* Nothing is held for what is only announced: bytes count as they come (take_body). */
+/* An announced length reserves nothing: bytes count when they arrive (take_body). */
 static enum http_refusal begin_body(struct http_connection *c, size_t limit, bool has_bytes_already)
 {
     size_t most = c->framing.is_chunked ? limit : c->framing.content_length;
 
     if (most > limit)
         return REFUSE_BODY_BYTES;
-    buf_init(&c->served->body, most);
+    buf_init_soft(&c->served->body, most, MEMORY_SPARE_BYTES);
     c->chunked = (struct http_chunked){ 0 };
     c->body_since_ms = clock_mono_ms();
     c->n_paced = 0;
@@ -43,7 +44,8 @@ static enum http_refusal parse_head(struct http_connection *c, struct slice head
     enum http_refusal why;
 
     c->framing = (struct http_framing){ 0 };
-    why = http_head_parse(served->exchange.arena, arena_slicedup(served->exchange.arena, head), &c->scan, request, &c->framing);
+    why = http_head_parse(served->exchange.arena, arena_slicedup(served->exchange.arena, head), &c->scan, request,
+                          &c->framing);
     if (!request->id[0])
         http_connection_make_id(c->server, request->id);
     request->arrived_us = clock_mono_us();
@@ -59,8 +61,8 @@ static bool is_kept_out(const struct http_connection *c)
     return c->is_reserve && kind != HOLDER_ADMIN;
 }
 
-/* What is known from the head alone decides, before any of the body is read. Gives how many of the n bytes after the head were used: a body
- * that is here already is passed over with its refusal, and then the connection may go on. */
+/* Decides by the head alone, before reading the body. Returns how many of the n bytes after the head were used: when a
+ * refused request's body has already arrived, it is skipped, and the connection may continue. */
 static size_t decide(struct http_connection *c, size_t n)
 {
     struct http_server_config *config = &c->server->config;
@@ -91,7 +93,7 @@ static size_t take_head(struct http_connection *c, struct slice bytes)
     enum http_refusal why;
 
     if (c->scan.looked_at == 0 && bytes.p[0] == '\r' && (bytes.n == 1 || bytes.p[1] == '\n'))
-        return bytes.n == 1 ? 0 : 2;    /* RFC 9112 section 2.2: an empty line before the request line is overlooked */
+        return bytes.n == 1 ? 0 : 2; /* RFC 9112 section 2.2: an empty line before the request line is ignored */
     why = http_head_scan(&c->scan, bytes, &head_bytes);
     if (!why && head_bytes == 0)
         return 0;
@@ -103,7 +105,8 @@ static size_t take_head(struct http_connection *c, struct slice bytes)
     return bytes.n;
 }
 
-/* How many JSON values these bytes can hold: so nobody needs to walk through a large body before it is known whether there is memory for it. */
+/* An upper bound of the JSON values in these bytes, counted on arrival: no later walk through a large body is needed to
+ * know whether there is memory for it. */
 static size_t count_values(struct slice bytes)
 {
     size_t n = 0;
@@ -113,7 +116,7 @@ static size_t count_values(struct slice bytes)
     return n;
 }
 
-/* The body has grown from n bytes on. False: beyond a budget, and refused. */
+/* Charges the growth of the body since n bytes. False: beyond a budget, and refused. */
 static bool charge_body(struct http_connection *c, size_t n)
 {
     struct http_exchange *x = &c->served->exchange;
@@ -145,6 +148,8 @@ static size_t take_body(struct http_connection *c, struct slice bytes)
         buf_add(body, bytes.p, used);
         is_whole = body->n == c->framing.content_length;
     }
+    if (body->is_starved)
+        why = REFUSE_MEMORY;
     if (why)
         http_connection_refuse(c, why);
     else if (charge_body(c, before) && is_whole)
@@ -157,7 +162,9 @@ static size_t leave_for_later(struct http_connection *c, struct slice bytes)
     return c->is_poisoned ? bytes.n : 0;
 }
 
-/* The rest stays with the kernel, whose window closes; the client still has the time of WAIT_LINGER to read the answer. */
+/* Further bytes stay in the kernel, whose window closes; the client still has the time of WAIT_LINGER to read the
+ * answer.
+ */
 static size_t drop(struct http_connection *c, struct slice bytes)
 {
     c->linger_left -= MIN(bytes.n, c->linger_left);
@@ -166,32 +173,35 @@ static size_t drop(struct http_connection *c, struct slice bytes)
     return bytes.n;
 }
 
-/* Each takes bytes off the front and says how many; 0: it needs more, or another state first. */
+/* Each function consumes bytes from the front and returns how many; 0: it needs more bytes, or another state must
+ * follow first. */
 static size_t (*const takers[])(struct http_connection *c, struct slice bytes) = {
-    [CONNECTION_HEAD] = take_head,
-    [CONNECTION_BODY] = take_body,
-    [CONNECTION_WORKING] = leave_for_later,
-    [CONNECTION_STREAMING] = leave_for_later,
-    [CONNECTION_REPLYING] = leave_for_later,
-    [CONNECTION_LINGERING] = drop,
+    [CONNECTION_HEAD] = take_head,           [CONNECTION_BODY] = take_body,
+    [CONNECTION_WORKING] = leave_for_later,  [CONNECTION_STREAMING] = leave_for_later,
+    [CONNECTION_REPLYING] = leave_for_later, [CONNECTION_LINGERING] = drop,
 };
 
-static size_t take_all(struct http_connection *c, struct slice bytes)
+/* Stops at LIMIT_PIPELINED_A_TURN heads; *ret_is_cut: the rest is left for the next turn of the loop. */
+static size_t take_all(struct http_connection *c, struct slice bytes, bool *ret_is_cut)
 {
-    size_t used = 0;
+    size_t used = 0, n_heads = 0;
 
-    while (used < bytes.n && !c->is_closing) {
+    while (used < bytes.n && !c->is_closing && n_heads < LIMIT_PIPELINED_A_TURN) {
+        bool is_head = c->state == CONNECTION_HEAD;
         size_t n = takers[c->state](c, (struct slice){ bytes.p + used, bytes.n - used });
 
         if (n == 0)
-            break;
+            return used;
+        n_heads += is_head;
         used += n;
     }
+    *ret_is_cut = used < bytes.n && c->state == CONNECTION_HEAD;
     return used;
 }
 
-/* Keeps what is not used yet. A client that pipelines more than a head's worth behind a running request loses it:
- * the connection is closed after that request's answer (RFC 9112 section 9.3.2 lets it send those again). */
+/* Keeps the bytes not yet used. When a client pipelines more than the size of a head after a running request, the
+ * excess is dropped and the connection is closed after that request's answer (RFC 9112 section 9.3.2 lets the client
+ * send the requests again). */
 static void keep_rest(struct http_connection *c, struct slice rest)
 {
     bool was_kept = c->in.n > 0;
@@ -216,6 +226,7 @@ static void keep_rest(struct http_connection *c, struct slice rest)
 void http_connection_feed(struct http_connection *c, struct slice fresh)
 {
     struct slice bytes = fresh;
+    bool is_cut = false;
     size_t used;
 
     if (c->in.n > 0) {
@@ -223,29 +234,34 @@ void http_connection_feed(struct http_connection *c, struct slice fresh)
         bytes = buf_slice(&c->in);
     }
     c->is_busy = true;
-    used = take_all(c, bytes);
+    used = take_all(c, bytes, &is_cut);
     c->is_busy = false;
     if (c->is_closing) {
         http_connection_close(c);
         return;
     }
     keep_rest(c, (struct slice){ bytes.p + used, bytes.n - used });
-    if (c->state == CONNECTION_HEAD && c->in.n > 0 && c->deadline.wait != WAIT_HEAD)
+    if (is_cut)
+        http_connection_wait(c, WAIT_TURN);
+    else if (c->state == CONNECTION_HEAD && c->in.n > 0 && c->deadline.wait != WAIT_HEAD)
         http_connection_wait(c, WAIT_HEAD);
+}
+
+void http_connection_go_on(struct http_connection *c)
+{
+    http_connection_feed(c, (struct slice){ NULL, 0 });
 }
 
 void http_connection_next(struct http_connection *c)
 {
-    struct slice none = { NULL, 0 };
-
     c->scan = (struct http_head_scan){ 0 };
     http_connection_set_state(c, CONNECTION_HEAD, WAIT_IDLE);
     if (!c->is_busy && c->in.n > 0)
-        http_connection_feed(c, none);
+        http_connection_go_on(c);
 }
 
-/* No more bytes will come. Who still gets a whole answer keeps it (a client may close its sending side); all others
- * count as gone. */
+/* The client sends no more bytes. A complete answer is still delivered (a client may close only its sending side); in
+ * every other state the client counts as gone. */
 static void end_of_input(struct http_connection *c)
 {
     if (c->state != CONNECTION_REPLYING) {
@@ -260,8 +276,13 @@ void http_connection_on_readable(int fd, short what, void *arg)
 {
     struct http_connection *c = arg;
     char *scratch = c->server->scratch;
-    ssize_t n = recv(fd, scratch, HTTP_SCRATCH_BYTES, 0);
+    ssize_t n;
 
+    if (c->deadline.wait == WAIT_TURN) { /* the kernel keeps further bytes until the kept ones are read */
+        http_connection_go_on(c);
+        return;
+    }
+    n = recv(fd, scratch, HTTP_SCRATCH_BYTES, 0);
     if (n > 0)
         http_connection_feed(c, (struct slice){ scratch, (size_t)n });
     else if (n == 0)

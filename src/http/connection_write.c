@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Closing with unread input would make the kernel send a reset, which can overtake the answer (RFC 9112 section 9.6):
- * close our side, read on until the client closes its own. */
+/* A close with unread input would make the kernel send a reset, which can overtake the answer (RFC 9112 section 9.6).
+ * So close our side and keep reading until the client closes its own. */
 static void say_farewell(struct http_connection *c)
 {
     if (shutdown(c->fd, SHUT_WR) < 0 || !event_pending(&c->readable, EV_READ, NULL)) {
@@ -89,7 +89,8 @@ void http_connection_reply(struct http_connection *c, struct http_reply *reply, 
     http_connection_send_out(c);
 }
 
-static void write_own_form(struct http_connection *c, struct http_served *served, int status, const struct err *e, struct buf *out)
+static void write_own_form(struct http_connection *c, struct http_served *served, int status, const struct err *e,
+                           struct buf *out)
 {
     const struct http_server_config *config = &c->server->config;
 

@@ -7,13 +7,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* With few descriptors: what the service has open itself, with few threads (os/few_files.h). */
+enum { OWN_FILES = 52 };
+
 static bool is_admin(const struct http_connection *c)
 {
     return budget_holder_kind(c->purse.holder) == HOLDER_ADMIN;
 }
 
-/* In one go: what the client's window does not take is lost, nobody waits for it. */
-static void tell_and_close(struct http_connection *c)
+/* Sends with a single write: bytes that do not fit the client's window are lost, without waiting. */
+static void notify_and_close(struct http_connection *c)
 {
     struct http_reply reply;
     char id[sizeof(((struct http_request *)0)->id)];
@@ -40,8 +43,14 @@ static struct http_connection *oldest_of(struct http_server *s, enum http_wait w
 
 bool http_crowd_give_way(struct http_server *s, bool is_unix)
 {
-    static const struct { enum http_wait wait; bool is_told; } order[] = {
-        { WAIT_LINGER, false }, { WAIT_FIRST, true }, { WAIT_HEAD, true }, { WAIT_IDLE, false },
+    static const struct {
+        enum http_wait wait;
+        bool is_reported;
+    } order[] = {
+        { WAIT_LINGER, false },
+        { WAIT_FIRST, true },
+        { WAIT_HEAD, true },
+        { WAIT_IDLE, false },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
@@ -50,8 +59,8 @@ bool http_crowd_give_way(struct http_server *s, bool is_unix)
         if (!c)
             continue;
         budget_refuse(c->purse.holder, BUDGET_CONNECTIONS, false, NULL);
-        if (order[i].is_told)
-            tell_and_close(c);
+        if (order[i].is_reported)
+            notify_and_close(c);
         else
             http_connection_close(c);
         return true;
@@ -95,8 +104,8 @@ size_t http_crowd_maximum(size_t wanted)
 
     if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
         return wanted;
-    kept = MIN((size_t)files.rlim_cur / 4, (size_t)LIMIT_RESERVED_FILES);
-    return MAX(MIN(wanted, (size_t)files.rlim_cur - kept), (size_t)1);
+    kept = MIN(MAX((size_t)files.rlim_cur / 4, (size_t)OWN_FILES), (size_t)LIMIT_RESERVED_FILES);
+    return files.rlim_cur <= kept ? 1 : MIN(wanted, (size_t)files.rlim_cur - kept);
 }
 
 void http_spare_keep(struct http_server *s)

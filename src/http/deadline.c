@@ -4,7 +4,7 @@
 static void arm(struct http_deadlines *all, int64_t at_ms, int64_t now_ms)
 {
     all->armed_ms = at_ms;
-    loop_timer_set(all->timer, MAX(at_ms - now_ms, (int64_t)0) + 1);    /* the loop's clock may be a little ahead */
+    loop_timer_set(all->timer, MAX(at_ms - now_ms, (int64_t)0) + 1); /* the loop's clock may be slightly ahead */
 }
 
 static void expire_list(struct http_deadlines *all, enum http_wait wait, int64_t now_ms)
@@ -23,7 +23,7 @@ static void on_timer(void *arg)
     struct http_deadlines *all = arg;
     int64_t now_ms = clock_mono_ms(), earliest_ms = INT64_MAX;
 
-    all->armed_ms = INT64_MIN;          /* what is set meanwhile is found below */
+    all->armed_ms = INT64_MIN; /* deadlines set meanwhile are found below */
     for (enum http_wait wait = WAIT_NONE + 1; wait < WAITS; wait++)
         expire_list(all, wait, now_ms);
     for (enum http_wait wait = WAIT_NONE + 1; wait < WAITS; wait++)
@@ -34,7 +34,8 @@ static void on_timer(void *arg)
         arm(all, earliest_ms, now_ms);
 }
 
-void http_deadlines_init(struct http_deadlines *all, struct loop *l, void (*on_expired)(struct http_deadline *d, enum http_wait wait))
+void http_deadlines_init(struct http_deadlines *all, struct loop *l,
+                         void (*on_expired)(struct http_deadline *d, enum http_wait wait))
 {
     for (enum http_wait wait = 0; wait < WAITS; wait++)
         TAILQ_INIT(&all->lists[wait]);

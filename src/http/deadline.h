@@ -1,7 +1,8 @@
-/* Deadlines of many things that all wait equally long: a list a kind, in order of expiry, and one timer for all lists.
+/* Deadlines for many objects that share a few durations: one list for each duration, in order of expiry, and one timer
+ * for all lists.
  *
- * Setting, changing and cancelling cost a few pointers, no heap and no system call. A deadline is embedded in its owner and
- * stands in at most one list. Loop thread only.
+ * Setting, changing and cancelling cost a few pointers, no heap and no system call. A deadline is embedded in its owner
+ * and is in at most one list. Loop thread only.
  *
  *     http_deadline_set(&server->deadlines, &connection->deadline, WAIT_HEAD);
  */
@@ -13,19 +14,21 @@
 
 enum http_wait {
     WAIT_NONE,
-    WAIT_FIRST,                         /* for the first byte of the first head */
-    WAIT_IDLE,                          /* for the first byte of another */
-    WAIT_HEAD, WAIT_BODY,               /* for their ends */
-    WAIT_WRITE,                         /* for the client to take bytes */
-    WAIT_COMMENT,                       /* an event stream has been silent */
-    WAIT_LINGER,                        /* for the client to close */
+    WAIT_FIRST, /* for the first byte of the first head */
+    WAIT_IDLE,  /* for the first byte of a later head */
+    WAIT_HEAD,
+    WAIT_BODY,    /* HEAD, BODY: for the end of the head or body */
+    WAIT_WRITE,   /* for the client to accept bytes */
+    WAIT_COMMENT, /* an event stream has been silent */
+    WAIT_LINGER,  /* for the client to close */
+    WAIT_TURN,    /* for the next turn of the loop, to read the rest of a pipeline */
     WAITS
 };
 
 struct http_deadline {
     TAILQ_ENTRY(http_deadline) links;
     int64_t at_ms;
-    enum http_wait wait;                /* which list it is in */
+    enum http_wait wait; /* which list it is in */
 };
 
 TAILQ_HEAD(http_deadline_list, http_deadline);
@@ -33,12 +36,13 @@ TAILQ_HEAD(http_deadline_list, http_deadline);
 struct http_deadlines {
     struct http_deadline_list lists[WAITS];
     int timeout_ms[WAITS];
-    struct loop_timer *timer;           /* owned */
-    int64_t armed_ms;                   /* when the timer fires; INT64_MAX: not armed */
-    void (*on_expired)(struct http_deadline *d, enum http_wait wait);   /* d is in no list then */
+    struct loop_timer *timer;                                         /* owned */
+    int64_t armed_ms;                                                 /* when the timer fires; INT64_MAX: not armed */
+    void (*on_expired)(struct http_deadline *d, enum http_wait wait); /* d has left its list */
 };
 
-void http_deadlines_init(struct http_deadlines *all, struct loop *l, void (*on_expired)(struct http_deadline *d, enum http_wait wait));
+void http_deadlines_init(struct http_deadlines *all, struct loop *l,
+                         void (*on_expired)(struct http_deadline *d, enum http_wait wait));
 void http_deadlines_clear(struct http_deadlines *all);
-/* From now; replaces an earlier one. WAIT_NONE cancels. */
+/* Starts now and replaces an earlier deadline. WAIT_NONE cancels. */
 void http_deadline_set(struct http_deadlines *all, struct http_deadline *d, enum http_wait wait);

@@ -6,7 +6,7 @@
 
 enum { GZIP_LEVEL = 4, GZIP_WINDOW_BITS = 15 + 16, GZIP_MEMORY = 8 };
 
-/* A weight refuses when all its digits are zero: "q=0", "q=0.000". */
+/* A weight of zero means refused: "q=0", "q=0.000". */
 static bool is_refused_weight(struct slice parameters)
 {
     while (parameters.n > 0) {
@@ -45,9 +45,10 @@ bool http_gzip(struct slice in, struct buf *out)
     char *to;
     int r;
 
-    if (in.n > UINT32_MAX / 2 || deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+    if (in.n > UINT32_MAX / 2 ||
+        deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
         return false;
-    to = buf_reserve(out, in.n);        /* no more room than the plain bytes take: then they are the better answer */
+    to = buf_reserve(out, in.n); /* no more room than the plain bytes need: otherwise the plain bytes are better */
     z.next_out = (Bytef *)to;
     z.avail_out = (uInt)in.n;
     r = to ? deflate(&z, Z_FINISH) : Z_MEM_ERROR;

@@ -6,24 +6,24 @@
 #include <string.h>
 #include <strings.h>
 
-enum { REQUEST_LINE_ROOM = 64 };        /* method, version and spaces beside the target */
+enum { REQUEST_LINE_ROOM = 64 }; /* method, version and spaces in addition to the target */
 
 enum { HAS_HOST = 1, HAS_LENGTH = 2, HAS_CODING = 4, HAS_CLOSE = 8, HAS_KEEP_ALIVE = 16 };
 
 struct reading {
     struct http_request *request;
     struct http_framing *framing;
-    const char *authority;              /* of an absolute-form target, else NULL */
+    const char *authority; /* of an absolute-form target, else NULL */
     const char *host;
     unsigned has;
 };
 
-/* RFC 9110 section 5.6.2: a token character in lower case, 0 for all others. */
+/* RFC 9110 section 5.6.2: a token character in lower case; 0 for every other byte. */
 static unsigned char token_char(char c)
 {
     static const unsigned char marks[128] = {
         ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1, ['&'] = 1, ['\''] = 1, ['*'] = 1, ['+'] = 1,
-        ['-'] = 1, ['.'] = 1, ['^'] = 1, ['_'] = 1, ['`'] = 1, ['|'] = 1, ['~'] = 1,
+        ['-'] = 1, ['.'] = 1, ['^'] = 1, ['_'] = 1, ['`'] = 1, ['|'] = 1,  ['~'] = 1,
     };
     unsigned char byte = (unsigned char)c;
 
@@ -67,13 +67,13 @@ enum http_refusal http_head_scan(struct http_head_scan *scan, struct slice bytes
     return check_unfinished(scan, bytes);
 }
 
-/* Cuts the line off the text: ends it with NUL and moves text behind it. The scan has seen every CR LF. */
+/* Takes the next line from text: ends it with NUL and moves text past it. http_head_scan() has checked every CR LF. */
 static char *next_line(char **text, size_t *ret_bytes)
 {
     char *line = *text, *end = strchr(line, '\n');
 
     if (!end || end == line || end[-1] != '\r')
-        return NULL;                    /* a NUL byte inside the line hides its end */
+        return NULL; /* a NUL byte inside the line hides its end */
     end[-1] = '\0';
     *ret_bytes = (size_t)(end - 1 - line);
     *text = end + 1;
@@ -99,8 +99,8 @@ static enum http_refusal take_method(const char *name, struct http_request *ret)
 
 static enum http_refusal take_version(const char *version, struct http_framing *framing)
 {
-    if (strlen(version) != 8 || strncmp(version, "HTTP/", 5) != 0 || version[6] != '.' ||
-        version[5] < '0' || version[5] > '9' || version[7] < '0' || version[7] > '9')
+    if (strlen(version) != 8 || strncmp(version, "HTTP/", 5) != 0 || version[6] != '.' || version[5] < '0' ||
+        version[5] > '9' || version[7] < '0' || version[7] > '9')
         return REFUSE_REQUEST_LINE;
     framing->is_http10 = strcmp(version, "HTTP/1.0") == 0;
     return framing->is_http10 || strcmp(version, "HTTP/1.1") == 0 ? REFUSE_NONE : REFUSE_VERSION;
@@ -135,7 +135,7 @@ static enum http_refusal take_host(struct reading *now, const char *value)
     return REFUSE_NONE;
 }
 
-/* RFC 9112 section 6.3: anything but one plain number is refused. */
+/* RFC 9112 section 6.3: everything except one plain number is refused. */
 static enum http_refusal take_length(struct reading *now, const char *value)
 {
     size_t length = 0;
@@ -184,7 +184,7 @@ static enum http_refusal take_expectation(struct reading *now, const char *value
     return now->framing->expects_continue ? REFUSE_NONE : REFUSE_EXPECTATION;
 }
 
-/* A client's id that is not clean is left out: the connection gives the request one of its own. */
+/* A client's id with invalid characters is ignored: the connection makes an id for the request. */
 static enum http_refusal take_request_id(struct reading *now, const char *value)
 {
     size_t n = strlen(value);
@@ -219,7 +219,7 @@ static bool has_control(const char *value, size_t n)
     return has;
 }
 
-/* Splits "Name: value" in place; the name becomes lower case, the value loses the blanks around it. */
+/* Splits "Name: value" in place; the name becomes lower case, blanks around the value are removed. */
 static enum http_refusal split_header(char *line, size_t line_bytes, struct http_header *ret, size_t *ret_name_bytes)
 {
     size_t n = 0;
@@ -258,7 +258,7 @@ static enum http_refusal read_header(struct reading *now, char *line, size_t lin
     return REFUSE_NONE;
 }
 
-/* What only all headers together tell (RFC 9112 sections 3.2, 6.1 and 9.3). */
+/* Checks that need all headers together (RFC 9112 sections 3.2, 6.1 and 9.3). */
 static enum http_refusal conclude(struct reading *now)
 {
     struct http_framing *framing = now->framing;
@@ -276,8 +276,8 @@ static enum http_refusal conclude(struct reading *now)
     return REFUSE_NONE;
 }
 
-enum http_refusal http_head_parse(struct arena *a, char *text, const struct http_head_scan *scan, struct http_request *ret,
-                                  struct http_framing *ret_framing)
+enum http_refusal http_head_parse(struct arena *a, char *text, const struct http_head_scan *scan,
+                                  struct http_request *ret, struct http_framing *ret_framing)
 {
     struct reading now = { .request = ret, .framing = ret_framing };
     size_t line_bytes = 0;

@@ -6,27 +6,55 @@
 #include <string.h>
 
 static const char *const method_names[HTTP_METHODS] = {
-    [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT",
+    [HTTP_GET] = "GET",     [HTTP_POST] = "POST",     [HTTP_PUT] = "PUT",
     [HTTP_PATCH] = "PATCH", [HTTP_DELETE] = "DELETE", [HTTP_OPTIONS] = "OPTIONS",
 };
 
-/* RFC 9110 section 15, the ones this program sends. */
+/* Statuses of RFC 9110 section 15 that this program sends. */
 static const struct {
     int status;
     const char *text;
 } statuses[] = {
-    { 200, "OK" }, { 201, "Created" }, { 202, "Accepted" }, { 204, "No Content" },
-    { 301, "Moved Permanently" }, { 302, "Found" }, { 303, "See Other" }, { 304, "Not Modified" },
-    { 307, "Temporary Redirect" }, { 308, "Permanent Redirect" },
-    { 400, "Bad Request" }, { 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" },
-    { 405, "Method Not Allowed" }, { 406, "Not Acceptable" }, { 408, "Request Timeout" }, { 409, "Conflict" },
-    { 410, "Gone" }, { 411, "Length Required" }, { 412, "Precondition Failed" }, { 413, "Content Too Large" },
-    { 414, "URI Too Long" }, { 415, "Unsupported Media Type" }, { 416, "Range Not Satisfiable" },
-    { 417, "Expectation Failed" }, { 422, "Unprocessable Content" }, { 423, "Locked" }, { 425, "Too Early" },
-    { 426, "Upgrade Required" }, { 428, "Precondition Required" }, { 429, "Too Many Requests" },
-    { 431, "Request Header Fields Too Large" }, { 500, "Internal Server Error" }, { 501, "Not Implemented" },
-    { 502, "Bad Gateway" }, { 503, "Service Unavailable" }, { 504, "Gateway Timeout" },
-    { 505, "HTTP Version Not Supported" }, { 507, "Insufficient Storage" },
+    { 200, "OK" },
+    { 201, "Created" },
+    { 202, "Accepted" },
+    { 204, "No Content" },
+    { 301, "Moved Permanently" },
+    { 302, "Found" },
+    { 303, "See Other" },
+    { 304, "Not Modified" },
+    { 307, "Temporary Redirect" },
+    { 308, "Permanent Redirect" },
+    { 400, "Bad Request" },
+    { 401, "Unauthorized" },
+    { 403, "Forbidden" },
+    { 404, "Not Found" },
+    { 405, "Method Not Allowed" },
+    { 406, "Not Acceptable" },
+    { 408, "Request Timeout" },
+    { 409, "Conflict" },
+    { 410, "Gone" },
+    { 411, "Length Required" },
+    { 412, "Precondition Failed" },
+    { 413, "Content Too Large" },
+    { 414, "URI Too Long" },
+    { 415, "Unsupported Media Type" },
+    { 416, "Range Not Satisfiable" },
+    { 417, "Expectation Failed" },
+    { 422, "Unprocessable Content" },
+    { 423, "Locked" },
+    { 425, "Too Early" },
+    { 426, "Upgrade Required" },
+    { 428, "Precondition Required" },
+    { 429, "Too Many Requests" },
+    { 431, "Request Header Fields Too Large" },
+    { 500, "Internal Server Error" },
+    { 501, "Not Implemented" },
+    { 502, "Bad Gateway" },
+    { 503, "Service Unavailable" },
+    { 504, "Gateway Timeout" },
+    { 505, "HTTP Version Not Supported" },
+    { 507, "Insufficient Storage" },
 };
 
 const char *http_method_name(enum http_method m)
@@ -72,7 +100,7 @@ bool http_has_response_header(const struct http_exchange *x, const char *name)
     return false;
 }
 
-/* The value of `name=value`, without the quotes it may stand in; p is NULL when the pair has another name. */
+/* The value of `name=value`, without enclosing quotes; p is NULL when the pair has another name. */
 static struct slice value_of_pair(struct slice pair, struct slice name)
 {
     if (pair.n <= name.n || pair.p[name.n] != '=' || memcmp(pair.p, name.p, name.n) != 0)
@@ -97,6 +125,20 @@ const char *http_cookie(struct arena *a, const struct http_request *req, const c
     return NULL;
 }
 
+static atomic_size_t promised;
+
+void http_exchange_promise(struct http_exchange *x, size_t n)
+{
+    if (n != x->n_promised)
+        atomic_fetch_add(&promised, n - x->n_promised);
+    x->n_promised = n;
+}
+
+size_t http_promised(void)
+{
+    return atomic_load(&promised);
+}
+
 struct arena *http_exchange_body_arena(struct http_exchange *x)
 {
     if (!x->body_arena)
@@ -111,6 +153,7 @@ void http_exchange_forget_body(struct http_exchange *x)
     x->carrier->forget_body(x);
     purse_give(&x->purse, BUDGET_BODY);
     purse_give(&x->purse, BUDGET_MEMORY);
+    http_exchange_promise(x, 0);
 }
 
 int http_exchange_charge(struct http_exchange *x, struct budget_holder *holder, struct err *e)
@@ -163,20 +206,15 @@ bool http_stream_is_gone(const struct http_stream *s)
     return s->carrier->is_gone(s);
 }
 
-size_t http_stream_unsent(const struct http_stream *s)
+struct http_stream *http_stream_end(struct http_stream *s)
 {
-    return s->carrier->unsent(s);
+    if (s)
+        s->carrier->end(s, true);
+    return NULL;
 }
 
-struct http_stream *http_stream_ref(struct http_stream *s)
+struct http_stream *http_stream_abort(struct http_stream *s)
 {
-    atomic_fetch_add(&s->n_refs, 1);
-    return s;
-}
-
-struct http_stream *http_stream_unref(struct http_stream *s)
-{
-    if (s && atomic_fetch_sub(&s->n_refs, 1) == 1)
-        s->carrier->end(s);
+    s->carrier->end(s, false);
     return NULL;
 }

@@ -18,10 +18,10 @@ enum { ACCEPT_AGAIN_MS = 200, BACKLOG = 1024 };
 
 struct http_listener {
     TAILQ_ENTRY(http_listener) links;
-    struct http_server *server;         /* borrowed */
-    struct evconnlistener *accepting;   /* owned, with its socket */
-    char *path;                         /* owned; of a Unix socket, else NULL */
-    uint64_t tag;                       /* whose it is; 0: everybody's */
+    struct http_server *server;       /* borrowed */
+    struct evconnlistener *accepting; /* owned, with its socket */
+    char *path;                       /* owned; of a Unix socket, else NULL */
+    uint64_t tag;                     /* owner of the listener; 0: no owner */
 };
 
 union address {
@@ -31,7 +31,7 @@ union address {
     struct sockaddr_un un;
 };
 
-/* A Unix socket's address has nothing that the layers above need but its family. */
+/* The layers above need only the family of a Unix socket's address. */
 static struct http_peer *peer_of(const struct http_listener *listener, int fd, const struct sockaddr *from, size_t size)
 {
     union http_address local = { .any.sa_family = AF_UNIX }, remote = { .any.sa_family = AF_UNIX };
@@ -45,7 +45,7 @@ static struct http_peer *peer_of(const struct http_listener *listener, int fd, c
     return http_peer_new(&local, &remote, listener->tag, fd);
 }
 
-/* Who may use the Unix socket: this user and root, unless the owner of the server knows better. */
+/* Whether the process may use the Unix socket: this user and root, unless config.may_use_socket denies it. */
 static bool is_peer_trusted(const struct http_server_config *c, int fd)
 {
     struct ucred peer;
@@ -65,12 +65,13 @@ static void accepted(struct http_listener *listener, int fd, const struct sockad
     http_connection_open(listener->server, fd, peer_of(listener, fd, from, (size_t)size));
 }
 
-static void on_accepted(struct evconnlistener *accepting, evutil_socket_t fd, struct sockaddr *from, int size, void *arg)
+static void on_accepted(struct evconnlistener *accepting, evutil_socket_t fd, struct sockaddr *from, int size,
+                        void *arg)
 {
     accepted(arg, fd, from, size);
 }
 
-/* With the descriptor that was kept for this. */
+/* Accepts with the spare descriptor. */
 static bool accept_with_spare(struct http_listener *listener)
 {
     struct http_server *s = listener->server;
@@ -80,7 +81,8 @@ static bool accept_with_spare(struct http_listener *listener)
 
     if (!http_spare_give_up(s))
         return false;
-    fd = accept4(evconnlistener_get_fd(listener->accepting), (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    fd = accept4(evconnlistener_get_fd(listener->accepting), (struct sockaddr *)&from, &size,
+                 SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0)
         accepted(listener, fd, (struct sockaddr *)&from, (int)size);
     else
@@ -88,8 +90,9 @@ static bool accept_with_spare(struct http_listener *listener)
     return fd >= 0;
 }
 
-/* Out of file descriptors, most likely: a connection of no use gives its own, and the listener is called again. Where there is none, the waiting
- * connection would wake the loop again and again. */
+/* Most likely no descriptor is free: an idle connection is closed, and the listener is called again. Without an idle
+ * connection the listener is disabled for a while, because the waiting connection would wake the loop again and
+ * again. */
 static void on_accept_failed(struct evconnlistener *accepting, void *arg)
 {
     struct http_listener *listener = arg;
@@ -106,7 +109,7 @@ void http_listeners_resume(void *server)
     struct http_listener *listener;
 
     TAILQ_FOREACH(listener, &s->listeners, links)
-        evconnlistener_enable(listener->accepting);
+    evconnlistener_enable(listener->accepting);
 }
 
 static struct http_listener *free_listener(struct http_listener *listener)
@@ -130,7 +133,7 @@ void http_listeners_close(struct http_server *s)
     }
 }
 
-/* The tagged connections go with their listeners: nobody is left to use them. */
+/* Closes the tagged connections with their listeners: their client has ended. */
 static void close_tagged(struct http_server *s, uint64_t tag)
 {
     struct http_connection *c, *next;
@@ -157,7 +160,7 @@ void http_server_unlisten(struct http_server *s, uint64_t tag)
     close_tagged(s, tag);
 }
 
-/* Takes the bound socket over; path is NULL for TCP. */
+/* Takes ownership of the bound socket; path is NULL for TCP. */
 static int begin_accepting(struct http_server *s, int fd, const char *path, uint64_t tag, struct err *e)
 {
     struct http_listener *listener = xcalloc(1, sizeof(*listener));
@@ -194,10 +197,11 @@ static int parse_address(const char *text, uint16_t port, union address *ret, so
         *ret_size = sizeof(ret->in6);
         return 0;
     }
-    return err_set(e, -EINVAL, "VALIDATION_ERROR", "The address to listen on must be an IPv4 or IPv6 address; \"%s\" is none.", text);
+    return err_set(e, -EINVAL, "VALIDATION_ERROR",
+                   "The address to listen on must be an IPv4 or IPv6 address; \"%s\" is none.", text);
 }
 
-/* Options set here are inherited by what the socket accepts (tcp(7)). */
+/* Accepted sockets inherit the options set here (tcp(7)). */
 static int open_tcp_socket(const union address *address, socklen_t size)
 {
     static const int one = 1;
@@ -259,7 +263,8 @@ int http_server_listen_fd(struct http_server *s, int fd, uint64_t tag, struct er
         close(fd);
         return err_set(e, -EPIPE, "SHUTTING_DOWN", "The service is stopping.");
     }
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0) {
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0) {
         error = errno;
         close(fd);
         return err_errno(e, error, "The socket could not be listened on");
@@ -267,7 +272,7 @@ int http_server_listen_fd(struct http_server *s, int fd, uint64_t tag, struct er
     return begin_accepting(s, fd, NULL, tag, e);
 }
 
-/* A socket file that a killed service left behind answers nobody. */
+/* Removes a socket file that a killed service left; no process listens on it. */
 static int remove_stale_socket(const union address *address, struct err *e)
 {
     const char *path = address->un.sun_path;
@@ -288,7 +293,7 @@ static int remove_stale_socket(const union address *address, struct err *e)
     return unlink(path) < 0 ? err_errno(e, errno, "The old socket %s could not be removed", path) : 0;
 }
 
-/* Before listen() nobody can connect, so the mode is in place in time. */
+/* No process can connect before listen(), so the mode is set in time. */
 static int open_unix_socket(const union address *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -310,8 +315,8 @@ int http_server_listen_unix(struct http_server *s, const char *path, struct err 
     int r, fd;
 
     if (strlen(path) >= sizeof(address.un.sun_path))
-        return err_set(e, -ENAMETOOLONG, "VALIDATION_ERROR", "The path of the socket %s must be shorter than %zu bytes.",
-                       path, sizeof(address.un.sun_path));
+        return err_set(e, -ENAMETOOLONG, "VALIDATION_ERROR",
+                       "The path of the socket %s must be shorter than %zu bytes.", path, sizeof(address.un.sun_path));
     memcpy(address.un.sun_path, path, strlen(path));
     r = remove_stale_socket(&address, e);
     if (r < 0)

@@ -7,9 +7,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* A streamed answer is collected in response.body as well, so both ways end with the same bytes to wait for. */
+/* A streamed answer is collected in response.body too, so the waiting caller gets both kinds of answer in the same
+ * place. */
 struct local {
-    struct http_exchange exchange;      /* first */
+    struct http_exchange exchange; /* first */
     struct http_stream stream;
     pthread_mutex_t lock;
     pthread_cond_t answered;
@@ -19,7 +20,8 @@ struct local {
 static const struct http_carrier local_carrier;
 static const struct http_stream_carrier local_stream_carrier;
 
-struct http_exchange *http_local_new(enum http_method method, const char *path, const char *query, struct slice json_body)
+struct http_exchange *http_local_new(enum http_method method, const char *path, const char *query,
+                                     struct slice json_body)
 {
     static const struct http_header headers[] = { { "content-type", "application/json" } };
     struct local *local = xcalloc(1, sizeof(*local));
@@ -31,8 +33,13 @@ struct http_exchange *http_local_new(enum http_method method, const char *path, 
     x->carrier = &local_carrier;
     x->carrier_data = local;
     x->request = (struct http_request){
-        .method = method, .path = arena_strdup(x->arena, path), .query = arena_strdup(x->arena, query),
-        .n_headers = ARRAY_SIZE(headers), .from = HTTP_FROM_PROCESS, .peer = "process", .arrived_us = clock_mono_us(),
+        .method = method,
+        .path = arena_strdup(x->arena, path),
+        .query = arena_strdup(x->arena, query),
+        .n_headers = ARRAY_SIZE(headers),
+        .from = HTTP_FROM_PROCESS,
+        .peer = "process",
+        .arrived_us = clock_mono_us(),
     };
     x->request.headers = arena_array(x->arena, ARRAY_SIZE(headers), sizeof(headers[0]));
     memcpy(x->request.headers, headers, sizeof(headers));
@@ -121,7 +128,7 @@ static int local_push(struct http_stream *s, struct slice bytes)
 
 static void local_on_change(struct http_stream *s, void (*fn)(struct http_stream *s, void *arg), void *arg)
 {
-    /* It takes all it is given and never leaves: there is no change to tell. */
+    /* A local stream accepts all bytes and never loses its client: there is no change to report. */
 }
 
 static bool local_is_gone(const struct http_stream *s)
@@ -129,19 +136,14 @@ static bool local_is_gone(const struct http_stream *s)
     return false;
 }
 
-static size_t local_unsent(const struct http_stream *s)
-{
-    return 0;
-}
-
-static void local_end(struct http_stream *s)
+static void local_end(struct http_stream *s, bool is_complete)
 {
     answer(local_of(s));
 }
 
 static void local_forget_body(struct http_exchange *x)
 {
-    /* The body was in the arena. */
+    /* The body is in the arena and ends with it. */
 }
 
 /* There is no connection. */
@@ -162,6 +164,5 @@ static const struct http_stream_carrier local_stream_carrier = {
     .push = local_push,
     .on_change = local_on_change,
     .is_gone = local_is_gone,
-    .unsent = local_unsent,
     .end = local_end,
 };

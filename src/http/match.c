@@ -4,18 +4,18 @@
 #include <stdlib.h>
 
 struct node {
-    struct slice literal;               /* owned text; the parameter node of its parent has none */
-    struct node *next;                  /* owned: siblings with other literals */
-    struct node *first_literal, *parameter;     /* owned children */
-    const void *rows[HTTP_METHODS];     /* borrowed */
-    bool is_leaf;                       /* a pattern ends here */
+    struct slice literal;                          /* owned text; empty in a parameter node */
+    struct node *next;                             /* owned: siblings with other literals */
+    struct node *first_literal, *parameter, *rest; /* owned children */
+    const void *rows[HTTP_METHODS];                /* borrowed */
+    bool is_leaf;                                  /* a pattern ends here */
 };
 
 struct http_matcher {
     struct node root;
 };
 
-/* One look-up; the first row found stays. */
+/* State of one look-up; the first row found is kept. */
 struct search {
     enum http_method method;
     struct http_match *match;
@@ -47,6 +47,7 @@ static void clear_node(struct node *node)
         free_node(child);
     }
     free_node(node->parameter);
+    free_node(node->rest);
 }
 
 struct http_matcher *http_matcher_free(struct http_matcher *m)
@@ -58,7 +59,7 @@ struct http_matcher *http_matcher_free(struct http_matcher *m)
     return NULL;
 }
 
-/* The segment behind the slash path starts with; path moves to the next slash or the end. */
+/* The segment after the slash at the start of path; path moves to the next slash or the end. */
 static struct slice next_segment(const char **path)
 {
     const char *segment = *path + 1, *end = strchrnul(segment, '/');
@@ -76,23 +77,37 @@ static struct node *find_literal(const struct node *node, struct slice segment)
     return child;
 }
 
+/* "{name*}" */
+static bool is_rest(struct slice segment)
+{
+    return segment.n > 3 && segment.p[0] == '{' && segment.p[segment.n - 2] == '*' && segment.p[segment.n - 1] == '}';
+}
+
+static struct node *at_place(struct node **place)
+{
+    if (!*place)
+        *place = xcalloc(1, sizeof(**place));
+    return *place;
+}
+
+static struct node *grow_literal(struct node *node, struct slice segment)
+{
+    struct node *child = find_literal(node, segment);
+
+    if (child)
+        return child;
+    child = xcalloc(1, sizeof(*child));
+    child->literal = (struct slice){ strndup(segment.p, segment.n), segment.n };
+    child->next = node->first_literal;
+    node->first_literal = child;
+    return child;
+}
+
 static struct node *grow(struct node *node, struct slice segment)
 {
-    struct node *child;
-
-    if (segment.p[0] == ':') {
-        if (!node->parameter)
-            node->parameter = xcalloc(1, sizeof(*node));
-        return node->parameter;
-    }
-    child = find_literal(node, segment);
-    if (!child) {
-        child = xcalloc(1, sizeof(*child));
-        child->literal = (struct slice){ strndup(segment.p, segment.n), segment.n };
-        child->next = node->first_literal;
-        node->first_literal = child;
-    }
-    return child;
+    if (segment.p[0] == ':')
+        return at_place(&node->parameter);
+    return is_rest(segment) ? at_place(&node->rest) : grow_literal(node, segment);
 }
 
 static int check_pattern(const char *pattern, struct err *e)
@@ -106,15 +121,21 @@ static int check_pattern(const char *pattern, struct err *e)
         struct slice segment = next_segment(&rest);
 
         if (segment.n == 0 || slice_eq_str(segment, ":"))
-            return err_set(e, -EINVAL, "INTERNAL_ERROR", "The route pattern \"%s\" must not have an empty segment.", pattern);
-        n_params += segment.p[0] == ':';
+            return err_set(e, -EINVAL, "INTERNAL_ERROR", "The route pattern \"%s\" must not have an empty segment.",
+                           pattern);
+        if (memchr(segment.p, '{', segment.n) && (!is_rest(segment) || *rest))
+            return err_set(e, -EINVAL, "INTERNAL_ERROR",
+                           "The route pattern \"%s\" may have braces in a last segment like {path*} only.", pattern);
+        n_params += segment.p[0] == ':' || is_rest(segment);
     }
     if (n_params > LIMIT_ROUTE_PARAMS)
-        return err_set(e, -EINVAL, "INTERNAL_ERROR", "The route pattern \"%s\" must have at most %d parameters.", pattern, LIMIT_ROUTE_PARAMS);
+        return err_set(e, -EINVAL, "INTERNAL_ERROR", "The route pattern \"%s\" must have at most %d parameters.",
+                       pattern, LIMIT_ROUTE_PARAMS);
     return 0;
 }
 
-int http_matcher_add(struct http_matcher *m, enum http_method method, const char *pattern, const void *row, struct err *e)
+int http_matcher_add(struct http_matcher *m, enum http_method method, const char *pattern, const void *row,
+                     struct err *e)
 {
     struct node *node = &m->root;
     const char *rest = pattern;
@@ -125,7 +146,8 @@ int http_matcher_add(struct http_matcher *m, enum http_method method, const char
     while (rest[0] && rest[1])
         node = grow(node, next_segment(&rest));
     if (node->rows[method])
-        return err_set(e, -EEXIST, "INTERNAL_ERROR", "The route %s %s stands twice.", http_method_name(method), pattern);
+        return err_set(e, -EEXIST, "INTERNAL_ERROR", "The route %s %s stands twice.", http_method_name(method),
+                       pattern);
     node->rows[method] = row;
     node->is_leaf = true;
     return 0;
@@ -147,27 +169,36 @@ static void reach(struct search *s, const struct node *node)
     memcpy(match->params, s->params, sizeof(s->params));
 }
 
-/* Literal before parameter at each step; both are tried so that the other's methods are known as well. One trailing
- * slash is overlooked. As deep as the longest pattern. */
+static void search(struct search *s, const struct node *node, const char *path);
+
+static void search_with(struct search *s, const struct node *child, struct slice param, const char *path)
+{
+    assert(s->n_params < LIMIT_ROUTE_PARAMS);
+    s->params[s->n_params++] = param;
+    search(s, child, path);
+    s->n_params--;
+}
+
+/* Tries the literal, then the parameter, then the rest of the path at each step; all are tried, to collect the allowed
+ * methods of all. One trailing slash is ignored. Recursion is as deep as the longest pattern. */
 static void search(struct search *s, const struct node *node, const char *path)
 {
+    const char *rest = path, *below = path[0] ? path + 1 : path;
     const struct node *literal;
     struct slice segment;
 
-    if (!path[0] || !path[1]) {
+    if (!*below) {
         reach(s, node);
-        return;
+    } else {
+        segment = next_segment(&rest);
+        literal = find_literal(node, segment);
+        if (literal)
+            search(s, literal, rest);
+        if (node->parameter && segment.n > 0)
+            search_with(s, node->parameter, segment, rest);
     }
-    segment = next_segment(&path);
-    literal = find_literal(node, segment);
-    if (literal)
-        search(s, literal, path);
-    if (node->parameter && segment.n > 0) {
-        assert(s->n_params < LIMIT_ROUTE_PARAMS);
-        s->params[s->n_params++] = segment;
-        search(s, node->parameter, path);
-        s->n_params--;
-    }
+    if (node->rest)
+        search_with(s, node->rest, slice_of(below), "");
 }
 
 void http_matcher_find(const struct http_matcher *m, enum http_method method, const char *path, struct http_match *ret)

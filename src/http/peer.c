@@ -44,7 +44,7 @@ void http_peer_leave(struct http_peer *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Under the lock no other connection can be given the descriptor's number. */
+/* While the lock is held, the descriptor's number cannot be reused for another connection. */
 bool http_peer_is_connected(struct http_peer *p)
 {
     struct tcp_info info = { 0 };
@@ -80,10 +80,11 @@ bool http_peer_is_loopback(const struct http_peer *p)
 
     if (from->any.sa_family == AF_INET)
         return ntohl(from->in.sin_addr.s_addr) >> 24 == 127;
-    return from->any.sa_family == AF_UNIX || (from->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&from->in6.sin6_addr));
+    return from->any.sa_family == AF_UNIX ||
+           (from->any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&from->in6.sin6_addr));
 }
 
-/* A network of IPv6 has one account, for one machine has all of its addresses. */
+/* An IPv6 network has one account, because a single machine may use all of its addresses. */
 struct budget_holder *http_peer_holder(const struct http_peer *p)
 {
     union http_address from = p->remote;

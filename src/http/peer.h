@@ -1,7 +1,9 @@
-/* The connection that a request arrived on, for the layers above: who is at the other end, and what they found out about it.
+/* The connection of a request, for the layers above: the client at the other end, and what these layers found out about
+ * it.
  *
- * Made when the connection is accepted and the same for all of its requests; shared by reference count, because a worker may
- * still hold a request whose client has left. All but the note and the descriptor is constant. Any thread.
+ * Made when the connection is accepted and the same for all of its requests; shared by reference count, because a
+ * worker may still hold a request whose client has left. Everything except the note and the descriptor is constant. Any
+ * thread.
  *
  *     const struct uid *known = http_peer_note(peer);
  *     if (!known)
@@ -16,28 +18,29 @@
 #include <stdatomic.h>
 
 union http_address {
-    struct sockaddr any;                /* any.sa_family AF_UNIX: without a path */
+    struct sockaddr any; /* any.sa_family AF_UNIX: without a path */
     struct sockaddr_in in;
     struct sockaddr_in6 in6;
 };
 
 struct http_peer {
     atomic_uint n_refs;
-    uint64_t serial;                    /* of the connection; no other connection of this process ever has it */
-    uint64_t tag;                       /* of the listener that accepted it (http_server_listen_fd()); 0: everybody's */
+    uint64_t serial; /* of the connection; unique in this process */
+    uint64_t tag;    /* of the listener that accepted it (http_server_listen_fd()); 0: none */
     union http_address local, remote;
-    void *_Atomic note;                 /* owned: freed with the peer */
-    pthread_mutex_t lock;               /* guards fd */
-    int fd;                             /* borrowed of the connection; -1: it is closed */
+    void *_Atomic note;   /* owned: freed with the peer */
+    pthread_mutex_t lock; /* guards fd */
+    int fd;               /* borrowed from the connection; -1: closed */
 };
 
-struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag, int fd) MUST_CHECK;
+struct http_peer *http_peer_new(const union http_address *local, const union http_address *remote, uint64_t tag,
+                                int fd) MUST_CHECK;
 struct http_peer *http_peer_ref(struct http_peer *p) MUST_CHECK;
-struct http_peer *http_peer_unref(struct http_peer *p);         /* NULL is fine; returns NULL */
+struct http_peer *http_peer_unref(struct http_peer *p); /* NULL is fine; returns NULL */
 
-/* Right before the connection closes its descriptor. */
+/* Call immediately before the connection closes its descriptor. */
 void http_peer_leave(struct http_peer *p);
-/* Does the kernel still know the TCP connection? Then no other has had its addresses meanwhile. */
+/* Whether the kernel still has the TCP connection; then no other connection has used its addresses meanwhile. */
 bool http_peer_is_connected(struct http_peer *p);
 
 /* Without the port. out holds INET6_ADDRSTRLEN bytes or more. */
@@ -45,10 +48,10 @@ void http_address_text(const union http_address *address, char *out, size_t size
 /* The text of the remote address without its port; "unix". out holds INET6_ADDRSTRLEN bytes or more. */
 void http_peer_text(const struct http_peer *p, char *out, size_t size);
 bool http_peer_is_loopback(const struct http_peer *p);
-/* Who pays for what comes over this connection without saying who it is; a reference. */
+/* The account that pays for unauthenticated requests of this connection; a reference. */
 struct budget_holder *http_peer_holder(const struct http_peer *p) MUST_CHECK;
 
-/* What the layer above remembers about the connection; NULL until it is kept. */
+/* The note of the layer above about the connection; NULL until one is kept. */
 void *http_peer_note(const struct http_peer *p);
-/* Takes a block of malloc() over. The first note stays: returns the one that is kept and frees the other. */
+/* Takes ownership of a block from malloc(). The first note is kept: returns it and frees the other one. */
 void *http_peer_keep_note(struct http_peer *p, void *note);

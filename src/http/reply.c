@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_BYTES = 1 << 20, DATE_SIZE = 32 };
+enum { HEAD_BYTES = 1 << 20 };
 
 void http_reply_init(struct http_reply *r)
 {
@@ -30,16 +30,23 @@ void http_reply_move(struct http_reply *to, struct http_reply *from)
     http_reply_init(from);
 }
 
-/* RFC 9110 section 5.6.7. Made once a second and thread. */
-static const char *date_text(void)
+void http_date_write(time_t time_s, char out[HTTP_DATE_SIZE])
 {
-    static _Thread_local char text[DATE_SIZE];
-    static _Thread_local int64_t text_s = -1;
-    time_t now_s = (time_t)(clock_wall_ms() / 1000);
     struct tm tm;
 
+    if (!gmtime_r(&time_s, &tm) || strftime(out, HTTP_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &tm) == 0)
+        out[0] = '\0'; /* a year of more than four digits */
+}
+
+/* Made once per second in each thread. */
+static const char *date_text(void)
+{
+    static _Thread_local char text[HTTP_DATE_SIZE];
+    static _Thread_local int64_t text_s = -1;
+    time_t now_s = (time_t)(clock_wall_ms() / 1000);
+
     if (now_s != text_s) {
-        strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now_s, &tm));
+        http_date_write(now_s, text);
         text_s = now_s;
     }
     return text;
@@ -47,14 +54,9 @@ static const char *date_text(void)
 
 static void add_number(struct buf *out, size_t number)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
+    char text[INT_TEXT_SIZE];
 
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    buf_add(out, digits + at, sizeof(digits) - at);
+    buf_add(out, text, int_text(text, (int64_t)number));
 }
 
 static void add_header(struct buf *out, struct slice name_and_colon, const char *value)
@@ -117,39 +119,45 @@ void http_reply_write_head(struct buf *out, const struct http_reply_head *head)
 static struct http_reply_head head_of(const struct http_exchange *x, const struct http_reply_way *way)
 {
     return (struct http_reply_head){
-        .status = x->response.status, .content_type = x->response.content_type, .request_id = x->request.id,
-        .headers = x->response.headers, .n_headers = x->response.n_headers,
-        .keep_alive = way->keep_alive, .is_http10 = way->is_http10,
+        .status = x->response.status,
+        .content_type = x->response.content_type,
+        .request_id = x->request.id,
+        .headers = x->response.headers,
+        .n_headers = x->response.n_headers,
+        .keep_alive = way->keep_alive,
+        .is_http10 = way->is_http10,
     };
 }
 
-static void replace_by_too_large(struct http_exchange *x)
+static void replace_by_refusal(struct http_exchange *x)
 {
     struct buf *body = &x->response.body;
+    bool is_starved = body->is_starved;
     struct json_writer w;
 
-    x->response.status = 500;
+    x->response.status = is_starved ? 503 : 500;
     x->response.content_type = "application/json";
     buf_reset(body);
     json_write_init(&w, body);
     json_begin_object(&w);
     json_add_bool(&w, "success", false);
-    json_add_string(&w, "error", "The answer is larger than the service allows; ask for less.");
-    json_add_string(&w, "code", "REPLY_TOO_LARGE");
+    json_add_string(&w, "error",
+                    is_starved
+                        ? "The service has no memory for this answer now: try again in a moment, or ask for less."
+                        : "The answer is larger than the service allows; ask for less.");
+    json_add_string(&w, "code", is_starved ? "OUT_OF_MEMORY" : "REPLY_TOO_LARGE");
     json_end(&w);
 }
 
-/* Only JSON, as it is what this service has large; an answer with an encoding of its own is left alone. */
+/* Only JSON, because only JSON answers of this service are large. An answer that has an encoding is not compressed, nor
+ * one whose ETag names these bytes. */
 static bool is_worth_compressing(const struct http_exchange *x)
 {
     const struct http_response *response = &x->response;
 
     if (response->body.n <= HTTP_GZIP_FROM_BYTES || strncmp(response->content_type, "application/json", 16) != 0)
         return false;
-    for (size_t i = 0; i < response->n_headers; i++)
-        if (strcmp(response->headers[i].name, "content-encoding") == 0)
-            return false;
-    return true;
+    return !http_has_response_header(x, "content-encoding") && !http_has_response_header(x, "etag");
 }
 
 void http_reply_write(struct http_reply *out, struct http_exchange *x, const struct http_reply_way *way)
@@ -157,7 +165,7 @@ void http_reply_write(struct http_reply *out, struct http_exchange *x, const str
     struct http_reply_head head;
 
     if (x->response.body.overflowed)
-        replace_by_too_large(x);
+        replace_by_refusal(x);
     head = head_of(x, way);
     head.has_vary = way->may_compress && is_worth_compressing(x);
     if (head.has_vary && http_accepts_gzip(http_header(&x->request, "accept-encoding")))
@@ -165,7 +173,7 @@ void http_reply_write(struct http_reply *out, struct http_exchange *x, const str
     if (!head.is_gzip) {
         buf_clear(&out->body);
         out->body = x->response.body;
-        buf_init(&x->response.body, LIMIT_REPLY);
+        buf_init_soft(&x->response.body, LIMIT_REPLY, 0);
     }
     head.content_length = out->body.n;
     http_reply_write_head(&out->head, &head);

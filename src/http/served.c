@@ -26,12 +26,12 @@ struct http_served *http_served_new(struct http_connection *c)
     memcpy(x->request.peer, c->peer_text, sizeof(x->request.peer));
     x->response.status = 200;
     x->response.content_type = "application/json";
-    buf_init(&x->response.body, LIMIT_REPLY);
+    buf_init_soft(&x->response.body, LIMIT_REPLY, 0);
     purse_open(&x->purse, c->purse.holder);
     return served;
 }
 
-/* All but the reply: what an owner could reach. Any thread. */
+/* Frees everything except the reply: all that an owner could use. Any thread. */
 static void clear_exchange(struct http_served *served)
 {
     served->exchange.body_arena = arena_free(served->exchange.body_arena);
@@ -40,6 +40,7 @@ static void clear_exchange(struct http_served *served)
     buf_clear(&served->body);
     purse_give(&served->exchange.purse, BUDGET_BODY);
     purse_give(&served->exchange.purse, BUDGET_MEMORY);
+    http_exchange_promise(&served->exchange, 0);
 }
 
 struct http_served *http_served_free(struct http_served *served)
@@ -89,7 +90,7 @@ void http_served_lose(struct http_served *served)
 {
     struct http_exchange *x = &served->exchange;
     struct served_stream *stream = served->stream;
-    void (*fn)(struct http_exchange *x, void *arg) = x->on_gone;
+    void (*fn)(struct http_exchange * x, void *arg) = x->on_gone;
 
     served->connection = NULL;
     if (atomic_exchange(&x->is_gone, true))
@@ -123,7 +124,7 @@ static void deliver(void *arg)
     http_served_free(served);
 }
 
-/* The answer is written by the thread that made it, so that the loop only moves bytes. */
+/* The answering thread formats the answer, so that the loop only moves bytes. */
 static void send_served(struct http_exchange *x)
 {
     struct http_served *served = x->carrier_data;
@@ -157,7 +158,7 @@ static void change_on_gone(void *arg)
         change->fn(x, change->arg);
 }
 
-/* Through the loop, where fn runs: so it cannot be running when this returns. */
+/* Changes fn on the loop, where fn runs, so fn cannot be running when this returns. */
 static void served_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *arg), void *arg)
 {
     struct http_served *served = x->carrier_data;

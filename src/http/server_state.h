@@ -1,4 +1,5 @@
-/* What the files of the server share: the server's own struct. Only the loop thread touches it, but for the atomic counts. */
+/* The server's struct, shared by the files of the server. Only the loop thread uses it, except for the atomic
+ * counts. */
 #pragma once
 
 #include "http/deadline.h"
@@ -15,22 +16,23 @@ TAILQ_HEAD(http_served_list, http_served);
 TAILQ_HEAD(http_listeners, http_listener);
 
 struct http_server {
-    struct loop *loop;                  /* borrowed */
-    struct http_server_config config;   /* defaults filled in */
-    struct http_listeners listeners;    /* owned */
-    struct loop_timer *accept_again;    /* owned; armed while file descriptors are out */
-    struct http_connections connections;        /* owned */
-    struct http_served_list in_flight;  /* requests with their owners: shared with them */
-    atomic_size_t n_connections, n_in_flight, n_streams;        /* metrics read them on any thread */
-    size_t n_tcp, n_unix;               /* connections */
-    size_t n_reserve;                   /* of n_tcp: beyond the maximum, for the administrator (crowd.h) */
-    int spare_fd;                       /* owned; given up so that the Unix socket can accept when descriptors are out; -1: in use */
+    struct loop *loop;                                   /* borrowed */
+    struct http_server_config config;                    /* defaults filled in */
+    struct http_listeners listeners;                     /* owned */
+    struct loop_timer *accept_again;                     /* owned; armed while no file descriptors are free */
+    struct loop_timer *drain_on;                         /* owned; armed while idle connections are left to close */
+    struct http_connections connections;                 /* owned */
+    struct http_served_list in_flight;                   /* requests that owners work on: shared with the owners */
+    atomic_size_t n_connections, n_in_flight, n_streams; /* metrics read them on any thread */
+    size_t n_tcp, n_unix;                                /* connections */
+    size_t n_reserve; /* of n_tcp: those beyond the maximum, for the administrator (crowd.h) */
+    int spare_fd;     /* owned; closed so that the Unix socket can accept when no descriptors are free; -1: in use */
     struct http_deadlines deadlines;
     int body_timeout_ms;
     bool is_draining;
-    char id_prefix[13];                 /* of request ids made here */
+    char id_prefix[13]; /* of request ids made here */
     uint64_t n_ids;
-    char scratch[HTTP_SCRATCH_BYTES];   /* one read goes here first, so that idle connections hold no buffer */
+    char scratch[HTTP_SCRATCH_BYTES]; /* target of every read, so that idle connections hold no buffer */
 };
 
 /* http/listen.c */

@@ -3,15 +3,21 @@
 
 #include <string.h>
 
-struct http_stream *sse_start(struct http_exchange *x)
+struct http_stream *stream_start_as(struct http_exchange *x, const char *content_type)
 {
-    x->response.content_type = "text/event-stream";
-    http_response_header(x, "cache-control", "no-store");
+    x->response.content_type = content_type;
+    if (!http_has_response_header(x, "cache-control"))
+        http_response_header(x, "cache-control", "no-store");
     http_response_header(x, "x-accel-buffering", "no");
     return http_stream_start(x);
 }
 
-/* "name: value" on one line: what would end the line is left out. */
+struct http_stream *sse_start(struct http_exchange *x)
+{
+    return stream_start_as(x, "text/event-stream");
+}
+
+/* Adds "name: value" on one line: characters that would end the line are left out. */
 static void add_field(struct buf *out, const char *name, const char *value)
 {
     if (!value)
@@ -46,7 +52,7 @@ static void add_lines(struct buf *out, const char *prefix, struct slice text)
         size_t before = text.n;
         struct slice line = next_line(&text);
 
-        has_more = before > line.n;     /* a line end was there: what follows is a line too, if only an empty one */
+        has_more = before > line.n; /* a line end was found: a line follows, even if empty */
         buf_add_str(out, prefix);
         buf_add_slice(out, line);
         buf_add_char(out, '\n');

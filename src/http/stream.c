@@ -10,26 +10,26 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* The server's stream: pushers fill `pending` under the lock, the loop swaps it for its own `sending` and writes that
- * without the lock. Every change by another thread is posted, in order; so the end, which the last holder posts,
- * finds all bytes there and no post behind it. */
+/* The server's stream: pushers fill `pending` under the lock; the loop swaps it with its own `sending` and writes that
+ * without the lock. Every change by another thread is posted in order, so when the end runs, which the last holder
+ * posts, all bytes have arrived and no post follows. */
 struct served_stream {
-    struct http_stream stream;          /* first */
-    struct http_served *served;         /* owned: request and arena stay until the end */
-    struct loop *loop;                  /* borrowed */
-    bool is_chunked, is_mute;           /* mute: the answer to HEAD has no body */
+    struct http_stream stream;  /* first */
+    struct http_served *served; /* owned: keeps request and arena until the end */
+    struct loop *loop;          /* borrowed */
+    bool is_chunked, is_mute;   /* mute: the answer to HEAD has no body */
     bool is_sse;
     bool keep_alive;
     atomic_bool is_gone;
-    atomic_size_t n_unsent;             /* bytes in pending and sending that the kernel has not */
+    atomic_size_t n_unsent; /* bytes in pending and sending not yet passed to the kernel */
 
-    pthread_mutex_t lock;               /* guards the rest of this paragraph */
+    pthread_mutex_t lock; /* guards the rest of this paragraph */
     pthread_cond_t room;
     struct buf pending;
-    bool is_posted;                     /* the loop will look at pending */
-    bool wants_change;                  /* a push on the loop was told -EAGAIN */
+    bool is_posted;    /* the loop will process pending */
+    bool wants_change; /* a push on the loop returned -EAGAIN */
 
-    void (*on_change)(struct http_stream *s, void *arg);        /* the rest is the loop's */
+    void (*on_change)(struct http_stream *s, void *arg); /* the rest is used only by the loop */
     void *on_change_arg;
     struct buf sending;
     size_t sent;
@@ -51,7 +51,7 @@ static struct served_stream *free_stream(struct served_stream *s)
     return NULL;
 }
 
-/* The length in hexadecimal digits and a line end; gives how many bytes. */
+/* Writes the length in hexadecimal digits and a line end; returns the number of bytes. */
 static size_t write_chunk_head(char out[CHUNK_HEAD_BYTES], size_t n)
 {
     size_t at = CHUNK_HEAD_BYTES;
@@ -79,8 +79,9 @@ static void add_chunk(struct served_stream *s, struct slice bytes)
     atomic_fetch_add(&s->n_unsent, s->pending.n - before);
 }
 
-/* Wakes who waited for room, or learns that the client has left. The last thing a caller does: on_change may do anything. */
-static void tell_change(struct served_stream *s)
+/* Wakes pushers that wait for room, also when the client has left. Must be the caller's last action: on_change may do
+ * anything. */
+static void notify_change(struct served_stream *s)
 {
     bool was_wanted;
 
@@ -100,7 +101,7 @@ static void set_counted(struct served_stream *s, bool is_counted)
     s->is_counted = is_counted;
 }
 
-/* Nobody holds it and nobody waits for it. */
+/* Frees the stream: no holder and no client is left. */
 static void discard(struct served_stream *s)
 {
     set_counted(s, false);
@@ -115,10 +116,10 @@ void http_served_stream_lose(struct served_stream *s)
     if (s->is_ended)
         discard(s);
     else
-        tell_change(s);
+        notify_change(s);
 }
 
-/* What is left to send goes to `sending`. False: nothing. */
+/* Moves the bytes left to send to `sending`. False: none. */
 static bool refill(struct served_stream *s)
 {
     if (s->sent < s->sending.n)
@@ -133,7 +134,7 @@ static bool refill(struct served_stream *s)
     return s->sending.n > 0;
 }
 
-/* Sends until all is out (0) or the socket is full (-EAGAIN); -EPIPE: the connection is closed. */
+/* Sends until everything is sent (0) or the socket is full (-EAGAIN); -EPIPE: the connection is closed. */
 static int pump(struct served_stream *s, struct http_connection *c)
 {
     while (refill(s)) {
@@ -154,7 +155,7 @@ static int pump(struct served_stream *s, struct http_connection *c)
     return 0;
 }
 
-/* The answer is complete and sent: the connection goes on without the stream. */
+/* The answer is complete and sent: the connection continues without the stream. */
 static void finish(struct served_stream *s)
 {
     struct http_connection *c = s->served->connection;
@@ -165,7 +166,8 @@ static void finish(struct served_stream *s)
     http_connection_replied(c, keep_alive);
 }
 
-/* Sends what it can and sets the connection's wait for the rest. -EPIPE: the connection is to be closed. */
+/* Sends as much as possible and sets the connection's wait for the rest. -EPIPE: the caller must close the
+ * connection. */
 static int advance(struct served_stream *s, struct http_connection *c)
 {
     int r = pump(s, c);
@@ -186,16 +188,16 @@ void http_served_stream_send(struct served_stream *s)
     else if (s->is_ended && atomic_load(&s->n_unsent) == 0)
         finish(s);
     else if (atomic_load(&s->n_unsent) < LIMIT_STREAM_BUFFER / 2)
-        tell_change(s);
+        notify_change(s);
 }
 
-/* A full socket is left alone until it has room. */
+/* False while the socket is full. */
 static bool may_send(const struct http_connection *c)
 {
     return c && !event_pending(&c->writable, EV_WRITE, NULL);
 }
 
-/* Something was pushed by a worker. */
+/* Posted after a push by a worker. */
 static void flush(void *arg)
 {
     struct served_stream *s = arg;
@@ -212,7 +214,8 @@ static void close_broken(void *arg)
         http_connection_close(s->served->connection);
 }
 
-/* Something was pushed on the loop. The pusher is up the stack: a broken connection is told to it later, not in its push. */
+/* Runs after a push on the loop. The pusher is on the stack: a broken connection is reported later, not inside the
+ * push. */
 static void flush_quietly(struct served_stream *s)
 {
     if (may_send(s->served->connection) && advance(s, s->served->connection) < 0)
@@ -258,15 +261,17 @@ static struct served_stream *stream_of(struct http_stream *stream)
     return CONTAINER_OF(stream, struct served_stream, stream);
 }
 
-/* Through a post even on the loop: the posts of earlier pushes must come first. */
-static void served_stream_end(struct http_stream *stream)
+/* Posted even on the loop: the posts of earlier pushes must run first. */
+static void served_stream_end(struct http_stream *stream, bool is_complete)
 {
     struct served_stream *s = stream_of(stream);
 
+    if (!is_complete)
+        loop_post(s->loop, close_broken, s);
     loop_post(s->loop, end, s);
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static int wait_for_room(struct served_stream *s, size_t n, bool is_on_loop)
 {
     if (n > LIMIT_STREAM_PUSH)
@@ -281,7 +286,7 @@ static int wait_for_room(struct served_stream *s, size_t n, bool is_on_loop)
     return atomic_load(&s->is_gone) ? -EPIPE : 0;
 }
 
-/* The rest of what the socket did not take whole waits for room. */
+/* Keeps the bytes that the socket did not accept until it has room. */
 static void keep_unsent(struct served_stream *s, const struct iovec *parts, size_t n_parts, size_t n_sent)
 {
     for (size_t i = 0; i < n_parts; i++) {
@@ -293,12 +298,15 @@ static void keep_unsent(struct served_stream *s, const struct iovec *parts, size
     atomic_fetch_add(&s->n_unsent, s->sending.n);
 }
 
-/* With nothing before it: past all buffers into the socket. -EPIPE: the connection is to be closed. */
+/* When no bytes are waiting: writes directly to the socket, past all buffers. -EPIPE: the caller must close the
+ * connection. */
 static int send_at_once(struct served_stream *s, struct slice bytes)
 {
     struct http_connection *c = s->served->connection;
     char head[CHUNK_HEAD_BYTES];
-    struct iovec parts[] = { { head, write_chunk_head(head, bytes.n) }, { (char *)bytes.p, bytes.n }, { (char *)"\r\n", 2 } };
+    struct iovec parts[] = { { head, write_chunk_head(head, bytes.n) },
+                             { (char *)bytes.p, bytes.n },
+                             { (char *)"\r\n", 2 } };
     struct msghdr message = { .msg_iov = s->is_chunked ? parts : parts + 1, .msg_iovlen = s->is_chunked ? 3 : 1 };
     size_t total = bytes.n + (s->is_chunked ? parts[0].iov_len + parts[2].iov_len : 0);
     ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL);
@@ -316,10 +324,11 @@ static int send_at_once(struct served_stream *s, struct slice bytes)
     return http_connection_await_room(c);
 }
 
-/* On the loop, which alone sends. False: something is unsent already, or there is nowhere to send. */
+/* On the loop, the only thread that sends. False: earlier bytes are unsent, or there is no connection. */
 static bool push_at_once(struct served_stream *s, struct slice bytes)
 {
-    if (!s->served->connection || s->served->stream != s || s->is_mute || bytes.n > LIMIT_STREAM_PUSH || atomic_load(&s->n_unsent) > 0)
+    if (!s->served->connection || s->served->stream != s || s->is_mute || bytes.n > LIMIT_STREAM_PUSH ||
+        atomic_load(&s->n_unsent) > 0)
         return false;
     if (send_at_once(s, bytes) < 0)
         loop_post(s->loop, close_broken, s);
@@ -379,11 +388,6 @@ static bool served_stream_is_gone(const struct http_stream *stream)
     return atomic_load(&CONTAINER_OF(stream, const struct served_stream, stream)->is_gone);
 }
 
-static size_t served_stream_unsent(const struct http_stream *stream)
-{
-    return atomic_load(&CONTAINER_OF(stream, const struct served_stream, stream)->n_unsent);
-}
-
 void http_served_stream_comment(struct served_stream *s)
 {
     if (http_stream_push(&s->stream, SLICE_LIT(":\n\n")) < 0)
@@ -398,7 +402,7 @@ struct http_stream *http_served_start_stream(struct http_exchange *x)
 
     purse_give(&x->purse, BUDGET_REQUESTS);
     purse_force(&x->purse, BUDGET_STREAMS, 1);
-    way.keep_alive &= !way.is_http10;   /* its end is the end of the connection */
+    way.keep_alive &= !way.is_http10; /* the end of the stream is the end of the connection */
     http_stream_init(&s->stream, &served_stream_carrier);
     s->served = served;
     s->loop = served->loop;
@@ -424,6 +428,5 @@ static const struct http_stream_carrier served_stream_carrier = {
     .push = served_stream_push,
     .on_change = served_stream_on_change,
     .is_gone = served_stream_is_gone,
-    .unsent = served_stream_unsent,
     .end = served_stream_end,
 };

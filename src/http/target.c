@@ -14,7 +14,7 @@ static bool has_control(const char *text)
     return has;
 }
 
-/* RFC 3986 section 3.3, and "..;" which some servers take for "..". */
+/* RFC 3986 section 3.3, and "..;", which some servers treat as "..". */
 static bool is_dot_segment(const char *segment, size_t n)
 {
     const char *parameter = memchr(segment, ';', n);
@@ -44,7 +44,7 @@ static bool has_escaped_backslash(const char *path)
     return false;
 }
 
-/* Where in the decoded path the first slash stands that was escaped; 0: none was. */
+/* Position in the decoded path of the first slash that was escaped; 0: none. */
 static size_t find_escaped_slash(const char *path)
 {
     size_t n = 0;
@@ -69,7 +69,7 @@ static enum http_refusal decode_path(struct arena *a, char *path, const char **r
     return REFUSE_NONE;
 }
 
-/* Cuts scheme and authority off an absolute-form target. */
+/* Removes scheme and authority from an absolute-form target. */
 static enum http_refusal take_authority(char **target, const char **ret_authority)
 {
     static char root[] = "/";
@@ -79,7 +79,7 @@ static enum http_refusal take_authority(char **target, const char **ret_authorit
     if (strncasecmp(*target, "http://", 7) != 0 || n == 0 || authority[n] == '?')
         return REFUSE_TARGET;
     *target = authority[n] ? authority + n : root;
-    memmove(authority - 1, authority, n);       /* room for the NUL in front of the path */
+    memmove(authority - 1, authority, n); /* makes room for the NUL before the path */
     authority[n - 1] = '\0';
     *ret_authority = authority - 1;
     return REFUSE_NONE;

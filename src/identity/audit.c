@@ -4,8 +4,8 @@
 #include "base/limits.h"
 #include "identity/state.h"
 
-int audit_append(struct identity *id, const char *actor, const char *action, const char *subject, const char *detail_json,
-                 struct err *e)
+int audit_append(struct identity *id, const char *actor, const char *action, const char *subject,
+                 const char *detail_json, struct err *e)
 {
     struct audit_row entry = { .actor = actor, .action = action, .subject = subject, .detail = detail_json };
 
@@ -31,8 +31,8 @@ int audit_append_permission(struct identity *id, const char *actor, const char *
     return r;
 }
 
-int audit_list(struct identity *id, struct arena *a, int64_t before, int64_t limit, struct audit_row **ret, size_t *ret_n,
-               struct err *e)
+int audit_list(struct identity *id, struct arena *a, int64_t before, int64_t limit, struct audit_row **ret,
+               size_t *ret_n, struct err *e)
 {
     return store_audit_list(id->store, a, before, limit, ret, ret_n, e);
 }

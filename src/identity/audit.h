@@ -1,27 +1,29 @@
-/* The audit log: who did what to whose access. Append-only and hash-chained (store/audit.h). Any worker.
+/* The audit log: who changed whose access, and how. Append-only and hash-chained (store/tables/audit.h). Any worker.
  *
  *     r = audit_append(id, caller->actor, "key.new", key_id, NULL, e);
  *
- * An entry is stored before the change it tells of: no change can be without its entry.
+ * An entry is stored before the change it describes, so no change lacks its entry.
  */
 #pragma once
 
 #include "base/json.h"
 #include "identity/identity.h"
-#include "store/audit.h"
+#include "store/tables/audit.h"
 
 /* subject and detail_json may be NULL; the detail is JSON text without secrets. */
-int audit_append(struct identity *id, const char *actor, const char *action, const char *subject, const char *detail_json,
-                 struct err *e) MUST_CHECK;
+int audit_append(struct identity *id, const char *actor, const char *action, const char *subject,
+                 const char *detail_json, struct err *e) MUST_CHECK;
 /* The same with {"permission": name, "scope": scope} as detail; scope may be NULL. */
 int audit_append_permission(struct identity *id, const char *actor, const char *action, const char *app_id,
                             const char *permission, const char *scope, struct err *e) MUST_CHECK;
-/* The same with the values that define something as detail, in full: members named as secrets, and passwords in addresses, are shown as ****. */
-int audit_append_values(struct identity *id, const char *actor, const char *action, const char *subject, struct json_value values,
-                        struct err *e) MUST_CHECK;
-int audit_append_json(struct identity *id, const char *actor, const char *action, const char *subject, struct slice json, struct err *e) MUST_CHECK;
-/* Newest first, those with seq < before (0: all), at most limit. */
-int audit_list(struct identity *id, struct arena *a, int64_t before, int64_t limit, struct audit_row **ret, size_t *ret_n,
-               struct err *e) MUST_CHECK;
-/* 0 also when the chain is broken: that is the verdict. */
+/* The same with the defining values, in full, as detail: members named as secrets, and passwords in addresses, are
+ * shown as ****. */
+int audit_append_values(struct identity *id, const char *actor, const char *action, const char *subject,
+                        struct json_value values, struct err *e) MUST_CHECK;
+int audit_append_json(struct identity *id, const char *actor, const char *action, const char *subject,
+                      struct slice json, struct err *e) MUST_CHECK;
+/* Newest first, entries with seq < before (0: all), at most limit. */
+int audit_list(struct identity *id, struct arena *a, int64_t before, int64_t limit, struct audit_row **ret,
+               size_t *ret_n, struct err *e) MUST_CHECK;
+/* Returns 0 also when the chain is broken: *ret holds the verdict. */
 int audit_verify(struct identity *id, struct audit_verdict *ret, struct err *e) MUST_CHECK;

@@ -7,10 +7,11 @@
 
 #define MASK "****"
 
-/* Members that hold a secret, by a part of their name without _ and -. */
+/* Members that hold a secret are recognized by a part of their name, without _ and -. */
 static bool is_secret_name(struct slice name)
 {
-    static const char *const parts[] = { "apikey", "accesskey", "privatekey", "secret", "token", "passw", "passphrase", "authorization", "cookie", "credential" };
+    static const char *const parts[] = { "apikey", "accesskey",  "privatekey",    "secret", "token",
+                                         "passw",  "passphrase", "authorization", "cookie", "credential" };
     char plain[64];
     size_t n = 0;
 
@@ -31,7 +32,7 @@ static size_t span_to(struct slice text, size_t from, const char *ends)
     return from;
 }
 
-/* An address and nothing more: in a command line what looks like a query may be a command. */
+/* The whole text is an address: in a command line, something that looks like a query may be a command. */
 static bool is_address(struct slice text)
 {
     return span_to(text, 0, " \t\r\n\"'`;|<>$()\\") == text.n;
@@ -41,7 +42,8 @@ static bool is_address(struct slice text)
 static void write_text(struct json_writer *w, const char *name, struct slice text)
 {
     const char *found = memmem(text.p, text.n, "://", 3);
-    size_t host = found ? (size_t)(found - text.p) + 3 : text.n, path = span_to(text, host, "/?# \t\r\n\"'"), rest = 0, end = text.n;
+    size_t host = found ? (size_t)(found - text.p) + 3 : text.n, path = span_to(text, host, "/?# \t\r\n\"'"), rest = 0,
+           end = text.n;
     struct buf masked;
 
     buf_init(&masked, LIMIT_REPLY);
@@ -84,7 +86,8 @@ static void write_masked(struct json_writer *w, const char *name, struct json_va
     }
 }
 
-/* Of more than an entry may hold the beginning, and a hash that shows whether two are the same. */
+/* Shortens a detail that exceeds the limit to its beginning and a hash, which shows whether two details are the same.
+ */
 static void shorten(struct buf *detail)
 {
     struct slice begin = { detail->p, LIMIT_AUDIT_DETAIL / 4 };
@@ -106,7 +109,8 @@ static void shorten(struct buf *detail)
     *detail = out;
 }
 
-int audit_append_values(struct identity *id, const char *actor, const char *action, const char *subject, struct json_value values, struct err *e)
+int audit_append_values(struct identity *id, const char *actor, const char *action, const char *subject,
+                        struct json_value values, struct err *e)
 {
     struct json_writer w;
     struct buf detail;
@@ -121,7 +125,8 @@ int audit_append_values(struct identity *id, const char *actor, const char *acti
     return r;
 }
 
-int audit_append_json(struct identity *id, const char *actor, const char *action, const char *subject, struct slice json, struct err *e)
+int audit_append_json(struct identity *id, const char *actor, const char *action, const char *subject,
+                      struct slice json, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct json_value values;

@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 #include "identity/state.h"
-#include "store/backend_tokens.h"
+#include "store/tables/backend_tokens.h"
 
 int backend_token_set(struct identity *id, const struct caller *c, const char *token, struct arena *a,
                       const char **ret_synced_at, struct err *e)
@@ -23,7 +23,8 @@ int backend_token_set(struct identity *id, const struct caller *c, const char *t
     return r;
 }
 
-int backend_token_get(struct identity *id, const struct caller *c, struct arena *a, struct backend_token *ret, struct err *e)
+int backend_token_get(struct identity *id, const struct caller *c, struct arena *a, struct backend_token *ret,
+                      struct err *e)
 {
     struct backend_token_row row;
     struct slice token;

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-enum { SHOWN_BYTES = 400 };             /* of each side of each member */
+enum { SHOWN_BYTES = 400 }; /* of each side of each member */
 
-/* The beginning of it, cut between characters. */
+/* The beginning of the value, cut between characters. */
 static const char *shown(struct arena *a, struct json_value value)
 {
     const char *text = json_to_str(a, value);
@@ -26,13 +26,15 @@ const char *command_change(struct arena *a, const char *before, const char *afte
     const char *change = "";
     struct slice name;
 
-    if (!before || !after || json_parse(a, slice_of(before), &was, NULL) < 0 || json_parse(a, slice_of(after), &is, NULL) < 0)
+    if (!before || !after || json_parse(a, slice_of(before), &was, NULL) < 0 ||
+        json_parse(a, slice_of(after), &is, NULL) < 0)
         return "what is started for the app has changed";
     for (struct json_iter it = json_iter(is); json_next(&it, &name, &value);) {
         struct json_value former = json_get(was, name.p);
 
         if (strcmp(json_to_str(a, former), json_to_str(a, value)) != 0)
-            change = arena_printf(a, "%s%s%.*s: %s, before %s", change, *change ? "; " : "", (int)name.n, name.p, shown(a, value), shown(a, former));
+            change = arena_printf(a, "%s%s%.*s: %s, before %s", change, *change ? "; " : "", (int)name.n, name.p,
+                                  shown(a, value), shown(a, former));
     }
     return change;
 }

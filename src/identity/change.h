@@ -1,4 +1,4 @@
-/* How what is started for an app differs from what a grant was decided for, in words for the person. Pure; any thread.
+/* Describes to the person how an app's command differs from the command its grant was decided for. Pure; any thread.
  *
  *     command_change(a, row.command, row.app_command)      "command: "/bin/sh", before "/bin/true"; variables: ..."
  */
@@ -6,5 +6,5 @@
 
 #include "base/arena.h"
 
-/* Both are texts of apps/command.h; NULL: not known. */
+/* Both are texts of apps/command.h; NULL: unknown. */
 const char *command_change(struct arena *a, const char *before, const char *after);

@@ -6,9 +6,10 @@
 
 enum { REMEMBERED_MS = 3600 * 1000 };
 
-/* ---- sessions seen ---- */
+/* ---- remembered sessions ---- */
 
-static void hash_session(const struct identity *id, const char *cookie, const char *proof, unsigned char ret_hash[HASH_BYTES])
+static void hash_session(const struct identity *id, const char *cookie, const char *proof,
+                         unsigned char ret_hash[HASH_BYTES])
 {
     char both[2 * SESSION_TOKEN_SIZE + 2];
 
@@ -59,15 +60,25 @@ static bool is_given(const char *text)
     return text && *text;
 }
 
+static int claim_app(const char *app_id, struct claim *ret)
+{
+    ret->kind = HOLDER_APP;
+    snprintf(ret->id, sizeof(ret->id), "%s", app_id);
+    return 0;
+}
+
 static bool claim_key(struct identity *id, const char *text, struct claim *ret)
 {
-    struct roster_key key;
+    struct cached_key key;
+    bool is_launchable;
 
     if (!is_given(text))
         return false;
     identity_hash(id, text, ret->key_hash);
-    if (!roster_find_key(&id->roster, ret->key_hash, &key, NULL))
+    if (!credential_cache_find_key(&id->cache, ret->key_hash, &key, NULL))
         return false;
+    if (key.app_id[0])
+        return credential_cache_has_app(&id->cache, key.app_id, &is_launchable) && claim_app(key.app_id, ret) == 0;
     ret->kind = HOLDER_KEY;
     snprintf(ret->id, sizeof(ret->id), "%s", key.id);
     return true;
@@ -84,21 +95,15 @@ static bool claim_admin(struct identity *id, const struct credentials *c, struct
     return ret->kind == HOLDER_ADMIN || ret->is_open;
 }
 
-static int claim_app(const char *app_id, struct claim *ret)
-{
-    ret->kind = HOLDER_APP;
-    snprintf(ret->id, sizeof(ret->id), "%s", app_id);
-    return 0;
-}
-
-/* Who may not use the id is refused here already. Whose program a worker has to find out about first pays like a stranger. */
+/* Refuses a caller that may not use the id. A caller whose program only a worker can determine pays like a stranger at
+ * first. */
 static int claim_named(struct identity *id, const struct credentials *c, struct claim *ret, struct err *e)
 {
     const struct launch_what what = { .app_id = c->x_app_id };
     bool is_launchable;
     int r;
 
-    if (!roster_has_app(&id->roster, c->x_app_id, &is_launchable))
+    if (!credential_cache_has_app(&id->cache, c->x_app_id, &is_launchable))
         return err_set(e, -EACCES, "INVALID_APP_ID", "Invalid app ID: %.200s", c->x_app_id);
     if (is_launchable && peers_has_to_wait(id, c->connection, &what))
         return 0;
@@ -106,7 +111,8 @@ static int claim_named(struct identity *id, const struct credentials *c, struct 
     return r < 0 ? r : claim_app(c->x_app_id, ret);
 }
 
-int identity_claim(struct identity *id, const struct credentials *c, bool is_admin_only, struct claim *ret, struct err *e)
+int identity_claim(struct identity *id, const struct credentials *c, bool is_admin_only, struct claim *ret,
+                   struct err *e)
 {
     struct launch launch;
 
@@ -118,6 +124,6 @@ int identity_claim(struct identity *id, const struct credentials *c, bool is_adm
     if (identity_launch_of(id, c, &launch) && launch.app_id[0])
         return claim_app(launch.app_id, ret);
     if (is_given(c->x_app_id))
-        return claim_named(id, c, ret, e);
-    return claim_admin(id, c, ret) ? 0 : err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
+        return identity_blame_key(c, claim_named(id, c, ret, e), e);
+    return claim_admin(id, c, ret) ? 0 : identity_refuse_stranger(c, e);
 }

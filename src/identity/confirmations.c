@@ -29,7 +29,8 @@ static struct confirmation *find(struct confirmations *c, const char *session)
     return NULL;
 }
 
-/* The session's own place, or a new one: free places end at 0, so they are the first to be taken; the one that ends first follows. */
+/* The session's own place, or else the place that ends first. A free place ends at 0, so free places are taken first.
+ */
 static struct confirmation *place_of(struct confirmations *c, const char *session)
 {
     struct confirmation *place = find(c, session);
@@ -45,7 +46,7 @@ static struct confirmation *place_of(struct confirmations *c, const char *sessio
     return place;
 }
 
-/* 40 random bits as letters and digits that no one confuses. */
+/* 40 random bits as letters and digits that cannot be confused with each other. */
 static void make_code(char out[CONFIRM_CODE_SIZE])
 {
     static const char alphabet[32] = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
@@ -71,7 +72,8 @@ int64_t confirmations_left_ms(struct confirmations *c, const char *session, int6
     return left;
 }
 
-void confirmations_ask(struct confirmations *c, const char *session, const char *what, int64_t now_ms, char ret_code[CONFIRM_CODE_SIZE])
+void confirmations_request(struct confirmations *c, const char *session, const char *what, int64_t now_ms,
+                           char ret_code[CONFIRM_CODE_SIZE])
 {
     struct confirmation *item;
 
@@ -86,7 +88,7 @@ void confirmations_ask(struct confirmations *c, const char *session, const char 
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* As a person may type it: "k7qf2m9d". */
+/* Case, dash and blanks of the typed code do not matter: "k7qf2m9d". */
 static bool is_same_code(const char *typed, const char *code)
 {
     for (;; typed++) {

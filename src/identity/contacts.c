@@ -9,20 +9,26 @@
 #include "identity/launch_list.h"
 #include "identity/state.h"
 #include "os/peer_process.h"
-#include "store/app_contacts.h"
+#include "store/tables/app_contacts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { WAITING_CONTACTS = 64, LOOKED_AT = 64, LOOK_EVERY_MS = 1000 };
 
-struct contact { char app_id[UUID_SIZE]; uint64_t inode; };
+struct contact {
+    char app_id[UUID_SIZE];
+    uint64_t inode;
+};
 
 struct contacts {
-    struct identity *identity;          /* borrowed */
-    struct queue *waiting;              /* of struct contact */
+    struct identity *identity; /* borrowed */
+    struct queue *waiting;     /* of struct contact */
     pthread_t thread;
-    struct { uint64_t app; int64_t at_ms; } looked[LOOKED_AT];  /* by hash of the app's id; the thread's own */
+    struct {
+        uint64_t app;
+        int64_t at_ms;
+    } looked[LOOKED_AT]; /* by hash of the app's id; used by the thread only */
 };
 
 /* ---- on the thread ---- */
@@ -40,7 +46,7 @@ static bool is_due(struct contacts *c, const char *app_id)
     return true;
 }
 
-/* Is it somebody else's program? */
+/* Is the caller a program other than the app's own? */
 static bool find_stranger(struct contacts *c, const struct contact *contact, struct peer_process *ret)
 {
     struct launch_pids pids;
@@ -49,12 +55,12 @@ static bool find_stranger(struct contacts *c, const struct contact *contact, str
     return peer_process_find(contact->inode, pids.pids, pids.n, ret) && !ret->root && ret->path[0];
 }
 
-static void tell(struct identity *id, const char *app_id, const char *program)
+static void notify(struct identity *id, const char *app_id, const char *program)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct roster_found app;
+    struct cached_app_name app;
 
-    if (id->on_contact && roster_find_app(&id->roster, app_id, a, &app))
+    if (id->on_contact && credential_cache_find_app(&id->cache, app_id, a, &app))
         id->on_contact(id->on_contact_arg, app_id, app.name, program);
 }
 
@@ -87,7 +93,7 @@ static void handle(struct contacts *c, const struct contact *contact)
     if (r < 0)
         log_debug("identity", NULL, "a caller was not noted: %s", e.text);
     if (is_new)
-        tell(c->identity, contact->app_id, found.path);
+        notify(c->identity, contact->app_id, found.path);
 }
 
 static void *work(void *arg)
@@ -103,7 +109,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* ---- for others ---- */
+/* ---- interface ---- */
 
 struct contacts *contacts_start(struct identity *id)
 {

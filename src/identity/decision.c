@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-enum { DENIALS_THAT_STOP_ASKING = 2, NOTE_EVERY_MS = 60000 };
+enum { DENIALS_THAT_STOP_REQUESTS = 2, NOTE_EVERY_MS = 60000 };
 
 static bool has_scope(const struct grant_row *row, enum consent_scope scope)
 {
@@ -14,7 +14,7 @@ static bool is_allow(const struct grant_row *row)
     return strcmp(row->decision, "allow") == 0;
 }
 
-/* An end that cannot be read has passed. */
+/* An end time that cannot be read counts as past. */
 static bool is_expired(const struct grant_row *row, int64_t wall_ms)
 {
     int64_t end_ms;
@@ -43,7 +43,7 @@ enum decision decision_now(const struct grant_row *row, int64_t wall_ms)
 
 bool decision_is_final(const struct grant_row *row)
 {
-    return row && !is_allow(row) && row->n_denials >= DENIALS_THAT_STOP_ASKING;
+    return row && !is_allow(row) && row->n_denials >= DENIALS_THAT_STOP_REQUESTS;
 }
 
 bool decision_is_noted(const struct grant_row *row, int64_t wall_ms)

@@ -1,4 +1,4 @@
-/* The list behind identity/launches.h, for the files of this folder. */
+/* The list that identity/launches.h is built on, for the files of this folder. */
 #pragma once
 
 #include "base/hash.h"
@@ -11,27 +11,33 @@
 
 struct launch {
     struct launch *next;
-    uint64_t serial;                    /* as in child_spec.tag; no other start has it */
-    char app_id[UUID_SIZE], task_uuid[UUID_SIZE];       /* "": none */
+    uint64_t serial;                              /* as in child_spec.tag; no other start has the same */
+    char app_id[UUID_SIZE], task_uuid[UUID_SIZE]; /* "": none */
     int64_t attempt;
-    pid_t pid;                          /* 0: being started */
-    unsigned char hash[HASH_BYTES];     /* of its secret */
+    pid_t pid;                      /* 0: being started */
+    unsigned char hash[HASH_BYTES]; /* of the program's secret */
 };
 
 struct launch_list {
-    pthread_mutex_t lock;               /* guards what follows */
-    pthread_cond_t changed;             /* by CLOCK_MONOTONIC */
-    struct launch *first;               /* owned */
+    pthread_mutex_t lock;   /* guards the members below */
+    pthread_cond_t changed; /* on CLOCK_MONOTONIC */
+    struct launch *first;   /* owned */
 };
 
 enum { LAUNCH_PIDS = 64 };
 
-struct launch_pids { pid_t pids[LAUNCH_PIDS]; uint64_t serials[LAUNCH_PIDS]; size_t n; };
+struct launch_pids {
+    pid_t pids[LAUNCH_PIDS];
+    uint64_t serials[LAUNCH_PIDS];
+    size_t n;
+};
 
 void launches_init(struct launch_list *l);
 void launches_clear(struct launch_list *l);
 bool launches_find_secret(struct identity *id, const char *secret, struct launch *ret);
-/* Does a program of that app or task run; serial: that very one (0: any). */
+/* Does a program of that app or task run? serial: exactly that start (0: any). */
 bool launches_runs(struct identity *id, const struct launch_what *what, uint64_t serial);
-/* Its processes. One that is being started is waited for, when may_wait. */
+/* The processes of that app or task. With may_wait, waits for a program that is being started. */
 void launches_find_pids(struct identity *id, const struct launch_what *what, bool may_wait, struct launch_pids *ret);
+/* The processes of every app and agent, at most n_most; waits for those that are being started. Returns how many. */
+size_t launches_all_pids(struct identity *id, pid_t *pids, size_t n_most);

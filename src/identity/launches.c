@@ -33,7 +33,8 @@ void launches_clear(struct launch_list *l)
 
 /* ---- begin and end ---- */
 
-void launches_begin(struct identity *id, const struct launch_what *what, char ret_secret[LAUNCH_SECRET_SIZE], uint64_t *ret_serial)
+void launches_begin(struct identity *id, const struct launch_what *what, char ret_secret[LAUNCH_SECRET_SIZE],
+                    uint64_t *ret_serial)
 {
     struct launch_list *l = &id->launches;
     struct launch *fresh = xcalloc(1, sizeof(*fresh));
@@ -88,11 +89,12 @@ void launches_end(struct identity *id, uint64_t serial)
     free(gone);
 }
 
-/* ---- looking ---- */
+/* ---- lookup ---- */
 
 static bool is_of(const struct launch *launch, const struct launch_what *what)
 {
-    return what->task_uuid ? strcmp(launch->task_uuid, what->task_uuid) == 0 : strcmp(launch->app_id, what->app_id) == 0;
+    return what->task_uuid ? strcmp(launch->task_uuid, what->task_uuid) == 0
+                           : strcmp(launch->app_id, what->app_id) == 0;
 }
 
 bool launches_find_secret(struct identity *id, const char *secret, struct launch *ret)
@@ -124,7 +126,7 @@ bool launches_runs(struct identity *id, const struct launch_what *what, uint64_t
     return is_found;
 }
 
-/* Under the lock. False: one of them has no process yet. */
+/* Called with the lock held. False: one of the programs has no process yet. */
 static bool collect(const struct launch_list *l, const struct launch_what *what, struct launch_pids *ret)
 {
     bool is_whole = true;
@@ -149,4 +151,31 @@ void launches_find_pids(struct identity *id, const struct launch_what *what, boo
     while (!collect(l, what, ret) && cond_wait_until(&l->changed, &l->lock, until_us))
         ;
     pthread_mutex_unlock(&l->lock);
+}
+
+static size_t collect_all(const struct launch_list *l, pid_t *pids, size_t n_most, bool *ret_is_whole)
+{
+    size_t n = 0;
+
+    *ret_is_whole = true;
+    for (const struct launch *launch = l->first; launch && n < n_most; launch = launch->next) {
+        *ret_is_whole = *ret_is_whole && launch->pid > 0;
+        pids[n++] = launch->pid;
+    }
+    return n;
+}
+
+size_t launches_all_pids(struct identity *id, pid_t *pids, size_t n_most)
+{
+    int64_t until_us = clock_mono_us() + STARTING_WAIT_MS * 1000;
+    struct launch_list *l = &id->launches;
+    bool is_whole;
+    size_t n;
+
+    pthread_mutex_lock(&l->lock);
+    n = collect_all(l, pids, n_most, &is_whole);
+    while (!is_whole && cond_wait_until(&l->changed, &l->lock, until_us))
+        n = collect_all(l, pids, n_most, &is_whole);
+    pthread_mutex_unlock(&l->lock);
+    return n;
 }

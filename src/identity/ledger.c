@@ -15,41 +15,41 @@ enum { N_BUCKETS = 1024, N_WORKS = 2, CELL_TEXT_SIZE = 2 * LIMIT_USAGE_NAME_BYTE
 static const char *const work_names[N_WORKS] = { [METER_CHAT] = "chat", [METER_EMBED] = "embed" };
 
 struct provider_metrics {
-    char *provider;                     /* owned */
-    struct metric *requests[N_WORKS][2];        /* whole, failed */
-    struct metric *tokens[N_WORKS][2];          /* prompt, completion */
+    char *provider;                      /* owned */
+    struct metric *requests[N_WORKS][2]; /* whole, failed */
+    struct metric *tokens[N_WORKS][2];   /* prompt, completion */
 };
 
 struct cell {
     struct cell *next, *next_dirty;
-    struct usage_counts pending;        /* not yet handed to the store */
-    struct usage_row row;               /* texts point into `text`; counts: being written */
-    struct provider_metrics *metrics;   /* borrowed from the ledger */
-    bool is_dirty;                      /* in the list of those with pending counts */
+    struct usage_counts pending;      /* not yet handed to the store */
+    struct usage_row row;             /* texts point into `text`; counts: being written */
+    struct provider_metrics *metrics; /* borrowed from the ledger */
+    bool is_dirty;                    /* in the list of cells with pending counts */
     size_t n_text;
-    char text[];                        /* the dimensions, each with its NUL: what cells are found by */
+    char text[]; /* the dimensions, each with its NUL: the search key of cells */
 };
 
 struct ledger {
-    struct store *store;                /* borrowed */
+    struct store *store; /* borrowed */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
     bool has_thread, is_stopping;
-    struct cell *buckets[N_BUCKETS];    /* owned */
+    struct cell *buckets[N_BUCKETS]; /* owned */
     struct cell *dirty;
     size_t n_cells;
-    int64_t day_number;                 /* of the newest count */
+    int64_t day_number; /* of the newest count */
     char day[USAGE_DAY_SIZE];
-    bool has_old_cells;                 /* of other days */
-    struct provider_metrics *providers[LIMIT_USAGE_PROVIDERS];  /* owned */
+    bool has_old_cells;                                        /* cells of other days */
+    struct provider_metrics *providers[LIMIT_USAGE_PROVIDERS]; /* owned */
     size_t n_providers;
-    pthread_mutex_t flushing;           /* one at a time; taken before lock; only its holder frees cells */
+    pthread_mutex_t flushing; /* one at a time; taken before lock; only its holder frees cells */
 };
 
 /* ---- metrics ---- */
 
-/* Names of accounts are a person's words; a label must not end early. */
+/* Account names are free text of the person; a label must not end early. */
 static void plain_label(const char *name, char *out, size_t size)
 {
     snprintf(out, size, "%.100s", name);
@@ -68,9 +68,12 @@ static struct provider_metrics *make_metrics(const char *provider)
     plain_label(provider, name, sizeof(name));
     for (int work = 0; work < N_WORKS; work++) {
         for (int i = 0; i < 2; i++) {
-            snprintf(labels, sizeof(labels), "provider=\"%s\",kind=\"%s\",result=\"%s\"", name, work_names[work], results[i]);
-            m->requests[work][i] = metric_counter("hearth_model_requests_total", "Requests to models, by provider", labels);
-            snprintf(labels, sizeof(labels), "provider=\"%s\",kind=\"%s\",direction=\"%s\"", name, work_names[work], directions[i]);
+            snprintf(labels, sizeof(labels), "provider=\"%s\",kind=\"%s\",result=\"%s\"", name, work_names[work],
+                     results[i]);
+            m->requests[work][i] =
+                metric_counter("hearth_model_requests_total", "Requests to models, by provider", labels);
+            snprintf(labels, sizeof(labels), "provider=\"%s\",kind=\"%s\",direction=\"%s\"", name, work_names[work],
+                     directions[i]);
             m->tokens[work][i] = metric_counter("hearth_model_tokens_total", "Tokens of models, by provider", labels);
         }
     }
@@ -96,13 +99,17 @@ static void count_metrics(const struct provider_metrics *m, const struct meter_u
 
 /* ---- cells ---- */
 
-struct cell_text { char bytes[CELL_TEXT_SIZE]; size_t n; };
+struct cell_text {
+    char bytes[CELL_TEXT_SIZE];
+    size_t n;
+};
 
 static void write_text(struct cell_text *t, const char *const of[N_USAGE_DIMENSIONS])
 {
     t->n = 0;
     for (int i = 0; i < N_USAGE_DIMENSIONS; i++) {
-        size_t n = strnlen(of[i], LIMIT_USAGE_NAME_BYTES), room = sizeof(t->bytes) - t->n - (N_USAGE_DIMENSIONS - (size_t)i);
+        size_t n = strnlen(of[i], LIMIT_USAGE_NAME_BYTES),
+               room = sizeof(t->bytes) - t->n - (N_USAGE_DIMENSIONS - (size_t)i);
 
         n = MIN(n, room);
         memcpy(t->bytes + t->n, of[i], n);
@@ -188,10 +195,15 @@ static void turn_to_day(struct ledger *l, int64_t wall_ms)
 
 void ledger_add(struct ledger *l, int64_t wall_ms, const char *app_id, const char *key_id, const struct meter_use *use)
 {
-    const struct usage_counts counts = { .requests = 1, .failed = use->is_failed, .estimated = use->is_estimated,
-                                         .prompt_tokens = use->prompt_tokens, .completion_tokens = use->completion_tokens };
-    const char *of[N_USAGE_DIMENSIONS] = { [USAGE_APP] = app_id ? app_id : "", [USAGE_KEY] = key_id ? key_id : "",
-                                           [USAGE_PROVIDER] = use->provider ? use->provider : "", [USAGE_MODEL] = use->model ? use->model : "",
+    const struct usage_counts counts = { .requests = 1,
+                                         .failed = use->is_failed,
+                                         .estimated = use->is_estimated,
+                                         .prompt_tokens = use->prompt_tokens,
+                                         .completion_tokens = use->completion_tokens };
+    const char *of[N_USAGE_DIMENSIONS] = { [USAGE_APP] = app_id ? app_id : "",
+                                           [USAGE_KEY] = key_id ? key_id : "",
+                                           [USAGE_PROVIDER] = use->provider ? use->provider : "",
+                                           [USAGE_MODEL] = use->model ? use->model : "",
                                            [USAGE_KIND] = work_names[use->work] };
     const struct provider_metrics *metrics;
     struct cell *c;
@@ -242,7 +254,7 @@ static void put_back(struct ledger *l, const struct usage_row *rows, struct cell
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Cells of another day than that of the newest count have done their work. */
+/* Frees cells of days other than that of the newest count: no count is added to them any more. */
 static void drop_old_cells(struct ledger *l)
 {
     pthread_mutex_lock(&l->lock);
@@ -281,7 +293,7 @@ int ledger_flush(struct ledger *l, struct err *e)
 
 /* ---- the thread ---- */
 
-/* Waits for a change, then for METER_FLUSH_MS more of them. False when the ledger ends. */
+/* Waits for a change, then METER_FLUSH_MS longer to collect more. False when the ledger ends. */
 static bool wait_for_counts(struct ledger *l)
 {
     int64_t until_us;
@@ -333,7 +345,7 @@ struct ledger *ledger_start(struct store *s, bool is_serving)
     struct ledger *l = xcalloc(1, sizeof(*l));
 
     l->store = s;
-    l->day_number = -2;                 /* none */
+    l->day_number = -2; /* none */
     pthread_mutex_init(&l->lock, NULL);
     pthread_mutex_init(&l->flushing, NULL);
     cond_init(&l->changed);

@@ -10,14 +10,16 @@
 
 enum { N_BUCKETS = 256, RETRY_UNDER_WAY_MS = 1000 };
 
-/* What one request may be told to have used: sums of counts stay far from the end of int64_t. */
+/* The most tokens that one request may report: sums of counts stay far below the maximum of int64_t. */
 #define MAX_TOKENS (INT64_C(1) << 40)
 
 const struct meter_rule meter_rules[N_RATES] = {
     [RATE_REQUESTS_A_MINUTE] = { "requests_a_minute", "requests a minute", SETTING_LIMITS_REQUESTS_A_MINUTE },
-    [RATE_TOKENS_A_MINUTE] = { "tokens_a_minute", "tokens a minute", SETTING_LIMITS_TOKENS_A_MINUTE, .is_tokens = true },
+    [RATE_TOKENS_A_MINUTE] = { "tokens_a_minute", "tokens a minute", SETTING_LIMITS_TOKENS_A_MINUTE,
+                               .is_tokens = true },
     [RATE_REQUESTS_A_DAY] = { "requests_a_day", "requests a day", SETTING_LIMITS_REQUESTS_A_DAY, .is_day = true },
-    [RATE_TOKENS_A_DAY] = { "tokens_a_day", "tokens a day", SETTING_LIMITS_TOKENS_A_DAY, .is_tokens = true, .is_day = true },
+    [RATE_TOKENS_A_DAY] = { "tokens_a_day", "tokens a day", SETTING_LIMITS_TOKENS_A_DAY, .is_tokens = true,
+                            .is_day = true },
 };
 
 static const char *const subject_words[N_RATE_OF] = { [RATE_OF_APP] = "app", [RATE_OF_KEY] = "developer key" };
@@ -26,23 +28,23 @@ static const char *const subject_words[N_RATE_OF] = { [RATE_OF_APP] = "app", [RA
 struct meter_subject {
     struct meter_subject *next;
     enum rate_of of;
-    bool is_limited;                    /* own limits are stored */
+    bool is_limited; /* own limits are stored */
     int64_t own[N_RATES];
     struct window window;
-    int64_t n_running, held_tokens;     /* admitted and not yet counted */
+    int64_t n_running, held_tokens; /* admitted and not yet counted */
     char id[];
 };
 
 struct meter {
-    struct store *store;                /* borrowed */
-    struct settings *settings;          /* borrowed */
+    struct store *store;       /* borrowed */
+    struct settings *settings; /* borrowed */
     struct meter_clock clock;
-    struct ledger *ledger;              /* owned */
+    struct ledger *ledger; /* owned */
     struct metric *refused[N_RATES];
-    pthread_mutex_t limiting;           /* limits change in the store and here together; taken before lock */
+    pthread_mutex_t limiting; /* keeps the limits in the store and here in step; taken before lock */
     pthread_mutex_t lock;
-    struct meter_subject *buckets[N_BUCKETS];   /* owned */
-    int64_t day_number;                 /* when subjects were last let go */
+    struct meter_subject *buckets[N_BUCKETS]; /* owned */
+    int64_t day_number;                       /* when subjects were last dropped */
 };
 
 /* ---- subjects ---- */
@@ -87,7 +89,7 @@ static bool is_idle(const struct meter_subject *s, int64_t day_number)
     return !s->is_limited && s->n_running == 0 && s->window.day_number < day_number;
 }
 
-/* Once a day: apps and keys come and go, and those that did nothing since yesterday have nothing to remember. */
+/* Once a day drops subjects that did nothing since yesterday: they have no state to keep. */
 static void let_go(struct meter *m, struct window_now now)
 {
     int64_t day_number = window_day_of(now.wall_ms);
@@ -148,10 +150,10 @@ static int64_t used_of(const struct meter_subject *s, enum rate rate)
 /* ---- admission ---- */
 
 struct refusal {
-    const struct meter_subject *subject;        /* NULL: there is room */
+    const struct meter_subject *subject; /* NULL: there is room */
     enum rate rate;
     int64_t limit, wait_ms;
-    bool is_held;                       /* what is under way may use the rest up */
+    bool is_held; /* running requests may use the rest up */
 };
 
 static void refuse(struct refusal *worst, const struct refusal *another)
@@ -160,7 +162,8 @@ static void refuse(struct refusal *worst, const struct refusal *another)
         *worst = *another;
 }
 
-static void check_rate(const struct meter_subject *s, enum rate rate, int64_t limit, struct window_now now, struct refusal *worst)
+static void check_rate(const struct meter_subject *s, enum rate rate, int64_t limit, struct window_now now,
+                       struct refusal *worst)
 {
     struct refusal found = { .subject = s, .rate = rate, .limit = limit };
 
@@ -175,7 +178,8 @@ static void check_rate(const struct meter_subject *s, enum rate rate, int64_t li
         refuse(worst, &found);
 }
 
-static void check_subject(struct meter_subject *s, const int64_t defaults[N_RATES], struct window_now now, struct refusal *worst)
+static void check_subject(struct meter_subject *s, const int64_t defaults[N_RATES], struct window_now now,
+                          struct refusal *worst)
 {
     window_move(&s->window, now);
     for (int rate = 0; rate < N_RATES; rate++)
@@ -189,7 +193,7 @@ static void charge(struct meter_subject *s, int64_t expected_tokens)
     s->held_tokens += expected_tokens;
 }
 
-static int tell_refusal(struct meter *m, const struct refusal *why, int64_t *ret_retry_after_ms, struct err *e)
+static int err_refusal(struct meter *m, const struct refusal *why, int64_t *ret_retry_after_ms, struct err *e)
 {
     const struct meter_rule *rule = &meter_rules[why->rate];
     const char *who = subject_words[why->subject->of];
@@ -199,18 +203,20 @@ static int tell_refusal(struct meter *m, const struct refusal *why, int64_t *ret
     metric_add(m->refused[why->rate], 1);
     *ret_retry_after_ms = why->wait_ms;
     if (why->is_held)
-        r = err_set(e, -EBUSY, "RATE_LIMIT", "The requests of this %s that are under way may use up its limit of %lld %s; try again in %lld second%s.",
-                    who, limit, rule->words, seconds, seconds == 1 ? "" : "s");
+        r = err_set(
+            e, -EBUSY, "RATE_LIMIT",
+            "The requests of this %s that are under way may use up its limit of %lld %s; try again in %lld second%s.",
+            who, limit, rule->words, seconds, seconds == 1 ? "" : "s");
     else
-        r = err_set(e, -EBUSY, "RATE_LIMIT", "This %s has reached its limit of %lld %s; try again in %lld second%s.", who, limit, rule->words,
-                    seconds, seconds == 1 ? "" : "s");
+        r = err_set(e, -EBUSY, "RATE_LIMIT", "This %s has reached its limit of %lld %s; try again in %lld second%s.",
+                    who, limit, rule->words, seconds, seconds == 1 ? "" : "s");
     err_add_extra(e, "limit", rule->name);
     err_add_extra(e, "of", rate_of_names[why->subject->of]);
     return r;
 }
 
-int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens, struct meter_ticket *ret, int64_t *ret_retry_after_ms,
-                struct err *e)
+int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens, struct meter_ticket *ret,
+                int64_t *ret_retry_after_ms, struct err *e)
 {
     const char *const ids[N_RATE_OF] = { [RATE_OF_APP] = c->app_id, [RATE_OF_KEY] = c->key_id };
     struct meter_ticket ticket = { .held_tokens = MIN(MAX(expected_tokens, 0), MAX_TOKENS), .is_open = true };
@@ -231,7 +237,7 @@ int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens
         if (ticket.of[of])
             charge(ticket.of[of], ticket.held_tokens);
     if (worst.subject)
-        r = tell_refusal(m, &worst, ret_retry_after_ms, e);
+        r = err_refusal(m, &worst, ret_retry_after_ms, e);
     pthread_mutex_unlock(&m->lock);
     if (r == 0)
         *ret = ticket;
@@ -359,7 +365,7 @@ static int load_limits(struct meter *m, struct arena *a, struct err *e)
     return r;
 }
 
-/* Of today, so that a restart opens no new day. */
+/* Only today's counts, so that a restart does not reset the day. */
 static int load_counts(struct meter *m, struct arena *a, enum rate_of of, struct err *e)
 {
     enum usage_dimension dimension = of == RATE_OF_APP ? USAGE_APP : USAGE_KEY;
@@ -404,7 +410,8 @@ static void make_metrics(struct meter *m)
 
     for (int i = 0; i < N_RATES; i++) {
         snprintf(labels, sizeof(labels), "limit=\"%s\"", meter_rules[i].name);
-        m->refused[i] = metric_counter("hearth_model_refused_total", "Requests to models refused by a limit of their app or key", labels);
+        m->refused[i] = metric_counter("hearth_model_refused_total",
+                                       "Requests to models refused by a limit of their app or key", labels);
     }
 }
 

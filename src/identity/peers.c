@@ -1,5 +1,6 @@
 #include "identity/peers.h"
 
+#include "base/limits.h"
 #include "base/slice.h"
 #include "identity/contacts.h"
 #include "identity/launch_list.h"
@@ -10,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What http_peer.note holds. All but the last two is constant. */
+/* The content of http_peer.note. All but the last three members are constant. */
 struct peer_note {
-    int r;                              /* 0: the kernel named the owner */
+    int r; /* 0: the kernel named the owner */
     struct peer_owner owner;
-    _Atomic uint64_t launch;            /* serial of the start whose process tree it was found in; 0: none */
-    _Atomic uint64_t contact;           /* hash of the app whose tree it was looked for in last */
+    _Atomic uint64_t launch;  /* serial of the start whose process tree contains the peer; 0: none */
+    atomic_bool is_outside;   /* the peer belongs to no program that Hearth started before the connection */
+    _Atomic uint64_t contact; /* hash of the app whose tree was searched last */
 };
 
 enum peers_mode peers_mode_of(const char *name)
@@ -34,7 +36,7 @@ static struct peer_note *look(struct identity *id, struct http_peer *connection)
     note = xcalloc(1, sizeof(*note));
     note->r = peer_owner(&id->kernel, &connection->remote.any, &connection->local.any, &note->owner);
     if (note->r == 0 && !http_peer_is_connected(connection))
-        note->r = -ENOENT;              /* it was reset, and another program may have taken its port */
+        note->r = -ENOENT; /* the connection was reset, and another program may have taken its port */
     return http_peer_keep_note(connection, note);
 }
 
@@ -48,23 +50,30 @@ static const char *subject_of(const struct launch_what *what)
 static int refuse_unknown(const struct http_peer *connection, const struct launch_what *what, struct err *e)
 {
     if (http_peer_is_loopback(connection))
-        return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
-                       "The program at the other end has closed its connection or is not to be seen from here, and %s is no proof of who calls. A program "
-                       "in a container needs a developer key, or the setting identity.peers at any.", subject_of(what));
-    return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
-                   "From another machine %s is no proof of who calls: use a developer key, or set identity.peers to any.", subject_of(what));
+        return err_set(
+            e, -EPERM, "PEER_NOT_ALLOWED",
+            "The program at the other end has closed its connection or is not to be seen from here, and %s is no proof of who calls. A program "
+            "in a container needs a developer key, or the setting identity.peers at any.",
+            subject_of(what));
+    return err_set(
+        e, -EPERM, "PEER_NOT_ALLOWED",
+        "From another machine %s is no proof of who calls: use a developer key, or set identity.peers to any.",
+        subject_of(what));
 }
 
-/* Root may do everything anyway. */
-static int check_user(const struct identity *id, const struct http_peer *connection, const struct peer_note *note, const struct launch_what *what, struct err *e)
+/* Root is accepted: root can do everything anyway. */
+static int check_user(const struct identity *id, const struct http_peer *connection, const struct peer_note *note,
+                      const struct launch_what *what, struct err *e)
 {
     if (note->r < 0)
         return refuse_unknown(connection, what, e);
     if (note->owner.uid == id->uid || note->owner.uid == 0)
         return 0;
-    return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
-                   "The caller runs as another user of this machine (uid %u), and %s is no proof of who calls. Run it as the user of the service, use a "
-                   "developer key, or set identity.peers to any.", (unsigned)note->owner.uid, subject_of(what));
+    return err_set(
+        e, -EPERM, "PEER_NOT_ALLOWED",
+        "The caller runs as another user of this machine (uid %u), and %s is no proof of who calls. Run it as the user of the service, use a "
+        "developer key, or set identity.peers to any.",
+        (unsigned)note->owner.uid, subject_of(what));
 }
 
 /* ---- the program ---- */
@@ -89,12 +98,14 @@ static int check_tree(struct identity *id, struct peer_note *note, const struct 
             atomic_store(&note->launch, pids.serials[i]);
             return 0;
         }
-    return err_set(e, -EPERM, "PEER_NOT_ALLOWED",
-                   "Only programs that Hearth started may use %s here (identity.peers is launched): start it with Hearth, send its secret, use a developer "
-                   "key, or set identity.peers to same_user.", subject_of(what));
+    return err_set(
+        e, -EPERM, "PEER_NOT_ALLOWED",
+        "Only programs that Hearth started may use %s here (identity.peers is launched): start it with Hearth, send its secret, use a developer "
+        "key, or set identity.peers to same_user.",
+        subject_of(what));
 }
 
-/* The person is shown once which other program uses the id. */
+/* Reports to the person, once, which other program uses the id. */
 static void note_contact(struct identity *id, struct peer_note *note, const char *app_id)
 {
     uint64_t app = hash_fast(slice_of(app_id));
@@ -103,12 +114,15 @@ static void note_contact(struct identity *id, struct peer_note *note, const char
         contacts_note(id->contacts, app_id, note->owner.inode);
 }
 
-/* Only that program's processes reach a tagged listener. */
-static int check_tag(struct identity *id, const struct http_peer *connection, const struct launch_what *what, struct err *e)
+/* Only processes of the tagged program reach a tagged listener. */
+static int check_tag(struct identity *id, const struct http_peer *connection, const struct launch_what *what,
+                     struct err *e)
 {
     if (launches_runs(id, what, connection->tag))
         return 0;
-    return err_set(e, -EPERM, "PEER_NOT_ALLOWED", "A program in a sandbox may use its own id only, whatever identity.peers says; this is another one.");
+    return err_set(
+        e, -EPERM, "PEER_NOT_ALLOWED",
+        "A program in a sandbox may use its own id only, whatever identity.peers says; this is another one.");
 }
 
 static bool is_local(const struct http_peer *connection)
@@ -123,7 +137,8 @@ int peers_check_user(struct identity *id, struct http_peer *connection, const st
     return check_user(id, connection, look(id, connection), what, e);
 }
 
-int peers_check(struct identity *id, struct http_peer *connection, const struct launch_what *what, bool is_launchable, struct err *e)
+int peers_check(struct identity *id, struct http_peer *connection, const struct launch_what *what, bool is_launchable,
+                struct err *e)
 {
     struct peer_note *note;
     int r;
@@ -145,7 +160,49 @@ int peers_check(struct identity *id, struct http_peer *connection, const struct 
     return 0;
 }
 
-/* One that has closed its connection already may be anybody of this machine. */
+/* ---- programs without an id ---- */
+
+static int refuse_own(struct err *e, const char *why)
+{
+    return err_set(
+        e, -EPERM, "PEER_NOT_ALLOWED",
+        "Without a key only programs of this machine and of the user of the service are let in (llm.ollama_open): %s. "
+        "Send a developer key as Authorization: Bearer, or an app's id as x-app-id.",
+        why);
+}
+
+static int check_outside(struct identity *id, const struct peer_note *note, struct err *e)
+{
+    struct peer_process found;
+    pid_t pids[LIMIT_CHILDREN];
+    size_t n = launches_all_pids(id, pids, ARRAY_SIZE(pids));
+
+    if (n == 0)
+        return 0;
+    if (!peer_process_find(note->owner.inode, pids, n, &found))
+        return refuse_own(e, "which program this is cannot be seen");
+    return found.root ? refuse_own(e, "Hearth started this one, which has an id of its own") : 0;
+}
+
+int peers_check_own(struct identity *id, struct http_peer *connection, bool may_look, struct err *e)
+{
+    struct peer_note *note;
+    int r;
+
+    if (is_local(connection) || connection->tag || !http_peer_is_loopback(connection))
+        return refuse_own(e, "this one is in a sandbox or on another machine");
+    note = look(id, connection);
+    if (note->r < 0 || note->owner.uid != id->uid)
+        return refuse_own(e, "this one is another user's, or cannot be seen from here");
+    if (!may_look || atomic_load(&note->is_outside))
+        return 0;
+    r = check_outside(id, note, e);
+    if (r == 0)
+        atomic_store(&note->is_outside, true);
+    return r;
+}
+
+/* A program that has closed its connection already may be anybody on this machine, so it is refused. */
 bool peers_may_be_admin(struct identity *id, struct http_peer *connection)
 {
     const struct peer_note *note;
@@ -156,6 +213,11 @@ bool peers_may_be_admin(struct identity *id, struct http_peer *connection)
         return false;
     note = look(id, connection);
     return note->r < 0 ? !http_peer_is_loopback(connection) : note->owner.uid == id->uid || note->owner.uid == 0;
+}
+
+int peers_check_kernel(struct identity *id, struct err *e)
+{
+    return id->peers == PEERS_ANY ? 0 : peer_kernel_check(&id->kernel, e);
 }
 
 bool peers_has_to_wait(struct identity *id, const struct http_peer *connection, const struct launch_what *what)

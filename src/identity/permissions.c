@@ -2,13 +2,14 @@
 
 #include <string.h>
 
-/* Specification, "Permissions", and decision D4. `asks` completes "The app X wants to ...". */
+/* Specification, "Permissions", and decision D4. `requests` completes "The app X wants to ...". */
 const struct permission permissions[] = {
     { PERM_AGENTS, "see which agents there are", false },
     { PERM_WORKSPACES, "see which workspaces there are", false },
     { PERM_THREADS, "see the threads of a workspace", false },
     { PERM_TASK, "read its own tasks and their runs", false },
-    { PERM_WEBHOOK_TRIGGER, "create tasks, start any of your agents on them, and report on or cancel its own tasks", true },
+    { PERM_WEBHOOK_TRIGGER, "create tasks, start any of your agents on them, and report on or cancel its own tasks",
+      true },
     { PERM_DATABASE_CONFIG, "read its database configuration", false },
     { PERM_ACTIVITIES_READ, "read its activities", false },
     { PERM_ACTIVITIES_WRITE, "create, change and delete its activities", false },

@@ -1,14 +1,15 @@
-/* The permissions of the specification as a table, also those whose routes do not exist yet. Constant; any thread. */
+/* The table of the specification's permissions, including those whose routes do not exist yet. Constant; any thread. */
 #pragma once
 
 #include "base/util.h"
 
-/* What a route's row says in `permission`. The first four are no grants. */
-#define PERM_PUBLIC "-public"           /* nobody needs to be known: healthz, one-time link */
-#define PERM_NONE "-identified"         /* a known key or app, no grant */
-#define PERM_ADMIN "-admin"             /* local administrator session or the data folder's socket */
-/* Headers identify, else app_id in the body when the peer is this machine, else nobody (request.caller->kind CALLER_NOBODY): the
- * handler decides what nobody may do (decision D3: webhook, register, request-permission, external-tasks). */
+/* The value of `permission` in a route's row. The first four are no grants. */
+#define PERM_PUBLIC "-public"   /* no caller is needed: healthz, one-time link */
+#define PERM_NONE "-identified" /* a known key or app, no grant */
+#define PERM_ADMIN "-admin"     /* local administrator session or the data folder's socket */
+/* The caller is taken from the headers, else from app_id in the body when the peer is this machine, else there is none
+ * (request.caller->kind CALLER_NOBODY): the handler decides what such a caller may do (decision D3: webhook, register,
+ * request-permission, external-tasks). */
 #define PERM_BODY "-body"
 
 #define PERM_AGENTS "api.agents"
@@ -32,9 +33,9 @@
 
 struct permission {
     const char *name;
-    const char *asks;                   /* what the person is asked: "start agents and create tasks" */
-    bool is_dangerous;                  /* every use is audited */
+    const char *requests; /* the sentence for the person: "start agents and create tasks" */
+    bool is_dangerous;    /* every use is audited */
 };
 
-extern const struct permission permissions[];           /* ended by name NULL */
-const struct permission *permission_find(const char *name);             /* NULL: unknown */
+extern const struct permission permissions[];               /* ended by name NULL */
+const struct permission *permission_find(const char *name); /* NULL: unknown */

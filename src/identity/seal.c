@@ -25,8 +25,8 @@ int seal_load(const char *data_dir, unsigned char ret_key[SEAL_KEY_BYTES], struc
     if (r < 0 && r != -EFBIG)
         return err_errno(e, -r, "reading %s", path);
     if (r == -EFBIG || n != SEAL_KEY_BYTES)
-        return err_set(e, -EINVAL, "BAD_MASTER_KEY", "%.300s is damaged: it must have %d bytes; restore it from a backup.",
-                       path, SEAL_KEY_BYTES);
+        return err_set(e, -EINVAL, "BAD_MASTER_KEY",
+                       "%.300s is damaged: it must have %d bytes; restore it from a backup.", path, SEAL_KEY_BYTES);
     return 0;
 }
 
@@ -42,7 +42,8 @@ void seal_bytes(const unsigned char key[SEAL_KEY_BYTES], struct slice plain, str
     out->n += crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES + plain.n;
 }
 
-int seal_open(const unsigned char key[SEAL_KEY_BYTES], struct slice sealed, struct arena *a, struct slice *ret, struct err *e)
+int seal_open(const unsigned char key[SEAL_KEY_BYTES], struct slice sealed, struct arena *a, struct slice *ret,
+              struct err *e)
 {
     const unsigned char *nonce = (const unsigned char *)sealed.p;
     size_t around = crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES;
@@ -53,7 +54,8 @@ int seal_open(const unsigned char key[SEAL_KEY_BYTES], struct slice sealed, stru
     plain = arena_alloc(a, sealed.n - around + 1);
     if (crypto_secretbox_open_easy((unsigned char *)plain, nonce + crypto_secretbox_NONCEBYTES,
                                    sealed.n - crypto_secretbox_NONCEBYTES, nonce, key) != 0)
-        return err_set(e, -EBADMSG, "UNSEAL_FAILED", "A stored secret was sealed under another master.key: give it again.");
+        return err_set(e, -EBADMSG, "UNSEAL_FAILED",
+                       "A stored secret was sealed under another master.key: give it again.");
     *ret = (struct slice){ plain, sealed.n - around };
     return 0;
 }

@@ -4,7 +4,7 @@
 #include "identity/audit.h"
 #include "identity/claim.h"
 #include "identity/state.h"
-#include "store/sessions.h"
+#include "store/tables/sessions.h"
 
 enum { TOKEN_BYTES = 32 };
 
@@ -35,13 +35,16 @@ int session_link_new(struct identity *id, char ret_token[SESSION_TOKEN_SIZE], st
 
 static int refuse_link(struct err *e)
 {
-    return err_set(e, -EACCES, "LINK_INVALID", "This link has been used or has expired; `hearth open` prints a new one.");
+    return err_set(e, -EACCES, "LINK_INVALID",
+                   "This link has been used or has expired; `hearth open` prints a new one.");
 }
 
 static int session_new(struct identity *id, struct session_tokens *ret, struct err *e)
 {
     unsigned char cookie_hash[HASH_BYTES] = { 0 }, proof_hash[HASH_BYTES] = { 0 };
-    struct session_row row = { .id_hash = hash_slice(cookie_hash), .proof_hash = hash_slice(proof_hash), .kind = "admin" };
+    struct session_row row = { .id_hash = hash_slice(cookie_hash),
+                               .proof_hash = hash_slice(proof_hash),
+                               .kind = "admin" };
     struct session_tokens fresh = { 0 };
     char expires_at[TIME_TEXT_SIZE];
     int r;
@@ -118,27 +121,32 @@ int session_need_confirmation(struct identity *id, const struct caller *caller, 
 
     if (!caller->session || confirmations_left_ms(&id->confirmations, caller->session, clock_mono_ms()) > 0)
         return 0;
-    confirmations_ask(&id->confirmations, caller->session, what, clock_mono_ms(), code);
+    confirmations_request(&id->confirmations, caller->session, what, clock_mono_ms(), code);
     snprintf(command, sizeof(command), "hearth confirm %s", code);
-    err_set(e, -EPERM, "CONFIRMATION_REQUIRED",
-            "This changes what runs on this machine, so a browser needs a fresh confirmation: run `%s` in a terminal, then repeat the request within "
-            "%d minutes.", command, CONFIRM_S / 60);
+    err_set(
+        e, -EPERM, "CONFIRMATION_REQUIRED",
+        "This changes what runs on this machine, so a browser needs a fresh confirmation: run `%s` in a terminal, then repeat the request within "
+        "%d minutes.",
+        command, CONFIRM_S / 60);
     err_add_extra(e, "confirm", command);
     return -EPERM;
 }
 
-int session_confirm(struct identity *id, const struct caller *caller, const char *code, struct arena *a, const char **ret_what, struct err *e)
+int session_confirm(struct identity *id, const struct caller *caller, const char *code, struct arena *a,
+                    const char **ret_what, struct err *e)
 {
     char what[CONFIRM_WHAT_SIZE];
     int r;
 
     if (caller->session)
-        return err_set(e, -EPERM, "TERMINAL_REQUIRED", "A browser cannot confirm what a browser asks for: run `hearth confirm` in a terminal.");
+        return err_set(e, -EPERM, "TERMINAL_REQUIRED",
+                       "A browser cannot confirm what a browser asks for: run `hearth confirm` in a terminal.");
     r = audit_append(id, caller->actor, "session.confirm", NULL, NULL, e);
     if (r < 0)
         return r;
     if (!confirmations_give(&id->confirmations, code, clock_mono_ms(), what))
-        return err_set(e, -ENOENT, "CONFIRMATION_NOT_FOUND", "No browser waits for this code: it was used, is older than five minutes, or is another one.");
+        return err_set(e, -ENOENT, "CONFIRMATION_NOT_FOUND",
+                       "No browser waits for this code: it was used, is older than five minutes, or is another one.");
     *ret_what = arena_strdup(a, what);
     return 0;
 }

@@ -1,20 +1,22 @@
 #include "llm/accounts.h"
 
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/uuid.h"
-#include "llm/local.h"
+#include "llm/local/local.h"
 #include "net/url.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct llm_accounts {
-    struct settings *settings;          /* borrowed */
-    struct llm_local *local;            /* borrowed; NULL: none */
+    struct settings *settings; /* borrowed */
+    struct llm_local *local;   /* borrowed; NULL: none */
     pthread_rwlock_t lock;
-    struct llm_seat *seats[LIMIT_LLM_ACCOUNTS]; /* references; by source, so that the first of a name is the one that counts */
+    struct llm_account_state
+        *states[LIMIT_LLM_ACCOUNTS]; /* references; sorted by source, so the first of a name counts */
     size_t n;
-    bool is_streaming_disabled;         /* of generic-openai */
+    bool is_streaming_disabled; /* of generic-openai */
 };
 
 struct settings *llm_accounts_settings(struct llm_accounts *accounts)
@@ -24,21 +26,25 @@ struct settings *llm_accounts_settings(struct llm_accounts *accounts)
 
 /* ---- one account ---- */
 
-/* "127.0.0.1:11434", "0.0.0.0", "myhost": what people write for OLLAMA_HOST. */
+/* "127.0.0.1:11434", "0.0.0.0", "myhost": the forms people write for OLLAMA_HOST. */
 static const char *complete_address(struct arena *a, const struct llm_preset *preset, const char *text)
 {
+    unsigned port = preset->protocol->default_port;
     const char *colon;
 
-    if (preset->protocol != &llm_ollama || strstr(text, "://"))
+    if (!port || strstr(text, "://"))
         return text;
     colon = strrchr(text, ':');
-    if (strncmp(text, "0.0.0.0", 7) == 0)               /* an address to listen on, not to call */
+    if (strncmp(text, "0.0.0.0", 7) == 0) /* an address to listen on, not to call */
         text = arena_printf(a, "127.0.0.1%s", text + 7);
-    return arena_printf(a, "http://%s%s", text, colon && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? "" : ":11434");
+    if (colon && strspn(colon + 1, "0123456789") == strlen(colon + 1))
+        return arena_printf(a, "http://%s", text);
+    return arena_printf(a, "http://%s:%u", text, port);
 }
 
-/* An address that ends at its port gets the path the provider is known to have. */
-static int complete_path(struct arena *a, const struct llm_preset *preset, const char *text, const char **ret, struct err *e)
+/* An address without a path gets the provider's usual path. */
+static int complete_path(struct arena *a, const struct llm_preset *preset, const char *text, const char **ret,
+                         struct err *e)
 {
     const char *host = strstr(text, "://"), *path;
     struct url url = { 0 };
@@ -47,12 +53,14 @@ static int complete_path(struct arena *a, const struct llm_preset *preset, const
     if (r < 0)
         return r;
     path = host ? strchr(host + 3, '/') : NULL;
-    *ret = preset->base_path && (!path || !path[1]) ? arena_printf(a, "%.*s%s", (int)(path ? path - text : (ptrdiff_t)strlen(text)), text, preset->base_path)
-                                                    : text;
+    *ret = preset->base_path && (!path || !path[1])
+               ? arena_printf(a, "%.*s%s", (int)(path ? path - text : (ptrdiff_t)strlen(text)), text, preset->base_path)
+               : text;
     return 0;
 }
 
-int llm_account_address(struct arena *a, const struct llm_preset *preset, const char *text, const char **ret, struct err *e)
+int llm_account_address(struct arena *a, const struct llm_preset *preset, const char *text, const char **ret,
+                        struct err *e)
 {
     return complete_path(a, preset, complete_address(a, preset, arena_strdup(a, text)), ret, e);
 }
@@ -66,17 +74,18 @@ static int check_account(const struct llm_account *account, struct err *e)
     return 0;
 }
 
-static void copy_headers(struct llm_seat *s, const struct llm_account *from)
+static void copy_headers(struct llm_account_state *s, const struct llm_account *from)
 {
-    struct http_ask_header *headers = arena_array(s->arena, from->n_headers + 1, sizeof(*headers));
+    struct http_call_header *headers = arena_array(s->arena, from->n_headers + 1, sizeof(*headers));
 
     for (size_t i = 0; i < from->n_headers; i++)
-        headers[i] = (struct http_ask_header){ arena_strdup(s->arena, from->headers[i].name), arena_strdup(s->arena, from->headers[i].value) };
+        headers[i] = (struct http_call_header){ arena_strdup(s->arena, from->headers[i].name),
+                                                arena_strdup(s->arena, from->headers[i].value) };
     s->account.headers = headers;
     s->account.n_headers = from->n_headers;
 }
 
-static void copy_models(struct llm_seat *s, const struct llm_account *from)
+static void copy_models(struct llm_account_state *s, const struct llm_account *from)
 {
     const char **models = arena_array(s->arena, from->n_models + 1, sizeof(*models));
 
@@ -86,9 +95,10 @@ static void copy_models(struct llm_seat *s, const struct llm_account *from)
     s->account.n_models = from->n_models;
 }
 
-static int make_seat(const struct llm_accounts *accounts, const struct llm_account *from, struct llm_seat **ret, struct err *e)
+static int make_account_state(const struct llm_accounts *accounts, const struct llm_account *from,
+                              struct llm_account_state **ret, struct err *e)
 {
-    struct llm_seat *s = xcalloc(1, sizeof(*s));
+    struct llm_account_state *s = xcalloc(1, sizeof(*s));
     const struct llm_preset *preset = from->preset;
     struct llm_account *to = &s->account;
     int r = 0;
@@ -96,8 +106,14 @@ static int make_seat(const struct llm_accounts *accounts, const struct llm_accou
     s->arena = arena_new();
     atomic_init(&s->n_refs, 1);
     pthread_mutex_init(&s->lock, NULL);
-    *to = (struct llm_account){ .source = from->source, .runner = from->runner, .local = from->local, .name = arena_strdup(s->arena, from->name), .preset = preset, .base_url = preset->base_url,
-                                .api_key = arena_strdup(s->arena, from->api_key), .model = arena_strdup(s->arena, from->model),
+    *to = (struct llm_account){ .source = from->source,
+                                .runner = from->runner,
+                                .local = from->local,
+                                .name = arena_strdup(s->arena, from->name),
+                                .preset = preset,
+                                .base_url = preset->base_url,
+                                .api_key = arena_strdup(s->arena, from->api_key),
+                                .model = arena_strdup(s->arena, from->model),
                                 .embed_model = arena_strdup(s->arena, from->embed_model) };
     memcpy(to->id, from->id, sizeof(to->id));
     if (!*to->id)
@@ -112,7 +128,7 @@ static int make_seat(const struct llm_accounts *accounts, const struct llm_accou
     if (r == 0)
         r = check_account(to, e);
     if (r < 0) {
-        llm_seat_unref(s);
+        llm_account_state_unref(s);
         return r;
     }
     *ret = s;
@@ -122,20 +138,20 @@ static int make_seat(const struct llm_accounts *accounts, const struct llm_accou
 int llm_account_check(const struct llm_account *account, struct err *e)
 {
     static const struct llm_accounts none;
-    struct llm_seat *s = NULL;
-    int r = make_seat(&none, account, &s, e);
+    struct llm_account_state *s = NULL;
+    int r = make_account_state(&none, account, &s, e);
 
-    llm_seat_unref(s);
+    llm_account_state_unref(s);
     return r;
 }
 
-/* ---- the list; all under the lock ---- */
+/* ---- the list; all functions under the lock ---- */
 
 static size_t place_of(const struct llm_accounts *accounts, const char *name)
 {
     size_t i = 0;
 
-    while (i < accounts->n && strcmp(accounts->seats[i]->account.name, name) != 0)
+    while (i < accounts->n && strcmp(accounts->states[i]->account.name, name) != 0)
         i++;
     return i;
 }
@@ -144,35 +160,37 @@ static size_t place_in_source(const struct llm_accounts *accounts, enum llm_sour
 {
     size_t i = 0;
 
-    while (i < accounts->n && (accounts->seats[i]->account.source != source || strcmp(accounts->seats[i]->account.name, name) != 0))
+    while (i < accounts->n &&
+           (accounts->states[i]->account.source != source || strcmp(accounts->states[i]->account.name, name) != 0))
         i++;
     return i;
 }
 
 static bool can_chat(const struct llm_accounts *accounts, size_t place)
 {
-    return place < accounts->n && accounts->seats[place]->account.preset->can_chat;
+    return place < accounts->n && accounts->states[place]->account.preset->can_chat;
 }
 
-/* For chats: with keys for embeddings alone a model to chat with is still looked for. */
+/* Counts accounts for chats only: with nothing but keys for embeddings, this machine is still searched for a model to
+ * chat with. */
 static bool has_configured(const struct llm_accounts *accounts)
 {
     size_t i = 0;
 
-    while (i < accounts->n && accounts->seats[i]->account.source < LLM_RUN && !can_chat(accounts, i))
+    while (i < accounts->n && accounts->states[i]->account.source < LLM_RUN && !can_chat(accounts, i))
         i++;
-    return i < accounts->n && accounts->seats[i]->account.source < LLM_RUN;
+    return i < accounts->n && accounts->states[i]->account.source < LLM_RUN;
 }
 
-/* What was only found is there for those who name it once something is configured. */
+/* Once an account is configured, a found server is available by name only. */
 static bool is_listed(const struct llm_accounts *accounts, size_t place)
 {
-    const struct llm_account *account = &accounts->seats[place]->account;
+    const struct llm_account *account = &accounts->states[place]->account;
 
     return place_of(accounts, account->name) == place && (account->source != LLM_FOUND || !has_configured(accounts));
 }
 
-/* Of chats: the setting's, else the first; accounts->n when there is none. */
+/* The default for chats: the setting's, else the first; accounts->n when there is none. */
 static size_t default_place(struct llm_accounts *accounts, struct arena *a)
 {
     size_t i = place_of(accounts, settings_string(accounts->settings, a, SETTING_LLM_DEFAULT_PROVIDER));
@@ -185,55 +203,58 @@ static size_t default_place(struct llm_accounts *accounts, struct arena *a)
     return accounts->n;
 }
 
-/* A new one goes behind those of its source. Returns what is not needed any more. */
-static struct llm_seat *take_place(struct llm_accounts *accounts, struct llm_seat *s, struct err *e, int *ret_r)
+/* A new account comes after those of its source. Returns the account state to release: the replaced one, or s when
+ * there is no room. */
+static struct llm_account_state *take_place(struct llm_accounts *accounts, struct llm_account_state *s, struct err *e,
+                                            int *ret_r)
 {
     size_t i = place_in_source(accounts, s->account.source, s->account.name);
-    struct llm_seat *old = i < accounts->n ? accounts->seats[i] : NULL;
+    struct llm_account_state *old = i < accounts->n ? accounts->states[i] : NULL;
 
     if (!old && accounts->n == LIMIT_LLM_ACCOUNTS) {
-        *ret_r = err_set(e, -EDQUOT, "TOO_MANY_ACCOUNTS", "There are %d accounts of providers already; remove one first.", LIMIT_LLM_ACCOUNTS);
+        *ret_r = err_set(e, -EDQUOT, "TOO_MANY_ACCOUNTS",
+                         "There are %d accounts of providers already; remove one first.", LIMIT_LLM_ACCOUNTS);
         return s;
     }
     if (!old) {
-        while (i > 0 && accounts->seats[i - 1]->account.source > s->account.source)
+        while (i > 0 && accounts->states[i - 1]->account.source > s->account.source)
             i--;
-        memmove(&accounts->seats[i + 1], &accounts->seats[i], (accounts->n - i) * sizeof(s));
+        memmove(&accounts->states[i + 1], &accounts->states[i], (accounts->n - i) * sizeof(s));
         accounts->n++;
     }
-    accounts->seats[i] = s;
+    accounts->states[i] = s;
     return old;
 }
 
 int llm_accounts_put(struct llm_accounts *accounts, const struct llm_account *account, struct err *e)
 {
-    struct llm_seat *s = NULL;
-    int r = make_seat(accounts, account, &s, e);
+    struct llm_account_state *s = NULL;
+    int r = make_account_state(accounts, account, &s, e);
 
     if (r < 0)
         return r;
     pthread_rwlock_wrlock(&accounts->lock);
     s = take_place(accounts, s, e, &r);
     pthread_rwlock_unlock(&accounts->lock);
-    llm_seat_unref(s);
+    llm_account_state_unref(s);
     return r;
 }
 
 bool llm_accounts_remove(struct llm_accounts *accounts, enum llm_source source, const char *name)
 {
-    struct llm_seat *gone = NULL;
+    struct llm_account_state *gone = NULL;
     size_t i;
 
     pthread_rwlock_wrlock(&accounts->lock);
     i = place_in_source(accounts, source, name);
     if (i < accounts->n) {
-        gone = accounts->seats[i];
+        gone = accounts->states[i];
         accounts->n--;
-        memmove(&accounts->seats[i], &accounts->seats[i + 1], (accounts->n - i) * sizeof(gone));
-        accounts->seats[accounts->n] = NULL;
+        memmove(&accounts->states[i], &accounts->states[i + 1], (accounts->n - i) * sizeof(gone));
+        accounts->states[accounts->n] = NULL;
     }
     pthread_rwlock_unlock(&accounts->lock);
-    llm_seat_unref(gone);
+    llm_account_state_unref(gone);
     return gone != NULL;
 }
 
@@ -244,22 +265,45 @@ void llm_accounts_set_local(struct llm_accounts *accounts, struct llm_local *loc
     accounts->local = local;
 }
 
-/* Under the lock. A configured account hides the server of its name; with any configured one others are found by name only. */
+/* Under the lock. A configured account hides the found server of its name; once any account is configured, servers are
+ * found by name only. */
 static bool may_be_found(const struct llm_accounts *accounts, const char *name)
 {
     size_t i = place_of(accounts, name);
 
     if (!llm_local_knows(name))
         return !has_configured(accounts);
-    return i == accounts->n || accounts->seats[i]->account.source >= LLM_RUN;
+    return i == accounts->n || accounts->states[i]->account.source >= LLM_RUN;
 }
 
-/* Before the list is read, without its lock. name: of the account that is wanted; NULL: any. */
+bool llm_accounts_wait(struct llm_accounts *accounts, const char *name)
+{
+    AUTO(arena_freep) struct arena *a = NULL;
+    bool is_wanted;
+
+    if (!accounts->local || !llm_local_find_waits(accounts->local))
+        return false;
+    a = arena_new();
+    if (!name || !*name)
+        name = settings_string(accounts->settings, a, SETTING_LLM_DEFAULT_PROVIDER);
+    pthread_rwlock_rdlock(&accounts->lock);
+    is_wanted = may_be_found(accounts, name);
+    pthread_rwlock_unlock(&accounts->lock);
+    return is_wanted;
+}
+
+bool llm_accounts_must_look(struct llm_accounts *accounts, const char *name)
+{
+    return accounts->local && (llm_local_run_waits(accounts->local) || llm_accounts_wait(accounts, name));
+}
+
+/* Called before the list is read, without its lock. name: of the wanted account; NULL: any. The loop reads the list as
+ * it is. */
 static void look_round(struct llm_accounts *accounts, struct arena *a, const char *name)
 {
     bool is_wanted, is_missing;
 
-    if (!accounts->local)
+    if (!accounts->local || loop_is_here())
         return;
     if (!name || !*name)
         name = settings_string(accounts->settings, a, SETTING_LLM_DEFAULT_PROVIDER);
@@ -272,49 +316,62 @@ static void look_round(struct llm_accounts *accounts, struct arena *a, const cha
         llm_local_find(accounts->local, accounts);
 }
 
-static void unref_seat(void *seat)
+static void unref_account_state(void *state)
 {
-    llm_seat_unref(seat);
+    llm_account_state_unref(state);
 }
 
-static struct llm_seat *hold(struct llm_seat *s, struct arena *a)
+static struct llm_account_state *hold(struct llm_account_state *s, struct arena *a)
 {
-    arena_defer(a, unref_seat, llm_seat_ref(s));
+    arena_defer(a, unref_account_state, llm_account_state_ref(s));
     return s;
 }
 
-struct llm_seat **llm_accounts_list(struct llm_accounts *accounts, struct arena *a, size_t *ret_n)
+struct llm_account_state **llm_accounts_list(struct llm_accounts *accounts, struct arena *a, size_t *ret_n)
 {
-    struct llm_seat **seats = arena_array(a, LIMIT_LLM_ACCOUNTS, sizeof(*seats));
+    struct llm_account_state **states = arena_array(a, LIMIT_LLM_ACCOUNTS, sizeof(*states));
     size_t first, n = 0;
 
     look_round(accounts, a, NULL);
     pthread_rwlock_rdlock(&accounts->lock);
     first = default_place(accounts, a);
     if (first < accounts->n)
-        seats[n++] = hold(accounts->seats[first], a);
+        states[n++] = hold(accounts->states[first], a);
     for (size_t i = 0; i < accounts->n; i++)
         if (i != first && is_listed(accounts, i))
-            seats[n++] = hold(accounts->seats[i], a);
+            states[n++] = hold(accounts->states[i], a);
     pthread_rwlock_unlock(&accounts->lock);
     *ret_n = n;
-    return seats;
+    return states;
 }
 
-struct llm_seat *llm_accounts_find(struct llm_accounts *accounts, struct arena *a, const char *name)
+size_t llm_accounts_count_resting(struct llm_accounts *accounts, enum llm_fault of)
 {
-    struct llm_seat *found;
+    AUTO(arena_freep) struct arena *a = arena_new();
+    size_t n = 0;
+
+    pthread_rwlock_rdlock(&accounts->lock);
+    for (size_t i = 0; i < accounts->n; i++)
+        n += of == LLM_FAULT_OF_ACCOUNT ? llm_account_state_rest_ms(accounts->states[i], NULL) > 0
+                                        : llm_account_state_resting_models(accounts->states[i], a).n;
+    pthread_rwlock_unlock(&accounts->lock);
+    return n;
+}
+
+struct llm_account_state *llm_accounts_find(struct llm_accounts *accounts, struct arena *a, const char *name)
+{
+    struct llm_account_state *found;
     size_t i;
 
     look_round(accounts, a, name);
     pthread_rwlock_rdlock(&accounts->lock);
     i = place_of(accounts, name);
-    found = i < accounts->n ? hold(accounts->seats[i], a) : NULL;
+    found = i < accounts->n ? hold(accounts->states[i], a) : NULL;
     pthread_rwlock_unlock(&accounts->lock);
     return found;
 }
 
-/* ---- whom to ask ---- */
+/* ---- choosing an account ---- */
 
 size_t llm_accounts_waiting(struct llm_accounts *accounts, struct llm_waiting *ret)
 {
@@ -324,56 +381,62 @@ size_t llm_accounts_waiting(struct llm_accounts *accounts, struct llm_waiting *r
     return accounts->local ? llm_local_waiting(accounts->local, ret) : 0;
 }
 
-/* What only needs the person's yes comes before all that takes more. */
-static bool tell_waiting(struct llm_accounts *accounts, struct err *e)
+/* A server that only needs the person's consent is proposed first, as every other remedy takes more steps. */
+static bool err_waiting(struct llm_accounts *accounts, struct err *e)
 {
     struct llm_waiting waiting[LLM_N_PROBES];
     size_t n = accounts->local ? llm_local_waiting(accounts->local, waiting) : 0;
 
     for (size_t i = 0; i < n; i++)
         if (!waiting[i].is_foreign) {
-            err_set(e, -ENODEV, "PROVIDER_UNAVAILABLE", "No provider of language models is configured. %s was found at 127.0.0.1:%u and waits for your yes: "
-                    "`hearth provider accept %s`. Or add another one: `hearth provider presets` lists them.", waiting[i].label, waiting[i].port, waiting[i].name);
+            err_set(
+                e, -ENODEV, "PROVIDER_UNAVAILABLE",
+                "No provider of language models is configured. %s was found at 127.0.0.1:%u and waits for your yes: "
+                "`hearth provider accept %s`. Or add another one: `hearth provider presets` lists them.",
+                waiting[i].label, waiting[i].port, waiting[i].name);
             return true;
         }
     return false;
 }
 
-static int tell_nothing(struct llm_accounts *accounts, struct err *e)
+static int err_nothing(struct llm_accounts *accounts, struct err *e)
 {
     bool is_looked_for = settings_bool(accounts->settings, SETTING_LLM_FIND_LOCAL);
 
-    if (tell_waiting(accounts, e))
+    if (err_waiting(accounts, e))
         return -ENODEV;
-    return err_set(e, -ENODEV, "PROVIDER_UNAVAILABLE",
-                   "No provider of language models is configured, and none %s a provider: `hearth provider add openai --api-key -` asks for its key, "
-                   "`hearth provider presets` lists the others. Or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST (docs/providers.md) in the "
-                   "environment of the service and restart it.",
-                   is_looked_for ? "was found on this machine. Start Ollama or LM Studio here, or add"
-                                 : "is looked for on this machine (the setting llm.find_local is off). Add");
+    return err_set(
+        e, -ENODEV, "PROVIDER_UNAVAILABLE",
+        "No provider of language models is configured, and none %s a provider: `hearth provider add openai --api-key -` asks for its key, "
+        "`hearth provider presets` lists the others. Or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST (docs/providers.md) in the "
+        "environment of the service and restart it.",
+        is_looked_for ? "was found on this machine. Start Ollama or LM Studio here, or add"
+                      : "is looked for on this machine (the setting llm.find_local is off). Add");
 }
 
-static int tell_unknown(struct llm_accounts *accounts, const char *provider, struct arena *a, struct err *e)
+static int err_unknown(struct llm_accounts *accounts, const char *provider, struct arena *a, struct err *e)
 {
     const char *names = "";
 
     for (size_t i = 0; i < accounts->n; i++)
         if (can_chat(accounts, i) && is_listed(accounts, i))
-            names = arena_printf(a, "%s%s%s", names, *names ? ", " : "", accounts->seats[i]->account.name);
+            names = arena_printf(a, "%s%s%s", names, *names ? ", " : "", accounts->states[i]->account.name);
     if (!*names)
-        return tell_nothing(accounts, e);
+        return err_nothing(accounts, e);
     if (place_of(accounts, provider) < accounts->n)
-        return err_set(e, -EINVAL, "PROVIDER_UNAVAILABLE", "The provider %.80s has no chats; those that have: %.300s.", provider, names);
-    return err_set(e, -EINVAL, "PROVIDER_UNAVAILABLE", "The provider %.80s is not configured; configured are: %.300s.", provider, names);
+        return err_set(e, -EINVAL, "PROVIDER_UNAVAILABLE", "The provider %.80s has no chats; those that have: %.300s.",
+                       provider, names);
+    return err_set(e, -EINVAL, "PROVIDER_UNAVAILABLE", "The provider %.80s is not configured; configured are: %.300s.",
+                   provider, names);
 }
 
 static void add_pick(struct llm_accounts *accounts, size_t place, struct arena *a, struct llm_picks *picks)
 {
     for (size_t i = 0; i < picks->n; i++)
-        if (picks->seats[i] == accounts->seats[place])
+        if (picks->states[i] == accounts->states[place])
             return;
-    if (picks->n < ARRAY_SIZE(picks->seats))
-        picks->seats[picks->n++] = hold(accounts->seats[place], a);
+    if (picks->n < ARRAY_SIZE(picks->states))
+        picks->states[picks->n++] = hold(accounts->states[place], a);
 }
 
 static void add_fallbacks(struct llm_accounts *accounts, struct arena *a, struct llm_picks *picks)
@@ -394,7 +457,8 @@ bool llm_accounts_explain(struct llm_accounts *accounts, const char *name, struc
     return accounts->local && llm_local_explain(accounts->local, name, e);
 }
 
-int llm_accounts_pick(struct llm_accounts *accounts, struct arena *a, const char *provider, struct llm_picks *ret, struct err *e)
+int llm_accounts_pick(struct llm_accounts *accounts, struct arena *a, const char *provider, struct llm_picks *ret,
+                      struct err *e)
 {
     bool is_named = provider && *provider;
     struct llm_picks picks = { .n = 0 };
@@ -405,12 +469,14 @@ int llm_accounts_pick(struct llm_accounts *accounts, struct arena *a, const char
     pthread_rwlock_rdlock(&accounts->lock);
     place = is_named ? place_of(accounts, provider) : default_place(accounts, a);
     if (!can_chat(accounts, place))
-        r = tell_unknown(accounts, provider, a, e);
+        r = err_unknown(accounts, provider, a, e);
     else
         add_pick(accounts, place, a, &picks);
-    if (r == 0 && !is_named)            /* who names a provider wants that one */
+    if (r == 0 && !is_named) /* a named provider has no fallbacks */
         add_fallbacks(accounts, a, &picks);
     pthread_rwlock_unlock(&accounts->lock);
+    if (r < 0 && loop_is_here()) /* the explanation reads files */
+        return -ENEEDSWORKER;
     if (r < 0)
         return is_named && llm_accounts_explain(accounts, provider, e) ? -EINVAL : r;
     *ret = picks;
@@ -440,7 +506,8 @@ static const char *first_variable(const char *const *env, const char *const name
 
 static const char *address_from_env(struct arena *a, const struct llm_preset *preset, const char *const *env)
 {
-    const char *given = first_variable(env, preset->env_base_url), *region = preset->env_region ? variable(env, preset->env_region) : NULL;
+    const char *given = first_variable(env, preset->env_base_url),
+               *region = preset->env_region ? variable(env, preset->env_region) : NULL;
 
     if (given || !region || region[strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-")])
         return given;
@@ -455,7 +522,7 @@ static const char *embedding_variable(const struct llm_preset *preset, const cha
     return engine && strcmp(engine, preset->id) == 0 ? variable(env, name) : NULL;
 }
 
-/* A key is enough for a service with a known address, an address for one that needs no key. */
+/* A key suffices for a service with a known address, an address for a service that needs no key. */
 static void put_from_env(struct llm_accounts *accounts, const struct llm_preset *preset, const char *const *env)
 {
     AUTO(arena_freep) struct arena *scratch = arena_new();
@@ -478,6 +545,16 @@ static void put_from_env(struct llm_accounts *accounts, const struct llm_preset 
         log_debug("llm", NULL, "no account from the environment: %s", LOG_Q(e.text));
 }
 
+static double count_accounts(void *accounts)
+{
+    return (double)llm_accounts_count_resting(accounts, LLM_FAULT_OF_ACCOUNT);
+}
+
+static double count_models(void *accounts)
+{
+    return (double)llm_accounts_count_resting(accounts, LLM_FAULT_OF_MODEL);
+}
+
 int llm_accounts_new(struct settings *settings, const char *const *env, struct llm_accounts **ret, struct err *e)
 {
     static const char *const switches[2] = { "GENERIC_LLM_STREAMING_DISABLED", "GENERIC_OPENAI_STREAMING_DISABLED" };
@@ -492,6 +569,12 @@ int llm_accounts_new(struct settings *settings, const char *const *env, struct l
     }
     for (const struct llm_preset *preset = llm_presets; preset->id; preset++)
         put_from_env(accounts, preset, env);
+    metric_gauge_fn("hearth_llm_resting",
+                    "Providers, and models of providers, that are not asked for a while after failures in a row.",
+                    "of=\"account\"", count_accounts, accounts);
+    metric_gauge_fn("hearth_llm_resting",
+                    "Providers, and models of providers, that are not asked for a while after failures in a row.",
+                    "of=\"model\"", count_models, accounts);
     *ret = accounts;
     return 0;
 }
@@ -500,8 +583,9 @@ struct llm_accounts *llm_accounts_free(struct llm_accounts *accounts)
 {
     if (!accounts)
         return NULL;
+    metric_gauge_fn_forget(accounts);
     for (size_t i = 0; i < accounts->n; i++)
-        llm_seat_unref(accounts->seats[i]);
+        llm_account_state_unref(accounts->states[i]);
     pthread_rwlock_destroy(&accounts->lock);
     free(accounts);
     return NULL;

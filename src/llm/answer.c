@@ -12,7 +12,7 @@ void llm_answer_init(struct llm_answer *answer)
     *answer = (struct llm_answer){ 0 };
     buf_init(&answer->text, LIMIT_LLM_ANSWER);
     buf_init(&answer->reasoning, LIMIT_LLM_ANSWER);
-    buf_init(&answer->seals, LIMIT_LLM_ANSWER);
+    buf_init(&answer->signatures, LIMIT_LLM_ANSWER);
 }
 
 void llm_answer_clear(struct llm_answer *answer)
@@ -27,27 +27,28 @@ void llm_answer_clear(struct llm_answer *answer)
     free(answer->e);
     buf_clear(&answer->text);
     buf_clear(&answer->reasoning);
-    buf_clear(&answer->seals);
+    buf_clear(&answer->signatures);
     free(answer->pieces);
     *answer = (struct llm_answer){ 0 };
 }
 
 static int too_large(struct llm_answer *answer)
 {
-    return err_set(err_place(&answer->e), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The model's answer is larger than the %d bytes or the %d tool calls allowed.",
-                   LIMIT_LLM_ANSWER, LIMIT_TOOL_CALLS);
+    return err_set(err_place(&answer->e), -EMSGSIZE, "UPSTREAM_TOO_LARGE",
+                   "The model's answer is larger than the %d bytes or the %d tool calls allowed.", LIMIT_LLM_ANSWER,
+                   LIMIT_TOOL_CALLS);
 }
 
 /* ---- pieces ---- */
 
-/* NULL: there are too many. */
+/* NULL: the answer has too many pieces. */
 static struct llm_answer_piece *new_piece(struct llm_answer *answer, enum llm_piece kind, size_t at)
 {
     size_t n = answer->n_pieces;
 
     if (n == LIMIT_ANSWER_PIECES)
         return NULL;
-    if (!answer->pieces || (n & (n - 1)) == 0)          /* a power of two is full */
+    if (!answer->pieces || (n & (n - 1)) == 0) /* the array is full at each power of two */
         answer->pieces = xrealloc(answer->pieces, MAX(2 * n, (size_t)1) * sizeof(*answer->pieces));
     answer->pieces[n] = (struct llm_answer_piece){ .kind = kind, .at = at };
     return &answer->pieces[answer->n_pieces++];
@@ -57,7 +58,7 @@ static struct llm_answer_piece *open_piece(struct llm_answer *answer, enum llm_p
 {
     struct llm_answer_piece *last = answer->n_pieces > 0 ? &answer->pieces[answer->n_pieces - 1] : NULL;
 
-    return last && last->kind == kind && last->n_seal == 0 ? last : new_piece(answer, kind, at);
+    return last && last->kind == kind && last->n_signature == 0 ? last : new_piece(answer, kind, at);
 }
 
 static int add_to(struct llm_answer *answer, struct buf *to, enum llm_piece kind, struct slice text)
@@ -85,18 +86,18 @@ static int add_reasoning(void *arg, struct slice text)
     return add_to(answer, &answer->reasoning, LLM_PIECE_THOUGHT, text);
 }
 
-static int add_seal(void *arg, bool is_hidden, struct slice seal)
+static int add_signature(void *arg, bool is_hidden, struct slice signature)
 {
     struct llm_answer *answer = arg;
-    struct llm_answer_piece *piece = is_hidden ? new_piece(answer, LLM_PIECE_HIDDEN, 0)
-                                               : open_piece(answer, LLM_PIECE_THOUGHT, answer->reasoning.n);
+    struct llm_answer_piece *piece =
+        is_hidden ? new_piece(answer, LLM_PIECE_HIDDEN, 0) : open_piece(answer, LLM_PIECE_THOUGHT, answer->reasoning.n);
 
     if (piece) {
-        piece->seal_at = answer->seals.n;
-        piece->n_seal = seal.n;
+        piece->signature_at = answer->signatures.n;
+        piece->n_signature = signature.n;
     }
-    buf_add_slice(&answer->seals, seal);
-    return !piece || answer->seals.overflowed ? too_large(answer) : 0;
+    buf_add_slice(&answer->signatures, signature);
+    return !piece || answer->signatures.overflowed ? too_large(answer) : 0;
 }
 
 static struct slice part_of(const struct buf *b, size_t at, size_t n)
@@ -110,14 +111,14 @@ struct slice llm_answer_text(const struct llm_answer *answer, const struct llm_a
     return part_of(piece->kind == LLM_PIECE_BLOCK ? &answer->text : &answer->reasoning, piece->at, piece->n);
 }
 
-struct slice llm_answer_seal(const struct llm_answer *answer, const struct llm_answer_piece *piece)
+struct slice llm_answer_signature(const struct llm_answer *answer, const struct llm_answer_piece *piece)
 {
-    return part_of(&answer->seals, piece->seal_at, piece->n_seal);
+    return part_of(&answer->signatures, piece->signature_at, piece->n_signature);
 }
 
 /* ---- tool calls and the end ---- */
 
-/* Calls up to index are there afterwards. */
+/* Afterwards calls up to index exist. */
 static int make_room(struct llm_answer *answer, size_t index)
 {
     if (!answer->tools)
@@ -130,7 +131,8 @@ static int make_room(struct llm_answer *answer, size_t index)
     return 0;
 }
 
-int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id, const char *name, struct slice arguments)
+int llm_answer_add_tool(struct llm_answer *answer, size_t index, const char *id, const char *name,
+                        struct slice arguments)
 {
     struct llm_answer_tool *tool;
     int r = index >= LIMIT_TOOL_CALLS ? too_large(answer) : make_room(answer, index);
@@ -154,10 +156,10 @@ int llm_answer_add_extra(struct llm_answer *answer, size_t index, struct slice e
 {
     if (index >= answer->n_tools)
         return too_large(answer);
-    answer->tools[index].extra_at = answer->seals.n;
+    answer->tools[index].extra_at = answer->signatures.n;
     answer->tools[index].n_extra = extra.n;
-    buf_add_slice(&answer->seals, extra);
-    return answer->seals.overflowed ? too_large(answer) : 0;
+    buf_add_slice(&answer->signatures, extra);
+    return answer->signatures.overflowed ? too_large(answer) : 0;
 }
 
 static int add_extra(void *arg, size_t index, struct slice extra)
@@ -174,7 +176,8 @@ void llm_answer_end(struct llm_answer *answer, enum llm_finish why, const struct
 {
     answer->why = why;
     answer->has_ended = true;
-    answer->has_usage = usage && (usage->prompt_tokens > 0 || usage->completion_tokens > 0);    /* some tell zeros */
+    answer->has_usage =
+        usage && (usage->prompt_tokens > 0 || usage->completion_tokens > 0); /* some upstreams report zeros */
     if (answer->has_usage)
         answer->usage = *usage;
     if (model && *model && !answer->model && strlen(model) <= LIMIT_MODEL_BYTES)
@@ -189,7 +192,12 @@ static int on_end(void *arg, enum llm_finish why, const struct llm_usage *usage,
 
 struct llm_sink llm_answer_sink(struct llm_answer *answer)
 {
-    return (struct llm_sink){ .on_text = add_text, .on_reasoning = add_reasoning, .on_tool = add_tool, .on_seal = add_seal, .on_extra = add_extra, .on_end = on_end,
+    return (struct llm_sink){ .on_text = add_text,
+                              .on_reasoning = add_reasoning,
+                              .on_tool = add_tool,
+                              .on_signature = add_signature,
+                              .on_extra = add_extra,
+                              .on_end = on_end,
                               .arg = answer };
 }
 
@@ -217,12 +225,12 @@ static int64_t tokens_of_message(const struct llm_message *m)
     return n;
 }
 
-int64_t llm_prompt_tokens(const struct llm_ask *ask)
+int64_t llm_prompt_tokens(const struct llm_request *request)
 {
     int64_t n = 0;
 
-    for (size_t i = 0; i < ask->n_messages; i++)
-        n += tokens_of_message(&ask->messages[i]);
+    for (size_t i = 0; i < request->n_messages; i++)
+        n += tokens_of_message(&request->messages[i]);
     return n;
 }
 
@@ -250,7 +258,7 @@ void llm_answer_estimate(struct llm_answer *answer, int64_t prompt_tokens, size_
 
 static void write_extra(const struct llm_answer *answer, struct json_writer *w, const struct llm_answer_tool *tool)
 {
-    struct slice extra = part_of(&answer->seals, tool->extra_at, tool->n_extra);
+    struct slice extra = part_of(&answer->signatures, tool->extra_at, tool->n_extra);
     AUTO(arena_freep) struct arena *a = arena_new();
 
     if (extra.n > 0)
@@ -275,4 +283,15 @@ void llm_answer_write_tools(const struct llm_answer *answer, struct json_writer 
         json_end(w);
     }
     json_end(w);
+}
+
+void llm_write_arguments(struct json_writer *w, const char *name, struct slice arguments, struct arena *a)
+{
+    struct json_value value = { 0 };
+    int r = json_parse(a, arguments, &value, NULL);
+
+    if (r == 0 && json_type(value) == JSON_OBJECT)
+        json_add_value(w, name, value);
+    else
+        json_add_raw(w, name, "{}");
 }

@@ -2,6 +2,7 @@
 
 #include "base/json_names.h"
 #include "base/json_schema.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -17,15 +18,17 @@ static bool can(const struct llm_account *acc, enum llm_format format)
     return p->has_json_object && !(quirks & LLM_QUIRK_NO_JSON_OBJECT);
 }
 
-static const struct llm_message *with_instruction(const struct llm_ask *ask, struct arena *a)
+static const struct llm_message *with_instruction(const struct llm_request *request, struct arena *a)
 {
-    struct llm_message *messages = arena_array(a, ask->n_messages + 1, sizeof(*messages));
+    struct llm_message *messages = arena_array(a, request->n_messages + 1, sizeof(*messages));
     struct llm_block *block = ARENA_NEW(a, struct llm_block);
 
-    block->text = ask->format == LLM_FORMAT_JSON ? INSTRUCTION
-                                                 : arena_printf(a, INSTRUCTION " It must keep to this JSON Schema:\n%s", json_to_str(a, ask->schema));
+    block->text =
+        request->format == LLM_FORMAT_JSON
+            ? INSTRUCTION
+            : arena_printf(a, INSTRUCTION " It must keep to this JSON Schema:\n%s", json_to_str(a, request->schema));
     messages[0] = (struct llm_message){ .role = LLM_SYSTEM, .blocks = block, .n_blocks = 1 };
-    memcpy(messages + 1, ask->messages, ask->n_messages * sizeof(*messages));
+    memcpy(messages + 1, request->messages, request->n_messages * sizeof(*messages));
     return messages;
 }
 
@@ -45,10 +48,11 @@ static bool is_closed_object(struct json_value schema)
     return true;
 }
 
-/* Wherever schemas stand inside one another. */
+/* Also checks every nested schema. */
 bool llm_format_is_strict(struct json_value schema)
 {
-    bool is_object = slice_eq_str(json_string(json_get(schema, "type")), "object") || !json_is_absent(json_get(schema, "properties"));
+    bool is_object = slice_eq_str(json_string(json_get(schema, "type")), "object") ||
+                     !json_is_absent(json_get(schema, "properties"));
     struct json_value inner;
 
     if (is_object && !is_closed_object(schema))
@@ -59,25 +63,27 @@ bool llm_format_is_strict(struct json_value schema)
     return true;
 }
 
-/* OpenAI, and those who follow it, refuse json_object unless some message speaks of JSON. */
-static bool speaks_of_json(const struct llm_ask *ask)
+/* OpenAI and services like it refuse json_object unless some message mentions JSON. */
+static bool speaks_of_json(const struct llm_request *request)
 {
-    for (size_t i = 0; i < ask->n_messages; i++)
-        for (size_t k = 0; k < ask->messages[i].n_blocks; k++)
-            if (ask->messages[i].blocks[k].kind == LLM_BLOCK_TEXT && strcasestr(ask->messages[i].blocks[k].text, "json"))
+    for (size_t i = 0; i < request->n_messages; i++)
+        for (size_t k = 0; k < request->messages[i].n_blocks; k++)
+            if (request->messages[i].blocks[k].kind == LLM_BLOCK_TEXT &&
+                strcasestr(request->messages[i].blocks[k].text, "json"))
                 return true;
     return false;
 }
 
-struct llm_ask llm_format_plan(const struct llm_account *acc, const struct llm_ask *ask, struct arena *a, bool *ret_must_check)
+struct llm_request llm_format_plan(const struct llm_account *acc, const struct llm_request *request, struct arena *a,
+                                   bool *ret_must_check)
 {
-    struct llm_ask plan = *ask;
+    struct llm_request plan = *request;
 
-    *ret_must_check = ask->format != LLM_FORMAT_TEXT && !can(acc, ask->format);
-    if (!*ret_must_check && (ask->format != LLM_FORMAT_JSON || speaks_of_json(ask)))
+    *ret_must_check = request->format != LLM_FORMAT_TEXT && !can(acc, request->format);
+    if (!*ret_must_check && (request->format != LLM_FORMAT_JSON || speaks_of_json(request)))
         return plan;
-    plan.messages = with_instruction(ask, a);
-    plan.n_messages = ask->n_messages + 1;
+    plan.messages = with_instruction(request, a);
+    plan.n_messages = request->n_messages + 1;
     plan.format = can(acc, LLM_FORMAT_JSON) ? LLM_FORMAT_JSON : LLM_FORMAT_TEXT;
     return plan;
 }
@@ -113,6 +119,8 @@ int llm_format_check(const struct llm_format_rule *rule, struct slice *text, str
     struct err why = { 0 };
     int r = json_parse(a, inner, &v, NULL);
 
+    if (r == -ENOMEM)
+        return memory_refuse(e);
     if (r < 0)
         err_set(&why, r, "INVALID_JSON", "it is no JSON.");
     if (r == 0 && rule->format == LLM_FORMAT_JSON && json_type(v) != JSON_OBJECT)
@@ -120,13 +128,14 @@ int llm_format_check(const struct llm_format_rule *rule, struct slice *text, str
     if (r == 0 && rule->format == LLM_FORMAT_SCHEMA)
         r = json_schema_check(rule->schema, v, "", &why);
     if (r < 0)
-        return err_set(e, -EIO, "LLM_ERROR", "The model's answer is not the JSON that response_format asks for: %s", why.text);
+        return err_set(e, -EIO, "LLM_ERROR", "The model's answer is not the JSON that response_format asks for: %s",
+                       why.text);
     *text = inner;
     return 0;
 }
 
-int llm_format_rule_copy(struct arena *a, const struct llm_ask *ask, struct llm_format_rule *ret, struct err *e)
+int llm_format_rule_copy(struct arena *a, const struct llm_request *request, struct llm_format_rule *ret, struct err *e)
 {
-    *ret = (struct llm_format_rule){ .format = ask->format };
-    return ask->format == LLM_FORMAT_SCHEMA ? json_copy(a, ask->schema, &ret->schema, e) : 0;
+    *ret = (struct llm_format_rule){ .format = request->format };
+    return request->format == LLM_FORMAT_SCHEMA ? json_copy(a, request->schema, &ret->schema, e) : 0;
 }

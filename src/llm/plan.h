@@ -1,9 +1,10 @@
-/* What a chat will send: the accounts to ask, in order, and for each the finished upstream request. Made on a worker, so that all that can
- * fail before the first byte fails here.
+/* The plan of a chat: its accounts in order, and for each the finished upstream request. A worker makes the plan, so
+ * that preparation errors occur before anything is sent.
  *
- * In one arena, references to the seats with it; nothing of the request it was made of is needed any more. Read-only afterwards; any thread.
+ * The plan lives in one arena, with references to the account states; it keeps no pointers into the original request.
+ * Read-only after creation; any thread.
  *
- *     r = llm_plan_make(accounts, "openai", &ask, arena, is_gone, &plan, e);
+ *     r = llm_plan_make(accounts, "openai", &request, arena, is_gone, &plan, e);
  */
 #pragma once
 
@@ -11,34 +12,39 @@
 #include "llm/format.h"
 
 struct llm_planned {
-    struct http_ask http;
+    struct http_call_request http;
     const char *model;
-    bool must_check;                    /* the answer against the plan's rule */
-    bool is_whole;                      /* the upstream is not asked to stream */
-    bool must_stop;                     /* the model takes no stop sequences: this service ends the answer */
+    bool must_check; /* check the answer against the plan's rule */
+    bool is_whole;   /* the upstream request does not stream */
+    bool must_stop;  /* the model takes no stop sequences: this service ends the answer */
 };
 
 struct llm_plan {
     struct llm_picks picks;
-    struct llm_planned of[LIMIT_LLM_FALLBACKS + 1];     /* by place in picks */
-    struct arena **asks;                /* owned by the arena: what `of[].http` points at; NULL inside: forgotten */
-    struct llm_format_rule rule;        /* for must_check */
-    struct field_strings stop;          /* the ask's, for must_stop */
-    int64_t prompt_tokens;              /* by estimate */
+    struct llm_planned of[LIMIT_LLM_FALLBACKS + 1]; /* by place in picks */
+    struct arena **requests;     /* owned by the arena: the memory of `of[].http`; *requests NULL: freed */
+    struct llm_format_rule rule; /* for must_check */
+    struct field_strings stop;   /* the request's, for must_stop */
+    int64_t prompt_tokens;       /* an estimate */
     int64_t total_ms;
 };
 
-/* ask->model NULL: the account's. The accounts to fall back on take their own models; of a chat whose
- * requests take much memory only as many as one request may hold (LIMIT_LLM_PLAN_BYTES before the last of them). */
-int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_ask *ask, struct arena *a, const atomic_bool *is_gone,
-                  struct llm_plan *ret, struct err *e) MUST_CHECK;
+/* request->model NULL: the account's model. The accounts to fall back on use their own models. No further account is
+ * planned once the requests take LIMIT_LLM_PLAN_BYTES. On the loop -ENEEDSWORKER when the plan needs more than
+ * memory. */
+int llm_plan_make(struct llm_accounts *accounts, const char *provider, const struct llm_request *request,
+                  struct arena *a, const atomic_bool *is_gone, struct llm_plan *ret, struct err *e) MUST_CHECK;
 
-/* Nobody is asked any more: the upstream requests end now. */
-void llm_plan_forget_asks(const struct llm_plan *plan);
+/* Would llm_plan_make() wait for a list of models, for a model to load, or for a search of this machine? */
+bool llm_plan_waits(struct llm_accounts *accounts, const char *provider, const char *model);
 
-/* The reader of what place `at` answers, in front of the sink (copied). */
-struct llm_reader *llm_plan_reader(const struct llm_plan *plan, size_t at, struct arena *a, const struct llm_sink *sink);
+/* Frees the upstream requests; none is sent after this. */
+void llm_plan_free_requests(const struct llm_plan *plan);
 
-/* A failure in the words of D8: a transport's code becomes LLM_ERROR, the old one `reason`; the account's secrets are left out, its host is
- * hidden (base/err.h). Returns r. */
+/* A reader for the answer of account `at` that feeds the sink (copied). */
+struct llm_reader *llm_plan_reader(const struct llm_plan *plan, size_t at, struct arena *a,
+                                   const struct llm_sink *sink);
+
+/* Rewrites a failure in the terms of D8: a transport's code becomes LLM_ERROR, the old code becomes `reason`; the
+ * account's secrets are removed, its host is hidden (base/err.h). Returns r. */
 int llm_blame(const struct llm_account *acc, int r, struct err *e);

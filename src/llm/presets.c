@@ -1,4 +1,4 @@
-/* Every provider that is known by name. */
+/* The table of known providers. */
 #include "llm/llm.h"
 
 #include <stdlib.h>
@@ -111,7 +111,7 @@ const struct llm_preset llm_presets[] = {
     { .id = "litellm", .label = "LiteLLM", CHAT, .can_embed = true, .base_url = "http://127.0.0.1:4000", .env_key = { "LITELLM_API_KEY", "LITE_LLM_API_KEY" },
       .env_base_url = { "LITELLM_BASE_URL", "LITE_LLM_BASE_PATH" }, .env_model = { "LITE_LLM_MODEL_PREF" }, .quirks = LLM_QUIRK_EXTRAS, URL_HELP("the LiteLLM proxy") },
 
-    /* everything else that speaks OpenAI's protocol */
+    /* any other service with OpenAI's protocol */
     { .id = "generic-openai", .label = "OpenAI-compatible service", CHAT, .can_embed = true, .env_key = { "GENERIC_OPENAI_API_KEY", "GENERIC_OPEN_AI_API_KEY", "GENERIC_OPEN_AI_EMBEDDING_API_KEY" },
       .env_base_url = { "GENERIC_OPENAI_BASE_URL", "GENERIC_OPEN_AI_BASE_PATH" }, .env_model = { "GENERIC_OPENAI_MODEL", "GENERIC_OPEN_AI_MODEL_PREF" },
       .quirks = LLM_QUIRK_MAY_NOT_STREAM | LLM_QUIRK_EXTRAS, URL_HELP("a service that speaks OpenAI's chat completions, up to and with /v1") },
@@ -132,7 +132,7 @@ bool llm_model_is_reasoning(const char *model)
     static const char *const beginnings[] = { "o1", "o3", "o4", "gpt-5" };
     const char *slash = strrchr(model, '/');
 
-    if (slash)                          /* openai/o3 */
+    if (slash) /* "openai/o3" */
         model = slash + 1;
     for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
         size_t n = strlen(beginnings[i]);
@@ -143,7 +143,8 @@ bool llm_model_is_reasoning(const char *model)
     return false;
 }
 
-/* "claude-sonnet-4-6": 6; -1 for a name that is no model of the fourth generation. A date is no minor version. */
+/* The minor version of a model of the fourth generation: 6 for "claude-sonnet-4-6"; -1 for other models. A date is not
+ * a minor version. */
 static long minor_of_fourth(const char *model)
 {
     const char *four = strstr(model, "-4");
@@ -154,7 +155,7 @@ static long minor_of_fourth(const char *model)
     return n > 0 && n <= 2 ? strtol(four + 3, NULL, 10) : 0;
 }
 
-/* Names of other makers say nothing about it. */
+/* Only for Anthropic's models: names of other makers' models do not show whether they think. */
 enum llm_thinking llm_model_thinking(const char *model)
 {
     long minor = minor_of_fourth(model);
@@ -171,8 +172,8 @@ bool llm_model_takes_sampling(const char *model)
     long minor;
 
     if (strncmp(model, "claude-", 7) != 0)
-        return true;                    /* other makers speak this protocol too */
-    if (model[7] >= '1' && model[7] <= '3')             /* claude-3-5-haiku */
+        return true;                        /* other makers use this protocol too */
+    if (model[7] >= '1' && model[7] <= '3') /* "claude-3-5-haiku" */
         return true;
     minor = minor_of_fourth(model);
     return minor >= 0 && minor <= 6;
@@ -191,7 +192,10 @@ bool llm_model_is_embedding(const char *model)
 const char *llm_finish_name(enum llm_finish why)
 {
     static const char *const names[] = {
-        [LLM_FINISH_STOP] = "stop", [LLM_FINISH_LENGTH] = "length", [LLM_FINISH_TOOLS] = "tool_calls", [LLM_FINISH_FILTER] = "content_filter",
+        [LLM_FINISH_STOP] = "stop",
+        [LLM_FINISH_LENGTH] = "length",
+        [LLM_FINISH_TOOLS] = "tool_calls",
+        [LLM_FINISH_FILTER] = "content_filter",
     };
 
     return names[why];

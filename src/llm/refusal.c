@@ -1,20 +1,22 @@
-/* What an upstream says when it does not answer, in this service's codes and in a sentence that says what to do (decision D8). */
+/* Turns an upstream's refusal into this service's codes and a sentence that says what to do (decision D8). */
 #include "base/utf8.h"
-#include "llm/wire.h"
+#include "llm/protocols/wire.h"
 
 #include <ctype.h>
 #include <string.h>
 
-enum { SECRET_AT_LEAST = 4 /* shorter ones stand in ordinary words */ };
+enum { SECRET_AT_LEAST = 4 /* shorter secrets occur in ordinary words */ };
 
 static bool is_code(struct json_value root, const char *code)
 {
-    return slice_eq_str(json_string(json_get(json_get(root, "error"), "code")), code) || slice_eq_str(json_string(json_get(root, "type")), code);
+    return slice_eq_str(json_string(json_get(json_get(root, "error"), "code")), code) ||
+           slice_eq_str(json_string(json_get(root, "type")), code);
 }
 
 static bool is_about_model(int status, struct json_value root, const char *words)
 {
-    static const char *const signs[] = { "not a valid model", "does not exist", "invalid model", "model not exist", "unknown model" };
+    static const char *const signs[] = { "not a valid model", "does not exist", "invalid model", "model not exist",
+                                         "unknown model" };
 
     if (is_code(root, "model_not_found") || is_code(root, "invalid_model") || is_code(root, "DeploymentNotFound"))
         return true;
@@ -26,7 +28,7 @@ static bool is_about_model(int status, struct json_value root, const char *words
     return status == 404;
 }
 
-/* Words are quoted up to a length: what is left of a secret at the cut goes too. */
+/* The quote is cut at a maximum length: a part of a secret at the cut is hidden too. */
 static void hide_at_end(struct err *e, const char *secret, size_t n)
 {
     size_t n_text = strlen(e->text);
@@ -59,39 +61,50 @@ void llm_hide_secrets(const struct llm_account *acc, struct err *e)
         hide(e, acc->headers[i].value);
 }
 
-/* Apps read this too: where the provider is, is not for them. */
-static int tell_no_address(const struct llm_account *acc, const char *words, struct err *e)
+/* Apps read this error too, so it does not show the provider's address. */
+static int err_no_address(const struct llm_account *acc, const char *words, struct err *e)
 {
-    const char *url = acc->base_url ? acc->base_url : "";
-    bool has_version = memmem(url, strcspn(url, "?"), "/v1", 3);
+    const char *url = acc->base_url ? acc->base_url : "", *version = acc->preset->protocol->version_path;
 
-    if (acc->preset->protocol == &llm_openai_chat && !has_version)
-        return err_set(e, -EIO, "LLM_ERROR", "%s has no such address (404): its base URL probably lacks /v1 at its end.", acc->name);
-    return err_set(e, -EIO, "LLM_ERROR", "%s has no such address (404): is its base URL right?%s%.*s", acc->name, words ? " It says: " : "", WIRE_QUOTED,
-                   words ? words : "");
+    if (version && !memmem(url, strcspn(url, "?"), version, strlen(version)))
+        return err_set(e, -EIO, "LLM_ERROR", "%s has no such address (404): its base URL probably lacks %s at its end.",
+                       acc->name, version);
+    return err_set(e, -EIO, "LLM_ERROR", "%s has no such address (404): is its base URL right?%s%.*s", acc->name,
+                   words ? " It says: " : "", WIRE_QUOTED, words ? words : "");
 }
 
-/* The row for 0 is for all others. */
-static int tell(const struct llm_account *acc, int status, const char *words, struct err *e)
+/* The last row is for all other statuses. */
+static int err(const struct llm_account *acc, int status, const char *words, struct err *e)
 {
-    static const struct { int from, to, r; const char *code, *what; } rows[] = {
-        { 401, 401, -EIO, "LLM_ERROR", "refuses the API key" },    { 402, 402, -EIO, "LLM_ERROR", "wants to be paid first" },
-        { 403, 403, -EIO, "LLM_ERROR", "says that this API key may not do this" }, { 408, 408, -EAGAIN, "LLM_ERROR", "fails" },
-        { 413, 413, -EIO, "LLM_ERROR", "finds the request too large" }, { 429, 429, -EBUSY, "RATE_LIMIT", "takes no more requests for now" },
-        { 500, 999, -EAGAIN, "LLM_ERROR", "fails" },               { 0, 999, -EIO, "LLM_ERROR", "refuses the request" },
+    static const struct {
+        int from, to, r;
+        const char *code, *what;
+    } rows[] = {
+        { 401, 401, -EIO, "LLM_ERROR", "refuses the API key" },
+        { 402, 402, -EIO, "LLM_ERROR", "wants to be paid first" },
+        { 403, 403, -EIO, "LLM_ERROR", "says that this API key may not do this" },
+        { 408, 408, -EAGAIN, "LLM_ERROR", "fails" },
+        { 413, 413, -EIO, "LLM_ERROR", "finds the request too large" },
+        { 429, 429, -EBUSY, "RATE_LIMIT", "takes no more requests for now" },
+        { 500, 999, -EAGAIN, "LLM_ERROR", "fails" },
+        { 0, 999, -EIO, "LLM_ERROR", "refuses the request" },
     };
     size_t i = 0;
 
     if (status == 404)
-        return tell_no_address(acc, words, e);
+        return err_no_address(acc, words, e);
     if (status >= 300 && status < 400)
-        return err_set(e, -EIO, "LLM_ERROR", "%s answers with a redirect (%d): give the address it points to as base URL.", acc->name, status);
+        return err_set(e, -EIO, "LLM_ERROR",
+                       "%s answers with a redirect (%d): give the address it points to as base URL.", acc->name,
+                       status);
     while (i + 1 < ARRAY_SIZE(rows) && (status < rows[i].from || status > rows[i].to))
         i++;
-    return err_set(e, rows[i].r, rows[i].code, "%s %s (%d)%s%.*s", acc->name, rows[i].what, status, words ? ": " : " and gives no reason.", WIRE_QUOTED, words ? words : "");
+    return err_set(e, rows[i].r, rows[i].code, "%s %s (%d)%s%.*s", acc->name, rows[i].what, status,
+                   words ? ": " : " and gives no reason.", WIRE_QUOTED, words ? words : "");
 }
 
-/* Gateways and small servers answer in plain text; web pages and broken JSON tell a person nothing. NULL: there is none to quote. */
+/* Gateways and small servers answer in plain text, which is quoted; web pages and broken JSON are not. NULL: nothing to
+ * quote. */
 static const char *plain_words(struct arena *a, struct slice body)
 {
     while (body.n > 0 && isspace((unsigned char)body.p[0]))
@@ -114,9 +127,10 @@ int llm_refusal(const struct llm_account *acc, int status, struct slice body, st
     int r;
 
     if (status >= 400 && status < 500 && is_about_model(status, root, words ? words : ""))
-        r = err_set(e, -EINVAL, "INVALID_MODEL", "%s has no such model: %.*s", acc->name, WIRE_QUOTED, words ? words : "it gives no reason.");
+        r = err_set(e, -EINVAL, "INVALID_MODEL", "%s has no such model: %.*s", acc->name, WIRE_QUOTED,
+                    words ? words : "it gives no reason.");
     else
-        r = tell(acc, status, words ? words : plain_words(scratch, body), e);
+        r = err(acc, status, words ? words : plain_words(scratch, body), e);
     llm_hide_secrets(acc, e);
     return r;
 }

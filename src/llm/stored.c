@@ -4,7 +4,7 @@
 
 enum { SEALED_BYTES = 1 << 20 };
 
-/* ---- what is sealed: {base_url, api_key, headers: {name: value}} ---- */
+/* ---- the sealed part: {base_url, api_key, headers: {name: value}} ---- */
 
 static void write_secrets(const struct llm_account *account, struct buf *out)
 {
@@ -33,13 +33,13 @@ static void seal_account(const struct llm_vault *v, const struct llm_account *ac
 
 static void read_headers(struct json_value from, struct arena *a, struct llm_account *ret)
 {
-    struct http_ask_header *headers = arena_array(a, json_length(from) + 1, sizeof(*headers));
+    struct http_call_header *headers = arena_array(a, json_length(from) + 1, sizeof(*headers));
     struct json_iter it = json_iter(from);
     struct json_value value;
     struct slice name;
 
     while (json_next(&it, &name, &value))
-        headers[ret->n_headers++] = (struct http_ask_header){ arena_slicedup(a, name), json_cstr(value) };
+        headers[ret->n_headers++] = (struct http_call_header){ arena_slicedup(a, name), json_cstr(value) };
     ret->headers = headers;
 }
 
@@ -59,16 +59,21 @@ static int read_models(const char *text, struct arena *a, struct llm_account *re
     return 0;
 }
 
-int llm_stored_open(const struct llm_vault *v, const struct provider_account_row *row, struct arena *a, struct llm_account *ret, struct err *e)
+int llm_stored_open(const struct llm_vault *v, const struct provider_account_row *row, struct arena *a,
+                    struct llm_account *ret, struct err *e)
 {
-    struct llm_account account = { .source = LLM_STORED, .name = row->name, .preset = llm_preset_find(row->preset), .model = row->model,
+    struct llm_account account = { .source = LLM_STORED,
+                                   .name = row->name,
+                                   .preset = llm_preset_find(row->preset),
+                                   .model = row->model,
                                    .embed_model = row->embed_model };
     struct json_value secrets = { 0 };
     struct slice plain = { 0 };
     int r = 0;
 
     if (!account.preset)
-        r = err_set(e, -EINVAL, "BAD_ACCOUNT", "%s is of a kind that this version does not know: %s.", row->name, row->preset);
+        r = err_set(e, -EINVAL, "BAD_ACCOUNT", "%s is of a kind that this version does not know: %s.", row->name,
+                    row->preset);
     if (r == 0)
         r = identity_unseal(v->identity, row->sealed, a, &plain, e);
     if (r == 0)
@@ -88,7 +93,9 @@ int llm_stored_open(const struct llm_vault *v, const struct provider_account_row
 
 static int store_account(const struct llm_vault *v, const struct llm_account *account, struct err *e)
 {
-    struct provider_account_row row = { .name = account->name, .preset = account->preset->id, .model = account->model,
+    struct provider_account_row row = { .name = account->name,
+                                        .preset = account->preset->id,
+                                        .model = account->model,
                                         .embed_model = account->embed_model };
     struct buf sealed, models;
     struct json_writer w;
@@ -101,8 +108,9 @@ static int store_account(const struct llm_vault *v, const struct llm_account *ac
     seal_account(v, account, &sealed);
     row.sealed = buf_slice(&sealed);
     row.models = buf_str(&models);
-    r = sealed.overflowed || models.overflowed ? err_set(e, -EINVAL, "BAD_ACCOUNT", "%s is larger than can be kept.", account->name)
-                                               : store_provider_accounts_put(v->store, &row, e);
+    r = sealed.overflowed || models.overflowed
+            ? err_set(e, -EINVAL, "BAD_ACCOUNT", "%s is larger than can be kept.", account->name)
+            : store_provider_accounts_put(v->store, &row, e);
     buf_clear(&sealed);
     buf_clear(&models);
     return r;

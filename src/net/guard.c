@@ -12,28 +12,32 @@
 
 enum { OWN_PORTS = 8, NO_EMBEDDED = 0, HOST_CHARS = 256 };
 
-/* A host as settings, addresses and clients write it: "name", "name:port", "1.2.3.4:port", "fc00::1", "[fc00::1]:port". */
+/* A host as written in settings, URLs and by clients: "name", "name:port", "1.2.3.4:port", "fc00::1",
+ * "[fc00::1]:port".
+ */
 struct host {
-    char name[HOST_CHARS];              /* without brackets, port and the dot that ends an absolute name */
-    uint16_t port;                      /* 0: none was named */
+    char name[HOST_CHARS]; /* without brackets, port and the final dot of an absolute name */
+    uint16_t port;         /* 0: no port was given */
     bool is_address;
-    unsigned char address[16];          /* as IPv6 tells it */
+    unsigned char address[16]; /* in IPv6 form */
 };
 
 struct guard {
-    struct host *private_hosts;         /* owned */
+    struct host *private_hosts; /* owned */
     size_t n_private_hosts;
+    bool is_public_only;
     uint16_t own_ports[OWN_PORTS];
     size_t n_own_ports;
 };
 
-static _Atomic(const struct guard *) guard_of_service;     /* of the running service */
+static _Atomic(const struct guard *) guard_of_service; /* the guard of the running service */
 
-/* The first that fits counts. IANA's registries of special-purpose addresses (RFC 6890), and where clouds keep their metadata. */
+/* The first matching range counts. From IANA's registries of special-purpose addresses (RFC 6890), plus the metadata
+ * addresses of clouds. */
 static const struct range {
     unsigned char prefix[16];
     unsigned char n_bits;
-    unsigned char embedded_at;          /* offset of an IPv4 address that decides instead; NO_EMBEDDED: there is none */
+    unsigned char embedded_at; /* offset of an embedded IPv4 address, which decides instead; NO_EMBEDDED: none */
     enum guard_verdict verdict;
     const char *rule;
 } v4_ranges[] = {
@@ -69,7 +73,10 @@ static const struct range v6_ranges[] = {
     { { 0x20, 0x01, 0x00, 0x00 }, 32, .verdict = GUARD_FORBIDDEN, .rule = "Teredo, 2001::/32" },
     { { 0x20, 0x01, 0x0d, 0xb8 }, 32, .verdict = GUARD_FORBIDDEN, .rule = "documentation, 2001:db8::/32" },
     { { 0x20, 0x02 }, 16, 2, GUARD_FORBIDDEN, "6to4, 2002::/16" },
-    { { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, 0x54 }, 128, .verdict = GUARD_FORBIDDEN, .rule = "cloud metadata, fd00:ec2::254" },
+    { { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, 0x54 },
+      128,
+      .verdict = GUARD_FORBIDDEN,
+      .rule = "cloud metadata, fd00:ec2::254" },
     { { 0xfc }, 7, .verdict = GUARD_PRIVATE, .rule = "unique local, fc00::/7" },
     { { 0xfe, 0x80 }, 10, .verdict = GUARD_FORBIDDEN, .rule = "link-local, fe80::/10" },
     { { 0xfe, 0xc0 }, 10, .verdict = GUARD_FORBIDDEN, .rule = "site-local, fec0::/10" },
@@ -79,7 +86,8 @@ static const struct range v6_ranges[] = {
 
 /* ---- hosts ---- */
 
-/* Bytes of the name in text and where its port begins; NULL: it has none. Two colons without brackets are an address (RFC 5952). */
+/* Length of the name in text, and where its port begins (NULL: no port). Two colons without brackets are an address
+ * (RFC 5952). */
 static size_t split_port(const char *text, const char **ret_port)
 {
     const char *colon = strchr(text, ':'), *end = text + strlen(text);
@@ -122,6 +130,7 @@ struct guard *guard_new(const struct guard_config *c)
 {
     struct guard *g = xcalloc(1, sizeof(*g));
 
+    g->is_public_only = c->is_public_only;
     g->private_hosts = xcalloc(c->n_private_hosts + 1, sizeof(*g->private_hosts));
     while (g->n_private_hosts < c->n_private_hosts) {
         g->private_hosts[g->n_private_hosts] = read_host(c->private_hosts[g->n_private_hosts]);
@@ -145,7 +154,7 @@ void guard_add_own_port(struct guard *g, uint16_t port)
         g->own_ports[g->n_own_ports++] = port;
 }
 
-/* ---- what an address is ---- */
+/* ---- the kind of an address ---- */
 
 static bool is_within(const unsigned char *bytes, const struct range *r)
 {
@@ -162,7 +171,7 @@ static const struct range *range_of(const unsigned char *bytes, const struct ran
     return ranges;
 }
 
-/* Loopback inside NAT64 or 6to4 leads nowhere good; an IPv4-mapped address is what it maps. */
+/* Loopback inside NAT64 or 6to4 is refused; an IPv4-mapped address is judged as the IPv4 address. */
 static enum guard_verdict judge_v6(const unsigned char *bytes, const char **ret_rule)
 {
     const struct range *r = range_of(bytes, v6_ranges), *inner;
@@ -216,9 +225,9 @@ void guard_address_text(const struct sockaddr *address, char ret[GUARD_TEXT_CHAR
         snprintf(ret, GUARD_TEXT_CHARS, "an unknown address");
 }
 
-/* ---- whether it is allowed ---- */
+/* ---- whether an address is allowed ---- */
 
-/* An IPv4 address as IPv6 tells it, so that both forms compare. */
+/* Converts an IPv4 address to IPv6 form, so that both forms can be compared. */
 static bool plain_v6(const struct sockaddr *address, unsigned char ret[16])
 {
     const void *bytes = bytes_of(address);
@@ -242,7 +251,7 @@ static bool is_of_this_machine(const struct sockaddr *address)
     bool found = false;
 
     if (!plain_v6(address, wanted) || getifaddrs(&list) < 0)
-        return true;                    /* cannot be told: be careful */
+        return true; /* unknown: assume the worst */
     for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
         found = i->ifa_addr && plain_v6(i->ifa_addr, own) && memcmp(wanted, own, sizeof(own)) == 0;
     freeifaddrs(list);
@@ -257,7 +266,7 @@ static bool is_own_port(const struct guard *g, uint16_t port)
     return false;
 }
 
-/* Connecting to an unspecified address is connecting to loopback. */
+/* A connection to an unspecified address reaches loopback. */
 static bool is_unspecified(const struct sockaddr *address)
 {
     static const unsigned char zero[16];
@@ -285,13 +294,14 @@ int guard_check_self(const char *host, const struct sockaddr *address, struct er
 
     if (!g || !is_itself(g, address))
         return 0;
-    return err_set(e, -EPERM, "CONNECT_FAILED", "%.100s is this service itself, which would wait for itself: give another address.", host);
+    return err_set(e, -EPERM, "CONNECT_FAILED",
+                   "%.100s is this service itself, which would wait for itself: give another address.", host);
 }
 
-/* By the name that was asked for or by the address it has; with a port for that port only. */
-static bool is_listed(const struct guard *g, const char *asked, const struct sockaddr *address)
+/* Whether the requested name or its address is listed; an entry with a port allows only that port. */
+static bool is_listed(const struct guard *g, const char *requested, const struct sockaddr *address)
 {
-    struct host host = read_host(asked);
+    struct host host = read_host(requested);
     unsigned char bytes[16];
     bool has_bytes = plain_v6(address, bytes);
 
@@ -302,7 +312,8 @@ static bool is_listed(const struct guard *g, const char *asked, const struct soc
             continue;
         if (strcmp(listed->name, "*") == 0)
             return true;
-        if (listed->is_address ? has_bytes && memcmp(listed->address, bytes, sizeof(bytes)) == 0 : strcasecmp(listed->name, host.name) == 0)
+        if (listed->is_address ? has_bytes && memcmp(listed->address, bytes, sizeof(bytes)) == 0
+                               : strcasecmp(listed->name, host.name) == 0)
             return true;
     }
     return false;
@@ -316,16 +327,21 @@ int guard_check(const struct guard *g, const char *host, const struct sockaddr *
 
     guard_address_text(address, text);
     if (verdict == GUARD_FORBIDDEN)
-        return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s is at %s, where apps may send nothing (%s).", host, text, rule);
-    if (verdict == GUARD_PRIVATE && !is_listed(g, host, address))
-        return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s is at %s, an address of the local network (%s): apps may name it when the setting "
-                       "net.private_hosts lists it.", host, text, rule);
+        return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s is at %s, where apps may send nothing (%s).", host, text,
+                       rule);
+    if ((verdict == GUARD_PRIVATE || (verdict == GUARD_LOOPBACK && g->is_public_only)) && !is_listed(g, host, address))
+        return err_set(e, -EPERM, "ADDRESS_REFUSED",
+                       "%.100s is at %s, an address of %s (%s): apps may name it when the setting net.private_hosts "
+                       "lists it.",
+                       host, text, verdict == GUARD_PRIVATE ? "the local network" : "this machine", rule);
     if (is_itself(g, address))
-        return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s at %s, port %u, is this service itself.", host, text, port_of(address));
+        return err_set(e, -EPERM, "ADDRESS_REFUSED", "%.100s at %s, port %u, is this service itself.", host, text,
+                       port_of(address));
     return 0;
 }
 
-int guard_check_all(const struct guard *g, const char *host, const struct addrinfo *answer, struct guard_addresses *ret, struct err *e)
+int guard_check_all(const struct guard *g, const char *host, const struct addrinfo *answer, struct guard_addresses *ret,
+                    struct err *e)
 {
     struct guard_addresses found = { .n = 0 };
     int r;
@@ -343,7 +359,8 @@ int guard_check_all(const struct guard *g, const char *host, const struct addrin
     return 0;
 }
 
-int guard_resolve(const struct guard *g, const char *host, uint16_t port, const struct net_wait *w, struct guard_addresses *ret, struct err *e)
+int guard_resolve(const struct guard *g, const char *host, uint16_t port, const struct net_wait *w,
+                  struct guard_addresses *ret, struct err *e)
 {
     struct addrinfo *answer = NULL;
     int r = net_resolve(host, port, w, &answer, e);

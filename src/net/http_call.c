@@ -1,56 +1,29 @@
-/* Blocking calls of workers. Each thread has two multi handles, whose connections live on between its calls: guarded asks never go over
- * a connection that was made without the guard. */
+/* Blocking calls of workers. Each call has a multi handle of its own while it runs; afterwards the handle keeps its
+ * connection for the next call to the same peer (net/idle.h). */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "net/idle.h"
 #include "net/pay.h"
 #include "net/transfer.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 enum { CALL_BUFFER_BYTES = 32 << 10, GONE_POLL_MS = 50, LONGEST_POLL_MS = 1000, PAID_BYTES = 1 << 20, COST_A_BYTE = 4 };
 
 struct call {
-    struct transfer transfer;           /* first */
+    struct transfer transfer; /* first */
     struct buf body;
-    struct budget_holder *holder;       /* borrowed */
-    struct arena *arena;                /* of the answer */
-    size_t n_paid;                      /* bytes of the body */
+    struct budget_holder *holder; /* borrowed */
+    struct arena *arena;          /* of the answer */
+    size_t n_paid;                /* bytes of the body paid so far */
 };
 
-struct wanted { const atomic_bool *is_gone, *is_moot; };
+struct wanted {
+    const atomic_bool *is_gone, *is_moot;
+};
 
-static pthread_key_t thread_multis[2];  /* of asks without and with a guard */
-
-static void free_multi(void *multi)
-{
-    curl_multi_cleanup(multi);
-}
-
-static void make_keys(void)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(thread_multis); i++)
-        if (pthread_key_create(&thread_multis[i], free_multi) != 0)
-            thread_multis[i] = 0;
-}
-
-static CURLM *multi_of_thread(bool is_guarded)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    CURLM *multi;
-
-    transfer_setup();
-    pthread_once(&once, make_keys);
-    multi = pthread_getspecific(thread_multis[is_guarded]);
-    if (!multi) {
-        multi = curl_multi_init();
-        pthread_setspecific(thread_multis[is_guarded], multi);
-    }
-    return multi;
-}
-
-/* The body, its copy and what is parsed of it. */
+/* Pays for the body, its copy and the parsed result. */
 static int pay(struct call *call, struct err *e)
 {
     int r = 0;
@@ -75,7 +48,8 @@ static size_t take_bytes(struct transfer *t, struct slice bytes)
             *err_place(&t->why) = why;
         return t->stop < 0 ? 0 : bytes.n;
     }
-    t->stop = err_set(err_place(&t->why), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than %zu bytes.", t->peer, call->body.max);
+    t->stop = err_set(err_place(&t->why), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than %zu bytes.",
+                      t->peer, call->body.max);
     return 0;
 }
 
@@ -90,7 +64,7 @@ static CURLcode code_of(CURLM *multi)
     return CURLE_GOT_NOTHING;
 }
 
-/* How long poll may wait; -ETIMEDOUT, -ECANCELED. */
+/* Milliseconds that poll may wait; -ETIMEDOUT, -ECANCELED. */
 static int next_wait(struct transfer *t, const struct wanted *wanted, struct err *e)
 {
     int64_t due_ms = transfer_due_ms(t), wait_ms = wanted->is_gone || wanted->is_moot ? GONE_POLL_MS : LONGEST_POLL_MS;
@@ -121,36 +95,60 @@ static int run(CURLM *multi, struct transfer *t, const struct wanted *wanted, st
     }
 }
 
+/* The connection of a failed call is not used again. */
+static int run_call(struct transfer *t, const struct http_call_request *request, const atomic_bool *is_gone,
+                    struct err *e)
+{
+    CURLM *multi = idle_take(t->peer, request->guard);
+    int r;
+
+    curl_multi_add_handle(multi, t->easy);
+    r = run(multi, t, &(struct wanted){ is_gone, request->is_moot }, e);
+    curl_multi_remove_handle(multi, t->easy);
+    if (r == 0)
+        idle_give(multi, t->peer, request->guard);
+    else
+        curl_multi_cleanup(multi);
+    return r;
+}
+
 static int copy_answer(struct arena *a, struct call *call, struct http_answer *ret, struct err *e)
 {
     const struct http_answer *head = &call->transfer.head;
-    struct http_ask_header *headers;
+    struct http_call_header *headers;
 
     if (!arena_has_room(a, call->body.n + 2 * (size_t)LIMIT_UPSTREAM_HEAD))
-        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than one request may hold.", call->transfer.peer);
+        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than one request may hold.",
+                       call->transfer.peer);
     headers = arena_array(a, head->n_headers + 1, sizeof(*headers));
     for (size_t i = 0; i < head->n_headers; i++)
-        headers[i] = (struct http_ask_header){ arena_strdup(a, head->headers[i].name), arena_strdup(a, head->headers[i].value) };
-    *ret = (struct http_answer){ head->status, { arena_slicedup(a, buf_slice(&call->body)), call->body.n }, headers, head->n_headers };
+        headers[i] = (struct http_call_header){ arena_strdup(a, head->headers[i].name),
+                                                arena_strdup(a, head->headers[i].value) };
+    *ret = (struct http_answer){
+        head->status, { arena_slicedup(a, buf_slice(&call->body)), call->body.n }, headers, head->n_headers
+    };
     return 0;
 }
 
-int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is_gone, struct http_answer *ret, struct err *e)
+int http_call(const struct http_call_request *request, struct arena *a, const atomic_bool *is_gone,
+              struct http_answer *ret, struct err *e)
 {
-    CURLM *multi = multi_of_thread(ask->guard != NULL);
-    struct call call = { .transfer = { .on_bytes = take_bytes }, .holder = ask->holder, .arena = a };
+    struct call call = { .transfer = { .on_bytes = take_bytes }, .holder = request->holder, .arena = a };
     int r;
 
-    buf_init(&call.body, ask->max_reply ? ask->max_reply : LIMIT_REPLY);
-    r = transfer_init(&call.transfer, curl_easy_init(), ask, CALL_BUFFER_BYTES, e);
-    if (r == 0) {
-        curl_multi_add_handle(multi, call.transfer.easy);
-        r = run(multi, &call.transfer, &(struct wanted){ is_gone, ask->is_moot }, e);
-        curl_multi_remove_handle(multi, call.transfer.easy);
-    }
+    transfer_setup();
+    buf_init(&call.body, request->max_reply ? request->max_reply : LIMIT_REPLY);
+    r = transfer_init(&call.transfer, curl_easy_init(), request, CALL_BUFFER_BYTES, e);
+    if (r == 0)
+        r = run_call(&call.transfer, request, is_gone, e);
     if (r == 0)
         r = copy_answer(a, &call, ret, e);
     buf_clear(&call.body);
     transfer_clear(&call.transfer);
     return r;
+}
+
+void http_call_close_idle(int64_t age_ms)
+{
+    idle_close(age_ms);
 }

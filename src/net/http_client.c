@@ -1,5 +1,5 @@
-/* Streamed answers on the loop. libcurl says which sockets and when; callbacks of libcurl only note things down or hand bytes on,
- * whatever adds or removes a handle comes through a post. */
+/* Streamed answers on the loop. libcurl chooses sockets and times. Its callbacks only record state or pass bytes on;
+ * handles are added and removed in posts. */
 #include "net/http_client.h"
 
 #include "base/clock.h"
@@ -12,31 +12,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FETCH_BUFFER_BYTES = 1024 };    /* some events; each stream has one */
+enum {
+    FETCH_BUFFER_BYTES = 1024, /* room for a few events; one buffer for each stream */
+    MOST_KITS = 32
+};
 
 struct http_client {
-    struct loop *loop;                  /* borrowed */
-    CURLM *multi;                       /* owned; NULL: closed */
-    struct loop_timer *timer;           /* owned; libcurl's */
-    struct http_fetch *first;           /* running ones */
-    atomic_size_t n_refs;               /* the owner's, and one a fetch */
+    struct loop *loop;                   /* borrowed */
+    CURLM *multi;                        /* owned; NULL: closed */
+    struct loop_timer *timer;            /* owned; libcurl's timer */
+    struct http_fetch *first;            /* running fetches */
+    bool is_inside;                      /* libcurl is running: it takes no further handles */
+    struct transfer_kit kits[MOST_KITS]; /* owned; of requests that have ended, the latest last */
+    size_t n_kits;
+    atomic_size_t n_refs; /* one of the owner, one of each fetch */
 };
 
 struct http_fetch {
-    struct transfer transfer;           /* first; easy NULL: not begun, or over */
-    struct http_client *client;         /* a reference */
+    struct transfer transfer;   /* first; easy NULL: not started, or ended */
+    struct http_client *client; /* a reference */
     struct http_fetch *next, *previous;
-    struct loop_timer *deadline;        /* owned; first byte and idle */
+    struct loop_timer *deadline; /* owned; first byte and idle */
     struct http_fetch_events events;
     void *arg;
-    char *body; size_t n_body;          /* owned; the ask's; NULL: none, lent, or sent */
-    bool is_lent;                       /* the caller's body may still be read */
-    atomic_size_t n_refs;               /* the caller's, the running one's, one a post on its way */
+    char *body;
+    size_t n_body;        /* owned; the request's body; NULL: none, lent, or sent */
+    bool is_lent;         /* the lent body may still be read */
+    atomic_size_t n_refs; /* one of the caller, one while running, one of each pending post */
     atomic_bool is_cancelled;
-    bool is_paused, is_ended;           /* loop thread */
+    bool is_paused, is_ended; /* loop thread */
 };
 
-/* A socket libcurl wants to be told about. */
+/* A socket that libcurl wants to be watched. */
 struct watch {
     struct event event;
     struct http_client *client;
@@ -81,7 +88,46 @@ static void unlink_fetch(struct http_fetch *f)
     f->next = f->previous = NULL;
 }
 
-/* Not inside a callback of libcurl. */
+/* ---- handles for the next requests; loop thread ---- */
+
+static void drop_kit(struct http_client *c, size_t i)
+{
+    memmove(&c->kits[i], &c->kits[i + 1], (--c->n_kits - i) * sizeof(*c->kits));
+}
+
+static void keep_kit(struct http_client *c, struct transfer *t)
+{
+    struct transfer_kit kit;
+
+    if (!transfer_keep(t, &kit))
+        return;
+    if (c->n_kits == MOST_KITS) {
+        transfer_kit_clear(&c->kits[0]);
+        drop_kit(c, 0);
+    }
+    c->kits[c->n_kits++] = kit;
+}
+
+static bool take_kit(struct http_client *c, const struct http_call_request *request, long buffer_bytes,
+                     struct transfer_kit *ret)
+{
+    for (size_t i = loop_is_current(c->loop) ? c->n_kits : 0; i-- > 0;)
+        if (transfer_kit_fits(&c->kits[i], request, buffer_bytes)) {
+            *ret = c->kits[i];
+            drop_kit(c, i);
+            return true;
+        }
+    return false;
+}
+
+static void clear_kits(struct http_client *c)
+{
+    for (size_t i = 0; i < c->n_kits; i++)
+        transfer_kit_clear(&c->kits[i]);
+    c->n_kits = 0;
+}
+
+/* Must not be called inside a callback of libcurl. */
 static void end_fetch(struct http_fetch *f, int r, const struct err *e)
 {
     if (f->is_ended)
@@ -91,6 +137,8 @@ static void end_fetch(struct http_fetch *f, int r, const struct err *e)
         curl_multi_remove_handle(f->client->multi, f->transfer.easy);
     unlink_fetch(f);
     f->deadline = loop_timer_free(f->deadline);
+    if (r == 0 && f->client->multi)
+        keep_kit(f->client, &f->transfer);
     transfer_clear(&f->transfer);
     f->events.on_end(f->arg, r, e);
     http_fetch_unref(f);
@@ -98,10 +146,10 @@ static void end_fetch(struct http_fetch *f, int r, const struct err *e)
 
 static void cancel_now(struct http_fetch *f)
 {
-    struct err e = { 0 };
-    int r = err_set(&e, -ECANCELED, "SHUTTING_DOWN", "The request was cancelled.");
+    struct err e;
 
-    end_fetch(f, r, &e);
+    err_init(&e);
+    end_fetch(f, err_set(&e, -ECANCELED, "SHUTTING_DOWN", "The request was cancelled."), &e);
 }
 
 static void end_finished(struct http_client *c)
@@ -112,11 +160,12 @@ static void end_finished(struct http_client *c)
     while (c->multi && (message = curl_multi_info_read(c->multi, &n_left))) {
         CURLcode code = message->data.result;
         struct transfer *t = NULL;
-        struct err e = { 0 };
+        struct err e;
         int r;
 
         if (message->msg != CURLMSG_DONE)
             continue;
+        err_init(&e);
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
         r = transfer_result(t, code, &e);
         end_fetch(CONTAINER_OF(t, struct http_fetch, transfer), r, &e);
@@ -129,7 +178,9 @@ static void act(struct http_client *c, curl_socket_t fd, int what)
 {
     int n_running;
 
+    c->is_inside = true;
     curl_multi_socket_action(c->multi, fd, what, &n_running);
+    c->is_inside = false;
     end_finished(c);
 }
 
@@ -217,6 +268,7 @@ struct http_client *http_client_free(struct http_client *c)
         return NULL;
     while (c->first)
         cancel_now(c->first);
+    clear_kits(c);
     curl_multi_cleanup(c->multi);
     c->multi = NULL;
     c->timer = loop_timer_free(c->timer);
@@ -225,7 +277,7 @@ struct http_client *http_client_free(struct http_client *c)
 
 /* ---- one fetch ---- */
 
-/* What the upstream has whole is not asked of libcurl again once an answer comes. */
+/* Frees the body when all of it was sent: once an answer begins, libcurl does not read it again. */
 static void forget_body(struct http_fetch *f)
 {
     curl_off_t n_sent = 0;
@@ -243,7 +295,7 @@ bool http_fetch_has_sent(const struct http_fetch *f)
     return f->is_ended || !f->is_lent;
 }
 
-static void tell_head(struct transfer *t)
+static void notify_head(struct transfer *t)
 {
     struct http_fetch *f = CONTAINER_OF(t, struct http_fetch, transfer);
 
@@ -253,13 +305,13 @@ static void tell_head(struct transfer *t)
     forget_body(f);
 }
 
-static size_t tell_bytes(struct transfer *t, struct slice bytes)
+static size_t notify_bytes(struct transfer *t, struct slice bytes)
 {
     struct http_fetch *f = CONTAINER_OF(t, struct http_fetch, transfer);
     int r;
 
     if (f->is_paused)
-        return CURL_WRITEFUNC_PAUSE;    /* libcurl keeps them */
+        return CURL_WRITEFUNC_PAUSE; /* libcurl keeps the bytes */
     r = f->events.on_bytes(f->arg, bytes);
     if (r == -EAGAIN)
         f->is_paused = true;
@@ -268,13 +320,13 @@ static size_t tell_bytes(struct transfer *t, struct slice bytes)
     return t->stop < 0 ? 0 : bytes.n;
 }
 
-/* Set once and looked at again when due: a stream's bytes need not touch it. */
+/* Sets the timer once and checks the deadline when it fires, so that the bytes of a stream do not reset the timer. */
 static void watch_deadline(struct http_fetch *f)
 {
     const struct transfer *t = &f->transfer;
     int64_t due_ms = transfer_due_ms(t), wait_ms = due_ms ? MAX(due_ms - clock_mono_ms(), (int64_t)0) : INT64_MAX;
 
-    if (!t->is_answered && t->idle_ms)  /* once the head is there, idleness counts */
+    if (!t->is_answered && t->idle_ms) /* after the head only the idle limit applies */
         wait_ms = MIN(wait_ms, t->idle_ms);
     if (wait_ms < INT64_MAX)
         loop_timer_set(f->deadline, wait_ms);
@@ -295,31 +347,39 @@ static void on_deadline(void *arg)
         watch_deadline(f);
 }
 
+/* Adding calls none of the fetch's events: libcurl begins at its next turn. */
+static void add_fetch(struct http_fetch *f)
+{
+    struct http_client *c = f->client;
+
+    f->next = c->first;
+    if (c->first)
+        c->first->previous = f;
+    c->first = f;
+    f->deadline = loop_timer_new(c->loop, on_deadline, f);
+    f->transfer.began_ms = clock_mono_ms();
+    watch_deadline(f);
+    curl_multi_add_handle(c->multi, f->transfer.easy);
+}
+
 static void begin_fetch(void *arg)
 {
     struct http_fetch *f = arg;
-    struct http_client *c = f->client;
 
-    if (!c->multi || atomic_load(&f->is_cancelled)) {
+    if (!f->client->multi || atomic_load(&f->is_cancelled))
         cancel_now(f);
-    } else {
-        f->next = c->first;
-        if (c->first)
-            c->first->previous = f;
-        c->first = f;
-        f->deadline = loop_timer_new(c->loop, on_deadline, f);
-        f->transfer.began_ms = clock_mono_ms();
-        watch_deadline(f);
-        curl_multi_add_handle(c->multi, f->transfer.easy);
-    }
+    else
+        add_fetch(f);
     http_fetch_unref(f);
 }
 
-int http_fetch_start(struct http_client *c, const struct http_ask *ask, const struct http_fetch_events *ev, void *arg,
-                     struct http_fetch **ret, struct err *e)
+int http_fetch_start(struct http_client *c, const struct http_call_request *request, const struct http_fetch_events *ev,
+                     void *arg, struct http_fetch **ret, struct err *e)
 {
     struct http_fetch *f = xcalloc(1, sizeof(*f));
-    struct http_ask own = *ask;
+    struct http_call_request own = *request;
+    long buffer_bytes = own.buffer_bytes ? (long)own.buffer_bytes : FETCH_BUFFER_BYTES;
+    struct transfer_kit kit;
     int r;
 
     f->client = c;
@@ -327,27 +387,31 @@ int http_fetch_start(struct http_client *c, const struct http_ask *ask, const st
     atomic_init(&f->n_refs, 1);
     f->events = *ev;
     f->arg = arg;
-    f->n_body = ask->body.n;
-    f->is_lent = ask->is_body_lent && ask->body.n > 0;
-    if (ask->body.n > 0 && !ask->is_body_lent) {
-        f->body = xcalloc(1, ask->body.n);
-        memcpy(f->body, ask->body.p, ask->body.n);
+    f->n_body = request->body.n;
+    f->is_lent = request->is_body_lent && request->body.n > 0;
+    if (request->body.n > 0 && !request->is_body_lent) {
+        f->body = xcalloc(1, request->body.n);
+        memcpy(f->body, request->body.p, request->body.n);
         own.body.p = f->body;
     }
-    f->transfer.on_head = tell_head;
-    f->transfer.on_bytes = tell_bytes;
-    r = transfer_init(&f->transfer, curl_easy_init(), &own, FETCH_BUFFER_BYTES, e);
+    f->transfer.on_head = notify_head;
+    f->transfer.on_bytes = notify_bytes;
+    r = take_kit(c, &own, buffer_bytes, &kit) ? transfer_init_again(&f->transfer, &kit, &own, e)
+                                              : transfer_init(&f->transfer, curl_easy_init(), &own, buffer_bytes, e);
     if (r < 0) {
         http_fetch_unref(f);
         return r;
     }
-    if (ask->guard) {                   /* the loop's other connections were made without it */
+    if (request->guard) { /* the loop's other connections were opened without the guard */
         curl_easy_setopt(f->transfer.easy, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(f->transfer.easy, CURLOPT_FORBID_REUSE, 1L);
     }
     *ret = f;
-    atomic_fetch_add(&f->n_refs, 1);    /* until on_end */
-    post_with_ref(f, begin_fetch);
+    atomic_fetch_add(&f->n_refs, 1); /* held until on_end */
+    if (loop_is_current(c->loop) && c->multi && !c->is_inside)
+        add_fetch(f);
+    else
+        post_with_ref(f, begin_fetch);
     return 0;
 }
 
@@ -358,7 +422,9 @@ static void resume_now(void *arg)
     if (!f->is_ended) {
         f->is_paused = false;
         f->transfer.heard_ms = clock_mono_ms();
+        f->client->is_inside = true;
         curl_easy_pause(f->transfer.easy, CURLPAUSE_CONT);
+        f->client->is_inside = false;
         if (f->transfer.stop < 0) {
             struct err e = { 0 };
             int r = transfer_result(&f->transfer, CURLE_OK, &e);

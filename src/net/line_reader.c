@@ -49,6 +49,7 @@ int line_reader_feed(struct line_reader *r, struct slice bytes, struct err *e)
         return result;
     buf_add_slice(&r->line, bytes);
     if (r->line.overflowed)
-        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The upstream sent a line of more than %d bytes.", LIMIT_SSE_EVENT);
+        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The upstream sent a line of more than %d bytes.",
+                       LIMIT_SSE_EVENT);
     return 0;
 }

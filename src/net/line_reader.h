@@ -1,6 +1,8 @@
-/* Lines out of bytes as they come, split anywhere: streams of one JSON value a line (NDJSON). Ends are LF or CR LF.
+/* Splits arriving bytes, in pieces of any size, into lines: for streams with one JSON value on each line (NDJSON). A
+ * line ends with LF or CR LF.
  *
- * Embedded in its owner. A line above LIMIT_SSE_EVENT is an error, never a cut; empty lines are left out. One thread.
+ * Embedded in its owner. A line above LIMIT_SSE_EVENT is an error, it is never cut; empty lines are skipped. One
+ * thread.
  */
 #pragma once
 
@@ -8,12 +10,12 @@
 
 struct line_reader {
     struct buf line;
-    int (*on_line)(void *arg, struct slice line);       /* negative stops and is returned */
+    int (*on_line)(void *arg, struct slice line); /* negative stops and is returned */
     void *arg;
 };
 
 void line_reader_init(struct line_reader *r, int (*on_line)(void *arg, struct slice line), void *arg);
 void line_reader_clear(struct line_reader *r);
 int line_reader_feed(struct line_reader *r, struct slice bytes, struct err *e) MUST_CHECK;
-/* The bytes have ended: a last line without its end is a line too. */
+/* Call at the end of the bytes: a last line without a line end is also reported. */
 int line_reader_end(struct line_reader *r) MUST_CHECK;

@@ -1,6 +1,9 @@
 #include "net/pay.h"
 
-struct payment { struct budget_holder *holder; int64_t n; };
+struct payment {
+    struct budget_holder *holder;
+    int64_t n;
+};
 
 static void give_back(void *arg)
 {

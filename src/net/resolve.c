@@ -9,22 +9,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Shared by the caller and the thread; the last of both frees it. */
+/* Shared by the caller and the thread; the last of the two frees it. */
 struct lookup {
     atomic_int n_refs;
-    int done_fd;                        /* eventfd, readable once there is a result */
+    int done_fd; /* eventfd, readable once there is a result */
     char *host, service[8];
-    atomic_int result;                  /* of getaddrinfo(); written after the answer */
+    atomic_int result; /* of getaddrinfo(); written after the answer */
     struct addrinfo *answer;
 };
 
 static atomic_int n_lookups;
-static _Atomic(net_lookup_fn *) lookup_fn = getaddrinfo;
-
-void net_resolve_with(net_lookup_fn *fn)
-{
-    atomic_store(&lookup_fn, fn ? fn : getaddrinfo);
-}
 
 static void lookup_unref(struct lookup *l)
 {
@@ -38,18 +32,20 @@ static void lookup_unref(struct lookup *l)
     free(l);
 }
 
-static int get_addresses(net_lookup_fn *fn, const char *host, const char *service, int flags, struct addrinfo **ret)
+static int get_addresses(const char *host, const char *service, int flags, struct addrinfo **ret)
 {
-    const struct addrinfo wanted = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags };
+    const struct addrinfo wanted = { .ai_family = AF_UNSPEC,
+                                     .ai_socktype = SOCK_STREAM,
+                                     .ai_flags = AI_NUMERICSERV | flags };
 
-    return fn(host, service, &wanted, ret);
+    return getaddrinfo(host, service, &wanted, ret);
 }
 
 static void *look_up(void *arg)
 {
     struct lookup *l = arg;
 
-    atomic_store(&l->result, get_addresses(atomic_load(&lookup_fn), l->host, l->service, 0, &l->answer));
+    atomic_store(&l->result, get_addresses(l->host, l->service, 0, &l->answer));
     (void)!eventfd_write(l->done_fd, 1);
     lookup_unref(l);
     atomic_fetch_sub(&n_lookups, 1);
@@ -96,7 +92,8 @@ static int wait_for(struct lookup *l, const struct net_wait *w, struct addrinfo 
     if (r == 0)
         r = net_wait_fd(w, l->done_fd, POLLIN, e);
     if (r == 0 && atomic_load(&l->result) != 0)
-        r = err_set(e, -EHOSTUNREACH, "DNS_FAILED", "The name %.100s is not known here: check the address and this machine's network.", l->host);
+        r = err_set(e, -EHOSTUNREACH, "DNS_FAILED",
+                    "The name %.100s is not known here: check the address and this machine's network.", l->host);
     if (r == 0)
         *ret = TAKE(l->answer);
     return r;
@@ -107,8 +104,8 @@ int net_resolve(const char *host, uint16_t port, const struct net_wait *w, struc
     struct lookup *l = lookup_new(host, port);
     int r = 0;
 
-    /* An address is none to look up: no thread for it. */
-    if (get_addresses(getaddrinfo, host, l->service, AI_NUMERICHOST, ret) != 0)
+    /* A numeric address needs no look-up and no thread. */
+    if (get_addresses(host, l->service, AI_NUMERICHOST, ret) != 0)
         r = wait_for(l, w, ret, e);
     lookup_unref(l);
     return r;

@@ -17,14 +17,14 @@ void sse_reader_clear(struct sse_reader *r)
     buf_clear(&r->data);
 }
 
-/* The first line of data stays where the feeder has it, as long as it can. */
+/* Copies the first line of data into `data`; until then it stays in the bytes being fed. */
 static void keep_first(struct sse_reader *r)
 {
     buf_add_slice(&r->data, r->first);
     r->first = (struct slice){ NULL, 0 };
 }
 
-/* Section 9.2.6: an event without data is none. */
+/* Section 9.2.6: an event without data is not dispatched. */
 static int dispatch(struct sse_reader *r)
 {
     struct sse_event event = { .event = *r->event ? slice_of(r->event) : SLICE_LIT("message"), .id = slice_of(r->id) };
@@ -47,7 +47,7 @@ static void add_data(struct sse_reader *r, struct slice value)
         r->has_data = true;
         r->first = value;
         if (value.n > r->data.max)
-            keep_first(r);              /* overflows */
+            keep_first(r); /* overflows */
         return;
     }
     keep_first(r);
@@ -55,7 +55,7 @@ static void add_data(struct sse_reader *r, struct slice value)
     buf_add_slice(&r->data, value);
 }
 
-/* A name too long to be one that is known is as good as none. */
+/* A value too long for a known name is treated as empty. */
 static void keep(char *to, size_t size, struct slice value)
 {
     size_t n = value.n < size ? value.n : 0;
@@ -92,7 +92,8 @@ static int take_line(struct sse_reader *r, struct slice line)
     return 0;
 }
 
-/* Bytes up to the next line end; n when there is none. In windows: where one kind of line end never comes, it is not looked for to the end each time. */
+/* Bytes up to the next line end; n when there is none. Searches in windows: when one kind of line end never occurs, the
+ * search for it does not scan all bytes each time. */
 static size_t line_length(struct slice bytes)
 {
     for (size_t at = 0; at < bytes.n; at += WINDOW) {
@@ -111,7 +112,7 @@ static struct slice skip(struct slice bytes, size_t n)
     return (struct slice){ bytes.p + n, bytes.n - n };
 }
 
-/* One whole line off the front, or the rest kept for later. */
+/* Takes one complete line from the front, or keeps the rest for later. */
 static int take_piece(struct sse_reader *r, struct slice *bytes)
 {
     size_t n = line_length(*bytes);
@@ -137,7 +138,7 @@ static int take_piece(struct sse_reader *r, struct slice *bytes)
     return result;
 }
 
-/* A byte order mark before the first line is no part of it; it may come split. */
+/* Drops a byte order mark before the first line; the mark may arrive split. */
 static void drop_mark(struct sse_reader *r)
 {
     static const char mark[] = "\xef\xbb\xbf";
@@ -149,7 +150,7 @@ static void drop_mark(struct sse_reader *r)
     r->is_begun = true;
 }
 
-/* The first bytes go through the line buffer one by one until it is known whether they are a mark. */
+/* Adds the first bytes to the line buffer one by one until it is clear whether they are a byte order mark. */
 static struct slice feed_begin(struct sse_reader *r, struct slice bytes)
 {
     if (r->line.n == 0 && bytes.n > 0 && bytes.p[0] != '\xef')
@@ -170,7 +171,7 @@ int sse_reader_feed(struct sse_reader *r, struct slice bytes, struct err *e)
     if (!r->is_begun)
         bytes = feed_begin(r, bytes);
     while (result == 0 && bytes.n > 0 && !r->line.overflowed && !r->data.overflowed) {
-        bool is_second_half = r->had_cr && bytes.p[0] == '\n';      /* of CR LF */
+        bool is_second_half = r->had_cr && bytes.p[0] == '\n'; /* of CR LF */
 
         r->had_cr = false;
         if (is_second_half)
@@ -182,6 +183,7 @@ int sse_reader_feed(struct sse_reader *r, struct slice bytes, struct err *e)
     if (result < 0)
         return result;
     if (r->line.overflowed || r->data.overflowed)
-        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The upstream sent an event of more than %d bytes.", LIMIT_SSE_EVENT);
+        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The upstream sent an event of more than %d bytes.",
+                       LIMIT_SSE_EVENT);
     return 0;
 }

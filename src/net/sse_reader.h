@@ -1,19 +1,22 @@
-/* Reading Server-Sent Events (WHATWG HTML section 9.2.6) from bytes as they come, split anywhere.
+/* Reads Server-Sent Events (WHATWG HTML section 9.2.6) from arriving bytes, in pieces of any size.
  *
- * Embedded in its owner. An event above LIMIT_SSE_EVENT is an error, never a cut. One thread.
+ * Embedded in its owner. An event above LIMIT_SSE_EVENT is an error, it is never cut. One thread.
  */
 #pragma once
 
 #include "base/buf.h"
 
-struct sse_event { struct slice event; /* "message" when not named */ struct slice data, id; };
+struct sse_event {
+    struct slice event; /* "message" when the event has no name */
+    struct slice data, id;
+};
 
 struct sse_reader {
     struct buf line, data;
-    struct slice first;                 /* borrowed from the bytes being fed: data of one line that is not in `data` */
+    struct slice first; /* borrowed from the bytes being fed: a single line of data, not copied to `data` yet */
     char event[64], id[128];
     bool has_data, had_cr, is_begun;
-    int (*on_event)(void *arg, const struct sse_event *ev);     /* negative stops and is returned by sse_reader_feed() */
+    int (*on_event)(void *arg, const struct sse_event *ev); /* negative stops and is returned by sse_reader_feed() */
     void *arg;
 };
 

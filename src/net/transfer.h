@@ -1,6 +1,6 @@
-/* One request on a libcurl easy handle: what http_call() and http_fetch_start() have in common. Private to src/net.
+/* One request on a libcurl easy handle: the common part of http_call() and http_fetch_start(). Private to src/net.
  *
- * Embedded in its owner, which keeps the ask's body alive until transfer_clear(). One thread at a time.
+ * Embedded in its owner, which keeps the request's body alive until transfer_clear(). One thread at a time.
  */
 #pragma once
 
@@ -8,34 +8,53 @@
 
 #include <curl/curl.h>
 
+/* A handle that has made a request and is set up for the next one to the same address: no callback, rule or part of the
+ * address is set anew. It holds neither a key nor a body. */
+struct transfer_kit {
+    CURL *easy;     /* owned, as all members; NULL: none */
+    CURLU *address; /* url, parsed; NULL before the first reuse */
+    char *url;      /* NULL: no other request can use the handle */
+    char *peer;
+    long buffer_bytes;
+};
+
 struct transfer {
-    CURL *easy;                         /* owned */
-    struct curl_slist *headers;         /* owned */
-    struct arena *arena;                /* owned; of the head; NULL before the first header and once on_head was told */
+    CURL *easy;                 /* owned */
+    struct transfer_kit kit;    /* owned; without easy and peer, which are here */
+    struct curl_slist *headers; /* owned */
+    struct arena *arena;        /* owned; of the head; NULL before the first header and after on_head */
     struct http_answer head;
     size_t n_head_bytes, cap_headers;
-    char *peer;                         /* owned; "api.example.org:443", for sentences */
-    const struct guard *guard;          /* borrowed; NULL: every address but the service's own is allowed */
-    struct err *refusal;                /* owned; of the last address that was refused; NULL: none was */
-    int64_t first_byte_ms, idle_ms;     /* 0: none */
-    int64_t began_ms, heard_ms;         /* clock_mono_ms() */
-    bool is_answered;                   /* the head is complete */
-    int stop;                           /* negative: why a callback ended it */
-    struct err *why;                    /* owned; with stop; NULL: whoever stopped it has the words */
+    char *peer;                     /* owned; "api.example.org:443", for error texts */
+    const struct guard *guard;      /* borrowed; NULL: every address but the service's own is allowed */
+    struct err *refusal;            /* owned; of the last refused address; NULL: none */
+    int64_t first_byte_ms, idle_ms; /* 0: none */
+    int64_t began_ms, heard_ms;     /* clock_mono_ms() */
+    bool is_answered;               /* the head is complete */
+    int stop;                       /* negative: why a callback ended it */
+    struct err *why;                /* owned; set with stop; NULL: the code that set stop has the error */
     char detail[CURL_ERROR_SIZE];
 
     void (*on_head)(struct transfer *t);
-    /* How many bytes were taken: all, or CURL_WRITEFUNC_PAUSE, or fewer with t->stop set. */
+    /* Returns how many bytes were taken: all, or CURL_WRITEFUNC_PAUSE, or fewer with t->stop set. */
     size_t (*on_bytes)(struct transfer *t, struct slice bytes);
 };
 
-/* easy is taken over. buffer_bytes: libcurl's receive buffer. */
-int transfer_init(struct transfer *t, CURL *easy, const struct http_ask *ask, long buffer_bytes, struct err *e) MUST_CHECK;
+/* Takes ownership of easy. buffer_bytes: libcurl's receive buffer. */
+int transfer_init(struct transfer *t, CURL *easy, const struct http_call_request *request, long buffer_bytes,
+                  struct err *e) MUST_CHECK;
 void transfer_clear(struct transfer *t);
+bool transfer_kit_fits(const struct transfer_kit *kit, const struct http_call_request *request, long buffer_bytes);
+int transfer_init_again(struct transfer *t, struct transfer_kit *kit /* taken over */,
+                        const struct http_call_request *request, struct err *e) MUST_CHECK;
+/* After a request without an error, when no multi handle has easy any more: takes out of t what the next request can
+ * use; false when it can use nothing. */
+bool transfer_keep(struct transfer *t, struct transfer_kit *ret);
+void transfer_kit_clear(struct transfer_kit *kit);
 
-/* clock_mono_ms() at which transfer_expire() is due; 0: never. */
+/* The clock_mono_ms() at which transfer_expire() is due; 0: never. */
 int64_t transfer_due_ms(const struct transfer *t);
-int transfer_expire(struct transfer *t, struct err *e); /* -ETIMEDOUT in words */
+int transfer_expire(struct transfer *t, struct err *e); /* -ETIMEDOUT with the expired limit in the text */
 int transfer_result(struct transfer *t, CURLcode code, struct err *e) MUST_CHECK;
-/* Once a process, before any handle; any thread. */
+/* Call before the first handle; runs once for each process. Any thread. */
 void transfer_setup(void);

@@ -1,6 +1,6 @@
 /* Addresses of upstreams: absolute http and https URLs, parsed once by libcurl's URL API (RFC 3986). Any thread.
  *
- * A user name or password in an address is refused: secrets have their own place.
+ * A user name or password in a URL is refused: secrets have fields of their own.
  *
  *     r = url_join(arena, "https://api.example.org/v1/", "chat/completions", &url, e);
  */
@@ -10,14 +10,18 @@
 #include "base/err.h"
 
 struct url {
-    const char *scheme, *host;          /* lower-case scheme; host without brackets; both in the arena */
-    uint16_t port;                      /* also when the address does not tell it */
-    bool is_tls, is_loopback;           /* loopback: 127.0.0.0/8, ::1, localhost and names below it */
+    const char *scheme, *host; /* lower-case scheme; host without brackets; both in the arena */
+    uint16_t port;             /* the default port when the URL has none */
+    bool is_tls, is_loopback;  /* loopback: 127.0.0.0/8, ::1, localhost and names below it */
 };
 
-/* -EINVAL BAD_URL with a sentence that quotes no secret. */
+/* -EINVAL BAD_URL; the text quotes no secret. */
 int url_parse(struct arena *a, const char *text, struct url *ret, struct err *e) MUST_CHECK;
 
-/* base with path put behind its own path, one slash between; a query of base stays behind, a fragment is dropped. path is program text like
- * "models" or "v1/models?limit=1000" (its query goes before that of base). */
+/* The target of a redirect from base: location is absolute or relative to base (RFC 3986, section 5.2). Its fragment is
+ * dropped. */
+int url_follow(struct arena *a, const char *base, const char *location, char **ret, struct err *e) MUST_CHECK;
+
+/* Appends path to the path of base with one slash between them; the query of base is kept, a fragment is dropped. path
+ * is program text like "models" or "v1/models?limit=1000" (its query precedes that of base). */
 int url_join(struct arena *a, const char *base, const char *path, char **ret, struct err *e) MUST_CHECK;

@@ -4,7 +4,7 @@
 
 #include <poll.h>
 
-enum { LOOK_MS = 50 };                  /* how often the flags are looked at */
+enum { LOOK_MS = 50 }; /* interval at which the flags are checked */
 
 struct net_wait net_wait_of(int64_t total_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving)
 {
@@ -31,7 +31,8 @@ int64_t net_wait_left(const struct net_wait *w, struct err *e)
     if (is_set(w->is_gone) || is_set(w->is_leaving))
         return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping.");
     if (left_ms <= 0)
-        return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "It took longer than %g seconds in all.", (double)w->total_ms / 1e3);
+        return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "It took longer than %g seconds in all.",
+                       (double)w->total_ms / 1e3);
     return left_ms;
 }
 

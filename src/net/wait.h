@@ -1,6 +1,7 @@
-/* How long a worker waits for a peer, and what ends the wait before: the client left, the service stops.
+/* Bounds the time that a worker waits for a peer; the wait ends early when the client leaves or the service stops.
  *
- * One for all steps of an operation, so that the deadline is that of the whole. Not changed while it is used; any thread.
+ * One net_wait serves all steps of an operation, so the deadline applies to the whole. Constant during its use; any
+ * thread.
  *
  *     const struct net_wait wait = net_wait_of(60000, &exchange->is_gone, &api->is_leaving);
  *     r = net_wait_fd(&wait, fd, POLLIN, e);
@@ -14,15 +15,15 @@
 struct budget_holder;
 
 struct net_wait {
-    int64_t total_ms, deadline_ms;      /* clock_mono_ms() */
-    const atomic_bool *is_gone, *is_leaving;    /* NULL: never */
-    struct budget_holder *holder;       /* borrowed; pays for the memory that answers take (net/pay.h); NULL: nobody */
+    int64_t total_ms, deadline_ms;           /* clock_mono_ms() */
+    const atomic_bool *is_gone, *is_leaving; /* NULL: never */
+    struct budget_holder *holder;            /* borrowed; pays for the memory of answers (net/pay.h); NULL: no charge */
 };
 
 struct net_wait net_wait_of(int64_t total_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving);
-/* The same for a part of it that has a limit of its own. */
+/* The same for a part of the operation that has a limit of its own. */
 struct net_wait net_wait_part(const struct net_wait *w, int64_t total_ms);
-/* Milliseconds that are left, at least 1. -ETIMEDOUT UPSTREAM_TIMEOUT, -ECANCELED SHUTTING_DOWN. */
+/* The remaining milliseconds, at least 1. -ETIMEDOUT UPSTREAM_TIMEOUT, -ECANCELED SHUTTING_DOWN. */
 int64_t net_wait_left(const struct net_wait *w, struct err *e) MUST_CHECK;
-/* Until poll() has one of the events, which may be an error of the descriptor. Fails as net_wait_left(). */
+/* Waits until poll() reports one of the events or an error of the descriptor. Fails like net_wait_left(). */
 int net_wait_fd(const struct net_wait *w, int fd, short events, struct err *e) MUST_CHECK;

@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 enum {
-    CHILD_READ_BYTES = 65536,           /* a turn of the loop, so that a flood leaves time for the others */
-    CHILD_DRAIN_BYTES = 1 << 20,        /* after the end: the largest capacity of a pipe (pipe(7), pipe-max-size) */
+    CHILD_READ_BYTES = 65536,    /* for each turn of the loop, so that a flood of output leaves time for other work */
+    CHILD_DRAIN_BYTES = 1 << 20, /* after the child's end: the largest capacity of a pipe (pipe(7), pipe-max-size) */
     CHILD_STOP_GRACE_MS = 5000,
-    CHILD_POLL_MS = 10,                 /* a group has no descriptor to wait on; doubled each time */
+    CHILD_POLL_MS = 10, /* first interval of polling the group, which has no descriptor; doubled each time */
     CHILD_POLL_MOST_MS = 500,
-    CHILD_ORDER_MS = 3000,              /* what hearth-child may take to kill all */
-    CHILD_GIVE_UP_MS = 30000,           /* after SIGKILL: a process the kernel holds, or of another user */
+    CHILD_ORDER_MS = 3000,    /* how long hearth-child may take to kill all processes */
+    CHILD_GIVE_UP_MS = 30000, /* after SIGKILL: a process may be blocked in the kernel or belong to another user */
 };
 
 /* ---- references ---- */
@@ -46,21 +46,11 @@ pid_t child_pid(const struct child *c)
     return c->pid;
 }
 
-pid_t child_root_pid(const struct child *c)
-{
-    return c->root;
-}
-
 uint64_t child_tag_new(void)
 {
     static _Atomic uint64_t n_tags = 0;
 
     return atomic_fetch_add(&n_tags, 1) + 1;
-}
-
-uint64_t child_tag(const struct child *c)
-{
-    return c->tag;
 }
 
 bool child_is_running(const struct child *c)
@@ -107,7 +97,7 @@ static void child_take_output(struct child *c, enum child_stream stream, struct 
         c->spec.on_line(c, c->spec.arg);
 }
 
-/* Reads once. Closes the pipe at its end. Returns the bytes read; 0 = nothing there, or the end. */
+/* Reads once. Closes the pipe at end of file. Returns the number of bytes read; 0 = no data now, or end of file. */
 static size_t child_read(struct child *c, enum child_stream stream)
 {
     struct child_pipe *pipe = &c->pipes[stream];
@@ -133,7 +123,9 @@ static void child_on_stderr(int fd, void *arg)
     child_read(arg, CHILD_STDERR);
 }
 
-/* All that the group wrote is in the pipe by now. One who left the group may hold it open and go on writing: bounded. */
+/* All output of the group is in the pipe by now. A process that left the group may hold the pipe open and go on
+ * writing, so the read is bounded.
+ */
 static void child_drain(struct child *c, enum child_stream stream)
 {
     size_t n_read = 0, n = 1;
@@ -181,7 +173,8 @@ void child_finish(struct child *c)
     child_release(c);
     child_log_flush(c->log);
     child_note_end(c);
-    log_debug("child", NULL, "%s (pid %d) ended: code %d, signal %d", LOG_Q(c->label), (int)c->pid, c->how.code, c->how.signal);
+    log_debug("child", NULL, "%s (pid %d) ended: code %d, signal %d", LOG_Q(c->label), (int)c->pid, c->how.code,
+              c->how.signal);
     supervisor_drop(c->supervisor, c);
     c->supervisor = NULL;
     metric_add(c->gauge, -1);
@@ -191,7 +184,7 @@ void child_finish(struct child *c)
     child_unref(c);
 }
 
-/* hearth-child knows whether the program still has its number, so it is what signals. */
+/* hearth-child sends the signals, because it knows whether the pid still belongs to the program. */
 static bool child_order(struct child *c, enum child_order order)
 {
     const char byte = (char)order;
@@ -199,21 +192,21 @@ static bool child_order(struct child *c, enum child_order order)
     return c->control_fd >= 0 && send(c->control_fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-static void child_ask_group(struct child *c)
+static void child_signal_group(struct child *c)
 {
     if (c->control_fd >= 0) {
         child_order(c, CHILD_ORDER_TERMINATE);
         return;
     }
-    kill(-c->root, SIGTERM);            /* ESRCH: nobody is left */
-    kill(-c->root, SIGCONT);            /* one that is stopped cannot hear it */
+    kill(-c->root, SIGTERM); /* ESRCH: the group has no members left */
+    kill(-c->root, SIGCONT); /* a stopped process cannot handle SIGTERM */
 }
 
 static bool child_group_is_gone(struct child *c)
 {
     siginfo_t info;
 
-    /* Members that lost their parent are ours to reap when the service is process 1 of a container. */
+    /* When the service is process 1 of a container, it must reap group members that lost their parent. */
     do
         info.si_pid = 0;
     while (waitid(P_PGID, (id_t)c->root, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0);
@@ -231,7 +224,7 @@ static void child_on_poll(void *arg)
     struct child *c = arg;
     bool has_tried = c->killed_at_ms && clock_mono_ms() - c->killed_at_ms >= CHILD_GIVE_UP_MS;
 
-    /* Zombies count for kill(2) until process 1 reaps them, and it may be slow or never do. */
+    /* kill(2) counts zombies until process 1 reaps them, which may take long or never happen. */
     if (child_group_is_gone(c) || !proc_group_lives(c->root)) {
         child_finish(c);
     } else if (has_tried) {
@@ -250,13 +243,13 @@ static void child_on_kill(void *arg)
         child_log_note(c->log, "did not end when asked: killed");
     c->killed_at_ms = clock_mono_ms();
     if (!c->is_killed && child_order(c, CHILD_ORDER_KILL))
-        loop_timer_set(c->kill, CHILD_ORDER_MS);        /* hearth-child itself may have been stopped */
+        loop_timer_set(c->kill, CHILD_ORDER_MS); /* hearth-child itself may be stopped (SIGSTOP) */
     else
         kill(-c->root, SIGKILL);
     c->is_killed = true;
 }
 
-/* An earlier end of patience stays. */
+/* An earlier deadline stays in force. */
 static void child_kill_after(struct child *c, int64_t grace_ms)
 {
     int64_t at_ms = clock_mono_ms() + grace_ms;
@@ -267,32 +260,32 @@ static void child_kill_after(struct child *c, int64_t grace_ms)
     loop_timer_set(c->kill, grace_ms);
 }
 
-void child_ask_to_end(struct child *c, int64_t grace_ms)
+void child_end_softly(struct child *c, int64_t grace_ms)
 {
-    if (!c->is_asked)
-        child_ask_group(c);
-    c->is_asked = true;
+    if (!c->is_requested)
+        child_signal_group(c);
+    c->is_requested = true;
     child_kill_after(c, grace_ms);
 }
 
 static void child_take_status(struct child *c, const siginfo_t *info)
 {
     if (c->has_ended)
-        return;                         /* hearth-child told how the program did */
+        return; /* hearth-child reported how the program ended */
     c->how.code = info->si_code == CLD_EXITED ? info->si_status : -1;
     c->how.signal = info->si_code == CLD_EXITED ? 0 : info->si_status;
 }
 
-static void child_ask_left(struct child *c)
+static void child_signal_left(struct child *c)
 {
-    if (c->is_asked)
+    if (c->is_requested)
         return;
     child_log_note(c->log, "the processes it left behind are asked to end");
-    c->is_asked = true;
+    c->is_requested = true;
     child_kill_after(c, c->spec.stop_grace_ms);
 }
 
-/* False: nothing more is there. */
+/* False: no further message is available. */
 static bool child_take_note(struct child *c)
 {
     struct child_note note;
@@ -304,7 +297,7 @@ static bool child_take_note(struct child *c)
         c->how.signal = WIFSIGNALED(note.value) ? WTERMSIG(note.value) : 0;
         loop_timer_cancel(c->timeout);
         if (note.error)
-            child_ask_left(c);
+            child_signal_left(c);
     }
     return n > 0;
 }
@@ -317,8 +310,8 @@ static void child_on_control(int fd, void *arg)
         c->control_watch = loop_watch_free(c->control_watch);
 }
 
-/* The leader is a zombie while its group is asked: until it is reaped its number cannot be another's. Later the number stays
- * taken as long as the group has members, and a group found empty is not signalled again. */
+/* The leader is a zombie while its group is signalled: until it is reaped, its pid cannot be reused. Afterwards the
+ * number stays reserved while the group has members, and a group found empty is not signalled again. */
 static void child_on_leader_end(int pidfd, void *arg)
 {
     struct child *c = arg;
@@ -328,10 +321,10 @@ static void child_on_leader_end(int pidfd, void *arg)
         ;
     if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
         if (info.si_pid == 0)
-            return;                     /* woken without reason */
+            return; /* spurious wakeup */
         child_take_status(c, &info);
-        if (!c->is_asked && c->control_fd < 0)
-            child_ask_group(c);
+        if (!c->is_requested && c->control_fd < 0)
+            child_signal_group(c);
         waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG);
     }
     c->end_watch = loop_watch_free(c->end_watch);
@@ -340,7 +333,7 @@ static void child_on_leader_end(int pidfd, void *arg)
         child_finish(c);
         return;
     }
-    child_ask_left(c);
+    child_signal_left(c);
     child_poll_later(c);
 }
 
@@ -350,7 +343,7 @@ static void child_on_timeout(void *arg)
 
     c->how.timed_out = true;
     child_log_note(c->log, "ran longer than %lld ms: asked to end", (long long)c->spec.timeout_ms);
-    child_ask_to_end(c, c->spec.stop_grace_ms);
+    child_end_softly(c, c->spec.stop_grace_ms);
 }
 
 /* ---- from any thread ---- */
@@ -362,7 +355,7 @@ static void child_stop_posted(void *arg)
     if (c->supervisor && !c->how.was_stopped) {
         c->how.was_stopped = true;
         child_log_note(c->log, "asked to end");
-        child_ask_to_end(c, c->spec.stop_grace_ms);
+        child_end_softly(c, c->spec.stop_grace_ms);
     }
     child_unref(c);
 }
@@ -375,7 +368,7 @@ void child_stop(struct child *c)
 
 /* ---- the beginning ---- */
 
-static struct metric *child_gauge(const char *label)
+struct metric *child_gauge(const char *label)
 {
     char labels[64];
 
@@ -396,7 +389,6 @@ static struct child_spec child_spec_kept(const struct child_spec *spec)
     return kept;
 }
 
-
 static void child_take_enclosure(struct child *c, struct child_enclosure *enclosure)
 {
     const struct child_sockets *on = &c->supervisor->on_sockets;
@@ -404,15 +396,35 @@ static void child_take_enclosure(struct child *c, struct child_enclosure *enclos
     c->control_fd = enclosure->control_fd;
     c->is_jailed = enclosure->is_jailed;
     enclosure->control_fd = -1;
-    if (c->control_fd >= 0)
-        c->control_watch = loop_watch_read(c->loop, c->control_fd, child_on_control, c);
     for (size_t i = 0; on->opened && i < enclosure->n_sockets; i++)
         on->opened(on->arg, enclosure->sockets[i], c->tag);
     if (on->opened)
         enclosure->n_sockets = 0;
 }
 
-struct child *child_new(struct supervisor *s, const struct child_spec *spec, const struct spawned *spawned, struct child_enclosure *enclosure)
+static bool child_watch(struct child *c, const struct spawned *spawned, int control_fd)
+{
+    c->pipes[CHILD_STDOUT].watch = loop_watch_read(c->loop, spawned->stdout_fd, child_on_stdout, c);
+    c->pipes[CHILD_STDERR].watch = loop_watch_read(c->loop, spawned->stderr_fd, child_on_stderr, c);
+    c->end_watch = loop_watch_read(c->loop, spawned->pidfd, child_on_leader_end, c);
+    if (control_fd >= 0)
+        c->control_watch = loop_watch_read(c->loop, control_fd, child_on_control, c);
+    return c->pipes[CHILD_STDOUT].watch && c->pipes[CHILD_STDERR].watch && c->end_watch &&
+           (control_fd < 0 || c->control_watch);
+}
+
+static struct child *child_discard(struct child *c)
+{
+    for (enum child_stream stream = CHILD_STDOUT; stream < CHILD_NOTE; stream++)
+        c->pipes[stream].watch = loop_watch_free(c->pipes[stream].watch);
+    c->end_watch = loop_watch_free(c->end_watch);
+    c->control_watch = loop_watch_free(c->control_watch);
+    c->supervisor = NULL;
+    return child_unref(c);
+}
+
+struct child *child_new(struct supervisor *s, const struct child_spec *spec, const struct spawned *spawned,
+                        struct child_enclosure *enclosure)
 {
     struct child *c = xcalloc(1, sizeof(*c));
 
@@ -428,14 +440,13 @@ struct child *child_new(struct supervisor *s, const struct child_spec *spec, con
     c->pidfd = spawned->pidfd;
     c->spec = child_spec_kept(spec);
     c->how.code = -1;
+    buf_init(&c->stdout_kept, spec->max_stdout);
+    if (!child_watch(c, spawned, enclosure->control_fd))
+        return child_discard(c);
     c->gauge = child_gauge(spec->label);
     metric_add(c->gauge, 1);
-    buf_init(&c->stdout_kept, spec->max_stdout);
     c->pipes[CHILD_STDOUT].fd = spawned->stdout_fd;
     c->pipes[CHILD_STDERR].fd = spawned->stderr_fd;
-    c->pipes[CHILD_STDOUT].watch = loop_watch_read(s->loop, spawned->stdout_fd, child_on_stdout, c);
-    c->pipes[CHILD_STDERR].watch = loop_watch_read(s->loop, spawned->stderr_fd, child_on_stderr, c);
-    c->end_watch = loop_watch_read(s->loop, spawned->pidfd, child_on_leader_end, c);
     c->timeout = loop_timer_new(s->loop, child_on_timeout, c);
     c->kill = loop_timer_new(s->loop, child_on_kill, c);
     c->poll = loop_timer_new(s->loop, child_on_poll, c);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U                /* linux/memfd.h of Linux 6.3 */
+#define MFD_EXEC 0x0010U /* linux/memfd.h of Linux 6.3 */
 #endif
 
 __asm__(".pushsection .rodata\n"
@@ -36,7 +36,7 @@ static int image_fill(int fd)
     return fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0 ? -errno : 0;
 }
 
-/* Kernels before 6.3 do not know the flag, and need none. */
+/* Kernels before 6.3 do not know the flag and do not need it. */
 static int image_make(int *ret)
 {
     int fd = memfd_create("hearth-child", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC), r;
@@ -60,5 +60,8 @@ int child_image_fd(int *ret, struct err *e)
         r = image_make(&image_fd);
     *ret = image_fd;
     pthread_mutex_unlock(&image_mutex);
-    return r < 0 ? err_errno(e, -r, "The program that starts children cannot be kept in memory (vm.memfd_noexec must not be 2)") : 0;
+    return r < 0
+               ? err_errno(e, -r,
+                           "The program that starts children cannot be kept in memory (vm.memfd_noexec must not be 2)")
+               : 0;
 }

@@ -14,12 +14,14 @@
 
 /* ---- capabilities and /proc ---- */
 
-/* Root of the machine owns these even without capabilities; an ordinary user, whose namespaces bubblewrap nests, never did. */
+/* The machine's root owns these even without capabilities. An ordinary user, whose namespaces bubblewrap nests, never
+ * owns them. */
 static const char *const proc_read_only[] = {
-    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/mtrr", "/proc/driver",
+    "/proc/sys",  "/proc/sysrq-trigger", "/proc/irq",  "/proc/bus",    "/proc/fs",
+    "/proc/acpi", "/proc/scsi",          "/proc/mtrr", "/proc/driver",
 };
 
-/* Kernels before 6.14 have one pid_max for all namespaces and refuse this; RLIMIT_NPROC remains. */
+/* Kernels before 6.14 have one pid_max for all namespaces and refuse this write; RLIMIT_NPROC still applies. */
 static void child_bound_tasks(uint32_t max_tasks)
 {
     int fd = open("/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC);
@@ -69,22 +71,38 @@ int child_jail_namespace(uint32_t max_tasks)
     return r < 0 ? r : child_drop_capabilities();
 }
 
-/* ---- Landlock; Debian 12's header is older than what the kernel offers ---- */
+/* ---- Landlock; Debian 12's header is older than its kernel's features ---- */
 
 enum {
-    LL_EXECUTE = 1 << 0, LL_WRITE_FILE = 1 << 1, LL_READ_FILE = 1 << 2, LL_READ_DIR = 1 << 3, LL_MAKE_CHAR = 1 << 6, LL_MAKE_BLOCK = 1 << 11,
-    LL_REFER = 1 << 13, LL_TRUNCATE = 1 << 14, LL_IOCTL_DEV = 1 << 15,
+    LL_EXECUTE = 1 << 0,
+    LL_WRITE_FILE = 1 << 1,
+    LL_READ_FILE = 1 << 2,
+    LL_READ_DIR = 1 << 3,
+    LL_MAKE_CHAR = 1 << 6,
+    LL_MAKE_BLOCK = 1 << 11,
+    LL_REFER = 1 << 13,
+    LL_TRUNCATE = 1 << 14,
+    LL_IOCTL_DEV = 1 << 15,
     LL_ALL_ABI1 = (1 << 13) - 1,
     LL_READ = LL_EXECUTE | LL_READ_FILE | LL_READ_DIR,
     LL_OF_FILES = LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV,
     LL_CONNECT_TCP = 1 << 1,
-    LL_ABSTRACT_SOCKET = 1 << 0, LL_SIGNAL = 1 << 1,
-    LL_RULE_PATH = 1, LL_RULE_PORT = 2,
+    LL_ABSTRACT_SOCKET = 1 << 0,
+    LL_SIGNAL = 1 << 1,
+    LL_RULE_PATH = 1,
+    LL_RULE_PORT = 2,
 };
 
-struct ll_ruleset { uint64_t fs, net, scoped; };
-struct ll_path { uint64_t allowed; int32_t fd; } __attribute__((packed));
-struct ll_port { uint64_t allowed, port; };
+struct ll_ruleset {
+    uint64_t fs, net, scoped;
+};
+struct ll_path {
+    uint64_t allowed;
+    int32_t fd;
+} __attribute__((packed));
+struct ll_port {
+    uint64_t allowed, port;
+};
 
 static uint64_t ll_known_rights(uint32_t abi)
 {
@@ -95,7 +113,7 @@ static uint64_t ll_known_rights(uint32_t abi)
     return known | (abi >= 5 ? LL_IOCTL_DEV : 0);
 }
 
-/* A path that is not there allows nothing, so it is no failure. */
+/* A missing path allows nothing, so it is not a failure. */
 static int ll_allow_path(int ruleset, const char *rule, uint64_t known)
 {
     struct ll_path path = { .fd = open(rule + 1, O_PATH | O_CLOEXEC) };
@@ -132,7 +150,9 @@ int child_jail_landlock(const struct child_plan *plan, const char *const *rules)
         .net = plan->is_offline ? LL_CONNECT_TCP : 0,
         .scoped = plan->landlock_abi >= 6 ? LL_ABSTRACT_SOCKET | LL_SIGNAL : 0,
     };
-    size_t size = plan->landlock_abi >= 6 ? sizeof(wanted) : plan->landlock_abi >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
+    size_t size = plan->landlock_abi >= 6   ? sizeof(wanted)
+                  : plan->landlock_abi >= 4 ? 2 * sizeof(uint64_t)
+                                            : sizeof(uint64_t);
     int ruleset, r;
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -14,33 +14,35 @@ struct log_line {
     int64_t number, wall_ms;
     enum child_stream stream;
     size_t n;
-    char text[];                        /* n bytes and NUL */
+    char text[]; /* n bytes and NUL */
 };
 
-/* What was read of a stream since its last newline. */
+/* The bytes read from a stream since its last newline. */
 struct log_partial {
     char bytes[LIMIT_LOG_LINE_BYTES];
     size_t n;
-    bool is_cut;                        /* more came than fits: dropped until the newline */
+    bool is_cut; /* the line is too long: further bytes are dropped until the newline */
 };
 
 struct child_log {
     atomic_uint n_refs;
     pthread_cond_t has_line;
-    pthread_mutex_t mutex;              /* guards all below */
-    struct log_line *ring[LIMIT_LOG_LINES];     /* owned; line number i lives in slot i % LIMIT_LOG_LINES */
-    int64_t oldest, next;               /* numbers kept: oldest <= number < next */
+    pthread_mutex_t mutex;                  /* guards all below */
+    struct log_line *ring[LIMIT_LOG_LINES]; /* owned; line number i lives in slot i % LIMIT_LOG_LINES */
+    int64_t oldest, next;                   /* numbers kept: oldest <= number < next */
     size_t n_bytes;
-    struct buf text;                    /* of the line being added */
-    struct log_partial partials[CHILD_NOTE];    /* of CHILD_STDOUT and CHILD_STDERR */
+    struct buf text;                         /* of the line being added */
+    struct log_partial partials[CHILD_NOTE]; /* of CHILD_STDOUT and CHILD_STDERR */
 };
 
 #define LOG_CUT_MARK " [line cut]"
-#define LOG_REPLACEMENT "\xEF\xBF\xBD"  /* U+FFFD */
+#define LOG_REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
 const char *child_stream_name(enum child_stream s)
 {
-    static const char *const names[] = { [CHILD_STDOUT] = "stdout", [CHILD_STDERR] = "stderr", [CHILD_NOTE] = "note" };
+    static const char *const names[] = {
+        [CHILD_STDOUT] = "stdout", [CHILD_STDERR] = "stderr", [CHILD_NOTE] = "note", [CHILD_ENTRY] = "log"
+    };
 
     return names[s];
 }
@@ -95,10 +97,10 @@ static bool log_is_control(struct slice character)
 
     if (character.n == 1)
         return (first < 0x20 && first != '\t') || first == 0x7F;
-    return character.n == 2 && first == 0xC2 && (unsigned char)character.p[1] < 0xA0;   /* C1: U+0080..U+009F */
+    return character.n == 2 && first == 0xC2 && (unsigned char)character.p[1] < 0xA0; /* C1: U+0080..U+009F */
 }
 
-/* Bytes of s that need no change. */
+/* Number of bytes at the start of s that need no change. */
 static size_t log_clean_bytes(struct slice s)
 {
     size_t n = 0;
@@ -108,7 +110,8 @@ static size_t log_clean_bytes(struct slice s)
     return n;
 }
 
-/* Copies s so that it is text one can show; at most LIMIT_LOG_LINE_BYTES of it, in whole characters. Tells whether all fitted. */
+/* Copies s as printable text, at most LIMIT_LOG_LINE_BYTES of it, in whole characters. Returns whether all of it
+ * fitted. */
 static bool log_sanitise(struct buf *out, struct slice s)
 {
     while (s.n > 0) {
@@ -126,7 +129,7 @@ static bool log_sanitise(struct buf *out, struct slice s)
     return true;
 }
 
-/* A cut may have fallen into a character: its first bytes go as well. */
+/* When the cut is inside a character, drops the first bytes of that character too. */
 static struct slice log_whole_characters(struct slice s)
 {
     for (size_t n_tail = 1; n_tail < 4 && n_tail <= s.n; n_tail++) {
@@ -151,7 +154,8 @@ static void log_add_line(struct child_log *log, enum child_stream stream, struct
     *line = (struct log_line){ .number = log->next, .wall_ms = clock_wall_ms(), .stream = stream, .n = text->n };
     memcpy(line->text, buf_str(text), text->n);
 
-    while (log->oldest < log->next && (log->next - log->oldest == LIMIT_LOG_LINES || log->n_bytes + line->n > LIMIT_LOG_BYTES))
+    while (log->oldest < log->next &&
+           (log->next - log->oldest == LIMIT_LOG_LINES || log->n_bytes + line->n > LIMIT_LOG_BYTES))
         log_drop_oldest(log);
     *log_slot(log, log->next++) = line;
     log->n_bytes += line->n;
@@ -173,7 +177,7 @@ static void log_partial_end(struct child_log *log, enum child_stream stream)
     struct log_partial *partial = &log->partials[stream];
     struct slice raw = { partial->bytes, partial->n };
 
-    if (raw.n > 0 && raw.p[raw.n - 1] == '\r')          /* CR LF ends a line too */
+    if (raw.n > 0 && raw.p[raw.n - 1] == '\r') /* CR LF ends a line too */
         raw.n--;
     log_add_line(log, stream, raw, partial->is_cut);
     partial->n = 0;
@@ -192,6 +196,20 @@ void child_log_add_bytes(struct child_log *log, enum child_stream stream, struct
             log_partial_end(log, stream);
         n += newline != NULL;
         bytes = (struct slice){ bytes.p + n, bytes.n - n };
+    }
+    pthread_mutex_unlock(&log->mutex);
+}
+
+void child_log_add_text(struct child_log *log, enum child_stream stream, struct slice text)
+{
+    pthread_mutex_lock(&log->mutex);
+    while (text.n > 0) {
+        const char *newline = memchr(text.p, '\n', text.n);
+        size_t n = newline ? (size_t)(newline - text.p) : text.n, n_kept = MIN(n, (size_t)LIMIT_LOG_LINE_BYTES);
+
+        log_add_line(log, stream, (struct slice){ text.p, n_kept }, n_kept < n);
+        n += newline != NULL;
+        text = (struct slice){ text.p + n, text.n - n };
     }
     pthread_mutex_unlock(&log->mutex);
 }
@@ -240,7 +258,8 @@ size_t child_log_lines(struct child_log *log, struct arena *a, int64_t after, si
     for (size_t i = 0; i < n; i++) {
         const struct log_line *line = *log_slot(log, first + (int64_t)i);
 
-        lines[i] = (struct child_line){ line->number, line->wall_ms, line->stream, arena_strndup(a, line->text, line->n) };
+        lines[i] =
+            (struct child_line){ line->number, line->wall_ms, line->stream, arena_strndup(a, line->text, line->n) };
     }
     pthread_mutex_unlock(&log->mutex);
     *ret = lines;
@@ -294,10 +313,11 @@ char *child_log_text(struct child_log *log, struct arena *a)
     return buf_to_arena(&text, a);
 }
 
-/* The flags have no bell of their own: they are looked at so often. */
+/* The flags cannot wake the waiting thread, so they are polled at this interval. */
 enum { LOG_LOOK_MS = 200 };
 
-void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving)
+void child_log_wait(struct child_log *log, int64_t after, int timeout_ms, const atomic_bool *is_gone,
+                    const atomic_bool *is_leaving)
 {
     int64_t end_us = clock_mono_us() + (int64_t)timeout_ms * 1000;
 

@@ -1,4 +1,4 @@
-/* hearth-child: see child_plan.h. Static, without anything of base/; everything it needs comes through its descriptors. */
+/* hearth-child: see child_plan.h. Statically linked, uses nothing of base/; all input comes through its descriptors. */
 #include "os/child_jail.h"
 #include "os/child_plan.h"
 #include "os/child_tree.h"
@@ -33,30 +33,30 @@ struct child_start {
 };
 
 struct child_life {
-    pid_t program;                      /* 0: it has ended and was reaped */
+    pid_t program; /* 0: it has ended and was reaped */
     int signals;
     bool is_killing;
 };
 
 /* ---- messages ---- */
 
-static void child_tell(enum child_note_kind kind, int value, int error)
+static void child_report(enum child_note_kind kind, int value, int error)
 {
     const struct child_note note = { kind, value, error };
 
     if (send(CHILD_CONTROL_FD, &note, sizeof(note), MSG_NOSIGNAL) < 0)
-        errno = 0;                      /* the service is gone: child_obey() sees it */
+        errno = 0; /* the service has ended: child_obey() notices */
 }
 
 static _Noreturn void child_fail(enum child_step step, int error)
 {
-    child_tell(CHILD_NOTE_FAILED, step, error);
+    child_report(CHILD_NOTE_FAILED, step, error);
     _exit(CHILD_FAILED_CODE);
 }
 
 /* ---- the plan ---- */
 
-/* The next string; the service wrote them, so none is cut. */
+/* The next string; each is complete, because the service wrote them. */
 static char *child_next(char **at)
 {
     char *text = *at;
@@ -100,8 +100,12 @@ static int child_read_plan(struct child_start *s)
 
 static int child_listen(int family, uint16_t port)
 {
-    const struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    const struct sockaddr_in in = { .sin_family = AF_INET,
+                                    .sin_port = htons(port),
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
+                                      .sin6_port = htons(port),
+                                      .sin6_addr = IN6ADDR_LOOPBACK_INIT };
     const bool is_v6 = family == AF_INET6;
     const int on = 1;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -109,7 +113,8 @@ static int child_listen(int family, uint16_t port)
     if (fd < 0)
         return -1;
     if ((is_v6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
-        bind(fd, is_v6 ? (const void *)&in6 : (const void *)&in, is_v6 ? sizeof(in6) : sizeof(in)) < 0 || listen(fd, CHILD_BACKLOG) < 0) {
+        bind(fd, is_v6 ? (const void *)&in6 : (const void *)&in, is_v6 ? sizeof(in6) : sizeof(in)) < 0 ||
+        listen(fd, CHILD_BACKLOG) < 0) {
         close(fd);
         return -1;
     }
@@ -119,17 +124,23 @@ static int child_listen(int family, uint16_t port)
 static void child_send_sockets(const int *fds, size_t n)
 {
     const struct child_note note = { CHILD_NOTE_SOCKETS, (int32_t)n, 0 };
-    union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(int) * CHILD_SOCKETS)]; } control = { 0 };
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int) * CHILD_SOCKETS)];
+    } control = { 0 };
     struct iovec iov = { .iov_base = (void *)&note, .iov_len = sizeof(note) };
-    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(n * sizeof(int))
+    };
 
-    control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(n * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+    control.head =
+        (struct cmsghdr){ .cmsg_len = CMSG_LEN(n * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
     memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
     if (sendmsg(CHILD_CONTROL_FD, &message, MSG_NOSIGNAL) < 0)
         child_fail(CHILD_STEP_PORT, errno);
 }
 
-/* A machine without IPv6 has the other one only. */
+/* On a machine without IPv6 only the IPv4 socket is opened. */
 static void child_open_port(uint16_t port)
 {
     int fds[CHILD_SOCKETS] = { child_listen(AF_INET, port), -1 };
@@ -164,7 +175,7 @@ static void child_limit_all(const struct child_plan *plan)
     if (plan->max_file_bytes > 0)
         child_limit(RLIMIT_FSIZE, plan->max_file_bytes);
     if (plan->max_tasks > 0 && plan->is_first_process)
-        child_limit(RLIMIT_NPROC, plan->max_tasks);     /* counted in this user namespace alone */
+        child_limit(RLIMIT_NPROC, plan->max_tasks); /* counted within this user namespace only */
 }
 
 static void child_reset_signals(void)
@@ -178,7 +189,8 @@ static void child_reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The home lies in the child's own folder, where a link could lead anywhere: so it is made from inside. */
+/* The home is in the child's own folder, where a link could point anywhere, so the home is created from inside the
+ * sandbox. */
 static void child_enter(const struct child_start *s)
 {
     if (*s->home && mkdir(s->home, 0700) < 0 && errno != EEXIST)
@@ -204,7 +216,7 @@ static _Noreturn void child_become(const struct child_start *s)
         child_fail(CHILD_STEP_SESSION, errno);
     if (!s->plan.is_first_process && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         child_fail(CHILD_STEP_PARENT, errno);
-    child_tell(CHILD_NOTE_PROCESS, 0, 0);
+    child_report(CHILD_NOTE_PROCESS, 0, 0);
     if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         child_fail(CHILD_STEP_DESCRIPTORS, errno);
     child_limit_all(&s->plan);
@@ -216,7 +228,7 @@ static _Noreturn void child_become(const struct child_start *s)
     child_fail(CHILD_STEP_EXEC, errno);
 }
 
-/* Returns once the program runs. */
+/* Returns when the program runs. */
 static pid_t child_spawn(const struct child_start *s)
 {
     int report[2];
@@ -232,9 +244,9 @@ static pid_t child_spawn(const struct child_start *s)
         child_become(s);
     close(report[1]);
     while (read(report[0], &byte, 1) < 0 && errno == EINTR)
-        ;                               /* its end: executed, or failed and told so */
+        ; /* end of file: the program was executed, or the failure was reported */
     close(report[0]);
-    child_tell(CHILD_NOTE_RUNNING, 0, 0);
+    child_report(CHILD_NOTE_RUNNING, 0, 0);
     return pid;
 }
 
@@ -248,18 +260,18 @@ static void child_signal_all(const struct child_start *s, int signum)
         child_tree_signal(signum);
 }
 
-static void child_ask(const struct child_start *s, struct child_life *life)
+static void child_request_end(const struct child_start *s, struct child_life *life)
 {
     if (life->program > 0) {
         kill(-life->program, SIGTERM);
-        kill(-life->program, SIGCONT);  /* one that is stopped cannot hear it */
+        kill(-life->program, SIGCONT); /* a stopped process cannot handle SIGTERM */
         return;
     }
     child_signal_all(s, SIGTERM);
     child_signal_all(s, SIGCONT);
 }
 
-/* The program's end. What it left behind is asked to end; the service decides how long that may take. */
+/* The program has ended. Processes it left behind get SIGTERM; the service decides how long they may take to end. */
 static void child_program_ended(const struct child_start *s, struct child_life *life, int status)
 {
     bool has_left;
@@ -269,9 +281,9 @@ static void child_program_ended(const struct child_start *s, struct child_life *
         ;
     has_left = pid == 0;
     life->program = 0;
-    child_tell(CHILD_NOTE_ENDED, status, has_left);
+    child_report(CHILD_NOTE_ENDED, status, has_left);
     if (has_left)
-        child_ask(s, life);
+        child_request_end(s, life);
 }
 
 /* False: no child is left. */
@@ -293,7 +305,7 @@ static void child_obey(const struct child_start *s, struct child_life *life)
     if (recv(CHILD_CONTROL_FD, &order, 1, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (order == CHILD_ORDER_TERMINATE)
-        child_ask(s, life);
+        child_request_end(s, life);
     else
         life->is_killing = true;
 }
@@ -303,7 +315,7 @@ static void child_take_signal(const struct child_start *s, struct child_life *li
     struct signalfd_siginfo info;
 
     if (read(life->signals, &info, sizeof(info)) == sizeof(info) && info.ssi_signo != SIGCHLD)
-        child_ask(s, life);             /* somebody asks the child by this process */
+        child_request_end(s, life); /* another process signalled hearth-child to end the child */
 }
 
 static void child_wait_for_all(const struct child_start *s, struct child_life *life)
@@ -339,7 +351,8 @@ static void child_prepare(const struct child_start *s, struct child_life *life)
     if (s->plan.is_first_process)
         r = child_jail_namespace(s->plan.max_tasks);
     else if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || prctl(PR_SET_PDEATHSIG, 0) < 0)
-        r = -errno;                     /* without PDEATHSIG it lives long enough to end its tree when the service is gone */
+        r = -errno; /* without PDEATHSIG hearth-child lives long enough to end its process tree after the service has
+                       ended */
     if (r < 0 || life->signals < 0)
         child_fail(CHILD_STEP_NAMESPACE, r < 0 ? -r : EMFILE);
     if (s->plan.has_own_network)
@@ -359,7 +372,7 @@ int main(void)
     life.program = child_spawn(&s);
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
-    close(STDERR_FILENO);               /* the pipes end with the processes that write to them */
+    close(STDERR_FILENO); /* the pipes end with the processes that write to them */
     child_wait_for_all(&s, &life);
     return 0;
 }

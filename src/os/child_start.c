@@ -1,5 +1,5 @@
-/* Starting a child: the command is checked and its sandbox prepared on the caller's worker, the process is made on the loop thread, and the
- * worker waits until the program runs or the sandbox says why it does not. */
+/* Starts a child. The caller's worker checks the command and prepares the sandbox, the loop thread creates the process,
+ * and the worker waits until the program runs or the sandbox reports why it does not. */
 #include "os/child_private.h"
 
 #include "base/clock.h"
@@ -25,13 +25,13 @@ enum { START_DEADLINE_MS = 60000, START_WORDS = 400 };
 struct start_job {
     struct supervisor *supervisor;
     const struct child_spec *spec;
-    struct spawn_plan plan;             /* the program */
-    struct spawn_plan outer;            /* what the loop spawns: the program itself, hearth-child, or bubblewrap around it */
+    struct spawn_plan plan;  /* the program */
+    struct spawn_plan outer; /* what is spawned: the program itself, hearth-child, or bubblewrap around hearth-child */
     struct sandbox_view view;
-    int passed[CHILD_FDS_END];          /* owned */
+    int passed[CHILD_FDS_END]; /* owned */
     struct spawned spawned;
     struct child_enclosure enclosure;
-    struct child *child;                /* the answer, a reference */
+    struct child *child; /* the result, a reference */
     struct err *e;
     int r;
 };
@@ -50,11 +50,12 @@ static int start_check_args(const struct child_spec *spec, struct err *e)
     size_t n = start_count(spec->args);
 
     if (n > LIMIT_ARGS)
-        return err_set(e, -E2BIG, "TOO_MANY_ARGUMENTS", "A command may have at most %d arguments; this one has %zu.", LIMIT_ARGS, n);
+        return err_set(e, -E2BIG, "TOO_MANY_ARGUMENTS", "A command may have at most %d arguments; this one has %zu.",
+                       LIMIT_ARGS, n);
     for (size_t i = 0; i < n; i++)
         if (strlen(spec->args[i]) > LIMIT_ARG_BYTES)
-            return err_set(e, -E2BIG, "ARGUMENT_TOO_LONG", "Argument %zu of the command must be at most %d bytes.", i + 1,
-                           LIMIT_ARG_BYTES);
+            return err_set(e, -E2BIG, "ARGUMENT_TOO_LONG", "Argument %zu of the command must be at most %d bytes.",
+                           i + 1, LIMIT_ARG_BYTES);
     return 0;
 }
 
@@ -62,7 +63,8 @@ static int start_check_env(const struct child_spec *spec, struct err *e)
 {
     for (size_t i = 0; i < start_count(spec->env); i++)
         if (strlen(spec->env[i]) > LIMIT_ARG_BYTES)
-            return err_set(e, -E2BIG, "ARGUMENT_TOO_LONG", "The environment variable %.*s with its value must be at most %d bytes.",
+            return err_set(e, -E2BIG, "ARGUMENT_TOO_LONG",
+                           "The environment variable %.*s with its value must be at most %d bytes.",
                            (int)MIN(strcspn(spec->env[i], "="), (size_t)80), spec->env[i], LIMIT_ARG_BYTES);
     return 0;
 }
@@ -72,7 +74,8 @@ static int start_check_dir(const char *working_dir, struct err *e)
     struct stat st;
 
     if (working_dir && (stat(working_dir, &st) < 0 || !S_ISDIR(st.st_mode)))
-        return err_set(e, -ENOTDIR, "BAD_WORKING_DIR", "The working folder %.300s does not exist or is not a folder.", working_dir);
+        return err_set(e, -ENOTDIR, "BAD_WORKING_DIR", "The working folder %.300s does not exist or is not a folder.",
+                       working_dir);
     return 0;
 }
 
@@ -97,7 +100,7 @@ static char **start_argv(struct arena *a, const struct child_spec *spec)
     return argv;
 }
 
-/* The caller's, with the mark by which a later service finds what this one left. */
+/* The caller's environment plus the mark by which a later service finds the processes that this one left. */
 static char **start_envp(struct arena *a, const char *const *env, const char *mark)
 {
     size_t n = start_count(env), n_name = strcspn(mark, "=") + 1, n_kept = 1;
@@ -124,7 +127,8 @@ static int start_prepare(struct start_job *job, struct arena *a)
         r = program_find(a, spec->command, spec->working_dir, start_search_path(spec), &path, job->e);
     if (r < 0)
         return r;
-    job->plan = (struct spawn_plan){ path, start_argv(a, spec), start_envp(a, spec->env, job->supervisor->mark), spec->working_dir, NULL };
+    job->plan = (struct spawn_plan){ path, start_argv(a, spec), start_envp(a, spec->env, job->supervisor->mark),
+                                     spec->working_dir, NULL };
     return 0;
 }
 
@@ -164,7 +168,7 @@ static void start_add_strings(struct buf *out, const char *const *strings, size_
         buf_add(out, strings[i], strlen(strings[i]) + 1);
 }
 
-/* A file in memory that the child can read. */
+/* Makes a file in memory that the child can read. */
 static int start_share(struct slice bytes, int *ret, struct err *e)
 {
     int fd = memfd_create("hearth-plan", MFD_CLOEXEC), r = fd < 0 ? -errno : 0;
@@ -223,11 +227,12 @@ static int start_share_control(struct start_job *job, struct err *e)
     return 0;
 }
 
-/* The variables of the definition are for the program: bubblewrap and hearth-child, which run outside, get none of them
- * (LD_PRELOAD). */
+/* Only the program gets the variables of the definition; bubblewrap and hearth-child, which run outside the sandbox,
+ * get none of them (LD_PRELOAD). */
 static int start_enclose(struct start_job *job, struct arena *a, struct err *e)
 {
-    static const char *const with_bwrap[] = { "bwrap", "--args", "5", "--", "/proc/self/fd/6", NULL }, *const alone[] = { "hearth-child", NULL };
+    static const char *const with_bwrap[] = { "bwrap", "--args", "5", "--", "/proc/self/fd/6", NULL },
+                             *const alone[] = { "hearth-child", NULL };
     char **envp = arena_array(a, 2, sizeof(*envp));
     struct sandbox_view *view = &job->view;
     int r = sandbox_view_make(job->supervisor->box, &(struct sandbox_subject){ job->spec, job->plan.path }, a, view, e);
@@ -237,7 +242,8 @@ static int start_enclose(struct start_job *job, struct arena *a, struct err *e)
     job->enclosure.is_jailed = view->profile != SANDBOX_NONE;
     job->plan.envp = start_envp(a, view->env, job->supervisor->mark);
     envp[0] = job->supervisor->mark;
-    job->outer = (struct spawn_plan){ "/proc/self/fd/6", (char *const *)alone, envp, job->spec->working_dir, job->passed };
+    job->outer =
+        (struct spawn_plan){ "/proc/self/fd/6", (char *const *)alone, envp, job->spec->working_dir, job->passed };
     if (view->bwrap_path)
         job->outer = (struct spawn_plan){ view->bwrap_path, (char *const *)with_bwrap, envp, "/", job->passed };
     r = start_share_control(job, e);
@@ -248,7 +254,7 @@ static int start_enclose(struct start_job *job, struct arena *a, struct err *e)
     return r;
 }
 
-/* ---- waiting until it runs; on the caller's worker ---- */
+/* ---- waiting until the program runs; on the caller's worker ---- */
 
 static void start_take_rights(struct start_job *job, const struct cmsghdr *head)
 {
@@ -275,17 +281,22 @@ static void start_take_control(struct start_job *job, struct msghdr *message, co
             start_take_rights(job, head);
         if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS || note->kind != CHILD_NOTE_PROCESS)
             continue;
-        memcpy(&sender, CMSG_DATA(head), sizeof(sender));       /* the kernel tells its pid as this namespace sees it */
+        memcpy(&sender, CMSG_DATA(head), sizeof(sender)); /* the kernel translates the pid into this namespace */
         job->enclosure.program = sender.pid;
     }
 }
 
-/* 0: it closed its end, or a packet is not whole. */
+/* 0: the sender closed its end, or a packet is incomplete. */
 static int start_receive(struct start_job *job, struct child_note *ret)
 {
-    union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(8 * sizeof(int))]; } control = { 0 };
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(8 * sizeof(int))];
+    } control = { 0 };
     struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
-    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)
+    };
     ssize_t n = recvmsg(job->enclosure.control_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
     if (n != (ssize_t)sizeof(*ret))
@@ -294,7 +305,7 @@ static int start_receive(struct start_job *job, struct child_note *ret)
     return 1;
 }
 
-/* What bubblewrap said when it gave up. */
+/* Reports the message that bubblewrap wrote when it failed. */
 static int start_failed_outside(struct start_job *job)
 {
     char words[START_WORDS + 1] = "";
@@ -309,15 +320,16 @@ static int start_failed_outside(struct start_job *job)
 static int start_await(struct start_job *job)
 {
     const int64_t until_ms = clock_mono_ms() + START_DEADLINE_MS;
-    struct pollfd fds[] = { { .fd = job->enclosure.control_fd, .events = POLLIN }, { .fd = job->spawned.pidfd, .events = POLLIN } };
+    struct pollfd fds[] = { { .fd = job->enclosure.control_fd, .events = POLLIN },
+                            { .fd = job->spawned.pidfd, .events = POLLIN } };
     struct child_note note;
 
     for (;;) {
         int64_t left_ms = until_ms - clock_mono_ms();
 
         if (left_ms <= 0 || poll(fds, 2, (int)left_ms) == 0)
-            return err_set(job->e, -ETIMEDOUT, "SANDBOX_FAILED", "The sandbox of `%.200s` was not ready within %d s.", job->plan.path,
-                           START_DEADLINE_MS / 1000);
+            return err_set(job->e, -ETIMEDOUT, "SANDBOX_FAILED", "The sandbox of `%.200s` was not ready within %d s.",
+                           job->plan.path, START_DEADLINE_MS / 1000);
         while (start_receive(job, &note))
             if (note.kind == CHILD_NOTE_RUNNING)
                 return 0;
@@ -328,10 +340,10 @@ static int start_await(struct start_job *job)
     }
 }
 
-/* It never became a child: nothing of it stays. */
+/* Undoes a start that failed before it became a child. */
 static void start_undo(struct start_job *job)
 {
-    kill(-job->spawned.pid, SIGKILL);   /* not reaped yet, so the number is still its own */
+    kill(-job->spawned.pid, SIGKILL); /* not reaped yet, so the pid has not been reused */
     waitpid(job->spawned.pid, NULL, 0);
     close(job->spawned.pidfd);
     close(job->spawned.stdout_fd);
@@ -345,19 +357,16 @@ static int start_admit(struct supervisor *s, struct err *e)
     if (s->is_closing)
         return err_set(e, -EPIPE, "SHUTTING_DOWN", "The service is ending and starts no more programs.");
     if (supervisor_n_children(s) >= LIMIT_CHILDREN)
-        return err_set(e, -EAGAIN, "TOO_MANY_CHILDREN", "At most %d programs run at a time; try again when one has ended.",
-                       LIMIT_CHILDREN);
+        return err_set(e, -EAGAIN, "TOO_MANY_CHILDREN",
+                       "At most %d programs run at a time; try again when one has ended.", LIMIT_CHILDREN);
     return 0;
 }
 
-/* It forks, because PR_SET_PDEATHSIG follows the thread that did. */
-static void start_spawn(void *arg)
+static void start_check_admission(void *arg)
 {
     struct start_job *job = arg;
 
     job->r = start_admit(job->supervisor, job->e);
-    if (job->r == 0)
-        job->r = spawn_process(&job->outer, &job->spawned, job->e);
 }
 
 static void start_adopt(void *arg)
@@ -366,12 +375,16 @@ static void start_adopt(void *arg)
     struct supervisor *s = job->supervisor;
 
     job->child = child_new(s, job->spec, &job->spawned, &job->enclosure);
+    if (!job->child) {
+        job->r = err_errno(job->e, ENOMEM, "The program `%.300s` could not be watched", job->plan.path);
+        return;
+    }
     child_log_note(job->child->log, "started %s as process %d", job->plan.path, (int)job->child->pid);
     log_debug("child", NULL, "%s started as pid %d", LOG_Q(job->spec->label), (int)job->child->pid);
     supervisor_add(s, child_ref(job->child));
-    if (s->is_closing) {                /* it began before the close */
+    if (s->is_closing) { /* the start began before the close */
         job->child->how.was_stopped = true;
-        child_ask_to_end(job->child, job->child->spec.stop_grace_ms);
+        child_end_softly(job->child, job->child->spec.stop_grace_ms);
     }
 }
 
@@ -396,15 +409,17 @@ static int start_run(struct start_job *job, struct arena *a)
         r = start_enclose(job, a, job->e);
     if (r < 0)
         return r;
-    loop_call(job->supervisor->loop, start_spawn, job);
+    loop_call(job->supervisor->loop, start_check_admission, job);
+    if (job->r == 0)
+        job->r = spawner_run(job->supervisor->spawner, &job->outer, &job->spawned, job->e);
     if (job->r < 0)
         return job->r;
-    r = is_enclosed ? start_await(job) : 0;
-    if (r < 0)
-        start_undo(job);
-    else
+    job->r = is_enclosed ? start_await(job) : 0;
+    if (job->r == 0)
         loop_call(job->supervisor->loop, start_adopt, job);
-    return r;
+    if (job->r < 0)
+        start_undo(job);
+    return job->r;
 }
 
 int child_start(struct supervisor *s, const struct child_spec *spec, struct child **ret, struct err *e)

@@ -13,7 +13,10 @@
 
 enum { TREE_MOST = 32768 };
 
-struct tree_process { pid_t pid, parent; bool is_ours; };
+struct tree_process {
+    pid_t pid, parent;
+    bool is_ours;
+};
 
 struct tree {
     struct tree_process all[TREE_MOST];
@@ -22,7 +25,7 @@ struct tree {
 
 static struct tree tree;
 
-/* 0: it is gone. The name in proc(5) may hold anything, also parentheses. */
+/* 0: the process has ended. The name in proc(5) may contain any character, even parentheses. */
 static pid_t tree_parent_of(pid_t pid)
 {
     char text[512];
@@ -64,7 +67,7 @@ static bool tree_has(pid_t pid)
     return false;
 }
 
-/* One more generation; false: there was none. */
+/* Adds one more generation of descendants; false: there was none. */
 static bool tree_grow(pid_t root)
 {
     bool has_grown = false;
@@ -78,7 +81,7 @@ static bool tree_grow(pid_t root)
     return has_grown;
 }
 
-/* The pidfd holds one process; if it is still a child of the same parent, it is the one that was seen. */
+/* The pidfd refers to one process; if that process still has the same parent, it is the one that was found. */
 static void tree_signal(const struct tree_process *p, int signum)
 {
     int pidfd = pidfd_open(p->pid, 0);

@@ -1,7 +1,10 @@
-/* The descendants of hearth-child where it has no PID namespace of its own. It is their subreaper (PR_SET_CHILD_SUBREAPER), so each
- * of them, however often it forked and whatever it cleared, has a chain of parents that leads here. One thread.
+/* The descendants of a hearth-child without a PID namespace of its own. hearth-child is their subreaper
+ * (PR_SET_CHILD_SUBREAPER), so the chain of parents of each descendant leads to hearth-child, however often it forked.
+ * One thread.
  */
 #pragma once
 
-/* Signals every descendant. What forks meanwhile is found by the next call: SIGKILL is repeated until no child is left. */
+/* Signals every descendant. The next call finds processes forked meanwhile: SIGKILL is repeated until no child is
+ * left.
+ */
 void child_tree_signal(int signum);

@@ -5,8 +5,8 @@
 #include <ctype.h>
 
 struct env_list {
-    struct arena *arena;                /* borrowed */
-    const char **strings;               /* n of them, then NULL */
+    struct arena *arena;  /* borrowed */
+    const char **strings; /* n of them, then NULL */
     size_t n, cap;
 };
 
@@ -46,6 +46,7 @@ struct env_list *env_list_new(struct arena *a)
 
     *l = (struct env_list){ .arena = a, .cap = ENV_FIRST_CAP };
     l->strings = arena_array(a, l->cap, sizeof(*l->strings));
+    env_put(l, "PYTHONUNBUFFERED", "1"); /* else the output of a Python program that is ended is lost */
     for (size_t i = 0; i < ARRAY_SIZE(inherited_names); i++) {
         const char *value = getenv(inherited_names[i]);
 
@@ -77,12 +78,15 @@ static bool env_name_is_valid(const char *name)
 int env_list_set(struct env_list *l, const char *name, const char *value, struct err *e)
 {
     if (!env_name_is_valid(name))
-        return err_set(e, -EINVAL, "VALIDATION_ERROR",
-                       "The name of an environment variable must be letters, digits and underscores and must not begin with a digit; "
-                       "`%.80s` is not.", name);
+        return err_set(
+            e, -EINVAL, "VALIDATION_ERROR",
+            "The name of an environment variable must be letters, digits and underscores and must not begin with a digit; "
+            "`%.80s` is not.",
+            name);
     if (strlen(name) + 1 + strlen(value) > LIMIT_ARG_BYTES)
-        return err_set(e, -E2BIG, "ARGUMENT_TOO_LONG", "The environment variable %.80s with its value must be at most %d bytes.",
-                       name, LIMIT_ARG_BYTES);
+        return err_set(e, -E2BIG, "ARGUMENT_TOO_LONG",
+                       "The environment variable %.80s with its value must be at most %d bytes.", name,
+                       LIMIT_ARG_BYTES);
     env_put(l, name, value);
     return 0;
 }

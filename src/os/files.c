@@ -11,7 +11,8 @@
 
 enum {
     FILES_READ_STEP = 65536,
-    FILES_MAX_DEPTH = 200,              /* nested folders dir_remove() goes down; each holds a descriptor meanwhile */
+    FILES_PROBE_BYTES = 65536,
+    FILES_MAX_DEPTH = 200, /* depth of folders that dir_remove() descends; each level holds a descriptor */
 };
 
 static void files_closep(int *fd)
@@ -64,10 +65,12 @@ int dir_check_owner(const char *path, struct err *e)
     if (stat(path, &st) < 0)
         return err_errno(e, errno, "The folder %.300s cannot be used", path);
     if (st.st_uid != geteuid() && geteuid() != 0)
-        return err_set(e, -EPERM, "BAD_DATA_FOLDER", "The folder %.300s belongs to another user (uid %u); choose one of your own with --data.",
-                       path, (unsigned)st.st_uid);
+        return err_set(e, -EPERM, "BAD_DATA_FOLDER",
+                       "The folder %.300s belongs to another user (uid %u); choose one of your own with --data.", path,
+                       (unsigned)st.st_uid);
     if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return err_set(e, -EPERM, "BAD_DATA_FOLDER", "In the folder %.300s others may write files: `chmod 700` makes it private.", path);
+        return err_set(e, -EPERM, "BAD_DATA_FOLDER",
+                       "In the folder %.300s others may write files: `chmod 700` makes it private.", path);
     return 0;
 }
 
@@ -102,7 +105,7 @@ int file_read(struct arena *a, const char *path, size_t max, struct slice *ret, 
 
     if (fd < 0)
         return err_errno(e, errno, "The file %.300s cannot be opened", path);
-    buf_init(&bytes, max + 1);          /* one more than allowed, to see that there is more */
+    buf_init(&bytes, max + 1); /* one byte more than allowed, to detect a larger file */
     r = files_read_all(fd, path, &bytes, e);
     if (r == 0)
         *ret = (struct slice){ arena_slicedup(a, buf_slice(&bytes)), bytes.n };
@@ -131,6 +134,26 @@ int file_read_into(const char *path, void *to, size_t max, size_t *ret_n, struct
     return 0;
 }
 
+int file_hash(const char *path, char ret_hex[HASH_HEX_SIZE], int64_t *ret_size, struct err *e)
+{
+    AUTO(files_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct hash_stream *stream = fd < 0 ? NULL : hash_stream_new();
+    unsigned char hash[HASH_BYTES] = { 0 };
+    char block[FILES_READ_STEP];
+    ssize_t n = fd < 0 ? -1 : 1;
+
+    *ret_size = 0;
+    while (n > 0 && (n = read(fd, block, sizeof(block))) > 0) {
+        hash_stream_add(stream, (struct slice){ block, (size_t)n });
+        *ret_size += n;
+    }
+    if (n < 0)
+        err_errno(e, errno, "The file %.300s cannot be read", path);
+    hash_stream_end(stream, hash);
+    hash_hex(hash, sizeof(hash), ret_hex);
+    return n < 0 ? -EIO : 0;
+}
+
 static int files_write_all(int fd, struct slice bytes)
 {
     while (bytes.n > 0) {
@@ -144,14 +167,22 @@ static int files_write_all(int fd, struct slice bytes)
     return 0;
 }
 
-/* A new entry or a renamed one is safe only when its folder is. */
+/* A new or renamed entry is durable only after an fsync of its folder. */
 static int files_sync_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    AUTO(freep) char *parent = !slash ? xstrdup(".") : slash == path ? xstrdup("/") : strndup(path, (size_t)(slash - path));
+    AUTO(freep)
+    char *parent = !slash ? xstrdup(".") : slash == path ? xstrdup("/") : strndup(path, (size_t)(slash - path));
     AUTO(files_closep) int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int file_sync_folder(const char *path, struct err *e)
+{
+    int r = files_sync_parent(path);
+
+    return r < 0 ? err_errno(e, -r, "The folder of %.300s cannot be written to disk", path) : 0;
 }
 
 static int files_write_beside(char *temporary, const char *path, struct slice bytes, mode_t mode)
@@ -191,7 +222,7 @@ static int files_remove_entry(int parent_fd, const char *name, int depth)
 
     if (unlinkat(parent_fd, name, 0) == 0 || errno == ENOENT)
         return 0;
-    if (errno != EISDIR && errno != EPERM)              /* Linux says EISDIR for a folder, POSIX EPERM */
+    if (errno != EISDIR && errno != EPERM) /* for a folder Linux returns EISDIR, POSIX specifies EPERM */
         return -errno;
     if (depth == FILES_MAX_DEPTH)
         return -ELOOP;
@@ -235,7 +266,7 @@ int dir_remove(const char *path, struct err *e)
     return r == 0 ? 0 : err_errno(e, -r, "The folder %.300s cannot be removed", path);
 }
 
-/* No "..", no "." and no empty segment, so that the text alone stays below its root. */
+/* No "..", no "." and no empty segment, so that the path cannot leave its root without a link. */
 static bool files_name_is_plain(const char *name)
 {
     while (*name) {
@@ -250,7 +281,7 @@ static bool files_name_is_plain(const char *name)
     return true;
 }
 
-/* Does what exists of path, with links followed, lie below root? */
+/* Whether the existing part of path, with links followed, is below root. */
 static bool files_resolves_below(const char *root, const char *path)
 {
     AUTO(freep) char *real_root = realpath(root, NULL);
@@ -263,8 +294,9 @@ static bool files_resolves_below(const char *root, const char *path)
         return errno == ENOENT;
     while (strlen(part) > strlen(root) && lstat(part, &st) < 0)
         *strrchr(part, '/') = '\0';
-    real = realpath(part, NULL);        /* NULL: a link to nowhere */
-    return real && strncmp(real, real_root, n_root) == 0 && (real[n_root] == '\0' || real[n_root] == '/' || n_root == 1);
+    real = realpath(part, NULL); /* NULL: a dangling link */
+    return real && strncmp(real, real_root, n_root) == 0 &&
+           (real[n_root] == '\0' || real[n_root] == '/' || n_root == 1);
 }
 
 int path_below(struct arena *a, const char *root, const char *name, char **ret, struct err *e)
@@ -272,10 +304,54 @@ int path_below(struct arena *a, const char *root, const char *name, char **ret, 
     char *path = arena_printf(a, "%s/%s", root, name);
 
     if (!*name || !files_name_is_plain(name) || !files_resolves_below(root, path))
-        return err_set(e, -EINVAL, "VALIDATION_ERROR", "The path `%.200s` must stay inside its folder: relative, without `..` and "
-                       "without links that lead out.", name);
+        return err_set(e, -EINVAL, "VALIDATION_ERROR",
+                       "The path `%.200s` must stay inside its folder: relative, without `..` and "
+                       "without links that lead out.",
+                       name);
     *ret = path;
     return 0;
+}
+
+static int refuse_disk(struct err *e, const char *path, int error)
+{
+    if (error == EROFS)
+        return err_set(e, -EROFS, "STORE_READ_ONLY", "The disk of %.300s is read-only.", path);
+    if (error == ENOSPC || error == EDQUOT)
+        return err_set(e, -ENOSPC, "STORE_FULL", "The disk of %.300s is full, or its quota is used up.", path);
+    return err_errno(e, error, "The disk of %.300s cannot be written", path);
+}
+
+/* statvfs() shows neither a quota nor a disk that fails: a write does. The file has no name. */
+static int disk_try_write(const char *path, struct err *e)
+{
+    static const char bytes[FILES_PROBE_BYTES];
+    int fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600), error = errno;
+    ssize_t n;
+
+    if (fd < 0) /* some file systems have no files without a name */
+        return error == EOPNOTSUPP || error == EISDIR ? 0 : refuse_disk(e, path, error);
+    n = write(fd, bytes, sizeof(bytes));
+    error = n < 0 ? errno : ENOSPC;
+    close(fd);
+    return n == (ssize_t)sizeof(bytes) ? 0 : refuse_disk(e, path, error);
+}
+
+int disk_check(const char *path, uint64_t min_bytes, struct err *e)
+{
+    struct statvfs space;
+    uint64_t n_free;
+
+    if (statvfs(path, &space) < 0)
+        return err_errno(e, errno, "The free space at %.300s cannot be told", path);
+    n_free = (uint64_t)space.f_bavail * space.f_frsize;
+    if (space.f_flag & ST_RDONLY)
+        return refuse_disk(e, path, EROFS);
+    if (n_free < min_bytes)
+        return err_set(e, -ENOSPC, "STORE_FULL", "The disk of %.300s is full: %llu KiB are free.", path,
+                       (unsigned long long)n_free >> 10);
+    if (space.f_files > 0 && space.f_favail == 0)
+        return err_set(e, -ENOSPC, "STORE_FULL", "The disk of %.300s has no room for another file.", path);
+    return disk_try_write(path, e);
 }
 
 int disk_free(const char *path, uint64_t *ret_bytes, struct err *e)

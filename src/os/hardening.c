@@ -3,7 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-/* Of linux/prctl.h since 6.3 and 6.6; Debian 12's headers are older than the kernels Hearth meets. */
+/* From linux/prctl.h of Linux 6.3 and 6.6; Debian 12's headers are older than the kernels on which Hearth runs. */
 enum {
     HARDENING_SET_MDWE = 65,
     HARDENING_GET_MDWE = 66,
@@ -11,8 +11,8 @@ enum {
     HARDENING_NO_INHERIT = 2,
 };
 
-/* Not by seccomp: a filter stays over exec, and the programs Hearth starts compile code as they run (Node). Without NO_INHERIT the same holds
- * for MDWE, so a kernel that lacks it is left as it is. */
+/* Not by seccomp: a filter survives exec, and programs that Hearth starts generate code at run time (Node). MDWE
+ * without NO_INHERIT survives exec too, so on a kernel without NO_INHERIT it is not set. */
 void hardening_apply(void)
 {
     const struct rlimit no_core = { 0, 0 };
@@ -22,7 +22,7 @@ void hardening_apply(void)
         r = setrlimit(RLIMIT_CORE, &no_core);
     if (r == 0)
         r = prctl(HARDENING_SET_MDWE, HARDENING_REFUSE_EXEC_GAIN | HARDENING_NO_INHERIT, 0, 0, 0);
-    (void)r;                            /* hardening_now() says what holds */
+    (void)r; /* hardening_now() reports what is in force */
 }
 
 struct hardening hardening_now(void)

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 struct lockfile {
-    int fd;                             /* owned; the lock lives as long as it is open */
+    int fd; /* owned; holds the lock while open */
 };
 
 enum {
-    LOCKFILE_PATIENCE_MS = 200,         /* lockfile_owner() of another process holds the lock for an instant */
+    LOCKFILE_PATIENCE_MS = 200, /* lockfile_owner() in another process holds the lock for an instant */
     LOCKFILE_RETRY_MS = 10,
 };
 
@@ -51,9 +51,10 @@ static int lockfile_refuse(int fd, const char *data_dir, struct err *e)
     pid_t owner = lockfile_read_pid(fd);
 
     if (owner > 0)
-        return err_set(e, -EBUSY, "ALREADY_RUNNING",
-                       "Another Hearth (pid %d) uses this data folder: %.300s. Stop it, or give this one its own folder with --data.",
-                       (int)owner, data_dir);
+        return err_set(
+            e, -EBUSY, "ALREADY_RUNNING",
+            "Another Hearth (pid %d) uses this data folder: %.300s. Stop it, or give this one its own folder with --data.",
+            (int)owner, data_dir);
     return err_set(e, -EBUSY, "ALREADY_RUNNING", "Another Hearth uses this data folder: %.300s.", data_dir);
 }
 
@@ -87,7 +88,7 @@ int lockfile_open(const char *data_dir, struct lockfile **ret, struct err *e)
     return 0;
 }
 
-/* The file stays: removing it would let two services lock two files of one name. */
+/* The file is not removed: otherwise two services could lock two files of the same name. */
 struct lockfile *lockfile_close(struct lockfile *l)
 {
     if (!l)

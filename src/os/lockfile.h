@@ -1,4 +1,4 @@
-/* One service a data folder: <data>/hearth.lock, held by flock(2) and holding the owner's pid. */
+/* One service for each data folder: <data>/hearth.lock is locked with flock(2) and contains the owner's pid. */
 #pragma once
 
 #include "base/err.h"

@@ -5,7 +5,7 @@
 
 enum { PATHS_PASSWD_BYTES = 16384 };
 
-/* The variable when it is set and not empty. */
+/* The value of the variable; NULL when it is unset or empty. */
 static const char *paths_env(const char *name)
 {
     const char *value = getenv(name);
@@ -48,13 +48,14 @@ int paths_data_dir(struct arena *a, const char *flag, char **ret, struct err *e)
 
     if (given)
         return paths_make_absolute(a, given, ret, e);
-    if (xdg && xdg[0] == '/') {         /* a relative one is to be ignored (XDG Base Directory Specification) */
+    if (xdg && xdg[0] == '/') { /* a relative one is to be ignored (XDG Base Directory Specification) */
         *ret = arena_printf(a, "%s/hearth", xdg);
         return 0;
     }
     home = paths_home(a);
     if (!home)
-        return err_set(e, -ENOENT, "NO_DATA_DIR", "There is no home folder to keep the data in: give --data DIR, or set HEARTH_DATA.");
+        return err_set(e, -ENOENT, "NO_DATA_DIR",
+                       "There is no home folder to keep the data in: give --data DIR, or set HEARTH_DATA.");
     *ret = arena_printf(a, "%s/.local/share/hearth", home);
     return 0;
 }

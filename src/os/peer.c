@@ -17,7 +17,7 @@ struct peer_question {
 
 /* ---- addresses ---- */
 
-/* A v4-mapped address becomes the IPv4 one: the kernel finds sockets of both families by that. */
+/* A v4-mapped address becomes an IPv4 address, by which the kernel finds sockets of both families. */
 static int put_address(const struct sockaddr *from, unsigned char *ret_family, __be32 address[4], __be16 *port)
 {
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)from;
@@ -42,7 +42,7 @@ static int put_address(const struct sockaddr *from, unsigned char *ret_family, _
 }
 
 /* The socket whose own address is `own` and whose peer is `other`. */
-static int ask_for(const struct sockaddr *own, const struct sockaddr *other, struct peer_question *ret)
+static int query_kernel(const struct sockaddr *own, const struct sockaddr *other, struct peer_question *ret)
 {
     struct inet_diag_req_v2 body = { .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0U };
     struct inet_diag_sockid *id = &body.id;
@@ -100,16 +100,20 @@ void peer_kernel_clear(struct peer_kernel *k)
     pthread_mutex_destroy(&k->lock);
 }
 
-/* Under the lock. The kernel has answered when send() returns. An answer that is another's shows that one was left: a new socket next time. */
+/* The caller holds the lock. The kernel has answered when send() returns. An answer to another request means that an
+ * earlier answer was not read: the next call opens a new socket. */
 static int exchange(struct peer_kernel *k, struct peer_question *question, struct inet_diag_msg *ret)
 {
-    union { struct nlmsghdr head; char bytes[PEER_ANSWER_BYTES]; } answer;
+    union {
+        struct nlmsghdr head;
+        char bytes[PEER_ANSWER_BYTES];
+    } answer;
     ssize_t n = -1;
     int r;
 
     if (k->fd < 0)
         k->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
-    question->head.nlmsg_seq = ++k->n_asked;
+    question->head.nlmsg_seq = ++k->n_requested;
     if (k->fd >= 0 && send(k->fd, question, sizeof(*question), 0) == (ssize_t)sizeof(*question))
         n = recv(k->fd, &answer, sizeof(answer), 0);
     r = n < 0 ? -errno : read_answer(&answer.head, (size_t)n, ret);
@@ -120,7 +124,8 @@ static int exchange(struct peer_kernel *k, struct peer_question *question, struc
     return r;
 }
 
-/* Without a match the kernel names a listener of that port instead; without an inode nobody holds the socket, and its uid says nothing. */
+/* Without a match the kernel returns a listener on that port instead. A socket without an inode is held by no process,
+ * and its uid is meaningless. */
 static int owner_of(struct peer_kernel *k, struct peer_question *question, bool is_listener, struct peer_owner *ret)
 {
     struct inet_diag_msg found;
@@ -131,26 +136,63 @@ static int owner_of(struct peer_kernel *k, struct peer_question *question, bool 
     pthread_mutex_unlock(&k->lock);
     if (r < 0)
         return r;
-    if ((found.idiag_state == TCP_LISTEN) != is_listener || found.idiag_state == TCP_SYN_SENT || found.idiag_inode == 0 || found.id.idiag_sport != question->body.id.idiag_sport)
+    if ((found.idiag_state == TCP_LISTEN) != is_listener || found.idiag_state == TCP_SYN_SENT ||
+        found.idiag_inode == 0 || found.id.idiag_sport != question->body.id.idiag_sport)
         return -ENOENT;
     *ret = (struct peer_owner){ found.idiag_uid, found.idiag_inode };
     return 0;
 }
 
-int peer_owner(struct peer_kernel *k, const struct sockaddr *remote, const struct sockaddr *local, struct peer_owner *ret)
+int peer_owner(struct peer_kernel *k, const struct sockaddr *remote, const struct sockaddr *local,
+               struct peer_owner *ret)
 {
     struct peer_question question;
-    int r = ask_for(remote, local, &question);
+    int r = query_kernel(remote, local, &question);
 
     return r < 0 ? r : owner_of(k, &question, false, ret);
 }
 
 int peer_listener(struct peer_kernel *k, uint16_t port, struct peer_owner *ret)
 {
-    const struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    const struct sockaddr_in at = { .sin_family = AF_INET,
+                                    .sin_port = htons(port),
+                                    .sin_addr = { htonl(INADDR_LOOPBACK) } };
     const struct sockaddr_in nobody = { .sin_family = AF_INET };
     struct peer_question question;
-    int r = ask_for((const struct sockaddr *)(const void *)&at, (const struct sockaddr *)(const void *)&nobody, &question);
+    int r = query_kernel((const struct sockaddr *)(const void *)&at, (const struct sockaddr *)(const void *)&nobody,
+                         &question);
 
     return r < 0 ? r : owner_of(k, &question, true, ret);
+}
+
+static int listen_somewhere(uint16_t *ret_port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t size = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), saved;
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, size) == 0 && listen(fd, 1) == 0 &&
+        getsockname(fd, (struct sockaddr *)&at, &size) == 0) {
+        *ret_port = ntohs(at.sin_port);
+        return fd;
+    }
+    saved = errno;
+    if (fd >= 0)
+        close(fd);
+    return -saved;
+}
+
+int peer_kernel_check(struct peer_kernel *k, struct err *e)
+{
+    struct peer_owner owner;
+    uint16_t port = 0;
+    int fd = listen_somewhere(&port), r;
+
+    if (fd < 0)
+        return err_errno(e, -fd, "cannot listen on 127.0.0.1");
+    r = peer_listener(k, port, &owner);
+    close(fd);
+    if (r == -ENOENT)
+        return err_errno(e, EOPNOTSUPP, "the kernel's inet_diag and tcp_diag do not report who holds a connection");
+    return r < 0 ? err_errno(e, -r, "the kernel does not report who holds a connection") : 0;
 }

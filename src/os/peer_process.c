@@ -9,11 +9,16 @@
 
 enum { PEER_PROCESSES = 65536, PEER_GENERATIONS = 64 };
 
-struct peer_entry { pid_t pid, parent, session, root; };
+struct peer_entry {
+    pid_t pid, parent, session, root;
+};
 
-struct peer_table { struct peer_entry *items; size_t n, cap; };
+struct peer_table {
+    struct peer_entry *items;
+    size_t n, cap;
+};
 
-/* ---- the processes and who made them ---- */
+/* ---- the processes and their parents ---- */
 
 static bool read_stat(pid_t pid, struct peer_entry *ret)
 {
@@ -29,7 +34,7 @@ static bool read_stat(pid_t pid, struct peer_entry *ret)
     n = read(fd, text, sizeof(text) - 1);
     close(fd);
     text[MAX(n, 0)] = '\0';
-    after_name = strrchr(text, ')');    /* proc(5): the name may hold anything, also parentheses */
+    after_name = strrchr(text, ')'); /* proc(5): the name may hold anything, also parentheses */
     if (!after_name || sscanf(after_name + 1, " %*c %d %*d %d", &parent, &session) != 2)
         return false;
     *ret = (struct peer_entry){ pid, parent, session, 0 };
@@ -90,7 +95,8 @@ static bool is_root(pid_t pid, const pid_t *roots, size_t n)
     return false;
 }
 
-/* Upwards from the process; what lost its parent is known by the session, which the child began (os/spawn.h). */
+/* Follows the parents upwards; a process that lost its parent is recognised by its session, which the child began
+ * (os/spawn.h). */
 static pid_t root_of(const struct peer_table *t, const struct peer_entry *entry, const pid_t *roots, size_t n)
 {
     if (is_root(entry->session, roots, n))
@@ -130,7 +136,7 @@ static const struct peer_entry *find_holder(const struct peer_table *t, uint64_t
     char name[64];
 
     snprintf(name, sizeof(name), "socket:[%llu]", (unsigned long long)inode);
-    for (size_t i = t->n; i-- > 0;)     /* the newest first: it is more often one of them */
+    for (size_t i = t->n; i-- > 0;) /* the newest first: they hold the socket more often */
         if ((t->items[i].root > 0) == is_of_tree && holds_socket(t->items[i].pid, name))
             return &t->items[i];
     return NULL;

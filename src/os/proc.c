@@ -16,17 +16,26 @@
 #include <unistd.h>
 
 enum {
-    PROC_ENVIRON_BYTES = 8 << 20,       /* more than the kernel lets a program be started with */
+    PROC_ENVIRON_BYTES = 8 << 20, /* more than the kernel allows for an environment */
     PROC_READ_STEP = 16384,
-    PROC_HELD = 1024,                   /* marked processes ended in one round */
-    PROC_KILL_ROUNDS = 10,              /* a process may fork while it is being looked for */
-    PROC_KILL_WAIT_MS = 1000,           /* a round */
-    PROC_SOCKETS = 1024,                /* of one group that are looked at */
-    PROC_TCP_LISTEN = 10,               /* state in /proc/net/tcp: TCP_LISTEN of the kernel's tcp_states.h */
+    PROC_HELD = 1024,         /* marked processes ended in one round */
+    PROC_KILL_ROUNDS = 10,    /* processes may fork during the search */
+    PROC_KILL_WAIT_MS = 1000, /* for each round */
+    PROC_END_WAIT_MS = 1000,  /* to wait for a service that is ending */
+    PROC_SOCKETS = 1024,      /* examined for one group */
+    PROC_TCP_LISTEN = 10,     /* state in /proc/net/tcp: TCP_LISTEN of the kernel's tcp_states.h */
+};
+
+/* Selects processes by their mark. */
+struct proc_mark {
+    const char *text;
+    bool is_prefix; /* the mark is followed by the pid of the service that started the process; that service must have
+                       ended */
+    pid_t living;   /* a service that did not end within the wait */
 };
 
 struct proc_round {
-    struct pollfd pidfds[PROC_HELD];    /* owned */
+    struct pollfd pidfds[PROC_HELD]; /* owned */
     size_t n;
 };
 
@@ -52,9 +61,13 @@ static int proc_open(pid_t pid, const char *name)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-struct proc_stat { char state; int parent, group; };
+struct proc_stat {
+    char state;
+    int parent, group;
+    unsigned long long started;
+};
 
-/* False: it is gone. */
+/* False: the process has ended. */
 static bool proc_read_stat(pid_t pid, struct proc_stat *ret)
 {
     char text[512];
@@ -65,8 +78,10 @@ static bool proc_read_stat(pid_t pid, struct proc_stat *ret)
     if (fd >= 0)
         close(fd);
     text[MAX(n, 0)] = '\0';
-    after_name = strrchr(text, ')');    /* proc(5): the name may hold anything, also parentheses */
-    return after_name && sscanf(after_name + 1, " %c %d %d", &ret->state, &ret->parent, &ret->group) == 3;
+    after_name = strrchr(text, ')'); /* proc(5): the name may hold anything, also parentheses */
+    return after_name &&
+           sscanf(after_name + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                  &ret->state, &ret->parent, &ret->group, &ret->started) == 4;
 }
 
 static bool proc_is_in_group(pid_t pid, pid_t pgid)
@@ -90,14 +105,14 @@ bool proc_group_lives(pid_t pgid)
     pid_t pid;
 
     if (!proc)
-        return true;                    /* not known, so not denied */
+        return true; /* unknown: assume that it lives */
     while (!lives && (pid = proc_next(proc)) > 0)
         lives = proc_is_in_group(pid, pgid);
     closedir(proc);
     return lives;
 }
 
-/* ---- who listens ---- */
+/* ---- listening sockets ---- */
 
 struct proc_sockets {
     unsigned long inodes[PROC_SOCKETS];
@@ -123,7 +138,7 @@ static void proc_add_sockets(struct proc_sockets *sockets, pid_t pid)
         closedir(fds);
 }
 
-/* Of one line of /proc/net/tcp (proc(5)): the port if it is one of these sockets and listens on 127.0.0.1, else 0. */
+/* For one line of /proc/net/tcp (proc(5)): the port if the socket is one of these and listens on 127.0.0.1, else 0. */
 static uint16_t proc_port_of_line(const char *line, const struct proc_sockets *sockets)
 {
     unsigned address, port, state;
@@ -184,12 +199,47 @@ static void proc_read_environ(int fd, struct buf *into)
     }
 }
 
-static bool proc_has_string(struct slice strings, const char *wanted)
+/* A killed service releases its lock a moment before its process has ended. */
+static bool proc_has_ended(pid_t service, struct proc_mark *mark)
+{
+    struct pollfd end = { .fd = mark->living == service ? -1 : pidfd_open(service, 0), .events = POLLIN };
+    bool has_ended = mark->living != service && (end.fd < 0 || poll(&end, 1, PROC_END_WAIT_MS) > 0);
+
+    if (end.fd >= 0)
+        close(end.fd);
+    mark->living = has_ended ? mark->living : service;
+    return has_ended;
+}
+
+/* True when the service has ended, or when a newer process than this one has reused its pid. */
+static bool proc_is_orphan(pid_t pid, pid_t service, struct proc_mark *mark)
+{
+    struct proc_stat own, of_service;
+
+    if (!proc_read_stat(service, &of_service) || (proc_read_stat(pid, &own) && of_service.started > own.started))
+        return true;
+    return service != getpid() && proc_has_ended(service, mark);
+}
+
+static bool proc_string_is_mark(pid_t pid, struct slice string, struct proc_mark *mark)
+{
+    size_t n = strlen(mark->text);
+    char number[16];
+
+    if (!mark->is_prefix)
+        return slice_eq_str(string, mark->text);
+    if (string.n <= n || memcmp(string.p, mark->text, n) != 0)
+        return false;
+    snprintf(number, sizeof(number), "%.*s", (int)MIN(string.n - n, sizeof(number) - 1), string.p + n);
+    return strspn(number, "0123456789") == string.n - n && proc_is_orphan(pid, (pid_t)strtol(number, NULL, 10), mark);
+}
+
+static bool proc_has_mark(pid_t pid, struct slice strings, struct proc_mark *mark)
 {
     while (strings.n > 0) {
         size_t n = strnlen(strings.p, strings.n);
 
-        if (slice_eq_str((struct slice){ strings.p, n }, wanted))
+        if (proc_string_is_mark(pid, (struct slice){ strings.p, n }, mark))
             return true;
         n = MIN(n + 1, strings.n);
         strings = (struct slice){ strings.p + n, strings.n - n };
@@ -197,7 +247,7 @@ static bool proc_has_string(struct slice strings, const char *wanted)
     return false;
 }
 
-static bool proc_is_marked(pid_t pid, const char *mark)
+static bool proc_is_marked(pid_t pid, struct proc_mark *mark)
 {
     int fd = pid == getpid() ? -1 : proc_open(pid, "environ");
     struct stat st;
@@ -210,18 +260,18 @@ static bool proc_is_marked(pid_t pid, const char *mark)
     if (fstat(fd, &st) == 0 && st.st_uid == geteuid())
         proc_read_environ(fd, &text);
     close(fd);
-    is_marked = proc_has_string(buf_slice(&text), mark);
+    is_marked = proc_has_mark(pid, buf_slice(&text), mark);
     buf_clear(&text);
     return is_marked;
 }
 
-/* Signals the process if it is still the marked one; returns its pidfd, -1 when it is not or is gone. */
-static int proc_signal_marked(pid_t pid, const char *mark, int signum)
+/* Signals the process if it still has the mark; returns its pidfd, or -1 when the process has no mark or has ended. */
+static int proc_signal_marked(pid_t pid, struct proc_mark *mark, int signum)
 {
     int pidfd = pidfd_open(pid, 0);
 
-    /* The pidfd holds a process, maybe not the one seen before: look again. What is read then is the held one's own, or
-     * that one is gone already and the signal goes nowhere. */
+    /* The pidfd may refer to another process than the one seen before, so the mark is read again: it then belongs to
+     * the process of the pidfd, or that process has ended and the signal has no effect. */
     if (pidfd >= 0 && proc_is_marked(pid, mark) && pidfd_send_signal(pidfd, signum, NULL, 0) == 0)
         return pidfd;
     if (pidfd >= 0)
@@ -229,7 +279,7 @@ static int proc_signal_marked(pid_t pid, const char *mark, int signum)
     return -1;
 }
 
-static void proc_round_signal(struct proc_round *round, const char *mark, int signum)
+static void proc_round_signal(struct proc_round *round, struct proc_mark *mark, int signum)
 {
     DIR *proc = opendir("/proc");
     pid_t pid;
@@ -244,7 +294,7 @@ static void proc_round_signal(struct proc_round *round, const char *mark, int si
         closedir(proc);
 }
 
-/* Until all of the round have ended, or the time is over. */
+/* Waits until all processes of the round have ended or the time is over. */
 static void proc_round_wait(struct proc_round *round, int64_t wait_ms)
 {
     int64_t deadline = clock_mono_ms() + wait_ms, left = wait_ms;
@@ -260,7 +310,7 @@ static void proc_round_wait(struct proc_round *round, int64_t wait_ms)
     }
 }
 
-static size_t proc_end_round(const char *mark, int signum, int64_t wait_ms)
+static size_t proc_end_round(struct proc_mark *mark, int signum, int64_t wait_ms)
 {
     struct proc_round *round = xcalloc(1, sizeof(*round));
     size_t n_found;
@@ -274,7 +324,7 @@ static size_t proc_end_round(const char *mark, int signum, int64_t wait_ms)
     return n_found;
 }
 
-size_t proc_end_marked(const char *mark, int64_t grace_ms)
+static size_t proc_end(struct proc_mark *mark, int64_t grace_ms)
 {
     size_t n_found = proc_end_round(mark, SIGTERM, grace_ms);
 
@@ -282,4 +332,14 @@ size_t proc_end_marked(const char *mark, int64_t grace_ms)
         if (proc_end_round(mark, SIGKILL, PROC_KILL_WAIT_MS) == 0)
             break;
     return n_found;
+}
+
+size_t proc_end_marked(const char *mark, int64_t grace_ms)
+{
+    return proc_end(&(struct proc_mark){ mark, false }, grace_ms);
+}
+
+size_t proc_end_orphans(const char *prefix, int64_t grace_ms)
+{
+    return proc_end(&(struct proc_mark){ prefix, true }, grace_ms);
 }

@@ -8,7 +8,7 @@
 
 struct program_origin {
     const char *command;
-    const char *comes_with;             /* "It comes with ..." */
+    const char *comes_with; /* "It comes with ..." */
 };
 
 static const struct program_origin origins[] = {
@@ -25,20 +25,22 @@ static int program_missing(const char *command, struct err *e)
     for (size_t i = 0; i < ARRAY_SIZE(origins); i++)
         if (strcmp(origins[i].command, command) == 0)
             return err_set(e, -ENOENT, "COMMAND_NOT_FOUND",
-                           "The program `%s` was not found on PATH. It comes with %s; install it, then start again.", command,
-                           origins[i].comes_with);
+                           "The program `%s` was not found on PATH. It comes with %s; install it, then start again.",
+                           command, origins[i].comes_with);
     if (strchr(command, '/'))
-        return err_set(e, -ENOENT, "COMMAND_NOT_FOUND", "The program `%.300s` does not exist. Check the path of the command.",
-                       command);
-    return err_set(e, -ENOENT, "COMMAND_NOT_FOUND",
-                   "The program `%.200s` was not found on PATH. Install it, or give the whole path as the command, then start again.",
-                   command);
+        return err_set(e, -ENOENT, "COMMAND_NOT_FOUND",
+                       "The program `%.300s` does not exist. Check the path of the command.", command);
+    return err_set(
+        e, -ENOENT, "COMMAND_NOT_FOUND",
+        "The program `%.200s` was not found on PATH. Install it, or give the whole path as the command, then start again.",
+        command);
 }
 
 static int program_refused(const char *path, struct err *e)
 {
     return err_set(e, -EACCES, "COMMAND_NOT_EXECUTABLE",
-                   "`%.300s` exists but may not be run: it must be a file with the permission to execute (chmod +x).", path);
+                   "`%.300s` exists but may not be run: it must be a file with the permission to execute (chmod +x).",
+                   path);
 }
 
 /* 0, -ENOENT or -EACCES. */

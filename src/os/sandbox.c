@@ -3,7 +3,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-static const char *const profile_names[] = { [SANDBOX_NONE] = "none", [SANDBOX_STANDARD] = "standard", [SANDBOX_STRICT] = "strict" };
+static const char *const profile_names[] = {
+    [SANDBOX_NONE] = "none", [SANDBOX_STANDARD] = "standard", [SANDBOX_STRICT] = "strict"
+};
 
 enum sandbox_profile sandbox_profile_named(const char *name)
 {
@@ -22,7 +24,7 @@ bool sandbox_is_below(const char *path, const char *folder)
     return n > 0 && strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* As the kernel names it; what does not exist stays as it is written. */
+/* The real path, links followed; a path that does not exist is returned unchanged. */
 static const char *real_of(struct arena *a, const char *path)
 {
     AUTO(freep) char *real = realpath(path, NULL);
@@ -83,9 +85,9 @@ void sandbox_means(struct sandbox *box, struct sandbox_means *ret)
     pthread_mutex_unlock(&box->mutex);
 }
 
-enum sandbox_profile sandbox_profile_of(const struct sandbox *box, const struct sandbox_wish *wish)
+enum sandbox_profile sandbox_profile_of(const struct sandbox *box, const struct sandbox_definition *definition)
 {
-    return wish->profile && *wish->profile ? sandbox_profile_named(wish->profile) : box->profile;
+    return definition->profile && *definition->profile ? sandbox_profile_named(definition->profile) : box->profile;
 }
 
 enum sandbox_level sandbox_level_of(struct sandbox *box, enum sandbox_profile profile)
@@ -95,7 +97,7 @@ enum sandbox_level sandbox_level_of(struct sandbox *box, enum sandbox_profile pr
     if (profile == SANDBOX_NONE)
         return SANDBOX_LEVEL_TREE;
     sandbox_means(box, &means);
-    return means.has_namespaces      ? SANDBOX_LEVEL_NAMESPACES
+    return means.has_namespaces     ? SANDBOX_LEVEL_NAMESPACES
            : means.landlock_abi > 0 ? SANDBOX_LEVEL_LANDLOCK
                                     : SANDBOX_LEVEL_TREE;
 }

@@ -1,4 +1,4 @@
-/* The member `sandbox` of a definition: its fields, its rules, its words. */
+/* The member `sandbox` of a definition: its fields, its rules, its description. */
 #include "os/sandbox_private.h"
 
 #include "base/limits.h"
@@ -7,12 +7,15 @@
 
 static const char *const profile_choices[] = { "none", "standard", "strict", NULL };
 
-const struct field sandbox_wish_fields[] = {
-    FIELD_STRING(struct sandbox_wish, profile, "profile", .one_of = profile_choices, .help = "default: the setting sandbox.default"),
-    FIELD_STRINGS(struct sandbox_wish, read, "read", .max = LIMIT_SANDBOX_FOLDERS, .help = "folders it may read: absolute, or ~/..."),
-    FIELD_STRINGS(struct sandbox_wish, write, "write", .max = LIMIT_SANDBOX_FOLDERS, .help = "folders it may read and write"),
-    FIELD_BOOL(struct sandbox_wish, network, "network", .help = "default: true in standard, false in strict",
-               .present_offset = offsetof(struct sandbox_wish, is_network_given)),
+const struct field sandbox_definition_fields[] = {
+    FIELD_STRING(struct sandbox_definition, profile, "profile", .one_of = profile_choices,
+                 .help = "default: the setting sandbox.default"),
+    FIELD_STRINGS(struct sandbox_definition, read, "read", .max = LIMIT_SANDBOX_FOLDERS,
+                  .help = "folders it may read: absolute, or ~/..."),
+    FIELD_STRINGS(struct sandbox_definition, write, "write", .max = LIMIT_SANDBOX_FOLDERS,
+                  .help = "folders it may read and write"),
+    FIELD_BOOL(struct sandbox_definition, network, "network", .help = "default: true in standard, false in strict",
+               .present_offset = offsetof(struct sandbox_definition, is_network_given)),
     FIELD_END,
 };
 
@@ -59,7 +62,8 @@ static const char *rule_of_folder(struct arena *a, const char *path, bool is_wri
     return NULL;
 }
 
-static int check_folders(struct arena *a, const struct field_strings *folders, const char *field, const char *data_dir, bool is_writable, struct err *e)
+static int check_folders(struct arena *a, const struct field_strings *folders, const char *field, const char *data_dir,
+                         bool is_writable, struct err *e)
 {
     int r = 0;
 
@@ -72,21 +76,25 @@ static int check_folders(struct arena *a, const struct field_strings *folders, c
     return r;
 }
 
-int sandbox_wish_check(const struct sandbox_wish *wish, const char *path, const char *data_dir, struct err *e)
+int sandbox_definition_check(const struct sandbox_definition *definition, const char *path, const char *data_dir,
+                             struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const char *profile = wish->profile ? wish->profile : "";
-    int r = check_folders(a, &wish->read, arena_printf(a, "%s.read", path), data_dir, false, e);
-    int r_write = check_folders(a, &wish->write, arena_printf(a, "%s.write", path), data_dir, true, e);
+    const char *profile = definition->profile ? definition->profile : "";
+    int r = check_folders(a, &definition->read, arena_printf(a, "%s.read", path), data_dir, false, e);
+    int r_write = check_folders(a, &definition->write, arena_printf(a, "%s.write", path), data_dir, true, e);
 
-    if (strcmp(profile, "strict") == 0 && wish->is_network_given && wish->network)
-        r = err_add_field(e, arena_printf(a, "%s.network", path), "must not be true with the profile strict, which has none");
-    if (strcmp(profile, "none") == 0 && (wish->read.n > 0 || wish->write.n > 0 || (wish->is_network_given && !wish->network)))
-        r = err_add_field(e, arena_printf(a, "%s.profile", path), "must not be none when folders or the network are restricted: nothing is then");
+    if (strcmp(profile, "strict") == 0 && definition->is_network_given && definition->network)
+        r = err_add_field(e, arena_printf(a, "%s.network", path),
+                          "must not be true with the profile strict, which has none");
+    if (strcmp(profile, "none") == 0 &&
+        (definition->read.n > 0 || definition->write.n > 0 || (definition->is_network_given && !definition->network)))
+        r = err_add_field(e, arena_printf(a, "%s.profile", path),
+                          "must not be none when folders or the network are restricted: nothing is then");
     return r < 0 ? r : r_write;
 }
 
-/* ---- words ---- */
+/* ---- description ---- */
 
 static void add_folders(struct buf *out, const char *verb, const struct field_strings *folders)
 {
@@ -94,24 +102,25 @@ static void add_folders(struct buf *out, const char *verb, const struct field_st
         buf_printf(out, "%s%s%s", out->n ? ", " : "", i == 0 ? verb : "", folders->items[i]);
 }
 
-const char *sandbox_words(struct arena *a, const struct sandbox *box, const struct sandbox_wish *wish)
+const char *sandbox_words(struct arena *a, const struct sandbox *box, const struct sandbox_definition *definition)
 {
-    enum sandbox_profile profile = box ? sandbox_profile_of(box, wish) : sandbox_profile_named(wish->profile ? wish->profile : "standard");
-    bool has_network = wish->is_network_given ? wish->network : profile != SANDBOX_STRICT;
+    enum sandbox_profile profile = box ? sandbox_profile_of(box, definition)
+                                       : sandbox_profile_named(definition->profile ? definition->profile : "standard");
+    bool has_network = definition->is_network_given ? definition->network : profile != SANDBOX_STRICT;
     struct buf out;
 
     if (profile == SANDBOX_NONE)
         return "runs without a sandbox: may read, change and delete everything that you can, and may use the network";
     buf_init(&out, MIB(1));
-    add_folders(&out, "may read ", &wish->read);
-    add_folders(&out, "may write ", &wish->write);
+    add_folders(&out, "may read ", &definition->read);
+    add_folders(&out, "may write ", &definition->write);
     buf_printf(&out, "%s%s", out.n ? ", " : "", has_network ? "may use the network" : "may not use the network");
-    if (wish->read.n == 0 && wish->write.n == 0)
+    if (definition->read.n == 0 && definition->write.n == 0)
         buf_add_str(&out, ", sees none of your files but its own folder and the one it is started in");
     return buf_to_arena(&out, a);
 }
 
-const char *sandbox_canonical(struct arena *a, const struct sandbox_wish *wish)
+const char *sandbox_canonical(struct arena *a, const struct sandbox_definition *definition)
 {
     struct json_writer w;
     struct buf out;
@@ -119,10 +128,10 @@ const char *sandbox_canonical(struct arena *a, const struct sandbox_wish *wish)
     buf_init(&out, MIB(1));
     json_write_init(&w, &out);
     json_begin_object(&w);
-    json_add_string(&w, "profile", wish->profile && *wish->profile ? wish->profile : "default");
-    json_add_strings(&w, "read", wish->read.items, wish->read.n);
-    json_add_strings(&w, "write", wish->write.items, wish->write.n);
-    json_add_string(&w, "network", !wish->is_network_given ? "default" : wish->network ? "yes" : "no");
+    json_add_string(&w, "profile", definition->profile && *definition->profile ? definition->profile : "default");
+    json_add_strings(&w, "read", definition->read.items, definition->read.n);
+    json_add_strings(&w, "write", definition->write.items, definition->write.n);
+    json_add_string(&w, "network", !definition->is_network_given ? "default" : definition->network ? "yes" : "no");
     json_end(&w);
     return buf_to_arena(&out, a);
 }

@@ -1,4 +1,4 @@
-/* What this machine has: tried, not guessed from version numbers. */
+/* Finds out what this machine supports by trying it, not from version numbers. */
 #include "os/sandbox_private.h"
 
 #include "base/clock.h"
@@ -15,11 +15,39 @@
 
 enum { PROBE_MS = 10000, PROBE_LANDLOCK_VERSION = 1 /* LANDLOCK_CREATE_RULESET_VERSION */ };
 
-/* The namespaces of a strict child around the smallest program there is. */
+/* The namespaces of a strict child, around the smallest possible program. */
 static const char *const probe_args[] = {
-    "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net", "--die-with-parent",
-    "--as-pid-1", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", "--ro-bind", "/", "/", "--proc", "/proc",
-    "--dev", "/dev", "--perms", "1777", "--size", "4096", "--tmpfs", "/tmp", "--", "/bin/true", NULL,
+    "bwrap",
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--unshare-net",
+    "--die-with-parent",
+    "--as-pid-1",
+    "--cap-drop",
+    "ALL",
+    "--cap-add",
+    "CAP_SYS_ADMIN",
+    "--cap-add",
+    "CAP_SETPCAP",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "--perms",
+    "1777",
+    "--size",
+    "4096",
+    "--tmpfs",
+    "/tmp",
+    "--",
+    "/bin/true",
+    NULL,
 };
 
 static const char *const probe_env[] = { "PATH=/usr/bin:/bin", NULL };
@@ -38,7 +66,7 @@ static int probe_spawn(const char *program, int stderr_fd, pid_t *ret)
     return -error;
 }
 
-/* The first line it says, until it closes its standard error. False: it took too long. */
+/* Reads the first line of its standard error, until end of file. False: it took too long. */
 static bool probe_read(int fd, char *text, size_t size)
 {
     const int64_t until_ms = clock_mono_ms() + PROBE_MS;

@@ -11,7 +11,7 @@
 enum { VIEW_PLACES = 512 };
 
 struct view_place {
-    const char *real, *at;              /* where it is; where the child sees it */
+    const char *real, *at; /* real: where it is; at: where the child sees it */
     bool is_writable;
 };
 
@@ -23,20 +23,24 @@ struct view_maker {
     struct view_place places[VIEW_PLACES];
     size_t n_places;
     struct buf args;
-    const char *own_dir;                /* links followed; NULL: none */
+    const char *own_dir; /* links followed; NULL: none */
 };
 
-/* Of the system: there for every child. A path that is a link stays one. */
+/* System folders, shown to every child. A path that is a link stays a link. */
 static const char *const view_system[] = { "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32" };
 
-/* Of /etc what programs need; the rest (shadow, keys of ssh, ...) is nobody's. Each costs bubblewrap 0.2 ms. */
+/* The files of /etc that programs need; no child sees the rest (shadow, keys of ssh, ...). Each costs bubblewrap 0.2
+ * ms. */
 static const char *const view_etc[] = {
-    "/etc/alternatives", "/etc/ca-certificates", "/etc/crypto-policies", "/etc/fonts", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/localtime",
-    "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/resolv.conf", "/etc/services",
-    "/etc/ssl", "/etc/timezone",
+    "/etc/alternatives", "/etc/ca-certificates", "/etc/crypto-policies", "/etc/fonts",
+    "/etc/group",        "/etc/hosts",           "/etc/ld.so.cache",     "/etc/localtime",
+    "/etc/mime.types",   "/etc/nsswitch.conf",   "/etc/os-release",      "/etc/passwd",
+    "/etc/pki",          "/etc/protocols",       "/etc/resolv.conf",     "/etc/services",
+    "/etc/ssl",          "/etc/timezone",
 };
 
-static const char *const view_devices[] = { "w/dev/null", "w/dev/zero", "w/dev/full", "r/dev/random", "r/dev/urandom", "w/dev/tty", "w/dev/ptmx", "w/dev/shm", "w/dev/pts" };
+static const char *const view_devices[] = { "w/dev/null", "w/dev/zero", "w/dev/full", "r/dev/random", "r/dev/urandom",
+                                            "w/dev/tty",  "w/dev/ptmx", "w/dev/shm",  "w/dev/pts" };
 
 /* ---- places ---- */
 
@@ -71,35 +75,39 @@ static bool view_is_of_system(const char *real)
     return false;
 }
 
-/* Would it show what lies around: all homes, the home, the data folder? */
+/* Whether the folder would show too much: all homes, the home, the data folder. */
 static bool view_is_too_wide(const struct view_maker *m, const char *real)
 {
-    return strcmp(real, "/tmp") == 0 || strcmp(real, "/etc") == 0 || strcmp(real, "/root") == 0 || sandbox_is_below(m->box->home, real) ||
-           sandbox_is_below(m->box->data_dir, real);
+    return strcmp(real, "/tmp") == 0 || strcmp(real, "/etc") == 0 || strcmp(real, "/root") == 0 ||
+           sandbox_is_below(m->box->home, real) || sandbox_is_below(m->box->data_dir, real);
 }
 
-/* Does a link lead out of a folder that a program may write? The program may have put it there, for its next start. */
+/* Whether a link leads out of a folder that a program may write: the program may have created the link for its next
+ * start. */
 static bool view_leads_out(const struct view_maker *m, const char *at, const char *real)
 {
     for (size_t i = 0; i < m->n_places; i++) {
         const struct view_place *place = &m->places[i];
 
-        if (place->is_writable && (sandbox_is_below(at, place->at) || sandbox_is_below(at, place->real)) && !sandbox_is_below(real, place->real))
+        if (place->is_writable && (sandbox_is_below(at, place->at) || sandbox_is_below(at, place->real)) &&
+            !sandbox_is_below(real, place->real))
             return true;
     }
     return false;
 }
 
-/* Something the program needs to run: what is not there or too much is left out. */
+/* Adds a path that the program needs to run; a missing path, or one that shows too much, is left out. */
 static void view_add_runtime(struct view_maker *m, const char *path)
 {
     AUTO(freep) char *real = realpath(path, NULL);
 
-    if (real && !view_is_of_system(real) && !view_is_of_service(m, real) && !view_is_too_wide(m, real) && !view_leads_out(m, path, real))
+    if (real && !view_is_of_system(real) && !view_is_of_service(m, real) && !view_is_too_wide(m, real) &&
+        !view_leads_out(m, path, real))
         view_push(m, arena_strdup(m->arena, real), arena_strdup(m->arena, real), false);
 }
 
-/* A folder of programs; libraries and modules lie beside it (a Node of one's own, a virtual environment of Python). */
+/* Adds a folder of programs with the libraries and modules next to it (a private Node, a virtual environment of
+ * Python). */
 static void view_add_programs(struct view_maker *m, const char *dir)
 {
     static const char *const beside[] = { "lib", "libexec", "pyvenv.cfg" };
@@ -110,7 +118,8 @@ static void view_add_programs(struct view_maker *m, const char *dir)
         view_add_runtime(m, arena_printf(m->arena, "%.*s/%s", (int)(base - dir), dir, beside[i]));
 }
 
-/* A program or script with the folder it lies in; where that is too much, the file alone. Modules of Node find their like upwards. */
+/* Adds a program or script with its folder; when that shows too much, only the file. Modules of Node look for other
+ * modules in parent folders. */
 static void view_add_beside(struct view_maker *m, const char *file)
 {
     const char *modules = strstr(file, "/node_modules/"), *slash = strrchr(file, '/');
@@ -158,10 +167,12 @@ static void view_add_path(struct view_maker *m)
 
 static const char *view_from_here(const struct view_maker *m, const char *path)
 {
-    return path[0] == '/' || !m->subject->spec->working_dir ? path : arena_printf(m->arena, "%s/%s", m->subject->spec->working_dir, path);
+    return path[0] == '/' || !m->subject->spec->working_dir
+               ? path
+               : arena_printf(m->arena, "%s/%s", m->subject->spec->working_dir, path);
 }
 
-/* The program, and the script that its first argument names. */
+/* Adds the program, and the script that its first argument names. */
 static void view_add_command(struct view_maker *m)
 {
     const char *const *args = m->subject->spec->args;
@@ -174,7 +185,7 @@ static void view_add_command(struct view_maker *m)
         view_add_file(m, *args);
 }
 
-/* A folder that the definition names. */
+/* Adds a folder that the definition names. */
 static int view_add_named(struct view_maker *m, const char *path, bool is_writable, struct err *e)
 {
     const char *given = sandbox_expand(m->arena, path);
@@ -193,7 +204,7 @@ static int view_add_named(struct view_maker *m, const char *path, bool is_writab
     return 0;
 }
 
-/* Once all are known: folders that the definition names may lie in each other. */
+/* Runs when all places are known, because folders of the definition may be nested. */
 static int view_check_links(const struct view_maker *m, struct err *e)
 {
     for (size_t i = 0; i < m->n_places; i++)
@@ -202,16 +213,16 @@ static int view_check_links(const struct view_maker *m, struct err *e)
     return 0;
 }
 
-static int view_add_wished(struct view_maker *m, struct err *e)
+static int view_add_defined(struct view_maker *m, struct err *e)
 {
     const struct child_spec *spec = m->subject->spec;
-    const struct sandbox_wish *wish = spec->sandbox;
+    const struct sandbox_definition *definition = spec->sandbox;
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < wish->read.n; i++)
-        r = view_add_named(m, wish->read.items[i], false, e);
-    for (size_t i = 0; r == 0 && i < wish->write.n; i++)
-        r = view_add_named(m, wish->write.items[i], true, e);
+    for (size_t i = 0; r == 0 && i < definition->read.n; i++)
+        r = view_add_named(m, definition->read.items[i], false, e);
+    for (size_t i = 0; r == 0 && i < definition->write.n; i++)
+        r = view_add_named(m, definition->write.items[i], true, e);
     if (r == 0 && spec->working_dir)
         r = view_add_named(m, spec->working_dir, false, e);
     if (r == 0 && m->own_dir)
@@ -221,7 +232,7 @@ static int view_add_wished(struct view_maker *m, struct err *e)
     return r < 0 ? r : view_check_links(m, e);
 }
 
-/* A folder comes before what lies in it. */
+/* Sorts a folder before its content. */
 static int view_compare(const void *one, const void *other)
 {
     const struct view_place *a = one, *b = other;
@@ -256,8 +267,9 @@ static void view_memory(struct view_maker *m, const char *path)
 static void view_bind_namespaces(struct view_maker *m)
 {
     static const char *const options[] = {
-        "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--as-pid-1",
-        "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP",     /* hearth-child gives them up */
+        "--unshare-user",    "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+        "--die-with-parent", "--as-pid-1",    "--cap-drop",    "ALL",           "--cap-add",
+        "CAP_SYS_ADMIN",     "--cap-add",     "CAP_SETPCAP", /* hearth-child drops these capabilities */
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(options); i++)
@@ -288,7 +300,7 @@ static void view_bind_system(struct view_maker *m)
     view_option(m, "--symlink", "../tmp", "/var/tmp");
 }
 
-/* Where it shows through a place, the service's folder is covered with an empty one and a file with nothing. */
+/* Where a place would show a hidden path, a folder is covered with an empty folder and a file with an empty file. */
 static void view_cover(struct view_maker *m, const char *hidden, bool is_folder, const char **covered)
 {
     for (size_t i = 0; i < m->n_places; i++) {
@@ -309,7 +321,7 @@ static bool view_comes_after_cover(const struct view_maker *m, const struct view
     return sandbox_is_below(place->real, m->box->data_dir);
 }
 
-/* Does it show with an earlier one just as well? */
+/* Whether an earlier place shows this one already. */
 static bool view_is_within(const struct view_maker *m, size_t i)
 {
     const struct view_place *place = &m->places[i];
@@ -318,8 +330,8 @@ static bool view_is_within(const struct view_maker *m, size_t i)
     for (size_t k = 0; k < i; k++) {
         const struct view_place *wider = &m->places[k];
 
-        if (sandbox_is_below(place->real, wider->real) && sandbox_is_below(place->at, wider->at) && strcmp(wider->real, wider->at) == 0 &&
-            strcmp(place->real, place->at) == 0)
+        if (sandbox_is_below(place->real, wider->real) && sandbox_is_below(place->at, wider->at) &&
+            strcmp(wider->real, wider->at) == 0 && strcmp(place->real, place->at) == 0)
             is_within = wider->is_writable == place->is_writable && !sandbox_is_below(m->box->data_dir, wider->real);
     }
     return is_within;
@@ -354,12 +366,14 @@ static void view_bind_all(struct view_maker *m)
 
 /* ---- Landlock ---- */
 
-/* It can only add to what is seen, so a folder around the service's cannot be shown without that. */
+/* Landlock cannot hide a part of a folder, so a folder that contains the service's data folder cannot be shown. */
 static int view_check_no_cover(const struct view_maker *m, struct err *e)
 {
     for (size_t i = 0; i < m->n_places; i++)
         if (sandbox_is_below(m->box->data_dir, m->places[i].real))
-            return view_refuse(m->places[i].at, "the service's data folder lies in it, and only bubblewrap can hide that (apt install bubblewrap)", e);
+            return view_refuse(
+                m->places[i].at,
+                "the service's data folder lies in it, and only bubblewrap can hide that (apt install bubblewrap)", e);
     return 0;
 }
 
@@ -385,7 +399,7 @@ static int view_make_rules(struct view_maker *m, struct err *e)
 
 /* ---- environment ---- */
 
-/* Is it the service's own value, not one that the definition gave? */
+/* Whether the value is the service's own, not one that the definition set. */
 static bool view_is_inherited(const char *variable, const char *name)
 {
     const char *own = getenv(name);
@@ -405,40 +419,43 @@ static void view_make_env(struct view_maker *m)
         n++;
     env = arena_array(m->arena, n + 3, sizeof(*env));
     for (size_t i = 0; i < n; i++)
-        if (!view_is_inherited(given[i], "HOME") && !view_is_inherited(given[i], "TMPDIR") && !view_is_inherited(given[i], "XDG_RUNTIME_DIR")) {
+        if (!view_is_inherited(given[i], "HOME") && !view_is_inherited(given[i], "TMPDIR") &&
+            !view_is_inherited(given[i], "XDG_RUNTIME_DIR")) {
             has_home = has_home || strncmp(given[i], "HOME=", 5) == 0;
             env[k++] = given[i];
         }
     if (*m->view->home && !has_home)
         env[k++] = arena_printf(m->arena, "HOME=%s", m->view->home);
-    env[k++] = arena_printf(m->arena, "TMPDIR=%s", m->view->level == SANDBOX_LEVEL_LANDLOCK && *m->view->home ? m->view->home : "/tmp");
+    env[k++] = arena_printf(m->arena, "TMPDIR=%s",
+                            m->view->level == SANDBOX_LEVEL_LANDLOCK && *m->view->home ? m->view->home : "/tmp");
     m->view->env = env;
 }
 
-/* ---- all together ---- */
+/* ---- the complete view ---- */
 
 static int view_choose_level(struct view_maker *m, struct err *e)
 {
-    const struct sandbox_wish *wish = m->subject->spec->sandbox;
+    const struct sandbox_definition *definition = m->subject->spec->sandbox;
     struct sandbox_view *view = m->view;
     struct sandbox_means means = { 0 };
 
-    view->profile = sandbox_profile_of(m->box, wish);
+    view->profile = sandbox_profile_of(m->box, definition);
     view->level = sandbox_level_of(m->box, view->profile);
     if (view->profile == SANDBOX_NONE)
         return 0;
     sandbox_means(m->box, &means);
     view->landlock_abi = means.landlock_abi;
-    view->has_own_network = view->profile == SANDBOX_STRICT || (wish->is_network_given && !wish->network);
+    view->has_own_network = view->profile == SANDBOX_STRICT || (definition->is_network_given && !definition->network);
     view->bwrap_path = view->level == SANDBOX_LEVEL_NAMESPACES ? m->box->bwrap_path : NULL;
     if (view->has_own_network && view->level != SANDBOX_LEVEL_NAMESPACES && means.landlock_abi < 4)
-        return err_set(e, -ENOTSUP, "SANDBOX_UNAVAILABLE",
-                       "This machine cannot take the network from a program: %.200s. `hearth doctor` says what to install; the profile standard needs less.",
-                       *means.why ? means.why : "bubblewrap is missing");
+        return err_set(
+            e, -ENOTSUP, "SANDBOX_UNAVAILABLE",
+            "This machine cannot take the network from a program: %.200s. `hearth doctor` says what to install; the profile standard needs less.",
+            *means.why ? means.why : "bubblewrap is missing");
     return 0;
 }
 
-/* The child's own folder was made by the service; what it put there itself is not followed. */
+/* The service made the child's own folder; links that the child created in it are not followed. */
 static void view_find_own(struct view_maker *m)
 {
     AUTO(freep) char *real = m->subject->spec->own_dir ? realpath(m->subject->spec->own_dir, NULL) : NULL;
@@ -453,7 +470,7 @@ static int view_fill(struct view_maker *m, struct err *e)
     int r;
 
     view_find_own(m);
-    r = view_add_wished(m, e);
+    r = view_add_defined(m, e);
     if (r < 0)
         return r;
     view_add_command(m);
@@ -466,7 +483,8 @@ static int view_fill(struct view_maker *m, struct err *e)
     return r;
 }
 
-int sandbox_view_make(struct sandbox *box, const struct sandbox_subject *subject, struct arena *a, struct sandbox_view *ret, struct err *e)
+int sandbox_view_make(struct sandbox *box, const struct sandbox_subject *subject, struct arena *a,
+                      struct sandbox_view *ret, struct err *e)
 {
     struct sandbox_view view = { .working_dir = "", .home = "", .env = subject->spec->env };
     struct view_maker *m = ARENA_NEW(a, struct view_maker);

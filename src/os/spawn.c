@@ -12,12 +12,18 @@
 #include <unistd.h>
 
 static const char *const spawn_steps[] = {
-    [CHILD_STEP_SESSION] = "its own session cannot begin",   [CHILD_STEP_PARENT] = "it cannot be tied to the service",
-    [CHILD_STEP_STREAMS] = "its output cannot be joined",    [CHILD_STEP_DESCRIPTORS] = "the open files cannot be kept from it",
-    [CHILD_STEP_LIMITS] = "its limits cannot be set",        [CHILD_STEP_DIR] = "its working folder cannot be entered",
-    [CHILD_STEP_EXEC] = "the system refused to run it",      [CHILD_STEP_PLAN] = "its plan cannot be read",
-    [CHILD_STEP_NAMESPACE] = "its sandbox cannot be closed", [CHILD_STEP_PORT] = "the service's port cannot be opened in its sandbox",
-    [CHILD_STEP_FORK] = "it cannot have a process",          [CHILD_STEP_LANDLOCK] = "its files cannot be restricted (Landlock)",
+    [CHILD_STEP_SESSION] = "its own session cannot begin",
+    [CHILD_STEP_PARENT] = "it cannot be tied to the service",
+    [CHILD_STEP_STREAMS] = "its output cannot be joined",
+    [CHILD_STEP_DESCRIPTORS] = "the open files cannot be kept from it",
+    [CHILD_STEP_LIMITS] = "its limits cannot be set",
+    [CHILD_STEP_DIR] = "its working folder cannot be entered",
+    [CHILD_STEP_EXEC] = "the system refused to run it",
+    [CHILD_STEP_PLAN] = "its plan cannot be read",
+    [CHILD_STEP_NAMESPACE] = "its sandbox cannot be closed",
+    [CHILD_STEP_PORT] = "the service's port cannot be opened in its sandbox",
+    [CHILD_STEP_FORK] = "it cannot have a process",
+    [CHILD_STEP_LANDLOCK] = "its files cannot be restricted (Landlock)",
     [CHILD_STEP_FILTER] = "its system calls cannot be restricted (seccomp)",
 };
 
@@ -28,20 +34,22 @@ struct spawn_failure {
 /* Descriptors of one spawn; -1 = none. */
 struct spawn_fds {
     int null_fd;
-    int out[2], err[2], report[2];      /* read end, write end */
+    int out[2], err[2], report[2]; /* read end, write end */
 };
 
 struct spawn_refusal {
-    int error;                          /* of execve() */
+    int error; /* of execve() */
     int r;
-    const char *code, *text;            /* after the program's name */
+    const char *code, *text; /* follows the program's name */
 };
 
 static const struct spawn_refusal spawn_refusals[] = {
     { ENOENT, -ENOENT, "COMMAND_NOT_FOUND", "exists, but the interpreter its first line names does not" },
     { EACCES, -EACCES, "COMMAND_NOT_EXECUTABLE", "or the interpreter its first line names may not be run" },
-    { ENOEXEC, -EACCES, "COMMAND_NOT_EXECUTABLE", "is neither a program of this system nor a script that begins with #!" },
-    { E2BIG, -E2BIG, "ARGUMENT_TOO_LONG", "was given arguments and environment longer together than the system allows" },
+    { ENOEXEC, -EACCES, "COMMAND_NOT_EXECUTABLE",
+      "is neither a program of this system nor a script that begins with #!" },
+    { E2BIG, -E2BIG, "ARGUMENT_TOO_LONG",
+      "was given arguments and environment longer together than the system allows" },
 };
 
 static void spawn_close(int *fd)
@@ -53,13 +61,14 @@ static void spawn_close(int *fd)
 
 static void spawn_fds_clear(struct spawn_fds *fds)
 {
-    int *all[] = { &fds->null_fd, &fds->out[0], &fds->out[1], &fds->err[0], &fds->err[1], &fds->report[0], &fds->report[1] };
+    int *all[] = { &fds->null_fd, &fds->out[0],    &fds->out[1],   &fds->err[0],
+                   &fds->err[1],  &fds->report[0], &fds->report[1] };
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         spawn_close(all[i]);
 }
 
-/* The child's dup2() to 0, 1, 2 and the passed numbers must not hit a descriptor it still needs. */
+/* The child's dup2() to 0, 1, 2 and the passed numbers must not replace a descriptor that it still needs. */
 int spawn_keep_above(int *fd)
 {
     int above;
@@ -118,12 +127,14 @@ static void spawn_reset_signals(void)
     sigset_t none;
 
     for (int signum = 1; signum < NSIG; signum++)
-        sigaction(signum, &action, NULL);               /* fails for those that cannot be changed */
+        sigaction(signum, &action, NULL); /* fails for signals whose action cannot be changed */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The service raises its own soft limit; programs that use select(2) need the usual one. Others may raise theirs again. */
+/* The service raises its own soft limit; programs that use select(2) need the usual limit. Other programs may raise it
+ * again.
+ */
 static int spawn_usual_open_files(void)
 {
     struct rlimit files;
@@ -142,11 +153,13 @@ static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct sp
         spawn_give_up(fds, CHILD_STEP_SESSION);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         spawn_give_up(fds, CHILD_STEP_PARENT);
-    if (getppid() != parent)            /* it died before the line above */
+    if (getppid() != parent) /* the parent died before the line above */
         _exit(127);
-    if (dup2(fds->null_fd, STDIN_FILENO) < 0 || dup2(fds->out[1], STDOUT_FILENO) < 0 || dup2(fds->err[1], STDERR_FILENO) < 0)
+    if (dup2(fds->null_fd, STDIN_FILENO) < 0 || dup2(fds->out[1], STDOUT_FILENO) < 0 ||
+        dup2(fds->err[1], STDERR_FILENO) < 0)
         spawn_give_up(fds, CHILD_STEP_STREAMS);
-    if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)   /* at exec: the report must outlive this line */
+    if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) <
+        0) /* closed at exec: the report pipe is still needed until then */
         spawn_give_up(fds, CHILD_STEP_DESCRIPTORS);
     for (int fd = STDERR_FILENO + 1; plan->passed && fd < CHILD_FDS_END; fd++)
         if (plan->passed[fd] >= 0 && dup2(plan->passed[fd], fd) < 0)
@@ -160,11 +173,11 @@ static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct sp
     spawn_give_up(fds, CHILD_STEP_EXEC);
 }
 
-/* ---- the parent again ---- */
+/* ---- in the parent ---- */
 
-/* vfork() leaves the memory shared until exec, so what a start costs does not grow with the service (fork() stops the loop
- * 17 us a resident megabyte). Hence spawn_child() writes nothing but its own variables. All signals wait meanwhile: a
- * handler of the service must not run in the child. */
+/* vfork() shares the memory until exec, so the cost of a start does not grow with the service (fork() stops the loop
+ * for 17 us per resident megabyte). Hence spawn_child() writes only its own variables. All signals are blocked
+ * meanwhile: a handler of the service must not run in the child. */
 static pid_t spawn_fork(const struct spawn_plan *plan, const struct spawn_fds *fds)
 {
     const pid_t parent = getpid();
@@ -174,7 +187,7 @@ static pid_t spawn_fork(const struct spawn_plan *plan, const struct spawn_fds *f
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     /* posix_spawn() cannot set PDEATHSIG nor report which step failed; spawn_child() only makes system calls. */
-    pid = vfork();                      // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+    pid = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)
     if (pid == 0)
         spawn_child(plan, fds, parent); // NOLINT(clang-analyzer-unix.Vfork)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -184,7 +197,8 @@ static pid_t spawn_fork(const struct spawn_plan *plan, const struct spawn_fds *f
 int spawn_explain(const struct spawn_plan *plan, enum child_step step, int error, struct err *e)
 {
     if (step == CHILD_STEP_DIR)
-        return err_set(e, -ENOTDIR, "BAD_WORKING_DIR", "The working folder %.300s cannot be entered: %s.", plan->working_dir, strerrordesc_np(error));
+        return err_set(e, -ENOTDIR, "BAD_WORKING_DIR", "The working folder %.300s cannot be entered: %s.",
+                       plan->working_dir, strerrordesc_np(error));
     for (size_t i = 0; step == CHILD_STEP_EXEC && i < ARRAY_SIZE(spawn_refusals); i++) {
         const struct spawn_refusal *refusal = &spawn_refusals[i];
 
@@ -193,11 +207,12 @@ int spawn_explain(const struct spawn_plan *plan, enum child_step step, int error
     }
     if (step >= CHILD_STEP_PLAN)
         return err_set(e, -EIO, "SANDBOX_FAILED", "The program `%.300s` could not be started, %s: %s.", plan->path,
-                       (size_t)step < ARRAY_SIZE(spawn_steps) ? spawn_steps[step] : "hearth-child failed", strerrordesc_np(error));
+                       (size_t)step < ARRAY_SIZE(spawn_steps) ? spawn_steps[step] : "hearth-child failed",
+                       strerrordesc_np(error));
     return err_errno(e, error, "The program `%.300s` could not be started, %s", plan->path, spawn_steps[step]);
 }
 
-/* End of file on the report: the new program runs. Else what failed. */
+/* End of file on the report pipe: the new program runs. Otherwise it holds the failed step. */
 static int spawn_await_exec(const struct spawn_plan *plan, int report_fd, struct err *e)
 {
     struct spawn_failure failure;
@@ -215,7 +230,7 @@ static int spawn_watch(const struct spawn_plan *plan, struct spawn_fds *fds, pid
 
     if (pidfd < 0) {
         r = err_errno(e, errno, "The program `%.300s` could not be watched", plan->path);
-        kill(pid, SIGKILL);             /* not reaped yet, so the number is still its own */
+        kill(pid, SIGKILL); /* not reaped yet, so the pid has not been reused */
     } else {
         spawn_close(&fds->report[1]);
         r = spawn_await_exec(plan, fds->report[0], e);
@@ -241,7 +256,7 @@ int spawn_process(const struct spawn_plan *plan, struct spawned *ret, struct err
         r = spawn_watch(plan, &fds, pid, &pidfd, e);
     if (r == 0) {
         *ret = (struct spawned){ pid, pidfd, fds.out[0], fds.err[0] };
-        fds.out[0] = fds.err[0] = -1;   /* handed over */
+        fds.out[0] = fds.err[0] = -1; /* handed over */
     }
     spawn_fds_clear(&fds);
     return r;

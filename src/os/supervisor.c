@@ -13,11 +13,11 @@
 
 enum {
     SUPERVISOR_ORPHAN_GRACE_MS = 2000,
-    SUPERVISOR_DEEPEST = 4096,          /* generations looked at */
-    SUPERVISOR_KILL_WAIT_MS = 5000,     /* what SIGKILL may take at the close before a child is given up */
+    SUPERVISOR_DEEPEST = 4096,      /* generations of parents examined */
+    SUPERVISOR_KILL_WAIT_MS = 5000, /* how long SIGKILL may take at the close before a child is abandoned */
 };
 
-/* ---- all of them ---- */
+/* ---- all children ---- */
 
 void supervisor_add(struct supervisor *s, struct child *c)
 {
@@ -96,31 +96,34 @@ size_t supervisor_n_children(const struct supervisor *s)
     return n;
 }
 
-static double count_children(void *arg)
-{
-    return (double)supervisor_n_children(arg);
-}
-
 int supervisor_open(struct loop *l, const char *instance, struct supervisor **ret, size_t *ret_n_orphans, struct err *e)
 {
-    size_t n_mark = strlen("HEARTH_INSTANCE=") + strlen(instance);
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *marks = arena_printf(a, "HEARTH_INSTANCE=%s:%s:", instance, clock_boot_id());
     struct supervisor *s;
     size_t n_orphans;
+    int r;
 
-    if (!*instance || n_mark > LIMIT_ARG_BYTES)
-        return err_set(e, -EINVAL, "INTERNAL_ERROR", "The instance must have a name that fits into an environment variable.");
+    if (!*instance || strlen(marks) > LIMIT_ARG_BYTES)
+        return err_set(e, -EINVAL, "INTERNAL_ERROR",
+                       "The instance must have a name that fits into an environment variable.");
     s = xcalloc(1, sizeof(*s));
+    r = spawner_start(&s->spawner, e);
+    if (r < 0) {
+        free(s);
+        return r;
+    }
     s->loop = l;
-    s->mark = xcalloc(1, n_mark + 1);
-    snprintf(s->mark, n_mark + 1, "HEARTH_INSTANCE=%s", instance);
+    s->mark = xstrdup(arena_printf(a, "%s%d", marks, (int)getpid()));
     pthread_mutex_init(&s->mutex, NULL);
     cond_init(&s->is_empty);
 
-    signal(SIGCHLD, SIG_DFL);           /* an ignored one is inherited through exec, and then no exit code is told */
-    n_orphans = proc_end_marked(s->mark, SUPERVISOR_ORPHAN_GRACE_MS);
+    signal(SIGCHLD, SIG_DFL); /* an ignored SIGCHLD is inherited through exec, and no exit code would be reported */
+    n_orphans = proc_end_orphans(marks, SUPERVISOR_ORPHAN_GRACE_MS);
     if (ret_n_orphans)
         *ret_n_orphans = n_orphans;
-    metric_gauge_fn("hearth_children", "Programs of apps and agents that run", "", count_children, s);
+    child_gauge("app"); /* listed before the first one runs */
+    child_gauge("agent");
     *ret = s;
     return 0;
 }
@@ -132,18 +135,18 @@ struct close_job {
     int64_t grace_ms;
 };
 
-static void close_ask(void *arg)
+static void close_request(void *arg)
 {
     struct close_job *job = arg;
 
     job->supervisor->is_closing = true;
     for (struct child *c = job->supervisor->children; c; c = c->next) {
         c->how.was_stopped = true;
-        child_ask_to_end(c, MIN(job->grace_ms, c->spec.stop_grace_ms));
+        child_end_softly(c, MIN(job->grace_ms, c->spec.stop_grace_ms));
     }
 }
 
-/* Also makes sure that the callbacks of those that ended are over. */
+/* Also ensures that the callbacks of ended children have returned. */
 static void close_abandon(void *arg)
 {
     struct supervisor *s = arg;
@@ -170,11 +173,11 @@ struct supervisor *supervisor_close(struct supervisor *s, int64_t grace_ms)
 
     if (!s)
         return NULL;
-    assert(!loop_is_current(s->loop) || supervisor_n_children(s) == 0);     /* the loop tells of their end */
-    metric_gauge_fn_forget(s);
-    loop_call(s->loop, close_ask, &job);
+    assert(!loop_is_current(s->loop) || supervisor_n_children(s) == 0); /* the loop reports their end */
+    loop_call(s->loop, close_request, &job);
     close_wait(s, grace_ms + SUPERVISOR_KILL_WAIT_MS);
     loop_call(s->loop, close_abandon, s);
+    s->spawner = spawner_stop(s->spawner);
     proc_end_marked(s->mark, MIN(grace_ms, SUPERVISOR_ORPHAN_GRACE_MS));
     pthread_cond_destroy(&s->is_empty);
     pthread_mutex_destroy(&s->mutex);

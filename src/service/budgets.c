@@ -1,16 +1,23 @@
-/* What callers may hold (base/budget.h), as the settings say. */
+/* What callers may hold (base/budget.h), by the settings. */
 #include "service/private.h"
 
 #include "base/budget.h"
-#include "store/apps.h"
-#include "store/keys.h"
+#include "store/tables/apps.h"
+#include "store/tables/keys.h"
 
 #include <assert.h>
 #include <dirent.h>
 #include <ftw.h>
 #include <unistd.h>
 
-enum { MEMORY_SHARE = 4, MOST_MEMORY_MB = 2048, MEASURE_EVERY_MS = 60000, MOST_FILES = 1000000, OPEN_FOLDERS = 16, BLOCK_BYTES = 512 };
+enum {
+    MEMORY_SHARE = 4,
+    MOST_MEMORY_MB = 2048,
+    MEASURE_EVERY_MS = 60000,
+    MOST_FILES = 1000000,
+    OPEN_FOLDERS = 16,
+    BLOCK_BYTES = 512
+};
 
 static int64_t memory_bytes(struct service *s)
 {
@@ -37,15 +44,15 @@ void service_set_budgets(struct service *s)
     budget_show_metrics();
 }
 
-/* ---- the disk of the apps' data folders ---- */
+/* ---- the size of the apps' data folders ---- */
 
-/* nftw() has no argument of its own. */
+/* nftw() passes no argument to its callback. */
 static _Thread_local int64_t n_bytes, n_files;
 
 static int add_file(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     n_bytes += type == FTW_NS ? 0 : (int64_t)st->st_blocks * BLOCK_BYTES;
-    return ++n_files >= MOST_FILES;     /* enough is known */
+    return ++n_files >= MOST_FILES; /* enough is known */
 }
 
 static void measure_app(struct service *s, const char *folder, const char *app_id)
@@ -63,7 +70,7 @@ static void measure_app(struct service *s, const char *folder, const char *app_i
     budget_holder_unref(app);
 }
 
-/* ---- the vectors of apps and keys; requests that store or delete some measure too ---- */
+/* ---- the vectors of apps and keys; requests that store or delete vectors update the counts too ---- */
 
 static void measure_vectors_of(struct service *s, enum holder_kind kind, const char *id, const char *scope)
 {
@@ -86,7 +93,8 @@ static void measure_vectors(struct service *s)
     struct key_row *keys = NULL;
     size_t n_apps = 0, n_keys = 0;
 
-    if (store_apps_list(s->store, a, &apps, &n_apps, &ignored) < 0 || store_keys_list(s->store, a, &keys, &n_keys, &ignored) < 0)
+    if (store_apps_list(s->store, a, &apps, &n_apps, &ignored) < 0 ||
+        store_keys_list(s->store, a, &keys, &n_keys, &ignored) < 0)
         return;
     for (size_t i = 0; i < n_apps && !atomic_load(&s->api.is_leaving); i++)
         measure_vectors_of(s, HOLDER_APP, apps[i].app_id, apps[i].app_id);

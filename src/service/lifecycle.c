@@ -1,8 +1,8 @@
-/* A serving life: open, listen, start the work, run the loop, and on SIGTERM leave in order.
+/* The life of a serving process: open, listen, start the work, run the loop, and on SIGTERM stop in order.
  *
- * Leaving takes a thread of its own because tasks and children end while the loop still runs. Order (architecture section 6):
- * stop accepting, let running requests finish, end tasks and release their leases, end children, stop the pools, stop the
- * loop; then service_close(). A second signal ends the process at once: PDEATHSIG takes the children along.
+ * Stopping has its own thread because tasks and children end while the loop still runs. Order (architecture section 6):
+ * stop accepting, let running requests finish, end tasks and release their leases, end children, stop the pools, stop
+ * the loop; then service_close(). A second signal ends the process immediately: PDEATHSIG ends the children.
  */
 #include "service/private.h"
 
@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "base/visible.h"
 #include "identity/consent.h"
+#include "os/few_files.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -25,7 +26,7 @@ static void wait_for_requests(struct service *s, int64_t deadline_ms)
         usleep(5000);
 }
 
-/* What is being started must stand before it can be stopped. */
+/* Tasks and apps must have started before they can be stopped. */
 static void wait_for_start(struct service *s)
 {
     while (!atomic_load(&s->has_started))
@@ -39,6 +40,27 @@ static void stop_server(void *arg)
     s->server = http_server_stop(s->server);
 }
 
+struct closing {
+    struct service *service;
+    bool has_more;
+};
+
+static void close_some(void *arg)
+{
+    struct closing *closing = arg;
+
+    closing->has_more = http_server_close_some(closing->service->server);
+}
+
+static void close_connections(struct service *s)
+{
+    struct closing closing = { .service = s };
+
+    do
+        loop_call(s->loop, close_some, &closing);
+    while (closing.has_more);
+}
+
 static void end_event_streams(void *arg)
 {
     struct service *s = arg;
@@ -46,7 +68,7 @@ static void end_event_streams(void *arg)
     api_events_end_streams(s->events);
 }
 
-/* Requests, agents and children each have a share of the deadline: one that is slow takes nothing from the next. */
+/* Requests, agents and children each have a share of the deadline: a slow step takes no time from the next. */
 enum { LEAVING_STEPS = 3 };
 
 static void *leave(void *arg)
@@ -66,6 +88,7 @@ static void *leave(void *arg)
     llamacpp_stop(s->llamacpp);
     s->supervisor = supervisor_close(s->supervisor, share_ms);
     agents_finish(s->agents);
+    close_connections(s);
     loop_call(s->loop, stop_server, s);
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);
@@ -73,7 +96,10 @@ static void *leave(void *arg)
     return NULL;
 }
 
-struct leaving { struct service *service; pthread_t thread; };
+struct leaving {
+    struct service *service;
+    pthread_t thread;
+};
 
 static void on_signal(int signum, void *arg)
 {
@@ -89,7 +115,16 @@ static void on_signal(int signum, void *arg)
         _exit(EXIT_AT_ONCE);
 }
 
-/* Work starts once the loop runs: children are spawned on it. */
+/* The loop reads no files: a worker does. */
+static void on_hangup(int signum, void *arg)
+{
+    struct service *s = arg;
+
+    if (!s->is_stopping && pool_submit(s->long_pool, service_reload, s) < 0)
+        log_warn("service", NULL, "too busy to read the settings file again; send SIGHUP later");
+}
+
+/* Work starts once the loop runs, because the loop starts the child processes. */
 static void start_work(void *arg)
 {
     struct service *s = arg;
@@ -114,7 +149,7 @@ static int complain(const struct err *e)
     return strcmp(e->code, "BAD_SETTING") == 0 ? EXIT_BAD_USE : EXIT_FAILED;
 }
 
-/* Signals are watched before anybody is told that the service is there. */
+/* Signals are watched before the service prints its listening line. */
 static int run(struct service *s, struct err *e)
 {
     struct leaving l = { .service = s };
@@ -123,6 +158,7 @@ static int run(struct service *s, struct err *e)
     signal(SIGPIPE, SIG_IGN);
     s->on_term = loop_watch_signal(s->loop, SIGTERM, on_signal, &l);
     s->on_int = loop_watch_signal(s->loop, SIGINT, on_signal, &l);
+    s->on_hup = loop_watch_signal(s->loop, SIGHUP, on_hangup, s);
     r = service_listen(s, e);
     if (r == 0)
         r = service_start_upkeep(s, e);
@@ -135,7 +171,7 @@ static int run(struct service *s, struct err *e)
     return r;
 }
 
-/* Every connection is a descriptor; the usual soft limit of 1024 is below LIMIT_CONNECTIONS. */
+/* Every connection needs a descriptor; the usual soft limit of 1024 is below LIMIT_CONNECTIONS. */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -154,7 +190,9 @@ int service_serve(const struct service_config *c)
     int r;
 
     raise_descriptor_limit();
-    r = service_open_core(s, c, true, &e);
+    r = few_files_check(&e);
+    if (r == 0)
+        r = service_open_core(s, c, true, &e);
     if (r == 0)
         r = log_writer_start(STDERR_FILENO, &e);
     if (r == 0)

@@ -1,4 +1,4 @@
-/* Where the service listens: the setting http.listen or --listen, and the Unix socket of the data folder. */
+/* The addresses of the service: the setting http.listen or --listen, and the Unix socket of the data folder. */
 #include "service/private.h"
 
 #include "base/log.h"
@@ -10,9 +10,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-struct address { char host[64]; uint16_t port; };
+struct address {
+    char host[64];
+    uint16_t port;
+};
 
-/* "127.0.0.1:3001", "[::1]:3001" or "::1:3001": the port stands behind the last colon. */
+/* "127.0.0.1:3001", "[::1]:3001" or "::1:3001": the port follows the last colon. */
 static int parse_address(const char *text, struct address *ret, struct err *e)
 {
     const char *colon = strrchr(text, ':');
@@ -21,7 +24,8 @@ static int parse_address(const char *text, struct address *ret, struct err *e)
     long port = colon ? strtol(colon + 1, &end, 10) : -1;
 
     if (n == 0 || n >= sizeof(ret->host) || !end || *end != '\0' || end == colon + 1 || port < 0 || port > 65535)
-        return err_set(e, -EINVAL, "BAD_SETTING", "`http.listen` must be ADDRESS:PORT with a port from 0 to 65535, not \"%s\"", text);
+        return err_set(e, -EINVAL, "BAD_SETTING",
+                       "`http.listen` must be ADDRESS:PORT with a port from 0 to 65535, not \"%s\"", text);
     if (text[0] == '[' && text[n - 1] == ']') {
         text++;
         n -= 2;
@@ -41,20 +45,26 @@ static int check_address(struct service *s, const struct address *at, struct err
 {
     if (is_loopback(at->host) || settings_bool(s->settings, SETTING_HTTP_ALLOW_REMOTE))
         return 0;
-    return err_set(e, -EINVAL, "BAD_SETTING",
-                   "`http.listen` names %s, which other machines can reach; set http.allow_remote=true if that is meant", at->host);
+    return err_set(
+        e, -EINVAL, "BAD_SETTING",
+        "`http.listen` names %s, which other machines can reach; set http.allow_remote=true if that is meant",
+        at->host);
 }
 
-/* Where this machine's own programs reach the service. */
+/* The address at which this machine's own programs reach the service. */
 static void name_service(struct service *s, const struct address *first)
 {
     bool is_v6 = strchr(first->host, ':') != NULL;
-    const char *host = strcmp(first->host, "0.0.0.0") == 0 ? "127.0.0.1" : strcmp(first->host, "::") == 0 ? "::1" : first->host;
+    const char *host = strcmp(first->host, "0.0.0.0") == 0 ? "127.0.0.1"
+                       : strcmp(first->host, "::") == 0    ? "::1"
+                                                           : first->host;
 
-    snprintf(s->api.base_url, sizeof(s->api.base_url), is_v6 ? "http://[%.45s]:%u" : "http://%.45s:%u", host, first->port);
+    snprintf(s->api.base_url, sizeof(s->api.base_url), is_v6 ? "http://[%.45s]:%u" : "http://%.45s:%u", host,
+             first->port);
 }
 
-/* The first address decides the port of the others that ask for 0. A missing IPv6 is no failure beside IPv4. */
+/* The first address determines the port of later addresses with port 0. A missing IPv6 is no failure when IPv4 works.
+ */
 static int listen_one(struct service *s, const char *text, bool is_first, uint16_t *port, struct err *e)
 {
     struct address at = { .host = "" };
@@ -73,10 +83,12 @@ static int listen_one(struct service *s, const char *text, bool is_first, uint16
         return 0;
     }
     if (r == -EADDRINUSE)
-        return err_set(e, r, "ADDRESS_IN_USE", "%s Choose another with --listen ADDR:PORT; port 0 picks a free one.", why.text);
+        return err_set(e, r, "ADDRESS_IN_USE", "%s Choose another with --listen ADDR:PORT; port 0 picks a free one.",
+                       why.text);
     if (r < 0)
         return err_set(e, r, *why.code ? why.code : "LISTEN_FAILED", "%s", why.text);
     guard_add_own_port(s->guard, at.port);
+    guard_add_own_port(s->file_guard, at.port);
     dispatch_add_address(s->dispatch, at.host, at.port);
     if (is_first) {
         *port = at.port;
@@ -132,7 +144,8 @@ static int start_server(struct service *s, struct err *e)
     return http_server_start(s->loop, &c, &s->server, e);
 }
 
-/* The address of a socket holds about a hundred bytes: a longer path is reached through the descriptor of its folder (unix(7)). */
+/* A socket's address holds about a hundred bytes: a longer path is reached through the descriptor of its folder
+ * (unix(7)). */
 static int listen_unix(struct service *s, struct err *e)
 {
     const char *path = arena_printf(s->arena, "%s/hearth.sock", s->config.data_dir);

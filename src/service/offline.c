@@ -27,9 +27,9 @@ void service_request(struct service *s, struct http_exchange *x)
     dispatch_request(s->dispatch, x);
 }
 
-/* --- --check-config: looks only, also while a service works on the folder --- */
+/* --- --check-config: reads only, also while a service works on the folder --- */
 
-/* The folder itself, or the nearest one above it that is there and will hold it. */
+/* Checks the folder, or its nearest existing parent, in which the folder will be made. */
 static int check_folder(struct arena *a, const char *data_dir, struct err *e)
 {
     char *path = arena_strdup(a, data_dir);

@@ -1,28 +1,37 @@
-/* Opening every module in order, closing in reverse. What is NULL was not opened. */
+/* Opens every module in order, closes them in reverse. A NULL member was not opened. */
 #include "service/private.h"
 
 #include "api/routes.h"
+#include "backend/backend_providers.h"
+#include "backup/backup.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "identity/consent.h"
-#include "llm/local.h"
+#include "llm/local/local.h"
 #include "llm/stored.h"
 #include "net/guard.h"
+#include "os/few_files.h"
 #include "os/files.h"
-#include "store/meta.h"
+#include "store/instance.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 extern char **environ;
 
+/* The file given by the command line, else hearth.conf of the data folder; NULL when there is none. */
+static const char *settings_path(const struct service *s, struct arena *a)
+{
+    char *beside = arena_printf(a, "%s/hearth.conf", s->config.data_dir);
+
+    return s->config.config_file ? s->config.config_file : access(beside, F_OK) == 0 ? beside : NULL;
+}
+
 int service_load_settings(struct service *s, struct err *e)
 {
-    char *beside = arena_printf(s->arena, "%s/hearth.conf", s->config.data_dir);
     const struct settings_sources from = {
-        .config_path = s->config.config_file                ? s->config.config_file
-                       : access(beside, F_OK) == 0 ? beside : NULL,
+        .config_path = settings_path(s, s->arena),
         .env = (const char *const *)environ,
         .flags = s->config.sets,
         .n_flags = s->config.n_sets,
@@ -44,25 +53,51 @@ static int apply_stored_settings(struct service *s, struct err *e)
     return r;
 }
 
-/* The command line says itself what went wrong: its log tells only why a request failed inside. */
+/* The command line reports errors itself: its log says only why a request failed internally. */
 static void setup_log(struct service *s, bool is_serving)
 {
-    enum log_level level = LOG_INFO;
-    int r;
-
-    if (!is_serving) {
+    if (is_serving)
+        settings_apply_log(s->settings);
+    else
         log_setup(LOG_WARN, false);
+}
+
+void service_reload(void *service)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct service *s = service;
+    struct err e = { 0 };
+
+    if (settings_reload_file(s->settings, settings_path(s, a), &e) < 0) {
+        log_error("service", NULL, "the settings stay as they are: %s", e.text);
         return;
     }
-    r = log_level_parse(settings_string(s->settings, s->arena, SETTING_LOG_LEVEL), &level);
+    settings_apply_log(s->settings);
+    log_info("service", NULL, "the settings file was read again");
+}
 
-    if (r == 0)
-        log_setup(level, strcmp(settings_string(s->settings, s->arena, SETTING_LOG_FORMAT), "json") == 0);
+/* Finishes or removes the remains of killed commands before anything is opened. */
+static int settle_folder(struct service *s, struct err *e)
+{
+    bool was_unfinished = false;
+    int r = backup_finish_restore(s->config.data_dir, &was_unfinished, e);
+    size_t n_left;
+
+    if (r < 0)
+        return r;
+    if (was_unfinished)
+        log_warn("service", NULL, "finished a restore that had been interrupted");
+    n_left = backup_clean(s->config.data_dir);
+    if (n_left > 0)
+        log_info("service", NULL, "removed what %zu interrupted backups or restores left", n_left);
+    return instance_open(s->config.data_dir, s->config.accept_loss, &s->instance, e);
 }
 
 static int open_data(struct service *s, bool is_serving, struct err *e)
 {
     int r = hash_init(e);
+
+    s->is_first_start = access(arena_printf(s->arena, "%s/hearth.db", s->config.data_dir), F_OK) < 0;
 
     if (r == 0)
         r = service_load_settings(s, e);
@@ -73,7 +108,9 @@ static int open_data(struct service *s, bool is_serving, struct err *e)
     if (r == 0)
         r = lockfile_open(s->config.data_dir, &s->lock, e);
     if (r == 0)
-        r = store_open(s->config.data_dir, &s->store, e);
+        r = settle_folder(s, e);
+    if (r == 0)
+        r = store_open_of(s->instance, s->config.data_dir, &s->store, e);
     if (r == 0)
         r = apply_stored_settings(s, e);
     if (r == 0 && is_serving)
@@ -91,44 +128,59 @@ static void end_store_thread(void *store)
 static int start_pools(struct service *s, struct err *e)
 {
     long cores = MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
-    const struct pool_config short_pool = {
-        .name = "short", .n_min = (size_t)cores * 2, .n_max = (size_t)cores * 2,
-        .max_waiting = LIMIT_SHORT_WAITING, .n_reserved = LIMIT_SHORT_RESERVED, .must_not_wait = true, .on_thread_end = end_store_thread, .arg = s->store,
+    struct pool_config short_pool = {
+        .name = "short",
+        .n_min = (size_t)cores * 2,
+        .n_max = (size_t)cores * 2,
+        .max_waiting = LIMIT_SHORT_WAITING,
+        .n_reserved = LIMIT_SHORT_RESERVED,
+        .must_not_wait = true,
+        .on_thread_end = end_store_thread,
+        .arg = s->store,
     };
-    const struct pool_config long_pool = {
-        .name = "long", .n_min = 1, .n_max = LIMIT_LONG_THREADS,
-        .max_waiting = LIMIT_LONG_WAITING, .n_reserved = LIMIT_LONG_RESERVED, .on_thread_end = end_store_thread, .arg = s->store,
+    struct pool_config long_pool = {
+        .name = "long",
+        .n_min = 1,
+        .n_max = LIMIT_LONG_THREADS,
+        .max_waiting = LIMIT_LONG_WAITING,
+        .n_reserved = LIMIT_LONG_RESERVED,
+        .on_thread_end = end_store_thread,
+        .arg = s->store,
     };
-    int r = pool_start(&short_pool, &s->short_pool, e);
+    int r;
 
+    few_files_adapt(&short_pool);
+    few_files_adapt(&long_pool);
+    r = pool_start(&short_pool, &s->short_pool, e);
     return r < 0 ? r : pool_start(&long_pool, &s->long_pool, e);
 }
 
 static int try_backend(struct service *s, struct err *e)
 {
-    char *file = settings_string(s->settings, s->arena, SETTING_BACKEND_FILE);
-    const struct backend_embedded_config c = {
-        .path = *file ? file : arena_printf(s->arena, "%s/backend.db", s->config.data_dir),
-        .abbr = settings_string(s->settings, s->arena, SETTING_IDENTITY_ABBR),
-        .poll_ms = (int)settings_int(s->settings, SETTING_BACKEND_POLL_MS),
-    };
+    const struct backend_place place = { .settings = s->settings,
+                                         .data_dir = s->config.data_dir,
+                                         .instance = s->instance };
 
-    return backend_embedded_open(&c, &s->backend, e);
+    return backend_provider_open(&place, s->arena, &s->backend, e);
 }
 
-/* A stored backend.file that does not open must not keep anybody from changing it. */
+/* A stored setting that names where the rows are, and cannot be used, must not prevent changing the setting. */
 static int open_backend(struct service *s, struct err *e)
 {
+    const struct backend_provider *provider = backend_provider_of(s->settings);
+    const char *key = provider ? settings_rules[provider->where].key : NULL;
     struct err why = { 0 };
     int r = try_backend(s, &why);
 
     if (r == 0)
         return 0;
-    if (settings_origin(s->settings, SETTING_BACKEND_FILE) != ORIGIN_DATABASE)
+    if (!provider || settings_origin(s->settings, provider->where) != ORIGIN_DATABASE)
         return err_set(e, r, why.code, "%s", why.text);
     if (!s->config.is_repair)
-        return err_set(e, r, why.code, "%s; the setting backend.file is kept in the database: `hearth settings unset backend.file` removes it", why.text);
-    settings_drop_stored(s->settings, SETTING_BACKEND_FILE, why.text);
+        return err_set(e, r, why.code,
+                       "%s; the setting %s is kept in the database: `hearth settings unset %s` removes it", why.text,
+                       key, key);
+    settings_drop_stored(s->settings, provider->where, why.text);
     return try_backend(s, e);
 }
 
@@ -156,9 +208,11 @@ static void make_guard(struct service *s)
 
     c.private_hosts = settings_list(s->settings, s->arena, SETTING_NET_PRIVATE_HOSTS, &c.n_private_hosts);
     s->guard = guard_new(&c);
+    c.is_public_only = true;
+    s->file_guard = guard_new(&c);
 }
 
-/* A command without a service seldom needs vectors: then they are opened only when it does. */
+/* A command without a service seldom needs vectors: they are opened only when needed. */
 static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
 {
     struct vector_stores_config c = {
@@ -166,6 +220,7 @@ static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
         .identity = s->identity,
         .embedded = {
             .path = arena_printf(s->arena, "%s/vectors.db", s->config.data_dir),
+            .instance = s->instance,
             .list_above_rows = settings_int(s->settings, SETTING_VECTORS_LIST_ABOVE_ROWS),
             .target_recall = (double)settings_int(s->settings, SETTING_VECTORS_TARGET_RECALL_PERCENT) / 100,
             .memory_bytes = settings_int(s->settings, SETTING_VECTORS_MEMORY_MB) << 20,
@@ -180,9 +235,9 @@ static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
 
 static void make_sandbox(struct service *s)
 {
-    const char *file = settings_string(s->settings, s->arena, SETTING_BACKEND_FILE);
-    const char *backend[] = { file, arena_printf(s->arena, "%s-wal", file), arena_printf(s->arena, "%s-shm", file) };
-    const char *hidden[ARRAY_SIZE(backend) + 2] = { NULL };
+    static const char *const endings[] = { "", "-wal", "-shm" };
+    const struct backend_file rows = backend_provider_file(s->settings, s->config.data_dir, s->arena);
+    const char *hidden[ARRAY_SIZE(endings) + 2] = { NULL };
     size_t n = 0;
     const struct sandbox_config c = {
         .bwrap = settings_string(s->settings, s->arena, SETTING_SANDBOX_BWRAP),
@@ -191,24 +246,34 @@ static void make_sandbox(struct service *s)
         .profile = settings_string(s->settings, s->arena, SETTING_SANDBOX_DEFAULT),
     };
 
-    for (size_t i = 0; *file && i < ARRAY_SIZE(backend); i++)
-        hidden[n++] = backend[i];
+    for (size_t i = 0; rows.is_elsewhere && i < ARRAY_SIZE(endings); i++)
+        hidden[n++] = arena_printf(s->arena, "%s%s", rows.path, endings[i]);
     if (s->config.config_file)
         hidden[n++] = s->config.config_file;
     s->sandbox = sandbox_new(&c);
 }
 
-/* Children of a service that was killed are ended before anything new starts. */
+/* Identifies the data folder itself, not its content, which can be copied. The folder's lock proves that no other
+ * process works on it. */
+static const char *folder_of(struct service *s)
+{
+    struct stat st = { 0 };
+
+    return stat(s->config.data_dir, &st) < 0
+               ? NULL
+               : arena_printf(s->arena, "%llx:%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+}
+
+/* Ends the children of a killed service before any new child starts. */
 static int open_supervisor(struct service *s, struct err *e)
 {
-    char fresh[UUID_SIZE], *instance;
+    const char *folder = folder_of(s);
     size_t n_orphans = 0;
     int r;
 
-    uuid_v4(fresh);
-    r = store_meta_keep(s->store, s->arena, META_INSTANCE_ID, fresh, &instance, e);
-    if (r == 0)
-        r = supervisor_open(s->loop, instance, &s->supervisor, &n_orphans, e);
+    if (!folder)
+        return err_errno(e, errno, "The data folder %s", s->config.data_dir);
+    r = supervisor_open(s->loop, folder, &s->supervisor, &n_orphans, e);
     if (r == 0 && n_orphans > 0)
         log_warn("service", NULL, "ended %zu processes that an earlier run left behind", n_orphans);
     if (r == 0) {
@@ -221,38 +286,45 @@ static int open_supervisor(struct service *s, struct err *e)
 static int open_apps(struct service *s, bool is_serving, struct err *e)
 {
     const struct apps_config c = {
-        .loop = s->loop, .pool = is_serving ? s->short_pool : NULL, .store = s->store, .settings = s->settings,
-        .identity = s->identity, .supervisor = s->supervisor, .data_dir = s->config.data_dir,
-        .base_url = s->api.base_url, .on_change = wire_app_changed, .arg = s,
+        .loop = s->loop,
+        .pool = is_serving ? s->short_pool : NULL,
+        .store = s->store,
+        .settings = s->settings,
+        .identity = s->identity,
+        .supervisor = s->supervisor,
+        .data_dir = s->config.data_dir,
+        .base_url = s->api.base_url,
+        .on_change = wire_app_changed,
+        .arg = s,
     };
 
     return apps_open(&c, &s->apps, e);
 }
 
-/* The data folder itself, not what is in it, which can be copied. Its lock says that nobody else works on it. */
-static const char *instance_of(struct service *s)
-{
-    struct stat st = { 0 };
-
-    return stat(s->config.data_dir, &st) < 0 ? NULL : arena_printf(s->arena, "%llx:%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
-}
-
 static int open_tasks(struct service *s, bool is_serving, struct err *e)
 {
     const struct tasks_config c = {
-        .instance = instance_of(s),
-        .loop = s->loop, .store = s->store, .settings = s->settings, .backend = s->backend,
-        .runner = wire_runner(s), .listeners = wire_listeners, .on_change = wire_task_changed, .arg = s,
+        .instance = folder_of(s),
+        .loop = s->loop,
+        .store = s->store,
+        .settings = s->settings,
+        .backend = s->backend,
+        .runner = wire_runner(s),
+        .listeners = wire_listeners,
+        .on_change = wire_task_changed,
+        .arg = s,
         .is_serving = is_serving,
     };
 
     return tasks_open(&c, &s->tasks, e);
 }
 
-/* What this machine offers besides; models that are run are children. */
+/* Opens the models that this machine itself offers; running models are children. */
 static int open_local(struct service *s, struct err *e)
 {
-    const struct llamacpp_config c = { .loop = s->loop, .settings = s->settings, .supervisor = s->supervisor, .data_dir = s->config.data_dir };
+    const struct llamacpp_config c = {
+        .loop = s->loop, .settings = s->settings, .supervisor = s->supervisor, .data_dir = s->config.data_dir
+    };
     int r = llamacpp_new(&c, &s->llamacpp, e);
 
     if (r == 0)
@@ -274,18 +346,43 @@ static int open_llm(struct service *s, bool is_serving, struct err *e)
         r = llm_stored_load(&vault, &n_unusable, e);
     if (n_unusable > 0)
         log_warn("service", NULL, "stored providers that cannot be used: %zu; `hearth doctor` tells why", n_unusable);
-    return r < 0 || !is_serving ? r : llm_relays_new(s->loop, s->settings, &s->llm_relays, e);
+    if (r < 0 || !is_serving)
+        return r;
+    r = llm_turns_new(s->loop, s->settings, s->short_pool, &s->llm_turns, e);
+    if (r == 0)
+        s->llm_relays = llm_relays_new(s->llm_turns, s->settings);
+    return r;
+}
+
+static void fill_models(struct service *s)
+{
+    s->models = (struct models){ .loop = s->loop,
+                                 .settings = s->settings,
+                                 .store = s->store,
+                                 .identity = s->identity,
+                                 .meter = s->meter,
+                                 .llm_accounts = s->llm_accounts,
+                                 .llm_turns = s->llm_turns,
+                                 .llm_relays = s->llm_relays,
+                                 .vector_stores = s->vector_stores,
+                                 .file_guard = s->file_guard,
+                                 .is_leaving = &s->api.is_leaving };
 }
 
 static int open_api(struct service *s, bool is_serving, struct err *e)
 {
     const struct dispatch_config c = {
-        .api = &s->api, .tables = api_route_tables, .settings = s->settings, .identity = s->identity,
-        .short_pool = is_serving ? s->short_pool : NULL, .long_pool = is_serving ? s->long_pool : NULL,
+        .api = &s->api,
+        .tables = api_route_tables,
+        .settings = s->settings,
+        .identity = s->identity,
+        .short_pool = is_serving ? s->short_pool : NULL,
+        .long_pool = is_serving ? s->long_pool : NULL,
         .loop = is_serving ? s->loop : NULL,
     };
     int r;
 
+    fill_models(s);
     s->events = api_events_new(&s->api);
     r = dispatch_open(&c, &s->dispatch, e);
     s->api.loop = s->loop;
@@ -298,11 +395,14 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.agents = s->agents;
     s->api.apps = s->apps;
     s->api.sandbox = s->sandbox;
-    s->api.vector_stores = s->vector_stores;
     s->api.llm_accounts = s->llm_accounts;
-    s->api.llm_relays = s->llm_relays;
+    s->api.models = &s->models;
+    s->api.short_pool = is_serving ? s->short_pool : NULL;
     s->api.dispatch = s->dispatch;
+    s->v1_kept = is_serving ? v1_kept_open(s->loop, s->settings) : NULL;
+    s->api.v1_kept = s->v1_kept;
     s->api.events = s->events;
+    s->api.instance = s->instance;
     s->api.data_dir = s->config.data_dir;
     s->api.is_serving = is_serving;
     return r;
@@ -310,6 +410,7 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
 
 int service_open_core(struct service *s, const struct service_config *c, bool is_serving, struct err *e)
 {
+    const char *accepted;
     int r;
 
     s->config = *c;
@@ -343,10 +444,12 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
         r = open_apps(s, is_serving, e);
     if (r == 0)
         r = open_tasks(s, is_serving, e);
+    for (size_t i = 0; r == 0 && (accepted = instance_accepted(s->instance, i)); i++)
+        log_warn("service", NULL, "the loss is accepted: %s", accepted);
     return r < 0 ? r : open_api(s, is_serving, e);
 }
 
-/* What cannot be stored now is lost: the log is the last to know. */
+/* Counts that cannot be stored now are lost, and this log line reports the loss. */
 static void close_meter(struct service *s)
 {
     struct err e = { 0 };
@@ -366,7 +469,7 @@ struct service *service_close(struct service *s)
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);
     llamacpp_stop(s->llamacpp);
-    s->supervisor = supervisor_close(s->supervisor, 0);         /* only when it never came to serving */
+    s->supervisor = supervisor_close(s->supervisor, 0); /* only when the service never began to serve */
     s->sandbox = sandbox_free(s->sandbox);
     s->dispatch = dispatch_close(s->dispatch);
     s->tasks = tasks_close(s->tasks);
@@ -375,7 +478,10 @@ struct service *service_close(struct service *s)
     s->vector_stores = vector_stores_close(s->vector_stores);
     guard_set_own(NULL);
     s->guard = guard_free(s->guard);
+    s->file_guard = guard_free(s->file_guard);
     s->llm_relays = llm_relays_free(s->llm_relays);
+    s->llm_turns = llm_turns_free(s->llm_turns);
+    s->v1_kept = v1_kept_close(s->v1_kept);
     s->llm_local = llm_local_free(s->llm_local);
     s->llamacpp = llamacpp_free(s->llamacpp);
     s->llm_accounts = llm_accounts_free(s->llm_accounts);
@@ -384,11 +490,13 @@ struct service *service_close(struct service *s)
     s->backend = backend_close(s->backend);
     s->on_term = loop_watch_free(s->on_term);
     s->on_int = loop_watch_free(s->on_int);
+    s->on_hup = loop_watch_free(s->on_hup);
     service_stop_upkeep(s);
     s->loop = loop_free(s->loop);
     s->events = api_events_free(s->events);
     s->settings = settings_free(s->settings);
     s->store = store_close(s->store);
+    s->instance = instance_close(s->instance);
     s->lock = lockfile_close(s->lock);
     s->arena = arena_free(s->arena);
     free(s);

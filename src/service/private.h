@@ -1,23 +1,26 @@
-/* The service's own parts, shared by the files of this folder only. Fields stand in the order they are opened. */
+/* The service's members, shared by the files of this folder only. Members are in the order in which they are opened. */
 #pragma once
 
 #include "agents/process.h"
 #include "api/dispatch.h"
-#include "api/events.h"
-#include "api/vector_stores.h"
+#include "api/resources/events.h"
+#include "api/compat/v1_kept.h"
 #include "apps/apps.h"
 #include "backend/backend.h"
 #include "http/server.h"
 #include "identity/meter.h"
 #include "llm/relay.h"
+#include "models/models.h"
+#include "models/vector_stores.h"
 #include "os/lockfile.h"
 #include "service/service.h"
 #include "tasks/tasks.h"
 
 struct service {
-    struct service_config config;       /* strings borrowed from the caller of service_serve() */
-    struct arena *arena;                /* owned: lives as long as the service */
-    struct lockfile *lock;              /* owned, like all below */
+    struct service_config config; /* strings borrowed from the caller of service_serve() */
+    struct arena *arena;          /* owned: lives as long as the service */
+    struct lockfile *lock;        /* owned, like all below */
+    struct instance *instance;
     struct store *store;
     struct settings *settings;
     struct loop *loop;
@@ -26,8 +29,10 @@ struct service {
     struct identity *identity;
     struct meter *meter;
     struct guard *guard;
+    struct guard *file_guard; /* of files that chats name */
     struct vector_stores *vector_stores;
     struct llm_accounts *llm_accounts;
+    struct llm_turns *llm_turns;
     struct llm_relays *llm_relays;
     struct sandbox *sandbox;
     struct supervisor *supervisor;
@@ -36,35 +41,41 @@ struct service {
     struct agents *agents;
     struct apps *apps;
     struct tasks *tasks;
+    struct v1_kept *v1_kept;
     struct api_events *events;
     struct dispatch *dispatch;
     struct http_server *server;
-    int folder_fd;                      /* of the data folder, when its path is too long for a socket; else 0 */
+    int folder_fd; /* of the data folder, when its path is too long for a socket; else 0 */
+    struct models models;
     struct api api;
-    struct loop_watch *on_term, *on_int;
-    struct loop_timer *upkeep, *measuring;
-    bool is_stopping;                   /* loop thread */
-    atomic_bool is_measuring;           /* a worker measures the apps' folders */
-    atomic_bool has_started;            /* tasks and apps have been started */
+    struct loop_watch *on_term, *on_int, *on_hup;
+    struct loop_timer *upkeep, *measuring, *close_idle;
+    bool is_stopping;         /* loop thread */
+    atomic_bool is_measuring; /* a worker measures the apps' folders */
+    atomic_bool has_started;  /* tasks and apps have been started */
+    bool is_first_start;      /* the data folder had no database before */
 };
 
 /* open.c: everything up to dispatch, in order. On failure close what is open with service_close(). */
 int service_open_core(struct service *s, const struct service_config *c, bool is_serving, struct err *e) MUST_CHECK;
 
-int service_load_settings(struct service *s, struct err *e) MUST_CHECK;         /* all layers but the database */
+int service_load_settings(struct service *s, struct err *e) MUST_CHECK; /* all layers but the database */
+/* Reads the settings file again, on a worker; a mistake in the file leaves every setting unchanged. */
+void service_reload(void *service);
 
-/* listen.c: binds what settings or --listen name and the Unix socket; needs dispatch. */
+/* listen.c: binds the addresses of the settings or --listen, and the Unix socket; needs dispatch. */
 int service_listen(struct service *s, struct err *e) MUST_CHECK;
-int service_check_addresses(struct service *s, struct err *e) MUST_CHECK;       /* binds nothing; needs settings only */
+int service_check_addresses(struct service *s, struct err *e) MUST_CHECK; /* binds nothing; needs settings only */
 void service_unlisten(struct service *s);
 
 /* budgets.c: what callers may hold, by the settings. */
 void service_set_budgets(struct service *s);
-/* The apps' data folders and all vectors are measured at the start and once a minute, on a worker. Loop thread, or before the loop runs. */
+/* Measures the apps' data folders and all vectors at the start and once a minute, on a worker. Loop thread, or before
+ * the loop runs. */
 void service_start_measuring(struct service *s);
 void service_stop_measuring(void *service);
 
-/* wiring.c: the glue between siblings of rank 4. */
+/* wiring.c: connects siblings of rank 4. */
 int wire_listeners(void *service, struct arena *a, struct task_listeners *ret, struct err *e) MUST_CHECK;
 struct task_runner wire_runner(struct service *s);
 void wire_app_changed(void *service, const char *app_id);
@@ -80,5 +91,5 @@ bool wire_may_use_socket(void *service, pid_t pid);
 int service_start_upkeep(struct service *s, struct err *e) MUST_CHECK;
 void service_stop_upkeep(void *service);
 
-/* banner.c: what the person in the terminal is told at start. */
+/* banner.c: the listening line for the person in the terminal. */
 void service_print_listening(const struct service *s);

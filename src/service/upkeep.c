@@ -1,21 +1,27 @@
-/* What has to be tidied now and then: whatever the *.keep_days settings call old. At the start and once an hour, on a worker, a few rows at a time. */
+/* Periodic cleanup of everything older than the *.keep_days settings: at the start and once an hour, on a worker, a few
+ * rows at a time. */
 #include "service/private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "store/audit.h"
-#include "store/deliveries.h"
+#include "net/http_client.h"
+#include "store/tables/audit.h"
+#include "store/tables/deliveries.h"
 #include "store/retention.h"
 
 #include <unistd.h>
 
-enum { UPKEEP_EVERY_MS = 3600 * 1000, PAUSE_FACTOR = 4, MOST_PAUSE_US = 200000 };
+enum { CLOSE_EVERY_MS = 30 * 1000, UPKEEP_EVERY_MS = 3600 * 1000, PAUSE_FACTOR = 4, MOST_PAUSE_US = 200000 };
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
-/* ---- what is kept for some days ---- */
+/* ---- data kept for some days ---- */
 
-static const struct { enum setting_id setting; enum kept what; const char *name; } terms[] = {
+static const struct {
+    enum setting_id setting;
+    enum kept what;
+    const char *name;
+} terms[] = {
     { SETTING_WEBHOOKS_KEEP_DAYS, KEPT_DELIVERIES, "webhook answers" },
     { SETTING_TASKS_KEEP_LOGS_DAYS, KEPT_RUN_LOGS, "output of runs" },
     { SETTING_TASKS_KEEP_DAYS, KEPT_TASKS, "tasks" },
@@ -28,7 +34,7 @@ static int64_t before_ms(struct service *s, enum setting_id setting)
     return clock_wall_ms() - settings_int(s->settings, setting) * DAY_MS;
 }
 
-/* Between two batches others write: the pause is a multiple of what they had to wait for. */
+/* Others write between two batches: the pause is a multiple of the time that a batch made them wait. */
 static bool goes_on(struct service *s, int r, int64_t n, int64_t began_us)
 {
     int64_t pause_us = MIN(PAUSE_FACTOR * (clock_mono_us() - began_us), (int64_t)MOST_PAUSE_US);
@@ -69,7 +75,7 @@ static void tidy_audit(struct service *s)
         n_all += r == 0 ? n : 0;
     } while (goes_on(s, r, n, began_us));
     if (r == 0 && n_all > 0)
-        r = store_audit_tell_trim(s->store, &e);
+        r = store_audit_note_trim(s->store, &e);
     if (r < 0)
         log_warn("service", NULL, "old entries of the audit log could not be removed: %s", e.text);
 }
@@ -91,6 +97,21 @@ static void tidy_on_worker(void *arg)
         log_debug("service", NULL, "no worker is free for upkeep; the next hour will do");
 }
 
+/* ---- idle connections to providers and stores ---- */
+
+static void close_idle(void *arg)
+{
+    http_call_close_idle(CLOSE_EVERY_MS);
+}
+
+static void close_idle_on_worker(void *arg)
+{
+    struct service *s = arg;
+
+    if (pool_submit(s->long_pool, close_idle, s) < 0)
+        log_debug("service", NULL, "no worker is free to close idle connections; the next round will do");
+}
+
 int service_start_upkeep(struct service *s, struct err *e)
 {
     int r = store_deliveries_release_all(s->store, e);
@@ -100,6 +121,8 @@ int service_start_upkeep(struct service *s, struct err *e)
     s->upkeep = loop_timer_new(s->loop, tidy_on_worker, s);
     loop_timer_every(s->upkeep, UPKEEP_EVERY_MS);
     tidy_on_worker(s);
+    s->close_idle = loop_timer_new(s->loop, close_idle_on_worker, s);
+    loop_timer_every(s->close_idle, CLOSE_EVERY_MS);
     service_start_measuring(s);
     return 0;
 }
@@ -109,5 +132,6 @@ void service_stop_upkeep(void *service)
     struct service *s = service;
 
     s->upkeep = loop_timer_free(s->upkeep);
+    s->close_idle = loop_timer_free(s->close_idle);
     service_stop_measuring(s);
 }

@@ -1,7 +1,8 @@
-/* The glue between siblings: apps tell tasks who listens, agents run what tasks order, changes reach the event stream. */
+/* Connects siblings: apps provide the listeners of tasks, agents run the tasks' orders, changes reach the event stream.
+ */
 #include "service/private.h"
 
-#include "api/events.h"
+#include "api/resources/events.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "identity/launches.h"
@@ -40,7 +41,8 @@ static unsigned mask_of_list(struct json_value list)
     return mask;
 }
 
-/* Which events of a table count. tableActions may write its name in another way than `tables` does ("public.orders", "orders"). */
+/* The events of a table that count. tableActions may spell the table's name differently from `tables` ("public.orders",
+ * "orders"). */
 static unsigned actions_mask(struct json_value actions, const char *table)
 {
     AUTO(arena_freep) struct arena *scratch = arena_new();
@@ -55,7 +57,8 @@ static unsigned actions_mask(struct json_value actions, const char *table)
     return BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE;
 }
 
-static int copy_tables(struct listener_list *list, const struct app_config *app, struct task_listener *to, struct err *e)
+static int copy_tables(struct listener_list *list, const struct app_config *app, struct task_listener *to,
+                       struct err *e)
 {
     size_t n = app->backend.tables.n + 1;
     const char **tables = arena_array(list->arena, n, sizeof(*tables));
@@ -86,7 +89,8 @@ static int copy_tables(struct listener_list *list, const struct app_config *app,
     return 0;
 }
 
-static int copy_handlers(struct listener_list *list, const struct app_config *app, struct task_listener *to, struct err *e)
+static int copy_handlers(struct listener_list *list, const struct app_config *app, struct task_listener *to,
+                         struct err *e)
 {
     const struct app_handler *from = app->handlers.items;
     struct task_handler *handlers = arena_array(list->arena, MAX(app->handlers.n, (size_t)1), sizeof(*handlers));
@@ -153,9 +157,9 @@ int wire_listeners(void *service, struct arena *a, struct task_listeners *ret, s
 
 struct wired_run {
     struct service *service;
-    struct agent_run *run;              /* owned */
+    struct agent_run *run; /* owned */
     int64_t id;
-    uint64_t launch;                    /* of the process, in identity/launches.h */
+    uint64_t launch; /* of the process, in identity/launches.h */
 };
 
 static void run_ended(void *arg, struct agent_run *run, const struct agent_outcome *o)
@@ -178,7 +182,9 @@ static int start_run(void *arg, int64_t run_id, const struct task_run_order *ord
 {
     struct service *s = arg;
     AUTO(arena_freep) struct arena *a = arena_new();
-    const struct launch_what what = { .app_id = order->app_id, .task_uuid = order->task_uuid, .attempt = order->attempt };
+    const struct launch_what what = { .app_id = order->app_id,
+                                      .task_uuid = order->task_uuid,
+                                      .attempt = order->attempt };
     char token[LAUNCH_SECRET_SIZE];
     struct agent_run_input in = {
         .agent_name = order->agent_name,
@@ -254,10 +260,16 @@ static char *log_of_run(void *arg, void *handle, struct arena *a)
 
 struct task_runner wire_runner(struct service *s)
 {
-    return (struct task_runner){ .arg = s, .check = check_agent, .room = room_for_runs, .start = start_run, .stop = stop_run, .release = release_run, .log = log_of_run };
+    return (struct task_runner){ .arg = s,
+                                 .check = check_agent,
+                                 .room = room_for_runs,
+                                 .start = start_run,
+                                 .stop = stop_run,
+                                 .release = release_run,
+                                 .log = log_of_run };
 }
 
-/* ---- changes -> who wants to know ---- */
+/* ---- changes -> subscribers ---- */
 
 void wire_app_changed(void *service, const char *app_id)
 {
@@ -308,7 +320,8 @@ void wire_provider_found(void *service)
 {
     struct service *s = service;
 
-    log_info("service", NULL, "a model server was found on this machine and waits for your yes; `hearth provider list` shows it");
+    log_info("service", NULL,
+             "a model server was found on this machine and waits for your yes; `hearth provider list` shows it");
     if (s->events)
         api_events_provider(s->events);
 }
@@ -317,7 +330,8 @@ void wire_contact(void *service, const char *app_id, const char *app_name, const
 {
     struct service *s = service;
 
-    log_warn("identity", NULL, "a program that Hearth did not start, %s, uses the id of %s", LOG_Q(program), LOG_Q(app_name));
+    log_warn("identity", NULL, "a program that Hearth did not start, %s, uses the id of %s", LOG_Q(program),
+             LOG_Q(app_name));
     if (s->events)
         api_events_contact(s->events, app_id, app_name, program);
 }

@@ -49,7 +49,7 @@ static bool is_comment_or_empty(struct slice s)
     return s.n == 0 || s.p[0] == '#';
 }
 
-/* Up to a # that follows a blank. */
+/* The value ends before a # that follows a blank. */
 static struct slice bare_value(struct slice s)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -68,7 +68,7 @@ static bool unescape(char c, char *ret)
     return found != NULL;
 }
 
-/* s begins behind the opening quote. */
+/* s begins after the opening quote. */
 static int quoted_value(struct arena *a, struct slice s, const struct place *at, char **ret, struct err *e)
 {
     char *out = arena_alloc(a, s.n + 1);
@@ -77,7 +77,7 @@ static int quoted_value(struct arena *a, struct slice s, const struct place *at,
     for (; i < s.n && s.p[i] != '"'; i++) {
         out[n] = s.p[i];
         if (s.p[i] == '\\' && (++i == s.n || !unescape(s.p[i], &out[n])))
-            return refuse(at, e, "behind a backslash only \", \\, n and t may stand");
+            return refuse(at, e, "after a backslash only \", \\, n and t may stand");
         n++;
     }
     if (i == s.n)
@@ -118,7 +118,8 @@ static int parse_line(struct arena *a, struct slice line, const struct place *at
     return r < 0 ? r : fn(arg, arena_strndup(a, key.p, n), value, at->line, e);
 }
 
-int settings_file_parse(struct arena *a, struct slice text, const char *name, settings_file_fn *fn, void *arg, struct err *e)
+int settings_file_parse(struct arena *a, struct slice text, const char *name, settings_file_fn *fn, void *arg,
+                        struct err *e)
 {
     struct place at = { .name = name };
     int r = 0;

@@ -1,5 +1,6 @@
 #include "settings/rules.h"
 #include "base/limits.h"
+#include "settings/dialect.h"
 #include <arpa/inet.h>
 
 /* --- checks of single values --- */
@@ -14,27 +15,30 @@ static bool is_made_of(const char *text, const char *allowed)
 
 static const char *check_word(const char *value)
 {
-    bool ok = value[0] >= 'a' && value[0] <= 'z' && is_made_of(value, LOWER DIGITS "_");
-
-    return *value == '\0' || ok ? NULL : "must be a lower-case word of letters, digits and _ that begins with a letter";
+    return *value == '\0' || dialect_is_word(value)
+               ? NULL
+               : "must be a lower-case word of letters, digits and _ that begins with a letter";
 }
 
 static const char *check_machine_id(const char *value)
 {
-    return is_made_of(value, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "-_.") ? NULL
-                                                                             : "must have letters, digits, -, _ and . only";
+    return is_made_of(value, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "-_.")
+               ? NULL
+               : "must have letters, digits, -, _ and . only";
 }
 
 static const char *check_host(const char *value)
 {
-    return is_made_of(value, LOWER DIGITS "-.:[]") ? NULL : "must be host names in lower case, with :port where one is needed";
+    return is_made_of(value, LOWER DIGITS "-.:[]") ? NULL
+                                                   : "must be host names in lower case, with :port where one is needed";
 }
 
 static const char *check_private_host(const char *value)
 {
     bool ok = strcmp(value, "*") == 0 || is_made_of(value, LOWER DIGITS "-_.:[]");
 
-    return ok ? NULL : "must be host names in lower case or addresses, each with :port where only that port is meant, or * for all";
+    return ok ? NULL
+              : "must be host names in lower case or addresses, each with :port where only that port is meant, or * for all";
 }
 
 static const char *check_origin(const char *value)
@@ -42,7 +46,9 @@ static const char *check_origin(const char *value)
     const char *host = strstr(value, "://");
     bool ok = host && (strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0);
 
-    return ok && host[3] && is_made_of(host + 3, LOWER DIGITS "-.:[]") ? NULL : "must be origins like https://example.org:8443";
+    return ok && host[3] && is_made_of(host + 3, LOWER DIGITS "-.:[]")
+               ? NULL
+               : "must be origins like https://example.org:8443";
 }
 
 static bool is_port(const char *text)
@@ -91,19 +97,51 @@ static const char *check_local_port(const char *value)
     const char *equals = strchr(value, '=');
 
     for (size_t i = 0; equals && i < ARRAY_SIZE(servers); i++)
-        if (strlen(servers[i]) == (size_t)(equals - value) && strncmp(value, servers[i], strlen(servers[i])) == 0 && is_port(equals + 1) &&
-            strtol(equals + 1, NULL, 10) > 0)
+        if (strlen(servers[i]) == (size_t)(equals - value) && strncmp(value, servers[i], strlen(servers[i])) == 0 &&
+            is_port(equals + 1) && strtol(equals + 1, NULL, 10) > 0)
             return NULL;
     return "must be elements like ollama=11500; the servers are ollama, lmstudio, llamacpp and localai";
 }
 
-/* What Hearth says itself, what would open the server to others, fetch files, or let a model act on this machine. A * ends a beginning. */
+/* Refuses arguments that Hearth sets itself, and those that would open the server to others, fetch files or let a model
+ * act on this machine. A * at the end matches any rest. */
 static const char *check_llamacpp_arg(const char *value)
 {
     static const char *const refused[] = {
-        "-m", "--model*", "-mu", "-hf*", "--hf-*", "--spec-draft-hf*", "--mmproj-url", "-mmu", "-dr", "--docker-repo", "--rpc", "--host", "--port",
-        "--reuse-port", "--api-*", "--path", "--ssl-*", "--cors-*", "--tools*", "-ag", "--agent", "--mcp-*", "--ui-mcp-*", "--webui-mcp-*",
-        "--embedding*", "--rerank*", "-c", "--ctx-size", "-a", "--alias", "--log-file", "--log-prompts-dir", "--slot-save-path", "--media-path",
+        "-m",
+        "--model*",
+        "-mu",
+        "-hf*",
+        "--hf-*",
+        "--spec-draft-hf*",
+        "--mmproj-url",
+        "-mmu",
+        "-dr",
+        "--docker-repo",
+        "--rpc",
+        "--host",
+        "--port",
+        "--reuse-port",
+        "--api-*",
+        "--path",
+        "--ssl-*",
+        "--cors-*",
+        "--tools*",
+        "-ag",
+        "--agent",
+        "--mcp-*",
+        "--ui-mcp-*",
+        "--webui-mcp-*",
+        "--embedding*",
+        "--rerank*",
+        "-c",
+        "--ctx-size",
+        "-a",
+        "--alias",
+        "--log-file",
+        "--log-prompts-dir",
+        "--slot-save-path",
+        "--media-path",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
@@ -120,6 +158,7 @@ static const char *check_llamacpp_arg(const char *value)
 
 static const char *const sandbox_profiles[] = { "none", "standard", "strict", NULL };
 static const char *const peer_modes[] = { "launched", "same_user", "any", NULL };
+static const char *const backend_names[] = { "embedded", NULL }; /* of backend/backend_providers.c */
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const log_formats[] = { "text", "json", NULL };
 
@@ -141,11 +180,15 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Time a connection may stay open without a request." },
     [SETTING_HTTP_MAX_CONNECTIONS] = { "http.max_connections", SETTING_INT, .min = 1, .max = LIMIT_CONNECTIONS, .def = "8192",
         .needs_restart = true, .help = "Open connections over TCP; beyond it those at no work give way to new ones, and when all are at work new ones are answered with 503." },
+    [SETTING_HTTP_UI_FOLDER] = { "http.ui_folder", SETTING_STRING, .max = 4000, .def = "", .check = check_folder,
+        .help = "Folder of a web interface that is served below /ui/, to everyone who reaches this service; empty: none." },
 
-    [SETTING_IDENTITY_TOKEN] = { "identity.token", SETTING_STRING, .min = 1, .max = 32, .def = "svc", .check = check_word,
-        .needs_restart = true, .help = "The product's word in paths: /webhooks/<token>." },
+    [SETTING_IDENTITY_DIALECT] = { "identity.dialect", SETTING_ENUM, .def = "svc", .one_of = dialect_names, .needs_restart = true,
+        .help = "Whose words clients use: sets identity.token and identity.abbr in one step, unless those are set themselves." },
+    [SETTING_IDENTITY_TOKEN] = { "identity.token", SETTING_STRING, .min = 1, .max = DIALECT_WORD_CHARS, .def = "svc", .check = check_word,
+        .needs_restart = true, .help = "The product's word in paths, /webhooks/<token>; not set: that of identity.dialect." },
     [SETTING_IDENTITY_ABBR] = { "identity.abbr", SETTING_STRING, .max = 16, .def = "", .check = check_word, .needs_restart = true,
-        .falls_back_to = SETTING_IDENTITY_TOKEN, .help = "The product's word in table and variable names; empty: as identity.token." },
+        .help = "The product's word in table and variable names; empty: as identity.token, or that of identity.dialect when identity.token is not set." },
     [SETTING_IDENTITY_MACHINE_ID] = { "identity.machine_id", SETTING_STRING, .max = 64, .def = "", .check = check_machine_id,
         .needs_restart = true, .help = "Name of this machine towards others; empty: one made at the first start." },
     [SETTING_IDENTITY_USER_EMAIL] = { "identity.user_email", SETTING_STRING, .max = 254, .def = "",
@@ -168,6 +211,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_TASKS_PRESENCE_S] = { "tasks.presence_s", SETTING_SECONDS, .min = 0.05, .max = 86400, .def = "30", .needs_restart = true,
         .help = "How often this machine says that it is there." },
 
+    [SETTING_BACKEND_KIND] = { "backend.kind", SETTING_ENUM, .one_of = backend_names, .def = "embedded", .needs_restart = true,
+        .help = "What holds the rows and reports their changes." },
     [SETTING_BACKEND_FILE] = { "backend.file", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "", .needs_restart = true,
         .help = "Database file of the embedded backend; empty: backend.db in the data folder." },
     [SETTING_BACKEND_POLL_MS] = { "backend.poll_ms", SETTING_INT, .min = 5, .max = 60000, .def = "100", .needs_restart = true,
@@ -209,7 +254,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "How long one request waits for a registered vector store in all; registering waits for 20 seconds at most." },
 
     [SETTING_NET_PRIVATE_HOSTS] = { "net.private_hosts", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_private_host,
-        .needs_restart = true, .help = "Hosts of the local network that apps may name as vector stores, like nas.lan or nas.lan:6333; * for all." },
+        .needs_restart = true, .help = "Hosts of the local network that apps may name as vector stores or files, like nas.lan or nas.lan:6333; * for all." },
 
     [SETTING_SHUTDOWN_DEADLINE_S] = { "shutdown.deadline_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
         .help = "How long requests, agents and children may take to finish when the service stops, a third each." },
@@ -233,11 +278,13 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_LLM_RETRY_AFTER_MAX_S] = { "llm.retry_after_max_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
         .help = "Longest Retry-After of a provider that is waited for; a longer one is told to the caller." },
     [SETTING_LLM_REST_AFTER] = { "llm.rest_after", SETTING_INT, .min = 0, .max = 1000, .def = "5",
-        .help = "Failed requests in a row after which a provider rests for 15 seconds; 0: never." },
+        .help = "Failed requests in a row after which a model, or a provider that cannot be reached, rests for 15 seconds; 0: never." },
     [SETTING_LLM_MODELS_TTL_S] = { "llm.models_ttl_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "300",
         .help = "How long a provider's list of models is kept." },
     [SETTING_LLM_RESUME_S] = { "llm.resume_s", SETTING_SECONDS, .min = 0, .max = 3600, .def = "60",
         .help = "How long a resumable stream goes on, and is kept, without its client; 0: not at all." },
+    [SETTING_LLM_RESPONSES_KEEP_S] = { "llm.responses_keep_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "3600",
+        .help = "How long answers of /v1/responses are kept in memory, to be continued by their id; 0: not at all." },
     [SETTING_LLM_FIND_LOCAL] = { "llm.find_local", SETTING_BOOL, .def = "true",
         .help = "Look for Ollama, LM Studio, llama.cpp and LocalAI on this machine while no provider is configured." },
     [SETTING_LLM_FIND_LOCAL_S] = { "llm.find_local_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "30",
@@ -250,6 +297,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Model servers of this machine that may be used when they are found; `hearth provider accept` adds one." },
     [SETTING_LLM_MODELS_DIR] = { "llm.models_dir", SETTING_STRING, .max = 4000, .def = "", .check = check_folder,
         .help = "Folder of GGUF files that llama-server is run for; empty: models in the data folder." },
+    [SETTING_LLM_OLLAMA_OPEN] = { "llm.ollama_open", SETTING_BOOL, .def = "false",
+        .help = "Lets programs of this machine and user use Ollama's interface (/api/chat and its kind) without a key." },
 
     [SETTING_LLAMACPP_SERVER] = { "llamacpp.server", SETTING_STRING, .max = 4000, .def = "llama-server",
         .help = "The llama-server program, by name or whole path; empty: it is never run." },
@@ -279,7 +328,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_LIMITS_OPEN_REQUESTS] = { "limits.open_requests", SETTING_INT, .min = 1, .max = LIMIT_SHORT_WAITING, .def = "1024", .needs_restart = true,
         .help = "Unanswered requests that one app or one developer key may have." },
     [SETTING_LIMITS_LONG_REQUESTS] = { "limits.long_requests", SETTING_INT, .min = 1, .max = LIMIT_LONG_THREADS + LIMIT_LONG_WAITING, .def = "128", .needs_restart = true,
-        .help = "Of them, those that wait on a thread: for a whole answer of a model, another store, or the person." },
+        .help = "Of them, those that wait on a thread: for embeddings, a list of models, another store, or the person." },
     [SETTING_LIMITS_STREAMS] = { "limits.streams", SETTING_INT, .min = 1, .max = LIMIT_EVENT_STREAMS, .def = "1024", .needs_restart = true,
         .help = "Streamed answers that one app or one developer key may have open." },
     [SETTING_LIMITS_BODY_MB] = { "limits.body_mb", SETTING_INT, .min = 1, .max = 1 << 20, .def = "256", .needs_restart = true,
@@ -310,9 +359,9 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_WEBHOOKS_KEEP_DAYS] = { "webhooks.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "30",
         .help = "Days a webhook's event_id makes a repeat harmless; 0: forever." },
 
-    [SETTING_LOG_LEVEL] = { "log.level", SETTING_ENUM, .def = "info", .one_of = log_levels, .needs_restart = true,
+    [SETTING_LOG_LEVEL] = { "log.level", SETTING_ENUM, .def = "info", .one_of = log_levels,
         .help = "What is logged." },
-    [SETTING_LOG_FORMAT] = { "log.format", SETTING_ENUM, .def = "text", .one_of = log_formats, .needs_restart = true,
+    [SETTING_LOG_FORMAT] = { "log.format", SETTING_ENUM, .def = "text", .one_of = log_formats,
         .help = "Form of the log lines." },
 };
 /* clang-format on */

@@ -30,7 +30,7 @@ static int check_bool(const char *text, double *ret, char why[RULES_WHY_SIZE])
     return broken(why, "must be true or false");
 }
 
-/* Decimal digits only: strtod would also take hexadecimal, "inf" and "nan". */
+/* Decimal digits only: strtod() would also accept hexadecimal, "inf" and "nan". */
 static int check_number(const struct setting_rule *rule, const char *text, double *ret, char why[RULES_WHY_SIZE])
 {
     bool is_int = rule->type == SETTING_INT;
@@ -38,9 +38,10 @@ static int check_number(const struct setting_rule *rule, const char *text, doubl
     char min[NUMBER_TEXT_SIZE], max[NUMBER_TEXT_SIZE], *end = NULL;
     double number = strtod(text, &end);
 
-    if (*text == '\0' || text[strspn(text, allowed)] != '\0' || *end != '\0' || number < rule->min || number > rule->max) {
-        snprintf(why, RULES_WHY_SIZE, "must be a %s from %s to %s", is_int ? "whole number" : "number of seconds", number_text(min, rule->min),
-                 number_text(max, rule->max));
+    if (*text == '\0' || text[strspn(text, allowed)] != '\0' || *end != '\0' || number < rule->min ||
+        number > rule->max) {
+        snprintf(why, RULES_WHY_SIZE, "must be a %s from %s to %s", is_int ? "whole number" : "number of seconds",
+                 number_text(min, rule->min), number_text(max, rule->max));
         return -EINVAL;
     }
     *ret = number;

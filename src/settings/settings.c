@@ -1,6 +1,7 @@
 #include "settings/settings.h"
 #include "base/limits.h"
 #include "os/files.h"
+#include "settings/dialect.h"
 #include "settings/file.h"
 #include "settings/rules.h"
 #include <math.h>
@@ -11,21 +12,21 @@
 enum { ENV_NAME_SIZE = 64, WHERE_SIZE = 512, MAX_FAULTS = 32 };
 
 struct value {
-    char *text;                         /* owned; NULL: not set in this layer */
+    char *text; /* owned; NULL: not set in this layer */
     double number;
 };
 
 struct settings {
     pthread_rwlock_t lock;
     struct value layers[N_SETTINGS][N_ORIGINS];
-    struct value at_start[N_SETTINGS];  /* of those that need a restart; NULL before settings_begin() */
-    char *faults[MAX_FAULTS];           /* owned */
+    struct value at_start[N_SETTINGS]; /* values of settings that need a restart; NULL before settings_begin() */
+    char *faults[MAX_FAULTS];          /* owned */
     size_t n_faults;
 };
 
 /* --- layers --- */
 
-/* The strongest layer that has it, none above `top`. */
+/* The strongest layer up to `top` that sets the value. */
 static enum setting_origin origin_below(const struct settings *s, enum setting_id id, enum setting_origin top)
 {
     int o = (int)top;
@@ -45,10 +46,29 @@ static const struct value *effective(const struct settings *s, enum setting_id i
     return &s->layers[id][origin_of(s, id)];
 }
 
-/* What getters tell: a change of a setting that needs a restart waits for it. */
+/* The value that getters return: a change of a setting that needs a restart takes effect after the restart. */
 static const struct value *in_force(const struct settings *s, enum setting_id id)
 {
     return s->at_start[id].text ? &s->at_start[id] : effective(s, id);
+}
+
+/* The dialect provides words that are not set (decision D1: when only the token is set, it is also the
+ * abbreviation). */
+static const char *effective_text(const struct settings *s, enum setting_id id)
+{
+    const struct dialect *dialect = dialect_find(effective(s, SETTING_IDENTITY_DIALECT)->text);
+    const char *text = effective(s, id)->text;
+
+    if ((id != SETTING_IDENTITY_TOKEN && (id != SETTING_IDENTITY_ABBR || *text)) || !dialect)
+        return text;
+    if (origin_of(s, SETTING_IDENTITY_TOKEN) != ORIGIN_DEFAULT)
+        return effective(s, SETTING_IDENTITY_TOKEN)->text;
+    return id == SETTING_IDENTITY_TOKEN ? dialect->token : dialect->abbr;
+}
+
+static const char *text_in_force(const struct settings *s, enum setting_id id)
+{
+    return s->at_start[id].text ? s->at_start[id].text : effective_text(s, id);
 }
 
 static void replace(struct value *value, const char *text, double number)
@@ -57,8 +77,9 @@ static void replace(struct value *value, const char *text, double number)
     *value = (struct value){ .text = text ? xstrdup(text) : NULL, .number = number };
 }
 
-/* where: "file:3", "HEARTH_X", "--set"; "": not told */
-static int put(struct settings *s, enum setting_origin o, const char *where, const char *key, const char *text, struct err *e)
+/* where: "file:3", "HEARTH_X", "--set"; "": not shown */
+static int put(struct settings *s, enum setting_origin o, const char *where, const char *key, const char *text,
+               struct err *e)
 {
     const char *colon = *where ? ": " : "";
     char why[RULES_WHY_SIZE] = "";
@@ -66,7 +87,8 @@ static int put(struct settings *s, enum setting_origin o, const char *where, con
     double number;
 
     if (!settings_find(key, &id))
-        return err_set(e, -EINVAL, "BAD_SETTING", "%s%sthere is no setting %.80s; `hearth settings` lists them", where, colon, key);
+        return err_set(e, -EINVAL, "BAD_SETTING", "%s%sthere is no setting %.80s; `hearth settings` lists them", where,
+                       colon, key);
     if (rules_check(&settings_rules[id], text, &number, why) < 0)
         return settings_rules[id].is_secret
                    ? err_set(e, -EINVAL, "BAD_SETTING", "%s%s%s %s", where, colon, key, why)
@@ -75,9 +97,12 @@ static int put(struct settings *s, enum setting_origin o, const char *where, con
     return 0;
 }
 
-/* ---- what holds between settings ---- */
+/* ---- rules between settings ---- */
 
-struct seen { const struct settings *s; enum setting_origin top; };     /* the values as far as layer `top` */
+struct seen {
+    const struct settings *s;
+    enum setting_origin top;
+}; /* the values up to layer `top` */
 
 static double number_seen(const struct seen *seen, enum setting_id id)
 {
@@ -91,26 +116,33 @@ static const char *origin_seen(const struct seen *seen, enum setting_id id)
 
 static int check_leases(const struct seen *seen, struct err *e)
 {
-    double heartbeat_s = number_seen(seen, SETTING_TASKS_HEARTBEAT_S), stale_after_s = number_seen(seen, SETTING_TASKS_STALE_AFTER_S);
+    double heartbeat_s = number_seen(seen, SETTING_TASKS_HEARTBEAT_S),
+           stale_after_s = number_seen(seen, SETTING_TASKS_STALE_AFTER_S);
 
     if (stale_after_s > heartbeat_s)
         return 0;
-    return err_set(e, -EINVAL, "BAD_SETTING",
-                   "tasks.stale_after_s must be above tasks.heartbeat_s, else leases of running tasks are taken: they are %g (%s) and %g (%s)",
-                   stale_after_s, origin_seen(seen, SETTING_TASKS_STALE_AFTER_S), heartbeat_s, origin_seen(seen, SETTING_TASKS_HEARTBEAT_S));
+    return err_set(
+        e, -EINVAL, "BAD_SETTING",
+        "tasks.stale_after_s must be above tasks.heartbeat_s, else leases of running tasks are taken: they are %g (%s) and %g (%s)",
+        stale_after_s, origin_seen(seen, SETTING_TASKS_STALE_AFTER_S), heartbeat_s,
+        origin_seen(seen, SETTING_TASKS_HEARTBEAT_S));
 }
 
 static int check_ports(const struct seen *seen, struct err *e)
 {
     if (number_seen(seen, SETTING_APPS_PORT_MAX) >= number_seen(seen, SETTING_APPS_PORT_MIN))
         return 0;
-    return err_set(e, -EINVAL, "BAD_SETTING", "apps.port_max must not be below apps.port_min: they are %g (%s) and %g (%s)",
+    return err_set(e, -EINVAL, "BAD_SETTING",
+                   "apps.port_max must not be below apps.port_min: they are %g (%s) and %g (%s)",
                    number_seen(seen, SETTING_APPS_PORT_MAX), origin_seen(seen, SETTING_APPS_PORT_MAX),
                    number_seen(seen, SETTING_APPS_PORT_MIN), origin_seen(seen, SETTING_APPS_PORT_MIN));
 }
 
-/* Each needs both of its settings. */
-static const struct { enum setting_id ids[2]; int (*check)(const struct seen *seen, struct err *e); } pairs[] = {
+/* Each pair needs both of its settings. */
+static const struct {
+    enum setting_id ids[2];
+    int (*check)(const struct seen *seen, struct err *e);
+} pairs[] = {
     { { SETTING_TASKS_STALE_AFTER_S, SETTING_TASKS_HEARTBEAT_S }, check_leases },
     { { SETTING_APPS_PORT_MAX, SETTING_APPS_PORT_MIN }, check_ports },
 };
@@ -125,7 +157,8 @@ static int check_together(const struct settings *s, enum setting_origin top, str
     return r;
 }
 
-/* A start refuses an address that other machines reach unless that is allowed (service/listen.c): what would be refused is not kept. */
+/* A start refuses an address that other machines can reach unless that is allowed (service/listen.c); such a value is
+ * not stored. */
 static int check_listen(const struct settings *s, enum setting_origin top, struct err *e)
 {
     const struct seen seen = { s, top };
@@ -135,14 +168,17 @@ static int check_listen(const struct settings *s, enum setting_origin top, struc
     if (number_seen(&seen, SETTING_HTTP_ALLOW_REMOTE) != 0)
         return 0;
     while (rules_next_element(&rest, &address))
-        if (strncmp(address.p, "127.", 4) != 0 && strncmp(address.p, "[::1]:", 6) != 0 && strncmp(address.p, "::1:", 4) != 0)
-            return err_set(e, -EINVAL, "BAD_SETTING",
-                           "http.listen (%s) names %.*s, which other machines can reach, and http.allow_remote (%s) is false: the service would not start",
-                           origin_seen(&seen, SETTING_HTTP_LISTEN), (int)address.n, address.p, origin_seen(&seen, SETTING_HTTP_ALLOW_REMOTE));
+        if (strncmp(address.p, "127.", 4) != 0 && strncmp(address.p, "[::1]:", 6) != 0 &&
+            strncmp(address.p, "::1:", 4) != 0)
+            return err_set(
+                e, -EINVAL, "BAD_SETTING",
+                "http.listen (%s) names %.*s, which other machines can reach, and http.allow_remote (%s) is false: the service would not start",
+                origin_seen(&seen, SETTING_HTTP_LISTEN), (int)address.n, address.p,
+                origin_seen(&seen, SETTING_HTTP_ALLOW_REMOTE));
     return 0;
 }
 
-/* What is kept must also hold for a start without the flags of this one. */
+/* Stored values must also be valid for a start without the current flags. */
 static int check_kept(const struct settings *s, struct err *e)
 {
     int r = check_together(s, ORIGIN_FLAG, e);
@@ -164,12 +200,12 @@ static void note_fault(struct settings *s, const char *key, const char *why)
         s->faults[s->n_faults++] = xstrdup(arena_printf(a, "%s; `hearth settings unset %.80s` removes it", why, key));
 }
 
-/* The value of the database steps aside; what stands below counts. */
+/* Ignores the value of the database layer; the layers below apply. */
 static void drop_stored(struct settings *s, enum setting_id id)
 {
     replace(&s->layers[id][ORIGIN_DATABASE], NULL, 0);
     if (s->at_start[id].text)
-        replace(&s->at_start[id], effective(s, id)->text, effective(s, id)->number);
+        replace(&s->at_start[id], effective_text(s, id), effective(s, id)->number);
 }
 
 static void drop_pair(struct settings *s, size_t i, const char *why)
@@ -221,7 +257,8 @@ static void env_name_of(const char *key, char out[ENV_NAME_SIZE])
         out[i] = out[i] == '.' ? '_' : out[i] >= 'a' && out[i] <= 'z' ? (char)(out[i] - 'a' + 'A') : out[i];
 }
 
-/* Same first word, as in HEARTH_TASKS_ and tasks.: a slip of the pen and not somebody else's variable. */
+/* Whether both have the same first word, as HEARTH_TASKS_ and tasks.: such a variable is a typing error, not a variable
+ * of another program. */
 static bool has_first_word_of(struct slice name, const char *env_name, const char *key)
 {
     size_t n = strlen(ENV_PREFIX) + strcspn(key, ".") + 1;
@@ -242,8 +279,9 @@ static int load_variable(struct settings *s, struct slice name, const char *valu
     }
     if (!is_like_one)
         return 0;
-    return err_set(e, -EINVAL, "BAD_SETTING", "the environment variable %.*s names no setting; `hearth settings` lists them", (int)MIN(name.n, (size_t)80),
-                   name.p);
+    return err_set(e, -EINVAL, "BAD_SETTING",
+                   "the environment variable %.*s names no setting; `hearth settings` lists them",
+                   (int)MIN(name.n, (size_t)80), name.p);
 }
 
 static int load_env(struct settings *s, const char *const *env, struct err *e)
@@ -259,7 +297,7 @@ static int load_env(struct settings *s, const char *const *env, struct err *e)
     return r;
 }
 
-/* Every row that can be used; the others are faults. */
+/* Loads every usable row; the others are faults. */
 static void load_rows(struct settings *s, const struct setting_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -334,6 +372,37 @@ int settings_apply_rows(struct settings *s, const struct setting_row *rows, size
     return r;
 }
 
+/* Exchanges the file layers of the two. */
+static void swap_file_layer(struct settings *s, struct settings *other)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        struct value kept = s->layers[i][ORIGIN_FILE];
+
+        s->layers[i][ORIGIN_FILE] = other->layers[i][ORIGIN_FILE];
+        other->layers[i][ORIGIN_FILE] = kept;
+    }
+}
+
+int settings_reload_file(struct settings *s, const char *path, struct err *e)
+{
+    AUTO(settings_freep) struct settings *read = xcalloc(1, sizeof(*read));
+    int r;
+
+    pthread_rwlock_init(&read->lock, NULL);
+    r = path ? load_file(read, path, e) : 0;
+    if (r < 0)
+        return r;
+    pthread_rwlock_wrlock(&s->lock);
+    swap_file_layer(s, read);
+    r = check_together(s, ORIGIN_FLAG, e);
+    if (r == 0)
+        r = check_kept(s, e);
+    if (r < 0)
+        swap_file_layer(s, read);
+    pthread_rwlock_unlock(&s->lock);
+    return r;
+}
+
 const char *settings_fault(const struct settings *s, size_t i)
 {
     return i < s->n_faults ? s->faults[i] : NULL;
@@ -352,10 +421,10 @@ void settings_begin(struct settings *s)
 {
     pthread_rwlock_wrlock(&s->lock);
     for (size_t i = 0; i < N_SETTINGS; i++) {
-        const struct value *now = effective(s, (enum setting_id)i);
+        enum setting_id id = (enum setting_id)i;
 
         if (settings_rules[i].needs_restart)
-            replace(&s->at_start[i], now->text, now->number);
+            replace(&s->at_start[i], effective_text(s, id), effective(s, id)->number);
     }
     pthread_rwlock_unlock(&s->lock);
 }
@@ -452,27 +521,25 @@ int64_t settings_ms(struct settings *s, enum setting_id id)
     return (int64_t)ceil(number_of(s, id) * 1000);
 }
 
-static char *text_of(struct settings *s, struct arena *a, enum setting_id id, const struct value *(*which)(const struct settings *, enum setting_id))
+static char *text_of(struct settings *s, struct arena *a, enum setting_id id,
+                     const char *(*which)(const struct settings *, enum setting_id))
 {
-    enum setting_id other = settings_rules[id].falls_back_to;
     char *text;
 
     pthread_rwlock_rdlock(&s->lock);
-    text = arena_strdup(a, which(s, id)->text);
-    if (!*text && other)
-        text = arena_strdup(a, which(s, other)->text);
+    text = arena_strdup(a, which(s, id));
     pthread_rwlock_unlock(&s->lock);
     return text;
 }
 
 char *settings_string(struct settings *s, struct arena *a, enum setting_id id)
 {
-    return text_of(s, a, id, in_force);
+    return text_of(s, a, id, text_in_force);
 }
 
 char *settings_show(struct settings *s, struct arena *a, enum setting_id id)
 {
-    return settings_rules[id].is_secret ? arena_strdup(a, "****") : text_of(s, a, id, effective);
+    return settings_rules[id].is_secret ? arena_strdup(a, "****") : text_of(s, a, id, effective_text);
 }
 
 const char *const *settings_list(struct settings *s, struct arena *a, enum setting_id id, size_t *ret_n)

@@ -1,8 +1,8 @@
 #include "settings/settings.h"
 
 static const char *const type_names[] = {
-    [SETTING_BOOL] = "boolean", [SETTING_INT] = "integer", [SETTING_SECONDS] = "seconds",
-    [SETTING_STRING] = "string", [SETTING_ENUM] = "enum", [SETTING_LIST] = "list",
+    [SETTING_BOOL] = "boolean",  [SETTING_INT] = "integer", [SETTING_SECONDS] = "seconds",
+    [SETTING_STRING] = "string", [SETTING_ENUM] = "enum",   [SETTING_LIST] = "list",
 };
 
 void settings_write_one(struct settings *s, enum setting_id id, struct json_writer *w, const char *name)

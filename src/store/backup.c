@@ -22,7 +22,21 @@ static int first_complaint(struct sql_db *db, const char *pragma, const char *pa
     return err_set(e, -EUCLEAN, "STORE_DAMAGED", "the database %s is damaged: %s", path, said ? said : "unknown");
 }
 
+enum { CHECK_STEPS = 100000 }; /* of SQLite's virtual machine, between two calls of the patience's goes_on() */
+
+static int must_end(void *arg)
+{
+    const struct backup_patience *patience = arg;
+
+    return !patience->goes_on(patience->arg);
+}
+
 int backup_check(const char *path, struct err *e)
+{
+    return backup_check_while(path, NULL, e);
+}
+
+int backup_check_while(const char *path, const struct backup_patience *patience, struct err *e)
 {
     struct sql_options options = { .is_readonly = true };
     struct sql_db *db = NULL;
@@ -31,10 +45,14 @@ int backup_check(const char *path, struct err *e)
     r = sql_open(path, &options, &db, e);
     if (r < 0)
         return r;
+    if (patience)
+        sqlite3_progress_handler(sql_handle(db), CHECK_STEPS, must_end, (void *)patience);
     r = first_complaint(db, "PRAGMA integrity_check(1)", path, e);
     if (r == 0)
-        r = first_complaint(db, "SELECT 'a row of ' || \"table\" || ' refers to one that is missing' "
-                                "FROM pragma_foreign_key_check", path, e);
+        r = first_complaint(db,
+                            "SELECT 'a row of ' || \"table\" || ' refers to one that is missing' "
+                            "FROM pragma_foreign_key_check",
+                            path, e);
     sql_close(db);
     return r;
 }
@@ -60,7 +78,7 @@ int backup_sync_folder(const char *path, struct err *e)
     return sync_path(folder, O_RDONLY | O_DIRECTORY, e);
 }
 
-/* Made before the copy fills it, so that its mode is set while it holds nothing. */
+/* Makes the file before the copy fills it, so that its mode is set while it is empty. */
 static int make_empty(const char *path, struct err *e)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -75,12 +93,12 @@ static int fail_copy(sqlite3 *db, const char *to, struct err *e)
 {
     bool is_full = (sqlite3_errcode(db) & 0xff) == SQLITE_FULL;
 
-    return err_set(e, is_full ? -ENOSPC : -EIO, is_full ? "STORE_FULL" : "STORE_ERROR", "cannot copy the database to %s: %s", to,
-                   sqlite3_errmsg(db));
+    return err_set(e, is_full ? -ENOSPC : -EIO, is_full ? "STORE_FULL" : "STORE_ERROR",
+                   "cannot copy the database to %s: %s", to, sqlite3_errmsg(db));
 }
 
-/* All pages in one step, so within one reading transaction (sqlite.org/backup.html); VACUUM INTO cannot copy a table with a generated
- * column. The copy leaves WAL mode, to be one file. */
+/* All pages in one step, so within one reading transaction (sqlite.org/backup.html); VACUUM INTO cannot copy a table
+ * with a generated column. The copy leaves WAL mode, so that it is a single file. */
 static int copy_pages(struct sql_db *from, sqlite3 *target, const char *to, struct err *e)
 {
     sqlite3_backup *copy = sqlite3_backup_init(target, "main", sql_handle(from), "main");
@@ -93,7 +111,8 @@ static int copy_pages(struct sql_db *from, sqlite3 *target, const char *to, stru
     return 0;
 }
 
-/* The target is opened bare: sql_open() would set a schema's functions that the other database needs out of use. */
+/* Opens the target with sqlite3_open_v2(): the settings of sql_open() would disable functions that the copied schema
+ * needs. */
 static int copy_into(const char *from, const char *to, struct err *e)
 {
     struct sql_options options = { .is_readonly = true };
@@ -105,7 +124,7 @@ static int copy_into(const char *from, const char *to, struct err *e)
     if (r < 0)
         return r;
     r = sqlite3_open_v2(to, &target, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK ? copy_pages(source, target, to, e)
-                                                                              : fail_copy(target, to, e);
+                                                                               : fail_copy(target, to, e);
     sqlite3_close(target);
     sql_close(source);
     return r;
@@ -119,7 +138,7 @@ int backup_copy(const char *from, const char *to, struct err *e)
 
     if (access(to, F_OK) == 0)
         return err_set(e, -EEXIST, "FILE_EXISTS", "%s exists already", to);
-    unlink(part);                       /* of a copy that was interrupted */
+    unlink(part); /* left by an interrupted copy */
     r = make_empty(part, e);
     if (r == 0)
         r = copy_into(from, part, e);

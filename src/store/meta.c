@@ -1,7 +1,7 @@
 #include "store/meta.h"
 #include "store/rows.h"
 
-static const struct rows_missing missing = { "VALUE_NOT_FOUND", "There is no such value." };
+static const struct rows_missing missing = { .code = "VALUE_NOT_FOUND", .what = "value" };
 
 static void read_value(struct sql_rows *rows, struct arena *a, void *into)
 {
@@ -14,12 +14,13 @@ int store_meta_get(struct store *s, struct arena *a, const char *key, char **ret
     int r;
 
     r = sql_query(store_reader(s), &rows, e, "SELECT value FROM meta WHERE key = ?", "s", key);
-    return r < 0 ? r : rows_one(rows, a, read_value, ret, &missing, e);
+    return r < 0 ? r : rows_one(rows, a, read_value, ret, ROWS_NAMED(missing, key), e);
 }
 
 int store_meta_set(struct store *s, const char *key, const char *value, struct err *e)
 {
-    return store_exec(s, e, NULL, "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+    return store_exec(s, e, NULL,
+                      "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
                       "ss", key, value);
 }
 

@@ -1,4 +1,5 @@
-/* Single values of this instance (table meta): master key of the key hashes, machine id, head of the audit log. Any thread.
+/* Single values of this instance (table meta): master key of the key hashes, machine id, head of the audit log. Any
+ * thread.
  *
  *     r = store_meta_keep(store, arena, META_MACHINE_ID, fresh_id, &machine_id, e);     the first ever kept wins
  */
@@ -6,16 +7,15 @@
 
 #include "store/store.h"
 
-#define META_KEY_HASH_KEY "identity.key_hash_key"       /* hex */
+#define META_KEY_HASH_KEY "identity.key_hash_key" /* hex */
 #define META_MACHINE_ID "identity.machine_id"
-#define META_MACHINE_HOST "identity.machine_host"       /* hash of the host's machine-id(5) it was made on */
-#define META_INSTANCE_ID "instance.id"
-#define META_AUDIT_HEAD "audit.head"                    /* "<count>:<hash>"; written by store/audit.c alone */
-#define META_AUDIT_BASE "audit.base"                    /* the same, of the last entry that was removed for its age */
+#define META_MACHINE_HOST "identity.machine_host" /* hash of the machine-id(5) of the host that made the machine id */
+#define META_AUDIT_HEAD "audit.head"              /* "<count>:<hash>"; written only by store/tables/audit.c */
+#define META_AUDIT_BASE "audit.base"              /* the same, of the last entry removed by age */
 
-/* -ENOENT when there is none. */
+/* -ENOENT when there is no value. */
 int store_meta_get(struct store *s, struct arena *a, const char *key, char **ret, struct err *e) MUST_CHECK;
 int store_meta_set(struct store *s, const char *key, const char *value, struct err *e) MUST_CHECK;
-/* The stored value; `fresh` is stored and returned when there is none. */
+/* Returns the stored value; when there is none, stores and returns `fresh`. */
 int store_meta_keep(struct store *s, struct arena *a, const char *key, const char *fresh, char **ret,
                     struct err *e) MUST_CHECK;

@@ -42,7 +42,8 @@ static int refuse_newer(const char *path, int64_t version, size_t n_known, struc
         return 0;
     return err_set(e, -EPROTONOSUPPORT, "SCHEMA_TOO_NEW",
                    "the database %s has schema version %lld, this program knows up to %zu: "
-                   "use the newer program, or restore a backup", path, (long long)version, n_known);
+                   "use the newer program, or restore a backup",
+                   path, (long long)version, n_known);
 }
 
 int migrate_check(const char *path, size_t n_known, struct err *e)
@@ -62,10 +63,10 @@ static int keep_copy(const char *path, int64_t version, struct err *e)
 
     clock_now_text(now);
     r = backup_copy(path, arena_printf(a, "%s.v%lld-%s.bak", path, (long long)version, now), e);
-    return r == -EEXIST ? 0 : r;        /* another process that migrates the same file was as quick */
+    return r == -EEXIST ? 0 : r; /* another process that migrates the same file made the copy */
 }
 
-/* Another process may have been here first: the version is read again inside the transaction. */
+/* Another process may have migrated the file first, so the version is read again inside the transaction. */
 static int apply_in_transaction(struct sql_db *db, const struct migration *m, int64_t to_version, struct err *e)
 {
     char pragma[64];
@@ -93,7 +94,7 @@ static int apply(struct sql_db *db, const struct migration *m, int64_t to_versio
     if (r == 0)
         r = sql_exec(db, e, "COMMIT", "");
     if (r < 0 && sql_exec(db, NULL, "ROLLBACK", "") < 0)
-        return r;                       /* undone when the connection closes */
+        return r; /* rolled back when the connection closes */
     return r;
 }
 

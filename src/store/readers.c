@@ -4,16 +4,16 @@
 
 /* A thread's connection. */
 struct reader {
-    struct readers *owner;              /* borrowed */
-    struct sql_db *db;                  /* owned */
+    struct readers *owner; /* borrowed */
+    struct sql_db *db;     /* owned */
     struct reader *next, *prev;
 };
 
 struct readers {
-    char *path;                         /* owned */
-    pthread_key_t key;                  /* of the thread's struct reader */
-    pthread_mutex_t lock;               /* of first */
-    struct reader *first;               /* owned */
+    char *path;           /* owned */
+    pthread_key_t key;    /* key of each thread's struct reader */
+    pthread_mutex_t lock; /* guards first */
+    struct reader *first; /* owned */
 };
 
 static void reader_end(void *arg)

@@ -1,6 +1,6 @@
-/* Reading connections of one database file, one a thread, made on first use and closed when the thread ends.
+/* Reading connections to one database file: one for each thread, made on first use and closed when the thread ends.
  *
- * readers_free() comes when no thread reads any more; it closes those of threads that still live.
+ * Call readers_free() when no thread reads any more; it closes the connections of threads that still live.
  *
  *     r = sql_query(readers_get(s->readers), &rows, e, "SELECT ...", ...);
  */
@@ -12,7 +12,7 @@ struct readers;
 
 int readers_new(const char *path, struct readers **ret, struct err *e) MUST_CHECK;
 struct readers *readers_free(struct readers *rs);
-/* This thread's connection. Never NULL: when it could not be opened, its queries say -EIO and why. */
+/* This thread's connection. Never NULL: when it could not be opened, each query returns -EIO with the reason. */
 struct sql_db *readers_get(struct readers *rs);
 /* Closes this thread's connection before the thread ends. */
 void readers_thread_end(struct readers *rs);

@@ -4,8 +4,12 @@
 
 #define FINISHED "('completed', 'failed', 'canceled')"
 
-/* Of each: ?1 the moment, ?2 how many at a time. The large ones few at a time. +status: by the index of ends, not by that of states. */
-static const struct { int64_t batch; const char *trim, *sum; } kinds[N_KEPT] = {
+/* In each statement ?1 is the time and ?2 the number of rows in one transaction, smaller for large rows. +status makes
+ * SQLite use the index of end times, not the index of states. */
+static const struct {
+    int64_t batch;
+    const char *trim, *sum;
+} kinds[N_KEPT] = {
     [KEPT_TASKS] = {
         100,
         "DELETE FROM tasks WHERE seq IN (SELECT seq FROM tasks WHERE completed_at < ?1 AND +status IN " FINISHED

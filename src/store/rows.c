@@ -37,6 +37,13 @@ int rows_all(struct sql_rows *rows, struct arena *a, size_t item_size, rows_read
     return 0;
 }
 
+static int refuse_missing(const struct rows_missing *m, struct err *e)
+{
+    if (m->what)
+        return err_set(e, -ENOENT, m->code, "There is no %s %.200s.", m->what, m->name ? m->name : "of this name");
+    return err_set(e, -ENOENT, m->code, "%s", m->text);
+}
+
 int rows_one(struct sql_rows *rows, struct arena *a, rows_read_fn *read, void *ret, const struct rows_missing *missing,
              struct err *e)
 {
@@ -45,7 +52,7 @@ int rows_one(struct sql_rows *rows, struct arena *a, rows_read_fn *read, void *r
     if (r < 0)
         return r;
     if (r == 0)
-        return err_set(e, -ENOENT, missing->code, "%s", missing->text);
+        return refuse_missing(missing, e);
     read(rows, a, ret);
     return 0;
 }
@@ -54,7 +61,7 @@ int rows_changed(int r, int64_t n_changes, const struct rows_missing *missing, s
 {
     if (r < 0 || n_changes > 0)
         return r;
-    return err_set(e, -ENOENT, missing->code, "%s", missing->text);
+    return refuse_missing(missing, e);
 }
 
 int rows_int(struct sql_rows *rows, int64_t *ret, struct err *e)
@@ -67,7 +74,7 @@ int rows_int(struct sql_rows *rows, int64_t *ret, struct err *e)
     return 0;
 }
 
-int64_t rows_limit(int64_t asked)
+int64_t rows_limit(int64_t requested)
 {
-    return asked <= 0 ? LIMIT_LIST_DEFAULT : MIN(asked, LIMIT_LIST);
+    return requested <= 0 ? LIMIT_LIST_DEFAULT : MIN(requested, LIMIT_LIST);
 }

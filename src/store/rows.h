@@ -1,4 +1,4 @@
-/* What the table groups share: reading rows into structs, and "nothing matched" as -ENOENT. Any thread.
+/* Shared by the table groups: reads rows into structs, and reports "no row matched" as -ENOENT. Any thread.
  *
  *     static void read_key(struct sql_rows *rows, struct arena *a, void *into) { ... }
  *     r = rows_all(rows, a, sizeof(struct key_row), read_key, ret, ret_n, e);
@@ -7,8 +7,12 @@
 
 #include "store/store.h"
 
-/* Code and sentence of a row that is not there. */
-struct rows_missing { const char *code, *text; };
+/* Code and text of the error for a missing row: `text`, or "There is no <what> <name>." */
+struct rows_missing {
+    const char *code, *text, *what, *name;
+};
+/* The same with the name of the missing row. */
+#define ROWS_NAMED(missing, of) (&(struct rows_missing){ (missing).code, (missing).text, (missing).what, (of) })
 
 typedef void rows_read_fn(struct sql_rows *rows, struct arena *a, void *into);
 
@@ -18,9 +22,9 @@ int rows_all(struct sql_rows *rows, struct arena *a, size_t item_size, rows_read
 /* The first row, or -ENOENT. */
 int rows_one(struct sql_rows *rows, struct arena *a, rows_read_fn *read, void *ret, const struct rows_missing *missing,
              struct err *e) MUST_CHECK;
-/* r when it failed; -ENOENT when nothing was changed. */
+/* Returns r when it is an error; -ENOENT when no row was changed. */
 int rows_changed(int r, int64_t n_changes, const struct rows_missing *missing, struct err *e) MUST_CHECK;
 /* The integer of a query of one row and one column. */
 int rows_int(struct sql_rows *rows, int64_t *ret, struct err *e) MUST_CHECK;
 /* A page size: 0 is LIMIT_LIST_DEFAULT, never above LIMIT_LIST. */
-int64_t rows_limit(int64_t asked);
+int64_t rows_limit(int64_t requested);

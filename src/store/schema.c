@@ -91,7 +91,7 @@ static const char usage_tables[] =
     "    tokens_a_minute INTEGER NOT NULL, requests_a_day INTEGER NOT NULL, tokens_a_day INTEGER NOT NULL, updated_at TEXT NOT NULL,"
     "    PRIMARY KEY (kind, id)) WITHOUT ROWID;";
 
-/* An entry of the audit log may go once the head it leads to is kept as the new beginning (store/audit.c). */
+/* An entry of the audit log may be deleted once its hash is kept as the new beginning (store/tables/audit.c). */
 static const char retention_rules[] =
     "CREATE INDEX tasks_by_end ON tasks (completed_at) WHERE completed_at IS NOT NULL;"
     "CREATE INDEX runs_with_log ON runs (completed_at) WHERE log IS NOT NULL;"
@@ -100,26 +100,24 @@ static const char retention_rules[] =
     "    (SELECT CAST(substr(value, 1, instr(value, ':') - 1) AS INTEGER) FROM meta WHERE key = 'audit.base'), 0)"
     "    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;";
 
-/* A session is a cookie and a proof. Those of before have no proof, so they end: `hearth open` makes new ones. */
+/* A session is a cookie and a proof. Older sessions have no proof, so they end: `hearth open` makes new ones. */
 static const char session_proofs[] =
     "DELETE FROM sessions;"
     "ALTER TABLE sessions ADD COLUMN proof_hash BLOB NOT NULL DEFAULT x'';";
-/* command: of an app, what is started for it (apps/command.h); of a grant, what was started when it was decided, NULL as long as that is so. */
+/* command: of an app, its start command (apps/command.h); of a grant, the app's command at the decision, NULL while the
+ * app still has that command. */
 static const char caller_tables[] =
     "ALTER TABLE apps ADD COLUMN command TEXT;"
     "ALTER TABLE grants ADD COLUMN command TEXT;"
     "CREATE TABLE app_contacts (app_id TEXT NOT NULL REFERENCES apps(app_id) ON DELETE CASCADE, program TEXT NOT NULL,"
     "    first_at TEXT NOT NULL, PRIMARY KEY (app_id, program)) WITHOUT ROWID;";
+/* A key of one app is deleted with the app. */
+static const char app_keys[] = "ALTER TABLE api_keys ADD COLUMN app_id TEXT REFERENCES apps(app_id) ON DELETE CASCADE;";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
-    { "identity tables", identity_tables },
-    { "work tables", work_tables },
-    { "vector stores", vector_tables },
-    { "providers", provider_tables },
-    { "usage and limits", usage_tables },
-    { "retention", retention_rules },
-    { "proofs of sessions", session_proofs },
-    { "callers", caller_tables },
+    { "identity tables", identity_tables },   { "work tables", work_tables },       { "vector stores", vector_tables },
+    { "providers", provider_tables },         { "usage and limits", usage_tables }, { "retention", retention_rules },
+    { "proofs of sessions", session_proofs }, { "callers", caller_tables },         { "keys of apps", app_keys },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

@@ -1,4 +1,4 @@
-/* The migrations of <data>/hearth.db, in order. A row that was released never changes: add one. */
+/* The migrations of <data>/hearth.db, in order. A released row never changes: add a new row. */
 #pragma once
 
 #include "store/migrate.h"

@@ -11,13 +11,13 @@ enum { SQL_CACHE_FIRST = 64, SQL_BUSY_TIMEOUT_MS = 5000 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Memory statistics take a process-wide lock in every allocation of SQLite and nothing here reads them. */
+/* Disables memory statistics: they take a process-wide lock in every allocation of SQLite, and no code reads them. */
 static void configure_library(void)
 {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-/* SQLite gives -wal and -shm the mode of the database file, so that is the one to make. */
+/* SQLite gives -wal and -shm the mode of the database file, so only this file must be made. */
 static int make_private_file(const char *path, struct err *e)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -28,7 +28,8 @@ static int make_private_file(const char *path, struct err *e)
     return 0;
 }
 
-/* The first change to WAL fails at once, without the busy handler, while another process does the same. */
+/* The first change to WAL fails immediately, without calling the busy handler, while another process makes the same
+ * change. */
 static int enter_wal(struct sql_db *db, int64_t wait_ms, struct err *e)
 {
     const struct timespec pause = { .tv_nsec = 5000000 };
@@ -43,21 +44,21 @@ static int enter_wal(struct sql_db *db, int64_t wait_ms, struct err *e)
     return 0;
 }
 
-static int configure(struct sql_db *db, bool is_readonly, int64_t wait_ms, struct err *e)
+#define WRITER_PRAGMAS "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"
+
+static int configure(struct sql_db *db, const struct sql_options *o, struct err *e)
 {
+    int64_t wait_ms = o->busy_timeout_ms > 0 ? o->busy_timeout_ms : SQL_BUSY_TIMEOUT_MS;
     int r;
 
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_busy_timeout(db->handle, (int)wait_ms);
-    if (is_readonly)                    /* one a thread: a small page cache each, the kernel's behind it */
+    if (o->is_readonly) /* one for each thread: small page caches, backed by the kernel's cache */
         return sql_script(db, "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -512", e);
     r = enter_wal(db, wait_ms, e);
     if (r < 0)
         return r;
-    return sql_script(db,
-                      "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
-                      "PRAGMA trusted_schema = OFF",
-                      e);
+    return sql_script(db, o->is_schema_trusted ? WRITER_PRAGMAS : WRITER_PRAGMAS "; PRAGMA trusted_schema = OFF", e);
 }
 
 static int open_handle(struct sql_db *db, const char *path, const struct sql_options *o, struct err *e)
@@ -73,7 +74,7 @@ static int open_handle(struct sql_db *db, const char *path, const struct sql_opt
         return sql_fail(db, e, path);
     if (sql_add_clock(db->handle) != SQLITE_OK)
         return sql_fail(db, e, path);
-    r = configure(db, o->is_readonly, o->busy_timeout_ms > 0 ? o->busy_timeout_ms : SQL_BUSY_TIMEOUT_MS, e);
+    r = configure(db, o, e);
     return r < 0 ? err_prefix(e, r, "%s", path) : 0;
 }
 
@@ -84,6 +85,24 @@ int sql_open(const char *path, const struct sql_options *o, struct sql_db **ret,
     int r;
 
     r = open_handle(db, path, o ? o : &defaults, e);
+    if (r < 0) {
+        sql_close(db);
+        return r;
+    }
+    *ret = db;
+    return 0;
+}
+
+int sql_open_memory(struct sql_db **ret, struct err *e)
+{
+    struct sql_db *db = xcalloc(1, sizeof(*db));
+    int r = 0;
+
+    pthread_once(&once, configure_library);
+    if (sqlite3_open_v2(":memory:", &db->handle, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                        NULL) != SQLITE_OK ||
+        sql_add_clock(db->handle) != SQLITE_OK)
+        r = sql_fail(db, e, "a database in memory");
     if (r < 0) {
         sql_close(db);
         return r;
@@ -170,9 +189,14 @@ static void grow_cache(struct sql_db *db)
 
 static int prepare(struct sql_db *db, const char *sql, unsigned flags, sqlite3_stmt **ret, struct err *e)
 {
+    int64_t began_us = clock_mono_us();
+    int code;
+
     if (db->why_broken)
         return err_set(e, -EIO, "STORE_ERROR", "%s", db->why_broken->text);
-    if (sqlite3_prepare_v3(db->handle, sql, -1, flags, ret, NULL) != SQLITE_OK)
+    code = sqlite3_prepare_v3(db->handle, sql, -1, flags, ret, NULL);
+    stall_excuse(clock_mono_us() - began_us);
+    if (code != SQLITE_OK)
         return sql_fail(db, e, "the database refused a statement");
     return 0;
 }
@@ -195,11 +219,11 @@ static int find_cached(struct sql_db *db, const char *sql, struct sql_cached **r
         db->n_cached++;
     }
     *ret = db->cache[slot];
-    assert(strcmp(sqlite3_sql((*ret)->stmt), sql) == 0);        /* a reused buffer is no literal */
+    assert(strcmp(sqlite3_sql((*ret)->stmt), sql) == 0); /* a reused buffer is not a literal */
     return 0;
 }
 
-/* The statement of this literal; one beside the cache while that is in use. */
+/* Takes the cached statement of this literal, or an uncached one while that is in use. */
 static int take_cached(struct sql_db *db, const char *sql, struct sql_use *ret, struct err *e)
 {
     struct sql_cached *cached = NULL;
@@ -216,6 +240,8 @@ static int take_cached(struct sql_db *db, const char *sql, struct sql_use *ret, 
 
 static void give_back(struct sql_use *use)
 {
+    int64_t began_us = clock_mono_us();
+
     if (use->cached) {
         use->cached->is_taken = false;
         sqlite3_reset(use->stmt);
@@ -223,6 +249,7 @@ static void give_back(struct sql_use *use)
     } else {
         sqlite3_finalize(use->stmt);
     }
+    stall_excuse(clock_mono_us() - began_us);
 }
 
 /* --- binds --- */
@@ -327,7 +354,7 @@ int sql_exec_text(struct sql_db *db, struct err *e, const char *sql, const char 
     return r;
 }
 
-/* Takes over use. Values are copied: rows outlive the call that named them. */
+/* Takes ownership of use. Values are copied, because the rows outlive the caller's arguments. */
 static int start_rows(struct sql_db *db, struct sql_use *use, struct sql_rows **ret, const char *binds, va_list args,
                       struct err *e)
 {
@@ -425,7 +452,11 @@ bool sql_is_null(struct sql_rows *rows, int column)
 
 /* --- failures --- */
 
-static const struct { int code; int errno_value; const char *name; } failures[] = {
+static const struct {
+    int code;
+    int errno_value;
+    const char *name;
+} failures[] = {
     { SQLITE_CONSTRAINT_UNIQUE, EEXIST, "ALREADY_EXISTS" },
     { SQLITE_CONSTRAINT_PRIMARYKEY, EEXIST, "ALREADY_EXISTS" },
     { SQLITE_CONSTRAINT_ROWID, EEXIST, "ALREADY_EXISTS" },
@@ -435,9 +466,10 @@ static const struct { int code; int errno_value; const char *name; } failures[] 
     { SQLITE_BUSY, EBUSY, "STORE_BUSY" },
     { SQLITE_LOCKED, EBUSY, "STORE_BUSY" },
     { SQLITE_FULL, ENOSPC, "STORE_FULL" },
-    { SQLITE_NOMEM, ENOMEM, "STORE_ERROR" },
+    { SQLITE_NOMEM, ENOMEM, "OUT_OF_MEMORY" },
     { SQLITE_TOOBIG, E2BIG, "TOO_LARGE" },
-    { SQLITE_READONLY, EROFS, "STORE_ERROR" },
+    { SQLITE_READONLY, EROFS, "STORE_READ_ONLY" },
+    { SQLITE_INTERRUPT, EINTR, "STORE_ERROR" },
     { SQLITE_CORRUPT, EUCLEAN, "STORE_DAMAGED" },
     { SQLITE_NOTADB, EUCLEAN, "STORE_DAMAGED" },
 };

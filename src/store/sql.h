@@ -1,10 +1,12 @@
 /* A SQLite connection with its prepared statements, and the two calls that nearly every query needs.
  *
- * One thread at a time. Statements are prepared once a connection (keyed by the address of the SQL literal: always pass
- * a literal or a string that lives as long as the connection). Binds are given as a letter each, in order:
- *   s const char * (NULL = NULL)   S struct slice   i int64_t (pass as int64_t)   d double   b struct slice as BLOB   n NULL
+ * One thread at a time. Statements are prepared once for each connection (keyed by the address of the SQL literal:
+ * always pass a literal or a string that lives as long as the connection). Each bind is a letter, in order:
+ *   s const char * (NULL = NULL)   S struct slice   i int64_t (pass as int64_t)   d double
+ *   b struct slice as BLOB         n NULL
  *
- *     r = sql_exec(db, e, "UPDATE api_keys SET revoked_at = ? WHERE id = ?", "ss", now, id);       rows changed: sql_changes(db)
+ *     r = sql_exec(db, e, "UPDATE api_keys SET revoked_at = ? WHERE id = ?", "ss", now, id);
+ *     n = sql_changes(db);
  *
  *     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
  *     r = sql_query(db, &rows, e, "SELECT id, name FROM apps WHERE enabled = ?", "i", (int64_t)1);
@@ -23,15 +25,18 @@ struct sql_rows;
 
 struct sql_options {
     bool is_readonly;
-    int busy_timeout_ms;                /* 0: 5000 */
+    bool is_schema_trusted; /* checks and triggers of the file may use SQLite's JSON functions */
+    int busy_timeout_ms;    /* 0: 5000 */
 };
 
 /* WAL, synchronous=FULL, foreign keys on, file mode 0600. */
 int sql_open(const char *path, const struct sql_options *o, struct sql_db **ret, struct err *e) MUST_CHECK;
+/* An empty database in memory, for comparisons. */
+int sql_open_memory(struct sql_db **ret, struct err *e) MUST_CHECK;
 struct sql_db *sql_close(struct sql_db *db);
 struct sqlite3 *sql_handle(struct sql_db *db);
 
-/* In SQL beside SQLite's own: boot_id() of the running kernel, boot_ms() since its start (clock_boot_ms). */
+/* Additional SQL functions: boot_id() of the running kernel, boot_ms() since its start (clock_boot_ms()). */
 int sql_exec(struct sql_db *db, struct err *e, const char *sql, const char *binds, ...) MUST_CHECK;
 int sql_vexec(struct sql_db *db, struct err *e, const char *sql, const char *binds, va_list args) MUST_CHECK;
 int64_t sql_changes(struct sql_db *db);
@@ -39,18 +44,21 @@ int64_t sql_last_id(struct sql_db *db);
 /* Several statements without binds (schema). */
 int sql_script(struct sql_db *db, const char *sql, struct err *e) MUST_CHECK;
 
-int sql_query(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql, const char *binds, ...) MUST_CHECK;
-/* 1: a row; 0: no more; negative: failed. */
+int sql_query(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql, const char *binds,
+              ...) MUST_CHECK;
+/* 1: a row; 0: no more rows; negative: an error. */
 int sql_step(struct sql_rows *rows, struct err *e) MUST_CHECK;
-char *sql_text(struct sql_rows *rows, struct arena *a, int column);     /* NULL for NULL */
+char *sql_text(struct sql_rows *rows, struct arena *a, int column); /* NULL for NULL */
 struct slice sql_blob(struct sql_rows *rows, struct arena *a, int column);
 int64_t sql_int(struct sql_rows *rows, int column);
 bool sql_is_null(struct sql_rows *rows, int column);
 void sql_rows_endp(struct sql_rows **rows);
 
-/* For SQL whose text is built (filters): text copied, statement not cached. */
-int sql_query_text(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql, const char *binds, ...) MUST_CHECK;
+/* For SQL whose text is built at run time (filters): the text is copied, the statement is not cached. */
+int sql_query_text(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql, const char *binds,
+                   ...) MUST_CHECK;
 int sql_exec_text(struct sql_db *db, struct err *e, const char *sql, const char *binds, ...) MUST_CHECK;
 
-/* A SQLite failure as an errno: -EBUSY, -ENOSPC, -EEXIST (constraint), -EIO, ...; code STORE_ERROR (STORE_FULL for a full disk). */
+/* Returns a SQLite failure as an errno: -EBUSY, -ENOSPC, -EEXIST (constraint), -EIO, ...; code STORE_ERROR (STORE_FULL
+ * for a full disk). */
 int sql_fail(struct sql_db *db, struct err *e, const char *what);

@@ -1,19 +1,17 @@
 #include "store/store.h"
 #include "base/arena.h"
-#include "base/clock.h"
 #include "store/backup.h"
 #include "store/readers.h"
 #include "store/schema.h"
+#include "store/schema_check.h"
 #include "store/sql_private.h"
-#include <fcntl.h>
-#include <unistd.h>
 
 #define STORE_FILE "hearth.db"
 
 struct store {
-    char *path;                         /* owned */
-    struct writer *writer;              /* owned */
-    struct readers *readers;            /* owned */
+    char *path;              /* owned */
+    struct writer *writer;   /* owned */
+    struct readers *readers; /* owned */
 };
 
 struct sql_db *store_reader(struct store *s)
@@ -28,9 +26,9 @@ void store_thread_end(struct store *s)
 
 /* --- open and close --- */
 
-static int open_parts(struct store *s, struct err *e)
+static int open_parts(struct store *s, struct instance *instance, struct err *e)
 {
-    struct writer_config config = { .path = s->path, .label = "store" };
+    struct writer_config config = { .path = s->path, .label = "store", .instance = instance, .file = INSTANCE_STORE };
     int r;
 
     r = migrate_run(s->path, store_migrations, store_n_migrations, e);
@@ -42,14 +40,13 @@ static int open_parts(struct store *s, struct err *e)
     return writer_start(&config, &s->writer, e);
 }
 
-int store_open(const char *data_dir, struct store **ret, struct err *e)
+static int open_once(struct instance *instance, const char *path, struct store **ret, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
     struct store *s = xcalloc(1, sizeof(*s));
     int r;
 
-    s->path = xstrdup(arena_printf(a, "%s/" STORE_FILE, data_dir));
-    r = open_parts(s, e);
+    s->path = xstrdup(path);
+    r = open_parts(s, instance, e);
     if (r < 0) {
         store_close(s);
         return r;
@@ -58,7 +55,28 @@ int store_open(const char *data_dir, struct store **ret, struct err *e)
     return 0;
 }
 
-/* The writer last: the connection that closes last folds the write-ahead log into the file, and readers may not write. */
+int store_open(const char *data_dir, struct store **ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    return open_once(NULL, arena_printf(a, "%s/" STORE_FILE, data_dir), ret, e);
+}
+
+int store_open_of(struct instance *instance, const char *data_dir, struct store **ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *path = arena_printf(a, "%s/" STORE_FILE, data_dir);
+    int r = instance_admit(instance, INSTANCE_STORE, path, e);
+
+    if (r < 0)
+        return r;
+    r = open_once(instance, path, ret, e);
+    if (r < 0 && instance_give_up(instance, INSTANCE_STORE, path, r, e) == 0)
+        r = open_once(instance, path, ret, e);
+    return r;
+}
+
+/* Closes the writer last: the last connection folds the write-ahead log into the file, and readers may not write. */
 struct store *store_close(struct store *s)
 {
     if (!s)
@@ -106,16 +124,13 @@ int store_exec(struct store *s, struct err *e, int64_t *ret_changes, const char 
     return r;
 }
 
-/* --- backup and restore --- */
+/* --- copies --- */
 
-int store_backup(struct store *s, const char *path, struct err *e)
+int store_check(struct store *s, const struct backup_patience *patience, struct err *e)
 {
-    return backup_copy(s->path, path, e);
-}
+    int r = backup_check_while(s->path, patience, e);
 
-int store_check(struct store *s, struct err *e)
-{
-    return backup_check(s->path, e);
+    return r < 0 ? r : schema_check_file(s->path, store_migrations, store_n_migrations, e);
 }
 
 static int check_is_ours(const char *path, struct err *e)
@@ -132,54 +147,18 @@ static int check_is_ours(const char *path, struct err *e)
         r = sql_step(rows, e);
     if (r >= 0)
         r = sql_int(rows, 0) == STORE_APPLICATION_ID
-                ? 0 : err_set(e, -EINVAL, "NOT_A_BACKUP", "%s is no database of Hearth", path);
+                ? 0
+                : err_set(e, -EINVAL, "NOT_A_BACKUP", "%s is no database of Hearth", path);
     sql_rows_endp(&rows);
     sql_close(db);
     return r;
 }
 
-static int move_aside(struct arena *a, const char *path, const char *kept, const char *suffix, struct err *e)
+int store_check_file(const char *path, struct err *e)
 {
-    if (rename(arena_printf(a, "%s%s", path, suffix), arena_printf(a, "%s%s", kept, suffix)) < 0 && errno != ENOENT)
-        return err_errno(e, errno, "cannot move %s%s aside", path, suffix);
-    return 0;
-}
+    int r = check_is_ours(path, e);
 
-/* The log leaves first: beside another database file it would be played into that one. The database itself gets a second
- * name and is then replaced in one step, so that the folder is never without one. */
-static int replace_file(struct arena *a, const char *path, const char *with, struct err *e)
-{
-    char now[TIME_TEXT_SIZE];
-    const char *kept;
-    int r;
-
-    clock_now_text(now);
-    kept = arena_printf(a, "%s.before-restore-%s", path, now);
-    r = move_aside(a, path, kept, "-wal", e);
     if (r == 0)
-        r = move_aside(a, path, kept, "-shm", e);
-    if (r == 0 && link(path, kept) < 0 && errno != ENOENT)
-        r = err_errno(e, errno, "cannot keep %s", path);
-    if (r == 0 && rename(with, path) < 0)
-        r = err_errno(e, errno, "cannot put %s in place", path);
-    return r < 0 ? r : backup_sync_folder(path, e);
-}
-
-int store_restore(const char *data_dir, const char *backup_path, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    const char *path = arena_printf(a, "%s/" STORE_FILE, data_dir);
-    const char *fresh = arena_printf(a, "%s.restoring", path);
-    int r;
-
-    r = check_is_ours(backup_path, e);
-    if (r == 0)
-        r = backup_check(backup_path, e);
-    if (r == 0)
-        r = migrate_check(backup_path, store_n_migrations, e);
-    if (r < 0)
-        return r;
-    unlink(fresh);                      /* of a restore that was interrupted */
-    r = backup_copy(backup_path, fresh, e);
-    return r < 0 ? r : replace_file(a, path, fresh, e);
+        r = backup_check(path, e);
+    return r < 0 ? r : migrate_check(path, store_n_migrations, e);
 }

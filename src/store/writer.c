@@ -4,18 +4,19 @@
 #include "base/metrics.h"
 #include "base/stall.h"
 #include "base/thread.h"
+#include "store/fold_mark.h"
 #include <assert.h>
 #include <semaphore.h>
 #include <sqlite3.h>
 
-enum { WRITER_BUSY_TIMEOUT_MS = 10000 };
+enum { WRITER_BUSY_TIMEOUT_MS = 10000, WRITER_CHECKPOINT_PAGES = 1000 };
 
-/* On its caller's stack until the caller is woken. */
+/* Lives on its caller's stack until the caller is woken. */
 struct job {
     struct job *next;
     int (*fn)(struct sql_db *db, void *arg, struct err *e);
     void *arg;
-    struct err *e;                      /* borrowed from the caller; may be NULL */
+    struct err *e; /* borrowed from the caller; may be NULL */
     int r;
     sem_t is_done;
 };
@@ -26,15 +27,22 @@ struct jobs {
 };
 
 struct writer {
-    struct sql_db *db;                  /* owned; the thread's alone once it runs */
+    struct sql_db *db; /* owned; used only by the thread once it runs */
     void (*on_commit)(void *arg);
     void *arg;
     pthread_t thread;
-    pthread_mutex_t lock;               /* of waiting and is_stopping */
+    pthread_mutex_t lock; /* guards waiting and is_stopping */
     pthread_cond_t has_work;
     struct jobs waiting;
     bool is_stopping;
     struct metric *n_commits, *group_size, *commit_seconds;
+    int checkpoint_pages;
+    struct instance *instance; /* borrowed; may be NULL */
+    enum instance_file file;
+    char *path;              /* owned */
+    struct instance_row row; /* the committed row */
+    struct fold_mark raised; /* the file before the last raise of the generation; while it holds, the file lacks that
+                                raise, so the loss of the log is noticed */
 };
 
 static void jobs_append(struct jobs *list, struct job *job)
@@ -63,7 +71,7 @@ static struct job *jobs_pop(struct jobs *list)
 
 /* --- the thread --- */
 
-/* Sleeps until there is work; false: stopping and nothing is left. */
+/* Sleeps until there is work; false: stopping, and no work is left. */
 static bool wait_for_work(struct writer *w)
 {
     bool has_work;
@@ -86,7 +94,7 @@ static struct job *next_job(struct writer *w)
     return job;
 }
 
-/* One closure in its savepoint. Negative: the whole transaction is lost (SQLite undid it, as on a full disk). */
+/* Runs one closure in its savepoint. Negative: SQLite rolled back the whole transaction, for example on a full disk. */
 static int run_job(struct writer *w, struct job *job, bool *has_changed, struct err *e)
 {
     int64_t before = sqlite3_total_changes64(sql_handle(w->db));
@@ -105,7 +113,7 @@ static int run_job(struct writer *w, struct job *job, bool *has_changed, struct 
     return r < 0 ? r : sql_exec(w->db, e, "RELEASE job", NULL);
 }
 
-/* Runs what waits, also what comes while it runs, up to the limit. */
+/* Runs the waiting jobs, including those that arrive meanwhile, up to the limit. */
 static int run_waiting(struct writer *w, struct jobs *group, bool *has_changed, struct err *e)
 {
     struct job *job;
@@ -118,23 +126,96 @@ static int run_waiting(struct writer *w, struct jobs *group, bool *has_changed, 
     return r;
 }
 
-static int commit(struct writer *w, struct jobs *group, bool *has_changed, struct err *e)
-{
-    int64_t started_us;
-    int r;
+/* --- the instance of the file (store/instance.h) --- */
 
-    r = sql_exec(w->db, e, "BEGIN IMMEDIATE", NULL);
-    if (r == 0)
-        r = run_waiting(w, group, has_changed, e);
+/* In place of SQLite's own hook, which would fold at another size. */
+static int after_commit(void *arg, sqlite3 *handle, const char *name, int n_log_pages)
+{
+    const struct writer *w = arg;
+
+    if (n_log_pages >= w->checkpoint_pages)
+        sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return SQLITE_OK;
+}
+
+static bool must_raise(const struct writer *w)
+{
+    return w->instance && !fold_mark_holds(&w->raised, w->path);
+}
+
+/* A failed note is not an error: the data is stored, and only the check at the next start is weaker. The next change
+ * tries again. */
+static void note_raise(struct writer *w, int64_t generation, const struct fold_mark *before)
+{
+    w->row.generation = generation;
+    if (instance_note(w->instance, w->file, w->path, &w->row, NULL) == 0)
+        w->raised = *before;
+    else
+        w->raised = (struct fold_mark){ 0 };
+}
+
+/* A checkpoint may have run since the transaction began: it folded the last raise and not this change. A failure here
+ * is the next change's affair. */
+static void raise_alone(struct writer *w)
+{
+    const struct fold_mark before = fold_mark_of(w->path);
+    int64_t generation = 0;
+
+    if (sql_exec(w->db, NULL, "BEGIN IMMEDIATE", NULL) < 0)
+        return;
+    if (instance_raise(w->db, &generation, NULL) == 0 && sql_exec(w->db, NULL, "COMMIT", NULL) == 0)
+        note_raise(w, generation, &before);
+    else if (!sqlite3_get_autocommit(sql_handle(w->db)) && sql_exec(w->db, NULL, "ROLLBACK", NULL) < 0)
+        assert(sqlite3_get_autocommit(sql_handle(w->db)));
+}
+
+static int stamp_file(struct writer *w, struct err *e)
+{
+    int r = sql_exec(w->db, e, "BEGIN IMMEDIATE", NULL);
+
     if (r < 0)
         return r;
+    r = instance_stamp(w->instance, w->file, w->db, &w->row, e);
+    if (r == 0)
+        r = sql_exec(w->db, e, "COMMIT", NULL);
+    else if (sql_exec(w->db, NULL, "ROLLBACK", NULL) < 0)
+        return r; /* rolled back when the connection closes */
+    return r < 0 ? r : instance_note(w->instance, w->file, w->path, &w->row, e);
+}
+
+/* --- committing --- */
+
+static int commit_changes(struct writer *w, bool has_changed, struct err *e)
+{
+    bool is_raised = has_changed && must_raise(w);
+    int64_t started_us, generation = 0;
+    struct fold_mark before;
+    int r = is_raised ? instance_raise(w->db, &generation, e) : 0;
+
+    if (r < 0)
+        return r;
+    if (is_raised)
+        before = fold_mark_of(w->path);
     started_us = clock_mono_us();
     r = sql_exec(w->db, e, "COMMIT", NULL);
     metric_observe(w->commit_seconds, (double)(clock_mono_us() - started_us) / 1e6);
+    if (r == 0 && is_raised)
+        note_raise(w, generation, &before);
+    else if (r == 0 && has_changed && must_raise(w))
+        raise_alone(w);
     return r;
 }
 
-/* Nothing of the group is stored. A transaction that could not even begin was for all that wait. */
+static int commit(struct writer *w, struct jobs *group, bool *has_changed, struct err *e)
+{
+    int r = sql_exec(w->db, e, "BEGIN IMMEDIATE", NULL);
+
+    if (r == 0)
+        r = run_waiting(w, group, has_changed, e);
+    return r < 0 ? r : commit_changes(w, *has_changed, e);
+}
+
+/* Nothing of the group is stored. When the transaction could not even begin, all waiting jobs fail. */
 static void fail_group(struct writer *w, struct jobs *group, int r, const struct err *why)
 {
     bool has_begun = group->first != NULL;
@@ -154,7 +235,7 @@ static void wake(struct jobs *group)
     struct job *job;
 
     while ((job = jobs_pop(group)))
-        sem_post(&job->is_done);        /* from here on it is gone */
+        sem_post(&job->is_done); /* the job is invalid from here on */
 }
 
 static void commit_group(struct writer *w)
@@ -185,7 +266,7 @@ static void *writer_main(void *arg)
     return NULL;
 }
 
-/* --- for its callers --- */
+/* --- functions for callers --- */
 
 static double waiting_now(void *arg)
 {
@@ -209,6 +290,7 @@ static struct writer *writer_free(struct writer *w)
 {
     metric_gauge_fn_forget(w);
     sql_close(w->db);
+    free(w->path);
     pthread_cond_destroy(&w->has_work);
     pthread_mutex_destroy(&w->lock);
     free(w);
@@ -217,16 +299,27 @@ static struct writer *writer_free(struct writer *w)
 
 int writer_start(const struct writer_config *c, struct writer **ret, struct err *e)
 {
-    struct sql_options options = { .busy_timeout_ms = c->busy_timeout_ms > 0 ? c->busy_timeout_ms : WRITER_BUSY_TIMEOUT_MS };
+    struct sql_options options = {
+        .busy_timeout_ms = c->busy_timeout_ms > 0 ? c->busy_timeout_ms : WRITER_BUSY_TIMEOUT_MS,
+        .is_schema_trusted = c->is_schema_trusted,
+    };
     struct writer *w = xcalloc(1, sizeof(*w));
     int r;
 
     w->on_commit = c->on_commit;
     w->arg = c->arg;
+    w->instance = c->instance;
+    w->file = c->file;
+    w->path = xstrdup(c->path);
+    w->checkpoint_pages = c->checkpoint_pages > 0 ? c->checkpoint_pages : WRITER_CHECKPOINT_PAGES;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->has_work, NULL);
     make_metrics(w, c->label);
     r = sql_open(c->path, &options, &w->db, e);
+    if (r == 0)
+        sqlite3_wal_hook(sql_handle(w->db), after_commit, w);
+    if (r == 0 && w->instance)
+        r = stamp_file(w, e);
     if (r == 0) {
         r = thread_start(&w->thread, c->label, writer_main, w);
         if (r < 0)
@@ -264,6 +357,7 @@ size_t writer_n_waiting(struct writer *w)
 
 static int submit(struct writer *w, struct job *job, struct err *e)
 {
+    bool must_wake;
     int r = 0;
 
     pthread_mutex_lock(&w->lock);
@@ -273,9 +367,10 @@ static int submit(struct writer *w, struct job *job, struct err *e)
         r = err_set(e, -EAGAIN, "OVERLOADED", "%d changes wait for the database already", LIMIT_WRITER_WAITING);
     else
         jobs_append(&w->waiting, job);
-    if (r == 0 && w->waiting.n == 1)
-        pthread_cond_signal(&w->has_work);
+    must_wake = r == 0 && w->waiting.n == 1;
     pthread_mutex_unlock(&w->lock);
+    if (must_wake) /* the caller is still in writer_run(): the writer lives */
+        pthread_cond_signal(&w->has_work);
     return r;
 }
 

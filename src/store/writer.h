@@ -1,30 +1,35 @@
-/* The writer thread: owns the one writing connection of a database file and commits in groups.
+/* The writer thread: owns the only writing connection of a database file and commits in groups.
  *
- * writer_run() hands it a closure and sleeps until the transaction that holds the change is on disk. Each closure runs
- * in a savepoint of its own: one that fails is undone alone and its error goes to its caller; when the commit fails
- * every caller of the group gets the error and nothing of it is stored. Closures must be quick, must not call
- * writer_run() and must not keep pointers into the connection. Metrics: hearth_db_commits_total, hearth_db_commit_group_size,
- * hearth_db_commit_seconds, hearth_db_waiting labelled db="<label>".
+ * writer_run() passes a closure to the thread and sleeps until the transaction with the change is on disk. Each closure
+ * runs in a savepoint of its own: a failed closure is rolled back alone and its caller gets the error; when the commit
+ * fails, every caller of the group gets the error and nothing of the group is stored. Closures must be quick, must not
+ * call writer_run() and must not keep pointers into the connection. Metrics: hearth_db_commits_total,
+ * hearth_db_commit_group_size, hearth_db_commit_seconds, hearth_db_waiting labelled db="<label>".
  *
  *     static int insert_key(struct sql_db *db, void *arg, struct err *e) { ... }
  *     r = writer_run(store->writer, insert_key, &key, e);
  */
 #pragma once
 
-#include "store/sql.h"
+#include "store/instance.h"
 
 struct writer;
 
 struct writer_config {
     const char *path;
-    const char *label;                  /* "store", "backend": metrics and thread name */
+    const char *label; /* "store", "backend": metrics and thread name */
     /* Called on the writer thread after a commit that changed something (not while in a transaction). */
     void (*on_commit)(void *arg);
     void *arg;
-    int busy_timeout_ms;                /* waits for another process's transaction; 0: 10000 */
+    int busy_timeout_ms;       /* how long to wait for another process's transaction; 0: 10000 */
+    int checkpoint_pages;      /* size of the write-ahead log at which it is folded into the file; 0: 1000 */
+    struct instance *instance; /* borrowed; NULL: the file belongs to no instance */
+    enum instance_file file;
+    bool is_schema_trusted; /* see struct sql_options */
 };
 
 int writer_start(const struct writer_config *c, struct writer **ret, struct err *e) MUST_CHECK;
-struct writer *writer_stop(struct writer *w);           /* runs what waits, then closes */
-int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg, struct err *e) MUST_CHECK;
-size_t writer_n_waiting(struct writer *w);              /* changes not yet begun */
+struct writer *writer_stop(struct writer *w); /* runs the waiting changes, then closes */
+int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg,
+               struct err *e) MUST_CHECK;
+size_t writer_n_waiting(struct writer *w); /* changes not yet begun */

@@ -5,7 +5,7 @@ static bool is_app(const struct task_app *app, const char *id)
     return app->id && id ? strcmp(app->id, id) == 0 : !app->id && !id;
 }
 
-/* Apps stay known until tasks close: they are few. */
+/* Apps stay known until tasks close: there are few of them. */
 struct task_app *task_app_of(struct tasks *t, const char *id)
 {
     struct task_app *app;
@@ -16,9 +16,9 @@ struct task_app *task_app_of(struct tasks *t, const char *id)
     if (!app) {
         app = xcalloc(1, sizeof(*app));
         app->id = id ? xstrdup(id) : NULL;
-        app->has_waiting = true;        /* until its list was read */
+        app->has_waiting = true; /* until the app's list was read */
         app->n_pending = -1;
-        task_duty_init(&app->dispatch, t, task_dispatch_run, app);
+        coalesced_job_init(&app->dispatch, t, task_dispatch_run, app);
         app->next = t->apps;
         t->apps = app;
     }
@@ -32,7 +32,7 @@ void task_app_added(struct tasks *t, struct task_app *app)
     app->has_waiting = true;
     app->n_added++;
     pthread_mutex_unlock(&t->mutex);
-    task_duty_want(&app->dispatch);
+    coalesced_job_request(&app->dispatch);
 }
 
 void task_apps_recount(struct tasks *t)
@@ -52,8 +52,8 @@ void task_apps_dispatch(struct tasks *t)
     pthread_mutex_lock(&t->mutex);
     app = t->apps;
     pthread_mutex_unlock(&t->mutex);
-    for (; app; app = app->next)        /* only ever grows at its head */
-        task_duty_want(&app->dispatch);
+    for (; app; app = app->next) /* the list grows only at its head */
+        coalesced_job_request(&app->dispatch);
 }
 
 struct task_app *task_apps_free(struct task_app *app)

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "store/workspaces.h"
+#include "store/tables/workspaces.h"
 
 static char *new_uuid(struct arena *a)
 {
@@ -42,7 +42,8 @@ static char *describe_metadata(struct arena *a, const struct task_row *task, con
     return buf_to_arena(&out, a);
 }
 
-struct calendar_row *task_describe_event(struct arena *a, const struct task_row *task, const char *dispatch_status, const char *uuid)
+struct calendar_row *task_describe_event(struct arena *a, const struct task_row *task, const char *dispatch_status,
+                                         const char *uuid)
 {
     struct calendar_row *event = ARENA_NEW(a, struct calendar_row);
     char *now = arena_alloc(a, TIME_TEXT_SIZE);
@@ -50,7 +51,8 @@ struct calendar_row *task_describe_event(struct arena *a, const struct task_row 
     clock_now_text(now);
     event->uuid = uuid ? uuid : new_uuid(a);
     event->title = task->title;
-    event->description = task->backend_table ? arena_printf(a, "%s on %s", task->action_type, task->backend_table) : "Triggered by webhook";
+    event->description = task->backend_table ? arena_printf(a, "%s on %s", task->action_type, task->backend_table)
+                                             : "Triggered by webhook";
     event->start_date = now;
     event->metadata = describe_metadata(a, task, dispatch_status);
     return event;
@@ -58,19 +60,21 @@ struct calendar_row *task_describe_event(struct arena *a, const struct task_row 
 
 /* ---- tasks ---- */
 
-/* Where the runs of an app's row events are filed when its handler names nothing: one thread an app. */
+/* The workspace for the runs of an app's row events when the handler names none: one thread per app. */
 #define DEFAULT_WORKSPACE "default"
 
 static int make_thread(struct tasks *t, const struct task_listener *l, int64_t workspace_id, const char *slug)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const char *name = l->display_name && *l->display_name ? l->display_name : l->app_name;
-    const struct thread_row thread = { .workspace_id = workspace_id, .slug = slug, .name = arena_printf(a, "Tasks of %s", name) };
+    const struct thread_row thread = { .workspace_id = workspace_id,
+                                       .slug = slug,
+                                       .name = arena_printf(a, "Tasks of %s", name) };
 
     return store_threads_insert(t->config.store, &thread, NULL, NULL);
 }
 
-/* NULL when the workspace does not exist or is full of threads: the task is done all the same. */
+/* NULL when the workspace does not exist or is full of threads: the task is done anyway. */
 static const char *thread_of(struct tasks *t, struct arena *a, const struct task_match *m, const char *workspace_slug)
 {
     const char *slug = arena_printf(a, "tasks-%s", m->listener->app_id);
@@ -88,12 +92,14 @@ static const char *thread_of(struct tasks *t, struct arena *a, const struct task
     return r == 0 || r == -EEXIST ? slug : NULL;
 }
 
-void task_describe_row(struct tasks *t, struct arena *a, const struct task_match *m, const struct backend_row *row, struct task_row *ret)
+void task_describe_row(struct tasks *t, struct arena *a, const struct task_match *m, const struct backend_row *row,
+                       struct task_row *ret)
 {
     const struct task_listener *l = m->listener;
     const struct task_handler *handler = m->handler;
     const char *display_name = l->display_name && *l->display_name ? l->display_name : l->app_name;
-    const char *workspace_slug = handler && handler->workspace_slug ? arena_strdup(a, handler->workspace_slug) : DEFAULT_WORKSPACE;
+    const char *workspace_slug =
+        handler && handler->workspace_slug ? arena_strdup(a, handler->workspace_slug) : DEFAULT_WORKSPACE;
 
     *ret = (struct task_row){
         .uuid = new_uuid(a),
@@ -134,7 +140,7 @@ void task_describe_trigger(struct arena *a, const struct task_trigger *in, struc
     };
 }
 
-/* ---- what the agent is given ---- */
+/* ---- the agent's input ---- */
 
 static void add_row(struct json_writer *w, const struct backend_row *row)
 {

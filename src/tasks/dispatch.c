@@ -3,9 +3,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 
-enum { PLACES_OF_OTHERS = 1 };          /* an app that does not listen works on one trigger at a time (specification, Limits) */
+enum { PLACES_OF_OTHERS = 1 }; /* an app that does not listen works on one trigger at a time (specification, Limits) */
 
-/* One look at an app's waiting list. */
+/* One pass over an app's waiting list. */
 struct round {
     struct tasks *t;
     struct task_app *app;
@@ -19,12 +19,15 @@ struct round {
 static bool start_waiting(struct round *round, const struct task_row *task)
 {
     const struct task_run_key key = {
-        .app = round->app->id, .table = task->backend_table, .row_id = task->row_id, .uuid = task->uuid,
+        .app = round->app->id,
+        .table = task->backend_table,
+        .row_id = task->row_id,
+        .uuid = task->uuid,
     };
     struct task_run *run;
 
     if (task->backend_table && !round->listener)
-        return false;                   /* the app does not listen any more */
+        return false; /* the app does not listen any more */
     run = task_run_reserve(round->t, &key, round->max_concurrent);
     if (!run)
         return false;
@@ -32,7 +35,7 @@ static bool start_waiting(struct round *round, const struct task_row *task)
     return true;
 }
 
-/* Oldest first. Those at work already are passed over: they are pending until their claim is stored. */
+/* Oldest first. Tasks already at work are skipped: they stay pending until their claim is stored. */
 static int start_oldest(struct round *round, struct err *e)
 {
     struct task_row *waiting;
@@ -47,7 +50,7 @@ static int start_oldest(struct round *round, struct err *e)
     return 0;
 }
 
-/* What did not fit into the list is in the backend still. */
+/* Tasks that did not fit into the list are still in the backend: the sweep brings them. */
 static void note_empty(struct round *round, uint64_t n_added)
 {
     struct tasks *t = round->t;
@@ -61,7 +64,7 @@ static void note_empty(struct round *round, uint64_t n_added)
     }
     pthread_mutex_unlock(&t->mutex);
     if (had_overflow)
-        task_duty_want(&t->sweep);
+        coalesced_job_request(&t->sweep);
 }
 
 static bool has_place(struct round *round, uint64_t *ret_n_added)

@@ -1,42 +1,18 @@
 #include "tasks/private.h"
 
-bool task_is_finished(const char *status)
-{
-    return strcmp(status, TASK_COMPLETED_STATUS) == 0 || strcmp(status, TASK_FAILED_STATUS) == 0 || strcmp(status, TASK_CANCELED_STATUS) == 0;
-}
-
 bool task_needs_person(const struct task_row *task)
 {
     return task->review ? strcmp(task->review, REVIEW_APPROVED) != 0 : !task->auto_run;
 }
 
-bool task_is_leased(const char *status)
-{
-    return strcmp(status, TASK_CLAIMED_STATUS) == 0 || strcmp(status, TASK_PROCESSING) == 0;
-}
-
-size_t task_count_machines(const char *attempted_by, const char *machine, bool *ret_has)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct json_value list = { 0 }, item;
-    size_t n = 0;
-
-    *ret_has = false;
-    if (!attempted_by || json_parse(a, slice_of(attempted_by), &list, NULL) < 0)
-        return 0;
-    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item); n++)
-        *ret_has = *ret_has || slice_eq_str(json_string(item), machine);
-    return n;
-}
-
-/* What the row's state means for our task of it. */
+/* The next functions translate the row's state into our task's state. */
 static void read_failed(struct tasks *t, const struct backend_row *row, struct task_step *step)
 {
     bool has_tried, is_quarantined;
 
-    is_quarantined = (int64_t)task_count_machines(row->attempted_by, t->machine_id, &has_tried) >=
+    is_quarantined = (int64_t)backend_count_machines(row->attempted_by, t->machine_id, &has_tried) >=
                      settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES);
-    step->change.status = TASK_FAILED_STATUS;
+    step->change.status = STATUS_FAILED;
     step->change.error = row->error_message;
     step->change.is_quarantined = is_quarantined;
     step->dispatch_status = is_quarantined ? DISPATCH_QUARANTINED : DISPATCH_FAILED;
@@ -46,23 +22,23 @@ static void read_pending(struct tasks *t, const struct backend_row *row, struct 
 {
     bool has_tried, is_quarantined;
 
-    is_quarantined = (int64_t)task_count_machines(row->attempted_by, t->machine_id, &has_tried) >=
+    is_quarantined = (int64_t)backend_count_machines(row->attempted_by, t->machine_id, &has_tried) >=
                      settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES);
     if (is_quarantined) {
         read_failed(t, row, step);
         return;
     }
-    step->change.status = has_tried ? TASK_FAILED_STATUS : TASK_PENDING;
+    step->change.status = has_tried ? STATUS_FAILED : STATUS_PENDING;
     step->change.error = has_tried ? "This machine has failed it; it waits for another one." : NULL;
     step->dispatch_status = has_tried ? DISPATCH_FAILED : DISPATCH_WAITING;
 }
 
-/* A report of progress makes the task "processing"; the row of that attempt goes on saying "claimed". */
+/* A report of progress makes the task "processing"; the row of that attempt still says "claimed". */
 static const char *leased_status(const struct task_row *task, const struct backend_row *row)
 {
-    bool is_reported = strcmp(task->status, TASK_PROCESSING) == 0 && task->attempt == row->attempt;
+    bool is_reported = strcmp(task->status, STATUS_PROCESSING) == 0 && task->attempt == row->attempt;
 
-    return is_reported ? TASK_PROCESSING : row->status;
+    return is_reported ? STATUS_PROCESSING : row->status;
 }
 
 static void read_leased(const struct task_row *task, const struct backend_row *row, struct task_step *step)
@@ -74,41 +50,44 @@ static void read_leased(const struct task_row *task, const struct backend_row *r
 
 static void read_completed(const struct backend_row *row, struct task_step *step)
 {
-    step->change.status = TASK_COMPLETED_STATUS;
+    step->change.status = STATUS_COMPLETED;
     step->change.result = row->result;
     step->dispatch_status = DISPATCH_COMPLETED;
 }
 
 static void read_other(const struct backend_row *row, struct arena *a, struct task_step *step)
 {
-    bool is_canceled = strcmp(row->status, TASK_CANCELED_STATUS) == 0;
+    bool is_canceled = strcmp(row->status, STATUS_CANCELED) == 0;
 
-    step->change.status = TASK_CANCELED_STATUS;
-    step->change.error = is_canceled ? row->error_message : arena_printf(a, "The row's status was set to \"%s\".", row->status);
+    step->change.status = STATUS_CANCELED;
+    step->change.error =
+        is_canceled ? row->error_message : arena_printf(a, "The row's status was set to \"%s\".", row->status);
     step->dispatch_status = DISPATCH_CANCELED;
 }
 
-static void read_row(struct tasks *t, const struct task_row *task, const struct backend_row *row, struct arena *a, struct task_step *step)
+static void read_row(struct tasks *t, const struct task_row *task, const struct backend_row *row, struct arena *a,
+                     struct task_step *step)
 {
-    if (strcmp(row->status, TASK_PENDING) == 0)
+    if (strcmp(row->status, STATUS_PENDING) == 0)
         read_pending(t, row, step);
-    else if (strcmp(row->status, TASK_FAILED_STATUS) == 0)
+    else if (strcmp(row->status, STATUS_FAILED) == 0)
         read_failed(t, row, step);
-    else if (strcmp(row->status, TASK_COMPLETED_STATUS) == 0)
+    else if (strcmp(row->status, STATUS_COMPLETED) == 0)
         read_completed(row, step);
-    else if (task_is_leased(row->status))
+    else if (status_is_leased(row->status))
         read_leased(task, row, step);
     else
         read_other(row, a, step);
 }
 
-/* An end changes by a new beginning or another end of the row, never by a word of the app's own. */
+/* Only a new beginning or another end of the row changes a task's end; a status of the app's own does not. */
 static bool keeps_its_end(const struct task_row *task, const struct backend_row *row)
 {
-    bool is_end = strcmp(row->status, TASK_COMPLETED_STATUS) == 0 || strcmp(row->status, TASK_FAILED_STATUS) == 0;
-    bool is_beginning = strcmp(row->status, TASK_PENDING) == 0 || (task_is_leased(row->status) && row->attempt > task->attempt);
+    bool is_end = strcmp(row->status, STATUS_COMPLETED) == 0 || strcmp(row->status, STATUS_FAILED) == 0;
+    bool is_beginning =
+        strcmp(row->status, STATUS_PENDING) == 0 || (status_is_leased(row->status) && row->attempt > task->attempt);
 
-    return task_is_finished(task->status) && !is_end && !is_beginning;
+    return status_is_finished(task->status) && !is_end && !is_beginning;
 }
 
 bool task_is_at_work(struct tasks *t, const char *uuid)
@@ -129,12 +108,13 @@ static bool says_the_same(const struct task_row *task, const struct task_change 
 {
     bool is_same_machine = !c->machine_id || (task->machine_id && strcmp(task->machine_id, c->machine_id) == 0);
 
-    return strcmp(task->status, c->status) == 0 && task->attempt >= c->attempt && is_same_machine && task->is_quarantined == (c->is_quarantined == 1);
+    return strcmp(task->status, c->status) == 0 && task->attempt >= c->attempt && is_same_machine &&
+           task->is_quarantined == (c->is_quarantined == 1);
 }
 
 /* ---- attempts of other machines, as far as they are seen here ---- */
 
-/* The machine that failed last stands last in attempted_by. */
+/* The last entry of attempted_by is the machine that failed last. */
 static const char *last_machine(struct arena *a, const char *attempted_by)
 {
     struct json_value list = { 0 }, item;
@@ -161,44 +141,53 @@ static bool is_known_attempt(struct tasks *t, struct arena *a, const struct task
 }
 
 /* A run row for an attempt that ended elsewhere; NULL: none is missing. */
-static const struct run_row *run_of_other(struct tasks *t, struct arena *a, const struct task_row *task, const struct backend_row *row,
-                                          const struct task_step *step)
+static const struct run_row *run_of_other(struct tasks *t, struct arena *a, const struct task_row *task,
+                                          const struct backend_row *row, const struct task_step *step)
 {
-    bool is_failed = strcmp(row->status, TASK_FAILED_STATUS) == 0;
-    bool is_seen_completion = strcmp(row->status, TASK_COMPLETED_STATUS) == 0 && task_is_leased(task->status) && task->attempt == row->attempt;
+    bool is_failed = strcmp(row->status, STATUS_FAILED) == 0;
+    bool is_seen_completion =
+        strcmp(row->status, STATUS_COMPLETED) == 0 && status_is_leased(task->status) && task->attempt == row->attempt;
     struct run_row *run;
 
     if ((!is_failed && !is_seen_completion) || row->attempt == 0 || is_known_attempt(t, a, task, row->attempt))
         return NULL;
     run = ARENA_NEW(a, struct run_row);
     *run = (struct run_row){
-        .agent_name = task->agent_name, .workspace_slug = task->workspace_slug, .thread_slug = task->thread_slug,
-        .status = is_failed ? "failed" : "completed", .attempt = row->attempt, .error = step->change.error,
+        .agent_name = task->agent_name,
+        .workspace_slug = task->workspace_slug,
+        .thread_slug = task->thread_slug,
+        .status = is_failed ? "failed" : "completed",
+        .attempt = row->attempt,
+        .error = step->change.error,
         .machine_id = is_failed ? last_machine(a, row->attempted_by) : task->machine_id,
     };
     return run;
 }
 
-/* Work from outside that the row has ended: its run ends too. NULL: no run is open, or it goes on. */
-static const struct run_change *end_of_open_run(struct tasks *t, struct arena *a, const struct task_row *task, const struct task_step *step)
+/* The row ended work from outside, so the work's run ends too. NULL: no run is open, or the run goes on. */
+static const struct run_change *end_of_open_run(struct tasks *t, struct arena *a, const struct task_row *task,
+                                                const struct task_step *step)
 {
-    bool is_completed = strcmp(step->change.status, TASK_COMPLETED_STATUS) == 0;
+    bool is_completed = strcmp(step->change.status, STATUS_COMPLETED) == 0;
     struct run_change *end = ARENA_NEW(a, struct run_change);
 
     *end = (struct run_change){
-        .id = task_open_run(t, a, task), .status = is_completed ? "completed" : "failed",
-        .error = is_completed ? NULL : step->change.error ? step->change.error : "The row was taken from it.",
+        .id = task_open_run(t, a, task),
+        .status = is_completed ? "completed" : "failed",
+        .error = is_completed         ? NULL
+                 : step->change.error ? step->change.error
+                                      : "The row was taken from it.",
     };
-    return end->id && !task_is_leased(step->change.status) ? end : NULL;
+    return end->id && !status_is_leased(step->change.status) ? end : NULL;
 }
 
-/* Nothing is written when our task says so already, or is a run of ours, which settles itself. */
+/* Writes nothing when our task has that state already, or when a run of ours is at work: the run settles the task. */
 static int follow(struct tasks *t, const struct task_row *task, struct task_step *step, struct err *e)
 {
     bool is_ours = task_is_at_work(t, task->uuid), has_changed = false;
     int r = 0;
 
-    if (strcmp(step->change.status, TASK_PENDING) == 0 && task_needs_person(task)) {
+    if (strcmp(step->change.status, STATUS_PENDING) == 0 && task_needs_person(task)) {
         step->change.review = REVIEW_WAITING;
         step->dispatch_status = DISPATCH_REVIEW;
     }
@@ -209,15 +198,18 @@ static int follow(struct tasks *t, const struct task_row *task, struct task_step
     if (!is_ours && !says_the_same(task, &step->change))
         r = store_tasks_apply(t->config.store, step, &has_changed, e);
     if (has_changed)
-        task_tell(t, task->uuid, step->change.status, "as its row says");
+        task_notify(t, task->uuid, step->change.status, "as its row says");
     return r;
 }
 
 int task_follow(struct tasks *t, const struct backend_row *row, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct task_step step = { .change = { .clears_outcome = true, .attempt = row->attempt, .retry_count = row->retry_count,
-                                          .attempted_by = row->attempted_by, .is_quarantined = 0 } };
+    struct task_step step = { .change = { .clears_outcome = true,
+                                          .attempt = row->attempt,
+                                          .retry_count = row->retry_count,
+                                          .attempted_by = row->attempted_by,
+                                          .is_quarantined = 0 } };
     struct task_row task;
     int r = store_tasks_get_by_row(t->config.store, a, row->table, row->id, &task, e);
 
@@ -233,13 +225,16 @@ int task_follow(struct tasks *t, const struct backend_row *row, struct err *e)
 
 static int follow_gone(struct tasks *t, struct arena *a, const char *table, const char *row_id, struct err *e)
 {
-    struct task_step step = { .change = { .status = TASK_CANCELED_STATUS, .error = "The row was deleted.", .attempt = -1,
-                                          .retry_count = -1, .is_quarantined = 0 },
+    struct task_step step = { .change = { .status = STATUS_CANCELED,
+                                          .error = "The row was deleted.",
+                                          .attempt = -1,
+                                          .retry_count = -1,
+                                          .is_quarantined = 0 },
                               .dispatch_status = DISPATCH_CANCELED };
     struct task_row task;
     int r = store_tasks_get_by_row(t->config.store, a, table, row_id, &task, e);
 
-    if (r == -ENOENT || (r == 0 && task_is_finished(task.status)))
+    if (r == -ENOENT || (r == 0 && status_is_finished(task.status)))
         return 0;
     if (r < 0)
         return r;

@@ -1,4 +1,5 @@
-/* From a row that may be work to a place, a waiting task or a question to a person. One job at a time, in order of arrival. */
+/* Turns a row that may be work into a running task, a waiting task or a question to a person. One job at a time, in
+ * order of arrival. */
 #include "tasks/private.h"
 
 #include "backend/backend_columns.h"
@@ -6,14 +7,14 @@
 #include "base/limits.h"
 #include "base/log.h"
 
-/* A copied event, or (table, row_id): look at the row as it is. */
+/* A copied event, or only (table, row_id): the row is read then. */
 struct task_intake_item {
     struct task_intake_item *next;
-    struct arena *arena;                /* owned */
-    struct backend_row row;             /* the new row, or the work a DELETE left; id NULL: has to be read */
+    struct arena *arena;    /* owned */
+    struct backend_row row; /* the new row, or the work that a DELETE left; id NULL: must be read */
     const char *table, *row_id;
-    enum backend_op op;                 /* of the event; 0: unknown */
-    bool is_gone;                       /* the row was deleted */
+    enum backend_op op; /* of the event; 0: unknown */
+    bool is_gone;       /* the row was deleted */
     int64_t seen_us;
 };
 
@@ -37,7 +38,7 @@ static struct task_intake_item *item_new(const char *table, const char *row_id)
     return item;
 }
 
-/* False when it does not fit. Takes the item over. */
+/* Takes ownership of the item. False when the queue is full. */
 static bool push(struct tasks *t, struct task_intake_item *item)
 {
     bool has_room;
@@ -51,13 +52,13 @@ static bool push(struct tasks *t, struct task_intake_item *item)
     }
     pthread_mutex_unlock(&t->mutex);
     if (has_room)
-        task_duty_want(&t->intake);
+        coalesced_job_request(&t->intake);
     else
         item_free(item);
     return has_room;
 }
 
-/* What does not fit is found by the sweep. */
+/* The sweep finds items that did not fit. */
 static void push_or_sweep(struct tasks *t, struct task_intake_item *item)
 {
     if (!push(t, item))
@@ -109,13 +110,13 @@ void task_intake_rows(struct tasks *t, const struct backend_rows *rows)
 
         copy_row(item->arena, &rows->items[i], &item->row);
         if (!push(t, item))
-            return;                     /* the next sweep brings the rest */
+            return; /* the next sweep brings the rest */
     }
 }
 
 /* ---- the backend's thread ---- */
 
-/* What our own attempt does to the row is no news. */
+/* Changes of the row by our own attempt are no news. */
 static bool is_news(const struct tasks *t, const struct task_run *run, const struct backend_event *event)
 {
     const struct backend_row *row = event->new_row;
@@ -124,7 +125,7 @@ static bool is_news(const struct tasks *t, const struct task_run *run, const str
         return true;
     if (row->locked_by)
         return strcmp(row->locked_by, t->machine_id) != 0;
-    return row->attempt != run->attempt || strcmp(row->status, TASK_PENDING) == 0;
+    return row->attempt != run->attempt || strcmp(row->status, STATUS_PENDING) == 0;
 }
 
 static bool looks_lost(const struct task_run *run, const struct backend_event *event)
@@ -133,11 +134,11 @@ static bool looks_lost(const struct task_run *run, const struct backend_event *e
 
     if (run->attempt == 0 || run->is_settling || run->is_reported || run->n_reporting)
         return false;
-    return !row || row->attempt > run->attempt || (row->attempt == run->attempt && !task_is_leased(row->status));
+    return !row || row->attempt > run->attempt || (row->attempt == run->attempt && !status_is_leased(row->status));
 }
 
-/* A row at work here settles itself; what happened to it meanwhile is looked at when it has left. When the lease seems to be
- * lost the heartbeat makes sure at once. */
+/* The run of a row at work here settles the row; other changes are examined when the run has left. When the lease seems
+ * lost, the heartbeat checks immediately. */
 static bool is_at_work(struct tasks *t, const struct backend_event *event)
 {
     const struct backend_row *row = event->new_row ? event->new_row : event->old_row;
@@ -152,7 +153,7 @@ static bool is_at_work(struct tasks *t, const struct backend_event *event)
     pthread_mutex_unlock(&t->mutex);
     task_run_unref(t, run);
     if (is_lost)
-        task_duty_want(&t->heartbeat);
+        coalesced_job_request(&t->heartbeat);
     return true;
 }
 
@@ -186,7 +187,7 @@ static void push_changed(struct tasks *t, const struct backend_event *event, int
 
     item->op = event->op;
     item->seen_us = seen_us;
-    if (!event->is_lease_only)          /* of those the row is not told whole */
+    if (!event->is_lease_only) /* such an event does not carry the whole row */
         copy_row(item->arena, event->new_row, &item->row);
     push_or_sweep(t, item);
 }
@@ -204,19 +205,19 @@ void task_intake_event(void *tasks, const struct backend_event *event)
         push_deleted(t, event, seen_us);
 }
 
-/* ---- what is done with a row ---- */
+/* ---- one row ---- */
 
 struct intake {
     struct tasks *t;
     struct task_listening *listening;
-    struct arena *arena;                /* of the batch */
-    struct task_bundle bundles[BATCH];  /* to be stored in one transaction */
+    struct arena *arena;               /* of the batch */
+    struct task_bundle bundles[BATCH]; /* to be stored in one transaction */
     size_t n_bundles;
 };
 
 static int64_t count_pending(struct intake *in, const char *app)
 {
-    const struct task_filter filter = { .status = TASK_PENDING, .source_app = app, .limit = LIMIT_LIST };
+    const struct task_filter filter = { .status = STATUS_PENDING, .source_app = app, .limit = LIMIT_LIST };
     AUTO(arena_freep) struct arena *a = arena_new();
     struct task_row *rows;
     size_t n = 0;
@@ -226,7 +227,7 @@ static int64_t count_pending(struct intake *in, const char *app)
     return (int64_t)n;
 }
 
-/* The list of an app is bounded: the backend keeps the rest, and the sweep brings it. */
+/* The list of an app is bounded: the backend keeps the other rows, and the sweep brings them. */
 static bool has_room(struct intake *in, struct task_app *app)
 {
     bool is_counted, has;
@@ -249,12 +250,13 @@ static bool has_room(struct intake *in, struct task_app *app)
 static bool is_in_batch(const struct intake *in, const struct backend_row *row)
 {
     for (size_t i = 0; i < in->n_bundles; i++)
-        if (strcmp(in->bundles[i].task->row_id, row->id) == 0 && strcmp(in->bundles[i].task->backend_table, row->table) == 0)
+        if (strcmp(in->bundles[i].task->row_id, row->id) == 0 &&
+            strcmp(in->bundles[i].task->backend_table, row->table) == 0)
             return true;
     return false;
 }
 
-/* Until the batch is stored nobody of the app goes ahead of it. */
+/* Until the batch is stored, no later task of the app may start before the batch's tasks. */
 static void note_unstored(struct tasks *t, struct task_app *app, int n)
 {
     pthread_mutex_lock(&t->mutex);
@@ -278,13 +280,14 @@ static void add_waiting(struct intake *in, const struct task_match *m, const str
     note_unstored(in->t, app, !m->is_review);
 }
 
-/* A task that had ended, or was another machine's, waits again. */
-static int wait_again(struct intake *in, const struct task_match *m, const struct backend_row *row, const struct task_row *task, struct err *e)
+/* A task that had ended, or was held by another machine, waits again. */
+static int wait_again(struct intake *in, const struct task_match *m, const struct backend_row *row,
+                      const struct task_row *task, struct err *e)
 {
     const struct task_step step = {
         .change = {
             .uuid = task->uuid, .is_guarded = true, .if_attempt = task->attempt, .if_status = task->status, .clears_outcome = true,
-            .status = TASK_PENDING, .review = m->is_review ? REVIEW_WAITING : NULL, .attempted_by = row->attempted_by,
+            .status = STATUS_PENDING, .review = m->is_review ? REVIEW_WAITING : NULL, .attempted_by = row->attempted_by,
             .raw_data = row->raw_data, .old_data = row->old_data, .action_type = backend_op_name(m->op),
             .agent_name = m->handler ? m->handler->agent_name : NULL, .attempt = -1, .retry_count = row->retry_count, .is_quarantined = 0,
         },
@@ -294,7 +297,7 @@ static int wait_again(struct intake *in, const struct task_match *m, const struc
     int r = store_tasks_apply(in->t->config.store, &step, &has_changed, e);
 
     if (r == 0 && has_changed)
-        task_tell(in->t, task->uuid, TASK_PENDING, "again");
+        task_notify(in->t, task->uuid, STATUS_PENDING, "again");
     return r;
 }
 
@@ -309,9 +312,12 @@ static bool can_start_at_once(struct intake *in, const struct task_match *m)
     return can;
 }
 
-static bool start_at_once(struct intake *in, const struct task_match *m, const struct backend_row *row, const struct task_row *known, int64_t seen_us)
+static bool start_at_once(struct intake *in, const struct task_match *m, const struct backend_row *row,
+                          const struct task_row *known, int64_t seen_us)
 {
-    const struct task_run_key key = { .app = m->listener->app_id, .table = row->table, .row_id = row->id, .uuid = known ? known->uuid : NULL };
+    const struct task_run_key key = {
+        .app = m->listener->app_id, .table = row->table, .row_id = row->id, .uuid = known ? known->uuid : NULL
+    };
     struct task_run *run = can_start_at_once(in, m) ? task_run_reserve(in->t, &key, m->listener->max_concurrent) : NULL;
     struct task_start *s;
 
@@ -333,13 +339,13 @@ static bool is_claimable(struct tasks *t, const struct backend_row *row)
     bool has_tried;
     size_t n;
 
-    if (strcmp(row->status, TASK_PENDING) != 0 && strcmp(row->status, TASK_FAILED_STATUS) != 0)
+    if (strcmp(row->status, STATUS_PENDING) != 0 && strcmp(row->status, STATUS_FAILED) != 0)
         return false;
-    n = task_count_machines(row->attempted_by, t->machine_id, &has_tried);
+    n = backend_count_machines(row->attempted_by, t->machine_id, &has_tried);
     return !has_tried && (int64_t)n < settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES);
 }
 
-/* At work here: it is looked at again when its run has left. */
+/* A row at work here is examined again when its run has left. */
 static bool note_at_work(struct tasks *t, const struct backend_row *row)
 {
     struct task_run *run = task_run_of_row(t, row->table, row->id);
@@ -353,8 +359,9 @@ static bool note_at_work(struct tasks *t, const struct backend_row *row)
     return true;
 }
 
-/* Our task says otherwise than that it waits. What was read of the row may be older than that, so it is read again. */
-static int offer_again(struct intake *in, const struct task_match *m, const struct backend_row *seen, const struct task_row *known, int64_t seen_us, struct err *e)
+/* Our task is not pending. The row as it was read may be older than our task, so the row is read again. */
+static int offer_again(struct intake *in, const struct task_match *m, const struct backend_row *seen,
+                       const struct task_row *known, int64_t seen_us, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct backend_row row;
@@ -378,8 +385,9 @@ static int offer_again(struct intake *in, const struct task_match *m, const stru
     return r;
 }
 
-/* A row that may be claimed. One that waits already keeps its place in the list. */
-static int offer(struct intake *in, const struct task_match *m, const struct backend_row *row, int64_t seen_us, struct err *e)
+/* Offers a row that may be claimed. A row that already waits keeps its place in the list. */
+static int offer(struct intake *in, const struct task_match *m, const struct backend_row *row, int64_t seen_us,
+                 struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct task_row known;
@@ -388,10 +396,10 @@ static int offer(struct intake *in, const struct task_match *m, const struct bac
     if (note_at_work(in->t, row))
         return 0;
     r = store_tasks_get_by_row(in->t->config.store, a, row->table, row->id, &known, e);
-    if (r == 0 && strcmp(known.status, TASK_PENDING) != 0)
+    if (r == 0 && strcmp(known.status, STATUS_PENDING) != 0)
         return offer_again(in, m, row, &known, seen_us, e);
     if (r == 0 && !m->is_review)
-        task_duty_want(&task_app_of(in->t, m->listener->app_id)->dispatch);
+        coalesced_job_request(&task_app_of(in->t, m->listener->app_id)->dispatch);
     if (r != -ENOENT)
         return r;
     if (!start_at_once(in, m, row, NULL, seen_us))
@@ -399,14 +407,17 @@ static int offer(struct intake *in, const struct task_match *m, const struct bac
     return 0;
 }
 
-/* A finished row whose data changed since is new work for who wants UPDATE. Of several machines one re-arms it. */
-static int rearm(struct intake *in, const struct backend_row *row, struct task_match *ret, bool *ret_is_work, struct err *e)
+/* A finished row whose data has changed is new work for an app that listens to UPDATE. Only one of several machines
+ * succeeds in re-arming it. */
+static int rearm(struct intake *in, const struct backend_row *row, struct task_match *ret, bool *ret_is_work,
+                 struct err *e)
 {
     struct err why = { 0 };
     int r;
 
     *ret_is_work = false;
-    if (!row->is_dirty || task_is_leased(row->status) || !task_match_op(&in->listening->list, row, BACKEND_UPDATE, ret))
+    if (!row->is_dirty || status_is_leased(row->status) ||
+        !task_match_op(&in->listening->list, row, BACKEND_UPDATE, ret))
         return 0;
     r = in->t->config.backend->ops->rearm(in->t->config.backend, row->table, row->id, &why);
     *ret_is_work = r == 0;
@@ -426,7 +437,7 @@ static int take_row(struct intake *in, const struct backend_row *row, int64_t se
     return is_work ? offer(in, &m, row, seen_us, e) : task_follow(in->t, row, e);
 }
 
-/* The event of a rearmed row says INSERT still: its own says it, the row read again too. */
+/* The event column of a re-armed row still says INSERT, in the row's notification and when the row is read again. */
 static int take_item(struct intake *in, struct task_intake_item *item, struct err *e)
 {
     struct err why = { 0 };
@@ -458,7 +469,8 @@ static void store_bundles(struct intake *in)
         struct task_app *app = task_app_of(in->t, task->source_app);
 
         if (r == 0)
-            task_tell(in->t, task->uuid, TASK_PENDING, "%s", task->review ? "for a person to decide" : "until there is a place");
+            task_notify(in->t, task->uuid, STATUS_PENDING, "%s",
+                        task->review ? "for a person to decide" : "until there is a place");
         if (task->review)
             continue;
         note_unstored(in->t, app, -1);
@@ -483,5 +495,5 @@ void task_intake_run(struct tasks *t, void *arg)
     store_bundles(in);
     task_listening_drop(t, in->listening);
     if (item)
-        task_duty_want(&t->intake);
+        coalesced_job_request(&t->intake);
 }

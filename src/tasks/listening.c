@@ -64,7 +64,7 @@ void task_listening_drop(struct tasks *t, struct task_listening *l)
         listening_free(l);
 }
 
-/* A table that cannot be made is tried again by the next sweep; the others are worked on meanwhile. */
+/* The next sweep tries again to make a table that cannot be made now; the other tables work in the meantime. */
 static void ensure_tables(struct tasks *t, const struct task_listening *l)
 {
     for (size_t i = 0; i < l->n_tables; i++) {

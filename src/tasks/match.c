@@ -8,8 +8,9 @@ static bool takes_table(const struct task_listener *l, const char *table, enum b
     return false;
 }
 
-/* The first handler of table and event; *ret_any: the table has one for some event. */
-static const struct task_handler *find_handler(const struct task_listener *l, const char *table, enum backend_op op, bool *ret_any)
+/* The first handler for table and event; *ret_any: there is a handler for some event of the table. */
+static const struct task_handler *find_handler(const struct task_listener *l, const char *table, enum backend_op op,
+                                               bool *ret_any)
 {
     *ret_any = false;
     for (size_t i = 0; i < l->n_handlers; i++) {
@@ -22,7 +23,8 @@ static const struct task_handler *find_handler(const struct task_listener *l, co
     return NULL;
 }
 
-bool task_match_op(const struct task_listeners *list, const struct backend_row *row, enum backend_op op, struct task_match *ret)
+bool task_match_op(const struct task_listeners *list, const struct backend_row *row, enum backend_op op,
+                   struct task_match *ret)
 {
     const char *table = row->source_table ? row->source_table : row->table;
 
@@ -38,14 +40,16 @@ bool task_match_op(const struct task_listeners *list, const struct backend_row *
         handler = find_handler(l, table, op, &has_any);
         if (!handler && has_any)
             continue;
-        *ret = (struct task_match){ .listener = l, .handler = handler, .op = op, .is_review = !handler || handler->is_review };
+        *ret = (struct task_match){
+            .listener = l, .handler = handler, .op = op, .is_review = !handler || handler->is_review
+        };
         return true;
     }
     return false;
 }
 
-/* A row that was changed before anybody claimed it is still the work of its INSERT; for an app that wants no INSERT it is
- * that of the UPDATE. */
+/* A row that was changed before it was claimed is still the work of its INSERT; for an app that does not listen to
+ * INSERT it is the work of the UPDATE. */
 bool task_match(const struct task_listeners *list, const struct backend_row *row, struct task_match *ret)
 {
     if (task_match_op(list, row, row->event, ret))

@@ -1,16 +1,17 @@
-/* Work of programs that Hearth did not start. A row has its lease in the backend; a task without one is kept by its own reports: here they are
- * watched by this process's own clock, so that no step of the wall clock takes it away. */
+/* Work of programs that Hearth did not start. For a row the backend keeps the lease; a task without a row is kept at
+ * work by its reports. This file watches such tasks by this process's monotonic clock, so that a step of the wall clock
+ * does not end their work. */
 #include "tasks/private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 
-/* A task without a row that is at work outside, and since when nothing was reported on it. */
+/* A task without a row that is at work outside, and since when no report about it came. */
 struct task_outside {
     struct task_outside *next;
     char uuid[UUID_SIZE], updated_at[TIME_TEXT_SIZE];
     int64_t since_ms;
-    bool is_seen;                       /* in this round */
+    bool is_seen; /* in this round of the sweep */
 };
 
 int64_t task_open_run(struct tasks *t, struct arena *a, const struct task_row *task)
@@ -18,7 +19,7 @@ int64_t task_open_run(struct tasks *t, struct arena *a, const struct task_row *t
     struct run_row *runs;
     size_t n = 0;
 
-    if (!task_is_leased(task->status) || store_runs_list(t->config.store, a, task->uuid, &runs, &n, NULL) < 0)
+    if (!status_is_leased(task->status) || store_runs_list(t->config.store, a, task->uuid, &runs, &n, NULL) < 0)
         return 0;
     return n && strcmp(runs[n - 1].status, "running") == 0 ? runs[n - 1].id : 0;
 }

@@ -1,23 +1,29 @@
-/* What a person decides (calendar and command line), and what an app's webhook triggers. */
+/* Decisions of a person (calendar and command line), and tasks that an app's webhook triggers. */
 #include "tasks/private.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 
-/* How a task is and what can be done with it, for a person who asked for something else. */
-static const struct { const char *status; bool is_for_person; const char *text; } states[] = {
-    { TASK_PENDING, true, "The task waits for a person: `hearth task run UUID` starts it, `hearth task reject UUID` ends it." },
-    { TASK_PENDING, false, "The task waits for a place of its app and starts by itself; `hearth task reject UUID` ends it." },
-    { TASK_CLAIMED_STATUS, false, "The task is being worked on; `hearth task cancel UUID` stops it." },
-    { TASK_PROCESSING, false, "The task is being worked on; `hearth task cancel UUID` stops it." },
-    { TASK_COMPLETED_STATUS, false, "The task is completed: nothing is left to do." },
-    { TASK_FAILED_STATUS, false, "The task has failed; `hearth task replay UUID` does it again." },
-    { TASK_CANCELED_STATUS, false, "The task was canceled; `hearth task replay UUID` does it again." },
+/* The state of a task and what can be done with it, for a person whose request does not fit that state. */
+static const struct {
+    const char *status;
+    bool is_for_person;
+    const char *text;
+} states[] = {
+    { STATUS_PENDING, true,
+      "The task waits for a person: `hearth task run UUID` starts it, `hearth task reject UUID` ends it." },
+    { STATUS_PENDING, false,
+      "The task waits for a place of its app and starts by itself; `hearth task reject UUID` ends it." },
+    { STATUS_CLAIMED, false, "The task is being worked on; `hearth task cancel UUID` stops it." },
+    { STATUS_PROCESSING, false, "The task is being worked on; `hearth task cancel UUID` stops it." },
+    { STATUS_COMPLETED, false, "The task is completed: nothing is left to do." },
+    { STATUS_FAILED, false, "The task has failed; `hearth task replay UUID` does it again." },
+    { STATUS_CANCELED, false, "The task was canceled; `hearth task replay UUID` does it again." },
 };
 
 static bool is_waiting_for_person(const struct task_row *task)
 {
-    return strcmp(task->status, TASK_PENDING) == 0 && task->review && strcmp(task->review, REVIEW_WAITING) == 0;
+    return strcmp(task->status, STATUS_PENDING) == 0 && task->review && strcmp(task->review, REVIEW_WAITING) == 0;
 }
 
 int task_refuse_state(const struct task_row *task, const char *code, struct err *e)
@@ -33,7 +39,7 @@ static int refuse_not_waiting(const struct task_row *task, struct err *e)
     return task_refuse_state(task, "TASK_NOT_WAITING", e);
 }
 
-/* Before anything changes: a name that is mistyped must not cost the task an attempt. */
+/* Checked before anything changes: a mistyped name must not cost the task an attempt. */
 static int check_agent(struct tasks *t, const char *name, struct err *e)
 {
     const struct task_runner *runner = &t->config.runner;
@@ -60,12 +66,13 @@ int tasks_trigger(struct tasks *t, const struct task_trigger *in, struct task_id
     int r;
 
     task_describe_trigger(a, in, &task);
-    bundle.event = task_describe_event(a, &task, in->is_auto_run ? DISPATCH_WAITING : DISPATCH_REVIEW, in->ids ? in->ids->calendar_uuid : NULL);
+    bundle.event = task_describe_event(a, &task, in->is_auto_run ? DISPATCH_WAITING : DISPATCH_REVIEW,
+                                       in->ids ? in->ids->calendar_uuid : NULL);
     r = store_tasks_add(t->config.store, &bundle, &is_new, ret->task_uuid, e);
     if (r < 0)
         return r;
     snprintf(ret->calendar_uuid, sizeof(ret->calendar_uuid), "%s", bundle.event->uuid);
-    task_tell(t, ret->task_uuid, TASK_PENDING, "triggered%s", in->is_auto_run ? "" : ", for a person to decide");
+    task_notify(t, ret->task_uuid, STATUS_PENDING, "triggered%s", in->is_auto_run ? "" : ", for a person to decide");
     if (in->is_auto_run)
         task_app_added(t, task_app_of(t, in->app_id));
     return 0;
@@ -73,9 +80,11 @@ int tasks_trigger(struct tasks *t, const struct task_trigger *in, struct task_id
 
 /* ---- run now ---- */
 
-struct choice { const char *agent_name, *workspace_slug, *thread_slug, *prompt; };
+struct choice {
+    const char *agent_name, *workspace_slug, *thread_slug, *prompt;
+};
 
-/* What the person wrote into the calendar event. */
+/* The person's choices in the calendar event. */
 static int read_choice(struct tasks *t, struct arena *a, const struct task_row *task, struct choice *ret, struct err *e)
 {
     struct calendar_row event;
@@ -98,10 +107,10 @@ static int read_choice(struct tasks *t, struct arena *a, const struct task_row *
     return 0;
 }
 
-static int choose_agent(const struct task_row *task, const char *asked, struct choice *c, struct err *e)
+static int choose_agent(const struct task_row *task, const char *requested, struct choice *c, struct err *e)
 {
-    if (asked && *asked)
-        c->agent_name = asked;
+    if (requested && *requested)
+        c->agent_name = requested;
     if (!c->agent_name || !*c->agent_name)
         c->agent_name = task->agent_name;
     if (!c->agent_name || !*c->agent_name)
@@ -129,7 +138,7 @@ int tasks_run_now(struct tasks *t, const char *task_uuid, const char *agent_name
         return r;
     const struct task_step step = {
         .change = {
-            .uuid = task.uuid, .if_status = TASK_PENDING, .review = REVIEW_APPROVED, .agent_name = c.agent_name,
+            .uuid = task.uuid, .if_status = STATUS_PENDING, .review = REVIEW_APPROVED, .agent_name = c.agent_name,
             .workspace_slug = c.workspace_slug, .thread_slug = c.thread_slug, .prompt = c.prompt,
             .attempt = -1, .retry_count = -1, .is_quarantined = -1,
         },
@@ -138,7 +147,7 @@ int tasks_run_now(struct tasks *t, const char *task_uuid, const char *agent_name
     r = apply(t, &step, &task, e);
     if (r < 0)
         return r;
-    task_tell(t, task.uuid, TASK_PENDING, "approved by a person");
+    task_notify(t, task.uuid, STATUS_PENDING, "approved by a person");
     task_app_added(t, task_app_of(t, task.source_app));
     return 0;
 }
@@ -153,7 +162,7 @@ static int reject(struct tasks *t, struct arena *a, const char *task_uuid, const
 
     if (r < 0)
         return r;
-    if (strcmp(task.status, TASK_PENDING) != 0)
+    if (strcmp(task.status, STATUS_PENDING) != 0)
         return refuse_not_waiting(&task, e);
     ref = task_ref_of_task(&task);
     if (task.backend_table)
@@ -172,8 +181,9 @@ int tasks_reject(struct tasks *t, const char *task_uuid, const char *reason, str
 
     if (r < 0)
         return r;
-    run = task_run_enter(t, &(struct task_run_key){ .app = task.source_app, .table = task.backend_table, .row_id = task.row_id,
-                                                    .uuid = task.uuid });
+    run = task_run_enter(
+        t, &(struct task_run_key){
+               .app = task.source_app, .table = task.backend_table, .row_id = task.row_id, .uuid = task.uuid });
     r = reject(t, a, task_uuid, reason, e);
     task_run_exit(t, run, false);
     return r;
@@ -183,15 +193,18 @@ int tasks_reject(struct tasks *t, const char *task_uuid, const char *reason, str
 
 static bool may_replay(const struct task_row *task)
 {
-    return strcmp(task->status, TASK_FAILED_STATUS) == 0 || strcmp(task->status, TASK_CANCELED_STATUS) == 0;
+    return strcmp(task->status, STATUS_FAILED) == 0 || strcmp(task->status, STATUS_CANCELED) == 0;
 }
 
-/* The row first: of a row that is gone nothing can be done again. */
+/* The row first: work on a deleted row cannot be repeated. */
 static int replay_row(struct tasks *t, const struct task_row *task, struct err *e)
 {
-    int r = task->backend_table ? t->config.backend->ops->replay(t->config.backend, task->backend_table, task->row_id, e) : 0;
+    int r = task->backend_table
+                ? t->config.backend->ops->replay(t->config.backend, task->backend_table, task->row_id, e)
+                : 0;
 
-    return r == -ENOENT ? err_set(e, r, "NOT_FOUND", "The row of this task was deleted, so nothing can be done again.") : r;
+    return r == -ENOENT ? err_set(e, r, "NOT_FOUND", "The row of this task was deleted, so nothing can be done again.")
+                        : r;
 }
 
 static int replay(struct tasks *t, const struct task_row *task, const char *agent_name, struct err *e)
@@ -200,7 +213,7 @@ static int replay(struct tasks *t, const struct task_row *task, const char *agen
     const struct task_step step = {
         .change = {
             .uuid = task->uuid, .is_guarded = true, .if_attempt = task->attempt, .if_status = task->status, .clears_outcome = true,
-            .status = TASK_PENDING, .review = is_review ? REVIEW_WAITING : NULL, .attempted_by = "[]", .agent_name = agent_name,
+            .status = STATUS_PENDING, .review = is_review ? REVIEW_WAITING : NULL, .attempted_by = "[]", .agent_name = agent_name,
             .attempt = -1, .retry_count = 0, .is_quarantined = 0,
         },
         .dispatch_status = is_review ? DISPATCH_REVIEW : DISPATCH_WAITING,
@@ -216,8 +229,8 @@ static int replay(struct tasks *t, const struct task_row *task, const char *agen
         r = store_tasks_apply(t->config.store, &step, &has_changed, e);
     if (r < 0)
         return r;
-    if (has_changed)                    /* else the row's event was faster and it is at work */
-        task_tell(t, task->uuid, TASK_PENDING, "to be run again");
+    if (has_changed) /* else the row's event came first and the task is at work */
+        task_notify(t, task->uuid, STATUS_PENDING, "to be run again");
     task_app_added(t, task_app_of(t, task->source_app));
     return 0;
 }
@@ -231,13 +244,14 @@ int tasks_replay(struct tasks *t, const char *task_uuid, const char *agent_name,
     return r < 0 ? r : replay(t, &task, agent_name && *agent_name ? agent_name : NULL, e);
 }
 
-/* ---- many at once ---- */
+/* ---- several tasks in one request ---- */
 
-/* What acts on one task of a list. */
+/* An action on one task of a list. */
 typedef int each_task(struct tasks *t, const struct task_row *task, const char *why, struct err *e);
 
-/* Those that stay as they are, for a reason the log tells, are passed over on the next page. */
-static int act_on_page(struct tasks *t, struct task_filter *filter, each_task *act, const char *why, struct task_sum *sum, struct err *e)
+/* Tasks that stay unchanged, for a reason that is logged, are skipped on the next page. */
+static int act_on_page(struct tasks *t, struct task_filter *filter, each_task *act, const char *why,
+                       struct task_sum *sum, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct task_row *tasks;
@@ -245,19 +259,20 @@ static int act_on_page(struct tasks *t, struct task_filter *filter, each_task *a
     int r = store_tasks_list(t->config.store, a, filter, &tasks, &n, e);
 
     for (size_t i = 0; r == 0 && i < n; i++) {
-        struct err told = { 0 };
-        bool is_done = act(t, &tasks[i], why, &told) == 0;
+        struct err reported = { 0 };
+        bool is_done = act(t, &tasks[i], why, &reported) == 0;
 
         sum->n_done += is_done;
         sum->n_left += !is_done;
         filter->offset += !is_done;
         if (!is_done)
-            log_info("tasks", NULL, "task %s stays as it is: %s", tasks[i].uuid, LOG_Q(told.text));
+            log_info("tasks", NULL, "task %s stays as it is: %s", tasks[i].uuid, LOG_Q(reported.text));
     }
     return r < 0 ? r : n == LIMIT_LIST;
 }
 
-static int act_on_all(struct tasks *t, struct task_filter *filter, each_task *act, const char *why, struct task_sum *ret, struct err *e)
+static int act_on_all(struct tasks *t, struct task_filter *filter, each_task *act, const char *why,
+                      struct task_sum *ret, struct err *e)
 {
     int r;
 
@@ -287,7 +302,7 @@ static int reject_one(struct tasks *t, const struct task_row *task, const char *
 
 int tasks_reject_app(struct tasks *t, const char *app_id, const char *reason, struct task_sum *ret, struct err *e)
 {
-    struct task_filter filter = { .status = TASK_PENDING, .source_app = app_id };
+    struct task_filter filter = { .status = STATUS_PENDING, .source_app = app_id };
 
     return act_on_all(t, &filter, reject_one, reason, ret, e);
 }

@@ -8,7 +8,7 @@
 
 enum { HOST_SIZE = 256, MISSED_SIGNS = 3 };
 
-/* One record a machine: the names of all its apps. */
+/* One record per machine: the names of all its apps. */
 static char *app_names(struct tasks *t, struct arena *a)
 {
     struct task_listening *l = task_listening_hold(t);
@@ -35,10 +35,11 @@ int task_presence_occupy(struct tasks *t, struct err *e)
         .online_at = t->started_at,
         .instance = t->config.instance,
     };
-    return t->config.backend->ops->presence_put(t->config.backend, &p, MISSED_SIGNS * settings_ms(t->config.settings, SETTING_TASKS_PRESENCE_S), e);
+    return t->config.backend->ops->presence_put(
+        t->config.backend, &p, MISSED_SIGNS * settings_ms(t->config.settings, SETTING_TASKS_PRESENCE_S), e);
 }
 
-/* Two services with one id would take each other's leases for their own: the one that came later waits. */
+/* Two services with one id would each take the other's leases for their own: the later service waits. */
 static void note_occupied(struct tasks *t, bool is_taken, const struct err *why)
 {
     bool was_taken;

@@ -1,10 +1,10 @@
-/* What a service that was killed left behind, put right before anything new begins. */
+/* Repairs the state that a killed service left behind, before any new work begins. */
 #include "tasks/private.h"
 
 #include "base/limits.h"
 #include "base/log.h"
 
-/* Only this service uses the machine id, so nobody works for these leases. */
+/* Only this service uses the machine id, so no agent works under these leases. */
 static void release_rows(struct tasks *t)
 {
     struct task_listening *l = task_listening_hold(t);
@@ -21,8 +21,10 @@ static void release_rows(struct tasks *t)
     task_listening_drop(t, l);
 }
 
-/* One without a row is run again with the next attempt, unless somebody outside works on it: that one has its time to report. */
-static int reconcile_triggered(struct tasks *t, const struct task_row *task, enum task_reconcile_depth depth, struct err *e)
+/* A task without a row is run again with the next attempt, unless a program outside works on it: such a program is
+ * given time to report. */
+static int reconcile_triggered(struct tasks *t, const struct task_row *task, enum task_reconcile_depth depth,
+                               struct err *e)
 {
     const struct task_ref ref = task_ref_of_task(task);
 
@@ -39,14 +41,15 @@ static void reconcile(struct tasks *t, const struct task_row *task, enum task_re
 
     if (task->backend_table)
         r = task_follow_now(t, task->backend_table, task->row_id, &e);
-    else if (task_is_leased(task->status))
+    else if (status_is_leased(task->status))
         r = reconcile_triggered(t, task, depth, &e);
     if (r < 0)
         log_warn("tasks", NULL, "task %s: %s", task->uuid, LOG_Q(e.text));
 }
 
-/* Those that stay as they are are passed over on the next page. */
-static int reconcile_page(struct tasks *t, const char *status, enum task_reconcile_depth depth, int64_t *offset, size_t *ret_n, struct err *e)
+/* Tasks that stay unchanged are skipped on the next page. */
+static int reconcile_page(struct tasks *t, const char *status, enum task_reconcile_depth depth, int64_t *offset,
+                          size_t *ret_n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct task_filter filter = { .status = status, .limit = LIMIT_LIST, .offset = *offset };
@@ -72,25 +75,25 @@ static int reconcile_all(struct tasks *t, const char *status, enum task_reconcil
     return r;
 }
 
-/* Failed ones gather over the years; the newest may have been retried elsewhere while nobody listened here. */
+/* Failed tasks accumulate over the years; the newest may have been retried elsewhere while no service ran here. */
 int task_reconcile(struct tasks *t, enum task_reconcile_depth depth, struct err *e)
 {
     int64_t offset = 0;
     size_t n;
-    int r = reconcile_all(t, TASK_CLAIMED_STATUS, depth, e);
+    int r = reconcile_all(t, STATUS_CLAIMED, depth, e);
 
     if (r == 0)
-        r = reconcile_all(t, TASK_PROCESSING, depth, e);
+        r = reconcile_all(t, STATUS_PROCESSING, depth, e);
     if (r == 0)
         task_outside_end_round(t);
     if (r == 0 && depth > RECONCILE_LEASED)
-        r = reconcile_all(t, TASK_PENDING, depth, e);
+        r = reconcile_all(t, STATUS_PENDING, depth, e);
     if (r == 0 && depth > RECONCILE_LEASED)
-        r = reconcile_page(t, TASK_FAILED_STATUS, depth, &offset, &n, e);
+        r = reconcile_page(t, STATUS_FAILED, depth, &offset, &n, e);
     return r;
 }
 
-/* Their waiting lists are read once a first place is looked for. */
+/* Makes apps with waiting tasks known; their lists are read when a place is first looked for. */
 static int wake_apps(struct tasks *t, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

@@ -6,16 +6,16 @@ struct report {
     const char *uuid;
     enum task_report what;
     const char *machine_id, *result_json, *error;
-    int64_t attempt;                    /* 0: not named */
-    bool is_person;                     /* who cancels, also what another machine does */
+    int64_t attempt; /* 0: not named */
+    bool is_person;  /* a person cancels the task, also work of another machine */
     struct task_row task;
-    struct task_run *run;               /* brief: no agent of ours is at work on it */
+    struct task_run *run; /* brief: none of our agents is working on the task */
 };
 
 static const char *const ends[] = {
-    [TASK_COMPLETED] = TASK_COMPLETED_STATUS,
-    [TASK_FAILED] = TASK_FAILED_STATUS,
-    [TASK_CANCELED] = TASK_CANCELED_STATUS,
+    [TASK_COMPLETED] = STATUS_COMPLETED,
+    [TASK_FAILED] = STATUS_FAILED,
+    [TASK_CANCELED] = STATUS_CANCELED,
 };
 
 static bool is_end(enum task_report what)
@@ -27,9 +27,9 @@ static const char *status_of(struct report *rp)
 {
     if (is_end(rp->what))
         return ends[rp->what];
-    if (rp->what == TASK_CLAIMED && task_is_leased(rp->task.status))
-        return strcmp(rp->task.status, TASK_PROCESSING) == 0 ? TASK_PROCESSING : TASK_CLAIMED_STATUS;
-    return rp->what == TASK_CLAIMED ? TASK_CLAIMED_STATUS : TASK_PROCESSING;
+    if (rp->what == TASK_CLAIMED && status_is_leased(rp->task.status))
+        return strcmp(rp->task.status, STATUS_PROCESSING) == 0 ? STATUS_PROCESSING : STATUS_CLAIMED;
+    return rp->what == TASK_CLAIMED ? STATUS_CLAIMED : STATUS_PROCESSING;
 }
 
 static int refuse_lost(struct report *rp, struct err *e)
@@ -37,7 +37,7 @@ static int refuse_lost(struct report *rp, struct err *e)
     return err_set(e, -ESTALE, "LEASE_LOST", "This machine does not hold task %s in that attempt any more.", rp->uuid);
 }
 
-/* A repeat of the same end is a success; another end, or a start, changes nothing. */
+/* A repeated report of the same end succeeds; another end, or a start, changes nothing. */
 static int answer_finished(struct report *rp, const char *status, struct err *e)
 {
     if (is_end(rp->what) && strcmp(ends[rp->what], status) == 0)
@@ -69,7 +69,7 @@ int task_take_row(struct tasks *t, struct arena *a, const struct task_row *task,
     return 0;
 }
 
-/* The lease of another machine, for a person who cancels its work. */
+/* The lease of another machine, for a person who cancels that machine's work. */
 static int find_holder(struct report *rp, struct task_ref *ret, struct err *e)
 {
     struct backend_row row;
@@ -77,7 +77,7 @@ static int find_holder(struct report *rp, struct task_ref *ret, struct err *e)
 
     if (r < 0)
         return r;
-    if (!task_is_leased(row.status) || !row.locked_by)
+    if (!status_is_leased(row.status) || !row.locked_by)
         return refuse_lost(rp, e);
     ret->machine_id = row.locked_by;
     ret->attempt = row.attempt;
@@ -87,7 +87,7 @@ static int find_holder(struct report *rp, struct task_ref *ret, struct err *e)
 static int find_lease(struct report *rp, struct task_ref *ret, struct err *e)
 {
     const struct task_row *task = &rp->task;
-    bool is_waiting = strcmp(task->status, TASK_PENDING) == 0;
+    bool is_waiting = strcmp(task->status, STATUS_PENDING) == 0;
 
     if (!task->backend_table) {
         ret->attempt += is_waiting && rp->what != TASK_CANCELED;
@@ -105,13 +105,17 @@ static struct run_row *describe_outside(struct report *rp, const struct task_ref
     struct run_row *run = ARENA_NEW(rp->arena, struct run_row);
 
     *run = (struct run_row){
-        .status = "running", .attempt = ref->attempt, .machine_id = rp->machine_id && *rp->machine_id ? rp->machine_id : rp->t->machine_id,
-        .agent_name = rp->task.agent_name, .workspace_slug = rp->task.workspace_slug, .thread_slug = rp->task.thread_slug,
+        .status = "running",
+        .attempt = ref->attempt,
+        .machine_id = rp->machine_id && *rp->machine_id ? rp->machine_id : rp->t->machine_id,
+        .agent_name = rp->task.agent_name,
+        .workspace_slug = rp->task.workspace_slug,
+        .thread_slug = rp->task.thread_slug,
     };
     return run;
 }
 
-/* A waiting task may be worked on from outside: its row is claimed for that, and the work has a run. */
+/* A waiting task may be worked on from outside: its row is claimed for that work, and the work gets a run. */
 static int find_ref(struct report *rp, struct task_ref *ret, struct err *e)
 {
     int r;
@@ -148,14 +152,14 @@ static int store_progress(struct report *rp, const struct task_ref *ref, const c
     if (r == 0 && !has_changed)
         return refuse_lost(rp, e);
     if (r == 0 && strcmp(status, rp->task.status) != 0)
-        task_tell(rp->t, rp->uuid, status, "as reported");
+        task_notify(rp->t, rp->uuid, status, "as reported");
     return r;
 }
 
-/* Work from outside is kept alive by its own reports; that of our agents by the heartbeat. */
+/* Work from outside keeps its lease by its own reports; our agents keep theirs by the heartbeat. */
 static int report_progress(struct report *rp, struct err *e)
 {
-    bool was_leased = task_is_leased(rp->task.status);
+    bool was_leased = status_is_leased(rp->task.status);
     struct backend_lease lease;
     struct task_ref ref;
     int r = find_ref(rp, &ref, e);
@@ -170,14 +174,14 @@ static int report_progress(struct report *rp, struct err *e)
 
 /* ---- ends ---- */
 
-/* The row's own word, when the store has not heard of the end yet. */
+/* Judges by the row itself when the store does not know the end yet. */
 static int judge_lost(struct report *rp, const struct task_ref *ref, struct err *e)
 {
     struct backend_row row;
 
     if (!ref->table || backend_get(rp->t->config.backend, ref->table, ref->row_id, NULL, rp->arena, &row, NULL) < 0)
         return refuse_lost(rp, e);
-    if (row.attempt == ref->attempt && task_is_finished(row.status))
+    if (row.attempt == ref->attempt && status_is_finished(row.status))
         return answer_finished(rp, row.status, e);
     return refuse_lost(rp, e);
 }
@@ -207,7 +211,7 @@ static int report_end(struct report *rp, struct err *e)
     r = read_task(rp, e);
     if (r < 0)
         return r;
-    return task_is_finished(rp->task.status) ? answer_finished(rp, rp->task.status, e) : judge_lost(rp, &ref, e);
+    return status_is_finished(rp->task.status) ? answer_finished(rp, rp->task.status, e) : judge_lost(rp, &ref, e);
 }
 
 /* ---- a report ---- */
@@ -218,14 +222,14 @@ static int act(struct report *rp, struct err *e)
 
     if (r < 0)
         return r;
-    if (rp->attempt && (rp->attempt != rp->task.attempt || strcmp(rp->task.status, TASK_PENDING) == 0))
+    if (rp->attempt && (rp->attempt != rp->task.attempt || strcmp(rp->task.status, STATUS_PENDING) == 0))
         return refuse_lost(rp, e);
-    if (task_is_finished(rp->task.status))
+    if (status_is_finished(rp->task.status))
         return answer_finished(rp, rp->task.status, e);
     return is_end(rp->what) ? report_end(rp, e) : report_progress(rp, e);
 }
 
-/* While a report of its is being handled the end of an agent's process waits: what it said counts, not how it left. */
+/* While a report is being handled, the end of the agent's process waits: the report counts, not the exit. */
 static int handle(struct report *rp, struct err *e)
 {
     struct tasks *t = rp->t;
@@ -233,24 +237,31 @@ static int handle(struct report *rp, struct err *e)
 
     if (r < 0)
         return r;
-    rp->run = task_run_enter(t, &(struct task_run_key){ .app = rp->task.source_app, .table = rp->task.backend_table,
-                                                        .row_id = rp->task.row_id, .uuid = rp->task.uuid });
+    rp->run = task_run_enter(t, &(struct task_run_key){ .app = rp->task.source_app,
+                                                        .table = rp->task.backend_table,
+                                                        .row_id = rp->task.row_id,
+                                                        .uuid = rp->task.uuid });
     r = act(rp, e);
     if (rp->what == TASK_CANCELED && r == 0)
         task_run_stop(t, rp->run, FATE_CANCELED);
     task_run_exit(t, rp->run, r == 0 && is_end(rp->what));
     if (r == -ESTALE)
-        task_duty_want(&t->heartbeat);          /* an agent without a lease is stopped */
+        coalesced_job_request(&t->heartbeat); /* stops an agent without a lease */
     return r;
 }
 
-int tasks_report(struct tasks *t, const char *uuid, enum task_report what, const char *machine_id, int64_t attempt,
-                 const char *result_json, const char *error, const char **ret_status, struct err *e)
+int tasks_report(struct tasks *t, const struct tasks_report_request *request, const char **ret_status, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct report rp = {
-        .t = t, .arena = a, .uuid = uuid, .what = what, .machine_id = machine_id, .result_json = result_json, .error = error,
-        .attempt = attempt,
+        .t = t,
+        .arena = a,
+        .uuid = request->uuid,
+        .what = request->what,
+        .machine_id = request->machine_id,
+        .result_json = request->result_json,
+        .error = request->error,
+        .attempt = request->attempt,
     };
     int r = handle(&rp, e);
 
@@ -263,7 +274,12 @@ int tasks_cancel(struct tasks *t, const char *uuid, const char *reason, struct e
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct report rp = {
-        .t = t, .arena = a, .uuid = uuid, .what = TASK_CANCELED, .error = reason && *reason ? reason : "Canceled by a person.", .is_person = true,
+        .t = t,
+        .arena = a,
+        .uuid = uuid,
+        .what = TASK_CANCELED,
+        .error = reason && *reason ? reason : "Canceled by a person.",
+        .is_person = true,
     };
 
     return handle(&rp, e);

@@ -1,4 +1,5 @@
-/* The retry broadcast (specification, "Retry broadcast"): other machines are told at once that a row may be claimed. */
+/* The retry broadcast (specification, "Retry broadcast"): informs other machines immediately that a row may be claimed.
+ */
 #include "tasks/private.h"
 
 #include "base/fields.h"
@@ -7,13 +8,14 @@
 
 #define RETRY_EVENT "task-available"
 
-struct retry_payload { const char *task_id, *table_name, *failed_by; };
+struct retry_payload {
+    const char *task_id, *table_name, *failed_by;
+};
 
 static const struct field retry_fields[] = {
     FIELD_STRING(struct retry_payload, task_id, "task_id", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct retry_payload, table_name, "table_name", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct retry_payload, failed_by, "failed_by", .max = LIMIT_NAME_CHARS),
-    FIELD_END
+    FIELD_STRING(struct retry_payload, failed_by, "failed_by", .max = LIMIT_NAME_CHARS), FIELD_END
 };
 
 static char *channel_of(struct arena *a, const char *app_name)
@@ -39,7 +41,8 @@ static char *write_payload(struct arena *a, const struct backend_row *row, const
     return buf_to_arena(&out, a);
 }
 
-/* To the machines of every app that could take the row. A lost broadcast only costs time: the sweep finds the row. */
+/* Sent to the machines of every app that could take the row. A lost broadcast costs only time: the sweep finds the row.
+ */
 void task_retry_broadcast(struct tasks *t, const struct backend_row *row, const char *failed_by, const char *reason)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -53,13 +56,14 @@ void task_retry_broadcast(struct tasks *t, const struct backend_row *row, const 
 
         if (!task_match(&one, row, &m))
             continue;
-        if (t->config.backend->ops->broadcast(t->config.backend, channel_of(a, m.listener->app_name), RETRY_EVENT, payload, &e) < 0)
+        if (t->config.backend->ops->broadcast(t->config.backend, channel_of(a, m.listener->app_name), RETRY_EVENT,
+                                              payload, &e) < 0)
             log_debug("tasks", NULL, "retry broadcast: %s", LOG_Q(e.text));
     }
     task_listening_drop(t, l);
 }
 
-/* Any program may have written it. */
+/* The payload is not trusted: any program may have written it. */
 static void on_broadcast(void *tasks, const char *channel, const char *event, const char *payload_json)
 {
     struct tasks *t = tasks;

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 
-enum { LINGER_MS = 3000 };              /* a process that has reported may take this long to leave */
+enum { LINGER_MS = 3000 }; /* how long a process may take to exit after it has reported */
 
 static bool is_same(const char *a, const char *b)
 {
@@ -35,7 +35,7 @@ static struct task_run *run_new(const struct task_run_key *key)
 {
     struct task_run *run = xcalloc(1, sizeof(*run));
 
-    run->n_refs = 2;                    /* the list's and the caller's */
+    run->n_refs = 2; /* one for the list, one for the caller */
     run->arena = arena_new();
     run->app = arena_strdup(run->arena, key->app);
     run->table = arena_strdup(run->arena, key->table);
@@ -53,7 +53,8 @@ struct task_run *task_run_reserve(struct tasks *t, const struct task_run_key *ke
     bool is_probe = false;
 
     pthread_mutex_lock(&t->mutex);
-    if (!t->is_stopping && !t->is_id_taken && !find_locked(t, key) && task_run_count_locked(t, key->app) < max_concurrent && task_want_admit_locked(t, room, &is_probe)) {
+    if (!t->is_stopping && !t->is_id_taken && !find_locked(t, key) &&
+        task_run_count_locked(t, key->app) < max_concurrent && task_want_admit_locked(t, room, &is_probe)) {
         run = run_new(key);
         run->is_probe = is_probe;
         run->next = t->runs;
@@ -97,7 +98,7 @@ struct task_run **task_runs_hold(struct tasks *t, struct arena *a, size_t *ret_n
     *ret_n = n;
     for (struct task_run *run = t->runs; run; run = run->next) {
         run->n_refs++;
-        list[--n] = run;                /* oldest first */
+        list[--n] = run; /* oldest first */
     }
     pthread_mutex_unlock(&t->mutex);
     return list;
@@ -145,7 +146,7 @@ void task_run_leave(struct tasks *t, struct task_run *run)
     struct task_app *app = task_app_of(t, run->app);
 
     task_run_leave_quietly(t, run);
-    task_duty_want(&app->dispatch);
+    coalesced_job_request(&app->dispatch);
 }
 
 /* ---- ending ---- */
@@ -179,7 +180,7 @@ void task_run_advance(struct tasks *t, struct task_run *run)
     *job = (struct task_job){ t, run };
     if (task_submit(t, task_settle_run, job))
         return;
-    free(job);                          /* tasks_close() releases it */
+    free(job); /* tasks_close() releases the run */
     task_run_unref(t, run);
 }
 
@@ -278,7 +279,7 @@ void task_run_exit(struct tasks *t, struct task_run *run, bool has_taken)
     task_run_unref(t, run);
 }
 
-/* Those that have said all there is to say but do not leave. */
+/* Stops processes that have reported their end but do not exit. */
 void task_linger_run(struct tasks *t, void *arg)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

@@ -1,5 +1,6 @@
-/* Ends of attempts: first the backend's conditional update, then one transaction of the store. -ESTALE: the lease is lost, nothing was
- * written. -EALREADY: the backend agreed, but the store holds another end of the task already. */
+/* Ends of attempts: first the backend's conditional update, then one transaction of the store. -ESTALE: the lease is
+ * lost, nothing was written. -EALREADY: the backend accepted the end, but the store already holds another end of the
+ * task. */
 #include "tasks/private.h"
 
 #include "base/log.h"
@@ -10,8 +11,14 @@ struct task_ref task_ref_of_run(struct tasks *t, const struct task_run *run)
 
     pthread_mutex_lock(&t->mutex);
     ref = (struct task_ref){
-        .uuid = run->uuid, .table = run->table, .row_id = run->row_id, .machine_id = t->machine_id,
-        .attempt = run->attempt, .known_attempt = run->attempt, .run_id = run->id, .log = run->end.log,
+        .uuid = run->uuid,
+        .table = run->table,
+        .row_id = run->row_id,
+        .machine_id = t->machine_id,
+        .attempt = run->attempt,
+        .known_attempt = run->attempt,
+        .run_id = run->id,
+        .log = run->end.log,
     };
     pthread_mutex_unlock(&t->mutex);
     return ref;
@@ -20,14 +27,20 @@ struct task_ref task_ref_of_run(struct tasks *t, const struct task_run *run)
 struct task_ref task_ref_of_task(const struct task_row *task)
 {
     return (struct task_ref){
-        .uuid = task->uuid, .table = task->backend_table, .row_id = task->row_id, .machine_id = task->machine_id,
-        .attempt = task->attempt, .known_attempt = task->attempt,
+        .uuid = task->uuid,
+        .table = task->backend_table,
+        .row_id = task->row_id,
+        .machine_id = task->machine_id,
+        .attempt = task->attempt,
+        .known_attempt = task->attempt,
     };
 }
 
 struct backend_lease task_lease_of(const struct task_ref *ref)
 {
-    return (struct backend_lease){ .table = ref->table, .row_id = ref->row_id, .machine_id = ref->machine_id, .attempt = ref->attempt };
+    return (struct backend_lease){
+        .table = ref->table, .row_id = ref->row_id, .machine_id = ref->machine_id, .attempt = ref->attempt
+    };
 }
 
 /* ---- the store's side ---- */
@@ -35,16 +48,19 @@ struct backend_lease task_lease_of(const struct task_ref *ref)
 struct settlement {
     const struct task_ref *ref;
     const char *status, *run_status, *dispatch_status;
-    const char *result, *error, *run_error, *review, *attempted_by;      /* run_error NULL: as error */
+    const char *result, *error, *run_error, *review, *attempted_by; /* run_error NULL: as error */
     int64_t retry_count;
     bool is_quarantined;
-    bool is_forgotten;                  /* its run too */
+    bool is_forgotten; /* the run is removed too */
 };
 
 static int store_settlement(struct tasks *t, const struct settlement *s, struct err *e)
 {
     const struct run_change run = {
-        .id = s->ref->run_id, .status = s->run_status, .error = s->run_error ? s->run_error : s->error, .log = s->ref->log,
+        .id = s->ref->run_id,
+        .status = s->run_status,
+        .error = s->run_error ? s->run_error : s->error,
+        .log = s->ref->log,
     };
     struct run_row outside = s->ref->outside ? *s->ref->outside : (struct run_row){ 0 };
     const struct task_step step = {
@@ -76,8 +92,12 @@ static int store_settlement(struct tasks *t, const struct settlement *s, struct 
 int task_settle_completed(struct tasks *t, const struct task_ref *ref, const char *result_json, struct err *e)
 {
     const struct settlement s = {
-        .ref = ref, .status = TASK_COMPLETED_STATUS, .run_status = "completed", .dispatch_status = DISPATCH_COMPLETED,
-        .result = result_json ? result_json : "{}", .retry_count = -1,
+        .ref = ref,
+        .status = STATUS_COMPLETED,
+        .run_status = "completed",
+        .dispatch_status = DISPATCH_COMPLETED,
+        .result = result_json ? result_json : "{}",
+        .retry_count = -1,
     };
     const struct backend_lease lease = task_lease_of(ref);
     int r = ref->table ? backend_complete(t->config.backend, &lease, s.result, e) : 0;
@@ -85,12 +105,13 @@ int task_settle_completed(struct tasks *t, const struct task_ref *ref, const cha
     if (r == 0)
         r = store_settlement(t, &s, e);
     if (r == 0)
-        task_tell(t, ref->uuid, s.status, "attempt %lld", (long long)ref->attempt);
+        task_notify(t, ref->uuid, s.status, "attempt %lld", (long long)ref->attempt);
     return r;
 }
 
-/* After the row has failed: who tried it, and whether that was the last one. */
-static int read_failed_row(struct tasks *t, struct settlement *s, struct arena *a, struct backend_row *row, struct err *e)
+/* After the row has failed: reads which machines have tried it, and whether this was the last attempt. */
+static int read_failed_row(struct tasks *t, struct settlement *s, struct arena *a, struct backend_row *row,
+                           struct err *e)
 {
     bool has_tried;
     int r = backend_get(t->config.backend, s->ref->table, s->ref->row_id, NULL, a, row, e);
@@ -99,7 +120,7 @@ static int read_failed_row(struct tasks *t, struct settlement *s, struct arena *
         return r;
     s->attempted_by = row->attempted_by;
     s->retry_count = row->retry_count;
-    s->is_quarantined = (int64_t)task_count_machines(row->attempted_by, t->machine_id, &has_tried) >=
+    s->is_quarantined = (int64_t)backend_count_machines(row->attempted_by, t->machine_id, &has_tried) >=
                         settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES);
     s->dispatch_status = s->is_quarantined ? DISPATCH_QUARANTINED : DISPATCH_FAILED;
     return 0;
@@ -114,7 +135,7 @@ static int fail_row(struct tasks *t, struct settlement *s, struct arena *a, stru
     if (r == 0)
         r = read_failed_row(t, s, a, row, &why);
     if (r == -ENOENT && why.code[0]) {
-        row->id = NULL;                 /* deleted just now: it is still a failure */
+        row->id = NULL; /* deleted just now: the attempt still counts as failed */
         return 0;
     }
     return r < 0 && why.code[0] ? err_set(e, r, why.code, "%s", why.text) : r;
@@ -124,8 +145,12 @@ int task_settle_failed(struct tasks *t, const struct task_ref *ref, const char *
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct settlement s = {
-        .ref = ref, .status = TASK_FAILED_STATUS, .run_status = "failed", .dispatch_status = DISPATCH_FAILED,
-        .error = error && *error ? error : "The agent failed and did not say why.", .retry_count = -1,
+        .ref = ref,
+        .status = STATUS_FAILED,
+        .run_status = "failed",
+        .dispatch_status = DISPATCH_FAILED,
+        .error = error && *error ? error : "The agent failed and did not say why.",
+        .retry_count = -1,
     };
     struct backend_row row = { 0 };
     int r = ref->table ? fail_row(t, &s, a, &row, e) : 0;
@@ -133,28 +158,37 @@ int task_settle_failed(struct tasks *t, const struct task_ref *ref, const char *
     if (r == 0)
         r = store_settlement(t, &s, e);
     if (r == 0)
-        task_tell(t, ref->uuid, s.status, "attempt %lld%s", (long long)ref->attempt, s.is_quarantined ? ", quarantined" : "");
+        task_notify(t, ref->uuid, s.status, "attempt %lld%s", (long long)ref->attempt,
+                    s.is_quarantined ? ", quarantined" : "");
     if (r == 0 && row.id && !s.is_quarantined)
         task_retry_broadcast(t, &row, t->machine_id, NULL);
     return r;
 }
 
-/* The row's status is free text to its app; this one makes it nobody's work. The lease is looked at first. */
+/* The row's status is free text to its app; this status removes the row from every machine's work. The lease is checked
+ * first. */
 static int cancel_row(struct tasks *t, const struct task_ref *ref, const char *reason, struct err *e)
 {
-    const struct backend_patch patch = { .status = TASK_CANCELED_STATUS, .error_message = reason };
+    const struct backend_patch patch = { .status = STATUS_CANCELED, .error_message = reason };
+    const struct backend_update_request request = { .table = ref->table, .id = ref->row_id, .patch = &patch };
     const struct backend_lease lease = task_lease_of(ref);
     AUTO(arena_freep) struct arena *a = arena_new();
     struct backend_row row;
     int r = backend_heartbeat(t->config.backend, &lease, e);
 
-    return r < 0 ? r : backend_update(t->config.backend, ref->table, ref->row_id, NULL, &patch, a, &row, e);
+    return r < 0 ? r : backend_update(t->config.backend, &request, a, &row, e);
 }
 
-int task_settle_canceled(struct tasks *t, const struct task_ref *ref, const char *reason, const char *review, struct err *e)
+int task_settle_canceled(struct tasks *t, const struct task_ref *ref, const char *reason, const char *review,
+                         struct err *e)
 {
     const struct settlement s = {
-        .ref = ref, .status = TASK_CANCELED_STATUS, .run_status = "failed", .error = reason, .review = review, .retry_count = -1,
+        .ref = ref,
+        .status = STATUS_CANCELED,
+        .run_status = "failed",
+        .error = reason,
+        .review = review,
+        .retry_count = -1,
         .dispatch_status = review ? DISPATCH_REJECTED : DISPATCH_CANCELED,
     };
     int r = ref->table ? cancel_row(t, ref, reason, e) : 0;
@@ -162,14 +196,19 @@ int task_settle_canceled(struct tasks *t, const struct task_ref *ref, const char
     if (r == 0)
         r = store_settlement(t, &s, e);
     if (r == 0)
-        task_tell(t, ref->uuid, s.status, "%s", review ? "rejected by a person" : "on request");
+        task_notify(t, ref->uuid, s.status, "%s", review ? "rejected by a person" : "on request");
     return r;
 }
 
 static int release(struct tasks *t, const struct task_ref *ref, const char *why, bool is_forgotten, struct err *e)
 {
     const struct settlement s = {
-        .ref = ref, .status = TASK_PENDING, .run_status = "failed", .run_error = why, .retry_count = -1, .dispatch_status = DISPATCH_WAITING,
+        .ref = ref,
+        .status = STATUS_PENDING,
+        .run_status = "failed",
+        .run_error = why,
+        .retry_count = -1,
+        .dispatch_status = DISPATCH_WAITING,
         .is_forgotten = is_forgotten,
     };
     const struct backend_lease lease = task_lease_of(ref);
@@ -183,7 +222,7 @@ int task_settle_released(struct tasks *t, const struct task_ref *ref, const char
     int r = release(t, ref, why, false, e);
 
     if (r == 0)
-        task_tell(t, ref->uuid, TASK_PENDING, "released");
+        task_notify(t, ref->uuid, STATUS_PENDING, "released");
     return r;
 }
 
@@ -192,7 +231,7 @@ int task_settle_withdrawn(struct tasks *t, const struct task_ref *ref, struct er
     int r = release(t, ref, NULL, true, e);
 
     if (r == 0)
-        task_emit(t, ref->uuid, TASK_PENDING);
+        task_emit(t, ref->uuid, STATUS_PENDING);
     return r;
 }
 
@@ -213,7 +252,7 @@ static int settle_reported(struct tasks *t, const struct task_run *run, struct e
     return store_runs_update(t->config.store, &change, e);
 }
 
-/* A result the backend will never take is a failure; all else may be tried again. */
+/* A result that the backend can never accept is a failure; after other errors the end may be stored later. */
 static int settle_success(struct tasks *t, const struct task_run *run, const struct task_ref *ref, struct err *e)
 {
     struct err why = { 0 };
@@ -237,7 +276,7 @@ static int settle_end(struct tasks *t, const struct task_run *run, enum task_fat
     return task_settle_failed(t, &ref, run->end.error, e);
 }
 
-/* What cannot be stored now is tried again with the next heartbeat; until then the place stays taken. */
+/* An end that cannot be stored now is tried again at the next heartbeat; until then the place stays taken. */
 static void try_later(struct tasks *t, struct task_run *run, const struct err *e)
 {
     log_warn("tasks", NULL, "the end of task %s is not stored yet: %s", run->uuid, LOG_Q(e->text));

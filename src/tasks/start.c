@@ -1,4 +1,4 @@
-/* From a place that was taken to an agent at work: claim, one transaction of the store, start. */
+/* Starts an agent in a reserved place: claim, one transaction of the store, start. */
 #include "tasks/private.h"
 
 #include "base/clock.h"
@@ -42,7 +42,7 @@ static int load_waiting(struct task_start *s, struct err *e)
         return 0;
     s->is_stored = true;
     r = store_tasks_get(s->tasks->config.store, s->arena, s->run->uuid, &s->task, e);
-    if (r == 0 && strcmp(s->task.status, TASK_PENDING) != 0)
+    if (r == 0 && strcmp(s->task.status, STATUS_PENDING) != 0)
         return err_set(e, -EALREADY, "TASK_NOT_WAITING", "The task does not wait any more.");
     return r;
 }
@@ -97,21 +97,21 @@ static int add_task(struct task_start *s, int64_t *ret_run_id, bool *ret_is_new,
     char *uuid = arena_alloc(s->arena, UUID_SIZE);
     int r;
 
-    s->task.status = TASK_CLAIMED_STATUS;
+    s->task.status = STATUS_CLAIMED;
     s->task.machine_id = s->tasks->machine_id;
     r = store_tasks_add(s->tasks->config.store, &bundle, ret_is_new, uuid, e);
     s->task.uuid = uuid;
     return r;
 }
 
-/* Guarded only where the store is the judge: a row's lease was won already. */
+/* Guarded only where the store decides: the lease of a row was won already. */
 static int take_up_task(struct task_start *s, int64_t *ret_run_id, struct err *e)
 {
     const struct run_row run = describe_run(s);
     const struct task_step step = {
         .change = {
-            .uuid = s->task.uuid, .clears_outcome = true, .status = TASK_CLAIMED_STATUS, .machine_id = s->tasks->machine_id,
-            .is_guarded = !s->run->table, .if_attempt = s->known_attempt, .if_status = s->run->table ? NULL : TASK_PENDING,
+            .uuid = s->task.uuid, .clears_outcome = true, .status = STATUS_CLAIMED, .machine_id = s->tasks->machine_id,
+            .is_guarded = !s->run->table, .if_attempt = s->known_attempt, .if_status = s->run->table ? NULL : STATUS_PENDING,
             .attempt = s->task.attempt, .attempted_by = s->task.attempted_by, .retry_count = s->task.retry_count,
             .is_quarantined = 0, .raw_data = s->task.raw_data, .old_data = s->task.old_data,
             .action_type = s->task.action_type, .agent_name = s->task.agent_name,
@@ -149,14 +149,14 @@ static int store_claim(struct task_start *s, struct err *e)
     pthread_mutex_unlock(&s->tasks->mutex);
     metric_add(s->tasks->meters.claims, 1);
     if (s->run->is_probe)
-        task_emit(s->tasks, s->task.uuid, TASK_CLAIMED_STATUS);
+        task_emit(s->tasks, s->task.uuid, STATUS_CLAIMED);
     else
-        task_tell(s->tasks, s->task.uuid, TASK_CLAIMED_STATUS, "attempt %lld by agent %s", (long long)s->task.attempt,
-                  LOG_Q(s->task.agent_name));
+        task_notify(s->tasks, s->task.uuid, STATUS_CLAIMED, "attempt %lld by agent %s", (long long)s->task.attempt,
+                    LOG_Q(s->task.agent_name));
     return 0;
 }
 
-/* Nothing may be left behind of a claim that could not be stored. */
+/* A claim that could not be stored must leave nothing in the backend. */
 static void give_row_back(struct task_start *s)
 {
     const struct backend_lease lease = { s->run->table, s->run->row_id, s->tasks->machine_id, s->task.attempt };
@@ -168,7 +168,8 @@ static void give_row_back(struct task_start *s)
 
 static int take(struct task_start *s, struct err *e)
 {
-    int r = is_stopping(s->tasks) ? err_set(e, -ECANCELED, "SHUTTING_DOWN", "The service is stopping.") : load_waiting(s, e);
+    int r = is_stopping(s->tasks) ? err_set(e, -ECANCELED, "SHUTTING_DOWN", "The service is stopping.")
+                                  : load_waiting(s, e);
 
     if (r < 0)
         return r;
@@ -216,7 +217,7 @@ static int run_agent(struct task_start *s, struct err *e)
     return 0;
 }
 
-/* The end may have come, and a wish to stop, while the agent was being started. */
+/* The agent may have ended, or been asked to stop, while it was being started. */
 static void note_started(struct task_start *s)
 {
     struct tasks *t = s->tasks;
@@ -240,7 +241,7 @@ static void note_started(struct task_start *s)
     task_run_advance(t, s->run);
 }
 
-/* Want of resources is nobody's failure; all else is this machine's. */
+/* A lack of resources is no failure of the attempt; every other error is a failure of this machine. */
 static void note_not_started(struct task_start *s, int r, const struct err *why)
 {
     const struct task_ref ref = task_ref_of_run(s->tasks, s->run);
@@ -260,13 +261,13 @@ static void note_not_started(struct task_start *s, int r, const struct err *why)
     task_run_leave(s->tasks, s->run);
 }
 
-/* A row of odd content may say that it waits and yet not be taken. Its task must not be tried for ever: it ends, and a change of the row is a
- * new beginning. */
+/* A row with invalid content may say that it waits and still not be claimable. Its task must not be tried forever: the
+ * task ends, and a change of the row starts it anew. */
 static int give_up_task(struct task_start *s, int r_claim, const struct err *why, struct err *e)
 {
     const struct task_step step = {
         .change = {
-            .uuid = s->task.uuid, .is_guarded = true, .if_attempt = s->task.attempt, .if_status = TASK_PENDING, .status = TASK_FAILED_STATUS,
+            .uuid = s->task.uuid, .is_guarded = true, .if_attempt = s->task.attempt, .if_status = STATUS_PENDING, .status = STATUS_FAILED,
             .error = why->text, .attempt = -1, .retry_count = -1, .is_quarantined = r_claim == -EDQUOT,
         },
         .dispatch_status = DISPATCH_FAILED,
@@ -275,14 +276,15 @@ static int give_up_task(struct task_start *s, int r_claim, const struct err *why
     int r = s->is_stored && s->task.uuid ? store_tasks_apply(s->tasks->config.store, &step, &has_changed, e) : 0;
 
     if (has_changed)
-        task_tell(s->tasks, s->task.uuid, TASK_FAILED_STATUS, "its row cannot be taken: %s", LOG_Q(why->text));
+        task_notify(s->tasks, s->task.uuid, STATUS_FAILED, "its row cannot be taken: %s", LOG_Q(why->text));
     return r;
 }
 
-/* The row is another's, or gone: our task, if there is one, follows it. */
+/* The row is held by another machine, or deleted: our task, if there is one, follows the row. */
 static void note_not_taken(struct task_start *s, int r, const struct err *why)
 {
-    bool is_of_row = r == -EBUSY || r == -EPERM || r == -EDQUOT || r == -ENOENT || r == -EINVAL || (r == -EEXIST && strcmp(why->code, "STORE_ERROR") == 0);
+    bool is_of_row = r == -EBUSY || r == -EPERM || r == -EDQUOT || r == -ENOENT || r == -EINVAL ||
+                     (r == -EEXIST && strcmp(why->code, "STORE_ERROR") == 0);
     struct err e = { 0 };
     int r_claim = r;
 
@@ -300,7 +302,7 @@ static void note_not_taken(struct task_start *s, int r, const struct err *why)
         task_want_note(s->tasks, e.text);
     else
         log_warn("tasks", NULL, "work of app %s cannot be taken up: %s", LOG_Q(s->run->app), LOG_Q(e.text));
-    task_run_leave_quietly(s->tasks, s->run);       /* the sweep tries again */
+    task_run_leave_quietly(s->tasks, s->run); /* the sweep tries again */
 }
 
 static void start_job(void *arg)

@@ -1,4 +1,4 @@
-/* The heartbeat of running leases, and the sweep: the truth where events are hints. */
+/* The heartbeat of running leases, and the sweep: events are hints, the sweep is authoritative. */
 #include "tasks/private.h"
 
 #include "base/limits.h"
@@ -17,7 +17,8 @@ static bool needs_heartbeat(struct tasks *t, const struct task_run *run)
     bool needs;
 
     pthread_mutex_lock(&t->mutex);
-    needs = run->table && run->id && run->fate == FATE_NONE && !run->is_settling && !run->is_reported && !run->has_ended;
+    needs =
+        run->table && run->id && run->fate == FATE_NONE && !run->is_settling && !run->is_reported && !run->has_ended;
     pthread_mutex_unlock(&t->mutex);
     return needs;
 }
@@ -29,7 +30,7 @@ static void beat(struct tasks *t, struct task_run *run)
     struct err e = { 0 };
     int r = backend_heartbeat(t->config.backend, &lease, &e);
 
-    if (r == -ESTALE && needs_heartbeat(t, run)) {      /* not just finished */
+    if (r == -ESTALE && needs_heartbeat(t, run)) { /* the run has not just finished */
         task_note_lost(t, run);
         task_run_stop(t, run, FATE_LEASE_LOST);
     } else if (r < 0 && r != -ESTALE) {
@@ -46,7 +47,7 @@ void task_heartbeat_run(struct tasks *t, void *arg)
     for (size_t i = 0; i < n; i++) {
         if (needs_heartbeat(t, runs[i]))
             beat(t, runs[i]);
-        task_run_advance(t, runs[i]);   /* an end that could not be stored */
+        task_run_advance(t, runs[i]); /* settles an end that could not be stored before */
         task_run_unref(t, runs[i]);
     }
 }
@@ -57,8 +58,8 @@ static int recover_stale(struct tasks *t, const char *table, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct backend_rows rows = { 0 };
-    int r = t->config.backend->ops->recover_stale(t->config.backend, table, settings_ms(t->config.settings, SETTING_TASKS_STALE_AFTER_S),
-                                                  a, &rows, e);
+    int r = t->config.backend->ops->recover_stale(
+        t->config.backend, table, settings_ms(t->config.settings, SETTING_TASKS_STALE_AFTER_S), a, &rows, e);
 
     for (size_t i = 0; r == 0 && i < rows.n; i++) {
         log_info("tasks", NULL, "row %s of %s had a stale lease and is free again", LOG_Q(rows.items[i].id), table);
@@ -106,7 +107,7 @@ static enum task_reconcile_depth take_gap(struct tasks *t)
     return had_gap ? RECONCILE_GAP : RECONCILE_LEASED;
 }
 
-/* Our own leases are renewed first: after a sleep of the machine all of them look stale. */
+/* Renews our own leases first: after the machine has slept all of them look stale. */
 void task_sweep_run(struct tasks *t, void *arg)
 {
     struct err e = { 0 };

@@ -1,4 +1,4 @@
-/* Life of the tasks: open, start, stop, close. */
+/* The life cycle of the tasks: open, start, stop, close. */
 #include "tasks/private.h"
 
 #include "base/clock.h"
@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/few_files.h"
 #include "os/files.h"
 #include "store/meta.h"
 
@@ -17,13 +18,15 @@
 #define MACHINE_PREFIX "lin-"
 #endif
 
-enum { MACHINE_RANDOM_BYTES = 4, MACHINE_ID_FILE_BYTES = 256, MACHINE_ID_FILE_LEAST = 16, COUNT_AFTER_MS = 500, TELL_BYTES = 300 };
-
-static const char *const gauge_statuses[] = {
-    TASK_PENDING, TASK_CLAIMED_STATUS, TASK_PROCESSING, TASK_COMPLETED_STATUS, TASK_FAILED_STATUS, TASK_CANCELED_STATUS,
+enum {
+    MACHINE_RANDOM_BYTES = 4,
+    MACHINE_ID_FILE_BYTES = 256,
+    MACHINE_ID_FILE_LEAST = 16,
+    COUNT_AFTER_MS = 500,
+    NOTIFY_BYTES = 300
 };
 
-/* ---- telling ---- */
+/* ---- notifications ---- */
 
 static void start_counting(void *arg)
 {
@@ -48,9 +51,9 @@ void task_emit(struct tasks *t, const char *uuid, const char *status)
         loop_post(t->config.loop, start_counting, t);
 }
 
-void task_tell(struct tasks *t, const char *uuid, const char *status, const char *fmt, ...)
+void task_notify(struct tasks *t, const char *uuid, const char *status, const char *fmt, ...)
 {
-    char text[TELL_BYTES];
+    char text[NOTIFY_BYTES];
     va_list ap;
 
     va_start(ap, fmt);
@@ -68,26 +71,27 @@ static struct metric *gauge_of(const char *status)
     return metric_gauge("hearth_tasks", "Tasks by status", label);
 }
 
-/* The store counts at most twice a second, however much changes. */
+/* Called at most twice a second, however many changes there are. */
 static void count_tasks(struct tasks *t, void *arg)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct task_count *counts;
+    const char *status;
     size_t n;
 
     if (store_tasks_counts(t->config.store, a, &counts, &n, NULL) < 0)
         return;
-    for (size_t i = 0; i < ARRAY_SIZE(gauge_statuses); i++) {
+    for (size_t i = 0; (status = status_word(STATUSES_ALL, i)); i++) {
         double value = 0;
 
         for (size_t j = 0; j < n; j++)
-            if (strcmp(counts[j].status, gauge_statuses[i]) == 0)
+            if (strcmp(counts[j].status, status) == 0)
                 value = (double)counts[j].n;
-        metric_set(gauge_of(gauge_statuses[i]), value);
+        metric_set(gauge_of(status), value);
     }
 }
 
-/* ---- helpers of all files ---- */
+/* ---- helpers for all files ---- */
 
 bool task_submit(struct tasks *t, void (*fn)(void *arg), void *arg)
 {
@@ -101,7 +105,9 @@ bool task_submit(struct tasks *t, void (*fn)(void *arg), void *arg)
 struct backend_claim task_claim_of(struct tasks *t, const char *table, const char *row_id)
 {
     return (struct backend_claim){
-        .table = table, .row_id = row_id, .machine_id = t->machine_id,
+        .table = table,
+        .row_id = row_id,
+        .machine_id = t->machine_id,
         .stale_after_ms = settings_ms(t->config.settings, SETTING_TASKS_STALE_AFTER_S),
         .max_machines = settings_int(t->config.settings, SETTING_TASKS_MAX_MACHINES),
     };
@@ -112,7 +118,7 @@ const char *tasks_machine_id(const struct tasks *t)
     return t->machine_id;
 }
 
-/* ---- who listens ---- */
+/* ---- listeners ---- */
 
 static void wake_listeners(struct tasks *t)
 {
@@ -120,7 +126,7 @@ static void wake_listeners(struct tasks *t)
 
     task_retry_listen(t, l);
     for (size_t i = 0; i < l->list.n; i++)
-        task_duty_want(&task_app_of(t, l->list.items[i].app_id)->dispatch);
+        coalesced_job_request(&task_app_of(t, l->list.items[i].app_id)->dispatch);
     task_listening_drop(t, l);
 }
 
@@ -133,16 +139,16 @@ static void renew_listening(struct tasks *t, void *arg)
         return;
     }
     wake_listeners(t);
-    task_duty_want(&t->presence);
-    task_duty_want(&t->sweep);
+    coalesced_job_request(&t->presence);
+    coalesced_job_request(&t->sweep);
 }
 
 void tasks_listeners_changed(struct tasks *t)
 {
-    task_duty_want(&t->relisten);
+    coalesced_job_request(&t->relisten);
 }
 
-/* Waking the listeners and the sweep are the duty's, which tasks_listeners_changed() wants besides. */
+/* Reads the listeners only; the job that tasks_listeners_changed() requests wakes the listeners and the sweep. */
 void tasks_listen_now(struct tasks *t)
 {
     struct err e = { 0 };
@@ -156,12 +162,12 @@ void task_note_gap(struct tasks *t)
     pthread_mutex_lock(&t->mutex);
     t->has_gap = true;
     pthread_mutex_unlock(&t->mutex);
-    task_duty_want(&t->sweep);
+    coalesced_job_request(&t->sweep);
 }
 
 void tasks_sweep_now(struct tasks *t)
 {
-    task_duty_want(&t->sweep);
+    coalesced_job_request(&t->sweep);
 }
 
 /* ---- open ---- */
@@ -176,7 +182,7 @@ static char *new_machine_id(struct arena *a)
     return arena_printf(a, MACHINE_PREFIX "%s", hex);
 }
 
-/* Which host this is, as a hash of its machine-id(5); "" where it has none. */
+/* The identity of this host, as a hash of its machine-id(5); "" where the host has none. */
 static void read_host(char out[HASH_HEX_SIZE])
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -187,7 +193,7 @@ static void read_host(char out[HASH_HEX_SIZE])
         hash_text_hex(text, out);
 }
 
-/* A data folder that came from another host (a restored backup, a copied disk) is another machine. */
+/* A data folder that came from another host (a restored backup, a copied disk) gets a new machine id. */
 static int forget_foreign_id(struct tasks *t, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -203,7 +209,7 @@ static int forget_foreign_id(struct tasks *t, struct err *e)
     return r < 0 ? r : store_meta_set(t->config.store, META_MACHINE_ID, new_machine_id(a), e);
 }
 
-/* Stable, made once on a host, unless the setting names it. */
+/* The machine id is made once per host and then stays, unless the setting names one. */
 static int find_machine_id(struct tasks *t, struct err *e)
 {
     char *kept;
@@ -220,16 +226,16 @@ static int find_machine_id(struct tasks *t, struct err *e)
     return r;
 }
 
-static void init_duties(struct tasks *t)
+static void init_coalesced_jobs(struct tasks *t)
 {
-    task_duty_init(&t->intake, t, task_intake_run, NULL);
-    task_duty_init(&t->sweep, t, task_sweep_run, NULL);
-    task_duty_init(&t->heartbeat, t, task_heartbeat_run, NULL);
-    task_duty_init(&t->linger, t, task_linger_run, NULL);
-    task_duty_init(&t->presence, t, task_presence_put, NULL);
-    task_duty_init(&t->relisten, t, renew_listening, NULL);
-    task_duty_init(&t->count, t, count_tasks, NULL);
-    task_duty_init(&t->retry, t, task_want_retry, NULL);
+    coalesced_job_init(&t->intake, t, task_intake_run, NULL);
+    coalesced_job_init(&t->sweep, t, task_sweep_run, NULL);
+    coalesced_job_init(&t->heartbeat, t, task_heartbeat_run, NULL);
+    coalesced_job_init(&t->linger, t, task_linger_run, NULL);
+    coalesced_job_init(&t->presence, t, task_presence_put, NULL);
+    coalesced_job_init(&t->relisten, t, renew_listening, NULL);
+    coalesced_job_init(&t->count, t, count_tasks, NULL);
+    coalesced_job_init(&t->retry, t, task_want_retry, NULL);
 }
 
 int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
@@ -243,13 +249,15 @@ int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
     pthread_mutex_init(&t->mutex, NULL);
     cond_init(&t->has_left);
     clock_now_text(t->started_at);
-    t->deletions = arena_printf(t->arena, "%s_deletions", settings_string(c->settings, t->arena, SETTING_IDENTITY_ABBR));
+    t->deletions =
+        arena_printf(t->arena, "%s_deletions", settings_string(c->settings, t->arena, SETTING_IDENTITY_ABBR));
     t->meters = (struct task_meters){
         .claims = metric_counter("hearth_task_claims_total", "Tasks this machine began to work on", ""),
         .leases_lost = metric_counter("hearth_task_lease_lost_total", "Runs that lost their lease", ""),
-        .event_to_start = metric_histogram("hearth_event_to_start_seconds", "From a row's event to its agent's start", ""),
+        .event_to_start =
+            metric_histogram("hearth_event_to_start_seconds", "From a row's event to its agent's start", ""),
     };
-    init_duties(t);
+    init_coalesced_jobs(t);
     r = find_machine_id(t, e);
     if (r < 0) {
         tasks_close(t);
@@ -266,9 +274,9 @@ static void on_gap(void *tasks)
     task_note_gap(tasks);
 }
 
-static void on_timer(void *duty)
+static void on_timer(void *job)
 {
-    task_duty_want(duty);
+    coalesced_job_request(job);
 }
 
 static void on_count_timer(void *tasks)
@@ -276,12 +284,12 @@ static void on_count_timer(void *tasks)
     struct tasks *t = tasks;
 
     t->is_counting = false;
-    task_duty_want(&t->count);
+    coalesced_job_request(&t->count);
 }
 
-static struct loop_timer *start_timer(struct tasks *t, struct task_duty *duty, enum setting_id every)
+static struct loop_timer *start_timer(struct tasks *t, struct coalesced_job *job, enum setting_id every)
 {
-    struct loop_timer *timer = loop_timer_new(t->config.loop, on_timer, duty);
+    struct loop_timer *timer = loop_timer_new(t->config.loop, on_timer, job);
 
     loop_timer_every(timer, settings_ms(t->config.settings, every));
     return timer;
@@ -319,15 +327,20 @@ static void end_store_thread(void *store)
 
 static int start_pool(struct tasks *t, struct err *e)
 {
-    const struct pool_config c = {
-        .name = "tasks", .n_min = 2, .n_max = LIMIT_TASK_THREADS, .max_waiting = LIMIT_TASK_JOBS,
-        .on_thread_end = end_store_thread, .arg = t->config.store,
+    struct pool_config c = {
+        .name = "tasks",
+        .n_min = 2,
+        .n_max = LIMIT_TASK_THREADS,
+        .max_waiting = LIMIT_TASK_JOBS,
+        .on_thread_end = end_store_thread,
+        .arg = t->config.store,
     };
 
+    few_files_adapt(&c);
     return pool_start(&c, &t->pool, e);
 }
 
-/* From here on events, timers and people may begin work. */
+/* From here on events, timers and people may start work. */
 static void serve(struct tasks *t)
 {
     pthread_mutex_lock(&t->mutex);
@@ -337,10 +350,10 @@ static void serve(struct tasks *t)
     wake_listeners(t);
     task_sweep_tables(t, settings_int(t->config.settings, SETTING_TASKS_RECOVERY_ROWS));
     task_apps_dispatch(t);
-    task_duty_resume(&t->intake);
-    task_duty_resume(&t->relisten);
-    task_duty_want(&t->presence);
-    task_duty_want(&t->count);
+    coalesced_job_resume(&t->intake);
+    coalesced_job_resume(&t->relisten);
+    coalesced_job_request(&t->presence);
+    coalesced_job_request(&t->count);
 }
 
 static int begin_work(struct tasks *t, struct err *e)
@@ -350,7 +363,7 @@ static int begin_work(struct tasks *t, struct err *e)
 
     if (r < 0)
         return r;
-    r = task_recover(t, e);             /* what changes meanwhile is queued */
+    r = task_recover(t, e); /* changes during recovery are queued */
     if (r < 0) {
         b->ops->unsubscribe(b, t);
         return r;
@@ -455,7 +468,8 @@ static bool take_over(struct tasks *t, struct task_run *run)
     return is_free;
 }
 
-/* Their processes did not end in time and are about to be killed: the rows go back now, for other machines. */
+/* The processes of these runs did not end in time and are about to be killed: their rows are released now, for other
+ * machines. */
 static void release_the_rest(struct tasks *t)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -492,7 +506,7 @@ void tasks_stop(struct tasks *t, int64_t deadline_ms)
         task_presence_remove(t);
     }
     if (t->pool)
-        pool_finish(t->pool);           /* stays until tasks_close(): a worker of the service may still submit */
+        pool_finish(t->pool); /* the pool stays until tasks_close(): a worker of the service may still submit */
 }
 
 struct tasks *tasks_close(struct tasks *t)

@@ -1,5 +1,6 @@
-/* Want of resources: a machine that cannot start an agent just now (descriptors, processes, memory, places for children, disk) has not failed
- * the row. It rests and claims nothing; then one claim tries whether it works again. One log line tells the begin and one the end. */
+/* Lack of resources: a machine that cannot start an agent now (descriptors, processes, memory, places for children,
+ * disk) has not failed the row. The machine rests and claims nothing; then one claim tests whether starting works
+ * again. One log line reports the beginning of the rest and one its end. */
 #include "tasks/private.h"
 
 #include "base/clock.h"
@@ -9,7 +10,8 @@ enum { FIRST_REST_MS = 1000, LONGEST_REST_MS = 60000 };
 
 bool task_is_want(int r, const struct err *why)
 {
-    return strncmp(why->code, "STORE_", 6) == 0 || r == -EAGAIN || r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOSPC;
+    return strncmp(why->code, "STORE_", 6) == 0 || r == -EAGAIN || r == -EMFILE || r == -ENFILE || r == -ENOMEM ||
+           r == -ENOSPC;
 }
 
 static int64_t count_starting_locked(const struct tasks *t)
@@ -46,7 +48,7 @@ static void start_timer(void *tasks)
         loop_timer_set(t->want_timer, MAX(left_ms, (int64_t)0) + 1);
 }
 
-/* Failures of claims that began before the rest do not make it longer. */
+/* Failures of claims that began before the rest do not prolong it. */
 void task_want_note(struct tasks *t, const char *why)
 {
     struct task_want *w = &t->want;
@@ -83,7 +85,7 @@ void task_want_end(struct tasks *t)
     task_apps_dispatch(t);
 }
 
-/* A place is free: those of other apps may have waited for it. */
+/* A place is free: tasks of other apps may have waited for it. */
 void task_want_left(struct tasks *t, const struct task_run *run)
 {
     bool was_full;
@@ -97,7 +99,7 @@ void task_want_left(struct tasks *t, const struct task_run *run)
         task_apps_dispatch(t);
 }
 
-/* A timer counts from when the loop woke up, so under load it comes before its time. */
+/* A timer counts from when the loop woke up, so under load it may fire early. */
 void task_want_retry(struct tasks *t, void *arg)
 {
     bool is_early;

@@ -1,5 +1,7 @@
 #include "vector/vector_check.h"
 
+#include "base/memory.h"
+
 #include <math.h>
 
 int vector_check_namespace(const char *ns, struct err *e)
@@ -28,12 +30,16 @@ static int check_metadata(const char *metadata, const char *field, struct err *e
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct json_value value = { 0 };
+    int r;
 
     if (!metadata)
         return 0;
     if (strlen(metadata) > LIMIT_VECTOR_METADATA)
         return err_add_field(e, field, "must be at most %d bytes of JSON", LIMIT_VECTOR_METADATA);
-    if (json_parse(a, slice_of(metadata), &value, NULL) < 0 || json_type(value) != JSON_OBJECT)
+    r = json_parse(a, slice_of(metadata), &value, NULL);
+    if (r == -ENOMEM)
+        return memory_refuse(e);
+    if (r < 0 || json_type(value) != JSON_OBJECT)
         return err_add_field(e, field, "must be an object");
     return 0;
 }
@@ -64,7 +70,7 @@ int vector_check_batch(const struct vector_batch *b, struct err *e)
     return r;
 }
 
-/* Also when there is nothing it could match. */
+/* Also for a namespace without rows. */
 static int check_filter(struct json_value filter, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -88,13 +94,16 @@ int vector_check_query(const struct vector_query *q, struct err *e)
     return check_filter(q->filter, e);
 }
 
-/* Hybrid search is for stores that keep a full text. */
+/* Hybrid search needs a store with a full-text index. */
 static int refuse_text(const struct vector_query *q, struct err *e)
 {
-    return q->text ? err_add_field(e, "text", "can be searched for in the embedded store only: this one keeps no full text") : 0;
+    return q->text
+               ? err_add_field(e, "text", "can be searched for in the embedded store only: this one keeps no full text")
+               : 0;
 }
 
-int vector_check_search(const char *ns, const struct vector_query *q, struct arena *a, struct vector_filter *ret, struct err *e)
+int vector_check_search(const char *ns, const struct vector_query *q, struct arena *a, struct vector_filter *ret,
+                        struct err *e)
 {
     int r = vector_check_namespace(ns, e);
 
@@ -110,7 +119,8 @@ int vector_check_removal(const struct vector_removal *r, struct err *e)
     bool has_filter = !json_is_absent(r->filter);
 
     if ((r->all ? 1 : 0) + (r->ids ? 1 : 0) + (has_filter ? 1 : 0) != 1)
-        return err_add_field(e, "deleteAll", "must be true, unless ids or filter say what to delete (one of the three)");
+        return err_add_field(e, "deleteAll",
+                             "must be true, unless ids or filter say what to delete (one of the three)");
     if (r->n_ids > LIMIT_VECTORS_PER_CALL)
         return err_add_field(e, "ids", "must be at most %d in one call", LIMIT_VECTORS_PER_CALL);
     return check_filter(r->filter, e);
@@ -129,8 +139,9 @@ int vector_check_dimensions(const char *ns, int64_t n_held, size_t n_given, stru
 {
     if (n_held == (int64_t)n_given)
         return 0;
-    return err_set(e, -EINVAL, "DIMENSION_MISMATCH", "The namespace %s holds vectors of %lld dimensions; this one has %zu.", ns,
-                   (long long)n_held, n_given);
+    return err_set(e, -EINVAL, "DIMENSION_MISMATCH",
+                   "The namespace %s holds vectors of %lld dimensions; this one has %zu.", ns, (long long)n_held,
+                   n_given);
 }
 
 bool vector_check_prefix(const char *name, const char *prefix)

@@ -3,18 +3,15 @@
 
 enum order { ORDER_LESS = 1, ORDER_EQUAL = 2, ORDER_GREATER = 4, ORDER_NONE = 8 /* of different types */ };
 
-/* What an operator accepts of the order of the row's value to the filter's. */
+/* The orders of the row's value relative to the filter's that an operator accepts. */
 static const struct op {
     const char *name;
     enum vector_op op;
     unsigned accepts;
 } ops[] = {
-    { "$eq", VECTOR_EQ, ORDER_EQUAL },
-    { "$ne", VECTOR_NE, ORDER_LESS | ORDER_GREATER | ORDER_NONE },
-    { "$gt", VECTOR_GT, ORDER_GREATER },
-    { "$gte", VECTOR_GTE, ORDER_GREATER | ORDER_EQUAL },
-    { "$lt", VECTOR_LT, ORDER_LESS },
-    { "$lte", VECTOR_LTE, ORDER_LESS | ORDER_EQUAL },
+    { "$eq", VECTOR_EQ, ORDER_EQUAL },   { "$ne", VECTOR_NE, ORDER_LESS | ORDER_GREATER | ORDER_NONE },
+    { "$gt", VECTOR_GT, ORDER_GREATER }, { "$gte", VECTOR_GTE, ORDER_GREATER | ORDER_EQUAL },
+    { "$lt", VECTOR_LT, ORDER_LESS },    { "$lte", VECTOR_LTE, ORDER_LESS | ORDER_EQUAL },
     { "$in", VECTOR_IN, ORDER_EQUAL },
 };
 
@@ -77,7 +74,8 @@ static int check_value(const char *key, enum vector_op op, struct json_value val
     return 0;
 }
 
-static int add_condition(struct vector_filter *f, const char *key, enum vector_op op, struct json_value value, struct err *e)
+static int add_condition(struct vector_filter *f, const char *key, enum vector_op op, struct json_value value,
+                         struct err *e)
 {
     if (f->n == LIMIT_VECTOR_CONDITIONS)
         return err_add_field(e, "filter", "must have at most %d conditions", LIMIT_VECTOR_CONDITIONS);

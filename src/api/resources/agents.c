@@ -1,0 +1,190 @@
+/* Agents: the SDK's list and the local administrator's definitions (specification, "Agent"; decision D7). */
+#include "agents/agents.h"
+
+#include "api/api.h"
+#include "api/routes.h"
+#include "apps/apps.h"
+#include "identity/audit.h"
+#include "store/tables/agents.h"
+#include "store/tables/tasks.h"
+
+static const struct field agent_shape[] = {
+    SHAPE_STRING("slug", .help = "the same as name"),
+    SHAPE_STRING("name"),
+    SHAPE_STRING("display_name"),
+    SHAPE_STRING("description"),
+    SHAPE_STRING("hub_id", .flags = FIELD_NULLABLE),
+    FIELD_END,
+};
+
+struct agent_remove_query {
+    bool is_forced;
+};
+
+static const struct field remove_fields[] = {
+    FIELD_BOOL(struct agent_remove_query, is_forced, "force", .help = "also when apps or unfinished tasks use it"),
+    FIELD_END,
+};
+
+static const struct field agents_answer[] = { SHAPE_LIST("agents", agent_shape), FIELD_END };
+static const struct field agent_name_answer[] = { SHAPE_STRING("name"),
+                                                  SHAPE_STRING("sandbox", .help = "what it may see and do, in words"),
+                                                  FIELD_END };
+static const struct field agent_answer[] = {
+    SHAPE_OBJECT("agent", agent_shape),
+    SHAPE_OBJECT("definition", NULL),
+    FIELD_END,
+};
+
+static void write_agent(struct json_writer *w, const char *name, const struct agent_row *row)
+{
+    json_begin_object_as(w, name);
+    json_add_string(w, "slug", row->name);
+    json_add_string(w, "name", row->name);
+    json_add_string(w, "display_name", row->display_name);
+    json_add_string(w, "description", row->description);
+    json_add_string(w, "hub_id", row->hub_id);
+    json_end(w);
+}
+
+static int list_agents(struct request *req, struct response *res, struct err *e)
+{
+    struct agent_row *rows;
+    size_t n;
+    int r;
+
+    r = store_agents_list(req->api->store, req->arena, &rows, &n, e);
+    if (r < 0)
+        return r;
+    json_begin_array_as(&res->json, "agents");
+    for (size_t i = 0; i < n; i++)
+        write_agent(&res->json, NULL, &rows[i]);
+    json_end(&res->json);
+    return 0;
+}
+
+static int show_agent(struct request *req, struct response *res, struct err *e)
+{
+    struct agent_row row;
+    int r;
+
+    r = store_agents_get(req->api->store, req->arena, req->params[0], &row, e);
+    if (r < 0)
+        return r;
+    write_agent(&res->json, "agent", &row);
+    json_add_raw(&res->json, "definition", row.definition);
+    return 0;
+}
+
+static int check_agent(const struct request *req, const void *body, struct err *e)
+{
+    return agent_check(req->api->agents, body, e);
+}
+
+static int put_agent(struct request *req, struct response *res, struct err *e)
+{
+    const struct agent_definition *definition = req->body;
+    int r;
+
+    r = audit_append_values(req->api->identity, req->caller->actor, "agent.put", definition->name, req->body_json, e);
+    if (r == 0)
+        r = agent_put(req->api->agents, definition, req->exchange->request.body, e);
+    if (r < 0)
+        return r;
+    json_add_string(&res->json, "name", definition->name);
+    json_add_string(&res->json, "sandbox", sandbox_words(req->arena, req->api->sandbox, &definition->sandbox));
+    return 0;
+}
+
+/* The users of an agent: apps whose handlers name it, and unfinished tasks. */
+struct agent_users {
+    const char *agent;
+    struct buf names;
+};
+
+static int note_user(void *arg, const struct app_config *app, struct err *e)
+{
+    struct agent_users *users = arg;
+    const struct app_handler *handlers = app->handlers.items;
+
+    for (size_t i = 0; i < app->handlers.n; i++)
+        if (strcmp(handlers[i].agent_id, users->agent) == 0) {
+            buf_printf(&users->names, "%sthe app %s", users->names.n ? ", " : "", app->name);
+            return 0;
+        }
+    return 0;
+}
+
+static int check_unused(struct request *req, const char *name, struct err *e)
+{
+    struct agent_users users = { .agent = name };
+    int64_t n_tasks = 0;
+    const char *names;
+    int r;
+
+    buf_init(&users.names, LIMIT_REPLY);
+    r = app_each(req->api->apps, req->arena, note_user, &users, e);
+    if (r == 0)
+        r = store_tasks_count_agent(req->api->store, name, &n_tasks, e);
+    if (n_tasks)
+        buf_printf(&users.names, "%s%lld task%s", users.names.n ? " and " : "", (long long)n_tasks,
+                   n_tasks == 1 ? "" : "s");
+    names = buf_to_arena(&users.names, req->arena);
+    if (r < 0 || !*names)
+        return r;
+    return err_set(e, -EBUSY, "AGENT_IN_USE",
+                   "The agent %.128s is used by %.300s; --force (force=true) removes it all the same.", name, names);
+}
+
+static int remove_agent(struct request *req, struct response *res, struct err *e)
+{
+    const struct agent_remove_query *query = req->query;
+    struct agent_row row;
+    int r = query->is_forced ? 0 : check_unused(req, req->params[0], e);
+
+    if (r == 0)
+        r = store_agents_get(req->api->store, req->arena, req->params[0], &row, e);
+    if (r == 0)
+        r = audit_append_json(req->api->identity, req->caller->actor, "agent.remove", row.name,
+                              slice_of(row.definition), e);
+    return r < 0 ? r : agent_remove(req->api->agents, req->params[0], e);
+}
+
+const struct route agent_routes[] = {
+    { .method = HTTP_GET,
+      .path = "/agents",
+      .permission = PERM_AGENTS,
+      .is_sdk = true,
+      .answer = agents_answer,
+      .handler = list_agents,
+      .summary = "Agents",
+      .tag = "Agents" },
+    { .method = HTTP_GET,
+      .path = "/api/agents/:name",
+      .permission = PERM_ADMIN,
+      .answer = agent_answer,
+      .handler = show_agent,
+      .summary = "An agent's definition",
+      .tag = "Agents" },
+    { .method = HTTP_POST,
+      .path = "/api/agents",
+      .permission = PERM_ADMIN,
+      ROUTE_BODY(agent_definition_fields, struct agent_definition),
+      .check_body = check_agent,
+      .status = 201,
+      .answer = agent_name_answer,
+      .defines = true,
+      .handler = put_agent,
+      .summary = "Define a process agent, or replace its definition",
+      .tag = "Agents" },
+    { .method = HTTP_DELETE,
+      .path = "/api/agents/:name",
+      .permission = PERM_ADMIN,
+      ROUTE_QUERY(remove_fields, struct agent_remove_query),
+      .answer = api_nothing,
+      .defines = true,
+      .handler = remove_agent,
+      .summary = "Remove an agent",
+      .tag = "Agents" },
+    ROUTE_END,
+};

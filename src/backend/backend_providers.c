@@ -1,0 +1,68 @@
+#include "backend/backend_providers.h"
+#include "backend/embedded/embedded_open.h"
+
+static int open_embedded(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e)
+{
+    const struct backend_embedded_config c = {
+        .path = backend_provider_file(place->settings, place->data_dir, a).path,
+        .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
+        .instance = place->instance,
+        .poll_ms = (int)settings_int(place->settings, SETTING_BACKEND_POLL_MS),
+    };
+
+    int r = backend_embedded_check_own(c.path, place->data_dir, e);
+
+    return r < 0 ? r : backend_embedded_open(&c, ret, e);
+}
+
+/* The names stand in settings/rules.c too, which may not know this folder; a test compares them. */
+const struct backend_provider backend_providers[] = {
+    { .name = "embedded",
+      .where = SETTING_BACKEND_FILE,
+      .file = "backend.db",
+      .open = open_embedded,
+      .check = backend_embedded_check },
+    { .name = NULL },
+};
+
+const struct backend_provider *backend_provider_find(const char *name)
+{
+    for (const struct backend_provider *p = backend_providers; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+const struct backend_provider *backend_provider_of(struct settings *settings)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    return backend_provider_find(settings_string(settings, a, SETTING_BACKEND_KIND));
+}
+
+int backend_provider_open(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e)
+{
+    const struct backend_provider *p = backend_provider_of(place->settings);
+
+    return p ? p->open(place, a, ret, e) : err_set(e, -EINVAL, "BAD_SETTING", "backend.kind names no provider");
+}
+
+int backend_provider_check(enum setting_id setting, const char *value, const char *data_dir, struct err *e)
+{
+    for (const struct backend_provider *p = backend_providers; *value && p->name; p++)
+        if (p->where == setting && p->check)
+            return p->check(value, data_dir, e);
+    return 0;
+}
+
+struct backend_file backend_provider_file(struct settings *settings, const char *data_dir, struct arena *a)
+{
+    const struct backend_provider *p = backend_provider_of(settings);
+    const char *named;
+
+    if (!p || !p->file)
+        return (struct backend_file){ NULL, false };
+    named = settings_string(settings, a, p->where);
+    return *named ? (struct backend_file){ named, true }
+                  : (struct backend_file){ arena_printf(a, "%s/%s", data_dir, p->file), false };
+}

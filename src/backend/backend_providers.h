@@ -1,0 +1,44 @@
+/* The providers of backends: one row each, chosen by the setting backend.kind. Nothing above this file knows one by
+ * name: a provider's capabilities are members of its row. Constant; any thread.
+ *
+ *     const struct backend_place place = { .settings = settings, .data_dir = dir, .instance = instance };
+ *     r = backend_provider_open(&place, arena, &backend, e);
+ */
+#pragma once
+
+#include "backend/backend.h"
+#include "settings/settings.h"
+
+struct instance;
+struct backend_place {
+    struct settings *settings;
+    const char *data_dir;
+    struct instance *instance; /* of the data folder; NULL: none */
+};
+
+struct backend_provider {
+    const char *name;      /* a value of backend.kind */
+    enum setting_id where; /* the setting that says where the rows are */
+    const char *file;      /* the file in the data folder when that setting is empty; NULL: no file of this machine
+                              holds the rows, so no backup, disk check or sandbox of this service concerns them */
+    int (*open)(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e);
+    /* Optional: -EINVAL BAD_SETTING for a value of `where` that cannot be opened. */
+    int (*check)(const char *value, const char *data_dir, struct err *e);
+};
+
+extern const struct backend_provider backend_providers[]; /* ended by name NULL */
+
+/* NULL: unknown; the setting takes known names only. */
+const struct backend_provider *backend_provider_find(const char *name);
+const struct backend_provider *backend_provider_of(struct settings *settings);
+int backend_provider_open(const struct backend_place *place, struct arena *a, struct backend **ret,
+                          struct err *e) MUST_CHECK;
+
+/* Checks a value before it is stored in the setting; other settings and an empty value pass. */
+int backend_provider_check(enum setting_id setting, const char *value, const char *data_dir, struct err *e) MUST_CHECK;
+
+struct backend_file {
+    const char *path;  /* NULL: no file holds the rows */
+    bool is_elsewhere; /* a setting names the path */
+};
+struct backend_file backend_provider_file(struct settings *settings, const char *data_dir, struct arena *a);

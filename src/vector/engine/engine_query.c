@@ -1,0 +1,307 @@
+#include "vector/engine/engine.h"
+#include "vector/engine/hybrid.h"
+#include "vector/engine/lists.h"
+#include "vector/engine/rerank.h"
+#include "vector/vector_check.h"
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+
+enum {
+    QUERY_DEPTH = 32,        /* at least this many of the best rows by codes are scored from their floats */
+    QUERY_WIDE_DEPTH = 4096, /* the depth when codes do not separate the best rows from the rest */
+    QUERY_LISTS_TOP = 64,    /* lists are tuned for the nearest ten: for more hits than this all rows are scanned */
+    QUERY_TRIES = 4,         /* no change is applied during the last try */
+};
+
+/* One try to answer a query. */
+struct search {
+    struct engine *engine;
+    struct space *space;
+    const struct vector_query *q;
+    struct vectors_db_space of;
+    struct slab_view view;
+    uint64_t *mask; /* owned; rows that match the filter */
+    size_t n_matching;
+    size_t n_wanted;  /* top_k, or the depth of a hybrid search's rankings */
+    bool is_thorough; /* the lists had too few rows: all rows are scanned */
+    struct quant_query codes;
+    struct rerank exact;
+};
+
+static void search_clear(struct search *s)
+{
+    rerank_clear(&s->exact);
+    quant_query_clear(&s->codes);
+    slab_view_clear(&s->view);
+    free(s->mask);
+    s->mask = NULL;
+}
+
+static bool uses_lists(const struct search *s)
+{
+    return s->view.slab->lists && !s->mask && !s->is_thorough && s->n_wanted <= QUERY_LISTS_TOP;
+}
+
+/* Scans the lists with the nearest centres, and all rows added after the lists were built. */
+static void scan_lists(struct search *s, struct scan_request *request)
+{
+    const struct slab *slab = s->view.slab;
+    const struct lists *lists = slab->lists;
+    uint32_t *numbers = xcalloc(lists->n_probes, sizeof(*numbers));
+
+    lists_choose(lists, s->engine->kernel, &s->codes, numbers);
+    for (size_t i = 0; i < lists->n_probes; i++)
+        scan_range(s->engine->kernel, slab, &request, 1, lists->starts[numbers[i]], lists->starts[numbers[i] + 1]);
+    scan_range(s->engine->kernel, slab, &request, 1, slab->n_listed, s->view.n);
+    free(numbers);
+}
+
+/* Fills `best` from the codes of the matching rows. A query with a filter scans all rows, not lists. */
+static void scan(struct search *s, struct best *best)
+{
+    struct scan_request request = {
+        .query = &s->codes, .mask = s->mask ? s->mask : s->view.live, .n = s->view.n, .best = best
+    };
+
+    if (uses_lists(s))
+        scan_lists(s, &request);
+    else
+        scan_batcher_run(&s->space->batcher, s->engine->kernel, s->view.slab, &request);
+}
+
+/* The error of a code is estimated from the rows already scored. When a skipped row may be as good as the last hit, all
+ * such rows are scored from their floats too. */
+static int widen(struct search *s, const struct best *narrow, struct err *e)
+{
+    size_t wanted = MIN(s->n_wanted, s->exact.n);
+    float floor = (float)(s->exact.items[wanted - 1].score - rerank_margin(&s->exact));
+    struct best wide;
+    int r;
+
+    if (narrow->n < narrow->max || narrow->floor < floor || s->exact.query_norm == 0)
+        return 0;
+    best_init(&wide, QUERY_WIDE_DEPTH);
+    wide.floor = floor;
+    scan(s, &wide);
+    r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &wide, e);
+    best_clear(&wide);
+    return r;
+}
+
+static int find_nearest(struct search *s, struct err *e)
+{
+    size_t depth = MIN(MAX((size_t)QUERY_DEPTH, 2 * s->n_wanted), s->n_matching);
+    struct best best;
+    int r;
+
+    best_init(&best, depth);
+    scan(s, &best);
+    if (best.n < depth && uses_lists(s)) {
+        s->is_thorough = true;
+        best_clear(&best);
+        best_init(&best, depth);
+        scan(s, &best);
+    }
+    r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &best, e);
+    if (r == 0)
+        r = widen(s, &best, e);
+    best_clear(&best);
+    return r;
+}
+
+/* --- hybrid search --- */
+
+/* The best matching rows by text. */
+struct text_ranking {
+    struct search *s;
+    struct best slots; /* scores have no meaning */
+    int64_t *rows;     /* owned; in order */
+};
+
+static bool is_matching(const struct search *s, size_t slot)
+{
+    return !s->mask || (s->mask[slot / SLAB_BLOCK_ROWS] >> slot % SLAB_BLOCK_ROWS & 1);
+}
+
+static int note_text_row(void *arg, int64_t row, struct err *e)
+{
+    struct text_ranking *t = arg;
+    size_t slot;
+
+    if (!slab_view_find(&t->s->view, row, &slot))
+        return ENGINE_STALE;
+    if (!is_matching(t->s, slot))
+        return 0;
+    t->rows[t->slots.n] = row;
+    t->slots.items[t->slots.n++] = (struct best_slot){ NAN, (uint32_t)slot };
+    return t->slots.n == t->slots.max;
+}
+
+static bool has_vector(const struct search *s)
+{
+    return s->q->n_dimensions > 0;
+}
+
+/* If the query has a vector, the best rows by text are also scored by the vector, and both rankings are fused. */
+static int take_ranking(struct search *s, struct text_ranking *t, struct err *e)
+{
+    int r = 0;
+
+    if (!has_vector(s)) {
+        for (size_t i = 0; i < t->slots.n; i++)
+            rerank_add(&s->exact, t->rows[i], hybrid_worth_alone(i));
+        return 0;
+    }
+    r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &t->slots, e);
+    if (r == 0)
+        hybrid_fuse(&s->exact, s->n_wanted, t->rows, t->slots.n);
+    return r;
+}
+
+static int find_by_text(struct search *s, struct err *e)
+{
+    struct text_ranking t = { .s = s, .rows = xcalloc(s->n_wanted, sizeof(int64_t)) };
+    int r;
+
+    best_init(&t.slots, s->n_wanted);
+    r = vectors_db_text_search(s->engine->db, s->of.id, s->q->text, note_text_row, &t, e);
+    if (r == 0)
+        r = take_ranking(s, &t, e);
+    best_clear(&t.slots);
+    free(t.rows);
+    return r;
+}
+
+/* --- the answer --- */
+
+static int read_hit(struct search *s, const struct rerank_item *item, struct arena *a, struct vector_hit *ret,
+                    struct err *e)
+{
+    struct vectors_db_item row = { 0 };
+    int r;
+
+    r = vectors_db_get(s->engine->db, item->row, s->q->with_vectors, a, &row, e);
+    if (r < 0)
+        return r;
+    *ret = (struct vector_hit){ row.id, item->score, row.metadata, row.vector, row.n_dimensions };
+    return 0;
+}
+
+static int read_hits(struct search *s, struct arena *a, struct vector_hits *ret, struct err *e)
+{
+    size_t wanted = MIN((size_t)s->q->top_k, s->exact.n), n = 0;
+    int r = 0;
+
+    ret->items = arena_array(a, wanted, sizeof(*ret->items));
+    for (size_t i = 0; r == 0 && i < wanted; i++)
+        if (s->exact.items[i].score >= s->q->min_score)
+            r = read_hit(s, &s->exact.items[i], a, &ret->items[n++], e);
+    ret->n = n;
+    return r;
+}
+
+static int match(struct search *s, struct err *e)
+{
+    const struct engine_match_request request = {
+        .space = s->space, .view = &s->view, .of = &s->of, .filter = s->q->filter
+    };
+
+    s->n_matching = s->view.n_live;
+    if (json_is_absent(s->q->filter) || json_length(s->q->filter) == 0)
+        return 0;
+    s->mask = xcalloc(slab_n_words(s->view.n), sizeof(uint64_t));
+    return engine_match(s->engine, &request, s->mask, &s->n_matching, e);
+}
+
+static int search_file(struct search *s, struct arena *a, struct vector_hits *ret, struct err *e)
+{
+    int r;
+
+    r = match(s, e);
+    if (r == 0 && s->n_matching > 0 && has_vector(s))
+        r = find_nearest(s, e);
+    if (r == 0 && s->n_matching > 0 && s->q->text)
+        r = find_by_text(s, e);
+    return r < 0 ? r : read_hits(s, a, ret, e);
+}
+
+/* The view is taken first, so the file is as new as memory or newer. A row that only one of the two has makes the
+ * result ENGINE_STALE. */
+static int search_once(struct search *s, struct arena *a, struct vector_hits *ret, struct err *e)
+{
+    int r;
+
+    if (!space_view(s->space, &s->view, &s->of) || !s->view.slab)
+        return 0;
+    if (has_vector(s)) {
+        r = vector_check_dimensions(s->space->name, s->of.n_dimensions, s->q->n_dimensions, e);
+        if (r < 0)
+            return r;
+        quant_query_init(&s->codes, s->q->vector, s->q->n_dimensions);
+        rerank_init(&s->exact, s->q->vector, s->q->n_dimensions);
+    }
+    r = vectors_db_begin(s->engine->db, e);
+    if (r < 0)
+        return r;
+    r = search_file(s, a, ret, e);
+    vectors_db_end(s->engine->db);
+    return r;
+}
+
+/* Updates the text index. Called before the search, as the update changes the file. */
+static int bring_text_up(struct search *s, struct err *e)
+{
+    struct vectors_db_space of = { 0 };
+    int r;
+
+    r = vectors_db_find(s->engine->db, s->space->name, &of, e);
+    return r < 0 || of.id == 0 ? r : vectors_db_text_ready(s->engine->db, of.id, e);
+}
+
+static int search_try(struct search *s, struct arena *a, struct vector_hits *ret, bool is_last, struct err *e)
+{
+    int r;
+
+    r = engine_load(s->engine, s->space, e);
+    if (r == 0 && s->q->text)
+        r = bring_text_up(s, e);
+    if (r < 0)
+        return r;
+    if (is_last)
+        pthread_rwlock_wrlock(&s->space->gate);
+    r = search_once(s, a, ret, e);
+    if (is_last)
+        pthread_rwlock_unlock(&s->space->gate);
+    search_clear(s);
+    return r;
+}
+
+int engine_query(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_query *q,
+                 struct arena *a, struct vector_hits *ret, struct err *e)
+{
+    struct search s = { .engine = engine_of(v), .q = q, .n_wanted = (size_t)q->top_k };
+    struct vector_hits hits = { 0 };
+    int r;
+
+    r = vector_check_namespace(ns, e);
+    if (r == 0)
+        r = vector_check_query(q, e);
+    if (r < 0)
+        return r;
+    if (q->text)
+        s.n_wanted = MAX(s.n_wanted, (size_t)HYBRID_DEPTH);
+    s.space = engine_take(s.engine, ns);
+    r = ENGINE_STALE;
+    for (int i = 1; r == ENGINE_STALE && i <= QUERY_TRIES; i++) {
+        if (i > 1)
+            sched_yield(); /* lets the thread run that has changed the file but not yet memory */
+        r = search_try(&s, a, &hits, i == QUERY_TRIES, e);
+    }
+    engine_give_back(s.engine, s.space);
+    if (r == ENGINE_STALE)
+        return err_set(e, -EUCLEAN, "STORE_DAMAGED", "the vector database lacks rows of namespace %s", ns);
+    if (r == 0)
+        *ret = hits;
+    return r;
+}

@@ -1,0 +1,258 @@
+#include "vector/engine/keeper.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "base/thread.h"
+#include "vector/engine/engine.h"
+#include "vector/engine/lists.h"
+#include <stdlib.h>
+
+enum {
+    KEEPER_PRELOAD = 16,      /* namespaces loaded when the store opens, while half the memory is free */
+    KEEPER_SWEEP_ROWS = 1000, /* rows of dropped namespaces deleted at a time */
+};
+
+struct keeper {
+    struct engine *engine; /* borrowed */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t is_changed;
+    bool is_wanted, is_working;
+    atomic_bool is_stopping;
+};
+
+static bool is_stopping(struct keeper *k)
+{
+    return atomic_load(&k->is_stopping);
+}
+
+/* --- loading --- */
+
+static void preload(struct keeper *k)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct engine *engine = k->engine;
+    struct field_strings names = { 0 };
+    struct err e = { 0 };
+
+    if (vectors_db_recent(engine->db, KEEPER_PRELOAD, a, &names, &e) < 0)
+        return; /* the first query reports the error */
+    for (size_t i = 0; i < names.n && !is_stopping(k); i++) {
+        struct space *s;
+
+        if (atomic_load(&engine->bytes) > (size_t)engine->memory_bytes / 2)
+            break;
+        s = engine_take(engine, names.items[i]);
+        if (engine_read_rows(engine, s, &e) < 0)
+            e = (struct err){ 0 };
+        engine_give_back(engine, s);
+    }
+}
+
+/* --- a new order of rows --- */
+
+static int by_row(const void *a, const void *b, void *slab)
+{
+    int64_t x = slab_row(slab, *(const uint32_t *)a), y = slab_row(slab, *(const uint32_t *)b);
+
+    return x < y ? -1 : x > y;
+}
+
+static uint32_t *slots_by_row(struct slab *slab, size_t n)
+{
+    uint32_t *slots = xcalloc(n, sizeof(*slots));
+
+    for (size_t i = 0; i < n; i++)
+        slots[i] = (uint32_t)i;
+    qsort_r(slots, n, sizeof(*slots), by_row, slab);
+    return slots;
+}
+
+/* Copies the live rows of the view in the given order. NULL: out of memory. */
+static struct slab *copy_in_order(const struct slab_view *view, const uint32_t *order)
+{
+    struct slab *fresh = slab_new(view->slab->n_dimensions, view->slab->account), *old = view->slab;
+
+    for (size_t i = 0; i < view->n_live; i++)
+        if (slab_write(fresh, i, slab_codes(old, order[i]), slab_scale(old, order[i]), slab_row(old, order[i]), NULL) <
+            0)
+            return slab_unref(fresh);
+    slab_publish(fresh, view->n_live);
+    return fresh;
+}
+
+/* The live slots in order of their row numbers, as in a slab without lists. */
+static uint32_t *plain_order(const struct slab_view *view)
+{
+    uint32_t *order = xcalloc(view->n_live, sizeof(*order));
+    size_t n = 0;
+
+    for (size_t slot = 0; slot < view->n; slot++)
+        if (slab_view_is_live(view, slot))
+            order[n++] = (uint32_t)slot;
+    if (view->slab->n_listed > 0)
+        qsort_r(order, n, sizeof(*order), by_row, view->slab);
+    return order;
+}
+
+static int compact(struct space *s, const struct slab_view *view)
+{
+    uint32_t *order = plain_order(view);
+    struct slab *fresh = copy_in_order(view, order);
+
+    free(order);
+    return fresh ? space_replace(s, view, fresh) : -ENOMEM;
+}
+
+static int list(struct keeper *k, struct space *s, const struct slab_view *view)
+{
+    struct lists *lists = NULL;
+    uint32_t *order = NULL;
+    struct slab *fresh;
+    int r;
+
+    r = lists_build(k->engine->kernel, view, k->engine->target_recall, &k->is_stopping, &lists, &order);
+    if (r == -EDOM)
+        space_note_tried(s, view);
+    if (r < 0)
+        return r;
+    fresh = copy_in_order(view, order);
+    free(order);
+    if (!fresh) {
+        lists_free(lists);
+        return -ENOMEM;
+    }
+    fresh->lists = lists;
+    fresh->n_listed = view->n_live;
+    fresh->listed_by_row = slots_by_row(fresh, view->n_live);
+    return space_replace(s, view, fresh);
+}
+
+/* 0: the rows were reordered. */
+static int renew(struct keeper *k, struct space *s)
+{
+    enum space_need need = space_need(s, k->engine->list_above_rows);
+    struct vectors_db_space of;
+    struct slab_view view;
+    int r;
+
+    if (need == SPACE_NEEDS_NOTHING || !space_view(s, &view, &of))
+        return -ENOENT;
+    if (need == SPACE_NEEDS_LISTS)
+        r = list(k, s, &view);
+    else
+        r = compact(s, &view);
+    slab_view_clear(&view);
+    return r;
+}
+
+static void count_renewal(struct engine *engine, int64_t started_us)
+{
+    metric_observe(engine->renew_seconds, (double)(clock_mono_us() - started_us) / 1e6);
+    metric_add(engine->n_renewals, 1);
+}
+
+static void renew_all(struct keeper *k)
+{
+    struct space **spaces;
+    size_t n = engine_take_all(k->engine, &spaces);
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t started_us = clock_mono_us();
+
+        if (!is_stopping(k) && renew(k, spaces[i]) == 0)
+            count_renewal(k->engine, started_us);
+        engine_give_back(k->engine, spaces[i]);
+    }
+    free(spaces);
+}
+
+/* --- the thread --- */
+
+static void sweep(struct keeper *k)
+{
+    struct err e = { 0 };
+    bool has_more = true;
+
+    while (has_more && !is_stopping(k))
+        if (vectors_db_sweep(k->engine->db, KEEPER_SWEEP_ROWS, &has_more, &e) < 0)
+            break; /* the next wake tries again */
+}
+
+/* Sleeps until there may be work; false: stopping. */
+static bool wait_for_work(struct keeper *k)
+{
+    pthread_mutex_lock(&k->lock);
+    k->is_working = false;
+    pthread_cond_broadcast(&k->is_changed);
+    while (!k->is_wanted && !is_stopping(k))
+        pthread_cond_wait(&k->is_changed, &k->lock);
+    k->is_wanted = false;
+    k->is_working = true;
+    pthread_mutex_unlock(&k->lock);
+    return !is_stopping(k);
+}
+
+static void *keeper_main(void *arg)
+{
+    struct keeper *k = arg;
+
+    preload(k);
+    sweep(k);
+    renew_all(k);
+    while (wait_for_work(k)) {
+        renew_all(k);
+        sweep(k);
+    }
+    return NULL;
+}
+
+int keeper_start(struct engine *engine, struct keeper **ret, struct err *e)
+{
+    struct keeper *k = xcalloc(1, sizeof(*k));
+    int r;
+
+    k->engine = engine;
+    k->is_working = true;
+    pthread_mutex_init(&k->lock, NULL);
+    pthread_cond_init(&k->is_changed, NULL);
+    r = thread_start(&k->thread, "vector-keeper", keeper_main, k);
+    if (r < 0) {
+        pthread_cond_destroy(&k->is_changed);
+        pthread_mutex_destroy(&k->lock);
+        free(k);
+        return err_errno(e, -r, "cannot start the thread that keeps the vectors in order");
+    }
+    *ret = k;
+    return 0;
+}
+
+struct keeper *keeper_stop(struct keeper *k)
+{
+    if (!k)
+        return NULL;
+    pthread_mutex_lock(&k->lock);
+    atomic_store(&k->is_stopping, true);
+    pthread_cond_broadcast(&k->is_changed);
+    pthread_mutex_unlock(&k->lock);
+    pthread_join(k->thread, NULL);
+    pthread_cond_destroy(&k->is_changed);
+    pthread_mutex_destroy(&k->lock);
+    free(k);
+    return NULL;
+}
+
+void keeper_wake(struct keeper *k)
+{
+    pthread_mutex_lock(&k->lock);
+    k->is_wanted = true;
+    pthread_cond_broadcast(&k->is_changed);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void keeper_wait(struct keeper *k)
+{
+    pthread_mutex_lock(&k->lock);
+    while (k->is_working || k->is_wanted)
+        pthread_cond_wait(&k->is_changed, &k->lock);
+    pthread_mutex_unlock(&k->lock);
+}

@@ -1,0 +1,282 @@
+#include "vector/engine/lists.h"
+#include "vector/engine/scan.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LISTS_SAMPLE_QUERIES = 256,
+    LISTS_SAMPLE_TOP = 10,
+    LISTS_WORTH = 4, /* a query scans at most one list in LISTS_WORTH */
+};
+
+/* A margin for other queries, as the sample's rows helped to place the centres. */
+#define PROBES_MARGIN 1.25
+
+struct lists *lists_free(struct lists *l)
+{
+    if (!l)
+        return NULL;
+    codes_clear(&l->centres);
+    free(l->starts);
+    free(l);
+    return NULL;
+}
+
+/* --- centres and order --- */
+
+static size_t n_lists_for(size_t n_rows)
+{
+    return MAX((size_t)(1.6 * sqrt((double)n_rows)), (size_t)1);
+}
+
+/* Slots of the live rows. */
+static uint32_t *live_slots(const struct slab_view *view)
+{
+    uint32_t *slots = xcalloc(view->n_live, sizeof(*slots));
+    size_t n = 0;
+
+    for (size_t slot = 0; slot < view->n; slot++)
+        if (slab_view_is_live(view, slot))
+            slots[n++] = (uint32_t)slot;
+    return slots;
+}
+
+/* Takes as many evenly spaced rows as n_centres centres need. */
+static int take_samples(const struct slab_view *view, const uint32_t *slots, size_t n_centres, struct codes *ret)
+{
+    size_t n = MIN(view->n_live, n_centres * KMEANS_SAMPLES);
+    int r;
+
+    r = codes_init(ret, n, view->slab->n_dimensions);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        size_t slot = slots[i * view->n_live / n];
+
+        memcpy(ret->codes + i * ret->stride, slab_codes(view->slab, slot), ret->stride);
+        ret->scales[i] = slab_scale(view->slab, slot);
+    }
+    return r;
+}
+
+/* Assigns each live slot to a list. */
+static int assign(const struct kernel *kernel, const struct slab_view *view, const uint32_t *slots,
+                  const struct codes *centres, const atomic_bool *is_stopping, uint32_t *list_of)
+{
+    int32_t *scratch = xcalloc(centres->n, sizeof(*scratch));
+    size_t i;
+
+    for (i = 0; i < view->n_live; i++) {
+        if (i % 1024 == 0 && atomic_load(is_stopping))
+            break;
+        list_of[i] = (uint32_t)kmeans_nearest(kernel, centres, slab_codes(view->slab, slots[i]), scratch);
+    }
+    free(scratch);
+    return i < view->n_live ? -ECANCELED : 0;
+}
+
+/* Sorts the slots by list (counting sort); within a list they keep their order. */
+static uint32_t *sort_by_list(struct lists *l, const uint32_t *slots, const uint32_t *list_of, size_t n)
+{
+    uint32_t *order = xcalloc(n, sizeof(*order));
+    size_t *at = xcalloc(l->centres.n + 1, sizeof(*at));
+
+    l->starts = xcalloc(l->centres.n + 1, sizeof(*l->starts));
+    for (size_t i = 0; i < n; i++)
+        l->starts[list_of[i] + 1]++;
+    for (size_t i = 0; i < l->centres.n; i++)
+        l->starts[i + 1] += l->starts[i];
+    memcpy(at, l->starts, (l->centres.n + 1) * sizeof(*at));
+    for (size_t i = 0; i < n; i++)
+        order[at[list_of[i]]++] = slots[i];
+    free(at);
+    return order;
+}
+
+/* --- choosing lists --- */
+
+static void score_centres(const struct lists *l, const struct kernel *kernel, const struct quant_query *query,
+                          float *scores)
+{
+    int32_t *dots = xcalloc(l->centres.n, sizeof(*dots));
+
+    kernel->dots_again(l->centres.codes, l->centres.stride, l->centres.n, query->codes, dots);
+    for (size_t i = 0; i < l->centres.n; i++)
+        scores[i] = (float)(dots[i] - query->bias) * l->centres.scales[i];
+    free(dots);
+}
+
+void lists_choose(const struct lists *l, const struct kernel *kernel, const struct quant_query *query,
+                  uint32_t *numbers)
+{
+    float *scores = xcalloc(l->centres.n, sizeof(*scores));
+    struct best best;
+
+    score_centres(l, kernel, query, scores);
+    best_init(&best, l->n_probes);
+    for (size_t i = 0; i < l->centres.n; i++)
+        best_offer(&best, scores[i], (uint32_t)i);
+    for (size_t i = 0; i < l->n_probes; i++)
+        numbers[i] = i < best.n ? best.items[i].slot : 0;
+    best_clear(&best);
+    free(scores);
+}
+
+/* --- the number of lists to scan --- */
+
+/* Rows that serve as queries; a scan of all rows finds their nearest rows. */
+struct sample {
+    struct quant_query queries[SCAN_BATCH];
+    struct best bests[SCAN_BATCH];
+    uint32_t slots[SCAN_BATCH];
+    size_t n;
+};
+
+static void answer(const struct kernel *kernel, const struct slab_view *view, struct sample *s)
+{
+    struct scan_request requests[SCAN_BATCH], *pointers[SCAN_BATCH];
+
+    for (size_t i = 0; i < s->n; i++) {
+        quant_query_of_row(&s->queries[i], slab_codes(view->slab, s->slots[i]), slab_scale(view->slab, s->slots[i]),
+                           view->slab->stride);
+        best_init(&s->bests[i], LISTS_SAMPLE_TOP + 1);
+        requests[i] = (struct scan_request){ &s->queries[i], view->live, view->n, &s->bests[i] };
+        pointers[i] = &requests[i];
+    }
+    scan_range(kernel, view->slab, pointers, s->n, 0, view->n);
+}
+
+static void sample_clear(struct sample *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        quant_query_clear(&s->queries[i]);
+        best_clear(&s->bests[i]);
+    }
+}
+
+/* The rank of the list in the order of scanning. */
+static uint32_t rank_of(const float *scores, size_t n, size_t list)
+{
+    uint32_t rank = 0;
+
+    for (size_t i = 0; i < n; i++)
+        rank += scores[i] > scores[list];
+    return rank;
+}
+
+/* Adds the ranks of the lists that contain the nearest rows of one query, except the query's own row. */
+static size_t note_ranks(const struct lists *l, const struct kernel *kernel, const struct sample *s, size_t i,
+                         const uint32_t *list_of_slot, uint32_t *ranks)
+{
+    float *scores = xcalloc(l->centres.n, sizeof(*scores));
+    size_t n = 0;
+
+    score_centres(l, kernel, &s->queries[i], scores);
+    for (size_t j = 0; j < s->bests[i].n && n < LISTS_SAMPLE_TOP; j++)
+        if (s->bests[i].items[j].slot != s->slots[i])
+            ranks[n++] = rank_of(scores, l->centres.n, list_of_slot[s->bests[i].items[j].slot]);
+    free(scores);
+    return n;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Sets n_probes and recall from the sorted ranks. */
+static void settle_probes(struct lists *l, uint32_t *ranks, size_t n, double target_recall)
+{
+    size_t wanted = MIN((size_t)ceil(target_recall * (double)n), n), n_found = 0;
+
+    qsort(ranks, n, sizeof(*ranks), by_number);
+    l->n_probes = n > 0 && wanted > 0 ? (size_t)((ranks[wanted - 1] + 1) * PROBES_MARGIN + 0.5) : 1;
+    l->n_probes = MIN(l->n_probes, l->centres.n);
+    while (n_found < n && ranks[n_found] < l->n_probes)
+        n_found++;
+    l->recall = n > 0 ? (double)n_found / (double)n : 1;
+}
+
+static int measure(struct lists *l, const struct kernel *kernel, const struct slab_view *view, const uint32_t *slots,
+                   const uint32_t *list_of_slot, double target_recall, const atomic_bool *is_stopping)
+{
+    size_t n_queries = MIN(view->n_live, (size_t)LISTS_SAMPLE_QUERIES), n_ranks = 0, next = 0;
+    uint32_t *ranks = xcalloc(n_queries * LISTS_SAMPLE_TOP, sizeof(*ranks));
+
+    while (next < n_queries && !atomic_load(is_stopping)) {
+        struct sample s = { .n = MIN(n_queries - next, (size_t)SCAN_BATCH) };
+
+        for (size_t i = 0; i < s.n; i++)
+            s.slots[i] = slots[(next + i) * view->n_live / n_queries];
+        answer(kernel, view, &s);
+        for (size_t i = 0; i < s.n; i++)
+            n_ranks += note_ranks(l, kernel, &s, i, list_of_slot, ranks + n_ranks);
+        sample_clear(&s);
+        next += s.n;
+    }
+    if (next >= n_queries)
+        settle_probes(l, ranks, n_ranks, target_recall);
+    free(ranks);
+    return next < n_queries ? -ECANCELED : 0;
+}
+
+/* --- building --- */
+
+static int place_centres(const struct kernel *kernel, const struct slab_view *view, const uint32_t *slots,
+                         const atomic_bool *is_stopping, struct codes *ret)
+{
+    size_t n_centres = n_lists_for(view->n_live);
+    struct codes samples;
+    int r;
+
+    r = take_samples(view, slots, n_centres, &samples);
+    if (r < 0)
+        return r;
+    r = kmeans_run(kernel, &samples, n_centres, is_stopping, ret);
+    codes_clear(&samples);
+    return r;
+}
+
+/* What lists_build() works on. */
+struct building {
+    uint32_t *slots, *list_of, *list_of_slot;
+};
+
+static int build(const struct kernel *kernel, const struct slab_view *view, double target_recall,
+                 const atomic_bool *is_stopping, struct building *b, struct lists *l)
+{
+    int r;
+
+    b->slots = live_slots(view);
+    b->list_of = xcalloc(view->n_live, sizeof(*b->list_of));
+    b->list_of_slot = xcalloc(view->n, sizeof(*b->list_of_slot));
+    r = place_centres(kernel, view, b->slots, is_stopping, &l->centres);
+    if (r == 0)
+        r = assign(kernel, view, b->slots, &l->centres, is_stopping, b->list_of);
+    for (size_t i = 0; r == 0 && i < view->n_live; i++)
+        b->list_of_slot[b->slots[i]] = b->list_of[i];
+    if (r == 0)
+        r = measure(l, kernel, view, b->slots, b->list_of_slot, target_recall, is_stopping);
+    return r == 0 && l->n_probes * LISTS_WORTH > l->centres.n ? -EDOM : r;
+}
+
+int lists_build(const struct kernel *kernel, const struct slab_view *view, double target_recall,
+                const atomic_bool *is_stopping, struct lists **ret, uint32_t **ret_order)
+{
+    struct lists *l = xcalloc(1, sizeof(*l));
+    struct building b = { 0 };
+    int r;
+
+    r = build(kernel, view, target_recall, is_stopping, &b, l);
+    if (r == 0) {
+        *ret_order = sort_by_list(l, b.slots, b.list_of, view->n_live);
+        *ret = l;
+    } else {
+        lists_free(l);
+    }
+    free(b.slots);
+    free(b.list_of);
+    free(b.list_of_slot);
+    return r;
+}

@@ -1,0 +1,29 @@
+/* Inverted lists: the rows of a slab grouped by the nearest of some centres, so that a query scans only a few groups.
+ *
+ * Built in the background over a view and never changed. The number of groups a query scans is chosen with a sample of
+ * the rows as queries: enough groups to find the wanted share (`recall`) of their ten nearest.
+ *
+ *     r = lists_build(kernel, &view, target_recall, is_stopping, &lists, &order);
+ *     n = lists_choose(lists, kernel, &query, numbers);       slots of list i: starts[i] to starts[i + 1]
+ */
+#pragma once
+
+#include "vector/engine/kmeans.h"
+#include "vector/engine/quant.h"
+#include "vector/engine/slab.h"
+
+struct lists {
+    struct codes centres;
+    size_t *starts;  /* owned; one entry more than there are lists */
+    size_t n_probes; /* lists that a query scans */
+    double recall;   /* measured, of the ten nearest */
+};
+
+/* ret_order (free() it) holds for each slot of the new slab its slot in the view. -ECANCELED; -EDOM: a query would have
+ * to scan so many lists that scanning all rows is as fast. */
+int lists_build(const struct kernel *kernel, const struct slab_view *view, double target_recall,
+                const atomic_bool *is_stopping, struct lists **ret, uint32_t **ret_order) MUST_CHECK;
+struct lists *lists_free(struct lists *l);
+/* The numbers of the n_probes lists whose centres are nearest; numbers has room for n_probes. */
+void lists_choose(const struct lists *l, const struct kernel *kernel, const struct quant_query *query,
+                  uint32_t *numbers);

@@ -1,0 +1,72 @@
+/* One namespace as the embedded engine holds it: its rows in memory, once loaded, in step with the file.
+ *
+ * Changes are made in the file first. Their order is that of the commits: space_expect() is called on the writer's
+ * thread inside the transaction, space_settle() by the caller after the transaction; it applies the settled changes in
+ * that order. A change is in memory when space_settle() returns. Callers hold the gate shared meanwhile, so that
+ * loading and unloading, which hold it exclusively, see no change in memory or file.
+ */
+#pragma once
+
+#include "store/vectors/vectors_db.h"
+#include "vector/engine/columns.h"
+#include "vector/engine/scan.h"
+#include "vector/engine/slab.h"
+
+/* A change on its way, on its caller's stack. */
+struct space_op {
+    struct space_op *next;
+    bool is_expected, is_settled, is_stored, is_applied;
+    struct vectors_db_change *change; /* borrowed */
+    uint8_t *codes;                   /* owned; of the change's puts */
+    float *scales;                    /* owned */
+};
+
+struct space {
+    struct space *next;     /* of the engine's table, under its lock */
+    char *name;             /* owned */
+    int n_refs;             /* under the table's lock */
+    int64_t used_at_ms;     /* under the table's lock */
+    atomic_size_t *account; /* borrowed */
+
+    pthread_rwlock_t gate;
+    pthread_mutex_t line_lock; /* of the line and is_applying */
+    pthread_cond_t line_moved;
+    struct space_op *first, *last; /* expected, not yet applied */
+    bool is_applying;
+
+    pthread_mutex_t lock; /* of the members below */
+    bool is_loaded;
+    int64_t id;        /* in the file; 0: there is no such namespace, or it is not loaded */
+    struct slab *slab; /* owned reference; NULL: no rows */
+
+    struct scan_batcher batcher;
+    struct columns columns;
+};
+
+struct space *space_new(const char *name, atomic_size_t *account) MUST_CHECK;
+struct space *space_free(struct space *s);
+
+void space_op_init(struct space_op *op, struct vectors_db_change *change);
+void space_op_clear(struct space_op *op);
+void space_expect(struct space *s, struct space_op *op);
+/* Call it for every op, even without a space_expect(). */
+void space_settle(struct space *s, struct space_op *op, bool is_stored);
+
+/* With the gate held exclusively. */
+int space_load(struct space *s, struct vectors_db *db, struct err *e) MUST_CHECK;
+void space_unload(struct space *s);
+
+bool space_is_loaded(struct space *s);
+bool space_has_rows(struct space *s); /* in memory: unloading would free some */
+double space_recall(struct space *s); /* of its lists; 1 when it has none */
+/* Do the rows need a new order: lists, or compaction? */
+enum space_need { SPACE_NEEDS_NOTHING, SPACE_NEEDS_LISTS, SPACE_NEEDS_COMPACTION };
+enum space_need space_need(struct space *s, int64_t list_above_rows);
+/* Replaces the view's slab by `fresh`, made from the view, and adds the changes since; queries continue meanwhile,
+ * changes wait during the last part. Takes ownership of fresh. -ESTALE: the namespace has another slab by now. */
+int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh) MUST_CHECK;
+/* Notes that lists were of no use for the view's rows. */
+void space_note_tried(struct space *s, const struct slab_view *view);
+
+/* The present rows and their namespace; false: not loaded. */
+bool space_view(struct space *s, struct slab_view *ret, struct vectors_db_space *ret_of);

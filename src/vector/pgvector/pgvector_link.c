@@ -1,0 +1,278 @@
+#include "vector/pgvector/pgvector_link.h"
+
+#include "base/limits.h"
+
+#include <libpq-fe.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+enum { TEXT_OID = 25, PARAMS_MAX = 8, ROW_OVERHEAD = 7, COLUMN_OVERHEAD = 4, TLS_SHARE = 32 };
+
+struct pg_link {
+    PGconn *conn;         /* owned */
+    uint64_t n_row_bytes; /* bytes of the received rows, as messages */
+    bool is_broken;
+};
+
+/* ---- error texts ---- */
+
+static int notify(const char *message, struct err *e)
+{
+    size_t n = message ? strcspn(message, "\n") : 0;
+
+    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: %.*s", n ? (int)MIN(n, (size_t)INT16_MAX) : INT16_MAX,
+                   n ? message : "the server gives no reason");
+}
+
+/* No connection was made: the server is unavailable. */
+static int err_absence(const PGconn *conn, struct err *e)
+{
+    struct err why = { 0 };
+
+    (void)!notify(PQerrorMessage(conn), &why);
+    return err_set(e, -EAGAIN, "VECTOR_STORE_UNAVAILABLE", "%s", why.text);
+}
+
+/* Reports the end of a wait as an error of the store, except when the client has left. */
+static int notify_wait(int r, const struct err *why, struct err *e)
+{
+    return r == -ECANCELED ? err_set(e, r, why->code, "%s", why->text)
+                           : err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: %s", why->text);
+}
+
+/* ---- the amount of data the server has sent ---- */
+
+/* Bytes that libpq has read from the socket. */
+static uint64_t received(const PGconn *conn)
+{
+    struct tcp_info info;
+    socklen_t n = sizeof(info);
+    int n_unread = 0;
+
+    memset(&info, 0, sizeof(info));
+    if (getsockopt(PQsocket(conn), IPPROTO_TCP, TCP_INFO, &info, &n) < 0 ||
+        ioctl(PQsocket(conn), FIONREAD, &n_unread) < 0)
+        return 0;
+    return info.tcpi_bytes_received - MIN(info.tcpi_bytes_received, (uint64_t)MAX(n_unread, 0));
+}
+
+/* Bytes other than rows: libpq keeps incomplete messages and all notices and parameters in memory, so these are
+ * limited. */
+static uint64_t loose_bytes(const struct pg_link *l)
+{
+    uint64_t n = received(l->conn), n_rows = l->n_row_bytes + l->n_row_bytes / TLS_SHARE;
+
+    return n > n_rows ? n - n_rows : 0;
+}
+
+static int check_loose(const struct pg_link *l, struct err *e)
+{
+    if (loose_bytes(l) <= LIMIT_STORE_LOOSE_BYTES)
+        return 0;
+    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: it sent more than %d bytes that are no whole row",
+                   LIMIT_STORE_LOOSE_BYTES);
+}
+
+static int wait_for(struct pg_link *l, const struct net_wait *wait, short events, struct err *e)
+{
+    struct err why = { 0 };
+    int r = net_wait_fd(wait, PQsocket(l->conn), events, &why);
+
+    return r < 0 ? notify_wait(r, &why, e) : check_loose(l, e);
+}
+
+/* Twice with TLS: poll() does not see the part of a record that the TLS library holds, 16 KiB at most, of which one
+ * call takes at least 8 KiB. */
+static bool consume(PGconn *conn)
+{
+    return PQconsumeInput(conn) == 1 && (!PQsslInUse(conn) || PQconsumeInput(conn) == 1);
+}
+
+/* ---- opening ---- */
+
+static void quiet(void *arg, const PGresult *notice)
+{
+}
+
+static int connect_on(struct pg_link *l, const struct net_wait *wait, struct err *e)
+{
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    bool is_there = false; /* the server has accepted the connection */
+    int r = 0;
+
+    while (r == 0 && state != PGRES_POLLING_OK) {
+        r = wait_for(l, wait, state == PGRES_POLLING_WRITING ? POLLOUT : POLLIN, e);
+        if (r == 0)
+            state = PQconnectPoll(l->conn);
+        if (r == 0 && state == PGRES_POLLING_FAILED)
+            r = is_there ? notify(PQerrorMessage(l->conn), e) : err_absence(l->conn, e);
+        is_there = is_there || PQstatus(l->conn) == CONNECTION_AWAITING_RESPONSE ||
+                   PQstatus(l->conn) == CONNECTION_SSL_STARTUP;
+    }
+    return r;
+}
+
+int pg_link_open(const char *const *names, const char *const *values, const struct net_wait *wait, struct pg_link **ret,
+                 struct err *e)
+{
+    struct pg_link *l = xcalloc(1, sizeof(*l));
+    int r = 0;
+
+    l->conn = PQconnectStartParams(names, values, 0);
+    if (!l->conn || PQstatus(l->conn) == CONNECTION_BAD)
+        r = err_absence(l->conn, e);
+    if (r == 0) {
+        PQsetNoticeReceiver(l->conn, quiet, NULL);
+        r = connect_on(l, wait, e);
+    }
+    if (r == 0 && PQsetnonblocking(l->conn, 1) < 0)
+        r = notify(PQerrorMessage(l->conn), e);
+    if (r < 0) {
+        pg_link_close(l);
+        return r;
+    }
+    *ret = l;
+    return 0;
+}
+
+struct pg_link *pg_link_close(struct pg_link *l)
+{
+    if (!l)
+        return NULL;
+    PQfinish(l->conn);
+    free(l);
+    return NULL;
+}
+
+bool pg_link_is_dead(const struct pg_link *l)
+{
+    return PQstatus(l->conn) != CONNECTION_OK;
+}
+
+bool pg_link_is_broken(const struct pg_link *l)
+{
+    return l->is_broken || pg_link_is_dead(l);
+}
+
+bool pg_link_is_reusable(const struct pg_link *l)
+{
+    return !pg_link_is_broken(l) && PQtransactionStatus(l->conn) == PQTRANS_IDLE &&
+           loose_bytes(l) < LIMIT_STORE_LOOSE_BYTES / 2;
+}
+
+/* ---- statements ---- */
+
+static int send_statement(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
+{
+    static const Oid types[PARAMS_MAX] = { TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID,
+                                           TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID };
+    int r = 0, left = PQsendQueryParams(l->conn, st->sql, (int)st->n_params, types, st->params, NULL, NULL, 0) == 1 &&
+                              PQsetSingleRowMode(l->conn) == 1
+                          ? 1
+                          : -1;
+
+    while (left > 0 && (left = PQflush(l->conn)) > 0) {
+        r = wait_for(l, wait, POLLIN | POLLOUT, e);
+        if (r < 0)
+            return r;
+        left = consume(l->conn) ? 1 : -1;
+    }
+    return left < 0 ? notify(PQerrorMessage(l->conn), e) : 0;
+}
+
+/* *ret NULL: the statement has ended. */
+static int next_result(struct pg_link *l, const struct net_wait *wait, PGresult **ret, struct err *e)
+{
+    int r = 0;
+
+    while (r == 0 && PQisBusy(l->conn)) {
+        r = wait_for(l, wait, POLLIN, e);
+        if (r == 0 && !consume(l->conn))
+            r = notify(PQerrorMessage(l->conn), e);
+    }
+    if (r == 0)
+        *ret = PQgetResult(l->conn);
+    return r;
+}
+
+static void count_row(struct pg_link *l, const PGresult *row)
+{
+    l->n_row_bytes += ROW_OVERHEAD;
+    for (int i = 0; i < PQnfields(row); i++)
+        l->n_row_bytes += COLUMN_OVERHEAD + (size_t)PQgetlength(row, 0, i);
+}
+
+static int read_changes(PGresult *result, const struct pg_statement *st, struct err *e)
+{
+    const char *text = PQcmdTuples(result);
+    char *end;
+    long long n;
+
+    if (!st->ret_changes)
+        return 0;
+    errno = 0;
+    n = strtoll(text, &end, 10);
+    if (!*text || *end || errno || n < 0)
+        return pg_fault(e, "it does not say how many rows were changed");
+    *st->ret_changes = n;
+    return 0;
+}
+
+/* After a refusal by the server the connection stays usable; after any other error it is not. */
+static int take_result(struct pg_link *l, PGresult *result, const struct pg_statement *st, struct pg_tally *tally,
+                       struct err *refusal, struct err *e)
+{
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+    switch (PQresultStatus(result)) {
+    case PGRES_SINGLE_TUPLE:
+        count_row(l, result);
+        return pg_row_take((const struct pg_row *)result, st, tally, e);
+    case PGRES_TUPLES_OK:
+        return 0;
+    case PGRES_COMMAND_OK:
+        return read_changes(result, st, e);
+    case PGRES_FATAL_ERROR:
+        if (PQstatus(l->conn) != CONNECTION_OK || !message)
+            return notify(message ? message : PQerrorMessage(l->conn), e);
+        if (!refusal->text[0])
+            notify(message, refusal);
+        return 0;
+    default:
+        return pg_fault(e, "it is neither rows nor an error (%s)", PQresStatus(PQresultStatus(result)));
+    }
+}
+
+static int take_results(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st,
+                        struct err *refusal, struct err *e)
+{
+    struct pg_tally tally = { 0 };
+    PGresult *result = NULL;
+    int r;
+
+    do {
+        r = next_result(l, wait, &result, e);
+        if (r == 0 && result)
+            r = take_result(l, result, st, &tally, refusal, e);
+        if (r == 0 && !result)
+            return 0;
+        PQclear(TAKE(result));
+    } while (r == 0);
+    return r;
+}
+
+int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
+{
+    struct err refusal = { 0 };
+    int r = send_statement(l, wait, st, e);
+
+    if (r == 0)
+        r = take_results(l, wait, st, &refusal, e);
+    l->is_broken = l->is_broken || r < 0;
+    return r == 0 && refusal.text[0] ? err_set(e, -EIO, refusal.code, "%s", refusal.text) : r;
+}

@@ -1,0 +1,42 @@
+/* One connection to a PostgreSQL server, for a worker: libpq in non-blocking mode.
+ *
+ * Opening and running a statement send, then wait in poll() until the operation's deadline, or until the operation is
+ * cancelled (net/wait.h); rows are taken one by one and limited in number and bytes, so that no server can block a
+ * thread or fill the memory. A call that fails for another reason than a refusal by the server leaves the connection
+ * broken: close it. Closing does not wait; a statement that still runs ends by the server's statement_timeout. This
+ * file knows nothing of vectors. One thread at a time.
+ *
+ *     r = pg_link_open(names, values, &wait, &link, e);
+ *     r = pg_link_run(link, &wait, &(struct pg_statement){ .sql = "SELECT id FROM t", .n_columns = 1, .max_rows = 10,
+ * .on_row = take }, e);
+ */
+#pragma once
+
+#include "net/wait.h"
+#include "vector/pgvector/pgvector_row.h"
+
+struct pg_link;
+
+struct pg_statement {
+    const char *sql;
+    const char *const *params; /* text */
+    size_t n_params;
+    int n_columns;   /* the columns each row must have, all in text format */
+    size_t max_rows; /* more rows are an error */
+    int (*on_row)(void *arg, const struct pg_row *row, struct err *e); /* NULL: rows are ignored */
+    void *arg;
+    int64_t *ret_changes; /* rows inserted, changed or deleted; NULL */
+};
+
+/* Names and values of PQconnectStartParams(), the addresses as hostaddr. -EAGAIN VECTOR_STORE_UNAVAILABLE when no
+ * connection can be made, -EIO VECTOR_STORE_FAILED with a message, -ECANCELED SHUTTING_DOWN. */
+int pg_link_open(const char *const *names, const char *const *values, const struct net_wait *wait, struct pg_link **ret,
+                 struct err *e) MUST_CHECK;
+struct pg_link *pg_link_close(struct pg_link *l); /* NULL is fine; returns NULL */
+/* The same errors; -EIO with is_broken false: the server refused the statement. */
+int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st,
+                struct err *e) MUST_CHECK;
+bool pg_link_is_broken(const struct pg_link *l);
+bool pg_link_is_dead(const struct pg_link *l); /* broken because the server is gone */
+/* Outside a transaction and below the limit of data from the server, so the next operation may use it. */
+bool pg_link_is_reusable(const struct pg_link *l);

@@ -1,0 +1,8 @@
+/* Milvus and Zilliz Cloud over REST v2: the interface to vector.c. Private to src/vector. */
+#pragma once
+
+#include "vector/vector.h"
+
+extern const struct vectors_field milvus_fields[];
+int milvus_open(const char *scope, struct json_value config, const struct guard *guard, struct vectors **ret,
+                struct err *e) MUST_CHECK;
