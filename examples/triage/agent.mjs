@@ -1,7 +1,7 @@
 // A process agent: Hearth starts it for one task, it does the work, reports, and ends.
 //
-// It gets TASK_UUID, ACTIVITY_DATA (or ACTIVITY_FILE when the activity is large), MACHINE_ID, SERVER_URL, TASK_ATTEMPT and HEARTH_TASK_TOKEN.
-// A message with `slow_s` keeps it busy for so many seconds, to show what happens when an agent is killed.
+// The agent gets TASK_UUID, ACTIVITY_DATA (or ACTIVITY_FILE when the activity is large), MACHINE_ID, SERVER_URL, TASK_ATTEMPT and HEARTH_TASK_TOKEN.
+// A message with `slow_s` keeps the agent busy for that many seconds, to show what happens when an agent is killed.
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { classify } from './rules.mjs';

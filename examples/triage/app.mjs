@@ -1,6 +1,6 @@
-// A Local App: asks for its permissions, inserts a few messages as activities, and tells on a small page what became of them.
+// A Local App: requests its permissions, inserts a few messages as activities, and shows their results on a small page.
 //
-// Hearth starts it with SVC_APP_ID, SVC_APP_SECRET, SERVER_URL and a free port. GET / lists the messages, POST / {"text": "..."} adds one.
+// Hearth starts the app with SVC_APP_ID, SVC_APP_SECRET, SERVER_URL and a free port. GET / lists the messages, POST / {"text": "..."} adds one.
 import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -23,7 +23,7 @@ async function hearth(method, path, body) {
   return { status: reply.status, body: await reply.json() };
 }
 
-// Asks once for everything; a person answers with `hearth permission watch` or `hearth permission grant`.
+// Requests all permissions at once; a person answers with `hearth permission watch` or `hearth permission grant`.
 async function permitted(permissions) {
   for (;;) {
     const { body } = await hearth('POST', '/sdk/register', { app_id: SVC_APP_ID, app_name: 'Triage', permissions });

@@ -1,4 +1,4 @@
-// What a message is about, by plain rules: the first that matches decides. No model, no network.
+// Finds the subject of a message by plain rules: the first matching rule decides. No model, no network.
 
 const rules = [
   { category: 'security', urgency: 'high', words: /\b(hacked|breach|phishing|stolen|leaked)\b/i },

@@ -4,11 +4,11 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { binary, coldHearth, startHearth, until } from './harness.mjs';
+import { binary, coldHearth, startHearth, stoppedHearth, until } from './harness.mjs';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const forms = [
-    ['offline', (t) => coldHearth({ t })],
+    ['offline', (t) => stoppedHearth({ t })],
     ['online', (t) => startHearth({ t })],
 ];
 
@@ -52,6 +52,21 @@ both('keys are made, listed and revoked', async (h) => {
     await fails(h, 1, /key/, 'key', 'revoke', '00000000-0000-4000-8000-000000000000');
 });
 
+both('a key that was made elsewhere is tied to an app', async (h) => {
+    const { app_id: id } = await h.cliJson('app', 'add', h.file('reader.json', { name: 'reader', config: { command: 'true' } }));
+    const key = 'ABCDEFG-0123456-hijklmn';
+    await says(h, /^The key that ends in klmn stands for the app reader: it may what reader was granted, and nothing else\./, 'key', 'import', 'reader', { input: `${key}\n` });
+    const again = await h.cliJson('key', 'import', id, '--name', 'published', { input: key });
+    assert.deepEqual({ ...again, id: 0 }, { id: 0, last4: 'klmn', app_id: id, app: 'reader' });
+    const [listed] = await h.cliJson('key', 'list');
+    assert.deepEqual([listed.id, listed.name, listed.app, listed.may], [again.id, 'published', 'reader', 'what reader was granted']);
+    await says(h, /published +klmn +what reader was granted/, 'key', 'list');
+    await fails(h, 2, /nothing came/, 'key', 'import', 'reader', { input: '\n' });
+    await fails(h, 1, /`key`/, 'key', 'import', 'reader', { input: 'short' });
+    await fails(h, 1, /app/, 'key', 'import', 'nobody', { input: key });
+    await says(h, /is revoked/, 'key', 'revoke', again.id);
+});
+
 both('apps are added, listed, shown and removed', async (h) => {
     await says(h, /No app is registered/, 'app', 'list');
     const file = h.file('demo.json', { name: 'demo', display_name: 'Demo', permissions: ['llm.chat'], config: { command: 'true' } });
@@ -69,8 +84,8 @@ both('apps are added, listed, shown and removed', async (h) => {
         assert.equal((await h.cliJson('app', 'show', by)).app.app_id, made.app_id);
     await says(h, /display_name: +Demo[^]*Configuration:\n\{/, 'app', 'show', 'demo');
     await says(h, /removed/, 'app', 'remove', 'demo');
-    await fails(h, 1, /no such app/i, 'app', 'show', 'demo');
-    await fails(h, 1, /no such app/i, 'app', 'remove', 'demo');
+    await fails(h, 1, /no app (demo|nobody)\./, 'app', 'show', 'demo');
+    await fails(h, 1, /no app (demo|nobody)\./, 'app', 'remove', 'demo');
 });
 
 both('a bad configuration is told with every error at once', async (h) => {
@@ -85,7 +100,7 @@ both('a bad configuration is told with every error at once', async (h) => {
 
 both('permissions are granted, denied, revoked and reset', async (h) => {
     const id = await h.app({ name: 'demo', permissions: ['llm.chat', 'mcp.tools'] });
-    const decisions = async () => Object.fromEntries((await h.cliJson('permission', 'list', 'demo')).grants
+    const decisions = async () => Object.fromEntries((await h.cliJson('permission', 'list', 'demo')).filter((one) => one.decision !== 'waiting')
         .map((grant) => [grant.permission, `${grant.decision} ${grant.scope}`]));
     await says(h, /may use llm\.chat/, 'permission', 'grant', 'demo', 'llm.chat');
     await says(h, /may use llm\.embed/, 'permission', 'grant', id, 'llm.embed', '--once');
@@ -98,18 +113,32 @@ both('permissions are granted, denied, revoked and reset', async (h) => {
     await fails(h, 1, /llm\.chat|decided/, 'permission', 'revoke', 'demo', 'llm.chat');
     await says(h, /forgotten/, 'permission', 'reset', 'demo');
     assert.deepEqual(await decisions(), {});
-    await fails(h, 1, /no such app/i, 'permission', 'grant', 'nobody', 'llm.chat');
+    await fails(h, 1, /no app (demo|nobody)\./, 'permission', 'grant', 'nobody', 'llm.chat');
     await fails(h, 1, /date|future|until/i, 'permission', 'grant', 'demo', 'llm.chat', '--until', '2001-01-01');
+});
+
+both('several permissions are decided at once, or all that the app requests', async (h) => {
+    await h.app({ name: 'demo', permissions: ['llm.chat', 'llm.embed', 'vectors.read'] });
+    const decisions = async () => (await h.cliJson('permission', 'list', 'demo')).filter((one) => one.decision !== 'waiting').map((grant) => `${grant.permission} ${grant.decision}`).sort();
+    await says(h, /^demo may not use llm\.chat, llm\.embed\.\n$/, 'permission', 'deny', 'demo', 'llm.chat', 'llm.embed');
+    await fails(h, 1, /no permission llm\.chatt; did you mean llm\.chat\?/, 'permission', 'grant', 'demo', 'vectors.read', 'llm.chatt');
+    assert.deepEqual(await decisions(), ['llm.chat deny', 'llm.embed deny']);
+    await says(h, /^demo may use llm\.chat, llm\.embed, vectors\.read\.\n$/, 'permission', 'grant', 'demo', '--requested');
+    assert.deepEqual(await decisions(), ['llm.chat allow', 'llm.embed allow', 'vectors.read allow']);
+    await fails(h, 2, /needs APP PERMISSION/, 'permission', 'grant', 'demo');
+    await fails(h, 2, /--requested needs no PERMISSION/, 'permission', 'grant', 'demo', 'llm.chat', '--requested');
+    await h.app({ name: 'modest' });
+    await fails(h, 1, /modest declares no permission/, 'permission', 'grant', 'modest', '--requested');
 });
 
 test('permission list shows what waits for an answer', async (t) => {
     const h = await startHearth({ t });
     await h.app({ name: 'demo', permissions: ['llm.chat'] });
-    const { pending } = await h.cliJson('permission', 'list');
+    const pending = await h.cliJson('permission', 'list');
     assert.deepEqual(pending.map((question) => question.permission), ['llm.chat']);
     await says(h, /demo +llm\.chat +waiting/, 'permission', 'list');
     await says(h, /may use/, 'permission', 'grant', 'demo', 'llm.chat');
-    assert.deepEqual((await h.cliJson('permission', 'list')).pending, []);
+    assert.deepEqual((await h.cliJson('permission', 'list')).filter((one) => one.decision === 'waiting'), []);
 });
 
 both('agents are added, listed and removed', async (h) => {

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { binary, coldHearth, startHearth } from './harness.mjs';
+import { binary, coldHearth, startHearth, stoppedHearth } from './harness.mjs';
 import { newApp, newKey } from './kit.mjs';
 import { env } from './provider.mjs';
 
@@ -23,20 +23,20 @@ async function complains(h, code, text, ...args) {
     assert.match(result.stderr, text);
 }
 
-for (const [where, begin] of [['with a service', startHearth], ['without a service', coldHearth]])
+for (const [where, begin] of [['with a service', startHearth], ['without a service', stoppedHearth]])
     describe(where, () => {
         test('a provider is added, listed, tested, made the default and removed', async (t) => {
             const h = await begin({ t });
             assert.match(await said(h, 'provider', 'list'), /No provider is configured; `hearth provider add ID` adds one/);
             assert.match(await said(h, 'provider', 'add', 'generic-openai', '--name', 'mine', '--base-url', url, '--api-key', '-', '--model', 'said-model',
                 '--embed-model', 'vec', '--header', 'X-One: 1', '--header', 'X-Two:2', '--models', 'a, b,,c', { input: `${secret}\n` }),
-            /^The provider mine is added; `hearth provider test mine` makes a call/);
+            /^The provider mine is added; `hearth provider test mine` makes a call.*Nothing is embedded yet: embeddings that name no provider are made by mine from now on\.\n$/s);
             const list = await said(h, 'provider', 'list');
-            assert.match(list, /^mine +OpenAI-compatible service +stored +\*\*\*\*6789 +said-model +vec +chat +ok +http/m);
+            assert.match(list, /^mine +OpenAI-compatible service +stored +\*\*\*\*6789 +said-model +vec +chat, embed +ok +http/m);
             assert.match(list, /^chats +mine \(the first that is configured\)$/m);
-            assert.match(list, /^embeddings +builtin$/m);
+            assert.match(list, /^embeddings +mine$/m);
             assert.match(list, /^fallbacks +none/m);
-            const { providers } = await h.cliJson('provider', 'list');
+            const providers = await h.cliJson('provider', 'list');
             assert.deepEqual(providers[0].headers.map((one) => one.name), ['X-One', 'X-Two']);
             assert.deepEqual(providers[0].models, ['a', 'b', 'c']);
             assert.match(await said(h, 'provider', 'test', 'mine'), /^mine works: said-model answered in \d+ ms; 3 tokens were sent and 2 came back\.\n$/);
@@ -87,6 +87,20 @@ test('wrong use is told', async (t) => {
     await complains(h, 1, /^hearth: --for must be one of chat, embed/, 'provider', 'test', 'x', '--for', 'speech');
 });
 
+test('a dead default provider is told with its last error and time', async (t) => {
+    const h = await startHearth({ t });
+    await said(h, 'provider', 'add', 'ollama', '--base-url', '127.0.0.1:1', '--model', 'm');
+    assert.equal((await h.cliJson('provider', 'list'))[0].last_error, null);
+    const doctor = await h.cli('doctor');
+    assert.match(doctor.stdout, /^FAIL {2}provider +ollama, a default, failed; the last error, at \d{4}-\S+Z: .*127\.0\.0\.1:1/m);
+    assert.match(await said(h, 'provider', 'list'), /^failed +ollama at \d{4}-\d\d-\d\d \S+: .*127\.0\.0\.1:1/m);
+    await h.cli('chat', 'hello');
+    const [provider] = await h.cliJson('provider', 'list');
+    assert.match(provider.last_error, /127\.0\.0\.1:1/);
+    await said(h, 'provider', 'add', 'ollama', '--base-url', url.replace('/v1', ''), '--model', 'said-model');
+    assert.doesNotMatch(await said(h, 'provider', 'list'), /^failed/m);
+});
+
 test('a test that fails ends with code 1 and its sentence', async (t) => {
     const h = coldHearth({ t });
     await said(h, 'provider', 'add', 'ollama', '--base-url', '127.0.0.1:1', '--model', 'm');
@@ -104,11 +118,11 @@ test('a backup takes providers along, and its restore opens them', async (t) => 
     await said(h, 'backup', archive);
     await said(other, 'restore', archive);
     assert.match(await said(other, 'provider', 'test', 'generic-openai'), /works/);
-    assert.equal((await other.cliJson('provider', 'list')).providers[0].key, '****6789');
+    assert.equal((await other.cliJson('provider', 'list'))[0].key, '****6789');
 });
 
 test('the presets are listed with what they need', async (t) => {
-    const out = await said(coldHearth({ t }), 'provider', 'presets');
+    const out = await said(await stoppedHearth({ t }), 'provider', 'presets');
     assert.match(out, /^anthropic +Anthropic +yes +no +api_key +https:\/\/api\.anthropic\.com/m);
     assert.match(out, /^ollama +Ollama +yes +yes +- /m);
 });
@@ -123,7 +137,7 @@ test('the key that was typed is not in the data folder and not shown by help', a
 
 // script(1) gives the command a terminal of its own, in which `typed` is typed. {code, seen}.
 async function inTerminal(h, typed) {
-    const command = `${binary} provider add openai --api-key - --data ${h.dataDir}; echo "code $?"; stty -a`;
+    const command = `"${binary}" provider add openai --api-key - --data "${h.dataDir}"; echo "code $?"; stty -a`;
     const child = spawn('script', ['-qec', command, '/dev/null'], { env: h.env, stdio: ['pipe', 'pipe', 'inherit'] });
     let seen = '';
     let isTyped = false;
@@ -145,13 +159,13 @@ test('a key that is asked for in a terminal is not echoed', async (t) => {
     assert.equal(code, 0, seen);
     assert.match(seen, /API key: \r?\n+The provider openai is added/);
     assert.equal(seen.includes(secret), false);
-    assert.equal((await h.cliJson('provider', 'list')).providers[0].key, '****6789');
+    assert.equal((await h.cliJson('provider', 'list'))[0].key, '****6789');
 });
 
 test('Ctrl-C instead of a key changes nothing', async (t) => {
-    const h = coldHearth({ t });
+    const h = await stoppedHearth({ t });
     const { code, seen } = await inTerminal(h, 'sk-half\x03');
     assert.equal(code, 1, seen);
     assert.match(seen, /No key was given; nothing is changed/);
-    assert.deepEqual((await h.cliJson('provider', 'list')).providers, []);
+    assert.deepEqual((await h.cliJson('provider', 'list')), []);
 });

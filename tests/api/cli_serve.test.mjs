@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { coldHearth, startHearth, until } from './harness.mjs';
+import { coldHearth, startHearth, stoppedHearth, until } from './harness.mjs';
 
 test('the first line says where it listens; it answers there and its data folder is private', async (t) => {
     const h = await startHearth({ t });
@@ -11,6 +11,26 @@ test('the first line says where it listens; it answers there and its data folder
     assert.equal(statSync(h.dataDir).mode & 0o777, 0o700);
     for (const name of readdirSync(h.dataDir).filter((name) => !statSync(join(h.dataDir, name)).isDirectory()))
         assert.equal(statSync(join(h.dataDir, name)).mode & 0o077, 0, `${name} can be read by others`);
+});
+
+test('the first start prints three next steps, a later one none', async (t) => {
+    const h = await startHearth({ t });
+    await h.outLines.wait((line) => /^ {2}3\. hearth app add FILE\.json --data '/.test(line));
+    assert.deepEqual(h.outLines.items.filter((line) => /^ {2}\d\. /.test(line)).length, 3);
+    assert.match(h.outLines.items[2], /this is the first start here/);
+    await h.terminate();
+    await h.start();
+    await h.terminate();
+    assert.deepEqual(h.outLines.items.map((line) => line.split(' ')[1]), ['listening', 'data']);
+});
+
+test('GET / is a page that says what to do next', async (t) => {
+    const h = await startHearth({ t });
+    const reply = await h.api('GET', '/');
+    assert.equal(reply.status, 200);
+    assert.match(reply.headers['content-type'], /^text\/html/);
+    assert.match(reply.headers['content-security-policy'], /default-src 'none'/);
+    assert.match(reply.text, /<h1>Hearth is running<\/h1>[^]*hearth provider presets[^]*hearth app add FILE\.json/);
 });
 
 test('a second service on the folder refuses and names the first by its pid', async (t) => {
@@ -79,7 +99,7 @@ test('a settings file is read, and its errors name the line', async (t) => {
 });
 
 test('--check-config writes nothing, and works beside a running service', async (t) => {
-    const cold = coldHearth({ t });
+    const cold = coldHearth({ t, isBare: true });
     assert.equal((await cold.cli('serve', '--check-config')).stdout, 'configuration ok\n');
     assert.ok(!existsSync(cold.dataDir));
     const h = await startHearth({ t });
@@ -90,7 +110,7 @@ test('--check-config writes nothing, and works beside a running service', async 
 });
 
 test('a data folder that cannot be is refused', async (t) => {
-    const h = coldHearth({ t });
+    const h = coldHearth({ t, isBare: true });
     h.file('data', 'a file');
     for (const more of [['--check-config'], ['--listen', '127.0.0.1:0']]) {
         const result = await h.cli('serve', ...more);
@@ -119,7 +139,7 @@ test('the log can be JSON', async (t) => {
 });
 
 test('the database outranks the environment and a flag outranks the database', async (t) => {
-    const h = coldHearth({ t, env: { HEARTH_TASKS_SWEEP_S: '11' } });
+    const h = await stoppedHearth({ t, env: { HEARTH_TASKS_SWEEP_S: '11' } });
     assert.equal((await h.cli('settings', 'tasks.sweep_s')).stdout, '11 (environment)\n');
     assert.equal((await h.cli('settings', 'set', 'tasks.sweep_s', '12')).code, 0);
     assert.equal((await h.cli('settings', 'tasks.sweep_s')).stdout, '12 (database)\n');

@@ -52,3 +52,36 @@ test('a failed task is replayed by hand', async (t) => {
     assert.equal(replay.code, 0, replay.stderr);
     await taskWith(h, (task) => task.uuid === uuid && task.status === 'completed', 'the task completes');
 });
+
+test('task wait ends with the task, and its exit code says how', async (t) => {
+    const h = await world(t, 'while [ ! -e "$HOME/go" ]; do sleep 0.05; done; exit "$(cat "$HOME/go")"');
+    const { uuid } = await taskWith(h, (task) => task.status !== 'pending', 'the task is begun');
+    const late = await h.cli('task', 'wait', uuid, '--timeout', '0.2');
+    assert.deepEqual([late.code, late.stderr], [1, `hearth: The task ${uuid} has not ended within 0.2 seconds\n`]);
+    const waiting = h.cli('task', 'wait', uuid);
+    h.file('go', '0');
+    assert.deepEqual(await waiting.then(({ code, stdout }) => [code, stdout]), [0, `The task ${uuid} is completed.\n`]);
+    assert.equal((await h.cliJson('task', 'wait', uuid)).task.status, 'completed');
+    assert.equal((await h.cli('task', 'wait', uuid, '--timeout', 'soon')).code, 2);
+    assert.equal((await h.cli('task', 'wait', 'nothing')).code, 1);
+});
+
+test('the beginning of an id names a task', async (t) => {
+    const h = await world(t, 'echo done');
+    const { uuid } = await taskWith(h, (task) => task.status === 'completed', 'the task completes');
+    assert.equal((await h.cliJson('task', 'show', uuid.slice(0, 8))).task.uuid, uuid);
+    assert.equal((await h.cliJson('task', 'wait', uuid.slice(0, 4).toUpperCase())).task.uuid, uuid);
+    assert.match((await h.cli('task', 'show', uuid.slice(0, 3))).stderr, /hearth task list/);
+});
+
+test('task wait tells a failure, and a task that waits for a person', async (t) => {
+    const h = await world(t, 'echo "it is broken" >&2; exit 4', { review: true });
+    const { uuid } = await taskWith(h, (task) => task.review === 'waiting', 'the task waits');
+    const waiting = h.cli('task', 'wait', uuid);
+    assert.equal((await h.cli('task', 'run', uuid)).code, 0);
+    const { code, stderr } = await waiting;
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`hearth: The task ${uuid} is failed: .*\\n$`));
+    const timedOut = await h.cli('task', 'replay', uuid);
+    assert.equal(timedOut.code, 0);
+});

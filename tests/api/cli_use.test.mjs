@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
-import { coldHearth } from './harness.mjs';
+import { coldHearth, stoppedHearth } from './harness.mjs';
 
 const has = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 
 test('help lists the commands and tells about each', async (t) => {
-    const h = coldHearth({ t });
+    const h = coldHearth({ t, isBare: true });
     const list = await h.cli('help');
     assert.equal(list.code, 0);
     const commands = [...list.stdout.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)[ \n]/gm)].map((match) => match[1]);
@@ -26,6 +26,14 @@ test('help lists the commands and tells about each', async (t) => {
         assert.equal(same.stdout, long.stdout, `${command} --help`);
     }
     assert.ok(!existsSync(h.dataDir), 'help makes no data folder');
+});
+
+test('help is grouped by what a person wants, and each command is in one group', async (t) => {
+    const { stdout } = await coldHearth({ t, isBare: true }).cli('help');
+    const groups = stdout.split('\n\n').slice(2, -1).map((part) => part.split('\n')[0]);
+    assert.deepEqual(groups, ['See how it is', 'Use models', 'Apps and what they may', 'Agents and their work', 'Settings and safety', 'For programs, and help']);
+    const lines = stdout.match(/^ {2}[a-z]+( [a-z]+)?/gm);
+    assert.equal(new Set(lines).size, lines.length);
 });
 
 test('a group alone names its commands', async (t) => {
@@ -84,7 +92,7 @@ test('the version is told in two ways', async (t) => {
 });
 
 test('options may stand before the command, and -- ends them', async (t) => {
-    const h = coldHearth({ t });
+    const h = await stoppedHearth({ t });
     const result = await rawCli(h, ['--data', h.dataDir, '--json', 'key', 'list']);
     assert.equal(result.code, 0, result.stderr);
     assert.deepEqual(JSON.parse(result.stdout), []);
@@ -110,6 +118,6 @@ test('the manual page has every command and no fault', { skip: !has('groff') }, 
     const page = spawnSync('groff', ['-man', '-ww', '-Tutf8', '-P-c'], { input: stdout, encoding: 'utf8' });
     assert.equal(page.stderr, '');
     const text = page.stdout.replace(/.\x08/g, '');
-    for (const wanted of [/hearth serve/, /hearth permission grant APP PERMISSION/, /\-\-check\-config/, /EXIT STATUS/])
+    for (const wanted of [/hearth serve/, /hearth permission grant APP \[PERMISSION\]\.\.\./, /\-\-check\-config/, /EXIT STATUS/])
         assert.match(text, wanted);
 });

@@ -1,7 +1,7 @@
 // What a person reads when a command line is wrong: the sentence, and what to do next.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { coldHearth, startHearth } from './harness.mjs';
+import { coldHearth, startHearth, stoppedHearth } from './harness.mjs';
 
 const slips = [
     [['ap', 'list'], 'hearth: There is no command ap; did you mean `hearth app list`? `hearth help` lists them all'],
@@ -36,7 +36,7 @@ const missing = [
 
 for (const [args, list] of missing)
     test(`hearth ${args.join(' ')} says where to look`, async (t) => {
-        const { code, stderr } = await coldHearth({ t }).cli(...args);
+        const { code, stderr } = await (await stoppedHearth({ t })).cli(...args);
         assert.equal(code, 1);
         assert.ok(stderr.trimEnd().endsWith(`\`${list}\` shows what there is.`), stderr);
     });

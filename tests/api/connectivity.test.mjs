@@ -65,17 +65,15 @@ test('an unknown app id is 401 INVALID_APP_ID and is named', async () => {
     refused(await h.asApp(nobodysId)('GET', '/sdk/ping'), 401, 'INVALID_APP_ID', `Invalid app ID: ${nobodysId}`);
 });
 
-for (const [what, headers] of [
-    ['a bearer value that is no key', { authorization: 'Bearer nothing' }],
-    ['an empty bearer value', { authorization: 'Bearer ' }],
-    ['another scheme', { authorization: 'Basic YTpi' }],
-    ['an empty app id', { 'x-app-id': '' }],
-    ['an empty api key', { 'x-api-key': '' }],
+for (const [what, headers, code] of [
+    ['a bearer value that is no key', { authorization: 'Bearer nothing' }, 'INVALID_API_KEY'],
+    ['an empty bearer value', { authorization: 'Bearer ' }, 'MISSING_APP_ID'],
+    ['another scheme', { authorization: 'Basic YTpi' }, 'INVALID_API_KEY'],
+    ['an empty app id', { 'x-app-id': '' }, 'MISSING_APP_ID'],
+    ['an empty api key', { 'x-api-key': '' }, 'MISSING_APP_ID'],
 ])
     test(`${what} alone is no identity`, async () => {
-        const { status, body } = await h.api('GET', '/sdk/ping', undefined, headers);
-        assert.equal(status, 401);
-        assert.ok(['MISSING_APP_ID', 'INVALID_APP_ID'].includes(body.code));
+        refused(await h.api('GET', '/sdk/ping', undefined, headers), 401, code);
     });
 
 test('a content type on GET is of no consequence', async () => {

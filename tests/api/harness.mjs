@@ -14,18 +14,25 @@ import { spawn } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '../..');
 export const binary = resolve(process.env.HEARTH_BIN
     ?? ['build/debug/hearth', 'build/release/hearth'].map((path) => join(root, path)).find(existsSync) ?? 'build/debug/hearth');
 
+// For `skip`: false, or the reason.
+export const needsIpv6 = Object.values(networkInterfaces()).flat().some(({ address }) => address === '::1') ? false : 'this machine has no IPv6';
+
 // How long is waited for what must come. Generous: a busy machine takes seconds for what is done in milliseconds here, and no test waits for longer than it must.
 const waitDeadlineMs = Number(process.env.WAIT_MS ?? 60_000);
 const startDeadlineMs = 120_000;
 const stopDeadlineMs = 120_000;
 const sanitizerReport = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: /;
+// base/loop and base/pool: the loop never waits, the short pool never waits on a peer. The program measures what its threads did, not for how long the
+// machine left them without a processor, and counts a sanitizer's own time down (base/stall.h): every report fails the suite. `mayStall` is for a test
+// that stops the process itself.
+const stallReport = /the loop was held for \d+ ms|a job of the pool \w+ waited for \d+ ms/;
 const running = new Set();
 
 process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
@@ -463,6 +470,8 @@ class Hearth {
     assertNoReport() {
         const at = this.log.findIndex((line) => sanitizerReport.test(line));
         assert.equal(at, -1, `a sanitizer spoke:\n${this.log.slice(at, at + 60).join('\n')}`);
+        if (!this.mayStall)
+            assert.deepEqual(this.log.filter((line) => stallReport.test(line)), [], 'the loop or the short pool was held up');
     }
 
     // Ends the service (unless it is killed already) and removes the temporary folder.
@@ -487,10 +496,22 @@ export async function startHearth(options = {}) {
     return hearth.start();
 }
 
+// A Hearth whose service has run and has ended: for the command line alone on its data folder.
+export async function stoppedHearth(options = {}) {
+    const hearth = await startHearth(options);
+    await hearth.terminate();
+    return hearth;
+}
+
 // A Hearth that is not started: for the command line alone, or to prepare the data folder first.
 export function coldHearth(options = {}) {
     const hearth = new Hearth(options);
     hearth.logLines = new Arrivals();
+    if (!options.isBare) {              // commands that only read make no data folder
+        mkdirSync(hearth.dataDir, { recursive: true, mode: 0o700 });
+        if (options.uid !== undefined)
+            chownSync(hearth.dataDir, options.uid, options.uid);
+    }
     options.t?.after(() => hearth.stop());
     return hearth;
 }

@@ -1,6 +1,5 @@
 // Who calls, what they may do, and who decides it: keys, apps, permissions, the administrator's session, the audit log.
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
@@ -193,10 +192,7 @@ test('management answers the administrator alone, whose link works once', async 
     assert.equal(page.status, 200);
     assert.match(page.headers['content-type'], /^text\/html/);
     assert.match(page.headers['content-security-policy'], /default-src 'none'/);
-    for (const part of ['style', 'script']) {
-        const hash = createHash('sha256').update(page.text.match(new RegExp(`<${part}>(.*)</${part}>`, 's'))[1]).digest('base64');
-        assert.ok(page.headers['content-security-policy'].includes(`${part}-src 'sha256-${hash}'`), part);
-    }
+    assert.match(page.headers['content-security-policy'], /style-src 'self'; script-src 'self'/);
     assert.equal((await h.api('GET', '/api/keys', undefined, headers)).status, 200);
     assert.equal((await h.api('GET', path)).status, 403);
     assert.equal((await h.api('DELETE', '/api/session', undefined, headers)).status, 200);

@@ -90,9 +90,13 @@ export function tasksOfRow(h, rowId, count = 1) {
     }, { what: `${count} tasks of row ${rowId}` });
 }
 
-// Routes in OpenAI's and Anthropic's form tell errors in it (docs/compatible-api.md); this is the same in the words of the envelope.
+// Routes in OpenAI's, Anthropic's and Ollama's form tell errors in it (docs/compatible-api.md); this is the same in the words of the envelope.
 export function asEnvelope(reply) {
     const inner = reply.body?.error;
+    if (typeof inner === 'string' && reply.body.hearth_code) {          // Ollama's form
+        const { hearth_code: code, ...rest } = reply.body;
+        return { ...reply, body: { ...rest, success: false, code } };
+    }
     if (inner === null || typeof inner !== 'object')
         return reply;
     const { message, hearth_code: code, ...rest } = inner;

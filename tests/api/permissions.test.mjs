@@ -34,6 +34,19 @@ test('a missing grant is 403 PERMISSION_REQUIRED, a stored denial 403 PERMISSION
     assert.equal((await agents(app)).status, 200);
 });
 
+test('a denial of what language models need carries the sentence for a person, and its code', async () => {
+    const app = await newApp(h), chat = { messages: [{ role: 'user', content: 'hi' }] };
+    const { display_name: name } = (await admin(h, 'GET', `/api/apps/${app}`)).app;
+    for (const [permission, method, path, body] of [['llm.chat', 'POST', '/sdk/llm/chat', chat], ['llm.chat', 'POST', '/sdk/llm/chat/stream', chat],
+        ['llm.embed', 'POST', '/sdk/llm/embed', { input: 'x' }], ['llm.providers', 'GET', '/sdk/llm/providers'], ['vectors.read', 'GET', '/sdk/llm/vectors/workspaces']]) {
+        isRequired(await h.asApp(app)(method, path, body), permission);
+        await decide(h, app, permission, { allow: false });
+        const told = refused(await h.asApp(app)(method, path, body), 403, 'PERMISSION_DENIED', `The permission ${permission} was denied to the app ${name}; \`hearth permission grant ${app} ${permission}\` grants it.`);
+        assert.deepEqual([told.permission, told.message], [permission, told.error]);
+        await admin(h, 'POST', '/api/permissions/reset', { app_id: app });
+    }
+});
+
 test('a call that lacks a permission shows the question to the person', async () => {
     const app = await newApp(h);
     await agents(app);
@@ -112,7 +125,7 @@ test('a request refused for its body does not use up a grant for once', async ()
     isRequired(await insert({ raw_data: 'text' }), 'activities.write');
     refusedFields(await hook({ event: 'trigger-agent' }), 'payload');
     refusedFields(await hook({ event: 'trigger-agent', payload: { raw_data: 'text' } }), 'payload.raw_data');
-    refusedFields(await hook({ event: 'trigger-agent', payload: { raw_data: {}, auto_run: true } }), 'payload.agent_name', 'payload.workspace_slug');
+    refusedFields(await hook({ event: 'trigger-agent', payload: { raw_data: {}, auto_run: true } }), 'payload.agent_name');
     refusedFields(await hook({ event: 'trigger-agent', payload: { prompt: 7 }, event_id: 'one' }), 'payload.raw_data', 'payload.prompt');
     refusedFields(await hook({ event: 'task.completed', payload: { task_uuid: 7 } }), 'payload.task_uuid');
     for (const payload of [{ agent_name: 'nobody' }, { workspace_slug: 'nowhere' }, { workspace_slug: 'default', thread_slug: 'none' }])

@@ -18,6 +18,7 @@ const headerSecret = 'organisation-secret-42';
 // "broken" answer 503.
 async function provider(name, models = ['one', 'two']) {
     const asked = [];
+    let isMended = false;
     const server = http.createServer(async (incoming, outgoing) => {
         const pieces = [];
         for await (const piece of incoming)
@@ -25,7 +26,7 @@ async function provider(name, models = ['one', 'two']) {
         const body = pieces.length ? JSON.parse(Buffer.concat(pieces)) : {};
         asked.push({ path: incoming.url, headers: incoming.headers, body });
         outgoing.setHeader('content-type', 'application/json');
-        if (body.model === 'broken')
+        if (body.model === 'broken' && !isMended)
             outgoing.writeHead(503).end('{"error":{"message":"broken"}}');
         else if (incoming.url.endsWith('/models'))
             outgoing.end(JSON.stringify({ data: models.map((id) => ({ id })) }));
@@ -35,7 +36,8 @@ async function provider(name, models = ['one', 'two']) {
             outgoing.end(JSON.stringify({ model: body.model, choices: [{ message: { content: `${name}/${body.model}` }, finish_reason: 'stop' }], usage: { prompt_tokens: 3, completion_tokens: 2 } }));
     }).listen(0, '127.0.0.1').unref();
     await once(server, 'listening');
-    return { name, asked, url: `http://127.0.0.1:${server.address().port}/v1`, last: () => asked.at(-1) };
+    return { name, asked, url: `http://127.0.0.1:${server.address().port}/v1`, last: () => asked.at(-1), mend: () => { isMended = true; },
+        close: () => { server.close(); server.closeAllConnections(); } };
 }
 
 const generic = (p, more = {}) => ({ preset: 'generic-openai', name: p.name, base_url: p.url, model: 'one', ...more });
@@ -78,13 +80,13 @@ describe('adding', () => {
         assert.deepEqual({ ...shown, created_at: 0, updated_at: 0 }, {
             name: 'mine', preset: 'generic-openai', label: 'OpenAI-compatible service', protocol: 'openai-chat', source: 'stored', base_url: p.url,
             key: '****6789', headers: [{ name: 'X-Org', value: '****' }], model: 'one', embed_model: 'bge', models: ['hand-1', 'two'], can_chat: true,
-            can_embed: true, default_for: ['chat'], state: 'ok', reason: null, created_at: 0, updated_at: 0,
+            can_embed: true, default_for: ['chat', 'embed'], state: 'ok', resting_models: [], last_error: null, last_error_at: null, reason: null, created_at: 0, updated_at: 0,
         });
     });
 
-    test('models written by hand are listed with those of the provider', async () => {
+    test('models written by hand are listed behind the own one and before those of the provider', async () => {
         const { body } = await key.call('GET', '/sdk/llm/providers/chat');
-        assert.deepEqual(body.providers.find((one) => one.provider === 'mine').models.map((one) => one.id), ['hand-1', 'two', 'one']);
+        assert.deepEqual(body.providers.find((one) => one.provider === 'mine').models.map((one) => one.id), ['one', 'hand-1', 'two']);
     });
 
     test('a stored provider hides the one of the environment until it is removed', async () => {
@@ -189,23 +191,165 @@ test('as many providers as the limit says', async (t) => {
     await admin(h, 'POST', '/api/providers', body('p7'), 201);
 });
 
-test('a provider that rests is shown so until its test succeeds, which is counted as use', async (t) => {
-    const p = await provider('tired');
+test('a model that fails rests, its provider does not, until its test succeeds, which is counted as use', async (t) => {
+    const p = await provider('tired', ['one', 'broken']);
+    const h = await startHearth({ t, settings: { 'llm.rest_after': 2, 'llm.retries': 0 } });
+    const key = await newKey(h);
+    const metric = async (of) => Number((await h.api('GET', '/metrics')).text.match(new RegExp(`hearth_llm_resting\\{of="${of}"\\} (\\d+)`))[1]);
+    await admin(h, 'POST', '/api/providers', generic(p));
+    for (let i = 0; i < 2; i++)
+        refused(await chat(key.call, { model: 'broken' }), 502, 'LLM_ERROR');
+    const shown = await entry(h, 'tired');
+    assert.deepEqual([shown.state, shown.resting_models], ['ok', ['broken']]);
+    assert.deepEqual([await metric('account'), await metric('model')], [0, 1]);
+    const asked = p.asked.length;
+    const body = refused(await chat(key.call, { model: 'broken' }), 503, 'PROVIDER_UNAVAILABLE', /^The model broken of tired has failed several times in a row and rests; try again in \d+ seconds\.$/);
+    assert.equal(body.code, 'PROVIDER_UNAVAILABLE');
+    refused(await key.call('POST', '/sdk/llm/chat/stream', { messages: [{ role: 'user', content: 'Who?' }], model: 'broken' }), 503, 'PROVIDER_UNAVAILABLE', /model broken of tired/);
+    assert.equal(p.asked.length, asked, 'a model that rests is not asked');
+    assert.equal(await answered(key.call), 'tired/one');
+    const { checks } = await admin(h, 'GET', '/api/doctor');
+    assert.ok(checks.some((one) => !one.ok && one.text === 'the model broken of tired has failed several times in a row and rests'));
+    assert.match((await h.cli('provider', 'list')).stdout, /rests +broken of tired/);
+    const failed = await admin(h, 'POST', '/api/providers/tired/test', { model: 'broken' });
+    assert.deepEqual([failed.works, failed.text], [false, 'tired fails (503): broken']);
+    assert.equal((await admin(h, 'POST', '/api/providers/tired/test')).works, true);
+    assert.deepEqual((await entry(h, 'tired')).resting_models, ['broken'], 'another model\'s success wakes it not');
+    p.mend();
+    assert.equal((await admin(h, 'POST', '/api/providers/tired/test', { model: 'broken' })).works, true);
+    assert.deepEqual((await entry(h, 'tired')).resting_models, []);
+    assert.equal(await answered(key.call, { model: 'broken' }), 'tired/broken');
+    assert.equal((await admin(h, 'POST', '/api/providers/tired/test', { capability: 'embed', model: 'vec' })).works, true);
+    const { usage } = await admin(h, 'GET', '/api/usage?group=kind');
+    assert.deepEqual(Object.fromEntries(usage.map((one) => [one.kind, one.requests])), { chat: 7, embed: 1 }, 'requests while it rested came to no provider');
+});
+
+test('an embedding model that fails rests alone', async (t) => {
+    const p = await provider('vague');
     const h = await startHearth({ t, settings: { 'llm.rest_after': 1, 'llm.retries': 0 } });
     const key = await newKey(h);
     await admin(h, 'POST', '/api/providers', generic(p));
-    refused(await chat(key.call, { model: 'broken' }), 502, 'LLM_ERROR');
-    assert.equal((await entry(h, 'tired')).state, 'resting');
-    refused(await chat(key.call), 503, 'PROVIDER_UNAVAILABLE', /rests/);
-    const failed = await admin(h, 'POST', '/api/providers/tired/test', { model: 'broken' });
-    assert.deepEqual([failed.works, failed.text], [false, 'tired fails (503): broken']);
-    assert.equal((await entry(h, 'tired')).state, 'resting');
-    assert.equal((await admin(h, 'POST', '/api/providers/tired/test')).works, true);
-    assert.equal((await entry(h, 'tired')).state, 'ok');
-    assert.equal(await answered(key.call), 'tired/one');
-    assert.equal((await admin(h, 'POST', '/api/providers/tired/test', { capability: 'embed', model: 'vec' })).works, true);
-    const { usage } = await admin(h, 'GET', '/api/usage?group=kind');
-    assert.deepEqual(Object.fromEntries(usage.map((one) => [one.kind, one.requests])), { chat: 4, embed: 1 }, 'the request while it rested came to no provider');
+    const embed = (model) => key.call('POST', '/sdk/llm/embed', { input: 'x', provider: 'vague', model });
+    refused(await embed('broken'), 502, 'LLM_ERROR');
+    refused(await embed('broken'), 503, 'PROVIDER_UNAVAILABLE', /The model broken of vague/);
+    assert.equal((await embed('vec')).status, 200);
+    assert.equal(await answered(key.call), 'vague/one');
+});
+
+test('a provider that cannot be reached rests with all its models', async (t) => {
+    const p = await provider('gone');
+    const h = await startHearth({ t, settings: { 'llm.rest_after': 1, 'llm.retries': 0 } });
+    const key = await newKey(h);
+    await admin(h, 'POST', '/api/providers', generic(p));
+    p.close();
+    refused(await chat(key.call), 502, 'LLM_ERROR');
+    const shown = await entry(h, 'gone');
+    assert.deepEqual([shown.state, shown.resting_models], ['resting', []]);
+    refused(await chat(key.call, { model: 'two' }), 503, 'PROVIDER_UNAVAILABLE', /^gone has failed/);
+});
+
+// ---- lists ----
+
+describe('the lists of providers', () => {
+    let h, key, first, second;
+    const lists = async (call = key.call) => {
+        const { llm, embedding } = (await call('GET', '/sdk/llm/providers')).body;
+        assert.deepEqual((await call('GET', '/sdk/llm/providers/chat')).body.providers, llm);
+        assert.deepEqual((await call('GET', '/sdk/llm/providers/embed')).body.providers, embedding);
+        const short = (list) => list.map((one) => `${one.provider}: ${one.models.map((model) => model.id).join(' ')}`);
+        return { llm: short(llm), embedding: short(embedding).map((one) => one.replace(/lexical\S*/, 'lexical')) };
+    };
+    before(async () => {
+        first = await provider('first', ['one', 'two', 'nomic-embed-text']);
+        second = await provider('second', ['three', 'four', 'bge-m3', 'shared']);
+        h = await startHearth();
+        key = await newKey(h);
+        await admin(h, 'POST', '/api/providers', generic(first, { model: 'two' }));
+        await admin(h, 'POST', '/api/providers', generic(second, { model: 'four', embed_model: 'own-vectors' }));
+    });
+    after(() => h?.stop());
+
+    test('the own model stands first, embedding models stand in their list alone', async () => {
+        const { llm, embedding } = await lists();
+        assert.deepEqual(llm, ['first: two one', 'second: four three shared']);
+        assert.deepEqual(embedding.toSorted(), ['builtin: lexical', 'first: nomic-embed-text', 'second: own-vectors bge-m3'].toSorted());
+    });
+
+    test('the default provider stands first in both', async () => {
+        await admin(h, 'POST', '/api/providers/second/default', {});
+        await admin(h, 'POST', '/api/providers/first/default', { capability: 'embed', model: 'nomic-embed-text' });
+        let told = await lists();
+        assert.deepEqual([told.llm[0], told.embedding[0]], ['second: four three shared', 'first: nomic-embed-text']);
+        await admin(h, 'POST', '/api/providers/builtin/default', { capability: 'embed' });
+        told = await lists();
+        assert.deepEqual([told.llm[0], told.embedding[0]], ['second: four three shared', 'builtin: lexical']);
+        const app = await newApp(h, {}, ['llm.providers']);
+        await admin(h, 'POST', '/api/providers/first/default', { app });
+        await admin(h, 'POST', '/api/providers/second/default', { app, capability: 'embed' });
+        told = await lists(h.asApp(app));
+        assert.deepEqual([told.llm[0], told.embedding[0]], ['first: two one', 'second: own-vectors bge-m3'], 'an app\'s own');
+    });
+
+    test('a model alone finds its provider', async () => {
+        await admin(h, 'POST', '/api/providers/first/default', {});
+        await admin(h, 'POST', '/api/providers/builtin/default', { capability: 'embed' });
+        for (const [model, who] of [['three', 'second'], ['four', 'second'], ['one', 'first'], ['two', 'first'], ['unheard-of', 'first']])
+            assert.equal(await answered(key.call, { model }), `${who}/${model}`);
+        const streamed = await key.call('POST', '/sdk/llm/chat/stream', { messages: [{ role: 'user', content: 'Who?' }], model: 'shared' });
+        assert.equal(streamed.headers['x-hearth-provider'], 'second', streamed.text);
+        const embed = async (model) => (await key.call('POST', '/sdk/llm/embed', { input: 'x', model })).body.provider;
+        assert.deepEqual([await embed('own-vectors'), await embed('bge-m3'), await embed('nomic-embed-text')], ['second', 'second', 'first']);
+        refused(await key.call('POST', '/sdk/llm/embed', { input: 'x', model: 'unheard-of' }), 400, 'INVALID_MODEL');
+        const app = await newApp(h, {}, ['llm.chat']);
+        await admin(h, 'POST', '/api/providers/second/default', { app });
+        assert.equal(await answered(h.asApp(app), { model: 'one' }), 'first/one');
+        assert.equal(await answered(h.asApp(app), { model: 'unheard-of' }), 'second/unheard-of');
+    });
+
+    test('what is set up for embeddings alone has no place among the chats', async () => {
+        const p = await provider('vectors-only', ['bge-large']);
+        await admin(h, 'POST', '/api/providers', generic(p, { model: undefined, embed_model: 'bge-large' }));
+        const { llm, embedding } = await lists();
+        assert.ok(!llm.some((one) => one.startsWith('vectors-only')), llm.join());
+        assert.ok(embedding.includes('vectors-only: bge-large'));
+    });
+});
+
+describe('the first provider with an embedding model', () => {
+    const setting = async (h) => (await listed(h)).defaults.embed;
+
+    test('makes the embeddings while nothing is embedded yet, and says so', async (t) => {
+        const p = await provider('vec'), q = await provider('later');
+        const h = await startHearth({ t });
+        assert.equal((await admin(h, 'POST', '/api/providers', generic(p))).note, null);
+        assert.equal((await setting(h)).provider, 'builtin');
+        const { note } = await admin(h, 'POST', '/api/providers', generic(p, { embed_model: 'vec-1' }));
+        assert.match(note, /^Nothing is embedded yet: embeddings that name no provider are made by vec from now on\.$/);
+        assert.equal((await setting(h)).provider, 'vec');
+        const key = await newKey(h);
+        const { body } = await key.call('POST', '/sdk/llm/embed', { input: 'x' });
+        assert.deepEqual([body.provider, body.model], ['vec', 'vec-1']);
+        assert.equal((await admin(h, 'POST', '/api/providers', generic(q, { embed_model: 'vec-2' }))).note, null, 'what a person or the first one has set stays');
+        assert.equal((await setting(h)).provider, 'vec');
+    });
+
+    test('leaves them where they are once something is embedded', async (t) => {
+        const p = await provider('vec');
+        const h = await startHearth({ t });
+        const key = await newKey(h);
+        assert.equal((await key.call('POST', '/sdk/llm/embed', { input: 'x' })).body.provider, 'builtin');
+        const result = await h.cli('provider', 'add', 'generic-openai', '--name', 'vec', '--base-url', p.url, '--embed-model', 'vec-1');
+        assert.equal(result.code, 0, result.stderr);
+        assert.match(result.stdout, /still made by builtin, which has made some already; `hearth provider default vec --for embed` changes that\./);
+        assert.equal((await setting(h)).provider, 'builtin');
+    });
+
+    test('leaves alone what a person has chosen', async (t) => {
+        const p = await provider('vec');
+        const h = await startHearth({ t, settings: { 'embed.provider': 'builtin' } });
+        assert.equal((await admin(h, 'POST', '/api/providers', generic(p, { embed_model: 'vec-1' }))).note, null);
+        assert.equal((await setting(h)).provider, 'builtin');
+    });
 });
 
 test('a provider of a kind that this version does not know is left out and shown', async (t) => {

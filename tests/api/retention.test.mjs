@@ -50,7 +50,7 @@ test('0 keeps everything', async (t) => {
     assert.equal((await sqlite(storeFile(h), 'SELECT count(*) AS n FROM deliveries'))[0].n, 2);
 });
 
-// The chain as src/store/audit.c makes it, with older times.
+// The chain as src/store/tables/audit.c makes it, with older times.
 function chainOf(rows, atOf) {
     let prev = '0'.repeat(64);
     return rows.map((row) => {

@@ -47,13 +47,18 @@ test('a stored setting outlives the service', async (t) => {
 });
 
 for (const [key, value] of [['tasks.sweep_s', 'soon'], ['tasks.sweep_s', 0], ['tasks.sweep_s', -1], ['tasks.max_machines', 1.5], ['tasks.max_machines', 101],
-    ['http.max_connections', 8193], ['http.allow_remote', 'perhaps'], ['log.level', 'loud'], ['identity.token', 'Two Words'], ['http.listen', 'nowhere']])
+    ['http.max_connections', 8193], ['http.allow_remote', 'perhaps'], ['log.level', 'loud'], ['backend.kind', 'postgress'], ['identity.token', 'Two Words'], ['http.listen', 'nowhere']])
     test(`${key} cannot be ${value}`, async () => {
         const before = await setting(key);
         const body = refused(await put(key, value), 400, 'BAD_SETTING');
         assert.ok(body.error.includes(key), body.error);
         assert.deepEqual(await setting(key), before);
     });
+
+test('an unknown provider of the backend is refused with those that are known', async () => {
+    refused(await put('backend.kind', 'postgress'), 400, 'BAD_SETTING', /backend\.kind must be one of embedded/);
+    assert.equal((await put('backend.kind', 'embedded')).status, 200);
+});
 
 test('settings that contradict each other are refused', async () => {
     refused(await put('apps.port_max', 2000), 400, 'BAD_SETTING', /apps\.port_max/);

@@ -1,5 +1,6 @@
 // Settings can never lock a person out (issue 8, section 1).
 import assert from 'node:assert/strict';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startHearth } from './harness.mjs';
@@ -31,6 +32,34 @@ for (const [key, value, said] of [['tasks.stale_after_s', '2', /stale_after_s mu
         await h.start();
         assert.equal((await admin(h, 'GET', '/api/keys')).keys[0].name, 'before');
     });
+
+test('a backend.file that could not be opened, or that holds something else, is not kept', async (t) => {
+    const h = await startHearth({ t });
+    const set = (value) => h.socket('PUT', '/api/settings/backend.file', { value });
+    writeFileSync(join(h.home, 'notes.txt'), 'These are notes, and no database; they are not to be put aside as a damaged one.'.repeat(10));
+    symlinkSync(join(h.dataDir, 'hearth.db'), join(h.home, 'link.db'));
+    for (const [value, said] of [['work.db', /whole path/], ['/nowhere/at/all.db', /\/nowhere\/at/], ['/proc/work.db', /\/proc/], [h.home, /no file/], [join(h.home, 'notes.txt'), /no database/],
+        [join(h.dataDir, 'hearth.db'), /Hearth's own/], [join(h.dataDir, 'vectors.db'), /Hearth's own/], [join(h.home, 'link.db'), /Hearth's own/]])
+        refused(await set(value), 400, 'BAD_SETTING', said);
+    const cli = await h.cli('settings', 'set', 'backend.file', join(h.home, 'notes.txt'));
+    assert.equal(cli.code, 2, cli.stderr);
+    await sqlite(join(h.home, 'theirs.db'), 'CREATE TABLE theirs (n INTEGER)');
+    for (const value of [join(h.home, 'new.db'), join(h.home, 'theirs.db'), join(h.dataDir, 'backend.db'), ''])
+        assert.equal((await set(value)).status, 200, value);
+    await set(join(h.home, 'theirs.db'));
+    await h.terminate();
+    await h.start();
+    assert.deepEqual(await sqlite(join(h.home, 'theirs.db'), "SELECT count(*) n FROM sqlite_schema WHERE name IN ('theirs', 'svc_activities')"), [{ n: 2 }]);
+});
+
+test('a service does not take one of its own databases for the backend', async (t) => {
+    const h = await startHearth({ t });
+    await h.terminate();
+    const { code, stderr } = await h.cli('serve', '--listen', '127.0.0.1:0', '--set', `backend.file=${join(h.dataDir, 'hearth.db')}`, { deadlineMs: 30_000 });
+    assert.notEqual(code, 0);
+    assert.match(stderr, /Hearth's own/);
+    await h.start();
+});
 
 test('a value that only the flags of this start allow is not kept', async (t) => {
     const h = await startHearth({ t, settings: { 'tasks.heartbeat_s': 0.5 } });

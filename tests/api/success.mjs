@@ -1,6 +1,7 @@
 // One request that succeeds for every route of the service, and the things it needs: every_route.test.mjs and bad_input.test.mjs
 // walk over it. A new route needs its line here, else every_route.test.mjs fails.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, taskBecomes, tasksOfRow, unique } from './kit.mjs';
 import { env } from './provider.mjs';
@@ -33,6 +34,7 @@ const aProvider = () => ({ preset: 'generic-openai', name: unique('provider'), b
 const newProvider = async (w) => (await admin(w.h, 'POST', '/api/providers', aProvider(), 201)).name;
 const aMessage = { ...aChat, max_tokens: 9 };
 const plain = (path) => () => ({ path });
+const notDone = (path) => () => ({ path, body: {}, status: 501 });          // told what to do instead
 
 const oneVector = { vectors: [{ id: 'one', vector: [0, 1, 0], metadata: { text: 'x' } }] };
 const vectorPath = (word, body) => async (w) => {
@@ -52,6 +54,9 @@ export const successes = {
     'GET /sdk/ping': plain('/sdk/ping'),
     'GET /sdk/local-apps/data-dir': plain('/sdk/local-apps/data-dir'),
     'POST /sdk/auth/sync-backend-token': () => ({ path: '/sdk/auth/sync-backend-token', body: { token: 'a.b.c' } }),
+    'POST /sdk/auth/sync-supabase-token': () => ({ path: '/sdk/auth/sync-supabase-token', body: { token: 'a.b.c' } }),
+    'POST /sdk/logs': () => ({ path: '/sdk/logs', body: { logs: [{ level: 'info', message: 'hello' }] } }),
+    'GET /sdk/capabilities': plain('/sdk/capabilities'),
     'GET /sdk/auth/token': async (w) => {
         await w.call('POST', '/sdk/auth/sync-backend-token', { token: 'a.b.c' });
         return { path: '/sdk/auth/token' };
@@ -94,6 +99,7 @@ export const successes = {
         await waitingTask(w);
         return { path: '/api/calendar?limit=3' };
     },
+    'POST /api/calendar-events': () => ({ path: '/api/calendar-events', body: { title: 'Look', start_date: '2030-01-02T03:04:05Z' }, status: 201 }),
     'GET /api/calendar/:uuid': calendarPath(''),
     'PATCH /api/calendar/:uuid': calendarPath('', { title: 'Look at it', all_day: true }),
     'DELETE /api/calendar/:uuid': calendarPath(''),
@@ -144,6 +150,7 @@ export const successes = {
 
     'GET /api/keys': plain('/api/keys'),
     'POST /api/keys': () => ({ path: '/api/keys', body: { name: 'one' }, status: 201 }),
+    'POST /api/keys/import': (w) => ({ path: '/api/keys/import', body: { app: w.app, key: `key-of-${unique('elsewhere')}-0123456789` }, status: 201 }),
     'DELETE /api/keys/:id': async (w) => ({ path: `/api/keys/${(await newKey(w.h)).id}` }),
     'GET /api/permissions/known': plain('/api/permissions/known'),
     'GET /api/permissions/pending': async (w) => {
@@ -161,6 +168,12 @@ export const successes = {
     'GET /session/open': async (w) => {
         const url = new URL((await admin(w.h, 'POST', '/api/session/link')).url);
         return { path: url.pathname + url.search, status: 303, type: 'text/plain' };
+    },
+    'GET /assets/{path*}': () => ({ path: '/assets/page.css', type: 'text/css' }),
+    'GET /ui/{path*}': async (w) => {
+        writeFileSync(join(w.h.home, 'index.html'), '<!doctype html>');
+        await admin(w.h, 'PUT', '/api/settings/http.ui_folder', { value: w.h.home });
+        return { path: '/ui/any', type: 'text/html' };
     },
     'GET /session': () => ({ path: '/session', type: 'text/html' }),
     'POST /api/session/confirm': async (w) => {
@@ -192,9 +205,28 @@ export const successes = {
     'GET /v1/models/:provider/:id': plain('/v1/models/generic-openai/said-model'),
     'GET /v1/models/:provider/:owner/:id': plain('/v1/models/generic-openai/lab/other-model'),
     'POST /v1/chat/completions': () => ({ path: '/v1/chat/completions', body: aChat }),
+    'POST /v1/completions': () => ({ path: '/v1/completions', body: { prompt: 'Say hello.' } }),
+    'POST /v1/responses': () => ({ path: '/v1/responses', body: { input: 'Say hello.' } }),
+    'GET /v1/responses/:response_id': async (w) => ({ path: `/v1/responses/${(await w.call('POST', '/v1/responses', { input: 'Say hello.' })).body.id}` }),
+    'DELETE /v1/responses/:response_id': async (w) => ({ path: `/v1/responses/${(await w.call('POST', '/v1/responses', { input: 'Say hello.' })).body.id}` }),
     'POST /v1/embeddings': () => ({ path: '/v1/embeddings', body: { input: ['red apples'] } }),
     'POST /v1/messages': () => ({ path: '/v1/messages', body: aMessage }),
     'POST /v1/messages/count_tokens': () => ({ path: '/v1/messages/count_tokens', body: aChat }),
+    'GET /': () => ({ path: '/', type: 'text/html' }),
+    'GET /api/version': plain('/api/version'),
+    'GET /api/tags': plain('/api/tags'),
+    'GET /api/ps': plain('/api/ps'),
+    'POST /api/show': () => ({ path: '/api/show', body: { model: 'said-model' } }),
+    'POST /api/pull': () => ({ path: '/api/pull', body: { model: 'said-model', stream: false } }),
+    'POST /api/chat': () => ({ path: '/api/chat', body: { ...aChat, model: 'said-model', stream: false } }),
+    'POST /api/generate': () => ({ path: '/api/generate', body: { prompt: 'Say hello.', model: 'said-model', stream: false } }),
+    'POST /api/embed': () => ({ path: '/api/embed', body: { input: ['red apples'], model: 'lexical-384' } }),
+    'POST /api/embeddings': () => ({ path: '/api/embeddings', body: { prompt: 'red apples', model: 'lexical-384' } }),
+    'POST /api/push': notDone('/api/push'),
+    'POST /api/create': notDone('/api/create'),
+    'POST /api/copy': notDone('/api/copy'),
+    'DELETE /api/delete': notDone('/api/delete'),
+    'POST /api/blobs/:digest': notDone('/api/blobs/sha256:0'),
     'POST /sdk/llm/embed': () => ({ path: '/sdk/llm/embed', body: { input: ['red apples'] } }),
     'GET /sdk/llm/providers/embed': plain('/sdk/llm/providers/embed'),
     'POST /sdk/llm/vectors/upsert': () => ({ path: '/sdk/llm/vectors/upsert', body: oneVector }),

@@ -1,10 +1,14 @@
 // For whoever runs the service: alive, ready, measured, described; start and end (issue, sections 2 and 3; architecture, section 6).
 import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import parsePrometheus from 'parse-prometheus-text-format';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { coldHearth, startHearth, until } from './harness.mjs';
+import { coldHearth, needsIpv6, startHearth, until } from './harness.mjs';
 import { admin, insert, newApp, newKey, refused } from './kit.mjs';
+import { buildSteps } from './steps.mjs';
 
 let h;
 before(async () => { h = await startHearth(); });
@@ -23,6 +27,22 @@ test('healthz and readyz need no credentials', async () => {
         assert.equal(status, 200, path);
         assert.equal(body.success, true);
     }
+});
+
+// What statvfs() does not tell: a quota, a disk that fails. The interposer refuses writes into the data folder, and statvfs() shows plenty of room.
+test('readyz says that the disk takes no bytes, although it seems to have room', async (t) => {
+    const steps = buildSteps(t);
+    const flag = join(mkdtempSync(join(tmpdir(), 'hearth-flag-')), 'refuse');
+    const own = await startHearth({ t, env: steps.refuseWhile(flag) });
+    assert.equal((await own.api('GET', '/readyz')).body.disk, 'ready');
+    for (const [errno, said] of [['EDQUOT', /full/], ['ENOSPC', /full/], ['EROFS', /read-only/], ['EIO', /cannot be written/]]) {
+        writeFileSync(flag, `${constants.errno[errno]}`);
+        const body = refused(await own.api('GET', '/readyz'), 503, 'NOT_READY', said);
+        assert.equal(body.reason, 'disk');
+    }
+    rmSync(flag);
+    assert.equal((await own.api('GET', '/readyz')).status, 200);
+    assert.deepEqual(readdirSync(own.dataDir).filter((name) => /probe|tmp/.test(name)), [], 'nothing is left');
 });
 
 test('a parser nobody here wrote reads the metrics, and no sample stands twice', async () => {
@@ -163,7 +183,7 @@ test('a second service on the same data folder refuses and names the first one\'
     assert.equal((await h.api('GET', '/healthz')).status, 200);
 });
 
-test('a loopback service also answers on ::1', async (t) => {
+test('a loopback service also answers on ::1', { skip: needsIpv6 }, async (t) => {
     const both = await startHearth({ t, listen: '[::1]:0' });
     assert.equal((await both.api('GET', '/healthz')).status, 200);
 });

@@ -301,6 +301,11 @@ test('the embedded store is the one in use until another is registered', async (
     assert.deepEqual(embedded.fields, []);
     for (const field of providers.flatMap((p) => p.fields))
         assert.deepEqual(['name', 'label', 'type', 'placeholder'].map((m) => typeof field[m]), Array(4).fill('string'));
+    const types = Object.fromEntries(providers.map((p) => [p.name, Object.fromEntries(p.fields.map((f) => [f.name, f.type]))]));
+    assert.deepEqual(types.pgvector, { databaseUrl: 'password', tableName: 'string' });
+    assert.deepEqual(types.qdrant, { url: 'string', apiKey: 'password' });
+    assert.deepEqual(types.lancedb, {});
+    assert.deepEqual([...new Set(providers.flatMap((p) => p.fields.map((f) => f.type)))].sort(), ['password', 'string']);
     const again = await dev('POST', `${base}/register`, { provider: 'embedded', config: {} });
     assert.equal(again.status, 200);
     assert.equal(typeof again.body.message, 'string');
@@ -308,6 +313,17 @@ test('the embedded store is the one in use until another is registered', async (
     const unknown = await dev('POST', `${base}/register`, { provider: 'granite' });
     assert.equal(unknown.status, 400);
     assert.match(unknown.body.error, /`provider` must be one of embedded/);
+});
+
+test('lancedb is another name of the embedded store', async (t) => {
+    const { dev } = await withThree(t);
+    const taken = await dev('POST', `${base}/register`, { provider: 'lancedb', config: {} });
+    assert.equal(taken.status, 200, taken.text);
+    assert.doesNotMatch(taken.body.message, /neither moved/);
+    assert.deepEqual((await dev('GET', `${base}/config`)).body, { success: true, provider: 'lancedb', config: {} });
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 3);
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { text: 'x', vector: [1, 0, 0], topK: 1 })), ['x'], 'with its full text');
+    assert.doesNotMatch((await dev('POST', `${base}/register`, { provider: 'embedded' })).body.message, /neither moved/);
 });
 
 test('an app that is removed with its data takes its vectors along', async (t) => {

@@ -1,14 +1,15 @@
 // Want of resources and rows of odd content: nothing spins, nobody is blamed, each oddness is told once (issue 8, section 6).
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startHearth, until } from './harness.mjs';
+import { binary, coldHearth, startHearth, until } from './harness.mjs';
 import { admin, backendFile, insert, listeningApp, rowBecomes, shellAgent, sqlite, taskBecomes, tasksOfRow } from './kit.mjs';
 
 const brisk = { 'tasks.heartbeat_s': 0.2, 'tasks.sweep_s': 0.2, 'tasks.stale_after_s': 2, 'backend.poll_ms': 20 };
-const skip = spawnSync('prlimit', ['--version']).error ? 'needs prlimit' : false;
+const skip = spawnSync('prlimit', ['--version']).error ? 'needs prlimit' : process.getuid() !== 0 && 'needs root, to see the descriptors of a service, which hides them';
 const linesOf = (h, from) => h.log.slice(from).filter((line) => !/ info +api /.test(line));
 
 test('without descriptors no agent starts, no row fails, and the log has one line of it', { skip }, async (t) => {
@@ -33,6 +34,38 @@ test('without descriptors no agent starts, no row fails, and the log has one lin
     for (const id of ids)
         await rowBecomes(call, id, 'completed');
     assert.ok(linesOf(h, from).some((line) => /can be started again/.test(line)));
+});
+
+// The program with so many descriptors.
+function withFiles(t, n) {
+    const folder = mkdtempSync(join(tmpdir(), 'hearth-few-')), path = join(folder, 'hearth');
+    writeFileSync(path, `#!/bin/sh\nulimit -n ${n}\nexec '${binary}' "$@"\n`, { mode: 0o755 });
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    return path;
+}
+
+test('a service with 64 descriptors works again when a burst of connections and agents is over', async (t) => {
+    const h = await startHearth({ t, settings: brisk, program: withFiles(t, 64) });
+    h.mayStall = true;                  // threads come and go with their connections to the databases
+    const { id: app, call } = await listeningApp(h, await shellAgent(h, 'echo {}'), { backend: { max_concurrent_tasks: 16 } });
+    const insertAll = `INSERT INTO svc_activities (app_id, raw_data) VALUES ${Array.from({ length: 30 }, () => `('${app}', '{}')`)} RETURNING id`;
+    const ids = (await sqlite(backendFile(h), insertAll)).map((row) => row.id);
+    const burst = await Promise.all(Array.from({ length: 100 }, () => call('GET', '/activities').then((reply) => reply.status, (error) => error.code)));
+    assert.ok(burst.every((status) => status), 'each is answered or closed');
+    await until(async () => (await call('GET', '/activities')).status === 200, { what: 'requests are answered again' });
+    for (const id of ids)
+        await until(async () => (await sqlite(backendFile(h), `SELECT status FROM svc_activities WHERE id = '${id}'`))[0].status === 'completed', { what: 'every row is done' });
+    assert.deepEqual(await sqlite(backendFile(h), "SELECT id FROM svc_activities WHERE attempted_by != '[]'"), [], 'no machine is blamed');
+    for (let i = 0; i < 40; i++)
+        assert.equal((await call('POST', '/activities', { raw_data: {} })).status, 201);
+    assert.equal((await h.cli('doctor')).stderr, '');
+});
+
+test('with fewer descriptors than the service itself needs it does not start, and says so', async (t) => {
+    const h = coldHearth({ t, program: withFiles(t, 32) });
+    const { code, stderr } = await h.cli('serve', '--listen', '127.0.0.1:0', { deadlineMs: 60_000 });
+    assert.equal(code, 1);
+    assert.match(stderr, /32 open files.*ulimit -n/);
 });
 
 // What any program may write into the table.

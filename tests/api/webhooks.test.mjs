@@ -53,6 +53,14 @@ test('a prompt may be as long as a variable of the agent can hold', async () => 
     refusedFields(await send('trigger-agent', { ...payload, prompt: `${longest}x` }), 'payload.prompt');
 });
 
+test('auto_run without a workspace runs in the default one', async () => {
+    const { task_uuid: uuid } = await trigger({ auto_run: true, agent_name: agent });
+    await taskBecomes(h, uuid, 'completed');
+    const { runs } = await task(uuid);
+    assert.deepEqual(runs.map((run) => run.workspace_slug), ['default']);
+    assert.match(runs[0].thread_slug, /./);
+});
+
 test('auto_run starts the agent with the data and the prompt', async () => {
     const { task_uuid: uuid, auto_run: autoRun } = await trigger({ raw_data: { text: 'go' }, auto_run: true, agent_name: agent, workspace_slug: 'default', prompt: 'Be brief' });
     assert.equal(autoRun, true);
@@ -90,7 +98,7 @@ test('an existing thread is used, an unknown one refused', async () => {
 test('what trigger-agent needs is told by name', async () => {
     refusedFields(await send('trigger-agent', {}), 'payload.raw_data');
     refusedFields(await send('trigger-agent', { raw_data: 'x' }), 'payload.raw_data');
-    refusedFields(await send('trigger-agent', { raw_data: {}, auto_run: true }), 'payload.agent_name', 'payload.workspace_slug');
+    refusedFields(await send('trigger-agent', { raw_data: {}, auto_run: true }), 'payload.agent_name');
     refusedFields(await send('trigger-agent', { raw_data: {}, auto_run: 'yes' }), 'payload.auto_run');
     refusedFields(await send('trigger-agent', undefined), 'payload');
     refusedFields(await send('trigger-agent', []), 'payload');
@@ -172,7 +180,8 @@ test('another app\'s task is 404', async () => {
     const other = await newApp(h, {}, ['webhook.trigger']);
     const theirs = await send('task-complete', { task_uuid: uuid }, { app_id: other });
     refused(theirs, 404, 'TASK_NOT_FOUND');
-    assert.deepEqual(theirs.body, (await send('task-complete', { task_uuid: nobodysId }, { app_id: other })).body);
+    const nobodys = await send('task-complete', { task_uuid: nobodysId }, { app_id: other });
+    assert.deepEqual(theirs.body, { ...nobodys.body, error: nobodys.body.error.replace(nobodysId, uuid) });
     assert.equal((await task(uuid)).task.status, 'pending');
 });
 
@@ -219,6 +228,12 @@ test('the caller is known by body, header or key, and needs the permission', asy
     const payload = { raw_data: {} };
     refused(await h.api('POST', '/webhooks/svc', { event: 'trigger-agent', payload }), 401, 'MISSING_APP_ID');
     refused(await h.api('POST', '/webhooks/svc', { event: 'trigger-agent', payload, app_id: nobodysId }), 401, 'INVALID_APP_ID');
+    const wrong = { authorization: 'Bearer nonsense' };
+    refused(await h.api('POST', '/webhooks/svc', { event: 'trigger-agent', payload }, wrong), 401, 'INVALID_API_KEY');
+    assert.equal((await h.api('POST', '/webhooks/svc', { event: 'trigger-agent', payload, app_id: app }, wrong)).status, 200);
+    const { task_uuid: uuid } = await trigger(payload);
+    assert.equal((await h.api('POST', '/webhooks/svc', { event: 'task-start', payload: { task_uuid: uuid } }, wrong)).status, 200, 'the uuid identifies');
+    refused(await h.api('POST', '/webhooks/svc', { event: 'task-start', payload: { task_uuid: uuid }, app_id: nobodysId }, wrong), 401, 'INVALID_API_KEY');
     const poor = await newApp(h);
     assert.equal(refused(await send('trigger-agent', payload, { app_id: poor }), 403, 'PERMISSION_REQUIRED').permission, 'webhook.trigger');
     assert.equal((await h.asApp(app)('POST', '/webhooks/svc', { event: 'trigger-agent', payload })).status, 200);

@@ -1,6 +1,6 @@
 // What every chaos test needs: chance that can be repeated, a ledger outside of Hearth, and the questions asked at the end.
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { until } from '../api/harness.mjs';
@@ -84,9 +84,10 @@ function state(pid) {
 
 // Processes, zombies aside, that the service of this data folder started, by the mark in their environment.
 export function children(dataDir) {
-    const [{ value: instance }] = query(join(dataDir, 'hearth.db'), "SELECT value FROM meta WHERE key = 'instance.id'");
+    const { dev, ino } = statSync(dataDir);
+    const mark = `HEARTH_INSTANCE=${dev.toString(16)}:${ino.toString(16)}:`;
     return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
-        .filter((pid) => environment(pid).includes(`HEARTH_INSTANCE=${instance}`) && state(pid) !== 'Z');
+        .filter((pid) => environment(pid).some((line) => line.startsWith(mark)) && state(pid) !== 'Z');
 }
 
 export function isRunOf(pid, taskUuid) {

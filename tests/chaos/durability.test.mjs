@@ -128,6 +128,13 @@ function smallDisk(t, megabytes) {
     return mounted ? folder : null;
 }
 
+// Which part a service says is not ready.
+function unready({ status, body, text }) {
+    assert.equal(status, 503, text);
+    assert.equal(body.code, 'NOT_READY', text);
+    return body.reason;
+}
+
 function fill(folder) {
     const path = join(folder, 'filler');
     const { bavail, bsize } = statfsSync(folder);
@@ -165,6 +172,7 @@ test('on a full disk writes are refused, what was acknowledged stays, and with r
     }
     assert.equal((await dev('GET', '/sdk/ping')).status, 200);
     assert.equal((await dev('GET', `/activities/${acknowledged[0]}`)).status, 200, 'reading goes on');
+    assert.deepEqual(unready(await h.api('GET', '/readyz')), 'disk');
 
     truncateSync(filler, 0);
     const after = await until(async () => {
@@ -172,8 +180,22 @@ test('on a full disk writes are refused, what was acknowledged stays, and with r
         return reply.status === 201 && reply;
     }, { what: 'inserts work again' });
     acknowledged.push(after.body.data.id);
+    assert.equal((await h.api('GET', '/readyz')).body.disk, 'ready');
     assert.deepEqual(missing(h, acknowledged), []);
     await h.terminate();
     databases(h.dataDir).forEach(assertIntact);
     assert.ok(existsSync(filler));
+});
+
+test('a disk that is read-only is told as such', async (t) => {
+    const h = await startHearth({ t });
+    // A read-only file system over the data folder: what is open stays open, as when the kernel makes a broken disk read-only.
+    const mounted = process.getuid() === 0 && spawnSync('mount', ['-t', 'tmpfs', '-o', 'ro,size=64m,mode=700', 'tmpfs', h.dataDir]).status === 0;
+    if (!mounted)
+        return t.skip('needs root and the right to mount a tmpfs');
+    const reply = await h.api('GET', '/readyz').finally(() => spawnSync('umount', ['-l', h.dataDir]));
+    assert.equal(unready(reply), 'disk');
+    assert.match(reply.body.error, /read-only/);
+    assert.equal((await h.api('GET', '/readyz')).status, 200);
+    return undefined;
 });

@@ -135,6 +135,7 @@ class Fleet {
         const stop = { machine: member.machine, from: monotonicMs(), to: Infinity };
         this.stops.push(stop);
         member.isUp = false;
+        member.h.mayStall = true;
         member.h.signal('SIGSTOP');
         await pause(this.chance.between(500, staleS * 1000 + 1000));
         member.h.signal('SIGCONT');

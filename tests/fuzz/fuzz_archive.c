@@ -1,4 +1,5 @@
-/* A backup. Whatever the bytes are, only files of the named members appear, none larger than its limit, all together within theirs. */
+/* A backup. For any bytes, only files of the named members appear, each within its limit and all within their common
+ * limit. */
 #include "backup/archive.h"
 #include "os/files.h"
 
@@ -10,7 +11,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
-static const struct archive_member members[] = { { "hearth-backup.json", 512 }, { "hearth.db", 0 }, { "master.key", 32 } };
+static const struct archive_member members[] = { { "hearth-backup.json", 512 },
+                                                 { "hearth.db", 0 },
+                                                 { "master.key", 32 } };
 static const struct archive_limits limits = { members, ARRAY_SIZE(members), 4096 };
 
 static int64_t take_size(struct arena *a, const char *folder, const struct archive_member *member)
@@ -31,14 +34,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     AUTO(arena_freep) struct arena *a = arena_new();
     char folder[] = "/tmp/hearth-fuzz-XXXXXX";
     int fd = memfd_create("archive", MFD_CLOEXEC), r;
+    bool has_digest = false;
     int64_t sum = 0;
 
     assert(fd >= 0 && mkdtemp(folder) && write(fd, bytes, n) == (ssize_t)n);
-    r = archive_unpack(arena_printf(a, "/proc/self/fd/%d", fd), &limits, folder, NULL);
+    r = archive_unpack(arena_printf(a, "/proc/self/fd/%d", fd), &limits, folder, &has_digest, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(members); i++)
         sum += take_size(a, folder, &members[i]);
     assert(r < 0 || sum <= limits.max_bytes);
-    assert(rmdir(folder) == 0);         /* there is nothing else in it */
+    assert(rmdir(folder) == 0); /* the folder is empty */
     close(fd);
     return 0;
 }

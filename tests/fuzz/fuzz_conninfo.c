@@ -1,6 +1,6 @@
-/* A connection string of PostgreSQL as an app writes it. What is taken names no file: libpq reads it the same way and finds one host, and no
- * parameter that is not on our list. */
-#include "vector/pgvector_conninfo.h"
+/* A connection string of PostgreSQL as an app writes it. An accepted string names no file: libpq reads the same from it
+ * and finds one host, and no parameter outside our list. */
+#include "vector/pgvector/pgvector_conninfo.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -10,13 +10,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 static void check_option(const PQconninfoOption *option)
 {
-    static const char *const never[] = { "service", "passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "options", "hostaddr", "requirepeer",
-                                         "sslpassword", "krbsrvname", "gsslib", "gssencmode", "replication" };
+    static const char *const never[] = { "service",     "passfile",   "sslcert", "sslkey",     "sslrootcert",
+                                         "sslcrl",      "sslcrldir",  "options", "hostaddr",   "requirepeer",
+                                         "sslpassword", "krbsrvname", "gsslib",  "gssencmode", "replication" };
 
     for (size_t i = 0; option->val && i < ARRAY_SIZE(never); i++)
         if (strcmp(option->keyword, never[i]) == 0)
             abort();
-    if (strcmp(option->keyword, "host") == 0 && (!option->val || !*option->val || strchr("/@", option->val[0]) || strchr(option->val, ',')))
+    if (strcmp(option->keyword, "host") == 0 &&
+        (!option->val || !*option->val || strchr("/@", option->val[0]) || strchr(option->val, ',')))
         abort();
 }
 

@@ -1,4 +1,6 @@
-/* What the command line hands over as files: a Local App's configuration, with all its rules and its launch, and an agent's definition. */
+/* Files that the command line sends: a Local App's configuration, with all its rules and its launch, and an agent's
+ * definition. */
+#include "../unit/apps/app_config.h"
 #include "agents/agents.h"
 #include "apps/launch.h"
 
@@ -6,12 +8,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 static void try_app(struct arena *a, struct slice text)
 {
-    static const struct launch_place place = { .abbr = "svc", .base_url = "http://127.0.0.1:3001", .data_dir = "/d", .port = 1 };
+    static const struct launch_place place = {
+        .abbr = "svc", .base_url = "http://127.0.0.1:3001", .data_dir = "/d", .port = 1
+    };
     struct launch_plan plan;
     struct app_config c;
     struct err e = { 0 };
 
-    if (app_config_parse(a, text, "svc", &c, &e) < 0)
+    if (parse_app_config(a, text, &c, &e) < 0)
         return;
     c.app_id = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
     if (launch_plan_make(a, &c, &place, &plan, NULL) < 0)

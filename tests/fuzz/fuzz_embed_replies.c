@@ -1,4 +1,4 @@
-/* An answer of a provider of embeddings, read as each service of the table reads it for one to four texts. */
+/* An answer of an embedding provider, read like an answer of each service of the table, for one to four texts. */
 #include "base/limits.h"
 #include "embed/embed.h"
 
@@ -23,7 +23,7 @@ static void read_as(const struct embed_protocol *protocol, struct json_value roo
 
         if (length <= LIMIT_DIMENSIONS && embed_vector_read(reply.vectors[i], vector, length))
             for (size_t k = 0; k < length; k++)
-                assert(vector[k] - vector[k] == 0);     /* finite */
+                assert(vector[k] - vector[k] == 0); /* finite */
     }
 }
 
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     for (size_t n_texts = 1; n_texts <= 4; n_texts++) {
         const struct embed_protocol *last = NULL;
 
-        for (const struct embed_service *s = embed_services; s->id; s++) {      /* neighbours mostly have one protocol */
+        for (const struct embed_service *s = embed_services; s->id; s++) { /* neighbours mostly share a protocol */
             if (s->protocol != last)
                 read_as(s->protocol, root, n_texts);
             last = s->protocol;

@@ -1,4 +1,4 @@
-/* A filter, a NUL, and the raw_data it is tried on. */
+/* A filter, a NUL, and the raw_data that the filter is applied to. */
 #include "backend/filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
@@ -7,8 +7,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     char *text = arena_slicedup(a, (struct slice){ (const char *)bytes, n });
-    struct backend_row row = { .id = "1", .status = "pending", .retry_count = 3, .attempted_by = "[\"a\"]",
-                               .created_at = "2026-01-02T03:04:05Z", .event = BACKEND_INSERT };
+    struct backend_row row = { .id = "1",
+                               .status = "pending",
+                               .retry_count = 3,
+                               .attempted_by = "[\"a\"]",
+                               .created_at = "2026-01-02T03:04:05Z",
+                               .event = BACKEND_INSERT };
     struct filter *f = NULL;
 
     if (filter_parse(a, text, &f, NULL) < 0)

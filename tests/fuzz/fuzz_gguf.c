@@ -1,5 +1,5 @@
-/* The head of a model file. What it tells stays in bounds, and an estimate of memory is never negative. */
-#include "llm/gguf.h"
+/* The head of a model file. The values read stay in bounds, and an estimate of memory is never negative. */
+#include "llm/local/gguf.h"
 
 #include <assert.h>
 #include <string.h>

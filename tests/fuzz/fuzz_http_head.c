@@ -1,5 +1,5 @@
-/* The bytes of one connection, as the server reads them: heads and bodies one after the other, in pieces whose size the first
- * byte chooses. What is accepted must be clean; splitting must not change how a chunked body reads. */
+/* The bytes of one connection, as the server reads them: heads and bodies in sequence, in pieces whose size the first
+ * byte chooses. Accepted heads must be clean; splitting must not change how a chunked body reads. */
 #include "base/limits.h"
 #include "http/chunked.h"
 #include "http/head.h"
@@ -76,7 +76,7 @@ static enum http_refusal take_chunks(struct slice text, size_t piece, size_t *re
     return why;
 }
 
-/* One request off the front; 0 when the rest is incomplete or refused. */
+/* Takes one request from the front; 0 when the rest is incomplete or refused. */
 static size_t take_request(struct slice text, size_t piece)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

@@ -1,4 +1,5 @@
-/* JSON text through the parser, the printer and a table with a row of every kind. What was printed must read the same. */
+/* JSON text through the parser, the printer and a table with a row of every kind. Printed text must read back the same.
+ */
 #include "base/fields.h"
 
 #include <assert.h>
@@ -31,34 +32,28 @@ static const char *const choices[] = { "INSERT", "UPDATE", NULL };
 
 static const struct field item_fields[] = {
     FIELD_STRING(struct item, label, "label", FIELD_REQUIRED, .min = 1, .max = 8),
-    FIELD_INT(struct item, weight, "weight", .min = -5, .max = 5),
-    FIELD_ANY(struct item, extra, "extra"),
-    FIELD_END
+    FIELD_INT(struct item, weight, "weight", .min = -5, .max = 5), FIELD_ANY(struct item, extra, "extra"), FIELD_END
 };
 
-static const struct field inner_fields[] = {
-    FIELD_STRING(struct inner, command, "command", FIELD_REQUIRED),
-    FIELD_STRINGS(struct inner, args, "args", .max = 4),
-    FIELD_END
-};
+static const struct field inner_fields[] = { FIELD_STRING(struct inner, command, "command", FIELD_REQUIRED),
+                                             FIELD_STRINGS(struct inner, args, "args", .max = 4), FIELD_END };
 
-static const struct field body_fields[] = {
-    FIELD_STRING(struct body, name, "name", .max = 16, .def_str = "none"),
-    FIELD_STRING(struct body, id, "id", .format = "uuid"),
-    FIELD_STRING(struct body, choice, "choice", .one_of = choices),
-    FIELD_INT(struct body, i, "i", .min = -1000),
-    FIELD_DOUBLE(struct body, d, "d", .min = -1e300),
-    FIELD_BOOL(struct body, b, "b", .present_offset = offsetof(struct body, was_b_given)),
-    FIELD_OBJECT(struct body, object, "object"),
-    FIELD_ARRAY(struct body, array, "array", .max = 8),
-    FIELD_ANY(struct body, any, "any"),
-    FIELD_STRING_MAP(struct body, map, "map", .max = 8),
-    FIELD_STRINGS(struct body, strings, "strings", .one_of = choices),
-    FIELD_FLOATS(struct body, floats, "floats", .max = 8),
-    FIELD_STRUCT(struct body, inner, "inner", inner_fields),
-    FIELD_LIST(struct body, list, "list", item_fields, struct item, .max = 8),
-    FIELD_END
-};
+static const struct field body_fields[] = { FIELD_STRING(struct body, name, "name", .max = 16, .def_str = "none"),
+                                            FIELD_STRING(struct body, id, "id", .format = "uuid"),
+                                            FIELD_STRING(struct body, choice, "choice", .one_of = choices),
+                                            FIELD_INT(struct body, i, "i", .min = -1000),
+                                            FIELD_DOUBLE(struct body, d, "d", .min = -1e300),
+                                            FIELD_BOOL(struct body, b, "b",
+                                                       .present_offset = offsetof(struct body, was_b_given)),
+                                            FIELD_OBJECT(struct body, object, "object"),
+                                            FIELD_ARRAY(struct body, array, "array", .max = 8),
+                                            FIELD_ANY(struct body, any, "any"),
+                                            FIELD_STRING_MAP(struct body, map, "map", .max = 8),
+                                            FIELD_STRINGS(struct body, strings, "strings", .one_of = choices),
+                                            FIELD_FLOATS(struct body, floats, "floats", .max = 8),
+                                            FIELD_STRUCT(struct body, inner, "inner", inner_fields),
+                                            FIELD_LIST(struct body, list, "list", item_fields, struct item, .max = 8),
+                                            FIELD_END };
 
 static void use_strings(struct field_strings strings)
 {
@@ -99,9 +94,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct body body = {0};
+    struct body body = { 0 };
     struct json_value v;
-    struct err e = {0};
+    struct err e = { 0 };
     int r = json_parse(a, (struct slice){ (const char *)data, size }, &v, &e);
 
     if (r == 0) {

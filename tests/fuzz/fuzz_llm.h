@@ -1,5 +1,6 @@
-/* What the targets of the protocols' readers have in common: answers of an upstream, cut at places that the bytes themselves choose. However they
- * are cut the same is read; the end is told once and last; every delta is UTF-8. The same bytes are a whole answer, a list of models and a refusal too.
+/* Shared by the targets for the protocols' readers: answers of an upstream, cut at places that the bytes themselves
+ * choose. Every way of cutting must give the same result; the end is reported once and last; every delta is UTF-8. The
+ * same bytes are also read as a whole answer, a list of models and a refusal.
  *
  *     FUZZ_PROTOCOL(llm_ollama)
  */
@@ -11,17 +12,21 @@
 
 #include <assert.h>
 
-#define FUZZ_PROTOCOL(protocol)                                         \
-    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);       \
-    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)        \
-    {                                                                   \
-        fuzz_protocol(&protocol, (struct slice){ (const char *)data, size }); \
-        return 0;                                                       \
+#define FUZZ_PROTOCOL(protocol)                                                                                        \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);                                                      \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)                                                       \
+    {                                                                                                                  \
+        fuzz_protocol(&protocol, (struct slice){ (const char *)data, size });                                          \
+        return 0;                                                                                                      \
     }
 
 enum { LARGEST_PIECE = 64 };
 
-struct fuzz_answer { struct llm_answer read; struct llm_sink to; unsigned n_ends; };
+struct fuzz_answer {
+    struct llm_answer read;
+    struct llm_sink to;
+    unsigned n_ends;
+};
 
 static inline int fuzz_text(void *arg, struct slice text)
 {
@@ -47,12 +52,12 @@ static inline int fuzz_tool(void *arg, size_t index, const char *id, const char 
     return answer->to.on_tool(answer->to.arg, index, id, name, arguments);
 }
 
-static inline int fuzz_seal(void *arg, bool is_hidden, struct slice seal)
+static inline int fuzz_signature(void *arg, bool is_hidden, struct slice signature)
 {
     struct fuzz_answer *answer = arg;
 
-    assert(answer->n_ends == 0 && seal.n > 0 && utf8_is_valid(seal));
-    return answer->to.on_seal(answer->to.arg, is_hidden, seal);
+    assert(answer->n_ends == 0 && signature.n > 0 && utf8_is_valid(signature));
+    return answer->to.on_signature(answer->to.arg, is_hidden, signature);
 }
 
 static inline int fuzz_extra(void *arg, size_t index, struct slice extra)
@@ -76,11 +81,12 @@ static inline struct llm_sink fuzz_sink(struct fuzz_answer *answer)
     *answer = (struct fuzz_answer){ .n_ends = 0 };
     llm_answer_init(&answer->read);
     answer->to = llm_answer_sink(&answer->read);
-    return (struct llm_sink){ fuzz_text, fuzz_reasoning, fuzz_tool, fuzz_seal, fuzz_extra, fuzz_end, answer };
+    return (struct llm_sink){ fuzz_text, fuzz_reasoning, fuzz_tool, fuzz_signature, fuzz_extra, fuzz_end, answer };
 }
 
 /* seed 0: in one piece. */
-static inline int fuzz_stream(const struct llm_protocol *p, struct slice text, uint64_t seed, struct fuzz_answer *answer)
+static inline int fuzz_stream(const struct llm_protocol *p, struct slice text, uint64_t seed,
+                              struct fuzz_answer *answer)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct llm_sink sink = fuzz_sink(answer);
@@ -101,10 +107,11 @@ static inline int fuzz_stream(const struct llm_protocol *p, struct slice text, u
 
 static inline void fuzz_compare(const struct llm_answer *one, const struct llm_answer *other)
 {
-    assert(slice_eq(buf_slice(&one->text), buf_slice(&other->text)) && slice_eq(buf_slice(&one->reasoning), buf_slice(&other->reasoning)));
-    assert(slice_eq(buf_slice(&one->seals), buf_slice(&other->seals)) && one->n_pieces == other->n_pieces);
+    assert(slice_eq(buf_slice(&one->text), buf_slice(&other->text)) &&
+           slice_eq(buf_slice(&one->reasoning), buf_slice(&other->reasoning)));
+    assert(slice_eq(buf_slice(&one->signatures), buf_slice(&other->signatures)) && one->n_pieces == other->n_pieces);
     assert(one->n_tools == other->n_tools && one->has_ended == other->has_ended && one->why == other->why);
-    for (size_t i = 0; i < one->n_tools; i++)           /* ids may be made up */
+    for (size_t i = 0; i < one->n_tools; i++) /* ids may be made up */
         assert(slice_eq(buf_slice(&one->tools[i].arguments), buf_slice(&other->tools[i].arguments)));
 }
 

@@ -1,4 +1,4 @@
-/* Percent-decoding, and a URL query through a field table. What decodes must encode and decode to itself. */
+/* Percent-decoding, and a URL query through a field table. A decoded text must encode and decode to itself. */
 #include "base/fields.h"
 #include "base/percent.h"
 #include "base/utf8.h"
@@ -14,18 +14,16 @@ struct query {
 
 static const char *const statuses[] = { "pending", "failed", NULL };
 
-static const struct field query_fields[] = {
-    FIELD_STRING(struct query, status, "status", .one_of = statuses),
-    FIELD_STRING(struct query, text, "t", FIELD_REQUIRED, .max = 100),
-    FIELD_INT(struct query, limit, "limit", .min = 1, .max = 500, .def = 50),
-    FIELD_DOUBLE(struct query, score, "score", .max = 1),
-    FIELD_BOOL(struct query, all, "all"),
-    FIELD_END
-};
+static const struct field query_fields[] = { FIELD_STRING(struct query, status, "status", .one_of = statuses),
+                                             FIELD_STRING(struct query, text, "t", FIELD_REQUIRED, .max = 100),
+                                             FIELD_INT(struct query, limit, "limit", .min = 1, .max = 500, .def = 50),
+                                             FIELD_DOUBLE(struct query, score, "score", .max = 1),
+                                             FIELD_BOOL(struct query, all, "all"),
+                                             FIELD_END };
 
 static void decode_and_back(struct arena *a, struct slice in, bool plus_is_space)
 {
-    struct err e = {0};
+    struct err e = { 0 };
     struct buf encoded;
     char *text, *again;
 
@@ -48,8 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct slice in = { (const char *)data, size };
-    struct query query = {0};
-    struct err e = {0};
+    struct query query = { 0 };
+    struct err e = { 0 };
 
     decode_and_back(a, in, false);
     decode_and_back(a, in, true);

@@ -1,8 +1,8 @@
-/* Rows of a PostgreSQL through the readers of whole operations: the first line is the operation; then a line a row, its columns between tabs (\N: NULL;
- * a line that begins with ! has binary columns); an empty line ends a statement. */
+/* Rows of a PostgreSQL through the readers of whole operations: the first line is the operation; then one line per row,
+ * its columns between tabs (\N: NULL; a line that begins with ! has binary columns); an empty line ends a statement. */
 #include "fuzz_stores.h"
 
-#include "vector/pgvector_session.h"
+#include "vector/pgvector/pgvector_session.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static struct slice next_line(void)
     return line;
 }
 
-/* As libpq gives a row in single-row mode. */
+/* A row in the form in which libpq returns it in single-row mode. */
 static PGresult *row_of(struct slice line)
 {
     bool is_binary = line.n > 0 && line.p[0] == '!';
@@ -41,7 +41,7 @@ static PGresult *row_of(struct slice line)
     int n = 0, r = 1;
 
     while (rest.n > 0 && n < COLUMNS_MAX) {
-        columns[n] = (PGresAttDesc){ .name = (char *)(uintptr_t)"c", .format = is_binary };
+        columns[n] = (PGresAttDesc){ .name = (char *)(uintptr_t) "c", .format = is_binary };
         values[n++] = take_until(&rest, '\t');
     }
     if (n > 0)
@@ -55,15 +55,29 @@ static PGresult *row_of(struct slice line)
     return row;
 }
 
-/* ---- in the place of vector/pgvector_session.c ---- */
+/* ---- replaces vector/pgvector/pgvector_session.c ---- */
 
-void pg_pool_init(struct pg_pool *p, const char *url, const struct guard *guard) { *p = (struct pg_pool){ 0 }; }
-void pg_pool_clear(struct pg_pool *p) { }
-void pg_session_close(struct pg_session *s) { }
-bool pg_session_is_stale(const struct pg_session *s) { return false; }
-bool pg_session_is_broken(const struct pg_session *s) { return true; }
+void pg_pool_init(struct pg_pool *p, const char *url, const struct guard *guard)
+{
+    *p = (struct pg_pool){ 0 };
+}
+void pg_pool_clear(struct pg_pool *p)
+{
+}
+void pg_session_close(struct pg_session *s)
+{
+}
+bool pg_session_is_stale(const struct pg_session *s)
+{
+    return false;
+}
+bool pg_session_is_broken(const struct pg_session *s)
+{
+    return true;
+}
 
-int pg_session_open(struct pg_pool *p, const struct net_wait *wait, bool must_be_fresh, struct pg_session *ret, struct err *e)
+int pg_session_open(struct pg_pool *p, const struct net_wait *wait, bool must_be_fresh, struct pg_session *ret,
+                    struct err *e)
 {
     *ret = (struct pg_session){ .pool = p, .wait = wait };
     return 0;
@@ -86,7 +100,7 @@ int pg_run(struct pg_session *s, const struct pg_statement *st, struct err *e)
     return r;
 }
 
-/* ---- */
+/* ---- the target ---- */
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {

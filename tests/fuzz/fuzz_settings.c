@@ -1,5 +1,5 @@
-/* The configuration file and the rule of each value. What was taken must be what the rule allows, and every refusal
- * names the file and a line. */
+/* The configuration file and the rule of each value. An accepted value must satisfy its rule, and every refusal names
+ * the file and a line. */
 #include "settings/file.h"
 #include "settings/rules.h"
 
@@ -21,7 +21,8 @@ static int check_pair(void *arg, const char *key, const char *value, int line, s
         else
             assert(!has_bounds || (number >= rule->min && number <= rule->max));
     }
-    return settings_find(key, &id) && settings_rules[id].needs_restart ? err_set(e, -EDOM, "NO", "fuzz:%d: no", line) : 0;
+    return settings_find(key, &id) && settings_rules[id].needs_restart ? err_set(e, -EDOM, "NO", "fuzz:%d: no", line)
+                                                                       : 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct err e = {0};
+    struct err e = { 0 };
 
     if (settings_file_parse(a, (struct slice){ (const char *)data, size }, "fuzz", check_pair, NULL, &e) < 0)
         assert(strncmp(e.text, "fuzz:", 5) == 0);

@@ -1,10 +1,11 @@
-/* Streams of events and of lines, fed in pieces whose size the first byte chooses: splitting must not change what is read. */
+/* Streams of events and of lines, fed in pieces whose size the first byte chooses: splitting must not change the
+ * result. */
 #include "net/line_reader.h"
 #include "net/sse_reader.h"
 
 #include <assert.h>
 
-enum { MAX_TOLD = 1 << 20 };
+enum { MAX_REPORTED = 1 << 20 };
 
 static int note_event(void *arg, const struct sse_event *ev)
 {
@@ -32,7 +33,7 @@ static struct buf read_events(struct slice text, size_t piece)
     struct sse_reader reader;
     struct buf out;
 
-    buf_init(&out, MAX_TOLD);
+    buf_init(&out, MAX_REPORTED);
     sse_reader_init(&reader, note_event, &out);
     for (size_t at = 0; at < text.n; at += piece)
         if (sse_reader_feed(&reader, (struct slice){ text.p + at, MIN(piece, text.n - at) }, NULL) < 0)
@@ -46,7 +47,7 @@ static struct buf read_lines(struct slice text, size_t piece)
     struct line_reader reader;
     struct buf out;
 
-    buf_init(&out, MAX_TOLD);
+    buf_init(&out, MAX_REPORTED);
     line_reader_init(&reader, note_line, &out);
     for (size_t at = 0; at < text.n; at += piece)
         if (line_reader_feed(&reader, (struct slice){ text.p + at, MIN(piece, text.n - at) }, NULL) < 0)

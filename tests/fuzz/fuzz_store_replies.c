@@ -1,5 +1,6 @@
-/* Answers of a Qdrant or Chroma through whole operations: the first line says which store and operation (qq, cl, ...), each further line is one answer,
- * perhaps after its status ("404 {...}"); then nobody answers any more. */
+/* Answers of a Qdrant, Chroma, Milvus, Weaviate, Pinecone or Astra DB through whole operations: the first line names
+ * the store and the operation (qq, cl, ...), each further line is one answer, perhaps after its status ("404 {...}");
+ * after the last line there are no more answers. */
 #include "fuzz_stores.h"
 
 #include "base/hash.h"
@@ -19,8 +20,9 @@ static struct slice next_line(void)
     return (struct slice){ from, (size_t)((newline ? newline : end) - from) };
 }
 
-/* In the place of net/http_call.c. */
-int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is_gone, struct http_answer *ret, struct err *e)
+/* Replaces net/http_call.c. */
+int http_call(const struct http_call_request *request, struct arena *a, const atomic_bool *is_gone,
+              struct http_answer *ret, struct err *e)
 {
     struct slice line;
 
@@ -32,7 +34,7 @@ int http_call(const struct http_ask *ask, struct arena *a, const atomic_bool *is
         ret->status = (int)strtol(line.p, NULL, 10);
         line = (struct slice){ line.p + 4, line.n - 4 };
     }
-    if (line.n > ask->max_reply)
+    if (line.n > request->max_reply)
         return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "too much");
     ret->body = (struct slice){ arena_slicedup(a, line), line.n };
     return 0;
@@ -53,17 +55,23 @@ static struct vectors *open_store(const char *name)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-    static struct vectors *qdrant, *chroma;
+    static const struct {
+        char letter;
+        const char *name;
+    } stores[] = { { 'c', "chroma" },   { 'q', "qdrant" },   { 'm', "milvus" },
+                   { 'w', "weaviate" }, { 'p', "pinecone" }, { 'a', "astra" } };
+    static struct vectors *opened[ARRAY_SIZE(stores)];
     struct slice first;
-    int r = qdrant ? 0 : hash_init(NULL);
+    int r = opened[0] ? 0 : hash_init(NULL);
 
     assert(r == 0);
-    qdrant = qdrant ? qdrant : open_store("qdrant");
-    chroma = chroma ? chroma : open_store("chroma");
     at = (const char *)bytes;
     end = at + n;
     first = next_line();
-    if (first.n == 2)
-        try_store(first.p[0] == 'c' ? chroma : qdrant, first.p[1]);
+    for (size_t i = 0; i < ARRAY_SIZE(stores); i++) {
+        opened[i] = opened[i] ? opened[i] : open_store(stores[i].name);
+        if (first.n == 2 && first.p[0] == stores[i].letter)
+            try_store(opened[i], first.p[1]);
+    }
     return 0;
 }

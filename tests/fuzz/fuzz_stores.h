@@ -1,4 +1,4 @@
-/* What an operation of a vector store may give, whatever its peer said. */
+/* The results that an operation of a vector store may return, whatever its peer answered. */
 #pragma once
 
 #include "base/limits.h"
@@ -31,10 +31,16 @@ static inline void check_hits(struct arena *a, const struct vector_hits *hits, s
     }
 }
 
-static inline int query_store(struct vectors *v, const struct net_wait *wait, struct arena *a, struct json_value filter, struct err *e)
+static inline int query_store(struct vectors *v, const struct net_wait *wait, struct arena *a, struct json_value filter,
+                              struct err *e)
 {
     static const float vector[FUZZ_DIMENSIONS] = { 1, 0, 2 };
-    const struct vector_query q = { .vector = vector, .n_dimensions = FUZZ_DIMENSIONS, .top_k = FUZZ_TOP_K, .min_score = -2, .with_vectors = true, .filter = filter };
+    const struct vector_query q = { .vector = vector,
+                                    .n_dimensions = FUZZ_DIMENSIONS,
+                                    .top_k = FUZZ_TOP_K,
+                                    .min_score = -2,
+                                    .with_vectors = true,
+                                    .filter = filter };
     struct vector_hits hits = { 0 };
     int r = v->ops->query(v, wait, FUZZ_NS, &q, a, &hits, e);
 
@@ -46,7 +52,8 @@ static inline int query_store(struct vectors *v, const struct net_wait *wait, st
 static inline int list_store(struct vectors *v, const struct net_wait *wait, struct arena *a, struct err *e)
 {
     struct vector_hits hits = { 0 };
-    int r = v->ops->list(v, wait, FUZZ_NS, FUZZ_PAGE, 0, true, a, &hits, e);
+    int r = v->ops->list(v, wait, FUZZ_NS, &(struct vector_list_request){ .limit = FUZZ_PAGE, .with_vectors = true }, a,
+                         &hits, e);
 
     if (r == 0)
         check_hits(a, &hits, FUZZ_PAGE, 0);
@@ -72,11 +79,14 @@ static inline int count_store(struct vectors *v, const struct net_wait *wait, st
     return r;
 }
 
-static inline int change_store(struct vectors *v, const struct net_wait *wait, bool is_removal, struct json_value filter, struct err *e)
+static inline int change_store(struct vectors *v, const struct net_wait *wait, bool is_removal,
+                               struct json_value filter, struct err *e)
 {
     static const float vector[FUZZ_DIMENSIONS] = { 1, 0, 2 };
     const struct vector_record records[] = { { "a", vector, "{\"k\": 1, \"m\": \"x\"}" }, { "b", vector, NULL } };
-    const struct vector_removal removal = { .filter = filter, .ids = json_is_absent(filter) ? (const char *const[]){ "a", "b" } : NULL, .n_ids = json_is_absent(filter) ? 2 : 0 };
+    const struct vector_removal removal = { .filter = filter,
+                                            .ids = json_is_absent(filter) ? (const char *const[]){ "a", "b" } : NULL,
+                                            .n_ids = json_is_absent(filter) ? 2 : 0 };
     int64_t n = 0;
     int r;
 
@@ -87,7 +97,7 @@ static inline int change_store(struct vectors *v, const struct net_wait *wait, b
     return r;
 }
 
-/* One operation by its letter. */
+/* Runs the operation with this letter. */
 static inline void try_store(struct vectors *v, char op)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -97,15 +107,32 @@ static inline void try_store(struct vectors *v, char op)
     int r = json_parse(a, SLICE_LIT("{\"k\": {\"$ne\": 2}, \"s\": \"t\"}"), &filter, NULL);
 
     switch (op) {
-    case 'q': r = query_store(v, &wait, a, (struct json_value){ 0 }, &e); break;
-    case 'f': r = query_store(v, &wait, a, filter, &e); break;
-    case 'l': r = list_store(v, &wait, a, &e); break;
-    case 'n': r = name_spaces(v, &wait, a, &e); break;
-    case 'c': r = count_store(v, &wait, &e); break;
-    case 'u': r = change_store(v, &wait, false, filter, &e); break;
-    case 'd': r = change_store(v, &wait, true, (struct json_value){ 0 }, &e); break;
-    case 'D': r = change_store(v, &wait, true, filter, &e); break;
-    default: r = v->ops->check(v, &wait, &e);
+    case 'q':
+        r = query_store(v, &wait, a, (struct json_value){ 0 }, &e);
+        break;
+    case 'f':
+        r = query_store(v, &wait, a, filter, &e);
+        break;
+    case 'l':
+        r = list_store(v, &wait, a, &e);
+        break;
+    case 'n':
+        r = name_spaces(v, &wait, a, &e);
+        break;
+    case 'c':
+        r = count_store(v, &wait, &e);
+        break;
+    case 'u':
+        r = change_store(v, &wait, false, filter, &e);
+        break;
+    case 'd':
+        r = change_store(v, &wait, true, (struct json_value){ 0 }, &e);
+        break;
+    case 'D':
+        r = change_store(v, &wait, true, filter, &e);
+        break;
+    default:
+        r = v->ops->check(v, &wait, &e);
     }
     assert(r == 0 || (*e.code && *e.text));
 }

@@ -1,5 +1,5 @@
-/* An address as an app or the administrator writes it, a newline, and the path put behind it (program text: printable ASCII). What was joined is an
- * address again, on the same host. */
+/* An address as an app or the administrator writes it, a newline, and the path to append (program text: printable
+ * ASCII). The joined text is an address again, on the same host. */
 #include "net/url.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     AUTO(arena_freep) struct arena *a = arena_new();
     const char *end = n ? memchr(bytes, '\n', n) : NULL;
     size_t length = end ? (size_t)(end - (const char *)bytes) : n;
-    const char *base = arena_strndup(a, (const char *)bytes, length), *path = end ? arena_strndup(a, end + 1, n - length - 1) : "";
+    const char *base = arena_strndup(a, (const char *)bytes, length),
+               *path = end ? arena_strndup(a, end + 1, n - length - 1) : "";
     struct url url = { 0 }, again = { 0 };
     struct err e = { 0 };
     char *joined = NULL;

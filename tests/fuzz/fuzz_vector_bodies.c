@@ -1,27 +1,31 @@
-/* Bodies of the vector routes, one a line, through tables, rules and handlers into a real store: u<upsert>, q<query>, d<delete>. What is answered
- * is JSON and agrees with what is stored. */
+/* Bodies of the vector routes, one per line, through tables, rules and handlers into a real store: u<upsert>, q<query>,
+ * d<delete>. The answer is JSON and agrees with the stored rows. */
 #include "api/api.h"
 #include "api/routes.h"
-#include "api/vector_stores.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "models/models.h"
+#include "models/vector_stores.h"
 #include "os/files.h"
 #include "settings/settings.h"
 #include "store/store.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
-static char folder[] = "/dev/shm/hearth-fuzz-XXXXXX";      /* nobody waits for a disk */
-static struct api api;
+static char folder[] = "/dev/shm/hearth-fuzz-XXXXXX"; /* in memory, so that no disk slows the fuzzer */
+static struct models models;
+static struct api api = { .models = &models };
+static struct http_exchange exchange; /* nobody leaves, nobody pays */
 static const struct caller caller = { .kind = CALLER_KEY, .key_id = "fuzz", .scope = "fuzz" };
 
 static void close_world(void)
 {
-    vector_stores_close(api.vector_stores);
+    vector_stores_close(models.vector_stores);
     store_close(api.store);
     settings_free(api.settings);
     if (dir_remove(folder, NULL) < 0)
@@ -31,15 +35,18 @@ static void close_world(void)
 static void open_world(void)
 {
     static char path[64];
-    struct vector_stores_config c = { .embedded = { .path = path, .list_above_rows = 1000, .target_recall = 0.9, .memory_bytes = 1 << 20 } };
+    struct vector_stores_config c = {
+        .embedded = { .path = path, .list_above_rows = 1000, .target_recall = 0.9, .memory_bytes = 1 << 20 }
+    };
     struct err e = { 0 };
 
     assert(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/vectors.db", folder);
     assert(hash_init(&e) == 0 && store_open(folder, &api.store, &e) == 0);
     assert(settings_load(&(struct settings_sources){ 0 }, &api.settings, &e) == 0);
-    c.store = api.store;
-    assert(vector_stores_open(&c, &api.vector_stores, &e) == 0);
+    models.store = c.store = api.store;
+    models.settings = api.settings;
+    assert(vector_stores_open(&c, &models.vector_stores, &e) == 0);
     atexit(close_world);
 }
 
@@ -51,10 +58,10 @@ static const struct route *route_of(const char *end)
     abort();
 }
 
-/* As dispatch does it; the answer's JSON, or absent when the body was refused. */
-static struct json_value ask(struct arena *a, const struct route *route, struct slice text, struct buf *out)
+/* Like dispatch; returns the answer's JSON, or an absent value when the body was refused. */
+static struct json_value request(struct arena *a, const struct route *route, struct slice text, struct buf *out)
 {
-    struct request req = { .api = &api, .arena = a, .route = route, .caller = &caller };
+    struct request req = { .api = &api, .arena = a, .route = route, .caller = &caller, .exchange = &exchange };
     struct response res = { 0 };
     struct json_value answer = { 0 };
     struct err e = { 0 };
@@ -103,14 +110,14 @@ static void try_line(struct slice line, struct buf *out)
 
     switch (line.p[0]) {
     case 'u':
-        answer = ask(a, route_of("/upsert"), body, out);
+        answer = request(a, route_of("/upsert"), body, out);
         assert(json_type(answer) == JSON_ABSENT || json_int(json_get(answer, "upserted")) >= 1);
         break;
     case 'q':
-        check_results(ask(a, route_of("/query"), body, out));
+        check_results(request(a, route_of("/query"), body, out));
         break;
     case 'd':
-        answer = ask(a, route_of("/delete"), body, out);
+        answer = request(a, route_of("/delete"), body, out);
         assert(json_int(json_get(answer, "deleted")) >= 0);
         break;
     default:

@@ -1,4 +1,4 @@
-/* A filter on metadata, a newline, and the metadata it is tried on. */
+/* A filter on metadata, a newline, and the metadata that the filter is applied to. */
 #include "vector/vector_filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

@@ -91,8 +91,15 @@ async function attackFrom(t, user, { sandbox = {}, options = {}, nForks = 0 } = 
     return { h, attack, got: row.result, other, name };
 }
 
+// Programs of PATH may lie in somebody's home, as in a clone of this project: then /home has the way to them.
+const isWayThroughHome = process.env.PATH.split(':').some((folder) => folder.startsWith('/home/'));
+
 // What both profiles promise, with namespaces.
 function assertHeld({ h, attack, got }) {
+    if (isWayThroughHome) {
+        assert.equal(got['list /home'], 1, 'of /home there is nothing but the way to programs');
+        delete got['list /home'];
+    }
     const refused = (pattern) => Object.entries(got).filter(([name]) => pattern.test(name));
     assert.equal(got[`list ${h.dataDir}`], 1, 'of the data folder there is nothing but the way to its own folder');
     for (const [name, outcome] of refused(/^(read|list (?!.*\/data$)|signal|environ of \d|memory|descriptors of|root of|ptrace|process_vm)/))

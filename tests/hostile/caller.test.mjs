@@ -106,7 +106,9 @@ test('a developer key works from another uid, and what is public stays public', 
         { method: 'GET', path: '/sdk/ping', headers: { 'x-api-key': key, 'x-app-id': id } },
         { method: 'GET', path: '/sdk/ping', headers: { authorization: 'Bearer wrong', 'x-app-id': id } },
     ]);
-    assert.deepEqual(answers.map((one) => one.status), [200, 200, 200, 200, 403]);
+    assert.deepEqual(answers.map((one) => one.status), [200, 200, 200, 200, 401]);
+    assert.equal(answers[4].body.code, 'INVALID_API_KEY', 'neither the key nor the id of this uid is valid');
+    assert.match(answers[4].body.error, /The app id was not taken either: /);
     assert.equal(answers[3].body.appId, id);
 });
 
@@ -276,7 +278,7 @@ test('an agent\'s token reports about its own task and attempt, and dies with th
     refused(await hook('trigger-agent', { raw_data: {} }), 403, 'TASK_TOKEN_MISMATCH');
     assert.equal((await hook('task-start', { task_uuid: one.uuid })).status, 200, 'a task event of its own task needs no grant');
     for (const [method, path] of [['GET', '/sdk/ping'], ['GET', '/activities'], ['GET', '/sdk/auth/token']])
-        refused(await h.api(method, path, undefined, bearer), 401, 'MISSING_APP_ID');
+        refused(await h.api(method, path, undefined, bearer), 401, 'INVALID_API_KEY');
     refused(await h.api('POST', '/sdk/register', { app_id: await newApp(h), permissions: ['llm.chat'] }, bearer), 403, 'APP_ID_MISMATCH');
     assert.equal((await send(one.uuid, done, bearer)).status, 200);
     one.leave();
@@ -411,3 +413,37 @@ test('a model server that is found is used only after the person said yes', asyn
     assert.deepEqual((await call('GET', '/sdk/llm/providers')).body.llm.map(({ provider }) => provider), ['ollama']);
     assert.notEqual((await h.cli('provider', 'accept', 'shop')).code, 0);
 });
+
+// ---- programs without a credential (llm.ollama_open) ----
+
+const openSettings = { 'llm.ollama_open': 'true' };
+
+test('llm.ollama_open lets no other user of the machine in, whatever identity.peers says', { skip: !canBeNeighbour && needsRoot }, async (t) => {
+    for (const peers of ['same_user', 'any']) {
+        const h = await startHearth({ t, settings: { ...openSettings, 'identity.peers': peers } });
+        const answers = await sendAsNeighbour(h, [
+            { method: 'GET', path: '/api/tags' },
+            { method: 'POST', path: '/api/chat', body: { model: 'default', messages: [{ role: 'user', content: 'x' }] } },
+            { method: 'POST', path: '/api/embed', body: { model: 'lexical-384', input: 'x' } },
+        ]);
+        for (const answer of answers) {
+            assert.equal(answer.status, 403, answer.text);
+            assert.equal(answer.body.hearth_code, 'PEER_NOT_ALLOWED');
+        }
+        assert.equal((await h.api('GET', '/api/tags')).status, 200, 'the user itself is let in');
+    }
+});
+
+for (const sandbox of ['none', 'standard'])
+    test(`with llm.ollama_open an app that Hearth started in the profile ${sandbox} is not let in without its id and its grants`, async (t) => {
+        const h = await startHearth({ t, sandbox, settings: openSettings });
+        const app = await launchedApp(h);
+        const asNobody = { 'x-app-id': '' };
+        const refusal = await app.call('POST', '/api/embed', { model: 'lexical-384', input: 'x' }, asNobody);
+        assert.equal(refusal.status, 403, refusal.text);
+        assert.equal(refusal.body.hearth_code, 'PEER_NOT_ALLOWED');
+        assert.match(refusal.body.error, /id of its own/);
+        const asItself = await app.call('POST', '/api/embed', { model: 'lexical-384', input: 'x' });
+        assert.equal(asItself.body.hearth_code, 'PERMISSION_REQUIRED', asItself.text);
+        assert.equal((await h.api('POST', '/api/embed', { model: 'lexical-384', input: 'x' })).status, 200, 'a program that Hearth did not start is let in');
+    });

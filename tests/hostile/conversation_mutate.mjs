@@ -37,7 +37,7 @@ const headMutations = [
     (request, r) => { for (let i = r.below(6); i >= 0; i--) request.headers.push(r.pick(extraHeaders)); },
     (request, r) => { request.headers.splice(r.below(request.headers.length), 1); },
     (request, r) => { request.headers.push(...Array.from({ length: 20 + r.below(300) }, (_, i) => [`x-${i}`, 'y'.repeat(r.below(300))])); },
-    (request, r) => { request.headers.push(r.pick(request.headers)); },
+    (request, r) => { if (request.headers.length) request.headers.push(r.pick(request.headers)); },
     (request, r) => { request.headers = request.headers.map(([name, value]) => [r.chance(0.5) ? name.toUpperCase() : name, r.chance(0.1) ? ` \t${value} ` : value]); },
     (request, r) => { request.lineEnd = r.pick(['\n', '\r', '\r\r\n', '\n\r']); },
     (request, r) => { request.framing = r.pick(['chunked', 'chunked', 'short', 'long', 'none', 'both', 'badChunk', 'hugeChunk', 'trailer', 'extension', 'unfinished']); },

@@ -5,7 +5,9 @@ import { withNames, withValues } from './conversation_grammar.mjs';
 import { converse, takeResponse } from './kit.mjs';
 
 const quietMs = 20, firstMs = 200, answerMs = 1500, writeMs = 300;
-const isForeignForm = (body) => typeof body.error === 'object' && typeof body.error?.message === 'string';
+// OpenAI's and Anthropic's, and Ollama's.
+const isForeignForm = (body) => (typeof body.error === 'object' && typeof body.error?.message === 'string') ||
+    (typeof body.error === 'string' && typeof body.hearth_code === 'string');
 
 function judgeResponse({ status, headers, bytes, text, body }) {
     const told = `${status} ${JSON.stringify(headers)} ${text.slice(0, 400)}`;

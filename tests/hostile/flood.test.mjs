@@ -38,6 +38,16 @@ const chatBody = JSON.stringify({ messages: [{ role: 'user', content: 'hello' }]
 const chat = (app, path = '/sdk/llm/chat') =>
     `POST ${path} HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${app}\r\ncontent-type: application/json\r\ncontent-length: ${chatBody.length}\r\n\r\n${chatBody}`;
 
+// Of a provider whose model is known: nothing is asked before the chat itself.
+const namedBody = JSON.stringify({ messages: [{ role: 'user', content: 'hello' }], provider: 'generic-openai' });
+const namedChat = (app) =>
+    `POST /sdk/llm/chat HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${app}\r\ncontent-type: application/json\r\ncontent-length: ${namedBody.length}\r\n\r\n${namedBody}`;
+
+// Waits for its provider on a thread, unlike a chat.
+const embedBody = JSON.stringify({ input: 'hello', provider: 'localai', model: 'any' });
+const embedding = (app) =>
+    `POST /sdk/llm/embed HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${app}\r\ncontent-type: application/json\r\ncontent-length: ${embedBody.length}\r\n\r\n${embedBody}`;
+
 // Opens n connections that send `bytes` and read nothing but their first answer; those refused at once are in `refusals`.
 async function flood(t, h, n, bytes) {
     const sockets = [];
@@ -110,11 +120,11 @@ test('connections, waiting requests and silent uploads at once: the doctor and a
     const { h, silent } = await startWithSilentProvider(t, { 'http.max_connections': 1500 });
     const apps = [];
     for (let i = 0; i < 5; i++)
-        apps.push(await newApp(h, {}, ['llm.chat']));
+        apps.push(await newApp(h, {}, ['llm.chat', 'llm.embed']));
     const { call: browser } = await signIn(h);
     assert.equal((await browser('GET', '/api/permissions/pending')).status, 200);
     for (const app of apps)
-        await flood(t, h, 130, chat(app));
+        await flood(t, h, 130, embedding(app));
     await until(() => silent.sockets.length >= 256, { what: 'all threads wait' });
     await flood(t, h, 12, (i) => `POST /sdk/llm/chat HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${apps[i % 5]}\r\ncontent-length: ${32 * MiB}\r\n\r\n{`);
     const key = await h.asKey();
@@ -127,8 +137,8 @@ test('connections, waiting requests and silent uploads at once: the doctor and a
 
 test('one app\'s hanging requests are refused by name beyond its share, and other apps are served', async (t) => {
     const { h, silent } = await startWithSilentProvider(t);
-    const [greedy, other] = [await newApp(h, {}, ['llm.chat']), await newApp(h)];
-    const { refusals } = await flood(t, h, 540, chat(greedy));
+    const [greedy, other] = [await newApp(h, {}, ['llm.embed']), await newApp(h)];
+    const { refusals } = await flood(t, h, 540, embedding(greedy));
     await until(() => refusals.length >= 540 - 128, { what: 'what is above the share is refused' });
     refusals.forEach((refusal) => named(refusal, 429, 'long_requests'));
     assert.ok(silent.sockets.length <= 128, `${silent.sockets.length} wait`);
@@ -140,6 +150,17 @@ test('one app\'s hanging requests are refused by name beyond its share, and othe
     assert.match(doctor.stdout, /128 of 128 requests that wait/);
     const { text } = await h.socket('GET', '/metrics');
     assert.match(text, /hearth_budget_refused_total\{budget="long_requests",limit="caller"\} [1-9]/);
+});
+
+test('one app\'s chats that wait hold no thread, and are refused by name beyond its share', async (t) => {
+    const { h, silent } = await startWithSilentProvider(t, { 'limits.open_requests': 300 });
+    const [greedy, other] = [await newApp(h, {}, ['llm.chat']), await newApp(h, {}, ['activities.write'])];
+    const { refusals } = await flood(t, h, 400, namedChat(greedy));
+    await until(() => refusals.length === 100 && silent.sockets.length === 300, { what: 'what is above the share is refused' });
+    refusals.forEach((refusal) => named(refusal, 429, 'requests'));
+    const { text } = await h.socket('GET', '/metrics');
+    assert.match(text, /hearth_pool_busy\{pool="long"\} 0\n/);
+    assert.equal((await soon(t, 'another app', () => h.asApp(other)('POST', '/activities', { raw_data: {} }))).status, 201);
 });
 
 test('announced bodies hold nothing, and silent ones are ended', async (t) => {

@@ -168,7 +168,7 @@ test('metrics have no label that a caller could fill', { skip }, async (t) => {
     const { h } = await serviceAtWork(t);
     const { text } = await h.api('GET', '/metrics');
     const labels = new Set([...text.matchAll(/[{,]([a-z_]+)="/g)].map(([, name]) => name));
-    const known = ['route', 'method', 'status', 'pool', 'db', 'provider', 'kind', 'result', 'direction', 'limit', 'le', 'budget', 'profile', 'work'];
+    const known = ['route', 'method', 'status', 'pool', 'db', 'provider', 'kind', 'result', 'direction', 'limit', 'le', 'budget', 'profile', 'work', 'of'];
     assert.deepEqual([...labels].filter((label) => !known.includes(label)), []);
 });
 
@@ -207,7 +207,7 @@ const folders = [
 ];
 for (const [name, make, sentence] of folders)
     test(`a data folder ${name} is refused`, { skip }, async (t) => {
-        const h = coldHearth({ t, ...userOptions() });
+        const h = coldHearth({ t, isBare: true, ...userOptions() });
         make(h.dataDir);
         const { code, stderr } = await h.cli('key', 'new');
         assert.equal(code, 1, stderr);
@@ -248,7 +248,7 @@ test('cookie and proof of the administrator, and a link, are worth nothing to an
 });
 
 test('a socket that another user left in an open data folder is not trusted', { skip }, async (t) => {
-    const h = coldHearth({ t, ...userOptions() });
+    const h = coldHearth({ t, isBare: true, ...userOptions() });
     mkdirSync(h.dataDir, { mode: 0o700 });
     const socket = join(h.dataDir, 'hearth.sock');
     const received = [];

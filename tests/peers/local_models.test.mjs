@@ -431,7 +431,7 @@ test('models that are run stand before servers that are found', async (t) => {
 test('provider list and test know both kinds', async (t) => {
     const server = await startServer(t, 'ollama');
     const { h, dev, starts } = await startRunner(t, { 'tiny.gguf': chatModel, 'vectors.gguf': vectorModel }, await findingSettings({ ollama: server.port }));
-    const { providers } = await h.cliJson('provider', 'list');
+    const providers = await h.cliJson('provider', 'list');
     assert.deepEqual(providers.map(({ name, source, base_url: url }) => [name, source, url]),
         [['llamacpp', 'run', null], ['ollama', 'found', `http://127.0.0.1:${server.port}`]]);
     const tried = await h.cli('provider', 'test', 'llamacpp');

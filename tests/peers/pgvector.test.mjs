@@ -121,6 +121,20 @@ test('no part of a password is shown, wherever it stands in the address', async 
     }
 });
 
+test('the database is named by databaseUrl, or by connectionString as before', async (t) => {
+    const { url } = await startPostgres(t);
+    const dev = await (await startHearth({ t })).asKey();
+    const register = (config) => dev('POST', `${base}/register`, { provider: 'pgvector', config });
+    for (const name of ['databaseUrl', 'connectionString']) {
+        const reply = await register({ [name]: url, tableName: 'named' });
+        assert.equal(reply.status, 200, reply.text);
+        assert.deepEqual((await dev('GET', `${base}/config`)).body.config, { [name]: url.replace('s3cret', '****'), tableName: 'named' });
+        assert.equal((await dev('POST', `${base}/upsert`, { vectors: records })).status, 200);
+    }
+    assert.match((await register({ databaseUrl: url, connectionString: url })).body.error, /`config.connectionString` is another name of databaseUrl/);
+    assert.match((await register({ databaseUrl: '' })).body.error, /`config.databaseUrl` must not be empty/);
+});
+
 test('a store that cannot be reached is not registered', async (t) => {
     const h = await startHearth({ t });
     const dev = await h.asKey();
@@ -131,8 +145,8 @@ test('a store that cannot be reached is not registered', async (t) => {
     assert.equal(refused.body.success, false);
     assert.match(refused.body.error, /^Failed to connect to pgvector: connection to server .*refused/);
     assert.ok(!refused.text.includes('s3cret'));
-    assert.match((await register({ connectionString: 'mysql://x' })).body.error, /^Failed to connect to pgvector: connectionString must begin with postgresql:/);
-    assert.match((await register({})).body.error, /`config.connectionString` is required/);
+    assert.match((await register({ connectionString: 'mysql://x' })).body.error, /^Failed to connect to pgvector: The database URL must begin with postgresql:/);
+    assert.match((await register({})).body.error, /`config.databaseUrl` is required/);
     assert.match((await register({ connectionString: url, tableName: 'x"; DROP' })).body.error, /tableName must have/);
     assert.equal((await dev('GET', `${base}/config`)).body.provider, 'embedded');
 });
@@ -163,8 +177,8 @@ test('a server that comes back is used again; while it is gone the error says so
     live.forEach((client) => client.destroy());
     await new Promise((done) => through.close(done));
     const gone = await dev('GET', `${base}/count`);
-    assert.equal(gone.status, 502, gone.text);
-    assert.equal(gone.body.code, 'VECTOR_STORE_FAILED');
+    assert.equal(gone.status, 503, gone.text);
+    assert.equal(gone.body.code, 'VECTOR_STORE_UNAVAILABLE');
     assert.match(gone.body.error, /^PostgreSQL: /);
     await new Promise((done) => through.listen(at, '127.0.0.1', done));
     assert.equal((await dev('GET', `${base}/count`)).body.count, 4);

@@ -131,3 +131,18 @@ test('a store that fails later says so', async (t) => {
     isBroken = false;
     assert.equal((await dev('POST', `${base}/query`, { vector: [1, 0] })).body.results.length, 1);
 });
+
+test('a store where nobody answers any more is told as unavailable', async (t) => {
+    const store = await startQdrantDouble(t);
+    const { dev } = await registered(t, store);
+    await dev('POST', `${base}/upsert`, { vectors: [{ id: 'a', vector: [1, 0] }] });
+    await store.stop();
+    for (const [method, path, body] of [['POST', 'query', { vector: [1, 0] }], ['POST', 'upsert', { vectors: [{ id: 'a', vector: [1, 0] }] }], ['GET', 'list'], ['GET', 'count'],
+        ['GET', 'workspaces'], ['POST', 'delete', { deleteAll: true }]]) {
+        const gone = await dev(method, `${base}/${path}`, body);
+        assert.equal(gone.status, 503, gone.text);
+        assert.equal(gone.body.code, 'VECTOR_STORE_UNAVAILABLE');
+        assert.match(gone.body.error, /^Qdrant: .*takes no connection/);
+    }
+    assert.equal((await dev('GET', `${base}/config`)).body.provider, 'qdrant');
+});

@@ -198,7 +198,8 @@ export async function startQdrantDouble(t, { key, unknown = [], forward } = {}) 
         }
     });
     await new Promise((done) => server.listen(0, '127.0.0.1', done));
-    t.after(() => { server.closeAllConnections(); server.close(); });
+    const stop = () => new Promise((done) => { server.close(done); server.closeAllConnections(); });
+    t.after(stop);
     const url = `http://127.0.0.1:${server.address().port}`;
-    return { url, provider: 'qdrant', config: { url, ...(key && { apiKey: key }) }, collections, journal };
+    return { url, provider: 'qdrant', config: { url, ...(key && { apiKey: key }) }, collections, journal, stop };
 }

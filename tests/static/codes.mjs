@@ -9,10 +9,12 @@ const table = 'src/api/errors.c';
 const page = 'docs/errors.md';
 
 // Told before the service listens, so never in an answer; src/cli answers nobody.
-const startUp = new Set(['ADDRESS_IN_USE', 'ALREADY_RUNNING', 'BAD_DATA_FOLDER', 'BAD_MASTER_KEY', 'BAD_ROUTE', 'LISTEN_FAILED', 'NO_DATA_DIR', 'SCHEMA_TOO_NEW']);
+const startUp = new Set(['ADDRESS_IN_USE', 'ALREADY_RUNNING', 'BAD_DATA_FOLDER', 'BAD_MASTER_KEY', 'BAD_ROUTE', 'LISTEN_FAILED', 'NO_DATA_DIR', 'SCHEMA_TOO_NEW', 'TOO_FEW_FILES']);
 
 export function readTable(text) {
-    return [...text.matchAll(/^ {4}\{ "([A-Z_]+)", (\d+), "(.*)" \},$/gm)].map(([, code, status, meaning]) => ({ code, status: Number(status), meaning }));
+    // A long row stands on several lines, its text may be in parts.
+    return [...text.matchAll(/^ {4}\{ "([A-Z_]+)", (\d+),\s+"((?:.|\s)*?)" \},$/gm)]
+        .map(([, code, status, meaning]) => ({ code, status: Number(status), meaning: meaning.replace(/"\s*\n\s*"/g, '') }));
 }
 
 // files: [{path, text}], rows: readTable()

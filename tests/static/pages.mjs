@@ -68,6 +68,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.on('exit', () => rmSync(data, { recursive: true }));
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HEARTH_')));
     const run = (...args) => execFileSync(resolve(program), [...args, '--data', data], { encoding: 'utf8', env });
+    run('workspace', 'add', 'pages');           // a command that only reads makes no data folder
     const pages = { 'docs/settings.md': () => settingsTable(JSON.parse(run('settings', '--json'))), 'docs/cli.md': () => cliSections(run),
         'docs/providers.md': () => presetsTable(JSON.parse(run('provider', 'presets', '--json'))) };
     const findings = checkLinks(readProject(root, /\.md$/), (path) => existsSync(join(root, path)));

@@ -10,7 +10,7 @@ export const ranks = {
     settings: 2, backup: 2,
     identity: 3,
     llm: 4, embed: 4, vector: 4, speech: 4, mcp: 4, backend: 4,
-    tasks: 5, agents: 5, apps: 5,
+    tasks: 5, agents: 5, apps: 5, models: 5,
     api: 6,
     service: 7,
     cli: 8,

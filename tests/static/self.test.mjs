@@ -7,6 +7,7 @@ import { checkBinary } from './binary.mjs';
 import { checkText } from './hygiene.mjs';
 import { checkRows } from './rows.mjs';
 import { checkCodes, readTable } from './codes.mjs';
+import { checkMetaphors, checkNames } from './names.mjs';
 import { checkLinks, commandNames, commandSection, presetsTable, settingsTable, withPart } from './pages.mjs';
 
 const body = (lines) => `int f(void)\n{\n${'    g();\n'.repeat(lines - 2)}}\n`;
@@ -24,7 +25,7 @@ const rankCases = [
     ['a second C++ file', 'src/net/url.cpp', '', /only C\+\+/],
     ['a folder without rank', 'src/misc/x.c', '', /no rank/],
     ['a loose file', 'src/util.c', '', /main\.c only/],
-    ['a query in api', 'src/api/keys.c', 'x("SELECT id FROM keys");', /SQL/],
+    ['a query in api', 'src/api/resources/keys.c', 'x("SELECT id FROM keys");', /SQL/],
     ['a query over two literals', 'src/identity/keys.c', 'x("INSERT "\n  "INTO keys VALUES (1)");', /SQL/],
     ['an update', 'src/tasks/run.c', 'x("UPDATE tasks SET a = 1");', /SQL/],
     ['a deletion in small letters', 'src/cli/app.c', 'x("delete from apps");', /SQL/],
@@ -41,8 +42,8 @@ test('ranks lets pass what is lawful', () => {
     const files = [
         { path: 'src/main.c', text: '#include "cli/cli.h"\n#include "base/log.h"' },
         { path: 'src/http/server.c', text: '#include <event2/http.h>\n#include "http/http.h"\n#include "base/loop.h"' },
-        { path: 'src/backend/embedded.c', text: '#include <sqlite3.h>\nx("SELECT a FROM b");' },
-        { path: 'src/api/apps.c', text: '/* SELECT a FROM b */ // #include "cli/cli.h"\nx("Select an app from the list, or update it.", "DELETE", "INSERT");' },
+        { path: 'src/backend/embedded/embedded.c', text: '#include <sqlite3.h>\nx("SELECT a FROM b");' },
+        { path: 'src/api/resources/apps.c', text: '/* SELECT a FROM b */ // #include "cli/cli.h"\nx("Select an app from the list, or update it.", "DELETE", "INSERT");' },
         { path: 'src/base/json_simdjson.cpp', text: '#include <simdjson.h>' },
     ];
     assert.deepEqual(checkRanks(files), []);
@@ -77,6 +78,7 @@ test('shape lets pass 60 lines, 600 lines, a long table, exit in main and in wor
 });
 
 const hygieneCases = [
+    ["cmocka's own skip", 'tests/unit/http/test_listen.c', 'if (geteuid() != 0)\n    skip();', /SKIP_TEST/],
     ['a lock that names hosts', 'tests/package-lock.json', '{"resolved": "x"}', /names hosts/],
     ['a private key', 'src/a.c', ['-----BEGIN ', 'PRIVATE KEY-----'].join(''), /private key/],
     ['a path of one machine', 'script/x', ['cd ', '/home', '/me/x'].join(''), /one machine/],
@@ -146,6 +148,17 @@ test('codes finds an error code that the table does not have', () => {
     const files = [{ path: 'src/api/x.c', text: 'return err_set(e, -ENOENT, "KNOWN", "x");\nerr_set(e, r,\n    "MADE_UP", "y");' }];
     assert.deepEqual(rows, [{ code: 'KNOWN', status: 404, meaning: 'It is not there.' }]);
     assert.deepEqual(checkCodes(files, rows), ['src/api/x.c: the code MADE_UP is not in src/api/errors.c']);
+});
+
+test('names finds a function of a comment that does not exist', () => {
+    const files = [{ path: 'src/os/a.c', text: '/* As there_is() and there_is_not() do, and call->member(), \nand fork(). */\nint there_is(void);\nx("never_in_a_string()");' }];
+    assert.deepEqual(checkNames(files), ['src/os/a.c:1: a comment names there_is_not(), which does not exist']);
+});
+
+test('names finds a metaphor in an identifier, and no word that merely holds one', () => {
+    const files = [{ path: 'src/os/a.c', text: 'int tell_failure(void);\nint task_mask, board_of; /* told */\nx("asked");\nint a_seal;' },
+        { path: 'src/identity/a.c', text: 'int seal_open(void);' }, { path: 'tests/unit/a.c', text: 'int asked;' }];
+    assert.deepEqual(checkMetaphors(files).map((line) => line.replace(/ is a metaphor.*/, '')), ['src/os/a.c:1: tell_failure', 'src/os/a.c:2: board_of', 'src/os/a.c:4: a_seal']);
 });
 
 test('pages show what the program says of commands and settings', () => {

@@ -1,12 +1,12 @@
-/* Waiting in tests: for a condition to come true, with a deadline; never for time to pass. */
+/* Waiting in tests: for a condition to become true, with a deadline; never for a fixed time. */
 #pragma once
 
 #include "base/clock.h"
 #include <time.h>
 
-enum { WAIT_MS = 60000 };                               /* far above what a loaded machine needs */
+enum { WAIT_MS = 60000 }; /* far more than a loaded machine needs */
 
-/* True as soon as is_so(arg); false when the deadline passed. */
+/* True as soon as is_so(arg); false when the deadline has passed. */
 static inline bool wait_until(bool (*is_so)(void *arg), void *arg)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };

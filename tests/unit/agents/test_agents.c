@@ -61,8 +61,12 @@ static void a_definition_is_found_as_it_was_put(void **state)
     struct fixture *f = *state;
     struct agent_definition d;
 
-    assert_int_equal(put(f, "{\"name\":\"sorter\",\"display_name\":\"The Sorter\",\"command\":\"node\",\"args\":[\"a.js\",\"-x\"],"
-                            "\"working_dir\":\"/tmp\",\"env\":{\"MODE\":\"fast\"},\"timeout_s\":2.5,\"unknown\":1}", NULL), 0);
+    assert_int_equal(
+        put(f,
+            "{\"name\":\"sorter\",\"display_name\":\"The Sorter\",\"command\":\"node\",\"args\":[\"a.js\",\"-x\"],"
+            "\"working_dir\":\"/tmp\",\"env\":{\"MODE\":\"fast\"},\"timeout_s\":2.5,\"unknown\":1}",
+            NULL),
+        0);
     assert_int_equal(agent_find(f->agents, "sorter", f->arena, &d, NULL), 0);
     assert_string_equal(d.name, "sorter");
     assert_string_equal(d.display_name, "The Sorter");
@@ -100,7 +104,9 @@ static void putting_it_again_replaces_it(void **state)
 
 static void a_bad_definition_is_refused_with_every_reason(void **state)
 {
-    static const struct { const char *json, *field; } cases[] = {
+    static const struct {
+        const char *json, *field;
+    } cases[] = {
         { "{\"command\":\"true\"}", "name" },
         { "{\"name\":\"\",\"command\":\"true\"}", "name" },
         { "{\"name\":\"a\"}", "command" },
@@ -129,7 +135,8 @@ static void the_longest_time_and_name_are_taken(void **state)
 
     memset(name, 'n', sizeof(name));
     name[LIMIT_NAME_CHARS] = '\0';
-    assert_int_equal(put(f, arena_printf(f->arena, "{\"name\":\"%s\",\"command\":\"true\",\"timeout_s\":86400}", name), NULL), 0);
+    assert_int_equal(
+        put(f, arena_printf(f->arena, "{\"name\":\"%s\",\"command\":\"true\",\"timeout_s\":86400}", name), NULL), 0);
     name[LIMIT_NAME_CHARS] = 'n';
     name[LIMIT_NAME_CHARS + 1] = '\0';
     assert_int_equal(put(f, arena_printf(f->arena, "{\"name\":\"%s\",\"command\":\"true\"}", name), NULL), -EINVAL);

@@ -14,11 +14,11 @@ struct fixture {
     struct agents *agents;
 };
 
-/* What one run told. */
-struct told {
+/* The reported outcome of one run. */
+struct reported {
     struct agent_run *run;
     struct agent_outcome outcome;
-    struct loop *loop;                  /* NULL: not looked at */
+    struct loop *loop; /* NULL: the loop is not watched */
     bool was_on_loop;
     atomic_int n_ends;
 };
@@ -56,7 +56,8 @@ static void put_shell(struct fixture *f, const char *script, const char *more)
 
     buf_init(&quoted, LIMIT_RESULT_BYTES);
     json_quote(&quoted, slice_of(script));
-    json = arena_printf(a, "{\"name\":\"shell\",\"command\":\"/bin/sh\",\"args\":[\"-c\",%s,\"sh\"]%s}", buf_str(&quoted), more);
+    json = arena_printf(a, "{\"name\":\"shell\",\"command\":\"/bin/sh\",\"args\":[\"-c\",%s,\"sh\"]%s}",
+                        buf_str(&quoted), more);
     buf_clear(&quoted);
     assert_int_equal(json_parse(a, slice_of(json), &object, NULL), 0);
     assert_int_equal(fields_read(agent_definition_fields, object, &d, a, "", NULL), 0);
@@ -65,7 +66,7 @@ static void put_shell(struct fixture *f, const char *script, const char *more)
 
 static void note_end(void *arg, struct agent_run *run, const struct agent_outcome *o)
 {
-    struct told *t = arg;
+    struct reported *t = arg;
 
     t->outcome = *o;
     t->was_on_loop = t->loop && loop_is_current(t->loop);
@@ -74,12 +75,12 @@ static void note_end(void *arg, struct agent_run *run, const struct agent_outcom
 
 static bool has_ended(void *arg)
 {
-    struct told *t = arg;
+    struct reported *t = arg;
 
     return atomic_load(&t->n_ends) > 0;
 }
 
-static void start(struct fixture *f, struct told *t, struct agent_run_input in)
+static void start(struct fixture *f, struct reported *t, struct agent_run_input in)
 {
     struct err e = { 0 };
 
@@ -93,14 +94,15 @@ static void start(struct fixture *f, struct told *t, struct agent_run_input in)
         fail_msg("%s", e.text);
 }
 
-static void run_shell(struct fixture *f, struct told *t, const char *script, const char *activity)
+static void run_shell(struct fixture *f, struct reported *t, const char *script, const char *activity)
 {
     put_shell(f, script, "");
-    start(f, t, (struct agent_run_input){ .activity_json = activity, .prompt = "be quick", .table_name = "svc_activities" });
+    start(f, t,
+          (struct agent_run_input){ .activity_json = activity, .prompt = "be quick", .table_name = "svc_activities" });
     assert_true(wait_until(has_ended, t));
 }
 
-static void end(struct told *t)
+static void end(struct reported *t)
 {
     assert_int_equal(t->n_ends, 1);
     t->run = agent_run_unref(t->run);
@@ -109,9 +111,10 @@ static void end(struct told *t)
 static void the_inputs_come_as_variables_and_the_task_as_argument(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { 0 };
+    struct reported t = { 0 };
 
-    run_shell(f, &t, "printf '[%d,\"%s\",%s,\"%s\"]' $# \"$1\" \"$ACTIVITY_DATA\" \"${HEARTH_TASK_TOKEN-none}\"", "{\"raw_data\":{\"k\":\"a b\"}}");
+    run_shell(f, &t, "printf '[%d,\"%s\",%s,\"%s\"]' $# \"$1\" \"$ACTIVITY_DATA\" \"${HEARTH_TASK_TOKEN-none}\"",
+              "{\"raw_data\":{\"k\":\"a b\"}}");
     assert_string_equal(t.outcome.result_json, "[1,\"" TASK "\",{\"raw_data\":{\"k\":\"a b\"}},\"none\"]");
     end(&t);
 }
@@ -119,7 +122,7 @@ static void the_inputs_come_as_variables_and_the_task_as_argument(void **state)
 static void the_token_comes_as_a_variable(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { 0 };
+    struct reported t = { 0 };
 
     put_shell(f, "echo $HEARTH_TASK_TOKEN", "");
     start(f, &t, (struct agent_run_input){ .token = "secret of this run" });
@@ -131,28 +134,35 @@ static void the_token_comes_as_a_variable(void **state)
 static void the_activity_is_an_argument_as_well_when_the_definition_says_so(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { 0 };
+    struct reported t = { 0 };
 
-    put_shell(f,
-              "printf '{\"v\":[\"%s\",\"%s\",\"%s\",\"%s\",\"%s\",\"%s\"],\"n\":%d,\"a\":\"%s\",\"d\":%s,\"e\":%s,\"f\":\"%s\"}' "
-              "\"$TASK_UUID\" \"$MACHINE_ID\" \"$SERVER_URL\" \"$TASK_ATTEMPT\" \"$AGENT_PROMPT\" \"$TABLE_NAME\" "
-              "$# \"$1\" \"$2\" \"$ACTIVITY_DATA\" \"$ACTIVITY_FILE\"",
-              ",\"pass_arguments\":true");
-    start(f, &t, (struct agent_run_input){ .activity_json = "{\"raw_data\":{\"k\":\"a b\"}}", .prompt = "be quick", .table_name = "svc_activities" });
+    put_shell(
+        f,
+        "printf '{\"v\":[\"%s\",\"%s\",\"%s\",\"%s\",\"%s\",\"%s\"],\"n\":%d,\"a\":\"%s\",\"d\":%s,\"e\":%s,\"f\":\"%s\"}' "
+        "\"$TASK_UUID\" \"$MACHINE_ID\" \"$SERVER_URL\" \"$TASK_ATTEMPT\" \"$AGENT_PROMPT\" \"$TABLE_NAME\" "
+        "$# \"$1\" \"$2\" \"$ACTIVITY_DATA\" \"$ACTIVITY_FILE\"",
+        ",\"pass_arguments\":true");
+    start(f, &t,
+          (struct agent_run_input){ .activity_json = "{\"raw_data\":{\"k\":\"a b\"}}",
+                                    .prompt = "be quick",
+                                    .table_name = "svc_activities" });
     assert_true(wait_until(has_ended, &t));
     assert_true(t.outcome.is_success);
-    assert_string_equal(t.outcome.result_json,
-                        "{\"v\":[\"" TASK "\",\"lin-test\",\"http://127.0.0.1:3001\",\"2\",\"be quick\",\"svc_activities\"],\"n\":2,\"a\":\"" TASK
-                        "\",\"d\":{\"raw_data\":{\"k\":\"a b\"}},\"e\":{\"raw_data\":{\"k\":\"a b\"}},\"f\":\"\"}");
+    assert_string_equal(
+        t.outcome.result_json,
+        "{\"v\":[\"" TASK
+        "\",\"lin-test\",\"http://127.0.0.1:3001\",\"2\",\"be quick\",\"svc_activities\"],\"n\":2,\"a\":\"" TASK
+        "\",\"d\":{\"raw_data\":{\"k\":\"a b\"}},\"e\":{\"raw_data\":{\"k\":\"a b\"}},\"f\":\"\"}");
     end(&t);
 }
 
 static void its_own_variables_are_added_and_hide_none_of_ours(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { 0 };
+    struct reported t = { 0 };
 
-    put_shell(f, "echo $MODE $TASK_UUID $LEAKED", ",\"env\":{\"MODE\":\"fast\",\"TASK_UUID\":\"mine\"},\"working_dir\":\"/tmp\"");
+    put_shell(f, "echo $MODE $TASK_UUID $LEAKED",
+              ",\"env\":{\"MODE\":\"fast\",\"TASK_UUID\":\"mine\"},\"working_dir\":\"/tmp\"");
     setenv("LEAKED", "secret", 1);
     start(f, &t, (struct agent_run_input){ 0 });
     assert_true(wait_until(has_ended, &t));
@@ -172,14 +182,15 @@ static char *activity_of(struct arena *a, size_t n)
     return text;
 }
 
-#define TELL_SIZES "printf '[%s,%s,\"%s\",\"%s\"]' ${#2} ${#ACTIVITY_DATA} \"$ACTIVITY_FILE\" \"$(stat -c '%s %a' \"$ACTIVITY_FILE\" 2>/dev/null)\""
+#define REPORT_SIZES                                                                                                   \
+    "printf '[%s,%s,\"%s\",\"%s\"]' ${#2} ${#ACTIVITY_DATA} \"$ACTIVITY_FILE\" \"$(stat -c '%s %a' \"$ACTIVITY_FILE\" 2>/dev/null)\""
 
 static void a_payload_up_to_the_limit_goes_through_the_environment(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { 0 };
+    struct reported t = { 0 };
 
-    put_shell(f, TELL_SIZES, ",\"pass_arguments\":true");
+    put_shell(f, REPORT_SIZES, ",\"pass_arguments\":true");
     start(f, &t, (struct agent_run_input){ .activity_json = activity_of(f->place->arena, LIMIT_ENV_PAYLOAD) });
     assert_true(wait_until(has_ended, &t));
     assert_string_equal(t.outcome.result_json, "[98304,98304,\"\",\"\"]");
@@ -189,12 +200,15 @@ static void a_payload_up_to_the_limit_goes_through_the_environment(void **state)
 static void a_larger_payload_goes_through_a_private_file_that_leaves_with_it(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { 0 };
+    struct reported t = { 0 };
     struct json_value said, stub;
     const char *path;
 
-    put_shell(f, "printf '[%s,\"%s\",\"%s\",\"%s\"]' \"$2\" \"$([ \"$2\" = \"$ACTIVITY_DATA\" ] && echo same)\" \"$ACTIVITY_FILE\" "
-                     "\"$(stat -c '%s %a' \"$ACTIVITY_FILE\")\"", ",\"pass_arguments\":true");
+    put_shell(
+        f,
+        "printf '[%s,\"%s\",\"%s\",\"%s\"]' \"$2\" \"$([ \"$2\" = \"$ACTIVITY_DATA\" ] && echo same)\" \"$ACTIVITY_FILE\" "
+        "\"$(stat -c '%s %a' \"$ACTIVITY_FILE\")\"",
+        ",\"pass_arguments\":true");
     start(f, &t, (struct agent_run_input){ .activity_json = activity_of(f->place->arena, LIMIT_ENV_PAYLOAD + 1) });
     assert_true(wait_until(has_ended, &t));
     assert_true(t.outcome.is_success);
@@ -228,7 +242,9 @@ static void files_of_an_earlier_life_are_removed_at_open(void **state)
 
 static void standard_output_is_the_result(void **state)
 {
-    static const struct { const char *script, *result; } cases[] = {
+    static const struct {
+        const char *script, *result;
+    } cases[] = {
         { "echo '{\"a\": 1}'", "{\"a\": 1}" },
         { "echo; echo ' [1,2] '", "[1,2]" },
         { "echo 42", "42" },
@@ -240,7 +256,7 @@ static void standard_output_is_the_result(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct told t = { 0 };
+        struct reported t = { 0 };
 
         run_shell(f, &t, cases[i].script, NULL);
         assert_true(t.outcome.is_success);
@@ -250,10 +266,14 @@ static void standard_output_is_the_result(void **state)
     }
 }
 
-/* {"output":"..."} around it counts too. */
+/* The surrounding {"output":"..."} counts too. */
 static void an_output_above_the_limit_is_cut_and_says_so(void **state)
 {
-    static const struct { const char *script; size_t n_kept; bool is_cut; } cases[] = {
+    static const struct {
+        const char *script;
+        size_t n_kept;
+        bool is_cut;
+    } cases[] = {
         { "head -c 4194291 /dev/zero | tr '\\0' x", LIMIT_RESULT_BYTES - 13, false },
         { "head -c 4194292 /dev/zero | tr '\\0' x", 0, true },
         { "head -c 4194305 /dev/zero | tr '\\0' x", 0, true },
@@ -262,7 +282,7 @@ static void an_output_above_the_limit_is_cut_and_says_so(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct told t = { 0 };
+        struct reported t = { 0 };
         struct json_value result;
 
         run_shell(f, &t, cases[i].script, NULL);
@@ -277,7 +297,9 @@ static void an_output_above_the_limit_is_cut_and_says_so(void **state)
 
 static void a_failure_says_why(void **state)
 {
-    static const struct { const char *script, *error; } cases[] = {
+    static const struct {
+        const char *script, *error;
+    } cases[] = {
         { "echo out; echo first >&2; echo second >&2; exit 3", "first\nsecond" },
         { "exit 3", "ended with exit code 3" },
         { "kill -9 $$", "ended by signal 9 (Killed)" },
@@ -288,7 +310,7 @@ static void a_failure_says_why(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct told t = { 0 };
+        struct reported t = { 0 };
 
         run_shell(f, &t, cases[i].script, NULL);
         assert_false(t.outcome.is_success);
@@ -302,7 +324,7 @@ static void a_failure_says_why(void **state)
 static void past_its_time_it_fails_and_says_so(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { 0 };
+    struct reported t = { 0 };
 
     put_shell(f, "trap 'exit 0' TERM; sleep 1000 & wait", ",\"timeout_s\":0.05");
     start(f, &t, (struct agent_run_input){ 0 });
@@ -314,7 +336,7 @@ static void past_its_time_it_fails_and_says_so(void **state)
 
 static bool has_log(void *arg)
 {
-    struct told *t = arg;
+    struct reported *t = arg;
     AUTO(arena_freep) struct arena *a = arena_new();
 
     return strstr(child_log_text(agent_run_log(t->run), a), " stdout ready\n") != NULL;
@@ -323,7 +345,7 @@ static bool has_log(void *arg)
 static void one_that_is_stopped_says_so_and_its_log_stays(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { 0 };
+    struct reported t = { 0 };
 
     put_shell(f, "echo note >&2; echo ready; sleep 1000 & wait", "");
     start(f, &t, (struct agent_run_input){ 0 });
@@ -340,9 +362,11 @@ static void one_that_is_stopped_says_so_and_its_log_stays(void **state)
 static void what_cannot_be_started_says_why(void **state)
 {
     struct fixture *f = *state;
-    struct agent_run_input in = { .agent_name = "nobody", .task_uuid = TASK, .activity_json = "{}", .machine_id = "m", .server_url = "u" };
+    struct agent_run_input in = {
+        .agent_name = "nobody", .task_uuid = TASK, .activity_json = "{}", .machine_id = "m", .server_url = "u"
+    };
     struct agents *offline;
-    struct told t = { 0 };
+    struct reported t = { 0 };
     struct err e = { 0 };
 
     assert_int_equal(agent_run_start(f->agents, &in, note_end, &t, &t.run, &e), -ENOENT);
@@ -360,11 +384,11 @@ static void what_cannot_be_started_says_why(void **state)
     assert_int_equal(t.n_ends, 0);
 }
 
-/* Megabytes are parsed and a file is removed at the end. */
+/* The end of a run parses megabytes and removes a file. */
 static void the_end_of_a_run_does_not_hold_the_loop(void **state)
 {
     struct fixture *f = *state;
-    struct told t = { .loop = f->place->loop };
+    struct reported t = { .loop = f->place->loop };
 
     run_shell(f, &t, "exit 0", NULL);
     assert_false(t.was_on_loop);
@@ -376,10 +400,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_inputs_come_as_variables_and_the_task_as_argument, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_token_comes_as_a_variable, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_activity_is_an_argument_as_well_when_the_definition_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_activity_is_an_argument_as_well_when_the_definition_says_so, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(its_own_variables_are_added_and_hide_none_of_ours, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_payload_up_to_the_limit_goes_through_the_environment, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_larger_payload_goes_through_a_private_file_that_leaves_with_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_larger_payload_goes_through_a_private_file_that_leaves_with_it, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(files_of_an_earlier_life_are_removed_at_open, set_up, tear_down),
         cmocka_unit_test_setup_teardown(standard_output_is_the_result, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_output_above_the_limit_is_cut_and_says_so, set_up, tear_down),

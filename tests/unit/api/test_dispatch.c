@@ -1,19 +1,26 @@
 #include "world.h"
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "../metric.h"
 #include <semaphore.h>
 
 /* ---- routes to aim at ---- */
 
-struct echo_body { const char *name; int64_t size; };
-struct echo_query { int64_t limit; };
+struct echo_body {
+    const char *name;
+    int64_t size;
+};
+struct echo_query {
+    int64_t limit;
+};
 
 static const struct field echo_fields[] = {
     FIELD_STRING(struct echo_body, name, "name", FIELD_REQUIRED, .max = 10),
     FIELD_INT(struct echo_body, size, "size", .max = 5, .def = 3),
     FIELD_END,
 };
-static const struct field echo_query_fields[] = { FIELD_INT(struct echo_query, limit, "limit", .min = 1, .max = 9, .def = 4), FIELD_END };
+static const struct field echo_query_fields[] = {
+    FIELD_INT(struct echo_query, limit, "limit", .min = 1, .max = 9, .def = 4), FIELD_END
+};
 static const struct field any_answer[] = { FIELD_END };
 
 static sem_t is_held, may_go;
@@ -60,7 +67,7 @@ static int hold(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
-/* For requests whose name is "wait". */
+/* True for requests whose name is "wait". */
 static bool is_for_long_pool(const struct request *req)
 {
     const struct echo_body *body = req->body;
@@ -68,7 +75,7 @@ static bool is_for_long_pool(const struct request *req)
     return strcmp(body->name, "wait") == 0;
 }
 
-static int tell_thread(struct request *req, struct response *res, struct err *e)
+static int report_thread(struct request *req, struct response *res, struct err *e)
 {
     char thread[32] = "";
     int r = echo(req, res, e);
@@ -78,9 +85,11 @@ static int tell_thread(struct request *req, struct response *res, struct err *e)
     return r;
 }
 
-static int tell_caller(struct request *req, struct response *res, struct err *e)
+static int report_caller(struct request *req, struct response *res, struct err *e)
 {
-    static const char *const kinds[] = { [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin" };
+    static const char *const kinds[] = {
+        [CALLER_NOBODY] = "nobody", [CALLER_KEY] = "key", [CALLER_APP] = "app", [CALLER_ADMIN] = "admin"
+    };
 
     json_add_string(&res->json, "kind", kinds[req->caller->kind]);
     json_add_string(&res->json, "app_id", req->caller->app_id);
@@ -92,7 +101,7 @@ static int need_caller(struct request *req, struct response *res, struct err *e)
     int r;
 
     r = request_need_caller(req, e);
-    return r < 0 ? r : tell_caller(req, res, e);
+    return r < 0 ? r : report_caller(req, res, e);
 }
 
 static int fill_up(struct request *req, struct response *res, struct err *e)
@@ -105,25 +114,27 @@ static int fill_up(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
-#define ROW(m, p, perm, h) .method = (m), .path = (p), .permission = (perm), .handler = (h), .answer = any_answer, .summary = "s", .tag = "Test"
+#define ROW(m, p, perm, h)                                                                                             \
+    .method = (m), .path = (p), .permission = (perm), .handler = (h), .answer = any_answer, .summary = "s",            \
+    .tag = "Test"
 
 static const struct route test_routes[] = {
-    { ROW(HTTP_POST, "/test/echo/:id", PERM_PUBLIC, echo), ROUTE_BODY(echo_fields, struct echo_body), .check_body = check_echo,
-      ROUTE_QUERY(echo_query_fields, struct echo_query), .max_body = 200 },
-    { ROW(HTTP_PUT, "/test/echo/:id", PERM_PUBLIC, tell_caller) },
-    { ROW(HTTP_POST, "/test/move/:id", PERM_LLM_EMBED, tell_thread), ROUTE_BODY(echo_fields, struct echo_body), .check_body = check_echo,
-      ROUTE_QUERY(echo_query_fields, struct echo_query), .needs_long = is_for_long_pool },
+    { ROW(HTTP_POST, "/test/echo/:id", PERM_PUBLIC, echo), ROUTE_BODY(echo_fields, struct echo_body),
+      .check_body = check_echo, ROUTE_QUERY(echo_query_fields, struct echo_query), .max_body = 200 },
+    { ROW(HTTP_PUT, "/test/echo/:id", PERM_PUBLIC, report_caller) },
+    { ROW(HTTP_POST, "/test/move/:id", PERM_LLM_EMBED, report_thread), ROUTE_BODY(echo_fields, struct echo_body),
+      .check_body = check_echo, ROUTE_QUERY(echo_query_fields, struct echo_query), .needs_long = is_for_long_pool },
     { ROW(HTTP_GET, "/test/inside", PERM_PUBLIC, fail_inside) },
     { ROW(HTTP_GET, "/test/outside", PERM_PUBLIC, fail_outside) },
     { ROW(HTTP_GET, "/test/hold", PERM_PUBLIC, hold) },
     { ROW(HTTP_GET, "/test/fill", PERM_PUBLIC, fill_up) },
-    { ROW(HTTP_GET, "/test/admin", PERM_ADMIN, tell_caller) },
-    { ROW(HTTP_GET, "/test/chat", PERM_LLM_CHAT, tell_caller), .is_sdk = true },
-    { ROW(HTTP_POST, "/test/spend", PERM_LLM_CHAT, tell_caller), ROUTE_BODY(echo_fields, struct echo_body),
+    { ROW(HTTP_GET, "/test/admin", PERM_ADMIN, report_caller) },
+    { ROW(HTTP_GET, "/test/chat", PERM_LLM_CHAT, report_caller), .is_sdk = true },
+    { ROW(HTTP_POST, "/test/spend", PERM_LLM_CHAT, report_caller), ROUTE_BODY(echo_fields, struct echo_body),
       ROUTE_QUERY(echo_query_fields, struct echo_query) },
-    { ROW(HTTP_POST, "/test/body", PERM_BODY, tell_caller), ROUTE_BODY(echo_fields, struct echo_body) },
+    { ROW(HTTP_POST, "/test/body", PERM_BODY, report_caller), ROUTE_BODY(echo_fields, struct echo_body) },
     { ROW(HTTP_POST, "/test/need", PERM_BODY, need_caller), ROUTE_BODY(echo_fields, struct echo_body) },
-    { ROW(HTTP_GET, "/test/bare", PERM_PUBLIC, tell_caller), .is_bare = true, .status = 202 },
+    { ROW(HTTP_GET, "/test/bare", PERM_PUBLIC, report_caller), .is_bare = true, .status = 202 },
     ROUTE_END,
 };
 
@@ -136,7 +147,11 @@ static const struct route *const tables[] = { test_routes, connectivity_routes, 
 
 static void each_request_gets_its_documented_answer(void **state)
 {
-    static const struct { const char *lines, *body; int status; const char *code; } cases[] = {
+    static const struct {
+        const char *lines, *body;
+        int status;
+        const char *code;
+    } cases[] = {
         { "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "", 200, "" },
         { "GET /api/sdk/ping HTTP/1.1\r\n" AS_APP, "", 200, "" },
         { "GET /sdk/ping HTTP/1.1\r\n" LOCAL, "", 401, "MISSING_APP_ID" },
@@ -170,10 +185,11 @@ static void each_request_gets_its_documented_answer(void **state)
     world_open(&w, tables, NULL, 0);
     world_serve(&w, tables);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct reply reply = ask(&w, cases[i].lines, cases[i].body);
+        struct reply reply = request(&w, cases[i].lines, cases[i].body);
 
         if (reply.status != cases[i].status || strcmp(code_of(&reply), cases[i].code) != 0)
-            fail_msg("case %zu: %s%s%d %.*s", i, cases[i].lines, cases[i].body, reply.status, (int)reply.body.n, reply.body.p);
+            fail_msg("case %zu: %s%s%d %.*s", i, cases[i].lines, cases[i].body, reply.status, (int)reply.body.n,
+                     reply.body.p);
         assert_non_null(header_of(&w, &reply, "x-request-id"));
         assert_int_equal(json_type(reply.json), JSON_OBJECT);
         if (cases[i].status >= 400)
@@ -189,7 +205,7 @@ static void the_envelope_names_every_broken_field(void **state)
     struct reply reply;
 
     world_open(&w, tables, NULL, 0);
-    reply = ask_local(&w, HTTP_POST, "/test/echo/1", "", "{\"name\":7,\"size\":2}");
+    reply = request_local(&w, HTTP_POST, "/test/echo/1", "", "{\"name\":7,\"size\":2}");
     errors = json_get(reply.json, "errors");
     assert_int_equal(json_length(errors), 2);
     it = json_iter(errors);
@@ -205,7 +221,7 @@ static void a_handler_gets_parameters_query_body_and_unknown_members(void **stat
     struct reply reply;
 
     world_open(&w, tables, NULL, 0);
-    reply = ask_local(&w, HTTP_POST, "/test/echo/x y", "limit=7", "{\"name\":\"n\",\"more\":\"m\"}");
+    reply = request_local(&w, HTTP_POST, "/test/echo/x y", "limit=7", "{\"name\":\"n\",\"more\":\"m\"}");
     assert_int_equal(reply.status, 200);
     assert_true(json_bool(json_get(reply.json, "success")));
     assert_string_equal(text_of(&reply, "id"), "x y");
@@ -221,11 +237,11 @@ static void what_failed_inside_stays_inside(void **state)
     struct reply reply;
 
     world_open(&w, tables, NULL, 0);
-    reply = ask_local(&w, HTTP_GET, "/test/inside", "", "");
+    reply = request_local(&w, HTTP_GET, "/test/inside", "", "");
     assert_int_equal(reply.status, 500);
     assert_null(strstr(reply.body.p, "secret"));
     assert_null(strstr(reply.body.p, "half"));
-    reply = ask_local(&w, HTTP_GET, "/test/outside", "", "");
+    reply = request_local(&w, HTTP_GET, "/test/outside", "", "");
     assert_string_equal(text_of(&reply, "locked_by"), "lin-1234");
 }
 
@@ -235,7 +251,7 @@ static void a_bare_answer_has_no_envelope(void **state)
     struct reply reply;
 
     world_open(&w, tables, NULL, 0);
-    reply = ask_local(&w, HTTP_GET, "/test/bare", "", "");
+    reply = request_local(&w, HTTP_GET, "/test/bare", "", "");
     assert_int_equal(reply.status, 202);
     assert_true(json_is_absent(json_get(reply.json, "success")));
 }
@@ -247,7 +263,8 @@ static void a_body_at_its_limit_passes_and_one_byte_more_does_not(void **state)
 
     world_open(&w, tables, NULL, 0);
     for (int extra = 0; extra <= 1; extra++) {
-        reply = ask_local(&w, HTTP_POST, "/test/echo/1", "", arena_printf(w.f.a, "{\"name\":\"n\"%*s", 189 + extra, "}"));
+        reply = request_local(&w, HTTP_POST, "/test/echo/1", "",
+                              arena_printf(w.f.a, "{\"name\":\"n\"%*s", 189 + extra, "}"));
         assert_int_equal(reply.status, extra ? 413 : 200);
         assert_string_equal(code_of(&reply), extra ? "BODY_TOO_LARGE" : "");
     }
@@ -259,15 +276,19 @@ static void in_process_requests_are_the_administrators(void **state)
     struct reply reply;
 
     world_open(&w, tables, NULL, 0);
-    reply = ask_local(&w, HTTP_GET, "/test/admin", "", "");
+    reply = request_local(&w, HTTP_GET, "/test/admin", "", "");
     assert_string_equal(text_of(&reply, "kind"), "admin");
-    reply = ask_local(&w, HTTP_GET, "/test/chat", "", "");
+    reply = request_local(&w, HTTP_GET, "/test/chat", "", "");
     assert_string_equal(text_of(&reply, "kind"), "admin");
 }
 
 static void the_body_names_the_app_on_routes_that_say_so(void **state)
 {
-    static const struct { const char *path, *headers, *body; int status; const char *code, *kind; } cases[] = {
+    static const struct {
+        const char *path, *headers, *body;
+        int status;
+        const char *code, *kind;
+    } cases[] = {
         { "/test/body", "", "{\"name\":\"n\"}", 200, "", "nobody" },
         { "/test/body", "", "{\"name\":\"n\",\"app_id\":\"" APP "\"}", 200, "", "app" },
         { "/test/body", "", "{\"name\":\"n\",\"app_id\":\"" NO_APP "\"}", 200, "", "nobody" },
@@ -283,24 +304,30 @@ static void the_body_names_the_app_on_routes_that_say_so(void **state)
     world_open(&w, tables, NULL, 0);
     world_serve(&w, tables);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct reply reply = ask(&w, arena_printf(w.f.a, "POST %s HTTP/1.1\r\n" LOCAL "%s", cases[i].path, cases[i].headers), cases[i].body);
+        struct reply reply = request(
+            &w, arena_printf(w.f.a, "POST %s HTTP/1.1\r\n" LOCAL "%s", cases[i].path, cases[i].headers), cases[i].body);
 
-        if (reply.status != cases[i].status || strcmp(code_of(&reply), cases[i].code) != 0 || strcmp(text_of(&reply, "kind"), cases[i].kind) != 0)
+        if (reply.status != cases[i].status || strcmp(code_of(&reply), cases[i].code) != 0 ||
+            strcmp(text_of(&reply, "kind"), cases[i].kind) != 0)
             fail_msg("case %zu: %d %.*s", i, reply.status, (int)reply.body.n, reply.body.p);
     }
 }
 
 static void only_this_machine_may_name_an_app_in_the_body(void **state)
 {
-    static const struct { const char *peer, *app_header; int status; } cases[] = {
-        { "127.0.0.1", NULL, 200 }, { "::1", NULL, 200 }, { "192.168.1.5", NULL, 401 }, { "fe80::1", NULL, 401 },
-        { "192.168.1.5", APP, 200 }, { "192.168.1.5", NO_APP, 401 },
+    static const struct {
+        const char *peer, *app_header;
+        int status;
+    } cases[] = {
+        { "127.0.0.1", NULL, 200 }, { "::1", NULL, 200 },        { "192.168.1.5", NULL, 401 },
+        { "fe80::1", NULL, 401 },   { "192.168.1.5", APP, 200 }, { "192.168.1.5", NO_APP, 401 },
     };
     AUTO(world_close) struct world w = { 0 };
 
     world_open(&w, tables, NULL, 0);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct http_exchange *x = http_local_new(HTTP_POST, "/test/body", "", SLICE_LIT("{\"name\":\"n\",\"app_id\":\"" APP "\"}"));
+        struct http_exchange *x =
+            http_local_new(HTTP_POST, "/test/body", "", SLICE_LIT("{\"name\":\"n\",\"app_id\":\"" APP "\"}"));
         struct slice body;
         int status;
 
@@ -319,7 +346,11 @@ static void only_this_machine_may_name_an_app_in_the_body(void **state)
 
 static void a_grant_for_once_is_spent_by_a_request_that_is_in_order_only(void **state)
 {
-    static const struct { const char *target, *body; int status; const char *code; } cases[] = {
+    static const struct {
+        const char *target, *body;
+        int status;
+        const char *code;
+    } cases[] = {
         { "/test/spend", "not json", 400, "INVALID_JSON" },
         { "/test/spend", "{}", 400, "VALIDATION_ERROR" },
         { "/test/spend?limit=10", "{\"name\":\"n\"}", 400, "VALIDATION_ERROR" },
@@ -333,7 +364,8 @@ static void a_grant_for_once_is_spent_by_a_request_that_is_in_order_only(void **
     world_serve(&w, tables);
     decide(&w.f, APP, PERM_LLM_CHAT, true, CONSENT_ONCE);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct reply reply = ask(&w, arena_printf(w.f.a, "POST %s HTTP/1.1\r\n" AS_APP, cases[i].target), cases[i].body);
+        struct reply reply =
+            request(&w, arena_printf(w.f.a, "POST %s HTTP/1.1\r\n" AS_APP, cases[i].target), cases[i].body);
 
         if (reply.status != cases[i].status || strcmp(code_of(&reply), cases[i].code) != 0)
             fail_msg("case %zu: %d %.*s", i, reply.status, (int)reply.body.n, reply.body.p);
@@ -342,10 +374,14 @@ static void a_grant_for_once_is_spent_by_a_request_that_is_in_order_only(void **
 
 static void a_request_that_waits_for_others_moves_to_the_long_pool_with_all_that_was_read(void **state)
 {
-    static const struct { const char *body, *thread; int status; const char *code; } cases[] = {
+    static const struct {
+        const char *body, *thread;
+        int status;
+        const char *code;
+    } cases[] = {
         { "{\"name\":\"work\",\"more\":\"m\"}", "short", 200, "" },
         { "{\"name\":\"wait\",\"more\":\"m\"}", "long", 200, "" },
-        { "{\"name\":\"wait\"}", NULL, 403, "PERMISSION_REQUIRED" },      /* the grant was for once */
+        { "{\"name\":\"wait\"}", NULL, 403, "PERMISSION_REQUIRED" }, /* the grant was for once */
     };
     AUTO(world_close) struct world w = { 0 };
 
@@ -356,12 +392,13 @@ static void a_request_that_waits_for_others_moves_to_the_long_pool_with_all_that
 
         if (cases[i].thread)
             decide(&w.f, APP, PERM_LLM_EMBED, true, CONSENT_ONCE);
-        reply = ask(&w, "POST /test/move/7?limit=9 HTTP/1.1\r\n" AS_APP, cases[i].body);
+        reply = request(&w, "POST /test/move/7?limit=9 HTTP/1.1\r\n" AS_APP, cases[i].body);
         if (reply.status != cases[i].status || strcmp(code_of(&reply), cases[i].code) != 0)
             fail_msg("case %zu: %d %.*s", i, reply.status, (int)reply.body.n, reply.body.p);
         if (!cases[i].thread)
             continue;
-        assert_int_equal(strncmp(text_of(&reply, "thread"), cases[i].thread, strlen(cases[i].thread)), 0);     /* "long-1" */
+        assert_int_equal(strncmp(text_of(&reply, "thread"), cases[i].thread, strlen(cases[i].thread)),
+                         0); /* "long-1" */
         assert_string_equal(text_of(&reply, "id"), "7");
         assert_string_equal(text_of(&reply, "more"), "m");
         assert_int_equal(json_int(json_get(reply.json, "limit")), 9);
@@ -376,30 +413,35 @@ static void own_and_configured_origins_get_cors_headers_and_others_none(void **s
 
     world_open(&w, tables, flags, 1);
     world_serve(&w, tables);
-    reply = ask(&w, "OPTIONS /sdk/ping HTTP/1.1\r\n" LOCAL "origin: https://app.example\r\naccess-control-request-method: GET\r\n", "");
+    reply = request(&w,
+                    "OPTIONS /sdk/ping HTTP/1.1\r\n" LOCAL
+                    "origin: https://app.example\r\naccess-control-request-method: GET\r\n",
+                    "");
     assert_int_equal(reply.status, 200);
     assert_string_equal(header_of(&w, &reply, "access-control-allow-origin"), "https://app.example");
-    assert_string_equal(header_of(&w, &reply, "access-control-allow-headers"), "content-type, authorization, x-app-id, x-api-key, accept");
-    reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://app.example\r\n", "");
+    assert_string_equal(header_of(&w, &reply, "access-control-allow-headers"),
+                        "content-type, authorization, x-app-id, x-api-key, accept");
+    reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://app.example\r\n", "");
     assert_int_equal(reply.status, 200);
     assert_string_equal(header_of(&w, &reply, "access-control-allow-origin"), "https://app.example");
     assert_string_equal(header_of(&w, &reply, "vary"), "origin");
-    assert_string_equal(header_of(&w, &reply, "access-control-expose-headers"), "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms");
-    reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
+    assert_string_equal(header_of(&w, &reply, "access-control-expose-headers"),
+                        "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms");
+    reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
     assert_null(header_of(&w, &reply, "access-control-allow-origin"));
-    reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://evil.example\r\n", "");
+    reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://evil.example\r\n", "");
     assert_int_equal(reply.status, 403);
     assert_null(header_of(&w, &reply, "access-control-allow-origin"));
 }
 
-static void another_method_is_told_with_allow(void **state)
+static void another_method_is_reported_with_allow(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
     struct reply reply;
 
     world_open(&w, tables, NULL, 0);
     world_serve(&w, tables);
-    reply = ask(&w, "DELETE /test/echo/1 HTTP/1.1\r\n" LOCAL, "");
+    reply = request(&w, "DELETE /test/echo/1 HTTP/1.1\r\n" LOCAL, "");
     assert_int_equal(reply.status, 405);
     assert_string_equal(header_of(&w, &reply, "allow"), "POST, PUT");
 }
@@ -428,11 +470,11 @@ static void a_full_pool_says_overloaded_and_when_to_come_again(void **state)
     held[2] = world_connect(&w);
     send_text(held[2], "GET /test/hold HTTP/1.1\r\n" LOCAL "connection: close\r\n\r\n");
     assert_true(wait_until(has_one_waiting, w.short_pool));
-    reply = ask(&w, "GET /test/outside HTTP/1.1\r\n" LOCAL, "");
+    reply = request(&w, "GET /test/outside HTTP/1.1\r\n" LOCAL, "");
     assert_int_equal(reply.status, 503);
     assert_string_equal(code_of(&reply), "OVERLOADED");
     assert_string_equal(header_of(&w, &reply, "retry-after"), "1");
-    assert_int_equal(ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "").status, 200);     /* the loop is free */
+    assert_int_equal(request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "").status, 200); /* the loop is free */
     for (size_t i = 0; i < 3; i++)
         sem_post(&may_go);
     for (size_t i = 0; i < 3; i++) {
@@ -444,21 +486,20 @@ static void a_full_pool_says_overloaded_and_when_to_come_again(void **state)
 static void requests_are_counted_by_route_and_status_never_by_path(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
-    struct metric *good, *other;
+    static const char good[] = "hearth_http_requests_total{route=\"/test/echo/:id\",method=\"POST\",status=\"200\"}",
+                      other[] = "hearth_http_requests_total{route=\"other\",method=\"other\",status=\"404\"}";
     struct buf page;
     double good_before, other_before;
 
     world_open(&w, tables, NULL, 0);
-    good = metric_counter("hearth_http_requests_total", "", "route=\"/test/echo/:id\",method=\"POST\",status=\"200\"");
-    other = metric_counter("hearth_http_requests_total", "", "route=\"other\",method=\"other\",status=\"404\"");
-    good_before = metric_value(good);
-    other_before = metric_value(other);
+    good_before = metric_of(good);
+    other_before = metric_of(other);
     for (int i = 0; i < 3; i++)
-        ask_local(&w, HTTP_POST, "/test/echo/made-up-id", "", "{\"name\":\"n\"}");
-    ask_local(&w, HTTP_GET, "/made-up-path", "", "");
+        request_local(&w, HTTP_POST, "/test/echo/made-up-id", "", "{\"name\":\"n\"}");
+    request_local(&w, HTTP_GET, "/made-up-path", "", "");
     dispatch_refused(w.dispatch, "id", 404, "NOT_FOUND");
-    assert_int_equal(metric_value(good) - good_before, 3);
-    assert_int_equal(metric_value(other) - other_before, 2);
+    assert_int_equal(metric_of(good) - good_before, 3);
+    assert_int_equal(metric_of(other) - other_before, 2);
     buf_init(&page, MIB(4));
     metrics_print(&page);
     assert_null(strstr(buf_str(&page), "made-up"));
@@ -534,7 +575,7 @@ int main(void)
         cmocka_unit_test(a_grant_for_once_is_spent_by_a_request_that_is_in_order_only),
         cmocka_unit_test(a_request_that_waits_for_others_moves_to_the_long_pool_with_all_that_was_read),
         cmocka_unit_test(own_and_configured_origins_get_cors_headers_and_others_none),
-        cmocka_unit_test(another_method_is_told_with_allow),
+        cmocka_unit_test(another_method_is_reported_with_allow),
         cmocka_unit_test(a_full_pool_says_overloaded_and_when_to_come_again),
         cmocka_unit_test(requests_are_counted_by_route_and_status_never_by_path),
         cmocka_unit_test(every_route_is_listed_with_its_aliases),

@@ -7,12 +7,27 @@
 
 static void the_code_decides_and_else_the_errno(void **state)
 {
-    static const struct { int r; const char *code; int status; } cases[] = {
-        { -ENOENT, "MISSING_APP_ID", 401 }, { -EIO, "INVALID_JSON", 400 }, { -EINVAL, "INTERNAL_ERROR", 500 },
-        { -E2BIG, "TOO_MANY_KEYS", 409 },   { -EINVAL, "", 400 },          { -ENOENT, "SOMETHING_NEW", 404 },
-        { -EPERM, "SOMETHING_NEW", 403 },   { -ESTALE, "", 409 },          { -EAGAIN, "", 503 },
-        { -EFBIG, "", 413 },                { -ENOSPC, "", 507 },          { -ETIMEDOUT, "", 504 },
-        { -EIO, "", 500 },                  { -EDOM, "SOMETHING_NEW", 500 },
+    static const struct {
+        int r;
+        const char *code;
+        int status;
+    } cases[] = {
+        { -ENOENT, "MISSING_APP_ID", 401 },
+        { -EIO, "INVALID_JSON", 400 },
+        { -EINVAL, "INTERNAL_ERROR", 500 },
+        { -E2BIG, "TOO_MANY_KEYS", 409 },
+        { -EINVAL, "", 400 },
+        { -ENOENT, "SOMETHING_NEW", 404 },
+        { -EPERM, "SOMETHING_NEW", 403 },
+        { -ESTALE, "", 409 },
+        { -EAGAIN, "", 503 },
+        { -EFBIG, "", 413 },
+        { -ENOSPC, "", 507 },
+        { -ETIMEDOUT, "", 504 },
+        { -ENOMEM, "", 503 },
+        { -ENOMEM, "OUT_OF_MEMORY", 503 },
+        { -EIO, "", 500 },
+        { -EDOM, "SOMETHING_NEW", 500 },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -1,10 +1,15 @@
-/* No reader walks over one foreign list for each element of another: every reader is fed N elements, then eight times as many, and may take three times what
- * linear growth would. Measured is the processor time of this thread, and before a case fails the least of several
- * rounds, again and again: a busy machine changes nothing that counts. */
+/* No reader walks over one foreign list for each element of another: every reader is fed N elements, then eight times
+ * as many, and may take three times as long as linear growth would take. The measure is the processor time of this
+ * thread; before a case fails, the minimum of several rounds is taken again and again, so that a busy machine does not
+ * change the result. */
+#include "growth.h"
+
 #include "agents/agents.h"
+#include "api/compat/ollama_body.h"
 #include "api/routes.h"
-#include "api/v1_anthropic_body.h"
-#include "apps/config.h"
+#include "api/compat/v1_anthropic_body.h"
+#include "api/compat/v1_responses_body.h"
+#include "../apps/app_config.h"
 #include "backend/filter.h"
 #include "base/json_names.h"
 #include "base/json_schema.h"
@@ -12,73 +17,17 @@
 #include "embed/embed.h"
 #include "http/http.h"
 #include "llm/answer.h"
-#include "llm/ask.h"
+#include "llm/request.h"
 #include "llm/format.h"
 #include "llm/llm.h"
-#include "llm/probe.h"
-#include "llm/stops.h"
+#include "llm/local/probe.h"
+#include "llm/protocols/stops.h"
 #include "net/line_reader.h"
 #include "net/sse_reader.h"
 #include "settings/file.h"
 #include "vector/vector_filter.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
-#include <stddef.h>
 #include <string.h>
-#include <time.h>
-
-enum { FACTOR = 8, TRIES = 5, SLACK = 3, ENOUGH_NS = 300000 };
-
-struct growing {
-    const char *name;
-    size_t n;                           /* elements of the small round */
-    const char *head, *element, *rest, *tail;   /* head element rest...rest tail; % in an element is its number */
-    void (*read)(struct arena *a, struct slice text, const struct growing *g);
-    const struct field *fields;         /* of read_fields */
-    size_t size;
-    const struct llm_protocol *protocol;
-};
-
-/* ---- the texts ---- */
-
-static void add_element(struct buf *out, const char *element, size_t i)
-{
-    for (; *element; element++) {
-        if (*element == '%')
-            buf_printf(out, "%zu", i);
-        else
-            buf_add_char(out, *element);
-    }
-}
-
-static struct slice grow(struct arena *a, const struct growing *g, size_t n)
-{
-    struct buf out;
-    size_t n_bytes;
-
-    buf_init(&out, MIB(64));
-    buf_add_str(&out, g->head);
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            buf_add_str(&out, g->rest ? g->rest : ",");
-        add_element(&out, g->element, i);
-    }
-    buf_add_str(&out, g->tail);
-    n_bytes = out.n;
-    return (struct slice){ buf_to_arena(&out, a), n_bytes };
-}
-
-static struct json_value parse(struct arena *a, struct slice text)
-{
-    struct json_value v = { 0 };
-    struct err e = { 0 };
-
-    if (json_parse(a, text, &v, &e) < 0)
-        fail_msg("%s: %.*s", e.text, (int)MIN(text.n, (size_t)200), text.p);
-    return v;
-}
 
 /* ---- the readers ---- */
 
@@ -97,18 +46,22 @@ static void read_fields(struct arena *a, struct slice text, const struct growing
     (void)!fields_read(g->fields, parse(a, text), arena_alloc(a, g->size), a, "", &e);
 }
 
-static void write_for_all(struct arena *a, const struct llm_ask *ask)
+static void write_for_all(struct arena *a, const struct llm_request *request)
 {
     static const char *const presets[] = { "openai", "anthropic", "ollama", "generic-openai" };
 
     for (size_t i = 0; i < ARRAY_SIZE(presets); i++) {
-        const struct llm_account acc = { .name = "a", .preset = llm_preset_find(presets[i]), .base_url = "http://127.0.0.1:1/v1", .api_key = "k", .model = "m" };
-        struct llm_ask own;
-        struct http_ask http;
+        const struct llm_account acc = { .name = "a",
+                                         .preset = llm_preset_find(presets[i]),
+                                         .base_url = "http://127.0.0.1:1/v1",
+                                         .api_key = "k",
+                                         .model = "m" };
+        struct llm_request own;
+        struct http_call_request http;
         struct err e = { 0 };
         bool must_check;
 
-        own = llm_format_plan(&acc, ask, a, &must_check);
+        own = llm_format_plan(&acc, request, a, &must_check);
         own.model = "m";
         (void)!acc.preset->protocol->request(&acc, &own, a, &http, &e);
     }
@@ -116,31 +69,60 @@ static void write_for_all(struct arena *a, const struct llm_ask *ask)
 
 static void read_chat(struct arena *a, struct slice text, const struct growing *g)
 {
-    struct llm_ask_body *body = ARENA_NEW(a, struct llm_ask_body);
-    struct llm_ask ask = { 0 };
+    struct llm_request_body *body = ARENA_NEW(a, struct llm_request_body);
+    struct llm_request request = { 0 };
     struct err e = { 0 };
-    int r = fields_read(llm_ask_fields, parse(a, text), body, a, "", &e);
+    int r = fields_read(llm_request_fields, parse(a, text), body, a, "", &e);
 
     if (r == 0)
-        r = llm_ask_of(body, a, &ask, &e);
+        r = llm_request_of(body, a, &request, &e);
     if (r < 0)
         fail_msg("%s: %s", g->name, e.text);
-    (void)!llm_prompt_tokens(&ask);
-    write_for_all(a, &ask);
+    (void)!llm_prompt_tokens(&request);
+    write_for_all(a, &request);
+}
+
+static void read_responses(struct arena *a, struct slice text, const struct growing *g)
+{
+    struct v1_responses_body *body = ARENA_NEW(a, struct v1_responses_body);
+    struct llm_request request = { 0 };
+    struct err e = { 0 };
+    int r = fields_read(v1_responses_fields, parse(a, text), body, a, "", &e);
+
+    if (r == 0)
+        r = v1_responses_request(body, &(struct v1_items){ 0 }, a, &request, &e);
+    if (r < 0)
+        fail_msg("%s: %s", g->name, e.text);
+    write_for_all(a, &request);
 }
 
 static void read_messages(struct arena *a, struct slice text, const struct growing *g)
 {
     struct v1_messages_body *body = ARENA_NEW(a, struct v1_messages_body);
-    struct llm_ask ask = { 0 };
+    struct llm_request request = { 0 };
     struct err e = { 0 };
     int r = fields_read(v1_messages_fields, parse(a, text), body, a, "", &e);
 
     if (r == 0)
-        r = v1_anthropic_ask(body, a, &ask, &e);
+        r = v1_anthropic_request(body, a, &request, &e);
     if (r < 0)
         fail_msg("%s: %s", g->name, e.text);
-    write_for_all(a, &ask);
+    write_for_all(a, &request);
+}
+
+static void read_ollama(struct arena *a, struct slice text, const struct growing *g)
+{
+    struct ollama_body *body = ARENA_NEW(a, struct ollama_body);
+    struct json_value root = parse(a, text);
+    struct llm_request request = { 0 };
+    struct err e = { 0 };
+    int r = fields_read(ollama_chat_fields, root, body, a, "", &e);
+
+    if (r == 0)
+        r = ollama_request(body, root, a, &request, &e);
+    if (r < 0)
+        fail_msg("%s: %s", g->name, e.text);
+    write_for_all(a, &request);
 }
 
 /* {schema, value} */
@@ -153,7 +135,7 @@ static void read_schema(struct arena *a, struct slice text, const struct growing
     (void)!json_schema_check(json_get(both, "schema"), json_get(both, "value"), "", NULL);
 }
 
-/* The elements are members; as names they are required too, the last first. */
+/* The elements are members; as names they are also required, in reverse order. */
 static void read_object_schema(struct arena *a, struct slice text, const struct growing *g)
 {
     struct json_value members = parse(a, text), item;
@@ -185,7 +167,7 @@ static int ignore_event(void *arg, const struct sse_event *ev)
     return 0;
 }
 
-/* In the pieces that libcurl hands on. */
+/* In the pieces that libcurl passes on. */
 static void feed(struct arena *a, struct slice text, const struct growing *g, bool has_stop)
 {
     enum { PIECE = 16 << 10 };
@@ -243,7 +225,10 @@ static void read_models(struct arena *a, struct slice text, const struct growing
 
 static void read_refusal(struct arena *a, struct slice text, const struct growing *g)
 {
-    const struct llm_account acc = { .name = "a", .preset = llm_preset_find("generic-openai"), .base_url = "http://127.0.0.1:1/v1", .api_key = "secret-key" };
+    const struct llm_account acc = { .name = "a",
+                                     .preset = llm_preset_find("generic-openai"),
+                                     .base_url = "http://127.0.0.1:1/v1",
+                                     .api_key = "secret-key" };
     struct err e = { 0 };
 
     (void)!llm_refusal(&acc, 400, text, &e);
@@ -257,7 +242,7 @@ static void read_probe(struct arena *a, struct slice text, const struct growing 
         (void)!llm_probe_knows(&llm_probes[i], &answer, a);
 }
 
-/* As many vectors as there are elements. */
+/* As many vectors as elements. */
 static void read_vectors(struct arena *a, struct slice text, const struct growing *g)
 {
     struct json_value root = parse(a, text);
@@ -270,7 +255,8 @@ static void read_vectors(struct arena *a, struct slice text, const struct growin
     for (const struct embed_service *s = embed_services; s->id; s++)
         if (s->protocol->read(root, &batch, a, &reply, &e) == 0)
             for (size_t i = 0; i < reply.n; i++)
-                (void)!embed_vector_read(reply.vectors[i], first, MIN(embed_vector_length(reply.vectors[i]), ARRAY_SIZE(first)));
+                (void)!embed_vector_read(reply.vectors[i], first,
+                                         MIN(embed_vector_length(reply.vectors[i]), ARRAY_SIZE(first)));
 }
 
 static void read_events(struct arena *a, struct slice text, const struct growing *g)
@@ -297,7 +283,7 @@ static void read_app(struct arena *a, struct slice text, const struct growing *g
     struct app_config c;
     struct err e = { 0 };
 
-    (void)!app_config_parse(a, text, "svc", &c, &e);
+    (void)!parse_app_config(a, text, &c, &e);
 }
 
 static void read_agent(struct arena *a, struct slice text, const struct growing *g)
@@ -345,51 +331,6 @@ static void read_cookies(struct arena *a, struct slice text, const struct growin
     (void)!http_cookie(a, &request, "hearth_session");
 }
 
-/* ---- the measure ---- */
-
-static int64_t cpu_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static int64_t cost(const struct growing *g, size_t n, size_t rounds)
-{
-    AUTO(arena_freep) struct arena *texts = arena_new();
-    const struct slice text = grow(texts, g, n);
-    int64_t least = INT64_MAX;
-
-    for (size_t i = 0; i < rounds; i++) {
-        AUTO(arena_freep) struct arena *a = arena_new();
-        int64_t began = cpu_ns();
-
-        g->read(a, text, g);
-        least = MIN(least, cpu_ns() - began);
-    }
-    return least;
-}
-
-static void assert_linear(const struct growing *g)
-{
-    int64_t small = 0, large = 0;
-
-    for (size_t i = 0; i < TRIES; i++) {
-        small = cost(g, g->n, 1 + i);
-        large = cost(g, FACTOR * g->n, 1 + i);
-        if (large <= SLACK * FACTOR * MAX(small, (int64_t)ENOUGH_NS / FACTOR))
-            return;
-    }
-    fail_msg("%s: %zu elements take %lld us, %zu take %lld us", g->name, g->n, (long long)small / 1000, FACTOR * g->n, (long long)large / 1000);
-}
-
-static void assert_all_linear(const struct growing *cases, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        assert_linear(&cases[i]);
-}
-
 /* ---- what grows ---- */
 
 #define CHAT "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
@@ -402,25 +343,44 @@ static void request_bodies_grow_with_their_length(void **state)
 {
     static const struct growing cases[] = {
         { "messages", 250, "{\"messages\":[", "{\"role\":\"user\",\"content\":\"hello %\"}", NULL, "]}", read_chat },
-        { "system messages", 240, "{\"messages\":[", "{\"role\":\"system\",\"content\":\"rule % rule rule rule rule rule rule rule\"}", NULL,
+        { "system messages", 240, "{\"messages\":[",
+          "{\"role\":\"system\",\"content\":\"rule % rule rule rule rule rule rule rule\"}", NULL,
           ",{\"role\":\"user\",\"content\":\"hi\"}]}", read_chat },
-        { "blocks", 120, "{\"messages\":[{\"role\":\"user\",\"content\":[", "{\"type\":\"text\",\"text\":\"%\"}", NULL, "]}]}", read_chat },
+        { "blocks", 120, "{\"messages\":[{\"role\":\"user\",\"content\":[", "{\"type\":\"text\",\"text\":\"%\"}", NULL,
+          "]}]}", read_chat },
         { "calls and their results", 120, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},",
           "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"call_of_a_tool_%\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},"
-          "{\"role\":\"tool\",\"tool_call_id\":\"call_of_a_tool_%\",\"content\":\"r\"}", NULL, "]}", read_chat },
+          "{\"role\":\"tool\",\"tool_call_id\":\"call_of_a_tool_%\",\"content\":\"r\"}",
+          NULL, "]}", read_chat },
         { "thoughts", 100, "{\"messages\":[{\"role\":\"assistant\",\"content\":\"c\",\"thinking_blocks\":[",
           "{\"type\":\"thinking\",\"thinking\":\"t%\",\"signature\":\"s\"}", NULL, "]}]}", read_chat },
-        { "tools", 60, CHAT "\"tools\":[", "{\"function\":{\"name\":\"f%\",\"parameters\":{\"type\":\"object\"}}}", NULL, "]}", read_chat },
-        { "parameters of a tool", 2000, CHAT "\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":{", "\"p%\":{\"type\":\"string\"}", NULL, "}}}]}", read_chat },
+        { "tools", 60, CHAT "\"tools\":[", "{\"function\":{\"name\":\"f%\",\"parameters\":{\"type\":\"object\"}}}",
+          NULL, "]}", read_chat },
+        { "parameters of a tool", 2000, CHAT "\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":{",
+          "\"p%\":{\"type\":\"string\"}", NULL, "}}}]}", read_chat },
+        { "halves of characters", 4000, "{\"messages\":[{\"role\":\"user\",\"content\":\"", "\\ud83d", "", "\"}]}",
+          read_chat },
+        { "integers beyond 64 bits", 4000, CHAT "\"x\":[", "99999999999999999999", NULL, "]}", read_chat },
         { "members that are not known", 4000, CHAT, "\"x%\":1", NULL, "}", read_chat },
         { "one member many times", 4000, CHAT, "\"messages\":1", NULL, "}", read_chat },
-        { "blocks in Anthropic's form", 100, "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[", "{\"type\":\"text\",\"text\":\"%\"}", NULL, "]}]}",
-          read_messages },
-        { "messages in Anthropic's form", 120, "{\"max_tokens\":1,\"messages\":[", "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"toolu_%\","
-          "\"name\":\"f\",\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"toolu_%\",\"content\":\"r\"}]}", NULL, "]}",
-          read_messages },
-        { "system blocks in Anthropic's form", 100, "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"system\":[",
+        { "items of a response", 100, "{\"input\":[",
+          "{\"type\":\"reasoning\",\"summary\":[{\"text\":\"t\"}]},{\"type\":\"function_call\",\"call_id\":\"%\",\"name\":\"f\"}",
+          NULL, ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"r\"}]}", read_responses },
+        { "blocks in Anthropic's form", 100, "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[",
+          "{\"type\":\"text\",\"text\":\"%\"}", NULL, "]}]}", read_messages },
+        { "messages in Anthropic's form", 120, "{\"max_tokens\":1,\"messages\":[",
+          "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"toolu_%\","
+          "\"name\":\"f\",\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"toolu_%\",\"content\":\"r\"}]}",
+          NULL, "]}", read_messages },
+        { "system blocks in Anthropic's form", 100,
+          "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"system\":[",
           "{\"type\":\"text\",\"text\":\"%\"}", NULL, "]}", read_messages },
+        { "messages in Ollama's form", 80, "{\"model\":\"m\",\"messages\":[",
+          "{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f%\",\"arguments\":{}}},"
+          "{\"function\":{\"name\":\"g\",\"arguments\":{}}}]},{\"role\":\"tool\",\"tool_name\":\"g\",\"content\":\"r\"},{\"role\":\"tool\",\"content\":\"r\"}",
+          NULL, "]}", read_ollama },
+        { "images in Ollama's form", 120, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"images\":[",
+          "\"iVBORw0KGgo=\"", NULL, "]}]}", read_ollama },
     };
 
     assert_all_linear(cases, ARRAY_SIZE(cases));
@@ -430,22 +390,30 @@ static void a_schema_and_what_is_held_against_it_grow_with_their_length(void **s
 {
     static const struct growing cases[] = {
         { "members that are required", 2000, "{", "\"m%\":{}", NULL, "}", read_object_schema },
-        { "required that are missing", 4000, "{\"value\":{},\"schema\":{\"required\":[", "\"m%\"", NULL, "]}}", read_schema },
-        { "required once more and once more", 4000, "{\"value\":{\"a1\":1,\"a2\":1,\"a3\":1,\"a4\":1,\"a5\":1,\"a6\":1,\"a7\":1,\"a8\":1,\"a9\":1},\"schema\":{\"required\":[",
+        { "required that are missing", 4000, "{\"value\":{},\"schema\":{\"required\":[", "\"m%\"", NULL, "]}}",
+          read_schema },
+        { "required once more and once more", 4000,
+          "{\"value\":{\"a1\":1,\"a2\":1,\"a3\":1,\"a4\":1,\"a5\":1,\"a6\":1,\"a7\":1,\"a8\":1,\"a9\":1},\"schema\":{\"required\":[",
           "\"a9\"", NULL, "]}}", read_schema },
         { "choices", 4000, "{\"value\":\"x\",\"schema\":{\"enum\":[", "\"choice %\"", NULL, "]}}", read_schema },
-        { "elements, each of them a choice", 2000, "{\"schema\":{\"items\":{\"enum\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"x\"]}},\"value\":[", "\"x\"", NULL, "]}",
-          read_schema },
-        { "elements that break the rule", 4000, "{\"schema\":{\"items\":{\"type\":\"string\"}},\"value\":[", "%", NULL, "]}", read_schema },
-        { "schemas of anyOf", 2000, "{\"value\":[1,2,3],\"schema\":{\"anyOf\":[", "{\"type\":\"string\",\"x%\":1}", NULL, "]}}", read_schema },
-        { "members of a schema that are not known", 4000, "{\"value\":[[],[],[]],\"schema\":{\"items\":{", "\"x%\":1", NULL, "}}}", read_schema },
-        { "definitions", 4000, "{\"value\":[1,1,1],\"schema\":{\"items\":{\"$ref\":\"#/$defs/last\"},\"$defs\":{", "\"d%\":{}", NULL, ",\"last\":{}}}}", read_schema },
+        { "elements, each of them a choice", 2000,
+          "{\"schema\":{\"items\":{\"enum\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"x\"]}},\"value\":[",
+          "\"x\"", NULL, "]}", read_schema },
+        { "elements that break the rule", 4000, "{\"schema\":{\"items\":{\"type\":\"string\"}},\"value\":[", "%", NULL,
+          "]}", read_schema },
+        { "schemas of anyOf", 2000, "{\"value\":[1,2,3],\"schema\":{\"anyOf\":[", "{\"type\":\"string\",\"x%\":1}",
+          NULL, "]}}", read_schema },
+        { "members of a schema that are not known", 4000, "{\"value\":[[],[],[]],\"schema\":{\"items\":{", "\"x%\":1",
+          NULL, "}}}", read_schema },
+        { "definitions", 4000, "{\"value\":[1,1,1],\"schema\":{\"items\":{\"$ref\":\"#/$defs/last\"},\"$defs\":{",
+          "\"d%\":{}", NULL, ",\"last\":{}}}}", read_schema },
     };
 
     assert_all_linear(cases, ARRAY_SIZE(cases));
 }
 
-/* Two lists that multiply: the steps of a check are limited, so no text of the same length takes longer than the first that reaches the limit. */
+/* Two lists whose lengths multiply: the steps of a check are limited, so no text of the same length takes longer than
+ * the first text that reaches the limit. */
 static void lists_of_a_schema_that_multiply_reach_the_limit_of_steps(void **state)
 {
     static const struct growing cases[] = {
@@ -453,16 +421,21 @@ static void lists_of_a_schema_that_multiply_reach_the_limit_of_steps(void **stat
         { "allOf over a long text", 400, "[", "{\"minLength\":1}", NULL, "]", NULL },
         { "enum of numbers", 20000, "[", "%", NULL, "]", NULL },
     };
-    static const struct { const char *before, *behind; } forms[] = { { "{\"allOf\":", "}" }, { "{\"allOf\":", "}" }, { "{\"items\":{\"enum\":", "}}" } };
+    static const struct {
+        const char *before, *behind;
+    } forms[] = { { "{\"allOf\":", "}" }, { "{\"allOf\":", "}" }, { "{\"items\":{\"enum\":", "}}" } };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         AUTO(arena_freep) struct arena *a = arena_new();
-        const struct growing numbers = { "", 0, i == 1 ? "\"" : "[", i == 1 ? "x" : "-1", i == 1 ? "" : ",", i == 1 ? "\"" : "]", NULL };
+        const struct growing numbers = {
+            "", 0, i == 1 ? "\"" : "[", i == 1 ? "x" : "-1", i == 1 ? "" : ",", i == 1 ? "\"" : "]", NULL
+        };
         struct json_value value = parse(a, grow(a, &numbers, i == 1 ? 1000000 : 100000)), schema;
         struct err e = { 0 };
         int64_t began;
 
-        schema = parse(a, slice_of(arena_printf(a, "%s%s%s", forms[i].before, grow(a, &cases[i], cases[i].n).p, forms[i].behind)));
+        schema = parse(
+            a, slice_of(arena_printf(a, "%s%s%s", forms[i].before, grow(a, &cases[i], cases[i].n).p, forms[i].behind)));
         began = cpu_ns();
         assert_int_equal(json_schema_check(schema, value, "answer", &e), -EINVAL);
         assert_true(cpu_ns() - began < INT64_C(20000000000));
@@ -474,30 +447,47 @@ static void lists_of_a_schema_that_multiply_reach_the_limit_of_steps(void **stat
 static void answers_of_providers_grow_with_their_length(void **state)
 {
     static const struct growing cases[] = {
-        { "chat deltas", 1000, "", "data: {\"choices\":[{\"delta\":{\"content\":\"x %\"}}]}\n\n", "", "data: [DONE]\n\n", read_stream, OPENAI },
-        { "pieces of a tool's arguments", 1000, "", "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"x\"}}]}}]}\n\n",
+        { "chat deltas", 1000, "", "data: {\"choices\":[{\"delta\":{\"content\":\"x %\"}}]}\n\n", "",
+          "data: [DONE]\n\n", read_stream, OPENAI },
+        { "pieces of a tool's arguments", 1000, "",
+          "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"x\"}}]}}]}\n\n",
           "", "data: [DONE]\n\n", read_stream, OPENAI },
-        { "tool calls", 2000, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[", "{\"index\":%,\"id\":\"c%\",\"function\":{\"name\":\"f\"}}", NULL, "]}}]}\n\n", read_stream, OPENAI },
-        { "text that nearly is the stop", 1000, "", "data: {\"choices\":[{\"delta\":{\"content\":\"aaaaaaaaaaaa\"}}]}\n\n", "", "data: [DONE]\n\n", read_stopped_stream, OPENAI },
-        { "one delta that nearly is the stop", 20000, "data: {\"choices\":[{\"delta\":{\"content\":\"", "aaaaaaaa", "", "\"}}]}\n\n", read_stopped_stream, OPENAI },
-        { "parts of a whole chat", 2000, "{\"choices\":[{\"message\":{\"content\":[", "{\"type\":\"text\",\"text\":\"%\"}", NULL, "]}}]}", read_whole, OPENAI },
-        { "tool calls of a whole chat", 2000, "{\"choices\":[{\"message\":{\"tool_calls\":[", "{\"id\":\"c%\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}", NULL, "]}}]}",
-          read_whole, OPENAI },
+        { "tool calls", 2000, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[",
+          "{\"index\":%,\"id\":\"c%\",\"function\":{\"name\":\"f\"}}", NULL, "]}}]}\n\n", read_stream, OPENAI },
+        { "text that nearly is the stop", 1000, "",
+          "data: {\"choices\":[{\"delta\":{\"content\":\"aaaaaaaaaaaa\"}}]}\n\n", "", "data: [DONE]\n\n",
+          read_stopped_stream, OPENAI },
+        { "one delta that nearly is the stop", 20000, "data: {\"choices\":[{\"delta\":{\"content\":\"", "aaaaaaaa", "",
+          "\"}}]}\n\n", read_stopped_stream, OPENAI },
+        { "parts of a whole chat", 2000, "{\"choices\":[{\"message\":{\"content\":[",
+          "{\"type\":\"text\",\"text\":\"%\"}", NULL, "]}}]}", read_whole, OPENAI },
+        { "tool calls of a whole chat", 2000, "{\"choices\":[{\"message\":{\"tool_calls\":[",
+          "{\"id\":\"c%\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}", NULL, "]}}]}", read_whole, OPENAI },
         { "choices", 4000, "{\"choices\":[", "{\"message\":{\"content\":\"x\"}}", NULL, "]}", read_whole, OPENAI },
-        { "events of Responses", 1000, "", "data: {\"type\":\"response.output_text.delta\",\"delta\":\"%\"}\n\n", "", "", read_stream, RESPONSES },
-        { "items of Responses", 1000, "", "data: {\"type\":\"response.output_item.added\",\"output_index\":%,\"item\":{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\"}}\n\n", "", "",
-          read_stream, RESPONSES },
-        { "output of Responses", 2000, "{\"output\":[", "{\"type\":\"message\",\"content\":[{\"text\":\"%\"}]}", NULL, "]}", read_whole, RESPONSES },
-        { "deltas of Anthropic", 1000, "", "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"%\"}}\n\n", "", "", read_stream, ANTHROPIC },
-        { "thoughts and signatures of Anthropic", 500, "", "data: {\"type\":\"content_block_start\",\"index\":%,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"t\",\"signature\":\"s\"}}\n\n",
+        { "events of Responses", 1000, "", "data: {\"type\":\"response.output_text.delta\",\"delta\":\"%\"}\n\n", "",
+          "", read_stream, RESPONSES },
+        { "items of Responses", 1000, "",
+          "data: {\"type\":\"response.output_item.added\",\"output_index\":%,\"item\":{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\"}}\n\n",
+          "", "", read_stream, RESPONSES },
+        { "output of Responses", 2000, "{\"output\":[", "{\"type\":\"message\",\"content\":[{\"text\":\"%\"}]}", NULL,
+          "]}", read_whole, RESPONSES },
+        { "deltas of Anthropic", 1000, "",
+          "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"%\"}}\n\n",
           "", "", read_stream, ANTHROPIC },
-        { "content of Anthropic", 400, "{\"content\":[", "{\"type\":\"text\",\"text\":\"%\"}", NULL, "]}", read_whole, ANTHROPIC },
+        { "thoughts and signatures of Anthropic", 500, "",
+          "data: {\"type\":\"content_block_start\",\"index\":%,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"t\",\"signature\":\"s\"}}\n\n",
+          "", "", read_stream, ANTHROPIC },
+        { "content of Anthropic", 400, "{\"content\":[", "{\"type\":\"text\",\"text\":\"%\"}", NULL, "]}", read_whole,
+          ANTHROPIC },
         { "lines of Ollama", 1000, "", "{\"message\":{\"content\":\"%\"}}\n", "", "", read_stream, OLLAMA },
-        { "calls of Ollama", 2000, "{\"message\":{\"tool_calls\":[", "{\"function\":{\"name\":\"f%\",\"arguments\":{}}}", NULL, "]},\"done\":true}\n", read_stream, OLLAMA },
-        { "members that are not known", 4000, "data: {\"choices\":[{\"delta\":{", "\"x%\":1", NULL, "}}]}\n\n", read_stream, OPENAI },
+        { "calls of Ollama", 2000, "{\"message\":{\"tool_calls\":[",
+          "{\"function\":{\"name\":\"f%\",\"arguments\":{}}}", NULL, "]},\"done\":true}\n", read_stream, OLLAMA },
+        { "members that are not known", 4000, "data: {\"choices\":[{\"delta\":{", "\"x%\":1", NULL, "}}]}\n\n",
+          read_stream, OPENAI },
         { "a refusal in a refusal", 3, "{\"error\":{\"message\":", "{\"error\":", "", "1", read_refusal },
         { "many reasons of a refusal", 4000, "{\"detail\":[", "{\"msg\":\"%\"}", NULL, "]}", read_refusal },
-        { "a refusal that repeats the key", 4000, "{\"error\":{\"message\":\"", "secret-key ", "", "\"}}", read_refusal },
+        { "a refusal that repeats the key", 4000, "{\"error\":{\"message\":\"", "secret-key ", "", "\"}}",
+          read_refusal },
     };
 
     assert_all_linear(cases, ARRAY_SIZE(cases));
@@ -508,10 +498,12 @@ static void lists_and_vectors_grow_with_their_length(void **state)
     static const struct growing cases[] = {
         { "models", 1000, "{\"data\":[", "{\"id\":\"model-%\"}", NULL, "]}", read_models, OPENAI },
         { "models of Responses", 1000, "{\"data\":[", "{\"id\":\"model-%\"}", NULL, "]}", read_models, RESPONSES },
-        { "models of Anthropic", 1000, "{\"data\":[", "{\"id\":\"model-%\",\"display_name\":\"Model %\"}", NULL, "]}", read_models, ANTHROPIC },
+        { "models of Anthropic", 1000, "{\"data\":[", "{\"id\":\"model-%\",\"display_name\":\"Model %\"}", NULL, "]}",
+          read_models, ANTHROPIC },
         { "models of Ollama", 1000, "{\"models\":[", "{\"name\":\"model:%\"}", NULL, "]}", read_models, OLLAMA },
         { "models without a name", 20000, "{\"data\":[", "{\"id\":\"\"}", NULL, "]}", read_models, OPENAI },
-        { "what a server of this machine lists", 4000, "{\"data\":[", "{\"id\":\"m%\",\"state\":\"s\",\"type\":\"t\"}", NULL, "],\"backends\":[],\"loaded_models\":[]}", read_probe },
+        { "what a server of this machine lists", 4000, "{\"data\":[", "{\"id\":\"m%\",\"state\":\"s\",\"type\":\"t\"}",
+          NULL, "],\"backends\":[],\"loaded_models\":[]}", read_probe },
         { "vectors", 2000, "{\"data\":[", "{\"index\":%,\"embedding\":[0.5,0.25]}", NULL, "]}", read_vectors },
         { "vectors of Ollama", 2000, "{\"embeddings\":[", "[0.5,0.%]", NULL, "]}", read_vectors },
         { "vectors in one place", 2000, "{\"data\":[", "{\"index\":0,\"embedding\":[0.5]}", NULL, "]}", read_vectors },
@@ -535,11 +527,18 @@ static void bytes_and_definitions_grow_with_their_length(void **state)
         { "brackets that are not closed", 4000, "", "[", "", "", read_json },
         { "a text that breaks off", 20000, "[\"", "x", "", "", read_json },
         { "an element that is wrong behind many", 20000, "[", "%", NULL, ",tru]", read_json },
-        { "tables of an app", 4000, "{\"name\":\"a\",\"config\":{\"backend\":{\"tables\":[", "\"t%\"", NULL, "]}}}", read_app },
-        { "actions of tables", 4000, "{\"name\":\"a\",\"config\":{\"backend\":{\"tables\":[\"t1\",\"t2\",\"t3\"],\"tableActions\":{", "\"t%\":[]", NULL, "}}}}", read_app },
-        { "events of one table", 4000, "{\"name\":\"a\",\"config\":{\"backend\":{\"tables\":[\"t1\"],\"tableActions\":{\"t1\":[", "\"INSERT\"", NULL, "]}}}}", read_app },
-        { "handlers of an app", 500, "{\"name\":\"a\",\"config\":{\"agentHandlers\":[", "{\"tableName\":\"t%\",\"agentId\":\"a\",\"eventTypes\":[\"INSERT\"]}", NULL, "]}}", read_app },
-        { "environment of an app", 2000, "{\"name\":\"a\",\"config\":{\"env\":{", "\"N%\":\"v\"", NULL, "}}}", read_app },
+        { "tables of an app", 4000, "{\"name\":\"a\",\"config\":{\"backend\":{\"tables\":[", "\"t%\"", NULL, "]}}}",
+          read_app },
+        { "actions of tables", 4000,
+          "{\"name\":\"a\",\"config\":{\"backend\":{\"tables\":[\"t1\",\"t2\",\"t3\"],\"tableActions\":{", "\"t%\":[]",
+          NULL, "}}}}", read_app },
+        { "events of one table", 4000,
+          "{\"name\":\"a\",\"config\":{\"backend\":{\"tables\":[\"t1\"],\"tableActions\":{\"t1\":[", "\"INSERT\"", NULL,
+          "]}}}}", read_app },
+        { "handlers of an app", 500, "{\"name\":\"a\",\"config\":{\"agentHandlers\":[",
+          "{\"tableName\":\"t%\",\"agentId\":\"a\",\"eventTypes\":[\"INSERT\"]}", NULL, "]}}", read_app },
+        { "environment of an app", 2000, "{\"name\":\"a\",\"config\":{\"env\":{", "\"N%\":\"v\"", NULL, "}}}",
+          read_app },
         { "permissions of an app", 2000, "{\"name\":\"a\",\"permissions\":[", "\"llm.chat\"", NULL, "]}", read_app },
         { "members of an app that are not known", 4000, "{\"name\":\"a\",", "\"x%\":1", NULL, "}", read_app },
         { "an agent's members", 4000, "{\"name\":\"a\",\"args\":[", "\"a%\"", NULL, "]}", read_agent },
@@ -556,16 +555,19 @@ static void bytes_and_definitions_grow_with_their_length(void **state)
 
 /* ---- every table of fields ---- */
 
-/* Each list of a table: as objects that lack all, as texts, as members. */
+/* Each list of a table: as objects that lack every member, as texts, as members. */
 static void assert_row_is_linear(const struct route *route, const struct field *f)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    static const struct { const char *open, *element, *close; } kinds[] = { { "[", "{}", "]" }, { "[", "\"x%\"", "]" }, { "[", "0.%", "]" }, { "{", "\"x%\":\"y\"", "}" } };
+    static const struct {
+        const char *open, *element, *close;
+    } kinds[] = { { "[", "{}", "]" }, { "[", "\"x%\"", "]" }, { "[", "0.%", "]" }, { "{", "\"x%\":\"y\"", "}" } };
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        assert_linear(&(struct growing){ arena_printf(a, "%s %s: %s", http_method_name(route->method), route->path, f->name), 500,
-                                         arena_printf(a, "{\"%s\":%s", f->name, kinds[i].open), kinds[i].element, NULL,
-                                         arena_printf(a, "%s}", kinds[i].close), read_fields, route->body, route->body_size });
+        assert_linear(
+            &(struct growing){ arena_printf(a, "%s %s: %s", http_method_name(route->method), route->path, f->name), 500,
+                               arena_printf(a, "{\"%s\":%s", f->name, kinds[i].open), kinds[i].element, NULL,
+                               arena_printf(a, "%s}", kinds[i].close), read_fields, route->body, route->body_size });
 }
 
 static void bodies_of_every_route_grow_with_their_length(void **state)
@@ -574,7 +576,8 @@ static void bodies_of_every_route_grow_with_their_length(void **state)
         for (const struct route *route = *table; route->path; route++) {
             if (!route->body)
                 continue;
-            assert_linear(&(struct growing){ route->path, 2000, "{", "\"x%\":1", NULL, "}", read_fields, route->body, route->body_size });
+            assert_linear(&(struct growing){ route->path, 2000, "{", "\"x%\":1", NULL, "}", read_fields, route->body,
+                                             route->body_size });
             for (const struct field *f = route->body; f->kind != FIELD_KIND_END; f++)
                 if (f->kind >= FIELD_KIND_OBJECT || f->kind == FIELD_KIND_STRING)
                     assert_row_is_linear(route, f);

@@ -38,13 +38,34 @@ static bool may_origin(const struct host_rules *rules, const char *host, const c
 
 static void only_loopback_names_are_hosts(void **state)
 {
-    static const struct { const char *host; bool is_allowed; } cases[] = {
-        { "localhost", true }, { "localhost:3001", true }, { "LOCALHOST:1", true }, { "127.0.0.1:3001", true },
-        { "127.8.9.10", true }, { "[::1]:3001", true }, { "[::1]", true },
-        { NULL, false }, { "", false }, { "example.com", false }, { "localhost.example.com", false },
-        { "127.0.0.1.example.com", false }, { "localhost:", false }, { "localhost:x", false }, { "localhost:1:2", false },
-        { "128.0.0.1", false }, { "0.0.0.0", false }, { "[::2]", false }, { "[::1", false }, { "::1", false },
-        { "localhost.", false }, { "127.1", false }, { "[::1]x", false }, { "localhost:123456", false },
+    static const struct {
+        const char *host;
+        bool is_allowed;
+    } cases[] = {
+        { "localhost", true },
+        { "localhost:3001", true },
+        { "LOCALHOST:1", true },
+        { "127.0.0.1:3001", true },
+        { "127.8.9.10", true },
+        { "[::1]:3001", true },
+        { "[::1]", true },
+        { NULL, false },
+        { "", false },
+        { "example.com", false },
+        { "localhost.example.com", false },
+        { "127.0.0.1.example.com", false },
+        { "localhost:", false },
+        { "localhost:x", false },
+        { "localhost:1:2", false },
+        { "128.0.0.1", false },
+        { "0.0.0.0", false },
+        { "[::2]", false },
+        { "[::1", false },
+        { "::1", false },
+        { "localhost.", false },
+        { "127.1", false },
+        { "[::1]x", false },
+        { "localhost:123456", false },
     };
     struct host_rules *rules = rules_of(NULL, 0);
 
@@ -79,13 +100,30 @@ static void two_host_headers_are_none(void **state)
 
 static void only_own_and_configured_origins_may_call(void **state)
 {
-    static const struct { const char *origin; bool is_allowed; } cases[] = {
-        { NULL, true }, { "http://localhost:3001", true }, { "http://127.0.0.1:3001", true }, { "http://[::1]:3001", true },
+    static const struct {
+        const char *origin;
+        bool is_allowed;
+    } cases[] = {
+        { NULL, true },
+        { "http://localhost:3001", true },
+        { "http://127.0.0.1:3001", true },
+        { "http://[::1]:3001", true },
         { "https://app.example", true },
-        { "http://127.0.0.5:3001", false }, { "http://127.1.1.1:3001", false }, { "http://[::ffff:127.0.0.1]:3001", true }, { "http://127.0.0.1:3002", false },
-        { "null", false }, { "", false }, { "http://localhost:5173", false }, { "http://localhost", false },
-        { "https://localhost:3002", false }, { "http://localhost:3001.example.com", false }, { "http://example.com:3001", false },
-        { "https://app.example.com", false }, { "http://app.example", false }, { "file://", false }, { "chrome-extension://abc", false },
+        { "http://127.0.0.5:3001", false },
+        { "http://127.1.1.1:3001", false },
+        { "http://[::ffff:127.0.0.1]:3001", true },
+        { "http://127.0.0.1:3002", false },
+        { "null", false },
+        { "", false },
+        { "http://localhost:5173", false },
+        { "http://localhost", false },
+        { "https://localhost:3002", false },
+        { "http://localhost:3001.example.com", false },
+        { "http://example.com:3001", false },
+        { "https://app.example.com", false },
+        { "http://app.example", false },
+        { "file://", false },
+        { "chrome-extension://abc", false },
     };
     const char *flags[] = { "http.allowed_origins=https://app.example" };
     struct host_rules *rules = rules_of(flags, 1);

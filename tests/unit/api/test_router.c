@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-struct some_body { const char *name; };
+struct some_body {
+    const char *name;
+};
 
 static const struct field some_fields[] = { FIELD_STRING(struct some_body, name, "name"), FIELD_END };
 
@@ -18,9 +20,10 @@ static int check(const struct request *req, const void *body, struct err *e)
     return 0;
 }
 
-/* Each case is the good row with one member overwritten. */
+/* Each case is the valid row with one member overwritten. */
 #pragma GCC diagnostic ignored "-Woverride-init"
-#define GOOD .path = "/a/:id", .permission = PERM_NONE, .answer = some_fields, .handler = handler, .summary = "s", .tag = "t"
+#define GOOD                                                                                                           \
+    .path = "/a/:id", .permission = PERM_NONE, .answer = some_fields, .handler = handler, .summary = "s", .tag = "t"
 
 static struct settings *settings_of(const char *flag)
 {
@@ -43,7 +46,10 @@ static int try_rows(const struct route *rows, const char *flag, struct router **
 
 static void a_row_that_forgets_something_is_refused_by_name(void **state)
 {
-    static const struct { struct route row; const char *says; } cases[] = {
+    static const struct {
+        struct route row;
+        const char *says;
+    } cases[] = {
         { { GOOD, .permission = NULL }, "permission" },
         { { GOOD, .permission = "made.up" }, "permission" },
         { { GOOD, .handler = NULL }, "handler" },
@@ -90,7 +96,8 @@ static bool answers(struct router *r, enum http_method method, const char *path)
 
 static void the_token_answers_as_set_and_as_svc(void **state)
 {
-    const struct route rows[] = { { GOOD, .method = HTTP_POST, .path = "/webhooks/{token}", .is_sdk = true }, ROUTE_END };
+    const struct route rows[] = { { GOOD, .method = HTTP_POST, .path = "/webhooks/{token}", .is_sdk = true },
+                                  ROUTE_END };
     struct router *r = NULL;
     struct err e = { 0 };
 
@@ -106,6 +113,10 @@ static void the_token_answers_as_set_and_as_svc(void **state)
     assert_true(answers(r, HTTP_POST, "/api/webhooks/acme"));
     assert_false(answers(r, HTTP_GET, "/webhooks/acme"));
     assert_false(answers(r, HTTP_POST, "/webhooks/other"));
+    router_free(r);
+    assert_int_equal(try_rows(rows, "identity.dialect=realtimex", &r, &e), 0);
+    assert_true(answers(r, HTTP_POST, "/webhooks/svc"));
+    assert_true(answers(r, HTTP_POST, "/api/webhooks/realtimex"));
     router_free(r);
 }
 

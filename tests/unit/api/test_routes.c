@@ -1,5 +1,6 @@
-/* The routes of this folder that stand on identity and the system: through dispatch, as a client sees them. */
+/* This folder's routes on identity and the system, through dispatch, as a client sees them. */
 #include "world.h"
+#include "../apps/app_config.h"
 #include "api/openapi.h"
 #include "base/clock.h"
 #include <sys/stat.h>
@@ -9,7 +10,7 @@
 
 static const char *make_key(struct world *w, const char **ret_id)
 {
-    struct reply reply = ask_local(w, HTTP_POST, "/api/keys", "", "{\"name\":\"laptop\"}");
+    struct reply reply = request_local(w, HTTP_POST, "/api/keys", "", "{\"name\":\"laptop\"}");
 
     assert_int_equal(reply.status, 201);
     *ret_id = arena_strdup(w->f.a, text_of(&reply, "id"));
@@ -26,14 +27,15 @@ static void ping_says_who_is_asking(void **state)
     world_open(&w, NULL, NULL, 0);
     world_serve(&w, NULL);
     key = make_key(&w, &id);
-    reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
+    reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
     assert_string_equal(text_of(&reply, "mode"), "production");
     assert_string_equal(text_of(&reply, "appId"), APP);
     assert_int_equal(clock_parse(slice_of(text_of(&reply, "timestamp")), &at), 0);
-    reply = ask(&w, arena_printf(w.f.a, "GET /sdk/ping HTTP/1.1\r\n" LOCAL "authorization: Bearer %s\r\n", key), "");
+    reply =
+        request(&w, arena_printf(w.f.a, "GET /sdk/ping HTTP/1.1\r\n" LOCAL "authorization: Bearer %s\r\n", key), "");
     assert_string_equal(text_of(&reply, "mode"), "development");
     assert_true(json_is_absent(json_get(reply.json, "appId")));
-    reply = ask(&w, arena_printf(w.f.a, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "x-api-key: %s\r\n", key), "");
+    reply = request(&w, arena_printf(w.f.a, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "x-api-key: %s\r\n", key), "");
     assert_string_equal(text_of(&reply, "mode"), "development");
     assert_string_equal(text_of(&reply, "appId"), APP);
 }
@@ -48,14 +50,14 @@ static void a_key_is_made_listed_and_revoked(void **state)
     world_serve(&w, NULL);
     key = make_key(&w, &id);
     with_key = arena_printf(w.f.a, "GET /sdk/ping HTTP/1.1\r\n" LOCAL "x-api-key: %s\r\n", key);
-    reply = ask_local(&w, HTTP_GET, "/api/keys", "", "");
+    reply = request_local(&w, HTTP_GET, "/api/keys", "", "");
     assert_non_null(strstr(reply.body.p, "laptop"));
     assert_null(strstr(reply.body.p, key));
-    assert_int_equal(ask(&w, with_key, "").status, 200);
-    reply = ask_local(&w, HTTP_DELETE, arena_printf(w.f.a, "/api/keys/%s", id), "", "");
+    assert_int_equal(request(&w, with_key, "").status, 200);
+    reply = request_local(&w, HTTP_DELETE, arena_printf(w.f.a, "/api/keys/%s", id), "", "");
     assert_int_equal(reply.status, 200);
-    assert_int_equal(ask(&w, with_key, "").status, 401);
-    reply = ask_local(&w, HTTP_DELETE, "/api/keys/made-up", "", "");
+    assert_int_equal(request(&w, with_key, "").status, 401);
+    reply = request_local(&w, HTTP_DELETE, "/api/keys/made-up", "", "");
     assert_int_equal(reply.status, 404);
     assert_string_equal(code_of(&reply), "KEY_NOT_FOUND");
 }
@@ -69,17 +71,18 @@ static void each_caller_has_a_private_folder_of_its_own(void **state)
 
     world_open(&w, NULL, NULL, 0);
     world_serve(&w, NULL);
-    reply = ask(&w, "GET /sdk/local-apps/data-dir HTTP/1.1\r\n" AS_APP, "");
+    reply = request(&w, "GET /sdk/local-apps/data-dir HTTP/1.1\r\n" AS_APP, "");
     assert_int_equal(reply.status, 200);
     path = text_of(&reply, "dataDir");
     assert_string_equal(path, arena_printf(w.f.a, "%s/local-apps/" APP, w.f.path));
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 07777, 0700);
     key = make_key(&w, &id);
-    reply = ask(&w, arena_printf(w.f.a, "GET /api/sdk/local-apps/data-dir HTTP/1.1\r\n" LOCAL "x-api-key: %s\r\n", key), "");
+    reply = request(
+        &w, arena_printf(w.f.a, "GET /api/sdk/local-apps/data-dir HTTP/1.1\r\n" LOCAL "x-api-key: %s\r\n", key), "");
     other = text_of(&reply, "dataDir");
     assert_int_equal(strlen(strrchr(other, '/') + 1), 16);
-    assert_int_equal(ask(&w, "GET /sdk/local-apps/data-dir HTTP/1.1\r\n" LOCAL, "").status, 401);
+    assert_int_equal(request(&w, "GET /sdk/local-apps/data-dir HTTP/1.1\r\n" LOCAL, "").status, 401);
 }
 
 /* ---- permissions ---- */
@@ -99,18 +102,21 @@ static void asking_holds_until_the_person_decides(void **state)
     world_open(&w, NULL, NULL, 0);
     world_serve(&w, NULL);
     fd = world_connect(&w);
-    send_text(fd, arena_printf(w.f.a, "POST /api/local-apps/request-permission HTTP/1.1\r\n" LOCAL "connection: close\r\ncontent-length: %zu\r\n\r\n%s",
+    send_text(fd, arena_printf(w.f.a,
+                               "POST /api/local-apps/request-permission HTTP/1.1\r\n" LOCAL
+                               "connection: close\r\ncontent-length: %zu\r\n\r\n%s",
                                strlen(question), question));
     assert_true(wait_until(is_pending, &w.f));
-    reply = ask_local(&w, HTTP_GET, "/api/permissions/pending", "", "");
+    reply = request_local(&w, HTTP_GET, "/api/permissions/pending", "", "");
     assert_int_equal(json_length(json_get(reply.json, "pending")), 1);
     assert_non_null(strstr(reply.body.p, "\"permission\":\"llm.chat\""));
     assert_non_null(strstr(reply.body.p, "\"app_name\":\"triage\""));
-    reply = ask_local(&w, HTTP_POST, "/api/permissions/decide", "", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"once\"}");
+    reply = request_local(&w, HTTP_POST, "/api/permissions/decide", "",
+                          "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"once\"}");
     assert_int_equal(reply.status, 200);
     assert_non_null(strstr(receive_all(&w, fd).p, "\"granted\":true"));
     close(fd);
-    reply = ask_local(&w, HTTP_GET, "/api/permissions", "app_id=" APP, "");
+    reply = request_local(&w, HTTP_GET, "/api/permissions", "app_id=" APP, "");
     assert_non_null(strstr(reply.body.p, "\"decision\":\"allow\",\"scope\":\"once\""));
 }
 
@@ -121,10 +127,12 @@ static void an_unanswered_question_is_no_grant_and_no_denial(void **state)
     struct reply reply;
 
     world_open(&w, NULL, flags, 1);
-    reply = ask_local(&w, HTTP_POST, "/api/local-apps/request-permission", "", "{\"app_id\":\"" APP "\",\"permission\":\"llm.chat\"}");
+    reply = request_local(&w, HTTP_POST, "/api/local-apps/request-permission", "",
+                          "{\"app_id\":\"" APP "\",\"permission\":\"llm.chat\"}");
     assert_int_equal(reply.status, 200);
     assert_false(json_bool(json_get(reply.json, "granted")));
-    reply = ask_local(&w, HTTP_POST, "/sdk/register", "", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"tts.generate\"]}");
+    reply = request_local(&w, HTTP_POST, "/sdk/register", "",
+                          "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"tts.generate\"]}");
     assert_int_equal(json_length(json_get(json_get(reply.json, "permissions"), "granted")), 0);
     assert_int_equal(json_length(json_get(json_get(reply.json, "permissions"), "denied")), 0);
     assert_int_equal(count_pending(&w.f), 2);
@@ -141,10 +149,12 @@ static void a_developer_key_asks_without_an_app_and_has_all(void **state)
     world_serve(&w, NULL);
     key = make_key(&w, &id);
     headers = arena_printf(w.f.a, LOCAL "x-api-key: %s\r\n", key);
-    reply = ask(&w, arena_printf(w.f.a, "POST /api/local-apps/request-permission HTTP/1.1\r\n%s", headers), "{\"permission\":\"llm.chat\"}");
+    reply = request(&w, arena_printf(w.f.a, "POST /api/local-apps/request-permission HTTP/1.1\r\n%s", headers),
+                    "{\"permission\":\"llm.chat\"}");
     assert_int_equal(reply.status, 200);
     assert_true(json_bool(json_get(reply.json, "granted")));
-    reply = ask(&w, arena_printf(w.f.a, "POST /sdk/register HTTP/1.1\r\n%s", headers), "{\"permissions\":[\"llm.chat\",\"made.up\"]}");
+    reply = request(&w, arena_printf(w.f.a, "POST /sdk/register HTTP/1.1\r\n%s", headers),
+                    "{\"permissions\":[\"llm.chat\",\"made.up\"]}");
     assert_int_equal(reply.status, 200);
     outcome = json_get(reply.json, "permissions");
     assert_int_equal(json_length(json_get(outcome, "granted")), 2);
@@ -159,11 +169,11 @@ static void a_setting_that_cannot_be_stored_does_not_change(void **state)
     struct err e = { 0 };
 
     world_open(&w, setting_tables, NULL, 0);
-    assert_int_equal(ask_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":7}").status, 200);
+    assert_int_equal(request_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":7}").status, 200);
     must(store_exec(w.f.store, &e, NULL, "DROP TABLE settings_rows", ""), &e);
-    assert_int_equal(ask_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":8}").status, 500);
+    assert_int_equal(request_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":8}").status, 500);
     assert_int_equal(settings_ms(w.settings, SETTING_TASKS_SWEEP_S), 7000);
-    assert_int_equal(ask_local(&w, HTTP_DELETE, "/api/settings/tasks.sweep_s", "", "").status, 500);
+    assert_int_equal(request_local(&w, HTTP_DELETE, "/api/settings/tasks.sweep_s", "", "").status, 500);
     assert_int_equal(settings_ms(w.settings, SETTING_TASKS_SWEEP_S), 7000);
 }
 
@@ -176,16 +186,18 @@ static void a_setting_that_is_refused_is_neither_audited_nor_stored(void **state
     size_t n;
 
     world_open(&w, setting_tables, NULL, 0);
-    assert_int_equal(ask_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":\"soon\"}").status, 400);
+    assert_int_equal(request_local(&w, HTTP_PUT, "/api/settings/tasks.sweep_s", "", "{\"value\":\"soon\"}").status,
+                     400);
     assert_int_equal(count_audit(&w.f, "setting.set"), 0);
     must(store_settings_list(w.f.store, w.f.a, &rows, &n, &e), &e);
     assert_int_equal(n, 0);
 }
 
-static void register_tells_what_is_granted_and_denied(void **state)
+static void register_reports_what_is_granted_and_denied(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
     const char *speech = "tts.generate";
+    const struct consent_request wanted = { .app_id = APP, .permissions = &speech, .n = 1 };
     struct consent_answer answer;
     struct err e = { 0 };
     struct reply reply;
@@ -193,22 +205,24 @@ static void register_tells_what_is_granted_and_denied(void **state)
     world_open(&w, NULL, NULL, 0);
     decide(&w.f, APP, "llm.chat", true, CONSENT_ALWAYS);
     for (int i = 0; i < 2; i++) {
-        must(consent_ask(w.f.id, APP, &speech, 1, 0, NULL, &answer, &e), &e);
+        must(consent_request(w.f.id, &wanted, &answer, &e), &e);
         decide(&w.f, APP, speech, false, CONSENT_ALWAYS);
     }
-    reply = ask_local(&w, HTTP_POST, "/api/sdk/register", "", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"tts.generate\"]}");
+    reply = request_local(&w, HTTP_POST, "/api/sdk/register", "",
+                          "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"tts.generate\"]}");
     assert_non_null(strstr(reply.body.p, "\"permissions\":{\"granted\":[\"llm.chat\"],\"denied\":[\"tts.generate\"]}"));
     assert_non_null(*text_of(&reply, "message") ? "" : NULL);
 }
 
 static void asking_for_an_unknown_app_is_404(void **state)
 {
-    static const char *const bodies[] = { "{\"app_id\":\"" NO_APP "\",\"permissions\":[\"llm.chat\"]}", "{\"app_id\":\"" NO_APP "\",\"permissions\":[]}" };
+    static const char *const bodies[] = { "{\"app_id\":\"" NO_APP "\",\"permissions\":[\"llm.chat\"]}",
+                                          "{\"app_id\":\"" NO_APP "\",\"permissions\":[]}" };
     AUTO(world_close) struct world w = { 0 };
 
     world_open(&w, NULL, NULL, 0);
     for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
-        struct reply reply = ask_local(&w, HTTP_POST, "/sdk/register", "", bodies[i]);
+        struct reply reply = request_local(&w, HTTP_POST, "/sdk/register", "", bodies[i]);
 
         assert_int_equal(reply.status, 404);
         assert_string_equal(code_of(&reply), "APP_NOT_FOUND");
@@ -217,14 +231,23 @@ static void asking_for_an_unknown_app_is_404(void **state)
 
 static void decisions_are_checked_revoked_and_reset(void **state)
 {
-    static const struct { const char *path, *body; int status; } steps[] = {
-        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"until_date\"}", 400 },
-        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"for ever\"}", 400 },
+    static const struct {
+        const char *path, *body;
+        int status;
+    } steps[] = {
+        { "/api/permissions/decide",
+          "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"until_date\"}", 400 },
+        { "/api/permissions/decide",
+          "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true,\"scope\":\"for ever\"}", 400 },
         { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[],\"allow\":true}", 400 },
         { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\"]}", 400 },
-        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"\"],\"allow\":true}", 400 },
+        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"\"],\"allow\":true}",
+          400 },
         { "/api/permissions/decide", "{\"app_id\":\"" NO_APP "\",\"permissions\":[\"llm.chat\"],\"allow\":true}", 404 },
-        { "/api/permissions/decide", "{\"app_id\":\"" APP "\",\"permissions\":[\"llm.chat\",\"llm.embed\"],\"allow\":true,\"scope\":\"until_date\",\"until\":\"2999-01-01\"}", 200 },
+        { "/api/permissions/decide",
+          "{\"app_id\":\"" APP
+          "\",\"permissions\":[\"llm.chat\",\"llm.embed\"],\"allow\":true,\"scope\":\"until_date\",\"until\":\"2999-01-01\"}",
+          200 },
         { "/api/permissions/revoke", "{\"app_id\":\"" APP "\",\"permission\":\"llm.chat\"}", 200 },
         { "/api/permissions/revoke", "{\"app_id\":\"" APP "\",\"permission\":\"llm.chat\"}", 404 },
         { "/api/permissions/reset", "{\"app_id\":\"" APP "\"}", 200 },
@@ -235,15 +258,15 @@ static void decisions_are_checked_revoked_and_reset(void **state)
 
     world_open(&w, NULL, NULL, 0);
     for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-        reply = ask_local(&w, HTTP_POST, steps[i].path, "", steps[i].body);
+        reply = request_local(&w, HTTP_POST, steps[i].path, "", steps[i].body);
         if (reply.status != steps[i].status)
             fail_msg("step %zu: %d %.*s", i, reply.status, (int)reply.body.n, reply.body.p);
     }
-    reply = ask_local(&w, HTTP_GET, "/api/permissions", "", "");
+    reply = request_local(&w, HTTP_GET, "/api/permissions", "", "");
     assert_int_equal(json_length(json_get(reply.json, "grants")), 0);
-    reply = ask_local(&w, HTTP_GET, "/api/audit", "", "");
+    reply = request_local(&w, HTTP_GET, "/api/audit", "", "");
     assert_int_equal(json_length(json_get(reply.json, "entries")), 4);
-    reply = ask_local(&w, HTTP_GET, "/api/audit/verify", "", "");
+    reply = request_local(&w, HTTP_GET, "/api/audit/verify", "", "");
     assert_true(json_bool(json_get(reply.json, "whole")));
 }
 
@@ -257,12 +280,12 @@ static void the_one_time_link_signs_a_browser_in_once(void **state)
 
     world_open(&w, NULL, NULL, 0);
     world_serve(&w, NULL);
-    reply = ask_local(&w, HTTP_POST, "/api/session/link", "", "");
+    reply = request_local(&w, HTTP_POST, "/api/session/link", "", "");
     assert_int_equal(reply.status, 201);
     url = text_of(&reply, "url");
     assert_int_equal(strncmp(url, w.api.base_url, strlen(w.api.base_url)), 0);
     open = arena_printf(w.f.a, "GET %s HTTP/1.1\r\n" LOCAL, url + strlen(w.api.base_url));
-    reply = ask(&w, open, "");
+    reply = request(&w, open, "");
     assert_int_equal(reply.status, 303);
     proof = header_of(&w, &reply, "location");
     assert_int_equal(strncmp(proof, "/session#proof=", strlen("/session#proof=")), 0);
@@ -271,14 +294,15 @@ static void the_one_time_link_signs_a_browser_in_once(void **state)
     cookie = header_of(&w, &reply, "set-cookie");
     assert_non_null(strstr(cookie, "; Path=/; HttpOnly; SameSite=Strict"));
     with_cookie = arena_printf(w.f.a, LOCAL "cookie: %.*s\r\n", (int)strcspn(cookie, ";"), cookie);
-    assert_int_equal(ask(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 401);
+    assert_int_equal(request(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 401);
     with_cookie = arena_printf(w.f.a, "%sx-hearth-proof: %s\r\n", with_cookie, proof);
-    assert_int_equal(ask(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 200);
-    reply = ask(&w, open, "");
+    assert_int_equal(request(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 200);
+    reply = request(&w, open, "");
     assert_int_equal(reply.status, 403);
     assert_null(header_of(&w, &reply, "set-cookie"));
-    assert_int_equal(ask(&w, arena_printf(w.f.a, "DELETE /api/session HTTP/1.1\r\n%s", with_cookie), "").status, 200);
-    assert_int_equal(ask(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 401);
+    assert_int_equal(request(&w, arena_printf(w.f.a, "DELETE /api/session HTTP/1.1\r\n%s", with_cookie), "").status,
+                     200);
+    assert_int_equal(request(&w, arena_printf(w.f.a, "GET /api/keys HTTP/1.1\r\n%s", with_cookie), "").status, 401);
 }
 
 static void management_is_for_the_administrator_alone(void **state)
@@ -291,12 +315,13 @@ static void management_is_for_the_administrator_alone(void **state)
     key = make_key(&w, &id);
     for (const struct route *const *table = world_tables; *table; table++) {
         for (const struct route *route = *table; route->path; route++) {
-            const char *lines = arena_printf(w.f.a, "%s %s HTTP/1.1\r\n" AS_APP "x-api-key: %s\r\n", http_method_name(route->method), route->path, key);
+            const char *lines = arena_printf(w.f.a, "%s %s HTTP/1.1\r\n" AS_APP "x-api-key: %s\r\n",
+                                             http_method_name(route->method), route->path, key);
             struct reply reply;
 
             if (strcmp(route->permission, PERM_ADMIN) != 0)
                 continue;
-            reply = ask(&w, lines, "{}");
+            reply = request(&w, lines, "{}");
             assert_int_equal(reply.status, 401);
             assert_string_equal(code_of(&reply), "ADMIN_REQUIRED");
         }
@@ -312,18 +337,18 @@ static void a_backend_token_is_handed_over_and_seen_by_its_owner(void **state)
 
     world_open(&w, NULL, NULL, 0);
     world_serve(&w, NULL);
-    reply = ask(&w, "GET /sdk/auth/token HTTP/1.1\r\n" AS_APP, "");
+    reply = request(&w, "GET /sdk/auth/token HTTP/1.1\r\n" AS_APP, "");
     assert_int_equal(reply.status, 404);
     assert_string_equal(code_of(&reply), "TOKEN_NOT_FOUND");
-    reply = ask(&w, "POST /sdk/auth/sync-backend-token HTTP/1.1\r\n" AS_APP, "{\"token\":\"of the user\"}");
+    reply = request(&w, "POST /sdk/auth/sync-backend-token HTTP/1.1\r\n" AS_APP, "{\"token\":\"of the user\"}");
     assert_int_equal(reply.status, 200);
     assert_true(json_bool(json_get(reply.json, "hasToken")));
-    reply = ask(&w, "GET /api/sdk/auth/token HTTP/1.1\r\n" AS_APP, "");
+    reply = request(&w, "GET /api/sdk/auth/token HTTP/1.1\r\n" AS_APP, "");
     assert_string_equal(text_of(&reply, "token"), "of the user");
     assert_string_equal(header_of(&w, &reply, "cache-control"), "no-store");
-    reply = ask(&w, "GET /sdk/auth/token HTTP/1.1\r\nhost: localhost\r\nx-app-id: " OTHER_APP "\r\n", "");
+    reply = request(&w, "GET /sdk/auth/token HTTP/1.1\r\nhost: localhost\r\nx-app-id: " OTHER_APP "\r\n", "");
     assert_int_equal(reply.status, 404);
-    reply = ask(&w, "POST /sdk/auth/sync-backend-token HTTP/1.1\r\n" AS_APP, "{}");
+    reply = request(&w, "POST /sdk/auth/sync-backend-token HTTP/1.1\r\n" AS_APP, "{}");
     assert_int_equal(reply.status, 400);
 }
 
@@ -333,7 +358,7 @@ static const char *register_app_of(struct world *w, const char *json)
     struct app_config config;
     struct err e = { 0 };
 
-    must(app_config_parse(w->f.a, slice_of(json), "svc", &config, &e), &e);
+    must(parse_app_config(w->f.a, slice_of(json), &config, &e), &e);
     must(app_put(w->api.apps, &config, slice_of(json), "admin", app_id, &e), &e);
     return app_id;
 }
@@ -347,12 +372,14 @@ static void an_app_reads_its_own_database_configuration_when_it_may(void **state
 
     world_open(&w, NULL, NULL, 0);
     world_serve(&w, NULL);
-    app_id = register_app_of(&w, "{\"name\":\"orders\",\"app_type\":\"custom\",\"config\":{\"command\":\"/bin/true\",\"backend\":{\"enabled\":true,"
-                                 "\"mode\":\"compatible\",\"tables\":[\"public.orders\"],\"max_concurrent_tasks\":3}}}");
+    app_id = register_app_of(
+        &w,
+        "{\"name\":\"orders\",\"app_type\":\"custom\",\"config\":{\"command\":\"/bin/true\",\"backend\":{\"enabled\":true,"
+        "\"mode\":\"compatible\",\"tables\":[\"public.orders\"],\"max_concurrent_tasks\":3}}}");
     lines = arena_printf(w.f.a, "GET /sdk/database/config HTTP/1.1\r\n" LOCAL "x-app-id: %s\r\n", app_id);
-    assert_int_equal(ask(&w, lines, "").status, 403);
+    assert_int_equal(request(&w, lines, "").status, 403);
     decide(&w.f, app_id, PERM_DATABASE_CONFIG, true, CONSENT_ALWAYS);
-    reply = ask(&w, lines, "");
+    reply = request(&w, lines, "");
     assert_int_equal(reply.status, 200);
     config = json_get(reply.json, "config");
     assert_string_equal(json_cstr(json_get(config, "url")), w.api.base_url);
@@ -370,10 +397,10 @@ static void ready_says_what_is_not(void **state)
     struct reply reply;
 
     world_open(&w, NULL, NULL, 0);
-    assert_int_equal(ask_local(&w, HTTP_GET, "/healthz", "", "").status, 200);
-    assert_int_equal(ask_local(&w, HTTP_GET, "/readyz", "", "").status, 200);
+    assert_int_equal(request_local(&w, HTTP_GET, "/healthz", "", "").status, 200);
+    assert_int_equal(request_local(&w, HTTP_GET, "/readyz", "", "").status, 200);
     atomic_store(&backend_is_ready, false);
-    reply = ask_local(&w, HTTP_GET, "/readyz", "", "");
+    reply = request_local(&w, HTTP_GET, "/readyz", "", "");
     atomic_store(&backend_is_ready, true);
     assert_int_equal(reply.status, 503);
     assert_string_equal(code_of(&reply), "NOT_READY");
@@ -386,8 +413,9 @@ static void routes_are_listed_with_who_may_call(void **state)
     struct reply reply;
 
     world_open(&w, NULL, NULL, 0);
-    reply = ask_local(&w, HTTP_GET, "/api/routes", "", "");
-    assert_non_null(strstr(reply.body.p, "{\"method\":\"GET\",\"path\":\"/api/sdk/ping\",\"permission\":\"identified\""));
+    reply = request_local(&w, HTTP_GET, "/api/routes", "", "");
+    assert_non_null(
+        strstr(reply.body.p, "{\"method\":\"GET\",\"path\":\"/api/sdk/ping\",\"permission\":\"identified\""));
     assert_non_null(strstr(reply.body.p, "\"path\":\"/sdk/database/config\",\"permission\":\"database.config\""));
 }
 
@@ -398,7 +426,7 @@ static void without_a_service_there_is_no_link(void **state)
 
     world_open(&w, NULL, NULL, 0);
     w.api.base_url[0] = '\0';
-    reply = ask_local(&w, HTTP_POST, "/api/session/link", "", "");
+    reply = request_local(&w, HTTP_POST, "/api/session/link", "", "");
     assert_int_equal(reply.status, 503);
     assert_string_equal(code_of(&reply), "NOT_SERVING");
 }
@@ -410,10 +438,11 @@ static void metrics_are_prometheus_text(void **state)
 
     world_open(&w, NULL, NULL, 0);
     world_serve(&w, NULL);
-    ask(&w, "GET /healthz HTTP/1.1\r\n" LOCAL, "");
-    reply = ask(&w, "GET /metrics HTTP/1.1\r\n" LOCAL, "");
+    request(&w, "GET /healthz HTTP/1.1\r\n" LOCAL, "");
+    reply = request(&w, "GET /metrics HTTP/1.1\r\n" LOCAL, "");
     assert_non_null(strstr(header_of(&w, &reply, "content-type"), "text/plain; version=0.0.4"));
-    assert_non_null(strstr(reply.body.p, "hearth_http_requests_total{route=\"/healthz\",method=\"GET\",status=\"200\"}"));
+    assert_non_null(
+        strstr(reply.body.p, "hearth_http_requests_total{route=\"/healthz\",method=\"GET\",status=\"200\"}"));
 }
 
 static void the_description_names_every_route_its_parameters_and_its_errors(void **state)
@@ -423,7 +452,7 @@ static void the_description_names_every_route_its_parameters_and_its_errors(void
     struct reply reply;
 
     world_open(&w, NULL, NULL, 0);
-    reply = ask_local(&w, HTTP_GET, "/openapi.json", "", "");
+    reply = request_local(&w, HTTP_GET, "/openapi.json", "", "");
     assert_int_equal(reply.status, 200);
     assert_string_equal(text_of(&reply, "openapi"), "3.1.0");
     paths = json_get(reply.json, "paths");
@@ -448,7 +477,7 @@ int main(void)
         cmocka_unit_test(a_developer_key_asks_without_an_app_and_has_all),
         cmocka_unit_test(a_setting_that_cannot_be_stored_does_not_change),
         cmocka_unit_test(a_setting_that_is_refused_is_neither_audited_nor_stored),
-        cmocka_unit_test(register_tells_what_is_granted_and_denied),
+        cmocka_unit_test(register_reports_what_is_granted_and_denied),
         cmocka_unit_test(asking_for_an_unknown_app_is_404),
         cmocka_unit_test(decisions_are_checked_revoked_and_reset),
         cmocka_unit_test(the_one_time_link_signs_a_browser_in_once),

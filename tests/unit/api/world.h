@@ -1,9 +1,9 @@
-/* Dispatch with the modules behind it: in this thread (local exchanges), or behind a real server on a loop of its own.
+/* Dispatch with the modules behind it: in this thread (local exchanges), or behind a real server on its own loop.
  *
  *     AUTO(world_close) struct world w = { 0 };   world_open(&w, NULL, NULL, 0);
- *     reply = ask_local(&w, HTTP_GET, "/sdk/ping", "", "");        assert_int_equal(reply.status, 200);
+ *     reply = request_local(&w, HTTP_GET, "/sdk/ping", "", "");        assert_int_equal(reply.status, 200);
  *     world_serve(&w, NULL);
- *     reply = ask(&w, "GET /sdk/ping HTTP/1.1\r\nhost: localhost\r\nx-app-id: " APP "\r\n", "");
+ *     reply = request(&w, "GET /sdk/ping HTTP/1.1\r\nhost: localhost\r\nx-app-id: " APP "\r\n", "");
  */
 #pragma once
 
@@ -34,48 +34,58 @@ struct world {
     struct pool *short_pool, *long_pool;
     pthread_t thread;
     uint16_t port;
-    size_t n_short_waiting;             /* room of the short pool's queue; 0: 100 */
+    size_t n_short_waiting; /* room of the short pool's queue; 0: 100 */
 };
 
 struct reply {
     int status;
-    struct slice head, body;            /* head: of a real server only */
+    struct slice head, body; /* head: of a real server only */
     struct json_value json;
 };
 
 static atomic_bool backend_is_ready = true;
 
-static inline int tell_backend_ready(struct backend *b, struct err *e)
+static inline int notify_backend_ready(struct backend *b, struct err *e)
 {
     return atomic_load(&backend_is_ready) ? 0 : err_set(e, -EIO, "STORE_ERROR", "its disk is gone.");
 }
 
-static const struct backend_ops stub_ops = { .name = "stub", .is_ready = tell_backend_ready };
+static const struct backend_ops stub_ops = { .name = "stub", .is_ready = notify_backend_ready };
 
 static const struct route *const world_tables[] = {
-    system_routes, connectivity_routes, key_routes, permission_routes, session_routes, audit_routes, backend_token_routes, NULL,
+    system_routes,  connectivity_routes, key_routes,           permission_routes,
+    session_routes, audit_routes,        backend_token_routes, NULL,
 };
 
 static inline void world_dispatch(struct world *w, const struct route *const *tables)
 {
-    struct dispatch_config c = { .api = &w->api, .tables = tables, .settings = w->settings, .identity = w->f.id,
-                                 .short_pool = w->short_pool, .long_pool = w->long_pool };
+    struct dispatch_config c = { .api = &w->api,
+                                 .tables = tables,
+                                 .settings = w->settings,
+                                 .identity = w->f.id,
+                                 .short_pool = w->short_pool,
+                                 .long_pool = w->long_pool };
     struct err e = { 0 };
 
     must(dispatch_open(&c, &w->dispatch, &e), &e);
     w->api.dispatch = w->dispatch;
 }
 
-/* tables NULL: those of this folder. flags: "key=value" settings. In place, for the parts point at each other. */
-static inline void world_open(struct world *w, const struct route *const *tables, const char *const *flags, size_t n_flags)
+/* tables NULL: those of this folder. flags: "key=value" settings. Initialized in place, because the parts point at each
+ * other. */
+static inline void world_open(struct world *w, const struct route *const *tables, const char *const *flags,
+                              size_t n_flags)
 {
     struct settings_sources from = { .flags = flags, .n_flags = n_flags };
     struct err e = { 0 };
 
     *w = (struct world){ .f = fixture_open(), .backend = { &stub_ops } };
     must(settings_load(&from, &w->settings, &e), &e);
-    must(apps_open(&(struct apps_config){ .store = w->f.store, .settings = w->settings, .identity = w->f.id, .data_dir = w->f.path },
-                   &w->api.apps, &e), &e);
+    must(apps_open(
+             &(struct apps_config){
+                 .store = w->f.store, .settings = w->settings, .identity = w->f.id, .data_dir = w->f.path },
+             &w->api.apps, &e),
+         &e);
     w->api.settings = w->settings;
     w->api.store = w->f.store;
     w->api.identity = w->f.id;
@@ -98,7 +108,8 @@ static inline struct reply read_reply(struct world *w, int status, struct slice 
     return reply;
 }
 
-static inline struct reply ask_local(struct world *w, enum http_method method, const char *path, const char *query, const char *body)
+static inline struct reply request_local(struct world *w, enum http_method method, const char *path, const char *query,
+                                         const char *body)
 {
     struct http_exchange *x = http_local_new(method, path, query, slice_of(body));
     struct reply reply;
@@ -164,8 +175,12 @@ static inline void *run_loop(void *arg)
 
 static inline void start_pools(struct world *w)
 {
-    struct pool_config c = { .name = "short", .n_min = 2, .n_max = 2, .max_waiting = w->n_short_waiting ? w->n_short_waiting : 100,
-                             .on_thread_end = on_thread_end, .arg = w->f.store };
+    struct pool_config c = { .name = "short",
+                             .n_min = 2,
+                             .n_max = 2,
+                             .max_waiting = w->n_short_waiting ? w->n_short_waiting : 100,
+                             .on_thread_end = on_thread_end,
+                             .arg = w->f.store };
     struct err e = { 0 };
 
     must(pool_start(&c, &w->short_pool, &e), &e);
@@ -216,7 +231,9 @@ static inline void world_close(struct world *w)
 
 static inline int world_connect(struct world *w)
 {
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(w->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(w->port),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
@@ -243,15 +260,16 @@ static inline struct slice receive_all(struct world *w, int fd)
     return (struct slice){ all, n };
 }
 
-/* lines: request line and headers, each ended by CRLF, without the last empty one. */
-static inline struct reply ask(struct world *w, const char *lines, const char *body)
+/* lines: request line and headers, each ended by CRLF, without the final empty line. */
+static inline struct reply request(struct world *w, const char *lines, const char *body)
 {
     int fd = world_connect(w);
     struct slice all;
     const char *end;
     struct reply reply;
 
-    send_text(fd, arena_printf(w->f.a, "%sconnection: close\r\ncontent-length: %zu\r\n\r\n%s", lines, strlen(body), body));
+    send_text(fd,
+              arena_printf(w->f.a, "%sconnection: close\r\ncontent-length: %zu\r\n\r\n%s", lines, strlen(body), body));
     all = receive_all(w, fd);
     close(fd);
     end = strstr(all.p, "\r\n\r\n");
@@ -261,7 +279,7 @@ static inline struct reply ask(struct world *w, const char *lines, const char *b
     return reply;
 }
 
-/* Value of a response header, NULL when it is not there. */
+/* Value of a response header; NULL when it is absent. */
 static inline const char *header_of(struct world *w, const struct reply *reply, const char *name)
 {
     const char *head = arena_slicedup(w->f.a, reply->head), *at = strstr(head, arena_printf(w->f.a, "\r\n%s: ", name));

@@ -1,11 +1,12 @@
-/* Apps that really run: /bin/sh scripts under a supervisor, on a loop of the test's own. */
+/* Apps that really run: /bin/sh scripts under a supervisor, on the test's own loop. */
+#include "app_config.h"
 #include "../os/place.h"
 
 #include "apps/apps.h"
 #include "apps/ports.h"
 #include "base/hash.h"
 #include "identity/consent.h"
-#include "store/grants.h"
+#include "store/tables/grants.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -37,21 +38,30 @@ static void end_thread(void *store)
 static void open_apps(struct fixture *f)
 {
     const struct apps_config c = {
-        .loop = f->place->loop, .pool = f->pool, .store = f->store, .settings = f->settings, .identity = f->identity,
-        .supervisor = f->place->supervisor, .data_dir = f->place->dir, .base_url = "http://127.0.0.1:3001",
-        .on_change = note_change, .arg = f,
+        .loop = f->place->loop,
+        .pool = f->pool,
+        .store = f->store,
+        .settings = f->settings,
+        .identity = f->identity,
+        .supervisor = f->place->supervisor,
+        .data_dir = f->place->dir,
+        .base_url = "http://127.0.0.1:3001",
+        .on_change = note_change,
+        .arg = f,
     };
 
     assert_int_equal(apps_open(&c, &f->apps, NULL), 0);
 }
 
-/* Short pauses between restarts, and two of them. */
+/* Short pauses between restarts, and at most two restarts. */
 static int set_up(void **state)
 {
     static const char *const flags[] = { "apps.restart_backoff_ms=10", "apps.restart_limit=2" };
     const struct settings_sources from = { .flags = flags, .n_flags = ARRAY_SIZE(flags) };
     struct fixture *f = xcalloc(1, sizeof(*f));
-    struct pool_config pool = { .name = "short", .n_min = 2, .n_max = 2, .max_waiting = 100, .on_thread_end = end_thread };
+    struct pool_config pool = {
+        .name = "short", .n_min = 2, .n_max = 2, .max_waiting = 100, .on_thread_end = end_thread
+    };
 
     place_set_up((void **)&f->place);
     assert_int_equal(hash_init(NULL), 0);
@@ -89,7 +99,7 @@ static int put_json(struct fixture *f, const char *json, char app_id[UUID_SIZE])
     struct app_config c;
 
     f->e = (struct err){ 0 };
-    if (app_config_parse(f->place->arena, slice_of(json), "svc", &c, &f->e) < 0)
+    if (parse_app_config(f->place->arena, slice_of(json), &c, &f->e) < 0)
         fail_msg("%s", f->e.text);
     return app_put(f->apps, &c, slice_of(json), "test", app_id, &f->e);
 }
@@ -102,8 +112,9 @@ static void put(struct fixture *f, const char *name, const char *script, const c
 
     buf_init(&quoted, 65536);
     json_quote(&quoted, slice_of(script));
-    json = arena_printf(f->place->arena, "{\"name\":\"%s\",\"config\":{\"command\":\"/bin/sh\",\"args\":[\"-c\",%s]}%s}", name,
-                        buf_str(&quoted), more);
+    json =
+        arena_printf(f->place->arena, "{\"name\":\"%s\",\"config\":{\"command\":\"/bin/sh\",\"args\":[\"-c\",%s]}%s}",
+                     name, buf_str(&quoted), more);
     buf_clear(&quoted);
     if (put_json(f, json, app_id) < 0)
         fail_msg("%s", f->e.text);
@@ -117,7 +128,13 @@ static struct app_state state_of(struct fixture *f, const char *app_id)
     return s;
 }
 
-struct waiting { struct fixture *f; const char *app_id; enum app_status status; int64_t n_restarts; const char *text; };
+struct waiting {
+    struct fixture *f;
+    const char *app_id;
+    enum app_status status;
+    int64_t n_restarts;
+    const char *text;
+};
 
 static bool has_status(void *arg)
 {
@@ -215,7 +232,8 @@ static void another_id_with_a_taken_name_is_refused(void **state)
     char id[UUID_SIZE];
 
     put(f, "demo", "exit 0", "", id);
-    assert_int_equal(put_json(f, "{\"name\":\"demo\",\"app_id\":\"6fa459ea-ee8a-4ca4-894e-db77e160355e\"}", id), -EEXIST);
+    assert_int_equal(put_json(f, "{\"name\":\"demo\",\"app_id\":\"6fa459ea-ee8a-4ca4-894e-db77e160355e\"}", id),
+                     -EEXIST);
     assert_string_equal(f->e.code, "APP_EXISTS");
 }
 
@@ -231,7 +249,9 @@ static void a_wider_manifest_asks_for_what_is_new(void **state)
 {
     struct fixture *f = *state;
     char id[UUID_SIZE];
-    struct consent_decision allow = { .permission = "llm.chat", .is_allowed = true, .scope = CONSENT_ALWAYS, .actor = "test" };
+    struct consent_decision allow = {
+        .permission = "llm.chat", .is_allowed = true, .scope = CONSENT_ALWAYS, .actor = "test"
+    };
 
     put(f, "demo", "exit 0", ",\"permissions\":[\"llm.chat\"]", id);
     assert_int_equal(n_pending(f), 1);
@@ -251,15 +271,18 @@ static void it_runs_with_its_identity_in_its_own_folder(void **state)
     struct app_state s;
     struct stat st;
 
-    put(f, "demo", "echo \"I am $SVC_APP_NAME $SVC_APP_ID on $SVC_PORT at $SERVER_URL in $PWD\"; exec sleep 100", "", id);
+    put(f, "demo", "echo \"I am $SVC_APP_NAME $SVC_APP_ID on $SVC_PORT at $SERVER_URL in $PWD\"; exec sleep 100", "",
+        id);
     start(f, id);
     s = state_of(f, id);
     assert_int_equal(s.status, APP_RUNNING);
     assert_true(s.pid > 1);
     assert_non_null(s.started_at);
-    assert_in_range(s.port, settings_int(f->settings, SETTING_APPS_PORT_MIN), settings_int(f->settings, SETTING_APPS_PORT_MAX));
-    wait_for_text(f, id, arena_printf(f->place->arena, "I am demo %s on %u at http://127.0.0.1:3001 in %s/local-apps/%s", id, s.port,
-                                      f->place->dir, id));
+    assert_in_range(s.port, settings_int(f->settings, SETTING_APPS_PORT_MIN),
+                    settings_int(f->settings, SETTING_APPS_PORT_MAX));
+    wait_for_text(f, id,
+                  arena_printf(f->place->arena, "I am demo %s on %u at http://127.0.0.1:3001 in %s/local-apps/%s", id,
+                               s.port, f->place->dir, id));
     assert_int_equal(stat(arena_printf(f->place->arena, "%s/local-apps/%s", f->place->dir, id), &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
 }
@@ -399,7 +422,8 @@ static void the_enabled_ones_start_with_the_service(void **state)
 
     put(f, "on", "exec sleep 100", ",\"enabled\":true", on);
     put(f, "off", "exec sleep 100", "", off);
-    assert_int_equal(put_json(f, "{\"name\":\"broken\",\"enabled\":true,\"config\":{\"command\":\"no-such-program\"}}", broken), 0);
+    assert_int_equal(
+        put_json(f, "{\"name\":\"broken\",\"enabled\":true,\"config\":{\"command\":\"no-such-program\"}}", broken), 0);
     assert_int_equal(apps_start_enabled(f->apps, NULL), 0);
     assert_int_equal(state_of(f, on).status, APP_RUNNING);
     assert_int_equal(state_of(f, off).status, APP_STOPPED);
@@ -429,7 +453,10 @@ static bool is_granted(struct fixture *f, const char *app_id)
     return n > 0;
 }
 
-struct grant_wait { struct fixture *f; const char *app_id; };
+struct grant_wait {
+    struct fixture *f;
+    const char *app_id;
+};
 
 static bool grant_is_gone(void *arg)
 {
@@ -441,7 +468,11 @@ static bool grant_is_gone(void *arg)
 static void grant_until_stop(struct fixture *f, const char *app_id)
 {
     const struct consent_decision d = {
-        .app_id = app_id, .permission = "llm.chat", .is_allowed = true, .scope = CONSENT_UNTIL_STOP, .actor = "test",
+        .app_id = app_id,
+        .permission = "llm.chat",
+        .is_allowed = true,
+        .scope = CONSENT_UNTIL_STOP,
+        .actor = "test",
     };
 
     assert_int_equal(consent_decide(f->identity, &d, NULL), 0);
@@ -468,7 +499,9 @@ static void they_end_too_when_it_ends_by_itself(void **state)
     put(f, "demo", "while [ ! -e go ]; do sleep 0.01; done", "", id);
     start(f, id);
     grant_until_stop(f, id);
-    assert_int_equal(file_write(arena_printf(f->place->arena, "%s/local-apps/%s/go", f->place->dir, id), SLICE_LIT("x"), 0600, NULL), 0);
+    assert_int_equal(file_write(arena_printf(f->place->arena, "%s/local-apps/%s/go", f->place->dir, id), SLICE_LIT("x"),
+                                0600, NULL),
+                     0);
     assert_true(wait_until(grant_is_gone, &(struct grant_wait){ f, id }));
 }
 

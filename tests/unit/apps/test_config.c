@@ -1,4 +1,4 @@
-#include "apps/config.h"
+#include "app_config.h"
 #include "base/limits.h"
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static int tear_down(void **state)
 
 static int parse(const char *json)
 {
-    return app_config_parse(arena, slice_of(json), "svc", &config, &e);
+    return parse_app_config(arena, slice_of(json), &config, &e);
 }
 
 static const char *rule_of(const char *field)
@@ -83,17 +83,26 @@ static void the_smallest_one_has_the_defaults(void **state)
     assert_false(app_config_is_launchable(&config));
 }
 
-static void every_error_is_told_at_once(void **state)
+static void every_error_is_reported_at_once(void **state)
 {
     static const char *const fields[] = {
-        "name", "config.command", "config.working_dir", "config.env.1A", "config.agentHandlers[0].agentId",
-        "config.agentHandlers[0].eventTypes[0]", "config.backend.mode", "config.backend.max_concurrent_tasks", "config.backend.tables[0]",
-        "config.backend.tableActions.zzz", "config.backend.filter",
+        "name",
+        "config.command",
+        "config.working_dir",
+        "config.env.1A",
+        "config.agentHandlers[0].agentId",
+        "config.agentHandlers[0].eventTypes[0]",
+        "config.backend.mode",
+        "config.backend.max_concurrent_tasks",
+        "config.backend.tables[0]",
+        "config.backend.tableActions.zzz",
+        "config.backend.filter",
     };
-    int r = parse("{\"name\":\"a/b\",\"app_type\":\"custom\",\"config\":{\"working_dir\":\"rel\",\"env\":{\"1A\":\"x\"},"
-                  "\"agentHandlers\":[{\"tableName\":\"nope\",\"eventTypes\":[\"FOO\"]}],"
-                  "\"backend\":{\"enabled\":true,\"mode\":\"odd\",\"tables\":[\"x y\"],\"tableActions\":{\"zzz\":[\"INSERT\"]},"
-                  "\"filter\":\"bogus\",\"max_concurrent_tasks\":0}}}");
+    int r = parse(
+        "{\"name\":\"a/b\",\"app_type\":\"custom\",\"config\":{\"working_dir\":\"rel\",\"env\":{\"1A\":\"x\"},"
+        "\"agentHandlers\":[{\"tableName\":\"nope\",\"eventTypes\":[\"FOO\"]}],"
+        "\"backend\":{\"enabled\":true,\"mode\":\"odd\",\"tables\":[\"x y\"],\"tableActions\":{\"zzz\":[\"INSERT\"]},"
+        "\"filter\":\"bogus\",\"max_concurrent_tasks\":0}}}");
 
     assert_int_equal(r, -EINVAL);
     assert_string_equal(e.code, "VALIDATION_ERROR");
@@ -103,7 +112,9 @@ static void every_error_is_told_at_once(void **state)
     assert_int_equal(e.n_fields, ARRAY_SIZE(fields));
 }
 
-static const struct { const char *what, *json, *field; } refused[] = {
+static const struct {
+    const char *what, *json, *field;
+} refused[] = {
     { "no name", "{}", "name" },
     { "an empty name", "{\"name\":\"\"}", "name" },
     { "a control character in the name", "{\"name\":\"a\\u001bb\"}", "name" },
@@ -116,22 +127,32 @@ static const struct { const char *what, *json, *field; } refused[] = {
     { "a number for args", "{\"name\":\"n\",\"config\":{\"args\":1}}", "config.args" },
     { "a number among args", "{\"name\":\"n\",\"config\":{\"args\":[\"a\",1]}}", "config.args[1]" },
     { "env of numbers", "{\"name\":\"n\",\"config\":{\"env\":{\"A\":1}}}", "config.env.A" },
-    { "a table twice", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"orders\",\"public.orders\"]}}}", "config.backend.tables[1]" },
-    { "a table of the service's own", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"_changes\"]}}}", "config.backend.tables[0]" },
-    { "an underscore in front", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"public._mine\"]}}}", "config.backend.tables[0]" },
-    { "a table of SQLite's", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"SQLite_master\"]}}}", "config.backend.tables[0]" },
-    { "the table of deletions", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"orders\",\"public.SVC_deletions\"]}}}", "config.backend.tables[1]" },
-    { "custom mode without tables", "{\"name\":\"n\",\"config\":{\"backend\":{\"enabled\":true,\"mode\":\"custom\"}}}", "config.backend.tables" },
-    { "actions that are no array", "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"svc_activities\":\"INSERT\"}}}}",
+    { "a table twice", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"orders\",\"public.orders\"]}}}",
+      "config.backend.tables[1]" },
+    { "a table of the service's own", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"_changes\"]}}}",
+      "config.backend.tables[0]" },
+    { "an underscore in front", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"public._mine\"]}}}",
+      "config.backend.tables[0]" },
+    { "a table of SQLite's", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"SQLite_master\"]}}}",
+      "config.backend.tables[0]" },
+    { "the table of deletions",
+      "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"orders\",\"public.SVC_deletions\"]}}}",
+      "config.backend.tables[1]" },
+    { "custom mode without tables", "{\"name\":\"n\",\"config\":{\"backend\":{\"enabled\":true,\"mode\":\"custom\"}}}",
+      "config.backend.tables" },
+    { "actions that are no array",
+      "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"svc_activities\":\"INSERT\"}}}}",
       "config.backend.tableActions.svc_activities" },
     { "no action at all", "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"svc_activities\":[]}}}}",
       "config.backend.tableActions.svc_activities" },
-    { "an unknown action", "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"svc_activities\":[\"TRUNCATE\"]}}}}",
+    { "an unknown action",
+      "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"svc_activities\":[\"TRUNCATE\"]}}}}",
       "config.backend.tableActions.svc_activities" },
     { "a handler for an undeclared table",
       "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"orders\",\"agentId\":\"a\",\"eventTypes\":[\"INSERT\"]}]}}",
       "config.agentHandlers[0].tableName" },
-    { "a handler without events", "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"svc_activities\",\"agentId\":\"a\"}]}}",
+    { "a handler without events",
+      "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"svc_activities\",\"agentId\":\"a\"}]}}",
       "config.agentHandlers[0].eventTypes" },
     { "two handlers of one event",
       "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"svc_activities\",\"agentId\":\"a\",\"eventTypes\":[\"INSERT\"]},"
@@ -148,7 +169,7 @@ static void what_is_refused_names_its_field(void **state)
     }
 }
 
-/* Each is looked for among the tables: 150,000 of them took all memory of a request. */
+/* Each table is looked up in the list of tables: 150,000 of them used up the memory of a request. */
 static void actions_are_named_for_as_many_tables_as_there_may_be(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -166,13 +187,18 @@ static void actions_are_named_for_as_many_tables_as_there_may_be(void **state)
     }
 }
 
-static const struct { const char *what, *json; } accepted[] = {
-    { "the implicit table", "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"public.svc_activities\":[\"DELETE\"]}}}}" },
-    { "a working_dir below the data folder", "{\"name\":\"n\",\"config\":{\"command\":\"x\",\"working_dir\":\"{data_dir}/www\"}}" },
+static const struct {
+    const char *what, *json;
+} accepted[] = {
+    { "the implicit table",
+      "{\"name\":\"n\",\"config\":{\"backend\":{\"tableActions\":{\"public.svc_activities\":[\"DELETE\"]}}}}" },
+    { "a working_dir below the data folder",
+      "{\"name\":\"n\",\"config\":{\"command\":\"x\",\"working_dir\":\"{data_dir}/www\"}}" },
     { "handlers of different events",
       "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"svc_activities\",\"agentId\":\"a\",\"eventTypes\":[\"INSERT\"]},"
       "{\"tableName\":\"svc_activities\",\"agentId\":\"b\",\"eventTypes\":[\"UPDATE\"]}]}}" },
-    { "tables that only look reserved", "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"my_changes\",\"sqlite\",\"svc_deletions_of_mine\"]}}}" },
+    { "tables that only look reserved",
+      "{\"name\":\"n\",\"config\":{\"backend\":{\"tables\":[\"my_changes\",\"sqlite\",\"svc_deletions_of_mine\"]}}}" },
     { "null for what is absent", "{\"name\":\"n\",\"config\":null,\"app_type\":null,\"permissions\":null}" },
     { "unknown members", "{\"name\":\"n\",\"subscription\":1,\"config\":{\"color\":2}}" },
     { "a package in the arguments", "{\"name\":\"n\",\"app_type\":\"uvx\",\"config\":{\"args\":[\"ruff\"]}}" },
@@ -213,8 +239,11 @@ static int parse_with_prompt(size_t n_bytes)
         prompt[n_bytes - 1] = 'x';
     prompt[n_bytes] = '\0';
     e = (struct err){ 0 };
-    return parse(arena_printf(arena, "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"svc_activities\",\"agentId\":\"a\","
-                                     "\"eventTypes\":[\"INSERT\"],\"prompt\":\"%s\"}]}}", prompt));
+    return parse(arena_printf(
+        arena,
+        "{\"name\":\"n\",\"config\":{\"agentHandlers\":[{\"tableName\":\"svc_activities\",\"agentId\":\"a\","
+        "\"eventTypes\":[\"INSERT\"],\"prompt\":\"%s\"}]}}",
+        prompt));
 }
 
 static void a_prompt_fits_into_a_variable(void **state)
@@ -233,7 +262,7 @@ static void the_limits_hold_at_their_edges(void **state)
     assert_int_equal(parse_with_tables(LIMIT_APP_TABLES + 1), -EINVAL);
 }
 
-static void broken_json_is_told_as_such(void **state)
+static void broken_json_is_reported_as_such(void **state)
 {
     assert_int_equal(parse("{\"name\":"), -EINVAL);
     assert_string_equal(e.code, "INVALID_JSON");
@@ -246,12 +275,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_whole_table_of_the_specification_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_smallest_one_has_the_defaults, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(every_error_is_told_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_error_is_reported_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_refused_names_its_field, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_right_is_accepted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_limits_hold_at_their_edges, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_prompt_fits_into_a_variable, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(broken_json_is_told_as_such, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(broken_json_is_reported_as_such, set_up, tear_down),
         cmocka_unit_test_setup_teardown(actions_are_named_for_as_many_tables_as_there_may_be, set_up, tear_down),
     };
 

@@ -8,7 +8,9 @@
 static struct arena *arena;
 static struct launch_plan plan;
 static struct err e;
-static const struct launch_place place = { .abbr = "svc", .base_url = "http://127.0.0.1:3001", .data_dir = "/data/app", .port = 23456 };
+static const struct launch_place place = {
+    .abbr = "svc", .base_url = "http://127.0.0.1:3001", .data_dir = "/data/app", .port = 23456
+};
 
 static int set_up(void **state)
 {
@@ -52,7 +54,9 @@ static const char *variable(const char *name)
     return NULL;
 }
 
-static const struct { const char *type, *config, *line; } lines[] = {
+static const struct {
+    const char *type, *config, *line;
+} lines[] = {
     { "python", "{\"args\":[\"main.py\",\"-v\"]}", "python3|main.py|-v" },
     { "python", "{\"command\":\"main.py\",\"args\":[\"-v\"]}", "python3|main.py|-v" },
     { "python", "{\"command\":\"/venv/bin/python\",\"args\":[\"main.py\"]}", "/venv/bin/python|main.py" },
@@ -72,7 +76,8 @@ static const struct { const char *type, *config, *line; } lines[] = {
 static void each_type_has_its_command_line(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-        if (make(arena_printf(arena, "{\"name\":\"n\",\"app_type\":\"%s\",\"config\":%s}", lines[i].type, lines[i].config)) < 0)
+        if (make(arena_printf(arena, "{\"name\":\"n\",\"app_type\":\"%s\",\"config\":%s}", lines[i].type,
+                              lines[i].config)) < 0)
             fail_msg("%s", e.text);
         assert_string_equal(command_line(), lines[i].line);
     }
@@ -80,13 +85,19 @@ static void each_type_has_its_command_line(void **state)
 
 static void the_environment_says_who_the_app_is(void **state)
 {
-    assert_int_equal(make("{\"name\":\"demo\",\"config\":{\"command\":\"x\",\"env\":{\"AT\":\"{data_dir}:{port}\",\"SVC_APP_ID\":\"another\"}}}"), 0);
+    assert_int_equal(
+        make(
+            "{\"name\":\"demo\",\"config\":{\"command\":\"x\",\"env\":{\"AT\":\"{data_dir}:{port}\",\"SVC_APP_ID\":\"another\"}}}"),
+        0);
     assert_string_equal(variable("SVC_APP_ID"), "6fa459ea-ee8a-4ca4-894e-db77e160355e");
     assert_string_equal(variable("SVC_APP_NAME"), "demo");
     assert_string_equal(variable("SVC_PORT"), "23456");
     assert_string_equal(variable("SERVER_URL"), "http://127.0.0.1:3001");
     assert_string_equal(variable("HEARTH_BASE_URL"), "http://127.0.0.1:3001");
     assert_string_equal(variable("AT"), "/data/app:23456");
+    assert_string_equal(variable("PYTHONUNBUFFERED"), "1");
+    assert_int_equal(make("{\"name\":\"demo\",\"config\":{\"command\":\"x\",\"env\":{\"PYTHONUNBUFFERED\":\"\"}}}"), 0);
+    assert_string_equal(variable("PYTHONUNBUFFERED"), "");
 }
 
 static void nothing_else_is_inherited(void **state)
@@ -98,7 +109,7 @@ static void nothing_else_is_inherited(void **state)
     unsetenv("SECRET_OF_THE_SERVICE");
 }
 
-static void it_works_in_its_data_folder_unless_told_otherwise(void **state)
+static void it_works_in_its_data_folder_unless_reported_otherwise(void **state)
 {
     assert_int_equal(make("{\"name\":\"n\",\"config\":{\"command\":\"x\"}}"), 0);
     assert_string_equal(plan.working_dir, "/data/app");
@@ -113,7 +124,10 @@ static void one_that_is_started_elsewhere_has_no_plan(void **state)
 }
 
 static const struct launch_place deep = {
-    .abbr = "svc", .base_url = "u", .data_dir = "/a/data/folder/with/a/longer/name/than/its/placeholder", .port = 1,
+    .abbr = "svc",
+    .base_url = "u",
+    .data_dir = "/a/data/folder/with/a/longer/name/than/its/placeholder",
+    .port = 1,
 };
 
 static int make_with_data_dirs(size_t n)
@@ -145,7 +159,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_type_has_its_command_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_environment_says_who_the_app_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_else_is_inherited, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(it_works_in_its_data_folder_unless_told_otherwise, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_works_in_its_data_folder_unless_reported_otherwise, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_is_started_elsewhere_has_no_plan, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_argument_that_grows_too_long_is_refused, set_up, tear_down),
     };

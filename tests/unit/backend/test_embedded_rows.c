@@ -1,256 +1,13 @@
 #include "rig.h"
-#include "base/limits.h"
-#include "base/uuid.h"
-
-#define OPS(rig) ((rig)->backend->ops)
-
-static int insert(struct rig *rig, const struct backend_new_row *in, struct backend_row *ret, struct err *e)
-{
-    *e = (struct err){ 0 };
-    return backend_insert(rig->backend, in, rig->arena, ret, e);
-}
-
-static struct backend_rows list(struct rig *rig, struct backend_query q)
-{
-    struct backend_rows rows = { 0 };
-    struct err e = { 0 };
-
-    q.table = q.table ? q.table : TABLE;
-    must(backend_list(rig->backend, &q, rig->arena, &rows, &e), &e);
-    return rows;
-}
-
-static void a_new_row_is_pending_and_has_every_default(void **state)
-{
-    struct rig *rig = *state;
-    struct backend_new_row in = {
-        .table = TABLE, .app_id = "app-1", .user_id = "u", .raw_data = "{\"a\": [1, \"\\u00fc\"]}"
-    };
-    struct backend_row row;
-    int64_t created_ms;
-    struct err e;
-
-    must(insert(rig, &in, &row, &e), &e);
-    assert_true(uuid_is_valid(slice_of(row.id)));
-    assert_string_equal(row.table, TABLE);
-    assert_string_equal(row.app_id, "app-1");
-    assert_string_equal(row.user_id, "u");
-    assert_string_equal(row.raw_data, "{\"a\": [1, \"\\u00fc\"]}");         /* as it was sent */
-    assert_string_equal(row.status, "pending");
-    assert_string_equal(row.attempted_by, "[]");
-    assert_int_equal(row.event, BACKEND_INSERT);
-    assert_int_equal(row.attempt, 0);
-    assert_false(row.is_dirty);
-    assert_null(row.old_data);
-    assert_null(row.result);
-    assert_null(row.locked_by);
-    assert_null(row.source_table);
-    assert_int_equal(clock_parse(slice_of(row.created_at), &created_ms), 0);
-    assert_true(created_ms > clock_wall_ms() - 60000 && created_ms < clock_wall_ms() + 60000);
-}
-
-static void an_id_may_be_given_once(void **state)
-{
-    struct rig *rig = *state;
-    struct backend_new_row in = { .table = TABLE, .id = "6f9619ff-8b86-4d01-b42d-00c04fc964ff", .raw_data = "{}" };
-    struct backend_row row = { 0 };
-    struct err e;
-
-    must(insert(rig, &in, &row, &e), &e);
-    assert_string_equal(row.id, in.id);
-    assert_int_equal(insert(rig, &in, &row, &e), -EEXIST);
-    assert_string_equal(e.code, "ALREADY_EXISTS");
-    in.id = "not a uuid";
-    assert_int_equal(insert(rig, &in, &row, &e), -EINVAL);
-}
-
-static void raw_data_must_be_an_object(void **state)
-{
-    static const char *const refused[] = { "", "[]", "1", "null", "\"text\"", "{", "{\"a\":1}x" };
-    struct rig *rig = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-        struct backend_new_row in = { .table = TABLE, .raw_data = refused[i] };
-        struct backend_row row;
-        struct err e;
-
-        assert_int_equal(insert(rig, &in, &row, &e), -EINVAL);
-        assert_string_equal(e.fields[0].field, "raw_data");
-    }
-    assert_int_equal(list(rig, (struct backend_query){ 0 }).n, 0);
-}
-
-static void raw_data_is_bounded(void **state)
-{
-    struct rig *rig = *state;
-    char *text = arena_alloc(rig->arena, LIMIT_BODY_ACTIVITY + 2);
-    struct backend_new_row in = { .table = TABLE, .raw_data = text };
-    struct backend_row row;
-    struct err e;
-
-    memset(text, ' ', LIMIT_BODY_ACTIVITY + 1);
-    text[0] = '{';
-    text[LIMIT_BODY_ACTIVITY] = '}';
-    assert_int_equal(insert(rig, &in, &row, &e), -E2BIG);
-    text[LIMIT_BODY_ACTIVITY] = '\0';
-    text[LIMIT_BODY_ACTIVITY - 1] = '}';
-    must(insert(rig, &in, &row, &e), &e);
-    assert_int_equal(strlen(row.raw_data), LIMIT_BODY_ACTIVITY);
-}
-
-static void an_app_sees_its_own_rows_only(void **state)
-{
-    struct rig *rig = *state;
-    const char *mine = rig_insert_as(rig, "app-1", "{}"), *theirs = rig_insert_as(rig, "app-2", "{}"),
-               *nobodys = rig_insert(rig);
-    struct backend_patch patch = { .status = "done" };
-    struct backend_rows rows;
-    struct backend_row row;
-    struct err e = { 0 };
-
-    must(backend_get(rig->backend, TABLE, mine, "app-1", rig->arena, &row, &e), &e);
-    assert_int_equal(backend_get(rig->backend, TABLE, theirs, "app-1", rig->arena, &row, &e), -ENOENT);
-    assert_string_equal(e.code, "NOT_FOUND");
-    assert_string_equal(e.text, "Activity not found");
-    assert_int_equal(backend_get(rig->backend, TABLE, nobodys, "app-1", rig->arena, &row, &e), -ENOENT);
-    assert_int_equal(OPS(rig)->update(rig->backend, TABLE, theirs, "app-1", &patch, rig->arena, &row, &e), -ENOENT);
-    assert_int_equal(OPS(rig)->remove(rig->backend, TABLE, theirs, "app-1", &e), -ENOENT);
-    assert_string_equal(rig_get(rig, theirs).status, "pending");
-    rows = list(rig, (struct backend_query){ .app_id = "app-1" });
-    assert_int_equal(rows.n, 1);
-    assert_string_equal(rows.items[0].id, mine);
-    must(OPS(rig)->remove(rig->backend, TABLE, mine, "app-1", &e), &e);
-    assert_int_equal(backend_get(rig->backend, TABLE, mine, NULL, rig->arena, &row, &e), -ENOENT);
-}
-
-static void lists_are_newest_first_in_pages_and_by_status(void **state)
-{
-    struct rig *rig = *state;
-    const char *ids[5];
-    struct backend_rows rows;
-
-    for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
-        ids[i] = rig_insert_as(rig, "app-1", "{}");
-    rig_claim(rig, ids[2], "lin-a");
-    rows = list(rig, (struct backend_query){ .app_id = "app-1", .limit = 2 });
-    assert_int_equal(rows.n, 2);
-    assert_string_equal(rows.items[0].id, ids[4]);
-    assert_string_equal(rows.items[1].id, ids[3]);
-    rows = list(rig, (struct backend_query){ .limit = 2, .offset = 2 });
-    assert_string_equal(rows.items[0].id, ids[2]);
-    assert_string_equal(rows.items[1].id, ids[1]);
-    rows = list(rig, (struct backend_query){ .status = "claimed" });
-    assert_int_equal(rows.n, 1);
-    assert_string_equal(rows.items[0].id, ids[2]);
-    assert_int_equal(list(rig, (struct backend_query){ .app_id = "app-1", .status = "pending" }).n, 4);
-    assert_int_equal(list(rig, (struct backend_query){ .status = "no such status" }).n, 0);
-    assert_int_equal(list(rig, (struct backend_query){ .offset = 5 }).n, 0);
-}
-
-static void a_page_has_a_default_and_a_largest_size(void **state)
-{
-    struct rig *rig = *state;
-
-    rig_sql(rig, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 501)"
-                 " INSERT INTO " TABLE " (raw_data) SELECT '{}' FROM n");
-    assert_int_equal(list(rig, (struct backend_query){ 0 }).n, LIMIT_LIST_DEFAULT);
-    assert_int_equal(list(rig, (struct backend_query){ .limit = LIMIT_LIST }).n, LIMIT_LIST);
-    assert_int_equal(list(rig, (struct backend_query){ .limit = LIMIT_LIST + 1 }).n, LIMIT_LIST);
-}
-
-static void a_page_of_huge_rows_is_refused_in_words(void **state)
-{
-    struct rig *rig = *state;
-    struct backend_query q = { .table = TABLE, .limit = 100 };
-    struct backend_rows rows;
-    struct err e = { 0 };
-
-    rig_sql(rig, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)"
-                 " INSERT INTO " TABLE " (raw_data) SELECT json_object('x', hex(zeroblob(2000000))) FROM n");
-    assert_int_equal(backend_list(rig->backend, &q, rig->arena, &rows, &e), -E2BIG);
-    q.limit = 10;
-    must(backend_list(rig->backend, &q, rig->arena, &rows, &e), &e);
-    assert_int_equal(rows.n, 10);
-}
-
-static void a_patch_changes_what_it_names_and_nothing_else(void **state)
-{
-    struct rig *rig = *state;
-    const char *id = rig_insert_as(rig, "app-1", "{\"n\":1}");
-    struct backend_row row;
-    struct err e = { 0 };
-
-    must(OPS(rig)->update(rig->backend, TABLE, id, "app-1", &(struct backend_patch){ .status = "archived by hand" },
-                          rig->arena, &row, &e),
-         &e);
-    assert_string_equal(row.status, "archived by hand");
-    assert_string_equal(row.raw_data, "{\"n\":1}");
-    assert_null(row.old_data);
-    must(OPS(rig)->update(rig->backend, TABLE, id, NULL,
-                          &(struct backend_patch){ .raw_data = "{\"n\":2}", .error_message = "hm" }, rig->arena, &row,
-                          &e),
-         &e);
-    assert_string_equal(row.status, "archived by hand");
-    assert_string_equal(row.raw_data, "{\"n\":2}");
-    assert_string_equal(row.old_data, "{\"n\":1}");     /* the answer shows what the trigger did */
-    assert_string_equal(row.error_message, "hm");
-    assert_true(row.is_dirty);
-    assert_int_equal(OPS(rig)->update(rig->backend, TABLE, id, NULL, &(struct backend_patch){ .raw_data = "[]" },
-                                      rig->arena, &row, &e),
-                     -EINVAL);
-    assert_int_equal(
-        OPS(rig)->update(rig->backend, TABLE, id, NULL, &(struct backend_patch){ .result = "{" }, rig->arena, &row, &e),
-        -EINVAL);
-}
-
-static void a_deletion_leaves_work_with_the_whole_row_behind(void **state)
-{
-    struct rig *rig = *state;
-    const char *id = rig_insert_as(rig, "app-1", "{\"n\":1}");
-    struct backend_rows rows;
-    struct err e = { 0 };
-
-    must(OPS(rig)->remove(rig->backend, TABLE, id, NULL, &e), &e);
-    rows = list(rig, (struct backend_query){ .table = DELETIONS });
-    assert_int_equal(rows.n, 1);
-    assert_string_not_equal(rows.items[0].id, id);
-    assert_string_equal(rows.items[0].app_id, "app-1");
-    assert_string_equal(rows.items[0].raw_data, "{\"n\":1}");
-    assert_string_equal(rows.items[0].source_table, TABLE);
-    assert_string_equal(rows.items[0].status, "pending");
-    assert_int_equal(rows.items[0].event, BACKEND_DELETE);
-    assert_non_null(strstr(rows.items[0].old_data, id));
-    assert_non_null(strstr(rows.items[0].old_data, "\"raw_data\":{\"n\":1}"));
-    must(OPS(rig)->remove(rig->backend, DELETIONS, rows.items[0].id, NULL, &e), &e);
-    assert_int_equal(list(rig, (struct backend_query){ .table = DELETIONS }).n, 0);
-}
-
-static void work_of_a_deletion_is_claimed_and_completed_like_any(void **state)
-{
-    struct rig *rig = *state;
-    struct backend_claim claim = {
-        .table = DELETIONS, .machine_id = "lin-a", .stale_after_ms = STALE_MS, .max_machines = 3
-    };
-    struct backend_lease lease;
-    struct backend_rows rows;
-    struct backend_row row;
-    struct err e = { 0 };
-
-    must(OPS(rig)->remove(rig->backend, TABLE, rig_insert(rig), NULL, &e), &e);
-    must(OPS(rig)->claimable(rig->backend, DELETIONS, &claim, 10, rig->arena, &rows, &e), &e);
-    assert_int_equal(rows.n, 1);
-    claim.row_id = rows.items[0].id;
-    must(backend_claim(rig->backend, &claim, rig->arena, &row, &lease, &e), &e);
-    assert_int_equal(row.event, BACKEND_DELETE);
-    must(backend_complete(rig->backend, &lease, "{}", &e), &e);
-}
+#include "recorder.h"
 
 static bool are_three_deletions_left(void *rig)
 {
     return rig_number(rig, "SELECT count(*) FROM " DELETIONS) == 3;
 }
 
-/* The rows age in one statement: the backend, which forgets at its opening, may be late and do so in the middle of this. */
+/* The rows age in one statement: the trim that the backend does at its opening may be late and run in the middle of
+ * this test. */
 static void work_of_deletions_is_forgotten_after_a_week_unless_it_is_at_work(void **state)
 {
     static const char aged[] =
@@ -259,66 +16,14 @@ static void work_of_deletions_is_forgotten_after_a_week_unless_it_is_at_work(voi
         " UPDATE " DELETIONS " SET status = told.status, created_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', told.age)"
         " FROM told WHERE " DELETIONS ".rowid = told.id";
     struct rig *rig = *state;
-    struct err e = { 0 };
 
     for (size_t i = 0; i < 6; i++)
-        must(OPS(rig)->remove(rig->backend, TABLE, rig_insert(rig), NULL, &e), &e);
+        rig_remove(rig, rig_insert(rig));
     rig_sql(rig, aged);
     rig->backend = backend_close(rig->backend);
     rig->backend = rig_backend(rig);
     assert_true(wait_until(are_three_deletions_left, rig));
     assert_int_equal(rig_number(rig, "SELECT min(rowid) FROM " DELETIONS), 4);
-}
-
-/* --- tables --- */
-
-static const struct { const char *declared, *name; } names[] = {
-    { "orders", "orders" }, { "public.orders", "orders" }, { "sales.orders", "sales.orders" }, { "_x9", "_x9" },
-    { "", NULL }, { ".", NULL }, { "a.", NULL }, { ".a", NULL }, { "9a", NULL }, { "a b", NULL }, { "a.b.c", NULL },
-    { "a\"b", NULL }, { "a;drop", NULL }, { "\xC3\xBC", NULL },
-};
-
-static void table_names_are_checked_and_public_is_dropped(void **state)
-{
-    struct rig *rig = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        char *name = NULL;
-        int r = backend_table_name(rig->arena, names[i].declared, &name, NULL);
-
-        if (names[i].name ? r != 0 || strcmp(name, names[i].name) != 0 : r != -EINVAL)
-            fail_msg("%s: %d %s", names[i].declared, r, name);
-    }
-}
-
-static void a_table_name_has_at_most_63_characters_a_part(void **state)
-{
-    struct rig *rig = *state;
-    char part[LIMIT_TABLE_NAME_PART + 2] = { 0 };
-    char *name;
-
-    memset(part, 'a', LIMIT_TABLE_NAME_PART);
-    assert_int_equal(backend_table_name(rig->arena, arena_printf(rig->arena, "%s.%s", part, part), &name, NULL), 0);
-    part[LIMIT_TABLE_NAME_PART] = 'a';
-    assert_int_equal(backend_table_name(rig->arena, part, &name, NULL), -EINVAL);
-}
-
-static void a_user_table_is_made_on_demand_and_holds_rows(void **state)
-{
-    struct rig *rig = *state;
-    struct backend_new_row in = { .table = "sales.orders", .raw_data = "{}" };
-    struct backend_row row;
-    struct err e;
-
-    assert_int_equal(insert(rig, &in, &row, &e), -ENOENT);
-    assert_string_equal(e.code, "UNKNOWN_TABLE");
-    must(OPS(rig)->ensure_table(rig->backend, "sales.orders", &e), &e);
-    must(OPS(rig)->ensure_table(rig->backend, "sales.orders", &e), &e);
-    must(insert(rig, &in, &row, &e), &e);
-    assert_string_equal(row.table, "sales.orders");
-    rig->backend = backend_close(rig->backend);
-    rig->backend = rig_backend(rig);
-    assert_int_equal(list(rig, (struct backend_query){ .table = "sales.orders" }).n, 1);
 }
 
 static void reserved_and_unfit_tables_are_refused(void **state)
@@ -341,7 +46,7 @@ static void reserved_and_unfit_tables_are_refused(void **state)
 static void a_file_of_a_newer_version_is_refused(void **state)
 {
     struct rig *rig = *state;
-    struct backend_embedded_config config = { .path = rig->folder.file, .abbr = "svc" };
+    struct backend_embedded_config config = { .path = rig_folder(rig)->file, .abbr = "svc" };
     struct backend *b = NULL;
     struct err e = { 0 };
 
@@ -359,7 +64,7 @@ static void the_abbreviation_must_fit_a_table_name(void **state)
     struct rig *rig = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-        struct backend_embedded_config config = { .path = rig->folder.file, .abbr = refused[i] };
+        struct backend_embedded_config config = { .path = rig_folder(rig)->file, .abbr = refused[i] };
         struct backend *b = NULL;
 
         assert_int_equal(backend_embedded_open(&config, &b, NULL), -EINVAL);
@@ -375,33 +80,17 @@ static void closing_folds_the_log_into_the_file(void **state)
     rig_insert(rig);
     recorder_wait(rec, 1);
     recorder_stop(rig->backend, rec);
-    rig_get(rig, list(rig, (struct backend_query){ 0 }).items[0].id);
+    rig_get(rig, rig_list(rig, (struct backend_query){ 0 }).items[0].id);
     rig->backend = backend_close(rig->backend);
-    assert_int_equal(folder_count(&rig->folder, "-wal", path), 0);
+    assert_int_equal(folder_count(rig_folder(rig), "-wal", path), 0);
     assert_int_equal(rig_number(rig, "SELECT count(*) FROM " TABLE), 1);
     rig->backend = rig_backend(rig);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_open, rig_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_new_row_is_pending_and_has_every_default),
-        TEST(an_id_may_be_given_once),
-        TEST(raw_data_must_be_an_object),
-        TEST(raw_data_is_bounded),
-        TEST(an_app_sees_its_own_rows_only),
-        TEST(lists_are_newest_first_in_pages_and_by_status),
-        TEST(a_page_has_a_default_and_a_largest_size),
-        TEST(a_page_of_huge_rows_is_refused_in_words),
-        TEST(a_patch_changes_what_it_names_and_nothing_else),
-        TEST(a_deletion_leaves_work_with_the_whole_row_behind),
-        TEST(work_of_a_deletion_is_claimed_and_completed_like_any),
         TEST(work_of_deletions_is_forgotten_after_a_week_unless_it_is_at_work),
-        TEST(table_names_are_checked_and_public_is_dropped),
-        TEST(a_table_name_has_at_most_63_characters_a_part),
-        TEST(a_user_table_is_made_on_demand_and_holds_rows),
         TEST(reserved_and_unfit_tables_are_refused),
         TEST(a_file_of_a_newer_version_is_refused),
         TEST(the_abbreviation_must_fit_a_table_name),

@@ -21,7 +21,10 @@ static const struct backend_row row = {
     .event = BACKEND_INSERT,
 };
 
-static const struct { const char *filter; bool matches; } cases[] = {
+static const struct {
+    const char *filter;
+    bool matches;
+} cases[] = {
     { "status=eq.pending", true },
     { "status=eq.failed", false },
     { "status=neq.failed", true },
@@ -82,7 +85,7 @@ static const struct { const char *filter; bool matches; } cases[] = {
     { "raw_data->>name=gt.", true },
     { "raw_data->>city=eq.Zürich", true },
     { "raw_data->>city=gt.Zurich", true },
-    { "raw_data->>emoji=gt.\xEF\xBF\xBF", true },      /* by code point, not by UTF-16 unit */
+    { "raw_data->>emoji=gt.\xEF\xBF\xBF", true }, /* by code point, not by UTF-16 unit */
     { "raw_data->>private=lt.\xF0\x90\x80\x80", true },
     /* times compare as instants whatever their zone */
     { "raw_data->>due=eq.2026-03-01T10:00:00Z", true },
@@ -106,7 +109,9 @@ static const struct { const char *filter; bool matches; } cases[] = {
     { "raw_data->>n=eq.=.=", false },
 };
 
-static const struct { const char *filter, *part_of_text; } bad[] = {
+static const struct {
+    const char *filter, *part_of_text;
+} bad[] = {
     { "status", "not one condition" },
     { "status=pending", "not one condition" },
     { "=eq.x", "column \"\" does not exist" },

@@ -81,7 +81,7 @@ static void printing_is_never_cut(void **state)
 }
 
 struct note {
-    char *order;                        /* borrowed */
+    char *order; /* borrowed */
     char letter;
 };
 
@@ -109,7 +109,7 @@ static void clean_ups_run_latest_first_while_the_memory_still_lives(void **state
 }
 
 struct again {
-    struct arena *arena;                /* borrowed */
+    struct arena *arena; /* borrowed */
     struct note note;
 };
 
@@ -141,7 +141,7 @@ static void freeing_nothing_is_fine(void **state)
     assert_null(none);
 }
 
-/* The signal that ended a child which runs fn. */
+/* The signal that ended a child running fn. */
 static int signal_of_child(void (*fn)(struct arena *a))
 {
     int status;
@@ -158,7 +158,7 @@ static int signal_of_child(void (*fn)(struct arena *a))
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-/* What one allocation of this size takes beside its bytes. */
+/* The most that one allocation of this size uses in addition to its bytes. */
 enum { MOST_OVERHEAD = 256 };
 
 static void alloc_the_limit(struct arena *a)
@@ -199,7 +199,7 @@ static void what_it_holds_is_counted_with_every_byte_between_small_pieces(void *
     assert_int_equal(arena_bytes(NULL), 0);
     for (size_t i = 0; i < n; i++)
         arena_alloc(a, 1);
-    assert_in_range(arena_bytes(a) - before, 16 * n, 48 * n);   /* with the sanitizer's zones */
+    assert_in_range(arena_bytes(a) - before, 16 * n, 48 * n); /* includes the sanitizer's zones */
     before = arena_bytes(a);
     arena_adopt(a, xcalloc(1, 1 << 20), 1 << 20);
     assert_in_range(arena_bytes(a) - before, 1 << 20, (1 << 20) + (512 << 10));

@@ -56,7 +56,8 @@ static void one_more_than_the_limit_is_refused_by_name(void **state)
 
 static void callers_do_not_share_what_is_theirs_but_the_total(void **state)
 {
-    struct budget_holder *one = budget_holder_get(HOLDER_APP, "app-one"), *two = budget_holder_get(HOLDER_KEY, "app-one");
+    struct budget_holder *one = budget_holder_get(HOLDER_APP, "app-one"),
+                         *two = budget_holder_get(HOLDER_KEY, "app-one");
     struct err e = { 0 };
 
     budget_set_limit(BUDGET_CHILDREN, 3);
@@ -109,7 +110,8 @@ static void a_setting_never_raises_what_strangers_may_hold(void **state)
 
 static void a_purse_gives_everything_back_and_changes_hands(void **state)
 {
-    struct budget_holder *nobody = budget_holder_get(HOLDER_NOBODY, ""), *app = budget_holder_get(HOLDER_APP, "app-one");
+    struct budget_holder *nobody = budget_holder_get(HOLDER_NOBODY, ""),
+                         *app = budget_holder_get(HOLDER_APP, "app-one");
     struct budget_purse purse = { 0 };
 
     assert_int_equal(purse_take(&purse, BUDGET_BODY, 10, NULL), 0);

@@ -1,6 +1,6 @@
-#include "base/buf.h"
-
 #include "base/arena.h"
+#include "base/buf.h"
+#include "base/limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static void bytes_move_into_an_arena(void **state)
     buf_add_str(&b, "12345");
     buf_add_char(&b, '6');
     assert_string_equal(buf_to_arena(&b, a), "12345");
-    assert_int_equal(buf_check(&b, NULL), 0);       /* used anew, with the same maximum */
+    assert_int_equal(buf_check(&b, NULL), 0); /* usable again, with the same maximum */
     assert_string_equal(bytes, "a");
 }
 
@@ -208,6 +208,30 @@ static void growing_keeps_every_byte(void **state)
     buf_clear(&b);
 }
 
+static void a_soft_buffer_that_memory_does_not_allow_overflows_and_keeps_what_it_has(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    char *bytes = arena_alloc(a, 2 << 20);
+    struct err e = { 0 };
+    struct buf b;
+
+    buf_init_soft(&b, MIB(4), (size_t)1 << 60);
+    buf_add_str(&b, "small");
+    assert_int_equal(buf_check(&b, &e), 0);
+    buf_add(&b, bytes, 2 << 20);
+    assert_int_equal(buf_check(&b, &e), -ENOMEM);
+    assert_string_equal(e.code, "OUT_OF_MEMORY");
+    assert_string_equal(buf_str(&b), "small");
+    buf_clear(&b);
+    assert_true(b.may_fail);
+    assert_false(b.overflowed);
+    buf_init_soft(&b, MIB(4), 0);
+    buf_add(&b, bytes, 2 << 20);
+    assert_int_equal(buf_check(&b, &e), 0);
+    assert_int_equal(b.n, 2 << 20);
+    buf_clear(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +249,7 @@ int main(void)
         cmocka_unit_test(consume_drops_from_the_front),
         cmocka_unit_test(take_hands_over_and_empties),
         cmocka_unit_test(growing_keeps_every_byte),
+        cmocka_unit_test(a_soft_buffer_that_memory_does_not_allow_overflows_and_keeps_what_it_has),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,11 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-struct bell { pthread_mutex_t lock; pthread_cond_t rung; bool has_rung; };
+struct bell {
+    pthread_mutex_t lock;
+    pthread_cond_t rung;
+    bool has_rung;
+};
 
 static void *ring(void *arg)
 {

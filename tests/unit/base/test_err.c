@@ -15,7 +15,7 @@ static void set_fills_code_and_text_and_returns_the_number(void **state)
     assert_string_equal(e.text, "No task 7.");
 }
 
-static void without_an_err_only_the_number_is_told(void **state)
+static void without_an_err_only_the_number_is_reported(void **state)
 {
     assert_int_equal(err_set(NULL, -ENOENT, "X", "text"), -ENOENT);
     assert_int_equal(err_add_field(NULL, "limit", "must be a number"), -EINVAL);
@@ -128,11 +128,14 @@ static void a_text_that_just_fits_is_whole_and_one_more_is_cut(void **state)
     assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
 }
 
-static void a_hidden_host_is_told_otherwise_to_those_who_may_not_see_it(void **state)
+static void a_hidden_host_is_reported_otherwise_to_those_who_may_not_see_it(void **state)
 {
-    static const struct { const char *hidden, *text, *shown; } cases[] = {
+    static const struct {
+        const char *hidden, *text, *shown;
+    } cases[] = {
         { "10.0.0.7", "box: 10.0.0.7:11434 takes no connection.", "box: its server takes no connection." },
-        { "box", "box: box:11434 closed, Box did; boxes and a.box stay.", "box: its server closed, its server did; boxes and a.box stay." },
+        { "box", "box: box:11434 closed, Box did; boxes and a.box stay.",
+          "box: its server closed, its server did; boxes and a.box stay." },
         { "::1", "box: ::1:80 does not answer", "box: its server does not answer" },
         { "a.org", "box: a.organ, a.org.uk; b.a.org, a.org.", "box: a.organ, a.org.uk; b.a.org, its server." },
         { "", "box: 10.0.0.7:11434", "box: 10.0.0.7:11434" },
@@ -149,7 +152,7 @@ static void a_hidden_host_is_told_otherwise_to_those_who_may_not_see_it(void **s
     }
 }
 
-static void what_is_hidden_may_be_shorter_than_what_is_told_instead(void **state)
+static void what_is_hidden_may_be_shorter_than_what_is_reported_instead(void **state)
 {
     struct err e = { .hidden = "h", .hidden_as = "its server", .hidden_from = 3 };
 
@@ -167,7 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_fills_code_and_text_and_returns_the_number),
-        cmocka_unit_test(without_an_err_only_the_number_is_told),
+        cmocka_unit_test(without_an_err_only_the_number_is_reported),
         cmocka_unit_test(a_text_may_be_made_from_itself),
         cmocka_unit_test(a_prefix_stands_before_the_text),
         cmocka_unit_test(a_failed_system_call_is_named_with_its_reason),
@@ -177,8 +180,8 @@ int main(void)
         cmocka_unit_test(extras_beyond_the_limit_are_dropped),
         cmocka_unit_test(a_long_text_is_cut_between_characters),
         cmocka_unit_test(a_text_that_just_fits_is_whole_and_one_more_is_cut),
-        cmocka_unit_test(a_hidden_host_is_told_otherwise_to_those_who_may_not_see_it),
-        cmocka_unit_test(what_is_hidden_may_be_shorter_than_what_is_told_instead),
+        cmocka_unit_test(a_hidden_host_is_reported_otherwise_to_those_who_may_not_see_it),
+        cmocka_unit_test(what_is_hidden_may_be_shorter_than_what_is_reported_instead),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,11 +36,9 @@ struct body {
 
 static const char *const actions[] = { "INSERT", "UPDATE", "DELETE", NULL };
 
-static const struct field item_fields[] = {
-    FIELD_STRING(struct item, label, "label", FIELD_REQUIRED),
-    FIELD_INT(struct item, weight, "weight", .min = -10, .max = 10, .def = 3),
-    FIELD_END
-};
+static const struct field item_fields[] = { FIELD_STRING(struct item, label, "label", FIELD_REQUIRED),
+                                            FIELD_INT(struct item, weight, "weight", .min = -10, .max = 10, .def = 3),
+                                            FIELD_END };
 
 static const struct field inner_fields[] = {
     FIELD_STRING(struct inner, command, "command", .flags = FIELD_REQUIRED, .min = 1, .max = 8),
@@ -113,14 +111,16 @@ static void check_defaults(const struct body *body)
 static void what_is_missing_or_null_takes_its_default(void **state)
 {
     static const char *const texts[] = {
-        "{}", "null", "{\"unknown\":[1,2]}",
+        "{}",
+        "null",
+        "{\"unknown\":[1,2]}",
         "{\"name\":null,\"id\":null,\"action\":null,\"limit\":null,\"offset\":null,\"temperature\":null,\"isOn\":null,"
         "\"object\":null,\"array\":null,\"any\":null,\"env\":null,\"tags\":null,\"vector\":null,\"config\":null,\"items\":null}",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        struct body body = {0};
-        struct err e = {0};
+        struct body body = { 0 };
+        struct err e = { 0 };
 
         assert_int_equal(read_text(*state, slice_of(texts[i]), &body, &e), 0);
         check_defaults(&body);
@@ -129,23 +129,24 @@ static void what_is_missing_or_null_takes_its_default(void **state)
 
 static void an_absent_object_is_read_like_an_empty_one(void **state)
 {
-    struct body body = {0};
-    struct err e = {0};
+    struct body body = { 0 };
+    struct err e = { 0 };
 
-    assert_int_equal(fields_read(body_fields, (struct json_value){0}, &body, *state, "", &e), 0);
+    assert_int_equal(fields_read(body_fields, (struct json_value){ 0 }, &body, *state, "", &e), 0);
     check_defaults(&body);
 }
 
 static void every_kind_lands_in_its_member(void **state)
 {
-    struct body body = {0};
-    struct err e = {0};
+    struct body body = { 0 };
+    struct err e = { 0 };
     const struct item *items;
-    const char *text = "{\"name\":\"\xF0\x9F\x98\x80\xC3\xA9yz\",\"action\":\"UPDATE\",\"id\":\"0B5EC7E2-4f7c-4e0e-9a55-8f6f2d1a7c11\","
-                       "\"limit\":5e2,\"offset\":9007199254740992,\"temperature\":-0.5,\"isOn\":false,\"object\":{\"a\":1},"
-                       "\"array\":[1,\"x\"],\"any\":7,\"env\":{\"HOME\":\"/\"},\"tags\":[\"a\",\"\"],\"vector\":[1,-0.1,3.4028235e38,1e-60],"
-                       "\"config\":{\"command\":\"ls\",\"args\":[\"-l\"],\"retries\":0},"
-                       "\"items\":[{\"label\":\"one\"},{\"label\":\"two\",\"weight\":-10}]}";
+    const char *text =
+        "{\"name\":\"\xF0\x9F\x98\x80\xC3\xA9yz\",\"action\":\"UPDATE\",\"id\":\"0B5EC7E2-4f7c-4e0e-9a55-8f6f2d1a7c11\","
+        "\"limit\":5e2,\"offset\":9007199254740992,\"temperature\":-0.5,\"isOn\":false,\"object\":{\"a\":1},"
+        "\"array\":[1,\"x\"],\"any\":7,\"env\":{\"HOME\":\"/\"},\"tags\":[\"a\",\"\"],\"vector\":[1,-0.1,3.4028235e38,1e-60],"
+        "\"config\":{\"command\":\"ls\",\"args\":[\"-l\"],\"retries\":0},"
+        "\"items\":[{\"label\":\"one\"},{\"label\":\"two\",\"weight\":-10}]}";
 
     assert_int_equal(read_text(*state, slice_of(text), &body, &e), 0);
     assert_string_equal(body.name, "\xF0\x9F\x98\x80\xC3\xA9yz");
@@ -163,7 +164,8 @@ static void every_kind_lands_in_its_member(void **state)
     assert_int_equal(body.tags.n, 2);
     assert_string_equal(body.tags.items[0], "a");
     assert_int_equal(body.vector.n, 4);
-    assert_true(body.vector.items[0] == 1 && body.vector.items[1] == -0.1f && body.vector.items[2] == FLT_MAX && body.vector.items[3] == 0);
+    assert_true(body.vector.items[0] == 1 && body.vector.items[1] == -0.1f && body.vector.items[2] == FLT_MAX &&
+                body.vector.items[3] == 0);
     assert_string_equal(body.config.command, "ls");
     assert_string_equal(body.config.args.items[0], "-l");
     assert_int_equal(body.config.retries, 0);
@@ -197,7 +199,8 @@ static const struct refused_case refused[] = {
     { SLICE_LIT("{\"offset\":18446744073709551615}"), "offset", "must be an integer of at least 0" },
     { SLICE_LIT("{\"temperature\":2.0001}"), "temperature", "must be a number from -0.5 to 2" },
     { SLICE_LIT("{\"config\":{\"command\":\"ls\",\"answers\":2}}"), "config.answers", "must be 1" },
-    { SLICE_LIT("{\"config\":{\"command\":\"ls\",\"tokens\":-1}}"), "config.tokens", "must be an integer from 0 to 1000000000000" },
+    { SLICE_LIT("{\"config\":{\"command\":\"ls\",\"tokens\":-1}}"), "config.tokens",
+      "must be an integer from 0 to 1000000000000" },
     { SLICE_LIT("{\"temperature\":[]}"), "temperature", "must be a number from -0.5 to 2" },
     { SLICE_LIT("{\"isOn\":1}"), "isOn", "must be true or false" },
     { SLICE_LIT("{\"isOn\":\"true\"}"), "isOn", "must be true or false" },
@@ -230,15 +233,16 @@ static const struct refused_case refused[] = {
     { SLICE_LIT("{\"items\":{}}"), "items", "must be an array of objects" },
     { SLICE_LIT("{\"items\":[null]}"), "items[0]", "must be an object" },
     { SLICE_LIT("{\"items\":[{\"label\":\"\"},{}]}"), "items[1].label", "is required" },
-    { SLICE_LIT("{\"items\":[{\"label\":\"\",\"weight\":-11}]}"), "items[0].weight", "must be an integer from -10 to 10" },
+    { SLICE_LIT("{\"items\":[{\"label\":\"\",\"weight\":-11}]}"), "items[0].weight",
+      "must be an integer from -10 to 10" },
     { SLICE_LIT("{\"items\":[{},{},{},{}]}"), "items", "must have at most 3 elements" },
 };
 
 static void a_violation_names_its_path_and_its_rule(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-        struct body body = {0};
-        struct err e = {0};
+        struct body body = { 0 };
+        struct err e = { 0 };
         char text[300];
 
         if (read_text(*state, refused[i].text, &body, &e) != -EINVAL)
@@ -254,18 +258,21 @@ static void a_violation_names_its_path_and_its_rule(void **state)
 
 static void a_rule_writes_its_limits_plainly(void **state)
 {
-    struct wide { int64_t n; } wide;
-    static const struct field fields[] = { FIELD_INT(struct wide, n, "n", .min = -9007199254740992.0, .max = 1e12), FIELD_END };
+    struct wide {
+        int64_t n;
+    } wide;
+    static const struct field fields[] = { FIELD_INT(struct wide, n, "n", .min = -9007199254740992.0, .max = 1e12),
+                                           FIELD_END };
     struct err e = { 0 };
 
     assert_int_equal(fields_read_query(fields, "n=1000000000001", &wide, *state, &e), -EINVAL);
     assert_string_equal(e.fields[0].rule, "must be an integer from -9007199254740992 to 1000000000000");
 }
 
-static void every_violation_is_told_at_once(void **state)
+static void every_violation_is_reported_at_once(void **state)
 {
-    struct body body = {0};
-    struct err e = {0};
+    struct body body = { 0 };
+    struct err e = { 0 };
     const char *text = "{\"limit\":0,\"name\":7,\"config\":{\"args\":[1,\"ok\",2]},\"items\":[{}]}";
 
     assert_int_equal(read_text(*state, slice_of(text), &body, &e), -EINVAL);
@@ -280,8 +287,8 @@ static void every_violation_is_told_at_once(void **state)
 
 static void a_body_that_is_no_object_is_refused(void **state)
 {
-    struct body body = {0};
-    struct err e = {0};
+    struct body body = { 0 };
+    struct err e = { 0 };
 
     assert_int_equal(read_text(*state, SLICE_LIT("[]"), &body, &e), -EINVAL);
     assert_string_equal(e.code, "VALIDATION_ERROR");
@@ -290,7 +297,7 @@ static void a_body_that_is_no_object_is_refused(void **state)
 
 static void reading_works_without_an_err(void **state)
 {
-    struct body body = {0};
+    struct body body = { 0 };
     struct json_value v;
 
     assert_int_equal(json_parse(*state, SLICE_LIT("{\"limit\":0,\"tags\":[1,2]}"), &v, NULL), 0);
@@ -299,8 +306,8 @@ static void reading_works_without_an_err(void **state)
 
 static void a_prefix_stands_before_every_path(void **state)
 {
-    struct body body = {0};
-    struct err e = {0};
+    struct body body = { 0 };
+    struct err e = { 0 };
     struct json_value v;
 
     assert_int_equal(json_parse(*state, SLICE_LIT("{\"limit\":0}"), &v, NULL), 0);
@@ -308,9 +315,12 @@ static void a_prefix_stands_before_every_path(void **state)
     assert_string_equal(e.fields[0].field, "rows[3].limit");
 }
 
-struct text_holder { const char *text; struct field_strings list; };
+struct text_holder {
+    const char *text;
+    struct field_strings list;
+};
 
-/* {"text":"ééé...","list":["","",...]} with so many characters and elements */
+/* {"text":"ééé...","list":["","",...]} with these numbers of characters and elements */
 static struct slice sized_json(struct arena *a, size_t n_characters, size_t n_elements)
 {
     struct buf text;
@@ -331,12 +341,9 @@ static struct slice sized_json(struct arena *a, size_t n_characters, size_t n_el
 
 static int read_sized(struct arena *a, size_t n_characters, size_t n_elements, struct err *e)
 {
-    static const struct field fields[] = {
-        FIELD_STRING(struct text_holder, text, "text"),
-        FIELD_STRINGS(struct text_holder, list, "list"),
-        FIELD_END
-    };
-    struct text_holder holder = {0};
+    static const struct field fields[] = { FIELD_STRING(struct text_holder, text, "text"),
+                                           FIELD_STRINGS(struct text_holder, list, "list"), FIELD_END };
+    struct text_holder holder = { 0 };
     struct json_value v;
 
     assert_int_equal(json_parse(a, sized_json(a, n_characters, n_elements), &v, NULL), 0);
@@ -345,7 +352,7 @@ static int read_sized(struct arena *a, size_t n_characters, size_t n_elements, s
 
 static void the_default_limits_hold_at_their_edge(void **state)
 {
-    struct err e = {0};
+    struct err e = { 0 };
 
     assert_int_equal(read_sized(*state, LIMIT_STRING_DEFAULT, LIMIT_ITEMS_DEFAULT, &e), 0);
     assert_int_equal(read_sized(*state, LIMIT_STRING_DEFAULT + 1, LIMIT_ITEMS_DEFAULT + 1, &e), -EINVAL);
@@ -357,8 +364,8 @@ static void the_default_limits_hold_at_their_edge(void **state)
 static void more_violations_than_are_kept_do_no_harm(void **state)
 {
     static const struct field fields[] = { FIELD_STRINGS(struct text_holder, list, "list"), FIELD_END };
-    struct text_holder holder = {0};
-    struct err e = {0};
+    struct text_holder holder = { 0 };
+    struct err e = { 0 };
     struct json_value v;
     char text[2 * 5000 + 16] = "{\"list\":[1";
 
@@ -381,19 +388,18 @@ struct query {
 
 static const char *const statuses[] = { "pending", "failed & gone", NULL };
 
-static const struct field query_fields[] = {
-    FIELD_STRING(struct query, status, "status", .one_of = statuses),
-    FIELD_STRING(struct query, since, "since", .max = 3, .def_str = "ago"),
-    FIELD_INT(struct query, limit, "limit", .min = 1, .max = 500, .def = 50),
-    FIELD_DOUBLE(struct query, score, "min score", .max = 1),
-    FIELD_BOOL(struct query, is_all, "all", .present_offset = offsetof(struct query, was_all_given)),
-    FIELD_END
-};
+static const struct field query_fields[] = { FIELD_STRING(struct query, status, "status", .one_of = statuses),
+                                             FIELD_STRING(struct query, since, "since", .max = 3, .def_str = "ago"),
+                                             FIELD_INT(struct query, limit, "limit", .min = 1, .max = 500, .def = 50),
+                                             FIELD_DOUBLE(struct query, score, "min score", .max = 1),
+                                             FIELD_BOOL(struct query, is_all, "all",
+                                                        .present_offset = offsetof(struct query, was_all_given)),
+                                             FIELD_END };
 
 static void a_query_is_read_by_the_same_table(void **state)
 {
-    struct query q = {0};
-    struct err e = {0};
+    struct query q = { 0 };
+    struct err e = { 0 };
 
     const char *query = "status=failed+%26%20gone&limit=7&limit=8&x&=&&m%69n+score=0.25&all=true&since=";
 
@@ -411,8 +417,8 @@ static void an_empty_query_gives_the_defaults(void **state)
     static const char *const queries[] = { NULL, "", "&&", "limit=&all=", "other=%zz&%zz=1" };
 
     for (size_t i = 0; i < ARRAY_SIZE(queries); i++) {
-        struct query q = {0};
-        struct err e = {0};
+        struct query q = { 0 };
+        struct err e = { 0 };
 
         assert_int_equal(fields_read_query(query_fields, queries[i], &q, *state, &e), 0);
         assert_null(q.status);
@@ -447,8 +453,8 @@ static const struct query_case refused_queries[] = {
 static void a_query_that_breaks_a_rule_is_refused(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(refused_queries); i++) {
-        struct query q = {0};
-        struct err e = {0};
+        struct query q = { 0 };
+        struct err e = { 0 };
 
         if (fields_read_query(query_fields, refused_queries[i].query, &q, *state, &e) != -EINVAL)
             fail_msg("taken: %s", refused_queries[i].query);
@@ -458,13 +464,10 @@ static void a_query_that_breaks_a_rule_is_refused(void **state)
 
 static void a_required_query_value_must_be_given(void **state)
 {
-    static const struct field fields[] = {
-        FIELD_INT(struct query, limit, "limit", .flags = FIELD_REQUIRED),
-        FIELD_STRING(struct query, since, "since", FIELD_REQUIRED),
-        FIELD_END
-    };
-    struct query q = {0};
-    struct err e = {0};
+    static const struct field fields[] = { FIELD_INT(struct query, limit, "limit", .flags = FIELD_REQUIRED),
+                                           FIELD_STRING(struct query, since, "since", FIELD_REQUIRED), FIELD_END };
+    struct query q = { 0 };
+    struct err e = { 0 };
 
     assert_int_equal(fields_read_query(fields, "limit=", &q, *state, &e), -EINVAL);
     assert_int_equal(e.n_fields, 2);
@@ -497,7 +500,8 @@ static void a_request_table_prints_itself_as_schema(void **state)
     assert_string_equal(json_cstr(json_get(s, "type")), "object");
     assert_int_equal(json_type(json_get(s, "required")), JSON_ABSENT);
     assert_int_equal(json_length(json_get(s, "properties")), ARRAY_SIZE(body_fields) - 1);
-    check_row(*state, s, "name", "{\"type\":\"string\",\"description\":\"What people call it\",\"maxLength\":4,\"default\":\"none\"}");
+    check_row(*state, s, "name",
+              "{\"type\":\"string\",\"description\":\"What people call it\",\"maxLength\":4,\"default\":\"none\"}");
     check_row(*state, s, "id", "{\"type\":\"string\",\"format\":\"uuid\",\"maxLength\":65536}");
     check_row(*state, s, "action", "{\"type\":\"string\",\"enum\":[\"INSERT\",\"UPDATE\",\"DELETE\"]}");
     check_row(*state, s, "limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":500,\"default\":50}");
@@ -507,34 +511,37 @@ static void a_request_table_prints_itself_as_schema(void **state)
     check_row(*state, s, "object", "{\"type\":\"object\"}");
     check_row(*state, s, "array", "{\"type\":\"array\",\"minItems\":1,\"maxItems\":2}");
     check_row(*state, s, "any", "{}");
-    check_row(*state, s, "env", "{\"type\":\"object\",\"maxProperties\":2,\"additionalProperties\":{\"type\":\"string\"}}");
+    check_row(*state, s, "env",
+              "{\"type\":\"object\",\"maxProperties\":2,\"additionalProperties\":{\"type\":\"string\"}}");
     check_row(*state, s, "tags", "{\"type\":\"array\",\"minItems\":1,\"maxItems\":3,\"items\":{\"type\":\"string\"}}");
-    check_row(*state, s, "vector", "{\"type\":\"array\",\"minItems\":1,\"maxItems\":4,\"items\":{\"type\":\"number\"}}");
-    check_row(*state, s, "items", "{\"type\":\"array\",\"maxItems\":3,\"items\":{\"type\":\"object\",\"properties\":{"
-                                  "\"label\":{\"type\":\"string\",\"maxLength\":65536},"
-                                  "\"weight\":{\"type\":\"integer\",\"minimum\":-10,\"maximum\":10,\"default\":3}},"
-                                  "\"required\":[\"label\"]}}");
-    assert_string_equal(json_to_str(*state, json_get(json_get(json_get(s, "properties"), "config"), "required")), "[\"command\"]");
+    check_row(*state, s, "vector",
+              "{\"type\":\"array\",\"minItems\":1,\"maxItems\":4,\"items\":{\"type\":\"number\"}}");
+    check_row(*state, s, "items",
+              "{\"type\":\"array\",\"maxItems\":3,\"items\":{\"type\":\"object\",\"properties\":{"
+              "\"label\":{\"type\":\"string\",\"maxLength\":65536},"
+              "\"weight\":{\"type\":\"integer\",\"minimum\":-10,\"maximum\":10,\"default\":3}},"
+              "\"required\":[\"label\"]}}");
+    assert_string_equal(json_to_str(*state, json_get(json_get(json_get(s, "properties"), "config"), "required")),
+                        "[\"command\"]");
 }
 
 static void an_answer_table_prints_itself_as_schema(void **state)
 {
     static const struct field rows[] = { SHAPE_DOUBLE("score"), FIELD_END };
-    static const struct field answer[] = {
-        SHAPE_BOOL("success"),
-        SHAPE_INT("count"),
-        SHAPE_STRING("error", FIELD_NULLABLE),
-        SHAPE_STRING("kind", .flags = FIELD_NULLABLE | FIELD_OPTIONAL, .one_of = actions),
-        SHAPE_TIME("createdAt"),
-        SHAPE_ANY("result", FIELD_OPTIONAL),
-        SHAPE_STRINGS("tags"),
-        SHAPE_OBJECT("meta", NULL),
-        SHAPE_OBJECT("best", rows),
-        SHAPE_LIST("rows", rows),
-        SHAPE_LIST("more", rows, FIELD_OPTIONAL),
-        SHAPE_TIME("seenAt", FIELD_OPTIONAL),
-        FIELD_END
-    };
+    static const struct field answer[] = { SHAPE_BOOL("success"),
+                                           SHAPE_INT("count"),
+                                           SHAPE_STRING("error", FIELD_NULLABLE),
+                                           SHAPE_STRING("kind", .flags = FIELD_NULLABLE | FIELD_OPTIONAL,
+                                                        .one_of = actions),
+                                           SHAPE_TIME("createdAt"),
+                                           SHAPE_ANY("result", FIELD_OPTIONAL),
+                                           SHAPE_STRINGS("tags"),
+                                           SHAPE_OBJECT("meta", NULL),
+                                           SHAPE_OBJECT("best", rows),
+                                           SHAPE_LIST("rows", rows),
+                                           SHAPE_LIST("more", rows, FIELD_OPTIONAL),
+                                           SHAPE_TIME("seenAt", FIELD_OPTIONAL),
+                                           FIELD_END };
     struct json_value s = schema_of(*state, answer, true);
 
     assert_string_equal(json_to_str(*state, json_get(s, "required")),
@@ -546,9 +553,11 @@ static void an_answer_table_prints_itself_as_schema(void **state)
     check_row(*state, s, "result", "{}");
     check_row(*state, s, "tags", "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}");
     check_row(*state, s, "meta", "{\"type\":\"object\"}");
-    check_row(*state, s, "best", "{\"type\":\"object\",\"properties\":{\"score\":{\"type\":\"number\"}},\"required\":[\"score\"]}");
-    check_row(*state, s, "rows", "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"score\":"
-                                 "{\"type\":\"number\"}},\"required\":[\"score\"]}}");
+    check_row(*state, s, "best",
+              "{\"type\":\"object\",\"properties\":{\"score\":{\"type\":\"number\"}},\"required\":[\"score\"]}");
+    check_row(*state, s, "rows",
+              "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"score\":"
+              "{\"type\":\"number\"}},\"required\":[\"score\"]}}");
 }
 
 #define ARENA_TEST(fn) cmocka_unit_test_setup_teardown(fn, new_arena, free_arena)
@@ -561,7 +570,7 @@ int main(void)
         ARENA_TEST(every_kind_lands_in_its_member),
         ARENA_TEST(a_violation_names_its_path_and_its_rule),
         ARENA_TEST(a_rule_writes_its_limits_plainly),
-        ARENA_TEST(every_violation_is_told_at_once),
+        ARENA_TEST(every_violation_is_reported_at_once),
         ARENA_TEST(a_body_that_is_no_object_is_refused),
         ARENA_TEST(reading_works_without_an_err),
         ARENA_TEST(a_prefix_stands_before_every_path),

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-/* The values of b2sum --length=256 (GNU coreutils), an implementation of its own. */
+/* The values of b2sum --length=256 (GNU coreutils), an independent implementation. */
 static void blake2b_is_that_of_rfc_7693(void **state)
 {
     char hex[HASH_HEX_SIZE];
@@ -58,8 +58,8 @@ static void tokens_are_url_safe_of_the_right_length_and_new_each_time(void **sta
 {
     static const struct {
         size_t n, length;
-    } cases[] = { { 0, 0 }, { 1, 2 }, { 2, 3 }, { 3, 4 }, { 16, 22 }, { 32, 43 }, { 47, 63 }, { 48, 64 }, { 49, 66 },
-                  { 100, 134 } };
+    } cases[] = { { 0, 0 },   { 1, 2 },   { 2, 3 },   { 3, 4 },   { 16, 22 },
+                  { 32, 43 }, { 47, 63 }, { 48, 64 }, { 49, 66 }, { 100, 134 } };
     char token[4 * 100 / 3 + 3], other[sizeof(token)];
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -22,7 +22,7 @@ static int free_arena(void **state)
 
 static struct json_value parse(struct arena *a, struct slice text)
 {
-    struct err e = {0};
+    struct err e = { 0 };
     struct json_value v;
 
     if (json_parse(a, text, &v, &e) < 0)
@@ -74,10 +74,12 @@ static const struct refused_case refused[] = {
     { SLICE_LIT("{}\0"), "missing" },
     { SLICE_LIT("\"\\x\""), "a wrong escape" },
     { SLICE_LIT("\"\\u12\""), "a wrong escape" },
-    { SLICE_LIT("[true,\"\\ud800\"]"), "a wrong escape" },
-    { SLICE_LIT("\"\\udc00\""), "a wrong escape" },
-    { SLICE_LIT("\"\\ud800\\ud800\""), "a wrong escape" },
     { SLICE_LIT("{\"\\ud800\":1}"), "a wrong escape" },
+    { SLICE_LIT("{\"a\":\"\\ud800\",\"\\udc00\" :1}"), "a wrong escape" },
+    { SLICE_LIT("[\"\\ud800\",\"\\ud8\"]"), "a wrong escape" },
+    { SLICE_LIT("[18446744073709551616, tru]"), "a word is neither true, false nor null, near byte 23" },
+    { SLICE_LIT("[18446744073709551616,-9223372036854775809,1 2]"), "near byte 45" },
+    { SLICE_LIT("[018446744073709551616]"), "a number is malformed" },
     { SLICE_LIT("[1,tru]"), "a word is neither true, false nor null, near byte 3" },
     { SLICE_LIT("falsy"), "a word is neither" },
     { SLICE_LIT("nulls"), "a word is neither" },
@@ -90,9 +92,6 @@ static const struct refused_case refused[] = {
     { SLICE_LIT("[0x10]"), "a number is malformed" },
     { SLICE_LIT("1e400"), "too large" },
     { SLICE_LIT("-1e400"), "too large" },
-    { SLICE_LIT("18446744073709551616"), "integers must fit 64 bits" },
-    { SLICE_LIT("-9223372036854775809"), "integers must fit 64 bits" },
-    { SLICE_LIT("{\"n\": [1, 2, 123456789012345678901234567890]}"), "integers must fit 64 bits" },
     { SLICE_LIT("[\"ok\", \"\xFF\"]"), "it is not UTF-8, near byte 8" },
     { SLICE_LIT("\"\xED\xA0\x80\""), "it is not UTF-8, near byte 1" },
 };
@@ -100,7 +99,7 @@ static const struct refused_case refused[] = {
 static void text_that_is_no_json_is_refused_with_what_and_where(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-        struct err e = {0};
+        struct err e = { 0 };
         struct json_value v = { .at = 77 };
         int r = json_parse(*state, refused[i].text, &v, &e);
 
@@ -120,13 +119,15 @@ static void a_refusal_works_without_an_err(void **state)
 static void nesting_is_allowed_to_the_limit_and_refused_beyond(void **state)
 {
     struct json_value v;
-    struct err e = {0};
+    struct err e = { 0 };
 
     assert_int_equal(json_type(parse_str(*state, nest(*state, LIMIT_JSON_DEPTH, '[', "1", ']'))), JSON_ARRAY);
-    assert_int_equal(json_type(parse_str(*state, nest(*state, LIMIT_JSON_DEPTH - 1, '[', "{\"a\":1}", ']'))), JSON_ARRAY);
+    assert_int_equal(json_type(parse_str(*state, nest(*state, LIMIT_JSON_DEPTH - 1, '[', "{\"a\":1}", ']'))),
+                     JSON_ARRAY);
     assert_int_equal(json_parse(*state, slice_of(nest(*state, LIMIT_JSON_DEPTH + 1, '[', "1", ']')), &v, &e), -EINVAL);
     assert_string_equal(e.text, "The JSON is nested deeper than 64 levels");
-    assert_int_equal(json_parse(*state, slice_of(nest(*state, LIMIT_JSON_DEPTH, '[', "{\"a\":1}", ']')), &v, NULL), -EINVAL);
+    assert_int_equal(json_parse(*state, slice_of(nest(*state, LIMIT_JSON_DEPTH, '[', "{\"a\":1}", ']')), &v, NULL),
+                     -EINVAL);
     assert_int_equal(json_parse(*state, slice_of(nest(*state, 10000, '[', "", ']')), &v, &e), -EINVAL);
     assert_int_equal(json_parse(*state, slice_of(nest(*state, 10000, '[', "", ' ')), &v, &e), -EINVAL);
 }
@@ -163,14 +164,13 @@ static void every_value_has_its_type_and_prints_exactly(void **state)
         struct json_value v = parse_str(*state, types[i].text);
 
         assert_int_equal(json_type(v), types[i].type);
-        assert_string_equal(json_type_name(json_type(v)), types[i].name);
         assert_string_equal(json_to_str(*state, v), types[i].printed);
     }
 }
 
 static void absent_is_read_as_nothing_everywhere(void **state)
 {
-    struct json_value absent = {0}, item;
+    struct json_value absent = { 0 }, item;
     struct json_iter it = json_iter(absent);
 
     assert_int_equal(json_type(absent), JSON_ABSENT);
@@ -231,6 +231,56 @@ static void strings_are_decoded_and_end_with_a_nul(void **state)
     assert_false(json_next(&it, &key, &item));
 }
 
+/* JavaScript may cut a text between the halves of a character, and writes the remaining half. */
+static void half_a_character_in_a_text_is_read_as_the_replacement(void **state)
+{
+    static const struct {
+        const char *text, *wanted;
+    } cases[] = {
+        { "\"\\ud83d\"", "\xEF\xBF\xBD" },
+        { "\"\\udE00\"", "\xEF\xBF\xBD" },
+        { "\"a\\ud83dz\"", "a\xEF\xBF\xBDz" },
+        { "\"\\ud83d\\ud83d\\ude00\"", "\xEF\xBF\xBD\xF0\x9F\x98\x80" },
+        { "\"\\ude00\\ud83d\"", "\xEF\xBF\xBD\xEF\xBF\xBD" },
+        { "\"\\ud83d\\u0041\"", "\xEF\xBF\xBD"
+                                "A" },
+        { "\"\\ud83d\\n\\\\ud83d\\\"\"", "\xEF\xBF\xBD\n\\ud83d\"" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_string_equal(json_cstr(parse_str(*state, cases[i].text)), cases[i].wanted);
+    assert_string_equal(json_to_str(*state,
+                                    parse_str(*state, "{\"\\ud83d\\ude00\" : [\"\\udfff\", 1], \"b\": \"\\ud800 \"}")),
+                        "{\"\xF0\x9F\x98\x80\":[\"\xEF\xBF\xBD\",1],\"b\":\"\xEF\xBF\xBD \"}");
+}
+
+static void an_integer_beyond_64_bits_is_read_as_a_double(void **state)
+{
+    static const struct {
+        const char *text;
+        double wanted;
+    } cases[] = {
+        { "18446744073709551616", 18446744073709551616.0 },
+        { "-9223372036854775809", -9223372036854775808.0 },
+        { "123456789012345678901234567890", 123456789012345678901234567890.0 },
+        { "-1180591620717411303424", -1180591620717411303424.0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct json_value v = parse_str(*state, cases[i].text);
+
+        assert_int_equal(json_type(v), JSON_DOUBLE);
+        assert_true(json_double(v) == cases[i].wanted);
+    }
+    assert_string_equal(
+        json_to_str(
+            *state,
+            parse_str(
+                *state,
+                "{\"n\": [1, 18446744073709551615, -9223372036854775808, 1e2, 99999999999999999999,\"99999999999999999999\"]}")),
+        "{\"n\":[1,18446744073709551615,-9223372036854775808,100,1e+20,\"99999999999999999999\"]}");
+}
+
 static void iteration_gives_members_in_order_with_their_names(void **state)
 {
     struct json_value v = parse_str(*state, "{\"b\":[1],\"a\":{\"x\":null},\"\":3}"), item;
@@ -251,7 +301,8 @@ static void iteration_gives_members_in_order_with_their_names(void **state)
 
 static void printing_keeps_order_and_drops_white_space(void **state)
 {
-    const char *text = " { \"b\" : [ 1 , -2.5 , \"x\\ty\" , [ ] , { } ] ,\n \"a\" : { \"c\" : null } , \"\\u00e9\" : true } ";
+    const char *text =
+        " { \"b\" : [ 1 , -2.5 , \"x\\ty\" , [ ] , { } ] ,\n \"a\" : { \"c\" : null } , \"\\u00e9\" : true } ";
 
     assert_string_equal(json_to_str(*state, parse_str(*state, text)),
                         "{\"b\":[1,-2.5,\"x\\ty\",[],{}],\"a\":{\"c\":null},\"\xC3\xA9\":true}");
@@ -287,9 +338,28 @@ static void a_huge_array_is_counted_to_its_end(void **state)
 }
 
 static const double doubles[] = {
-    0.0, -0.0, 5.0, 0.1, -2.5, 1.0 / 3, 1e15, 1e16, 1e21, 1e22, 123456789012345680000.0, 4503599627370497.5,
-    9007199254740993.0, 9223372036854774784.0, 9223372036854775808.0, -9223372036854775808.0, 18446744073709551616.0,
-    5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -1.7976931348623157e308, 3.141592653589793,
+    0.0,
+    -0.0,
+    5.0,
+    0.1,
+    -2.5,
+    1.0 / 3,
+    1e15,
+    1e16,
+    1e21,
+    1e22,
+    123456789012345680000.0,
+    4503599627370497.5,
+    9007199254740993.0,
+    9223372036854774784.0,
+    9223372036854775808.0,
+    -9223372036854775808.0,
+    18446744073709551616.0,
+    5e-324,
+    2.2250738585072014e-308,
+    1.7976931348623157e308,
+    -1.7976931348623157e308,
+    3.141592653589793,
 };
 
 static void doubles_survive_writing_and_reading(void **state)
@@ -306,7 +376,9 @@ static void doubles_survive_writing_and_reading(void **state)
     }
 }
 
-static const float floats[] = { 0, -0.0f, 1, -1, 0.1f, 1e-45f, 3.4028235e38f, -3.4028235e38f, 16777216, 1.17549435e-38f, 9.2233720e18f, 0.333333343f };
+static const float floats[] = {
+    0, -0.0f, 1, -1, 0.1f, 1e-45f, 3.4028235e38f, -3.4028235e38f, 16777216, 1.17549435e-38f, 9.2233720e18f, 0.333333343f
+};
 
 static void floats_survive_writing_and_reading(void **state)
 {
@@ -327,9 +399,13 @@ static void floats_survive_writing_and_reading(void **state)
 
 static void floats_are_read_up_to_the_first_that_is_none(void **state)
 {
-    static const struct { const char *text; size_t n; } cases[] = {
-        { "[1,2,3,4]", 3 }, { "[1,2]", 2 }, { "[]", 0 }, { "{}", 0 }, { "7", 0 }, { "[1,null,3]", 1 }, { "[\"1\"]", 0 },
-        { "[1,3.5e38]", 1 }, { "[9007199254740993,18446744073709551615]", 2 },
+    static const struct {
+        const char *text;
+        size_t n;
+    } cases[] = {
+        { "[1,2,3,4]", 3 }, { "[1,2]", 2 },      { "[]", 0 },
+        { "{}", 0 },        { "7", 0 },          { "[1,null,3]", 1 },
+        { "[\"1\"]", 0 },   { "[1,3.5e38]", 1 }, { "[9007199254740993,18446744073709551615]", 2 },
     };
     float out[3];
 
@@ -409,6 +485,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_value_of_another_type_reads_as_zero, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(the_first_of_equal_names_counts, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(strings_are_decoded_and_end_with_a_nul, new_arena, free_arena),
+        cmocka_unit_test_setup_teardown(half_a_character_in_a_text_is_read_as_the_replacement, new_arena, free_arena),
+        cmocka_unit_test_setup_teardown(an_integer_beyond_64_bits_is_read_as_a_double, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(iteration_gives_members_in_order_with_their_names, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(printing_keeps_order_and_drops_white_space, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(several_documents_live_side_by_side_in_one_arena, new_arena, free_arena),

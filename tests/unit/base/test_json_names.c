@@ -41,7 +41,7 @@ static void of_an_array_the_texts_are_found(void **state)
     assert_true(json_is_absent(json_names_get(&names, SLICE_LIT("7"))));
 }
 
-/* Few or many members, few or many containers: the same is found as by json_get(). */
+/* With few or many members and containers, an index finds the same as json_get(). */
 static void an_index_finds_what_json_get_finds(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

@@ -13,10 +13,12 @@ static struct json_value parse(struct arena *a, const char *text)
     return v;
 }
 
-/* field "": kept; else the first field that is told as broken. */
+/* field "": valid; else the first field that is reported as invalid. */
 static void values_are_held_against_their_schema(void **state)
 {
-    static const struct { const char *schema, *value, *field; } cases[] = {
+    static const struct {
+        const char *schema, *value, *field;
+    } cases[] = {
         { "{}", "3", NULL },
         { "{\"type\":\"object\"}", "[]", "" },
         { "{\"type\":\"integer\"}", "3.0", NULL },
@@ -41,7 +43,8 @@ static void values_are_held_against_their_schema(void **state)
         { "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}]}", "1", NULL },
         { "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", "1", "" },
         { "{\"allOf\":[{\"type\":\"integer\"},{\"minimum\":2}]}", "1", "" },
-        { "{\"$defs\":{\"n\":{\"type\":\"string\"}},\"properties\":{\"a\":{\"$ref\":\"#/$defs/n\"}}}", "{\"a\":1}", "a" },
+        { "{\"$defs\":{\"n\":{\"type\":\"string\"}},\"properties\":{\"a\":{\"$ref\":\"#/$defs/n\"}}}", "{\"a\":1}",
+          "a" },
         { "{\"$ref\":\"#/nowhere\"}", "1", NULL },
         { "{\"properties\":{\"next\":{\"$ref\":\"#\"}}}", "{\"next\":{\"next\":{}}}", NULL },
     };
@@ -60,8 +63,10 @@ static void values_are_held_against_their_schema(void **state)
 static void a_schema_that_would_never_end_ends(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct json_value schema = parse(a, "{\"anyOf\":[{\"$ref\":\"#/\"},{\"$ref\":\"#/anyOf/0\"},{\"$ref\":\"#/anyOf/1\"}],"
-                                        "\"allOf\":[{\"$ref\":\"#/x\"}],\"x\":{\"anyOf\":[{\"$ref\":\"#/x\"},{\"$ref\":\"#/x\"},{\"$ref\":\"#/x\"}]}}");
+    struct json_value schema = parse(
+        a,
+        "{\"anyOf\":[{\"$ref\":\"#/\"},{\"$ref\":\"#/anyOf/0\"},{\"$ref\":\"#/anyOf/1\"}],"
+        "\"allOf\":[{\"$ref\":\"#/x\"}],\"x\":{\"anyOf\":[{\"$ref\":\"#/x\"},{\"$ref\":\"#/x\"},{\"$ref\":\"#/x\"}]}}");
     int r = json_schema_check(schema, parse(a, "1"), "", NULL);
 
     assert_true(r == 0 || r == -EINVAL);

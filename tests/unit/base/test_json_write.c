@@ -5,7 +5,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-/* A writer over its own buffer of at most 4 KiB. */
+/* A writer with its own buffer of at most 4 KiB. */
 struct sheet {
     struct buf text;
     struct json_writer w;
@@ -73,7 +73,7 @@ static void every_kind_of_scalar_is_written(void **state)
     json_add_raw(w, NULL, "{\"k\":1}");
     json_add_raw(w, NULL, "");
     json_add_raw(w, NULL, NULL);
-    json_add_value(w, NULL, (struct json_value){0});
+    json_add_value(w, NULL, (struct json_value){ 0 });
     json_add_strings(w, NULL, (const char *const[]){ "x", "y" }, 2);
     json_add_strings(w, NULL, NULL, 0);
     json_end(w);
@@ -148,14 +148,15 @@ static void every_byte_string_reads_back(void **state)
         if (byte < 0x80)
             assert_true(slice_eq(json_string(v), (struct slice){ in, 3 }));
         else
-            assert_string_equal(json_cstr(v), "a\xEF\xBF\xBD" "b");
+            assert_string_equal(json_cstr(v), "a\xEF\xBF\xBD"
+                                              "b");
     }
 }
 
-static void a_full_buffer_is_told_once_at_the_end(void **state)
+static void a_full_buffer_is_reported_once_at_the_end(void **state)
 {
     struct sheet *sheet = *state;
-    struct err e = {0};
+    struct err e = { 0 };
 
     json_begin_array(&sheet->w);
     for (int i = 0; i < 4096; i++)
@@ -185,7 +186,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_parsed_value_is_copied_into_the_text, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(strings_are_escaped_and_made_valid, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(every_byte_string_reads_back, new_sheet, free_sheet),
-        cmocka_unit_test_setup_teardown(a_full_buffer_is_told_once_at_the_end, new_sheet, free_sheet),
+        cmocka_unit_test_setup_teardown(a_full_buffer_is_reported_once_at_the_end, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(the_deepest_nesting_is_written, new_sheet, free_sheet),
     };
 

@@ -28,7 +28,7 @@ static void begin_capture(void)
     pipe_read_fd = fds[0];
 }
 
-/* What was written to standard error since begin_capture(). */
+/* The text written to standard error since begin_capture(). */
 static const char *end_capture(void)
 {
     ssize_t n;
@@ -134,7 +134,7 @@ static void a_long_line_is_cut_at_its_limit_and_stays_well_formed(void **state)
     AUTO(arena_freep) struct arena *a = arena_new();
     char text[3 * LIMIT_LOG_OWN_LINE_BYTES], id[1000];
 
-    memset(text, '\x01', sizeof(text) - 1);             /* six bytes each in JSON */
+    memset(text, '\x01', sizeof(text) - 1); /* six bytes each in JSON */
     text[sizeof(text) - 1] = '\0';
     memset(id, '\x02', sizeof(id) - 1);
     id[sizeof(id) - 1] = '\0';

@@ -26,13 +26,13 @@ static int make_pipe(void **state)
 
 static int drop_pipe(void **state)
 {
-    close(reader_fd);                   /* ends a write that waits */
+    close(reader_fd); /* ends a blocked write */
     log_writer_stop();
     close(writer_fd);
     return 0;
 }
 
-/* The line that is expected next; lines are short, so each arrives whole. */
+/* Expects the next line; lines are short, so each arrives as a whole. */
 static void expect_line(const char *text)
 {
     char got[LIMIT_LOG_OWN_LINE_BYTES + 1] = "";
@@ -70,7 +70,7 @@ static void overfill(void)
 static void nobody_waits_for_a_reader_who_does_not_read(void **state)
 {
     overfill();
-    assert_int_equal(log_writer_take_dropped(), 0);     /* there is no room for a report yet */
+    assert_int_equal(log_writer_take_dropped(), 0); /* there is no room for a report yet */
 }
 
 static void what_was_dropped_is_reported_once_there_is_room(void **state)

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { DEADLINE_MS = 20000 };                           /* a loop that hangs fails instead of waiting */
+enum { DEADLINE_MS = 20000 }; /* a hanging loop fails instead of waiting */
 
 struct fixture {
     struct loop *loop;
@@ -266,9 +266,9 @@ static void a_timer_fires_once_and_not_before_its_time(void **state)
 
     f->timer = loop_timer_new(f->loop, stop, f);
     loop_timer_set(f->timer, DEADLINE_MS * 2);
-    loop_timer_set(f->timer, 20);                       /* replaces */
+    loop_timer_set(f->timer, 20); /* replaces the earlier setting */
     run(f);
-    /* libevent's clock is the coarse one: it may be behind by one tick of the kernel */
+    /* libevent's clock is the coarse one: it may lag by one tick of the kernel */
     assert_true(clock_mono_ms() - before_ms >= 20 - 10);
 }
 
@@ -296,7 +296,7 @@ static void cancel_then_end(void *arg)
 
     f->n++;
     loop_timer_cancel(f->timer);
-    loop_timer_set(f->deadline, 30);                    /* time for a timer that was not cancelled */
+    loop_timer_set(f->deadline, 30); /* time for a timer that was not cancelled */
 }
 
 static void a_cancelled_timer_is_silent_even_from_within_itself(void **state)

@@ -20,7 +20,7 @@ static int free_arena(void **state)
 struct decode_case {
     struct slice in;
     bool plus_is_space;
-    const char *out;                    /* NULL: refused */
+    const char *out; /* NULL: refused */
     const char *says;
 };
 
@@ -53,7 +53,7 @@ static void text_is_decoded_once_or_refused_with_the_reason(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(decodes); i++) {
         const struct decode_case *c = &decodes[i];
-        struct err e = {0};
+        struct err e = { 0 };
         char *out = NULL;
         int r = percent_decode(*state, c->in, c->plus_is_space, &out, &e);
 

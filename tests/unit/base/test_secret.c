@@ -30,7 +30,7 @@ static void is_zeroed_and_takes_what_is_written(void **state)
     assert_null(secret_free(NULL));
 }
 
-/* A write must end the child by a signal; ASan makes an exit code of it. */
+/* A write must end the child by a signal; ASan turns the signal into an exit code. */
 static void dies_of_writing_at(unsigned char *p, size_t at)
 {
     int status;

@@ -57,7 +57,7 @@ static void length_counts_characters_not_bytes(void **state)
             fail_msg("%s: %zu", cases[i].what, utf8_length(cases[i].bytes));
 }
 
-static void a_character_tells_its_bytes_and_anything_else_zero(void **state)
+static void a_character_reports_its_bytes_and_anything_else_zero(void **state)
 {
     assert_int_equal(utf8_char_bytes(SLICE_LIT("")), 0);
     assert_int_equal(utf8_char_bytes(SLICE_LIT("ab")), 1);
@@ -73,7 +73,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_valid_exactly_when_rfc_3629_says_so),
         cmocka_unit_test(length_counts_characters_not_bytes),
-        cmocka_unit_test(a_character_tells_its_bytes_and_anything_else_zero),
+        cmocka_unit_test(a_character_reports_its_bytes_and_anything_else_zero),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* "key new --name x": split at blanks. */
+/* "key new --name x", split at blanks. */
 static int parse(const char *line)
 {
     char *argv[32] = { (char[]){ "hearth" } }, *rest = arena_strdup(cli.arena, line), *word;
@@ -34,7 +34,9 @@ static int parse(const char *line)
     return cli_parse(argc, argv, &cli, &e);
 }
 
-static const struct { const char *line, *words, *option, *value, *first, *second; } accepted[] = {
+static const struct {
+    const char *line, *words, *option, *value, *first, *second;
+} accepted[] = {
     { "key new --name x", "key new", "--name", "x", NULL, NULL },
     { "key new --name=x", "key new", "--name", "x", NULL, NULL },
     { "key new --name=", "key new", "--name", "", NULL, NULL },
@@ -45,7 +47,8 @@ static const struct { const char *line, *words, *option, *value, *first, *second
     { "settings", "settings", NULL, NULL, NULL, NULL },
     { "settings tasks.sweep_s", "settings", NULL, NULL, "tasks.sweep_s", NULL },
     { "settings set tasks.sweep_s 5", "settings set", NULL, NULL, "tasks.sweep_s", "5" },
-    { "permission grant app llm.chat --until 2030-01-01", "permission grant", "--until", "2030-01-01", "app", "llm.chat" },
+    { "permission grant app llm.chat --until 2030-01-01", "permission grant", "--until", "2030-01-01", "app",
+      "llm.chat" },
     { "key revoke -- --json", "key revoke", NULL, NULL, "--json", NULL },
     { "app add -", "app add", NULL, NULL, "-", NULL },
 };
@@ -78,7 +81,9 @@ static void help_after_the_name_of_a_group_is_of_the_group(void **state)
     }
 }
 
-static const struct { const char *line, *says; } refused[] = {
+static const struct {
+    const char *line, *says;
+} refused[] = {
     { "frob", "no command frob" },
     { "key", "key what?" },
     { "key frob", "no command key frob" },

@@ -27,27 +27,56 @@ static struct json_value json(const char *text)
     return v;
 }
 
-static const char *print(const char *list, const struct cli_column *columns)
+static const char *print_form(const char *list, const struct cli_column *columns, const struct table_form *form)
 {
     struct buf out;
     char *text;
 
     buf_init(&out, 1 << 16);
-    table_print(&out, json(list), columns);
+    table_print(&out, json(list), columns, form);
     text = arena_strdup(arena, buf_str(&out));
     buf_clear(&out);
     return text;
+}
+
+static const char *print(const char *list, const struct cli_column *columns)
+{
+    return print_form(list, columns, &(struct table_form){ 0 });
+}
+
+static void a_table_fits_the_terminal(void **state)
+{
+    static const struct cli_column columns[] = { { "ID", "id", CLI_ID },
+                                                 { "NAME", "name" },
+                                                 { "NOTE", "note", .drop = 1 },
+                                                 { "MORE", "more", .drop = 2 },
+                                                 { .title = NULL } };
+    const char *list =
+        "[{\"id\":\"6fa459ea-ee8a-4ca4-894e-db77e160355e\",\"name\":\"a longer name\",\"note\":\"n\",\"more\":\"m\"}]";
+
+    assert_string_equal(print_form(list, columns, &(struct table_form){ .width = 35 }),
+                        "ID        NAME           NOTE  MORE\n6fa459ea  a longer name  n     m\n");
+    assert_string_equal(
+        print_form(list, columns, &(struct table_form){ .width = 34 }),
+        "ID        NAME           NOTE\n6fa459ea  a longer name  n\n(left out: MORE; --wide shows everything)\n");
+    assert_string_equal(
+        print_form(list, columns, &(struct table_form){ .width = 20 }),
+        "ID        NAME\n6fa459ea  a longer \xE2\x80\xA6\n(left out: NOTE, MORE; --wide shows everything)\n");
+    assert_string_equal(
+        print_form(list, columns, &(struct table_form){ .width = 20, .is_wide = true }),
+        "ID                                    NAME           NOTE  MORE\n6fa459ea-ee8a-4ca4-894e-db77e160355e  a longer name  n     m\n");
 }
 
 static void columns_are_as_wide_as_their_widest_cell(void **state)
 {
     static const struct cli_column columns[] = { { "ID", "id" }, { "NAME", "name" }, { "N", "n" }, { .title = NULL } };
 
-    assert_string_equal(print("[{\"id\":\"a\",\"name\":\"longer\",\"n\":1},{\"id\":\"bcd\",\"name\":\"\",\"n\":null},{}]", columns),
-                        "ID   NAME    N\n"
-                        "a    longer  1\n"
-                        "bcd  -       -\n"
-                        "-    -       -\n");
+    assert_string_equal(
+        print("[{\"id\":\"a\",\"name\":\"longer\",\"n\":1},{\"id\":\"bcd\",\"name\":\"\",\"n\":null},{}]", columns),
+        "ID   NAME    N\n"
+        "a    longer  1\n"
+        "bcd  -       -\n"
+        "-    -       -\n");
 }
 
 static void width_counts_characters_not_bytes(void **state)
@@ -58,7 +87,11 @@ static void width_counts_characters_not_bytes(void **state)
                         "A    B\n\xC3\xA9\xC3\xA9   x\nabc  y\n");
 }
 
-static const struct { const char *json; enum cli_format format; const char *shown; } cells[] = {
+static const struct {
+    const char *json;
+    enum cli_format format;
+    const char *shown;
+} cells[] = {
     { "{\"v\":\"2026-11-20T09:32:05.682Z\"}", CLI_TIME, "2026-11-20 09:32:05" },
     { "{\"v\":\"soon\"}", CLI_TIME, "soon" },
     { "{\"v\":true}", CLI_YES_NO, "yes" },
@@ -97,6 +130,7 @@ static void an_object_is_shown_as_labelled_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_table_fits_the_terminal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(columns_are_as_wide_as_their_widest_cell, set_up, tear_down),
         cmocka_unit_test_setup_teardown(width_counts_characters_not_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_cell_is_shown_for_a_person, set_up, tear_down),

@@ -3,15 +3,18 @@
 #include "../net/upstream.h"
 #include "base/base64.h"
 #include "base/fields.h"
+#include "http/peer.h"
 
 /* A provider whose vector of the text "7" is [7, 1]. */
 struct provider {
-    const char *shape;                  /* "openai", "base64", "ollama", "legacy" */
-    const char *fault;                  /* what it does wrong; NULL: nothing */
-    int n_faults;                       /* so many times, then it is well */
+    const char *shape; /* "openai", "base64", "ollama", "legacy" */
+    const char *fault; /* the fault of its answers; NULL: none */
+    int n_faults;      /* number of faulty answers; later answers are correct */
     int n_requests;
+    in_port_t ports[64]; /* of the clients' ends: one for each connection */
+    size_t n_ports;
     size_t most_texts;
-    char heard[512];                    /* the last body */
+    char heard[512]; /* the last request's body */
     char path[128], query[64], authorization[64];
 };
 
@@ -34,7 +37,7 @@ static void write_base64(struct json_writer *w, const char *text)
     buf_clear(&out);
 }
 
-/* Last text first: places are told, not implied. */
+/* Last text first: the order must come from the places, not be assumed. */
 static void write_openai(struct json_writer *w, const struct field_strings *texts, const char *shape, const char *fault)
 {
     json_begin_array_as(w, "data");
@@ -50,7 +53,7 @@ static void write_openai(struct json_writer *w, const struct field_strings *text
         else if (i == 0 && fault && strcmp(fault, "empty") == 0)
             json_add_raw(w, "embedding", "[]");
         else if (i == 0 && fault && strcmp(fault, "infinite") == 0)
-            json_add_string(w, "embedding", "AACAfwAAgD8=");        /* [inf, 1] */
+            json_add_string(w, "embedding", "AACAfwAAgD8="); /* [inf, 1] */
         else if (i == 0 && fault && strcmp(fault, "no base64") == 0)
             json_add_string(w, "embedding", "AACAP*AAgD8=");
         else if (strcmp(shape, "base64") == 0)
@@ -73,7 +76,8 @@ static void write_ollama(struct json_writer *w, const struct field_strings *text
     json_add_int(w, "prompt_eval_count", 5);
 }
 
-static void write_answer(struct provider *p, struct http_exchange *x, const struct field_strings *texts, const char *fault)
+static void write_answer(struct provider *p, struct http_exchange *x, const struct field_strings *texts,
+                         const char *fault)
 {
     struct json_writer w;
 
@@ -88,14 +92,27 @@ static void write_answer(struct provider *p, struct http_exchange *x, const stru
     json_end(&w);
 }
 
+static void note_connection(struct provider *p, const struct http_exchange *x)
+{
+    in_port_t port = x->request.connection->remote.in.sin_port;
+
+    for (size_t i = 0; i < p->n_ports; i++)
+        if (p->ports[i] == port)
+            return;
+    assert_true(p->n_ports < ARRAY_SIZE(p->ports));
+    p->ports[p->n_ports++] = port;
+}
+
 static void answer(void *arg, struct http_exchange *x)
 {
     static const struct field fields[] = { { .kind = FIELD_KIND_STRINGS, .name = "input", .offset = 0 }, FIELD_END };
     struct provider *p = arg;
-    const char *fault = p->n_requests++ < p->n_faults ? p->fault : NULL, *authorization = http_header(&x->request, "authorization");
+    const char *fault = p->n_requests++ < p->n_faults ? p->fault : NULL,
+               *authorization = http_header(&x->request, "authorization");
     struct field_strings texts = { 0 };
     struct json_value root = { 0 };
 
+    note_connection(p, x);
     assert_int_equal(json_parse(x->arena, x->request.body, &root, NULL), 0);
     assert_int_equal(fields_read(fields, root, &texts, x->arena, "", NULL), 0);
     p->most_texts = MAX(p->most_texts, texts.n);
@@ -132,11 +149,19 @@ static int64_t retry_after_ms(const struct http_answer *answer)
 
 /* ---- one call ---- */
 
-static const struct http_ask_header headers[] = { { "content-type", "application/json" }, { "authorization", "Bearer k" } };
+static const struct http_call_header headers[] = { { "content-type", "application/json" },
+                                                   { "authorization", "Bearer k" } };
 
-struct case_of { struct rig rig; struct provider provider; struct embed_service service; struct embed_ask ask; const char *path; };
+struct case_of {
+    struct rig rig;
+    struct provider provider;
+    struct embed_service service;
+    struct embed_request request;
+    const char *path;
+};
 
-static void open_case(struct case_of *c, const struct embed_protocol *protocol, const char *shape, size_t n_texts, size_t max_batch)
+static void open_case(struct case_of *c, const struct embed_protocol *protocol, const char *shape, size_t n_texts,
+                      size_t max_batch)
 {
     struct slice *texts;
 
@@ -146,7 +171,7 @@ static void open_case(struct case_of *c, const struct embed_protocol *protocol, 
     for (size_t i = 0; i < n_texts; i++)
         texts[i] = slice_of(arena_printf(c->rig.a, "%zu", i + 1));
     c->service = (struct embed_service){ "double", protocol, .max_batch = max_batch, .n_parallel = 3 };
-    c->ask = (struct embed_ask){ .texts = texts, .n = n_texts, .model = "asked-model" };
+    c->request = (struct embed_request){ .texts = texts, .n = n_texts, .model = "asked-model" };
 }
 
 static void close_case(struct case_of *c)
@@ -157,11 +182,19 @@ static void close_case(struct case_of *c)
 static int run(struct case_of *c, struct embed_vectors *ret, struct err *e)
 {
     const struct embed_account account = {
-        .name = "double", .service = &c->service, .base_url = rig_url(&c->rig, c->path ? c->path : "/v1"), .headers = headers, .n_headers = 2, .n_retries = 2,
-        .total_ms = WAIT_MS, .retry_after_max_ms = 1000, .refuse = refuse, .retry_after_ms = retry_after_ms,
+        .name = "double",
+        .service = &c->service,
+        .base_url = rig_url(&c->rig, c->path ? c->path : "/v1"),
+        .headers = headers,
+        .n_headers = 2,
+        .n_retries = 2,
+        .total_ms = WAIT_MS,
+        .retry_after_max_ms = 1000,
+        .refuse = refuse,
+        .retry_after_ms = retry_after_ms,
     };
 
-    return embed_remote(&account, &c->ask, c->rig.a, ret, e);
+    return embed_remote(&account, &c->request, c->rig.a, ret, e);
 }
 
 static void assert_in_order(const struct embed_vectors *v, size_t n)
@@ -174,7 +207,10 @@ static void assert_in_order(const struct embed_vectors *v, size_t n)
 
 static void vectors_come_in_the_order_of_the_texts_whatever_the_batches(void **state)
 {
-    static const struct { size_t n_texts, max_batch; int n_requests; } sizes[] = { { 1, 500, 1 }, { 5, 5, 1 }, { 6, 5, 2 }, { 100, 7, 15 }, { 3, 1, 3 } };
+    static const struct {
+        size_t n_texts, max_batch;
+        int n_requests;
+    } sizes[] = { { 1, 500, 1 }, { 5, 5, 1 }, { 6, 5, 2 }, { 100, 7, 15 }, { 3, 1, 3 } };
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         AUTO(close_case) struct case_of c = { 0 };
@@ -192,28 +228,50 @@ static void vectors_come_in_the_order_of_the_texts_whatever_the_batches(void **s
     }
 }
 
+static void the_connections_of_helper_threads_are_used_again(void **state)
+{
+    AUTO(close_case) struct case_of c = { 0 };
+    struct embed_vectors v = { 0 };
+
+    open_case(&c, &embed_openai, "openai", 12, 1);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(run(&c, &v, NULL), 0);
+    assert_int_equal(c.provider.n_requests, 60);
+    assert_in_range(c.provider.n_ports, 1, c.service.n_parallel);
+}
+
 static void the_request_is_that_of_the_protocol(void **state)
 {
     AUTO(close_case) struct case_of c = { 0 };
     struct embed_vectors v = { 0 };
 
     open_case(&c, &embed_openai, "openai", 2, 500);
-    c.ask.n_dimensions = 2;
+    c.request.n_dimensions = 2;
     assert_int_equal(run(&c, &v, NULL), 0);
     assert_string_equal(c.provider.path, "/v1/embeddings");
     assert_string_equal(c.provider.authorization, "Bearer k");
     assert_string_equal(c.provider.heard, "{\"model\":\"asked-model\",\"input\":[\"1\",\"2\"],\"dimensions\":2}");
 }
 
-static void each_service_is_told_what_it_wants_to_know(void **state)
+static void each_service_is_reported_what_it_wants_to_know(void **state)
 {
-    static const struct { const char *id; enum embed_purpose purpose; int64_t n_dimensions; const char *heard; } cases[] = {
-        { "openai", EMBED_QUERY, 2, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"dimensions\":2,\"encoding_format\":\"base64\"}" },
-        { "voyageai", EMBED_QUERY, 2, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"output_dimension\":2,\"encoding_format\":\"base64\",\"input_type\":\"query\",\"truncation\":false}" },
-        { "voyageai", EMBED_DOCUMENT, 0, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"encoding_format\":\"base64\",\"input_type\":\"document\",\"truncation\":false}" },
-        { "voyageai", EMBED_ANY, 0, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"encoding_format\":\"base64\",\"truncation\":false}" },
+    static const struct {
+        const char *id;
+        enum embed_purpose purpose;
+        int64_t n_dimensions;
+        const char *heard;
+    } cases[] = {
+        { "openai", EMBED_QUERY, 2,
+          "{\"model\":\"asked-model\",\"input\":[\"1\"],\"dimensions\":2,\"encoding_format\":\"base64\"}" },
+        { "voyageai", EMBED_QUERY, 2,
+          "{\"model\":\"asked-model\",\"input\":[\"1\"],\"output_dimension\":2,\"encoding_format\":\"base64\",\"input_type\":\"query\",\"truncation\":false}" },
+        { "voyageai", EMBED_DOCUMENT, 0,
+          "{\"model\":\"asked-model\",\"input\":[\"1\"],\"encoding_format\":\"base64\",\"input_type\":\"document\",\"truncation\":false}" },
+        { "voyageai", EMBED_ANY, 0,
+          "{\"model\":\"asked-model\",\"input\":[\"1\"],\"encoding_format\":\"base64\",\"truncation\":false}" },
         { "cohere", EMBED_QUERY, 0, "{\"model\":\"asked-model\",\"input\":[\"1\"]}" },
-        { "ollama", EMBED_QUERY, 2, "{\"model\":\"asked-model\",\"input\":[\"1\"],\"dimensions\":2,\"truncate\":false}" },
+        { "ollama", EMBED_QUERY, 2,
+          "{\"model\":\"asked-model\",\"input\":[\"1\"],\"dimensions\":2,\"truncate\":false}" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -222,8 +280,8 @@ static void each_service_is_told_what_it_wants_to_know(void **state)
 
         open_case(&c, &embed_openai, strcmp(cases[i].id, "ollama") == 0 ? "ollama" : "base64", 1, 500);
         c.service = *embed_service_of(cases[i].id);
-        c.ask.purpose = cases[i].purpose;
-        c.ask.n_dimensions = cases[i].n_dimensions;
+        c.request.purpose = cases[i].purpose;
+        c.request.n_dimensions = cases[i].n_dimensions;
         assert_int_equal(run(&c, &v, NULL), 0);
         assert_string_equal(c.provider.heard, cases[i].heard);
     }
@@ -241,13 +299,17 @@ static void vectors_may_come_as_base64(void **state)
 
 static void an_address_of_azures_deployments_is_asked_in_their_way(void **state)
 {
-    static const struct { const char *path, *asked, *query; } cases[] = {
+    static const struct {
+        const char *path, *requested, *query;
+    } cases[] = {
         { "/openai/v1", "/openai/v1/embeddings", "" },
         { "/openai/deployments", "/openai/deployments/asked-model/embeddings", "api-version=2024-10-21" },
         { "/openai/deployments/", "/openai/deployments/asked-model/embeddings", "api-version=2024-10-21" },
         { "/openai/deployments/mine", "/openai/deployments/mine/embeddings", "api-version=2024-10-21" },
-        { "/openai/deployments/mine?api-version=2023-05-15", "/openai/deployments/mine/embeddings", "api-version=2023-05-15" },
-        { "/openai/deployments?api-version=2023-05-15", "/openai/deployments/asked-model/embeddings", "api-version=2023-05-15" },
+        { "/openai/deployments/mine?api-version=2023-05-15", "/openai/deployments/mine/embeddings",
+          "api-version=2023-05-15" },
+        { "/openai/deployments?api-version=2023-05-15", "/openai/deployments/asked-model/embeddings",
+          "api-version=2023-05-15" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -257,7 +319,7 @@ static void an_address_of_azures_deployments_is_asked_in_their_way(void **state)
         open_case(&c, &embed_openai, "openai", 1, 500);
         c.service = *embed_service_of("azure");
         assert_int_equal(run(&c, &v, NULL), 0);
-        assert_string_equal(c.provider.path, cases[i].asked);
+        assert_string_equal(c.provider.path, cases[i].requested);
         assert_string_equal(c.provider.query, cases[i].query);
         assert_int_equal(embed_is_deployment(&c.service, cases[i].path), *cases[i].query != '\0');
     }
@@ -272,7 +334,7 @@ static void a_deployments_name_is_no_path(void **state)
 
     open_case(&c, &embed_openai, "openai", 1, 500);
     c.service = *embed_service_of("azure");
-    c.ask.model = "../secrets?x=";
+    c.request.model = "../secrets?x=";
     assert_int_equal(run(&c, &v, &e), -EINVAL);
     assert_string_equal(e.code, "INVALID_MODEL");
     assert_int_equal(c.provider.n_requests, 0);
@@ -318,7 +380,11 @@ static void what_may_pass_is_tried_again(void **state)
 
 static void what_will_not_pass_ends_the_call(void **state)
 {
-    static const struct { const char *fault; int r, n_requests; const char *says; } faults[] = {
+    static const struct {
+        const char *fault;
+        int r, n_requests;
+        const char *says;
+    } faults[] = {
         { "401", -EIO, 1, "it said 401 {\"error\":\"no\"}" },
         { "429 late", -EBUSY, 1, "it said 429 {\"error\":\"no\"}" },
         { "503", -EAGAIN, 3, "it said 503 {\"error\":\"no\"}" },
@@ -364,7 +430,7 @@ static void a_client_that_leaves_ends_the_call(void **state)
     struct embed_vectors v = { 0 };
 
     open_case(&c, &embed_openai, "openai", 3, 500);
-    c.ask.is_gone = &is_gone;
+    c.request.is_gone = &is_gone;
     assert_int_equal(run(&c, &v, NULL), -ECANCELED);
 }
 
@@ -377,7 +443,7 @@ static void a_text_that_is_surely_too_long_is_refused_before_anything_is_sent(vo
 
     open_case(&c, &embed_openai, "openai", 2, 500);
     c.service.max_tokens = 2;
-    c.ask.texts = texts;
+    c.request.texts = texts;
     assert_int_equal(run(&c, &v, &e), -EINVAL);
     assert_string_equal(e.code, "INPUT_TOO_LONG");
     assert_non_null(strstr(e.text, "`input[1]`"));
@@ -401,8 +467,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_come_in_the_order_of_the_texts_whatever_the_batches),
+        cmocka_unit_test(the_connections_of_helper_threads_are_used_again),
         cmocka_unit_test(the_request_is_that_of_the_protocol),
-        cmocka_unit_test(each_service_is_told_what_it_wants_to_know),
+        cmocka_unit_test(each_service_is_reported_what_it_wants_to_know),
         cmocka_unit_test(vectors_may_come_as_base64),
         cmocka_unit_test(an_address_of_azures_deployments_is_asked_in_their_way),
         cmocka_unit_test(a_deployments_name_is_no_path),

@@ -31,8 +31,11 @@ static const char *const corpus[] = {
     "Penguins breed on the ice in the coldest months of the year.",
 };
 
-/* What a person would type, right and with slips, and which text is meant. */
-static const struct { const char *query, *misspelt; size_t wanted; } queries[] = {
+/* Queries that a person would type, correct and mistyped, and the text that is meant. */
+static const struct {
+    const char *query, *misspelt;
+    size_t wanted;
+} queries[] = {
     { "unpaid invoice reminder", "unpaid invoce remindr", 0 },
     { "tractor oil filter", "tracktor oil fliter", 1 },
     { "rye sourdough bread", "ry sourdogh bread", 2 },
@@ -73,7 +76,7 @@ static float similarity(const char *one, const char *other)
     return dot(a, b);
 }
 
-/* How many of the corpus are nearer than the wanted one. */
+/* How many texts of the corpus are nearer than the wanted one. */
 static size_t rank_of(const char *query, size_t wanted)
 {
     float best = similarity(query, corpus[wanted]);
@@ -86,7 +89,9 @@ static size_t rank_of(const char *query, size_t wanted)
 
 static void every_vector_has_length_one(void **state)
 {
-    static const char *const texts[] = { "", " ", "a", "!?", "the the the", "\xFF\xFE broken", "\xE6\x97\xA5\xE6\x9C\xAC", "\xF0\x9F\x98\x80" };
+    static const char *const texts[] = {
+        "", " ", "a", "!?", "the the the", "\xFF\xFE broken", "\xE6\x97\xA5\xE6\x9C\xAC", "\xF0\x9F\x98\x80"
+    };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         assert_true(fabsf(similarity(texts[i], texts[i]) - 1) < 1e-5f);
@@ -98,7 +103,7 @@ static void queries_find_their_text_far_more_often_than_chance(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(queries); i++)
         n_first += rank_of(queries[i].query, queries[i].wanted) == 0;
-    assert_in_range(n_first, ARRAY_SIZE(queries) - 1, ARRAY_SIZE(queries));     /* chance finds one */
+    assert_in_range(n_first, ARRAY_SIZE(queries) - 1, ARRAY_SIZE(queries)); /* chance would find one */
 }
 
 static void misspelt_queries_find_their_text_too(void **state)
@@ -115,14 +120,20 @@ static void misspelt_queries_find_their_text_too(void **state)
 
 static void case_accents_and_punctuation_do_not_matter(void **state)
 {
-    static const struct { const char *one, *other; } same[] = {
+    static const struct {
+        const char *one, *other;
+    } same[] = {
         { "Hello, WORLD!", "hello world" },
-        { "caf\xC3\xA9 \xC3\x9C" "ber", "cafe uber" },
+        { "caf\xC3\xA9 \xC3\x9C"
+          "ber",
+          "cafe uber" },
         { "cafe\xCC\x81", "caf\xC3\xA9" },
         { "\xC5\xBB\xC3\xB3\xC5\x82\xC4\x87", "zolc" },
         { "\xD0\x9C\xD0\x98\xD0\xA0", "\xD0\xBC\xD0\xB8\xD1\x80" },
         { "\xCE\x91\xCE\xA9", "\xCE\xB1\xCF\x89" },
-        { "a\xE2\x80\x94" "b", "a b" },
+        { "a\xE2\x80\x94"
+          "b",
+          "a b" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(same); i++)
@@ -139,17 +150,19 @@ static void order_of_words_matters_a_little(void **state)
 static void texts_without_spaces_are_compared_by_their_characters(void **state)
 {
     /* "Tokyo tower", "Tokyo station", "invoice" */
-    const char *tower = "\xE6\x9D\xB1\xE4\xBA\xAC\xE5\xA1\x94", *station = "\xE6\x9D\xB1\xE4\xBA\xAC\xE9\xA7\x85", *invoice = "\xE8\xAB\x8B\xE6\xB1\x82\xE6\x9B\xB8";
+    const char *tower = "\xE6\x9D\xB1\xE4\xBA\xAC\xE5\xA1\x94", *station = "\xE6\x9D\xB1\xE4\xBA\xAC\xE9\xA7\x85",
+               *invoice = "\xE8\xAB\x8B\xE6\xB1\x82\xE6\x9B\xB8";
 
     assert_true(similarity(tower, station) > similarity(tower, invoice) + 0.3f);
 }
 
 static void a_word_said_often_counts_more_but_not_in_proportion(void **state)
 {
-    float once = similarity("alpha omega", "alpha"), often = similarity("alpha alpha alpha alpha alpha alpha alpha alpha omega", "alpha");
+    float once = similarity("alpha omega", "alpha"),
+          often = similarity("alpha alpha alpha alpha alpha alpha alpha alpha omega", "alpha");
 
     assert_true(often > once);
-    assert_true(often < 0.985f);        /* 8 times its weight would give 0.99 */
+    assert_true(often < 0.985f); /* 8 times its weight would give 0.99 */
 }
 
 static void long_texts_are_embedded_whole(void **state)
@@ -168,10 +181,13 @@ static void long_texts_are_embedded_whole(void **state)
     assert_true(with_tail > similarity(text, "zebra"));
 }
 
-/* Stored vectors must stay comparable: these digests never change. A change of the projection is a new model name. */
+/* Stored vectors must stay comparable: these digests never change. A change of the projection needs a new model name.
+ */
 static void vectors_are_the_same_on_every_machine(void **state)
 {
-    static const struct { const char *text, *digest; } golden[] = {
+    static const struct {
+        const char *text, *digest;
+    } golden[] = {
         { "hello world", "3b1ad39aa2437fda" },
         { "The invoice for March has not been paid", "e6eb19bdf4bf63f5" },
         { "\xE6\x9D\xB1\xE4\xBA\xAC caf\xC3\xA9 42", "4eaead71c45a092c" },

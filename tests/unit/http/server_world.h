@@ -1,9 +1,10 @@
-/* For the tests of the server: one that runs on a loop thread, handlers to aim at, and a blocking client. */
+/* For the tests of the server: a server on a loop thread, test handlers, and a blocking client. */
 #pragma once
 
 #include "../wait.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/metrics.h"
 #include "base/pool.h"
 #include "http/server.h"
 #include "http/sse.h"
@@ -12,7 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* after those four */
+/* must follow those four */
 #include <cmocka.h>
 
 #include <netinet/in.h>
@@ -29,9 +30,11 @@ struct world {
     pthread_t thread;
     uint16_t port;
     atomic_bool is_running;
-    struct http_exchange *_Atomic held;         /* the request to /hold, for the test to answer */
+    struct http_exchange *_Atomic held; /* the request to /hold, for the test to answer */
     atomic_int n_gone, n_refused, n_changes;
     char refused_id[65];
+    int n_in_turn; /* requests since the last round of the loop; loop thread */
+    atomic_int n_most_in_turn;
 };
 
 static void world_wait(bool (*is_so)(struct world *w), struct world *w)
@@ -64,7 +67,7 @@ UNUSED static bool is_held(struct world *w)
     return atomic_load(&w->held) != NULL;
 }
 
-UNUSED static bool is_gone_told(struct world *w)
+UNUSED static bool is_gone_reported(struct world *w)
 {
     return atomic_load(&w->n_gone) > 0;
 }
@@ -74,9 +77,24 @@ UNUSED static bool is_quiet(struct world *w)
     return http_server_in_flight(w->server) == 0;
 }
 
+UNUSED static int n_connections(void)
+{
+    static const char name[] = "\nhearth_http_connections ";
+    struct buf page;
+    const char *at;
+    int n;
+
+    buf_init(&page, MIB(1));
+    metrics_print(&page);
+    at = strstr(buf_str(&page), name);
+    n = at ? (int)strtol(at + strlen(name), NULL, 10) : 0;
+    buf_clear(&page);
+    return n;
+}
+
 UNUSED static bool has_no_connection(struct world *w)
 {
-    return http_server_connections(w->server) == 0;
+    return n_connections() == 0;
 }
 
 static void answer_text(struct http_exchange *x, const char *text)
@@ -113,7 +131,7 @@ static void handle_hold(struct world *w, struct http_exchange *x)
     atomic_store(&w->held, x);
 }
 
-/* Answered when its client leaves. */
+/* Replies when the client disconnects. */
 static void end_of_forever(struct http_exchange *x, void *arg)
 {
     http_exchange_send(x);
@@ -158,11 +176,24 @@ static const struct {
     const char *path;
     void (*handle)(struct world *w, struct http_exchange *x);
 } handlers[] = {
-    { "/ping", handle_ping }, { "/hold", handle_hold }, { "/forever", handle_forever }, { "/who", handle_who }, { "/big", handle_big }, { "/worker", handle_worker },
+    { "/ping", handle_ping }, { "/hold", handle_hold }, { "/forever", handle_forever },
+    { "/who", handle_who },   { "/big", handle_big },   { "/worker", handle_worker },
 };
+
+static void end_turn(void *arg)
+{
+    struct world *w = arg;
+
+    atomic_store(&w->n_most_in_turn, MAX(atomic_load(&w->n_most_in_turn), w->n_in_turn));
+    w->n_in_turn = 0;
+}
 
 static void on_request(void *arg, struct http_exchange *x)
 {
+    struct world *w = arg;
+
+    if (w->n_in_turn++ == 0)
+        loop_post(w->loop, end_turn, w);
     for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
         if (strcmp(handlers[i].path, x->request.path) == 0) {
             handlers[i].handle(arg, x);
@@ -206,7 +237,7 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
-static void tell_running(void *arg)
+static void report_running(void *arg)
 {
     struct world *w = arg;
 
@@ -217,7 +248,9 @@ static void tell_running(void *arg)
 static struct world *world_new(void (*change)(struct http_server_config *c))
 {
     struct world *w = xcalloc(1, sizeof(*w));
-    struct http_server_config config = { .on_head = on_head, .on_request = on_request, .on_refused = on_refused, .arg = w };
+    struct http_server_config config = {
+        .on_head = on_head, .on_request = on_request, .on_refused = on_refused, .arg = w
+    };
     struct pool_config pool = { .name = "test", .n_min = 2, .n_max = 2, .max_waiting = 100 };
     struct err e = { 0 };
 
@@ -228,9 +261,9 @@ static struct world *world_new(void (*change)(struct http_server_config *c))
     assert_int_equal(pool_start(&pool, &w->pool, &e), 0);
     assert_int_equal(http_server_start(w->loop, &config, &w->server, &e), 0);
     assert_int_equal(http_server_listen(w->server, "127.0.0.1", 0, &w->port, &e), 0);
-    loop_post(w->loop, tell_running, w);
+    loop_post(w->loop, report_running, w);
     assert_int_equal(pthread_create(&w->thread, NULL, run_loop, w), 0);
-    world_wait(is_running, w);          /* until then this thread counts as the loop's */
+    world_wait(is_running, w); /* until then this thread counts as the loop thread */
     return w;
 }
 
@@ -251,10 +284,12 @@ static void world_free(struct world *w)
     free(w);
 }
 
-/* ---- a server for each test: SERVED(test), or with its configuration altered SERVED_WITH(test, change) ---- */
+/* ---- a server for each test: SERVED(test), or with a changed configuration SERVED_WITH(test, change) ---- */
 
 typedef void alter_config(struct http_server_config *c);
-struct served { alter_config *change; };
+struct served {
+    alter_config *change;
+};
 
 static int world_set_up(void **state)
 {
@@ -270,7 +305,8 @@ static int world_tear_down(void **state)
     return 0;
 }
 
-#define SERVED_WITH(test, alter) cmocka_unit_test_prestate_setup_teardown(test, world_set_up, world_tear_down, (&(struct served){ alter }))
+#define SERVED_WITH(test, alter)                                                                                       \
+    cmocka_unit_test_prestate_setup_teardown(test, world_set_up, world_tear_down, (&(struct served){ alter }))
 #define SERVED(test) SERVED_WITH(test, NULL)
 
 /* ---- a blocking client ---- */
@@ -287,7 +323,9 @@ static void set_patience(int fd)
 
 UNUSED static int dial(struct world *w)
 {
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(w->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(w->port),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
@@ -301,7 +339,7 @@ static void say(int fd, const char *text)
     assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
-/* Reads until marker has come n times; the text so far is in a static buffer. */
+/* Reads until marker has appeared n times; the text so far is in a static buffer. */
 static const char *hear_times(int fd, const char *marker, int n)
 {
     static char text[1 << 20];

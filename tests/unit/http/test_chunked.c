@@ -27,7 +27,8 @@ static struct decoded decode(struct slice text, size_t piece)
     while (got.used < text.n && !got.why && !http_chunked_is_done(&state)) {
         size_t used = 0;
 
-        got.why = http_chunked_feed(&state, (struct slice){ text.p + got.used, MIN(piece, text.n - got.used) }, &body, &used);
+        got.why =
+            http_chunked_feed(&state, (struct slice){ text.p + got.used, MIN(piece, text.n - got.used) }, &body, &used);
         got.used += used;
     }
     got.is_done = http_chunked_is_done(&state);
@@ -39,7 +40,7 @@ static struct decoded decode(struct slice text, size_t piece)
 static void bodies_are_decoded_in_pieces_of_any_size(void **state)
 {
     static const struct {
-        const char *text, *body;        /* body NULL: refused */
+        const char *text, *body; /* body NULL: refused */
         enum http_refusal why;
     } cases[] = {
         { "0\r\n\r\n", "", 0 },
@@ -47,13 +48,25 @@ static void bodies_are_decoded_in_pieces_of_any_size(void **state)
         { "00A\r\n0123456789\r\n1;a=b\r\nx\r\n0\r\nTrailer: 1\r\nOther: 2\r\n\r\n", "0123456789x", 0 },
         { "1 ; ext=\"q\"\r\na\r\n0\r\n\r\n", "a", 0 },
         { "a\r\n0123456789\r\na\r\n0123456789\r\n0\r\n\r\n", "01234567890123456789", 0 },
-        { "\r\n", NULL, REFUSE_CHUNK }, { "g\r\n", NULL, REFUSE_CHUNK }, { "-1\r\n", NULL, REFUSE_CHUNK },
-        { "+1\r\n", NULL, REFUSE_CHUNK }, { "0x1\r\n", NULL, REFUSE_CHUNK }, { " 1\r\n", NULL, REFUSE_CHUNK },
-        { "1\n", NULL, REFUSE_CHUNK }, { "1\rx", NULL, REFUSE_CHUNK }, { "1\r\nab", NULL, REFUSE_CHUNK },
-        { "1\r\na\n", NULL, REFUSE_CHUNK }, { "1\r\na\rx", NULL, REFUSE_CHUNK }, { "1;a\nb", NULL, REFUSE_CHUNK },
-        { "000000001\r\n", NULL, REFUSE_CHUNK }, { "ffffffff\r\n", NULL, REFUSE_BODY_BYTES },
-        { "15\r\n", NULL, REFUSE_BODY_BYTES }, { "14\r\n01234567890123456789\r\n1\r\n", NULL, REFUSE_BODY_BYTES },
-        { "0\r\nx\n", NULL, REFUSE_TRAILER }, { "0\r\n\x01", NULL, REFUSE_TRAILER }, { "0\r\n\rx", NULL, REFUSE_TRAILER },
+        { "\r\n", NULL, REFUSE_CHUNK },
+        { "g\r\n", NULL, REFUSE_CHUNK },
+        { "-1\r\n", NULL, REFUSE_CHUNK },
+        { "+1\r\n", NULL, REFUSE_CHUNK },
+        { "0x1\r\n", NULL, REFUSE_CHUNK },
+        { " 1\r\n", NULL, REFUSE_CHUNK },
+        { "1\n", NULL, REFUSE_CHUNK },
+        { "1\rx", NULL, REFUSE_CHUNK },
+        { "1\r\nab", NULL, REFUSE_CHUNK },
+        { "1\r\na\n", NULL, REFUSE_CHUNK },
+        { "1\r\na\rx", NULL, REFUSE_CHUNK },
+        { "1;a\nb", NULL, REFUSE_CHUNK },
+        { "000000001\r\n", NULL, REFUSE_CHUNK },
+        { "ffffffff\r\n", NULL, REFUSE_BODY_BYTES },
+        { "15\r\n", NULL, REFUSE_BODY_BYTES },
+        { "14\r\n01234567890123456789\r\n1\r\n", NULL, REFUSE_BODY_BYTES },
+        { "0\r\nx\n", NULL, REFUSE_TRAILER },
+        { "0\r\n\x01", NULL, REFUSE_TRAILER },
+        { "0\r\n\rx", NULL, REFUSE_TRAILER },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -13,10 +13,24 @@ static void weights_and_wildcards_are_respected(void **state)
         const char *value;
         bool accepts;
     } cases[] = {
-        { NULL, false }, { "", false }, { "gzip", true }, { "GZIP", true }, { "x-gzip", true }, { "br, gzip ;q=0.5", true },
-        { "gzip;q=0", false }, { "gzip; q=0.000", false }, { "gzip;q=0.001", true }, { "*", true }, { "*;q=0", false },
-        { "*, gzip;q=0", false }, { "gzip;q=0, *", false }, { "*;q=0, gzip", true }, { "gzipx, deflate", false }, { ",,gzip", true },
-        { "identity;q=1", false }, { "gzip;x=0;q=0", false },
+        { NULL, false },
+        { "", false },
+        { "gzip", true },
+        { "GZIP", true },
+        { "x-gzip", true },
+        { "br, gzip ;q=0.5", true },
+        { "gzip;q=0", false },
+        { "gzip; q=0.000", false },
+        { "gzip;q=0.001", true },
+        { "*", true },
+        { "*;q=0", false },
+        { "*, gzip;q=0", false },
+        { "gzip;q=0, *", false },
+        { "*;q=0, gzip", true },
+        { "gzipx, deflate", false },
+        { ",,gzip", true },
+        { "identity;q=1", false },
+        { "gzip;x=0;q=0", false },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

@@ -17,14 +17,14 @@ struct read_head {
     struct http_framing framing;
 };
 
-/* Scans and parses as the connection does; the text comes in pieces of the given size. */
+/* Scans and parses like the connection; the text comes in pieces of the given size. */
 static struct read_head read_head(struct arena *a, struct slice text, size_t piece)
 {
     struct read_head got = { 0 };
     struct http_head_scan scan = { 0 };
 
     for (size_t n = MIN(piece, text.n); !got.why && got.head_bytes == 0; n = MIN(n + piece, text.n)) {
-        char *copy = malloc(n);         /* of the exact size, so that the sanitizer sees a read too far */
+        char *copy = malloc(n); /* of the exact size, so that the sanitizer sees a read too far */
 
         memcpy(copy, text.p, n);
         got.why = http_head_scan(&scan, (struct slice){ copy, n }, &got.head_bytes);
@@ -33,7 +33,8 @@ static struct read_head read_head(struct arena *a, struct slice text, size_t pie
             break;
     }
     if (!got.why && got.head_bytes > 0)
-        got.why = http_head_parse(a, arena_slicedup(a, (struct slice){ text.p, got.head_bytes }), &scan, &got.request, &got.framing);
+        got.why = http_head_parse(a, arena_slicedup(a, (struct slice){ text.p, got.head_bytes }), &scan, &got.request,
+                                  &got.framing);
     return got;
 }
 
@@ -44,7 +45,8 @@ static void assert_refusal(struct slice text, enum http_refusal why)
         struct read_head got = read_head(a, text, piece);
 
         if (got.why != why)
-            fail_msg("wanted refusal %d, got %d in pieces of %zu for: %.*s", why, got.why, piece, (int)MIN(text.n, 200), text.p);
+            fail_msg("wanted refusal %d, got %d in pieces of %zu for: %.*s", why, got.why, piece, (int)MIN(text.n, 200),
+                     text.p);
         arena_free(a);
     }
 }
@@ -68,7 +70,7 @@ static const struct {
     { SLICE_LIT("GET / HTTP/11.1\r\n" HOST "\r\n"), REFUSE_REQUEST_LINE },
     { SLICE_LIT("G@T / HTTP/1.1\r\n" HOST "\r\n"), REFUSE_REQUEST_LINE },
     { SLICE_LIT("GET /\0 HTTP/1.1\r\n" HOST "\r\n"), REFUSE_REQUEST_LINE },
-    { SLICE_LIT("\x16\x03\x01\x02"), REFUSE_REQUEST_LINE },         /* TLS */
+    { SLICE_LIT("\x16\x03\x01\x02"), REFUSE_REQUEST_LINE }, /* TLS */
     { SLICE_LIT("\r\n\r\n"), REFUSE_REQUEST_LINE },
     { SLICE_LIT("GET / HTTP/1.2\r\n" HOST "\r\n"), REFUSE_VERSION },
     { SLICE_LIT("GET / HTTP/2.0\r\n" HOST "\r\n"), REFUSE_VERSION },
@@ -123,13 +125,16 @@ static const struct {
     { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Content-Length: 3 3\r\n\r\n"), REFUSE_LENGTH },
     { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\nContent-Length: 4\r\n\r\n"), REFUSE_LENGTH_TWICE },
     { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\ncontent-length: 3\r\n\r\n"), REFUSE_LENGTH_TWICE },
-    { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"), REFUSE_LENGTH_AND_CODING },
-    { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"), REFUSE_LENGTH_AND_CODING },
+    { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"),
+      REFUSE_LENGTH_AND_CODING },
+    { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"),
+      REFUSE_LENGTH_AND_CODING },
     { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n"), REFUSE_CODING },
     { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked, identity\r\n\r\n"), REFUSE_CODING },
     { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n"), REFUSE_CODING },
     { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding:\r\n\r\n"), REFUSE_CODING },
-    { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"), REFUSE_CODING_TWICE },
+    { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"),
+      REFUSE_CODING_TWICE },
     { SLICE_LIT("POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"), REFUSE_CODING_VERSION },
     { SLICE_LIT("POST / HTTP/1.1\r\n" HOST "Expect: tea\r\n\r\n"), REFUSE_EXPECTATION },
 };
@@ -143,7 +148,7 @@ static void what_is_not_exact_is_refused(void **state)
 static void paths_are_decoded_once_and_keep_no_way_up(void **state)
 {
     static const struct {
-        const char *target, *path, *query;      /* path NULL: refused */
+        const char *target, *path, *query; /* path NULL: refused */
     } cases[] = {
         { "/", "/", "" },
         { "/a?b=%2e%2e&c", "/a", "b=%2e%2e&c" },
@@ -157,11 +162,26 @@ static void paths_are_decoded_once_and_keep_no_way_up(void **state)
         { "/a;x=1", "/a;x=1", "" },
         { "http://a", "/", "" },
         { "HTTP://a/x?y", "/x", "y" },
-        { "/..", NULL, "" }, { "/a/../b", NULL, "" }, { "/./a", NULL, "" }, { "/a/.", NULL, "" },
-        { "/%2e%2e/a", NULL, "" }, { "/%2E./a", NULL, "" }, { "/a/..;/b", NULL, "" }, { "/a/.;x=1", NULL, "" },
-        { "/a\\b", NULL, "" }, { "/a%5cb", NULL, "" }, { "/a/%2e%2e%2fb", NULL, "" }, { "/a/..%2Fb", NULL, "" },
-        { "/%00", NULL, "" }, { "/%0a", NULL, "" }, { "/%7f", NULL, "" },
-        { "/%", NULL, "" }, { "/%4", NULL, "" }, { "/%zz", NULL, "" }, { "/%ff", NULL, "" }, { "/\xff", NULL, "" },
+        { "/..", NULL, "" },
+        { "/a/../b", NULL, "" },
+        { "/./a", NULL, "" },
+        { "/a/.", NULL, "" },
+        { "/%2e%2e/a", NULL, "" },
+        { "/%2E./a", NULL, "" },
+        { "/a/..;/b", NULL, "" },
+        { "/a/.;x=1", NULL, "" },
+        { "/a\\b", NULL, "" },
+        { "/a%5cb", NULL, "" },
+        { "/a/%2e%2e%2fb", NULL, "" },
+        { "/a/..%2Fb", NULL, "" },
+        { "/%00", NULL, "" },
+        { "/%0a", NULL, "" },
+        { "/%7f", NULL, "" },
+        { "/%", NULL, "" },
+        { "/%4", NULL, "" },
+        { "/%zz", NULL, "" },
+        { "/%ff", NULL, "" },
+        { "/\xff", NULL, "" },
         { "/%c0%ae%c0%ae/", NULL, "" },
     };
 
@@ -180,17 +200,21 @@ static void paths_are_decoded_once_and_keep_no_way_up(void **state)
     }
 }
 
-static void an_escaped_slash_is_told_with_its_place(void **state)
+static void an_escaped_slash_is_reported_with_its_place(void **state)
 {
-    static const struct { const char *target, *path; size_t at; } cases[] = {
-        { "/a/b", "/a/b", 0 }, { "/a%2fb", "/a/b", 2 }, { "/%C3%A9/a%2Fb%2fc", "/\xc3\xa9/a/b/c", 5 }, { "/a%252Fb", "/a%2Fb", 0 }, { "/%2F", "//", 1 },
-        { "/a?b=%2F", "/a", 0 },
+    static const struct {
+        const char *target, *path;
+        size_t at;
+    } cases[] = {
+        { "/a/b", "/a/b", 0 },       { "/a%2fb", "/a/b", 2 }, { "/%C3%A9/a%2Fb%2fc", "/\xc3\xa9/a/b/c", 5 },
+        { "/a%252Fb", "/a%2Fb", 0 }, { "/%2F", "//", 1 },     { "/a?b=%2F", "/a", 0 },
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         AUTO(arena_freep) struct arena *a = arena_new();
-        struct read_head got = read_head(a, slice_of(arena_printf(a, "GET %s HTTP/1.1\r\n" HOST "\r\n", cases[i].target)), SIZE_MAX);
+        struct read_head got =
+            read_head(a, slice_of(arena_printf(a, "GET %s HTTP/1.1\r\n" HOST "\r\n", cases[i].target)), SIZE_MAX);
 
         assert_int_equal(got.why, REFUSE_NONE);
         assert_string_equal(got.request.path, cases[i].path);
@@ -198,7 +222,7 @@ static void an_escaped_slash_is_told_with_its_place(void **state)
     }
 }
 
-/* A head with a target, n further header lines and a filler so that it has exactly the wanted size (0: no filler). */
+/* A head with a target, n further header lines and a filler that makes the head exactly this long (0: no filler). */
 static struct slice make_head(struct arena *a, size_t target_bytes, size_t n_headers, size_t head_bytes)
 {
     struct buf out;
@@ -248,8 +272,11 @@ static struct read_head read_whole(struct arena *a, const char *text)
 static void headers_are_lower_case_trimmed_and_in_order(void **state)
 {
     struct arena *a = arena_new();
-    struct read_head got = read_whole(a, "PATCH /x HTTP/1.1\r\nHOST: a\r\nX-One: \t 1 \t\r\nX-Two:2\r\nx-ONE: 3\r\nEmpty:\r\n\r\n");
-    static const struct http_header wanted[] = { { "host", "a" }, { "x-one", "1" }, { "x-two", "2" }, { "x-one", "3" }, { "empty", "" } };
+    struct read_head got =
+        read_whole(a, "PATCH /x HTTP/1.1\r\nHOST: a\r\nX-One: \t 1 \t\r\nX-Two:2\r\nx-ONE: 3\r\nEmpty:\r\n\r\n");
+    static const struct http_header wanted[] = {
+        { "host", "a" }, { "x-one", "1" }, { "x-two", "2" }, { "x-one", "3" }, { "empty", "" }
+    };
 
     assert_int_equal(got.request.method, HTTP_PATCH);
     assert_int_equal(got.request.n_headers, ARRAY_SIZE(wanted));
@@ -268,14 +295,20 @@ static void keep_alive_follows_version_and_connection(void **state)
         const char *version, *connection;
         bool keep_alive;
     } cases[] = {
-        { "1.1", "", true }, { "1.1", "Connection: close\r\n", false }, { "1.1", "Connection: foo , CLOSE\r\n", false },
-        { "1.1", "Connection: closed\r\n", true }, { "1.0", "", false }, { "1.0", "Connection: Keep-Alive\r\n", true },
-        { "1.0", "Connection: keep-alive, close\r\n", false }, { "1.1", "Connection: keep-alive\r\nConnection: close\r\n", false },
+        { "1.1", "", true },
+        { "1.1", "Connection: close\r\n", false },
+        { "1.1", "Connection: foo , CLOSE\r\n", false },
+        { "1.1", "Connection: closed\r\n", true },
+        { "1.0", "", false },
+        { "1.0", "Connection: Keep-Alive\r\n", true },
+        { "1.0", "Connection: keep-alive, close\r\n", false },
+        { "1.1", "Connection: keep-alive\r\nConnection: close\r\n", false },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct arena *a = arena_new();
-        struct read_head got = read_whole(a, arena_printf(a, "GET / HTTP/%s\r\n" HOST "%s\r\n", cases[i].version, cases[i].connection));
+        struct read_head got =
+            read_whole(a, arena_printf(a, "GET / HTTP/%s\r\n" HOST "%s\r\n", cases[i].version, cases[i].connection));
 
         assert_int_equal(got.framing.keep_alive, cases[i].keep_alive);
         arena_free(a);
@@ -311,7 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_exact_is_refused),
         cmocka_unit_test(paths_are_decoded_once_and_keep_no_way_up),
-        cmocka_unit_test(an_escaped_slash_is_told_with_its_place),
+        cmocka_unit_test(an_escaped_slash_is_reported_with_its_place),
         cmocka_unit_test(limits_hold_at_their_edges),
         cmocka_unit_test(headers_are_lower_case_trimmed_and_in_order),
         cmocka_unit_test(keep_alive_follows_version_and_connection),

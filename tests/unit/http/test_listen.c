@@ -1,4 +1,5 @@
-/* Where the server listens, and who may come in. */
+/* Where the server listens, and who may connect. */
+#include "../skip.h"
 #include "server_world.h"
 
 #include <sys/resource.h>
@@ -8,7 +9,7 @@
 
 struct listening {
     struct world *w;
-    const char *path, *address;         /* one of them */
+    const char *path, *address; /* one of them */
     uint16_t port;
     int r;
     struct err e;
@@ -78,13 +79,17 @@ static void a_socket_left_behind_is_replaced_but_nothing_else_is(void **state)
     assert_int_equal(try_to_listen(w, left.sun_path, NULL, 0).r, 0);
     assert_int_equal(try_to_listen(w, left.sun_path, NULL, 0).r, -EADDRINUSE);
     assert_int_equal(try_to_listen(w, folder, NULL, 0).r, -EEXIST);
-    assert_int_equal(try_to_listen(w, "/0123456789012345678901234567890123456789012345678901234567890123456789"
-                                      "01234567890123456789012345678901234567890123456789", NULL, 0).r, -ENAMETOOLONG);
+    assert_int_equal(try_to_listen(w,
+                                   "/0123456789012345678901234567890123456789012345678901234567890123456789"
+                                   "01234567890123456789012345678901234567890123456789",
+                                   NULL, 0)
+                         .r,
+                     -ENAMETOOLONG);
     loop_call(w->loop, stop_server, w);
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* What another user hears from the socket: nothing but its end. Exit status of the child that tries. */
+/* Another user must read nothing from the socket but its end. Returns the exit status of the child that tries. */
 static int try_as_nobody(const char *path)
 {
     int status = -1;
@@ -110,7 +115,7 @@ static void another_user_is_turned_away_even_when_the_file_lets_him(void **state
     char folder[] = "/tmp/hearth-test-XXXXXX", path[64];
 
     if (geteuid() != 0)
-        skip();                         /* only root can become another user */
+        SKIP_TEST("only root can become another user");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/socket", folder);
     assert_int_equal(try_to_listen(w, path, NULL, 0).r, 0);
@@ -124,7 +129,9 @@ static void another_user_is_turned_away_even_when_the_file_lets_him(void **state
 static void running_out_of_descriptors_only_delays_connections(void **state)
 {
     struct world *w = *state;
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(w->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(w->port),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     struct rlimit before, none_left;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -135,9 +142,9 @@ static void running_out_of_descriptors_only_delays_connections(void **state)
     set_patience(fd);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
     say(fd, GET("/ping") "\r\n");
-    for (int i = 0; i < 10; i++)        /* rounds of the loop, in which it tries to accept */
+    for (int i = 0; i < 10; i++) /* rounds of the loop, in which the server tries to accept */
         world_turn(w);
-    assert_int_equal(http_server_connections(w->server), 0);
+    assert_true(has_no_connection(w));
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     hear(fd, "success");
     close(fd);
@@ -151,7 +158,7 @@ static void it_listens_on_several_addresses(void **state)
     int fd;
 
     if (six.r == -EADDRNOTAVAIL || six.r == -EAFNOSUPPORT)
-        skip();                         /* a machine without IPv6 */
+        SKIP_TEST("this machine has no IPv6");
     assert_int_equal(six.r, 0);
     assert_true(six.port > 0);
     to.sin6_port = htons(six.port);
@@ -208,7 +215,7 @@ static void a_request_names_both_ends_of_its_connection(void **state)
     close(one);
     close(two);
     world_wait(has_no_connection, w);
-    http_peer_unref(first);             /* still there after its connection */
+    http_peer_unref(first); /* outlives its connection */
     http_peer_unref(again);
     http_peer_unref(other);
 }

@@ -19,6 +19,10 @@ static const struct {
     { HTTP_POST, "/a/:x/b" },
     { HTTP_POST, "/a/lit/c" },
     { HTTP_GET, "/:p/:q/:r/:s" },
+    { HTTP_GET, "/ui/{path*}" },
+    { HTTP_GET, "/ui/:one/fixed" },
+    { HTTP_POST, "/ui/form" },
+    { HTTP_GET, "/ui/form/help" },
 };
 
 static struct http_matcher *make_matcher(void)
@@ -35,7 +39,7 @@ static void the_right_row_answers(void **state)
 {
     static const struct {
         enum http_method method;
-        const char *path, *pattern, *first_param;       /* pattern NULL: no row */
+        const char *path, *pattern, *first_param; /* pattern NULL: no row */
         unsigned allowed;
     } cases[] = {
         { HTTP_GET, "/", "/", NULL, 1 << HTTP_GET },
@@ -55,6 +59,20 @@ static void the_right_row_answers(void **state)
         { HTTP_GET, "/activitiesx", NULL, NULL, 0 },
         { HTTP_GET, "/a", NULL, NULL, 0 },
         { HTTP_GET, "/1/2/3/4/5", NULL, NULL, 0 },
+        { HTTP_GET, "/ui", "/ui/{path*}", "", 1 << HTTP_GET },
+        { HTTP_GET, "/ui/", "/ui/{path*}", "", 1 << HTTP_GET },
+        { HTTP_GET, "/ui/a.js", "/ui/{path*}", "a.js", 1 << HTTP_GET },
+        { HTTP_GET, "/ui/a/b/c/d/e.js", "/ui/{path*}", "a/b/c/d/e.js", 1 << HTTP_GET },
+        { HTTP_GET, "/ui/a/", "/ui/{path*}", "a/", 1 << HTTP_GET },
+        { HTTP_GET, "/ui//a", "/ui/{path*}", "/a", 1 << HTTP_GET },
+        { HTTP_GET, "/ui/a/fixed", "/ui/:one/fixed", "a", 1 << HTTP_GET },
+        { HTTP_GET, "/ui/a/fixed/b", "/ui/{path*}", "a/fixed/b", 1 << HTTP_GET },
+        { HTTP_GET, "/ui/form/help", "/ui/form/help", NULL, 1 << HTTP_GET },
+        { HTTP_GET, "/ui/form/other", "/ui/{path*}", "form/other", 1 << HTTP_GET },
+        { HTTP_GET, "/ui/form", "/ui/{path*}", "form", 1 << HTTP_GET | 1 << HTTP_POST },
+        { HTTP_POST, "/ui/form", "/ui/form", NULL, 1 << HTTP_GET | 1 << HTTP_POST },
+        { HTTP_POST, "/ui/x", NULL, NULL, 1 << HTTP_GET },
+        { HTTP_GET, "/uix", NULL, NULL, 0 },
     };
     struct http_matcher *m = make_matcher();
 
@@ -93,8 +111,22 @@ static void bad_patterns_are_refused(void **state)
         const char *pattern;
         int r;
     } cases[] = {
-        { "", -EINVAL }, { "a", -EINVAL }, { "/a/", -EINVAL }, { "//", -EINVAL }, { "/:", -EINVAL }, { "/a/:/b", -EINVAL },
-        { "/:a/:b/:c/:d/:e", -EINVAL }, { "/activities/:other", -EEXIST }, { "/new/:a/:b/:c/:d", 0 },
+        { "", -EINVAL },
+        { "a", -EINVAL },
+        { "/a/", -EINVAL },
+        { "//", -EINVAL },
+        { "/:", -EINVAL },
+        { "/a/:/b", -EINVAL },
+        { "/:a/:b/:c/:d/:e", -EINVAL },
+        { "/activities/:other", -EEXIST },
+        { "/new/:a/:b/:c/:d", 0 },
+        { "/new/:a/:b/:c/{d*}", 0 },
+        { "/more/:a/:b/:c/:d/{e*}", -EINVAL },
+        { "/{a*}/b", -EINVAL },
+        { "/new/{a}", -EINVAL },
+        { "/new/{*}", -EINVAL },
+        { "/new/x{a*}", -EINVAL },
+        { "/ui/{other*}", -EEXIST },
     };
     struct http_matcher *m = make_matcher();
 

@@ -1,4 +1,5 @@
-/* Every refusal over a real socket: the JSON envelope, then the end of the connection. The grammar itself is test_head.c's. */
+/* Every refusal over a real socket: the JSON envelope, then the end of the connection. test_head.c tests the grammar
+ * itself. */
 #include "http/refusal.h"
 #include "server_world.h"
 
@@ -39,7 +40,8 @@ static void a_refusal_is_the_envelope_and_the_end(void **state)
         { "POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n", 413, "BODY_TOO_LARGE" },
         { "POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", 413, "BODY_TOO_LARGE" },
         { "POST /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n", 413, "BODY_TOO_LARGE" },
-        { "POST /small HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 11\r\n\r\n", 413, "BODY_TOO_LARGE" },
+        { "POST /small HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 11\r\n\r\n", 413,
+          "BODY_TOO_LARGE" },
     };
     struct world *w = *state;
 
@@ -65,7 +67,7 @@ static void a_body_at_its_limit_is_taken(void **state)
     close(fd);
 }
 
-static void heads_too_large_are_told_so(void **state)
+static void heads_too_large_are_reported_so(void **state)
 {
     struct world *w = *state;
     char *filler = malloc(LIMIT_HEADER_BYTES + 1);
@@ -103,7 +105,7 @@ static void the_client_reads_the_refusal_although_it_goes_on_sending(void **stat
     close(fd);
 }
 
-/* Sends without waiting for as long as the other side takes it; gives how much that was. */
+/* Sends without waiting as long as the other side accepts data; returns the number of bytes. */
 static size_t pour(int fd, size_t most)
 {
     static const char zeroes[64 << 10];
@@ -148,7 +150,7 @@ static void a_head_is_judged_before_its_body_comes(void **state)
     close(fd);
 }
 
-/* Where the next request begins is certain then. */
+/* When the whole body has arrived, the beginning of the next request is known. */
 static void a_refused_body_that_is_here_costs_no_connection(void **state)
 {
     struct world *w = *state;
@@ -245,7 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVED(a_refusal_is_the_envelope_and_the_end),
         SERVED(a_body_at_its_limit_is_taken),
-        SERVED(heads_too_large_are_told_so),
+        SERVED(heads_too_large_are_reported_so),
         SERVED(the_client_reads_the_refusal_although_it_goes_on_sending),
         SERVED(the_answer_before_a_refusal_comes_first),
         SERVED(a_refused_head_request_has_no_body),

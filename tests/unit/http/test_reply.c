@@ -52,12 +52,9 @@ static void only_large_json_without_encoding_is_compressed(void **state)
         const char *type, *encoding;
         bool may_compress, is_gzip;
     } cases[] = {
-        { 4097, "application/json", NULL, true, true },
-        { 4097, "application/json; charset=utf-8", NULL, true, true },
-        { 4096, "application/json", NULL, true, false },
-        { 4097, "application/json", NULL, false, false },
-        { 4097, "audio/mpeg", NULL, true, false },
-        { 4097, "application/json", "br", true, false },
+        { 4097, "application/json", NULL, true, true },  { 4097, "application/json; charset=utf-8", NULL, true, true },
+        { 4096, "application/json", NULL, true, false }, { 4097, "application/json", NULL, false, false },
+        { 4097, "audio/mpeg", NULL, true, false },       { 4097, "application/json", "br", true, false },
     };
     struct http_header wants = { "accept-encoding", "gzip" };
 

@@ -2,6 +2,8 @@
 
 #include <netinet/tcp.h>
 
+enum { MANY = 300 };
+
 static void an_inline_answer_has_date_id_and_length(void **state)
 {
     struct world *w = *state;
@@ -24,7 +26,10 @@ static void a_clean_request_id_is_kept_and_a_dirty_one_replaced(void **state)
     static const struct {
         const char *id;
         bool is_kept;
-    } cases[] = { { "abc-1.2_Z", true }, { "a b", false }, { "", false }, { "<x>", false },
+    } cases[] = { { "abc-1.2_Z", true },
+                  { "a b", false },
+                  { "", false },
+                  { "<x>", false },
                   { "0123456789012345678901234567890123456789012345678901234567890123", true },
                   { "01234567890123456789012345678901234567890123456789012345678901234", false } };
     struct world *w = *state;
@@ -59,10 +64,29 @@ static void pipelined_requests_are_answered_in_order(void **state)
     close(fd);
 }
 
+static void a_pipeline_does_not_hold_the_loop(void **state)
+{
+    enum { REQUESTS = 1000 };
+    struct world *w = *state;
+    int fd = dial(w);
+    struct buf all;
+
+    buf_init(&all, MIB(1));
+    for (int i = 0; i < REQUESTS; i++)
+        buf_printf(&all, "%s\r\n", GET("/ping"));
+    say(fd, buf_str(&all));
+    buf_clear(&all);
+    hear_times(fd, "HTTP/1.1 200 OK", REQUESTS);
+    world_turn(w);
+    assert_in_range(atomic_load(&w->n_most_in_turn), 1, 2 * LIMIT_PIPELINED_A_TURN);
+    close(fd);
+}
+
 static void a_request_may_arrive_byte_by_byte(void **state)
 {
-    static const char request[] = "\r\nPOST /a%20b HTTP/1.1\r\nHost: a\r\nX-Note:  hi \t\r\nContent-Length: 3\r\n\r\nabc"
-                                  "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n2;x=y\r\nde\r\n1\r\nf\r\n0\r\nT: v\r\n\r\n";
+    static const char request[] =
+        "\r\nPOST /a%20b HTTP/1.1\r\nHost: a\r\nX-Note:  hi \t\r\nContent-Length: 3\r\n\r\nabc"
+        "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n2;x=y\r\nde\r\n1\r\nf\r\n0\r\nT: v\r\n\r\n";
     struct world *w = *state;
     int fd = dial(w), one = 1;
 
@@ -124,7 +148,7 @@ static void http10_is_closed_unless_it_asks_to_stay(void **state)
     close(fd);
 }
 
-static void a_client_that_expects_100_is_told_to_go_on(void **state)
+static void a_client_that_expects_100_is_reported_to_go_on(void **state)
 {
     struct world *w = *state;
     int fd = dial(w);
@@ -164,7 +188,7 @@ static void a_big_answer_reaches_a_slow_reader_whole(void **state)
     ssize_t now;
 
     say(fd, GET("/big") "Connection: close\r\n\r\n");
-    shutdown(fd, SHUT_WR);              /* whose answer is on its way keeps it */
+    shutdown(fd, SHUT_WR); /* a client that awaits an answer keeps its connection */
     while ((now = recv(fd, piece, sizeof(piece), 0)) > 0)
         got += (size_t)now;
     assert_int_equal(now, 0);
@@ -204,10 +228,10 @@ static void a_leaving_client_is_seen_at_once_and_a_late_answer_dropped(void **st
     say(fd, GET("/hold") "\r\n");
     world_wait(is_held, w);
     close(fd);
-    world_wait(is_gone_told, w);
+    world_wait(is_gone_reported, w);
     x = atomic_load(&w->held);
     assert_true(atomic_load(&x->is_gone));
-    http_exchange_on_gone(x, count_gone, w);    /* too late to happen: told at once */
+    http_exchange_on_gone(x, count_gone, w); /* the client is gone already: called immediately */
     assert_int_equal(atomic_load(&w->n_gone), 2);
     http_exchange_on_gone(x, NULL, NULL);
     answer_text(x, "{}");
@@ -241,7 +265,7 @@ static void pipelining_without_end_costs_the_connection(void **state)
     world_wait(is_held, w);
     for (int i = 0; i < 8000; i++)
         say(fd, GET("/ping") "\r\n");
-    for (int i = 0; i < 100; i++)       /* rounds of the loop, each of which reads */
+    for (int i = 0; i < 100; i++) /* rounds of the loop; each of them reads */
         world_turn(w);
     x = atomic_load(&w->held);
     http_exchange_on_gone(x, NULL, NULL);
@@ -277,6 +301,58 @@ static void draining_closes_idle_connections_and_lets_work_finish(void **state)
     assert_contains(hear_all(busy), "connection: close\r\n");
     close(idle);
     close(busy);
+}
+
+static bool has_many(struct world *w)
+{
+    return n_connections() == MANY;
+}
+
+static void drain_and_count(void *arg)
+{
+    drain_server(arg);
+    assert_true(MANY - n_connections() <= LIMIT_CLOSED_A_TURN);
+}
+
+static void many_idle_connections_are_closed_in_several_turns(void **state)
+{
+    struct world *w = *state;
+    int fds[MANY];
+
+    for (size_t i = 0; i < MANY; i++)
+        fds[i] = dial(w);
+    world_wait(has_many, w);
+    loop_call(w->loop, drain_and_count, w);
+    world_wait(has_no_connection, w);
+    for (size_t i = 0; i < MANY; i++)
+        close(fds[i]);
+}
+
+static void close_some_and_count(void *arg)
+{
+    struct world *w = arg;
+    int before = n_connections();
+
+    w->n_in_turn = http_server_close_some(w->server);
+    assert_true(before - n_connections() <= LIMIT_CLOSED_A_TURN);
+}
+
+static void many_working_connections_are_closed_in_several_turns(void **state)
+{
+    struct world *w = *state;
+    int fds[MANY];
+
+    for (size_t i = 0; i < MANY; i++) {
+        fds[i] = dial(w);
+        say(fds[i], GET("/half"));
+    }
+    world_wait(has_many, w);
+    do
+        loop_call(w->loop, close_some_and_count, w);
+    while (w->n_in_turn);
+    assert_int_equal(n_connections(), 0);
+    for (size_t i = 0; i < MANY; i++)
+        close(fds[i]);
 }
 
 static void allow_two_connections(struct http_server_config *c)
@@ -356,7 +432,7 @@ static void while_all_connections_work_only_the_administrator_is_served(void **s
     world_wait(has_no_connection, w);
 }
 
-/* Not the time a connection may be idle: this client may be kept from saying its first word. */
+/* Does not shorten the idle time of a connection: this client may be delayed before its first byte. */
 static void shorten_deadlines(struct http_server_config *c)
 {
     c->head_timeout_ms = c->body_timeout_ms = c->write_timeout_ms = 50;
@@ -367,7 +443,7 @@ static void shorten_idling(struct http_server_config *c)
     c->idle_timeout_ms = 50;
 }
 
-static void what_takes_too_long_is_told_408(void **state)
+static void what_takes_too_long_is_reported_408(void **state)
 {
     static const struct {
         const char *sent, *answer;
@@ -403,7 +479,7 @@ static void a_client_that_never_reads_its_answer_is_closed(void **state)
     struct pollfd answer = { .fd = fd, .events = POLLIN };
 
     say(fd, GET("/big") "\r\n");
-    assert_int_equal(poll(&answer, 1, WAIT_MS), 1);     /* it is there */
+    assert_int_equal(poll(&answer, 1, WAIT_MS), 1); /* the answer has arrived */
     world_wait(has_no_connection, w);
     close(fd);
 }
@@ -414,11 +490,14 @@ int main(void)
         SERVED(an_inline_answer_has_date_id_and_length),
         SERVED(a_clean_request_id_is_kept_and_a_dirty_one_replaced),
         SERVED(pipelined_requests_are_answered_in_order),
+        SERVED(a_pipeline_does_not_hold_the_loop),
+        SERVED(many_idle_connections_are_closed_in_several_turns),
+        SERVED(many_working_connections_are_closed_in_several_turns),
         SERVED(a_request_may_arrive_byte_by_byte),
         SERVED(a_large_body_arrives_whole),
         SERVED(head_is_answered_without_a_body),
         SERVED(http10_is_closed_unless_it_asks_to_stay),
-        SERVED(a_client_that_expects_100_is_told_to_go_on),
+        SERVED(a_client_that_expects_100_is_reported_to_go_on),
         SERVED(json_is_compressed_only_for_who_accepts_it),
         SERVED(a_big_answer_reaches_a_slow_reader_whole),
         SERVED(an_answer_may_come_from_another_thread),
@@ -429,7 +508,7 @@ int main(void)
         SERVED_WITH(a_newcomer_takes_the_place_of_the_longest_idle, allow_two_connections),
         SERVED_WITH(a_connection_that_never_asked_goes_before_one_that_did, allow_two_connections),
         SERVED_WITH(while_all_connections_work_only_the_administrator_is_served, allow_two_connections),
-        SERVED_WITH(what_takes_too_long_is_told_408, shorten_deadlines),
+        SERVED_WITH(what_takes_too_long_is_reported_408, shorten_deadlines),
         SERVED_WITH(who_says_nothing_is_closed, shorten_idling),
         SERVED_WITH(a_client_that_never_reads_its_answer_is_closed, shorten_deadlines),
     };

@@ -1,6 +1,6 @@
 #include "server_world.h"
 
-/* Asks for an exchange and takes it as a worker would. */
+/* Sends a request and takes its exchange, like a worker. */
 static struct http_exchange *take_exchange(struct world *w, int fd, const char *request)
 {
     struct http_exchange *x;
@@ -33,7 +33,7 @@ static void events_arrive_as_chunks_and_the_connection_goes_on(void **state)
     assert_int_equal(sse_push(s, NULL, NULL, SLICE_LIT("one")), 0);
     assert_string_equal(hear(fd, "\n\n\r\n"), "b\r\ndata: one\n\n\r\n");
     assert_int_equal(sse_push(s, "e", NULL, SLICE_LIT("two")), 0);
-    http_stream_unref(s);
+    http_stream_end(s);
     say(fd, GET("/ping") "\r\n");
     text = hear(fd, "success");
     assert_contains(text, "event: e\ndata: two\n\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n");
@@ -49,7 +49,7 @@ static void a_stream_of_http10_ends_with_the_connection(void **state)
     const char *text;
 
     assert_int_equal(sse_push(s, NULL, NULL, SLICE_LIT("one")), 0);
-    http_stream_unref(s);
+    http_stream_end(s);
     text = hear_all(fd);
     assert_contains(text, "connection: close\r\n");
     assert_contains(text, "\r\n\r\ndata: one\n\n");
@@ -64,10 +64,24 @@ static void a_stream_asked_for_by_head_is_mute(void **state)
     struct http_stream *s = sse_start(take_exchange(w, fd, "HEAD /hold HTTP/1.1\r\nHost: a\r\n\r\n"));
 
     assert_int_equal(sse_push(s, NULL, NULL, SLICE_LIT("one")), 0);
-    http_stream_unref(s);
+    http_stream_end(s);
     say(fd, GET("/ping") "\r\n");
     assert_lacks(hear(fd, "success"), "one");
     close(fd);
+}
+
+static void an_aborted_stream_ends_without_its_last_chunk(void **state)
+{
+    struct world *w = *state;
+    int fd = dial(w);
+    struct http_stream *s = start_events(w, fd);
+
+    assert_int_equal(sse_push(s, NULL, NULL, SLICE_LIT("one")), 0);
+    hear(fd, "data: one\n\n\r\n");
+    http_stream_abort(s);
+    assert_string_equal(hear_all(fd), "");
+    close(fd);
+    world_wait(is_quiet, w);
 }
 
 static void comment_often(struct http_server_config *c)
@@ -82,12 +96,12 @@ static void a_silent_event_stream_gets_comments(void **state)
     struct http_stream *s = start_events(w, fd);
 
     hear_times(fd, "3\r\n:\n\n\r\n", 3);
-    http_stream_unref(s);
+    http_stream_end(s);
     hear(fd, "0\r\n\r\n");
     close(fd);
 }
 
-enum { PIECE = 10000, PIECES = 1200 };  /* more than the socket and the buffer hold together */
+enum { PIECE = 10000, PIECES = 1200 }; /* more than the socket and the buffer can hold together */
 
 static void *push_much(void *arg)
 {
@@ -98,16 +112,29 @@ static void *push_much(void *arg)
     memset(piece, '.', sizeof(piece));
     while (n < PIECES && http_stream_push(s, (struct slice){ piece, sizeof(piece) }) == 0)
         n++;
-    http_stream_unref(s);
     return (void *)n;
 }
 
-/* Half of the buffer is what a socket that takes no more leaves: below that the pusher would be woken. */
-static void await_fill(struct http_stream *s)
+struct probe {
+    struct http_stream *s;
+    int r;
+};
+
+static void push_comment(void *arg)
+{
+    struct probe *probe = arg;
+
+    probe->r = http_stream_push(probe->s, SLICE_LIT(":\n\n"));
+}
+
+/* A push on the loop fails exactly while a push on a worker waits. */
+static void await_fill(struct world *w, struct http_stream *s)
 {
     int64_t end_ms = clock_mono_ms() + WAIT_MS;
+    struct probe probe = { .s = s };
 
-    while (http_stream_unsent(s) < LIMIT_STREAM_BUFFER / 2) {
+    while (probe.r != -EAGAIN) {
+        loop_call(w->loop, push_comment, &probe);
         assert_true(clock_mono_ms() < end_ms);
         poll(NULL, 0, 1);
     }
@@ -118,15 +145,13 @@ static void a_slow_reader_makes_a_worker_wait(void **state)
     static char text[1 << 16];
     struct world *w = *state;
     int fd = dial(w);
-    struct http_stream *s = http_stream_ref(start_events(w, fd));
+    struct http_stream *s = start_events(w, fd);
     pthread_t pusher;
     size_t dots = 0;
     void *pushed;
 
     assert_int_equal(pthread_create(&pusher, NULL, push_much, s), 0);
-    await_fill(s);
-    assert_true(http_stream_unsent(s) < LIMIT_STREAM_BUFFER + 2 * PIECE);
-    http_stream_unref(s);
+    await_fill(w, s);
     while (dots < (size_t)PIECES * PIECE) {
         ssize_t n = recv(fd, text, sizeof(text), 0);
 
@@ -136,6 +161,7 @@ static void a_slow_reader_makes_a_worker_wait(void **state)
     }
     pthread_join(pusher, &pushed);
     assert_int_equal((intptr_t)pushed, PIECES);
+    http_stream_end(s);
     close(fd);
 }
 
@@ -143,29 +169,29 @@ static void a_leaving_client_frees_the_waiting_worker(void **state)
 {
     struct world *w = *state;
     int fd = dial(w);
-    struct http_stream *s = http_stream_ref(start_events(w, fd));
+    struct http_stream *s = start_events(w, fd);
     pthread_t pusher;
     void *pushed;
 
     assert_int_equal(pthread_create(&pusher, NULL, push_much, s), 0);
-    await_fill(s);
+    await_fill(w, s);
     close(fd);
     pthread_join(pusher, &pushed);
     assert_true((intptr_t)pushed < PIECES);
     assert_true(http_stream_is_gone(s));
     assert_int_equal(http_stream_push(s, SLICE_LIT("late")), -EPIPE);
-    http_stream_unref(s);
+    http_stream_end(s);
     world_wait(is_quiet, w);
 }
 
 struct relay {
     struct world *w;
-    struct http_stream *s;              /* owned */
+    struct http_stream *s; /* owned */
     atomic_int n_pushed;
-    atomic_int last;                    /* what the latest push said */
+    atomic_int last; /* result of the latest push */
 };
 
-/* As a relayed upstream does: push until told to stop, go on when told. */
+/* Like a relayed upstream: pushes until told to stop, resumes when told. */
 static void relay_on(struct relay *relay)
 {
     static char piece[PIECE];
@@ -177,7 +203,7 @@ static void relay_on(struct relay *relay)
         relay->n_pushed += relay->last == 0;
     }
     if (relay->n_pushed == PIECES || relay->last == -EPIPE)
-        relay->s = http_stream_unref(relay->s);
+        relay->s = http_stream_end(relay->s);
 }
 
 static void on_relay_change(struct http_stream *s, void *arg)
@@ -221,12 +247,12 @@ static void a_slow_reader_stops_the_relay_until_there_is_room(void **state)
     world_wait(is_quiet, w);
 }
 
-static bool is_change_told(struct world *w)
+static bool is_change_reported(struct world *w)
 {
     return atomic_load(&w->n_changes) > 0;
 }
 
-static void a_leaving_client_is_told_to_the_relay(void **state)
+static void a_leaving_client_is_reported_to_the_relay(void **state)
 {
     struct world *w = *state;
     int fd = dial(w);
@@ -234,13 +260,13 @@ static void a_leaving_client_is_told_to_the_relay(void **state)
 
     loop_call(w->loop, start_relay, &relay);
     close(fd);
-    world_wait(is_change_told, w);
+    world_wait(is_change_reported, w);
     world_wait(is_quiet, w);
     assert_int_equal(relay.last, -EPIPE);
     assert_null(relay.s);
 }
 
-static void who_asks_after_the_client_left_is_told_at_once(void **state)
+static void who_asks_after_the_client_left_is_reported_at_once(void **state)
 {
     struct world *w = *state;
     int fd = dial(w);
@@ -249,7 +275,7 @@ static void who_asks_after_the_client_left_is_told_at_once(void **state)
 
     http_exchange_on_gone(x, count_gone, w);
     close(fd);
-    world_wait(is_gone_told, w);
+    world_wait(is_gone_reported, w);
     relay.s = sse_start(x);
     assert_int_equal(atomic_load(&w->n_changes), 0);
     loop_call(w->loop, start_relay, &relay);
@@ -267,7 +293,7 @@ static void a_stopping_server_ends_streams_at_once(void **state)
     loop_call(w->loop, stop_server, w);
     assert_true(http_stream_is_gone(s));
     assert_int_equal(sse_push(s, NULL, NULL, SLICE_LIT("late")), -EPIPE);
-    http_stream_unref(s);
+    http_stream_end(s);
     close(fd);
 }
 
@@ -282,7 +308,7 @@ static void a_push_above_the_limit_is_refused(void **state)
     assert_int_equal(http_stream_push(s, (struct slice){ bytes, LIMIT_STREAM_PUSH }), 0);
     assert_int_equal(http_stream_push(s, (struct slice){ bytes, 0 }), 0);
     free(bytes);
-    http_stream_unref(s);
+    http_stream_end(s);
     close(fd);
 }
 
@@ -292,11 +318,12 @@ int main(void)
         SERVED(events_arrive_as_chunks_and_the_connection_goes_on),
         SERVED(a_stream_of_http10_ends_with_the_connection),
         SERVED(a_stream_asked_for_by_head_is_mute),
+        SERVED(an_aborted_stream_ends_without_its_last_chunk),
         SERVED(a_slow_reader_makes_a_worker_wait),
         SERVED(a_leaving_client_frees_the_waiting_worker),
         SERVED(a_slow_reader_stops_the_relay_until_there_is_room),
-        SERVED(a_leaving_client_is_told_to_the_relay),
-        SERVED(who_asks_after_the_client_left_is_told_at_once),
+        SERVED(a_leaving_client_is_reported_to_the_relay),
+        SERVED(who_asks_after_the_client_left_is_reported_at_once),
         SERVED(a_stopping_server_ends_streams_at_once),
         SERVED(a_push_above_the_limit_is_refused),
         SERVED_WITH(a_silent_event_stream_gets_comments, comment_often),

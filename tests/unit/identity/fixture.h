@@ -1,4 +1,4 @@
-/* An identity over a store of its own in a private folder, with two apps; everything is gone at the end.
+/* An identity over its own store in a private folder, with two apps; everything is removed at the end.
  *
  *     AUTO(fixture_close) struct fixture f = fixture_open();
  *     decide(&f, APP, "llm.chat", true, CONSENT_ALWAYS);
@@ -11,8 +11,8 @@
 #include "identity/keys.h"
 #include "identity/permissions.h"
 #include "os/files.h"
-#include "store/apps.h"
-#include "store/grants.h"
+#include "store/tables/apps.h"
+#include "store/tables/grants.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,9 @@ static inline void must(int r, const struct err *e)
 
 static inline void fixture_add_app(struct fixture *f, const char *app_id, const char *name)
 {
-    struct app_row row = { .app_id = app_id, .name = name, .display_name = name, .app_type = "custom", .config = "{}", .permissions = "[]" };
+    struct app_row row = {
+        .app_id = app_id, .name = name, .display_name = name, .app_type = "custom", .config = "{}", .permissions = "[]"
+    };
     struct err e = { 0 };
 
     must(store_apps_insert(f->store, &row, &e), &e);
@@ -76,7 +78,7 @@ static inline void fixture_close(struct fixture *f)
     must(dir_remove(f->path, &e), &e);
 }
 
-/* The caller for these credentials; fails the test when nobody is known. */
+/* The caller with these credentials; fails the test when there is none. */
 static inline struct caller caller_of(struct fixture *f, struct credentials given)
 {
     struct caller caller = { .kind = CALLER_NOBODY };
@@ -91,9 +93,12 @@ static inline struct caller app_caller(struct fixture *f)
     return caller_of(f, (struct credentials){ .x_app_id = APP });
 }
 
-static inline void decide(struct fixture *f, const char *app_id, const char *permission, bool is_allowed, enum consent_scope scope)
+static inline void decide(struct fixture *f, const char *app_id, const char *permission, bool is_allowed,
+                          enum consent_scope scope)
 {
-    struct consent_decision d = { .app_id = app_id, .permission = permission, .is_allowed = is_allowed, .scope = scope, .actor = "admin" };
+    struct consent_decision d = {
+        .app_id = app_id, .permission = permission, .is_allowed = is_allowed, .scope = scope, .actor = "admin"
+    };
     struct err e = { 0 };
 
     must(consent_decide(f->id, &d, &e), &e);

@@ -4,13 +4,13 @@
 
 enum { NOW = 1000000, WHOLE = CONFIRM_S * 1000 };
 
-static const char *ask(struct confirmations *c, const char *session, int64_t now_ms)
+static const char *request(struct confirmations *c, const char *session, int64_t now_ms)
 {
     static char codes[4][CONFIRM_CODE_SIZE];
     static size_t n;
     char *code = codes[n++ % ARRAY_SIZE(codes)];
 
-    confirmations_ask(c, session, "Do it", now_ms, code);
+    confirmations_request(c, session, "Do it", now_ms, code);
     return code;
 }
 
@@ -27,7 +27,7 @@ static void a_confirmation_lasts_five_minutes(void **state)
 
     confirmations_init(&c);
     assert_int_equal(confirmations_left_ms(&c, "one", NOW), 0);
-    assert_true(give(&c, ask(&c, "one", NOW), NOW));
+    assert_true(give(&c, request(&c, "one", NOW), NOW));
     assert_int_equal(confirmations_left_ms(&c, "one", NOW), WHOLE);
     assert_int_equal(confirmations_left_ms(&c, "one", NOW + WHOLE - 1), 1);
     assert_int_equal(confirmations_left_ms(&c, "one", NOW + WHOLE), 0);
@@ -41,11 +41,11 @@ static void a_code_is_good_once_and_for_five_minutes(void **state)
     const char *code;
 
     confirmations_init(&c);
-    code = ask(&c, "one", NOW);
-    assert_string_equal(ask(&c, "one", NOW + WHOLE - 1), code);
+    code = request(&c, "one", NOW);
+    assert_string_equal(request(&c, "one", NOW + WHOLE - 1), code);
     assert_false(give(&c, code, NOW + WHOLE));
-    assert_string_not_equal(ask(&c, "one", NOW + WHOLE), code);
-    code = ask(&c, "two", NOW);
+    assert_string_not_equal(request(&c, "one", NOW + WHOLE), code);
+    code = request(&c, "two", NOW);
     assert_true(give(&c, code, NOW + WHOLE - 1));
     assert_false(give(&c, code, NOW + WHOLE - 1));
     confirmations_clear(&c);
@@ -59,7 +59,7 @@ static void a_code_may_be_typed_carelessly_but_must_be_whole(void **state)
 
     confirmations_init(&c);
     assert_false(give(&c, "", NOW));
-    code = ask(&c, "one", NOW);
+    code = request(&c, "one", NOW);
     snprintf(typed, sizeof(typed), "%.8s", code);
     assert_false(give(&c, typed, NOW));
     snprintf(typed, sizeof(typed), "%s2", code);
@@ -79,15 +79,15 @@ static void a_forgotten_session_has_none(void **state)
     const char *code;
 
     confirmations_init(&c);
-    assert_true(give(&c, ask(&c, "one", NOW), NOW));
-    code = ask(&c, "one", NOW);
+    assert_true(give(&c, request(&c, "one", NOW), NOW));
+    code = request(&c, "one", NOW);
     confirmations_forget(&c, "one");
     assert_int_equal(confirmations_left_ms(&c, "one", NOW), 0);
     assert_false(give(&c, code, NOW));
     confirmations_clear(&c);
 }
 
-/* One session more than there are places takes the place of the one that ends first. */
+/* One session more than there are places gets the place of the session that ends first. */
 static void sessions_at_the_limit_have_a_place_each(void **state)
 {
     struct confirmations c;
@@ -96,10 +96,10 @@ static void sessions_at_the_limit_have_a_place_each(void **state)
     confirmations_init(&c);
     for (int i = 0; i < LIMIT_CONFIRMATIONS; i++) {
         snprintf(name, sizeof(name), "s%d", i);
-        assert_true(give(&c, ask(&c, name, NOW + i), NOW + i));
+        assert_true(give(&c, request(&c, name, NOW + i), NOW + i));
     }
     assert_true(confirmations_left_ms(&c, "s0", NOW + LIMIT_CONFIRMATIONS) > 0);
-    assert_true(give(&c, ask(&c, "one more", NOW + LIMIT_CONFIRMATIONS), NOW + LIMIT_CONFIRMATIONS));
+    assert_true(give(&c, request(&c, "one more", NOW + LIMIT_CONFIRMATIONS), NOW + LIMIT_CONFIRMATIONS));
     assert_int_equal(confirmations_left_ms(&c, "s0", NOW + LIMIT_CONFIRMATIONS), 0);
     assert_true(confirmations_left_ms(&c, "s1", NOW + LIMIT_CONFIRMATIONS) > 0);
     confirmations_clear(&c);

@@ -6,7 +6,7 @@
 
 /* ---- a call that waits on a thread of its own ---- */
 
-struct asker {
+struct requester {
     struct fixture *f;
     const char *const *permissions;
     size_t n;
@@ -17,29 +17,37 @@ struct asker {
     pthread_t thread;
 };
 
-static void *ask(void *arg)
+static void *request(void *arg)
 {
-    struct asker *asker = arg;
+    struct requester *requester = arg;
+    const struct consent_request wanted = { .app_id = APP,
+                                            .permissions = requester->permissions,
+                                            .n = requester->n,
+                                            .wait_ms = requester->wait_ms,
+                                            .is_gone = &requester->is_gone };
 
-    asker->r = consent_ask(asker->f->id, APP, asker->permissions, asker->n, asker->wait_ms, &asker->is_gone, asker->answers, NULL);
-    store_thread_end(asker->f->store);
+    requester->r = consent_request(requester->f->id, &wanted, requester->answers, NULL);
+    store_thread_end(requester->f->store);
     return NULL;
 }
 
-static void start(struct asker *asker)
+static void start(struct requester *requester)
 {
-    if (!asker->wait_ms)
-        asker->wait_ms = WAIT_MS;
-    assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
+    if (!requester->wait_ms)
+        requester->wait_ms = WAIT_MS;
+    assert_int_equal(pthread_create(&requester->thread, NULL, request, requester), 0);
 }
 
-static void join(struct asker *asker)
+static void join(struct requester *requester)
 {
-    pthread_join(asker->thread, NULL);
-    assert_int_equal(asker->r, 0);
+    pthread_join(requester->thread, NULL);
+    assert_int_equal(requester->r, 0);
 }
 
-struct expected { struct fixture *f; size_t n; };
+struct expected {
+    struct fixture *f;
+    size_t n;
+};
 
 static bool are_pending(void *arg)
 {
@@ -53,12 +61,14 @@ static void wait_for_pending(struct fixture *f, size_t n)
     assert_true(wait_until(are_pending, &(struct expected){ f, n }));
 }
 
-static struct consent_answer ask_now(struct fixture *f, const char *permission)
+static struct consent_answer request_now(struct fixture *f, const char *permission)
 {
     struct consent_answer answer;
     struct err e = { 0 };
 
-    must(consent_ask(f->id, APP, &permission, 1, 0, NULL, &answer, &e), &e);
+    must(consent_request(f->id, &(struct consent_request){ .app_id = APP, .permissions = &permission, .n = 1 }, &answer,
+                         &e),
+         &e);
     return answer;
 }
 
@@ -71,15 +81,15 @@ static void a_waiting_call_gets_the_persons_answer(void **state)
 {
     for (int is_allowed = 0; is_allowed <= 1; is_allowed++) {
         AUTO(fixture_close) struct fixture f = fixture_open();
-        struct asker asker = { .f = &f, .permissions = chat, .n = 1 };
+        struct requester requester = { .f = &f, .permissions = chat, .n = 1 };
         struct caller caller = app_caller(&f);
 
-        start(&asker);
+        start(&requester);
         wait_for_pending(&f, 1);
         decide(&f, APP, PERM_LLM_CHAT, is_allowed, CONSENT_ALWAYS);
-        join(&asker);
-        assert_int_equal(asker.answers[0].is_granted, is_allowed);
-        assert_int_equal(asker.answers[0].is_denied, !is_allowed);
+        join(&requester);
+        assert_int_equal(requester.answers[0].is_granted, is_allowed);
+        assert_int_equal(requester.answers[0].is_denied, !is_allowed);
         assert_string_equal(require_code(&f, &caller, PERM_LLM_CHAT), is_allowed ? "" : "PERMISSION_DENIED");
         assert_int_equal(count_pending(&f), 0);
     }
@@ -88,39 +98,39 @@ static void a_waiting_call_gets_the_persons_answer(void **state)
 static void a_question_stays_when_nobody_waits_for_it_any_more(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct consent_answer answer = ask_now(&f, PERM_LLM_CHAT);
+    struct consent_answer answer = request_now(&f, PERM_LLM_CHAT);
 
     assert_false(answer.is_granted || answer.is_denied);
     assert_int_equal(count_pending(&f), 1);
-    ask_now(&f, PERM_LLM_CHAT);
-    assert_int_equal(count_pending(&f), 1);     /* the same question */
+    request_now(&f, PERM_LLM_CHAT);
+    assert_int_equal(count_pending(&f), 1); /* the same question */
     decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
-    assert_true(ask_now(&f, PERM_LLM_CHAT).is_granted);
+    assert_true(request_now(&f, PERM_LLM_CHAT).is_granted);
 }
 
 static void a_client_that_leaves_ends_the_wait(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct asker asker = { .f = &f, .permissions = chat, .n = 1, .wait_ms = 10 * WAIT_MS };
+    struct requester requester = { .f = &f, .permissions = chat, .n = 1, .wait_ms = 10 * WAIT_MS };
     int64_t began_ms = clock_mono_ms();
 
-    start(&asker);
+    start(&requester);
     wait_for_pending(&f, 1);
-    atomic_store(&asker.is_gone, true);
+    atomic_store(&requester.is_gone, true);
     consent_poke(f.id);
-    join(&asker);
+    join(&requester);
     assert_true(clock_mono_ms() - began_ms < 10 * WAIT_MS);
-    assert_false(asker.answers[0].is_granted || asker.answers[0].is_denied);
+    assert_false(requester.answers[0].is_granted || requester.answers[0].is_denied);
 }
 
 static void a_bulk_prompt_ends_when_every_part_is_answered(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct asker asker = { .f = &f, .permissions = three, .n = 3 };
+    struct requester requester = { .f = &f, .permissions = three, .n = 3 };
     struct consent_questions pending;
     struct err e = { 0 };
 
-    start(&asker);
+    start(&requester);
     wait_for_pending(&f, 3);
     must(consent_pending(f.id, f.a, &pending, &e), &e);
     assert_string_equal(pending.items[0].id, pending.items[2].id);
@@ -130,16 +140,17 @@ static void a_bulk_prompt_ends_when_every_part_is_answered(void **state)
     decide(&f, APP, PERM_LLM_EMBED, false, CONSENT_ALWAYS);
     decide(&f, APP, "made.up", true, CONSENT_ALWAYS);
     decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ONCE);
-    join(&asker);
-    assert_true(asker.answers[0].is_granted);
-    assert_true(asker.answers[1].is_denied);
-    assert_true(asker.answers[2].is_granted);
+    join(&requester);
+    assert_true(requester.answers[0].is_granted);
+    assert_true(requester.answers[1].is_denied);
+    assert_true(requester.answers[2].is_granted);
 }
 
 static void every_call_that_waits_for_a_permission_is_answered(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct asker first = { .f = &f, .permissions = chat, .n = 1 }, second = { .f = &f, .permissions = three, .n = 3 };
+    struct requester first = { .f = &f, .permissions = chat, .n = 1 },
+                     second = { .f = &f, .permissions = three, .n = 3 };
 
     start(&first);
     start(&second);
@@ -158,13 +169,13 @@ static void a_second_denial_stops_asking_until_it_is_reset(void **state)
     struct err e = { 0 };
 
     decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
-    assert_false(ask_now(&f, PERM_LLM_CHAT).is_denied); /* asked once more */
+    assert_false(request_now(&f, PERM_LLM_CHAT).is_denied); /* asked once more */
     assert_int_equal(count_pending(&f), 1);
     decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
-    assert_true(ask_now(&f, PERM_LLM_CHAT).is_denied);
+    assert_true(request_now(&f, PERM_LLM_CHAT).is_denied);
     assert_int_equal(count_pending(&f), 0);
     must(consent_reset(f.id, APP, "admin", &e), &e);
-    assert_false(ask_now(&f, PERM_LLM_CHAT).is_denied);
+    assert_false(request_now(&f, PERM_LLM_CHAT).is_denied);
     assert_int_equal(count_pending(&f), 1);
 }
 
@@ -182,18 +193,21 @@ static void one_question_denied_twice_is_one_denial(void **state)
     AUTO(fixture_close) struct fixture f = fixture_open();
 
     for (int64_t n_questions = 1; n_questions <= 2; n_questions++) {
-        assert_false(ask_now(&f, PERM_LLM_CHAT).is_denied);
+        assert_false(request_now(&f, PERM_LLM_CHAT).is_denied);
         decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
         decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);
         assert_int_equal(count_denials(&f), n_questions);
     }
-    assert_true(ask_now(&f, PERM_LLM_CHAT).is_denied);
+    assert_true(request_now(&f, PERM_LLM_CHAT).is_denied);
     decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
-    decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS);      /* a change of mind counts, though nobody asked */
+    decide(&f, APP, PERM_LLM_CHAT, false, CONSENT_ALWAYS); /* a later decision counts, even without a question */
     assert_int_equal(count_denials(&f), 1);
 }
 
-struct denier { struct fixture *f; pthread_barrier_t *start; };
+struct denier {
+    struct fixture *f;
+    pthread_barrier_t *start;
+};
 
 static void *deny_at_once(void *arg)
 {
@@ -212,7 +226,7 @@ static void one_question_denied_by_many_at_once_is_one_denial(void **state)
     struct denier denier = { .f = &f, .start = &start };
     pthread_t threads[4];
 
-    ask_now(&f, PERM_LLM_CHAT);
+    request_now(&f, PERM_LLM_CHAT);
     pthread_barrier_init(&start, NULL, ARRAY_SIZE(threads));
     for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
         assert_int_equal(pthread_create(&threads[i], NULL, deny_at_once, &denier), 0);
@@ -226,9 +240,17 @@ static void a_grant_until_a_date_ends_there(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
     struct caller caller = app_caller(&f);
-    struct grant_row past = { .app_id = APP, .permission = PERM_LLM_CHAT, .decision = "allow", .scope = "until_date", .expires_at = "2020-01-01T00:00:00.000Z" };
-    struct consent_decision future = { .app_id = APP, .permission = PERM_LLM_EMBED, .is_allowed = true, .scope = CONSENT_UNTIL_DATE,
-                                       .until = "2999-12-31", .actor = "admin" };
+    struct grant_row past = { .app_id = APP,
+                              .permission = PERM_LLM_CHAT,
+                              .decision = "allow",
+                              .scope = "until_date",
+                              .expires_at = "2020-01-01T00:00:00.000Z" };
+    struct consent_decision future = { .app_id = APP,
+                                       .permission = PERM_LLM_EMBED,
+                                       .is_allowed = true,
+                                       .scope = CONSENT_UNTIL_DATE,
+                                       .until = "2999-12-31",
+                                       .actor = "admin" };
     struct err e = { 0 };
 
     must(store_grants_set(f.store, &past, &e), &e);
@@ -243,8 +265,12 @@ static void a_decision_with_a_bad_end_is_refused(void **state)
     AUTO(fixture_close) struct fixture f = fixture_open();
 
     for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-        struct consent_decision d = { .app_id = APP, .permission = PERM_LLM_CHAT, .is_allowed = true, .scope = CONSENT_UNTIL_DATE,
-                                      .until = ends[i], .actor = "admin" };
+        struct consent_decision d = { .app_id = APP,
+                                      .permission = PERM_LLM_CHAT,
+                                      .is_allowed = true,
+                                      .scope = CONSENT_UNTIL_DATE,
+                                      .until = ends[i],
+                                      .actor = "admin" };
         struct err e = { 0 };
 
         assert_int_equal(consent_decide(f.id, &d, &e), -EINVAL);
@@ -272,40 +298,40 @@ static void grants_until_the_app_stops_end_with_it_and_with_the_service(void **s
 static void revoking_takes_effect_at_once_and_leaves_waiting_questions(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct asker asker = { .f = &f, .permissions = three, .n = 3 };
+    struct requester requester = { .f = &f, .permissions = three, .n = 3 };
     struct caller caller = app_caller(&f);
     struct err e = { 0 };
 
     decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
-    start(&asker);
+    start(&requester);
     wait_for_pending(&f, 2);
     must(consent_revoke(f.id, APP, PERM_LLM_CHAT, "admin", &e), &e);
     assert_string_equal(require_code(&f, &caller, PERM_LLM_CHAT), "PERMISSION_REQUIRED");
     decide(&f, APP, PERM_LLM_EMBED, true, CONSENT_ALWAYS);
     decide(&f, APP, "made.up", true, CONSENT_ALWAYS);
-    join(&asker);
+    join(&requester);
     assert_int_equal(consent_revoke(f.id, APP, PERM_LLM_CHAT, "admin", &e), -ENOENT);
     assert_string_equal(e.code, "GRANT_NOT_FOUND");
 }
 
-static void a_waiting_call_is_not_told_a_grant_that_was_revoked_meanwhile(void **state)
+static void a_waiting_call_is_not_reported_a_grant_that_was_revoked_meanwhile(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct asker asker = { .f = &f, .permissions = three, .n = 3, .wait_ms = 10 * WAIT_MS };
+    struct requester requester = { .f = &f, .permissions = three, .n = 3, .wait_ms = 10 * WAIT_MS };
     int64_t began_ms = clock_mono_ms();
     struct err e = { 0 };
 
     decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
-    start(&asker);
+    start(&requester);
     wait_for_pending(&f, 2);
     must(consent_revoke(f.id, APP, PERM_LLM_CHAT, "admin", &e), &e);
     assert_int_equal(count_pending(&f), 2);
     decide(&f, APP, PERM_LLM_EMBED, true, CONSENT_ALWAYS);
     decide(&f, APP, "made.up", true, CONSENT_ALWAYS);
-    join(&asker);
+    join(&requester);
     assert_true(clock_mono_ms() - began_ms < 10 * WAIT_MS);
-    assert_false(asker.answers[0].is_granted || asker.answers[0].is_denied);
-    assert_true(asker.answers[1].is_granted && asker.answers[2].is_granted);
+    assert_false(requester.answers[0].is_granted || requester.answers[0].is_denied);
+    assert_true(requester.answers[1].is_granted && requester.answers[2].is_granted);
 }
 
 static void count_call(void *arg)
@@ -316,22 +342,22 @@ static void count_call(void *arg)
 static void a_reset_takes_the_apps_questions_along_and_ends_its_waits(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct asker asker = { .f = &f, .permissions = three, .n = 3, .wait_ms = 10 * WAIT_MS };
+    struct requester requester = { .f = &f, .permissions = three, .n = 3, .wait_ms = 10 * WAIT_MS };
     int64_t began_ms = clock_mono_ms();
     int n_calls = 0;
     struct err e = { 0 };
 
     decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
     must(consent_app_misses(f.id, OTHER_APP, PERM_LLM_CHAT, &e), &e);
-    start(&asker);
+    start(&requester);
     wait_for_pending(&f, 3);
     consent_on_change(f.id, count_call, &n_calls);
     must(consent_reset(f.id, APP, "admin", &e), &e);
-    join(&asker);
+    join(&requester);
     assert_true(clock_mono_ms() - began_ms < 10 * WAIT_MS);
     for (size_t i = 0; i < ARRAY_SIZE(three); i++)
-        assert_false(asker.answers[i].is_granted || asker.answers[i].is_denied);
-    assert_int_equal(count_pending(&f), 1);     /* of the other app */
+        assert_false(requester.answers[i].is_granted || requester.answers[i].is_denied);
+    assert_int_equal(count_pending(&f), 1); /* of the other app */
     assert_int_equal(n_calls, 1);
 }
 
@@ -352,39 +378,44 @@ static void what_an_app_declares_anew_is_asked_and_what_is_decided_is_not(void *
 static void a_removed_app_takes_its_questions_along(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct asker asker = { .f = &f, .permissions = chat, .n = 1 };
+    struct requester requester = { .f = &f, .permissions = chat, .n = 1 };
     struct err e = { 0 };
 
-    start(&asker);
+    start(&requester);
     wait_for_pending(&f, 1);
     must(store_apps_delete(f.store, APP, &e), &e);
     consent_app_removed(f.id, APP);
-    join(&asker);
-    assert_false(asker.answers[0].is_granted);
+    join(&requester);
+    assert_false(requester.answers[0].is_granted);
     assert_int_equal(count_pending(&f), 0);
 }
 
 static void unknown_apps_and_bad_names_are_refused(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    static const struct { const char *app_id, *permission, *code; } cases[] = {
+    static const struct {
+        const char *app_id, *permission, *code;
+    } cases[] = {
         { NO_APP, PERM_LLM_CHAT, "APP_NOT_FOUND" },
         { APP, "", "VALIDATION_ERROR" },
     };
     char name[LIMIT_NAME_CHARS + 2] = "";
+    struct consent_request wanted;
     struct consent_answer answer;
     const char *longest = name;
     struct err e = { 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         e = (struct err){ 0 };
-        assert_true(consent_ask(f.id, cases[i].app_id, &cases[i].permission, 1, 0, NULL, &answer, &e) < 0);
+        wanted = (struct consent_request){ .app_id = cases[i].app_id, .permissions = &cases[i].permission, .n = 1 };
+        assert_true(consent_request(f.id, &wanted, &answer, &e) < 0);
         assert_string_equal(e.code, cases[i].code);
     }
     memset(name, 'x', LIMIT_NAME_CHARS);
-    must(consent_ask(f.id, APP, &longest, 1, 0, NULL, &answer, &e), &e);
+    wanted = (struct consent_request){ .app_id = APP, .permissions = &longest, .n = 1 };
+    must(consent_request(f.id, &wanted, &answer, &e), &e);
     name[LIMIT_NAME_CHARS] = 'x';
-    assert_int_equal(consent_ask(f.id, APP, &longest, 1, 0, NULL, &answer, &e), -EINVAL);
+    assert_int_equal(consent_request(f.id, &wanted, &answer, &e), -EINVAL);
 }
 
 static int miss(struct fixture *f, const char *app_id, const char *permission, struct err *e)
@@ -399,8 +430,8 @@ static void one_app_fills_its_own_part_of_the_list_only(void **state)
     struct err e;
 
     for (int i = 0; i < LIMIT_PERMISSIONS_PER_APP; i++)
-        ask_now(&f, arena_printf(f.a, "made.up.%d", i));
-    ask_now(&f, "made.up.7");                   /* an old one may be asked again */
+        request_now(&f, arena_printf(f.a, "made.up.%d", i));
+    request_now(&f, "made.up.7"); /* an old question may be asked again */
     assert_int_equal(miss(&f, APP, "one.more", &e), -EAGAIN);
     assert_string_equal(e.code, "TOO_MANY_QUESTIONS");
     assert_int_equal(miss(&f, OTHER_APP, "one.more", &e), 0);
@@ -430,35 +461,36 @@ static void the_list_of_questions_is_bounded(void **state)
 
 static bool are_all_asking(void *arg)
 {
-    struct asker *last = arg;
-    struct board *board = &last->f->id->board;
+    struct requester *last = arg;
+    struct queue *queue = &last->f->id->queue;
     size_t n = 0;
 
-    pthread_mutex_lock(&board->lock);
-    for (struct board_waiter *w = board->waiters; w; w = w->next)
+    pthread_mutex_lock(&queue->lock);
+    for (struct consent_waiter *w = queue->waiters; w; w = w->next)
         n++;
-    pthread_mutex_unlock(&board->lock);
+    pthread_mutex_unlock(&queue->lock);
     return n == LIMIT_CONSENT_WAITS_PER_APP;
 }
 
 static void so_many_requests_of_one_app_may_wait_and_no_more(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
-    struct asker askers[LIMIT_CONSENT_WAITS_PER_APP];
+    struct requester requesters[LIMIT_CONSENT_WAITS_PER_APP];
+    const struct consent_request wanted = { .app_id = APP, .permissions = chat, .n = 1, .wait_ms = WAIT_MS };
     struct consent_answer answer;
     struct err e = { 0 };
 
-    for (size_t i = 0; i < ARRAY_SIZE(askers); i++) {
-        askers[i] = (struct asker){ .f = &f, .permissions = chat, .n = 1 };
-        start(&askers[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(requesters); i++) {
+        requesters[i] = (struct requester){ .f = &f, .permissions = chat, .n = 1 };
+        start(&requesters[i]);
     }
-    assert_true(wait_until(are_all_asking, &askers[0]));
-    assert_int_equal(consent_ask(f.id, APP, chat, 1, WAIT_MS, NULL, &answer, &e), -EAGAIN);
+    assert_true(wait_until(are_all_asking, &requesters[0]));
+    assert_int_equal(consent_request(f.id, &wanted, &answer, &e), -EAGAIN);
     assert_string_equal(e.code, "TOO_MANY_QUESTIONS");
     decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
-    for (size_t i = 0; i < ARRAY_SIZE(askers); i++) {
-        join(&askers[i]);
-        assert_true(askers[i].answers[0].is_granted);
+    for (size_t i = 0; i < ARRAY_SIZE(requesters); i++) {
+        join(&requesters[i]);
+        assert_true(requesters[i].answers[0].is_granted);
     }
 }
 
@@ -467,12 +499,14 @@ static void an_app_may_ask_for_so_many_permissions_at_once(void **state)
     AUTO(fixture_close) struct fixture f = fixture_open();
     struct consent_answer answers[LIMIT_PERMISSIONS_PER_APP + 1];
     const char *names[LIMIT_PERMISSIONS_PER_APP + 1];
+    struct consent_request wanted = { .app_id = APP, .permissions = names, .n = ARRAY_SIZE(names) };
     struct err e = { 0 };
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         names[i] = arena_printf(f.a, "made.up.%zu", i);
-    assert_int_equal(consent_ask(f.id, APP, names, ARRAY_SIZE(names), 0, NULL, answers, &e), -EINVAL);
-    must(consent_ask(f.id, APP, names, ARRAY_SIZE(names) - 1, 0, NULL, answers, &e), &e);
+    assert_int_equal(consent_request(f.id, &wanted, answers, &e), -EINVAL);
+    wanted.n--;
+    must(consent_request(f.id, &wanted, answers, &e), &e);
     assert_int_equal(count_pending(&f), LIMIT_PERMISSIONS_PER_APP);
 }
 
@@ -482,9 +516,9 @@ static void a_listener_hears_of_questions_and_answers(void **state)
     int n_calls = 0;
 
     consent_on_change(f.id, count_call, &n_calls);
-    ask_now(&f, PERM_LLM_CHAT);
+    request_now(&f, PERM_LLM_CHAT);
     assert_int_equal(n_calls, 1);
-    ask_now(&f, PERM_LLM_CHAT);
+    request_now(&f, PERM_LLM_CHAT);
     assert_int_equal(n_calls, 1);
     decide(&f, APP, PERM_LLM_CHAT, true, CONSENT_ALWAYS);
     assert_int_equal(n_calls, 2);
@@ -505,7 +539,7 @@ int main(void)
         cmocka_unit_test(a_decision_with_a_bad_end_is_refused),
         cmocka_unit_test(grants_until_the_app_stops_end_with_it_and_with_the_service),
         cmocka_unit_test(revoking_takes_effect_at_once_and_leaves_waiting_questions),
-        cmocka_unit_test(a_waiting_call_is_not_told_a_grant_that_was_revoked_meanwhile),
+        cmocka_unit_test(a_waiting_call_is_not_reported_a_grant_that_was_revoked_meanwhile),
         cmocka_unit_test(a_reset_takes_the_apps_questions_along_and_ends_its_waits),
         cmocka_unit_test(what_an_app_declares_anew_is_asked_and_what_is_decided_is_not),
         cmocka_unit_test(a_removed_app_takes_its_questions_along),

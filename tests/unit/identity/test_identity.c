@@ -76,8 +76,10 @@ static void a_bearer_value_that_is_no_key_spoils_nothing(void **state)
     char id[UUID_SIZE];
     const char *key = make_key(&f, id);
 
-    assert_int_equal(caller_of(&f, (struct credentials){ .authorization = "Bearer nonsense", .x_app_id = APP }).kind, CALLER_APP);
-    assert_int_equal(caller_of(&f, (struct credentials){ .authorization = "Basic abc", .x_api_key = key }).kind, CALLER_KEY);
+    assert_int_equal(caller_of(&f, (struct credentials){ .authorization = "Bearer nonsense", .x_app_id = APP }).kind,
+                     CALLER_APP);
+    assert_int_equal(caller_of(&f, (struct credentials){ .authorization = "Basic abc", .x_api_key = key }).kind,
+                     CALLER_KEY);
 }
 
 static void nobody_and_unknown_ids_are_refused_in_the_words_of_the_specification(void **state)
@@ -87,11 +89,20 @@ static void nobody_and_unknown_ids_are_refused_in_the_words_of_the_specification
 
     assert_string_equal(refusal(&f, (struct credentials){ 0 }, text), "MISSING_APP_ID");
     assert_string_equal(text, "Missing required header: x-app-id");
-    assert_string_equal(refusal(&f, (struct credentials){ .authorization = "Bearer nonsense" }, text), "MISSING_APP_ID");
+    assert_string_equal(refusal(&f, (struct credentials){ .authorization = "Bearer nonsense" }, text),
+                        "INVALID_API_KEY");
+    assert_string_equal(refusal(&f, (struct credentials){ .authorization = "Basic bm9ib2R5" }, text),
+                        "INVALID_API_KEY");
+    assert_string_equal(refusal(&f, (struct credentials){ .x_api_key = "nonsense" }, text), "INVALID_API_KEY");
+    assert_string_equal(refusal(&f, (struct credentials){ .authorization = "Bearer" }, text), "MISSING_APP_ID");
+    assert_string_equal(refusal(&f, (struct credentials){ .authorization = "Bearer nonsense", .x_app_id = NO_APP },
+                                text),
+                        "INVALID_API_KEY");
     assert_string_equal(refusal(&f, (struct credentials){ .x_app_id = "" }, text), "MISSING_APP_ID");
     assert_string_equal(refusal(&f, (struct credentials){ .x_app_id = NO_APP }, text), "INVALID_APP_ID");
     assert_string_equal(text, "Invalid app ID: " NO_APP);
-    assert_string_equal(refusal(&f, (struct credentials){ .x_app_id = NO_APP, .is_local_admin = true }, text), "INVALID_APP_ID");
+    assert_string_equal(refusal(&f, (struct credentials){ .x_app_id = NO_APP, .is_local_admin = true }, text),
+                        "INVALID_APP_ID");
 }
 
 static void the_socket_is_the_administrator_unless_it_names_an_app(void **state)
@@ -115,7 +126,7 @@ static void a_revoked_key_is_refused_at_once(void **state)
 
     assert_int_equal(caller_of(&f, (struct credentials){ .x_api_key = key }).kind, CALLER_KEY);
     must(key_revoke(f.id, id, "admin", &e), &e);
-    assert_string_equal(refusal(&f, (struct credentials){ .x_api_key = key }, text), "MISSING_APP_ID");
+    assert_string_equal(refusal(&f, (struct credentials){ .x_api_key = key }, text), "INVALID_API_KEY");
     assert_int_equal(key_revoke(f.id, NO_APP, "admin", &e), -ENOENT);
     assert_string_equal(e.code, "KEY_NOT_FOUND");
     assert_int_equal(count_audit(&f, "key.revoke"), 1);
@@ -198,7 +209,7 @@ static void permissions_follow_what_was_decided(void **state)
     }
 }
 
-static void a_missing_grant_is_told_as_clients_expect(void **state)
+static void a_missing_grant_is_reported_as_clients_expect(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
     struct caller caller = app_caller(&f);
@@ -210,7 +221,7 @@ static void a_missing_grant_is_told_as_clients_expect(void **state)
     assert_string_equal(e.extras[0].value, PERM_LLM_CHAT);
     assert_string_equal(e.extras[1].key, "message");
     assert_non_null(strstr(e.extras[1].value, "triage"));
-    assert_int_equal(count_pending(&f), 1);     /* the person sees what it lacks */
+    assert_int_equal(count_pending(&f), 1); /* the person sees the missing permission */
 }
 
 static void a_grant_holds_for_its_own_app_and_permission_only(void **state)
@@ -238,20 +249,20 @@ static void every_use_of_a_dangerous_permission_is_in_the_audit_log(void **state
     require_code(&f, &app, PERM_MCP_TOOLS);
     require_code(&f, &app, PERM_MCP_TOOLS);
     require_code(&f, &app, PERM_LLM_CHAT);
-    require_code(&f, &app, PERM_WEBHOOK_TRIGGER);       /* refused: no use */
+    require_code(&f, &app, PERM_WEBHOOK_TRIGGER); /* a refused request is no use */
     require_code(&f, &developer, PERM_WEBHOOK_TRIGGER);
     assert_int_equal(count_audit(&f, "permission.use"), 3);
     must(audit_verify(f.id, &verdict, &e), &e);
     assert_int_equal(verdict.bad_seq, 0);
-    assert_int_equal(verdict.n_entries, 6);     /* one key, two decisions, three uses */
+    assert_int_equal(verdict.n_entries, 6); /* one key, two decisions, three uses */
 }
 
 static void the_table_has_every_permission_of_the_specification(void **state)
 {
     static const char *const names[] = {
-        "api.agents", "api.workspaces", "api.threads", "api.task", "webhook.trigger", "database.config", "activities.read",
-        "activities.write", "llm.chat", "llm.embed", "llm.providers", "vectors.read", "vectors.write", "tts.generate",
-        "mcp.servers", "mcp.tools", "agent.chat", "stt.listen",
+        "api.agents",      "api.workspaces",   "api.threads", "api.task",  "webhook.trigger", "database.config",
+        "activities.read", "activities.write", "llm.chat",    "llm.embed", "llm.providers",   "vectors.read",
+        "vectors.write",   "tts.generate",     "mcp.servers", "mcp.tools", "agent.chat",      "stt.listen",
     };
     size_t n_dangerous = 0, n = 0;
 
@@ -268,7 +279,11 @@ static void the_table_has_every_permission_of_the_specification(void **state)
 
 /* ---- one use under concurrency ---- */
 
-struct racer { struct fixture *f; pthread_barrier_t *start; int n_allowed; };
+struct racer {
+    struct fixture *f;
+    pthread_barrier_t *start;
+    int n_allowed;
+};
 
 static void *race(void *arg)
 {
@@ -336,7 +351,7 @@ int main(void)
         cmocka_unit_test(the_last_use_of_a_key_is_noted_beside_the_request),
         cmocka_unit_test(a_removed_app_is_refused_at_once_and_a_new_one_known),
         cmocka_unit_test(permissions_follow_what_was_decided),
-        cmocka_unit_test(a_missing_grant_is_told_as_clients_expect),
+        cmocka_unit_test(a_missing_grant_is_reported_as_clients_expect),
         cmocka_unit_test(a_grant_holds_for_its_own_app_and_permission_only),
         cmocka_unit_test(every_use_of_a_dangerous_permission_is_in_the_audit_log),
         cmocka_unit_test(the_table_has_every_permission_of_the_specification),

@@ -13,7 +13,7 @@ struct rig {
     struct fixture f;
     struct settings *settings;
     struct meter *meter;
-    struct window_now now;              /* of both clocks */
+    struct window_now now; /* of both clocks */
 };
 
 static int64_t rig_mono_ms(void *arg)
@@ -35,7 +35,7 @@ static void rig_open_meter(struct rig *rig)
     must(meter_open(&c, &rig->meter, &e), &e);
 }
 
-/* In place, for the clock points at it. Noon of a day. */
+/* Initialized in place, because the clock points at it. The time is noon. */
 static void rig_open(struct rig *rig)
 {
     struct err e = { 0 };
@@ -80,7 +80,7 @@ static const struct caller by_other_app = { .kind = CALLER_APP, .app_id = OTHER_
 static const struct caller by_both = { .kind = CALLER_KEY, .key_id = KEY, .app_id = APP };
 static const struct caller by_admin = { .kind = CALLER_ADMIN };
 
-/* 0 when admitted, else the milliseconds told. */
+/* 0 when admitted, else the reported milliseconds. */
 static int64_t admit_for(struct rig *rig, const struct caller *c, int64_t expected_tokens, struct meter_ticket *ret)
 {
     int64_t wait_ms = 0;
@@ -95,11 +95,13 @@ static int64_t admit_for(struct rig *rig, const struct caller *c, int64_t expect
 
 static void count_tokens(struct rig *rig, struct meter_ticket *ticket, int64_t prompt, int64_t completion)
 {
-    meter_count(rig->meter, ticket, &(struct meter_use){ .provider = "openai", .model = "m", .prompt_tokens = prompt, .completion_tokens = completion });
+    meter_count(rig->meter, ticket,
+                &(struct meter_use){
+                    .provider = "openai", .model = "m", .prompt_tokens = prompt, .completion_tokens = completion });
 }
 
-/* A whole request that uses so many tokens. */
-static int64_t ask(struct rig *rig, const struct caller *c, int64_t tokens)
+/* A whole request that uses this many tokens. */
+static int64_t request(struct rig *rig, const struct caller *c, int64_t tokens)
 {
     struct meter_ticket ticket = { 0 };
     int64_t wait_ms = admit_for(rig, c, tokens, &ticket);
@@ -123,7 +125,7 @@ static void without_limits_everything_is_admitted(void **state)
 
     rig_open(&rig);
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(ask(&rig, &by_both, 1000000), 0);
+        assert_int_equal(request(&rig, &by_both, 1000000), 0);
     assert_int_equal(state_of(&rig, RATE_OF_APP, APP).used[RATE_REQUESTS_A_DAY], 1000);
     assert_int_equal(state_of(&rig, RATE_OF_KEY, KEY).used[RATE_TOKENS_A_MINUTE], 1000000000);
 }
@@ -137,19 +139,19 @@ static void the_request_beyond_a_limit_is_refused_in_words(void **state)
 
     rig_open(&rig);
     set(&rig, "limits.requests_a_minute", "2");
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
     pass_ms(&rig, 10500);
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
     assert_int_equal(meter_admit(rig.meter, &by_app, 1, &ticket, &wait_ms, &e), -EBUSY);
     assert_int_equal(wait_ms, 50500);
     assert_string_equal(e.text, "This app has reached its limit of 2 requests a minute; try again in 51 seconds.");
     assert_string_equal(e.extras[0].value, "requests_a_minute");
     assert_string_equal(e.extras[1].value, "app");
     pass_ms(&rig, 50499);
-    assert_int_equal(ask(&rig, &by_app, 1), 1);
+    assert_int_equal(request(&rig, &by_app, 1), 1);
     pass_ms(&rig, 1);
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
-    assert_true(ask(&rig, &by_app, 1) > 0);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
+    assert_true(request(&rig, &by_app, 1) > 0);
 }
 
 static void a_refused_request_counts_nowhere(void **state)
@@ -158,9 +160,9 @@ static void a_refused_request_counts_nowhere(void **state)
 
     rig_open(&rig);
     limit(&rig, RATE_OF_APP, APP, RATE_REQUESTS_A_DAY, 1);
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(ask(&rig, &by_both, 1), DAY / 2);
+        assert_int_equal(request(&rig, &by_both, 1), DAY / 2);
     assert_int_equal(state_of(&rig, RATE_OF_APP, APP).used[RATE_REQUESTS_A_MINUTE], 1);
     assert_int_equal(state_of(&rig, RATE_OF_KEY, KEY).used[RATE_REQUESTS_A_MINUTE], 0);
 }
@@ -171,12 +173,12 @@ static void tokens_are_refused_from_the_limit_on(void **state)
 
     rig_open(&rig);
     set(&rig, "limits.tokens_a_minute", "100");
-    assert_int_equal(ask(&rig, &by_key, 99), 0);
-    assert_int_equal(ask(&rig, &by_key, 1), 0);
-    assert_int_equal(ask(&rig, &by_key, 1), 61000);
+    assert_int_equal(request(&rig, &by_key, 99), 0);
+    assert_int_equal(request(&rig, &by_key, 1), 0);
+    assert_int_equal(request(&rig, &by_key, 1), 61000);
     pass_ms(&rig, 61000);
-    assert_int_equal(ask(&rig, &by_key, 1000), 0);
-    assert_int_equal(ask(&rig, &by_key, 1), 61000);
+    assert_int_equal(request(&rig, &by_key, 1000), 0);
+    assert_int_equal(request(&rig, &by_key, 1), 61000);
 }
 
 static void tokens_count_when_the_answer_is_there(void **state)
@@ -189,10 +191,11 @@ static void tokens_count_when_the_answer_is_there(void **state)
     assert_int_equal(admit_for(&rig, &by_key, 10, &ticket), 0);
     pass_ms(&rig, 120000);
     count_tokens(&rig, &ticket, 60, 40);
-    assert_int_equal(ask(&rig, &by_key, 1), 61000);
+    assert_int_equal(request(&rig, &by_key, 1), 61000);
 }
 
-/* Of a hundred at a time those are admitted whose expected tokens fit; each that ends makes room again. */
+/* Of a hundred concurrent requests those are admitted whose expected tokens fit; each request that ends makes room
+ * again. */
 static void requests_under_way_hold_their_expected_tokens(void **state)
 {
     AUTO(rig_close) struct rig rig;
@@ -204,7 +207,7 @@ static void requests_under_way_hold_their_expected_tokens(void **state)
     for (size_t i = 0; i < 100; i++)
         n += admit_for(&rig, &by_key, 100, &tickets[n]) == 0;
     assert_int_equal(n, 10);
-    assert_int_equal(ask(&rig, &by_key, 100), 1000);
+    assert_int_equal(request(&rig, &by_key, 100), 1000);
     for (size_t i = 0; i < n; i++)
         count_tokens(&rig, &tickets[i], 50, 0);
     assert_int_equal(state_of(&rig, RATE_OF_KEY, KEY).used[RATE_TOKENS_A_MINUTE], 500);
@@ -213,7 +216,7 @@ static void requests_under_way_hold_their_expected_tokens(void **state)
     assert_int_equal(n, 5);
     for (size_t i = 0; i < n; i++)
         count_tokens(&rig, &tickets[i], 100, 0);
-    assert_int_equal(ask(&rig, &by_key, 1), 61000);
+    assert_int_equal(request(&rig, &by_key, 1), 61000);
 }
 
 static void one_request_alone_is_admitted_whatever_it_expects(void **state)
@@ -228,7 +231,7 @@ static void one_request_alone_is_admitted_whatever_it_expects(void **state)
     count_tokens(&rig, &ticket, 10, 10);
     assert_int_equal(admit_for(&rig, &by_key, 5000, &ticket), 0);
     count_tokens(&rig, &ticket, 90, 0);
-    assert_int_equal(ask(&rig, &by_key, 1), DAY / 2);
+    assert_int_equal(request(&rig, &by_key, 1), DAY / 2);
 }
 
 static void key_and_app_both_need_room(void **state)
@@ -238,14 +241,14 @@ static void key_and_app_both_need_room(void **state)
     rig_open(&rig);
     limit(&rig, RATE_OF_KEY, KEY, RATE_REQUESTS_A_MINUTE, 3);
     limit(&rig, RATE_OF_APP, APP, RATE_REQUESTS_A_DAY, 1);
-    assert_int_equal(ask(&rig, &by_both, 1), 0);
-    assert_int_equal(ask(&rig, &by_both, 1), DAY / 2);
-    assert_int_equal(ask(&rig, &by_app, 1), DAY / 2);
-    assert_int_equal(ask(&rig, &by_key, 1), 0);
-    assert_int_equal(ask(&rig, &by_key, 1), 0);
-    assert_int_equal(ask(&rig, &by_key, 1), 61000);
-    assert_int_equal(ask(&rig, &by_both, 1), DAY / 2);
-    assert_int_equal(ask(&rig, &by_other_app, 1), 0);
+    assert_int_equal(request(&rig, &by_both, 1), 0);
+    assert_int_equal(request(&rig, &by_both, 1), DAY / 2);
+    assert_int_equal(request(&rig, &by_app, 1), DAY / 2);
+    assert_int_equal(request(&rig, &by_key, 1), 0);
+    assert_int_equal(request(&rig, &by_key, 1), 0);
+    assert_int_equal(request(&rig, &by_key, 1), 61000);
+    assert_int_equal(request(&rig, &by_both, 1), DAY / 2);
+    assert_int_equal(request(&rig, &by_other_app, 1), 0);
 }
 
 static void own_limits_outrank_the_settings_at_once(void **state)
@@ -255,31 +258,31 @@ static void own_limits_outrank_the_settings_at_once(void **state)
 
     rig_open(&rig);
     set(&rig, "limits.requests_a_minute", "1");
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
-    assert_true(ask(&rig, &by_app, 1) > 0);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
+    assert_true(request(&rig, &by_app, 1) > 0);
     limit(&rig, RATE_OF_APP, APP, RATE_REQUESTS_A_MINUTE, 2);
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
-    assert_true(ask(&rig, &by_app, 1) > 0);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
+    assert_true(request(&rig, &by_app, 1) > 0);
     limit(&rig, RATE_OF_APP, APP, RATE_REQUESTS_A_MINUTE, RATE_NONE);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(ask(&rig, &by_app, 1), 0);
+        assert_int_equal(request(&rig, &by_app, 1), 0);
     must(meter_unlimit(rig.meter, RATE_OF_APP, APP, &e), &e);
-    assert_true(ask(&rig, &by_app, 1) > 0);
+    assert_true(request(&rig, &by_app, 1) > 0);
     set(&rig, "limits.requests_a_minute", "0");
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
 }
 
 static void the_administrator_is_counted_and_not_limited(void **state)
 {
     AUTO(rig_close) struct rig rig;
-    struct usage_ask by_app_of_today = { .from = "2024-10-04", .to = "2024-10-04", .by = USAGE_BY(USAGE_APP) };
+    struct usage_request by_app_of_today = { .from = "2024-10-04", .to = "2024-10-04", .by = USAGE_BY(USAGE_APP) };
     struct usage_page page;
     struct err e = { 0 };
 
     rig_open(&rig);
     set(&rig, "limits.requests_a_day", "1");
     for (int i = 0; i < 5; i++)
-        assert_int_equal(ask(&rig, &by_admin, 7), 0);
+        assert_int_equal(request(&rig, &by_admin, 7), 0);
     must(meter_flush(rig.meter, &e), &e);
     must(store_usage_list(rig.f.store, rig.f.a, &by_app_of_today, &page, &e), &e);
     assert_int_equal(page.n, 1);
@@ -295,12 +298,12 @@ static void a_day_ends_at_midnight(void **state)
     rig_open(&rig);
     set(&rig, "limits.requests_a_day", "1");
     pass_ms(&rig, DAY / 2 - 1);
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
-    assert_int_equal(ask(&rig, &by_app, 1), 1);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
+    assert_int_equal(request(&rig, &by_app, 1), 1);
     pass_ms(&rig, 1);
-    assert_int_equal(ask(&rig, &by_app, 1), 0);
-    rig.now.wall_ms -= 1;               /* the clock is set back over midnight */
-    assert_int_equal(ask(&rig, &by_app, 1), DAY + 1);
+    assert_int_equal(request(&rig, &by_app, 1), 0);
+    rig.now.wall_ms -= 1; /* the clock is set back over midnight */
+    assert_int_equal(request(&rig, &by_app, 1), DAY + 1);
 }
 
 static void counts_and_limits_of_the_day_survive_a_restart(void **state)
@@ -310,32 +313,32 @@ static void counts_and_limits_of_the_day_survive_a_restart(void **state)
     rig_open(&rig);
     limit(&rig, RATE_OF_KEY, KEY, RATE_REQUESTS_A_DAY, 3);
     limit(&rig, RATE_OF_APP, APP, RATE_TOKENS_A_DAY, 100);
-    assert_int_equal(ask(&rig, &by_both, 40), 0);
-    assert_int_equal(ask(&rig, &by_both, 50), 0);
+    assert_int_equal(request(&rig, &by_both, 40), 0);
+    assert_int_equal(request(&rig, &by_both, 50), 0);
     meter_close(rig.meter);
     rig_open_meter(&rig);
     assert_int_equal(state_of(&rig, RATE_OF_APP, APP).used[RATE_TOKENS_A_DAY], 90);
     assert_int_equal(state_of(&rig, RATE_OF_APP, APP).used[RATE_TOKENS_A_MINUTE], 0);
-    assert_int_equal(ask(&rig, &by_both, 10), 0);
-    assert_int_equal(ask(&rig, &by_app, 1), DAY / 2);
-    assert_int_equal(ask(&rig, &by_key, 1), DAY / 2);
+    assert_int_equal(request(&rig, &by_both, 10), 0);
+    assert_int_equal(request(&rig, &by_app, 1), DAY / 2);
+    assert_int_equal(request(&rig, &by_key, 1), DAY / 2);
     pass_ms(&rig, DAY / 2);
     meter_close(rig.meter);
     rig_open_meter(&rig);
-    assert_int_equal(ask(&rig, &by_both, 1), 0);
+    assert_int_equal(request(&rig, &by_both, 1), 0);
 }
 
 static void counts_of_many_days_keep_their_day(void **state)
 {
     AUTO(rig_close) struct rig rig;
-    struct usage_ask by_day = { .from = "2024-01-01", .to = "2025-01-01", .by = USAGE_BY(USAGE_DAY) };
+    struct usage_request by_day = { .from = "2024-01-01", .to = "2025-01-01", .by = USAGE_BY(USAGE_DAY) };
     struct usage_page page;
     struct err e = { 0 };
 
     rig_open(&rig);
     for (int day = 0; day < 5; day++) {
         for (int i = 0; i <= day; i++)
-            assert_int_equal(ask(&rig, &by_app, 10), 0);
+            assert_int_equal(request(&rig, &by_app, 10), 0);
         if (day % 2)
             must(meter_flush(rig.meter, &e), &e);
         pass_ms(&rig, DAY);
@@ -353,7 +356,9 @@ static void counts_of_many_days_keep_their_day(void **state)
 static void models_beyond_the_limit_are_counted_together(void **state)
 {
     AUTO(rig_close) struct rig rig;
-    struct usage_ask others = { .from = "2024-10-04", .to = "2024-10-04", .only = { [USAGE_MODEL] = "other" }, .by = USAGE_BY(USAGE_MODEL) };
+    struct usage_request others = {
+        .from = "2024-10-04", .to = "2024-10-04", .only = { [USAGE_MODEL] = "other" }, .by = USAGE_BY(USAGE_MODEL)
+    };
     struct meter_ticket ticket;
     struct usage_page page;
     struct err e = { 0 };
@@ -363,7 +368,8 @@ static void models_beyond_the_limit_are_counted_together(void **state)
     for (int i = 0; i < LIMIT_USAGE_ROWS + 7; i++) {
         snprintf(model, sizeof(model), "model-%d", i);
         assert_int_equal(admit_for(&rig, &by_key, 1, &ticket), 0);
-        meter_count(rig.meter, &ticket, &(struct meter_use){ .provider = "openai", .model = model, .prompt_tokens = 1 });
+        meter_count(rig.meter, &ticket,
+                    &(struct meter_use){ .provider = "openai", .model = model, .prompt_tokens = 1 });
     }
     must(meter_flush(rig.meter, &e), &e);
     must(store_usage_list(rig.f.store, rig.f.a, &others, &page, &e), &e);
@@ -397,8 +403,8 @@ static void a_request_that_came_to_nobody_leaves_no_trace(void **state)
     }
     for (int rate = 0; rate < N_RATES; rate++)
         assert_int_equal(state_of(&rig, RATE_OF_KEY, KEY).used[rate] + state_of(&rig, RATE_OF_APP, APP).used[rate], 0);
-    assert_int_equal(ask(&rig, &by_both, 5), 0);
-    assert_int_not_equal(ask(&rig, &by_both, 5), 0);
+    assert_int_equal(request(&rig, &by_both, 5), 0);
+    assert_int_not_equal(request(&rig, &by_both, 5), 0);
 }
 
 static void foreign_numbers_and_names_stay_in_bounds(void **state)
@@ -406,7 +412,9 @@ static void foreign_numbers_and_names_stay_in_bounds(void **state)
     AUTO(rig_close) struct rig rig;
     struct meter_ticket ticket;
     char name[LIMIT_USAGE_NAME_BYTES * 2];
-    struct usage_ask by_name = { .from = "2024-10-04", .to = "2024-10-04", .by = USAGE_BY(USAGE_MODEL) | USAGE_BY(USAGE_PROVIDER) };
+    struct usage_request by_name = { .from = "2024-10-04",
+                                     .to = "2024-10-04",
+                                     .by = USAGE_BY(USAGE_MODEL) | USAGE_BY(USAGE_PROVIDER) };
     struct usage_page page;
     struct err e = { 0 };
 
@@ -415,7 +423,9 @@ static void foreign_numbers_and_names_stay_in_bounds(void **state)
     name[sizeof(name) - 1] = '\0';
     for (int i = 0; i < 3; i++) {
         assert_int_equal(admit_for(&rig, &by_both, INT64_MAX, &ticket), 0);
-        meter_count(rig.meter, &ticket, &(struct meter_use){ .provider = name, .model = name, .prompt_tokens = INT64_MAX, .completion_tokens = INT64_MIN });
+        meter_count(rig.meter, &ticket,
+                    &(struct meter_use){
+                        .provider = name, .model = name, .prompt_tokens = INT64_MAX, .completion_tokens = INT64_MIN });
     }
     must(meter_flush(rig.meter, &e), &e);
     assert_int_equal(state_of(&rig, RATE_OF_KEY, KEY).used[RATE_TOKENS_A_DAY], 3 * (INT64_C(1) << 40));
@@ -449,16 +459,22 @@ static void providers_beyond_the_limit_share_their_metrics(void **state)
     }
     buf_init(&page, LIMIT_REPLY);
     metrics_print(&page);
-    assert_int_equal(count_of(buf_str(&page), "hearth_model_requests_total{provider=\"p_"), 4 * (LIMIT_USAGE_PROVIDERS - 1));
-    assert_non_null(strstr(buf_str(&page), "hearth_model_requests_total{provider=\"other\",kind=\"chat\",result=\"whole\"} 21\n"));
+    assert_int_equal(count_of(buf_str(&page), "hearth_model_requests_total{provider=\"p_"),
+                     4 * (LIMIT_USAGE_PROVIDERS - 1));
+    assert_non_null(
+        strstr(buf_str(&page), "hearth_model_requests_total{provider=\"other\",kind=\"chat\",result=\"whole\"} 21\n"));
     buf_clear(&page);
 }
 
 /* ---- threads ---- */
 
-enum { N_THREADS = 8, N_ASKS = 500 };
+enum { N_THREADS = 8, N_REQUESTS = 500 };
 
-struct crowd { struct rig *rig; int n_admitted; bool has_failed; };
+struct crowd {
+    struct rig *rig;
+    int n_admitted;
+    bool has_failed;
+};
 
 static void *press(void *arg)
 {
@@ -466,11 +482,16 @@ static void *press(void *arg)
     struct meter_ticket ticket;
     int64_t wait_ms;
 
-    for (int i = 0; i < N_ASKS; i++) {
+    for (int i = 0; i < N_REQUESTS; i++) {
         if (meter_admit(crowd->rig->meter, i % 2 ? &by_key : &by_both, 3, &ticket, &wait_ms, NULL) < 0)
             continue;
         crowd->n_admitted++;
-        meter_count(crowd->rig->meter, &ticket, &(struct meter_use){ .work = i % 2, .provider = "openai", .model = i % 3 ? "a" : "b", .prompt_tokens = 2, .completion_tokens = 1 });
+        meter_count(crowd->rig->meter, &ticket,
+                    &(struct meter_use){ .work = i % 2,
+                                         .provider = "openai",
+                                         .model = i % 3 ? "a" : "b",
+                                         .prompt_tokens = 2,
+                                         .completion_tokens = 1 });
         crowd->has_failed |= i % 100 == 0 && meter_flush(crowd->rig->meter, NULL) < 0;
     }
     return NULL;
@@ -497,7 +518,7 @@ static int press_together(struct rig *rig)
 static void a_crowd_gets_exactly_the_limit_and_all_of_it_is_stored(void **state)
 {
     AUTO(rig_close) struct rig rig;
-    struct usage_ask all = { .from = "2024-10-04", .to = "2024-10-04", .by = USAGE_BY(USAGE_KEY) };
+    struct usage_request all = { .from = "2024-10-04", .to = "2024-10-04", .by = USAGE_BY(USAGE_KEY) };
     struct meter_config c = { .is_serving = true };
     struct meter_clock clock;
     struct usage_page page;
@@ -509,7 +530,7 @@ static void a_crowd_gets_exactly_the_limit_and_all_of_it_is_stored(void **state)
     c.store = rig.f.store;
     c.settings = rig.settings;
     c.clock = &clock;
-    must(meter_open(&c, &rig.meter, &e), &e);   /* with its thread */
+    must(meter_open(&c, &rig.meter, &e), &e); /* with its own thread */
     limit(&rig, RATE_OF_KEY, KEY, RATE_REQUESTS_A_MINUTE, 1500);
     assert_int_equal(press_together(&rig), 1500);
     rig.meter = meter_close(rig.meter);

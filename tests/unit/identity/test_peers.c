@@ -1,4 +1,4 @@
-/* Who is at the other end of a connection that was half closed, reset or closed before anybody looked. */
+/* The peer of a connection that was half closed, reset or closed before the peer was looked up. */
 #include "identity/peers.h"
 
 #include "fixture.h"
@@ -6,7 +6,11 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-struct end { int client, accepted; union http_address remote; struct http_peer *peer; };
+struct end {
+    int client, accepted;
+    union http_address remote;
+    struct http_peer *peer;
+};
 
 static int listen_anywhere(union http_address *ret_at)
 {
@@ -20,7 +24,7 @@ static int listen_anywhere(union http_address *ret_at)
     return fd;
 }
 
-/* From the port of `from`, 0 for any. */
+/* Connects from the port of `from`; 0 for any port. */
 static struct end end_open(int listener, const union http_address *at, union http_address from)
 {
     struct end end = { .client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };

@@ -3,14 +3,15 @@
 #include "identity/claim.h"
 #include "identity/seal.h"
 #include "identity/sessions.h"
-#include "store/backend_tokens.h"
+#include "store/tables/backend_tokens.h"
 
 static bool is_admin(struct fixture *f, const char *cookie, const char *proof)
 {
     struct caller caller = { .kind = CALLER_NOBODY };
     struct err e = { 0 };
 
-    if (identity_admin(f->id, &(struct credentials){ .session_cookie = cookie, .session_proof = proof }, f->a, &caller, &e) == 0)
+    if (identity_admin(f->id, &(struct credentials){ .session_cookie = cookie, .session_proof = proof }, f->a, &caller,
+                       &e) == 0)
         return caller.kind == CALLER_ADMIN && caller.session;
     assert_string_equal(e.code, "ADMIN_REQUIRED");
     return false;
@@ -61,7 +62,10 @@ static enum holder_kind kind_claimed(struct fixture *f, const struct session_tok
     struct claim claim = { .kind = HOLDER_NOBODY };
     struct err e = { 0 };
 
-    must(identity_claim(f->id, &(struct credentials){ .session_cookie = session->cookie, .session_proof = session->proof }, true, &claim, &e), &e);
+    must(identity_claim(f->id,
+                        &(struct credentials){ .session_cookie = session->cookie, .session_proof = session->proof },
+                        true, &claim, &e),
+         &e);
     return claim.kind;
 }
 
@@ -73,10 +77,13 @@ static void a_closed_session_is_none(void **state)
     struct caller caller;
     struct err e = { 0 };
 
-    must(identity_admin(f.id, &(struct credentials){ .session_cookie = session.cookie, .session_proof = session.proof }, f.a, &caller, &e), &e);
+    must(identity_admin(f.id, &(struct credentials){ .session_cookie = session.cookie, .session_proof = session.proof },
+                        f.a, &caller, &e),
+         &e);
     assert_int_equal(kind_claimed(&f, &session), HOLDER_ADMIN);
     must(session_close(f.id, &caller, &e), &e);
-    assert_int_equal(kind_claimed(&f, &session), HOLDER_NOBODY);        /* no budget of the administrator's for it */
+    assert_int_equal(kind_claimed(&f, &session),
+                     HOLDER_NOBODY); /* such a session uses no budget of the administrator */
     assert_false(is_admin(&f, session.cookie, session.proof));
 }
 

@@ -28,7 +28,10 @@ static int64_t wait_at(struct window *w, int64_t mono_ms, int64_t limit)
 
 static void a_minute_waits_exactly_until_there_is_room(void **state)
 {
-    static const struct { const char *what; int64_t added_ms[4], now_ms, limit, wait_ms; } table[] = {
+    static const struct {
+        const char *what;
+        int64_t added_ms[4], now_ms, limit, wait_ms;
+    } table[] = {
         { "nothing counted", { -1 }, 5000, 1, 0 },
         { "below the limit", { 1000, -1 }, 5000, 2, 0 },
         { "at the limit", { 1000, 2000, -1 }, 5000, 2, 57000 },
@@ -63,7 +66,7 @@ static void what_is_taken_back_counts_no_more_and_nothing_falls_below_zero(void 
     window_take_back(&w, WINDOW_REQUESTS, 2);
     assert_int_equal(w.minute[WINDOW_REQUESTS], 1);
     assert_int_equal(w.day[WINDOW_REQUESTS], 1);
-    assert_int_equal(wait_at(&w, 6000, 1), 56000);      /* the newest went first */
+    assert_int_equal(wait_at(&w, 6000, 1), 56000); /* the newest was subtracted first */
     (void)wait_at(&w, 70000, 1);
     window_take_back(&w, WINDOW_REQUESTS, 1);
     window_take_back(&w, WINDOW_REQUESTS, 1);
@@ -129,7 +132,10 @@ static void a_minute_that_goes_back_forgets_nothing(void **state)
 
 static void a_day_ends_at_midnight_of_utc(void **state)
 {
-    static const struct { const char *what; int64_t added, now, limit, wait; } table[] = {
+    static const struct {
+        const char *what;
+        int64_t added, now, limit, wait;
+    } table[] = {
         { "below", 20000 * DAY, 20000 * DAY + 5, 2, 0 },
         { "at the first millisecond", 20000 * DAY, 20000 * DAY, 1, DAY },
         { "a millisecond before midnight", 20000 * DAY, 20001 * DAY - 1, 1, 1 },
@@ -147,7 +153,8 @@ static void a_day_ends_at_midnight_of_utc(void **state)
         window_add(&w, WINDOW_TOKENS, 1);
         window_move(&w, now);
         if (window_day_wait(&w, WINDOW_TOKENS, now, table[i].limit) != table[i].wait)
-            fail_msg("%s: waits %lld ms", table[i].what, (long long)window_day_wait(&w, WINDOW_TOKENS, now, table[i].limit));
+            fail_msg("%s: waits %lld ms", table[i].what,
+                     (long long)window_day_wait(&w, WINDOW_TOKENS, now, table[i].limit));
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "llm/answer.h"
-#include "llm/wire.h"
+#include "llm/protocols/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,26 +15,29 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-/* An id the reader made up has another value each time. */
-static inline const char *told_id(const char *id)
+/* An id that the reader makes up has another value each time. */
+static inline const char *id_received(const char *id)
 {
     return strncmp(id, "call_", 5) == 0 && strlen(id) == 41 ? "made" : id;
 }
 
-/* "text|thoughts|id name arguments,...|why|prompt+completion|model", with - for what was not told. */
-static inline char *told(struct arena *a, const struct llm_answer *answer)
+/* "text|thoughts|id name arguments,...|why|prompt+completion|model", with - for values that were not reported. */
+static inline char *progress(struct arena *a, const struct llm_answer *answer)
 {
     const char *tools = "", *usage = "-";
 
     for (size_t i = 0; i < answer->n_tools; i++)
-        tools = arena_printf(a, "%s%s%s %s %s", tools, i ? "," : "", told_id(answer->tools[i].id), answer->tools[i].name, buf_str(&answer->tools[i].arguments));
+        tools = arena_printf(a, "%s%s%s %s %s", tools, i ? "," : "", id_received(answer->tools[i].id),
+                             answer->tools[i].name, buf_str(&answer->tools[i].arguments));
     if (answer->has_usage)
         usage = arena_printf(a, "%d+%d", (int)answer->usage.prompt_tokens, (int)answer->usage.completion_tokens);
     return arena_printf(a, "%s|%s|%s|%s|%s|%s", buf_str(&answer->text), buf_str(&answer->reasoning), tools,
-                        answer->has_ended ? llm_finish_name(answer->why) : "-", usage, answer->model ? answer->model : "-");
+                        answer->has_ended ? llm_finish_name(answer->why) : "-", usage,
+                        answer->model ? answer->model : "-");
 }
 
-static inline int feed(const struct llm_protocol *p, const char *text, size_t piece, struct arena *a, struct llm_answer *answer, struct err *e)
+static inline int feed(const struct llm_protocol *p, const char *text, size_t piece, struct arena *a,
+                       struct llm_answer *answer, struct err *e)
 {
     struct llm_sink sink = llm_answer_sink(answer);
     struct llm_reader *reader = p->reader(a, &sink);
@@ -46,8 +49,9 @@ static inline int feed(const struct llm_protocol *p, const char *text, size_t pi
     return r == 0 ? p->on_close(reader, e) : r;
 }
 
-/* wanted counts whatever the pieces; with an error, its code stands behind. */
-static inline void check_stream(const struct llm_protocol *p, const char *text, const char *wanted, int r, const char *code)
+/* wanted is the result for every size of pieces; with an error, its code follows. */
+static inline void check_stream(const struct llm_protocol *p, const char *text, const char *wanted, int r,
+                                const char *code)
 {
     static const size_t pieces[] = { 1, 2, 3, 7, 64, 4096 };
 
@@ -58,13 +62,14 @@ static inline void check_stream(const struct llm_protocol *p, const char *text, 
 
         llm_answer_init(&answer);
         assert_int_equal(feed(p, text, pieces[i], a, &answer, &e), r);
-        assert_string_equal(told(a, &answer), wanted);
+        assert_string_equal(progress(a, &answer), wanted);
         assert_string_equal(e.code, code ? code : "");
         llm_answer_clear(&answer);
     }
 }
 
-static inline void check_whole(const struct llm_protocol *p, const char *text, const char *wanted, int r, const char *code)
+static inline void check_whole(const struct llm_protocol *p, const char *text, const char *wanted, int r,
+                               const char *code)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct llm_answer answer;
@@ -74,33 +79,33 @@ static inline void check_whole(const struct llm_protocol *p, const char *text, c
     llm_answer_init(&answer);
     sink = llm_answer_sink(&answer);
     assert_int_equal(p->on_whole(p->reader(a, &sink), slice_of(text), &e), r);
-    assert_string_equal(told(a, &answer), wanted);
+    assert_string_equal(progress(a, &answer), wanted);
     assert_string_equal(e.code, code ? code : "");
     llm_answer_clear(&answer);
 }
 
-/* "thought hm (signature)", "text a", "hidden (data)", "call 0", in the order they were told. */
-static inline char *told_pieces(struct arena *a, const struct llm_answer *answer)
+/* "thought hm (signature)", "text a", "hidden (data)", "call 0", in the order in which they were reported. */
+static inline char *pieces_received(struct arena *a, const struct llm_answer *answer)
 {
     static const char *const kinds[] = { "thought", "text", "call", "hidden" };
     char *all = arena_strdup(a, "");
 
     for (size_t i = 0; i < answer->n_pieces; i++) {
         const struct llm_answer_piece *piece = &answer->pieces[i];
-        struct slice text = llm_answer_text(answer, piece), seal = llm_answer_seal(answer, piece);
+        struct slice text = llm_answer_text(answer, piece), signature = llm_answer_signature(answer, piece);
 
         all = arena_printf(a, "%s%s%s", all, i ? ", " : "", kinds[piece->kind]);
         if (piece->kind == LLM_PIECE_CALL)
             all = arena_printf(a, "%s %zu", all, piece->at);
         else if (text.n > 0)
             all = arena_printf(a, "%s %.*s", all, (int)text.n, text.p);
-        if (seal.n > 0)
-            all = arena_printf(a, "%s (%.*s)", all, (int)seal.n, seal.p);
+        if (signature.n > 0)
+            all = arena_printf(a, "%s (%.*s)", all, (int)signature.n, signature.p);
     }
     return all;
 }
 
-/* The same pieces from a stream, however it is cut, and from a whole answer. */
+/* The same pieces from a stream, for every way of cutting it, and from a whole answer. */
 static inline void check_pieces(const struct llm_protocol *p, const char *stream, const char *whole, const char *wanted)
 {
     static const size_t pieces[] = { 1, 7, 4096, 0 /* whole */ };
@@ -117,7 +122,7 @@ static inline void check_pieces(const struct llm_protocol *p, const char *stream
             assert_int_equal(feed(p, stream, pieces[i], a, &answer, &e), 0);
         else
             assert_int_equal(p->on_whole(p->reader(a, &sink), slice_of(whole), &e), 0);
-        assert_string_equal(told_pieces(a, &answer), wanted);
+        assert_string_equal(pieces_received(a, &answer), wanted);
         llm_answer_clear(&answer);
     }
 }
@@ -130,8 +135,8 @@ static inline struct json_value json_of(struct arena *a, const char *text)
     return v;
 }
 
-/* An ask that has everything: system, image, file, a tool call, its result. */
-static inline struct llm_ask full_ask(struct arena *a)
+/* A request with everything: system, image, file, a tool call, its result. */
+static inline struct llm_request full_request(struct arena *a)
 {
     static const struct llm_block rules[] = { { LLM_BLOCK_TEXT, .text = "Be brief." } };
     static const struct llm_block user[] = {
@@ -139,7 +144,8 @@ static inline struct llm_ask full_ask(struct arena *a)
         { LLM_BLOCK_IMAGE_DATA, .media_type = "image/png", .base64 = "QUJD" },
     };
     static const struct llm_tool_call calls[] = { { "c1", "weather", "{\"city\":\"Bern\"}" }, { "c2", "time", "{}" } };
-    static const struct llm_block result1[] = { { LLM_BLOCK_TEXT, .text = "rain" } }, result2[] = { { LLM_BLOCK_TEXT, .text = "noon" } };
+    static const struct llm_block result1[] = { { LLM_BLOCK_TEXT, .text = "rain" } },
+                                  result2[] = { { LLM_BLOCK_TEXT, .text = "noon" } };
     static const struct llm_message messages[] = {
         { .role = LLM_SYSTEM, .blocks = rules, .n_blocks = 1 },
         { .role = LLM_USER, .blocks = user, .n_blocks = 2 },
@@ -152,24 +158,32 @@ static inline struct llm_ask full_ask(struct arena *a)
 
     tools[0] = (struct llm_tool){ "weather", "Tells it", json_of(a, "{\"type\":\"object\"}"), false };
     tools[1] = (struct llm_tool){ .name = "time" };
-    return (struct llm_ask){ .messages = messages, .n_messages = 5, .tools = tools, .n_tools = 2, .model = "m", .temperature = 0.5,
-                             .max_tokens = 100, .stop = { stop, 1 }, .is_streamed = true };
+    return (struct llm_request){ .messages = messages,
+                                 .n_messages = 5,
+                                 .tools = tools,
+                                 .n_tools = 2,
+                                 .model = "m",
+                                 .temperature = 0.5,
+                                 .max_tokens = 100,
+                                 .stop = { stop, 1 },
+                                 .is_streamed = true };
 }
 
-static inline const char *body_of(struct arena *a, const char *preset, const struct llm_ask *ask, struct http_ask *ret)
+static inline const char *body_of(struct arena *a, const char *preset, const struct llm_request *request,
+                                  struct http_call_request *ret)
 {
     const struct llm_preset *row = llm_preset_find(preset);
     const struct llm_account acc = { .name = preset, .preset = row, .base_url = row->base_url, .api_key = "k" };
 
-    assert_int_equal(row->protocol->request(&acc, ask, a, ret, NULL), 0);
+    assert_int_equal(row->protocol->request(&acc, request, a, ret, NULL), 0);
     return ret->body.p;
 }
 
-static inline const char *header_value(const struct http_ask *ask, const char *name)
+static inline const char *header_value(const struct http_call_request *request, const char *name)
 {
-    for (size_t i = 0; i < ask->n_headers; i++)
-        if (strcmp(ask->headers[i].name, name) == 0)
-            return ask->headers[i].value;
+    for (size_t i = 0; i < request->n_headers; i++)
+        if (strcmp(request->headers[i].name, name) == 0)
+            return request->headers[i].value;
     return NULL;
 }
 

@@ -1,5 +1,6 @@
-/* Running models: what can be seen without a program that runs one (tests/peers/local_models.test.mjs has the rest). */
-#include "llm/llamacpp.h"
+/* Running models: the behaviour without a program that runs models (tests/peers/local_models.test.mjs tests the rest).
+ */
+#include "llm/local/llamacpp.h"
 
 #include "os/files.h"
 
@@ -70,9 +71,10 @@ static void it_is_offered_with_a_program_and_a_model(void **state)
     set_up(&s, flags, 1);
     assert_false(llamacpp_is_offered(s.llamacpp, true));
     assert_int_equal(llamacpp_explain(s.llamacpp, &e), -EINVAL);
-    assert_string_equal(e.text, arena_printf(s.a, "llamacpp has no model yet: put a model file (.gguf) into %s/models.", s.dir));
+    assert_string_equal(e.text, arena_printf(s.a, "llamacpp has no model yet: put a model file (.gguf) into %s/models.",
+                                             s.dir));
     put_model(&s, "one.gguf");
-    assert_false(llamacpp_is_offered(s.llamacpp, false));       /* looked a moment ago */
+    assert_false(llamacpp_is_offered(s.llamacpp, false)); /* the last check is too recent to be repeated */
     assert_true(llamacpp_is_offered(s.llamacpp, true));
     assert_true(llamacpp_is_offered(s.llamacpp, false));
     assert_int_equal(llamacpp_models(s.llamacpp, s.a, &models, NULL), 0);
@@ -84,7 +86,7 @@ static void it_is_offered_with_a_program_and_a_model(void **state)
 static void without_a_program_it_says_what_to_install_and_where_to_put_a_model(void **state)
 {
     static const char *const flags[] = { "llamacpp.server=/nowhere/llama-server" };
-    struct llamacpp_wish wish = { .model = "one", .may_wait = true };
+    struct llamacpp_start_request start_request = { .model = "one", .may_wait = true };
     struct llamacpp_place place = { NULL, NULL };
     struct scene s;
     struct err e = { 0 };
@@ -92,7 +94,7 @@ static void without_a_program_it_says_what_to_install_and_where_to_put_a_model(v
     set_up(&s, flags, 1);
     put_model(&s, "one.gguf");
     assert_false(llamacpp_is_offered(s.llamacpp, true));
-    assert_int_equal(llamacpp_hold(s.llamacpp, &wish, s.a, &place, &e), -EINVAL);
+    assert_int_equal(llamacpp_hold(s.llamacpp, &start_request, s.a, &place, &e), -EINVAL);
     assert_string_equal(e.code, "PROVIDER_UNAVAILABLE");
     assert_non_null(strstr(e.text, "/nowhere/llama-server"));
     assert_non_null(strstr(e.text, "https://github.com/ggml-org/llama.cpp"));
@@ -103,26 +105,29 @@ static void without_a_program_it_says_what_to_install_and_where_to_put_a_model(v
 static void nothing_is_started_for_who_may_not_wait_or_has_no_time_or_while_it_stops(void **state)
 {
     static const char *const flags[] = { "llamacpp.server=/bin/sh" };
-    static const char head[] = "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\24\0\0\0\0\0\0\0general.architecture\10\0\0\0\5\0\0\0\0\0\0\0llama";
-    struct llamacpp_wish wish = { .model = "one" };
+    static const char head[] =
+        "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\24\0\0\0\0\0\0\0general.architecture\10\0\0\0\5\0\0\0\0\0\0\0llama";
+    struct llamacpp_start_request start_request = { .model = "one" };
     struct llamacpp_place place = { NULL, NULL };
     struct scene s;
     struct err e = { 0 };
 
     set_up(&s, flags, 1);
     put_model(&s, "other.gguf");
-    assert_int_equal(file_write(arena_printf(s.a, "%s/models/one.gguf", s.dir), (struct slice){ head, sizeof(head) - 1 }, 0600, NULL), 0);
-    assert_int_equal(llamacpp_hold(s.llamacpp, &wish, s.a, &place, &e), -EAGAIN);
+    assert_int_equal(file_write(arena_printf(s.a, "%s/models/one.gguf", s.dir),
+                                (struct slice){ head, sizeof(head) - 1 }, 0600, NULL),
+                     0);
+    assert_int_equal(llamacpp_hold(s.llamacpp, &start_request, s.a, &place, &e), -EAGAIN);
     assert_string_equal(e.text, "The model one is not loaded.");
-    wish = (struct llamacpp_wish){ .model = "one", .may_wait = true, .ready_by_ms = 1 };
-    assert_int_equal(llamacpp_hold(s.llamacpp, &wish, s.a, &place, &e), -EAGAIN);
+    start_request = (struct llamacpp_start_request){ .model = "one", .may_wait = true, .ready_by_ms = 1 };
+    assert_int_equal(llamacpp_hold(s.llamacpp, &start_request, s.a, &place, &e), -EAGAIN);
     assert_string_equal(e.code, "PROVIDER_UNAVAILABLE");
     assert_string_equal(e.text, "The model one is still being loaded; ask again.");
-    wish.model = "other";
-    assert_int_equal(llamacpp_hold(s.llamacpp, &wish, s.a, &place, &e), -EBADMSG);
-    wish = (struct llamacpp_wish){ .model = "one", .may_wait = true };
+    start_request.model = "other";
+    assert_int_equal(llamacpp_hold(s.llamacpp, &start_request, s.a, &place, &e), -EBADMSG);
+    start_request = (struct llamacpp_start_request){ .model = "one", .may_wait = true };
     llamacpp_stop(s.llamacpp);
-    assert_int_equal(llamacpp_hold(s.llamacpp, &wish, s.a, &place, &e), -ECANCELED);
+    assert_int_equal(llamacpp_hold(s.llamacpp, &start_request, s.a, &place, &e), -ECANCELED);
     assert_string_equal(e.code, "SHUTTING_DOWN");
     tear_down(&s);
 }

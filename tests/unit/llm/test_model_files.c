@@ -1,5 +1,5 @@
 /* The models folder, and the heads of GGUF files. */
-#include "llm/model_files.h"
+#include "llm/local/model_files.h"
 
 #include "base/buf.h"
 #include "base/limits.h"
@@ -68,7 +68,7 @@ static void add_llama(struct buf *out)
     add_number(out, 4, 4);
     add_number(out, 8, 4);
     add_count(out, "qwen.block_count", 99);
-    add_text(out, "tokenizer.ggml.tokens");     /* and what follows is not looked at */
+    add_text(out, "tokenizer.ggml.tokens"); /* and the following keys are not read */
     add_number(out, 77, 4);
 }
 
@@ -81,7 +81,7 @@ static void add_bert(struct buf *out)
 
 /* ---- heads ---- */
 
-static void a_head_tells_what_an_estimate_needs(void **state)
+static void a_head_reports_what_an_estimate_needs(void **state)
 {
     struct gguf_info info = { .n_context = 0 };
     struct buf out;
@@ -92,15 +92,17 @@ static void a_head_tells_what_an_estimate_needs(void **state)
     assert_string_equal(info.architecture, "llama");
     assert_int_equal(info.n_context, 131072);
     assert_int_equal(info.n_layers, 16);
-    assert_int_equal(info.n_heads_kv, 8);       /* the largest of its layers */
+    assert_int_equal(info.n_heads_kv, 8); /* the largest of its layers */
     assert_false(gguf_is_embedding(&info));
     assert_int_equal(gguf_context_bytes(&info, 8192), 8192LL * 16 * 8 * (64 + 64) * 2);
     assert_int_equal(gguf_context_bytes(&(struct gguf_info){ .n_layers = 0 }, 1024), 128LL << 20);
-    assert_true(gguf_context_bytes(&(struct gguf_info){ .n_layers = 1 << 20, .n_heads = 1 << 20, .key_length = 1 << 20 }, 1 << 20) == INT64_MAX);
+    assert_true(
+        gguf_context_bytes(&(struct gguf_info){ .n_layers = 1 << 20, .n_heads = 1 << 20, .key_length = 1 << 20 },
+                           1 << 20) == INT64_MAX);
     buf_clear(&out);
 }
 
-static void models_of_vectors_are_told_from_those_of_text(void **state)
+static void models_of_vectors_are_reported_from_those_of_text(void **state)
 {
     struct gguf_info info = { .n_context = 0 };
     struct buf out;
@@ -113,7 +115,7 @@ static void models_of_vectors_are_told_from_those_of_text(void **state)
     assert_true(gguf_is_embedding(&(struct gguf_info){ .architecture = "jina-bert-v2" }));
 }
 
-static void what_is_no_model_is_told(void **state)
+static void what_is_no_model_is_reported(void **state)
 {
     struct gguf_info info = { .n_context = 0 };
     struct err e = { 0 };
@@ -130,7 +132,7 @@ static void what_is_no_model_is_told(void **state)
     buf_clear(&out);
 }
 
-/* Under the sanitizers: wherever a file is cut off, nothing behind its end is read. */
+/* Under the sanitizers: wherever a file is cut off, no byte after its end is read. */
 static void a_head_that_is_cut_off_anywhere_is_read_as_far_as_it_goes(void **state)
 {
     struct gguf_info info;
@@ -170,7 +172,10 @@ static void sizes_that_lie_are_not_believed(void **state)
 
 /* ---- the folder ---- */
 
-struct folder { struct arena *a; char path[64]; };
+struct folder {
+    struct arena *a;
+    char path[64];
+};
 
 static void set_up(struct folder *f)
 {
@@ -278,9 +283,9 @@ static void a_file_that_cannot_be_read_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_head_tells_what_an_estimate_needs),
-        cmocka_unit_test(models_of_vectors_are_told_from_those_of_text),
-        cmocka_unit_test(what_is_no_model_is_told),
+        cmocka_unit_test(a_head_reports_what_an_estimate_needs),
+        cmocka_unit_test(models_of_vectors_are_reported_from_those_of_text),
+        cmocka_unit_test(what_is_no_model_is_reported),
         cmocka_unit_test(a_head_that_is_cut_off_anywhere_is_read_as_far_as_it_goes),
         cmocka_unit_test(sizes_that_lie_are_not_believed),
         cmocka_unit_test(files_become_models),

@@ -1,4 +1,5 @@
-/* The rows of presets.c against the table of providers in the field (facts page "Providers in the field", 5.1), typed in from there by hand. */
+/* The rows of presets.c against the table of providers in use (facts page "Providers in the field", 5.1), copied from
+ * there by hand. */
 #include "protocol.h"
 
 enum family { CHAT, RESPONSES, MESSAGES, NATIVE };
@@ -6,17 +7,18 @@ enum family { CHAT, RESPONSES, MESSAGES, NATIVE };
 struct fact {
     const char *id;
     enum family family;
-    const char *base_url;               /* NULL: the person's own */
-    const char *path;                   /* put behind an address of the person's own */
-    const char *key, *url, *model;      /* variables */
+    const char *base_url;          /* NULL: the person's own */
+    const char *path;              /* appended to an address of the person's own */
+    const char *key, *url, *model; /* variables */
 };
 
-/* Where that page says "no auth" key stands empty. */
+/* Where that page says "no auth", key is empty. */
 static const struct fact facts[] = {
     { "openai", RESPONSES, "https://api.openai.com/v1", NULL, "OPEN_AI_KEY", NULL, "OPEN_MODEL_PREF" },
     { "azure", CHAT, NULL, "/openai/v1", "AZURE_OPENAI_KEY", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_MODEL_PREF" },
     { "anthropic", MESSAGES, "https://api.anthropic.com", NULL, "ANTHROPIC_API_KEY", NULL, "ANTHROPIC_MODEL_PREF" },
-    { "gemini", CHAT, "https://generativelanguage.googleapis.com/v1beta/openai/", NULL, "GEMINI_API_KEY", NULL, "GEMINI_LLM_MODEL_PREF" },
+    { "gemini", CHAT, "https://generativelanguage.googleapis.com/v1beta/openai/", NULL, "GEMINI_API_KEY", NULL,
+      "GEMINI_LLM_MODEL_PREF" },
     { "bedrock", CHAT, NULL, "/v1", "AWS_BEDROCK_LLM_API_KEY", NULL, "AWS_BEDROCK_LLM_MODEL_PREFERENCE" },
     { "cohere", CHAT, "https://api.cohere.ai/compatibility/v1", NULL, "COHERE_API_KEY", NULL, "COHERE_MODEL_PREF" },
     { "ollama", NATIVE, NULL, NULL, "OLLAMA_AUTH_TOKEN", "OLLAMA_BASE_PATH", "OLLAMA_MODEL_PREF" },
@@ -25,15 +27,18 @@ static const struct fact facts[] = {
     { "koboldcpp", CHAT, NULL, "/v1", NULL, "KOBOLD_CPP_BASE_PATH", "KOBOLD_CPP_MODEL_PREF" },
     { "textgenwebui", CHAT, NULL, "/v1", "TEXT_GEN_WEB_UI_API_KEY", "TEXT_GEN_WEB_UI_BASE_PATH", NULL },
     { "litellm", CHAT, NULL, NULL, "LITE_LLM_API_KEY", "LITE_LLM_BASE_PATH", "LITE_LLM_MODEL_PREF" },
-    { "generic-openai", CHAT, NULL, NULL, "GENERIC_OPEN_AI_API_KEY", "GENERIC_OPEN_AI_BASE_PATH", "GENERIC_OPEN_AI_MODEL_PREF" },
+    { "generic-openai", CHAT, NULL, NULL, "GENERIC_OPEN_AI_API_KEY", "GENERIC_OPEN_AI_BASE_PATH",
+      "GENERIC_OPEN_AI_MODEL_PREF" },
     { "nvidia-nim", CHAT, NULL, "/v1", NULL, "NVIDIA_NIM_LLM_BASE_PATH", "NVIDIA_NIM_LLM_MODEL_PREF" },
     { "foundry", CHAT, NULL, "/v1", NULL, "FOUNDRY_BASE_PATH", "FOUNDRY_MODEL_PREF" },
-    { "docker-model-runner", CHAT, NULL, "/engines/v1", NULL, "DOCKER_MODEL_RUNNER_BASE_PATH", "DOCKER_MODEL_RUNNER_LLM_MODEL_PREF" },
+    { "docker-model-runner", CHAT, NULL, "/engines/v1", NULL, "DOCKER_MODEL_RUNNER_BASE_PATH",
+      "DOCKER_MODEL_RUNNER_LLM_MODEL_PREF" },
     { "privatemode", CHAT, NULL, "/v1", NULL, "PRIVATEMODE_LLM_BASE_PATH", "PRIVATEMODE_LLM_MODEL_PREF" },
     { "lemonade", CHAT, NULL, "/api/v1", "LEMONADE_LLM_API_KEY", "LEMONADE_LLM_BASE_PATH", "LEMONADE_LLM_MODEL_PREF" },
     { "omlx", CHAT, NULL, "/v1", "OMLX_LLM_API_KEY", "OMLX_LLM_BASE_PATH", "OMLX_LLM_MODEL_PREF" },
     { "togetherai", CHAT, "https://api.together.xyz/v1", NULL, "TOGETHER_AI_API_KEY", NULL, "TOGETHER_AI_MODEL_PREF" },
-    { "fireworksai", CHAT, "https://api.fireworks.ai/inference/v1", NULL, "FIREWORKS_AI_LLM_API_KEY", NULL, "FIREWORKS_AI_LLM_MODEL_PREF" },
+    { "fireworksai", CHAT, "https://api.fireworks.ai/inference/v1", NULL, "FIREWORKS_AI_LLM_API_KEY", NULL,
+      "FIREWORKS_AI_LLM_MODEL_PREF" },
     { "mistral", CHAT, "https://api.mistral.ai/v1", NULL, "MISTRAL_API_KEY", NULL, "MISTRAL_MODEL_PREF" },
     { "perplexity", CHAT, "https://api.perplexity.ai", NULL, "PERPLEXITY_API_KEY", NULL, "PERPLEXITY_MODEL_PREF" },
     { "openrouter", CHAT, "https://openrouter.ai/api/v1", NULL, "OPENROUTER_API_KEY", NULL, "OPENROUTER_MODEL_PREF" },
@@ -47,7 +52,8 @@ static const struct fact facts[] = {
     { "cometapi", CHAT, "https://api.cometapi.com/v1", NULL, "COMETAPI_LLM_API_KEY", NULL, "COMETAPI_LLM_MODEL_PREF" },
     { "zai", CHAT, "https://api.z.ai/api/paas/v4", NULL, "ZAI_API_KEY", NULL, "ZAI_MODEL_PREF" },
     { "giteeai", CHAT, "https://ai.gitee.com/v1", NULL, "GITEE_AI_API_KEY", NULL, "GITEE_AI_MODEL_PREF" },
-    { "sambanova", CHAT, "https://api.sambanova.ai/v1", NULL, "SAMBANOVA_LLM_API_KEY", NULL, "SAMBANOVA_LLM_MODEL_PREF" },
+    { "sambanova", CHAT, "https://api.sambanova.ai/v1", NULL, "SAMBANOVA_LLM_API_KEY", NULL,
+      "SAMBANOVA_LLM_MODEL_PREF" },
     { "minimax", CHAT, "https://api.minimax.io/v1", NULL, "MINIMAX_API_KEY", NULL, "MINIMAX_MODEL_PREF" },
     { "cerebras", CHAT, "https://api.cerebras.ai/v1", NULL, "CEREBRAS_API_KEY", NULL, "CEREBRAS_MODEL_PREF" },
 };
@@ -73,7 +79,8 @@ static void assert_same_url(const char *url, const char *wanted)
 
 static void every_provider_of_the_field_is_there_as_the_field_has_it(void **state)
 {
-    static const struct llm_protocol *const families[] = { &llm_openai_chat, &llm_openai_responses, &llm_anthropic_messages, &llm_ollama };
+    static const struct llm_protocol *const families[] = { &llm_openai_chat, &llm_openai_responses,
+                                                           &llm_anthropic_messages, &llm_ollama };
 
     for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
         const struct fact *f = &facts[i];
@@ -83,7 +90,7 @@ static void every_provider_of_the_field_is_there_as_the_field_has_it(void **stat
         assert_ptr_equal(p->protocol, families[f->family]);
         if (f->base_url)
             assert_same_url(p->base_url, f->base_url);
-        else                            /* if there is one, it is the usual one of a person's own machine */
+        else /* a preset's address, if any, is the usual one on a person's own machine */
             assert_true(!p->base_url || strncmp(p->base_url, "http://127.0.0.1:", 17) == 0);
         if (f->path)
             assert_string_equal(p->base_path, f->path);

@@ -1,7 +1,7 @@
-/* Which answers are a model server's, and the look for them. */
+/* The answers that identify a model server, and the search for model servers. */
 #include "../net/upstream.h"
 
-#include "llm/finder.h"
+#include "llm/local/finder.h"
 #include "llm/llm.h"
 
 /* ---- recognising ---- */
@@ -9,8 +9,10 @@
 static bool knows(const char *preset, int status, const char *server, const char *body)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct http_ask_header headers[] = { { "content-type", "application/json" }, { "server", server } };
-    const struct http_answer answer = { .status = status, .body = slice_of(body), .headers = headers, .n_headers = server ? 2 : 1 };
+    struct http_call_header headers[] = { { "content-type", "application/json" }, { "server", server } };
+    const struct http_answer answer = {
+        .status = status, .body = slice_of(body), .headers = headers, .n_headers = server ? 2 : 1
+    };
 
     for (size_t i = 0; i < LLM_N_PROBES; i++)
         if (strcmp(llm_probes[i].preset, preset) == 0)
@@ -21,7 +23,12 @@ static bool knows(const char *preset, int status, const char *server, const char
 
 static void servers_are_known_by_what_only_they_say(void **state)
 {
-    static const struct { const char *preset; int status; const char *server, *body; bool is_its; } cases[] = {
+    static const struct {
+        const char *preset;
+        int status;
+        const char *server, *body;
+        bool is_its;
+    } cases[] = {
         { "ollama", 200, NULL, "{\"version\":\"0.12.3\"}", true },
         { "ollama", 200, NULL, "{\"version\":\"v1\"}", false },
         { "ollama", 200, NULL, "{\"version\":\"1.0\",\"name\":\"a shop\"}", false },
@@ -30,7 +37,9 @@ static void servers_are_known_by_what_only_they_say(void **state)
         { "ollama", 200, NULL, "<html>It works!</html>", false },
         { "ollama", 200, NULL, "", false },
         { "ollama", 200, NULL, "[]", false },
-        { "lmstudio", 200, NULL, "{\"object\":\"list\",\"data\":[{\"id\":\"a\",\"object\":\"model\",\"type\":\"llm\",\"state\":\"not-loaded\"}]}", true },
+        { "lmstudio", 200, NULL,
+          "{\"object\":\"list\",\"data\":[{\"id\":\"a\",\"object\":\"model\",\"type\":\"llm\",\"state\":\"not-loaded\"}]}",
+          true },
         { "lmstudio", 200, NULL, "{\"object\":\"list\",\"data\":[{\"id\":\"a\",\"object\":\"model\"}]}", false },
         { "lmstudio", 200, NULL, "{\"object\":\"list\",\"data\":[]}", false },
         { "lmstudio", 200, NULL, "{\"error\":\"Unexpected endpoint or method. (GET /api/v0/models)\"}", false },
@@ -72,7 +81,7 @@ static void every_server_is_a_preset_that_needs_no_key(void **state)
 
 struct scene {
     struct rig rig;
-    atomic_int n_asked;
+    atomic_int n_requested;
     struct settings *settings;
     struct llm_finder *finder;
 };
@@ -81,18 +90,19 @@ static void answer(void *arg, struct http_exchange *x)
 {
     struct scene *s = arg;
 
-    atomic_fetch_add(&s->n_asked, 1);
+    atomic_fetch_add(&s->n_requested, 1);
     buf_add_str(&x->response.body, strcmp(x->request.path, "/api/version") == 0 ? "{\"version\":\"0.1\"}" : "{}");
     http_exchange_send(x);
 }
 
-/* more: settings that count before these, NULL-ended; or NULL. */
+/* more: settings with precedence over these, NULL-ended; or NULL. */
 static void open_finder(struct scene *s, unsigned ollama, unsigned others, const char *const *more)
 {
     const char *flags[4] = { "llm.find_local_wait_s=30" };
     struct settings_sources from = { .flags = flags, .n_flags = 2 };
 
-    flags[1] = arena_printf(s->rig.a, "llm.local_ports=ollama=%u,lmstudio=%u,llamacpp=%u,localai=%u", ollama, others, others, others);
+    flags[1] = arena_printf(s->rig.a, "llm.local_ports=ollama=%u,lmstudio=%u,llamacpp=%u,localai=%u", ollama, others,
+                            others, others);
     for (; more && *more; more++)
         flags[from.n_flags++] = *more;
     assert_int_equal(settings_load(&from, &s->settings, NULL), 0);
@@ -107,7 +117,7 @@ static void close_finder(struct scene *s)
 
 static void what_answers_is_found_and_remembered(void **state)
 {
-    struct scene s = { .n_asked = 0 };
+    struct scene s = { .n_requested = 0 };
     struct llm_found found;
 
     rig_open(&s.rig, answer, &s);
@@ -118,14 +128,14 @@ static void what_answers_is_found_and_remembered(void **state)
         for (size_t k = 1; k < LLM_N_PROBES; k++)
             assert_int_equal(found.ports[k], 0);
     }
-    assert_int_equal(atomic_load(&s.n_asked), 1);
+    assert_int_equal(atomic_load(&s.n_requested), 1);
     close_finder(&s);
     rig_close(&s.rig);
 }
 
 static void any_other_web_server_is_not_taken_for_one(void **state)
 {
-    struct scene s = { .n_asked = 0 };
+    struct scene s = { .n_requested = 0 };
     struct llm_found found;
 
     rig_open(&s.rig, answer, &s);
@@ -134,7 +144,7 @@ static void any_other_web_server_is_not_taken_for_one(void **state)
     llm_finder_look(s.finder, &found);
     for (size_t k = 0; k < LLM_N_PROBES; k++)
         assert_int_equal(found.ports[k], 0);
-    assert_int_equal(atomic_load(&s.n_asked), 2 * (LLM_N_PROBES - 1));
+    assert_int_equal(atomic_load(&s.n_requested), 2 * (LLM_N_PROBES - 1));
     close_finder(&s);
     rig_close(&s.rig);
 }
@@ -150,26 +160,26 @@ static void *look(void *arg)
 
 static void many_that_ask_at_once_share_one_look(void **state)
 {
-    enum { N_ASKING = 16 };
-    struct scene s = { .n_asked = 0 };
-    pthread_t threads[N_ASKING];
+    enum { N_REQUESTING = 16 };
+    struct scene s = { .n_requested = 0 };
+    pthread_t threads[N_REQUESTING];
 
     rig_open(&s.rig, answer, &s);
     open_finder(&s, s.rig.port, dead_port(), NULL);
-    for (int i = 0; i < N_ASKING; i++)
+    for (int i = 0; i < N_REQUESTING; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, look, &s), 0);
-    for (int i = 0; i < N_ASKING; i++) {
+    for (int i = 0; i < N_REQUESTING; i++) {
         void *port = NULL;
 
         pthread_join(threads[i], &port);
         assert_int_equal((uintptr_t)port, s.rig.port);
     }
-    assert_int_equal(atomic_load(&s.n_asked), 1);
+    assert_int_equal(atomic_load(&s.n_requested), 1);
     close_finder(&s);
     rig_close(&s.rig);
 }
 
-/* A look that does not end is one that the silent server holds up. */
+/* A search that does not end is held up by the silent server. */
 static bool finds_the_first(void *arg)
 {
     struct scene *s = arg;
@@ -182,13 +192,14 @@ static bool finds_the_first(void *arg)
 
 static void a_server_that_hangs_holds_nobody_up_beyond_the_limit(void **state)
 {
-    struct scene s = { .n_asked = 0 };
+    struct scene s = { .n_requested = 0 };
     struct raw_peer mute;
 
     rig_open(&s.rig, answer, &s);
     raw_open(&mute, "", RAW_HANG);
-    open_finder(&s, s.rig.port, mute.port, (const char *const[]){ "llm.find_local_wait_s=0.1", "llm.find_local_s=0", NULL });
-    assert_true(wait_until(finds_the_first, &s));       /* the others are not lost for it */
+    open_finder(&s, s.rig.port, mute.port,
+                (const char *const[]){ "llm.find_local_wait_s=0.1", "llm.find_local_s=0", NULL });
+    assert_true(wait_until(finds_the_first, &s)); /* the other servers are found in spite of it */
     close_finder(&s);
     raw_close(&mute);
     rig_close(&s.rig);
@@ -196,14 +207,14 @@ static void a_server_that_hangs_holds_nobody_up_beyond_the_limit(void **state)
 
 static void nothing_is_asked_while_it_is_off(void **state)
 {
-    struct scene s = { .n_asked = 0 };
+    struct scene s = { .n_requested = 0 };
     struct llm_found found;
 
     rig_open(&s.rig, answer, &s);
     open_finder(&s, s.rig.port, s.rig.port, (const char *const[]){ "llm.find_local=false", NULL });
     llm_finder_look(s.finder, &found);
     assert_int_equal(found.ports[0], 0);
-    assert_int_equal(atomic_load(&s.n_asked), 0);
+    assert_int_equal(atomic_load(&s.n_requested), 0);
     close_finder(&s);
     rig_close(&s.rig);
 }

@@ -1,9 +1,13 @@
 #include "protocol.h"
 
-#include "llm/stops.h"
+#include "llm/protocols/stops.h"
 
-/* The filter in front of a whole answer. The answer is the test's to clear. */
-struct stopping { struct field_strings stops; struct llm_answer answer; struct llm_sink to, sink; };
+/* The filter before a whole answer. The test must clear the answer. */
+struct stopping {
+    struct field_strings stops;
+    struct llm_answer answer;
+    struct llm_sink to, sink;
+};
 
 static void stopping_open(struct stopping *s, struct arena *a, const char *const *stops, bool ends_at_once)
 {
@@ -13,7 +17,7 @@ static void stopping_open(struct stopping *s, struct arena *a, const char *const
     s->sink = llm_stops_sink(a, &s->stops, ends_at_once, &s->to);
 }
 
-/* Fed to the filter in pieces of this size. */
+/* Feeds the text to the filter in pieces of this size. */
 static void say(const struct llm_sink *sink, const char *text, size_t piece)
 {
     size_t n = strlen(text);
@@ -24,7 +28,11 @@ static void say(const struct llm_sink *sink, const char *text, size_t piece)
 
 static void an_answer_ends_before_the_first_stop_however_it_is_split(void **state)
 {
-    static const struct { const char *text, *stops[3]; const char *wanted; enum llm_finish why; } cases[] = {
+    static const struct {
+        const char *text, *stops[3];
+        const char *wanted;
+        enum llm_finish why;
+    } cases[] = {
         { "one END two", { "END" }, "one ", LLM_FINISH_STOP },
         { "one END two", { "two", "END" }, "one ", LLM_FINISH_STOP },
         { "one EN two", { "END" }, "one EN two", LLM_FINISH_LENGTH },
@@ -33,7 +41,11 @@ static void an_answer_ends_before_the_first_stop_however_it_is_split(void **stat
         { "ends in EN", { "END" }, "ends in EN", LLM_FINISH_LENGTH },
         { "aab", { "aaab", "ab" }, "a", LLM_FINISH_STOP },
         { "line\nnext", { "\n" }, "line", LLM_FINISH_STOP },
-        { "Gr\xc3\xbc\xc3\x9f" "e", { "\xc3\x9f" }, "Gr\xc3\xbc", LLM_FINISH_STOP },
+        { "Gr\xc3\xbc\xc3\x9f"
+          "e",
+          { "\xc3\x9f" },
+          "Gr\xc3\xbc",
+          LLM_FINISH_STOP },
         { "never", { "" }, "never", LLM_FINISH_LENGTH },
     };
 
@@ -67,7 +79,7 @@ static void a_stream_ends_with_the_stop_and_once(void **state)
     assert_int_equal(s.sink.on_reasoning(s.sink.arg, SLICE_LIT("late")), 0);
     assert_int_equal(s.sink.on_tool(s.sink.arg, 0, "c", "f", SLICE_LIT("{}")), 0);
     assert_int_equal(s.sink.on_end(s.sink.arg, LLM_FINISH_LENGTH, NULL, NULL), 0);
-    assert_string_equal(told(a, &s.answer), "one |END is no stop here||stop|-|-");
+    assert_string_equal(progress(a, &s.answer), "one |END is no stop here||stop|-|-");
     llm_answer_clear(&s.answer);
 }
 
@@ -86,8 +98,13 @@ static void what_was_held_back_comes_before_a_tool_call(void **state)
 
 static void who_takes_stops_is_known(void **state)
 {
-    static const struct { const char *preset, *model; bool takes; } cases[] = {
-        { "openai", "gpt-4.1", false }, { "openrouter", "openai/o3", false }, { "groq", "llama-3.3-70b", true }, { "anthropic", "claude-sonnet-4-5", true }, { "ollama", "llama3.2", true },
+    static const struct {
+        const char *preset, *model;
+        bool takes;
+    } cases[] = {
+        { "openai", "gpt-4.1", false },    { "openrouter", "openai/o3", false },
+        { "groq", "llama-3.3-70b", true }, { "anthropic", "claude-sonnet-4-5", true },
+        { "ollama", "llama3.2", true },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -20,7 +20,11 @@ static void set_address(struct sockaddr_storage *ret, const char *text, uint16_t
     }
 }
 
-static const struct { const char *text; enum guard_verdict wanted; const char *rule; } judged[] = {
+static const struct {
+    const char *text;
+    enum guard_verdict wanted;
+    const char *rule;
+} judged[] = {
     { "8.8.8.8", GUARD_PUBLIC, "public" },
     { "0.0.0.0", GUARD_FORBIDDEN, "unspecified" },
     { "0.255.255.255", GUARD_FORBIDDEN, "unspecified" },
@@ -109,11 +113,14 @@ static void every_special_range_has_its_verdict_from_its_first_to_its_last_addre
     assert_int_equal(guard_judge(&(struct sockaddr){ .sa_family = AF_UNIX }, &(const char *){ NULL }), GUARD_FORBIDDEN);
 }
 
-/* The same answer whether libcurl or the C library reads the host. */
+/* The answer is the same whether libcurl or the C library parses the host. */
 static void no_notation_gets_round_it(void **state)
 {
-    static const struct { const char *host; enum guard_verdict wanted; } cases[] = {
-        { "2852039166", GUARD_FORBIDDEN },              /* 169.254.169.254 */
+    static const struct {
+        const char *host;
+        enum guard_verdict wanted;
+    } cases[] = {
+        { "2852039166", GUARD_FORBIDDEN }, /* 169.254.169.254 */
         { "0xa9fea9fe", GUARD_FORBIDDEN },
         { "0251.0376.0251.0376", GUARD_FORBIDDEN },
         { "0xa9.0xfe.43518", GUARD_FORBIDDEN },
@@ -138,10 +145,10 @@ static void no_notation_gets_round_it(void **state)
         struct err e = { 0 }, e_call = { 0 };
         bool is_v6 = strchr(cases[i].host, ':') != NULL;
         const char *url = arena_printf(a, is_v6 ? "http://[%s]:1/" : "http://%s:1/", cases[i].host);
-        const struct http_ask ask = { .method = "GET", .url = url, .guard = g, .connect_ms = WAIT_MS };
+        const struct http_call_request request = { .method = "GET", .url = url, .guard = g, .connect_ms = WAIT_MS };
         int r = guard_resolve(g, cases[i].host, 1, &wait, &found, &e), r_call;
 
-        r_call = http_call(&ask, a, NULL, &answer, &e_call);
+        r_call = http_call(&request, a, NULL, &answer, &e_call);
         if (cases[i].wanted == GUARD_LOOPBACK) {
             assert_int_equal(r, 0);
             assert_int_equal(r_call, -ECONNREFUSED);
@@ -160,14 +167,19 @@ static void a_url_with_a_user_or_a_dot_at_its_end_hides_nothing(void **state)
     struct http_answer answer = { 0 };
 
     for (size_t i = 0; i < 3; i++) {
-        static const struct { const char *url; int wanted; } cases[] = {
+        static const struct {
+            const char *url;
+            int wanted;
+        } cases[] = {
             { "http://example.org@169.254.169.254/", -EINVAL },
             { "http://169.254.169.254\\@example.org/", -EINVAL },
             { "http://169.254.169.254./latest/", -EPERM },
         };
-        const struct http_ask ask = { .method = "GET", .url = cases[i].url, .guard = g, .connect_ms = WAIT_MS };
+        const struct http_call_request request = {
+            .method = "GET", .url = cases[i].url, .guard = g, .connect_ms = WAIT_MS
+        };
         struct err e = { 0 };
-        int r = http_call(&ask, a, NULL, &answer, &e);
+        int r = http_call(&request, a, NULL, &answer, &e);
 
         if (r != cases[i].wanted && r != -EHOSTUNREACH)
             fail_msg("%s: %d %s", cases[i].url, r, e.text);
@@ -177,7 +189,10 @@ static void a_url_with_a_user_or_a_dot_at_its_end_hides_nothing(void **state)
 
 static void private_addresses_are_allowed_to_those_who_are_listed(void **state)
 {
-    static const struct { const char *listed, *host, *address; int wanted; } cases[] = {
+    static const struct {
+        const char *listed, *host, *address;
+        int wanted;
+    } cases[] = {
         { "db.lan", "db.lan", "192.168.1.5", 0 },
         { "db.lan", "DB.lan.", "192.168.1.5", 0 },
         { "db.lan", "xdb.lan", "192.168.1.5", -EPERM },
@@ -189,11 +204,11 @@ static void private_addresses_are_allowed_to_those_who_are_listed(void **state)
         { "DB.lan.", "db.lan:5432", "192.168.1.5", 0 },
         { "db.lan:5432", "db.lan", "192.168.1.5", 0 },
         { "db.lan:5432", "db.lan:5432", "192.168.1.5", 0 },
-        { "db.lan:5433", "db.lan:5433", "192.168.1.5", -EPERM },         /* the port of the connection counts, which is 5432 here */
+        { "db.lan:5433", "db.lan:5433", "192.168.1.5", -EPERM }, /* the port of the connection counts, here 5432 */
         { "192.168.1.5:5432", "any.name:5432", "192.168.1.5", 0 },
         { "192.168.1.5:5433", "192.168.1.5:5432", "192.168.1.5", -EPERM },
         { "192.168.1.5", "192.168.1.5:5432", "192.168.1.5", 0 },
-        { "192.168.1.5", "192.168.1.5", "192.168.1.6", -EPERM },         /* what it is, not what it is called */
+        { "192.168.1.5", "192.168.1.5", "192.168.1.6", -EPERM }, /* the address counts, not the name */
         { "fc00::1", "[fc00::1]:5432", "fc00::1", 0 },
         { "fc00:0:0::1", "any.name", "fc00::1", 0 },
         { "FC00::1", "[FC00::1]", "fc00::1", 0 },
@@ -229,10 +244,35 @@ static void private_addresses_are_allowed_to_those_who_are_listed(void **state)
     }
 }
 
+static void loopback_is_private_where_only_public_addresses_are_meant(void **state)
+{
+    const char *const listed = "127.0.0.1:8080";
+    struct guard *strict = guard_new(&(struct guard_config){ .is_public_only = true });
+    struct guard *with_list = guard_new(&(struct guard_config){ &listed, 1, .is_public_only = true });
+    struct sockaddr_storage address;
+    struct err e = { 0 };
+
+    set_address(&address, "8.8.8.8", 443);
+    assert_int_equal(guard_check(strict, "a.name", (struct sockaddr *)&address, &e), 0);
+    set_address(&address, "::1", 8080);
+    assert_int_equal(guard_check(strict, "a.name", (struct sockaddr *)&address, &e), -EPERM);
+    assert_non_null(strstr(e.text, "an address of this machine (loopback"));
+    set_address(&address, "127.0.0.1", 8080);
+    assert_int_equal(guard_check(strict, "127.0.0.1", (struct sockaddr *)&address, &e), -EPERM);
+    assert_int_equal(guard_check(with_list, "127.0.0.1", (struct sockaddr *)&address, &e), 0);
+    set_address(&address, "127.0.0.1", 8081);
+    assert_int_equal(guard_check(with_list, "127.0.0.1", (struct sockaddr *)&address, &e), -EPERM);
+    guard_free(strict);
+    guard_free(with_list);
+}
+
 static void one_bad_address_of_a_name_refuses_the_name(void **state)
 {
     static const char *const answers[][3] = {
-        { "8.8.8.8", "169.254.169.254", NULL }, { "169.254.169.254", "8.8.8.8", NULL }, { "8.8.8.8", "8.8.4.4", "10.0.0.1" }, { "8.8.8.8", "fe80::1", NULL },
+        { "8.8.8.8", "169.254.169.254", NULL },
+        { "169.254.169.254", "8.8.8.8", NULL },
+        { "8.8.8.8", "8.8.4.4", "10.0.0.1" },
+        { "8.8.8.8", "fe80::1", NULL },
         { "8.8.8.8", "2001:4860:4860::8888", "127.0.0.1" },
     };
     struct guard *g = guard_new(&(struct guard_config){ 0 });
@@ -253,7 +293,8 @@ static void one_bad_address_of_a_name_refuses_the_name(void **state)
         assert_int_equal(guard_check_all(g, "mixed.example", infos, &found, NULL), is_last ? 0 : -EPERM);
         assert_int_equal(found.n, is_last ? 3 : 0);
     }
-    assert_int_equal(guard_check_all(g, "empty.example", NULL, &(struct guard_addresses){ .n = 0 }, NULL), -EHOSTUNREACH);
+    assert_int_equal(guard_check_all(g, "empty.example", NULL, &(struct guard_addresses){ .n = 0 }, NULL),
+                     -EHOSTUNREACH);
     guard_free(g);
 }
 
@@ -269,43 +310,46 @@ static void say(void *arg, struct http_exchange *x)
 
 static void the_service_itself_is_refused_in_every_form(void **state)
 {
-    static const char *const hosts[] = { "127.0.0.1", "localhost", "127.1", "[::ffff:127.0.0.1]", "2130706433", "127.255.255.254", "[::1]" };
+    static const char *const hosts[] = { "127.0.0.1",  "localhost",       "127.1", "[::ffff:127.0.0.1]",
+                                         "2130706433", "127.255.255.254", "[::1]" };
     AUTO(arena_freep) struct arena *a = arena_new();
     struct guard *g = guard_new(&(struct guard_config){ 0 });
     uint16_t port = dead_port();
 
     guard_add_own_port(g, port);
     for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
-        const struct http_ask ask = { .method = "GET", .guard = g, .connect_ms = WAIT_MS, .url = arena_printf(a, "http://%s:%u/", hosts[i], port) };
+        const struct http_call_request request = {
+            .method = "GET", .guard = g, .connect_ms = WAIT_MS, .url = arena_printf(a, "http://%s:%u/", hosts[i], port)
+        };
         struct http_answer answer = { 0 };
         struct err e = { 0 };
 
-        if (http_call(&ask, a, NULL, &answer, &e) != -EPERM || !strstr(e.text, "this service itself"))
-            fail_msg("%s: %s", ask.url, e.text);
+        if (http_call(&request, a, NULL, &answer, &e) != -EPERM || !strstr(e.text, "this service itself"))
+            fail_msg("%s: %s", request.url, e.text);
     }
     guard_free(g);
 }
 
-/* A worker's open connection to an address the administrator may use is not lent to an app. */
+/* A worker's open connection to an address that only the administrator may use is not reused for an app. */
 static void a_connection_made_without_the_guard_is_not_used_with_it(void **state)
 {
     AUTO(rig_close) struct rig rig = { 0 };
     struct guard *g = guard_new(&(struct guard_config){ 0 });
     struct http_answer answer = { 0 };
     struct err e = { 0 };
-    struct http_ask ask = { .method = "GET" };
+    struct http_call_request request = { .method = "GET" };
 
     rig_open(&rig, say, NULL);
     guard_add_own_port(g, rig.port);
-    ask.url = rig_url(&rig, "/");
-    assert_int_equal(http_call(&ask, rig.a, NULL, &answer, NULL), 0);
-    ask.guard = g;
-    assert_int_equal(http_call(&ask, rig.a, NULL, &answer, &e), -EPERM);
+    request.url = rig_url(&rig, "/");
+    assert_int_equal(http_call(&request, rig.a, NULL, &answer, NULL), 0);
+    request.guard = g;
+    assert_int_equal(http_call(&request, rig.a, NULL, &answer, &e), -EPERM);
     assert_string_equal(e.code, "ADDRESS_REFUSED");
     guard_free(g);
 }
 
-/* A provider whose address is the service's would wait for itself until every worker does. */
+/* A provider whose address is the service's own would wait for itself until all workers wait. */
 static void the_service_never_asks_itself(void **state)
 {
     static const char *const hosts[] = { "127.0.0.1", "localhost", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]" };
@@ -316,12 +360,15 @@ static void the_service_never_asks_itself(void **state)
     guard_add_own_port(g, port);
     guard_set_own(g);
     for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
-        const struct http_ask ask = { .method = "GET", .connect_ms = WAIT_MS, .url = arena_printf(a, "http://%s:%u/", hosts[i], port) };
+        const struct http_call_request request = { .method = "GET",
+                                                   .connect_ms = WAIT_MS,
+                                                   .url = arena_printf(a, "http://%s:%u/", hosts[i], port) };
         struct http_answer answer = { 0 };
         struct err e = { 0 };
 
-        if (http_call(&ask, a, NULL, &answer, &e) != -EPERM || strcmp(e.code, "CONNECT_FAILED") != 0 || !strstr(e.text, "this service itself"))
-            fail_msg("%s: %s", ask.url, e.text);
+        if (http_call(&request, a, NULL, &answer, &e) != -EPERM || strcmp(e.code, "CONNECT_FAILED") != 0 ||
+            !strstr(e.text, "this service itself"))
+            fail_msg("%s: %s", request.url, e.text);
     }
     guard_set_own(NULL);
     guard_free(g);
@@ -332,11 +379,11 @@ static void a_redirect_to_a_bad_address_is_not_followed(void **state)
     AUTO(rig_close) struct rig rig = { 0 };
     struct guard *g = guard_new(&(struct guard_config){ 0 });
     struct http_answer answer = { 0 };
-    struct http_ask ask = { .method = "GET", .guard = g };
+    struct http_call_request request = { .method = "GET", .guard = g };
 
     rig_open(&rig, say, NULL);
-    ask.url = rig_url(&rig, "/away");
-    assert_int_equal(http_call(&ask, rig.a, NULL, &answer, NULL), 0);
+    request.url = rig_url(&rig, "/away");
+    assert_int_equal(http_call(&request, rig.a, NULL, &answer, NULL), 0);
     assert_int_equal(answer.status, 302);
     guard_free(g);
 }
@@ -348,6 +395,7 @@ int main(void)
         cmocka_unit_test(no_notation_gets_round_it),
         cmocka_unit_test(a_url_with_a_user_or_a_dot_at_its_end_hides_nothing),
         cmocka_unit_test(private_addresses_are_allowed_to_those_who_are_listed),
+        cmocka_unit_test(loopback_is_private_where_only_public_addresses_are_meant),
         cmocka_unit_test(one_bad_address_of_a_name_refuses_the_name),
         cmocka_unit_test(a_connection_made_without_the_guard_is_not_used_with_it),
         cmocka_unit_test(the_service_itself_is_refused_in_every_form),

@@ -18,7 +18,9 @@ static int note(void *arg, struct slice line)
 
 static void lines_are_read_however_the_bytes_are_split(void **state)
 {
-    static const struct { const char *text, *wanted; } cases[] = {
+    static const struct {
+        const char *text, *wanted;
+    } cases[] = {
         { "a\nbc\n", "a;bc;" }, { "a\r\n\r\n\nb", "a;b;" }, { "", "" }, { "\n", "" }, { "only", "only;" },
     };
 
@@ -31,7 +33,8 @@ static void lines_are_read_however_the_bytes_are_split(void **state)
             buf_init(&out, 100);
             line_reader_init(&reader, note, &out);
             for (size_t at = 0; at < n; at += piece)
-                assert_int_equal(line_reader_feed(&reader, (struct slice){ cases[i].text + at, MIN(piece, n - at) }, NULL), 0);
+                assert_int_equal(
+                    line_reader_feed(&reader, (struct slice){ cases[i].text + at, MIN(piece, n - at) }, NULL), 0);
             assert_int_equal(line_reader_end(&reader), 0);
             assert_string_equal(buf_str(&out), cases[i].wanted);
             line_reader_clear(&reader);

@@ -1,4 +1,5 @@
-/* A name whose look-up takes long: this program's getaddrinfo() stands in for the C library's, and blocks for that name until it is released. */
+/* A name whose look-up takes long: this program's getaddrinfo() replaces the C library's, and blocks for that name
+ * until released. */
 #include "net/http_client.h"
 
 #include "upstream.h"
@@ -7,7 +8,9 @@
 #include <netdb.h>
 #include <semaphore.h>
 
-enum { RELEASE_S = 20 };                /* the look-up ends by itself, so that a loop that waits for it fails the test and does not hang it */
+enum {
+    RELEASE_S = 20
+}; /* the look-up ends by itself, so that a loop that waits for it fails the test instead of hanging */
 
 static sem_t released;
 static atomic_bool is_looking_up, is_over;
@@ -61,7 +64,10 @@ static void serve(void *arg, struct http_exchange *x)
     http_exchange_send(x);
 }
 
-struct making { struct loop *loop; struct http_client *client; };
+struct making {
+    struct loop *loop;
+    struct http_client *client;
+};
 
 static void make_client(void *arg)
 {
@@ -88,7 +94,10 @@ static void a_fetch_is_cancelled_while_its_name_is_looked_up(void **state)
     rig_open(&rig, serve, NULL);
     making = (struct making){ .loop = rig.loop };
     loop_call(rig.loop, make_client, &making);
-    assert_int_equal(http_fetch_start(making.client, &(struct http_ask){ .method = "GET", .url = "http://slow.example/" }, &events, &result, &fetch, NULL), 0);
+    assert_int_equal(http_fetch_start(making.client,
+                                      &(struct http_call_request){ .method = "GET", .url = "http://slow.example/" },
+                                      &events, &result, &fetch, NULL),
+                     0);
     assert_true(wait_until(is_set, &is_looking_up));
     http_fetch_cancel(fetch);
     assert_true(wait_until(has_result, &result));

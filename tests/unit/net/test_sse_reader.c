@@ -35,14 +35,22 @@ static void feed_in_pieces(const char *text, size_t piece, struct buf *out)
 
 static void events_are_read_however_the_bytes_are_split(void **state)
 {
-    static const struct { const char *text, *wanted; } cases[] = {
+    static const struct {
+        const char *text, *wanted;
+    } cases[] = {
         { "data: a\n\n", "message||a;" },
         { "data:a\r\n\r\ndata: b\r\rdata:  c\n\n", "message||a;message||b;message|| c;" },
         { "event: x\nid: 7\ndata: a\ndata: b\ndata\ndata: c\n\ndata: d\n\n", "x|7|a\nb\n\nc;message|7|d;" },
         { ": comment\n:\n\nevent: lost\n\ndata: kept\n\n", "message||kept;" },
-        { "\xef\xbb\xbf" "data: mark\n\n", "message||mark;" },
-        { "\n\xef\xbb\xbf" "data: not a field\n\ndata: x\n\n", "message||x;" },
-        { "\xef\xbb" "data: half a mark\n\ndata: x\n\n", "message||x;" },
+        { "\xef\xbb\xbf"
+          "data: mark\n\n",
+          "message||mark;" },
+        { "\n\xef\xbb\xbf"
+          "data: not a field\n\ndata: x\n\n",
+          "message||x;" },
+        { "\xef\xbb"
+          "data: half a mark\n\ndata: x\n\n",
+          "message||x;" },
         { "data\n\n", "message||;" },
         { "retry: 10\nunknown: x\ndata: a:b: c\n\n", "message||a:b: c;" },
         { "data: not ended", "" },

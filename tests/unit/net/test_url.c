@@ -7,7 +7,11 @@
 
 static void an_address_has_scheme_host_and_port(void **state)
 {
-    static const struct { const char *text, *host; uint16_t port; bool is_tls, is_loopback; } cases[] = {
+    static const struct {
+        const char *text, *host;
+        uint16_t port;
+        bool is_tls, is_loopback;
+    } cases[] = {
         { "https://api.example.org/v1", "api.example.org", 443, true, false },
         { "http://127.0.0.1:11434", "127.0.0.1", 11434, false, true },
         { "http://127.8.0.1/", "127.8.0.1", 80, false, true },
@@ -32,8 +36,21 @@ static void an_address_has_scheme_host_and_port(void **state)
 
 static void what_is_no_address_is_refused_in_words(void **state)
 {
-    static const char *const cases[] = { "", "api.example.org", "/v1", "ftp://host/", "file:///etc/passwd", "http://", "http://host:99999/",
-                                         "http://user:secret@host/", "http://user@host/", "http://ho st/", "gopher://x" };
+    static const char *const cases[] = { "",
+                                         "api.example.org",
+                                         "/v1",
+                                         "ftp://host/",
+                                         "file:///etc/passwd",
+                                         "http://",
+                                         "http://host:99999/",
+                                         "http://user:secret@host/",
+                                         "http://user@host/",
+                                         "http://ho st/",
+                                         "http://ix%7f://0x7f.1:8",
+                                         "http://a%2fb/",
+                                         "http://a%20b/",
+                                         "http://a%25b/",
+                                         "gopher://x" };
     AUTO(arena_freep) struct arena *a = arena_new();
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -49,7 +66,9 @@ static void what_is_no_address_is_refused_in_words(void **state)
 
 static void a_path_is_put_behind_that_of_the_base(void **state)
 {
-    static const struct { const char *base, *path, *wanted; } cases[] = {
+    static const struct {
+        const char *base, *path, *wanted;
+    } cases[] = {
         { "https://h/v1", "models", "https://h/v1/models" },
         { "https://h/v1/", "models", "https://h/v1/models" },
         { "https://h/v1//", "chat/completions", "https://h/v1/chat/completions" },
@@ -68,12 +87,42 @@ static void a_path_is_put_behind_that_of_the_base(void **state)
     }
 }
 
+static void a_redirect_leads_where_its_location_says(void **state)
+{
+    static const struct {
+        const char *location, *wanted;
+    } cases[] = {
+        { "/b?c#d", "https://h/b?c" },
+        { "b", "https://h/v1/b" },
+        { "../b", "https://h/b" },
+        { "//other:81/x", "https://other:81/x" },
+        { "http://127.0.0.1/x", "http://127.0.0.1/x" },
+        { "a b", "https://h/v1/a%20b" },
+        { "?q", "https://h/v1/a?q" },
+        { "file:///etc/passwd", NULL },
+        { "http://user:secret@h/", NULL },
+        { "gopher://h/", NULL },
+        { "http://h:99999/", NULL },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *url = NULL;
+
+        assert_int_equal(url_follow(a, "https://h/v1/a?x=1", cases[i].location, &url, NULL),
+                         cases[i].wanted ? 0 : -EINVAL);
+        if (cases[i].wanted)
+            assert_string_equal(url, cases[i].wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_has_scheme_host_and_port),
         cmocka_unit_test(what_is_no_address_is_refused_in_words),
         cmocka_unit_test(a_path_is_put_behind_that_of_the_base),
+        cmocka_unit_test(a_redirect_leads_where_its_location_says),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Upstreams in this process: a real http_server on a loop of its own, and a raw socket that says what a test wants, right or wrong.
+/* Upstreams in this process: a real http_server on its own loop, and a raw socket that sends whatever a test wants,
+ * valid or not.
  *
  *     AUTO(rig_close) struct rig rig = { 0 };  rig_open(&rig, answer, arg);      rig_url(&rig, "/x")
  *     struct raw_peer peer;  raw_open(&peer, "HTTP/1.1 200 OK\r\n...", RAW_CLOSE);  ...  raw_close(&peer);
@@ -102,9 +103,9 @@ struct raw_peer {
     const char *says;
     enum raw_end end;
     pthread_t thread;
-    char heard[4096];                   /* the first bytes of the last request */
-    atomic_bool has_heard;              /* a whole request head */
-    atomic_bool has_left;               /* the client closed a connection that hung */
+    char heard[4096];      /* the first bytes of the last request */
+    atomic_bool has_heard; /* a whole request head */
+    atomic_bool has_left;  /* the client closed a connection that hung */
 };
 
 static inline void raw_serve(struct raw_peer *p, int fd)
@@ -116,7 +117,7 @@ static inline void raw_serve(struct raw_peer *p, int fd)
         size_t have = strlen(p->heard);
 
         n = recv(fd, p->heard + have, sizeof(p->heard) - 1 - have, 0);
-    } while (n > 0 && p->heard[0] >= 'A' && !strstr(p->heard, "\r\n\r\n"));  /* TLS begins with a small byte */
+    } while (n > 0 && p->heard[0] >= 'A' && !strstr(p->heard, "\r\n\r\n")); /* TLS begins with a small byte */
     atomic_store(&p->has_heard, true);
     (void)!send(fd, p->says, strlen(p->says), MSG_NOSIGNAL);
     if (p->end == RAW_HANG) {
@@ -160,7 +161,7 @@ static inline void raw_close(struct raw_peer *p)
     close(p->listener);
 }
 
-/* A port nobody listens on, nor will: it stays bound until the program ends. */
+/* A port on which no program listens, now or later: the port stays bound until the program ends. */
 static inline uint16_t dead_port(void)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };

@@ -1,4 +1,4 @@
-/* Where the tests of children happen: a running loop, a supervisor, a folder of their own, scripts for /bin/sh. */
+/* The environment of the tests of children: a running loop, a supervisor, a private folder, scripts for /bin/sh. */
 #pragma once
 
 #include "base/uuid.h"
@@ -20,21 +20,21 @@ struct place {
     struct loop *loop;
     pthread_t thread;
     struct supervisor *supervisor;
-    struct sandbox *box;                /* NULL: children run as they are */
-    struct sandbox_wish wish;
+    struct sandbox *box; /* NULL: children run without a sandbox */
+    struct sandbox_definition definition;
     const char *writable;
     char instance[UUID_SIZE];
     char dir[64];
     atomic_bool is_running;
 };
 
-/* What one child told. */
+/* The reports of one child. */
 struct story {
     struct child *child;
     struct place *place;
     struct child_exit how;
     atomic_int n_exits, n_line_calls;
-    int start_result;                   /* of a child started in on_exit */
+    int start_result; /* result of starting a child in on_exit */
     struct err start_error;
 };
 
@@ -61,7 +61,7 @@ static inline bool place_is_running(void *arg)
     return atomic_load(&p->is_running);
 }
 
-/* Only the folder: for tests that fork, which a process of several threads should not. */
+/* Only the folder: for tests that fork, because a process with several threads should not fork. */
 static inline int place_set_up_quiet(void **state)
 {
     struct place *p = xcalloc(1, sizeof(*p));
@@ -74,7 +74,7 @@ static inline int place_set_up_quiet(void **state)
     return 0;
 }
 
-/* Children of this place run in that profile and may write into its folder; NULL: as they are. */
+/* Children of this place run in that profile and may write into its folder; NULL: no sandbox. */
 static inline void place_enclose(struct place *p, const char *profile)
 {
     if (!profile)
@@ -82,7 +82,7 @@ static inline void place_enclose(struct place *p, const char *profile)
     p->box = sandbox_new(&(struct sandbox_config){ .bwrap = "bwrap", .data_dir = "/nowhere", .profile = profile });
     p->writable = p->dir;
     if (strcmp(profile, "none") != 0)
-        p->wish.write = (struct field_strings){ &p->writable, 1 };
+        p->definition.write = (struct field_strings){ &p->writable, 1 };
     supervisor_set_sandbox(p->supervisor, p->box);
 }
 
@@ -96,7 +96,7 @@ static inline size_t place_open(struct place *p)
     place_enclose(p, getenv("HEARTH_TEST_PROFILE"));
     assert_int_equal(pthread_create(&p->thread, NULL, place_run, p), 0);
     loop_post(p->loop, place_note_running, p);
-    assert_true(wait_until(place_is_running, p));       /* until then this thread stands for the loop's */
+    assert_true(wait_until(place_is_running, p)); /* until then this thread counts as the loop thread */
     return n_orphans;
 }
 
@@ -146,7 +146,7 @@ static inline void story_note_lines(struct child *c, void *arg)
 
 static const char *const place_env[] = { "PATH=/usr/bin:/bin", NULL };
 
-/* Starts spec with what it leaves out filled in. */
+/* Starts spec with missing members filled in. */
 static inline void story_start(struct story *s, struct place *p, struct child_spec spec)
 {
     struct err e = { 0 };
@@ -155,7 +155,7 @@ static inline void story_start(struct story *s, struct place *p, struct child_sp
     spec.label = spec.label ? spec.label : "test";
     spec.env = spec.env ? spec.env : place_env;
     spec.working_dir = p->dir;
-    spec.sandbox = p->box ? &p->wish : NULL;
+    spec.sandbox = p->box ? &p->definition : NULL;
     spec.on_exit = spec.on_exit ? spec.on_exit : story_note_exit;
     spec.on_line = story_note_lines;
     spec.arg = s;
@@ -192,7 +192,7 @@ static inline const char *story_tail(struct story *s, enum child_stream stream)
     return child_log_tail(child_log_of(s->child), s->place->arena, stream, 100);
 }
 
-/* Polled with a fresh arena each time, not to fill the test's. */
+/* Polled with a fresh arena each time, to keep the test's arena small. */
 static inline bool story_has_printed(void *arg)
 {
     struct story *s = arg;
@@ -208,7 +208,7 @@ static inline void story_wait_for_output(struct story *s)
     assert_true(wait_until(story_has_printed, s));
 }
 
-/* The number a script wrote into a file of the place, once it is there whole. */
+/* The number that a script wrote into a file of the place, once the file is complete. */
 struct place_file {
     struct place *place;
     const char *name;
@@ -237,7 +237,7 @@ static inline pid_t place_read_pid(struct place *p, const char *name)
     return f.pid;
 }
 
-/* A hold of a process that stays the same process when its number is used again. */
+/* A handle of a process that stays valid when the process's number is reused. */
 static inline int process_hold(pid_t pid)
 {
     int pidfd = pidfd_open(pid, 0);

@@ -1,5 +1,6 @@
 #include "place.h"
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/metrics.h"
 
@@ -25,7 +26,7 @@ static void the_exit_code_is_told(void **state)
     story_end(&s);
 }
 
-static void the_signal_that_ended_it_is_told(void **state)
+static void the_signal_that_ended_it_is_reported(void **state)
 {
     struct story s = { 0 };
 
@@ -40,7 +41,8 @@ static void a_stop_asks_and_may_be_repeated(void **state)
 {
     struct story s = { 0 };
 
-    story_start_script(&s, *state, "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done", (struct child_spec){ 0 });
+    story_start_script(&s, *state, "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done",
+                       (struct child_spec){ 0 });
     story_wait_for_output(&s);
     for (int i = 0; i < 3; i++)
         child_stop(s.child);
@@ -57,7 +59,8 @@ static void a_stop_that_is_ignored_ends_in_a_kill(void **state)
 {
     struct story s = { 0 };
 
-    story_start_script(&s, *state, "trap '' TERM; echo ready; while :; do sleep 0.01; done", (struct child_spec){ .stop_grace_ms = 50 });
+    story_start_script(&s, *state, "trap '' TERM; echo ready; while :; do sleep 0.01; done",
+                       (struct child_spec){ .stop_grace_ms = 50 });
     story_wait_for_output(&s);
     child_stop(s.child);
     story_wait(&s);
@@ -73,14 +76,16 @@ static bool is_halted(void *arg)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct slice stat = { 0 };
 
-    return file_read(a, arena_printf(a, "/proc/%d/stat", (int)child_pid(s->child)), 4096, &stat, NULL) == 0 && memmem(stat.p, stat.n, ") T ", 4);
+    return file_read(a, arena_printf(a, "/proc/%d/stat", (int)child_pid(s->child)), 4096, &stat, NULL) == 0 &&
+           memmem(stat.p, stat.n, ") T ", 4);
 }
 
 static void one_that_is_halted_hears_the_stop(void **state)
 {
     struct story s = { 0 };
 
-    story_start_script(&s, *state, "trap 'exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done", (struct child_spec){ 0 });
+    story_start_script(&s, *state, "trap 'exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done",
+                       (struct child_spec){ 0 });
     assert_true(wait_until(is_halted, &s));
     child_stop(s.child);
     story_wait(&s);
@@ -115,7 +120,7 @@ static void past_its_time_it_is_ended(void **state)
     story_end(&s);
 }
 
-static void the_exit_is_told_after_the_group_has_ended(void **state)
+static void the_exit_is_reported_after_the_group_has_ended(void **state)
 {
     static const char *const scripts[] = {
         "sh -c 'echo $$ >left; exec sleep 1000' & while [ ! -s left ]; do sleep 0.01; done; exit 4",
@@ -145,11 +150,13 @@ static void one_who_left_the_group_and_holds_the_pipe_delays_nothing(void **stat
     struct story s = { 0 };
     int escaped;
 
-    story_start_script(&s, p, "setsid sh -c 'echo $$ >escaped; exec sleep 1000' & while [ ! -s escaped ]; do sleep 0.01; done; echo done",
-                       (struct child_spec){ .max_stdout = 100 });
+    story_start_script(
+        &s, p,
+        "setsid sh -c 'echo $$ >escaped; exec sleep 1000' & while [ ! -s escaped ]; do sleep 0.01; done; echo done",
+        (struct child_spec){ .max_stdout = 100 });
     escaped = process_hold(place_read_pid(p, "escaped"));
     story_wait(&s);
-    assert_int_equal(process_lives(escaped), p->box == NULL);       /* hearth-child ends all of its own */
+    assert_int_equal(process_lives(escaped), p->box == NULL); /* hearth-child ends all processes of its sandbox */
     assert_true(slice_eq_str(child_stdout(s.child, NULL), "done\n"));
     place_close_supervisor(p);
     assert_false(process_lives(escaped));
@@ -160,7 +167,7 @@ static void one_who_left_the_group_and_holds_the_pipe_delays_nothing(void **stat
 static void only_the_three_streams_are_open_in_it(void **state)
 {
     struct story s = { 0 };
-    int leaky = open("/dev/null", O_RDONLY), high = fcntl(leaky, F_DUPFD, 200);     /* without O_CLOEXEC */
+    int leaky = open("/dev/null", O_RDONLY), high = fcntl(leaky, F_DUPFD, 200); /* without O_CLOEXEC */
 
     story_start_script(&s, *state, "ls /proc/$$/fd; readlink /proc/$$/fd/0", (struct child_spec){ 0 });
     story_wait(&s);
@@ -211,7 +218,7 @@ static void set_open_files(rlim_t n)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* With one more descriptor each time the start fails at each of them in turn, then succeeds. */
+/* With one more descriptor each time, the start fails at each step in turn, then succeeds. */
 static void a_start_that_lacks_descriptors_fails_whole(void **state)
 {
     struct place *p = *state;
@@ -273,7 +280,9 @@ static void its_environment_is_what_was_given_and_the_mark(void **state)
     setenv("HEARTH_TEST_SECRET", "1", 1);
     story_start(&s, p, (struct child_spec){ .command = "env", .env = env });
     story_wait(&s);
-    assert_string_equal(story_tail(&s, CHILD_STDOUT), arena_printf(p->arena, "HEARTH_INSTANCE=%s\nB=two words\nA=", p->instance));
+    assert_string_equal(story_tail(&s, CHILD_STDOUT),
+                        arena_printf(p->arena, "HEARTH_INSTANCE=%s:%s:%d\nB=two words\nA=", p->instance,
+                                     clock_boot_id(), (int)getpid()));
     story_end(&s);
 }
 
@@ -284,8 +293,8 @@ static void it_leads_a_session_in_its_folder_and_leaves_no_cores(void **state)
 
     story_start_script(&s, p, "cut -d' ' -f5,6 /proc/$$/stat; pwd; ulimit -c", (struct child_spec){ 0 });
     story_wait(&s);
-    assert_string_equal(story_tail(&s, CHILD_STDOUT),
-                        arena_printf(p->arena, "%d %d\n%s\n0", (int)child_pid(s.child), (int)child_pid(s.child), p->dir));
+    assert_string_equal(story_tail(&s, CHILD_STDOUT), arena_printf(p->arena, "%d %d\n%s\n0", (int)child_pid(s.child),
+                                                                   (int)child_pid(s.child), p->dir));
     story_end(&s);
 }
 
@@ -318,11 +327,12 @@ struct refusal {
     const char *command;
     const char *working_dir;
     int r;
-    const char *code, *text;            /* a part of it */
+    const char *code, *text; /* a part of it */
 };
 
 static const struct refusal refusals[] = {
-    { "uvx", NULL, -ENOENT, "COMMAND_NOT_FOUND", "The program `uvx` was not found on PATH. It comes with the package uv (https://docs.astral.sh/uv); install it" },
+    { "uvx", NULL, -ENOENT, "COMMAND_NOT_FOUND",
+      "The program `uvx` was not found on PATH. It comes with the package uv (https://docs.astral.sh/uv); install it" },
     { "no-such-program", NULL, -ENOENT, "COMMAND_NOT_FOUND", "`no-such-program` was not found on PATH. Install it" },
     { "./missing", NULL, -ENOENT, "COMMAND_NOT_FOUND", "`./missing` does not exist" },
     { "", NULL, -ENOENT, "COMMAND_NOT_FOUND", "it is empty" },
@@ -330,7 +340,8 @@ static const struct refusal refusals[] = {
     { "/tmp", NULL, -EACCES, "COMMAND_NOT_EXECUTABLE", "must be a file" },
     { "./lost", NULL, -ENOENT, "COMMAND_NOT_FOUND", "the interpreter its first line names does not" },
     { "./nothing", NULL, -EACCES, "COMMAND_NOT_EXECUTABLE", "neither a program of this system nor a script" },
-    { "/bin/true", "/no/such/folder", -ENOTDIR, "BAD_WORKING_DIR", "The working folder /no/such/folder does not exist" },
+    { "/bin/true", "/no/such/folder", -ENOTDIR, "BAD_WORKING_DIR",
+      "The working folder /no/such/folder does not exist" },
     { "/bin/true", "/bin/true", -ENOTDIR, "BAD_WORKING_DIR", "/bin/true does not exist or is not a folder" },
 };
 
@@ -344,7 +355,10 @@ static void what_cannot_be_started_says_why(void **state)
     place_write(p, "nothing", "neither\n", 0700);
     for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
         const struct refusal *want = &refusals[i];
-        struct child_spec spec = { .label = "test", .command = want->command, .env = env, .working_dir = want->working_dir ? want->working_dir : p->dir };
+        struct child_spec spec = { .label = "test",
+                                   .command = want->command,
+                                   .env = env,
+                                   .working_dir = want->working_dir ? want->working_dir : p->dir };
         struct child *c = NULL;
         struct err e = { 0 };
         int r = child_start(p->supervisor, &spec, &c, &e);
@@ -426,7 +440,8 @@ static void both_streams_are_logged_and_the_first_is_kept(void **state)
     struct story s = { 0 };
     bool is_cut = true;
 
-    story_start_script(&s, *state, "printf 'one\\ntw'; echo bad >&2; printf 'o\\nthree'", (struct child_spec){ .max_stdout = 13 });
+    story_start_script(&s, *state, "printf 'one\\ntw'; echo bad >&2; printf 'o\\nthree'",
+                       (struct child_spec){ .max_stdout = 13 });
     story_wait(&s);
     assert_true(slice_eq_str(child_stdout(s.child, &is_cut), "one\ntwo\nthree"));
     assert_false(is_cut);
@@ -436,7 +451,7 @@ static void both_streams_are_logged_and_the_first_is_kept(void **state)
     story_end(&s);
 }
 
-static void standard_output_beyond_its_maximum_is_cut_and_told(void **state)
+static void standard_output_beyond_its_maximum_is_cut_and_reported(void **state)
 {
     struct story s = { 0 };
     bool is_cut = false;
@@ -462,11 +477,12 @@ static void a_flood_stays_bounded_and_leaves_the_loop_free(void **state)
     size_t n_lines, n_bytes = 0;
     int n_calls = 0;
 
-    story_start_script(&s, p, "yes 'a line of some length that is repeated without end, to see what holds' | head -c 100000000",
-                       (struct child_spec){ .max_stdout = MIB(1) });
+    story_start_script(
+        &s, p, "yes 'a line of some length that is repeated without end, to see what holds' | head -c 100000000",
+        (struct child_spec){ .max_stdout = MIB(1) });
     while (!story_has_ended(&s))
         loop_call(p->loop, count_one, &n_calls);
-    assert_true(n_calls > 100);         /* answered between the reads */
+    assert_true(n_calls > 100); /* answered between the reads */
     assert_int_equal(child_stdout(s.child, &is_cut).n, MIB(1));
     assert_true(is_cut);
     n_lines = child_log_lines(child_log_of(s.child), p->arena, 0, SIZE_MAX, &lines);
@@ -482,13 +498,13 @@ int main(void)
 #define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, place_set_up, place_tear_down)
     const struct CMUnitTest tests[] = {
         IN_PLACE(the_exit_code_is_told),
-        IN_PLACE(the_signal_that_ended_it_is_told),
+        IN_PLACE(the_signal_that_ended_it_is_reported),
         IN_PLACE(a_stop_asks_and_may_be_repeated),
         IN_PLACE(a_stop_that_is_ignored_ends_in_a_kill),
         IN_PLACE(one_that_is_halted_hears_the_stop),
         IN_PLACE(it_begins_with_the_usual_limit_of_open_files),
         IN_PLACE(past_its_time_it_is_ended),
-        IN_PLACE(the_exit_is_told_after_the_group_has_ended),
+        IN_PLACE(the_exit_is_reported_after_the_group_has_ended),
         IN_PLACE(one_who_left_the_group_and_holds_the_pipe_delays_nothing),
         IN_PLACE(only_the_three_streams_are_open_in_it),
         IN_PLACE(the_service_keeps_no_descriptor_of_one_that_ended),
@@ -503,7 +519,7 @@ int main(void)
         IN_PLACE(a_command_may_have_256_arguments),
         IN_PLACE(together_they_may_not_pass_what_the_kernel_takes),
         IN_PLACE(both_streams_are_logged_and_the_first_is_kept),
-        IN_PLACE(standard_output_beyond_its_maximum_is_cut_and_told),
+        IN_PLACE(standard_output_beyond_its_maximum_is_cut_and_reported),
         IN_PLACE(a_flood_stays_bounded_and_leaves_the_loop_free),
     };
 

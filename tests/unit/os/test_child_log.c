@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#define R "\xEF\xBF\xBD"                                /* U+FFFD */
+#define R "\xEF\xBF\xBD" /* U+FFFD */
 
 struct fixture {
     struct arena *arena;
@@ -76,7 +76,9 @@ struct text_case {
 static const struct text_case text_cases[] = {
     { "plain\ttext", "plain\ttext" },
     { "caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80", "caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80" },
-    { "bad\xFF" "byte", "bad" R "byte" },
+    { "bad\xFF"
+      "byte",
+      "bad" R "byte" },
     { "cut\xE2\x82", "cut" R R },
     { "\xED\xA0\x80", R R R },
     { "\x1B[31mred", R "[31mred" },
@@ -135,7 +137,7 @@ static void a_cut_leaves_no_part_of_a_character(void **state)
     add_times(f, "\xE2\x82\xAC", LIMIT_LOG_LINE_BYTES / 3);
     add(f, CHILD_STDOUT, "\n");
     assert_string_equal(tail(f, CHILD_STDOUT, 1) + 2 + (LIMIT_LOG_LINE_BYTES - 2) / 3 * 3, " [line cut]");
-    add_times(f, "\xFF", LIMIT_LOG_LINE_BYTES);         /* replacements are three bytes each */
+    add_times(f, "\xFF", LIMIT_LOG_LINE_BYTES); /* replacements are three bytes each */
     add(f, CHILD_STDOUT, "\n");
     assert_string_equal(tail(f, CHILD_STDOUT, 1) + LIMIT_LOG_LINE_BYTES / 3 * 3, " [line cut]");
 }
@@ -188,7 +190,7 @@ static void lines_are_read_on_from_a_number(void **state)
     assert_int_equal(lines[2].number, 4);
     assert_true(lines[0].wall_ms >= before_ms && lines[0].wall_ms <= clock_wall_ms());
     assert_int_equal(child_log_lines(f->log, f->arena, 0, 2, &lines), 2);
-    assert_int_equal(lines[0].number, 3);               /* the newest of them */
+    assert_int_equal(lines[0].number, 3); /* the newest of them */
     assert_int_equal(child_log_lines(f->log, f->arena, 4, 10, &lines), 0);
     assert_int_equal(child_log_lines(f->log, f->arena, -5, 10, &lines), 4);
 }

@@ -57,7 +57,7 @@ static size_t count_entries(const char *path)
     while (readdir(dir))
         n++;
     closedir(dir);
-    return n - 2;                       /* "." and ".." */
+    return n - 2; /* "." and ".." */
 }
 
 static void folders_are_made_with_their_parents_and_private(void **state)
@@ -72,7 +72,7 @@ static void folders_are_made_with_their_parents_and_private(void **state)
     assert_int_equal(mode_of(in(f, "a/b")), 0755);
 }
 
-static void a_file_in_the_way_of_a_folder_is_told(void **state)
+static void a_file_in_the_way_of_a_folder_is_reported(void **state)
 {
     struct fixture *f = *state;
     struct err e = { 0 };
@@ -168,7 +168,7 @@ static void a_failed_write_leaves_nothing_beside_the_old(void **state)
     struct err e = { 0 };
 
     assert_int_equal(dir_make(in(f, "target/full"), NULL), 0);
-    assert_true(file_write(in(f, "target"), SLICE_LIT("x"), 0600, &e) < 0);     /* a file cannot replace a folder */
+    assert_true(file_write(in(f, "target"), SLICE_LIT("x"), 0600, &e) < 0); /* a file cannot replace a folder */
     assert_int_equal(count_entries(f->dir), 1);
     assert_int_equal(file_write(in(f, "missing/file"), SLICE_LIT("x"), 0600, &e), -ENOENT);
 }
@@ -185,7 +185,7 @@ static void removal_does_not_follow_links(void **state)
     assert_int_equal(symlink(in(f, "kept"), in(f, "link")), 0);
     assert_int_equal(dir_remove(in(f, "gone"), NULL), 0);
     assert_int_equal(access(in(f, "gone"), F_OK), -1);
-    assert_int_equal(dir_remove(in(f, "gone"), NULL), 0);                       /* missing is fine */
+    assert_int_equal(dir_remove(in(f, "gone"), NULL), 0); /* missing is fine */
     assert_true(dir_remove(in(f, "link"), NULL) < 0);
     assert_int_equal(access(in(f, "kept/file"), F_OK), 0);
 }
@@ -211,9 +211,12 @@ struct path_case {
 };
 
 static const struct path_case path_cases[] = {
-    { "file", true }, { "sub/file", true }, { "new/sub/file", true }, { "..file", true }, { "a..b", true }, { "inside/x", true },
-    { "", false }, { "..", false }, { ".", false }, { "../x", false }, { "sub/../../x", false }, { "sub/..", false },
-    { "sub/./x", false }, { "/etc/passwd", false }, { "sub//x", false }, { "sub/", false }, { "out", false }, { "out/x", false },
+    { "file", true },       { "sub/file", true },     { "new/sub/file", true },
+    { "..file", true },     { "a..b", true },         { "inside/x", true },
+    { "", false },          { "..", false },          { ".", false },
+    { "../x", false },      { "sub/../../x", false }, { "sub/..", false },
+    { "sub/./x", false },   { "/etc/passwd", false }, { "sub//x", false },
+    { "sub/", false },      { "out", false },         { "out/x", false },
     { "sibling/x", false }, { "nowhere", false },
 };
 
@@ -261,7 +264,7 @@ int main(void)
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(folders_are_made_with_their_parents_and_private),
-        IN_FOLDER(a_file_in_the_way_of_a_folder_is_told),
+        IN_FOLDER(a_file_in_the_way_of_a_folder_is_reported),
         IN_FOLDER(what_was_written_is_read_whole),
         IN_FOLDER(a_file_above_the_maximum_is_not_read),
         IN_FOLDER(a_secret_is_read_to_where_it_belongs),

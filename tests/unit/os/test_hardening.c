@@ -25,7 +25,7 @@ static bool can_make_code(void)
     return mprotect(page, PAGE, PROT_READ | PROT_EXEC) == 0;
 }
 
-/* Each runs in a process of its own: what hardening does cannot be undone. */
+/* Each test runs in its own process: hardening cannot be undone. */
 static void holds_in_child(bool (*claim)(void))
 {
     int status;
@@ -43,8 +43,8 @@ static bool is_closed(void)
 {
     struct rlimit core;
 
-    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 && getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0 && core.rlim_max == 0 &&
-           hardening_now().is_closed && hardening_now().has_no_core;
+    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 && getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0 &&
+           core.rlim_max == 0 && hardening_now().is_closed && hardening_now().has_no_core;
 }
 
 static void memory_is_closed_and_no_core_is_written(void **state)

@@ -26,7 +26,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void the_second_is_refused_and_told_who_holds_it(void **state)
+static void the_second_is_refused_and_reported_who_holds_it(void **state)
 {
     struct lockfile *first = NULL, *second = NULL;
     struct err e = { 0 };
@@ -99,7 +99,7 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(the_second_is_refused_and_told_who_holds_it),
+        IN_FOLDER(the_second_is_refused_and_reported_who_holds_it),
         IN_FOLDER(the_owner_is_known_as_long_as_it_runs),
         IN_FOLDER(a_killed_owner_leaves_no_lock),
         IN_FOLDER(the_file_is_private_and_needs_its_folder),

@@ -12,12 +12,9 @@ struct dir_case {
 };
 
 static const struct dir_case cases[] = {
-    { "/flag", "/env", "/xdg", "/h/a", "/flag" },
-    { NULL, "/env", "/xdg", "/h/a", "/env" },
-    { NULL, NULL, "/xdg", "/h/a", "/xdg/hearth" },
-    { NULL, NULL, NULL, "/h/a", "/h/a/.local/share/hearth" },
-    { "", "", "", "/h/a", "/h/a/.local/share/hearth" },
-    { NULL, NULL, "relative", "/h/a", "/h/a/.local/share/hearth" },
+    { "/flag", "/env", "/xdg", "/h/a", "/flag" },       { NULL, "/env", "/xdg", "/h/a", "/env" },
+    { NULL, NULL, "/xdg", "/h/a", "/xdg/hearth" },      { NULL, NULL, NULL, "/h/a", "/h/a/.local/share/hearth" },
+    { "", "", "", "/h/a", "/h/a/.local/share/hearth" }, { NULL, NULL, "relative", "/h/a", "/h/a/.local/share/hearth" },
 };
 
 static void set_or_unset(const char *name, const char *value)

@@ -1,4 +1,4 @@
-/* Whom the kernel names at the other end of a connection. */
+/* The owner that the kernel reports for the other end of a connection. */
 #include "os/peer.h"
 #include "os/peer_process.h"
 
@@ -10,17 +10,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 
 static struct peer_kernel kernel;
 
-union address { struct sockaddr any; struct sockaddr_in in; struct sockaddr_in6 in6; };
+union address {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+};
 
 struct pair {
     int listener, client, accepted;
-    union address local, remote;        /* of the accepted end */
+    union address local, remote; /* of the accepted end */
     uint16_t port;
 };
 
@@ -60,7 +65,7 @@ static struct pair pair_open(int listener_family, union address target)
     assert_int_equal(listen(p.listener, 4), 0);
     assert_int_equal(getsockname(p.listener, &at.any, &n), 0);
     p.port = ntohs(listener_family == AF_INET ? at.in.sin_port : at.in6.sin6_port);
-    target.in.sin_port = htons(p.port); /* at the same place in both */
+    target.in.sin_port = htons(p.port); /* the same offset in both */
     p.client = stream(target.any.sa_family);
     assert_int_equal(connect(p.client, &target.any, size_of(&target)), 0);
     n = sizeof(p.remote);
@@ -110,8 +115,8 @@ static void the_listener_is_no_owner_of_a_connection_that_is_not_there(void **st
     union address swapped = p.remote;
     struct peer_owner owner;
 
-    swapped.in.sin_port = htons(p.port);        /* "the client" is where something listens */
-    assert_int_equal(peer_owner(&kernel, &swapped.any, &p.remote.any, &owner), 0);       /* the accepted end */
+    swapped.in.sin_port = htons(p.port); /* the "client" address is one on which a server listens */
+    assert_int_equal(peer_owner(&kernel, &swapped.any, &p.remote.any, &owner), 0); /* the accepted end */
     swapped.in.sin_port = htons(1);
     p.remote.in.sin_port = htons(p.port);
     assert_int_equal(peer_owner(&kernel, &p.remote.any, &swapped.any, &owner), -ENOENT);
@@ -154,7 +159,8 @@ static void a_listener_is_found_by_its_port(void **state)
 
 /* ---- processes ---- */
 
-/* A grandchild holds fd; its middle generation may leave, so that it has lost its parent. Returns the child; *ret_pipe keeps them. */
+/* A grandchild holds fd; its middle generation may exit, so that the grandchild has lost its parent. Returns the child;
+ * *ret_pipe keeps them alive. */
 static pid_t hold_below(int fd, bool is_middle_gone, int *ret_pipe)
 {
     int ends[2], ready[2];
@@ -223,6 +229,47 @@ static void a_socket_that_nobody_holds_is_not_found(void **state)
     assert_false(peer_process_find(UINT64_MAX, NULL, 0, &found));
 }
 
+static void a_kernel_that_reports_owners_passes_the_check(void **state)
+{
+    struct err e = { 0 };
+
+    if (peer_kernel_check(&kernel, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+/* A netlink socket cannot be opened, as in a sandbox or a kernel without sock_diag. */
+static void forbid_netlink(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+    if (!filter ||
+        seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK)) <
+            0 ||
+        seccomp_load(filter) < 0)
+        _exit(2);
+    seccomp_release(filter);
+}
+
+static void a_kernel_that_reports_nothing_fails_the_check_and_says_what_is_missing(void **state)
+{
+    pid_t child = fork();
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct peer_kernel own;
+        struct err e = { 0 };
+
+        peer_kernel_init(&own);
+        forbid_netlink();
+        if (peer_kernel_check(&own, &e) != -EAFNOSUPPORT || !strstr(e.text, "does not report who holds a connection"))
+            _exit(1);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +281,8 @@ int main(void)
         cmocka_unit_test(a_descendant_is_of_the_tree),
         cmocka_unit_test(an_orphan_of_the_session_is_of_the_tree),
         cmocka_unit_test(a_socket_that_nobody_holds_is_not_found),
+        cmocka_unit_test(a_kernel_that_reports_owners_passes_the_check),
+        cmocka_unit_test(a_kernel_that_reports_nothing_fails_the_check_and_says_what_is_missing),
     };
 
     int n_failed;

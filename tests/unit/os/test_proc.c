@@ -1,4 +1,4 @@
-/* What /proc tells of processes. */
+/* The contents of /proc about processes. */
 #include "os/proc.h"
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ static int listen_at(const char *address, uint16_t *ret_port)
     return fd;
 }
 
-/* In a group of its own: the parent holds the write end, whose closing ends the child. */
+/* In its own process group: the parent holds the write end, and closing that end ends the child. */
 static pid_t hold_in_child(int fd, int *ret_pipe)
 {
     int ends[2];

@@ -64,7 +64,7 @@ static void the_first_folder_that_has_it_wins(void **state)
     const char *search = arena_printf(f->arena, "/no/such:%s:%s", in(f, "first"), in(f, "second"));
 
     assert_string_equal(find(f, "one", NULL, search), in(f, "first/one"));
-    assert_string_equal(find(f, "folder", NULL, search), in(f, "second/folder"));       /* a folder is no program */
+    assert_string_equal(find(f, "folder", NULL, search), in(f, "second/folder")); /* a folder is no program */
     assert_non_null(strstr(find(f, "sh", NULL, NULL), "/bin/sh"));
 }
 
@@ -91,20 +91,24 @@ static void a_command_with_a_slash_is_meant_from_the_working_folder(void **state
 }
 
 struct sentence {
-    const char *command, *text;         /* after "The program `x` was not found on PATH. " */
+    const char *command, *text; /* after "The program `x` was not found on PATH. " */
 };
 
 static const struct sentence sentences[] = {
-    { "python", "It comes with Python (https://www.python.org; on Debian the package python-is-python3, or write `python3`); install it, then start again." },
-    { "python3", "It comes with Python 3 (https://www.python.org; on Debian the package python3); install it, then start again." },
-    { "node", "It comes with Node.js (https://nodejs.org; on Debian the package nodejs); install it, then start again." },
-    { "npx", "It comes with npm, which is part of Node.js (https://nodejs.org; on Debian the package npm); install it, then start again." },
+    { "python",
+      "It comes with Python (https://www.python.org; on Debian the package python-is-python3, or write `python3`); install it, then start again." },
+    { "python3",
+      "It comes with Python 3 (https://www.python.org; on Debian the package python3); install it, then start again." },
+    { "node",
+      "It comes with Node.js (https://nodejs.org; on Debian the package nodejs); install it, then start again." },
+    { "npx",
+      "It comes with npm, which is part of Node.js (https://nodejs.org; on Debian the package npm); install it, then start again." },
     { "uvx", "It comes with the package uv (https://docs.astral.sh/uv); install it, then start again." },
     { "uv", "It comes with the package uv (https://docs.astral.sh/uv); install it, then start again." },
     { "deno", "Install it, or give the whole path as the command, then start again." },
 };
 
-static void what_is_missing_is_told_with_what_brings_it(void **state)
+static void what_is_missing_is_reported_with_what_brings_it(void **state)
 {
     struct fixture *f = *state;
     char *path = NULL;
@@ -115,7 +119,8 @@ static void what_is_missing_is_told_with_what_brings_it(void **state)
 
         assert_int_equal(program_find(f->arena, command, NULL, in(f, "first"), &path, &e), -ENOENT);
         assert_string_equal(e.code, "COMMAND_NOT_FOUND");
-        assert_string_equal(e.text, arena_printf(f->arena, "The program `%s` was not found on PATH. %s", command, sentences[i].text));
+        assert_string_equal(e.text, arena_printf(f->arena, "The program `%s` was not found on PATH. %s", command,
+                                                 sentences[i].text));
         assert_null(path);
     }
 }
@@ -127,7 +132,7 @@ int main(void)
         IN_FOLDER(the_first_folder_that_has_it_wins),
         IN_FOLDER(relative_and_empty_folders_of_the_path_are_passed_over),
         IN_FOLDER(a_command_with_a_slash_is_meant_from_the_working_folder),
-        IN_FOLDER(what_is_missing_is_told_with_what_brings_it),
+        IN_FOLDER(what_is_missing_is_reported_with_what_brings_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 #include "place.h"
 
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "../metric.h"
 #include "os/proc.h"
 
 #include <signal.h>
@@ -10,16 +10,16 @@
 static void it_counts_what_runs_and_the_metric_knows_the_kind(void **state)
 {
     struct place *p = *state;
-    struct metric *apps = metric_gauge("hearth_children", "", "kind=\"app\"");
+    static const char apps[] = "hearth_children{kind=\"app\"}";
     struct story s = { 0 };
 
     story_start_script(&s, p, "echo ready; exec sleep 1000", (struct child_spec){ .label = "app triage" });
     assert_int_equal(supervisor_n_children(p->supervisor), 1);
-    assert_true(metric_value(apps) == 1);
+    assert_true(metric_of(apps) == 1);
     child_stop(s.child);
     story_wait(&s);
     assert_int_equal(supervisor_n_children(p->supervisor), 0);
-    assert_true(metric_value(apps) == 0);
+    assert_true(metric_of(apps) == 0);
     story_end(&s);
 }
 
@@ -47,7 +47,9 @@ static void at_most_256_run_at_a_time_and_the_close_ends_them_all(void **state)
 static void start_again(struct child *c, const struct child_exit *how, void *arg)
 {
     struct story *s = arg;
-    struct child_spec spec = { .label = "test", .command = "true", .env = place_env, .on_exit = story_note_exit, .arg = s };
+    struct child_spec spec = {
+        .label = "test", .command = "true", .env = place_env, .on_exit = story_note_exit, .arg = s
+    };
     struct child *second = NULL;
 
     s->start_result = child_start(s->place->supervisor, &spec, &second, &s->start_error);
@@ -56,7 +58,7 @@ static void start_again(struct child *c, const struct child_exit *how, void *arg
         story_note_exit(c, how, s);
 }
 
-static void the_next_can_be_started_where_an_exit_is_told(void **state)
+static void the_next_can_be_started_where_an_exit_is_reported(void **state)
 {
     struct story s = { 0 };
 
@@ -120,7 +122,8 @@ static void a_close_without_patience_kills(void **state)
     struct place *p = *state;
     struct story s = { 0 };
 
-    story_start_script(&s, p, "trap '' TERM; echo ready; while :; do sleep 0.01; done", (struct child_spec){ .stop_grace_ms = 60000 });
+    story_start_script(&s, p, "trap '' TERM; echo ready; while :; do sleep 0.01; done",
+                       (struct child_spec){ .stop_grace_ms = 60000 });
     story_wait_for_output(&s);
     p->supervisor = supervisor_close(p->supervisor, 0);
     assert_int_equal(s.how.signal, SIGKILL);
@@ -129,13 +132,18 @@ static void a_close_without_patience_kills(void **state)
 
 /* ---- after kill -9 of a service ---- */
 
-/* A service of its own process, with one child that ignores SIGHUP and has a grandchild; killed by the test. */
+/* A service in its own process, with one child that ignores SIGHUP and has a grandchild; killed by the test. */
 static void service_start(void *arg)
 {
     struct place *p = arg;
     struct child_spec spec = {
-        .label = "app", .command = "/bin/sh", .env = place_env, .working_dir = p->dir,
-        .args = (const char *const[]){ "-c", "trap '' HUP; sh -c 'echo $$ >grandchild; exec sleep 1000' & echo $$ >child; wait", NULL },
+        .label = "app",
+        .command = "/bin/sh",
+        .env = place_env,
+        .working_dir = p->dir,
+        .args =
+            (const char *const[]){
+                "-c", "trap '' HUP; sh -c 'echo $$ >grandchild; exec sleep 1000' & echo $$ >child; wait", NULL },
     };
     struct child *c;
 
@@ -181,18 +189,18 @@ static void the_orphans_of_a_killed_service_are_found_and_ended(void **state)
     grandchild = process_hold(place_read_pid(p, "grandchild"));
     bystander = bystander_start(arena_printf(p->arena, "HEARTH_INSTANCE=%s2", p->instance), "exec sleep 1000");
     bystander_end(service);
-    assert_true(wait_until(process_has_ended, &child));                 /* PR_SET_PDEATHSIG */
+    assert_true(wait_until(process_has_ended, &child)); /* PR_SET_PDEATHSIG */
     assert_true(process_lives(grandchild));
 
     assert_int_equal(place_open(p), 1);
     assert_false(process_lives(grandchild));
-    assert_int_equal(waitpid(bystander, NULL, WNOHANG), 0);             /* another service's is not touched */
+    assert_int_equal(waitpid(bystander, NULL, WNOHANG), 0); /* another service's process is untouched */
     bystander_end(bystander);
     close(child);
     close(grandchild);
 }
 
-static void exit_codes_are_told_even_when_SIGCHLD_came_ignored(void **state)
+static void exit_codes_are_reported_even_when_SIGCHLD_came_ignored(void **state)
 {
     struct story s = { 0 };
 
@@ -208,7 +216,8 @@ static void a_marked_process_that_does_not_listen_is_killed(void **state)
 {
     struct place *p = *state;
     const char *mark = arena_printf(p->arena, "HEARTH_INSTANCE=%s", p->instance);
-    pid_t pid = bystander_start(mark, arena_printf(p->arena, "trap '' TERM; echo $$ >%s/deaf; while :; do sleep 0.01; done", p->dir));
+    pid_t pid = bystander_start(
+        mark, arena_printf(p->arena, "trap '' TERM; echo $$ >%s/deaf; while :; do sleep 0.01; done", p->dir));
     int status = 0;
 
     place_read_pid(p, "deaf");
@@ -226,7 +235,7 @@ static void a_group_of_zombies_does_not_live(void **state)
     if (pid == 0)
         _exit(setpgid(0, 0));
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-    assert_int_equal(kill(-pid, 0), 0);                                 /* the kernel still counts it */
+    assert_int_equal(kill(-pid, 0), 0); /* the kernel still counts it */
     assert_false(proc_group_lives(pid));
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_true(proc_group_lives(getpgrp()));
@@ -238,12 +247,12 @@ int main(void)
 #define ALONE(test) cmocka_unit_test_setup_teardown(test, place_set_up_quiet, place_tear_down)
     const struct CMUnitTest tests[] = {
         ALONE(the_orphans_of_a_killed_service_are_found_and_ended),
-        ALONE(exit_codes_are_told_even_when_SIGCHLD_came_ignored),
+        ALONE(exit_codes_are_reported_even_when_SIGCHLD_came_ignored),
         ALONE(a_marked_process_that_does_not_listen_is_killed),
         ALONE(a_group_of_zombies_does_not_live),
         IN_PLACE(it_counts_what_runs_and_the_metric_knows_the_kind),
         IN_PLACE(at_most_256_run_at_a_time_and_the_close_ends_them_all),
-        IN_PLACE(the_next_can_be_started_where_an_exit_is_told),
+        IN_PLACE(the_next_can_be_started_where_an_exit_is_reported),
         IN_PLACE(nothing_starts_while_it_closes),
         IN_PLACE(many_threads_may_start_and_stop),
         IN_PLACE(a_close_without_patience_kills),

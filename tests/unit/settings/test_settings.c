@@ -22,7 +22,7 @@ static struct settings *load_flag(const char *flag)
     return load(&(struct settings_sources){ .flags = &flag, .n_flags = 1 });
 }
 
-/* Fails to load, with every one of the words in the text. */
+/* Fails to load, with each of the words in the error text. */
 static void refuse(const struct settings_sources *from, const char *const *words)
 {
     struct settings *s = NULL;
@@ -55,14 +55,14 @@ static void every_rule_is_whole(void **state)
 
         assert_non_null(rule->key);
         assert_true(settings_find(rule->key, &id));
-        assert_int_equal(id, i);                        /* no key twice */
+        assert_int_equal(id, i); /* keys are unique */
         assert_non_null(strchr(rule->key, '.'));
         assert_true(rule->help && rule->help[strlen(rule->help) - 1] == '.');
         assert_non_null(rule->def);
         assert_int_equal(rule->type == SETTING_ENUM, rule->one_of != NULL);
         if (rule->type != SETTING_ENUM && rule->type != SETTING_BOOL)
             assert_true(rule->max > 0 && rule->max >= rule->min);
-        for (size_t j = 0; j < i; j++) {                /* "a.b_c" and "a_b.c" would be one variable */
+        for (size_t j = 0; j < i; j++) { /* "a.b_c" and "a_b.c" would be the same variable */
             char a[64], b[64];
 
             snprintf(a, sizeof(a), "%s", rule->key);
@@ -81,7 +81,7 @@ static void without_any_source_the_defaults_hold(void **state)
     const char *const *listen;
     size_t n;
 
-    assert_int_equal(settings_int(s, SETTING_TASKS_RECOVERY_ROWS), 50);      /* specification, Limits */
+    assert_int_equal(settings_int(s, SETTING_TASKS_RECOVERY_ROWS), 50); /* specification, Limits */
     assert_int_equal(settings_int(s, SETTING_TASKS_MAX_MACHINES), LIMIT_ATTEMPT_MACHINES);
     assert_int_equal(settings_ms(s, SETTING_TASKS_HEARTBEAT_S), 120000);
     assert_int_equal(settings_ms(s, SETTING_TASKS_STALE_AFTER_S), 300000);
@@ -110,11 +110,14 @@ static void each_layer_stands_above_the_one_before(void **state)
 
     write_file(f.file, "identity.user_email = file\n");
     for (int o = ORIGIN_DEFAULT; o < N_ORIGINS; o++) {
-        AUTO(settings_freep) struct settings *s = load(&(struct settings_sources){
+        AUTO(settings_freep)
+        struct settings *s = load(&(struct settings_sources){
             .config_path = o >= ORIGIN_FILE ? f.file : NULL,
             .env = o >= ORIGIN_ENV ? env : NULL,
-            .rows = &row, .n_rows = o >= ORIGIN_DATABASE,
-            .flags = &flag, .n_flags = o >= ORIGIN_FLAG,
+            .rows = &row,
+            .n_rows = o >= ORIGIN_DATABASE,
+            .flags = &flag,
+            .n_flags = o >= ORIGIN_FLAG,
         });
 
         assert_string_equal(settings_string(s, a, SETTING_IDENTITY_USER_EMAIL), values[o]);
@@ -124,7 +127,8 @@ static void each_layer_stands_above_the_one_before(void **state)
 
 static void rows_that_come_later_do_not_pass_a_flag(void **state)
 {
-    static const struct setting_row rows[] = { { .key = "log.level", .value = "error" }, { .key = "tasks.sweep_s", .value = "7" } };
+    static const struct setting_row rows[] = { { .key = "log.level", .value = "error" },
+                                               { .key = "tasks.sweep_s", .value = "7" } };
     AUTO(settings_freep) struct settings *s = load_flag("log.level=debug");
     AUTO(arena_freep) struct arena *a = arena_new();
     struct err e = { 0 };
@@ -154,9 +158,39 @@ static void an_empty_abbreviation_is_the_token(void **state)
     }
 }
 
+static void the_dialect_sets_the_words_that_are_not_set(void **state)
+{
+    static const struct {
+        const char *flags[3];
+        size_t n;
+        const char *token, *abbr;
+    } cases[] = {
+        { { "identity.dialect=svc" }, 1, "svc", "svc" },
+        { { "identity.dialect=realtimex" }, 1, "realtimex", "rtx" },
+        { { "identity.dialect=realtimex", "identity.token=svc" }, 2, "svc", "svc" },
+        { { "identity.dialect=realtimex", "identity.abbr=ac" }, 2, "realtimex", "ac" },
+        { { "identity.dialect=realtimex", "identity.token=acme", "identity.abbr=ac" }, 3, "acme", "ac" },
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(settings_freep)
+        struct settings *s = load(&(struct settings_sources){ .flags = cases[i].flags, .n_flags = cases[i].n });
+
+        for (size_t turn = 0; turn < 2; turn++) {
+            assert_string_equal(settings_string(s, a, SETTING_IDENTITY_TOKEN), cases[i].token);
+            assert_string_equal(settings_string(s, a, SETTING_IDENTITY_ABBR), cases[i].abbr);
+            assert_string_equal(settings_show(s, a, SETTING_IDENTITY_ABBR), cases[i].abbr);
+            settings_begin(s);
+        }
+    }
+}
+
 /* --- bad values --- */
 
-static const struct { const char *flag, *rule; } bad_values[] = {
+static const struct {
+    const char *flag, *rule;
+} bad_values[] = {
     { "http.listen=127.0.0.1", "addresses with a port" },
     { "http.listen=", "must have 1 to" },
     { "http.listen= , ", "at least one" },
@@ -198,6 +232,7 @@ static const struct { const char *flag, *rule; } bad_values[] = {
     { "tasks.heartbeat_s=-1", "number of seconds" },
     { "tasks.heartbeat_s=1.2.3", "number of seconds" },
     { "llm.models_dir=models", "whole path" },
+    { "http.ui_folder=dist", "whole path" },
     { "llm.local_ports=ollama", "elements like ollama=11500" },
     { "llm.local_ports=ollama=0", "elements like ollama=11500" },
     { "llm.local_ports=ollama=65536", "elements like ollama=11500" },
@@ -221,17 +256,31 @@ static const struct { const char *flag, *rule; } bad_values[] = {
 static void a_bad_value_is_refused_with_its_rule(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(bad_values); i++)
-        refuse(&(struct settings_sources){ .flags = &bad_values[i].flag, .n_flags = 1 }, (const char *const[]){ bad_values[i].rule, NULL });
+        refuse(&(struct settings_sources){ .flags = &bad_values[i].flag, .n_flags = 1 },
+               (const char *const[]){ bad_values[i].rule, NULL });
 }
 
 static void values_at_the_edge_are_taken(void **state)
 {
     static const char *const flags[] = {
-        "http.listen=0.0.0.0:0", "http.listen=[::]:65535,127.0.0.1:1", "http.max_connections=8192", "http.max_connections=1",
-        "tasks.heartbeat_s=0.05", "tasks.sweep_s=86400", "tasks.sweep_s=.5", "identity.token=a2345678901234567890123456789012",
-        "http.allowed_origins=http://[::1]:80, https://a.b", "http.allowed_hosts=my-host:8080,other", "log.format=json",
-        "http.allow_remote=on", "backend.file=/a b/c#d", "consent.wait_s=0", "llm.models_dir=", "llm.models_dir=/a b",
-        "llm.local_ports=ollama=1, localai=65535", "llamacpp.args=--n-gpu-layers, 99,-mm,/x.gguf,--mlock",
+        "http.listen=0.0.0.0:0",
+        "http.listen=[::]:65535,127.0.0.1:1",
+        "http.max_connections=8192",
+        "http.max_connections=1",
+        "tasks.heartbeat_s=0.05",
+        "tasks.sweep_s=86400",
+        "tasks.sweep_s=.5",
+        "identity.token=a2345678901234567890123456789012",
+        "http.allowed_origins=http://[::1]:80, https://a.b",
+        "http.allowed_hosts=my-host:8080,other",
+        "log.format=json",
+        "http.allow_remote=on",
+        "backend.file=/a b/c#d",
+        "consent.wait_s=0",
+        "llm.models_dir=",
+        "llm.models_dir=/a b",
+        "llm.local_ports=ollama=1, localai=65535",
+        "llamacpp.args=--n-gpu-layers, 99,-mm,/x.gguf,--mlock",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
@@ -261,15 +310,18 @@ static void a_refusal_says_where_the_value_came_from(void **state)
     static const char *const flag = "log.level=loud";
 
     write_file(f.file, "\nlog.level = loud\n");
-    refuse(&(struct settings_sources){ .config_path = f.file }, (const char *const[]){ f.file, ":2:", "log.level", NULL });
+    refuse(&(struct settings_sources){ .config_path = f.file },
+           (const char *const[]){ f.file, ":2:", "log.level", NULL });
     write_file(f.file, "nosuch = 1\n");
     refuse(&(struct settings_sources){ .config_path = f.file }, (const char *const[]){ ":1:", "nosuch", NULL });
     write_file(f.file, "log.level = info\nlog.level = info\n");
     refuse(&(struct settings_sources){ .config_path = f.file }, (const char *const[]){ ":2:", "twice", NULL });
     refuse(&(struct settings_sources){ .env = env }, (const char *const[]){ "HEARTH_LOG_LEVEL", "log.level", NULL });
     refuse(&(struct settings_sources){ .env = slip }, (const char *const[]){ "HEARTH_TASKS_HEARTBAET_S", NULL });
-    refuse(&(struct settings_sources){ .rows = &row, .n_rows = 1 }, (const char *const[]){ "database", "log.level", NULL });
-    refuse(&(struct settings_sources){ .flags = &flag, .n_flags = 1 }, (const char *const[]){ "--set", "log.level", NULL });
+    refuse(&(struct settings_sources){ .rows = &row, .n_rows = 1 },
+           (const char *const[]){ "database", "log.level", NULL });
+    refuse(&(struct settings_sources){ .flags = &flag, .n_flags = 1 },
+           (const char *const[]){ "--set", "log.level", NULL });
 }
 
 static void a_file_that_is_missing_or_too_long_is_refused(void **state)
@@ -332,7 +384,7 @@ static void a_bad_change_leaves_the_value_as_it_was(void **state)
 
     assert_int_equal(settings_set(s, "tasks.stale_after_s", "200", &e), 0);
     assert_int_equal(settings_set(s, "tasks.stale_after_s", "x", &e), -EINVAL);
-    assert_int_equal(settings_set(s, "tasks.stale_after_s", "0.5", &e), -EINVAL);       /* below the heartbeat */
+    assert_int_equal(settings_set(s, "tasks.stale_after_s", "0.5", &e), -EINVAL); /* below the heartbeat */
     assert_int_equal(settings_set(s, "nosuch.key", "1", &e), -EINVAL);
     assert_int_equal(settings_ms(s, SETTING_TASKS_STALE_AFTER_S), 200000);
 }
@@ -357,7 +409,10 @@ static void what_a_start_without_flags_would_refuse_is_not_kept(void **state)
 static void stored_values_that_cannot_be_used_are_named_and_the_rest_counts(void **state)
 {
     static const struct setting_row rows[] = {
-        { "tasks.stale_after_s", "2", NULL }, { "tasks.sweep_s", "soon", NULL }, { "of.a_newer_version", "1", NULL }, { "tasks.max_machines", "4", NULL },
+        { "tasks.stale_after_s", "2", NULL },
+        { "tasks.sweep_s", "soon", NULL },
+        { "of.a_newer_version", "1", NULL },
+        { "tasks.max_machines", "4", NULL },
     };
     AUTO(settings_freep) struct settings *s = load(&(struct settings_sources){ 0 });
     struct err e = { 0 };
@@ -405,7 +460,7 @@ static void readers_see_whole_values_while_they_change(void **state)
 
 /* --- listing --- */
 
-static void the_listing_tells_value_and_origin_of_all(void **state)
+static void the_listing_reports_value_and_origin_of_all(void **state)
 {
     AUTO(settings_freep) struct settings *s = load_flag("identity.token=acme");
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -440,6 +495,7 @@ int main(void)
         cmocka_unit_test(rows_that_come_later_do_not_pass_a_flag),
         cmocka_unit_test(an_empty_variable_is_not_set),
         cmocka_unit_test(an_empty_abbreviation_is_the_token),
+        cmocka_unit_test(the_dialect_sets_the_words_that_are_not_set),
         cmocka_unit_test(a_bad_value_is_refused_with_its_rule),
         cmocka_unit_test(values_at_the_edge_are_taken),
         cmocka_unit_test(the_longest_value_is_taken_and_one_more_is_not),
@@ -451,7 +507,7 @@ int main(void)
         cmocka_unit_test(stored_values_that_cannot_be_used_are_named_and_the_rest_counts),
         cmocka_unit_test(a_bad_change_leaves_the_value_as_it_was),
         cmocka_unit_test(readers_see_whole_values_while_they_change),
-        cmocka_unit_test(the_listing_tells_value_and_origin_of_all),
+        cmocka_unit_test(the_listing_reports_value_and_origin_of_all),
     };
 
     return cmocka_run_group_tests_name("settings", tests, NULL, NULL);

@@ -29,7 +29,9 @@ static int parse(const char *text, size_t n, struct seen *seen, struct err *e)
 
 static void lines_are_read_as_a_person_means_them(void **state)
 {
-    static const struct { const char *text, *seen; } cases[] = {
+    static const struct {
+        const char *text, *seen;
+    } cases[] = {
         { "", "" },
         { "\n\n", "" },
         { "# only a comment", "" },
@@ -61,7 +63,9 @@ static void lines_are_read_as_a_person_means_them(void **state)
 
 static void what_is_no_line_is_refused_with_file_and_line(void **state)
 {
-    static const struct { const char *text, *place; } cases[] = {
+    static const struct {
+        const char *text, *place;
+    } cases[] = {
         { "a", "t.conf:1:" },
         { "= 1", "t.conf:1:" },
         { "a b = 1", "t.conf:1:" },
@@ -76,7 +80,9 @@ static void what_is_no_line_is_refused_with_file_and_line(void **state)
         { "a = \xff", "t.conf:1:" },
         { "# \x01", "t.conf:1:" },
         { "a = 1\rb = 2", "t.conf:1:" },
-        { "\xef\xbb\xbf" "a = 1", "t.conf:1:" },
+        { "\xef\xbb\xbf"
+          "a = 1",
+          "t.conf:1:" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

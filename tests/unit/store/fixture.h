@@ -49,7 +49,7 @@ static inline void fixture_close(struct fixture *x)
     folder_remove(&x->folder);
 }
 
-/* Statements of a test that stands for somebody else's hands on the file. */
+/* SQL that simulates another program's changes of the file. */
 static inline int fixture_run_script(struct sql_db *db, void *sql, struct err *e)
 {
     return sql_script(db, sql, e);

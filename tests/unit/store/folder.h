@@ -1,4 +1,4 @@
-/* A private folder for one test, gone at its end.
+/* A private folder for one test, removed at its end.
  *
  *     AUTO(folder_remove) struct folder f = folder_make();
  *     r = store_open(f.path, &store, &e);
@@ -13,7 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-struct folder { char path[64]; char file[96]; };
+struct folder {
+    char path[64];
+    char file[96];
+};
 
 static inline struct folder folder_make(void)
 {

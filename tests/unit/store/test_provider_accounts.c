@@ -1,12 +1,14 @@
 #include "base/limits.h"
 #include "fixture.h"
-#include "store/apps.h"
-#include "store/provider_accounts.h"
-#include "store/provider_choices.h"
+#include "store/tables/apps.h"
+#include "store/tables/provider_accounts.h"
+#include "store/tables/provider_choices.h"
 
 static struct provider_account_row account(const char *name, const char *sealed)
 {
-    return (struct provider_account_row){ .name = name, .preset = "openai", .sealed = slice_of(sealed), .model = "m", .models = "[]" };
+    return (struct provider_account_row){
+        .name = name, .preset = "openai", .sealed = slice_of(sealed), .model = "m", .models = "[]"
+    };
 }
 
 static void put(struct fixture *x, const char *name, const char *sealed)
@@ -69,7 +71,7 @@ static void as_many_accounts_as_the_limit_says(void **state)
     for (int i = 0; i < LIMIT_PROVIDER_ACCOUNTS; i++)
         put(&x, arena_printf(x.a, "a%d", i), "1");
     MUST_FAIL(store_provider_accounts_put(x.store, &one_more, &x.e), -EDQUOT, "TOO_MANY_ACCOUNTS");
-    put(&x, "a0", "2");                 /* replacing is no more */
+    put(&x, "a0", "2"); /* replacing does not add a row */
     fixture_close(&x);
 }
 
@@ -77,14 +79,19 @@ static void as_many_accounts_as_the_limit_says(void **state)
 
 static void add_app(struct fixture *x, const char *id, const char *name)
 {
-    struct app_row app = { .app_id = id, .name = name, .display_name = "N", .app_type = "custom", .config = "{}", .permissions = "[]" };
+    struct app_row app = {
+        .app_id = id, .name = name, .display_name = "N", .app_type = "custom", .config = "{}", .permissions = "[]"
+    };
 
     assert_int_equal(store_apps_insert(x->store, &app, &x->e), 0);
 }
 
-static void choose(struct fixture *x, const char *app_id, const char *capability, const char *provider, const char *model)
+static void choose(struct fixture *x, const char *app_id, const char *capability, const char *provider,
+                   const char *model)
 {
-    struct provider_choice_row row = { .app_id = app_id, .capability = capability, .provider = provider, .model = model };
+    struct provider_choice_row row = {
+        .app_id = app_id, .capability = capability, .provider = provider, .model = model
+    };
 
     assert_int_equal(store_provider_choices_set(x->store, &row, &x->e), 0);
 }

@@ -33,7 +33,9 @@ static void a_value_of_every_kind_comes_back_as_it_was_bound(void **state)
     struct slice part = { "half of this", 4 }, blob = { "a\0b", 3 };
 
     must(sql_exec(db, &e, "CREATE TABLE t (s, part, i, d, b, n, empty)", ""), &e);
-    must(sql_exec(db, &e, "INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", "sSidbns", "text", part, INT64_MIN, 0.1, blob, ""), &e);
+    must(sql_exec(db, &e, "INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", "sSidbns", "text", part, INT64_MIN, 0.1, blob,
+                  ""),
+         &e);
     must(sql_query(db, &rows, &e, "SELECT s, part, i, d, b, n, empty FROM t", ""), &e);
     assert_int_equal(sql_step(rows, &e), 1);
     assert_string_equal(sql_text(rows, a, 0), "text");
@@ -64,7 +66,7 @@ static void a_null_pointer_is_bound_as_null(void **state)
     sql_close(db);
 }
 
-/* Both use the same literal, so the same prepared statement would be rewound under the outer one. */
+/* Both use the same literal, so a shared prepared statement would be reset during the outer query. */
 static void the_same_query_may_run_inside_itself(void **state)
 {
     AUTO(folder_remove) struct folder f = folder_make();
@@ -143,9 +145,13 @@ static void rows_outlive_the_values_they_were_asked_with(void **state)
     sql_close(db);
 }
 
-static void failures_are_told_as_errno_and_code(void **state)
+static void failures_are_reported_as_errno_and_code(void **state)
 {
-    static const struct { const char *sql; int r; const char *code; } cases[] = {
+    static const struct {
+        const char *sql;
+        int r;
+        const char *code;
+    } cases[] = {
         { "INSERT INTO p VALUES (1, 1)", -EEXIST, "ALREADY_EXISTS" },
         { "INSERT INTO p VALUES (2, 1)", -EEXIST, "ALREADY_EXISTS" },
         { "INSERT INTO c VALUES (99)", -ENOENT, "NOT_FOUND" },
@@ -159,9 +165,12 @@ static void failures_are_told_as_errno_and_code(void **state)
     struct sql_db *db = open_db(f.file);
     struct err e = { 0 };
 
-    must(sql_script(db, "CREATE TABLE p (id INTEGER PRIMARY KEY, u UNIQUE NOT NULL); CREATE TABLE c (p REFERENCES p(id));"
-                        "CREATE TRIGGER no BEFORE DELETE ON p BEGIN SELECT RAISE(ABORT, 'never'); END;"
-                        "INSERT INTO p VALUES (1, 1)", &e), &e);
+    must(sql_script(db,
+                    "CREATE TABLE p (id INTEGER PRIMARY KEY, u UNIQUE NOT NULL); CREATE TABLE c (p REFERENCES p(id));"
+                    "CREATE TRIGGER no BEFORE DELETE ON p BEGIN SELECT RAISE(ABORT, 'never'); END;"
+                    "INSERT INTO p VALUES (1, 1)",
+                    &e),
+         &e);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct err got = { 0 };
 
@@ -188,6 +197,28 @@ static void a_reading_connection_cannot_write(void **state)
     sql_close(writer);
 }
 
+/* Another process may add a table at any time: the first statement afterwards reads the whole schema again. */
+static void a_check_with_json_is_read_from_a_trusted_schema_only(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    const struct sql_options trusting = { .is_schema_trusted = true };
+    struct sql_db *plain = open_db(f.file), *trusted, *other = open_db(f.file);
+    struct err e = { 0 };
+
+    must(sql_open(f.file, &trusting, &trusted, &e), &e);
+    must(sql_script(trusted, "CREATE TABLE t (j CHECK (json_valid(j)))", &e), &e);
+    must(sql_script(trusted, "INSERT INTO t VALUES ('{}')", &e), &e);
+    assert_true(sql_script(plain, "INSERT INTO t VALUES ('1')", NULL) < 0);
+    assert_true(sql_script(other, "CREATE TABLE u (i)", NULL) < 0);
+    sql_close(other);
+    must(sql_open(f.file, &trusting, &other, &e), &e);
+    must(sql_script(other, "CREATE TABLE u (i)", &e), &e);
+    must(sql_script(trusted, "INSERT INTO t VALUES ('[]')", &e), &e);
+    sql_close(plain);
+    sql_close(trusted);
+    sql_close(other);
+}
+
 static void the_files_are_private_and_durable(void **state)
 {
     AUTO(folder_remove) struct folder f = folder_make();
@@ -207,8 +238,11 @@ static void the_files_are_private_and_durable(void **state)
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
     }
-    must(sql_query(db, &rows, &e, "SELECT journal_mode, synchronous, foreign_keys "
-                                  "FROM pragma_journal_mode, pragma_synchronous, pragma_foreign_keys", ""), &e);
+    must(sql_query(db, &rows, &e,
+                   "SELECT journal_mode, synchronous, foreign_keys "
+                   "FROM pragma_journal_mode, pragma_synchronous, pragma_foreign_keys",
+                   ""),
+         &e);
     assert_int_equal(sql_step(rows, &e), 1);
     assert_string_equal(sql_text(rows, a, 0), "wal");
     assert_int_equal(sql_int(rows, 1), 2);
@@ -244,8 +278,9 @@ int main(void)
         cmocka_unit_test(a_statement_is_prepared_once_a_literal_and_many_fit),
         cmocka_unit_test(built_text_is_not_kept),
         cmocka_unit_test(rows_outlive_the_values_they_were_asked_with),
-        cmocka_unit_test(failures_are_told_as_errno_and_code),
+        cmocka_unit_test(failures_are_reported_as_errno_and_code),
         cmocka_unit_test(a_reading_connection_cannot_write),
+        cmocka_unit_test(a_check_with_json_is_read_from_a_trusted_schema_only),
         cmocka_unit_test(the_files_are_private_and_durable),
         cmocka_unit_test(what_cannot_be_opened_says_why),
     };

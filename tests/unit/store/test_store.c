@@ -75,7 +75,7 @@ static void a_migration_that_fails_leaves_the_one_before(void **state)
     assert_true(migrate_run(f.file, broken, 2, &e) < 0);
     assert_non_null(strstr(e.text, "migration 2 (bad)"));
     assert_int_equal(version_of(f.file), 1);
-    assert_int_equal(migrate_run(f.file, steps, 2, &e), 0);     /* "two" was not left behind */
+    assert_int_equal(migrate_run(f.file, steps, 2, &e), 0); /* no trace of "two" is left */
 }
 
 static void a_newer_file_is_refused_untouched(void **state)
@@ -92,7 +92,12 @@ static void a_newer_file_is_refused_untouched(void **state)
     assert_int_equal(folder_count(&f, ".bak", NULL), 0);
 }
 
-struct race { const char *path; int r; struct err e; pthread_t thread; };
+struct race {
+    const char *path;
+    int r;
+    struct err e;
+    pthread_t thread;
+};
 
 static void *migrate_thread(void *arg)
 {
@@ -145,7 +150,7 @@ static void a_store_of_a_newer_program_is_refused(void **state)
     fixture_close(&x);
 }
 
-static void a_folder_that_is_not_there_is_told(void **state)
+static void a_folder_that_is_not_there_is_reported(void **state)
 {
     struct store *s = NULL;
     struct err e = { 0 };
@@ -154,7 +159,11 @@ static void a_folder_that_is_not_there_is_told(void **state)
     assert_non_null(strstr(e.text, "/nowhere/at/all"));
 }
 
-struct reading { struct store *s; int r; bool ends; };
+struct reading {
+    struct store *s;
+    int r;
+    bool ends;
+};
 
 static void *read_thread(void *arg)
 {
@@ -190,7 +199,7 @@ static void every_thread_has_its_own_reader_and_may_end_it_or_not(void **state)
     fixture_close(&x);
 }
 
-static void a_reader_that_cannot_be_opened_tells_so_at_the_query(void **state)
+static void a_reader_that_cannot_be_opened_reports_so_at_the_query(void **state)
 {
     struct fixture x = fixture_open();
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -202,11 +211,11 @@ static void a_reader_that_cannot_be_opened_tells_so_at_the_query(void **state)
     assert_int_equal(store_meta_get(x.store, a, "a", &value, &x.e), -EIO);
     assert_non_null(strstr(x.e.text, "hearth.db"));
     assert_int_equal(rename(aside, path), 0);
-    assert_int_equal(store_meta_get(x.store, a, "a", &value, &x.e), -ENOENT);   /* tried again */
+    assert_int_equal(store_meta_get(x.store, a, "a", &value, &x.e), -ENOENT); /* tried again */
     fixture_close(&x);
 }
 
-static void exec_tells_how_many_rows_changed(void **state)
+static void exec_reports_how_many_rows_changed(void **state)
 {
     struct fixture x = fixture_open();
     int64_t n = -1;
@@ -221,6 +230,14 @@ static void exec_tells_how_many_rows_changed(void **state)
 
 /* --- backup and restore --- */
 
+static int copy_store(struct fixture *x, const char *path, struct err *e)
+{
+    char from[600];
+
+    snprintf(from, sizeof(from), "%s/hearth.db", x->folder.path);
+    return backup_copy(from, path, e);
+}
+
 static void a_backup_is_whole_private_and_never_overwrites(void **state)
 {
     struct fixture x = fixture_open();
@@ -229,71 +246,14 @@ static void a_backup_is_whole_private_and_never_overwrites(void **state)
 
     snprintf(path, sizeof(path), "%s/copy", x.folder.path);
     MUST(store_meta_set(x.store, "a", "1", &x.e));
-    MUST(store_backup(x.store, path, &x.e));
+    MUST(copy_store(&x, path, &x.e));
     MUST(backup_check(path, &x.e));
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    MUST_FAIL(store_backup(x.store, path, &x.e), -EEXIST, "FILE_EXISTS");
-    assert_int_equal(store_backup(x.store, "/nowhere/copy", &x.e), -ENOENT);
+    MUST_FAIL(copy_store(&x, path, &x.e), -EEXIST, "FILE_EXISTS");
+    assert_int_equal(copy_store(&x, "/nowhere/copy", &x.e), -ENOENT);
     assert_int_equal(folder_count(&x.folder, ".part", NULL), 0);
-    MUST(store_check(x.store, &x.e));
-    fixture_close(&x);
-}
-
-static void a_restore_brings_the_old_state_and_keeps_the_newer(void **state)
-{
-    struct fixture x = fixture_open();
-    char copy[600], kept[512], *value = NULL;
-
-    snprintf(copy, sizeof(copy), "%s/copy", x.folder.path);
-    MUST(store_meta_set(x.store, "a", "old", &x.e));
-    MUST(store_backup(x.store, copy, &x.e));
-    MUST(store_meta_set(x.store, "a", "new", &x.e));
-    x.store = store_close(x.store);
-    MUST(store_restore(x.folder.path, copy, &x.e));
-    MUST(store_open(x.folder.path, &x.store, &x.e));
-    MUST(store_meta_get(x.store, x.a, "a", &value, &x.e));
-    assert_string_equal(value, "old");
-    assert_int_equal(folder_count(&x.folder, "before-restore", kept), 1);
-    MUST(backup_check(kept, &x.e));
-    fixture_close(&x);
-}
-
-static void into_an_empty_folder_can_be_restored(void **state)
-{
-    struct fixture x = fixture_open();
-    AUTO(folder_remove) struct folder other = folder_make();
-    char copy[600];
-    struct store *s = NULL;
-
-    snprintf(copy, sizeof(copy), "%s/copy", x.folder.path);
-    MUST(store_backup(x.store, copy, &x.e));
-    MUST(store_restore(other.path, copy, &x.e));
-    MUST(store_open(other.path, &s, &x.e));
-    store_close(s);
-    fixture_close(&x);
-}
-
-/* A log left by a killed service must not be played into the restored file. */
-static void a_log_left_behind_does_not_reach_the_restored_database(void **state)
-{
-    struct fixture x = fixture_open();
-    char copy[600], wal[600], *value = NULL;
-    FILE *file;
-
-    snprintf(copy, sizeof(copy), "%s/copy", x.folder.path);
-    snprintf(wal, sizeof(wal), "%s/hearth.db-wal", x.folder.path);
-    MUST(store_meta_set(x.store, "a", "old", &x.e));
-    MUST(store_backup(x.store, copy, &x.e));
-    x.store = store_close(x.store);
-    file = fopen(wal, "w");
-    fputs("left over", file);
-    fclose(file);
-    MUST(store_restore(x.folder.path, copy, &x.e));
-    assert_int_equal(access(wal, F_OK), -1);
-    MUST(store_open(x.folder.path, &x.store, &x.e));
-    MUST(store_meta_get(x.store, x.a, "a", &value, &x.e));
-    assert_string_equal(value, "old");
+    MUST(store_check(x.store, NULL, &x.e));
     fixture_close(&x);
 }
 
@@ -309,43 +269,34 @@ static void damage(const char *path)
     fclose(file);
 }
 
-static void what_is_no_good_backup_is_refused_and_changes_nothing(void **state)
+static void what_is_no_good_copy_is_refused(void **state)
 {
     struct fixture x = fixture_open();
-    char copy[600], other[600], missing[600], *value = NULL;
-    int r;
+    char copy[600], other[600], missing[600];
 
     snprintf(copy, sizeof(copy), "%s/copy", x.folder.path);
     snprintf(other, sizeof(other), "%s/other.db", x.folder.path);
     snprintf(missing, sizeof(missing), "%s/missing", x.folder.path);
     MUST(store_meta_set(x.store, "a", "1", &x.e));
-    MUST(store_backup(x.store, copy, &x.e));
+    MUST(copy_store(&x, copy, &x.e));
+    MUST(store_check_file(copy, &x.e));
     MUST(migrate_run(other, steps, 1, &x.e));
-    x.store = store_close(x.store);
     damage(copy);
-    r = store_restore(x.folder.path, copy, &x.e);
-    assert_true(r == -EUCLEAN);
-    assert_string_equal(x.e.code, "STORE_DAMAGED");
-    MUST_FAIL(store_restore(x.folder.path, other, &x.e), -EINVAL, "NOT_A_BACKUP");
-    assert_true(store_restore(x.folder.path, missing, &x.e) < 0);
-    MUST(store_open(x.folder.path, &x.store, &x.e));
-    MUST(store_meta_get(x.store, x.a, "a", &value, &x.e));
-    assert_string_equal(value, "1");
-    assert_int_equal(folder_count(&x.folder, "before-restore", NULL), 0);
+    MUST_FAIL(store_check_file(copy, &x.e), -EUCLEAN, "STORE_DAMAGED");
+    MUST_FAIL(store_check_file(other, &x.e), -EINVAL, "NOT_A_BACKUP");
+    assert_true(store_check_file(missing, &x.e) < 0);
     fixture_close(&x);
 }
 
-static void a_newer_backup_is_refused(void **state)
+static void a_newer_copy_is_refused(void **state)
 {
     struct fixture x = fixture_open();
     char copy[600];
 
     snprintf(copy, sizeof(copy), "%s/copy", x.folder.path);
     MUST(store_write(x.store, fixture_run_script, script("PRAGMA user_version = 9999"), &x.e));
-    MUST(store_backup(x.store, copy, &x.e));
-    MUST(store_write(x.store, fixture_run_script, script("PRAGMA user_version = 2"), &x.e));
-    x.store = store_close(x.store);
-    MUST_FAIL(store_restore(x.folder.path, copy, &x.e), -EPROTONOSUPPORT, "SCHEMA_TOO_NEW");
+    MUST(copy_store(&x, copy, &x.e));
+    MUST_FAIL(store_check_file(copy, &x.e), -EPROTONOSUPPORT, "SCHEMA_TOO_NEW");
     fixture_close(&x);
 }
 
@@ -359,16 +310,13 @@ int main(void)
         cmocka_unit_test(several_may_migrate_the_same_new_file_at_once),
         cmocka_unit_test(what_was_written_is_there_after_opening_again),
         cmocka_unit_test(a_store_of_a_newer_program_is_refused),
-        cmocka_unit_test(a_folder_that_is_not_there_is_told),
+        cmocka_unit_test(a_folder_that_is_not_there_is_reported),
         cmocka_unit_test(every_thread_has_its_own_reader_and_may_end_it_or_not),
-        cmocka_unit_test(a_reader_that_cannot_be_opened_tells_so_at_the_query),
-        cmocka_unit_test(exec_tells_how_many_rows_changed),
+        cmocka_unit_test(a_reader_that_cannot_be_opened_reports_so_at_the_query),
+        cmocka_unit_test(exec_reports_how_many_rows_changed),
         cmocka_unit_test(a_backup_is_whole_private_and_never_overwrites),
-        cmocka_unit_test(a_restore_brings_the_old_state_and_keeps_the_newer),
-        cmocka_unit_test(into_an_empty_folder_can_be_restored),
-        cmocka_unit_test(a_log_left_behind_does_not_reach_the_restored_database),
-        cmocka_unit_test(what_is_no_good_backup_is_refused_and_changes_nothing),
-        cmocka_unit_test(a_newer_backup_is_refused),
+        cmocka_unit_test(what_is_no_good_copy_is_refused),
+        cmocka_unit_test(a_newer_copy_is_refused),
     };
 
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);

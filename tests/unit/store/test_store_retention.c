@@ -1,14 +1,14 @@
-/* What is removed for its age, and what never is. */
+/* What is removed because of its age, and what is never removed. */
 #include "fixture.h"
-#include "store/audit.h"
-#include "store/calendar.h"
+#include "store/tables/audit.h"
+#include "store/tables/calendar.h"
 #include "store/meta.h"
 #include "store/retention.h"
-#include "store/runs.h"
-#include "store/tasks.h"
+#include "store/tables/runs.h"
+#include "store/tables/tasks.h"
 
 #define OLD "2020-01-01T00:00:00.000Z"
-#define BEFORE_MS INT64_C(1600000000000)        /* 2020-09 */
+#define BEFORE_MS INT64_C(1600000000000) /* 2020-09 */
 
 static void run_sql(struct fixture *x, const char *sql)
 {
@@ -35,15 +35,22 @@ static int64_t trim_all(struct fixture *x, enum kept what)
     return n_all;
 }
 
-static void add_task(struct fixture *x, const char *uuid, const char *status, const char *completed_at, bool is_quarantined)
+static void add_task(struct fixture *x, const char *uuid, const char *status, const char *completed_at,
+                     bool is_quarantined)
 {
-    assert_int_equal(store_exec(x->store, &x->e, NULL,
-                                "INSERT INTO tasks (uuid, title, status, action_type, raw_data, result, auto_run, is_quarantined, created_at, updated_at, completed_at) "
-                                "VALUES (?, 't', ?, 'INSERT', '{}', '{\"a\":1}', 1, ?, '" OLD "', '" OLD "', ?)",
-                                "ssis", uuid, status, (int64_t)is_quarantined, completed_at), 0);
-    assert_int_equal(store_exec(x->store, &x->e, NULL,
-                                "INSERT INTO runs (task_uuid, status, attempt, completed_at, log) VALUES (?, 'completed', 1, ?, 'output')",
-                                "ss", uuid, completed_at), 0);
+    assert_int_equal(
+        store_exec(
+            x->store, &x->e, NULL,
+            "INSERT INTO tasks (uuid, title, status, action_type, raw_data, result, auto_run, is_quarantined, created_at, updated_at, completed_at) "
+            "VALUES (?, 't', ?, 'INSERT', '{}', '{\"a\":1}', 1, ?, '" OLD "', '" OLD "', ?)",
+            "ssis", uuid, status, (int64_t)is_quarantined, completed_at),
+        0);
+    assert_int_equal(
+        store_exec(
+            x->store, &x->e, NULL,
+            "INSERT INTO runs (task_uuid, status, attempt, completed_at, log) VALUES (?, 'completed', 1, ?, 'output')",
+            "ss", uuid, completed_at),
+        0);
 }
 
 static void add_four_tasks(struct fixture *x)
@@ -100,22 +107,24 @@ static void past_events_of_finished_tasks_go_and_a_persons_own_stay(void **state
     struct fixture x = fixture_open();
 
     add_four_tasks(&x);
-    run_sql(&x, "INSERT INTO calendar (uuid, title, start_date, end_date, repeat, task_uuid, created_at, updated_at) VALUES "
-                "('gone', 't', '" OLD "', NULL, NULL, 'old', '', ''), "
-                "('gone-with-its-task', 't', '" OLD "', '" OLD "', NULL, 'no such task', '', ''), "
-                "('of a person', 't', '" OLD "', NULL, NULL, NULL, '', ''), "
-                "('repeats', 't', '" OLD "', NULL, 'weekly', 'old', '', ''), "
-                "('lasts', 't', '" OLD "', '2030-01-01', NULL, 'old', '', ''), "
-                "('quarantined', 't', '" OLD "', NULL, NULL, 'old-quarantined', '', ''), "
-                "('waits', 't', '" OLD "', NULL, NULL, 'waiting', '', ''), "
-                "('young', 't', '2026-01-01', NULL, NULL, 'young', '', '')");
+    run_sql(
+        &x,
+        "INSERT INTO calendar (uuid, title, start_date, end_date, repeat, task_uuid, created_at, updated_at) VALUES "
+        "('gone', 't', '" OLD "', NULL, NULL, 'old', '', ''), "
+        "('gone-with-its-task', 't', '" OLD "', '" OLD "', NULL, 'no such task', '', ''), "
+        "('of a person', 't', '" OLD "', NULL, NULL, NULL, '', ''), "
+        "('repeats', 't', '" OLD "', NULL, 'weekly', 'old', '', ''), "
+        "('lasts', 't', '" OLD "', '2030-01-01', NULL, 'old', '', ''), "
+        "('quarantined', 't', '" OLD "', NULL, NULL, 'old-quarantined', '', ''), "
+        "('waits', 't', '" OLD "', NULL, NULL, 'waiting', '', ''), "
+        "('young', 't', '2026-01-01', NULL, NULL, 'young', '', '')");
     assert_int_equal(trim_all(&x, KEPT_EVENTS), 2);
     assert_int_equal(count(&x, "SELECT count(*) FROM calendar WHERE uuid LIKE 'gone%'"), 0);
     assert_int_equal(count(&x, "SELECT count(*) FROM calendar"), 6);
     fixture_close(&x);
 }
 
-static void a_sum_tells_how_many_how_large_and_since_when(void **state)
+static void a_sum_reports_how_many_how_large_and_since_when(void **state)
 {
     struct fixture x = fixture_open();
     struct kept_sum sum;
@@ -142,7 +151,9 @@ static void a_sum_tells_how_many_how_large_and_since_when(void **state)
 static void append(struct fixture *x, int n)
 {
     for (int i = 0; i < n; i++)
-        assert_int_equal(store_audit_append(x->store, &(struct audit_row){ .actor = "cli", .action = "act", .subject = "s" }, &x->e), 0);
+        assert_int_equal(
+            store_audit_append(x->store, &(struct audit_row){ .actor = "cli", .action = "act", .subject = "s" }, &x->e),
+            0);
 }
 
 static struct audit_verdict verify(struct fixture *x)
@@ -153,7 +164,7 @@ static struct audit_verdict verify(struct fixture *x)
     return v;
 }
 
-/* All that is written before is older. */
+/* Everything written before is older. */
 static int64_t next_moment(void)
 {
     int64_t now = clock_wall_ms(), next = now;
@@ -183,12 +194,12 @@ static void the_chain_stays_checkable_when_its_beginning_is_removed(void **state
 
     append(&x, 1203);
     assert_int_equal(trim_audit(&x, 0), 0);
-    assert_int_equal(trim_audit(&x, clock_wall_ms() + 60000), 1202);    /* the newest stays */
+    assert_int_equal(trim_audit(&x, clock_wall_ms() + 60000), 1202); /* the newest stays */
     v = verify(&x);
     assert_int_equal(v.bad_seq, 0);
     assert_int_equal(v.n_entries, 1203);
     assert_int_equal(v.n_trimmed, 1202);
-    MUST(store_audit_tell_trim(x.store, &x.e));
+    MUST(store_audit_note_trim(x.store, &x.e));
     append(&x, 2);
     assert_int_equal(verify(&x).bad_seq, 0);
     MUST(store_audit_list(x.store, x.a, 0, 0, &list, &n, &x.e));
@@ -200,7 +211,7 @@ static void the_chain_stays_checkable_when_its_beginning_is_removed(void **state
     fixture_close(&x);
 }
 
-/* Of six entries the first three are trimmed; the moment behind those. */
+/* Trims the first three of six entries; returns the moment after them. */
 static int64_t trim_three_of_six(struct fixture *x)
 {
     int64_t between;
@@ -224,13 +235,18 @@ static void only_the_old_ones_at_the_beginning_are_removed(void **state)
 
 static void entries_behind_the_base_cannot_be_deleted_and_tampering_shows(void **state)
 {
-    static const struct { const char *sql; int64_t bad_seq; } cases[] = {
+    static const struct {
+        const char *sql;
+        int64_t bad_seq;
+    } cases[] = {
         { "DROP TRIGGER audit_no_delete; DELETE FROM audit WHERE seq = 4", 4 },
         { "DROP TRIGGER audit_no_delete; DELETE FROM audit WHERE seq > 5", 6 },
         { "DROP TRIGGER audit_no_update; UPDATE audit SET actor = 'x' WHERE seq = 5", 5 },
         { "DELETE FROM meta WHERE key = '" META_AUDIT_BASE "'", 1 },
         { "UPDATE meta SET value = '3:' || substr(value, 4, 1) WHERE key = '" META_AUDIT_BASE "'", 4 },
-        { "UPDATE meta SET value = '4' || substr(value, 2) WHERE key = '" META_AUDIT_BASE "'; DELETE FROM audit WHERE seq = 4", 5 },
+        { "UPDATE meta SET value = '4' || substr(value, 2) WHERE key = '" META_AUDIT_BASE
+          "'; DELETE FROM audit WHERE seq = 4",
+          5 },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -266,7 +282,7 @@ int main(void)
         cmocka_unit_test(many_go_few_at_a_time),
         cmocka_unit_test(output_of_old_runs_goes_and_the_runs_stay),
         cmocka_unit_test(past_events_of_finished_tasks_go_and_a_persons_own_stay),
-        cmocka_unit_test(a_sum_tells_how_many_how_large_and_since_when),
+        cmocka_unit_test(a_sum_reports_how_many_how_large_and_since_when),
         cmocka_unit_test(the_chain_stays_checkable_when_its_beginning_is_removed),
         cmocka_unit_test(only_the_old_ones_at_the_beginning_are_removed),
         cmocka_unit_test(entries_behind_the_base_cannot_be_deleted_and_tampering_shows),

@@ -1,7 +1,7 @@
-/* tasks, runs, and what is stored together with them */
+/* Tasks, runs, and rows that are stored together with them. */
 #include "fixture.h"
 #include "base/limits.h"
-#include "store/tasks.h"
+#include "store/tables/tasks.h"
 
 #include <pthread.h>
 
@@ -10,9 +10,15 @@ static const char uuid_1[] = "00000000-0000-4000-8000-000000000001", uuid_2[] = 
 
 static struct task_row task_of(const char *uuid, const char *row_id)
 {
-    return (struct task_row){ .uuid = uuid, .title = "t", .action_type = "INSERT", .source_app = "app",
-                              .backend_table = row_id ? "public.t" : NULL, .row_id = row_id, .auto_run = true,
-                              .raw_data = "{\"a\":1}", .prompt = "do it" };
+    return (struct task_row){ .uuid = uuid,
+                              .title = "t",
+                              .action_type = "INSERT",
+                              .source_app = "app",
+                              .backend_table = row_id ? "public.t" : NULL,
+                              .row_id = row_id,
+                              .auto_run = true,
+                              .raw_data = "{\"a\":1}",
+                              .prompt = "do it" };
 }
 
 static void add(struct fixture *x, const struct task_row *task)
@@ -37,7 +43,8 @@ static struct task_row get(struct fixture *x, const char *uuid)
 
 static struct task_change change_of(const char *uuid, const char *status)
 {
-    return (struct task_change){ .uuid = uuid, .status = status, .attempt = -1, .retry_count = -1, .is_quarantined = -1 };
+    return (
+        struct task_change){ .uuid = uuid, .status = status, .attempt = -1, .retry_count = -1, .is_quarantined = -1 };
 }
 
 static bool apply(struct fixture *x, const struct task_step *step)
@@ -99,15 +106,23 @@ static void a_row_has_one_task_and_webhooks_as_many_as_they_like(void **state)
     MUST(store_tasks_add(x.store, &(struct task_bundle){ .task = &again, .event = &event }, &is_new, uuid, &x.e));
     assert_false(is_new);
     assert_string_equal(uuid, uuid_1);
-    assert_int_equal(store_calendar_get(x.store, x.a, uuid_3, &got, NULL), -ENOENT);    /* nothing of the bundle */
+    assert_int_equal(store_calendar_get(x.store, x.a, uuid_3, &got, NULL),
+                     -ENOENT); /* no part of the bundle was stored */
     add(&x, &hook);
     hook.uuid = uuid_3;
     add(&x, &hook);
-    MUST_FAIL(store_tasks_add(x.store, &(struct task_bundle){ .task = &hook }, &is_new, uuid, &x.e), -EEXIST, "ALREADY_EXISTS");
+    MUST_FAIL(store_tasks_add(x.store, &(struct task_bundle){ .task = &hook }, &is_new, uuid, &x.e), -EEXIST,
+              "ALREADY_EXISTS");
     fixture_close(&x);
 }
 
-struct adder { struct store *s; char mine[UUID_SIZE], got[UUID_SIZE]; bool is_new; int r; pthread_t thread; };
+struct adder {
+    struct store *s;
+    char mine[UUID_SIZE], got[UUID_SIZE];
+    bool is_new;
+    int r;
+    pthread_t thread;
+};
 
 static void *add_same_row(void *arg)
 {
@@ -151,7 +166,7 @@ static void a_bundle_is_stored_whole_or_not_at_all(void **state)
     bool is_new;
     size_t n;
 
-    assert_int_equal(store_tasks_add(x.store, &bundle, &is_new, uuid, &x.e), -EEXIST);   /* CHECK of runs.status */
+    assert_int_equal(store_tasks_add(x.store, &bundle, &is_new, uuid, &x.e), -EEXIST); /* CHECK of runs.status */
     assert_int_equal(store_tasks_get(x.store, x.a, uuid_1, &got, NULL), -ENOENT);
     run.status = NULL;
     MUST(store_tasks_add(x.store, &bundle, &is_new, uuid, &x.e));
@@ -184,7 +199,8 @@ static void a_guard_that_does_not_hold_changes_nothing(void **state)
     wrong[3].is_guarded = true;
     wrong[3].if_attempt = 3;
     for (size_t i = 0; i < 4; i++)
-        assert_false(apply(&x, &(struct task_step){ .change = wrong[i], .new_run = &run, .dispatch_status = "completed" }));
+        assert_false(
+            apply(&x, &(struct task_step){ .change = wrong[i], .new_run = &run, .dispatch_status = "completed" }));
     assert_string_equal(get(&x, uuid_1).status, "processing");
     MUST(store_runs_list(x.store, x.a, uuid_1, &runs, &n, &x.e));
     assert_int_equal(n, 0);
@@ -260,14 +276,18 @@ static void a_step_changes_run_event_and_delivery_with_the_task(void **state)
     size_t n;
 
     MUST(store_tasks_add(x.store, &(struct task_bundle){ .task = &task, .event = &event }, &is_new, uuid, &x.e));
-    assert_true(apply(&x, &(struct task_step){ .change = change_of(uuid_1, "processing"), .new_run = &run,
-                                               .ret_run_id = &done.id, .dispatch_status = "running" }));
+    assert_true(apply(&x, &(struct task_step){ .change = change_of(uuid_1, "processing"),
+                                               .new_run = &run,
+                                               .ret_run_id = &done.id,
+                                               .dispatch_status = "running" }));
     assert_true(done.id > 0);
     MUST(store_deliveries_claim(x.store, x.a, "s", "e", &delivery, &x.e));
     delivery.status = 200;
     delivery.answer = "{}";
-    assert_true(apply(&x, &(struct task_step){ .change = change_of(uuid_1, "completed"), .run = &done,
-                                               .dispatch_status = "done", .delivery = &delivery }));
+    assert_true(apply(&x, &(struct task_step){ .change = change_of(uuid_1, "completed"),
+                                               .run = &done,
+                                               .dispatch_status = "done",
+                                               .delivery = &delivery }));
     MUST(store_runs_list(x.store, x.a, uuid_1, &runs, &n, &x.e));
     assert_string_equal(runs[0].status, "completed");
     assert_non_null(runs[0].started_at);
@@ -305,7 +325,10 @@ static void a_list_is_newest_first_filtered_paged_and_without_large_columns(void
     struct fixture x = fixture_open();
     struct task_row *list;
     size_t n;
-    static const struct { struct task_filter filter; size_t n; } cases[] = {
+    static const struct {
+        struct task_filter filter;
+        size_t n;
+    } cases[] = {
         { { 0 }, LIMIT_LIST_DEFAULT },
         { { .limit = 1000000 }, 60 },
         { { .limit = 7 }, 7 },
@@ -348,15 +371,15 @@ static void counts_are_by_status(void **state)
 
 static void those_that_wait_come_in_order_and_only_if_they_may_run(void **state)
 {
-    static const struct { const char *row, *status, *review; bool auto_run, is_quarantined; bool waits; } cases[] = {
-        { "a", "pending", NULL, true, false, true },
-        { "b", "pending", NULL, false, false, false },
-        { "c", "pending", "waiting", true, false, false },
-        { "d", "pending", "approved", false, false, true },
-        { "e", "pending", "rejected", true, false, false },
-        { "f", "claimed", NULL, true, false, false },
-        { "g", "pending", NULL, true, true, false },
-        { "h", "pending", NULL, true, false, true },
+    static const struct {
+        const char *row, *status, *review;
+        bool auto_run, is_quarantined;
+        bool waits;
+    } cases[] = {
+        { "a", "pending", NULL, true, false, true },        { "b", "pending", NULL, false, false, false },
+        { "c", "pending", "waiting", true, false, false },  { "d", "pending", "approved", false, false, true },
+        { "e", "pending", "rejected", true, false, false }, { "f", "claimed", NULL, true, false, false },
+        { "g", "pending", NULL, true, true, false },        { "h", "pending", NULL, true, false, true },
     };
     struct fixture x = fixture_open();
     struct task_row *list;
@@ -389,7 +412,10 @@ static void those_that_wait_come_in_order_and_only_if_they_may_run(void **state)
 
 /* --- runs --- */
 
-struct insertion { const struct run_row *row; int64_t *ret_id; };
+struct insertion {
+    const struct run_row *row;
+    int64_t *ret_id;
+};
 
 static int add_run(struct sql_db *db, void *arg, struct err *e)
 {
@@ -424,8 +450,9 @@ static void a_run_ends_once_and_keeps_the_end_of_its_log(void **state)
     MUST(store_runs_update(x.store, &(struct run_change){ .id = id, .log = log + 2 }, &x.e));
     MUST(store_runs_get(x.store, x.a, id, &got, &x.e));
     assert_int_equal(strlen(got.log), LIMIT_RUN_LOG_BYTES);
-    memcpy(log, "a\xc3\xa9", 3);                        /* the cut falls inside the second character */
-    MUST(store_runs_update(x.store, &(struct run_change){ .id = id, .log = log, .status = "failed", .error = "first" }, &x.e));
+    memcpy(log, "a\xc3\xa9", 3); /* the cut falls inside the second character */
+    MUST(store_runs_update(x.store, &(struct run_change){ .id = id, .log = log, .status = "failed", .error = "first" },
+                           &x.e));
     MUST(store_runs_get(x.store, x.a, id, &got, &x.e));
     assert_int_equal(strlen(got.log), LIMIT_RUN_LOG_BYTES - 1);
     assert_int_equal(got.log[0], 'x');
@@ -445,8 +472,13 @@ static void a_run_ends_once_and_keeps_the_end_of_its_log(void **state)
 
 static void open_runs_of_this_machine_are_abandoned_at_start(void **state)
 {
-    static const struct { const char *machine, *status, *after; } cases[] = {
-        { "m", "pending", "failed" }, { "m", "running", "failed" }, { "m", "completed", "completed" }, { "o", "running", "running" },
+    static const struct {
+        const char *machine, *status, *after;
+    } cases[] = {
+        { "m", "pending", "failed" },
+        { "m", "running", "failed" },
+        { "m", "completed", "completed" },
+        { "o", "running", "running" },
     };
     struct fixture x = fixture_open();
     struct task_row task = task_of(uuid_1, NULL);
@@ -456,8 +488,9 @@ static void open_runs_of_this_machine_are_abandoned_at_start(void **state)
 
     add(&x, &task);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        MUST(insert_run(&x, &(struct run_row){ .task_uuid = uuid_1, .machine_id = cases[i].machine,
-                                                           .status = cases[i].status }, NULL));
+        MUST(insert_run(
+            &x, &(struct run_row){ .task_uuid = uuid_1, .machine_id = cases[i].machine, .status = cases[i].status },
+            NULL));
     MUST(store_runs_abandon(x.store, "m", "The service ended.", &n_abandoned, &x.e));
     assert_int_equal(n_abandoned, 2);
     MUST(store_runs_list(x.store, x.a, uuid_1, &runs, &n, &x.e));
@@ -476,7 +509,8 @@ static void a_task_and_the_answer_to_its_delivery_are_one(void **state)
     char uuid[UUID_SIZE];
     bool is_new;
 
-    MUST_FAIL(store_tasks_add(x.store, &(struct task_bundle){ .task = &task, .delivery = &unclaimed }, &is_new, uuid, &x.e),
+    MUST_FAIL(store_tasks_add(x.store, &(struct task_bundle){ .task = &task, .delivery = &unclaimed }, &is_new, uuid,
+                              &x.e),
               -ENOENT, "DELIVERY_NOT_FOUND");
     assert_int_equal(store_tasks_get(x.store, x.a, uuid_1, &got, NULL), -ENOENT);
     MUST(store_deliveries_claim(x.store, x.a, "s", "e", &mine, &x.e));

@@ -1,11 +1,11 @@
-/* calendar, deliveries, agents, workspaces and threads */
+/* Calendar, deliveries, agents, workspaces and threads. */
 #include "fixture.h"
 #include "base/limits.h"
-#include "store/agents.h"
-#include "store/calendar.h"
-#include "store/deliveries.h"
+#include "store/tables/agents.h"
+#include "store/tables/calendar.h"
+#include "store/tables/deliveries.h"
 #include "store/retention.h"
-#include "store/workspaces.h"
+#include "store/tables/workspaces.h"
 
 /* --- calendar --- */
 
@@ -21,7 +21,9 @@ static int insert_event(struct fixture *x, const struct calendar_row *row)
 
 static void events_are_listed_by_overlap(void **state)
 {
-    static const struct { const char *uuid, *start, *end; } events[] = {
+    static const struct {
+        const char *uuid, *start, *end;
+    } events[] = {
         { "before", "2026-01-01T00:00:00.000Z", "2026-01-10T00:00:00.000Z" },
         { "into", "2026-01-09T00:00:00.000Z", "2026-01-11T00:00:00.000Z" },
         { "at", "2026-01-10T00:00:00.000Z", NULL },
@@ -30,7 +32,9 @@ static void events_are_listed_by_overlap(void **state)
         { "at end", "2026-01-20T00:00:00.000Z", NULL },
         { "after", "2026-01-21T00:00:00.000Z", "2026-01-22T00:00:00.000Z" },
     };
-    static const struct { const char *from, *to, *found; } cases[] = {
+    static const struct {
+        const char *from, *to, *found;
+    } cases[] = {
         { "2026-01-10T00:00:00.000Z", "2026-01-20T00:00:00.000Z", "across,into,at,inside," },
         { NULL, "2026-01-02T00:00:00.000Z", "before,across," },
         { "2026-01-20T00:00:00.000Z", NULL, "across,at end,after," },
@@ -42,20 +46,25 @@ static void events_are_listed_by_overlap(void **state)
     size_t n;
 
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)
-        MUST(insert_event(&x, &(struct calendar_row){ .uuid = events[i].uuid, .title = "t",
-                                                                    .start_date = events[i].start, .end_date = events[i].end }));
+        MUST(insert_event(
+            &x, &(struct calendar_row){
+                    .uuid = events[i].uuid, .title = "t", .start_date = events[i].start, .end_date = events[i].end }));
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char found[200] = "";
 
-        MUST(store_calendar_list(x.store, x.a, cases[i].from, cases[i].to, 0, &list, &n, &x.e));
+        MUST(store_calendar_list(x.store, x.a,
+                                 &(struct calendar_list_request){ .from = cases[i].from, .to = cases[i].to }, &list, &n,
+                                 &x.e));
         for (size_t j = 0; j < n; j++)
             snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s,", list[j].uuid);
         assert_string_equal(found, cases[i].found);
     }
-    MUST(store_calendar_list(x.store, x.a, "2026-01-10T00:00:00.000Z", NULL, 2, &list, &n, &x.e));
+    MUST(store_calendar_list(x.store, x.a,
+                             &(struct calendar_list_request){ .from = "2026-01-10T00:00:00.000Z", .limit = 2 }, &list,
+                             &n, &x.e));
     assert_int_equal(n, 2);
     assert_string_equal(list[0].uuid, "across");
-    MUST(store_calendar_list(x.store, x.a, NULL, NULL, 2, &list, &n, &x.e));
+    MUST(store_calendar_list(x.store, x.a, &(struct calendar_list_request){ .limit = 2 }, &list, &n, &x.e));
     assert_int_equal(n, 2);
     assert_string_equal(list[0].uuid, "at end");
     assert_string_equal(list[1].uuid, "after");
@@ -65,7 +74,12 @@ static void events_are_listed_by_overlap(void **state)
 static void an_event_is_edited_in_part(void **state)
 {
     struct fixture x = fixture_open();
-    struct calendar_row row = { .uuid = "1", .title = "old", .description = "d", .start_date = "2026-01-01", .color = "red" }, got;
+    struct calendar_row row = { .uuid = "1",
+                                .title = "old",
+                                .description = "d",
+                                .start_date = "2026-01-01",
+                                .color = "red" },
+                        got;
 
     MUST(insert_event(&x, &row));
     MUST_FAIL(insert_event(&x, &row), -EEXIST, "ALREADY_EXISTS");
@@ -77,18 +91,24 @@ static void an_event_is_edited_in_part(void **state)
     assert_string_equal(got.reminders, "[]");
     assert_string_equal(got.metadata, "{}");
     assert_false(got.all_day);
-    MUST(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = 1, .reminders = "[5]" }, &x.e));
-    MUST(store_exec(x.store, &x.e, NULL, "UPDATE calendar SET metadata = '{\"dispatch_status\":\"say \\\"hi\\\"\"}'", ""));    /* as tasks do */
+    MUST(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = 1, .reminders = "[5]" },
+                               &x.e));
+    MUST(store_exec(x.store, &x.e, NULL, "UPDATE calendar SET metadata = '{\"dispatch_status\":\"say \\\"hi\\\"\"}'",
+                    "")); /* like tasks */
     MUST(store_calendar_get(x.store, x.a, "1", &got, &x.e));
     assert_true(got.all_day);
     assert_string_equal(got.reminders, "[5]");
     assert_string_equal(got.metadata, "{\"dispatch_status\":\"say \\\"hi\\\"\"}");
-    MUST(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = -1, .metadata = "{\"a\":1,\"dispatch_status\":\"old\"}" }, &x.e));
+    MUST(store_calendar_update(
+        x.store,
+        &(struct calendar_change){ .uuid = "1", .all_day = -1, .metadata = "{\"a\":1,\"dispatch_status\":\"old\"}" },
+        &x.e));
     MUST(store_calendar_get(x.store, x.a, "1", &got, &x.e));
     assert_string_equal(got.metadata, "{\"a\":1,\"dispatch_status\":\"say \\\"hi\\\"\"}");
     MUST(store_calendar_delete(x.store, "1", &x.e));
     MUST_FAIL(store_calendar_delete(x.store, "1", &x.e), -ENOENT, "EVENT_NOT_FOUND");
-    MUST_FAIL(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = -1 }, &x.e), -ENOENT, "EVENT_NOT_FOUND");
+    MUST_FAIL(store_calendar_update(x.store, &(struct calendar_change){ .uuid = "1", .all_day = -1 }, &x.e), -ENOENT,
+              "EVENT_NOT_FOUND");
     fixture_close(&x);
 }
 
@@ -110,7 +130,7 @@ static void a_repeat_gets_the_first_answer(void **state)
     MUST(store_deliveries_answer(x.store, &first, &x.e));
     first.answer = "{\"n\":2}";
     MUST_FAIL(store_deliveries_answer(x.store, &first, &x.e), -ENOENT, "DELIVERY_NOT_FOUND");
-    MUST(store_deliveries_release(x.store, "s", "e", &x.e));    /* too late: it is answered */
+    MUST(store_deliveries_release(x.store, "s", "e", &x.e)); /* too late: already answered */
     MUST(store_deliveries_claim(x.store, x.a, "s", "e", &repeat, &x.e));
     assert_int_equal(repeat.state, DELIVERY_ANSWERED);
     assert_int_equal(repeat.status, 201);
@@ -216,19 +236,23 @@ static void there_is_a_default_workspace_and_others_can_be_made(void **state)
     assert_string_equal(list[0].type, "default");
     assert_int_equal(strlen(list[0].created_at), strlen("2026-01-01T00:00:00.000Z"));
     MUST(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "w", .name = "W" }, &id, &x.e));
-    MUST_FAIL(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "w", .name = "W" }, NULL, &x.e), -EEXIST,
-              "WORKSPACE_EXISTS");
+    MUST_FAIL(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "w", .name = "W" }, NULL, &x.e),
+              -EEXIST, "WORKSPACE_EXISTS");
     MUST(store_workspaces_get(x.store, x.a, "w", &got, &x.e));
     assert_int_equal(got.id, id);
     MUST_FAIL(store_workspaces_get(x.store, x.a, "z", &got, &x.e), -ENOENT, "WORKSPACE_NOT_FOUND");
 
-    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = id, .slug = "t", .name = "T" }, &thread_id, &x.e));
-    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = list[0].id, .slug = "t", .name = "T" }, NULL, &x.e));
-    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = id, .slug = "t", .name = "T" }, NULL, &x.e),
+    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = id, .slug = "t", .name = "T" }, &thread_id,
+                              &x.e));
+    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = list[0].id, .slug = "t", .name = "T" },
+                              NULL, &x.e));
+    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = id, .slug = "t", .name = "T" }, NULL,
+                                   &x.e),
               -EEXIST, "THREAD_EXISTS");
-    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 99, .slug = "t", .name = "T" }, NULL, &x.e),
+    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 99, .slug = "t", .name = "T" }, NULL,
+                                   &x.e),
               -ENOENT, "WORKSPACE_NOT_FOUND");
-    MUST(store_threads_list(x.store, x.a, id, 0, 0, &threads, &n, &x.e));
+    MUST(store_threads_list(x.store, x.a, &(struct threads_list_request){ .workspace_id = id }, &threads, &n, &x.e));
     assert_int_equal(n, 1);
     assert_int_equal(threads[0].id, thread_id);
     MUST(store_threads_get(x.store, x.a, id, "t", &thread, &x.e));
@@ -270,11 +294,14 @@ static void the_last_thread_of_a_workspace_below_the_limit_is_taken(void **state
     int64_t other = 0;
 
     MUST(store_write(x.store, fill_threads, NULL, &x.e));
-    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 1, .slug = "t", .name = "T" }, NULL, &x.e));
-    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 1, .slug = "u", .name = "U" }, NULL, &x.e),
+    MUST(
+        store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 1, .slug = "t", .name = "T" }, NULL, &x.e));
+    MUST_FAIL(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 1, .slug = "u", .name = "U" }, NULL,
+                                   &x.e),
               -E2BIG, "TOO_MANY_THREADS");
     MUST(store_workspaces_insert(x.store, &(struct workspace_row){ .slug = "w", .name = "W" }, &other, &x.e));
-    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = other, .slug = "u", .name = "U" }, NULL, &x.e));
+    MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = other, .slug = "u", .name = "U" }, NULL,
+                              &x.e));
     fixture_close(&x);
 }
 

@@ -1,6 +1,6 @@
 #include "fixture.h"
-#include "store/apps.h"
-#include "store/vector_configs.h"
+#include "store/tables/apps.h"
+#include "store/vectors/vector_configs.h"
 
 static struct vector_config_row row_of(const char *scope, const char *provider, const char *config)
 {
@@ -25,7 +25,9 @@ static void a_registration_is_bytes_and_replaced(void **state)
 static void an_app_takes_its_registration_along(void **state)
 {
     struct fixture x = fixture_open();
-    struct app_row app = { .app_id = "app", .name = "n", .display_name = "N", .app_type = "custom", .config = "{}", .permissions = "[]" };
+    struct app_row app = {
+        .app_id = "app", .name = "n", .display_name = "N", .app_type = "custom", .config = "{}", .permissions = "[]"
+    };
     struct vector_config_row row = row_of("app", "qdrant", "1"), got;
 
     MUST(store_apps_insert(x.store, &app, &x.e));

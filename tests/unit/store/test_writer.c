@@ -1,6 +1,6 @@
 #include "store/writer.h"
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "../metric.h"
 #include "folder.h"
 #include "../wait.h"
 
@@ -20,7 +20,9 @@ static void must(int r, const struct err *e)
 
 static struct writer *start(const char *path, const char *label, void (*on_commit)(void *arg), void *arg)
 {
-    struct writer_config config = { .path = path, .label = label, .on_commit = on_commit, .arg = arg, .busy_timeout_ms = 200 };
+    struct writer_config config = {
+        .path = path, .label = label, .on_commit = on_commit, .arg = arg, .busy_timeout_ms = 200
+    };
     struct writer *w = NULL;
     struct err e = { 0 };
 
@@ -76,7 +78,7 @@ static void a_change_is_on_disk_when_the_call_returns(void **state)
     assert_null(writer_stop(NULL));
 }
 
-/* --- groups: the first closure holds the writer until all others wait --- */
+/* --- groups: the first closure blocks the writer until all others wait --- */
 
 struct call {
     struct writer *w;
@@ -109,7 +111,10 @@ static void start_call(struct call *c)
     assert_int_equal(pthread_create(&c->thread, NULL, run_call, c), 0);
 }
 
-struct expected { struct writer *w; size_t n; };
+struct expected {
+    struct writer *w;
+    size_t n;
+};
 
 static bool are_waiting(void *arg)
 {
@@ -148,7 +153,7 @@ static void one_that_fails_in_a_group_is_undone_alone(void **state)
     assert_int_equal(calls[1].r, -EDOM);
     assert_string_equal(calls[1].e.text, "it failed on purpose");
     assert_int_equal(calls[2].r, 0);
-    assert_int_equal((calls[0].r == 0) + (calls[3].r == 0), 1);         /* both insert 0 */
+    assert_int_equal((calls[0].r == 0) + (calls[3].r == 0), 1); /* both insert 0 */
     assert_int_equal((calls[0].r == -EEXIST) + (calls[3].r == -EEXIST), 1);
     assert_int_equal(count_rows(f.file), 2);
     writer_stop(w);
@@ -158,10 +163,10 @@ static int lose_transaction(struct sql_db *db, void *arg, struct err *e)
 {
     int r = insert(db, arg, e);
 
-    return r < 0 ? r : sql_script(db, "ROLLBACK", e);   /* what SQLite does by itself when the disk is full */
+    return r < 0 ? r : sql_script(db, "ROLLBACK", e); /* like SQLite itself when the disk is full */
 }
 
-static void when_the_transaction_is_lost_every_caller_of_the_group_is_told(void **state)
+static void when_the_transaction_is_lost_every_caller_of_the_group_is_reported(void **state)
 {
     AUTO(folder_remove) struct folder f = folder_make();
     struct writer *w = start(f.file, "lost", NULL, NULL);
@@ -183,7 +188,7 @@ static void when_the_transaction_is_lost_every_caller_of_the_group_is_told(void 
     assert_int_equal(calls[0].r, -EIO);
     assert_int_equal(first.r, -EIO);
     assert_int_equal(count_rows(f.file), 0);
-    must(writer_run(w, insert, &x, &e), &e);            /* and it goes on */
+    must(writer_run(w, insert, &x, &e), &e); /* the writer still works */
     assert_int_equal(count_rows(f.file), 1);
     writer_stop(w);
 }
@@ -206,7 +211,7 @@ static void many_threads_share_commits_and_lose_nothing(void **state)
 {
     AUTO(folder_remove) struct folder f = folder_make();
     struct writer *w = start(f.file, "many", NULL, NULL);
-    struct metric *n_commits = metric_counter("hearth_db_commits_total", "", "db=\"many\"");
+    static const char n_commits[] = "hearth_db_commits_total{db=\"many\"}";
     struct call calls[N_THREADS];
     struct err e = { 0 };
 
@@ -220,8 +225,8 @@ static void many_threads_share_commits_and_lose_nothing(void **state)
         must(calls[i].r, &calls[i].e);
     }
     assert_int_equal(count_rows(f.file), N_THREADS * N_EACH);
-    assert_true(metric_value(n_commits) >= 1);
-    assert_true(metric_value(n_commits) <= N_THREADS * N_EACH + 1);
+    assert_true(metric_of(n_commits) >= 1);
+    assert_true(metric_of(n_commits) <= N_THREADS * N_EACH + 1);
     writer_stop(w);
 }
 
@@ -232,18 +237,18 @@ struct gathering {
     struct call calls[LIMIT_WRITER_GROUP + 1];
 };
 
-/* All that waits is one group, but never more than the limit: counted by the commits it takes. */
+/* All waiting calls form one group, but never more than the limit: counted by the number of commits. */
 static void a_group_holds_as_many_as_the_limit(void **state)
 {
     AUTO(folder_remove) struct folder f = folder_make();
     struct gathering *g = calloc(1, sizeof(*g));
-    struct metric *n_commits = metric_counter("hearth_db_commits_total", "", "db=\"limit\"");
+    static const char n_commits[] = "hearth_db_commits_total{db=\"limit\"}";
     struct err e = { 0 };
     double before;
 
     g->w = start(f.file, "limit", NULL, NULL);
     must(writer_run(g->w, make_table, NULL, &e), &e);
-    before = metric_value(n_commits);
+    before = metric_of(n_commits);
     sem_init(&may_go, 0, 0);
     sem_init(&is_held, 0, 0);
     for (int64_t i = 0; i <= LIMIT_WRITER_GROUP; i++) {
@@ -257,7 +262,7 @@ static void a_group_holds_as_many_as_the_limit(void **state)
     for (size_t i = 0; i <= LIMIT_WRITER_GROUP; i++)
         pthread_join(g->calls[i].thread, NULL);
     assert_int_equal(count_rows(f.file), LIMIT_WRITER_GROUP);
-    assert_true(metric_value(n_commits) - before == 2);
+    assert_true(metric_of(n_commits) - before == 2);
     writer_stop(g->w);
     free(g);
 }
@@ -311,11 +316,11 @@ static void a_database_held_by_another_process_is_busy_and_then_free(void **stat
     writer_stop(w);
 }
 
-/* --- a full disk: here, no page more than there are --- */
+/* --- a full disk: simulated by allowing no more pages than there are --- */
 
 static int allow_no_more_pages(struct sql_db *db, void *arg, struct err *e)
 {
-    return sql_script(db, "PRAGMA max_page_count = 1", e);      /* SQLite makes that: as many as there are */
+    return sql_script(db, "PRAGMA max_page_count = 1", e); /* SQLite raises this to the present number of pages */
 }
 
 static int allow_more_pages(struct sql_db *db, void *arg, struct err *e)
@@ -330,7 +335,7 @@ static int insert_much(struct sql_db *db, void *arg, struct err *e)
     return r < 0 ? r : sql_exec(db, e, "CREATE TABLE big AS SELECT randomblob(100000) AS bytes", "");
 }
 
-static void a_full_disk_is_told_and_work_goes_on_when_there_is_room(void **state)
+static void a_full_disk_is_reported_and_work_goes_on_when_there_is_room(void **state)
 {
     AUTO(folder_remove) struct folder f = folder_make();
     struct writer *w = start(f.file, "full", NULL, NULL);
@@ -353,11 +358,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_change_is_on_disk_when_the_call_returns),
         cmocka_unit_test(one_that_fails_in_a_group_is_undone_alone),
-        cmocka_unit_test(when_the_transaction_is_lost_every_caller_of_the_group_is_told),
+        cmocka_unit_test(when_the_transaction_is_lost_every_caller_of_the_group_is_reported),
         cmocka_unit_test(many_threads_share_commits_and_lose_nothing),
         cmocka_unit_test(a_group_holds_as_many_as_the_limit),
         cmocka_unit_test(on_commit_comes_for_changes_only),
-        cmocka_unit_test(a_full_disk_is_told_and_work_goes_on_when_there_is_room),
+        cmocka_unit_test(a_full_disk_is_reported_and_work_goes_on_when_there_is_room),
         cmocka_unit_test(a_database_held_by_another_process_is_busy_and_then_free),
     };
 

@@ -1,15 +1,16 @@
-/* Machines for the tests of tasks: each a store, a loop and `struct tasks` of its own; all of a world share one backend file. The agents
- * are a double: a run starts, is noted, and ends when the test says so. */
+/* Machines for the tests of tasks: each has its own store, loop and `struct tasks`; all machines of a world share one
+ * backend file. The agents are a double: a run starts, is recorded, and ends when the test says so. */
 #pragma once
 
 #include "../wait.h"
 
+#include "backend/embedded/embedded_open.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "os/files.h"
 #include "store/sql.h"
-#include "store/tasks.h"
+#include "store/tables/tasks.h"
 #include "tasks/tasks.h"
 
 #include <setjmp.h>
@@ -31,8 +32,8 @@ struct fake_run {
     int64_t id, attempt;
     char task_uuid[UUID_SIZE];
     char agent[64], prompt[64], table[64];
-    char *activity;                     /* owned */
-    atomic_bool was_asked, is_released, has_ended;
+    char *activity; /* owned */
+    atomic_bool was_requested, is_released, has_ended;
 };
 
 struct world {
@@ -40,7 +41,7 @@ struct world {
     struct arena *arena;
     struct machine *machines;
     pthread_mutex_t mutex;
-    struct fake_run runs[MAX_RUNS];     /* of all machines, in order of their start */
+    struct fake_run runs[MAX_RUNS]; /* of all machines, in order of their start */
     size_t n_runs;
 };
 
@@ -57,12 +58,12 @@ struct machine {
     struct tasks *tasks;
     bool is_started;
     struct task_handler handlers[4];
-    struct task_listener listener;      /* changed before the start, or followed by tasks_listeners_changed() */
-    bool is_deaf;                       /* nobody listens */
-    atomic_int start_result;            /* what the runner says to a start; 0: it starts */
-    atomic_int n_asked;                 /* starts the runner was asked for */
-    atomic_int room;                    /* children the runner has room for; 0: any number */
-    atomic_bool ends_in_start;          /* the end is told before start() has returned */
+    struct task_listener listener; /* changed before the start, or followed by tasks_listeners_changed() */
+    bool is_deaf;                  /* no app listens */
+    atomic_int start_result;       /* the runner's result for a start; 0: it starts */
+    atomic_int n_requested;        /* starts that were requested from the runner */
+    atomic_int room;               /* children the runner has room for; 0: any number */
+    atomic_bool ends_in_start;     /* the end is reported before start() has returned */
     atomic_bool ignores_stop;
     atomic_int n_changes;
 };
@@ -85,14 +86,15 @@ static inline void fake_fail(struct fake_run *run, const char *error)
     fake_end_as(run, (struct task_run_end){ .error = error, .log = "err" });
 }
 
-static inline int fake_start(void *arg, int64_t run_id, const struct task_run_order *order, void **ret_handle, pid_t *ret_pid, struct err *e)
+static inline int fake_start(void *arg, int64_t run_id, const struct task_run_order *order, void **ret_handle,
+                             pid_t *ret_pid, struct err *e)
 {
     struct machine *m = arg;
     struct world *w = m->world;
     struct fake_run *run;
     int r = atomic_load(&m->start_result);
 
-    atomic_fetch_add(&m->n_asked, 1);
+    atomic_fetch_add(&m->n_requested, 1);
     if (r < 0)
         return err_set(e, r, "AGENT_NOT_FOUND", "There is no agent named \"%s\".", order->agent_name);
     pthread_mutex_lock(&w->mutex);
@@ -132,7 +134,7 @@ static inline void fake_stop(void *arg, void *handle)
 {
     struct fake_run *run = handle;
 
-    atomic_store(&run->was_asked, true);
+    atomic_store(&run->was_requested, true);
     if (!atomic_load(&run->machine->ignores_stop))
         fake_end_as(run, (struct task_run_end){ .was_stopped = true, .error = "ended by signal 15 (Terminated)" });
 }
@@ -182,7 +184,11 @@ static inline void *machine_loop(void *arg)
 static inline void machine_load_settings(struct machine *m, const char *const *flags)
 {
     const char *all[MAX_FLAGS] = {
-        arena_printf(m->arena, "identity.machine_id=%s", m->id), "tasks.heartbeat_s=3600", "tasks.stale_after_s=7200", "tasks.sweep_s=3600", "tasks.presence_s=3600",
+        arena_printf(m->arena, "identity.machine_id=%s", m->id),
+        "tasks.heartbeat_s=3600",
+        "tasks.stale_after_s=7200",
+        "tasks.sweep_s=3600",
+        "tasks.presence_s=3600",
         "backend.poll_ms=10",
     };
     struct settings_sources from = { .flags = all, .n_flags = 6 };
@@ -196,7 +202,9 @@ static inline void machine_load_settings(struct machine *m, const char *const *f
 
 static inline void machine_open_modules(struct machine *m, const char *const *flags)
 {
-    struct backend_embedded_config b = { .path = arena_printf(m->arena, "%s/backend.db", m->world->dir), .abbr = "svc", .poll_ms = 10 };
+    struct backend_embedded_config b = { .path = arena_printf(m->arena, "%s/backend.db", m->world->dir),
+                                         .abbr = "svc",
+                                         .poll_ms = 10 };
     struct err e = { 0 };
 
     machine_load_settings(m, flags);
@@ -211,9 +219,20 @@ static inline void machine_open_modules(struct machine *m, const char *const *fl
 static inline void machine_open_tasks(struct machine *m, bool is_serving)
 {
     const struct tasks_config c = {
-        .loop = m->loop, .store = m->store, .settings = m->settings, .backend = m->backend,
-        .runner = { .arg = m, .room = fake_room, .start = fake_start, .stop = fake_stop, .release = fake_release, .log = fake_log },
-        .listeners = machine_listeners, .on_change = machine_changed, .arg = m, .is_serving = is_serving,
+        .loop = m->loop,
+        .store = m->store,
+        .settings = m->settings,
+        .backend = m->backend,
+        .runner = { .arg = m,
+                    .room = fake_room,
+                    .start = fake_start,
+                    .stop = fake_stop,
+                    .release = fake_release,
+                    .log = fake_log },
+        .listeners = machine_listeners,
+        .on_change = machine_changed,
+        .arg = m,
+        .is_serving = is_serving,
     };
     struct err e = { 0 };
 
@@ -232,11 +251,19 @@ static inline struct machine *machine_open(struct world *w, const char *id, cons
     m->arena = arena_new();
     snprintf(m->id, sizeof(m->id), "%s", id);
     snprintf(m->dir, sizeof(m->dir), "%s/%s", w->dir, id);
-    m->handlers[0] = (struct task_handler){ .table = TABLE, .agent_name = "sorter", .workspace_slug = "default", .prompt = "sort it",
-                                            .events = ALL_EVENTS };
+    m->handlers[0] = (struct task_handler){
+        .table = TABLE, .agent_name = "sorter", .workspace_slug = "default", .prompt = "sort it", .events = ALL_EVENTS
+    };
     m->listener = (struct task_listener){
-        .app_id = APP, .app_name = "triage", .display_name = "Triage", .tables = tables, .table_events = events, .n_tables = 1,
-        .handlers = m->handlers, .n_handlers = 1, .max_concurrent = 1,
+        .app_id = APP,
+        .app_name = "triage",
+        .display_name = "Triage",
+        .tables = tables,
+        .table_events = events,
+        .n_tables = 1,
+        .handlers = m->handlers,
+        .n_handlers = 1,
+        .max_concurrent = 1,
     };
     machine_open_modules(m, flags);
     machine_open_tasks(m, true);
@@ -269,7 +296,7 @@ static inline void machine_stop(struct machine *m)
     m->is_started = false;
 }
 
-/* Its next life on the same data: the double's runs of this life are over. */
+/* Restarts the machine on the same data: the double's earlier runs are over. */
 static inline void machine_restart(struct machine *m)
 {
     machine_stop(m);
@@ -341,7 +368,10 @@ static inline size_t world_n_runs(struct world *w)
     return n;
 }
 
-struct run_wait { struct world *w; size_t n; };
+struct run_wait {
+    struct world *w;
+    size_t n;
+};
 
 static inline bool has_n_runs(void *arg)
 {
@@ -350,7 +380,7 @@ static inline bool has_n_runs(void *arg)
     return world_n_runs(wait->w) >= wait->n;
 }
 
-/* The n-th run that was started (from 0), waited for. */
+/* The n-th run that was started (from 0), after waiting for it. */
 static inline struct fake_run *wait_run(struct world *w, size_t n)
 {
     struct run_wait wait = { w, n + 1 };
@@ -360,217 +390,4 @@ static inline struct fake_run *wait_run(struct world *w, size_t n)
     return &w->runs[n];
 }
 
-/* ---- rows ---- */
-
-static inline const char *insert_as(struct machine *m, const char *app_id, const char *raw_data)
-{
-    const struct backend_new_row in = { .table = TABLE, .app_id = app_id, .raw_data = raw_data };
-    struct backend_row row;
-    struct err e = { 0 };
-
-    if (backend_insert(m->backend, &in, m->world->arena, &row, &e) < 0)
-        fail_msg("%s", e.text);
-    return row.id;
-}
-
-static inline const char *insert(struct machine *m, const char *raw_data)
-{
-    return insert_as(m, APP, raw_data);
-}
-
-static inline struct backend_row row_now(struct machine *m, const char *id)
-{
-    struct backend_row row;
-
-    assert_int_equal(backend_get(m->backend, TABLE, id, NULL, m->world->arena, &row, NULL), 0);
-    return row;
-}
-
-static inline bool row_says(struct machine *m, const char *id, const char *status)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct backend_row row;
-
-    return backend_get(m->backend, TABLE, id, NULL, a, &row, NULL) == 0 && strcmp(row.status, status) == 0;
-}
-
-static inline void patch_row(struct machine *m, const char *id, struct backend_patch patch)
-{
-    struct backend_row row;
-    struct err e = { 0 };
-
-    if (backend_update(m->backend, TABLE, id, NULL, &patch, m->world->arena, &row, &e) < 0)
-        fail_msg("%s", e.text);
-}
-
-/* cmocka has a macro fail(). */
-static inline int fail_row(struct machine *m, const struct backend_lease *lease, const char *error)
-{
-    return (m->backend->ops->fail)(m->backend, lease, error, NULL);
-}
-
-/* The lease of that row was taken three hours ago. */
-static inline void make_stale(struct machine *m, const char *id)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct sql_db *db = NULL;
-
-    assert_int_equal(sql_open(arena_printf(a, "%s/backend.db", m->world->dir), NULL, &db, NULL), 0);
-    assert_int_equal(sql_script(db, "PRAGMA trusted_schema = ON", NULL), 0);
-    assert_int_equal(sql_script(db, arena_printf(a, "UPDATE " TABLE " SET locked_at = strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now', '-3 hours')"
-                                                    " WHERE id = '%s'", id), NULL), 0);
-    sql_close(db);
-}
-
-struct theft { struct machine *m; const char *id, *thief; struct backend_lease lease; };
-
-static inline bool is_stolen(void *arg)
-{
-    struct theft *t = arg;
-    const struct backend_claim claim = { .table = TABLE, .row_id = t->id, .machine_id = t->thief, .stale_after_ms = 1, .max_machines = 3 };
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct backend_lease lease;
-    struct backend_row row;
-
-    if (backend_claim(t->m->backend, &claim, a, &row, &lease, NULL) < 0)
-        return false;
-    t->lease = (struct backend_lease){ TABLE, t->id, t->thief, lease.attempt };
-    return true;
-}
-
-/* Another machine takes a held row over, as if its lease were stale. */
-static inline struct backend_lease steal_row(struct machine *m, const char *id, const char *thief)
-{
-    struct theft t = { .m = m, .id = id, .thief = thief };
-
-    assert_true(wait_until(is_stolen, &t));
-    return t.lease;
-}
-
-/* ---- tasks ---- */
-
-static inline bool find_task(struct machine *m, struct arena *a, const char *row_id, struct task_row *ret)
-{
-    return store_tasks_get_by_row(m->store, a, TABLE, row_id, ret, NULL) == 0;
-}
-
-struct status_wait { struct machine *m; const char *row_id, *uuid, *status; };
-
-static inline bool has_status(void *arg)
-{
-    struct status_wait *wait = arg;
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct task_row task;
-    int r = wait->uuid ? store_tasks_get(wait->m->store, a, wait->uuid, &task, NULL)
-                       : store_tasks_get_by_row(wait->m->store, a, TABLE, wait->row_id, &task, NULL);
-
-    return r == 0 && strcmp(task.status, wait->status) == 0;
-}
-
-/* The machine's task of a row, once it has the status. */
-static inline struct task_row wait_task(struct machine *m, const char *row_id, const char *status)
-{
-    struct status_wait wait = { .m = m, .row_id = row_id, .status = status };
-    struct task_row task = { 0 };
-
-    if (!wait_until(has_status, &wait))
-        fail_msg("the task of row %s is %s, not %s", row_id, find_task(m, m->world->arena, row_id, &task) ? task.status : "not there", status);
-    assert_true(find_task(m, m->world->arena, row_id, &task));
-    return task;
-}
-
-static inline struct task_row wait_task_uuid(struct machine *m, const char *uuid, const char *status)
-{
-    struct status_wait wait = { .m = m, .uuid = uuid, .status = status };
-    struct task_row task = { 0 };
-    bool is_so = wait_until(has_status, &wait);
-
-    assert_int_equal(store_tasks_get(m->store, m->world->arena, uuid, &task, NULL), 0);
-    if (!is_so)
-        fail_msg("task %s is %s, not %s", uuid, task.status, status);
-    return task;
-}
-
-struct error_wait { struct machine *m; const char *row_id, *error; };
-
-static inline bool has_error(void *arg)
-{
-    struct error_wait *wait = arg;
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct task_row task;
-
-    return find_task(wait->m, a, wait->row_id, &task) && task.error && strcmp(task.error, wait->error) == 0;
-}
-
-static inline void wait_task_error(struct machine *m, const char *row_id, const char *error)
-{
-    struct error_wait wait = { m, row_id, error };
-
-    assert_true(wait_until(has_error, &wait));
-}
-
-static inline size_t runs_of(struct machine *m, const char *uuid, struct run_row **ret)
-{
-    size_t n;
-
-    assert_int_equal(store_runs_list(m->store, m->world->arena, uuid, ret, &n, NULL), 0);
-    return n;
-}
-
-static inline const char *dispatch_of(struct machine *m, const struct task_row *task)
-{
-    struct calendar_row event;
-    struct json_value metadata;
-
-    assert_non_null(task->calendar_event_uuid);
-    assert_int_equal(store_calendar_get(m->store, m->world->arena, task->calendar_event_uuid, &event, NULL), 0);
-    assert_int_equal(json_parse(m->world->arena, slice_of(event.metadata), &metadata, NULL), 0);
-    return json_cstr(json_get(metadata, "dispatch_status"));
-}
-
-struct row_wait { struct machine *m; const char *id, *status; };
-
-static inline bool row_has_status(void *arg)
-{
-    struct row_wait *wait = arg;
-
-    return row_says(wait->m, wait->id, wait->status);
-}
-
-static inline void wait_row(struct machine *m, const char *id, const char *status)
-{
-    struct row_wait wait = { m, id, status };
-
-    if (!wait_until(row_has_status, &wait))
-        fail_msg("row %s is %s, not %s", id, row_now(m, id).status, status);
-}
-
-static inline bool is_released(void *arg)
-{
-    struct fake_run *run = arg;
-
-    return atomic_load(&run->is_released);
-}
-
-static inline void wait_released(struct fake_run *run)
-{
-    assert_true(wait_until(is_released, run));
-}
-
-static inline bool was_asked(void *arg)
-{
-    struct fake_run *run = arg;
-
-    return atomic_load(&run->was_asked);
-}
-
-/* A row that comes later is at work: so what came before has been looked at. Needs a free place or ends the run given. */
-static inline void wait_intake(struct machine *m, size_t n_runs_before)
-{
-    struct fake_run *run;
-
-    insert(m, "{\"probe\":true}");
-    run = wait_run(m->world, n_runs_before);
-    fake_succeed(run, "{}");
-    wait_released(run);
-}
+#include "machine_rows.h"

@@ -18,19 +18,35 @@ static const struct task_handler handlers[] = {
 
 static struct task_listener listener(void)
 {
-    return (struct task_listener){ .app_id = "app", .app_name = "app", .tables = tables, .table_events = events, .n_tables = 2,
-                                   .handlers = handlers, .n_handlers = 3, .max_concurrent = 1 };
+    return (struct task_listener){ .app_id = "app",
+                                   .app_name = "app",
+                                   .tables = tables,
+                                   .table_events = events,
+                                   .n_tables = 2,
+                                   .handlers = handlers,
+                                   .n_handlers = 3,
+                                   .max_concurrent = 1 };
 }
 
 static struct backend_row row_of(const char *table, enum backend_op event)
 {
-    return (struct backend_row){ .table = table, .id = "1", .app_id = "app", .raw_data = "{\"n\":5}", .status = "pending",
-                                 .attempted_by = "[]", .event = event };
+    return (struct backend_row){ .table = table,
+                                 .id = "1",
+                                 .app_id = "app",
+                                 .raw_data = "{\"n\":5}",
+                                 .status = "pending",
+                                 .attempted_by = "[]",
+                                 .event = event };
 }
 
 static void the_first_handler_of_table_and_event_is_chosen(void **state)
 {
-    static const struct { const char *table; enum backend_op event; const char *agent; bool is_review; } cases[] = {
+    static const struct {
+        const char *table;
+        enum backend_op event;
+        const char *agent;
+        bool is_review;
+    } cases[] = {
         { "orders", I, "first", false },
         { "orders", U, "second", false },
         { "notes", I, "reviewed", true },
@@ -53,7 +69,8 @@ static void what_nobody_asked_for_is_nobodys_work(void **state)
 {
     const struct task_listener l = listener();
     const struct task_listeners list = { &l, 1 };
-    struct backend_row unlisted = row_of("others", I), masked = row_of("orders", D), unhandled = row_of("notes", U), foreign = row_of("orders", I);
+    struct backend_row unlisted = row_of("others", I), masked = row_of("orders", D), unhandled = row_of("notes", U),
+                       foreign = row_of("orders", I);
     struct task_match m;
 
     foreign.app_id = "another";

@@ -1,6 +1,6 @@
 #include "machine.h"
 
-/* The app's handler asks a person first. */
+/* The app's handler requires review by a person. */
 static struct machine *reviewing(struct world *w, const char *id)
 {
     struct machine *m = machine_open(w, id, NULL);
@@ -55,7 +55,9 @@ static void what_the_person_wrote_into_the_calendar_counts(void **state)
 {
     struct world *w = *state;
     struct machine *m = machine_open(w, "lin-a", NULL);
-    struct calendar_change change = { .all_day = -1, .metadata = "{\"agent_name\":\"written\",\"prompt\":\"with care\",\"workspace_slug\":\"w2\"}" };
+    struct calendar_change change = {
+        .all_day = -1, .metadata = "{\"agent_name\":\"written\",\"prompt\":\"with care\",\"workspace_slug\":\"w2\"}"
+    };
     struct task_row task;
     const char *id;
 
@@ -139,8 +141,13 @@ static void one_that_another_machine_runs_cannot_be_rejected(void **state)
     struct backend_lease lease;
     struct err e = { 0 };
 
-    assert_int_equal(backend_claim(a->backend, (&(struct backend_claim){ .table = TABLE, .row_id = id, .machine_id = "x", .stale_after_ms = 100000,
-                                                                        .max_machines = 3 }), w->arena, &row, &lease, NULL), 0);
+    assert_int_equal(
+        backend_claim(
+            a->backend,
+            (&(struct backend_claim){
+                .table = TABLE, .row_id = id, .machine_id = "x", .stale_after_ms = 100000, .max_machines = 3 }),
+            w->arena, &row, &lease, NULL),
+        0);
     assert_true(tasks_reject(a->tasks, task.uuid, NULL, &e) < 0);
     assert_string_equal(row_now(a, id).locked_by, "x");
 }
@@ -192,8 +199,14 @@ static void triggered_without_auto_run_waits_for_a_person(void **state)
 
 static void what_its_app_finishes_waits_for_no_person_any_more(void **state)
 {
-    static const struct { enum task_report what; const char *status; } cases[] = {
-        { TASK_COMPLETED, "completed" }, { TASK_FAILED, "failed" }, { TASK_CANCELED, "canceled" }, { TASK_STARTED, "processing" },
+    static const struct {
+        enum task_report what;
+        const char *status;
+    } cases[] = {
+        { TASK_COMPLETED, "completed" },
+        { TASK_FAILED, "failed" },
+        { TASK_CANCELED, "canceled" },
+        { TASK_STARTED, "processing" },
     };
     struct world *w = *state;
     struct machine *m = machine_new(w, "lin-a", NULL);
@@ -206,7 +219,10 @@ static void what_its_app_finishes_waits_for_no_person_any_more(void **state)
 
         assert_int_equal(tasks_trigger(m->tasks, &in, &ids, NULL), 0);
         assert_string_equal(wait_task_uuid(m, ids.task_uuid, "pending").review, "waiting");
-        assert_int_equal(tasks_report(m->tasks, ids.task_uuid, cases[i].what, NULL, 0, NULL, NULL, &status, NULL), 0);
+        assert_int_equal(tasks_report(m->tasks,
+                                      &(struct tasks_report_request){ .uuid = ids.task_uuid, .what = cases[i].what },
+                                      &status, NULL),
+                         0);
         assert_null(wait_task_uuid(m, ids.task_uuid, cases[i].status).review);
         if (strcmp(cases[i].status, "failed") != 0)
             continue;

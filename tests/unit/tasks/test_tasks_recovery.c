@@ -1,3 +1,4 @@
+#include "../metric.h"
 #include "machine.h"
 
 #include "tasks/private.h"
@@ -5,7 +6,9 @@
 
 static struct backend_lease claim_as(struct machine *m, const char *id, const char *machine)
 {
-    const struct backend_claim claim = { .table = TABLE, .row_id = id, .machine_id = machine, .stale_after_ms = 1000000, .max_machines = 3 };
+    const struct backend_claim claim = {
+        .table = TABLE, .row_id = id, .machine_id = machine, .stale_after_ms = 1000000, .max_machines = 3
+    };
     struct backend_lease lease;
     struct backend_row row;
     struct err e = { 0 };
@@ -22,13 +25,24 @@ static void make_table(struct machine *m)
 
 /* ---- what a killed service left ---- */
 
-/* Its store as a kill -9 leaves it: the task claimed, the run running. */
+/* The machine's store as kill -9 leaves it: the task claimed, the run running. */
 static void leave_task(struct machine *m, const char *row_id, int64_t attempt, const char *uuid)
 {
-    struct task_row task = { .uuid = uuid, .title = "t", .status = "claimed", .action_type = "INSERT", .source_app = APP,
-                             .backend_table = row_id ? TABLE : NULL, .row_id = row_id, .agent_name = "sorter", .raw_data = "{}", .auto_run = true,
-                             .attempt = attempt, .machine_id = m->id };
-    struct run_row run = { .task_uuid = uuid, .agent_name = "sorter", .status = "running", .attempt = attempt, .machine_id = m->id };
+    struct task_row task = { .uuid = uuid,
+                             .title = "t",
+                             .status = "claimed",
+                             .action_type = "INSERT",
+                             .source_app = APP,
+                             .backend_table = row_id ? TABLE : NULL,
+                             .row_id = row_id,
+                             .agent_name = "sorter",
+                             .raw_data = "{}",
+                             .auto_run = true,
+                             .attempt = attempt,
+                             .machine_id = m->id };
+    struct run_row run = {
+        .task_uuid = uuid, .agent_name = "sorter", .status = "running", .attempt = attempt, .machine_id = m->id
+    };
     struct task_bundle bundle = { .task = &task, .run = &run };
     char stored[UUID_SIZE];
     bool is_new;
@@ -235,7 +249,8 @@ static bool was_refreshed(void *arg)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct backend_row row;
 
-    return backend_get(m->backend, TABLE, had[1], NULL, a, &row, NULL) == 0 && row.locked_at && strcmp(row.locked_at, had[2]) > 0;
+    return backend_get(m->backend, TABLE, had[1], NULL, a, &row, NULL) == 0 && row.locked_at &&
+           strcmp(row.locked_at, had[2]) > 0;
 }
 
 static void a_running_lease_is_kept_alive(void **state)
@@ -269,7 +284,10 @@ static void a_stale_lease_of_a_dead_machine_is_recovered_by_the_sweep(void **sta
     wait_task(m, id, "completed");
 }
 
-struct heard { atomic_int n; char payload[400]; };
+struct heard {
+    atomic_int n;
+    char payload[400];
+};
 
 static void hear(void *arg, const char *channel, const char *event, const char *payload)
 {
@@ -321,7 +339,7 @@ static void a_run_whose_lease_was_taken_is_stopped_and_writes_nothing(void **sta
 
     wait_task(m, id, "claimed");
     lease = steal_row(m, id, "thief");
-    assert_true(wait_until(was_asked, run));
+    assert_true(wait_until(was_requested, run));
     wait_released(run);
     row = row_now(m, id);
     assert_string_equal(row.locked_by, "thief");
@@ -345,7 +363,7 @@ static void the_heartbeat_finds_a_lost_lease_without_an_event(void **state)
     wait_task(m, id, "claimed");
     m->backend->ops->unsubscribe(m->backend, m->tasks);
     patch_row(m, id, (struct backend_patch){ .status = "completed" });
-    assert_true(wait_until(was_asked, run));
+    assert_true(wait_until(was_requested, run));
     wait_released(run);
     wait_task(m, id, "completed");
 }
@@ -363,7 +381,7 @@ static void a_row_deleted_under_its_agent_stops_it(void **state)
     wait_run(w, 0);
     wait_task(m, id, "claimed");
     assert_int_equal(backend_remove(m->backend, TABLE, id, NULL, NULL), 0);
-    assert_true(wait_until(was_asked, &w->runs[0]));
+    assert_true(wait_until(was_requested, &w->runs[0]));
     wait_released(&w->runs[0]);
     wait_task(m, id, "canceled");
 }
@@ -394,7 +412,7 @@ static void a_service_that_stops_gives_its_rows_back(void **state)
     wait_run(w, 0);
     wait_task(m, waiting, "pending");
     machine_stop(m);
-    assert_true(was_asked(&w->runs[0]));
+    assert_true(was_requested(&w->runs[0]));
     assert_string_equal(row_now(m, running).status, "pending");
     assert_string_equal(row_now(m, running).attempted_by, "[]");
     task = wait_task(m, running, "pending");
@@ -444,7 +462,7 @@ static void a_machine_id_is_made_once_and_kept(void **state)
     assert_string_equal(tasks_machine_id(m->tasks), first);
 }
 
-/* The sweep reads rows and queues them; what it read may be old when its turn comes. */
+/* The sweep reads rows and queues them; a queued row may be outdated when its turn comes. */
 static void sweep_saw(struct machine *m, struct backend_row row)
 {
     task_intake_rows(m->tasks, &(struct backend_rows){ &row, 1 });
@@ -489,7 +507,7 @@ static void what_a_sweep_saw_before_the_end_does_not_make_the_task_wait(void **s
     insert(m, "{\"takes\":\"the place\"}");
     wait_run(w, 1);
     sweep_saw(m, old);
-    wait_task(m, insert(m, "{}"), "pending");           /* behind it in the queue */
+    wait_task(m, insert(m, "{}"), "pending"); /* after it in the queue */
     assert_true(find_task(m, w->arena, id, &task));
     assert_string_equal(task.status, "completed");
 }
@@ -502,7 +520,8 @@ static bool is_present(void *arg)
 
     if (m->backend->ops->presence_list(m->backend, 60000, a, &list, NULL) < 0 || list.n != 1)
         return false;
-    return strcmp(list.items[0].machine_id, m->id) == 0 && strcmp(list.items[0].app_name, "triage") == 0 && *list.items[0].hostname;
+    return strcmp(list.items[0].machine_id, m->id) == 0 && strcmp(list.items[0].app_name, "triage") == 0 &&
+           *list.items[0].hostname;
 }
 
 static void a_machine_is_present_while_it_serves(void **state)
@@ -519,7 +538,7 @@ static void a_machine_is_present_while_it_serves(void **state)
 
 static bool gauge_is_one(void *arg)
 {
-    return metric_value(metric_gauge("hearth_tasks", "Tasks by status", "status=\"completed\"")) == 1;
+    return metric_of("hearth_tasks{status=\"completed\"}") == 1;
 }
 
 static void tasks_are_counted_by_status(void **state)

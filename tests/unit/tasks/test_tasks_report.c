@@ -1,14 +1,24 @@
 #include "machine.h"
 
-static int report(struct machine *m, const char *uuid, enum task_report what, int64_t attempt, const char *text, const char **ret_status, struct err *e)
+static int report(struct machine *m, const char *uuid, enum task_report what, int64_t attempt, const char *text,
+                  const char **ret_status, struct err *e)
 {
     bool is_success = what == TASK_COMPLETED;
+    const struct tasks_report_request request = {
+        .uuid = uuid,
+        .what = what,
+        .machine_id = m->id,
+        .attempt = attempt,
+        .result_json = is_success ? text : NULL,
+        .error = is_success ? NULL : text,
+    };
 
     *ret_status = NULL;
-    return tasks_report(m->tasks, uuid, what, m->id, attempt, is_success ? text : NULL, is_success ? NULL : text, ret_status, e);
+    return tasks_report(m->tasks, &request, ret_status, e);
 }
 
-static void must_report(struct machine *m, const char *uuid, enum task_report what, const char *text, const char *status)
+static void must_report(struct machine *m, const char *uuid, enum task_report what, const char *text,
+                        const char *status)
 {
     struct err e = { 0 };
     const char *got;
@@ -77,9 +87,12 @@ static void no_result_is_an_empty_object(void **state)
     fake_succeed(&w->runs[0], "{}");
 }
 
-static void the_same_end_may_be_told_again_another_may_not(void **state)
+static void the_same_end_may_be_reported_again_another_may_not(void **state)
 {
-    static const struct { enum task_report first, other; const char *status; } cases[] = {
+    static const struct {
+        enum task_report first, other;
+        const char *status;
+    } cases[] = {
         { TASK_COMPLETED, TASK_FAILED, "completed" },
         { TASK_FAILED, TASK_COMPLETED, "failed" },
         { TASK_CANCELED, TASK_COMPLETED, "canceled" },
@@ -106,7 +119,14 @@ static void the_same_end_may_be_told_again_another_may_not(void **state)
     }
 }
 
-struct reporter { struct machine *machine; const char *uuid; enum task_report what; int r; struct err e; pthread_t thread; };
+struct reporter {
+    struct machine *machine;
+    const char *uuid;
+    enum task_report what;
+    int r;
+    struct err e;
+    pthread_t thread;
+};
 
 static void *report_once(void *arg)
 {
@@ -130,7 +150,8 @@ static void of_many_reports_at_once_one_end_counts(void **state)
         const char *end;
 
         for (size_t i = 0; i < ARRAY_SIZE(reporters); i++) {
-            reporters[i] = (struct reporter){ .machine = m, .uuid = run->task_uuid, .what = i % 2 ? TASK_COMPLETED : TASK_FAILED };
+            reporters[i] =
+                (struct reporter){ .machine = m, .uuid = run->task_uuid, .what = i % 2 ? TASK_COMPLETED : TASK_FAILED };
             assert_int_equal(pthread_create(&reporters[i].thread, NULL, report_once, &reporters[i]), 0);
         }
         fake_succeed(run, "{}");
@@ -158,8 +179,8 @@ static void one_that_has_reported_but_stays_is_asked_to_leave(void **state)
     struct fake_run *run = wait_run(w, 0);
 
     must_report(m, run->task_uuid, TASK_COMPLETED, "{\"a\":1}", "completed");
-    assert_false(was_asked(run));
-    assert_true(wait_until(was_asked, run));
+    assert_false(was_requested(run));
+    assert_true(wait_until(was_requested, run));
     wait_released(run);
     assert_string_equal(wait_task(m, id, "completed").result, "{\"a\":1}");
 }
@@ -174,7 +195,7 @@ static void a_canceled_task_ends_its_agent_and_is_nobodys_work(void **state)
 
     must_report(m, run->task_uuid, TASK_CANCELED, "not needed", "canceled");
     wait_released(run);
-    assert_true(was_asked(run));
+    assert_true(was_requested(run));
     task = wait_task(m, id, "canceled");
     assert_string_equal(task.error, "not needed");
     assert_string_equal(dispatch_of(m, &task), "canceled");
@@ -216,7 +237,7 @@ static void a_report_after_the_lease_was_lost_changes_nothing(void **state)
     must_refuse(m, run->task_uuid, TASK_COMPLETED, 0, "LEASE_LOST");
     must_refuse(m, run->task_uuid, TASK_FAILED, 1, "LEASE_LOST");
     assert_string_equal(row_now(m, id).locked_by, "lin-b");
-    assert_true(wait_until(was_asked, run));
+    assert_true(wait_until(was_requested, run));
     fake_succeed(run, "{}");
     wait_released(run);
     assert_string_equal(row_now(m, id).locked_by, "lin-b");
@@ -232,12 +253,17 @@ static void an_unknown_task_is_said_to_be_unknown(void **state)
     must_refuse(m, "00000000-0000-4000-8000-000000000000", TASK_COMPLETED, 0, "TASK_NOT_FOUND");
 }
 
-/* ---- of somebody outside, for a task that waits ---- */
+/* ---- by a program outside, about a waiting task ---- */
 
 static void a_waiting_task_may_be_finished_from_outside(void **state)
 {
-    static const struct { enum task_report what; const char *status; } cases[] = {
-        { TASK_COMPLETED, "completed" }, { TASK_FAILED, "failed" }, { TASK_CANCELED, "canceled" },
+    static const struct {
+        enum task_report what;
+        const char *status;
+    } cases[] = {
+        { TASK_COMPLETED, "completed" },
+        { TASK_FAILED, "failed" },
+        { TASK_CANCELED, "canceled" },
     };
     struct world *w = *state;
     struct machine *m = machine_new(w, "lin-a", NULL);
@@ -295,8 +321,13 @@ static void a_row_another_machine_works_on_is_not_ours_to_finish(void **state)
     wait_run(w, 0);
     id = insert(m, "{}");
     task = wait_task(m, id, "pending");
-    assert_int_equal(backend_claim(m->backend, (&(struct backend_claim){ .table = TABLE, .row_id = id, .machine_id = "x", .stale_after_ms = 100000,
-                                                                        .max_machines = 3 }), w->arena, &row, &lease, NULL), 0);
+    assert_int_equal(
+        backend_claim(
+            m->backend,
+            (&(struct backend_claim){
+                .table = TABLE, .row_id = id, .machine_id = "x", .stale_after_ms = 100000, .max_machines = 3 }),
+            w->arena, &row, &lease, NULL),
+        0);
     wait_task(m, id, "claimed");
     must_refuse(m, task.uuid, TASK_COMPLETED, 0, "LEASE_LOST");
     fake_succeed(&w->runs[0], "{}");
@@ -306,8 +337,14 @@ static void a_row_another_machine_works_on_is_not_ours_to_finish(void **state)
 
 static struct task_ids trigger(struct machine *m, const char *app, bool is_auto_run)
 {
-    struct task_trigger in = { .app_id = app, .app_name = "Shop", .raw_data = "{\"order\":7}", .is_auto_run = is_auto_run, .agent_name = "sorter",
-                               .workspace_slug = "default", .thread_slug = "t", .prompt = "look" };
+    struct task_trigger in = { .app_id = app,
+                               .app_name = "Shop",
+                               .raw_data = "{\"order\":7}",
+                               .is_auto_run = is_auto_run,
+                               .agent_name = "sorter",
+                               .workspace_slug = "default",
+                               .thread_slug = "t",
+                               .prompt = "look" };
     struct task_ids ids;
     struct err e = { 0 };
 
@@ -328,10 +365,13 @@ static void a_delivery_is_answered_with_the_task_it_made(void **state)
     assert_int_equal(store_deliveries_claim(m->store, m->arena, "app", "e1", &mine, &e), 0);
     mine.status = 200;
     mine.answer = "{\"a\":1}";
-    assert_int_equal(tasks_trigger(m->tasks, &(struct task_trigger){ .raw_data = "{}", .ids = &chosen, .delivery = &mine }, &ids, &e), 0);
+    assert_int_equal(tasks_trigger(m->tasks,
+                                   &(struct task_trigger){ .raw_data = "{}", .ids = &chosen, .delivery = &mine }, &ids,
+                                   &e),
+                     0);
     assert_string_equal(ids.task_uuid, chosen.task_uuid);
     assert_string_equal(ids.calendar_uuid, chosen.calendar_uuid);
-    assert_int_equal(store_deliveries_release_all(m->store, &e), 0);       /* as a restart does */
+    assert_int_equal(store_deliveries_release_all(m->store, &e), 0); /* like a restart */
     assert_int_equal(store_deliveries_claim(m->store, m->arena, "app", "e1", &again, &e), 0);
     assert_int_equal(again.state, DELIVERY_ANSWERED);
     assert_string_equal(again.answer, "{\"a\":1}");
@@ -418,7 +458,8 @@ static void the_output_of_a_running_agent_can_be_read(void **state)
     struct run_row row;
 
     wait_task(m, id, "claimed");
-    assert_string_equal(tasks_live_log(m->tasks, run->task_uuid, w->arena), arena_printf(w->arena, "log of run %lld", (long long)run->id));
+    assert_string_equal(tasks_live_log(m->tasks, run->task_uuid, w->arena),
+                        arena_printf(w->arena, "log of run %lld", (long long)run->id));
     fake_succeed(run, "{}");
     wait_released(run);
     assert_null(tasks_live_log(m->tasks, run->task_uuid, w->arena));
@@ -432,7 +473,7 @@ int main(void)
         WORLD_TEST(an_agent_says_that_it_has_begun_and_what_came_of_it),
         WORLD_TEST(a_reported_failure_wins_over_the_exit_code),
         WORLD_TEST(no_result_is_an_empty_object),
-        WORLD_TEST(the_same_end_may_be_told_again_another_may_not),
+        WORLD_TEST(the_same_end_may_be_reported_again_another_may_not),
         WORLD_TEST(of_many_reports_at_once_one_end_counts),
         WORLD_TEST(one_that_has_reported_but_stays_is_asked_to_leave),
         WORLD_TEST(a_canceled_task_ends_its_agent_and_is_nobodys_work),

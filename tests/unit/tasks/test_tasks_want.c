@@ -1,11 +1,11 @@
-/* Want of resources is not the machine's failure (issue 8, section 6). */
+/* A lack of resources is not a failure of the machine (issue 8, section 6). */
 #include "machine.h"
 
 static bool has_asked_twice(void *arg)
 {
     struct machine *m = arg;
 
-    return atomic_load(&m->n_asked) >= 2;
+    return atomic_load(&m->n_requested) >= 2;
 }
 
 static void what_cannot_be_started_waits_with_back_off_and_blames_nobody(void **state)
@@ -27,8 +27,8 @@ static void what_cannot_be_started_waits_with_back_off_and_blames_nobody(void **
         for (size_t j = 0; j < ARRAY_SIZE(ids); j++)
             ids[j] = insert(m, "{}");
         assert_true(wait_until(has_asked_twice, m));
-        /* Those that were on their way when the first failed, then one a second at most. */
-        assert_in_range(atomic_load(&m->n_asked), 2, ARRAY_SIZE(ids) + (clock_mono_ms() - begin_ms) / 1000 + 1);
+        /* The starts that were under way when the first failed, then at most one a second. */
+        assert_in_range(atomic_load(&m->n_requested), 2, ARRAY_SIZE(ids) + (clock_mono_ms() - begin_ms) / 1000 + 1);
         task = wait_task(m, ids[0], "pending");
         assert_int_equal(runs_of(m, task.uuid, &runs), 0);
         assert_string_equal(row_now(m, ids[0]).attempted_by, "[]");
@@ -78,7 +78,7 @@ static void nothing_is_claimed_that_has_no_room_to_start(void **state)
         fake_succeed(wait_run(w, i), "{}");
     for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
         assert_int_equal(wait_task(m, ids[i], "completed").attempt, 1);
-    assert_int_equal(atomic_load(&m->n_asked), ARRAY_SIZE(ids));
+    assert_int_equal(atomic_load(&m->n_requested), ARRAY_SIZE(ids));
 }
 
 int main(void)

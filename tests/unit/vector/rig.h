@@ -51,7 +51,8 @@ static inline struct rig *rig_open(void)
 
     x->folder = folder_make();
     x->a = arena_new();
-    x->config = (struct vectors_embedded_config){ .list_above_rows = 250000, .target_recall = 0.97, .memory_bytes = 1 << 30 };
+    x->config =
+        (struct vectors_embedded_config){ .list_above_rows = 250000, .target_recall = 0.97, .memory_bytes = 1 << 30 };
     rig_reopen(x);
     return x;
 }
@@ -98,7 +99,9 @@ static inline int64_t rig_count(struct rig *x, const char *ns)
 
 /* --- numbers that are the same in every run --- */
 
-struct dice { uint64_t state; };
+struct dice {
+    uint64_t state;
+};
 
 static inline uint64_t dice_next(struct dice *d)
 {
@@ -113,7 +116,7 @@ static inline size_t dice_below(struct dice *d, size_t n)
     return (size_t)(dice_next(d) >> 11) % n;
 }
 
-static inline float dice_float(struct dice *d)      /* about normal */
+static inline float dice_float(struct dice *d) /* approximately normal */
 {
     double sum = 0;
 

@@ -1,6 +1,6 @@
-#include "vector/column.h"
-#include "vector/columns.h"
-#include "vector/engine.h"
+#include "vector/engine/column.h"
+#include "vector/engine/columns.h"
+#include "vector/engine/engine.h"
 #include "rig.h"
 
 static int set(struct rig *x, struct column *c, size_t slot, const char *metadata)
@@ -8,7 +8,7 @@ static int set(struct rig *x, struct column *c, size_t slot, const char *metadat
     return column_set(c, slot, rig_json(x, metadata));
 }
 
-/* Slots of the first 64 for which the filter's one condition holds. */
+/* The slots, among the first 64, for which the filter's one condition holds. */
 static uint64_t apply(struct rig *x, struct column *c, const char *filter, size_t n, int expected)
 {
     uint64_t mask = n < 64 ? (UINT64_C(1) << n) - 1 : ~UINT64_C(0);
@@ -19,9 +19,10 @@ static uint64_t apply(struct rig *x, struct column *c, const char *filter, size_
     return mask;
 }
 
-static void a_column_tells_rows_by_their_value(void **state)
+static void a_column_reports_rows_by_their_value(void **state)
 {
-    static const char *const rows[] = { "{\"k\":1}", "{\"k\":\"1\"}", "{}", "{\"k\":1.0}", "{\"k\":null}", "{\"k\":[1]}", "{\"k\":{}}" };
+    static const char *const rows[] = { "{\"k\":1}",    "{\"k\":\"1\"}", "{}",        "{\"k\":1.0}",
+                                        "{\"k\":null}", "{\"k\":[1]}",   "{\"k\":{}}" };
     struct rig *x = rig_open();
     struct column *c = column_new("k");
 
@@ -63,9 +64,9 @@ static void many_values_keep_apart(void **state)
     rig_close(x);
 }
 
-/* --- beyond the memory for values, and for columns --- */
+/* --- beyond the memory limits for values and for columns --- */
 
-/* Values whose texts do not fit the limit together: the file decides then. */
+/* Values whose texts exceed the limit together: they are compared in the file. */
 static void values_beyond_the_limit_are_compared_in_the_file(void **state)
 {
     enum { VALUE = LIMIT_VECTOR_METADATA - 100, N = LIMIT_VECTOR_COLUMN_BYTES / VALUE + 2 };
@@ -126,7 +127,7 @@ static void columns_used_least_recently_make_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_column_tells_rows_by_their_value),
+        cmocka_unit_test(a_column_reports_rows_by_their_value),
         cmocka_unit_test(a_row_the_file_no_longer_has_is_unknown),
         cmocka_unit_test(many_values_keep_apart),
         cmocka_unit_test(values_beyond_the_limit_are_compared_in_the_file),

@@ -75,7 +75,7 @@ static void a_namespace_that_is_not_there_is_empty(void **state)
     assert_int_equal(n, 0);
     MUST(x->v->ops->remove(x->v, NULL, "nowhere", &(struct vector_removal){ .all = true }, &n, &x->e));
     assert_int_equal(n, 0);
-    MUST(x->v->ops->list(x->v, NULL, "nowhere", 10, 0, false, x->a, &hits, &x->e));
+    MUST(x->v->ops->list(x->v, NULL, "nowhere", &(struct vector_list_request){ .limit = 10 }, x->a, &hits, &x->e));
     assert_int_equal(hits.n, 0);
     rig_close(x);
 }
@@ -107,7 +107,8 @@ static void the_first_batch_decides_the_dimensions_until_all_is_deleted(void **s
     int64_t n = 0;
 
     rig_put(x, "ns", "a", east, 3, NULL);
-    MUST_FAIL(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ &record, 1, 2 }, &x->e), -EINVAL, "DIMENSION_MISMATCH");
+    MUST_FAIL(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ &record, 1, 2 }, &x->e), -EINVAL,
+              "DIMENSION_MISMATCH");
     q.n_dimensions = 2;
     MUST_FAIL(x->v->ops->query(x->v, NULL, "ns", &q, x->a, &hits, &x->e), -EINVAL, "DIMENSION_MISMATCH");
     assert_int_equal(rig_count(x, "ns"), 1);
@@ -171,12 +172,16 @@ static void a_list_goes_page_by_page_in_order_of_ids(void **state)
     struct vector_hits hits = { 0 };
 
     put_compass(x);
-    MUST(x->v->ops->list(x->v, NULL, "ns", 2, 1, true, x->a, &hits, &x->e));
+    MUST(x->v->ops->list(x->v, NULL, "ns",
+                         &(struct vector_list_request){ .limit = 2, .offset = 1, .with_vectors = true }, x->a, &hits,
+                         &x->e));
     assert_int_equal(hits.n, 2);
     assert_string_equal(hits.items[0].id, "north");
     assert_string_equal(hits.items[1].id, "northeast");
     assert_memory_equal(hits.items[1].vector, northeast, sizeof(northeast));
-    MUST(x->v->ops->list(x->v, NULL, "ns", 2, 4, true, x->a, &hits, &x->e));
+    MUST(x->v->ops->list(x->v, NULL, "ns",
+                         &(struct vector_list_request){ .limit = 2, .offset = 4, .with_vectors = true }, x->a, &hits,
+                         &x->e));
     assert_int_equal(hits.n, 0);
     rig_close(x);
 }
@@ -188,7 +193,8 @@ static void what_was_acknowledged_is_there_after_reopening(void **state)
     int64_t n;
 
     put_compass(x);
-    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .ids = (const char *[]){ "east", "no such" }, .n_ids = 2 }, &n,
+    MUST(x->v->ops->remove(x->v, NULL, "ns",
+                           &(struct vector_removal){ .ids = (const char *[]){ "east", "no such" }, .n_ids = 2 }, &n,
                            &x->e));
     assert_int_equal(n, 1);
     rig_reopen(x);
@@ -209,7 +215,8 @@ static void numbers_that_are_none_are_refused_and_nothing_is_stored(void **state
         struct vector_record records[] = { { "a", east, NULL }, { "b", bad[i], NULL } };
         struct vector_query q = near(bad[i], 1);
 
-        MUST_FAIL(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, 2, 3 }, &x->e), -EINVAL, "VALIDATION_ERROR");
+        MUST_FAIL(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, 2, 3 }, &x->e), -EINVAL,
+                  "VALIDATION_ERROR");
         assert_string_equal(x->e.fields[0].field, "vectors[1].vector");
         assert_int_equal(rig_count(x, "ns"), 0);
         MUST_FAIL(x->v->ops->query(x->v, NULL, "ns", &q, x->a, &hits, &x->e), -EINVAL, "VALIDATION_ERROR");
@@ -300,13 +307,17 @@ static void a_removal_says_one_thing(void **state)
     const char *ids[] = { "a" };
     int64_t n;
 
-    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ 0 }, &n, &x->e), -EINVAL, "VALIDATION_ERROR");
-    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true, .ids = ids, .n_ids = 1 }, &n, &x->e), -EINVAL,
+    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ 0 }, &n, &x->e), -EINVAL,
               "VALIDATION_ERROR");
-    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
-              -EINVAL, "VALIDATION_ERROR");     /* also when nothing could match */
+    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true, .ids = ids, .n_ids = 1 }, &n,
+                                &x->e),
+              -EINVAL, "VALIDATION_ERROR");
+    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns",
+                                &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
+              -EINVAL, "VALIDATION_ERROR"); /* also when no row could match */
     put_compass(x);
-    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
+    MUST_FAIL(x->v->ops->remove(x->v, NULL, "ns",
+                                &(struct vector_removal){ .filter = rig_json(x, "{\"a\":{\"$x\":1}}") }, &n, &x->e),
               -EINVAL, "VALIDATION_ERROR");
     rig_close(x);
 }
@@ -363,7 +374,9 @@ static void a_file_from_before_bytes_were_counted_is_counted_once(void **state)
     rig_put(x, "sdk_a_two", "id", east, 3, NULL);
     x->v = x->v->ops->close(x->v);
     assert_int_equal(sqlite3_open(x->folder.file, &file), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(file, "ALTER TABLE spaces DROP COLUMN n_bytes; PRAGMA user_version = 1", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(file, "ALTER TABLE spaces DROP COLUMN n_bytes; PRAGMA user_version = 1", NULL, NULL,
+                                  NULL),
+                     SQLITE_OK);
     sqlite3_close(file);
     rig_reopen(x);
     assert_int_equal(bytes_of(x, "sdk_a_"), (2 + 12 + 10) + (2 + 12 + 2));

@@ -1,4 +1,4 @@
-/* A process that is killed while it stores: what it was told is stored is there, and no batch in part. */
+/* A process that is killed while it stores: every acknowledged batch is stored, and no batch is stored in part. */
 #include "rig.h"
 
 #include <pthread.h>
@@ -27,15 +27,22 @@ static void upsert_batch(struct vectors *v, size_t writer, size_t batch)
         records[i] = (struct vector_record){ arena_printf(a, "%zu-%zu-%zu", writer, id_batch(batch), i), vector,
                                              arena_printf(a, "{\"batch\":%zu}", batch) };
     }
-    if (v->ops->upsert(v, NULL, arena_printf(a, "%zu", writer), &(struct vector_batch){ records, BATCH, N_DIMENSIONS }, &e) < 0)
+    if (v->ops->upsert(v, NULL, arena_printf(a, "%zu", writer), &(struct vector_batch){ records, BATCH, N_DIMENSIONS },
+                       &e) < 0)
         _exit(3);
 }
 
 /* --- the child --- */
 
-struct ack { size_t writer, batch; };
+struct ack {
+    size_t writer, batch;
+};
 
-struct writer { struct vectors *v; size_t number, first_batch; int pipe; };
+struct writer {
+    struct vectors *v;
+    size_t number, first_batch;
+    int pipe;
+};
 
 static void *write_for_ever(void *arg)
 {
@@ -53,8 +60,9 @@ static void *write_for_ever(void *arg)
 
 static _Noreturn void run_child(const char *path, const size_t *first_batches, int to_parent)
 {
-    struct vectors_embedded_config config = { .path = path, .list_above_rows = 250000, .target_recall = 0.97,
-                                              .memory_bytes = 1 << 30 };
+    struct vectors_embedded_config config = {
+        .path = path, .list_above_rows = 250000, .target_recall = 0.97, .memory_bytes = 1 << 30
+    };
     struct writer writers[N_WRITERS];
     pthread_t threads[N_WRITERS];
     struct vectors *v = NULL;
@@ -73,7 +81,7 @@ static _Noreturn void run_child(const char *path, const size_t *first_batches, i
 
 /* --- the parent --- */
 
-/* Kills the child once it reported n_acks batches; those it still managed to report count too. */
+/* Kills the child after it reported n_acks batches; batches that it still reports afterwards count too. */
 static void kill_after(const char *path, size_t n_acks, size_t *n_acknowledged)
 {
     struct ack ack;
@@ -99,7 +107,7 @@ static void kill_after(const char *path, size_t n_acks, size_t *n_acknowledged)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* How many rows of the namespace say that they came with this batch. */
+/* The number of rows of the namespace that came with this batch. */
 static size_t count_batch(struct rig *x, size_t writer, size_t batch)
 {
     const float vector[N_DIMENSIONS] = { 1 };
@@ -110,13 +118,13 @@ static size_t count_batch(struct rig *x, size_t writer, size_t batch)
     return rig_query(x, ns, &q).n;
 }
 
-/* The last batch of every third pair stands in the place of the one before. Batches beyond the acknowledged ones: whole
- * or not there. */
+/* The last batch of every third pair replaces the one before it. Batches beyond the acknowledged ones are stored as a
+ * whole or not at all. */
 static size_t check_writer(struct rig *x, size_t writer, size_t n_acknowledged)
 {
     size_t n = n_acknowledged, n_batches;
 
-    while (count_batch(x, writer, n) == BATCH)          /* stored, but not told any more */
+    while (count_batch(x, writer, n) == BATCH) /* stored, but not reported any more */
         n++;
     assert_true(n <= n_acknowledged + 1);
     assert_int_equal(count_batch(x, writer, n), 0);
@@ -140,7 +148,8 @@ static void no_acknowledged_batch_is_lost_and_none_is_there_in_part(void **state
             folder = folder_make();
         kill_after(folder.file, 5 + dice_below(&dice, 60), n_acknowledged);
         x = calloc(1, sizeof(*x));
-        *x = (struct rig){ .folder = folder, .a = arena_new(),
+        *x = (struct rig){ .folder = folder,
+                           .a = arena_new(),
                            .config = { .list_above_rows = 250000, .target_recall = 0.97, .memory_bytes = 1 << 30 } };
         rig_reopen(x);
         for (size_t i = 0; i < N_WRITERS; i++)

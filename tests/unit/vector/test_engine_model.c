@@ -1,14 +1,18 @@
-/* Random work on the embedded engine beside a naive store that keeps all in an array. */
-#include "vector/quant.h"
+/* Random operations on the embedded engine and on a naive store that keeps everything in an array. */
+#include "vector/engine/quant.h"
 #include "rig.h"
 
 enum { N_IDS = 400, N_DIMENSIONS = 24, MAX_BATCH = 40, N_STEPS = 1500, N_DOCUMENTS = 9 };
 
-struct model_row { bool is_there; float vector[N_DIMENSIONS]; int document, page; };
+struct model_row {
+    bool is_there;
+    float vector[N_DIMENSIONS];
+    int document, page;
+};
 
 struct model {
     struct rig *x;
-    int64_t least_top_k;                /* with lists, few are found by them, more by scanning all rows */
+    int64_t least_top_k; /* of the queries: small ones use the lists, if any, larger ones scan all rows */
     struct dice dice;
     struct model_row rows[N_IDS];
 };
@@ -29,7 +33,7 @@ static size_t model_count(const struct model *m)
 
 /* --- the operations --- */
 
-/* Some vectors are near to one before, some are zero: ties and crowds. */
+/* Some vectors are close to an earlier one, some are zero: ties and clusters. */
 static void random_vector(struct model *m, float *vector)
 {
     const struct model_row *other = &m->rows[dice_below(&m->dice, N_IDS)];
@@ -58,8 +62,9 @@ static void upsert(struct model *m)
         row->page = (int)dice_below(&m->dice, 100);
         random_vector(m, vector);
         memcpy(row->vector, vector, sizeof(row->vector));
-        records[i] = (struct vector_record){ id_of(m, id), vector,
-                                             arena_printf(x->a, "{\"documentId\":\"d%d\",\"page\":%d}", row->document, row->page) };
+        records[i] = (struct vector_record){
+            id_of(m, id), vector, arena_printf(x->a, "{\"documentId\":\"d%d\",\"page\":%d}", row->document, row->page)
+        };
     }
     MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
 }
@@ -82,7 +87,10 @@ static void remove_ids(struct model *m)
     assert_int_equal(n_removed, n_expected);
 }
 
-struct filter { int document, page; const char *text; };        /* -1: no such condition; page: at least */
+struct filter {
+    int document, page;
+    const char *text;
+}; /* -1: no such condition; page: at least */
 
 static struct filter random_filter(struct model *m)
 {
@@ -117,7 +125,8 @@ static void remove_by_filter(struct model *m)
             m->rows[i].is_there = false;
             n_expected++;
         }
-    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, f.text) }, &n_removed, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, f.text) }, &n_removed,
+                           &x->e));
     assert_int_equal(n_removed, n_expected);
 }
 
@@ -164,12 +173,15 @@ static void check_hit(struct model *m, const struct vector_hit *hit, const float
     assert_memory_equal(hit->vector, row->vector, sizeof(row->vector));
 }
 
-/* Equal scores may come in any order, so scores are compared in order and each hit with its own row. */
+/* Equal scores may come in any order, so scores are compared in order, and each hit with its own row. */
 static void query(struct model *m, bool has_filter)
 {
     struct filter f = has_filter ? random_filter(m) : (struct filter){ -1, -1, NULL };
     float vector[N_DIMENSIONS];
-    struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .min_score = -2, .with_vectors = true,
+    struct vector_query q = { .vector = vector,
+                              .n_dimensions = N_DIMENSIONS,
+                              .min_score = -2,
+                              .with_vectors = true,
                               .top_k = m->least_top_k + (int64_t)dice_below(&m->dice, 60) };
     double scores[N_IDS];
     struct vector_hits hits;

@@ -1,4 +1,4 @@
-/* Many threads on one namespace: every answer is one that some order of the calls would give. */
+/* Many threads on one namespace: every answer must correspond to some order of the calls. */
 #include "rig.h"
 
 #include <pthread.h>
@@ -6,7 +6,8 @@
 
 enum { N_DIMENSIONS = 16, N_IDS = 64, N_WRITERS = 2, N_READERS = 4, N_GENERATIONS = 60 };
 
-/* Each writer has ids of its own and replaces all of them at once: a reader sees one generation of each writer, whole. */
+/* Each writer has its own ids and replaces all of them in one call: a reader sees one complete generation of each
+ * writer. */
 struct world {
     struct rig *x;
     atomic_int n_writing;
@@ -14,7 +15,11 @@ struct world {
     float vectors[N_WRITERS][N_IDS][N_DIMENSIONS];
 };
 
-struct writer { struct world *w; int number; pthread_t thread; };
+struct writer {
+    struct world *w;
+    int number;
+    pthread_t thread;
+};
 
 static void write_generation(struct writer *writer, int generation)
 {
@@ -24,8 +29,9 @@ static void write_generation(struct writer *writer, int generation)
     struct err e = { 0 };
 
     for (size_t i = 0; i < N_IDS; i++)
-        records[i] = (struct vector_record){ arena_printf(a, "%d-%zu", writer->number, i), writer->w->vectors[writer->number][i],
-                                             arena_printf(a, "{\"writer\":%d,\"generation\":%d}", writer->number, generation) };
+        records[i] =
+            (struct vector_record){ arena_printf(a, "%d-%zu", writer->number, i), writer->w->vectors[writer->number][i],
+                                    arena_printf(a, "{\"writer\":%d,\"generation\":%d}", writer->number, generation) };
     assert_int_equal(v->ops->upsert(v, NULL, "ns", &(struct vector_batch){ records, N_IDS, N_DIMENSIONS }, &e), 0);
 }
 
@@ -65,8 +71,9 @@ static void *read_all(void *arg)
 
     for (int turn = 0; atomic_load(&w->n_writing) > 0; turn++) {
         AUTO(arena_freep) struct arena *a = arena_new();
-        struct vector_query q = { .vector = w->vectors[0][turn % N_IDS], .n_dimensions = N_DIMENSIONS, .top_k = LIMIT_TOP_K,
-                                  .min_score = -2 };
+        struct vector_query q = {
+            .vector = w->vectors[0][turn % N_IDS], .n_dimensions = N_DIMENSIONS, .top_k = LIMIT_TOP_K, .min_score = -2
+        };
         struct vector_hits hits = { 0 };
         struct err e = { 0 };
 

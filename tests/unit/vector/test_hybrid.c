@@ -7,8 +7,8 @@ static void put(struct rig *x, const char *id, const float *vector, const char *
     rig_put(x, "ns", id, vector, 2, arena_printf(x->a, "{\"text\":\"%s\",\"half\":%d}", text, id[0] % 2));
 }
 
-/* The ids of an answer, side by side. */
-static const char *ask(struct rig *x, const float *vector, const char *text, int64_t top_k, const char *filter)
+/* The ids of an answer, concatenated. */
+static const char *request(struct rig *x, const float *vector, const char *text, int64_t top_k, const char *filter)
 {
     struct vector_query q = { .vector = vector, .n_dimensions = 2, .top_k = top_k, .min_score = -2, .text = text };
     struct vector_hits hits;
@@ -39,14 +39,15 @@ static void words_lift_what_vectors_put_last(void **state)
 {
     struct rig *x = open_library();
 
-    assert_string_equal(ask(x, east, NULL, 3, NULL), "abc");
-    assert_string_equal(ask(x, east, "invoice", 2, NULL), "ad");        /* in both rankings */
-    assert_string_equal(ask(x, east, "nothing of that", 3, NULL), "abc");       /* "of" stands in a and b */
-    assert_string_equal(ask(x, east, "zebra", 3, NULL), "abc");
+    assert_string_equal(request(x, east, NULL, 3, NULL), "abc");
+    assert_string_equal(request(x, east, "invoice", 2, NULL), "ad");          /* in both rankings */
+    assert_string_equal(request(x, east, "nothing of that", 3, NULL), "abc"); /* "of" is in a and b */
+    assert_string_equal(request(x, east, "zebra", 3, NULL), "abc");
     rig_close(x);
 }
 
-/* t is first by text and third by vector: 1/61 + 1/63; b second in both: 1/62 + 1/62, a little less; v first by vector. */
+/* t is first by text and third by vector: 1/61 + 1/63; b second in both: 1/62 + 1/62, a little less; v first by vector.
+ */
 static void ranks_are_fused_by_their_reciprocals(void **state)
 {
     struct rig *x = rig_open();
@@ -61,7 +62,7 @@ static void ranks_are_fused_by_their_reciprocals(void **state)
     assert_string_equal(hits.items[0].id, "t");
     assert_string_equal(hits.items[1].id, "b");
     assert_string_equal(hits.items[2].id, "v");
-    assert_true(hits.items[0].score == -1 && hits.items[2].score == 1);         /* scores stay cosines */
+    assert_true(hits.items[0].score == -1 && hits.items[2].score == 1); /* scores are still cosines */
     q.min_score = 0;
     assert_int_equal(rig_query(x, "ns", &q).n, 2);
     rig_close(x);
@@ -73,14 +74,14 @@ static void replaced_and_removed_rows_leave_the_index(void **state)
     const char *ids[] = { "a" };
     int64_t n;
 
-    assert_string_equal(ask(x, north, "invoice", 2, "{\"half\":{\"$in\":[0,1]}}"), "da");
+    assert_string_equal(request(x, north, "invoice", 2, "{\"half\":{\"$in\":[0,1]}}"), "da");
     put(x, "d", west, "nothing any more");
     MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .ids = ids, .n_ids = 1 }, &n, &x->e));
     put(x, "g", west, "late invoice");
-    assert_string_equal(ask(x, west, "invoice", 1, NULL), "g");
-    assert_string_equal(ask(x, east, "january", 3, NULL), "bce");
+    assert_string_equal(request(x, west, "invoice", 1, NULL), "g");
+    assert_string_equal(request(x, east, "january", 3, NULL), "bce");
     rig_reopen(x);
-    assert_string_equal(ask(x, west, "invoice", 1, NULL), "g");
+    assert_string_equal(request(x, west, "invoice", 1, NULL), "g");
     rig_close(x);
 }
 
@@ -88,20 +89,31 @@ static void a_filter_holds_for_both_rankings(void **state)
 {
     struct rig *x = open_library();
 
-    assert_string_equal(ask(x, east, "invoice", 9, "{\"half\":0}"), "db");      /* b and d are even */
-    assert_string_equal(ask(x, east, "invoice", 9, "{\"half\":5}"), "");
+    assert_string_equal(request(x, east, "invoice", 9, "{\"half\":0}"), "db"); /* b and d are tied */
+    assert_string_equal(request(x, east, "invoice", 9, "{\"half\":5}"), "");
     rig_close(x);
 }
 
 static void no_text_is_an_expression(void **state)
 {
-    static const char *const texts[] = { "", "   ", "\"", "invoice\"", "a AND (b", "text:invoice", "^invoice", "NEAR(a b)", "*", "-",
-                                         "inv\\oice", "'; DROP TABLE vectors", "ünïcödé \xf0\x9f\xa6\x93" };
+    static const char *const texts[] = { "",
+                                         "   ",
+                                         "\"",
+                                         "invoice\"",
+                                         "a AND (b",
+                                         "text:invoice",
+                                         "^invoice",
+                                         "NEAR(a b)",
+                                         "*",
+                                         "-",
+                                         "inv\\oice",
+                                         "'; DROP TABLE vectors",
+                                         "ünïcödé \xf0\x9f\xa6\x93" };
     struct rig *x = open_library();
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        assert_int_equal(strlen(ask(x, east, texts[i], 9, NULL)), 6);
-    assert_string_equal(ask(x, west, "INVOICE!", 1, NULL), "d");
+        assert_int_equal(strlen(request(x, east, texts[i], 9, NULL)), 6);
+    assert_string_equal(request(x, west, "INVOICE!", 1, NULL), "d");
     rig_close(x);
 }
 
@@ -149,23 +161,23 @@ static void a_namespace_made_anew_has_an_index_of_its_own(void **state)
     struct rig *x = open_library();
     int64_t n;
 
-    assert_string_equal(ask(x, west, "invoice", 1, NULL), "d");
+    assert_string_equal(request(x, west, "invoice", 1, NULL), "d");
     MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true }, &n, &x->e));
-    assert_string_equal(ask(x, west, "invoice", 1, NULL), "");
+    assert_string_equal(request(x, west, "invoice", 1, NULL), "");
     put(x, "n", east, "another invoice");
     put(x, "o", west, "x");
-    assert_string_equal(ask(x, west, "invoice", 1, NULL), "n");
+    assert_string_equal(request(x, west, "invoice", 1, NULL), "n");
     rig_close(x);
 }
 
-/* More rows than are indexed at a time. */
+/* More rows than are indexed in one step. */
 static void an_index_is_made_of_many_rows(void **state)
 {
     struct rig *x = rig_open();
 
     for (size_t i = 0; i < 1203; i++)
         put(x, arena_printf(x->a, "%04zu.", i), i % 2 ? east : north, i == 1202 ? "needle" : "hay");
-    assert_string_equal(ask(x, east, "needle", 2, NULL), "0001.1202.");         /* each first in one ranking */
+    assert_string_equal(request(x, east, "needle", 2, NULL), "0001.1202."); /* each is first in one ranking */
     rig_close(x);
 }
 

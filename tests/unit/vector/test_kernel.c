@@ -1,6 +1,6 @@
-#include "vector/engine.h"
-#include "vector/kernel.h"
-#include "vector/quant.h"
+#include "vector/engine/engine.h"
+#include "vector/engine/kernel.h"
+#include "vector/engine/quant.h"
 #include "rig.h"
 
 enum { MAX_ROWS = 67, MAX_STRIDE = LIMIT_DIMENSIONS };
@@ -51,7 +51,7 @@ static void every_kernel_gives_the_integers_of_the_portable_one(void **state)
 
             for (size_t j = 0; j < strides[i]; j++)
                 query[j + 1] = (int8_t)(dice_below(&dice, 255) - 127);
-            expect_same(kernel, rows, strides[i], query + 1);           /* a query need not be aligned */
+            expect_same(kernel, rows, strides[i], query + 1); /* a query need not be aligned */
             free(rows);
             free(query);
         }
@@ -84,7 +84,7 @@ static void the_last_kernel_runs_everywhere_and_the_best_is_supported(void **sta
     assert_true(kernel_best()->is_supported());
 }
 
-enum { N_STORED = 300, N_DIMENSIONS = 100, N_ASKED = 20, TOP_K = 10 };
+enum { N_STORED = 300, N_DIMENSIONS = 100, N_REQUESTED = 20, TOP_K = 10 };
 
 static void fill(struct rig *x)
 {
@@ -100,14 +100,14 @@ static void fill(struct rig *x)
     MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, N_STORED, N_DIMENSIONS }, &x->e));
 }
 
-/* Ids and scores of the same questions. */
+/* Ids and scores for the same queries. */
 static const char *answers(struct rig *x, const struct kernel *kernel)
 {
     const char *all = "";
     struct dice dice = { 6 };
 
     engine_of(x->v)->kernel = kernel;
-    for (size_t i = 0; i < N_ASKED; i++) {
+    for (size_t i = 0; i < N_REQUESTED; i++) {
         float vector[N_DIMENSIONS];
         struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .top_k = TOP_K, .min_score = -2 };
         struct vector_hits hits;
@@ -127,7 +127,7 @@ static void the_engine_answers_the_same_with_every_kernel(void **state)
 
     fill(x);
     expected = answers(x, portable());
-    assert_true(strlen(expected) > (size_t)N_ASKED * TOP_K * strlen(" 1=0x1p-1"));
+    assert_true(strlen(expected) > (size_t)N_REQUESTED * TOP_K * strlen(" 1=0x1p-1"));
     for (const struct kernel *kernel = kernels; kernel->name; kernel++)
         if (kernel->is_supported())
             assert_string_equal(answers(x, kernel), expected);
@@ -155,7 +155,7 @@ static double cosine(const float *row, const float *query, size_t n)
     return quant_cosine(row, query, quant_norm(query, n), n);
 }
 
-static void codes_tell_the_cosine_within_a_hundredth(void **state)
+static void codes_report_the_cosine_within_a_hundredth(void **state)
 {
     static const size_t sizes[] = { 1, 2, 63, 64, 65, 384, 1000, 8192 };
     float row[LIMIT_DIMENSIONS], query[LIMIT_DIMENSIONS];
@@ -169,7 +169,7 @@ static void codes_tell_the_cosine_within_a_hundredth(void **state)
         }
 }
 
-/* Codes of whole lanes and of the rest behind them; the lanes must not read beyond the vector nor write beyond the codes. */
+/* Codes of whole lanes and of the remainder; the lanes must not read beyond the vector nor write beyond the codes. */
 static void every_number_has_the_nearest_code(void **state)
 {
     for (size_t n = 1; n <= 70; n++) {
@@ -180,7 +180,7 @@ static void every_number_has_the_nearest_code(void **state)
         float scale;
 
         dice_vector(&dice, row, n);
-        row[n / 2] = -4;                /* the largest: -127 */
+        row[n / 2] = -4; /* the largest: code -127 */
         scale = quant_encode(row, n, codes);
         for (size_t i = 0; i < n; i++)
             assert_true(fabs((double)row[i] * 127 / 4 - (codes[i] - KERNEL_ZERO)) <= 0.5);
@@ -225,7 +225,7 @@ int main(void)
         cmocka_unit_test(the_last_kernel_runs_everywhere_and_the_best_is_supported),
         cmocka_unit_test(the_engine_answers_the_same_with_every_kernel),
         cmocka_unit_test(every_number_has_the_nearest_code),
-        cmocka_unit_test(codes_tell_the_cosine_within_a_hundredth),
+        cmocka_unit_test(codes_report_the_cosine_within_a_hundredth),
         cmocka_unit_test(extreme_lengths_neither_overflow_nor_vanish),
         cmocka_unit_test(a_zero_vector_scores_nothing),
     };

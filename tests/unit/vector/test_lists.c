@@ -1,6 +1,6 @@
-/* Inverted lists through the engine: recall, newer rows, removed rows, filters, exchange under load. */
-#include "vector/engine.h"
-#include "vector/quant.h"
+/* Inverted lists through the engine: recall, newer rows, removed rows, filters, replacement under load. */
+#include "vector/engine/engine.h"
+#include "vector/engine/quant.h"
 #include "rig.h"
 
 #include <pthread.h>
@@ -39,8 +39,9 @@ static void put_rows(struct rig *x, const float *rows, size_t from, size_t to)
         size_t n = MIN((size_t)BATCH, to - from);
 
         for (size_t i = 0; i < n; i++)
-            records[i] = (struct vector_record){ arena_printf(x->a, "%zu", from + i), rows + (from + i) * N_DIMENSIONS,
-                                                 arena_printf(x->a, "{\"fifth\":%s}", (from + i) % 5 ? "false" : "true") };
+            records[i] =
+                (struct vector_record){ arena_printf(x->a, "%zu", from + i), rows + (from + i) * N_DIMENSIONS,
+                                        arena_printf(x->a, "{\"fifth\":%s}", (from + i) % 5 ? "false" : "true") };
         MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
     }
 }
@@ -87,10 +88,14 @@ static void make_low_rank(struct dice *dice, float *rows, size_t n)
     }
 }
 
-static const struct { const char *name; void (*make)(struct dice *dice, float *rows, size_t n); bool wants_lists; } kinds[] = {
+static const struct {
+    const char *name;
+    void (*make)(struct dice *dice, float *rows, size_t n);
+    bool wants_lists;
+} kinds[] = {
     { "clustered", make_clustered, true },
     { "low rank", make_low_rank, true },
-    { "uniform", make_uniform, false },     /* nothing to group: lists may be of no use, and then there are none */
+    { "uniform", make_uniform, false }, /* nothing to group: lists may be useless, and then there are none */
 };
 
 static int descending(const void *a, const void *b)
@@ -100,7 +105,7 @@ static int descending(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* The score of the last that belongs into the answer. */
+/* The score of the last row that belongs in the answer. */
 static double last_score(const float *rows, size_t n, const float *query, size_t step)
 {
     double *scores = calloc(n, sizeof(*scores)), norm = quant_norm(query, N_DIMENSIONS), last;
@@ -114,7 +119,8 @@ static double last_score(const float *rows, size_t n, const float *query, size_t
     return last;
 }
 
-static double recall_of(struct rig *x, const float *rows, size_t n, const float *queries, size_t step, const char *filter)
+static double recall_of(struct rig *x, const float *rows, size_t n, const float *queries, size_t step,
+                        const char *filter)
 {
     size_t n_right = 0;
 
@@ -138,7 +144,8 @@ static void recall_is_what_was_asked_for_on_every_kind_of_data(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         struct rig *x = open_listed();
-        float *rows = calloc((N_ROWS + N_QUERIES) * N_DIMENSIONS, sizeof(float)), *queries = rows + N_ROWS * N_DIMENSIONS;
+        float *rows = calloc((N_ROWS + N_QUERIES) * N_DIMENSIONS, sizeof(float)),
+              *queries = rows + N_ROWS * N_DIMENSIONS;
         struct dice dice = { 1234567 + i };
         double recall;
 
@@ -170,10 +177,12 @@ static struct rig *open_clustered(float **ret_rows)
     return x;
 }
 
-/* A row asked for by its own vector stands in the list that is looked at first. */
+/* A row queried by its own vector is in the list that is searched first. */
 static bool is_found(struct rig *x, const float *rows, size_t i)
 {
-    struct vector_query q = { .vector = rows + i * N_DIMENSIONS, .n_dimensions = N_DIMENSIONS, .top_k = 1, .min_score = -2 };
+    struct vector_query q = {
+        .vector = rows + i * N_DIMENSIONS, .n_dimensions = N_DIMENSIONS, .top_k = 1, .min_score = -2
+    };
     struct vector_hits hits = rig_query(x, "ns", &q);
 
     return hits.n == 1 && strtoul(hits.items[0].id, NULL, 10) == i;
@@ -187,7 +196,7 @@ static void rows_newer_than_the_lists_are_found(void **state)
     put_rows(x, rows, N_ROWS, N_ROWS + 100);
     for (size_t i = 0; i < N_ROWS + 100; i += 50)
         assert_true(is_found(x, rows, i));
-    put_rows(x, rows, N_ROWS + 100, 2 * N_ROWS);        /* so many that the lists are built again */
+    put_rows(x, rows, N_ROWS + 100, 2 * N_ROWS); /* enough rows to have the lists built again */
     settle(x);
     assert_true(has_lists(x));
     for (size_t i = 0; i < 2 * N_ROWS; i += 50)
@@ -207,7 +216,8 @@ static void removed_and_replaced_rows_leave_the_lists(void **state)
     assert_int_equal(n, 3);
     for (size_t i = 10; i < 13; i++)
         assert_false(is_found(x, rows, i));
-    memcpy(rows, rows + 6000 * N_DIMENSIONS, BATCH * N_DIMENSIONS * sizeof(float));     /* others for the first ids */
+    memcpy(rows, rows + 6000 * N_DIMENSIONS,
+           BATCH * N_DIMENSIONS * sizeof(float)); /* other vectors for the first ids */
     put_rows(x, rows, 0, BATCH);
     for (size_t i = 0; i < BATCH; i += 20)
         assert_true(is_found(x, rows, i));
@@ -225,7 +235,8 @@ static void gaps_are_closed_and_lists_go_with_the_rows(void **state)
     struct space *s;
     int64_t n;
 
-    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"fifth\":false}") }, &n, &x->e));
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .filter = rig_json(x, "{\"fifth\":false}") }, &n,
+                           &x->e));
     assert_int_equal(n, N_ROWS / 5 * 4);
     settle(x);
     assert_false(has_lists(x));
@@ -268,7 +279,7 @@ static void closing_does_not_wait_for_lists(void **state)
 
     make_clustered(&dice, rows, N_ROWS);
     put_rows(x, rows, 0, N_ROWS);
-    rig_reopen(x);                      /* while they are built, or before */
+    rig_reopen(x); /* while the lists are built, or before */
     settle(x);
     assert_true(has_lists(x));
     free(rows);
@@ -277,10 +288,16 @@ static void closing_does_not_wait_for_lists(void **state)
 
 /* --- under load --- */
 
-struct load { struct rig *x; const float *rows; atomic_size_t n_put; atomic_bool is_over; atomic_size_t n_queries, n_missed; };
+struct load {
+    struct rig *x;
+    const float *rows;
+    atomic_size_t n_put;
+    atomic_bool is_over;
+    atomic_size_t n_queries, n_missed;
+};
 
-/* What was acknowledged before the query must be there, whether the lists are being exchanged or not. */
-static void *ask_for_rows(void *arg)
+/* A row acknowledged before the query must be found, even while the lists are being replaced. */
+static void *request_rows(void *arg)
 {
     struct load *load = arg;
     struct vectors *v = load->x->v;
@@ -289,11 +306,13 @@ static void *ask_for_rows(void *arg)
     while (!atomic_load(&load->is_over)) {
         AUTO(arena_freep) struct arena *a = arena_new();
         size_t i = dice_below(&dice, atomic_load(&load->n_put));
-        struct vector_query q = { .vector = load->rows + i * N_DIMENSIONS, .n_dimensions = N_DIMENSIONS, .top_k = 1,
-                                  .min_score = -2 };
+        struct vector_query q = {
+            .vector = load->rows + i * N_DIMENSIONS, .n_dimensions = N_DIMENSIONS, .top_k = 1, .min_score = -2
+        };
         struct vector_hits hits = { 0 };
 
-        if (v->ops->query(v, NULL, "ns", &q, a, &hits, NULL) < 0 || hits.n != 1 || strtoul(hits.items[0].id, NULL, 10) != i)
+        if (v->ops->query(v, NULL, "ns", &q, a, &hits, NULL) < 0 || hits.n != 1 ||
+            strtoul(hits.items[0].id, NULL, 10) != i)
             atomic_fetch_add(&load->n_missed, 1);
         atomic_fetch_add(&load->n_queries, 1);
     }
@@ -309,11 +328,11 @@ static void lists_are_exchanged_under_load(void **state)
     pthread_t readers[N_READERS];
 
     for (int i = 0; i < N_READERS; i++)
-        pthread_create(&readers[i], NULL, ask_for_rows, &load);
+        pthread_create(&readers[i], NULL, request_rows, &load);
     for (size_t n = N_ROWS; n < ALL; n += BATCH) {
         put_rows(x, rows, n, n + BATCH);
         atomic_store(&load.n_put, n + BATCH);
-        put_rows(x, rows, n - N_ROWS, n - N_ROWS + BATCH);      /* replaced by the same: the old rows die */
+        put_rows(x, rows, n - N_ROWS, n - N_ROWS + BATCH); /* replaced by equal ones: the old rows die */
     }
     settle(x);
     atomic_store(&load.is_over, true);
@@ -329,8 +348,12 @@ static void lists_are_exchanged_under_load(void **state)
 
 /* --- while they are built --- */
 
-/* A kernel that stops the keeper's thread in the midst of building until it may go on. */
-static struct { pthread_mutex_t lock; pthread_cond_t moved; bool is_held, may_go_on; } stop = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false };
+/* A kernel that blocks the keeper's thread during a build until released. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool is_held, may_go_on;
+} stop = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false };
 
 static void stop_keeper(void)
 {

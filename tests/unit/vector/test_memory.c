@@ -1,7 +1,7 @@
-/* Which namespaces are in memory: loaded on use, evicted, loaded again when the store opens; passes that are shared. */
-#include "base/metrics.h"
-#include "vector/engine.h"
-#include "vector/quant.h"
+/* Which namespaces are in memory: loaded on use, evicted, loaded again when the store opens; shared passes. */
+#include "../metric.h"
+#include "vector/engine/engine.h"
+#include "vector/engine/quant.h"
 #include "rig.h"
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void put_rows(struct rig *x, const char *ns, size_t n)
     MUST(x->v->ops->upsert(x->v, NULL, ns, &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
 }
 
-static size_t ask(struct rig *x, const char *ns)
+static size_t request(struct rig *x, const char *ns)
 {
     const float vector[N_DIMENSIONS] = { 1 };
     struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .top_k = 10, .min_score = -2 };
@@ -51,9 +51,9 @@ static void namespaces_used_least_recently_are_evicted(void **state)
     put_rows(x, "three", N_ROWS);
     assert_int_equal(is_loaded(x, "one") + is_loaded(x, "two") + is_loaded(x, "three"), 2);
     assert_true(is_loaded(x, "three"));
-    assert_int_equal(ask(x, "one"), 10);
+    assert_int_equal(request(x, "one"), 10);
     assert_true(is_loaded(x, "one"));
-    assert_int_equal(ask(x, "two"), 10);
+    assert_int_equal(request(x, "two"), 10);
     assert_true(atomic_load(&engine_of(x->v)->bytes) <= (size_t)x->config.memory_bytes);
     rig_close(x);
 }
@@ -70,7 +70,7 @@ static void what_was_used_is_loaded_when_the_store_opens(void **state)
     x->config.memory_bytes = 1;
     rig_reopen(x);
     keeper_wait(engine_of(x->v)->keeper);
-    assert_int_equal(is_loaded(x, "one") + is_loaded(x, "two"), 1);     /* the first passes half the memory */
+    assert_int_equal(is_loaded(x, "one") + is_loaded(x, "two"), 1); /* the first uses more than half of the memory */
     rig_close(x);
 }
 
@@ -81,14 +81,14 @@ static void a_large_namespace_is_slow_until_it_is_loaded(void **state)
     put_rows(x, "small", LIMIT_VECTORS_PER_CALL);
     put_rows(x, "large", LIMIT_VECTORS_PER_CALL);
     rig_put(x, "large", "one more", (float[N_DIMENSIONS]){ 1 }, N_DIMENSIONS, NULL);
-    x->config.memory_bytes = 1;         /* so that none is loaded when the store opens */
+    x->config.memory_bytes = 1; /* so that no namespace is loaded when the store opens */
     rig_reopen(x);
     keeper_wait(engine_of(x->v)->keeper);
     engine_evict(engine_of(x->v), NULL);
     assert_true(x->v->ops->is_slow(x->v, "large"));
     assert_false(x->v->ops->is_slow(x->v, "small"));
     assert_false(x->v->ops->is_slow(x->v, "nowhere"));
-    assert_int_equal(ask(x, "large"), 10);
+    assert_int_equal(request(x, "large"), 10);
     assert_false(x->v->ops->is_slow(x->v, "large"));
     rig_close(x);
 }
@@ -100,10 +100,10 @@ static void names_that_hold_nothing_leave_no_trace(void **state)
     int64_t n;
 
     for (int i = 0; i < 100; i++)
-        assert_int_equal(ask(x, arena_printf(x->a, "nothing %d", i)), 0);
+        assert_int_equal(request(x, arena_printf(x->a, "nothing %d", i)), 0);
     put_rows(x, "gone", 3);
     MUST(x->v->ops->remove(x->v, NULL, "gone", &(struct vector_removal){ .all = true }, &n, &x->e));
-    keeper_wait(engine->keeper);        /* it loads what it found when the store opened */
+    keeper_wait(engine->keeper); /* the keeper loads the namespaces that it found when the store opened */
     for (size_t i = 0; i < ENGINE_BUCKETS; i++)
         assert_null(engine->buckets[i]);
     assert_int_equal(atomic_load(&engine->bytes), 0);
@@ -115,10 +115,11 @@ static void fill_up(struct rig *x, int64_t n)
     struct sql_db *other = NULL;
 
     MUST(sql_open(x->folder.file, NULL, &other, &x->e));
-    MUST(sql_exec(other, &x->e,
-                  "INSERT INTO spaces (name, n_dimensions, n_rows, next_row, used_at) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL"
-                  " SELECT i + 1 FROM n WHERE i < ?) SELECT 'filler ' || i, 1, 0, 0, 0 FROM n",
-                  "i", n));
+    MUST(sql_exec(
+        other, &x->e,
+        "INSERT INTO spaces (name, n_dimensions, n_rows, next_row, used_at) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL"
+        " SELECT i + 1 FROM n WHERE i < ?) SELECT 'filler ' || i, 1, 0, 0, 0 FROM n",
+        "i", n));
     sql_close(other);
 }
 
@@ -140,18 +141,27 @@ static void there_are_as_many_namespaces_as_the_limit(void **state)
 
 /* --- shared passes --- */
 
-enum { N_ASKS = 40 };
+enum { N_REQUESTS = 40 };
 
-struct desk_test { struct scan_desk desk; struct slab *slab; };
+struct batcher_test {
+    struct scan_batcher batcher;
+    struct slab *slab;
+};
 
-struct asker { struct desk_test *t; struct quant_query query; struct best best, expected; pthread_t thread; };
+struct requester {
+    struct batcher_test *t;
+    const struct kernel *kernel;
+    struct quant_query query;
+    struct best best, expected;
+    pthread_t thread;
+};
 
-static void *run_ask(void *arg)
+static void *run_request(void *arg)
 {
-    struct asker *asker = arg;
-    struct scan_ask ask = { .query = &asker->query, .n = asker->t->slab->n, .best = &asker->best };
+    struct requester *requester = arg;
+    struct scan_request request = { .query = &requester->query, .n = requester->t->slab->n, .best = &requester->best };
 
-    scan_desk_run(&asker->t->desk, kernel_best(), asker->t->slab, &ask);
+    scan_batcher_run(&requester->t->batcher, requester->kernel, requester->t->slab, &request);
     return NULL;
 }
 
@@ -173,66 +183,115 @@ static void fill_slab(struct slab *slab, size_t n)
     free(codes);
 }
 
-static void start_asker(struct asker *asker, struct desk_test *t, struct dice *dice)
-{
-    struct scan_ask ask = { .query = &asker->query, .n = t->slab->n, .best = &asker->expected }, *asks = &ask;
-    float vector[N_DIMENSIONS];
+/* A kernel whose pass lasts while the test holds the gate. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
-    asker->t = t;
-    dice_vector(dice, vector, N_DIMENSIONS);
-    quant_query_init(&asker->query, vector, N_DIMENSIONS);
-    best_init(&asker->best, 16);
-    best_init(&asker->expected, 16);
-    scan_range(kernel_best(), t->slab, &asks, 1, 0, t->slab->n);
-    assert_int_equal(pthread_create(&asker->thread, NULL, run_ask, asker), 0);
+static void held_dots(const uint8_t *rows, size_t stride, size_t n_rows, const int8_t *query, int32_t *out)
+{
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    kernel_best()->dots(rows, stride, n_rows, query, out);
 }
 
-static void finish_asker(struct asker *asker)
+static const struct kernel held_kernel = { .name = "held", .dots = held_dots, .dots_again = held_dots };
+
+static void start_requester(struct requester *requester, struct batcher_test *t, struct dice *dice,
+                            const struct kernel *kernel)
 {
-    pthread_join(asker->thread, NULL);
-    assert_int_equal(asker->best.n, asker->expected.n);
-    assert_memory_equal(asker->best.items, asker->expected.items, asker->best.n * sizeof(*asker->best.items));
-    best_clear(&asker->best);
-    best_clear(&asker->expected);
-    quant_query_clear(&asker->query);
+    struct scan_request request = { .query = &requester->query, .n = t->slab->n, .best = &requester->expected },
+                        *requests = &request;
+    float vector[N_DIMENSIONS];
+
+    requester->t = t;
+    requester->kernel = kernel;
+    dice_vector(dice, vector, N_DIMENSIONS);
+    quant_query_init(&requester->query, vector, N_DIMENSIONS);
+    best_init(&requester->best, 16);
+    best_init(&requester->expected, 16);
+    scan_range(kernel_best(), t->slab, &requests, 1, 0, t->slab->n);
+    assert_int_equal(pthread_create(&requester->thread, NULL, run_request, requester), 0);
+}
+
+static void finish_requester(struct requester *requester)
+{
+    pthread_join(requester->thread, NULL);
+    assert_int_equal(requester->best.n, requester->expected.n);
+    assert_memory_equal(requester->best.items, requester->expected.items,
+                        requester->best.n * sizeof(*requester->best.items));
+    best_clear(&requester->best);
+    best_clear(&requester->expected);
+    quant_query_clear(&requester->query);
 }
 
 static bool are_all_waiting(void *arg)
 {
-    struct scan_desk *desk = arg;
+    struct scan_batcher *batcher = arg;
     bool are;
 
-    pthread_mutex_lock(&desk->lock);
-    are = desk->n_waiting == N_ASKS;
-    pthread_mutex_unlock(&desk->lock);
+    pthread_mutex_lock(&batcher->lock);
+    are = batcher->n_waiting == N_REQUESTS;
+    pthread_mutex_unlock(&batcher->lock);
     return are;
 }
 
-/* All wait while no pass may run; then they share passes of at most SCAN_BATCH. */
+struct expected_passes {
+    struct scan_batcher *batcher;
+    size_t n_running;
+};
+
+static bool are_running(void *arg)
+{
+    const struct expected_passes *expected = arg;
+    bool are;
+
+    pthread_mutex_lock(&expected->batcher->lock);
+    are = expected->batcher->n_running == expected->n_running;
+    pthread_mutex_unlock(&expected->batcher->lock);
+    return are;
+}
+
+/* Starts as many passes as may run, each with one query. */
+static void start_holders(struct requester *holders, struct batcher_test *t, struct dice *dice)
+{
+    struct expected_passes expected = { .batcher = &t->batcher };
+
+    for (size_t i = 0; i < t->batcher.max_running; i++) {
+        start_requester(&holders[i], t, dice, &held_kernel);
+        expected.n_running = i + 1;
+        assert_true(wait_until(are_running, &expected));
+    }
+}
+
+/* All queries wait while no further pass may run; then they share passes of at most SCAN_BATCH. */
 static void waiting_queries_share_passes_and_get_their_own_answers(void **state)
 {
-    struct asker *askers = calloc(N_ASKS, sizeof(*askers));
-    struct desk_test t = { 0 };
+    struct requester *requesters = calloc(N_REQUESTS, sizeof(*requesters)), *holders;
+    struct batcher_test t = { 0 };
     atomic_size_t account = 0;
     struct dice dice = { 17 };
-    double before;
+    double before = metric_of("hearth_vector_pass_queries_count");
 
-    scan_desk_init(&t.desk);
+    scan_batcher_init(&t.batcher);
+    holders = calloc(t.batcher.max_running, sizeof(*holders));
     t.slab = slab_new(N_DIMENSIONS, &account);
     fill_slab(t.slab, 1000);
-    before = metric_value(t.desk.pass_queries);
-    scan_desk_limit(&t.desk, 0);
-    for (size_t i = 0; i < N_ASKS; i++)
-        start_asker(&askers[i], &t, &dice);
-    assert_true(wait_until(are_all_waiting, &t.desk));
-    scan_desk_limit(&t.desk, 2);
-    for (size_t i = 0; i < N_ASKS; i++)
-        finish_asker(&askers[i]);
-    assert_true(metric_value(t.desk.pass_queries) - before == (N_ASKS + SCAN_BATCH - 1) / SCAN_BATCH);
+    pthread_mutex_lock(&gate);
+    start_holders(holders, &t, &dice);
+    for (size_t i = 0; i < N_REQUESTS; i++)
+        start_requester(&requesters[i], &t, &dice, kernel_best());
+    assert_true(wait_until(are_all_waiting, &t.batcher));
+    pthread_mutex_unlock(&gate);
+    for (size_t i = 0; i < t.batcher.max_running; i++)
+        finish_requester(&holders[i]);
+    for (size_t i = 0; i < N_REQUESTS; i++)
+        finish_requester(&requesters[i]);
+    assert_true(metric_of("hearth_vector_pass_queries_count") - before ==
+                (double)(t.batcher.max_running + (N_REQUESTS + SCAN_BATCH - 1) / SCAN_BATCH));
     slab_unref(t.slab);
     assert_int_equal(atomic_load(&account), 0);
-    scan_desk_clear(&t.desk);
-    free(askers);
+    scan_batcher_clear(&t.batcher);
+    free(requesters);
+    free(holders);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* Rows of a PostgreSQL, made as libpq makes them, through the readers. */
-#include "vector/pgvector_link.h"
+/* Rows of a PostgreSQL, constructed like libpq's, through the readers. */
+#include "vector/pgvector/pgvector_link.h"
 
 #include "base/limits.h"
 
@@ -13,7 +13,7 @@
 /* One column; text NULL: NULL. */
 static PGresult *row_of(const char *text, int n, int format)
 {
-    PGresAttDesc column = { .name = (char *)(uintptr_t)"c", .format = format };
+    PGresAttDesc column = { .name = (char *)(uintptr_t) "c", .format = format };
     PGresult *row = PQmakeEmptyPGresult(NULL, PGRES_SINGLE_TUPLE);
 
     assert_true(PQsetResultAttrs(row, 1, &column) && PQsetvalue(row, 0, 0, (char *)(uintptr_t)text, text ? n : -1));
@@ -31,10 +31,15 @@ static int read_int(const char *text, int64_t min, int64_t max, int64_t *ret)
 
 static void a_number_is_whole_and_within_its_limits(void **state)
 {
-    static const struct { const char *text; int r; int64_t value; } cases[] = {
-        { "0", 0, 0 }, { "8192", 0, 8192 }, { "8193", -EIO, 0 }, { "-1", -EIO, 0 }, { "100000000", -EIO, 0 }, { "99999999999999999999999", -EIO, 0 },
-        { "", -EIO, 0 }, { "1.5", -EIO, 0 }, { "many", -EIO, 0 }, { "7 ", -EIO, 0 }, { NULL, -EIO, 0 },
-        { "00000000000000000000000000000000000000000001", -EIO, 0 },
+    static const struct {
+        const char *text;
+        int r;
+        int64_t value;
+    } cases[] = {
+        { "0", 0, 0 },     { "8192", 0, 8192 },      { "8193", -EIO, 0 },
+        { "-1", -EIO, 0 }, { "100000000", -EIO, 0 }, { "99999999999999999999999", -EIO, 0 },
+        { "", -EIO, 0 },   { "1.5", -EIO, 0 },       { "many", -EIO, 0 },
+        { "7 ", -EIO, 0 }, { NULL, -EIO, 0 },        { "00000000000000000000000000000000000000000001", -EIO, 0 },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -47,7 +52,10 @@ static void a_number_is_whole_and_within_its_limits(void **state)
 
 static void a_double_is_a_number_nan_among_them(void **state)
 {
-    static const struct { const char *text; int r; } cases[] = { { "0.5", 0 }, { "NaN", 0 }, { "-1e-7", 0 }, { "near", -EIO }, { "", -EIO }, { NULL, -EIO } };
+    static const struct {
+        const char *text;
+        int r;
+    } cases[] = { { "0.5", 0 }, { "NaN", 0 }, { "-1e-7", 0 }, { "near", -EIO }, { "", -EIO }, { NULL, -EIO } };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         PGresult *row = row_of(cases[i].text, cases[i].text ? (int)strlen(cases[i].text) : 0, 0);
@@ -60,8 +68,18 @@ static void a_double_is_a_number_nan_among_them(void **state)
 
 static void text_is_utf8_without_nul_and_no_longer_than_allowed(void **state)
 {
-    static const struct { const char *text; int n; size_t max; int r; const char *rule; } cases[] = {
-        { "abc", 3, 3, 0, NULL }, { "abcd", 4, 3, -EIO, "more than 3 bytes" }, { "", 0, 0, 0, NULL }, { "a\0b", 3, 9, -EIO, "UTF-8" }, { "a\xff", 2, 9, -EIO, "UTF-8" },
+    static const struct {
+        const char *text;
+        int n;
+        size_t max;
+        int r;
+        const char *rule;
+    } cases[] = {
+        { "abc", 3, 3, 0, NULL },
+        { "abcd", 4, 3, -EIO, "more than 3 bytes" },
+        { "", 0, 0, 0, NULL },
+        { "a\0b", 3, 9, -EIO, "UTF-8" },
+        { "a\xff", 2, 9, -EIO, "UTF-8" },
         { NULL, 0, 9, -EIO, "NULL" },
     };
 
@@ -71,7 +89,8 @@ static void text_is_utf8_without_nul_and_no_longer_than_allowed(void **state)
         struct err e = { 0 };
 
         assert_int_equal(pg_row_text((const struct pg_row *)row, 0, cases[i].max, &text, &e), cases[i].r);
-        assert_int_equal(pg_row_text((const struct pg_row *)row, 1, cases[i].max, &text, NULL), -EIO);         /* there is no such column */
+        assert_int_equal(pg_row_text((const struct pg_row *)row, 1, cases[i].max, &text, NULL),
+                         -EIO); /* no such column */
         if (cases[i].rule)
             assert_non_null(strstr(e.text, cases[i].rule));
         PQclear(row);
@@ -84,7 +103,8 @@ static int count_rows(void *arg, const struct pg_row *row, struct err *e)
     return 0;
 }
 
-static int take(const char *text, int n, int format, const struct pg_statement *st, struct pg_tally *tally, struct err *e)
+static int take(const char *text, int n, int format, const struct pg_statement *st, struct pg_tally *tally,
+                struct err *e)
 {
     PGresult *row = row_of(text, n, format);
     int r = pg_row_take((const struct pg_row *)row, st, tally, e);
@@ -96,7 +116,8 @@ static int take(const char *text, int n, int format, const struct pg_statement *
 static void rows_have_the_columns_the_number_and_the_bytes_that_were_asked_for(void **state)
 {
     int n = 0;
-    const struct pg_statement st = { .n_columns = 1, .max_rows = 2, .on_row = count_rows, .arg = &n }, two_columns = { .n_columns = 2, .max_rows = 2, .on_row = count_rows, .arg = &n };
+    const struct pg_statement st = { .n_columns = 1, .max_rows = 2, .on_row = count_rows, .arg = &n },
+                              two_columns = { .n_columns = 2, .max_rows = 2, .on_row = count_rows, .arg = &n };
     struct pg_tally tally = { 0 }, full = { .n_bytes = LIMIT_STORE_REPLY - 3 };
     struct err e = { 0 };
 

@@ -1,8 +1,8 @@
-#include "vector/remote.h"
+#include "vector/remote/remote.h"
 
 #include "base/hash.h"
-#include "vector/chroma.h"
-#include "vector/qdrant.h"
+#include "vector/remote/chroma.h"
+#include "vector/remote/qdrant.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,24 +10,28 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-/* A peer that decides no filter: row i has the score 1 - i/n and {"i": i}. */
-struct peer { int64_t n_rows, n_asked, n_calls; };
+/* A peer that applies no filter: row i has the score 1 - i/n and {"i": i}. */
+struct peer {
+    int64_t n_rows, n_requested, n_calls;
+};
 
-static int ask(void *arg, int64_t n, struct arena *a, struct vector_hits *ret, struct err *e)
+static int request(void *arg, int64_t n, struct arena *a, struct vector_hits *ret, struct err *e)
 {
     struct peer *p = arg;
     size_t n_hits = (size_t)MIN(n, p->n_rows);
     struct vector_hit *hits = arena_array(a, n_hits + 1, sizeof(*hits));
 
     p->n_calls++;
-    p->n_asked = n;
+    p->n_requested = n;
     for (size_t i = 0; i < n_hits; i++)
-        hits[i] = (struct vector_hit){ arena_printf(a, "%zu", i), 1 - (double)i / (double)p->n_rows, arena_printf(a, "{\"i\": %zu}", i), NULL, 0 };
+        hits[i] = (struct vector_hit){ arena_printf(a, "%zu", i), 1 - (double)i / (double)p->n_rows,
+                                       arena_printf(a, "{\"i\": %zu}", i), NULL, 0 };
     *ret = (struct vector_hits){ hits, n_hits };
     return 0;
 }
 
-static int search(struct peer *p, const char *filter, int64_t top_k, double min_score, struct arena *a, struct vector_hits *ret, struct err *e)
+static int search(struct peer *p, const char *filter, int64_t top_k, double min_score, struct arena *a,
+                  struct vector_hits *ret, struct err *e)
 {
     const struct vector_query q = { .n_dimensions = 1, .top_k = top_k, .min_score = min_score };
     struct vector_filter f = { 0 };
@@ -36,12 +40,19 @@ static int search(struct peer *p, const char *filter, int64_t top_k, double min_
     assert_int_equal(json_parse(a, slice_of(filter), &value, NULL), 0);
     assert_int_equal(vector_filter_parse(a, value, &f, NULL), 0);
     p->n_calls = 0;
-    return remote_nearest(&q, &f, f.n == 0, ask, p, a, ret, e);
+    return remote_nearest(&(struct remote_looking){ &q, &f, f.n == 0, REMOTE_CANDIDATES, request, p }, a, ret, e);
 }
 
 static void more_is_asked_for_until_enough_match(void **state)
 {
-    static const struct { const char *filter; int64_t n_rows, top_k; double min_score; size_t n_hits; const char *first; int64_t n_calls; } cases[] = {
+    static const struct {
+        const char *filter;
+        int64_t n_rows, top_k;
+        double min_score;
+        size_t n_hits;
+        const char *first;
+        int64_t n_calls;
+    } cases[] = {
         { "{}", 50, 5, -2, 5, "0", 1 },
         { "{}", 3, 5, -2, 3, "0", 1 },
         { "{}", 50, 5, 0.97, 2, "0", 1 },
@@ -69,7 +80,7 @@ static void more_is_asked_for_until_enough_match(void **state)
     }
 }
 
-static void too_few_matches_among_the_nearest_are_told_and_not_answered(void **state)
+static void too_few_matches_among_the_nearest_are_reported_and_not_answered(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct peer p = { .n_rows = 50000 };
@@ -77,7 +88,7 @@ static void too_few_matches_among_the_nearest_are_told_and_not_answered(void **s
     struct err e = { 0 };
 
     assert_int_equal(search(&p, "{\"i\": {\"$gte\": 9998}}", 3, -2, a, &hits, NULL), -ERANGE);
-    assert_int_equal(p.n_asked, REMOTE_CANDIDATES);
+    assert_int_equal(p.n_requested, REMOTE_CANDIDATES);
     assert_int_equal(hits.n, 0);
     assert_int_equal(search(&p, "{\"i\": {\"$gte\": 9998}}", 2, -2, a, &hits, NULL), 0);
     assert_int_equal(hits.n, 2);
@@ -89,32 +100,41 @@ static void too_few_matches_among_the_nearest_are_told_and_not_answered(void **s
 
 enum { NS_DIMENSIONS = 1 };
 
-struct double_store { struct remote_store store; int64_t n_rows, n_counted; int n_collected; size_t n_among; };
+struct double_store {
+    struct remote_store store;
+    int64_t n_rows, n_counted;
+    int n_collected;
+    size_t n_among;
+};
 
 static struct double_store *double_of(const struct remote_op *op)
 {
     return CONTAINER_OF(op->remote, struct double_store, store.remote);
 }
 
-static int double_find(const struct remote_op *op, struct arena *a, const char *ns, struct remote_collection *ret, struct err *e)
+static int double_find(const struct remote_op *op, struct arena *a, const char *ns, struct remote_collection *ret,
+                       struct err *e)
 {
-    *ret = (struct remote_collection){ .name = ns, .is_there = double_of(op)->n_rows > 0, .n_dimensions = NS_DIMENSIONS };
+    *ret =
+        (struct remote_collection){ .name = ns, .is_there = double_of(op)->n_rows > 0, .n_dimensions = NS_DIMENSIONS };
     return 0;
 }
 
-static int double_count(const struct remote_op *op, struct arena *a, const struct remote_collection *col, int64_t *ret, struct err *e)
+static int double_count(const struct remote_op *op, struct arena *a, const struct remote_collection *col, int64_t *ret,
+                        struct err *e)
 {
     assert_true(col->is_there);
     *ret = double_of(op)->n_counted;
     return 0;
 }
 
-static int ask_matching(struct peer *p, const struct vector_filter *f, struct arena *a, struct vector_hits *ret, struct err *e)
+static int request_matching(struct peer *p, const struct vector_filter *f, struct arena *a, struct vector_hits *ret,
+                            struct err *e)
 {
     struct vector_hits all = { 0 };
     size_t n = 0;
 
-    assert_int_equal(ask(p, p->n_rows, a, &all, e), 0);
+    assert_int_equal(request(p, p->n_rows, a, &all, e), 0);
     for (size_t i = 0; i < all.n; i++)
         if (remote_is_match(f, all.items[i].metadata, a))
             all.items[n++] = all.items[i];
@@ -122,24 +142,28 @@ static int ask_matching(struct peer *p, const struct vector_filter *f, struct ar
     return 0;
 }
 
-static int double_nearest(const struct remote_op *op, const struct remote_collection *col, const struct remote_search *search, int64_t n, struct arena *a,
-                          struct vector_hits *ret, struct err *e)
+static int double_nearest(const struct remote_op *op, const struct remote_collection *col,
+                          const struct remote_search *search, int64_t n, struct arena *a, struct vector_hits *ret,
+                          struct err *e)
 {
     struct double_store *d = double_of(op);
     struct peer all = { .n_rows = d->n_rows };
     struct vector_hits hits = { arena_array(a, search->among.n + 1, sizeof(struct vector_hit)), 0 };
 
     if (search->among.n == 0)
-        return remote_is_told(d->store.peer->dialect, search->filter) ? ask_matching(&all, search->filter, a, ret, e) : ask(&all, n, a, ret, e);
+        return remote_is_reported(d->store.peer->dialect, search->filter)
+                   ? request_matching(&all, search->filter, a, ret, e)
+                   : request(&all, n, a, ret, e);
     d->n_among = search->among.n;
     for (size_t i = 0; i < MIN(search->among.n, (size_t)n); i++)
-        hits.items[hits.n++] = (struct vector_hit){ search->among.items[i], 0.5, arena_printf(a, "{\"i\": %s}", search->among.items[i]), NULL, 0 };
+        hits.items[hits.n++] = (struct vector_hit){ search->among.items[i], 0.5,
+                                                    arena_printf(a, "{\"i\": %s}", search->among.items[i]), NULL, 0 };
     *ret = hits;
     return 0;
 }
 
-static int double_collect_ids(const struct remote_op *op, const struct remote_collection *col, const struct vector_filter *filter, struct remote_ids *ids,
-                              struct err *e)
+static int double_collect_ids(const struct remote_op *op, const struct remote_collection *col,
+                              const struct vector_filter *filter, struct remote_ids *ids, struct err *e)
 {
     struct double_store *d = double_of(op);
 
@@ -149,7 +173,8 @@ static int double_collect_ids(const struct remote_op *op, const struct remote_co
         struct vector_hits hits = { arena_array(scratch, REMOTE_ROWS_A_READ, sizeof(struct vector_hit)), 0 };
 
         for (int64_t i = from; i < MIN(from + REMOTE_ROWS_A_READ, d->n_rows); i++)
-            hits.items[hits.n++] = (struct vector_hit){ arena_printf(scratch, "%d", (int)i), 0, arena_printf(scratch, "{\"i\": %d}", (int)i), NULL, 0 };
+            hits.items[hits.n++] = (struct vector_hit){ arena_printf(scratch, "%d", (int)i), 0,
+                                                        arena_printf(scratch, "{\"i\": %d}", (int)i), NULL, 0 };
         assert_int_equal(remote_ids_add_hits(ids, &hits, filter, scratch, NULL), 0);
     }
     return 0;
@@ -160,17 +185,28 @@ static bool is_equality(const struct vector_condition *c)
     return c->op == VECTOR_EQ;
 }
 
-static const struct remote_dialect equality = { .member = "where", .all = "all", .can_tell = is_equality };
+static const struct remote_dialect equality = { .member = "where", .all = "all", .can_express = is_equality };
 static const struct remote_peer double_peer = {
-    .dialect = &equality, .find = double_find, .count = double_count, .nearest = double_nearest, .collect_ids = double_collect_ids,
+    .dialect = &equality,
+    .find = double_find,
+    .count = double_count,
+    .nearest = double_nearest,
+    .collect_ids = double_collect_ids,
 };
 
 static void what_the_nearest_do_not_show_is_looked_for_among_those_that_match(void **state)
 {
-    static const struct { const char *filter; int64_t n_rows, n_counted; int r, n_collected; size_t n_hits, n_among; const char *first; } cases[] = {
+    static const struct {
+        const char *filter;
+        int64_t n_rows, n_counted;
+        int r, n_collected;
+        size_t n_hits, n_among;
+        const char *first;
+    } cases[] = {
         { "{\"i\": {\"$gte\": 19998}}", 20000, 20000, 0, 1, 2, 2, "19998" },
         { "{\"i\": {\"$gte\": 99998}}", 20000, 20000, 0, 1, 0, 0, NULL },
-        { "{\"i\": {\"$gte\": 9998}}", 20000, 20000, -EIO, 1, 0, 0, NULL },                     /* 10002 match: more than a query is confined to */
+        { "{\"i\": {\"$gte\": 9998}}", 20000, 20000, -EIO, 1, 0, 0,
+          NULL }, /* 10002 rows match: more than a query can be restricted to */
         { "{\"i\": {\"$gte\": 19998}}", 20000, REMOTE_SCAN_ROWS + 1, -EIO, 0, 0, 0, NULL },
         { "{\"i\": 0}", 20000, 20000, 0, 0, 1, 0, "0" },
         { "{}", 0, 0, 0, 0, 0, 0, NULL },
@@ -178,8 +214,12 @@ static void what_the_nearest_do_not_show_is_looked_for_among_those_that_match(vo
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         AUTO(arena_freep) struct arena *a = arena_new();
-        struct double_store d = { .store.peer = &double_peer, .n_rows = cases[i].n_rows, .n_counted = cases[i].n_counted };
-        struct vector_query q = { .vector = (const float[]){ 1 }, .n_dimensions = NS_DIMENSIONS, .top_k = 5, .min_score = -2 };
+        struct double_store d = { .store.peer = &double_peer,
+                                  .n_rows = cases[i].n_rows,
+                                  .n_counted = cases[i].n_counted };
+        struct vector_query q = {
+            .vector = (const float[]){ 1 }, .n_dimensions = NS_DIMENSIONS, .top_k = 5, .min_score = -2
+        };
         struct vector_hits hits = { 0 };
         struct err e = { 0 };
 
@@ -198,7 +238,10 @@ static void what_the_nearest_do_not_show_is_looked_for_among_those_that_match(vo
 
 static void a_search_is_checked_before_a_peer_is_asked(void **state)
 {
-    static const struct { struct vector_query q; const char *rule; } cases[] = {
+    static const struct {
+        struct vector_query q;
+        const char *rule;
+    } cases[] = {
         { { .n_dimensions = 1, .top_k = 0 }, "topK" },
         { { .n_dimensions = 0, .top_k = 5 }, "vector" },
         { { .n_dimensions = 1, .top_k = 5, .text = "words" }, "keeps no full text" },
@@ -231,7 +274,10 @@ static const struct remote_op no_op = { &(const struct remote){ .label = "Peer" 
 
 static int read_back(struct arena *a, const char *unit, double length, size_t n, struct vector_hit *ret, struct err *e)
 {
-    const struct remote_raw raw = { .id = json_of(a, "\"a\""), .id_name = "id", .unit = json_of(a, unit), .length = json_of(a, arena_printf(a, "%.17g", length)) };
+    const struct remote_raw raw = { .id = json_of(a, "\"a\""),
+                                    .id_name = "id",
+                                    .unit = json_of(a, unit),
+                                    .length = json_of(a, arena_printf(a, "%.17g", length)) };
 
     return remote_read_record(&no_op, a, &raw, n, ret, e);
 }
@@ -247,7 +293,8 @@ static void every_vector_is_brought_to_length_one_and_back(void **state)
         struct vector_hit hit;
 
         assert_true(length == 0 ? sum == 0 : fabs(sum - 1) < 1e-6);
-        assert_int_equal(read_back(a, arena_printf(a, "[%.9g, %.9g]", (double)unit[0], (double)unit[1]), length, 2, &hit, NULL), 0);
+        assert_int_equal(
+            read_back(a, arena_printf(a, "[%.9g, %.9g]", (double)unit[0], (double)unit[1]), length, 2, &hit, NULL), 0);
         assert_int_equal(hit.n_dimensions, 2);
         for (size_t k = 0; k < 2; k++)
             assert_true(fabs((double)hit.vector[k] - (double)vectors[i][k]) <= 1e-6 * length);
@@ -256,10 +303,21 @@ static void every_vector_is_brought_to_length_one_and_back(void **state)
 
 static void a_vector_that_is_not_as_announced_is_an_error_that_names_the_rule(void **state)
 {
-    static const struct { const char *unit; double length; size_t n; const char *rule; } cases[] = {
-        { "[1]", 1, 2, "1 dimensions where the collection has 2" }, { "[1,2,3]", 1, 2, "3 dimensions" }, { "[]", 1, 1, "0 dimensions" },
-        { "7", 1, 1, "0 dimensions" }, { "{\"a\":1}", 1, 1, "1 dimensions" }, { NULL, 1, 1, "0 dimensions" }, { "[1,\"x\"]", 1, 2, "numbers" },
-        { "[1e300]", 1, 1, "numbers" }, { "[1]", 1e300, 1, "beyond 32 bits" },
+    static const struct {
+        const char *unit;
+        double length;
+        size_t n;
+        const char *rule;
+    } cases[] = {
+        { "[1]", 1, 2, "1 dimensions where the collection has 2" },
+        { "[1,2,3]", 1, 2, "3 dimensions" },
+        { "[]", 1, 1, "0 dimensions" },
+        { "7", 1, 1, "0 dimensions" },
+        { "{\"a\":1}", 1, 1, "1 dimensions" },
+        { NULL, 1, 1, "0 dimensions" },
+        { "[1,\"x\"]", 1, 2, "numbers" },
+        { "[1e300]", 1, 1, "numbers" },
+        { "[1]", 1e300, 1, "beyond 32 bits" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -276,16 +334,29 @@ static void a_vector_that_is_not_as_announced_is_an_error_that_names_the_rule(vo
 
 static void ids_scores_and_metadata_of_a_peer_are_checked(void **state)
 {
-    static const struct { const char *id, *score, *metadata, *rule, *wanted; } cases[] = {
-        { "\"a\"", "0.5", "{\"k\" : 1}", NULL, "{\"k\":1}" }, { "\"a\"", "7", "\"{\\\"k\\\" : 1}\"", NULL, "{\"k\":1}" }, { "\"a\"", NULL, NULL, NULL, "{}" },
-        { "\"a\"", "null", "null", NULL, "{}" }, { "7", NULL, NULL, "id", NULL }, { "\"\"", NULL, NULL, "id", NULL }, { "null", NULL, NULL, "id", NULL },
-        { "\"a\\u0000b\"", NULL, NULL, "id", NULL }, { "\"a\"", "\"near\"", NULL, "score", NULL }, { "\"a\"", NULL, "[1]", "metadata", NULL },
-        { "\"a\"", NULL, "\"{}},\\\"x\\\":{\"", "metadata", NULL }, { "\"a\"", NULL, "\"7\"", "metadata", NULL },
+    static const struct {
+        const char *id, *score, *metadata, *rule, *wanted;
+    } cases[] = {
+        { "\"a\"", "0.5", "{\"k\" : 1}", NULL, "{\"k\":1}" },
+        { "\"a\"", "7", "\"{\\\"k\\\" : 1}\"", NULL, "{\"k\":1}" },
+        { "\"a\"", NULL, NULL, NULL, "{}" },
+        { "\"a\"", "null", "null", NULL, "{}" },
+        { "7", NULL, NULL, "id", NULL },
+        { "\"\"", NULL, NULL, "id", NULL },
+        { "null", NULL, NULL, "id", NULL },
+        { "\"a\\u0000b\"", NULL, NULL, "id", NULL },
+        { "\"a\"", "\"near\"", NULL, "score", NULL },
+        { "\"a\"", NULL, "[1]", "metadata", NULL },
+        { "\"a\"", NULL, "\"{}},\\\"x\\\":{\"", "metadata", NULL },
+        { "\"a\"", NULL, "\"7\"", "metadata", NULL },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         AUTO(arena_freep) struct arena *a = arena_new();
-        const struct remote_raw raw = { .id = json_of(a, cases[i].id), .id_name = "id", .score = json_of(a, cases[i].score), .metadata = json_of(a, cases[i].metadata) };
+        const struct remote_raw raw = { .id = json_of(a, cases[i].id),
+                                        .id_name = "id",
+                                        .score = json_of(a, cases[i].score),
+                                        .metadata = json_of(a, cases[i].metadata) };
         struct vector_hit hit;
         struct err e = { 0 };
         int r = remote_read_record(&no_op, a, &raw, 0, &hit, &e);
@@ -311,9 +382,21 @@ static void the_longest_id_is_taken_and_one_byte_more_is_not(void **state)
 
 static void counts_and_dimensions_have_limits(void **state)
 {
-    static const struct { const char *text; bool is_count, is_dimensions; } cases[] = {
-        { "0", true, false }, { "1", true, true }, { "8192", true, true }, { "8193", true, false }, { "100000000", true, false }, { "-1", false, false },
-        { "9223372036854775807", true, false }, { "18446744073709551615", false, false }, { "1.0", false, false }, { "\"1\"", false, false }, { "null", false, false },
+    static const struct {
+        const char *text;
+        bool is_count, is_dimensions;
+    } cases[] = {
+        { "0", true, false },
+        { "1", true, true },
+        { "8192", true, true },
+        { "8193", true, false },
+        { "100000000", true, false },
+        { "-1", false, false },
+        { "9223372036854775807", true, false },
+        { "18446744073709551615", false, false },
+        { "1.0", false, false },
+        { "\"1\"", false, false },
+        { "null", false, false },
     };
     AUTO(arena_freep) struct arena *a = arena_new();
     int64_t n = 0;
@@ -321,7 +404,8 @@ static void counts_and_dimensions_have_limits(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct json_value v = json_of(a, cases[i].text);
 
-        if ((remote_read_count(&no_op, v, &n, NULL) == 0) != cases[i].is_count || (remote_read_dimensions(&no_op, v, &n, NULL) == 0) != cases[i].is_dimensions)
+        if ((remote_read_count(&no_op, v, &n, NULL) == 0) != cases[i].is_count ||
+            (remote_read_dimensions(&no_op, v, &n, NULL) == 0) != cases[i].is_dimensions)
             fail_msg("%s", cases[i].text);
     }
 }
@@ -341,8 +425,18 @@ static void a_list_has_no_more_elements_than_were_asked_for_and_an_operation_no_
 
 static void no_two_namespaces_have_one_collection(void **state)
 {
-    static const char *const namespaces[] = { "sdk_a_b", "sdk_a_B", "sdk_A_b", "sdk_a_b_", "sdk_a_b-", "sdk_a_b ", "sdk_a_b/", "sdk_a_..", "other", "hearth_x",
-                                              "sdk_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1", "sdk_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+    static const char *const namespaces[] = { "sdk_a_b",
+                                              "sdk_a_B",
+                                              "sdk_A_b",
+                                              "sdk_a_b_",
+                                              "sdk_a_b-",
+                                              "sdk_a_b ",
+                                              "sdk_a_b/",
+                                              "sdk_a_..",
+                                              "other",
+                                              "hearth_x",
+                                              "sdk_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1",
+                                              "sdk_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
     AUTO(arena_freep) struct arena *a = arena_new();
 
     for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
@@ -358,16 +452,20 @@ static void no_two_namespaces_have_one_collection(void **state)
 
 static void numbers_are_asked_for_in_every_form_a_peer_may_hold_them(void **state)
 {
-    static const struct { const char *filter, *chroma, *qdrant; } cases[] = {
+    static const struct {
+        const char *filter, *chroma, *qdrant;
+    } cases[] = {
         { "{\"k\": 2}", "{\"where\":{\"$and\":[{\"$or\":[{\"k\":{\"$eq\":2}},{\"k\":{\"$eq\":2.0}}]}]}}",
           "{\"filter\":{\"must\":[{\"key\":\"metadata.k\",\"range\":{\"gte\":2,\"lte\":2}}]}}" },
         { "{\"k\": {\"$gt\": 2.5}}", "{\"where\":{\"$and\":[{\"$or\":[{\"k\":{\"$gte\":2}},{\"k\":{\"$gt\":2.5}}]}]}}",
           "{\"filter\":{\"must\":[{\"key\":\"metadata.k\",\"range\":{\"gt\":2.5}}]}}" },
-        { "{\"k\": {\"$lt\": 9007199254740993}}", "{\"where\":{\"$and\":[{\"$or\":[{\"k\":{\"$lt\":9007199254740993}},{\"k\":{\"$lte\":9007199254740992.0}}]}]}}",
+        { "{\"k\": {\"$lt\": 9007199254740993}}",
+          "{\"where\":{\"$and\":[{\"$or\":[{\"k\":{\"$lt\":9007199254740993}},{\"k\":{\"$lte\":9007199254740992.0}}]}]}}",
           "{\"filter\":{\"must\":[{\"key\":\"metadata.k\",\"range\":{\"lte\":9007199254740992}}]}}" },
         { "{\"k\": {\"$ne\": 2}, \"s\": {\"$gt\": \"a\"}}", "{}", "{}" },
         { "{\"k\": null}", "{}", "{\"filter\":{\"must\":[{\"is_empty\":{\"key\":\"metadata.k\"}}]}}" },
-        { "{\"hearth_json\": \"x\", \"#document\": \"x\", \"a\\\"b\": true}", "{\"where\":{\"$and\":[{\"a\\\"b\":{\"$eq\":true}}]}}",
+        { "{\"hearth_json\": \"x\", \"#document\": \"x\", \"a\\\"b\": true}",
+          "{\"where\":{\"$and\":[{\"a\\\"b\":{\"$eq\":true}}]}}",
           "{\"filter\":{\"must\":[{\"key\":\"metadata.hearth_json\",\"match\":{\"value\":\"x\"}},{\"key\":\"metadata.\\\"#document\\\"\",\"match\":{\"value\":\"x\"}}]}}" },
     };
 
@@ -414,7 +512,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_is_asked_for_until_enough_match),
-        cmocka_unit_test(too_few_matches_among_the_nearest_are_told_and_not_answered),
+        cmocka_unit_test(too_few_matches_among_the_nearest_are_reported_and_not_answered),
         cmocka_unit_test(what_the_nearest_do_not_show_is_looked_for_among_those_that_match),
         cmocka_unit_test(a_search_is_checked_before_a_peer_is_asked),
         cmocka_unit_test(a_vector_that_is_not_as_announced_is_an_error_that_names_the_rule),

@@ -9,7 +9,10 @@ static int parse(struct arena *a, const char *text, struct vector_filter *ret, s
     return vector_filter_parse(a, value, ret, e);
 }
 
-static const struct { const char *filter, *metadata; bool matches; } cases[] = {
+static const struct {
+    const char *filter, *metadata;
+    bool matches;
+} cases[] = {
     { "{}", "{}", true },
     { "null", "{\"a\":1}", true },
     { "{\"a\":\"x\"}", "{\"a\":\"x\",\"b\":2}", true },
@@ -69,7 +72,9 @@ static void a_filter_matches_what_its_conditions_say(void **state)
     }
 }
 
-static const struct { const char *filter, *field, *rule; } refused[] = {
+static const struct {
+    const char *filter, *field, *rule;
+} refused[] = {
     { "[]", "filter", "must be an object" },
     { "\"a\"", "filter", "must be an object" },
     { "{\"a\":[1]}", "filter.a", "must be a string, a number" },

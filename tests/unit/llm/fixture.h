@@ -1,6 +1,7 @@
 /* Accounts that point at an upstream in this process (../net/upstream.h), and plans for them.
  *
- *     AUTO(desk_close) struct desk d = { 0 };  desk_open(&d, "/cut", NULL);      plan = desk_plan(&d, a, a, true)
+ *     AUTO(fixture_close) struct fixture d = { 0 };  fixture_open(&d, "/cut", NULL);
+ *     plan = fixture_plan(&d, a, a, true);
  */
 #pragma once
 
@@ -8,22 +9,23 @@
 #include "llm/plan.h"
 
 #define CHUNK(text) "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" text "\"},\"finish_reason\":null}]}"
-#define LAST_CHUNK "{\"model\":\"m-1\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":5}}"
+#define LAST_CHUNK                                                                                                     \
+    "{\"model\":\"m-1\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":5}}"
 #define WHOLE "{\"model\":\"m-1\",\"choices\":[{\"message\":{\"content\":\"all at once\"},\"finish_reason\":\"stop\"}]}"
 
-enum { N_LARGE = 20000, LARGE_BYTES = 1000 };
+enum { N_LARGE = 20000, LARGE_BYTES = 1000, N_BULKY = 300000 };
 
-struct desk {
+struct fixture {
     struct rig rig;
     struct arena *a;
     struct settings *settings;
     struct llm_accounts *accounts;
-    atomic_int n_asked, n_pushed;
-    atomic_bool is_open;                /* /gated goes on behind its fifth event */
+    atomic_int n_requested, n_pushed;
+    atomic_bool is_open; /* /gated continues after its fifth event */
     bool is_gated;
-    const char *flag;                   /* a setting more */
-    const char *model, *stop;           /* of accounts and asks; NULL: m, none */
-    struct http_stream *large;          /* the pusher's */
+    const char *flag;          /* an additional setting */
+    const char *model, *stop;  /* of accounts and requests; NULL: m, none */
+    struct http_stream *large; /* the pushing thread's */
     pthread_t pusher;
 };
 
@@ -41,15 +43,15 @@ static inline void refuse(struct http_exchange *x, int status, const char *messa
 
 static inline bool is_open(void *arg)
 {
-    return atomic_load(&((struct desk *)arg)->is_open);
+    return atomic_load(&((struct fixture *)arg)->is_open);
 }
 
-/* More than any buffer holds, from a thread that waits for room. */
+/* More than any buffer holds, sent from a thread that waits for room. */
 static inline void *push_large(void *arg)
 {
     static const char filling[LARGE_BYTES] = { [0 ... LARGE_BYTES - 2] = '.' };
     char event[2 * LARGE_BYTES];
-    struct desk *d = arg;
+    struct fixture *d = arg;
     int r = 0;
 
     for (int i = 0; i < N_LARGE && r == 0; i++) {
@@ -61,11 +63,11 @@ static inline void *push_large(void *arg)
     }
     push_text(d->large, LAST_CHUNK);
     push_text(d->large, "[DONE]");
-    http_stream_unref(d->large);
+    http_stream_end(d->large);
     return NULL;
 }
 
-static inline void say_large(struct desk *d, struct http_exchange *x)
+static inline void say_large(struct fixture *d, struct http_exchange *x)
 {
     d->large = sse_start(x);
     assert_int_equal(pthread_create(&d->pusher, NULL, push_large, d), 0);
@@ -83,15 +85,27 @@ static inline void say_stream(struct http_exchange *x, bool is_cut, bool is_erro
         push_text(s, LAST_CHUNK);
         push_text(s, "[DONE]");
     }
-    http_stream_unref(s);
+    http_stream_end(s);
 }
 
-/* The first part of the path says how it behaves. */
+/* In one piece, even when a stream was requested. */
+static inline void say_bulky(struct http_exchange *x)
+{
+    struct buf *body = &x->response.body;
+
+    buf_add_str(body, "{\"model\":\"m-1\",\"choices\":[{\"message\":{\"content\":\"bulky.");
+    for (int i = 0; i < N_BULKY; i++)
+        buf_add_char(body, 'x');
+    buf_add_str(body, "\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":5}}");
+    http_exchange_send(x);
+}
+
+/* The first part of the path chooses the behaviour. */
 static inline void upstream(void *arg, struct http_exchange *x)
 {
-    struct desk *d = arg;
+    struct fixture *d = arg;
     const char *path = x->request.path;
-    int n = atomic_fetch_add(&d->n_asked, 1);
+    int n = atomic_fetch_add(&d->n_requested, 1);
     bool is_streamed = x->request.body.n > 0 && memmem(x->request.body.p, x->request.body.n, "\"stream\":true", 13);
 
     d->is_gated = strncmp(path, "/gated", 6) == 0;
@@ -102,6 +116,8 @@ static inline void upstream(void *arg, struct http_exchange *x)
         refuse(x, 429, "slow down");
     } else if (strncmp(path, "/locked", 7) == 0)
         refuse(x, 401, "bad key");
+    else if (strncmp(path, "/bulky", 6) == 0)
+        say_bulky(x);
     else if (!is_streamed) {
         buf_add_str(&x->response.body, strncmp(path, "/garbage", 8) == 0 ? "{malformed" : WHOLE);
         http_exchange_send(x);
@@ -111,23 +127,27 @@ static inline void upstream(void *arg, struct http_exchange *x)
         struct http_stream *s = sse_start(x);
 
         push_text(s, "{\"error\":{\"message\":\"overloaded\"}}");
-        http_stream_unref(s);
+        http_stream_end(s);
     } else
         say_stream(x, strncmp(path, "/cut", 4) == 0, strncmp(path, "/midway", 7) == 0);
 }
 
 /* first and fallback: "/path" of the upstream above, or a whole address; fallback may be NULL. */
-static inline void desk_add(struct desk *d, const char *name, const char *where)
+static inline void fixture_add(struct fixture *d, const char *name, const char *where)
 {
-    const struct llm_account account = { .name = name, .preset = llm_preset_find("generic-openai"), .model = d->model ? d->model : "m",
-                                         .base_url = where[0] == '/' ? rig_url(&d->rig, arena_printf(d->a, "%s/v1", where)) : where };
+    const struct llm_account account = { .name = name,
+                                         .preset = llm_preset_find("generic-openai"),
+                                         .model = d->model ? d->model : "m",
+                                         .base_url = where[0] == '/'
+                                                         ? rig_url(&d->rig, arena_printf(d->a, "%s/v1", where))
+                                                         : where };
     struct err e = { 0 };
 
     if (llm_accounts_put(d->accounts, &account, &e) < 0)
         fail_msg("%s", e.text);
 }
 
-static inline void desk_open(struct desk *d, const char *first, const char *fallback)
+static inline void fixture_open(struct fixture *d, const char *first, const char *fallback)
 {
     const char *const flags[] = { "llm.fallbacks=other", "llm.retries=1", "llm.retry_after_max_s=1", d->flag };
     const struct settings_sources from = { .flags = flags, .n_flags = ARRAY_SIZE(flags) - !d->flag };
@@ -136,12 +156,12 @@ static inline void desk_open(struct desk *d, const char *first, const char *fall
     rig_open(&d->rig, upstream, d);
     assert_int_equal(settings_load(&from, &d->settings, NULL), 0);
     assert_int_equal(llm_accounts_new(d->settings, NULL, &d->accounts, NULL), 0);
-    desk_add(d, "one", first);
+    fixture_add(d, "one", first);
     if (fallback)
-        desk_add(d, "other", fallback);
+        fixture_add(d, "other", fallback);
 }
 
-static inline void desk_close(struct desk *d)
+static inline void fixture_close(struct fixture *d)
 {
     if (!d->a)
         return;
@@ -154,19 +174,24 @@ static inline void desk_close(struct desk *d)
     settings_free(d->settings);
 }
 
-/* The plan lives in a, the ask in ask_arena. */
-static inline struct llm_plan *desk_plan(struct desk *d, struct arena *a, struct arena *ask_arena, bool is_streamed)
+/* The plan lives in a, the request in request_arena. */
+static inline struct llm_plan *fixture_plan(struct fixture *d, struct arena *a, struct arena *request_arena,
+                                            bool is_streamed)
 {
     static const struct llm_block block = { LLM_BLOCK_TEXT, .text = "hi" };
     static const struct llm_message message = { .role = LLM_USER, .blocks = &block, .n_blocks = 1 };
-    struct llm_ask *ask = ARENA_NEW(ask_arena, struct llm_ask);
-    const char **stop = arena_array(ask_arena, 1, sizeof(*stop));
+    struct llm_request *request = ARENA_NEW(request_arena, struct llm_request);
+    const char **stop = arena_array(request_arena, 1, sizeof(*stop));
     struct llm_plan *plan = ARENA_NEW(a, struct llm_plan);
     struct err e = { 0 };
 
-    *stop = arena_strdup(ask_arena, d->stop);
-    *ask = (struct llm_ask){ .stop = { stop, *stop != NULL }, .messages = &message, .n_messages = 1, .max_tokens = 10, .is_streamed = is_streamed };
-    if (llm_plan_make(d->accounts, NULL, ask, a, NULL, plan, &e) < 0)
+    *stop = arena_strdup(request_arena, d->stop);
+    *request = (struct llm_request){ .stop = { stop, *stop != NULL },
+                                     .messages = &message,
+                                     .n_messages = 1,
+                                     .max_tokens = 10,
+                                     .is_streamed = is_streamed };
+    if (llm_plan_make(d->accounts, NULL, request, a, NULL, plan, &e) < 0)
         fail_msg("%s", e.text);
     return plan;
 }

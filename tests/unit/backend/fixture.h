@@ -1,0 +1,42 @@
+/* What a provider of backends gives the contract tests: a place of its own, services on that place, another program. */
+#pragma once
+
+#include "backend/backend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+/* cmocka's macro hides the operation with that name, but fail_msg() needs a function of this name. */
+#undef fail
+static inline void fail(void)
+{
+    _fail(__FILE__, __LINE__);
+}
+
+static inline void must(int r, const struct err *e)
+{
+    if (r < 0)
+        fail_msg("%d %s %s", r, e->code, e->text);
+}
+
+/* One transaction of a program that knows the table and not Hearth. Texts hold no single quotes. */
+struct foreign_write {
+    enum backend_op op;
+    const char *table;
+    size_t n;                   /* INSERT: that many rows; 0: 1 */
+    const char *raw_data;       /* INSERT */
+    const char *id;             /* UPDATE, DELETE: the row; NULL: every row */
+    const char *column, *value; /* UPDATE; value NULL: NULL */
+    bool is_undone;             /* rolled back at its end */
+};
+
+struct fixture {
+    const char *name;
+    const char *provider; /* of backend_providers */
+    void *(*make)(void);  /* an empty place */
+    void (*remove)(void *place);
+    struct backend *(*open)(void *place); /* a service on the place; any number of them at the same time; abbr svc */
+    void (*write)(void *place, const struct foreign_write *w);
+};

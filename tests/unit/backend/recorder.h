@@ -1,0 +1,102 @@
+/* A subscriber that keeps the events it gets.
+ *
+ *     struct recorder *rec = recorder_start(rig->backend);
+ *     ev = recorder_wait(rec, 1);
+ *     recorder_stop(rig->backend, rec);
+ */
+#pragma once
+
+#include "contract.h"
+
+enum { RECORDER_MAX = 4096 };
+
+struct recorded {
+    int64_t sequence;
+    enum backend_op op;
+    bool is_lease_only;
+    char table[64], id[40];
+    char new_raw[64], old_raw[64], new_status[24], old_status[24];
+    char work_id[40], work_table[64], work_source[64];
+};
+
+struct recorder {
+    pthread_mutex_t lock;
+    struct recorded events[RECORDER_MAX];
+    size_t n, n_wanted;
+    int n_gaps, n_gaps_wanted;
+};
+
+static inline void copy_text(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text ? text : "(null)");
+}
+
+static inline void record_event(void *arg, const struct backend_event *event)
+{
+    struct recorder *rec = arg;
+    struct recorded *to;
+    const struct backend_row *any = event->new_row ? event->new_row : event->old_row;
+
+    pthread_mutex_lock(&rec->lock);
+    assert_true(rec->n < RECORDER_MAX);
+    to = &rec->events[rec->n++];
+    to->sequence = event->sequence;
+    to->op = event->op;
+    to->is_lease_only = event->is_lease_only;
+    copy_text(to->table, sizeof(to->table), event->table);
+    copy_text(to->id, sizeof(to->id), any ? any->id : NULL);
+    copy_text(to->new_raw, sizeof(to->new_raw), event->new_row ? event->new_row->raw_data : "(none)");
+    copy_text(to->old_raw, sizeof(to->old_raw), event->old_row ? event->old_row->raw_data : "(none)");
+    copy_text(to->new_status, sizeof(to->new_status), event->new_row ? event->new_row->status : "(none)");
+    copy_text(to->old_status, sizeof(to->old_status), event->old_row ? event->old_row->status : "(none)");
+    copy_text(to->work_id, sizeof(to->work_id), event->work ? event->work->id : "(none)");
+    copy_text(to->work_table, sizeof(to->work_table), event->work ? event->work->table : "(none)");
+    copy_text(to->work_source, sizeof(to->work_source), event->work ? event->work->source_table : "(none)");
+    pthread_mutex_unlock(&rec->lock);
+}
+
+static inline void record_gap(void *arg)
+{
+    struct recorder *rec = arg;
+
+    pthread_mutex_lock(&rec->lock);
+    rec->n_gaps++;
+    pthread_mutex_unlock(&rec->lock);
+}
+
+static inline struct recorder *recorder_start(struct backend *b)
+{
+    struct recorder *rec = xcalloc(1, sizeof(*rec));
+    struct err e = { 0 };
+
+    pthread_mutex_init(&rec->lock, NULL);
+    must(b->ops->subscribe(b, record_event, record_gap, rec, &e), &e);
+    return rec;
+}
+
+static inline void recorder_stop(struct backend *b, struct recorder *rec)
+{
+    b->ops->unsubscribe(b, rec);
+    pthread_mutex_destroy(&rec->lock);
+    free(rec);
+}
+
+static inline bool has_wanted(void *arg)
+{
+    struct recorder *rec = arg;
+    bool is_so;
+
+    pthread_mutex_lock(&rec->lock);
+    is_so = rec->n >= rec->n_wanted && rec->n_gaps >= rec->n_gaps_wanted;
+    pthread_mutex_unlock(&rec->lock);
+    return is_so;
+}
+
+/* The events so far, as soon as there are n of them. */
+static inline const struct recorded *recorder_wait(struct recorder *rec, size_t n)
+{
+    rec->n_wanted = n;
+    if (!wait_until(has_wanted, rec))
+        fail_msg("%zu events came, %zu were awaited", rec->n, n);
+    return rec->events;
+}

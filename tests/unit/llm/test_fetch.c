@@ -1,0 +1,269 @@
+/* Files that messages name by address: fetched when the protocol accepts no addresses, through the guard, within
+ * limits. */
+#include "llm/fetch.h"
+#include "llm/file.h"
+
+#include "base/budget.h"
+#include "base/buf.h"
+
+#include "../net/upstream.h"
+
+static const char pdf[] = "%PDF-1.4 a page";
+
+/* /hops?n redirects to /hops?n-1 and finally to /a.pdf; /large?n has n bytes. */
+static void serve(void *arg, struct http_exchange *x)
+{
+    const struct http_request *q = &x->request;
+    struct buf *body = &x->response.body;
+    size_t n = strtoul(q->query ? q->query : "0", NULL, 10);
+
+    atomic_fetch_add((atomic_int *)arg, 1);
+    x->response.content_type = "application/octet-stream";
+    if (strcmp(q->path, "/hops") == 0) {
+        x->response.status = 302;
+        http_response_header(x, "location", n > 1 ? arena_printf(x->arena, "hops?%zu", n - 1) : "/a.pdf");
+    } else if (strcmp(q->path, "/large") == 0) {
+        memset(buf_reserve(body, n), 0, n);
+        body->n = n;
+    } else if (strcmp(q->path, "/missing") == 0) {
+        x->response.status = 404;
+    } else if (strcmp(q->path, "/inward") == 0) {
+        x->response.status = 307;
+        http_response_header(x, "location", "http://169.254.169.254/latest/meta-data");
+    } else if (strcmp(q->path, "/notes.txt") == 0) {
+        x->response.content_type = "Text/Plain; charset=utf-8";
+        buf_add_str(body, "Gr\xc3\xbc\xc3\x9f"
+                          "e");
+    } else if (strcmp(q->path, "/latin") == 0) {
+        x->response.content_type = "text/plain";
+        buf_add_str(body, "Gr\xfc\xdf"
+                          "e");
+    } else if (strcmp(q->path, "/dot") == 0) {
+        buf_add_str(body, "\x89PNG\r\n\x1a\n");
+    } else if (strcmp(q->path, "/packed") == 0) {
+        http_response_header(x, "content-encoding", "gzip");
+        buf_add_str(body, "xx");
+    } else if (strcmp(q->path, "/empty") != 0) {
+        buf_add_str(body, pdf);
+    }
+    http_exchange_send(x);
+}
+
+struct world {
+    struct rig rig;
+    atomic_int n_requested;
+    struct guard *guard;
+    struct net_wait wait;
+    struct llm_block blocks[LIMIT_FETCHED_FILES + 2];
+    struct llm_message message;
+    struct llm_request request;
+    struct err e;
+};
+
+static void world_open(struct world *w)
+{
+    rig_open(&w->rig, serve, &w->n_requested);
+    w->guard = guard_new(&(struct guard_config){ 0 });
+    w->wait = net_wait_of(LIMIT_FETCH_MS, NULL, NULL);
+}
+
+static void world_close(struct world *w)
+{
+    rig_close(&w->rig);
+    w->guard = guard_free(w->guard);
+}
+
+static void name_file(struct world *w, size_t i, const char *path, const char *file_name)
+{
+    assert_int_equal(llm_file_of_address(rig_url(&w->rig, path), "x", &w->blocks[i], NULL), 0);
+    w->blocks[i].file_name = file_name;
+}
+
+static int fetch(struct world *w, const char *preset, size_t n)
+{
+    const struct llm_account acc = { .name = preset, .preset = llm_preset_find(preset) };
+
+    w->e = (struct err){ 0 };
+    w->message = (struct llm_message){ .role = LLM_USER, .blocks = w->blocks, .n_blocks = n };
+    w->request = (struct llm_request){ .messages = &w->message, .n_messages = 1 };
+    assert_true(llm_has_addresses(&w->request));
+    return llm_fetch_files(&acc, w->guard, &w->wait, w->rig.a, &w->request, &w->e);
+}
+
+static const struct llm_block *block_of(const struct world *w, size_t i)
+{
+    return &w->request.messages[0].blocks[i];
+}
+
+static void a_file_becomes_what_its_type_says(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w);
+    name_file(&w, 0, "/some/a%20b.pdf?signature=x#page", NULL);
+    name_file(&w, 1, "/notes.txt", "own name.txt");
+    name_file(&w, 2, "/dot", NULL);
+    w.blocks[4] = (struct llm_block){ LLM_BLOCK_TEXT, .text = "and this" };
+    w.blocks[3] = (struct llm_block){ LLM_BLOCK_TEXT, .text = "stays" };
+    if (fetch(&w, "groq", 5) < 0)
+        fail_msg("%s", w.e.text);
+    assert_int_equal(block_of(&w, 0)->kind, LLM_BLOCK_FILE_DATA);
+    assert_string_equal(block_of(&w, 0)->media_type, "application/pdf");
+    assert_string_equal(block_of(&w, 0)->file_name, "a b.pdf");
+    assert_string_equal(block_of(&w, 0)->base64, "JVBERi0xLjQgYSBwYWdl");
+    assert_int_equal(block_of(&w, 1)->kind, LLM_BLOCK_TEXT);
+    assert_string_equal(block_of(&w, 1)->text, "[own name.txt]\nGr\xc3\xbc\xc3\x9f"
+                                               "e");
+    assert_int_equal(block_of(&w, 2)->kind, LLM_BLOCK_IMAGE_DATA);
+    assert_string_equal(block_of(&w, 2)->media_type, "image/png");
+    assert_string_equal(block_of(&w, 4)->text, "and this");
+    assert_false(llm_has_addresses(&w.request));
+    assert_int_equal(w.blocks[0].kind, LLM_BLOCK_FILE_URL); /* the caller's blocks are unchanged */
+}
+
+static void a_protocol_that_takes_addresses_gets_them(void **state)
+{
+    static const struct {
+        const char *preset, *path, *name;
+        int n_requested;
+    } cases[] = {
+        { "openai", "/a.pdf", NULL, 0 },   { "openai", "/notes.txt", NULL, 0 }, { "anthropic", "/a.PDF?x=1", NULL, 0 },
+        { "anthropic", "/x", "a.pdf", 0 }, { "anthropic", "/x", NULL, 1 },      { "anthropic", "/notes.txt", NULL, 1 },
+        { "ollama", "/a.pdf", NULL, 1 },   { "groq", "/a.pdf", NULL, 1 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(world_close) struct world w = { 0 };
+
+        world_open(&w);
+        name_file(&w, 0, cases[i].path, cases[i].name);
+        assert_int_equal(fetch(&w, cases[i].preset, 1), 0);
+        assert_int_equal(atomic_load(&w.n_requested), cases[i].n_requested);
+        assert_int_equal(block_of(&w, 0)->kind == LLM_BLOCK_FILE_URL, cases[i].n_requested == 0);
+    }
+}
+
+static void what_cannot_be_had_is_reported_with_its_place_and_without_its_address(void **state)
+{
+    static const struct {
+        const char *path, *code, *reason, *words;
+    } cases[] = {
+        { "/missing?secret", "FILE_NOT_FETCHED", "UPSTREAM_INVALID",
+          "`messages[0].content[0]`: the file at 127.0.0.1 could not be fetched: its server answers with the status 404." },
+        { "/empty", "FILE_NOT_FETCHED", "UPSTREAM_INVALID", "it is empty" },
+        { "/packed", "FILE_NOT_FETCHED", "UPSTREAM_INVALID", "compressed (gzip)" },
+        { "/hops?6", "FILE_NOT_FETCHED", "UPSTREAM_INVALID", "more than 5 times" },
+        { "/inward", "FILE_NOT_FETCHED", "ADDRESS_REFUSED", "cloud metadata" },
+        { "/large?25165825", "FILE_NOT_FETCHED", "UPSTREAM_TOO_LARGE", "more than 25165824 bytes" },
+        { "/latin", "VALIDATION_ERROR", NULL, "must hold UTF-8 text" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(world_close) struct world w = { 0 };
+
+        world_open(&w);
+        name_file(&w, 0, cases[i].path, NULL);
+        assert_int_equal(fetch(&w, "groq", 1), -EINVAL);
+        assert_string_equal(w.e.code, cases[i].code);
+        if (!strstr(w.e.text, cases[i].words))
+            fail_msg("%s", w.e.text);
+        assert_null(strstr(w.e.text, "secret"));
+        if (cases[i].reason)
+            assert_string_equal(w.e.extras[0].value, cases[i].reason);
+    }
+}
+
+static void as_many_redirects_as_the_limit_says(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w);
+    name_file(&w, 0, "/hops?5", NULL);
+    assert_int_equal(LIMIT_FETCH_REDIRECTS, 5);
+    assert_int_equal(fetch(&w, "groq", 1), 0);
+    assert_int_equal(atomic_load(&w.n_requested), 6);
+    assert_string_equal(block_of(&w, 0)->media_type, "application/pdf");
+}
+
+static void as_many_files_as_the_limit_says(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w);
+    for (size_t i = 0; i < LIMIT_FETCHED_FILES + 1; i++)
+        name_file(&w, i, "/a.pdf", NULL);
+    assert_int_equal(fetch(&w, "groq", LIMIT_FETCHED_FILES), 0);
+    assert_int_equal(fetch(&w, "groq", LIMIT_FETCHED_FILES + 1), -EINVAL);
+    assert_string_equal(w.e.fields[0].field, "messages[0].content[16]");
+}
+
+static void all_files_together_have_as_many_bytes_as_the_limit_says(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w);
+    name_file(&w, 0, "/large?25165820", NULL);
+    name_file(&w, 1, "/large?4", NULL);
+    assert_int_equal(LIMIT_FETCHED_BYTES, 25165824);
+    assert_int_equal(fetch(&w, "groq", 2), 0);
+    name_file(&w, 1, "/large?5", NULL);
+    assert_int_equal(fetch(&w, "groq", 2), -EINVAL);
+    name_file(&w, 1, "/large?4", NULL);
+    name_file(&w, 2, "/a.pdf", NULL);
+    assert_int_equal(fetch(&w, "groq", 3), -EINVAL);
+    assert_non_null(strstr(w.e.text, "content[2]"));
+}
+
+static void the_service_itself_is_no_address(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w);
+    guard_add_own_port(w.guard, w.rig.port);
+    name_file(&w, 0, "/a.pdf", NULL);
+    assert_int_equal(fetch(&w, "groq", 1), -EINVAL);
+    assert_string_equal(w.e.extras[0].value, "ADDRESS_REFUSED");
+    assert_int_equal(atomic_load(&w.n_requested), 0);
+}
+
+static void who_leaves_or_waits_too_long_or_holds_too_much_is_not_served(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct budget_holder *holder = budget_holder_get(HOLDER_APP, "reader");
+    const atomic_bool is_gone = true;
+
+    world_open(&w);
+    name_file(&w, 0, "/large?3145728", NULL);
+    w.wait.is_gone = &is_gone;
+    assert_int_equal(fetch(&w, "groq", 1), -ECANCELED);
+    w.wait = net_wait_of(0, NULL, NULL);
+    assert_int_equal(fetch(&w, "groq", 1), -EINVAL);
+    assert_string_equal(w.e.extras[0].value, "UPSTREAM_TIMEOUT");
+    w.wait = net_wait_of(LIMIT_FETCH_MS, NULL, NULL);
+    w.wait.holder = holder;
+    budget_set_limit(BUDGET_MEMORY, (int64_t)MIB(5));
+    budget_force(holder, BUDGET_MEMORY, (int64_t)MIB(1));
+    assert_int_equal(fetch(&w, "groq", 1), -EBUSY);
+    assert_string_equal(w.e.code, "BUDGET_EXCEEDED");
+    budget_set_limit(BUDGET_MEMORY, (int64_t)MIB(64));
+    assert_int_equal(fetch(&w, "groq", 1), 0);
+    assert_true(budget_held(holder, BUDGET_MEMORY) > (int64_t)MIB(8));
+    budget_give(holder, BUDGET_MEMORY, (int64_t)MIB(1));
+    budget_holder_unref(holder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_becomes_what_its_type_says),
+        cmocka_unit_test(a_protocol_that_takes_addresses_gets_them),
+        cmocka_unit_test(what_cannot_be_had_is_reported_with_its_place_and_without_its_address),
+        cmocka_unit_test(as_many_redirects_as_the_limit_says),
+        cmocka_unit_test(as_many_files_as_the_limit_says),
+        cmocka_unit_test(all_files_together_have_as_many_bytes_as_the_limit_says),
+        cmocka_unit_test(the_service_itself_is_no_address),
+        cmocka_unit_test(who_leaves_or_waits_too_long_or_holds_too_much_is_not_served),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
