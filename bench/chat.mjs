@@ -1,5 +1,5 @@
 // A whole chat through Hearth, nginx and Portkey's gateway, each alone on one core; the provider, which answers at once, and wrk have the other.
-// What a way adds is its time less that of asking the provider directly.
+// What a way adds is its time less that of a request to the provider itself.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { emit, interleave } from './lib/measure.mjs';
 import { bench, cpuSeconds, diskFolder } from './lib/programs.mjs';
 
 const rounds = 5;
-const seconds = 3;
+const seconds = 2;
 const servedCore = 0;
 const otherCore = 1;
 const completion = JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion', created: 1700000000, model: 'bench',
@@ -35,13 +35,18 @@ async function load(way, script, connections) {
     return { p50: of(50), p99: of(99), cpu: way.pid && (cpuSeconds(way.pid) - before) / Number(stdout.match(/(\d+) requests in/)[1]) * 1e6 };
 }
 
+// Of 32 chats at a time (issue 8): what Hearth may add to the median, in ms, and the processor time that it may spend on a chat. That is 30 us where
+// nginx spends 14; other programs on the machine change both alike, so the target is their ratio.
+const targets = { p50: { of: 'value', at: 0.4 }, cpu: { of: 'ratio', at: 2.1 } };
+
 function rows(connections, samples) {
+    const target = (member, peer) => (connections === 32 && (member !== 'cpu' || peer === 'nginx') ? targets[member] : undefined);
     const added = (side, member) => samples[side].map((s, i) => s[member] - samples.direct[i][member]);
     const what = `whole chat, ${connections} at a time:`;
     for (const [peer, name] of [['nginx', 'nginx proxy_pass'], ['portkey', 'Portkey gateway']]) {
         for (const member of ['p50', 'p99'])
-            emit({ what: `${what} added ${member}`, unit: 'ms', better: 'less', hearth: added('hearth', member), peer: added(peer, member), peer_name: name });
-        emit({ what: `${what} processor time`, unit: 'us/chat', better: 'less', hearth: samples.hearth.map((s) => s.cpu), peer: samples[peer].map((s) => s.cpu), peer_name: name });
+            emit({ what: `${what} added ${member}`, unit: 'ms', better: 'less', hearth: added('hearth', member), peer: added(peer, member), peer_name: name, target: target(member, peer) });
+        emit({ what: `${what} processor time`, unit: 'us/chat', better: 'less', hearth: samples.hearth.map((s) => s.cpu), peer: samples[peer].map((s) => s.cpu), peer_name: name, target: target('cpu', peer) });
     }
 }
 

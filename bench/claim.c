@@ -1,11 +1,12 @@
 /* Claims and completes rows of an embedded backend from N threads and prints how many a second.
  *
- *     bench_claim [-t THREADS] [-n ROWS] [-s] [FILE]      -s: with a subscriber that is told every change
+ *     bench_claim [-t THREADS] [-n ROWS] [-s] [FILE]      -s: with a subscriber to every change
  *
  * Rows are inserted first, untimed. Without FILE a fresh one in a temporary folder of the current directory is used
- * (/tmp may be memory). One JSON line: claims_per_second counts rows claimed and completed, the times are of such a pair.
+ * (/tmp may be memory). One JSON line: claims_per_second counts rows claimed and completed, the times are of such a
+ * pair.
  */
-#include "backend/backend.h"
+#include "backend/embedded/embedded_open.h"
 #include "base/clock.h"
 #include "base/json_write.h"
 #include <pthread.h>
@@ -165,10 +166,17 @@ int main(int argc, char **argv)
 
     while ((option = getopt(argc, argv, "t:n:s")) != -1)
         switch (option) {
-        case 't': n_threads = (int)strtol(optarg, NULL, 10); break;
-        case 'n': b.n_rows = (int)strtol(optarg, NULL, 10); break;
-        case 's': has_subscriber = true; break;
-        default: return 2;
+        case 't':
+            n_threads = (int)strtol(optarg, NULL, 10);
+            break;
+        case 'n':
+            b.n_rows = (int)strtol(optarg, NULL, 10);
+            break;
+        case 's':
+            has_subscriber = true;
+            break;
+        default:
+            return 2;
         }
     if (n_threads < 1 || n_threads > MAX_THREADS || b.n_rows < 1)
         return 2;

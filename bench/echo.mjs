@@ -1,5 +1,5 @@
 // 2 KB of JSON to a real route and back: PATCH /activities/:id stores the row on disk and answers with it. Beside Express with Node's SQLite doing the
-// same, as durably. wrk asks; each server alone on one core.
+// same, as durably. wrk sends the requests; each server alone on one core.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

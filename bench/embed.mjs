@@ -10,10 +10,10 @@ const textsPerCall = 256;
 const words = 'the vaccine arrived late because customs held every refrigerated lorry at the harbour over the long weekend'.split(' ');
 const input = Array.from({ length: textsPerCall }, (_, i) => Array.from({ length: 12 }, (_, j) => words[(i * 7 + j * 3) % words.length]).join(' ') + ` ${i}`);
 
-async function textsPerSecond(ask) {
+async function textsPerSecond(send) {
     const began = performance.now();
     for (let i = 0; i < calls; i++) {
-        const reply = await ask('POST', '/sdk/llm/embed', { input });
+        const reply = await send('POST', '/sdk/llm/embed', { input });
         if (reply.body.embeddings.length !== textsPerCall)
             throw new Error(reply.text.slice(0, 200));
     }
@@ -21,12 +21,12 @@ async function textsPerSecond(ask) {
 }
 
 await bench(async () => {
-    const ask = await (await hearth()).asKey();
+    const send = await (await hearth()).asKey();
     const engine = [];
     const http = [];
     for (let round = 0; round < rounds; round++) {
         engine.push(JSON.parse(execFileSync(join(buildFolder, 'bench/bench_lexical'), { encoding: 'utf8' })).texts_per_second);
-        http.push(await textsPerSecond(ask));
+        http.push(await textsPerSecond(send));
     }
     emit({ what: 'builtin lexical-384, one core', unit: 'texts/s', better: 'more', hearth: engine, target: { of: 'value', at: 20_000 } });
     emit({ what: `  through HTTP, ${textsPerCall} texts a call, client's parsing included`, unit: 'texts/s', better: 'more', hearth: http });

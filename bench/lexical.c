@@ -14,8 +14,9 @@
 enum { N_TEXTS = 4096, N_WORDS = 12 };
 
 static const char *const words[] = {
-    "invoice", "please", "the", "customer", "delayed", "shipping", "address", "of", "warehouse", "refund", "yesterday", "with",
-    "number", "contract", "a", "meeting", "temperature", "sensor", "update", "garden", "and", "library", "river", "engine",
+    "invoice",     "please", "the",       "customer", "delayed", "shipping", "address", "of",
+    "warehouse",   "refund", "yesterday", "with",     "number",  "contract", "a",       "meeting",
+    "temperature", "sensor", "update",    "garden",   "and",     "library",  "river",   "engine",
 };
 
 static struct slice make_text(struct arena *a, size_t seed)
@@ -50,7 +51,7 @@ int main(int argc, char **argv)
         }
         passed_us = clock_mono_us() - started_us;
     } while (passed_us < duration_us);
-    printf("{\"bench\":\"lexical\",\"texts\":%zu,\"bytes_per_text\":%.0f,\"texts_per_second\":%.0f,\"check\":%.3f}\n", n,
-           n_bytes / N_TEXTS, (double)n * 1e6 / (double)passed_us, sum);
+    printf("{\"bench\":\"lexical\",\"texts\":%zu,\"bytes_per_text\":%.0f,\"texts_per_second\":%.0f,\"check\":%.3f}\n",
+           n, n_bytes / N_TEXTS, (double)n * 1e6 / (double)passed_us, sum);
     return 0;
 }

@@ -31,12 +31,22 @@ async function sample(way, streams) {
     return { p50: seen.p50_us / 1000, p99: seen.p99_us / 1000, cpu: way.pid && (cpuSeconds(way.pid) - before.cpu) / streams / events * 1e6, bytes };
 }
 
+// A yardstick that breaks is a finding, not the end of the measurement.
+function orBroken(take) {
+    return take().catch((error) => ({ broke: String(error.stderr || error.message).trim().split('\n')[0].slice(0, 60) }));
+}
+
 function rows(streams, samples) {
     const of = (side, member) => samples[side].map((s) => s[member]);
     const added = (side, member) => samples[side].map((s, i) => s[member] - samples.direct[i][member]);
     const what = `chat stream, ${streams} x ${perSecond} events/s:`;
     const isBudget = streams === 200;
     for (const [peer, name] of [['nginx', 'nginx proxy_pass'], ['portkey', 'Portkey gateway']]) {
+        const broken = samples[peer].find((s) => s.broke);
+        if (broken) {
+            emit({ what: `${what} added p50`, unit: 'ms', better: 'less', hearth: added('hearth', 'p50'), peer_name: `${name} broke: ${broken.broke}` });
+            continue;
+        }
         emit({ what: `${what} added p50`, unit: 'ms', better: 'less', hearth: added('hearth', 'p50'), peer: added(peer, 'p50'), peer_name: name,
             target: isBudget ? { of: 'value', at: 0.3 } : undefined });
         emit({ what: `${what} added p99`, unit: 'ms', better: 'less', hearth: added('hearth', 'p99'), peer: added(peer, 'p99'), peer_name: name,
@@ -58,6 +68,6 @@ await bench(async () => {
             nginx: await nginxProxy(servedCore, provider),
             portkey: await portkey(servedCore, provider),
         };
-        rows(streams, await interleave(rounds, Object.fromEntries(Object.entries(ways).map(([name, way]) => [name, () => sample(way, streams)]))));
+        rows(streams, await interleave(rounds, Object.fromEntries(Object.entries(ways).map(([name, way]) => [name, () => (['nginx', 'portkey'].includes(name) ? orBroken(() => sample(way, streams)) : sample(way, streams))]))));
     }
 });

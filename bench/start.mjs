@@ -16,14 +16,14 @@ const idle = { hearth: [], express: [] };
 
 function firstAnswer(port) {
     return new Promise((done) => {
-        const ask = () => {
-            const asked = http.get({ port, host: '127.0.0.1', path: '/sdk/ping', headers: { 'x-app-id': 'none' }, agent: false }, (reply) => {
+        const tryOnce = () => {
+            const request = http.get({ port, host: '127.0.0.1', path: '/sdk/ping', headers: { 'x-app-id': 'none' }, agent: false }, (reply) => {
                 reply.resume();
                 reply.on('end', () => done(performance.now()));
             });
-            asked.on('error', () => setTimeout(ask, 1));
+            request.on('error', () => setTimeout(tryOnce, 1));
         };
-        ask();
+        tryOnce();
     });
 }
 

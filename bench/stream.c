@@ -1,13 +1,15 @@
-/* Both ends of streamed chats, for bench/relay.mjs: a provider that sends stamped events at a steady rate, and clients that read the stamps.
+/* Both ends of streamed chats, for bench/relay.mjs: a provider that sends stamped events at a steady rate, and clients
+ * that read the stamps.
  *
  *     bench_stream [-r RATE] [-n EVENTS] provide
  *         prints its port; answers every request with one stream of chat completion chunks
  *     bench_stream [-r RATE] [-n EVENTS] [-c STREAMS] [-H 'name: value']... read PORT PATH BODY
  *         prints one line of JSON when all streams have ended
  *
- * -r RATE (events a second and stream) and -n EVENTS (a stream) are told to both. A stamp is '@' and 16 digits: the microseconds of CLOCK_MONOTONIC
- * when the event was written. Streams begin at random parts of their period, as those of people do. The first second of a stream is not counted: connections are
- * being made. Threads: one, an event loop.
+ * -r RATE (events per second and stream) and -n EVENTS (per stream) are given to both ends. A stamp is '@' and 16
+ * digits: the microseconds of CLOCK_MONOTONIC when the event was written. Streams begin at random parts of their
+ * period, as those of people do. The first second of a stream is not counted: connections are being made. Threads: one,
+ * an event loop.
  */
 #include "base/json_write.h"
 
@@ -64,7 +66,7 @@ static void stop_sending(struct sending *s)
     free(s);
 }
 
-/* At once, as far as the socket takes it: one call of the kernel an event. */
+/* Written immediately as far as the socket accepts: one system call per event. */
 static void flush(struct sending *s)
 {
     evbuffer_write(s->out, s->fd);
@@ -80,8 +82,11 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 static void add_chunk(struct sending *s, const char *delta, const char *finish)
 {
     char text[512];
-    int n = snprintf(text, sizeof(text), "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"bench\","
-                     "\"choices\":[{\"index\":0,\"delta\":{%s},\"finish_reason\":%s}]}\n\n", delta, finish);
+    int n = snprintf(
+        text, sizeof(text),
+        "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"bench\","
+        "\"choices\":[{\"index\":0,\"delta\":{%s},\"finish_reason\":%s}]}\n\n",
+        delta, finish);
 
     evbuffer_add_printf(s->out, "%x\r\n%s\r\n", (unsigned)n, text);
 }
@@ -136,7 +141,8 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
     if (!has_request(s))
         return;
     evbuffer_drain(s->in, evbuffer_get_length(s->in));
-    evbuffer_add_printf(s->out, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+    evbuffer_add_printf(s->out,
+                        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
     flush(s);
     s->n_sent = 0;
     s->next_us = now_us() + rand() % (1000000 / rate);
@@ -162,7 +168,8 @@ static int provide(void)
 {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof(address);
-    struct evconnlistener *listener = evconnlistener_new_bind(base, on_accept, NULL, LEV_OPT_CLOSE_ON_FREE, 4096, (struct sockaddr *)&address, sizeof(address));
+    struct evconnlistener *listener = evconnlistener_new_bind(base, on_accept, NULL, LEV_OPT_CLOSE_ON_FREE, 4096,
+                                                              (struct sockaddr *)&address, sizeof(address));
 
     if (!listener || getsockname(evconnlistener_get_fd(listener), (struct sockaddr *)&address, &size) < 0)
         die("cannot listen");
@@ -174,9 +181,20 @@ static int provide(void)
 
 /* ---- read ---- */
 
-static struct { int32_t *late_us; size_t n; long n_open, n_whole; int64_t ended_us; } seen;
+static struct {
+    int32_t *late_us;
+    size_t n;
+    long n_open, n_whole;
+    int64_t ended_us;
+} seen;
 
-struct reading { struct bufferevent *socket; long n_stamps; char tail[STAMP_DIGITS + 1]; size_t n_tail; bool is_done; };
+struct reading {
+    struct bufferevent *socket;
+    long n_stamps;
+    char tail[STAMP_DIGITS + 1];
+    size_t n_tail;
+    bool is_done;
+};
 
 static void take_stamp(struct reading *r, const char *digits)
 {
@@ -186,7 +204,7 @@ static void take_stamp(struct reading *r, const char *digits)
         seen.late_us[seen.n++] = (int32_t)late_us;
 }
 
-/* Stamps of 16 digits may be cut between two readings. */
+/* A stamp of 16 digits may be cut between two readings. */
 static void take_bytes(struct reading *r, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -272,13 +290,18 @@ static void print_seen(void)
     buf_clear(&out);
 }
 
-static int read_streams(const char *port, const char *path, const char *body, const char *const *headers, size_t n_headers)
+static int read_streams(const char *port, const char *path, const char *body, const char *const *headers,
+                        size_t n_headers)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)strtol(port, NULL, 10)) };
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                   .sin_port = htons((uint16_t)strtol(port, NULL, 10)) };
     struct buf request;
 
     buf_init(&request, 64 << 10);
-    buf_printf(&request, "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", path, port, strlen(body));
+    buf_printf(&request,
+               "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n",
+               path, port, strlen(body));
     for (size_t i = 0; i < n_headers; i++)
         buf_printf(&request, "%s\r\n", headers[i]);
     buf_printf(&request, "\r\n%s", body);
@@ -299,11 +322,20 @@ int main(int argc, char **argv)
 
     while ((option = getopt(argc, argv, "c:r:n:H:")) != -1)
         switch (option) {
-        case 'c': n_streams = strtol(optarg, NULL, 10); break;
-        case 'r': rate = strtol(optarg, NULL, 10); break;
-        case 'n': n_events = strtol(optarg, NULL, 10); break;
-        case 'H': headers[n_headers < MAX_HEADERS ? n_headers++ : n_headers - 1] = optarg; break;
-        default: return 64;
+        case 'c':
+            n_streams = strtol(optarg, NULL, 10);
+            break;
+        case 'r':
+            rate = strtol(optarg, NULL, 10);
+            break;
+        case 'n':
+            n_events = strtol(optarg, NULL, 10);
+            break;
+        case 'H':
+            headers[n_headers < MAX_HEADERS ? n_headers++ : n_headers - 1] = optarg;
+            break;
+        default:
+            return 64;
         }
     signal(SIGPIPE, SIG_IGN);
     base = event_base_new();

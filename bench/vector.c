@@ -1,19 +1,21 @@
 /* Fills an embedded vector store, queries it and prints its figures as one line of JSON.
  *
- *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-k uniform|clustered] [-l ROWS] [-i FILE] [FOLDER]
+ *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-k uniform|clustered] [-l ROWS] [-i
+ * FILE] [FOLDER]
  *
- * -l: inverted lists above so many rows (default: none); they are built before queries are measured. -i: rows, then queries, as float32 of this machine's
- * byte order instead of ones made up. Queries run on one thread through the engine, then on THREADS.
- * Recall is counted against an exact search over the floats. FOLDER (default: the current one) gets a database that is
- * removed at the end; /tmp may be memory. cpu_p50_us is the processor time of a query, upsert_cpu_us that of a vector stored
- * in a batch, which other programs on the machine change less than p50_us and upserts_per_second. scan_share is the speed of a pass over the rows as a share of the speed at which
- * one thread reads memory.
+ * -l: inverted lists above so many rows (default: none); they are built before queries are measured. -i: rows, then
+ * queries, as float32 of this machine's byte order instead of ones made up. Queries run on one thread through the
+ * engine, then on THREADS. Recall is counted against an exact search over the floats. FOLDER (default: the current one)
+ * gets a database that is removed at the end; /tmp may be memory. cpu_p50_us is the processor time of a query,
+ * upsert_cpu_us that of a vector stored in a batch, which other programs on the machine change less than p50_us and
+ * upserts_per_second. scan_share is the speed of a pass over the rows as a share of the speed at which one thread reads
+ * memory.
  */
+#include "../tests/unit/metric.h"
 #include "base/clock.h"
 #include "base/json_write.h"
-#include "base/metrics.h"
-#include "vector/engine.h"
-#include "vector/quant.h"
+#include "vector/engine/engine.h"
+#include "vector/engine/quant.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -58,7 +60,8 @@ static float normal(struct bench *b)
 static void fill(struct bench *b, float *into, size_t n, const float *centres)
 {
     for (size_t i = 0; i < n; i++) {
-        const float *centre = centres ? centres + (size_t)(fabsf(normal(b)) * 1e6F) % N_CLUSTERS * b->n_dimensions : NULL;
+        const float *centre =
+            centres ? centres + (size_t)(fabsf(normal(b)) * 1e6F) % N_CLUSTERS * b->n_dimensions : NULL;
 
         for (size_t j = 0; j < b->n_dimensions; j++)
             into[i * b->n_dimensions + j] = centre ? centre[j] + 0.7F * normal(b) : normal(b);
@@ -70,7 +73,8 @@ static void read_data(struct bench *b)
     FILE *f = fopen(b->input, "rbe");
     size_t n_rows = b->n * b->n_dimensions, n_queries = b->n_queries * b->n_dimensions;
 
-    if (!f || fread(b->rows, sizeof(float), n_rows, f) != n_rows || fread(b->queries, sizeof(float), n_queries, f) != n_queries)
+    if (!f || fread(b->rows, sizeof(float), n_rows, f) != n_rows ||
+        fread(b->queries, sizeof(float), n_queries, f) != n_queries)
         die("input", &(struct err){ .text = "the file has too few numbers" });
     fclose(f);
 }
@@ -118,8 +122,9 @@ static int64_t own_memory(void)
 
 static void open_store(struct bench *b)
 {
-    struct vectors_embedded_config config = { .path = b->path, .list_above_rows = b->list_above, .target_recall = 0.97,
-                                              .memory_bytes = INT64_C(8) << 30 };
+    struct vectors_embedded_config config = {
+        .path = b->path, .list_above_rows = b->list_above, .target_recall = 0.97, .memory_bytes = INT64_C(8) << 30
+    };
     struct err e = { 0 };
 
     if (vectors_embedded_open(&config, &b->v, &e) < 0)
@@ -133,9 +138,10 @@ static void upsert(struct bench *b, size_t from, size_t n, const char *prefix)
     struct err e = { 0 };
 
     for (size_t i = 0; i < n; i++)
-        records[i] = (struct vector_record){ arena_printf(a, "%s%zu", prefix, from + i), b->rows + (from + i) * b->n_dimensions,
-                                             arena_printf(a, "{\"documentId\":\"doc-%zu\",\"page\":%zu}", (from + i) / 50,
-                                                          (from + i) % 50) };
+        records[i] =
+            (struct vector_record){ arena_printf(a, "%s%zu", prefix, from + i), b->rows + (from + i) * b->n_dimensions,
+                                    arena_printf(a, "{\"documentId\":\"doc-%zu\",\"page\":%zu}", (from + i) / 50,
+                                                 (from + i) % 50) };
     if (b->v->ops->upsert(b->v, NULL, "bench", &(struct vector_batch){ records, n, b->n_dimensions }, &e) < 0)
         die("upsert", &e);
 }
@@ -155,17 +161,20 @@ static void measure_upserts(struct bench *b)
     for (size_t i = 0; i < b->n; i += b->batch)
         upsert(b, i, MIN(b->batch, b->n - i), "id-");
     json_add_int(&b->w, "upserts_per_second", (int64_t)((double)b->n * 1e6 / (double)(clock_mono_us() - started_us)));
-    json_add_double(&b->w, "upsert_cpu_us", round(10 * (double)(cpu_us(CLOCK_PROCESS_CPUTIME_ID) - started_cpu_us) / (double)b->n) / 10);
+    json_add_double(&b->w, "upsert_cpu_us",
+                    round(10 * (double)(cpu_us(CLOCK_PROCESS_CPUTIME_ID) - started_cpu_us) / (double)b->n) / 10);
     started_us = clock_mono_us();
     for (size_t i = 0; i < N_SINGLE && i < b->n; i++)
         upsert(b, i, 1, "id-");
-    json_add_int(&b->w, "single_upserts_per_second", (int64_t)(N_SINGLE * 1e6 / (double)(clock_mono_us() - started_us)));
+    json_add_int(&b->w, "single_upserts_per_second",
+                 (int64_t)(N_SINGLE * 1e6 / (double)(clock_mono_us() - started_us)));
 }
 
 static void query_one(struct bench *b, size_t i, const char *filter, struct arena *a, struct vector_hits *ret)
 {
-    struct vector_query q = { .vector = b->queries + i * b->n_dimensions, .n_dimensions = b->n_dimensions, .top_k = TOP_K,
-                              .min_score = -2 };
+    struct vector_query q = {
+        .vector = b->queries + i * b->n_dimensions, .n_dimensions = b->n_dimensions, .top_k = TOP_K, .min_score = -2
+    };
     struct err e = { 0 };
 
     if ((filter && json_parse(a, slice_of(filter), &q.filter, &e) < 0) ||
@@ -213,8 +222,8 @@ static void *query_many(void *arg)
 
 static void measure_threads(struct bench *b)
 {
-    struct metric *passes = metric_histogram_of("hearth_vector_pass_queries", "", "", NULL, 0);
-    double n_passes = metric_value(passes);
+    static const char passes[] = "hearth_vector_pass_queries_count";
+    double n_passes = metric_of(passes);
     pthread_t threads[MAX_THREADS];
     int64_t started_us = clock_mono_us();
 
@@ -226,11 +235,11 @@ static void measure_threads(struct bench *b)
     json_add_int(&b->w, "shared_queries_per_second",
                  (int64_t)((double)b->n_queries * 1e6 / (double)(clock_mono_us() - started_us)));
     add_times(b, "shared_p50_us", "shared_p99_us");
-    n_passes = metric_value(passes) - n_passes;
+    n_passes = metric_of(passes) - n_passes;
     json_add_double(&b->w, "queries_per_pass", n_passes > 0 ? round(10 * (double)b->n_queries / n_passes) / 10 : 0);
 }
 
-/* The score of the tenth of an exact search: a hit at or above it is right. */
+/* The score of the tenth hit of an exact search: a hit at or above this score is right. */
 static double tenth_score(struct bench *b, const float *query)
 {
     double norm = quant_norm(query, b->n_dimensions), best[TOP_K];
@@ -281,7 +290,7 @@ static void measure_load(struct bench *b)
     json_add_double(&b->w, "memory_mb_per_100k", (double)(own_memory() - memory_kb) / 1024 * 1e5 / (double)b->n);
 }
 
-/* Waits for the lists the load asked for. */
+/* Waits for the lists that the load caused to be built. */
 static void measure_lists(struct bench *b)
 {
     int64_t started_us = clock_mono_us();
@@ -328,21 +337,21 @@ static struct slab *make_slab(struct bench *b, atomic_size_t *account)
     return slab;
 }
 
-static int64_t pass_us(struct bench *b, const struct slab *slab, size_t n_asks)
+static int64_t pass_us(struct bench *b, const struct slab *slab, size_t n_requests)
 {
-    struct scan_ask asks[SCAN_BATCH], *pointers[SCAN_BATCH];
+    struct scan_request requests[SCAN_BATCH], *pointers[SCAN_BATCH];
     int64_t started_us = clock_mono_us();
     struct quant_query query;
     struct best best[SCAN_BATCH];
 
     quant_query_init(&query, b->queries, b->n_dimensions);
-    for (size_t i = 0; i < n_asks; i++) {
+    for (size_t i = 0; i < n_requests; i++) {
         best_init(&best[i], 32);
-        asks[i] = (struct scan_ask){ .query = &query, .n = slab->n, .best = &best[i] };
-        pointers[i] = &asks[i];
+        requests[i] = (struct scan_request){ .query = &query, .n = slab->n, .best = &best[i] };
+        pointers[i] = &requests[i];
     }
-    scan_range(kernel_best(), slab, pointers, n_asks, 0, slab->n);
-    for (size_t i = 0; i < n_asks; i++)
+    scan_range(kernel_best(), slab, pointers, n_requests, 0, slab->n);
+    for (size_t i = 0; i < n_requests; i++)
         best_clear(&best[i]);
     quant_query_clear(&query);
     return clock_mono_us() - started_us;
@@ -353,11 +362,12 @@ static int64_t read_us(const struct slab *slab, volatile uint64_t *sink)
     int64_t started_us = clock_mono_us();
 
     for (size_t i = 0; i < slab->n_chunks; i++)
-        *sink ^= read_all(slab->chunks[i].codes, MIN((size_t)SLAB_CHUNK_ROWS, slab->n - i * SLAB_CHUNK_ROWS) * slab->stride);
+        *sink ^=
+            read_all(slab->chunks[i].codes, MIN((size_t)SLAB_CHUNK_ROWS, slab->n - i * SLAB_CHUNK_ROWS) * slab->stride);
     return clock_mono_us() - started_us;
 }
 
-/* Interleaved, the fastest of each: other programs share the machine. */
+/* Interleaved, the fastest run of each: other programs share the machine. */
 static void measure_pass(struct bench *b)
 {
     atomic_size_t account = 0;
@@ -380,7 +390,7 @@ static void measure_pass(struct bench *b)
     slab_unref(slab);
 }
 
-/* --- */
+/* --- main --- */
 
 static void run(struct bench *b)
 {
@@ -415,23 +425,45 @@ static int read_options(struct bench *b, int argc, char **argv)
 
     while ((option = getopt(argc, argv, "n:d:b:q:t:k:l:i:")) != -1)
         switch (option) {
-        case 'n': b->n = strtoul(optarg, NULL, 10); break;
-        case 'd': b->n_dimensions = strtoul(optarg, NULL, 10); break;
-        case 'b': b->batch = strtoul(optarg, NULL, 10); break;
-        case 'q': b->n_queries = strtoul(optarg, NULL, 10); break;
-        case 't': b->n_threads = strtoul(optarg, NULL, 10); break;
-        case 'k': b->is_clustered = strcmp(optarg, "clustered") == 0; break;
-        case 'l': b->list_above = strtol(optarg, NULL, 10); break;
-        case 'i': b->input = optarg; break;
-        default: return -1;
+        case 'n':
+            b->n = strtoul(optarg, NULL, 10);
+            break;
+        case 'd':
+            b->n_dimensions = strtoul(optarg, NULL, 10);
+            break;
+        case 'b':
+            b->batch = strtoul(optarg, NULL, 10);
+            break;
+        case 'q':
+            b->n_queries = strtoul(optarg, NULL, 10);
+            break;
+        case 't':
+            b->n_threads = strtoul(optarg, NULL, 10);
+            break;
+        case 'k':
+            b->is_clustered = strcmp(optarg, "clustered") == 0;
+            break;
+        case 'l':
+            b->list_above = strtol(optarg, NULL, 10);
+            break;
+        case 'i':
+            b->input = optarg;
+            break;
+        default:
+            return -1;
         }
     return b->n && b->n_dimensions && b->batch && b->n_queries && b->n_threads && b->n_threads <= MAX_THREADS ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
-    struct bench b = { .n = 100000, .n_dimensions = 384, .batch = 1000, .n_queries = 300, .n_threads = 8,
-                       .list_above = INT64_MAX, .dice = 88172645463325252 };
+    struct bench b = { .n = 100000,
+                       .n_dimensions = 384,
+                       .batch = 1000,
+                       .n_queries = 300,
+                       .n_threads = 8,
+                       .list_above = INT64_MAX,
+                       .dice = 88172645463325252 };
     static const char *const suffixes[] = { "", "-wal", "-shm" };
     char folder[256], path[300], name[320];
 

@@ -60,7 +60,7 @@ const engine = (file, n, listAbove) => JSON.parse(execFileSync(join(buildFolder,
     ['-i', file, '-n', String(n), '-d', String(dimensions), '-b', String(batch), '-q', String(queries), '-t', '2', ...(listAbove ? ['-l', String(listAbove)] : []), diskFolder('engine')], { encoding: 'utf8' }));
 
 // {p50, p99} in ms of one query after the other, and what was found.
-async function ask(query, all, n) {
+async function measure(query, all, n) {
     const ms = [];
     const found = [];
     for (let i = 0; i < queries; i++) {
@@ -141,9 +141,9 @@ async function takeTurns(all, n, peers, service, { rounds, isLarge }) {
         turns.engine.push(engine(file, n));
         if (isLarge)
             turns.lists.push(engine(file, n, n / 2));
-        turns.http.push(await ask(queryOf(service), all, n));
+        turns.http.push(await measure(queryOf(service), all, n));
         for (const peer of peers)
-            turns.peers.get(peer.name).push(await ask(peer.query, all, n));
+            turns.peers.get(peer.name).push(await measure(peer.query, all, n));
     }
     return turns;
 }
@@ -193,7 +193,7 @@ await bench(async () => {
         service.singlesPerSecond = await singleUpserts(service, all);
         const turns = await takeTurns(all, n, peers, service, size);
         const indexed = await indexLance(peers.find((peer) => peer.table));
-        turns.peers.set(indexed.name, [await ask(indexed.query, all, n)]);
+        turns.peers.set(indexed.name, [await measure(indexed.query, all, n)]);
         queryRows(what, turns, n);
         storeRows(what, turns, service, peers, size);
         peers.forEach((peer) => peer.close());

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildFolder, diskFolder, freePort, hearth, listening, pin, program, root } from './programs.mjs';
 
-const ask = { messages: [{ role: 'user', content: 'Say something.' }] };
+const chat = { messages: [{ role: 'user', content: 'Say something.' }] };
 const openaiPath = '/v1/chat/completions';
 
 const nginxHead = (folder) => `
@@ -30,7 +30,7 @@ export const wholeProvider = (core, completion) => nginx(core, (port) => `defaul
     server { listen 127.0.0.1:${port}; location / { return 200 '${completion}'; } }`);
 
 // {name, port, pid, path, body, headers} of each way to the provider at providerPort.
-export const direct = (providerPort) => ({ port: providerPort, path: openaiPath, headers: {}, body: { ...ask, model: 'bench' } });
+export const direct = (providerPort) => ({ port: providerPort, path: openaiPath, headers: {}, body: { ...chat, model: 'bench' } });
 
 export async function nginxProxy(core, providerPort) {
     const proxy = await nginx(core, (port) => `
@@ -53,7 +53,7 @@ export async function hearthBefore(core, providerPort, options = {}) {
     const h = await hearth({ ...options, env: { GENERIC_OPENAI_BASE_URL: `http://127.0.0.1:${providerPort}/v1`, GENERIC_OPENAI_MODEL: 'bench' } });
     const headers = { authorization: `Bearer ${await h.key()}` };
     pin(h.pid, core);
-    return { port: Number(new URL(h.url).port), pid: h.pid, path: '/sdk/llm/chat', headers, body: ask };
+    return { port: Number(new URL(h.url).port), pid: h.pid, path: '/sdk/llm/chat', headers, body: chat };
 }
 
 // The provider of streamed chats (bench/stream.c), on a core.

@@ -45,7 +45,7 @@ export async function hearth(options = {}) {
     return service;
 }
 
-// Starts a yardstick; its standard error is kept and told only when it fails. Ended by SIGTERM.
+// Starts a yardstick; its standard error is kept and shown only when it fails. Ended by SIGTERM.
 export function program(command, args, options = {}) {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
     const ended = new Promise((done) => child.on('close', done));
@@ -62,7 +62,7 @@ export function program(command, args, options = {}) {
     return child;
 }
 
-// Yardsticks that cannot be told to pick a port themselves.
+// Yardsticks that cannot pick a port themselves.
 export function freePort() {
     return new Promise((done) => {
         const server = createServer().listen(0, '127.0.0.1', () => {

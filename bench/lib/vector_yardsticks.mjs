@@ -29,8 +29,8 @@ export async function sqliteVec(rows, n) {
         db.exec('COMMIT');
     }
     const addsPerSecond = perSecond(n, began);
-    const ask = db.prepare(`SELECT rowid FROM rows WHERE vector MATCH ? AND k = ${topK} ORDER BY distance`);
-    return { name: 'sqlite-vec', addsPerSecond, query: (vector) => ask.all(blob(vector)).map((row) => row.rowid), close: () => db.close() };
+    const select = db.prepare(`SELECT rowid FROM rows WHERE vector MATCH ? AND k = ${topK} ORDER BY distance`);
+    return { name: 'sqlite-vec', addsPerSecond, query: (vector) => select.all(blob(vector)).map((row) => row.rowid), close: () => db.close() };
 }
 
 async function lanceTable(rows, n) {
@@ -52,7 +52,7 @@ async function lanceTable(rows, n) {
 const askLance = ({ table }) => async (vector) =>
     (await table.query().nearestTo(vector).distanceType('cosine').limit(topK).select(['id', '_distance']).toArray()).map((row) => row.id);
 
-// Twice the same table: as it is, and behind the index its makers propose.
+// Twice the same table: as it is, and with the index its makers propose.
 export async function lance(rows, n) {
     const lance = await lanceTable(rows, n);
     return { name: 'LanceDB', addsPerSecond: lance.addsPerSecond, query: askLance(lance), close: () => lance.db.close(), table: lance };
