@@ -1,15 +1,42 @@
-# Sourced by every script here: where the project stands, how it speaks, which Node it uses, how it builds.
+# Sourced by every script here: where the project stands, how it speaks, which Node it uses, how it builds. A script's `--help` is the comment at its head.
 set -euo pipefail
 
+house_cwd=$PWD
 house_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 house_tools=$house_root/.tools
 house_node_min=22
-cd "$house_root"
-
-export PATH="$house_tools/node_modules/node/bin:$PATH:/usr/sbin:/sbin"
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# The comment at the head of the script; then more_help, which a script may define before it sources this file.
+print_help() {
+    sed -n '2,${/^#/!q;s/^# \{0,1\}//p}' "$0"
+    ! declare -F more_help >/dev/null || more_help
+}
+for house_argument in "$@"; do
+    case $house_argument in -h | --help) print_help; exit 0 ;; esac
+done
+
+# Under sudo, a tree that belongs to its user would fill with files of root's, and the service would use root's data folder.
+house_refuse_sudo() {
+    [ "$(id -u)" -eq 0 ] && [ "${SUDO_UID:-0}" -ne 0 ] || return 0
+    [ "$(stat -c %u "$house_root")" -ne 0 ] || [ "${0##*/}" = server ] || return 0
+    die "run it as yourself, without sudo; it asks for sudo when it installs packages"
+}
+house_refuse_sudo
+
+cd "$house_root"
+export PATH="$house_tools/node_modules/node/bin:$PATH:/usr/sbin:/sbin"
+
+# Compilers, npm and browsers keep caches in the home folder; a user without one gets a folder for them.
+house_home=${HOME:-}
+[ -n "$house_home" ] || house_home=$(getent passwd "$(id -u)" | cut -d: -f6) || house_home=
+export HOME="$house_home"
+if [ ! -d "$HOME" ]; then
+    export HOME="$house_tools/home"
+    mkdir -p "$HOME"
+fi
 
 node_major() {
     command -v node >/dev/null || { echo 0; return; }
@@ -90,18 +117,28 @@ node_suite() {
     suite_close "$name" $counts
 }
 
-# checks NAME: run the functions whose names follow, each one check of the suite.
+# one_check NAME CHECK FOLDER: runs check_CHECK and prints what it said, in one piece; a file in FOLDER tells that it passed.
+one_check() {
+    local out result=FAIL
+    if out=$(set -e; "check_$2" 2>&1); then
+        result='ok  '
+        touch "$3/$2"
+    fi
+    printf '%s%s %s %s\n' "$out${out:+
+}" "$result" "$1" "${2//_/ }"
+}
+
+# run_checks NAME CHECK...: runs the functions check_CHECK, CHECK_JOBS (1) at a time; each is one check of the suite.
 run_checks() {
-    local name=$1 passed=0 failed=0 check
+    local name=$1 check folder passed
     shift
+    folder=$(mktemp -d)
     for check in "$@"; do
-        if ( set -e; "check_$check" ); then
-            echo "ok   $name ${check//_/ }"
-            passed=$((passed + 1))
-        else
-            echo "FAIL $name ${check//_/ }"
-            failed=$((failed + 1))
-        fi
+        while [ "$(jobs -rp | wc -l)" -ge "${CHECK_JOBS:-1}" ]; do wait -n || true; done
+        one_check "$name" "$check" "$folder" &
     done
-    suite_close "$name" "$passed" "$failed"
+    wait
+    passed=$(find "$folder" -type f | wc -l)
+    rm -rf "$folder"
+    suite_close "$name" "$passed" "$(($# - passed))"
 }
