@@ -108,9 +108,13 @@ node_suite() {
     local f
     for f in "$@"; do [ ! -e "$f" ] || files+=("$f"); done
     [ "${#files[@]}" -gt 0 ] || suite_close "$name" 0 0
-    rm -f "$tap"
+    rm -f "$tap" "$house_root/build/pauses.log"
+    export HEARTH_TEST_PAUSES=$house_root/build/pauses.log
+    node tests/tools/metronome.mjs "$HEARTH_TEST_PAUSES" &
+    local metronome=$!
     node --disable-warning=ExperimentalWarning --test --test-concurrency="${TEST_JOBS:-2}" --test-reporter=spec --test-reporter-destination=stdout \
         --test-reporter=tap --test-reporter-destination="$tap" "${files[@]}" </dev/null || true
+    kill "$metronome" 2>/dev/null || true
     local counts
     counts=$(node tests/tools/count.mjs node "$tap")
     # shellcheck disable=SC2086
