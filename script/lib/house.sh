@@ -112,7 +112,7 @@ node_suite() {
     export HEARTH_TEST_PAUSES=$house_root/build/pauses.log
     node tests/tools/metronome.mjs "$HEARTH_TEST_PAUSES" &
     local metronome=$!
-    node --disable-warning=ExperimentalWarning --test --test-concurrency="${TEST_JOBS:-2}" --test-reporter=spec --test-reporter-destination=stdout \
+    node --disable-warning=ExperimentalWarning --test --test-timeout="${TEST_TIMEOUT_MS:-1500000}" --test-concurrency="${TEST_JOBS:-2}" --test-reporter=spec --test-reporter-destination=stdout \
         --test-reporter=tap --test-reporter-destination="$tap" "${files[@]}" </dev/null || true
     kill "$metronome" 2>/dev/null || true
     local counts

@@ -503,9 +503,29 @@ class Hearth {
 
 // options: t (test context: stop() is called when it ends), settings {key: value}, dataDir (kept at the end), env, args, listen,
 // uid (its processes and files are that user's; root only), program (another one than HEARTH_BIN).
+const ofTests = new WeakMap();
+
+// At the end of the test the last one stops first: it may serve the folder of an earlier one, which stop() removes.
+function stopAtEnd(t, hearth) {
+    if (ofTests.has(t)) {
+        ofTests.get(t).push(hearth);
+        return;
+    }
+    ofTests.set(t, [hearth]);
+    t.after(async () => {
+        const ends = [];
+        for (const one of ofTests.get(t).reverse())
+            ends.push(await one.stop().catch((error) => error));
+        const failed = ends.find((end) => end instanceof Error);
+        if (failed)
+            throw failed;
+    });
+}
+
 export async function startHearth(options = {}) {
     const hearth = new Hearth(options);
-    options.t?.after(() => hearth.stop());
+    if (options.t)
+        stopAtEnd(options.t, hearth);
     return hearth.start();
 }
 
@@ -525,6 +545,7 @@ export function coldHearth(options = {}) {
         if (options.uid !== undefined)
             chownSync(hearth.dataDir, options.uid, options.uid);
     }
-    options.t?.after(() => hearth.stop());
+    if (options.t)
+        stopAtEnd(options.t, hearth);
     return hearth;
 }
