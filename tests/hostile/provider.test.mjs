@@ -439,3 +439,17 @@ test('system texts of many messages are joined once: 2,000 of 8 KB do not end th
     assert.equal(reply.status, 200, reply.text.slice(0, 300));
     await othersAreServed();
 });
+
+test('references to a large item cost what the item costs: a short id many times does not end the service', async () => {
+    const large = 'r'.repeat(3 << 20);
+    answer = (request, socket) => socket.end(responseBytes({ model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: large, reasoning_content: large }, finish_reason: 'stop' }] }));
+    const made = await app('POST', '/v1/responses', { input: 'hello', model: 'generic-openai/m' });
+    assert.equal(made.status, 200, made.text.slice(0, 300));
+    answer = (request, socket) => socket.end(responseBytes({ model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: 'short' }, finish_reason: 'stop' }] }));
+    for (const { id } of made.body.output)
+        for (const [n, status] of [[1, 200], [12, 413], [1900, 413]]) {
+            const reply = await app('POST', '/v1/responses', { model: 'generic-openai/m', store: false, input: [...Array(n).fill({ type: 'item_reference', id }), { role: 'user', content: 'x' }] });
+            assert.equal(reply.status, status, `${n} of ${id}: ${reply.text.slice(0, 300)}`);
+        }
+    await othersAreServed();
+});

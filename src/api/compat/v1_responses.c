@@ -26,7 +26,7 @@ struct thread {
     struct loaded *loaded;
     size_t n_loaded;
     struct json_value *lists;
-    size_t n_lists;
+    size_t n_lists, n_bytes;
     const struct v1_kept_turn *previous; /* a reference */
 };
 
@@ -108,6 +108,7 @@ static int load_thread(struct thread *t, const char *id, struct err *e)
     for (const struct v1_kept_turn *turn = t->previous; r == 0 && n-- > 0; turn = turn->previous) {
         r = load(t, turn, &loaded, e);
         if (r == 0) {
+            t->n_bytes += turn->n_input + turn->n_response;
             t->lists[2 * n] = loaded->input;
             t->lists[2 * n + 1] = loaded->output;
         }
@@ -165,7 +166,7 @@ static int make_request(struct thread *t, const struct v1_responses_body *body, 
     struct provider_choice whom = { 0 };
     int r = load_thread(t, body->previous_response_id, e);
 
-    *items = (struct v1_items){ t->lists, t->n_lists, find_item, t };
+    *items = (struct v1_items){ t->lists, t->n_lists, t->n_bytes, find_item, t };
     if (r == 0)
         r = v1_responses_request(body, items, t->a, chat->request, e);
     if (r == 0)

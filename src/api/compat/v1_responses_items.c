@@ -42,6 +42,7 @@ struct reading {
     struct buf reasoning;
     struct v1_draft_turn loose; /* images and files in tool results */
     bool is_referred;           /* the current item was named by a reference */
+    size_t n_referred;          /* bytes of all items that references named */
 };
 
 static void end_turn(struct reading *d)
@@ -211,6 +212,22 @@ static int find_item(const struct v1_items *before, const char *id, const char *
     return err_add_field(e, path, "names an item that is not kept");
 }
 
+/* A reference costs what its item costs when it is sent: a short id must not stand for megabytes many times. */
+static int count_referred(struct reading *d, struct json_value item)
+{
+    struct buf text;
+    bool fits;
+
+    buf_init(&text, LIMIT_BODY_CHAT - d->n_referred);
+    json_print(&text, item);
+    fits = !text.overflowed;
+    d->n_referred += fits ? text.n : 0;
+    buf_clear(&text);
+    return fits ? 0
+                : err_set(d->e, -E2BIG, "TOO_LARGE", "The items that references name have more than %d bytes together.",
+                          LIMIT_BODY_CHAT);
+}
+
 static int add_reference(struct reading *d, const struct item_body *item, const char *path)
 {
     struct json_value found = { 0 };
@@ -220,6 +237,8 @@ static int add_reference(struct reading *d, const struct item_body *item, const 
         r = err_add_field(d->e, path, "must not name another reference");
     if (r == 0)
         r = find_item(d->before, item->id, path, &found, d->e);
+    if (r == 0)
+        r = count_referred(d, found);
     if (r < 0)
         return r;
     d->is_referred = true;
@@ -268,7 +287,7 @@ static int read_list(struct reading *d, struct json_value list, const char *name
     size_t i = 0;
     int r = 0;
 
-    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item); i++) {
+    for (struct json_iter it = json_iter(list); (r == 0 || r == -EINVAL) && json_next(&it, NULL, &item); i++) {
         snprintf(path, sizeof(path), "%s[%zu]", name, i);
         r = worse(r, read_item(d, item, path));
     }
@@ -314,7 +333,8 @@ static size_t blocks_in(struct json_value list)
 }
 
 /* Counts before memory is allocated: lists that grow leave as much unused memory as they use, and the assistant's
- * blocks are copied once more. Items that references name are not counted: this service's own answers have few blocks.
+ * blocks are copied once more. Thoughts are copied twice, from the input, the items that references name
+ * (count_referred()) and the thread. The blocks of these items are not counted: this service's own answers have few.
  */
 static int check_count(struct json_value input, const struct v1_items *before, const struct arena *a, struct err *e)
 {
@@ -330,7 +350,8 @@ static int check_count(struct json_value input, const struct v1_items *before, c
     n_blocks = blocks_in(input);
     for (size_t i = 0; i < before->n_lists; i++)
         n_blocks += blocks_in(before->lists[i]);
-    if (!arena_has_room(a, n_blocks * 5 * sizeof(struct llm_block) + n * BYTES_AN_ITEM + 3 * (size_t)LIMIT_BODY_CHAT))
+    if (!arena_has_room(a, n_blocks * 5 * sizeof(struct llm_block) + n * BYTES_AN_ITEM +
+                               2 * (2 * (size_t)LIMIT_BODY_CHAT + before->n_bytes) + (size_t)LIMIT_BODY_CHAT))
         return err_set(e, -E2BIG, "TOO_LARGE",
                        "The input, with the thread it continues, has more parts than one request may have.");
     return 0;

@@ -7,11 +7,11 @@
 
 #include "llm/llm.h"
 
-/* The items before the input: lists of items, oldest turn first. find: returns the item that an item_reference names;
- * NULL: no item is kept. */
+/* The items before the input: lists of items, oldest turn first; n_bytes: their text together. find: returns the item
+ * that an item_reference names; NULL: no item is kept. */
 struct v1_items {
     const struct json_value *lists;
-    size_t n_lists;
+    size_t n_lists, n_bytes;
     int (*find)(void *arg, const char *id, const char *path, struct json_value *ret, struct err *e);
     void *arg;
 };
