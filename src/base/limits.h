@@ -74,6 +74,7 @@ enum {
     LIMIT_CONFIRMATIONS = 64,      /* sessions that wait for a confirmation or hold one, at the same time */
     LIMIT_AUDIT_DETAIL = 64 << 10, /* bytes of one entry's values; of longer values the beginning and a hash are kept */
     LIMIT_NAME_CHARS = 128,
+    LIMIT_APP_NEW_NAME_CHARS = 64, /* `hearth app new`: the agent's name is longer and must also fit LIMIT_NAME_CHARS */
     LIMIT_TEXT_CHARS = 2000,
 
     /* apps and children */

@@ -1,4 +1,4 @@
-/* hearth app add, app show, app logs */
+/* hearth app add, app show, app logs, app open */
 #include "base/limits.h"
 #include "cli/definition.h"
 #include "cli/out.h"
@@ -6,6 +6,9 @@
 #include "cli/request.h"
 #include "cli/special.h"
 #include "cli/table.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void print_line(struct cli *cli, struct json_value line)
 {
@@ -113,18 +116,61 @@ int run_app_show(struct cli *cli, struct err *e)
     return 0;
 }
 
+/* --- app add --- */
+
+struct app_files {
+    const char *app, *agent; /* agent: NULL: none */
+};
+
+/* A folder stands for its app.json and its agent.json. */
+static struct app_files files_of(struct cli *cli, const char *path)
+{
+    struct app_files files = { .app = path };
+    struct stat st;
+
+    if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return files;
+    files.app = arena_printf(cli->arena, "%s/app.json", path);
+    files.agent = arena_printf(cli->arena, "%s/agent.json", path);
+    if (access(files.agent, F_OK) < 0 && errno == ENOENT)
+        files.agent = NULL;
+    return files;
+}
+
+static int add_agent(struct cli *cli, struct slice definition, struct err *e)
+{
+    struct client_request request = { .method = HTTP_POST, .path = "/api/agents", .body = definition };
+    struct client_reply reply = { 0 };
+    int r = cli_send(cli, &request, &reply, e);
+
+    if (r < 0)
+        return err_prefix(e, r, "agent.json");
+    if (!cli->is_json)
+        out_print("The agent %s is registered: it %s.\n", json_cstr(json_get(reply.json, "name")),
+                  json_cstr(json_get(reply.json, "sandbox")));
+    return 0;
+}
+
 /* Unknown permissions in the definition are accepted (a later version may know them), and reported. */
 int run_app_add(struct cli *cli, struct err *e)
 {
     struct client_request request = { .method = cli->command->method, .path = cli->command->path };
+    struct app_files files = files_of(cli, cli->args[0]);
     struct client_reply reply = { 0 };
-    int r = definition_read(cli, cli->args[0], &request.body, e);
+    struct slice agent = { 0 };
+    int r = definition_read(cli, files.app, &request.body, e);
 
+    if (r == 0 && files.agent)
+        r = definition_read(cli, files.agent, &agent, e);
+    if (r == 0 && files.agent)
+        r = add_agent(cli, agent, e);
     if (r == 0)
         r = cli_send(cli, &request, &reply, e);
     if (r < 0)
         return r;
     cli_show(cli, reply.json);
     permission_note_unknown(cli, request.body);
+    if (!cli->is_json)
+        permission_note_undecided(cli, json_cstr(json_get(reply.json, "app_id")), request.body);
     return 0;
 }

@@ -255,6 +255,34 @@ void permission_note_unknown(struct cli *cli, struct slice definition)
     }
 }
 
+static bool is_decided(struct json_value grants, struct slice permission)
+{
+    struct json_value item;
+
+    for (struct json_iter it = json_iter(grants); json_next(&it, NULL, &item);)
+        if (slice_eq(json_string(json_get(item, "permission")), permission))
+            return json_bool(json_get(item, "in_force")) ||
+                   slice_eq_str(json_string(json_get(item, "decision")), "deny");
+    return false;
+}
+
+void permission_note_undecided(struct cli *cli, const char *app_id, struct slice definition)
+{
+    struct client_request request = { .method = HTTP_GET, .path = "/api/permissions" };
+    struct client_reply reply = { 0 };
+    struct json_value root = { 0 }, item;
+    size_t n = 0;
+
+    request.query = arena_printf(cli->arena, "app_id=%s", app_id);
+    if (json_parse(cli->arena, definition, &root, NULL) < 0 || cli_send(cli, &request, &reply, NULL) < 0)
+        return;
+    for (struct json_iter it = json_iter(json_get(root, "permissions")); json_next(&it, NULL, &item);)
+        if (!is_decided(json_get(reply.json, "grants"), json_string(item)))
+            out_print("%s%s", n++ ? ", " : "It asks for ", json_cstr(item));
+    if (n > 0)
+        out_print(": `hearth permission grant %s --requested` allows that.\n", json_cstr(json_get(root, "name")));
+}
+
 static bool is_declared(struct json_value permissions, const char *name)
 {
     struct json_value item;

@@ -3,10 +3,7 @@
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
-
-#include <stdlib.h>
-
-enum { MOST_WAIT_S = 7 * 24 * 3600 };
+#include "cli/wait.h"
 
 /* --- task show --- */
 
@@ -111,10 +108,11 @@ static void report_review(struct task_wait *w, struct json_value task)
 }
 
 /* 1: the task has ended. The full answer is fetched because an event has the status alone. */
-static int look_at_task(struct task_wait *w)
+static int look_at_task(void *arg)
 {
     static const char *const ends[] = { "completed", "failed", "canceled", NULL };
     struct client_reply reply = { 0 };
+    struct task_wait *w = arg;
     struct json_value task;
     const char *error;
     int r = cli_get(w->cli, cli_fill_path(w->cli, "/api/tasks/{0}"), &reply, w->e);
@@ -137,36 +135,9 @@ static int look_at_task(struct task_wait *w)
                    json_cstr(json_get(task, "status")), error ? ": " : "", error ? error : "");
 }
 
-/* The task is read after the stream's hello, so no change is missed in between. */
-static int on_change(void *arg, const struct client_event *event)
-{
-    static const char *const any[] = { "hello", "resync", NULL };
-    struct task_wait *w = arg;
-    bool is_mine =
-        strcmp(event->name, "task") == 0 && slice_eq_str(json_string(json_get(event->data, "uuid")), w->cli->args[0]);
-
-    return is_mine || is_one_of(slice_of(event->name), any) ? look_at_task(w) : 0;
-}
-
 int run_task_wait(struct cli *cli, struct err *e)
 {
-    struct client_request request = { .method = HTTP_GET, .path = "/api/events" };
     struct task_wait w = { .cli = cli, .e = e };
-    const char *timeout = cli_value(cli, "--timeout");
-    struct client *client = NULL;
-    char *end = NULL;
-    double seconds = timeout ? strtod(timeout, &end) : 0;
-    int r;
 
-    if (timeout && (end == timeout || *end || !(seconds > 0) || seconds > MOST_WAIT_S))
-        return err_set(e, -EINVAL, "BAD_USE", "--timeout must be a number of seconds above 0, at most %d", MOST_WAIT_S);
-    request.timeout_ms = (int64_t)(seconds * 1000);
-    r = cli_client(cli, &client, e);
-    if (r == 0)
-        r = client_listen(client, &request, on_change, &w, e);
-    if (r == -ETIMEDOUT)
-        return err_set(e, r, "TIMED_OUT", "The task %s has not ended within %s seconds", cli->args[0], timeout);
-    if (r == 0)
-        return err_set(e, -EIO, "NOT_RUNNING", "The service ended before the task did");
-    return r < 0 ? r : 0;
+    return cli_wait(cli, arena_printf(cli->arena, "The task %s", cli->args[0]), cli->args[0], look_at_task, &w, e);
 }

@@ -121,6 +121,12 @@ static const struct cli_option logs_options[] = {
     { .name = NULL },
 };
 
+static const struct cli_option app_new_options[] = {
+    { "--lang", .value = "LANG", .help = "node, python or bash (required)" },
+    { "--dir", .value = "DIR", .help = "the folder to write, new or empty; default: NAME in the current folder" },
+    { .name = NULL },
+};
+
 static const struct cli_option app_remove_options[] = {
     { "--with-data", .help = "remove the app's data folder too" }, { .name = NULL },
 };
@@ -149,7 +155,10 @@ static const struct cli_option activity_list_options[] = {
     { .name = NULL },
 };
 static const struct cli_option activity_add_options[] = {
-    { "--app", .value = "APP", .help = "the app it is of (id or name), whose agents work on it" }, { .name = NULL },
+    { "--app", .value = "APP", .help = "the app it is of (id or name), whose agents work on it" },
+    { "--wait", .help = "wait for its end and print its result instead of its id" },
+    { "--timeout", .value = "SECONDS", .help = "with --wait: wait at most so long" },
+    { .name = NULL },
 };
 static const struct cli_option activity_change_options[] = {
     { "--status", .value = "STATUS", .help = "its new status" },
@@ -244,6 +253,9 @@ static const struct cli_column app_columns[] = {
     { "NAME", "name" }, { "STATUS", "status" }, { "TYPE", "app_type" }, { "ENABLED", "enabled", CLI_YES_NO }, { "PORT", "port" },
     { "PID", "pid", .drop = 4 }, { "HOME", "home_url", .drop = 3 }, { "ID", "app_id", .drop = 5 }, { "MESSAGE", "message", .drop = 1 }, { .title = NULL },
 };
+static const struct cli_column permission_columns[] = {
+    { "PERMISSION", "name" }, { "THE APP WANTS TO", "asks" }, { "EVERY USE AUDITED", "dangerous", CLI_YES_NO, 1 }, { .title = NULL },
+};
 static const struct cli_column agent_columns[] = {
     { "NAME", "name" }, { "DISPLAY NAME", "display_name" }, { "DESCRIPTION", "description" }, { .title = NULL },
 };
@@ -317,11 +329,16 @@ const struct command commands[] = {
     { .words = "key revoke", .args = "ID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/keys/{0}",
       .done = "The key {0} is revoked.", .summary = "Revoke a developer key, at once" },
 
-    { .words = "app add", .makes_folder = true, .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_app_add, .method = HTTP_POST, .path = "/api/apps",
+    { .words = "app new", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = app_new_options, .is_json = true, .run = run_app_new,
+      .summary = "Write the folder of a new app that runs: manifest, agent, tests",
+      .details = "It uses only what the language brings: Node 18 or later, Python 3, or bash and curl. NAME becomes the app's name: 1 to 64\n"
+                 "letters of ASCII, digits, - and _. Needs no service and registers nothing; the next commands are printed." },
+    { .words = "app add", .makes_folder = true, .args = "FILE.json|FOLDER", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_app_add, .method = HTTP_POST, .path = "/api/apps",
       .is_body_file = true, .made = app_made, .done = "The app {app_id} is registered: it {sandbox}.",
       .summary = "Register a Local App, or replace one of the same id or name",
       .details = "FILE.json is its configuration (docs/local-apps.md); - reads it from standard input.\n"
-                 "A relative working_dir in it is meant from the file's own folder. Nothing is started." },
+                 "FOLDER stands for its app.json; its agent.json, when there is one, is registered first.\n"
+                 "A relative working_dir is meant from the file's own folder. Nothing is started." },
     { .words = "app list", .is_json = true, .method = HTTP_GET, .path = "/api/apps", .list = "apps", .columns = app_columns,
       .empty = "No app is registered; `hearth app add FILE.json` registers one.", .summary = "List the Local Apps and how they are" },
     { .words = "app show", .args = "APP", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_app_show, .summary = "Show an app's configuration and status", .details = "APP is its id or its name." },
@@ -341,6 +358,8 @@ const struct command commands[] = {
 
     { .words = "permission list", .has_table = true, .args = "[APP]", .n_args_max = 1, .is_json = true, .run = run_permission_list,
       .summary = "Show grants, denials and what waits for an answer" },
+    { .words = "permission names", .is_json = true, .method = HTTP_GET, .path = "/api/permissions/known", .list = "permissions",
+      .columns = permission_columns, .empty = "", .summary = "List every permission that an app may ask for" },
     { .words = "permission grant", .args = "APP [PERMISSION]...", .n_args_min = 1, .n_args_max = CLI_MAX_ARGS, .options = grant_options,
       .run = run_permission_decide, .summary = "Let an app use permissions, always unless said otherwise" },
     { .words = "permission deny", .args = "APP PERMISSION...", .n_args_min = 2, .n_args_max = CLI_MAX_ARGS, .run = run_permission_decide,
@@ -412,7 +431,8 @@ const struct command commands[] = {
       .summary = "Show an activity: what it is about, and what came of it" },
     { .words = "activity add", .args = "FILE.json", .n_args_min = 1, .n_args_max = 1, .options = activity_add_options, .is_json = true,
       .run = run_activity_add, .summary = "Insert an activity and print its id",
-      .details = "FILE.json is its raw_data, an object; - reads it from standard input. Without --app it is no app's, and nobody works on it." },
+      .details = "FILE.json is its raw_data, an object; - reads it from standard input. Without --app it is no app's, and nobody works on it.\n"
+                 "With --wait the exit code is 1 when it failed or the time is over." },
     { .words = "activity change", ACTIVITY_IDS, .args = "ID", .n_args_min = 1, .n_args_max = 1, .options = activity_change_options, .method = HTTP_PATCH,
       .path = "/activities/{0}", .body = body_activity_change, .done = "The activity {0} is changed.", .summary = "Change an activity's status or error" },
     { .words = "activity remove", ACTIVITY_IDS, .args = "ID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/activities/{0}",

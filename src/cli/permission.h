@@ -15,3 +15,5 @@ int permission_send(struct cli *cli, const char *path, const struct permission_c
                     struct err *e) MUST_CHECK;
 /* Prints on standard error the unknown permissions of an app's definition, with suggestions. */
 void permission_note_unknown(struct cli *cli, struct slice definition);
+/* Prints the permissions of an app's definition that nobody has decided about, and how they are granted. */
+void permission_note_undecided(struct cli *cli, const char *app_id, struct slice definition);

@@ -11,6 +11,7 @@ int run_task_wait(struct cli *cli, struct err *e);
 int run_activity_show(struct cli *cli, struct err *e);
 int run_activity_add(struct cli *cli, struct err *e);
 int run_app_add(struct cli *cli, struct err *e);
+int run_app_new(struct cli *cli, struct err *e);
 int run_key_import(struct cli *cli, struct err *e);
 int run_app_show(struct cli *cli, struct err *e);
 int run_app_logs(struct cli *cli, struct err *e);

@@ -131,6 +131,13 @@ both('several permissions are decided at once, or all that the app requests', as
     await fails(h, 1, /modest declares no permission/, 'permission', 'grant', 'modest', '--requested');
 });
 
+test('permission names lists what the service knows, with the words that the person reads', async (t) => {
+    const h = await stoppedHearth({ t });
+    const names = await h.cliJson('permission', 'names');
+    assert.deepEqual(names.find(({ name }) => name === 'activities.read'), { name: 'activities.read', asks: 'read its activities', dangerous: false });
+    assert.match((await h.cli('permission', 'names')).stdout, /^PERMISSION +THE APP WANTS TO +EVERY USE AUDITED\n[^]*\nmcp\.tools +run tools on this machine, which can be any program +yes\n/);
+});
+
 test('permission list shows what waits for an answer', async (t) => {
     const h = await startHearth({ t });
     await h.app({ name: 'demo', permissions: ['llm.chat'] });

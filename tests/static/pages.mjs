@@ -1,4 +1,4 @@
-// docs/settings.md, docs/cli.md and docs/providers.md end with what the program says about itself, and links between the pages lead somewhere.
+// docs/settings.md, docs/cli.md, docs/providers.md and docs/permissions.md end with what the program says about itself, and links between the pages lead somewhere.
 // `node pages.mjs HEARTH` checks, `node pages.mjs HEARTH --write` writes those parts anew.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,6 +21,15 @@ export function presetsTable(presets) {
     const words = (list) => list.map((word) => `\`${word}\``).join(', ');
     const rows = presets.map((p) => `| \`${p.id}\` | ${p.label} | ${p.protocol} | ${p.base_url ?? ''} | ${words(p.needs)} | ${[p.can_chat && 'chats', p.can_embed && 'embeds'].filter(Boolean).join(', ')} | ${words(p.variables)} |`);
     return ['| id | provider | protocol | address | needs | does | variables of the environment |', '|---|---|---|---|---|---|---|', ...rows, ''].join('\n');
+}
+
+// What a permission allows. Most routes are there twice, below /api as well; those are left out.
+export function permissionsTable(permissions, routes) {
+    const paths = new Set(routes.map((route) => route.path));
+    const once = routes.filter(({ path }) => !path.startsWith('/api/') || !paths.has(path.slice('/api'.length)));
+    const uses = (name) => once.filter(({ permission }) => permission === name).map(({ method, path }) => `\`${method} ${path}\``).join(', ');
+    const rows = permissions.map((p) => `| \`${p.name}\` | ${plain(p.asks)} | ${p.dangerous ? 'yes' : ''} | ${uses(p.name) || 'none yet'} |`);
+    return ['| name | the app wants to | every use is in the audit log | routes |', '|---|---|---|---|', ...rows, ''].join('\n');
 }
 
 // What `hearth help COMMAND` prints: usage, summary, details and its own options.
@@ -70,7 +79,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const run = (...args) => execFileSync(resolve(program), [...args, '--data', data], { encoding: 'utf8', env });
     run('workspace', 'add', 'pages');           // a command that only reads makes no data folder
     const pages = { 'docs/settings.md': () => settingsTable(JSON.parse(run('settings', '--json'))), 'docs/cli.md': () => cliSections(run),
-        'docs/providers.md': () => presetsTable(JSON.parse(run('provider', 'presets', '--json'))) };
+        'docs/providers.md': () => presetsTable(JSON.parse(run('provider', 'presets', '--json'))),
+        'docs/permissions.md': () => permissionsTable(JSON.parse(run('permission', 'names', '--json')), JSON.parse(run('routes', '--json'))) };
     const findings = checkLinks(readProject(root, /\.md$/), (path) => existsSync(join(root, path)));
     for (const [path, part] of Object.entries(pages)) {
         const text = readFileSync(join(root, path), 'utf8');

@@ -8,7 +8,7 @@ import { checkText } from './hygiene.mjs';
 import { checkRows } from './rows.mjs';
 import { checkCodes, readTable } from './codes.mjs';
 import { checkMetaphors, checkNames } from './names.mjs';
-import { checkLinks, commandNames, commandSection, presetsTable, settingsTable, withPart } from './pages.mjs';
+import { checkLinks, commandNames, commandSection, permissionsTable, presetsTable, settingsTable, withPart } from './pages.mjs';
 
 const body = (lines) => `int f(void)\n{\n${'    g();\n'.repeat(lines - 2)}}\n`;
 
@@ -166,6 +166,9 @@ test('pages show what the program says of commands and settings', () => {
     const help = 'usage: hearth key new [--name NAME] [--json] [--data DIR]\n\nMake a key.\n\nOptions:\n  --name NAME            for <whom>\n  --json                 print JSON\n  --data DIR             the folder\n  -h, --help             help\n';
     assert.equal(commandSection(help), '## hearth key new\n\n```\nhearth key new [--name NAME] [--json]\n```\n\nMake a key.\n\n- `--name NAME`: for &lt;whom>\n');
     assert.match(settingsTable([{ key: 'a.b', type: 'string', default: '', needs_restart: true, help: 'What.' }]), /\n\| `a\.b` \| string \|  \| restart \| What\. \|\n$/);
+    const routes = [{ method: 'GET', path: '/b', permission: 'a.b' }, { method: 'GET', path: '/api/b', permission: 'a.b' }, { method: 'PUT', path: '/api/c', permission: 'a.b' }];
+    assert.match(permissionsTable([{ name: 'a.b', asks: 'do it', dangerous: true }, { name: 'c', asks: 'wait', dangerous: false }], routes),
+        /\n\| `a\.b` \| do it \| yes \| `GET \/b`, `PUT \/api\/c` \|\n\| `c` \| wait \|  \| none yet \|\n$/);
     assert.match(presetsTable([{ id: 'x', label: 'X', protocol: 'p', base_url: null, needs: ['api_key'], can_chat: true, can_embed: false, variables: ['A', 'B'] }]),
         /\n\| `x` \| X \| p \|  \| `api_key` \| chats \| `A`, `B` \|\n$/);
 });

@@ -1,7 +1,7 @@
 // The reader of the tour must be able to fail.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { lineMatches, missingPromise, readTour, Shell } from './tour.mjs';
+import { lineMatches, missingPromise, plainShellBlocks, readTour, Shell } from './tour.mjs';
 
 const markdown = [
     'Text', '```sh', 'never run', '```', '```sh tour', 'a=1', 'echo $a', '# => 1', 'echo two', '# => t...', '```', '```sh tour until', 'true', '```', '',
@@ -17,6 +17,8 @@ test('only marked blocks are run, in steps that end with their promises', () => 
     });
     assert.equal(second.kind, 'until');
 });
+
+test('a block that is not run is found', () => assert.deepEqual(plainShellBlocks(markdown), [2]));
 
 test('three dots stand for anything, all else for itself', () => {
     assert.ok(lineMatches('{"id":"...","n":1}', '{"id":"x-y","n":1}'));

@@ -1,10 +1,13 @@
-// Runs the commands of README.md as a reader would (CONTRIBUTING.md, "The tour"). Blocks that open with ```sh tour are run in order
+// Runs the commands of the pages with a tour as a reader would (CONTRIBUTING.md, "The tour"). Blocks that open with ```sh tour are run in order
 // in one bash; `# => text` lines say what the commands above them print, `...` standing for anything.
 //   ```sh tour           run once, must exit 0
 //   ```sh tour service   starts something that goes on running (script/server); ready when it prints where it listens
 //   ```sh tour until     repeated until it exits 0 and prints what it promises, at most 20 s
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { projectFiles } from '../tools/tree.mjs';
 
 export const untilMs = 120_000;
 
@@ -34,6 +37,17 @@ export function readTour(markdown) {
         blocks.push(block);
     }
     return blocks;
+}
+
+// README.md first.
+export function pagesWithTour(root) {
+    const pages = projectFiles(root, /^(README|docs\/[\w-]+)\.md$/).filter((path) => readTour(readFileSync(join(root, path), 'utf8')).length > 0);
+    return pages.sort((a, b) => (b === 'README.md') - (a === 'README.md'));
+}
+
+// Lines at which a block begins that no test executes.
+export function plainShellBlocks(markdown) {
+    return markdown.split('\n').flatMap((line, i) => /^```(?!sh tour\b)\S/.test(line) ? [i + 1] : []);
 }
 
 export function lineMatches(expected, line) {

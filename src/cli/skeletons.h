@@ -1,0 +1,7 @@
+/* The files of examples/skeletons, which the build embeds (src/embed.py), for `hearth app new`. A name is
+ * "<language>/<file>". Constant. */
+#pragma once
+
+#include "http/files.h"
+
+extern const struct http_embedded_file cli_skeletons[]; /* ended by name NULL */
