@@ -1,4 +1,4 @@
-/* The files of examples/skeletons, which the build embeds (src/base/embed.py), for `hearth app new`. A name is
+/* The files of examples/skeletons, which the build embeds (base/embed.py), for `hearth app new`. A name is
  * "<language>/<file>". Constant. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* The files of this folder, which the build embeds (src/base/embed.py): style and scripts of the service's own pages. */
+/* The files of this folder, which the build embeds (base/embed.py): style and scripts of the service's own pages. */
 #pragma once
 
 #include "http/files.h"
