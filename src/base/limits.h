@@ -184,13 +184,18 @@ enum {
     LIMIT_RESPONSE_REPEATS = 256 << 10, /* one member of a request that the answer repeats */
     LIMIT_LLM_BROKEN_MODELS = 16,       /* models of one account whose failures are counted */
     LIMIT_LLM_ACCOUNTS = 100,
-    LIMIT_PROVIDER_ACCOUNTS = 50, /* stored accounts of providers */
-    LIMIT_PROVIDER_MODELS = 200,  /* in the list of models that the person wrote for one account */
-    LIMIT_PROVIDER_HEADERS = 20,  /* that an account sends in addition to its key */
-    LIMIT_PROVIDER_SECRET = 8192, /* characters of a key, a header's value or an address */
-    LIMIT_LLM_FALLBACKS = 4,      /* accounts tried after the first */
-    LIMIT_MODEL_FILES = 500,      /* models in the models folder */
-    LIMIT_LLAMA_SERVERS = 16,     /* llama-server processes at the same time */
+    LIMIT_PROVIDER_ACCOUNTS = 50,    /* stored accounts of providers */
+    LIMIT_PROVIDER_MODELS = 200,     /* in the list of models that the person wrote for one account */
+    LIMIT_PROVIDER_HEADERS = 20,     /* that an account sends in addition to its key */
+    LIMIT_PROVIDER_SECRET = 8192,    /* characters of a key, a header's value or an address */
+    LIMIT_LLM_FALLBACKS = 4,         /* accounts tried after the first */
+    LIMIT_STAND_IN_BYTES = 16 << 10, /* one text in an answer of the stand-in */
+    LIMIT_STAND_IN_CALLS = 16,       /* tool calls that the rules of one text ask for */
+    LIMIT_STAND_IN_PIECES = 256,     /* of one text in a streamed answer of the stand-in */
+    LIMIT_STAND_IN_WAIT_MS = 60000,  /* between two pieces, as the rule `slow` asks for it */
+    LIMIT_STAND_IN_RETRY_S = 3600,   /* the Retry-After that the rule `fail` asks for */
+    LIMIT_MODEL_FILES = 500,         /* models in the models folder */
+    LIMIT_LLAMA_SERVERS = 16,        /* llama-server processes at the same time */
 
     /* usage */
     LIMIT_USAGE_ROWS =

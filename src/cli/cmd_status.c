@@ -87,7 +87,10 @@ static void print_default(const struct overview *o, const char *capability, cons
 
     if (!model)
         model = json_cstr(json_get(account, own_model));
-    if (provider)
+    if (json_bool(json_get(account, "stand_in")))
+        out_print("%-12s %s: no language model, it repeats what you say; `hearth provider add ID` adds a real one\n",
+                  title, provider);
+    else if (provider)
         out_print("%-12s %s%s%s\n", title, provider, model ? " with " : "", model ? model : "");
     else
         out_print("%-12s none; `hearth provider presets` lists providers, `hearth provider add ID` adds one\n", title);

@@ -62,9 +62,12 @@ struct embed_protocol {
      * one by one. */
     int (*read)(struct json_value root, const struct embed_batch *batch, struct arena *a, struct embed_reply *ret,
                 struct err *e);
+    /* Answers inside this process, in the arena; NULL: over HTTP. */
+    struct http_inside *(*answer)(const struct embed_request *request, const struct embed_batch *batch,
+                                  struct arena *a);
 };
 
-extern const struct embed_protocol embed_openai, embed_ollama;
+extern const struct embed_protocol embed_openai, embed_ollama, embed_stand_in;
 
 /* One vector of an answer: an array of numbers, or base64 of their bytes (little endian). embed_vector_read(): false
  * unless the vector has n finite numbers. */

@@ -42,9 +42,10 @@ static bool is_in_vain(const struct call *c)
 
 /* ---- one request ---- */
 
-static int make_request(const struct call *c, const struct embed_batch *batch, struct buf *body,
+static int make_request(const struct call *c, const struct embed_batch *batch, struct arena *a, struct buf *body,
                         struct http_call_request *ret, struct err *e)
 {
+    const struct embed_protocol *protocol = c->acc->service->protocol;
     struct json_writer w;
 
     json_write_init(&w, body);
@@ -54,7 +55,7 @@ static int make_request(const struct call *c, const struct embed_batch *batch, s
     for (size_t i = 0; i < batch->n; i++)
         json_add_slice(&w, NULL, batch->texts[i]);
     json_end(&w);
-    c->acc->service->protocol->write(&w, c->acc->service, c->request);
+    protocol->write(&w, c->acc->service, c->request);
     json_end(&w);
     *ret = (struct http_call_request){
         .method = "POST",
@@ -68,6 +69,7 @@ static int make_request(const struct call *c, const struct embed_batch *batch, s
         .total_ms = c->deadline_ms - clock_mono_ms(),
         .max_reply = LIMIT_REPLY,
         .is_moot = &c->is_over,
+        .inside = protocol->answer ? protocol->answer(c->request, batch, a) : NULL,
     };
     if (ret->total_ms <= 0)
         return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "it took too long.");
@@ -143,7 +145,7 @@ static int request_with_retries(struct call *c, struct embed_batch *batch, struc
 
         answer = (struct http_answer){ 0 };
         buf_reset(&body);
-        r = make_request(c, batch, &body, &http, &why);
+        r = make_request(c, batch, a, &body, &http, &why);
         began_us = clock_mono_us();
         if (r == 0)
             r = request_once(c, &http, a, &answer, &why);
@@ -321,8 +323,11 @@ static int check_lengths(const struct embed_account *acc, const struct embed_req
 static int make_url(const struct embed_account *acc, const struct embed_request *request, struct arena *a, char **ret,
                     struct err *e)
 {
-    const char *path = acc->service->protocol->path, *deployments = strstr(acc->base_url, "/openai/deployments");
+    const char *path = acc->service->protocol->path, *deployments;
 
+    if (acc->service->protocol->answer) /* nothing is called */
+        return 0;
+    deployments = strstr(acc->base_url, "/openai/deployments");
     if (!embed_is_deployment(acc->service, acc->base_url))
         return url_join(a, acc->base_url, path, ret, e);
     deployments += strlen("/openai/deployments");

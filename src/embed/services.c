@@ -20,6 +20,7 @@ const struct embed_service embed_services[] = {
     { "lmstudio",       &embed_openai, .max_batch = 1,   .max_tokens = 0,     .n_parallel = 4 },
     { "ollama",         &embed_ollama, .max_batch = 32,  .max_tokens = 0,     .n_parallel = 2 },
     { "generic-openai", &embed_openai, .max_batch = 500, .max_tokens = 0,     .n_parallel = 2 },
+    { "stand-in",       &embed_stand_in, .max_batch = 16, .max_tokens = 0,    .n_parallel = 1 },
     { .id = NULL },
 };
 /* clang-format on */

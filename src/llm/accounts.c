@@ -67,7 +67,7 @@ int llm_account_address(struct arena *a, const struct llm_preset *preset, const 
 
 static int check_account(const struct llm_account *account, struct err *e)
 {
-    if (!account->base_url)
+    if (!account->base_url && !account->preset->is_stand_in)
         return err_set(e, -EINVAL, "BAD_ACCOUNT", "%s needs a base URL: %s", account->name, account->preset->help);
     if (account->preset->needs_key && (!account->api_key || !*account->api_key))
         return err_set(e, -EINVAL, "BAD_ACCOUNT", "%s needs an API key: %s", account->name, account->preset->help);
@@ -171,15 +171,19 @@ static bool can_chat(const struct llm_accounts *accounts, size_t place)
     return place < accounts->n && accounts->states[place]->account.preset->can_chat;
 }
 
-/* Counts accounts for chats only: with nothing but keys for embeddings, this machine is still searched for a model to
- * chat with. */
+static bool is_stand_in(const struct llm_accounts *accounts, size_t place)
+{
+    return accounts->states[place]->account.preset->is_stand_in;
+}
+
+/* Counts accounts for chats only: with nothing but keys for embeddings or the stand-in, this machine is still searched
+ * for a model to chat with. */
 static bool has_configured(const struct llm_accounts *accounts)
 {
-    size_t i = 0;
-
-    while (i < accounts->n && accounts->states[i]->account.source < LLM_RUN && !can_chat(accounts, i))
-        i++;
-    return i < accounts->n && accounts->states[i]->account.source < LLM_RUN;
+    for (size_t i = 0; i < accounts->n && accounts->states[i]->account.source < LLM_RUN; i++)
+        if (can_chat(accounts, i) && !is_stand_in(accounts, i))
+            return true;
+    return false;
 }
 
 /* Once an account is configured, a found server is available by name only. */
@@ -190,17 +194,21 @@ static bool is_listed(const struct llm_accounts *accounts, size_t place)
     return place_of(accounts, account->name) == place && (account->source != LLM_FOUND || !has_configured(accounts));
 }
 
-/* The default for chats: the setting's, else the first; accounts->n when there is none. */
+/* The default for chats: the setting's, else the first that is no stand-in, else the stand-in; accounts->n when there
+ * is none. */
 static size_t default_place(struct llm_accounts *accounts, struct arena *a)
 {
-    size_t i = place_of(accounts, settings_string(accounts->settings, a, SETTING_LLM_DEFAULT_PROVIDER));
+    size_t i = place_of(accounts, settings_string(accounts->settings, a, SETTING_LLM_DEFAULT_PROVIDER)), first;
 
     if (can_chat(accounts, i))
         return i;
-    for (i = 0; i < accounts->n; i++)
-        if (can_chat(accounts, i) && is_listed(accounts, i))
-            return i;
-    return accounts->n;
+    for (i = 0, first = accounts->n; i < accounts->n; i++)
+        if (can_chat(accounts, i) && is_listed(accounts, i)) {
+            if (!is_stand_in(accounts, i))
+                return i;
+            first = MIN(first, i);
+        }
+    return first;
 }
 
 /* A new account comes after those of its source. Returns the account state to release: the replaced one, or s when

@@ -38,7 +38,7 @@ struct llm_account_state {
 struct llm_account_state *llm_account_state_ref(struct llm_account_state *s);
 struct llm_account_state *llm_account_state_unref(struct llm_account_state *s);
 /* The circuit breaker (llm/breaker.h): after rest_after failed requests in a row (0: never) an account or one model of
- * it rests for 15 s, then one request tries again. model NULL: the account alone. */
+ * it rests for 15 s, then one request tries again. model NULL: the account alone. The stand-in never rests. */
 bool llm_account_state_may_try(struct llm_account_state *s, const char *model);
 int64_t llm_account_state_rest_ms(struct llm_account_state *s, const char *model); /* the time left; 0: neither rests */
 int llm_account_state_err_rest(struct llm_account_state *s, const char *model, int64_t rest_ms,

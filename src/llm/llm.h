@@ -148,7 +148,7 @@ struct llm_models {
 enum llm_stops { LLM_STOPS_ALL, LLM_STOPS_NOT_REASONING, LLM_STOPS_NONE };
 
 struct llm_protocol {
-    const char *name;                      /* "openai-chat", "openai-responses", "anthropic-messages", "ollama" */
+    const char *name; /* "openai-chat", "openai-responses", "anthropic-messages", "ollama", "stand-in" */
     bool has_json_object, has_json_schema; /* native response_format; else by instruction (llm/format.h) */
     bool (*takes_address)(const struct llm_block *block); /* can this LLM_BLOCK_FILE_URL be sent as an address? NULL:
                                                              never, files are fetched (llm/fetch.h) */
@@ -194,10 +194,12 @@ enum {
 struct llm_preset {
     const char *id, *label;
     const struct llm_protocol *protocol;
-    const char *base_url;                  /* NULL: must be given */
+    const char *base_url;                  /* NULL: must be given; of the stand-in: none */
     const char *base_path;                 /* appended to a given address that has no path; NULL: none */
     const char *auth_header, *auth_prefix; /* "authorization", "Bearer "; NULL: none */
     bool needs_key, can_chat, can_embed;
+    bool is_stand_in; /* no provider but a part of this process (stand_in/rules.h): has neither address nor key, never
+                         rests, is the default of chats only without any other */
     const char *env_key[3], *env_base_url[3],
         *env_model[3];                      /* environment variables of the field, the first wins; NULL: none */
     const char *env_region, *region_url[2]; /* the address is the variable's value between these two; NULL: none */
@@ -218,4 +220,5 @@ enum llm_thinking { LLM_THINKS_NOT, LLM_THINKS_BY_BUDGET, LLM_THINKS_ADAPTIVELY 
 enum llm_thinking llm_model_thinking(const char *model);
 /* Anthropic's models after 4.6 refuse temperature and top_p. */
 bool llm_model_takes_sampling(const char *model);
-extern const struct llm_protocol llm_openai_chat, llm_openai_responses, llm_anthropic_messages, llm_ollama;
+extern const struct llm_protocol llm_openai_chat, llm_openai_responses, llm_anthropic_messages, llm_ollama,
+    llm_stand_in;

@@ -1,5 +1,6 @@
 /* The table of known providers. */
 #include "llm/llm.h"
+#include "stand_in/rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,11 @@ const struct llm_preset llm_presets[] = {
     { .id = "generic-openai", .label = "OpenAI-compatible service", CHAT, .can_embed = true, .env_key = { "GENERIC_OPENAI_API_KEY", "GENERIC_OPEN_AI_API_KEY", "GENERIC_OPEN_AI_EMBEDDING_API_KEY" },
       .env_base_url = { "GENERIC_OPENAI_BASE_URL", "GENERIC_OPEN_AI_BASE_PATH" }, .env_model = { "GENERIC_OPENAI_MODEL", "GENERIC_OPEN_AI_MODEL_PREF" },
       .quirks = LLM_QUIRK_MAY_NOT_STREAM | LLM_QUIRK_EXTRAS, URL_HELP("a service that speaks OpenAI's chat completions, up to and with /v1") },
+
+    /* no provider: a part of this service, for first steps and for tests of apps */
+    { .id = STAND_IN_PROVIDER, .label = "Stand-in: no language model", .protocol = &llm_stand_in, .can_chat = true, .can_embed = true, .is_stand_in = true,
+      .default_model = STAND_IN_MODEL, .default_embed_model = STAND_IN_EMBED_MODEL,
+      .help = "Nothing. It repeats what you say: for first steps and for tests of apps, without a model and without a network." },
     { .id = NULL },
 };
 /* clang-format on */

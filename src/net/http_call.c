@@ -8,6 +8,7 @@
 #include "net/transfer.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { CALL_BUFFER_BYTES = 32 << 10, GONE_POLL_MS = 50, LONGEST_POLL_MS = 1000, PAID_BYTES = 1 << 20, COST_A_BYTE = 4 };
 
@@ -112,6 +113,45 @@ static int run_call(struct transfer *t, const struct http_call_request *request,
     return r;
 }
 
+/* ---- an answer made inside this process ---- */
+
+static int wait_until(struct transfer *t, const struct wanted *wanted, int64_t due_ms, struct err *e)
+{
+    int64_t left_ms = due_ms - clock_mono_ms();
+
+    while (left_ms > 0) {
+        int wait_ms = next_wait(t, wanted, e);
+
+        if (wait_ms < 0)
+            return wait_ms;
+        usleep((useconds_t)MIN(left_ms, (int64_t)wait_ms) * 1000);
+        left_ms = due_ms - clock_mono_ms();
+    }
+    return 0;
+}
+
+static int play(struct call *call, const struct http_call_request *request, const atomic_bool *is_gone, struct err *e)
+{
+    const struct http_inside *inside = request->inside;
+    const struct wanted wanted = { is_gone, request->is_moot };
+    struct transfer *t = &call->transfer;
+    int r;
+
+    transfer_init_inside(t, request);
+    r = wait_until(t, &wanted, t->began_ms + (inside->n_pieces ? 0 : inside->piece_ms), e);
+    for (size_t i = 0; r == 0 && i < inside->n_pieces; i++) {
+        r = wait_until(t, &wanted, clock_mono_ms() + inside->piece_ms, e);
+        t->is_answered = true;
+        t->heard_ms = clock_mono_ms();
+        if (r == 0 && take_bytes(t, inside->pieces[i]) < inside->pieces[i].n)
+            r = transfer_result(t, CURLE_OK, e);
+    }
+    t->head = (struct http_answer){ .status = inside->status,
+                                    .headers = (struct http_call_header *)inside->headers,
+                                    .n_headers = inside->n_headers };
+    return r == 0 && inside->is_cut ? transfer_result(t, CURLE_RECV_ERROR, e) : r;
+}
+
 static int copy_answer(struct arena *a, struct call *call, struct http_answer *ret, struct err *e)
 {
     const struct http_answer *head = &call->transfer.head;
@@ -130,17 +170,24 @@ static int copy_answer(struct arena *a, struct call *call, struct http_answer *r
     return 0;
 }
 
+static int perform(struct call *call, const struct http_call_request *request, const atomic_bool *is_gone,
+                   struct err *e)
+{
+    int r;
+
+    transfer_setup();
+    r = transfer_init(&call->transfer, curl_easy_init(), request, CALL_BUFFER_BYTES, e);
+    return r == 0 ? run_call(&call->transfer, request, is_gone, e) : r;
+}
+
 int http_call(const struct http_call_request *request, struct arena *a, const atomic_bool *is_gone,
               struct http_answer *ret, struct err *e)
 {
     struct call call = { .transfer = { .on_bytes = take_bytes }, .holder = request->holder, .arena = a };
     int r;
 
-    transfer_setup();
     buf_init(&call.body, request->max_reply ? request->max_reply : LIMIT_REPLY);
-    r = transfer_init(&call.transfer, curl_easy_init(), request, CALL_BUFFER_BYTES, e);
-    if (r == 0)
-        r = run_call(&call.transfer, request, is_gone, e);
+    r = request->inside ? play(&call, request, is_gone, e) : perform(&call, request, is_gone, e);
     if (r == 0)
         r = copy_answer(a, &call, ret, e);
     buf_clear(&call.body);

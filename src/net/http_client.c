@@ -41,6 +41,15 @@ struct http_fetch {
     atomic_size_t n_refs; /* one of the caller, one while running, one of each pending post */
     atomic_bool is_cancelled;
     bool is_paused, is_ended; /* loop thread */
+    struct played *played;    /* owned; NULL: the answer comes over the network */
+};
+
+/* An answer made inside this process, and how much of it was delivered. */
+struct played {
+    struct arena *arena; /* owned; holds this and the answer */
+    struct http_inside answer;
+    size_t n_pieces;
+    int64_t next_ms; /* clock_mono_ms() of the next piece */
 };
 
 /* A socket that libcurl wants to be watched. */
@@ -62,6 +71,8 @@ struct http_fetch *http_fetch_unref(struct http_fetch *f)
         return NULL;
     transfer_clear(&f->transfer);
     client_unref(f->client);
+    if (f->played)
+        arena_free(f->played->arena);
     free(f->body);
     free(f);
     return NULL;
@@ -347,6 +358,86 @@ static void on_deadline(void *arg)
         watch_deadline(f);
 }
 
+/* ---- an answer made inside this process ---- */
+
+static struct played *copy_inside(const struct http_inside *from)
+{
+    struct arena *a = arena_new_sized(sizeof(struct played) + from->n_pieces * sizeof(struct slice));
+    struct played *p = ARENA_NEW(a, struct played);
+    struct http_call_header *headers = arena_array(a, from->n_headers, sizeof(*headers));
+    struct slice *pieces = arena_array(a, from->n_pieces, sizeof(*pieces));
+
+    *p = (struct played){ .arena = a, .answer = *from };
+    for (size_t i = 0; i < from->n_headers; i++)
+        headers[i] = (struct http_call_header){ arena_strdup(a, from->headers[i].name),
+                                                arena_strdup(a, from->headers[i].value) };
+    for (size_t i = 0; i < from->n_pieces; i++)
+        pieces[i] = (struct slice){ arena_slicedup(a, from->pieces[i]), from->pieces[i].n };
+    p->answer.headers = headers;
+    p->answer.pieces = pieces;
+    return p;
+}
+
+static void end_played(struct http_fetch *f, int r)
+{
+    struct err e;
+
+    err_init(&e);
+    if (r == -ETIMEDOUT)
+        r = transfer_expire(&f->transfer, &e);
+    else if (r == 0 && f->played->answer.is_cut)
+        r = transfer_result(&f->transfer, CURLE_RECV_ERROR, &e);
+    end_fetch(f, r, &e);
+}
+
+static void play_piece(struct http_fetch *f)
+{
+    struct transfer *t = &f->transfer;
+    struct played *p = f->played;
+    int r = 0;
+
+    t->heard_ms = clock_mono_ms();
+    p->next_ms = t->heard_ms + p->answer.piece_ms;
+    if (!t->is_answered) {
+        t->is_answered = true;
+        f->events.on_head(f->arg, &(struct http_answer){ .status = p->answer.status,
+                                                         .headers = (struct http_call_header *)p->answer.headers,
+                                                         .n_headers = p->answer.n_headers });
+    }
+    if (p->n_pieces < p->answer.n_pieces)
+        r = f->events.on_bytes(f->arg, p->answer.pieces[p->n_pieces++]);
+    f->is_paused = r == -EAGAIN;
+    if (r < 0 && r != -EAGAIN)
+        end_played(f, r);
+    else if (r == 0)
+        loop_timer_set(f->deadline, 0);
+}
+
+/* One piece for each turn of the loop. */
+static void play(void *arg)
+{
+    struct http_fetch *f = arg;
+    int64_t due_ms = transfer_due_ms(&f->transfer), now_ms = clock_mono_ms();
+
+    if (f->is_paused)
+        return;
+    if (f->transfer.is_answered && f->played->n_pieces == f->played->answer.n_pieces)
+        end_played(f, 0);
+    else if (due_ms && due_ms <= now_ms)
+        end_played(f, -ETIMEDOUT);
+    else if (now_ms < f->played->next_ms)
+        loop_timer_set(f->deadline, (due_ms ? MIN(due_ms, f->played->next_ms) : f->played->next_ms) - now_ms);
+    else
+        play_piece(f);
+}
+
+static void add_played(struct http_fetch *f)
+{
+    f->deadline = loop_timer_new(f->client->loop, play, f);
+    f->played->next_ms = clock_mono_ms() + f->played->answer.piece_ms;
+    loop_timer_set(f->deadline, 0);
+}
+
 /* Adding calls none of the fetch's events: libcurl begins at its next turn. */
 static void add_fetch(struct http_fetch *f)
 {
@@ -356,6 +447,10 @@ static void add_fetch(struct http_fetch *f)
     if (c->first)
         c->first->previous = f;
     c->first = f;
+    if (f->played) {
+        add_played(f);
+        return;
+    }
     f->deadline = loop_timer_new(c->loop, on_deadline, f);
     f->transfer.began_ms = clock_mono_ms();
     watch_deadline(f);
@@ -373,13 +468,32 @@ static void begin_fetch(void *arg)
     http_fetch_unref(f);
 }
 
+static int prepare(struct http_fetch *f, const struct http_call_request *request, struct err *e)
+{
+    long buffer_bytes = request->buffer_bytes ? (long)request->buffer_bytes : FETCH_BUFFER_BYTES;
+    struct transfer_kit kit;
+    int r;
+
+    if (request->inside) {
+        f->played = copy_inside(request->inside);
+        transfer_init_inside(&f->transfer, request);
+        return 0;
+    }
+    r = take_kit(f->client, request, buffer_bytes, &kit)
+            ? transfer_init_again(&f->transfer, &kit, request, e)
+            : transfer_init(&f->transfer, curl_easy_init(), request, buffer_bytes, e);
+    if (r == 0 && request->guard) { /* the loop's other connections were opened without the guard */
+        curl_easy_setopt(f->transfer.easy, CURLOPT_FRESH_CONNECT, 1L);
+        curl_easy_setopt(f->transfer.easy, CURLOPT_FORBID_REUSE, 1L);
+    }
+    return r;
+}
+
 int http_fetch_start(struct http_client *c, const struct http_call_request *request, const struct http_fetch_events *ev,
                      void *arg, struct http_fetch **ret, struct err *e)
 {
     struct http_fetch *f = xcalloc(1, sizeof(*f));
     struct http_call_request own = *request;
-    long buffer_bytes = own.buffer_bytes ? (long)own.buffer_bytes : FETCH_BUFFER_BYTES;
-    struct transfer_kit kit;
     int r;
 
     f->client = c;
@@ -396,15 +510,10 @@ int http_fetch_start(struct http_client *c, const struct http_call_request *requ
     }
     f->transfer.on_head = notify_head;
     f->transfer.on_bytes = notify_bytes;
-    r = take_kit(c, &own, buffer_bytes, &kit) ? transfer_init_again(&f->transfer, &kit, &own, e)
-                                              : transfer_init(&f->transfer, curl_easy_init(), &own, buffer_bytes, e);
+    r = prepare(f, &own, e);
     if (r < 0) {
         http_fetch_unref(f);
         return r;
-    }
-    if (request->guard) { /* the loop's other connections were opened without the guard */
-        curl_easy_setopt(f->transfer.easy, CURLOPT_FRESH_CONNECT, 1L);
-        curl_easy_setopt(f->transfer.easy, CURLOPT_FORBID_REUSE, 1L);
     }
     *ret = f;
     atomic_fetch_add(&f->n_refs, 1); /* held until on_end */
@@ -419,7 +528,11 @@ static void resume_now(void *arg)
 {
     struct http_fetch *f = arg;
 
-    if (!f->is_ended) {
+    if (!f->is_ended && f->played) {
+        f->is_paused = false;
+        f->transfer.heard_ms = clock_mono_ms();
+        loop_timer_set(f->deadline, 0);
+    } else if (!f->is_ended) {
         f->is_paused = false;
         f->transfer.heard_ms = clock_mono_ms();
         f->client->is_inside = true;

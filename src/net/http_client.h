@@ -20,9 +20,21 @@ struct http_call_header {
 
 struct budget_holder;
 
+/* An answer that was made inside this process: nothing is sent, and it is delivered as if it came from a peer. */
+struct http_inside {
+    const char *peer; /* named in error texts */
+    int status;
+    const struct http_call_header *headers; /* names in lower case */
+    size_t n_headers;
+    const struct slice *pieces; /* of the body */
+    size_t n_pieces;
+    int64_t piece_ms; /* waited before each piece; before the end if there is none */
+    bool is_cut;      /* the connection breaks after the last piece */
+};
+
 struct http_call_request {
     const char *method; /* "GET", "POST" */
-    const char *url;
+    const char *url;    /* NULL with `inside` */
     const struct http_call_header *headers;
     size_t n_headers;
     struct slice body;
@@ -34,8 +46,10 @@ struct http_call_request {
     const atomic_bool *is_moot; /* of http_call(): -ECANCELED when it becomes true, like is_gone; NULL: never */
     struct budget_holder
         *holder; /* of http_call(): pays for an answer above 1 MiB until its arena ends; NULL: no holder pays */
-    const struct guard *guard; /* borrowed during the request; NULL: the administrator named the address. Guarded
-                                  requests use no proxy. */
+    const struct guard *guard;        /* borrowed during the request; NULL: the administrator named the address. Guarded
+                                         requests use no proxy. */
+    const struct http_inside *inside; /* the answer; only the time limits, max_reply and holder count besides it. Copied
+                                         by http_fetch_start(). NULL: the request goes to url */
 };
 
 struct http_answer {

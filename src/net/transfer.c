@@ -33,7 +33,7 @@ void transfer_setup(void)
 
 static bool is_tls(const char *url)
 {
-    return strncasecmp(url, "https:", 6) == 0;
+    return url && strncasecmp(url, "https:", 6) == 0;
 }
 
 void http_call_prepare(const struct http_call_request *request)
@@ -321,6 +321,15 @@ int transfer_init(struct transfer *t, CURL *easy, const struct http_call_request
     return r;
 }
 
+void transfer_init_inside(struct transfer *t, const struct http_call_request *request)
+{
+    t->peer = xstrdup(request->inside->peer);
+    t->first_byte_ms = request->first_byte_ms;
+    t->idle_ms = request->idle_ms;
+    t->began_ms = clock_mono_ms();
+    t->until_ms = request->total_ms ? t->began_ms + request->total_ms : 0;
+}
+
 /* ---- handles that are used again ---- */
 
 bool transfer_kit_fits(const struct transfer_kit *kit, const struct http_call_request *request, long buffer_bytes)
@@ -396,17 +405,31 @@ void transfer_clear(struct transfer *t)
 
 /* ---- the end ---- */
 
-int64_t transfer_due_ms(const struct transfer *t)
+static int64_t silence_due_ms(const struct transfer *t)
 {
     if (!t->is_answered)
         return t->first_byte_ms ? t->began_ms + t->first_byte_ms : 0;
     return t->idle_ms ? t->heard_ms + t->idle_ms : 0;
 }
 
+int64_t transfer_due_ms(const struct transfer *t)
+{
+    int64_t due_ms = silence_due_ms(t);
+
+    return t->until_ms && (!due_ms || t->until_ms < due_ms) ? t->until_ms : due_ms;
+}
+
+static int err_not_finished(const struct transfer *t, struct err *e)
+{
+    return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "%s did not finish its answer in time.", t->peer);
+}
+
 int transfer_expire(struct transfer *t, struct err *e)
 {
     double limit_s = (double)(t->is_answered ? t->idle_ms : t->first_byte_ms) / 1e3;
 
+    if (t->until_ms && clock_mono_ms() >= t->until_ms)
+        return err_not_finished(t, e);
     return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT",
                    t->is_answered ? "%s sent nothing more for %g seconds."
                                   : "%s did not begin its answer within %g seconds.",
@@ -426,7 +449,7 @@ static int err_timeout(struct transfer *t, struct err *e)
             "%s does not answer: no connection came about in time. Is the address right, and can this machine "
             "reach it?",
             t->peer);
-    return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "%s did not finish its answer in time.", t->peer);
+    return err_not_finished(t, e);
 }
 
 /* Translates OpenSSL's message into plain words. */

@@ -30,6 +30,7 @@ struct transfer {
     struct err *refusal;            /* owned; of the last refused address; NULL: none */
     int64_t first_byte_ms, idle_ms; /* 0: none */
     int64_t began_ms, heard_ms;     /* clock_mono_ms() */
+    int64_t until_ms;               /* the end of the total, for an answer made inside; 0: none, or libcurl counts */
     bool is_answered;               /* the head is complete */
     int stop;                       /* negative: why a callback ended it */
     struct err *why;                /* owned; set with stop; NULL: the code that set stop has the error */
@@ -43,6 +44,8 @@ struct transfer {
 /* Takes ownership of easy. buffer_bytes: libcurl's receive buffer. */
 int transfer_init(struct transfer *t, CURL *easy, const struct http_call_request *request, long buffer_bytes,
                   struct err *e) MUST_CHECK;
+/* For an answer made inside this process: easy stays NULL, the owner delivers the pieces. */
+void transfer_init_inside(struct transfer *t, const struct http_call_request *request);
 void transfer_clear(struct transfer *t);
 bool transfer_kit_fits(const struct transfer_kit *kit, const struct http_call_request *request, long buffer_bytes);
 int transfer_init_again(struct transfer *t, struct transfer_kit *kit /* taken over */,

@@ -7,7 +7,7 @@ import { readProject, report } from '../tools/tree.mjs';
 export const ranks = {
     base: 0,
     os: 1, net: 1, http: 1, store: 1,
-    settings: 2, backup: 2,
+    settings: 2, backup: 2, stand_in: 2,
     identity: 3,
     llm: 4, embed: 4, vector: 4, speech: 4, mcp: 4, backend: 4,
     tasks: 5, agents: 5, apps: 5, models: 5,

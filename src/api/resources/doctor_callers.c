@@ -154,14 +154,26 @@ static void check_accounts(struct checkup *c)
             check_default(c, states[i]);
 }
 
+/* "a, b (no language model)"; "" when there is none. */
+static const char *labelled_names(struct checkup *c)
+{
+    const char *names = "";
+    size_t n;
+    struct llm_account_state **states = llm_accounts_list(c->api->llm_accounts, c->arena, &n);
+
+    for (size_t i = 0; i < n; i++)
+        names = arena_printf(c->arena, "%s%s%s%s", names, i ? ", " : "", states[i]->account.name,
+                             states[i]->account.preset->is_stand_in ? " (no language model)" : "");
+    return names;
+}
+
 void doctor_check_providers(struct checkup *c)
 {
-    const char *names = provider_names(c->req);
+    const char *names = labelled_names(c);
 
     doctor_add(c, "providers", true,
-               strcmp(names, "none") == 0
-                   ? "no provider of language models is configured; `hearth provider add` adds one"
-                   : arena_printf(c->arena, "configured: %s", names),
+               *names ? arena_printf(c->arena, "configured: %s", names)
+                      : "no provider of language models is configured; `hearth provider add` adds one",
                NULL);
     check_settings_of_providers(c);
     check_choices_of_apps(c);

@@ -28,6 +28,7 @@ const struct field provider_shape[] = {
     SHAPE_STRINGS("models", .help = "the list written by hand"),
     SHAPE_BOOL("can_chat"),
     SHAPE_BOOL("can_embed"),
+    SHAPE_BOOL("stand_in", .help = "true: no language model, it repeats what it is told"),
     SHAPE_STRINGS("default_for", .help = "chat, embed: asked when neither request nor app names another"),
     SHAPE_STRING("state", .help = "ok, resting (failed several times in a row) or unusable"),
     SHAPE_STRINGS("resting_models", .help = "those that failed several times in a row; the others are asked"),
@@ -172,6 +173,7 @@ void provider_write(const struct request *req, struct json_writer *w, const char
     json_add_strings(w, "models", acc->models, acc->n_models);
     json_add_bool(w, "can_chat", acc->preset->can_chat);
     json_add_bool(w, "can_embed", acc->preset->can_embed);
+    json_add_bool(w, "stand_in", acc->preset->is_stand_in);
     write_defaults_of(req, w, acc->name);
     json_add_string(w, "state",
                     llm_account_state_rest_ms((struct llm_account_state *)state, NULL) > 0 ? "resting" : "ok");
@@ -202,6 +204,7 @@ static void write_unusable(struct json_writer *w, const struct provider_account_
     json_add_raw(w, "models", row->models);
     json_add_bool(w, "can_chat", false);
     json_add_bool(w, "can_embed", false);
+    json_add_bool(w, "stand_in", preset && preset->is_stand_in);
     json_add_strings(w, "default_for", NULL, 0);
     json_add_string(w, "state", "unusable");
     json_add_strings(w, "resting_models", NULL, 0);
@@ -358,7 +361,7 @@ static void write_preset(struct json_writer *w, const struct llm_preset *p)
     json_add_string(w, "protocol", p->protocol->name);
     json_add_string(w, "base_url", p->base_url);
     json_begin_array_as(w, "needs");
-    if (!p->base_url)
+    if (!p->base_url && !p->is_stand_in)
         json_add_string(w, NULL, "base_url");
     if (p->needs_key)
         json_add_string(w, NULL, "api_key");

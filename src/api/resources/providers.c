@@ -107,6 +107,8 @@ static int check_key(const struct provider_body *body, const struct llm_preset *
 {
     if (preset && preset->needs_key && !body->api_key)
         return err_add_field(e, "api_key", "is required for %s: %s", preset->id, preset->help);
+    if (preset && preset->is_stand_in && body->api_key)
+        return err_add_field(e, "api_key", "must be absent: %s is a part of this service", preset->id);
     if (body->api_key && !is_printable(body->api_key))
         return err_add_field(e, "api_key", "must be visible characters of ASCII without spaces");
     return 0;
@@ -117,6 +119,9 @@ static int check_url(const struct request *req, const struct provider_body *body
 {
     const char *url;
 
+    if (preset->is_stand_in)
+        return body->base_url ? err_add_field(e, "base_url", "must be absent: %s is a part of this service", preset->id)
+                              : 0;
     if (!body->base_url)
         return preset->base_url ? 0 : err_add_field(e, "base_url", "is required for %s: %s", preset->id, preset->help);
     if (!is_printable(body->base_url) || llm_account_address(req->arena, preset, body->base_url, &url, NULL) < 0)
@@ -198,6 +203,18 @@ struct notes {
 static void note(struct notes *n, const char *sentence)
 {
     n->text = n->text ? arena_printf(n->req->arena, "%s %s", n->text, sentence) : sentence;
+}
+
+static void note_stand_in(struct notes *n, const struct llm_account *account)
+{
+    struct provider_default chats = { 0 };
+
+    if (!account->preset->is_stand_in)
+        return;
+    note(n, "It is no language model: it repeats what you say (docs/providers.md lists its rules).");
+    if (provider_default_for(metered_call(n->req), PROVIDER_CHAT, NULL, &chats, NULL) == 0 && chats.provider &&
+        strcmp(chats.provider, account->name) != 0)
+        note(n, arena_printf(n->req->arena, "Chats that name no provider still go to %s.", chats.provider));
 }
 
 /* ---- POST /api/providers ---- */
@@ -295,6 +312,8 @@ static int put_provider(struct request *req, struct response *res, struct err *e
     pthread_mutex_unlock(&changing);
     if (r == 0 && before && before->account.source == LLM_ENVIRONMENT)
         note(&notes, "It counts instead of the one of that name that the environment configures.");
+    if (r == 0)
+        note_stand_in(&notes, &account);
     if (r == 0)
         r = take_embeddings(req, &account, &notes, e);
     if (r == 0)

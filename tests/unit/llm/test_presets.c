@@ -15,7 +15,7 @@ static void every_row_is_complete(void **state)
         assert_non_null(p->help);
         assert_true(p->protocol && (p->can_chat || p->can_embed));
         assert_true(!p->needs_key || (p->auth_header && p->env_key[0]));
-        assert_true(p->env_key[0] || p->env_base_url[0]);
+        assert_true(p->env_key[0] || p->env_base_url[0] || p->is_stand_in);
         assert_true(!p->env_region == !(p->region_url[0] && p->region_url[1]));
         if (p->base_url)
             assert_int_equal(url_parse(a, p->base_url, &url, NULL), 0);
