@@ -47,7 +47,7 @@ static int look_at_row(void *arg)
 {
     const struct row_wait *w = arg;
     struct client_reply reply = { 0 };
-    struct json_value row, error;
+    struct json_value row;
     int r = cli_get(w->cli, arena_printf(w->cli->arena, "/activities/%s", w->id), &reply, w->e);
 
     if (r < 0)
@@ -57,10 +57,9 @@ static int look_at_row(void *arg)
         return 0;
     if (w->cli->is_json)
         cli_show(w->cli, reply.json);
-    error = json_get(row, "error_message");
     if (slice_eq_str(json_string(json_get(row, "status")), "failed"))
-        return err_set(w->e, -EREMOTEIO, "TASK_FAILED", "The activity %s is failed: %s", w->id,
-                       json_is_absent(error) ? "no reason was given" : json_cstr(error));
+        return cli_wait_failed(arena_printf(w->cli->arena, "The activity %s", w->id), "failed",
+                               json_get(row, "error_message"), w->e);
     if (!w->cli->is_json)
         cli_print_json(json_get(row, "result"));
     return 1;

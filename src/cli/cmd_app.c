@@ -120,6 +120,7 @@ int run_app_show(struct cli *cli, struct err *e)
 
 struct app_files {
     const char *app, *agent; /* agent: NULL: none */
+    bool is_folder;
 };
 
 /* A folder stands for its app.json and its agent.json. */
@@ -130,6 +131,7 @@ static struct app_files files_of(struct cli *cli, const char *path)
 
     if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
         return files;
+    files.is_folder = true;
     files.app = arena_printf(cli->arena, "%s/app.json", path);
     files.agent = arena_printf(cli->arena, "%s/agent.json", path);
     if (access(files.agent, F_OK) < 0 && errno == ENOENT)
@@ -167,7 +169,7 @@ int run_app_add(struct cli *cli, struct err *e)
     if (r == 0)
         r = cli_send(cli, &request, &reply, e);
     if (r < 0)
-        return r;
+        return files.is_folder && reply.status ? err_prefix(e, r, "app.json") : r;
     cli_show(cli, reply.json);
     permission_note_unknown(cli, request.body);
     if (!cli->is_json)

@@ -114,7 +114,6 @@ static int look_at_task(void *arg)
     struct client_reply reply = { 0 };
     struct task_wait *w = arg;
     struct json_value task;
-    const char *error;
     int r = cli_get(w->cli, cli_fill_path(w->cli, "/api/tasks/{0}"), &reply, w->e);
 
     if (r < 0)
@@ -130,9 +129,8 @@ static int look_at_task(void *arg)
             out_print("The task %s is completed.\n", w->cli->args[0]);
         return 1;
     }
-    error = json_cstr(json_get(task, "error"));
-    return err_set(w->e, -EREMOTEIO, "TASK_FAILED", "The task %s is %s%s%s", w->cli->args[0],
-                   json_cstr(json_get(task, "status")), error ? ": " : "", error ? error : "");
+    return cli_wait_failed(arena_printf(w->cli->arena, "The task %s", w->cli->args[0]),
+                           json_cstr(json_get(task, "status")), json_get(task, "error"), w->e);
 }
 
 int run_task_wait(struct cli *cli, struct err *e)

@@ -1,5 +1,6 @@
 #include "cli/wait.h"
 
+#include "cli/out.h"
 #include "cli/request.h"
 
 #include <stdlib.h>
@@ -56,4 +57,17 @@ int cli_wait(struct cli *cli, const char *what, const char *uuid, int (*look)(vo
     if (r == 0)
         return err_set(e, -EIO, "NOT_RUNNING", "%s has not ended: the service ended first", what);
     return MIN(r, 0);
+}
+
+int cli_wait_failed(const char *what, const char *status, struct json_value reason, struct err *e)
+{
+    struct slice text = json_string(reason);
+
+    if (text.n == 0)
+        return err_set(e, -EREMOTEIO, "TASK_FAILED", "%s is %s", what, status);
+    if (!memchr(text.p, '\n', text.n))
+        return err_set(e, -EREMOTEIO, "TASK_FAILED", "%s is %s: %s", what, status, json_cstr(reason));
+    out_lines(stderr, text);
+    out_complain("\n");
+    return err_set(e, -EREMOTEIO, "TASK_FAILED", "%s is %s: the reason is above", what, status);
 }

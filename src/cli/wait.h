@@ -11,3 +11,6 @@ int cli_read_timeout(const struct cli *cli, int64_t *ret_ms, struct err *e) MUST
  * service. */
 int cli_wait(struct cli *cli, const char *what, const char *uuid, int (*look)(void *arg), void *arg,
              struct err *e) MUST_CHECK;
+/* The error of work that has ended badly: "WHAT is STATUS: REASON". A reason of several lines is printed on standard
+ * error as it is. reason: absent when none is known. Returns -EREMOTEIO. */
+int cli_wait_failed(const char *what, const char *status, struct json_value reason, struct err *e);

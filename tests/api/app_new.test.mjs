@@ -62,6 +62,7 @@ for (const lang of languages)
         assert.equal((await newApp(h, cwd, 'words', '--lang', lang)).code, 0);
         await h.cliJson('app', 'add', join(cwd, 'words'));
         assert.equal((await h.cli('app', 'start', 'words')).code, 0);
+        await until(async () => /asks for activities\.read, activities\.write/.test((await h.cli('app', 'logs', 'words')).stdout), { what: 'what it waits for, in its log', everyMs: 100 });
         await h.grant('words', '--requested');
         await until(async () => /completed: \{"words": ?5/.test((await h.cli('app', 'logs', 'words')).stdout), { what: 'the result in the app\'s log', everyMs: 100 });
         await until(async () => (await h.cliJson('app', 'list'))[0].status === 'stopped', { what: 'the app has ended', everyMs: 50 });
@@ -206,10 +207,25 @@ test('a folder without app.json, and one with a wrong agent, register nothing', 
     assert.match(wrong.stderr, /agent\.json.*`command` is required|`command`/);
     assert.deepEqual(await h.cliJson('app', 'list'), []);
     rmSync(join(folder, 'agent.json'));
+    writeFileSync(join(folder, 'app.json'), '{"name":"whole" "app_type":"node"}');
+    assert.match((await h.cli('app', 'add', folder)).stderr, /^hearth: app\.json: This is not valid JSON/);
+    writeFileSync(join(folder, 'app.json'), '{"name":"whole"}');
     assert.equal((await h.cli('app', 'add', folder)).code, 0, 'an app needs no agent');
 });
 
 // --- activity add --wait ---
+
+test('a reason of several lines is shown line by line', async (t) => {
+    const h = await startHearth({ t });
+    await h.agent({ name: 'broken', command: '/bin/sh', args: ['-c', 'printf "first line\\n\\033[31msecond line\\n" >&2; exit 1'] });
+    await h.app({ name: 'broken', config: { agentHandlers: [{ tableName: 'svc_activities', agentId: 'broken', eventTypes: ['INSERT'] }], backend: { enabled: true } } });
+    const { code, stdout, stderr } = await h.cli('activity', 'add', '-', '--app', 'broken', '--wait', { input: '{}' });
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /^first line\n\S+second line\nhearth: The activity \S+ is failed: the reason is above\n$/);
+    assert.ok(!stderr.includes('\x1b'), 'nothing controls the terminal');
+    const [{ uuid }] = await h.cliJson('task', 'list');
+    assert.match((await h.cli('task', 'wait', uuid)).stderr, /^first line\n\S+second line\nhearth: The task \S+ is failed: the reason is above\n$/);
+});
 
 test('--wait is refused where nobody would work, before anything is inserted', async (t) => {
     const h = await startHearth({ t });

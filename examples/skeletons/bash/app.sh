@@ -19,7 +19,7 @@ hearth() {
     esac
 }
 
-# Waits for you, when you have not granted them.
+echo 'asks for activities.read, activities.write' # and waits for you, when you have not granted them
 hearth POST /sdk/register "{\"app_id\":\"$SVC_APP_ID\",\"app_name\":\"my-app\",\"permissions\":[\"activities.read\",\"activities.write\"]}" >/dev/null
 row=$(hearth POST /activities '{"raw_data":{"text":"The app itself says hello"}}')
 id=$(json_member id "$row")

@@ -17,8 +17,9 @@ async function hearth(method, path, body) {
 }
 
 try {
-  // Waits for you, when you have not granted them.
-  await hearth('POST', '/sdk/register', { app_id: SVC_APP_ID, app_name: 'my-app', permissions: ['activities.read', 'activities.write'] });
+  const permissions = ['activities.read', 'activities.write'];
+  console.log(`asks for ${permissions.join(', ')}`); // and waits for you, when you have not granted them
+  await hearth('POST', '/sdk/register', { app_id: SVC_APP_ID, app_name: 'my-app', permissions });
   let { data: row } = await hearth('POST', '/activities', { raw_data: { text: 'The app itself says hello' } });
   console.log(`inserted ${row.id}`);
   while (!['completed', 'failed'].includes(row.status)) {

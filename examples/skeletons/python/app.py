@@ -28,8 +28,9 @@ def hearth(method, path, body=None):
         sys.exit(f"{method} {path}: {error.code} {answer.get('message') or answer.get('error')}")
 
 
-# Waits for you, when you have not granted them.
-hearth("POST", "/sdk/register", {"app_id": HEADERS["x-app-id"], "app_name": "my-app", "permissions": ["activities.read", "activities.write"]})
+permissions = ["activities.read", "activities.write"]
+print("asks for", ", ".join(permissions))  # and waits for you, when you have not granted them
+hearth("POST", "/sdk/register", {"app_id": HEADERS["x-app-id"], "app_name": "my-app", "permissions": permissions})
 row = hearth("POST", "/activities", {"raw_data": {"text": "The app itself says hello"}})["data"]
 print("inserted", row["id"])
 while row["status"] not in ("completed", "failed"):
