@@ -58,91 +58,147 @@ configure() {
     printf '%s' "$options" >"$folder/.options"
 }
 
-# compile NAME: builds build/NAME; says nothing when nothing is to be done, prints the compiler's words when it fails.
+# compile NAME [TARGET...]: builds build/NAME, or these programs; says nothing when nothing is to be done, prints the compiler's words when it fails.
 compile() {
     local folder=build/$1 log=build/.$1.log
-    case $(ninja -C "$folder" -n 2>&1 | tail -1) in *'no work to do'*) return 0 ;; esac
+    shift
+    case $(ninja -C "$folder" -n "$@" 2>&1 | tail -1) in *'no work to do'*) return 0 ;; esac
     say "building $folder"
-    ninja -C "$folder" >"$log" 2>&1 || { grep -v '^\[[0-9/]*\]' "$log" | tail -60; die "the build in $folder failed"; }
+    ninja -C "$folder" "$@" >"$log" 2>&1 9>&- || { grep -v '^\[[0-9/]*\]' "$log" | tail -60; die "the build in $folder failed"; }
 }
 
-build_debug() {
+# Suites run beside each other: one at a time works in build/NAME, until `leave`.
+enter() {
     mkdir -p build
+    exec 9>"build/.$1.lock"
+    flock 9
+}
+leave() { exec 9>&-; }
+
+build_debug() {
+    enter debug
     configure debug --buildtype=debug -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=true
     compile debug
+    leave
 }
 
 build_release() {
-    mkdir -p build
+    enter release
     configure release --buildtype=release -Dwerror=true
     compile release
+    leave
 }
 
 build_benches() {
     build_release
-    ninja -C build/release bench/bench_claim bench/bench_stamp bench/bench_stream bench/bench_lexical bench/bench_vector >build/.benches.log 2>&1 || { tail -60 build/.benches.log; die "the measuring programs do not build"; }
+    enter release
+    compile release bench/bench_claim bench/bench_stamp bench/bench_stream bench/bench_lexical bench/bench_vector
+    leave
 }
 
+# Only the tests that run under it.
 build_tsan() {
-    mkdir -p build
+    local programs
+    enter tsan
     configure tsan --buildtype=debug -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dwerror=true
-    compile tsan
+    mapfile -t programs < <(node tests/tools/stamps.mjs programs tsan threads)
+    compile tsan "${programs[@]}"
+    leave
 }
 
-# suite_close NAME PASSED FAILED: the closing line of a suite, and its exit.
+build_fuzz() {
+    enter fuzz
+    CC='ccache clang-14' CXX='ccache clang++-14' configure fuzz --buildtype=debugoptimized -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+    compile fuzz
+    leave
+}
+
+# --- Suites ---
+
+# A plan of an earlier run must not speak for one that could not be made.
+stamps() {
+    case $1 in due*) rm -f "build/stamps/$2/plan" ;; esac
+    node tests/tools/stamps.mjs "$@"
+}
+
+# suite_close NAME PASSED FAILED [PLAN...]: what was skipped (of these plans of stamps; NAME), the closing line of a suite, and its exit. A suite of which
+# all was skipped says so in its closing line, and how many tests passed before.
 suite_close() {
-    printf '%s: %d passed, %d failed\n' "$1" "$2" "$3"
-    if [ "$(($2 + $3))" -eq 0 ]; then
-        echo "the suite $1 executed nothing, which counts as a failure" >&2
+    local name=$1 passed=$2 failed=$3 skipped
+    shift 3
+    mapfile -t skipped < <(stamps skipped "${@:-$name}")
+    [ "${#skipped[@]}" -le 1 ] || printf '%s\n' "${skipped[@]:1}"
+    if [ "${#skipped[@]}" -gt 1 ] && [ "$((passed + failed))" -eq 0 ]; then
+        printf '%s: %d passed, 0 failed (before; this run executed nothing of it)\n' "$name" "${skipped[0]% *}"
+        exit 0
+    fi
+    printf '%s: %d passed, %d failed\n' "$name" "$passed" "$failed"
+    if [ "$((passed + failed))" -eq 0 ]; then
+        echo "the suite $name executed nothing, which counts as a failure" >&2
         exit 1
     fi
-    [ "$3" -eq 0 ] || exit 1
+    [ "$failed" -eq 0 ] || exit 1
     exit 0
 }
 
-# node_suite NAME GLOB...: Node's test runner over the files, then the closing line.
+# node_suite NAME FILE...: Node's test runner over the files that are due, then the closing line. Most files wait most of the time: four at a time, also on
+# two cores (TEST_JOBS).
 node_suite() {
-    local name=$1 tap=$house_root/build/$1.tap
+    local name=$1 tap=$house_root/build/$1.tap results=$house_root/build/$1.files pauses=$house_root/build/$1.pauses files=() f counts
     shift
-    local files=()
-    local f
     for f in "$@"; do [ ! -e "$f" ] || files+=("$f"); done
+    rm -f "$tap" "$results"
+    [ "${#files[@]}" -gt 0 ] || suite_close "$name" 0 0 none
+    mapfile -t files < <(stamps due-tests "$name" "${HEARTH_BIN:-}" "${files[@]}")
     [ "${#files[@]}" -gt 0 ] || suite_close "$name" 0 0
-    rm -f "$tap" "$house_root/build/pauses.log"
-    export HEARTH_TEST_PAUSES=$house_root/build/pauses.log
-    node tests/tools/metronome.mjs "$HEARTH_TEST_PAUSES" &
+    rm -f "$pauses"
+    node tests/tools/metronome.mjs "$pauses" &
     local metronome=$!
-    node --disable-warning=ExperimentalWarning --test --test-timeout="${TEST_TIMEOUT_MS:-1500000}" --test-concurrency="${TEST_JOBS:-2}" --test-reporter=spec --test-reporter-destination=stdout \
-        --test-reporter=tap --test-reporter-destination="$tap" "${files[@]}" </dev/null || true
+    HEARTH_TEST_PAUSES=$pauses node --disable-warning=ExperimentalWarning --test --test-timeout="${TEST_TIMEOUT_MS:-1500000}" \
+        --test-concurrency="${TEST_JOBS:-4}" --test-reporter=spec --test-reporter-destination=stdout --test-reporter=tap --test-reporter-destination="$tap" \
+        --test-reporter="$house_root/tests/tools/per_file.mjs" --test-reporter-destination="$results" "${files[@]}" </dev/null || true
     kill "$metronome" 2>/dev/null || true
-    local counts
     counts=$(node tests/tools/count.mjs node "$tap")
+    node tests/tools/slowest.mjs "$results"
+    stamps passed "$name" <"$results"
     # shellcheck disable=SC2086
     suite_close "$name" $counts
 }
 
 # one_check NAME CHECK FOLDER: runs check_CHECK and prints what it said, in one piece; a file in FOLDER tells that it passed.
 one_check() {
-    local out result=FAIL
+    local out result=FAIL started=$SECONDS
     if out=$(set -e; "check_$2" 2>&1); then
         result='ok  '
         touch "$3/$2"
     fi
-    printf '%s%s %s %s\n' "$out${out:+
-}" "$result" "$1" "${2//_/ }"
+    printf '%s%s %s %s%s\n' "$out${out:+
+}" "$result" "$1" "${2//_/ }" "$([ $((SECONDS - started)) -lt 5 ] || echo " ($((SECONDS - started)) s)")"
 }
 
-# run_checks NAME CHECK...: runs the functions check_CHECK, CHECK_JOBS (1) at a time; each is one check of the suite.
-run_checks() {
-    local name=$1 check folder passed
+# due_checks NAME CHECK...: the checks that are due. One that has a function inputs_CHECK (a line of inputs with tabs between) is stamped.
+due_checks() {
+    local name=$1 check
     shift
-    folder=$(mktemp -d)
     for check in "$@"; do
+        ! declare -F "inputs_$check" >/dev/null || printf '%s\t%s\n' "$check" "$("inputs_$check")"
+    done | stamps due "$name"
+    for check in "$@"; do declare -F "inputs_$check" >/dev/null || echo "$check"; done
+}
+
+# run_checks NAME CHECK...: runs the functions check_CHECK that are due, CHECK_JOBS (1) at a time; each is one check of the suite.
+run_checks() {
+    local name=$1 checks check folder passed
+    shift
+    mapfile -t checks < <(due_checks "$name" "$@")
+    folder=$(mktemp -d)
+    for check in "${checks[@]}"; do
         while [ "$(jobs -rp | wc -l)" -ge "${CHECK_JOBS:-1}" ]; do wait -n || true; done
         one_check "$name" "$check" "$folder" &
     done
     wait
+    find "$folder" -type f -printf '%f\n' | stamps passed "$name"
     passed=$(find "$folder" -type f | wc -l)
     rm -rf "$folder"
-    suite_close "$name" "$passed" "$(($# - passed))"
+    suite_close "$name" "$passed" "$((${#checks[@]} - passed))"
 }

@@ -11,5 +11,9 @@ check_without_attempted_by_the_model_breaks() { breaks no_attempted "-DSAFETY" "
 check_without_quarantine_the_model_breaks() { breaks no_quarantine "-DSAFETY" "" "-DNO_QUARANTINE" "failures<3"; }
 check_without_the_sweep_the_model_breaks() { breaks no_sweep "-DSAFETY" "" "-DNO_SWEEP" "is_one_left"; }
 
+for check in $(compgen -A function check_ | sed 's/^check_//'); do
+    eval "inputs_$check() { printf 'tests/model\tscript/suites/model'; }"
+done
+
 # shellcheck disable=SC2046
 run_checks model $(compgen -A function check_ | sed 's/^check_//')
