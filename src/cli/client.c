@@ -122,15 +122,27 @@ static void read_json(struct arena *a, struct client_reply *reply)
         reply->json = (struct json_value){ 0 };
 }
 
+/* Reads the text of an answer; a failure's becomes e. */
+static int read_reply(struct arena *a, struct client_reply *reply, struct err *e)
+{
+    read_json(a, reply);
+    return reply->status / 100 == 2 ? 0 : take_failure(reply, e);
+}
+
 int client_send(struct client *c, struct arena *a, const struct client_request *request, struct client_reply *ret,
                 struct err *e)
 {
     int r = c->service ? send_offline(c, a, request, ret, e) : curl_send(c->socket, a, request, ret, e);
 
-    if (r < 0)
-        return r;
-    read_json(a, ret);
-    return ret->status / 100 == 2 ? 0 : take_failure(ret, e);
+    return r < 0 ? r : read_reply(a, ret, e);
+}
+
+int client_send_running(const char *data_dir, struct arena *a, const struct client_request *request,
+                        struct client_reply *ret, struct err *e)
+{
+    int r = curl_send(arena_printf(a, "%s/hearth.sock", data_dir), a, request, ret, e);
+
+    return r < 0 ? r : read_reply(a, ret, e);
 }
 
 int client_listen(struct client *c, const struct client_request *request,

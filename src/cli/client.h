@@ -18,12 +18,11 @@ struct client;
 
 struct client_request {
     enum http_method method;
-    const char *path;  /* segments percent-encoded */
-    const char *query; /* "a=b", or NULL */
-    struct slice body; /* JSON, or empty */
-    /* Of client_listen() only. */
-    int64_t timeout_ms;                       /* 0: none */
-    const volatile sig_atomic_t *is_canceled; /* NULL: never */
+    const char *path;                         /* segments percent-encoded */
+    const char *query;                        /* "a=b", or NULL */
+    struct slice body;                        /* JSON, or empty */
+    int64_t timeout_ms;                       /* of client_listen() and client_send_running(); 0: none */
+    const volatile sig_atomic_t *is_canceled; /* of client_listen(); NULL: never */
 };
 
 struct client_reply {
@@ -40,6 +39,11 @@ bool client_is_online(const struct client *c); /* a running service answers */
 /* 0 for a 2xx answer. For any other: -EREMOTEIO with the answer's code, text and fields in e; reply is filled too. */
 int client_send(struct client *c, struct arena *a, const struct client_request *request, struct client_reply *ret,
                 struct err *e) MUST_CHECK;
+
+/* The same from a running service only and without waiting for one: opens no data folder. -EIO NOT_RUNNING when none
+ * answers within timeout_ms. */
+int client_send_running(const char *data_dir, struct arena *a, const struct client_request *request,
+                        struct client_reply *ret, struct err *e) MUST_CHECK;
 
 /* Reads an event stream until the stream ends or on_event returns non-zero, which is then returned. -ENOTCONN when no
  * service runs, -ETIMEDOUT, -ECANCELED; a refusal as client_send(). */

@@ -1,4 +1,4 @@
-/* hearth help, man, completion, version */
+/* hearth help, man, version */
 #include "cli/help.h"
 #include "cli/out.h"
 #include "cli/parse.h"
@@ -55,13 +55,6 @@ int run_help(struct cli *cli, struct err *e)
 int run_man(struct cli *cli, struct err *e)
 {
     return print_all(help_print_man);
-}
-
-int run_completion(struct cli *cli, struct err *e)
-{
-    if (strcmp(cli->args[0], "bash") != 0)
-        return err_set(e, -EINVAL, "BAD_USE", "Completion is made for bash, not for %s", cli->args[0]);
-    return print_all(help_print_bash);
 }
 
 int run_version(struct cli *cli, struct err *e)

@@ -55,6 +55,7 @@ struct command {
     bool is_repair;     /* runs also with unusable stored settings, which are reported */
     bool makes_folder;  /* may be the first command on a data folder; any other is refused where no service ever ran */
     bool needs_service; /* requires a running service */
+    bool is_hidden;     /* for programs: neither in help, manual page and docs/cli.md nor completed */
     /* Does the work; NULL: the request below. 0, or an exit code after the error was printed, or a negative errno with
      * e filled. */
     int (*run)(struct cli *cli, struct err *e);

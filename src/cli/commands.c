@@ -499,7 +499,9 @@ const struct command commands[] = {
     { .words = "help", .args = "[COMMAND]", .n_args_max = 2, .run = run_help, .summary = "Say what there is, or what a command does" },
     { .words = "man", .run = run_man, .summary = "Print the manual page", .details = "hearth man | man -l -" },
     { .words = "completion", .args = "SHELL", .n_args_min = 1, .n_args_max = 1, .run = run_completion,
-      .summary = "Print a completion script", .details = "SHELL is bash: source <(hearth completion bash)" },
+      .summary = "Print a completion script", .details = "SHELL is bash, zsh or fish: source <(hearth completion bash). The Debian package installs all three." },
+    { .words = "complete", .is_hidden = true, .args = "[WORD]...", .n_args_max = CLI_MAX_ARGS, .run = run_complete,
+      .summary = "Print what may stand for the last WORD, for the completion of a shell" },
     { .words = "version", .run = run_version, .summary = "Print the version" },
     { .words = NULL },
 };

@@ -98,7 +98,7 @@ static void add_sections(struct buf *out)
                 add_line(out, c);
     }
     for (const struct command *c = commands; c->words; c++)
-        if (!is_in_any_section(c))
+        if (!is_in_any_section(c) && !c->is_hidden)
             add_line(out, c);
 }
 
@@ -181,7 +181,8 @@ void help_print_man(struct buf *out)
         "in its database become the work of agents. While it runs, the other commands talk to it over a socket in its data\n"
         "folder; when it does not, they work on the data folder themselves.\n.SH COMMANDS\n");
     for (const struct command *c = commands; c->words; c++)
-        add_command_roff(out, c);
+        if (!c->is_hidden)
+            add_command_roff(out, c);
     buf_add_str(
         out,
         ".SH OPTIONS\n.TP\n.B \\-\\-data \\fIDIR\\fR\nthe data folder, for every command\n"
@@ -189,46 +190,4 @@ void help_print_man(struct buf *out)
         ".I $XDG_DATA_HOME/hearth\nor\n.IR ~/.local/share/hearth .\n"
         ".TP\n.B HEARTH_<KEY>\na setting: tasks.sweep_s is HEARTH_TASKS_SWEEP_S\n"
         ".SH EXIT STATUS\n0 done; 1 failed, one sentence on standard error says why; 2 wrong use or a bad setting.\n");
-}
-
-/* --- completion --- */
-
-static void add_option_word(const struct cli_option *o, void *arg)
-{
-    buf_printf(arg, " %s", o->name);
-}
-
-void help_print_bash(struct buf *out)
-{
-    buf_add_str(out, "# Completion of hearth for bash: source <(hearth completion bash)\n"
-                     "_hearth_words() {\n    case \"$1\" in\n");
-    for (const struct command *c = commands; c->words; c++) {
-        buf_printf(out, "    '%s') echo '", c->words);
-        command_each_option(c, add_option_word, out);
-        buf_add_str(out, "' ;;\n");
-    }
-    buf_add_str(out, "    esac\n}\n\n_hearth() {\n    local commands='");
-    for (const struct command *c = commands; c->words; c++)
-        buf_printf(out, "%s%s", c == commands ? "" : "\n", c->words);
-    buf_add_str(out, "'\n    local current=\"${COMP_WORDS[COMP_CWORD]}\" typed='' word line\n"
-                     "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-                     "        [[ $word == -* ]] && break\n"
-                     "        typed+=\"$word \"\n"
-                     "    done\n"
-                     "    COMPREPLY=()\n"
-                     "    if [[ $current == -* ]]; then\n"
-                     "        local name=\"${typed% }\"\n"
-                     "        while [[ -n $name && -z $(_hearth_words \"$name\") ]]; do\n"
-                     "            [[ $name == *' '* ]] && name=\"${name% *}\" || name=''\n"
-                     "        done\n"
-                     "        mapfile -t COMPREPLY < <(compgen -W \"$(_hearth_words \"$name\")\" -- \"$current\")\n"
-                     "        return\n"
-                     "    fi\n"
-                     "    while IFS= read -r line; do\n"
-                     "        [[ $line == \"$typed\"* ]] || continue\n"
-                     "        line=\"${line#\"$typed\"}\"\n"
-                     "        [[ ${line%% *} == \"$current\"* ]] && COMPREPLY+=(\"${line%% *}\")\n"
-                     "    done <<<\"$commands\"\n"
-                     "    [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
-                     "}\ncomplete -F _hearth hearth\n");
 }

@@ -43,7 +43,7 @@ static void match_option(const struct cli_option *option, void *arg)
         s->found = option;
 }
 
-static const struct cli_option *find_option(const struct command *c, const char *text)
+const struct cli_option *command_option(const struct command *c, const char *text)
 {
     static const struct command any = { .words = "", .is_json = true, .has_table = true };
     struct option_search s = { .text = text, .n = strcspn(text, "=") };
@@ -86,7 +86,7 @@ static void find_words(int argc, char *const *argv, int at[2])
     int n = 0;
 
     for (int i = 1; i < argc && n < 2; i++) {
-        const struct cli_option *option = is_option(argv[i]) ? find_option(NULL, argv[i]) : NULL;
+        const struct cli_option *option = is_option(argv[i]) ? command_option(NULL, argv[i]) : NULL;
 
         if (is_option(argv[i]) && !option)
             return;
@@ -143,7 +143,7 @@ static int choose_command(int argc, char *const *argv, struct cli *cli, int at[2
 
 static int take_option(struct cli *cli, int argc, char *const *argv, int *i, struct err *e)
 {
-    const struct cli_option *option = find_option(cli->command, argv[*i]);
+    const struct cli_option *option = command_option(cli->command, argv[*i]);
     const char *equals = strchr(argv[*i], '='), *value = equals ? equals + 1 : NULL;
     const char *of = cli->command ? cli->command->words : "";
 

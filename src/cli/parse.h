@@ -12,3 +12,5 @@ int cli_parse(int argc, char *const *argv, struct cli *ret, struct err *e) MUST_
 const struct command *command_find(const char *words);
 /* Calls fn for each option of the command, the common ones last. */
 void command_each_option(const struct command *c, void (*fn)(const struct cli_option *option, void *arg), void *arg);
+/* The option that `--name` or `--name=value` means; c NULL: of those that every command has. NULL: there is none. */
+const struct cli_option *command_option(const struct command *c, const char *text);

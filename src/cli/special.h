@@ -42,6 +42,7 @@ int run_restore(struct cli *cli, struct err *e);
 int run_openapi(struct cli *cli, struct err *e);
 int run_help(struct cli *cli, struct err *e);
 int run_man(struct cli *cli, struct err *e);
+int run_complete(struct cli *cli, struct err *e);
 int run_completion(struct cli *cli, struct err *e);
 int run_version(struct cli *cli, struct err *e);
 

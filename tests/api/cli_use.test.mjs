@@ -101,17 +101,6 @@ test('options may stand before the command, and -- ends them', async (t) => {
     assert.match(dashed.stderr, /key/i);
 });
 
-test('bash completes commands and options', { skip: !has('bash') }, async (t) => {
-    const h = coldHearth({ t });
-    const script = h.file('completion', (await h.cli('completion', 'bash')).stdout);
-    const complete = (...words) => spawnSync('bash', ['-c', `source "${script}"; COMP_WORDS=(hearth ${words.map((w) => `'${w}'`).join(' ')}); ` +
-        'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _hearth; echo "${COMPREPLY[@]}"'], { encoding: 'utf8' }).stdout.trim().split(' ').sort();
-    assert.deepEqual([...new Set(complete('perm'))], ['permission']);
-    assert.deepEqual(complete('permission', 'g'), ['grant']);
-    assert.deepEqual(complete('permission', 'grant', 'demo', 'llm.chat', '--until'), ['--until', '--until-stop']);
-    assert.ok(complete('serve', '--').includes('--check-config'));
-});
-
 test('the manual page has every command and no fault', { skip: !has('groff') }, async (t) => {
     const h = coldHearth({ t });
     const { stdout } = await h.cli('man');
