@@ -205,6 +205,9 @@ enum {
 
     /* settings */
     LIMIT_CONFIG_BYTES = 64 << 10, /* the configuration file */
+    LIMIT_UNIT_BYTES = 64 << 10,   /* a systemd unit or an autostart entry that is read or written */
+    LIMIT_SERVICE_LOG_BYTES =
+        10 << 20, /* hearth.log of a service without systemd: beyond this the next start begins a new one */
     /* a backup that is restored */
     LIMIT_RESTORE_RATIO =
         100, /* the files may take this many times the size of the archive (--max-mb allows more) ... */

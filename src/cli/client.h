@@ -21,8 +21,8 @@ struct client_request {
     const char *path;                         /* segments percent-encoded */
     const char *query;                        /* "a=b", or NULL */
     struct slice body;                        /* JSON, or empty */
-    int64_t timeout_ms;                       /* of client_listen() and client_send_running(); 0: none */
-    const volatile sig_atomic_t *is_canceled; /* of client_listen(); NULL: never */
+    int64_t timeout_ms;                       /* of a running service's answer; 0: none */
+    const volatile sig_atomic_t *is_canceled; /* of client_listen() only; NULL: never */
 };
 
 struct client_reply {

@@ -39,7 +39,8 @@ static void short_path_close(struct short_path *s)
         close(s->folder_fd);
 }
 
-bool curl_can_connect(const char *socket_path)
+/* -1 when nothing accepts connections there. */
+static int connect_to(const char *socket_path)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -51,9 +52,32 @@ bool curl_can_connect(const char *socket_path)
         can = connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
         short_path_close(&s);
     }
+    if (fd >= 0 && !can)
+        close(fd);
+    return can ? fd : -1;
+}
+
+bool curl_can_connect(const char *socket_path)
+{
+    int fd = connect_to(socket_path);
+
     if (fd >= 0)
         close(fd);
-    return can;
+    return fd >= 0;
+}
+
+pid_t curl_listener(const char *socket_path)
+{
+    int fd = connect_to(socket_path);
+    struct ucred peer = { 0 };
+    socklen_t n = sizeof(peer);
+
+    if (fd < 0)
+        return 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+        peer.pid = 0;
+    close(fd);
+    return peer.pid;
 }
 
 /* --- one transfer --- */
@@ -85,6 +109,8 @@ static int transfer_open(struct transfer *t, const char *socket_path, const stru
     curl_easy_setopt(t->easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->why);
     curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+    if (request->timeout_ms > 0)
+        curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, http_method_name(request->method));
     if (request->body.n || request->method == HTTP_POST || request->method == HTTP_PUT ||
         request->method == HTTP_PATCH) {
@@ -220,8 +246,6 @@ static void listening_prepare(struct listening *l, const struct client_request *
 
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, l);
-    if (request->timeout_ms > 0)
-        curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     if (!request->is_canceled)
         return;
     curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);

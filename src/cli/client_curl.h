@@ -3,8 +3,13 @@
 
 #include "cli/client.h"
 
+#include <sys/types.h>
+
 /* Does a program accept connections on the socket? */
 bool curl_can_connect(const char *socket_path);
+/* The process that made the socket listen, as the kernel names it (SO_PEERCRED); 0 when nothing accepts connections or
+ * that process is in another PID namespace. */
+pid_t curl_listener(const char *socket_path);
 int curl_send(const char *socket_path, struct arena *a, const struct client_request *request, struct client_reply *ret,
               struct err *e) MUST_CHECK;
 /* ret_refusal: status and text of an answer that is no stream; its status stays 0 when a stream came. */

@@ -92,6 +92,11 @@ static const struct cli_option serve_options[] = {
     { .name = NULL },
 };
 
+static const struct cli_option service_options[] = {
+    { "--force", .help = "also replace or remove a file that a person changed, or of another data folder" },
+    { .name = NULL },
+};
+
 static const struct cli_option chat_options[] = {
     { "--model", .letter = "-m", .value = "MODEL", .help = "which model; default: as `hearth status` shows" },
     { "--provider", .value = "NAME", .help = "which provider; default: the one that has the model" },
@@ -303,6 +308,20 @@ const struct command commands[] = {
     { .words = "serve", .options = serve_options, .run = run_serve, .summary = "Run the service until SIGTERM or Ctrl-C",
       .details = "The first line on standard output says where it listens; the log goes to standard error.\n"
                  "Settings, weakest first: default, file, environment (HEARTH_<KEY>), database (hearth settings set), flags." },
+
+    { .words = "service install", .options = service_options, .is_json = true, .run = run_service_install,
+      .summary = "Have the service start by itself, and start it now",
+      .details = "As a systemd user unit, where a user manager answers; else by an autostart entry of the desktop.\n"
+                 "The unit runs this program on this data folder. Files that others made or changed are kept." },
+    { .words = "service start", .is_json = true, .run = run_service_start, .summary = "Start the installed service" },
+    { .words = "service stop", .is_json = true, .run = run_service_stop, .summary = "Stop the service that runs on the data folder",
+      .details = "Also one that `hearth serve` runs in a terminal. It starts again with the next session, unless it is uninstalled." },
+    { .words = "service status", .is_json = true, .run = run_service_status,
+      .summary = "Show how the service is installed, whether it runs, since when and where its log is",
+      .details = "Exit code 3 when it does not run." },
+    { .words = "service uninstall", .options = service_options, .is_json = true, .run = run_service_uninstall,
+      .summary = "Stop the service and remove what `service install` wrote",
+      .details = "Exit code 1 when a file was kept because a person changed it, or because it is of another data folder." },
 
     { .words = "status", .is_json = true, .run = run_status, .summary = "Show the service, models, apps, what waits for you and the last failures",
       .details = "Exit code 1 when no service runs." },

@@ -56,7 +56,7 @@ static bool is_in_group(const struct command *c, const char *group)
 static const struct section {
     const char *title, *words[12];
 } sections[] = {
-    { "See how it is", { "serve", "status", "doctor", "open", "confirm" } },
+    { "See how it is", { "serve", "service", "status", "doctor", "open", "confirm" } },
     { "Use models", { "chat", "embed", "search", "provider", "usage", "limit" } },
     { "Apps and what they may", { "app", "permission", "key" } },
     { "Agents and their work", { "agent", "task", "activity", "calendar", "workspace", "thread" } },

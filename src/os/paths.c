@@ -1,5 +1,6 @@
 #include "os/paths.h"
 
+#include <limits.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -41,10 +42,18 @@ static int paths_make_absolute(struct arena *a, const char *path, char **ret, st
     return 0;
 }
 
+char *paths_plain_data_dir(struct arena *a)
+{
+    const char *home = paths_home(a);
+
+    return home ? arena_printf(a, "%s/.local/share/hearth", home) : NULL;
+}
+
 int paths_data_dir(struct arena *a, const char *flag, char **ret, struct err *e)
 {
     const char *given = flag && *flag ? flag : paths_env("HEARTH_DATA");
-    const char *xdg = paths_env("XDG_DATA_HOME"), *home;
+    const char *xdg = paths_env("XDG_DATA_HOME");
+    char *plain;
 
     if (given)
         return paths_make_absolute(a, given, ret, e);
@@ -52,10 +61,36 @@ int paths_data_dir(struct arena *a, const char *flag, char **ret, struct err *e)
         *ret = arena_printf(a, "%s/hearth", xdg);
         return 0;
     }
-    home = paths_home(a);
-    if (!home)
+    plain = paths_plain_data_dir(a);
+    if (!plain)
         return err_set(e, -ENOENT, "NO_DATA_DIR",
                        "There is no home folder to keep the data in: give --data DIR, or set HEARTH_DATA.");
-    *ret = arena_printf(a, "%s/.local/share/hearth", home);
+    *ret = plain;
+    return 0;
+}
+
+int paths_config_dir(struct arena *a, char **ret, struct err *e)
+{
+    const char *xdg = paths_env("XDG_CONFIG_HOME"), *home = paths_home(a);
+
+    if (xdg && xdg[0] == '/')
+        *ret = arena_strdup(a, xdg);
+    else if (home)
+        *ret = arena_printf(a, "%s/.config", home);
+    else
+        return err_set(e, -ENOENT, "NO_HOME", "There is no home folder: set HOME, or XDG_CONFIG_HOME.");
+    return 0;
+}
+
+int paths_program(struct arena *a, char **ret, struct err *e)
+{
+    char *path = arena_alloc(a, PATH_MAX);
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+    if (n < 0)
+        return err_errno(e, errno, "The program file of this command cannot be told");
+    if (access(path, X_OK) < 0)
+        return err_errno(e, errno, "The program file %.300s", path);
+    *ret = path;
     return 0;
 }

@@ -13,12 +13,24 @@
 #include "base/visible.h"
 #include "identity/consent.h"
 #include "os/few_files.h"
+#include "os/notify.h"
 
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_USE = 2, EXIT_AT_ONCE = 143 };
+
+enum { NOTIFY_WAIT_MS = 5000 };
+
+/* For the manager that started this process, if one did; a manager that does not listen changes nothing. */
+static void notify_manager(const char *state, int wait_ms)
+{
+    int r = notify_send(state, wait_ms);
+
+    if (r < 0)
+        log_warn("service", NULL, "the manager that NOTIFY_SOCKET names was not told: %s", strerror(-r));
+}
 
 static void wait_for_requests(struct service *s, int64_t deadline_ms)
 {
@@ -109,10 +121,20 @@ static void on_signal(int signum, void *arg)
     if (s->is_stopping)
         _exit(EXIT_AT_ONCE);
     s->is_stopping = true;
+    notify_manager("STOPPING=1", 0);
     log_info("service", NULL, "stopping on %s", strsignal(signum));
     service_unlisten(s);
     if (thread_start(&l->thread, "leave", leave, s) < 0)
         _exit(EXIT_AT_ONCE);
+}
+
+/* From here on /readyz answers; a disk that is full at the start is no reason to start again and again. */
+static void notify_ready(struct service *s)
+{
+    char state[sizeof(s->api.base_url) + 64];
+
+    snprintf(state, sizeof(state), "READY=1\nSTATUS=listening on %s", s->api.base_url);
+    notify_manager(state, NOTIFY_WAIT_MS);
 }
 
 /* The loop reads no files: a worker does. */
@@ -135,6 +157,7 @@ static void start_work(void *arg)
     e = (struct err){ 0 };
     if (apps_start_enabled(s->apps, &e) < 0)
         log_error("service", NULL, "apps did not start: %s", e.text);
+    notify_ready(s);
     atomic_store(&s->has_started, true);
 }
 
