@@ -27,6 +27,7 @@ house_refuse_sudo() {
 house_refuse_sudo
 
 cd "$house_root"
+house_path=$PATH
 export PATH="$house_tools/node_modules/node/bin:$PATH:/usr/sbin:/sbin"
 
 # Compilers, npm and browsers keep caches in the home folder; a user without one gets a folder for them.

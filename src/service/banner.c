@@ -20,9 +20,11 @@ static void print_next_steps(const struct service *s)
     static const struct {
         const char *command, *does;
     } steps[] = {
-        { "hearth provider presets", "lists the providers of models; `hearth provider add ID` adds one" },
-        { "hearth chat \"Hello\"", "asks the model, or says what is missing" },
-        { "hearth app add FILE.json", "registers an app (docs/local-apps.md); `hearth status` shows how all are" },
+        { "hearth provider add stand-in",
+          "a provider without a model: it repeats what you say; `hearth provider presets` lists the real ones" },
+        { "hearth chat \"Hello\"", "asks it, or says what is missing" },
+        { "hearth app new NAME --lang python",
+          "writes an app that runs (docs/first-app.md); `hearth status` shows how all are" },
     };
     const char *data = data_option(s);
 

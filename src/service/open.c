@@ -97,8 +97,7 @@ static int open_data(struct service *s, bool is_serving, struct err *e)
 {
     int r = hash_init(e);
 
-    s->is_first_start = access(arena_printf(s->arena, "%s/hearth.db", s->config.data_dir), F_OK) < 0;
-
+    s->is_first_start = access(arena_printf(s->arena, "%s/run", s->config.data_dir), F_OK) < 0;
     if (r == 0)
         r = service_load_settings(s, e);
     if (r == 0)

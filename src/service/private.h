@@ -53,7 +53,7 @@ struct service {
     bool is_stopping;         /* loop thread */
     atomic_bool is_measuring; /* a worker measures the apps' folders */
     atomic_bool has_started;  /* tasks and apps have been started */
-    bool is_first_start;      /* the data folder had no database before */
+    bool is_first_start;      /* no service made the folder <data>/run before; commands may have registered something */
 };
 
 /* open.c: everything up to dispatch, in order. On failure close what is open with service_close(). */

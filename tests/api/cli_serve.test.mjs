@@ -15,13 +15,20 @@ test('the first line says where it listens; it answers there and its data folder
 
 test('the first start prints three next steps, a later one none', async (t) => {
     const h = await startHearth({ t });
-    await h.outLines.wait((line) => /^ {2}3\. hearth app add FILE\.json --data '/.test(line));
+    await h.outLines.wait((line) => /^ {2}3\. hearth app new NAME --lang python --data '/.test(line));
     assert.deepEqual(h.outLines.items.filter((line) => /^ {2}\d\. /.test(line)).length, 3);
     assert.match(h.outLines.items[2], /this is the first start here/);
     await h.terminate();
     await h.start();
     await h.terminate();
     assert.deepEqual(h.outLines.items.map((line) => line.split(' ')[1]), ['listening', 'data']);
+});
+
+test('an app that is registered before the first start does not take the next steps away', async (t) => {
+    const h = await coldHearth({ t });
+    assert.equal((await h.cli('key', 'new', '--name', 'early')).code, 0);
+    await h.start();
+    await h.outLines.wait((line) => /^ {2}1\. hearth provider add stand-in --data '/.test(line));
 });
 
 test('GET / is a page that says what to do next', async (t) => {

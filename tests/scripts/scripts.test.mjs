@@ -180,6 +180,14 @@ for (const [what, env, args, folder] of folders)
         assert.equal(copy.calls().filter((line) => line.startsWith('register')).length, 1, 'what a person removed stays removed');
     });
 
+test('the program gets the PATH of the person, not that of the tests', async (t) => {
+    const copy = serverCopy(t);
+    copy.program(join(copy.tree, 'build/release/hearth'), 'echo "$PATH" >>"$CALLS"');
+    const { code, output } = await copy.run('script/server', []);
+    assert.equal(code, 0, output);
+    assert.ok(!copy.calls().at(-1).includes(join(copy.tree, '.tools')));
+});
+
 test('script/server without any home folder says what to give', async (t) => {
     const copy = serverCopy(t);
     copy.standIn('getent', 'exit 2');

@@ -4,19 +4,18 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { freePort, missingPromise, pagesWithTour, plainShellBlocks, readTour, Shell, untilMs } from './tour.mjs';
+import { freePort, missingPromise, pagesWithTour, plainShellBlocks, readersPath, readTour, Shell, untilMs } from './tour.mjs';
 
 const root = resolve(import.meta.dirname, '../..');
 const pages = pagesWithTour(root);
 
 async function openShell(home) {
     const port = await freePort();
-    const modelPort = await freePort();
     const env = {
-        PATH: `${dirname(resolve(process.env.HEARTH_BIN ?? join(root, 'build/release/hearth')))}:${process.env.PATH}`,
+        PATH: `${dirname(resolve(process.env.HEARTH_BIN ?? join(root, 'build/release/hearth')))}:${readersPath(root)}`,
         HOME: home, XDG_DATA_HOME: join(home, 'data'), LANG: 'C.UTF-8', HEARTH_HTTP_LISTEN: `127.0.0.1:${port}`,
     };
-    return new Shell({ cwd: root, env, replace: (text) => text.replace(/\b(127\.0\.0\.1|localhost):3001\b/g, `127.0.0.1:${port}`).replace(/\b4010\b/g, modelPort) });
+    return new Shell({ cwd: root, env, replace: (text) => text.replace(/\b(127\.0\.0\.1|localhost):3001\b/g, `127.0.0.1:${port}`) });
 }
 
 async function once(shell, step) {
@@ -39,6 +38,8 @@ test('README.md and the page of the first app have a tour', () => {
     for (const page of ['README.md', 'docs/first-app.md'])
         assert.ok(pages.includes(page), page);
 });
+
+test('the tour has no program of the tests', () => assert.ok(readersPath(root).split(':').every((folder) => !folder.startsWith(root))));
 
 test('every block of the page of the first app is executed', () => {
     assert.deepEqual(plainShellBlocks(readFileSync(join(root, 'docs/first-app.md'), 'utf8')), []);

@@ -39,6 +39,11 @@ export function readTour(markdown) {
     return blocks;
 }
 
+// The reader's PATH: without the programs that the tests installed for themselves.
+export function readersPath(root) {
+    return process.env.PATH.split(':').filter((folder) => !folder.startsWith(join(root, '.tools'))).join(':');
+}
+
 // README.md first.
 export function pagesWithTour(root) {
     const pages = projectFiles(root, /^(README|docs\/[\w-]+)\.md$/).filter((path) => readTour(readFileSync(join(root, path), 'utf8')).length > 0);

@@ -8,9 +8,9 @@ static const struct page home_page = {
         "<h1>Hearth is running</h1>\n<p>This is version " HEARTH_VERSION
         ". Programs use this address; a person uses the terminal:</p>\n<ul>\n"
         "<li><code>hearth status</code> shows models, apps and what waits for you.</li>\n"
-        "<li><code>hearth provider presets</code> lists the providers of models; <code>hearth provider add ID</code> adds one.</li>\n"
+        "<li><code>hearth provider presets</code> lists the providers of models; <code>hearth provider add ID</code> adds one (<code>stand-in</code>: without a model, it repeats what you say).</li>\n"
         "<li><code>hearth chat</code> asks a model.</li>\n"
-        "<li><code>hearth app add FILE.json</code> registers an app.</li>\n"
+        "<li><code>hearth app new NAME --lang python</code> writes an app, <code>hearth app add FILE.json</code> registers one.</li>\n"
         "<li><code>hearth open</code> signs this browser in.</li>\n</ul>\n"
         "<p><a href=\"/openapi.json\">/openapi.json</a> describes every route, <a href=\"/session\">/session</a> says whether this browser is signed in.</p>\n",
 };
