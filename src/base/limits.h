@@ -101,12 +101,17 @@ enum {
     /* tasks */
     LIMIT_ATTEMPT_MACHINES = 3, /* different machines that may attempt a task before it is quarantined */
     LIMIT_LIST = 500,
+    LIMIT_LIST_BYTES = 64 << 20,    /* of the rows of one list */
+    LIMIT_CALENDAR_BYTES = 8 << 20, /* of the events of one list; JSON makes at most six bytes of one */
+    LIMIT_EVENT_MEMBER = 64 << 10,  /* JSON text of the metadata, and of the reminders, that an app gives an event */
     LIMIT_LIST_DEFAULT = 50,
     LIMIT_AGENTS = 500,
     LIMIT_WORKSPACES = 1000,
-    LIMIT_THREADS = 100000,   /* of one workspace; a trigger makes one each time */
-    LIMIT_TASK_EVENTS = 8192, /* row events waiting for intake; the sweep finds the rows of dropped events */
-    LIMIT_TASK_JOBS = 65536,  /* starts and ends of runs waiting for a thread */
+    LIMIT_THREADS = 100000,            /* of one workspace; a trigger makes one each time */
+    LIMIT_TASK_EVENT_BYTES = 64 << 20, /* of the rows in these events; beyond it a row is read when its turn comes */
+    LIMIT_TASK_BATCH_BYTES = 32 << 20, /* of the new tasks that one transaction stores */
+    LIMIT_TASK_EVENTS = 8192,          /* row events waiting for intake; the sweep finds the rows of dropped events */
+    LIMIT_TASK_JOBS = 65536,           /* starts and ends of runs waiting for a thread */
     LIMIT_TASK_THREADS = 16,
     LIMIT_RUN_LOG_BYTES = 64 << 10, /* stored log of one run; the oldest bytes are dropped first */
 

@@ -17,14 +17,14 @@ static bool is_full(size_t n)
     return n == 0 || (n >= ROWS_FIRST && (n & (n - 1)) == 0);
 }
 
-int rows_all(struct sql_rows *rows, struct arena *a, size_t item_size, rows_read_fn *read, void *ret_items,
-             size_t *ret_n, struct err *e)
+int rows_some(struct sql_rows *rows, struct arena *a, size_t item_size, rows_read_fn *read, size_t max_bytes,
+              void *ret_items, size_t *ret_n, struct err *e)
 {
+    size_t n_before = arena_bytes(a), n = 0;
     char *items = NULL;
-    size_t n = 0;
     int r;
 
-    while ((r = sql_step(rows, e)) > 0) {
+    while ((r = sql_step(rows, e)) > 0 && arena_bytes(a) - n_before < max_bytes) {
         if (is_full(n))
             items = grow(a, items, n, item_size);
         read(rows, a, items + n * item_size);
@@ -34,7 +34,18 @@ int rows_all(struct sql_rows *rows, struct arena *a, size_t item_size, rows_read
         return r;
     memcpy(ret_items, &items, sizeof(items));
     *ret_n = n;
-    return 0;
+    return r;
+}
+
+int rows_all(struct sql_rows *rows, struct arena *a, size_t item_size, rows_read_fn *read, void *ret_items,
+             size_t *ret_n, struct err *e)
+{
+    int r = rows_some(rows, a, item_size, read, LIMIT_LIST_BYTES, ret_items, ret_n, e);
+
+    if (r > 0)
+        return err_set(e, -E2BIG, "TOO_LARGE", "These rows are larger than %d MiB together: ask for fewer with limit.",
+                       LIMIT_LIST_BYTES >> 20);
+    return r;
 }
 
 static int refuse_missing(const struct rows_missing *m, struct err *e)

@@ -16,9 +16,13 @@ struct rows_missing {
 
 typedef void rows_read_fn(struct sql_rows *rows, struct arena *a, void *into);
 
-/* All rows; ret_items is the address of a pointer to the struct. */
+/* All rows; ret_items is the address of a pointer to the struct. -E2BIG TOO_LARGE: they have more than
+ * LIMIT_LIST_BYTES; what programs store must not take all the memory of a request. */
 int rows_all(struct sql_rows *rows, struct arena *a, size_t item_size, rows_read_fn *read, void *ret_items,
              size_t *ret_n, struct err *e) MUST_CHECK;
+/* The first rows, until they have max_bytes; 1: more rows are there. */
+int rows_some(struct sql_rows *rows, struct arena *a, size_t item_size, rows_read_fn *read, size_t max_bytes,
+              void *ret_items, size_t *ret_n, struct err *e) MUST_CHECK;
 /* The first row, or -ENOENT. */
 int rows_one(struct sql_rows *rows, struct arena *a, rows_read_fn *read, void *ret, const struct rows_missing *missing,
              struct err *e) MUST_CHECK;

@@ -11,10 +11,10 @@
 struct task_intake_item {
     struct task_intake_item *next;
     struct arena *arena;    /* owned */
+    size_t n_bytes;         /* of the arena when the item was added to the queue */
     struct backend_row row; /* the new row, or the work that a DELETE left; id NULL: must be read */
     const char *table, *row_id;
-    enum backend_op op; /* of the event; 0: unknown */
-    bool is_gone;       /* the row was deleted */
+    bool is_gone; /* the row was deleted */
     int64_t seen_us;
 };
 
@@ -49,6 +49,8 @@ static bool push(struct tasks *t, struct task_intake_item *item)
         *t->last_item = item;
         t->last_item = &item->next;
         t->n_items++;
+        t->n_item_bytes += arena_bytes(item->arena);
+        item->n_bytes = arena_bytes(item->arena);
     }
     pthread_mutex_unlock(&t->mutex);
     if (has_room)
@@ -74,6 +76,7 @@ static struct task_intake_item *pop(struct tasks *t)
     if (item) {
         t->first_item = item->next;
         t->n_items--;
+        t->n_item_bytes -= item->n_bytes;
         if (!item->next)
             t->last_item = &t->first_item;
     }
@@ -98,6 +101,23 @@ static void copy_row(struct arena *a, const struct backend_row *from, struct bac
             backend_row_set_text(to, &backend_columns[i], arena_strdup(a, backend_row_text(from, &backend_columns[i])));
 }
 
+static bool has_room_for_rows(struct tasks *t)
+{
+    bool has;
+
+    pthread_mutex_lock(&t->mutex);
+    has = t->n_item_bytes < LIMIT_TASK_EVENT_BYTES;
+    pthread_mutex_unlock(&t->mutex);
+    return has;
+}
+
+/* Rows are large, and many may come at once: beyond the limit only the row's id waits. */
+static void keep_row(struct tasks *t, struct task_intake_item *item, const struct backend_row *row)
+{
+    if (has_room_for_rows(t))
+        copy_row(item->arena, row, &item->row);
+}
+
 void task_intake_hint(struct tasks *t, const char *table, const char *row_id)
 {
     push_or_sweep(t, item_new(table, row_id));
@@ -108,7 +128,7 @@ void task_intake_rows(struct tasks *t, const struct backend_rows *rows)
     for (size_t i = 0; i < rows->n; i++) {
         struct task_intake_item *item = item_new(rows->items[i].table, rows->items[i].id);
 
-        copy_row(item->arena, &rows->items[i], &item->row);
+        keep_row(t, item, &rows->items[i]);
         if (!push(t, item))
             return; /* the next sweep brings the rest */
     }
@@ -175,8 +195,7 @@ static void push_deleted(struct tasks *t, const struct backend_event *event, int
     if (!event->work)
         return;
     item = item_new(event->work->table, event->work->id);
-    copy_row(item->arena, event->work, &item->row);
-    item->op = BACKEND_DELETE;
+    keep_row(t, item, event->work);
     item->seen_us = seen_us;
     push_or_sweep(t, item);
 }
@@ -185,10 +204,9 @@ static void push_changed(struct tasks *t, const struct backend_event *event, int
 {
     struct task_intake_item *item = item_new(event->table, event->new_row->id);
 
-    item->op = event->op;
     item->seen_us = seen_us;
     if (!event->is_lease_only) /* such an event does not carry the whole row */
-        copy_row(item->arena, event->new_row, &item->row);
+        keep_row(t, item, event->new_row);
     push_or_sweep(t, item);
 }
 
@@ -456,6 +474,11 @@ static int take_item(struct intake *in, struct task_intake_item *item, struct er
 
 /* ---- a batch ---- */
 
+static bool has_room_for_tasks(const struct intake *in)
+{
+    return arena_bytes(in->arena) < LIMIT_TASK_BATCH_BYTES;
+}
+
 static void store_bundles(struct intake *in)
 {
     struct err e = { 0 };
@@ -485,7 +508,7 @@ void task_intake_run(struct tasks *t, void *arg)
     struct task_intake_item *item = NULL;
 
     *in = (struct intake){ .t = t, .arena = a, .listening = task_listening_hold(t) };
-    for (size_t i = 0; i < BATCH && (item = pop(t)); i++) {
+    for (size_t i = 0; i < BATCH && has_room_for_tasks(in) && (item = pop(t)); i++) {
         struct err e = { 0 };
 
         if (take_item(in, item, &e) < 0)

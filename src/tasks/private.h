@@ -289,7 +289,7 @@ struct tasks {
     struct task_app *apps;
     struct task_want want;
     struct task_intake_item *first_item, **last_item;
-    size_t n_items;
+    size_t n_items, n_item_bytes;
     struct task_outside *outside; /* not guarded: used by the sweep only */
     bool is_serving, is_stopping;
     bool is_waiting_for_id; /* at the start: work begins when the other service is gone */

@@ -56,7 +56,12 @@ const struct field calendar_event_shape[] = {
 };
 
 static const struct field event_answer[] = { SHAPE_OBJECT("event", calendar_event_shape), FIELD_END };
-static const struct field events_answer[] = { SHAPE_LIST("events", calendar_event_shape), FIELD_END };
+static const struct field events_answer[] = {
+    SHAPE_LIST("events", calendar_event_shape),
+    SHAPE_BOOL("has_more", .flags = FIELD_OPTIONAL,
+               .help = "true: the events are large, and the last of them are left out; ask for a shorter range"),
+    FIELD_END,
+};
 
 static int check_patch(const struct request *req, const void *body, struct err *e)
 {
@@ -117,6 +122,8 @@ static int list_events(struct request *req, struct response *res, struct err *e)
     for (size_t i = 0; i < n; i++)
         calendar_write_event(&res->json, NULL, &rows[i]);
     json_end(&res->json);
+    if (r > 0)
+        json_add_bool(&res->json, "has_more", true);
     return 0;
 }
 

@@ -43,6 +43,17 @@ static bool is_reserved(struct slice name)
     return false;
 }
 
+/* The text of a member that is kept as it is. Programs fill the calendar and a person reads it. */
+static int member_of(struct request *req, const char *name, struct json_value given, const char **ret, struct err *e)
+{
+    if (json_is_absent(given))
+        return 0;
+    *ret = json_to_str(req->arena, given);
+    return strlen(*ret) <= LIMIT_EVENT_MEMBER
+               ? 0
+               : err_add_field(e, name, "must have at most %d bytes as JSON", LIMIT_EVENT_MEMBER);
+}
+
 static int metadata_of(struct request *req, struct json_value given, const char **ret, struct err *e)
 {
     struct json_value value;
@@ -51,7 +62,7 @@ static int metadata_of(struct request *req, struct json_value given, const char 
     struct buf out;
     int r;
 
-    buf_init(&out, LIMIT_BODY_DEFAULT);
+    buf_init(&out, LIMIT_EVENT_MEMBER);
     json_write_init(&w, &out);
     json_begin_object(&w);
     json_add_string(&w, "source_app", req->caller->app_id);
@@ -60,7 +71,9 @@ static int metadata_of(struct request *req, struct json_value given, const char 
         if (!is_reserved(key) && !memchr(key.p, 0, key.n))
             json_add_value(&w, key.p, value);
     json_end(&w);
-    r = buf_check(&out, e);
+    r = out.overflowed
+            ? err_add_field(e, "metadata", "must have at most %d bytes as JSON, with the app's own", LIMIT_EVENT_MEMBER)
+            : 0;
     *ret = buf_to_arena(&out, req->arena);
     return r;
 }
@@ -92,12 +105,13 @@ static int create_event(struct request *req, struct response *res, struct err *e
         .color = body->color,
         .repeat = body->repeat,
         .all_day = body->is_all_day || body->is_all_day_camel,
-        .reminders = json_is_absent(body->reminders) ? NULL : json_to_str(req->arena, body->reminders),
     };
     int r;
 
     uuid_v4(uuid);
     r = read_dates(req, body, &row, e);
+    if (r == 0)
+        r = member_of(req, "reminders", body->reminders, &row.reminders, e);
     if (r == 0)
         r = metadata_of(req, body->metadata, &row.metadata, e);
     if (r == 0)

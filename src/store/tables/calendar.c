@@ -75,7 +75,7 @@ int store_calendar_list(struct store *s, struct arena *a, const struct calendar_
 
     r = sql_query(store_reader(s), &rows, e, request->from ? first : last, "ssi", request->from, request->to,
                   request->limit > 0 ? MIN(request->limit, LIMIT_LIST) : LIMIT_LIST);
-    return r < 0 ? r : rows_all(rows, a, sizeof(struct calendar_row), read_event, ret, ret_n, e);
+    return r < 0 ? r : rows_some(rows, a, sizeof(struct calendar_row), read_event, LIMIT_CALENDAR_BYTES, ret, ret_n, e);
 }
 
 /* The service owns "dispatch_status": metadata read before a change of it must not restore the old value. */

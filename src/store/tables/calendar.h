@@ -35,7 +35,7 @@ struct calendar_list_request {
     int64_t limit;         /* 0 or more than LIMIT_LIST: LIMIT_LIST */
 };
 /* Events that overlap [from, to), ordered by start. Of more than limit events, the first after `from`, or the last ones
- * when `from` is NULL. */
+ * when `from` is NULL. 1: these events have more than LIMIT_CALENDAR_BYTES, and the last of them are left out. */
 int store_calendar_list(struct store *s, struct arena *a, const struct calendar_list_request *request,
                         struct calendar_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
 int store_calendar_insert(struct store *s, const struct calendar_row *row, struct err *e) MUST_CHECK;

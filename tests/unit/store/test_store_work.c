@@ -305,6 +305,53 @@ static void the_last_thread_of_a_workspace_below_the_limit_is_taken(void **state
     fixture_close(&x);
 }
 
+/* --- lists of large rows --- */
+
+static void a_list_that_would_take_all_memory_is_refused(void **state)
+{
+    enum { NAME_BYTES = 1 << 20, ROWS = LIMIT_LIST_BYTES / NAME_BYTES + 1 };
+    const struct threads_list_request all = { .workspace_id = 1, .limit = LIMIT_LIST };
+    struct threads_list_request fewer = all;
+    struct fixture x = fixture_open();
+    char *name = arena_alloc(x.a, NAME_BYTES + 1), slug[16];
+    struct thread_row *list;
+    size_t n = 0;
+
+    memset(name, 'x', NAME_BYTES);
+    for (size_t i = 0; i < ROWS; i++) {
+        snprintf(slug, sizeof(slug), "t-%zu", i);
+        MUST(store_threads_insert(x.store, &(struct thread_row){ .workspace_id = 1, .slug = slug, .name = name }, NULL,
+                                  &x.e));
+    }
+    MUST_FAIL(store_threads_list(x.store, x.a, &all, &list, &n, &x.e), -E2BIG, "TOO_LARGE");
+    fewer.limit = ROWS / 2;
+    MUST(store_threads_list(x.store, x.a, &fewer, &list, &n, &x.e));
+    assert_int_equal(n, ROWS / 2);
+    fixture_close(&x);
+}
+
+static void large_events_are_cut_off_the_list(void **state)
+{
+    enum { EVENT_BYTES = 1 << 20, EVENTS = LIMIT_CALENDAR_BYTES / EVENT_BYTES + 4 };
+    struct fixture x = fixture_open();
+    char *text = arena_alloc(x.a, EVENT_BYTES + 1), uuid[16];
+    struct calendar_row *list;
+    size_t n = 0;
+
+    memset(text, 'x', EVENT_BYTES);
+    for (size_t i = 0; i < EVENTS; i++) {
+        snprintf(uuid, sizeof(uuid), "e-%02zu", i);
+        MUST(insert_event(
+            &x, &(struct calendar_row){
+                    .uuid = uuid, .title = "t", .start_date = "2026-01-01T00:00:00.000Z", .description = text }));
+    }
+    assert_int_equal(store_calendar_list(x.store, x.a, &(struct calendar_list_request){ .limit = 0 }, &list, &n, &x.e),
+                     1);
+    assert_in_range(n, LIMIT_CALENDAR_BYTES / EVENT_BYTES / 2, EVENTS - 3);
+    assert_string_equal(list[0].uuid, "e-00");
+    fixture_close(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +365,8 @@ int main(void)
         cmocka_unit_test(there_is_a_default_workspace_and_others_can_be_made),
         cmocka_unit_test(the_last_workspace_below_the_limit_is_taken),
         cmocka_unit_test(the_last_thread_of_a_workspace_below_the_limit_is_taken),
+        cmocka_unit_test(a_list_that_would_take_all_memory_is_refused),
+        cmocka_unit_test(large_events_are_cut_off_the_list),
     };
 
     return cmocka_run_group_tests_name("store_work", tests, NULL, NULL);
