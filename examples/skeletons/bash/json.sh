@@ -4,10 +4,9 @@
 json_member() {
     local pattern="\"$1\" *: *\"(([^\"\\]|\\\\.)*)\"" text
     [[ $2 =~ $pattern ]] || return 1
-    text=${BASH_REMATCH[1]//\\\\/$'\1'} # an escaped backslash must not be read together with what follows
-    text=${text//\\\"/\"}
-    printf -v text '%b' "${text//\\\//\/}"
-    printf '%s' "${text//$'\1'/\\}"
+    # An escaped backslash is set aside, so that it is not read together with what follows.
+    text=$(sed 's/\\\\/\x01/g; s/\\"/"/g; s/\\\//\//g' <<<"${BASH_REMATCH[1]}")
+    printf '%b' "$text" | tr '\1' '\\'
 }
 
 # json_string TEXT: the text as a JSON string.
