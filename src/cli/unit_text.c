@@ -170,5 +170,5 @@ bool unit_text_runs(struct slice text, const char *program)
     AUTO(arena_freep) struct arena *a = arena_new();
     const char *line = arena_printf(a, "\nExecStart=%s serve\n", program);
 
-    return memmem(text.p, text.n, line, strlen(line)) != NULL;
+    return text.p && memmem(text.p, text.n, line, strlen(line)) != NULL;
 }
