@@ -115,7 +115,7 @@ test('npm packages are installed anew when their lock file changes, and for noth
     assert.equal(await bootstrap(), 3);
 });
 
-const scripts = ['.ci/run', ...['bench', 'bootstrap', 'compare', 'server', 'test', ...readdirSync(join(root, 'script/suites')).map((name) => `suites/${name}`)].map((name) => `script/${name}`)];
+const scripts = ['.ci/run', ...['bench', 'bootstrap', 'compare', 'package', 'server', 'test', ...readdirSync(join(root, 'script/suites')).map((name) => `suites/${name}`)].map((name) => `script/${name}`)];
 
 for (const script of [...scripts, 'examples/triage/register'])
     test(`${script} --help says what it does, and does nothing`, async (t) => {

@@ -21,7 +21,7 @@ const rows = [
     ['tests/api/(audit|backend_token|confirm|connectivity|host_origin|keys|log_pipe|permissions|reload|settings_presence)', []],
     ['tests/api/(chat_waits|dialect|ollama|providers|usage|v1_responses)', ['models']],
     ['tests/api/(vector_texts|vectors|embed)', ['vectors', 'models']],
-    ['tests/api/cli_apps', ['cli', 'apps', 'work']],
+    ['tests/api/(cli_apps|completion)', ['cli', 'apps', 'work']],
     ['tests/api/(cli_backup|durable_backup|copied_folder)', ['cli', 'backup']],
     ['tests/api/(cli_chat|cli_providers)', ['cli', 'models', 'vectors']],
     ['tests/api/(cli_tasks|cli_rooms)', ['cli', 'work']],
