@@ -220,37 +220,6 @@ static void events_beyond_the_queue_are_left_to_the_sweep(void **state)
     assert_true(m->tasks->has_gap);
 }
 
-/* Rows have megabytes: a queue or a batch that counts only rows takes more memory than a request may (LIMIT_ARENA_BYTES
- * ends the service). */
-static void rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes(void **state)
-{
-    enum { ROWS = 100, ROW_BYTES = 1 << 20 };
-    struct world *w = *state;
-    struct machine *m = machine_open(w, "lin-a", NULL);
-    char *data = arena_alloc(w->arena, ROW_BYTES + 1), id[16];
-    struct backend_row row;
-
-    make_table(m);
-    row = row_now(m, insert(m, "{}"));
-    memset(data, ' ', ROW_BYTES);
-    memcpy(data, "{}", 2);
-    row.raw_data = data;
-    row.id = id;
-    m->listener.max_concurrent = 0;
-    for (size_t i = 0; i < ROWS; i++) {
-        snprintf(id, sizeof(id), "row-%zu", i);
-        task_intake_rows(m->tasks, &(struct backend_rows){ &row, 1 });
-    }
-    assert_int_equal(m->tasks->n_items, ROWS);
-    assert_true(m->tasks->n_item_bytes < LIMIT_TASK_EVENT_BYTES + 2 * ROW_BYTES);
-    assert_int_equal(task_listening_renew(m->tasks, NULL), 0);
-    task_intake_run(m->tasks, NULL);
-    assert_true(m->tasks->n_items >= ROWS - LIMIT_TASK_BATCH_BYTES / ROW_BYTES && m->tasks->n_items < ROWS);
-    while (m->tasks->n_items > 0)
-        task_intake_run(m->tasks, NULL);
-    assert_int_equal(m->tasks->n_item_bytes, 0);
-}
-
 static void a_result_that_is_too_large_is_a_failure(void **state)
 {
     struct world *w = *state;
@@ -594,7 +563,6 @@ int main(void)
         WORLD_TEST(at_start_only_the_newest_rows_are_taken_up),
         WORLD_TEST(what_others_did_while_it_was_away_is_followed),
         WORLD_TEST(events_beyond_the_queue_are_left_to_the_sweep),
-        WORLD_TEST(rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes),
         WORLD_TEST(a_result_that_is_too_large_is_a_failure),
         WORLD_TEST(a_running_lease_is_kept_alive),
         WORLD_TEST(a_stale_lease_of_a_dead_machine_is_recovered_by_the_sweep),

@@ -1,5 +1,8 @@
 /* A lack of resources is not a failure of the machine (issue 8, section 6). */
 #include "machine.h"
+#include "tasks/private.h"
+
+#include "base/limits.h"
 
 static bool has_asked_twice(void *arg)
 {
@@ -81,12 +84,44 @@ static void nothing_is_claimed_that_has_no_room_to_start(void **state)
     assert_int_equal(atomic_load(&m->n_requested), ARRAY_SIZE(ids));
 }
 
+/* Rows have megabytes: a queue or a batch that counts only rows takes more memory than a request may (LIMIT_ARENA_BYTES
+ * ends the service). */
+static void rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes(void **state)
+{
+    enum { ROWS = 100, ROW_BYTES = 1 << 20 };
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    char *data = arena_alloc(w->arena, ROW_BYTES + 1), id[16];
+    struct backend_row row;
+
+    assert_int_equal(m->backend->ops->ensure_table(m->backend, TABLE, NULL), 0);
+    row = row_now(m, insert(m, "{}"));
+    memset(data, ' ', ROW_BYTES);
+    memcpy(data, "{}", 2);
+    row.raw_data = data;
+    row.id = id;
+    m->listener.max_concurrent = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        snprintf(id, sizeof(id), "row-%zu", i);
+        task_intake_rows(m->tasks, &(struct backend_rows){ &row, 1 });
+    }
+    assert_int_equal(m->tasks->n_items, ROWS);
+    assert_true(m->tasks->n_item_bytes < LIMIT_TASK_EVENT_BYTES + 2 * ROW_BYTES);
+    assert_int_equal(task_listening_renew(m->tasks, NULL), 0);
+    task_intake_run(m->tasks, NULL);
+    assert_true(m->tasks->n_items >= ROWS - LIMIT_TASK_BATCH_BYTES / ROW_BYTES && m->tasks->n_items < ROWS);
+    while (m->tasks->n_items > 0)
+        task_intake_run(m->tasks, NULL);
+    assert_int_equal(m->tasks->n_item_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(what_cannot_be_started_waits_with_back_off_and_blames_nobody),
         WORLD_TEST(an_agent_that_does_not_exist_is_a_failure_as_before),
         WORLD_TEST(nothing_is_claimed_that_has_no_room_to_start),
+        WORLD_TEST(rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
