@@ -160,6 +160,7 @@ static const struct source sources[] = {
     { "DIR", .add = add_files },
     { "app|key", .choices = "app key" },
     { "SHELL", .choices = "bash zsh fish" },
+    { "LANG", .choices = "node python bash" },
     { "LEVEL", .choices = "error warn info debug" },
     { "FORMAT", .choices = "text json" },
     { "WHAT", "--for", .choices = "chat embed" },

@@ -99,4 +99,5 @@ test('names that control a terminal, and words that would be options, are not of
     assert.deepEqual(await offered('app', 'start', ''), ['x3 plain']);
     assert.deepEqual(await offered('app', 'start', '--', '--'), []);
     assert.deepEqual(await offered('app', 'remove', '--w'), ['--with-data']);
+    assert.deepEqual(await offered('app', 'new', 'x', '--lang', ''), ['node', 'python', 'bash']);
 });
