@@ -47,19 +47,31 @@ static void reconcile(struct tasks *t, const struct task_row *task, enum task_re
         log_warn("tasks", NULL, "task %s: %s", task->uuid, LOG_Q(e.text));
 }
 
+static int has_status(struct tasks *t, const char *uuid, const char *status, bool *ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new(); /* its own: tasks have megabytes, and a page has many */
+    struct task_row now;
+    int r = store_tasks_get(t->config.store, a, uuid, &now, e);
+
+    if (r == 0)
+        *ret = strcmp(now.status, status) == 0;
+    return r;
+}
+
 /* Tasks that stay unchanged are skipped on the next page. */
 static int reconcile_page(struct tasks *t, const char *status, enum task_reconcile_depth depth, int64_t *offset,
                           size_t *ret_n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct task_filter filter = { .status = status, .limit = LIMIT_LIST, .offset = *offset };
-    struct task_row *tasks, now;
+    struct task_row *tasks;
+    bool is_unchanged = false;
     int r = store_tasks_list(t->config.store, a, &filter, &tasks, ret_n, e);
 
     for (size_t i = 0; r == 0 && i < *ret_n; i++) {
         reconcile(t, &tasks[i], depth);
-        r = store_tasks_get(t->config.store, a, tasks[i].uuid, &now, e);
-        *offset += r == 0 && strcmp(now.status, status) == 0;
+        r = has_status(t, tasks[i].uuid, status, &is_unchanged, e);
+        *offset += r == 0 && is_unchanged;
     }
     return r;
 }

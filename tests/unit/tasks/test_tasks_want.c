@@ -115,12 +115,43 @@ static void rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes(void **s
     assert_int_equal(m->tasks->n_item_bytes, 0);
 }
 
+/* What an app stored must not keep the service from starting: each task has its own memory while it is looked at. */
+static void a_start_looks_at_large_tasks_one_by_one(void **state)
+{
+    enum { TASKS = 2, BYTES = LIMIT_ARENA_BYTES / 2 };
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    char *data = xcalloc(1, BYTES + 1), uuid[UUID_SIZE];
+    bool is_new;
+
+    memset(data, ' ', BYTES);
+    memcpy(data, "{}", 2);
+
+    for (size_t i = 0; i < TASKS; i++) {
+        char own[UUID_SIZE];
+        const struct task_row task = { .uuid = own,
+                                       .title = "t",
+                                       .status = "pending",
+                                       .action_type = "SDK_TRIGGER",
+                                       .source_app = APP,
+                                       .raw_data = data,
+                                       .attempted_by = "[]",
+                                       .review = REVIEW_WAITING };
+
+        uuid_v4(own);
+        assert_int_equal(store_tasks_add(m->store, &(struct task_bundle){ .task = &task }, &is_new, uuid, NULL), 0);
+    }
+    free(data);
+    machine_start(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(what_cannot_be_started_waits_with_back_off_and_blames_nobody),
         WORLD_TEST(an_agent_that_does_not_exist_is_a_failure_as_before),
         WORLD_TEST(nothing_is_claimed_that_has_no_room_to_start),
+        WORLD_TEST(a_start_looks_at_large_tasks_one_by_one),
         WORLD_TEST(rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes),
     };
 
