@@ -392,7 +392,8 @@ const struct command commands[] = {
 
     { .words = "provider add", .makes_folder = true, .args = "ID", .n_args_min = 1, .n_args_max = 1, .options = provider_add_options, .is_json = true,
       .run = run_provider_add, .body = body_provider_add, .made = provider_made, .summary = "Add a provider of models, or replace the one of that name",
-      .details = "ID is one of `hearth provider presets`; generic-openai is any service that speaks OpenAI's protocol.\n"
+      .details = "ID is one of `hearth provider presets`; generic-openai is any service that speaks OpenAI's protocol;\n"
+                 "stand-in needs nothing and is no language model: it repeats what you say, for first steps and for tests of apps.\n"
                  "Keys and headers are sealed in the data folder and never shown again. It counts at once, before one of that name in the environment." },
     { .words = "provider list", .has_table = true, .is_json = true, .run = run_provider_list, .summary = "List the configured providers and what is asked by default" },
     { .words = "provider presets", .is_json = true, .method = HTTP_GET, .path = "/api/providers/presets", .list = "presets",

@@ -416,7 +416,7 @@ static int err_nothing(struct llm_accounts *accounts, struct err *e)
     return err_set(
         e, -ENODEV, "PROVIDER_UNAVAILABLE",
         "No provider of language models is configured, and none %s a provider: `hearth provider add openai --api-key -` asks for its key, "
-        "`hearth provider presets` lists the others. Or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST (docs/providers.md) in the "
+        "`hearth provider presets` lists the others, `hearth provider add stand-in` adds one without a model to try things out. Or set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST (docs/providers.md) in the "
         "environment of the service and restart it.",
         is_looked_for ? "was found on this machine. Start Ollama or LM Studio here, or add"
                       : "is looked for on this machine (the setting llm.find_local is off). Add");
