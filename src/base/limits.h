@@ -126,7 +126,8 @@ enum {
     LIMIT_SSE_EVENT = 4 << 20,      /* one event or line of an upstream's stream */
     LIMIT_UPSTREAM_HEADERS = 200,   /* header lines of an upstream's answer */
     LIMIT_UPSTREAM_HEAD = 64 << 10, /* bytes of these header lines */
-    LIMIT_UPSTREAM_IDLE = 256,      /* idle connections kept for streams */
+    LIMIT_UPSTREAM_INTERIM = 100,   /* interim answers (1xx) before an upstream's answer */
+    LIMIT_UPSTREAM_IDLE = 256,      /* idle connections kept for chats: so many by libcurl, and by src/net/plain.c */
     LIMIT_CALL_IDLE = 64,           /* idle connections kept for complete answers */
 
     /* vectors */

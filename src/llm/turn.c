@@ -152,24 +152,24 @@ static int keep_body(struct llm_turn *t, struct slice bytes)
     return pay(t);
 }
 
-static int read_bytes(struct llm_turn *t, struct slice bytes)
+static int read_bytes(struct llm_turn *t, struct slice bytes, int *ret_after)
 {
     struct err e;
-    int r, r_after;
+    int r;
 
     err_init(&e);
     if (t->start.events->before_read)
         t->start.events->before_read(t->start.arg);
     r = protocol_of(t)->on_bytes(t->reader, bytes, &e);
     take_words(t, &e);
-    r_after = after_read(t); /* even on failure, deltas read before it are passed on */
-    return r < 0 ? r : r_after;
+    *ret_after = after_read(t); /* even on failure, deltas read before it are passed on */
+    return r;
 }
 
 static int on_bytes(void *arg, struct slice bytes)
 {
     struct llm_turn *t = arg;
-    int r;
+    int after = 0;
 
     if (t->is_cancelled)
         return -ECANCELED;
@@ -178,10 +178,13 @@ static int on_bytes(void *arg, struct slice bytes)
         return llm_turn_planned(t)->must_stop ? -ECANCELED : 0;
     t->n_bytes += bytes.n;
     if (t->status / 100 != 2 || llm_turn_planned(t)->is_whole)
-        return keep_body(t, bytes);
-    r = read_bytes(t, bytes);
-    t->is_paused = r == -EAGAIN;
-    return r;
+        t->result = keep_body(t, bytes);
+    else
+        t->result = read_bytes(t, bytes, &after);
+    if (t->result < 0) /* -EAGAIN, which means that another attempt may help, would pause the fetch */
+        return -EBADMSG;
+    t->is_paused = after == -EAGAIN;
+    return after;
 }
 
 /* ---- the upstream's answer has ended: is it complete? ---- */
@@ -254,7 +257,9 @@ static void on_fetch_end(void *arg, int r, const struct err *e)
         conclude(t, 0);
         return;
     }
-    if (r < 0 && *e->code) /* without a code the reader failed, and its error is in t->e */
+    if (t->result < 0) /* the reader failed, and its error is in t->e */
+        r = t->result;
+    else if (r < 0 && *e->code)
         err_set(err_place(&t->e), r, e->code, "%s", e->text);
     if (r == 0 && t->status / 100 != 2)
         r = llm_refusal(t->account, t->status, buf_slice(&t->body), err_place(&t->e));
@@ -281,6 +286,7 @@ static void begin_attempt(struct llm_turn *t, size_t at)
     t->e = NULL;
     t->status = 0;
     t->retry_after_ms = 0;
+    t->result = 0;
     t->n_bytes = t->n_paid = 0;
     t->began_us = clock_mono_us();
     t->start.events->on_attempt(t->start.arg);

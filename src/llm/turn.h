@@ -72,7 +72,7 @@ struct llm_turn {
     struct buf body;        /* of a refusal, or of an answer that is not streamed */
     size_t n_bytes, n_paid; /* of an answer */
     int status;
-    int result;               /* of reading the rest of the answer */
+    int result;               /* of reading the answer, so far */
     struct err *e;            /* owned; NULL: no error */
     struct loop_timer *timer; /* owned; the wait before the next attempt */
 };

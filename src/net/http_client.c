@@ -1,10 +1,11 @@
-/* Streamed answers on the loop. libcurl chooses sockets and times. Its callbacks only record state or pass bytes on;
- * handles are added and removed in posts. */
+/* Answers on the loop: plain HTTP on this machine by net/plain.h, everything else by libcurl. libcurl chooses sockets
+ * and times. Its callbacks only record state or pass bytes on; handles are added and removed in posts. */
 #include "net/http_client.h"
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/stall.h"
+#include "net/plain.h"
 #include "net/transfer.h"
 
 #include <event2/event.h>
@@ -21,6 +22,7 @@ struct http_client {
     struct loop *loop;                   /* borrowed */
     CURLM *multi;                        /* owned; NULL: closed */
     struct loop_timer *timer;            /* owned; libcurl's timer */
+    struct plain_pool *plain;            /* owned; NULL: closed */
     struct http_fetch *first;            /* running fetches */
     bool is_inside;                      /* libcurl is running: it takes no further handles */
     struct transfer_kit kits[MOST_KITS]; /* owned; of requests that have ended, the latest last */
@@ -29,7 +31,8 @@ struct http_client {
 };
 
 struct http_fetch {
-    struct transfer transfer;   /* first; easy NULL: not started, or ended */
+    struct transfer transfer;   /* first; easy NULL: not started, ended, or is_plain */
+    struct plain plain;         /* of is_plain */
     struct http_client *client; /* a reference */
     struct http_fetch *next, *previous;
     struct loop_timer *deadline; /* owned; first byte and idle */
@@ -40,8 +43,8 @@ struct http_fetch {
     bool is_lent;         /* the lent body may still be read */
     atomic_size_t n_refs; /* one of the caller, one while running, one of each pending post */
     atomic_bool is_cancelled;
-    bool is_paused, is_ended; /* loop thread */
-    struct played *played;    /* owned; NULL: the answer comes over the network */
+    bool is_plain, is_ended; /* loop thread */
+    struct played *played;   /* owned; NULL: the answer comes over the network */
 };
 
 /* An answer made inside this process, and how much of it was delivered. */
@@ -69,6 +72,7 @@ struct http_fetch *http_fetch_unref(struct http_fetch *f)
 {
     if (!f || atomic_fetch_sub(&f->n_refs, 1) > 1)
         return NULL;
+    plain_clear(&f->plain);
     transfer_clear(&f->transfer);
     client_unref(f->client);
     if (f->played)
@@ -146,9 +150,10 @@ static void end_fetch(struct http_fetch *f, int r, const struct err *e)
     f->is_ended = true;
     if (f->client->multi && f->transfer.easy)
         curl_multi_remove_handle(f->client->multi, f->transfer.easy);
+    plain_stop(&f->plain);
     unlink_fetch(f);
     f->deadline = loop_timer_free(f->deadline);
-    if (r == 0 && f->client->multi)
+    if (r == 0 && f->client->multi && !f->is_plain)
         keep_kit(f->client, &f->transfer);
     transfer_clear(&f->transfer);
     f->events.on_end(f->arg, r, e);
@@ -264,6 +269,7 @@ int http_client_new(struct loop *l, struct http_client **ret, struct err *e)
         return err_set(e, -EIO, "INTERNAL_ERROR", "libcurl could not be started.");
     }
     c->timer = loop_timer_new(l, on_timer, c);
+    c->plain = plain_pool_new(l);
     curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
     curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
     curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
@@ -282,19 +288,27 @@ struct http_client *http_client_free(struct http_client *c)
     clear_kits(c);
     curl_multi_cleanup(c->multi);
     c->multi = NULL;
+    c->plain = plain_pool_free(c->plain);
     c->timer = loop_timer_free(c->timer);
     return client_unref(c);
 }
 
 /* ---- one fetch ---- */
 
-/* Frees the body when all of it was sent: once an answer begins, libcurl does not read it again. */
-static void forget_body(struct http_fetch *f)
+static bool has_sent_body(const struct http_fetch *f)
 {
     curl_off_t n_sent = 0;
 
+    if (f->is_plain)
+        return plain_has_sent(&f->plain);
     curl_easy_getinfo(f->transfer.easy, CURLINFO_SIZE_UPLOAD_T, &n_sent);
-    if (n_sent < (curl_off_t)f->n_body)
+    return n_sent >= (curl_off_t)f->n_body;
+}
+
+/* Frees the body when all of it was sent: once an answer begins, it is not read again. */
+static void forget_body(struct http_fetch *f)
+{
+    if (!has_sent_body(f))
         return;
     free(f->body);
     f->body = NULL;
@@ -321,11 +335,11 @@ static size_t notify_bytes(struct transfer *t, struct slice bytes)
     struct http_fetch *f = CONTAINER_OF(t, struct http_fetch, transfer);
     int r;
 
-    if (f->is_paused)
+    if (t->is_paused)
         return CURL_WRITEFUNC_PAUSE; /* libcurl keeps the bytes */
     r = f->events.on_bytes(f->arg, bytes);
     if (r == -EAGAIN)
-        f->is_paused = true;
+        t->is_paused = true;
     else if (r < 0)
         t->stop = r;
     return t->stop < 0 ? 0 : bytes.n;
@@ -349,7 +363,7 @@ static void on_deadline(void *arg)
     int64_t due_ms;
     struct err e = { 0 };
 
-    if (f->is_paused)
+    if (f->transfer.is_paused)
         f->transfer.heard_ms = clock_mono_ms();
     due_ms = transfer_due_ms(&f->transfer);
     if (due_ms && due_ms <= clock_mono_ms())
@@ -406,7 +420,7 @@ static void play_piece(struct http_fetch *f)
     }
     if (p->n_pieces < p->answer.n_pieces)
         r = f->events.on_bytes(f->arg, p->answer.pieces[p->n_pieces++]);
-    f->is_paused = r == -EAGAIN;
+    f->transfer.is_paused = r == -EAGAIN;
     if (r < 0 && r != -EAGAIN)
         end_played(f, r);
     else if (r == 0)
@@ -419,7 +433,7 @@ static void play(void *arg)
     struct http_fetch *f = arg;
     int64_t due_ms = transfer_due_ms(&f->transfer), now_ms = clock_mono_ms();
 
-    if (f->is_paused)
+    if (f->transfer.is_paused)
         return;
     if (f->transfer.is_answered && f->played->n_pieces == f->played->answer.n_pieces)
         end_played(f, 0);
@@ -438,6 +452,11 @@ static void add_played(struct http_fetch *f)
     loop_timer_set(f->deadline, 0);
 }
 
+static void on_plain_end(struct plain *p, int r, const struct err *e)
+{
+    end_fetch(CONTAINER_OF(p, struct http_fetch, plain), r, e);
+}
+
 /* Adding calls none of the fetch's events: libcurl begins at its next turn. */
 static void add_fetch(struct http_fetch *f)
 {
@@ -447,12 +466,16 @@ static void add_fetch(struct http_fetch *f)
     if (c->first)
         c->first->previous = f;
     c->first = f;
+    f->transfer.began_ms = clock_mono_ms();
     if (f->played) {
         add_played(f);
         return;
     }
+    if (f->is_plain) {
+        plain_start(c->plain, &f->plain);
+        return;
+    }
     f->deadline = loop_timer_new(c->loop, on_deadline, f);
-    f->transfer.began_ms = clock_mono_ms();
     watch_deadline(f);
     curl_multi_add_handle(c->multi, f->transfer.easy);
 }
@@ -479,6 +502,9 @@ static int prepare(struct http_fetch *f, const struct http_call_request *request
         transfer_init_inside(&f->transfer, request);
         return 0;
     }
+    f->is_plain = plain_serves(request);
+    if (f->is_plain)
+        return plain_init(&f->plain, &f->transfer, request, e);
     r = take_kit(f->client, request, buffer_bytes, &kit)
             ? transfer_init_again(&f->transfer, &kit, request, e)
             : transfer_init(&f->transfer, curl_easy_init(), request, buffer_bytes, e);
@@ -510,6 +536,7 @@ int http_fetch_start(struct http_client *c, const struct http_call_request *requ
     }
     f->transfer.on_head = notify_head;
     f->transfer.on_bytes = notify_bytes;
+    f->plain.on_end = on_plain_end;
     r = prepare(f, &own, e);
     if (r < 0) {
         http_fetch_unref(f);
@@ -517,7 +544,7 @@ int http_fetch_start(struct http_client *c, const struct http_call_request *requ
     }
     *ret = f;
     atomic_fetch_add(&f->n_refs, 1); /* held until on_end */
-    if (loop_is_current(c->loop) && c->multi && !c->is_inside)
+    if (loop_is_current(c->loop) && c->multi && (!c->is_inside || f->is_plain))
         add_fetch(f);
     else
         post_with_ref(f, begin_fetch);
@@ -529,11 +556,14 @@ static void resume_now(void *arg)
     struct http_fetch *f = arg;
 
     if (!f->is_ended && f->played) {
-        f->is_paused = false;
+        f->transfer.is_paused = false;
         f->transfer.heard_ms = clock_mono_ms();
         loop_timer_set(f->deadline, 0);
+    } else if (!f->is_ended && f->is_plain) {
+        f->transfer.is_paused = false;
+        plain_resume(&f->plain);
     } else if (!f->is_ended) {
-        f->is_paused = false;
+        f->transfer.is_paused = false;
         f->transfer.heard_ms = clock_mono_ms();
         f->client->is_inside = true;
         curl_easy_pause(f->transfer.easy, CURLPAUSE_CONT);

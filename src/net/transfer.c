@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 
 enum {
-    DEFAULT_CONNECT_MS = 10000,
     LONG_BODY = 256 << 10 /* libcurl announces bodies of a megabyte and more */
 };
 
@@ -80,14 +79,13 @@ static int status_of(struct slice line)
     return status >= 100 ? status : 0;
 }
 
-/* The only head before this one may be an interim answer (100). */
-static int begin_head(struct transfer *t, struct slice line)
+int transfer_begin_head(struct transfer *t, int status)
 {
     t->arena = arena_free(t->arena);
     t->arena = arena_new();
-    t->head = (struct http_answer){ .status = status_of(line) };
+    t->head = (struct http_answer){ .status = status };
     t->n_head_bytes = t->cap_headers = 0;
-    if (t->head.status == 0)
+    if (status == 0)
         return stop(t, err_set(err_place(&t->why), -EBADMSG, "UPSTREAM_INVALID", "%s sent no status that HTTP knows.",
                                t->peer));
     return 0;
@@ -112,17 +110,26 @@ static char *lower(char *text)
     return text;
 }
 
-static int add_header(struct transfer *t, struct slice line)
+int transfer_refuse_head(struct transfer *t)
 {
-    const char *colon = memchr(line.p, ':', line.n);
+    return stop(t, err_set(err_place(&t->why), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s sent too many headers.", t->peer));
+}
+
+/* Also of lines that are no header. */
+static int count_line(struct transfer *t, size_t n_bytes)
+{
+    t->n_head_bytes += n_bytes;
+    if (t->head.n_headers == LIMIT_UPSTREAM_HEADERS || t->n_head_bytes > LIMIT_UPSTREAM_HEAD)
+        return transfer_refuse_head(t);
+    return 0;
+}
+
+int transfer_add_header(struct transfer *t, struct slice name, struct slice value, size_t line_bytes)
+{
     struct http_answer *head = &t->head;
 
-    t->n_head_bytes += line.n;
-    if (head->n_headers == LIMIT_UPSTREAM_HEADERS || t->n_head_bytes > LIMIT_UPSTREAM_HEAD)
-        return stop(t,
-                    err_set(err_place(&t->why), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s sent too many headers.", t->peer));
-    if (!colon)
-        return 0;
+    if (count_line(t, line_bytes) < 0)
+        return t->stop;
     if (head->n_headers == t->cap_headers) {
         struct http_call_header *more = arena_array(t->arena, 2 * t->cap_headers + 16, sizeof(*more));
 
@@ -132,10 +139,27 @@ static int add_header(struct transfer *t, struct slice line)
         head->headers = more;
     }
     head->headers[head->n_headers++] = (struct http_call_header){
-        lower(arena_slicedup(t->arena, (struct slice){ line.p, (size_t)(colon - line.p) })),
-        arena_slicedup(t->arena, trim((struct slice){ colon + 1, line.n - (size_t)(colon - line.p) - 1 })),
+        lower(arena_slicedup(t->arena, name)),
+        arena_slicedup(t->arena, trim(value)),
     };
     return 0;
+}
+
+void transfer_end_head(struct transfer *t)
+{
+    t->is_answered = true;
+    if (t->on_head)
+        t->on_head(t);
+}
+
+static int add_line(struct transfer *t, struct slice line)
+{
+    const char *colon = memchr(line.p, ':', line.n);
+
+    if (!colon)
+        return count_line(t, line.n);
+    return transfer_add_header(t, (struct slice){ line.p, (size_t)(colon - line.p) },
+                               (struct slice){ colon + 1, line.n - (size_t)(colon - line.p) - 1 }, line.n);
 }
 
 /* libcurl calls this with one complete line. */
@@ -148,14 +172,11 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *arg)
     if (t->is_answered) /* trailers */
         return line.n;
     if (line.n > 5 && memcmp(line.p, "HTTP/", 5) == 0)
-        return begin_head(t, line) < 0 ? 0 : line.n;
+        return transfer_begin_head(t, status_of(line)) < 0 ? 0 : line.n;
     if (trim(line).n > 0)
-        return t->arena && add_header(t, line) < 0 ? 0 : line.n;
-    else if (t->head.status >= 200) {
-        t->is_answered = true;
-        if (t->on_head)
-            t->on_head(t);
-    }
+        return t->arena && add_line(t, line) < 0 ? 0 : line.n;
+    else if (t->head.status >= 200)
+        transfer_end_head(t);
     return t->stop < 0 ? 0 : line.n;
 }
 
@@ -168,6 +189,13 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 }
 
 /* ---- the request ---- */
+
+int64_t transfer_connect_ms(const struct http_call_request *request)
+{
+    static const int64_t usual_ms = 10000;
+
+    return request->connect_ms ? request->connect_ms : usual_ms;
+}
 
 /* Makes the socket close-on-exec: children do not inherit it. */
 static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
@@ -204,6 +232,15 @@ static bool is_token(const char *name)
     return *name && name[strcspn(name, "\r\n\t :,;\"()<>@[]{}?=\\/")] == '\0';
 }
 
+int transfer_check_header(const struct http_call_header *h, struct err *e)
+{
+    if (is_token(h->name) && !strpbrk(h->value, "\r\n"))
+        return 0;
+    return err_set(e, -EINVAL, "BAD_HEADER",
+                   "The header %.60s must be a name of letters, digits and - with a value on one line.",
+                   is_token(h->name) ? h->name : "given");
+}
+
 static int add_request_headers(struct transfer *t, const struct http_call_request *request, struct err *e)
 {
     if (request->body.n >= LONG_BODY) /* the upload does not wait for "100 Continue" */
@@ -211,11 +248,10 @@ static int add_request_headers(struct transfer *t, const struct http_call_reques
     for (size_t i = 0; i < request->n_headers; i++) {
         const struct http_call_header *h = &request->headers[i];
         char *line;
+        int r = transfer_check_header(h, e);
 
-        if (!is_token(h->name) || strpbrk(h->value, "\r\n"))
-            return err_set(e, -EINVAL, "BAD_HEADER",
-                           "The header %.60s must be a name of letters, digits and - with a value on one line.",
-                           is_token(h->name) ? h->name : "given");
+        if (r < 0)
+            return r;
         if (asprintf(&line, *h->value ? "%s: %s" : "%s;", h->name, h->value) < 0)
             return err_errno(e, ENOMEM, "The request could not be made");
         t->headers = curl_slist_append(t->headers, line);
@@ -242,8 +278,7 @@ static void set_method(CURL *easy, const struct http_call_request *request)
 
 static void set_times(CURL *easy, const struct http_call_request *request)
 {
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                     (long)(request->connect_ms ? request->connect_ms : DEFAULT_CONNECT_MS));
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)transfer_connect_ms(request));
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->total_ms);
 }
 
@@ -282,11 +317,16 @@ static void set_owner(CURL *easy, struct transfer *t)
     curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
 }
 
-static void begin(struct transfer *t, const struct http_call_request *request)
+void transfer_begin(struct transfer *t, const struct http_call_request *request)
 {
     t->first_byte_ms = request->first_byte_ms;
     t->idle_ms = request->idle_ms;
     t->began_ms = clock_mono_ms();
+}
+
+static void begin(struct transfer *t, const struct http_call_request *request)
+{
+    transfer_begin(t, request);
     set_owner(t->easy, t);
 }
 
@@ -436,14 +476,21 @@ int transfer_expire(struct transfer *t, struct err *e)
                    t->peer, limit_s);
 }
 
-static int err_timeout(struct transfer *t, struct err *e)
+static bool has_connected(const struct transfer *t)
 {
     curl_off_t connected_us = 0; /* stays 0 on a connection that an earlier request opened */
     long n_sent = 0;             /* bytes of the request */
 
+    if (!t->easy)
+        return t->is_connected;
     curl_easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &n_sent);
-    if (connected_us == 0 && n_sent == 0)
+    return connected_us > 0 || n_sent > 0;
+}
+
+static int err_timeout(struct transfer *t, struct err *e)
+{
+    if (!has_connected(t))
         return err_set(
             e, -ECONNREFUSED, "CONNECT_FAILED",
             "%s does not answer: no connection came about in time. Is the address right, and can this machine "

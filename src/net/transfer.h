@@ -1,4 +1,5 @@
 /* One request on a libcurl easy handle: the common part of http_call() and http_fetch_start(). Private to src/net.
+ * Requests without libcurl (net/plain.h) have no handle; the head's limits, time limits and errors are the same.
  *
  * Embedded in its owner, which keeps the request's body alive until transfer_clear(). One thread at a time.
  */
@@ -19,7 +20,7 @@ struct transfer_kit {
 };
 
 struct transfer {
-    CURL *easy;                 /* owned */
+    CURL *easy;                 /* owned; NULL: a request without libcurl */
     struct transfer_kit kit;    /* owned; without easy and peer, which are here */
     struct curl_slist *headers; /* owned */
     struct arena *arena;        /* owned; of the head; NULL before the first header and after on_head */
@@ -32,6 +33,8 @@ struct transfer {
     int64_t began_ms, heard_ms;     /* clock_mono_ms() */
     int64_t until_ms;               /* the end of the total, for an answer made inside; 0: none, or libcurl counts */
     bool is_answered;               /* the head is complete */
+    bool is_connected;              /* without easy: the peer has accepted a connection */
+    bool is_paused;                 /* the reader of the bytes wants no more for now */
     int stop;                       /* negative: why a callback ended it */
     struct err *why;                /* owned; set with stop; NULL: the code that set stop has the error */
     char detail[CURL_ERROR_SIZE];
@@ -54,6 +57,15 @@ int transfer_init_again(struct transfer *t, struct transfer_kit *kit /* taken ov
  * use; false when it can use nothing. */
 bool transfer_keep(struct transfer *t, struct transfer_kit *ret);
 void transfer_kit_clear(struct transfer_kit *kit);
+
+/* The parts for requests without libcurl. transfer_begin() needs t->peer; the other functions return 0 or t->stop. */
+void transfer_begin(struct transfer *t, const struct http_call_request *request);
+int64_t transfer_connect_ms(const struct http_call_request *request);
+int transfer_check_header(const struct http_call_header *h, struct err *e) MUST_CHECK; /* -EINVAL BAD_HEADER */
+int transfer_begin_head(struct transfer *t, int status /* 0: not one of HTTP */) MUST_CHECK;
+int transfer_add_header(struct transfer *t, struct slice name, struct slice value, size_t line_bytes) MUST_CHECK;
+int transfer_refuse_head(struct transfer *t); /* -EMSGSIZE UPSTREAM_TOO_LARGE */
+void transfer_end_head(struct transfer *t);
 
 /* The clock_mono_ms() at which transfer_expire() is due; 0: never. */
 int64_t transfer_due_ms(const struct transfer *t);

@@ -190,6 +190,20 @@ int url_parse(struct arena *a, const char *text, struct url *ret, struct err *e)
     return 0;
 }
 
+int url_target(struct arena *a, const char *text, char **ret, struct err *e)
+{
+    AUTO(url_cleanup) CURLU *handle = NULL;
+    const char *path, *query;
+    int r = open_handle(text, &handle, e);
+
+    if (r < 0)
+        return r;
+    path = part_of(a, handle, CURLUPART_PATH, 0);
+    query = part_of(a, handle, CURLUPART_QUERY, 0);
+    *ret = arena_printf(a, "%s%s%s", path ? path : "/", query ? "?" : "", query ? query : "");
+    return 0;
+}
+
 /* Joins "a=1" and "b=2" in this order; either may be missing. */
 static const char *join_queries(struct arena *a, const char *first, const char *second)
 {

@@ -18,6 +18,9 @@ struct url {
 /* -EINVAL BAD_URL; the text quotes no secret. */
 int url_parse(struct arena *a, const char *text, struct url *ret, struct err *e) MUST_CHECK;
 
+/* Path and query as a request line has them (RFC 9112 section 3.2.1): "/v1/models?limit=10". -EINVAL BAD_URL. */
+int url_target(struct arena *a, const char *text, char **ret, struct err *e) MUST_CHECK;
+
 /* The target of a redirect from base: location is absolute or relative to base (RFC 3986, section 5.2). Its fragment is
  * dropped. */
 int url_follow(struct arena *a, const char *base, const char *location, char **ret, struct err *e) MUST_CHECK;

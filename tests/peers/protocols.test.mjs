@@ -282,7 +282,7 @@ for (const row of rows)
                 if (how === 'whole')
                     return;
                 refused((await recorded('inner', (wire) => [wire.error('No such luck')]).ask()).reply, 502, 'LLM_ERROR', /No such luck/);
-                const passing = recorded('overload', (wire, _, nth) => (nth === 1 ? [wire.overload('Overloaded')] : [wire.text('Well.'), wire.end()]));
+                const passing = recorded('overload', (wire, _, nth) => (nth === 1 ? [wire.overload('Overloaded'), 'hang'] : [wire.text('Well.'), wire.end()]));
                 assert.equal((await passing.ask()).text, 'Well.');
                 assert.equal(passing.asked().length, 2);
                 const late = await recorded('late', (wire) => [wire.text('Hel'), wire.error('Broken')]).ask();

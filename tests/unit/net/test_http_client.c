@@ -5,6 +5,14 @@
 
 enum { N_EVENTS = 200, PAUSE_BYTES = 2 << 20 };
 
+/* Every test runs over both transports: libcurl serves what is not a literal loopback address or "localhost". */
+static const char *host = "127.0.0.1";
+
+static char *url_of(struct rig *rig, uint16_t port, const char *path)
+{
+    return arena_printf(rig->a, "http://%s:%u%s", host, port, path);
+}
+
 static struct http_stream *unfinished;
 
 static void end_unfinished(void *arg)
@@ -63,7 +71,7 @@ static void a_stream_arrives_whole_and_in_order(void **state)
 
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
-    start(&record, &(struct http_call_request){ .method = "GET", .url = rig_url(&rig, "/events") });
+    start(&record, &(struct http_call_request){ .method = "GET", .url = url_of(&rig, rig.port, "/events") });
     assert_true(wait_until(has_ended, &record));
     assert_int_equal(record.r, 0);
     assert_int_equal(record.status, 200);
@@ -85,7 +93,8 @@ static void the_body_of_the_ask_is_sent_from_a_copy(void **state)
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
     memset(body, 'b', n);
-    start(&record, &(struct http_call_request){ .method = "POST", .url = rig_url(&rig, "/echo"), .body = { body, n } });
+    start(&record,
+          &(struct http_call_request){ .method = "POST", .url = url_of(&rig, rig.port, "/echo"), .body = { body, n } });
     memset(body, 0, n);
     free(body);
     assert_true(wait_until(has_ended, &record));
@@ -117,7 +126,8 @@ static void a_paused_fetch_stops_reading_and_goes_on_where_it_was(void **state)
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
     record.pause_at = 10000;
-    start(&record, &(struct http_call_request){ .method = "GET", .url = rig_url(&rig, "/large"), .idle_ms = 50 });
+    start(&record,
+          &(struct http_call_request){ .method = "GET", .url = url_of(&rig, rig.port, "/large"), .idle_ms = 50 });
     assert_true(wait_until(has_paused, &record));
     assert_true(stays_quiet(&rig, &record));
     assert_true(atomic_load(&record.n_bytes) < 10000 + KIB(16));
@@ -138,8 +148,7 @@ static void a_cancelled_fetch_closes_its_connection(void **state)
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
     raw_open(&peer, "HTTP/1.1 200 OK\r\n\r\nsome", RAW_HANG);
-    start(&record, &(struct http_call_request){ .method = "GET",
-                                                .url = arena_printf(rig.a, "http://127.0.0.1:%u/", peer.port) });
+    start(&record, &(struct http_call_request){ .method = "GET", .url = url_of(&rig, peer.port, "/") });
     assert_true(wait_until(has_bytes, &record));
     http_fetch_cancel(record.fetch);
     http_fetch_cancel(record.fetch);
@@ -158,7 +167,7 @@ static void a_paused_fetch_can_be_cancelled(void **state)
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
     record.pause_at = 1;
-    start(&record, &(struct http_call_request){ .method = "GET", .url = rig_url(&rig, "/large") });
+    start(&record, &(struct http_call_request){ .method = "GET", .url = url_of(&rig, rig.port, "/large") });
     assert_true(wait_until(has_paused, &record));
     http_fetch_cancel(record.fetch);
     assert_true(wait_until(has_ended, &record));
@@ -174,7 +183,7 @@ static void an_answer_that_is_not_wanted_is_stopped_by_its_reader(void **state)
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
     record.stop_with = -EBADMSG;
-    start(&record, &(struct http_call_request){ .method = "GET", .url = rig_url(&rig, "/large") });
+    start(&record, &(struct http_call_request){ .method = "GET", .url = url_of(&rig, rig.port, "/large") });
     assert_true(wait_until(has_ended, &record));
     assert_int_equal(record.r, -EBADMSG);
     assert_string_equal(record.code, "");
@@ -191,8 +200,7 @@ static void a_client_that_is_freed_ends_what_runs(void **state)
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
     raw_open(&peer, "", RAW_HANG);
-    start(&record, &(struct http_call_request){ .method = "GET",
-                                                .url = arena_printf(rig.a, "http://127.0.0.1:%u/", peer.port) });
+    start(&record, &(struct http_call_request){ .method = "GET", .url = url_of(&rig, peer.port, "/") });
     record_close(&record, &rig);
     assert_true(atomic_load(&record.is_ended));
     assert_int_equal(record.r, -ECANCELED);
@@ -229,7 +237,7 @@ static void what_goes_wrong_is_reported_at_the_end(void **state)
             *(*cases[i].says ? &request.idle_ms : &request.first_byte_ms) = 100;
         record_open(&record, &rig);
         raw_open(&peer, cases[i].says, cases[i].end);
-        request.url = arena_printf(rig.a, "http://127.0.0.1:%u/", peer.port);
+        request.url = url_of(&rig, peer.port, "/");
         start(&record, &request);
         assert_true(wait_until(has_ended, &record));
         assert_int_equal(record.r, cases[i].r);
@@ -240,6 +248,28 @@ static void what_goes_wrong_is_reported_at_the_end(void **state)
     }
 }
 
+/* Until the head arrives, only limits that are far away apply. */
+static void the_idle_limit_begins_with_the_head(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct http_call_request request = {
+        .method = "GET", .connect_ms = 600000, .first_byte_ms = 600000, .idle_ms = 100, .total_ms = 600000
+    };
+    struct raw_peer peer;
+    struct record record;
+
+    rig_open(&rig, serve, NULL);
+    record_open(&record, &rig);
+    raw_open(&peer, "HTTP/1.1 200 OK\r\n\r\nhalf", RAW_HANG);
+    request.url = url_of(&rig, peer.port, "/");
+    start(&record, &request);
+    assert_true(wait_until(has_ended, &record));
+    assert_int_equal(record.r, -ETIMEDOUT);
+    assert_non_null(strstr(record.text, "sent nothing more for 0.1 seconds"));
+    record_close(&record, &rig);
+    raw_close(&peer);
+}
+
 static void nobody_listening_is_reported_at_the_end_too(void **state)
 {
     AUTO(rig_close) struct rig rig = { 0 };
@@ -247,8 +277,7 @@ static void nobody_listening_is_reported_at_the_end_too(void **state)
 
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
-    start(&record, &(struct http_call_request){ .method = "GET",
-                                                .url = arena_printf(rig.a, "http://127.0.0.1:%u/", dead_port()) });
+    start(&record, &(struct http_call_request){ .method = "GET", .url = url_of(&rig, dead_port(), "/") });
     assert_true(wait_until(has_ended, &record));
     assert_int_equal(record.r, -ECONNREFUSED);
     assert_string_equal(record.code, "CONNECT_FAILED");
@@ -284,7 +313,7 @@ static void a_guarded_fetch_is_not_lent_an_open_connection(void **state)
     rig_open(&rig, serve, NULL);
     guard_add_own_port(guard, rig.port);
     record_open(&record, &rig);
-    request.url = rig_url(&rig, "/echo");
+    request.url = url_of(&rig, rig.port, "/echo");
     start(&record, &request);
     assert_true(wait_until(has_ended, &record));
     assert_int_equal(record.r, 0);
@@ -329,7 +358,7 @@ static void a_request_carries_nothing_of_the_one_before_it(void **state)
     record_open(&record, &rig);
     for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
         const struct http_call_request request = { .method = "POST",
-                                                   .url = rig_url(&rig, "/said"),
+                                                   .url = url_of(&rig, rig.port, "/said"),
                                                    .headers = &key,
                                                    .n_headers = requests[i].n_headers,
                                                    .body = slice_of(requests[i].body) };
@@ -353,12 +382,12 @@ static void an_open_connection_whose_answer_does_not_end_is_no_failure_to_connec
 
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
-    request.url = rig_url(&rig, "/echo");
+    request.url = url_of(&rig, rig.port, "/echo");
     start(&record, &request);
     assert_true(wait_until(has_ended, &record));
     record.fetch = http_fetch_unref(record.fetch);
     atomic_store(&record.is_ended, false);
-    request.url = rig_url(&rig, "/unfinished");
+    request.url = url_of(&rig, rig.port, "/unfinished");
     request.total_ms = 200;
     start(&record, &request);
     assert_true(wait_until(has_ended, &record));
@@ -368,22 +397,37 @@ static void an_open_connection_whose_answer_does_not_end_is_no_failure_to_connec
     record_close(&record, &rig);
 }
 
+static int use_plain(void **state)
+{
+    host = "127.0.0.1";
+    return 0;
+}
+
+static int use_libcurl(void **state)
+{
+    host = "name.localhost";
+    return 0;
+}
+
+#define OVER_BOTH(test) cmocka_unit_test_setup(test, use_plain), cmocka_unit_test_setup(test, use_libcurl)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_arrives_whole_and_in_order),
-        cmocka_unit_test(the_body_of_the_ask_is_sent_from_a_copy),
-        cmocka_unit_test(a_paused_fetch_stops_reading_and_goes_on_where_it_was),
-        cmocka_unit_test(a_cancelled_fetch_closes_its_connection),
-        cmocka_unit_test(a_paused_fetch_can_be_cancelled),
-        cmocka_unit_test(an_answer_that_is_not_wanted_is_stopped_by_its_reader),
-        cmocka_unit_test(a_client_that_is_freed_ends_what_runs),
-        cmocka_unit_test(what_goes_wrong_is_reported_at_the_end),
-        cmocka_unit_test(nobody_listening_is_reported_at_the_end_too),
-        cmocka_unit_test(what_is_no_address_is_refused_at_once),
-        cmocka_unit_test(a_guarded_fetch_is_not_lent_an_open_connection),
-        cmocka_unit_test(a_request_carries_nothing_of_the_one_before_it),
-        cmocka_unit_test(an_open_connection_whose_answer_does_not_end_is_no_failure_to_connect),
+        OVER_BOTH(a_stream_arrives_whole_and_in_order),
+        OVER_BOTH(the_body_of_the_ask_is_sent_from_a_copy),
+        OVER_BOTH(a_paused_fetch_stops_reading_and_goes_on_where_it_was),
+        OVER_BOTH(a_cancelled_fetch_closes_its_connection),
+        OVER_BOTH(a_paused_fetch_can_be_cancelled),
+        OVER_BOTH(an_answer_that_is_not_wanted_is_stopped_by_its_reader),
+        OVER_BOTH(a_client_that_is_freed_ends_what_runs),
+        OVER_BOTH(what_goes_wrong_is_reported_at_the_end),
+        OVER_BOTH(the_idle_limit_begins_with_the_head),
+        OVER_BOTH(nobody_listening_is_reported_at_the_end_too),
+        OVER_BOTH(what_is_no_address_is_refused_at_once),
+        OVER_BOTH(a_guarded_fetch_is_not_lent_an_open_connection),
+        OVER_BOTH(a_request_carries_nothing_of_the_one_before_it),
+        OVER_BOTH(an_open_connection_whose_answer_does_not_end_is_no_failure_to_connect),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
