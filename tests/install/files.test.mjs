@@ -38,7 +38,7 @@ test("the machine's unit has the exposure that docs/operating.md states, and kee
     const { stdout } = run('systemd-analyze', ['security', '--offline=true', '--no-pager', join(packaging, 'hearth-system.service')]);
     const [, exposure] = /Overall exposure level for hearth-system\.service: ([\d.]+)/.exec(stdout);
     assert.match(readFileSync(join(top, 'docs/operating.md'), 'utf8'), new RegExp(`exposure ${exposure.replace('.', '\\.')}\\b`));
-    assert.doesNotMatch(text('hearth-system.service'), /^(RestrictNamespaces|PrivateUsers|ProtectProc|ProcSubset|ProtectKernelTunables|ProtectKernelLogs|ProtectHostname|MemoryDenyWriteExecute)=/m);
+    assert.doesNotMatch(text('hearth-system.service'), /^(RestrictNamespaces|PrivateUsers|ProtectProc|ProcSubset|ProtectKernelTunables|ProtectKernelLogs|MemoryDenyWriteExecute)=/m);
     assert.doesNotMatch(text('hearth-system.service'), /^SystemCallFilter=.*@(mount|privileged|sandbox)/m);
 });
 
