@@ -1,5 +1,6 @@
 #include "backend/backend_providers.h"
 #include "backend/embedded/embedded_open.h"
+#include "backend/embedded/embedded_schema.h"
 
 static int open_embedded(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e)
 {
@@ -20,6 +21,7 @@ const struct backend_provider backend_providers[] = {
     { .name = "embedded",
       .where = SETTING_BACKEND_FILE,
       .file = "backend.db",
+      .schema_version = EMBEDDED_SCHEMA_VERSION,
       .open = open_embedded,
       .check = backend_embedded_check },
     { .name = NULL },

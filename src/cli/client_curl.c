@@ -154,7 +154,6 @@ int curl_send(const char *socket_path, struct arena *a, const struct client_requ
     if (r == 0) {
         curl_easy_setopt(t.easy, CURLOPT_WRITEFUNCTION, collect);
         curl_easy_setopt(t.easy, CURLOPT_WRITEDATA, &body);
-        curl_easy_setopt(t.easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
         code = curl_easy_perform(t.easy);
         curl_easy_getinfo(t.easy, CURLINFO_RESPONSE_CODE, &status);
         ret->status = (int)status;

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "cli/client_curl.h"
+#include "cli/client.h"
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/service_place.h"
@@ -179,12 +179,10 @@ static const char *log_place(const struct service_command *s)
 static struct json_value health(const struct service_command *s)
 {
     const struct client_request request = { .method = HTTP_GET, .path = "/healthz", .timeout_ms = HEALTH_MS };
-    const char *socket = arena_printf(s->cli->arena, "%s/hearth.sock", s->cli->data_dir);
     struct client_reply reply = { 0 };
     struct err why = { 0 };
 
-    if (s->pid == 0 || curl_send(socket, s->cli->arena, &request, &reply, &why) < 0 ||
-        json_parse(s->cli->arena, reply.text, &reply.json, NULL) < 0)
+    if (s->pid == 0 || client_send_running(s->cli->data_dir, s->cli->arena, &request, &reply, &why) < 0)
         return (struct json_value){ 0 };
     return reply.json;
 }

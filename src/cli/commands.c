@@ -97,6 +97,11 @@ static const struct cli_option service_options[] = {
     { .name = NULL },
 };
 
+static const struct cli_option upgrade_options[] = {
+    { "--check", .help = "say what this program would change in the data folder; changes nothing" },
+    { .name = NULL },
+};
+
 static const struct cli_option chat_options[] = {
     { "--model", .letter = "-m", .value = "MODEL", .help = "which model; default: as `hearth status` shows" },
     { "--provider", .value = "NAME", .help = "which provider; default: the one that has the model" },
@@ -512,6 +517,10 @@ const struct command commands[] = {
     { .words = "restore", .args = "FILE", .n_args_min = 1, .n_args_max = 1, .options = restore_options, .run = run_restore,
       .summary = "Put a backup in the place of the data folder's databases",
       .details = "Refused while a service runs. What was there is kept beside it as <name>.before-restore-<time>." },
+    { .words = "upgrade", .options = upgrade_options, .is_json = true, .run = run_upgrade,
+      .summary = "Say how to upgrade, or what this program would change in the data folder",
+      .details = "--check names databases whose schema changes at the next start or is newer than this program, stored settings that it cannot use,\n"
+                 "the space that copies need, and whether the running service is another program. Exit code 0: nothing is to be done; 1: something is." },
     { .words = "routes", .is_json = true, .method = HTTP_GET, .path = "/api/routes", .list = "routes", .columns = route_columns,
       .empty = "", .summary = "List every route of the HTTP API" },
     { .words = "openapi", .run = run_openapi, .summary = "Print the OpenAPI description of the HTTP API" },

@@ -44,6 +44,7 @@ int run_service_start(struct cli *cli, struct err *e);
 int run_service_stop(struct cli *cli, struct err *e);
 int run_service_status(struct cli *cli, struct err *e);
 int run_service_uninstall(struct cli *cli, struct err *e);
+int run_upgrade(struct cli *cli, struct err *e);
 int run_openapi(struct cli *cli, struct err *e);
 int run_help(struct cli *cli, struct err *e);
 int run_man(struct cli *cli, struct err *e);

@@ -443,6 +443,8 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
         r = open_apps(s, is_serving, e);
     if (r == 0)
         r = open_tasks(s, is_serving, e);
+    if (r == 0 && is_serving)
+        service_log_copies(s);
     for (size_t i = 0; r == 0 && (accepted = instance_accepted(s->instance, i)); i++)
         log_warn("service", NULL, "the loss is accepted: %s", accepted);
     return r < 0 ? r : open_api(s, is_serving, e);

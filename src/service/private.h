@@ -63,6 +63,9 @@ int service_load_settings(struct service *s, struct err *e) MUST_CHECK; /* all l
 /* Reads the settings file again, on a worker; a mistake in the file leaves every setting unchanged. */
 void service_reload(void *service);
 
+/* upgrade.c: names the copies that migrations left. */
+void service_log_copies(struct service *s);
+
 /* listen.c: binds the addresses of the settings or --listen, and the Unix socket; needs dispatch. */
 int service_listen(struct service *s, struct err *e) MUST_CHECK;
 int service_check_addresses(struct service *s, struct err *e) MUST_CHECK; /* binds nothing; needs settings only */

@@ -2,7 +2,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "store/backup.h"
+#include <dirent.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int read_version(struct sql_db *db, int64_t *ret, struct err *e)
 {
@@ -55,16 +57,74 @@ int migrate_check(const char *path, size_t n_known, struct err *e)
     return r < 0 ? r : refuse_newer(path, version, n_known, e);
 }
 
+/* --- copies --- */
+
+/* "<name>.v<number>-<time>.bak" */
+static bool is_copy_of(const char *entry, const char *name)
+{
+    size_t n = strlen(name), n_entry = strlen(entry), n_number;
+
+    if (n_entry < n + strlen(".v0-.bak") || strncmp(entry, name, n) != 0 || strncmp(entry + n, ".v", 2) != 0)
+        return false;
+    n_number = strspn(entry + n + 2, "0123456789");
+    return n_number > 0 && entry[n + 2 + n_number] == '-' && strcmp(entry + n_entry - 4, ".bak") == 0;
+}
+
+size_t migrate_copies(struct arena *a, const char *path, const struct migrate_copy **ret)
+{
+    const char *slash = strrchr(path, '/');
+    const char *folder = slash ? arena_strndup(a, path, (size_t)(slash - path) + 1) : "./";
+    struct migrate_copy *copies = arena_array(a, MIGRATE_MAX_COPIES, sizeof(*copies));
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+    size_t n = 0;
+
+    while (dir && n < MIGRATE_MAX_COPIES && (entry = readdir(dir))) {
+        struct stat st;
+
+        if (!is_copy_of(entry->d_name, slash ? slash + 1 : path))
+            continue;
+        copies[n].path = arena_printf(a, "%s%s", folder, entry->d_name);
+        if (lstat(copies[n].path, &st) == 0 && S_ISREG(st.st_mode))
+            copies[n++].bytes = st.st_size;
+    }
+    if (dir)
+        closedir(dir);
+    *ret = copies;
+    return n;
+}
+
+/* A copy is kept until the next upgrade. */
+static void remove_other_copies(struct arena *a, const char *path, const char *kept)
+{
+    const struct migrate_copy *copies;
+    size_t n = migrate_copies(a, path, &copies);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(copies[i].path, kept) != 0)
+            unlink(copies[i].path);
+}
+
 static int keep_copy(const char *path, int64_t version, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const char *copy;
     char now[TIME_TEXT_SIZE];
     int r;
 
     clock_now_text(now);
-    r = backup_copy(path, arena_printf(a, "%s.v%lld-%s.bak", path, (long long)version, now), e);
-    return r == -EEXIST ? 0 : r; /* another process that migrates the same file made the copy */
+    copy = arena_printf(a, "%s.v%lld-%s.bak", path, (long long)version, now);
+    r = backup_copy(path, copy, e);
+    if (r == -EEXIST)
+        return 0; /* another process that migrates the same file made the copy */
+    if (r < 0)
+        return err_prefix(e, r, "this version changes the schema of %s, and a copy comes first; nothing was changed",
+                          path);
+    remove_other_copies(a, path, copy);
+    return 0;
 }
+
+/* --- migrations --- */
 
 /* Another process may have migrated the file first, so the version is read again inside the transaction. */
 static int apply_in_transaction(struct sql_db *db, const struct migration *m, int64_t to_version, struct err *e)
@@ -110,17 +170,26 @@ static int apply_from(const char *path, const struct migration *list, size_t n, 
     return r;
 }
 
+static int prepare(const char *path, size_t n_known, int64_t *ret_version, struct err *e)
+{
+    int r = version_of_file(path, ret_version, e);
+
+    if (r == 0)
+        r = refuse_newer(path, *ret_version, n_known, e);
+    return r < 0 || *ret_version == 0 || *ret_version == (int64_t)n_known ? r : keep_copy(path, *ret_version, e);
+}
+
+int migrate_prepare(const char *path, size_t n_known, struct err *e)
+{
+    int64_t version = 0;
+
+    return prepare(path, n_known, &version, e);
+}
+
 int migrate_run(const char *path, const struct migration *list, size_t n, struct err *e)
 {
     int64_t version = 0;
-    int r;
+    int r = prepare(path, n, &version, e);
 
-    r = version_of_file(path, &version, e);
-    if (r == 0)
-        r = refuse_newer(path, version, n, e);
-    if (r < 0 || version == (int64_t)n)
-        return r;
-    if (version > 0)
-        r = keep_copy(path, version, e);
-    return r < 0 ? r : apply_from(path, list, n, version, e);
+    return r < 0 || version == (int64_t)n ? r : apply_from(path, list, n, version, e);
 }

@@ -1,5 +1,8 @@
 #include "store/sql.h"
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/limits.h"
+#include "base/percent.h"
 #include "base/stall.h"
 #include "store/sql_private.h"
 #include <assert.h>
@@ -61,16 +64,31 @@ static int configure(struct sql_db *db, const struct sql_options *o, struct err 
     return sql_script(db, o->is_schema_trusted ? WRITER_PRAGMAS : WRITER_PRAGMAS "; PRAGMA trusted_schema = OFF", e);
 }
 
+/* A path as a URI (sqlite.org/uri.html). */
+static char *immutable_uri(struct arena *a, const char *path)
+{
+    struct buf out;
+
+    buf_init(&out, KIB(64));
+    buf_add_str(&out, "file:");
+    percent_encode(&out, slice_of(path));
+    buf_add_str(&out, "?immutable=1");
+    return buf_to_arena(&out, a);
+}
+
 static int open_handle(struct sql_db *db, const char *path, const struct sql_options *o, struct err *e)
 {
-    int flags = SQLITE_OPEN_NOMUTEX | (o->is_readonly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    int flags = SQLITE_OPEN_NOMUTEX | (o->is_readonly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+                (o->is_immutable ? SQLITE_OPEN_URI : 0);
+    const char *name = o->is_immutable ? immutable_uri(a, path) : path;
     int r;
 
     r = o->is_readonly ? 0 : make_private_file(path, e);
     if (r < 0)
         return r;
     pthread_once(&once, configure_library);
-    if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(name, &db->handle, flags, NULL) != SQLITE_OK)
         return sql_fail(db, e, path);
     if (sql_add_clock(db->handle) != SQLITE_OK)
         return sql_fail(db, e, path);

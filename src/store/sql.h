@@ -25,6 +25,8 @@ struct sql_rows;
 
 struct sql_options {
     bool is_readonly;
+    bool is_immutable; /* readonly, of a file that nobody changes meanwhile and that has no write-ahead log: makes no
+                          file beside it */
     bool is_schema_trusted; /* checks and triggers of the file may use SQLite's JSON functions */
     int busy_timeout_ms;    /* 0: 5000 */
 };

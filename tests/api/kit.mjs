@@ -1,8 +1,9 @@
 // What the files of this folder share beside the harness: the administrator's calls, small agents, the envelope of errors, a
 // signed-in browser. Everything goes over the service's Unix socket or over HTTP; no command line is started.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -200,3 +201,16 @@ export function isAlive(pid) {
 }
 
 export function residentKib(pid) { return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]); }
+
+// A small file system of its own, gone with the test. Null without the right to mount one.
+export function smallDisk(t, megabytes) {
+    const folder = mkdtempSync(join(tmpdir(), 'hearth-disk-'));
+    const mounted = process.getuid() === 0
+        && spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=700`, 'tmpfs', folder]).status === 0;
+    t.after(() => {
+        if (mounted)
+            spawnSync('umount', ['-l', folder]);
+        rmSync(folder, { recursive: true, force: true });
+    });
+    return mounted ? folder : null;
+}

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { Arrivals, binary, runProgram, startHearth, until } from './harness.mjs';
+import { isAlive } from './kit.mjs';
 import { needsManager, startManager } from './systemd.mjs';
 
 const isRoot = process.getuid() === 0;
@@ -44,11 +45,6 @@ function makeHome(t, { name = 'data', program = binary } = {}) {
         rmSync(home, { recursive: true, force: true });
     });
     return h;
-}
-
-// A process that has ended may wait for its init to notice.
-function isAlive(pid) {
-    return existsSync(`/proc/${pid}/stat`) && !/^\d+ \(.*\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
 }
 
 // The words of an Exec value as the Desktop Entry Specification reads them: escapes of the string, then quotes, then field codes.

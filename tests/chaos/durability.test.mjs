@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startHearth, until } from '../api/harness.mjs';
+import { smallDisk } from '../api/kit.mjs';
 import { assertIntact, assertNoChildren, Chance, children, databases, Ledger, query } from './chaos.mjs';
 
 const writers = 48;
@@ -114,19 +115,6 @@ test('a second service on the same data folder is refused and told the first one
     await h.kill();
     await h.start();                    // what a killed one left behind does not count
 });
-
-// A small file system of its own, gone with the test. Null without the right to mount one.
-function smallDisk(t, megabytes) {
-    const folder = mkdtempSync(join(tmpdir(), 'hearth-disk-'));
-    const mounted = process.getuid() === 0
-        && spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=700`, 'tmpfs', folder]).status === 0;
-    t.after(() => {
-        if (mounted)
-            spawnSync('umount', ['-l', folder]);
-        rmSync(folder, { recursive: true, force: true });
-    });
-    return mounted ? folder : null;
-}
 
 // Which part a service says is not ready.
 function unready({ status, body, text }) {

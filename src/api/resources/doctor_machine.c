@@ -2,11 +2,13 @@
 #include "api/resources/doctor.h"
 
 #include "api/api.h"
+#include "backend/backend_providers.h"
 #include "identity/audit.h"
 #include "os/files.h"
 #include "os/hardening.h"
 #include "os/sandbox.h"
 #include "settings/settings.h"
+#include "store/migrate.h"
 #include "store/retention.h"
 
 #include <sys/stat.h>
@@ -143,11 +145,30 @@ static void report_file(struct checkup *c, const char *name)
                    NULL);
 }
 
+static void report_copies(struct checkup *c, const char *path)
+{
+    const struct migrate_copy *copies;
+    size_t n = migrate_copies(c->arena, path, &copies);
+
+    for (size_t i = 0; i < n; i++)
+        doctor_add(c, "copy", true,
+                   arena_printf(c->arena,
+                                "%s (%.1f MiB) is from before an upgrade: remove it when you trust this version",
+                                copies[i].path, (double)copies[i].bytes / (double)MIB(1)),
+                   NULL);
+}
+
 void doctor_check_sizes(struct checkup *c)
 {
+    const struct backend_file rows = backend_provider_file(c->api->settings, c->api->data_dir, c->arena);
+
     report_file(c, "hearth.db");
     report_file(c, "backend.db");
     report_file(c, "vectors.db");
+    report_copies(c, arena_printf(c->arena, "%s/hearth.db", c->api->data_dir));
+    report_copies(c, arena_printf(c->arena, "%s/vectors.db", c->api->data_dir));
+    if (rows.path)
+        report_copies(c, rows.path);
     report_kept(c, KEPT_TASKS, "tasks", SETTING_TASKS_KEEP_DAYS);
     report_kept(c, KEPT_RUN_LOGS, "output of runs", SETTING_TASKS_KEEP_LOGS_DAYS);
     report_kept(c, KEPT_EVENTS, "calendar events", SETTING_CALENDAR_KEEP_DAYS);

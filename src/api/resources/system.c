@@ -3,6 +3,7 @@
 #include "api/openapi.h"
 #include "api/routes.h"
 #include "backend/backend_providers.h"
+#include "base/build_id.h"
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "os/files.h"
@@ -14,6 +15,8 @@ static const struct field health_answer[] = {
     SHAPE_STRING("version"),
     SHAPE_STRING("url", .flags = FIELD_NULLABLE,
                  .help = "where programs of this machine reach the service; over its Unix socket only"),
+    SHAPE_STRING("build", .flags = FIELD_NULLABLE,
+                 .help = "the linker's id of the running program; over its Unix socket only"),
     FIELD_END,
 };
 
@@ -27,9 +30,12 @@ static const struct field ready_answer[] = {
 static int report_health(struct request *req, struct response *res, struct err *e)
 {
     bool is_local = http_is_local(&req->exchange->request);
+    char build[BUILD_ID_SIZE];
 
+    build_id(build);
     json_add_string(&res->json, "version", HEARTH_VERSION);
     json_add_string(&res->json, "url", is_local && *req->api->base_url ? req->api->base_url : NULL);
+    json_add_string(&res->json, "build", is_local ? build : NULL);
     return 0;
 }
 

@@ -2,7 +2,9 @@
 #include "backend/embedded/embedded_open.h"
 #include "backend/refusals.h"
 #include "base/limits.h"
+#include "backend/embedded/embedded_schema.h"
 #include "store/backup.h"
+#include "store/migrate.h"
 #include "store/schema_check.h"
 
 /* After a checkpoint the log file is truncated to 64 MiB; checkpoints are fewer and larger than with SQLite's default
@@ -140,7 +142,9 @@ static int open_parts(struct embedded *em, const struct backend_embedded_config 
     };
     int r;
 
-    r = writer_start(&config, &em->writer, e);
+    r = migrate_prepare(em->path, EMBEDDED_SCHEMA_VERSION, e);
+    if (r == 0)
+        r = writer_start(&config, &em->writer, e);
     if (r == 0)
         r = writer_run(em->writer, tune_writer, NULL, e);
     if (r == 0)

@@ -11,13 +11,18 @@ static void read_setting(struct sql_rows *rows, struct arena *a, void *into)
     };
 }
 
-int store_settings_list(struct store *s, struct arena *a, struct setting_row **ret, size_t *ret_n, struct err *e)
+int settings_rows_read(struct sql_db *db, struct arena *a, struct setting_row **ret, size_t *ret_n, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(store_reader(s), &rows, e, "SELECT key, value, updated_at FROM settings_rows ORDER BY key", "");
+    r = sql_query(db, &rows, e, "SELECT key, value, updated_at FROM settings_rows ORDER BY key", "");
     return r < 0 ? r : rows_all(rows, a, sizeof(struct setting_row), read_setting, ret, ret_n, e);
+}
+
+int store_settings_list(struct store *s, struct arena *a, struct setting_row **ret, size_t *ret_n, struct err *e)
+{
+    return settings_rows_read(store_reader(s), a, ret, ret_n, e);
 }
 
 int store_settings_set(struct store *s, const char *key, const char *value, struct err *e)

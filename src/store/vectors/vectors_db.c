@@ -30,6 +30,8 @@ static const struct migration migrations[] = {
                          "), 0) FROM vectors WHERE space = spaces.id)" },
 };
 
+const size_t vectors_db_n_migrations = ARRAY_SIZE(migrations);
+
 /* The page size must be set before the file has its first page. */
 static int make_file(const char *path, struct err *e)
 {

@@ -52,6 +52,8 @@ struct vectors_db_change {
 
 /* instance: the instance that admitted the file; NULL: none. */
 int vectors_db_open(const char *path, struct instance *instance, struct vectors_db **ret, struct err *e) MUST_CHECK;
+extern const size_t vectors_db_n_migrations; /* the schema version of this program */
+
 /* Checks PRAGMA integrity_check and the schema of a file that may be in use; patience NULL: without a time limit. */
 struct backup_patience;
 int vectors_db_check(const char *path, const struct backup_patience *patience, struct err *e) MUST_CHECK;

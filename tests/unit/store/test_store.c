@@ -63,6 +63,22 @@ static void an_existing_file_is_copied_before_it_is_changed(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
 }
 
+static void a_new_copy_replaces_the_one_of_the_upgrade_before(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct migrate_copy *copies;
+    struct err e = { 0 };
+
+    assert_int_equal(migrate_run(f.file, steps, 1, &e), 0);
+    assert_int_equal(migrate_run(f.file, steps, 2, &e), 0);
+    assert_int_equal(folder_count(&f, ".v1-", NULL), 1);
+    assert_int_equal(migrate_run(f.file, steps, 3, &e), 0);
+    assert_int_equal(migrate_copies(a, f.file, &copies), 1);
+    assert_non_null(strstr(copies[0].path, ".v2-"));
+    assert_true(copies[0].bytes > 0);
+}
+
 static void a_migration_that_fails_leaves_the_one_before(void **state)
 {
     static const struct migration broken[] = {
@@ -305,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_file_gets_all_migrations_and_no_copy),
         cmocka_unit_test(an_existing_file_is_copied_before_it_is_changed),
+        cmocka_unit_test(a_new_copy_replaces_the_one_of_the_upgrade_before),
         cmocka_unit_test(a_migration_that_fails_leaves_the_one_before),
         cmocka_unit_test(a_newer_file_is_refused_untouched),
         cmocka_unit_test(several_may_migrate_the_same_new_file_at_once),
