@@ -156,6 +156,7 @@ struct llm_protocol {
     struct http_call_header header; /* the protocol's version, sent with every request; name NULL: none */
     const char *version_path; /* a part of every base URL, named in the error about a URL that lacks it; NULL: none */
     uint16_t default_port;    /* for an address without a port ("myhost"); 0: such an address is invalid */
+    /* -ENEEDSWORKER on the loop, when the work may take long. */
     int (*request)(const struct llm_account *acc, const struct llm_request *request, struct arena *a,
                    struct http_call_request *ret, struct err *e);
     struct llm_reader *(*reader)(struct arena *a, const struct llm_sink *sink); /* the sink is copied */

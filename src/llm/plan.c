@@ -136,7 +136,9 @@ int llm_plan_make(struct llm_accounts *accounts, const char *provider, const str
         if (r_one == 0) {
             http_call_prepare(&plan.of[plan.picks.n].http);
             plan.picks.states[plan.picks.n++] = state;
-        } else if (i == 0 && r_one != -EAGAIN) /* an account to fall back on is skipped after any error, the first only
+        } else if (r_one == -ENEEDSWORKER)
+            r = r_one;
+        else if (i == 0 && r_one != -EAGAIN) /* an account to fall back on is skipped after any error, the first only
                                                   after -EAGAIN */
             r = llm_blame(&state->account, r_one, e);
     }

@@ -111,6 +111,21 @@ test('JSON that is asked for is the smallest that fits', async (t) => {
     assert.match(refused.body.error, /the stand-in finds no value that fits the schema/);
 });
 
+test('a schema that takes long to fit does not hold the loop', async (t) => {
+    const { dev } = await withStandIn(t);
+    const item = { anyOf: [{ type: 'string', minLength: 1 }, ...Array.from({ length: 50 }, (_, n) => ({ type: 'string', maxLength: 0, const: `${n}` }))] };
+    const schema = { type: 'object', properties: { list: { type: 'array', minItems: 2000, items: { allOf: [item, { oneOf: item.anyOf }] } } }, required: ['list'] };
+    const reply = await dev('POST', '/sdk/llm/chat', says('Fill it.', { response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }));
+    assert.equal(reply.status, 200, reply.text);      // the harness fails a test whose service reports a stall
+});
+
+test('it can be the one that others fall back on, with tools too', async (t) => {
+    const { h, dev } = await withStandIn(t, { settings: { 'llm.fallbacks': 'stand-in', 'llm.retries': 0 } });
+    await h.cli('provider', 'add', 'generic-openai', '--base-url', 'http://127.0.0.1:1/v1', '--model', 'gone');
+    const answer = await chat(dev, says('call weather', { tools: [weather] }));
+    assert.deepEqual([answer.provider, answer.tool_calls?.length], ['stand-in', 1]);
+});
+
 test('failures on request are those of a provider, and leave no trace', async (t) => {
     const { h, dev } = await withStandIn(t, { settings: { 'llm.retries': 0 } });
     const refused = async (content) => (({ status, headers, body }) => [status, body.code, headers['retry-after']])(await dev('POST', '/sdk/llm/chat', says(content)));

@@ -3,6 +3,7 @@
 #include "base/json_example.h"
 #include "base/json_schema.h"
 #include "base/limits.h"
+#include "base/loop.h"
 #include "llm/protocols/wire.h"
 #include "stand_in/rules.h"
 
@@ -380,6 +381,8 @@ static int request(const struct llm_account *acc, const struct llm_request *requ
 {
     struct saying *s = ARENA_NEW(a, struct saying);
 
+    if (loop_is_here() && (request->format == LLM_FORMAT_SCHEMA || request->n_tools > 0)) /* a schema may take long */
+        return -ENEEDSWORKER;
     *s = (struct saying){ .arena = a, .request = request };
     *ret = (struct http_call_request){ .method = "POST", .inside = answer_of(s) };
     return 0;
