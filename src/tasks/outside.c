@@ -4,6 +4,7 @@
 #include "tasks/private.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 
 /* A task without a row that is at work outside, and since when no report about it came. */
@@ -26,15 +27,15 @@ int64_t task_open_run(struct tasks *t, struct arena *a, const struct task_row *t
 
 static struct task_outside *watch(struct tasks *t, const struct task_row *task)
 {
-    struct task_outside *o = t->outside;
+    struct task_outside **bucket = &t->outside[hash_fast(slice_of(task->uuid)) % TASK_OUTSIDE_BUCKETS], *o = *bucket;
 
     while (o && strcmp(o->uuid, task->uuid) != 0)
         o = o->next;
     if (!o) {
         o = xcalloc(1, sizeof(*o));
         snprintf(o->uuid, sizeof(o->uuid), "%s", task->uuid);
-        o->next = t->outside;
-        t->outside = o;
+        o->next = *bucket;
+        *bucket = o;
     }
     return o;
 }
@@ -72,9 +73,9 @@ void task_outside_look(struct tasks *t, const struct task_row *task)
     }
 }
 
-void task_outside_end_round(struct tasks *t)
+static void end_round_of(struct task_outside **at)
 {
-    for (struct task_outside **at = &t->outside, *o; (o = *at);) {
+    for (struct task_outside *o; (o = *at);) {
         if (o->is_seen) {
             o->is_seen = false;
             at = &o->next;
@@ -85,11 +86,14 @@ void task_outside_end_round(struct tasks *t)
     }
 }
 
+void task_outside_end_round(struct tasks *t)
+{
+    for (size_t i = 0; i < TASK_OUTSIDE_BUCKETS; i++)
+        end_round_of(&t->outside[i]);
+}
+
 void task_outside_clear(struct tasks *t)
 {
-    for (struct task_outside *o = t->outside, *next; o; o = next) {
-        next = o->next;
-        free(o);
-    }
-    t->outside = NULL;
+    task_outside_end_round(t); /* the first one forgets which tasks were seen, the second one frees them */
+    task_outside_end_round(t);
 }

@@ -269,6 +269,8 @@ struct task_meters {
     struct metric *claims, *leases_lost, *event_to_start;
 };
 
+enum { TASK_OUTSIDE_BUCKETS = 4096 };
+
 struct tasks {
     struct tasks_config config;
     struct arena *arena; /* owned: machine_id, deletions */
@@ -290,7 +292,7 @@ struct tasks {
     struct task_want want;
     struct task_intake_item *first_item, **last_item;
     size_t n_items, n_item_bytes;
-    struct task_outside *outside; /* not guarded: used by the sweep only */
+    struct task_outside *outside[TASK_OUTSIDE_BUCKETS]; /* not guarded: used by the sweep only */
     bool is_serving, is_stopping;
     bool is_waiting_for_id; /* at the start: work begins when the other service is gone */
     bool is_id_taken;       /* another service works with our machine id: this one takes up no work */

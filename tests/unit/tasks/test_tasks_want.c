@@ -145,6 +145,39 @@ static void a_start_looks_at_large_tasks_one_by_one(void **state)
     machine_start(m);
 }
 
+static int64_t cpu_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* The time of looking at n tasks that programs outside report about, in microseconds. */
+static int64_t look_at(struct machine *m, size_t n)
+{
+    int64_t began_us = cpu_us();
+    char uuid[UUID_SIZE];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(uuid, sizeof(uuid), "%08zx-0000-4000-8000-000000000000", i);
+        task_outside_look(m->tasks, &(struct task_row){ .uuid = uuid, .updated_at = "2026-01-01T00:00:00.000Z" });
+    }
+    return cpu_us() - began_us;
+}
+
+/* A program may start as many tasks as it likes and report that each is at work. */
+static void many_tasks_outside_are_looked_at_in_linear_time(void **state)
+{
+    enum { FEW = 4000, TIMES = 8, LINEAR_TIMES = 3 };
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    int64_t few_us = look_at(m, FEW), many_us = look_at(m, (size_t)FEW * TIMES);
+
+    if (many_us > few_us * TIMES * LINEAR_TIMES)
+        fail_msg("%d tasks took %lld us, %d took %lld us", FEW, (long long)few_us, FEW * TIMES, (long long)many_us);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +185,7 @@ int main(void)
         WORLD_TEST(an_agent_that_does_not_exist_is_a_failure_as_before),
         WORLD_TEST(nothing_is_claimed_that_has_no_room_to_start),
         WORLD_TEST(a_start_looks_at_large_tasks_one_by_one),
+        WORLD_TEST(many_tasks_outside_are_looked_at_in_linear_time),
         WORLD_TEST(rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes),
     };
 
