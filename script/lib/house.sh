@@ -83,10 +83,11 @@ build_debug() {
     leave
 }
 
+# The program alone: the unit tests run in debug and tsan.
 build_release() {
     enter release
     configure release --buildtype=release -Dwerror=true
-    compile release
+    compile release hearth
     leave
 }
 
@@ -101,7 +102,7 @@ build_benches() {
 build_tsan() {
     local programs
     enter tsan
-    configure tsan --buildtype=debug -Doptimization=1 -Db_sanitize=thread -Db_lundef=false -Dwerror=true
+    configure tsan --buildtype=debug -Db_sanitize=thread -Db_lundef=false -Dwerror=true
     mapfile -t programs < <(node tests/tools/stamps.mjs programs tsan threads)
     compile tsan "${programs[@]}"
     leave

@@ -3,7 +3,7 @@
 // net, http, store, settings, identity, backend, service, the dispatcher): all tests see its changes, and so does a test file without a row here every change.
 // --all and continuous integration do not use this table.
 const parts = {
-    models: ['llm/', 'models/', 'api/compat/', 'api/resources/llm', 'api/resources/provider', 'api/resources/usage', 'api/resources/foreign_clients'],
+    models: ['llm/', 'stand_in/', 'models/', 'api/compat/', 'api/resources/llm', 'api/resources/provider', 'api/resources/usage', 'api/resources/foreign_clients'],
     vectors: ['vector/', 'embed/', 'api/resources/vector', 'api/resources/embed'],
     work: ['tasks/', 'agents/', 'api/resources/activities', 'api/resources/agents', 'api/resources/calendar', 'api/resources/external_tasks', 'api/resources/task',
         'api/resources/webhooks', 'api/resources/workspaces'],

@@ -3,7 +3,8 @@
 //
 //     stamps.mjs due SUITE <items       the items that are due, one a line; their stamps are removed. An item is `NAME<TAB>INPUT...`: a file, a folder
 //                                       (all files below it), or =WORDS
-//     stamps.mjs due-tests SUITE BIN FILE...       the same for files of Node's test runner, which run the program BIN; slowest first
+//     stamps.mjs due-tests SUITE BIN FILE...       the same for files of Node's test runner, which run the program BIN; slowest first, before them those never
+//                                              run, as they are named
 //     stamps.mjs due-units SUITE BUILD LABEL       the same for Meson's tests of build/BUILD with this label (all: every one)
 //     stamps.mjs due-sources SUITE BUILD           the same for the C files of src/, with the headers that build/BUILD knows
 //     stamps.mjs programs BUILD LABEL              the programs of these tests, as ninja names them
@@ -64,7 +65,7 @@ function sayings(program, ...args) {
     }
 }
 
-const isRead = (name) => /^(HEARTH|HOSTILE|CHAOS|FUZZ|WAIT|ASAN|UBSAN|TSAN)_/.test(name) && name !== 'HEARTH_BIN';
+const isRead = (name) => /^(HEARTH|HOSTILE|CHAOS|FUZZ|TIDY|WAIT|ASAN|UBSAN|TSAN)_/.test(name) && name !== 'HEARTH_BIN';
 
 function machine() {
     const id = existsSync('/etc/machine-id') ? readFileSync('/etc/machine-id', 'utf8') : '';
@@ -92,10 +93,10 @@ const read = { tour: ['README.md', 'docs'], scripts: ['script', '.ci'] };
 
 function testItems(program, files) {
     const isOurs = ['debug', 'release'].some((build) => program === join(root, 'build', build, 'hearth'));
-    return files.map((file) => ({
+    return [...new Set(files)].map((file) => ({
         name: file,
         inputs: [...new Set([...modules(resolve(root, file)), ...beside(file)])].map((path) => relative(root, path))
-            .concat('examples', read[file.split('/').at(-2)] ?? []),
+            .concat('examples', 'packaging', read[file.split('/').at(-2)] ?? []),
         program,
         area: isOurs ? areaOf(file) : null,
     }));
@@ -120,7 +121,7 @@ function sourceItems(build) {
     }
     const commands = new Map(readJson(join(folder, 'compile_commands.json'), []).map(({ file, command }) => [relative(root, resolve(folder, file)), command]));
     return filesBelow(join(root, 'src')).filter((path) => path.endsWith('.c')).map((path) => relative(root, path)).map((name) => ({
-        name, inputs: known.has(name) ? [...known.get(name), '.clang-tidy', `=${commands.get(name)}`] : [`=${Date.now()}`],
+        name, inputs: known.has(name) ? [...known.get(name), '.clang-tidy', 'script/suites/static', `=${commands.get(name)}`] : [`=${Date.now()}`],
     }));
 }
 
@@ -159,10 +160,10 @@ function due(suite, items, isSlowestFirst) {
         }
         plan.due[item.name] = { ...now, inputs: item.inputs, ms: stamp?.ms ?? 0 };
         writeFileSync(path, JSON.stringify({ ms: stamp?.ms ?? 0 }));
-        wanted.push({ name: item.name, ms: stamp?.ms ?? 0, size: isSlowestFirst ? statSync(resolve(root, item.name)).size : 0 });
+        wanted.push({ name: item.name, ms: stamp?.ms || Infinity });
     }
     writeFileSync(planPath(suite), JSON.stringify(plan));
-    return (isSlowestFirst ? wanted.sort((a, b) => b.ms - a.ms || b.size - a.size) : wanted).map(({ name }) => name);
+    return (isSlowestFirst ? wanted.sort((a, b) => (a.ms === b.ms ? 0 : b.ms - a.ms)) : wanted).map(({ name }) => name);
 }
 
 function passed(suite, text) {

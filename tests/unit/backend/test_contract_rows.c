@@ -1,5 +1,7 @@
 #include "contract.h"
 #include "base/uuid.h"
+#include "../skip.h"
+#include "../tsan.h"
 
 static int insert(struct rig *rig, const struct backend_new_row *in, struct backend_row *ret, struct err *e)
 {
@@ -146,6 +148,8 @@ static void a_page_has_a_default_and_a_largest_size(void **state)
 {
     struct rig *rig = *state;
 
+    if (IS_UNDER_TSAN)
+        SKIP_TEST("a size at its limit is tested under ASan");
     rig_write(rig, (struct foreign_write){ .op = BACKEND_INSERT, .raw_data = "{}", .n = LIMIT_LIST + 1 });
     assert_int_equal(rig_list(rig, (struct backend_query){ 0 }).n, LIMIT_LIST_DEFAULT);
     assert_int_equal(rig_list(rig, (struct backend_query){ .limit = LIMIT_LIST }).n, LIMIT_LIST);
@@ -160,6 +164,8 @@ static void a_page_of_huge_rows_is_refused_in_words(void **state)
     struct backend_rows rows;
     struct err e = { 0 };
 
+    if (IS_UNDER_TSAN)
+        SKIP_TEST("a size at its limit is tested under ASan");
     memset(text, 'x', 4000000);
     text[4000000] = '\0';
     rig_write(rig, (struct foreign_write){

@@ -1,8 +1,9 @@
 /* Random operations on the embedded engine and on a naive store that keeps everything in an array. */
 #include "vector/engine/quant.h"
 #include "rig.h"
+#include "../tsan.h"
 
-enum { N_IDS = 400, N_DIMENSIONS = 24, MAX_BATCH = 40, N_STEPS = 1500, N_DOCUMENTS = 9 };
+enum { N_IDS = 400, N_DIMENSIONS = 24, MAX_BATCH = 40, N_STEPS = TENTH_UNDER_TSAN(1500), N_DOCUMENTS = 9 };
 
 struct model_row {
     bool is_there;
