@@ -80,16 +80,24 @@ char *buf_reserve(struct buf *b, size_t n)
     return b->p + b->n;
 }
 
+/* Most writes fit; NULL when the buffer must grow, or is full. */
+static char *room_for(struct buf *b, size_t n)
+{
+    return n < b->cap - b->n && !b->overflowed && n <= b->max - b->n ? b->p + b->n : NULL;
+}
+
 void buf_add(struct buf *b, const void *bytes, size_t n)
 {
-    char *to;
+    char *to = room_for(b, n);
 
     if (n == 0)
         return;
-    to = buf_reserve(b, n);
+    if (!to)
+        to = buf_reserve(b, n);
     if (!to)
         return;
     memcpy(to, bytes, n);
+    to[n] = '\0';
     b->n += n;
 }
 
@@ -105,7 +113,15 @@ void buf_add_slice(struct buf *b, struct slice s)
 
 void buf_add_char(struct buf *b, char c)
 {
-    buf_add(b, &c, 1);
+    char *to = room_for(b, 1);
+
+    if (!to) {
+        buf_add(b, &c, 1);
+        return;
+    }
+    to[0] = c;
+    to[1] = '\0';
+    b->n++;
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

@@ -40,6 +40,8 @@ bool plain_serves(const struct http_call_request *request)
 
 int plain_write_head(struct buf *head, const struct http_call_request *request, const char *after_method, struct err *e)
 {
+    char length[INT_TEXT_SIZE];
+
     buf_init(head, MOST_BYTES);
     buf_reserve(head, USUAL_BYTES);
     buf_add_str(head, request->method);
@@ -58,8 +60,11 @@ int plain_write_head(struct buf *head, const struct http_call_request *request, 
         buf_add_str(head, request->headers[i].value);
         buf_add_slice(head, SLICE_LIT("\r\n"));
     }
-    if (request->body.n > 0)
-        buf_printf(head, "Content-Length: %zu\r\n", request->body.n);
+    if (request->body.n > 0) {
+        buf_add_slice(head, SLICE_LIT("Content-Length: "));
+        buf_add(head, length, int_text(length, (int64_t)request->body.n));
+        buf_add_slice(head, SLICE_LIT("\r\n"));
+    }
     buf_add_slice(head, SLICE_LIT("\r\n"));
     return buf_check(head, e);
 }

@@ -91,13 +91,18 @@ int transfer_begin_head(struct transfer *t, int status)
     return 0;
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
+}
+
 static struct slice trim(struct slice s)
 {
-    while (s.n > 0 && strchr(" \t\r\n", s.p[0])) {
+    while (s.n > 0 && is_blank(s.p[0])) {
         s.p++;
         s.n--;
     }
-    while (s.n > 0 && strchr(" \t\r\n", s.p[s.n - 1]))
+    while (s.n > 0 && is_blank(s.p[s.n - 1]))
         s.n--;
     return s;
 }

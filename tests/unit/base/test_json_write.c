@@ -177,6 +177,29 @@ static void the_deepest_nesting_is_written(void **state)
     assert_int_equal(sheet->text.n, 2 * deepest);
 }
 
+/* Eight bytes are looked at together: a byte that needs an escape is found at every place among others. */
+static void every_byte_is_escaped_at_every_place(void **state)
+{
+    enum { N = 19 };
+
+    for (int byte = 0; byte < 128; byte++)
+        for (size_t at = 0; at < N; at++) {
+            bool is_short = byte && strchr("\b\t\n\f\r\"\\", byte), is_long = byte < 0x20 && !is_short;
+            char text[N];
+            struct buf out;
+
+            memset(text, byte == 'a' ? 'b' : 'a', sizeof(text));
+            text[at] = (char)byte;
+            buf_init(&out, 100);
+            json_quote(&out, (struct slice){ text, sizeof(text) });
+            assert_int_equal(out.n, N + 2 + (is_short ? 1 : 0) + (is_long ? 5 : 0));
+            assert_memory_equal(out.p + 1, text, at);
+            assert_int_equal(out.p[at + 1], is_short || is_long ? '\\' : byte);
+            assert_memory_equal(out.p + out.n - 1 - (N - 1 - at), text + at + 1, N - 1 - at);
+            buf_clear(&out);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +211,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_byte_string_reads_back, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(a_full_buffer_is_reported_once_at_the_end, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(the_deepest_nesting_is_written, new_sheet, free_sheet),
+        cmocka_unit_test(every_byte_is_escaped_at_every_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
