@@ -115,7 +115,7 @@ static int look_at(const char *path, struct instance_row *ret, struct err *e)
     if (r >= 0)
         return r > 0 ? LOOK_STAMPED : LOOK_UNSTAMPED;
     err_set(e, r, why.code, "%s", why.text);
-    return r == -EBUSY || r == -EACCES || r == -ENOMEM || r == -EROFS ? r : LOOK_DAMAGED;
+    return r == -EBUSY || r == -EACCES || r == -ENOMEM || r == -EROFS || r == -ENOSPC ? r : LOOK_DAMAGED;
 }
 
 /* The notes on a folder's own files remain valid when the folder is moved or copied. */

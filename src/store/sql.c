@@ -484,6 +484,7 @@ static const struct {
     { SQLITE_BUSY, EBUSY, "STORE_BUSY" },
     { SQLITE_LOCKED, EBUSY, "STORE_BUSY" },
     { SQLITE_FULL, ENOSPC, "STORE_FULL" },
+    { SQLITE_IOERR_SHMSIZE, ENOSPC, "STORE_FULL" }, /* no room for the index of the write-ahead log */
     { SQLITE_NOMEM, ENOMEM, "OUT_OF_MEMORY" },
     { SQLITE_TOOBIG, E2BIG, "TOO_LARGE" },
     { SQLITE_READONLY, EROFS, "STORE_READ_ONLY" },

@@ -1,6 +1,6 @@
 // hearth upgrade --check, and the copies of databases before their schema changes.
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, statfsSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { binary, coldHearth, runProgram, startHearth, stoppedHearth } from './harness.mjs';
@@ -137,6 +137,11 @@ test('without room for the copy the start is refused with a sentence, and nothin
     assert.match(refused.stderr, /changes the schema of .*vectors\.db, and a copy comes first; nothing was changed: .*full/);
     assert.deepEqual(readFileSync(vectorsFile(h)), before);
     assert.deepEqual(copiesOf(h, 'vectors.db'), []);
+    appendFileSync(join(disk, 'filler'), Buffer.alloc(statfsSync(disk).bavail * bsize));
+    const full = await h.cli('serve', '--listen', '127.0.0.1:0', '--accept-loss');
+    assert.equal(full.code, 1);
+    assert.doesNotMatch(full.stderr, /damaged/, 'a full disk is no damage');
+    assert.deepEqual(readdirSync(h.dataDir).filter((name) => name.includes('damaged')), []);
     rmSync(join(disk, 'filler'));
     await h.start();
     assert.equal((await h.api('GET', '/readyz')).status, 200);
