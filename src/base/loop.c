@@ -69,7 +69,7 @@ void loop_measure(const struct stall_span *span, const char *kind, const void *p
                                     "Time for which one callback held the loop, when it was above 50 ms.", ""),
                    (double)stall.held_us / 1e6);
     log_warn("loop", NULL,
-             "the loop was held for %lld ms by a %s at %s: it ran for %lld ms and waited for %lld ms (and "
+             "the loop was held for %lld ms by %s at %s: it ran for %lld ms and waited for %lld ms (and "
              "%lld ms while the machine lacked processors)",
              (long long)stall.held_us / 1000, kind, stall_place(place), (long long)stall.ran_us / 1000,
              (long long)stall.waited_us / 1000, (long long)(stall.ready_us + stall.starved_us) / 1000);
@@ -101,7 +101,7 @@ static void run_post(const struct post *p)
     if (p->fn == run_call)
         run_call(p->arg);
     else
-        run_measured("post", p->fn, p->arg);
+        run_measured("a post", p->fn, p->arg);
 }
 
 /* Runs the posts that wait now; posts made meanwhile wait for the next round. True when there were any. */
@@ -297,7 +297,7 @@ static void run_call(void *arg)
     struct call *call = arg;
     struct loop *l = call->loop;
 
-    run_measured("call", call->fn, call->arg);
+    run_measured("a call", call->fn, call->arg);
     pthread_mutex_lock(&l->lock);
     call->is_done = true;
     pthread_cond_broadcast(&l->call_done);
@@ -358,7 +358,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
         event_add(&t->event, &after);
     }
-    run_measured("timer", t->fn, t->arg);
+    run_measured("a timer", t->fn, t->arg);
 }
 
 struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *arg)
@@ -412,7 +412,7 @@ static void on_watch(evutil_socket_t number, short what, void *arg)
 
     memcpy(&place, &w->fn, sizeof(place));
     w->fn((int)number, w->arg); /* w may be gone afterwards */
-    loop_measure(&span, "watch", place);
+    loop_measure(&span, "a watch", place);
 }
 
 static struct loop_watch *make_watch(struct loop *l, int number, short what, void (*fn)(int number, void *arg),

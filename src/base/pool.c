@@ -103,7 +103,6 @@ static void run_measured(struct pool *p, const struct job *job)
 
 static void run(struct pool *p, const struct job *job)
 {
-    stall_set_label("an unknown place");
     if (p->config.must_not_wait)
         run_measured(p, job);
     else

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define UNKNOWN_PLACE "an unknown place"
+
 enum { FRESH_US = 10000, FRESH_FILES_US = 50000, FILE_BYTES = 512 };
 
 /* Of this thread since it began; steal and pressure of the whole machine. */
@@ -19,7 +21,7 @@ struct spent {
 
 static _Thread_local struct spent baseline;
 static _Thread_local int64_t excused_us;
-static _Thread_local const char *stall_label = "an unknown place";
+static _Thread_local char stall_label[80] = UNKNOWN_PLACE;
 
 static size_t read_start(const char *path, char *text, size_t size)
 {
@@ -66,6 +68,7 @@ struct stall_span stall_begin(void)
 {
     struct stall_span s = { clock_mono_us(), excused_us };
 
+    memcpy(stall_label, UNKNOWN_PLACE, sizeof(UNKNOWN_PLACE)); /* the label is of the span before */
     if (s.began_us - baseline.files_at_us > FRESH_FILES_US)
         read_files(&baseline);
     if (s.began_us - baseline.at_us > FRESH_US)
@@ -117,7 +120,8 @@ struct stall stall_waited(const struct stall_span *s)
 
 void stall_set_label(const char *label)
 {
-    stall_label = label;
+    if (!memccpy(stall_label, label, '\0', sizeof(stall_label) - 1))
+        stall_label[sizeof(stall_label) - 1] = '\0';
 }
 
 void stall_excuse(int64_t us)
@@ -133,7 +137,7 @@ const char *stall_place(const void *place)
     if (!place)
         return stall_label;
     if (!dladdr(place, &info))
-        return "an unknown place";
+        return UNKNOWN_PLACE;
     snprintf(text, sizeof(text), "hearth+%#zx", (size_t)((const char *)place - (const char *)info.dli_fbase));
     return text;
 }

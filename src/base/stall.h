@@ -47,6 +47,7 @@ struct stall {
     int64_t ready_us, starved_us; /* ready without a processor; waited while other threads were */
 };
 
+/* Forgets the label of this thread. */
 struct stall_span stall_begin(void);
 /* Of the loop: running and waiting count. */
 struct stall stall_held(const struct stall_span *s);
@@ -54,7 +55,7 @@ struct stall stall_held(const struct stall_span *s);
 struct stall stall_waited(const struct stall_span *s);
 /* Reports that this thread waited us microseconds for the store, which a worker may do. */
 void stall_excuse(int64_t us);
-/* Sets what this thread works on, for stall_place(NULL): a literal, or text that is never freed. */
+/* Sets what this thread works on in the span, for stall_place(NULL). The text is copied and cut at 79 bytes. */
 void stall_set_label(const char *label);
 /* For the address of a function "hearth+0x1a2b", as addr2line reads it; for NULL the label. The text lives in a small
  * thread-local buffer. */

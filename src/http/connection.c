@@ -28,7 +28,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     struct stall_span span = stall_begin();
 
     http_connection_on_readable(fd, what, arg);
-    loop_measure(&span, "client", NULL);
+    loop_measure(&span, "a client", NULL);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -36,7 +36,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     struct stall_span span = stall_begin();
 
     http_connection_on_writable(fd, what, arg);
-    loop_measure(&span, "client that takes its answer", NULL);
+    loop_measure(&span, "a client that takes its answer", NULL);
 }
 
 static struct http_connection *make_connection(struct http_server *s, int fd, struct http_peer *peer)

@@ -206,7 +206,7 @@ static void on_socket(evutil_socket_t fd, short what, void *arg)
     struct stall_span span = stall_begin();
 
     act(w->client, fd, (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0));
-    loop_measure(&span, "upstream", NULL);
+    loop_measure(&span, "an upstream", NULL);
 }
 
 static void on_timer(void *arg)

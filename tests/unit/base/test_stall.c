@@ -131,6 +131,11 @@ static void a_place_is_named_by_its_function_or_its_label(void **state)
 {
     stall_set_label("/sdk/ping");
     assert_string_equal(stall_place(NULL), "/sdk/ping");
+    stall_set_label("a label that is longer than a place of the log may be: "
+                    "0123456789012345678901234567890123456789");
+    assert_int_equal(strlen(stall_place(NULL)), 79);
+    stall_begin(); /* the next span has a place of its own */
+    assert_string_equal(stall_place(NULL), "an unknown place");
     assert_non_null(strstr(stall_place("an address of this program"), "hearth+0x"));
 }
 
