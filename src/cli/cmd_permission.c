@@ -1,10 +1,10 @@
 /* hearth permission list, grant, deny, revoke, reset */
 #include "base/limits.h"
+#include "base/suggest.h"
 #include "cli/out.h"
 #include "cli/permission.h"
 #include "cli/request.h"
 #include "cli/special.h"
-#include "cli/suggest.h"
 
 /* --- list --- */
 

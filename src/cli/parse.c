@@ -1,6 +1,6 @@
 #include "cli/parse.h"
 
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 const struct cli_option cli_common_options[] = {
     { "--data", .value = "DIR", .help = "the data folder; default $HEARTH_DATA, else $XDG_DATA_HOME/hearth" },
@@ -95,6 +95,24 @@ static void find_words(int argc, char *const *argv, int at[2])
         else if (option->value && !strchr(argv[i], '='))
             i++;
     }
+}
+
+/* The words of the nearest command or else group ("app list", "app"); NULL: none is near. second may be NULL. */
+static const char *suggest_command(struct arena *a, const char *first, const char *second)
+{
+    const char *both = second ? arena_printf(a, "%s %s", first, second) : first, *near;
+    const char **words;
+    size_t n = 0;
+
+    while (commands[n].words)
+        n++;
+    words = arena_array(a, n + 1, sizeof(*words));
+    for (size_t i = 0; i < n; i++)
+        words[i] = commands[i].words;
+    near = suggest_name(both, words, n);
+    for (size_t i = 0; i < n; i++)
+        words[i] = arena_strndup(a, words[i], strcspn(words[i], " "));
+    return near ? near : suggest_name(first, words, n);
 }
 
 static int refuse_words(struct cli *cli, const char *first, const char *second, struct err *e)

@@ -76,6 +76,7 @@ test('wrong use is told', async (t) => {
     await complains(h, 2, /provider add needs ID/, 'provider', 'add');
     await complains(h, 1, /^hearth: --api-key is required for openai: An API key of platform\.openai\.com/, 'provider', 'add', 'openai');
     await complains(h, 1, /`preset` must be a provider that is known by name: `hearth provider presets`/, 'provider', 'add', 'acme');
+    await complains(h, 1, /`preset` must be a provider that is known by name \(did you mean openai\?\): `hearth/, 'provider', 'add', 'opnai');
     await complains(h, 2, /nothing came/, 'provider', 'add', 'openai', '--api-key', '-', { input: '\n' });
     await complains(h, 2, /--header must be written as 'Name: value'/, 'provider', 'add', 'ollama', '--header', 'x');
     await complains(h, 1, /^hearth: --base-url must be an address like https:\/\/host\/v1, .*\nhearth: --header `x y` must be named by/, 'provider', 'add', 'ollama', '--base-url', 'x://y', '--header', 'x y: z');

@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "api/setting.h"
 #include "base/limits.h"
+#include "base/suggest.h"
 #include "embed/lexical.h"
 #include "identity/audit.h"
 #include "identity/meter.h"
@@ -175,6 +176,24 @@ static int check_lists(const struct provider_body *body, struct err *e)
     return r;
 }
 
+/* Names the nearest preset when one is near. */
+static int refuse_preset(const struct request *req, const char *preset, struct err *e)
+{
+    const char *near, **ids;
+    size_t n = 0;
+
+    while (llm_presets[n].id)
+        n++;
+    ids = arena_array(req->arena, n, sizeof(*ids));
+    for (size_t i = 0; i < n; i++)
+        ids[i] = llm_presets[i].id;
+    near = suggest_name(preset, ids, n);
+    return err_add_field(
+        e, "preset",
+        "must be a provider that is known by name%s%s%s: `hearth provider presets` lists them; for any other it is generic-openai",
+        near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}
+
 static int check_provider(const struct request *req, const void *given, struct err *e)
 {
     const struct provider_body *body = given;
@@ -183,9 +202,7 @@ static int check_provider(const struct request *req, const void *given, struct e
     int r = rule ? err_add_field(e, "name", "%s", rule) : 0;
 
     if (body->preset && !preset)
-        r = err_add_field(
-            e, "preset",
-            "must be a provider that is known by name: `hearth provider presets` lists them; for any other it is generic-openai");
+        r = refuse_preset(req, body->preset, e);
     if (preset && check_url(req, body, preset, e) < 0)
         r = -EINVAL;
     if (check_key(body, preset, e) < 0)
@@ -400,7 +417,7 @@ static int check_removable(const struct request *req, const char *name, struct e
     struct llm_account_state *state = NULL;
 
     if (r != -ENOENT)
-        return r < 0 ? err_set(e, r, "STORE_ERROR", "The stored providers cannot be read.") : 0;
+        return r < 0 ? err_set(e, r, err_code_of(r, "STORE_ERROR"), "The stored providers cannot be read.") : 0;
     r = provider_find(req, name, &state, e);
     if (r < 0)
         return r;

@@ -1,6 +1,4 @@
-#include "cli/suggest.h"
-
-#include "cli/command.h"
+#include "base/suggest.h"
 
 enum { SUGGEST_MAX_CHARS = 40, SUGGEST_CHARS_PER_SLIP = 3 };
 
@@ -44,17 +42,5 @@ const char *suggest_name(const char *typed, const char *const *names, size_t n)
 
     for (size_t i = 0; i < n; i++)
         consider(&best, typed, names[i]);
-    return best.words;
-}
-
-const char *suggest_command(struct arena *a, const char *first, const char *second)
-{
-    const char *both = second ? arena_printf(a, "%s %s", first, second) : first;
-    struct nearest best = { NULL, SIZE_MAX };
-
-    for (const struct command *c = commands; c->words; c++)
-        consider(&best, both, c->words);
-    for (const struct command *c = commands; c->words && !best.words; c++)
-        consider(&best, first, arena_strndup(a, c->words, strcspn(c->words, " ")));
     return best.words;
 }
