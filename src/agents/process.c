@@ -4,6 +4,7 @@
 #include "base/budget.h"
 #include "base/limits.h"
 #include "os/env.h"
+#include "os/few_files.h"
 #include "os/files.h"
 
 #include <stdatomic.h>
@@ -214,8 +215,10 @@ static int spawn(struct start *s, struct err *e)
         .on_exit = on_exit_of_child,
         .arg = agent_run_ref(s->run),
     };
-    int r = charge(s->run, s->in->app_id, e);
+    int r = few_files_admit(e);
 
+    if (r == 0)
+        r = charge(s->run, s->in->app_id, e);
     if (r == 0) {
         r = child_start(s->agents->supervisor, &spec, &s->run->child, e);
         if (r < 0)

@@ -157,6 +157,8 @@ const struct api_error api_errors[] = {
     { "SHUTTING_DOWN", 503, "The service is stopping." },
     { "STORE_BUSY", 503, "The database is in use by something else: try again." },
     { "STORE_CLOSED", 503, "The service is stopping." },
+    { "TOO_FEW_FILES", 503,
+      "The service has no descriptor free now: try again after Retry-After seconds, or raise its limit (ulimit -n)." },
     { "TOO_MANY_CHILDREN", 503, "Too many programs run already." },
     { "TOO_MANY_QUESTIONS", 503, "Too many permission requests wait for an answer." },
     { "TOO_MANY_STREAMS", 503, "Too many streams of changes are open." },

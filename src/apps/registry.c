@@ -68,7 +68,7 @@ static int find_replaced(struct apps *apps, const struct app_config *c, struct a
     if (r == -ENOENT)
         r = store_apps_get_by_name(apps->config.store, a, c->name, &known, NULL);
     if (r < 0 && r != -ENOENT)
-        return err_set(e, r, "INTERNAL_ERROR", "The store cannot be read.");
+        return err_set(e, r, err_code_of(r, "INTERNAL_ERROR"), "The store cannot be read.");
     *ret_known = known;
     if (r == 0 && c->app_id && strcmp(c->app_id, known.app_id) != 0)
         return err_set(e, -EEXIST, "APP_EXISTS", "Another app, %s, has the name %s.", known.app_id, c->name);

@@ -22,8 +22,8 @@ static int archive_fail(struct archive *tar, const char *path, struct err *e)
     const char *why = archive_error_string(tar);
     int code = archive_errno(tar);
 
-    return err_set(e, code > 0 ? -code : -EIO, code == ENOSPC ? "STORE_FULL" : "INTERNAL_ERROR", "%s: %s", path,
-                   why ? why : "unknown");
+    return err_set(e, code > 0 ? -code : -EIO, code == ENOSPC ? "STORE_FULL" : err_code_of(-code, "INTERNAL_ERROR"),
+                   "%s: %s", path, why ? why : "unknown");
 }
 
 /* Adds to the digest what it covers of a member in addition to the bytes. */

@@ -140,6 +140,23 @@ int err_prefix(struct err *e, int r, const char *fmt, ...)
     return r;
 }
 
+const char *err_code_of(int r, const char *otherwise)
+{
+    static const struct {
+        int errno_value;
+        const char *code;
+    } wants[] = {
+        { EMFILE, "TOO_FEW_FILES" },
+        { ENFILE, "TOO_FEW_FILES" },
+        { ENOMEM, "OUT_OF_MEMORY" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(wants); i++)
+        if (wants[i].errno_value == -r)
+            return wants[i].code;
+    return otherwise;
+}
+
 int err_errno(struct err *e, int errno_value, const char *fmt, ...)
 {
     char reason[128], after[160];
@@ -151,6 +168,6 @@ int err_errno(struct err *e, int errno_value, const char *fmt, ...)
     va_start(ap, fmt);
     format_text(e, "", fmt, ap, after);
     va_end(ap);
-    copy_cut(e->code, sizeof(e->code), "INTERNAL_ERROR");
+    copy_cut(e->code, sizeof(e->code), err_code_of(-errno_value, "INTERNAL_ERROR"));
     return -errno_value;
 }

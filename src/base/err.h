@@ -66,5 +66,9 @@ void err_strip_hidden(struct err *e);
 /* Puts "prefix: " before the text already there. Returns r. */
 int err_prefix(struct err *e, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* For a failed system call: code INTERNAL_ERROR, text "<what>: <strerror>". Returns -errno_value. */
+/* The code of a lack of resources (TOO_FEW_FILES, OUT_OF_MEMORY), which the client may try again; else `otherwise`. */
+const char *err_code_of(int r, const char *otherwise);
+
+/* For a failed system call: the code of err_code_of(), else INTERNAL_ERROR; text "<what>: <strerror>". Returns
+ * -errno_value. */
 int err_errno(struct err *e, int errno_value, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -13,6 +13,8 @@ enum {
     LIMIT_RESERVED_CONNECTIONS = 64, /* beyond LIMIT_CONNECTIONS, for the administrator's browser */
     LIMIT_UNIX_CONNECTIONS = 256,    /* on the data folder's socket, in addition to LIMIT_CONNECTIONS */
     LIMIT_RESERVED_FILES = 512,      /* descriptors that client connections leave for everything else */
+    LIMIT_FREE_FILES = 4,            /* descriptors that an agent's start leaves for requests and their databases */
+    LIMIT_START_FILES = 12,          /* descriptors that one start of a program takes at most, until it runs */
     LIMIT_LINGER_BYTES = 1 << 20, /* read and dropped after the last answer, so that the client receives that answer */
     LIMIT_SMALL_BODY = 16 << 10,  /* a body of at most this size is never refused for a budget of bytes */
     LIMIT_LARGE_BODY = 256 << 10, /* a larger body waits while requests hold all the memory they may */

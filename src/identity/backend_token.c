@@ -34,7 +34,7 @@ int backend_token_get(struct identity *id, const struct caller *c, struct arena 
     if (r == -ENOENT)
         return err_set(e, r, "TOKEN_NOT_FOUND", "No backend token has been synchronised yet.");
     if (r < 0)
-        return err_set(e, r, "STORE_ERROR", "The backend token could not be read.");
+        return err_set(e, r, err_code_of(r, "STORE_ERROR"), "The backend token could not be read.");
     r = seal_open(id->keys->seal, row.token, a, &token, e);
     if (r == 0)
         *ret = (struct backend_token){ .token = arena_slicedup(a, token), .synced_at = row.synced_at };

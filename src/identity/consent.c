@@ -52,7 +52,7 @@ static int fill_answer(struct identity *id, const char *app_id, bool may_request
 
     r = store_grants_get(id->store, a, app_id, answer->permission, &row, NULL);
     if (r < 0 && r != -ENOENT)
-        return err_set(e, r, "STORE_ERROR", "The grants could not be read.");
+        return err_set(e, r, err_code_of(r, "STORE_ERROR"), "The grants could not be read.");
     decision = decision_now(r == 0 ? &row : NULL, clock_wall_ms());
     answer->is_granted = decision == DECISION_ALLOWED;
     answer->is_denied = (r == 0 && decision_is_final(&row)) || (decision == DECISION_DENIED && !may_request_again);
@@ -181,7 +181,7 @@ static int describe_change(struct identity *id, struct arena *a, struct consent_
     if (r == 0 && decision_is_outdated(&row))
         q->change = command_change(a, row.command, row.app_command);
     *ret_is_over = r == 0 && decision_now(&row, clock_wall_ms()) == DECISION_ALLOWED;
-    return r == 0 || r == -ENOENT ? 0 : err_set(e, r, "STORE_ERROR", "The grants could not be read.");
+    return r == 0 || r == -ENOENT ? 0 : err_set(e, r, err_code_of(r, "STORE_ERROR"), "The grants could not be read.");
 }
 
 int consent_pending(struct identity *id, struct arena *a, struct consent_questions *ret, struct err *e)

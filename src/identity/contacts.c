@@ -52,7 +52,7 @@ static bool find_stranger(struct contacts *c, const struct contact *contact, str
     struct launch_pids pids;
 
     launches_find_pids(c->identity, &(struct launch_what){ .app_id = contact->app_id }, true, &pids);
-    return peer_process_find(contact->inode, pids.pids, pids.n, ret) && !ret->root && ret->path[0];
+    return peer_process_find(contact->inode, pids.pids, pids.n, ret) > 0 && !ret->root && ret->path[0];
 }
 
 static void notify(struct identity *id, const char *app_id, const char *program)

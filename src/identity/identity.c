@@ -463,7 +463,7 @@ static int read_decision(struct identity *id, const struct caller *c, const char
 
     r = store_grants_get(id->store, a, c->app_id, permission, row, NULL);
     if (r < 0 && r != -ENOENT)
-        return err_set(e, r, "STORE_ERROR", "The grants could not be read.");
+        return err_set(e, r, err_code_of(r, "STORE_ERROR"), "The grants could not be read.");
     *ret = decision_now(r == 0 ? row : NULL, clock_wall_ms());
     return 0;
 }
@@ -478,7 +478,7 @@ static int use_grant(struct identity *id, const struct caller *c, const struct g
         if (r == -ENOENT)
             return refuse(c, row->permission, false, e);
         if (r < 0)
-            return err_set(e, r, "STORE_ERROR", "The use of the grant could not be stored.");
+            return err_set(e, r, err_code_of(r, "STORE_ERROR"), "The use of the grant could not be stored.");
     } else if (!decision_is_noted(row, clock_wall_ms())) {
         last_used_note_grant(id->last_used, c->app_id, row->permission);
     }

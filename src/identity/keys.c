@@ -87,7 +87,7 @@ int key_import(struct identity *id, const struct key_import *key, const char *ac
     row.last4 = key->text + strlen(key->text) - LAST_CHARS;
     r = store_keys_get_hash(id->store, a, row.hash, &known, NULL);
     if (r < 0 && r != -ENOENT)
-        return err_set(e, r, "STORE_ERROR", "The keys could not be read.");
+        return err_set(e, r, err_code_of(r, "STORE_ERROR"), "The keys could not be read.");
     if (r == 0)
         row.id = known.id;
     r = audit_import(id, actor, row.id, key->app_id, e);

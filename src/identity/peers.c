@@ -27,17 +27,38 @@ enum peers_mode peers_mode_of(const char *name)
     return strcmp(name, "any") == 0 ? PEERS_ANY : PEERS_SAME_USER;
 }
 
-static struct peer_note *look(struct identity *id, struct http_peer *connection)
+/* A lack of resources says nothing about the peer. */
+static int refuse_want(int r, struct err *e)
 {
-    struct peer_note *note = http_peer_note(connection);
+    return err_set(e, r == -ENOBUFS ? -ENOMEM : r, err_code_of(r, "OUT_OF_MEMORY"),
+                   "The service lacks the descriptors or the memory to find out who calls: try again in a moment.");
+}
 
-    if (note)
-        return note;
+static bool is_want(int r)
+{
+    return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS;
+}
+
+/* Fails only for a lack of resources, and then keeps no note. */
+static int look(struct identity *id, struct http_peer *connection, struct peer_note **ret, struct err *e)
+{
+    struct peer_owner owner = { 0 };
+    struct peer_note *note;
+    int r;
+
+    *ret = http_peer_note(connection);
+    if (*ret)
+        return 0;
+    r = peer_owner(&id->kernel, &connection->remote.any, &connection->local.any, &owner);
+    if (is_want(r))
+        return refuse_want(r, e);
+    if (r == 0 && !http_peer_is_connected(connection))
+        r = -ENOENT; /* the connection was reset, and another program may have taken its port */
     note = xcalloc(1, sizeof(*note));
-    note->r = peer_owner(&id->kernel, &connection->remote.any, &connection->local.any, &note->owner);
-    if (note->r == 0 && !http_peer_is_connected(connection))
-        note->r = -ENOENT; /* the connection was reset, and another program may have taken its port */
-    return http_peer_keep_note(connection, note);
+    note->r = r;
+    note->owner = owner;
+    *ret = http_peer_keep_note(connection, note);
+    return 0;
 }
 
 static const char *subject_of(const struct launch_what *what)
@@ -90,8 +111,13 @@ static int check_tree(struct identity *id, struct peer_note *note, const struct 
     struct peer_process found;
     struct launch_pids pids;
 
+    int r;
+
     launches_find_pids(id, what, true, &pids);
-    if (!peer_process_find(note->owner.inode, pids.pids, pids.n, &found))
+    r = peer_process_find(note->owner.inode, pids.pids, pids.n, &found);
+    if (r < 0)
+        return refuse_want(r, e);
+    if (r == 0)
         found.root = 0;
     for (size_t i = 0; i < pids.n && found.root; i++)
         if (pids.pids[i] == found.root) {
@@ -132,9 +158,13 @@ static bool is_local(const struct http_peer *connection)
 
 int peers_check_user(struct identity *id, struct http_peer *connection, const struct launch_what *what, struct err *e)
 {
+    struct peer_note *note;
+    int r;
+
     if (is_local(connection) || connection->tag)
         return 0;
-    return check_user(id, connection, look(id, connection), what, e);
+    r = look(id, connection, &note, e);
+    return r < 0 ? r : check_user(id, connection, note, what, e);
 }
 
 int peers_check(struct identity *id, struct http_peer *connection, const struct launch_what *what, bool is_launchable,
@@ -149,8 +179,9 @@ int peers_check(struct identity *id, struct http_peer *connection, const struct 
         return check_tag(id, connection, what, e);
     if (id->peers == PEERS_ANY)
         return 0;
-    note = look(id, connection);
-    r = check_user(id, connection, note, what, e);
+    r = look(id, connection, &note, e);
+    if (r == 0)
+        r = check_user(id, connection, note, what, e);
     if (r < 0 || !is_launchable)
         return r;
     if (id->peers == PEERS_LAUNCHED)
@@ -176,10 +207,14 @@ static int check_outside(struct identity *id, const struct peer_note *note, stru
     struct peer_process found;
     pid_t pids[LIMIT_CHILDREN];
     size_t n = launches_all_pids(id, pids, ARRAY_SIZE(pids));
+    int r;
 
     if (n == 0)
         return 0;
-    if (!peer_process_find(note->owner.inode, pids, n, &found))
+    r = peer_process_find(note->owner.inode, pids, n, &found);
+    if (r < 0)
+        return refuse_want(r, e);
+    if (r == 0)
         return refuse_own(e, "which program this is cannot be seen");
     return found.root ? refuse_own(e, "Hearth started this one, which has an id of its own") : 0;
 }
@@ -191,7 +226,9 @@ int peers_check_own(struct identity *id, struct http_peer *connection, bool may_
 
     if (is_local(connection) || connection->tag || !http_peer_is_loopback(connection))
         return refuse_own(e, "this one is in a sandbox or on another machine");
-    note = look(id, connection);
+    r = look(id, connection, &note, e);
+    if (r < 0)
+        return r;
     if (note->r < 0 || note->owner.uid != id->uid)
         return refuse_own(e, "this one is another user's, or cannot be seen from here");
     if (!may_look || atomic_load(&note->is_outside))
@@ -205,13 +242,12 @@ int peers_check_own(struct identity *id, struct http_peer *connection, bool may_
 /* A program that has closed its connection already may be anybody on this machine, so it is refused. */
 bool peers_may_be_admin(struct identity *id, struct http_peer *connection)
 {
-    const struct peer_note *note;
+    struct peer_note *note;
 
     if (is_local(connection))
         return true;
-    if (connection->tag)
+    if (connection->tag || look(id, connection, &note, NULL) < 0)
         return false;
-    note = look(id, connection);
     return note->r < 0 ? !http_peer_is_loopback(connection) : note->owner.uid == id->uid || note->owner.uid == 0;
 }
 

@@ -72,7 +72,8 @@ int session_open(struct identity *id, const char *link_token, struct session_tok
     r = store_login_links_take(id->store, hash_slice(link_hash), NULL);
     if (r == -ENOENT)
         return refuse_link(e);
-    return r < 0 ? err_set(e, r, "STORE_ERROR", "The link could not be looked up.") : session_new(id, ret, e);
+    return r < 0 ? err_set(e, r, err_code_of(r, "STORE_ERROR"), "The link could not be looked up.")
+                 : session_new(id, ret, e);
 }
 
 bool session_find(struct identity *id, const char *cookie, const char *proof, struct arena *a, const char **ret)

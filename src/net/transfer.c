@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/stall.h"
 #include "net/trust.h"
 #include "net/url.h"
 
@@ -190,6 +191,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
     struct transfer *t = arg;
 
     t->heard_ms = clock_mono_ms();
+    stall_set_label(t->peer);
     return t->on_bytes(t, (struct slice){ bytes, size * count });
 }
 
@@ -535,6 +537,14 @@ static int err_tls(struct transfer *t, struct err *e)
                    reason ? reason : t->detail);
 }
 
+static bool lacks_files(const struct transfer *t)
+{
+    long error = 0;
+
+    return t->easy && curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &error) == CURLE_OK &&
+           (error == EMFILE || error == ENFILE);
+}
+
 int transfer_result(struct transfer *t, CURLcode code, struct err *e)
 {
     if (t->stop < 0 && t->why)
@@ -551,6 +561,8 @@ int transfer_result(struct transfer *t, CURLcode code, struct err *e)
     case CURLE_COULDNT_CONNECT:
         if (t->refusal)
             return err_set(e, -EPERM, t->refusal->code, "%s", t->refusal->text);
+        if (lacks_files(t))
+            return err_errno(e, EMFILE, "%s cannot be connected to now", t->peer);
         return err_set(e, -ECONNREFUSED, "CONNECT_FAILED",
                        "%s takes no connection: is the server there running, and is the address right?", t->peer);
     case CURLE_SSL_CONNECT_ERROR:

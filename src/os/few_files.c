@@ -1,9 +1,12 @@
 #include "os/few_files.h"
 
+#include "base/limits.h"
+
+#include <fcntl.h>
 #include <sys/resource.h>
 
 enum {
-    LEAST_FILES = 48,
+    LEAST_FILES = 64,
     FEW_FILES = 256,
     FEW_THREADS = 2,
     FEW_IDLE_MS = 100,
@@ -14,6 +17,36 @@ static rlim_t most_files(void)
     struct rlimit limit;
 
     return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
+}
+
+/* Descriptors are given out from the lowest number, so the free ones are found soonest from the highest. */
+static size_t count_free(size_t most)
+{
+    rlim_t limit = most_files();
+    size_t n = 0;
+
+    if (limit == RLIM_INFINITY)
+        return most;
+    for (rlim_t fd = limit; fd-- > 0 && n < most;)
+        n += fcntl((int)fd, F_GETFD) < 0;
+    return n;
+}
+
+size_t few_files_room(size_t most)
+{
+    size_t n = count_free(LIMIT_FREE_FILES + most * LIMIT_START_FILES);
+
+    return n < LIMIT_FREE_FILES ? 0 : (n - LIMIT_FREE_FILES) / LIMIT_START_FILES;
+}
+
+int few_files_admit(struct err *e)
+{
+    if (few_files_room(1) > 0)
+        return 0;
+    return err_set(e, -EMFILE, "TOO_FEW_FILES",
+                   "Fewer than %d descriptors are free, of which %d are for requests: raise the limit (`ulimit -n`, "
+                   "LimitNOFILE= of systemd).",
+                   LIMIT_FREE_FILES + LIMIT_START_FILES, LIMIT_FREE_FILES);
 }
 
 int few_files_check(struct err *e)

@@ -26,7 +26,8 @@ struct peer_owner {
 void peer_kernel_init(struct peer_kernel *k);
 void peer_kernel_clear(struct peer_kernel *k);
 /* The owner of the socket that is bound to `remote` and connected to `local`, both named from this end; AF_INET and
- * AF_INET6, also v4-mapped. -ENOENT: no process of this machine holds the socket (any more). */
+ * AF_INET6, also v4-mapped. -ENOENT: no process of this machine holds the socket (any more); -EMFILE, -ENFILE, -ENOMEM,
+ * -ENOBUFS: the kernel cannot be asked now. */
 int peer_owner(struct peer_kernel *k, const struct sockaddr *remote, const struct sockaddr *local,
                struct peer_owner *ret) MUST_CHECK;
 /* The owner of the socket that accepts connections to 127.0.0.1:port. -ENOENT: there is none. */

@@ -16,11 +16,19 @@ struct peer_entry {
 struct peer_table {
     struct peer_entry *items;
     size_t n, cap;
+    int r; /* -EMFILE: a part of /proc was not read because no descriptor was free */
 };
+
+/* After a failed open(): a process that ended, or whose files are hidden, is no error. */
+static int want_of(int error)
+{
+    return error == EMFILE || error == ENFILE ? -EMFILE : 0;
+}
 
 /* ---- the processes and their parents ---- */
 
-static bool read_stat(pid_t pid, struct peer_entry *ret)
+/* 1: read; 0: the process is not to be read; -EMFILE. */
+static int read_stat(pid_t pid, struct peer_entry *ret)
 {
     char text[512], path[48];
     const char *after_name;
@@ -30,22 +38,26 @@ static bool read_stat(pid_t pid, struct peer_entry *ret)
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return want_of(errno);
     n = read(fd, text, sizeof(text) - 1);
     close(fd);
     text[MAX(n, 0)] = '\0';
     after_name = strrchr(text, ')'); /* proc(5): the name may hold anything, also parentheses */
     if (!after_name || sscanf(after_name + 1, " %*c %d %*d %d", &parent, &session) != 2)
-        return false;
+        return 0;
     *ret = (struct peer_entry){ pid, parent, session, 0 };
-    return true;
+    return 1;
 }
 
 static void add_entry(struct peer_table *t, pid_t pid)
 {
     struct peer_entry entry;
 
-    if (t->n == PEER_PROCESSES || !read_stat(pid, &entry))
+    int r = t->n == PEER_PROCESSES ? 0 : read_stat(pid, &entry);
+
+    if (r < 0)
+        t->r = r;
+    if (r <= 0)
         return;
     if (t->n == t->cap) {
         t->cap = MAX(2 * t->cap, (size_t)256);
@@ -67,6 +79,8 @@ static struct peer_table read_table(void)
     DIR *proc = opendir("/proc");
     struct dirent *entry;
 
+    if (!proc)
+        t.r = want_of(errno);
     while (proc && (entry = readdir(proc))) {
         long pid = strtol(entry->d_name, NULL, 10);
 
@@ -111,7 +125,7 @@ static pid_t root_of(const struct peer_table *t, const struct peer_entry *entry,
 
 /* ---- the socket ---- */
 
-static bool holds_socket(pid_t pid, const char *name)
+static bool holds_socket(struct peer_table *t, pid_t pid, const char *name)
 {
     char path[48], target[64];
     struct dirent *entry;
@@ -120,6 +134,8 @@ static bool holds_socket(pid_t pid, const char *name)
 
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
     fds = opendir(path);
+    if (!fds && want_of(errno) < 0)
+        t->r = -EMFILE;
     while (fds && !holds && (entry = readdir(fds))) {
         ssize_t n = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1);
 
@@ -131,13 +147,13 @@ static bool holds_socket(pid_t pid, const char *name)
     return holds;
 }
 
-static const struct peer_entry *find_holder(const struct peer_table *t, uint64_t inode, bool is_of_tree)
+static const struct peer_entry *find_holder(struct peer_table *t, uint64_t inode, bool is_of_tree)
 {
     char name[64];
 
     snprintf(name, sizeof(name), "socket:[%llu]", (unsigned long long)inode);
-    for (size_t i = t->n; i-- > 0;) /* the newest first: they hold the socket more often */
-        if ((t->items[i].root > 0) == is_of_tree && holds_socket(t->items[i].pid, name))
+    for (size_t i = t->items ? t->n : 0; i-- > 0;) /* the newest first: they hold the socket more often */
+        if ((t->items[i].root > 0) == is_of_tree && holds_socket(t, t->items[i].pid, name))
             return &t->items[i];
     return NULL;
 }
@@ -153,7 +169,7 @@ static void describe(const struct peer_entry *entry, struct peer_process *ret)
     ret->path[MAX(n, 0)] = '\0';
 }
 
-bool peer_process_find(uint64_t inode, const pid_t *roots, size_t n_roots, struct peer_process *ret)
+int peer_process_find(uint64_t inode, const pid_t *roots, size_t n_roots, struct peer_process *ret)
 {
     struct peer_table t = read_table();
     const struct peer_entry *holder;
@@ -166,5 +182,5 @@ bool peer_process_find(uint64_t inode, const pid_t *roots, size_t n_roots, struc
     if (holder)
         describe(holder, ret);
     free(t.items);
-    return holder != NULL;
+    return t.r < 0 ? t.r : holder ? 1 : 0;
 }

@@ -1,7 +1,7 @@
 /* Finds the process that holds a socket, and whether it belongs to a program that the service started. Reads /proc of
  * all processes: call on a worker only.
  *
- *     is_there = peer_process_find(inode, (pid_t[]){ pid_of_child }, 1, &found);
+ *     r = peer_process_find(inode, (pid_t[]){ pid_of_child }, 1, &found);
  */
 #pragma once
 
@@ -15,5 +15,6 @@ struct peer_process {
     char path[PATH_MAX]; /* path of its program; "" when unreadable */
 };
 
-/* False when no readable process holds the socket. When several hold it, a process of a tree in roots is preferred. */
-bool peer_process_find(uint64_t inode, const pid_t *roots, size_t n_roots, struct peer_process *ret) MUST_CHECK;
+/* 1: found; 0: no readable process holds the socket. When several hold it, a process of a tree in roots is preferred.
+ * -EMFILE: not everything was read, because no descriptor was free. */
+int peer_process_find(uint64_t inode, const pid_t *roots, size_t n_roots, struct peer_process *ret) MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "identity/launches.h"
+#include "os/few_files.h"
 
 /* ---- apps -> listeners of tasks ---- */
 
@@ -220,11 +221,20 @@ static int start_run(void *arg, int64_t run_id, const struct task_run_order *ord
     return 0;
 }
 
-static int64_t room_for_runs(void *arg)
+static int64_t room_for_runs(void *arg, struct err *why)
 {
     struct service *s = arg;
+    int64_t n_places, n_starts;
 
-    return s->supervisor ? LIMIT_CHILDREN - (int64_t)supervisor_n_children(s->supervisor) : INT64_MAX;
+    if (!s->supervisor)
+        return INT64_MAX;
+    n_places = LIMIT_CHILDREN - (int64_t)supervisor_n_children(s->supervisor);
+    n_starts = (int64_t)few_files_room(LIMIT_TASK_THREADS);
+    if (n_places < 1)
+        err_set(why, -EAGAIN, "TOO_MANY_CHILDREN", "%d programs run already.", LIMIT_CHILDREN);
+    else if (n_starts < 1 && few_files_admit(why) == 0)
+        n_starts = 1;
+    return MIN(n_places, n_starts);
 }
 
 static int check_agent(void *arg, const char *agent_name, struct err *e)

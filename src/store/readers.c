@@ -53,9 +53,11 @@ static struct sql_db *open_reader(const char *path)
     struct sql_options options = { .is_readonly = true };
     struct sql_db *db = NULL;
     struct err why = { 0 };
+    int r;
 
-    if (sql_open(path, &options, &db, &why) < 0)
-        return sql_broken(&why);
+    r = sql_open(path, &options, &db, &why);
+    if (r < 0)
+        return sql_broken(r, &why);
     return db;
 }
 

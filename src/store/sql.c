@@ -93,7 +93,7 @@ static int open_handle(struct sql_db *db, const char *path, const struct sql_opt
     if (sql_add_clock(db->handle) != SQLITE_OK)
         return sql_fail(db, e, path);
     r = configure(db, o, e);
-    return r < 0 ? err_prefix(e, r, "%s", path) : 0;
+    return r < 0 && r != -EMFILE ? err_prefix(e, r, "%s", path) : r; /* a client reads the text of -EMFILE */
 }
 
 int sql_open(const char *path, const struct sql_options *o, struct sql_db **ret, struct err *e)
@@ -129,12 +129,13 @@ int sql_open_memory(struct sql_db **ret, struct err *e)
     return 0;
 }
 
-struct sql_db *sql_broken(const struct err *why)
+struct sql_db *sql_broken(int r, const struct err *why)
 {
     struct sql_db *db = xcalloc(1, sizeof(*db));
 
     db->why_broken = xcalloc(1, sizeof(*db->why_broken));
     *db->why_broken = *why;
+    db->r_broken = r;
     return db;
 }
 
@@ -211,7 +212,7 @@ static int prepare(struct sql_db *db, const char *sql, unsigned flags, sqlite3_s
     int code;
 
     if (db->why_broken)
-        return err_set(e, -EIO, "STORE_ERROR", "%s", db->why_broken->text);
+        return err_set(e, db->r_broken, db->why_broken->code, "%s", db->why_broken->text);
     code = sqlite3_prepare_v3(db->handle, sql, -1, flags, ret, NULL);
     stall_excuse(clock_mono_us() - began_us);
     if (code != SQLITE_OK)
@@ -493,11 +494,24 @@ static const struct {
     { SQLITE_NOTADB, EUCLEAN, "STORE_DAMAGED" },
 };
 
+/* A file of the database that could not be opened because no descriptor was free. */
+static bool lacks_files(const struct sql_db *db, int code)
+{
+    int error = db->handle ? sqlite3_system_errno(db->handle) : 0;
+    bool is_of_file = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_IOERR;
+
+    return is_of_file && (error == EMFILE || error == ENFILE);
+}
+
 int sql_fail(struct sql_db *db, struct err *e, const char *what)
 {
     int code = db->handle ? sqlite3_extended_errcode(db->handle) : SQLITE_NOMEM;
     const char *message = db->handle ? sqlite3_errmsg(db->handle) : "out of memory";
 
+    if (lacks_files(db, code))
+        return err_set(e, -EMFILE, "TOO_FEW_FILES",
+                       "The service has no descriptor free for its database: try again in a moment, or raise the limit "
+                       "(`ulimit -n`).");
     for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
         if (failures[i].code == code || failures[i].code == (code & 0xff))
             return err_set(e, -failures[i].errno_value, failures[i].name, "%s: %s", what, message);

@@ -15,6 +15,7 @@ struct sql_db {
     struct sql_cached **cache; /* owned; open addressing, size a power of two */
     size_t cache_size, n_cached;
     struct err *why_broken; /* owned; NULL: usable */
+    int r_broken;           /* the negative errno of why_broken */
 };
 
 /* A statement in use, until it is given back. */
@@ -29,7 +30,7 @@ struct sql_rows {
 };
 
 /* A connection that could not be opened: every use fails with the reason. */
-struct sql_db *sql_broken(const struct err *why) MUST_CHECK;
+struct sql_db *sql_broken(int r, const struct err *why) MUST_CHECK;
 bool sql_is_broken(const struct sql_db *db);
 
 /* sql_clock.c: adds boot_id() and boot_ms() to a new connection; returns a code of SQLite. */

@@ -124,7 +124,8 @@ void task_run_exit(struct tasks *t, struct task_run *run, bool has_taken);
 
 struct task_want { /* guarded */
     bool is_resting, is_probing;
-    bool was_full; /* a task waits for a place among all child processes */
+    bool is_logged; /* the log has a line about the rest */
+    bool was_full;  /* a task waits for a place among all child processes */
     int64_t until_ms, delay_ms;
 };
 /* Of a failed start or claim: was the cause a lack of resources, or our own database? */
@@ -132,7 +133,8 @@ bool task_is_want(int r, const struct err *why);
 /* May one more row be claimed? room: number of child processes that can be started now. Called with the mutex held. */
 bool task_want_admit_locked(struct tasks *t, int64_t room, bool *ret_is_probe);
 void task_want_note(struct tasks *t, const char *why);
-void task_want_end(struct tasks *t); /* an agent was started */
+void task_want_note_room(struct tasks *t, const char *why); /* there is no room for a start, and no run that may end */
+void task_want_end(struct tasks *t);                        /* an agent was started */
 void task_want_left(struct tasks *t, const struct task_run *run);
 void task_want_retry(struct tasks *t, void *arg);
 

@@ -31,6 +31,15 @@ int64_t task_run_count_locked(struct tasks *t, const char *app)
     return n;
 }
 
+static bool has_runs_locked(const struct tasks *t)
+{
+    bool has = false;
+
+    for (const struct task_run *run = t->runs; run && !has; run = run->next)
+        has = !run->is_brief;
+    return has;
+}
+
 static struct task_run *run_new(const struct task_run_key *key)
 {
     struct task_run *run = xcalloc(1, sizeof(*run));
@@ -48,10 +57,13 @@ static struct task_run *run_new(const struct task_run_key *key)
 struct task_run *task_run_reserve(struct tasks *t, const struct task_run_key *key, int64_t max_concurrent)
 {
     const struct task_runner *runner = &t->config.runner;
-    int64_t room = runner->room ? runner->room(runner->arg) : INT64_MAX;
     struct task_run *run = NULL;
-    bool is_probe = false;
+    bool is_probe = false, has_to_rest;
+    struct err why;
+    int64_t room;
 
+    err_init(&why);
+    room = runner->room ? runner->room(runner->arg, &why) : INT64_MAX;
     pthread_mutex_lock(&t->mutex);
     if (!t->is_stopping && !t->is_id_taken && !find_locked(t, key) &&
         task_run_count_locked(t, key->app) < max_concurrent && task_want_admit_locked(t, room, &is_probe)) {
@@ -60,7 +72,10 @@ struct task_run *task_run_reserve(struct tasks *t, const struct task_run_key *ke
         run->next = t->runs;
         t->runs = run;
     }
+    has_to_rest = room < 1 && !t->is_stopping && !has_runs_locked(t);
     pthread_mutex_unlock(&t->mutex);
+    if (has_to_rest)
+        task_want_note_room(t, why.text);
     return run;
 }
 

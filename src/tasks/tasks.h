@@ -54,7 +54,8 @@ struct task_runner {
     void *arg;
     /* -ENOENT AGENT_NOT_FOUND; NULL: every name is valid. */
     int (*check)(void *arg, const char *agent_name, struct err *e);
-    int64_t (*room)(void *arg); /* how many more agents can be started now; NULL: any number */
+    /* How many more agents can be started now; below 1, why says the reason. NULL: any number. */
+    int64_t (*room)(void *arg, struct err *why);
     /* Starts the agent; later tasks_run_ended(tasks, run_id, end) is called once, from any thread. *ret_handle is for
      * stop(). */
     int (*start)(void *arg, int64_t run_id, const struct task_run_order *order, void **ret_handle, pid_t *ret_pid,

@@ -1,12 +1,17 @@
 /* Lack of resources: a machine that cannot start an agent now (descriptors, processes, memory, places for children,
  * disk) has not failed the row. The machine rests and claims nothing; then one claim tests whether starting works
- * again. One log line reports the beginning of the rest and one its end. */
+ * again. One log line reports the beginning of the rest and one its end. Where there is no room for a start, nothing is
+ * claimed: such rests begin short and are reported once they have become long. */
 #include "tasks/private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { FIRST_REST_MS = 1000, LONGEST_REST_MS = 60000 };
+struct rests {
+    int64_t first_ms, longest_ms;
+};
+
+static const struct rests after_failure = { 1000, 60000 }, without_room = { 60, 4000 };
 
 bool task_is_want(int r, const struct err *why)
 {
@@ -49,39 +54,53 @@ static void start_timer(void *tasks)
 }
 
 /* Failures of claims that began before the rest do not prolong it. */
-void task_want_note(struct tasks *t, const char *why)
+static void rest(struct tasks *t, const struct rests *rests, const char *why)
 {
     struct task_want *w = &t->want;
     int64_t now_ms = clock_mono_ms();
-    bool is_new, is_longer;
+    bool is_new, is_longer, has_to_log;
 
     pthread_mutex_lock(&t->mutex);
     is_new = !w->is_resting;
     is_longer = is_new || now_ms >= w->until_ms;
     if (is_longer) {
-        w->delay_ms = is_new ? FIRST_REST_MS : MIN(2 * w->delay_ms, (int64_t)LONGEST_REST_MS);
+        w->delay_ms = is_new ? rests->first_ms : MIN(2 * w->delay_ms, rests->longest_ms);
         w->until_ms = now_ms + w->delay_ms;
     }
+    has_to_log = !w->is_logged && w->delay_ms >= after_failure.first_ms;
+    w->is_logged = w->is_logged || has_to_log;
     w->is_resting = true;
     w->is_probing = false;
     pthread_mutex_unlock(&t->mutex);
-    if (is_new)
+    if (has_to_log)
         log_warn("tasks", NULL, "no agent can be started now, tasks wait: %s", LOG_Q(why));
     if (is_longer)
         loop_post(t->config.loop, start_timer, t);
 }
 
+void task_want_note(struct tasks *t, const char *why)
+{
+    rest(t, &after_failure, why);
+}
+
+void task_want_note_room(struct tasks *t, const char *why)
+{
+    rest(t, &without_room, why);
+}
+
 void task_want_end(struct tasks *t)
 {
-    bool was_resting;
+    bool was_resting, was_logged;
 
     pthread_mutex_lock(&t->mutex);
     was_resting = t->want.is_resting;
-    t->want.is_resting = t->want.is_probing = false;
+    was_logged = t->want.is_logged;
+    t->want.is_resting = t->want.is_probing = t->want.is_logged = false;
     pthread_mutex_unlock(&t->mutex);
     if (!was_resting)
         return;
-    log_info("tasks", NULL, "agents can be started again");
+    if (was_logged)
+        log_info("tasks", NULL, "agents can be started again");
     task_apps_dispatch(t);
 }
 

@@ -9,7 +9,7 @@ const table = 'src/api/errors.c';
 const page = 'docs/errors.md';
 
 // Told before the service listens or by the command line only, so never in an answer; src/cli answers nobody.
-const startUp = new Set(['ADDRESS_IN_USE', 'ALREADY_RUNNING', 'BAD_DATA_FOLDER', 'BAD_MASTER_KEY', 'BAD_ROUTE', 'COMMAND_TIMED_OUT', 'LISTEN_FAILED', 'NO_DATA_DIR', 'NO_HOME', 'SCHEMA_TOO_NEW', 'TOO_FEW_FILES']);
+const startUp = new Set(['ADDRESS_IN_USE', 'ALREADY_RUNNING', 'BAD_DATA_FOLDER', 'BAD_MASTER_KEY', 'BAD_ROUTE', 'COMMAND_TIMED_OUT', 'LISTEN_FAILED', 'NO_DATA_DIR', 'NO_HOME', 'SCHEMA_TOO_NEW']);
 
 export function readTable(text) {
     // A long row stands on several lines, its text may be in parts.

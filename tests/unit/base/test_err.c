@@ -53,6 +53,18 @@ static void a_failed_system_call_is_named_with_its_reason(void **state)
     assert_string_equal(e.text, "opening data.db: No such file or directory");
 }
 
+static void a_lack_of_resources_has_a_code_of_its_own(void **state)
+{
+    struct err e = { 0 };
+
+    assert_int_equal(err_errno(&e, EMFILE, "opening"), -EMFILE);
+    assert_string_equal(e.code, "TOO_FEW_FILES");
+    assert_int_equal(err_errno(&e, ENOMEM, "opening"), -ENOMEM);
+    assert_string_equal(e.code, "OUT_OF_MEMORY");
+    assert_string_equal(err_code_of(-ENFILE, "STORE_ERROR"), "TOO_FEW_FILES");
+    assert_string_equal(err_code_of(-EIO, "STORE_ERROR"), "STORE_ERROR");
+}
+
 static void the_first_violation_is_the_text_and_all_are_kept(void **state)
 {
     struct err e = { 0 };
@@ -174,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_text_may_be_made_from_itself),
         cmocka_unit_test(a_prefix_stands_before_the_text),
         cmocka_unit_test(a_failed_system_call_is_named_with_its_reason),
+        cmocka_unit_test(a_lack_of_resources_has_a_code_of_its_own),
         cmocka_unit_test(the_first_violation_is_the_text_and_all_are_kept),
         cmocka_unit_test(a_violation_of_the_whole_body_has_no_field_name),
         cmocka_unit_test(violations_beyond_the_limit_are_only_counted),

@@ -4,6 +4,7 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 struct end {
@@ -106,6 +107,29 @@ static void who_takes_the_port_of_a_connection_that_was_reset_is_not_its_peer(vo
     close(listener);
 }
 
+/* The kernel is asked through a socket, which cannot be made at first. */
+static void without_descriptors_a_caller_is_neither_known_nor_refused_for_good(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    union http_address at;
+    int listener = listen_anywhere(&at);
+    struct end end = end_open(listener, &at, any_port());
+    struct rlimit usual, none;
+    struct err e = { 0 };
+    int r;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = (struct rlimit){ 0, usual.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    r = peers_check(f.id, end.peer, &(struct launch_what){ .app_id = APP }, false, &e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(r, -EMFILE);
+    assert_string_equal(e.code, "TOO_FEW_FILES");
+    assert_int_equal(check(&f, &end), 0);
+    end_close(&end);
+    close(listener);
+}
+
 static void a_connection_that_is_closed_here_has_no_peer(void **state)
 {
     AUTO(fixture_close) struct fixture f = fixture_open();
@@ -124,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_of_this_user_is_known_also_with_its_side_closed),
         cmocka_unit_test(who_takes_the_port_of_a_connection_that_was_reset_is_not_its_peer),
+        cmocka_unit_test(without_descriptors_a_caller_is_neither_known_nor_refused_for_good),
         cmocka_unit_test(a_connection_that_is_closed_here_has_no_peer),
     };
 

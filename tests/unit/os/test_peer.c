@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -200,12 +201,12 @@ static void check_tree(bool is_middle_gone)
 
     close(p.client);
     p.client = -1;
-    assert_true(peer_process_find(inode, &child, 1, &found));
+    assert_int_equal(peer_process_find(inode, &child, 1, &found), 1);
     assert_int_equal(found.root, child);
     assert_true(strlen(found.path) > 0);
-    assert_true(peer_process_find(inode, (pid_t[]){ child + 100000 }, 1, &found));
+    assert_int_equal(peer_process_find(inode, (pid_t[]){ child + 100000 }, 1, &found), 1);
     assert_int_equal(found.root, 0);
-    assert_true(peer_process_find(inode, NULL, 0, &found));
+    assert_int_equal(peer_process_find(inode, NULL, 0, &found), 1);
     assert_int_equal(found.root, 0);
     close(pipe_end);
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -226,7 +227,21 @@ static void a_socket_that_nobody_holds_is_not_found(void **state)
 {
     struct peer_process found;
 
-    assert_false(peer_process_find(UINT64_MAX, NULL, 0, &found));
+    assert_int_equal(peer_process_find(UINT64_MAX, NULL, 0, &found), 0);
+}
+
+static void without_descriptors_nothing_is_said_about_a_socket(void **state)
+{
+    struct peer_process found;
+    struct rlimit usual, none;
+    int r;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = (struct rlimit){ 0, usual.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    r = peer_process_find(UINT64_MAX, NULL, 0, &found);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(r, -EMFILE);
 }
 
 static void a_kernel_that_reports_owners_passes_the_check(void **state)
@@ -281,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_descendant_is_of_the_tree),
         cmocka_unit_test(an_orphan_of_the_session_is_of_the_tree),
         cmocka_unit_test(a_socket_that_nobody_holds_is_not_found),
+        cmocka_unit_test(without_descriptors_nothing_is_said_about_a_socket),
         cmocka_unit_test(a_kernel_that_reports_owners_passes_the_check),
         cmocka_unit_test(a_kernel_that_reports_nothing_fails_the_check_and_says_what_is_missing),
     };

@@ -4,7 +4,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static struct sql_db *open_db(const char *path)
@@ -269,6 +271,44 @@ static void what_cannot_be_opened_says_why(void **state)
     assert_null(db);
 }
 
+/* At every number of free descriptors: each file of the database may be the one that is not opened. */
+static void a_lack_of_descriptors_is_no_failure_of_the_database(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct sql_db *writer = open_db(f.file), *reader = NULL;
+    const struct sql_options options = { .is_readonly = true };
+    struct rlimit usual, few;
+    int first_free = open("/dev/null", O_RDONLY | O_CLOEXEC), n_failed = 0;
+    struct err e = { 0 };
+
+    close(first_free);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    must(sql_exec(writer, &e, "CREATE TABLE t (x)", ""), &e);
+    for (int n_free = 0; n_free < 4; n_free++) {
+        int r;
+
+        few = (struct rlimit){ (rlim_t)(first_free + n_free), usual.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        r = sql_open(f.file, &options, &reader, &e);
+        if (r == 0) {
+            struct sql_rows *rows = NULL;
+
+            r = sql_query(reader, &rows, &e, "SELECT x FROM t", "");
+            if (r == 0)
+                r = sql_step(rows, &e);
+            sql_rows_endp(&rows);
+            reader = sql_close(reader);
+        }
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        n_failed += r < 0;
+        if (r < 0)
+            assert_string_equal(e.code, "TOO_FEW_FILES");
+        assert_true(r == 0 || r == -EMFILE);
+    }
+    assert_true(n_failed >= 2);
+    sql_close(writer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_check_with_json_is_read_from_a_trusted_schema_only),
         cmocka_unit_test(the_files_are_private_and_durable),
         cmocka_unit_test(what_cannot_be_opened_says_why),
+        cmocka_unit_test(a_lack_of_descriptors_is_no_failure_of_the_database),
     };
 
     return cmocka_run_group_tests_name("sql", tests, NULL, NULL);

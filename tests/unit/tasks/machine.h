@@ -62,7 +62,8 @@ struct machine {
     bool is_deaf;                  /* no app listens */
     atomic_int start_result;       /* the runner's result for a start; 0: it starts */
     atomic_int n_requested;        /* starts that were requested from the runner */
-    atomic_int room;               /* children the runner has room for; 0: any number */
+    atomic_int room;               /* children the runner has room for; 0: any number, -1: none */
+    atomic_int n_looked;           /* questions for room */
     atomic_bool ends_in_start;     /* the end is reported before start() has returned */
     atomic_bool ignores_stop;
     atomic_int n_changes;
@@ -117,17 +118,19 @@ static inline int fake_start(void *arg, int64_t run_id, const struct task_run_or
     return 0;
 }
 
-static inline int64_t fake_room(void *arg)
+static inline int64_t fake_room(void *arg, struct err *why)
 {
     struct machine *m = arg;
     struct world *w = m->world;
     int64_t n = 0;
 
+    atomic_fetch_add(&m->n_looked, 1);
     pthread_mutex_lock(&w->mutex);
     for (size_t i = 0; i < w->n_runs; i++)
         n += w->runs[i].machine == m && !atomic_load(&w->runs[i].has_ended);
     pthread_mutex_unlock(&w->mutex);
-    return atomic_load(&m->room) ? atomic_load(&m->room) - n : INT64_MAX;
+    err_set(why, -EMFILE, "TOO_FEW_FILES", "no room");
+    return atomic_load(&m->room) < 0 ? 0 : atomic_load(&m->room) == 0 ? INT64_MAX : atomic_load(&m->room) - n;
 }
 
 static inline void fake_stop(void *arg, void *handle)

@@ -178,6 +178,31 @@ static void many_tasks_outside_are_looked_at_in_linear_time(void **state)
         fail_msg("%d tasks took %lld us, %d took %lld us", FEW, (long long)few_us, FEW * TIMES, (long long)many_us);
 }
 
+static bool has_looked_again(void *arg)
+{
+    struct machine *m = arg;
+
+    return atomic_load(&m->n_looked) >= 3;
+}
+
+/* No run is at work whose end would make room. */
+static void without_room_for_any_agent_nothing_is_claimed_and_it_is_looked_again_with_back_off(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    const char *id;
+
+    atomic_store(&m->room, -1);
+    machine_start(m);
+    id = insert(m, "{}");
+    assert_true(wait_until(has_looked_again, m));
+    assert_int_equal(row_now(m, id).attempt, 0);
+    assert_int_equal(atomic_load(&m->n_requested), 0);
+    atomic_store(&m->room, 0);
+    fake_succeed(wait_run(w, 0), "{}");
+    assert_int_equal(wait_task(m, id, "completed").attempt, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +212,7 @@ int main(void)
         WORLD_TEST(a_start_looks_at_large_tasks_one_by_one),
         WORLD_TEST(many_tasks_outside_are_looked_at_in_linear_time),
         WORLD_TEST(rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes),
+        WORLD_TEST(without_room_for_any_agent_nothing_is_claimed_and_it_is_looked_again_with_back_off),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
