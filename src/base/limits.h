@@ -45,6 +45,7 @@ enum {
     LIMIT_SHORT_WAITING = 4096,
     LIMIT_SHORT_DEADLINE_MS = 30000, /* a request that waits longer for a worker is answered OVERLOADED */
     LIMIT_LONG_DEADLINE_MS = 120000, /* the same for the long pool */
+    LIMIT_DOCTOR_WAIT_MS = 2000,     /* GET /api/doctor waits so long for the default provider */
     LIMIT_LONG_THREADS = 256,
     LIMIT_LONG_WAITING = 256,
     LIMIT_SHORT_RESERVED = 2, /* threads beyond the others, for the administrator only */

@@ -185,7 +185,7 @@ static struct llm_models copy_models(struct arena *a, const struct llm_models *f
     return (struct llm_models){ items, from->n };
 }
 
-static int fetch_models(struct llm_account_state *s, struct arena *a, const atomic_bool *is_gone,
+static int fetch_models(struct llm_account_state *s, struct arena *a, int64_t total_ms, const atomic_bool *is_gone,
                         struct llm_models *ret, struct err *e)
 {
     const struct llm_protocol *p = s->account.preset->protocol;
@@ -200,7 +200,7 @@ static int fetch_models(struct llm_account_state *s, struct arena *a, const atom
         r = p->models(&s->account, a, &request, e);
 
     request.connect_ms = LIST_CONNECT_MS;
-    request.total_ms = LIST_TOTAL_MS;
+    request.total_ms = total_ms;
     request.max_reply = LIST_BYTES;
     if (r == 0)
         r = http_call(&request, a, is_gone, &answer, e);
@@ -218,27 +218,37 @@ static void note_failure(struct llm_account_state *s, int r, const struct err *e
         set_failure(s, e->text);
 }
 
-/* Another caller may fetch at the same time, as the fetch runs outside the lock: the later result counts. */
-static int renew_models(struct llm_account_state *s, int64_t ttl_ms, const atomic_bool *is_gone, struct err *e)
+/* Under the lock. *fresh stays the caller's when the previous list stays. */
+static void keep_models(struct llm_account_state *s, int r, int64_t ttl_ms, struct llm_models models,
+                        struct arena **fresh, const struct err *e)
 {
-    struct arena *fresh = arena_new();
+    s->models_until_ms = clock_mono_ms() + (r == 0 ? ttl_ms : LIST_FAILED_MS);
+    note_failure(s, r, e);
+    if (r == 0 || !s->models_arena) {
+        arena_free(s->models_arena);
+        s->models_arena = TAKE(*fresh);
+        s->models = models;
+    }
+}
+
+/* Another caller may fetch at the same time, as the fetch runs outside the lock: the later result counts. A timeout
+ * after less than LIST_TOTAL_MS is not noted, as a slow provider is no failed one. */
+static int renew_models(struct llm_account_state *s, int64_t ttl_ms, int64_t total_ms, const atomic_bool *is_gone,
+                        struct err *e)
+{
+    AUTO(arena_freep) struct arena *fresh = arena_new();
     AUTO(arena_freep) struct arena *scratch = arena_new();
     struct llm_models found = { 0 };
-    int r = s->account.preset->quirks & LLM_QUIRK_NO_MODEL_LIST ? 0 : fetch_models(s, scratch, is_gone, &found, e);
+    bool has_list = !(s->account.preset->quirks & LLM_QUIRK_NO_MODEL_LIST);
+    int r = has_list ? fetch_models(s, scratch, total_ms, is_gone, &found, e) : 0;
     struct llm_models models = merge_models(fresh, &s->account, &found);
 
     pthread_mutex_lock(&s->lock);
     s->is_renewing = false;
     s->has_list |= found.n > 0;
-    s->models_until_ms = clock_mono_ms() + (r == 0 ? ttl_ms : LIST_FAILED_MS);
-    note_failure(s, r, e);
-    if (r == 0 || !s->models_arena) {
-        arena_free(s->models_arena);
-        s->models_arena = TAKE(fresh);
-        s->models = models;
-    }
+    if (r != -ETIMEDOUT || total_ms >= LIST_TOTAL_MS)
+        keep_models(s, r, ttl_ms, models, &fresh, e);
     pthread_mutex_unlock(&s->lock);
-    arena_free(fresh);
     return r;
 }
 
@@ -260,19 +270,42 @@ bool llm_account_state_models_wait(struct llm_account_state *s)
     return is_old;
 }
 
-int llm_account_state_models(struct llm_account_state *s, struct settings *settings, struct arena *a,
-                             const atomic_bool *is_gone, struct llm_models *ret, struct err *e)
+static int renew_when_old(struct llm_account_state *s, struct settings *settings, int64_t total_ms,
+                          const atomic_bool *is_gone, struct err *e)
 {
-    struct err why = { 0 };
+    int64_t ttl_ms = s->account.runner ? 0 : settings_ms(settings, SETTING_LLM_MODELS_TTL_S);
     bool is_old;
-    int r = 0;
 
     pthread_mutex_lock(&s->lock);
     is_old = must_renew(s) && !loop_is_here();
     s->is_renewing |= is_old;
     pthread_mutex_unlock(&s->lock);
-    if (is_old) /* a failure is cached for a while, like a list */
-        (void)!renew_models(s, s->account.runner ? 0 : settings_ms(settings, SETTING_LLM_MODELS_TTL_S), is_gone, &why);
+    return is_old ? renew_models(s, ttl_ms, total_ms, is_gone, e) : 0;
+}
+
+int llm_account_state_check(struct llm_account_state *s, struct settings *settings, int64_t wait_ms,
+                            const atomic_bool *is_gone, struct err *e)
+{
+    struct err why = { 0 };
+    int r = renew_when_old(s, settings, MIN(wait_ms, (int64_t)LIST_TOTAL_MS), is_gone, &why);
+
+    if (r < 0)
+        return err_set(e, r, why.code, "%s", why.text);
+    pthread_mutex_lock(&s->lock);
+    if (s->models_r < 0)
+        r = err_set(e, s->models_r, s->models_code, "%s", s->models_text);
+    pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
+int llm_account_state_models(struct llm_account_state *s, struct settings *settings, struct arena *a,
+                             const atomic_bool *is_gone, struct llm_models *ret, struct err *e)
+{
+    struct err why = { 0 };
+    int r = 0;
+
+    /* a failure is cached for a while, like a list */
+    (void)!renew_when_old(s, settings, LIST_TOTAL_MS, is_gone, &why);
     pthread_mutex_lock(&s->lock);
     *ret = copy_models(a, &s->models);
     if (ret->n == 0 && s->models_r < 0)

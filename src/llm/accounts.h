@@ -59,6 +59,12 @@ struct field_strings llm_account_state_resting_models(struct llm_account_state *
 int llm_account_state_models(struct llm_account_state *s, struct settings *settings, struct arena *a,
                              const atomic_bool *is_gone, struct llm_models *ret, struct err *e) MUST_CHECK;
 
+/* Asks for the list when it is old, and returns how the last request for it ended: an error of http_call() or of the
+ * provider. Waits at most wait_ms: -ETIMEDOUT when the provider has not answered by then, which others are not told.
+ * Blocks a worker. */
+int llm_account_state_check(struct llm_account_state *s, struct settings *settings, int64_t wait_ms,
+                            const atomic_bool *is_gone, struct err *e) MUST_CHECK;
+
 /* Would llm_account_state_models() ask the provider now? While one caller fetches the list, the others get the previous
  * list. */
 bool llm_account_state_models_wait(struct llm_account_state *s);

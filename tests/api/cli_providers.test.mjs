@@ -4,7 +4,8 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { binary, coldHearth, startHearth, stoppedHearth } from './harness.mjs';
+import { hostileHttp, responseBytes } from '../hostile/kit.mjs';
+import { binary, coldHearth, startHearth, stoppedHearth, until } from './harness.mjs';
 import { newApp, newKey } from './kit.mjs';
 import { env } from './provider.mjs';
 
@@ -100,6 +101,30 @@ test('a dead default provider is told with its last error and time', async (t) =
     assert.match(provider.last_error, /127\.0\.0\.1:1/);
     await said(h, 'provider', 'add', 'ollama', '--base-url', url.replace('/v1', ''), '--model', 'said-model');
     assert.doesNotMatch(await said(h, 'provider', 'list'), /^failed/m);
+});
+
+test('a default provider that takes the question and never answers is told after two seconds, and is not held against it', async (t) => {
+    let isAwake = false;
+    const openMs = [];
+    const peer = await hostileHttp(t, (request, socket) => {
+        const began = Date.now();
+        if (isAwake)
+            socket.end(responseBytes({ object: 'list', data: [{ id: 'late-model' }] }));
+        else
+            socket.on('close', () => openMs.push(Date.now() - began)).on('end', () => socket.end());
+    });
+    const h = await startHearth({ t });
+    const key = await newKey(h);
+    await said(h, 'provider', 'add', 'generic-openai', '--name', 'mute', '--base-url', `${peer.url}/v1`, '--model', 'm');
+    const doctor = await h.cli('doctor');
+    assert.match(doctor.stdout, /^FAIL {2}provider +mute, a default, did not answer within 2 s$/m);
+    await until(() => openMs.length === 1, { what: 'the doctor has hung up' });
+    assert.ok(openMs[0] >= 1900 && openMs[0] < 7000, `the doctor waited ${openMs[0]} ms`);
+    assert.equal((await h.cliJson('provider', 'list'))[0].last_error, null);
+    isAwake = true;
+    const { body } = await key.call('GET', '/v1/models');
+    assert.ok(body.data.some((model) => model.id.endsWith('late-model')), JSON.stringify(body));
+    assert.doesNotMatch((await h.cli('doctor')).stdout, /mute, a default/);
 });
 
 test('a test that fails ends with code 1 and its sentence', async (t) => {

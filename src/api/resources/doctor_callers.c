@@ -8,6 +8,7 @@
 #include "api/resources/foreign_clients.h"
 #include "api/resources/providers.h"
 #include "base/budget.h"
+#include "base/limits.h"
 #include "identity/peers.h"
 #include "llm/local/local.h"
 #include "settings/settings.h"
@@ -124,24 +125,31 @@ static bool is_default(struct checkup *c, enum provider_capability what, const c
            strcmp(def.provider, name) == 0;
 }
 
+static void report_default(struct checkup *c, struct llm_account_state *state, const char *what)
+{
+    const char *name = state->account.name;
+
+    doctor_add(c, "provider", false, arena_printf(c->arena, "%s, a default, %s%s", name, what, failure_text(c, state)),
+               arena_printf(c->arena,
+                            "`hearth provider test %s` asks it again; `hearth provider default NAME` chooses another",
+                            name));
+}
+
 /* The list of models costs nothing: when no connection to the default provider comes about, fetching the list keeps the
  * failure. */
 static void check_default(struct checkup *c, struct llm_account_state *state)
 {
     bool is_for_chats = is_default(c, PROVIDER_CHAT, state->account.name);
-    struct llm_models models = { 0 };
+    int r = 0;
 
     if (!is_for_chats && !is_default(c, PROVIDER_EMBED, state->account.name))
         return;
     if (is_for_chats && !state->account.runner)
-        (void)!llm_account_state_models(state, c->api->settings, c->arena, &c->req->exchange->is_gone, &models, NULL);
-    if (llm_account_state_failure(state, c->arena).text)
-        doctor_add(
-            c, "provider", false,
-            arena_printf(c->arena, "%s, a default, failed%s", state->account.name, failure_text(c, state)),
-            arena_printf(c->arena,
-                         "`hearth provider test %s` asks it again; `hearth provider default NAME` chooses another",
-                         state->account.name));
+        r = llm_account_state_check(state, c->api->settings, LIMIT_DOCTOR_WAIT_MS, &c->req->exchange->is_gone, NULL);
+    if (r == -ETIMEDOUT)
+        report_default(c, state, arena_printf(c->arena, "did not answer within %d s", LIMIT_DOCTOR_WAIT_MS / 1000));
+    else if (llm_account_state_failure(state, c->arena).text)
+        report_default(c, state, "failed");
 }
 
 static void check_accounts(struct checkup *c)
