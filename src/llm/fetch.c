@@ -66,6 +66,7 @@ static int get_once(const struct fetching *f, const char *url, struct http_answe
         .first_byte_ms = SILENCE_MS,
         .idle_ms = SILENCE_MS,
         .max_reply = LIMIT_FETCHED_BYTES - f->n_bytes,
+        .reads_only_ok = true, /* no other body counts */
         .is_moot = f->wait->is_leaving,
         .holder = f->wait->holder,
         .guard = f->guard,

@@ -54,6 +54,15 @@ static size_t take_bytes(struct transfer *t, struct slice bytes)
     return 0;
 }
 
+/* `stop` of a call whose answer is complete with its head; no error of http_call(). */
+enum { HEAD_SUFFICES = -EALREADY };
+
+static void leave_body(struct transfer *t)
+{
+    if (t->head.status != 200)
+        t->stop = HEAD_SUFFICES;
+}
+
 static CURLcode code_of(CURLM *multi)
 {
     CURLMsg *message;
@@ -177,7 +186,9 @@ static int perform(struct call *call, const struct http_call_request *request, c
 
     transfer_setup();
     r = transfer_init(&call->transfer, curl_easy_init(), request, CALL_BUFFER_BYTES, e);
-    return r == 0 ? run_call(&call->transfer, request, is_gone, e) : r;
+    if (r == 0)
+        r = run_call(&call->transfer, request, is_gone, e);
+    return r == HEAD_SUFFICES ? 0 : r;
 }
 
 int http_call(const struct http_call_request *request, struct arena *a, const atomic_bool *is_gone,
@@ -186,6 +197,8 @@ int http_call(const struct http_call_request *request, struct arena *a, const at
     struct call call = { .transfer = { .on_bytes = take_bytes }, .holder = request->holder, .arena = a };
     int r;
 
+    if (request->reads_only_ok)
+        call.transfer.on_head = leave_body;
     buf_init(&call.body, request->max_reply ? request->max_reply : LIMIT_REPLY);
     r = request->inside ? play(&call, request, is_gone, e) : perform(&call, request, is_gone, e);
     if (r == 0)

@@ -185,6 +185,51 @@ static void as_many_redirects_as_the_limit_says(void **state)
     assert_string_equal(block_of(&w, 0)->media_type, "application/pdf");
 }
 
+static bool has_left(void *arg)
+{
+    return atomic_load(&((struct raw_peer *)arg)->has_left);
+}
+
+/* Such a body would count for nothing. The file that the redirect names is fetched all the same. */
+static void the_body_of_a_redirect_is_not_read(void **state)
+{
+    static const enum raw_end ends[] = { RAW_ENDLESS, RAW_HANG };
+
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        AUTO(world_close) struct world w = { 0 };
+        struct raw_peer peer;
+
+        world_open(&w);
+        raw_open(&peer,
+                 arena_printf(w.rig.a, "HTTP/1.1 302 Found\r\nlocation: %s\r\ncontent-length: 99999999999\r\n\r\nx",
+                              rig_url(&w.rig, "/a.pdf")),
+                 ends[i]);
+        assert_int_equal(
+            llm_file_of_address(arena_printf(w.rig.a, "http://127.0.0.1:%u/", peer.port), "x", &w.blocks[0], NULL), 0);
+        if (fetch(&w, "groq", 1) < 0)
+            fail_msg("%s", w.e.text);
+        assert_string_equal(block_of(&w, 0)->media_type, "application/pdf");
+        assert_true(wait_until(has_left, &peer));
+        raw_close(&peer);
+    }
+}
+
+static void the_body_of_a_refusal_is_not_read(void **state)
+{
+    AUTO(world_close) struct world w = { 0 };
+    struct raw_peer peer;
+
+    world_open(&w);
+    raw_open(&peer, "HTTP/1.1 404 Not Found\r\n\r\nx", RAW_ENDLESS);
+    assert_int_equal(
+        llm_file_of_address(arena_printf(w.rig.a, "http://127.0.0.1:%u/", peer.port), "x", &w.blocks[0], NULL), 0);
+    assert_int_equal(fetch(&w, "groq", 1), -EINVAL);
+    if (!strstr(w.e.text, "the status 404"))
+        fail_msg("%s", w.e.text);
+    assert_true(wait_until(has_left, &peer));
+    raw_close(&peer);
+}
+
 static void as_many_files_as_the_limit_says(void **state)
 {
     AUTO(world_close) struct world w = { 0 };
@@ -259,6 +304,8 @@ int main(void)
         cmocka_unit_test(a_protocol_that_takes_addresses_gets_them),
         cmocka_unit_test(what_cannot_be_had_is_reported_with_its_place_and_without_its_address),
         cmocka_unit_test(as_many_redirects_as_the_limit_says),
+        cmocka_unit_test(the_body_of_a_redirect_is_not_read),
+        cmocka_unit_test(the_body_of_a_refusal_is_not_read),
         cmocka_unit_test(as_many_files_as_the_limit_says),
         cmocka_unit_test(all_files_together_have_as_many_bytes_as_the_limit_says),
         cmocka_unit_test(the_service_itself_is_no_address),

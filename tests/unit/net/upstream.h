@@ -95,7 +95,7 @@ static inline char *rig_url(struct rig *rig, const char *path)
 
 /* ---- a peer of bytes ---- */
 
-enum raw_end { RAW_CLOSE, RAW_RESET, RAW_HANG };
+enum raw_end { RAW_CLOSE, RAW_RESET, RAW_HANG, RAW_ENDLESS /* zeroes until the client leaves */ };
 
 struct raw_peer {
     int listener;
@@ -105,7 +105,7 @@ struct raw_peer {
     pthread_t thread;
     char heard[4096];      /* the first bytes of the last request */
     atomic_bool has_heard; /* a whole request head */
-    atomic_bool has_left;  /* the client closed a connection that hung */
+    atomic_bool has_left;  /* the client closed a connection that hung or was endless */
 };
 
 static inline void raw_serve(struct raw_peer *p, int fd)
@@ -120,6 +120,12 @@ static inline void raw_serve(struct raw_peer *p, int fd)
     } while (n > 0 && p->heard[0] >= 'A' && !strstr(p->heard, "\r\n\r\n")); /* TLS begins with a small byte */
     atomic_store(&p->has_heard, true);
     (void)!send(fd, p->says, strlen(p->says), MSG_NOSIGNAL);
+    if (p->end == RAW_ENDLESS) {
+        memset(more, 0, sizeof(more));
+        while (send(fd, more, sizeof(more), MSG_NOSIGNAL) > 0) {
+        }
+        atomic_store(&p->has_left, true);
+    }
     if (p->end == RAW_HANG) {
         while (recv(fd, more, sizeof(more), 0) > 0) {
         }
