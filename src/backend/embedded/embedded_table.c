@@ -400,7 +400,7 @@ static int check_version(struct sql_db *db, struct err *e)
     if (r < 0)
         return r;
     if (sql_int(rows, 0) > EMBEDDED_SCHEMA_VERSION)
-        return err_set(e, -EPROTO, "SCHEMA_TOO_NEW",
+        return err_set(e, -EPROTONOSUPPORT, "SCHEMA_TOO_NEW",
                        "The backend file was written by a newer version (schema %lld, this program knows %d)",
                        (long long)sql_int(rows, 0), EMBEDDED_SCHEMA_VERSION);
     return 0;

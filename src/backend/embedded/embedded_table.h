@@ -37,7 +37,7 @@ struct embedded_table;
 struct embedded_tables;
 
 struct embedded_tables *embedded_tables_new(const char *abbr) MUST_CHECK;
-/* Makes the file's schema. -EPROTO SCHEMA_TOO_NEW when the schema is newer than this program. */
+/* Makes the file's schema. -EPROTONOSUPPORT SCHEMA_TOO_NEW when the schema is newer than this program. */
 int embedded_tables_make(struct embedded_tables *ts, struct writer *w, struct err *e) MUST_CHECK;
 /* Names of the tables that have rows of work, as the file spells them. */
 int embedded_tables_list(struct sql_db *db, struct arena *a, const char ***ret, size_t *ret_n,

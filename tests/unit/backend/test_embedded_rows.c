@@ -52,7 +52,7 @@ static void a_file_of_a_newer_version_is_refused(void **state)
 
     rig->backend = backend_close(rig->backend);
     rig_sql(rig, "PRAGMA user_version = 99");
-    assert_int_equal(backend_embedded_open(&config, &b, &e), -EPROTO);
+    assert_int_equal(backend_embedded_open(&config, &b, &e), -EPROTONOSUPPORT);
     assert_string_equal(e.code, "SCHEMA_TOO_NEW");
     assert_null(b);
 }

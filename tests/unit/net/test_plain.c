@@ -108,7 +108,7 @@ struct bench {
     int status, r;
     char code[40], text[300], header[100];
     bool is_starting, ended_in_start;
-    atomic_bool is_paused, is_ended;
+    atomic_bool is_running, is_paused, is_ended;
 };
 
 static void on_head(void *arg, const struct http_answer *head)
@@ -144,6 +144,16 @@ static void on_end(void *arg, int r, const struct err *e)
     atomic_store(&b->is_ended, true);
 }
 
+static void note_running(void *arg)
+{
+    atomic_store(&((struct bench *)arg)->is_running, true);
+}
+
+static bool is_running(void *arg)
+{
+    return atomic_load(&((struct bench *)arg)->is_running);
+}
+
 static void *run_loop(void *arg)
 {
     (void)!loop_run(((struct bench *)arg)->loop, NULL);
@@ -156,7 +166,9 @@ static void bench_open(struct bench *b)
     buf_init(&b->bytes, LIMIT_REPLY);
     assert_int_equal(loop_new(&b->loop, NULL), 0);
     assert_int_equal(http_client_new(b->loop, &b->client, NULL), 0);
+    loop_post(b->loop, note_running, b);
     assert_int_equal(pthread_create(&b->thread, NULL, run_loop, b), 0);
+    assert_true(wait_until(is_running, b)); /* until then a call would run on this thread */
 }
 
 static void free_client(void *arg)
