@@ -65,8 +65,9 @@ both('activities are inserted, listed, shown, changed and removed', async (h) =>
 // Each with its least arguments.
 const usages = async (h) => [...(await h.cli('help')).stdout.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)((?: [A-Z][\w.|]*| app\|key)*)/gm)]
     .map(([, words, args]) => [...words.split(' '), ...args.split(' ').filter(Boolean).map((arg) => ({ 'FILE.json': '-', 'app|key': 'app' }[arg] ?? 'x'))]);
-// `permission watch` looks for a terminal first; `status` says itself that nothing runs (cli_chat.test.mjs).
-const needNoFolder = ['permission watch', 'status', 'serve', 'restore', 'help', 'man', 'completion', 'version'];
+// `permission watch` looks for a terminal first; `status` says itself that nothing runs (cli_chat.test.mjs), and so do `service`, whose command
+// `service install` starts one (service_command.test.mjs), and `upgrade` (upgrade.test.mjs).
+const needNoFolder = ['permission watch', 'status', 'serve', 'service', 'upgrade', 'restore', 'help', 'man', 'completion', 'version'];
 const makers = ['key new', 'app add', 'agent add', 'provider add', 'settings set', 'workspace add'];
 
 for (const [what, make] of [['does not exist', () => {}], ['is empty', (path) => mkdirSync(path, { mode: 0o700 })]])
