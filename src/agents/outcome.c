@@ -94,6 +94,7 @@ void agent_outcome_read(const struct agent_end *end, struct arena *a, struct age
     *ret = (struct agent_outcome){
         .is_success = is_success,
         .was_stopped = end->how.was_stopped,
+        .was_crowded = end->how.was_crowded && !end->how.was_stopped && !end->how.timed_out,
         .result_json = is_success ? result_of(end, a) : NULL,
         .error = is_success ? NULL : error_of(end, a),
         .log = child_log_text(end->log, a),

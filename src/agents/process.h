@@ -27,6 +27,7 @@ struct agent_run_input {
 struct agent_outcome {
     bool is_success;  /* exit code 0 */
     bool was_stopped; /* agent_run_stop() */
+    bool was_crowded; /* it failed of itself while the machine had hardly a process left */
     /* Of success: standard output, unchanged when it is JSON, else {"output": text}; {} when empty. */
     const char *result_json;
     /* Of failure: last lines of standard error, or "timed out after 900 s", or the way the process ended. */

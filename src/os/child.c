@@ -299,6 +299,7 @@ static bool child_take_note(struct child *c)
         if (note.error)
             child_signal_left(c);
     }
+    c->how.was_crowded = c->how.was_crowded || (n == (ssize_t)sizeof(note) && note.kind == CHILD_NOTE_CROWDED);
     return n > 0;
 }
 

@@ -27,6 +27,7 @@ struct child_exit {
     int signal;       /* the signal that ended it, or 0 */
     bool was_stopped; /* child_stop() had been called */
     bool timed_out;   /* it ran past timeout_ms */
+    bool was_crowded; /* it failed, and after it the machine had hardly a process left (RLIMIT_NPROC, pids.max) */
 };
 
 struct child_spec {

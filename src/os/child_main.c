@@ -24,6 +24,9 @@
 
 enum { CHILD_SOCKETS = 2, CHILD_BACKLOG = 128, CHILD_FAILED_CODE = 127, CHILD_KILL_ROUND_MS = 20 };
 
+/* What an ordinary agent needs at least: node starts with ten threads. */
+enum { CHILD_SPARE_TASKS = 16 };
+
 struct child_start {
     struct child_plan plan;
     const struct sock_filter *filter;
@@ -35,7 +38,7 @@ struct child_start {
 struct child_life {
     pid_t program; /* 0: it has ended and was reaped */
     int signals;
-    bool is_killing;
+    bool is_killing, has_failed;
 };
 
 /* ---- messages ---- */
@@ -281,6 +284,7 @@ static void child_program_ended(const struct child_start *s, struct child_life *
         ;
     has_left = pid == 0;
     life->program = 0;
+    life->has_failed = status != 0;
     child_report(CHILD_NOTE_ENDED, status, has_left);
     if (has_left)
         child_request_end(s, life);
@@ -335,6 +339,26 @@ static void child_wait_for_all(const struct child_start *s, struct child_life *l
     }
 }
 
+/* Could CHILD_SPARE_TASKS processes not be made now? The service's RLIMIT_NPROC and the cgroup's pids.max refuse them,
+ * as they refused those of the program; hearth-child has no limit of the child's own. A process counts until it is
+ * reaped. */
+static bool child_is_crowded(void)
+{
+    pid_t pids[CHILD_SPARE_TASKS];
+    int n = 0, error = 0;
+
+    while (n < CHILD_SPARE_TASKS && error == 0) {
+        pids[n] = fork();
+        if (pids[n] == 0)
+            _exit(0);
+        error = pids[n] < 0 ? errno : 0;
+        n += error == 0;
+    }
+    while (n > 0)
+        waitpid(pids[--n], NULL, 0);
+    return error == EAGAIN;
+}
+
 static void child_prepare(const struct child_start *s, struct child_life *life)
 {
     static const int taken[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT };
@@ -374,5 +398,7 @@ int main(void)
     close(STDOUT_FILENO);
     close(STDERR_FILENO); /* the pipes end with the processes that write to them */
     child_wait_for_all(&s, &life);
+    if (life.has_failed && !life.is_killing && child_is_crowded()) /* no process of the child is left */
+        child_report(CHILD_NOTE_CROWDED, 0, 0);
     return 0;
 }

@@ -21,7 +21,8 @@ enum child_note_kind {
     CHILD_NOTE_SOCKETS,     /* `value` sockets that listen on the service's port are attached to the packet */
     CHILD_NOTE_RUNNING,     /* the program has been executed */
     CHILD_NOTE_FAILED,      /* value: enum child_step; error: errno */
-    CHILD_NOTE_ENDED, /* value: the program's wait status; error: 1 when processes that it left behind still run */
+    CHILD_NOTE_ENDED,   /* value: the program's wait status; error: 1 when processes that it left behind still run */
+    CHILD_NOTE_CROWDED, /* the program failed, and the machine lacked the processes that it may need */
 };
 
 enum child_step {

@@ -169,6 +169,7 @@ static void run_ended(void *arg, struct agent_run *run, const struct agent_outco
     const struct task_run_end end = {
         .is_success = o->is_success,
         .was_stopped = o->was_stopped,
+        .was_crowded = o->was_crowded,
         .result_json = o->result_json,
         .error = o->error,
         .log = o->log,

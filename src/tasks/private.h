@@ -9,6 +9,7 @@
 #include "tasks/tasks.h"
 
 #include "backend/status.h"
+#include "base/limits.h"
 #include "base/metrics.h"
 #include "store/tables/tasks.h"
 
@@ -89,6 +90,7 @@ struct task_run {
     bool is_brief;              /* occupies no place: a report or a decision is at work on a waiting task */
     bool is_probe;              /* tests whether agents can be started again */
     bool is_started, has_ended, is_settling, is_reported, has_news;
+    bool is_excused;         /* task_want_excuse() was true */
     int n_reporting;         /* reports being handled: the end waits for them */
     int64_t linger_until_ms; /* the agent has reported its end, but its process still runs; 0: no such wait */
     enum task_fate fate;
@@ -127,6 +129,11 @@ struct task_want { /* guarded */
     bool is_logged; /* the log has a line about the rest */
     bool was_full;  /* a task waits for a place among all child processes */
     int64_t until_ms, delay_ms;
+    struct task_crowded {
+        char uuid[UUID_SIZE];
+        int n;
+    } crowded[LIMIT_CROWDED_TASKS]; /* a ring: the tasks whose agents failed without processes left */
+    size_t n_crowded;               /* added so far */
 };
 /* Of a failed start or claim: was the cause a lack of resources, or our own database? */
 bool task_is_want(int r, const struct err *why);
@@ -134,7 +141,10 @@ bool task_is_want(int r, const struct err *why);
 bool task_want_admit_locked(struct tasks *t, int64_t room, bool *ret_is_probe);
 void task_want_note(struct tasks *t, const char *why);
 void task_want_note_room(struct tasks *t, const char *why); /* there is no room for a start, and no run that may end */
-void task_want_end(struct tasks *t);                        /* an agent was started */
+/* The run's agent failed while the machine had hardly a process left. Begins a rest, longer each time; false when the
+ * task has had LIMIT_CROWDED_RUNS such runs: then the run has failed. */
+bool task_want_excuse(struct tasks *t, struct task_run *run) MUST_CHECK;
+void task_want_end(struct tasks *t); /* an agent was started */
 void task_want_left(struct tasks *t, const struct task_run *run);
 void task_want_retry(struct tasks *t, void *arg);
 
@@ -233,7 +243,7 @@ int task_settle_canceled(struct tasks *t, const struct task_ref *ref, const char
                          struct err *e) MUST_CHECK;
 /* The lease is released; the task waits again. */
 int task_settle_released(struct tasks *t, const struct task_ref *ref, const char *why, struct err *e) MUST_CHECK;
-/* The same for an attempt that never began: its run is removed. */
+/* The same for an attempt that never began, or that lacked processes: its run is removed. */
 int task_settle_withdrawn(struct tasks *t, const struct task_ref *ref, struct err *e) MUST_CHECK;
 void task_settle_run(void *job); /* of a struct task_job */
 void task_note_lost(struct tasks *t, struct task_run *run);

@@ -217,6 +217,7 @@ static struct task_run *note_end_locked(struct tasks *t, int64_t run_id, const s
     run->end = (struct task_run_end){
         .is_success = end->is_success,
         .was_stopped = end->was_stopped,
+        .was_crowded = end->was_crowded,
         .result_json = arena_strdup(run->arena, end->result_json),
         .error = arena_strdup(run->arena, end->error),
         .log = arena_strdup(run->arena, end_of(end->log, LIMIT_RUN_LOG_BYTES)),

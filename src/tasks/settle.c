@@ -263,7 +263,18 @@ static int settle_success(struct tasks *t, const struct task_run *run, const str
     return r < 0 ? err_set(e, r, why.code, "%s", why.text) : 0;
 }
 
-static int settle_end(struct tasks *t, const struct task_run *run, enum task_fate fate, struct err *e)
+/* What the agent lacked is lacking on this machine now, and says nothing about the row. */
+static int settle_crowded(struct tasks *t, const struct task_run *run, const struct task_ref *ref, struct err *e)
+{
+    int r = task_settle_withdrawn(t, ref, e);
+
+    if (r == 0)
+        log_info("tasks", NULL, "task %s waits again, its agent failed while no processes were left: %s", run->uuid,
+                 LOG_Q(run->end.error));
+    return r;
+}
+
+static int settle_end(struct tasks *t, struct task_run *run, enum task_fate fate, struct err *e)
 {
     const struct task_ref ref = task_ref_of_run(t, run);
 
@@ -273,6 +284,8 @@ static int settle_end(struct tasks *t, const struct task_run *run, enum task_fat
         return task_settle_released(t, &ref, "The service stopped.", e);
     if (run->end.is_success)
         return settle_success(t, run, &ref, e);
+    if (run->end.was_crowded && task_want_excuse(t, run))
+        return settle_crowded(t, run, &ref, e);
     return task_settle_failed(t, &ref, run->end.error, e);
 }
 

@@ -47,6 +47,7 @@ struct task_run_order {
 };
 struct task_run_end {
     bool is_success, was_stopped;
+    bool was_crowded; /* the agent failed while the machine had hardly a process left: no failure of the machine */
     const char *result_json, *error, *log;
 };
 

@@ -88,6 +88,39 @@ void task_want_note_room(struct tasks *t, const char *why)
     rest(t, &without_room, why);
 }
 
+static struct task_crowded *crowded_locked(struct task_want *w, const char *uuid)
+{
+    struct task_crowded *c = w->crowded;
+
+    while (c < w->crowded + LIMIT_CROWDED_TASKS && strcmp(c->uuid, uuid) != 0)
+        c++;
+    if (c == w->crowded + LIMIT_CROWDED_TASKS) {
+        c = &w->crowded[w->n_crowded++ % LIMIT_CROWDED_TASKS];
+        snprintf(c->uuid, sizeof(c->uuid), "%s", uuid);
+        c->n = 0;
+    }
+    return c;
+}
+
+/* An end that could not be stored comes here again, and is counted once. */
+bool task_want_excuse(struct tasks *t, struct task_run *run)
+{
+    struct rests rests = after_failure;
+    struct task_crowded *c;
+    bool is_new;
+
+    pthread_mutex_lock(&t->mutex);
+    c = crowded_locked(&t->want, run->uuid);
+    is_new = !run->is_excused && c->n < LIMIT_CROWDED_RUNS;
+    if (is_new)
+        rests.first_ms <<= c->n++;
+    run->is_excused = run->is_excused || is_new;
+    pthread_mutex_unlock(&t->mutex);
+    if (is_new)
+        rest(t, &rests, run->end.error);
+    return run->is_excused;
+}
+
 void task_want_end(struct tasks *t)
 {
     bool was_resting, was_logged;

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { serviceUid, userOptions } from '../hostile/kit.mjs';
 import { binary, coldHearth, startHearth, until } from './harness.mjs';
 import { admin, backendFile, insert, listeningApp, rowBecomes, shellAgent, sqlite, taskBecomes, tasksOfRow } from './kit.mjs';
 
@@ -32,6 +33,39 @@ test('without descriptors no agent starts, no row fails, and the log has one lin
     for (const id of ids)
         await rowBecomes(call, id, 'completed');
     assert.ok(linesOf(h, from).some((line) => /can be started again/.test(line)));
+});
+
+// The shell that has the text in its command line, and the hearth-child above it: [shell, child]; undefined while there is none.
+function shellAndChild(text) {
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+        try {
+            if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text) && readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sh\n')
+                return [pid, /PPid:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]];
+        } catch (error) {
+            assert.ok(['ENOENT', 'ESRCH'].includes(error.code), error);            // it has ended meanwhile
+        }
+    }
+    return undefined;
+}
+
+test('an agent that gets no process of its own blames nobody and is started again', { skip }, async (t) => {
+    const h = await startHearth({ t, settings: brisk, ...userOptions() });
+    const door = join(h.desk, 'door');
+    execFileSync('mkfifo', ['-m', '666', door]);
+    const { call } = await listeningApp(h, await shellAgent(h, `read go < ${door}; /bin/echo '{}' | /bin/cat`));
+    const from = h.log.length;
+    const { id } = await insert(call, {});
+    const first = await until(() => shellAndChild(door), { what: 'the agent runs' });
+    for (const pid of first)
+        execFileSync('prlimit', ['--pid', pid, '--nproc=0:'], { uid: serviceUid, gid: serviceUid });     // `ulimit -u` of the service, when others have used it up
+    writeFileSync(door, 'go\n');
+    await until(() => h.log.slice(from).some((line) => /no agent can be started now/.test(line)), { what: 'the log says so' });
+    await until(() => shellAndChild(door)?.[0] !== first[0] && shellAndChild(door), { what: 'the agent runs again' });
+    const [row] = await sqlite(backendFile(h), `SELECT attempted_by, retry_count FROM svc_activities WHERE id = '${id}'`);
+    assert.deepEqual(row, { attempted_by: '[]', retry_count: 0 });
+    writeFileSync(door, 'go\n');
+    await rowBecomes(call, id, 'completed');
+    assert.ok(h.log.slice(from).some((line) => /waits again.*fork/.test(line)), 'the agent\'s words are in the log');
 });
 
 // The program with so many descriptors.

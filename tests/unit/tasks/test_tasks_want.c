@@ -47,6 +47,58 @@ static void what_cannot_be_started_waits_with_back_off_and_blames_nobody(void **
     }
 }
 
+static void end_crowded(struct fake_run *run)
+{
+    fake_end_as(run, (struct task_run_end){ .was_crowded = true, .error = "Cannot fork", .log = "" });
+}
+
+static void an_agent_without_processes_blames_nobody_so_many_times(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    int64_t begin_ms = clock_mono_ms();
+    const char *id;
+    struct run_row *runs;
+    struct task_row task;
+
+    machine_start(m);
+    id = insert(m, "{}");
+    for (size_t i = 0; i < LIMIT_CROWDED_RUNS; i++)
+        end_crowded(wait_run(w, i));
+    wait_run(w, LIMIT_CROWDED_RUNS);
+    assert_true(clock_mono_ms() - begin_ms >= 1000 * ((1 << LIMIT_CROWDED_RUNS) - 1)); /* 1 s, 2 s, 4 s */
+    assert_string_equal(row_now(m, id).attempted_by, "[]");
+    assert_int_equal(row_now(m, id).retry_count, 0);
+    end_crowded(wait_run(w, LIMIT_CROWDED_RUNS));
+    task = wait_task(m, id, "failed");
+    assert_string_equal(row_now(m, id).attempted_by, "[\"lin-a\"]");
+    assert_int_equal(row_now(m, id).retry_count, 1);
+    assert_string_equal(task.error, "Cannot fork");
+    assert_int_equal(runs_of(m, task.uuid, &runs), 1);
+}
+
+static bool is_excused(struct machine *m, size_t i)
+{
+    struct task_run run = { .end.error = "Cannot fork" };
+
+    snprintf(run.uuid, sizeof(run.uuid), "task-%zu", i);
+    return task_want_excuse(m->tasks, &run);
+}
+
+static void of_so_many_tasks_the_excuses_are_counted(void **state)
+{
+    struct machine *m = machine_open(*state, "lin-a", NULL);
+
+    machine_start(m);
+    for (size_t i = 0; i < LIMIT_CROWDED_RUNS; i++)
+        assert_true(is_excused(m, 0));
+    for (size_t i = 1; i < LIMIT_CROWDED_TASKS; i++)
+        assert_true(is_excused(m, i));
+    assert_false(is_excused(m, 0));
+    assert_true(is_excused(m, LIMIT_CROWDED_TASKS)); /* in the place of the oldest */
+    assert_true(is_excused(m, 0));
+}
+
 static void an_agent_that_does_not_exist_is_a_failure_as_before(void **state)
 {
     struct world *w = *state;
@@ -207,6 +259,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(what_cannot_be_started_waits_with_back_off_and_blames_nobody),
+        WORLD_TEST(an_agent_without_processes_blames_nobody_so_many_times),
+        WORLD_TEST(of_so_many_tasks_the_excuses_are_counted),
         WORLD_TEST(an_agent_that_does_not_exist_is_a_failure_as_before),
         WORLD_TEST(nothing_is_claimed_that_has_no_room_to_start),
         WORLD_TEST(a_start_looks_at_large_tasks_one_by_one),
