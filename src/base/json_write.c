@@ -64,6 +64,14 @@ void json_add_slice(struct json_writer *w, const char *name, struct slice s)
     json_quote(w->out, s);
 }
 
+void json_add_escaped(struct json_writer *w, const char *name, struct slice escaped)
+{
+    begin_value(w, name);
+    buf_add_char(w->out, '"');
+    buf_add_slice(w->out, escaped);
+    buf_add_char(w->out, '"');
+}
+
 void json_add_int(struct json_writer *w, const char *name, int64_t i)
 {
     char text[INT_TEXT_SIZE];
@@ -193,6 +201,22 @@ static void quote_plain(struct buf *out, struct slice s)
     out->n += s.n + 2;
 }
 
+/* n_plain: plain_bytes(s) */
+static void escape(struct buf *out, struct slice s, size_t n_plain)
+{
+    for (size_t n = n_plain; s.n > 0; n = plain_bytes(s)) {
+        buf_add(out, s.p, n);
+        if (n < s.n)
+            add_escaped(out, s.p[n++]);
+        s = (struct slice){ s.p + n, s.n - n };
+    }
+}
+
+void json_escape(struct buf *out, struct slice s)
+{
+    escape(out, s, plain_bytes(s));
+}
+
 void json_quote(struct buf *out, struct slice s)
 {
     size_t n = plain_bytes(s);
@@ -202,11 +226,6 @@ void json_quote(struct buf *out, struct slice s)
         return;
     }
     buf_add_char(out, '"');
-    for (; s.n > 0; n = plain_bytes(s)) {
-        buf_add(out, s.p, n);
-        if (n < s.n)
-            add_escaped(out, s.p[n++]);
-        s = (struct slice){ s.p + n, s.n - n };
-    }
+    escape(out, s, n);
     buf_add_char(out, '"');
 }

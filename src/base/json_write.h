@@ -33,6 +33,8 @@ void json_end(struct json_writer *w); /* closes the innermost */
 
 void json_add_string(struct json_writer *w, const char *name, const char *s); /* NULL is written as null */
 void json_add_slice(struct json_writer *w, const char *name, struct slice s);
+/* A string whose text was written by json_escape(). */
+void json_add_escaped(struct json_writer *w, const char *name, struct slice escaped);
 void json_add_int(struct json_writer *w, const char *name, int64_t i);
 void json_add_double(struct json_writer *w, const char *name, double d);
 /* Writes each number as the shortest text that reads back as the same float32. */
@@ -44,6 +46,8 @@ void json_add_raw(struct json_writer *w, const char *name, const char *json_text
 void json_add_value(struct json_writer *w, const char *name, struct json_value v);
 void json_add_strings(struct json_writer *w, const char *name, const char *const *items, size_t n);
 
+/* Appends the text of a string, escaped and without quotes: texts that follow each other make one string. */
+void json_escape(struct buf *out, struct slice s);
 /* Appends one quoted, escaped string to out. */
 void json_quote(struct buf *out, struct slice s);
 /* Shortest round-trip text of a double; out holds at least 32 bytes. Implemented in json_simdjson.cpp

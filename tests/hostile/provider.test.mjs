@@ -453,3 +453,26 @@ test('references to a large item cost what the item costs: a short id many times
         }
     await othersAreServed();
 });
+
+const long = '\u0001"\n'.repeat(16 << 10), nLong = 48;
+const toolCall = { tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }] };
+
+for (const [what, first, then, ended, textOf] of [
+    ['a thought before a text', { reasoning_content: long }, { content: 'told' }, ['response.reasoning_summary_text.done', 'response.reasoning_summary_part.done'], (item) => item.summary[0].text],
+    ['a text before a call', { content: long }, toolCall, ['response.output_text.done', 'response.content_part.done'], (item) => item.content[0].text],
+])
+    test(`/v1/responses: ${what}, many megabytes as JSON, holds nobody up and ends before what follows`, async () => {
+        const delta = (more) => sse({ model: 'm', choices: [{ index: 0, delta: more }] });
+        answer = (request, socket) => socket.end(eventHead + delta(first).repeat(nLong) + delta(then) + protocols['generic-openai'].end());
+        const body = { input: 'hello', model: 'generic-openai/m', stream: true, store: false, tools: [{ type: 'function', name: 'f', parameters: { type: 'object' } }] };
+        const stream = await h.sse('/v1/responses', { method: 'POST', headers: { ...json, 'x-app-id': appId }, body });
+        await stream.ended;
+        const events = stream.events.map((event) => event.json), at = (type) => events.findIndex((event) => event.type === type);
+        const from = at(ended[0]);
+        assert.deepEqual(events.slice(from, from + 4).map((event) => event.type), [...ended, 'response.output_item.done', 'response.output_item.added']);
+        assert.equal(events.at(-1).type, 'response.completed');
+        const whole = long.repeat(nLong);
+        for (const text of [events[from].text, events[from + 1].part.text, textOf(events[from + 2].item), textOf(events.at(-1).response.output[0])])
+            assert.ok(text === whole, `${text?.length} characters`);
+        await othersAreServed();
+    });

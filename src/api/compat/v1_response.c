@@ -132,6 +132,7 @@ struct v1_response *v1_response_new(const struct v1_response_start *start)
     r->n_input = start->input ? strlen(start->input) : 0;
     r->n_input_values = v1_kept_values((struct slice){ start->input, r->n_input });
     llm_answer_init(&r->own);
+    buf_init(&r->escaped, LIMIT_STREAM_PUSH);
     r->answer = &r->own;
     return r;
 }
@@ -143,6 +144,7 @@ struct v1_response *v1_response_free(struct v1_response *r)
     if (r->kept)
         v1_kept_unref(r->kept, r->previous);
     llm_answer_clear(&r->own);
+    buf_clear(&r->escaped);
     free(r->items);
     free(r->input);
     arena_free(r->arena);
@@ -231,11 +233,11 @@ bool v1_response_take_piece(struct v1_response *r)
     return true;
 }
 
-void v1_response_write_part(struct json_writer *w, const char *name, const char *type, struct slice text)
+void v1_response_write_part(struct json_writer *w, const char *name, const char *type, struct v1_text text)
 {
     json_begin_object_as(w, name);
     json_add_string(w, "type", type);
-    json_add_slice(w, "text", text);
+    v1_text_write(w, "text", text);
     if (strcmp(type, "output_text") == 0) {
         json_begin_array_as(w, "annotations");
         json_end(w);
@@ -245,9 +247,35 @@ void v1_response_write_part(struct json_writer *w, const char *name, const char 
     json_end(w);
 }
 
-struct slice v1_item_text(const struct v1_response *r, size_t item)
+struct v1_text v1_item_text(const struct v1_response *r, size_t item)
 {
-    return llm_answer_text(r->answer, &r->answer->pieces[r->items[item].piece]);
+    if (r->escaped_item == item + 1 && !r->escaped.overflowed)
+        return (struct v1_text){ buf_slice(&r->escaped), true };
+    return (struct v1_text){ llm_answer_text(r->answer, &r->answer->pieces[r->items[item].piece]), false };
+}
+
+void v1_text_write(struct json_writer *w, const char *name, struct v1_text text)
+{
+    if (text.is_escaped)
+        json_add_escaped(w, name, text.text);
+    else
+        json_add_slice(w, name, text.text);
+}
+
+void v1_item_escape(struct v1_response *r, size_t item, struct slice part)
+{
+    if (r->escaped_item != item + 1)
+        buf_clear(&r->escaped);
+    r->escaped_item = item + 1;
+    json_escape(&r->escaped, part);
+}
+
+void v1_item_forget_escaped(struct v1_response *r, size_t item)
+{
+    if (r->escaped_item != item + 1)
+        return;
+    buf_clear(&r->escaped);
+    r->escaped_item = 0;
 }
 
 const struct llm_answer_tool *v1_item_tool(const struct v1_response *r, size_t item)
@@ -281,7 +309,7 @@ static void write_signature(struct json_writer *w, const struct v1_response *r, 
 static void write_reasoning(struct json_writer *w, const struct v1_response *r, size_t item, bool is_begun)
 {
     json_begin_array_as(w, "summary");
-    if (!is_begun && v1_item_kind(r, item) == LLM_PIECE_THOUGHT && v1_item_text(r, item).n > 0)
+    if (!is_begun && v1_item_kind(r, item) == LLM_PIECE_THOUGHT && v1_item_text(r, item).text.n > 0)
         v1_response_write_part(w, NULL, "summary_text", v1_item_text(r, item));
     json_end(w);
     if (!is_begun)

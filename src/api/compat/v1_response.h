@@ -42,6 +42,8 @@ struct v1_response {
     size_t n_items;                          /* owned */
     uint16_t item_of_call[LIMIT_TOOL_CALLS]; /* the item's index plus one; 0: the call has no item yet */
     size_t n_seen;                           /* pieces that are assigned to items */
+    struct buf escaped;                      /* the text of the item escaped_item - 1, while it is streamed */
+    size_t escaped_item;                     /* 0: of none */
     int64_t n_events;
     bool is_too_large;
 };
@@ -76,9 +78,18 @@ const char *v1_response_why_incomplete(const struct v1_response *r); /* NULL: th
 bool v1_response_take_piece(struct v1_response *r);
 enum llm_piece v1_item_kind(const struct v1_response *r, size_t item);
 const char *v1_item_id(const struct v1_response *r, size_t item, char out[V1_ITEM_ID_SIZE]);
-struct slice v1_item_text(const struct v1_response *r, size_t item);
+/* The text of an item of a thought or a message. */
+struct v1_text {
+    struct slice text;
+    bool is_escaped; /* by json_escape() */
+};
+struct v1_text v1_item_text(const struct v1_response *r, size_t item);
+void v1_text_write(struct json_writer *w, const char *name, struct v1_text text);
+/* Escapes each part of a streamed text as it comes, as its last events repeat the whole text on the loop. */
+void v1_item_escape(struct v1_response *r, size_t item, struct slice part);
+void v1_item_forget_escaped(struct v1_response *r, size_t item);
 const struct llm_answer_tool *v1_item_tool(const struct v1_response *r, size_t item);
-void v1_response_write_part(struct json_writer *w, const char *name, const char *type, struct slice text);
+void v1_response_write_part(struct json_writer *w, const char *name, const char *type, struct v1_text text);
 /* is_begun: the item as a stream first sends it, without content. */
 void v1_response_write_item(struct json_writer *w, const char *name, const struct v1_response *r, size_t item,
                             bool is_begun);

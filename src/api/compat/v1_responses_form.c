@@ -83,7 +83,7 @@ static void add_logprobs(struct json_writer *w, const struct v1_response *r, siz
     json_end(w);
 }
 
-static void emit_part(struct buf *out, struct v1_response *r, size_t item, const char *type, struct slice text)
+static void emit_part(struct buf *out, struct v1_response *r, size_t item, const char *type, struct v1_text text)
 {
     const struct item_events *how = events_of(r, item);
     struct json_writer w;
@@ -114,7 +114,7 @@ static void emit_all_text(struct buf *out, struct v1_response *r, size_t item)
         json_add_string(&w, "name", v1_item_tool(r, item)->name ? v1_item_tool(r, item)->name : "");
         json_add_slice(&w, "arguments", buf_slice(&v1_item_tool(r, item)->arguments));
     } else {
-        json_add_slice(&w, "text", v1_item_text(r, item));
+        v1_text_write(&w, "text", v1_item_text(r, item));
     }
     add_logprobs(&w, r, item);
     end_event(&w, out);
@@ -130,6 +130,7 @@ static void close_item(struct buf *out, struct v1_response *r, size_t item)
     if (events_of(r, item)->done)
         emit_all_text(out, r, item);
     emit_item(out, r, item, "response.output_item.done", false);
+    v1_item_forget_escaped(r, item);
 }
 
 /* The parts of several calls may alternate: calls stay open until the end. */
@@ -145,7 +146,7 @@ static void open_items(struct buf *out, struct v1_response *r)
             close_item(out, r, item - 1);
         emit_item(out, r, item, "response.output_item.added", true);
         if (events_of(r, item)->added)
-            emit_part(out, r, item, events_of(r, item)->added, SLICE_LIT(""));
+            emit_part(out, r, item, events_of(r, item)->added, (struct v1_text){ 0 });
     }
 }
 
@@ -160,6 +161,8 @@ static void emit_delta(struct buf *out, struct v1_response *r, size_t item, stru
     json_add_slice(&w, "delta", text);
     add_logprobs(&w, r, item);
     end_event(&w, out);
+    if (v1_item_kind(r, item) != LLM_PIECE_CALL) /* a call ends with the answer, which a worker prints */
+        v1_item_escape(r, item, text);
 }
 
 static void emit_begin(struct buf *out, const struct llm_progress *t)

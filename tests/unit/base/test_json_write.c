@@ -133,6 +133,23 @@ static void strings_are_escaped_and_made_valid(void **state)
     }
 }
 
+static void escaped_parts_make_one_string(void **state)
+{
+    struct sheet *sheet = *state;
+    struct buf text;
+
+    buf_init(&text, 100);
+    json_escape(&text, SLICE_LIT(""));
+    json_escape(&text, SLICE_LIT("a\n"));
+    json_escape(&text, SLICE_LIT("\"b\xFF"));
+    json_begin_object(&sheet->w);
+    json_add_escaped(&sheet->w, "text", buf_slice(&text));
+    json_add_escaped(&sheet->w, "none", SLICE_LIT(""));
+    json_end(&sheet->w);
+    buf_clear(&text);
+    assert_string_equal(buf_str(&sheet->text), "{\"text\":\"a\\n\\\"b\xEF\xBF\xBD\",\"none\":\"\"}");
+}
+
 static void every_byte_string_reads_back(void **state)
 {
     struct sheet *sheet = *state;
@@ -208,6 +225,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lone_scalar_is_a_document, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(a_parsed_value_is_copied_into_the_text, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(strings_are_escaped_and_made_valid, new_sheet, free_sheet),
+        cmocka_unit_test_setup_teardown(escaped_parts_make_one_string, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(every_byte_string_reads_back, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(a_full_buffer_is_reported_once_at_the_end, new_sheet, free_sheet),
         cmocka_unit_test_setup_teardown(the_deepest_nesting_is_written, new_sheet, free_sheet),
