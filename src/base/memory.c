@@ -8,7 +8,6 @@
 #include <time.h>
 
 enum {
-    OWN_PAGES_FROM_BYTES = 256 << 10,
     FEW_ARENAS = 4, /* each takes 64 MiB of address space */
     SMALL_STACK_BYTES = 2 << 20,
     WAIT_NS = 10 * 1000 * 1000,
@@ -91,7 +90,7 @@ void memory_set_up(void)
 {
     struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
 
-    mallopt(M_MMAP_THRESHOLD, OWN_PAGES_FROM_BYTES);
+    mallopt(M_MMAP_THRESHOLD, MEMORY_OWN_PAGES_BYTES);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         be_modest();
     take_reserve();

@@ -13,9 +13,10 @@
 #include "base/err.h"
 
 enum {
-    MEMORY_RESERVE_BYTES = 32 << 20, /* held for small allocations */
-    MEMORY_SPARE_BYTES = 96 << 20,   /* what arriving bodies leave for running requests */
-    MEMORY_LARGE_BYTES = 64 << 10,   /* from this size, an allocation for a request may be refused */
+    MEMORY_RESERVE_BYTES = 32 << 20,    /* held for small allocations */
+    MEMORY_SPARE_BYTES = 96 << 20,      /* what arriving bodies leave for running requests */
+    MEMORY_LARGE_BYTES = 64 << 10,      /* from this size, an allocation for a request may be refused */
+    MEMORY_OWN_PAGES_BYTES = 256 << 10, /* an allocation from this size has pages of its own, returned when freed */
 };
 
 /* Call before other threads run. Freed large blocks are returned to the system; under a limit of address space, threads
