@@ -48,8 +48,8 @@ function shellAndChild(text) {
     return undefined;
 }
 
-test('an agent that gets no process of its own blames nobody and is started again', { skip }, async (t) => {
-    const h = await startHearth({ t, settings: brisk, ...userOptions() });
+for (const sandbox of ['none', 'standard']) test(`an agent that gets no process of its own blames nobody and is started again (sandbox: ${sandbox})`, { skip }, async (t) => {
+    const h = await startHearth({ t, settings: brisk, sandbox, ...userOptions() });
     const door = join(h.desk, 'door');
     execFileSync('mkfifo', ['-m', '666', door]);
     const { call } = await listeningApp(h, await shellAgent(h, `read go < ${door}; /bin/echo '{}' | /bin/cat`));
