@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/percent.h"
 #include "llm/file.h"
+#include "net/guard.h"
 #include "net/url.h"
 
 #include <string.h>
@@ -10,6 +11,8 @@
 enum { SILENCE_MS = 15000 /* before the first byte, and between bytes */ };
 
 struct fetching {
+    const struct llm_account *acc; /* the first of the plan */
+    bool is_near;                  /* of any account of the plan */
     const struct guard *guard;
     const struct net_wait *wait;
     struct arena *arena;
@@ -17,10 +20,17 @@ struct fetching {
     struct err *e;
 };
 
-static bool needs_fetch(const struct llm_account *acc, const struct llm_block *block)
+static bool is_address(const struct llm_block *block)
 {
-    const struct llm_protocol *p = acc->preset->protocol;
+    return block->kind == LLM_BLOCK_FILE_URL || block->kind == LLM_BLOCK_IMAGE_URL;
+}
 
+static bool needs_fetch(const struct fetching *f, const struct llm_block *block)
+{
+    const struct llm_protocol *p = f->acc->preset->protocol;
+
+    if (f->is_near)
+        return is_address(block);
     return block->kind == LLM_BLOCK_FILE_URL && !(p->takes_address && p->takes_address(block));
 }
 
@@ -28,8 +38,28 @@ bool llm_has_addresses(const struct llm_request *request)
 {
     for (size_t i = 0; i < request->n_messages; i++)
         for (size_t k = 0; k < request->messages[i].n_blocks; k++)
-            if (request->messages[i].blocks[k].kind == LLM_BLOCK_FILE_URL)
+            if (is_address(&request->messages[i].blocks[k]))
                 return true;
+    return false;
+}
+
+bool llm_is_server_near(const struct llm_account *acc)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
+    struct url url = { 0 };
+
+    if (acc->runner)
+        return true;
+    if (!acc->base_url || url_parse(scratch, acc->base_url, &url, NULL) < 0)
+        return false;
+    return url.is_loopback || guard_is_near(url.host);
+}
+
+static bool has_near(const struct llm_picks *picks)
+{
+    for (size_t i = 0; i < picks->n; i++)
+        if (llm_is_server_near(&picks->states[i]->account))
+            return true;
     return false;
 }
 
@@ -136,7 +166,7 @@ static bool is_no_fault(int r)
 static int fetch(struct fetching *f, const char *path, struct llm_block *block)
 {
     struct http_answer answer = { 0 };
-    const char *url = block->url;
+    const char *url = block->url, *type;
     struct err why = { 0 };
     int r;
 
@@ -155,20 +185,22 @@ static int fetch(struct fetching *f, const char *path, struct llm_block *block)
     f->n_bytes += answer.body.n;
     if (!block->file_name || !*block->file_name)
         block->file_name = name_in(f->arena, url);
-    return llm_file_of_bytes(f->arena, answer.body, http_answer_header(&answer, "content-type"), path, block, f->e);
+    type = http_answer_header(&answer, "content-type");
+    return block->kind == LLM_BLOCK_IMAGE_URL ? llm_image_of_bytes(f->arena, answer.body, type, path, block, f->e)
+                                              : llm_file_of_bytes(f->arena, answer.body, type, path, block, f->e);
 }
 
 /* ---- all of them ---- */
 
-static bool message_needs_fetch(const struct llm_account *acc, const struct llm_message *m)
+static bool message_needs_fetch(const struct fetching *f, const struct llm_message *m)
 {
     for (size_t i = 0; i < m->n_blocks; i++)
-        if (needs_fetch(acc, &m->blocks[i]))
+        if (needs_fetch(f, &m->blocks[i]))
             return true;
     return false;
 }
 
-static int fetch_of_message(struct fetching *f, const struct llm_account *acc, size_t place, struct llm_message *m)
+static int fetch_of_message(struct fetching *f, size_t place, struct llm_message *m)
 {
     struct llm_block *blocks = arena_array(f->arena, m->n_blocks, sizeof(*blocks));
     char path[sizeof(((struct err_field *)0)->field)];
@@ -177,24 +209,26 @@ static int fetch_of_message(struct fetching *f, const struct llm_account *acc, s
     memcpy(blocks, m->blocks, m->n_blocks * sizeof(*blocks));
     for (size_t i = 0; r == 0 && i < m->n_blocks; i++) {
         snprintf(path, sizeof(path), "messages[%zu].content[%zu]", place, i);
-        if (needs_fetch(acc, &blocks[i]))
+        if (needs_fetch(f, &blocks[i]))
             r = fetch(f, path, &blocks[i]);
     }
     m->blocks = blocks;
     return r;
 }
 
-int llm_fetch_files(const struct llm_account *acc, const struct guard *guard, const struct net_wait *wait,
+int llm_fetch_files(const struct llm_picks *picks, const struct guard *guard, const struct net_wait *wait,
                     struct arena *a, struct llm_request *request, struct err *e)
 {
-    struct fetching f = { .guard = guard, .wait = wait, .arena = a, .e = e };
+    struct fetching f = {
+        .acc = &picks->states[0]->account, .is_near = has_near(picks), .guard = guard, .wait = wait, .arena = a, .e = e
+    };
     struct llm_message *messages = arena_array(a, request->n_messages + 1, sizeof(*messages));
     int r = 0;
 
     memcpy(messages, request->messages, request->n_messages * sizeof(*messages));
     for (size_t i = 0; r == 0 && i < request->n_messages; i++)
-        if (message_needs_fetch(acc, &messages[i]))
-            r = fetch_of_message(&f, acc, i, &messages[i]);
+        if (message_needs_fetch(&f, &messages[i]))
+            r = fetch_of_message(&f, i, &messages[i]);
     if (r == 0)
         request->messages = messages;
     return r;

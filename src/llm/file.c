@@ -44,6 +44,11 @@ static bool is_textual(const char *type)
     return strncmp(type, "text/", 5) == 0;
 }
 
+static bool is_image(const char *type)
+{
+    return strncmp(type, "image/", 6) == 0;
+}
+
 /* ---- the type ---- */
 
 static bool says_nothing(const char *type)
@@ -160,7 +165,7 @@ int llm_file_of_data_url(struct arena *a, const char *url, const char *path, str
     if (r < 0)
         return r;
     block->media_type = type_of_base64(block);
-    block->kind = strncmp(block->media_type, "image/", 6) == 0 ? LLM_BLOCK_IMAGE_DATA : LLM_BLOCK_FILE_DATA;
+    block->kind = is_image(block->media_type) ? LLM_BLOCK_IMAGE_DATA : LLM_BLOCK_FILE_DATA;
     return is_textual(block->media_type) ? put_base64_text(a, path, block, e) : 0;
 }
 
@@ -176,20 +181,37 @@ static char *plain_type(struct arena *a, const char *header)
     return type;
 }
 
+static void put_data(struct arena *a, struct slice bytes, const char *type, struct llm_block *block)
+{
+    struct buf text;
+
+    buf_init(&text, 2 * (size_t)LIMIT_BODY_CHAT);
+    base64_encode(&text, bytes);
+    block->kind = is_image(type) ? LLM_BLOCK_IMAGE_DATA : LLM_BLOCK_FILE_DATA;
+    block->media_type = type;
+    block->url = NULL;
+    block->base64 = buf_to_arena(&text, a);
+}
+
 int llm_file_of_bytes(struct arena *a, struct slice bytes, const char *reported, const char *path,
                       struct llm_block *block, struct err *e)
 {
     const char *type = type_of(plain_type(a, reported), bytes, block->file_name);
-    struct buf text;
 
     if (is_textual(type))
         return put_text(a, bytes, type, path, block, e);
-    buf_init(&text, 2 * (size_t)LIMIT_BODY_CHAT);
-    base64_encode(&text, bytes);
-    block->kind = strncmp(type, "image/", 6) == 0 ? LLM_BLOCK_IMAGE_DATA : LLM_BLOCK_FILE_DATA;
-    block->media_type = type;
-    block->url = NULL;
-    block->base64 = buf_to_arena(&text, a);
+    put_data(a, bytes, type, block);
+    return 0;
+}
+
+int llm_image_of_bytes(struct arena *a, struct slice bytes, const char *reported, const char *path,
+                       struct llm_block *block, struct err *e)
+{
+    const char *type = type_of(plain_type(a, reported), bytes, block->file_name);
+
+    if (!is_image(type))
+        return err_add_field(e, path, "must be an image, but what its address gives is of the type %.60s", type);
+    put_data(a, bytes, type, block);
     return 0;
 }
 

@@ -16,6 +16,9 @@ int llm_file_of_data_url(struct arena *a, const char *url, const char *path, str
 /* type: the value of the HTTP header; NULL: none. */
 int llm_file_of_bytes(struct arena *a, struct slice bytes, const char *type, const char *path, struct llm_block *block,
                       struct err *e) MUST_CHECK;
+/* The same for an image: -EINVAL VALIDATION_ERROR for everything else. */
+int llm_image_of_bytes(struct arena *a, struct slice bytes, const char *type, const char *path, struct llm_block *block,
+                       struct err *e) MUST_CHECK;
 /* "data:image/png;base64,QUJD" split into its parts, for any type. */
 int llm_split_data_url(struct arena *a, const char *url, const char *path, struct llm_block *block,
                        struct err *e) MUST_CHECK;

@@ -1,6 +1,7 @@
 #include "llm/plan.h"
 
 #include "llm/answer.h"
+#include "llm/fetch.h"
 #include "llm/format.h"
 #include "llm/protocols/stops.h"
 #include "net/url.h"
@@ -37,6 +38,9 @@ static int plan_one(const struct planning *p, struct llm_account_state *state, b
     const struct llm_account *acc = NULL;
     int r = 0;
 
+    if (llm_has_addresses(request) && llm_is_server_near(&state->account))
+        return err_set(e, -EINVAL, "UNSUPPORTED_CONTENT",
+                       "A model server on this machine gets no addresses, and these were not fetched.");
     own.model = is_first ? request->model : NULL;
     own.is_streamed = request->is_streamed && !state->may_not_stream;
     if (!own.model)

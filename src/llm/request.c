@@ -109,12 +109,19 @@ static const char *text_or_null(struct json_value v)
     return text && *text ? text : NULL;
 }
 
+static struct json_value image_source(struct json_value block)
+{
+    struct json_value image = json_get(block, "image_url");
+
+    return json_type(image) == JSON_OBJECT ? json_get(image, "url") : image;
+}
+
 /* {type: image_url, image_url: {url, detail}} or {type: input_image, image_url, detail}. */
 static int read_image(struct arena *a, struct json_value block, const char *path, struct llm_block *ret, struct err *e)
 {
     struct json_value image = json_get(block, "image_url"),
                       detail = json_get(json_type(image) == JSON_OBJECT ? image : block, "detail");
-    const char *url = json_cstr(json_type(image) == JSON_OBJECT ? json_get(image, "url") : image);
+    const char *url = json_cstr(image_source(block));
 
     *ret = (struct llm_block){ .kind = LLM_BLOCK_IMAGE_URL, .url = url, .detail = text_or_null(detail) };
     if (!json_is_absent(detail) && (json_type(detail) != JSON_STRING || json_string(detail).n > LIMIT_NAME_CHARS))
@@ -171,12 +178,19 @@ static int read_block(struct arena *a, struct json_value block, const char *path
 
 /* ---- messages ---- */
 
+static bool is_address(struct json_value value)
+{
+    const char *text = json_cstr(value);
+
+    return text && llm_is_web_address(text);
+}
+
 static bool names_address(struct json_value block)
 {
     struct json_value file = json_get(block, "file"), of = json_type(file) == JSON_OBJECT ? file : block;
-    const char *data = json_cstr(json_get(of, "file_data")), *url = json_cstr(json_get(of, "file_url"));
 
-    return (data && llm_is_web_address(data)) || (url && llm_is_web_address(url));
+    return is_address(json_get(of, "file_data")) || is_address(json_get(of, "file_url")) ||
+           is_address(image_source(block));
 }
 
 bool llm_content_names_address(struct json_value content)

@@ -9,7 +9,7 @@ enum { USUAL_TOKENS = 1000 /* expected of an answer without a limit */ };
 
 /* ---- before the request to an upstream ---- */
 
-/* The first account decides whether files are fetched; a fallback account that does not accept addresses is skipped. */
+/* A fallback account that does not accept the addresses that the first one does is skipped. */
 static int fetch_files(const struct models_call *call, const char *provider, const struct chat_job *job, struct err *e)
 {
     struct net_wait wait = net_wait_of(LIMIT_FETCH_MS, call->is_gone, call->models->is_leaving);
@@ -22,9 +22,7 @@ static int fetch_files(const struct models_call *call, const char *provider, con
         return -ENEEDSWORKER;
     wait.holder = call->holder;
     r = llm_accounts_pick(call->models->llm_accounts, call->arena, provider, &picks, e);
-    return r < 0 ? r
-                 : llm_fetch_files(&picks.states[0]->account, call->models->file_guard, &wait, job->arena, job->request,
-                                   e);
+    return r < 0 ? r : llm_fetch_files(&picks, call->models->file_guard, &wait, job->arena, job->request, e);
 }
 
 /* A model without a provider is looked up in lists of models. */

@@ -217,6 +217,16 @@ enum guard_verdict guard_judge(const struct sockaddr *address, const char **ret_
     return r->verdict;
 }
 
+bool guard_is_near(const char *text)
+{
+    struct host host = read_host(text);
+    const char *rule;
+
+    if (!host.is_address)
+        return !strchr(host.name, '.');
+    return judge_v6(host.address, &rule) != GUARD_PUBLIC;
+}
+
 void guard_address_text(const struct sockaddr *address, char ret[GUARD_TEXT_CHARS])
 {
     const void *bytes = bytes_of(address);

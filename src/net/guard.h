@@ -50,6 +50,10 @@ int guard_check_self(const char *host, const struct sockaddr *address, struct er
 /* Judges an address without its host; *ret_rule names the rule ("link-local, 169.254.0.0/16"). */
 enum guard_verdict guard_judge(const struct sockaddr *address, const char **ret_rule);
 
+/* Does the host's text alone tell that it is not public? True for an address that is not, and for a name without a dot;
+ * no look-up. */
+bool guard_is_near(const char *host);
+
 /* -EPERM ADDRESS_REFUSED names host and rule. */
 int guard_check(const struct guard *g, const char *host, const struct sockaddr *address, struct err *e) MUST_CHECK;
 /* Checks every address of a look-up; a single refused address refuses the name. */

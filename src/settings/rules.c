@@ -254,7 +254,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "How long one request waits for a registered vector store in all; registering waits for 20 seconds at most." },
 
     [SETTING_NET_PRIVATE_HOSTS] = { "net.private_hosts", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_private_host,
-        .needs_restart = true, .help = "Hosts of the local network that apps may name as vector stores or files, like nas.lan or nas.lan:6333; * for all." },
+        .needs_restart = true, .help = "Hosts of the local network that apps may name as vector stores, files or images, like nas.lan or nas.lan:6333; * for all." },
 
     [SETTING_SHUTDOWN_DEADLINE_S] = { "shutdown.deadline_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "10",
         .help = "How long requests, agents and children may take to finish when the service stops, a third each." },

@@ -34,12 +34,20 @@ static void read_bytes(struct slice all)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct slice type = take_line(&all), name = take_line(&all);
     struct llm_block block = { .kind = LLM_BLOCK_FILE_URL,
-                               .file_name = arena_strndup(a, name.p ? name.p : "", name.n) };
+                               .file_name = arena_strndup(a, name.p ? name.p : "", name.n) },
+                     image;
+    const char *header = arena_strndup(a, type.p ? type.p : "", type.n);
     struct err e = { 0 };
 
     if (!utf8_is_valid(slice_of(block.file_name)))
         block.file_name = NULL;
-    if (llm_file_of_bytes(a, all, arena_strndup(a, type.p ? type.p : "", type.n), "x", &block, &e) == 0)
+    image = block;
+    if (llm_image_of_bytes(a, all, header, "x", &image, &e) == 0)
+        assert(image.kind == LLM_BLOCK_IMAGE_DATA && image.base64);
+    else
+        assert(*e.code);
+    e = (struct err){ 0 };
+    if (llm_file_of_bytes(a, all, header, "x", &block, &e) == 0)
         check_block(a, &block);
     else
         assert(*e.code);

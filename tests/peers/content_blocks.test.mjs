@@ -16,7 +16,7 @@ const providers = ['openai', 'anthropic', 'ollama', 'generic-openai'];
 const hows = { whole: '/sdk/llm/chat', streamed: '/sdk/llm/chat/stream' };
 const times = { openai: 1715367049, anthropic: '2025-02-19T00:00:00Z', ollama: '2025-10-03T23:34:03.409490317-07:00', 'generic-openai': 1715367049123 };
 
-let upstream, files, h, dev, models;
+let upstream, files, h, dev, far, askFar, models;
 
 // A server of files: what was asked of it, and who waits at /slow. Its types are those of a careless one.
 async function startFiles() {
@@ -61,9 +61,13 @@ before(async () => {
     models = mkdtempSync(join(tmpdir(), 'hearth-models-'));
     h = await startHearth({ env: envOf(upstream.url), settings: { 'llm.rest_after': 0, 'llm.retries': 0, 'net.private_hosts': '127.0.0.1' } });
     dev = (await newKey(h)).call;
+    // Providers that are elsewhere: a name that only the proxy of the environment reaches.
+    far = await startHearth({ env: { ...envOf('http://models.example'), http_proxy: upstream.url }, settings: { 'llm.rest_after': 0, 'llm.retries': 0, 'net.private_hosts': '127.0.0.1' } });
+    askFar = (await newKey(far)).call;
 });
 after(async () => {
     await h?.stop();
+    await far?.stop();
     upstream?.stop();
     files?.stop();
     rmSync(models, { recursive: true, force: true });
@@ -71,7 +75,7 @@ after(async () => {
 
 const saying = (...content) => [{ role: 'user', content: [{ type: 'text', text: 'Read this.' }, ...content] }];
 const sent = () => upstream.askedFor('m').at(-1).body;
-const ask = (provider, messages, path = hows.whole) => dev('POST', path, { provider, model: 'm', messages });
+const ask = (provider, messages, path = hows.whole, call = dev) => call('POST', path, { provider, model: 'm', messages });
 
 // What each protocol calls the file of the last message.
 const fileSent = {
@@ -100,14 +104,14 @@ for (const [how, path] of Object.entries(hows))
         test('an address goes to the protocols that take it, and is fetched for the others', async () => {
             const block = (where, filename) => ({ type: 'input_file', file_url: files.url + where, ...filename && { filename } });
             files.asked.length = 0;
-            await ask('openai', saying(block('/a.pdf')), path);
+            await ask('openai', saying(block('/a.pdf')), path, askFar);
             assert.deepEqual(fileSent.openai(), { type: 'input_file', file_url: `${files.url}/a.pdf` });
-            await ask('anthropic', saying(block('/a.pdf', 'mine.pdf')), path);
+            await ask('anthropic', saying(block('/a.pdf', 'mine.pdf')), path, askFar);
             assert.deepEqual(fileSent.anthropic(), { type: 'document', source: { type: 'url', url: `${files.url}/a.pdf` }, title: 'mine.pdf' });
             assert.deepEqual(files.asked, []);
-            await ask('anthropic', saying(block('/scan')), path);
+            await ask('anthropic', saying(block('/scan')), path, askFar);
             assert.deepEqual(fileSent.anthropic(), asData('scan').anthropic);
-            await ask('generic-openai', saying(block('/moved?signed=1', 'b.pdf')), path);
+            await ask('generic-openai', saying(block('/moved?signed=1', 'b.pdf')), path, askFar);
             assert.deepEqual(fileSent['generic-openai'](), asData('b.pdf')['generic-openai']);
             const reply = await ask('ollama', saying(block('/notes.txt')), path);
             assert.equal(reply.status, 200, reply.text);
@@ -190,9 +194,9 @@ test('halves of characters and large integers are stored as what they stand for'
 
 test('the detail of an image and the failure of a tool travel', async () => {
     const image = { type: 'image_url', image_url: { url: 'https://h.example/x.png', detail: 'low' } };
-    await dev('POST', '/v1/chat/completions', { model: 'generic-openai/m', messages: saying(image) });
+    await askFar('POST', '/v1/chat/completions', { model: 'generic-openai/m', messages: saying(image) });
     assert.deepEqual(sent().messages[0].content[1], image);
-    await dev('POST', '/v1/chat/completions', { model: 'openai/m', messages: saying(image) });
+    await askFar('POST', '/v1/chat/completions', { model: 'openai/m', messages: saying(image) });
     assert.deepEqual(sent().input[0].content[1], { type: 'input_image', image_url: 'https://h.example/x.png', detail: 'low' });
     const messages = [{ role: 'user', content: 'x' }, { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }] },
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', is_error: true, content: 'no network' }] }];

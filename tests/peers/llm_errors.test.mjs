@@ -94,7 +94,7 @@ test('what the caller asks in vain', async () => {
     const cases = [
         [{ provider: 'nobody', ...text('hi') }, 400, 'PROVIDER_UNAVAILABLE', /^The provider nobody is not configured; configured are: openai, anthropic, ollama, generic-openai\.$/],
         [{ provider: 'anthropic', model: 'prose', response_format: schema, ...text('hi') }, 502, 'LLM_ERROR', /^The model's answer is not the JSON that response_format asks for: it is no JSON\.$/],
-        [{ provider: 'ollama', ...block({ type: 'image_url', image_url: { url: 'https://h.example/x.png' } }) }, 400, 'UNSUPPORTED_CONTENT', /^Ollama fetches no images: send `messages\[0\]`'s image as a data URL\.$/],
+        [{ provider: 'ollama', ...block({ type: 'image_url', image_url: { url: 'http://169.254.169.254/x.png' } }) }, 400, 'FILE_NOT_FETCHED', /^`messages\[0\]\.content\[0\]`: the file at 169\.254\.169\.254 could not be fetched: /, 'ADDRESS_REFUSED'],
         [{ provider: 'anthropic', ...block({ type: 'input_file', filename: 'a.zip', file_data: 'data:application/zip;base64,QUJD' }) }, 400, 'UNSUPPORTED_CONTENT',
             /^Anthropic reads PDF, text and images: `messages\[0\]` holds a file of the type application\/zip\.$/],
         [block({ type: 'audio' }), 400, 'VALIDATION_ERROR', /^`messages\[0\]\.content\[0\]` must be a block of type text, image_url or input_file$/],

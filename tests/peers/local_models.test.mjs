@@ -253,6 +253,14 @@ test('a model of vectors embeds and does not chat; one of text the other way rou
     assert.equal(starts().length, 1);
 });
 
+test('a model that this service runs gets no address of an image', async (t) => {
+    const { dev, starts } = await startRunner(t, { 'tiny.gguf': chatModel });
+    const image = { type: 'image_url', image_url: { url: 'http://169.254.169.254/latest/meta-data' } };
+    const reply = await dev('POST', '/sdk/llm/chat', { provider: 'llamacpp', model: 'tiny', messages: [{ role: 'user', content: [image] }] });
+    assert.deepEqual([reply.status, reply.body.code, reply.body.reason], [400, 'FILE_NOT_FETCHED', 'ADDRESS_REFUSED'], reply.text);
+    assert.deepEqual(starts(), []);
+});
+
 test('an idle model is ended; a stream keeps it until it ends', async (t) => {
     const { h, dev, starts } = await startRunner(t, { 'tiny.gguf': chatModel }, { 'llamacpp.idle_s': 0.3 });
     const body = { messages: [{ role: 'user', content: 'speak slowly' }] };

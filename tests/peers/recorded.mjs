@@ -85,7 +85,7 @@ export async function startRecorded() {
     const asked = [];
     const server = http.createServer(async (incoming, outgoing) => {
         const body = await readBody(incoming);
-        const path = incoming.url.split('?')[0];
+        const { pathname: path } = new URL(incoming.url, 'http://double'); // a proxy is asked for whole URLs
         const entry = { path, headers: incoming.headers, body, isGone: false };
         asked.push(entry);
         outgoing.on('close', () => { entry.isGone = !outgoing.writableFinished; });

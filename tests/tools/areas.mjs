@@ -28,7 +28,7 @@ const rows = [
     ['tests/api/(cli_use|cli_words|cli_serve|cli_commands)', ['cli']],
     ['tests/api/damage', ['doctor', 'backup']],
     ['tests/api/(session|static_files)', ['pages']],
-    ['tests/peers/(anthropic_client|content_blocks|llm|llm_errors|local_models|ollama_client|openai_client|protocols|reasoning|responses_client|structured_output|usage)', ['models']],
+    ['tests/peers/(anthropic_client|content_blocks|image_addresses|llm|llm_errors|local_models|ollama_client|openai_client|protocols|reasoning|responses_client|structured_output|usage)', ['models']],
     ['tests/peers/providers', ['models', 'cli']],
     ['tests/peers/embed', ['models', 'vectors']],
     ['tests/peers/(chroma|pgvector|qdrant|rest_stores|store_clients|vector_contract)', ['vectors']],

@@ -469,7 +469,7 @@ static bool names_address(struct json_value block)
 {
     const char *url = json_cstr(json_get(json_get(block, "source"), "url"));
 
-    return url && slice_eq_str(json_string(json_get(block, "type")), "document") && llm_is_web_address(url);
+    return url && llm_is_web_address(url);
 }
 
 static bool content_names_address(struct json_value content)

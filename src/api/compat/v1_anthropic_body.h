@@ -35,7 +35,7 @@ struct v1_messages_body {
 extern const struct field v1_messages_fields[]; /* max_tokens required */
 extern const struct field v1_count_fields[];    /* for count_tokens: no fields about the answer */
 
-/* Does the body name a document by its address, so that the service may have to fetch it? */
+/* Does the body name a document or an image by its address, so that the service may have to fetch it? */
 bool v1_anthropic_names_addresses(const struct v1_messages_body *body);
 /* -EINVAL VALIDATION_ERROR. The model's name is not resolved. */
 int v1_anthropic_request(const struct v1_messages_body *body, struct arena *a, struct llm_request *ret,

@@ -180,7 +180,7 @@ static void documents_by_address_are_known_before(void **state)
         { "[{\"type\":\"document\",\"source\":{\"type\":\"url\",\"url\":\"https://x/y.pdf\"}}]", true },
         { "[{\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"content\":[{\"type\":\"document\",\"source\":{\"type\":\"url\",\"url\":\"http://x/y\"}}]}]",
           true },
-        { "[{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://x/y.png\"}}]", false },
+        { "[{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://x/y.png\"}}]", true },
         { "\"https://x/y.pdf\"", false },
     };
 

@@ -1,5 +1,5 @@
-/* Files that messages name by address: fetched when the protocol accepts no addresses, through the guard, within
- * limits. */
+/* Files and images that messages name by address: fetched when the protocol accepts no addresses or a server is near,
+ * through the guard, within limits. */
 #include "llm/fetch.h"
 #include "llm/file.h"
 
@@ -79,15 +79,24 @@ static void name_file(struct world *w, size_t i, const char *path, const char *f
     w->blocks[i].file_name = file_name;
 }
 
-static int fetch(struct world *w, const char *preset, size_t n)
+/* second: an account to fall back on; NULL: none. */
+static int fetch_for(struct world *w, const struct llm_account *first, const struct llm_account *second, size_t n)
 {
-    const struct llm_account acc = { .name = preset, .preset = llm_preset_find(preset) };
+    struct llm_account_state states[2] = { { .account = *first } };
+    struct llm_picks picks = { .states = { &states[0], &states[1] }, .n = second ? 2 : 1 };
 
+    if (second)
+        states[1].account = *second;
     w->e = (struct err){ 0 };
     w->message = (struct llm_message){ .role = LLM_USER, .blocks = w->blocks, .n_blocks = n };
     w->request = (struct llm_request){ .messages = &w->message, .n_messages = 1 };
     assert_true(llm_has_addresses(&w->request));
-    return llm_fetch_files(&acc, w->guard, &w->wait, w->rig.a, &w->request, &w->e);
+    return llm_fetch_files(&picks, w->guard, &w->wait, w->rig.a, &w->request, &w->e);
+}
+
+static int fetch(struct world *w, const char *preset, size_t n)
+{
+    return fetch_for(w, &(struct llm_account){ .name = preset, .preset = llm_preset_find(preset) }, NULL, n);
 }
 
 static const struct llm_block *block_of(const struct world *w, size_t i)
@@ -297,6 +306,102 @@ static void who_leaves_or_waits_too_long_or_holds_too_much_is_not_served(void **
     budget_holder_unref(holder);
 }
 
+static void name_image(struct world *w, size_t i, const char *path)
+{
+    w->blocks[i] = (struct llm_block){ LLM_BLOCK_IMAGE_URL, .url = rig_url(&w->rig, path), .detail = "low" };
+}
+
+static struct llm_account account_at(const char *preset, const char *base_url)
+{
+    return (struct llm_account){ .name = preset, .preset = llm_preset_find(preset), .base_url = base_url };
+}
+
+static void servers_that_get_no_addresses(void **state)
+{
+    static const struct {
+        const char *base_url;
+        bool is_near;
+    } cases[] = {
+        { "http://127.0.0.1:8080/v1", true },   { "http://127.9.9.9", true },
+        { "http://localhost:11434", true },     { "http://LOCALHOST.:1/v1", true },
+        { "http://a.localhost", true },         { "http://[::1]:8080", true },
+        { "http://0.0.0.0:8000/v1", true },     { "http://[::]:8000", true },
+        { "http://2130706433/v1", true },       { "http://127.1/v1", true },
+        { "http://0x7f.0.0.1", true },          { "http://[::ffff:7f00:1]", true },
+        { "http://192.168.1.4:8000", true },    { "http://10.0.0.1", true },
+        { "http://[fd00::1]:1", true },         { "http://169.254.1.1", true },
+        { "https://box:4000", true },           { "https://api.openai.com/v1", false },
+        { "https://8.8.8.8/v1", false },        { "http://[2606:4700::1]", false },
+        { "http://[::ffff:808:808]", false },   { "https://127.0.0.1.example", false },
+        { "https://localhost.example", false },
+    };
+    struct llm_account own = account_at("openai", NULL);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct llm_account acc = account_at("openai", cases[i].base_url);
+
+        if (llm_is_server_near(&acc) != cases[i].is_near)
+            fail_msg("%s", cases[i].base_url);
+    }
+    assert_false(llm_is_server_near(&own));
+    own.runner = (struct llamacpp *)&own; /* only compared */
+    assert_true(llm_is_server_near(&own));
+}
+
+static void a_near_server_gets_images_and_files_but_no_addresses(void **state)
+{
+    const struct llm_account near = account_at("openai", "http://127.0.0.1:1/v1"),
+                             far = account_at("openai", "https://api.openai.com/v1");
+    const struct {
+        const struct llm_account *first, *second;
+        bool is_fetched;
+    } cases[] = { { &near, NULL, true }, { &far, &near, true }, { &near, &far, true }, { &far, &far, false } };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(world_close) struct world w = { 0 };
+
+        world_open(&w);
+        name_image(&w, 0, "/dot");
+        name_file(&w, 1, "/a.pdf", NULL);
+        assert_int_equal(fetch_for(&w, cases[i].first, cases[i].second, 2), 0);
+        assert_int_equal(atomic_load(&w.n_requested), cases[i].is_fetched ? 2 : 0);
+        assert_int_equal(llm_has_addresses(&w.request), !cases[i].is_fetched);
+        assert_int_equal(block_of(&w, 0)->kind, cases[i].is_fetched ? LLM_BLOCK_IMAGE_DATA : LLM_BLOCK_IMAGE_URL);
+        assert_string_equal(block_of(&w, 0)->detail, "low");
+        if (cases[i].is_fetched)
+            assert_string_equal(block_of(&w, 0)->base64, "iVBORw0KGgo=");
+    }
+}
+
+static void an_image_is_an_image(void **state)
+{
+    static const char *const paths[] = { "/notes.txt", "/a.pdf", "/latin", "/large?9" };
+    const struct llm_account near = account_at("groq", "http://127.0.0.1:1/v1");
+
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+        AUTO(world_close) struct world w = { 0 };
+
+        world_open(&w);
+        name_image(&w, 0, paths[i]);
+        assert_int_equal(fetch_for(&w, &near, NULL, 1), -EINVAL);
+        assert_string_equal(w.e.fields[0].field, "messages[0].content[0]");
+        assert_non_null(strstr(w.e.text, "must be an image"));
+    }
+}
+
+static void images_count_with_the_files(void **state)
+{
+    const struct llm_account near = account_at("groq", "http://127.0.0.1:1/v1");
+    AUTO(world_close) struct world w = { 0 };
+
+    world_open(&w);
+    for (size_t i = 0; i < LIMIT_FETCHED_FILES + 1; i++)
+        name_image(&w, i, "/dot");
+    assert_int_equal(fetch_for(&w, &near, NULL, LIMIT_FETCHED_FILES), 0);
+    assert_int_equal(fetch_for(&w, &near, NULL, LIMIT_FETCHED_FILES + 1), -EINVAL);
+    assert_string_equal(w.e.fields[0].field, "messages[0].content[16]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +414,10 @@ int main(void)
         cmocka_unit_test(as_many_files_as_the_limit_says),
         cmocka_unit_test(all_files_together_have_as_many_bytes_as_the_limit_says),
         cmocka_unit_test(the_service_itself_is_no_address),
+        cmocka_unit_test(servers_that_get_no_addresses),
+        cmocka_unit_test(a_near_server_gets_images_and_files_but_no_addresses),
+        cmocka_unit_test(an_image_is_an_image),
+        cmocka_unit_test(images_count_with_the_files),
         cmocka_unit_test(who_leaves_or_waits_too_long_or_holds_too_much_is_not_served),
     };
 

@@ -135,7 +135,9 @@ static void who_names_addresses_is_known_before(void **state)
         { "{\"type\":\"input_file\",\"file_url\":\"https://h/a.pdf\"}", true },
         { "{\"type\":\"file\",\"file\":{\"file_data\":\"http://h/a.pdf\"}}", true },
         { "{\"type\":\"input_file\",\"file_url\":\"data:application/pdf;base64,JVBERi0x\"}", false },
-        { "{\"type\":\"image_url\",\"image_url\":\"https://h/x.png\"}", false },
+        { "{\"type\":\"input_image\",\"image_url\":\"https://h/x.png\"}", true },
+        { "{\"type\":\"image_url\",\"image_url\":{\"url\":\"HTTP://h/x.png\"}}", true },
+        { "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,QUJD\"}}", false },
         { "{\"type\":\"text\",\"text\":\"https://h/x.png\"}", false },
     };
     AUTO(arena_freep) struct arena *a = arena_new();
