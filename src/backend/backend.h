@@ -72,6 +72,10 @@ struct backend_claim {
     int64_t max_machines;   /* rows that failed on this many machines are quarantined: -EDQUOT QUARANTINED; 0: 3 */
 };
 
+struct backend_position { /* of a row in the order of creation */
+    const char *created_at, *id;
+};
+
 struct backend_new_row {
     const char *table, *id /* NULL: generated */, *app_id, *user_id, *raw_data;
 };
@@ -164,8 +168,9 @@ struct backend_ops {
     int (*replay)(struct backend *b, const char *table, const char *id, struct err *e);
     int (*recover_stale)(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a,
                          struct backend_rows *ret, struct err *e);
-    int (*claimable)(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit,
-                     struct arena *a, struct backend_rows *ret, struct err *e);
+    int (*claimable)(struct backend *b, const char *table, const struct backend_claim *as,
+                     const struct backend_position *before, int64_t limit, struct arena *a, struct backend_rows *ret,
+                     struct err *e);
     int (*owners)(struct backend *b, int64_t max_machines, struct arena *a, struct backend_owners *ret, struct err *e);
     int (*check)(struct backend *b, const struct backup_patience *patience, struct err *e);
     int (*subscribe)(struct backend *b, backend_event_fn *fn, backend_gap_fn *on_gap, void *arg, struct err *e);
@@ -216,7 +221,8 @@ struct backend {
  * recover_stale    every claimed or processing row whose locked_at is older than stale_after, in the future or no
  *                  time at all becomes pending; returns those rows.
  * claimable        the newest `limit` rows that `as` could claim now, the oldest of them first; dirty rows are
- *                  included.
+ *                  included. With `before` the newest of those that are older than that place, whose row may have
+ *                  been deleted. Fewer rows when they exceed LIMIT_REPLY together, but at least one.
  * owners           at most LIMIT_LIST, those with the most pending rows first.
  * presence_put     -EADDRINUSE MACHINE_ID_TAKEN while another instance has reported this machine id within
  *                  fresh_ms.

@@ -123,15 +123,16 @@ void task_intake_hint(struct tasks *t, const char *table, const char *row_id)
     push_or_sweep(t, item_new(table, row_id));
 }
 
-void task_intake_rows(struct tasks *t, const struct backend_rows *rows)
+bool task_intake_rows(struct tasks *t, const struct backend_rows *rows)
 {
     for (size_t i = 0; i < rows->n; i++) {
         struct task_intake_item *item = item_new(rows->items[i].table, rows->items[i].id);
 
         keep_row(t, item, &rows->items[i]);
         if (!push(t, item))
-            return; /* the next sweep brings the rest */
+            return false; /* the next sweep brings the rest */
     }
+    return true;
 }
 
 /* ---- the backend's thread ---- */

@@ -170,7 +170,8 @@ struct task_app *task_apps_free(struct task_app *app);
 struct task_intake_item;
 void task_intake_event(void *tasks, const struct backend_event *event);
 void task_intake_hint(struct tasks *t, const char *table, const char *row_id);
-void task_intake_rows(struct tasks *t, const struct backend_rows *rows);
+/* False: the queue is full, the last rows are left out. */
+bool task_intake_rows(struct tasks *t, const struct backend_rows *rows);
 void task_intake_run(struct tasks *t, void *arg);
 void task_intake_clear(struct tasks *t);
 
@@ -262,8 +263,10 @@ int task_presence_occupy(struct tasks *t, struct err *e) MUST_CHECK;
 void task_presence_put(struct tasks *t, void *arg);
 void task_presence_remove(struct tasks *t);
 void task_sweep_run(struct tasks *t, void *arg);
-/* Frees stale leases, and passes the newest `limit` claimable rows of each table to intake. */
-void task_sweep_tables(struct tasks *t, int64_t limit);
+/* Frees stale leases, and passes the newest `limit` claimable rows of each table to intake; with goes_on also the next
+ * LIMIT_LIST of older ones, where the last such call stopped. */
+void task_sweep_tables(struct tasks *t, int64_t limit, bool goes_on);
+void task_sweep_clear(struct tasks *t);
 void task_heartbeat_run(struct tasks *t, void *arg);
 void task_linger_run(struct tasks *t, void *arg);
 /* Compares our tasks with their rows: the claimed tasks; after a gap also the pending and the newest failed ones; at
@@ -305,6 +308,7 @@ struct tasks {
     struct task_intake_item *first_item, **last_item;
     size_t n_items, n_item_bytes;
     struct task_outside *outside[TASK_OUTSIDE_BUCKETS]; /* not guarded: used by the sweep only */
+    struct task_round *rounds;                          /* the same */
     bool is_serving, is_stopping;
     bool is_waiting_for_id; /* at the start: work begins when the other service is gone */
     bool is_id_taken;       /* another service works with our machine id: this one takes up no work */

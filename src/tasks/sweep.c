@@ -4,6 +4,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* ---- heartbeat ---- */
 
 void task_note_lost(struct tasks *t, struct task_run *run)
@@ -68,19 +71,94 @@ static int recover_stale(struct tasks *t, const char *table, struct err *e)
     return r;
 }
 
-static int find_claimable(struct tasks *t, const char *table, int64_t limit, struct err *e)
+/* Where the next sweep goes on with the older rows of a table, so that a backlog of one app hides no row of another. No
+ * round: the older rows begin after the newest page. */
+struct task_round {
+    struct task_round *next;
+    char *table, *created_at, *id; /* owned */
+};
+
+static struct task_round **find_round(struct tasks *t, const char *table)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
+    struct task_round **at = &t->rounds;
+
+    while (*at && strcmp((*at)->table, table) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static void end_round(struct task_round **at)
+{
+    struct task_round *round = *at;
+
+    if (!round)
+        return;
+    *at = round->next;
+    free(round->table);
+    free(round->created_at);
+    free(round->id);
+    free(round);
+}
+
+static void keep_round(struct tasks *t, const char *table, const struct backend_position *place)
+{
+    struct task_round *round = xcalloc(1, sizeof(*round));
+
+    *round = (struct task_round){ t->rounds, xstrdup(table), xstrdup(place->created_at), xstrdup(place->id) };
+    t->rounds = round;
+}
+
+void task_sweep_clear(struct tasks *t)
+{
+    while (t->rounds)
+        end_round(&t->rounds);
+}
+
+static struct backend_position copy_place(struct arena *a, const char *created_at, const char *id)
+{
+    return (struct backend_position){ arena_strdup(a, created_at), arena_strdup(a, id) };
+}
+
+/* *ret, in the arena: the place of the oldest row; empty without a row, unchanged when not all rows could be queued. */
+static int take_page(struct tasks *t, const char *table, const struct backend_position *before, int64_t limit,
+                     struct arena *a, struct backend_position *ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *scratch = arena_new();
     const struct backend_claim as = task_claim_of(t, table, NULL);
     struct backend_rows rows = { 0 };
-    int r = t->config.backend->ops->claimable(t->config.backend, table, &as, limit, a, &rows, e);
+    int r = t->config.backend->ops->claimable(t->config.backend, table, &as, before, limit, scratch, &rows, e);
 
-    if (r == 0)
-        task_intake_rows(t, &rows);
+    if (r == 0 && task_intake_rows(t, &rows))
+        *ret = rows.n > 0 ? copy_place(a, rows.items[0].created_at, rows.items[0].id) : (struct backend_position){ 0 };
     return r;
 }
 
-void task_sweep_tables(struct tasks *t, int64_t limit)
+static int go_on(struct tasks *t, const char *table, const struct backend_position *newest, struct arena *a,
+                 struct err *e)
+{
+    struct task_round **round = find_round(t, table);
+    struct backend_position place = *round ? copy_place(a, (*round)->created_at, (*round)->id) : *newest;
+    const struct backend_position before = place;
+    int r = take_page(t, table, &before, LIMIT_LIST, a, &place, e);
+
+    if (r < 0)
+        return r;
+    end_round(round);
+    if (place.id)
+        keep_round(t, table, &place);
+    return 0;
+}
+
+static int find_claimable(struct tasks *t, const char *table, int64_t limit, bool goes_on, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_position oldest = { 0 };
+    int r = take_page(t, table, NULL, limit, a, &oldest, e);
+
+    return r == 0 && oldest.id && goes_on ? go_on(t, table, &oldest, a, e) : r;
+}
+
+void task_sweep_tables(struct tasks *t, int64_t limit, bool goes_on)
 {
     struct task_listening *l = task_listening_hold(t);
 
@@ -89,7 +167,7 @@ void task_sweep_tables(struct tasks *t, int64_t limit)
         int r = recover_stale(t, l->tables[i], &e);
 
         if (r == 0)
-            r = find_claimable(t, l->tables[i], limit, &e);
+            r = find_claimable(t, l->tables[i], limit, goes_on, &e);
         if (r < 0)
             log_warn("tasks", NULL, "table %s cannot be swept: %s", LOG_Q(l->tables[i]), LOG_Q(e.text));
     }
@@ -114,7 +192,7 @@ void task_sweep_run(struct tasks *t, void *arg)
 
     task_heartbeat_run(t, NULL);
     task_apps_recount(t);
-    task_sweep_tables(t, LIMIT_LIST);
+    task_sweep_tables(t, LIMIT_LIST, true);
     if (task_reconcile(t, take_gap(t), &e) < 0)
         log_warn("tasks", NULL, "tasks of other machines are not looked after: %s", LOG_Q(e.text));
     task_apps_dispatch(t);

@@ -348,7 +348,7 @@ static void serve(struct tasks *t)
     pthread_mutex_unlock(&t->mutex);
     loop_call(t->config.loop, start_timers, t);
     wake_listeners(t);
-    task_sweep_tables(t, settings_int(t->config.settings, SETTING_TASKS_RECOVERY_ROWS));
+    task_sweep_tables(t, settings_int(t->config.settings, SETTING_TASKS_RECOVERY_ROWS), false);
     task_apps_dispatch(t);
     coalesced_job_resume(&t->intake);
     coalesced_job_resume(&t->relisten);
@@ -519,6 +519,7 @@ struct tasks *tasks_close(struct tasks *t)
         task_run_leave_quietly(t, t->runs);
     t->apps = task_apps_free(t->apps);
     task_outside_clear(t);
+    task_sweep_clear(t);
     task_listening_drop(t, t->listening);
     pthread_cond_destroy(&t->has_left);
     pthread_mutex_destroy(&t->mutex);

@@ -66,8 +66,9 @@ int embedded_rearm(struct backend *b, const char *table, const char *id, struct 
 int embedded_replay(struct backend *b, const char *table, const char *id, struct err *e);
 int embedded_recover_stale(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a,
                            struct backend_rows *ret, struct err *e);
-int embedded_claimable(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit,
-                       struct arena *a, struct backend_rows *ret, struct err *e);
+int embedded_claimable(struct backend *b, const char *table, const struct backend_claim *as,
+                       const struct backend_position *before, int64_t limit, struct arena *a, struct backend_rows *ret,
+                       struct err *e);
 
 int embedded_owners(struct backend *b, int64_t max_machines, struct arena *a, struct backend_owners *ret,
                     struct err *e);

@@ -147,23 +147,52 @@ int embedded_replay(struct backend *b, const char *table, const char *id, struct
 
 /* --- claimable rows --- */
 
-/* ?1 machine, ?2 ms until a lease is stale, ?3 machines until quarantine, ?4 limit. Each part walks its index from the
- * newest row; the last part walks the index of changed rows, not that of the status (+). */
-#define NEWEST(condition)                                                                                              \
-    "SELECT * FROM (SELECT rowid FROM {table} WHERE " condition " ORDER BY created_at DESC, rowid DESC LIMIT ?4)"
+/* ?1 machine, ?2 ms until a lease is stale, ?3 machines until quarantine, ?4 limit, ?5 and ?6 the place. Each part
+ * walks its index from the newest row, or from the place; the last part walks the index of changed rows, not that of
+ * the status (+). */
+#define PART(condition, before)                                                                                        \
+    "SELECT * FROM (SELECT rowid FROM {table} WHERE " condition before " ORDER BY created_at DESC, rowid DESC LIMIT ?4)"
 #define MAY_TRY                                                                                                        \
     " AND (attempted_by = '[]' OR (json_array_length(attempted_by) < ?3"                                               \
     "  AND NOT EXISTS (SELECT 1 FROM json_each(attempted_by) WHERE value = ?1)))"
 #define WENT_STALE " AND " EMBEDDED_IS_STALE("?2")
+#define CLAIMABLE(before)                                                                                                                          \
+    "SELECT {columns} FROM {table} WHERE rowid IN (" PART("status = 'pending'" MAY_TRY, before) " UNION " PART(                                    \
+        "status = 'failed'" MAY_TRY,                                                                                                               \
+        before) " UNION " PART("status = 'claimed'" WENT_STALE MAY_TRY,                                                                            \
+                               before) " UNION " PART("status = 'processing'" WENT_STALE MAY_TRY,                                                  \
+                                                      before) " UNION " PART("handled_revision < revision AND +status IN ('completed', 'failed')", \
+                                                                             before) ") ORDER BY created_at DESC, rowid DESC LIMIT ?4"
+#define BEFORE_PLACE                                                                                                   \
+    " AND (created_at, rowid) < (?5, coalesce((SELECT rowid FROM {table} WHERE id = ?6), 9223372036854775807))"
 
-static const char claimable_sql[] =
-    "SELECT {columns} FROM (SELECT {columns}, rowid AS place FROM {table} WHERE rowid IN (" NEWEST("status = 'pending'" MAY_TRY) " UNION " NEWEST(
-        "status = 'failed'" MAY_TRY) " UNION " NEWEST("status = 'claimed'" WENT_STALE
-                                                          MAY_TRY) " UNION " NEWEST("status = 'processing'" WENT_STALE
-                                                                                        MAY_TRY) " UNION " NEWEST("handled_revision < revision AND +status IN ('completed', 'failed')") ") ORDER BY created_at DESC, rowid DESC LIMIT ?4) ORDER BY created_at, place";
+static const char newest_claimable_sql[] = CLAIMABLE("");
+static const char older_claimable_sql[] = CLAIMABLE(BEFORE_PLACE);
 
-int embedded_claimable(struct backend *b, const char *table, const struct backend_claim *as, int64_t limit,
-                       struct arena *a, struct backend_rows *ret, struct err *e)
+static int query_claimable(struct sql_db *db, struct embedded_table *t, const struct backend_claim *as,
+                           const struct backend_position *before, int64_t limit, struct sql_rows **ret, struct err *e)
+{
+    if (!before)
+        return sql_query(db, ret, e, embedded_sql(t, newest_claimable_sql), "siii", as->machine_id, as->stale_after_ms,
+                         backend_max_machines(as), limit);
+    return sql_query(db, ret, e, embedded_sql(t, older_claimable_sql), "siiiss", as->machine_id, as->stale_after_ms,
+                     backend_max_machines(as), limit, before->created_at, before->id);
+}
+
+static void reverse(struct backend_rows *rows)
+{
+    for (size_t i = 0; i < rows->n / 2; i++) {
+        struct backend_row row = rows->items[i];
+
+        rows->items[i] = rows->items[rows->n - 1 - i];
+        rows->items[rows->n - 1 - i] = row;
+    }
+}
+
+/* Read from the newest row, so that rows beyond LIMIT_REPLY are older than the place of the first one returned. */
+int embedded_claimable(struct backend *b, const char *table, const struct backend_claim *as,
+                       const struct backend_position *before, int64_t limit, struct arena *a, struct backend_rows *ret,
+                       struct err *e)
 {
     struct embedded *em = embedded_of(b);
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
@@ -171,10 +200,11 @@ int embedded_claimable(struct backend *b, const char *table, const struct backen
     int r = start(em, table, &c, e);
 
     if (r == 0)
-        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(c.table, claimable_sql), "siii", as->machine_id,
-                      as->stale_after_ms, backend_max_machines(as), limit);
+        r = query_claimable(readers_get(em->readers), c.table, as, before, limit, &rows, e);
     if (r == 0)
         r = embedded_read_all(rows, c.table, a, ret, e);
+    if (r == 0)
+        reverse(ret);
     return MIN(r, 0);
 }
 

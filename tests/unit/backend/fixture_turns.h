@@ -71,8 +71,10 @@ EACH(rearm, (struct backend * b, const char *table, const char *id, struct err *
 EACH(replay, (struct backend * b, const char *table, const char *id, struct err *e), table, id, e)
 EACH(recover_stale, (struct backend * b, const char *table, int64_t stale_after_ms, ROWS), table, stale_after_ms, a,
      ret, e)
-EACH(claimable, (struct backend * b, const char *table, const struct backend_claim *as, int64_t limit, ROWS), table, as,
-     limit, a, ret, e)
+EACH(claimable,
+     (struct backend * b, const char *table, const struct backend_claim *as, const struct backend_position *before,
+      int64_t limit, ROWS),
+     table, as, before, limit, a, ret, e)
 EACH(owners, (struct backend * b, int64_t max_machines, struct arena *a, struct backend_owners *ret, struct err *e),
      max_machines, a, ret, e)
 EACH(check, (struct backend * b, const struct backup_patience *patience, struct err *e), patience, e)

@@ -368,17 +368,54 @@ static void claimable_lists_what_this_machine_could_claim_oldest_of_the_newest_f
     must(backend_complete(rig->backend, &lease, NULL, &e), &e);
     rig_patch(rig, ids[6], &(struct backend_patch){ .raw_data = "{\"n\":2}" });
 
-    must(OPS(rig)->claimable(rig->backend, TABLE, &as, 10, rig->arena, &rows, &e), &e);
+    must(OPS(rig)->claimable(rig->backend, TABLE, &as, NULL, 10, rig->arena, &rows, &e), &e);
     assert_int_equal(rows.n, 4);
     assert_string_equal(rows.items[0].id, ids[0]);
     assert_string_equal(rows.items[1].id, ids[2]);
     assert_string_equal(rows.items[2].id, ids[5]);
     assert_string_equal(rows.items[3].id, ids[6]);
     assert_true(rows.items[3].is_dirty);
-    must(OPS(rig)->claimable(rig->backend, TABLE, &as, 2, rig->arena, &rows, &e), &e);
+    must(OPS(rig)->claimable(rig->backend, TABLE, &as, NULL, 2, rig->arena, &rows, &e), &e);
     assert_int_equal(rows.n, 2);
     assert_string_equal(rows.items[0].id, ids[5]);
     assert_string_equal(rows.items[1].id, ids[6]);
+}
+
+static struct backend_rows claimable_before(struct rig *rig, const struct backend_row *row, int64_t limit)
+{
+    const struct backend_claim as = { .machine_id = "lin-a", .stale_after_ms = STALE_MS, .max_machines = 2 };
+    const struct backend_position before = { row->created_at, row->id };
+    struct backend_rows rows = { 0 };
+    struct err e = { 0 };
+
+    must(OPS(rig)->claimable(rig->backend, TABLE, &as, &before, limit, rig->arena, &rows, &e), &e);
+    return rows;
+}
+
+/* Four rows of one time: only their order of insertion tells them apart. */
+static void claimable_goes_on_before_a_place(void **state)
+{
+    struct rig *rig = *state;
+    struct backend_row rows[5], last;
+    struct backend_rows older;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const char *id = rig_insert(rig);
+
+        rig_set(rig, id, "created_at", i ? "2026-01-01T00:00:01.000Z" : "2026-01-01T00:00:00.000Z");
+        rows[i] = rig_get(rig, id);
+    }
+    last = rows[3];
+    older = claimable_before(rig, &last, 2);
+    assert_int_equal(older.n, 2);
+    assert_string_equal(older.items[0].id, rows[1].id);
+    assert_string_equal(older.items[1].id, rows[2].id);
+    older = claimable_before(rig, &older.items[0], 2);
+    assert_int_equal(older.n, 1);
+    assert_string_equal(older.items[0].id, rows[0].id);
+    assert_int_equal(claimable_before(rig, &rows[0], 2).n, 0);
+    last.id = "gone"; /* no row of that time is skipped */
+    assert_int_equal(claimable_before(rig, &last, 10).n, 5);
 }
 
 static void a_status_from_outside_ends_the_lease(void **state)
@@ -479,6 +516,7 @@ int main(void)
         TEST(data_that_changes_under_a_holder_leaves_the_row_dirty_after_it),
         TEST(data_that_changes_before_the_claim_is_taken_up_by_it),
         TEST(claimable_lists_what_this_machine_could_claim_oldest_of_the_newest_first),
+        TEST(claimable_goes_on_before_a_place),
         TEST(a_status_from_outside_ends_the_lease),
         TEST(pending_from_outside_frees_the_row_for_every_machine),
         TEST(a_deleted_row_has_no_lease_any_more),

@@ -245,7 +245,7 @@ static void work_of_a_deletion_is_claimed_and_completed_like_any(void **state)
     struct err e = { 0 };
 
     must(OPS(rig)->remove(rig->backend, TABLE, rig_insert(rig), NULL, &e), &e);
-    must(OPS(rig)->claimable(rig->backend, DELETIONS, &claim, 10, rig->arena, &rows, &e), &e);
+    must(OPS(rig)->claimable(rig->backend, DELETIONS, &claim, NULL, 10, rig->arena, &rows, &e), &e);
     assert_int_equal(rows.n, 1);
     claim.row_id = rows.items[0].id;
     must(backend_claim(rig->backend, &claim, rig->arena, &row, &lease, &e), &e);

@@ -59,6 +59,7 @@ struct machine {
     bool is_started;
     struct task_handler handlers[4];
     struct task_listener listener; /* changed before the start, or followed by tasks_listeners_changed() */
+    struct task_listener other;    /* of a second app; app_id NULL: none */
     bool is_deaf;                  /* no app listens */
     atomic_int start_result;       /* the runner's result for a start; 0: it starts */
     atomic_int n_requested;        /* starts that were requested from the runner */
@@ -162,10 +163,11 @@ static inline int machine_listeners(void *arg, struct arena *a, struct task_list
 {
     struct machine *m = arg;
 
-    struct task_listener *copy = ARENA_NEW(a, struct task_listener);
+    struct task_listener *copies = arena_array(a, 2, sizeof(*copies));
 
-    *copy = m->listener;
-    *ret = (struct task_listeners){ copy, m->is_deaf ? 0 : 1 };
+    copies[0] = m->listener;
+    copies[1] = m->other;
+    *ret = (struct task_listeners){ copies, m->is_deaf ? 0 : m->other.app_id ? 2 : 1 };
     return 0;
 }
 

@@ -1,0 +1,76 @@
+/* The sweep of a table that apps share: no app's rows hide those of another. */
+#include "machine.h"
+
+#define OTHER_APP "a0000000-0000-4000-8000-000000000002"
+
+enum { MORE_THAN_A_PAGE = LIMIT_LIST + 100 };
+
+/* The rows were inserted while nobody listened: no event names them. */
+static struct machine *machine_of_two_apps(struct world *w)
+{
+    static const char *const one_row[] = { "tasks.recovery_rows=1", NULL };
+    struct machine *m = machine_open(w, "lin-a", one_row);
+
+    m->other = m->listener;
+    m->other.app_id = OTHER_APP;
+    m->other.app_name = "other";
+    assert_int_equal(m->backend->ops->ensure_table(m->backend, TABLE, NULL), 0);
+    return m;
+}
+
+static void insert_many(struct machine *m, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        insert(m, "{}");
+}
+
+static void a_long_backlog_of_one_app_does_not_hide_the_row_of_another(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_of_two_apps(w);
+    const char *row = insert_as(m, OTHER_APP, "{}");
+
+    insert_many(m, MORE_THAN_A_PAGE);
+    machine_start(m);
+    wait_run(w, 0);
+    assert_true(row_says(m, row, "pending"));
+    tasks_sweep_now(m->tasks);
+    wait_run(w, 1);
+    assert_false(row_says(m, row, "pending"));
+}
+
+struct sweeping {
+    struct machine *m;
+    const char *row;
+};
+
+static bool finds_when_it_sweeps(void *arg)
+{
+    struct sweeping *s = arg;
+
+    tasks_sweep_now(s->m->tasks);
+    return !row_says(s->m, s->row, "pending");
+}
+
+/* The second page of the first sweep does not reach the row, the second sweep goes on there. */
+static void each_sweep_goes_on_where_the_last_one_stopped(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_of_two_apps(w);
+    struct sweeping s = { m, insert_as(m, OTHER_APP, "{}") };
+
+    insert_many(m, 2 * LIMIT_LIST + 1);
+    machine_start(m);
+    wait_run(w, 0);
+    assert_true(wait_until(finds_when_it_sweeps, &s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_long_backlog_of_one_app_does_not_hide_the_row_of_another),
+        WORLD_TEST(each_sweep_goes_on_where_the_last_one_stopped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
