@@ -67,7 +67,7 @@ char *buf_reserve(struct buf *b, size_t n)
         b->overflowed = true;
         return NULL;
     }
-    if (b->n + n + 1 > b->cap) {
+    if (!b->p || b->n + n + 1 > b->cap) {
         size_t doubled = MAX(2 * b->cap, (size_t)BUF_FIRST_CAP);
 
         if (!grow(b, MAX(MIN(doubled, b->max + 1), b->n + n + 1))) {

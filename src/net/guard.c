@@ -175,12 +175,14 @@ static const struct range *range_of(const unsigned char *bytes, const struct ran
 static enum guard_verdict judge_v6(const unsigned char *bytes, const char **ret_rule)
 {
     const struct range *r = range_of(bytes, v6_ranges), *inner;
+    struct in6_addr address;
 
     *ret_rule = r->rule;
     if (r->embedded_at == NO_EMBEDDED)
         return r->verdict;
     inner = range_of(bytes + r->embedded_at, v4_ranges);
-    if (inner->verdict == GUARD_PUBLIC || IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)bytes)) {
+    memcpy(&address, bytes, sizeof(address));
+    if (inner->verdict == GUARD_PUBLIC || IN6_IS_ADDR_V4MAPPED(&address)) {
         *ret_rule = inner->rule;
         return inner->verdict;
     }

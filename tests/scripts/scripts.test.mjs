@@ -8,10 +8,11 @@ import { Copy, root } from './copy.mjs';
 
 const policyOf = (process) => `#!/bin/sh\n# made by script/bootstrap of Hearth, process ${process}\nexit 101\n`;
 
+// exec: a shell between fork and exec swallows the signal that the test sends.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
     test(`bootstrap ended by ${signal} while apt works leaves no policy-rc.d`, async (t) => {
         const copy = new Copy(t);
-        copy.standIn('apt-get', 'echo started >"$CALLS"; sleep 600');
+        copy.standIn('apt-get', 'echo started >"$CALLS"; exec sleep 600');
         const { child, ended } = copy.start('script/bootstrap', ['build']);
         await until(() => copy.calls().length, { what: 'apt runs' });
         assert.ok(statSync(copy.policy).mode & 0o100, 'servers must not start while packages are installed');
@@ -51,9 +52,13 @@ test("bootstrap leaves another's policy-rc.d alone", async (t) => {
 
 test('bootstrap leaves the policy-rc.d of a run that works', async (t) => {
     const copy = new Copy(t);
-    copy.standIn('apt-get', 'echo started >>"$CALLS"; sleep 600');
+    copy.standIn('apt-get', 'echo started >>"$CALLS"; exec sleep 600');
     const { child, ended } = copy.start('script/bootstrap', ['build']);
-    t.after(() => process.kill(-child.pid, 'SIGKILL'));
+    let hasEnded = false;
+    ended.then(() => {
+        hasEnded = true;
+    });
+    t.after(() => hasEnded || process.kill(-child.pid, 'SIGKILL'));
     await until(() => copy.calls().length, { what: 'apt runs' });
     const other = copy.start('script/bootstrap', ['build']);
     await until(() => copy.calls().length === 2, { what: 'the second apt runs' });
