@@ -47,6 +47,8 @@ size_t json_length(struct json_value v); /* elements or members; 0 for every oth
 int64_t json_int(struct json_value v);
 double json_double(struct json_value v);
 bool json_bool(struct json_value v);
+/* A whole number from 0 to 2^64-1, written without fraction and exponent; false for every other value. */
+bool json_read_uint(struct json_value v, uint64_t *ret);
 struct slice json_string(struct json_value v);
 const char *json_cstr(struct json_value v); /* NULL when v is not a string or has an embedded NUL */
 
@@ -65,6 +67,6 @@ bool json_next(struct json_iter *it, struct slice *ret_key, struct json_value *r
 /* The member name of a value that json_next() returned from an object. */
 struct slice json_name_of(struct json_value member);
 
-/* Prints the value minified, with the members in their order. An absent value is printed as null. */
+/* Prints the value minified, members in their order, until `out` overflows. An absent value is printed as null. */
 void json_print(struct buf *out, struct json_value v);
 char *json_to_str(struct arena *a, struct json_value v);

@@ -1,4 +1,4 @@
-/* The smallest value that fits a JSON Schema, for the part of draft 2020-12 that base/json_schema.h checks.
+/* The smallest value that fits a JSON Schema, for the keywords that tools and answers of language models mostly have.
  *
  * Of `enum`, `anyOf`, `oneOf` and a list of types the first counts, of `allOf` too; of an object the required members
  * are written. A schema may have no such value or be beyond this module, so a caller that needs a fitting value checks

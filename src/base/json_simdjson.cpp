@@ -359,6 +359,11 @@ extern "C" int64_t json_int(struct json_value v)
     return get_as(v, i) ? i : 0;
 }
 
+extern "C" bool json_read_uint(struct json_value v, uint64_t *ret)
+{
+    return get_as(v, *ret);
+}
+
 extern "C" double json_double(struct json_value v)
 {
     double d;
@@ -455,7 +460,7 @@ static void print_container(struct buf *out, json_value v, char open, char close
     bool is_first = true;
 
     buf_add_char(out, open);
-    while (json_next(&it, &key, &item)) {
+    while (!out->overflowed && json_next(&it, &key, &item)) {
         if (!is_first)
             buf_add_char(out, ',');
         is_first = false;

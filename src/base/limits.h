@@ -23,6 +23,7 @@ enum {
     LIMIT_PACE_BYTES = 10 << 10, /* of a body in each HTTP_PACE_MS; a slower client is refused */
     LIMIT_BODY_DEFAULT = 1 << 20,
     LIMIT_BODY_ACTIVITY = 4 << 20,
+    LIMIT_BODY_TOOL = 8 << 20, /* the arguments of one call of an MCP tool */
     LIMIT_BODY_CHAT = 32 << 20,
     LIMIT_REPLY = 64 << 20,
     LIMIT_ROUTE_PARAMS = 4,
@@ -59,6 +60,15 @@ enum {
     LIMIT_JSON_VALUES =
         16 << 20, /* in one text, counted by its commas and brackets; each value costs up to 24 bytes during parsing */
     LIMIT_SCHEMA_STEPS = 500000,  /* of one check against a JSON Schema: elements visited, and blocks of 64 bytes */
+    LIMIT_RPC_ID_BYTES = 512,     /* of the id of a JSON-RPC frame that is a text */
+    LIMIT_RPC_METHOD_BYTES = 256, /* of the method of a JSON-RPC frame */
+    LIMIT_SCHEMA_VALUES = 200000, /* elements of a schema that its reader visits, and blocks of 64 bytes */
+    LIMIT_SCHEMAS = 20000,        /* schemas in one schema, itself included */
+    LIMIT_SCHEMA_DEPTH = 256,     /* schemas that are applied within each other */
+    LIMIT_SCHEMA_PATTERNS = 256,  /* regular expressions of one schema */
+    LIMIT_PATTERN_BYTES = 4096,   /* of one regular expression */
+    LIMIT_PATTERN_GROUPS = 100,   /* nested in one regular expression */
+    LIMIT_PATTERN_HEAP = 8 << 20, /* that one search of a regular expression takes for its way back */
     LIMIT_STRING_DEFAULT = 65536, /* characters of a string field without its own limit */
     LIMIT_ITEMS_DEFAULT = 10000,  /* elements of an array field without its own limit */
 
@@ -77,8 +87,48 @@ enum {
     LIMIT_CONFIRMATIONS = 64,      /* sessions that wait for a confirmation or hold one, at the same time */
     LIMIT_AUDIT_DETAIL = 64 << 10, /* bytes of one entry's values; of longer values the beginning and a hash are kept */
     LIMIT_NAME_CHARS = 128,
+    LIMIT_PERMISSION_CHARS = 340,  /* of a permission that names a server and a tool; others have LIMIT_NAME_CHARS */
     LIMIT_APP_NEW_NAME_CHARS = 64, /* `hearth app new`: the agent's name is longer and must also fit LIMIT_NAME_CHARS */
     LIMIT_TEXT_CHARS = 2000,
+
+    /* model agents */
+    LIMIT_TURNS = 64,                   /* that run at once */
+    LIMIT_TURN_STACK = 1 << 20,         /* of a thread that runs a turn or a tool */
+    LIMIT_CALL_THREADS = 64,            /* that run calls beside their turns */
+    LIMIT_TURNS_WAITING = 256,          /* beyond these; a turn that waits is told its place */
+    LIMIT_AGENT_TOOLS = 256,            /* of one turn */
+    LIMIT_PARALLEL_CALLS = 8,           /* calls of one answer that run at the same time */
+    LIMIT_SAME_CALLS = 3,               /* calls of a tool with the same arguments in one turn: the last ends it */
+    LIMIT_TOOL_RESULT_BYTES = 64 << 10, /* text of one result that is given to the model */
+    LIMIT_TOOL_RESULT_IMAGES = 8,       /* of one result */
+    LIMIT_TOOL_IMAGE_BYTES = 5 << 20,   /* of one image in a result, in base64 */
+    LIMIT_PENDING_APPROVALS = 512,      /* questions that wait for a person */
+    LIMIT_APPROVAL_BYTES = 1 << 20,     /* arguments of one question; shown in full */
+    LIMIT_APPROVAL_RULES = 10000,       /* kept decisions about an agent and a tool */
+    LIMIT_SESSION_APPROVALS = 4096,     /* decisions for sessions, in memory */
+
+    /* built-in tools */
+    LIMIT_TOOL_TEXT = 48 << 10,      /* of a file or a page in one result; the model asks for the rest */
+    LIMIT_TOOL_IMAGE_FILE = 3 << 20, /* of an image file that is shown to the model: LIMIT_TOOL_IMAGE_BYTES in base64 */
+    LIMIT_TOOL_EMBED_TEXTS = 32,     /* of one call of embed */
+    LIMIT_TOOL_HITS = 50,            /* of one call of search_vectors */
+    LIMIT_FOLDER_FILE = 8 << 20,     /* one file of a thread's folder, read or written by a tool */
+    LIMIT_FOLDER_PATH = 1024,        /* bytes of the path that a model gives */
+    LIMIT_FOLDER_DEPTH = 16,         /* parts of such a path */
+    LIMIT_FOLDER_WALK = 64,          /* folders within each other that are counted and listed */
+    LIMIT_FOLDER_ENTRIES = 10000,    /* files and folders of one thread */
+    LIMIT_FOLDER_LIST = 1000,        /* entries of one list */
+    LIMIT_PAGE_BYTES = 4 << 20,      /* of a page that fetch_url fetches */
+    LIMIT_PAGE_MS = 30000,           /* to fetch it, redirects included */
+    LIMIT_PAGE_TEXT = 8 << 20,       /* of its text */
+    LIMIT_PAGE_DEPTH = 256,          /* elements of HTML within each other */
+    LIMIT_PAGE_ATTRIBUTES = 512,     /* of one element, about */
+    LIMIT_PAGE_LINK = 2000,          /* bytes of an address in the text of a page; a longer one is left out */
+    LIMIT_COMMAND_BYTES = 32 << 10,  /* of a command line */
+    LIMIT_COMMAND_OUTPUT = 256 << 10, /* of its standard output and of its errors, each */
+    LIMIT_COMMAND_S = 600,            /* a command may be given at most so many seconds */
+    LIMIT_QUESTION_CHARS = 2000,      /* of a question to a person, and of one choice */
+    LIMIT_QUESTION_CHOICES = 20,
 
     /* apps and children */
     LIMIT_CHILDREN = 256,
@@ -109,6 +159,12 @@ enum {
     LIMIT_EVENT_MEMBER = 64 << 10,  /* JSON text of the metadata, and of the reminders, that an app gives an event */
     LIMIT_LIST_DEFAULT = 50,
     LIMIT_AGENTS = 500,
+    LIMIT_INSTRUCTIONS_CHARS = 65536,   /* of a model agent */
+    LIMIT_INSTRUCTIONS_BYTES = 1 << 20, /* with the values of the variables in them */
+    LIMIT_AGENT_PATTERNS = 128,         /* patterns of tools of one definition */
+    LIMIT_AGENT_STEPS = 200,            /* answers of the model in one turn */
+    LIMIT_TASK_THREADS_OF_APP = 1000,   /* full ones that are looked through for a place of an app's next task */
+    LIMIT_AGENT_TOKENS = 1000000000,    /* largest max_tokens_per_turn */
     LIMIT_WORKSPACES = 1000,
     LIMIT_THREADS = 100000,            /* of one workspace; a trigger makes one each time */
     LIMIT_TASK_EVENT_BYTES = 64 << 20, /* of the rows in these events; beyond it a row is read when its turn comes */
@@ -207,6 +263,75 @@ enum {
     LIMIT_STAND_IN_RETRY_S = 3600,   /* the Retry-After that the rule `fail` asks for */
     LIMIT_MODEL_FILES = 500,         /* models in the models folder */
     LIMIT_LLAMA_SERVERS = 16,        /* llama-server processes at the same time */
+
+    /* Hearth as an MCP server (/mcp) */
+    LIMIT_MCP_SESSIONS = 4096,         /* of the handshake era, in total */
+    LIMIT_MCP_CALLER_SESSIONS = 64,    /* of one caller; the one unused for longest makes room */
+    LIMIT_MCP_BATCH = 64,              /* frames in one body */
+    LIMIT_MCP_SUBSCRIPTIONS = 64,      /* resources that one session or stream follows */
+    LIMIT_MCP_URI_BYTES = 256,         /* of a resource's address */
+    LIMIT_MCP_PAGE = 50,               /* resources or tasks in one answer */
+    LIMIT_MCP_WAIT_S = 600,            /* how long one call waits for a task */
+    LIMIT_MCP_LIST_WAIT_MS = 20000,    /* how long tools/list waits for the configured servers together */
+    LIMIT_MCP_BRIDGE_FRAME = 32 << 20, /* one line that `hearth mcp serve` reads */
+    LIMIT_MCP_BRIDGE_CALLS = 32,       /* requests of `hearth mcp serve` that wait at the same time */
+
+    /* MCP servers that Hearth uses */
+    LIMIT_MCP_FRAME = 16 << 20,        /* one frame from a server, or to one */
+    LIMIT_MCP_OUT_BYTES = 32 << 20,    /* frames that a server has not read yet */
+    LIMIT_MCP_CALLS = 256,             /* requests of one connection that wait for their responses */
+    LIMIT_MCP_PAGES = 100,             /* of one list */
+    LIMIT_MCP_ITEMS = 2000,            /* tools, resources or prompts of one list */
+    LIMIT_MCP_LIST_BYTES = 8 << 20,    /* frames of all pages of one list */
+    LIMIT_MCP_NAME_BYTES = 256,        /* of a tool or prompt */
+    LIMIT_MCP_TARGET_URI_BYTES = 4096, /* of a resource of a server */
+    LIMIT_MCP_CURSOR_BYTES = 4096,     /* that points to the next page */
+    LIMIT_MCP_ROUNDS = 16,             /* questions (input_required) within one call of the stateless era */
+    LIMIT_MCP_ROUND_INPUTS = 8,        /* questions of one such round */
+    LIMIT_MCP_REQUESTS = 8,            /* requests of one server that are answered at the same time ... */
+    LIMIT_MCP_REQUESTS_WAITING = 64,   /* ... and that wait for that; more are refused */
+    LIMIT_MCP_REQUEST_MS = 600000,     /* how long one request of a server may wait for its answer */
+    LIMIT_MCP_PROBE_MS = 5000,         /* how long a server may take to say which era of the protocol it speaks */
+    LIMIT_MCP_EOF_MS = 2000,           /* between the end of a server's standard input and SIGTERM */
+    LIMIT_MCP_TASK_POLL_MS = 30000,    /* the longest time between two questions for a task of a server */
+    LIMIT_MCP_SESSION_BYTES = 1024,    /* of a server's session id */
+    LIMIT_MCP_HEADER_BYTES = 8192,     /* of the value of a header that is sent to a server */
+    LIMIT_MCP_ENDPOINT_BYTES = 4096,   /* of the address that an SSE server names */
+    LIMIT_MCP_PARAMS = 32,             /* arguments of one tool that are mirrored into headers */
+    LIMIT_MCP_LOGIN_MS = 600000,       /* how long a person may take to log in */
+    LIMIT_MCP_LOGINS = 64,             /* that wait for a person */
+    LIMIT_MCP_OAUTH_REPLY = 256 << 10, /* metadata, a registration or tokens */
+    LIMIT_MCP_LOGIN_ENTRIES = 256,     /* servers whose logins are kept in memory */
+    LIMIT_MCP_ISSUERS = 16,            /* authorization servers that the metadata of one server names */
+    LIMIT_MCP_SCOPE_BYTES = 4096,      /* of all words of a scope */
+    LIMIT_MCP_TOKEN_BYTES = 16 << 10,  /* of an access token or a refresh token */
+    LIMIT_MCP_CLIENT_BYTES = 4096,     /* of a client id or a client secret */
+    LIMIT_MCP_STACK = 256 << 10,       /* of a thread of one connection */
+    LIMIT_MCP_LOGS_A_SECOND = 100,     /* log messages of one server that are passed on */
+
+    /* conversations of agents */
+    LIMIT_TURNS_KEPT = 64,         /* ended turns whose events are kept for viewers that come back */
+    LIMIT_AGENT_SESSIONS = 2000,   /* of one caller */
+    LIMIT_AGENT_MESSAGE = 1 << 20, /* bytes of what a caller says in one turn */
+    LIMIT_AGENT_BODY = 8 << 20,    /* a request with such a message */
+    LIMIT_CONTEXT_TURNS = 200,     /* of the history that one turn reads; older ones are in the summary */
+    LIMIT_THREAD_TURNS = 10000,    /* of one thread */
+    LIMIT_TURN_THOUGHTS = 1000,    /* sentences about one turn that are kept */
+    LIMIT_TURN_BLOCKS = 4 << 20,   /* JSON text of the rich blocks of one turn that are kept */
+
+    /* definitions of those servers */
+    LIMIT_MCP_SERVERS = 100,
+    LIMIT_MCP_SERVER_NAME = 64,       /* characters of a server's name */
+    LIMIT_MCP_TAGS = 32,              /* of one server */
+    LIMIT_MCP_HEADERS = 32,           /* that are sent to one server */
+    LIMIT_MCP_DEFINITION = 1 << 20,   /* bytes of one server's definition as JSON */
+    LIMIT_MCP_IMPORT_BYTES = 4 << 20, /* a file of server definitions of another program */
+    LIMIT_MCP_INPUTS = 64,            /* values that such a file asks for */
+    LIMIT_MCP_TOOL_BYTES = 256 << 10, /* name, description and schema of one tool, as JSON */
+    LIMIT_MCP_SAMPLE_TOKENS = 8192,   /* of a model's answer that a server wants; a higher wish counts as this */
+    LIMIT_MCP_SAMPLE_HINTS = 8,       /* names of models that a server would like; more are not read */
+    LIMIT_MCP_SERVER_CALLS = 64,      /* of one server at the same time */
+    LIMIT_MCP_CALLER_CALLS = 32,      /* of one caller at the same time, to all servers */
 
     /* usage */
     LIMIT_USAGE_ROWS =

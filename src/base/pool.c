@@ -192,7 +192,7 @@ static int start_worker(struct worker *worker)
     int r;
 
     snprintf(name, sizeof(name), "%.9s-%zu", p->name, worker->number % 100000);
-    r = thread_start(&worker->thread, name, worker_main, worker);
+    r = thread_start_sized(&worker->thread, name, p->config.stack_bytes, worker_main, worker);
     pthread_mutex_lock(&p->lock);
     if (r < 0) {
         p->lanes[lane].n_threads--; /* the existing threads run the jobs later */

@@ -18,6 +18,7 @@ struct pool_config {
     size_t n_reserved;                /* threads beyond n_max for urgent jobs, made when needed */
     bool must_not_wait;               /* a job that waited for anything except the store is logged and counted
                                          (`hearth_pool_stall_seconds`) */
+    size_t stack_bytes;               /* of each thread; 0: the usual size */
     int64_t idle_ms;                  /* an added thread ends after this idle time; 0 = a minute */
     void (*on_thread_end)(void *arg); /* optional, for example to close this thread's database connection */
     void *arg;

@@ -12,4 +12,6 @@
 
 /* The kernel keeps the first 15 bytes of the name. 0 or a negative errno: -EAGAIN when the system allows no more
  * threads. */
+int thread_start_sized(pthread_t *ret, const char *name, size_t stack_bytes /* 0: the usual size */,
+                       void *(*fn)(void *arg), void *arg) MUST_CHECK;
 int thread_start(pthread_t *ret, const char *name, void *(*fn)(void *arg), void *arg) MUST_CHECK;

@@ -63,17 +63,6 @@ static void leave_body(struct transfer *t)
         t->stop = HEAD_SUFFICES;
 }
 
-static CURLcode code_of(CURLM *multi)
-{
-    CURLMsg *message;
-    int n_left;
-
-    while ((message = curl_multi_info_read(multi, &n_left)))
-        if (message->msg == CURLMSG_DONE)
-            return message->data.result;
-    return CURLE_GOT_NOTHING;
-}
-
 /* Milliseconds that poll may wait; -ETIMEDOUT, -ECANCELED. */
 static int next_wait(struct transfer *t, const struct wanted *wanted, struct err *e)
 {
@@ -97,7 +86,7 @@ static int run(CURLM *multi, struct transfer *t, const struct wanted *wanted, st
         if (curl_multi_perform(multi, &n_running) != CURLM_OK)
             return err_set(e, -EIO, "INTERNAL_ERROR", "libcurl could not go on with a request.");
         if (n_running == 0)
-            return transfer_result(t, code_of(multi), e);
+            return transfer_result(t, transfer_code_of(multi), e);
         wait_ms = next_wait(t, wanted, e);
         if (wait_ms < 0)
             return wait_ms;

@@ -2,13 +2,18 @@
 
 #include "base/limits.h"
 
-enum { WINDOW = 512 };
+enum { WINDOW = 512, MOST_RETRY_MS = 24 * 3600 * 1000 };
 
 void sse_reader_init(struct sse_reader *r, int (*on_event)(void *arg, const struct sse_event *ev), void *arg)
 {
-    *r = (struct sse_reader){ .on_event = on_event, .arg = arg };
+    *r = (struct sse_reader){ .on_event = on_event, .arg = arg, .retry_ms = -1 };
     buf_init(&r->line, LIMIT_SSE_EVENT);
     buf_init(&r->data, LIMIT_SSE_EVENT);
+}
+
+void sse_reader_limit(struct sse_reader *r, size_t max_event)
+{
+    r->line.max = r->data.max = max_event;
 }
 
 void sse_reader_clear(struct sse_reader *r)
@@ -65,6 +70,20 @@ static void keep(char *to, size_t size, struct slice value)
     to[n] = '\0';
 }
 
+/* Digits only, otherwise the field is ignored; a number beyond the maximum counts as the maximum. */
+static void take_retry(struct sse_reader *r, struct slice value)
+{
+    int64_t ms = 0;
+
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.p[i] < '0' || value.p[i] > '9')
+            return;
+        ms = MIN(10 * ms + value.p[i] - '0', (int64_t)MOST_RETRY_MS);
+    }
+    if (value.n > 0)
+        r->retry_ms = ms;
+}
+
 static void take_field(struct sse_reader *r, struct slice name, struct slice value)
 {
     if (slice_eq_str(name, "data"))
@@ -73,6 +92,8 @@ static void take_field(struct sse_reader *r, struct slice name, struct slice val
         keep(r->event, sizeof(r->event), value);
     else if (slice_eq_str(name, "id") && (value.n == 0 || !memchr(value.p, 0, value.n)))
         keep(r->id, sizeof(r->id), value);
+    else if (slice_eq_str(name, "retry"))
+        take_retry(r, value);
 }
 
 static int take_line(struct sse_reader *r, struct slice line)
@@ -183,7 +204,7 @@ int sse_reader_feed(struct sse_reader *r, struct slice bytes, struct err *e)
     if (result < 0)
         return result;
     if (r->line.overflowed || r->data.overflowed)
-        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The upstream sent an event of more than %d bytes.",
-                       LIMIT_SSE_EVENT);
+        return err_set(e, -EMSGSIZE, "UPSTREAM_TOO_LARGE", "The upstream sent an event of more than %zu bytes.",
+                       r->data.max);
     return 0;
 }

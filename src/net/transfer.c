@@ -545,6 +545,17 @@ static bool lacks_files(const struct transfer *t)
            (error == EMFILE || error == ENFILE);
 }
 
+CURLcode transfer_code_of(CURLM *multi)
+{
+    CURLMsg *message;
+    int n_left;
+
+    while ((message = curl_multi_info_read(multi, &n_left)))
+        if (message->msg == CURLMSG_DONE)
+            return message->data.result;
+    return CURLE_GOT_NOTHING;
+}
+
 int transfer_result(struct transfer *t, CURLcode code, struct err *e)
 {
     if (t->stop < 0 && t->why)

@@ -70,6 +70,8 @@ void transfer_end_head(struct transfer *t);
 /* The clock_mono_ms() at which transfer_expire() is due; 0: never. */
 int64_t transfer_due_ms(const struct transfer *t);
 int transfer_expire(struct transfer *t, struct err *e); /* -ETIMEDOUT with the expired limit in the text */
+/* How the one request of this handle ended. */
+CURLcode transfer_code_of(CURLM *multi);
 int transfer_result(struct transfer *t, CURLcode code, struct err *e) MUST_CHECK;
 /* Call before the first handle; runs once for each process. Any thread. */
 void transfer_setup(void);

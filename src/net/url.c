@@ -154,6 +154,18 @@ static bool has_host_characters(const char *host)
     return true;
 }
 
+/* libcurl reads a host of digits as an IPv4 address, but not before it has decoded %XX: "%32" is the host "2", which in
+ * the printed address is 0.0.0.2. */
+static bool is_same_when_printed(struct arena *a, CURLU *handle, const char *host)
+{
+    AUTO(url_cleanup) CURLU *again = curl_url();
+    const char *text = part_of(a, handle, CURLUPART_URL, 0), *printed = NULL;
+
+    if (again && text && curl_url_set(again, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK)
+        printed = part_of(a, again, CURLUPART_HOST, 0);
+    return printed && strcmp(printed, host) == 0;
+}
+
 static int read_parts(struct arena *a, CURLU *handle, struct url *ret, struct err *e)
 {
     char *host = part_of(a, handle, CURLUPART_HOST, 0), *port = part_of(a, handle, CURLUPART_PORT, CURLU_DEFAULT_PORT);
@@ -164,7 +176,7 @@ static int read_parts(struct arena *a, CURLU *handle, struct url *ret, struct er
         return err_set(e, -EINVAL, "BAD_URL", "The address must begin with http:// or https://.");
     if (!host || !*host || !port)
         return err_set(e, -EINVAL, "BAD_URL", "The address names no host.");
-    if (!has_host_characters(host))
+    if (!has_host_characters(host) || !is_same_when_printed(a, handle, host))
         return err_set(e, -EINVAL, "BAD_URL", "The address has characters in its host that no host has.");
     ret->host = without_brackets(host);
     ret->port = (uint16_t)strtoul(port, NULL, 10);

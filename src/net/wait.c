@@ -8,7 +8,7 @@ enum { LOOK_MS = 50 }; /* interval at which the flags are checked */
 
 struct net_wait net_wait_of(int64_t total_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving)
 {
-    return (struct net_wait){ total_ms, clock_mono_ms() + total_ms, is_gone, is_leaving, NULL };
+    return (struct net_wait){ total_ms, clock_mono_ms() + total_ms, is_gone, is_leaving, NULL, NULL };
 }
 
 struct net_wait net_wait_part(const struct net_wait *w, int64_t total_ms)
@@ -16,6 +16,7 @@ struct net_wait net_wait_part(const struct net_wait *w, int64_t total_ms)
     struct net_wait part = net_wait_of(total_ms, w->is_gone, w->is_leaving);
 
     part.holder = w->holder;
+    part.quiet_until_ms = w->quiet_until_ms;
     return part.deadline_ms < w->deadline_ms ? part : *w;
 }
 
@@ -26,14 +27,17 @@ static bool is_set(const atomic_bool *flag)
 
 int64_t net_wait_left(const struct net_wait *w, struct err *e)
 {
-    int64_t left_ms = w->deadline_ms - clock_mono_ms();
+    int64_t now_ms = clock_mono_ms(), left_ms = w->deadline_ms - now_ms, quiet_ms;
 
     if (is_set(w->is_gone) || is_set(w->is_leaving))
         return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The client has left or the service is stopping.");
     if (left_ms <= 0)
         return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "It took longer than %g seconds in all.",
                        (double)w->total_ms / 1e3);
-    return left_ms;
+    quiet_ms = w->quiet_until_ms ? atomic_load(w->quiet_until_ms) - now_ms : left_ms;
+    if (quiet_ms <= 0)
+        return err_set(e, -ETIMEDOUT, "UPSTREAM_TIMEOUT", "Nothing was heard for too long.");
+    return MIN(left_ms, quiet_ms);
 }
 
 int net_wait_fd(const struct net_wait *w, int fd, short events, struct err *e)

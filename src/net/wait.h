@@ -1,7 +1,7 @@
 /* Bounds the time that a worker waits for a peer; the wait ends early when the client leaves or the service stops.
  *
  * One net_wait serves all steps of an operation, so the deadline applies to the whole. Constant during its use; any
- * thread.
+ * thread. An operation whose peer reports progress has a second deadline, which each report moves on.
  *
  *     const struct net_wait wait = net_wait_of(60000, &exchange->is_gone, &api->is_leaving);
  *     r = net_wait_fd(&wait, fd, POLLIN, e);
@@ -18,6 +18,7 @@ struct net_wait {
     int64_t total_ms, deadline_ms;           /* clock_mono_ms() */
     const atomic_bool *is_gone, *is_leaving; /* NULL: never */
     struct budget_holder *holder;            /* borrowed; pays for the memory of answers (net/pay.h); NULL: no charge */
+    const _Atomic int64_t *quiet_until_ms;   /* a second deadline, which others may move on; NULL: none */
 };
 
 struct net_wait net_wait_of(int64_t total_ms, const atomic_bool *is_gone, const atomic_bool *is_leaving);

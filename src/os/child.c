@@ -385,6 +385,7 @@ static struct child_spec child_spec_kept(const struct child_spec *spec)
     kept.sandbox = NULL;
     kept.args = kept.env = NULL;
     kept.log = NULL;
+    kept.ends = NULL;
     if (kept.stop_grace_ms <= 0)
         kept.stop_grace_ms = CHILD_STOP_GRACE_MS;
     return kept;
@@ -403,14 +404,15 @@ static void child_take_enclosure(struct child *c, struct child_enclosure *enclos
         enclosure->n_sockets = 0;
 }
 
-static bool child_watch(struct child *c, const struct spawned *spawned, int control_fd)
+static bool child_watch(struct child *c, const struct spawned *spawned, bool has_stdout, int control_fd)
 {
-    c->pipes[CHILD_STDOUT].watch = loop_watch_read(c->loop, spawned->stdout_fd, child_on_stdout, c);
+    if (has_stdout)
+        c->pipes[CHILD_STDOUT].watch = loop_watch_read(c->loop, spawned->stdout_fd, child_on_stdout, c);
     c->pipes[CHILD_STDERR].watch = loop_watch_read(c->loop, spawned->stderr_fd, child_on_stderr, c);
     c->end_watch = loop_watch_read(c->loop, spawned->pidfd, child_on_leader_end, c);
     if (control_fd >= 0)
         c->control_watch = loop_watch_read(c->loop, control_fd, child_on_control, c);
-    return c->pipes[CHILD_STDOUT].watch && c->pipes[CHILD_STDERR].watch && c->end_watch &&
+    return (!has_stdout || c->pipes[CHILD_STDOUT].watch) && c->pipes[CHILD_STDERR].watch && c->end_watch &&
            (control_fd < 0 || c->control_watch);
 }
 
@@ -442,11 +444,13 @@ struct child *child_new(struct supervisor *s, const struct child_spec *spec, con
     c->spec = child_spec_kept(spec);
     c->how.code = -1;
     buf_init(&c->stdout_kept, spec->max_stdout);
-    if (!child_watch(c, spawned, enclosure->control_fd))
+    if (!child_watch(c, spawned, !spec->ends, enclosure->control_fd))
         return child_discard(c);
+    if (spec->ends)
+        *spec->ends = (struct child_ends){ spawned->stdin_fd, spawned->stdout_fd };
     c->gauge = child_gauge(spec->label);
     metric_add(c->gauge, 1);
-    c->pipes[CHILD_STDOUT].fd = spawned->stdout_fd;
+    c->pipes[CHILD_STDOUT].fd = spec->ends ? -1 : spawned->stdout_fd;
     c->pipes[CHILD_STDERR].fd = spawned->stderr_fd;
     c->timeout = loop_timer_new(s->loop, child_on_timeout, c);
     c->kill = loop_timer_new(s->loop, child_on_kill, c);

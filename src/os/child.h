@@ -30,6 +30,11 @@ struct child_exit {
     bool was_crowded; /* it failed, and after it the machine had hardly a process left (RLIMIT_NPROC, pids.max) */
 };
 
+/* The service's ends of a child's standard input and output: non-blocking, closed on exec. */
+struct child_ends {
+    int stdin_fd, stdout_fd; /* owned by the caller of child_start() */
+};
+
 struct child_spec {
     const char *label;       /* "app triage", "run 12": for logs and metrics */
     const char *command;     /* looked up in PATH of env when it has no slash */
@@ -38,12 +43,17 @@ struct child_spec {
     const char *working_dir; /* NULL: the service's */
     const struct sandbox_definition *sandbox; /* NULL: none, and no hearth-child either */
     const char *own_dir; /* in a sandbox: the child's own folder, made by the caller; the child's home is made in it */
-    const char *shown_file; /* in a sandbox: a file of the service that the child may read */
-    uint64_t tag;           /* from child_tag_new(), for callers that need the tag before the start; 0: a new one */
-    int64_t timeout_ms;     /* 0: none */
-    int64_t stop_grace_ms;  /* between SIGTERM and SIGKILL; 0: 5000 */
-    size_t max_stdout;      /* bytes of standard output kept complete in addition to the log; 0: none */
-    struct child_log *log;  /* continue this log (of an earlier start of the app); NULL: a new one */
+    const char *shown_file;  /* in a sandbox: a file of the service that the child may read */
+    bool is_cut_off;         /* in a sandbox of the profile strict: no network at all, not even the service's port, no
+                                home; needs bubblewrap */
+    uint64_t max_file_bytes; /* in a sandbox: of the largest file that the child may write; 0: LIMIT_CHILD_FILE_BYTES */
+    uint64_t tag;            /* from child_tag_new(), for callers that need the tag before the start; 0: a new one */
+    int64_t timeout_ms;      /* 0: none */
+    int64_t stop_grace_ms;   /* between SIGTERM and SIGKILL; 0: 5000 */
+    size_t max_stdout;       /* bytes of standard output kept complete in addition to the log; 0: none */
+    struct child_ends *ends; /* receives the pipes to the child, whose log then has standard error only; NULL: standard
+                                input is empty, and standard output goes to the log */
+    struct child_log *log;   /* continue this log (of an earlier start of the app); NULL: a new one */
     /* Called once, on the loop thread, when the process and its group have ended and all output is read. For a
      * short-lived child that may happen before child_start() returns to a worker. */
     void (*on_exit)(struct child *c, const struct child_exit *how, void *arg);
@@ -75,8 +85,8 @@ size_t supervisor_n_children(const struct supervisor *s);
 
 /* -ENOENT COMMAND_NOT_FOUND "The program `uvx` was not found; ..." names what to install for python, node, npx, uvx;
  * -EACCES when it is not executable; -ENOTDIR for a bad working_dir; -E2BIG for an argument above LIMIT_ARG_BYTES;
- * -EAGAIN TOO_MANY_CHILDREN; -EPIPE SHUTTING_DOWN. The caller owns the reference returned. A worker waits for the loop
- * here.
+ * -EAGAIN TOO_MANY_CHILDREN; -EPIPE SHUTTING_DOWN; -ENOTSUP SANDBOX_UNAVAILABLE. The caller owns the reference
+ * returned. A worker waits for the loop here.
  */
 int child_start(struct supervisor *s, const struct child_spec *spec, struct child **ret, struct err *e) MUST_CHECK;
 /* Requests the end of the child. Any thread, any number of times; never waits. */

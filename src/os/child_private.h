@@ -71,8 +71,8 @@ struct child {
 
 /* The gauge of the programs that run, by the first word of their label: app, agent. */
 struct metric *child_gauge(const char *label);
-/* Takes ownership of spawned and of the enclosure's descriptors. Returns NULL and takes nothing when the loop cannot
- * watch more descriptors. Loop thread. */
+/* Takes ownership of spawned and of the enclosure's descriptors, except of those that spec->ends receives. Returns NULL
+ * and takes nothing when the loop cannot watch more descriptors. Loop thread. */
 struct child *child_new(struct supervisor *s, const struct child_spec *spec, const struct spawned *spawned,
                         struct child_enclosure *enclosure) MUST_CHECK;
 /* Sends SIGTERM to the child's group and kills it after grace_ms. Loop thread. */

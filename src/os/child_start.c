@@ -146,12 +146,15 @@ static int start_add_plan(const struct start_job *job, struct buf *out, struct e
         .n_env = (uint32_t)start_count((const char *const *)job->plan.envp),
         .n_rules = (uint32_t)job->view.n_rules,
         .max_tasks = is_jailed ? LIMIT_CHILD_TASKS : 0,
-        .max_file_bytes = is_jailed ? LIMIT_CHILD_FILE_BYTES : 0,
+        .max_file_bytes = !is_jailed                  ? 0
+                          : job->spec->max_file_bytes ? job->spec->max_file_bytes
+                                                      : LIMIT_CHILD_FILE_BYTES,
         .landlock_abi = (uint32_t)job->view.landlock_abi,
         .port = job->supervisor->box->port,
         .is_jailed = is_jailed,
         .is_first_process = job->view.level == SANDBOX_LEVEL_NAMESPACES,
-        .has_own_network = job->view.has_own_network && job->view.level == SANDBOX_LEVEL_NAMESPACES,
+        .has_own_network =
+            job->view.has_own_network && job->view.level == SANDBOX_LEVEL_NAMESPACES && !job->spec->is_cut_off,
         .has_file_rules = job->view.level == SANDBOX_LEVEL_LANDLOCK,
         .is_offline = job->view.has_own_network && job->view.level == SANDBOX_LEVEL_LANDLOCK,
     };
@@ -348,6 +351,8 @@ static void start_undo(struct start_job *job)
     close(job->spawned.pidfd);
     close(job->spawned.stdout_fd);
     close(job->spawned.stderr_fd);
+    if (job->spawned.stdin_fd >= 0)
+        close(job->spawned.stdin_fd);
 }
 
 /* ---- on the loop thread ---- */
@@ -405,10 +410,13 @@ static int start_run(struct start_job *job, struct arena *a)
     int r = start_prepare(job, a);
 
     job->outer = job->plan;
+    if (r == 0 && job->spec->is_cut_off && !is_enclosed)
+        r = err_set(job->e, -ENOTSUP, "SANDBOX_UNAVAILABLE", "There is no sandbox for this program.");
     if (r == 0 && is_enclosed)
         r = start_enclose(job, a, job->e);
     if (r < 0)
         return r;
+    job->outer.has_stdin = job->spec->ends != NULL;
     loop_call(job->supervisor->loop, start_check_admission, job);
     if (job->r == 0)
         job->r = spawner_run(job->supervisor->spawner, &job->outer, &job->spawned, job->e);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum {
     LEAST_FILES = 64,
@@ -30,6 +31,15 @@ static size_t count_free(size_t most)
     for (rlim_t fd = limit; fd-- > 0 && n < most;)
         n += fcntl((int)fd, F_GETFD) < 0;
     return n;
+}
+
+void few_files_reserve(size_t most)
+{
+    rlim_t last = MIN(most_files(), (rlim_t)most) - 1;
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)last);
+
+    if (fd >= 0)
+        close(fd);
 }
 
 size_t few_files_room(size_t most)

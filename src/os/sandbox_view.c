@@ -447,6 +447,9 @@ static int view_choose_level(struct view_maker *m, struct err *e)
     view->landlock_abi = means.landlock_abi;
     view->has_own_network = view->profile == SANDBOX_STRICT || (definition->is_network_given && !definition->network);
     view->bwrap_path = view->level == SANDBOX_LEVEL_NAMESPACES ? m->box->bwrap_path : NULL;
+    if (m->subject->spec->is_cut_off && view->level != SANDBOX_LEVEL_NAMESPACES)
+        return err_set(e, -ENOTSUP, "SANDBOX_UNAVAILABLE",
+                       "Commands of agents need bubblewrap (apt install bubblewrap): %.200s", means.why);
     if (view->has_own_network && view->level != SANDBOX_LEVEL_NAMESPACES && means.landlock_abi < 4)
         return err_set(
             e, -ENOTSUP, "SANDBOX_UNAVAILABLE",
@@ -461,7 +464,7 @@ static void view_find_own(struct view_maker *m)
     AUTO(freep) char *real = m->subject->spec->own_dir ? realpath(m->subject->spec->own_dir, NULL) : NULL;
 
     m->own_dir = arena_strdup(m->arena, real);
-    m->view->home = real ? arena_printf(m->arena, "%s/home", m->own_dir) : "";
+    m->view->home = real && !m->subject->spec->is_cut_off ? arena_printf(m->arena, "%s/home", m->own_dir) : "";
 }
 
 static int view_fill(struct view_maker *m, struct err *e)

@@ -34,7 +34,7 @@ struct spawn_failure {
 /* Descriptors of one spawn; -1 = none. */
 struct spawn_fds {
     int null_fd;
-    int out[2], err[2], report[2]; /* read end, write end */
+    int in[2], out[2], err[2], report[2]; /* read end, write end */
 };
 
 struct spawn_refusal {
@@ -61,8 +61,8 @@ static void spawn_close(int *fd)
 
 static void spawn_fds_clear(struct spawn_fds *fds)
 {
-    int *all[] = { &fds->null_fd, &fds->out[0],    &fds->out[1],   &fds->err[0],
-                   &fds->err[1],  &fds->report[0], &fds->report[1] };
+    int *all[] = { &fds->null_fd, &fds->in[0],  &fds->in[1],     &fds->out[0],   &fds->out[1],
+                   &fds->err[0],  &fds->err[1], &fds->report[0], &fds->report[1] };
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         spawn_close(all[i]);
@@ -93,12 +93,22 @@ static int spawn_pipe(int ends[2])
     return r < 0 ? r : spawn_keep_above(&ends[1]);
 }
 
-static int spawn_fds_open(struct spawn_fds *fds)
+static int spawn_open_stdin(struct spawn_fds *fds, bool has_stdin)
 {
     int r;
 
-    fds->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    r = fds->null_fd < 0 ? -errno : spawn_keep_above(&fds->null_fd);
+    if (!has_stdin) {
+        fds->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        return fds->null_fd < 0 ? -errno : spawn_keep_above(&fds->null_fd);
+    }
+    r = spawn_pipe(fds->in);
+    return r == 0 && fcntl(fds->in[1], F_SETFL, O_NONBLOCK) < 0 ? -errno : r;
+}
+
+static int spawn_fds_open(struct spawn_fds *fds, bool has_stdin)
+{
+    int r = spawn_open_stdin(fds, has_stdin);
+
     if (r == 0)
         r = spawn_pipe(fds->out);
     if (r == 0)
@@ -148,6 +158,7 @@ static int spawn_usual_open_files(void)
 static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct spawn_fds *fds, pid_t parent)
 {
     const struct rlimit no_core = { 0, 0 };
+    const int stdin_fd = plan->has_stdin ? fds->in[0] : fds->null_fd;
 
     if (setsid() < 0)
         spawn_give_up(fds, CHILD_STEP_SESSION);
@@ -155,7 +166,7 @@ static _Noreturn void spawn_child(const struct spawn_plan *plan, const struct sp
         spawn_give_up(fds, CHILD_STEP_PARENT);
     if (getppid() != parent) /* the parent died before the line above */
         _exit(127);
-    if (dup2(fds->null_fd, STDIN_FILENO) < 0 || dup2(fds->out[1], STDOUT_FILENO) < 0 ||
+    if (dup2(stdin_fd, STDIN_FILENO) < 0 || dup2(fds->out[1], STDOUT_FILENO) < 0 ||
         dup2(fds->err[1], STDERR_FILENO) < 0)
         spawn_give_up(fds, CHILD_STEP_STREAMS);
     if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) <
@@ -246,8 +257,8 @@ static int spawn_watch(const struct spawn_plan *plan, struct spawn_fds *fds, pid
 
 int spawn_process(const struct spawn_plan *plan, struct spawned *ret, struct err *e)
 {
-    struct spawn_fds fds = { -1, { -1, -1 }, { -1, -1 }, { -1, -1 } };
-    int r = spawn_fds_open(&fds), pidfd = -1;
+    struct spawn_fds fds = { -1, { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+    int r = spawn_fds_open(&fds, plan->has_stdin), pidfd = -1;
     pid_t pid = r == 0 ? spawn_fork(plan, &fds) : -1;
 
     if (pid < 0)
@@ -255,8 +266,8 @@ int spawn_process(const struct spawn_plan *plan, struct spawned *ret, struct err
     else
         r = spawn_watch(plan, &fds, pid, &pidfd, e);
     if (r == 0) {
-        *ret = (struct spawned){ pid, pidfd, fds.out[0], fds.err[0] };
-        fds.out[0] = fds.err[0] = -1; /* handed over */
+        *ret = (struct spawned){ pid, pidfd, fds.out[0], fds.err[0], fds.in[1] };
+        fds.out[0] = fds.err[0] = fds.in[1] = -1; /* handed over */
     }
     spawn_fds_clear(&fds);
     return r;

@@ -13,12 +13,14 @@ struct spawn_plan {
     char *const *argv, *const *envp; /* NULL-ended */
     const char *working_dir;         /* or NULL */
     const int *passed;               /* NULL, or CHILD_FDS_END descriptors: descriptor i of the child; -1 = closed */
+    bool has_stdin;                  /* standard input is a pipe; otherwise /dev/null */
 };
 
 struct spawned {
     pid_t pid;                /* leader of its own session and process group */
-    int pidfd;                /* the caller closes these three */
+    int pidfd;                /* the caller closes these four */
     int stdout_fd, stderr_fd; /* read ends, non-blocking */
+    int stdin_fd;             /* write end, non-blocking; -1: none */
 };
 
 /* Returns when the new program runs, or with the reason why it does not; then no process and no descriptor is left. */
