@@ -2,7 +2,8 @@
  *
  *     r = audit_append(id, caller->actor, "key.new", key_id, NULL, e);
  *
- * An entry is stored before the change it describes, so no change lacks its entry.
+ * An entry is stored before the change it describes, so no change lacks its entry. A use of a dangerous permission may
+ * overlap with the storing of its entry (audit_begin_use()): it is answered once the entry is on disk.
  */
 #pragma once
 
@@ -16,6 +17,12 @@ int audit_append(struct identity *id, const char *actor, const char *action, con
 /* The same with {"permission": name, "scope": scope} as detail; scope may be NULL. */
 int audit_append_permission(struct identity *id, const char *actor, const char *action, const char *app_id,
                             const char *permission, const char *scope, struct err *e) MUST_CHECK;
+/* Queues the entry "permission.use", and returns before it is on disk; while entries cannot be stored it waits, so that
+ * the error comes before the use. A begun use must be ended, before the arena. */
+int audit_begin_use(struct identity *id, const struct caller *c, const char *permission, struct arena *a,
+                    struct audit_use **ret, struct err *e) MUST_CHECK;
+/* Waits until the entry is on disk. NULL: nothing was to be entered. e may be NULL. */
+int audit_end_use(struct audit_use *use, struct err *e) MUST_CHECK;
 /* The same with the defining values, in full, as detail: members named as secrets, and passwords in addresses, are
  * shown as ****. */
 int audit_append_values(struct identity *id, const char *actor, const char *action, const char *subject,

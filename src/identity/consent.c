@@ -7,6 +7,7 @@
 #include "identity/audit.h"
 #include "identity/change.h"
 #include "identity/decision.h"
+#include "identity/permissions.h"
 #include "identity/state.h"
 
 const char *consent_scope_name(enum consent_scope s)
@@ -35,9 +36,10 @@ int consent_check_name(const char *permission, struct err *e)
 {
     struct slice name = slice_of(permission);
 
-    if (name.n == 0 || !utf8_is_valid(name) || utf8_length(name) > LIMIT_NAME_CHARS)
-        return err_set(e, -EINVAL, "VALIDATION_ERROR", "permission must be a name of 1 to %d characters.",
-                       LIMIT_NAME_CHARS);
+    size_t max = permission_find(permission) ? LIMIT_PERMISSION_CHARS : LIMIT_NAME_CHARS;
+
+    if (name.n == 0 || !utf8_is_valid(name) || utf8_length(name) > max)
+        return err_add_field(e, "permission", "must be a name of 1 to %zu characters", max);
     return 0;
 }
 
@@ -147,8 +149,7 @@ static int add_outdated(struct identity *id, const char *app_id, struct arena *a
     return r;
 }
 
-int consent_app_declares(struct identity *id, const char *app_id, const char *const *permissions, size_t n,
-                         struct err *e)
+int consent_app_declares(struct identity *id, const char *app_id, const char *const *declared, size_t n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const char **names;
@@ -163,7 +164,7 @@ int consent_app_declares(struct identity *id, const char *app_id, const char *co
                        LIMIT_PERMISSIONS_PER_APP);
     names = arena_array(a, LIMIT_PERMISSIONS_PER_APP, sizeof(*names));
     for (size_t i = 0; i < n; i++)
-        names[i] = permissions[i];
+        names[i] = declared[i];
     r = add_outdated(id, app_id, a, names, &n, e);
     if (r < 0)
         return r;

@@ -266,7 +266,7 @@ static struct consent_question describe(const struct queued_question *q, struct 
         .app_id = arena_strdup(a, q->app_id),
         .app_name = arena_strdup(a, q->app_name),
         .permission = arena_strdup(a, q->permission),
-        .requests = known ? known->requests : "do something this version of Hearth does not know",
+        .requests = permission_requests(a, q->permission),
         .is_known = known != NULL,
         .is_dangerous = known && known->is_dangerous,
         .requested_at = arena_strdup(a, q->requested_at),

@@ -541,18 +541,38 @@ int identity_has_grant(struct identity *id, const struct caller *c, const char *
     return r;
 }
 
-int identity_require(struct identity *id, const struct caller *c, const char *permission, struct err *e)
+int identity_is_denied(struct identity *id, const struct caller *c, const char *permission, bool *ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    enum decision decision = DECISION_NONE;
+    struct grant_row row = { 0 };
+    int r = c->kind == CALLER_APP ? read_decision(id, c, permission, a, &row, &decision, e) : 0;
+
+    *ret = decision == DECISION_DENIED;
+    return r;
+}
+
+int identity_begin_use(struct identity *id, const struct caller *c, const char *permission, struct arena *a,
+                       struct audit_use **ret, struct err *e)
 {
     const struct permission *known = permission_find(permission);
     int r = 0;
 
+    *ret = NULL;
     if (!may_have_grants(c, permission))
         return err_set(e, -EACCES, "MISSING_APP_ID", "Missing required header: x-app-id");
     if (c->kind == CALLER_APP)
         r = require_grant(id, c, permission, e);
-    if (r == 0 && known && known->is_dangerous)
-        r = audit_append_permission(id, c->actor, "permission.use", c->app_id, permission, NULL, e);
-    return r;
+    return r == 0 && known && known->is_dangerous ? audit_begin_use(id, c, permission, a, ret, e) : r;
+}
+
+int identity_require(struct identity *id, const struct caller *c, const char *permission, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct audit_use *use = NULL;
+    int r = identity_begin_use(id, c, permission, a, &use, e);
+
+    return r < 0 ? r : audit_end_use(use, e);
 }
 
 void identity_seal(const struct identity *id, struct slice plain, struct buf *out)

@@ -32,6 +32,9 @@ struct caller {
     int64_t attempt;                      /* the attempt the agent was started for */
 };
 
+/* A copy whose strings are in the arena. */
+struct caller *caller_copy(struct arena *a, const struct caller *from);
+
 struct identity;
 
 /* Reads every key and app into memory; ends the grants `until the app stops` of the last run. Needs hash_init(). */
@@ -90,10 +93,18 @@ int identity_check(struct identity *id, const struct caller *c, const char *perm
  * permission. */
 int identity_has_grant(struct identity *id, const struct caller *c, const char *permission, bool *ret,
                        struct err *e) MUST_CHECK;
+/* Has the person denied the permission? Asks nothing. False for a caller that needs no grant. */
+int identity_is_denied(struct identity *id, const struct caller *c, const char *permission, bool *ret,
+                       struct err *e) MUST_CHECK;
 /* Like identity_check(), but also marks the grant as used (a `once` grant is used up: of several concurrent requests
  * one gets it) and audits dangerous permissions. To be called right before the work, so that a request refused for its
  * body has used nothing. */
 int identity_require(struct identity *id, const struct caller *c, const char *permission, struct err *e) MUST_CHECK;
+struct audit_use;
+/* The same, but does not wait for the entry of the audit log: *ret, in the arena, NULL when there is none, must be
+ * given to audit_end_use() after the work and before its answer. */
+int identity_begin_use(struct identity *id, const struct caller *c, const char *permission, struct arena *a,
+                       struct audit_use **ret, struct err *e) MUST_CHECK;
 
 /* Secrets of other parts (keys of providers, passwords of databases), sealed at rest as in identity/seal.h. */
 void identity_seal(const struct identity *id, struct slice plain, struct buf *out);

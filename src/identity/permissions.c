@@ -26,10 +26,31 @@ const struct permission permissions[] = {
     { .name = NULL },
 };
 
+#define TOOLS PERM_MCP_TOOLS "/"
+
+static bool is_part_of_tools(const char *name)
+{
+    return strncmp(name, TOOLS, strlen(TOOLS)) == 0 && name[strlen(TOOLS)] != '\0';
+}
+
 const struct permission *permission_find(const char *name)
 {
     for (const struct permission *p = permissions; p->name; p++)
-        if (strcmp(p->name, name) == 0)
+        if (strcmp(p->name, name) == 0 || (is_part_of_tools(name) && strcmp(p->name, PERM_MCP_TOOLS) == 0))
             return p;
     return NULL;
+}
+
+const char *permission_requests(struct arena *a, const char *name)
+{
+    const struct permission *known = permission_find(name);
+    const char *server = name + strlen(TOOLS), *tool;
+
+    if (!known)
+        return "do something this version of Hearth does not know";
+    if (!is_part_of_tools(name))
+        return known->requests;
+    tool = strchr(server, '/');
+    return tool ? arena_printf(a, "run the tool %s of the MCP server %.*s", tool + 1, (int)(tool - server), server)
+                : arena_printf(a, "run the tools of the MCP server %s", server);
 }

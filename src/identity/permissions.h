@@ -1,7 +1,7 @@
 /* The table of the specification's permissions, including those whose routes do not exist yet. Constant; any thread. */
 #pragma once
 
-#include "base/util.h"
+#include "base/arena.h"
 
 /* The value of `permission` in a route's row. The first four are no grants. */
 #define PERM_PUBLIC "-public"   /* no caller is needed: healthz, one-time link */
@@ -37,5 +37,11 @@ struct permission {
     bool is_dangerous;    /* every use is audited */
 };
 
-extern const struct permission permissions[];               /* ended by name NULL */
-const struct permission *permission_find(const char *name); /* NULL: unknown */
+extern const struct permission permissions[]; /* ended by name NULL */
+/* NULL: unknown. "mcp.tools/SERVER" and "mcp.tools/SERVER/TOOL" are parts of mcp.tools (identity/mcp_permit.h): its
+ * row.
+ */
+const struct permission *permission_find(const char *name);
+/* Completes "The app X wants to ..."; names the server and the tool of a part of mcp.tools. In the arena or constant.
+ */
+const char *permission_requests(struct arena *a, const char *name);

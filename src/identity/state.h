@@ -18,6 +18,8 @@
 #include "identity/seal.h"
 #include "os/peer.h"
 
+#include <stdatomic.h>
+
 struct identity_keys {
     unsigned char hash[HASH_BYTES]; /* key of every stored hash of a developer key, link or session */
     unsigned char seal[SEAL_KEY_BYTES];
@@ -54,6 +56,7 @@ struct identity {
     identity_contact_fn *on_contact; /* set before the first request */
     void *on_contact_arg;
     struct queue queue;
+    atomic_bool is_audit_failing;         /* the last use of a permission could not be entered (audit.c) */
     struct confirmations confirmations;   /* of browser sessions */
     struct seen_sessions seen;            /* identity/claim.c */
     pthread_mutex_t order[CONSENT_LOCKS]; /* an app's decisions and questions change together under its lock (consent.c)

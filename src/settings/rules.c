@@ -1,6 +1,8 @@
 #include "settings/rules.h"
 #include "base/limits.h"
+#include "base/suggest.h"
 #include "settings/dialect.h"
+
 #include <arpa/inet.h>
 
 /* --- checks of single values --- */
@@ -49,6 +51,16 @@ static const char *check_origin(const char *value)
     return ok && host[3] && is_made_of(host + 3, LOWER DIGITS "-.:[]")
                ? NULL
                : "must be origins like https://example.org:8443";
+}
+
+static const char *check_window(const char *value)
+{
+    const char *at = strrchr(value, '=');
+    long n = at ? strtol(at + 1, NULL, 10) : 0;
+
+    return at && at > value && at[1] && is_made_of(at + 1, DIGITS) && n >= 512 && n <= 1 << 30
+               ? NULL
+               : "must be models with their tokens like qwen3:8b=40960";
 }
 
 static bool is_port(const char *text)
@@ -218,6 +230,9 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_BACKEND_POLL_MS] = { "backend.poll_ms", SETTING_INT, .min = 5, .max = 60000, .def = "100", .needs_restart = true,
         .help = "How often the backend looks for changes by other processes." },
 
+    [SETTING_APPROVALS_WAIT_S] = { "approvals.wait_s", SETTING_SECONDS, .min = 1, .max = 604800, .def = "3600",
+        .help = "How long an agent's question waits for a person; then the answer is no." },
+
     [SETTING_CONSENT_WAIT_S] = { "consent.wait_s", SETTING_SECONDS, .min = 0, .max = 600, .def = "60",
         .help = "How long a permission request waits for the person." },
 
@@ -285,6 +300,20 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "How long a resumable stream goes on, and is kept, without its client; 0: not at all." },
     [SETTING_LLM_RESPONSES_KEEP_S] = { "llm.responses_keep_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "3600",
         .help = "How long answers of /v1/responses are kept in memory, to be continued by their id; 0: not at all." },
+    [SETTING_MCP_SESSION_IDLE_S] = { "mcp.session_idle_s", SETTING_SECONDS, .min = 0.1, .max = 86400, .def = "1800",
+        .help = "How long a session of /mcp lives without a request and without an open stream." },
+    [SETTING_TOOLS_FOLDER_MB] = { "tools.folder_mb", SETTING_INT, .min = 1, .max = 102400, .def = "256",
+        .help = "Megabytes that the files of one conversation may take: those that the tools of agents write." },
+    [SETTING_TOOLS_RUN_COMMAND] = { "tools.run_command", SETTING_BOOL, .def = "false",
+        .help = "Let model agents run commands (tool run_command): in the conversation's folder, in a sandbox without network, each after an approval." },
+    [SETTING_MCP_IDLE_STOP_S] = { "mcp.idle_stop_s", SETTING_SECONDS, .min = 0, .max = 604800, .def = "600",
+        .help = "Time without a call after which an MCP server is ended; the next use starts it again; 0: never." },
+    [SETTING_MCP_START_S] = { "mcp.start_s", SETTING_SECONDS, .min = 0.1, .max = 3600, .def = "60",
+        .help = "Time an MCP server has to start and to list its tools." },
+    [SETTING_MCP_PING_S] = { "mcp.ping_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "30",
+        .help = "How often an MCP server without calls is asked whether it still answers; 0: never." },
+    [SETTING_MCP_CALL_S] = { "mcp.call_s", SETTING_SECONDS, .min = 0.1, .max = 86400, .def = "3600",
+        .help = "Longest time of one call of a tool, whatever progress it reports." },
     [SETTING_LLM_FIND_LOCAL] = { "llm.find_local", SETTING_BOOL, .def = "true",
         .help = "Look for Ollama, LM Studio, llama.cpp and LocalAI on this machine while no provider is configured." },
     [SETTING_LLM_FIND_LOCAL_S] = { "llm.find_local_s", SETTING_SECONDS, .min = 0, .max = 86400, .def = "30",
@@ -354,6 +383,14 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Days the output of a finished run is kept, not longer than its task; 0: as long." },
     [SETTING_CALENDAR_KEEP_DAYS] = { "calendar.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "365",
         .help = "Days a past calendar event of a finished task is kept; 0: forever. Other events stay." },
+    [SETTING_AGENTS_SESSION_IDLE_S] = { "agents.session_idle_s", SETTING_SECONDS, .min = 0.1, .max = 31536000, .def = "3600",
+        .help = "Idle time after which an agent session ends; its thread stays." },
+    [SETTING_AGENTS_WINDOW_TOKENS] = { "agents.window_tokens", SETTING_INT, .min = 512, .max = 1 << 30, .def = "128000",
+        .help = "Tokens that a conversation may have for a model whose window is not known." },
+    [SETTING_AGENTS_WINDOWS] = { "agents.windows", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_window,
+        .help = "Windows of models in tokens, MODEL=TOKENS; a * ends the beginning of a name." },
+    [SETTING_AGENTS_KEEP_DAYS] = { "agents.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "0",
+        .help = "Days a turn of a conversation is kept; 0: forever." },
     [SETTING_AUDIT_KEEP_DAYS] = { "audit.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "1095",
         .help = "Days an entry of the audit log is kept; 0: forever. The rest of the chain stays checkable." },
     [SETTING_WEBHOOKS_KEEP_DAYS] = { "webhooks.keep_days", SETTING_INT, .min = 0, .max = 36500, .def = "30",
@@ -365,6 +402,17 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Form of the log lines." },
 };
 /* clang-format on */
+
+int settings_refuse_key(const char *start, const char *key, int r, const char *code, struct err *e)
+{
+    const char *keys[N_SETTINGS], *near;
+
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        keys[i] = settings_rules[i].key;
+    near = suggest_name(key, keys, N_SETTINGS);
+    return err_set(e, r, code, "%s %.80s; %s%s%s`hearth settings` lists them", start, key, near ? "did you mean " : "",
+                   near ? near : "", near ? "? " : "");
+}
 
 bool settings_find(const char *key, enum setting_id *ret)
 {

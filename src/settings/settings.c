@@ -77,6 +77,13 @@ static void replace(struct value *value, const char *text, double number)
     *value = (struct value){ .text = text ? xstrdup(text) : NULL, .number = number };
 }
 
+static int refuse_key(const char *where, const char *key, struct err *e)
+{
+    int r = settings_refuse_key("there is no setting", key, -EINVAL, "BAD_SETTING", e);
+
+    return *where ? err_prefix(e, r, "%s", where) : r;
+}
+
 /* where: "file:3", "HEARTH_X", "--set"; "": not shown */
 static int put(struct settings *s, enum setting_origin o, const char *where, const char *key, const char *text,
                struct err *e)
@@ -87,8 +94,7 @@ static int put(struct settings *s, enum setting_origin o, const char *where, con
     double number;
 
     if (!settings_find(key, &id))
-        return err_set(e, -EINVAL, "BAD_SETTING", "%s%sthere is no setting %.80s; `hearth settings` lists them", where,
-                       colon, key);
+        return refuse_key(where, key, e);
     if (rules_check(&settings_rules[id], text, &number, why) < 0)
         return settings_rules[id].is_secret
                    ? err_set(e, -EINVAL, "BAD_SETTING", "%s%s%s %s", where, colon, key, why)
@@ -477,7 +483,7 @@ static int try_value(struct settings *s, const char *key, const char *value, boo
     int r;
 
     if (!settings_find(key, &id))
-        return err_set(e, -EINVAL, "BAD_SETTING", "There is no setting %.80s; `hearth settings` lists them", key);
+        return settings_refuse_key("There is no setting", key, -EINVAL, "BAD_SETTING", e);
     pthread_rwlock_wrlock(&s->lock);
     r = set_or_undo(s, id, value, is_kept, e);
     pthread_rwlock_unlock(&s->lock);

@@ -39,6 +39,7 @@ enum setting_id {
     SETTING_BACKEND_KIND,
     SETTING_BACKEND_FILE,
     SETTING_BACKEND_POLL_MS,
+    SETTING_APPROVALS_WAIT_S,
     SETTING_CONSENT_WAIT_S,
     SETTING_APPS_RESTART_LIMIT,
     SETTING_APPS_RESTART_BACKOFF_MS,
@@ -69,6 +70,13 @@ enum setting_id {
     SETTING_LLM_MODELS_TTL_S,
     SETTING_LLM_RESUME_S,
     SETTING_LLM_RESPONSES_KEEP_S,
+    SETTING_MCP_SESSION_IDLE_S,
+    SETTING_TOOLS_FOLDER_MB,
+    SETTING_TOOLS_RUN_COMMAND,
+    SETTING_MCP_IDLE_STOP_S,
+    SETTING_MCP_START_S,
+    SETTING_MCP_PING_S,
+    SETTING_MCP_CALL_S,
     SETTING_LIMITS_REQUESTS_A_MINUTE,
     SETTING_LIMITS_TOKENS_A_MINUTE,
     SETTING_LIMITS_REQUESTS_A_DAY,
@@ -88,6 +96,10 @@ enum setting_id {
     SETTING_TASKS_KEEP_DAYS,
     SETTING_TASKS_KEEP_LOGS_DAYS,
     SETTING_CALENDAR_KEEP_DAYS,
+    SETTING_AGENTS_SESSION_IDLE_S,
+    SETTING_AGENTS_WINDOW_TOKENS,
+    SETTING_AGENTS_WINDOWS,
+    SETTING_AGENTS_KEEP_DAYS,
     SETTING_AUDIT_KEEP_DAYS,
     SETTING_WEBHOOKS_KEEP_DAYS,
     SETTING_LLM_FIND_LOCAL,
@@ -182,6 +194,8 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 int settings_check(struct settings *s, const char *key, const char *value, struct err *e) MUST_CHECK;
 
 bool settings_find(const char *key, enum setting_id *ret);
+/* Sets r and code; the text begins with start ("There is no setting") and names the nearest known key. Returns r. */
+int settings_refuse_key(const char *start, const char *key, int r, const char *code, struct err *e);
 enum setting_origin settings_origin(struct settings *s, enum setting_id id);
 const char *settings_origin_name(enum setting_origin o); /* default, file, environment, database, flag */
 /* The value as text, **** for a secret; for a setting that needs a restart, the value after the restart. */

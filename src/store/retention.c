@@ -42,6 +42,11 @@ static const struct {
         "WHERE day < substr(?1, 1, 10) ORDER BY day LIMIT ?2)",
         "SELECT count(*), sum(length(provider) + length(model) + 100), min(day) FROM usage",
     },
+    [KEPT_TURNS] = {
+        100,
+        "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2)",
+        "SELECT count(*), (SELECT sum(length(message)) FROM messages), min(started_at) FROM turns",
+    },
 };
 
 int store_retention_trim(struct store *s, enum kept what, int64_t before_ms, int64_t *ret_n, struct err *e)

@@ -1,6 +1,6 @@
 /* Limits the age of data that grows with use: finished tasks with their runs, output of runs, past calendar events of
- * tasks, answers kept for repeated deliveries, usage. The audit log has its own function (store/tables/audit.h). Any
- * thread.
+ * tasks, answers kept for repeated deliveries, usage, turns of conversations. The audit log has its own function
+ * (store/tables/audit.h). Any thread.
  *
  *     r = store_retention_trim(store, KEPT_TASKS, clock_wall_ms() - 365 * DAY_MS, &n, e);      again while n > 0
  */
@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 /* Rows that wait for a person (quarantined, for review), repeat or are unfinished never count as old. */
-enum kept { KEPT_TASKS, KEPT_RUN_LOGS, KEPT_EVENTS, KEPT_DELIVERIES, KEPT_USAGE, N_KEPT };
+enum kept { KEPT_TASKS, KEPT_RUN_LOGS, KEPT_EVENTS, KEPT_DELIVERIES, KEPT_USAGE, KEPT_TURNS, N_KEPT };
 
 struct kept_sum {
     int64_t n, bytes;            /* bytes: only of the large columns */

@@ -113,11 +113,62 @@ static const char caller_tables[] =
     "    first_at TEXT NOT NULL, PRIMARY KEY (app_id, program)) WITHOUT ROWID;";
 /* A key of one app is deleted with the app. */
 static const char app_keys[] = "ALTER TABLE api_keys ADD COLUMN app_id TEXT REFERENCES apps(app_id) ON DELETE CASCADE;";
+/* The definition of a server is sealed whole: arguments and addresses hold secrets too. */
+static const char mcp_tables[] =
+    "CREATE TABLE mcp_servers (name TEXT PRIMARY KEY NOT NULL, sealed BLOB NOT NULL, is_enabled INTEGER NOT NULL,"
+    "    disabled_tools TEXT NOT NULL DEFAULT '[]', accepted TEXT, era TEXT, authorization BLOB, position INTEGER NOT NULL,"
+    "    created_at TEXT NOT NULL, updated_at TEXT NOT NULL);"
+    "CREATE TABLE mcp_pins (server TEXT NOT NULL REFERENCES mcp_servers(name) ON DELETE CASCADE, tool TEXT NOT NULL,"
+    "    hash TEXT NOT NULL, definition TEXT NOT NULL, offered_hash TEXT, offered_definition TEXT, pinned_at TEXT NOT NULL,"
+    "    PRIMARY KEY (server, tool)) WITHOUT ROWID;";
+/* owner: the data scope of the session that made the thread; NULL: a person or a task did. */
+static const char conversation_tables[] =
+    "ALTER TABLE threads ADD COLUMN owner TEXT;"
+    "CREATE INDEX threads_owned ON threads (created_at) WHERE owner IS NOT NULL;"
+    "CREATE TABLE agent_sessions (id TEXT PRIMARY KEY NOT NULL, scope TEXT NOT NULL,"
+    "    thread_id INTEGER NOT NULL REFERENCES threads(id) ON DELETE CASCADE, agent_name TEXT NOT NULL,"
+    "    created_at TEXT NOT NULL, used_at TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX agent_sessions_by_scope ON agent_sessions (scope);"
+    "CREATE INDEX agent_sessions_by_use ON agent_sessions (used_at);"
+    "CREATE INDEX agent_sessions_by_thread ON agent_sessions (thread_id);"
+    "CREATE TABLE turns (id INTEGER PRIMARY KEY AUTOINCREMENT, uuid TEXT NOT NULL UNIQUE,"
+    "    thread_id INTEGER NOT NULL REFERENCES threads(id) ON DELETE CASCADE, session_id TEXT, task_uuid TEXT,"
+    "    scope TEXT NOT NULL, who TEXT NOT NULL, agent_name TEXT NOT NULL,"
+    "    state TEXT NOT NULL CHECK (state IN ('running', 'ended', 'interrupted')), why TEXT, error_code TEXT, error TEXT,"
+    "    n_steps INTEGER NOT NULL DEFAULT 0, provider TEXT, model TEXT, prompt_tokens INTEGER NOT NULL DEFAULT 0,"
+    "    completion_tokens INTEGER NOT NULL DEFAULT 0, is_estimated INTEGER NOT NULL DEFAULT 0, cut TEXT, thoughts TEXT,"
+    "    blocks TEXT, started_at TEXT NOT NULL, ended_at TEXT);"
+    "CREATE INDEX turns_by_thread ON turns (thread_id, id);"
+    "CREATE INDEX turns_running ON turns (id) WHERE state = 'running';"
+    "CREATE INDEX turns_by_end ON turns (ended_at) WHERE ended_at IS NOT NULL;"
+    "CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "    turn_id INTEGER NOT NULL REFERENCES turns(id) ON DELETE CASCADE,"
+    "    role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'tool')), message TEXT NOT NULL, tool_name TEXT,"
+    "    is_error INTEGER NOT NULL DEFAULT 0, took_ms INTEGER NOT NULL DEFAULT 0, provider TEXT, model TEXT,"
+    "    prompt_tokens INTEGER NOT NULL DEFAULT 0, completion_tokens INTEGER NOT NULL DEFAULT 0, created_at TEXT NOT NULL);"
+    "CREATE INDEX messages_by_turn ON messages (turn_id, id);"
+    "CREATE TABLE thread_summaries (thread_id INTEGER PRIMARY KEY REFERENCES threads(id) ON DELETE CASCADE,"
+    "    through_turn INTEGER NOT NULL, n_turns INTEGER NOT NULL, text TEXT NOT NULL, made_at TEXT NOT NULL);";
+
+static const char approval_tables[] =
+    "CREATE TABLE approval_rules (agent TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL, is_allowed INTEGER NOT NULL,"
+    "    decided_at TEXT NOT NULL, PRIMARY KEY (agent, server, tool)) WITHOUT ROWID;"
+    "CREATE TABLE model_facts (provider TEXT NOT NULL, model TEXT NOT NULL, fact TEXT NOT NULL, value TEXT NOT NULL,"
+    "    learnt_at TEXT NOT NULL, PRIMARY KEY (provider, model, fact)) WITHOUT ROWID;";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
-    { "identity tables", identity_tables },   { "work tables", work_tables },       { "vector stores", vector_tables },
-    { "providers", provider_tables },         { "usage and limits", usage_tables }, { "retention", retention_rules },
-    { "proofs of sessions", session_proofs }, { "callers", caller_tables },         { "keys of apps", app_keys },
+    { "identity tables", identity_tables },
+    { "work tables", work_tables },
+    { "vector stores", vector_tables },
+    { "providers", provider_tables },
+    { "usage and limits", usage_tables },
+    { "retention", retention_rules },
+    { "proofs of sessions", session_proofs },
+    { "callers", caller_tables },
+    { "keys of apps", app_keys },
+    { "MCP servers", mcp_tables },
+    { "conversations", conversation_tables },
+    { "approvals", approval_tables },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

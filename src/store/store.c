@@ -95,6 +95,11 @@ int store_write(struct store *s, int (*fn)(struct sql_db *db, void *arg, struct 
     return writer_run(s->writer, fn, arg, e);
 }
 
+int store_begin(struct store *s, struct writer_job *job, struct err *e)
+{
+    return writer_begin(s->writer, job, e);
+}
+
 struct statement {
     const char *sql, *binds;
     va_list args;

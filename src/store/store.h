@@ -27,6 +27,8 @@ struct sql_db *store_reader(struct store *s);
 void store_thread_end(struct store *s);
 int store_write(struct store *s, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg,
                 struct err *e) MUST_CHECK;
+/* The first half of store_write(); writer_end() is the second (store/writer.h). */
+int store_begin(struct store *s, struct writer_job *job, struct err *e) MUST_CHECK;
 /* Runs one statement through the writer, for writes that need nothing else. ret_changes may be NULL. */
 int store_exec(struct store *s, struct err *e, int64_t *ret_changes, const char *sql, const char *binds,
                ...) MUST_CHECK;

@@ -6,23 +6,12 @@
 #include "base/thread.h"
 #include "store/fold_mark.h"
 #include <assert.h>
-#include <semaphore.h>
 #include <sqlite3.h>
 
 enum { WRITER_BUSY_TIMEOUT_MS = 10000, WRITER_CHECKPOINT_PAGES = 1000 };
 
-/* Lives on its caller's stack until the caller is woken. */
-struct job {
-    struct job *next;
-    int (*fn)(struct sql_db *db, void *arg, struct err *e);
-    void *arg;
-    struct err *e; /* borrowed from the caller; may be NULL */
-    int r;
-    sem_t is_done;
-};
-
 struct jobs {
-    struct job *first, *last;
+    struct writer_job *first, *last;
     size_t n;
 };
 
@@ -45,7 +34,7 @@ struct writer {
                                 raise, so the loss of the log is noticed */
 };
 
-static void jobs_append(struct jobs *list, struct job *job)
+static void jobs_append(struct jobs *list, struct writer_job *job)
 {
     job->next = NULL;
     if (list->last)
@@ -56,9 +45,9 @@ static void jobs_append(struct jobs *list, struct job *job)
     list->n++;
 }
 
-static struct job *jobs_pop(struct jobs *list)
+static struct writer_job *jobs_pop(struct jobs *list)
 {
-    struct job *job = list->first;
+    struct writer_job *job = list->first;
 
     if (!job)
         return NULL;
@@ -84,9 +73,9 @@ static bool wait_for_work(struct writer *w)
     return has_work;
 }
 
-static struct job *next_job(struct writer *w)
+static struct writer_job *next_job(struct writer *w)
 {
-    struct job *job;
+    struct writer_job *job;
 
     pthread_mutex_lock(&w->lock);
     job = jobs_pop(&w->waiting);
@@ -95,7 +84,7 @@ static struct job *next_job(struct writer *w)
 }
 
 /* Runs one closure in its savepoint. Negative: SQLite rolled back the whole transaction, for example on a full disk. */
-static int run_job(struct writer *w, struct job *job, bool *has_changed, struct err *e)
+static int run_job(struct writer *w, struct writer_job *job, bool *has_changed, struct err *e)
 {
     int64_t before = sqlite3_total_changes64(sql_handle(w->db));
     int r;
@@ -116,7 +105,7 @@ static int run_job(struct writer *w, struct job *job, bool *has_changed, struct 
 /* Runs the waiting jobs, including those that arrive meanwhile, up to the limit. */
 static int run_waiting(struct writer *w, struct jobs *group, bool *has_changed, struct err *e)
 {
-    struct job *job;
+    struct writer_job *job;
     int r = 0;
 
     while (r == 0 && group->n < LIMIT_WRITER_GROUP && (job = next_job(w))) {
@@ -219,7 +208,7 @@ static int commit(struct writer *w, struct jobs *group, bool *has_changed, struc
 static void fail_group(struct writer *w, struct jobs *group, int r, const struct err *why)
 {
     bool has_begun = group->first != NULL;
-    struct job *job;
+    struct writer_job *job;
 
     if (!sqlite3_get_autocommit(sql_handle(w->db)) && sql_exec(w->db, NULL, "ROLLBACK", NULL) < 0)
         assert(sqlite3_get_autocommit(sql_handle(w->db)));
@@ -232,7 +221,7 @@ static void fail_group(struct writer *w, struct jobs *group, int r, const struct
 
 static void wake(struct jobs *group)
 {
-    struct job *job;
+    struct writer_job *job;
 
     while ((job = jobs_pop(group)))
         sem_post(&job->is_done); /* the job is invalid from here on */
@@ -355,7 +344,7 @@ size_t writer_n_waiting(struct writer *w)
     return n;
 }
 
-static int submit(struct writer *w, struct job *job, struct err *e)
+static int submit(struct writer *w, struct writer_job *job, struct err *e)
 {
     bool must_wake;
     int r = 0;
@@ -369,26 +358,38 @@ static int submit(struct writer *w, struct job *job, struct err *e)
         jobs_append(&w->waiting, job);
     must_wake = r == 0 && w->waiting.n == 1;
     pthread_mutex_unlock(&w->lock);
-    if (must_wake) /* the caller is still in writer_run(): the writer lives */
+    if (must_wake) /* the caller is still in writer_begin(): the writer lives */
         pthread_cond_signal(&w->has_work);
     return r;
 }
 
-int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg, struct err *e)
+int writer_begin(struct writer *w, struct writer_job *job, struct err *e)
 {
-    struct job job = { .fn = fn, .arg = arg, .e = e };
-    int64_t began_us = clock_mono_us();
     int r;
 
     assert(!pthread_equal(pthread_self(), w->thread));
-    sem_init(&job.is_done, 0, 0);
-    r = submit(w, &job, e);
-    if (r == 0) {
-        while (sem_wait(&job.is_done) < 0 && errno == EINTR)
-            ;
-        r = job.r;
-    }
-    sem_destroy(&job.is_done);
-    stall_excuse(clock_mono_us() - began_us);
+    sem_init(&job->is_done, 0, 0);
+    r = submit(w, job, e);
+    if (r < 0)
+        sem_destroy(&job->is_done);
     return r;
+}
+
+int writer_end(struct writer_job *job)
+{
+    int64_t began_us = clock_mono_us();
+
+    while (sem_wait(&job->is_done) < 0 && errno == EINTR)
+        ;
+    sem_destroy(&job->is_done);
+    stall_excuse(clock_mono_us() - began_us);
+    return job->r;
+}
+
+int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg, struct err *e)
+{
+    struct writer_job job = { .fn = fn, .arg = arg, .e = e };
+    int r = writer_begin(w, &job, e);
+
+    return r < 0 ? r : writer_end(&job);
 }

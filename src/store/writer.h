@@ -8,10 +8,14 @@
  *
  *     static int insert_key(struct sql_db *db, void *arg, struct err *e) { ... }
  *     r = writer_run(store->writer, insert_key, &key, e);
+ *
+ * writer_begin() only queues the change, so that the caller can work meanwhile; writer_end() then waits for the disk.
  */
 #pragma once
 
 #include "store/instance.h"
+
+#include <semaphore.h>
 
 struct writer;
 
@@ -28,8 +32,24 @@ struct writer_config {
     bool is_schema_trusted; /* see struct sql_options */
 };
 
+/* A change under way. In memory of its caller, who leaves it alone from writer_begin() to writer_end(), also what arg
+ * and e point to. */
+struct writer_job {
+    int (*fn)(struct sql_db *db, void *arg, struct err *e);
+    void *arg;
+    struct err *e; /* may be NULL */
+    /* the writer's own: */
+    struct writer_job *next;
+    int r;
+    sem_t is_done;
+};
+
 int writer_start(const struct writer_config *c, struct writer **ret, struct err *e) MUST_CHECK;
 struct writer *writer_stop(struct writer *w); /* runs the waiting changes, then closes */
 int writer_run(struct writer *w, int (*fn)(struct sql_db *db, void *arg, struct err *e), void *arg,
                struct err *e) MUST_CHECK;
+/* The two halves of writer_run(). After a begin that returned 0 writer_end() must be called, also when the writer was
+ * stopped meanwhile; it returns the error of the change, with job->e set. */
+int writer_begin(struct writer *w, struct writer_job *job, struct err *e) MUST_CHECK;
+int writer_end(struct writer_job *job) MUST_CHECK;
 size_t writer_n_waiting(struct writer *w); /* changes not yet begun */

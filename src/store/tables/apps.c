@@ -1,6 +1,7 @@
 #include "store/tables/apps.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/suggest.h"
 #include "base/uuid.h"
 #include "store/rows.h"
 
@@ -107,11 +108,30 @@ int store_apps_get_by_name(struct store *s, struct arena *a, const char *name, s
     return r < 0 ? r : rows_one(rows, a, read_app, ret, ROWS_NAMED(missing, name), e);
 }
 
+static int refuse_name(struct store *s, struct arena *a, const char *name, struct err *e)
+{
+    struct app_row *rows = NULL;
+    const char **names, *near;
+    size_t n = 0;
+    int r = store_apps_list(s, a, &rows, &n, e);
+
+    if (r < 0)
+        return r;
+    names = arena_array(a, n + 1, sizeof(*names));
+    for (size_t i = 0; i < n; i++)
+        names[i] = rows[i].name;
+    near = suggest_name(name, names, n);
+    return err_set(e, -ENOENT, missing.code, "There is no app %.200s%s%s%s", name, near ? "; did you mean " : ".",
+                   near ? near : "", near ? "?" : "");
+}
+
 int store_apps_find(struct store *s, struct arena *a, const char *id_or_name, struct app_row *ret, struct err *e)
 {
     int r = store_apps_get(s, a, id_or_name, ret, NULL);
 
-    return r == -ENOENT ? store_apps_get_by_name(s, a, id_or_name, ret, e) : r;
+    if (r == -ENOENT)
+        r = store_apps_get_by_name(s, a, id_or_name, ret, NULL);
+    return r == -ENOENT && e ? refuse_name(s, a, id_or_name, e) : r;
 }
 
 int store_apps_find_id(struct store *s, struct arena *a, const char *id_or_name, const char **ret, struct err *e)

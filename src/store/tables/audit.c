@@ -121,6 +121,12 @@ int store_audit_append(struct store *s, const struct audit_row *entry, struct er
     return store_write(s, append, (void *)entry, e);
 }
 
+int store_audit_begin(struct store *s, const struct audit_row *entry, struct writer_job *job, struct err *e)
+{
+    *job = (struct writer_job){ .fn = append, .arg = (void *)entry, .e = e };
+    return store_begin(s, job, e);
+}
+
 int store_audit_list(struct store *s, struct arena *a, int64_t before, int64_t limit, struct audit_row **ret,
                      size_t *ret_n, struct err *e)
 {

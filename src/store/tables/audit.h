@@ -31,6 +31,8 @@ struct audit_verdict {
 
 /* The store sets seq, at and the hashes. */
 int store_audit_append(struct store *s, const struct audit_row *entry, struct err *e) MUST_CHECK;
+/* The same in two halves: *job, entry and e live until writer_end(job), which returns when the entry is on disk. */
+int store_audit_begin(struct store *s, const struct audit_row *entry, struct writer_job *job, struct err *e) MUST_CHECK;
 /* The same inside a writer closure, so that the entry and the change it records are stored together or not at all. */
 int store_audit_add(struct sql_db *db, const struct audit_row *entry, struct err *e) MUST_CHECK;
 /* Newest first, seq < before (0: from the newest), at most limit (0: LIMIT_LIST_DEFAULT, never above LIMIT_LIST). */

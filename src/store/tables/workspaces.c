@@ -64,6 +64,15 @@ int store_workspaces_get(struct store *s, struct arena *a, const char *slug, str
     return r < 0 ? r : rows_one(rows, a, read_workspace, ret, ROWS_NAMED(no_workspace, slug), e);
 }
 
+int store_workspaces_get_id(struct store *s, struct arena *a, int64_t id, struct workspace_row *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r = sql_query(store_reader(s), &rows, e, "SELECT id, slug, name, type, created_at FROM workspaces WHERE id = ?",
+                      "i", id);
+
+    return r < 0 ? r : rows_one(rows, a, read_workspace, ret, &no_workspace, e);
+}
+
 int store_workspaces_list(struct store *s, struct arena *a, struct workspace_row **ret, size_t *ret_n, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
@@ -83,6 +92,7 @@ static void read_thread(struct sql_rows *rows, struct arena *a, void *into)
         .slug = sql_text(rows, a, 2),
         .name = sql_text(rows, a, 3),
         .created_at = sql_text(rows, a, 4),
+        .owner = sql_text(rows, a, 5),
     };
 }
 
@@ -95,9 +105,10 @@ static int insert_thread(struct sql_db *db, void *arg, struct err *e)
 
     clock_now_text(now);
     r = sql_exec(db, e,
-                 "INSERT INTO threads (workspace_id, slug, name, created_at) SELECT ?, ?, ?, ? "
+                 "INSERT INTO threads (workspace_id, slug, name, created_at, owner) SELECT ?, ?, ?, ?, ? "
                  "WHERE (SELECT count(*) FROM threads WHERE workspace_id = ?) < ?",
-                 "isssii", row->workspace_id, row->slug, row->name, now, row->workspace_id, (int64_t)LIMIT_THREADS);
+                 "issssii", row->workspace_id, row->slug, row->name, now, row->owner, row->workspace_id,
+                 (int64_t)LIMIT_THREADS);
     if (r == -EEXIST)
         return err_set(e, r, "THREAD_EXISTS", "There is a thread %.200s in the workspace already.", row->slug);
     if (r == -ENOENT)
@@ -125,10 +136,20 @@ int store_threads_get(struct store *s, struct arena *a, int64_t workspace_id, co
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(store_reader(s), &rows, e,
-                  "SELECT id, workspace_id, slug, name, created_at FROM threads WHERE workspace_id = ? AND slug = ?",
-                  "is", workspace_id, slug);
+    r = sql_query(
+        store_reader(s), &rows, e,
+        "SELECT id, workspace_id, slug, name, created_at, owner FROM threads WHERE workspace_id = ? AND slug = ?", "is",
+        workspace_id, slug);
     return r < 0 ? r : rows_one(rows, a, read_thread, ret, ROWS_NAMED(no_thread, slug), e);
+}
+
+int store_threads_get_id(struct store *s, struct arena *a, int64_t id, struct thread_row *ret, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r = sql_query(store_reader(s), &rows, e,
+                      "SELECT id, workspace_id, slug, name, created_at, owner FROM threads WHERE id = ?", "i", id);
+
+    return r < 0 ? r : rows_one(rows, a, read_thread, ret, &no_thread, e);
 }
 
 int store_threads_list(struct store *s, struct arena *a, const struct threads_list_request *request,
@@ -139,7 +160,7 @@ int store_threads_list(struct store *s, struct arena *a, const struct threads_li
 
     r = sql_query(
         store_reader(s), &rows, e,
-        "SELECT id, workspace_id, slug, name, created_at FROM threads WHERE workspace_id = ? ORDER BY id DESC "
+        "SELECT id, workspace_id, slug, name, created_at, owner FROM threads WHERE workspace_id = ? ORDER BY id DESC "
         "LIMIT ? OFFSET ?",
         "iii", request->workspace_id, rows_limit(request->limit), request->offset);
     return r < 0 ? r : rows_all(rows, a, sizeof(struct thread_row), read_thread, ret, ret_n, e);
