@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/percent.h"
 #include "llm/file.h"
-#include "net/guard.h"
+#include "net/follow.h"
 #include "net/url.h"
 
 #include <string.h>
@@ -78,67 +78,26 @@ static int failed(const struct fetching *f, const char *path, const char *url, c
     return -EINVAL;
 }
 
-static bool is_redirect(int status)
-{
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
 /* The files of one request share the limit, so the bytes of earlier files count. */
-static int get_once(const struct fetching *f, const char *url, struct http_answer *ret, struct err *why)
+static int get(const struct fetching *f, const char *url, struct http_answer *ret, struct err *why)
 {
     const struct http_call_header accept = { "accept", "*/*" };
-    int64_t left_ms = net_wait_left(f->wait, why);
-    struct http_call_request request = {
-        .method = "GET",
+    const struct follow_request request = {
         .url = url,
         .headers = &accept,
         .n_headers = 1,
-        .first_byte_ms = SILENCE_MS,
-        .idle_ms = SILENCE_MS,
-        .max_reply = LIMIT_FETCHED_BYTES - f->n_bytes,
-        .reads_only_ok = true, /* no other body counts */
-        .is_moot = f->wait->is_leaving,
-        .holder = f->wait->holder,
+        .max_bytes = LIMIT_FETCHED_BYTES - f->n_bytes,
+        .silence_ms = SILENCE_MS,
         .guard = f->guard,
+        .wait = f->wait,
     };
+    struct follow_answer answer = { 0 };
+    int r = follow_get(&request, f->arena, &answer, why);
 
-    if (left_ms < 0)
-        return (int)left_ms;
-    request.total_ms = left_ms;
-    return http_call(&request, f->arena, f->wait->is_gone, ret, why);
-}
-
-static int get(const struct fetching *f, const char *url, struct http_answer *ret, struct err *why)
-{
-    for (int n_redirects = 0;; n_redirects++) {
-        char *next = NULL;
-        const char *location;
-        int r = get_once(f, url, ret, why);
-
-        if (r < 0 || !is_redirect(ret->status))
-            return r;
-        location = http_answer_header(ret, "location");
-        if (!location || n_redirects == LIMIT_FETCH_REDIRECTS)
-            return err_set(why, -EBADMSG, "UPSTREAM_INVALID",
-                           "it is said to be elsewhere more than %d times, or without saying where.",
-                           LIMIT_FETCH_REDIRECTS);
-        r = url_follow(f->arena, url, location, &next, why);
-        if (r < 0)
-            return r;
-        url = next;
-    }
-}
-
-static int check_answer(const struct http_answer *answer, struct err *why)
-{
-    const char *encoding = http_answer_header(answer, "content-encoding");
-
-    if (answer->status != 200)
-        return err_set(why, -EBADMSG, "UPSTREAM_INVALID", "its server answers with the status %d.", answer->status);
-    if (encoding && *encoding && strcasecmp(encoding, "identity") != 0)
-        return err_set(why, -EBADMSG, "UPSTREAM_INVALID", "it comes compressed (%.40s), which was not asked for.",
-                       encoding);
-    return answer->body.n > 0 ? 0 : err_set(why, -EBADMSG, "UPSTREAM_INVALID", "it is empty.");
+    if (r < 0)
+        return r;
+    *ret = answer.http;
+    return ret->body.n > 0 ? 0 : err_set(why, -EBADMSG, "UPSTREAM_INVALID", "it is empty.");
 }
 
 /* The last part of the address's path; NULL: the path has no last part that can be shown. */
@@ -176,8 +135,6 @@ static int fetch(struct fetching *f, const char *path, struct llm_block *block)
     r = f->n_bytes < LIMIT_FETCHED_BYTES ? get(f, url, &answer, &why)
                                          : err_set(&why, -EMSGSIZE, "UPSTREAM_TOO_LARGE",
                                                    "the files before it have %d bytes already.", LIMIT_FETCHED_BYTES);
-    if (r == 0)
-        r = check_answer(&answer, &why);
     if (is_no_fault(r))
         return err_set(f->e, r, why.code, "%s", why.text);
     if (r < 0)

@@ -1,7 +1,6 @@
 #include "llm/format.h"
 
 #include "base/json_names.h"
-#include "base/json_schema.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -126,7 +125,7 @@ int llm_format_check(const struct llm_format_rule *rule, struct slice *text, str
     if (r == 0 && rule->format == LLM_FORMAT_JSON && json_type(v) != JSON_OBJECT)
         r = err_set(&why, -EINVAL, "VALIDATION_ERROR", "it is no object.");
     if (r == 0 && rule->format == LLM_FORMAT_SCHEMA)
-        r = json_schema_check(rule->schema, v, "", &why);
+        r = json_schema_apply(rule->schema, v, "", &why);
     if (r < 0)
         return err_set(e, -EIO, "LLM_ERROR", "The model's answer is not the JSON that response_format asks for: %s",
                        why.text);
@@ -136,6 +135,12 @@ int llm_format_check(const struct llm_format_rule *rule, struct slice *text, str
 
 int llm_format_rule_copy(struct arena *a, const struct llm_request *request, struct llm_format_rule *ret, struct err *e)
 {
+    struct json_value schema = { 0 };
+    int r = 0;
+
     *ret = (struct llm_format_rule){ .format = request->format };
-    return request->format == LLM_FORMAT_SCHEMA ? json_copy(a, request->schema, &ret->schema, e) : 0;
+    if (request->format != LLM_FORMAT_SCHEMA)
+        return 0;
+    r = json_copy(a, request->schema, &schema, e);
+    return r < 0 ? r : json_schema_compile(a, schema, "schema", &ret->schema, e);
 }

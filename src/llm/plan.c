@@ -149,7 +149,8 @@ int llm_plan_make(struct llm_accounts *accounts, const char *provider, const str
     if (r == 0 && plan.picks.n == 0)
         r = llm_blame(&found.states[0]->account, -EAGAIN, e);
     if (r == 0 && must_check(&plan))
-        r = llm_format_rule_copy(a, request, &plan.rule, e);
+        r = request->format == LLM_FORMAT_SCHEMA && loop_is_here() ? -ENEEDSWORKER /* reading a schema may take long */
+                                                                   : llm_format_rule_copy(a, request, &plan.rule, e);
     if (r == 0)
         *ret = plan;
     return r;

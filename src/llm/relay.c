@@ -163,19 +163,18 @@ static void end_answer(struct llm_relay *r)
     r->is_over = true;
 }
 
-static int on_answer_end(void *arg, enum llm_finish why, const struct llm_usage *usage, const char *model)
+static int check(void *arg, struct err *e)
 {
     struct llm_relay *r = arg;
     struct slice text = buf_slice(&r->answer.text);
-    int result = 0;
 
-    begin_answer(r);
-    llm_answer_end(&r->answer, why, usage, model);
-    llm_answer_estimate(&r->answer, r->start.plan->prompt_tokens, r->n_text_bytes);
-    if (llm_turn_planned(&r->turn)->must_check && r->answer.n_tools == 0)
-        result = llm_format_check(&r->start.plan->rule, &text, llm_turn_err(&r->turn));
-    if (result < 0)
-        return result;
+    return llm_format_check(&r->start.plan->rule, &text, e);
+}
+
+static int on_checked(void *arg)
+{
+    struct llm_relay *r = arg;
+
     if (r->answer.model)
         r->progress.model = r->answer.model;
     r->progress.duration_s = (double)(clock_mono_us() - r->progress.began_us) / 1e6;
@@ -183,6 +182,20 @@ static int on_answer_end(void *arg, enum llm_finish why, const struct llm_usage 
         end_answer(r);
     llm_turn_answered(&r->turn);
     return 0;
+}
+
+static int on_answer_end(void *arg, enum llm_finish why, const struct llm_usage *usage, const char *model)
+{
+    struct llm_relay *r = arg;
+    int result;
+
+    begin_answer(r);
+    llm_answer_end(&r->answer, why, usage, model);
+    llm_answer_estimate(&r->answer, r->start.plan->prompt_tokens, r->n_text_bytes);
+    result = r->answer.n_tools == 0 ? llm_turn_check(&r->turn) : 0;
+    if (result == -EINPROGRESS)
+        return 0;
+    return result < 0 ? result : on_checked(r);
 }
 
 /* ---- the turn's events ---- */
@@ -251,7 +264,9 @@ static void on_turn_end(void *arg, int result, const struct err *e)
 
 static void start_turn(struct llm_relay *r)
 {
-    static const struct llm_turn_events events = { on_attempt, before_read, after_read, on_turn_end };
+    static const struct llm_turn_events events = {
+        on_attempt, before_read, after_read, check, on_checked, on_turn_end
+    };
     const struct llm_turn_start start = {
         .plan = r->start.plan,
         .sink = { on_text, on_reasoning, on_tool, on_signature, on_extra, on_answer_end, r },

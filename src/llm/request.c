@@ -197,6 +197,8 @@ bool llm_content_names_address(struct json_value content)
 {
     struct json_value block;
 
+    if (json_length(content) > LIMIT_BLOCKS) /* llm_request_blocks() refuses it */
+        return false;
     for (struct json_iter it = json_iter(content); json_type(content) == JSON_ARRAY && json_next(&it, NULL, &block);)
         if (names_address(block))
             return true;

@@ -37,7 +37,7 @@ struct llm_request_body {
 extern const struct field llm_request_fields[];
 extern const struct field llm_message_fields[], llm_tool_fields[]; /* for other tables with the same fields */
 /* Does a message name a file or an image by address, so that the request may have to fetch it? For a route's
- * needs_long. */
+ * needs_long. Of a content with more than LIMIT_BLOCKS blocks, which is refused, no block is read. */
 bool llm_messages_name_addresses(const struct field_list *messages);
 bool llm_content_names_address(struct json_value content);
 /* -EINVAL VALIDATION_ERROR for invalid messages, blocks, tools and formats. */

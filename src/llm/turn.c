@@ -213,12 +213,77 @@ static void finish_reading(void *arg)
 {
     struct llm_turn *t = arg;
 
+    if (t->is_checking) {
+        t->state = LLM_TURN_READS;
+        return;
+    }
     if (t->is_cancelled) {
         end_cancelled(t);
         return;
     }
     (void)!after_read(t);
     conclude(t, t->result);
+}
+
+/* ---- the check of an answer: by a worker, since a schema may take tens of milliseconds ---- */
+
+static void accept_answer(struct llm_turn *t)
+{
+    const struct llm_turn_events *events = t->start.events;
+
+    if (events->before_read)
+        events->before_read(t->start.arg);
+    t->result = events->on_checked(t->start.arg);
+    (void)!after_read(t);
+}
+
+/* An error of the reader, which called for the check, is older. */
+static void take_check(struct llm_turn *t)
+{
+    struct err *e = TAKE(t->check_error);
+
+    if (t->result >= 0 && t->check_result < 0) {
+        t->result = t->check_result;
+        *err_place(&t->e) = *e;
+    }
+    free(e);
+}
+
+/* While the fetch runs, its end concludes the attempt. */
+static void finish_check(void *arg)
+{
+    struct llm_turn *t = arg;
+
+    t->is_checking = false;
+    take_check(t);
+    if (t->result >= 0 && !t->is_cancelled)
+        accept_answer(t);
+    t->is_answered = t->result >= 0 && !t->is_cancelled;
+    if (!t->fetch)
+        finish_reading(t);
+    else if (!t->is_answered)
+        http_fetch_cancel(t->fetch);
+}
+
+/* Meanwhile the loop may set the turn's result and error. */
+static void check_on_worker(void *arg)
+{
+    struct llm_turn *t = arg;
+
+    t->check_result = t->start.events->check(t->start.arg, err_place(&t->check_error));
+    loop_post(t->turns->loop, finish_check, t);
+}
+
+int llm_turn_check(struct llm_turn *t)
+{
+    if (!llm_turn_planned(t)->must_check)
+        return 0;
+    t->is_checking =
+        t->turns->workers && loop_is_current(t->turns->loop) && pool_submit(t->turns->workers, check_on_worker, t) == 0;
+    if (!t->is_checking)
+        return t->start.events->check(t->start.arg, llm_turn_err(t));
+    llm_turn_answered(t);
+    return -EINPROGRESS;
 }
 
 static void read_on_worker(void *arg)
@@ -253,6 +318,10 @@ static void on_fetch_end(void *arg, int r, const struct err *e)
     struct llm_turn *t = arg;
 
     t->fetch = http_fetch_unref(t->fetch);
+    if (t->is_checking) {
+        t->state = LLM_TURN_READS;
+        return;
+    }
     if (t->is_answered) {
         conclude(t, 0);
         return;

@@ -33,6 +33,12 @@ struct llm_turn_events {
      * until llm_turn_resume(); another negative ends the attempt. Both may be NULL. */
     void (*before_read)(void *arg);
     int (*after_read)(void *arg);
+    /* Of an answer that must be checked, after llm_turn_check(): is the whole answer what was asked for? Any thread,
+     * and nothing else of the turn runs meanwhile. A negative fails the attempt. */
+    int (*check)(void *arg, struct err *e);
+    /* Loop thread: the answer that a worker checked is good; between before_read and after_read. A negative fails the
+     * attempt. */
+    int (*on_checked)(void *arg);
     /* Called once, last; the owner may free the turn. r 0: the sink received a whole answer. The call may come inside
      * llm_turn_start(). */
     void (*on_end)(void *arg, int r, const struct err *e);
@@ -46,7 +52,7 @@ struct llm_turn_start {
     struct budget_holder *holder; /* borrowed; charged for an answer that comes in one large piece; NULL: no charge */
 };
 
-enum llm_turn_state { LLM_TURN_ENDED, LLM_TURN_WAITS, LLM_TURN_FETCHES, LLM_TURN_READS /* on a worker */ };
+enum llm_turn_state { LLM_TURN_ENDED, LLM_TURN_WAITS, LLM_TURN_FETCHES, LLM_TURN_READS /* or checks, on a worker */ };
 
 struct llm_turn {
     /* for the owner to read */
@@ -65,6 +71,7 @@ struct llm_turn {
     bool is_cancelled;
     bool is_committed; /* the answer is being passed on: no further attempt */
     bool is_answered;  /* the sink received the end of the answer */
+    bool is_checking;  /* a worker checks the answer */
     bool is_paused;
     struct http_fetch *fetch;    /* a reference; NULL: none runs */
     struct arena *attempt_arena; /* owned; the reader's */
@@ -73,6 +80,8 @@ struct llm_turn {
     size_t n_bytes, n_paid; /* of an answer */
     int status;
     int result;               /* of reading the answer, so far */
+    int check_result;         /* the worker's */
+    struct err *check_error;  /* owned; the worker's */
     struct err *e;            /* owned; NULL: no error */
     struct loop_timer *timer; /* owned; the wait before the next attempt */
 };
@@ -83,6 +92,10 @@ void llm_turn_resume(struct llm_turn *t);
 /* From now on a failure ends the turn: no further attempt is made. */
 void llm_turn_commit(struct llm_turn *t);
 bool llm_turn_has_sent(const struct llm_turn *t); /* no upstream still reads its request */
+
+/* For the sink's on_end, when events->check is set. 0: the answer is good, or its plan asks for no check; -EINPROGRESS:
+ * a worker checks it, and events->on_checked or the attempt's failure follows; another negative: events->check's. */
+int llm_turn_check(struct llm_turn *t) MUST_CHECK;
 
 static inline const struct llm_planned *llm_turn_planned(const struct llm_turn *t)
 {

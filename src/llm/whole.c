@@ -11,20 +11,37 @@ static struct llm_whole *whole_of(void *answer)
     return CONTAINER_OF((struct llm_answer *)answer, struct llm_whole, answer);
 }
 
-/* Removes from the text what the check cut away. */
-static int check_format(struct llm_whole *w)
+static int tapped(struct llm_whole *w, int r)
 {
-    struct slice text = buf_slice(&w->answer.text);
-    int r;
-
-    if (!llm_turn_planned(&w->turn)->must_check || w->answer.n_tools > 0)
+    if (r == 0)
         return 0;
-    r = llm_format_check(&w->start.plan->rule, &text, llm_turn_err(&w->turn));
+    return err_set(llm_turn_err(&w->turn), -ECANCELED, "SHUTTING_DOWN",
+                   "The receiver of the chat has left or the service is stopping.");
+}
+
+/* Removes from the text what the check cut away. */
+static int check(void *arg, struct err *e)
+{
+    struct llm_whole *w = arg;
+    struct slice text = buf_slice(&w->answer.text);
+    int r = llm_format_check(&w->start.plan->rule, &text, e);
+
     if (r == 0 && text.n < w->answer.text.n) {
         memmove(w->answer.text.p, text.p, text.n);
         w->answer.text.n = text.n;
     }
     return r;
+}
+
+static int on_checked(void *arg)
+{
+    struct llm_whole *w = arg;
+    const struct llm_sink *tap = w->start.tap;
+
+    llm_turn_answered(&w->turn);
+    if (!tap || !tap->on_end)
+        return 0;
+    return tapped(w, tap->on_end(tap->arg, w->answer.why, &w->answer.usage, w->answer.model));
 }
 
 static int on_answer_end(void *answer, enum llm_finish why, const struct llm_usage *usage, const char *model)
@@ -34,10 +51,10 @@ static int on_answer_end(void *answer, enum llm_finish why, const struct llm_usa
 
     llm_answer_end(&w->answer, why, usage, model);
     llm_answer_estimate(&w->answer, w->start.plan->prompt_tokens, w->answer.text.n + w->answer.reasoning.n);
-    r = check_format(w);
-    if (r == 0)
-        llm_turn_answered(&w->turn);
-    return r;
+    r = w->answer.n_tools == 0 ? llm_turn_check(&w->turn) : 0;
+    if (r == -EINPROGRESS)
+        return 0;
+    return r < 0 ? r : on_checked(w);
 }
 
 /* Discards the previous attempt's answer but keeps the tokens it cost. */
@@ -93,20 +110,12 @@ static const struct llm_sink *tap_of(void *answer, int r)
     return r == 0 ? w->start.tap : NULL;
 }
 
-static int tapped(void *answer, int r)
-{
-    if (r == 0)
-        return 0;
-    return err_set(llm_turn_err(&whole_of(answer)->turn), -ECANCELED, "SHUTTING_DOWN",
-                   "The receiver of the chat has left or the service is stopping.");
-}
-
 static int tap_text(void *answer, struct slice text)
 {
     int r = llm_answer_sink(answer).on_text(answer, text);
     const struct llm_sink *tap = tap_of(answer, r);
 
-    return tap && tap->on_text ? tapped(answer, tap->on_text(tap->arg, text)) : r;
+    return tap && tap->on_text ? tapped(whole_of(answer), tap->on_text(tap->arg, text)) : r;
 }
 
 static int tap_reasoning(void *answer, struct slice text)
@@ -114,7 +123,7 @@ static int tap_reasoning(void *answer, struct slice text)
     int r = llm_answer_sink(answer).on_reasoning(answer, text);
     const struct llm_sink *tap = tap_of(answer, r);
 
-    return tap && tap->on_reasoning ? tapped(answer, tap->on_reasoning(tap->arg, text)) : r;
+    return tap && tap->on_reasoning ? tapped(whole_of(answer), tap->on_reasoning(tap->arg, text)) : r;
 }
 
 static int tap_tool(void *answer, size_t index, const char *id, const char *name, struct slice arguments)
@@ -122,7 +131,7 @@ static int tap_tool(void *answer, size_t index, const char *id, const char *name
     int r = llm_answer_sink(answer).on_tool(answer, index, id, name, arguments);
     const struct llm_sink *tap = tap_of(answer, r);
 
-    return tap && tap->on_tool ? tapped(answer, tap->on_tool(tap->arg, index, id, name, arguments)) : r;
+    return tap && tap->on_tool ? tapped(whole_of(answer), tap->on_tool(tap->arg, index, id, name, arguments)) : r;
 }
 
 static int tap_signature(void *answer, bool is_hidden, struct slice signature)
@@ -130,7 +139,7 @@ static int tap_signature(void *answer, bool is_hidden, struct slice signature)
     int r = llm_answer_sink(answer).on_signature(answer, is_hidden, signature);
     const struct llm_sink *tap = tap_of(answer, r);
 
-    return tap && tap->on_signature ? tapped(answer, tap->on_signature(tap->arg, is_hidden, signature)) : r;
+    return tap && tap->on_signature ? tapped(whole_of(answer), tap->on_signature(tap->arg, is_hidden, signature)) : r;
 }
 
 static int tap_extra(void *answer, size_t index, struct slice extra)
@@ -138,35 +147,24 @@ static int tap_extra(void *answer, size_t index, struct slice extra)
     int r = llm_answer_sink(answer).on_extra(answer, index, extra);
     const struct llm_sink *tap = tap_of(answer, r);
 
-    return tap && tap->on_extra ? tapped(answer, tap->on_extra(tap->arg, index, extra)) : r;
-}
-
-static int tap_end(void *answer, enum llm_finish why, const struct llm_usage *usage, const char *model)
-{
-    struct llm_whole *w = whole_of(answer);
-    const struct llm_sink *tap = w->start.tap;
-    int r = on_answer_end(answer, why, usage, model);
-
-    if (r < 0 || !tap->on_end)
-        return r;
-    return tapped(answer, tap->on_end(tap->arg, w->answer.why, &w->answer.usage, w->answer.model));
+    return tap && tap->on_extra ? tapped(whole_of(answer), tap->on_extra(tap->arg, index, extra)) : r;
 }
 
 static struct llm_sink sink_of(struct llm_whole *w)
 {
     struct llm_sink sink = llm_answer_sink(&w->answer);
 
-    sink.on_end = on_answer_end;
     if (w->start.tap)
-        sink = (struct llm_sink){ tap_text, tap_reasoning, tap_tool, tap_signature, tap_extra, tap_end, &w->answer };
+        sink = (struct llm_sink){ tap_text, tap_reasoning, tap_tool, tap_signature, tap_extra, NULL, &w->answer };
+    sink.on_end = on_answer_end;
     return sink;
 }
 
 void llm_whole_start(struct llm_turns *turns, const struct llm_whole_start *start, struct llm_whole **ret)
 {
-    static const struct llm_turn_events events = { .on_attempt = on_attempt,
-                                                   .after_read = after_read,
-                                                   .on_end = on_end };
+    static const struct llm_turn_events events = {
+        .on_attempt = on_attempt, .after_read = after_read, .check = check, .on_checked = on_checked, .on_end = on_end
+    };
     struct llm_whole *w = xcalloc(1, sizeof(*w));
 
     w->start = *start;
