@@ -1,30 +1,15 @@
 #include "agents/private.h"
 
 #include "base/limits.h"
-#include "os/env.h"
 #include "os/files.h"
-#include "store/tables/agents.h"
 
-const struct field agent_definition_fields[] = {
-    FIELD_STRING(struct agent_definition, name, "name", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS,
-                 .help = "What handlers and triggers call it; unique"),
-    FIELD_STRING(struct agent_definition, display_name, "display_name", .max = LIMIT_NAME_CHARS,
-                 .help = "As people see it; the name when absent"),
-    FIELD_STRING(struct agent_definition, description, "description", .max = LIMIT_TEXT_CHARS, .def_str = ""),
-    FIELD_STRING(struct agent_definition, hub_id, "hub_id", .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct agent_definition, command, "command", FIELD_REQUIRED, .min = 1, .max = LIMIT_TEXT_CHARS,
-                 .help = "Program; looked up in PATH when it has no slash"),
-    FIELD_STRINGS(struct agent_definition, args, "args", .max = LIMIT_ARGS, .help = "Before the task id"),
-    FIELD_STRING(struct agent_definition, working_dir, "working_dir", .max = LIMIT_TEXT_CHARS,
-                 .help = "Absolute; a folder of its own when absent"),
-    FIELD_STRING_MAP(struct agent_definition, env, "env", .max = LIMIT_ARGS,
-                     .help = "Added to the minimal environment"),
-    FIELD_STRUCT(struct agent_definition, sandbox, "sandbox", sandbox_definition_fields, .help = "see docs/agents.md"),
-    FIELD_BOOL(struct agent_definition, passes_arguments, "pass_arguments",
-               .help = "The activity is also an argument after the task id, which every user of the machine can read"),
-    FIELD_DOUBLE(struct agent_definition, timeout_s, "timeout_s", .min = 0.01, .max = 86400, .def = 900),
-    FIELD_END
-};
+/* What AGENT_DEFAULT is until a person defines it otherwise. */
+static const char default_definition[] =
+    "{\"name\":\"" AGENT_DEFAULT "\",\"kind\":\"model\",\"display_name\":\"Agent\","
+    "\"description\":\"Answers with the default provider and Hearth's own tools.\","
+    "\"instructions\":\"You are a helpful assistant on a person's own machine. Today is {date} ({time_zone}). The "
+    "workspace is {workspace}. Use the tools when they help, and say so when you do not know.\","
+    "\"tools\":[\"" AGENT_BUILTIN_TOOLS "/*\"]}";
 
 /* ---- open and close ---- */
 
@@ -78,28 +63,63 @@ struct agents *agents_close(struct agents *agents)
     return NULL;
 }
 
+/* ---- rows ---- */
+
+static const struct agent_row *default_row(void)
+{
+    static const struct agent_row row = {
+        .name = AGENT_DEFAULT,
+        .display_name = "Agent",
+        .description = "Answers with the default provider and Hearth's own tools.",
+        .kind = "model",
+        .definition = default_definition,
+    };
+
+    return &row;
+}
+
+int agent_get(struct agents *agents, const char *name, struct arena *a, struct agent_row *ret, struct err *e)
+{
+    struct err why = { 0 };
+    int r = store_agents_get(agents->store, a, name, ret, &why);
+
+    if (r != -ENOENT)
+        return r < 0 ? err_set(e, r, why.code, "%s", why.text) : 0;
+    if (strcmp(name, AGENT_DEFAULT) != 0)
+        return err_set(e, r, "AGENT_NOT_FOUND", "There is no agent named \"%s\".", name);
+    *ret = *default_row();
+    return 0;
+}
+
+int agents_list(struct agents *agents, struct arena *a, struct agent_row **ret, size_t *ret_n, struct err *e)
+{
+    struct agent_row *stored, *all;
+    size_t n = 0;
+    bool has_default = false;
+    int r = store_agents_list(agents->store, a, &stored, &n, e);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++)
+        has_default = has_default || strcmp(stored[i].name, AGENT_DEFAULT) == 0;
+    if (!has_default) {
+        all = arena_array(a, n + 1, sizeof(*all));
+        all[0] = *default_row();
+        if (n > 0)
+            memcpy(all + 1, stored, n * sizeof(*all));
+        stored = all;
+        n++;
+    }
+    *ret = stored;
+    *ret_n = n;
+    return 0;
+}
+
 /* ---- definitions ---- */
 
 int agent_check(const struct agents *agents, const struct agent_definition *d, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct env_list *env = env_list_new(a);
-    struct json_iter it = json_iter(d->env);
-    struct json_value value;
-    struct slice name;
-    int r = 0;
-
-    if (d->working_dir && *d->working_dir && d->working_dir[0] != '/')
-        r = err_add_field(e, "working_dir", "must be an absolute path");
-    while (json_next(&it, &name, &value)) {
-        struct err why = { 0 };
-
-        if (env_list_set(env, arena_slicedup(a, name), json_cstr(value), &why) < 0)
-            r = err_add_field(e, "env", "holds what cannot be: %s", why.text);
-    }
-    if (sandbox_definition_check(&d->sandbox, "sandbox", agents->data_dir, e) < 0)
-        r = -EINVAL;
-    return r;
+    return agent_definition_check(d, agents->data_dir, e);
 }
 
 int agent_put(struct agents *agents, const struct agent_definition *d, struct slice json, struct err *e)
@@ -110,7 +130,7 @@ int agent_put(struct agents *agents, const struct agent_definition *d, struct sl
         .display_name = d->display_name ? d->display_name : d->name,
         .description = d->description,
         .hub_id = d->hub_id,
-        .kind = "process",
+        .kind = agent_is_model(d) ? "model" : "process",
         .definition = arena_slicedup(a, json),
     }, known;
     int r = agent_check(agents, d, e);
@@ -121,9 +141,19 @@ int agent_put(struct agents *agents, const struct agent_definition *d, struct sl
     return r == -ENOENT ? store_agents_insert(agents->store, &row, e) : store_agents_update(agents->store, &row, e);
 }
 
+int agent_check_remove(const char *name, struct err *e)
+{
+    if (strcmp(name, AGENT_DEFAULT) != 0)
+        return 0;
+    return err_set(e, -EBUSY, "AGENT_ALWAYS_EXISTS",
+                   "The agent " AGENT_DEFAULT " cannot be removed; define it anew to change it.");
+}
+
 int agent_remove(struct agents *agents, const char *name, struct err *e)
 {
-    return store_agents_delete(agents->store, name, e);
+    int r = agent_check_remove(name, e);
+
+    return r < 0 ? r : store_agents_delete(agents->store, name, e);
 }
 
 int agent_find(struct agents *agents, const char *name, struct arena *a, struct agent_definition *ret, struct err *e)
@@ -131,10 +161,8 @@ int agent_find(struct agents *agents, const char *name, struct arena *a, struct 
     struct agent_definition d = { 0 };
     struct agent_row row;
     struct json_value object;
-    int r = store_agents_get(agents->store, a, name, &row, e);
+    int r = agent_get(agents, name, a, &row, e);
 
-    if (r == -ENOENT)
-        return err_set(e, r, "AGENT_NOT_FOUND", "There is no agent named \"%s\".", name);
     if (r == 0)
         r = json_parse(a, slice_of(row.definition), &object, e);
     if (r == 0)

@@ -247,6 +247,9 @@ static int prepare(struct start *s, struct err *e)
 {
     int r = agent_find(s->agents, s->in->agent_name, s->arena, &s->agent, e);
 
+    if (r == 0 && agent_is_model(&s->agent))
+        r = err_set(e, -ENOTSUP, "AGENT_HAS_NO_PROGRAM", "The agent %s works with a model and has no program.",
+                    s->agent.name);
     if (r == 0)
         r = put_own_dir(s, e);
     if (r == 0)
