@@ -67,9 +67,9 @@ static int make_thread(struct tasks *t, const struct task_listener *l, int64_t w
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const char *name = l->display_name && *l->display_name ? l->display_name : l->app_name;
-    const struct thread_row thread = { .workspace_id = workspace_id,
-                                       .slug = slug,
-                                       .name = arena_printf(a, "Tasks of %s", name) };
+    const struct thread_row thread = {
+        .workspace_id = workspace_id, .slug = slug, .name = arena_printf(a, "Tasks of %s", name), .owner = l->app_id
+    };
 
     return store_threads_insert(t->config.store, &thread, NULL, NULL);
 }

@@ -91,6 +91,7 @@ struct task_run {
     bool is_probe;              /* tests whether agents can be started again */
     bool is_started, has_ended, is_settling, is_reported, has_news;
     bool is_excused;         /* task_want_excuse() was true */
+    bool is_waiting;         /* the calendar says that the run waits for a person; written by waits.c only */
     int n_reporting;         /* reports being handled: the end waits for them */
     int64_t linger_until_ms; /* the agent has reported its end, but its process still runs; 0: no such wait */
     enum task_fate fate;
@@ -118,7 +119,8 @@ struct task_run **task_runs_hold(struct tasks *t, struct arena *a, size_t *ret_n
 /* Settles the run's end once the end is known and nothing delays it. */
 void task_run_advance(struct tasks *t, struct task_run *run);
 /* For a report or a decision: the run at work on the task, whose end waits in the meantime, or a brief run of the
- * caller's own, which keeps others off the task. */
+ * caller's own, which keeps others off the task. Waits while a run is about to claim the task: until the claim is
+ * stored or has failed, neither the store nor the row tells which attempt the report is about. */
 struct task_run *task_run_enter(struct tasks *t, const struct task_run_key *key);
 void task_run_exit(struct tasks *t, struct task_run *run, bool has_taken);
 
@@ -147,6 +149,10 @@ bool task_want_excuse(struct tasks *t, struct task_run *run) MUST_CHECK;
 void task_want_end(struct tasks *t); /* an agent was started */
 void task_want_left(struct tasks *t, const struct task_run *run);
 void task_want_retry(struct tasks *t, void *arg);
+
+/* ---- waits.c: runs that wait for a person ---- */
+
+void task_waits_run(struct tasks *t, void *arg);
 
 /* ---- apps.c: waiting lists ---- */
 
@@ -295,12 +301,12 @@ struct tasks {
     struct pool *pool; /* owned; NULL while not serving */
     struct loop_timer *heartbeat_timer, *sweep_timer, *presence_timer, *linger_timer, *count_timer, *want_timer,
         *wait_timer; /* owned; loop thread */
-    struct coalesced_job intake, sweep, heartbeat, linger, presence, relisten, count, retry;
+    struct coalesced_job intake, sweep, heartbeat, linger, presence, relisten, count, retry, waits;
     struct task_meters meters;
     bool is_counting; /* loop thread */
 
-    pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t has_left;
+    pthread_mutex_t mutex;      /* guards all below */
+    pthread_cond_t has_changed; /* a run has left, or its claim is stored */
     struct task_listening *listening;
     struct task_run *runs;
     struct task_app *apps;

@@ -147,7 +147,7 @@ void task_run_leave_quietly(struct tasks *t, struct task_run *run)
     if (*at)
         *at = run->next;
     has_news = run->has_news && run->table;
-    pthread_cond_broadcast(&t->has_left);
+    pthread_cond_broadcast(&t->has_changed);
     pthread_mutex_unlock(&t->mutex);
     if (has_news)
         task_intake_hint(t, run->table, run->row_id);
@@ -242,13 +242,19 @@ void tasks_run_ended(struct tasks *t, int64_t run_id, const struct task_run_end 
 
 /* ---- reports ---- */
 
+/* Nobody can tell yet what the task's attempt is: a report is being handled, or the claim is not stored. */
+static bool is_undecided(const struct task_run *run)
+{
+    return run->is_brief || !run->attempt;
+}
+
 struct task_run *task_run_enter(struct tasks *t, const struct task_run_key *key)
 {
     struct task_run *run;
 
     pthread_mutex_lock(&t->mutex);
-    while ((run = find_locked(t, key)) && run->is_brief)
-        pthread_cond_wait(&t->has_left, &t->mutex);
+    while ((run = find_locked(t, key)) && is_undecided(run))
+        pthread_cond_wait(&t->has_changed, &t->mutex);
     if (run) {
         run->n_refs++;
     } else {

@@ -146,6 +146,7 @@ static int store_claim(struct task_start *s, struct err *e)
         snprintf(s->run->uuid, sizeof(s->run->uuid), "%s", s->task.uuid);
     s->run->attempt = s->task.attempt;
     s->run->id = run_id;
+    pthread_cond_broadcast(&s->tasks->has_changed);
     pthread_mutex_unlock(&s->tasks->mutex);
     metric_add(s->tasks->meters.claims, 1);
     if (s->run->is_probe)
@@ -238,6 +239,8 @@ static void note_started(struct task_start *s)
     pthread_mutex_lock(&t->mutex);
     s->run->is_started = true;
     pthread_mutex_unlock(&t->mutex);
+    if (t->config.runner.waits && t->config.runner.waits(t->config.runner.arg, s->run->handle))
+        tasks_waits_changed(t); /* it asked while it was being started */
     task_run_advance(t, s->run);
 }
 

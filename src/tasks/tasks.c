@@ -236,6 +236,7 @@ static void init_coalesced_jobs(struct tasks *t)
     coalesced_job_init(&t->relisten, t, renew_listening, NULL);
     coalesced_job_init(&t->count, t, count_tasks, NULL);
     coalesced_job_init(&t->retry, t, task_want_retry, NULL);
+    coalesced_job_init(&t->waits, t, task_waits_run, NULL);
 }
 
 int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
@@ -247,7 +248,7 @@ int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
     t->arena = arena_new();
     t->last_item = &t->first_item;
     pthread_mutex_init(&t->mutex, NULL);
-    cond_init(&t->has_left);
+    cond_init(&t->has_changed);
     clock_now_text(t->started_at);
     t->deletions =
         arena_printf(t->arena, "%s_deletions", settings_string(c->settings, t->arena, SETTING_IDENTITY_ABBR));
@@ -452,7 +453,7 @@ static void stop_runs(struct tasks *t)
 static void wait_for_runs(struct tasks *t, int64_t deadline_ms)
 {
     pthread_mutex_lock(&t->mutex);
-    while (t->runs && cond_wait_until(&t->has_left, &t->mutex, deadline_ms * 1000))
+    while (t->runs && cond_wait_until(&t->has_changed, &t->mutex, deadline_ms * 1000))
         ;
     pthread_mutex_unlock(&t->mutex);
 }
@@ -521,7 +522,7 @@ struct tasks *tasks_close(struct tasks *t)
     task_outside_clear(t);
     task_sweep_clear(t);
     task_listening_drop(t, t->listening);
-    pthread_cond_destroy(&t->has_left);
+    pthread_cond_destroy(&t->has_changed);
     pthread_mutex_destroy(&t->mutex);
     arena_free(t->arena);
     free(t);

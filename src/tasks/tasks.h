@@ -64,6 +64,7 @@ struct task_runner {
     void (*stop)(void *arg, void *handle);
     void (*release)(void *arg, void *handle);               /* the handle is not used any more */
     char *(*log)(void *arg, void *handle, struct arena *a); /* the agent's output so far */
+    bool (*waits)(void *arg, void *handle);                 /* for a person's answer; NULL: no run ever does */
 };
 
 struct tasks;
@@ -93,6 +94,8 @@ void tasks_listeners_changed(struct tasks *t);
 /* Like tasks_listeners_changed(), but the listeners are read when it returns; any worker. */
 void tasks_listen_now(struct tasks *t);
 void tasks_run_ended(struct tasks *t, int64_t run_id, const struct task_run_end *end);
+/* A run began or ceased to wait for a person. Any thread, the loop as well. */
+void tasks_waits_changed(struct tasks *t);
 const char *tasks_machine_id(const struct tasks *t);
 
 /* trigger-agent of the webhook (D5). */
