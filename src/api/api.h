@@ -15,14 +15,19 @@ struct api {
     struct backend *backend;
     struct tasks *tasks;
     struct agents *agents;
+    struct agent_turns *agent_turns; /* agents/turns.h */
+    struct approvals *approvals;     /* agents/approvals.h */
     struct apps *apps;
     struct sandbox *sandbox;
     struct llm_accounts *llm_accounts;
     const struct models *models; /* models/models.h */
     struct pool *short_pool;     /* NULL without a service */
     struct dispatch *dispatch;
-    struct v1_kept *v1_kept;   /* api/compat/v1_kept.h; NULL without a service */
-    struct api_events *events; /* api/resources/events.h: the stream of changes */
+    struct v1_kept *v1_kept;     /* api/compat/v1_kept.h; NULL without a service */
+    struct mcp_oauth *mcp_oauth; /* mcp/oauth.h; NULL without a service */
+    struct mcp_host *mcp_host;   /* mcp/host.h */
+    struct mcp_api *mcp_api;     /* api/compat/mcp_api.h; NULL without a service */
+    struct api_events *events;   /* api/resources/events.h: the stream of changes */
     const char *data_dir;
     bool is_serving;        /* false: command line without a service */
     atomic_bool is_leaving; /* the service is stopping: no request may wait for changes any more */

@@ -6,7 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CORS_EXPOSED "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms"
+#define CORS_EXPOSED                                                                                                   \
+    "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, mcp-session-id"
 
 enum { AUTHORITY_SIZE = 300, BOUND_ADDRESSES = 64 };
 

@@ -109,13 +109,15 @@ static void write_parameters(struct json_writer *w, const struct row *row)
 
 static void write_body(struct json_writer *w, const struct route *route)
 {
-    if (!route->body)
+    const struct field *body = route->body ? route->body : route->own_body;
+
+    if (!body)
         return;
     json_begin_object_as(w, "requestBody");
     json_add_bool(w, "required", !route->is_body_optional);
     json_begin_object_as(w, "content");
     json_begin_object_as(w, "application/json");
-    fields_write_schema(route->body, false, w, "schema");
+    fields_write_schema(body, false, w, "schema");
     json_end(w);
     json_end(w);
     json_end(w);

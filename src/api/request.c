@@ -128,7 +128,7 @@ int request_read_caller(struct identity *id, struct request *req, struct caller 
     }
     if (by_body && is_this_machine(&req->exchange->request) && !given.x_app_secret)
         return 0;
-    if (r < 0 || by_body || has_permission(req->route, PERM_NONE))
+    if (r < 0 || by_body || req->route->takes_permission || has_permission(req->route, PERM_NONE))
         return r;
     return identity_check(id, caller, req->route->permission, e);
 }
@@ -145,7 +145,7 @@ int request_take_permission(struct identity *id, const struct request *req, cons
     if (needs_confirmation(req))
         return session_need_confirmation(id, caller, req->route->summary, e);
     for (size_t i = 0; i < ARRAY_SIZE(not_granted); i++)
-        if (has_permission(req->route, not_granted[i]))
+        if (req->route->takes_permission || has_permission(req->route, not_granted[i]))
             return 0;
     return identity_require(id, caller, req->route->permission, e);
 }

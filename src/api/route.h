@@ -76,6 +76,7 @@ struct route {
     enum route_kind kind;
     const struct field *query, *body, *answer;
     size_t query_size, body_size;
+    const struct field *own_body; /* of a handler that reads the body itself: describes it for OpenAPI */
     /* Rules of the body that its table cannot express; runs also when field rules are violated, so that one answer
      * reports all violations. */
     int (*check_body)(const struct request *req, const void *body, struct err *e);
@@ -91,6 +92,7 @@ struct route {
     bool defines;
     bool (*defines_when)(const struct request *req);
     bool is_body_optional;    /* an empty body reads as {} */
+    bool takes_permission;    /* the handler takes the permission: which part of it is needed depends on the request */
     size_t max_body;          /* 0: LIMIT_BODY_DEFAULT */
     int status;               /* of success; 0: 200 */
     bool is_bare;             /* the answer has no envelope: no "success" member is written */

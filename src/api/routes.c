@@ -1,5 +1,6 @@
 #include "api/routes.h"
 
+/* clang-format off */
 const struct route *const api_route_tables[] = {
     system_routes,
     home_routes,
@@ -13,13 +14,16 @@ const struct route *const api_route_tables[] = {
     calendar_routes,
     calendar_new_routes,
     agent_routes,
+    agent_session_routes,
     workspace_routes,
+    conversation_routes,
     app_routes,
     event_routes,
     presence_routes,
     backend_token_routes,
     key_routes,
     permission_routes,
+    approval_routes,
     session_routes,
     static_file_routes,
     audit_routes,
@@ -42,8 +46,15 @@ const struct route *const api_route_tables[] = {
     v1_completions_routes,
     v1_embedding_routes,
     v1_anthropic_routes,
+    mcp_routes,
+    mcp_server_routes,
+    mcp_import_routes,
+    mcp_part_routes,
+    mcp_login_routes,
+    mcp_api_routes,
     ollama_model_routes,
     ollama_chat_routes,
     ollama_embed_routes,
     NULL,
 };
+/* clang-format on */

@@ -9,6 +9,7 @@ extern const struct route system_routes[];        /* api/resources/system.c: hea
 extern const struct route connectivity_routes[];  /* api/resources/connectivity.c: ping, data-dir */
 extern const struct route home_routes[];          /* api/resources/home.c: GET / */
 extern const struct route key_routes[];           /* api/resources/keys.c */
+extern const struct route approval_routes[];      /* api/resources/approvals.c */
 extern const struct route permission_routes[];    /* api/resources/permissions.c */
 extern const struct route session_routes[];       /* api/resources/session.c */
 extern const struct route static_file_routes[];   /* api/resources/static_files.c */
@@ -18,10 +19,17 @@ extern const struct route webhook_routes[];       /* api/resources/webhooks.c: r
 extern const struct route external_task_routes[]; /* api/resources/external_tasks.c: reports of agent processes */
 extern const struct route task_routes[];          /* api/resources/tasks.c */
 extern const struct route agent_routes[];         /* api/resources/agents.c */
+extern const struct route agent_session_routes[]; /* api/resources/agent_sessions.c */
 extern const struct route workspace_routes[];     /* api/resources/workspaces.c: and threads */
+extern const struct route conversation_routes[];  /* api/resources/conversations.c: what threads hold */
 extern const struct route calendar_routes[];      /* api/resources/calendar.c */
 extern const struct route calendar_new_routes[];  /* api/resources/calendar_new.c: events that apps add */
 extern const struct route capability_routes[];    /* api/resources/capabilities.c */
+extern const struct route mcp_routes[];           /* api/resources/mcp.c: servers and tools for apps */
+extern const struct route mcp_server_routes[];    /* api/resources/mcp_servers.c: management */
+extern const struct route mcp_import_routes[];    /* api/resources/mcp_import.c */
+extern const struct route mcp_part_routes[];      /* api/resources/mcp_parts.c: resources and prompts */
+extern const struct route mcp_login_routes[];     /* api/resources/mcp_login.c */
 extern const struct route app_log_routes[];       /* api/resources/app_logs.c */
 extern const struct route app_routes[];           /* api/resources/apps.c */
 extern const struct route event_routes[];         /* api/resources/events.c: the stream of changes */
@@ -47,6 +55,7 @@ extern const struct route v1_responses_routes[];   /* api/compat/v1_responses.c 
 extern const struct route v1_completions_routes[]; /* api/compat/v1_completions.c */
 extern const struct route v1_embedding_routes[];   /* api/compat/v1_embeddings.c */
 extern const struct route v1_anthropic_routes[];   /* api/compat/v1_anthropic.c */
+extern const struct route mcp_api_routes[];        /* api/compat/mcp_api_http.c */
 extern const struct route ollama_model_routes[];   /* api/compat/ollama_models.c: from here on the form of Ollama */
 extern const struct route ollama_chat_routes[];    /* api/compat/ollama_chat.c */
 extern const struct route ollama_embed_routes[];   /* api/compat/ollama_embed.c */

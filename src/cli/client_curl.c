@@ -1,6 +1,7 @@
 #include "cli/client_curl.h"
 
 #include "base/limits.h"
+#include "net/sse_reader.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>
@@ -266,5 +267,115 @@ int curl_listen(const char *socket_path, struct arena *a, const struct client_re
     }
     buf_clear(&l.rest);
     transfer_close(&l.transfer);
+    return r;
+}
+
+/* --- frames --- */
+
+struct frames_transfer {
+    struct transfer transfer;
+    struct curl_frames *frames;
+    struct sse_reader reader;
+    struct buf body; /* of an answer that is no stream */
+    bool is_stream, is_known;
+};
+
+static size_t take_header(char *line, size_t size, size_t n, void *arg)
+{
+    static const char name[] = "mcp-session-id:";
+    struct frames_transfer *f = arg;
+    struct slice value = { line + sizeof(name) - 1, 0 };
+
+    if (size * n < sizeof(name) || strncasecmp(line, name, sizeof(name) - 1) != 0)
+        return size * n;
+    value.n = size * n - (sizeof(name) - 1);
+    while (value.n > 0 && *value.p == ' ') {
+        value.p++;
+        value.n--;
+    }
+    while (value.n > 0 && (unsigned char)value.p[value.n - 1] <= ' ')
+        value.n--;
+    snprintf(f->frames->session_id, sizeof(f->frames->session_id), "%.*s", (int)value.n, value.p);
+    return size * n;
+}
+
+static int take_frame(void *arg, const struct sse_event *event)
+{
+    struct frames_transfer *f = arg;
+
+    if (event->data.n > 0)
+        f->frames->on_frame(f->frames->arg, event->data);
+    return 0;
+}
+
+static size_t take_frames(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct frames_transfer *f = arg;
+    const char *type = NULL;
+
+    if (!f->is_known) {
+        curl_easy_getinfo(f->transfer.easy, CURLINFO_CONTENT_TYPE, &type);
+        f->is_stream = type && strncasecmp(type, "text/event-stream", 17) == 0;
+        f->is_known = true;
+    }
+    if (f->is_stream)
+        return sse_reader_feed(&f->reader, (struct slice){ bytes, size * n }, NULL) < 0 ? 0 : size * n;
+    buf_add(&f->body, bytes, size * n);
+    return f->body.overflowed ? 0 : size * n;
+}
+
+static int look_at_cancel(void *arg, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up_now)
+{
+    const struct frames_transfer *f = arg;
+
+    return atomic_load(f->frames->is_canceled);
+}
+
+static void frames_prepare(struct frames_transfer *f)
+{
+    CURL *easy = f->transfer.easy;
+
+    for (size_t i = 0; i < f->frames->n_headers; i++)
+        f->transfer.headers = curl_slist_append(f->transfer.headers, f->frames->headers[i]);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, f->transfer.headers);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, f);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_frames);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, f);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, look_at_cancel);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, f);
+}
+
+static int frames_end(struct frames_transfer *f, CURLcode code, struct err *e)
+{
+    long status = 0;
+
+    if (code == CURLE_ABORTED_BY_CALLBACK)
+        return err_set(e, -ECANCELED, "CANCELED", "Canceled");
+    if (code != CURLE_OK)
+        return transfer_fail(&f->transfer, code, e);
+    curl_easy_getinfo(f->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+    f->frames->status = (int)status;
+    if (!f->is_stream && f->body.n > 0)
+        f->frames->on_frame(f->frames->arg, buf_slice(&f->body));
+    return 0;
+}
+
+int curl_read_frames(const char *socket_path, const struct client_request *request, struct curl_frames *frames,
+                     struct err *e)
+{
+    struct frames_transfer f = { .frames = frames };
+    int r = transfer_open(&f.transfer, socket_path, request, e);
+
+    sse_reader_init(&f.reader, take_frame, &f);
+    buf_init(&f.body, LIMIT_REPLY);
+    if (r == 0) {
+        frames_prepare(&f);
+        r = frames_end(&f, curl_easy_perform(f.transfer.easy), e);
+    }
+    buf_clear(&f.body);
+    sse_reader_clear(&f.reader);
+    transfer_close(&f.transfer);
     return r;
 }

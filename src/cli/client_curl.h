@@ -3,6 +3,7 @@
 
 #include "cli/client.h"
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 /* Does a program accept connections on the socket? */
@@ -16,3 +17,17 @@ int curl_send(const char *socket_path, struct arena *a, const struct client_requ
 int curl_listen(const char *socket_path, struct arena *a, const struct client_request *request,
                 int (*on_event)(void *arg, const struct client_event *event), void *arg,
                 struct client_reply *ret_refusal, struct err *e) MUST_CHECK;
+
+/* The frames of an answer as they come: the data of each event, or the whole body of an answer that is no stream. */
+struct curl_frames {
+    const char *const *headers; /* "name: value", sent in addition */
+    size_t n_headers;
+    void (*on_frame)(void *arg, struct slice frame); /* valid during the call */
+    void *arg;
+    const atomic_bool *is_canceled;
+    int status;          /* of the answer */
+    char session_id[64]; /* the answer's Mcp-Session-Id; "": none */
+};
+/* Any thread, each with its own frames. -EIO NOT_RUNNING, -ECANCELED; any status is a success. */
+int curl_read_frames(const char *socket_path, const struct client_request *request, struct curl_frames *frames,
+                     struct err *e) MUST_CHECK;

@@ -1,5 +1,6 @@
 /* hearth app add, app show, app logs, app open */
 #include "base/limits.h"
+#include "base/percent.h"
 #include "cli/definition.h"
 #include "cli/out.h"
 #include "cli/permission.h"
@@ -139,18 +140,68 @@ static struct app_files files_of(struct cli *cli, const char *path)
     return files;
 }
 
-static int add_agent(struct cli *cli, struct slice definition, struct err *e)
-{
-    struct client_request request = { .method = HTTP_POST, .path = "/api/agents", .body = definition };
-    struct client_reply reply = { 0 };
-    int r = cli_send(cli, &request, &reply, e);
+/* An agent that is registered before its app, and the request that makes it what it was. */
+struct app_agent {
+    struct client_reply reply;
+    struct client_request undo; /* path NULL: nothing is registered yet */
+};
 
+/* The agent's former definition is sent again; an agent that was unknown is removed. */
+static int prepare_undo(struct cli *cli, const char *name, struct client_request *ret, struct err *e)
+{
+    struct err why = { 0 };
+    struct client_reply reply = { 0 };
+    struct buf path, former;
+    int r;
+
+    buf_init(&path, LIMIT_TARGET_BYTES);
+    buf_add_str(&path, "/api/agents/");
+    percent_encode(&path, slice_of(name));
+    *ret = (struct client_request){ HTTP_DELETE, buf_to_arena(&path, cli->arena), .query = "force=true" };
+    r = cli_get(cli, ret->path, &reply, &why);
+    if (r < 0)
+        return reply.status == 404 ? 0 : err_set(e, r, why.code, "%s", why.text);
+    buf_init(&former, LIMIT_REPLY);
+    json_print(&former, json_get(reply.json, "definition"));
+    *ret = (struct client_request){ HTTP_POST, "/api/agents", .body = slice_of(buf_to_arena(&former, cli->arena)) };
+    return 0;
+}
+
+static int add_agent(struct cli *cli, struct slice definition, struct app_agent *ret, struct err *e)
+{
+    struct client_request request = { .method = HTTP_POST, .path = "/api/agents", .body = definition }, undo = { 0 };
+    struct json_value object = { 0 };
+    const char *name;
+    int r = 0;
+
+    (void)!json_parse(cli->arena, definition, &object, NULL); /* the service reports what is wrong with it */
+    name = json_cstr(json_get(object, "name"));
+    if (name)
+        r = prepare_undo(cli, name, &undo, e);
+    if (r == 0)
+        r = cli_send(cli, &request, &ret->reply, e);
     if (r < 0)
         return err_prefix(e, r, "agent.json");
-    if (!cli->is_json)
-        out_print("The agent %s is registered: it %s.\n", json_cstr(json_get(reply.json, "name")),
-                  json_cstr(json_get(reply.json, "sandbox")));
+    ret->undo = undo;
     return 0;
+}
+
+/* The app was not registered, for the reason in e. */
+static int undo_agent(struct cli *cli, const struct app_agent *agent, int reason, struct err *e)
+{
+    struct client_reply reply;
+    struct err why = { 0 };
+
+    if (agent->undo.path && cli_send(cli, &agent->undo, &reply, &why) < 0)
+        return err_prefix(e, reason, "The agent %s stays registered, because undoing that failed (%s)",
+                          json_cstr(json_get(agent->reply.json, "name")), why.text);
+    return reason;
+}
+
+/* Of the two files of a folder, the one that is wrong is always named. */
+static int refused(const struct app_files *files, int r, struct err *e)
+{
+    return files->is_folder ? err_prefix(e, r, "app.json") : definition_refused(files->app, r, e);
 }
 
 /* Unknown permissions in the definition are accepted (a later version may know them), and reported. */
@@ -159,17 +210,21 @@ int run_app_add(struct cli *cli, struct err *e)
     struct client_request request = { .method = cli->command->method, .path = cli->command->path };
     struct app_files files = files_of(cli, cli->args[0]);
     struct client_reply reply = { 0 };
-    struct slice agent = { 0 };
+    struct app_agent agent = { 0 };
+    struct slice definition = { 0 };
     int r = definition_read(cli, files.app, &request.body, e);
 
     if (r == 0 && files.agent)
-        r = definition_read(cli, files.agent, &agent, e);
+        r = definition_read(cli, files.agent, &definition, e);
     if (r == 0 && files.agent)
-        r = add_agent(cli, agent, e);
+        r = add_agent(cli, definition, &agent, e);
     if (r == 0)
         r = cli_send(cli, &request, &reply, e);
     if (r < 0)
-        return files.is_folder && reply.status ? err_prefix(e, r, "app.json") : r;
+        return undo_agent(cli, &agent, reply.status ? refused(&files, r, e) : r, e);
+    if (files.agent && !cli->is_json)
+        out_print("The agent %s is registered: it %s.\n", json_cstr(json_get(agent.reply.json, "name")),
+                  json_cstr(json_get(agent.reply.json, "sandbox")));
     cli_show(cli, reply.json);
     permission_note_unknown(cli, request.body);
     if (!cli->is_json)

@@ -172,16 +172,13 @@ static void remove_files(const struct new_app *app)
 /* The text as one word of a shell; --dir could begin with a hyphen. */
 static const char *shell_word(struct arena *a, const char *text)
 {
-    const char *lead = text[0] == '-' ? "./" : "";
+    const char *word = text[0] == '-' ? arena_printf(a, "./%s", text) : text;
     struct buf out;
 
-    if (text[strspn(text, LETTERS_AND_DIGITS "-_./")] == '\0')
-        return arena_printf(a, "%s%s", lead, text);
+    if (word[strspn(word, LETTERS_AND_DIGITS "-_./")] == '\0')
+        return word;
     buf_init(&out, MIB(1));
-    buf_printf(&out, "'%s", lead);
-    for (; *text; text++)
-        *text == '\'' ? buf_add_str(&out, "'\\''") : buf_add_char(&out, *text);
-    buf_add_char(&out, '\'');
+    out_add_word(&out, word);
     return buf_to_arena(&out, a);
 }
 

@@ -1,5 +1,7 @@
-/* hearth chat: one question, or a conversation in the terminal. hearth embed. */
+/* hearth chat: one question, or a conversation in the terminal, with a model or an agent. hearth embed, hearth search.
+ */
 #include "base/limits.h"
+#include "cli/chat_agent.h"
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
@@ -15,8 +17,9 @@ struct chat {
     struct cli *cli;
     struct said *said; /* in the arena of cli */
     size_t n, cap;
-    struct buf answer; /* the part of the running answer that has come */
-    struct err *e;     /* of the running answer */
+    struct buf answer;        /* the part of the running answer that has come */
+    struct err *e;            /* of the running answer */
+    struct chat_agent *agent; /* NULL: a model is asked, and is told the conversation each time */
 };
 
 static volatile sig_atomic_t is_interrupted;
@@ -54,6 +57,8 @@ static int write_question(const struct chat *c, struct buf *out, struct err *e)
 {
     struct json_writer w;
 
+    if (c->agent)
+        return chat_agent_write(c->said[c->n - 1].text, out, e);
     json_write_init(&w, out);
     json_begin_object(&w);
     json_add_string(&w, "model", cli_value(c->cli, "--model"));
@@ -78,6 +83,8 @@ static int on_piece(void *arg, const struct client_event *event)
     const char *code = json_cstr(json_get(event->data, "code")), *error = json_cstr(json_get(event->data, "error"));
     struct chat *c = arg;
 
+    if (c->agent)
+        return chat_agent_event(c->agent, event, &c->answer, c->e);
     if (strcmp(event->name, "error") == 0)
         return err_set(c->e, -EREMOTEIO, code ? code : "LLM_STREAM_ERROR", "%s",
                        error ? error : "The answer broke off");
@@ -102,6 +109,8 @@ static int stream_answer(struct chat *c, struct err *e)
     buf_init(&body, LIMIT_BODY_CHAT);
     if (r == 0)
         r = write_question(c, &body, e);
+    if (c->agent)
+        request.path = chat_agent_path(c->agent, true);
     request.body = buf_slice(&body);
     if (r == 0) {
         watch_interrupt(true);
@@ -138,6 +147,8 @@ static int answer_as_json(struct chat *c, struct err *e)
 
     buf_init(&body, LIMIT_BODY_CHAT);
     r = write_question(c, &body, e);
+    if (c->agent)
+        request.path = chat_agent_path(c->agent, false);
     request.body = buf_slice(&body);
     if (r == 0)
         r = cli_send(c->cli, &request, &reply, e);
@@ -189,26 +200,53 @@ static int converse(struct chat *c, struct err *e)
     return r;
 }
 
+static int chat_or_converse(struct chat *c, struct err *e)
+{
+    const char *text = NULL;
+    int r = cli_read_text(c->cli, c->agent ? LIMIT_AGENT_MESSAGE : LIMIT_BODY_CHAT, &text, e);
+
+    if (r < 0)
+        return r;
+    if (text) {
+        add_said(c, "user", text);
+        return c->cli->is_json ? answer_as_json(c, e) : answer_question(c, e);
+    }
+    if (c->cli->is_json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return err_set(e, -EINVAL, "BAD_USE", "What is the question? TEXT, or a text on standard input");
+    return converse(c, e);
+}
+
+static int chat_with_agent(struct chat *c, struct err *e)
+{
+    struct chat_agent *agent = ARENA_NEW(c->cli->arena, struct chat_agent);
+    int r;
+
+    if (cli_has(c->cli, "--model") || cli_has(c->cli, "--provider") || cli_has(c->cli, "--system"))
+        return err_set(e, -EINVAL, "BAD_USE", "--model, --provider and --system are the agent's own; leave them out");
+    r = chat_agent_begin(c->cli, agent, e);
+    if (r < 0)
+        return r;
+    c->agent = agent;
+    r = chat_or_converse(c, e);
+    chat_agent_end(agent);
+    return r;
+}
+
 int run_chat(struct cli *cli, struct err *e)
 {
     struct chat c = { .cli = cli };
     struct client *client = NULL;
-    const char *text = NULL;
     int r = cli_client(cli, &client, e);
 
-    if (r == 0)
-        r = cli_read_text(cli, LIMIT_BODY_CHAT, &text, e);
     if (r < 0)
         return r;
+    if (cli_has(cli, "--agent"))
+        return chat_with_agent(&c, e);
+    if (cli_has(cli, "--workspace") || cli_has(cli, "--thread"))
+        return err_set(e, -EINVAL, "BAD_USE", "--workspace and --thread are of a conversation with an --agent");
     if (cli_has(cli, "--system"))
         add_said(&c, "system", cli_value(cli, "--system"));
-    if (text) {
-        add_said(&c, "user", text);
-        return cli->is_json ? answer_as_json(&c, e) : answer_question(&c, e);
-    }
-    if (cli->is_json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return err_set(e, -EINVAL, "BAD_USE", "What is the question? TEXT, or a text on standard input");
-    return converse(&c, e);
+    return chat_or_converse(&c, e);
 }
 
 /* --- hearth embed --- */
@@ -252,4 +290,12 @@ int run_embed(struct cli *cli, struct err *e)
          r == 0 && !cli->is_json && json_next(&it, NULL, &vector);)
         cli_print_json(vector);
     return r;
+}
+
+/* The administrator has no vectors: without a name the answer would always be empty. */
+int run_search(struct cli *cli, struct err *e)
+{
+    if (!cli_has(cli, "--app") && !cli_has(cli, "--key"))
+        return err_set(e, -EINVAL, "BAD_USE", "Whose vectors? --app APP, or --key KEY for those of a developer key");
+    return cli_run_request(cli, e);
 }

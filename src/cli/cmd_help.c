@@ -22,7 +22,7 @@ static void print_every_command(struct buf *out)
     help_print_list(out, NULL);
 }
 
-static int help_of_group(const char *group, struct err *e)
+static int help_of_group(struct cli *cli, const char *group, struct err *e)
 {
     struct buf out;
     bool is_known;
@@ -32,7 +32,7 @@ static int help_of_group(const char *group, struct err *e)
     is_known = out.n > 0;
     out_lines(stdout, buf_slice(&out));
     buf_clear(&out);
-    return is_known ? 0 : err_set(e, -EINVAL, "BAD_USE", "There is no command %s; `hearth help` lists them all", group);
+    return is_known ? 0 : parse_refuse_words(cli, cli->args[0], cli->n_args == 2 ? cli->args[1] : NULL, e);
 }
 
 int run_help(struct cli *cli, struct err *e)
@@ -44,7 +44,7 @@ int run_help(struct cli *cli, struct err *e)
     if (!words)
         return print_all(print_every_command);
     if (!c)
-        return help_of_group(words, e);
+        return help_of_group(cli, words, e);
     buf_init(&out, HELP_BYTES);
     help_print_command(&out, c);
     out_lines(stdout, buf_slice(&out));

@@ -225,10 +225,12 @@ static int read_known(struct cli *cli, struct known_names *ret, struct err *e)
 
 static bool is_known(const struct known_names *known, const char *name)
 {
+    static const char parts[] = "mcp.tools/"; /* a server, or one of its tools */
+
     for (size_t i = 0; i < known->n; i++)
         if (strcmp(known->items[i], name) == 0)
             return true;
-    return false;
+    return strncmp(name, parts, strlen(parts)) == 0 && name[strlen(parts)];
 }
 
 /* "; did you mean llm.chat?" or "". */

@@ -6,6 +6,31 @@
 #include "cli/special.h"
 #include "cli/table.h"
 
+const struct cli_option provider_add_options[] = {
+    { "--api-key", .value = "KEY",
+      .help = "its key; - (recommended) asks for it or reads standard input, so that no list of processes shows it" },
+    { "--base-url", .value = "URL", .help = "its address; default: the provider's own" },
+    { "--model", .value = "MODEL", .help = "of chats that name none" },
+    { "--embed-model", .value = "MODEL", .help = "of embeddings that name none" },
+    { "--models", .value = "A,B,C", .help = "shown beside the models that its own list has" },
+    { "--header", .value = "HEADER", .is_many = true, .help = "to send with every request, written as 'Name: value'",
+      .field = "headers" },
+    { "--name", .value = "NAME", .help = "what callers say as `provider`; default: ID" },
+    { .name = NULL },
+};
+const struct cli_option provider_test_options[] = {
+    { "--for", .value = "WHAT", .help = "chat or embed; default: chat, unless it only embeds", .field = "capability" },
+    { "--model", .value = "MODEL", .help = "another model than the one that is set" },
+    { .name = NULL },
+};
+const struct cli_option provider_default_options[] = {
+    { "--model", .value = "MODEL", .help = "of it; default: the provider's own" },
+    { "--for", .value = "WHAT", .help = "chat (default) or embed", .field = "capability" },
+    { "--app", .value = "APP", .help = "only for this app (id or name), which falls back on no other" },
+    { "--clear", .help = "take the default back" },
+    { .name = NULL },
+};
+
 static void print_note(struct json_value answer)
 {
     const char *note = json_cstr(json_get(answer, "note"));

@@ -67,6 +67,7 @@ static void body_search(struct cli *cli, struct json_writer *w)
     json_add_string(w, "text", cli->args[0]);
     json_add_bool(w, "embed", !cli_has(cli, "--words"));
     json_add_string(w, "app", cli_value(cli, "--app"));
+    json_add_string(w, "key", cli_value(cli, "--key"));
     json_add_string(w, "workspaceId", cli_value(cli, "--workspace"));
     add_number(cli, w, "topK", "--top");
 }
@@ -97,6 +98,17 @@ static const struct cli_option service_options[] = {
     { .name = NULL },
 };
 
+static const struct cli_option mcp_serve_options[] = {
+    { "--app", .value = "APP", .help = "as this app, with its grants; otherwise as you, who may do everything" },
+    { "--key-file", .value = "FILE", .help = "with the developer key in this file" },
+    { NULL },
+};
+
+static const struct cli_option mcp_config_options[] = {
+    { "--app", .value = "APP", .help = "the program shall be this app, with its grants" },
+    { NULL },
+};
+
 static const struct cli_option upgrade_options[] = {
     { "--check", .help = "say what this program would change in the data folder; changes nothing" },
     { .name = NULL },
@@ -106,6 +118,9 @@ static const struct cli_option chat_options[] = {
     { "--model", .letter = "-m", .value = "MODEL", .help = "which model; default: as `hearth status` shows" },
     { "--provider", .value = "NAME", .help = "which provider; default: the one that has the model" },
     { "--system", .value = "TEXT", .help = "what the model is told before the question" },
+    { "--agent", .letter = "-a", .value = "NAME", .help = "an agent instead of a model: @agent, or one of `hearth agent list`" },
+    { "--workspace", .value = "SLUG", .help = "of the conversation with the agent; default: the first one" },
+    { "--thread", .value = "SLUG", .help = "go on in this thread; default: a new one" },
     { .name = NULL },
 };
 
@@ -116,7 +131,8 @@ static const struct cli_option model_options[] = {
 };
 
 static const struct cli_option search_options[] = {
-    { "--app", .value = "APP", .help = "whose vectors (id or name)" },
+    { "--app", .value = "APP", .help = "the vectors of this app (id or name)" },
+    { "--key", .value = "KEY", .help = "the vectors of this developer key (id, fingerprint or name)" },
     { "--workspace", .value = "ID", .help = "of which workspace; default: default", .field = "workspaceId" },
     { "--top", .value = "N", .help = "the best N; default 5", .field = "topK" },
     { "--words", .help = "only by words: nothing is embedded" },
@@ -225,29 +241,6 @@ static const struct cli_option restore_options[] = {
     { .name = NULL },
 };
 
-static const struct cli_option provider_add_options[] = {
-    { "--api-key", .value = "KEY", .help = "its key; - (recommended) asks for it or reads standard input, so that no list of processes shows it" },
-    { "--base-url", .value = "URL", .help = "its address; default: the provider's own" },
-    { "--model", .value = "MODEL", .help = "of chats that name none" },
-    { "--embed-model", .value = "MODEL", .help = "of embeddings that name none" },
-    { "--models", .value = "A,B,C", .help = "shown beside the models that its own list has" },
-    { "--header", .value = "HEADER", .is_many = true, .help = "to send with every request, written as 'Name: value'", .field = "headers" },
-    { "--name", .value = "NAME", .help = "what callers say as `provider`; default: ID" },
-    { .name = NULL },
-};
-static const struct cli_option provider_test_options[] = {
-    { "--for", .value = "WHAT", .help = "chat or embed; default: chat, unless it only embeds", .field = "capability" },
-    { "--model", .value = "MODEL", .help = "another model than the one that is set" },
-    { .name = NULL },
-};
-static const struct cli_option provider_default_options[] = {
-    { "--model", .value = "MODEL", .help = "of it; default: the provider's own" },
-    { "--for", .value = "WHAT", .help = "chat (default) or embed", .field = "capability" },
-    { "--app", .value = "APP", .help = "only for this app (id or name), which falls back on no other" },
-    { "--clear", .help = "take the default back" },
-    { .name = NULL },
-};
-
 static const struct cli_column search_columns[] = {
     { "SCORE", "score" }, { "ID", "id" }, { "DOCUMENT", "metadata.documentId" }, { "TEXT", "metadata.text" }, { .title = NULL },
 };
@@ -256,7 +249,7 @@ static const struct cli_column preset_columns[] = {
     { "ADDRESS", "base_url", .drop = 2 }, { "HELP", "help", .drop = 3 }, { .title = NULL },
 };
 static const struct cli_column key_columns[] = {
-    { "ID", "id" }, { "NAME", "name" }, { "ENDS IN", "last4" }, { "MAY", "may" }, { "FINGERPRINT", "fingerprint", .drop = 4 }, { "MADE", "created_at", CLI_TIME },
+    { "ID", "id", CLI_ID }, { "NAME", "name" }, { "ENDS IN", "last4" }, { "MAY", "may" }, { "FINGERPRINT", "fingerprint", .drop = 4 }, { "MADE", "created_at", CLI_TIME },
     { "LAST USED", "last_used_at", CLI_TIME, 2 }, { "REVOKED", "revoked_at", CLI_TIME, 1 }, { .title = NULL },
 };
 static const struct cli_column app_columns[] = {
@@ -302,11 +295,14 @@ static const struct cli_column limit_columns[] = {
 
 static const char *const key_made[] = { "id", "key", NULL };
 static const char *const key_imported[] = { "id", "last4", "app_id", "app", NULL };
+static const char *const mcp_made[] = { "server", NULL };
 static const char *const provider_made[] = { "provider", "note", NULL };
 static const char *const app_made[] = { "app_id", "sandbox", NULL };
 static const char *const agent_made[] = { "name", "sandbox", NULL };
 
+#define APPROVAL_IDS .ids = { "/api/approvals", "approvals", "id" }
 #define TASK_IDS .ids = { "/api/tasks", "tasks", "uuid" }
+#define KEY_IDS .ids = { "/api/keys", "keys", "id" }
 #define ACTIVITY_IDS .ids = { "/activities", "data", "id" }
 
 const struct command commands[] = {
@@ -332,14 +328,15 @@ const struct command commands[] = {
       .details = "Exit code 1 when no service runs." },
 
     { .words = "chat", .args = "[TEXT]...", .n_args_max = CLI_MAX_ARGS, .options = chat_options, .is_json = true, .needs_service = true, .run = run_chat,
-      .summary = "Ask a model; without TEXT, hold a conversation",
+      .summary = "Ask a model or an agent; without TEXT, hold a conversation",
       .details = "A text that is piped into standard input follows after TEXT, or is the question: `cat x | hearth chat summarise`.\n"
-                 "In a conversation Ctrl-C cancels the answer that is coming; a second one, or one at the prompt, ends." },
+                 "In a conversation Ctrl-C cancels the answer that is coming; a second one, or one at the prompt, ends.\n"
+                 "What an agent does is shown on standard error; its tools that need your approval ask in the terminal." },
     { .words = "embed", .args = "[TEXT]...", .n_args_max = CLI_MAX_ARGS, .options = model_options, .is_json = true, .run = run_embed,
       .summary = "Print the vectors of texts, one a line", .details = "Without TEXT, standard input is the text." },
-    { .words = "search", .args = "TEXT", .n_args_min = 1, .n_args_max = 1, .options = search_options, .is_json = true, .method = HTTP_POST,
+    { .words = "search", .args = "TEXT", .n_args_min = 1, .n_args_max = 1, .options = search_options, .is_json = true, .run = run_search, .method = HTTP_POST,
       .path = "/sdk/llm/vectors/query", .body = body_search, .list = "results", .columns = search_columns, .empty = "Nothing was found.",
-      .summary = "Search the vectors that an app has stored", .details = "TEXT is embedded with the model of the stored vectors, and its words count as well." },
+      .summary = "Search the vectors that an app or a developer key has stored", .details = "--app or --key says whose. TEXT is embedded with the model of the stored vectors, and its words count as well." },
 
     { .words = "key new", .makes_folder = true, .options = key_new_options, .is_json = true, .method = HTTP_POST, .path = "/api/keys", .body = body_key_new,
       .made = key_made, .done = "{key}", .summary = "Make a developer key and print it, this one time" },
@@ -350,7 +347,7 @@ const struct command commands[] = {
                  "guess nobody can tell: whoever knows it is that app here. A key of this service loses its other rights by it." },
     { .words = "key list", .is_json = true, .method = HTTP_GET, .path = "/api/keys", .list = "keys", .columns = key_columns,
       .empty = "There are no developer keys; `hearth key new` makes one.", .summary = "List the developer keys, revoked ones too" },
-    { .words = "key revoke", .args = "ID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/keys/{0}",
+    { .words = "key revoke", .args = "ID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/keys/{0}", KEY_IDS,
       .done = "The key {0} is revoked.", .summary = "Revoke a developer key, at once" },
 
     { .words = "app new", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = app_new_options, .is_json = true, .run = run_app_new,
@@ -362,6 +359,7 @@ const struct command commands[] = {
       .summary = "Register a Local App, or replace one of the same id or name",
       .details = "FILE.json is its configuration (docs/local-apps.md); - reads it from standard input.\n"
                  "FOLDER stands for its app.json; its agent.json, when there is one, is registered first.\n"
+                 "When the app is refused, the agent stays as it was.\n"
                  "A relative working_dir is meant from the file's own folder. Nothing is started." },
     { .words = "app list", .is_json = true, .method = HTTP_GET, .path = "/api/apps", .list = "apps", .columns = app_columns,
       .empty = "No app is registered; `hearth app add FILE.json` registers one.", .summary = "List the Local Apps and how they are" },
@@ -395,6 +393,23 @@ const struct command commands[] = {
     { .words = "permission watch", .needs_service = true, .run = run_permission_watch,
       .summary = "Ask in this terminal as apps ask for permissions" },
 
+    { .words = "approval list", .is_json = true, .run = run_approval_list,
+      .summary = "Show what agents wait for: calls of tools, with their arguments, and questions" },
+    { .words = "approval allow", .args = "ID", .n_args_min = 1, .n_args_max = 1, APPROVAL_IDS, .options = approval_allow_options, .run = run_approval_decide,
+      .done = "Allowed.", .summary = "Allow a call, or answer a question" },
+    { .words = "approval deny", .args = "ID", .n_args_min = 1, .n_args_max = 1, APPROVAL_IDS, .options = approval_deny_options, .run = run_approval_decide,
+      .done = "Denied.", .summary = "Deny a call, or decline a question; the model is told" },
+    { .words = "approval watch", .needs_service = true, .run = run_approval_watch,
+      .summary = "Ask in this terminal as agents ask" },
+    { .words = "approval rules", .is_json = true, .method = HTTP_GET, .path = "/api/approvals/rules", .list = "rules", .columns = approval_rule_columns,
+      .empty = "No decision is kept.", .summary = "List what was decided for all later calls of a tool" },
+    { .words = "approval set", .args = "AGENT TOOL always|never", .n_args_min = 3, .n_args_max = 3, .method = HTTP_POST, .path = "/api/approvals/rules",
+      .body = body_approval_rule, .done = "{0} calls {1}: {2}.", .summary = "Decide about all calls of a tool by an agent before it asks",
+      .details = "TOOL is SERVER/TOOL, or builtin/TOOL." },
+    { .words = "approval forget", .args = "AGENT TOOL", .n_args_min = 2, .n_args_max = 2, .method = HTTP_POST, .path = "/api/approvals/rules/forget",
+      .body = body_approval_rule, .done = "The decision about {1} of {0} is taken back.", .summary = "Take such a decision back: the person is asked again",
+      .details = "TOOL is SERVER/TOOL, or builtin/TOOL." },
+
     { .words = "provider add", .makes_folder = true, .args = "ID", .n_args_min = 1, .n_args_max = 1, .options = provider_add_options, .is_json = true,
       .run = run_provider_add, .body = body_provider_add, .made = provider_made, .summary = "Add a provider of models, or replace the one of that name",
       .details = "ID is one of `hearth provider presets`; generic-openai is any service that speaks OpenAI's protocol;\n"
@@ -418,8 +433,10 @@ const struct command commands[] = {
       .summary = "Register an agent, or replace the one of that name",
       .details = "FILE.json is its definition (docs/agents.md); - reads it from standard input.\n"
                  "A relative working_dir in it is meant from the file's own folder." },
-    { .words = "agent list", .is_json = true, .method = HTTP_GET, .path = "/api/agents", .list = "agents", .columns = agent_columns,
-      .empty = "No agent is registered; `hearth agent add FILE.json` registers one.", .summary = "List the agents" },
+    { .words = "agent list", .is_json = true, .method = HTTP_GET, .path = "/api/agents", .list = "agents", .columns = agent_columns, .empty = "",
+      .summary = "List the agents" },
+    { .words = "agent show", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_agent_show,
+      .summary = "Show an agent's definition" },
     { .words = "agent remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = agent_remove_options, .method = HTTP_DELETE,
       .path = "/api/agents/{0}", .query = "force={--force}", .done = "The agent {0} is removed.", .summary = "Forget an agent" },
 
@@ -511,6 +528,48 @@ const struct command commands[] = {
       .summary = "Confirm that a browser may change what runs on this machine",
       .details = "A page that is refused with CONFIRMATION_REQUIRED shows the code. Confirm only what you asked for yourself." },
     { .words = "doctor", .is_repair = true, .is_json = true, .run = run_doctor, .summary = "Check everything and say what to do" },
+    { .words = "mcp add", .makes_folder = true, .args = "NAME [COMMAND] [ARG]...", .n_args_min = 1, .n_args_max = CLI_MAX_ARGS, .options = mcp_add_options,
+      .is_json = true, .run = run_mcp_add, .body = body_mcp_add, .made = mcp_made, .summary = "Set up an MCP server, or replace the one of that name",
+      .details = "hearth mcp add NAME -- COMMAND ARG...: a program of this machine; hearth mcp add NAME --url URL: one behind an address.\n"
+                 "What runs is shown and asked about in the terminal; without a terminal or --yes it waits for `hearth mcp accept NAME`.\n"
+                 "It runs in a sandbox that shows it the folders among its arguments and those of --folder." },
+    { .words = "mcp import", .makes_folder = true, .args = "FILE", .n_args_min = 1, .n_args_max = 1, .options = mcp_import_options, .is_json = true,
+      .run = run_mcp_import, .summary = "Set up the MCP servers that another program has",
+      .details = "FILE has an object mcpServers (most programs), or servers and inputs (VS Code); - reads standard input.\n"
+                 "What it asks for with ${input:NAME} or ${NAME} is asked once; variables of the environment are taken from there." },
+    { .words = "mcp list", .is_json = true, .method = HTTP_GET, .path = "/api/mcp/servers", .list = "servers", .columns = mcp_columns,
+      .empty = "No MCP server is set up; `hearth mcp add NAME -- COMMAND` does that.", .summary = "List the MCP servers" },
+    { .words = "mcp show", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_mcp_show, .made = mcp_made, .summary = "Show an MCP server: what runs, its state, why it does not run" },
+    { .words = "mcp tools", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .is_json = true, .needs_service = true, .method = HTTP_GET,
+      .path = "/api/mcp/servers/{0}/tools", .list = "tools", .columns = mcp_tool_columns, .empty = "It has no tools.",
+      .summary = "List the tools of an MCP server, which is started when needed" },
+    { .words = "mcp call", .args = "SERVER TOOL [JSON]", .n_args_min = 2, .n_args_max = 3, .options = mcp_call_options, .is_json = true, .needs_service = true,
+      .run = run_mcp_call, .summary = "Call a tool of an MCP server",
+      .details = "JSON is the object of arguments; - reads it from standard input. Exit code 1 when the tool failed." },
+    { .words = "mcp logs", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .needs_service = true, .run = run_mcp_logs,
+      .summary = "Print the last lines of an MCP server's standard error and messages" },
+    { .words = "mcp accept", .args = "SERVER [TOOL]", .n_args_min = 1, .n_args_max = 2, .options = mcp_accept_options, .run = run_mcp_accept,
+      .summary = "Look at what runs, or at changed definitions of tools, and accept them",
+      .details = "A tool whose definition changed is off until a person has accepted the new one, because models read it." },
+    { .words = "mcp enable", .args = "SERVER [TOOL]", .n_args_min = 1, .n_args_max = 2, .method = HTTP_POST, .path = "/api/mcp/servers/{0}/enable",
+      .body = body_mcp_tool, .done = "Enabled.", .summary = "Enable an MCP server or one of its tools" },
+    { .words = "mcp disable", .args = "SERVER [TOOL]", .n_args_min = 1, .n_args_max = 2, .method = HTTP_POST, .path = "/api/mcp/servers/{0}/disable",
+      .body = body_mcp_tool, .done = "Disabled.", .summary = "Disable an MCP server or one of its tools" },
+    { .words = "mcp restart", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .method = HTTP_POST, .path = "/api/mcp/servers/{0}/restart",
+      .done = "{0} starts again with its next use.", .summary = "End an MCP server; its next use starts it again" },
+    { .words = "mcp login", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .options = mcp_login_options, .needs_service = true, .run = run_mcp_login,
+      .summary = "Log in at a remote MCP server, in a browser" },
+    { .words = "mcp logout", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .needs_service = true, .method = HTTP_POST,
+      .path = "/api/mcp/servers/{0}/logout", .done = "The login at {0} is forgotten.", .summary = "Forget the login at a remote MCP server" },
+    { .words = "mcp remove", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/mcp/servers/{0}",
+      .done = "The MCP server {0} is removed.", .summary = "Forget an MCP server and its secrets" },
+    { .words = "mcp serve", .options = mcp_serve_options, .needs_service = true, .run = run_mcp_serve,
+      .summary = "Serve MCP over standard input and output, for programs that start their servers",
+      .details = "Each line is a request to /mcp of the running service. `hearth mcp config` prints how programs start it." },
+    { .words = "mcp config", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = mcp_config_options, .run = run_mcp_config,
+      .summary = "Print what the settings of an MCP client need to use Hearth",
+      .details = "NAME is claude-code, claude-desktop, codex, cursor, vscode, zed or http (any client that takes an address)." },
+
     { .words = "backup", .is_repair = true, .args = "FILE", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_backup,
       .summary = "Copy databases, settings file and keys into one archive",
       .details = "May be done while the service runs. The archive opens what is sealed: keep it as safe as the data folder." },

@@ -149,6 +149,8 @@ static const struct source sources[] = {
     { "NAME", "provider", .path = "/api/providers", .list = "providers", .member = "name", .what = "state" },
     { "NAME", "provider accept", .path = "/api/providers", .list = "waiting", .member = "name", .what = "label" },
     { "NAME", "--provider", .path = "/api/providers", .list = "providers", .member = "name", .what = "state" },
+    { "SERVER", .path = "/api/mcp/servers", .list = "servers", .member = "name", .what = "status" },
+    { "PROFILE", .choices = "standard strict none" },
     { "WORKSPACE", .path = "/api/workspaces", .list = "workspaces", .member = "slug", .what = "name" },
     { "ID", "provider add", .add = add_presets },
     { "KEY", "settings", .add = add_settings },

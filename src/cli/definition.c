@@ -65,3 +65,8 @@ int definition_read(struct cli *cli, const char *path, struct slice *ret, struct
     *ret = slice_of(buf_to_arena(&out, cli->arena));
     return r;
 }
+
+int definition_refused(const char *path, int r, struct err *e)
+{
+    return e->n_fields > 0 ? r : err_prefix(e, r, "%.200s", strcmp(path, "-") == 0 ? "standard input" : path);
+}

@@ -7,3 +7,5 @@
 
 /* Text that is no JSON object is passed on unchanged: the service reports the mistake. */
 int definition_read(struct cli *cli, const char *path, struct slice *ret, struct err *e) MUST_CHECK;
+/* The service refused the definition in this file: puts its name before a reason that names no field. Returns r. */
+int definition_refused(const char *path, int r, struct err *e);

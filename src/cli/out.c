@@ -75,3 +75,11 @@ char *out_shown(struct arena *a, struct slice value)
     visible_add(&out, value, VISIBLE_LINE);
     return buf_to_arena(&out, a);
 }
+
+void out_add_word(struct buf *to, const char *text)
+{
+    buf_add_char(to, '\'');
+    for (; *text; text++)
+        *text == '\'' ? buf_add_str(to, "'\\''") : buf_add_char(to, *text);
+    buf_add_char(to, '\'');
+}

@@ -14,5 +14,7 @@ void out_complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Lines unchanged: logs, tables, help. */
 void out_lines(FILE *to, struct slice text);
 void out_json(struct slice json);
+/* Adds the text in single quotes, as one word of a shell. */
+void out_add_word(struct buf *to, const char *text);
 /* A value in the form for one line. */
 char *out_shown(struct arena *a, struct slice value);

@@ -115,7 +115,7 @@ static const char *suggest_command(struct arena *a, const char *first, const cha
     return near ? near : suggest_name(first, words, n);
 }
 
-static int refuse_words(struct cli *cli, const char *first, const char *second, struct err *e)
+int parse_refuse_words(struct cli *cli, const char *first, const char *second, struct err *e)
 {
     const char *near = suggest_command(cli->arena, first, second);
     const char *meant = near ? arena_printf(cli->arena, "did you mean `hearth %s`? ", near) : "";
@@ -154,19 +154,36 @@ static int choose_command(int argc, char *const *argv, struct cli *cli, int at[2
         cli->group = first;
         return 0;
     }
-    return refuse_words(cli, first, second, e);
+    return parse_refuse_words(cli, first, second, e);
 }
 
 /* --- options and arguments --- */
+
+static int refuse_option(struct cli *cli, const char *typed, struct err *e)
+{
+    const struct cli_option *own = cli->command ? cli->command->options : NULL;
+    const char *of = cli->command ? cli->command->words : "", *near, **names;
+    char *name = arena_strndup(cli->arena, typed, strcspn(typed, "="));
+    size_t n = 0;
+
+    while (own && own[n].name)
+        n++;
+    names = arena_array(cli->arena, n + 1, sizeof(*names));
+    for (size_t i = 0; i < n; i++)
+        names[i] = own[i].name;
+    names[n] = "--data";
+    near = suggest_name(name, names, n + 1);
+    return err_set(e, -EINVAL, "BAD_USE", "hearth%s%s has no option %s%s%s%s", *of ? " " : "", of, name,
+                   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
 
 static int take_option(struct cli *cli, int argc, char *const *argv, int *i, struct err *e)
 {
     const struct cli_option *option = command_option(cli->command, argv[*i]);
     const char *equals = strchr(argv[*i], '='), *value = equals ? equals + 1 : NULL;
-    const char *of = cli->command ? cli->command->words : "";
 
     if (!option)
-        return err_set(e, -EINVAL, "BAD_USE", "hearth%s%s has no option %s", *of ? " " : "", of, argv[*i]);
+        return refuse_option(cli, argv[*i], e);
     if (!option->value && value)
         return err_set(e, -EINVAL, "BAD_USE", "The option %s takes no value", option->name);
     if (option->value && !value) {

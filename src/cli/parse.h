@@ -8,6 +8,8 @@ extern const struct cli_option cli_json_option;
 
 /* Fills command, args, options. -EINVAL BAD_USE with a sentence; ret->command is then the command if it was found. */
 int cli_parse(int argc, char *const *argv, struct cli *ret, struct err *e) MUST_CHECK;
+/* -EINVAL BAD_USE: there is no command of these words (second may be NULL); names the nearest. */
+int parse_refuse_words(struct cli *cli, const char *first, const char *second, struct err *e);
 /* The command with exactly these words; NULL when there is none. */
 const struct command *command_find(const char *words);
 /* Calls fn for each option of the command, the common ones last. */

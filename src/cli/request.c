@@ -337,7 +337,7 @@ int cli_run_request(struct cli *cli, struct err *e)
 {
     const struct command *c = cli->command;
     struct client_request request = { .method = c->method, .path = cli_fill_path(cli, c->path) };
-    struct client_reply reply;
+    struct client_reply reply = { 0 };
     int r = 0;
 
     if (c->query)
@@ -350,5 +350,5 @@ int cli_run_request(struct cli *cli, struct err *e)
         r = cli_send(cli, &request, &reply, e);
     if (r == 0)
         cli_show(cli, reply.json);
-    return r;
+    return r < 0 && reply.status && c->is_body_file ? definition_refused(cli->args[0], r, e) : r;
 }

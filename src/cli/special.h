@@ -7,15 +7,20 @@ int run_serve(struct cli *cli, struct err *e);
 int run_status(struct cli *cli, struct err *e);
 int run_chat(struct cli *cli, struct err *e);
 int run_embed(struct cli *cli, struct err *e);
+int run_search(struct cli *cli, struct err *e);
 int run_task_wait(struct cli *cli, struct err *e);
 int run_activity_show(struct cli *cli, struct err *e);
 int run_activity_add(struct cli *cli, struct err *e);
 int run_app_add(struct cli *cli, struct err *e);
 int run_app_new(struct cli *cli, struct err *e);
 int run_key_import(struct cli *cli, struct err *e);
+int run_agent_show(struct cli *cli, struct err *e);
 int run_app_show(struct cli *cli, struct err *e);
 int run_app_logs(struct cli *cli, struct err *e);
 int run_app_open(struct cli *cli, struct err *e);
+int run_approval_list(struct cli *cli, struct err *e);
+int run_approval_decide(struct cli *cli, struct err *e); /* allow and deny */
+int run_approval_watch(struct cli *cli, struct err *e);
 int run_permission_list(struct cli *cli, struct err *e);
 int run_permission_decide(struct cli *cli, struct err *e); /* grant and deny */
 int run_permission_revoke(struct cli *cli, struct err *e);
@@ -28,6 +33,15 @@ int run_provider_remove(struct cli *cli, struct err *e);
 int run_provider_default(struct cli *cli, struct err *e);
 int run_task_show(struct cli *cli, struct err *e);
 int run_task_replay(struct cli *cli, struct err *e);
+int run_mcp_add(struct cli *cli, struct err *e);
+int run_mcp_import(struct cli *cli, struct err *e);
+int run_mcp_accept(struct cli *cli, struct err *e);
+int run_mcp_call(struct cli *cli, struct err *e);
+int run_mcp_login(struct cli *cli, struct err *e);
+int run_mcp_show(struct cli *cli, struct err *e);
+int run_mcp_logs(struct cli *cli, struct err *e);
+int run_mcp_serve(struct cli *cli, struct err *e);
+int run_mcp_config(struct cli *cli, struct err *e);
 int run_limit_show(struct cli *cli, struct err *e);
 int run_limit_set(struct cli *cli, struct err *e);
 int run_limit_clear(struct cli *cli, struct err *e);
@@ -56,6 +70,15 @@ int run_version(struct cli *cli, struct err *e);
 void open_in_browser(const char *target);
 
 /* Bodies of the commands' requests. */
+extern const struct cli_option mcp_add_options[], mcp_import_options[], mcp_call_options[], mcp_accept_options[],
+    mcp_login_options[];
+extern const struct cli_column mcp_columns[], mcp_tool_columns[];
+void body_mcp_add(struct cli *cli, struct json_writer *w);
+void body_mcp_tool(struct cli *cli, struct json_writer *w);
+extern const struct cli_option approval_allow_options[], approval_deny_options[];
+extern const struct cli_column approval_rule_columns[];
+void body_approval_rule(struct cli *cli, struct json_writer *w);
+extern const struct cli_option provider_add_options[], provider_test_options[], provider_default_options[];
 void body_provider_add(struct cli *cli, struct json_writer *w);
 void body_provider_test(struct cli *cli, struct json_writer *w);
 void body_provider_default(struct cli *cli, struct json_writer *w);

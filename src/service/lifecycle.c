@@ -78,6 +78,8 @@ static void end_event_streams(void *arg)
     struct service *s = arg;
 
     api_events_end_streams(s->events);
+    mcp_api_end_streams(s->mcp_api);
+    agent_turns_end_streams(s->agent_turns);
 }
 
 /* Requests, agents and children each have a share of the deadline: a slow step takes no time from the next. */
@@ -94,10 +96,14 @@ static void *leave(void *arg)
     wait_for_start(s);
     atomic_store(&s->api.is_leaving, true);
     consent_end_waits(s->identity);
+    agent_turns_leave(s->agent_turns);
+    approvals_end_waits(s->approvals);
     wait_for_requests(s, deadline_ms);
     tasks_stop(s->tasks, clock_mono_ms() + share_ms);
+    agent_turns_finish(s->agent_turns);
     apps_stop(s->apps);
     llamacpp_stop(s->llamacpp);
+    mcp_host_stop(s->mcp_host);
     s->supervisor = supervisor_close(s->supervisor, share_ms);
     agents_finish(s->agents);
     close_connections(s);
@@ -213,6 +219,7 @@ int service_serve(const struct service_config *c)
     int r;
 
     raise_descriptor_limit();
+    few_files_reserve(LIMIT_CONNECTIONS);
     r = few_files_check(&e);
     if (r == 0)
         r = service_open_core(s, c, true, &e);

@@ -7,7 +7,9 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "identity/consent.h"
+#include "identity/seal.h"
 #include "llm/local/local.h"
 #include "llm/stored.h"
 #include "net/guard.h"
@@ -282,6 +284,18 @@ static int open_supervisor(struct service *s, struct err *e)
     return r;
 }
 
+static int open_agents(struct service *s, struct err *e)
+{
+    const struct approvals_config c = { .store = s->store,
+                                        .settings = s->settings,
+                                        .identity = s->identity,
+                                        .on_change = wire_approval_changed,
+                                        .arg = s };
+    int r = agents_open(s->store, s->supervisor, s->config.data_dir, &s->agents, e);
+
+    return r < 0 ? r : approvals_open(&c, &s->approvals, e);
+}
+
 static int open_apps(struct service *s, bool is_serving, struct err *e)
 {
     const struct apps_config c = {
@@ -353,6 +367,50 @@ static int open_llm(struct service *s, bool is_serving, struct err *e)
     return r;
 }
 
+/* Logins at MCP servers; only a service answers a browser. */
+static int open_mcp_oauth(struct service *s, struct err *e)
+{
+    struct mcp_oauth_config c = { .store = s->store, .guard = s->guard, .public_guard = s->file_guard };
+    int r;
+
+    s->mcp_key = secret_new(SEAL_KEY_BYTES);
+    if (!s->mcp_key)
+        return err_set(e, -ENOMEM, "INTERNAL_ERROR", "There is no memory that can be locked for the keys.");
+    r = seal_load(s->config.data_dir, s->mcp_key, e);
+    secret_freeze(s->mcp_key);
+    c.key = s->mcp_key;
+    if (r == 0)
+        s->mcp_oauth = mcp_oauth_new(&c);
+    return r;
+}
+
+static int open_mcp_host(struct service *s, struct err *e)
+{
+    int r = s->supervisor ? open_mcp_oauth(s, e) : 0;
+    const struct mcp_host_config c = { .store = s->store,
+                                       .settings = s->settings,
+                                       .identity = s->identity,
+                                       .supervisor = s->supervisor,
+                                       .sandbox = s->sandbox,
+                                       .oauth = s->mcp_oauth,
+                                       .data_dir = s->config.data_dir,
+                                       .hooks = { .trust = s->approvals ? wire_mcp_trust : NULL,
+                                                  .sample = s->approvals ? wire_mcp_sample : NULL,
+                                                  .elicit = s->approvals ? wire_mcp_elicit : NULL,
+                                                  .changed = wire_mcp_changed,
+                                                  .arg = s } };
+
+    if (r == 0)
+        r = mcp_host_open(&c, &s->mcp_host, e);
+    if (r == 0 && mcp_host_n_unusable(s->mcp_host) > 0)
+        log_warn("service", NULL,
+                 "stored MCP servers that cannot be read: %zu; set them up again with `hearth mcp add`",
+                 mcp_host_n_unusable(s->mcp_host));
+    s->api.mcp_host = s->mcp_host;
+    s->api.mcp_oauth = s->mcp_oauth;
+    return r;
+}
+
 static void fill_models(struct service *s)
 {
     s->models = (struct models){ .loop = s->loop,
@@ -366,6 +424,22 @@ static void fill_models(struct service *s)
                                  .vector_stores = s->vector_stores,
                                  .file_guard = s->file_guard,
                                  .is_leaving = &s->api.is_leaving };
+}
+
+static int open_turns(struct service *s, bool is_serving, struct err *e)
+{
+    const struct agent_turns_config c = { .loop = is_serving ? s->loop : NULL,
+                                          .store = s->store,
+                                          .settings = s->settings,
+                                          .agents = s->agents,
+                                          .approvals = s->approvals,
+                                          .host = s->mcp_host,
+                                          .models = &s->models,
+                                          .services = &s->tool_services,
+                                          .data_dir = s->config.data_dir };
+
+    s->tool_services = wire_builtin_services(s);
+    return agent_turns_open(&c, &s->agent_turns, e);
 }
 
 static int open_api(struct service *s, bool is_serving, struct err *e)
@@ -392,6 +466,8 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.backend = s->backend;
     s->api.tasks = s->tasks;
     s->api.agents = s->agents;
+    s->api.agent_turns = s->agent_turns;
+    s->api.approvals = s->approvals;
     s->api.apps = s->apps;
     s->api.sandbox = s->sandbox;
     s->api.llm_accounts = s->llm_accounts;
@@ -400,6 +476,8 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.dispatch = s->dispatch;
     s->v1_kept = is_serving ? v1_kept_open(s->loop, s->settings) : NULL;
     s->api.v1_kept = s->v1_kept;
+    s->mcp_api = is_serving ? mcp_api_open(&s->api) : NULL;
+    s->api.mcp_api = s->mcp_api;
     s->api.events = s->events;
     s->api.instance = s->instance;
     s->api.data_dir = s->config.data_dir;
@@ -438,7 +516,11 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
     if (r == 0 && is_serving)
         r = open_local(s, e);
     if (r == 0)
-        r = agents_open(s->store, s->supervisor, s->config.data_dir, &s->agents, e);
+        r = open_agents(s, e);
+    if (r == 0)
+        r = open_mcp_host(s, e);
+    if (r == 0)
+        r = open_turns(s, is_serving, e);
     if (r == 0)
         r = open_apps(s, is_serving, e);
     if (r == 0)
@@ -470,11 +552,16 @@ struct service *service_close(struct service *s)
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);
     llamacpp_stop(s->llamacpp);
+    s->mcp_host = mcp_host_close(s->mcp_host);
+    s->mcp_oauth = mcp_oauth_free(s->mcp_oauth);
+    s->mcp_key = secret_free(s->mcp_key);
     s->supervisor = supervisor_close(s->supervisor, 0); /* only when the service never began to serve */
     s->sandbox = sandbox_free(s->sandbox);
     s->dispatch = dispatch_close(s->dispatch);
     s->tasks = tasks_close(s->tasks);
     s->apps = apps_close(s->apps);
+    s->agent_turns = agent_turns_close(s->agent_turns);
+    s->approvals = approvals_close(s->approvals);
     s->agents = agents_close(s->agents);
     s->vector_stores = vector_stores_close(s->vector_stores);
     guard_set_own(NULL);
@@ -495,6 +582,7 @@ struct service *service_close(struct service *s)
     service_stop_upkeep(s);
     s->loop = loop_free(s->loop);
     s->events = api_events_free(s->events);
+    s->mcp_api = mcp_api_close(s->mcp_api);
     s->settings = settings_free(s->settings);
     s->store = store_close(s->store);
     s->instance = instance_close(s->instance);

@@ -1,15 +1,20 @@
 /* The service's members, shared by the files of this folder only. Members are in the order in which they are opened. */
 #pragma once
 
+#include "agents/approvals.h"
+#include "agents/builtin.h"
 #include "agents/process.h"
+#include "agents/turns.h"
 #include "api/dispatch.h"
 #include "api/resources/events.h"
+#include "api/compat/mcp_api.h"
 #include "api/compat/v1_kept.h"
 #include "apps/apps.h"
 #include "backend/backend.h"
 #include "http/server.h"
 #include "identity/meter.h"
 #include "llm/relay.h"
+#include "mcp/host.h"
 #include "models/models.h"
 #include "models/vector_stores.h"
 #include "os/lockfile.h"
@@ -39,9 +44,16 @@ struct service {
     struct llamacpp *llamacpp;
     struct llm_local *llm_local;
     struct agents *agents;
+    struct builtin_services tool_services; /* of agent_turns */
+    struct approvals *approvals;
+    struct agent_turns *agent_turns;
     struct apps *apps;
     struct tasks *tasks;
     struct v1_kept *v1_kept;
+    struct mcp_oauth *mcp_oauth;
+    unsigned char *mcp_key; /* for the tokens of logins; in secret memory */
+    struct mcp_host *mcp_host;
+    struct mcp_api *mcp_api;
     struct api_events *events;
     struct dispatch *dispatch;
     struct http_server *server;
@@ -84,11 +96,21 @@ struct task_runner wire_runner(struct service *s);
 void wire_app_changed(void *service, const char *app_id);
 void wire_task_changed(void *service, const char *task_uuid, const char *status);
 void wire_consent_changed(void *service);
+void wire_mcp_changed(void *service, const char *server);
+int wire_mcp_trust(void *service, const struct mcp_trust_question *q, const struct net_wait *wait,
+                   struct err *e) MUST_CHECK;
+int wire_mcp_elicit(void *service, const char *server, const struct mcp_server_request *request, struct buf *ret_result,
+                    struct err *e);
+int wire_mcp_sample(void *service, const char *server, const struct mcp_server_request *request, struct buf *ret_result,
+                    struct err *e);
+void wire_approval_changed(void *service);
 void wire_child_port(void *service, int fd, uint64_t tag);
 void wire_child_ended(void *service, uint64_t tag);
 void wire_provider_found(void *service);
 void wire_contact(void *service, const char *app_id, const char *app_name, const char *program);
 bool wire_may_use_socket(void *service, pid_t pid);
+/* wiring_tools.c: what the built-in tools of agents need; valid as long as the service. */
+struct builtin_services wire_builtin_services(struct service *s);
 
 /* upkeep.c: before the loop runs, and on its thread. */
 int service_start_upkeep(struct service *s, struct err *e) MUST_CHECK;

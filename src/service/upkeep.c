@@ -2,6 +2,7 @@
  * rows at a time. */
 #include "service/private.h"
 
+#include "agents/sessions.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/http_client.h"
@@ -27,6 +28,7 @@ static const struct {
     { SETTING_TASKS_KEEP_DAYS, KEPT_TASKS, "tasks" },
     { SETTING_CALENDAR_KEEP_DAYS, KEPT_EVENTS, "calendar events" },
     { SETTING_USAGE_KEEP_DAYS, KEPT_USAGE, "usage" },
+    { SETTING_AGENTS_KEEP_DAYS, KEPT_TURNS, "turns of conversations" },
 };
 
 static int64_t before_ms(struct service *s, enum setting_id setting)
@@ -80,6 +82,14 @@ static void tidy_audit(struct service *s)
         log_warn("service", NULL, "old entries of the audit log could not be removed: %s", e.text);
 }
 
+static void tidy_sessions(struct service *s)
+{
+    struct err e = { 0 };
+
+    if (agent_sessions_expire(s->agent_turns, &e) < 0)
+        log_warn("service", NULL, "idle sessions of agents could not be removed: %s", e.text);
+}
+
 static void tidy(void *arg)
 {
     struct service *s = arg;
@@ -87,6 +97,7 @@ static void tidy(void *arg)
     for (size_t i = 0; i < ARRAY_SIZE(terms); i++)
         tidy_old(s, i);
     tidy_audit(s);
+    tidy_sessions(s);
 }
 
 static void tidy_on_worker(void *arg)
@@ -101,7 +112,10 @@ static void tidy_on_worker(void *arg)
 
 static void close_idle(void *arg)
 {
+    struct service *s = arg;
+
     http_call_close_idle(CLOSE_EVERY_MS);
+    agent_turns_forget_old(s->agent_turns);
 }
 
 static void close_idle_on_worker(void *arg)

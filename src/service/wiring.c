@@ -1,12 +1,9 @@
-/* Connects siblings: apps provide the listeners of tasks, agents run the tasks' orders, changes reach the event stream.
- */
+/* Connects siblings: apps provide the listeners of tasks, changes reach the event stream. */
 #include "service/private.h"
 
 #include "api/resources/events.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "identity/launches.h"
-#include "os/few_files.h"
 
 /* ---- apps -> listeners of tasks ---- */
 
@@ -154,132 +151,6 @@ int wire_listeners(void *service, struct arena *a, struct task_listeners *ret, s
     return 0;
 }
 
-/* ---- agents as the runner of tasks ---- */
-
-struct wired_run {
-    struct service *service;
-    struct agent_run *run; /* owned */
-    int64_t id;
-    uint64_t launch; /* of the process, in identity/launches.h */
-};
-
-static void run_ended(void *arg, struct agent_run *run, const struct agent_outcome *o)
-{
-    struct wired_run *w = arg;
-    const struct task_run_end end = {
-        .is_success = o->is_success,
-        .was_stopped = o->was_stopped,
-        .was_crowded = o->was_crowded,
-        .result_json = o->result_json,
-        .error = o->error,
-        .log = o->log,
-    };
-
-    launches_end(w->service->identity, w->launch);
-    tasks_run_ended(w->service->tasks, w->id, &end);
-}
-
-static int start_run(void *arg, int64_t run_id, const struct task_run_order *order, void **ret_handle, pid_t *ret_pid,
-                     struct err *e)
-{
-    struct service *s = arg;
-    AUTO(arena_freep) struct arena *a = arena_new();
-    const struct launch_what what = { .app_id = order->app_id,
-                                      .task_uuid = order->task_uuid,
-                                      .attempt = order->attempt };
-    char token[LAUNCH_SECRET_SIZE];
-    struct agent_run_input in = {
-        .agent_name = order->agent_name,
-        .task_uuid = order->task_uuid,
-        .machine_id = order->machine_id,
-        .server_url = s->api.base_url,
-        .table_name = order->table_name,
-        .activity_json = order->activity_json,
-        .prompt = order->prompt,
-        .workspace_slug = order->workspace_slug,
-        .thread_slug = order->thread_slug,
-        .app_id = order->app_id,
-        .app_name = order->app_name,
-        .abbr = settings_string(s->settings, a, SETTING_IDENTITY_ABBR),
-        .attempt = order->attempt,
-        .token = token,
-    };
-    struct wired_run *w = xcalloc(1, sizeof(*w));
-    int r;
-
-    *w = (struct wired_run){ .service = s, .id = run_id };
-    launches_begin(s->identity, &what, token, &in.tag);
-    w->launch = in.tag;
-    r = agent_run_start(s->agents, &in, run_ended, w, &w->run, e);
-    if (r < 0) {
-        launches_end(s->identity, w->launch);
-        free(w);
-        return r;
-    }
-    launches_started(s->identity, w->launch, agent_run_pid(w->run));
-    *ret_pid = agent_run_pid(w->run);
-    *ret_handle = w;
-    return 0;
-}
-
-static int64_t room_for_runs(void *arg, struct err *why)
-{
-    struct service *s = arg;
-    int64_t n_places, n_starts;
-
-    if (!s->supervisor)
-        return INT64_MAX;
-    n_places = LIMIT_CHILDREN - (int64_t)supervisor_n_children(s->supervisor);
-    n_starts = (int64_t)few_files_room(LIMIT_TASK_THREADS);
-    if (n_places < 1)
-        err_set(why, -EAGAIN, "TOO_MANY_CHILDREN", "%d programs run already.", LIMIT_CHILDREN);
-    else if (n_starts < 1 && few_files_admit(why) == 0)
-        n_starts = 1;
-    return MIN(n_places, n_starts);
-}
-
-static int check_agent(void *arg, const char *agent_name, struct err *e)
-{
-    struct service *s = arg;
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct agent_definition agent;
-
-    return agent_find(s->agents, agent_name, a, &agent, e);
-}
-
-static void stop_run(void *arg, void *handle)
-{
-    struct wired_run *w = handle;
-
-    agent_run_stop(w->run);
-}
-
-static void release_run(void *arg, void *handle)
-{
-    struct wired_run *w = handle;
-
-    agent_run_unref(w->run);
-    free(w);
-}
-
-static char *log_of_run(void *arg, void *handle, struct arena *a)
-{
-    struct wired_run *w = handle;
-
-    return child_log_text(agent_run_log(w->run), a);
-}
-
-struct task_runner wire_runner(struct service *s)
-{
-    return (struct task_runner){ .arg = s,
-                                 .check = check_agent,
-                                 .room = room_for_runs,
-                                 .start = start_run,
-                                 .stop = stop_run,
-                                 .release = release_run,
-                                 .log = log_of_run };
-}
-
 /* ---- changes -> subscribers ---- */
 
 void wire_app_changed(void *service, const char *app_id)
@@ -298,6 +169,7 @@ void wire_task_changed(void *service, const char *task_uuid, const char *status)
 
     if (s->events)
         api_events_task(s->events, task_uuid, status);
+    mcp_api_task_changed(s->mcp_api, task_uuid, status);
 }
 
 void wire_consent_changed(void *service)
@@ -306,6 +178,26 @@ void wire_consent_changed(void *service)
 
     if (s->events)
         api_events_consent(s->events);
+    mcp_api_tools_changed(s->mcp_api);
+}
+
+void wire_mcp_changed(void *service, const char *server)
+{
+    struct service *s = service;
+
+    if (s->events)
+        api_events_mcp_server(s->events, server);
+    mcp_api_tools_changed(s->mcp_api);
+}
+
+void wire_approval_changed(void *service)
+{
+    struct service *s = service;
+
+    if (s->events)
+        api_events_approval(s->events);
+    if (s->tasks)
+        tasks_waits_changed(s->tasks);
 }
 
 /* --- the service's port in the network of a child --- */

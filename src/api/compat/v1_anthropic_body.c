@@ -476,7 +476,7 @@ static bool content_names_address(struct json_value content)
 {
     struct json_value block, inner;
 
-    if (json_type(content) != JSON_ARRAY)
+    if (json_type(content) != JSON_ARRAY || most_blocks(content) > LIMIT_BLOCKS + 1) /* check_blocks() refuses it */
         return false;
     for (struct json_iter it = json_iter(content); json_next(&it, NULL, &block);) {
         if (names_address(block))

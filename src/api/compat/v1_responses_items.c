@@ -386,6 +386,8 @@ bool v1_items_name_address(struct json_value input)
 {
     struct json_value item;
 
+    if (json_length(input) > LIMIT_MESSAGES) /* check_count() refuses it */
+        return false;
     for (struct json_iter it = json_iter(input); json_type(input) == JSON_ARRAY && json_next(&it, NULL, &item);)
         if (llm_content_names_address(json_get(item, "content")) || llm_content_names_address(json_get(item, "output")))
             return true;

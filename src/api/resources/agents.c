@@ -5,7 +5,6 @@
 #include "api/routes.h"
 #include "apps/apps.h"
 #include "identity/audit.h"
-#include "store/tables/agents.h"
 #include "store/tables/tasks.h"
 
 static const struct field agent_shape[] = {
@@ -53,7 +52,7 @@ static int list_agents(struct request *req, struct response *res, struct err *e)
     size_t n;
     int r;
 
-    r = store_agents_list(req->api->store, req->arena, &rows, &n, e);
+    r = agents_list(req->api->agents, req->arena, &rows, &n, e);
     if (r < 0)
         return r;
     json_begin_array_as(&res->json, "agents");
@@ -68,7 +67,7 @@ static int show_agent(struct request *req, struct response *res, struct err *e)
     struct agent_row row;
     int r;
 
-    r = store_agents_get(req->api->store, req->arena, req->params[0], &row, e);
+    r = agent_get(req->api->agents, req->params[0], req->arena, &row, e);
     if (r < 0)
         return r;
     write_agent(&res->json, "agent", &row);
@@ -79,6 +78,28 @@ static int show_agent(struct request *req, struct response *res, struct err *e)
 static int check_agent(const struct request *req, const void *body, struct err *e)
 {
     return agent_check(req->api->agents, body, e);
+}
+
+static const char *tools_in_words(struct arena *a, const struct field_strings *tools)
+{
+    const char *words = tools->n ? tools->items[0] : "no tools";
+
+    for (size_t i = 1; i < tools->n; i++)
+        words = arena_printf(a, "%s, %s", words, tools->items[i]);
+    return words;
+}
+
+static const char *words_of(const struct request *req, const struct agent_definition *d)
+{
+    static const char *const approval_words[] = { [AGENT_APPROVAL_NEVER] = "nobody is asked before a call",
+                                                  [AGENT_APPROVAL_DANGEROUS] =
+                                                      "a person is asked before dangerous calls",
+                                                  [AGENT_APPROVAL_ALWAYS] = "a person is asked before each call" };
+
+    if (!agent_is_model(d))
+        return sandbox_words(req->arena, req->api->sandbox, &d->sandbox);
+    return arena_printf(req->arena, "works with a model and may use %s; %s", tools_in_words(req->arena, &d->tools),
+                        approval_words[agent_approval_of(d)]);
 }
 
 static int put_agent(struct request *req, struct response *res, struct err *e)
@@ -92,7 +113,7 @@ static int put_agent(struct request *req, struct response *res, struct err *e)
     if (r < 0)
         return r;
     json_add_string(&res->json, "name", definition->name);
-    json_add_string(&res->json, "sandbox", sandbox_words(req->arena, req->api->sandbox, &definition->sandbox));
+    json_add_string(&res->json, "sandbox", words_of(req, definition));
     return 0;
 }
 
@@ -140,10 +161,12 @@ static int remove_agent(struct request *req, struct response *res, struct err *e
 {
     const struct agent_remove_query *query = req->query;
     struct agent_row row;
-    int r = query->is_forced ? 0 : check_unused(req, req->params[0], e);
+    int r = agent_check_remove(req->params[0], e);
 
+    if (r == 0 && !query->is_forced)
+        r = check_unused(req, req->params[0], e);
     if (r == 0)
-        r = store_agents_get(req->api->store, req->arena, req->params[0], &row, e);
+        r = agent_get(req->api->agents, req->params[0], req->arena, &row, e);
     if (r == 0)
         r = audit_append_json(req->api->identity, req->caller->actor, "agent.remove", row.name,
                               slice_of(row.definition), e);
@@ -175,7 +198,7 @@ const struct route agent_routes[] = {
       .answer = agent_name_answer,
       .defines = true,
       .handler = put_agent,
-      .summary = "Define a process agent, or replace its definition",
+      .summary = "Define an agent, or replace its definition",
       .tag = "Agents" },
     { .method = HTTP_DELETE,
       .path = "/api/agents/:name",

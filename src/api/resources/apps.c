@@ -1,6 +1,7 @@
 /* Local Apps, for the local administrator (specification, "Local App configuration"). */
 #include "apps/apps.h"
 
+#include "agents/agents.h"
 #include "api/api.h"
 #include "api/dispatch.h"
 #include "api/resources/foreign_clients.h"
@@ -10,7 +11,6 @@
 #include "base/log.h"
 #include "models/models.h"
 #include "models/vector_stores.h"
-#include "store/tables/agents.h"
 #include "store/tables/apps.h"
 #include "tasks/tasks.h"
 
@@ -173,7 +173,7 @@ static int check_agents(const struct request *req, const struct app_config *conf
     for (size_t i = 0; i < config->handlers.n; i++) {
         const char *name = handlers[i].agent_id;
 
-        if (name && *name && store_agents_get(req->api->store, req->arena, name, &agent, NULL) == -ENOENT)
+        if (name && *name && agent_get(req->api->agents, name, req->arena, &agent, NULL) == -ENOENT)
             r = err_add_field(e, arena_printf(req->arena, "config.agentHandlers[%zu].agentId", i),
                               "names the agent %.128s, which is not registered; do that first (hearth agent add)",
                               name);

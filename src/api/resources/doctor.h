@@ -33,6 +33,7 @@ void doctor_check_sizes(struct checkup *c);
 
 /* doctor_work.c */
 void doctor_check_agents(struct checkup *c);
+void doctor_check_mcp(struct checkup *c); /* doctor_mcp.c */
 void doctor_check_apps(struct checkup *c);
 void doctor_check_tasks(struct checkup *c);
 void doctor_check_questions(struct checkup *c);

@@ -100,6 +100,18 @@ static const char *namespaces_in_words(struct checkup *c, const struct sandbox_m
     return means->has_namespaces ? "bubblewrap works" : arena_printf(c->arena, "no namespaces (%s)", means->why);
 }
 
+/* In a container some of /proc is covered, and the kernel then refuses a new /proc to a sandbox. */
+static const char *remedy_for_namespaces(const struct sandbox_means *means)
+{
+    if (!means->has_bwrap)
+        return "`apt install bubblewrap`; until then they can reach more of the machine (docs/security.md)";
+    if (strstr(means->why, "mount proc"))
+        return "uncover /proc of the container: `podman run --security-opt 'unmask=/proc/*' ...` (docs/operating.md, "
+               "Container)";
+    return "let this user make user namespaces: `sysctl kernel.unprivileged_userns_clone=1 "
+           "user.max_user_namespaces=10000`";
+}
+
 void doctor_check_sandbox(struct checkup *c)
 {
     struct sandbox_means means;
@@ -110,13 +122,11 @@ void doctor_check_sandbox(struct checkup *c)
     sandbox_means(c->api->sandbox, &means);
     landlock = means.landlock_abi ? arena_printf(c->arena, "Landlock has version %d", means.landlock_abi)
                                   : "the kernel has no Landlock";
-    doctor_add(
-        c, "sandbox", means.has_namespaces || is_none,
-        arena_printf(c->arena, "%s, %s; apps and agents run in the profile %s unless their definition says otherwise",
-                     namespaces_in_words(c, &means), landlock, profile),
-        means.has_bwrap
-            ? "let this user make user namespaces: `sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000`"
-            : "`apt install bubblewrap`; until then they can reach more of the machine (docs/security.md)");
+    doctor_add(c, "sandbox", means.has_namespaces || is_none,
+               arena_printf(c->arena,
+                            "%s, %s; apps and agents run in the profile %s unless their definition says otherwise",
+                            namespaces_in_words(c, &means), landlock, profile),
+               remedy_for_namespaces(&means));
 }
 
 /* --- growing data --- */
@@ -172,6 +182,7 @@ void doctor_check_sizes(struct checkup *c)
     report_kept(c, KEPT_TASKS, "tasks", SETTING_TASKS_KEEP_DAYS);
     report_kept(c, KEPT_RUN_LOGS, "output of runs", SETTING_TASKS_KEEP_LOGS_DAYS);
     report_kept(c, KEPT_EVENTS, "calendar events", SETTING_CALENDAR_KEEP_DAYS);
+    report_kept(c, KEPT_TURNS, "turns of conversations", SETTING_AGENTS_KEEP_DAYS);
     report_kept(c, KEPT_USAGE, "rows of usage", SETTING_USAGE_KEEP_DAYS);
     report_kept(c, KEPT_DELIVERIES, "webhook answers", SETTING_WEBHOOKS_KEEP_DAYS);
 }

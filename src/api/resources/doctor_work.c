@@ -10,7 +10,6 @@
 #include "identity/consent.h"
 #include "os/program.h"
 #include "settings/settings.h"
-#include "store/tables/agents.h"
 #include "store/tables/keys.h"
 #include "store/tables/tasks.h"
 #include "tasks/tasks.h"
@@ -19,27 +18,34 @@
 
 /* --- agents and apps --- */
 
+static void check_agent(struct checkup *c, const char *name)
+{
+    struct agent_definition agent = { 0 };
+    struct err why = { 0 };
+    char *path;
+    int r = agent_find(c->api->agents, name, c->arena, &agent, &why);
+
+    if (r == 0 && !agent_is_model(&agent))
+        r = program_find(c->arena, agent.command, agent.working_dir, getenv("PATH"), &path, &why);
+    doctor_add(c, "agent", r == 0,
+               arena_printf(c->arena, "%s: %s", name,
+                            r < 0                    ? why.text
+                            : agent_is_model(&agent) ? "it works with a model"
+                                                     : "its program is there"),
+               "install the program or register the agent again with another command");
+}
+
 void doctor_check_agents(struct checkup *c)
 {
     struct agent_row *rows;
     struct err why = { 0 };
     size_t n = 0;
-    int r = store_agents_list(c->api->store, c->arena, &rows, &n, &why);
+    int r = agents_list(c->api->agents, c->arena, &rows, &n, &why);
 
     if (r < 0)
         doctor_add(c, "agents", false, why.text, "see store");
     for (size_t i = 0; r == 0 && i < n; i++) {
-        struct agent_definition agent;
-        char *path;
-
-        why = (struct err){ 0 };
-        r = agent_find(c->api->agents, rows[i].name, c->arena, &agent, &why);
-        if (r == 0)
-            r = program_find(c->arena, agent.command, agent.working_dir, getenv("PATH"), &path, &why);
-        doctor_add(c, "agent", r == 0,
-                   arena_printf(c->arena, "%s: %s", rows[i].name, r < 0 ? why.text : "its program is there"),
-                   "install the program or register the agent again with another command");
-        r = 0;
+        check_agent(c, rows[i].name);
     }
 }
 
@@ -50,7 +56,7 @@ static void check_handlers(struct checkup *c, const struct app_config *app)
     for (size_t i = 0; i < app->handlers.n; i++) {
         struct agent_row row;
 
-        if (store_agents_get(c->api->store, c->arena, handlers[i].agent_id, &row, NULL) == -ENOENT)
+        if (agent_get(c->api->agents, handlers[i].agent_id, c->arena, &row, NULL) == -ENOENT)
             doctor_add(c, "handler", false,
                        arena_printf(c->arena, "%s hands events of %s to the agent %s, which is not registered",
                                     app->name, handlers[i].table_name, handlers[i].agent_id),

@@ -1,10 +1,12 @@
 /* The stream of changes. Only the loop thread uses the list of listeners; publishers only post to the loop. */
 #include "api/resources/events.h"
 
+#include "agents/approvals.h"
 #include "apps/apps.h"
 #include "api/routes.h"
 #include "base/limits.h"
 #include "identity/consent.h"
+#include "mcp/host.h"
 
 #include <stdatomic.h>
 
@@ -161,6 +163,15 @@ void api_events_consent(struct api_events *ev)
     publish(ev, "permission", &data);
 }
 
+void api_events_approval(struct api_events *ev)
+{
+    struct buf data;
+
+    buf_init(&data, KIB(1));
+    buf_printf(&data, "{\"pending\":%zu}", approvals_n_pending(ev->api->approvals));
+    publish(ev, "approval", &data);
+}
+
 void api_events_provider(struct api_events *ev)
 {
     struct buf data;
@@ -168,6 +179,15 @@ void api_events_provider(struct api_events *ev)
     buf_init(&data, KIB(1));
     buf_add_str(&data, "{\"status\":\"found\"}");
     publish(ev, "provider", &data);
+}
+
+void api_events_mcp_server(struct api_events *ev, const char *name)
+{
+    AUTO(arena_freep) struct arena *arena = arena_new();
+    struct mcp_server_info info;
+    bool is_there = mcp_host_server(ev->api->mcp_host, name, arena, &info, NULL) == 0;
+
+    publish_pair(ev, "mcp_server", "name", name, is_there ? mcp_status_name(info.status) : "removed");
 }
 
 void api_events_contact(struct api_events *ev, const char *app_id, const char *app_name, const char *program)
@@ -214,7 +234,7 @@ const struct route event_routes[] = {
       .permission = PERM_ADMIN,
       .answer_type = "text/event-stream",
       .handler = stream_events,
-      .summary = "Changes as they happen: permission, task, app",
+      .summary = "Changes as they happen: permission, approval, task, app",
       .tag = "Events" },
     ROUTE_END,
 };

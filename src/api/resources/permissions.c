@@ -24,7 +24,8 @@ static const struct field request_fields[] = {
     FIELD_STRING(struct request_body, app_id, "app_id", .max = LIMIT_NAME_CHARS,
                  .help = "may come as header x-app-id instead"),
     FIELD_STRING(struct request_body, app_name, "app_name", .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct request_body, permission, "permission", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct request_body, permission, "permission", FIELD_REQUIRED, .min = 1,
+                 .max = LIMIT_PERMISSION_CHARS),
     FIELD_END,
 };
 
@@ -320,7 +321,7 @@ static const struct field decide_fields[] = {
 
 static const struct field revoke_fields[] = {
     FIELD_STRING(struct revoke_body, app_id, "app_id", FIELD_REQUIRED, .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct revoke_body, permission, "permission", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct revoke_body, permission, "permission", FIELD_REQUIRED, .min = 1, .max = LIMIT_PERMISSION_CHARS),
     FIELD_END,
 };
 

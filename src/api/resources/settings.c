@@ -40,10 +40,9 @@ static int list_settings(struct request *req, struct response *res, struct err *
 
 static int find_setting(struct request *req, enum setting_id *ret, struct err *e)
 {
-    if (settings_find(req->params[0], ret))
-        return 0;
-    return err_set(e, -ENOENT, "SETTING_NOT_FOUND", "There is no setting %.80s; `hearth settings` lists them",
-                   req->params[0]);
+    return settings_find(req->params[0], ret)
+               ? 0
+               : settings_refuse_key("There is no setting", req->params[0], -ENOENT, "SETTING_NOT_FOUND", e);
 }
 
 static int write_one(struct request *req, struct response *res, struct err *e)

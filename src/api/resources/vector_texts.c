@@ -73,23 +73,39 @@ int vector_texts_fill(struct request *req, const struct vector_space *space, con
     return r;
 }
 
-const char *vector_texts_metadata(struct arena *a, const struct sent_record *record)
+static void print_with_text(struct buf *out, const struct sent_record *record)
 {
     struct json_value value;
     struct json_writer w;
     struct slice key;
-    struct buf out;
 
-    if (!record->text || !json_is_absent(json_get(record->metadata, "text")))
-        return json_is_absent(record->metadata) ? "{}" : json_to_str(a, record->metadata);
-    buf_init(&out, LIMIT_BODY_VECTORS);
-    json_write_init(&w, &out);
+    json_write_init(&w, out);
     json_begin_object(&w);
     json_add_string(&w, "text", record->text);
-    for (struct json_iter it = json_iter(record->metadata); json_next(&it, &key, &value);)
+    for (struct json_iter it = json_iter(record->metadata); !out->overflowed && json_next(&it, &key, &value);)
         json_add_value(&w, key.p, value);
     json_end(&w);
-    return buf_to_arena(&out, a);
+}
+
+int vector_texts_metadata(struct arena *a, const struct sent_record *record, size_t i, const char **ret, struct err *e)
+{
+    char field[48];
+    struct buf out;
+
+    buf_init(&out, LIMIT_VECTOR_METADATA);
+    if (record->text && json_is_absent(json_get(record->metadata, "text")))
+        print_with_text(&out, record);
+    else if (json_is_absent(record->metadata))
+        buf_add_str(&out, "{}");
+    else
+        json_print(&out, record->metadata);
+    if (out.overflowed) {
+        buf_clear(&out);
+        snprintf(field, sizeof(field), "vectors[%zu].metadata", i);
+        return err_add_field(e, field, "must be at most %d bytes of JSON", LIMIT_VECTOR_METADATA);
+    }
+    *ret = buf_to_arena(&out, a);
+    return 0;
 }
 
 int vector_texts_query(struct request *req, const struct vector_space *space, struct vector_query *query,

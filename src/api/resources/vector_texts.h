@@ -18,8 +18,10 @@ size_t vector_texts_count(const struct field_list *records); /* those without a 
 /* Fills the vectors that are missing. *model: of the caller, NULL: not told; afterwards what made the vectors. */
 int vector_texts_fill(struct request *req, const struct vector_space *space, const struct field_list *records,
                       const char **model, struct err *e) MUST_CHECK;
-/* The record's metadata as JSON, with its text unless the metadata has one. */
-const char *vector_texts_metadata(struct arena *a, const struct sent_record *record);
+/* The i-th record's metadata as JSON, with its text unless the metadata has one. -EINVAL when that is longer than
+ * LIMIT_VECTOR_METADATA, beyond which nothing is printed. */
+int vector_texts_metadata(struct arena *a, const struct sent_record *record, size_t i, const char **ret,
+                          struct err *e) MUST_CHECK;
 /* Gives the query the vector of its text. The words count as well where the store can search them. */
 int vector_texts_query(struct request *req, const struct vector_space *space, struct vector_query *query,
                        const char **model, struct err *e) MUST_CHECK;

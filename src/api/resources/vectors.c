@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "base/limits.h"
 #include "store/tables/apps.h"
+#include "store/tables/keys.h"
 
 enum { WORKSPACE_CHARS = 128, MODEL_CHARS = 200, ID_CHARS = LIMIT_VECTOR_ID_BYTES, TOP_K_DEFAULT = 5 };
 
@@ -18,7 +19,7 @@ struct query_body {
     struct json_floats vector;
     int64_t top_k;
     struct json_value filter;
-    const char *workspace, *model, *text, *app;
+    const char *workspace, *model, *text, *app, *key;
     double min_score;
     bool with_vectors, has_min_score, is_embedded;
 };
@@ -73,6 +74,8 @@ static const struct field query_fields[] = {
                .help = "true: `text` is also embedded and its vector searched for, instead of `vector`"),
     FIELD_STRING(struct query_body, app, "app", .min = 1, .max = LIMIT_NAME_CHARS,
                  .help = "of the administrator: whose vectors, an app's id or name"),
+    FIELD_STRING(struct query_body, key, "key", .min = 1, .max = LIMIT_NAME_CHARS,
+                 .help = "the same: a developer key's id, fingerprint or name"),
     FIELD_INT(struct query_body, top_k, "topK", .min = 1, .max = LIMIT_TOP_K, .def = TOP_K_DEFAULT),
     FIELD_OBJECT(struct query_body, filter, "filter",
                  .help = "metadata members and their values, or {$in, $ne, $gt, $gte, $lt, $lte}"),
@@ -138,13 +141,17 @@ static int make_batch(struct arena *a, const struct field_list *records, struct 
 {
     const struct sent_record *from = records->items;
     struct vector_record *items = arena_array(a, records->n, sizeof(*items));
+    int r;
 
     for (size_t i = 0; i < records->n; i++) {
         if (from[i].vector.n != from[0].vector.n)
             return err_set(e, -EINVAL, "DIMENSION_MISMATCH",
                            "`vectors[%zu].vector` has %zu dimensions, the first has %zu; nothing was stored.", i,
                            from[i].vector.n, from[0].vector.n);
-        items[i] = (struct vector_record){ from[i].id, from[i].vector.items, vector_texts_metadata(a, &from[i]) };
+        items[i] = (struct vector_record){ .id = from[i].id, .vector = from[i].vector.items };
+        r = vector_texts_metadata(a, &from[i], i, &items[i].metadata, e);
+        if (r < 0)
+            return r;
     }
     *ret = (struct vector_batch){ items, records->n, from[0].vector.n };
     return 0;
@@ -215,22 +222,63 @@ static int check_query(const struct request *req, const void *body, struct err *
                : 0;
 }
 
-/* The administrator has no vectors of its own and names the app whose vectors it searches. */
-static int call_of_query(struct request *req, const char *app, struct models_call **ret, struct err *e)
+/* The key of this id, fingerprint or name; of several of the same name the newest that is in use. */
+static int find_key(const struct request *req, const char *key, struct key_row *ret, struct err *e)
+{
+    const struct key_row *best = NULL;
+    struct key_row *rows;
+    size_t n;
+    int r = store_keys_list(req->api->store, req->arena, &rows, &n, e);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        bool is_id = strcmp(rows[i].id, key) == 0 || strcmp(rows[i].fingerprint, key) == 0;
+
+        if (is_id || (strcmp(rows[i].name, key) == 0 && (!best || (best->revoked_at && !rows[i].revoked_at))))
+            best = &rows[i];
+        if (is_id)
+            break;
+    }
+    if (!best)
+        return err_set(e, -ENOENT, "KEY_NOT_FOUND", "There is no developer key %.100s.", key);
+    *ret = *best;
+    return 0;
+}
+
+/* The scope of the app or key whose vectors the administrator searches. */
+static int scope_of_query(const struct request *req, const struct query_body *body, const char **ret, struct err *e)
+{
+    struct app_row app = { 0 };
+    struct key_row key = { 0 };
+    int r;
+
+    if (body->app && body->key)
+        return err_add_field(e, "key", "must not be given together with `app`");
+    if (body->app) {
+        r = store_apps_find(req->api->store, req->arena, body->app, &app, e);
+        if (r == 0)
+            *ret = app.app_id;
+        return r;
+    }
+    r = find_key(req, body->key, &key, e);
+    if (r == 0)
+        *ret = key.app_id ? key.app_id : key.fingerprint;
+    return r;
+}
+
+/* The administrator has no vectors of its own and names the app or key whose vectors it searches. */
+static int call_of_query(struct request *req, const struct query_body *body, struct models_call **ret, struct err *e)
 {
     struct models_call *call = metered_call(req);
     struct caller *as = ARENA_NEW(req->arena, struct caller);
-    struct app_row row = { 0 };
-    int r = 0;
 
     *ret = call;
-    if (req->caller->kind != CALLER_ADMIN || !app)
+    if (req->caller->kind != CALLER_ADMIN || (!body->app && !body->key))
         return 0;
-    r = store_apps_find(req->api->store, req->arena, app, &row, e);
     *as = *req->caller;
-    as->scope = row.app_id;
     call->caller = as;
-    return r;
+    return scope_of_query(req, body, &as->scope, e);
 }
 
 static int query_vectors(struct request *req, struct response *res, struct err *e)
@@ -251,7 +299,7 @@ static int query_vectors(struct request *req, struct response *res, struct err *
     const char *model = body->model;
     int r;
 
-    r = call_of_query(req, body->app, &call, e);
+    r = call_of_query(req, body, &call, e);
     if (r == 0)
         r = vector_space_open(call, body->workspace, &space, e);
     if (r == 0 && body->is_embedded)

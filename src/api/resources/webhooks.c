@@ -1,6 +1,7 @@
 /* The webhook receiver of apps: POST /webhooks/<token> (specification, "Webhook receiver"; decision D5). */
 #include "store/tables/deliveries.h"
 
+#include "agents/agents.h"
 #include "api/api.h"
 #include "api/dispatch.h"
 #include "api/resources/foreign_clients.h"
@@ -10,7 +11,6 @@
 #include "api/resources/task_shapes.h"
 #include "base/clock.h"
 #include "settings/dialect.h"
-#include "store/tables/agents.h"
 #include "store/tables/workspaces.h"
 #include "tasks/tasks.h"
 
@@ -82,7 +82,7 @@ static int check_trigger(const struct trigger_payload *in, struct err *e)
 static int make_thread(struct request *req, int64_t workspace_id, const char **ret, struct err *e)
 {
     char now[TIME_TEXT_SIZE], id[UUID_SIZE];
-    struct thread_row thread = { .workspace_id = workspace_id };
+    struct thread_row thread = { .workspace_id = workspace_id, .owner = req->caller->scope };
     int r;
 
     clock_now_text(now);
@@ -124,7 +124,7 @@ static int check_agent(struct request *req, const char *name, struct err *e)
 {
     struct agent_row agent;
 
-    return name ? store_agents_get(req->api->store, req->arena, name, &agent, e) : 0;
+    return name ? agent_get(req->api->agents, name, req->arena, &agent, e) : 0;
 }
 
 static void write_trigger(struct json_writer *w, const struct task_ids *ids, bool is_auto_run)
