@@ -1,5 +1,5 @@
 /* A reader is fed N elements, then FACTOR times as many, and may take SLACK times as long as linear growth would take
- * (test_growth.c, test_growth_stores.c). */
+ * (test_growth*.c). */
 #pragma once
 
 #include "base/fields.h"

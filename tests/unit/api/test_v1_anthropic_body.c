@@ -1,5 +1,6 @@
 /* Anthropic's messages read into the neutral request, and refusals with the path of the mistake. */
 #include "api/compat/v1_anthropic_body.h"
+#include "base/limits.h"
 
 #include <string.h>
 
@@ -195,6 +196,32 @@ static void documents_by_address_are_known_before(void **state)
     }
 }
 
+static bool names_address_beside(struct arena *a, int n)
+{
+    struct v1_messages_body body = { .model = NULL };
+    struct json_value root = { 0 };
+    struct buf text;
+
+    buf_init(&text, MIB(1));
+    buf_add_str(&text, "{\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":["
+                       "{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://x/y.png\"}}");
+    for (int i = 0; i < n; i++)
+        buf_add_str(&text, ",0");
+    buf_add_str(&text, "]}]}");
+    assert_int_equal(json_parse(a, buf_slice(&text), &root, NULL), 0);
+    assert_int_equal(fields_read(v1_messages_fields, root, &body, a, "", NULL), 0);
+    buf_clear(&text);
+    return v1_anthropic_names_addresses(&body);
+}
+
+static void documents_are_looked_for_in_as_many_blocks_as_the_limit_says(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    assert_true(names_address_beside(a, LIMIT_BLOCKS - 1));
+    assert_false(names_address_beside(a, LIMIT_BLOCKS));
+}
+
 static void tools_and_what_to_do_with_them(void **state)
 {
     static const struct {
@@ -305,6 +332,7 @@ int main(void)
         cmocka_unit_test(thoughts_are_kept_for_their_maker),
         cmocka_unit_test(a_schema_for_the_answer_is_read_by_either_name),
         cmocka_unit_test(documents_by_address_are_known_before),
+        cmocka_unit_test(documents_are_looked_for_in_as_many_blocks_as_the_limit_says),
         cmocka_unit_test(tools_and_what_to_do_with_them),
         cmocka_unit_test(what_is_not_said_is_left_to_the_model),
         cmocka_unit_test(violations_are_reported_by_their_paths),

@@ -164,6 +164,27 @@ static void the_input_is_kept_as_items(void **state)
 
 #define DIGITS "12345678000040008000000000000000"
 
+static void addresses_are_looked_for_in_as_many_items_as_the_limit_says(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_value input = { 0 };
+    struct buf text;
+
+    buf_init(&text, MIB(1));
+    buf_add_str(&text,
+                "[{\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"image_url\":\"https://h/x.png\"}]}");
+    for (int i = 1; i < LIMIT_MESSAGES; i++)
+        buf_add_str(&text, ",0");
+    buf_add_str(&text, "]");
+    assert_int_equal(json_parse(a, buf_slice(&text), &input, NULL), 0);
+    assert_true(v1_items_name_address(input));
+    text.n--;
+    buf_add_str(&text, ",0]");
+    assert_int_equal(json_parse(a, buf_slice(&text), &input, NULL), 0);
+    assert_false(v1_items_name_address(input));
+    buf_clear(&text);
+}
+
 static void ids_say_which_answer_and_item(void **state)
 {
     static const char *const bad[] = { "",
@@ -412,6 +433,7 @@ int main(void)
         cmocka_unit_test(order_within_a_turn_is_kept),
         cmocka_unit_test(a_reference_to_a_reference_is_refused),
         cmocka_unit_test(the_input_is_kept_as_items),
+        cmocka_unit_test(addresses_are_looked_for_in_as_many_items_as_the_limit_says),
         cmocka_unit_test(ids_say_which_answer_and_item),
         cmocka_unit_test(texts_and_calls_are_items),
         cmocka_unit_test(calls_side_by_side_keep_their_items),

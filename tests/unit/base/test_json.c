@@ -188,6 +188,31 @@ static void absent_is_read_as_nothing_everywhere(void **state)
     assert_string_equal(json_to_str(*state, absent), "null");
 }
 
+static void whole_numbers_without_sign_are_read_exactly(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_read;
+        uint64_t value;
+    } cases[] = {
+        { "0", true, 0 },
+        { "9007199254740993", true, UINT64_C(9007199254740993) },
+        { "9223372036854775808", true, UINT64_C(9223372036854775808) },
+        { "18446744073709551615", true, UINT64_MAX },
+        { "18446744073709551616", false, 0 },
+        { "-1", false, 0 },
+        { "1.0", false, 0 },
+        { "\"1\"", false, 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint64_t value = 0;
+
+        assert_int_equal(json_read_uint(parse_str(*state, cases[i].text), &value), cases[i].is_read);
+        assert_true(value == cases[i].value);
+    }
+}
+
 static void a_value_of_another_type_reads_as_zero(void **state)
 {
     struct json_value v = parse_str(*state, "{\"s\":\"7\",\"i\":7,\"d\":7.5,\"u\":18446744073709551615,\"a\":[1,2,3]}");
@@ -482,6 +507,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nesting_is_allowed_to_the_limit_and_refused_beyond, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(every_value_has_its_type_and_prints_exactly, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(absent_is_read_as_nothing_everywhere, new_arena, free_arena),
+        cmocka_unit_test_setup_teardown(whole_numbers_without_sign_are_read_exactly, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(a_value_of_another_type_reads_as_zero, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(the_first_of_equal_names_counts, new_arena, free_arena),
         cmocka_unit_test_setup_teardown(strings_are_decoded_and_end_with_a_nul, new_arena, free_arena),

@@ -257,6 +257,56 @@ static void every_use_of_a_dangerous_permission_is_in_the_audit_log(void **state
     assert_int_equal(verdict.n_entries, 6); /* one key, two decisions, three uses */
 }
 
+static int begin_use(struct fixture *f, const struct caller *c, struct audit_use **ret)
+{
+    struct err e;
+
+    err_init(&e);
+    return identity_begin_use(f->id, c, PERM_MCP_TOOLS, f->a, ret, &e);
+}
+
+static void refuse_entries(struct fixture *f, bool is_refused)
+{
+    struct err e = { 0 };
+
+    must(store_exec(f->store, &e, NULL,
+                    is_refused ? "CREATE TRIGGER no_room BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END"
+                               : "DROP TRIGGER no_room",
+                    ""),
+         &e);
+}
+
+static void a_use_whose_entry_cannot_be_stored_is_refused(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct caller app = app_caller(&f);
+    struct audit_use *use = NULL, *other = NULL;
+    struct err e = { 0 };
+
+    decide(&f, APP, PERM_MCP_TOOLS, true, CONSENT_ALWAYS);
+    assert_int_equal(begin_use(&f, &app, &use), 0);
+    assert_non_null(use);
+    assert_int_equal(audit_end_use(use, NULL), 0);
+    assert_int_equal(count_audit(&f, "permission.use"), 1);
+
+    refuse_entries(&f, true);
+    assert_int_equal(begin_use(&f, &app, &use), 0); /* is not known to fail before it was tried */
+    assert_true(audit_end_use(use, &e) < 0);
+    assert_string_not_equal(e.text, "");
+    assert_true(begin_use(&f, &app, &use) < 0); /* before the work, from now on */
+    assert_null(use);
+    refuse_entries(&f, false);
+    assert_int_equal(begin_use(&f, &app, &use), 0);
+    assert_null(use); /* waited for already */
+    assert_int_equal(count_audit(&f, "permission.use"), 2);
+    assert_int_equal(begin_use(&f, &app, &use), 0);
+    assert_int_equal(begin_use(&f, &app, &other), 0);
+    assert_non_null(use);
+    assert_int_equal(audit_end_use(other, NULL), 0);
+    assert_int_equal(audit_end_use(use, NULL), 0);
+    assert_int_equal(count_audit(&f, "permission.use"), 4);
+}
+
 static void a_permission_is_found_by_its_own_name_only(void **state)
 {
     for (const struct permission *p = permissions; p->name; p++)
@@ -342,6 +392,7 @@ int main(void)
         cmocka_unit_test(a_missing_grant_is_reported_as_clients_expect),
         cmocka_unit_test(a_grant_holds_for_its_own_app_and_permission_only),
         cmocka_unit_test(every_use_of_a_dangerous_permission_is_in_the_audit_log),
+        cmocka_unit_test(a_use_whose_entry_cannot_be_stored_is_refused),
         cmocka_unit_test(a_permission_is_found_by_its_own_name_only),
         cmocka_unit_test(a_grant_of_one_use_serves_one_of_many_at_once),
         cmocka_unit_test(each_grant_shows_when_it_was_last_used),

@@ -152,6 +152,23 @@ static void who_names_addresses_is_known_before(void **state)
     }
 }
 
+static void addresses_are_looked_for_in_as_many_blocks_as_the_limit_says(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct buf text;
+
+    buf_init(&text, MIB(1));
+    buf_add_str(&text, "[{\"type\":\"input_image\",\"image_url\":\"https://h/x.png\"}");
+    for (int i = 1; i < LIMIT_BLOCKS; i++)
+        buf_add_str(&text, ",0");
+    buf_add_str(&text, "]");
+    assert_true(llm_content_names_address(json_of(a, buf_str(&text))));
+    text.n--;
+    buf_add_str(&text, ",0]");
+    assert_false(llm_content_names_address(json_of(a, buf_str(&text))));
+    buf_clear(&text);
+}
+
 static void details_of_images_and_failures_of_tools_are_read(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -391,8 +408,11 @@ static void an_answer_by_instruction_is_checked(void **state)
         { LLM_FORMAT_SCHEMA, "{\"n\":1}", "{\"n\":1}" }, { LLM_FORMAT_SCHEMA, "{}", NULL },
     };
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct llm_format_rule rule = { .schema = json_of(a, "{\"type\":\"object\",\"required\":[\"n\"]}") };
+    const struct llm_request request = { .format = LLM_FORMAT_SCHEMA,
+                                         .schema = json_of(a, "{\"type\":\"object\",\"required\":[\"n\"]}") };
+    struct llm_format_rule rule = { 0 };
 
+    assert_int_equal(llm_format_rule_copy(a, &request, &rule, NULL), 0);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct slice text = slice_of(cases[i].text);
         struct err e = { 0 };
@@ -408,14 +428,31 @@ static void an_answer_by_instruction_is_checked(void **state)
     }
 }
 
+static void a_schema_that_cannot_be_used_is_refused_before_the_request_is_sent(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct llm_request request = { .format = LLM_FORMAT_SCHEMA,
+                                         .schema = json_of(
+                                             a, "{\"properties\":{\"n\":{\"$ref\":\"https://example.org/n.json\"}}}") };
+    struct llm_format_rule rule = { 0 };
+    struct err e = { 0 };
+
+    assert_int_equal(llm_format_rule_copy(a, &request, &rule, &e), -EINVAL);
+    assert_string_equal(e.code, "VALIDATION_ERROR");
+    assert_string_equal(e.fields[0].field, "schema.properties.n.$ref");
+    assert_non_null(strstr(e.text, "https://example.org/n.json"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_schema_that_cannot_be_used_is_refused_before_the_request_is_sent),
         cmocka_unit_test(only_messages_are_required_and_the_rest_has_defaults),
         cmocka_unit_test(everything_a_caller_may_say_is_read),
         cmocka_unit_test(blocks_of_every_kind_are_read),
         cmocka_unit_test(files_are_read_wherever_clients_put_them),
         cmocka_unit_test(who_names_addresses_is_known_before),
+        cmocka_unit_test(addresses_are_looked_for_in_as_many_blocks_as_the_limit_says),
         cmocka_unit_test(details_of_images_and_failures_of_tools_are_read),
         cmocka_unit_test(what_is_not_as_it_must_be_is_reported_with_its_place),
         cmocka_unit_test(the_assistants_thoughts_are_read_by_either_name),

@@ -23,8 +23,9 @@ struct bout {
     struct bench *bench;
     struct one *one;           /* until the turn's end; loop thread */
     enum llm_turn_state state; /* as look() saw it */
-    bool commits, cancels_itself;
-    int n_attempts, n_reads, r;
+    bool commits, cancels_itself, checks;
+    int n_bad; /* so many answers fail their check */
+    int n_attempts, n_reads, n_checked_on_loop, n_accepted, r;
     char provider[40];
     struct llm_answer answer;
     struct err e;
@@ -98,34 +99,54 @@ static void on_end(void *arg, int r, const struct err *e)
     atomic_store(&bout->is_over, true);
 }
 
-static int on_answer_end(void *arg, enum llm_finish why, const struct llm_usage *usage, const char *model)
+static int check(void *arg, struct err *e)
 {
-    struct one *one = CONTAINER_OF((struct llm_answer *)arg, struct one, answer);
+    struct bout *bout = ((struct one *)arg)->bout;
 
-    llm_answer_end(&one->answer, why, usage, model);
+    bout->n_checked_on_loop += loop_is_current(bout->bench->fixture.rig.loop);
+    return bout->n_bad-- > 0 ? err_set(e, -EIO, "LLM_ERROR", "not what was asked for") : 0;
+}
+
+static int on_checked(void *arg)
+{
+    struct one *one = arg;
+
+    one->bout->n_accepted++;
     llm_turn_answered(&one->turn);
     return 0;
 }
 
+static int on_answer_end(void *arg, enum llm_finish why, const struct llm_usage *usage, const char *model)
+{
+    struct one *one = CONTAINER_OF((struct llm_answer *)arg, struct one, answer);
+    int r;
+
+    llm_answer_end(&one->answer, why, usage, model);
+    r = llm_turn_check(&one->turn);
+    if (r == -EINPROGRESS)
+        return 0;
+    return r < 0 ? r : on_checked(one);
+}
+
 static void start(void *arg)
 {
-    static const struct llm_turn_events events = { .on_attempt = on_attempt,
-                                                   .after_read = after_read,
-                                                   .on_end = on_end };
+    static const struct llm_turn_events events = {
+        .on_attempt = on_attempt, .after_read = after_read, .check = check, .on_checked = on_checked, .on_end = on_end
+    };
     struct bout *bout = arg;
     struct one *one = xcalloc(1, sizeof(*one));
     struct llm_sink sink = llm_answer_sink(&one->answer);
+    struct llm_plan *plan;
 
     sink.on_end = on_answer_end;
     bout->one = one;
     one->bout = bout;
     one->arena = arena_new();
-    llm_turn_start(
-        bout->bench->turns, &one->turn,
-        &(struct llm_turn_start){ .plan = fixture_plan(&bout->bench->fixture, one->arena, one->arena, bout->commits),
-                                  .sink = sink,
-                                  .events = &events,
-                                  .arg = one });
+    plan = fixture_plan(&bout->bench->fixture, one->arena, one->arena, bout->commits);
+    for (size_t i = 0; i < plan->picks.n; i++)
+        plan->of[i].must_check = bout->checks;
+    llm_turn_start(bout->bench->turns, &one->turn,
+                   &(struct llm_turn_start){ .plan = plan, .sink = sink, .events = &events, .arg = one });
 }
 
 static void look(void *arg)
@@ -267,6 +288,71 @@ static void a_cancel_while_a_worker_reads_waits_for_it(void **state)
     assert_int_equal(bout.r, -ECANCELED);
 }
 
+static void a_worker_checks_an_answer_before_the_turn_ends(void **state)
+{
+    for (int commits = 0; commits < 2; commits++) {
+        AUTO(bench_close) struct bench b = { 0 };
+        AUTO(bout_close) struct bout bout = { .checks = true, .commits = commits == 1 };
+
+        bench_open(&b, "/", NULL);
+        assert_int_equal(pool_submit(b.workers, hold_worker, &b.fixture), 0);
+        begin(&bout, &b);
+        assert_true(wait_until(reads, &bout));
+        assert_false(atomic_load(&bout.is_over));
+        atomic_store(&b.fixture.is_open, true);
+        finish(&bout);
+        assert_int_equal(bout.r, 0);
+        assert_int_equal(bout.n_accepted, 1);
+        assert_int_equal(bout.n_checked_on_loop, 0);
+        assert_string_equal(buf_str(&bout.answer.text), commits ? "Hello" : "all at once");
+    }
+}
+
+static void an_answer_that_fails_its_check_is_requested_anew(void **state)
+{
+    AUTO(bench_close) struct bench b = { 0 };
+    AUTO(bout_close) struct bout bout = { .checks = true, .n_bad = 1 };
+
+    bench_open(&b, "/", "/");
+    begin(&bout, &b);
+    finish(&bout);
+    assert_int_equal(bout.r, 0);
+    assert_int_equal(bout.n_attempts, 2);
+    assert_int_equal(bout.n_accepted, 1);
+    assert_string_equal(bout.provider, "other");
+}
+
+static void an_answer_that_fails_its_check_after_it_was_passed_on_ends_the_turn(void **state)
+{
+    AUTO(bench_close) struct bench b = { 0 };
+    AUTO(bout_close) struct bout bout = { .checks = true, .commits = true, .n_bad = 1 };
+
+    bench_open(&b, "/", "/");
+    begin(&bout, &b);
+    finish(&bout);
+    assert_int_equal(bout.r, -EIO);
+    assert_string_equal(bout.e.text, "not what was asked for");
+    assert_int_equal(bout.n_attempts, 1);
+    assert_int_equal(bout.n_accepted, 0);
+}
+
+static void a_cancel_while_a_worker_checks_waits_for_it(void **state)
+{
+    AUTO(bench_close) struct bench b = { 0 };
+    AUTO(bout_close) struct bout bout = { .checks = true };
+
+    bench_open(&b, "/", "/");
+    assert_int_equal(pool_submit(b.workers, hold_worker, &b.fixture), 0);
+    begin(&bout, &b);
+    assert_true(wait_until(reads, &bout));
+    loop_call(b.fixture.rig.loop, cancel, &bout);
+    assert_false(atomic_load(&bout.is_over));
+    atomic_store(&b.fixture.is_open, true);
+    finish(&bout);
+    assert_int_equal(bout.r, -ECANCELED);
+    assert_int_equal(bout.n_accepted, 0);
+}
+
 static void a_cancel_may_come_from_what_is_read(void **state)
 {
     AUTO(bench_close) struct bench b = { 0 };
@@ -372,6 +458,10 @@ int main(void)
         cmocka_unit_test(a_cancel_leaves_the_upstream_before_and_within_its_answer),
         cmocka_unit_test(a_cancel_ends_the_wait_for_the_next_attempt),
         cmocka_unit_test(a_cancel_while_a_worker_reads_waits_for_it),
+        cmocka_unit_test(a_worker_checks_an_answer_before_the_turn_ends),
+        cmocka_unit_test(an_answer_that_fails_its_check_is_requested_anew),
+        cmocka_unit_test(an_answer_that_fails_its_check_after_it_was_passed_on_ends_the_turn),
+        cmocka_unit_test(a_cancel_while_a_worker_checks_waits_for_it),
         cmocka_unit_test(a_cancel_may_come_from_what_is_read),
         cmocka_unit_test(what_was_reported_is_not_asked_of_somebody_else),
         cmocka_unit_test(each_attempt_begins_anew),

@@ -34,6 +34,8 @@ struct models_rig {
     struct caller caller;
     atomic_int n_requested;
     atomic_bool is_refusing;
+    bool (*answer)(struct models_rig *x, struct http_exchange *exchange); /* before all else; false: not by this */
+    void *arg;
 };
 
 static inline void push_text(struct http_stream *s, const char *text)
@@ -69,6 +71,8 @@ static inline void answer_as_provider(void *arg, struct http_exchange *x)
     const struct slice body = x->request.body;
 
     atomic_fetch_add(&m->n_requested, 1);
+    if (m->answer && m->answer(m, x))
+        return;
     if (atomic_load(&m->is_refusing)) {
         x->response.status = 400;
         buf_add_str(&x->response.body, "{\"error\":{\"message\":\"not like this\"}}");

@@ -123,12 +123,39 @@ static void an_event_is_never_cut(void **state)
     assert_int_equal(feed_data(LIMIT_SSE_EVENT / 2, 2), -EMSGSIZE);
 }
 
+static void the_pause_before_a_retry_is_a_number_of_digits(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } cases[] = {
+        { "data: x\n\n", -1 },
+        { "retry: 500\n\n", 500 },
+        { "retry: 500\nretry: 1x\n\n", 500 },
+        { "retry: -1\nretry:\n\n", -1 },
+        { "retry: 99999999999999999999\n", 24 * 3600 * 1000 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct sse_reader reader;
+        struct buf out;
+
+        buf_init(&out, 100);
+        sse_reader_init(&reader, note, &out);
+        assert_int_equal(sse_reader_feed(&reader, slice_of(cases[i].text), NULL), 0);
+        assert_int_equal(reader.retry_ms, cases[i].ms);
+        sse_reader_clear(&reader);
+        buf_clear(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_are_read_however_the_bytes_are_split),
         cmocka_unit_test(a_callback_that_says_no_stops_the_reading),
         cmocka_unit_test(an_event_is_never_cut),
+        cmocka_unit_test(the_pause_before_a_retry_is_a_number_of_digits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,8 @@ static void what_is_no_address_is_refused_in_words(void **state)
                                          "http://a%2fb/",
                                          "http://a%20b/",
                                          "http://a%25b/",
+                                         "http://%32",
+                                         "http://%31%32%37.%31/",
                                          "gopher://x" };
     AUTO(arena_freep) struct arena *a = arena_new();
 

@@ -246,6 +246,7 @@ static const struct {
     { "audit.keep_days=36501", "whole number from 0 to 36500" },
     { "log.level=loud", "one of error, warn, info, debug" },
     { "log.level=", "one of error" },
+    { "htp.listen=1", "there is no setting htp.listen; did you mean http.listen?" },
     { "nosuch.key=1", "there is no setting nosuch.key" },
     { "=1", "there is no setting" },
     { "log.level", "KEY=VALUE" },

@@ -124,6 +124,22 @@ static void past_events_of_finished_tasks_go_and_a_persons_own_stay(void **state
     fixture_close(&x);
 }
 
+static void old_turns_go_with_their_messages_and_running_ones_stay(void **state)
+{
+    struct fixture x = fixture_open();
+
+    run_sql(&x, "INSERT INTO threads (id, workspace_id, slug, name, created_at) VALUES (1, 1, 't', 't', '" OLD "');"
+                "INSERT INTO turns (id, uuid, thread_id, scope, who, agent_name, state, started_at, ended_at) VALUES "
+                "(1, 'old', 1, 's', 'w', 'a', 'ended', '" OLD "', '" OLD "'), "
+                "(2, 'runs', 1, 's', 'w', 'a', 'running', '" OLD "', NULL), "
+                "(3, 'young', 1, 's', 'w', 'a', 'interrupted', '2026-01-01', '2026-01-01');"
+                "INSERT INTO messages (turn_id, role, message, created_at) SELECT id, 'user', '{}', '' FROM turns");
+    assert_int_equal(trim_all(&x, KEPT_TURNS), 1);
+    assert_int_equal(count(&x, "SELECT count(*) FROM turns WHERE uuid <> 'old'"), 2);
+    assert_int_equal(count(&x, "SELECT count(*) FROM messages"), 2);
+    fixture_close(&x);
+}
+
 static void a_sum_reports_how_many_how_large_and_since_when(void **state)
 {
     struct fixture x = fixture_open();
@@ -282,6 +298,7 @@ int main(void)
         cmocka_unit_test(many_go_few_at_a_time),
         cmocka_unit_test(output_of_old_runs_goes_and_the_runs_stay),
         cmocka_unit_test(past_events_of_finished_tasks_go_and_a_persons_own_stay),
+        cmocka_unit_test(old_turns_go_with_their_messages_and_running_ones_stay),
         cmocka_unit_test(a_sum_reports_how_many_how_large_and_since_when),
         cmocka_unit_test(the_chain_stays_checkable_when_its_beginning_is_removed),
         cmocka_unit_test(only_the_old_ones_at_the_beginning_are_removed),

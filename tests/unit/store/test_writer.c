@@ -193,6 +193,47 @@ static void when_the_transaction_is_lost_every_caller_of_the_group_is_reported(v
     writer_stop(w);
 }
 
+static void a_begun_change_is_on_disk_when_its_end_returns(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer *w = start(f.file, "begun", NULL, NULL);
+    struct call first = { .w = w, .fn = hold };
+    int64_t x = 1, same = 1;
+    struct err e = { 0 }, own = { 0 };
+    struct writer_job job = { .fn = insert, .arg = &x, .e = &own }, refused = { .fn = insert, .arg = &same, .e = &own };
+
+    must(writer_run(w, make_table, NULL, &e), &e);
+    sem_init(&may_go, 0, 0);
+    sem_init(&is_held, 0, 0);
+    start_call(&first);
+    sem_wait(&is_held);
+    must(writer_begin(w, &job, &e), &e); /* the writer is held: this does not wait */
+    must(writer_begin(w, &refused, &e), &e);
+    assert_int_equal(writer_n_waiting(w), 2);
+    sem_post(&may_go);
+    must(writer_end(&job), &own);
+    assert_int_equal(count_rows(f.file), 1);
+    assert_int_equal(writer_end(&refused), -EEXIST);
+    assert_string_not_equal(own.text, "");
+    pthread_join(first.thread, NULL);
+    writer_stop(w);
+}
+
+static void a_begun_change_may_be_ended_after_the_writer(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer *w = start(f.file, "ended", NULL, NULL);
+    int64_t x = 1;
+    struct err e = { 0 };
+    struct writer_job job = { .fn = insert, .arg = &x, .e = &e };
+
+    must(writer_run(w, make_table, NULL, &e), &e);
+    must(writer_begin(w, &job, &e), &e);
+    writer_stop(w);
+    must(writer_end(&job), &e);
+    assert_int_equal(count_rows(f.file), 1);
+}
+
 /* --- many threads --- */
 
 static void *insert_many(void *arg)
@@ -359,6 +400,8 @@ int main(void)
         cmocka_unit_test(a_change_is_on_disk_when_the_call_returns),
         cmocka_unit_test(one_that_fails_in_a_group_is_undone_alone),
         cmocka_unit_test(when_the_transaction_is_lost_every_caller_of_the_group_is_reported),
+        cmocka_unit_test(a_begun_change_is_on_disk_when_its_end_returns),
+        cmocka_unit_test(a_begun_change_may_be_ended_after_the_writer),
         cmocka_unit_test(many_threads_share_commits_and_lose_nothing),
         cmocka_unit_test(a_group_holds_as_many_as_the_limit),
         cmocka_unit_test(on_commit_comes_for_changes_only),

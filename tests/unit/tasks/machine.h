@@ -34,6 +34,7 @@ struct fake_run {
     char agent[64], prompt[64], table[64];
     char *activity; /* owned */
     atomic_bool was_requested, is_released, has_ended;
+    atomic_bool waits; /* for a person */
 };
 
 struct world {
@@ -67,6 +68,7 @@ struct machine {
     atomic_int n_looked;           /* questions for room */
     atomic_bool ends_in_start;     /* the end is reported before start() has returned */
     atomic_bool ignores_stop;
+    atomic_bool waits_in_start; /* a run waits for a person before start() has returned */
     atomic_int n_changes;
 };
 
@@ -110,6 +112,7 @@ static inline int fake_start(void *arg, int64_t run_id, const struct task_run_or
     snprintf(run->prompt, sizeof(run->prompt), "%s", order->prompt ? order->prompt : "");
     snprintf(run->table, sizeof(run->table), "%s", order->table_name ? order->table_name : "");
     run->activity = xstrdup(order->activity_json);
+    atomic_store(&run->waits, atomic_load(&m->waits_in_start));
     w->n_runs++;
     pthread_mutex_unlock(&w->mutex);
     *ret_handle = run;
@@ -148,6 +151,13 @@ static inline void fake_release(void *arg, void *handle)
     struct fake_run *run = handle;
 
     assert_false(atomic_exchange(&run->is_released, true));
+}
+
+static inline bool fake_waits(void *arg, void *handle)
+{
+    struct fake_run *run = handle;
+
+    return atomic_load(&run->waits);
 }
 
 static inline char *fake_log(void *arg, void *handle, struct arena *a)
@@ -233,7 +243,8 @@ static inline void machine_open_tasks(struct machine *m, bool is_serving)
                     .start = fake_start,
                     .stop = fake_stop,
                     .release = fake_release,
-                    .log = fake_log },
+                    .log = fake_log,
+                    .waits = fake_waits },
         .listeners = machine_listeners,
         .on_change = machine_changed,
         .arg = m,
