@@ -180,8 +180,7 @@ test('every broken field of a change is told at once', async () => {
         'status', 'result', 'raw_data', 'error_message');
 });
 
-test('an app claims and completes its own row through the database functions', async (t) => {
-    const h = await startHearth({ t });
+test('an app claims and completes its own row through the database functions', async () => {
     const mine = h.asApp(await newApp(h, {}, ['activities.write', 'activities.read']));
     const other = h.asApp(await newApp(h, {}, ['activities.write', 'activities.read']));
     const { id } = (await mine('POST', '/activities', { raw_data: { n: 1 } })).body.data;
@@ -197,8 +196,7 @@ test('an app claims and completes its own row through the database functions', a
     assert.deepEqual([data.status, data.result], ['completed', { ok: 1 }]);
 });
 
-test('a database function that does not exist is told as such', async (t) => {
-    const h = await startHearth({ t });
+test('a database function that does not exist is told as such', async () => {
     const mine = h.asApp(await newApp(h, {}, ['activities.write']));
     assert.equal((await mine('POST', '/activities/functions/drop_everything', {})).status, 404);
 });

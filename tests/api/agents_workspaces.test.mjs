@@ -53,6 +53,38 @@ test('every broken field of a definition is told at once', async () => {
     refusedFields(await define(definition({ env: { 'A=B': 'x' } })), 'env');
 });
 
+test('a model agent is defined, shown as it was given, and listed like every agent', async () => {
+    const given = { name: unique('model'), kind: 'model', instructions: 'Sort letters. Today is {date}.', tools: ['builtin/now', 'files/*'], approval: 'always', max_steps: 5, max_tokens_per_turn: 4000, temperature: 0, effort: 'low' };
+    const { sandbox } = await admin(h, 'POST', '/api/agents', given, 201);
+    assert.equal(sandbox, 'works with a model and may use builtin/now, files/*; a person is asked before each call');
+    assert.deepEqual((await admin(h, 'GET', `/api/agents/${given.name}`)).definition, given);
+    assert.deepEqual(await listed(given.name), { slug: given.name, name: given.name, display_name: given.name, description: '', hub_id: null });
+    await admin(h, 'POST', '/api/agents', definition({ name: given.name }));
+    assert.equal((await admin(h, 'GET', `/api/agents/${given.name}`)).definition.command, 'true', 'an agent may change its kind');
+});
+
+test('fields of the other kind are refused by name', async () => {
+    refusedFields(await define({ name: 'x', kind: 'model', command: 'true', sandbox: { profile: 'strict' }, tools: ['noslash'] }), 'command', 'sandbox', 'tools[0]');
+    refusedFields(await define(definition({ instructions: 'x', tools: ['a/b'], approval: 'never' })), 'instructions', 'tools', 'approval');
+    refusedFields(await define({ name: 'x', kind: 'model', max_steps: 201, temperature: 3, approval: 'maybe', effort: 'huge' }), 'max_steps', 'temperature', 'approval', 'effort');
+});
+
+test('@agent is always there, may be defined otherwise and cannot be removed', async (t) => {
+    const cold = await startHearth({ t });
+    const caller = cold.asApp(await newApp(cold, {}, ['api.agents']));
+    const find = async () => (await caller('GET', '/agents')).body.agents.filter((agent) => agent.name === '@agent');
+    assert.deepEqual((await find()).map((agent) => [agent.slug, agent.display_name, agent.hub_id]), [['@agent', 'Agent', null]]);
+    const { definition: first } = await admin(cold, 'GET', '/api/agents/@agent');
+    assert.equal(first.kind, 'model');
+    assert.equal(first.provider, undefined);
+    refused(await cold.socket('DELETE', '/api/agents/@agent'), 409, 'AGENT_ALWAYS_EXISTS');
+    refusedFields(await cold.socket('POST', '/api/agents', { name: '@agent', command: 'true' }), 'kind');
+    await admin(cold, 'POST', '/api/agents', { name: '@agent', kind: 'model', display_name: 'Mine', tools: [] });
+    assert.deepEqual((await find()).map((agent) => agent.display_name), ['Mine']);
+    refused(await cold.socket('DELETE', '/api/agents/@agent?force=true'), 409, 'AGENT_ALWAYS_EXISTS', /@agent/);
+    assert.deepEqual((await find()).map((agent) => agent.display_name), ['Mine']);
+});
+
 test('names are up to 128 characters and arguments up to 256', async () => {
     await admin(h, 'POST', '/api/agents', definition({ name: 'n'.repeat(128), args: Array(256).fill('x') }));
     refusedFields(await define(definition({ name: 'n'.repeat(129) })), 'name');

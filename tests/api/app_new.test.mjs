@@ -215,6 +215,31 @@ test('a folder without app.json, and one with a wrong agent, register nothing', 
     assert.equal((await h.cli('app', 'add', folder)).code, 0, 'an app needs no agent');
 });
 
+const agentsOf = async (h) => (await h.cliJson('agent', 'list')).filter((agent) => agent.name !== '@agent');
+
+test('an app.json that is refused leaves its agent as it was: unknown, or with its old definition', async (t) => {
+    for (const h of [await stoppedHearth({ t }), await startHearth({ t })]) {
+        const folder = place(t);
+        const add = async (app, agent) => {
+            writeFileSync(join(folder, 'app.json'), JSON.stringify(app));
+            writeFileSync(join(folder, 'agent.json'), JSON.stringify(agent));
+            return h.cli('app', 'add', folder);
+        };
+        const wrong = { name: 'half', config: { port: 99999 } }, whole = { name: 'half' };
+        const refused = await add(wrong, { name: 'helper', command: '/bin/true' });
+        assert.equal(refused.code, 1);
+        assert.equal(refused.stdout, '', 'nothing is told as done');
+        assert.match(refused.stderr, /^hearth: app\.json: .*port/);
+        assert.deepEqual([await agentsOf(h), await h.cliJson('app', 'list')], [[], []]);
+
+        assert.equal((await add(whole, { name: 'helper', command: '/bin/true', description: 'the first' })).code, 0);
+        assert.equal((await add(wrong, { name: 'helper', command: '/bin/false', description: 'the second' })).code, 1);
+        const [{ description }] = await agentsOf(h);
+        assert.equal(description, 'the first');
+        assert.deepEqual((await h.cliJson('app', 'list')).map(({ name }) => name), ['half']);
+    }
+});
+
 // --- activity add --wait ---
 
 test('a reason of several lines is shown line by line', async (t) => {

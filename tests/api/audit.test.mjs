@@ -1,9 +1,11 @@
 // The audit log (decision D4; issue, section 4): every decision and every use of a dangerous permission, append-only, hash-chained.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startHearth } from './harness.mjs';
+import { fileURLToPath } from 'node:url';
+import { sharedHearth, startHearth } from './harness.mjs';
 import { admin, decide, newApp, newKey, refused, sqlite, storeFile, timeForm } from './kit.mjs';
 
+const shared = sharedHearth();
 const entries = async (h, query = '?limit=500') => (await admin(h, 'GET', `/api/audit${query}`)).entries;
 
 test('decisions and revocations are in the log, newest first, and the chain is whole', async (t) => {
@@ -28,7 +30,7 @@ test('decisions and revocations are in the log, newest first, and the chain is w
 });
 
 test('each use of a dangerous permission is in the log', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const app = await newApp(h, {}, ['webhook.trigger']);
     const uses = async () => (await entries(h)).filter((entry) => entry.action === 'permission.use' && JSON.stringify(entry).includes(app));
     assert.equal((await uses()).length, 0);
@@ -36,6 +38,22 @@ test('each use of a dangerous permission is in the log', async (t) => {
         await h.api('POST', '/webhooks/svc', { event: 'trigger-agent', app_id: app, payload: { raw_data: {} } });
         assert.equal((await uses()).length, i);
     }
+});
+
+test('a call of a tool that was answered is in the log, also when the service is killed at once', async (t) => {
+    const h = await startHearth({ t });
+    const { call } = await newKey(h);
+    const server = fileURLToPath(new URL('./mcp_tool_server.mjs', import.meta.url));
+    await admin(h, 'POST', '/api/mcp/servers?accept=true', { name: 'tools', command: process.execPath, args: [server] }, 201);
+    const path = '/sdk/mcp/servers/tools/tools/count/execute';
+    for (let i = 0; i < 3; i++)
+        assert.equal((await call('POST', path, { arguments: {} })).status, 200);
+    const replies = await Promise.all(Array.from({ length: 16 }, () => call('POST', path, { arguments: {} })));
+    await h.kill();
+    assert.deepEqual(replies.map(({ status }) => status), Array(16).fill(200));
+    await h.start();
+    assert.equal((await entries(h)).filter((entry) => entry.action === 'permission.use').length, 19);
+    assert.equal((await admin(h, 'GET', '/api/audit/verify')).whole, true);
 });
 
 test('before and limit page through the log', async (t) => {
@@ -80,7 +98,7 @@ test('the table itself takes no change and no deletion', async (t) => {
 });
 
 test('the log is the administrator\'s', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const { call } = await newKey(h);
     refused(await call('GET', '/api/audit'), 401, 'ADMIN_REQUIRED');
     refused(await call('GET', '/api/audit/verify'), 401, 'ADMIN_REQUIRED');

@@ -27,7 +27,7 @@ const named = (route) => `${route.method} ${route.path}`;
 const template = (path) => path.replace(/:(\w+)|\{(\w+)\*\}/g, '{$1$2}');
 const operationOf = (route) => (openapi.paths[template(route.path)] ?? openapi.paths[template(route.path.replace(/^\/api/, ''))])[route.method.toLowerCase()];
 const bodySchemaOf = (route) => operationOf(route).requestBody?.content['application/json'].schema;
-const withBody = routes.filter(bodySchemaOf);
+const withBody = routes.filter((route) => bodySchemaOf(route) && route.path !== '/mcp');         // whose refusals are JSON-RPC's: tests/hostile/mcp.test.mjs
 const pathOf = (route) => route.path.replace(':app', world.app).replace(':name', world.agent).replace(':slug', 'desk')
     .replace(':key', 'tasks.presence_s').replace(/:\w+/g, nobodysId);
 
@@ -53,6 +53,7 @@ async function state() {
     const { pending } = await admin(h, 'GET', '/api/permissions/pending');
     const { grants } = await admin(h, 'GET', '/api/permissions');
     const { apps } = await admin(h, 'GET', '/api/apps');
+    await admin(h, 'GET', '/api/usage');        // stores what is counted in memory, as that of the conversations that make the bodies
     return { store: await tables(storeFile(h)), backend: await tables(backendFile(h)), settings, entries, whole, pending,
         grants: grants.map(({ last_used_at: _, ...rest }) => rest), apps: apps.map(({ app_id: id, status, updated_at: at }) => [id, status, at]) };
 }

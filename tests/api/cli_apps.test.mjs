@@ -4,35 +4,37 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Arrivals, binary, startHearth, until } from './harness.mjs';
+import { Arrivals, binary, sharedHearth, startHearth, until } from './harness.mjs';
+import { scriptedProvider } from './scripted.mjs';
 
+const shared = sharedHearth();
 const shell = (script, more = {}) => ({ app_type: 'custom', ...more, config: { command: '/bin/sh', args: ['-c', script], ...more.config } });
 
 const appOf = async (h, name) => (await h.cliJson('app', 'list')).find((app) => app.name === name);
 const hasStatus = (h, name, status) => until(async () => (await appOf(h, name)).status === status, { what: `${name} is ${status}`, everyMs: 50 });
 
 test('an app is started with its identity, logged and stopped', async (t) => {
-    const h = await startHearth({ t });
-    const id = await h.app(shell('echo "I am $SVC_APP_ID on $SVC_PORT for $HEARTH_BASE_URL in $PWD"; echo oops >&2; exec sleep 100', { name: 'demo' }));
-    assert.match((await h.cli('app', 'start', 'demo')).stdout, /^demo is started\.\n$/);
-    const app = await appOf(h, 'demo');
+    const h = await shared(t);
+    const id = await h.app(shell('echo "I am $SVC_APP_ID on $SVC_PORT for $HEARTH_BASE_URL in $PWD"; echo oops >&2; exec sleep 100', { name: 'greeter' }));
+    assert.match((await h.cli('app', 'start', 'greeter')).stdout, /^greeter is started\.\n$/);
+    const app = await appOf(h, 'greeter');
     assert.equal(app.status, 'running');
     assert.ok(existsSync(`/proc/${app.pid}`));
     const text = await until(async () => {
-        const { stdout } = await h.cli('app', 'logs', 'demo');
+        const { stdout } = await h.cli('app', 'logs', 'greeter');
         return /oops/.test(stdout) && /I am/.test(stdout) && stdout;
     }, { what: 'both lines of the log' });
     assert.match(text, new RegExp(`I am ${id} on ${app.port} for ${h.url} in ${join(h.dataDir, 'local-apps', id)}`));
-    const lines = await h.cliJson('app', 'logs', 'demo');
+    const lines = await h.cliJson('app', 'logs', 'greeter');
     assert.ok(lines.some((line) => line.stream === 'stderr' && line.text === 'oops'));
-    assert.equal((await h.cliJson('app', 'logs', 'demo', '-n', '1')).length, 1);
-    assert.match((await h.cli('app', 'stop', 'demo')).stdout, /stopped/);
-    assert.equal((await appOf(h, 'demo')).status, 'stopped');
+    assert.equal((await h.cliJson('app', 'logs', 'greeter', '-n', '1')).length, 1);
+    assert.match((await h.cli('app', 'stop', 'greeter')).stdout, /stopped/);
+    assert.equal((await appOf(h, 'greeter')).status, 'stopped');
     assert.ok(!existsSync(`/proc/${app.pid}`));
 });
 
 test('an app reaches the service with the identity it was given', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const script = `const r = await fetch(process.env.SERVER_URL + '/sdk/ping', { headers: { 'x-app-id': process.env.SVC_APP_ID } });
         console.log(JSON.stringify(await r.json()));`;
     const file = h.file('app.mjs', script);
@@ -44,10 +46,10 @@ test('an app reaches the service with the identity it was given', async (t) => {
 });
 
 test('logs -f goes on with what the app writes', async (t) => {
-    const h = await startHearth({ t });
-    const id = await h.app(shell('echo one; while [ ! -e go ]; do sleep 0.02; done; echo two; exec sleep 100', { name: 'demo' }));
-    await h.cli('app', 'start', 'demo');
-    const follower = spawn(binary, ['app', 'logs', 'demo', '-f', '--data', h.dataDir], { env: h.env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const h = await shared(t);
+    const id = await h.app(shell('echo one; while [ ! -e go ]; do sleep 0.02; done; echo two; exec sleep 100', { name: 'talker' }));
+    await h.cli('app', 'start', 'talker');
+    const follower = spawn(binary, ['app', 'logs', 'talker', '-f', '--data', h.dataDir], { env: h.env, stdio: ['ignore', 'pipe', 'inherit'] });
     t.after(() => follower.kill('SIGKILL'));
     const seen = new Arrivals();
     follower.stdout.setEncoding('utf8').on('data', (piece) => piece.split('\n').forEach((line) => seen.push(line)));
@@ -75,12 +77,12 @@ test('a crash starts it again; too many are an error that says why', async (t) =
 });
 
 test('a missing interpreter is an error with a sentence for a person', async (t) => {
-    const h = await startHearth({ t });
-    await h.app({ name: 'demo', app_type: 'uvx', config: { args: ['datasette'], env: { PATH: '/nowhere' } } });
-    const result = await h.cli('app', 'start', 'demo');
+    const h = await shared(t);
+    await h.app({ name: 'homeless', app_type: 'uvx', config: { args: ['datasette'], env: { PATH: '/nowhere' } } });
+    const result = await h.cli('app', 'start', 'homeless');
     assert.equal(result.code, 1);
     assert.match(result.stderr, /uvx.*not found/);
-    const app = await appOf(h, 'demo');
+    const app = await appOf(h, 'homeless');
     assert.equal(app.status, 'error');
     assert.match(app.message, /uvx/);
 });
@@ -113,12 +115,12 @@ test('a removed app is ended, its grants are gone, its data stays unless asked f
 });
 
 test('a replaced configuration counts from the next start', async (t) => {
-    const h = await startHearth({ t });
-    const id = await h.app(shell('echo first; exec sleep 100', { name: 'demo' }));
-    await h.cli('app', 'start', 'demo');
-    assert.equal(await h.app(shell('echo second; exec sleep 100', { name: 'demo' })), id);
-    await h.cli('app', 'restart', 'demo');
-    await until(async () => /first[^]*second/.test((await h.cli('app', 'logs', 'demo')).stdout), { what: 'both lines in one log' });
+    const h = await shared(t);
+    const id = await h.app(shell('echo first; exec sleep 100', { name: 'changing' }));
+    await h.cli('app', 'start', 'changing');
+    assert.equal(await h.app(shell('echo second; exec sleep 100', { name: 'changing' })), id);
+    await h.cli('app', 'restart', 'changing');
+    await until(async () => /first[^]*second/.test((await h.cli('app', 'logs', 'changing')).stdout), { what: 'both lines in one log' });
 });
 
 // --- asking in a terminal: script(1) of util-linux makes one ---
@@ -164,24 +166,51 @@ test('permission watch asks as requests come, and the waiting request goes on', 
 });
 
 test('permission watch without a terminal refuses and says what to use', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const result = await h.cli('permission', 'watch');
     assert.equal(result.code, 1);
     assert.match(result.stderr, /terminal.*permission list/);
 });
 
 test('a grant until the app stops ends with it', async (t) => {
-    const h = await startHearth({ t });
-    const id = await h.app(shell('exec sleep 100', { name: 'demo' }));
-    await h.cli('app', 'start', 'demo');
+    const h = await shared(t);
+    const id = await h.app(shell('exec sleep 100', { name: 'guest' }));
+    await h.cli('app', 'start', 'guest');
     await h.grant(id, 'api.agents', '--until-stop');
     assert.equal((await h.asApp(id)('GET', '/agents')).status, 200);
-    await h.cli('app', 'stop', 'demo');
+    await h.cli('app', 'stop', 'guest');
     assert.equal((await h.asApp(id)('GET', '/agents')).status, 403);
 });
 
+test('the example with a model agent is registered, runs, and its messages are sorted by the model', async (t) => {
+    const h = await startHearth({ t, settings: { 'tasks.sweep_s': 0.5, 'backend.poll_ms': 20 } });
+    const root = join(import.meta.dirname, '../../examples/triage');
+    const provider = await scriptedProvider(t, h);
+    const added = await h.cli('agent', 'add', join(root, 'agent-model.json'));
+    assert.equal(added.code, 0, added.stderr);
+    assert.equal((await h.cli('app', 'add', join(root, 'app-model.json'))).code, 0);
+    for (const permission of ['activities.read', 'activities.write'])
+        assert.equal((await h.cli('permission', 'grant', 'triage-model', permission)).code, 0);
+    assert.equal((await h.cli('app', 'start', 'triage-model')).code, 0);
+    const first = await provider.next();
+    assert.match(JSON.stringify(first.messages[0]), /help desk for the app/);
+    assert.deepEqual(first.tools.map((tool) => tool.function.name), ['list_activities']);
+    first.call(['list_activities', { limit: 20 }]);
+    for (let n = 0; n < 6;) {
+        const asked = await provider.next();
+        asked.answer(JSON.stringify({ category: 'billing', urgency: 'normal', because: `message ${++n}`, like: null }));
+    }
+    const call = h.asApp((await h.cliJson('app', 'show', 'triage-model')).app.app_id);
+    const rows = await until(async () => {
+        const { body } = await call('GET', '/activities');
+        return body.data.length === 6 && body.data.every((row) => row.status === 'completed') && body.data;
+    }, { what: 'all messages are sorted' });
+    assert.ok(rows.every((row) => row.result.data.category === 'billing'));
+    assert.equal(rows.filter((row) => row.result.tools_used.includes('list_activities')).length, 1);
+});
+
 test('the example of the repository is registered and runs', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const root = join(import.meta.dirname, '../../examples/triage');
     assert.equal(JSON.parse(readFileSync(join(root, 'app.json'), 'utf8')).name, 'triage');
     assert.equal((await h.cli('agent', 'add', join(root, 'agent.json'))).code, 0);

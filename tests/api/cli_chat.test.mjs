@@ -1,12 +1,14 @@
 // hearth status, chat, embed and search: what a person does first.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import http from 'node:http';
 import { test } from 'node:test';
-import { binary, coldHearth, startHearth, until } from './harness.mjs';
+import { coldHearth, sharedHearth, startHearth, until } from './harness.mjs';
 import { env } from './provider.mjs';
+import { inTerminal } from './terminal.mjs';
+
+const shared = sharedHearth();
 
 async function said(h, ...args) {
     const result = await h.cli(...args);
@@ -38,25 +40,6 @@ async function provider(t, { pieces = ['Hel', 'lo.'], isSlow = false } = {}) {
     return { asked, env: { GENERIC_OPENAI_BASE_URL: `http://127.0.0.1:${server.address().port}/v1`, GENERIC_OPENAI_MODEL: 'slow-model' } };
 }
 
-// `hearth ...` in a terminal of its own: type(text), seen() waits for a pattern behind what was seen before, ended.
-function inTerminal(t, h, ...args) {
-    const child = spawn('script', ['-qec', `trap : INT; ${binary} ${args.join(' ')} --data ${h.dataDir}; echo "code $?"`, '/dev/null'], { env: h.env, stdio: ['pipe', 'pipe', 'inherit'] });
-    let text = '';
-    let at = 0;
-    child.stdout.setEncoding('utf8').on('data', (piece) => { text += piece; });
-    const ended = once(child, 'close').then(() => text);
-    t.after(() => child.kill('SIGKILL'));
-    return {
-        ended,
-        type: (words) => child.stdin.write(words),
-        seen: (pattern) => until(() => {
-            const found = pattern.exec(text.slice(at));
-            at += found ? found.index + found[0].length : 0;
-            return found;
-        }, { what: `${pattern} in the terminal` }),
-    };
-}
-
 test('a question is answered as it comes, and piped text follows the question', async (t) => {
     const { asked, env: its } = await provider(t);
     const h = await startHearth({ t, env: its });
@@ -75,7 +58,7 @@ test('chat --json prints the whole answer', async (t) => {
 });
 
 test('what is missing is said: a model, a service, a question', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const noModel = await h.cli('chat', 'hello');
     assert.equal(noModel.code, 1);
     assert.match(noModel.stderr, /^hearth: No provider of language models is configured.*`hearth provider add openai --api-key -`/);
@@ -124,7 +107,7 @@ test('Ctrl-C cancels the answer that comes, and a second one ends', async (t) =>
 });
 
 test('embed prints one vector a line', async (t) => {
-    for (const h of [await startHearth({ t }), coldHearth({ t })]) {
+    for (const h of [await shared(t), coldHearth({ t })]) {
         await said(h, 'key', 'new');
         const lines = (await said(h, 'embed', 'one text', 'another')).trim().split('\n').map((line) => JSON.parse(line));
         assert.deepEqual(lines.map((one) => one.length), [384, 384]);
@@ -137,7 +120,7 @@ test('embed prints one vector a line', async (t) => {
 });
 
 test('search finds what an app has stored, by its text', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const app = await h.app({ name: 'notes' }, ['vectors.write', 'llm.embed']);
     const vectors = [{ id: 'cat', text: 'the cat sleeps on the sofa' }, { id: 'tax', text: 'the tax office wants a form', metadata: { documentId: 'letters' } }];
     assert.equal((await h.asApp(app)('POST', '/sdk/llm/vectors/upsert', { vectors })).status, 200);
@@ -145,8 +128,24 @@ test('search finds what an app has stored, by its text', async (t) => {
     assert.deepEqual((await h.cliJson('search', 'sleeping cats', '--app', app)).map((hit) => hit.id), ['cat', 'tax']);
     assert.deepEqual((await h.cliJson('search', 'sofa', '--app', 'notes', '--words')).map((hit) => hit.id), ['cat']);
     assert.equal(await said(h, 'search', 'sofa', '--app', 'notes', '--workspace', 'none', '--words'), 'Nothing was found.\n');
+    const whose = await h.cli('search', 'x');
+    assert.deepEqual([whose.code, whose.stderr.split('\n')[0]], [2, 'hearth: Whose vectors? --app APP, or --key KEY for those of a developer key']);
+    assert.match((await h.cli('search', 'x', '--app', 'note')).stderr, /^hearth: There is no app note; did you mean notes\?\n/);
     assert.match((await h.cli('search', 'x', '--app', 'nobody')).stderr, /nobody[^]*`hearth app list` shows what there is/);
-    assert.match((await h.cli('search', 'x', '--top', 'many')).stderr, /^hearth: --top must be/);
+    assert.match((await h.cli('search', 'x', '--app', 'notes', '--top', 'many')).stderr, /^hearth: --top must be/);
+});
+
+test('search finds what a developer key has stored, by its id, fingerprint or name', async (t) => {
+    const h = await shared(t);
+    const other = await h.cliJson('key', 'new', '--name', 'two-of-a-name'), { id, key } = await h.cliJson('key', 'new', '--name', 'two-of-a-name');
+    const vectors = [{ id: 'web', text: 'The site is down' }];
+    assert.equal((await h.api('POST', '/sdk/llm/vectors/upsert', { vectors }, { 'x-api-key': key })).status, 200);
+    const { fingerprint } = (await h.cliJson('key', 'list')).find((row) => row.id === id);
+    for (const name of [id, fingerprint, 'two-of-a-name'])
+        assert.deepEqual((await h.cliJson('search', 'site', '--key', name)).map((hit) => hit.id), ['web'], name);
+    assert.deepEqual(await h.cliJson('search', 'site', '--key', other.id), []);
+    assert.match((await h.cli('search', 'x', '--key', 'nope')).stderr, /^hearth: There is no developer key nope\.\nhearth: `hearth key list` shows what there is\.\n$/);
+    assert.match((await h.cli('search', 'x', '--key', id, '--app', 'notes')).stderr, /^hearth: --key must not be given together with `app`/);
 });
 
 test('status shows the service, models, apps, what waits and what failed', async (t) => {

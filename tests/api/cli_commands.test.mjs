@@ -4,15 +4,18 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { binary, coldHearth, startHearth, stoppedHearth, until } from './harness.mjs';
+import { binary, coldHearth, sharedHearth, startHearth, stoppedHearth, until } from './harness.mjs';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const forms = [
+const shared = sharedHearth(), sharedStopped = sharedHearth({}, stoppedHearth);
+const own = [
     ['offline', (t) => stoppedHearth({ t })],
     ['online', (t) => startHearth({ t })],
 ];
+const common = [['offline', sharedStopped], ['online', shared]];
 
-function both(name, run) {
+// On a Hearth of each test's own, or `common` ones: those tests look at no whole list.
+function both(name, run, forms = own) {
     for (const [form, make] of forms)
         test(`${name} (${form})`, async (t) => run(await make(t), form));
 }
@@ -96,43 +99,43 @@ both('a bad configuration is told with every error at once', async (h) => {
         assert.ok(result.stderr.includes(`\`${field}\``), `${field} in ${result.stderr}`);
     await fails(h, 1, /JSON/, 'app', 'add', h.file('broken.json', '{"name":'));
     await fails(h, 1, /missing\.json/, 'app', 'add', 'missing.json');
-});
+}, common);
 
 both('permissions are granted, denied, revoked and reset', async (h) => {
-    const id = await h.app({ name: 'demo', permissions: ['llm.chat', 'mcp.tools'] });
-    const decisions = async () => Object.fromEntries((await h.cliJson('permission', 'list', 'demo')).filter((one) => one.decision !== 'waiting')
+    const id = await h.app({ name: 'decided', permissions: ['llm.chat', 'mcp.tools'] });
+    const decisions = async () => Object.fromEntries((await h.cliJson('permission', 'list', 'decided')).filter((one) => one.decision !== 'waiting')
         .map((grant) => [grant.permission, `${grant.decision} ${grant.scope}`]));
-    await says(h, /may use llm\.chat/, 'permission', 'grant', 'demo', 'llm.chat');
+    await says(h, /may use llm\.chat/, 'permission', 'grant', 'decided', 'llm.chat');
     await says(h, /may use llm\.embed/, 'permission', 'grant', id, 'llm.embed', '--once');
-    await says(h, /may use tts\.generate/, 'permission', 'grant', 'demo', 'tts.generate', '--until', '2999-01-01');
-    await says(h, /may not use mcp\.tools/, 'permission', 'deny', 'demo', 'mcp.tools');
+    await says(h, /may use tts\.generate/, 'permission', 'grant', 'decided', 'tts.generate', '--until', '2999-01-01');
+    await says(h, /may not use mcp\.tools/, 'permission', 'deny', 'decided', 'mcp.tools');
     assert.deepEqual(await decisions(), { 'llm.chat': 'allow always', 'llm.embed': 'allow once', 'tts.generate': 'allow until_date', 'mcp.tools': 'deny always' });
-    await says(h, /demo +mcp\.tools +deny/, 'permission', 'list');
-    await says(h, /taken back/, 'permission', 'revoke', 'demo', 'llm.chat');
+    await says(h, /decided +mcp\.tools +deny/, 'permission', 'list');
+    await says(h, /taken back/, 'permission', 'revoke', 'decided', 'llm.chat');
     assert.equal((await decisions())['llm.chat'], undefined);
-    await fails(h, 1, /llm\.chat|decided/, 'permission', 'revoke', 'demo', 'llm.chat');
-    await says(h, /forgotten/, 'permission', 'reset', 'demo');
+    await fails(h, 1, /llm\.chat|decided/, 'permission', 'revoke', 'decided', 'llm.chat');
+    await says(h, /forgotten/, 'permission', 'reset', 'decided');
     assert.deepEqual(await decisions(), {});
-    await fails(h, 1, /no app (demo|nobody)\./, 'permission', 'grant', 'nobody', 'llm.chat');
-    await fails(h, 1, /date|future|until/i, 'permission', 'grant', 'demo', 'llm.chat', '--until', '2001-01-01');
-});
+    await fails(h, 1, /no app nobody\./, 'permission', 'grant', 'nobody', 'llm.chat');
+    await fails(h, 1, /date|future|until/i, 'permission', 'grant', 'decided', 'llm.chat', '--until', '2001-01-01');
+}, common);
 
 both('several permissions are decided at once, or all that the app requests', async (h) => {
-    await h.app({ name: 'demo', permissions: ['llm.chat', 'llm.embed', 'vectors.read'] });
-    const decisions = async () => (await h.cliJson('permission', 'list', 'demo')).filter((one) => one.decision !== 'waiting').map((grant) => `${grant.permission} ${grant.decision}`).sort();
-    await says(h, /^demo may not use llm\.chat, llm\.embed\.\n$/, 'permission', 'deny', 'demo', 'llm.chat', 'llm.embed');
-    await fails(h, 1, /no permission llm\.chatt; did you mean llm\.chat\?/, 'permission', 'grant', 'demo', 'vectors.read', 'llm.chatt');
+    await h.app({ name: 'several', permissions: ['llm.chat', 'llm.embed', 'vectors.read'] });
+    const decisions = async () => (await h.cliJson('permission', 'list', 'several')).filter((one) => one.decision !== 'waiting').map((grant) => `${grant.permission} ${grant.decision}`).sort();
+    await says(h, /^several may not use llm\.chat, llm\.embed\.\n$/, 'permission', 'deny', 'several', 'llm.chat', 'llm.embed');
+    await fails(h, 1, /no permission llm\.chatt; did you mean llm\.chat\?/, 'permission', 'grant', 'several', 'vectors.read', 'llm.chatt');
     assert.deepEqual(await decisions(), ['llm.chat deny', 'llm.embed deny']);
-    await says(h, /^demo may use llm\.chat, llm\.embed, vectors\.read\.\n$/, 'permission', 'grant', 'demo', '--requested');
+    await says(h, /^several may use llm\.chat, llm\.embed, vectors\.read\.\n$/, 'permission', 'grant', 'several', '--requested');
     assert.deepEqual(await decisions(), ['llm.chat allow', 'llm.embed allow', 'vectors.read allow']);
-    await fails(h, 2, /needs APP PERMISSION/, 'permission', 'grant', 'demo');
-    await fails(h, 2, /--requested needs no PERMISSION/, 'permission', 'grant', 'demo', 'llm.chat', '--requested');
+    await fails(h, 2, /needs APP PERMISSION/, 'permission', 'grant', 'several');
+    await fails(h, 2, /--requested needs no PERMISSION/, 'permission', 'grant', 'several', 'llm.chat', '--requested');
     await h.app({ name: 'modest' });
     await fails(h, 1, /modest declares no permission/, 'permission', 'grant', 'modest', '--requested');
-});
+}, common);
 
 test('permission names lists what the service knows, with the words that the person reads', async (t) => {
-    const h = await stoppedHearth({ t });
+    const h = await sharedStopped(t);
     const names = await h.cliJson('permission', 'names');
     assert.deepEqual(names.find(({ name }) => name === 'activities.read'), { name: 'activities.read', asks: 'read its activities', dangerous: false });
     assert.match((await h.cli('permission', 'names')).stdout, /^PERMISSION +THE APP WANTS TO +EVERY USE AUDITED\n[^]*\nmcp\.tools +run tools on this machine, which can be any program +yes\n/);
@@ -149,11 +152,11 @@ test('permission list shows what waits for an answer', async (t) => {
 });
 
 both('agents are added, listed and removed', async (h) => {
-    await says(h, /No agent is registered/, 'agent', 'list');
+    await says(h, /@agent +Agent/, 'agent', 'list');
     const file = h.file('agent.json', { name: 'sorter', display_name: 'Sorter', command: 'true' });
     const added = await h.cliJson('agent', 'add', file);
     assert.deepEqual({ ...added, sandbox: /sandbox/.test(added.sandbox) }, { name: 'sorter', sandbox: true });
-    assert.deepEqual((await h.cliJson('agent', 'list')).map((agent) => agent.name), ['sorter']);
+    assert.deepEqual((await h.cliJson('agent', 'list')).map((agent) => agent.name), ['@agent', 'sorter']);
     await says(h, /sorter +Sorter/, 'agent', 'list');
     await says(h, /removed/, 'agent', 'remove', 'sorter');
     await fails(h, 1, /agent/, 'agent', 'remove', 'sorter');
@@ -218,7 +221,7 @@ both('routes and the description of the API are printed', async (h) => {
     assert.equal(code, 0);
     assert.match(json.openapi, /^3\.1/);
     assert.ok(json.paths['/sdk/ping']);
-});
+}, common);
 
 test('what only a running service can do is refused without one', async (t) => {
     const h = coldHearth({ t });
@@ -229,7 +232,7 @@ test('what only a running service can do is refused without one', async (t) => {
 });
 
 test('open prints a link that signs a browser in once', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const printed = await says(h, new RegExp(`^${h.url}/\\S+token=\\S+\n$`), 'open');
     const first = await h.api('GET', printed.trim().slice(h.url.length));
     assert.equal(first.status, 303);
@@ -285,7 +288,7 @@ test('what is written offline is there when the service runs, and the other way 
 });
 
 test('a key that is revoked by the command line is refused at once', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const { id, key } = await h.cliJson('key', 'new');
     const ping = () => h.api('GET', '/sdk/ping', undefined, { 'x-api-key': key });
     assert.equal((await ping()).status, 200);

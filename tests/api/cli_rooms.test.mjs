@@ -3,12 +3,14 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { binary, coldHearth, runProgram, startHearth, stoppedHearth, until } from './harness.mjs';
+import { binary, coldHearth, runProgram, sharedHearth, startHearth, stoppedHearth, until } from './harness.mjs';
 import { admin, newApp, nobodysId, refused, refusedFields, shellAgent, unique } from './kit.mjs';
 
-const forms = [['offline', (t) => stoppedHearth({ t })], ['online', (t) => startHearth({ t })]];
+const shared = sharedHearth();
+const own = [['offline', (t) => stoppedHearth({ t })], ['online', (t) => startHearth({ t })]];
+const common = [['offline', sharedHearth({}, stoppedHearth)], ['online', shared]];
 
-function both(name, run) {
+function both(name, run, forms = common) {
     for (const [form, make] of forms)
         test(`${name} (${form})`, async (t) => run(await make(t), t));
 }
@@ -60,15 +62,15 @@ both('activities are inserted, listed, shown, changed and removed', async (h) =>
     await fails(h, /Activity not found/, 'activity', 'show', id);
     await fails(h, /There is no app nobody\./, 'activity', 'add', h.file('raw.json', { n: 1 }), '--app', 'nobody');
     await fails(h, /raw_data/, 'activity', 'add', h.file('list.json', [1]));
-});
+}, own);
 
 // Each with its least arguments.
 const usages = async (h) => [...(await h.cli('help')).stdout.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)((?: [A-Z][\w.|]*| app\|key)*)/gm)]
     .map(([, words, args]) => [...words.split(' '), ...args.split(' ').filter(Boolean).map((arg) => ({ 'FILE.json': '-', 'app|key': 'app' }[arg] ?? 'x'))]);
-// `permission watch` looks for a terminal first; `status` says itself that nothing runs (cli_chat.test.mjs), and so do `service`, whose command
+// `permission watch` and `approval watch` look for a terminal first; `status` says itself that nothing runs (cli_chat.test.mjs), and so do `service`, whose command
 // `service install` starts one (service_command.test.mjs), and `upgrade` (upgrade.test.mjs).
-const needNoFolder = ['permission watch', 'status', 'serve', 'service', 'upgrade', 'restore', 'help', 'man', 'completion', 'version'];
-const makers = ['key new', 'app add', 'agent add', 'provider add', 'settings set', 'workspace add'];
+const needNoFolder = ['permission watch', 'approval watch', 'status', 'serve', 'service', 'upgrade', 'restore', 'help', 'man', 'completion', 'version'];
+const makers = ['key new', 'app add', 'agent add', 'provider add', 'settings set', 'workspace add', 'mcp add', 'mcp import'];
 
 for (const [what, make] of [['does not exist', () => {}], ['is empty', (path) => mkdirSync(path, { mode: 0o700 })]])
     test(`a command on a data folder that ${what} says that no service ran, and makes nothing`, async (t) => {
@@ -98,11 +100,11 @@ test('what registers something may be the first command on a data folder', async
 });
 
 both('a permission that nobody knows is told with the nearest', async (h) => {
-    await h.app({ name: 'demo', permissions: ['llm.chat'] });
-    await fails(h, /There is no permission llm\.chta; did you mean llm\.chat\?/, 'permission', 'grant', 'demo', 'llm.chta');
-    await fails(h, /There is no permission nonsense\n/, 'permission', 'deny', 'demo', 'nonsense');
-    await fails(h, /There is no permission llm\.cat; did you mean llm\.chat\?/, 'permission', 'revoke', 'demo', 'llm.cat');
-    await fails(h, /Nothing was decided about the permission llm\.chat/, 'permission', 'revoke', 'demo', 'llm.chat');
+    await h.app({ name: 'asker', permissions: ['llm.chat'] });
+    await fails(h, /There is no permission llm\.chta; did you mean llm\.chat\?/, 'permission', 'grant', 'asker', 'llm.chta');
+    await fails(h, /There is no permission nonsense\n/, 'permission', 'deny', 'asker', 'nonsense');
+    await fails(h, /There is no permission llm\.cat; did you mean llm\.chat\?/, 'permission', 'revoke', 'asker', 'llm.cat');
+    await fails(h, /Nothing was decided about the permission llm\.chat/, 'permission', 'revoke', 'asker', 'llm.chat');
     const made = await says(h, /is registered/, 'app', 'add', h.file('slip.json', { name: 'slip', permissions: ['activities.raed', 'future.thing'] }));
     assert.match(made.stderr, /activities\.raed is no permission that this version knows; did you mean activities\.read\?/);
     assert.match(made.stderr, /future\.thing is no permission that this version knows\n/);
@@ -110,7 +112,7 @@ both('a permission that nobody knows is told with the nearest', async (h) => {
 });
 
 test('APP is name or id where tasks and usage are listed', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const name = unique('lister'), id = await newApp(h, { name }, ['webhook.trigger']);
     await h.asApp(id)('POST', '/webhooks/svc', { event: 'trigger-agent', payload: { raw_data: {} } });
     for (const by of [name, id]) {
@@ -148,7 +150,7 @@ test('what waits for a person and what waits for a place differ in lists', async
 });
 
 test('what is not there is named', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const dev = await h.asKey();
     for (const [path, what] of [[`/api/apps/${nobodysId}`, 'app'], [`/api/tasks/${nobodysId}`, 'task'], [`/api/calendar/${nobodysId}`, 'calendar event']])
         assert.match((await h.socket('GET', path)).body.error, new RegExp(`There is no ${what} ${nobodysId}\\.`), path);
@@ -159,7 +161,7 @@ test('what is not there is named', async (t) => {
 });
 
 test('an empty PATCH is refused, with what it could change', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const dev = await h.asKey();
     const { body } = await dev('POST', '/activities', { raw_data: { n: 1 } });
     for (const empty of [{}, { status: null }, { unknown: 1 }])

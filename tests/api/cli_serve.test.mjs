@@ -3,10 +3,12 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { coldHearth, startHearth, stoppedHearth, until } from './harness.mjs';
+import { coldHearth, sharedHearth, startHearth, stoppedHearth, until } from './harness.mjs';
+
+const shared = sharedHearth();
 
 test('the first line says where it listens; it answers there and its data folder is private', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     assert.equal((await h.api('GET', '/healthz')).status, 200);
     assert.equal(statSync(h.dataDir).mode & 0o777, 0o700);
     for (const name of readdirSync(h.dataDir).filter((name) => !statSync(join(h.dataDir, name)).isDirectory()))
@@ -32,7 +34,7 @@ test('an app that is registered before the first start does not take the next st
 });
 
 test('GET / is a page that says what to do next', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const reply = await h.api('GET', '/');
     assert.equal(reply.status, 200);
     assert.match(reply.headers['content-type'], /^text\/html/);
@@ -41,7 +43,7 @@ test('GET / is a page that says what to do next', async (t) => {
 });
 
 test('a second service on the folder refuses and names the first by its pid', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const second = await h.cli('serve', '--listen', '127.0.0.1:0');
     assert.equal(second.code, 1);
     assert.match(second.stderr, new RegExp(`pid ${h.pid}\\b`));
@@ -66,7 +68,7 @@ test('SIGINT ends it as SIGTERM does', async (t) => {
 });
 
 test('a port that is taken is told', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const other = coldHearth({ t });
     const result = await other.cli('serve', '--listen', `127.0.0.1:${h.port}`);
     assert.equal(result.code, 1);

@@ -1,20 +1,13 @@
 // hearth task: what a person sees and does of real work.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startHearth, until } from './harness.mjs';
+import { startHearth, stoppedHearth, until } from './harness.mjs';
+import { insert, listeningApp, shellAgent } from './kit.mjs';
 
 async function world(t, script, handler = {}) {
     const h = await startHearth({ t });
-    await h.agent({ name: 'worker', command: '/bin/sh', args: ['-c', script] });
-    const id = await h.app({
-        name: 'demo',
-        config: {
-            agentHandlers: [{ tableName: 'svc_activities', agentId: 'worker', eventTypes: ['INSERT'], ...handler }],
-            backend: { enabled: true },
-        },
-    }, ['activities.write', 'activities.read']);
-    const inserted = await h.asApp(id)('POST', '/activities', { raw_data: { n: 1 } });
-    assert.equal(inserted.status, 201);
+    const { call } = await listeningApp(h, await shellAgent(h, script, { name: 'worker' }), { name: 'demo', handler });
+    await insert(call, { n: 1 });
     return h;
 }
 
@@ -64,6 +57,15 @@ test('task wait ends with the task, and its exit code says how', async (t) => {
     assert.equal((await h.cliJson('task', 'wait', uuid)).task.status, 'completed');
     assert.equal((await h.cli('task', 'wait', uuid, '--timeout', 'soon')).code, 2);
     assert.equal((await h.cli('task', 'wait', 'nothing')).code, 1);
+});
+
+test('the beginning of an id names a developer key', async (t) => {
+    const h = await stoppedHearth({ t });
+    const [{ id }, other] = [await h.cliJson('key', 'new'), await h.cliJson('key', 'new')];
+    const revoked = await h.cli('key', 'revoke', id.slice(0, 12));
+    assert.deepEqual([revoked.code, revoked.stdout], [0, `The key ${id} is revoked.\n`]);
+    const keys = await h.cliJson('key', 'list');
+    assert.deepEqual([keys.find((key) => key.id === id).revoked_at !== null, keys.find((key) => key.id === other.id).revoked_at], [true, null]);
 });
 
 test('the beginning of an id names a task', async (t) => {

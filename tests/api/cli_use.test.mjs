@@ -14,7 +14,7 @@ test('help lists the commands and tells about each', async (t) => {
     const commands = [...list.stdout.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)[ \n]/gm)].map((match) => match[1]);
     for (const wanted of ['serve', 'key new', 'key list', 'key revoke', 'app new', 'app add', 'app list', 'app show', 'app start', 'app stop', 'app restart',
         'app logs', 'app remove', 'permission list', 'permission names', 'permission grant', 'permission deny', 'permission revoke', 'permission reset',
-        'permission watch', 'agent add', 'agent list', 'agent remove', 'task list', 'task show', 'task run', 'task replay', 'settings',
+        'permission watch', 'agent add', 'agent list', 'agent show', 'agent remove', 'task list', 'task show', 'task run', 'task replay', 'settings',
         'settings set', 'settings unset', 'audit verify', 'open', 'doctor', 'backup', 'restore', 'routes', 'openapi', 'version'])
         assert.ok(commands.includes(wanted), `${wanted} is missing`);
     for (const command of commands) {

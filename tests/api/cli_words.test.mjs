@@ -1,7 +1,9 @@
 // What a person reads when a command line is wrong: the sentence, and what to do next.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { coldHearth, startHearth, stoppedHearth } from './harness.mjs';
+import { coldHearth, sharedHearth, startHearth, stoppedHearth } from './harness.mjs';
+
+const shared = sharedHearth(), sharedStopped = sharedHearth({}, stoppedHearth);
 
 const slips = [
     [['ap', 'list'], 'hearth: There is no command ap; did you mean `hearth app list`? `hearth help` lists them all'],
@@ -9,6 +11,9 @@ const slips = [
     [['aap'], 'hearth: There is no command aap; did you mean `hearth app`? `hearth help` lists them all'],
     [['permisson', 'grant'], 'hearth: There is no command permisson; did you mean `hearth permission grant`? `hearth help` lists them all'],
     [['sevre'], 'hearth: There is no command sevre; did you mean `hearth serve`? `hearth help` lists them all'],
+    [['help', 'sevre'], 'hearth: There is no command sevre; did you mean `hearth serve`? `hearth help` lists them all'],
+    [['task', 'list', '--ap', 'x'], 'hearth: hearth task list has no option --ap; did you mean --app?'],
+    [['task', 'list', '--xyzzy=1'], 'hearth: hearth task list has no option --xyzzy'],
     [['xyzzy'], 'hearth: There is no command xyzzy; `hearth help` lists them all'],
     [['app', 'frobnicate'], 'hearth: There is no command app frobnicate; `hearth help app` lists those there are'],
     [['key'], 'hearth: key what? `hearth help key` lists its commands'],
@@ -17,7 +22,7 @@ const slips = [
 for (const [args, sentence] of slips)
     test(`hearth ${args.join(' ')} says what was meant, when that is near`, async (t) => {
         const { code, stdout, stderr } = await coldHearth({ t }).cli(...args);
-        assert.deepEqual([code, stdout, stderr.trimEnd()], [2, '', sentence]);
+        assert.deepEqual([code, stdout, stderr.split('\nusage: ')[0].trimEnd()], [2, '', sentence]);
     });
 
 test('--help of a group lists its commands', async (t) => {
@@ -36,7 +41,7 @@ const missing = [
 
 for (const [args, list] of missing)
     test(`hearth ${args.join(' ')} says where to look`, async (t) => {
-        const { code, stderr } = await (await stoppedHearth({ t })).cli(...args);
+        const { code, stderr } = await (await sharedStopped(t)).cli(...args);
         assert.equal(code, 1);
         assert.ok(stderr.trimEnd().endsWith(`\`${list}\` shows what there is.`), stderr);
     });
@@ -49,11 +54,12 @@ test('every violation of a definition is told once, each on a line of its own', 
 });
 
 test('a setting that breaks its rule is told with rule and value', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const set = await h.cli('settings', 'set', 'tasks.sweep_s', '0');
     assert.equal(set.stderr, 'hearth: tasks.sweep_s must be a number of seconds from 0.05 to 86400; it is "0"\n');
     const unknown = await h.cli('settings', 'tasks.sweep');
-    assert.match(unknown.stderr, /there is no setting tasks\.sweep; `hearth settings` lists them/i);
+    assert.match(unknown.stderr, /^hearth: There is no setting tasks\.sweep; did you mean tasks\.sweep_s\? `hearth settings` lists them\n$/);
+    assert.match((await h.cli('settings', 'set', 'htp.listen', 'x')).stderr, /^hearth: There is no setting htp\.listen; did you mean http\.listen\?/);
 });
 
 test('what waits for a person is in the calendar, and a rejected task says why', async (t) => {
@@ -69,7 +75,7 @@ test('what waits for a person is in the calendar, and a rejected task says why',
 });
 
 test('a permission that no version knows is stored and shown as unknown', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const file = h.file('app.json', '{"name": "a", "permissions": ["moon.walk"]}');
     await h.cli('app', 'add', file);
     assert.match((await h.cli('permission', 'list')).stdout, /^a +moon\.walk \(unknown\) +waiting/m);

@@ -1,12 +1,14 @@
 // Embeddings over HTTP (specification, "LLM"; decision D8): the built-in model, what is refused, and search with them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startHearth } from './harness.mjs';
+import { sharedHearth } from './harness.mjs';
+import { newApp } from './kit.mjs';
 
+const shared = sharedHearth();
 const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
 test('texts become vectors of one length, in their order', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const dev = await h.asKey();
     const { status, body } = await dev('POST', '/sdk/llm/embed', { input: ['red apples', 'a green bicycle', 'red apples'] });
     assert.equal(status, 200);
@@ -24,7 +26,7 @@ test('texts become vectors of one length, in their order', async (t) => {
 });
 
 test('a bare string is one text; provider and model may be named; null or an empty text means absent', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const dev = await h.asKey();
     const one = await dev('POST', '/sdk/llm/embed', { input: 'red apples' });
     assert.equal(one.body.embeddings.length, 1);
@@ -35,7 +37,7 @@ test('a bare string is one text; provider and model may be named; null or an emp
 });
 
 test('what breaks a rule is refused with the place where', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const dev = await h.asKey();
     const cases = [
         [{}, 'VALIDATION_ERROR', /`input` is required/],
@@ -60,7 +62,7 @@ test('what breaks a rule is refused with the place where', async (t) => {
 });
 
 test('the built-in provider is always there, and the active one unless a setting says otherwise', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const dev = await h.asKey();
     const { body } = await dev('GET', '/sdk/llm/providers/embed');
     const builtin = body.providers.find((p) => p.provider === 'builtin');
@@ -70,8 +72,8 @@ test('the built-in provider is always there, and the active one unless a setting
 });
 
 test('each route asks for its own permission', async (t) => {
-    const h = await startHearth({ t });
-    const app = h.asApp(await h.app());
+    const h = await shared(t);
+    const app = h.asApp(await newApp(h));
     for (const [method, path, body, permission] of [
         ['POST', '/sdk/llm/embed', { input: 'x' }, 'llm.embed'], ['GET', '/sdk/llm/providers/embed', undefined, 'llm.providers']]) {
         const reply = await app(method, path, body);
@@ -81,8 +83,8 @@ test('each route asks for its own permission', async (t) => {
 });
 
 test('embed, store and search: a misspelt question finds its text', async (t) => {
-    const h = await startHearth({ t });
-    const app = h.asApp(await h.app({}, ['llm.embed', 'vectors.read', 'vectors.write']));
+    const h = await shared(t);
+    const app = h.asApp(await newApp(h, {}, ['llm.embed', 'vectors.read', 'vectors.write']));
     const texts = ['The vaccine must be stored between two and eight degrees.', 'The dishwasher leaks at the rubber seal of its door.',
         'Flight delays: passengers may claim compensation.', 'Chess openings: the Sicilian defence.'];
     const embed = async (input) => (await app('POST', '/sdk/llm/embed', { input })).body;

@@ -22,7 +22,7 @@ after(() => h.stop());
 
 const named = (route) => `${route.method} ${route.path}`;
 const isSpecial = (route) => ['public', 'identified', 'admin', 'body'].includes(route.permission);
-const isForeign = (route) => /^(\/api)?\/v1\/|^\/api\/(chat|generate|embed|embeddings|tags|ps|show|version|pull|push|create|copy|delete|blobs\/.*)$/.test(route.path);     // in another service's form
+const isForeign = (route) => /^\/mcp$|^(\/api)?\/v1\/|^\/api\/(chat|generate|embed|embeddings|tags|ps|show|version|pull|push|create|copy|delete|blobs\/.*)$/.test(route.path);     // in another service's form
 const inPlace = (path, value) => path.replace(/:\w+|\{\w+\*\}/g, value);             // of the parameters of a route
 const template = (path) => path.replace(/:(\w+)|\{(\w+)\*\}/g, '{$1$2}');
 const operationOf = (route) => openapi.paths[template(route.path)]?.[route.method.toLowerCase()];
@@ -71,14 +71,14 @@ function callerOf(route) {
 
 async function succeed(route) {
     const { make, prefix } = successOf(route);
-    const { path, body, status = 200, type = 'application/json', call = callerOf(route) } = await make(world);
+    const { path, body, status = 200, type = 'application/json', call = callerOf(route), headers: more } = await make(world);
     if (type === 'text/event-stream') {
-        const headers = route.permission === 'admin' ? browser.headers : { 'x-app-id': world.app };
+        const headers = { ...route.permission === 'admin' ? browser.headers : { 'x-app-id': world.app }, ...more };
         const stream = await h.sse(prefix + path, { method: route.method, body, headers });
         stream.close();
         return { status: stream.status, headers: stream.headers, text: '', expected: { status, type } };
     }
-    return { ...await call(route.method, prefix + path, body), expected: { status, type } };
+    return { ...await call(route.method, prefix + path, body, more), expected: { status, type } };
 }
 
 test('the table of successes names no route that is gone', () => {

@@ -8,7 +8,8 @@
 //     });
 //
 // stop() asserts a clean exit: code 0 and no sanitizer report. kill() is SIGKILL and keeps the data; start() begins again on the
-// same data. Nothing here sleeps for a fixed time: wait with until(), logged(), or the stream's next().
+// same data. Nothing here sleeps for a fixed time: wait with until(), logged(), or the stream's next(). Tests that only read, or
+// whose writes cannot meet, take one Hearth together: sharedHearth().
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,6 +17,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { after } from 'node:test';
 import { pausedMs } from '../tools/metronome.mjs';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -390,7 +392,8 @@ class Hearth {
     // hearth <args> --data <this folder>. An object as the last argument is options: {input, env, deadlineMs}.
     async cli(...args) {
         const options = typeof args.at(-1) === 'object' ? args.pop() : {};
-        const result = await runProgram(this.#program, [...args, '--data', this.dataDir],
+        const end = args.includes('--') ? args.indexOf('--') : args.length; // what follows is another program's
+        const result = await runProgram(this.#program, [...args.slice(0, end), '--data', this.dataDir, ...args.slice(end)],
             { ...options, ...this.#spawnOptions, env: { ...this.env, ...options.env } });
         assert.doesNotMatch(result.stderr, sanitizerReport);
         return result;
@@ -407,8 +410,17 @@ class Hearth {
 
     // A developer key; the same one each time.
     async key() {
-        this.#key ??= this.cliJson('key', 'new').then((made) => made.key);
+        this.#key ??= this.#newKey();
         return this.#key;
+    }
+
+    // Without a start of the command line where that is possible.
+    async #newKey() {
+        if (!this.isRunning || this.#options.uid)
+            return (await this.cliJson('key', 'new')).key;
+        const reply = await this.socket('POST', '/api/keys', { name: 'of the harness' });
+        assert.equal(reply.status, 201, reply.text);
+        return reply.body.key;
     }
 
     // Registers an app and grants permissions; its id. `config` overrides the smallest valid configuration.
@@ -480,11 +492,12 @@ class Hearth {
         this.assertNoReport();
     }
 
-    assertNoReport() {
-        const at = this.log.findIndex((line) => sanitizerReport.test(line));
-        assert.equal(at, -1, `a sanitizer spoke:\n${this.log.slice(at, at + 60).join('\n')}`);
+    // Of the log's lines from `from` on.
+    assertNoReport(from = 0) {
+        const lines = this.log.slice(from), at = lines.findIndex((line) => sanitizerReport.test(line));
+        assert.equal(at, -1, `a sanitizer spoke:\n${lines.slice(at, at + 60).join('\n')}`);
         if (!this.mayStall)
-            assert.deepEqual(this.log.filter(isStall), [], 'the loop or the short pool was held up');
+            assert.deepEqual(lines.filter(isStall), [], 'the loop or the short pool was held up');
     }
 
     // Ends the service (unless it is killed already) and removes the temporary folder.
@@ -534,6 +547,32 @@ export async function stoppedHearth(options = {}) {
     const hearth = await startHearth(options);
     await hearth.terminate();
     return hearth;
+}
+
+// One Hearth for several tests of a file, or of the describe() that calls this: begun for the first test that asks, stopped after the last as every other one.
+//
+//     const shared = sharedHearth({ settings: { 'tasks.sweep_s': 1 } });       // the options of startHearth(), without t
+//     test('…', async (t) => {
+//         const h = await shared(t);                                           // writes are below newKey(h), newApp(h), unique('name')
+//     });
+//
+// For tests that only read, or whose writes cannot meet: below a key, an app and names of their own. A test that changes settings, ends or restarts the
+// service, measures memory or time, fills what has a limit, or looks at whole lists, counters or the log has startHearth(). A test fails that leaves the
+// service ended, and one during which a sanitizer or a stall was reported. `begin` is stoppedHearth for commands that need no service.
+export function sharedHearth(options = {}, begin = startHearth) {
+    let beginning = null;
+    after(async () => {
+        const hearth = await beginning?.catch(() => null);
+        await hearth?.stop().catch((error) => { throw new Error(`the Hearth that ${process.argv[1]} shares: ${error.message}`); });
+    });
+    return async (t) => {
+        const hearth = await (beginning ??= begin(options)), { pid, isRunning } = hearth, from = hearth.log.length;
+        t.after(() => {
+            assert.deepEqual([hearth.pid, hearth.isRunning], [pid, isRunning], 'a test must not end or restart a Hearth that it shares');
+            hearth.assertNoReport(from);
+        });
+        return hearth;
+    };
 }
 
 // A Hearth that is not started: for the command line alone, or to prepare the data folder first.

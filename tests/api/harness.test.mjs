@@ -1,7 +1,9 @@
-// The harness's own parts that need no service.
+// The harness's own parts.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { Arrivals, sseReader, until } from './harness.mjs';
+import { existsSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { Arrivals, sharedHearth, sseReader, stoppedHearth, until } from './harness.mjs';
+import { isAlive } from './kit.mjs';
 
 function readAll(...pieces) {
     const events = [];
@@ -44,4 +46,47 @@ test('until gives the value it waited for and names what did not come', async ()
     let calls = 0;
     assert.equal(await until(() => ++calls === 3 && 'third'), 'third');
     await assert.rejects(until(() => false, { deadlineMs: 5, what: 'never' }), /not within 5 ms: never/);
+});
+
+let first;
+
+describe('a Hearth that tests share', () => {
+    const shared = sharedHearth();
+
+    test('is started for the test that asks first', async (t) => {
+        first = await shared(t);
+        assert.equal((await first.api('GET', '/healthz')).status, 200);
+    });
+
+    test('is the same one for the next', async (t) => assert.equal((await shared(t)).pid, first.pid));
+
+    test('lets the test fail during which a stall or a sanitizer was reported', async () => {
+        for (const said of ['the loop was held for 900 ms', 'ERROR: AddressSanitizer: heap-use-after-free']) {
+            let end;
+            const h = await shared({ after: (hook) => { end = hook; } });
+            h.log.push(`2026-01-01T00:00:00.000Z warn  loop ${said}`);
+            assert.throws(end, { code: 'ERR_ASSERTION' });
+            await shared({ after: (hook) => { end = hook; } });
+            end();
+            h.log.pop();
+        }
+    });
+});
+
+test('a Hearth that tests shared is gone after the last', () => {
+    assert.ok(!isAlive(first.pid));
+    assert.ok(!existsSync(first.home));
+});
+
+describe('a Hearth that tests share, and that has ended', () => {
+    const shared = sharedHearth({}, stoppedHearth);
+
+    test('serves commands', async (t) => assert.deepEqual(await (await shared(t)).cliJson('app', 'list'), []));
+
+    test('lets the test fail that starts it', async () => {
+        let end;
+        const h = await shared({ after: (hook) => { end = hook; } });
+        await h.start();
+        assert.throws(end, /must not end or restart/);
+    });
 });

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { test } from 'node:test';
-import { startHearth, until } from './harness.mjs';
-import { followLink } from './kit.mjs';
+import { sharedHearth, startHearth, until } from './harness.mjs';
+import { followLink, newApp } from './kit.mjs';
 
 const made = '00000000-0000-4000-8000-000000000000';
 
@@ -13,7 +13,8 @@ async function newKey(h) {
     return reply.body;
 }
 
-const pending = async (h) => (await h.socket('GET', '/api/permissions/pending')).body.pending;
+const pending = async (h, app) => (await h.socket('GET', '/api/permissions/pending')).body.pending.filter((question) => question.app_id === app);
+const shared = sharedHearth();
 
 async function decide(h, appId, permissions, allow, more = {}) {
     const reply = await h.socket('POST', '/api/permissions/decide', { app_id: appId, permissions, allow, ...more });
@@ -21,9 +22,9 @@ async function decide(h, appId, permissions, allow, more = {}) {
 }
 
 test('ping tells keys and apps apart, and refuses strangers in the words of the specification', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const { key } = await newKey(h);
-    const app = await h.app();
+    const app = await newApp(h);
     const cases = [
         [{ authorization: `Bearer ${key}` }, 200, { mode: 'development', appId: undefined }],
         [{ 'x-api-key': key }, 200, { mode: 'development' }],
@@ -77,7 +78,7 @@ test('Host and Origin are checked on every route, unknown ones too', async (t) =
 });
 
 test('unknown routes and methods have their answers', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const unknown = await h.api('GET', '/nowhere');
     assert.deepEqual([unknown.status, unknown.body], [404, { success: false, error: 'Not Found', code: 'NOT_FOUND' }]);
     const method = await h.api('DELETE', '/sdk/ping');
@@ -85,8 +86,8 @@ test('unknown routes and methods have their answers', async (t) => {
 });
 
 test('the data folder is private and its owner\'s', async (t) => {
-    const h = await startHearth({ t });
-    const app = await h.app();
+    const h = await shared(t);
+    const app = await newApp(h);
     const { key } = await newKey(h);
     const ofApp = (await h.api('GET', '/sdk/local-apps/data-dir', undefined, { 'x-app-id': app })).body.dataDir;
     const ofKey = (await h.api('GET', '/sdk/local-apps/data-dir', undefined, { 'x-api-key': key })).body.dataDir;
@@ -97,14 +98,14 @@ test('the data folder is private and its owner\'s', async (t) => {
 });
 
 test('an app asks, the person answers, the call goes through', async (t) => {
-    const h = await startHearth({ t });
-    const app = await h.app();
+    const h = await shared(t);
+    const app = await newApp(h);
     const agents = () => h.api('GET', '/agents', undefined, { 'x-app-id': app });
     const refused = await agents();
     assert.equal(refused.status, 403);
     assert.deepEqual([refused.body.error, refused.body.code, refused.body.permission], ['PERMISSION_REQUIRED', 'PERMISSION_REQUIRED', 'api.agents']);
     const asked = h.api('POST', '/api/local-apps/request-permission', { app_id: app, app_name: 'x', permission: 'api.agents' });
-    await until(async () => (await pending(h)).some((question) => question.permission === 'api.agents'));
+    await until(async () => (await pending(h, app)).some((question) => question.permission === 'api.agents'));
     await decide(h, app, ['api.agents'], true, { scope: 'once' });
     assert.equal((await asked).body.granted, true);
     assert.equal((await agents()).status, 200);
@@ -118,12 +119,12 @@ test('an app asks, the person answers, the call goes through', async (t) => {
 });
 
 test('register asks for all that is missing in one prompt', async (t) => {
-    const h = await startHearth({ t });
-    const app = await h.app();
+    const h = await shared(t);
+    const app = await newApp(h);
     const permissions = ['llm.chat', 'llm.embed', 'made.up'];
     const asked = h.api('POST', '/sdk/register', { app_id: app, permissions });
     const questions = await until(async () => {
-        const all = await pending(h);
+        const all = await pending(h, app);
         return all.length === 3 && all;
     });
     assert.equal(new Set(questions.map((question) => question.id)).size, 1);
@@ -137,49 +138,49 @@ test('register asks for all that is missing in one prompt', async (t) => {
 });
 
 test('a client that leaves while it waits leaves the question and no thread behind', async (t) => {
-    const h = await startHearth({ t });
-    const app = await h.app();
+    const h = await shared(t);
+    const app = await newApp(h);
     const body = JSON.stringify({ app_id: app, permission: 'llm.chat' });
     const leaving = new AbortController();
     const left = fetch(`${h.url}/api/local-apps/request-permission`, { method: 'POST', signal: leaving.signal, body, headers: { 'content-type': 'application/json' } });
     left.catch(() => {});
-    await until(async () => (await pending(h)).length === 1, { what: 'the question' });
+    await until(async () => (await pending(h, app)).length === 1, { what: 'the question' });
     leaving.abort();
     await assert.rejects(left);
-    assert.equal((await pending(h)).length, 1);
+    assert.equal((await pending(h, app)).length, 1);
     await decide(h, app, ['llm.chat'], true);
     assert.equal((await h.api('POST', '/api/local-apps/request-permission', body)).body.granted, true);
 });
 
 test('nobody decides in time: not granted, not denied', async (t) => {
     const h = await startHearth({ t, settings: { 'consent.wait_s': 0.1 } });
-    const app = await h.app();
+    const app = await newApp(h);
     const reply = await h.api('POST', '/api/local-apps/request-permission', { app_id: app, permission: 'llm.chat' });
     assert.deepEqual([reply.status, reply.body.granted], [200, false]);
     assert.equal((await h.socket('GET', `/api/permissions?app_id=${app}`)).body.grants.length, 0);
 });
 
 test('two denials stop the asking until a reset', async (t) => {
-    const h = await startHearth({ t });
-    const app = await h.app();
+    const h = await shared(t);
+    const app = await newApp(h);
     const ask = () => h.api('POST', '/api/local-apps/request-permission', { app_id: app, permission: 'llm.chat' });
     for (let denials = 0; denials < 2; denials++) {
         const asked = ask();
-        await until(async () => (await pending(h)).length === 1);
+        await until(async () => (await pending(h, app)).length === 1);
         await decide(h, app, ['llm.chat'], false);
         assert.equal((await asked).body.granted, false);
     }
     assert.equal((await ask()).body.granted, false);
-    assert.equal((await pending(h)).length, 0);
+    assert.equal((await pending(h, app)).length, 0);
     await h.socket('POST', '/api/permissions/reset', { app_id: app });
     const again = ask();
-    await until(async () => (await pending(h)).length === 1);
+    await until(async () => (await pending(h, app)).length === 1);
     await decide(h, app, ['llm.chat'], true);
     assert.equal((await again).body.granted, true);
 });
 
 test('management answers the administrator alone, whose link works once', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const { key } = await newKey(h);
     const asKey = await h.api('GET', '/api/keys', undefined, { 'x-api-key': key });
     assert.deepEqual([asKey.status, asKey.body.code], [401, 'ADMIN_REQUIRED']);
@@ -203,7 +204,7 @@ test('management answers the administrator alone, whose link works once', async 
 
 test('the audit log has every decision, in a chain that is whole', async (t) => {
     const h = await startHearth({ t });
-    const app = await h.app();
+    const app = await newApp(h);
     await decide(h, app, ['llm.chat', 'mcp.tools'], true);
     await decide(h, app, ['llm.chat'], false);
     const { entries } = (await h.socket('GET', '/api/audit?limit=100')).body;
@@ -215,7 +216,7 @@ test('the audit log has every decision, in a chain that is whole', async (t) => 
 
 test('a backend token is kept for its owner, sealed, across a restart', async (t) => {
     const h = await startHearth({ t });
-    const [app, other] = [await h.app(), await h.app()];
+    const [app, other] = [await newApp(h), await newApp(h)];
     assert.equal((await h.api('GET', '/sdk/auth/token', undefined, { 'x-app-id': app })).status, 404);
     const synced = await h.api('POST', '/sdk/auth/sync-backend-token', { token: 'a token' }, { 'x-app-id': app });
     assert.deepEqual([synced.status, synced.body.hasToken], [200, true]);

@@ -100,6 +100,8 @@ export function asEnvelope(reply) {
     }
     if (inner === null || typeof inner !== 'object')
         return reply;
+    if (inner.data?.hearth_code)                                        // JSON-RPC's
+        return { ...reply, body: { ...inner.data, success: false, error: inner.message, code: inner.data.hearth_code } };
     const { message, hearth_code: code, ...rest } = inner;
     return { ...reply, body: { ...rest, success: false, error: message, code } };
 }

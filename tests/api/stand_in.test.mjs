@@ -1,7 +1,8 @@
 // The stand-in (docs/providers.md): a provider inside the service, for first steps and for tests of apps.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startHearth } from './harness.mjs';
+import { sharedHearth, startHearth } from './harness.mjs';
+import { admin, newKey } from './kit.mjs';
 import { env } from './provider.mjs';
 
 const label = '[stand-in model: not a language model, it repeats what you say]';
@@ -9,11 +10,13 @@ const says = (content, more = {}) => ({ messages: [{ role: 'user', content }], .
 const tool = (name, parameters) => ({ type: 'function', function: { name, parameters } });
 const weather = tool('weather', { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer', minimum: 1 } }, required: ['city', 'days'] });
 
-async function withStandIn(t, more = {}) {
-    const h = await startHearth({ t, ...more });
-    const added = await h.cli('provider', 'add', 'stand-in');
-    assert.equal(added.code, 0, added.stderr);
-    return { h, added, dev: await h.asKey() };
+const shared = sharedHearth();
+
+// With the stand-in as the only provider; `own` are the options of a Hearth of the test's own.
+async function withStandIn(t, own) {
+    const h = await (own ? startHearth({ t, ...own }) : shared(t));
+    await admin(h, 'POST', '/api/providers', { preset: 'stand-in' }, 201);
+    return { h, dev: (await newKey(h)).call };
 }
 
 async function chat(dev, body) {
@@ -38,8 +41,8 @@ test('nothing is the stand-in until a person adds it, and then it says everywher
 });
 
 test('every other provider is the default before it, whichever was added first', async (t) => {
-    const { h, added, dev } = await withStandIn(t);
-    assert.doesNotMatch(added.stdout, /still go to/);
+    const { h, dev } = await withStandIn(t, {});
+    assert.doesNotMatch((await h.cli('provider', 'add', 'stand-in')).stdout, /still go to/);
     await h.cli('provider', 'add', 'generic-openai', '--base-url', env.GENERIC_OPENAI_BASE_URL, '--model', 'said-model');
     assert.equal((await chat(dev, says('hello'))).provider, 'generic-openai');
     assert.equal((await chat(dev, says('hello', { provider: 'stand-in' }))).content, `${label} hello`);

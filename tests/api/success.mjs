@@ -3,7 +3,11 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, taskBecomes, tasksOfRow, unique } from './kit.mjs';
+import { loginServer } from './login_server.mjs';
+import { until } from './harness.mjs';
+import { meta, session, stateless } from './mcp.mjs';
 import { env } from './provider.mjs';
 
 // What the requests below are about. `app` is an app with every permission.
@@ -33,6 +37,23 @@ const aChat = { messages: [{ role: 'user', content: 'Say hello.' }] };      // n
 const aProvider = () => ({ preset: 'generic-openai', name: unique('provider'), base_url: env.GENERIC_OPENAI_BASE_URL, api_key: 'key-of-a-provider', model: 'said-model' });
 const newProvider = async (w) => (await admin(w.h, 'POST', '/api/providers', aProvider(), 201)).name;
 const aMessage = { ...aChat, max_tokens: 9 };
+async function newRule(w) {
+    const rule = { agent: unique('agent'), tool: 'write_file' };
+    await admin(w.h, 'POST', '/api/approvals/rules', { ...rule, decision: 'always' });
+    return rule;
+}
+async function waitingApproval(w) {
+    const provider = unique('stand-in'), agent = unique('clerk'), { key, call } = await newKey(w.h);
+    await admin(w.h, 'POST', '/api/providers', { preset: 'stand-in', name: provider });
+    await admin(w.h, 'POST', '/api/agents', { kind: 'model', name: agent, provider, tools: ['builtin/write_file'] });
+    const { body } = await call('POST', '/sdk/agent/session', { agent_name: agent });
+    const stream = await w.h.sse(`/sdk/agent/session/${body.session.session_id}/chat/stream`, { method: 'POST', headers: { authorization: `Bearer ${key}` },
+        body: { message: 'call write_file {"path":"a.txt","content":"x"}', detached: true } });
+    const { id } = await until(async () => (await admin(w.h, 'GET', '/api/approvals')).approvals.find((one) => one.agent === agent), { what: 'a question' });
+    stream.close();         // the turn goes on waiting, without a connection
+    await admin(w.h, 'DELETE', `/api/providers/${provider}`);
+    return id;
+}
 const plain = (path) => () => ({ path });
 const notDone = (path) => () => ({ path, body: {}, status: 501 });          // told what to do instead
 
@@ -42,7 +63,52 @@ const vectorPath = (word, body) => async (w) => {
     return { path: `/sdk/llm/vectors/${word}`, body };
 };
 
+const newSession = async (w) => (await w.call('POST', '/sdk/agent/session', {})).body.session;
+const sessionPath = (word, body) => async (w) => ({ path: `/sdk/agent/session/${(await newSession(w)).session_id}${word}`, body });
+const threadPath = (word, body) => async (w) => {
+    const { session_id: id, thread } = await newSession(w);
+    assert.equal((await w.call('POST', `/sdk/agent/session/${id}/chat`, { message: 'Say hello.' })).status, 200);
+    return { path: `/api/workspaces/default/threads/${thread.slug}${word}`, body };
+};
+const toolServer = fileURLToPath(new URL('./mcp_tool_server.mjs', import.meta.url));
+const aServer = () => ({ name: unique('server'), command: process.execPath, args: [toolServer] });
+let login;
+async function remoteServer(w) {
+    login ??= await loginServer();
+    return (await admin(w.h, 'POST', '/api/mcp/servers', { name: unique('remote'), url: login.url }, 201)).server.name;
+}
+const newServer = async (w) => (await admin(w.h, 'POST', '/api/mcp/servers?accept=true', aServer(), 201)).server.name;
+const serverPath = (before, word, body) => async (w) => ({ path: `${before}/${await newServer(w)}${word}`, body });
+
 export const successes = {
+    'GET /sdk/mcp/servers': plain('/sdk/mcp/servers'),
+    'GET /sdk/mcp/servers/:server/tools': serverPath('/sdk/mcp/servers', '/tools'),
+    'POST /sdk/mcp/servers/:server/tools/:tool/execute': serverPath('/sdk/mcp/servers', '/tools/greet/execute', { arguments: { name: 'Ada' } }),
+    'GET /api/mcp/servers': plain('/api/mcp/servers'),
+    'POST /api/mcp/servers': () => ({ path: '/api/mcp/servers', body: aServer(), status: 201 }),
+    'GET /api/mcp/servers/:server': serverPath('/api/mcp/servers', ''),
+    'DELETE /api/mcp/servers/:server': serverPath('/api/mcp/servers', ''),
+    'POST /api/mcp/servers/:server/enable': serverPath('/api/mcp/servers', '/enable', {}),
+    'POST /api/mcp/servers/:server/disable': serverPath('/api/mcp/servers', '/disable', { tool: 'greet' }),
+    'POST /api/mcp/servers/:server/accept': serverPath('/api/mcp/servers', '/accept', {}),
+    'POST /api/mcp/servers/:server/restart': serverPath('/api/mcp/servers', '/restart', {}),
+    'GET /api/mcp/servers/:server/tools': serverPath('/api/mcp/servers', '/tools'),
+    'GET /api/mcp/servers/:server/changes': serverPath('/api/mcp/servers', '/changes'),
+    'POST /api/mcp/servers/:server/call': serverPath('/api/mcp/servers', '/call', { tool: 'greet', arguments: { name: 'Ada' } }),
+    'GET /api/mcp/servers/:server/log': serverPath('/api/mcp/servers', '/log'),
+    'GET /api/mcp/servers/:server/resources': serverPath('/api/mcp/servers', '/resources'),
+    'GET /api/mcp/servers/:server/resource': serverPath('/api/mcp/servers', '/resource?uri=note://one'),
+    'GET /api/mcp/servers/:server/prompts': serverPath('/api/mcp/servers', '/prompts'),
+    'POST /api/mcp/servers/:server/prompt': serverPath('/api/mcp/servers', '/prompt', { name: 'haiku', arguments: { topic: 'rain' } }),
+    'POST /api/mcp/servers/:server/login': async (w) => ({ path: `/api/mcp/servers/${await remoteServer(w)}/login`, body: {} }),
+    'POST /api/mcp/servers/:server/logout': async (w) => ({ path: `/api/mcp/servers/${await remoteServer(w)}/logout`, body: {} }),
+    'GET /api/mcp/callback': async (w) => {
+        const { url } = await admin(w.h, 'POST', `/api/mcp/servers/${await remoteServer(w)}/login`);
+        const asked = new URL(url);
+        return { path: `/api/mcp/callback?state=${asked.searchParams.get('state')}&code=c&iss=${encodeURIComponent(asked.origin)}`, type: 'text/html' };
+    },
+    'POST /api/mcp/import': () => ({ path: '/api/mcp/import', body: { config: { mcpServers: { imported: { command: 'true' } } } } }),
+
     'GET /healthz': plain('/healthz'),
     'GET /readyz': plain('/readyz'),
     'GET /metrics': () => ({ path: '/metrics', type: 'text/plain' }),
@@ -110,6 +176,17 @@ export const successes = {
     'GET /api/agents/:name': (w) => ({ path: `/api/agents/${w.agent}` }),
     'POST /api/agents': () => ({ path: '/api/agents', body: { name: unique('defined'), command: 'true' }, status: 201 }),
     'DELETE /api/agents/:name': async (w) => ({ path: `/api/agents/${await shellAgent(w.h, 'exit 0')}` }),
+    'POST /sdk/agent/session': () => ({ path: '/sdk/agent/session', body: {} }),
+    'GET /sdk/agent/session/:id': sessionPath(''),
+    'DELETE /sdk/agent/session/:id': sessionPath(''),
+    'POST /sdk/agent/session/:id/chat': sessionPath('/chat', { message: 'Say hello.' }),
+    'POST /sdk/agent/session/:id/chat/stream': async (w) => ({ ...await sessionPath('/chat/stream', { message: 'Say hello.' })(w), type: 'text/event-stream' }),
+    'GET /sdk/agent/session/:id/events': async (w) => ({ ...await sessionPath('/events')(w), type: 'text/event-stream' }),
+    'GET /sdk/agent/session/:id/messages': sessionPath('/messages'),
+    'POST /sdk/agent/session/:id/cancel': sessionPath('/cancel'),
+    'GET /api/workspaces/:slug/threads/:thread/messages': threadPath('/messages'),
+    'POST /api/workspaces/:slug/threads/:thread/edit': threadPath('/edit', { message: 'Say goodbye.' }),
+    'POST /api/workspaces/:slug/threads/:thread/regenerate': threadPath('/regenerate', {}),
     'GET /workspaces': plain('/workspaces'),
     'GET /workspaces/:slug/threads': async (w) => {
         await admin(w.h, 'POST', '/api/workspaces/desk/threads', { name: unique('A thread') });
@@ -164,6 +241,14 @@ export const successes = {
         return { path: '/api/permissions/revoke', body: { app_id, permission: 'api.agents' } };
     },
     'POST /api/permissions/reset': async (w) => ({ path: '/api/permissions/reset', body: { app_id: await newApp(w.h) } }),
+    'GET /api/approvals': plain('/api/approvals'),
+    'POST /api/approvals/:id': async (w) => ({ path: `/api/approvals/${await waitingApproval(w)}`, body: { allow: false } }),
+    'GET /api/approvals/rules': async (w) => {
+        await newRule(w);
+        return { path: '/api/approvals/rules' };
+    },
+    'POST /api/approvals/rules': () => ({ path: '/api/approvals/rules', body: { agent: 'a', server: 's', tool: 't', decision: 'never' } }),
+    'POST /api/approvals/rules/forget': async (w) => ({ path: '/api/approvals/rules/forget', body: await newRule(w) }),
     'POST /api/session/link': () => ({ path: '/api/session/link', status: 201 }),
     'GET /session/open': async (w) => {
         const url = new URL((await admin(w.h, 'POST', '/api/session/link')).url);
@@ -212,6 +297,10 @@ export const successes = {
     'POST /v1/embeddings': () => ({ path: '/v1/embeddings', body: { input: ['red apples'] } }),
     'POST /v1/messages': () => ({ path: '/v1/messages', body: aMessage }),
     'POST /v1/messages/count_tokens': () => ({ path: '/v1/messages/count_tokens', body: aChat }),
+    'POST /mcp': () => ({ path: '/mcp', body: { jsonrpc: '2.0', id: 1, method: 'server/discover', params: { _meta: meta() } },
+        headers: { accept: 'application/json, text/event-stream', 'mcp-protocol-version': stateless, 'mcp-method': 'server/discover' } }),
+    'GET /mcp': async (w) => ({ path: '/mcp', type: 'text/event-stream', headers: { accept: 'text/event-stream', ...(await session(w.call)).headers } }),
+    'DELETE /mcp': async (w) => ({ path: '/mcp', headers: (await session(w.call)).headers }),
     'GET /': () => ({ path: '/', type: 'text/html' }),
     'GET /api/version': plain('/api/version'),
     'GET /api/tags': plain('/api/tags'),

@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startHearth, until } from './harness.mjs';
+import { sharedHearth, startHearth, until } from './harness.mjs';
 import { admin, insert, isAlive, listeningApp, newApp, newKey, refused, rowBecomes, shellAgent, taskBecomes, tasksOfRow, unique } from './kit.mjs';
 
 const brisk = { 'tasks.heartbeat_s': 0.2, 'tasks.sweep_s': 0.2 };
+const shared = sharedHearth({ settings: brisk });
 const shown = async (h, uuid) => admin(h, 'GET', `/api/tasks/${uuid}`);
 const taskOf = async (h, row) => (await tasksOfRow(h, row))[0].uuid;
 
@@ -17,7 +18,7 @@ async function agentHasPid(h, uuid) {
 
 for (const word of ['processed', 'archived', 'PENDING', 'canceled'])
     test(`a completed task keeps its end and its result when its row gets the status ${word}`, async (t) => {
-        const h = await startHearth({ t, settings: brisk });
+        const h = await shared(t);
         const { call } = await listeningApp(h, await shellAgent(h, `echo '{"kept":true}'`));
         const { id } = await insert(call, {});
         await rowBecomes(call, id, 'completed');
@@ -31,7 +32,7 @@ for (const word of ['processed', 'archived', 'PENDING', 'canceled'])
     });
 
 test('a failed task stays failed when its row gets a word of the app', async (t) => {
-    const h = await startHearth({ t, settings: brisk });
+    const h = await shared(t);
     const { call } = await listeningApp(h, await shellAgent(h, 'echo "no ink" >&2; exit 1'));
     const { id } = await insert(call, {});
     await rowBecomes(call, id, 'failed');
@@ -70,7 +71,7 @@ test('a claimed row that is set to failed counts as a failure of its machine, wh
 });
 
 test('a failure that says no reason has one all the same', async (t) => {
-    const h = await startHearth({ t, settings: brisk });
+    const h = await shared(t);
     const { call } = await listeningApp(h, await shellAgent(h, 'exec sleep 600'));
     const { id } = await insert(call, {});
     await rowBecomes(call, id, 'claimed');
@@ -79,7 +80,7 @@ test('a failure that says no reason has one all the same', async (t) => {
 });
 
 test('a row that somebody outside works on makes its task processing, in the answer and afterwards', async (t) => {
-    const h = await startHearth({ t, settings: brisk });
+    const h = await shared(t);
     const { id: app, call } = await listeningApp(h, null);
     const { id } = await insert(call, {});
     const uuid = await taskOf(h, id);
@@ -100,7 +101,7 @@ test('a row that somebody outside works on makes its task processing, in the ans
 });
 
 test('work that is reported from outside has a run, also when only its end is reported', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const { call } = await newKey(h);
     for (const [event, status, error] of [['task-complete', 'completed', null], ['task-fail', 'failed', 'no paper']]) {
         const { task_uuid: uuid } = (await call('POST', '/webhooks/svc', { event: 'trigger-agent', payload: { raw_data: {} } })).body;
@@ -143,7 +144,7 @@ test('a triggered task that goes on reporting is left to the one who works on it
 });
 
 test('a running agent is canceled: it ends, and its task and row say so', async (t) => {
-    const h = await startHearth({ t, settings: brisk });
+    const h = await shared(t);
     const { call } = await listeningApp(h, await shellAgent(h, 'exec sleep 600'));
     const { id } = await insert(call, {});
     await rowBecomes(call, id, 'claimed');
@@ -209,7 +210,7 @@ test('each state is told what can be done with its task', async (t) => {
 });
 
 test('an agent that does not exist is told before anything changes', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const app = await newApp(h, {}, ['webhook.trigger', 'api.task']);
     const { task_uuid: uuid } = (await h.api('POST', '/webhooks/svc', { event: 'trigger-agent', app_id: app, payload: { raw_data: {} } })).body;
     refused(await h.socket('POST', `/api/tasks/${uuid}/run`, { agent_name: 'typo' }), 404, 'AGENT_NOT_FOUND', /typo/);
@@ -228,7 +229,7 @@ test('an agent that does not exist is told before anything changes', async (t) =
 });
 
 test('an agent in use is removed with force only, and its users are listed', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const agent = await shellAgent(h, 'echo {}');
     await newApp(h, { name: 'printer', config: { agentHandlers: [{ tableName: 'svc_activities', agentId: agent, eventTypes: ['INSERT'] }], backend: { enabled: true } } });
     refused(await h.socket('DELETE', `/api/agents/${agent}`), 409, 'AGENT_IN_USE', /printer/);
@@ -240,7 +241,7 @@ test('an agent in use is removed with force only, and its users are listed', asy
 });
 
 test('an agent that a waiting task names is in use', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const { call } = await newKey(h);
     const agent = await shellAgent(h, 'echo {}');
     await call('POST', '/webhooks/svc', { event: 'trigger-agent', payload: { raw_data: {}, agent_name: agent } });

@@ -3,16 +3,18 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startHearth } from './harness.mjs';
+import { sharedHearth, startHearth } from './harness.mjs';
+import { newApp } from './kit.mjs';
 
+const shared = sharedHearth();
 const routes = [
     ['GET', '/api/settings'], ['GET', '/api/settings/tasks.sweep_s'], ['PUT', '/api/settings/tasks.sweep_s', { value: 5 }],
     ['DELETE', '/api/settings/tasks.sweep_s'], ['POST', '/api/backup', { path: '/nowhere/x' }], ['GET', '/api/doctor'],
 ];
 
 test('only the administrator may', async (t) => {
-    const h = await startHearth({ t });
-    const id = await h.app();
+    const h = await shared(t);
+    const id = await newApp(h);
     for (const who of [h.as({}), await h.asKey(), h.asApp(id)])
         for (const [method, path, body] of routes) {
             const reply = await who(method, path, body);
@@ -59,7 +61,7 @@ const badSettings = [
 
 for (const [name, key, body, code] of badSettings)
     test(`${name} is refused as a setting and changes nothing`, async (t) => {
-        const h = await startHearth({ t });
+        const h = await shared(t);
         const before = (await h.socket('GET', '/api/settings')).text;
         const reply = await h.socket('PUT', `/api/settings/${key}`, body);
         assert.equal(reply.status, 400, reply.text);
@@ -68,7 +70,7 @@ for (const [name, key, body, code] of badSettings)
     });
 
 test('a backup is made where it was asked for, and nowhere else', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const path = join(h.home, 'b.tar.gz');
     const reply = await h.socket('POST', '/api/backup', { path });
     assert.equal(reply.status, 200);
@@ -88,7 +90,7 @@ test('a backup is made where it was asked for, and nowhere else', async (t) => {
 });
 
 test('several backups at once are each whole', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const paths = [1, 2, 3].map((n) => join(h.home, `b${n}.tar.gz`));
     const replies = await Promise.all(paths.map((path) => h.socket('POST', '/api/backup', { path })));
     assert.deepEqual(replies.map((reply) => reply.status), [200, 200, 200]);
@@ -96,7 +98,7 @@ test('several backups at once are each whole', async (t) => {
 });
 
 test('doctor answers with checks that say what they found', async (t) => {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const { status, body } = await h.socket('GET', '/api/doctor');
     assert.equal(status, 200);
     assert.ok(body.checks.length >= 8);

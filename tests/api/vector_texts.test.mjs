@@ -1,15 +1,17 @@
 // Vectors made of texts by the service itself: one call instead of two (docs/vectors.md).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startHearth } from './harness.mjs';
+import { sharedHearth } from './harness.mjs';
 import { decide, newApp, refused, refusedFields } from './kit.mjs';
 
 const base = '/sdk/llm/vectors';
 const grants = ['vectors.read', 'vectors.write', 'llm.embed'];
 const ids = (reply) => reply.body.results.map((hit) => hit.id);
 
+const shared = sharedHearth();
+
 async function world(t, permissions = grants) {
-    const h = await startHearth({ t });
+    const h = await shared(t);
     const app = await newApp(h, {}, permissions);
     return { h, app, call: h.asApp(app), send: (route, body) => h.asApp(app)('POST', `${base}/${route}`, body) };
 }
@@ -32,6 +34,15 @@ test('a text alone is still searched by its words', async (t) => {
     await send('upsert', { vectors: [{ id: 'cat', text: 'the cat sleeps' }, { id: 'dog', text: 'the dog barks' }] });
     const reply = await send('query', { text: 'barks' });
     assert.deepEqual(reply.body.results.map((hit) => [hit.id, hit.score]), [['dog', 1]]);
+});
+
+test('metadata may have as many bytes as the limit says, its text among them', async (t) => {
+    const { send } = await world(t);
+    const room = 65536 - '{"text":"east","note":""}'.length;
+    const upsert = (length) => send('upsert', { vectors: [{ id: 'x', text: 'east', metadata: { note: 'n'.repeat(length) } }] });
+    assert.equal((await upsert(room)).status, 200);
+    refusedFields(await upsert(room + 1), 'vectors[0].metadata');
+    refusedFields(await send('upsert', { vectors: [{ id: 'x', text: 'east' }, { id: 'y', text: 'west', metadata: { list: Array(40_000).fill(10) } }] }), 'vectors[1].metadata');
 });
 
 test('a vector beside a text is stored as it is, and the text beside its metadata', async (t) => {

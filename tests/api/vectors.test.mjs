@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startHearth, until } from './harness.mjs';
+import { sharedHearth, startHearth, until } from './harness.mjs';
+import { newApp, newKey } from './kit.mjs';
 
 const base = '/sdk/llm/vectors';
 const all = ['vectors.read', 'vectors.write'];
@@ -16,9 +17,12 @@ const three = [
 ];
 const ids = (reply) => reply.body.results.map((hit) => hit.id);
 
-async function withThree(t) {
-    const h = await startHearth({ t });
-    const dev = await h.asKey();
+const shared = sharedHearth();
+
+// A key of the test's own, and with it namespaces of its own, which hold three vectors.
+async function withThree(t, begin = shared) {
+    const h = await begin(t);
+    const { call: dev } = await newKey(h);
     const stored = await dev('POST', `${base}/upsert`, { vectors: three });
     assert.equal(stored.status, 200, stored.text);
     return { h, dev, stored };
@@ -53,19 +57,18 @@ test('a query may ask for fewer, for metadata, for a least score and for the vec
 });
 
 test('an id stored again is replaced, and stays so over a restart', async (t) => {
-    const { h, dev } = await withThree(t);
+    const { h, dev } = await withThree(t, (one) => startHearth({ t: one }));
     await dev('POST', `${base}/upsert`, { vectors: [axes('x', [0, 0, 1])] });
     await h.terminate();
     await h.start();
-    const again = await h.asKey();
-    assert.deepEqual(ids(await again('POST', `${base}/query`, { vector: [0, 0, 1], topK: 1 })), ['x']);
-    const { body } = await again('GET', `${base}/count`);
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { vector: [0, 0, 1], topK: 1 })), ['x']);
+    const { body } = await dev('GET', `${base}/count`);
     assert.equal(body.count, 3);
     assert.equal(body.dimensions, 3);
 });
 
 test('the metrics are there before anything happens, and know what is loaded at the start', async (t) => {
-    const { h, dev } = await withThree(t);
+    const { h, dev } = await withThree(t, (one) => startHearth({ t: one }));
     const metric = async (name) => Number((await h.api('GET', '/metrics')).text.match(new RegExp(`^hearth_vector_${name} (\\S+)$`, 'm'))?.[1]);
     for (const name of ['evictions_total', 'renewals_total', 'renew_seconds_count'])
         assert.equal(await metric(name), 0, name);
@@ -87,19 +90,19 @@ test('workspaces are apart, and are listed by their bare names', async (t) => {
 });
 
 test('each app has vectors of its own, with or without a key beside its id', async (t) => {
-    const h = await startHearth({ t });
-    const [one, two] = [await h.app({}, all), await h.app({}, all)];
+    const h = await shared(t);
+    const [one, two] = [await newApp(h, {}, all), await newApp(h, {}, all)];
     await h.asApp(one)('POST', `${base}/upsert`, { vectors: three });
     assert.deepEqual((await h.asApp(two)('GET', `${base}/workspaces`)).body.workspaces, []);
     assert.deepEqual(ids(await h.asApp(two)('POST', `${base}/query`, { vector: [1, 0, 0] })), []);
-    const key = { authorization: `Bearer ${await h.key()}` };
+    const key = { authorization: `Bearer ${(await newKey(h)).key}` };
     assert.deepEqual((await h.api('GET', `${base}/workspaces`, undefined, key)).body.workspaces, []);
     assert.deepEqual((await h.api('GET', `${base}/workspaces`, undefined, { ...key, 'x-app-id': one })).body.workspaces, ['default']);
 });
 
 test('without the permission nothing is read or written', async (t) => {
-    const h = await startHearth({ t });
-    const app = h.asApp(await h.app());
+    const h = await shared(t);
+    const app = h.asApp(await newApp(h));
     const cases = [
         ['POST', 'upsert', { vectors: three }, 'vectors.write'], ['POST', 'delete', { deleteAll: true }, 'vectors.write'],
         ['POST', 'register', { provider: 'embedded' }, 'vectors.write'], ['POST', 'query', { vector: [1] }, 'vectors.read'],
@@ -273,8 +276,8 @@ test('vectors are listed page by page', async (t) => {
 });
 
 test('a namespace remembers which model made its vectors', async (t) => {
-    const h = await startHearth({ t });
-    const dev = await h.asKey();
+    const h = await shared(t);
+    const { call: dev } = await newKey(h);
     const put = (embeddingModel, id = 'a') => dev('POST', `${base}/upsert`, { vectors: [axes(id, [1, 0], {})], embeddingModel });
     assert.equal((await dev('GET', `${base}/count`)).body.embeddingModel, null);
     assert.equal((await put('lexical-384')).status, 200);
@@ -327,12 +330,12 @@ test('lancedb is another name of the embedded store', async (t) => {
 });
 
 test('an app that is removed with its data takes its vectors along', async (t) => {
-    const h = await startHearth({ t });
-    const [gone, stays] = [await h.app({}, all), await h.app({}, all)];
+    const h = await shared(t);
+    const [gone, stays] = [await newApp(h, {}, all), await newApp(h, {}, all)];
     for (const app of [gone, stays])
         await h.asApp(app)('POST', `${base}/upsert`, { vectors: three });
     assert.equal((await h.socket('DELETE', `/api/apps/${gone}?with_data=true`)).status, 200);
-    const key = { authorization: `Bearer ${await h.key()}` };
+    const key = { authorization: `Bearer ${(await newKey(h)).key}` };
     const again = await h.cliJson('app', 'add', h.file('again.json', { app_id: gone, name: 'again', display_name: 'Again' }));
     assert.equal(again.app_id, gone);
     const namesOf = async (app) => (await h.api('GET', `${base}/workspaces`, undefined, { ...key, 'x-app-id': app })).body.workspaces;

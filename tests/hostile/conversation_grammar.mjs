@@ -55,9 +55,9 @@ async function recordRequests(h, world, callers) {
         const as = (headers) => { own = headers; return h.as(headers); };
         const spy = new Proxy(h, { get: (target, name) => name === 'as' ? as : typeof target[name] === 'function' ? target[name].bind(target) : target[name] });
         const { make, prefix } = successOf(route);
-        const { path, body, call } = await make({ ...world, h: spy });
+        const { path, body, call, headers } = await make({ ...world, h: spy });
         const usual = route.permission === 'admin' ? callers.admin : ['public', 'body'].includes(route.permission) ? {} : callers.app;
-        requests.push({ method: route.method, target: prefix + path, credentials: call ? own : usual, body });
+        requests.push({ method: route.method, target: prefix + path, credentials: { ...call ? own : usual, ...headers }, body });
     }
     assert.ok(requests.length > 100, 'every route has its request');
     return requests;

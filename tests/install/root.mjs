@@ -5,24 +5,24 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameS
 import { basename, join, resolve } from 'node:path';
 
 const top = resolve(import.meta.dirname, '../..');
-const place = join(top, 'build/install');
+export const place = join(top, 'build/install');
 
-const works = (...argv) => spawnSync(argv[0], argv.slice(1), { stdio: 'ignore' }).status === 0;
+export const works = (...argv) => spawnSync(argv[0], argv.slice(1), { stdio: 'ignore' }).status === 0;
 
 // For `skip`: false, or the reason.
 export const needsRoots = process.getuid() !== 0 ? 'only root can install into a root folder of its own'
     : !works('debootstrap', '--version') ? 'debootstrap is not installed'
         : !works('unshare', '--mount', '--pid', '--fork', 'true') ? 'this machine allows no namespaces' : false;
 
-function must(program, args, options = {}) {
+export function must(program, args, options = {}) {
     const result = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 26, ...options });
     if (result.status !== 0)
         throw new Error(`${program} ${args.join(' ')}\n${result.stdout?.slice(-3000)}\n${result.stderr?.slice(-3000)}`);
     return result.stdout;
 }
 
-// The machine's own mirror, with its security updates.
-function makeBase() {
+// The folder of a minimal Debian 12, from the machine's own mirror.
+export function makeBase() {
     const base = join(place, 'base');
     if (existsSync(base))
         return base;

@@ -191,7 +191,7 @@ for (const row of rows)
                 }
                 if (row.format)
                     return;
-                for (const [wish, words] of [['give prose', /not the JSON that response_format asks for/], ['give wrong json', /`n` must be of type "integer"/]]) {
+                for (const [wish, words] of [['give prose', /not the JSON that response_format asks for/], ['give wrong json', /`n` must be an integer/]]) {
                     const { reply, events } = await atMock.ask(provider, how, { messages: [{ role: 'user', content: wish }], response_format: formats[1] });
                     if (how === 'whole')
                         refused(reply, 502, 'LLM_ERROR', words);

@@ -120,6 +120,21 @@ test('npm packages are installed anew when their lock file changes, and for noth
     assert.equal(await bootstrap(), 3);
 });
 
+test("npm trusts the machine's certificate authorities, unless others are named", async (t) => {
+    const copy = new Copy(t);
+    const authorities = copy.path('root/etc/ssl/certs/ca-certificates.crt');
+    copy.standIn('npm', 'echo "npm trusts $NODE_EXTRA_CA_CERTS" >>"$CALLS"; mkdir -p tests/node_modules');
+    for (const [env, trusted] of [[{}, authorities], [{ NODE_EXTRA_CA_CERTS: '/other' }, '/other']]) {
+        for (const [path, text] of [[authorities, ''], [join(copy.tree, 'tests/package-lock.json'), JSON.stringify(env)]]) {
+            mkdirSync(dirname(path), { recursive: true });
+            writeFileSync(path, text);
+        }
+        const { code, output } = await copy.run('script/bootstrap', ['test'], { env });
+        assert.equal(code, 0, output);
+        assert.equal(copy.calls().at(-1), `npm trusts ${trusted}`);
+    }
+});
+
 const scripts = ['.ci/run', ...['bench', 'bootstrap', 'compare', 'package', 'server', 'test', ...readdirSync(join(root, 'script/suites')).map((name) => `suites/${name}`)].map((name) => `script/${name}`)];
 
 for (const script of [...scripts, 'examples/triage/register'])

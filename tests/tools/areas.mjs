@@ -32,7 +32,7 @@ const rows = [
     ['tests/peers/providers', ['models', 'cli']],
     ['tests/peers/embed', ['models', 'vectors']],
     ['tests/peers/(chroma|pgvector|qdrant|rest_stores|store_clients|vector_contract)', ['vectors']],
-    ['tests/peers/http', []],
+    ['tests/peers/(http|json_schema)', []],
     ['tests/hostile/(app|links)', ['apps', 'work']],
     ['tests/hostile/backup', ['backup', 'cli']],
     ['tests/hostile/(caller|neighbour)', ['apps', 'work']],

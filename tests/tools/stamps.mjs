@@ -65,7 +65,7 @@ function sayings(program, ...args) {
     }
 }
 
-const isRead = (name) => /^(HEARTH|HOSTILE|CHAOS|FUZZ|TIDY|WAIT|ASAN|UBSAN|TSAN)_/.test(name) && name !== 'HEARTH_BIN';
+const isRead = (name) => /^(HEARTH|HOSTILE|CHAOS|FUZZ|SCHEMA|TIDY|WAIT|ASAN|UBSAN|TSAN)_/.test(name) && name !== 'HEARTH_BIN';
 
 function machine() {
     const id = existsSync('/etc/machine-id') ? readFileSync('/etc/machine-id', 'utf8') : '';

@@ -1,0 +1,56 @@
+// A small MCP server over standard input and output for the tests of the host, without packages. Arguments: `refuse` (writes to standard error
+// and exits), `silent` (never answers), `late FILE` (the definition of `greet` is that of FILE, read at every list).
+import { existsSync, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+const [, , mode, file] = process.argv;
+const say = (frame) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`);
+const text = (words, more = {}) => ({ content: [{ type: 'text', text: words }], ...more });
+const schema = (properties = {}, required = []) => ({ type: 'object', properties, required });
+
+if (mode === 'refuse') {
+    process.stderr.write('the licence file is missing\n');
+    process.exit(3);
+}
+
+let calls = 0;
+const tools = {
+    greet: { description: 'Greets somebody', inputSchema: schema({ name: { type: 'string', minLength: 1 } }, ['name']), run: ({ name }) => text(`Hello, ${name}.`) },
+    fail: { inputSchema: schema(), run: () => text('out of paper', { isError: true }) },
+    count: { inputSchema: schema(), run: () => text(String(++calls)) },
+    pid: { inputSchema: schema(), run: () => text(String(process.pid)) },
+    environment: { inputSchema: schema(), run: () => text(JSON.stringify(process.env)) },
+    see: { inputSchema: schema({ path: { type: 'string' } }, ['path']), run: ({ path }) => text(String(existsSync(path))) },
+    structured: { inputSchema: schema(), run: () => text('{"n":1}', { structuredContent: { n: 1 } }) },
+    wait: { inputSchema: schema(), run: () => undefined },
+    die: { inputSchema: schema(), run: () => { process.stderr.write('stack smashed\n'); process.exit(7); } },
+    announce: { inputSchema: schema(), run: () => { for (let i = 0; i < 5; i++) say({ method: 'notifications/tools/list_changed' }); return text('announced'); } },
+};
+
+function list() {
+    const described = Object.entries(tools).map(([name, { description, inputSchema }]) => ({ name, description, inputSchema }));
+    return mode === 'late' ? described.map((tool) => tool.name === 'greet' ? { ...tool, ...JSON.parse(readFileSync(file, 'utf8')) } : tool) : described;
+}
+
+const methods = {
+    initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: { listChanged: true }, resources: {}, prompts: {} }, serverInfo: { name: 'small', version: '1' } }),
+    ping: () => ({}),
+    'tools/list': () => ({ tools: list() }),
+    'tools/call': (params) => tools[params.name].run(params.arguments ?? {}),
+    'resources/list': () => ({ resources: [{ uri: 'note://one', name: 'one', mimeType: 'text/plain' }] }),
+    'resources/templates/list': () => ({ resourceTemplates: [] }),
+    'resources/read': ({ uri }) => ({ contents: [{ uri, text: 'a note' }] }),
+    'prompts/list': () => ({ prompts: [{ name: 'haiku', arguments: [{ name: 'topic', required: true }] }] }),
+    'prompts/get': (params) => ({ messages: [{ role: 'user', content: { type: 'text', text: `A haiku on ${params.arguments.topic}` } }] }),
+};
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method, params = {} } = JSON.parse(line);
+    if (mode === 'silent' || id === undefined)
+        return;
+    if (!methods[method])
+        return say({ id, error: { code: -32601, message: 'Method not found' } });
+    const result = methods[method](params);
+    if (result)
+        say({ id, result });
+});
