@@ -47,7 +47,7 @@ const page = createServer(async (request, response) => {
   try {
     const body = request.method === 'POST'
       ? (await insert((await readJson(request)).text)).body
-      : (await list()).map(({ raw_data, status, result }) => ({ text: raw_data.text, status, ...result }));
+      : (await list()).map(({ raw_data, status, result }) => ({ text: raw_data.text, status, ...(result?.data ?? result) }));
     response.setHeader('content-type', 'application/json').end(JSON.stringify(body, null, 2) + '\n');
   } catch (error) {
     response.writeHead(400).end(`${error.message}\n`);
