@@ -14,6 +14,7 @@ enum {
 
 /* ---- sending ---- */
 
+/* Under the lock: the reason is written when the link ends. */
 static int peer_refuse_closed(const struct mcp_peer *p, struct err *e)
 {
     return err_set(e, -EPIPE, "MCP_CLOSED", "%s", *p->why ? p->why : "The connection to the MCP server was closed.");
@@ -184,8 +185,10 @@ static int peer_take_reply(struct peer_call *c, const struct mcp_call *call, str
 
 static int peer_explain(struct mcp_peer *p, const struct mcp_request *q, int r, struct err *e)
 {
-    if (!mcp_peer_is_open(p)) /* also when close() ended the wait of send() */
-        return peer_refuse_closed(p, e);
+    pthread_mutex_lock(&p->lock);
+    if (p->is_closing || p->is_closed) /* also when close() ended the wait of send() */
+        r = peer_refuse_closed(p, e);
+    pthread_mutex_unlock(&p->lock);
     if (r == -ETIMEDOUT)
         return err_set(e, r, "MCP_TIMEOUT", "The MCP server did not answer `%.100s` in time.", q->method);
     return r;

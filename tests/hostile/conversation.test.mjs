@@ -8,6 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { binary, startHearth, until } from '../api/harness.mjs';
 import { env } from '../api/provider.mjs';
 import { newApp, residentKib } from '../api/kit.mjs';
@@ -124,6 +125,10 @@ test('the judge finds what must not come back', () => {
     for (const bad of [answer(500, refusal), answer(404, '{}'), answer(200, '{'), answer(200, '7'), answer(200, '{"a":"\xff"}'), answer(200, '{}', ''), Buffer.from('garbage'),
         Buffer.concat([answer(200, '{}'), Buffer.from('rest of the heap')])])
         assert.throws(() => judgeReceived(bad, true), bad.toString('latin1'));
+    const packed = (body) => answer(200, gzipSync(body).toString('latin1'), 'x-request-id: a\r\ncontent-encoding: gzip\r\n'), unpacked = [];
+    assert.equal(judgeReceived(packed('{"a":"canary"}'), true, unpacked), 1);
+    assert.equal(unpacked.join(), '{"a":"canary"}');
+    assert.throws(() => judgeReceived(packed('{'), true));
     const source = { victim: { id: 'their-id' }, values: { cookie: 'c=1' }, secrets: { always: ['provider-key'], victims: ['canary'] } };
     const judge = (sent, received) => judgeSecrets(source, Buffer.from(sent), Buffer.from(received));
     judge('x-app-id: their-id', 'canary');

@@ -24,11 +24,13 @@ function judgeResponse({ status, headers, bytes, text, body }) {
         assert.ok(body && (isForeignForm(body) || (body.success === false && typeof body.code === 'string' && typeof body.error === 'string')), `an error has its envelope: ${told}`);
 }
 
-// Answers that end with the connection may be cut off; what is there must be HTTP.
-export function judgeReceived(received, isClosed) {
+// Answers that end with the connection may be cut off; what is there must be HTTP. The texts of compressed bodies are added to `unpacked`.
+export function judgeReceived(received, isClosed, unpacked = []) {
     let rest = received, n = 0;
     for (let response; rest.length && (response = takeResponse(rest, { isClosed })); n++) {
         judgeResponse(response);
+        if (response.headers['content-encoding'])
+            unpacked.push(response.bytes);
         rest = response.rest;
     }
     const begun = rest.subarray(0, 9).toString('latin1');
@@ -84,8 +86,9 @@ class Line {
 
     judge() {
         const { received, isClosed } = this.talk;
-        judgeSecrets(this.source, Buffer.concat(this.sent), received);
-        return judgeReceived(received, isClosed);
+        const unpacked = [], n = judgeReceived(received, isClosed, unpacked);
+        judgeSecrets(this.source, Buffer.concat(this.sent), Buffer.concat([received, ...unpacked]));
+        return n;
     }
 }
 

@@ -19,6 +19,7 @@ import { chmodSync, copyFileSync, mkdtempSync, readdirSync, readFileSync, readli
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { binary, runProgram, startHearth } from '../api/harness.mjs';
 
 export { residentKib } from '../api/kit.mjs';
@@ -100,7 +101,11 @@ export function takeResponse(bytes, { isHead = false, isClosed = false } = {}) {
         headers[name.toLowerCase()] = value;
     }
     const taken = takeBody(bytes.subarray(end + headEnd.length), { status, headers, isHead, isClosed });
-    return taken && { status, headers, ...taken };
+    return taken && { status, headers, ...taken, ...unpacked(headers, taken) };
+}
+
+function unpacked(headers, { bytes, rest }) {
+    return headers['content-encoding'] === 'gzip' && bytes.length > 0 ? bodyOf(gunzipSync(bytes), rest) : {};
 }
 
 function takeBody(rest, { status, headers, isHead, isClosed }) {

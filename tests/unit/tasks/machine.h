@@ -61,7 +61,7 @@ struct machine {
     struct task_handler handlers[4];
     struct task_listener listener; /* changed before the start, or followed by tasks_listeners_changed() */
     struct task_listener other;    /* of a second app; app_id NULL: none */
-    bool is_deaf;                  /* no app listens */
+    atomic_bool is_deaf;           /* no app listens */
     atomic_int start_result;       /* the runner's result for a start; 0: it starts */
     atomic_int n_requested;        /* starts that were requested from the runner */
     atomic_int room;               /* children the runner has room for; 0: any number, -1: none */
@@ -177,7 +177,7 @@ static inline int machine_listeners(void *arg, struct arena *a, struct task_list
 
     copies[0] = m->listener;
     copies[1] = m->other;
-    *ret = (struct task_listeners){ copies, m->is_deaf ? 0 : m->other.app_id ? 2 : 1 };
+    *ret = (struct task_listeners){ copies, atomic_load(&m->is_deaf) ? 0 : m->other.app_id ? 2 : 1 };
     return 0;
 }
 

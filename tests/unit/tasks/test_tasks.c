@@ -231,11 +231,11 @@ static void a_new_listener_finds_the_rows_that_are_there(void **state)
     struct machine *m = machine_open(w, "lin-a", NULL);
     const char *id;
 
-    m->is_deaf = true;
+    atomic_store(&m->is_deaf, true);
     machine_start(m);
     assert_int_equal(m->backend->ops->ensure_table(m->backend, TABLE, NULL), 0);
     id = insert(m, "{}");
-    m->is_deaf = false;
+    atomic_store(&m->is_deaf, false);
     tasks_listeners_changed(m->tasks);
     fake_succeed(wait_run(w, 0), "{}");
     wait_task(m, id, "completed");
@@ -494,7 +494,7 @@ static void a_broadcast_is_a_chance_to_claim(void **state)
     struct backend_lease lease;
     const char *id;
 
-    m->is_deaf = true;
+    atomic_store(&m->is_deaf, true);
     tasks_listeners_changed(m->tasks);
     assert_int_equal(backend_claim(m->backend,
                                    (&(struct backend_claim){ .table = TABLE,
@@ -505,7 +505,7 @@ static void a_broadcast_is_a_chance_to_claim(void **state)
                                    w->arena, &row, &lease, NULL),
                      0);
     assert_int_equal(fail_row(m, &lease, "no"), 0);
-    m->is_deaf = false;
+    atomic_store(&m->is_deaf, false);
     tasks_listeners_changed(m->tasks);
     assert_int_equal(
         m->backend->ops->broadcast(
