@@ -1,7 +1,8 @@
 /* The events of turns, and the streams that show them.
  *
  * A turn's thread adds events to the turn's ring; the loop passes them on to every viewer. A slow viewer makes the turn
- * wait, TURN_VIEWER_WAIT_MS at most; later it loses events, and its stream ends. */
+ * wait, TURN_VIEWER_WAIT_MS at most; then the turn waits for the other viewers only, and the slow one may lose events.
+ */
 #include "agents/turns_private.h"
 
 #include "base/clock.h"
@@ -24,6 +25,7 @@ struct viewer {
     int64_t after;              /* the number of the last event that was pushed */
     int64_t n_taken;            /* as turn_events.n_taken */
     bool cancels, is_new;       /* is_new: has not been told which turn it sees */
+    bool is_late;               /* made its turn wait for too long: the turn waits for it no longer */
 };
 
 static void pump(struct viewer *v);
@@ -59,21 +61,52 @@ static void print_event(struct agent_turn *turn, const struct turn_event *event,
     buf_add_str(out, "\n\n");
 }
 
-/* The caller holds the lock. */
+/* How much each viewer must have taken before n more bytes are added. The caller holds the lock. */
+static int64_t due_before(const struct turn_events *events, size_t n)
+{
+    return MIN(events->n_bytes, events->n_bytes + (int64_t)n - LIMIT_RING_BYTES / 2);
+}
+
 static bool is_far_ahead(const struct turn_events *events, size_t n)
 {
-    int64_t backlog = events->n_bytes - events->n_taken;
-
-    return backlog > 0 && backlog + (int64_t)n > LIMIT_RING_BYTES / 2;
+    return events->late_before > 0 || events->n_taken < due_before(events, n);
 }
 
 static void wait_for_viewers(struct turn_events *events, size_t n)
 {
     int64_t until_us = clock_mono_us() + TURN_VIEWER_WAIT_MS * INT64_C(1000);
 
-    while (!events->is_too_slow && atomic_load(&events->n_viewers) > 0 && is_far_ahead(events, n))
-        if (!cond_wait_until(&events->room, &events->lock, until_us))
-            events->is_too_slow = true;
+    while (atomic_load(&events->n_viewers) > 0 && is_far_ahead(events, n))
+        if (!cond_wait_until(&events->room, &events->lock, until_us)) {
+            events->late_before = due_before(events, n);
+            return;
+        }
+}
+
+/* The place of the slowest viewer that is not late; without such viewers nothing waits. */
+static void update_taken(struct turn_events *events)
+{
+    int64_t least = INT64_MAX;
+
+    for (const struct viewer *v = events->viewers; v; v = v->next)
+        if (!v->is_late)
+            least = MIN(least, v->n_taken);
+    pthread_mutex_lock(&events->lock);
+    events->n_taken = MIN(least, events->n_bytes);
+    pthread_mutex_unlock(&events->lock);
+    pthread_cond_broadcast(&events->room);
+}
+
+static void mark_late(struct turn_events *events)
+{
+    int64_t late_before;
+
+    pthread_mutex_lock(&events->lock);
+    late_before = events->late_before;
+    events->late_before = 0;
+    pthread_mutex_unlock(&events->lock);
+    for (struct viewer *v = events->viewers; v; v = v->next)
+        v->is_late |= v->n_taken < late_before;
 }
 
 /* arg: a reference to the turn. */
@@ -89,6 +122,8 @@ static void pump_all(void *arg)
         next = v->next;
         pump(v);
     }
+    mark_late(&turn->events);
+    update_taken(&turn->events);
     agent_turn_unref(turn);
 }
 
@@ -155,21 +190,6 @@ static void unlink_viewer(struct viewer **at, struct viewer *v)
     *at = v->next;
 }
 
-/* The slowest viewer's place; without viewers nothing waits. */
-static void update_taken(struct turn_events *events)
-{
-    int64_t least = INT64_MAX;
-
-    for (const struct viewer *v = events->viewers; v; v = v->next)
-        least = MIN(least, v->n_taken);
-    pthread_mutex_lock(&events->lock);
-    events->n_taken = MIN(least, events->n_bytes);
-    if (!events->viewers)
-        events->is_too_slow = false;
-    pthread_mutex_unlock(&events->lock);
-    pthread_cond_broadcast(&events->room);
-}
-
 static void leave_turn(struct viewer *v)
 {
     struct agent_turn *turn = v->turn;
@@ -188,6 +208,7 @@ static void join_turn(struct viewer *v, struct agent_turn *turn)
 {
     v->turn = turn;
     v->is_new = v->session_id != NULL;
+    v->is_late = false;
     v->next = turn->events.viewers;
     turn->events.viewers = v;
     atomic_fetch_add(&turn->events.n_viewers, 1);

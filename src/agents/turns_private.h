@@ -17,10 +17,10 @@ struct turn_events {
     pthread_mutex_t lock; /* guards this paragraph */
     pthread_cond_t room;  /* a viewer has taken events */
     struct llm_ring ring;
-    int64_t n_bytes; /* ever added */
-    int64_t n_taken; /* of them, taken by the slowest viewer; n_bytes without viewers */
+    int64_t n_bytes;     /* ever added */
+    int64_t n_taken;     /* of them, taken by the slowest viewer that is waited for; n_bytes without one */
+    int64_t late_before; /* viewers that have taken less made the turn wait for too long; 0: none is marked yet */
     bool is_ended, is_posted;
-    bool is_too_slow; /* a viewer made the turn wait for too long: it waits no longer */
 
     atomic_size_t n_viewers;
     struct viewer *viewers; /* loop thread */
