@@ -62,6 +62,25 @@ int builtin_answer_json(struct arena *a, struct slice json, struct mcp_result *r
     return r;
 }
 
+void builtin_answer_begin(struct json_writer *w, struct buf *out)
+{
+    buf_init(out, LIMIT_REPLY);
+    json_write_init(w, out);
+    json_begin_object(w);
+}
+
+int builtin_answer_finish(struct json_writer *w, struct arena *a, struct mcp_result *ret, struct err *e)
+{
+    int r;
+
+    json_end(w);
+    r = buf_check(w->out, e);
+    if (r == 0)
+        r = builtin_answer_json(a, buf_slice(w->out), ret, e);
+    buf_clear(w->out);
+    return r;
+}
+
 int builtin_answer_image(struct arena *a, const char *type, const char *base64, struct mcp_result *ret, struct err *e)
 {
     struct json_writer w;

@@ -11,6 +11,10 @@ int builtin_answer_printf(struct arena *a, struct mcp_result *ret, struct err *e
     PRINTF_LIKE(4, 5);
 /* JSON text of an object: structured, and as a text block. */
 int builtin_answer_json(struct arena *a, struct slice json, struct mcp_result *ret, struct err *e) MUST_CHECK;
+/* The same, written member by member: begin() opens the object, finish() ends it and clears out, which is borrowed in
+ * between. */
+void builtin_answer_begin(struct json_writer *w, struct buf *out);
+int builtin_answer_finish(struct json_writer *w, struct arena *a, struct mcp_result *ret, struct err *e) MUST_CHECK;
 /* An image block. */
 int builtin_answer_image(struct arena *a, const char *type, const char *base64, struct mcp_result *ret,
                          struct err *e) MUST_CHECK;

@@ -135,22 +135,14 @@ static int answer_list(struct arena *a, const struct folder_entries *list, struc
 {
     struct json_writer w;
     struct buf out;
-    int r;
 
-    buf_init(&out, LIMIT_REPLY);
-    json_write_init(&w, &out);
-    json_begin_object(&w);
+    builtin_answer_begin(&w, &out);
     json_begin_array_as(&w, "files");
     for (size_t i = 0; i < list->n; i++)
         write_entry(&w, &list->items[i]);
     json_end(&w);
     json_add_bool(&w, "has_more", list->is_cut);
-    json_end(&w);
-    r = buf_check(&out, e);
-    if (r == 0)
-        r = builtin_answer_json(a, buf_slice(&out), ret, e);
-    buf_clear(&out);
-    return r;
+    return builtin_answer_finish(&w, a, ret, e);
 }
 
 int builtin_files_list(const struct builtin_call *c, struct mcp_result *ret, struct err *e)

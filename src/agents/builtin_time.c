@@ -69,20 +69,14 @@ static int answer(struct arena *a, char *lines, const char *zone, int64_t now_ms
     char utc[TIME_TEXT_SIZE];
     struct json_writer w;
     struct buf out;
-    int r;
 
     clock_format(now_ms, utc);
-    buf_init(&out, LIMIT_REPLY);
-    json_write_init(&w, &out);
-    json_begin_object(&w);
+    builtin_answer_begin(&w, &out);
     json_add_string(&w, "time", local);
     json_add_string(&w, "weekday", day);
     json_add_string(&w, "timezone", zone ? zone : letters);
     json_add_string(&w, "utc", utc);
-    json_end(&w);
-    r = builtin_answer_json(a, buf_slice(&out), ret, e);
-    buf_clear(&out);
-    return r;
+    return builtin_answer_finish(&w, a, ret, e);
 }
 
 int builtin_time_now(const struct builtin_call *c, struct mcp_result *ret, struct err *e)

@@ -80,11 +80,8 @@ static int answer_hits(struct arena *a, const struct vector_hits *hits, struct m
 {
     struct json_writer w;
     struct buf out;
-    int r;
 
-    buf_init(&out, LIMIT_REPLY);
-    json_write_init(&w, &out);
-    json_begin_object(&w);
+    builtin_answer_begin(&w, &out);
     json_begin_array_as(&w, "results");
     for (size_t i = 0; i < hits->n; i++) {
         json_begin_object(&w);
@@ -95,12 +92,7 @@ static int answer_hits(struct arena *a, const struct vector_hits *hits, struct m
         json_end(&w);
     }
     json_end(&w);
-    json_end(&w);
-    r = buf_check(&out, e);
-    if (r == 0)
-        r = builtin_answer_json(a, buf_slice(&out), ret, e);
-    buf_clear(&out);
-    return r;
+    return builtin_answer_finish(&w, a, ret, e);
 }
 
 int builtin_vectors_search(const struct builtin_call *c, struct mcp_result *ret, struct err *e)
@@ -119,23 +111,15 @@ static int answer_vectors(struct arena *a, const struct embed_made *made, struct
 {
     struct json_writer w;
     struct buf out;
-    int r;
 
-    buf_init(&out, LIMIT_REPLY);
-    json_write_init(&w, &out);
-    json_begin_object(&w);
+    builtin_answer_begin(&w, &out);
     json_add_string(&w, "model", made->model);
     json_add_int(&w, "dimensions", (int64_t)made->n_dimensions);
     json_begin_array_as(&w, "embeddings");
     for (size_t i = 0; i < made->n; i++)
         json_add_floats(&w, NULL, made->items + i * made->n_dimensions, made->n_dimensions);
     json_end(&w);
-    json_end(&w);
-    r = buf_check(&out, e);
-    if (r == 0)
-        r = builtin_answer_json(a, buf_slice(&out), ret, e);
-    buf_clear(&out);
-    return r;
+    return builtin_answer_finish(&w, a, ret, e);
 }
 
 /* Texts as the route takes them: not empty, at most LIMIT_EMBED_TEXT bytes. */

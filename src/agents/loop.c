@@ -2,6 +2,7 @@
 #include "agents/loop_private.h"
 
 #include "agents/approvals.h"
+#include "agents/message.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/metrics.h"
@@ -73,17 +74,6 @@ void turn_move_deadline(struct turn *t)
 
 /* ---- one answer ---- */
 
-static const char *text_of(struct arena *a, const struct llm_message *m)
-{
-    struct buf out;
-
-    buf_init(&out, LIMIT_LLM_ANSWER);
-    for (size_t i = 0; i < m->n_blocks; i++)
-        if (m->blocks[i].kind == LLM_BLOCK_TEXT)
-            buf_add_str(&out, m->blocks[i].text);
-    return buf_to_arena(&out, a);
-}
-
 /* Calls of one conversation need different ids, but some models count them anew in each answer. */
 static void rename_calls(struct turn *t, struct llm_message *m)
 {
@@ -111,7 +101,7 @@ static int take_answer(struct turn *t, struct loop_answer *answer)
     t->end->n_steps++;
     t->end->provider = answer->provider;
     t->end->model = answer->model;
-    t->end->text = text_of(t->arena, &answer->message);
+    t->end->text = agent_message_text(t->arena, &answer->message);
     if (answer->message.reasoning)
         turn_think(t, "%s", answer->message.reasoning);
     turn_push(t, &answer->message);
@@ -239,10 +229,9 @@ static enum next obey(struct turn *t, const struct loop_answer *answer)
 
 static void complain(struct turn *t)
 {
-    struct llm_block *block = ARENA_NEW(t->arena, struct llm_block);
+    const struct llm_message note = agent_message_of(t->arena, LLM_USER, BROKEN_NOTE);
 
-    *block = (struct llm_block){ .kind = LLM_BLOCK_TEXT, .text = BROKEN_NOTE };
-    turn_push(t, &(struct llm_message){ .role = LLM_USER, .blocks = block, .n_blocks = 1 });
+    turn_push(t, &note);
 }
 
 static enum next step(struct turn *t)

@@ -1,6 +1,7 @@
 /* The next request of a turn: the history fitted to the model, tools and images as the model takes them. */
 #include "agents/loop_private.h"
 
+#include "agents/message.h"
 #include "base/limits.h"
 #include "llm/answer.h"
 
@@ -136,11 +137,9 @@ static bool has_tools(const struct turn *t)
 static void add_note(struct arena *a, const char *note, struct llm_request *request)
 {
     struct llm_message *to = arena_array(a, request->n_messages + 1, sizeof(*to));
-    struct llm_block *block = ARENA_NEW(a, struct llm_block);
 
     memcpy(to, request->messages, request->n_messages * sizeof(*to));
-    *block = (struct llm_block){ .kind = LLM_BLOCK_TEXT, .text = note };
-    to[request->n_messages] = (struct llm_message){ .role = LLM_USER, .blocks = block, .n_blocks = 1 };
+    to[request->n_messages] = agent_message_of(a, LLM_USER, note);
     request->messages = to;
     request->n_messages++;
 }

@@ -2,6 +2,7 @@
  * given back as a message of the user. */
 #include "agents/loop_private.h"
 
+#include "agents/message.h"
 #include "base/limits.h"
 #include "base/uuid.h"
 
@@ -67,14 +68,6 @@ static const char *calls_text(struct arena *a, const struct llm_message *m)
     return buf_to_arena(&out, a);
 }
 
-static struct llm_message plain(struct arena *a, enum llm_role role, const char *text)
-{
-    struct llm_block *block = ARENA_NEW(a, struct llm_block);
-
-    *block = (struct llm_block){ .kind = LLM_BLOCK_TEXT, .text = text };
-    return (struct llm_message){ .role = role, .blocks = block, .n_blocks = 1 };
-}
-
 static const char *name_of_call(const struct llm_message *answer, const char *id)
 {
     for (size_t i = 0; answer && i < answer->n_tool_calls; i++)
@@ -130,7 +123,7 @@ void loop_spoken_messages(struct arena *a, const struct turn *t, bool has_tools,
     for (size_t i = 0; i < request->n_messages; i += n_run) {
         n_run = 1;
         if (!is_described && from[i].role != LLM_SYSTEM) {
-            to[n++] = plain(a, LLM_SYSTEM, description(a, t));
+            to[n++] = agent_message_of(a, LLM_SYSTEM, description(a, t));
             is_described = true;
         }
         if (from[i].role == LLM_TOOL) {
@@ -139,7 +132,7 @@ void loop_spoken_messages(struct arena *a, const struct turn *t, bool has_tools,
             to[n++] = results(a, &from[i], n_run, answer);
         } else if (from[i].n_tool_calls > 0) {
             answer = &from[i];
-            to[n++] = plain(a, LLM_ASSISTANT, calls_text(a, answer));
+            to[n++] = agent_message_of(a, LLM_ASSISTANT, calls_text(a, answer));
         } else {
             to[n++] = from[i];
         }
@@ -239,20 +232,9 @@ static const struct llm_tool_call *calls_of(struct arena *a, struct json_value l
     return calls;
 }
 
-static const char *text_of(struct arena *a, const struct llm_message *m)
-{
-    struct buf out;
-
-    buf_init(&out, LIMIT_LLM_ANSWER);
-    for (size_t i = 0; i < m->n_blocks; i++)
-        if (m->blocks[i].kind == LLM_BLOCK_TEXT)
-            buf_add_str(&out, m->blocks[i].text);
-    return buf_to_arena(&out, a);
-}
-
 static void set_text(struct arena *a, struct llm_message *m, const char *text)
 {
-    const struct llm_message made = plain(a, LLM_ASSISTANT, text);
+    const struct llm_message made = agent_message_of(a, LLM_ASSISTANT, text);
 
     m->blocks = made.blocks;
     m->n_blocks = *text ? 1 : 0;
@@ -275,7 +257,7 @@ static bool is_call_object(struct json_value root)
 
 bool loop_spoken_read(struct arena *a, struct llm_message *m)
 {
-    const char *text = text_of(a, m), *words;
+    const char *text = agent_message_text(a, m), *words;
     struct json_value root = { 0 };
 
     if (json_parse(a, object_in(text), &root, NULL) < 0)

@@ -85,6 +85,17 @@ const char *mcp_provider_of(const struct mcp_server *server)
     return mcp_server_is_local(server) ? "local" : "remote";
 }
 
+void mcp_write_server(struct json_writer *w, const struct mcp_server *s)
+{
+    json_add_string(w, "name", s->name);
+    json_add_string(w, "display_name", s->display_name);
+    json_add_string(w, "description", s->description);
+    json_add_string(w, "server_type", s->type);
+    json_add_bool(w, "enabled", s->is_enabled);
+    json_add_string(w, "provider", mcp_provider_of(s));
+    json_add_strings(w, "tags", s->tags.items, s->tags.n);
+}
+
 struct mcp_call *mcp_call_of(struct request *req)
 {
     struct net_wait *wait = ARENA_NEW(req->arena, struct net_wait);
@@ -148,16 +159,8 @@ int mcp_audit(const struct request *req, const char *action, const struct mcp_se
 
 static void write_server(struct json_writer *w, const struct mcp_server_info *info)
 {
-    const struct mcp_server *s = info->server;
-
     json_begin_object(w);
-    json_add_string(w, "name", s->name);
-    json_add_string(w, "display_name", s->display_name);
-    json_add_string(w, "description", s->description);
-    json_add_string(w, "server_type", s->type);
-    json_add_bool(w, "enabled", s->is_enabled);
-    json_add_string(w, "provider", mcp_provider_of(s));
-    json_add_strings(w, "tags", s->tags.items, s->tags.n);
+    mcp_write_server(w, info->server);
     json_add_string(w, "status", mcp_status_name(info->status));
     json_end(w);
 }

@@ -196,13 +196,7 @@ static void write_server(const struct request *req, struct json_writer *w, const
     const struct mcp_server *s = info->server;
 
     json_begin_object_as(w, name);
-    json_add_string(w, "name", s->name);
-    json_add_string(w, "display_name", s->display_name);
-    json_add_string(w, "description", s->description);
-    json_add_string(w, "server_type", s->type);
-    json_add_bool(w, "enabled", s->is_enabled);
-    json_add_string(w, "provider", mcp_provider_of(s));
-    json_add_strings(w, "tags", s->tags.items, s->tags.n);
+    mcp_write_server(w, s);
     write_state(w, info);
     write_runs(req, w, s);
     json_end(w);

@@ -4,6 +4,7 @@
 
 #include "base/fields.h"
 #include "base/limits.h"
+#include "llm/request.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,6 +93,21 @@ static inline int64_t cost(const struct growing *g, size_t n, size_t rounds)
         least = MIN(least, cpu_ns() - began);
     }
     return least;
+}
+
+/* The request that a chat's body holds. */
+static inline struct llm_request chat_of(struct arena *a, struct slice text, const struct growing *g)
+{
+    struct llm_request_body *body = ARENA_NEW(a, struct llm_request_body);
+    struct llm_request request = { 0 };
+    struct err e = { 0 };
+    int r = fields_read(llm_request_fields, parse(a, text), body, a, "", &e);
+
+    if (r == 0)
+        r = llm_request_of(body, a, &request, &e);
+    if (r < 0)
+        fail_msg("%s: %s", g->name, e.text);
+    return request;
 }
 
 static inline void assert_linear(const struct growing *g)

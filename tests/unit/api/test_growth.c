@@ -16,7 +16,6 @@
 #include "embed/embed.h"
 #include "http/http.h"
 #include "llm/answer.h"
-#include "llm/request.h"
 #include "llm/format.h"
 #include "llm/llm.h"
 #include "llm/local/probe.h"
@@ -68,15 +67,8 @@ static void write_for_all(struct arena *a, const struct llm_request *request)
 
 static void read_chat(struct arena *a, struct slice text, const struct growing *g)
 {
-    struct llm_request_body *body = ARENA_NEW(a, struct llm_request_body);
-    struct llm_request request = { 0 };
-    struct err e = { 0 };
-    int r = fields_read(llm_request_fields, parse(a, text), body, a, "", &e);
+    struct llm_request request = chat_of(a, text, g);
 
-    if (r == 0)
-        r = llm_request_of(body, a, &request, &e);
-    if (r < 0)
-        fail_msg("%s: %s", g->name, e.text);
     (void)!llm_prompt_tokens(&request);
     write_for_all(a, &request);
 }

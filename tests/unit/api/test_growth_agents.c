@@ -5,7 +5,6 @@
 #include "agents/loop_private.h"
 #include "agents/page_text.h"
 #include "llm/llm.h"
-#include "llm/request.h"
 
 static void read_page(struct arena *a, struct slice text, const struct growing *g)
 {
@@ -51,15 +50,8 @@ static void read_spoken(struct arena *a, struct slice text, const struct growing
 /* As a model without native tools is told of them. */
 static void tell_conversation(struct arena *a, struct slice text, const struct growing *g)
 {
-    struct llm_request_body *body = ARENA_NEW(a, struct llm_request_body);
-    struct llm_request request = { 0 };
-    struct err e = { 0 };
-    int r = fields_read(llm_request_fields, parse(a, text), body, a, "", &e);
+    struct llm_request request = chat_of(a, text, g);
 
-    if (r == 0)
-        r = llm_request_of(body, a, &request, &e);
-    if (r < 0)
-        fail_msg("%s: %s", g->name, e.text);
     loop_spoken_messages(a, &(struct turn){ 0 }, false, &request);
 }
 
