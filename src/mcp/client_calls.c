@@ -130,13 +130,28 @@ static int result_of(const struct mcp_call *call, const char *method, struct jso
     return 0;
 }
 
+static int call_to_the_end(struct mcp_client *c, const struct mcp_call *call, const struct client_request *q,
+                           struct mcp_result *ret, struct err *e)
+{
+    struct json_rpc_error error = { 0 };
+    struct json_value result = { 0 };
+    int r = mcp_client_send(c, call, q, &result, &error, NULL, e);
+
+    if (r == 0 && json_type(json_get(result, "task")) == JSON_OBJECT)
+        r = client_finish_task(c, call, json_get(result, "task"), &result, &error, e);
+    if (r == 1)
+        return result_of_error(call, &error, offer_addresses(c, call, &error), ret, e);
+    return r < 0 ? r : result_of(call, q->method, result, ret, e);
+}
+
 int mcp_client_call(struct mcp_client *c, const struct mcp_call *call, const char *tool, struct json_value arguments,
                     struct mcp_result *ret, struct err *e)
 {
+    struct mcp_peer_task task;
     struct tool_call t = { tool, arguments, 0 };
-    struct client_request q = { .method = "tools/call", .name = tool, .add_params = add_tool_call, .arg = &t };
-    struct json_rpc_error error = { 0 };
-    struct json_value result = { 0 };
+    struct client_request q = {
+        .method = "tools/call", .name = tool, .add_params = add_tool_call, .arg = &t, .task = &task
+    };
     int r;
 
     if (!c->about.has_tools)
@@ -144,12 +159,10 @@ int mcp_client_call(struct mcp_client *c, const struct mcp_call *call, const cha
     r = prepare_call(c, call, &t, &q, e);
     if (r < 0)
         return r;
-    r = mcp_client_send(c, call, &q, &result, &error, NULL, e);
-    if (r == 0 && json_type(json_get(result, "task")) == JSON_OBJECT)
-        r = client_finish_task(c, call, json_get(result, "task"), &result, &error, e);
-    if (r == 1)
-        return result_of_error(call, &error, offer_addresses(c, call, &error), ret, e);
-    return r < 0 ? r : result_of(call, q.method, result, ret, e);
+    mcp_peer_begin_task(c->peer, &task, call->caller);
+    r = call_to_the_end(c, call, &q, ret, e);
+    mcp_peer_end_task(c->peer, &task);
+    return r;
 }
 
 /* ---- resources ---- */

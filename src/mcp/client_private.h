@@ -58,6 +58,7 @@ struct client_request {
     const void *arg;
     const struct http_call_header *headers; /* arguments that are headers too */
     size_t n_headers;
+    struct mcp_peer_task *task; /* that its result may be; NULL: none */
 };
 
 /* Sends the request, and in the stateless era answers what the server wants to know first. The result is an object. A

@@ -37,6 +37,7 @@ static int send_round(struct mcp_client *c, const struct mcp_call *call, const s
         .arg = round,
         .add_meta = c->era->add_meta,
         .meta = c,
+        .task = round->request->task,
     };
 
     return mcp_peer_call(c->peer, &q, call, ret, e);

@@ -176,13 +176,24 @@ static void keep_version(struct mcp_http *h, const char *version)
     pthread_mutex_unlock(&h->lock);
 }
 
+static const char *version_of(struct mcp_http *h, struct arena *a)
+{
+    const char *version;
+
+    pthread_mutex_lock(&h->lock);
+    version = arena_strdup(a, h->version);
+    pthread_mutex_unlock(&h->lock);
+    return version;
+}
+
+/* Our responses carry the version of the connection. */
 static int post(struct mcp_http *h, const struct mcp_send *s, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct mcp_http_request q = { .method = "POST",
                                   .url = mcp_http_target(h, a),
                                   .body = s->frame,
-                                  .version = s->version,
+                                  .version = s->method ? s->version : version_of(h, a),
                                   .rpc_method = s->method,
                                   .rpc_name = s->name,
                                   .params = s->params,
@@ -249,16 +260,6 @@ static enum listen_end judge_listen(struct mcp_http *h, int status, struct err *
         return LISTEN_NEVER;
     }
     return status >= 500 || status == 408 || status == 429 ? LISTEN_AGAIN : LISTEN_NEVER;
-}
-
-static const char *version_of(struct mcp_http *h, struct arena *a)
-{
-    const char *version;
-
-    pthread_mutex_lock(&h->lock);
-    version = arena_strdup(a, h->version);
-    pthread_mutex_unlock(&h->lock);
-    return version;
 }
 
 /* One GET and its stream. */

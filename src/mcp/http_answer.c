@@ -41,7 +41,7 @@ static int take_body(struct mcp_http *h, struct mcp_flight *f, const struct net_
     else if (r == 0 && body.n == 0)
         r = err_no_answer("answered a request with an empty body", e);
     else if (r == 0)
-        h->on.on_frame(h->on.arg, buf_slice(&body));
+        h->on.on_frame(h->on.arg, buf_slice(&body), NULL);
     buf_clear(&body);
     return r;
 }
@@ -145,7 +145,7 @@ static void deliver_error(struct mcp_http *h, const struct json_rpc_id *id, cons
 
     buf_init(&out, 2 * REFUSAL_BYTES * 6);
     json_rpc_write_error(&out, id, (int)error->code, arena_slicedup(a, error->message), error->data);
-    h->on.on_frame(h->on.arg, buf_slice(&out));
+    h->on.on_frame(h->on.arg, buf_slice(&out), NULL);
     buf_clear(&out);
 }
 

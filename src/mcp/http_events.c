@@ -48,7 +48,7 @@ static int take_event(void *arg, const struct sse_event *ev)
         r = err_set(&s->why, -E2BIG, "MCP_FRAME_TOO_LARGE", "The MCP server sent a message of more than %d bytes.",
                     LIMIT_MCP_FRAME);
     else if (ev->data.n > 0) {
-        s->http->on.on_frame(s->http->on.arg, ev->data);
+        s->http->on.on_frame(s->http->on.arg, ev->data, s->awaited.kind == JSON_RPC_ID_ABSENT ? NULL : &s->awaited);
         look_for_response(s, ev->data);
     }
     return s->is_done ? STREAM_IS_DONE : r;

@@ -17,12 +17,14 @@
 
 struct mcp_link;
 struct http_call_header;
+struct json_rpc_id;
 
 struct mcp_link_events {
     /* One frame, or one batch of them; valid during the call. A transport ends the connection (-E2BIG
      * MCP_FRAME_TOO_LARGE) instead of reading more than LIMIT_MCP_FRAME bytes. Returns fast: it answers nothing. The
-     * frames of one stream come one after the other; different streams may deliver at the same time. */
-    void (*on_frame)(void *arg, struct slice frame);
+     * frames of one stream come one after the other; different streams may deliver at the same time. request: the id of
+     * our request in whose answer the frame came (streamable HTTP, a stream of events); NULL: outside of any answer. */
+    void (*on_frame)(void *arg, struct slice frame, const struct json_rpc_id *request);
     /* Once, by the time close() returns. No frame can be sent any more; every call in flight fails with `why`. */
     void (*on_closed)(void *arg, const struct err *why);
     void *arg;

@@ -108,6 +108,14 @@ static void peer_cancel(struct mcp_peer *p, const struct mcp_request *q, int64_t
 
 /* ---- one call ---- */
 
+void peer_renew_quiet(struct mcp_peer *p, struct peer_call *c)
+{
+    bool is_unbounded = c->call->quiet_ms <= 0 || peer_has_questions(p, c);
+
+    if (!c->is_done && !p->is_closing && !p->is_closed)
+        atomic_store(&c->quiet_until_ms, is_unbounded ? INT64_MAX : clock_mono_ms() + c->call->quiet_ms);
+}
+
 static int peer_enter(struct mcp_peer *p, struct peer_call *c, struct err *e)
 {
     int r = 0;
@@ -123,6 +131,7 @@ static int peer_enter(struct mcp_peer *p, struct peer_call *c, struct err *e)
         c->next = p->calls;
         p->calls = c;
         p->n_calls++;
+        peer_renew_quiet(p, c);
     }
     pthread_mutex_unlock(&p->lock);
     return r;
@@ -140,6 +149,7 @@ static void peer_leave(struct mcp_peer *p, struct peer_call *c)
         at = &(*at)->next;
     *at = c->next;
     p->n_calls--;
+    peer_cancel_within(p, c);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -221,11 +231,11 @@ static int peer_run(struct mcp_peer *p, const struct mcp_request *q, struct peer
 int mcp_peer_call(struct mcp_peer *p, const struct mcp_request *q, const struct mcp_call *call, struct mcp_reply *ret,
                   struct err *e)
 {
-    struct peer_call c = { .method = q->method, .call = call };
+    struct peer_call c = { .method = q->method, .call = call, .task = q->task };
     int r;
 
     cond_init(&c.changed);
-    atomic_init(&c.quiet_until_ms, call->quiet_ms > 0 ? clock_mono_ms() + call->quiet_ms : INT64_MAX);
+    atomic_init(&c.quiet_until_ms, INT64_MAX);
     r = peer_enter(p, &c, e);
     if (r == 0) {
         r = peer_run(p, q, &c, e);
@@ -243,7 +253,7 @@ int mcp_peer_call(struct mcp_peer *p, const struct mcp_request *q, const struct 
 
 /* ---- what comes in; on a thread of the link ---- */
 
-static struct peer_call *peer_find(struct mcp_peer *p, const struct json_rpc_id *id)
+struct peer_call *peer_find(struct mcp_peer *p, const struct json_rpc_id *id)
 {
     struct peer_call *c = id->kind == JSON_RPC_ID_INT ? p->calls : NULL;
 
@@ -260,6 +270,15 @@ static void peer_settle(struct peer_call *c)
     pthread_cond_broadcast(&c->changed);
 }
 
+/* Before the call goes on: the server may ask about its task at once. The caller holds the lock. */
+static void peer_take_task(struct peer_call *c)
+{
+    const char *id = json_cstr(json_get(json_get(c->frame.result, "task"), "taskId"));
+
+    if (c->task && id && strlen(id) < sizeof(c->task->id))
+        snprintf(c->task->id, sizeof(c->task->id), "%s", id);
+}
+
 /* Takes the arena. */
 static void peer_take_response(struct mcp_peer *p, struct arena *a, const struct json_rpc_frame *frame, size_t n_bytes)
 {
@@ -271,6 +290,7 @@ static void peer_take_response(struct mcp_peer *p, struct arena *a, const struct
         c->arena = TAKE(a);
         c->frame = *frame;
         c->n_bytes = n_bytes;
+        peer_take_task(c);
         peer_settle(c);
     } else {
         p->counts.n_unasked++;
@@ -283,8 +303,7 @@ static void peer_report(struct mcp_peer *p, struct peer_call *c, struct json_val
 {
     const struct mcp_call *call = c->call;
 
-    if (call->quiet_ms > 0)
-        atomic_store(&c->quiet_until_ms, clock_mono_ms() + call->quiet_ms);
+    peer_renew_quiet(p, c);
     if (!call->on_progress)
         return;
     c->n_reports++;
@@ -320,16 +339,23 @@ static void peer_take_notification(struct mcp_peer *p, const struct json_rpc_fra
         p->on.on_notification(p->on.arg, frame);
 }
 
+/* What came in: `n_bytes` of text, in the answer of the call `within` (NULL: in none). */
+struct peer_text {
+    size_t n_bytes;
+    const struct json_rpc_id *within;
+};
+
 /* Takes the arena, which holds the frame. */
-static void peer_take_frame(struct mcp_peer *p, struct arena *a, const struct json_rpc_frame *frame, size_t n_bytes)
+static void peer_take_frame(struct mcp_peer *p, struct arena *a, const struct json_rpc_frame *frame,
+                            const struct peer_text *text)
 {
     if (frame->kind == JSON_RPC_REQUEST) {
-        peer_take_request(p, a, frame);
+        peer_take_request(p, a, frame, text->within);
     } else if (frame->kind == JSON_RPC_NOTIFICATION) {
         peer_take_notification(p, frame);
         arena_free(a);
     } else {
-        peer_take_response(p, a, frame, n_bytes);
+        peer_take_response(p, a, frame, text->n_bytes);
     }
 }
 
@@ -341,13 +367,13 @@ static void peer_count(struct mcp_peer *p, uint64_t *counter)
 }
 
 /* Takes the arena. */
-static void peer_take_value(struct mcp_peer *p, struct arena *a, struct json_value v, size_t n_bytes)
+static void peer_take_value(struct mcp_peer *p, struct arena *a, struct json_value v, const struct peer_text *text)
 {
     struct json_rpc_frame frame;
 
     peer_count(p, &p->counts.n_frames);
     if (json_rpc_read_value(v, &frame, NULL) == 0) {
-        peer_take_frame(p, a, &frame, n_bytes);
+        peer_take_frame(p, a, &frame, text);
         return;
     }
     peer_count(p, &p->counts.n_bad);
@@ -355,7 +381,7 @@ static void peer_take_value(struct mcp_peer *p, struct arena *a, struct json_val
 }
 
 /* Batches exist in 2025-03-26 and before. Each frame gets an arena of its own, because they end at different times. */
-static void peer_take_batch(struct mcp_peer *p, struct json_value batch, size_t n_bytes)
+static void peer_take_batch(struct mcp_peer *p, struct json_value batch, const struct peer_text *text)
 {
     struct json_iter it = json_iter(batch);
     struct json_value v;
@@ -365,14 +391,15 @@ static void peer_take_batch(struct mcp_peer *p, struct json_value batch, size_t 
         struct json_value copy;
 
         if (json_copy(a, v, &copy, NULL) == 0)
-            peer_take_value(p, a, copy, n_bytes);
+            peer_take_value(p, a, copy, text);
         else
             arena_free(a);
     }
 }
 
-static void peer_on_frame(void *arg, struct slice text)
+static void peer_on_frame(void *arg, struct slice text, const struct json_rpc_id *within)
 {
+    const struct peer_text came = { text.n, within };
     struct mcp_peer *p = arg;
     struct arena *a = arena_new();
     struct json_value v;
@@ -382,10 +409,10 @@ static void peer_on_frame(void *arg, struct slice text)
         peer_count(p, &p->counts.n_bad);
         arena_free(a);
     } else if (json_type(v) == JSON_ARRAY) {
-        peer_take_batch(p, v, text.n);
+        peer_take_batch(p, v, &came);
         arena_free(a);
     } else {
-        peer_take_value(p, a, v, text.n);
+        peer_take_value(p, a, v, &came);
     }
 }
 

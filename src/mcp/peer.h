@@ -2,8 +2,9 @@
  *
  * A response belongs to the call that has its id; every other response is counted and dropped. Progress begins the
  * quiet time of its call anew. A call that is given up is cancelled at the server. Requests of the server are answered
- * on threads of the pool, so that the thread that reads never waits. Any thread but the loop's. The owner closes first,
- * and frees when no call runs any more.
+ * on threads of the pool, so that the thread that reads never waits; while one that may take a person's time is
+ * answered, the quiet time of the calls that it may belong to stands still. Any thread but the loop's. The owner closes
+ * first, and frees when no call runs any more.
  *
  *     r = mcp_peer_open(&(struct mcp_peer_config){ link, pool, events }, &peer, e);
  *     r = mcp_peer_call(peer, &(struct mcp_request){ .method = "ping" }, &call, &reply, e);
@@ -13,6 +14,7 @@
 #pragma once
 
 #include "base/json_rpc.h"
+#include "base/limits.h"
 #include "mcp/client.h"
 
 struct mcp_peer;
@@ -34,6 +36,14 @@ struct mcp_peer_config {
     struct mcp_peer_events on;
 };
 
+/* A task that a call of ours may become (2025-11-25, "Tasks"): what its server asks meanwhile belongs to that call. On
+ * the stack of the caller. */
+struct mcp_peer_task {
+    struct mcp_peer_task *next;
+    const struct mcp_caller *caller; /* of the call; NULL: nobody */
+    char id[LIMIT_RPC_ID_BYTES + 1]; /* "": it is no task yet, or one with a longer id */
+};
+
 struct mcp_request {
     const char *method, *name, *version;    /* see struct mcp_send */
     const struct http_call_header *headers; /* arguments that are headers too */
@@ -43,6 +53,7 @@ struct mcp_request {
     void (*add_meta)(const void *meta, struct json_writer *w); /* adds members of `params._meta`; NULL: none */
     const void *meta;
     bool must_not_be_cancelled; /* initialize */
+    struct mcp_peer_task *task; /* that its response may name; NULL: none */
 };
 
 struct mcp_reply {
@@ -57,6 +68,9 @@ int mcp_peer_open(const struct mcp_peer_config *c, struct mcp_peer **ret, struct
  * the operations of client.h; -EAGAIN OVERLOADED while LIMIT_MCP_CALLS calls wait. */
 int mcp_peer_call(struct mcp_peer *p, const struct mcp_request *q, const struct mcp_call *call, struct mcp_reply *ret,
                   struct err *e) MUST_CHECK;
+/* Around the request that may become the task, and all that is asked about it. */
+void mcp_peer_begin_task(struct mcp_peer *p, struct mcp_peer_task *task, const struct mcp_caller *caller);
+void mcp_peer_end_task(struct mcp_peer *p, struct mcp_peer_task *task);
 /* A notification; q->name and q->must_not_be_cancelled have no meaning. */
 int mcp_peer_notify(struct mcp_peer *p, const struct mcp_request *q, const struct net_wait *wait,
                     struct err *e) MUST_CHECK;

@@ -11,6 +11,7 @@ struct peer_call {
     int64_t id;
     const char *method;
     const struct mcp_call *call;
+    struct mcp_peer_task *task; /* see mcp_request */
     pthread_cond_t changed;
     _Atomic int64_t quiet_until_ms; /* 0: send() is to return at once */
     int n_reports;                  /* callbacks of progress that are running */
@@ -26,7 +27,10 @@ struct peer_request {
     struct peer_request *other; /* in the list of all */
     struct arena *arena;        /* owned; holds all below */
     struct json_rpc_frame frame;
-    const struct mcp_caller *caller; /* NULL: not known */
+    const struct mcp_caller *caller;  /* NULL: not known */
+    int64_t call_id;                  /* the call that it belongs to; 0: which call of the caller is not known */
+    const struct mcp_peer_task *task; /* that it belongs to, until the task ends; NULL: none */
+    bool is_slow;                     /* may take a person's time */
     atomic_bool is_gone;
 };
 
@@ -53,15 +57,26 @@ struct mcp_peer {
     char why[400];
     struct peer_lane lanes[N_PEER_LANES];
     struct peer_request *requests;
+    struct mcp_peer_task *tasks;
     struct mcp_counts counts;
 };
 
 /* Sends one frame unless the peer is closed. */
 int peer_send(struct mcp_peer *p, const struct mcp_send *s, struct err *e) MUST_CHECK;
-/* Takes the arena. On a thread of the link. */
-void peer_take_request(struct mcp_peer *p, struct arena *a, const struct json_rpc_frame *frame);
+/* The caller holds the lock. NULL: no call of ours has the id. */
+struct peer_call *peer_find(struct mcp_peer *p, const struct json_rpc_id *id);
+/* The caller holds the lock: the quiet time of the call begins anew, or stands still while the server waits for an
+ * answer of ours. */
+void peer_renew_quiet(struct mcp_peer *p, struct peer_call *c);
+/* The caller holds the lock. */
+bool peer_has_questions(const struct mcp_peer *p, const struct peer_call *c);
+/* Takes the arena. within: the id of the call in whose answer it came; NULL: none. On a thread of the link. */
+void peer_take_request(struct mcp_peer *p, struct arena *a, const struct json_rpc_frame *frame,
+                       const struct json_rpc_id *within);
 /* The server gave up this request. */
 void peer_cancel_request(struct mcp_peer *p, const struct json_rpc_id *id);
+/* The caller holds the lock: the call has ended, and so does what was asked in its answer. */
+void peer_cancel_within(struct mcp_peer *p, const struct peer_call *c);
 /* A call failed or was cancelled: what was asked for its caller ends, unless another call of that caller runs. */
 void peer_cancel_caller(struct mcp_peer *p, const struct mcp_caller *caller);
 /* The caller holds the lock: nobody waits for answers any more. */

@@ -20,6 +20,33 @@ static void peer_request_free(struct peer_request *q)
     arena_free(q->arena);
 }
 
+/* ---- the calls that a request may belong to; the caller holds the lock ---- */
+
+static bool peer_is_for(const struct peer_request *q, const struct peer_call *c)
+{
+    const struct mcp_caller *caller = c->call->caller;
+
+    if (q->call_id > 0)
+        return q->call_id == c->id;
+    return q->caller && caller && strcmp(q->caller->name, caller->name) == 0;
+}
+
+bool peer_has_questions(const struct mcp_peer *p, const struct peer_call *c)
+{
+    for (const struct peer_request *q = p->requests; q; q = q->other)
+        if (q->is_slow && peer_is_for(q, c))
+            return true;
+    return false;
+}
+
+/* After the request has joined or left the list. */
+static void peer_renew_calls(struct mcp_peer *p, const struct peer_request *q)
+{
+    for (struct peer_call *c = p->calls; c && q->is_slow; c = c->next)
+        if (peer_is_for(q, c))
+            peer_renew_quiet(p, c);
+}
+
 /* ---- answering; on a thread of the pool ---- */
 
 static int peer_error_code(int r)
@@ -91,6 +118,7 @@ static void peer_forget_request(struct mcp_peer *p, struct peer_request *q)
     while (*at != q)
         at = &(*at)->other;
     *at = q->other;
+    peer_renew_calls(p, q);
     peer_request_free(q);
 }
 
@@ -127,19 +155,61 @@ static void peer_lane_run(void *arg)
 
 /* ---- taking; on a thread of the link ---- */
 
-/* For whom the server asks: known when all calls that run are for the same caller. */
-static const struct mcp_caller *peer_find_caller(const struct mcp_peer *p)
+static void peer_meet_caller(const struct mcp_caller *caller, const struct mcp_caller **met, bool *is_one)
+{
+    if (caller && *met && strcmp((*met)->name, caller->name) != 0)
+        *is_one = false;
+    if (caller)
+        *met = caller;
+}
+
+/* The one for whom everything runs that runs now; NULL: there is none, or several. */
+static const struct mcp_caller *peer_only_caller(const struct mcp_peer *p)
 {
     const struct mcp_caller *caller = NULL;
+    bool is_one = true;
 
-    for (const struct peer_call *c = p->calls; c; c = c->next) {
-        if (!c->call->caller)
-            continue;
-        if (caller && strcmp(caller->name, c->call->caller->name) != 0)
-            return NULL;
-        caller = c->call->caller;
+    for (const struct peer_call *c = p->calls; c; c = c->next)
+        peer_meet_caller(c->call->caller, &caller, &is_one);
+    for (const struct mcp_peer_task *t = p->tasks; t; t = t->next)
+        peer_meet_caller(t->caller, &caller, &is_one);
+    return is_one ? caller : NULL;
+}
+
+/* 2025-11-25, "Tasks": what a server asks because of a task names it. Absent: it names none. */
+static struct slice peer_task_of(const struct json_rpc_frame *frame)
+{
+    struct json_value meta = json_get(frame->params, "_meta");
+
+    return json_string(json_get(json_get(meta, "io.modelcontextprotocol/related-task"), "taskId"));
+}
+
+static const struct mcp_peer_task *peer_find_task(const struct mcp_peer *p, struct slice id)
+{
+    const struct mcp_peer_task *t = p->tasks;
+
+    while (t && !slice_eq_str(id, t->id))
+        t = t->next;
+    return t;
+}
+
+/* For whom the server asks: exactly, where the transport or the request says it; otherwise it is known while one caller
+ * has calls. (A progress token in a request of the server is the server's own and says nothing.) */
+static const struct mcp_caller *peer_find_caller(struct mcp_peer *p, struct peer_request *q,
+                                                 const struct json_rpc_id *within)
+{
+    struct slice task = peer_task_of(&q->frame);
+    const struct peer_call *c;
+
+    if (task.n > 0) {
+        q->task = peer_find_task(p, task);
+        return q->task ? q->task->caller : NULL;
     }
-    return caller;
+    if (!within)
+        return peer_only_caller(p);
+    c = peer_find(p, within);
+    q->call_id = c ? c->id : 0;
+    return c ? c->call->caller : NULL;
 }
 
 /* The call may end before the request. */
@@ -173,8 +243,10 @@ static void peer_lane_push(struct peer_lane *lane, struct peer_request *q)
     *lane->last = q;
     lane->last = &q->next;
     lane->n_waiting++;
+    q->is_slow = lane == &lane->peer->lanes[PEER_SLOW];
     q->other = lane->peer->requests;
     lane->peer->requests = q;
+    peer_renew_calls(lane->peer, q);
 }
 
 /* The caller holds the lock. False: the lane has no thread and gets none. */
@@ -187,7 +259,8 @@ static bool peer_lane_staff(struct peer_lane *lane)
     return lane->n_workers > 0;
 }
 
-void peer_take_request(struct mcp_peer *p, struct arena *a, const struct json_rpc_frame *frame)
+void peer_take_request(struct mcp_peer *p, struct arena *a, const struct json_rpc_frame *frame,
+                       const struct json_rpc_id *within)
 {
     struct peer_lane *lane = peer_lane_of(p, frame->method);
     struct peer_request *q = ARENA_NEW(a, struct peer_request);
@@ -199,7 +272,7 @@ void peer_take_request(struct mcp_peer *p, struct arena *a, const struct json_rp
     is_taken = p->pool && !p->is_closing && !p->is_closed && lane->n_waiting < LIMIT_MCP_REQUESTS_WAITING &&
                peer_lane_staff(lane);
     if (is_taken) {
-        q->caller = peer_copy_caller(a, peer_find_caller(p));
+        q->caller = peer_copy_caller(a, peer_find_caller(p, q, within));
         peer_lane_push(lane, q);
     } else {
         p->counts.n_refused++;
@@ -216,6 +289,13 @@ void peer_cancel_request(struct mcp_peer *p, const struct json_rpc_id *id)
         if (json_rpc_id_eq(&q->frame.id, id))
             atomic_store(&q->is_gone, true);
     pthread_mutex_unlock(&p->lock);
+}
+
+void peer_cancel_within(struct mcp_peer *p, const struct peer_call *c)
+{
+    for (struct peer_request *q = p->requests; q; q = q->other)
+        if (q->call_id == c->id)
+            atomic_store(&q->is_gone, true);
 }
 
 void peer_cancel_caller(struct mcp_peer *p, const struct mcp_caller *caller)
@@ -236,6 +316,35 @@ void peer_cancel_requests(struct mcp_peer *p)
 {
     for (struct peer_request *q = p->requests; q; q = q->other)
         atomic_store(&q->is_gone, true);
+}
+
+/* ---- tasks ---- */
+
+void mcp_peer_begin_task(struct mcp_peer *p, struct mcp_peer_task *task, const struct mcp_caller *caller)
+{
+    *task = (struct mcp_peer_task){ .caller = caller };
+    pthread_mutex_lock(&p->lock);
+    task->next = p->tasks;
+    p->tasks = task;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Nobody waits any more for what was asked because of it. */
+void mcp_peer_end_task(struct mcp_peer *p, struct mcp_peer_task *task)
+{
+    struct mcp_peer_task **at = &p->tasks;
+
+    pthread_mutex_lock(&p->lock);
+    while (*at != task)
+        at = &(*at)->next;
+    *at = task->next;
+    for (struct peer_request *q = p->requests; q; q = q->other) {
+        if (q->task != task)
+            continue;
+        q->task = NULL;
+        atomic_store(&q->is_gone, true);
+    }
+    pthread_mutex_unlock(&p->lock);
 }
 
 void peer_lanes_close(struct mcp_peer *p)

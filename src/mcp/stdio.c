@@ -244,7 +244,7 @@ static void stdio_take_line(struct stdio_link *l, struct slice line)
     if (n_space == line.n)
         return;
     if (line.p[n_space] == '{' || line.p[n_space] == '[') {
-        l->on.on_frame(l->on.arg, line);
+        l->on.on_frame(l->on.arg, line, NULL);
         return;
     }
     child_log_add_bytes(l->log, CHILD_STDOUT, (struct slice){ line.p, MIN(line.n, (size_t)LIMIT_LOG_LINE_BYTES) });

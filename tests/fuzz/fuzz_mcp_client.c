@@ -34,7 +34,7 @@ static int fuzz_send(struct mcp_link *l, const struct mcp_send *s, struct err *e
         const struct slice line = { f->rest.p, n };
 
         f->rest = (struct slice){ f->rest.p + n + (end != NULL), f->rest.n - n - (end != NULL) };
-        f->on.on_frame(f->on.arg, line);
+        f->on.on_frame(f->on.arg, line, NULL);
     }
     return s->is_request ? err_set(e, -EPROTO, "MCP_NO_ANSWER", "no answer") : 0;
 }

@@ -38,7 +38,7 @@ static void read_result(struct arena *a, struct slice text, const struct growing
 
 static void read_frame(struct arena *a, struct slice text, const struct growing *g)
 {
-    fake->on.on_frame(fake->on.arg, text);
+    fake->on.on_frame(fake->on.arg, text, NULL);
 }
 
 static void what_a_server_sends_grows_with_its_length(void **state)

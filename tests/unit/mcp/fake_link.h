@@ -35,7 +35,15 @@ struct fake {
 
 static inline void fake_say(struct fake *f, const char *frame)
 {
-    f->on.on_frame(f->on.arg, slice_of(frame));
+    f->on.on_frame(f->on.arg, slice_of(frame), NULL);
+}
+
+/* In the answer of the request with this id. */
+static inline void fake_say_within(struct fake *f, int64_t id, const char *frame)
+{
+    const struct json_rpc_id request = { .kind = JSON_RPC_ID_INT, .number = id };
+
+    f->on.on_frame(f->on.arg, slice_of(frame), &request);
 }
 
 static inline void PRINTF_LIKE(2, 3) fake_sayf(struct fake *f, const char *fmt, ...)

@@ -160,7 +160,7 @@ static void server_close(struct server *s)
     rig_close(&s->rig);
 }
 
-static void note_frame(void *arg, struct slice frame)
+static void note_frame(void *arg, struct slice frame, const struct json_rpc_id *request)
 {
     struct server *s = arg;
     size_t n;

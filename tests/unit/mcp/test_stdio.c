@@ -21,7 +21,7 @@ struct talk {
     struct err why;
 };
 
-static void on_frame(void *arg, struct slice frame)
+static void on_frame(void *arg, struct slice frame, const struct json_rpc_id *request)
 {
     struct talk *t = arg;
 
