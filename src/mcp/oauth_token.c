@@ -16,7 +16,7 @@ static const char *basic_of(struct arena *a, const struct mcp_grant *grant)
 {
     struct buf plain, out;
 
-    buf_init(&plain, 6 * LIMIT_MCP_CLIENT_BYTES + 1);
+    buf_init(&plain, 2 * 12 * LIMIT_MCP_CLIENT_BYTES + 1); /* characters of a definition, of at most four bytes */
     percent_encode(&plain, slice_of(grant->client_id));
     buf_add_char(&plain, ':');
     percent_encode(&plain, slice_of(grant->client_secret));

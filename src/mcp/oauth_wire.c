@@ -157,6 +157,17 @@ static bool is_scope_word(struct slice word)
     return word.n > 0;
 }
 
+/* A word for which there is no room is left out whole. */
+static void add_word(struct buf *out, struct slice word)
+{
+    size_t n_blank = out->n > 0 ? 1 : 0;
+
+    if (out->n + n_blank + word.n > LIMIT_MCP_SCOPE_BYTES)
+        return;
+    buf_add(out, " ", n_blank);
+    buf_add_slice(out, word);
+}
+
 static const char *scopes_of(struct arena *a, struct json_value list)
 {
     struct json_value item;
@@ -167,10 +178,8 @@ static const char *scopes_of(struct arena *a, struct json_value list)
         return NULL;
     buf_init(&out, LIMIT_MCP_SCOPE_BYTES);
     for (struct json_iter it = json_iter(list); json_next(&it, &key, &item);)
-        if (is_scope_word(json_string(item)) && out.n + json_string(item).n + 1 <= LIMIT_MCP_SCOPE_BYTES) {
-            buf_add_str(&out, out.n > 0 ? " " : "");
-            buf_add_slice(&out, json_string(item));
-        }
+        if (is_scope_word(json_string(item)))
+            add_word(&out, json_string(item));
     return buf_to_arena(&out, a);
 }
 
@@ -195,11 +204,8 @@ static void add_words(struct buf *out, const char *list)
         size_t length = strcspn(list + at, " ");
         struct slice word = { list + at, length };
 
-        if (at + length <= n && is_scope_word(word) && out->n + length < LIMIT_MCP_SCOPE_BYTES &&
-            !has_word(buf_slice(out), word)) {
-            buf_add_str(out, out->n > 0 ? " " : "");
-            buf_add_slice(out, word);
-        }
+        if (at + length <= n && is_scope_word(word) && !has_word(buf_slice(out), word))
+            add_word(out, word);
         at += length + 1;
     }
 }

@@ -11,7 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_TIMEOUT_S = 86400, DEFAULT_TIMEOUT_S = 120 };
+enum {
+    MAX_TIMEOUT_S = 86400,
+    DEFAULT_TIMEOUT_S = 120,
+    SHOWN_BYTES = 8 * LIMIT_MCP_DEFINITION /* quotes make four bytes of one, and folders are named twice */
+};
 
 static const char *const grants[] = { "person", "machine", NULL };
 static const char *const types[] = { "stdio", "http", "sse", NULL };
@@ -39,9 +43,9 @@ const struct field mcp_server_fields[] = {
     FIELD_STRING(struct mcp_server, url, "url", .min = 1, .max = LIMIT_URL_CHARS, .help = "of http and sse"),
     FIELD_STRING_MAP(struct mcp_server, headers, "headers", .max = LIMIT_MCP_HEADERS,
                      .help = "sent with every request; values are sealed"),
-    FIELD_STRING(struct mcp_server, client_id, "client_id", .min = 1, .max = LIMIT_PROVIDER_SECRET,
+    FIELD_STRING(struct mcp_server, client_id, "client_id", .min = 1, .max = LIMIT_MCP_CLIENT_BYTES,
                  .help = "of http and sse: registered at the authorization server; absent: Hearth registers itself"),
-    FIELD_STRING(struct mcp_server, client_secret, "client_secret", .min = 1, .max = LIMIT_PROVIDER_SECRET,
+    FIELD_STRING(struct mcp_server, client_secret, "client_secret", .min = 1, .max = LIMIT_MCP_CLIENT_BYTES,
                  .help = "sealed, never shown again"),
     FIELD_STRING(struct mcp_server, client_metadata_url, "client_metadata_url", .min = 1, .max = LIMIT_URL_CHARS,
                  .help = "https address of a client id metadata document"),
@@ -159,21 +163,6 @@ static int check_roots(const struct field_strings *folders, bool is_writable, co
     return err_add_field(e, field, "%s", why.fields[0].rule);
 }
 
-int mcp_server_check(const struct mcp_server *s, const char *data_dir, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    const char *rule = rule_of_name(s->name);
-    int r = mcp_server_is_local(s) ? check_child(s, a, data_dir, e) : check_remote(s, a, e);
-
-    if (rule)
-        r = err_add_field(e, "name", "%s", rule);
-    if (check_roots(&s->folders, true, "folders", data_dir, e) < 0)
-        r = -EINVAL;
-    if (check_roots(&s->read_folders, false, "read_folders", data_dir, e) < 0)
-        r = -EINVAL;
-    return r;
-}
-
 /* ---- as JSON ---- */
 
 static void add_text(struct json_writer *w, const char *name, const char *text)
@@ -233,6 +222,39 @@ void mcp_server_write(const struct mcp_server *s, struct json_writer *w)
     json_add_double(w, "timeout_s", s->timeout_s);
     write_runs(s, w);
     json_end(w);
+}
+
+/* ---- the whole ---- */
+
+static int check_size(const struct mcp_server *s, struct err *e)
+{
+    struct json_writer w;
+    struct buf out;
+    int r = 0;
+
+    buf_init(&out, LIMIT_MCP_DEFINITION);
+    json_write_init(&w, &out);
+    mcp_server_write(s, &w);
+    if (out.overflowed)
+        r = err_add_field(e, "", "The definition must have at most LIMIT_MCP_DEFINITION (%d) bytes as JSON.",
+                          LIMIT_MCP_DEFINITION);
+    buf_clear(&out);
+    return r;
+}
+
+int mcp_server_check(const struct mcp_server *s, const char *data_dir, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *rule = rule_of_name(s->name);
+    int r = mcp_server_is_local(s) ? check_child(s, a, data_dir, e) : check_remote(s, a, e);
+
+    if (rule)
+        r = err_add_field(e, "name", "%s", rule);
+    if (check_roots(&s->folders, true, "folders", data_dir, e) < 0)
+        r = -EINVAL;
+    if (check_roots(&s->read_folders, false, "read_folders", data_dir, e) < 0)
+        r = -EINVAL;
+    return check_size(s, e) < 0 ? -EINVAL : r;
 }
 
 const char *mcp_server_hash(struct arena *a, const struct mcp_server *s)
@@ -295,7 +317,7 @@ const char *mcp_server_shown(struct arena *a, const struct sandbox *box, const s
     struct sandbox_definition sandbox = mcp_server_sandbox(a, s);
     struct buf out;
 
-    buf_init(&out, LIMIT_MCP_DEFINITION);
+    buf_init(&out, SHOWN_BYTES);
     if (mcp_server_is_local(s)) {
         show_word(&out, s->command ? s->command : "");
         for (size_t i = 0; i < s->args.n; i++)

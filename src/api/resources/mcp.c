@@ -128,7 +128,7 @@ static struct json_value masked(struct arena *a, struct json_value map)
     struct slice name;
     struct buf out;
 
-    buf_init(&out, LIMIT_MCP_DEFINITION);
+    buf_init(&out, 2 * LIMIT_MCP_DEFINITION);
     json_write_init(&w, &out);
     json_begin_object(&w);
     while (json_next(&it, &name, &value))
@@ -147,7 +147,7 @@ int mcp_audit(const struct request *req, const char *action, const struct mcp_se
     shown.env = masked(req->arena, server->env);
     shown.headers = masked(req->arena, server->headers);
     shown.client_secret = server->client_secret ? "****" : NULL;
-    buf_init(&out, LIMIT_MCP_DEFINITION);
+    buf_init(&out, 2 * LIMIT_MCP_DEFINITION); /* a mask may be longer than its value */
     json_write_init(&w, &out);
     mcp_server_write(&shown, &w);
     r = audit_append_json(req->api->identity, req->caller->actor, action, server->name, buf_slice(&out), e);

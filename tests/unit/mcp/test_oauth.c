@@ -223,6 +223,31 @@ static void no_more_logins_wait_than_the_limit(void **state)
     world_close(&w);
 }
 
+static void so_many_servers_have_logins_and_no_more(void **state)
+{
+    struct mcp_oauth_target t = { .url = "https://mcp.example/mcp" };
+    struct mcp_authorizer by = { 0 };
+    struct mcp_oauth_login login;
+    struct err e = { 0 };
+    struct world w;
+
+    world_open(&w, S256);
+    for (int i = 0; i < LIMIT_MCP_LOGIN_ENTRIES; i++) {
+        t.server = arena_printf(w.rig.a, "s%d", i);
+        assert_int_equal(mcp_oauth_authorizer(w.oauth, &t, &by, NULL), 0);
+    }
+    by = (struct mcp_authorizer){ 0 };
+    t.server = "more";
+    assert_int_equal(mcp_oauth_authorizer(w.oauth, &t, &by, &e), -EDQUOT);
+    assert_string_equal(e.code, "TOO_MANY_SERVERS");
+    assert_non_null(strstr(e.text, "At most 256 MCP servers"));
+    assert_null(by.value);
+    assert_int_equal(begin(&w, &login, &e), -EDQUOT); /* the server "one" */
+    t.server = "s0";
+    assert_int_equal(mcp_oauth_authorizer(w.oauth, &t, &by, NULL), 0); /* those that are there go on */
+    world_close(&w);
+}
+
 static void an_authorization_server_without_pkce_is_refused(void **state)
 {
     struct mcp_oauth_login login;
@@ -373,6 +398,7 @@ int main(void)
         cmocka_unit_test(an_answer_of_another_issuer_sends_no_code),
         cmocka_unit_test(a_state_counts_once),
         cmocka_unit_test(no_more_logins_wait_than_the_limit),
+        cmocka_unit_test(so_many_servers_have_logins_and_no_more),
         cmocka_unit_test(an_authorization_server_without_pkce_is_refused),
         cmocka_unit_test(what_a_server_names_goes_through_the_guard),
         cmocka_unit_test(a_public_server_names_no_address_of_this_machine),

@@ -162,6 +162,90 @@ static void a_token_of_the_limit_is_the_longest(void **state)
     }
 }
 
+static char *repeated(struct arena *a, char c, size_t n)
+{
+    char *text = arena_alloc(a, n + 1);
+
+    memset(text, c, n);
+    text[n] = '\0';
+    return text;
+}
+
+static void a_client_of_the_limit_is_the_longest(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *fits = repeated(a, 'x', LIMIT_MCP_CLIENT_BYTES), *longer = repeated(a, 'x', LIMIT_MCP_CLIENT_BYTES + 1);
+    const struct {
+        const char *id, *secret;
+        int r;
+    } cases[] = { { fits, fits, 0 }, { longer, "s", -EPROTO }, { "c", longer, -EPROTO } };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *json =
+            arena_printf(a, "{\"client_id\":\"%s\",\"client_secret\":\"%s\"}", cases[i].id, cases[i].secret);
+        struct mcp_registration read = { 0 };
+        struct err e = { 0 };
+
+        assert_int_equal(mcp_registration_read(a, slice_of(json), &read, &e), cases[i].r);
+        assert_string_equal(e.code, cases[i].r ? "MCP_LOGIN_FAILED" : "");
+        assert_int_equal(read.client_id != NULL, cases[i].r == 0); /* nothing of a refused one */
+    }
+}
+
+static void an_answer_of_the_limit_is_the_longest(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *begin = "{\"access_token\":\"abc\"}";
+
+    for (size_t n = LIMIT_MCP_OAUTH_REPLY; n <= LIMIT_MCP_OAUTH_REPLY + 1; n++) {
+        const char *json = arena_printf(a, "%s%s", begin, repeated(a, ' ', n - strlen(begin)));
+        struct mcp_tokens tokens = { 0 };
+
+        assert_int_equal(mcp_tokens_read(a, slice_of(json), &tokens, NULL), n == LIMIT_MCP_OAUTH_REPLY ? 0 : -EPROTO);
+        assert_int_equal(tokens.access_token != NULL, n == LIMIT_MCP_OAUTH_REPLY);
+    }
+}
+
+static const char *scope_of_tokens(struct arena *a, const char *scope)
+{
+    const char *json = arena_printf(a, "{\"access_token\":\"abc\",\"scope\":\"%s\"}", scope);
+    struct mcp_tokens tokens;
+
+    assert_int_equal(mcp_tokens_read(a, slice_of(json), &tokens, NULL), 0);
+    return tokens.scope;
+}
+
+static const char *scope_of_resource(struct arena *a, const char *list)
+{
+    const char *json = arena_printf(
+        a, "{\"resource\":\"https://x\",\"authorization_servers\":[\"https://y\"],\"scopes_supported\":[%s]}", list);
+    struct mcp_resource_metadata m;
+
+    assert_int_equal(mcp_resource_read(a, slice_of(json), "https://x", &m, NULL), 0);
+    return m.scope;
+}
+
+/* Whole words only: a scope that is cut within a word would ask for something else. */
+static void a_scope_of_the_limit_is_the_longest(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *fits = repeated(a, 'x', LIMIT_MCP_SCOPE_BYTES), *longer = repeated(a, 'x', LIMIT_MCP_SCOPE_BYTES + 1),
+               *rest = repeated(a, 'y', LIMIT_MCP_SCOPE_BYTES - 2);
+    const char *both = arena_printf(a, "a %s", rest), *too_many = arena_printf(a, "b %sy c", rest);
+
+    assert_string_equal(scope_of_tokens(a, fits), fits);
+    assert_null(scope_of_tokens(a, longer));
+    assert_string_equal(scope_of_resource(a, arena_printf(a, "\"%s\"", fits)), fits);
+    assert_string_equal(scope_of_resource(a, arena_printf(a, "\"%s\",\"z\"", longer)), "z");
+    assert_string_equal(scope_of_resource(a, arena_printf(a, "\"a\",\"%s\",\"z\"", rest)), both);
+    assert_string_equal(scope_of_resource(a, arena_printf(a, "\"b\",\"%sy\",\"c\"", rest)), "b c");
+    assert_string_equal(mcp_scope_union(a, fits, "z"), fits);
+    assert_string_equal(mcp_scope_union(a, longer, "z"), "z");
+    assert_string_equal(mcp_scope_union(a, "a", rest), both);
+    assert_string_equal(mcp_scope_union(a, both, "z"), both);
+    assert_string_equal(mcp_scope_union(a, too_many, "d"), "b d"); /* `c` begins beyond the limit */
+}
+
 static const char *joined(struct arena *a, const struct mcp_places *places)
 {
     const char *text = "";
@@ -234,6 +318,9 @@ int main(void)
         cmocka_unit_test(metadata_of_another_issuer_is_refused),
         cmocka_unit_test(tokens_that_cannot_be_a_header_are_refused),
         cmocka_unit_test(a_token_of_the_limit_is_the_longest),
+        cmocka_unit_test(a_client_of_the_limit_is_the_longest),
+        cmocka_unit_test(an_answer_of_the_limit_is_the_longest),
+        cmocka_unit_test(a_scope_of_the_limit_is_the_longest),
         cmocka_unit_test(metadata_is_looked_for_at_the_well_known_places_in_order),
         cmocka_unit_test(scopes_are_joined_each_once),
         cmocka_unit_test(a_login_is_stored_and_read_as_it_was),
