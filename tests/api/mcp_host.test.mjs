@@ -466,21 +466,52 @@ test('a tool whose definition is too large is off (LIMIT_MCP_TOOL_BYTES)', async
     assert.equal(tools.find((tool) => tool.name === 'pid').usable, true);
 });
 
+// A caller of whose calls 32 wait: {dev, first, rest}; first and rest leave their calls with leave().
+async function waitingCaller(h, name) {
+    const { key, call: dev } = await newKey(h);
+    assert.equal((await call(dev, name, 'pid')).status, 200);
+    const begin = (n) => {
+        const leaving = new AbortController();
+        const waitOnce = () => fetch(`${h.url}/sdk/mcp/servers/${name}/tools/wait/execute`,
+            { method: 'POST', signal: leaving.signal, body: '{}', headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` } });
+        const wait = async () => { // again when a call that looks for the limit had the last place
+            while ((await waitOnce()).status === 503)
+                ;
+        };
+        const calls = Array.from({ length: n }, () => wait().catch(() => {}));
+        return { leave: () => (leaving.abort(), Promise.all(calls)) };
+    };
+    const first = begin(1), rest = begin(31);
+    const reply = await until(async () => {
+        const now = await call(dev, name, 'pid');
+        return now.status === 503 && now;
+    }, { what: 'the caller has no place left' });
+    refused(reply, 503, 'TOO_MANY_CALLS');
+    assert.match(reply.text, /LIMIT_MCP_CALLER_CALLS \(32\)/);
+    return { dev, first, rest };
+}
+
 test('one caller has 32 calls at a time (LIMIT_MCP_CALLER_CALLS)', async (t) => {
     const h = await startHearth({ t });
     const name = await add(h);
-    const leaving = new AbortController(), key = await h.key(), dev = h.as({ authorization: `Bearer ${key}` });
-    assert.equal((await call(dev, name, 'pid')).status, 200);
-    const waiting = Array.from({ length: 32 }, () => fetch(`${h.url}/sdk/mcp/servers/${name}/tools/wait/execute`,
-        { method: 'POST', signal: leaving.signal, body: '{}', headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` } }).catch(() => {}));
-    const refusedNow = await until(async () => {
-        const reply = await call(dev, name, 'pid');
-        return reply.status === 503 && reply;
-    }, { what: 'the caller has no place left' });
-    assert.equal(refusedNow.body.code, 'TOO_MANY_CALLS');
-    leaving.abort();
-    await Promise.all(waiting);
-    await until(async () => (await call(dev, name, 'pid')).status === 200, { what: 'the calls of a client that left have ended' });
+    const { dev, first, rest } = await waitingCaller(h, name);
+    await first.leave();
+    await until(async () => (await call(dev, name, 'pid')).status === 200, { what: 'the place of the call that ended is free' });
+    await rest.leave();
+});
+
+test('one server has 64 calls at a time (LIMIT_MCP_SERVER_CALLS)', async (t) => {
+    const h = await startHearth({ t });
+    const name = await add(h), other = await add(h);
+    const { call: third } = await newKey(h);
+    const full = [await waitingCaller(h, name), await waitingCaller(h, name)];
+    const reply = await call(third, name, 'pid');
+    refused(reply, 503, 'TOO_MANY_CALLS');
+    assert.match(reply.text, /LIMIT_MCP_SERVER_CALLS \(64\)/);
+    assert.equal((await call(third, other, 'pid')).status, 200);
+    await full[0].first.leave();
+    await until(async () => (await call(third, name, 'pid')).status === 200, { what: 'the last place is for anyone' });
+    await Promise.all(full.flatMap((each) => [each.first.leave(), each.rest.leave()]));
 });
 
 // ---- remote servers ----

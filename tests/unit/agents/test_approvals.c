@@ -385,6 +385,74 @@ static void the_list_is_full_at_its_limit(void **state)
         assert_int_equal(approvals_wait(x.p, all[i], &wait, x.f.a, &answer, &e), -ECANCELED);
 }
 
+/* Without an identity nothing is audited, so thousands of decisions are fast. */
+static void open_unaudited(struct rig *x)
+{
+    const struct approvals_config c = { .store = x->f.store, .settings = x->settings };
+    struct err e = { 0 };
+
+    approvals_close(x->p);
+    must(approvals_open(&c, &x->p, &e), &e);
+}
+
+static void keep_for_session(struct rig *x, const char *session)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct net_wait wait = net_wait_of(1000, NULL, NULL);
+    const struct approval_question q = a_call(session);
+    struct approval_views views = { .n = 0 };
+    struct approval *question = NULL;
+    struct approval_answer answer;
+    struct err e = { 0 };
+
+    must(approvals_put(x->p, &q, &question, &e), &e);
+    approvals_list(x->p, a, &views);
+    decide_now(x, views.items[views.n - 1].id, true, APPROVAL_SESSION);
+    must(approvals_wait(x->p, question, &wait, a, &answer, &e), &e);
+    assert_int_equal(answer.outcome, APPROVAL_ALLOWED);
+}
+
+static bool is_kept(struct rig *x, const char *session)
+{
+    const struct net_wait wait = net_wait_of(1000, &(atomic_bool){ true }, NULL);
+    const struct approval_question q = a_call(session);
+    struct approval *question = NULL;
+    struct approval_answer answer;
+    struct err e = { 0 };
+    bool is_open;
+
+    must(approvals_put(x->p, &q, &question, &e), &e);
+    is_open = approval_is_open(question);
+    (void)!approvals_wait(x->p, question, &wait, x->f.a, &answer, &e);
+    return !is_open;
+}
+
+static bool has_waited(void *arg)
+{
+    return approvals_waited_ms(arg, "waits") > 0;
+}
+
+static void of_sessions_the_newest_are_kept_and_those_that_wait(void **state)
+{
+    AUTO(close_rig) struct rig x = { 0 };
+    struct waiting w;
+
+    open_rig(&x);
+    open_unaudited(&x);
+    begin(&w, &x, a_call("waits"));
+    listed_id(&w);
+    for (int i = 0; i < LIMIT_SESSION_APPROVALS; i++)
+        keep_for_session(&x, arena_printf(x.f.a, "s%d", i));
+    assert_true(is_kept(&x, "s0"));
+    keep_for_session(&x, "more");
+    assert_true(is_kept(&x, "more"));
+    assert_true(is_kept(&x, "s1"));
+    assert_false(is_kept(&x, "s0")); /* a person is asked again */
+    assert_true(wait_until(has_waited, x.p));
+    approvals_end_waits(x.p);
+    end(&w);
+}
+
 static void arguments_are_shown_in_full_or_not_at_all(void **state)
 {
     AUTO(close_rig) struct rig x = { 0 };
@@ -516,6 +584,7 @@ int main(void)
         cmocka_unit_test(a_form_must_fit_its_schema),
         cmocka_unit_test(the_person_s_time_is_counted_once),
         cmocka_unit_test(the_list_is_full_at_its_limit),
+        cmocka_unit_test(of_sessions_the_newest_are_kept_and_those_that_wait),
         cmocka_unit_test(arguments_are_shown_in_full_or_not_at_all),
         cmocka_unit_test(a_race_with_cancel_has_one_outcome),
         cmocka_unit_test(two_persons_decide_once),

@@ -69,6 +69,53 @@ static void parallel_calls_return_in_order(void **state)
     assert_int_equal(x.steps[2].call, 0);
 }
 
+static atomic_int n_begun, n_done, n_done_at_the_last;
+
+static bool enough_have_begun(void *arg)
+{
+    return atomic_load(&n_begun) >= LIMIT_PARALLEL_CALLS;
+}
+
+/* Ends when as many have begun as may run at the same time. */
+static int run_beside_others(const struct builtin_call *c, struct mcp_result *ret, struct err *e)
+{
+    atomic_fetch_add(&n_begun, 1);
+    assert_true(wait_until(enough_have_begun, NULL));
+    atomic_fetch_add(&n_done, 1);
+    return give_text(c, ret, "done");
+}
+
+/* Comes before each call begins. */
+static void count_ended_at_the_last(void *arg, const char *thought)
+{
+    static atomic_int n_called;
+
+    if (strstr(thought, "is called.") && atomic_fetch_add(&n_called, 1) == LIMIT_PARALLEL_CALLS)
+        atomic_store(&n_done_at_the_last, atomic_load(&n_done));
+}
+
+static void so_many_calls_run_at_the_same_time_and_the_next_waits(void **state)
+{
+    static const struct builtin_tool tool = {
+        .name = "beside", .input_schema = "{\"type\":\"object\"}", .is_read_only = true, .run = run_beside_others
+    };
+    AUTO(loop_rig_close) struct loop_rig x = { 0 };
+    const char *calls;
+
+    loop_rig_open(&x);
+    add_tool(&x, &tool);
+    x.on.on_thought = count_ended_at_the_last;
+    calls = CALL("c0", "beside", "{\\\"n\\\":0}");
+    for (int i = 1; i <= LIMIT_PARALLEL_CALLS; i++)
+        calls = arena_printf(x.m.f.a, "%s," CALL("c%d", "beside", "{\\\"n\\\":%d}"), calls, i, i);
+    script(&x, arena_printf(x.m.f.a, CALLS("%s"), calls));
+    script(&x, SAY("done"));
+    run(&x);
+    assert_string_equal(ended(&x), "answered");
+    assert_int_equal(atomic_load(&n_done), LIMIT_PARALLEL_CALLS + 1);
+    assert_true(atomic_load(&n_done_at_the_last) > 0);
+}
+
 static void bad_arguments_go_back_with_the_rule(void **state)
 {
     AUTO(loop_rig_close) struct loop_rig x = { 0 };
@@ -483,6 +530,7 @@ int main(void)
         cmocka_unit_test(an_answer_ends_the_turn),
         cmocka_unit_test(a_result_is_in_the_next_request_once),
         cmocka_unit_test(parallel_calls_return_in_order),
+        cmocka_unit_test(so_many_calls_run_at_the_same_time_and_the_next_waits),
         cmocka_unit_test(bad_arguments_go_back_with_the_rule),
         cmocka_unit_test(a_failing_tool_is_an_error_for_the_model),
         cmocka_unit_test(ids_that_models_repeat_are_renamed),

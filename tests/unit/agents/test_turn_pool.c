@@ -2,6 +2,7 @@
 #include "agents/turn_pool.h"
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/pool.h"
 
 #include "../wait.h"
 
@@ -86,6 +87,55 @@ static void turns_beyond_the_limit_wait_and_know_their_place(void **state)
     assert_null(turn_pool_stop(p));
 }
 
+/* ---- calls of tools beside their turns ---- */
+
+static atomic_int n_calls, n_calls_most, n_calls_ended;
+static atomic_bool calls_may_end;
+
+static bool all_calls_run(void *arg)
+{
+    return atomic_load(&n_calls) == LIMIT_CALL_THREADS;
+}
+
+static bool calls_can_end(void *arg)
+{
+    return atomic_load(&calls_may_end);
+}
+
+static bool calls_have_ended(void *arg)
+{
+    return atomic_load(&n_calls_ended) == *(int *)arg;
+}
+
+static void run_call(void *arg)
+{
+    int n = atomic_fetch_add(&n_calls, 1) + 1, most = atomic_load(&n_calls_most);
+
+    while (n > most && !atomic_compare_exchange_weak(&n_calls_most, &most, n))
+        ;
+    (void)!wait_until(calls_can_end, NULL);
+    atomic_fetch_sub(&n_calls, 1);
+    atomic_fetch_add(&n_calls_ended, 1);
+}
+
+static void calls_beyond_their_threads_wait_for_one(void **state)
+{
+    const int n = 2 * LIMIT_CALL_THREADS;
+    struct turn_pool *p = NULL;
+    struct err e = { 0 };
+
+    assert_int_equal(turn_pool_start(&(struct turn_pool_config){ .on_thread_end = NULL }, &p, &e), 0);
+    for (int i = 0; i < LIMIT_CALL_THREADS; i++)
+        assert_int_equal(pool_submit(turn_pool_calls(p), run_call, NULL), 0);
+    assert_true(wait_until(all_calls_run, NULL));
+    for (int i = LIMIT_CALL_THREADS; i < n; i++)
+        assert_int_equal(pool_submit(turn_pool_calls(p), run_call, NULL), 0);
+    atomic_store(&calls_may_end, true);
+    assert_true(wait_until(calls_have_ended, &(int){ n }));
+    assert_int_equal(atomic_load(&n_calls_most), LIMIT_CALL_THREADS);
+    turn_pool_stop(p);
+}
+
 static void a_pool_that_stops_runs_what_waits(void **state)
 {
     static struct turn turns[LIMIT_TURNS + 3];
@@ -105,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(turns_beyond_the_limit_wait_and_know_their_place),
+        cmocka_unit_test(calls_beyond_their_threads_wait_for_one),
         cmocka_unit_test(a_pool_that_stops_runs_what_waits),
     };
 
