@@ -7,7 +7,7 @@ import { readProject, report } from '../tools/tree.mjs';
 export const ranks = {
     base: 0,
     os: 1, net: 1, http: 1, store: 1,
-    settings: 2, backup: 2, stand_in: 2,
+    settings: 2, backup: 2, stand_in: 2, pg: 2,
     identity: 3,
     llm: 4, embed: 4, vector: 4, speech: 4, mcp: 4, backend: 4,
     models: 5,
@@ -23,7 +23,7 @@ export const libraries = [
     { header: /^event2\//, allowed: /^src\/(base|os|net|http)\// },
     { header: /^simdjson/, allowed: /^src\/base\/json_simdjson\.cpp$/ },
     { header: /^sqlite3\.h$/, allowed: /^src\/(store|backend)\// },
-    { header: /^libpq/, allowed: /^src\/(backend\/|vector\/pgvector)/ },
+    { header: /^libpq/, allowed: /^src\/(pg\/|backend\/|vector\/pgvector)/ },
     { header: /^archive/, allowed: /^src\/backup\// },
     { header: /^curl\//, allowed: /^src\/(net|cli)\// },
     { header: /^libxml\//, allowed: /^src\/agents\/page_html\.c$/ },

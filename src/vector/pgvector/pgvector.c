@@ -13,16 +13,25 @@
 
 enum { ROWS_A_STATEMENT = 500, INDEXED_DIMENSIONS = 2000 /* the maximum of HNSW */ };
 
+/* The codes of src/pg are those of any database; apps know this store's. */
+static int refuse_as_vectors(int r, struct err *why, struct err *e)
+{
+    if (strncmp(why->code, "STORE_", 6) == 0)
+        snprintf(why->code, sizeof(why->code), "%s", r == -EAGAIN ? "VECTOR_STORE_UNAVAILABLE" : "VECTOR_STORE_FAILED");
+    if (e)
+        *e = *why;
+    return r;
+}
+
 int pgvector_with_session(struct vectors *v, const struct net_wait *wait, pgvector_work *work, void *arg, struct err *e)
 {
     struct pgvector *pg = (struct pgvector *)v;
     struct pg_session s = { 0 };
     struct err why = { 0 };
-    int r = pg_session_open(&pg->pool, wait, false, &s, e);
+    int r = pg_session_open(&pg->pool, wait, false, &s, &why);
 
-    if (r < 0)
-        return r;
-    r = work(pg, &s, arg, &why);
+    if (r == 0)
+        r = work(pg, &s, arg, &why);
     if (r < 0 && pg_session_is_stale(&s)) {
         pg_session_close(&s);
         why = (struct err){ 0 };
@@ -31,9 +40,7 @@ int pgvector_with_session(struct vectors *v, const struct net_wait *wait, pgvect
             r = work(pg, &s, arg, &why);
     }
     pg_session_close(&s);
-    if (r < 0 && e)
-        *e = why;
-    return r;
+    return r < 0 ? refuse_as_vectors(r, &why, e) : 0;
 }
 
 static struct vectors *pg_close(struct vectors *v)

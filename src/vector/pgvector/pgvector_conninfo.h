@@ -9,7 +9,7 @@
 #pragma once
 
 #include "net/guard.h"
-#include "vector/pgvector/pgvector_link.h"
+#include "pg/pg_link.h"
 
 /* -EINVAL VALIDATION_ERROR names the parameter and the rule, and quotes no secret. */
 int pg_conninfo_check(const char *url, struct err *e) MUST_CHECK;

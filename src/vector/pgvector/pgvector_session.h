@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "vector/pgvector/pgvector_link.h"
+#include "pg/pg_link.h"
 
 #include <pthread.h>
 

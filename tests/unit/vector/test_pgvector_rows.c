@@ -1,5 +1,5 @@
 /* Rows of a PostgreSQL, constructed like libpq's, through the readers. */
-#include "vector/pgvector/pgvector_link.h"
+#include "pg/pg_link.h"
 
 #include "base/limits.h"
 

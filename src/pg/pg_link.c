@@ -1,5 +1,6 @@
-#include "vector/pgvector/pgvector_link.h"
+#include "pg/pg_link.h"
 
+#include "base/hash.h"
 #include "base/limits.h"
 
 #include <libpq-fe.h>
@@ -11,12 +12,17 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { TEXT_OID = 25, PARAMS_MAX = 8, ROW_OVERHEAD = 7, COLUMN_OVERHEAD = 4, TLS_SHARE = 32 };
+enum { TEXT_OID = 25, PARAMS_MAX = 8, ROW_OVERHEAD = 7, COLUMN_OVERHEAD = 4, TLS_SHARE = 32, PREPARED_MAX = 128 };
 
 struct pg_link {
     PGconn *conn;         /* owned */
     uint64_t n_row_bytes; /* bytes of the received rows, as messages */
+    size_t max_loose;
+    char sqlstate[6]; /* of the last refusal; "": none */
     bool is_broken;
+    bool is_pooled;                  /* a pooler passes statements to changing servers: nothing is prepared */
+    uint64_t prepared[PREPARED_MAX]; /* hashes of the texts that the server has */
+    size_t n_prepared;
 };
 
 /* ---- error texts ---- */
@@ -25,7 +31,7 @@ static int notify(const char *message, struct err *e)
 {
     size_t n = message ? strcspn(message, "\n") : 0;
 
-    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: %.*s", n ? (int)MIN(n, (size_t)INT16_MAX) : INT16_MAX,
+    return err_set(e, -EIO, "STORE_FAILED", "PostgreSQL: %.*s", n ? (int)MIN(n, (size_t)INT16_MAX) : INT16_MAX,
                    n ? message : "the server gives no reason");
 }
 
@@ -35,14 +41,14 @@ static int err_absence(const PGconn *conn, struct err *e)
     struct err why = { 0 };
 
     (void)!notify(PQerrorMessage(conn), &why);
-    return err_set(e, -EAGAIN, "VECTOR_STORE_UNAVAILABLE", "%s", why.text);
+    return err_set(e, -EAGAIN, "STORE_UNAVAILABLE", "%s", why.text);
 }
 
 /* Reports the end of a wait as an error of the store, except when the client has left. */
 static int notify_wait(int r, const struct err *why, struct err *e)
 {
     return r == -ECANCELED ? err_set(e, r, why->code, "%s", why->text)
-                           : err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: %s", why->text);
+                           : err_set(e, -EIO, "STORE_FAILED", "PostgreSQL: %s", why->text);
 }
 
 /* ---- the amount of data the server has sent ---- */
@@ -72,10 +78,10 @@ static uint64_t loose_bytes(const struct pg_link *l)
 
 static int check_loose(const struct pg_link *l, struct err *e)
 {
-    if (loose_bytes(l) <= LIMIT_STORE_LOOSE_BYTES)
+    if (loose_bytes(l) <= l->max_loose)
         return 0;
-    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: it sent more than %d bytes that are no whole row",
-                   LIMIT_STORE_LOOSE_BYTES);
+    return err_set(e, -EIO, "STORE_FAILED", "PostgreSQL: it sent more than %zu bytes that are no whole row",
+                   l->max_loose);
 }
 
 static int wait_for(struct pg_link *l, const struct net_wait *wait, short events, struct err *e)
@@ -123,6 +129,7 @@ int pg_link_open(const char *const *names, const char *const *values, const stru
     struct pg_link *l = xcalloc(1, sizeof(*l));
     int r = 0;
 
+    l->max_loose = LIMIT_STORE_LOOSE_BYTES;
     l->conn = PQconnectStartParams(names, values, 0);
     if (!l->conn || PQstatus(l->conn) == CONNECTION_BAD)
         r = err_absence(l->conn, e);
@@ -159,22 +166,36 @@ bool pg_link_is_broken(const struct pg_link *l)
     return l->is_broken || pg_link_is_dead(l);
 }
 
+bool pg_link_is_alive(struct pg_link *l)
+{
+    struct pollfd fd = { .fd = PQsocket(l->conn), .events = POLLIN };
+
+    while (!pg_link_is_dead(l) && poll(&fd, 1, 0) > 0)
+        if (!consume(l->conn) || loose_bytes(l) > l->max_loose)
+            return false;
+    return !pg_link_is_broken(l);
+}
+
+void pg_link_allow(struct pg_link *l, size_t max_row_bytes)
+{
+    l->max_loose = max_row_bytes;
+}
+
+const char *pg_link_sqlstate(const struct pg_link *l)
+{
+    return l->sqlstate;
+}
+
 bool pg_link_is_reusable(const struct pg_link *l)
 {
-    return !pg_link_is_broken(l) && PQtransactionStatus(l->conn) == PQTRANS_IDLE &&
-           loose_bytes(l) < LIMIT_STORE_LOOSE_BYTES / 2;
+    return !pg_link_is_broken(l) && PQtransactionStatus(l->conn) == PQTRANS_IDLE && loose_bytes(l) < l->max_loose / 2;
 }
 
 /* ---- statements ---- */
 
-static int send_statement(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
+static int flush_to(struct pg_link *l, const struct net_wait *wait, bool is_sent, struct err *e)
 {
-    static const Oid types[PARAMS_MAX] = { TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID,
-                                           TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID };
-    int r = 0, left = PQsendQueryParams(l->conn, st->sql, (int)st->n_params, types, st->params, NULL, NULL, 0) == 1 &&
-                              PQsetSingleRowMode(l->conn) == 1
-                          ? 1
-                          : -1;
+    int r = 0, left = is_sent ? 1 : -1;
 
     while (left > 0 && (left = PQflush(l->conn)) > 0) {
         r = wait_for(l, wait, POLLIN | POLLOUT, e);
@@ -183,6 +204,24 @@ static int send_statement(struct pg_link *l, const struct net_wait *wait, const 
         left = consume(l->conn) ? 1 : -1;
     }
     return left < 0 ? notify(PQerrorMessage(l->conn), e) : 0;
+}
+
+static const Oid text_types[PARAMS_MAX] = { TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID,
+                                            TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID };
+
+/* name NULL: the statement is not prepared. */
+static int send_statement(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st,
+                          const char *name, struct err *e)
+{
+    int n = (int)st->n_params, is_sent;
+
+    if (st->is_script)
+        is_sent = PQsendQuery(l->conn, st->sql);
+    else if (name)
+        is_sent = PQsendQueryPrepared(l->conn, name, n, st->params, NULL, NULL, 0);
+    else
+        is_sent = PQsendQueryParams(l->conn, st->sql, n, text_types, st->params, NULL, NULL, 0);
+    return flush_to(l, wait, is_sent == 1 && PQsetSingleRowMode(l->conn) == 1, e);
 }
 
 /* *ret NULL: the statement has ended. */
@@ -223,6 +262,15 @@ static int read_changes(PGresult *result, const struct pg_statement *st, struct 
     return 0;
 }
 
+static void keep_refusal(struct pg_link *l, const PGresult *result, const char *message, struct err *refusal)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+    notify(message, refusal);
+    if (state && strlen(state) < sizeof(l->sqlstate))
+        memcpy(l->sqlstate, state, strlen(state) + 1);
+}
+
 /* After a refusal by the server the connection stays usable; after any other error it is not. */
 static int take_result(struct pg_link *l, PGresult *result, const struct pg_statement *st, struct pg_tally *tally,
                        struct err *refusal, struct err *e)
@@ -241,7 +289,7 @@ static int take_result(struct pg_link *l, PGresult *result, const struct pg_stat
         if (PQstatus(l->conn) != CONNECTION_OK || !message)
             return notify(message ? message : PQerrorMessage(l->conn), e);
         if (!refusal->text[0])
-            notify(message, refusal);
+            keep_refusal(l, result, message, refusal);
         return 0;
     default:
         return pg_fault(e, "it is neither rows nor an error (%s)", PQresStatus(PQresultStatus(result)));
@@ -266,13 +314,89 @@ static int take_results(struct pg_link *l, const struct net_wait *wait, const st
     return r;
 }
 
-int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
+/* One statement from its text or under the name it was prepared with. */
+static int run_once(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, const char *name,
+                    struct err *e)
 {
     struct err refusal = { 0 };
-    int r = send_statement(l, wait, st, e);
+    int r;
 
+    l->sqlstate[0] = '\0';
+    r = send_statement(l, wait, st, name, e);
     if (r == 0)
         r = take_results(l, wait, st, &refusal, e);
     l->is_broken = l->is_broken || r < 0;
     return r == 0 && refusal.text[0] ? err_set(e, -EIO, refusal.code, "%s", refusal.text) : r;
+}
+
+/* ---- prepared statements ---- */
+
+static bool is_prepared(const struct pg_link *l, uint64_t hash)
+{
+    for (size_t i = 0; i < l->n_prepared; i++)
+        if (l->prepared[i] == hash)
+            return true;
+    return false;
+}
+
+static int prepare(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, const char *name,
+                   struct err *e)
+{
+    const struct pg_statement nothing = { .sql = st->sql };
+    struct err refusal = { 0 };
+    int r;
+
+    l->sqlstate[0] = '\0';
+    r = flush_to(l, wait, PQsendPrepare(l->conn, name, st->sql, (int)st->n_params, text_types) == 1, e);
+    if (r == 0)
+        r = take_results(l, wait, &nothing, &refusal, e);
+    l->is_broken = l->is_broken || r < 0;
+    return r == 0 && refusal.text[0] ? err_set(e, -EIO, refusal.code, "%s", refusal.text) : r;
+}
+
+/* The names that a pooler mixes up: the statement is unknown to this server, or another client has prepared it. A plan
+ * whose columns have changed is stale. None of them has run the statement. */
+static bool is_name_refused(const struct pg_link *l)
+{
+    static const char *const states[] = { "26000", "42P05", "0A000" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++)
+        if (strcmp(l->sqlstate, states[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The name is the hash of the text, so a name that another client made means the same. */
+static int run_prepared(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
+{
+    uint64_t hash = hash_fast(slice_of(st->sql));
+    char name[32];
+    int r = 0;
+
+    snprintf(name, sizeof(name), "hearth_%016llx", (unsigned long long)hash);
+    if (!is_prepared(l, hash)) {
+        if (l->n_prepared == PREPARED_MAX)
+            return run_once(l, wait, st, NULL, e);
+        r = prepare(l, wait, st, name, e);
+        if (r == 0)
+            l->prepared[l->n_prepared++] = hash;
+    }
+    return r < 0 ? r : run_once(l, wait, st, name, e);
+}
+
+int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
+{
+    struct err why = { 0 };
+    int r;
+
+    if (!st->is_prepared || l->is_pooled)
+        return run_once(l, wait, st, NULL, e);
+    r = run_prepared(l, wait, st, &why);
+    if (r < 0 && !pg_link_is_broken(l) && is_name_refused(l)) {
+        l->is_pooled = true;
+        return run_once(l, wait, st, NULL, e);
+    }
+    if (r < 0 && e)
+        *e = why;
+    return r;
 }

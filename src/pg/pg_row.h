@@ -1,5 +1,5 @@
 /* Rows as PostgreSQL's server sent them: every column is checked where it is read. A violation is -EIO
- * VECTOR_STORE_FAILED and names the rule. */
+ * STORE_FAILED and names the rule. */
 #pragma once
 
 #include "base/arena.h"
@@ -19,6 +19,7 @@ struct pg_tally {
 int pg_row_take(const struct pg_row *row, const struct pg_statement *st, struct pg_tally *tally,
                 struct err *e) MUST_CHECK;
 
+bool pg_row_is_null(const struct pg_row *row, int column);
 /* Valid UTF-8 of at most max bytes, ended by a NUL that n does not count; NULL is an error. */
 int pg_row_text(const struct pg_row *row, int column, size_t max, struct slice *ret, struct err *e) MUST_CHECK;
 /* A whole number from min to max. */

@@ -3,8 +3,12 @@
  * Opening and running a statement send, then wait in poll() until the operation's deadline, or until the operation is
  * cancelled (net/wait.h); rows are taken one by one and limited in number and bytes, so that no server can block a
  * thread or fill the memory. A call that fails for another reason than a refusal by the server leaves the connection
- * broken: close it. Closing does not wait; a statement that still runs ends by the server's statement_timeout. This
- * file knows nothing of vectors. One thread at a time.
+ * broken: close it. Closing does not wait; a statement that still runs ends by the server's statement_timeout. One
+ * thread at a time.
+ *
+ * A statement with is_prepared is prepared once a connection, under the hash of its text. Behind a pooler that changes
+ * servers between transactions, the first refused name makes the connection send texts only: nothing then depends on a
+ * server's state.
  *
  *     r = pg_link_open(names, values, &wait, &link, e);
  *     r = pg_link_run(link, &wait, &(struct pg_statement){ .sql = "SELECT id FROM t", .n_columns = 1, .max_rows = 10,
@@ -13,7 +17,7 @@
 #pragma once
 
 #include "net/wait.h"
-#include "vector/pgvector/pgvector_row.h"
+#include "pg/pg_row.h"
 
 struct pg_link;
 
@@ -26,10 +30,13 @@ struct pg_statement {
     int (*on_row)(void *arg, const struct pg_row *row, struct err *e); /* NULL: rows are ignored */
     void *arg;
     int64_t *ret_changes; /* rows inserted, changed or deleted; NULL */
+    size_t max_bytes;     /* of all rows together; 0: LIMIT_STORE_REPLY */
+    bool is_prepared;     /* the server keeps the plan, unless a pooler between us changes servers */
+    bool is_script;       /* several statements without parameters, each committed with all others or none */
 };
 
-/* Names and values of PQconnectStartParams(), the addresses as hostaddr. -EAGAIN VECTOR_STORE_UNAVAILABLE when no
- * connection can be made, -EIO VECTOR_STORE_FAILED with a message, -ECANCELED SHUTTING_DOWN. */
+/* Names and values of PQconnectStartParams(), the addresses as hostaddr. -EAGAIN STORE_UNAVAILABLE when no
+ * connection can be made, -EIO STORE_FAILED with a message, -ECANCELED SHUTTING_DOWN. */
 int pg_link_open(const char *const *names, const char *const *values, const struct net_wait *wait, struct pg_link **ret,
                  struct err *e) MUST_CHECK;
 struct pg_link *pg_link_close(struct pg_link *l); /* NULL is fine; returns NULL */
@@ -38,5 +45,11 @@ int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_
                 struct err *e) MUST_CHECK;
 bool pg_link_is_broken(const struct pg_link *l);
 bool pg_link_is_dead(const struct pg_link *l); /* broken because the server is gone */
+/* Whether an idle connection still has its server: reads, without waiting, what the server sent meanwhile. */
+bool pg_link_is_alive(struct pg_link *l);
+/* One row may have this many bytes; before: LIMIT_STORE_LOOSE_BYTES. */
+void pg_link_allow(struct pg_link *l, size_t max_row_bytes);
+/* Of the last statement's refusal; "": it was not refused. */
+const char *pg_link_sqlstate(const struct pg_link *l);
 /* Outside a transaction and below the limit of data from the server, so the next operation may use it. */
 bool pg_link_is_reusable(const struct pg_link *l);

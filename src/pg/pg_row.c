@@ -1,8 +1,8 @@
-#include "vector/pgvector/pgvector_row.h"
+#include "pg/pg_row.h"
 
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "vector/pgvector/pgvector_link.h"
+#include "pg/pg_link.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int pg_fault(struct err *e, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    return err_set(e, -EIO, "VECTOR_STORE_FAILED", "PostgreSQL: its answer is wrong: %s", text);
+    return err_set(e, -EIO, "STORE_FAILED", "PostgreSQL: its answer is wrong: %s", text);
 }
 
 static PGresult *result_of(const struct pg_row *row)
@@ -40,15 +40,22 @@ static int check_columns(const struct pg_row *row, const struct pg_statement *st
 
 int pg_row_take(const struct pg_row *row, const struct pg_statement *st, struct pg_tally *tally, struct err *e)
 {
+    size_t max_bytes = st->max_bytes ? st->max_bytes : LIMIT_STORE_REPLY;
     int r = st->on_row ? check_columns(row, st, e) : 0;
 
     for (int i = 0; i < PQnfields(result_of(row)); i++)
         tally->n_bytes += (size_t)PQgetlength(result_of(row), 0, i);
     if (r == 0 && ++tally->n_rows > MAX(st->max_rows, (size_t)1))
         r = pg_fault(e, "it has more rows than the %zu that were asked for", st->max_rows);
-    if (r == 0 && tally->n_bytes > LIMIT_STORE_REPLY)
-        r = pg_fault(e, "its rows have more than %d bytes", LIMIT_STORE_REPLY);
+    if (r == 0 && tally->n_bytes > max_bytes)
+        r = pg_fault(e, "its rows have more than %zu bytes", max_bytes);
     return r < 0 || !st->on_row ? r : st->on_row(st->arg, row, e);
+}
+
+bool pg_row_is_null(const struct pg_row *row, int column)
+{
+    return column < PQnfields(result_of(row)) && PQntuples(result_of(row)) == 1 &&
+           PQgetisnull(result_of(row), 0, column);
 }
 
 int pg_row_text(const struct pg_row *row, int column, size_t max, struct slice *ret, struct err *e)
