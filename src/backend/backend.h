@@ -195,6 +195,8 @@ struct backend {
  *
  * ensure_table     "schema.table" or "table"; "public." is dropped; names [A-Za-z_][A-Za-z0-9_]{0,62} each.
  *                  Idempotent.
+ * insert           raw_data, result and old_data come back as the same JSON value; an implementation may print it in
+ *                  other words (jsonb sorts members). user_id is a UUID where the implementation's column is one.
  * list             at most LIMIT_LIST rows (limit 0: LIMIT_LIST_DEFAULT); -E2BIG TOO_LARGE when the rows exceed
  *                  LIMIT_REPLY together.
  * update           a status other than claimed and processing ends the lease: its holder gets -ESTALE.

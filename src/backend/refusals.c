@@ -70,6 +70,12 @@ int refusals_no_row(struct err *e)
     return err_set(e, -ENOENT, "NOT_FOUND", "Activity not found");
 }
 
+int refusals_list_too_large(struct err *e)
+{
+    return err_set(e, -E2BIG, "TOO_LARGE", "These rows are larger than %d MiB together: ask for fewer with limit",
+                   LIMIT_REPLY >> 20);
+}
+
 int refusals_no_table(const char *table, struct err *e)
 {
     return err_set(e, -ENOENT, "UNKNOWN_TABLE", "There is no table %.*s", 130, table);

@@ -14,6 +14,7 @@ int refusals_check_result(const char *result_json, struct err *e) MUST_CHECK; /*
 int refusals_check_abbr(const char *abbr, struct err *e) MUST_CHECK;
 
 int refusals_no_row(struct err *e);
+int refusals_list_too_large(struct err *e); /* -E2BIG TOO_LARGE */
 int refusals_no_table(const char *table, struct err *e);
 int refusals_lease_lost(const struct backend_lease *lease, struct err *e);
 int refusals_not_dirty(struct err *e);

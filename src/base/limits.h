@@ -181,7 +181,14 @@ enum {
     LIMIT_FILTER_BYTES = 2000,  /* a row filter */
     LIMIT_FILTER_PATH = 16,     /* nested members below a JSON column */
     LIMIT_BROADCASTS_WAITING = 1024,
-    LIMIT_CHANGE_LOG = 20000, /* newest changes kept for other services that use the same file */
+    LIMIT_CHANGE_LOG = 20000,       /* newest changes kept for other services that use the same file */
+    LIMIT_BACKEND_CONNECTIONS = 64, /* to a database, for statements */
+    LIMIT_BACKEND_CONNECTIONS_DEFAULT = 8,
+    LIMIT_BACKEND_CALL_MS = 20000,      /* one call that waits for a database */
+    LIMIT_BACKEND_SCRIPT_MS = 120000,   /* the set-up of a database */
+    LIMIT_BACKEND_JSON_BYTES = 8 << 20, /* one JSON value as jsonb prints it, with blanks and whole numbers */
+    LIMIT_BACKEND_ROW_BYTES = 32 << 20, /* one row of a database */
+    LIMIT_BACKEND_ATTEMPTS = 6,         /* of a statement that may be repeated */
 
     /* outgoing HTTP */
     LIMIT_SSE_EVENT = 4 << 20,      /* one event or line of an upstream's stream */

@@ -9,7 +9,7 @@ const table = 'src/api/errors.c';
 const page = 'docs/errors.md';
 
 // Told before the service listens or by the command line only, so never in an answer; src/cli answers nobody.
-const startUp = new Set(['ADDRESS_IN_USE', 'ALREADY_RUNNING', 'BAD_DATA_FOLDER', 'BAD_MASTER_KEY', 'BAD_ROUTE', 'COMMAND_TIMED_OUT', 'LISTEN_FAILED', 'NO_DATA_DIR', 'NO_HOME', 'SCHEMA_TOO_NEW']);
+const startUp = new Set(['ADDRESS_IN_USE', 'ALREADY_RUNNING', 'BAD_DATA_FOLDER', 'BAD_MASTER_KEY', 'BAD_ROUTE', 'COMMAND_TIMED_OUT', 'LISTEN_FAILED', 'NO_DATA_DIR', 'NO_HOME', 'SCHEMA_MISSING', 'SCHEMA_TOO_NEW', 'SCHEMA_TOO_OLD']);
 
 // Of a connection to an MCP server; src/mcp/host_start.c: host_err() answers with MCP_SERVER_ERROR instead.
 const ofConnections = new Set(['MCP_BAD_ANSWER', 'MCP_BAD_TOOL', 'MCP_CLOSED', 'MCP_ERA_RETRY', 'MCP_FRAME_TOO_LARGE', 'MCP_NO_ANSWER', 'MCP_SESSION_LOST', 'MCP_TOO_LARGE', 'MCP_VERSION']);

@@ -110,8 +110,7 @@ int embedded_list(struct backend *b, const struct backend_query *q, struct arena
     if (r == 0)
         r = embedded_read_all(rows, t, a, &list, e);
     if (r > 0)
-        return err_set(e, -E2BIG, "TOO_LARGE", "These rows are larger than %d MiB together: ask for fewer with limit",
-                       LIMIT_REPLY >> 20);
+        return refusals_list_too_large(e);
     if (r == 0)
         *ret = list;
     return r;

@@ -2,25 +2,16 @@
 #include "backend/backend_columns.h"
 #include "backend/embedded/embedded_schema.h"
 #include "backend/refusals.h"
+#include "backend/sql_template.h"
 #include "backend/status.h"
 #include "base/limits.h"
-#include <assert.h>
 #include <pthread.h>
-
-enum { MAX_TEMPLATES = 48, MAX_SQL_BYTES = 64 << 10 };
-
-struct embedded_statement {
-    const char *template;
-    char *text;
-};
 
 struct embedded_table {
     char *name;            /* owned */
     const char *deletions; /* borrowed from embedded_tables */
     bool is_made;          /* the table exists in the file; under the lock of embedded_tables */
-    pthread_mutex_t lock;  /* guards the statements */
-    struct embedded_statement statements[MAX_TEMPLATES]; /* texts owned */
-    size_t n_statements;
+    struct sql_texts texts;
     struct embedded_table *next;
 };
 
@@ -50,96 +41,99 @@ static void put_object(struct buf *out, const char *prefix, bool is_slim, bool i
     buf_add_str(out, ")");
 }
 
-static void put_columns(struct buf *out, const struct embedded_table *t)
+static void put_columns(struct buf *out, const void *of)
 {
     for (size_t i = 0; i < BACKEND_N_COLUMNS; i++)
         buf_printf(out, "%s%s", i ? ", " : "", backend_columns[i].name);
 }
 
-static void put_table(struct buf *out, const struct embedded_table *t)
+static void put_table(struct buf *out, const void *of)
 {
+    const struct embedded_table *t = of;
+
     buf_printf(out, "\"%s\"", t->name);
 }
 
-static void put_name(struct buf *out, const struct embedded_table *t)
+static void put_name(struct buf *out, const void *of)
 {
+    const struct embedded_table *t = of;
+
     buf_add_str(out, t->name);
 }
 
-static void put_deletions(struct buf *out, const struct embedded_table *t)
+static void put_deletions(struct buf *out, const void *of)
 {
+    const struct embedded_table *t = of;
+
     buf_printf(out, "\"%s\"", t->deletions);
 }
 
-static void put_now(struct buf *out, const struct embedded_table *t)
+static void put_now(struct buf *out, const void *of)
 {
     buf_add_str(out, EMBEDDED_NOW);
 }
 
-static void put_row(struct buf *out, const struct embedded_table *t)
+static void put_row(struct buf *out, const void *of)
 {
     put_object(out, "", false, false);
 }
 
-static void put_new_row(struct buf *out, const struct embedded_table *t)
+static void put_new_row(struct buf *out, const void *of)
 {
     put_object(out, "new.", false, false);
 }
 
-static void put_old_row(struct buf *out, const struct embedded_table *t)
+static void put_old_row(struct buf *out, const void *of)
 {
     put_object(out, "old.", false, false);
 }
 
-static void put_new_slim(struct buf *out, const struct embedded_table *t)
+static void put_new_slim(struct buf *out, const void *of)
 {
     put_object(out, "new.", true, false);
 }
 
-static void put_old_slim(struct buf *out, const struct embedded_table *t)
+static void put_old_slim(struct buf *out, const void *of)
 {
     put_object(out, "old.", true, false);
 }
 
-static void put_old_record(struct buf *out, const struct embedded_table *t)
+static void put_old_record(struct buf *out, const void *of)
 {
     put_object(out, "old.", false, true);
 }
 
-static void put_max_raw_data(struct buf *out, const struct embedded_table *t)
+static void put_max_raw_data(struct buf *out, const void *of)
 {
     buf_printf(out, "%d", LIMIT_BODY_ACTIVITY);
 }
 
-static void put_max_result(struct buf *out, const struct embedded_table *t)
+static void put_max_result(struct buf *out, const void *of)
 {
     buf_printf(out, "%d", LIMIT_RESULT_BYTES);
 }
 
-static void put_max_error(struct buf *out, const struct embedded_table *t)
+static void put_max_error(struct buf *out, const void *of)
 {
     buf_printf(out, "%d", LIMIT_STRING_DEFAULT);
 }
 
-static void put_statuses(struct buf *out, const struct embedded_table *t)
+static void put_statuses(struct buf *out, const void *of)
 {
     status_add_list(out, STATUSES_ALL);
 }
 
-static void put_claimable(struct buf *out, const struct embedded_table *t)
+static void put_claimable(struct buf *out, const void *of)
 {
     status_add_list(out, STATUSES_CLAIMABLE);
 }
 
-static void put_leased(struct buf *out, const struct embedded_table *t)
+static void put_leased(struct buf *out, const void *of)
 {
     status_add_list(out, STATUSES_LEASED);
 }
 
-static const struct {
-    const char *word;
-    void (*put)(struct buf *out, const struct embedded_table *t);
-} words[] = {
+static const struct sql_word words[] = {
     { "{table}", put_table },           { "{name}", put_name },
     { "{deletions}", put_deletions },   { "{now}", put_now },
     { "{columns}", put_columns },       { "{row}", put_row },
@@ -148,50 +142,12 @@ static const struct {
     { "{old_record}", put_old_record }, { "{max_raw_data}", put_max_raw_data },
     { "{max_result}", put_max_result }, { "{max_error}", put_max_error },
     { "{statuses}", put_statuses },     { "{claimable}", put_claimable },
-    { "{leased}", put_leased },
+    { "{leased}", put_leased },         { NULL, NULL },
 };
-
-/* Writes the replacement of the word at `at` and returns the text after the word. */
-static const char *put_word(struct buf *out, const char *at, const struct embedded_table *t)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-        if (strncmp(at, words[i].word, strlen(words[i].word)) == 0) {
-            words[i].put(out, t);
-            return at + strlen(words[i].word);
-        }
-    buf_add_char(out, *at);
-    return at + 1;
-}
-
-static char *expand(const char *template, const struct embedded_table *t)
-{
-    struct buf out;
-
-    buf_init(&out, MAX_SQL_BYTES);
-    for (const char *at = template, *brace; *at; at = put_word(&out, brace, t)) {
-        brace = strchrnul(at, '{');
-        buf_add(&out, at, (size_t)(brace - at));
-        if (!*brace)
-            break;
-    }
-    return buf_take(&out);
-}
 
 const char *embedded_sql(struct embedded_table *t, const char *template)
 {
-    struct embedded_statement *found = NULL;
-
-    pthread_mutex_lock(&t->lock);
-    for (size_t i = 0; i < t->n_statements && !found; i++)
-        if (t->statements[i].template == template)
-            found = &t->statements[i];
-    if (!found) {
-        assert(t->n_statements < MAX_TEMPLATES);
-        found = &t->statements[t->n_statements++];
-        *found = (struct embedded_statement){ template, expand(template, t) };
-    }
-    pthread_mutex_unlock(&t->lock);
-    return found->text;
+    return sql_text_of(&t->texts, template, words, t);
 }
 
 /* --- the list --- */
@@ -203,9 +159,7 @@ const char *embedded_table_name(const struct embedded_table *t)
 
 static struct embedded_table *table_free(struct embedded_table *t)
 {
-    for (size_t i = 0; i < t->n_statements; i++)
-        free(t->statements[i].text);
-    pthread_mutex_destroy(&t->lock);
+    sql_texts_clear(&t->texts);
     free(t->name);
     free(t);
     return NULL;
@@ -221,7 +175,7 @@ static struct embedded_table *table_of(struct embedded_tables *ts, const char *n
         ;
     if (!t) {
         t = xcalloc(1, sizeof(*t));
-        pthread_mutex_init(&t->lock, NULL);
+        sql_texts_init(&t->texts);
         t->name = xstrdup(name);
         t->deletions = ts->deletions;
         t->next = ts->first;

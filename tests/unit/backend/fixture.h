@@ -33,10 +33,12 @@ struct foreign_write {
 };
 
 struct fixture {
+    bool has_events;
     const char *name;
     const char *provider; /* of backend_providers */
     void *(*make)(void);  /* an empty place */
     void (*remove)(void *place);
     struct backend *(*open)(void *place); /* a service on the place; any number of them at the same time; abbr svc */
     void (*write)(void *place, const struct foreign_write *w);
+    bool (*is_installed)(void); /* NULL: always; what is not installed has no tests */
 };

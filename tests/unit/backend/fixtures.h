@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fixture_embedded.h"
+#include "fixture_postgres.h"
 #include "fixture_turns.h"
 
 static inline struct backend *embedded_open_turns(void *place)
@@ -11,7 +12,18 @@ static inline struct backend *embedded_open_turns(void *place)
     return turns_new(one, embedded_open(place));
 }
 
+static inline struct backend *postgres_open_turns(void *place)
+{
+    struct backend *one = postgres_open(place);
+
+    return turns_new(one, postgres_open(place));
+}
+
 static const struct fixture fixtures[] = {
-    { "embedded", "embedded", embedded_make, embedded_remove, embedded_open, embedded_write },
-    { "two services in turn", "embedded", embedded_make, embedded_remove, embedded_open_turns, embedded_write },
+    { true, "embedded", "embedded", embedded_make, embedded_remove, embedded_open, embedded_write },
+    { true, "two services in turn", "embedded", embedded_make, embedded_remove, embedded_open_turns, embedded_write },
+    { false, "postgres", "postgres", postgres_make, postgres_remove, postgres_open, postgres_write,
+      cluster_is_installed },
+    { false, "two services in turn on postgres", "postgres", postgres_make, postgres_remove, postgres_open_turns,
+      postgres_write, cluster_is_installed },
 };

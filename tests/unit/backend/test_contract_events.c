@@ -1,3 +1,4 @@
+#define ONLY_WITH_EVENTS 1
 #include "recorder.h"
 
 static void every_change_is_reported_with_its_old_and_new_row(void **state)

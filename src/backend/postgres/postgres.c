@@ -1,0 +1,205 @@
+#include "backend/postgres/postgres.h"
+#include "backend/postgres/postgres_open.h"
+#include "backend/postgres/postgres_schema.h"
+#include "backend/refusals.h"
+#include "base/limits.h"
+
+#include <libpq-fe.h>
+#include <stdlib.h>
+
+/* --- calls of the service itself --- */
+
+static int take_number(void *arg, const struct pg_row *row, struct err *e)
+{
+    return pg_row_int(row, 0, 0, INT64_MAX, arg, e);
+}
+
+static int read_number(struct postgres *pg, const char *template, int64_t *ret, struct err *e)
+{
+    struct postgres_call c = {
+        .sql = postgres_sql(postgres_table_activities(pg->tables), template),
+        .table = "schema",
+        .repeat = POSTGRES_REPEATABLE,
+        .n_columns = 1,
+        .max_rows = 1,
+        .on_row = take_number,
+        .arg = ret,
+    };
+
+    return postgres_call(pg, &c, e);
+}
+
+static int postgres_is_ready(struct backend *b, struct err *e)
+{
+    int64_t one = 0;
+
+    return read_number(postgres_of(b), "SELECT 1", &one, e);
+}
+
+static int check_version(struct postgres *pg, struct err *e)
+{
+    int64_t version = 0;
+    struct err why = { 0 };
+    int r = read_number(pg, "SELECT coalesce(max(version), 0) FROM {schema}", &version, &why);
+
+    if (r == -ENOENT || (r == 0 && version == 0))
+        return err_set(e, -ENOENT, "SCHEMA_MISSING",
+                       "The database has no tables of this service: `hearth backend setup`");
+    if (r < 0) {
+        if (e)
+            *e = why;
+        return r;
+    }
+    if (version > POSTGRES_SCHEMA_VERSION)
+        return err_set(e, -EPROTONOSUPPORT, "SCHEMA_TOO_NEW",
+                       "The database was set up by a newer version (schema %lld, this program knows %d)",
+                       (long long)version, POSTGRES_SCHEMA_VERSION);
+    if (version < POSTGRES_SCHEMA_VERSION)
+        return err_set(e, -EPROTONOSUPPORT, "SCHEMA_TOO_OLD",
+                       "The database was set up by an older version (schema %lld, this program needs %d): `hearth "
+                       "backend setup`",
+                       (long long)version, POSTGRES_SCHEMA_VERSION);
+    return 0;
+}
+
+/* --- tables --- */
+
+/* Needs the rights of the owner; a table that was set up before needs none. */
+static int postgres_ensure_table(struct backend *b, const char *declared, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct postgres *pg = postgres_of(b);
+    struct postgres_table *t;
+    char *name = NULL;
+    const char *names[1];
+    int r = backend_table_name(a, declared, &name, e);
+
+    if (r < 0)
+        return r;
+    if (name[0] == '_' || strcmp(name, postgres_table_name(postgres_table_deletions(pg->tables))) == 0)
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "Table name %s is reserved", name);
+    if (postgres_find_table(pg, name, &t, NULL) == 0)
+        return 0;
+    names[0] = name;
+    r = postgres_schema_apply(&pg->place, &(struct postgres_schema){ .abbr = pg->abbr, .tables = names, .n_tables = 1 },
+                              e);
+    return r < 0 ? r : postgres_find_table(pg, name, &t, e);
+}
+
+static int postgres_publications(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e)
+{
+    struct backend_publication *one = ARENA_NEW(a, struct backend_publication);
+    const char **names = NULL;
+    int r;
+
+    *one = (struct backend_publication){ .name = b->abbr, .ops = BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE };
+    r = postgres_table_names(postgres_of(b), a, &names, &one->n_tables, e);
+    if (r < 0)
+        return r;
+    one->tables = names;
+    *ret = (struct backend_publications){ one, 1 };
+    return 0;
+}
+
+static int refuse_missing(const struct postgres_missings *missings, struct err *e)
+{
+    return err_set(e, -EINVAL, "TABLE_UNFIT",
+                   "The database lacks %zu pieces of the schema, the first is %.300s: `hearth backend check`",
+                   missings->n, missings->items[0].what);
+}
+
+static int postgres_check(struct backend *b, const struct backup_patience *patience, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct postgres *pg = postgres_of(b);
+    struct postgres_schema s = { .abbr = pg->abbr };
+    struct postgres_missings missings = { 0 };
+    const char **names = NULL;
+    int r = postgres_table_names(pg, a, &names, &s.n_tables, e);
+
+    s.tables = names;
+    if (r == 0)
+        r = postgres_schema_check(&pg->place, &s, a, &missings, e);
+    return r < 0 || missings.n == 0 ? r : refuse_missing(&missings, e);
+}
+
+/* --- open and close --- */
+
+static struct backend *postgres_close(struct backend *b)
+{
+    struct postgres *pg = postgres_of(b);
+
+    atomic_store(&pg->is_closing, true);
+    pg->pool = postgres_pool_free(pg->pool);
+    pg->tables = postgres_tables_free(pg->tables);
+    free(pg->abbr);
+    free(pg);
+    return NULL;
+}
+
+static const struct backend_ops postgres_ops = {
+    .name = "postgres",
+    .close = postgres_close,
+    .is_ready = postgres_is_ready,
+    .ensure_table = postgres_ensure_table,
+    .insert = postgres_insert,
+    .get = postgres_get,
+    .list = postgres_list,
+    .update = postgres_update,
+    .remove = postgres_remove,
+    .claim = postgres_claim,
+    .heartbeat = postgres_heartbeat,
+    .complete = postgres_complete,
+    .fail = postgres_fail,
+    .release = postgres_release,
+    .release_machine = postgres_release_machine,
+    .rearm = postgres_rearm,
+    .replay = postgres_replay,
+    .recover_stale = postgres_recover_stale,
+    .claimable = postgres_claimable,
+    .owners = postgres_owners,
+    .check = postgres_check,
+    .presence_put = postgres_presence_put,
+    .presence_remove = postgres_presence_remove,
+    .presence_list = postgres_presence_list,
+    .publications = postgres_publications,
+};
+
+int backend_postgres_open(const struct backend_postgres_config *c, struct backend **ret, struct err *e)
+{
+    const struct postgres_place place = { c->url, c->password, c->n_connections };
+    struct postgres *pg;
+    int r = refusals_check_abbr(c->abbr, e);
+
+    if (r == 0)
+        r = backend_postgres_check(c->url, NULL, e);
+    if (r < 0)
+        return r;
+    pg = xcalloc(1, sizeof(*pg));
+    pg->backend.ops = &postgres_ops;
+    pg->backend.abbr = pg->abbr = xstrdup(c->abbr);
+    pg->tables = postgres_tables_new(c->abbr, NULL);
+    postgres_table_set_made(pg->tables, postgres_table_deletions(pg->tables), true);
+    postgres_table_set_made(pg->tables, postgres_table_activities(pg->tables), true);
+    pg->pool = postgres_pool_new(&place);
+    pg->place = postgres_pool_place(pg->pool);
+    r = check_version(pg, e);
+    if (r < 0) {
+        postgres_close(&pg->backend);
+        return r;
+    }
+    *ret = &pg->backend;
+    return 0;
+}
+
+int backend_postgres_check(const char *url, const char *data_dir, struct err *e)
+{
+    PQconninfoOption *options = PQconninfoParse(url, NULL);
+    bool is_valid = options != NULL;
+
+    PQconninfoFree(options);
+    return *url && is_valid ? 0
+                            : err_set(e, -EINVAL, "BAD_SETTING",
+                                      "backend.url must be a connection string of PostgreSQL, like "
+                                      "postgresql://user@host:5432/database?sslmode=verify-full");
+}

@@ -1,0 +1,114 @@
+/* The internals of the PostgreSQL backend, for the postgres_*.c files only.
+ *
+ * Every change is one conditional statement with the attempt as fence and the database's clock; it commits by itself,
+ * so that nothing depends on which server of a pooler runs the next one. Statements go through the pool of connections
+ * (postgres_pool.h); a statement whose connection broke is repeated only where a repetition changes nothing, and always
+ * when the server has rolled it back. Every call has a deadline and ends when the backend closes.
+ */
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/postgres/postgres_pool.h"
+#include "backend/postgres/postgres_table.h"
+
+struct postgres {
+    struct backend backend;         /* first: callers hold a pointer to it */
+    char *abbr;                     /* owned */
+    struct postgres_pool *pool;     /* owned */
+    struct postgres_place place;    /* borrowed from the pool */
+    struct postgres_tables *tables; /* owned */
+    atomic_bool is_closing;
+};
+
+static inline struct postgres *postgres_of(struct backend *b)
+{
+    return CONTAINER_OF(b, struct postgres, backend);
+}
+
+/* postgres_call.c: one statement. */
+enum { POSTGRES_PARAMS = 8 };
+
+enum postgres_repeat {
+    POSTGRES_ONCE,      /* a broken connection leaves its fate unknown */
+    POSTGRES_REPEATABLE /* running it twice has the effect of running it once */
+};
+
+struct postgres_call {
+    const char *sql;
+    const char *params[POSTGRES_PARAMS];
+    size_t n_params;
+    const char *table; /* whose statement it is, for words of refusals; NULL: none */
+    enum postgres_repeat repeat;
+    int n_columns;
+    size_t max_rows;
+    int (*on_row)(void *arg, const struct pg_row *row, struct err *e);
+    void (*on_begin)(void *arg); /* before each attempt: forgets the rows of the one before; NULL */
+    void *arg;
+    int64_t n_changed; /* set: rows changed */
+};
+
+int postgres_call(struct postgres *pg, struct postgres_call *c, struct err *e) MUST_CHECK;
+/* What a refusal means, from its SQLSTATE; `why` has the server's words. */
+int postgres_refusal(const char *sqlstate, const char *table, const struct err *why, struct err *e);
+/* A number as a parameter. */
+const char *postgres_number(struct arena *a, int64_t n);
+const char *postgres_ms(struct arena *a, int64_t ms);
+
+/* postgres_read.c: rows of a statement that selects {columns}. */
+struct postgres_reader {
+    const char *table;
+    struct arena *arena;
+    struct backend_rows rows;
+    size_t capacity, n_bytes;
+    bool is_full; /* rows beyond LIMIT_REPLY were left out */
+};
+
+/* Makes the call read into the reader. */
+void postgres_read_into(struct postgres_call *c, struct postgres_reader *reader, const char *table, struct arena *a,
+                        size_t max_rows);
+/* JSON as jsonb prints it, without the blanks outside strings. */
+char *postgres_compact_json(struct arena *a, struct slice json);
+
+/* postgres_rows.c. app_id NULL: rows of any app. */
+/* -ENOENT UNKNOWN_TABLE when the table was never set up. */
+int postgres_find_table(struct postgres *pg, const char *name, struct postgres_table **ret, struct err *e) MUST_CHECK;
+int postgres_table_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n,
+                         struct err *e) MUST_CHECK;
+int postgres_read_row(struct postgres *pg, struct postgres_table *t, const char *id, const char *app_id,
+                      struct arena *a, struct backend_row *ret, struct err *e) MUST_CHECK;
+int postgres_insert(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret,
+                    struct err *e);
+int postgres_get(struct backend *b, const char *table, const char *id, const char *app_id, struct arena *a,
+                 struct backend_row *ret, struct err *e);
+int postgres_list(struct backend *b, const struct backend_query *q, struct arena *a, struct backend_rows *ret,
+                  struct err *e);
+int postgres_update(struct backend *b, const struct backend_update_request *request, struct arena *a,
+                    struct backend_row *ret, struct err *e);
+int postgres_remove(struct backend *b, const char *table, const char *id, const char *app_id, struct err *e);
+
+/* postgres_lease.c */
+int postgres_claim(struct backend *b, const struct backend_claim *c, struct arena *a, struct backend_row *ret,
+                   struct backend_lease *ret_lease, struct err *e);
+int postgres_heartbeat(struct backend *b, const struct backend_lease *l, struct err *e);
+int postgres_complete(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e);
+int postgres_fail(struct backend *b, const struct backend_lease *l, const char *message, struct err *e);
+int postgres_release(struct backend *b, const struct backend_lease *l, struct err *e);
+
+/* postgres_recovery.c */
+int postgres_release_machine(struct backend *b, const char *table, const char *machine_id, size_t *ret_n,
+                             struct err *e);
+int postgres_rearm(struct backend *b, const char *table, const char *id, struct err *e);
+int postgres_replay(struct backend *b, const char *table, const char *id, struct err *e);
+int postgres_recover_stale(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a,
+                           struct backend_rows *ret, struct err *e);
+int postgres_claimable(struct backend *b, const char *table, const struct backend_claim *as,
+                       const struct backend_position *before, int64_t limit, struct arena *a, struct backend_rows *ret,
+                       struct err *e);
+int postgres_owners(struct backend *b, int64_t max_machines, struct arena *a, struct backend_owners *ret,
+                    struct err *e);
+
+/* postgres_presence.c */
+int postgres_presence_put(struct backend *b, const struct backend_presence *p, int64_t fresh_ms, struct err *e);
+int postgres_presence_remove(struct backend *b, const char *machine_id, const char *instance, struct err *e);
+int postgres_presence_list(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret,
+                           struct err *e);

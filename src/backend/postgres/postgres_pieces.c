@@ -1,0 +1,260 @@
+#include "backend/postgres/postgres_pieces.h"
+#include "backend/postgres/postgres_statements.h"
+
+#include <stddef.h>
+
+#define IS_TABLE(literal) "SELECT to_regclass(" literal ") IS NOT NULL"
+#define FUNCTION(suffix)                                                                                               \
+    "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace"                      \
+    " AND proname = '{abbr}_fn_" suffix "')"
+#define TRIGGER(name)                                                                                                  \
+    "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger WHERE tgrelid = to_regclass(format('%I.%I', {schema_literal}," \
+    " {bare_literal})) AND tgname = '" name "' AND tgenabled <> 'D')"
+#define INDEX(suffix) "SELECT to_regclass(format('%I.%I', {schema_literal}, '{index}_" suffix "')) IS NOT NULL"
+/* Every function: no name in it depends on the caller's search_path. */
+#define FUNCTION_OPTIONS " SET search_path = pg_catalog, pg_temp"
+
+const struct postgres_piece postgres_database_pieces[] = {
+    { "table {schema}: the version of the schema", IS_TABLE("'{schema}'"),
+      "CREATE TABLE IF NOT EXISTS {schema} (version integer NOT NULL);\n" },
+    { "table {tables}: the tables with work", IS_TABLE("'{tables}'"),
+      "CREATE TABLE IF NOT EXISTS {tables} (name text PRIMARY KEY, schema_name text NOT NULL,"
+      " table_name text NOT NULL);\n" },
+    { "table {presence}: the machines", IS_TABLE("'{presence}'"),
+      "CREATE TABLE IF NOT EXISTS {presence} (machine_id text PRIMARY KEY, user_email text, hostname text,"
+      " app_name text, online_at timestamptz NOT NULL DEFAULT {now}, seen_at timestamptz NOT NULL DEFAULT {now},"
+      " instance text);\n" },
+    { "function {abbr}_fn_changed: keeps the old data and counts the revision of a row", FUNCTION("changed"),
+      "CREATE OR REPLACE FUNCTION {fn}changed\"() RETURNS trigger LANGUAGE plpgsql" FUNCTION_OPTIONS " AS $fn$\n"
+      "BEGIN\n"
+      "    NEW.old_data := OLD.raw_data;\n"
+      "    NEW.revision := OLD.revision + 1;\n"
+      "    RETURN NEW;\n"
+      "END $fn$;\n" },
+    { NULL, NULL, NULL },
+};
+
+/* Columns that a table made by the hosted service's set-up lacks are added. jsonb may print a number with more digits
+ * than it was given with, so the check is wider than what a service accepts. */
+const struct postgres_piece postgres_table_pieces[] = {
+    { "schema {table_schema}", "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = {schema_literal})",
+      "DO $do$ BEGIN\n"
+      "    IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = {schema_literal}) THEN\n"
+      "        EXECUTE format('CREATE SCHEMA %I', {schema_literal});\n"
+      "    END IF;\n"
+      "END $do$;\n" },
+    { "table {table}", "SELECT to_regclass(format('%I.%I', {schema_literal}, {bare_literal})) IS NOT NULL",
+      "CREATE TABLE IF NOT EXISTS {table} (\n"
+      "    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),\n"
+      "    user_id uuid,\n"
+      "    raw_data jsonb NOT NULL,\n"
+      "    old_data jsonb,\n"
+      "    status text NOT NULL DEFAULT 'pending',\n"
+      "    locked_by text,\n"
+      "    locked_at timestamptz,\n"
+      "    completed_at timestamptz,\n"
+      "    error_message text,\n"
+      "    attempted_by text[] NOT NULL DEFAULT '{}',\n"
+      "    retry_count integer NOT NULL DEFAULT 0,\n"
+      "    result jsonb,\n"
+      "    created_at timestamptz NOT NULL DEFAULT {now}\n"
+      ");\n" },
+    { "columns of {table}",
+      "SELECT count(*) = 22 FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass(format('%I.%I', {schema_literal},"
+      " {bare_literal})) AND NOT attisdropped AND attname IN ('id', 'user_id', 'raw_data', 'old_data', 'status',"
+      " 'locked_by', 'locked_at', 'completed_at', 'error_message', 'attempted_by', 'retry_count', 'result',"
+      " 'created_at', 'app_id', 'attempt', 'claimed_by', 'event_type', 'source_table', 'deleted_id', 'revision',"
+      " 'handled_revision', 'seq')",
+      "ALTER TABLE {table}\n"
+      "    ADD COLUMN IF NOT EXISTS app_id text,\n"
+      "    ADD COLUMN IF NOT EXISTS attempt bigint NOT NULL DEFAULT 0,\n"
+      "    ADD COLUMN IF NOT EXISTS claimed_by text,\n"
+      "    ADD COLUMN IF NOT EXISTS event_type text NOT NULL DEFAULT 'INSERT',\n"
+      "    ADD COLUMN IF NOT EXISTS source_table text,\n"
+      "    ADD COLUMN IF NOT EXISTS deleted_id uuid,\n"
+      "    ADD COLUMN IF NOT EXISTS revision bigint NOT NULL DEFAULT 0,\n"
+      "    ADD COLUMN IF NOT EXISTS handled_revision bigint NOT NULL DEFAULT 0,\n"
+      "    ADD COLUMN IF NOT EXISTS seq bigint GENERATED ALWAYS AS IDENTITY,\n"
+      "    ALTER COLUMN status SET DEFAULT 'pending', ALTER COLUMN attempted_by SET DEFAULT '{}',\n"
+      "    ALTER COLUMN retry_count SET DEFAULT 0;\n"
+      "UPDATE {table} SET status = coalesce(status, 'pending'), attempted_by = coalesce(attempted_by, '{}'),\n"
+      "    retry_count = coalesce(retry_count, 0), created_at = coalesce(created_at, {now}),\n"
+      "    raw_data = coalesce(raw_data, '{}')\n"
+      "    WHERE status IS NULL OR attempted_by IS NULL OR retry_count IS NULL OR created_at IS NULL OR raw_data IS "
+      "NULL;\n"
+      "ALTER TABLE {table} ALTER COLUMN status SET NOT NULL, ALTER COLUMN attempted_by SET NOT NULL,\n"
+      "    ALTER COLUMN retry_count SET NOT NULL, ALTER COLUMN created_at SET NOT NULL,\n"
+      "    ALTER COLUMN raw_data SET NOT NULL;\n" },
+    { "checks of {table}",
+      "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass(format('%I.%I',"
+      " {schema_literal}, {bare_literal})) AND conname = 'hearth_sizes')",
+      "ALTER TABLE {table} DROP CONSTRAINT IF EXISTS hearth_sizes, ADD CONSTRAINT hearth_sizes CHECK (\n"
+      "    jsonb_typeof(raw_data) = 'object' AND octet_length(raw_data::text) <= {max_json}\n"
+      "    AND coalesce(octet_length(result::text), 0) <= {max_json}\n"
+      "    AND coalesce(length(error_message), 0) <= {max_error}) NOT VALID;\n" },
+    { "index of {table} by status", INDEX("by_status"),
+      "CREATE INDEX IF NOT EXISTS \"{index}_by_status\" ON {table} (status, created_at, seq);\n" },
+    { "index of {table} by app", INDEX("by_app"),
+      "CREATE INDEX IF NOT EXISTS \"{index}_by_app\" ON {table} (app_id, created_at, seq);\n" },
+    { "index of {table} by time", INDEX("by_time"),
+      "CREATE INDEX IF NOT EXISTS \"{index}_by_time\" ON {table} (created_at, seq);\n" },
+    { "index of {table}'s changed rows", INDEX("changed_again"),
+      "CREATE INDEX IF NOT EXISTS \"{index}_changed_again\" ON {table} (created_at, seq)"
+      " WHERE handled_revision < revision;\n" },
+    { "replica identity of {table}",
+      "SELECT relreplident = 'f' FROM pg_catalog.pg_class WHERE oid = to_regclass(format('%I.%I', {schema_literal},"
+      " {bare_literal}))",
+      "ALTER TABLE {table} REPLICA IDENTITY FULL;\n" },
+    { NULL, NULL, NULL },
+};
+
+const struct postgres_piece postgres_listed_pieces[] = {
+    { "trigger hearth_0_changed on {table}", TRIGGER("hearth_0_changed"),
+      "CREATE OR REPLACE TRIGGER hearth_0_changed BEFORE UPDATE OF raw_data ON {table} FOR EACH ROW\n"
+      "    WHEN (NEW.raw_data IS DISTINCT FROM OLD.raw_data) EXECUTE FUNCTION {fn}changed\"();\n" },
+    { "trigger hearth_1_deleted on {table}", TRIGGER("hearth_1_deleted"),
+      "CREATE OR REPLACE TRIGGER hearth_1_deleted AFTER DELETE ON {table} REFERENCING OLD TABLE AS old_rows\n"
+      "    FOR EACH STATEMENT EXECUTE FUNCTION {fn}deleted\"({name});\n" },
+    { "entry of {table} in {tables}", "SELECT EXISTS (SELECT 1 FROM {tables} WHERE name = {name})",
+      "INSERT INTO {tables} (name, schema_name, table_name) VALUES ({name}, {schema_literal}, {bare_literal})\n"
+      "    ON CONFLICT DO NOTHING;\n" },
+    { NULL, NULL, NULL },
+};
+
+#define ARGUMENTS_BEGIN "(task_id uuid DEFAULT NULL, machine_id text DEFAULT NULL"
+#define BODY_BEGIN(declared)                                                                                           \
+    " RETURNS jsonb LANGUAGE plpgsql" FUNCTION_OPTIONS " AS $fn$\n"                                                    \
+    "DECLARE\n"                                                                                                        \
+    "    t text := {fn}table\"(table_name);\n"                                                                         \
+    "    task uuid := coalesce(task_id, target_task_id);\n" declared "BEGIN\n"                                         \
+    "    IF task IS NULL OR machine_id IS NULL THEN\n"                                                                 \
+    "        RAISE EXCEPTION 'task_id and machine_id are required' USING ERRCODE = 'invalid_parameter_value';\n"       \
+    "    END IF;\n"                                                                                                    \
+    "    IF t IS NULL THEN\n"                                                                                          \
+    "        RETURN {fn}refused\"('unknown_table', format('There is no table %s', table_name));\n"                     \
+    "    END IF;\n"
+/* An attempt that has ended so already: a repeated call is a success. */
+#define ENDED(word, value)                                                                                             \
+    "    EXECUTE format($q$" value "$q$, t) USING task, machine_id, coalesce(attempt, -1), given;\n"                   \
+    "    GET DIAGNOSTICS n = ROW_COUNT;\n"                                                                             \
+    "    IF n = 0 THEN\n"                                                                                              \
+    "        EXECUTE format($q$SELECT count(*) FROM %1$s WHERE id = $1 AND claimed_by = $2\n"                          \
+    "            AND (attempt = $3 OR $3 = -1) AND status = '" word "'$q$, t)\n"                                       \
+    "            INTO n USING task, machine_id, coalesce(attempt, -1);\n"                                              \
+    "    END IF;\n"                                                                                                    \
+    "    IF n = 0 THEN\n"                                                                                              \
+    "        RETURN {fn}refused\"('lease_lost', format('Machine %s does not hold this row any more', machine_id));\n"  \
+    "    END IF;\n"                                                                                                    \
+    "    RETURN jsonb_build_object('success', true, 'task_id', task, 'status', '" word "');\n"                         \
+    "END $fn$;\n"
+
+const struct postgres_piece postgres_function_pieces[] = {
+    { "function {abbr}_fn_deleted: keeps the work of deleted rows", FUNCTION("deleted"),
+      "CREATE OR REPLACE FUNCTION {fn}deleted\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER" FUNCTION_OPTIONS
+      " AS $fn$\n"
+      "BEGIN\n"
+      "    INSERT INTO {deletions} (app_id, user_id, raw_data, old_data, event_type, source_table, deleted_id)\n"
+      "        SELECT o.app_id, o.user_id, o.raw_data, {record}, 'DELETE', TG_ARGV[0], o.id FROM old_rows o\n"
+      "        ORDER BY o.seq;\n"
+      "    RETURN NULL;\n"
+      "END $fn$;\n"
+      "REVOKE ALL ON FUNCTION {fn}deleted\"() FROM PUBLIC;\n" },
+    { "function {abbr}_fn_table: the table of a name", FUNCTION("table"),
+      "CREATE OR REPLACE FUNCTION {fn}table\"(named text) RETURNS text LANGUAGE sql STABLE" FUNCTION_OPTIONS
+      " AS $fn$\n"
+      "    SELECT format('%I.%I', schema_name, table_name) FROM {tables}\n"
+      "        WHERE name = CASE WHEN starts_with(named, 'public.') THEN substr(named, 8)\n"
+      "            ELSE coalesce(named, '{abbr}_activities') END\n"
+      "$fn$;\n" },
+    { "function {abbr}_fn_refused: the answer of a refused call", FUNCTION("refused"),
+      "CREATE OR REPLACE FUNCTION {fn}refused\"(reason text, error text, locked_by text DEFAULT NULL) RETURNS jsonb"
+      " LANGUAGE sql IMMUTABLE" FUNCTION_OPTIONS " AS $fn$\n"
+      "    SELECT jsonb_build_object('success', false, 'reason', reason, 'error', error)\n"
+      "        || CASE WHEN reason = 'already_locked' THEN jsonb_build_object('locked_by', locked_by)\n"
+      "            ELSE '{}' END\n"
+      "$fn$;\n" },
+    { "function {abbr}_fn_claim_task", FUNCTION("claim_task"),
+      "CREATE OR REPLACE FUNCTION {fn}claim_task\"" ARGUMENTS_BEGIN ",\n"
+      "    table_name text DEFAULT NULL, target_task_id uuid DEFAULT NULL)" BODY_BEGIN("    r record;\n") //
+      "    EXECUTE format($q$" POSTGRES_CLAIM(
+          "%1$s") " RETURNING id, status, locked_by, locked_at, attempt,"
+                  " raw_data$q$, t) INTO r USING task, machine_id, 300000::bigint, {max_machines}::bigint;\n"
+                  "    IF r.id IS NOT NULL THEN\n"
+                  "        RETURN jsonb_build_object('success', true, 'task_id', r.id, 'status', r.status,\n"
+                  "            'locked_by', r.locked_by, 'locked_at', r.locked_at, 'attempt', r.attempt,\n"
+                  "            'raw_data', r.raw_data);\n"
+                  "    END IF;\n"
+                  "    EXECUTE format('SELECT id, status, locked_by, attempted_by FROM %s WHERE id = $1', t) INTO r USING task;\n"
+                  "    RETURN CASE\n"
+                  "        WHEN r.id IS NULL THEN {fn}refused\"('not_found', 'Activity not found')\n"
+                  "        WHEN r.status IN ({leased})\n"
+                  "            THEN {fn}refused\"('already_locked', format('The row is held by %s', r.locked_by), r.locked_by)\n"
+                  "        WHEN r.status NOT IN ({claimable})\n"
+                  "            THEN {fn}refused\"('not_claimable', format('The row is %s', r.status))\n"
+                  "        WHEN cardinality(r.attempted_by) >= {max_machines} THEN {fn}refused\"('quarantined',\n"
+                  "            format('%s machines failed this row: it waits for a person', cardinality(r.attempted_by)))\n"
+                  "        WHEN machine_id = ANY (r.attempted_by) THEN {fn}refused\"('already_attempted',\n"
+                  "            format('Machine %s has failed this row before', machine_id))\n"
+                  "        ELSE {fn}refused\"('not_claimable', 'The row cannot be claimed now') END;\n"
+                  "END $fn$;\n" },
+    { "function {abbr}_fn_complete_task", FUNCTION("complete_task"),
+      "CREATE OR REPLACE FUNCTION {fn}complete_task\"" ARGUMENTS_BEGIN ",\n"
+      "    result jsonb DEFAULT NULL, table_name text DEFAULT NULL, attempt bigint DEFAULT NULL,\n"
+      "    target_task_id uuid DEFAULT NULL, result_data jsonb DEFAULT NULL)" BODY_BEGIN(
+          "    n bigint;\n    given jsonb := coalesce(result, result_data);\n")
+          ENDED("completed", POSTGRES_COMPLETE("%1$s")) },
+    { "function {abbr}_fn_fail_task", FUNCTION("fail_task"),
+      "CREATE OR REPLACE FUNCTION {fn}fail_task\"" ARGUMENTS_BEGIN ",\n"
+      "    error text DEFAULT NULL, table_name text DEFAULT NULL, attempt bigint DEFAULT NULL,\n"
+      "    target_task_id uuid DEFAULT NULL, error_msg text DEFAULT NULL)" BODY_BEGIN(
+          "    n bigint;\n    given text := coalesce(error, error_msg, '');\n")
+          ENDED("failed", POSTGRES_FAIL("%1$s")) },
+    { "function get_publications_full",
+      "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace"
+      " AND proname = 'get_publications_full')",
+      "CREATE OR REPLACE FUNCTION \"public\".get_publications_full() RETURNS jsonb LANGUAGE sql STABLE" FUNCTION_OPTIONS
+      " AS $fn$\n"
+      "    SELECT coalesce(jsonb_agg(jsonb_build_object('pubname', p.pubname, 'system_id', p.oid::bigint,\n"
+      "        'pubinsert', p.pubinsert, 'pubupdate', p.pubupdate, 'pubdelete', p.pubdelete,\n"
+      "        'pubtruncate', p.pubtruncate, 'tables', (\n"
+      "            SELECT coalesce(jsonb_agg(jsonb_build_object('schema', s.nspname, 'table', s.relname)\n"
+      "                ORDER BY s.nspname, s.relname), '[]') FROM (\n"
+      "                SELECT DISTINCT n.nspname, c.relname FROM pg_publication_tables pt\n"
+      "                JOIN pg_class c ON c.oid = coalesce(pg_partition_root(to_regclass(format('%I.%I',\n"
+      "                    pt.schemaname, pt.tablename))), to_regclass(format('%I.%I', pt.schemaname,\n"
+      "                    pt.tablename)))\n"
+      "                JOIN pg_namespace n ON n.oid = c.relnamespace WHERE pt.pubname = p.pubname) s))\n"
+      "        ORDER BY p.pubname), '[]') FROM pg_publication p\n"
+      "$fn$;\n" },
+    { NULL, NULL, NULL },
+};
+
+#define MAY(right)                                                                                                     \
+    "has_table_privilege({role_literal}, to_regclass(format('%I.%I', {schema_literal}, {bare_literal})), '" right "')"
+
+const struct postgres_piece postgres_right_pieces[] = {
+    { "rights of {role} on {table}",
+      "SELECT has_schema_privilege({role_literal}, {schema_literal}, 'USAGE') AND " MAY("SELECT") " AND " MAY(
+          "INSERT") " AND " MAY("UPDATE") " AND " MAY("DELETE"),
+      "GRANT USAGE ON SCHEMA {table_schema} TO {role};\n"
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {role};\n" },
+    { NULL, NULL, NULL },
+};
+
+const struct postgres_piece postgres_role_pieces[] = {
+    { "rights of {role} on the service's own tables",
+      "SELECT has_table_privilege({role_literal}, '{schema}', 'SELECT')"
+      " AND has_table_privilege({role_literal}, '{tables}', 'SELECT')"
+      " AND has_table_privilege({role_literal}, '{presence}', 'INSERT')"
+      " AND has_table_privilege({role_literal}, '{presence}', 'UPDATE')",
+      "GRANT SELECT ON {schema}, {tables} TO {role};\n"
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON {presence} TO {role};\n" },
+    { NULL, NULL, NULL },
+};
+
+const struct postgres_piece postgres_version_pieces[] = {
+    { "version of the schema", "SELECT EXISTS (SELECT 1 FROM {schema} WHERE version >= {version})",
+      "INSERT INTO {schema} (version) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM {schema});\n"
+      "UPDATE {schema} SET version = {version} WHERE version < {version};\n" },
+    { NULL, NULL, NULL },
+};

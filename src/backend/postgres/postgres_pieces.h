@@ -1,0 +1,17 @@
+/* The pieces of the schema as templates of postgres_table.h. Constant. */
+#pragma once
+
+struct postgres_piece {
+    const char *what;  /* for a person; a template */
+    const char *probe; /* selects one row of one boolean column: whether it is there */
+    const char *make;
+};
+
+/* Ended by what NULL. */
+extern const struct postgres_piece postgres_database_pieces[]; /* once, before the tables */
+extern const struct postgres_piece postgres_table_pieces[];    /* of every table with work, <abbr>_deletions too */
+extern const struct postgres_piece postgres_listed_pieces[];   /* of every table but <abbr>_deletions */
+extern const struct postgres_piece postgres_function_pieces[]; /* once, after the tables */
+extern const struct postgres_piece postgres_right_pieces[];    /* of every table, when a role is named */
+extern const struct postgres_piece postgres_role_pieces[];     /* once, when a role is named */
+extern const struct postgres_piece postgres_version_pieces[];  /* the last of all */

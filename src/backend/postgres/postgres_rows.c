@@ -1,0 +1,269 @@
+#include "backend/postgres/postgres.h"
+#include "backend/refusals.h"
+#include "base/limits.h"
+#include "base/uuid.h"
+
+#include <string.h>
+
+/* --- tables --- */
+
+static int count_row(void *arg, const struct pg_row *row, struct err *e)
+{
+    ++*(size_t *)arg;
+    return 0;
+}
+
+static void forget_count(void *arg)
+{
+    *(size_t *)arg = 0;
+}
+
+int postgres_find_table(struct postgres *pg, const char *name, struct postgres_table **ret, struct err *e)
+{
+    struct postgres_table *any = postgres_table_activities(pg->tables);
+    size_t n = 0;
+    struct postgres_call c = { .sql = postgres_sql(any, "SELECT 1 FROM {tables} WHERE name = $1"),
+                               .params = { name },
+                               .n_params = 1,
+                               .repeat = POSTGRES_REPEATABLE,
+                               .n_columns = 1,
+                               .max_rows = 1,
+                               .on_row = count_row,
+                               .on_begin = forget_count,
+                               .arg = &n };
+    int r = 0;
+
+    if (!postgres_table_is_made(pg->tables, name)) {
+        r = postgres_call(pg, &c, e);
+        if (r == 0 && n == 0)
+            r = refusals_no_table(name, e);
+        if (r < 0)
+            return r;
+        postgres_table_set_made(pg->tables, postgres_table_of(pg->tables, name), true);
+    }
+    *ret = postgres_table_of(pg->tables, name);
+    return 0;
+}
+
+struct names {
+    struct arena *arena;
+    const char **items;
+    size_t n;
+};
+
+static int take_name(void *arg, const struct pg_row *row, struct err *e)
+{
+    struct names *names = arg;
+    struct slice text = SLICE_LIT("");
+    int r = pg_row_text(row, 0, LIMIT_SETTING_BYTES, &text, e);
+
+    if (r == 0)
+        names->items[names->n++] = arena_slicedup(names->arena, text);
+    return r;
+}
+
+static void forget_names(void *arg)
+{
+    ((struct names *)arg)->n = 0;
+}
+
+int postgres_table_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
+{
+    struct names names = { .arena = a, .items = arena_array(a, LIMIT_ITEMS_DEFAULT, sizeof(*names.items)) };
+    struct postgres_call c = {
+        .sql = postgres_sql(postgres_table_activities(pg->tables),
+                            "SELECT name FROM {tables} ORDER BY name COLLATE \"C\" LIMIT 10000"),
+        .repeat = POSTGRES_REPEATABLE,
+        .n_columns = 1,
+        .max_rows = LIMIT_ITEMS_DEFAULT,
+        .on_row = take_name,
+        .on_begin = forget_names,
+        .arg = &names,
+    };
+    int r = postgres_call(pg, &c, e);
+
+    if (r == 0) {
+        *ret = names.items;
+        *ret_n = names.n;
+    }
+    return r;
+}
+
+/* --- one row --- */
+
+int postgres_insert(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret,
+                    struct err *e)
+{
+    static const char sql[] = "INSERT INTO {table} (id, app_id, user_id, raw_data)"
+                              " VALUES (coalesce($1::uuid, gen_random_uuid()), $2, $3::uuid, $4::jsonb)"
+                              " RETURNING {columns}";
+    struct postgres *pg = postgres_of(b);
+    struct postgres_call c = { .params = { in->id, in->app_id, in->user_id, in->raw_data }, .n_params = 4 };
+    struct postgres_reader reader;
+    struct postgres_table *t;
+    int r = postgres_find_table(pg, in->table, &t, e);
+
+    if (r == 0)
+        r = refusals_check_new_row(in, e);
+    if (r == 0 && in->user_id && !uuid_is_valid(slice_of(in->user_id)))
+        r = err_add_field(e, "user_id", "must be a UUID");
+    if (r < 0)
+        return r;
+    c.sql = postgres_sql(t, sql);
+    c.table = postgres_table_name(t);
+    postgres_read_into(&c, &reader, c.table, a, 1);
+    r = postgres_call(pg, &c, e);
+    if (r == 0 && reader.rows.n == 0) /* a trigger of the app has taken the row */
+        r = err_set(e, -EIO, "STORE_REFUSED", "The database inserted no row into %.100s", c.table);
+    if (r == 0)
+        *ret = reader.rows.items[0];
+    return r;
+}
+
+int postgres_read_row(struct postgres *pg, struct postgres_table *t, const char *id, const char *app_id,
+                      struct arena *a, struct backend_row *ret, struct err *e)
+{
+    static const char sql[] = "SELECT {columns} FROM {table} WHERE id = $1::uuid AND ($2 IS NULL OR app_id = $2)";
+    struct postgres_call c = { .sql = postgres_sql(t, sql),
+                               .params = { id, app_id },
+                               .n_params = 2,
+                               .table = postgres_table_name(t),
+                               .repeat = POSTGRES_REPEATABLE };
+    struct postgres_reader reader;
+    int r;
+
+    if (!uuid_is_valid(slice_of(id)))
+        return refusals_no_row(e);
+    postgres_read_into(&c, &reader, c.table, a, 1);
+    r = postgres_call(pg, &c, e);
+    if (r == 0 && reader.rows.n == 0)
+        r = refusals_no_row(e);
+    if (r == 0)
+        *ret = reader.rows.items[0];
+    return r;
+}
+
+int postgres_get(struct backend *b, const char *table, const char *id, const char *app_id, struct arena *a,
+                 struct backend_row *ret, struct err *e)
+{
+    struct postgres *pg = postgres_of(b);
+    struct postgres_table *t;
+    int r = postgres_find_table(pg, table, &t, e);
+
+    return r < 0 ? r : postgres_read_row(pg, t, id, app_id, a, ret, e);
+}
+
+/* --- lists --- */
+
+/* A separate statement for each case, so that each case has its index. $1 app, $2 status. */
+static const char *list_sql(const struct backend_query *q)
+{
+#define LIST(where)                                                                                                    \
+    "SELECT {columns} FROM {table}" where " ORDER BY created_at DESC, seq DESC LIMIT $3::bigint OFFSET $4::bigint"
+    static const char of_all[] = LIST("");
+    static const char of_app[] = LIST(" WHERE app_id = $1");
+    static const char of_status[] = LIST(" WHERE status = $2");
+    static const char of_both[] = LIST(" WHERE status = $2 AND app_id = $1");
+
+    if (q->app_id)
+        return q->status ? of_both : of_app;
+    return q->status ? of_status : of_all;
+}
+
+int postgres_list(struct backend *b, const struct backend_query *q, struct arena *a, struct backend_rows *ret,
+                  struct err *e)
+{
+    int64_t limit = q->limit > 0 ? MIN(q->limit, LIMIT_LIST) : LIMIT_LIST_DEFAULT;
+    struct postgres *pg = postgres_of(b);
+    struct postgres_call c = { .params = { q->app_id, q->status, postgres_number(a, limit),
+                                           postgres_number(a, MAX(q->offset, 0)) },
+                               .n_params = 4,
+                               .repeat = POSTGRES_REPEATABLE };
+    struct postgres_reader reader;
+    struct postgres_table *t;
+    int r = postgres_find_table(pg, q->table, &t, e);
+
+    if (r < 0)
+        return r;
+    c.sql = postgres_sql(t, list_sql(q));
+    c.table = postgres_table_name(t);
+    postgres_read_into(&c, &reader, c.table, a, LIMIT_LIST);
+    r = postgres_call(pg, &c, e);
+    if (r == 0 && reader.is_full)
+        r = refusals_list_too_large(e);
+    if (r == 0)
+        *ret = reader.rows;
+    return r;
+}
+
+/* --- update and remove --- */
+
+/* The attempt that a "failed" from outside counts against: the holder's, or the attempt that completed the row. */
+#define IS_BLAMED "$6 = 'failed' AND claimed_by IS NOT NULL AND status IN ({leased}, 'completed')"
+
+/* A status from outside ends the lease (the lease's holder gets -ESTALE) unless the status says that the work
+ * continues. "failed" is the holder's own failure: its attempt number stays, so that a repeated report of the holder
+ * still succeeds. Repeating the statement after its success would count a failure twice. */
+static const char update_sql[] =
+    "UPDATE {table} SET raw_data = coalesce($3::jsonb, raw_data), result = coalesce($4::jsonb, result),"
+    " status = coalesce($6, status),"
+    " error_message = CASE WHEN $5 IS NOT NULL THEN left($5, {max_error})"
+    "  WHEN $6 = 'pending' THEN NULL"
+    "  WHEN " IS_BLAMED " THEN 'The row was set to failed.' ELSE error_message END,"
+    " attempt = attempt + CASE WHEN $6 NOT IN ({leased}, 'failed') AND status IN ({leased}) THEN 1 ELSE 0 END,"
+    " locked_by = CASE WHEN $6 IS NULL OR $6 IN ({leased}) THEN locked_by END,"
+    " locked_at = CASE WHEN $6 IS NULL THEN locked_at"
+    "  WHEN $6 IN ({leased}) THEN coalesce(locked_at, {now}) END,"
+    " completed_at = CASE $6 WHEN 'completed' THEN {now} WHEN 'pending' THEN NULL ELSE completed_at END,"
+    " attempted_by = CASE WHEN $6 = 'pending' THEN '{}'"
+    "  WHEN " IS_BLAMED " AND NOT coalesce(claimed_by = ANY (attempted_by), false) THEN attempted_by || claimed_by"
+    "  ELSE attempted_by END,"
+    " retry_count = CASE WHEN $6 = 'pending' THEN 0 WHEN " IS_BLAMED " THEN retry_count + 1 ELSE retry_count END"
+    " WHERE id = $1::uuid AND ($2 IS NULL OR app_id = $2) RETURNING {columns}";
+
+int postgres_update(struct backend *b, const struct backend_update_request *request, struct arena *a,
+                    struct backend_row *ret, struct err *e)
+{
+    const struct backend_patch *p = request->patch;
+    struct postgres *pg = postgres_of(b);
+    struct postgres_call c = {
+        .params = { request->id, request->app_id, p->raw_data, p->result, p->error_message, p->status }, .n_params = 6
+    };
+    struct postgres_reader reader;
+    struct postgres_table *t;
+    int r = postgres_find_table(pg, request->table, &t, e);
+
+    if (r == 0)
+        r = refusals_check_patch(p, e);
+    if (r == 0 && !uuid_is_valid(slice_of(request->id)))
+        r = refusals_no_row(e);
+    if (r < 0)
+        return r;
+    c.sql = postgres_sql(t, update_sql);
+    c.table = postgres_table_name(t);
+    postgres_read_into(&c, &reader, c.table, a, 1);
+    r = postgres_call(pg, &c, e);
+    if (r == 0 && reader.rows.n == 0)
+        r = refusals_no_row(e);
+    if (r == 0)
+        *ret = reader.rows.items[0];
+    return r;
+}
+
+int postgres_remove(struct backend *b, const char *table, const char *id, const char *app_id, struct err *e)
+{
+    static const char sql[] = "DELETE FROM {table} WHERE id = $1::uuid AND ($2 IS NULL OR app_id = $2)";
+    struct postgres *pg = postgres_of(b);
+    struct postgres_call c = { .params = { id, app_id }, .n_params = 2 };
+    struct postgres_table *t;
+    int r = postgres_find_table(pg, table, &t, e);
+
+    if (r == 0 && !uuid_is_valid(slice_of(id)))
+        r = refusals_no_row(e);
+    if (r < 0)
+        return r;
+    c.sql = postgres_sql(t, sql);
+    c.table = postgres_table_name(t);
+    r = postgres_call(pg, &c, e);
+    return r < 0 || c.n_changed ? r : refusals_no_row(e);
+}
