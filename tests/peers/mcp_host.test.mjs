@@ -7,7 +7,7 @@ import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from '../api/harness.mjs';
-import { admin, newKey, unique } from '../api/kit.mjs';
+import { admin, decide, newApp, newKey, unique } from '../api/kit.mjs';
 
 const official = (name) => join(import.meta.dirname, '../node_modules/@modelcontextprotocol', name, 'dist/index.js');
 const shared = sharedHearth();
@@ -102,6 +102,26 @@ for (const [transport, type, path] of [['streamableHttp', 'http', '/mcp'], ['sse
         assert.ok((await toolsOf(dev, 'far', 'remote')).includes('echo'));
         assert.equal((await result(dev, 'far', 'echo', { message: 'hello' }, 'remote')).content[0].text, 'Echo: hello');
     });
+
+test('over streamable HTTP a question belongs to the call in whose answer it comes, however many callers there are', async (t) => {
+    const h = await startHearth({ t });
+    await admin(h, 'POST', '/api/mcp/servers', { name: 'far', url: `${await overHttp(t, 'streamableHttp')}/mcp`, server_type: 'http' }, 201);
+    const apps = [];
+    for (const name of ['Ada', 'Bob']) {
+        const app = await newApp(h, { name });
+        await decide(h, app, ['mcp.tools']);
+        apps.push({ app, name, reply: result(h.asApp(app), 'far', 'trigger-elicitation-request', {}, 'remote') });
+    }
+    const forms = await until(async () => {
+        const { approvals } = await admin(h, 'GET', '/api/approvals');
+        return approvals.length === 2 && approvals;
+    }, { what: 'both are asked' });
+    assert.deepEqual(forms.map((form) => form.app_id).sort(), apps.map(({ app }) => app).sort());
+    for (const { app, name } of apps)
+        await admin(h, 'POST', `/api/approvals/${forms.find((form) => form.app_id === app).id}`, { allow: true, reply: { name } });
+    for (const { name, reply } of apps)
+        assert.match(JSON.stringify(await reply), new RegExp(name));
+});
 
 test('the command line sets up, shows, calls and forgets a server', async (t) => {
     const h = await shared(t);

@@ -17,6 +17,19 @@ serveStdio(() => {
         return inputRequired({ requestState: 'state-1',
             inputRequests: { city: inputRequired.elicit({ message: 'Which city?', requestedSchema: { type: 'object', properties: { city: { type: 'string' } } } }) } });
     });
+    // Two answers of a model and a form, in two rounds; the second round's wish is made of the first one's answer and of the state.
+    server.registerTool('think', { description: 'Thinks with the client\'s model', inputSchema: object({ about: { type: 'string' } }) }, ({ about }, ctx) => {
+        const { idea, critique, title } = ctx.mcpReq.inputResponses ?? {};
+        const wish = (text) => inputRequired.createMessage({ messages: [{ role: 'user', content: { type: 'text', text } }], maxTokens: 9 });
+        if (critique)
+            return { content: [{ type: 'text', text: JSON.stringify({ state: ctx.mcpReq.requestState(), critique, title }) }] };
+        if (idea)
+            return inputRequired({ requestState: `${ctx.mcpReq.requestState()}, idea: ${idea.content.text}`, inputRequests: {
+                critique: wish(`Judge: ${idea.content.text} (${idea.model})`),
+                title: inputRequired.elicit({ message: 'Which title?', requestedSchema: { type: 'object', properties: { name: { type: 'string' } } } }),
+            } });
+        return inputRequired({ requestState: `about: ${about}`, inputRequests: { idea: wish(`An idea about ${about}?`) } });
+    });
     server.registerTool('grow', { description: 'Adds a tool', inputSchema: object({}) }, () => {
         server.registerTool('grown', { description: 'New', inputSchema: object({}) }, () => ({ content: [] }));
         return { content: [{ type: 'text', text: 'grown' }] };
