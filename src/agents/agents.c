@@ -1,6 +1,7 @@
 #include "agents/private.h"
 
 #include "base/limits.h"
+#include "base/suggest.h"
 #include "os/files.h"
 
 /* What AGENT_DEFAULT is until a person defines it otherwise. */
@@ -78,6 +79,22 @@ static const struct agent_row *default_row(void)
     return &row;
 }
 
+static int err_unknown(struct agents *agents, const char *name, struct arena *a, struct err *e)
+{
+    struct agent_row *rows = NULL;
+    const char **names, *near;
+    size_t n = 0;
+
+    if (agents_list(agents, a, &rows, &n, NULL) < 0)
+        n = 0;
+    names = arena_array(a, n + 1, sizeof(*names));
+    for (size_t i = 0; i < n; i++)
+        names[i] = rows[i].name;
+    near = suggest_name(name, names, n);
+    return err_set(e, -ENOENT, "AGENT_NOT_FOUND", "There is no agent named \"%.100s\"%s%s%s", name,
+                   near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
+}
+
 int agent_get(struct agents *agents, const char *name, struct arena *a, struct agent_row *ret, struct err *e)
 {
     struct err why = { 0 };
@@ -86,7 +103,7 @@ int agent_get(struct agents *agents, const char *name, struct arena *a, struct a
     if (r != -ENOENT)
         return r < 0 ? err_set(e, r, why.code, "%s", why.text) : 0;
     if (strcmp(name, AGENT_DEFAULT) != 0)
-        return err_set(e, r, "AGENT_NOT_FOUND", "There is no agent named \"%s\".", name);
+        return err_unknown(agents, name, a, e);
     *ret = *default_row();
     return 0;
 }

@@ -93,6 +93,7 @@ const struct api_error api_errors[] = {
     { "STREAM_GONE", 404, "The stream to be resumed is not kept any more: ask anew." },
     { "MCP_LOGIN_UNKNOWN", 404, "No login of this state waits: it ended, or took too long." },
     { "SERVER_NOT_FOUND", 404, "No MCP server of this name is set up." },
+    { "PROMPT_NOT_FOUND", 404, "The MCP server has no prompt of this name." },
     { "TOOL_NOT_FOUND", 404, "The MCP server has no tool of this name." },
     { "TASK_NOT_FOUND", 404, "There is no task with this id." },
     { "THREAD_NOT_FOUND", 404, "There is no thread of this slug." },

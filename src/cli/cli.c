@@ -20,20 +20,28 @@ static int exit_code_of(int r, const struct err *e)
     return r < 0 ? CLI_FAILED : r;
 }
 
-/* Names the command that lists what was not found. */
-static void print_next(const struct err *e)
+/* Names the command that lists what was not found, or tells why: tools and prompts are those of the first argument. */
+static void print_next(const struct cli *cli, const struct err *e)
 {
+    bool is_of_server = strcmp(e->code, "TOOL_NOT_FOUND") == 0 || strcmp(e->code, "PROMPT_NOT_FOUND") == 0;
     static const struct {
         const char *code, *command;
     } lists[] = {
         { "APP_NOT_FOUND", "app list" },           { "AGENT_NOT_FOUND", "agent list" },
         { "TASK_NOT_FOUND", "task list" },         { "KEY_NOT_FOUND", "key list" },
         { "PROVIDER_NOT_FOUND", "provider list" }, { "WORKSPACE_NOT_FOUND", "workspace list" },
+        { "SERVER_NOT_FOUND", "mcp list" },        { "TOOL_NOT_FOUND", "mcp tools" },
+        { "PROMPT_NOT_FOUND", "mcp prompts" },     { "APPROVAL_NOT_FOUND", "approval list" },
+        { "RULE_NOT_FOUND", "approval rules" },
     };
 
+    if (strcmp(e->code, "MCP_SERVER_ERROR") == 0 && cli->n_args == 1)
+        out_complain("hearth: `hearth mcp logs %s` has what it wrote, `hearth mcp show %s` what runs.\n", cli->args[0],
+                     cli->args[0]);
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         if (strcmp(e->code, lists[i].code) == 0)
-            out_complain("hearth: `hearth %s` shows what there is.\n", lists[i].command);
+            out_complain("hearth: `hearth %s%s%s` shows what there is.\n", lists[i].command, is_of_server ? " " : "",
+                         is_of_server ? cli->args[0] : "");
 }
 
 /* The option that the person typed for a field of the request; NULL: none. Only the first word of
@@ -85,7 +93,7 @@ static void complain(const struct cli *cli, const struct err *e)
         out_complain("hearth: %s\n", e->text);
     for (unsigned i = 1; i < MIN(e->n_fields, ERR_MAX_FIELDS); i++) /* the first is in the text */
         print_violation(cli, e->fields[i].field, e->fields[i].rule);
-    print_next(e);
+    print_next(cli, e);
     if (strcmp(e->code, "BAD_USE") == 0 && cli->command) {
         struct buf usage;
 

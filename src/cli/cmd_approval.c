@@ -395,8 +395,9 @@ int run_approval_watch(struct cli *cli, struct err *e)
     int r;
 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return err_set(e, -ENOTTY, "NO_TERMINAL",
-                       "approval watch asks in a terminal and this is none; use approval list, allow and deny");
+        return err_set(
+            e, -ENOTTY, "NO_TERMINAL",
+            "approval watch asks in a terminal and this is none; use `hearth approval list`, `allow` and `deny`");
     r = cli_client(cli, &client, e);
     if (r < 0)
         return r;

@@ -1,4 +1,4 @@
-/* hearth mcp add, import, list, show, tools, call, accept */
+/* hearth mcp add, import, list, tools, call, accept */
 #include "base/limits.h"
 #include "base/percent.h"
 #include "cli/key_input.h"
@@ -150,29 +150,43 @@ static int send_accept(struct cli *cli, const char *name, const char *tool, cons
     return r < 0 ? r : 0;
 }
 
+static void print_runs(const char *name, struct json_value of)
+{
+    out_print("%s:\n", name);
+    print_block(json_cstr(json_get(of, "runs")));
+}
+
 /* Shows what runs and asks for a yes, which the service then keeps. */
-static int offer(struct cli *cli, struct json_value server, struct err *e)
+static int offer(struct cli *cli, struct json_value server, bool *ret_is_accepted, struct err *e)
 {
     const char *name = json_cstr(json_get(server, "name"));
+    int r = 0;
 
-    if (cli->is_json && !cli_has(cli, "--yes"))
+    *ret_is_accepted = json_bool(json_get(server, "accepted"));
+    if (!cli->is_json)
+        print_runs(name, server);
+    if (*ret_is_accepted || (cli->is_json && !cli_has(cli, "--yes")))
         return 0;
-    if (!cli->is_json) {
-        out_print("%s:\n", name);
-        print_block(json_cstr(json_get(server, "runs")));
-    }
-    if (json_bool(json_get(server, "accepted")))
-        return 0;
-    if (is_confirmed(cli, "May this run on this machine?"))
-        return send_accept(cli, name, NULL, NULL, e);
-    out_complain("hearth: %s does not run before a person accepts it: `hearth mcp accept %s`\n", name, name);
-    return 0;
+    *ret_is_accepted = is_confirmed(cli, "May this run on this machine?");
+    if (*ret_is_accepted)
+        r = send_accept(cli, name, NULL, NULL, e);
+    return r;
+}
+
+static void print_added(const char *name, bool is_accepted)
+{
+    if (is_accepted)
+        out_print("The MCP server %s is set up; `hearth mcp tools %s` starts it and lists its tools.\n", name, name);
+    else
+        out_print("The MCP server %s is set up. It does not run before a person accepts it: `hearth mcp accept %s`\n",
+                  name, name);
 }
 
 int run_mcp_add(struct cli *cli, struct err *e)
 {
     struct client_request request = { .method = HTTP_POST, .path = "/api/mcp/servers" };
     struct client_reply reply;
+    bool is_accepted = false;
     int r = check_pairs(cli, "--env", '=', "NAME=VALUE", e);
 
     if (r == 0)
@@ -185,14 +199,13 @@ int run_mcp_add(struct cli *cli, struct err *e)
     request.body = cli_write_body(cli);
     r = cli_send(cli, &request, &reply, e);
     if (r == 0)
-        r = offer(cli, json_get(reply.json, "server"), e);
+        r = offer(cli, json_get(reply.json, "server"), &is_accepted, e);
     if (r < 0)
         return r;
     if (cli->is_json)
         cli_show(cli, reply.json);
     else
-        out_print("The MCP server %s is set up; `hearth mcp tools %s` starts it and lists its tools.\n", cli->args[0],
-                  cli->args[0]);
+        print_added(cli->args[0], is_accepted);
     return 0;
 }
 
@@ -285,15 +298,20 @@ static int offer_all(struct cli *cli, struct json_value servers, struct err *e)
     struct client_reply reply;
     struct json_value server;
     struct buf path;
+    bool is_accepted;
     int r = 0;
 
+    if (!cli->is_json && json_length(servers) == 0)
+        out_print("The file names no MCP server.\n");
     for (struct json_iter it = json_iter(servers); r == 0 && json_next(&it, NULL, &server);) {
         buf_init(&path, KIB(4));
         buf_add_str(&path, "/api/mcp/servers/");
         percent_encode(&path, json_string(json_get(server, "name")));
         r = cli_get(cli, buf_to_arena(&path, cli->arena), &reply, e);
         if (r == 0)
-            r = offer(cli, json_get(reply.json, "server"), e);
+            r = offer(cli, json_get(reply.json, "server"), &is_accepted, e);
+        if (r == 0 && !cli->is_json)
+            print_added(json_cstr(json_get(server, "name")), is_accepted);
     }
     return r;
 }
@@ -340,7 +358,7 @@ static int accept_tool(struct cli *cli, struct json_value change, struct err *e)
         print_member(cli, members[i], json_get(change, "before"), json_get(change, "after"));
     if (is_confirmed(cli, "Accept the new definition?"))
         return send_accept(cli, cli->args[0], tool, json_cstr(json_get(change, "hash")), e);
-    out_complain("hearth: %s stays off\n", tool);
+    out_complain("hearth: %s stays off%s\n", tool, is_terminal() ? "" : "; without a terminal --yes accepts it");
     return CLI_FAILED;
 }
 
@@ -348,12 +366,30 @@ static int accept_command(struct cli *cli, struct json_value answer, struct err 
 {
     if (json_bool(json_get(answer, "accepted")))
         return 0;
-    out_print("%s:\n", cli->args[0]);
-    print_block(json_cstr(json_get(answer, "runs")));
+    print_runs(cli->args[0], answer);
     if (is_confirmed(cli, "May this run on this machine?"))
         return send_accept(cli, cli->args[0], NULL, NULL, e);
-    out_complain("hearth: %s is not accepted\n", cli->args[0]);
+    out_complain("hearth: %s is not accepted and does not run%s\n", cli->args[0],
+                 is_terminal() ? "" : "; without a terminal --yes accepts it");
     return CLI_FAILED;
+}
+
+int mcp_check_accepted(struct cli *cli, struct err *e)
+{
+    struct client_reply reply;
+    struct json_value server;
+    int r = cli_get(cli, cli_fill_path(cli, "/api/mcp/servers/{0}"), &reply, e);
+
+    server = r < 0 ? (struct json_value){ 0 } : json_get(reply.json, "server");
+    if (r < 0 || json_bool(json_get(server, "accepted")) || !json_bool(json_get(server, "enabled")))
+        return r;
+    if (cli->is_json || !is_terminal())
+        return err_set(
+            e, -EPERM, "SERVER_NOT_TRUSTED",
+            "Nobody has accepted the command of the MCP server %.64s yet: `hearth mcp accept %.64s` shows it.",
+            cli->args[0], cli->args[0]);
+    r = accept_command(cli, server, e);
+    return r <= 0 ? r : err_set(e, -EPERM, "SERVER_NOT_TRUSTED", "Nothing was started.");
 }
 
 int run_mcp_accept(struct cli *cli, struct err *e)
@@ -441,6 +477,13 @@ static void print_content(struct json_value content)
     }
 }
 
+int run_mcp_tools(struct cli *cli, struct err *e)
+{
+    int r = mcp_check_accepted(cli, e);
+
+    return r < 0 ? r : cli_run_request(cli, e);
+}
+
 int run_mcp_call(struct cli *cli, struct err *e)
 {
     struct client_request request = { .method = HTTP_POST, .path = cli_fill_path(cli, "/api/mcp/servers/{0}/call") };
@@ -458,6 +501,8 @@ int run_mcp_call(struct cli *cli, struct err *e)
     json_end(&w);
     request.body = slice_of(buf_to_arena(&body, cli->arena));
     if (r == 0)
+        r = mcp_check_accepted(cli, e);
+    if (r == 0)
         r = cli_send(cli, &request, &reply, e);
     if (r < 0)
         return r;
@@ -467,82 +512,6 @@ int run_mcp_call(struct cli *cli, struct err *e)
     else
         print_content(json_get(result, "content"));
     return json_bool(json_get(result, "isError")) ? CLI_FAILED : 0;
-}
-
-/* ---- login ---- */
-
-enum { LOGIN_LOOK_US = 500000 };
-
-/* The browser's redirect ends the login in the service; this looks until it has. */
-static int await_login(struct cli *cli, struct err *e)
-{
-    struct client_reply reply;
-
-    for (int64_t left_us = (int64_t)LIMIT_MCP_LOGIN_MS * 1000; left_us > 0; left_us -= LOGIN_LOOK_US) {
-        int r = cli_get(cli, cli_fill_path(cli, "/api/mcp/servers/{0}"), &reply, e);
-
-        if (r < 0)
-            return r;
-        if (slice_eq_str(json_string(json_get(json_get(reply.json, "server"), "login")), "logged_in"))
-            return 0;
-        usleep(LOGIN_LOOK_US);
-    }
-    return err_set(e, -ETIMEDOUT, "MCP_LOGIN_UNKNOWN", "Nobody finished the login in time");
-}
-
-int run_mcp_login(struct cli *cli, struct err *e)
-{
-    struct client_request request = { .method = HTTP_POST, .path = cli_fill_path(cli, "/api/mcp/servers/{0}/login") };
-    struct client_reply reply;
-    const char *url;
-    int r = cli_send(cli, &request, &reply, e);
-
-    if (r < 0)
-        return r;
-    url = json_cstr(json_get(reply.json, "url"));
-    out_print("Log in at %s:\n%s\n", json_cstr(json_get(reply.json, "host")), url);
-    fflush(stdout);
-    if (cli_has(cli, "--no-wait"))
-        return 0;
-    open_in_browser(url);
-    r = await_login(cli, e);
-    if (r == 0)
-        out_print("Hearth can use %s now.\n", cli->args[0]);
-    return r;
-}
-
-/* ---- show ---- */
-
-int run_mcp_show(struct cli *cli, struct err *e)
-{
-    struct client_reply reply;
-    int r = cli_get(cli, cli_fill_path(cli, "/api/mcp/servers/{0}"), &reply, e);
-
-    if (r < 0)
-        return r;
-    if (cli->is_json)
-        cli_show(cli, reply.json);
-    else
-        cli_print_object(json_get(reply.json, "server"));
-    return 0;
-}
-
-/* ---- logs ---- */
-
-int run_mcp_logs(struct cli *cli, struct err *e)
-{
-    struct client_reply reply;
-    int r = cli_get(cli, cli_fill_path(cli, "/api/mcp/servers/{0}/log"), &reply, e);
-
-    if (r == 0)
-        out_lines(stdout, json_string(json_get(reply.json, "log")));
-    return r;
-}
-
-void body_mcp_tool(struct cli *cli, struct json_writer *w)
-{
-    if (cli->n_args > 1)
-        json_add_string(w, "tool", cli->args[1]);
 }
 
 /* ---- tables of the commands ---- */
@@ -575,10 +544,6 @@ const struct cli_option mcp_import_options[] = {
 };
 const struct cli_option mcp_call_options[] = {
     { "--arg", .value = "NAME=VALUE", .is_many = true, .help = "one argument; a VALUE that is JSON counts as such", .field = "arguments" },
-    { .name = NULL },
-};
-const struct cli_option mcp_login_options[] = {
-    { "--no-wait", .help = "print the address and end" },
     { .name = NULL },
 };
 const struct cli_option mcp_accept_options[] = { { "--yes", .help = "accept without being asked", .field = "accept" }, { .name = NULL } };

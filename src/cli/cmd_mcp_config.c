@@ -7,6 +7,11 @@
 #include "cli/special.h"
 #include "os/paths.h"
 
+const struct cli_option mcp_config_options[] = {
+    { "--app", .value = "APP", .help = "the program shall be this app, with its grants" },
+    { .name = NULL },
+};
+
 enum form { FORM_JSON, FORM_TOML, FORM_COMMAND, FORM_ADDRESS };
 
 static const struct mcp_program {

@@ -18,6 +18,12 @@
 
 #include <stdlib.h>
 
+const struct cli_option mcp_serve_options[] = {
+    { "--app", .value = "APP", .help = "as this app, with its grants; otherwise as you, who may do everything" },
+    { "--key-file", .value = "FILE", .help = "with the developer key in this file" },
+    { .name = NULL },
+};
+
 #define META_VERSION "io.modelcontextprotocol/protocolVersion"
 
 enum { MAX_HEADERS = 10, LAST_ANSWERS_US = 1500000, STREAM_RETRY_US = 1000000, NOT_RUNNING = -32000 };

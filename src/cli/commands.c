@@ -98,17 +98,6 @@ static const struct cli_option service_options[] = {
     { .name = NULL },
 };
 
-static const struct cli_option mcp_serve_options[] = {
-    { "--app", .value = "APP", .help = "as this app, with its grants; otherwise as you, who may do everything" },
-    { "--key-file", .value = "FILE", .help = "with the developer key in this file" },
-    { NULL },
-};
-
-static const struct cli_option mcp_config_options[] = {
-    { "--app", .value = "APP", .help = "the program shall be this app, with its grants" },
-    { NULL },
-};
-
 static const struct cli_option upgrade_options[] = {
     { "--check", .help = "say what this program would change in the data folder; changes nothing" },
     { .name = NULL },
@@ -540,21 +529,27 @@ const struct command commands[] = {
     { .words = "mcp list", .is_json = true, .method = HTTP_GET, .path = "/api/mcp/servers", .list = "servers", .columns = mcp_columns,
       .empty = "No MCP server is set up; `hearth mcp add NAME -- COMMAND` does that.", .summary = "List the MCP servers" },
     { .words = "mcp show", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_mcp_show, .made = mcp_made, .summary = "Show an MCP server: what runs, its state, why it does not run" },
-    { .words = "mcp tools", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .is_json = true, .needs_service = true, .method = HTTP_GET,
+    { .words = "mcp tools", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .is_json = true, .needs_service = true, .run = run_mcp_tools, .method = HTTP_GET,
       .path = "/api/mcp/servers/{0}/tools", .list = "tools", .columns = mcp_tool_columns, .empty = "It has no tools.",
       .summary = "List the tools of an MCP server, which is started when needed" },
     { .words = "mcp call", .args = "SERVER TOOL [JSON]", .n_args_min = 2, .n_args_max = 3, .options = mcp_call_options, .is_json = true, .needs_service = true,
       .run = run_mcp_call, .summary = "Call a tool of an MCP server",
       .details = "JSON is the object of arguments; - reads it from standard input. Exit code 1 when the tool failed." },
+    { .words = "mcp resources", .args = "SERVER [URI]", .n_args_min = 1, .n_args_max = 2, .options = mcp_resources_options, .is_json = true, .has_table = true,
+      .needs_service = true, .run = run_mcp_resources, .summary = "List the resources of an MCP server and their templates, or read one",
+      .details = "A text is printed; of anything else its type and size are told, and --output FILE writes it." },
+    { .words = "mcp prompts", .args = "SERVER [PROMPT] [ARG=VALUE]...", .n_args_min = 1, .n_args_max = CLI_MAX_ARGS, .is_json = true, .has_table = true,
+      .needs_service = true, .run = run_mcp_prompts, .summary = "List the prompts of an MCP server, or print one with its arguments put in",
+      .details = "In the list, arguments in [brackets] may be left out." },
     { .words = "mcp logs", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .needs_service = true, .run = run_mcp_logs,
       .summary = "Print the last lines of an MCP server's standard error and messages" },
     { .words = "mcp accept", .args = "SERVER [TOOL]", .n_args_min = 1, .n_args_max = 2, .options = mcp_accept_options, .run = run_mcp_accept,
       .summary = "Look at what runs, or at changed definitions of tools, and accept them",
       .details = "A tool whose definition changed is off until a person has accepted the new one, because models read it." },
-    { .words = "mcp enable", .args = "SERVER [TOOL]", .n_args_min = 1, .n_args_max = 2, .method = HTTP_POST, .path = "/api/mcp/servers/{0}/enable",
-      .body = body_mcp_tool, .done = "Enabled.", .summary = "Enable an MCP server or one of its tools" },
-    { .words = "mcp disable", .args = "SERVER [TOOL]", .n_args_min = 1, .n_args_max = 2, .method = HTTP_POST, .path = "/api/mcp/servers/{0}/disable",
-      .body = body_mcp_tool, .done = "Disabled.", .summary = "Disable an MCP server or one of its tools" },
+    { .words = "mcp enable", .args = "SERVER [TOOL]", .n_args_min = 1, .n_args_max = 2, .run = run_mcp_enable, .body = body_mcp_tool,
+      .summary = "Enable an MCP server or one of its tools" },
+    { .words = "mcp disable", .args = "SERVER [TOOL]", .n_args_min = 1, .n_args_max = 2, .run = run_mcp_disable, .body = body_mcp_tool,
+      .summary = "Disable an MCP server or one of its tools" },
     { .words = "mcp restart", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .method = HTTP_POST, .path = "/api/mcp/servers/{0}/restart",
       .done = "{0} starts again with its next use.", .summary = "End an MCP server; its next use starts it again" },
     { .words = "mcp login", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .options = mcp_login_options, .needs_service = true, .run = run_mcp_login,

@@ -3,6 +3,7 @@
  * no word of an app reaches the shell in another form than as a line of its own.
  */
 #include "base/limits.h"
+#include "base/percent.h"
 #include "base/visible.h"
 #include "cli/completion.h"
 #include "cli/out.h"
@@ -130,6 +131,10 @@ static void add_files(struct completion *c)
         buf_add_str(&c->out, "\tfile\n");
 }
 
+static void add_server_tools(struct completion *c);
+static void add_server_resources(struct completion *c);
+static void add_server_prompts(struct completion *c);
+
 struct source {
     const char *placeholder;
     const char *of;                          /* the beginning of the command's words, or an option; NULL: any */
@@ -150,6 +155,9 @@ static const struct source sources[] = {
     { "NAME", "provider accept", .path = "/api/providers", .list = "waiting", .member = "name", .what = "label" },
     { "NAME", "--provider", .path = "/api/providers", .list = "providers", .member = "name", .what = "state" },
     { "SERVER", .path = "/api/mcp/servers", .list = "servers", .member = "name", .what = "status" },
+    { "TOOL", "mcp", .add = add_server_tools },
+    { "URI", "mcp resources", .add = add_server_resources },
+    { "PROMPT", "mcp prompts", .add = add_server_prompts },
     { "PROFILE", .choices = "standard strict none" },
     { "WORKSPACE", .path = "/api/workspaces", .list = "workspaces", .member = "slug", .what = "name" },
     { "ID", "provider add", .add = add_presets },
@@ -177,20 +185,59 @@ static void add_choices(struct completion *c, const char *choices)
     }
 }
 
-/* Without a service, or one that is too busy to answer in time, nothing is offered. */
-static void add_listed(struct completion *c, const char *path, const char *list, const char *member, const char *what)
+/* Asks a running service; false: there is none, or it is too busy to answer in time. */
+static bool ask(struct completion *c, const char *path, const char *query, struct client_reply *ret)
 {
-    const struct client_request request = { HTTP_GET, path, .query = "limit=500", .timeout_ms = COMPLETE_DEADLINE_MS };
-    struct client_reply reply = { 0 };
-    struct json_value item;
+    const struct client_request request = { HTTP_GET, path, .query = query, .timeout_ms = COMPLETE_DEADLINE_MS };
     struct err e = { 0 };
     char *data_dir;
 
-    if (paths_data_dir(c->cli->arena, c->data_dir, &data_dir, &e) < 0 ||
-        client_send_running(data_dir, c->cli->arena, &request, &reply, &e) < 0)
+    return paths_data_dir(c->cli->arena, c->data_dir, &data_dir, &e) == 0 &&
+           client_send_running(data_dir, c->cli->arena, &request, ret, &e) == 0;
+}
+
+static void add_listed(struct completion *c, const char *path, const char *list, const char *member, const char *what)
+{
+    struct client_reply reply = { 0 };
+    struct json_value item;
+
+    if (!ask(c, path, "limit=500", &reply))
         return;
     for (struct json_iter it = json_iter(json_get(reply.json, list)); json_next(&it, NULL, &item);)
         offer(c, json_cstr(json_get(item, member)), what ? json_cstr(json_get(item, what)) : "");
+}
+
+/* Of the MCP server that is argument 0. A key starts no program: of a server that does not run nothing is offered. */
+static void add_of_server(struct completion *c, const char *what, const char *list, const char *member)
+{
+    struct client_reply reply = { 0 };
+    const char *path;
+    struct buf out;
+
+    if (c->n_args == 0)
+        return;
+    buf_init(&out, KIB(4));
+    buf_add_str(&out, "/api/mcp/servers/");
+    percent_encode(&out, slice_of(c->args[0]));
+    path = buf_to_arena(&out, c->cli->arena);
+    if (ask(c, path, NULL, &reply) &&
+        slice_eq_str(json_string(json_get(json_get(reply.json, "server"), "status")), "running"))
+        add_listed(c, arena_printf(c->cli->arena, "%s/%s", path, what), list, member, "description");
+}
+
+static void add_server_tools(struct completion *c)
+{
+    add_of_server(c, "tools", "tools", "name");
+}
+
+static void add_server_resources(struct completion *c)
+{
+    add_of_server(c, "resources", "resources", "uri");
+}
+
+static void add_server_prompts(struct completion *c)
+{
+    add_of_server(c, "prompts", "prompts", "name");
 }
 
 static bool is_source_of(const struct source *source, struct slice placeholder, const char *of)

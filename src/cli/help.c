@@ -59,7 +59,7 @@ static const struct section {
     { "See how it is", { "serve", "service", "status", "doctor", "open", "confirm" } },
     { "Use models", { "chat", "embed", "search", "provider", "usage", "limit" } },
     { "Apps and what they may", { "app", "permission", "key" } },
-    { "Agents and their work", { "agent", "mcp", "task", "activity", "calendar", "workspace", "thread" } },
+    { "Agents and their work", { "agent", "approval", "mcp", "task", "activity", "calendar", "workspace", "thread" } },
     { "Settings and safety", { "settings", "audit", "backup", "restore", "upgrade" } },
     { "For programs, and help", { "routes", "openapi", "help", "man", "completion", "version" } },
 };

@@ -36,9 +36,14 @@ int run_task_replay(struct cli *cli, struct err *e);
 int run_mcp_add(struct cli *cli, struct err *e);
 int run_mcp_import(struct cli *cli, struct err *e);
 int run_mcp_accept(struct cli *cli, struct err *e);
+int run_mcp_tools(struct cli *cli, struct err *e);
 int run_mcp_call(struct cli *cli, struct err *e);
+int run_mcp_resources(struct cli *cli, struct err *e);
+int run_mcp_prompts(struct cli *cli, struct err *e);
 int run_mcp_login(struct cli *cli, struct err *e);
 int run_mcp_show(struct cli *cli, struct err *e);
+int run_mcp_enable(struct cli *cli, struct err *e);
+int run_mcp_disable(struct cli *cli, struct err *e);
 int run_mcp_logs(struct cli *cli, struct err *e);
 int run_mcp_serve(struct cli *cli, struct err *e);
 int run_mcp_config(struct cli *cli, struct err *e);
@@ -69,9 +74,13 @@ int run_version(struct cli *cli, struct err *e);
 /* Opens a page or an address in a browser when there is a display; best effort. */
 void open_in_browser(const char *target);
 
+/* Before the use of the MCP server that is argument 0: a command that nobody has accepted is shown and asked about here,
+ * because the use would wait for an answer given elsewhere. -EPERM SERVER_NOT_TRUSTED without a terminal, or for a no. */
+int mcp_check_accepted(struct cli *cli, struct err *e) MUST_CHECK;
+
 /* Bodies of the commands' requests. */
 extern const struct cli_option mcp_add_options[], mcp_import_options[], mcp_call_options[], mcp_accept_options[],
-    mcp_login_options[];
+    mcp_login_options[], mcp_resources_options[], mcp_serve_options[], mcp_config_options[];
 extern const struct cli_column mcp_columns[], mcp_tool_columns[];
 void body_mcp_add(struct cli *cli, struct json_writer *w);
 void body_mcp_tool(struct cli *cli, struct json_writer *w);

@@ -150,6 +150,7 @@ static void forget_server(struct mcp_host *h, struct host_server *s)
         at = &(*at)->next;
     *at = s->next;
     s->is_removed = true;
+    atomic_store(&s->is_settled, true);
     host_end(s);
     pthread_cond_broadcast(&h->changed);
     host_server_unref(s);
@@ -162,6 +163,7 @@ static void replace_definition(struct host_server *s, struct host_definition *d)
     host_definition_unref(s->definition);
     s->definition = d;
     s->was_denied = false;
+    atomic_store(&s->is_settled, true);
     s->n_failures = 0;
     s->not_before_ms = 0;
     s->n_changed_tools = 0;
@@ -256,6 +258,7 @@ int host_reload(struct mcp_host *h, const char *name, enum host_change change, s
         host_definition_unref(s->definition);
         s->definition = d;
         if (change == HOST_TOOLS_CHANGED) {
+            atomic_store(&s->is_settled, true);
             host_list_unref(s->list);
             s->list = NULL;
             s->is_list_old = true;
@@ -306,11 +309,23 @@ int mcp_host_put(struct mcp_host *h, const struct mcp_server *server, bool is_by
     return r < 0 ? r : host_reload(h, server->name, HOST_COMMAND_CHANGED, e);
 }
 
+static int check_known(struct mcp_host *h, const char *server, struct err *e)
+{
+    int r;
+
+    pthread_mutex_lock(&h->lock);
+    r = host_find(h, server) ? 0 : host_err_unknown(h, server, e);
+    pthread_mutex_unlock(&h->lock);
+    return r;
+}
+
 int mcp_host_remove(struct mcp_host *h, const char *server, struct err *e)
 {
     struct host_server *s;
-    int r = store_mcp_servers_delete(h->config.store, server, e);
+    int r = check_known(h, server, e);
 
+    if (r == 0)
+        r = store_mcp_servers_delete(h->config.store, server, e);
     if (r < 0)
         return r;
     if (h->config.oauth)
@@ -359,11 +374,29 @@ static int enable_tool(struct mcp_host *h, const char *server, const char *tool,
                                                         changed_list(a, &tools, tool, is_enabled), e);
 }
 
+/* Whether the server has the tool, as far as its tools are known: those of a server that does not run are not. */
+static int check_tool(struct mcp_host *h, const char *server, const char *tool, struct err *e)
+{
+    const struct host_server *s;
+    int r = 0;
+
+    pthread_mutex_lock(&h->lock);
+    s = host_find(h, server);
+    if (s && s->list)
+        r = host_list_check(s->list, server, tool, e);
+    pthread_mutex_unlock(&h->lock);
+    return r;
+}
+
 int mcp_host_enable(struct mcp_host *h, const char *server, const char *tool, bool is_enabled, struct err *e)
 {
-    int r = tool ? enable_tool(h, server, tool, is_enabled, e)
-                 : store_mcp_servers_set_enabled(h->config.store, server, is_enabled, e);
+    int r = check_known(h, server, e);
 
+    if (r == 0 && tool && !is_enabled)
+        r = check_tool(h, server, tool, e);
+    if (r == 0)
+        r = tool ? enable_tool(h, server, tool, is_enabled, e)
+                 : store_mcp_servers_set_enabled(h->config.store, server, is_enabled, e);
     return r < 0 ? r : host_reload(h, server, tool ? HOST_TOOLS_CHANGED : HOST_COMMAND_CHANGED, e);
 }
 

@@ -53,6 +53,7 @@ struct host_server {
     uint64_t n_starts;                  /* attempts that have ended, in whatever way */
     unsigned n_failures;                /* in a row */
     bool waits_for_person;              /* the start does: is the command allowed? */
+    atomic_bool is_settled;             /* the command was accepted, changed or removed while the start waited */
     int64_t not_before_ms, started_ms, used_ms, pinged_ms;
     struct err *why; /* owned; of the last start or end, when it failed */
     int why_r;
@@ -160,6 +161,8 @@ int host_open_client(struct host_start *st, struct host_connection *c, struct er
 /* The list, read anew when it is old. A reference. */
 int host_list(struct host_use *use, const struct net_wait *wait, bool must_be_new, struct host_list **ret,
               struct err *e) MUST_CHECK;
+/* -ENOENT TOOL_NOT_FOUND with the nearest name. Under the lock, or of a list that the caller has a reference to. */
+int host_list_check(const struct host_list *list, const char *server, const char *tool, struct err *e) MUST_CHECK;
 
 /* ---- host_upkeep.c ---- */
 

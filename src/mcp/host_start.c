@@ -48,6 +48,15 @@ static void add_tail(struct host_server *s, struct err *e)
         snprintf(e->text + n, sizeof(e->text) - n, " Its standard error ends: %s", tail);
 }
 
+/* The server answered, with an error of JSON-RPC: its standard error has nothing to do with that. */
+static bool is_refusal(const struct err *e)
+{
+    for (unsigned i = 0; i < e->n_extras; i++)
+        if (strcmp(e->extras[i].key, "mcp_code") == 0)
+            return true;
+    return false;
+}
+
 int host_err(struct host_server *s, int r, struct err *e)
 {
     static const char *const kept[] = { "MCP_LOGIN_REQUIRED", "MCP_NOT_SUPPORTED", "SHUTTING_DOWN",
@@ -65,7 +74,8 @@ int host_err(struct host_server *s, int r, struct err *e)
     if (r == -ETIMEDOUT)
         return err_set(e, -ETIMEDOUT, "MCP_TIMEOUT", "The MCP server %.64s did not answer in time.", s->name);
     err_set(e, -EIO, "MCP_SERVER_ERROR", "The MCP server %.64s failed: %s", s->name, why);
-    add_tail(s, e);
+    if (!is_refusal(e))
+        add_tail(s, e);
     return -EIO;
 }
 
@@ -209,12 +219,68 @@ static int err_not_trusted(const char *name, struct err *e)
                    name, name);
 }
 
-static void set_waits_for_person(struct host_server *s, bool waits)
+/* Under the lock. */
+static bool is_accepted(const struct host_definition *d)
 {
+    return !mcp_server_is_local(&d->server) || (d->accepted && strcmp(d->accepted, d->hash) == 0);
+}
+
+/* Under the lock: the server is still there, has the same command, and a person has accepted it. */
+static bool is_accepted_now(const struct host_start *st)
+{
+    const struct host_server *s = st->server;
+
+    return !s->is_removed && strcmp(s->definition->hash, st->definition->hash) == 0 && is_accepted(s->definition);
+}
+
+/* false: there is nothing to ask any more. */
+static bool begin_question(struct host_start *st)
+{
+    struct host_server *s = st->server;
+    bool must_ask;
+
     pthread_mutex_lock(&s->host->lock);
-    s->waits_for_person = waits;
+    must_ask = !is_accepted_now(st);
+    s->waits_for_person = must_ask;
+    atomic_store(&s->is_settled, false);
     pthread_cond_broadcast(&s->host->changed);
     pthread_mutex_unlock(&s->host->lock);
+    return must_ask;
+}
+
+/* 1: the command was accepted in another way (`hearth mcp accept`) while the question stood. */
+static int end_question(struct host_start *st, int r, struct err *e)
+{
+    struct host_server *s = st->server;
+
+    pthread_mutex_lock(&s->host->lock);
+    s->waits_for_person = false;
+    s->was_denied = r == 0;
+    if (r != 1 && is_accepted_now(st)) {
+        r = 1;
+        s->was_denied = false;
+        err_init(e);
+    } else if (r == -ECANCELED && atomic_load(&s->is_settled)) {
+        r = err_set(e, r, "SHUTTING_DOWN", "The server was removed or changed before a person had accepted it.");
+    }
+    pthread_cond_broadcast(&s->host->changed);
+    pthread_mutex_unlock(&s->host->lock);
+    return r;
+}
+
+/* 1: a person allows the command; 0: denies it; -EAGAIN: nobody answered; -ECANCELED: the question is void. */
+static int ask_person(struct host_start *st, struct err *e)
+{
+    struct mcp_host *h = st->server->host;
+    const struct mcp_server *server = &st->definition->server;
+    const struct mcp_trust_question question = { .server = server->name,
+                                                 .shown = mcp_server_shown(st->arena, h->config.sandbox, server) };
+    struct net_wait wait = st->wait;
+
+    if (!begin_question(st))
+        return 1;
+    wait.is_gone = &st->server->is_settled;
+    return end_question(st, h->config.hooks.trust(h->config.hooks.arg, &question, &wait, e), e);
 }
 
 /* Whether a person allows the command; asked once for every command. */
@@ -222,25 +288,16 @@ static int check_trust(struct host_start *st, struct err *e)
 {
     struct mcp_host *h = st->server->host;
     struct host_definition *d = st->definition;
-    const struct mcp_trust_question question = { .server = d->server.name,
-                                                 .shown = mcp_server_shown(st->arena, h->config.sandbox, &d->server) };
     int r = 0;
 
-    if (!mcp_server_is_local(&d->server) || (d->accepted && strcmp(d->accepted, d->hash) == 0))
+    if (is_accepted(d))
         return 0;
-    if (h->config.hooks.trust && !st->server->was_denied) {
-        set_waits_for_person(st->server, true);
-        r = h->config.hooks.trust(h->config.hooks.arg, &question, &st->wait, e);
-        set_waits_for_person(st->server, false);
-        st->server->was_denied = r == 0;
-    }
+    if (h->config.hooks.trust && !st->server->was_denied)
+        r = ask_person(st, e);
     if (r < 0 && r != -EAGAIN)
         return r;
     if (r <= 0)
-        return err_set(
-            e, -EPERM, "SERVER_NOT_TRUSTED",
-            "Nobody has accepted the command of the MCP server %.64s yet: `hearth mcp accept %.64s` shows it.",
-            d->server.name, d->server.name);
+        return err_not_trusted(d->server.name, e);
     r = store_mcp_servers_set_accepted(h->config.store, d->server.name, d->hash, e);
     return r < 0 ? r : host_reload(h, d->server.name, HOST_NOTE_CHANGED, e);
 }

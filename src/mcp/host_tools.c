@@ -66,7 +66,8 @@ static int fill(struct host_list *l, const struct mcp_tools *tools, struct host_
         if (why_not[i])
             l->items[i].why_not = why_not[i];
         if (has_name(&server->disabled_tools, tools->items[i].name))
-            l->items[i].why_not = "it is disabled";
+            l->items[i].why_not = arena_printf(l->arena, "it is disabled (`hearth mcp enable %.64s %.100s`)",
+                                               server->name, tools->items[i].name);
     }
     qsort(l->index, l->n, sizeof(*l->index), compare_tools);
     return 0;
@@ -232,22 +233,38 @@ int mcp_host_tools(struct mcp_host *h, const char *server, const struct mcp_call
     return 0;
 }
 
-static int find_tool(const struct host_list *list, const char *server, const char *tool,
-                     const struct mcp_host_tool **ret, struct err *e)
+static const struct mcp_host_tool *look_up(const struct host_list *list, const char *tool)
 {
     const struct mcp_host_tool *const *found =
         list->n ? bsearch(tool, list->index, list->n, sizeof(*list->index), compare_name) : NULL;
+
+    return found ? *found : NULL;
+}
+
+int host_list_check(const struct host_list *list, const char *server, const char *tool, struct err *e)
+{
     const char *near;
 
-    if (!found) {
-        near = suggest_name(tool, list->names, list->n);
-        return err_set(e, -ENOENT, "TOOL_NOT_FOUND", "The MCP server %.64s has no tool %.100s%s%.100s%s", server, tool,
-                       near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
-    }
-    if ((*found)->why_not)
+    if (look_up(list, tool))
+        return 0;
+    near = suggest_name(tool, list->names, list->n);
+    return err_set(e, -ENOENT, "TOOL_NOT_FOUND", "The MCP server %.64s has no tool %.100s%s%.100s%s", server, tool,
+                   near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
+}
+
+static int find_tool(const struct host_list *list, const char *server, const char *tool,
+                     const struct mcp_host_tool **ret, struct err *e)
+{
+    const struct mcp_host_tool *found;
+    int r = host_list_check(list, server, tool, e);
+
+    if (r < 0)
+        return r;
+    found = look_up(list, tool);
+    if (found->why_not)
         return err_set(e, -EPERM, "TOOL_DISABLED", "The tool %.100s of the MCP server %.64s cannot be called: %.300s.",
-                       tool, server, (*found)->why_not);
-    *ret = *found;
+                       tool, server, found->why_not);
+    *ret = found;
     return 0;
 }
 

@@ -228,6 +228,33 @@ test('a person is asked once whether a new command may run, and all callers wait
     assert.equal((await show(h, name)).accepted, true);
 });
 
+test('a command that is accepted, changed or removed in another way leaves no question behind', async (t) => {
+    const h = await startHearth({ t });
+    const dev = await h.asKey();
+    const questions = async () => (await admin(h, 'GET', '/api/approvals')).approvals;
+    const asked = () => until(async () => (await questions()).length === 1, { what: 'the question' });
+    const ended = () => until(async () => (await questions()).length === 0, { what: 'no question is left' });
+    const name = await add(h, { accept: false });
+    const first = call(dev, name, 'pid');
+    await asked();
+    await admin(h, 'POST', `/api/mcp/servers/${name}/accept`, {});
+    assert.equal((await first).status, 200);
+    await ended();
+    await add(h, { name, accept: false, mode: ['other'] });
+    const second = call(dev, name, 'pid');
+    await asked();
+    await add(h, { name, mode: ['third'] });
+    await second;
+    await ended();
+    assert.equal((await call(dev, name, 'pid')).status, 200);
+    const gone = await add(h, { accept: false });
+    const third = call(dev, gone, 'pid');
+    await asked();
+    await admin(h, 'DELETE', `/api/mcp/servers/${gone}`);
+    refused(await third, 404, 'SERVER_NOT_FOUND');
+    await ended();
+});
+
 test('a browser that lets a command run needs a confirmation, one that answers other questions does not', async (t) => {
     const h = await startHearth({ t });
     const dev = await h.asKey(), { call: browser } = await signIn(h);

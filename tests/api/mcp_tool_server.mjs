@@ -1,5 +1,6 @@
 // A small MCP server over standard input and output for the tests of the host, without packages. Arguments: `refuse` (writes to standard error
-// and exits), `silent` (never answers), `late FILE` (the definition of `greet` is that of FILE, read at every list).
+// and exits), `silent` (never answers), `late FILE` (the definition of `greet` is that of FILE, read at every list), `rude` (its resources and
+// prompts hold characters that control a terminal, and contents that break the protocol).
 import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
@@ -43,6 +44,22 @@ const methods = {
     'prompts/list': () => ({ prompts: [{ name: 'haiku', arguments: [{ name: 'topic', required: true }] }] }),
     'prompts/get': (params) => ({ messages: [{ role: 'user', content: { type: 'text', text: `A haiku on ${params.arguments.topic}` } }] }),
 };
+
+const escape = '\u001b]0;owned\u0007\u202e';
+const rudeContents = {
+    'note://two': [{ uri: 'note://two', text: 'first' }, { uri: `note://two${escape}`, blob: 'AAEC', mimeType: 'image/png' }],
+    'note://broken': [{ uri: 'note://broken', blob: '%%%' }],
+    'note://odd': [{ uri: 7, text: 7, blob: null, mimeType: [] }, 'no object', null],
+    'note://none': [],
+};
+if (mode === 'rude')
+    Object.assign(methods, {
+        'resources/list': () => ({ resources: [{ uri: `note://one${escape}`, name: `one${escape}`, description: `d${escape}` }] }),
+        'resources/read': ({ uri }) => ({ contents: rudeContents[uri] ?? [{ uri, text: `a note${escape}` }] }),
+        'prompts/list': () => ({ prompts: [{ name: 'haiku', description: escape, arguments: [{ name: `topic${escape}` }, 7, { name: null }] }] }),
+        'prompts/get': () => ({ messages: [{ role: escape, content: { type: escape, text: escape } }, { role: 'user', content: { type: 'text', text: escape } }, 7,
+            { role: 'assistant', content: { type: 'resource_link', uri: `note://${escape}` } }, { role: 'user', content: { type: 'resource', resource: { blob: 'AA==' } } }] }),
+    });
 
 createInterface({ input: process.stdin }).on('line', (line) => {
     const { id, method, params = {} } = JSON.parse(line);

@@ -3,6 +3,7 @@
 #include "api/resources/mcp.h"
 #include "api/routes.h"
 #include "base/limits.h"
+#include "base/suggest.h"
 
 struct read_query {
     const char *uri;
@@ -146,15 +147,59 @@ static int list_prompts(struct request *req, struct response *res, struct err *e
     return 0;
 }
 
+static int err_no_prompt(const char *server, const char *name, const struct mcp_prompts *prompts, struct arena *a,
+                         struct err *e)
+{
+    const char **names = arena_array(a, prompts->n + 1, sizeof(*names)), *near;
+
+    for (size_t i = 0; i < prompts->n; i++)
+        names[i] = prompts->items[i].name;
+    near = suggest_name(name, names, prompts->n);
+    return err_set(e, -ENOENT, "PROMPT_NOT_FOUND", "The MCP server %.64s has no prompt %.100s%s%.100s%s", server, name,
+                   near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
+}
+
+static int check_arguments(const struct mcp_prompt *prompt, struct json_value given, struct arena *a, struct err *e)
+{
+    struct json_value argument;
+    int r = 0;
+
+    for (struct json_iter it = json_iter(prompt->arguments); json_next(&it, NULL, &argument);) {
+        const char *name = json_cstr(json_get(argument, "name"));
+
+        if (name && json_bool(json_get(argument, "required")) && json_is_absent(json_get(given, name)))
+            r = err_add_field(e, arena_printf(a, "arguments.%s", name), "is required");
+    }
+    return r;
+}
+
+/* Servers refuse an unknown prompt and a missing argument in many words; the list says it in one form. */
+static int check_prompt(const struct mcp_prompts *prompts, const char *server, const struct prompt_body *body,
+                        struct arena *a, struct err *e)
+{
+    for (size_t i = 0; i < prompts->n; i++)
+        if (strcmp(prompts->items[i].name, body->name) == 0)
+            return check_arguments(&prompts->items[i], body->arguments, a, e);
+    return prompts->why_cut ? 0
+                            : err_no_prompt(server, body->name, prompts, a, e); /* a list that was cut may lack it */
+}
+
 static int get_prompt(struct request *req, struct response *res, struct err *e)
 {
     const struct prompt_body *body = req->body;
     const struct mcp_call *call = mcp_call_of(req);
     struct mcp_client *client = NULL;
     const char *description = NULL;
+    struct mcp_prompts prompts = { 0 };
     struct json_value messages;
     int r = mcp_host_client(req->api->mcp_host, req->params[0], call, &client, e);
 
+    if (r < 0)
+        return r;
+    r = mcp_client_prompts(client, call, &prompts, e);
+    if (r < 0)
+        return mcp_host_err(req->api->mcp_host, req->params[0], r, e);
+    r = check_prompt(&prompts, req->params[0], body, req->arena, e);
     if (r < 0)
         return r;
     r = mcp_client_prompt(client, call, body->name, body->arguments, &description, &messages, e);
