@@ -185,8 +185,8 @@ static void add_choices(struct completion *c, const char *choices)
     }
 }
 
-/* Asks a running service; false: there is none, or it is too busy to answer in time. */
-static bool ask(struct completion *c, const char *path, const char *query, struct client_reply *ret)
+/* Sends a request to a running service; false: there is none, or it is too busy to answer in time. */
+static bool request_json(struct completion *c, const char *path, const char *query, struct client_reply *ret)
 {
     const struct client_request request = { HTTP_GET, path, .query = query, .timeout_ms = COMPLETE_DEADLINE_MS };
     struct err e = { 0 };
@@ -201,7 +201,7 @@ static void add_listed(struct completion *c, const char *path, const char *list,
     struct client_reply reply = { 0 };
     struct json_value item;
 
-    if (!ask(c, path, "limit=500", &reply))
+    if (!request_json(c, path, "limit=500", &reply))
         return;
     for (struct json_iter it = json_iter(json_get(reply.json, list)); json_next(&it, NULL, &item);)
         offer(c, json_cstr(json_get(item, member)), what ? json_cstr(json_get(item, what)) : "");
@@ -220,7 +220,7 @@ static void add_of_server(struct completion *c, const char *what, const char *li
     buf_add_str(&out, "/api/mcp/servers/");
     percent_encode(&out, slice_of(c->args[0]));
     path = buf_to_arena(&out, c->cli->arena);
-    if (ask(c, path, NULL, &reply) &&
+    if (request_json(c, path, NULL, &reply) &&
         slice_eq_str(json_string(json_get(json_get(reply.json, "server"), "status")), "running"))
         add_listed(c, arena_printf(c->cli->arena, "%s/%s", path, what), list, member, "description");
 }

@@ -237,15 +237,15 @@ static bool is_accepted_now(const struct host_start *st)
 static bool begin_question(struct host_start *st)
 {
     struct host_server *s = st->server;
-    bool must_ask;
+    bool is_needed;
 
     pthread_mutex_lock(&s->host->lock);
-    must_ask = !is_accepted_now(st);
-    s->waits_for_person = must_ask;
+    is_needed = !is_accepted_now(st);
+    s->waits_for_person = is_needed;
     atomic_store(&s->is_settled, false);
     pthread_cond_broadcast(&s->host->changed);
     pthread_mutex_unlock(&s->host->lock);
-    return must_ask;
+    return is_needed;
 }
 
 /* 1: the command was accepted in another way (`hearth mcp accept`) while the question stood. */
@@ -269,7 +269,7 @@ static int end_question(struct host_start *st, int r, struct err *e)
 }
 
 /* 1: a person allows the command; 0: denies it; -EAGAIN: nobody answered; -ECANCELED: the question is void. */
-static int ask_person(struct host_start *st, struct err *e)
+static int request_trust(struct host_start *st, struct err *e)
 {
     struct mcp_host *h = st->server->host;
     const struct mcp_server *server = &st->definition->server;
@@ -293,7 +293,7 @@ static int check_trust(struct host_start *st, struct err *e)
     if (is_accepted(d))
         return 0;
     if (h->config.hooks.trust && !st->server->was_denied)
-        r = ask_person(st, e);
+        r = request_trust(st, e);
     if (r < 0 && r != -EAGAIN)
         return r;
     if (r <= 0)
