@@ -74,8 +74,9 @@ int run_version(struct cli *cli, struct err *e);
 /* Opens a page or an address in a browser when there is a display; best effort. */
 void open_in_browser(const char *target);
 
-/* Before the use of the MCP server that is argument 0: a command that nobody has accepted is shown and asked about here,
- * because the use would wait for an answer given elsewhere. -EPERM SERVER_NOT_TRUSTED without a terminal, or for a no. */
+/* Before the use of the MCP server that is argument 0: a command that nobody has accepted is shown and asked about
+ * here, because the use would wait for an answer given elsewhere. -EPERM SERVER_NOT_TRUSTED without a terminal, or for
+ * a no. */
 int mcp_check_accepted(struct cli *cli, struct err *e) MUST_CHECK;
 
 /* Bodies of the commands' requests. */
