@@ -13,6 +13,8 @@
 #include "models/models.h"
 #include "net/wait.h"
 
+#include <stdatomic.h>
+
 struct approvals;
 struct mcp_result;
 
@@ -35,6 +37,7 @@ struct builtin_call {
     const struct net_wait *wait;                              /* deadline and cancel of the turn */
     struct json_value arguments;                              /* an object, already valid for the tool's schema */
     const struct builtin_services *services;
+    atomic_int *n_triggers; /* of the turn; NULL: not counted */
 };
 
 struct builtin_tool {

@@ -1,6 +1,7 @@
 /* The tools that are routes of the service: list_activities, add_activity, update_activity, trigger_agent, task_status.
  * The route reads the arguments, checks the caller's grant and does the work (builtin_services.run_route). */
 #include "agents/builtin_private.h"
+#include "base/limits.h"
 
 static int run_route(const struct builtin_call *c, const char *tool, struct mcp_result *ret, struct err *e)
 {
@@ -30,6 +31,10 @@ int builtin_route_update_activity(const struct builtin_call *c, struct mcp_resul
 
 int builtin_route_trigger(const struct builtin_call *c, struct mcp_result *ret, struct err *e)
 {
+    if (c->n_triggers && atomic_fetch_add(c->n_triggers, 1) >= LIMIT_TURN_TRIGGERS)
+        return err_set(e, -EDQUOT, "TRIGGER_LIMIT",
+                       "This turn has triggered %d tasks already, and no turn may trigger more (LIMIT_TURN_TRIGGERS).",
+                       LIMIT_TURN_TRIGGERS);
     return run_route(c, "trigger_agent", ret, e);
 }
 

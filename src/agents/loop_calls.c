@@ -220,6 +220,7 @@ static int call_builtin(const struct batch *b, struct loop_call *c, struct err *
         .wait = &b->t->wait,
         .arguments = c->arguments,
         .services = l->services,
+        .n_triggers = &b->t->n_triggers,
     };
 
     own.arena = c->arena;

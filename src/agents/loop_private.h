@@ -58,7 +58,8 @@ struct turn {
     struct loop_seen seen;
     struct loop_ids ids;
     struct agent_loop_end *end;
-    int64_t waited_ms; /* as approvals_waited_ms(), when the deadline was moved last */
+    atomic_int n_triggers; /* calls of trigger_agent, on several threads */
+    int64_t waited_ms;     /* as approvals_waited_ms(), when the deadline was moved last */
 };
 
 void turn_push(struct turn *t, const struct llm_message *m);

@@ -109,6 +109,8 @@ const struct api_error api_errors[] = {
     { "NOT_ACCEPTABLE", 406, "The Accept header leaves out a type that the answer may have." },
     { "REQUEST_TIMEOUT", 408, "The request did not arrive whole in time." },
     { "MACHINE_ID_TAKEN", 409, "Another service works on the backend with the same machine id." },
+    { "TRIGGER_LIMIT", 409,
+      "Agents have triggered one another too often: a row of tasks, or one turn, is at its limit." },
     { "AGENT_ALWAYS_EXISTS", 409, "The agent `@agent` cannot be removed; defining it anew changes it." },
     { "AGENT_HAS_NO_PROGRAM", 409, "The agent became one that works with a model while it was being started." },
     { "AGENT_IN_USE", 409,

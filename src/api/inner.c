@@ -127,7 +127,8 @@ int inner_run(const struct inner_call *c, const struct inner_route *which, struc
                              .caller = c->caller,
                              .body_json = arguments,
                              .exchange = x,
-                             .trace = c->trace };
+                             .trace = c->trace,
+                             .trigger_depth = c->trigger_depth };
     int r = check_size(&inner, e);
 
     if (r == 0)

@@ -26,6 +26,7 @@ struct inner_call {
     struct budget_holder *holder; /* borrowed; NULL: nobody pays */
     const struct trace *trace;    /* NULL: none */
     struct arena *arena;          /* receives the answer */
+    int64_t trigger_depth;        /* of the request */
     /* While the handler runs, *is_gone may be set to end it; then it is called with NULL. NULL: nobody ends it. */
     void (*attach)(void *arg, atomic_bool *is_gone);
     void *arg;

@@ -47,6 +47,7 @@ struct request {
     const unsigned char *key_hash;  /* private to dispatch, for struct credentials */
     bool is_by_key_alone;           /* private to dispatch: on the loop, no other credential is looked at */
     const struct trace *trace;      /* private to dispatch */
+    int64_t trigger_depth;          /* of the task that this request triggers; 0: it comes from outside */
 };
 
 struct response {

@@ -98,6 +98,8 @@ enum {
     LIMIT_TURNS_WAITING = 256,          /* beyond these; a turn that waits is told its place */
     LIMIT_AGENT_TOOLS = 256,            /* of one turn */
     LIMIT_PARALLEL_CALLS = 8,           /* calls of one answer that run at the same time */
+    LIMIT_TRIGGER_DEPTH = 8,            /* tasks in a row, each triggered by the agent of the one before */
+    LIMIT_TURN_TRIGGERS = 16,           /* tasks that one turn of an agent triggers */
     LIMIT_SAME_CALLS = 3,               /* calls of a tool with the same arguments in one turn: the last ends it */
     LIMIT_TOOL_RESULT_BYTES = 64 << 10, /* text of one result that is given to the model */
     LIMIT_TOOL_RESULT_IMAGES = 8,       /* of one result */

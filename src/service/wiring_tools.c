@@ -4,6 +4,8 @@
 #include "api/inner.h"
 #include "api/routes.h"
 #include "api/trigger.h"
+#include "base/limits.h"
+#include "store/tables/tasks.h"
 
 #include <assert.h>
 
@@ -38,18 +40,37 @@ static const struct tool_route *find_tool_route(const char *tool)
     return NULL;
 }
 
+/* An agent that triggers itself, or two that trigger each other, would go on for ever. */
+static int take_depth(struct service *s, const struct builtin_call *c, int64_t *ret, struct err *e)
+{
+    struct task_row task = { .trigger_depth = 0 };
+    int r = c->task_uuid ? store_tasks_get(s->store, c->call->arena, c->task_uuid, &task, e) : 0;
+
+    if (r < 0)
+        return r;
+    *ret = task.trigger_depth + 1;
+    return *ret <= LIMIT_TRIGGER_DEPTH
+               ? 0
+               : err_set(e, -EDQUOT, "TRIGGER_LIMIT",
+                         "This task is the last of %d in a row that agents have triggered, and triggers no other "
+                         "(LIMIT_TRIGGER_DEPTH). Finish the work here, or say what is left to do.",
+                         LIMIT_TRIGGER_DEPTH);
+}
+
 static int run_route(void *arg, const struct builtin_call *c, const char *tool, struct slice *ret, struct err *e)
 {
     struct service *s = arg;
     const struct tool_route *row = find_tool_route(tool);
     struct json_value arguments = c->arguments;
-    const struct inner_call call = {
+    struct inner_call call = {
         .api = &s->api, .caller = c->call->caller, .holder = c->call->holder, .arena = c->call->arena
     };
     int r = 0;
 
     assert(row);
-    if (row->prepare)
+    if (row->prepare == prepare_trigger)
+        r = take_depth(s, c, &call.trigger_depth, e);
+    if (r == 0 && row->prepare)
         r = row->prepare(c->call->arena, c->arguments, &arguments, e);
     return r < 0 ? r : inner_run(&call, &row->route, arguments, ret, e);
 }

@@ -155,6 +155,8 @@ static const char approval_tables[] =
     "    decided_at TEXT NOT NULL, PRIMARY KEY (agent, server, tool)) WITHOUT ROWID;"
     "CREATE TABLE model_facts (provider TEXT NOT NULL, model TEXT NOT NULL, fact TEXT NOT NULL, value TEXT NOT NULL,"
     "    learnt_at TEXT NOT NULL, PRIMARY KEY (provider, model, fact)) WITHOUT ROWID;";
+/* trigger_depth: how many tasks of agents, each triggered by the one before, led to this one. */
+static const char trigger_depths[] = "ALTER TABLE tasks ADD COLUMN trigger_depth INTEGER NOT NULL DEFAULT 0;";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
@@ -170,5 +172,6 @@ const struct migration store_migrations[] = {
     { "MCP servers", mcp_tables },
     { "conversations", conversation_tables },
     { "approvals", approval_tables },
+    { "depth of triggers", trigger_depths },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

@@ -128,6 +128,7 @@ void task_describe_trigger(struct arena *a, const struct task_trigger *in, struc
         .uuid = in->ids ? in->ids->task_uuid : new_uuid(a),
         .title = title_of(a, in->app_name && *in->app_name ? in->app_name : "Developer"),
         .action_type = "SDK_TRIGGER",
+        .trigger_depth = in->depth,
         .source_app = in->app_id,
         .source_app_name = in->app_name,
         .agent_name = in->agent_name,

@@ -106,6 +106,7 @@ struct task_trigger {
     const char *app_id, *app_name; /* either may be NULL */
     const char *raw_data;          /* JSON object text */
     bool is_auto_run;
+    int64_t depth; /* 0: by a program or a person; else of task_row.trigger_depth */
     const char *agent_name, *workspace_slug, *thread_slug, *prompt;
     const struct task_ids *ids;          /* chosen by the caller; NULL: made here */
     const struct delivery_row *delivery; /* answered in the transaction that stores the task; NULL: none */

@@ -308,3 +308,40 @@ test('with the stand-in: a rule in the prompt calls a tool, whose result is the 
     assert.match(done.result.text, /UTC/);
     assert.equal(done.result.provider, 'stand-in');
 });
+
+// An attack: an agent whose every task triggers the next.
+async function selfTrigger(t) {
+    const { h, provider, agent, call } = await begin(t, { agent: { tools: ['builtin/trigger_agent'], approval: 'never' } });
+    const trigger = await call('POST', '/webhooks/svc', { event: 'trigger-agent', payload: { raw_data: {}, auto_run: true, agent_name: agent, prompt: 'Go on.' } });
+    assert.equal(trigger.status, 200, trigger.text);
+    return { h, provider, agent, first: trigger.body.task_uuid };
+}
+
+test('an agent that triggers itself for ever is told to stop at LIMIT_TRIGGER_DEPTH tasks', async (t) => {
+    const { h, provider, agent, first } = await selfTrigger(t);
+    const uuids = [first];
+    for (let depth = 0; depth <= 8; depth++) {
+        (await provider.next()).call(['trigger_agent', { agent_name: agent, prompt: `${depth}` }]);
+        const after = await provider.next();
+        const result = textOf(after.messages.at(-1));
+        if (depth < 8)
+            uuids.push(JSON.parse(result).task_uuid);
+        else
+            assert.match(result, /last of 8 in a row.*LIMIT_TRIGGER_DEPTH/);
+        after.answer('Done.');
+        assert.equal((await taskBecomes(h, uuids[depth], 'completed', 'failed')).task.status, 'completed');
+    }
+    assert.equal((await admin(h, 'GET', '/api/tasks?limit=100')).tasks.length, 9);
+});
+
+test('one turn triggers at most LIMIT_TURN_TRIGGERS tasks', async (t) => {
+    const { h, provider, first } = await selfTrigger(t);
+    const request = await provider.next();
+    request.call(...Array.from({ length: 18 }, (_, n) => ['trigger_agent', { auto_run: false, prompt: `${n}` }]));
+    const after = await provider.next();
+    const results = after.messages.slice(-18).map(textOf);
+    assert.equal(results.filter((one) => /has triggered 16 tasks already.*LIMIT_TURN_TRIGGERS/.test(one)).length, 2, results.join('\n'));
+    after.answer('Done.');
+    await taskBecomes(h, first, 'completed');
+    assert.equal((await admin(h, 'GET', '/api/tasks?limit=100')).tasks.length, 17);
+});

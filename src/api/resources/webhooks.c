@@ -173,6 +173,7 @@ static int trigger(struct request *req, const struct webhook *hook, struct deliv
                                                  .app_name = body->app_name ? body->app_name : req->caller->app_name,
                                                  .raw_data = json_to_str(req->arena, in.raw_data),
                                                  .is_auto_run = in.is_auto_run,
+                                                 .depth = req->trigger_depth,
                                                  .agent_name = in.agent_name,
                                                  .workspace_slug = in.workspace_slug,
                                                  .thread_slug = in.thread_slug,

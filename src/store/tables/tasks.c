@@ -6,7 +6,7 @@
     "seq, uuid, title, status, action_type, source_app, source_app_name, backend_table, row_id, agent_name, "          \
     "workspace_slug, thread_slug, auto_run, review, error, attempt, machine_id, attempted_by, retry_count, "           \
     "calendar_event_uuid, is_quarantined, created_at, updated_at, completed_at"
-#define COLUMNS LIST_COLUMNS ", prompt, raw_data, old_data, result"
+#define COLUMNS LIST_COLUMNS ", prompt, raw_data, old_data, result, trigger_depth"
 
 static const struct rows_missing missing = { .code = "TASK_NOT_FOUND", .what = "task" };
 
@@ -49,6 +49,7 @@ static void read_task(struct sql_rows *rows, struct arena *a, void *into)
     row->raw_data = sql_text(rows, a, 25);
     row->old_data = sql_text(rows, a, 26);
     row->result = sql_text(rows, a, 27);
+    row->trigger_depth = sql_int(rows, 28);
 }
 
 /* --- adding --- */
@@ -69,14 +70,14 @@ static int insert_task(struct sql_db *db, const struct task_row *row, const char
         "INSERT INTO tasks (uuid, title, status, action_type, source_app, source_app_name, backend_table, row_id, "
         "agent_name, workspace_slug, thread_slug, prompt, raw_data, old_data, auto_run, review, error, result, "
         "attempt, machine_id, attempted_by, retry_count, calendar_event_uuid, is_quarantined, created_at, "
-        "updated_at) VALUES (?, ?, coalesce(?, 'pending'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "coalesce(?, '[]'), ?, ?, ?, ?, ?) "
+        "updated_at, trigger_depth) VALUES (?, ?, coalesce(?, 'pending'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "coalesce(?, '[]'), ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (backend_table, row_id) WHERE backend_table IS NOT NULL DO NOTHING",
-        "ssssssssssssssisssissisiss", row->uuid, row->title, row->status, row->action_type, row->source_app,
+        "ssssssssssssssisssissisissi", row->uuid, row->title, row->status, row->action_type, row->source_app,
         row->source_app_name, row->backend_table, row->row_id, row->agent_name, row->workspace_slug, row->thread_slug,
         row->prompt, row->raw_data, row->old_data, (int64_t)row->auto_run, row->review, row->error, row->result,
         row->attempt, row->machine_id, row->attempted_by, row->retry_count, event_uuid, (int64_t)row->is_quarantined,
-        now, now);
+        now, now, row->trigger_depth);
 }
 
 static int name_existing(struct sql_db *db, struct addition *add, struct err *e)

@@ -33,6 +33,7 @@ struct task_row {
     const char *machine_id;
     const char *attempted_by; /* JSON array; NULL on insert: [] */
     int64_t retry_count;
+    int64_t trigger_depth; /* tasks of agents that led to this one, each triggered by the one before; not in lists */
     const char *calendar_event_uuid;
     bool is_quarantined;
     const char *created_at, *updated_at, *completed_at;
