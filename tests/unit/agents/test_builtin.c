@@ -394,7 +394,33 @@ static void a_long_file_is_read_in_parts_and_an_image_is_shown(void **state)
     assert_fails(f, "read_file", "{\"path\":\"data\"}", "NO_TEXT");
 }
 
+static void an_image_has_at_most_the_limit(void **state)
+{
+    struct fixture_of_tools *f = *state;
+    struct arena *a = f->call.arena;
+    const char *path = arena_printf(a, "%s/image.png", f->c.thread_dir);
+    char *bytes = arena_alloc(a, LIMIT_TOOL_IMAGE_FILE + 1);
+    struct err e = { 0 };
+
+    memset(bytes, 0, LIMIT_TOOL_IMAGE_FILE + 1);
+    memcpy(bytes, "\x89PNG\r\n\x1a\n", 8);
+    must(run(f, "write_file", "{\"path\":\"first\",\"content\":\"makes the folder\"}"), &f->e);
+    must(file_write(path, (struct slice){ bytes, LIMIT_TOOL_IMAGE_FILE }, 0600, &e), &e);
+    must(run(f, "read_file", "{\"path\":\"image.png\"}"), &f->e);
+    must(file_write(path, (struct slice){ bytes, LIMIT_TOOL_IMAGE_FILE + 1 }, 0600, &e), &e);
+    assert_fails(f, "read_file", "{\"path\":\"image.png\"}", "FILE_TOO_LARGE");
+}
+
 /* ---- the rest ---- */
+
+static char *long_text(struct arena *a, size_t n)
+{
+    char *text = arena_alloc(a, n + 1);
+
+    memset(text, 'x', n);
+    text[n] = '\0';
+    return text;
+}
 
 static void now_knows_the_time_zones(void **state)
 {
@@ -424,6 +450,49 @@ static void commands_are_off_until_a_person_turns_them_on(void **state)
     must(settings_set(f->models.settings, "tools.run_command", "true", NULL), NULL);
     assert_true(builtin_find("run_command")->is_on(&f->call));
     assert_fails(f, "run_command", "{\"command\":\"true\"}", "NOT_SERVING");
+}
+
+/* A command at its limits goes on to where no supervisor is. */
+static void a_command_has_limits(void **state)
+{
+    struct fixture_of_tools *f = *state;
+    struct arena *a = f->call.arena;
+
+    must(settings_set(f->models.settings, "tools.run_command", "true", NULL), NULL);
+    assert_fails(f, "run_command", arena_printf(a, "{\"command\":\"%s\"}", long_text(a, LIMIT_COMMAND_BYTES)),
+                 "NOT_SERVING");
+    assert_fails(f, "run_command", arena_printf(a, "{\"command\":\"%s\"}", long_text(a, LIMIT_COMMAND_BYTES + 1)),
+                 "VALIDATION_ERROR");
+    assert_fails(f, "run_command", arena_printf(a, "{\"command\":\"x\",\"timeout_s\":%d}", LIMIT_COMMAND_S),
+                 "NOT_SERVING");
+    assert_fails(f, "run_command", arena_printf(a, "{\"command\":\"x\",\"timeout_s\":%d}", LIMIT_COMMAND_S + 1),
+                 "VALIDATION_ERROR");
+}
+
+static const char *question_of(struct arena *a, size_t n_question, size_t n_choices, size_t n_choice)
+{
+    const char *choices = "";
+
+    for (size_t i = 0; i < n_choices; i++)
+        choices = arena_printf(a, "%s%s\"%s\"", choices, i ? "," : "", long_text(a, n_choice));
+    return arena_printf(a, "{\"question\":\"%s\",\"choices\":[%s]}", long_text(a, n_question), choices);
+}
+
+static void a_question_is_short_enough_to_be_read(void **state)
+{
+    struct fixture_of_tools *f = *state;
+    struct arena *a = f->call.arena;
+
+    f->c.approvals = (struct approvals *)f;
+    person.r = 0;
+    person.answer = (struct approval_answer){ .outcome = APPROVAL_ALLOWED };
+    must(run(f, "ask_person", question_of(a, LIMIT_QUESTION_CHARS, LIMIT_QUESTION_CHOICES, LIMIT_QUESTION_CHARS)),
+         &f->e);
+    assert_int_equal(json_length(person.question.choices), LIMIT_QUESTION_CHOICES);
+    assert_fails(f, "ask_person", question_of(a, LIMIT_QUESTION_CHARS + 1, 1, 1), "VALIDATION_ERROR");
+    assert_fails(f, "ask_person", question_of(a, 1, LIMIT_QUESTION_CHOICES + 1, 1), "VALIDATION_ERROR");
+    assert_fails(f, "ask_person", question_of(a, 1, 1, LIMIT_QUESTION_CHARS + 1), "VALIDATION_ERROR");
+    f->c.approvals = NULL;
 }
 
 static void a_question_waits_for_a_person_and_has_limits(void **state)
@@ -473,6 +542,9 @@ int main(void)
         TOOL_TEST(a_silent_page_ends_with_the_turn),
         TOOL_TEST(files_are_written_read_edited_and_listed),
         TOOL_TEST(a_long_file_is_read_in_parts_and_an_image_is_shown),
+        TOOL_TEST(an_image_has_at_most_the_limit),
+        TOOL_TEST(a_command_has_limits),
+        TOOL_TEST(a_question_is_short_enough_to_be_read),
         TOOL_TEST(now_knows_the_time_zones),
         TOOL_TEST(commands_are_off_until_a_person_turns_them_on),
         TOOL_TEST(a_question_waits_for_a_person_and_has_limits),

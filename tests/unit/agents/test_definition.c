@@ -120,6 +120,20 @@ static void a_rule_that_is_broken_is_named(void **state)
     }
 }
 
+static void the_largest_numbers_of_a_model_agent_are_taken(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *json =
+        arena_printf(a, "{\"name\":\"a\",\"kind\":\"model\",\"max_steps\":%d,\"max_tokens_per_turn\":%d}",
+                     LIMIT_AGENT_STEPS, LIMIT_AGENT_TOKENS);
+    struct agent_definition d;
+    struct err e = { 0 };
+
+    assert_int_equal(check(a, json, &d, &e), 0);
+    assert_int_equal(d.max_steps, LIMIT_AGENT_STEPS);
+    assert_int_equal(d.max_tokens_per_turn, LIMIT_AGENT_TOKENS);
+}
+
 static void a_wrong_command_is_named_once(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -226,10 +240,15 @@ static void any_pattern_of_an_agent_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_agent_has_defaults),         cmocka_unit_test(every_field_of_a_model_agent_is_read),
-        cmocka_unit_test(an_agent_without_kind_is_a_process), cmocka_unit_test(a_rule_that_is_broken_is_named),
-        cmocka_unit_test(a_wrong_command_is_named_once),      cmocka_unit_test(the_default_agent_is_no_process),
-        cmocka_unit_test(limits_hold_at_their_edge),          cmocka_unit_test(patterns_choose_tools),
+        cmocka_unit_test(a_model_agent_has_defaults),
+        cmocka_unit_test(every_field_of_a_model_agent_is_read),
+        cmocka_unit_test(an_agent_without_kind_is_a_process),
+        cmocka_unit_test(a_rule_that_is_broken_is_named),
+        cmocka_unit_test(the_largest_numbers_of_a_model_agent_are_taken),
+        cmocka_unit_test(a_wrong_command_is_named_once),
+        cmocka_unit_test(the_default_agent_is_no_process),
+        cmocka_unit_test(limits_hold_at_their_edge),
+        cmocka_unit_test(patterns_choose_tools),
         cmocka_unit_test(any_pattern_of_an_agent_counts),
     };
 

@@ -181,6 +181,36 @@ static void so_many_rounds_and_no_more(void **state)
     op_clear(&op);
 }
 
+/* So many questions in one round, each a form. */
+static const char *round_of(struct arena *a, int n)
+{
+    const char *inputs = "";
+
+    for (int i = 0; i < n; i++)
+        inputs = arena_printf(a,
+                              "%s%s\"q%d\":{\"method\":\"elicitation/create\",\"params\":{\"message\":\"m\","
+                              "\"requestedSchema\":{}}}",
+                              inputs, i ? "," : "", i);
+    return arena_printf(a, "\"result\":{\"resultType\":\"input_required\",\"inputRequests\":{%s}}", inputs);
+}
+
+static void so_many_questions_in_one_round_and_no_more(void **state)
+{
+    struct fake *f = *state;
+    struct mcp_result result;
+    struct op op;
+
+    op_init(&op);
+    open_calls(f, MCP_ERA_STATELESS, round_of(op.call.arena, LIMIT_MCP_ROUND_INPUTS), COMPLETE);
+    assert_int_equal(call_tool(f, &op, &result), 0);
+    assert_int_equal(fake_count(f, "\"q7\":{\"action\":\"decline\"}}"), 1);
+    to_call[2] = round_of(op.call.arena, LIMIT_MCP_ROUND_INPUTS + 1);
+    assert_int_equal(call_tool(f, &op, &result), -E2BIG);
+    assert_string_equal(op.e.code, "MCP_TOO_LARGE");
+    assert_int_equal(fake_count(f, "tools/call"), 3); /* no answer was sent */
+    op_clear(&op);
+}
+
 static int open_address(void *arg, const struct mcp_server_request *request, struct buf *ret, struct err *e)
 {
     struct fake *f = arg;
@@ -392,6 +422,7 @@ int main(void)
         WITH_FAKE(without_a_person_input_is_declined),
         WITH_FAKE(input_that_cannot_be_given_fails_the_call),
         WITH_FAKE(so_many_rounds_and_no_more),
+        WITH_FAKE(so_many_questions_in_one_round_and_no_more),
         WITH_FAKE(an_address_to_open_is_shown_and_the_call_is_not_repeated),
         WITH_FAKE(a_task_is_asked_for_until_its_end),
         WITH_FAKE(a_task_that_fails_is_a_result_with_is_error),

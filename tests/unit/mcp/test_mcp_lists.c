@@ -146,6 +146,51 @@ static void a_list_of_too_many_bytes_is_cut(void **state)
     expect_tools(*state, "xxx", "bytes");
 }
 
+static size_t list_bytes; /* of the frames of both pages */
+
+/* Two pages, which have list_bytes in all; the second is named by a cursor of f->n bytes. */
+static void two_pages(struct fake *f, const struct json_rpc_frame *frame, struct slice cursor)
+{
+    size_t n_before = list_bytes / 2, n_page = cursor.n == 0 ? n_before : list_bytes - n_before;
+    struct buf out;
+
+    buf_init(&out, LIMIT_MCP_LIST_BYTES);
+    buf_printf(&out, "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"result\":{\"tools\":[{\"name\":\"%s\",\"inputSchema\":{}}]",
+               (long long)frame->id.number, cursor.n == 0 ? "a" : "b");
+    if (cursor.n == 0)
+        buf_printf(&out, ",\"nextCursor\":\"%0*d\"", f->n, 7);
+    buf_add_str(&out, "}}");
+    assert_true(out.n <= n_page);
+    memset(buf_reserve(&out, n_page - out.n), ' ', n_page - out.n);
+    out.n = n_page;
+    f->on.on_frame(f->on.arg, buf_slice(&out), NULL);
+    buf_clear(&out);
+}
+
+static void a_list_of_the_most_bytes_is_whole(void **state)
+{
+    struct fake *f = *state;
+
+    f->n = 1;
+    open_list(f, two_pages);
+    list_bytes = LIMIT_MCP_LIST_BYTES;
+    expect_tools(f, "ab", NULL);
+    list_bytes = LIMIT_MCP_LIST_BYTES + 1;
+    expect_tools(f, "a", "more than 8388608 bytes");
+}
+
+static void the_name_of_a_page_has_at_most_the_limit(void **state)
+{
+    struct fake *f = *state;
+
+    list_bytes = KIB(64);
+    f->n = LIMIT_MCP_CURSOR_BYTES;
+    open_list(f, two_pages);
+    expect_tools(f, "ab", NULL);
+    f->n = LIMIT_MCP_CURSOR_BYTES + 1;
+    expect_tools(f, "a", "at most 4096 bytes");
+}
+
 static void bad_cursor(struct fake *f, const struct json_rpc_frame *frame, struct slice cursor)
 {
     fake_answer(f, frame, "\"result\":{\"tools\":[" TOOL("a") "],\"nextCursor\":7}");
@@ -351,6 +396,8 @@ int main(void)
         WITH_FAKE(so_many_pages_and_no_more),
         WITH_FAKE(so_many_tools_and_no_more),
         WITH_FAKE(a_list_of_too_many_bytes_is_cut),
+        WITH_FAKE(a_list_of_the_most_bytes_is_whole),
+        WITH_FAKE(the_name_of_a_page_has_at_most_the_limit),
         WITH_FAKE(a_page_without_a_name_is_not_read),
         WITH_FAKE(what_is_no_tool_is_left_out),
         WITH_FAKE(an_answer_without_the_list_fails),

@@ -83,6 +83,57 @@ static void a_batch_is_its_frames(void **state)
     one_clear(&o);
 }
 
+/* A batch of notifications, one more than is read, with the response as frame `at` of it. */
+static void say_batch(struct fake *f, long long id, int at)
+{
+    struct buf out;
+
+    buf_init(&out, KIB(16));
+    for (int i = 0; i <= LIMIT_MCP_BATCH; i++) {
+        buf_add_str(&out, i == 0 ? "[" : ",");
+        if (i == at)
+            buf_printf(&out, "{\"jsonrpc\":\"2.0\",\"id\":%lld," TEXT("in it") "}", id);
+        else
+            buf_add_str(&out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}");
+    }
+    buf_add_str(&out, "]");
+    fake_say(f, buf_str(&out));
+    buf_clear(&out);
+}
+
+static void serve_long_batches(struct fake *f, const struct json_rpc_frame *frame, const struct mcp_send *s)
+{
+    if (fake_begin(f, frame))
+        return;
+    say_batch(f, frame->id.number, LIMIT_MCP_BATCH);
+    fake_answer(f, frame, TEXT("after it"));
+}
+
+static void serve_full_batch(struct fake *f, const struct json_rpc_frame *frame, const struct mcp_send *s)
+{
+    if (!fake_begin(f, frame))
+        say_batch(f, frame->id.number, LIMIT_MCP_BATCH - 1);
+}
+
+static void of_a_batch_so_many_frames_are_read(void **state)
+{
+    struct fake *f = *state;
+    uint64_t n_before;
+    struct one o;
+
+    f->serve = serve_full_batch;
+    fake_open(f, MCP_ERA_HANDSHAKE);
+    n_before = counts_of(f).n_frames;
+    one_init(&o, f);
+    one_run(&o);
+    assert_string_equal(one_text(&o), "in it");
+    assert_int_equal(counts_of(f).n_frames - n_before, LIMIT_MCP_BATCH);
+    f->serve = serve_long_batches;
+    one_run(&o);
+    assert_string_equal(one_text(&o), "after it"); /* frame 65 was not read */
+    one_clear(&o);
+}
+
 static void responses_may_come_in_any_order(void **state)
 {
     struct fake *f = *state;
@@ -324,6 +375,7 @@ int main(void)
         WITH_FAKE(only_the_first_response_with_the_id_counts),
         WITH_FAKE(what_is_no_frame_is_counted),
         WITH_FAKE(a_batch_is_its_frames),
+        WITH_FAKE(of_a_batch_so_many_frames_are_read),
         WITH_FAKE(responses_may_come_in_any_order),
         WITH_FAKE(so_many_calls_may_wait_and_no_more),
         WITH_FAKE(past_its_deadline_a_call_is_cancelled_at_the_server),

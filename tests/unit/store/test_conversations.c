@@ -91,6 +91,27 @@ static void a_turn_is_stored_step_by_step(void **state)
     fixture_close(&x);
 }
 
+static void a_thread_has_a_maximum_of_turns(void **state)
+{
+    struct fixture x = fixture_open();
+    int64_t thread = new_thread(&x, "full", NULL), other = new_thread(&x, "other", NULL), id = 0, newest = 0;
+    char *earlier =
+        arena_printf(x.a,
+                     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO turns "
+                     "(uuid, thread_id, scope, who, agent_name, state, started_at) SELECT 'u' || i, %lld, 'app', "
+                     "'app:a', '@agent', 'interrupted', '%s' FROM n",
+                     LIMIT_THREAD_TURNS - 1, (long long)thread, long_ago);
+
+    MUST(store_write(x.store, fixture_run_script, earlier, &x.e));
+    newest = begun(&x, thread, "last");
+    MUST_FAIL(begin(&x, thread, "more", 0, &id), -EDQUOT, "THREAD_FULL");
+    begun(&x, other, "elsewhere");
+    MUST(store_turns_end(x.store, &(struct turn_row){ .id = newest, .uuid = "last", .state = TURN_ENDED }, &x.e));
+    MUST(begin(&x, thread, "instead", newest, &id)); /* a turn that takes the place of the last */
+    MUST_FAIL(begin(&x, thread, "more", 0, &id), -EDQUOT, "THREAD_FULL");
+    fixture_close(&x);
+}
+
 static void what_a_killed_service_left_is_interrupted(void **state)
 {
     struct fixture x = fixture_open();
@@ -272,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_is_stored_step_by_step),
+        cmocka_unit_test(a_thread_has_a_maximum_of_turns),
         cmocka_unit_test(what_a_killed_service_left_is_interrupted),
         cmocka_unit_test(the_turns_of_one_task_are_listed_alone),
         cmocka_unit_test(later_turns_go_with_an_edited_one),
