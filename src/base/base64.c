@@ -19,6 +19,11 @@ void base64_encode(struct buf *out, struct slice bytes)
     encode(out, bytes, sodium_base64_VARIANT_ORIGINAL);
 }
 
+void base64url_encode(struct buf *out, struct slice bytes)
+{
+    encode(out, bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+}
+
 static size_t decoded_length(struct slice text)
 {
     size_t n = text.n / 4 * 3;
@@ -47,19 +52,29 @@ bool base64_is_padded(const char *text)
     return n > 0 && n % 4 == 0 && text[n] == '\0';
 }
 
-int base64_decode(struct buf *out, struct slice text)
+/* length: of the bytes, at least. */
+static int decode(struct buf *out, struct slice text, size_t length, int variant)
 {
-    size_t length = decoded_length(text), written;
+    size_t written;
     char *to;
 
-    if (text.n % 4 != 0 || !is_ascii(text))
+    if (!is_ascii(text))
         return -EINVAL;
     to = buf_reserve(out, length);
     if (!to)
         return -E2BIG;
-    if (sodium_base642bin((unsigned char *)to, length, text.p, text.n, NULL, &written, NULL,
-                          sodium_base64_VARIANT_ORIGINAL) < 0)
+    if (sodium_base642bin((unsigned char *)to, length, text.p, text.n, NULL, &written, NULL, variant) < 0)
         return -EINVAL;
     out->n += written;
     return 0;
+}
+
+int base64_decode(struct buf *out, struct slice text)
+{
+    return text.n % 4 != 0 ? -EINVAL : decode(out, text, decoded_length(text), sodium_base64_VARIANT_ORIGINAL);
+}
+
+int base64url_decode(struct buf *out, struct slice text)
+{
+    return decode(out, text, text.n / 4 * 3 + text.n % 4, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }

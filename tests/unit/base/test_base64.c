@@ -44,6 +44,30 @@ static void the_text_becomes_the_bytes_again(void **state)
     buf_clear(&b);
 }
 
+static void the_url_alphabet_has_no_padding(void **state)
+{
+    static const char *const wrong[] = { "Z",    "Zg==",  "Zm8=",   "Zh",    "Zm9",
+                                         "+/+/", "Zm 9v", "Zm9v\n", "Zm9vY", "Z\xc3\xa9g" };
+    struct buf b;
+
+    buf_init(&b, 100);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        buf_reset(&b);
+        base64url_encode(&b, slice_of(cases[i].bytes));
+        assert_string_equal(buf_str(&b), cases[i].url_text);
+        buf_reset(&b);
+        assert_int_equal(base64url_decode(&b, slice_of(cases[i].url_text)), 0);
+        assert_string_equal(buf_str(&b), cases[i].bytes);
+    }
+    buf_reset(&b);
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        if (base64url_decode(&b, slice_of(wrong[i])) != -EINVAL)
+            fail_msg("%s", wrong[i]);
+        assert_int_equal(b.n, 0);
+    }
+    buf_clear(&b);
+}
+
 static void anything_else_is_refused_and_adds_nothing(void **state)
 {
     static const char *const wrong[] = {
@@ -118,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_become_the_text_of_the_rfc),
         cmocka_unit_test(the_text_becomes_the_bytes_again),
+        cmocka_unit_test(the_url_alphabet_has_no_padding),
         cmocka_unit_test(anything_else_is_refused_and_adds_nothing),
         cmocka_unit_test(of_all_bytes_only_the_alphabet_is_taken),
         cmocka_unit_test(the_result_is_appended_up_to_the_maximum),
