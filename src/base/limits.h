@@ -315,6 +315,9 @@ enum {
     LIMIT_MCP_SCOPE_BYTES = 4096,      /* of all words of a scope */
     LIMIT_MCP_TOKEN_BYTES = 16 << 10,  /* of an access token or a refresh token */
     LIMIT_MCP_CLIENT_BYTES = 4096,     /* of a client id or a client secret */
+    LIMIT_MCP_KEY_BYTES = 8192,        /* of a client's private key as PEM */
+    LIMIT_MCP_RSA_BITS = 4096,         /* of such a key */
+    LIMIT_MCP_ASSERTION_S = 120,       /* how long an assertion that the key signed is valid */
     LIMIT_MCP_STACK = 256 << 10,       /* of a thread of one connection */
     LIMIT_MCP_LOGS_A_SECOND = 100,     /* log messages of one server that are passed on */
 

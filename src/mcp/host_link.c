@@ -160,6 +160,13 @@ static int open_child(struct host_start *st, struct mcp_link **ret, struct err *
     return r;
 }
 
+static enum mcp_oauth_way way_of(const char *grant)
+{
+    if (strcmp(grant, "machine") == 0)
+        return MCP_OAUTH_MACHINE;
+    return strcmp(grant, "enterprise") == 0 ? MCP_OAUTH_ENTERPRISE : MCP_OAUTH_PERSON;
+}
+
 struct mcp_oauth_target host_target_of(const struct mcp_server *server)
 {
     return (struct mcp_oauth_target){ .server = server->name,
@@ -168,7 +175,12 @@ struct mcp_oauth_target host_target_of(const struct mcp_server *server)
                                       .client_secret = server->client_secret,
                                       .client_metadata_url = server->client_metadata_url,
                                       .scope = server->scope,
-                                      .is_machine = strcmp(server->grant, "machine") == 0 };
+                                      .private_key = server->private_key,
+                                      .key_id = server->key_id,
+                                      .way = way_of(server->grant),
+                                      .identity_provider = server->identity_provider,
+                                      .identity_client_id = server->identity_client_id,
+                                      .identity_client_secret = server->identity_client_secret };
 }
 
 static bool has_authorization(const struct mcp_http_config *c)

@@ -14,7 +14,6 @@ enum {
     STATE_BYTES = 32,
     VERIFIER_BYTES = 48, /* 64 characters (RFC 7636 section 4.1: 43 to 128) */
     TOKEN_TEXT = 80,
-    FORM_BYTES = 128 << 10,
     EARLY_MS = 60000, /* so long before its end a token is refreshed */
     SHOWN_BYTES = 300
 };
@@ -49,73 +48,6 @@ struct mcp_oauth *mcp_oauth_free(struct mcp_oauth *o)
     return NULL;
 }
 
-static struct mcp_fetch fetch_for(struct mcp_oauth *o, const char *server_url, const struct net_wait *wait,
-                                  struct arena *a)
-{
-    return (struct mcp_fetch){ .config = &o->config, .server_url = server_url, .wait = wait, .arena = a };
-}
-
-/* ---- tokens without a person ---- */
-
-static int refresh(struct mcp_oauth_entry *entry, const struct mcp_fetch *f, struct mcp_grant *grant, struct err *e)
-{
-    struct buf form;
-    int r;
-
-    buf_init(&form, FORM_BYTES);
-    mcp_form_add(&form, "grant_type", "refresh_token");
-    mcp_form_add(&form, "refresh_token", grant->refresh_token);
-    r = mcp_token_request(f, &form, grant, e);
-    buf_clear(&form);
-    if (r == -EACCES) /* revoked or expired: of no use any more */
-        grant->access_token = grant->refresh_token = NULL;
-    if (r == 0)
-        return mcp_entry_keep(entry, grant, e);
-    if (r == -EACCES)
-        (void)!mcp_entry_keep(entry, grant, NULL);
-    return r;
-}
-
-static int begin_grant(const struct mcp_fetch *f, const struct mcp_oauth_target *t, const struct mcp_challenge *wanted,
-                       const struct mcp_grant *old, const char *redirect_uri, struct mcp_place *place,
-                       struct mcp_grant *ret, struct err *e)
-{
-    const char *before = old->access_token ? old->scope : NULL;
-    int r = mcp_discover(f, wanted, old->issuer, place, e);
-
-    if (r < 0)
-        return r;
-    *ret = (struct mcp_grant){ .url = t->url,
-                               .resource = place->resource,
-                               .issuer = place->issuer.issuer,
-                               .token_endpoint = place->issuer.token_endpoint,
-                               .revocation_endpoint = place->issuer.revocation_endpoint };
-    ret->scope = t->scope ? t->scope : mcp_scope_union(f->arena, wanted->scope ? wanted->scope : place->scope, before);
-    if (place->issuer.has_offline_access && redirect_uri)
-        ret->scope = mcp_scope_union(f->arena, ret->scope, "offline_access");
-    return mcp_client_identify(f, t, place, old, redirect_uri, ret, e);
-}
-
-/* OAuth 2.1 section 4.2. */
-static int take_machine_token(struct mcp_oauth_entry *entry, const struct mcp_fetch *f,
-                              const struct mcp_oauth_target *t, const struct mcp_challenge *wanted,
-                              const struct mcp_grant *old, struct err *e)
-{
-    struct mcp_place place;
-    struct mcp_grant grant;
-    struct buf form;
-    int r = begin_grant(f, t, wanted, old, NULL, &place, &grant, e);
-
-    if (r < 0)
-        return r;
-    buf_init(&form, FORM_BYTES);
-    mcp_form_add(&form, "grant_type", "client_credentials");
-    mcp_form_add(&form, "scope", grant.scope);
-    r = mcp_token_request(f, &form, &grant, e);
-    buf_clear(&form);
-    return r == 0 ? mcp_entry_keep(entry, &grant, e) : r;
-}
-
 /* ---- the authorizer ---- */
 
 static bool is_ending(const struct mcp_grant *grant)
@@ -126,11 +58,14 @@ static bool is_ending(const struct mcp_grant *grant)
 static void refresh_early(struct mcp_oauth_entry *entry, const struct net_wait *wait, struct arena *a,
                           struct mcp_grant *grant)
 {
-    struct mcp_fetch f = fetch_for(entry->oauth, grant->url, wait, a);
+    struct mcp_oauth_target t;
+    struct mcp_fetch f;
 
+    mcp_entry_target(entry, a, &t);
+    f = mcp_fetch_of(&entry->oauth->config, &t, wait, a);
     pthread_mutex_lock(&entry->busy);
     mcp_entry_grant(entry, a, grant); /* another thread may have been faster */
-    if (grant->refresh_token && is_ending(grant) && refresh(entry, &f, grant, NULL) < 0)
+    if (grant->refresh_token && is_ending(grant) && mcp_renew_refresh(entry, &f, grant, NULL) < 0)
         mcp_entry_grant(entry, a, grant);
     pthread_mutex_unlock(&entry->busy);
 }
@@ -167,12 +102,14 @@ static int replace_token(struct mcp_oauth_entry *entry, const struct mcp_refusal
 
     mcp_entry_target(entry, a, &t);
     mcp_entry_grant(entry, a, &grant);
-    f = fetch_for(entry->oauth, t.url, wait, a);
+    f = mcp_fetch_of(&entry->oauth->config, &t, wait, a);
     if (grant.access_token && (!refusal->used || strcmp(refusal->used + strlen("Bearer "), grant.access_token) != 0))
         return 0; /* another thread was faster */
-    if (t.is_machine)
-        return take_machine_token(entry, &f, &t, wanted, &grant, e);
-    if (refusal->status == 401 && grant.refresh_token && refresh(entry, &f, &grant, NULL) == 0)
+    if (t.way == MCP_OAUTH_MACHINE)
+        return mcp_renew_machine(entry, &f, &t, wanted, &grant, e);
+    if (t.way == MCP_OAUTH_ENTERPRISE)
+        return mcp_renew_enterprise(entry, &f, &t, wanted, &grant, e);
+    if (refusal->status == 401 && grant.refresh_token && mcp_renew_refresh(entry, &f, &grant, NULL) == 0)
         return 0;
     return err_login_required(entry, wanted, refusal->status, e);
 }
@@ -215,16 +152,11 @@ static const char *challenge_of(struct arena *a, const char *verifier)
 {
     unsigned char hash[HASH_BYTES];
     struct buf out;
-    char *text;
 
     hash_sha256(slice_of(verifier), hash);
     buf_init(&out, TOKEN_TEXT);
-    base64_encode(&out, (struct slice){ (const char *)hash, sizeof(hash) });
-    text = buf_to_arena(&out, a);
-    for (char *c = text; *c; c++)
-        *c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
-    text[strcspn(text, "=")] = '\0';
-    return text;
+    base64url_encode(&out, (struct slice){ (const char *)hash, sizeof(hash) });
+    return buf_to_arena(&out, a);
 }
 
 static char *random_text(struct arena *a, size_t n_bytes)
@@ -235,18 +167,19 @@ static char *random_text(struct arena *a, size_t n_bytes)
     return text;
 }
 
-static const char *browser_url(struct arena *a, const struct mcp_place *place, const struct mcp_oauth_waiting *w)
+/* to: the authorization endpoint. */
+static const char *browser_url(struct arena *a, const char *to, const struct mcp_oauth_waiting *w)
 {
-    const char *to = place->issuer.authorization_endpoint;
     struct buf query;
 
-    buf_init(&query, FORM_BYTES);
+    buf_init(&query, MCP_FORM_BYTES);
     mcp_form_add(&query, "response_type", "code");
     mcp_form_add(&query, "client_id", w->grant.client_id);
     mcp_form_add(&query, "redirect_uri", w->redirect_uri);
     mcp_form_add(&query, "state", w->state);
     mcp_form_add(&query, "code_challenge", challenge_of(a, w->verifier));
     mcp_form_add(&query, "code_challenge_method", "S256");
+    mcp_form_add(&query, "nonce", w->nonce);
     mcp_form_add(&query, "resource", w->grant.resource);
     mcp_form_add(&query, "scope", w->grant.scope);
     if (w->grant.scope && strstr(w->grant.scope, "offline_access")) /* OpenID Connect Core section 11 */
@@ -272,15 +205,16 @@ static void drop_old(struct mcp_oauth *o, size_t most)
     }
 }
 
-static int check_place(const struct mcp_place *place, struct err *e)
+/* is_strict: an authorization server of MCP has to say that it protects its codes (2025-11-25, "Authorization Code
+ * Protection"); OpenID Connect asks nobody to say so. */
+static int check_issuer_of_people(const struct mcp_issuer_metadata *m, bool is_strict, struct err *e)
 {
-    if (!place->issuer.authorization_endpoint)
+    if (!m->authorization_endpoint)
         return err_set(e, -EPROTO, "MCP_LOGIN_FAILED", "The authorization server %.200s offers no login for people.",
-                       place->issuer.issuer);
-    if (!place->issuer.has_s256) /* 2025-11-25, "Authorization Code Protection" */
+                       m->issuer);
+    if (is_strict && !m->has_s256)
         return err_set(e, -EPROTO, "MCP_LOGIN_FAILED",
-                       "The authorization server %.200s does not protect its codes (no PKCE with S256).",
-                       place->issuer.issuer);
+                       "The authorization server %.200s does not protect its codes (no PKCE with S256).", m->issuer);
     return 0;
 }
 
@@ -294,26 +228,46 @@ static void add_waiting(struct mcp_oauth *o, struct mcp_oauth_waiting *w)
     pthread_mutex_unlock(&o->lock);
 }
 
-/* The record outlives the call: what it needs is copied into its arena. */
-static int prepare_login(struct mcp_oauth *o, struct mcp_oauth_waiting *w, const char *url, const struct net_wait *wait,
-                         struct arena *a, struct mcp_place *ret_place, struct err *e)
+static int prepare_at_server(struct mcp_oauth_waiting *w, const struct mcp_fetch *f, struct mcp_issuer_metadata *ret_m,
+                             struct mcp_grant *ret, struct err *e)
 {
-    struct mcp_fetch f = fetch_for(o, url, wait, a);
-    struct mcp_oauth_target target;
     struct mcp_challenge wanted;
-    struct mcp_grant old, grant;
+    struct mcp_grant old;
+    struct mcp_place place;
     int r;
 
-    mcp_entry_target(w->entry, a, &target);
-    mcp_entry_wanted(w->entry, a, &wanted);
-    mcp_entry_grant(w->entry, a, &old);
-    r = begin_grant(&f, &target, &wanted, &old, w->redirect_uri, ret_place, &grant, e);
-    if (r == 0)
-        r = check_place(ret_place, e);
+    mcp_entry_wanted(w->entry, f->arena, &wanted);
+    mcp_entry_grant(w->entry, f->arena, &old);
+    r = mcp_grant_begin(f, &w->target, &wanted, &old, w->redirect_uri, &place, ret, e);
+    if (r < 0)
+        return r;
+    *ret_m = place.issuer;
+    return check_issuer_of_people(ret_m, true, e);
+}
+
+static int prepare_at_provider(struct mcp_oauth_waiting *w, const struct mcp_fetch *f,
+                               struct mcp_issuer_metadata *ret_m, struct mcp_grant *ret, struct err *e)
+{
+    const struct mcp_fetch there = mcp_identity_fetch(f, &w->target);
+    int r = mcp_identity_begin(&there, &w->target, ret_m, ret, e);
+
+    w->nonce = random_text(w->arena, STATE_BYTES);
+    return r < 0 ? r : check_issuer_of_people(ret_m, false, e);
+}
+
+/* The record outlives the call: what it needs is copied into its arena. */
+static int prepare_login(struct mcp_oauth *o, struct mcp_oauth_waiting *w, const struct net_wait *wait, struct arena *a,
+                         struct mcp_issuer_metadata *ret_m, struct err *e)
+{
+    const struct mcp_fetch f = mcp_fetch_of(&o->config, &w->target, wait, a);
+    struct mcp_grant grant;
+    int r = w->target.way == MCP_OAUTH_ENTERPRISE ? prepare_at_provider(w, &f, ret_m, &grant, e)
+                                                  : prepare_at_server(w, &f, ret_m, &grant, e);
+
     if (r < 0)
         return r;
     mcp_grant_copy(w->arena, &grant, &w->grant);
-    w->sends_iss = ret_place->issuer.sends_iss;
+    w->sends_iss = ret_m->sends_iss;
     w->state = random_text(w->arena, STATE_BYTES);
     w->verifier = random_text(w->arena, VERIFIER_BYTES);
     return 0;
@@ -324,19 +278,21 @@ int mcp_oauth_begin(struct mcp_oauth *o, const struct mcp_oauth_target *t, const
 {
     struct arena *own = arena_new();
     struct mcp_oauth_waiting *w = ARENA_NEW(own, struct mcp_oauth_waiting);
-    struct mcp_place place;
+    struct mcp_issuer_metadata m = { 0 };
     struct url at;
     int r;
 
     w->arena = own;
     w->redirect_uri = arena_strdup(own, redirect_uri);
+    mcp_target_copy(own, t, &w->target);
     r = mcp_entry_of(o, t->server, t, &w->entry, e);
     if (r == 0)
-        r = prepare_login(o, w, t->url, wait, a, &place, e);
+        r = prepare_login(o, w, wait, a, &m, e);
     if (r == 0)
-        r = url_parse(a, place.issuer.authorization_endpoint, &at, e);
+        r = url_parse(a, m.authorization_endpoint, &at, e);
     if (r == 0) {
-        *ret = (struct mcp_oauth_login){ browser_url(a, &place, w), arena_strdup(a, w->state), at.host };
+        *ret =
+            (struct mcp_oauth_login){ browser_url(a, m.authorization_endpoint, w), arena_strdup(a, w->state), at.host };
         add_waiting(o, w);
     } else {
         arena_free(own);
@@ -396,23 +352,69 @@ static int err_denied(const struct mcp_oauth_answer *answer, struct arena *a, st
                    buf_to_arena(&shown, a));
 }
 
-static int redeem(struct mcp_oauth *o, struct mcp_oauth_waiting *w, const char *code, const struct net_wait *wait,
-                  struct arena *a, struct err *e)
+/* Takes the tokens of a code; f: of the server that gave it. */
+static int redeem(const struct mcp_fetch *f, const struct mcp_oauth_waiting *w, const char *code,
+                  struct mcp_grant *grant, struct err *e)
 {
-    struct mcp_fetch f = fetch_for(o, w->grant.url, wait, a);
-    struct mcp_grant grant = w->grant;
     struct buf form;
     int r;
 
-    buf_init(&form, FORM_BYTES);
+    buf_init(&form, MCP_FORM_BYTES);
     mcp_form_add(&form, "grant_type", "authorization_code");
     mcp_form_add(&form, "code", code);
     mcp_form_add(&form, "redirect_uri", w->redirect_uri);
     mcp_form_add(&form, "code_verifier", w->verifier);
-    r = mcp_token_request(&f, &form, &grant, e);
+    r = mcp_token_request(f, &form, grant, e);
     buf_clear(&form);
+    return r;
+}
+
+/* A token of the authorization server, with what the entry knows. */
+static int obtain(struct mcp_oauth_entry *entry, const struct mcp_fetch *f, const struct mcp_oauth_target *t,
+                  struct err *e)
+{
+    struct mcp_challenge wanted;
+    struct mcp_grant old;
+    int r;
+
+    mcp_entry_wanted(entry, f->arena, &wanted);
+    pthread_mutex_lock(&entry->busy);
+    mcp_entry_grant(entry, f->arena, &old);
+    r = t->way == MCP_OAUTH_MACHINE ? mcp_renew_machine(entry, f, t, &wanted, &old, e)
+                                    : mcp_renew_enterprise(entry, f, t, &wanted, &old, e);
+    pthread_mutex_unlock(&entry->busy);
+    return r;
+}
+
+static int finish_at_provider(struct mcp_oauth_waiting *w, const struct mcp_fetch *f, const char *code, struct err *e)
+{
+    const struct mcp_fetch there = mcp_identity_fetch(f, &w->target);
+    struct mcp_grant identity = w->grant;
+    int r = redeem(&there, w, code, &identity, e);
+
+    if (r == 0 && !identity.id_token)
+        r = err_set(e, -EPROTO, "MCP_LOGIN_FAILED", "The identity provider %.200s sent no id token.", identity.issuer);
     if (r == 0)
-        r = mcp_entry_keep(w->entry, &grant, e);
+        r = mcp_identity_take(f->arena, identity.id_token, w->nonce, &identity, e);
+    if (r == 0)
+        r = mcp_identity_keep(w->entry, &w->target, &identity, e);
+    return r == 0 ? obtain(w->entry, f, &w->target, e) : r;
+}
+
+static int use_code(struct mcp_oauth *o, struct mcp_oauth_waiting *w, const char *code, const struct net_wait *wait,
+                    struct arena *a, struct err *e)
+{
+    const struct mcp_fetch f = mcp_fetch_of(&o->config, &w->target, wait, a);
+    struct mcp_grant grant = w->grant;
+    int r;
+
+    if (w->nonce) {
+        r = finish_at_provider(w, &f, code, e);
+    } else {
+        r = redeem(&f, w, code, &grant, e);
+        if (r == 0)
+            r = mcp_entry_keep(w->entry, &grant, e);
+    }
     if (r == 0)
         mcp_entry_want(w->entry, NULL);
     return r;
@@ -429,7 +431,7 @@ static int finish_login(struct mcp_oauth *o, struct mcp_oauth_waiting *w, const 
         return err_denied(answer, a, e);
     if (!answer->code || !*answer->code || strlen(answer->code) > LIMIT_MCP_TOKEN_BYTES)
         return err_set(e, -EPROTO, "MCP_LOGIN_FAILED", "The authorization server sent no code.");
-    return redeem(o, w, answer->code, wait, a, e);
+    return use_code(o, w, answer->code, wait, a, e);
 }
 
 int mcp_oauth_finish(struct mcp_oauth *o, const struct mcp_oauth_answer *answer, const struct net_wait *wait,
@@ -444,6 +446,43 @@ int mcp_oauth_finish(struct mcp_oauth *o, const struct mcp_oauth_answer *answer,
     *ret_server = arena_strdup(a, w->entry->server);
     r = finish_login(o, w, answer, wait, a, e);
     arena_free(w->arena);
+    return r;
+}
+
+/* ---- logins without a browser ---- */
+
+static int keep_given(struct mcp_oauth_entry *entry, const struct mcp_fetch *f, const struct mcp_oauth_target *t,
+                      const char *id_token, struct err *e)
+{
+    const struct mcp_fetch there = mcp_identity_fetch(f, t);
+    struct mcp_issuer_metadata m;
+    struct mcp_grant identity;
+    int r = mcp_identity_begin(&there, t, &m, &identity, e);
+
+    if (r == 0)
+        r = mcp_identity_take(f->arena, id_token, NULL, &identity, e);
+    return r == 0 ? mcp_identity_keep(entry, t, &identity, e) : r;
+}
+
+int mcp_oauth_obtain(struct mcp_oauth *o, const struct mcp_oauth_target *t, const char *id_token,
+                     const struct net_wait *wait, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct mcp_fetch f = mcp_fetch_of(&o->config, t, wait, a);
+    struct mcp_oauth_entry *entry = NULL;
+    int r;
+
+    if (t->way != (id_token ? MCP_OAUTH_ENTERPRISE : MCP_OAUTH_MACHINE))
+        return err_set(e, -EINVAL, "VALIDATION_ERROR",
+                       id_token ? "An id_token is for a server with an identity_provider."
+                                : "A person logs in at this server, with a browser.");
+    r = mcp_entry_of(o, t->server, t, &entry, e);
+    if (r == 0 && id_token)
+        r = keep_given(entry, &f, t, id_token, e);
+    if (r == 0)
+        r = obtain(entry, &f, t, e);
+    if (r == 0)
+        mcp_entry_want(entry, NULL);
     return r;
 }
 
@@ -462,13 +501,24 @@ static struct mcp_grant registration_of(const struct mcp_grant *grant)
                                .secret_expires_s = grant->secret_expires_s };
 }
 
-int mcp_oauth_forget(struct mcp_oauth *o, const char *server, const struct net_wait *wait, struct err *e)
+static void revoke(const struct mcp_fetch *f, const struct mcp_oauth_target *t, const struct mcp_grant *grant)
+{
+    if (grant->url)
+        mcp_token_revoke(f, grant);
+    if (grant->identity && t->identity_provider) {
+        const struct mcp_fetch there = mcp_identity_fetch(f, t);
+
+        mcp_token_revoke(&there, grant->identity);
+    }
+}
+
+int mcp_oauth_forget(struct mcp_oauth *o, const struct mcp_oauth_target *t, const struct net_wait *wait, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    const struct mcp_fetch f = mcp_fetch_of(&o->config, t, wait, a);
     struct mcp_oauth_entry *entry = NULL;
     struct mcp_grant grant, rest;
-    struct mcp_fetch f;
-    int r = mcp_entry_of(o, server, NULL, &entry, e);
+    int r = mcp_entry_of(o, t->server, t, &entry, e);
 
     if (r < 0)
         return r;
@@ -476,9 +526,8 @@ int mcp_oauth_forget(struct mcp_oauth *o, const char *server, const struct net_w
     mcp_entry_grant(entry, a, &grant);
     rest = registration_of(&grant);
     r = mcp_entry_keep(entry, &rest, e);
-    f = fetch_for(o, grant.url, wait, a);
-    if (r == 0 && grant.url)
-        mcp_token_revoke(&f, &grant);
+    if (r == 0)
+        revoke(&f, t, &grant);
     pthread_mutex_unlock(&entry->busy);
     return r;
 }
@@ -499,7 +548,7 @@ int mcp_oauth_status(struct mcp_oauth *o, const char *server, struct arena *a, s
                                           .issuer = grant.issuer,
                                           .scope = grant.scope,
                                           .expires_ms = grant.expires_ms,
-                                          .can_refresh = grant.refresh_token != NULL };
+                                          .can_refresh = grant.refresh_token || grant.identity };
     pthread_mutex_lock(&o->lock);
     if (entry->wanted_arena)
         ret->state = MCP_OAUTH_WANTED;

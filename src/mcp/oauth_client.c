@@ -1,14 +1,15 @@
 /* The client id (2026-07-28, "Client Registration"): configured, the address of a metadata document, or registered. */
 #include "base/clock.h"
 #include "base/json_write.h"
+#include "mcp/oauth_key.h"
 #include "mcp/oauth_private.h"
 
 #include <string.h>
 
 /* RFC 8414 section 2: without a list, client_secret_basic. */
-static int64_t method_for(const struct mcp_place *place, const char *secret, unsigned registered)
+int64_t mcp_client_method(const struct mcp_issuer_metadata *m, const char *secret, unsigned registered)
 {
-    unsigned offered = place->issuer.auth_methods;
+    unsigned offered = m->auth_methods;
 
     if (!secret)
         return MCP_AUTH_NONE;
@@ -77,7 +78,7 @@ static int register_client(const struct mcp_fetch *f, const struct mcp_place *pl
     grant->client_id = registered.client_id;
     grant->client_secret = registered.client_secret;
     grant->secret_expires_s = registered.secret_expires_s;
-    grant->auth_method = method_for(place, registered.client_secret, registered.auth_method);
+    grant->auth_method = mcp_client_method(&place->issuer, registered.client_secret, registered.auth_method);
     grant->redirect_uri = redirect_uri;
     return 0;
 }
@@ -99,6 +100,35 @@ static void keep_registration(const struct mcp_grant *old, struct mcp_grant *gra
     grant->redirect_uri = old->redirect_uri;
 }
 
+/* private_key_jwt, where the metadata was read: its issuer is the audience. */
+static int use_key(const struct mcp_oauth_target *t, const struct mcp_place *place, struct mcp_grant *grant,
+                   struct err *e)
+{
+    unsigned offered = place->issuer.auth_methods;
+
+    if (place->is_assumed)
+        return err_set(e, -EPROTO, "MCP_LOGIN_FAILED",
+                       "%.200s has no metadata of an authorization server, which a private_key needs.", t->url);
+    if (offered && !(offered & MCP_AUTH_KEY))
+        return err_set(e, -EPROTO, "MCP_LOGIN_FAILED",
+                       "The authorization server %.200s takes no private_key (private_key_jwt): give the server a "
+                       "client_secret instead.",
+                       place->issuer.issuer);
+    grant->auth_method = MCP_AUTH_KEY;
+    return mcp_key_choose(t->private_key, place->issuer.signing_algs, &grant->signing_alg, e);
+}
+
+static int use_configured(const struct mcp_oauth_target *t, const struct mcp_place *place, const char *client_id,
+                          struct mcp_grant *grant, struct err *e)
+{
+    grant->client_id = client_id;
+    if (t->private_key)
+        return use_key(t, place, grant, e);
+    grant->client_secret = client_id == t->client_id ? t->client_secret : NULL;
+    grant->auth_method = mcp_client_method(&place->issuer, grant->client_secret, 0);
+    return 0;
+}
+
 int mcp_client_identify(const struct mcp_fetch *f, const struct mcp_oauth_target *t, const struct mcp_place *place,
                         const struct mcp_grant *old, const char *redirect_uri, struct mcp_grant *grant, struct err *e)
 {
@@ -109,17 +139,10 @@ int mcp_client_identify(const struct mcp_fetch *f, const struct mcp_oauth_target
             "The MCP server now names the authorization server %.200s, but its client_id was used at %.200s: "
             "log out first if that is right.",
             place->issuer.issuer, old->issuer);
-    if (t->client_id) {
-        grant->client_id = t->client_id;
-        grant->client_secret = t->client_secret;
-        grant->auth_method = method_for(place, t->client_secret, 0);
-        return 0;
-    }
-    if (place->issuer.takes_documents && t->client_metadata_url) {
-        grant->client_id = t->client_metadata_url;
-        grant->auth_method = MCP_AUTH_NONE;
-        return 0;
-    }
+    if (t->client_id)
+        return use_configured(t, place, t->client_id, grant, e);
+    if (place->issuer.takes_documents && t->client_metadata_url)
+        return use_configured(t, place, t->client_metadata_url, grant, e);
     if (redirect_uri && is_registered(old, place, redirect_uri)) {
         keep_registration(old, grant);
         return 0;

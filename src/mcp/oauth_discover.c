@@ -61,6 +61,8 @@ static int find_issuer(const struct mcp_fetch *f, const char *issuer, struct mcp
 
     if (r == 0)
         r = get_first(f, &places, &json, e);
+    if (r == NOT_THERE)
+        return err_set(e, -EPROTO, "MCP_LOGIN_FAILED", "The authorization server %.200s has no metadata.", issuer);
     return r == 0 ? mcp_issuer_read(f->arena, json, issuer, ret, e) : r;
 }
 
@@ -76,6 +78,13 @@ static int check_endpoints(const struct mcp_fetch *f, const struct mcp_issuer_me
     return r;
 }
 
+int mcp_discover_issuer(const struct mcp_fetch *f, const char *issuer, struct mcp_issuer_metadata *ret, struct err *e)
+{
+    int r = find_issuer(f, issuer, ret, e);
+
+    return r == 0 ? check_endpoints(f, ret, e) : r;
+}
+
 static const char *choose_issuer(const struct mcp_resource_metadata *m, const char *preferred)
 {
     for (size_t i = 0; preferred && i < m->n_issuers; i++)
@@ -87,14 +96,9 @@ static const char *choose_issuer(const struct mcp_resource_metadata *m, const ch
 static int use_resource(const struct mcp_fetch *f, const struct mcp_resource_metadata *resource, const char *preferred,
                         struct mcp_place *ret, struct err *e)
 {
-    const char *issuer = choose_issuer(resource, preferred);
-    int r = find_issuer(f, issuer, &ret->issuer, e);
-
     ret->resource = resource->resource;
     ret->scope = resource->scope;
-    if (r == NOT_THERE)
-        return err_set(e, -EPROTO, "MCP_LOGIN_FAILED", "The authorization server %.200s has no metadata.", issuer);
-    return r;
+    return find_issuer(f, choose_issuer(resource, preferred), &ret->issuer, e);
 }
 
 /* ---- servers of 2025-03-26 ---- */

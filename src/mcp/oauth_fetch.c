@@ -2,15 +2,17 @@
 #include "mcp/oauth_private.h"
 #include "net/url.h"
 
-#include <string.h>
-#include <strings.h>
+struct mcp_fetch mcp_fetch_of(const struct mcp_oauth_config *c, const struct mcp_oauth_target *t,
+                              const struct net_wait *wait, struct arena *a)
+{
+    return (struct mcp_fetch){
+        .config = c, .server_url = t->url, .wait = wait, .arena = a, .private_key = t->private_key, .key_id = t->key_id
+    };
+}
 
 static bool is_own_origin(const struct mcp_fetch *f, const char *url)
 {
-    const char *one, *other;
-
-    return mcp_origin(f->arena, url, &one, NULL) == 0 && mcp_origin(f->arena, f->server_url, &other, NULL) == 0 &&
-           strcasecmp(one, other) == 0;
+    return mcp_is_same_origin(f->arena, url, f->server_url);
 }
 
 int mcp_fetch_check(const struct mcp_fetch *f, const char *url, struct err *e)
@@ -20,8 +22,7 @@ int mcp_fetch_check(const struct mcp_fetch *f, const char *url, struct err *e)
 
     if (r < 0 || to.is_tls || to.is_loopback || is_own_origin(f, url))
         return r;
-    return err_set(e, -EPROTO, "MCP_LOGIN_FAILED", "The MCP server names %.200s for its login, which is not https.",
-                   url);
+    return err_set(e, -EPROTO, "MCP_LOGIN_FAILED", "The login leads to %.200s, which is not https.", url);
 }
 
 /* The person named the server's own origin; what else the server names is judged by where the server itself is. */

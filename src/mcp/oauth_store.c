@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRANT_BYTES = 128 << 10 };
+enum { GRANT_BYTES = 256 << 10 };
 
 static const struct {
     const char *name;
@@ -25,8 +25,11 @@ static const struct {
     { "access_token", offsetof(struct mcp_grant, access_token) },
     { "refresh_token", offsetof(struct mcp_grant, refresh_token) },
     { "scope", offsetof(struct mcp_grant, scope) },
+    { "id_token", offsetof(struct mcp_grant, id_token) },
+    { "subject", offsetof(struct mcp_grant, subject) },
 }, numbers[] = {
     { "auth_method", offsetof(struct mcp_grant, auth_method) },
+    { "signing_alg", offsetof(struct mcp_grant, signing_alg) },
     { "secret_expires_s", offsetof(struct mcp_grant, secret_expires_s) },
     { "expires_ms", offsetof(struct mcp_grant, expires_ms) },
 };
@@ -41,44 +44,77 @@ static int64_t *number_at(struct mcp_grant *grant, size_t i)
     return (int64_t *)(void *)((char *)grant + numbers[i].offset);
 }
 
-int mcp_grant_read(struct arena *a, struct slice json, struct mcp_grant *ret, struct err *e)
+static void read_members(struct json_value v, struct mcp_grant *ret)
 {
-    struct json_value v;
-    int r = json_parse(a, json, &v, e);
-
-    if (r < 0)
-        return r;
     *ret = (struct mcp_grant){ 0 };
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         *text_at(ret, i) = json_cstr(json_get(v, texts[i].name));
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
         *number_at(ret, i) = json_int(json_get(v, numbers[i].name));
+}
+
+int mcp_grant_read(struct arena *a, struct slice json, struct mcp_grant *ret, struct err *e)
+{
+    struct json_value v, of_identity;
+    int r = json_parse(a, json, &v, e);
+
+    if (r < 0)
+        return r;
+    read_members(v, ret);
+    of_identity = json_get(v, "identity");
+    if (json_type(of_identity) == JSON_OBJECT) {
+        struct mcp_grant *identity = ARENA_NEW(a, struct mcp_grant);
+
+        read_members(of_identity, identity);
+        ret->identity = identity;
+    }
     return 0;
+}
+
+static void write_members(struct json_writer *w, const struct mcp_grant *grant)
+{
+    struct mcp_grant copy = *grant;
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        if (*text_at(&copy, i))
+            json_add_string(w, texts[i].name, *text_at(&copy, i));
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+        json_add_int(w, numbers[i].name, *number_at(&copy, i));
 }
 
 void mcp_grant_write(struct buf *out, const struct mcp_grant *grant)
 {
-    struct mcp_grant copy = *grant;
     struct json_writer w;
 
     json_write_init(&w, out);
     json_begin_object(&w);
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        if (*text_at(&copy, i))
-            json_add_string(&w, texts[i].name, *text_at(&copy, i));
-    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-        json_add_int(&w, numbers[i].name, *number_at(&copy, i));
+    write_members(&w, grant);
+    if (grant->identity) {
+        json_begin_object_as(&w, "identity");
+        write_members(&w, grant->identity);
+        json_end(&w);
+    }
     json_end(&w);
 }
 
-void mcp_grant_copy(struct arena *a, const struct mcp_grant *from, struct mcp_grant *ret)
+static void copy_members(struct arena *a, const struct mcp_grant *from, struct mcp_grant *ret)
 {
     *ret = *from;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         *text_at(ret, i) = arena_strdup(a, *text_at(ret, i));
 }
 
-static void copy_target(struct arena *a, const struct mcp_oauth_target *from, struct mcp_oauth_target *ret)
+void mcp_grant_copy(struct arena *a, const struct mcp_grant *from, struct mcp_grant *ret)
+{
+    struct mcp_grant *identity = from->identity ? ARENA_NEW(a, struct mcp_grant) : NULL;
+
+    copy_members(a, from, ret);
+    if (identity)
+        copy_members(a, from->identity, identity);
+    ret->identity = identity;
+}
+
+void mcp_target_copy(struct arena *a, const struct mcp_oauth_target *from, struct mcp_oauth_target *ret)
 {
     *ret = (struct mcp_oauth_target){ .server = arena_strdup(a, from->server),
                                       .url = arena_strdup(a, from->url),
@@ -86,7 +122,12 @@ static void copy_target(struct arena *a, const struct mcp_oauth_target *from, st
                                       .client_secret = arena_strdup(a, from->client_secret),
                                       .client_metadata_url = arena_strdup(a, from->client_metadata_url),
                                       .scope = arena_strdup(a, from->scope),
-                                      .is_machine = from->is_machine };
+                                      .private_key = arena_strdup(a, from->private_key),
+                                      .key_id = arena_strdup(a, from->key_id),
+                                      .way = from->way,
+                                      .identity_provider = arena_strdup(a, from->identity_provider),
+                                      .identity_client_id = arena_strdup(a, from->identity_client_id),
+                                      .identity_client_secret = arena_strdup(a, from->identity_client_secret) };
 }
 
 static void copy_wanted(struct arena *a, const struct mcp_challenge *from, struct mcp_challenge *ret)
@@ -161,7 +202,7 @@ static void set_target(struct mcp_oauth_entry *entry, const struct mcp_oauth_tar
     struct arena *old = entry->target_arena;
 
     entry->target_arena = arena_new_sized(512);
-    copy_target(entry->target_arena, t, &entry->target);
+    mcp_target_copy(entry->target_arena, t, &entry->target);
     arena_free(old);
 }
 
@@ -227,7 +268,7 @@ void mcp_entry_grant(struct mcp_oauth_entry *entry, struct arena *a, struct mcp_
 void mcp_entry_target(struct mcp_oauth_entry *entry, struct arena *a, struct mcp_oauth_target *ret)
 {
     pthread_mutex_lock(&entry->oauth->lock);
-    copy_target(a, &entry->target, ret);
+    mcp_target_copy(a, &entry->target, ret);
     pthread_mutex_unlock(&entry->oauth->lock);
 }
 

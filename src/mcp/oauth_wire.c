@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/visible.h"
+#include "mcp/oauth_key.h"
 #include "net/url.h"
 
 #include <string.h>
@@ -235,6 +236,14 @@ int mcp_origin(struct arena *a, const char *url, const char **ret, struct err *e
     return 0;
 }
 
+bool mcp_is_same_origin(struct arena *a, const char *one, const char *other)
+{
+    const char *first, *second;
+
+    return mcp_origin(a, one, &first, NULL) == 0 && mcp_origin(a, other, &second, NULL) == 0 &&
+           strcasecmp(first, second) == 0;
+}
+
 /* The path without query; "/" when there is none. */
 static int path_of(struct arena *a, const char *url, char **ret, struct err *e)
 {
@@ -248,17 +257,16 @@ static int path_of(struct arena *a, const char *url, char **ret, struct err *e)
 /* RFC 9728 section 3.3, and as MCP's own clients do: a resource may hold the whole tree below it. */
 static bool holds(struct arena *a, const char *resource, const char *url)
 {
-    const char *one, *other;
     char *outer, *inner;
     size_t n;
 
-    if (mcp_origin(a, resource, &one, NULL) < 0 || mcp_origin(a, url, &other, NULL) < 0 ||
-        path_of(a, resource, &outer, NULL) < 0 || path_of(a, url, &inner, NULL) < 0)
+    if (path_of(a, resource, &outer, NULL) < 0 || path_of(a, url, &inner, NULL) < 0)
         return false;
     n = strlen(outer);
     if (n > 0 && outer[n - 1] == '/')
         n--;
-    return strcasecmp(one, other) == 0 && strncmp(outer, inner, n) == 0 && (inner[n] == '\0' || inner[n] == '/');
+    return mcp_is_same_origin(a, resource, url) && strncmp(outer, inner, n) == 0 &&
+           (inner[n] == '\0' || inner[n] == '/');
 }
 
 int mcp_resource_read(struct arena *a, struct slice json, const char *url, struct mcp_resource_metadata *ret,
@@ -313,7 +321,15 @@ static unsigned methods_of(struct json_value list)
 {
     return (has_text(list, "none") ? MCP_AUTH_NONE : 0U) |
            (has_text(list, "client_secret_basic") ? MCP_AUTH_BASIC : 0U) |
-           (has_text(list, "client_secret_post") ? MCP_AUTH_POST : 0U);
+           (has_text(list, "client_secret_post") ? MCP_AUTH_POST : 0U) |
+           (has_text(list, "private_key_jwt") ? MCP_AUTH_KEY : 0U);
+}
+
+static unsigned algs_of(struct json_value list)
+{
+    return (has_text(list, "ES256") ? MCP_ALG_ES256 : 0U) | (has_text(list, "RS256") ? MCP_ALG_RS256 : 0U) |
+           (has_text(list, "PS256") ? MCP_ALG_PS256 : 0U) |
+           (json_type(list) == JSON_ARRAY && json_length(list) > 0 ? MCP_ALG_OTHER : 0U);
 }
 
 int mcp_issuer_read(struct arena *a, struct slice json, const char *issuer, struct mcp_issuer_metadata *ret,
@@ -335,6 +351,7 @@ int mcp_issuer_read(struct arena *a, struct slice json, const char *issuer, stru
     read.registration_endpoint = url_in(a, v, "registration_endpoint");
     read.revocation_endpoint = url_in(a, v, "revocation_endpoint");
     read.auth_methods = methods_of(json_get(v, "token_endpoint_auth_methods_supported"));
+    read.signing_algs = algs_of(json_get(v, "token_endpoint_auth_signing_alg_values_supported"));
     read.has_s256 = has_text(json_get(v, "code_challenge_methods_supported"), "S256");
     read.sends_iss = json_bool(json_get(v, "authorization_response_iss_parameter_supported"));
     read.takes_documents = json_bool(json_get(v, "client_id_metadata_document_supported"));
@@ -412,6 +429,7 @@ int mcp_tokens_read(struct arena *a, struct slice json, struct mcp_tokens *ret, 
         return r;
     read.access_token = json_cstr(json_get(v, "access_token"));
     read.refresh_token = json_cstr(json_get(v, "refresh_token"));
+    read.id_token = text_of(v, "id_token", LIMIT_MCP_TOKEN_BYTES);
     read.scope = text_of(v, "scope", LIMIT_MCP_SCOPE_BYTES);
     read.expires_in_s = seconds_of(json_double(json_get(v, "expires_in")));
     type = json_cstr(json_get(v, "token_type"));
@@ -423,6 +441,25 @@ int mcp_tokens_read(struct arena *a, struct slice json, struct mcp_tokens *ret, 
     if (read.refresh_token && !*read.refresh_token)
         read.refresh_token = NULL;
     *ret = read;
+    return 0;
+}
+
+int mcp_exchange_read(struct arena *a, struct slice json, const char **ret_token, struct err *e)
+{
+    struct json_value v = { 0 };
+    const char *token, *type, *issued;
+    int r = parse_object(a, json, "The answer of the identity provider", &v, e);
+
+    if (r < 0)
+        return r;
+    token = json_cstr(json_get(v, "access_token"));
+    type = json_cstr(json_get(v, "token_type"));
+    issued = json_cstr(json_get(v, "issued_token_type"));
+    if (!issued || strcmp(issued, MCP_TYPE_ID_JAG) != 0 || !type || strcasecmp(type, "N_A") != 0)
+        return err_login(e, "The identity provider exchanged the id token for another token than an ID-JAG.");
+    if (!is_token_text(token))
+        return err_login(e, "The identity provider sent no usable ID-JAG.");
+    *ret_token = token;
     return 0;
 }
 

@@ -28,12 +28,13 @@ struct mcp_resource_metadata {
 int mcp_resource_read(struct arena *a, struct slice json, const char *url, struct mcp_resource_metadata *ret,
                       struct err *e) MUST_CHECK;
 
-enum { MCP_AUTH_NONE = 1, MCP_AUTH_BASIC = 2, MCP_AUTH_POST = 4 };
+enum { MCP_AUTH_NONE = 1, MCP_AUTH_BASIC = 2, MCP_AUTH_POST = 4, MCP_AUTH_KEY = 8 /* private_key_jwt */ };
 
 /* Metadata of an authorization server (RFC 8414, OpenID Connect Discovery 1.0). */
 struct mcp_issuer_metadata {
     const char *issuer, *authorization_endpoint, *token_endpoint, *registration_endpoint, *revocation_endpoint;
     unsigned auth_methods; /* of the token endpoint, as far as they are known here; 0: not said */
+    unsigned signing_algs; /* for private_key_jwt there: MCP_ALG_ (oauth_key.h); 0: not said */
     bool has_s256, sends_iss, takes_documents, has_offline_access;
 };
 /* issuer: what the metadata must say of itself (a slash at the end does not count). -EPROTO MCP_LOGIN_FAILED: another
@@ -50,11 +51,16 @@ int mcp_registration_read(struct arena *a, struct slice json, struct mcp_registr
 
 struct mcp_tokens {
     const char *access_token, *refresh_token, *scope; /* the last two may be NULL */
+    const char *id_token;                             /* OpenID Connect Core section 3.1.3.3; NULL: none */
     int64_t expires_in_s;                             /* 0: not said */
 };
 /* -EPROTO MCP_LOGIN_FAILED: another type than Bearer, or a token that is not 1 to LIMIT_MCP_TOKEN_BYTES visible
  * characters. */
 int mcp_tokens_read(struct arena *a, struct slice json, struct mcp_tokens *ret, struct err *e) MUST_CHECK;
+/* The answer to a token exchange (RFC 8693 section 2.2.1) that asked for MCP_TYPE_ID_JAG. -EPROTO MCP_LOGIN_FAILED:
+ * another type of token, which must go nowhere, or one that is not 1 to LIMIT_MCP_TOKEN_BYTES visible characters. */
+#define MCP_TYPE_ID_JAG "urn:ietf:params:oauth:token-type:id-jag"
+int mcp_exchange_read(struct arena *a, struct slice json, const char **ret_token, struct err *e) MUST_CHECK;
 
 /* `error` and `error_description` of a refusal (RFC 6749 section 5.2), shown safely; NULL: absent. */
 struct mcp_oauth_error {
@@ -72,5 +78,7 @@ int mcp_resource_places(struct arena *a, const char *url, struct mcp_places *ret
 int mcp_issuer_places(struct arena *a, const char *issuer, struct mcp_places *ret, struct err *e) MUST_CHECK;
 /* "https://host:port" of a URL. */
 int mcp_origin(struct arena *a, const char *url, const char **ret, struct err *e) MUST_CHECK;
+/* false also when one of them is no URL. */
+bool mcp_is_same_origin(struct arena *a, const char *one, const char *other);
 /* The words of both lists, each once. Both may be NULL; NULL when there are none. */
 const char *mcp_scope_union(struct arena *a, const char *one, const char *other);

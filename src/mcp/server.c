@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "mcp/http.h"
+#include "mcp/oauth_key.h"
 #include "net/url.h"
 #include "os/env.h"
 
@@ -17,7 +18,7 @@ enum {
     SHOWN_BYTES = 8 * LIMIT_MCP_DEFINITION /* quotes make four bytes of one, and folders are named twice */
 };
 
-static const char *const grants[] = { "person", "machine", NULL };
+static const char *const grants[] = { "person", "machine", "enterprise", NULL };
 static const char *const types[] = { "stdio", "http", "sse", NULL };
 
 const struct field mcp_server_fields[] = {
@@ -52,7 +53,18 @@ const struct field mcp_server_fields[] = {
     FIELD_STRING(struct mcp_server, scope, "scope", .min = 1, .max = LIMIT_TEXT_CHARS,
                  .help = "of the login, instead of what the server names"),
     FIELD_STRING(struct mcp_server, grant, "grant", .one_of = grants, .def_str = "person",
-                 .help = "machine: client credentials, without a person"),
+                 .help = "machine: client credentials, without a person; enterprise: an identity_provider vouches"),
+    FIELD_STRING(struct mcp_server, private_key, "private_key", .min = 1, .max = LIMIT_MCP_KEY_BYTES,
+                 .help =
+                     "PEM, P-256 or RSA; signs instead of client_secret (private_key_jwt); sealed, never shown again"),
+    FIELD_STRING(struct mcp_server, key_id, "key_id", .min = 1, .max = LIMIT_NAME_CHARS,
+                 .help = "of private_key, as the authorization server knows it"),
+    FIELD_STRING(struct mcp_server, identity_provider, "identity_provider", .min = 1, .max = LIMIT_URL_CHARS,
+                 .help = "of grant enterprise: the issuer at which people log in, https"),
+    FIELD_STRING(struct mcp_server, identity_client_id, "identity_client_id", .min = 1, .max = LIMIT_MCP_CLIENT_BYTES,
+                 .help = "registered at the identity provider"),
+    FIELD_STRING(struct mcp_server, identity_client_secret, "identity_client_secret", .min = 1,
+                 .max = LIMIT_MCP_CLIENT_BYTES, .help = "sealed, never shown again"),
     FIELD_STRINGS(struct mcp_server, folders, "folders", .max = LIMIT_SANDBOX_FOLDERS,
                   .help = "roots: folders that it is told of and may change"),
     FIELD_STRINGS(struct mcp_server, read_folders, "read_folders", .max = LIMIT_SANDBOX_FOLDERS,
@@ -122,6 +134,53 @@ static int check_child(const struct mcp_server *s, struct arena *a, const char *
     return sandbox_definition_check(&s->sandbox, "sandbox", data_dir, e) < 0 ? -EINVAL : r;
 }
 
+static int check_key(const struct mcp_server *s, struct err *e)
+{
+    const char *rule = mcp_key_rule(s->private_key);
+
+    if (s->client_secret)
+        return err_add_field(e, "private_key", "must be absent with a client_secret: one of them");
+    if (!s->client_id && !s->client_metadata_url)
+        return err_add_field(e, "private_key", "needs a client_id");
+    if (rule)
+        return err_add_field(e, "private_key", "%s", rule);
+    return 0;
+}
+
+/* Credentials go there, so http is for this machine only. */
+static int check_provider(const struct mcp_server *s, struct arena *a, struct err *e)
+{
+    struct url url;
+    int r = 0;
+
+    if (!s->identity_provider || !s->identity_client_id)
+        return err_add_field(e, "grant", "enterprise needs identity_provider and identity_client_id");
+    if (url_parse(a, s->identity_provider, &url, NULL) < 0 || !(url.is_tls || url.is_loopback) ||
+        strpbrk(s->identity_provider, "?#"))
+        r = err_add_field(e, "identity_provider", "must be an https URL without ? and #");
+    if (!s->client_id && !s->client_metadata_url)
+        r = err_add_field(e, "grant", "enterprise needs a client_id, registered at the server's authorization server");
+    return r;
+}
+
+static int check_login(const struct mcp_server *s, struct arena *a, struct err *e)
+{
+    bool is_enterprise = strcmp(s->grant, "enterprise") == 0;
+    int r = 0;
+
+    if (strcmp(s->grant, "machine") == 0 && !(s->client_id && (s->client_secret || s->private_key)))
+        r = err_add_field(e, "grant", "machine needs client_id, and client_secret or private_key");
+    if (s->private_key && check_key(s, e) < 0)
+        r = -EINVAL;
+    if (s->key_id && !s->private_key)
+        r = err_add_field(e, "key_id", "needs a private_key");
+    if (is_enterprise && check_provider(s, a, e) < 0)
+        r = -EINVAL;
+    if (!is_enterprise && (s->identity_provider || s->identity_client_id || s->identity_client_secret))
+        r = err_add_field(e, "identity_provider", "is for the grant enterprise");
+    return r;
+}
+
 static int check_remote(const struct mcp_server *s, struct arena *a, struct err *e)
 {
     struct json_iter it = json_iter(s->headers);
@@ -138,8 +197,8 @@ static int check_remote(const struct mcp_server *s, struct arena *a, struct err 
         r = err_add_field(e, "url", "must be an http or https URL: %s", why.text);
     if (s->command)
         r = err_add_field(e, "command", "must be absent for server_type %s", s->type);
-    if (strcmp(s->grant, "machine") == 0 && !(s->client_id && s->client_secret))
-        r = err_add_field(e, "grant", "machine needs client_id and client_secret");
+    if (check_login(s, a, e) < 0)
+        r = -EINVAL;
     while (json_next(&it, &name, &value)) {
         err_init(&why);
         if (mcp_http_check_header(arena_slicedup(a, name), json_cstr(value), &why) < 0)
@@ -205,6 +264,11 @@ static void write_runs(const struct mcp_server *s, struct json_writer *w)
     add_text(w, "client_metadata_url", s->client_metadata_url);
     add_text(w, "scope", s->scope);
     add_text(w, "grant", s->grant);
+    add_text(w, "private_key", s->private_key);
+    add_text(w, "key_id", s->key_id);
+    add_text(w, "identity_provider", s->identity_provider);
+    add_text(w, "identity_client_id", s->identity_client_id);
+    add_text(w, "identity_client_secret", s->identity_client_secret);
     add_texts(w, "folders", &s->folders);
     add_texts(w, "read_folders", &s->read_folders);
     write_sandbox(&s->sandbox, w);

@@ -24,7 +24,9 @@ struct mcp_server {
     const char *url;                       /* http, sse */
     struct json_value headers;             /* http, sse: an object of texts, or absent */
     const char *client_id, *client_secret; /* http, sse: registered by the person at the authorization server; NULL */
-    const char *client_metadata_url, *scope, *grant; /* of struct mcp_oauth_target; grant: "person" or "machine" */
+    /* http, sse: of struct mcp_oauth_target; grant: "person", "machine" or "enterprise" */
+    const char *client_metadata_url, *scope, *grant, *private_key, *key_id;
+    const char *identity_provider, *identity_client_id, *identity_client_secret;
     struct field_strings folders, read_folders; /* roots that a person gave, and, of them, those it may not change */
     struct sandbox_definition sandbox;          /* stdio */
     double timeout_s;                           /* of one call without progress */

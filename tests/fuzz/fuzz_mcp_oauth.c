@@ -1,6 +1,9 @@
 /* What OAuth's servers send: the first byte chooses the reader. What is accepted keeps its limits. */
 #include "mcp/oauth_wire.h"
 
+#include "mcp/oauth_jwt.h"
+#include "mcp/oauth_key.h"
+
 #include "base/limits.h"
 
 #include <assert.h>
@@ -61,12 +64,41 @@ static void read_tokens(struct arena *a, struct slice json)
     mcp_oauth_error_read(a, json, &error);
 }
 
+static void read_exchange(struct arena *a, struct slice json)
+{
+    const char *token = NULL;
+
+    if (mcp_exchange_read(a, json, &token, NULL) == 0)
+        check_header_text(token, LIMIT_MCP_TOKEN_BYTES);
+}
+
+static void read_jwt(struct arena *a, struct slice text)
+{
+    struct mcp_jwt jwt;
+
+    if (mcp_jwt_read(a, "It", arena_slicedup(a, text), &jwt, NULL) < 0)
+        return;
+    assert(jwt.type && jwt.issuer && jwt.subject && jwt.expires_s >= 0);
+    assert(text.n <= LIMIT_MCP_TOKEN_BYTES || memchr(text.p, '\0', text.n));
+    (void)mcp_jwt_holds(jwt.audience, "https://as.example");
+    (void)mcp_jwt_holds(jwt.resource, "");
+}
+
+static void read_key(struct arena *a, struct slice text)
+{
+    int64_t alg = 0;
+
+    if (!mcp_key_rule(arena_slicedup(a, text)))
+        assert(mcp_key_choose(arena_slicedup(a, text), 0, &alg, NULL) == 0 && alg);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(struct arena * a, struct slice text) = { read_challenge, read_resource, read_issuer,
-                                                                            read_registration, read_tokens };
+    static void (*const readers[])(struct arena * a,
+                                   struct slice text) = { read_challenge, read_resource, read_issuer, read_registration,
+                                                          read_tokens,    read_exchange, read_jwt,    read_key };
     AUTO(arena_freep) struct arena *a = arena_new();
 
     if (size > 0)

@@ -147,6 +147,8 @@ int mcp_audit(const struct request *req, const char *action, const struct mcp_se
     shown.env = masked(req->arena, server->env);
     shown.headers = masked(req->arena, server->headers);
     shown.client_secret = server->client_secret ? "****" : NULL;
+    shown.private_key = server->private_key ? "****" : NULL;
+    shown.identity_client_secret = server->identity_client_secret ? "****" : NULL;
     buf_init(&out, 2 * LIMIT_MCP_DEFINITION); /* a mask may be longer than its value */
     json_write_init(&w, &out);
     mcp_server_write(&shown, &w);

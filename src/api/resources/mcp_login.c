@@ -12,6 +12,10 @@ struct callback_query {
     const char *state, *code, *iss, *error, *error_description;
 };
 
+struct login_body {
+    const char *id_token;
+};
+
 static const struct field callback_fields[] = {
     FIELD_STRING(struct callback_query, state, "state", .max = LIMIT_TEXT_CHARS),
     FIELD_STRING(struct callback_query, code, "code", .max = LIMIT_PROVIDER_SECRET),
@@ -20,10 +24,15 @@ static const struct field callback_fields[] = {
     FIELD_STRING(struct callback_query, error_description, "error_description", .max = LIMIT_TEXT_CHARS),
     FIELD_END,
 };
+static const struct field login_fields[] = {
+    FIELD_STRING(struct login_body, id_token, "id_token", .min = 1, .max = LIMIT_MCP_TOKEN_BYTES,
+                 .help = "of grant enterprise: one that the identity provider gave the person, instead of a browser"),
+    FIELD_END,
+};
 static const struct field login_answer[] = {
     SHAPE_STRING("server"),
-    SHAPE_STRING("url", .help = "for the person's browser"),
-    SHAPE_STRING("host", .help = "where the person logs in"),
+    SHAPE_STRING("url", .flags = FIELD_NULLABLE, .help = "for the person's browser; null: the login is done"),
+    SHAPE_STRING("host", .flags = FIELD_NULLABLE, .help = "where the person logs in"),
     FIELD_END,
 };
 
@@ -32,10 +41,23 @@ static int need_service(const struct request *req, struct err *e)
     return req->api->mcp_oauth ? 0 : err_set(e, -ENOTSUP, "NOT_SERVING", "Logins work only while the service runs.");
 }
 
+static int log_in(struct request *req, const struct mcp_oauth_target *target, struct mcp_oauth_login *ret,
+                  struct err *e)
+{
+    const char *redirect = arena_printf(req->arena, "%s" CALLBACK, req->api->base_url);
+    const struct login_body *body = req->body;
+    const char *id_token = body ? body->id_token : NULL;
+    int r;
+
+    if (!id_token && target->way != MCP_OAUTH_MACHINE)
+        return mcp_oauth_begin(req->api->mcp_oauth, target, redirect, mcp_call_of(req)->wait, req->arena, ret, e);
+    r = mcp_oauth_obtain(req->api->mcp_oauth, target, id_token, mcp_call_of(req)->wait, e);
+    return r < 0 ? r : mcp_host_restart(req->api->mcp_host, target->server, e);
+}
+
 /* A browser of this machine comes back over loopback, whichever addresses the service listens on. */
 static int begin_login(struct request *req, struct response *res, struct err *e)
 {
-    const char *redirect = arena_printf(req->arena, "%s" CALLBACK, req->api->base_url);
     struct mcp_oauth_target target;
     struct mcp_oauth_login login = { 0 };
     int r = need_service(req, e);
@@ -45,7 +67,7 @@ static int begin_login(struct request *req, struct response *res, struct err *e)
     if (r == 0)
         r = audit_append(req->api->identity, req->caller->actor, "mcp.login", req->params[0], NULL, e);
     if (r == 0)
-        r = mcp_oauth_begin(req->api->mcp_oauth, &target, redirect, mcp_call_of(req)->wait, req->arena, &login, e);
+        r = log_in(req, &target, &login, e);
     if (r < 0)
         return r;
     json_add_string(&res->json, "server", req->params[0]);
@@ -64,7 +86,7 @@ static int end_login(struct request *req, struct response *res, struct err *e)
     if (r == 0)
         r = audit_append(req->api->identity, req->caller->actor, "mcp.logout", req->params[0], NULL, e);
     if (r == 0)
-        r = mcp_oauth_forget(req->api->mcp_oauth, req->params[0], mcp_call_of(req)->wait, e);
+        r = mcp_oauth_forget(req->api->mcp_oauth, &target, mcp_call_of(req)->wait, e);
     return r < 0 ? r : mcp_host_restart(req->api->mcp_host, req->params[0], e);
 }
 
@@ -95,9 +117,11 @@ const struct route mcp_login_routes[] = {
       .path = "/api/mcp/servers/:server/login",
       .permission = PERM_ADMIN,
       .kind = ROUTE_LONG,
+      ROUTE_BODY(login_fields, struct login_body),
+      .is_body_optional = true,
       .answer = login_answer,
       .handler = begin_login,
-      .summary = "Begin a login at a remote MCP server; a browser goes on",
+      .summary = "Begin a login at a remote MCP server; a browser goes on where a person is needed",
       .tag = "MCP" },
     { .method = HTTP_POST,
       .path = "/api/mcp/servers/:server/logout",

@@ -25,6 +25,7 @@ struct under_test {
     struct mcp_oauth *oauth;
     struct mcp_oauth_target target;
     struct mcp_authorizer authorizer;
+    const char *id_token; /* that the person has already; NULL: none */
 };
 
 /* ---- what the server asks ---- */
@@ -126,7 +127,11 @@ static int log_in(struct under_test *u, struct err *e)
     struct mcp_oauth_login login;
     struct http_answer answer;
     const char *server, *back;
-    int r = mcp_oauth_begin(u->oauth, &u->target, "http://127.0.0.1:1/callback", &wait, a, &login, e);
+    int r;
+
+    if (u->id_token)
+        return mcp_oauth_obtain(u->oauth, &u->target, u->id_token, &wait, e);
+    r = mcp_oauth_begin(u->oauth, &u->target, "http://127.0.0.1:1/callback", &wait, a, &login, e);
 
     browser.url = login.url;
     if (r == 0)
@@ -157,6 +162,13 @@ static int run(struct under_test *u, struct err *e)
     return r;
 }
 
+static enum mcp_oauth_way way_of(const char *scenario)
+{
+    if (strstr(scenario, "client-credentials"))
+        return MCP_OAUTH_MACHINE;
+    return strstr(scenario, "cross-app-access") ? MCP_OAUTH_ENTERPRISE : MCP_OAUTH_PERSON;
+}
+
 /* The suite names the client that it knows in MCP_CONFORMANCE_CONTEXT. */
 static int read_target(struct under_test *u, struct arena *a, struct err *e)
 {
@@ -169,8 +181,12 @@ static int read_target(struct under_test *u, struct arena *a, struct err *e)
                                            .url = u->url,
                                            .client_id = json_cstr(json_get(context, "client_id")),
                                            .client_secret = json_cstr(json_get(context, "client_secret")),
+                                           .private_key = json_cstr(json_get(context, "private_key_pem")),
+                                           .identity_provider = json_cstr(json_get(context, "idp_issuer")),
+                                           .identity_client_id = json_cstr(json_get(context, "idp_client_id")),
                                            .client_metadata_url = "https://conformance-test.local/client-metadata.json",
-                                           .is_machine = strstr(u->scenario, "client-credentials") != NULL };
+                                           .way = way_of(u->scenario) };
+    u->id_token = json_cstr(json_get(context, "idp_id_token"));
     return mcp_oauth_authorizer(u->oauth, &u->target, &u->authorizer, e);
 }
 

@@ -293,7 +293,7 @@ static void a_public_server_names_no_address_of_this_machine(void **state)
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct mcp_oauth_config c = { .public_guard = public_guard };
     const struct net_wait wait = net_wait_of(WAIT_MS, NULL, NULL);
-    const struct mcp_fetch f = { &c, "https://mcp.example/mcp", &wait, a };
+    const struct mcp_fetch f = { .config = &c, .server_url = "https://mcp.example/mcp", .wait = &wait, .arena = a };
     struct http_answer answer;
     struct err e = { 0 };
 
@@ -356,6 +356,7 @@ static void more_scope_is_added_to_what_was_granted(void **state)
 static void a_logout_revokes_the_token(void **state)
 {
     struct mcp_oauth_status status;
+    struct mcp_oauth_target t;
     struct world w;
 
     world_open(&w, S256);
@@ -363,7 +364,8 @@ static void a_logout_revokes_the_token(void **state)
     assert_int_equal(mcp_oauth_status(w.oauth, "one", w.rig.a, &status, NULL), 0);
     assert_int_equal(status.state, MCP_OAUTH_LOGGED_IN);
     assert_true(status.can_refresh);
-    assert_int_equal(mcp_oauth_forget(w.oauth, "one", &w.wait, NULL), 0);
+    t = target_of(&w);
+    assert_int_equal(mcp_oauth_forget(w.oauth, &t, &w.wait, NULL), 0);
     assert_non_null(strstr(w.forms, " token=r1&token_type_hint=refresh_token"));
     assert_null(value_of(&w));
     assert_int_equal(mcp_oauth_status(w.oauth, "one", w.rig.a, &status, NULL), 0);
@@ -382,7 +384,7 @@ static void a_machine_logs_in_by_itself(void **state)
     t = target_of(&w);
     t.client_id = "m";
     t.client_secret = "s";
-    t.is_machine = true;
+    t.way = MCP_OAUTH_MACHINE;
     assert_int_equal(mcp_oauth_authorizer(w.oauth, &t, &by, NULL), 0);
     assert_int_equal(by.refused(by.arg, &(struct mcp_refusal){ 401, "Bearer", NULL }, &w.wait, NULL), 0);
     assert_int_equal(by.value(by.arg, &w.wait, w.rig.a, &value, NULL), 0);

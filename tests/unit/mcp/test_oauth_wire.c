@@ -1,6 +1,7 @@
 #include "mcp/oauth_wire.h"
 
 #include "base/limits.h"
+#include "mcp/oauth_jwt.h"
 #include "mcp/oauth_private.h"
 
 #include <setjmp.h>
@@ -309,6 +310,73 @@ static void a_login_is_stored_and_read_as_it_was(void **state)
     buf_clear(&json);
 }
 
+/* A token of n bytes, signed by nobody. */
+static const char *jwt_of_size(struct arena *a, size_t n)
+{
+    char *text = arena_alloc(a, n + 1);
+
+    memset(text, 'A', n);
+    memcpy(text, "eyJhbGciOiJSUzI1NiJ9.e30.", 25); /* {"alg":"RS256"} and {} */
+    return text;
+}
+
+static void a_jwt_is_read_up_to_its_largest_size(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct mcp_jwt jwt;
+
+    assert_int_equal(mcp_jwt_read(a, "It", jwt_of_size(a, LIMIT_MCP_TOKEN_BYTES), &jwt, NULL), 0);
+    assert_int_equal(mcp_jwt_read(a, "It", jwt_of_size(a, LIMIT_MCP_TOKEN_BYTES + 1), &jwt, NULL), -EPROTO);
+}
+
+static void what_is_no_signed_jwt_is_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        ".",
+        "..",
+        "...",
+        "e30",
+        "e30.e30",
+        "e30.e30.",
+        "e30.e30.c2ln", /* no `alg` */
+        "eyJhbGciOiJSUzI1NiJ9.e30.",
+        "eyJhbGciOiJSUzI1NiJ9.e30.c2ln.c2ln",
+        "eyJhbGciOiJSUzI1NiJ9.W10.c2ln",
+        "eyJhbGciOiJub25lIn0.e30.c2ln",
+        "eyJhbGciOjF9.e30.c2ln",
+        "eyJhbGciOiJSUzI1NiJ9.e3.c2ln",
+        "a.b.c.d.e",
+    };
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct mcp_jwt jwt;
+
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+        if (mcp_jwt_read(a, "It", wrong[i], &jwt, NULL) != -EPROTO)
+            fail_msg("%s", wrong[i]);
+}
+
+static void an_exchanged_token_has_its_type_and_its_largest_size(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *token = NULL;
+
+    for (size_t n = LIMIT_MCP_TOKEN_BYTES; n <= LIMIT_MCP_TOKEN_BYTES + 1; n++) {
+        const char *json =
+            arena_printf(a, "{\"issued_token_type\":\"%s\",\"token_type\":\"n_a\",\"access_token\":\"%s\"}",
+                         MCP_TYPE_ID_JAG, jwt_of_size(a, n));
+
+        assert_int_equal(mcp_exchange_read(a, slice_of(json), &token, NULL), n == LIMIT_MCP_TOKEN_BYTES ? 0 : -EPROTO);
+    }
+    assert_int_equal(strlen(token), LIMIT_MCP_TOKEN_BYTES);
+    assert_int_equal(mcp_exchange_read(a, SLICE_LIT("[]"), &token, NULL), -EPROTO);
+    assert_int_equal(mcp_exchange_read(a,
+                                       SLICE_LIT("{\"issued_token_type\":\"" MCP_TYPE_ID_JAG
+                                                 "\",\"token_type\":\"N_A\",\"access_token\":\"a b\"}"),
+                                       &token, NULL),
+                     -EPROTO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +392,9 @@ int main(void)
         cmocka_unit_test(metadata_is_looked_for_at_the_well_known_places_in_order),
         cmocka_unit_test(scopes_are_joined_each_once),
         cmocka_unit_test(a_login_is_stored_and_read_as_it_was),
+        cmocka_unit_test(a_jwt_is_read_up_to_its_largest_size),
+        cmocka_unit_test(what_is_no_signed_jwt_is_refused),
+        cmocka_unit_test(an_exchanged_token_has_its_type_and_its_largest_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
