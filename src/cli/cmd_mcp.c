@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "base/percent.h"
 #include "cli/key_input.h"
+#include "cli/mcp_login.h"
 #include "cli/out.h"
 #include "cli/request.h"
 #include "cli/special.h"
@@ -82,39 +83,23 @@ static void add_many(struct cli *cli, struct json_writer *w, const char *option,
         json_add_strings(w, name, given, n);
 }
 
-static void add_given(struct cli *cli, struct json_writer *w, const char *option, const char *name)
-{
-    if (cli_has(cli, option))
-        json_add_string(w, name, cli_value(cli, option));
-}
-
-static void add_login(struct cli *cli, struct json_writer *w)
-{
-    add_given(cli, w, "--client-id", "client_id");
-    add_given(cli, w, "--client-secret", "client_secret");
-    add_given(cli, w, "--scope", "scope");
-    if (cli_has(cli, "--machine"))
-        json_add_string(w, "grant", "machine");
-}
-
-void body_mcp_add(struct cli *cli, struct json_writer *w)
+static void add_members(struct cli *cli, struct json_writer *w)
 {
     json_add_string(w, "name", cli->args[0]);
     if (cli->n_args > 1) {
         json_add_string(w, "command", cli->args[1]);
         json_add_strings(w, "args", cli->args + 2, cli->n_args - 2);
     }
-    add_given(cli, w, "--url", "url");
+    mcp_add_given(cli, w, "--url", "url");
     if (cli_has(cli, "--sse"))
         json_add_string(w, "server_type", "sse");
-    add_given(cli, w, "--description", "description");
-    add_given(cli, w, "--working-dir", "working_dir");
+    mcp_add_given(cli, w, "--description", "description");
+    mcp_add_given(cli, w, "--working-dir", "working_dir");
     add_many(cli, w, "--tag", "tags");
     add_many(cli, w, "--folder", "folders");
     add_many(cli, w, "--read-folder", "read_folders");
     add_pairs(cli, w, "--env", "env", '=');
     add_pairs(cli, w, "--header", "headers", ':');
-    add_login(cli, w);
     if (cli_has(cli, "--trusted"))
         json_add_bool(w, "trusted", true);
     if (cli_has(cli, "--profile")) {
@@ -122,6 +107,22 @@ void body_mcp_add(struct cli *cli, struct json_writer *w)
         json_add_string(w, "profile", cli_value(cli, "--profile"));
         json_end(w);
     }
+}
+
+static int write_add(struct cli *cli, struct slice *ret, struct err *e)
+{
+    struct json_writer w;
+    struct buf body;
+    int r;
+
+    buf_init(&body, MIB(4));
+    json_write_init(&w, &body);
+    json_begin_object(&w);
+    add_members(cli, &w);
+    r = mcp_add_login(cli, &w, e);
+    json_end(&w);
+    *ret = slice_of(buf_to_arena(&body, cli->arena));
+    return r;
 }
 
 static int send_accept(struct cli *cli, const char *name, const char *tool, const char *hash, struct err *e)
@@ -185,7 +186,7 @@ static void print_added(const char *name, bool is_accepted)
 int run_mcp_add(struct cli *cli, struct err *e)
 {
     struct client_request request = { .method = HTTP_POST, .path = "/api/mcp/servers" };
-    struct client_reply reply;
+    struct client_reply reply = { 0 };
     bool is_accepted = false;
     int r = check_pairs(cli, "--env", '=', "NAME=VALUE", e);
 
@@ -194,10 +195,10 @@ int run_mcp_add(struct cli *cli, struct err *e)
     if (r == 0 && (cli->n_args > 1) == cli_has(cli, "--url"))
         r = err_set(e, -EINVAL, "BAD_USE",
                     "Either a command after --, or --url: `hearth mcp add NAME -- COMMAND ARG...`");
-    if (r < 0)
-        return r;
-    request.body = cli_write_body(cli);
-    r = cli_send(cli, &request, &reply, e);
+    if (r == 0)
+        r = write_add(cli, &request.body, e);
+    if (r == 0)
+        r = cli_send(cli, &request, &reply, e);
     if (r == 0)
         r = offer(cli, json_get(reply.json, "server"), &is_accepted, e);
     if (r < 0)
@@ -532,6 +533,11 @@ const struct cli_option mcp_add_options[] = {
     { "--client-secret", .value = "TEXT", .help = "of a login; sealed in the data folder" },
     { "--scope", .value = "SCOPES", .help = "of a login, instead of what the server names" },
     { "--machine", .help = "a login without a person (client credentials)", .field = "grant" },
+    { "--private-key", .value = "FILE", .help = "of a login, instead of a secret: PEM; - reads standard input; sealed in the data folder" },
+    { "--key-id", .value = "ID", .help = "of that key, as the authorization server knows it" },
+    { "--identity-provider", .value = "URL", .help = "where people log in, which vouches for them at the authorization server" },
+    { "--identity-client-id", .value = "ID", .help = "of Hearth at that identity provider" },
+    { "--identity-client-secret", .value = "TEXT", .help = "of Hearth at that identity provider; sealed in the data folder" },
     { "--trusted", .help = "changed definitions of its tools need no person" },
     { "--yes", .help = "you have seen what runs and accept it", .field = "accept" },
     { .name = NULL },

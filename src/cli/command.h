@@ -11,7 +11,7 @@
 #include "base/json_write.h"
 #include "http/http.h"
 
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG_USE = 2, CLI_MAX_ARGS = 32, CLI_MAX_OPTIONS = 20 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG_USE = 2, CLI_MAX_ARGS = 32, CLI_MAX_OPTIONS = 32 };
 
 struct cli_option {
     const char *name;   /* "--data" */

@@ -518,7 +518,7 @@ const struct command commands[] = {
       .details = "A page that is refused with CONFIRMATION_REQUIRED shows the code. Confirm only what you asked for yourself." },
     { .words = "doctor", .is_repair = true, .is_json = true, .run = run_doctor, .summary = "Check everything and say what to do" },
     { .words = "mcp add", .makes_folder = true, .args = "NAME [COMMAND] [ARG]...", .n_args_min = 1, .n_args_max = CLI_MAX_ARGS, .options = mcp_add_options,
-      .is_json = true, .run = run_mcp_add, .body = body_mcp_add, .made = mcp_made, .summary = "Set up an MCP server, or replace the one of that name",
+      .is_json = true, .run = run_mcp_add, .made = mcp_made, .summary = "Set up an MCP server, or replace the one of that name",
       .details = "hearth mcp add NAME -- COMMAND ARG...: a program of this machine; hearth mcp add NAME --url URL: one behind an address.\n"
                  "What runs is shown and asked about in the terminal; without a terminal or --yes it waits for `hearth mcp accept NAME`.\n"
                  "It runs in a sandbox that shows it the folders among its arguments and those of --folder." },
@@ -553,7 +553,8 @@ const struct command commands[] = {
     { .words = "mcp restart", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .method = HTTP_POST, .path = "/api/mcp/servers/{0}/restart",
       .done = "{0} starts again with its next use.", .summary = "End an MCP server; its next use starts it again" },
     { .words = "mcp login", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .options = mcp_login_options, .needs_service = true, .run = run_mcp_login,
-      .summary = "Log in at a remote MCP server, in a browser" },
+      .summary = "Log in at a remote MCP server, in a browser",
+      .details = "A server with --machine needs no person: the command takes a token, and so shows what is missing." },
     { .words = "mcp logout", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .needs_service = true, .method = HTTP_POST,
       .path = "/api/mcp/servers/{0}/logout", .done = "The login at {0} is forgotten.", .summary = "Forget the login at a remote MCP server" },
     { .words = "mcp remove", .args = "SERVER", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/mcp/servers/{0}",

@@ -32,7 +32,7 @@ static void add_option_help(const struct cli_option *o, void *arg)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
 
-    buf_printf(arg, "  %-22s %s%s\n", option_title(a, o), o->help, o->is_many ? "; may be repeated" : "");
+    buf_printf(arg, "  %-21s  %s%s\n", option_title(a, o), o->help, o->is_many ? "; may be repeated" : "");
 }
 
 void help_print_command(struct buf *out, const struct command *c)

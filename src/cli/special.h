@@ -83,7 +83,6 @@ int mcp_check_accepted(struct cli *cli, struct err *e) MUST_CHECK;
 extern const struct cli_option mcp_add_options[], mcp_import_options[], mcp_call_options[], mcp_accept_options[],
     mcp_login_options[], mcp_resources_options[], mcp_serve_options[], mcp_config_options[];
 extern const struct cli_column mcp_columns[], mcp_tool_columns[];
-void body_mcp_add(struct cli *cli, struct json_writer *w);
 void body_mcp_tool(struct cli *cli, struct json_writer *w);
 extern const struct cli_option approval_allow_options[], approval_deny_options[];
 extern const struct cli_column approval_rule_columns[];

@@ -80,6 +80,12 @@ static const struct field server_shape[] = {
     SHAPE_STRINGS("read_folders"),
     SHAPE_OBJECT("sandbox", sandbox_shape),
     SHAPE_STRING("login", .help = "none, wanted (the server asked for one) or logged_in"),
+    SHAPE_STRING("grant", .help = "of a login: person, machine or enterprise"),
+    SHAPE_STRING("client_id", .flags = FIELD_NULLABLE),
+    SHAPE_STRING("key_id", .flags = FIELD_NULLABLE),
+    SHAPE_BOOL("has_private_key", .help = "true: it signs instead of a secret; the key itself is never shown"),
+    SHAPE_STRING("identity_provider", .flags = FIELD_NULLABLE),
+    SHAPE_STRING("identity_client_id", .flags = FIELD_NULLABLE),
     SHAPE_DOUBLE("timeout_s"),
     SHAPE_BOOL("trusted", .help = "true: changed definitions of its tools need no person"),
     FIELD_END,
@@ -168,6 +174,17 @@ static const char *login_of(const struct request *req, const struct mcp_server *
     return words[status.state];
 }
 
+static void write_login(const struct request *req, struct json_writer *w, const struct mcp_server *s)
+{
+    json_add_string(w, "login", login_of(req, s));
+    json_add_string(w, "grant", s->grant);
+    json_add_string(w, "client_id", s->client_id);
+    json_add_string(w, "key_id", s->key_id);
+    json_add_bool(w, "has_private_key", s->private_key);
+    json_add_string(w, "identity_provider", s->identity_provider);
+    json_add_string(w, "identity_client_id", s->identity_client_id);
+}
+
 static void write_runs(const struct request *req, struct json_writer *w, const struct mcp_server *s)
 {
     const struct sandbox_definition sandbox = mcp_server_sandbox(req->arena, s);
@@ -185,7 +202,7 @@ static void write_runs(const struct request *req, struct json_writer *w, const s
     json_add_string(w, "words", sandbox_words(req->arena, req->api->sandbox, &sandbox));
     json_add_string(w, "profile", s->sandbox.profile);
     json_end(w);
-    json_add_string(w, "login", login_of(req, s));
+    write_login(req, w, s);
     json_add_double(w, "timeout_s", s->timeout_s);
     json_add_bool(w, "trusted", s->is_trusted);
 }
