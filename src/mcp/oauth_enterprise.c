@@ -102,8 +102,9 @@ static int err_login_required(const struct mcp_oauth_target *t, struct err *e)
 
 static bool is_of_target(const struct mcp_grant *identity, const struct mcp_oauth_target *t)
 {
-    return identity && identity->id_token && identity->url && strcmp(identity->url, t->identity_provider) == 0 &&
-           identity->client_id && strcmp(identity->client_id, t->identity_client_id) == 0;
+    return identity && identity->id_token && identity->issuer && identity->token_endpoint && identity->url &&
+           strcmp(identity->url, t->identity_provider) == 0 && identity->client_id &&
+           strcmp(identity->client_id, t->identity_client_id) == 0;
 }
 
 static int refresh_identity(const struct mcp_fetch *f, struct mcp_grant *identity, struct err *e)
@@ -122,7 +123,7 @@ static int refresh_identity(const struct mcp_fetch *f, struct mcp_grant *identit
     return r == 0 ? mcp_identity_take(f->arena, identity->id_token, NULL, identity, e) : r;
 }
 
-/* Fills *ret with an identity whose id token is valid. */
+/* Fills *ret with the identity of old, with an id token that is valid. */
 static int fresh_identity(struct mcp_oauth_entry *entry, const struct mcp_fetch *f, const struct mcp_oauth_target *t,
                           const struct mcp_grant *old, struct mcp_grant *ret, struct err *e)
 {
@@ -131,9 +132,6 @@ static int fresh_identity(struct mcp_oauth_entry *entry, const struct mcp_fetch 
     struct err why;
     int r;
 
-    *ret = (struct mcp_grant){ 0 };
-    if (!is_of_target(old->identity, t))
-        return err_login_required(t, e);
     *ret = *old->identity;
     if (!is_over(ret->expires_ms / 1000))
         return 0;
@@ -233,8 +231,11 @@ int mcp_renew_enterprise(struct mcp_oauth_entry *entry, const struct mcp_fetch *
     struct mcp_grant identity, grant = { 0 };
     struct mcp_place place;
     const char *id_jag = NULL;
-    int r = fresh_identity(entry, f, t, old, &identity, e);
+    int r;
 
+    if (!is_of_target(old->identity, t))
+        return err_login_required(t, e);
+    r = fresh_identity(entry, f, t, old, &identity, e);
     if (r == 0)
         r = mcp_grant_begin(f, t, wanted, old, NULL, &place, &grant, e);
     if (r == 0 && place.is_assumed)

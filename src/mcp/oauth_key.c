@@ -12,7 +12,7 @@
 #include <openssl/rsa.h>
 #include <string.h>
 
-enum { MIN_RSA_BITS = 2048, P256_BYTES = 32, JTI_BYTES = 24, JTI_TEXT = 40, JWT_BYTES = 32 << 10 };
+enum { MIN_RSA_BITS = 2048, P256_BYTES = 32, JTI_BYTES = 24, JTI_TEXT = 40, JWT_BYTES = 128 << 10 };
 
 static void key_freep(EVP_PKEY **key)
 {
