@@ -216,6 +216,21 @@ static void the_server_chooses_among_what_the_key_can(void **state)
     }
 }
 
+static void the_longest_client_id_is_named_whole(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct mcp_assertion what = { .pem = new_p256_pem(a), .alg = MCP_ALG_ES256, .audience = "https://as.example" };
+    char *id = arena_alloc(a, 4 * LIMIT_MCP_CLIENT_BYTES + 1);
+    const char *jwt = NULL;
+
+    for (size_t i = 0; i < LIMIT_MCP_CLIENT_BYTES; i++)
+        memcpy(id + 4 * i, "\xf0\x9f\x94\x91", 5);
+    what.client_id = id;
+    assert_int_equal(mcp_key_assert(a, &what, &jwt, NULL), 0);
+    assert_string_equal(json_cstr(json_get(json_part(a, jwt, 1), "iss")), id);
+    assert_string_equal(json_cstr(json_get(json_part(a, jwt, 1), "sub")), id);
+}
+
 static void a_key_signs_in_its_own_way_only(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -239,6 +254,7 @@ int main(void)
         cmocka_unit_test(what_is_no_private_key_is_named),
         cmocka_unit_test(a_key_has_its_largest_size),
         cmocka_unit_test(the_server_chooses_among_what_the_key_can),
+        cmocka_unit_test(the_longest_client_id_is_named_whole),
         cmocka_unit_test(a_key_signs_in_its_own_way_only),
     };
 
