@@ -186,11 +186,15 @@ enum {
     LIMIT_CHANGE_LOG = 20000,       /* newest changes kept for other services that use the same file */
     LIMIT_BACKEND_CONNECTIONS = 64, /* to a database, for statements */
     LIMIT_BACKEND_CONNECTIONS_DEFAULT = 8,
-    LIMIT_BACKEND_CALL_MS = 20000,      /* one call that waits for a database */
-    LIMIT_BACKEND_SCRIPT_MS = 120000,   /* the set-up of a database */
-    LIMIT_BACKEND_JSON_BYTES = 8 << 20, /* one JSON value as jsonb prints it, with blanks and whole numbers */
-    LIMIT_BACKEND_ROW_BYTES = 32 << 20, /* one row of a database */
-    LIMIT_BACKEND_ATTEMPTS = 6,         /* of a statement that may be repeated */
+    LIMIT_BACKEND_CALL_MS = 20000,               /* one call that waits for a database */
+    LIMIT_BACKEND_SCRIPT_MS = 120000,            /* the set-up of a database */
+    LIMIT_BACKEND_JSON_BYTES = 8 << 20,          /* one JSON value as jsonb prints it, with blanks and whole numbers */
+    LIMIT_BACKEND_ROW_BYTES = 32 << 20,          /* one row of a database */
+    LIMIT_BACKEND_ATTEMPTS = 6,                  /* of a statement that may be repeated */
+    LIMIT_EVENT_IMAGE = LIMIT_BACKEND_ROW_BYTES, /* one row in an event as JSON; a change of a larger one is a gap */
+    LIMIT_EVENT_MESSAGE = 4 * LIMIT_EVENT_IMAGE, /* the rows of one event, from the server */
+    LIMIT_EVENT_RANGE = 200000,                  /* changes that one look at the outbox finds; more are a gap */
+    LIMIT_NOTIFY_BYTES = 7999,                   /* of a notification of PostgreSQL */
 
     /* outgoing HTTP */
     LIMIT_SSE_EVENT = 4 << 20,      /* one event or line of an upstream's stream */

@@ -12,7 +12,15 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { TEXT_OID = 25, PARAMS_MAX = 8, ROW_OVERHEAD = 7, COLUMN_OVERHEAD = 4, TLS_SHARE = 32, PREPARED_MAX = 128 };
+enum {
+    TEXT_OID = 25,
+    PARAMS_MAX = 8,
+    ROW_OVERHEAD = 7,
+    COLUMN_OVERHEAD = 4,
+    NOTICE_OVERHEAD = 11,
+    TLS_SHARE = 32,
+    PREPARED_MAX = 128
+};
 
 struct pg_link {
     PGconn *conn;         /* owned */
@@ -399,4 +407,51 @@ int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_
     if (r < 0 && e)
         *e = why;
     return r;
+}
+
+/* ---- notifications ---- */
+
+void pg_link_settle(struct pg_link *l)
+{
+    l->n_row_bytes = MAX(l->n_row_bytes, received(l->conn));
+}
+
+static int take_notices(struct pg_link *l, pg_notice_fn *fn, void *arg)
+{
+    PGnotify *notice;
+    int n = 0;
+
+    for (; (notice = PQnotifies(l->conn)); n++) {
+        l->n_row_bytes += NOTICE_OVERHEAD + strlen(notice->relname) + strlen(notice->extra);
+        fn(arg, notice->relname, notice->extra);
+        PQfreemem(notice);
+    }
+    return n;
+}
+
+/* Reads what has come; waits when that is nothing. 0 at the deadline, 1 otherwise. */
+static int await_input(struct pg_link *l, const struct net_wait *wait, struct err *e)
+{
+    struct err why = { 0 };
+    int r = net_wait_fd(wait, PQsocket(l->conn), POLLIN, &why);
+
+    if (r == -ETIMEDOUT)
+        return 0;
+    if (r < 0)
+        return notify_wait(r, &why, e);
+    if (!consume(l->conn)) {
+        l->is_broken = true;
+        return notify(PQerrorMessage(l->conn), e);
+    }
+    r = check_loose(l, e);
+    return r < 0 ? r : 1;
+}
+
+int pg_link_listen(struct pg_link *l, const struct net_wait *wait, pg_notice_fn *fn, void *arg, struct err *e)
+{
+    int n, r = 1;
+
+    while ((n = take_notices(l, fn, arg)) == 0 && r > 0)
+        r = await_input(l, wait, e);
+    return n > 0 ? n : r;
 }

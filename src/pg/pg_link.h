@@ -53,3 +53,13 @@ void pg_link_allow(struct pg_link *l, size_t max_row_bytes);
 const char *pg_link_sqlstate(const struct pg_link *l);
 /* Outside a transaction and below the limit of data from the server, so the next operation may use it. */
 bool pg_link_is_reusable(const struct pg_link *l);
+
+/* A long-lived connection: what the server has sent so far does not count against the limit of bytes that are no row.
+ * Between two operations only. */
+void pg_link_settle(struct pg_link *l);
+
+typedef void pg_notice_fn(void *arg, const char *channel, const char *payload);
+/* Calls fn for each notification that is there; when there is none, waits for one. Returns how many there were, 0 at
+ * the deadline; the errors of pg_link_run(). */
+int pg_link_listen(struct pg_link *l, const struct net_wait *wait, pg_notice_fn *fn, void *arg,
+                   struct err *e) MUST_CHECK;

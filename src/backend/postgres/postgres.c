@@ -123,6 +123,67 @@ static int postgres_check(struct backend *b, const struct backup_patience *patie
     return r < 0 || missings.n == 0 ? r : refuse_missing(&missings, e);
 }
 
+/* --- events --- */
+
+static int connect_events(void *arg, bool is_replication, const struct net_wait *wait, struct pg_link **ret,
+                          struct err *e)
+{
+    const struct postgres *pg = arg;
+    struct postgres_place place = pg->place;
+
+    place.is_replication = is_replication;
+    return postgres_pool_connect(&place, wait, ret, e);
+}
+
+static int run_for_events(void *arg, const struct pg_statement *st, struct err *e)
+{
+    struct postgres *pg = arg;
+    const struct net_wait wait = net_wait_of(LIMIT_BACKEND_CALL_MS, NULL, &pg->is_closing);
+    struct pg_link *link = NULL;
+    int r = postgres_pool_take(pg->pool, &wait, &link, e);
+
+    if (r < 0)
+        return r;
+    r = pg_link_run(link, &wait, st, e);
+    postgres_pool_give(pg->pool, &link);
+    return r;
+}
+
+static int open_events(struct postgres *pg, struct err *e)
+{
+    const struct postgres_events_config config = {
+        .abbr = pg->abbr, .mode = POSTGRES_EVENTS_OUTBOX, .connect = connect_events, .run = run_for_events, .arg = pg
+    };
+
+    return postgres_events_open(&config, &pg->events, e);
+}
+
+static int postgres_subscribe(struct backend *b, backend_event_fn *fn, backend_gap_fn *on_gap, void *arg, struct err *e)
+{
+    return postgres_events_subscribe(postgres_of(b)->events, fn, on_gap, arg, e);
+}
+
+static void postgres_unsubscribe(struct backend *b, void *arg)
+{
+    postgres_events_unsubscribe(postgres_of(b)->events, arg);
+}
+
+static int postgres_broadcast(struct backend *b, const char *channel, const char *event, const char *payload_json,
+                              struct err *e)
+{
+    return postgres_events_broadcast(postgres_of(b)->events, channel, event, payload_json, e);
+}
+
+static int postgres_listen(struct backend *b, const char *channel, backend_broadcast_fn *fn, void *arg, struct err *e)
+{
+    return postgres_events_listen(postgres_of(b)->events, channel, fn, arg, e);
+}
+
+static void postgres_unlisten(struct backend *b, void *arg)
+{
+    postgres_events_unlisten(postgres_of(b)->events, arg);
+}
+
 /* --- open and close --- */
 
 static struct backend *postgres_close(struct backend *b)
@@ -130,6 +191,7 @@ static struct backend *postgres_close(struct backend *b)
     struct postgres *pg = postgres_of(b);
 
     atomic_store(&pg->is_closing, true);
+    pg->events = postgres_events_close(pg->events);
     pg->pool = postgres_pool_free(pg->pool);
     pg->tables = postgres_tables_free(pg->tables);
     free(pg->abbr);
@@ -159,6 +221,11 @@ static const struct backend_ops postgres_ops = {
     .claimable = postgres_claimable,
     .owners = postgres_owners,
     .check = postgres_check,
+    .subscribe = postgres_subscribe,
+    .unsubscribe = postgres_unsubscribe,
+    .broadcast = postgres_broadcast,
+    .listen = postgres_listen,
+    .unlisten = postgres_unlisten,
     .presence_put = postgres_presence_put,
     .presence_remove = postgres_presence_remove,
     .presence_list = postgres_presence_list,
@@ -184,6 +251,8 @@ int backend_postgres_open(const struct backend_postgres_config *c, struct backen
     pg->pool = postgres_pool_new(&place);
     pg->place = postgres_pool_place(pg->pool);
     r = check_version(pg, e);
+    if (r == 0)
+        r = open_events(pg, e);
     if (r < 0) {
         postgres_close(&pg->backend);
         return r;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/postgres/postgres_events.h"
 #include "backend/postgres/postgres_pool.h"
 #include "backend/postgres/postgres_table.h"
 
@@ -17,6 +18,7 @@ struct postgres {
     struct postgres_pool *pool;     /* owned */
     struct postgres_place place;    /* borrowed from the pool */
     struct postgres_tables *tables; /* owned */
+    struct postgres_events *events; /* owned */
     atomic_bool is_closing;
 };
 

@@ -31,6 +31,13 @@ const struct postgres_piece postgres_database_pieces[] = {
       "    NEW.revision := OLD.revision + 1;\n"
       "    RETURN NEW;\n"
       "END $fn$;\n" },
+    { "table {abbr}_outbox: the changes that services are sent, and its functions",
+      "SELECT to_regclass('\"public\".\"{abbr}_outbox\"') IS NOT NULL"
+      " AND to_regclass('\"public\".\"{abbr}_outbox_mark\"') IS NOT NULL"
+      " AND (SELECT count(*) = 6 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace AND proname IN"
+      " ('{abbr}_outbox_wake', '{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
+      " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated'))",
+      "{outbox}" },
     { NULL, NULL, NULL },
 };
 
@@ -105,6 +112,7 @@ const struct postgres_piece postgres_table_pieces[] = {
       "SELECT relreplident = 'f' FROM pg_catalog.pg_class WHERE oid = to_regclass(format('%I.%I', {schema_literal},"
       " {bare_literal}))",
       "ALTER TABLE {table} REPLICA IDENTITY FULL;\n" },
+    { "triggers hearth_2_... on {table}", TRIGGER("hearth_2_updated"), "{outbox_triggers}" },
     { NULL, NULL, NULL },
 };
 
@@ -246,9 +254,15 @@ const struct postgres_piece postgres_role_pieces[] = {
       "SELECT has_table_privilege({role_literal}, '{schema}', 'SELECT')"
       " AND has_table_privilege({role_literal}, '{tables}', 'SELECT')"
       " AND has_table_privilege({role_literal}, '{presence}', 'INSERT')"
-      " AND has_table_privilege({role_literal}, '{presence}', 'UPDATE')",
+      " AND has_table_privilege({role_literal}, '{presence}', 'UPDATE')"
+      " AND has_table_privilege({role_literal}, '\"public\".\"{abbr}_outbox\"', 'SELECT')"
+      " AND has_table_privilege({role_literal}, '\"public\".\"{abbr}_outbox\"', 'DELETE')"
+      " AND has_table_privilege({role_literal}, '\"public\".\"{abbr}_outbox_mark\"', 'SELECT')"
+      " AND has_table_privilege({role_literal}, '\"public\".\"{abbr}_outbox_mark\"', 'UPDATE')",
       "GRANT SELECT ON {schema}, {tables} TO {role};\n"
-      "GRANT SELECT, INSERT, UPDATE, DELETE ON {presence} TO {role};\n" },
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON {presence} TO {role};\n"
+      "GRANT SELECT, DELETE ON \"public\".\"{abbr}_outbox\" TO {role};\n"
+      "GRANT SELECT, UPDATE ON \"public\".\"{abbr}_outbox_mark\" TO {role};\n" },
     { NULL, NULL, NULL },
 };
 

@@ -66,6 +66,10 @@ static int connect_as(const struct postgres_place *place, bool has_options, cons
     if (place->password)
         add(&p, "password", place->password);
     add(&p, "client_encoding", "UTF8");
+    if (place->is_replication) {
+        add(&p, "replication", "database");
+        add(&p, "options", "-c TimeZone=UTC -c DateStyle=ISO");
+    }
     r = pg_link_open(p.names, p.values, wait, ret, e);
     PQconninfoFree(given);
     return r;
@@ -76,9 +80,9 @@ int postgres_pool_connect(const struct postgres_place *place, const struct net_w
 {
     struct net_wait connecting = net_wait_part(wait, LIMIT_STORE_CONNECT_MS);
     struct err why = { 0 };
-    int r = connect_as(place, true, &connecting, ret, &why);
+    int r = connect_as(place, !place->is_replication, &connecting, ret, &why);
 
-    if (r < 0 && strstr(why.text, "unsupported startup parameter")) {
+    if (r < 0 && !place->is_replication && strstr(why.text, "unsupported startup parameter")) {
         why = (struct err){ 0 };
         r = connect_as(place, false, &connecting, ret, &why);
     }

@@ -17,6 +17,7 @@ struct postgres_pool;
 struct postgres_place {
     const char *url, *password; /* password NULL: not given */
     int64_t n_connections;
+    bool is_replication; /* connections that stream the server's log: times in UTC, one statement at a time */
 };
 
 struct postgres_pool *postgres_pool_new(const struct postgres_place *place) MUST_CHECK;

@@ -1,6 +1,7 @@
 #include "backend/postgres/postgres_table.h"
 #include "backend/backend_columns.h"
 #include "backend/postgres/postgres_schema.h"
+#include "backend/postgres/postgres_outbox_schema.h"
 #include "backend/sql_template.h"
 #include "backend/status.h"
 #include "base/hash.h"
@@ -180,6 +181,23 @@ static void put_record(struct buf *out, const void *of)
     buf_add_char(out, ')');
 }
 
+static void put_outbox(struct buf *out, const void *of)
+{
+    postgres_outbox_put(out, ((const struct postgres_table *)of)->all->abbr);
+}
+
+static void put_outbox_triggers(struct buf *out, const void *of)
+{
+    const struct postgres_table *t = of;
+    struct buf quoted;
+
+    buf_init(&quoted, SQL_TEXT_BYTES);
+    put_table(&quoted, t);
+    postgres_outbox_put_table(out, &(struct postgres_outbox_table){ t->all->abbr, buf_str(&quoted), t->name,
+                                                                    strcmp(t->name, t->all->deletions) == 0 });
+    buf_clear(&quoted);
+}
+
 static void put_statuses(struct buf *out, const void *of)
 {
     status_add_list(out, STATUSES_ALL);
@@ -227,6 +245,8 @@ static const struct sql_word words[] = {
     { "{tables}", put_tables },
     { "{presence}", put_presence },
     { "{schema}", put_schema },
+    { "{outbox}", put_outbox },
+    { "{outbox_triggers}", put_outbox_triggers },
     { "{fn}", put_fn },
     { "{abbr}", put_abbr },
     { "{role}", put_role },

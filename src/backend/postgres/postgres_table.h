@@ -2,11 +2,11 @@
  *
  * A template is a literal in the file that uses it (its address is the key). In a template {table} is the quoted
  * schema and name, {name} the name as a literal, {index} the beginning of the names of its indexes, {activities},
- * {deletions}, {tables}, {presence} and {schema} the quoted tables of the backend, {fn} the beginning of the names of
- * its functions, {role} the role that gets rights, {now} the database's clock, {columns} the columns of struct
- * backend_row as text, {record} the same of the row `o` as a JSON object, {statuses}, {claimable} and {leased} the
- * quoted words of status.h, {max_...} limits. Every identifier is quoted: any name that PostgreSQL takes is one. Tables
- * live until postgres_tables_free().
+ * {deletions}, {tables}, {presence} and {schema} the quoted tables of the backend, {outbox} and {outbox_triggers} the
+ * SQL of postgres_outbox_schema.h, {fn} the beginning of the names of its functions, {role} the role that gets rights,
+ * {now} the database's clock, {columns} the columns of struct backend_row as text, {record} the same of the row `o` as
+ * a JSON object, {statuses}, {claimable} and {leased} the quoted words of status.h, {max_...} limits. Every identifier
+ * is quoted: any name that PostgreSQL takes is one. Tables live until postgres_tables_free().
  *
  *     t = postgres_table_of(tables, "sales.orders");
  *     sql = postgres_sql(t, "SELECT {columns} FROM {table} WHERE id = $1::uuid");

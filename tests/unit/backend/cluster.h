@@ -1,6 +1,6 @@
-/* An own PostgreSQL for a test program: made on the first use in a temporary folder, reached over a Unix socket only,
- * ended and removed when the program exits (also when it is killed: the server gets a signal then). A place is a
- * database of its own, copied from one that has the schema.
+/* An own PostgreSQL for a test program, with prepared transactions where its level is logical: made on the first use in
+ * a temporary folder, reached over a Unix socket only, ended and removed when the program exits (also when it is
+ * killed: the server gets a signal then). A place is a database of its own, copied from one that has the schema.
  *
  *     struct cluster_place *place = cluster_place_make("logical");
  *     conn = PQconnectdb(place->url);
@@ -150,6 +150,7 @@ static inline void cluster_start(struct cluster *c, const char *wal_level)
                                   "-c", "fsync=off",
                                   "-c", "shared_buffers=16MB",
                                   "-c", "max_connections=100",
+                                  "-c", strcmp(wal_level, "logical") == 0 ? "max_prepared_transactions=5" : "jit=off",
                                   "-c", "wal_level",
                                   NULL, NULL };
     const char *args[ARRAY_SIZE(serve)];

@@ -22,8 +22,8 @@ static inline struct backend *postgres_open_turns(void *place)
 static const struct fixture fixtures[] = {
     { true, "embedded", "embedded", embedded_make, embedded_remove, embedded_open, embedded_write },
     { true, "two services in turn", "embedded", embedded_make, embedded_remove, embedded_open_turns, embedded_write },
-    { false, "postgres", "postgres", postgres_make, postgres_remove, postgres_open, postgres_write,
+    { true, "postgres", "postgres", postgres_make, postgres_remove, postgres_open, postgres_write,
       cluster_is_installed },
-    { false, "two services in turn on postgres", "postgres", postgres_make, postgres_remove, postgres_open_turns,
+    { true, "two services in turn on postgres", "postgres", postgres_make, postgres_remove, postgres_open_turns,
       postgres_write, cluster_is_installed },
 };

@@ -128,7 +128,7 @@ static void *insert_some(void *arg)
 
     for (int i = 0; i < N_EACH; i++) {
         struct backend_new_row new_row = { .table = TABLE,
-                                           .raw_data = arena_printf(a, "{\"t\":%d,\"i\":%d}", in->number, i) };
+                                           .raw_data = arena_printf(a, "{\"i\":%d,\"t\":%d}", i, in->number) };
         struct backend_row row;
 
         if (backend_insert(in->rig->backend, &new_row, a, &row, NULL) < 0)
@@ -158,7 +158,7 @@ static void events_of_concurrent_writers_come_once_each_in_commit_order(void **s
     for (size_t k = 0; k < rec->n; k++) {
         if (k > 0)
             assert_true(ev[k].sequence > ev[k - 1].sequence);
-        assert_int_equal(sscanf(ev[k].new_raw, "{\"t\":%d,\"i\":%d}", &thread, &i), 2);
+        assert_int_equal(sscanf(ev[k].new_raw, "{\"i\":%d,\"t\":%d}", &i, &thread), 2);
         assert_int_equal(i, next[thread]++); /* the inserts of one thread keep their order */
     }
     assert_int_equal(rec->n, N_THREADS * N_EACH);

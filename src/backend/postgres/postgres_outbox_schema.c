@@ -1,0 +1,271 @@
+#include "backend/postgres/postgres_outbox_schema.h"
+#include "backend/backend_columns.h"
+#include "backend/sql_template.h"
+#include "base/hash.h"
+#include "base/limits.h"
+
+/* --- words --- */
+
+static const struct postgres_outbox_table *table_of(const void *of)
+{
+    return of;
+}
+
+static void put_literal(struct buf *out, const char *text)
+{
+    buf_add_char(out, '\'');
+    for (; *text; text++) {
+        if (*text == '\'')
+            buf_add_char(out, '\'');
+        buf_add_char(out, *text);
+    }
+    buf_add_char(out, '\'');
+}
+
+static void put_abbr(struct buf *out, const void *of)
+{
+    buf_add_str(out, table_of(of)->abbr);
+}
+
+static void put_outbox(struct buf *out, const void *of)
+{
+    buf_printf(out, "\"public\".\"%s_outbox\"", table_of(of)->abbr);
+}
+
+static void put_fn(struct buf *out, const void *of)
+{
+    buf_printf(out, "\"public\".\"%s_outbox_", table_of(of)->abbr);
+}
+
+static void put_deletions(struct buf *out, const void *of)
+{
+    buf_printf(out, "\"public\".\"%s_deletions\"", table_of(of)->abbr);
+}
+
+static void put_lock(struct buf *out, const void *of)
+{
+    int32_t key[2];
+
+    postgres_outbox_lock_key(table_of(of)->abbr, key);
+    buf_printf(out, "%d, %d", key[0], key[1]);
+}
+
+static void put_table(struct buf *out, const void *of)
+{
+    buf_add_str(out, table_of(of)->quoted);
+}
+
+static void put_name(struct buf *out, const void *of)
+{
+    put_literal(out, table_of(of)->name);
+}
+
+static void put_max(struct buf *out, const void *of)
+{
+    buf_printf(out, "%d", LIMIT_EVENT_IMAGE);
+}
+
+/* The text of a JSON column is kept as it is: the reader does not parse it. */
+static void put_value(struct buf *out, const struct backend_column *c, char row)
+{
+    if (c->kind == COLUMN_TIME)
+        buf_printf(out, "to_char(%c.%s AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')", row, c->name);
+    else if (c->kind == COLUMN_BOOL)
+        buf_printf(out, "(%c.handled_revision < %c.revision AND %c.status <> 'pending')::int", row, row, row);
+    else if (c->kind == COLUMN_JSON)
+        buf_printf(out, "to_jsonb(%c.%s)::text", row, c->name);
+    else
+        buf_printf(out, "%c.%s", row, c->name);
+}
+
+static void put_image(struct buf *out, char row, bool is_slim)
+{
+    const char *comma = "";
+
+    buf_add_str(out, "json_build_object(");
+    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++) {
+        if (is_slim && !backend_columns[i].is_slim)
+            continue;
+        buf_printf(out, "%s'%s', ", comma, backend_columns[i].name);
+        put_value(out, &backend_columns[i], row);
+        comma = ", ";
+    }
+    buf_add_str(out, ")::text");
+}
+
+#define IMAGE(word, row, is_slim)                                                                                      \
+    static void put_##word(struct buf *out, const void *of)                                                            \
+    {                                                                                                                  \
+        put_image(out, row, is_slim);                                                                                  \
+    }
+IMAGE(new, 'n', false)
+IMAGE(old, 'o', false)
+IMAGE(work, 'w', false)
+IMAGE(new_slim, 'n', true)
+IMAGE(old_slim, 'o', true)
+
+static const struct sql_word words[] = {
+    { "{abbr}", put_abbr },
+    { "{outbox}", put_outbox },
+    { "{fn}", put_fn },
+    { "{deletions}", put_deletions },
+    { "{lock}", put_lock },
+    { "{table}", put_table },
+    { "{name}", put_name },
+    { "{max}", put_max },
+    { "{new}", put_new },
+    { "{old}", put_old },
+    { "{work}", put_work },
+    { "{new_slim}", put_new_slim },
+    { "{old_slim}", put_old_slim },
+    { NULL, NULL },
+};
+
+void postgres_outbox_lock_key(const char *abbr, int32_t ret[2])
+{
+    uint64_t hash = hash_fast(slice_of(abbr));
+
+    ret[0] = 0x68726f62; /* the class of this program's locks */
+    ret[1] = (int32_t)(uint32_t)(hash ^ hash >> 32);
+}
+
+/* --- the outbox --- */
+
+/* xid is that of the transaction, not of a subtransaction. image_bytes bounds what a reader takes at once. The mark is
+ * the snapshot whose changes the next pruning removes; `pruned` the one whose changes are gone. */
+static const char tables[] =
+    "CREATE UNLOGGED TABLE IF NOT EXISTS {outbox} ("
+    " seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+    " xid xid8 NOT NULL DEFAULT pg_current_xact_id(),"
+    " name text NOT NULL, op smallint NOT NULL, is_lease_only boolean NOT NULL DEFAULT false,"
+    " is_cut boolean NOT NULL DEFAULT false, old text, new text, work text);\n"
+    "CREATE INDEX IF NOT EXISTS \"{abbr}_outbox_by_xid\" ON {outbox} (xid, seq);\n"
+    "CREATE TABLE IF NOT EXISTS \"public\".\"{abbr}_outbox_mark\" ("
+    " is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one), mark pg_snapshot NOT NULL, pruned pg_snapshot,"
+    " marked_at timestamptz NOT NULL DEFAULT clock_timestamp());\n"
+    "INSERT INTO \"public\".\"{abbr}_outbox_mark\" (mark) VALUES (pg_current_snapshot()) ON CONFLICT DO NOTHING;\n";
+
+/* A reader that waits for a notification holds the lock in shared mode: nobody else can take it then. Both calls are
+ * in one expression, so that no cancellation comes between them. NOTIFY makes the commit fail when the queue of
+ * notifications is full, and makes PREPARE TRANSACTION fail: readers find such changes without it, later. */
+static const char wake[] =
+    "CREATE OR REPLACE FUNCTION {fn}wake\"() RETURNS void LANGUAGE plpgsql AS $hearth$\n"
+    "BEGIN\n"
+    "  IF NOT (pg_catalog.pg_try_advisory_lock({lock}) AND pg_catalog.pg_advisory_unlock({lock}))\n"
+    "     AND pg_catalog.current_setting('max_prepared_transactions') = '0'\n"
+    "     AND pg_catalog.pg_notification_queue_usage() < 0.5 THEN\n"
+    "    PERFORM pg_catalog.pg_notify('{abbr}_events', '');\n"
+    "  END IF;\n"
+    "END $hearth$;\n";
+
+/* The record of a change whose rows could not be recorded. */
+static const char lost[] =
+    "CREATE OR REPLACE FUNCTION {fn}lost\"(table_name text) RETURNS void LANGUAGE plpgsql AS $hearth$\n"
+    "BEGIN\n"
+    "  BEGIN\n"
+    "    INSERT INTO {outbox} (name, op, is_cut) VALUES (table_name, 0, true);\n"
+    "  EXCEPTION WHEN OTHERS THEN NULL;\n"
+    "  END;\n"
+    "  IF pg_catalog.current_setting('max_prepared_transactions') = '0'\n"
+    "     AND pg_catalog.pg_notification_queue_usage() < 0.9 THEN\n"
+    "    PERFORM pg_catalog.pg_notify('{abbr}_events', 'lost');\n"
+    "  END IF;\n"
+    "EXCEPTION WHEN OTHERS THEN NULL;\n"
+    "END $hearth$;\n";
+
+#define BEGIN_FUNCTION(name)                                                                                           \
+    "CREATE OR REPLACE FUNCTION {fn}" name                                                                             \
+    "\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $hearth$\n"       \
+    "BEGIN\n"
+#define END_FUNCTION                                                                                                   \
+    "  IF FOUND THEN\n"                                                                                                \
+    "    PERFORM {fn}wake\"();\n"                                                                                      \
+    "  END IF;\n"                                                                                                      \
+    "  RETURN NULL;\n"                                                                                                 \
+    "EXCEPTION WHEN OTHERS THEN\n"                                                                                     \
+    "  PERFORM {fn}lost\"(TG_ARGV[0]);\n"                                                                              \
+    "  RETURN NULL;\n"                                                                                                 \
+    "END $hearth$;\n"
+/* Columns that may be large, as they are stored: what is far too large is not even made text. */
+#define IS_LARGE(row)                                                                                                  \
+    "pg_column_size(" row ".raw_data) + coalesce(pg_column_size(" row ".old_data), 0)"                                 \
+    " + coalesce(pg_column_size(" row ".result), 0) > {max}"
+#define FITS(image) "CASE WHEN octet_length(" image ") <= {max} THEN " image " END"
+
+static const char inserted[] = BEGIN_FUNCTION(
+    "inserted") "  INSERT INTO {outbox} (name, op, is_cut, new)\n"
+                "  SELECT TG_ARGV[0], 1, octet_length(i.image) IS NULL OR octet_length(i.image) > {max}, " FITS(
+                    "i.image") "\n"
+                               "  FROM hearth_new n, LATERAL (SELECT CASE WHEN NOT " IS_LARGE(
+                                   "n") " THEN {new} END AS image OFFSET 0) i;\n" END_FUNCTION;
+
+/* A sign of life sets only locked_at, so it is no event. */
+#define IS_SAME_DATA                                                                                                   \
+    "n.revision = o.revision AND n.app_id IS NOT DISTINCT FROM o.app_id"                                               \
+    " AND n.user_id IS NOT DISTINCT FROM o.user_id"
+#define IS_SIGN_OF_LIFE                                                                                                \
+    "n.locked_at IS DISTINCT FROM o.locked_at AND (n.status, n.locked_by, n.completed_at, n.error_message,"            \
+    " n.attempted_by, n.retry_count, n.attempt, n.event_type) IS NOT DISTINCT FROM"                                    \
+    " (o.status, o.locked_by, o.completed_at, o.error_message, o.attempted_by, o.retry_count, o.attempt,"              \
+    " o.event_type) AND n.result IS NOT DISTINCT FROM o.result"
+
+static const char updated[] = BEGIN_FUNCTION(
+    "updated") "  INSERT INTO {outbox} (name, op, is_lease_only, is_cut, old, new)\n"
+               "  SELECT TG_ARGV[0], 2, c.is_same, i.old IS NULL OR octet_length(i.old) + octet_length(i.new) > 2 * {max},\n"
+               "         CASE WHEN octet_length(i.old) + octet_length(i.new) <= 2 * {max} THEN i.old END,\n"
+               "         CASE WHEN octet_length(i.old) + octet_length(i.new) <= 2 * {max} THEN i.new END\n"
+               "  FROM hearth_new n JOIN hearth_old o ON o.id = n.id,\n"
+               "       LATERAL (SELECT " IS_SAME_DATA " AS is_same OFFSET 0) c,\n"
+               "       LATERAL (SELECT CASE WHEN c.is_same THEN {old_slim} WHEN " IS_LARGE("o") " OR " IS_LARGE("n") " THEN NULL ELSE {old} END AS old, CASE WHEN c.is_same THEN {new_slim} WHEN " IS_LARGE(
+                   "o") " OR " IS_LARGE("n") " THEN NULL ELSE {new} END AS new OFFSET 0) i\n"
+                                             "  WHERE NOT (c.is_same AND " IS_SIGN_OF_LIFE ");\n" END_FUNCTION;
+
+/* The work of a deletion is the newest row of that deletion, which another trigger has made before. */
+static const char deleted[] = BEGIN_FUNCTION(
+    "deleted") "  INSERT INTO {outbox} (name, op, is_cut, old, work)\n"
+               "  SELECT TG_ARGV[0], 4, octet_length(i.old) IS NULL OR octet_length(i.old) > {max}\n"
+               "         OR octet_length(t.image) > 2 * {max}, " FITS(
+                   "i.old") ",\n"
+                            "         CASE WHEN octet_length(t.image) <= 2 * {max} THEN t.image END\n"
+                            "  FROM hearth_old o, LATERAL (SELECT CASE WHEN NOT " IS_LARGE(
+                                "o") " THEN {old} END AS old OFFSET 0) i\n"
+                                     "  LEFT JOIN LATERAL (SELECT {work} AS image FROM {deletions} w WHERE w.deleted_id = o.id\n"
+                                     "                     AND w.source_table = TG_ARGV[0] ORDER BY w.seq DESC LIMIT 1) t ON true;\n" END_FUNCTION;
+
+static const char truncated[] = BEGIN_FUNCTION(
+    "truncated") "  INSERT INTO {outbox} (name, op, is_cut) VALUES (TG_ARGV[0], 0, true);\n" END_FUNCTION;
+
+/* Only triggers call the functions. */
+static const char rights[] =
+    "REVOKE ALL ON FUNCTION {fn}wake\"(), {fn}lost\"(text), {fn}inserted\"(), {fn}updated\"(), {fn}deleted\"(),"
+    " {fn}truncated\"() FROM PUBLIC;\n";
+
+void postgres_outbox_put(struct buf *out, const char *abbr)
+{
+    const struct postgres_outbox_table none = { .abbr = abbr, .quoted = "", .name = "" };
+    const char *const templates[] = { tables, wake, lost, inserted, updated, deleted, truncated, rights };
+
+    for (size_t i = 0; i < ARRAY_SIZE(templates); i++)
+        sql_template_expand(out, templates[i], words, &none);
+}
+
+/* --- a table's triggers --- */
+
+static const char update_trigger[] =
+    "CREATE OR REPLACE TRIGGER hearth_2_updated AFTER UPDATE ON {table} REFERENCING OLD TABLE AS hearth_old"
+    " NEW TABLE AS hearth_new FOR EACH STATEMENT EXECUTE FUNCTION {fn}updated\"({name});\n";
+
+static const char other_triggers[] =
+    "CREATE OR REPLACE TRIGGER hearth_2_inserted AFTER INSERT ON {table} REFERENCING NEW TABLE AS hearth_new"
+    " FOR EACH STATEMENT EXECUTE FUNCTION {fn}inserted\"({name});\n"
+    "CREATE OR REPLACE TRIGGER hearth_2_deleted AFTER DELETE ON {table} REFERENCING OLD TABLE AS hearth_old"
+    " FOR EACH STATEMENT EXECUTE FUNCTION {fn}deleted\"({name});\n"
+    "CREATE OR REPLACE TRIGGER hearth_2_truncated AFTER TRUNCATE ON {table}"
+    " FOR EACH STATEMENT EXECUTE FUNCTION {fn}truncated\"({name});\n";
+
+void postgres_outbox_put_table(struct buf *out, const struct postgres_outbox_table *t)
+{
+    sql_template_expand(out, update_trigger, words, t);
+    if (!t->is_deletions)
+        sql_template_expand(out, other_triggers, words, t);
+}
