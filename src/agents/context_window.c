@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FACT_S = 30 * 86400, LEAST_TOKENS = 512, LEAST_NUMBER = 1000, MOST_DIGITS = 12 };
+enum { LEAST_TOKENS = 512, LEAST_NUMBER = 1000, MOST_DIGITS = 12 };
 
 #define FACT_WINDOW "window"
 
@@ -55,7 +55,7 @@ static int64_t learnt(const struct models_call *call, const char *provider, cons
     const char *value = NULL;
 
     if (!provider ||
-        store_model_facts_get(call->models->store, call->arena, provider, model, FACT_WINDOW, FACT_S, &value, NULL) < 0)
+        store_model_facts_get(call->models->store, call->arena, provider, model, FACT_WINDOW, &value, NULL) < 0)
         return 0;
     return value ? strtoll(value, NULL, 10) : 0;
 }

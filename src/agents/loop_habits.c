@@ -1,13 +1,11 @@
-/* What providers refuse tells how a model takes tools and images. Learnt once and kept for HABIT_S, because servers and
- * models are renewed under the same name. */
+/* What providers refuse tells how a model takes tools and images. Learnt once and kept in the store
+ * (MODEL_FACTS_AGE_S). */
 #include "agents/loop_private.h"
 
 #include "models/provider_choice.h"
 #include "store/tables/model_facts.h"
 
 #include <string.h>
-
-enum { HABIT_S = 30 * 86400 };
 
 #define FACT_TOOLS "tools"
 #define FACT_IMAGES "images"
@@ -20,7 +18,7 @@ static const char *fact_of(const struct models_call *call, const char *provider,
 {
     const char *value = NULL;
 
-    if (store_model_facts_get(call->models->store, call->arena, provider, model, fact, HABIT_S, &value, NULL) < 0)
+    if (store_model_facts_get(call->models->store, call->arena, provider, model, fact, &value, NULL) < 0)
         return NULL;
     return value;
 }

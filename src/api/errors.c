@@ -80,6 +80,7 @@ const struct api_error api_errors[] = {
     { "CONFIRMATION_NOT_FOUND", 404, "No browser waits for this code." },
     { "DELIVERY_NOT_FOUND", 404, "There is no delivery of this event id." },
     { "EVENT_NOT_FOUND", 404, "There is no calendar event with this id." },
+    { "FACT_NOT_FOUND", 404, "Nothing is learnt about this provider and model." },
     { "FILE_NOT_FOUND", 404, "The conversation has no file of this name." },
     { "GRANT_NOT_FOUND", 404, "Nothing was decided about this permission of this app." },
     { "KEY_NOT_FOUND", 404, "There is no developer key with this id." },

@@ -37,6 +37,7 @@ const struct route *const api_route_tables[] = {
     limit_routes,
     usage_routes,
     provider_routes,
+    model_fact_routes,
     provider_show_routes,
     provider_default_routes,
     provider_test_routes,

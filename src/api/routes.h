@@ -44,6 +44,7 @@ extern const struct route setting_routes[];       /* api/resources/settings.c */
 extern const struct route backup_routes[];        /* api/resources/backup.c */
 extern const struct route doctor_routes[];        /* api/resources/doctor.c */
 extern const struct route provider_routes[];      /* api/resources/providers.c: add, remove */
+extern const struct route model_fact_routes[];
 extern const struct route provider_show_routes[]; /* api/resources/provider_show.c: configured providers and presets */
 extern const struct route provider_default_routes[]; /* api/resources/provider_default.c */
 extern const struct route provider_test_routes[];    /* api/resources/provider_test.c */

@@ -32,7 +32,7 @@ static void print_next(const struct cli *cli, const struct err *e)
         { "PROVIDER_NOT_FOUND", "provider list" }, { "WORKSPACE_NOT_FOUND", "workspace list" },
         { "SERVER_NOT_FOUND", "mcp list" },        { "TOOL_NOT_FOUND", "mcp tools" },
         { "PROMPT_NOT_FOUND", "mcp prompts" },     { "APPROVAL_NOT_FOUND", "approval list" },
-        { "RULE_NOT_FOUND", "approval rules" },
+        { "RULE_NOT_FOUND", "approval rules" },    { "FACT_NOT_FOUND", "provider facts" },
     };
 
     if (strcmp(e->code, "MCP_SERVER_ERROR") == 0 && cli->n_args == 1)

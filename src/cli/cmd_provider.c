@@ -31,6 +31,15 @@ const struct cli_option provider_default_options[] = {
     { .name = NULL },
 };
 
+const struct cli_column provider_fact_columns[] = {
+    { "PROVIDER", "provider" },
+    { "MODEL", "model" },
+    { "FACT", "fact" },
+    { "VALUE", "value" },
+    { "SINCE", "learnt_at", CLI_TIME, 1 },
+    { .title = NULL },
+};
+
 static void print_note(struct json_value answer)
 {
     const char *note = json_cstr(json_get(answer, "note"));

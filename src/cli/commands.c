@@ -414,6 +414,14 @@ const struct command commands[] = {
       .run = run_provider_default, .body = body_provider_default, .summary = "Choose who is asked when a request names no provider" },
     { .words = "provider accept", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .method = HTTP_POST, .path = "/api/providers/{0}/accept",
       .done = "{0} may be used when it is found on this machine.", .summary = "Let a model server that was found on this machine be used" },
+    { .words = "provider facts", .is_json = true, .method = HTTP_GET, .path = "/api/models/facts", .list = "facts", .columns = provider_fact_columns,
+      .empty = "Nothing is learnt about models: no provider has refused tools, images or the length of a conversation.",
+      .summary = "List what was learnt about models from refusals",
+      .details = "tools: the model gets them by a schema or in words, because it refused them; images: none, it refused them; window: the tokens that it reads.\n"
+                 "Facts count for 30 days. `hearth provider forget` has a model tried anew." },
+    { .words = "provider forget", .args = "NAME [MODEL]", .n_args_min = 1, .n_args_max = 2, .is_json = true, .method = HTTP_DELETE, .path = "/api/models/facts",
+      .query = "provider={0}&model={1}", .done = "Forgotten ({forgotten}); the next turn tries anew.",
+      .summary = "Forget what was learnt about a provider's models, or about one" },
     { .words = "provider remove", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .run = run_provider_remove,
       .summary = "Forget a provider and its secrets" },
 

@@ -88,6 +88,7 @@ extern const struct cli_option approval_allow_options[], approval_deny_options[]
 extern const struct cli_column approval_rule_columns[];
 void body_approval_rule(struct cli *cli, struct json_writer *w);
 extern const struct cli_option provider_add_options[], provider_test_options[], provider_default_options[];
+extern const struct cli_column provider_fact_columns[];
 void body_provider_add(struct cli *cli, struct json_writer *w);
 void body_provider_test(struct cli *cli, struct json_writer *w);
 void body_provider_default(struct cli *cli, struct json_writer *w);

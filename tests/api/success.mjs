@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, taskBecomes, tasksOfRow, unique } from './kit.mjs';
+import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, sqlite, storeFile, taskBecomes, tasksOfRow, unique } from './kit.mjs';
 import { loginServer } from './login_server.mjs';
 import { until } from './harness.mjs';
 import { meta, session, stateless } from './mcp.mjs';
@@ -37,6 +37,11 @@ const aChat = { messages: [{ role: 'user', content: 'Say hello.' }] };      // n
 const aProvider = () => ({ preset: 'generic-openai', name: unique('provider'), base_url: env.GENERIC_OPENAI_BASE_URL, api_key: 'key-of-a-provider', model: 'said-model' });
 const newProvider = async (w) => (await admin(w.h, 'POST', '/api/providers', aProvider(), 201)).name;
 const aMessage = { ...aChat, max_tokens: 9 };
+async function newFact(w) {
+    const provider = unique('provider');
+    await sqlite(storeFile(w.h), `INSERT INTO model_facts VALUES ('${provider}', 'm', 'tools', 'schema', '${new Date().toISOString()}')`);
+    return provider;
+}
 async function newRule(w) {
     const rule = { agent: unique('agent'), tool: 'write_file' };
     await admin(w.h, 'POST', '/api/approvals/rules', { ...rule, decision: 'always' });
@@ -223,6 +228,8 @@ export const successes = {
     'POST /api/providers/:name/test': async (w) => ({ path: `/api/providers/${await newProvider(w)}/test`, body: {} }),
     'POST /api/providers/:name/accept': () => ({ path: '/api/providers/ollama/accept' }),
     'POST /api/providers/:name/default': async (w) => ({ path: `/api/providers/${await newProvider(w)}/default`, body: {} }),
+    'GET /api/models/facts': plain('/api/models/facts'),
+    'DELETE /api/models/facts': async (w) => ({ path: `/api/models/facts?provider=${await newFact(w)}` }),
     'DELETE /api/providers/default': plain('/api/providers/default?capability=chat'),
 
     'GET /api/keys': plain('/api/keys'),

@@ -11,7 +11,7 @@ static const char *fact(struct loop_rig *x, const char *name)
     const char *value = NULL;
     struct err e = { 0 };
 
-    must(store_model_facts_get(x->m.f.store, x->m.f.a, "one", "m", name, 0, &value, &e), &e);
+    must(store_model_facts_get(x->m.f.store, x->m.f.a, "one", "m", name, &value, &e), &e);
     return value;
 }
 
