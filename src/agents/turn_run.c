@@ -263,9 +263,7 @@ static const char *thoughts_json(struct run *run)
         return NULL;
     buf_init(&out, LIMIT_REPLY);
     json_write_init(&w, &out);
-    json_begin_array(&w);
     json_add_strings(&w, NULL, run->thoughts, run->n_thoughts);
-    json_end(&w);
     return buf_to_arena(&out, run->arena);
 }
 

@@ -65,6 +65,19 @@ test('hints choose among the models there are, the first that one fits; others l
     }
 });
 
+test('eight hints are read (LIMIT_MCP_SAMPLE_HINTS), and a wish for more than 8192 tokens counts as that (LIMIT_MCP_SAMPLE_TOKENS)', async (t) => {
+    const { h, provider, want } = await begin(t, { models: ['small-haiku-3'] });
+    const hintsOf = (n) => ({ hints: [...Array.from({ length: n - 1 }, (_, i) => ({ name: `nobody-${i}` })), { name: 'haiku' }] });
+    for (const [n, maxTokens, model, tokens] of [[8, 8191, 'small-haiku-3', 8191], [8, 8192, 'small-haiku-3', 8192], [9, 8193, 'scripted', 8192]]) {
+        const answer = want({ ...hello, maxTokens, modelPreferences: hintsOf(n) });
+        await allow(h);
+        const asked = await provider.next();
+        assert.deepEqual([asked.body.model, asked.body.max_tokens ?? asked.body.max_completion_tokens], [model, tokens]);
+        asked.answer('x');
+        assert.equal((await answer).content.text, 'x');
+    }
+});
+
 test('a model that fails is the server\'s error', async (t) => {
     const { h, provider, want } = await begin(t);
     const answer = want(hello);
