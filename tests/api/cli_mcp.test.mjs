@@ -39,6 +39,13 @@ test('resources are listed and read, prompts are listed and filled in', async (t
     assert.equal((await h.cliJson('mcp', 'prompts', name, 'haiku', 'topic=rain')).messages[0].content.text, 'A haiku on rain');
 });
 
+test('a server without templates has resources, and one without prompts has an empty list', async (t) => {
+    const h = await shared(t), { name } = await add(h, { mode: ['bare'] });
+    await says(h, 0, ['mcp', 'resources', name], /^note:\/\/one/m);
+    await says(h, 0, ['mcp', 'prompts', name], /^It has no prompts\.$/m);
+    await says(h, 1, ['mcp', 'prompts', name, 'haiku', 'topic=x'], /has no prompts/);
+});
+
 test('--output writes a resource as it is', async (t) => {
     const h = await shared(t), { name } = await add(h, { mode: ['rude'] });
     const file = join(h.home, unique('resource'));

@@ -1,6 +1,7 @@
 // A small MCP server over standard input and output for the tests of the host, without packages. Arguments: `refuse` (writes to standard error
 // and exits), `silent` (never answers), `late FILE` (the definition of `greet` is that of FILE, read at every list), `rude` (its resources and
-// prompts hold characters that control a terminal, and contents that break the protocol).
+// prompts hold characters that control a terminal, and contents that break the protocol), `bare` (resources without
+// templates, and no prompts).
 import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
@@ -60,6 +61,11 @@ if (mode === 'rude')
         'prompts/get': () => ({ messages: [{ role: escape, content: { type: escape, text: escape } }, { role: 'user', content: { type: 'text', text: escape } }, 7,
             { role: 'assistant', content: { type: 'resource_link', uri: `note://${escape}` } }, { role: 'user', content: { type: 'resource', resource: { blob: 'AA==' } } }] }),
     });
+
+if (mode === 'bare') {
+    methods.initialize = ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name: 'bare', version: '1' } });
+    delete methods['resources/templates/list'];
+}
 
 createInterface({ input: process.stdin }).on('line', (line) => {
     const { id, method, params = {} } = JSON.parse(line);

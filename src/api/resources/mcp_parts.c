@@ -76,6 +76,15 @@ static void write_resources(struct json_writer *w, const char *name, const struc
     json_end(w);
 }
 
+/* A server without the capability, or one with resources and no templates, has an empty list. */
+static int none_is_empty(int r, struct err *e)
+{
+    if (r != -EOPNOTSUPP)
+        return r;
+    err_init(e);
+    return 0;
+}
+
 static int list_resources(struct request *req, struct response *res, struct err *e)
 {
     const struct mcp_call *call = mcp_call_of(req);
@@ -85,9 +94,9 @@ static int list_resources(struct request *req, struct response *res, struct err 
 
     if (r < 0)
         return r;
-    r = mcp_client_resources(client, call, &resources, e);
+    r = none_is_empty(mcp_client_resources(client, call, &resources, e), e);
     if (r == 0)
-        r = mcp_client_templates(client, call, &templates, e);
+        r = none_is_empty(mcp_client_templates(client, call, &templates, e), e);
     if (r < 0)
         return mcp_host_err(req->api->mcp_host, req->params[0], r, e);
     json_add_string(&res->json, "server", req->params[0]);
@@ -130,7 +139,7 @@ static int list_prompts(struct request *req, struct response *res, struct err *e
 
     if (r < 0)
         return r;
-    r = mcp_client_prompts(client, call, &prompts, e);
+    r = none_is_empty(mcp_client_prompts(client, call, &prompts, e), e);
     if (r < 0)
         return mcp_host_err(req->api->mcp_host, req->params[0], r, e);
     json_add_string(&res->json, "server", req->params[0]);
