@@ -72,6 +72,7 @@ describe('the stream of a session', () => {
         const s = await session(dev);
         assert.equal((await s.send('resources/subscribe', { uri: `hearth://tasks/${nobodysId}` })).error.code, -32002);
         assert.equal((await s.send('resources/subscribe', {})).error.code, -32602);
+        assert.equal((await s.send('resources/subscribe', { uri: 'x'.repeat(256) })).error.code, -32002);
         assert.equal((await s.send('resources/subscribe', { uri: 'x'.repeat(257) })).error.code, -32602);
         const uris = [];
         for (let i = 0; i < 65; i++)

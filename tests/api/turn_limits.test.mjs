@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { startHearth } from './harness.mjs';
-import { admin, newKey } from './kit.mjs';
+import { admin, newKey, sqlite, storeFile } from './kit.mjs';
 import { scriptedProvider } from './scripted.mjs';
 
 const script = fileURLToPath(new URL('./mcp_tool_server.mjs', import.meta.url));
@@ -84,4 +84,34 @@ test('the events of the newest 64 turns that ended are kept for viewers who come
     await chat(other);
     assert.equal(await back(), 'resync', 'the 65th');
     viewer.close();
+});
+
+test('a turn reads 200 earlier ones; then half of them leave for a summary (LIMIT_CONTEXT_TURNS)', async (t) => {
+    const { h, provider, call, newSession } = await begin(t);
+    const session = await newSession();
+    const begun = (message) => call('POST', `${session}/chat`, { message });
+    const said = (asked) => asked.messages.filter((one) => one.role === 'user').length;
+    const first = begun('first');
+    (await provider.next()).answer('noted');
+    assert.equal((await first).status, 200);
+    await sqlite(storeFile(h), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 198)
+        INSERT INTO turns (uuid, thread_id, session_id, scope, who, agent_name, state, why, n_steps, started_at, ended_at)
+        SELECT 'copy-' || i, thread_id, session_id, scope, who, agent_name, state, why, n_steps, started_at, ended_at FROM turns, n;
+        INSERT INTO messages (turn_id, role, message, created_at)
+        SELECT turns.id, m.role, m.message, m.created_at FROM turns, messages m WHERE turns.uuid LIKE 'copy-%' ORDER BY turns.id, m.id`);
+    const whole = begun('with 199 before it');
+    const asked = await provider.next();
+    assert.equal(said(asked), 200);
+    asked.answer('noted');
+    assert.equal((await whole).status, 200);
+    const cut = begun('with 200 before it');
+    const summary = await provider.next();
+    assert.match(summary.text(), /first/);
+    summary.answer('They said first a hundred times.');
+    const after = await provider.next();
+    assert.match(after.text(0), /They said first a hundred times\./);
+    assert.equal(said(after), 101);
+    assert.equal(after.text(), 'with 200 before it');
+    after.answer('noted');
+    assert.equal((await cut).status, 200);
 });

@@ -46,6 +46,26 @@ static void html_becomes_text_with_its_structure(void **state)
     assert_string_equal(text_of_html(a, "no tags"), "no tags");
 }
 
+static const char *page_with_link(struct arena *a, size_t n)
+{
+    char *link = arena_alloc(a, n + 1);
+
+    memset(link, 'x', n);
+    link[0] = '/';
+    link[n] = '\0';
+    return arena_printf(a, "<a href='%s'>there</a>", link);
+}
+
+static void a_link_that_is_too_long_is_left_out(void **state)
+{
+    struct arena *a = *state;
+    const char *text = text_of_html(a, page_with_link(a, LIMIT_PAGE_LINK));
+
+    assert_memory_equal(text, "[there](/x", 10);
+    assert_int_equal(strlen(text), strlen("[there]()") + LIMIT_PAGE_LINK);
+    assert_string_equal(text_of_html(a, page_with_link(a, LIMIT_PAGE_LINK + 1)), "there");
+}
+
 static void the_title_is_read_and_has_a_limit(void **state)
 {
     struct arena *a = *state;
@@ -198,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(html_becomes_text_with_its_structure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_link_that_is_too_long_is_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_title_is_read_and_has_a_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(encodings_are_converted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_no_text_is_named, set_up, tear_down),
