@@ -38,6 +38,12 @@ void client_add_capabilities(const struct mcp_client *c, const char *name, struc
         json_end(w);
         json_end(w);
     }
+    if (c->extension) {
+        json_begin_object_as(w, "extensions");
+        json_begin_object_as(w, c->extension);
+        json_end(w);
+        json_end(w);
+    }
     json_end(w);
 }
 
@@ -270,6 +276,7 @@ static struct mcp_client *client_new(const struct mcp_client_config *config)
     struct mcp_client *c = xcalloc(1, sizeof(*c));
 
     atomic_init(&c->n_refs, 1);
+    c->extension = config->extension;
     if (config->handlers)
         c->handlers = *config->handlers;
     if (!config->pool) { /* nobody answers: nothing is announced */

@@ -77,9 +77,10 @@ struct mcp_handlers {
 struct mcp_client_config {
     enum mcp_era era;                    /* the verdict of an earlier connection; UNKNOWN: found out now */
     const struct mcp_handlers *handlers; /* copied; NULL: none */
-    struct pool *pool; /* borrowed; runs what a server asks. NULL: requests of the server are refused */
-    int64_t probe_ms;  /* how long server/discover may take before the server counts as one of the handshake era;
-                          0: LIMIT_MCP_PROBE_MS */
+    struct pool *pool;     /* borrowed; runs what a server asks. NULL: requests of the server are refused */
+    const char *extension; /* of MCP, in use with this server, which is told so; borrowed, outlives the client; NULL */
+    int64_t probe_ms;      /* how long server/discover may take before the server counts as one of the handshake era;
+                              0: LIMIT_MCP_PROBE_MS */
 };
 
 /* Finds out the era (server/discover; a result or the error -32022 means stateless, any other error or silence means

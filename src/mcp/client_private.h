@@ -33,6 +33,7 @@ struct mcp_client {
     atomic_uint n_refs;
     struct mcp_peer *peer; /* owned */
     struct mcp_handlers handlers;
+    const char *extension; /* NULL: none */
     const struct mcp_era_ops *era;
     struct arena *arena; /* owned; of about, written by begin() only */
     struct mcp_about about;

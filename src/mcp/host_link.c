@@ -220,6 +220,11 @@ static int open_link(struct host_start *st, struct mcp_link **ret, struct err *e
     return mcp_server_is_local(&st->definition->server) ? open_child(st, ret, e) : open_remote(st, ret, e);
 }
 
+static const char *extension_of(const struct mcp_server *server)
+{
+    return mcp_server_is_local(server) ? NULL : mcp_oauth_extension(way_of(server->grant));
+}
+
 int host_open_client(struct host_start *st, struct host_connection *c, struct err *e)
 {
     const struct mcp_host_hooks *hooks = &st->server->host->config.hooks;
@@ -231,6 +236,7 @@ int host_open_client(struct host_start *st, struct host_connection *c, struct er
                                            .closed = host_on_closed,
                                            .arg = c };
     const struct mcp_client_config config = { .era = st->era,
+                                              .extension = extension_of(&st->definition->server),
                                               .handlers = &handlers,
                                               .pool = st->server->host->answerers };
     struct mcp_link *link = NULL;

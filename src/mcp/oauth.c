@@ -48,6 +48,15 @@ struct mcp_oauth *mcp_oauth_free(struct mcp_oauth *o)
     return NULL;
 }
 
+const char *mcp_oauth_extension(enum mcp_oauth_way way)
+{
+    static const char *const names[] = { [MCP_OAUTH_MACHINE] = "io.modelcontextprotocol/oauth-client-credentials",
+                                         [MCP_OAUTH_ENTERPRISE] =
+                                             "io.modelcontextprotocol/enterprise-managed-authorization" };
+
+    return names[way];
+}
+
 /* ---- the authorizer ---- */
 
 static bool is_ending(const struct mcp_grant *grant)

@@ -60,6 +60,9 @@ struct mcp_oauth_target {
     const char *identity_provider, *identity_client_id, *identity_client_secret;
 };
 
+/* The extension of MCP that describes the way; a constant; NULL: none, the specification itself. */
+const char *mcp_oauth_extension(enum mcp_oauth_way way);
+
 /* The authorizer lives as long as o. A login for another url than the target's counts as none. */
 int mcp_oauth_authorizer(struct mcp_oauth *o, const struct mcp_oauth_target *t, struct mcp_authorizer *ret,
                          struct err *e) MUST_CHECK;

@@ -1,6 +1,6 @@
-// An MCP server behind a login, its authorization server and an identity provider, all on one port: {url, idp, origin, forms, keys, idToken(claims)}.
+// An MCP server behind a login, its authorization server and an identity provider, all on one port: {url, idp, origin, forms, extensions, keys, idToken(claims)}.
 // The authorization server takes what is signed by `keys.public` (private_key_jwt, RFC 7523) and ID-JAGs of the provider; the provider exchanges its own
-// id tokens (RFC 8693). `forms` are the requests for tokens, in order.
+// id tokens (RFC 8693). `forms` are the requests for tokens, in order; `extensions` what clients said at `initialize`.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -31,12 +31,13 @@ const tool = { name: 'greet', description: '', inputSchema: { type: 'object' } }
 const results = { initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'one', version: '1' } }, 'tools/list': { tools: [tool] } };
 
 export async function identityServer(t) {
-    const keys = newKeys(), idpKeys = newKeys(), forms = [], tokens = new Set(), jtis = new Set();
+    const keys = newKeys(), idpKeys = newKeys(), forms = [], extensions = [], tokens = new Set(), jtis = new Set();
     const now = () => Math.floor(Date.now() / 1000);
     let origin;
     const give = () => {
-        tokens.add(`token-${tokens.size}`);
-        return { access_token: [...tokens].at(-1), token_type: 'Bearer', expires_in: 3600 };
+        const token = `token-${forms.length}`;
+        tokens.add(token);
+        return { access_token: token, token_type: 'Bearer', expires_in: 3600 };
     };
     const idToken = (claims = {}) => signed(idpKeys.private, { iss: `${origin}/idp`, sub: 'ann', aud: 'idp-client', exp: now() + 600, ...claims });
     const providers = {
@@ -77,7 +78,9 @@ export async function identityServer(t) {
         if (incoming.url === '/mcp') {
             if (!tokens.has(incoming.headers.authorization?.replace('Bearer ', '')))
                 return say(401, {}, { 'www-authenticate': 'Bearer' });
-            const { id, method } = text ? JSON.parse(text) : {};
+            const { id, method, params } = text ? JSON.parse(text) : {};
+            if (method === 'initialize')
+                extensions.push(...Object.keys(params.capabilities.extensions ?? {}));
             const result = results[method];
             return id === undefined ? say(incoming.method === 'POST' ? 202 : 405, {}) : say(200, { jsonrpc: '2.0', id, ...result ? { result } : { error: { code: -32601, message: 'no' } } });
         }
@@ -92,5 +95,5 @@ export async function identityServer(t) {
     await once(server, 'listening');
     origin = `http://127.0.0.1:${server.address().port}`;
     t.after(() => { server.closeAllConnections(); server.close(); });
-    return { url: `${origin}/mcp`, idp: `${origin}/idp`, origin, forms, keys, idToken, forget: () => tokens.clear() };
+    return { url: `${origin}/mcp`, idp: `${origin}/idp`, origin, forms, extensions, keys, idToken, forget: () => tokens.clear() };
 }

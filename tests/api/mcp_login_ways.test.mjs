@@ -2,9 +2,10 @@
 // (enterprise-managed authorization), as a user sets them up (docs/mcp.md).
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test from 'node:test';
-import { sharedHearth } from './harness.mjs';
+import { sharedHearth, startHearth } from './harness.mjs';
 import { identityServer } from './identity_server.mjs';
 import { admin, unique } from './kit.mjs';
 
@@ -38,6 +39,7 @@ test('a machine logs in with the key that the command line gave, which nobody se
     await cli(h, 'mcp', 'add', name, '--url', far.url, '--client-id', 'client', '--machine', '--private-key', textFile(h, far.keys.pem), '--key-id', 'k1', '--yes');
     assert.match(await cli(h, 'mcp', 'login', name), /can use/);
     assert.deepEqual(await tools(h, name), ['greet']);
+    assert.deepEqual([...new Set(far.extensions)], ['io.modelcontextprotocol/oauth-client-credentials']);
     const { login, grant, client_id, key_id, has_private_key } = await show(h, name);
     assert.deepEqual({ login, grant, client_id, key_id, has_private_key }, { login: 'logged_in', grant: 'machine', client_id: 'client', key_id: 'k1', has_private_key: true });
     far.forget();
@@ -67,6 +69,7 @@ test('an id token that a person has is exchanged for a token of the server', asy
     assert.match(await cli(h, 'mcp', 'login', name, '--id-token', textFile(h, `${far.idToken()}\n`)), /can use/);
     assert.deepEqual(await tools(h, name), ['greet']);
     assert.deepEqual(far.forms.map((form) => form.path), ['/idp/token', '/as/token']);
+    assert.deepEqual([...new Set(far.extensions)], ['io.modelcontextprotocol/enterprise-managed-authorization']);
     assert.equal(far.forms[0].audience, `${far.origin}/as`);
     assert.equal(far.forms[0].resource, far.url);
     assert.equal((await show(h, name)).identity_provider, far.idp);
@@ -93,6 +96,25 @@ test('a person logs in at the identity provider with a browser', async (t) => {
     assert.deepEqual(await tools(h, name), ['greet']);
     await admin(h, 'POST', `/api/mcp/servers/${name}/logout`);
     assert.notEqual((await show(h, name)).login, 'logged_in');
+});
+
+test('a key and an identity outlast the service, and lie in no file as text', async (t) => {
+    const h = await startHearth({ t }), far = await identityServer(t), idToken = far.idToken();
+    await admin(h, 'POST', '/api/mcp/servers?accept=true', { name: 'machine', url: far.url, client_id: 'client', grant: 'machine', private_key: far.keys.pem }, 201);
+    await admin(h, 'POST', '/api/mcp/servers?accept=true', { name: 'person', url: far.url, client_id: 'client', grant: 'enterprise',
+        identity_provider: far.idp, identity_client_id: 'idp-client', identity_client_secret: 'very_secret' }, 201);
+    await admin(h, 'POST', '/api/mcp/servers/person/login', { id_token: idToken });
+    await h.terminate();
+    await h.start();
+    far.forget();
+    assert.deepEqual(await tools(h, 'machine'), ['greet']);
+    assert.deepEqual(await tools(h, 'person'), ['greet']);
+    assert.deepEqual(far.forms.map((form) => form.path), ['/idp/token', '/as/token', '/as/token', '/idp/token', '/as/token']);
+    await h.terminate();
+    const files = readdirSync(h.dataDir, { recursive: true }).map((name) => join(h.dataDir, name)).filter((path) => statSync(path).isFile());
+    for (const secret of [idToken.slice(-40), far.keys.pem.split('\n')[1].slice(0, 40), 'very_secret'])
+        for (const path of files)
+            assert.ok(!readFileSync(path).includes(secret), path);
 });
 
 test('what is missing or does not fit is named', async (t) => {

@@ -54,7 +54,9 @@ static int accept_defaults(void *arg, const struct mcp_server_request *request, 
 static int connect_once(struct under_test *u, const struct net_wait *wait, struct err *e)
 {
     static const struct mcp_handlers handlers = { .elicit = accept_defaults };
-    const struct mcp_client_config config = { .handlers = &handlers, .pool = u->pool };
+    const struct mcp_client_config config = { .handlers = &handlers,
+                                              .pool = u->pool,
+                                              .extension = mcp_oauth_extension(u->target.way) };
     const struct mcp_http_config http = { .url = u->url, .authorizer = &u->authorizer };
     enum mcp_era era = MCP_ERA_UNKNOWN;
     struct mcp_link *link;
