@@ -8,7 +8,7 @@ static void an_id_token_becomes_a_token_of_the_server(void **state)
 
     world_open(&w, MCP_OAUTH_ENTERPRISE);
     w.target.scope = "read";
-    w.as_answer = "{\"access_token\":\"t1\",\"refresh_token\":\"not-kept\"}";
+    w.as_answer = "{\"access_token\":\"t1\",\"refresh_token\":\"not-kept\",\"expires_in\":5}";
     assert_int_equal(log_in(&w, NULL), 0);
     assert_string_equal(value_of(&w), "Bearer t1");
     assert_non_null(strstr(w.forms,
