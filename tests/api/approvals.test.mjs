@@ -230,3 +230,18 @@ test('approval watch without a terminal refuses and says what to use', async (t)
     assert.equal(result.code, 1);
     assert.match(result.stderr, /terminal.*approval list/);
 });
+
+test('what was allowed for good ends with the agent or the server, what was forbidden stays', async (t) => {
+    const h = await shared(t), agent = unique('clerk'), server = unique('files');
+    const decide = (tool, decision, more = {}) => admin(h, 'POST', '/api/approvals/rules', { agent, server, tool, decision, ...more });
+    const kept = async () => (await rulesOf(h, agent)).map((one) => `${one.tool} ${one.decision}`);
+    await admin(h, 'POST', '/api/mcp/servers', { name: server, command: 'true' }, 201);
+    await admin(h, 'POST', '/api/agents', { name: agent, kind: 'model' }, 201);
+    await decide('write_file', 'always');
+    await decide('move_file', 'never');
+    await decide('now', 'always', { server: undefined });
+    await admin(h, 'DELETE', `/api/mcp/servers/${server}`);
+    assert.deepEqual(await kept(), ['now always', 'move_file never']);
+    await admin(h, 'DELETE', `/api/agents/${agent}`);
+    assert.deepEqual(await kept(), ['move_file never']);
+});

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "store/rows.h"
+#include "store/tables/approval_rules.h"
 
 #define COLUMNS "name, display_name, description, hub_id, kind, definition, created_at, updated_at"
 
@@ -74,11 +75,24 @@ int store_agents_list(struct store *s, struct arena *a, struct agent_row **ret, 
     return r < 0 ? r : rows_all(rows, a, sizeof(struct agent_row), read_agent, ret, ret_n, e);
 }
 
+struct deletion {
+    const char *name;
+    int64_t n;
+};
+
+static int delete_row(struct sql_db *db, void *arg, struct err *e)
+{
+    struct deletion *in = arg;
+    int r = sql_exec(db, e, "DELETE FROM agents WHERE name = ?", "s", in->name);
+
+    in->n = sql_changes(db);
+    return r < 0 || in->n == 0 ? r : store_approval_rules_end_of(db, in->name, NULL, e);
+}
+
 int store_agents_delete(struct store *s, const char *name, struct err *e)
 {
-    int64_t n = 0;
-    int r;
+    struct deletion in = { .name = name };
+    int r = store_write(s, delete_row, &in, e);
 
-    r = store_exec(s, e, &n, "DELETE FROM agents WHERE name = ?", "s", name);
-    return rows_changed(r, n, ROWS_NAMED(missing, name), e);
+    return rows_changed(r, in.n, ROWS_NAMED(missing, name), e);
 }

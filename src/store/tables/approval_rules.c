@@ -50,6 +50,12 @@ int store_approval_rules_get(struct store *s, const char *agent, const char *ser
     return r;
 }
 
+int store_approval_rules_end_of(struct sql_db *db, const char *agent, const char *server, struct err *e)
+{
+    return sql_exec(db, e, "DELETE FROM approval_rules WHERE is_allowed AND (agent = ? OR server = ?)", "ss", agent,
+                    server);
+}
+
 int store_approval_rules_list(struct store *s, struct arena *a, struct approval_rule_row **ret, size_t *ret_n,
                               struct err *e)
 {

@@ -19,6 +19,9 @@ int store_approval_rules_set(struct store *s, const struct approval_rule_row *ro
 /* 1: found, 0: there is none. */
 int store_approval_rules_get(struct store *s, const char *agent, const char *server, const char *tool,
                              bool *ret_is_allowed, struct err *e) MUST_CHECK;
+/* Within the transaction that deletes an agent or an MCP server (the other is NULL): what was allowed for good must not
+ * count for another one of that name. What was forbidden stays. */
+int store_approval_rules_end_of(struct sql_db *db, const char *agent, const char *server, struct err *e) MUST_CHECK;
 /* Ordered by agent, server, tool. */
 int store_approval_rules_list(struct store *s, struct arena *a, struct approval_rule_row **ret, size_t *ret_n,
                               struct err *e) MUST_CHECK;

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "store/rows.h"
+#include "store/tables/approval_rules.h"
 
 #define COLUMNS "name, sealed, is_enabled, disabled_tools, accepted, era, authorization, created_at, updated_at"
 
@@ -62,12 +63,26 @@ int store_mcp_servers_get(struct store *s, struct arena *a, const char *name, st
     return r < 0 ? r : rows_one(rows, a, read_server, ret, ROWS_NAMED(missing, name), e);
 }
 
+struct deletion {
+    const char *name;
+    int64_t n;
+};
+
+static int delete_row(struct sql_db *db, void *arg, struct err *e)
+{
+    struct deletion *in = arg;
+    int r = sql_exec(db, e, "DELETE FROM mcp_servers WHERE name = ?", "s", in->name);
+
+    in->n = sql_changes(db);
+    return r < 0 || in->n == 0 ? r : store_approval_rules_end_of(db, NULL, in->name, e);
+}
+
 int store_mcp_servers_delete(struct store *s, const char *name, struct err *e)
 {
-    int64_t n = 0;
-    int r = store_exec(s, e, &n, "DELETE FROM mcp_servers WHERE name = ?", "s", name);
+    struct deletion in = { .name = name };
+    int r = store_write(s, delete_row, &in, e);
 
-    return rows_changed(r, n, ROWS_NAMED(missing, name), e);
+    return rows_changed(r, in.n, ROWS_NAMED(missing, name), e);
 }
 
 int store_mcp_servers_set_enabled(struct store *s, const char *name, bool is_enabled, struct err *e)
