@@ -14,8 +14,9 @@
 #include "identity/claim.h"
 #include "identity/sessions.h"
 
-#define CORS_HEADERS                                                                                                   \
-    "content-type, authorization, x-app-id, x-api-key, accept, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name"
+#define CORS_HEADERS                                                                                                         \
+    "content-type, authorization, x-app-id, x-api-key, accept, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, " \
+    "apikey, x-client-info"
 #define CORS_HEADERS_OWN CORS_HEADERS ", " SESSION_PROOF_HEADER /* only the service's own pages may send a proof */
 #define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
 

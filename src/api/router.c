@@ -61,7 +61,7 @@ static int check_row(const struct route *route, struct err *e)
     if (route->kind == ROUTE_INLINE && !may_be_inline(route))
         return refuse(route, e, "may not be ROUTE_INLINE with this permission");
     if (route->is_refused ? route->status < 400 || route->status > 599
-                          : route->status && (route->status < 200 || route->status > 399))
+                          : route->status && route->status != 101 && (route->status < 200 || route->status > 399))
         return refuse(route, e, route->is_refused ? "needs a status of failure" : "needs a status of success");
     return 0;
 }

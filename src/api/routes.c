@@ -21,6 +21,8 @@ const struct route *const api_route_tables[] = {
     event_routes,
     presence_routes,
     backend_token_routes,
+    backend_key_routes,
+    realtime_routes,
     key_routes,
     permission_routes,
     approval_routes,

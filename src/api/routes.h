@@ -34,6 +34,8 @@ extern const struct route app_log_routes[];       /* api/resources/app_logs.c */
 extern const struct route app_routes[];           /* api/resources/apps.c */
 extern const struct route event_routes[];         /* api/resources/events.c: the stream of changes */
 extern const struct route presence_routes[];      /* api/resources/presence.c */
+extern const struct route realtime_routes[];      /* api/resources/realtime.c: the hosted service's protocol */
+extern const struct route backend_key_routes[];   /* api/resources/backend_keys.c */
 extern const struct route backend_token_routes[]; /* api/resources/backend_token.c */
 extern const struct route embed_routes[];         /* api/resources/embed.c */
 extern const struct route vector_routes[];        /* api/resources/vectors.c */

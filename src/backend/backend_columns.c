@@ -75,3 +75,12 @@ void backend_row_set_int(struct backend_row *row, const struct backend_column *c
     else
         *(int64_t *)((char *)row + c->offset) = value;
 }
+
+void backend_row_copy(struct arena *a, const struct backend_row *from, struct backend_row *to)
+{
+    *to = *from;
+    to->table = arena_strdup(a, from->table);
+    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++)
+        if (backend_column_is_text(&backend_columns[i]))
+            backend_row_set_text(to, &backend_columns[i], arena_strdup(a, backend_row_text(from, &backend_columns[i])));
+}

@@ -29,3 +29,5 @@ void backend_row_set_text(struct backend_row *row, const struct backend_column *
 void backend_row_set_int(struct backend_row *row, const struct backend_column *c, int64_t value);
 /* An unknown name that another program wrote counts as INSERT, the first event of a row. */
 enum backend_op backend_op_of_name(const char *name);
+/* A copy whose texts are in the arena. */
+void backend_row_copy(struct arena *a, const struct backend_row *from, struct backend_row *to);

@@ -21,6 +21,8 @@ enum budget {
     BUDGET_REQUESTS,      /* requests that are not answered yet */
     BUDGET_LONG_REQUESTS, /* the requests that occupy a thread while they wait for a provider, a program or a person */
     BUDGET_STREAMS,       /* streamed answers that are open */
+    BUDGET_SOCKETS,       /* WebSockets that are open */
+    BUDGET_SUBSCRIPTIONS, /* channels joined over WebSockets, and their subscriptions to changes */
     BUDGET_BODY,          /* bytes of request bodies received and not yet handled */
     BUDGET_REPLIES,       /* bytes of answers that the client has not read yet */
     BUDGET_MEMORY,        /* bytes that large requests may need during handling */

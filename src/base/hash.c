@@ -51,6 +51,17 @@ void hash_sha256(struct slice data, unsigned char out[HASH_BYTES])
     crypto_hash_sha256(out, (const unsigned char *)data.p, data.n);
 }
 
+void hash_hmac_sha256(struct slice data, struct slice key, unsigned char out[HASH_BYTES])
+{
+    crypto_auth_hmacsha256_state state;
+
+    static_assert(HASH_BYTES == crypto_auth_hmacsha256_BYTES, "one size of hash");
+    crypto_auth_hmacsha256_init(&state, (const unsigned char *)key.p, key.n);
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)data.p, data.n);
+    crypto_auth_hmacsha256_final(&state, out);
+    sodium_memzero(&state, sizeof(state));
+}
+
 void hash_hex(const unsigned char *bytes, size_t n, char *out)
 {
     sodium_bin2hex(out, 2 * n + 1, bytes, n);

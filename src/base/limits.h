@@ -36,6 +36,37 @@ enum {
     LIMIT_STREAM_PUSH = 32 << 20,    /* one push into a stream */
     LIMIT_EVENT_STREAMS = 4096,      /* open SSE streams */
 
+    /* the face for apps of the hosted service */
+    LIMIT_JWT_BYTES = 8192,
+    LIMIT_JWT_SUBJECT = 128,
+    LIMIT_JWT_ROLE = 32,
+    LIMIT_JWT_SKEW_S = 30, /* clocks of issuer and reader may differ so much */
+
+    LIMIT_TOPIC_BYTES = 255,              /* of a channel's topic, "realtime:" included: one byte counts it */
+    LIMIT_SOCKET_CHANNELS = 100,          /* channels joined over one socket */
+    LIMIT_CHANNEL_CHANGES = 100,          /* subscriptions to changes of one channel */
+    LIMIT_FILTER_VALUES = 100,            /* in `in.(...)` */
+    LIMIT_BROADCAST_BYTES = 3 << 20,      /* one broadcast */
+    LIMIT_BROADCAST_MESSAGES = 100,       /* in one request */
+    LIMIT_REALTIME_BROADCASTS = 1024,     /* of requests, not yet delivered */
+    LIMIT_PRESENCE_BYTES = 16 << 10,      /* what one member says of itself */
+    LIMIT_PRESENCE_TOPIC_BYTES = 4 << 20, /* what all members of a channel say of themselves */
+    LIMIT_PRESENCE_CALLS = 50,            /* of one channel in LIMIT_PRESENCE_WINDOW_S */
+    LIMIT_PRESENCE_WINDOW_S = 30,
+    LIMIT_REALTIME_CHANGES = 10000,         /* changes not yet delivered; beyond it subscribers are told of a gap */
+    LIMIT_REALTIME_CHANGE_BYTES = 64 << 20, /* the same in bytes */
+    LIMIT_REALTIME_PENDING = 64,            /* messages of one socket not yet handled; then it is not read */
+    LIMIT_REALTIME_PENDING_BYTES = 1 << 20, /* the same in bytes */
+
+    /* WebSockets */
+    LIMIT_SOCKETS = 4096,
+    LIMIT_SUBSCRIPTIONS = 65536,     /* channels and subscriptions of all sockets */
+    LIMIT_SOCKET_MESSAGE = 5000000,  /* one message of a client, and one frame */
+    LIMIT_SOCKET_FRAGMENTS = 1024,   /* frames of one message */
+    LIMIT_SOCKET_WAITING = 8 << 20,  /* bytes that a client has not read yet; a slower client is closed */
+    LIMIT_SOCKET_READ = 16 << 10,    /* read from one socket in one turn of the loop */
+    LIMIT_SOCKET_CLOSE_REASON = 123, /* RFC 6455 section 5.5 */
+
     /* memory and logs */
     LIMIT_ARENA_BYTES = 512 << 20,     /* in total, for one request or job */
     LIMIT_LOG_OWN_LINE_BYTES = 4096,   /* one line of the service's own log, with its newline */

@@ -338,6 +338,7 @@ const struct command commands[] = {
       .empty = "There are no developer keys; `hearth key new` makes one.", .summary = "List the developer keys, revoked ones too" },
     { .words = "key revoke", .args = "ID", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/keys/{0}", KEY_IDS,
       .done = "The key {0} is revoked.", .summary = "Revoke a developer key, at once" },
+    { .words = "backend keys", .makes_folder = true, .is_json = true, .method = HTTP_GET, .path = "/api/backend/keys", .done = "publishable {publishable}\nsecret {secret}\njwt_secret {jwt_secret}", .summary = "Print the keys for apps of the hosted service" },
 
     { .words = "app new", .args = "NAME", .n_args_min = 1, .n_args_max = 1, .options = app_new_options, .is_json = true, .run = run_app_new,
       .summary = "Write the folder of a new app that runs: manifest, agent, tests",

@@ -94,7 +94,8 @@ int http_connection_charge(struct http_connection *c, struct budget_holder *hold
 static void lose_request(struct http_connection *c)
 {
     struct http_served *served = TAKE(c->served);
-    bool is_handed_out = c->state == CONNECTION_WORKING || c->state == CONNECTION_STREAMING;
+    bool is_handed_out =
+        c->state == CONNECTION_WORKING || c->state == CONNECTION_STREAMING || c->state == CONNECTION_SOCKET;
 
     if (served && is_handed_out)
         http_served_lose(served);

@@ -8,6 +8,7 @@
  *     connection.c       life, deadlines, budgets
  *     connection_read.c  bytes in: head, body, pipelined rest
  *     connection_write.c bytes out: replies, refusals, the farewell
+ *     websocket.c        both, after an upgrade
  */
 #pragma once
 
@@ -25,6 +26,7 @@ enum http_connection_state {
     CONNECTION_BODY,
     CONNECTION_WORKING,   /* an owner works on the request */
     CONNECTION_STREAMING, /* the owner streams the answer */
+    CONNECTION_SOCKET,    /* upgraded to a WebSocket */
     CONNECTION_REPLYING,  /* a complete answer is being sent */
     CONNECTION_LINGERING, /* our side is closed; reading continues so that the client receives the last answer */
 };

@@ -173,12 +173,18 @@ static size_t drop(struct http_connection *c, struct slice bytes)
     return bytes.n;
 }
 
+static size_t take_frames(struct http_connection *c, struct slice bytes)
+{
+    return http_websocket_take(c->served->socket, bytes);
+}
+
 /* Each function consumes bytes from the front and returns how many; 0: it needs more bytes, or another state must
  * follow first. */
 static size_t (*const takers[])(struct http_connection *c, struct slice bytes) = {
     [CONNECTION_HEAD] = take_head,           [CONNECTION_BODY] = take_body,
     [CONNECTION_WORKING] = leave_for_later,  [CONNECTION_STREAMING] = leave_for_later,
     [CONNECTION_REPLYING] = leave_for_later, [CONNECTION_LINGERING] = drop,
+    [CONNECTION_SOCKET] = take_frames,
 };
 
 /* Stops at LIMIT_PIPELINED_A_TURN heads; *ret_is_cut: the rest is left for the next turn of the loop. */
@@ -282,7 +288,7 @@ void http_connection_on_readable(int fd, short what, void *arg)
         http_connection_go_on(c);
         return;
     }
-    n = recv(fd, scratch, HTTP_SCRATCH_BYTES, 0);
+    n = recv(fd, scratch, c->state == CONNECTION_SOCKET ? (size_t)LIMIT_SOCKET_READ : HTTP_SCRATCH_BYTES, 0);
     if (n > 0)
         http_connection_feed(c, (struct slice){ scratch, (size_t)n });
     else if (n == 0)

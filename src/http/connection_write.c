@@ -77,6 +77,8 @@ void http_connection_on_writable(int fd, short what, void *arg)
 
     if (c->state == CONNECTION_STREAMING)
         http_served_stream_send(c->served->stream);
+    else if (c->state == CONNECTION_SOCKET)
+        http_websocket_send(c->served->socket);
     else
         http_connection_send_out(c);
 }

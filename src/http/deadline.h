@@ -21,6 +21,7 @@ enum http_wait {
     WAIT_WRITE,   /* for the client to accept bytes */
     WAIT_COMMENT, /* an event stream has been silent */
     WAIT_LINGER,  /* for the client to close */
+    WAIT_SOCKET,  /* for bytes of a WebSocket's client */
     WAIT_TURN,    /* for the next turn of the loop, to read the rest of a pipeline */
     WAITS
 };

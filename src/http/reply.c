@@ -188,3 +188,10 @@ void http_reply_write_stream_head(struct buf *out, const struct http_exchange *x
     head.is_stream = true;
     http_reply_write_head(out, &head);
 }
+
+void http_reply_write_upgrade_head(struct buf *out, const struct http_exchange *x, const struct http_reply_way *way)
+{
+    struct http_reply_head head = head_of(x, way);
+
+    http_reply_write_head(out, &head);
+}

@@ -42,5 +42,7 @@ void http_reply_move(struct http_reply *to, struct http_reply *from);
 void http_reply_write_head(struct buf *out, const struct http_reply_head *head);
 /* Takes the body from x->response and writes the complete answer. */
 void http_reply_write(struct http_reply *out, struct http_exchange *x, const struct http_reply_way *way);
+/* Writes the head of an answer without a body: 101. */
+void http_reply_write_upgrade_head(struct buf *out, const struct http_exchange *x, const struct http_reply_way *way);
 /* Writes the head of a streamed answer. */
 void http_reply_write_stream_head(struct buf *out, const struct http_exchange *x, const struct http_reply_way *way);

@@ -90,6 +90,7 @@ void http_served_lose(struct http_served *served)
 {
     struct http_exchange *x = &served->exchange;
     struct served_stream *stream = served->stream;
+    struct http_websocket *socket = served->socket;
     void (*fn)(struct http_exchange * x, void *arg) = x->on_gone;
 
     served->connection = NULL;
@@ -100,6 +101,8 @@ void http_served_lose(struct http_served *served)
         fn(x, x->on_gone_arg);
     if (stream)
         http_served_stream_lose(stream);
+    else if (socket)
+        http_websocket_lose(socket);
 }
 
 struct http_reply_way http_served_way(const struct http_served *served)

@@ -15,6 +15,7 @@
 struct http_connection;
 struct http_server;
 struct served_stream;
+struct http_websocket;
 
 struct http_served {
     struct http_exchange exchange;      /* first: what owners hold */
@@ -24,9 +25,10 @@ struct http_served {
     struct http_connection *connection; /* loop: NULL when the client has left */
     struct buf body;                    /* of the request */
     struct http_reply reply;
-    struct served_stream *stream; /* loop: set while streaming */
-    bool keep_alive, is_http10;   /* as the client requested */
-    atomic_bool must_close;       /* the service drains: this is the last answer of the connection */
+    struct served_stream *stream;  /* loop: set while streaming */
+    struct http_websocket *socket; /* loop: set after the upgrade */
+    bool keep_alive, is_http10;    /* as the client requested */
+    atomic_bool must_close;        /* the service drains: this is the last answer of the connection */
 };
 
 struct http_served *http_served_new(struct http_connection *c);
@@ -46,3 +48,9 @@ struct http_stream *http_served_start_stream(struct http_exchange *x);
 void http_served_stream_lose(struct served_stream *s);    /* loop */
 void http_served_stream_send(struct served_stream *s);    /* loop: the socket has room */
 void http_served_stream_comment(struct served_stream *s); /* loop: the stream has been silent for long */
+
+/* http/websocket.c; loop */
+void http_websocket_lose(struct http_websocket *w);
+void http_websocket_send(struct http_websocket *w); /* the socket has room */
+/* Returns how many of the bytes were used. */
+size_t http_websocket_take(struct http_websocket *w, struct slice bytes);

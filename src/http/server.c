@@ -16,6 +16,7 @@ enum {
     DEFAULT_IDLE_MS = 75000,
     DEFAULT_WRITE_MS = 60000,
     DEFAULT_COMMENT_MS = 15000, /* decision D8 */
+    SOCKET_SILENCE_MS = 60000,  /* clients of the realtime protocol send a heartbeat each 25 s */
     LINGER_MS = 5000,
     TURN_MS = 1,
 };
@@ -37,6 +38,7 @@ static void set_timeouts(struct http_server *s)
     timeout_ms[WAIT_IDLE] = or_default(c->idle_timeout_ms, DEFAULT_IDLE_MS);
     timeout_ms[WAIT_WRITE] = or_default(c->write_timeout_ms, DEFAULT_WRITE_MS);
     timeout_ms[WAIT_COMMENT] = or_default(c->comment_every_ms, DEFAULT_COMMENT_MS);
+    timeout_ms[WAIT_SOCKET] = or_default(c->socket_silence_ms, SOCKET_SILENCE_MS);
     timeout_ms[WAIT_LINGER] = LINGER_MS;
     timeout_ms[WAIT_TURN] = TURN_MS;
 }

@@ -16,12 +16,13 @@ struct http_server;
 enum { HTTP_PACE_MS = 10000 };
 
 struct http_server_config {
-    int head_timeout_ms;  /* first byte of a head to its end: default 10000 */
-    int body_timeout_ms;  /* from the end of the head to the end of the body, which must arrive at LIMIT_PACE_BYTES in
-                             each HTTP_PACE_MS: default 30000 */
-    int idle_timeout_ms;  /* between requests of one connection: default 75000 */
-    int write_timeout_ms; /* a client accepts no byte of its answer: default 60000 */
-    int comment_every_ms; /* silence of an event stream: default 15000 */
+    int head_timeout_ms;   /* first byte of a head to its end: default 10000 */
+    int body_timeout_ms;   /* from the end of the head to the end of the body, which must arrive at LIMIT_PACE_BYTES in
+                              each HTTP_PACE_MS: default 30000 */
+    int idle_timeout_ms;   /* between requests of one connection: default 75000 */
+    int write_timeout_ms;  /* a client accepts no byte of its answer: default 60000 */
+    int socket_silence_ms; /* a WebSocket whose client sends nothing is closed: default 60000 */
+    int comment_every_ms;  /* silence of an event stream: default 15000 */
     size_t
         max_connections; /* over TCP; default LIMIT_CONNECTIONS, fewer when the process may not open that many files */
     /* A head is complete and its body not yet read: decides whether the request may continue and how large its body may

@@ -80,6 +80,7 @@ static void end_event_streams(void *arg)
     api_events_end_streams(s->events);
     mcp_api_end_streams(s->mcp_api);
     agent_turns_end_streams(s->agent_turns);
+    realtime_end(s->realtime);
 }
 
 /* Requests, agents and children each have a share of the deadline: a slow step takes no time from the next. */

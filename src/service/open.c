@@ -458,6 +458,9 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     fill_models(s);
     s->events = api_events_new(&s->api);
     r = dispatch_open(&c, &s->dispatch, e);
+    if (r == 0 && is_serving)
+        r = service_open_face(s, e);
+    s->api.realtime = s->realtime;
     s->api.loop = s->loop;
     s->api.settings = s->settings;
     s->api.store = s->store;
@@ -551,6 +554,7 @@ struct service *service_close(struct service *s)
         close(s->folder_fd);
     s->short_pool = pool_stop(s->short_pool);
     s->long_pool = pool_stop(s->long_pool);
+    realtime_stop(s->realtime);
     llamacpp_stop(s->llamacpp);
     s->mcp_host = mcp_host_close(s->mcp_host);
     s->mcp_oauth = mcp_oauth_free(s->mcp_oauth);
@@ -581,6 +585,7 @@ struct service *service_close(struct service *s)
     s->on_hup = loop_watch_free(s->on_hup);
     service_stop_upkeep(s);
     s->loop = loop_free(s->loop);
+    s->realtime = realtime_free(s->realtime);
     s->events = api_events_free(s->events);
     s->mcp_api = mcp_api_close(s->mcp_api);
     s->settings = settings_free(s->settings);

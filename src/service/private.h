@@ -11,6 +11,7 @@
 #include "api/compat/v1_kept.h"
 #include "apps/apps.h"
 #include "backend/backend.h"
+#include "face/realtime.h"
 #include "http/server.h"
 #include "identity/meter.h"
 #include "llm/relay.h"
@@ -54,6 +55,7 @@ struct service {
     unsigned char *mcp_key; /* for the tokens of logins; in secret memory */
     struct mcp_host *mcp_host;
     struct mcp_api *mcp_api;
+    struct realtime *realtime;
     struct api_events *events;
     struct dispatch *dispatch;
     struct http_server *server;
@@ -74,6 +76,9 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
 int service_load_settings(struct service *s, struct err *e) MUST_CHECK; /* all layers but the database */
 /* Reads the settings file again, on a worker; a mistake in the file leaves every setting unchanged. */
 void service_reload(void *service);
+
+/* open_face.c: what apps of the hosted service use. */
+int service_open_face(struct service *s, struct err *e) MUST_CHECK;
 
 /* upgrade.c: names the copies that migrations left. */
 void service_log_copies(struct service *s);

@@ -230,6 +230,9 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_BACKEND_POLL_MS] = { "backend.poll_ms", SETTING_INT, .min = 5, .max = 60000, .def = "100", .needs_restart = true,
         .help = "How often the backend looks for changes by other processes." },
 
+    [SETTING_FACE_ENABLED] = { "face.enabled", SETTING_BOOL, .def = "true", .needs_restart = true,
+        .help = "Serves the hosted service's protocol below /realtime/v1 to apps that have a key of `hearth backend keys`." },
+
     [SETTING_APPROVALS_WAIT_S] = { "approvals.wait_s", SETTING_SECONDS, .min = 1, .max = 604800, .def = "3600",
         .help = "How long an agent's question waits for a person; then the answer is no." },
 
@@ -358,6 +361,10 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Unanswered requests that one app or one developer key may have." },
     [SETTING_LIMITS_LONG_REQUESTS] = { "limits.long_requests", SETTING_INT, .min = 1, .max = LIMIT_LONG_THREADS + LIMIT_LONG_WAITING, .def = "128", .needs_restart = true,
         .help = "Of them, those that wait on a thread: for embeddings, a list of models, another store, or the person." },
+    [SETTING_LIMITS_SOCKETS] = { "limits.sockets", SETTING_INT, .min = 1, .max = LIMIT_SOCKETS, .def = "1024", .needs_restart = true,
+        .help = "WebSockets that one app or one developer key may have open." },
+    [SETTING_LIMITS_SUBSCRIPTIONS] = { "limits.subscriptions", SETTING_INT, .min = 1, .max = LIMIT_SUBSCRIPTIONS, .def = "16384",
+        .needs_restart = true, .help = "Channels and subscriptions that the WebSockets of one app or one developer key may have together." },
     [SETTING_LIMITS_STREAMS] = { "limits.streams", SETTING_INT, .min = 1, .max = LIMIT_EVENT_STREAMS, .def = "1024", .needs_restart = true,
         .help = "Streamed answers that one app or one developer key may have open." },
     [SETTING_LIMITS_BODY_MB] = { "limits.body_mb", SETTING_INT, .min = 1, .max = 1 << 20, .def = "256", .needs_restart = true,

@@ -11,6 +11,7 @@
 #define META_MACHINE_ID "identity.machine_id"
 #define META_MACHINE_HOST "identity.machine_host" /* hash of the machine-id(5) of the host that made the machine id */
 #define META_AUDIT_HEAD "audit.head"              /* "<count>:<hash>"; written only by store/tables/audit.c */
+#define META_FACE_KEYS "face.keys"                /* sealed, base64; src/face/keys.c */
 #define META_AUDIT_BASE "audit.base"              /* the same, of the last entry removed by age */
 
 /* -ENOENT when there is no value. */

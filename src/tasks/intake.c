@@ -92,15 +92,6 @@ void task_intake_clear(struct tasks *t)
         item_free(item);
 }
 
-static void copy_row(struct arena *a, const struct backend_row *from, struct backend_row *to)
-{
-    *to = *from;
-    to->table = arena_strdup(a, from->table);
-    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++)
-        if (backend_column_is_text(&backend_columns[i]))
-            backend_row_set_text(to, &backend_columns[i], arena_strdup(a, backend_row_text(from, &backend_columns[i])));
-}
-
 static bool has_room_for_rows(struct tasks *t)
 {
     bool has;
@@ -115,7 +106,7 @@ static bool has_room_for_rows(struct tasks *t)
 static void keep_row(struct tasks *t, struct task_intake_item *item, const struct backend_row *row)
 {
     if (has_room_for_rows(t))
-        copy_row(item->arena, row, &item->row);
+        backend_row_copy(item->arena, row, &item->row);
 }
 
 void task_intake_hint(struct tasks *t, const char *table, const char *row_id)

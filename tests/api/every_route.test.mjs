@@ -7,6 +7,7 @@ import addFormats from 'ajv-formats';
 import { startHearth } from './harness.mjs';
 import { env } from './provider.mjs';
 import { admin, asEnvelope, confirming, newApp, newKey, nobodysId, refused, signIn } from './kit.mjs';
+import { openSocket } from './realtime.mjs';
 import { successOf, successes, makeWorld, unknownPath } from './success.mjs';
 
 const h = await startHearth({ env });
@@ -22,7 +23,7 @@ after(() => h.stop());
 
 const named = (route) => `${route.method} ${route.path}`;
 const isSpecial = (route) => ['public', 'identified', 'admin', 'body'].includes(route.permission);
-const isForeign = (route) => /^\/mcp$|^(\/api)?\/v1\/|^\/api\/(chat|generate|embed|embeddings|tags|ps|show|version|pull|push|create|copy|delete|blobs\/.*)$/.test(route.path);     // in another service's form
+const isForeign = (route) => /^\/mcp$|^\/realtime\/|^\/api\/backend\/keys$|^(\/api)?\/v1\/|^\/api\/(chat|generate|embed|embeddings|tags|ps|show|version|pull|push|create|copy|delete|blobs\/.*)$/.test(route.path);     // in another service's form
 const inPlace = (path, value) => path.replace(/:\w+|\{\w+\*\}/g, value);             // of the parameters of a route
 const template = (path) => path.replace(/:(\w+)|\{(\w+)\*\}/g, '{$1$2}');
 const operationOf = (route) => openapi.paths[template(route.path)]?.[route.method.toLowerCase()];
@@ -78,6 +79,11 @@ async function succeed(route) {
         stream.close();
         return { status: stream.status, headers: stream.headers, text: '', expected: { status, type } };
     }
+    if (type === 'websocket') {
+        const socket = await openSocket(h, { path: prefix + path });
+        socket.end();
+        return { status: Number(socket.head.split(' ')[1]), headers: { 'content-type': type, 'x-request-id': /x-request-id: (\S+)/.exec(socket.head)[1] }, text: '', expected: { status, type } };
+    }
     return { ...await call(route.method, prefix + path, body, more), expected: { status, type } };
 }
 
@@ -126,6 +132,8 @@ for (const route of routes) {
         assert.ok(reply.headers['x-request-id']);
         if (reply.expected.type === 'application/json' && route.path !== '/openapi.json' && !isForeign(route))
             assert.equal(reply.body.success, true);
+        if (reply.expected.type === 'websocket')
+            return;                     // no answer but the socket
         const described = operationOf(route) ? route : { ...route, path: route.path.slice(4) };
         checkAnswer(described, reply);
     });

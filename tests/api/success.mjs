@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, sqlite, storeFile, taskBecomes, tasksOfRow, unique } from './kit.mjs';
+import { faceKeys } from './realtime.mjs';
 import { loginServer } from './login_server.mjs';
 import { until } from './harness.mjs';
 import { meta, session, stateless } from './mcp.mjs';
@@ -214,6 +215,13 @@ export const successes = {
     'GET /api/events': () => ({ path: '/api/events', type: 'text/event-stream' }),
     'GET /api/presence': plain('/api/presence'),
 
+    'GET /api/backend/keys': plain('/api/backend/keys'),
+    'GET /realtime/v1/websocket': async (w) => ({ path: `/realtime/v1/websocket?apikey=${(await faceKeys(w.h)).publishable}`, status: 101, type: 'websocket' }),
+    'POST /realtime/v1/api/broadcast': async (w) => ({ path: '/realtime/v1/api/broadcast', headers: { apikey: (await faceKeys(w.h)).publishable },
+        body: { messages: [{ topic: 'room', event: 'hello', payload: {} }] }, status: 202 }),
+    'POST /realtime/v1/api/broadcast/:topic/events/:event': async (w) => ({ path: '/realtime/v1/api/broadcast/room/events/hello',
+        headers: { apikey: (await faceKeys(w.h)).publishable }, body: {}, status: 202 }),
+
     'POST /sdk/llm/chat': () => ({ path: '/sdk/llm/chat', body: aChat }),
     'POST /sdk/llm/chat/stream': () => ({ path: '/sdk/llm/chat/stream', body: aChat, type: 'text/event-stream' }),
     'GET /sdk/llm/providers': plain('/sdk/llm/providers'),
@@ -347,7 +355,7 @@ export function successOf(route) {
     return { make: mirrored, prefix: '/api' };
 }
 
-// The same path with ids that nothing has; undefined when it has none.
+// The same path with ids that nothing has; undefined when it has none. A channel of the realtime protocol needs no making.
 export function unknownPath(route) {
-    return route.path.includes('/:') ? route.path.replace(/:\w+/g, nobodysId) : undefined;
+    return route.path.includes('/:') && !route.path.startsWith('/realtime/') ? route.path.replace(/:\w+/g, nobodysId) : undefined;
 }

@@ -10,7 +10,7 @@ export const ranks = {
     settings: 2, backup: 2, stand_in: 2, pg: 2,
     identity: 3,
     llm: 4, embed: 4, vector: 4, speech: 4, mcp: 4, backend: 4,
-    models: 5,
+    models: 5, face: 5,
     tasks: 6, agents: 6, apps: 6,
     api: 7,
     service: 8,
@@ -26,6 +26,7 @@ export const libraries = [
     { header: /^libpq/, allowed: /^src\/(pg\/|backend\/|vector\/pgvector)/ },
     { header: /^archive/, allowed: /^src\/backup\// },
     { header: /^curl\//, allowed: /^src\/(net|cli)\// },
+    { header: /^wslay\//, allowed: /^src\/http\/websocket_frames\.c$/ },
     { header: /^libxml\//, allowed: /^src\/agents\/page_html\.c$/ },
 ];
 

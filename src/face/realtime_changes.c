@@ -1,0 +1,337 @@
+/* Subscriptions to changes of rows: what a channel asked for, and which changes it receives. */
+#include "face/realtime_private.h"
+
+#include "backend/backend_columns.h"
+#include "base/hash.h"
+
+#include <strings.h>
+
+enum { ALL_OPS = BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE, ID_MASK = 0x7ffffff /* 27 bits, as the service */ };
+
+/* ---- reading ---- */
+
+static unsigned ops_of(struct slice event)
+{
+    static const enum backend_op ops[] = { BACKEND_INSERT, BACKEND_UPDATE, BACKEND_DELETE };
+
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        const char *name = backend_op_name(ops[i]);
+
+        if (event.n == strlen(name) && strncasecmp(event.p, name, event.n) == 0)
+            return ops[i];
+    }
+    return ALL_OPS;
+}
+
+/* The next of the values between commas; a value in double quotes may have commas. */
+static struct slice next_value(struct slice *rest)
+{
+    bool is_quoted = false;
+    size_t n = 0;
+    struct slice value;
+
+    for (; n < rest->n && (is_quoted || rest->p[n] != ','); n++) {
+        if (rest->p[n] == '\\' && is_quoted)
+            n += n + 1 < rest->n;
+        else if (rest->p[n] == '"')
+            is_quoted = !is_quoted;
+    }
+    value = (struct slice){ rest->p, n };
+    *rest = n < rest->n ? (struct slice){ rest->p + n + 1, rest->n - n - 1 } : (struct slice){ NULL, 0 };
+    return value;
+}
+
+static int add_filter(struct arena *a, struct rt_filter *f, const char *text, struct err *e)
+{
+    int r = filter_parse(a, text, &f->any[f->n], e);
+
+    f->n += r == 0 && f->any[f->n] != NULL;
+    return r;
+}
+
+/* column=in.(a,b): one condition for each value. */
+static int read_in(struct arena *a, struct rt_filter *f, struct slice column, struct slice values, struct err *e)
+{
+    int r = 0;
+
+    while (r == 0 && values.p) {
+        struct slice value = next_value(&values);
+
+        if (f->n == LIMIT_FILTER_VALUES)
+            return err_set(e, -EINVAL, "INVALID_FILTER", "in.(...) must have at most %d values", LIMIT_FILTER_VALUES);
+        r = add_filter(a, f, arena_printf(a, "%.*s=eq.%.*s", (int)column.n, column.p, (int)value.n, value.p), e);
+    }
+    return r;
+}
+
+static int read_filter(struct arena *a, struct slice text, struct rt_filter *f, struct err *e)
+{
+    const char *at = text.n ? memmem(text.p, text.n, "=in.(", 5) : NULL;
+
+    if (text.n > LIMIT_FILTER_BYTES)
+        return err_set(e, -EINVAL, "INVALID_FILTER", "filter must be at most %d bytes", LIMIT_FILTER_BYTES);
+    f->any = arena_array(a, at ? LIMIT_FILTER_VALUES : 1, sizeof(struct filter *));
+    if (!at || text.p[text.n - 1] != ')')
+        return add_filter(a, f, arena_slicedup(a, text), e);
+    return read_in(a, f, (struct slice){ text.p, (size_t)(at - text.p) },
+                   (struct slice){ at + 5, (size_t)(text.p + text.n - 1 - (at + 5)) }, e);
+}
+
+static int read_binding(struct arena *a, struct json_value v, struct rt_binding *ret, struct err *e)
+{
+    struct json_value schema = json_get(v, "schema"), table = json_get(v, "table");
+    struct slice filter = json_string(json_get(v, "filter"));
+
+    if (json_type(v) != JSON_OBJECT || (json_is_absent(schema) && json_is_absent(table)))
+        return err_set(
+            e, -EINVAL, "VALIDATION_ERROR",
+            "No subscription params provided. Please provide at least a `schema` or `table` to subscribe to");
+    ret->ops = ops_of(json_string(json_get(v, "event")));
+    ret->schema = json_is_absent(schema) ? "public" : arena_slicedup(a, json_string(schema));
+    ret->name = json_is_absent(table) ? "*" : arena_slicedup(a, json_string(table));
+    return filter.n ? read_filter(a, filter, &ret->filter, e) : 0;
+}
+
+static uint32_t id_of(struct arena *a, struct json_value v)
+{
+    return (uint32_t)(hash_fast(slice_of(json_to_str(a, v))) & ID_MASK);
+}
+
+int rt_bindings_read(struct rt_channel *ch, struct json_value config, struct err *e)
+{
+    size_t n = json_type(config) == JSON_ARRAY ? json_length(config) : 0;
+    struct json_value v;
+    struct slice key;
+
+    if (n > LIMIT_CHANNEL_CHANGES)
+        return err_set(e, -E2BIG, "TOO_MANY_SUBSCRIPTIONS", "a channel may have at most %d subscriptions to changes",
+                       LIMIT_CHANNEL_CHANGES);
+    ch->bindings = arena_array(ch->arena, n, sizeof(*ch->bindings));
+    for (struct json_iter it = json_iter(config); n > 0 && json_next(&it, &key, &v);) {
+        struct rt_binding *b = &ch->bindings[ch->n_bindings++];
+        struct err why = { 0 };
+
+        b->id = id_of(ch->arena, v);
+        if (read_binding(ch->arena, v, b, &why) < 0 && !ch->fault)
+            ch->fault = arena_strdup(ch->arena, why.text);
+    }
+    return 0;
+}
+
+/* The official client compares the members one by one: they are repeated as they came. */
+static void print_binding(struct json_writer *w, const struct rt_binding *b, struct json_value as_sent)
+{
+    struct json_value member;
+    struct slice name;
+
+    json_begin_object(w);
+    json_add_int(w, "id", b->id);
+    for (struct json_iter it = json_iter(as_sent); json_next(&it, &name, &member);)
+        if (!slice_eq_str(name, "id"))
+            json_add_value(w, name.p, member);
+    json_end(w);
+}
+
+void rt_bindings_print(struct buf *out, const struct rt_channel *ch, struct json_value config)
+{
+    struct json_writer w;
+    struct json_value v;
+    struct slice key;
+    size_t i = 0;
+
+    json_write_init(&w, out);
+    json_begin_object(&w);
+    json_begin_array_as(&w, "postgres_changes");
+    for (struct json_iter it = json_iter(config); i < ch->n_bindings && json_next(&it, &key, &v); i++)
+        print_binding(&w, &ch->bindings[i], v);
+    json_end(&w);
+    json_end(&w);
+}
+
+/* ---- who receives ---- */
+
+void rt_watch(struct rt_channel *ch)
+{
+    struct realtime *rt = ch->socket->rt;
+
+    if (ch->fault || ch->is_watching)
+        return;
+    ch->is_watching = true;
+    TAILQ_INSERT_TAIL(&rt->watching, ch, of_changes);
+    atomic_fetch_add(&rt->n_watching, 1);
+}
+
+void rt_unwatch(struct rt_channel *ch)
+{
+    struct realtime *rt = ch->socket->rt;
+
+    if (!ch->is_watching)
+        return;
+    ch->is_watching = false;
+    TAILQ_REMOVE(&rt->watching, ch, of_changes);
+    atomic_fetch_sub(&rt->n_watching, 1);
+}
+
+void rt_confirm(struct rt_channel *ch)
+{
+    if (ch->fault)
+        rt_system(ch, "postgres_changes", false, ch->fault);
+    else
+        rt_request_tables(ch->socket->rt, ch->serial);
+}
+
+static bool is_named(const char *wanted, const char *name)
+{
+    return strcmp(wanted, "*") == 0 || strcmp(wanted, name) == 0;
+}
+
+static bool is_published(const struct rt_binding *b, const struct backend_publications *all, struct arena *a)
+{
+    for (size_t i = 0; i < all->n; i++)
+        for (size_t j = 0; j < all->items[i].n_tables; j++) {
+            struct rt_change as = { .table = all->items[i].tables[j] };
+
+            rt_change_name(a, &as);
+            if (is_named(b->schema, as.schema) && is_named(b->name, as.name))
+                return true;
+        }
+    return false;
+}
+
+static const char *event_text(unsigned ops)
+{
+    return ops == ALL_OPS ? "*" : backend_op_name(ops);
+}
+
+static void confirm(struct rt_channel *ch, const struct rt_item *item)
+{
+    for (size_t i = 0; i < ch->n_bindings; i++) {
+        const struct rt_binding *b = &ch->bindings[i];
+
+        if (is_published(b, &item->tables, item->arena))
+            continue;
+        rt_system(
+            ch, "postgres_changes", false,
+            arena_printf(item->arena,
+                         "Unable to subscribe to changes with given parameters. Please check Realtime is enabled "
+                         "for the given connect parameters: [event: %s, schema: %.80s, table: %.80s, filters: []]",
+                         event_text(b->ops), b->schema, b->name));
+        return;
+    }
+    rt_system(ch, "postgres_changes", true, "Subscribed to PostgreSQL");
+}
+
+void rt_tables_known(struct realtime *rt, const struct rt_item *item)
+{
+    struct rt_channel *ch;
+
+    TAILQ_FOREACH(ch, &rt->watching, of_changes)
+    if (ch->serial == item->serial)
+        break;
+    if (!ch)
+        return;
+    if (item->r < 0)
+        rt_system(ch, "postgres_changes", false, "The database does not answer; changes arrive when it does again.");
+    else if (ch->caller.role == FACE_ANON)
+        rt_system(ch, "postgres_changes", false,
+                  "Error 401: Unauthorized: rows are for signed-in users; the role anon receives none");
+    else
+        confirm(ch, item);
+}
+
+/* ---- delivery ---- */
+
+static bool passes(const struct rt_filter *f, const struct backend_row *row)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (filter_matches(f->any[i], row))
+            return true;
+    return f->n == 0;
+}
+
+static bool matches(const struct rt_binding *b, const struct rt_change *c)
+{
+    return (b->ops & (unsigned)c->op) && is_named(b->schema, c->schema) && is_named(b->name, c->name) &&
+           passes(&b->filter, c->new_row ? c->new_row : c->old_row);
+}
+
+/* The last frame that was made: members of one topic with the same subscriptions share it. */
+struct cast {
+    const struct rt_topic *topic;
+    bool is_v2;
+    struct buf ids, next_ids, frame;
+};
+
+static bool collect_ids(struct cast *cast, const struct rt_channel *ch, const struct rt_change *c)
+{
+    buf_reset(&cast->next_ids);
+    for (size_t i = 0; i < ch->n_bindings; i++)
+        if (matches(&ch->bindings[i], c))
+            buf_printf(&cast->next_ids, "%s%u", cast->next_ids.n ? "," : "", ch->bindings[i].id);
+    return cast->next_ids.n > 0;
+}
+
+static bool is_same(const struct cast *cast, const struct rt_channel *ch)
+{
+    return cast->topic == ch->topic && cast->is_v2 == ch->socket->is_v2 &&
+           slice_eq(buf_slice(&cast->ids), buf_slice(&cast->next_ids));
+}
+
+static void make_frame(struct cast *cast, const struct rt_channel *ch, const struct rt_change *c)
+{
+    struct rt_message m = { .topic = slice_of(ch->topic->name), .event = SLICE_LIT("postgres_changes") };
+    struct buf payload, text;
+
+    buf_init(&payload, LIMIT_SOCKET_WAITING);
+    buf_init(&text, LIMIT_SOCKET_WAITING);
+    buf_printf(&payload, "{\"ids\":[%s],\"data\":", buf_str(&cast->next_ids));
+    buf_add_slice(&payload, c->data);
+    buf_add_char(&payload, '}');
+    m.text = buf_slice(&payload);
+    rt_wire_write(&text, ch->socket->is_v2, &m);
+    buf_reset(&cast->frame);
+    websocket_write_message(&cast->frame, false, buf_slice(&text));
+    buf_clear(&text);
+    buf_clear(&payload);
+    buf_reset(&cast->ids);
+    buf_add_slice(&cast->ids, buf_slice(&cast->next_ids));
+    cast->topic = ch->topic;
+    cast->is_v2 = ch->socket->is_v2;
+}
+
+/* A row is seen by its user and by the service role. */
+static bool is_for(const struct rt_channel *ch, const struct rt_change *c)
+{
+    const struct backend_row *row = c->new_row ? c->new_row : c->old_row;
+
+    return row && face_may_see(&ch->caller, row->user_id);
+}
+
+void rt_deliver_change(struct realtime *rt, struct rt_change *c)
+{
+    struct cast cast = { 0 };
+    struct rt_channel *ch;
+
+    buf_init(&cast.ids, KIB(4));
+    buf_init(&cast.next_ids, KIB(4));
+    buf_init(&cast.frame, LIMIT_SOCKET_WAITING);
+    TAILQ_FOREACH(ch, &rt->watching, of_changes)
+    {
+        if (!is_for(ch, c) || !collect_ids(&cast, ch, c))
+            continue;
+        if (!is_same(&cast, ch))
+            make_frame(&cast, ch, c);
+        rt_send_frame(ch->socket, buf_slice(&cast.frame));
+    }
+    buf_clear(&cast.ids);
+    buf_clear(&cast.next_ids);
+    buf_clear(&cast.frame);
+}
+
+void rt_deliver_gap(struct realtime *rt)
+{
+    struct rt_channel *ch;
+
+    TAILQ_FOREACH(ch, &rt->watching, of_changes)
+    rt_system(ch, "postgres_changes", false, "Changes may have been lost: read the rows again");
+}

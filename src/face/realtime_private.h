@@ -1,0 +1,190 @@
+/* The state of realtime.h, for its files only. Everything below `sockets` belongs to the hub's thread. */
+#pragma once
+
+#include "face/realtime.h"
+#include "face/realtime_wire.h"
+#include "backend/filter.h"
+#include "http/websocket.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+/* ---- queues between threads ---- */
+
+enum rt_kind { RT_OPENED, RT_MESSAGE, RT_CLOSED, RT_CHANGE, RT_TABLES, RT_GAP, RT_BROADCAST, RT_END };
+
+struct rt_item {
+    STAILQ_ENTRY(rt_item) links;
+    enum rt_kind kind;
+    struct arena *arena; /* owned; of everything below */
+    struct rt_socket *socket;
+    bool is_binary;
+    struct slice bytes;
+    struct realtime_broadcast broadcast;
+    struct rt_change *change;
+    uint64_t serial; /* RT_TABLES: of the channel */
+    struct backend_publications tables;
+    int r; /* RT_TABLES: of the question */
+};
+STAILQ_HEAD(rt_items, rt_item);
+
+struct rt_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct rt_items items;
+    size_t n;
+    bool is_closed;
+};
+
+void rt_queue_init(struct rt_queue *q);
+void rt_queue_clear(struct rt_queue *q); /* frees the items */
+/* Takes ownership; false when max items wait or the queue is closed, and the item is freed. max 0: any number. */
+bool rt_queue_push(struct rt_queue *q, struct rt_item *item, size_t max);
+/* NULL after wait_ms or when the queue is closed and empty; *ret_is_closed tells which. */
+struct rt_item *rt_queue_pop(struct rt_queue *q, int64_t wait_ms, bool *ret_is_closed);
+void rt_queue_close(struct rt_queue *q);
+struct rt_item *rt_item_new(enum rt_kind kind) MUST_CHECK;
+void rt_item_free(struct rt_item *item);
+
+/* A committed change: made by the backend's thread, completed and printed by the thread of the rows. */
+struct rt_change {
+    enum backend_op op;
+    const char *table;  /* as the backend names it */
+    const char *schema; /* "public" for a name without a schema */
+    const char *name;
+    bool is_lease_only;
+    struct backend_row *new_row, *old_row;
+    struct slice data; /* JSON, as members receive it */
+    size_t n_bytes;    /* counted in n_change_bytes */
+    char at[32];       /* when it came */
+};
+
+/* ---- sockets, channels, topics ---- */
+
+struct rt_socket {
+    TAILQ_ENTRY(rt_socket) links;
+    struct realtime *rt;
+    struct http_websocket *ws; /* owned reference */
+    bool is_v2;
+    struct face_caller caller; /* of the key it connected with */
+    TAILQ_HEAD(, rt_channel) channels;
+    size_t n_channels;
+    atomic_size_t n_pending, n_pending_bytes; /* messages that the hub has not handled */
+    atomic_bool is_held;                      /* the loop has stopped reading */
+};
+
+struct rt_filter {
+    struct filter **any; /* one must match; NULL: every row does */
+    size_t n;
+};
+
+struct rt_binding { /* one subscription to changes */
+    uint32_t id;
+    unsigned ops;              /* mask of enum backend_op */
+    const char *schema, *name; /* "*": every */
+    struct rt_filter filter;
+};
+
+struct rt_channel {
+    TAILQ_ENTRY(rt_channel) of_socket, of_topic, of_changes;
+    struct arena *arena; /* owned; itself, too */
+    struct rt_socket *socket;
+    struct rt_topic *topic;
+    uint64_t serial;
+    const char *join_ref;
+    struct face_caller caller;
+    bool gets_own, wants_ack, has_presence, is_watching;
+    const char *presence_key;
+    struct rt_binding *bindings;
+    size_t n_bindings;
+    const char *fault;         /* what is wrong with the subscriptions: they receive nothing; else NULL */
+    int64_t n_charged;         /* subscriptions taken from the budget */
+    int64_t presence_since_ms; /* the window of LIMIT_PRESENCE_CALLS */
+    size_t n_presence_calls;
+};
+
+struct rt_meta { /* what a member says of itself */
+    TAILQ_ENTRY(rt_meta) links;
+    struct rt_channel *channel;
+    uint64_t ref;
+    char *fields; /* owned: the members of a JSON object, without its braces */
+};
+
+struct rt_topic {
+    LIST_ENTRY(rt_topic) links;
+    char *name; /* owned; with "realtime:" */
+    bool is_private;
+    TAILQ_HEAD(, rt_channel) members;
+    TAILQ_HEAD(, rt_meta) present;
+    size_t n_present_bytes;
+};
+
+enum { RT_BUCKETS = 1024 };
+
+struct realtime {
+    struct realtime_config config;
+    pthread_mutex_t lock; /* guards keys */
+    struct face_keys *keys;
+    struct rt_queue hub, rows;
+    pthread_t hub_thread, rows_thread;
+    bool has_hub, has_rows, is_subscribed;
+    atomic_bool is_ending, has_gap;                        /* has_gap: changes were dropped, and members were told */
+    atomic_size_t n_watching;                              /* channels with subscriptions to changes */
+    atomic_size_t n_broadcasts, n_changes, n_change_bytes; /* not yet delivered */
+    char *columns;                                         /* owned: JSON, the same for every table */
+
+    TAILQ_HEAD(, rt_socket) sockets;
+    TAILQ_HEAD(, rt_channel) watching;
+    LIST_HEAD(, rt_topic) topics[RT_BUCKETS];
+    uint64_t last_serial, last_meta;
+    int64_t tick_ms;
+};
+
+/* realtime.c */
+int64_t rt_now_s(void);
+void rt_send(struct rt_socket *s, const struct rt_message *m);
+void rt_send_bytes(struct rt_socket *s, bool is_binary, struct slice message);
+/* A frame made by websocket_write_message(). */
+void rt_send_frame(struct rt_socket *s, struct slice frame);
+/* A phx_reply; response is JSON. */
+void rt_reply(struct rt_socket *s, const struct rt_message *to, bool is_ok, struct slice response);
+void rt_reply_error(struct rt_socket *s, const struct rt_message *to, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* realtime_channel.c */
+void rt_handle(struct rt_socket *s, struct arena *a, const struct rt_message *m);
+void rt_channel_leave(struct rt_channel *ch); /* freed */
+void rt_system(struct rt_channel *ch, const char *extension, bool is_ok, const char *text);
+/* Tells the reason, closes the channel and frees it. */
+void rt_channel_fail(struct rt_channel *ch, const char *text);
+void rt_topic_release(struct realtime *rt, struct rt_topic *t);
+struct rt_topic *rt_topic_find(struct realtime *rt, struct slice name, bool is_private);
+void rt_expire(struct realtime *rt);
+
+/* realtime_changes.c */
+int rt_bindings_read(struct rt_channel *ch, struct json_value config, struct err *e) MUST_CHECK;
+/* The response to a join: the subscriptions as they came, with their ids. */
+void rt_bindings_print(struct buf *out, const struct rt_channel *ch, struct json_value config);
+void rt_watch(struct rt_channel *ch); /* from now on the channel receives changes */
+/* Tells the channel, later, whether it receives changes. */
+void rt_confirm(struct rt_channel *ch);
+void rt_unwatch(struct rt_channel *ch);
+void rt_tables_known(struct realtime *rt, const struct rt_item *item);
+void rt_deliver_change(struct realtime *rt, struct rt_change *change);
+void rt_deliver_gap(struct realtime *rt);
+
+/* realtime_rows.c */
+void rt_change_name(struct arena *a, struct rt_change *c); /* schema and name from table */
+int rt_rows_start(struct realtime *rt, struct err *e) MUST_CHECK;
+void rt_rows_stop(struct realtime *rt);
+/* The answer comes as RT_TABLES. */
+void rt_request_tables(struct realtime *rt, uint64_t serial);
+
+/* realtime_broadcast.c */
+void rt_take_broadcast(struct rt_channel *from, struct arena *a, const struct rt_message *m);
+void rt_deliver_broadcast(struct realtime *rt, struct arena *a, const struct realtime_broadcast *b);
+
+/* realtime_presence.c */
+void rt_presence_message(struct rt_channel *ch, const struct rt_message *m);
+void rt_presence_state(struct rt_channel *ch);
+void rt_presence_gone(struct rt_channel *ch);
