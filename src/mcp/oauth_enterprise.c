@@ -87,8 +87,12 @@ int mcp_identity_keep(struct mcp_oauth_entry *entry, const struct mcp_oauth_targ
                       struct err *e)
 {
     const struct mcp_grant grant = { .url = t->url, .identity = identity };
+    int r;
 
-    return mcp_entry_keep(entry, &grant, e);
+    pthread_mutex_lock(&entry->busy); /* a renewal with the identity before would keep that one again */
+    r = mcp_entry_keep(entry, &grant, e);
+    pthread_mutex_unlock(&entry->busy);
+    return r;
 }
 
 /* ---- a new id token ---- */

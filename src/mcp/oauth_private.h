@@ -148,7 +148,7 @@ int mcp_identity_begin(const struct mcp_fetch *f, const struct mcp_oauth_target 
  * the same person as before. -EPROTO MCP_LOGIN_FAILED. */
 int mcp_identity_take(struct arena *a, const char *id_token, const char *nonce, struct mcp_grant *identity,
                       struct err *e) MUST_CHECK;
-/* Keeps the identity, without a token of the authorization server. */
+/* Keeps the identity, without a token of the authorization server. Waits for `busy`. */
 int mcp_identity_keep(struct mcp_oauth_entry *entry, const struct mcp_oauth_target *t, const struct mcp_grant *identity,
                       struct err *e) MUST_CHECK;
 /* Exchanges the identity of `old` for an ID-JAG, and that for a token, which is kept. -EACCES MCP_LOGIN_REQUIRED: a
