@@ -157,6 +157,8 @@ static const char approval_tables[] =
     "    learnt_at TEXT NOT NULL, PRIMARY KEY (provider, model, fact)) WITHOUT ROWID;";
 /* trigger_depth: how many tasks of agents, each triggered by the one before, led to this one. */
 static const char trigger_depths[] = "ALTER TABLE tasks ADD COLUMN trigger_depth INTEGER NOT NULL DEFAULT 0;";
+/* All tasks of an app share a thread, which holds 10,000 turns before the next is begun. */
+static const char turn_tasks[] = "CREATE INDEX turns_by_task ON turns (task_uuid, id) WHERE task_uuid IS NOT NULL;";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
@@ -173,5 +175,6 @@ const struct migration store_migrations[] = {
     { "conversations", conversation_tables },
     { "approvals", approval_tables },
     { "depth of triggers", trigger_depths },
+    { "turns of a task", turn_tasks },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

@@ -69,7 +69,7 @@ test('the package is installed, upgraded, removed and purged, and two users have
 
     await t.test('an upgrade names what still runs the old program; its next start migrates after a copy', () => {
         const data = root.inside('home/anna/.local/share/hearth');
-        const sqlite = spawnSync('sqlite3', [join(data, 'hearth.db'), 'ALTER TABLE tasks DROP COLUMN trigger_depth; PRAGMA user_version=12'], { encoding: 'utf8' });
+        const sqlite = spawnSync('sqlite3', [join(data, 'hearth.db'), 'DROP INDEX turns_by_task; ALTER TABLE tasks DROP COLUMN trigger_depth; PRAGMA user_version=12'], { encoding: 'utf8' });
         assert.equal(sqlite.status, 0, sqlite.stderr);
         root.must('chown anna:anna ~anna/.local/share/hearth/*');
         const out = root.must(`${shell}
