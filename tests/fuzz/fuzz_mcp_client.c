@@ -1,11 +1,14 @@
 /* Each line is a frame of an MCP server, delivered when the client has sent its next request: opening, lists, calls,
- * questions, tasks. The first byte chooses the era that is tried first. */
+ * questions, tasks. A line that begins with @ comes in the answer of that request, with what follows up to a second @
+ * before the frame itself. The first byte chooses the era that is tried first. */
 #include "mcp/client.h"
 
+#include "base/json_rpc.h"
 #include "base/limits.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FUZZ_WAIT_MS = 60 };
@@ -15,12 +18,27 @@ struct fuzz_link {
     struct mcp_link_events on;
     struct slice rest;
     bool has_closed;
+    int64_t n_requests; /* about the id of the last one */
 };
 
 static int fuzz_start(struct mcp_link *l, const struct mcp_link_events *on, struct err *e)
 {
     ((struct fuzz_link *)l)->on = *on;
     return 0;
+}
+
+static void fuzz_deliver(struct fuzz_link *f, struct slice line)
+{
+    const struct json_rpc_id request = { .kind = JSON_RPC_ID_INT, .number = f->n_requests };
+    const char *second = line.n > 0 && line.p[0] == '@' ? memchr(line.p + 1, '@', line.n - 1) : NULL;
+    size_t n = second ? (size_t)(second - line.p) : 0;
+
+    if (!second) {
+        f->on.on_frame(f->on.arg, line, NULL);
+        return;
+    }
+    f->on.on_frame(f->on.arg, (struct slice){ line.p + 1, n - 1 }, &request);
+    f->on.on_frame(f->on.arg, (struct slice){ second + 1, line.n - n - 1 }, &request);
 }
 
 /* The stream of changes, on a thread of its own, gets no frame. */
@@ -34,7 +52,8 @@ static int fuzz_send(struct mcp_link *l, const struct mcp_send *s, struct err *e
         const struct slice line = { f->rest.p, n };
 
         f->rest = (struct slice){ f->rest.p + n + (end != NULL), f->rest.n - n - (end != NULL) };
-        f->on.on_frame(f->on.arg, line, NULL);
+        f->n_requests++;
+        fuzz_deliver(f, line);
     }
     return s->is_request ? err_set(e, -EPROTO, "MCP_NO_ANSWER", "no answer") : 0;
 }
@@ -115,6 +134,17 @@ static void check_others(struct mcp_client *c, const struct mcp_call *call)
         assert(json_type(v) == JSON_OBJECT);
 }
 
+/* Answers what the server asks; one for all inputs. */
+static struct pool *answerers(void)
+{
+    static const struct pool_config config = { .name = "answer", .n_max = 4, .max_waiting = 64 };
+    static struct pool *pool;
+
+    if (!pool && pool_start(&config, &pool, NULL) < 0)
+        abort();
+    return pool;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -123,8 +153,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct fuzz_link link = { .link.ops = &fuzz_ops };
     const struct net_wait wait = net_wait_of(FUZZ_WAIT_MS, NULL, NULL);
-    const struct mcp_call call = { .arena = a, .wait = &wait };
-    struct mcp_client_config config = { .handlers = &handlers };
+    const struct mcp_caller caller = { .name = "fuzz" };
+    const struct mcp_call call = { .arena = a, .wait = &wait, .quiet_ms = FUZZ_WAIT_MS, .caller = &caller };
+    struct mcp_client_config config = { .handlers = &handlers, .pool = answerers() };
     struct mcp_client *c;
     enum mcp_era era;
 
