@@ -115,5 +115,8 @@ int approvals_set_rule(struct approvals *p, const struct approval_rule *rule, co
 /* Takes such a decision back. -ENOENT RULE_NOT_FOUND. */
 int approvals_forget_rule(struct approvals *p, const struct approval_rule *rule, const char *actor,
                           struct err *e) MUST_CHECK;
+/* An agent (server NULL) or a server (agent NULL) was removed: what was allowed of it for a session is forgotten. What
+ * was allowed for good is deleted with its row. */
+void approvals_forget_allowed(struct approvals *p, const char *agent, const char *server);
 /* Decisions "for this session" end with the session. */
 void approvals_forget_session(struct approvals *p, const char *session_id);

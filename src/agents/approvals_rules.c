@@ -158,6 +158,19 @@ void approvals_keep_session_rule(struct approvals *p, const struct approval_view
     p->n_rules++;
 }
 
+void approvals_forget_allowed(struct approvals *p, const char *agent, const char *server)
+{
+    struct session_rule **at = &p->rules;
+
+    pthread_mutex_lock(&p->lock);
+    while (*at)
+        if ((*at)->is_allowed && (agent ? is_equal((*at)->agent, agent) : is_equal((*at)->server, server)))
+            free_rule(p, at);
+        else
+            at = &(*at)->next;
+    pthread_mutex_unlock(&p->lock);
+}
+
 void approvals_forget_session(struct approvals *p, const char *session_id)
 {
     struct session_rule **at = &p->rules;

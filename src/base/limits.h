@@ -375,6 +375,8 @@ enum {
     LIMIT_MCP_IMPORT_BYTES = 4 << 20, /* a file of server definitions of another program */
     LIMIT_MCP_INPUTS = 64,            /* values that such a file asks for */
     LIMIT_MCP_TOOL_BYTES = 256 << 10, /* name, description and schema of one tool, as JSON */
+    LIMIT_MCP_PINS = 4000,            /* tools that one server has ever had, as they were at first sight */
+    LIMIT_MCP_PIN_BYTES = 16 << 20,   /* of their definitions */
     LIMIT_MCP_SAMPLE_TOKENS = 8192,   /* of a model's answer that a server wants; a higher wish counts as this */
     LIMIT_MCP_SAMPLE_HINTS = 8,       /* names of models that a server would like; more are not read */
     LIMIT_MCP_SERVER_CALLS = 64,      /* of one server at the same time */

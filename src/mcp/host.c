@@ -105,6 +105,11 @@ void host_report(struct mcp_host *h, const char *server)
 
 /* ---- the registry; under the lock ---- */
 
+bool host_is_accepted(const struct host_definition *d)
+{
+    return !mcp_server_is_local(&d->server) || (d->accepted && strcmp(d->accepted, d->hash) == 0);
+}
+
 struct host_server *host_find(struct mcp_host *h, const char *name)
 {
     struct host_server *s = h->servers;
@@ -150,8 +155,8 @@ static void forget_server(struct mcp_host *h, struct host_server *s)
         at = &(*at)->next;
     *at = s->next;
     s->is_removed = true;
-    atomic_store(&s->is_settled, true);
     host_end(s);
+    host_overtake(s);
     pthread_cond_broadcast(&h->changed);
     host_server_unref(s);
 }
@@ -163,7 +168,6 @@ static void replace_definition(struct host_server *s, struct host_definition *d)
     host_definition_unref(s->definition);
     s->definition = d;
     s->was_denied = false;
-    atomic_store(&s->is_settled, true);
     s->n_failures = 0;
     s->not_before_ms = 0;
     s->n_changed_tools = 0;
@@ -258,7 +262,6 @@ int host_reload(struct mcp_host *h, const char *name, enum host_change change, s
         host_definition_unref(s->definition);
         s->definition = d;
         if (change == HOST_TOOLS_CHANGED) {
-            atomic_store(&s->is_settled, true);
             host_list_unref(s->list);
             s->list = NULL;
             s->is_list_old = true;
@@ -266,6 +269,8 @@ int host_reload(struct mcp_host *h, const char *name, enum host_change change, s
     } else {
         replace_definition(s, d);
     }
+    if (s)
+        host_overtake(s);
     pthread_mutex_unlock(&h->lock);
     host_report(h, name);
     return 0;

@@ -48,12 +48,12 @@ struct host_server {
 
     enum mcp_status status;
     struct host_connection *connection; /* of RUNNING */
+    struct host_start *start;           /* of STARTING; borrowed */
     bool is_removed, was_denied;        /* denied: a person does not want this command to run */
     bool is_ending;                     /* an earlier connection is being closed: the next start waits */
     uint64_t n_starts;                  /* attempts that have ended, in whatever way */
     unsigned n_failures;                /* in a row */
     bool waits_for_person;              /* the start does: is the command allowed? */
-    atomic_bool is_settled;             /* the command was accepted, changed or removed while the start waited */
     int64_t not_before_ms, started_ms, used_ms, pinged_ms;
     struct err *why; /* owned; of the last start or end, when it failed */
     int why_r;
@@ -103,6 +103,8 @@ enum mcp_status host_status(const struct host_server *s);
 int host_err_unknown(struct mcp_host *h, const char *name, struct err *e);
 /* Waits for a change, at most until `wait` is over. Under the lock. */
 int host_wait(struct mcp_host *h, const struct net_wait *wait, struct err *e) MUST_CHECK;
+/* Whether a person has accepted its command; one of another machine has none. */
+bool host_is_accepted(const struct host_definition *d);
 /* Runs fn(arg) on the pool; counted in n_jobs until host_job_done(). Under the lock. */
 int host_submit(struct mcp_host *h, void (*fn)(void *arg), void *arg, struct err *e) MUST_CHECK;
 void host_job_done(struct mcp_host *h);
@@ -129,6 +131,9 @@ bool host_use_running(struct host_server *s, struct host_use *ret) MUST_CHECK;
 void host_unuse(struct host_use *use);
 /* Ends the connection, if there is one, on the pool. Under the lock. */
 void host_end(struct host_server *s);
+/* After a change of the definition: ends a start that is not wanted any more, and the question that it waits for when
+ * that has its answer by now. Under the lock. */
+void host_overtake(struct host_server *s);
 /* The same for a server that failed: `why` is a sentence. Under the lock. */
 void host_lose(struct host_server *s, const char *why);
 /* A request of the upkeep ended with r: after -ETIMEDOUT the server counts as failed, unless its connection is another
@@ -142,6 +147,7 @@ int host_err(struct host_server *s, int r, struct err *e);
 struct host_start {
     struct host_server *server;         /* a reference */
     struct host_definition *definition; /* a reference */
+    atomic_bool is_overtaken;           /* it is not wanted any more, or its question has its answer */
     struct net_wait wait;
     struct arena *arena;
     enum mcp_era era;

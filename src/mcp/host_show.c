@@ -26,8 +26,7 @@ static void describe(struct host_server *s, struct arena *a, struct mcp_server_i
         .started_at = status == MCP_RUNNING ? arena_strdup(a, s->started_at) : NULL,
         .protocol = about ? arena_strdup(a, about->version) : NULL,
         .instructions = about ? arena_strdup(a, about->instructions) : NULL,
-        .needs_trust = mcp_server_is_local(server) &&
-                       !(s->definition->accepted && strcmp(s->definition->accepted, s->definition->hash) == 0),
+        .needs_trust = !host_is_accepted(s->definition),
         .n_changed_tools = s->n_changed_tools,
     };
 }

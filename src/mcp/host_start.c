@@ -109,6 +109,12 @@ static void set_why(struct host_server *s, int r, const struct err *why)
         *err_place(&s->why) = *why;
 }
 
+static void forget_why(struct host_server *s)
+{
+    free(s->why);
+    s->why = NULL;
+}
+
 void host_end(struct host_server *s)
 {
     struct host_connection *c = s->connection;
@@ -212,6 +218,11 @@ static int connect_server(struct host_start *st, struct host_connection *c, stru
     return host_open_client(st, c, e);
 }
 
+static int err_overtaken(struct err *e)
+{
+    return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The server was stopped or changed while it started.");
+}
+
 static int err_not_trusted(const char *name, struct err *e)
 {
     return err_set(e, -EPERM, "SERVER_NOT_TRUSTED",
@@ -219,100 +230,94 @@ static int err_not_trusted(const char *name, struct err *e)
                    name, name);
 }
 
-/* Under the lock. */
-static bool is_accepted(const struct host_definition *d)
-{
-    return !mcp_server_is_local(&d->server) || (d->accepted && strcmp(d->accepted, d->hash) == 0);
-}
-
-/* Under the lock: the server is still there, has the same command, and a person has accepted it. */
-static bool is_accepted_now(const struct host_start *st)
+/* Whether the definition of the start is still the one in force. Under the lock. */
+static bool is_in_force(const struct host_start *st)
 {
     const struct host_server *s = st->server;
 
-    return !s->is_removed && strcmp(s->definition->hash, st->definition->hash) == 0 && is_accepted(s->definition);
+    return !s->host->is_stopping && !s->is_removed && s->definition->server.is_enabled &&
+           strcmp(s->definition->hash, st->definition->hash) == 0;
 }
 
-/* false: there is nothing to ask any more. */
-static bool begin_question(struct host_start *st)
+void host_overtake(struct host_server *s)
+{
+    struct host_start *st = s->start;
+
+    if (st && (!is_in_force(st) || (s->waits_for_person && host_is_accepted(s->definition))))
+        atomic_store(&st->is_overtaken, true);
+}
+
+/* 1: a person has to be asked; 0: one has accepted the command. */
+static int begin_question(struct host_start *st, struct err *e)
 {
     struct host_server *s = st->server;
-    bool is_needed;
+    int r;
 
     pthread_mutex_lock(&s->host->lock);
-    is_needed = !is_accepted_now(st);
-    s->waits_for_person = is_needed;
-    atomic_store(&s->is_settled, false);
+    r = !is_in_force(st)                                ? err_overtaken(e)
+        : host_is_accepted(s->definition)               ? 0
+        : !s->host->config.hooks.trust || s->was_denied ? err_not_trusted(s->name, e)
+                                                        : 1;
+    s->waits_for_person = r == 1;
     pthread_cond_broadcast(&s->host->changed);
     pthread_mutex_unlock(&s->host->lock);
-    return is_needed;
+    return r;
 }
 
-/* 1: the command was accepted in another way (`hearth mcp accept`) while the question stood. */
+/* r: what the person said. 1: the command is allowed; 0: it was accepted in another way meanwhile. */
 static int end_question(struct host_start *st, int r, struct err *e)
 {
     struct host_server *s = st->server;
 
     pthread_mutex_lock(&s->host->lock);
     s->waits_for_person = false;
-    s->was_denied = r == 0;
-    if (r != 1 && is_accepted_now(st)) {
-        r = 1;
-        s->was_denied = false;
+    if (!is_in_force(st)) {
+        r = err_overtaken(e);
+    } else if (host_is_accepted(s->definition)) {
+        atomic_store(&st->is_overtaken, false);
         err_init(e);
-    } else if (r == -ECANCELED && atomic_load(&s->is_settled)) {
-        r = err_set(e, r, "SHUTTING_DOWN", "The server was removed or changed before a person had accepted it.");
+        r = 0;
+    } else if (r == 0 || r == -EAGAIN) {
+        s->was_denied = r == 0;
+        r = err_not_trusted(s->name, e);
     }
     pthread_cond_broadcast(&s->host->changed);
     pthread_mutex_unlock(&s->host->lock);
     return r;
 }
 
-/* 1: a person allows the command; 0: denies it; -EAGAIN: nobody answered; -ECANCELED: the question is void. */
-static int request_trust(struct host_start *st, struct err *e)
-{
-    struct mcp_host *h = st->server->host;
-    const struct mcp_server *server = &st->definition->server;
-    const struct mcp_trust_question question = { .server = server->name,
-                                                 .shown = mcp_server_shown(st->arena, h->config.sandbox, server) };
-    struct net_wait wait = st->wait;
-
-    if (!begin_question(st))
-        return 1;
-    wait.is_gone = &st->server->is_settled;
-    return end_question(st, h->config.hooks.trust(h->config.hooks.arg, &question, &wait, e), e);
-}
-
 /* Whether a person allows the command; asked once for every command. */
 static int check_trust(struct host_start *st, struct err *e)
 {
-    struct mcp_host *h = st->server->host;
-    struct host_definition *d = st->definition;
-    int r = 0;
+    const struct mcp_host_config *c = &st->server->host->config;
+    const struct mcp_server *server = &st->definition->server;
+    const struct mcp_trust_question question = { .server = server->name,
+                                                 .shown = mcp_server_shown(st->arena, c->sandbox, server) };
+    int r = begin_question(st, e);
 
-    if (is_accepted(d))
-        return 0;
-    if (h->config.hooks.trust && !st->server->was_denied)
-        r = request_trust(st, e);
-    if (r < 0 && r != -EAGAIN)
+    if (r == 1)
+        r = end_question(st, c->hooks.trust(c->hooks.arg, &question, &st->wait, e), e);
+    if (r == 1)
+        r = store_mcp_servers_set_accepted(c->store, server->name, st->definition->hash, e);
+    else
         return r;
-    if (r <= 0)
-        return err_not_trusted(d->server.name, e);
-    r = store_mcp_servers_set_accepted(h->config.store, d->server.name, d->hash, e);
-    return r < 0 ? r : host_reload(h, d->server.name, HOST_NOTE_CHANGED, e);
+    return r < 0 ? r : host_reload(st->server->host, server->name, HOST_NOTE_CHANGED, e);
 }
 
-/* Whether the connection is still the one that is wanted. Under the lock. */
-static int check_wanted(struct host_start *st, const struct host_connection *c, struct err *e)
+/* Under the lock. */
+static bool was_overtaken(const struct host_start *st)
 {
-    struct host_server *s = st->server;
+    return atomic_load(&st->is_overtaken) || !is_in_force(st);
+}
 
-    if (c->has_ended)
+/* r: how the start went. Under the lock. */
+static int check_wanted(const struct host_start *st, const struct host_connection *c, int r, struct err *e)
+{
+    if (was_overtaken(st))
+        return err_overtaken(e);
+    if (r == 0 && c->has_ended)
         return err_set(e, -EPIPE, "MCP_CLOSED", "It ended right after its start.");
-    if (s->host->is_stopping || s->is_removed || !s->definition->server.is_enabled ||
-        strcmp(s->definition->hash, st->definition->hash) != 0)
-        return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The server was stopped or changed while it started.");
-    return 0;
+    return r;
 }
 
 /* Under the lock. */
@@ -326,8 +331,7 @@ static void install(struct host_start *st, struct host_connection *c)
     s->started_ms = s->used_ms = s->pinged_ms = clock_mono_ms();
     clock_now_text(s->started_at);
     s->is_list_old = true;
-    free(s->why);
-    s->why = NULL;
+    forget_why(s);
 }
 
 /* Takes the connection, which on failure ends here. */
@@ -338,12 +342,14 @@ static int finish_start(struct host_start *st, struct host_connection *c, int r,
     if (r < 0)
         r = host_err(s, r, e);
     pthread_mutex_lock(&s->host->lock);
-    if (r == 0)
-        r = check_wanted(st, c, e);
+    s->start = NULL;
+    r = check_wanted(st, c, r, e);
     if (r == 0)
         install(st, c);
     else
         fail(s, r, e);
+    if (was_overtaken(st)) /* those who wait start what is in force now */
+        forget_why(s);
     s->n_starts++;
     pthread_cond_broadcast(&s->host->changed);
     pthread_mutex_unlock(&s->host->lock);
@@ -386,6 +392,13 @@ static void list_first(struct host_start *st)
     host_unuse(&use);
 }
 
+static struct net_wait start_wait(struct host_start *st)
+{
+    struct mcp_host *h = st->server->host;
+
+    return net_wait_of(settings_ms(h->config.settings, SETTING_MCP_START_S), &st->is_overtaken, &h->is_leaving);
+}
+
 static void run_start(void *arg)
 {
     struct host_start *st = arg;
@@ -397,16 +410,17 @@ static void run_start(void *arg)
     err_init(&e);
     c->server = host_server_ref(st->server);
     st->arena = arena_new();
-    st->wait = net_wait_of(settings_ms(h->config.settings, SETTING_MCP_START_S), NULL, &h->is_leaving);
+    st->wait = start_wait(st);
     st->era = st->definition->era;
     host_report(h, st->server->name);
     r = check_trust(st, &e);
     if (r == 0) {
-        st->wait = net_wait_of(settings_ms(h->config.settings, SETTING_MCP_START_S), NULL, &h->is_leaving);
+        st->wait = start_wait(st);
         r = connect_server(st, c, &e);
     }
     r = finish_start(st, c, r, &e);
-    keep_era(st);
+    if (!atomic_load(&st->is_overtaken))
+        keep_era(st);
     if (r == 0)
         list_first(st);
     else
@@ -445,6 +459,7 @@ static int begin_start(struct host_server *s, struct err *e)
         return r;
     }
     s->status = MCP_STARTING;
+    s->start = st;
     return 0;
 }
 

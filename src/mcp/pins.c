@@ -99,28 +99,68 @@ static bool judge(const struct mcp_pin_row *pinned, bool accepts_changes, const 
     return !is_equal(pinned->offered_hash, hash);
 }
 
+/* What is kept of one server: a server that invents new tools again and again fills no disk. */
+struct kept {
+    size_t n, n_bytes;
+};
+
+static struct kept kept_of(const struct mcp_pin_row *pins, size_t n)
+{
+    struct kept kept = { .n = n };
+
+    for (size_t i = 0; i < n; i++)
+        kept.n_bytes +=
+            strlen(pins[i].definition) + (pins[i].offered_definition ? strlen(pins[i].offered_definition) : 0);
+    return kept;
+}
+
+/* pinned NULL: a new tool. */
+static bool has_room(struct kept *kept, const struct mcp_pin_row *pinned, const struct mcp_pin_row *row)
+{
+    size_t n_bytes = strlen(row->offered_definition ? row->offered_definition : row->definition);
+
+    if (pinned && strcmp(pinned->hash, row->hash) == 0 && !row->offered_hash)
+        return true; /* what was offered is forgotten */
+    if (kept->n_bytes + n_bytes > LIMIT_MCP_PIN_BYTES || (!pinned && kept->n >= LIMIT_MCP_PINS))
+        return false;
+    kept->n += !pinned;
+    kept->n_bytes += n_bytes;
+    return true;
+}
+
 int mcp_pins_check(struct store *store, const char *server, bool accepts_changes, const struct mcp_tool *tools,
                    size_t n, struct arena *a, const char **why_not, struct err *e)
 {
     struct mcp_pin_row *pins = NULL, *changed = arena_array(a, n + 1, sizeof(*changed));
     size_t n_pins = 0, n_changed = 0;
+    struct kept kept;
     int r = store_mcp_pins_list(store, a, server, &pins, &n_pins, e);
 
     if (r < 0)
         return r;
+    kept = kept_of(pins, n_pins);
     for (size_t i = 0; i < n; i++) {
         const char *definition = definition_of(&tools[i], a);
+        const struct mcp_pin_row *pinned =
+            n_pins ? bsearch(tools[i].name, pins, n_pins, sizeof(*pins), compare_pins) : NULL;
         char hash[HASH_HEX_SIZE];
 
         why_not[i] = definition ? NULL : "its definition is larger than LIMIT_MCP_TOOL_BYTES";
         if (!definition)
             continue;
         hash_text_hex(slice_of(definition), hash);
-        if (judge(n_pins ? bsearch(tools[i].name, pins, n_pins, sizeof(*pins), compare_pins) : NULL, accepts_changes,
-                  arena_strdup(a, hash), definition, &changed[n_changed], &why_not[i]))
+        if (!judge(pinned, accepts_changes, arena_strdup(a, hash), definition, &changed[n_changed], &why_not[i]))
+            continue;
+        if (has_room(&kept, pinned, &changed[n_changed]))
             changed[n_changed++].tool = tools[i].name;
+        else
+            why_not[i] = "its server has had too many different tools (LIMIT_MCP_PINS, LIMIT_MCP_PIN_BYTES): remove "
+                         "the server and add it again";
     }
-    return store_mcp_pins_put(store, server, changed, n_changed, e);
+    r = store_mcp_pins_put(store, server, changed, n_changed, e);
+    if (r == -ENOENT)
+        err_set(e, r, "SERVER_NOT_FOUND", "There is no MCP server named %.64s.", server);
+    return r;
 }
 
 int mcp_pins_changed(struct store *store, const char *server, struct arena *a, struct mcp_pin_row **ret, size_t *ret_n,

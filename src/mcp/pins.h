@@ -12,7 +12,7 @@
 #include "store/tables/mcp_servers.h"
 
 /* Pins new tools. why_not has n elements: NULL where the tool may be used, otherwise why not, a literal.
- * accepts_changes: a changed definition replaces its pin. */
+ * accepts_changes: a changed definition replaces its pin. -ENOENT SERVER_NOT_FOUND: it was removed meanwhile. */
 int mcp_pins_check(struct store *store, const char *server, bool accepts_changes, const struct mcp_tool *tools,
                    size_t n, struct arena *a, const char **why_not, struct err *e) MUST_CHECK;
 

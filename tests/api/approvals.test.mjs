@@ -31,6 +31,21 @@ test('decisions are in the audit log', async (t) => {
     assert.deepEqual([entry.detail.server, entry.detail.tool, entry.detail.scope], ['files', 'write_file', 'always']);
 });
 
+test('what was allowed for good goes with the server and with the agent, what was denied stays', async (t) => {
+    const h = await shared(t), server = unique('files'), agent = unique('clerk');
+    const allow = (tool, decision, more = { server }) => admin(h, 'POST', '/api/approvals/rules', { agent, tool, decision, ...more });
+    const keeps = async () => (await rulesOf(h, agent)).map((one) => `${one.server}/${one.tool} ${one.decision}`);
+    await admin(h, 'POST', '/api/agents', { kind: 'model', name: agent }, 201);
+    await admin(h, 'POST', '/api/mcp/servers', { name: server, command: 'true' }, 201);
+    await allow('write', 'always');
+    await allow('delete', 'never');
+    await allow('now', 'always', {});
+    await admin(h, 'DELETE', `/api/mcp/servers/${server}`);
+    assert.deepEqual(await keeps(), ['null/now always', `${server}/delete never`]);
+    await admin(h, 'DELETE', `/api/agents/${agent}`);
+    assert.deepEqual(await keeps(), [`${server}/delete never`]);
+});
+
 test('only the administrator decides', async (t) => {
     const h = await shared(t), { call } = await newKey(h);
     for (const [method, path, body] of [['GET', '/api/approvals'], ['POST', `/api/approvals/${nobodysId}`, { allow: true }], ['POST', '/api/approvals/rules', { agent: 'a', tool: 't', decision: 'always' }]])

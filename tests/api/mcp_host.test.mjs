@@ -228,31 +228,42 @@ test('a person is asked once whether a new command may run, and all callers wait
     assert.equal((await show(h, name)).accepted, true);
 });
 
-test('a command that is accepted, changed or removed in another way leaves no question behind', async (t) => {
+test('the question about a command ends when the command is accepted in another way, changes, is disabled or removed', async (t) => {
     const h = await startHearth({ t });
     const dev = await h.asKey();
-    const questions = async () => (await admin(h, 'GET', '/api/approvals')).approvals;
-    const asked = () => until(async () => (await questions()).length === 1, { what: 'the question' });
-    const ended = () => until(async () => (await questions()).length === 0, { what: 'no question is left' });
-    const name = await add(h, { accept: false });
-    const first = call(dev, name, 'pid');
-    await asked();
-    await admin(h, 'POST', `/api/mcp/servers/${name}/accept`, {});
-    assert.equal((await first).status, 200);
-    await ended();
-    await add(h, { name, accept: false, mode: ['other'] });
-    const second = call(dev, name, 'pid');
-    await asked();
-    await add(h, { name, mode: ['third'] });
-    await second;
-    await ended();
-    assert.equal((await call(dev, name, 'pid')).status, 200);
-    const gone = await add(h, { accept: false });
-    const third = call(dev, gone, 'pid');
-    await asked();
-    await admin(h, 'DELETE', `/api/mcp/servers/${gone}`);
-    refused(await third, 404, 'SERVER_NOT_FOUND');
-    await ended();
+    const asked = (name) => until(async () => (await admin(h, 'GET', '/api/approvals')).approvals.find((one) => one.server === name), { what: `the question about ${name}` });
+    const nothingIsAsked = () => until(async () => (await admin(h, 'GET', '/api/approvals')).approvals.length === 0, { what: 'no question' });
+    const begin = async () => {
+        const name = await add(h, { accept: false }), waiting = call(dev, name, 'pid');
+        await asked(name);
+        return { name, waiting };
+    };
+    const accepted = await begin();
+    await admin(h, 'POST', `/api/mcp/servers/${accepted.name}/accept`, {});
+    assert.equal((await accepted.waiting).status, 200);
+    const disabled = await begin();
+    await admin(h, 'POST', `/api/mcp/servers/${disabled.name}/disable`, {});
+    refused(await disabled.waiting, 409, 'SERVER_DISABLED');
+    const removed = await begin();
+    await admin(h, 'DELETE', `/api/mcp/servers/${removed.name}`);
+    refused(await removed.waiting, 404, 'SERVER_NOT_FOUND');
+    await nothingIsAsked();
+    const changed = await begin();
+    await add(h, { name: changed.name, accept: false, mode: ['another'] });
+    const question = await until(async () => (await admin(h, 'GET', '/api/approvals')).approvals.find((one) => one.text.includes(' another')), { what: 'the question about the new command' });
+    await admin(h, 'POST', `/api/approvals/${question.id}`, { allow: true });
+    assert.equal((await changed.waiting).status, 200);
+    await nothingIsAsked();
+});
+
+test('a start of a server that is changed meanwhile gives way to the new command', async (t) => {
+    const h = await shared(t);
+    const { call: dev } = await newKey(h);
+    const name = await add(h, { mode: ['silent'] });
+    const waiting = call(dev, name, 'pid');
+    await until(async () => (await show(h, name)).status === 'starting', { what: 'it starts' });
+    await add(h, { name });
+    assert.equal((await waiting).status, 200);
 });
 
 test('a browser that lets a command run needs a confirmation, one that answers other questions does not', async (t) => {

@@ -1,6 +1,7 @@
 /* Agents: the SDK's list and the local administrator's definitions (specification, "Agent"; decision D7). */
 #include "agents/agents.h"
 
+#include "agents/approvals.h"
 #include "api/api.h"
 #include "api/routes.h"
 #include "apps/apps.h"
@@ -170,7 +171,11 @@ static int remove_agent(struct request *req, struct response *res, struct err *e
     if (r == 0)
         r = audit_append_json(req->api->identity, req->caller->actor, "agent.remove", row.name,
                               slice_of(row.definition), e);
-    return r < 0 ? r : agent_remove(req->api->agents, req->params[0], e);
+    if (r == 0)
+        r = agent_remove(req->api->agents, req->params[0], e);
+    if (r == 0 && req->api->approvals)
+        approvals_forget_allowed(req->api->approvals, req->params[0], NULL);
+    return r;
 }
 
 const struct route agent_routes[] = {

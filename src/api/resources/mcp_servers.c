@@ -1,5 +1,6 @@
 /* Management of MCP servers for the local administrator (docs/mcp.md). Secrets are masked: of `env` and `headers` the
  * names are shown. */
+#include "agents/approvals.h"
 #include "api/api.h"
 #include "api/resources/mcp.h"
 #include "api/routes.h"
@@ -284,6 +285,8 @@ static int remove_server(struct request *req, struct response *res, struct err *
     r = audit_append(req->api->identity, req->caller->actor, "mcp.remove", name, NULL, e);
     if (r == 0)
         r = mcp_host_remove(req->api->mcp_host, name, e);
+    if (r == 0 && req->api->approvals)
+        approvals_forget_allowed(req->api->approvals, NULL, name);
     pthread_mutex_unlock(&changing);
     return r;
 }
