@@ -2,37 +2,49 @@
 #include "backend/backend_columns.h"
 #include "backend/postgres/postgres.h"
 
-static void read_text(struct arena *a, const struct backend_column *c, struct json_value value, struct backend_row *row)
-{
-    const char *text = json_cstr(value);
+#include <stdlib.h>
 
-    if (text && c->kind == COLUMN_JSON)
-        text = postgres_compact_json(a, slice_of(text));
-    backend_row_set_text(row, c, text);
+static void set_column(struct arena *a, const struct backend_column *c, const char *text, struct backend_row *row)
+{
+    if (!text)
+        return;
+    if (c->kind == COLUMN_INT || c->kind == COLUMN_BOOL)
+        backend_row_set_int(row, c, strtoll(text, NULL, 10));
+    else
+        backend_row_set_text(row, c, c->kind == COLUMN_JSON ? postgres_compact_json(a, slice_of(text)) : text);
 }
 
-int postgres_event_row_read(struct arena *a, struct slice image, const char *table, struct backend_row *ret,
+static const struct backend_column *next_column(size_t *at, bool is_slim)
+{
+    while (*at < BACKEND_N_COLUMNS && is_slim && !backend_columns[*at].is_slim)
+        (*at)++;
+    return *at < BACKEND_N_COLUMNS ? &backend_columns[(*at)++] : NULL;
+}
+
+static int refuse(struct err *e)
+{
+    return err_set(e, -EINVAL, "INVALID_JSON", "The row of an event is not the texts of its columns");
+}
+
+int postgres_event_row_read(struct arena *a, const struct postgres_event_image *image, struct backend_row *ret,
                             struct err *e)
 {
-    struct backend_row row = { .table = table };
-    struct json_value object, value;
-    int r = json_parse(a, image, &object, e);
+    struct backend_row row = { .table = image->table };
+    const struct backend_column *c;
+    struct json_value list, item;
+    size_t at = 0;
+    int r = json_parse(a, image->json, &list, e);
 
     if (r < 0)
         return r;
-    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++) {
-        const struct backend_column *c = &backend_columns[i];
-
-        value = json_get(object, c->name);
-        if (json_is_absent(value))
-            continue;
-        if (c->kind == COLUMN_INT || c->kind == COLUMN_BOOL)
-            backend_row_set_int(&row, c, json_int(value));
-        else
-            read_text(a, c, value, &row);
+    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item);) {
+        c = next_column(&at, image->is_slim);
+        if (!c || (!json_cstr(item) && !json_is_absent(item)))
+            return refuse(e);
+        set_column(a, c, json_cstr(item), &row);
     }
-    if (!row.id || !row.status)
-        return err_set(e, -EINVAL, "INVALID_JSON", "The row of an event lacks its id or its status");
+    if (next_column(&at, image->is_slim) || !row.id || !row.status)
+        return refuse(e);
     *ret = row;
     return 0;
 }

@@ -1,12 +1,18 @@
-/* Rows as the outbox and the logical stream hold them. Pure; any thread.
+/* Rows as the outbox holds them: the texts of backend_columns in their order. Pure; any thread.
  *
- *     r = postgres_event_row_read(a, image, "orders", &row, e);
+ *     const struct postgres_event_image image = { .json = text, .table = "orders" };
+ *     r = postgres_event_row_read(a, &image, &row, e);
  */
 #pragma once
 
 #include "backend/backend.h"
 
-/* A JSON object of columns in which a JSON column is a text; absent members stay NULL or 0, others are ignored. -EINVAL
- * when it is no such object. */
-int postgres_event_row_read(struct arena *a, struct slice image, const char *table, struct backend_row *ret,
+struct postgres_event_image {
+    struct slice json; /* an array of texts and nulls */
+    const char *table; /* borrowed by the row */
+    bool is_slim;      /* of the slim columns only */
+};
+
+/* -EINVAL INVALID_JSON when it is no such array: another number of elements, no text, or no id or status. */
+int postgres_event_row_read(struct arena *a, const struct postgres_event_image *image, struct backend_row *ret,
                             struct err *e) MUST_CHECK;

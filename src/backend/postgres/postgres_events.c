@@ -34,7 +34,8 @@ struct postgres_events {
     pthread_t thread;
     atomic_bool is_stopping;
     struct receivers *receivers; /* owned */
-    int64_t *reported;           /* owned, the thread's own: changes after the position that were reported already */
+    struct postgres_outbox_key
+        *reported; /* owned, the thread's own: changes after the position that were reported already */
     size_t n_reported;
 
     pthread_mutex_t lock; /* guards the members below */
@@ -160,20 +161,20 @@ static void deliver_gap(struct follower *f)
 }
 
 /* The connection broke within a range: what was reported is not found again by the next look from the same position. */
-static void keep_reported(struct postgres_events *ev, const int64_t *seqs, size_t n)
+static void keep_reported(struct postgres_events *ev, const struct postgres_outbox_key *keys, size_t n)
 {
     if (n == 0)
         return;
-    ev->reported = xrealloc(ev->reported, (ev->n_reported + n) * sizeof(*seqs));
-    memcpy(ev->reported + ev->n_reported, seqs, n * sizeof(*seqs));
+    ev->reported = xrealloc(ev->reported, (ev->n_reported + n) * sizeof(*keys));
+    memcpy(ev->reported + ev->n_reported, keys, n * sizeof(*keys));
     ev->n_reported += n;
 }
 
-static int compare_seqs(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    const struct postgres_outbox_key *x = a, *y = b;
 
-    return (x > y) - (x < y);
+    return x->seq != y->seq ? (x->seq > y->seq) - (x->seq < y->seq) : (x->xid > y->xid) - (x->xid < y->xid);
 }
 
 static void drop_reported(struct postgres_events *ev, struct postgres_outbox_range *range)
@@ -182,10 +183,10 @@ static void drop_reported(struct postgres_events *ev, struct postgres_outbox_ran
 
     if (ev->n_reported == 0)
         return;
-    qsort(ev->reported, ev->n_reported, sizeof(*ev->reported), compare_seqs);
+    qsort(ev->reported, ev->n_reported, sizeof(*ev->reported), compare_keys);
     for (size_t i = 0; i < range->n; i++)
-        if (!bsearch(&range->seqs[i], ev->reported, ev->n_reported, sizeof(*ev->reported), compare_seqs))
-            range->seqs[n++] = range->seqs[i];
+        if (!bsearch(&range->keys[i], ev->reported, ev->n_reported, sizeof(*ev->reported), compare_keys))
+            range->keys[n++] = range->keys[i];
     range->n = n;
 }
 
@@ -199,7 +200,7 @@ static int fetch_range(struct follower *f, const struct postgres_outbox_range *r
         const struct net_wait wait = wait_of(f->ev, OPERATION_MS);
 
         n = MIN(range->n - at, (size_t)POSTGRES_OUTBOX_PAGE);
-        r = postgres_outbox_fetch(f->outbox, &wait, range->seqs + at, n, &sink, e);
+        r = postgres_outbox_fetch(f->outbox, &wait, range->keys + at, n, &sink, e);
     }
     return r;
 }
@@ -212,7 +213,7 @@ static int deliver_range(struct follower *f, struct postgres_outbox_range *range
     r = fetch_range(f, range, e);
     f->has_gap = f->has_gap || range->is_lost;
     if (r < 0) {
-        keep_reported(f->ev, range->seqs, MIN(f->n_delivered, range->n));
+        keep_reported(f->ev, range->keys, MIN(f->n_delivered, range->n));
         return r;
     }
     set_position(f->ev, TAKE(range->position), false);

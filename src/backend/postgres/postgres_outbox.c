@@ -46,11 +46,16 @@ static void put_batch(struct buf *out, const void *of)
     buf_printf(out, "%d", PRUNE_BATCH);
 }
 
+static void put_max(struct buf *out, const void *of)
+{
+    buf_printf(out, "%d", LIMIT_EVENT_IMAGE);
+}
+
 static const char *text(struct postgres_outbox *o, const char *template)
 {
     static const struct sql_word words[] = {
-        { "{outbox}", put_outbox }, { "{mark}", put_mark },   { "{lock}", put_lock },
-        { "{range}", put_range },   { "{batch}", put_batch }, { NULL, NULL },
+        { "{outbox}", put_outbox }, { "{mark}", put_mark }, { "{lock}", put_lock }, { "{range}", put_range },
+        { "{batch}", put_batch },   { "{max}", put_max },   { NULL, NULL },
     };
 
     return sql_text_of(&o->texts, template, words, o);
@@ -91,14 +96,14 @@ static int run(struct postgres_outbox *o, const struct net_wait *wait, struct pg
 static const char look_sql[] =
     "WITH o AS (SELECT seq, xid FROM {outbox} WHERE xid >= pg_snapshot_xmax($1::pg_snapshot)"
     " UNION ALL SELECT seq, xid FROM {outbox} WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::pg_snapshot)))),"
-    " c AS (SELECT seq, max(seq) OVER (PARTITION BY xid) AS last FROM o ORDER BY 2, 1 LIMIT {range}),"
+    " c AS (SELECT seq, max(seq) OVER (PARTITION BY xid) AS last, xid FROM o ORDER BY 2, 1 LIMIT {range}),"
     " m AS (SELECT pg_snapshot_xmax($1::pg_snapshot) > pg_snapshot_xmax(pg_current_snapshot())"
     "  OR (pg_snapshot_xmax(pruned) <= pg_snapshot_xmax(pg_current_snapshot())"
     "   AND (pg_snapshot_xmax($1::pg_snapshot) < pg_snapshot_xmax(pruned)"
     "    OR EXISTS (SELECT 1 FROM pg_snapshot_xip($1::pg_snapshot) x WHERE pg_visible_in_snapshot(x, pruned))))"
     "  AS is_lost FROM {mark})"
-    " SELECT 0 AS seq, 0 AS last, pg_current_snapshot()::text, coalesce((SELECT is_lost FROM m), false)::int"
-    " UNION ALL SELECT seq, last, NULL, 0 FROM c ORDER BY 2, 1";
+    " SELECT 0 AS seq, 0 AS last, pg_current_snapshot()::text, coalesce((SELECT is_lost FROM m), false)::int, 0"
+    " UNION ALL SELECT seq, last, NULL, 0, xid::text::bigint FROM c ORDER BY 2, 1";
 
 struct looking {
     struct postgres_outbox_range *range;
@@ -123,37 +128,40 @@ static int read_position(const struct pg_row *row, struct postgres_outbox_range 
     return 0;
 }
 
-static void add_seq(struct looking *looking, int64_t seq)
+static void add_key(struct looking *looking, struct postgres_outbox_key key)
 {
     struct postgres_outbox_range *range = looking->range;
 
     if (range->n == looking->capacity) {
         looking->capacity = looking->capacity ? 2 * looking->capacity : 64;
-        range->seqs = xrealloc(range->seqs, looking->capacity * sizeof(*range->seqs));
+        range->keys = xrealloc(range->keys, looking->capacity * sizeof(*range->keys));
     }
-    range->seqs[range->n++] = seq;
+    range->keys[range->n++] = key;
 }
 
 static int take_look(void *arg, const struct pg_row *row, struct err *e)
 {
     struct looking *looking = arg;
-    int64_t seq = 0, is_lost = 0;
-    int r = pg_row_int(row, 0, 0, INT64_MAX, &seq, e);
+    struct postgres_outbox_key key = { 0, 0 };
+    int64_t is_lost = 0;
+    int r = pg_row_int(row, 0, 0, INT64_MAX, &key.seq, e);
 
     if (r == 0)
         r = pg_row_int(row, 3, 0, 1, &is_lost, e);
+    if (r == 0)
+        r = pg_row_int(row, 4, 0, INT64_MAX, &key.xid, e);
     if (r < 0)
         return r;
     looking->range->is_lost = looking->range->is_lost || is_lost;
-    if (seq > 0)
-        add_seq(looking, seq);
-    return seq > 0 || looking->range->position ? 0 : read_position(row, looking->range, e);
+    if (key.seq > 0)
+        add_key(looking, key);
+    return key.seq > 0 || looking->range->position ? 0 : read_position(row, looking->range, e);
 }
 
 void postgres_outbox_range_clear(struct postgres_outbox_range *range)
 {
     free(range->position);
-    free(range->seqs);
+    free(range->keys);
     *range = (struct postgres_outbox_range){ 0 };
 }
 
@@ -162,10 +170,10 @@ int postgres_outbox_look(struct postgres_outbox *o, const struct net_wait *wait,
 {
     struct postgres_outbox_range range = { 0 };
     struct looking looking = { .range = &range };
-    struct pg_statement st = { .sql = position ? look_sql : "SELECT 0, 0, pg_current_snapshot()::text, 0",
+    struct pg_statement st = { .sql = position ? look_sql : "SELECT 0, 0, pg_current_snapshot()::text, 0, 0",
                                .params = &position,
                                .n_params = position ? 1 : 0,
-                               .n_columns = 4,
+                               .n_columns = 5,
                                .max_rows = LIMIT_EVENT_RANGE + 2,
                                .on_row = take_look,
                                .arg = &looking };
@@ -186,9 +194,16 @@ int postgres_outbox_look(struct postgres_outbox *o, const struct net_wait *wait,
 
 /* --- fetching --- */
 
+/* An image beyond the limit is left out by the server. */
 static const char fetch_sql[] =
-    "SELECT o.seq, o.op, o.is_lease_only::int, o.is_cut::int, o.name, o.old, o.new, o.work"
-    " FROM unnest($1::bigint[]) WITH ORDINALITY AS w(seq, n) JOIN {outbox} o ON o.seq = w.seq ORDER BY w.n";
+    "SELECT o.seq, o.op, o.is_lease_only::int, o.is_cut::int, o.name,"
+    " CASE WHEN octet_length(i.old) <= {max} THEN i.old END, CASE WHEN octet_length(i.new) <= {max} THEN i.new END,"
+    " CASE WHEN octet_length(i.work) <= {max} THEN i.work END,"
+    " (o.work IS NOT NULL AND octet_length(i.work) > {max})::int"
+    " FROM unnest($1::xid8[], $2::bigint[]) WITH ORDINALITY AS w(xid, seq, n)"
+    " JOIN {outbox} o ON o.xid = w.xid AND o.seq = w.seq,"
+    " LATERAL (SELECT array_to_json(o.old)::text AS old, array_to_json(o.new)::text AS new,"
+    "          array_to_json(o.work)::text AS work OFFSET 0) i ORDER BY w.n";
 
 struct fetching {
     const struct postgres_outbox_sink *sink;
@@ -197,27 +212,37 @@ struct fetching {
 };
 
 /* *ret stays NULL when the column is NULL. -EINVAL: the row cannot be read. */
-static int read_side(const struct pg_row *row, int column, const char *table, struct arena *a,
+static int read_side(const struct pg_row *row, int column, struct postgres_event_image image, struct arena *a,
                      const struct backend_row **ret, struct err *e)
 {
-    struct slice image = SLICE_LIT("");
     struct backend_row *side;
     int r;
 
     if (pg_row_is_null(row, column))
         return 0;
-    r = pg_row_text(row, column, LIMIT_EVENT_MESSAGE, &image, e);
+    r = pg_row_text(row, column, LIMIT_EVENT_IMAGE, &image.json, e);
     if (r < 0)
         return r;
     side = ARENA_NEW(a, struct backend_row);
     *ret = side;
-    return postgres_event_row_read(a, image, table, side, e);
+    return postgres_event_row_read(a, &image, side, e);
 }
 
-static int read_head(const struct pg_row *row, struct arena *a, struct backend_event *event, int64_t *ret_is_cut,
+static int read_sides(const struct pg_row *row, const char *deletions, struct arena *a, struct backend_event *event,
+                      struct err *e)
+{
+    const struct postgres_event_image image = { .table = event->table, .is_slim = event->is_lease_only };
+    int r = read_side(row, 5, image, a, &event->old_row, e);
+
+    if (r == 0)
+        r = read_side(row, 6, image, a, &event->new_row, e);
+    return r < 0 ? r : read_side(row, 7, (struct postgres_event_image){ .table = deletions }, a, &event->work, e);
+}
+
+static int read_head(const struct pg_row *row, struct arena *a, struct backend_event *event, bool *ret_is_cut,
                      struct err *e)
 {
-    int64_t op = 0, is_lease_only = 0;
+    int64_t op = 0, is_lease_only = 0, is_cut = 0, is_work_cut = 0;
     struct slice name = SLICE_LIT("");
     int r = pg_row_int(row, 0, 1, INT64_MAX, &event->sequence, e);
 
@@ -226,12 +251,15 @@ static int read_head(const struct pg_row *row, struct arena *a, struct backend_e
     if (r == 0)
         r = pg_row_int(row, 2, 0, 1, &is_lease_only, e);
     if (r == 0)
-        r = pg_row_int(row, 3, 0, 1, ret_is_cut, e);
+        r = pg_row_int(row, 3, 0, 1, &is_cut, e);
+    if (r == 0)
+        r = pg_row_int(row, 8, 0, 1, &is_work_cut, e);
     if (r == 0)
         r = pg_row_text(row, 4, LIMIT_SETTING_BYTES, &name, e);
     event->op = (enum backend_op)op;
     event->is_lease_only = is_lease_only != 0;
     event->table = arena_slicedup(a, name);
+    *ret_is_cut = is_cut || is_work_cut;
     return r;
 }
 
@@ -247,46 +275,41 @@ static int take_change(void *arg, const struct pg_row *row, struct err *e)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct fetching *f = arg;
     struct backend_event event = { 0 };
-    int64_t is_cut = 0;
-    int r = read_head(row, a, &event, &is_cut, e), sides = 0;
+    bool is_cut = false;
+    int r = read_head(row, a, &event, &is_cut, e);
 
     if (r < 0)
         return r;
     f->n++;
-    if (!is_cut)
-        sides = read_side(row, 5, event.table, a, &event.old_row, NULL);
-    if (!is_cut && sides == 0)
-        sides = read_side(row, 6, event.table, a, &event.new_row, NULL);
-    if (!is_cut && sides == 0)
-        sides = read_side(row, 7, f->deletions, a, &event.work, NULL);
-    if (is_cut || sides < 0 || !is_whole(&event))
+    if (is_cut || read_sides(row, f->deletions, a, &event, NULL) < 0 || !is_whole(&event))
         f->sink->on_gap(f->sink->arg);
     else
         f->sink->on_event(f->sink->arg, &event);
     return 0;
 }
 
-static const char *list_of(struct arena *a, const int64_t *seqs, size_t n)
+static const char *list_of(struct arena *a, const struct postgres_outbox_key *keys, size_t n, bool is_of_xids)
 {
     struct buf out;
 
     buf_init(&out, KIB(16));
     for (size_t i = 0; i < n; i++)
-        buf_printf(&out, "%c%lld", i ? ',' : '{', (long long)seqs[i]);
+        buf_printf(&out, "%c%lld", i ? ',' : '{', (long long)(is_of_xids ? keys[i].xid : keys[i].seq));
     buf_add_char(&out, '}');
     return buf_to_arena(&out, a);
 }
 
-int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait, const int64_t *seqs, size_t n,
-                          const struct postgres_outbox_sink *sink, struct err *e)
+int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait,
+                          const struct postgres_outbox_key *keys, size_t n, const struct postgres_outbox_sink *sink,
+                          struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct fetching f = { .sink = sink, .deletions = arena_printf(a, "%s_deletions", o->abbr) };
-    const char *const params[] = { list_of(a, seqs, n) };
+    const char *const params[] = { list_of(a, keys, n, true), list_of(a, keys, n, false) };
     struct pg_statement st = { .sql = fetch_sql,
                                .params = params,
-                               .n_params = 1,
-                               .n_columns = 8,
+                               .n_params = 2,
+                               .n_columns = 9,
                                .max_rows = n,
                                .max_bytes = SIZE_MAX,
                                .on_row = take_change,
@@ -340,10 +363,11 @@ static const char mark_sql[] =
     " WHERE marked_at NOT BETWEEN clock_timestamp() - interval '30 seconds' AND clock_timestamp()"
     " OR pg_snapshot_xmax(mark) > pg_snapshot_xmax(pg_current_snapshot())";
 
-static const char prune_sql[] = "DELETE FROM {outbox} WHERE seq IN (SELECT o.seq FROM {outbox} o, {mark} m"
-                                " WHERE o.xid < pg_snapshot_xmax(m.pruned) AND pg_visible_in_snapshot(o.xid, m.pruned)"
-                                " AND pg_snapshot_xmax(m.pruned) <= pg_snapshot_xmax(pg_current_snapshot())"
-                                " ORDER BY o.xid LIMIT {batch})";
+static const char prune_sql[] =
+    "DELETE FROM {outbox} WHERE (xid, seq) IN (SELECT o.xid, o.seq FROM {outbox} o, {mark} m"
+    " WHERE o.xid < pg_snapshot_xmax(m.pruned) AND pg_visible_in_snapshot(o.xid, m.pruned)"
+    " AND pg_snapshot_xmax(m.pruned) <= pg_snapshot_xmax(pg_current_snapshot())"
+    " ORDER BY o.xid LIMIT {batch})";
 
 int postgres_outbox_prune(struct postgres_outbox *o, const struct net_wait *wait, bool *ret_is_more, struct err *e)
 {

@@ -7,7 +7,7 @@
  * last change after the other's commit. One thread at a time.
  *
  *     r = postgres_outbox_look(outbox, &wait, position, &range, e);
- *     r = postgres_outbox_fetch(outbox, &wait, range.seqs, range.n, &sink, e);
+ *     r = postgres_outbox_fetch(outbox, &wait, range.keys, range.n, &sink, e);
  */
 #pragma once
 
@@ -18,7 +18,9 @@ struct postgres_outbox;
 
 struct postgres_outbox_range {
     char *position; /* owned: the new snapshot */
-    int64_t *seqs;  /* owned */
+    struct postgres_outbox_key {
+        int64_t xid, seq; /* of the transaction, of the change */
+    } * keys;             /* owned */
     size_t n;
     bool is_lost;            /* changes were pruned before, or there are more than LIMIT_EVENT_RANGE (n is 0 then) */
     uint64_t oldest, newest; /* transactions before `oldest` have ended; none at or after `newest` had begun */
@@ -41,8 +43,9 @@ int postgres_outbox_look(struct postgres_outbox *o, const struct net_wait *wait,
 void postgres_outbox_range_clear(struct postgres_outbox_range *range);
 /* At most POSTGRES_OUTBOX_PAGE changes. */
 enum { POSTGRES_OUTBOX_PAGE = 256 };
-int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait, const int64_t *seqs, size_t n,
-                          const struct postgres_outbox_sink *sink, struct err *e) MUST_CHECK;
+int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait,
+                          const struct postgres_outbox_key *keys, size_t n, const struct postgres_outbox_sink *sink,
+                          struct err *e) MUST_CHECK;
 
 /* While a reader rests, writers send a notification. Transactions that wrote before it rested may still be open and
  * send none: look after resting, and again until all that were open then have ended. *ret_is_so: whether it rests. */

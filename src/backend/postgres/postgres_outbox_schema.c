@@ -65,32 +65,33 @@ static void put_max(struct buf *out, const void *of)
     buf_printf(out, "%d", LIMIT_EVENT_IMAGE);
 }
 
-/* The text of a JSON column is kept as it is: the reader does not parse it. */
+/* One element of an image: a text, or NULL. */
 static void put_value(struct buf *out, const struct backend_column *c, char row)
 {
     if (c->kind == COLUMN_TIME)
         buf_printf(out, "to_char(%c.%s AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')", row, c->name);
     else if (c->kind == COLUMN_BOOL)
-        buf_printf(out, "(%c.handled_revision < %c.revision AND %c.status <> 'pending')::int", row, row, row);
-    else if (c->kind == COLUMN_JSON)
-        buf_printf(out, "to_jsonb(%c.%s)::text", row, c->name);
+        buf_printf(out, "(%c.handled_revision < %c.revision AND %c.status <> 'pending')::int::text", row, row, row);
+    else if (strcmp(c->name, "attempted_by") == 0)
+        buf_printf(out, "to_jsonb(%c.attempted_by)::text", row);
     else
-        buf_printf(out, "%c.%s", row, c->name);
+        buf_printf(out, "%c.%s::text", row, c->name);
 }
 
+/* An array costs the writer half of what a JSON object does. */
 static void put_image(struct buf *out, char row, bool is_slim)
 {
     const char *comma = "";
 
-    buf_add_str(out, "json_build_object(");
+    buf_add_str(out, "ARRAY[");
     for (size_t i = 0; i < BACKEND_N_COLUMNS; i++) {
         if (is_slim && !backend_columns[i].is_slim)
             continue;
-        buf_printf(out, "%s'%s', ", comma, backend_columns[i].name);
+        buf_add_str(out, comma);
         put_value(out, &backend_columns[i], row);
         comma = ", ";
     }
-    buf_add_str(out, ")::text");
+    buf_add_char(out, ']');
 }
 
 #define IMAGE(word, row, is_slim)                                                                                      \
@@ -131,32 +132,20 @@ void postgres_outbox_lock_key(const char *abbr, int32_t ret[2])
 
 /* --- the outbox --- */
 
-/* xid is that of the transaction, not of a subtransaction. image_bytes bounds what a reader takes at once. The mark is
- * the snapshot whose changes the next pruning removes; `pruned` the one whose changes are gone. */
+/* xid is that of the transaction, not of a subtransaction. A row's image is the texts of backend_columns in their
+ * order; a slim one has only the slim columns. The mark is the snapshot whose changes the next pruning removes,
+ * `pruned` the one whose changes are gone. */
 static const char tables[] =
     "CREATE UNLOGGED TABLE IF NOT EXISTS {outbox} ("
-    " seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+    " seq bigint GENERATED ALWAYS AS IDENTITY,"
     " xid xid8 NOT NULL DEFAULT pg_current_xact_id(),"
     " name text NOT NULL, op smallint NOT NULL, is_lease_only boolean NOT NULL DEFAULT false,"
-    " is_cut boolean NOT NULL DEFAULT false, old text, new text, work text);\n"
-    "CREATE INDEX IF NOT EXISTS \"{abbr}_outbox_by_xid\" ON {outbox} (xid, seq);\n"
+    " is_cut boolean NOT NULL DEFAULT false, old text[], new text[], work text[],"
+    " PRIMARY KEY (xid, seq));\n"
     "CREATE TABLE IF NOT EXISTS \"public\".\"{abbr}_outbox_mark\" ("
     " is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one), mark pg_snapshot NOT NULL, pruned pg_snapshot,"
     " marked_at timestamptz NOT NULL DEFAULT clock_timestamp());\n"
     "INSERT INTO \"public\".\"{abbr}_outbox_mark\" (mark) VALUES (pg_current_snapshot()) ON CONFLICT DO NOTHING;\n";
-
-/* A reader that waits for a notification holds the lock in shared mode: nobody else can take it then. Both calls are
- * in one expression, so that no cancellation comes between them. NOTIFY makes the commit fail when the queue of
- * notifications is full, and makes PREPARE TRANSACTION fail: readers find such changes without it, later. */
-static const char wake[] =
-    "CREATE OR REPLACE FUNCTION {fn}wake\"() RETURNS void LANGUAGE plpgsql AS $hearth$\n"
-    "BEGIN\n"
-    "  IF NOT (pg_catalog.pg_try_advisory_lock({lock}) AND pg_catalog.pg_advisory_unlock({lock}))\n"
-    "     AND pg_catalog.current_setting('max_prepared_transactions') = '0'\n"
-    "     AND pg_catalog.pg_notification_queue_usage() < 0.5 THEN\n"
-    "    PERFORM pg_catalog.pg_notify('{abbr}_events', '');\n"
-    "  END IF;\n"
-    "END $hearth$;\n";
 
 /* The record of a change whose rows could not be recorded. */
 static const char lost[] =
@@ -177,9 +166,13 @@ static const char lost[] =
     "CREATE OR REPLACE FUNCTION {fn}" name                                                                             \
     "\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $hearth$\n"       \
     "BEGIN\n"
+/* A reader that waits for a notification holds the lock in shared mode: nobody else can take it then. Both calls are
+ * in one expression, so that no cancellation comes between them. NOTIFY makes the commit fail when the queue of
+ * notifications is full, and makes PREPARE TRANSACTION fail: readers find such changes without it, later. */
 #define END_FUNCTION                                                                                                   \
-    "  IF FOUND THEN\n"                                                                                                \
-    "    PERFORM {fn}wake\"();\n"                                                                                      \
+    "  IF FOUND AND NOT (pg_try_advisory_lock({lock}) AND pg_advisory_unlock({lock}))\n"                               \
+    "     AND current_setting('max_prepared_transactions') = '0' AND pg_notification_queue_usage() < 0.5 THEN\n"       \
+    "    PERFORM pg_notify('{abbr}_events', '');\n"                                                                    \
     "  END IF;\n"                                                                                                      \
     "  RETURN NULL;\n"                                                                                                 \
     "EXCEPTION WHEN OTHERS THEN\n"                                                                                     \
@@ -190,60 +183,58 @@ static const char lost[] =
 #define IS_LARGE(row)                                                                                                  \
     "pg_column_size(" row ".raw_data) + coalesce(pg_column_size(" row ".old_data), 0)"                                 \
     " + coalesce(pg_column_size(" row ".result), 0) > {max}"
-#define FITS(image) "CASE WHEN octet_length(" image ") <= {max} THEN " image " END"
 
-static const char inserted[] = BEGIN_FUNCTION(
-    "inserted") "  INSERT INTO {outbox} (name, op, is_cut, new)\n"
-                "  SELECT TG_ARGV[0], 1, octet_length(i.image) IS NULL OR octet_length(i.image) > {max}, " FITS(
-                    "i.image") "\n"
-                               "  FROM hearth_new n, LATERAL (SELECT CASE WHEN NOT " IS_LARGE(
-                                   "n") " THEN {new} END AS image OFFSET 0) i;\n" END_FUNCTION;
+static const char inserted[] =
+    BEGIN_FUNCTION("inserted") "  INSERT INTO {outbox} (name, op, is_cut, new)\n"
+                               "  SELECT TG_ARGV[0], 1, " IS_LARGE("n") ", CASE WHEN " IS_LARGE(
+                                   "n") " THEN NULL ELSE {new} END\n"
+                                        "  FROM hearth_new n;\n" END_FUNCTION;
 
 /* A sign of life sets only locked_at, so it is no event. */
 #define IS_SAME_DATA                                                                                                   \
     "n.revision = o.revision AND n.app_id IS NOT DISTINCT FROM o.app_id"                                               \
     " AND n.user_id IS NOT DISTINCT FROM o.user_id"
+#define IS_SAME(column) " AND n." column " IS NOT DISTINCT FROM o." column
 #define IS_SIGN_OF_LIFE                                                                                                \
-    "n.locked_at IS DISTINCT FROM o.locked_at AND (n.status, n.locked_by, n.completed_at, n.error_message,"            \
-    " n.attempted_by, n.retry_count, n.attempt, n.event_type) IS NOT DISTINCT FROM"                                    \
-    " (o.status, o.locked_by, o.completed_at, o.error_message, o.attempted_by, o.retry_count, o.attempt,"              \
-    " o.event_type) AND n.result IS NOT DISTINCT FROM o.result"
+    "n.locked_at IS DISTINCT FROM o.locked_at" IS_SAME("status") IS_SAME("locked_by") IS_SAME("attempt")               \
+        IS_SAME("retry_count") IS_SAME("completed_at") IS_SAME("error_message") IS_SAME("attempted_by")                \
+            IS_SAME("event_type") IS_SAME("result")
+#define IS_TOO_LARGE "NOT (" IS_SAME_DATA ") AND (" IS_LARGE("o") " OR " IS_LARGE("n") ")"
+#define SIDE(slim, whole)                                                                                              \
+    "CASE WHEN " IS_SAME_DATA " THEN " slim " WHEN " IS_LARGE("o") " OR " IS_LARGE("n") " THEN NULL ELSE " whole " END"
 
-static const char updated[] = BEGIN_FUNCTION(
-    "updated") "  INSERT INTO {outbox} (name, op, is_lease_only, is_cut, old, new)\n"
-               "  SELECT TG_ARGV[0], 2, c.is_same, i.old IS NULL OR octet_length(i.old) + octet_length(i.new) > 2 * {max},\n"
-               "         CASE WHEN octet_length(i.old) + octet_length(i.new) <= 2 * {max} THEN i.old END,\n"
-               "         CASE WHEN octet_length(i.old) + octet_length(i.new) <= 2 * {max} THEN i.new END\n"
-               "  FROM hearth_new n JOIN hearth_old o ON o.id = n.id,\n"
-               "       LATERAL (SELECT " IS_SAME_DATA " AS is_same OFFSET 0) c,\n"
-               "       LATERAL (SELECT CASE WHEN c.is_same THEN {old_slim} WHEN " IS_LARGE("o") " OR " IS_LARGE("n") " THEN NULL ELSE {old} END AS old, CASE WHEN c.is_same THEN {new_slim} WHEN " IS_LARGE(
-                   "o") " OR " IS_LARGE("n") " THEN NULL ELSE {new} END AS new OFFSET 0) i\n"
-                                             "  WHERE NOT (c.is_same AND " IS_SIGN_OF_LIFE ");\n" END_FUNCTION;
+static const char updated[] =
+    BEGIN_FUNCTION("updated") "  INSERT INTO {outbox} (name, op, is_lease_only, is_cut, old, new)\n"
+                              "  SELECT TG_ARGV[0], 2, " IS_SAME_DATA ", " IS_TOO_LARGE
+                              ",\n    " SIDE("{old_slim}", "{old}") ",\n    " SIDE(
+                                  "{new_slim}", "{new}") "\n"
+                                                         "  FROM hearth_new n JOIN hearth_old o ON o.id = n.id\n"
+                                                         "  WHERE NOT (" IS_SAME_DATA " AND " IS_SIGN_OF_LIFE
+                                                         ");\n" END_FUNCTION;
 
 /* The work of a deletion is the newest row of that deletion, which another trigger has made before. */
 static const char deleted[] = BEGIN_FUNCTION(
     "deleted") "  INSERT INTO {outbox} (name, op, is_cut, old, work)\n"
-               "  SELECT TG_ARGV[0], 4, octet_length(i.old) IS NULL OR octet_length(i.old) > {max}\n"
-               "         OR octet_length(t.image) > 2 * {max}, " FITS(
-                   "i.old") ",\n"
-                            "         CASE WHEN octet_length(t.image) <= 2 * {max} THEN t.image END\n"
-                            "  FROM hearth_old o, LATERAL (SELECT CASE WHEN NOT " IS_LARGE(
-                                "o") " THEN {old} END AS old OFFSET 0) i\n"
-                                     "  LEFT JOIN LATERAL (SELECT {work} AS image FROM {deletions} w WHERE w.deleted_id = o.id\n"
-                                     "                     AND w.source_table = TG_ARGV[0] ORDER BY w.seq DESC LIMIT 1) t ON true;\n" END_FUNCTION;
+               "  SELECT TG_ARGV[0], 4, " IS_LARGE("o") ", CASE WHEN " IS_LARGE(
+                   "o") " THEN NULL ELSE {old} END,\n"
+                        "         CASE WHEN " IS_LARGE(
+                            "o") " THEN NULL ELSE t.image END\n"
+                                 "  FROM hearth_old o\n"
+                                 "  LEFT JOIN LATERAL (SELECT {work} AS image FROM {deletions} w WHERE w.deleted_id = o.id\n"
+                                 "                     AND w.source_table = TG_ARGV[0] ORDER BY w.seq DESC LIMIT 1) t ON true;\n" END_FUNCTION;
 
 static const char truncated[] = BEGIN_FUNCTION(
     "truncated") "  INSERT INTO {outbox} (name, op, is_cut) VALUES (TG_ARGV[0], 0, true);\n" END_FUNCTION;
 
 /* Only triggers call the functions. */
 static const char rights[] =
-    "REVOKE ALL ON FUNCTION {fn}wake\"(), {fn}lost\"(text), {fn}inserted\"(), {fn}updated\"(), {fn}deleted\"(),"
+    "REVOKE ALL ON FUNCTION {fn}lost\"(text), {fn}inserted\"(), {fn}updated\"(), {fn}deleted\"(),"
     " {fn}truncated\"() FROM PUBLIC;\n";
 
 void postgres_outbox_put(struct buf *out, const char *abbr)
 {
     const struct postgres_outbox_table none = { .abbr = abbr, .quoted = "", .name = "" };
-    const char *const templates[] = { tables, wake, lost, inserted, updated, deleted, truncated, rights };
+    const char *const templates[] = { tables, lost, inserted, updated, deleted, truncated, rights };
 
     for (size_t i = 0; i < ARRAY_SIZE(templates); i++)
         sql_template_expand(out, templates[i], words, &none);

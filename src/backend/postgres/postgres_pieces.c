@@ -34,8 +34,8 @@ const struct postgres_piece postgres_database_pieces[] = {
     { "table {abbr}_outbox: the changes that services are sent, and its functions",
       "SELECT to_regclass('\"public\".\"{abbr}_outbox\"') IS NOT NULL"
       " AND to_regclass('\"public\".\"{abbr}_outbox_mark\"') IS NOT NULL"
-      " AND (SELECT count(*) = 6 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace AND proname IN"
-      " ('{abbr}_outbox_wake', '{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
+      " AND (SELECT count(*) = 5 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace AND proname IN"
+      " ('{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
       " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated'))",
       "{outbox}" },
     { NULL, NULL, NULL },
