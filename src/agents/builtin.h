@@ -19,6 +19,7 @@ struct approvals;
 struct mcp_result;
 
 struct builtin_call;
+struct json_schema;
 
 /* What the tools need of other modules; filled by service/ (wire_builtin_services()). */
 struct builtin_services {
@@ -58,3 +59,5 @@ extern const struct builtin_tool builtin_tools[];
 extern const size_t n_builtin_tools;
 
 const struct builtin_tool *builtin_find(const char *name); /* NULL: there is none */
+/* The schema of the row's arguments, read once for the whole process; any thread. */
+const struct json_schema *builtin_schema(const struct builtin_tool *tool, struct json_value *ret_value);

@@ -94,7 +94,7 @@ static const char *read_arguments(const struct batch *b, struct loop_call *c, en
 {
     const char *text = c->wire->arguments;
     bool may_be_cut = why == LLM_FINISH_LENGTH && c->index + 1 == b->n;
-    const struct json_schema *schema = NULL;
+    const struct json_schema *schema = c->tool->compiled;
     struct err e = { 0 };
 
     if (!*text && !may_be_cut)
@@ -105,7 +105,7 @@ static const char *read_arguments(const struct batch *b, struct loop_call *c, en
         return "The arguments must be a JSON object.";
     if (json_is_absent(c->tool->schema))
         return NULL;
-    if (json_schema_compile(c->arena, c->tool->schema, "schema", &schema, &e) < 0)
+    if (!schema && json_schema_compile(c->arena, c->tool->schema, "schema", &schema, &e) < 0)
         return arena_printf(c->arena, "The tool's own schema cannot be used: %s", violations(c->arena, &e));
     if (json_schema_apply(schema, c->arguments, "arguments", &e) < 0)
         return arena_printf(c->arena, "The arguments do not fit the tool's schema: %s.", violations(c->arena, &e));

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { FIRST_TOOLS = 16 };
+
 /* ---- names ---- */
 
 static bool is_name_char(char c)
@@ -45,6 +47,16 @@ static const char *unique(struct arena *a, const struct agent_toolbox *box, cons
     return candidate;
 }
 
+static void grow(struct toolbox_filling *f)
+{
+    struct agent_tool *larger = arena_array(f->arena, 2 * f->cap + FIRST_TOOLS, sizeof(*larger));
+
+    if (f->box->n > 0)
+        memcpy(larger, f->box->items, f->box->n * sizeof(*larger));
+    f->box->items = larger;
+    f->cap = 2 * f->cap + FIRST_TOOLS;
+}
+
 int toolbox_add(struct toolbox_filling *f, const struct agent_tool *tool, const char *name, struct err *e)
 {
     struct agent_toolbox *box = f->box;
@@ -53,6 +65,8 @@ int toolbox_add(struct toolbox_filling *f, const struct agent_tool *tool, const 
         return err_set(e, -E2BIG, "TOO_MANY_TOOLS",
                        "The agent's tools are more than %d; choose fewer by its patterns in `tools`.",
                        LIMIT_AGENT_TOOLS);
+    if (box->n == f->cap)
+        grow(f);
     box->items[box->n] = *tool;
     box->items[box->n].name = unique(f->arena, box, name);
     box->n++;
@@ -100,14 +114,14 @@ static int add_builtin(struct toolbox_filling *f, const struct builtin_tool *fro
                                .is_destructive = from->is_destructive,
                                .needs_approval = from->needs_approval,
                                .builtin = from };
-    int r = json_parse(f->arena, slice_of(from->input_schema), &tool.schema, e);
 
-    return r < 0 ? r : toolbox_add(f, &tool, from->name, e);
+    tool.compiled = builtin_schema(from, &tool.schema);
+    return toolbox_add(f, &tool, from->name, e);
 }
 
 int agent_toolbox_fill(const struct agent_toolbox_config *c, struct arena *a, struct agent_toolbox *ret, struct err *e)
 {
-    struct agent_toolbox box = { .items = arena_array(a, LIMIT_AGENT_TOOLS, sizeof(*box.items)) };
+    struct agent_toolbox box = { .n = 0 };
     struct toolbox_filling f = { .config = c, .arena = a, .box = &box };
     int r = 0;
 

@@ -14,6 +14,7 @@
 
 struct agent_definition;
 struct builtin_tool;
+struct json_schema;
 struct mcp_host;
 struct models_call;
 struct net_wait;
@@ -24,7 +25,8 @@ struct agent_tool {
     const char *name;          /* as the model sees it */
     const char *server, *tool; /* server NULL: a built-in tool */
     const char *title, *description;
-    struct json_value schema; /* of the arguments, an object */
+    struct json_value schema;           /* of the arguments, an object */
+    const struct json_schema *compiled; /* the same; NULL: not yet */
     bool is_read_only, is_destructive;
     bool needs_approval; /* whatever the policy of the agent is */
     const struct builtin_tool *builtin;

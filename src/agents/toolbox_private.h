@@ -7,6 +7,7 @@ struct toolbox_filling {
     const struct agent_toolbox_config *config;
     struct arena *arena;
     struct agent_toolbox *box;
+    size_t cap; /* of box->items */
 };
 
 /* name: as the tool would like to be called. -E2BIG TOO_MANY_TOOLS. */

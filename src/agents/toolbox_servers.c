@@ -2,6 +2,7 @@
 #include "agents/loop_private.h"
 #include "agents/toolbox_private.h"
 
+#include "identity/audit.h"
 #include "identity/mcp_permit.h"
 #include "mcp/host.h"
 
@@ -31,13 +32,15 @@ static bool is_permitted(const struct toolbox_filling *f, const char *server, co
            is_permitted;
 }
 
-static int add_tool(struct toolbox_filling *f, const char *server, const struct mcp_tool *from, struct err *e)
+static int add_tool(struct toolbox_filling *f, const char *server, const struct mcp_host_tool *item, struct err *e)
 {
+    const struct mcp_tool *from = &item->tool;
     const struct agent_tool tool = { .server = server,
                                      .tool = from->name,
                                      .title = from->title,
                                      .description = from->description,
                                      .schema = from->input_schema,
+                                     .compiled = item->schema,
                                      .is_read_only = from->is_read_only,
                                      .is_destructive = from->is_destructive && !from->is_read_only };
 
@@ -53,7 +56,7 @@ static int add_tools(struct toolbox_filling *f, const char *server, const struct
 
         if (!t->why_not && agent_tools_hold(f->config->agent, server, t->tool.name) &&
             is_permitted(f, server, t->tool.name))
-            r = add_tool(f, server, &t->tool, e);
+            r = add_tool(f, server, t, e);
     }
     return r;
 }
@@ -113,10 +116,11 @@ int loop_server_call(const struct agent_loop *l, const struct agent_tool *tool, 
                                        .agent = l->agent->name,
                                        .session_id = l->session_id,
                                        .task_uuid = l->task_uuid };
-    const struct mcp_call call = { .arena = a, .wait = wait, .caller = &caller };
+    struct mcp_call call = { .arena = a, .wait = wait, .caller = &caller, .meanwhile = audit_meanwhile };
     struct audit_use *use = NULL;
     int r = mcp_permit(l->call->models->identity, who, tool->server, tool->tool, a, &use, e);
 
+    call.meanwhile_arg = use;
     if (r == 0)
         r = mcp_permit_end(use, mcp_host_call(l->host, tool->server, tool->tool, arguments, &call, ret, e), e);
     return r;

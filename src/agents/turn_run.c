@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+enum { FIRST_THOUGHTS = 16 };
+
 struct run {
     struct agent_turn *turn;
     struct arena *arena; /* owned: everything that the loop and its tools make */
@@ -28,7 +30,7 @@ struct run {
     bool has_break;    /* an answer has ended; the next begins a paragraph */
     struct buf blocks; /* [{dataType, data}; unfinished */
     const char **thoughts;
-    size_t n_thoughts;
+    size_t n_thoughts, max_thoughts; /* max_thoughts: for which there is room */
     const char **tools_used;
     size_t n_tools_used;
 };
@@ -62,12 +64,27 @@ static void on_text(void *arg, struct slice delta)
     emit_text(run, delta);
 }
 
+static void keep_thought(struct run *run, const char *thought)
+{
+    struct arena *a = run->turn->arena;
+
+    if (run->n_thoughts == run->max_thoughts) {
+        const char **larger = arena_array(a, 2 * run->max_thoughts + FIRST_THOUGHTS, sizeof(*larger));
+
+        if (run->n_thoughts > 0)
+            memcpy(larger, run->thoughts, run->n_thoughts * sizeof(*larger));
+        run->thoughts = larger;
+        run->max_thoughts = 2 * run->max_thoughts + FIRST_THOUGHTS;
+    }
+    run->thoughts[run->n_thoughts++] = arena_strdup(a, thought);
+}
+
 static void on_thought(void *arg, const char *thought)
 {
     struct run *run = arg;
 
     if (run->n_thoughts < LIMIT_TURN_THOUGHTS)
-        run->thoughts[run->n_thoughts++] = arena_strdup(run->turn->arena, thought);
+        keep_thought(run, thought);
     emit(run, "agentThought", "thought", slice_of(thought));
 }
 
@@ -402,7 +419,6 @@ void turn_run(struct agent_turn *turn)
                                      .message = turn->job.message,
                                      .report = on_thought,
                                      .arg = run };
-    run->thoughts = arena_array(turn->arena, LIMIT_TURN_THOUGHTS, sizeof(*run->thoughts));
     run->tools_used = arena_array(turn->arena, LIMIT_AGENT_TOOLS, sizeof(*run->tools_used));
     buf_init(&run->text, LIMIT_LLM_ANSWER);
     buf_init(&run->blocks, LIMIT_TURN_BLOCKS);

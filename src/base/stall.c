@@ -129,6 +129,11 @@ void stall_excuse(int64_t us)
     excused_us += us;
 }
 
+int64_t stall_excused(void)
+{
+    return excused_us;
+}
+
 const char *stall_place(const void *place)
 {
     static _Thread_local char text[64];

@@ -57,6 +57,8 @@ struct stall stall_held(const struct stall_span *s);
 struct stall stall_waited(const struct stall_span *s);
 /* Reports that this thread waited us microseconds for the store, which a worker may do. */
 void stall_excuse(int64_t us);
+/* What this thread has reported so far: who reports a time leaves out what was reported within it. */
+int64_t stall_excused(void);
 /* Sets what this thread works on in the span, for stall_place(NULL). The text is copied and cut at 79 bytes. */
 void stall_set_label(const char *label);
 /* For the address of a function "hearth+0x1a2b", as addr2line reads it; for NULL the label. The text lives in a small

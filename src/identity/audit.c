@@ -10,6 +10,8 @@ struct audit_use {
     struct audit_row entry;
     struct writer_job job;
     struct err error; /* of the job */
+    bool is_ended;    /* the job is */
+    int r;            /* of the ended job */
 };
 
 int audit_append(struct identity *id, const char *actor, const char *action, const char *subject,
@@ -73,19 +75,35 @@ int audit_begin_use(struct identity *id, const struct caller *c, const char *per
     return atomic_load(&id->is_audit_failing) ? wait_at_once(ret, e) : 0;
 }
 
+static void end_job(struct audit_use *use)
+{
+    if (use->is_ended)
+        return;
+    use->r = writer_end(&use->job);
+    use->is_ended = true;
+    atomic_store(&use->id->is_audit_failing, use->r < 0);
+}
+
+void audit_meanwhile(void *arg, bool is_free)
+{
+    struct audit_use *use = arg;
+
+    if (use && is_free)
+        end_job(use);
+    else if (use && !use->is_ended)
+        writer_hasten(&use->job);
+}
+
 int audit_end_use(struct audit_use *use, struct err *e)
 {
-    int r;
-
     if (!use)
         return 0;
-    r = writer_end(&use->job);
-    atomic_store(&use->id->is_audit_failing, r < 0);
-    if (r == 0)
+    end_job(use);
+    if (use->r == 0)
         return 0;
     log_error("identity", NULL, "an entry of the audit log is not stored: %s by %s: %s", use->entry.detail,
               use->entry.actor, use->error.text);
-    return err_set(e, r, use->error.code, "%s", use->error.text);
+    return err_set(e, use->r, use->error.code, "%s", use->error.text);
 }
 
 int audit_list(struct identity *id, struct arena *a, int64_t before, int64_t limit, struct audit_row **ret,

@@ -3,7 +3,8 @@
  *     r = audit_append(id, caller->actor, "key.new", key_id, NULL, e);
  *
  * An entry is stored before the change it describes, so no change lacks its entry. A use of a dangerous permission may
- * overlap with the storing of its entry (audit_begin_use()): it is answered once the entry is on disk.
+ * overlap with the storing of its entry (audit_begin_use(), audit_meanwhile()): it is answered once the entry is on
+ * disk.
  */
 #pragma once
 
@@ -21,7 +22,10 @@ int audit_append_permission(struct identity *id, const char *actor, const char *
  * the error comes before the use. A begun use must be ended, before the arena. */
 int audit_begin_use(struct identity *id, const struct caller *c, const char *permission, struct arena *a,
                     struct audit_use **ret, struct err *e) MUST_CHECK;
-/* Waits until the entry is on disk. NULL: nothing was to be entered. e may be NULL. */
+/* While the use waits for something else: stores the entry on this thread when it is free, otherwise has it stored. The
+ * form is that of `meanwhile` in mcp/client.h. use: struct audit_use; NULL: nothing was to be entered. */
+void audit_meanwhile(void *use, bool is_free);
+/* Returns when the entry is on disk. NULL: nothing was to be entered. e may be NULL. */
 int audit_end_use(struct audit_use *use, struct err *e) MUST_CHECK;
 /* The same with the defining values, in full, as detail: members named as secrets, and passwords in addresses, are
  * shown as ****. */

@@ -5,6 +5,7 @@
  * The one function for api, agents and /mcp. Any worker.
  *
  *     r = mcp_permit(identity, caller, "files", "read_file", a, &use, e);       right before the call: the use is noted
+ *     call.meanwhile = audit_meanwhile, call.meanwhile_arg = use;               and stored while the server works
  *     if (r == 0)
  *         r = mcp_permit_end(use, mcp_host_call(...), e);
  *     r = mcp_permit_find(identity, caller, "files", NULL, &is_permitted, e);

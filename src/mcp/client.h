@@ -125,6 +125,11 @@ struct mcp_call {
     void (*on_progress)(void *arg, double progress, double total /* 0: not known */, const char *message /* or NULL */);
     void *arg; /* of on_progress, which comes on another thread and not after the call has returned */
     const struct mcp_caller *caller; /* for handlers; NULL: nobody in particular */
+    /* What the caller has to do before it uses the result, whatever that is. Called at every request of the call, on
+     * its thread: with is_free when the request is out and this thread would only wait for the response; without it
+     * before a request whose sending may take as long as the response. May be NULL. */
+    void (*meanwhile)(void *arg, bool is_free);
+    void *meanwhile_arg;
 };
 
 struct mcp_tool {

@@ -88,6 +88,7 @@ struct mcp_host {
     size_t n_unusable;      /* rows that could not be read */
     pthread_t upkeep;
     bool has_upkeep;
+    int64_t next_look_ms; /* of the upkeep, unless `changed` comes before */
 };
 
 /* ---- host.c ---- */
@@ -174,3 +175,6 @@ int host_list_check(const struct host_list *list, const char *server, const char
 
 int host_upkeep_start(struct mcp_host *h, struct err *e) MUST_CHECK;
 void host_upkeep_stop(struct mcp_host *h);
+/* Whether the upkeep must be woken to look at this server in time, now that a call of it has ended. A thread less is
+ * woken by most calls. Under the lock. */
+bool host_upkeep_is_late(const struct host_server *s);

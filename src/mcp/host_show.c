@@ -35,12 +35,13 @@ int mcp_host_servers(struct mcp_host *h, struct arena *a, struct mcp_server_info
 {
     size_t n = 0;
 
-    ret->items = arena_array(a, LIMIT_MCP_SERVERS, sizeof(*ret->items));
     pthread_mutex_lock(&h->lock);
-    for (struct host_server *s = h->servers; s && n < LIMIT_MCP_SERVERS; s = s->next)
-        describe(s, a, &ret->items[n++]);
+    for (const struct host_server *s = h->servers; s && n < LIMIT_MCP_SERVERS; s = s->next)
+        n++;
+    *ret = (struct mcp_server_infos){ .items = arena_array(a, n + 1, sizeof(*ret->items)) };
+    for (struct host_server *s = h->servers; ret->n < n; s = s->next)
+        describe(s, a, &ret->items[ret->n++]);
     pthread_mutex_unlock(&h->lock);
-    ret->n = n;
     return 0;
 }
 

@@ -565,7 +565,8 @@ void host_unuse(struct host_use *use)
     s->n_calls--;
     if (!use->is_upkeep)
         s->used_ms = clock_mono_ms();
-    pthread_cond_broadcast(&s->host->changed);
+    if (host_upkeep_is_late(s))
+        pthread_cond_broadcast(&s->host->changed);
     pthread_mutex_unlock(&s->host->lock);
     host_definition_unref(use->definition);
     host_server_unref(s);

@@ -72,13 +72,24 @@ static void begin(struct host_server *s, void (*fn)(void *arg), bool *flag)
         *flag = true;
 }
 
-/* The server is used, pinged or listed at its own time; *next_ms is brought forward to the next of these times. */
-static bool look_at(struct host_server *s, int64_t now_ms, int64_t *next_ms)
+struct due {
+    int64_t stop_ms, ping_ms; /* INT64_MAX: never */
+};
+
+static struct due due_of(const struct host_server *s)
 {
     struct settings *settings = s->host->config.settings;
     int64_t idle_ms = settings_ms(settings, SETTING_MCP_IDLE_STOP_S),
             ping_ms = settings_ms(settings, SETTING_MCP_PING_S);
-    int64_t stop_at = s->used_ms + idle_ms, ping_at = MAX(s->used_ms, s->pinged_ms) + ping_ms;
+
+    return (struct due){ .stop_ms = idle_ms ? s->used_ms + idle_ms : INT64_MAX,
+                         .ping_ms = ping_ms ? MAX(s->used_ms, s->pinged_ms) + ping_ms : INT64_MAX };
+}
+
+/* The server is used, pinged or listed at its own time; *next_ms is brought forward to the next of these times. */
+static bool look_at(struct host_server *s, int64_t now_ms, int64_t *next_ms)
+{
+    const struct due due = due_of(s);
     bool is_quiet = s->n_calls == 0 && !s->is_pinging && !s->is_refreshing;
 
     if (s->status != MCP_RUNNING)
@@ -92,17 +103,17 @@ static bool look_at(struct host_server *s, int64_t now_ms, int64_t *next_ms)
     }
     if (!is_quiet)
         return false;
-    if (idle_ms && now_ms >= stop_at) {
+    if (now_ms >= due.stop_ms) {
         host_end(s);
-        child_log_note(s->log, "ended: nobody used it for %lld s (mcp.idle_stop_s)", (long long)idle_ms / 1000);
+        child_log_note(s->log, "ended: nobody used it for %lld s (mcp.idle_stop_s)",
+                       (long long)(due.stop_ms - s->used_ms) / 1000);
         return true;
     }
-    if (ping_ms && now_ms >= ping_at)
+    if (now_ms >= due.ping_ms)
         begin(s, ping, &s->is_pinging);
-    if (idle_ms)
-        *next_ms = MIN(*next_ms, stop_at);
-    if (ping_ms && !s->is_pinging)
-        *next_ms = MIN(*next_ms, ping_at);
+    *next_ms = MIN(*next_ms, due.stop_ms);
+    if (!s->is_pinging)
+        *next_ms = MIN(*next_ms, due.ping_ms);
     return false;
 }
 
@@ -121,14 +132,12 @@ static struct host_server *look_round(struct mcp_host *h, int64_t *next_ms)
 static void *upkeep(void *arg)
 {
     struct mcp_host *h = arg;
-    int64_t next_ms;
-
     pthread_mutex_lock(&h->lock);
     while (!h->is_stopping) {
-        struct host_server *ended = look_round(h, &next_ms);
+        struct host_server *ended = look_round(h, &h->next_look_ms);
 
         if (!ended) {
-            cond_wait_until(&h->changed, &h->lock, next_ms * 1000);
+            cond_wait_until(&h->changed, &h->lock, h->next_look_ms * 1000);
             continue;
         }
         pthread_mutex_unlock(&h->lock);
@@ -138,6 +147,13 @@ static void *upkeep(void *arg)
     }
     pthread_mutex_unlock(&h->lock);
     return NULL;
+}
+
+bool host_upkeep_is_late(const struct host_server *s)
+{
+    const struct due due = due_of(s);
+
+    return s->n_calls == 0 && MIN(due.stop_ms, due.ping_ms) < s->host->next_look_ms;
 }
 
 int host_upkeep_start(struct mcp_host *h, struct err *e)

@@ -43,7 +43,8 @@ struct mcp_send {
 };
 
 struct mcp_link_ops {
-    const char *name; /* "stdio", "http", "sse" */
+    const char *name;   /* "stdio", "http", "sse" */
+    bool sends_at_once; /* send() does not wait for the server to have read the frame */
 
     /* Begins to read; before the first send(). `on` is copied. */
     int (*start)(struct mcp_link *l, const struct mcp_link_events *on, struct err *e);

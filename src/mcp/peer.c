@@ -204,8 +204,15 @@ static int peer_explain(struct mcp_peer *p, const struct mcp_request *q, int r, 
     return r;
 }
 
+static void peer_meanwhile(const struct mcp_call *call, bool is_free)
+{
+    if (call->meanwhile)
+        call->meanwhile(call->meanwhile_arg, is_free);
+}
+
 static int peer_run(struct mcp_peer *p, const struct mcp_request *q, struct peer_call *c, struct err *e)
 {
+    bool sends_at_once = p->link->ops->sends_at_once;
     struct net_wait wait = *c->call->wait;
     struct buf out;
     int r;
@@ -213,6 +220,8 @@ static int peer_run(struct mcp_peer *p, const struct mcp_request *q, struct peer
     wait.quiet_until_ms = &c->quiet_until_ms;
     buf_init(&out, LIMIT_MCP_FRAME);
     r = peer_write(q, c->id, c->call->on_progress || c->call->quiet_ms > 0, &out, e);
+    if (r == 0 && !sends_at_once)
+        peer_meanwhile(c->call, false);
     if (r == 0)
         r = peer_send(p,
                       &(struct mcp_send){ .frame = buf_slice(&out),
@@ -225,6 +234,8 @@ static int peer_run(struct mcp_peer *p, const struct mcp_request *q, struct peer
                                           .wait = &wait },
                       e);
     buf_clear(&out);
+    if (r == 0 && sends_at_once)
+        peer_meanwhile(c->call, true);
     return r < 0 ? r : peer_await(p, c, &wait, e);
 }
 

@@ -479,6 +479,7 @@ static struct mcp_link *stdio_close(struct mcp_link *link)
 
 static const struct mcp_link_ops stdio_ops = {
     .name = "stdio",
+    .sends_at_once = true,
     .start = stdio_start,
     .send = stdio_send,
     .close = stdio_close,

@@ -10,14 +10,16 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { SQL_CACHE_FIRST = 64, SQL_BUSY_TIMEOUT_MS = 5000 };
+enum { SQL_CACHE_FIRST = 64, SQL_BUSY_TIMEOUT_MS = 5000, SQL_FIRST_PAGES = 4 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Disables memory statistics: they take a process-wide lock in every allocation of SQLite, and no code reads them. */
+/* Disables memory statistics: they take a process-wide lock in every allocation of SQLite, and no code reads them. A
+ * connection begins with room for few pages instead of 20 (85 KiB): most threads read little. */
 static void configure_library(void)
 {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, SQL_FIRST_PAGES);
 }
 
 /* SQLite gives -wal and -shm the mode of the database file, so only this file must be made. */

@@ -7,6 +7,7 @@
 #include "store/fold_mark.h"
 #include <assert.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 
 enum { WRITER_BUSY_TIMEOUT_MS = 10000, WRITER_CHECKPOINT_PAGES = 1000 };
 
@@ -16,14 +17,17 @@ struct jobs {
 };
 
 struct writer {
-    struct sql_db *db; /* owned; used only by the thread once it runs */
+    atomic_int n_refs; /* of the owner and of each begun change */
+    struct sql_db *db; /* owned; used only by whoever has set is_running */
     void (*on_commit)(void *arg);
     void *arg;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards waiting and is_stopping */
+    pthread_mutex_t lock; /* guards waiting, is_stopping, is_running and runner */
     pthread_cond_t has_work;
     struct jobs waiting;
     bool is_stopping;
+    bool is_running; /* a group is being run, by the thread or by the caller of one of its changes */
+    pthread_t runner;
     struct metric *n_commits, *group_size, *commit_seconds;
     int checkpoint_pages;
     struct instance *instance; /* borrowed; may be NULL */
@@ -58,19 +62,54 @@ static struct writer_job *jobs_pop(struct jobs *list)
     return job;
 }
 
-/* --- the thread --- */
+/* --- who runs the next group --- */
 
-/* Sleeps until there is work; false: stopping, and no work is left. */
+/* The caller holds the lock. */
+static void begin_group(struct writer *w)
+{
+    w->is_running = true;
+    w->runner = pthread_self();
+}
+
+/* Sleeps until there is work for the thread; false: stopping, and no work is left. */
 static bool wait_for_work(struct writer *w)
 {
     bool has_work;
 
     pthread_mutex_lock(&w->lock);
-    while (!w->waiting.first && !w->is_stopping)
+    while (w->is_running || (!w->waiting.first && !w->is_stopping))
         pthread_cond_wait(&w->has_work, &w->lock);
     has_work = w->waiting.first != NULL;
+    if (has_work)
+        begin_group(w);
     pthread_mutex_unlock(&w->lock);
     return has_work;
+}
+
+/* False: the change has been taken by a group, or will be by the next one. */
+static bool may_run_itself(struct writer *w, const struct writer_job *job)
+{
+    bool may;
+
+    pthread_mutex_lock(&w->lock);
+    may = !w->is_running && !job->is_taken;
+    if (may)
+        begin_group(w);
+    pthread_mutex_unlock(&w->lock);
+    return may;
+}
+
+/* Changes that came too late for the group are the thread's. */
+static void end_group(struct writer *w)
+{
+    bool must_wake;
+
+    pthread_mutex_lock(&w->lock);
+    w->is_running = false;
+    must_wake = w->waiting.first || w->is_stopping;
+    pthread_mutex_unlock(&w->lock);
+    if (must_wake)
+        pthread_cond_signal(&w->has_work);
 }
 
 static struct writer_job *next_job(struct writer *w)
@@ -79,6 +118,8 @@ static struct writer_job *next_job(struct writer *w)
 
     pthread_mutex_lock(&w->lock);
     job = jobs_pop(&w->waiting);
+    if (job)
+        job->is_taken = true;
     pthread_mutex_unlock(&w->lock);
     return job;
 }
@@ -227,6 +268,7 @@ static void wake(struct jobs *group)
         sem_post(&job->is_done); /* the job is invalid from here on */
 }
 
+/* Between begin_group() and end_group(). */
 static void commit_group(struct writer *w)
 {
     struct jobs group = { 0 };
@@ -250,8 +292,10 @@ static void *writer_main(void *arg)
 {
     struct writer *w = arg;
 
-    while (wait_for_work(w))
+    while (wait_for_work(w)) {
         commit_group(w);
+        end_group(w);
+    }
     return NULL;
 }
 
@@ -275,14 +319,22 @@ static void make_metrics(struct writer *w, const char *label)
     metric_gauge_fn("hearth_db_waiting", "Changes that wait for their transaction.", labels, waiting_now, w);
 }
 
-static struct writer *writer_free(struct writer *w)
+static void writer_unref(struct writer *w)
 {
-    metric_gauge_fn_forget(w);
-    sql_close(w->db);
-    free(w->path);
+    if (atomic_fetch_sub(&w->n_refs, 1) > 1)
+        return;
     pthread_cond_destroy(&w->has_work);
     pthread_mutex_destroy(&w->lock);
     free(w);
+}
+
+/* What is left is for changes that are ended later. */
+static struct writer *writer_close(struct writer *w)
+{
+    metric_gauge_fn_forget(w);
+    w->db = sql_close(w->db);
+    free(TAKE(w->path));
+    writer_unref(w);
     return NULL;
 }
 
@@ -295,6 +347,7 @@ int writer_start(const struct writer_config *c, struct writer **ret, struct err 
     struct writer *w = xcalloc(1, sizeof(*w));
     int r;
 
+    atomic_init(&w->n_refs, 1);
     w->on_commit = c->on_commit;
     w->arg = c->arg;
     w->instance = c->instance;
@@ -315,7 +368,7 @@ int writer_start(const struct writer_config *c, struct writer **ret, struct err 
             err_errno(e, -r, "cannot start the thread that writes the database");
     }
     if (r < 0) {
-        writer_free(w);
+        writer_close(w);
         return r;
     }
     *ret = w;
@@ -331,7 +384,7 @@ struct writer *writer_stop(struct writer *w)
     pthread_cond_signal(&w->has_work);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
-    return writer_free(w);
+    return writer_close(w);
 }
 
 size_t writer_n_waiting(struct writer *w)
@@ -346,20 +399,17 @@ size_t writer_n_waiting(struct writer *w)
 
 static int submit(struct writer *w, struct writer_job *job, struct err *e)
 {
-    bool must_wake;
     int r = 0;
 
     pthread_mutex_lock(&w->lock);
+    assert(!w->is_running || !pthread_equal(w->runner, pthread_self())); /* a change makes no further one */
     if (w->is_stopping)
         r = err_set(e, -EPIPE, "STORE_CLOSED", "the database is being closed");
     else if (w->waiting.n >= LIMIT_WRITER_WAITING)
         r = err_set(e, -EAGAIN, "OVERLOADED", "%d changes wait for the database already", LIMIT_WRITER_WAITING);
     else
         jobs_append(&w->waiting, job);
-    must_wake = r == 0 && w->waiting.n == 1;
     pthread_mutex_unlock(&w->lock);
-    if (must_wake) /* the caller is still in writer_begin(): the writer lives */
-        pthread_cond_signal(&w->has_work);
     return r;
 }
 
@@ -367,22 +417,41 @@ int writer_begin(struct writer *w, struct writer_job *job, struct err *e)
 {
     int r;
 
-    assert(!pthread_equal(pthread_self(), w->thread));
     sem_init(&job->is_done, 0, 0);
+    job->writer = w;
+    atomic_fetch_add(&w->n_refs, 1);
     r = submit(w, job, e);
-    if (r < 0)
+    if (r < 0) {
         sem_destroy(&job->is_done);
+        writer_unref(w);
+    }
     return r;
+}
+
+void writer_hasten(struct writer_job *job)
+{
+    pthread_cond_signal(&job->writer->has_work);
+}
+
+static void wait_until_done(struct writer_job *job)
+{
+    while (sem_wait(&job->is_done) < 0 && errno == EINTR)
+        ;
 }
 
 int writer_end(struct writer_job *job)
 {
-    int64_t began_us = clock_mono_us();
+    int64_t began_us = clock_mono_us(), excused_us = stall_excused();
+    struct writer *w = job->writer;
 
-    while (sem_wait(&job->is_done) < 0 && errno == EINTR)
-        ;
+    if (may_run_itself(w, job)) {
+        commit_group(w);
+        end_group(w);
+    }
+    wait_until_done(job);
     sem_destroy(&job->is_done);
-    stall_excuse(clock_mono_us() - began_us);
+    writer_unref(w);
+    stall_excuse(clock_mono_us() - began_us - (stall_excused() - excused_us));
     return job->r;
 }
 

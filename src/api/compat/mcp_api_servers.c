@@ -2,6 +2,7 @@
  * What a server asks during such a call is passed on to the client that made it (mcp_api_question.c). */
 #include "api/compat/mcp_api_turn.h"
 #include "base/log.h"
+#include "identity/audit.h"
 #include "identity/mcp_permit.h"
 #include "mcp/host.h"
 #include "net/wait.h"
@@ -123,13 +124,17 @@ static int call_server(struct mcp_api_turn *t, const struct place *place, struct
     const struct net_wait wait = wait_of(t, LIMIT_MCP_WAIT_S * INT64_C(1000));
     char name[RUNNING_NAME_SIZE];
     const struct mcp_caller caller = { .name = name, .who = t->req->caller };
-    const struct mcp_call call = {
-        .arena = t->arena, .wait = &wait, .on_progress = on_progress, .arg = t, .caller = &caller
-    };
+    struct mcp_call call = { .arena = t->arena,
+                             .wait = &wait,
+                             .on_progress = on_progress,
+                             .arg = t,
+                             .caller = &caller,
+                             .meanwhile = audit_meanwhile };
     struct audit_use *use = NULL;
     int r = mcp_permit(t->req->api->identity, t->req->caller, place->server, place->tool, t->arena, &use, e);
 
     mcp_api_running_name(&t->running, name);
+    call.meanwhile_arg = use;
     if (r == 0)
         r = mcp_permit_end(
             use, mcp_host_call(t->req->api->mcp_host, place->server, place->tool, arguments, &call, ret, e), e);

@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "base/limits.h"
 #include "identity/audit.h"
+#include "identity/audit.h"
 #include "identity/mcp_permit.h"
 
 struct servers_query {
@@ -268,14 +269,17 @@ static int list_tools(struct request *req, struct response *res, struct err *e)
     return write_tools(req, &res->json, &tools, e);
 }
 
-static int call_tool(struct request *req, struct mcp_server_info *info, struct mcp_result *result, struct err *e)
+static int call_tool(struct request *req, struct audit_use *use, struct mcp_server_info *info,
+                     struct mcp_result *result, struct err *e)
 {
     const struct execute_body *body = req->body;
+    struct mcp_call *call = mcp_call_of(req);
     int r = find_server(req, info, e);
 
+    call->meanwhile = audit_meanwhile;
+    call->meanwhile_arg = use;
     if (r == 0)
-        r = mcp_host_call(req->api->mcp_host, req->params[0], req->params[1], body->arguments, mcp_call_of(req), result,
-                          e);
+        r = mcp_host_call(req->api->mcp_host, req->params[0], req->params[1], body->arguments, call, result, e);
     return r;
 }
 
@@ -287,7 +291,7 @@ static int execute_tool(struct request *req, struct response *res, struct err *e
     int r = permit(req, req->params[1], &use, e);
 
     if (r == 0)
-        r = mcp_permit_end(use, call_tool(req, &info, &result, e), e);
+        r = mcp_permit_end(use, call_tool(req, use, &info, &result, e), e);
     if (r < 0)
         return r;
     json_add_string(&res->json, "server", req->params[0]);

@@ -307,6 +307,40 @@ static void a_use_whose_entry_cannot_be_stored_is_refused(void **state)
     assert_int_equal(count_audit(&f, "permission.use"), 4);
 }
 
+static bool is_use_stored(void *fixture)
+{
+    return count_audit(fixture, "permission.use") == 2;
+}
+
+static void the_entry_of_a_use_is_stored_while_the_use_waits(void **state)
+{
+    AUTO(fixture_close) struct fixture f = fixture_open();
+    struct caller app = app_caller(&f);
+    struct audit_use *use = NULL;
+    struct err e = { 0 };
+
+    decide(&f, APP, PERM_MCP_TOOLS, true, CONSENT_ALWAYS);
+    assert_int_equal(begin_use(&f, &app, &use), 0);
+    audit_meanwhile(use, true); /* on this thread */
+    assert_int_equal(count_audit(&f, "permission.use"), 1);
+    audit_meanwhile(use, true);
+    audit_meanwhile(use, false);
+    assert_int_equal(audit_end_use(use, &e), 0);
+    assert_int_equal(count_audit(&f, "permission.use"), 1);
+
+    assert_int_equal(begin_use(&f, &app, &use), 0);
+    audit_meanwhile(use, false); /* on another one */
+    assert_true(wait_until(is_use_stored, &f));
+    assert_int_equal(audit_end_use(use, &e), 0);
+    audit_meanwhile(NULL, true);
+
+    refuse_entries(&f, true);
+    assert_int_equal(begin_use(&f, &app, &use), 0);
+    audit_meanwhile(use, true);
+    assert_true(audit_end_use(use, &e) < 0); /* the failure is told at the end */
+    assert_string_not_equal(e.text, "");
+}
+
 static void a_permission_is_found_by_its_own_name_only(void **state)
 {
     for (const struct permission *p = permissions; p->name; p++)
@@ -392,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_missing_grant_is_reported_as_clients_expect),
         cmocka_unit_test(a_grant_holds_for_its_own_app_and_permission_only),
         cmocka_unit_test(every_use_of_a_dangerous_permission_is_in_the_audit_log),
+        cmocka_unit_test(the_entry_of_a_use_is_stored_while_the_use_waits),
         cmocka_unit_test(a_use_whose_entry_cannot_be_stored_is_refused),
         cmocka_unit_test(a_permission_is_found_by_its_own_name_only),
         cmocka_unit_test(a_grant_of_one_use_serves_one_of_many_at_once),

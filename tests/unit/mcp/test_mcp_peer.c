@@ -3,6 +3,70 @@
 
 #define TEXT(s) "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"" s "\"}]}"
 
+/* ---- what the caller does meanwhile ---- */
+
+struct meanwhile {
+    struct fake *fake;
+    int n_free, n_busy;
+    size_t n_sent_before; /* requests that were out at the last call */
+};
+
+static void note_meanwhile(void *arg, bool is_free)
+{
+    struct meanwhile *m = arg;
+
+    m->n_free += is_free;
+    m->n_busy += !is_free;
+    m->n_sent_before = fake_count(m->fake, "tools/call");
+}
+
+static void serve_text(struct fake *f, const struct json_rpc_frame *frame, const struct mcp_send *s)
+{
+    if (!fake_begin(f, frame))
+        fake_answer(f, frame, TEXT("done"));
+}
+
+static struct meanwhile call_noted(struct fake *f)
+{
+    struct meanwhile m = { .fake = f };
+    struct one o;
+
+    f->serve = serve_text;
+    fake_open(f, MCP_ERA_HANDSHAKE);
+    one_init(&o, f);
+    o.call.meanwhile = note_meanwhile;
+    o.call.meanwhile_arg = &m;
+    one_run(&o);
+    assert_int_equal(o.r, 0);
+    assert_string_equal(one_text(&o), "done");
+    one_clear(&o);
+    return m;
+}
+
+static void the_caller_is_free_once_the_request_is_out(void **state)
+{
+    struct fake *f = *state;
+    struct mcp_link_ops at_once = fake_ops;
+    struct meanwhile m;
+
+    at_once.sends_at_once = true;
+    f->link.ops = &at_once;
+    m = call_noted(f);
+    assert_int_equal(m.n_free, 1);
+    assert_int_equal(m.n_busy, 0);
+    assert_int_equal(m.n_sent_before, 1);
+    f->client = mcp_client_unref(f->client); /* while its link's functions are there */
+}
+
+static void the_caller_is_told_before_a_request_that_may_take_long_to_send(void **state)
+{
+    const struct meanwhile m = call_noted(*state);
+
+    assert_int_equal(m.n_free, 0);
+    assert_int_equal(m.n_busy, 1);
+    assert_int_equal(m.n_sent_before, 0);
+}
+
 /* ---- ids ---- */
 
 static void serve_wrong_ids(struct fake *f, const struct json_rpc_frame *frame, const struct mcp_send *s)
@@ -372,6 +436,8 @@ int main(void)
 {
 #define WITH_FAKE(test) cmocka_unit_test_setup_teardown(test, fake_set_up, fake_tear_down)
     const struct CMUnitTest tests[] = {
+        WITH_FAKE(the_caller_is_free_once_the_request_is_out),
+        WITH_FAKE(the_caller_is_told_before_a_request_that_may_take_long_to_send),
         WITH_FAKE(only_the_first_response_with_the_id_counts),
         WITH_FAKE(what_is_no_frame_is_counted),
         WITH_FAKE(a_batch_is_its_frames),

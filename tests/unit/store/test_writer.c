@@ -234,6 +234,90 @@ static void a_begun_change_may_be_ended_after_the_writer(void **state)
     assert_int_equal(count_rows(f.file), 1);
 }
 
+static bool has_a_row(void *path)
+{
+    return count_rows(path) == 1;
+}
+
+static void a_begun_change_is_stored_before_its_end_when_it_is_hastened(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer *w = start(f.file, "hastened", NULL, NULL);
+    int64_t x = 1;
+    struct err e = { 0 };
+    struct writer_job job = { .fn = insert, .arg = &x, .e = &e };
+
+    must(writer_run(w, make_table, NULL, &e), &e);
+    must(writer_begin(w, &job, &e), &e);
+    writer_hasten(&job);
+    assert_true(wait_until(has_a_row, f.file));
+    must(writer_end(&job), &e);
+    writer_stop(w);
+}
+
+static void a_begun_change_shares_the_commit_of_the_next_change(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer *w = start(f.file, "shared", NULL, NULL);
+    static const char n_commits[] = "hearth_db_commits_total{db=\"shared\"}";
+    int64_t x = 1, y = 2;
+    struct err e = { 0 };
+    struct writer_job job = { .fn = insert, .arg = &x, .e = &e };
+    double before;
+
+    must(writer_run(w, make_table, NULL, &e), &e);
+    before = metric_of(n_commits);
+    must(writer_begin(w, &job, &e), &e);
+    assert_int_equal(count_rows(f.file), 0); /* nobody was woken */
+    must(writer_run(w, insert, &y, &e), &e);
+    assert_int_equal(count_rows(f.file), 2);
+    must(writer_end(&job), &e);
+    assert_true(metric_of(n_commits) - before == 1);
+    writer_stop(w);
+}
+
+static int note_thread(struct sql_db *db, void *arg, struct err *e)
+{
+    *(pthread_t *)arg = pthread_self();
+    return 0;
+}
+
+static void a_change_alone_is_made_on_its_callers_thread(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer *w = start(f.file, "own", NULL, NULL);
+    struct err e = { 0 };
+    pthread_t ran_on;
+
+    must(writer_run(w, note_thread, &ran_on, &e), &e);
+    assert_true(pthread_equal(ran_on, pthread_self()));
+    writer_stop(w);
+}
+
+/* The first closure runs on its caller's thread; stopping waits for it and runs what is queued. */
+static void a_stop_waits_for_the_group_of_a_caller(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer *w = start(f.file, "stop", NULL, NULL);
+    struct call first = { .w = w, .fn = hold };
+    int64_t x = 1;
+    struct err e = { 0 };
+    struct writer_job job = { .fn = insert, .arg = &x, .e = &e };
+
+    must(writer_run(w, make_table, NULL, &e), &e);
+    sem_init(&may_go, 0, 0);
+    sem_init(&is_held, 0, 0);
+    start_call(&first);
+    sem_wait(&is_held);
+    must(writer_begin(w, &job, &e), &e);
+    sem_post(&may_go);
+    writer_stop(w);
+    must(writer_end(&job), &e);
+    pthread_join(first.thread, NULL);
+    must(first.r, &first.e);
+    assert_int_equal(count_rows(f.file), 1);
+}
+
 /* --- many threads --- */
 
 static void *insert_many(void *arg)
@@ -402,6 +486,10 @@ int main(void)
         cmocka_unit_test(when_the_transaction_is_lost_every_caller_of_the_group_is_reported),
         cmocka_unit_test(a_begun_change_is_on_disk_when_its_end_returns),
         cmocka_unit_test(a_begun_change_may_be_ended_after_the_writer),
+        cmocka_unit_test(a_begun_change_is_stored_before_its_end_when_it_is_hastened),
+        cmocka_unit_test(a_begun_change_shares_the_commit_of_the_next_change),
+        cmocka_unit_test(a_change_alone_is_made_on_its_callers_thread),
+        cmocka_unit_test(a_stop_waits_for_the_group_of_a_caller),
         cmocka_unit_test(many_threads_share_commits_and_lose_nothing),
         cmocka_unit_test(a_group_holds_as_many_as_the_limit),
         cmocka_unit_test(on_commit_comes_for_changes_only),
