@@ -151,6 +151,7 @@ static const struct source sources[] = {
     { "ID", "--key", .path = "/api/keys", .list = "keys", .member = "id", .what = "name" },
     { "NAME", "agent", .path = "/api/agents", .list = "agents", .member = "name", .what = "description" },
     { "NAME", "--agent", .path = "/api/agents", .list = "agents", .member = "name", .what = "description" },
+    { "AGENT", .path = "/api/agents", .list = "agents", .member = "name", .what = "description" },
     { "NAME", "provider", .path = "/api/providers", .list = "providers", .member = "name", .what = "state" },
     { "NAME", "provider accept", .path = "/api/providers", .list = "waiting", .member = "name", .what = "label" },
     { "NAME", "--provider", .path = "/api/providers", .list = "providers", .member = "name", .what = "state" },

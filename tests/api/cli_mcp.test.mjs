@@ -147,4 +147,5 @@ test('a shell completes tools, resources and prompts of a server that runs, and 
     assert.deepEqual(await candidates('mcp', 'call', name, 'gr'), ['greet']);
     assert.deepEqual(await candidates('mcp', 'resources', name, ''), ['note://one']);
     assert.deepEqual(await candidates('mcp', 'prompts', name, ''), ['haiku']);
+    assert.ok((await candidates('approval', 'set', '')).includes('@agent'));
 });
