@@ -95,6 +95,7 @@ static const char *read_arguments(const struct batch *b, struct loop_call *c, en
     const char *text = c->wire->arguments;
     bool may_be_cut = why == LLM_FINISH_LENGTH && c->index + 1 == b->n;
     const struct json_schema *schema = c->tool->compiled;
+    const char *twice;
     struct err e = { 0 };
 
     if (!*text && !may_be_cut)
@@ -103,6 +104,10 @@ static const char *read_arguments(const struct batch *b, struct loop_call *c, en
         return bad_json(b, c, why, &e);
     if (json_type(c->arguments) != JSON_OBJECT)
         return "The arguments must be a JSON object.";
+    twice = loop_repeated_name(c->arena, c->arguments);
+    if (twice)
+        return arena_printf(c->arena,
+                            "The call was not made: an object in the arguments has the member `%.100s` twice.", twice);
     if (json_is_absent(c->tool->schema))
         return NULL;
     if (!schema && json_schema_compile(c->arena, c->tool->schema, "schema", &schema, &e) < 0)
@@ -227,7 +232,7 @@ static int call_builtin(const struct batch *b, struct loop_call *c, struct err *
     return c->tool->builtin->run(&call, &c->given, e);
 }
 
-/* Any thread. */
+/* Any thread. A turn may have been cancelled after a person had allowed the call. */
 static void run_call(struct loop_call *c)
 {
     struct err e;
@@ -235,6 +240,10 @@ static void run_call(struct loop_call *c)
 
     err_init(&e);
     c->began_ms = clock_mono_ms();
+    if (net_wait_left(&c->batch->t->wait, &e) < 0) {
+        c->refusal = arena_printf(c->arena, "The call was not made: %s", e.text);
+        return;
+    }
     r = c->tool->server
             ? loop_server_call(c->batch->t->l, c->tool, c->arguments, &c->batch->t->wait, c->arena, &c->given, &e)
             : call_builtin(c->batch, c, &e);

@@ -114,6 +114,12 @@ int loop_calls(struct turn *t, const struct loop_answer *answer, const char *ref
 /* Counts the calls of an answer. Was one made LIMIT_SAME_CALLS times, with nothing changed by other calls since? */
 bool loop_calls_repeat(struct turn *t, const struct llm_message *answer);
 
+/* ---- loop_arguments.c: arguments that are read in two ways ---- */
+
+/* A name that an object of the value has twice, in the arena; NULL: none has. Readers differ in which of the two
+ * members they take, so a person might be shown another one than the tool uses. */
+const char *loop_repeated_name(struct arena *a, struct json_value v);
+
 /* ---- toolbox_servers.c: the tools of MCP servers ---- */
 
 int loop_server_call(const struct agent_loop *l, const struct agent_tool *tool, struct json_value arguments,

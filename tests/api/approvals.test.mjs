@@ -1,6 +1,8 @@
 // Approvals: the questions of agents for a person, and decisions that are kept (docs/approvals.md).
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { binary, sharedHearth, startHearth, until } from './harness.mjs';
 import { admin, changes, newKey, nobodysId, refused, refusedFields, timeForm, unique } from './kit.mjs';
@@ -175,6 +177,34 @@ test('a cancelled turn takes its question along', async (t) => {
     await waiting(h, 0);
     refused(await h.socket('POST', `/api/approvals/${question.id}`, { allow: true }), 404, 'APPROVAL_NOT_FOUND');
     assert.notEqual((await answer).status, 200);
+});
+
+test('a call that was allowed is not made when the turn is cancelled before it', async (t) => {
+    const { h, provider, chat, call, path } = await begin(t);
+    const answer = chat('Write both down.');
+    (await provider.next()).call(writes('one', 'one.txt'), writes('two', 'two.txt'));
+    const [first] = await waiting(h, 2);
+    await decide(h, first.id, { allow: true });
+    await waiting(h, 1);
+    assert.equal((await call('POST', `${path}/cancel`)).status, 200);
+    assert.notEqual((await answer).status, 200);
+    const { turns } = (await call('GET', `${path}/messages`)).body;
+    const said = turns.at(-1).messages.filter((one) => one.role === 'tool').map((one) => JSON.stringify(one.message.content));
+    assert.equal(said.length, 2);
+    said.forEach((text) => assert.match(text, /The call was not made/));
+    const folders = join(h.dataDir, 'threads');
+    assert.deepEqual(existsSync(folders) ? readdirSync(folders, { recursive: true }).filter((name) => name.endsWith('.txt')) : [], []);
+});
+
+test('arguments with two members of one name are not shown to anybody, and not used', async (t) => {
+    const { h, provider, chat } = await begin(t, { tools: ['builtin/write_file'] });
+    const answer = chat('Write it down.');
+    (await provider.next()).callRaw(['write_file', '{"path":"a.txt","content":"shown","content":"sent"}']);
+    const asked = await provider.next();
+    assert.match(results(asked)[0], /`content` twice/);
+    assert.deepEqual((await admin(h, 'GET', '/api/approvals')).approvals, []);
+    asked.answer('No.');
+    await answer;
 });
 
 test('ask_person waits for one of its choices', async (t) => {

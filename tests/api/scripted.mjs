@@ -48,8 +48,11 @@ class Asked {
     }
 
     // [[name, arguments]]
-    call(...calls) {
-        const toolCalls = calls.map(([name, args], index) => ({ index, id: `call-${index}-${Math.random().toString(36).slice(2)}`, type: 'function', function: { name, arguments: JSON.stringify(args) } }));
+    call(...calls) { this.callRaw(...calls.map(([name, args]) => [name, JSON.stringify(args)])); }
+
+    // [[name, arguments as they are written]]
+    callRaw(...calls) {
+        const toolCalls = calls.map(([name, args], index) => ({ index, id: `call-${index}-${Math.random().toString(36).slice(2)}`, type: 'function', function: { name, arguments: args } }));
         if (!this.body.stream) {
             this.res.writeHead(200, { 'content-type': 'application/json' });
             this.res.end(JSON.stringify({ id: 'x', model: 'scripted', choices: [{ index: 0, finish_reason: 'tool_calls', message: { role: 'assistant', content: null, tool_calls: toolCalls } }], usage }));
