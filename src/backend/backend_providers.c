@@ -1,6 +1,7 @@
 #include "backend/backend_providers.h"
 #include "backend/embedded/embedded_open.h"
 #include "backend/embedded/embedded_schema.h"
+#include "backend/postgres/postgres_place.h"
 
 static int open_embedded(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e)
 {
@@ -24,6 +25,13 @@ const struct backend_provider backend_providers[] = {
       .schema_version = EMBEDDED_SCHEMA_VERSION,
       .open = open_embedded,
       .check = backend_embedded_check },
+    { .name = "postgres",
+      .where = SETTING_BACKEND_URL,
+      .open = postgres_place_open,
+      .check = backend_postgres_check,
+      .setup_text = postgres_place_setup_text,
+      .setup = postgres_place_setup,
+      .lacks = postgres_place_lacks },
     { .name = NULL },
 };
 

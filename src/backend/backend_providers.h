@@ -16,6 +16,20 @@ struct backend_place {
     struct instance *instance; /* of the data folder; NULL: none */
 };
 
+/* What the set-up of a place is to make beside the tables of the service. */
+struct backend_setup {
+    const char *const *tables; /* of apps, as backend_table_name() returns them */
+    size_t n_tables;
+    const char *role; /* gets the rights that a service needs; NULL: the owner of the tables runs it */
+};
+struct backend_lack {
+    const char *what, *remedy; /* the remedy as SQL */
+};
+struct backend_lacks {
+    struct backend_lack *items;
+    size_t n;
+};
+
 struct backend_provider {
     const char *name;      /* a value of backend.kind */
     enum setting_id where; /* the setting that says where the rows are */
@@ -25,6 +39,11 @@ struct backend_provider {
     int (*open)(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e);
     /* Optional: -EINVAL BAD_SETTING for a value of `where` that cannot be opened. */
     int (*check)(const char *value, const char *data_dir, struct err *e);
+    /* Of providers whose place is set up before its first use; else NULL. The text may be run by hand instead. */
+    char *(*setup_text)(const struct backend_place *place, const struct backend_setup *setup, struct arena *a);
+    int (*setup)(const struct backend_place *place, const struct backend_setup *setup, struct arena *a, struct err *e);
+    int (*lacks)(const struct backend_place *place, const struct backend_setup *setup, struct arena *a,
+                 struct backend_lacks *ret, struct err *e);
 };
 
 extern const struct backend_provider backend_providers[]; /* ended by name NULL */

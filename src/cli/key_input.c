@@ -37,7 +37,7 @@ static int read_line(char *line, size_t size, struct err *e)
 }
 
 /* Reads one line without echo. */
-static int prompt_key(struct cli *cli, const char **ret, struct err *e)
+static int prompt_key(struct cli *cli, const char *question, const char **ret, struct err *e)
 {
     char line[LIMIT_PROVIDER_SECRET + 2] = "";
     struct termios before, silent;
@@ -48,7 +48,7 @@ static int prompt_key(struct cli *cli, const char **ret, struct err *e)
     silent = before;
     silent.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent); /* before the question: drops earlier input */
-    out_complain("API key: ");
+    out_complain("%s: ", question);
     r = read_line(line, sizeof(line), e);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
     out_complain("\n");
@@ -56,17 +56,23 @@ static int prompt_key(struct cli *cli, const char **ret, struct err *e)
     return r;
 }
 
-int cli_read_key(struct cli *cli, const char *nothing, const char **ret, struct err *e)
+int cli_read_secret(struct cli *cli, const char *question, const char *nothing, const char **ret, struct err *e)
 {
     struct slice text = { 0 };
     int r;
 
     *ret = NULL;
-    r = isatty(STDIN_FILENO) ? prompt_key(cli, ret, e) : cli_read_file(cli, "-", LIMIT_PROVIDER_SECRET + 2, &text, e);
+    r = isatty(STDIN_FILENO) ? prompt_key(cli, question, ret, e)
+                             : cli_read_file(cli, "-", LIMIT_PROVIDER_SECRET + 2, &text, e);
 
     if (r < 0)
         return r;
     if (!*ret)
         *ret = cli_trimmed(cli->arena, text);
     return **ret ? 0 : err_set(e, -EINVAL, "BAD_USE", "%s", nothing);
+}
+
+int cli_read_key(struct cli *cli, const char *nothing, const char **ret, struct err *e)
+{
+    return cli_read_secret(cli, "API key", nothing, ret, e);
 }

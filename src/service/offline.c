@@ -1,5 +1,6 @@
 /* The same handlers on the same data folder while no service runs, for the command line. */
 #include "service/private.h"
+#include "store/examine.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +26,29 @@ const char *service_fault(const struct service *s, size_t i)
 void service_request(struct service *s, struct http_exchange *x)
 {
     dispatch_request(s->dispatch, x);
+}
+
+/* --- the settings alone --- */
+
+int service_with_settings(const struct service_config *c, bool is_in_use,
+                          int (*fn)(void *arg, struct settings *settings, struct err *e), void *arg, struct err *e)
+{
+    struct service *s = xcalloc(1, sizeof(*s));
+    struct setting_row *rows = NULL;
+    size_t n = 0;
+    int r;
+
+    s->config = *c;
+    s->arena = arena_new();
+    r = service_load_settings(s, e);
+    if (r == 0)
+        r = examine_settings(arena_printf(s->arena, "%s/hearth.db", c->data_dir), is_in_use, s->arena, &rows, &n, e);
+    if (r == 0)
+        r = settings_apply_rows(s->settings, rows, n, e);
+    if (r == 0)
+        r = fn(arg, s->settings, e);
+    service_close(s);
+    return r;
 }
 
 /* --- --check-config: reads only, also while a service works on the folder --- */

@@ -28,6 +28,11 @@ int service_serve(const struct service_config *c);
 /* Only reads and checks the settings and the data folder. */
 int service_check_config(const struct service_config *c, struct err *e) MUST_CHECK;
 
+/* Calls fn with the settings as a service would have them, also while one runs or cannot start. */
+int service_with_settings(const struct service_config *c, bool is_in_use,
+                          int (*fn)(void *arg, struct settings *settings, struct err *e), void *arg,
+                          struct err *e) MUST_CHECK;
+
 /* Writes the members `settings`, `databases`, `space` and `copies` of a report: what this program would change in the
  * folder. Changes nothing. is_in_use: a service works on the folder. *ret_due: something is to be done. */
 int service_examine(const struct service_config *c, bool is_in_use, struct json_writer *w, bool *ret_due,

@@ -171,6 +171,8 @@ int service_examine(const struct service_config *c, bool is_in_use, struct json_
         list_held(s, held);
         json_begin_array_as(w, "databases");
         for (size_t i = 0; i < N_HELD; i++) {
+            if (!*held[i].path) /* no file holds the rows */
+                continue;
             examine(s, &held[i], is_in_use);
             write_held(&held[i], w);
             *ret_due |= is_due(&held[i]);

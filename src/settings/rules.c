@@ -170,7 +170,7 @@ static const char *check_llamacpp_arg(const char *value)
 
 static const char *const sandbox_profiles[] = { "none", "standard", "strict", NULL };
 static const char *const peer_modes[] = { "launched", "same_user", "any", NULL };
-static const char *const backend_names[] = { "embedded", NULL }; /* of backend/backend_providers.c */
+static const char *const backend_names[] = { "embedded", "postgres", NULL }; /* of backend/backend_providers.c */
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const log_formats[] = { "text", "json", NULL };
 
@@ -229,6 +229,10 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Database file of the embedded backend; empty: backend.db in the data folder." },
     [SETTING_BACKEND_POLL_MS] = { "backend.poll_ms", SETTING_INT, .min = 5, .max = 60000, .def = "100", .needs_restart = true,
         .help = "How often the backend looks for changes by other processes." },
+    [SETTING_BACKEND_URL] = { "backend.url", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "", .needs_restart = true,
+        .help = "Database of backend.kind postgres, without a password: postgresql://USER@HOST/DATABASE?sslmode=verify-full." },
+    [SETTING_BACKEND_CONNECTIONS] = { "backend.connections", SETTING_INT, .min = 1, .max = LIMIT_BACKEND_CONNECTIONS, .def = "8", .needs_restart = true,
+        .help = "Most connections to that database at the same time, for statements." },
 
     [SETTING_FACE_ENABLED] = { "face.enabled", SETTING_BOOL, .def = "true", .needs_restart = true,
         .help = "Serves the hosted service's protocol below /realtime/v1 to apps that have a key of `hearth backend keys`." },

@@ -261,12 +261,25 @@ int backend_postgres_open(const struct backend_postgres_config *c, struct backen
     return 0;
 }
 
+static bool has_password(const PQconninfoOption *o)
+{
+    for (; o && o->keyword; o++)
+        if (strcmp(o->keyword, "password") == 0 && o->val)
+            return true;
+    return false;
+}
+
+/* A setting is shown to everyone who may see settings. */
 int backend_postgres_check(const char *url, const char *data_dir, struct err *e)
 {
     PQconninfoOption *options = PQconninfoParse(url, NULL);
-    bool is_valid = options != NULL;
+    bool is_valid = options != NULL, is_secret = has_password(options);
 
     PQconninfoFree(options);
+    if (is_secret)
+        return err_set(
+            e, -EINVAL, "BAD_SETTING",
+            "backend.url must not hold a password: `hearth backend password` keeps it sealed, or ~/.pgpass has it");
     return *url && is_valid ? 0
                             : err_set(e, -EINVAL, "BAD_SETTING",
                                       "backend.url must be a connection string of PostgreSQL, like "

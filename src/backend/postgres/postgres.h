@@ -20,6 +20,7 @@ struct postgres {
     struct postgres_tables *tables; /* owned */
     struct postgres_events *events; /* owned */
     atomic_bool is_closing;
+    _Atomic int64_t trim_at_ms; /* clock_mono_ms(): tombstones are not looked through before */
 };
 
 static inline struct postgres *postgres_of(struct backend *b)
@@ -108,6 +109,9 @@ int postgres_claimable(struct backend *b, const char *table, const struct backen
                        struct err *e);
 int postgres_owners(struct backend *b, int64_t max_machines, struct arena *a, struct backend_owners *ret,
                     struct err *e);
+
+/* postgres_trim.c: removes the oldest work of deletions that nobody has taken up for a week, if it is time. */
+int postgres_trim(struct postgres *pg, struct err *e) MUST_CHECK;
 
 /* postgres_presence.c */
 int postgres_presence_put(struct backend *b, const struct backend_presence *p, int64_t fresh_ms, struct err *e);

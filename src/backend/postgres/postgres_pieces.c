@@ -30,6 +30,9 @@ const struct postgres_piece postgres_database_pieces[] = {
       "    NEW.old_data := OLD.raw_data;\n"
       "    NEW.revision := OLD.revision + 1;\n"
       "    RETURN NEW;\n"
+      "EXCEPTION WHEN OTHERS THEN\n"
+      "    RAISE WARNING 'hearth: a change is not marked: %', SQLERRM;\n"
+      "    RETURN NEW;\n"
       "END $fn$;\n" },
     { "table {abbr}_outbox: the changes that services are sent, and its functions",
       "SELECT to_regclass('\"public\".\"{abbr}_outbox\"') IS NOT NULL"
@@ -129,6 +132,11 @@ const struct postgres_piece postgres_listed_pieces[] = {
     { NULL, NULL, NULL },
 };
 
+/* No failure here may abort the program that deletes: when the rows cannot be kept together, each is tried alone. */
+#define TOMBSTONES                                                                                                     \
+    "INSERT INTO {deletions} (app_id, user_id, raw_data, old_data, event_type, source_table, deleted_id)\n"            \
+    "        SELECT o.app_id, o.user_id, o.raw_data, {record}, 'DELETE', TG_ARGV[0], o.id"
+
 #define ARGUMENTS_BEGIN "(task_id uuid DEFAULT NULL, machine_id text DEFAULT NULL"
 #define BODY_BEGIN(declared)                                                                                           \
     " RETURNS jsonb LANGUAGE plpgsql" FUNCTION_OPTIONS " AS $fn$\n"                                                    \
@@ -160,10 +168,19 @@ const struct postgres_piece postgres_function_pieces[] = {
     { "function {abbr}_fn_deleted: keeps the work of deleted rows", FUNCTION("deleted"),
       "CREATE OR REPLACE FUNCTION {fn}deleted\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER" FUNCTION_OPTIONS
       " AS $fn$\n"
+      "DECLARE\n"
+      "    o record;\n"
       "BEGIN\n"
-      "    INSERT INTO {deletions} (app_id, user_id, raw_data, old_data, event_type, source_table, deleted_id)\n"
-      "        SELECT o.app_id, o.user_id, o.raw_data, {record}, 'DELETE', TG_ARGV[0], o.id FROM old_rows o\n"
-      "        ORDER BY o.seq;\n"
+      "    " TOMBSTONES " FROM old_rows o ORDER BY o.seq;\n"
+      "    RETURN NULL;\n"
+      "EXCEPTION WHEN OTHERS THEN\n"
+      "    FOR o IN SELECT * FROM old_rows LOOP\n"
+      "        BEGIN\n"
+      "            " TOMBSTONES ";\n"
+      "        EXCEPTION WHEN OTHERS THEN\n"
+      "            RAISE WARNING 'hearth: a deleted row of % leaves no work: %', TG_ARGV[0], SQLERRM;\n"
+      "        END;\n"
+      "    END LOOP;\n"
       "    RETURN NULL;\n"
       "END $fn$;\n"
       "REVOKE ALL ON FUNCTION {fn}deleted\"() FROM PUBLIC;\n" },

@@ -44,7 +44,8 @@ static int refuse_taken(struct postgres *pg, const char *machine_id, struct err 
     return r < 0 ? r : refusals_machine_taken(machine_id, other.hostname, e);
 }
 
-/* online_at is when the machine came; the sign of life, renewed by every put, shows whether the machine is still there.
+/* Every service calls this at an interval, so it also removes what is old. online_at is when the machine came; the sign
+ * of life, renewed by every put, shows whether the machine is still there.
  */
 int postgres_presence_put(struct backend *b, const struct backend_presence *p, int64_t fresh_ms, struct err *e)
 {
@@ -63,7 +64,9 @@ int postgres_presence_put(struct backend *b, const struct backend_presence *p, i
                                .repeat = POSTGRES_REPEATABLE };
     int r = postgres_call(pg, &c, e);
 
-    return r < 0 || c.n_changed ? r : refuse_taken(pg, p->machine_id, e);
+    if (r < 0)
+        return r;
+    return c.n_changed ? postgres_trim(pg, e) : refuse_taken(pg, p->machine_id, e);
 }
 
 int postgres_presence_remove(struct backend *b, const char *machine_id, const char *instance, struct err *e)

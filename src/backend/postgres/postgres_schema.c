@@ -12,7 +12,6 @@ static const char script_begin[] = "BEGIN;\n"
                                    "SET LOCAL search_path = pg_catalog, pg_temp;\n"
                                    "SET LOCAL lock_timeout = '30s';\n"
                                    "SET LOCAL statement_timeout = 0;\n"
-                                   "SELECT pg_catalog.pg_advisory_xact_lock(1751474546, 1);\n"
                                    "DO $do$ BEGIN\n"
                                    "    IF current_setting('server_version_num')::int < 140000 THEN\n"
                                    "        RAISE EXCEPTION 'PostgreSQL 14 or newer is needed';\n"
@@ -75,10 +74,21 @@ static int walk_all(struct walk *w, const struct postgres_schema *s, struct err 
 
 /* ---- the script ---- */
 
+/* A comment of one line, whatever a name contains. */
+static void put_comment(struct buf *out, const char *text)
+{
+    buf_add_str(out, "\n-- ");
+    for (; *text; text++)
+        buf_add_char(out, (unsigned char)*text < ' ' ? ' ' : *text);
+    buf_add_char(out, '\n');
+}
+
 static int put_piece(struct walk *w, struct postgres_table *t, const struct postgres_piece *piece, struct err *e)
 {
-    buf_printf(w->arg, "\n-- %s\n", postgres_sql(t, piece->what));
-    buf_add_str(w->arg, postgres_sql(t, piece->make));
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    put_comment(w->arg, postgres_sql_once(a, t, piece->what));
+    postgres_sql_put(w->arg, t, piece->make);
     return 0;
 }
 
@@ -147,17 +157,18 @@ static int probe(struct walk *w, struct postgres_table *t, const struct postgres
 {
     struct probing *p = w->arg;
     bool is_there = false;
-    const struct pg_statement st = {
-        .sql = postgres_sql(t, piece->probe), .n_columns = 1, .max_rows = 1, .on_row = take_answer, .arg = &is_there
-    };
+    const struct pg_statement st = { .sql = postgres_sql_once(p->arena, t, piece->probe),
+                                     .n_columns = 1,
+                                     .max_rows = 1,
+                                     .on_row = take_answer,
+                                     .arg = &is_there };
     int r = pg_link_run(p->link, p->wait, &st, e);
 
     if (r < 0 && (pg_link_is_broken(p->link) || !pg_link_sqlstate(p->link)[0]))
         return r;
     if (!is_there && p->missings->n < LIMIT_LIST)
-        p->missings->items[p->missings->n++] =
-            (struct postgres_missing){ arena_strdup(p->arena, postgres_sql(t, piece->what)),
-                                       arena_strdup(p->arena, postgres_sql(t, piece->make)) };
+        p->missings->items[p->missings->n++] = (struct postgres_missing){ postgres_sql_once(p->arena, t, piece->what),
+                                                                          postgres_sql_once(p->arena, t, piece->make) };
     return 0;
 }
 

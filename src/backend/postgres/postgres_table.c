@@ -269,6 +269,20 @@ const char *postgres_sql(struct postgres_table *t, const char *template)
     return sql_text_of(&t->texts, template, words, t);
 }
 
+void postgres_sql_put(struct buf *out, const struct postgres_table *t, const char *template)
+{
+    sql_template_expand(out, template, words, t);
+}
+
+char *postgres_sql_once(struct arena *a, const struct postgres_table *t, const char *template)
+{
+    struct buf out;
+
+    buf_init(&out, SQL_TEXT_BYTES);
+    postgres_sql_put(&out, t, template);
+    return buf_to_arena(&out, a);
+}
+
 /* --- the list --- */
 
 const char *postgres_table_name(const struct postgres_table *t)

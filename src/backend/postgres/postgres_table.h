@@ -37,3 +37,6 @@ void postgres_table_set_made(struct postgres_tables *ts, struct postgres_table *
 
 const char *postgres_table_name(const struct postgres_table *t);
 const char *postgres_sql(struct postgres_table *t, const char *template);
+/* The same, not kept. */
+void postgres_sql_put(struct buf *out, const struct postgres_table *t, const char *template);
+char *postgres_sql_once(struct arena *a, const struct postgres_table *t, const char *template);

@@ -110,11 +110,19 @@ static inline bool cluster_answers(void *arg)
     return PQping(c->url) == PQPING_OK;
 }
 
+static inline void cluster_ignore(void *arg, const PGresult *notice)
+{
+}
+
 static inline void cluster_exec(const char *url, const char *sql)
 {
     PGconn *conn = PQconnectdb(url);
-    PGresult *result = PQexec(conn, sql);
-    ExecStatusType status = PQresultStatus(result);
+    PGresult *result;
+    ExecStatusType status;
+
+    PQsetNoticeReceiver(conn, cluster_ignore, NULL);
+    result = PQexec(conn, sql);
+    status = PQresultStatus(result);
 
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
         fail_msg("%.300s: %s", sql, PQerrorMessage(conn));

@@ -1,0 +1,150 @@
+/* hearth backend: the set-up of a backend whose place is no file of Hearth's own. Works without a service, because none
+ * can start before the set-up. */
+#include "backend/backend_password.h"
+#include "backend/backend_providers.h"
+#include "base/limits.h"
+#include "cli/key_input.h"
+#include "cli/out.h"
+#include "cli/request.h"
+#include "cli/special.h"
+#include "os/files.h"
+#include "os/lockfile.h"
+#include "service/service.h"
+
+struct work {
+    struct cli *cli;
+    struct backend_setup setup;
+    int (*run)(struct work *w, const struct backend_provider *p, const struct backend_place *place, struct err *e);
+};
+
+static int read_tables(struct work *w, struct err *e)
+{
+    const char **names = arena_array(w->cli->arena, w->cli->n_args + 1, sizeof(*names));
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < w->cli->n_args; i++) {
+        char *name = NULL;
+
+        r = backend_table_name(w->cli->arena, w->cli->args[i], &name, e);
+        names[i] = name;
+    }
+    w->setup = (struct backend_setup){ names, w->cli->n_args, cli_value(w->cli, "--role") };
+    return r;
+}
+
+static int run_on(void *arg, struct settings *settings, struct err *e)
+{
+    struct work *w = arg;
+    const struct backend_provider *p = backend_provider_of(settings);
+    const struct backend_place place = { .settings = settings, .data_dir = w->cli->data_dir };
+
+    if (!p || !p->setup)
+        return err_set(e, -EINVAL, "BAD_USE",
+                       "The backend %s needs no set-up; a database is chosen with `hearth settings set backend.kind "
+                       "postgres` and backend.url",
+                       p ? p->name : "");
+    return w->run(w, p, &place, e);
+}
+
+static int run_with_settings(struct cli *cli,
+                             int (*run)(struct work *w, const struct backend_provider *p,
+                                        const struct backend_place *place, struct err *e),
+                             struct err *e)
+{
+    const struct service_config config = { .data_dir = cli->data_dir };
+    struct work w = { .cli = cli, .run = run };
+    int r = read_tables(&w, e);
+
+    return r < 0 ? r : service_with_settings(&config, lockfile_owner(cli->data_dir) != 0, run_on, &w, e);
+}
+
+/* --- sql and setup --- */
+
+static int print_sql(struct work *w, const struct backend_provider *p, const struct backend_place *place, struct err *e)
+{
+    out_lines(stdout, slice_of(p->setup_text(place, &w->setup, w->cli->arena)));
+    return 0;
+}
+
+int run_backend_sql(struct cli *cli, struct err *e)
+{
+    return run_with_settings(cli, print_sql, e);
+}
+
+static int set_up(struct work *w, const struct backend_provider *p, const struct backend_place *place, struct err *e)
+{
+    int r = p->setup(place, &w->setup, w->cli->arena, e);
+
+    if (r == 0)
+        out_print("The database is set up.\n");
+    return r;
+}
+
+int run_backend_setup(struct cli *cli, struct err *e)
+{
+    return run_with_settings(cli, set_up, e);
+}
+
+/* --- check --- */
+
+static void show_json(struct cli *cli, const struct backend_lacks *lacks)
+{
+    struct json_writer w;
+    struct buf out;
+
+    buf_init(&out, MIB(4));
+    json_write_init(&w, &out);
+    json_begin_object(&w);
+    json_begin_array_as(&w, "missing");
+    for (size_t i = 0; i < lacks->n; i++) {
+        json_begin_object(&w);
+        json_add_string(&w, "what", lacks->items[i].what);
+        json_add_string(&w, "sql", lacks->items[i].remedy);
+        json_end(&w);
+    }
+    json_end(&w);
+    json_end(&w);
+    out_json(buf_slice(&out));
+    buf_clear(&out);
+}
+
+static int check(struct work *w, const struct backend_provider *p, const struct backend_place *place, struct err *e)
+{
+    struct backend_lacks lacks = { 0 };
+    int r = p->lacks(place, &w->setup, w->cli->arena, &lacks, e);
+
+    if (r < 0)
+        return r;
+    if (w->cli->is_json)
+        show_json(w->cli, &lacks);
+    for (size_t i = 0; !w->cli->is_json && i < lacks.n; i++) {
+        out_print("\n-- missing: %s\n", lacks.items[i].what);
+        out_lines(stdout, slice_of(lacks.items[i].remedy));
+    }
+    if (!w->cli->is_json && lacks.n == 0)
+        out_print("The database has all it needs.\n");
+    return lacks.n ? CLI_FAILED : CLI_DONE;
+}
+
+int run_backend_check(struct cli *cli, struct err *e)
+{
+    return run_with_settings(cli, check, e);
+}
+
+/* --- password --- */
+
+int run_backend_password(struct cli *cli, struct err *e)
+{
+    const char *password = NULL;
+    int r =
+        cli_read_secret(cli, "Password", "The password is read from standard input, and nothing came", &password, e);
+
+    if (r == 0)
+        r = dir_make(cli->data_dir, e);
+    if (r == 0)
+        r = backend_password_write(cli->data_dir, password, e);
+    if (r == 0)
+        out_print("The password is kept sealed in %s/backend.password; it counts from the next start.\n",
+                  cli->data_dir);
+    return r;
+}

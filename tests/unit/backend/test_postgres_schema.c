@@ -1,0 +1,303 @@
+/* The set-up of a database: rights, repetition, what is missing, functions for other programs. */
+#include "rig_postgres.h"
+
+static struct json_value call(struct rig *rig, const char *sql)
+{
+    return rig_json(rig, rig_value(rig, sql));
+}
+
+static void assert_reason(struct json_value answer, const char *reason)
+{
+    assert_false(json_bool(json_get(answer, "success")));
+    assert_string_equal(json_cstr(json_get(answer, "reason")), reason);
+}
+
+#define ID "6f9619ff-8b86-4d01-b42d-00c04fc964ff"
+
+static void the_functions_work_from_psql_as_the_contract_says(void **state)
+{
+    struct rig *rig = *state;
+    struct json_value v;
+
+    rig_sql(rig, "INSERT INTO svc_activities (id, raw_data) VALUES ('" ID "', '{\"n\":1}')");
+    v = call(rig, "SELECT svc_fn_claim_task('" ID "', 'lin-a')");
+    assert_true(json_bool(json_get(v, "success")));
+    assert_int_equal(json_int(json_get(v, "attempt")), 1);
+    assert_string_equal(rig_get(rig, ID).locked_by, "lin-a");
+    v = call(rig, "SELECT svc_fn_claim_task(target_task_id => '" ID "', machine_id => 'lin-b')");
+    assert_reason(v, "already_locked");
+    assert_string_equal(json_cstr(json_get(v, "locked_by")), "lin-a");
+    assert_reason(call(rig, "SELECT svc_fn_complete_task('" ID "', 'lin-b', '{}')"), "lease_lost");
+    assert_reason(call(rig, "SELECT svc_fn_complete_task('" ID "', 'lin-a', '{}', attempt => 2)"), "lease_lost");
+    v = call(rig, "SELECT svc_fn_fail_task('" ID "', 'lin-a', error_msg => 'out of paper', attempt => 1)");
+    assert_string_equal(json_cstr(json_get(v, "status")), "failed");
+    v = call(rig, "SELECT svc_fn_fail_task('" ID "', 'lin-a', 'again')"); /* a repeat */
+    assert_true(json_bool(json_get(v, "success")));
+    assert_string_equal(rig_get(rig, ID).error_message, "out of paper");
+    assert_int_equal(rig_get(rig, ID).retry_count, 1);
+    assert_reason(call(rig, "SELECT svc_fn_claim_task('" ID "', 'lin-a')"), "already_attempted");
+    call(rig, "SELECT svc_fn_claim_task('" ID "', 'lin-b', 'public.svc_activities')");
+    v = call(rig, "SELECT svc_fn_complete_task('" ID "', 'lin-b', result_data => '[1]')");
+    assert_true(json_bool(json_get(v, "success")));
+    assert_string_equal(rig_get(rig, ID).result, "[1]");
+    assert_reason(call(rig, "SELECT svc_fn_claim_task('" ID "', 'lin-b')"), "not_claimable");
+    assert_reason(call(rig, "SELECT svc_fn_claim_task('" ID "', 'lin-b', 'nowhere')"), "unknown_table");
+    assert_reason(call(rig, "SELECT svc_fn_claim_task(gen_random_uuid(), 'lin-b')"), "not_found");
+}
+
+static void three_failures_quarantine_for_the_functions_too(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_sql(rig, "INSERT INTO svc_activities (id, raw_data, attempted_by) VALUES ('" ID "', '{}', '{a,b,c}')");
+    assert_reason(call(rig, "SELECT svc_fn_claim_task('" ID "', 'lin-d')"), "quarantined");
+}
+
+static void get_publications_full_names_the_parents_of_partitions(void **state)
+{
+    struct rig *rig = *state;
+    struct json_value v, item = { 0 };
+
+    assert_int_equal(json_type(call(rig, "SELECT get_publications_full()")), JSON_ARRAY);
+    rig_sql(rig, "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+                 "CREATE TABLE part_1 PARTITION OF parts FOR VALUES FROM (1) TO (5);"
+                 "CREATE PUBLICATION \"a first\" FOR TABLE parts WITH (publish = 'insert')");
+    v = call(rig, "SELECT get_publications_full()");
+    for (struct json_iter it = json_iter(v); json_next(&it, NULL, &item);)
+        break;
+    assert_string_equal(json_cstr(json_get(item, "pubname")), "a first");
+    assert_true(json_bool(json_get(item, "pubinsert")));
+    assert_false(json_bool(json_get(item, "pubupdate")));
+    assert_int_equal(json_length(json_get(item, "tables")), 1);
+    assert_non_null(strstr(json_to_str(rig->arena, item), "\"table\":\"parts\""));
+}
+
+/* --- set-up and check --- */
+
+static struct postgres_missings missing(struct rig *rig, const struct postgres_schema *s)
+{
+    const struct postgres_place place = { .url = rig_place(rig)->url };
+    struct postgres_missings found = { 0 };
+    struct err e = { 0 };
+
+    must(postgres_schema_check(&place, s, rig->arena, &found, &e), &e);
+    return found;
+}
+
+static int apply(struct rig *rig, const char *url, const struct postgres_schema *s, struct err *e)
+{
+    *e = (struct err){ 0 };
+    return postgres_schema_apply(&(struct postgres_place){ .url = url }, s, e);
+}
+
+static void each_missing_piece_is_named_with_the_sql_that_makes_it(void **state)
+{
+    struct rig *rig = *state;
+    const struct postgres_schema s = { .abbr = "svc" };
+    struct postgres_missings found;
+
+    assert_int_equal(missing(rig, &s).n, 0);
+    rig_sql(rig, "DROP TRIGGER hearth_1_deleted ON svc_activities; DROP FUNCTION get_publications_full();"
+                 "ALTER TABLE svc_activities DROP COLUMN deleted_id; DROP TABLE svc_presence");
+    found = missing(rig, &s);
+    assert_int_equal(found.n, 4);
+    for (size_t i = 0; i < found.n; i++)
+        rig_sql(rig, found.items[i].sql);
+    assert_int_equal(missing(rig, &s).n, 0);
+    rig_sql(rig, "DROP TABLE svc_schema");
+    assert_true(missing(rig, &s).n > 0);
+}
+
+static void the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns(void **state)
+{
+    static const char *const tables[] = { "shop.orders" };
+    const struct postgres_schema s = { .abbr = "svc", .tables = tables, .n_tables = 1 };
+    struct rig *rig = *state;
+    struct backend_rows rows = { 0 };
+    const struct backend_query q = { .table = "shop.orders" };
+    struct err e;
+
+    rig_sql(rig, "CREATE SCHEMA shop; CREATE TABLE shop.orders (id uuid PRIMARY KEY DEFAULT gen_random_uuid(),"
+                 " user_id uuid, raw_data jsonb, old_data jsonb, status text, locked_by text, locked_at timestamp,"
+                 " completed_at timestamptz, error_message text, attempted_by text[], retry_count int, result jsonb,"
+                 " created_at timestamptz DEFAULT now()); INSERT INTO shop.orders (raw_data) VALUES ('{\"n\":7}')");
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    assert_int_equal(missing(rig, &s).n, 0);
+    must(backend_list(rig->backend, &q, rig->arena, &rows, &e), &e);
+    assert_int_equal(rows.n, 1);
+    assert_string_equal(rows.items[0].status, "pending");
+    assert_string_equal(rows.items[0].raw_data, "{\"n\":7}");
+}
+
+static void a_database_without_or_with_another_schema_is_refused_in_words(void **state)
+{
+    struct rig *rig = *state;
+    const struct backend_postgres_config config = { .url = rig_place(rig)->url, .abbr = "svc" };
+    struct backend *b = NULL;
+    struct err e = { 0 };
+
+    rig_sql(rig, "UPDATE svc_schema SET version = 99");
+    assert_int_equal(backend_postgres_open(&config, &b, &e), -EPROTONOSUPPORT);
+    assert_string_equal(e.code, "SCHEMA_TOO_NEW");
+    rig_sql(rig, "UPDATE svc_schema SET version = 0");
+    assert_int_equal(backend_postgres_open(&config, &b, &e), -ENOENT);
+    assert_string_equal(e.code, "SCHEMA_MISSING");
+    rig_sql(rig, "DROP TABLE svc_schema");
+    assert_int_equal(backend_postgres_open(&config, &b, &e), -ENOENT);
+    assert_non_null(strstr(e.text, "hearth backend setup"));
+}
+
+/* --- rights --- */
+
+static void make_role(struct rig *rig, const char *role)
+{
+    rig_sql(rig,
+            arena_printf(rig->arena,
+                         "DO $$ BEGIN CREATE ROLE %s LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$", role));
+}
+
+static void a_role_works_with_exactly_the_rights_of_the_set_up(void **state)
+{
+    const struct postgres_schema s = { .abbr = "svc", .role = "worker" };
+    struct rig *rig = *state;
+    const char *id = rig_insert(rig), *other = rig_insert(rig);
+    struct backend *owner = rig->backend;
+    struct backend_lease lease;
+    struct backend_owners owners;
+    const struct backend_presence me = { .machine_id = "lin-a" };
+    struct err e;
+
+    make_role(rig, "worker");
+    assert_true(missing(rig, &s).n > 0);
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    assert_int_equal(missing(rig, &s).n, 0);
+    rig->backend = rig_open_url(rig_url_as(rig, "worker"), 0);
+    lease = rig_claim(rig, id, "lin-a");
+    must(backend_complete(rig->backend, &lease, "{}", &e), &e);
+    lease = rig_claim(rig, other, "lin-a");
+    must(backend_fail(rig->backend, &lease, "no", &e), &e);
+    must(OPS(rig)->presence_put(rig->backend, &me, 1000, &e), &e);
+    must(OPS(rig)->owners(rig->backend, 3, rig->arena, &owners, &e), &e);
+    rig_remove(rig, other);
+    rig_insert(rig);
+    assert_int_equal(OPS(rig)->ensure_table(rig->backend, "orders", &e), -EACCES);
+    assert_string_equal(e.code, "STORE_DENIED");
+    backend_close(rig->backend);
+    rig->backend = owner;
+}
+
+static void a_role_without_rights_is_told_so(void **state)
+{
+    struct rig *rig = *state;
+    const struct backend_postgres_config config = { .url = rig_url_as(rig, "stranger"), .abbr = "svc" };
+    struct backend *b = NULL;
+    struct err e = { 0 };
+
+    make_role(rig, "stranger");
+    assert_int_equal(backend_postgres_open(&config, &b, &e), -EACCES);
+    assert_string_equal(e.code, "STORE_DENIED");
+    assert_int_equal(apply(rig, config.url, &(struct postgres_schema){ .abbr = "svc" }, &e), -EACCES);
+}
+
+/* The program of another role may change its rows only; the work that a deletion leaves is the service's. */
+static void a_program_with_rights_on_its_table_alone_deletes_rows(void **state)
+{
+    struct rig *rig = *state;
+    const char *id = rig_insert(rig);
+
+    make_role(rig, "writer");
+    rig_sql(rig, "GRANT SELECT, INSERT, UPDATE, DELETE ON svc_activities TO writer");
+    cluster_exec(rig_url_as(rig, "writer"),
+                 arena_printf(rig->arena,
+                              "UPDATE svc_activities SET raw_data = '{\"n\":2}' WHERE id = '%s';"
+                              "DELETE FROM svc_activities WHERE id = '%s'",
+                              id, id));
+    assert_int_equal(rig_list(rig, (struct backend_query){ .table = DELETIONS }).n, 1);
+    assert_string_equal(rig_value(rig, "SELECT deleted_id FROM svc_deletions"), id);
+}
+
+/* The program that writes to its table is never aborted by the service's own tables and triggers. */
+static void a_deletion_succeeds_without_a_place_for_its_work(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_insert(rig);
+    rig_sql(rig, "DROP TABLE svc_deletions; DELETE FROM svc_activities");
+    assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_activities"), "0");
+}
+
+static void an_oversized_old_row_is_deleted_and_the_work_of_the_others_is_kept(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_insert(rig);
+    rig_sql(rig, "ALTER TABLE svc_activities DROP CONSTRAINT hearth_sizes;"
+                 "INSERT INTO svc_activities (raw_data) VALUES (jsonb_build_object('x', repeat('y', 9000000)))");
+    rig_insert(rig);
+    rig_sql(rig, "DELETE FROM svc_activities");
+    assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_activities"), "0");
+    assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_deletions"), "2");
+}
+
+static void a_change_succeeds_without_the_column_of_old_data(void **state)
+{
+    struct rig *rig = *state;
+
+    rig_insert(rig);
+    rig_sql(rig, "ALTER TABLE svc_activities DROP COLUMN old_data; UPDATE svc_activities SET raw_data = '{\"n\":9}'");
+    assert_string_equal(rig_value(rig, "SELECT raw_data ->> 'n' FROM svc_activities"), "9");
+}
+
+/* --- names --- */
+
+static void every_name_that_is_allowed_is_quoted(void **state)
+{
+    static const char *const names[] = {
+        "Order",
+        "select",
+        "a1234567890123456789012345678901234567890123456789012345678901_",
+        "User.Table",
+        "a123456789012345678901234567890123456789012345678901234567890_b.b_a12345678901234567890",
+        "order.a1234567890123456789012345678901234567890123456789012345678901_",
+    };
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        struct backend_new_row in = { .table = names[i], .raw_data = "{}" };
+        struct backend_claim claim = { names[i], NULL, "lin-a", STALE_MS, 3 };
+        struct backend_lease lease;
+        struct backend_row row;
+        struct err e = { 0 };
+
+        must(OPS(rig)->ensure_table(rig->backend, names[i], &e), &e);
+        must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
+        claim.row_id = row.id;
+        must(backend_claim(rig->backend, &claim, rig->arena, &row, &lease, &e), &e);
+        must(backend_complete(rig->backend, &lease, "{}", &e), &e);
+        must(OPS(rig)->remove(rig->backend, names[i], row.id, NULL, &e), &e);
+        assert_string_equal(rig_list(rig, (struct backend_query){ .table = DELETIONS }).items[0].source_table,
+                            names[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        POSTGRES_TEST(the_functions_work_from_psql_as_the_contract_says),
+        POSTGRES_TEST(three_failures_quarantine_for_the_functions_too),
+        POSTGRES_TEST(get_publications_full_names_the_parents_of_partitions),
+        POSTGRES_TEST(each_missing_piece_is_named_with_the_sql_that_makes_it),
+        POSTGRES_TEST(the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns),
+        POSTGRES_TEST(a_database_without_or_with_another_schema_is_refused_in_words),
+        POSTGRES_TEST(a_role_works_with_exactly_the_rights_of_the_set_up),
+        POSTGRES_TEST(a_role_without_rights_is_told_so),
+        POSTGRES_TEST(a_program_with_rights_on_its_table_alone_deletes_rows),
+        POSTGRES_TEST(a_deletion_succeeds_without_a_place_for_its_work),
+        POSTGRES_TEST(an_oversized_old_row_is_deleted_and_the_work_of_the_others_is_kept),
+        POSTGRES_TEST(a_change_succeeds_without_the_column_of_old_data),
+        POSTGRES_TEST(every_name_that_is_allowed_is_quoted),
+    };
+
+    return postgres_run_tests(tests, ARRAY_SIZE(tests));
+}
