@@ -11,6 +11,14 @@
 #include "os/lockfile.h"
 #include "service/service.h"
 
+const struct cli_option backend_options[] = {
+    { "--role", .value = "ROLE",
+      .help = "the database's role of the service, when it does not own the tables: it gets the rights it needs" },
+    { .name = NULL },
+};
+const char backend_tables[] =
+    "TABLE is a table of an app, like sales.orders, which gets the columns of the activities table. May be repeated.";
+
 struct work {
     struct cli *cli;
     struct backend_setup setup;
@@ -144,7 +152,7 @@ int run_backend_password(struct cli *cli, struct err *e)
     if (r == 0)
         r = backend_password_write(cli->data_dir, password, e);
     if (r == 0)
-        out_print("The password is kept sealed in %s/backend.password; it counts from the next start.\n",
+        out_print("The password is kept encrypted in %s/backend.password; it counts from the next start.\n",
                   cli->data_dir);
     return r;
 }

@@ -224,11 +224,6 @@ static const struct cli_option usage_options[] = {
     { .name = NULL },
 };
 static const struct cli_option agent_remove_options[] = { { "--force", .help = "also while apps or unfinished tasks use it" }, { .name = NULL } };
-static const struct cli_option backend_options[] = {
-    { "--role", .value = "ROLE", .help = "the database's role of the service, when it does not own the tables: it gets the rights it needs" },
-    { .name = NULL },
-};
-
 static const struct cli_option restore_options[] = {
     { "--force", .help = "also over data that is there" },
     { "--max-mb", .value = "N", .help = "what the files may take in all; default: 100 times the archive, at least 64" },
@@ -580,16 +575,11 @@ const struct command commands[] = {
       .summary = "Print what the settings of an MCP client need to use Hearth",
       .details = "NAME is claude-code, claude-desktop, codex, cursor, vscode, zed or http (any client that takes an address)." },
 
-    { .words = "backend sql", .args = "[TABLE]...", .n_args_max = CLI_MAX_ARGS, .options = backend_options, .run = run_backend_sql,
-      .summary = "Print the SQL that sets the database of the backend up",
-      .details = "TABLE is a table of an app, like sales.orders, which gets the columns of the activities table. The SQL may be run again." },
-    { .words = "backend setup", .args = "[TABLE]...", .n_args_max = CLI_MAX_ARGS, .options = backend_options, .run = run_backend_setup,
-      .summary = "Set the database of the backend up, as the role of backend.url" },
-    { .words = "backend check", .args = "[TABLE]...", .n_args_max = CLI_MAX_ARGS, .options = backend_options, .is_json = true, .run = run_backend_check,
-      .summary = "Say what the database of the backend lacks, each with its SQL", .details = "Exit code 1: something is missing." },
-    { .words = "backend password", .makes_folder = true, .run = run_backend_password,
-      .summary = "Keep the password of the backend's database, sealed",
-      .details = "Read from the terminal without echo, or from standard input. Without it libpq looks in PGPASSWORD and ~/.pgpass." },
+    { .words = "backend sql", BACKEND_SETUP(run_backend_sql), .summary = "Print the SQL that sets the database of the backend up" },
+    { .words = "backend setup", BACKEND_SETUP(run_backend_setup), .summary = "Set the database of the backend up, as the role of backend.url" },
+    { .words = "backend check", BACKEND_SETUP(run_backend_check), .is_json = true,
+      .summary = "Say what the database of the backend lacks, each with its SQL; exit code 1 when there is something" },
+    { .words = "backend password", .makes_folder = true, .run = run_backend_password, .summary = "Keep the password of the backend's database, encrypted", .details = "Read from the terminal without echo, or from standard input. Without it libpq looks in PGPASSWORD and ~/.pgpass." },
     { .words = "backup", .is_repair = true, .args = "FILE", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_backup,
       .summary = "Copy databases, settings file and keys into one archive",
       .details = "May be done while the service runs. The archive opens what is sealed: keep it as safe as the data folder." },

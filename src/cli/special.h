@@ -84,6 +84,11 @@ void open_in_browser(const char *target);
 int mcp_check_accepted(struct cli *cli, struct err *e) MUST_CHECK;
 
 /* Bodies of the commands' requests. */
+extern const struct cli_option backend_options[];
+extern const char backend_tables[];
+#define BACKEND_SETUP(function)                                                                                        \
+    .args = "[TABLE]...", .n_args_max = CLI_MAX_ARGS, .options = backend_options, .details = backend_tables,           \
+    .run = function
 extern const struct cli_option mcp_add_options[], mcp_import_options[], mcp_call_options[], mcp_accept_options[],
     mcp_login_options[], mcp_resources_options[], mcp_serve_options[], mcp_config_options[];
 extern const struct cli_column mcp_columns[], mcp_tool_columns[];

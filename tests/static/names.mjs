@@ -9,7 +9,7 @@ const foreign = new Set(['exec', 'fork', 'vfork', 'free', 'malloc', 'realloc', '
 
 const metaphors = new Set(['tell', 'tells', 'telling', 'told', 'ask', 'asks', 'asked', 'asking', 'seat', 'seats', 'desk', 'desks', 'clerk', 'clerks', 'duty', 'duties', 'wish', 'wishes', 'roster', 'rosters', 'board', 'boards', 'behind']);
 // A sealed secret (src/identity/seal.h) and a sealed file in memory are the trade's words; a thought has a signature.
-const sealMeansEncrypted = /^src\/(identity|mcp|face\/keys|llm\/stored|models\/vector_stores|store|os\/child_image|service\/open)/;
+const sealMeansEncrypted = /^src\/(identity|mcp|face\/keys|llm\/stored|models\/vector_stores|backend\/backend_password|store|os\/child_image|service\/open)/;
 
 function* commentsOf(text) {
     for (const match of text.matchAll(/"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\/\*[\s\S]*?\*\/|\/\/[^\n]*/g))
