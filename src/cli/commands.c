@@ -577,15 +577,10 @@ const struct command commands[] = {
 
     { .words = "backend sql", BACKEND_SETUP(run_backend_sql), .summary = "Print the SQL that sets the database of the backend up" },
     { .words = "backend setup", BACKEND_SETUP(run_backend_setup), .summary = "Set the database of the backend up, as the role of backend.url" },
-    { .words = "backend check", BACKEND_SETUP(run_backend_check), .is_json = true,
-      .summary = "Say what the database of the backend lacks, each with its SQL; exit code 1 when there is something" },
+    { .words = "backend check", BACKEND_SETUP(run_backend_check), .is_json = true, .summary = "Say what the database of the backend lacks, each with its SQL; exit code 1 when there is something" },
     { .words = "backend password", .makes_folder = true, .run = run_backend_password, .summary = "Keep the password of the backend's database, encrypted", .details = "Read from the terminal without echo, or from standard input. Without it libpq looks in PGPASSWORD and ~/.pgpass." },
-    { .words = "backup", .is_repair = true, .args = "FILE", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_backup,
-      .summary = "Copy databases, settings file and keys into one archive",
-      .details = "May be done while the service runs. The archive opens what is sealed: keep it as safe as the data folder." },
-    { .words = "restore", .args = "FILE", .n_args_min = 1, .n_args_max = 1, .options = restore_options, .run = run_restore,
-      .summary = "Put a backup in the place of the data folder's databases",
-      .details = "Refused while a service runs. What was there is kept beside it as <name>.before-restore-<time>." },
+    { .words = "backup", .is_repair = true, .args = "FILE", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_backup, .summary = "Copy databases, settings file and keys into one archive", .details = "May be done while the service runs. The archive opens what is sealed: keep it as safe as the data folder." },
+    { .words = "restore", .args = "FILE", .n_args_min = 1, .n_args_max = 1, .options = restore_options, .run = run_restore, .summary = "Put a backup in the place of the data folder's databases", .details = "Refused while a service runs. What was there is kept beside it as <name>.before-restore-<time>." },
     { .words = "upgrade", .options = upgrade_options, .is_json = true, .run = run_upgrade,
       .summary = "Say how to upgrade, or what this program would change in the data folder",
       .details = "--check names databases whose schema changes at the next start or is newer than this program, stored settings that it cannot use,\n"

@@ -156,35 +156,6 @@ static int start_pools(struct service *s, struct err *e)
     return r < 0 ? r : pool_start(&long_pool, &s->long_pool, e);
 }
 
-static int try_backend(struct service *s, struct err *e)
-{
-    const struct backend_place place = { .settings = s->settings,
-                                         .data_dir = s->config.data_dir,
-                                         .instance = s->instance };
-
-    return backend_provider_open(&place, s->arena, &s->backend, e);
-}
-
-/* A stored setting that names where the rows are, and cannot be used, must not prevent changing the setting. */
-static int open_backend(struct service *s, struct err *e)
-{
-    const struct backend_provider *provider = backend_provider_of(s->settings);
-    const char *key = provider ? settings_rules[provider->where].key : NULL;
-    struct err why = { 0 };
-    int r = try_backend(s, &why);
-
-    if (r == 0)
-        return 0;
-    if (!provider || settings_origin(s->settings, provider->where) != ORIGIN_DATABASE)
-        return err_set(e, r, why.code, "%s", why.text);
-    if (!s->config.is_repair)
-        return err_set(e, r, why.code,
-                       "%s; the setting %s is kept in the database: `hearth settings unset %s` removes it", why.text,
-                       key, key);
-    settings_drop_stored(s->settings, provider->where, why.text);
-    return try_backend(s, e);
-}
-
 static int open_identity(struct service *s, struct err *e)
 {
     int r = identity_open(s->store, s->settings, s->config.data_dir, &s->identity, e);
@@ -503,7 +474,7 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
     if (r == 0 && is_serving)
         r = start_pools(s, e);
     if (r == 0)
-        r = open_backend(s, e);
+        r = service_open_backend(s, e);
     if (r == 0)
         r = open_identity(s, e);
     if (r == 0)

@@ -74,6 +74,7 @@ struct service {
 int service_open_core(struct service *s, const struct service_config *c, bool is_serving, struct err *e) MUST_CHECK;
 
 int service_load_settings(struct service *s, struct err *e) MUST_CHECK; /* all layers but the database */
+int service_open_backend(struct service *s, struct err *e) MUST_CHECK;
 /* Reads the settings file again, on a worker; a mistake in the file leaves every setting unchanged. */
 void service_reload(void *service);
 

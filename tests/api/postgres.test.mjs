@@ -24,7 +24,7 @@ test('a database is set up, checked and mended on the command line', { skip }, a
     const pg = await startPostgres(t);
     const h = await prepared(t);
     const refused = await h.cli('backend', 'setup');
-    assert.equal(refused.code, 2);
+    assert.notEqual(refused.code, 0);
     assert.match(refused.stderr, /embedded needs no set-up/);
     assert.equal((await h.cli('settings', 'set', 'backend.kind', 'postgres')).code, 0);
     const secret = await h.cli('settings', 'set', 'backend.url', 'postgresql://owner:hunter2@localhost/work');
@@ -32,6 +32,12 @@ test('a database is set up, checked and mended on the command line', { skip }, a
     assert.match(secret.stderr, /must not hold a password/);
     assert.doesNotMatch(secret.stderr, /hunter2/);
     assert.equal((await h.cli('settings', 'set', 'backend.url', pg.url())).code, 0);
+
+    const early = await h.cli('key', 'list'); // the tables are not there yet: the setting that chose them can be taken back
+    assert.match(early.stderr, /hearth backend setup.*settings unset backend\.url/);
+    assert.equal((await h.cli('settings', 'unset', 'backend.kind')).code, 0);
+    assert.equal((await h.cli('key', 'list')).code, 0);
+    assert.equal((await h.cli('settings', 'set', 'backend.kind', 'postgres')).code, 0);
 
     const bare = await h.cli('backend', 'check');
     assert.equal(bare.code, 1);
