@@ -129,7 +129,7 @@ int jwt_verify(struct slice token, struct slice secret, int64_t now_s, struct jw
     AUTO(arena_freep) struct arena *a = arena_new();
     struct jwt_claims claims = { 0 };
     struct json_value body = { 0 };
-    struct parts parts;
+    struct parts parts = { 0 };
     int r = split(token, &parts, e);
 
     if (r == 0)
