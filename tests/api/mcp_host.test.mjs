@@ -169,6 +169,14 @@ test('an idle server ends, and its next use starts it', async (t) => {
     assert.notEqual(await textOf(dev, name, 'pid'), first);
 });
 
+test('a server whose call took longer than its idle time ends after the call', async (t) => {
+    const h = await startHearth({ t, settings: { 'mcp.idle_stop_s': 0.3, 'mcp.call_s': 1.2 } });
+    const dev = await h.asKey();
+    const name = await add(h);
+    assert.equal((await dev('POST', `/sdk/mcp/servers/${name}/tools/wait/execute`, {})).status, 504);
+    await until(async () => (await show(h, name)).status === 'stopped', { what: 'the server stops' });
+});
+
 test('a server that no longer answers pings is not shown as running', async (t) => {
     const h = await startHearth({ t, settings: { 'mcp.ping_s': 0.2 } });
     const dev = await h.asKey();
