@@ -5,6 +5,7 @@
 #include "base/secret.h"
 #include "base/thread.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -352,6 +353,7 @@ int realtime_connect(struct realtime *rt, struct http_exchange *x, const char *a
         r = make_socket(rt, x, &wanted, &s, e);
     if (r < 0)
         return r;
+    assert(s);
     item = rt_item_new(RT_OPENED);
     item->socket = s;
     rt_queue_push(&rt->hub, item, 0);
