@@ -9,6 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { startHearth, until } from '../api/harness.mjs';
 import { admin, confirm, unique } from '../api/kit.mjs';
+import { faceKeys, handshake } from '../api/realtime.mjs';
 import { isRoot } from './kit.mjs';
 
 const executablePath = '/usr/bin/chromium';
@@ -125,6 +126,19 @@ describe('a page in the person\'s browser', { skip, concurrency: false }, () => 
         await page.goto(await newLink());
         await shows(page, 'in');
         await tab.close();
+    });
+
+    test('a page on another port opens no WebSocket, though it has a key', async () => {
+        const { publishable } = await faceKeys(h);
+        const open = (address) => new Promise((done) => {
+            const socket = new WebSocket(address);
+            socket.onopen = () => done('open');
+            socket.onerror = () => done('refused');
+        });
+        const address = `${h.url.replace('http:', 'ws:')}/realtime/v1/websocket?apikey=${publishable}`;
+        assert.equal(await attack(open, address), 'refused');
+        const reply = await h.raw(handshake(h, `/realtime/v1/websocket?apikey=${publishable}`, { Origin: new URL(evil.url).origin }), { quietMs: 300 });
+        assert.match(reply, /^HTTP\/1\.1 403 /, 'for its Origin');
     });
 
     test('requests of a page on another port, in every way it can send them, do nothing and tell nothing', async () => {
