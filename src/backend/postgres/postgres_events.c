@@ -1,9 +1,10 @@
 /* The thread that follows the changes and delivers to the receivers. */
 #include "backend/postgres/postgres_events.h"
+#include "backend/postgres/postgres_broadcast.h"
 #include "backend/postgres/postgres_outbox.h"
 #include "backend/receivers.h"
 #include "base/clock.h"
-#include "base/json_write.h"
+#include "base/cond.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -42,6 +43,8 @@ struct postgres_events {
     char *position;       /* owned; NULL: not known, the next look begins with a gap */
     unsigned generation;  /* of the position: raised by the first subscriber */
     struct postgres_events_status status;
+    uint64_t n_failures;    /* attempts to connect, and connections that broke */
+    pthread_cond_t changed; /* state or n_failures */
 };
 
 /* What the thread knows of one connection. */
@@ -98,6 +101,31 @@ static void set_state(struct postgres_events *ev, enum postgres_events_state sta
     pthread_mutex_lock(&ev->lock);
     ev->status.state = state;
     ev->status.n_connects += state == POSTGRES_EVENTS_LIVE;
+    pthread_cond_broadcast(&ev->changed);
+    pthread_mutex_unlock(&ev->lock);
+}
+
+static void note_failure(struct postgres_events *ev)
+{
+    pthread_mutex_lock(&ev->lock);
+    ev->n_failures++;
+    pthread_cond_broadcast(&ev->changed);
+    pthread_mutex_unlock(&ev->lock);
+}
+
+/* Until the connection hears notifications, or cannot be made. */
+static void wait_for_connection(struct postgres_events *ev)
+{
+    int64_t until_us = clock_mono_us() + (int64_t)OPERATION_MS * 1000;
+    uint64_t n_failures;
+
+    if (pthread_equal(pthread_self(), ev->thread))
+        return; /* a callback */
+    pthread_mutex_lock(&ev->lock);
+    n_failures = ev->n_failures;
+    while (ev->status.state != POSTGRES_EVENTS_LIVE && ev->n_failures == n_failures &&
+           cond_wait_until(&ev->changed, &ev->lock, until_us))
+        ;
     pthread_mutex_unlock(&ev->lock);
 }
 
@@ -302,22 +330,15 @@ static int prune(struct follower *f, struct err *e)
 
 /* --- notifications --- */
 
-/* [channel, event, payload] as postgres_events_broadcast() writes it; anyone may send another text. */
-static void deliver_broadcast(struct postgres_events *ev, const char *payload)
+static void deliver_broadcast(struct postgres_events *ev, const char *text)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const char *parts[3] = { NULL, NULL, NULL };
-    struct json_value list, item;
-    size_t n = 0;
+    struct postgres_broadcast broadcast;
 
-    if (json_parse(a, slice_of(payload), &list, NULL) < 0 || json_type(list) != JSON_ARRAY || json_length(list) != 3)
-        return;
-    for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item);)
-        parts[n++] = json_cstr(item);
-    if (!parts[0] || !parts[1] || !parts[2] || json_parse(a, slice_of(parts[2]), &item, NULL) < 0)
+    if (!postgres_broadcast_read(a, text, &broadcast))
         return;
     receivers_begin(ev->receivers);
-    receivers_broadcast(ev->receivers, parts[0], parts[1], parts[2]);
+    receivers_broadcast(ev->receivers, broadcast.channel, broadcast.event, broadcast.payload);
     receivers_end(ev->receivers);
 }
 
@@ -436,6 +457,7 @@ static void *events_main(void *arg)
         began_ms = clock_mono_ms();
         if (follow_once(ev, has_gap, &was_live, &e) < 0)
             log_debug("backend", NULL, "cannot follow the changes of PostgreSQL: %s", LOG_Q(e.text));
+        note_failure(ev);
         has_gap = true;
         if (was_live && clock_mono_ms() - began_ms > PAUSE_MAX_MS)
             pause_ms = PAUSE_MIN_MS;
@@ -460,8 +482,10 @@ int postgres_events_open(const struct postgres_events_config *c, struct postgres
     snprintf(ev->broadcasts, sizeof(ev->broadcasts), "%s_broadcast", c->abbr);
     ev->receivers = receivers_new();
     pthread_mutex_init(&ev->lock, NULL);
+    cond_init(&ev->changed);
     r = thread_start(&ev->thread, "backend-events", events_main, ev);
     if (r < 0) {
+        pthread_cond_destroy(&ev->changed);
         pthread_mutex_destroy(&ev->lock);
         receivers_free(ev->receivers);
         free(ev->abbr);
@@ -479,6 +503,7 @@ struct postgres_events *postgres_events_close(struct postgres_events *ev)
     atomic_store(&ev->is_stopping, true);
     pthread_join(ev->thread, NULL);
     receivers_free(ev->receivers);
+    pthread_cond_destroy(&ev->changed);
     pthread_mutex_destroy(&ev->lock);
     free(ev->position);
     free(ev->reported);
@@ -542,28 +567,13 @@ int postgres_events_listen(struct postgres_events *ev, const char *channel, back
                            struct err *e)
 {
     receivers_listen(ev->receivers, channel, fn, arg);
+    wait_for_connection(ev);
     return 0;
 }
 
 void postgres_events_unlisten(struct postgres_events *ev, void *arg)
 {
     receivers_unlisten(ev->receivers, arg);
-}
-
-static int write_broadcast(struct buf *out, const char *channel, const char *event, const char *payload_json,
-                           struct err *e)
-{
-    struct json_writer w;
-
-    json_write_init(&w, out);
-    json_begin_array(&w);
-    json_add_string(&w, NULL, channel);
-    json_add_string(&w, NULL, event);
-    json_add_string(&w, NULL, payload_json);
-    json_end(&w);
-    return out->overflowed
-               ? err_set(e, -E2BIG, "TOO_LARGE", "A broadcast may have at most %d bytes as JSON", LIMIT_NOTIFY_BYTES)
-               : 0;
 }
 
 int postgres_events_broadcast(struct postgres_events *ev, const char *channel, const char *event,
@@ -573,7 +583,7 @@ int postgres_events_broadcast(struct postgres_events *ev, const char *channel, c
     int r;
 
     buf_init(&text, LIMIT_NOTIFY_BYTES);
-    r = write_broadcast(&text, channel, event, payload_json, e);
+    r = postgres_broadcast_write(&text, &(struct postgres_broadcast){ channel, event, payload_json }, e);
     if (r == 0) {
         const char *const params[] = { ev->broadcasts, buf_str(&text) };
         const struct pg_statement st = {

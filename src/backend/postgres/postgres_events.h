@@ -59,6 +59,7 @@ void postgres_events_unsubscribe(struct postgres_events *ev, void *arg);
  * LIMIT_NOTIFY_BYTES as JSON; errors of `run`. */
 int postgres_events_broadcast(struct postgres_events *ev, const char *channel, const char *event,
                               const char *payload_json, struct err *e) MUST_CHECK;
+/* Returns when the broadcasts that follow are heard, or when no connection can be made now. */
 int postgres_events_listen(struct postgres_events *ev, const char *channel, backend_broadcast_fn *fn, void *arg,
                            struct err *e) MUST_CHECK;
 void postgres_events_unlisten(struct postgres_events *ev, void *arg);
