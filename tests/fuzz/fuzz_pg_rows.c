@@ -1,27 +1,15 @@
 /* Rows of a PostgreSQL through the readers of whole operations: the first line is the operation; then one line per row,
  * its columns between tabs (\N: NULL; a line that begins with ! has binary columns); an empty line ends a statement. */
+#include "fuzz_rows.h"
 #include "fuzz_stores.h"
 
 #include "vector/pgvector/pgvector_session.h"
 
-#include <libpq-fe.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
-enum { COLUMNS_MAX = 8 };
-
 static const char *at, *end;
-
-static struct slice take_until(struct slice *rest, char separator)
-{
-    const char *found = rest->n > 0 ? memchr(rest->p, separator, rest->n) : NULL;
-    struct slice part = { rest->p, found ? (size_t)(found - rest->p) : rest->n };
-    size_t n = part.n + (found ? 1 : 0);
-
-    *rest = (struct slice){ rest->p + n, rest->n - n };
-    return part;
-}
 
 static struct slice next_line(void)
 {
@@ -29,30 +17,6 @@ static struct slice next_line(void)
 
     at = rest.p;
     return line;
-}
-
-/* A row in the form in which libpq returns it in single-row mode. */
-static PGresult *row_of(struct slice line)
-{
-    bool is_binary = line.n > 0 && line.p[0] == '!';
-    PGresult *row = PQmakeEmptyPGresult(NULL, PGRES_SINGLE_TUPLE);
-    PGresAttDesc columns[COLUMNS_MAX] = { 0 };
-    struct slice values[COLUMNS_MAX], rest = line;
-    int n = 0, r = 1;
-
-    while (rest.n > 0 && n < COLUMNS_MAX) {
-        columns[n] = (PGresAttDesc){ .name = (char *)(uintptr_t) "c", .format = is_binary };
-        values[n++] = take_until(&rest, '\t');
-    }
-    if (n > 0)
-        r = PQsetResultAttrs(row, n, columns);
-    for (int i = 0; r && i < n; i++) {
-        bool is_null = slice_eq_str(values[i], "\\N");
-
-        r = PQsetvalue(row, 0, i, (char *)(uintptr_t)values[i].p, is_null ? -1 : (int)values[i].n);
-    }
-    assert(r);
-    return row;
 }
 
 /* ---- replaces vector/pgvector/pgvector_session.c ---- */
