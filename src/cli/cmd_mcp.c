@@ -381,8 +381,10 @@ int mcp_check_accepted(struct cli *cli, struct err *e)
     struct json_value server;
     int r = cli_get(cli, cli_fill_path(cli, "/api/mcp/servers/{0}"), &reply, e);
 
-    server = r < 0 ? (struct json_value){ 0 } : json_get(reply.json, "server");
-    if (r < 0 || json_bool(json_get(server, "accepted")) || !json_bool(json_get(server, "enabled")))
+    if (r < 0)
+        return r;
+    server = json_get(reply.json, "server");
+    if (json_bool(json_get(server, "accepted")) || !json_bool(json_get(server, "enabled")))
         return r;
     if (cli->is_json || !is_terminal())
         return err_set(

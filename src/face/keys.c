@@ -94,7 +94,7 @@ int face_keys_open(struct store *store, const struct identity *id, struct face_k
     AUTO(arena_freep) struct arena *a = arena_new();
     char *fresh = NULL, *kept = NULL;
     struct face_keys *keys;
-    struct slice root;
+    struct slice root = { 0 };
     int r = make_sealed(id, a, &fresh, e);
 
     if (r == 0)

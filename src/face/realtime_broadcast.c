@@ -23,6 +23,18 @@ static void make_frame(struct cast *cast, bool is_v2)
     buf_clear(&message);
 }
 
+static void deliver_to(struct rt_channel *ch, struct cast *cast)
+{
+    struct buf *frame = &cast->frames[ch->socket->is_v2];
+
+    if (ch == cast->from && !ch->gets_own)
+        return;
+    if (frame->n == 0)
+        make_frame(cast, ch->socket->is_v2);
+    if (frame->n > 0)
+        rt_send_frame(ch->socket, buf_slice(frame));
+}
+
 static void deliver(struct rt_topic *t, struct cast *cast)
 {
     struct rt_channel *ch;
@@ -31,14 +43,7 @@ static void deliver(struct rt_topic *t, struct cast *cast)
     buf_init(&cast->frames[true], LIMIT_SOCKET_WAITING);
     TAILQ_FOREACH(ch, &t->members, of_topic)
     {
-        struct buf *frame = &cast->frames[ch->socket->is_v2];
-
-        if (ch == cast->from && !ch->gets_own)
-            continue;
-        if (frame->n == 0)
-            make_frame(cast, ch->socket->is_v2);
-        if (frame->n > 0)
-            rt_send_frame(ch->socket, buf_slice(frame));
+        deliver_to(ch, cast);
     }
     buf_clear(&cast->frames[false]);
     buf_clear(&cast->frames[true]);
@@ -80,7 +85,9 @@ static void read_text(struct cast *cast, struct arena *a, struct json_value payl
         return;
     cast->m.user_event = json_string(event);
     cast->m.body = slice_of(json_to_str(a, body));
-    cast->m.meta = json_is_absent(meta) ? (struct slice){ 0 } : slice_of(json_to_str(a, meta));
+    cast->m.meta = (struct slice){ 0 };
+    if (!json_is_absent(meta))
+        cast->m.meta = slice_of(json_to_str(a, meta));
     cast->m.is_json = true;
 }
 

@@ -28,6 +28,10 @@ struct rt_item {
     int r; /* RT_TABLES: of the question */
 };
 STAILQ_HEAD(rt_items, rt_item);
+TAILQ_HEAD(rt_channels, rt_channel);
+TAILQ_HEAD(rt_metas, rt_meta);
+TAILQ_HEAD(rt_sockets, rt_socket);
+LIST_HEAD(rt_topics, rt_topic);
 
 struct rt_queue {
     pthread_mutex_t lock;
@@ -68,7 +72,7 @@ struct rt_socket {
     struct http_websocket *ws; /* owned reference */
     bool is_v2;
     struct face_caller caller; /* of the key it connected with */
-    TAILQ_HEAD(, rt_channel) channels;
+    struct rt_channels channels;
     size_t n_channels;
     atomic_size_t n_pending, n_pending_bytes; /* messages that the hub has not handled */
     atomic_bool is_held;                      /* the loop has stopped reading */
@@ -115,8 +119,8 @@ struct rt_topic {
     LIST_ENTRY(rt_topic) links;
     char *name; /* owned; with "realtime:" */
     bool is_private;
-    TAILQ_HEAD(, rt_channel) members;
-    TAILQ_HEAD(, rt_meta) present;
+    struct rt_channels members;
+    struct rt_metas present;
     size_t n_present_bytes;
 };
 
@@ -134,9 +138,9 @@ struct realtime {
     atomic_size_t n_broadcasts, n_changes, n_change_bytes; /* not yet delivered */
     char *columns;                                         /* owned: JSON, the same for every table */
 
-    TAILQ_HEAD(, rt_socket) sockets;
-    TAILQ_HEAD(, rt_channel) watching;
-    LIST_HEAD(, rt_topic) topics[RT_BUCKETS];
+    struct rt_sockets sockets;
+    struct rt_channels watching;
+    struct rt_topics topics[RT_BUCKETS];
     uint64_t last_serial, last_meta;
     int64_t tick_ms;
 };

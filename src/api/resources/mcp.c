@@ -5,7 +5,6 @@
 #include "api/routes.h"
 #include "base/limits.h"
 #include "identity/audit.h"
-#include "identity/audit.h"
 #include "identity/mcp_permit.h"
 
 struct servers_query {
