@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
 import { admin, asEnvelope, backendFile, confirming, nobodysId, refused, residentKib, signIn, sqlite, storeFile } from './kit.mjs';
 import { env } from './provider.mjs';
+import { faceKeys } from './realtime.mjs';
 import { makeWorld, successOf } from './success.mjs';
 
 const memoryBoundKib = 40 * 1024;
@@ -15,11 +16,12 @@ const h = await startHearth({ env: { ...kept, ...env } });
 const { routes } = await admin(h, 'GET', '/api/routes');
 const { body: openapi } = await h.api('GET', '/openapi.json');
 const big = Buffer.concat([Buffer.from('{"x":"'), Buffer.alloc(bigBytes - 8, 'a'), Buffer.from('"}')]);
-let world, browser;
+let world, browser, apikey;
 
 before(async () => {
     world = await makeWorld(h);
     browser = await signIn(h);
+    apikey = (await faceKeys(h)).publishable;
 });
 after(() => h.stop());
 
@@ -27,13 +29,16 @@ const named = (route) => `${route.method} ${route.path}`;
 const template = (path) => path.replace(/:(\w+)|\{(\w+)\*\}/g, '{$1$2}');
 const operationOf = (route) => (openapi.paths[template(route.path)] ?? openapi.paths[template(route.path.replace(/^\/api/, ''))])[route.method.toLowerCase()];
 const bodySchemaOf = (route) => operationOf(route).requestBody?.content['application/json'].schema;
-const withBody = routes.filter((route) => bodySchemaOf(route) && route.path !== '/mcp');         // whose refusals are JSON-RPC's: tests/hostile/mcp.test.mjs
+// Refusals of /mcp are JSON-RPC's: tests/hostile/mcp.test.mjs. The body of one broadcast is its payload, whatever it is: tests/peers/realtime.test.mjs.
+const withBody = routes.filter((route) => bodySchemaOf(route) && !['/mcp', '/realtime/v1/api/broadcast/:topic/events/:event'].includes(route.path));
 const pathOf = (route) => route.path.replace(':app', world.app).replace(':name', world.agent).replace(':slug', 'desk')
     .replace(':key', 'tasks.presence_s').replace(/:\w+/g, nobodysId);
 
 function headersOf(route) {
     if (route.permission === 'admin')
         return browser.headers;
+    if (route.path.startsWith('/realtime/'))
+        return { apikey };
     return ['public', 'body'].includes(route.permission) ? {} : { 'x-app-id': world.app };
 }
 

@@ -17,6 +17,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -196,6 +197,24 @@ static inline void *machine_loop(void *arg)
     return NULL;
 }
 
+static inline void machine_loop_runs(void *runs)
+{
+    sem_post(runs);
+}
+
+/* Until the loop runs, loop_call() takes the thread that made it for its own. */
+static inline void machine_run_loop(struct machine *m)
+{
+    sem_t runs;
+
+    sem_init(&runs, 0, 0);
+    assert_int_equal(pthread_create(&m->thread, NULL, machine_loop, m), 0);
+    loop_post(m->loop, machine_loop_runs, &runs);
+    while (sem_wait(&runs) < 0)
+        ;
+    sem_destroy(&runs);
+}
+
 static inline void machine_load_settings(struct machine *m, const char *const *flags)
 {
     const char *all[MAX_FLAGS] = {
@@ -228,7 +247,7 @@ static inline void machine_open_modules(struct machine *m, const char *const *fl
     if (backend_embedded_open(&b, &m->backend, &e) < 0)
         fail_msg("%s", e.text);
     assert_int_equal(loop_new(&m->loop, NULL), 0);
-    assert_int_equal(pthread_create(&m->thread, NULL, machine_loop, m), 0);
+    machine_run_loop(m);
 }
 
 static inline void machine_open_tasks(struct machine *m, bool is_serving)
