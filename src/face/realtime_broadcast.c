@@ -37,14 +37,10 @@ static void deliver_to(struct rt_channel *ch, struct cast *cast)
 
 static void deliver(struct rt_topic *t, struct cast *cast)
 {
-    struct rt_channel *ch;
-
     buf_init(&cast->frames[false], LIMIT_SOCKET_WAITING);
     buf_init(&cast->frames[true], LIMIT_SOCKET_WAITING);
-    TAILQ_FOREACH(ch, &t->members, of_topic)
-    {
+    for (struct rt_channel *ch = TAILQ_FIRST(&t->members); ch; ch = TAILQ_NEXT(ch, of_topic))
         deliver_to(ch, cast);
-    }
     buf_clear(&cast->frames[false]);
     buf_clear(&cast->frames[true]);
 }

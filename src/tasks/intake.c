@@ -493,6 +493,17 @@ static void store_bundles(struct intake *in)
     }
 }
 
+/* After an item was taken from the queue: it may have come for listeners that are newer than the batch. */
+static void follow_listeners(struct intake *in)
+{
+    if (task_listening_is_current(in->t, in->listening))
+        return;
+    store_bundles(in);
+    in->n_bundles = 0;
+    task_listening_drop(in->t, in->listening);
+    in->listening = task_listening_hold(in->t);
+}
+
 void task_intake_run(struct tasks *t, void *arg)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -503,6 +514,7 @@ void task_intake_run(struct tasks *t, void *arg)
     for (size_t i = 0; i < BATCH && has_room_for_tasks(in) && (item = pop(t)); i++) {
         struct err e = { 0 };
 
+        follow_listeners(in);
         if (take_item(in, item, &e) < 0)
             log_warn("tasks", NULL, "row %s cannot be taken up: %s", LOG_Q(item->row_id), LOG_Q(e.text));
         item_free(item);

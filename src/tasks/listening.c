@@ -97,6 +97,16 @@ int task_listening_renew(struct tasks *t, struct err *e)
     return 0;
 }
 
+bool task_listening_is_current(struct tasks *t, const struct task_listening *l)
+{
+    bool is;
+
+    pthread_mutex_lock(&t->mutex);
+    is = t->listening == l;
+    pthread_mutex_unlock(&t->mutex);
+    return is;
+}
+
 bool task_listening_has_table(const struct task_listening *l, const char *table)
 {
     for (size_t i = 0; i < l->n_tables; i++)

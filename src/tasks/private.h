@@ -55,6 +55,7 @@ struct task_listening {
 struct task_listening *task_listening_hold(struct tasks *t); /* never NULL */
 void task_listening_drop(struct tasks *t, struct task_listening *l);
 int task_listening_renew(struct tasks *t, struct err *e) MUST_CHECK;
+bool task_listening_is_current(struct tasks *t, const struct task_listening *l);
 bool task_listening_has_table(const struct task_listening *l, const char *table);
 const struct task_listener *task_listening_find(const struct task_listening *l, const char *app_id);
 

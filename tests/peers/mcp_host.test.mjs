@@ -132,7 +132,7 @@ test('the command line sets up, shows, calls and forgets a server', async (t) =>
         return done.stdout;
     };
     const unaccepted = await h.cli('mcp', 'add', name, '--', process.execPath, official('server-everything'));
-    assert.match(unaccepted.stderr, new RegExp(`hearth mcp accept ${name}`));
+    assert.match(unaccepted.stdout, new RegExp(`hearth mcp accept ${name}`));
     assert.match(await run('accept', name, '--yes'), /accepted/);
     assert.match(await run('tools', name), /echo/);
     assert.equal((await run('call', name, 'echo', '--arg', 'message=hi')).trim(), 'Echo: hi');
