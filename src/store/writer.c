@@ -27,6 +27,7 @@ struct writer {
     struct jobs waiting;
     bool is_stopping;
     bool is_running; /* a group is being run, by the thread or by the caller of one of its changes */
+    bool is_shared;  /* the last group had changes of several callers: the next one will have them too */
     pthread_t runner;
     struct metric *n_commits, *group_size, *commit_seconds;
     int checkpoint_pages;
@@ -86,26 +87,31 @@ static bool wait_for_work(struct writer *w)
     return has_work;
 }
 
-/* False: the change has been taken by a group, or will be by the next one. */
+/* False: the change has been taken by a group, or will be by the next one. While several callers write, the thread is
+ * woken instead: the changes that come until it runs share one commit. */
 static bool may_run_itself(struct writer *w, const struct writer_job *job)
 {
-    bool may;
+    bool is_free, may;
 
     pthread_mutex_lock(&w->lock);
-    may = !w->is_running && !job->is_taken;
+    is_free = !w->is_running && !job->is_taken;
+    may = is_free && !w->is_shared;
     if (may)
         begin_group(w);
     pthread_mutex_unlock(&w->lock);
+    if (is_free && !may)
+        pthread_cond_signal(&w->has_work);
     return may;
 }
 
 /* Changes that came too late for the group are the thread's. */
-static void end_group(struct writer *w)
+static void end_group(struct writer *w, size_t n_changes)
 {
     bool must_wake;
 
     pthread_mutex_lock(&w->lock);
     w->is_running = false;
+    w->is_shared = n_changes > 1;
     must_wake = w->waiting.first || w->is_stopping;
     pthread_mutex_unlock(&w->lock);
     if (must_wake)
@@ -268,15 +274,17 @@ static void wake(struct jobs *group)
         sem_post(&job->is_done); /* the job is invalid from here on */
 }
 
-/* Between begin_group() and end_group(). */
-static void commit_group(struct writer *w)
+/* Between begin_group() and end_group(). The number of changes. */
+static size_t commit_group(struct writer *w)
 {
     struct jobs group = { 0 };
     struct err why = { 0 };
     bool has_changed = false;
+    size_t n_changes;
     int r;
 
     r = commit(w, &group, &has_changed, &why);
+    n_changes = group.n;
     if (r < 0) {
         fail_group(w, &group, r, &why);
     } else {
@@ -286,16 +294,15 @@ static void commit_group(struct writer *w)
     wake(&group);
     if (r == 0 && has_changed && w->on_commit)
         w->on_commit(w->arg);
+    return n_changes;
 }
 
 static void *writer_main(void *arg)
 {
     struct writer *w = arg;
 
-    while (wait_for_work(w)) {
-        commit_group(w);
-        end_group(w);
-    }
+    while (wait_for_work(w))
+        end_group(w, commit_group(w));
     return NULL;
 }
 
@@ -444,10 +451,8 @@ int writer_end(struct writer_job *job)
     int64_t began_us = clock_mono_us(), excused_us = stall_excused();
     struct writer *w = job->writer;
 
-    if (may_run_itself(w, job)) {
-        commit_group(w);
-        end_group(w);
-    }
+    if (may_run_itself(w, job))
+        end_group(w, commit_group(w));
     wait_until_done(job);
     sem_destroy(&job->is_done);
     writer_unref(w);
