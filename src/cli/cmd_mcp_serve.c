@@ -16,6 +16,7 @@
 #include "cli/request.h"
 #include "cli/special.h"
 
+#include <openssl/crypto.h>
 #include <stdlib.h>
 
 const struct cli_option mcp_serve_options[] = {
@@ -297,6 +298,7 @@ static void *request_main(void *arg)
     struct curl_frames frames;
 
     send_request(arg, &frames);
+    OPENSSL_thread_stop(); /* what libcurl left for this thread: after leave() the program may end first */
     leave(arg);
     return NULL;
 }
@@ -371,6 +373,7 @@ static void *stream_main(void *arg)
             cond_wait_until(&b->changed, &b->lock, clock_mono_us() + STREAM_RETRY_US);
         pthread_mutex_unlock(&b->lock);
     }
+    OPENSSL_thread_stop();
     pthread_mutex_lock(&b->lock);
     b->has_stream = false;
     pthread_cond_signal(&b->changed);
