@@ -1,4 +1,5 @@
 #include "backend/postgres/postgres.h"
+#include "backend/postgres/postgres_table.h"
 #include "backend/refusals.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -163,4 +164,12 @@ const char *postgres_number(struct arena *a, int64_t n)
 const char *postgres_ms(struct arena *a, int64_t ms)
 {
     return postgres_number(a, MAX(MIN(ms, MAX_AGE_MS), 0));
+}
+
+int postgres_call_on(struct postgres *pg, struct postgres_table *t, const char *template, struct postgres_call *c,
+                     struct err *e)
+{
+    c->sql = postgres_sql(t, template);
+    c->table = postgres_table_name(t);
+    return postgres_call(pg, c, e);
 }

@@ -34,10 +34,8 @@ int postgres_claim(struct backend *b, const struct backend_claim *in, struct are
         r = refusals_no_row(e);
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, claim_sql);
-    c.table = postgres_table_name(t);
-    postgres_read_into(&c, &reader, c.table, a, 1);
-    r = postgres_call(pg, &c, e);
+    postgres_read_into(&c, &reader, postgres_table_name(t), a, 1);
+    r = postgres_call_on(pg, t, claim_sql, &c, e);
     if (r == 0 && reader.rows.n == 0)
         r = refuse_claim(pg, t, in, a, e);
     if (r < 0)
@@ -111,9 +109,7 @@ static int run_change(struct backend *b, const struct row_change *change, struct
         r = refusals_lease_lost(l, e);
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, change->template);
-    c.table = postgres_table_name(t);
-    r = postgres_call(pg, &c, e);
+    r = postgres_call_on(pg, t, change->template, &c, e);
     return r < 0 || c.n_changed ? r : check_repeat(pg, t, change, c.params[2], e);
 }
 

@@ -18,9 +18,7 @@ int postgres_release_machine(struct backend *b, const char *table, const char *m
 
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, sql);
-    c.table = postgres_table_name(t);
-    r = postgres_call(pg, &c, e);
+    r = postgres_call_on(pg, t, sql, &c, e);
     if (r == 0 && ret_n)
         *ret_n = (size_t)c.n_changed;
     return r;
@@ -42,10 +40,8 @@ int postgres_recover_stale(struct backend *b, const char *table, int64_t stale_a
 
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, sql);
-    c.table = postgres_table_name(t);
-    postgres_read_into(&c, &reader, c.table, a, SIZE_MAX);
-    r = postgres_call(pg, &c, e);
+    postgres_read_into(&c, &reader, postgres_table_name(t), a, SIZE_MAX);
+    r = postgres_call_on(pg, t, sql, &c, e);
     if (r == 0)
         *ret = reader.rows;
     return r;
@@ -65,9 +61,7 @@ static int change_again(struct postgres *pg, const char *table, const char *id, 
         r = refusals_no_row(e);
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, template);
-    c.table = postgres_table_name(t);
-    r = postgres_call(pg, &c, e);
+    r = postgres_call_on(pg, t, template, &c, e);
     if (r < 0 || c.n_changed)
         return r < 0 ? r : 1;
     return postgres_read_row(pg, t, id, NULL, a, ret_row, e);
@@ -152,10 +146,8 @@ int postgres_claimable(struct backend *b, const char *table, const struct backen
         c.params[5] = uuid_is_valid(slice_of(before->id)) ? before->id : NULL;
         c.n_params = 6;
     }
-    c.sql = postgres_sql(t, before ? older_claimable_sql : newest_claimable_sql);
-    c.table = postgres_table_name(t);
-    postgres_read_into(&c, &reader, c.table, a, (size_t)MAX(limit, 0));
-    r = postgres_call(pg, &c, e);
+    postgres_read_into(&c, &reader, postgres_table_name(t), a, (size_t)MAX(limit, 0));
+    r = postgres_call_on(pg, t, before ? older_claimable_sql : newest_claimable_sql, &c, e);
     if (r == 0) {
         *ret = reader.rows;
         reverse(ret);

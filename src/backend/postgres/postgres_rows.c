@@ -109,10 +109,8 @@ int postgres_insert(struct backend *b, const struct backend_new_row *in, struct 
         r = err_add_field(e, "user_id", "must be a UUID");
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, sql);
-    c.table = postgres_table_name(t);
-    postgres_read_into(&c, &reader, c.table, a, 1);
-    r = postgres_call(pg, &c, e);
+    postgres_read_into(&c, &reader, postgres_table_name(t), a, 1);
+    r = postgres_call_on(pg, t, sql, &c, e);
     if (r == 0 && reader.rows.n == 0) /* a trigger of the app has taken the row */
         r = err_set(e, -EIO, "STORE_REFUSED", "The database inserted no row into %.100s", c.table);
     if (r == 0)
@@ -185,10 +183,8 @@ int postgres_list(struct backend *b, const struct backend_query *q, struct arena
 
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, list_sql(q));
-    c.table = postgres_table_name(t);
-    postgres_read_into(&c, &reader, c.table, a, LIMIT_LIST);
-    r = postgres_call(pg, &c, e);
+    postgres_read_into(&c, &reader, postgres_table_name(t), a, LIMIT_LIST);
+    r = postgres_call_on(pg, t, list_sql(q), &c, e);
     if (r == 0 && reader.is_full)
         r = refusals_list_too_large(e);
     if (r == 0)
@@ -239,10 +235,8 @@ int postgres_update(struct backend *b, const struct backend_update_request *requ
         r = refusals_no_row(e);
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, update_sql);
-    c.table = postgres_table_name(t);
-    postgres_read_into(&c, &reader, c.table, a, 1);
-    r = postgres_call(pg, &c, e);
+    postgres_read_into(&c, &reader, postgres_table_name(t), a, 1);
+    r = postgres_call_on(pg, t, update_sql, &c, e);
     if (r == 0 && reader.rows.n == 0)
         r = refusals_no_row(e);
     if (r == 0)
@@ -262,8 +256,6 @@ int postgres_remove(struct backend *b, const char *table, const char *id, const 
         r = refusals_no_row(e);
     if (r < 0)
         return r;
-    c.sql = postgres_sql(t, sql);
-    c.table = postgres_table_name(t);
-    r = postgres_call(pg, &c, e);
+    r = postgres_call_on(pg, t, sql, &c, e);
     return r < 0 || c.n_changed ? r : refusals_no_row(e);
 }
