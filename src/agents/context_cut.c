@@ -42,21 +42,14 @@ size_t context_turn_at(const struct context_list *list, size_t turn)
 
 /* ---- shortening ---- */
 
-/* Moves back to the beginning of a character. */
-static size_t whole_characters(const char *text, size_t n)
-{
-    while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80)
-        n--;
-    return n;
-}
-
 const char *context_shortened(struct arena *a, const char *text, size_t max)
 {
-    size_t n = strlen(text), n_head, tail_at;
+    const size_t n = strlen(text);
+    size_t n_head, tail_at;
 
     if (n <= max + NOTE_BYTES)
         return text;
-    n_head = whole_characters(text, max * 3 / 4);
+    n_head = utf8_head((struct slice){ text, n }, max * 3 / 4).n;
     tail_at = n - max / 4;
     while (((unsigned char)text[tail_at] & 0xC0) == 0x80)
         tail_at++;

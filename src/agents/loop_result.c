@@ -9,6 +9,9 @@
 
 /* ---- for the model ---- */
 
+/* Most bytes of a server's words that name a resource or a type of content. */
+enum { NAME_BYTES = 500, URI_BYTES = 2000, TYPE_BYTES = 80 };
+
 struct gathering {
     struct arena *arena;
     struct buf text;
@@ -43,11 +46,18 @@ static const char *or_nothing(const char *text)
     return text ? text : "";
 }
 
+/* The server's text in at most max bytes. */
+static const char *shortened(struct arena *a, const char *text, size_t max)
+{
+    return arena_slicedup(a, utf8_head(slice_of(or_nothing(text)), max));
+}
+
 static void add_link(struct gathering *g, struct json_value link)
 {
     const char *uri = json_cstr(json_get(link, "uri")), *name = json_cstr(json_get(link, "name"));
 
-    add_line(g, slice_of(arena_printf(g->arena, "[resource %.500s %.2000s]", or_nothing(name), or_nothing(uri))));
+    add_line(g, slice_of(arena_printf(g->arena, "[resource %s %s]", shortened(g->arena, name, NAME_BYTES),
+                                      shortened(g->arena, uri, URI_BYTES))));
 }
 
 static void add_resource(struct gathering *g, struct json_value resource)
@@ -74,22 +84,20 @@ static void add_block(struct gathering *g, struct json_value block)
     else if (strcmp(type, "resource") == 0)
         add_resource(g, json_get(block, "resource"));
     else
-        add_line(g, slice_of(arena_printf(g->arena, "[content of the type %.80s, which cannot be shown to the model]",
-                                          type)));
+        add_line(g, slice_of(arena_printf(g->arena, "[content of the type %s, which cannot be shown to the model]",
+                                          shortened(g->arena, type, TYPE_BYTES))));
 }
 
 /* Cut at a whole character. */
 static const char *cut(struct arena *a, struct slice text, bool *ret_is_cut)
 {
-    size_t n = MIN(text.n, (size_t)LIMIT_TOOL_RESULT_BYTES);
+    const struct slice head = utf8_head(text, LIMIT_TOOL_RESULT_BYTES);
 
-    *ret_is_cut = n < text.n;
+    *ret_is_cut = head.n < text.n;
     if (!*ret_is_cut)
         return arena_slicedup(a, text);
-    while (n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
-        n--;
-    return arena_printf(a, "%.*s\n[The result was cut here: %zu of its %zu bytes are shown.]", (int)n, text.p, n,
-                        text.n);
+    return arena_printf(a, "%.*s\n[The result was cut here: %zu of its %zu bytes are shown.]", (int)head.n, head.p,
+                        head.n, text.n);
 }
 
 static void finish(struct gathering *g, struct loop_result *ret)

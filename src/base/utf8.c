@@ -79,3 +79,12 @@ size_t utf8_length(struct slice s)
         n_characters += !is_continuation((unsigned char)s.p[i]);
     return n_characters;
 }
+
+struct slice utf8_head(struct slice s, size_t max)
+{
+    size_t n = MIN(s.n, max);
+
+    while (n > 0 && n < s.n && is_continuation((unsigned char)s.p[n]))
+        n--;
+    return (struct slice){ s.p, n };
+}

@@ -8,3 +8,5 @@ bool utf8_is_valid(struct slice s);
 size_t utf8_char_bytes(struct slice s);
 /* Characters (code points) of valid UTF-8. */
 size_t utf8_length(struct slice s);
+/* The beginning of valid UTF-8: as many whole characters as fit into max bytes. */
+struct slice utf8_head(struct slice s, size_t max);

@@ -68,12 +68,23 @@ static void a_character_reports_its_bytes_and_anything_else_zero(void **state)
     assert_int_equal(utf8_char_bytes(SLICE_LIT("\xE2\x82")), 0);
 }
 
+static void a_head_ends_with_a_whole_character(void **state)
+{
+    const struct slice text = SLICE_LIT("a\xC3\xA9\xF0\x9F\x98\x80");
+    static const size_t n_by_max[] = { 0, 1, 1, 3, 3, 3, 3, 7, 7 };
+
+    for (size_t max = 0; max < ARRAY_SIZE(n_by_max); max++)
+        assert_int_equal(utf8_head(text, max).n, n_by_max[max]);
+    assert_int_equal(utf8_head(SLICE_LIT(""), 4).n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_valid_exactly_when_rfc_3629_says_so),
         cmocka_unit_test(length_counts_characters_not_bytes),
         cmocka_unit_test(a_character_reports_its_bytes_and_anything_else_zero),
+        cmocka_unit_test(a_head_ends_with_a_whole_character),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
