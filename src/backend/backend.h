@@ -137,6 +137,9 @@ struct backend_publications {
 
 struct backend;
 struct backup_patience; /* store/backup.h */
+struct query;           /* backend/query.h */
+struct query_reply;
+struct table_shape;
 typedef void backend_event_fn(void *arg, const struct backend_event *event);
 typedef void backend_broadcast_fn(void *arg, const char *channel, const char *event, const char *payload_json);
 
@@ -184,6 +187,10 @@ struct backend_ops {
     int (*presence_list)(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret,
                          struct err *e);
     int (*publications)(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e);
+    /* Of tables with columns of their own: backend/query.h. */
+    int (*query)(struct backend *b, const struct query *q, struct arena *a, struct query_reply *ret, struct err *e);
+    int (*shape)(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e);
+    int (*declare)(struct backend *b, const struct table_shape *declared, struct err *e);
 };
 
 struct backend {
