@@ -6,10 +6,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { until } from '../api/harness.mjs';
 import { randomNumbers } from '../tools/random.mjs';
 
-// CHAOS_SEED repeats a run's choices (not its timing).
+// CHAOS_SEED (1; a new one each night) decides a run's choices, not its timing.
 export class Chance {
     constructor(t) {
-        this.seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1e9);
+        this.seed = Number(process.env.CHAOS_SEED ?? 1);
         this.unit = randomNumbers(this.seed);
         t.diagnostic(`CHAOS_SEED=${this.seed}`);
     }
