@@ -313,6 +313,31 @@ int consent_revoke(struct identity *id, const char *app_id, const char *permissi
     return r;
 }
 
+static bool is_allowed_part(const struct grant_row *row, const char *permission)
+{
+    const size_t n = strlen(permission);
+
+    return strcmp(row->decision, "allow") == 0 && strncmp(row->permission, permission, n) == 0 &&
+           (row->permission[n] == '\0' || row->permission[n] == '/');
+}
+
+int consent_revoke_part(struct identity *id, const char *permission, const char *actor, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct grant_row *rows;
+    size_t n;
+    int r = store_grants_list(id->store, a, NULL, &rows, &n, e);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        if (!is_allowed_part(&rows[i], permission))
+            continue;
+        r = consent_revoke(id, rows[i].app_id, rows[i].permission, actor, e);
+        if (r == -ENOENT) /* revoked meanwhile */
+            r = 0;
+    }
+    return r;
+}
+
 static int drop_grants(struct identity *id, const char *app_id, struct err *e)
 {
     pthread_mutex_t *order = identity_order(id, app_id);

@@ -59,6 +59,9 @@ int consent_decide(struct identity *id, const struct consent_decision *d, struct
 /* A waiting call gets the permission as not decided; a question about the permission stays. */
 int consent_revoke(struct identity *id, const char *app_id, const char *permission, const char *actor,
                    struct err *e) MUST_CHECK;
+/* Revokes what any app was allowed of a permission and its parts ("mcp.tools/files", "mcp.tools/files/read"), because
+ * the thing they name is no longer there. Denials stay. */
+int consent_revoke_part(struct identity *id, const char *permission, const char *actor, struct err *e) MUST_CHECK;
 /* Forgets decisions and questions; waiting calls of the app return with nothing decided. */
 int consent_reset(struct identity *id, const char *app_id, const char *actor, struct err *e) MUST_CHECK;
 /* Ends the app's grants `until the app stops`; called by the part that sees the app stop. */

@@ -396,6 +396,20 @@ test('a denial of one tool holds within a grant of all', async (t) => {
     assert.equal((await call(as, server, 'pid')).status, 200);
 });
 
+test('a server that comes under the name of a removed one has none of its grants, but its denials', async (t) => {
+    const h = await shared(t);
+    const server = await add(h), other = await add(h);
+    const app = await newApp(h), as = h.asApp(app);
+    for (const part of [server, `${server}/pid`, other]) await decide(h, app, `mcp.tools/${part}`);
+    await decide(h, app, `mcp.tools/${server}/die`, { allow: false });
+    await admin(h, 'DELETE', `/api/mcp/servers/${server}`);
+    await add(h, { name: server });
+    const { grants } = await admin(h, 'GET', `/api/permissions?app_id=${app}`);
+    assert.deepEqual(grants.map((one) => [one.permission, one.decision]).sort(),
+        [[`mcp.tools/${other}`, 'allow'], [`mcp.tools/${server}/die`, 'deny']].sort());
+    refused(await call(as, server, 'pid'), 403, 'PERMISSION_REQUIRED');
+});
+
 // ---- management ----
 
 test('a definition names every rule that it breaks', async (t) => {

@@ -6,6 +6,7 @@
 #include "api/routes.h"
 #include "base/limits.h"
 #include "identity/audit.h"
+#include "identity/consent.h"
 #include "mcp/pins.h"
 
 #include <pthread.h>
@@ -278,11 +279,13 @@ static int put_server(struct request *req, struct response *res, struct err *e)
 
 static int remove_server(struct request *req, struct response *res, struct err *e)
 {
-    const char *name = req->params[0];
+    const char *name = req->params[0], *part = arena_printf(req->arena, "mcp.tools/%s", name);
     int r;
 
     pthread_mutex_lock(&changing);
     r = audit_append(req->api->identity, req->caller->actor, "mcp.remove", name, NULL, e);
+    if (r == 0) /* first, so that nothing that fails leaves them to a later server of this name */
+        r = consent_revoke_part(req->api->identity, part, req->caller->actor, e);
     if (r == 0)
         r = mcp_host_remove(req->api->mcp_host, name, e);
     if (r == 0 && req->api->approvals)
