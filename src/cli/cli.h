@@ -1,4 +1,4 @@
-/* `hearth <command>`: one table of commands (cli/commands.c), from which help, man page and shell completion are
+/* `hearth <command>`: tables of commands (cli/commands*.c), from which help, man page and shell completion are
  * generated.
  *
  * Nearly every command is one management request, sent over <data>/hearth.sock when a service runs (cli/client.h,

@@ -1,6 +1,6 @@
-/* A command is a row of a const table (cli/commands.c). Matching, options, help, the man page, shell completion and,
- * for nearly all commands, the work itself follow from the row: one management request, whose answer is shown as a
- * table, a sentence or JSON.
+/* A command is a row of a const table (cli/commands*.c, one table for each area). Matching, options, help, the man
+ * page, shell completion and, for nearly all commands, the work itself follow from the row: one management request,
+ * whose answer is shown as a table, a sentence or JSON.
  *
  * One thread. `struct cli` and all its strings live in its arena until cli_main() returns.
  */
@@ -70,9 +70,13 @@ struct command {
     const char *empty;                /* sentence for an empty list */
     const char *const *made;          /* members that --json prints; NULL: all except success */
     const char *done;                 /* sentence: {n} is an argument, {member} a member of the answer */
+    const struct command *more;       /* of the last row, whose words are NULL: the next table; NULL: none */
 };
 
-extern const struct command commands[]; /* ended by words NULL */
+extern const struct command commands[], commands_mcp[], commands_backend[];
+/* The first command, and the one after c, of whatever table; NULL after the last. */
+const struct command *command_first(void);
+const struct command *command_next(const struct command *c);
 
 struct cli_values {
     const char *items[64];

@@ -104,7 +104,7 @@ static void add_commands(struct completion *c, const char *first)
     size_t n = first ? strlen(first) : 0;
     const char *last = "";
 
-    for (const struct command *row = commands; row->words; row++) {
+    for (const struct command *row = command_first(); row; row = command_next(row)) {
         size_t n_first = strcspn(row->words, " ");
         bool is_group = row->words[n_first] == ' ';
         const char *word = arena_strndup(c->cli->arena, row->words, n_first);

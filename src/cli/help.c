@@ -93,18 +93,18 @@ static void add_sections(struct buf *out)
 {
     for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
         buf_printf(out, "%s%s\n", i ? "\n" : "", sections[i].title);
-        for (const struct command *c = commands; c->words; c++)
+        for (const struct command *c = command_first(); c; c = command_next(c))
             if (is_in_section(c, &sections[i]))
                 add_line(out, c);
     }
-    for (const struct command *c = commands; c->words; c++)
+    for (const struct command *c = command_first(); c; c = command_next(c))
         if (!is_in_any_section(c) && !c->is_hidden)
             add_line(out, c);
 }
 
 void help_print_list(struct buf *out, const char *group)
 {
-    for (const struct command *c = commands; group && c->words; c++)
+    for (const struct command *c = command_first(); group && c; c = command_next(c))
         if (is_in_group(c, group))
             add_line(out, c);
     if (group)
@@ -180,7 +180,7 @@ void help_print_man(struct buf *out)
         ".SH DESCRIPTION\nHearth is a service of one machine: applications use its HTTP API for agents and tasks, and row events\n"
         "in its database become the work of agents. While it runs, the other commands talk to it over a socket in its data\n"
         "folder; when it does not, they work on the data folder themselves.\n.SH COMMANDS\n");
-    for (const struct command *c = commands; c->words; c++)
+    for (const struct command *c = command_first(); c; c = command_next(c))
         if (!c->is_hidden)
             add_command_roff(out, c);
     buf_add_str(

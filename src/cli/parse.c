@@ -61,9 +61,20 @@ static bool is_option(const char *text)
 
 /* --- words --- */
 
+const struct command *command_first(void)
+{
+    return commands;
+}
+
+const struct command *command_next(const struct command *c)
+{
+    c++;
+    return c->words ? c : c->more;
+}
+
 const struct command *command_find(const char *words)
 {
-    for (const struct command *c = commands; c->words; c++)
+    for (const struct command *c = command_first(); c; c = command_next(c))
         if (strcmp(c->words, words) == 0)
             return c;
     return NULL;
@@ -73,7 +84,7 @@ static bool is_group(const char *word)
 {
     size_t n = strlen(word);
 
-    for (const struct command *c = commands; c->words; c++)
+    for (const struct command *c = command_first(); c; c = command_next(c))
         if (strncmp(c->words, word, n) == 0 && c->words[n] == ' ')
             return true;
     return false;
@@ -104,11 +115,12 @@ static const char *suggest_command(struct arena *a, const char *first, const cha
     const char **words;
     size_t n = 0;
 
-    while (commands[n].words)
+    for (const struct command *c = command_first(); c; c = command_next(c))
         n++;
     words = arena_array(a, n + 1, sizeof(*words));
-    for (size_t i = 0; i < n; i++)
-        words[i] = commands[i].words;
+    n = 0;
+    for (const struct command *c = command_first(); c; c = command_next(c))
+        words[n++] = c->words;
     near = suggest_name(both, words, n);
     for (size_t i = 0; i < n; i++)
         words[i] = arena_strndup(a, words[i], strcspn(words[i], " "));

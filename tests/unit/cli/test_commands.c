@@ -7,7 +7,7 @@
 
 static void a_command_that_is_one_request_says_how_its_answer_is_shown(void **state)
 {
-    for (const struct command *c = commands; c->words; c++)
+    for (const struct command *c = command_first(); c; c = command_next(c))
         if (!c->run && !c->list && !c->columns && !c->done)
             fail_msg("%s has neither run, list, columns nor done", c->words);
 }

@@ -153,7 +153,7 @@ static void help_is_given_without_the_arguments(void **state)
 
 static void no_command_is_there_twice(void **state)
 {
-    for (const struct command *c = commands; c->words; c++)
+    for (const struct command *c = command_first(); c; c = command_next(c))
         assert_ptr_equal(command_find(c->words), c);
 }
 
@@ -166,7 +166,7 @@ static void note_option(const struct cli_option *option, void *arg)
 
 static void every_row_can_be_carried_out(void **state)
 {
-    for (const struct command *c = commands; c->words; c++) {
+    for (const struct command *c = command_first(); c; c = command_next(c)) {
         size_t n_options = 0;
 
         assert_non_null(c->summary);
