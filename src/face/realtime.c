@@ -43,7 +43,7 @@ void rt_send_bytes(struct rt_socket *s, bool is_binary, struct slice message)
     struct buf frame;
 
     buf_init(&frame, LIMIT_SOCKET_WAITING);
-    websocket_write_message(&frame, is_binary, message);
+    websocket_write_message(&frame, WEBSOCKET_SERVER, is_binary, message);
     if (frame.overflowed)
         http_websocket_close(s->ws, WEBSOCKET_TOO_BIG, "A message for this client is too large.");
     else

@@ -19,7 +19,7 @@ static void make_frame(struct cast *cast, bool is_v2)
     if (!is_binary)
         rt_wire_write(&message, is_v2, &m);
     if (is_binary || cast->text.p)
-        websocket_write_message(frame, is_binary, buf_slice(&message));
+        websocket_write_message(frame, WEBSOCKET_SERVER, is_binary, buf_slice(&message));
     buf_clear(&message);
 }
 

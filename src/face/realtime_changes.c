@@ -290,7 +290,7 @@ static void make_frame(struct cast *cast, const struct rt_channel *ch, const str
     m.text = buf_slice(&payload);
     rt_wire_write(&text, ch->socket->is_v2, &m);
     buf_reset(&cast->frame);
-    websocket_write_message(&cast->frame, false, buf_slice(&text));
+    websocket_write_message(&cast->frame, WEBSOCKET_SERVER, false, buf_slice(&text));
     buf_clear(&text);
     buf_clear(&payload);
     buf_reset(&cast->ids);

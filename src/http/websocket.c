@@ -272,7 +272,7 @@ void http_websocket_close(struct http_websocket *w, enum websocket_code code, co
     struct buf frame;
 
     buf_init(&frame, KIB(1));
-    websocket_write_close(&frame, code, reason);
+    websocket_write_close(&frame, WEBSOCKET_SERVER, code, reason);
     pthread_mutex_lock(&w->lock);
     was_shut = w->is_shut;
     (void)!append(w, buf_slice(&frame), &is_news); /* without room, the connection ends without a word */

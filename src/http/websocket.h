@@ -15,7 +15,7 @@
 #pragma once
 
 #include "http/http.h"
-#include "http/websocket_frames.h"
+#include "base/websocket_frames.h"
 
 struct http_websocket;
 

@@ -1,13 +1,9 @@
 #include "http/websocket.h"
 #include "base/base64.h"
+#include "base/websocket_key.h"
 #include "http/list.h"
 
-#include <openssl/evp.h>
 #include <string.h>
-
-enum { KEY_BYTES = 16, SHA1_BYTES = 20 };
-
-#define HANDSHAKE_GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11" /* RFC 6455 section 1.3 */
 
 /* The lists of several headers of one name count as one list (RFC 9110 section 5.3). */
 static bool lists(const struct http_request *req, const char *name, const char *wanted)
@@ -46,8 +42,8 @@ static bool is_key(const char *key)
 
     if (!key || !base64_is_padded(key))
         return false;
-    buf_init(&bytes, KEY_BYTES);
-    is_one = base64_decode(&bytes, slice_of(key)) == 0 && bytes.n == KEY_BYTES;
+    buf_init(&bytes, WEBSOCKET_KEY_BYTES);
+    is_one = base64_decode(&bytes, slice_of(key)) == 0 && bytes.n == WEBSOCKET_KEY_BYTES;
     buf_clear(&bytes);
     return is_one;
 }
@@ -57,22 +53,20 @@ static int refuse(struct err *e, const char *what)
     return err_set(e, -EINVAL, "BAD_HANDSHAKE", "The WebSocket handshake %s (RFC 6455 section 4.2.1).", what);
 }
 
-/* Section 4.2.2: the base64 of the SHA-1 of the key and a fixed text. */
 static int add_accept(struct http_exchange *x, const char *key, struct err *e)
 {
-    const char *text = arena_printf(x->arena, "%s%s", key, HANDSHAKE_GUID);
-    unsigned char hash[SHA1_BYTES];
     struct buf out;
+    int r;
 
-    if (EVP_Digest(text, strlen(text), hash, NULL, EVP_sha1(), NULL) != 1)
-        return err_set(e, -EIO, "INTERNAL_ERROR", "SHA-1 is not available, which the WebSocket handshake needs.");
     buf_init(&out, 64);
-    base64_encode(&out, (struct slice){ (const char *)hash, sizeof(hash) });
-    http_response_header(x, "sec-websocket-accept", buf_str(&out));
+    r = websocket_accept(&out, key, e);
+    if (r == 0) {
+        http_response_header(x, "sec-websocket-accept", buf_str(&out));
+        http_response_header(x, "upgrade", "websocket");
+        http_response_header(x, "connection", "Upgrade");
+    }
     buf_clear(&out);
-    http_response_header(x, "upgrade", "websocket");
-    http_response_header(x, "connection", "Upgrade");
-    return 0;
+    return r;
 }
 
 int http_websocket_check(struct http_exchange *x, struct err *e)

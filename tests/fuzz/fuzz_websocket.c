@@ -1,11 +1,12 @@
-/* The bytes of a client after the upgrade, in pieces whose size the first byte chooses. Messages keep their limits;
- * pieces do not change the messages; answers are whole frames. The second byte stops the reader after each message.
+/* The bytes of a peer after the upgrade, in pieces whose size the first byte chooses. Messages keep their limits;
+ * pieces do not change the messages; answers are whole frames. The second byte stops the reader after each message, and
+ * makes it that of a client: then the bytes are a server's.
  * Whether the reason of a close frame is UTF-8 wslay 1.1.1 finds out differently for pieces, so the ends are not
  * compared.
  */
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "http/websocket_frames.h"
+#include "base/websocket_frames.h"
 
 #include <assert.h>
 
@@ -14,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 struct heard {
     struct buf text; /* all messages, each after its length and kind */
     bool stops;
+    enum websocket_side side;
 };
 
 static bool on_message(void *arg, bool is_binary, struct slice message)
@@ -27,22 +29,24 @@ static bool on_message(void *arg, bool is_binary, struct slice message)
     return !heard->stops;
 }
 
-/* Frames of a server are not masked and, but for messages, short. */
-static void check_answers(struct slice answers)
+/* Frames of a client are masked, those of a server are not. But for messages they are short. */
+static void check_answers(enum websocket_side side, struct slice answers)
 {
+    bool is_masked = side == WEBSOCKET_CLIENT;
+
     while (answers.n > 0) {
         size_t length;
 
-        assert(answers.n >= 2);
-        length = (unsigned char)answers.p[1];
-        assert(length <= 125 && answers.n >= 2 + length);
+        assert(answers.n >= 2 && ((unsigned char)answers.p[1] >> 7) == is_masked);
+        length = ((unsigned char)answers.p[1] & 0x7f) + (is_masked ? 4 : 0);
+        assert(length <= 125 + 4 && answers.n >= 2 + length);
         answers = (struct slice){ answers.p + 2 + length, answers.n - 2 - length };
     }
 }
 
 static void read_all(struct slice rest, size_t piece, struct heard *heard)
 {
-    const struct websocket_reader_config config = { .on_message = on_message, .arg = heard };
+    const struct websocket_reader_config config = { .side = heard->side, .on_message = on_message, .arg = heard };
     struct websocket_reader *r = websocket_reader_new(&config);
     struct buf answers;
 
@@ -55,7 +59,7 @@ static void read_all(struct slice rest, size_t piece, struct heard *heard)
         rest = (struct slice){ rest.p + used, rest.n - used };
         websocket_reader_go_on(r);
     }
-    check_answers(buf_slice(&answers));
+    check_answers(heard->side, buf_slice(&answers));
     buf_clear(&answers);
     websocket_reader_free(r);
 }
@@ -69,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         return 0;
     text = (struct slice){ (const char *)bytes + 2, n - 2 };
     pieces.stops = bytes[1] & 1;
+    whole.side = pieces.side = bytes[1] & 2 ? WEBSOCKET_CLIENT : WEBSOCKET_SERVER;
     read_all(text, text.n, &whole);
     read_all(text, (size_t)bytes[0] % 32 + 1, &pieces);
     assert(slice_eq(buf_slice(&whole.text), buf_slice(&pieces.text)));

@@ -26,7 +26,7 @@ export const libraries = [
     { header: /^libpq/, allowed: /^src\/(pg\/|backend\/|vector\/pgvector)/ },
     { header: /^archive/, allowed: /^src\/backup\// },
     { header: /^curl\//, allowed: /^src\/(net|cli)\// },
-    { header: /^wslay\//, allowed: /^src\/http\/websocket_frames\.c$/ },
+    { header: /^wslay\//, allowed: /^src\/base\/websocket_frames\.c$/ },
     { header: /^libxml\//, allowed: /^src\/agents\/page_html\.c$/ },
 ];
 

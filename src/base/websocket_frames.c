@@ -1,6 +1,7 @@
-#include "http/websocket_frames.h"
+#include "base/websocket_frames.h"
 #include "base/limits.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 #include <wslay/wslay.h>
 
@@ -37,13 +38,19 @@ static ssize_t give_bytes(wslay_event_context_ptr wslay, const uint8_t *bytes, s
     return (ssize_t)n;
 }
 
+static int make_mask(wslay_event_context_ptr wslay, uint8_t *out, size_t n, void *arg)
+{
+    randombytes_buf(out, n);
+    return 0;
+}
+
 static void give_up(struct websocket_reader *r, enum websocket_code code, const char *reason)
 {
     if (r->is_over)
         return;
     r->is_over = true;
     wslay_event_shutdown_read(r->wslay);
-    websocket_write_close(r->answers, code, reason);
+    websocket_write_close(r->answers, r->config.side, code, reason);
 }
 
 /* wslay bounds a frame; the bytes and frames of a whole message are counted here, where no message is kept by wslay. */
@@ -94,15 +101,18 @@ struct websocket_reader *websocket_reader_new(const struct websocket_reader_conf
     static const struct wslay_event_callbacks callbacks = {
         .recv_callback = take_bytes,
         .send_callback = give_bytes,
+        .genmask_callback = make_mask,
         .on_frame_recv_start_callback = begin_frame,
         .on_frame_recv_chunk_callback = take_chunk,
         .on_msg_recv_callback = end_any_message,
     };
     struct websocket_reader *r = xcalloc(1, sizeof(*r));
+    bool is_server = c->side == WEBSOCKET_SERVER;
 
     r->config = *c;
     buf_init_soft(&r->message, LIMIT_SOCKET_MESSAGE, 0);
-    if (wslay_event_context_server_init(&r->wslay, &callbacks, r) != 0) {
+    if ((is_server ? wslay_event_context_server_init : wslay_event_context_client_init)(&r->wslay, &callbacks, r) !=
+        0) {
         free(r);
         return NULL;
     }
@@ -156,12 +166,20 @@ static ssize_t append(const uint8_t *bytes, size_t n, int flags, void *out)
     return (ssize_t)n;
 }
 
-static void write_frame(struct buf *out, uint8_t opcode, struct slice payload)
+static int make_frame_mask(uint8_t *out, size_t n, void *arg)
 {
-    static const struct wslay_frame_callbacks callbacks = { .send_callback = append };
+    randombytes_buf(out, n);
+    return 0;
+}
+
+static void write_frame(struct buf *out, enum websocket_side side, uint8_t opcode, struct slice payload)
+{
+    static const struct wslay_frame_callbacks callbacks = { .send_callback = append,
+                                                            .genmask_callback = make_frame_mask };
     struct wslay_frame_iocb frame = {
         .fin = 1,
         .opcode = opcode,
+        .mask = side == WEBSOCKET_CLIENT,
         .payload_length = payload.n,
         .data = (const uint8_t *)payload.p,
         .data_length = payload.n,
@@ -176,12 +194,17 @@ static void write_frame(struct buf *out, uint8_t opcode, struct slice payload)
     wslay_frame_context_free(wslay);
 }
 
-void websocket_write_message(struct buf *out, bool is_binary, struct slice message)
+void websocket_write_message(struct buf *out, enum websocket_side side, bool is_binary, struct slice message)
 {
-    write_frame(out, is_binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME, message);
+    write_frame(out, side, is_binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME, message);
 }
 
-void websocket_write_close(struct buf *out, enum websocket_code code, const char *reason)
+void websocket_write_ping(struct buf *out, enum websocket_side side)
+{
+    write_frame(out, side, WSLAY_PING, (struct slice){ 0 });
+}
+
+void websocket_write_close(struct buf *out, enum websocket_side side, enum websocket_code code, const char *reason)
 {
     char payload[2 + LIMIT_SOCKET_CLOSE_REASON];
     size_t n = MIN(strlen(reason), (size_t)LIMIT_SOCKET_CLOSE_REASON);
@@ -189,5 +212,5 @@ void websocket_write_close(struct buf *out, enum websocket_code code, const char
     payload[0] = (char)(code >> 8);
     payload[1] = (char)(code & 0xff);
     memcpy(payload + 2, reason, n);
-    write_frame(out, WSLAY_CONNECTION_CLOSE, (struct slice){ payload, 2 + n });
+    write_frame(out, side, WSLAY_CONNECTION_CLOSE, (struct slice){ payload, 2 + n });
 }
