@@ -55,8 +55,6 @@ struct postgres_table;
 /* The same with the statement that postgres_sql() makes of the template for this table. Sets c->sql and c->table. */
 int postgres_call_on(struct postgres *pg, struct postgres_table *t, const char *template, struct postgres_call *c,
                      struct err *e) MUST_CHECK;
-/* What a refusal means, from its SQLSTATE; `why` has the server's words. */
-int postgres_refusal(const char *sqlstate, const char *table, const struct err *why, struct err *e);
 /* A number as a parameter. */
 const char *postgres_number(struct arena *a, int64_t n);
 const char *postgres_ms(struct arena *a, int64_t ms);

@@ -1,6 +1,7 @@
 #include "backend/postgres/postgres_schema.h"
 #include "backend/postgres/postgres.h"
 #include "backend/postgres/postgres_pieces.h"
+#include "backend/refusals_sql.h"
 #include "base/limits.h"
 
 #include <string.h>
@@ -115,7 +116,7 @@ static int run_script(struct pg_link *link, const struct net_wait *wait, const c
     int r = pg_link_run(link, wait, &st, &why);
 
     if (r < 0 && pg_link_sqlstate(link)[0])
-        return postgres_refusal(pg_link_sqlstate(link), NULL, &why, e);
+        return refusals_sqlstate(pg_link_sqlstate(link), NULL, &why, e);
     if (r < 0 && e)
         *e = why;
     return r;
