@@ -319,6 +319,17 @@ describe('subscriptions/listen', () => {
         one.close();
     });
 
+    test('follows 64 resources at most, whether or not they are there', async () => {
+        const uris = (n) => ({ notifications: { resourceSubscriptions: Array(n).fill(`hearth://tasks/${nobodysId}`) } });
+        const { error } = (await ask(dev, 'subscriptions/listen', uris(65))).body;
+        assert.equal(error.code, -32602);
+        assert.match(error.message, /`notifications.resourceSubscriptions` must have at most 64 resources/);
+        const body = { jsonrpc: '2.0', id: 'sub', method: 'subscriptions/listen', params: { ...uris(64), _meta: meta() } };
+        const one = await stream({ 'mcp-protocol-version': stateless, 'mcp-method': 'subscriptions/listen' }, body);
+        await one.frame((frame) => frame.method === 'notifications/subscriptions/acknowledged', 'acknowledged');
+        one.close();
+    });
+
     test('needs the filter', async () => assert.equal((await ask(dev, 'subscriptions/listen')).body.error.code, -32602));
 });
 

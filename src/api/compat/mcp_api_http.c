@@ -341,10 +341,21 @@ static struct mcp_api_filter read_filter(struct post *p, const struct json_rpc_f
     struct mcp_api_filter filter = { .uris = kept, .has_tools = json_bool(json_get(wanted, "toolsListChanged")) };
 
     uris = json_get(wanted, "resourceSubscriptions");
-    for (struct json_iter it = json_iter(uris); filter.n_uris < LIMIT_MCP_SUBSCRIPTIONS && json_next(&it, NULL, &item);)
+    for (struct json_iter it = json_iter(uris); json_next(&it, NULL, &item);)
         if (may_follow(p, frame, json_cstr(item)))
             kept[filter.n_uris++] = json_cstr(item);
     return filter;
+}
+
+/* Each resource is read once, so there are never more than a stream may follow. */
+static bool is_filter(struct json_value wanted, struct mcp_api_misfit *why)
+{
+    if (json_type(wanted) != JSON_OBJECT)
+        snprintf(why->text, sizeof(why->text), "`notifications` must be an object");
+    else if (json_length(json_get(wanted, "resourceSubscriptions")) > LIMIT_MCP_SUBSCRIPTIONS)
+        snprintf(why->text, sizeof(why->text), "`notifications.resourceSubscriptions` must have at most %d resources",
+                 LIMIT_MCP_SUBSCRIPTIONS);
+    return !*why->text;
 }
 
 static int subscribe(struct post *p, const struct json_rpc_frame *frame)
@@ -352,10 +363,8 @@ static int subscribe(struct post *p, const struct json_rpc_frame *frame)
     struct mcp_api_misfit why = { .code = JSON_RPC_INVALID_PARAMS };
     struct mcp_api_filter filter;
 
-    if (json_type(json_get(frame->params, "notifications")) != JSON_OBJECT) {
-        snprintf(why.text, sizeof(why.text), "`notifications` must be an object");
+    if (!is_filter(json_get(frame->params, "notifications"), &why))
         return refuse_frame(p, &frame->id, &why);
-    }
     filter = read_filter(p, frame);
     mcp_api_add_stream(p->mcp, request_take_events(p->req, p->res), NULL, &frame->id, &filter);
     return 0;
