@@ -217,6 +217,14 @@ enum {
     LIMIT_CHANGE_LOG = 20000,       /* newest changes kept for other services that use the same file */
     LIMIT_BACKEND_CONNECTIONS = 64, /* to a database, for statements */
     LIMIT_BACKEND_CONNECTIONS_DEFAULT = 8,
+    LIMIT_HOSTED_ADDRESS = 300,    /* characters of an address of the hosted service */
+    LIMIT_HOSTED_KEY = 2048,       /* of a key of a project; the legacy ones are JWTs */
+    LIMIT_HOSTED_REPLY = 4 << 20,  /* bytes of an answer of the management API */
+    LIMIT_HOSTED_PROJECTS = 1000,  /* of one account */
+    LIMIT_HOSTED_LOGIN_MS = 10000, /* one request of a login; up to three are made */
+    LIMIT_HOSTED_LOGIN_TRIES = 3,
+    LIMIT_HOSTED_CODE_MS = 15 * 60 * 1000,       /* a person's time to bring the code of a login */
+    LIMIT_HOSTED_CALL_MS = 60000,                /* one request of the management API; a step of the set-up */
     LIMIT_BACKEND_CALL_MS = 20000,               /* one call that waits for a database */
     LIMIT_BACKEND_SCRIPT_MS = 120000,            /* the set-up of a database */
     LIMIT_BACKEND_JSON_BYTES = 8 << 20,          /* one JSON value as jsonb prints it, with blanks and whole numbers */

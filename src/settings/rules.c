@@ -1,6 +1,7 @@
 #include "settings/rules.h"
 #include "base/limits.h"
 #include "base/suggest.h"
+#include "net/url.h"
 #include "settings/dialect.h"
 
 #include <arpa/inet.h>
@@ -51,6 +52,28 @@ static const char *check_origin(const char *value)
     return ok && host[3] && is_made_of(host + 3, LOWER DIGITS "-.:[]")
                ? NULL
                : "must be origins like https://example.org:8443";
+}
+
+/* Keys and tokens go there. */
+static const char *check_safe_address(const char *value)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct url url;
+
+    if (!*value)
+        return NULL;
+    if (value[strcspn(value, "?#")] || url_parse(a, value, &url, NULL) < 0)
+        return "must be an address like https://example.org, without a query";
+    return url.is_tls || url.is_loopback ? NULL : "must begin with https://, unless it is of this machine";
+}
+
+static const char *check_public_key(const char *value)
+{
+    if (strncmp(value, "sb_secret_", 10) == 0)
+        return "must not be a secret key: every app gets it";
+    return is_made_of(value, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "-_.")
+               ? NULL
+               : "must have letters, digits, -, _ and . only";
 }
 
 static const char *check_window(const char *value)
@@ -233,6 +256,14 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Database of backend.kind postgres, without a password: postgresql://USER@HOST/DATABASE?sslmode=verify-full." },
     [SETTING_BACKEND_CONNECTIONS] = { "backend.connections", SETTING_INT, .min = 1, .max = LIMIT_BACKEND_CONNECTIONS, .def = "8", .needs_restart = true,
         .help = "Most connections to that database at the same time, for statements." },
+    [SETTING_BACKEND_PROJECT] = { "backend.project", SETTING_STRING, .max = LIMIT_HOSTED_ADDRESS, .def = "", .check = check_safe_address, .needs_restart = true,
+        .help = "Address of the project of backend.kind hosted, https://REF.supabase.co; `hearth backend use` sets it." },
+    [SETTING_BACKEND_PROJECT_KEY] = { "backend.project_key", SETTING_STRING, .max = LIMIT_HOSTED_KEY, .def = "", .check = check_public_key, .needs_restart = true,
+        .help = "Publishable key of that project, or its legacy anon key; apps are told it." },
+    [SETTING_BACKEND_ACCOUNT_API] = { "backend.account_api", SETTING_STRING, .max = LIMIT_HOSTED_ADDRESS, .def = "https://api.supabase.com", .check = check_safe_address,
+        .help = "Address of the hosted service's management API." },
+    [SETTING_BACKEND_ACCOUNT_PAGE] = { "backend.account_page", SETTING_STRING, .max = LIMIT_HOSTED_ADDRESS, .def = "https://supabase.com/dashboard", .check = check_safe_address,
+        .help = "Address of the hosted service's web pages, where a person logs in." },
 
     [SETTING_FACE_ENABLED] = { "face.enabled", SETTING_BOOL, .def = "true", .needs_restart = true,
         .help = "Serves the hosted service's protocol below /realtime/v1 to apps that have a key of `hearth backend keys`." },
