@@ -158,6 +158,11 @@ bool websocket_reader_is_over(const struct websocket_reader *r)
     return r->is_over;
 }
 
+unsigned websocket_reader_peer_code(const struct websocket_reader *r)
+{
+    return wslay_event_get_close_received(r->wslay) ? wslay_event_get_status_code_received(r->wslay) : 0;
+}
+
 /* ---- writing ---- */
 
 static ssize_t append(const uint8_t *bytes, size_t n, int flags, void *out)
@@ -197,11 +202,6 @@ static void write_frame(struct buf *out, enum websocket_side side, uint8_t opcod
 void websocket_write_message(struct buf *out, enum websocket_side side, bool is_binary, struct slice message)
 {
     write_frame(out, side, is_binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME, message);
-}
-
-void websocket_write_ping(struct buf *out, enum websocket_side side)
-{
-    write_frame(out, side, WSLAY_PING, (struct slice){ 0 });
 }
 
 void websocket_write_close(struct buf *out, enum websocket_side side, enum websocket_code code, const char *reason)

@@ -40,9 +40,10 @@ size_t websocket_reader_feed(struct websocket_reader *r, struct slice bytes, str
 void websocket_reader_go_on(struct websocket_reader *r);
 /* The peer has closed, or broke a rule: nothing more is read. */
 bool websocket_reader_is_over(const struct websocket_reader *r);
+/* The code of the peer's close frame, 1005 when it had none; 0: the peer has sent none. */
+unsigned websocket_reader_peer_code(const struct websocket_reader *r);
 
 /* Appends one frame of that side. */
 void websocket_write_message(struct buf *out, enum websocket_side side, bool is_binary, struct slice message);
-void websocket_write_ping(struct buf *out, enum websocket_side side);
 /* The reason is cut at LIMIT_SOCKET_CLOSE_REASON bytes. */
 void websocket_write_close(struct buf *out, enum websocket_side side, enum websocket_code code, const char *reason);

@@ -100,12 +100,12 @@ static int on_head(struct http_parser *parser)
 
     if (begin_head(r) < 0 || (r->has_value && add_line(r) < 0))
         return REFUSED;
-    if (status < 200)
+    if (status < 200 && !(status == SWITCHING && r->takes_switch))
         return end_interim(r);
     transfer_end_head(t);
     if (t->stop < 0)
         return REFUSED;
-    return status == NO_CONTENT || status == NOT_MODIFIED ? HAS_NO_BODY : HAS_BODY;
+    return status < 200 || status == NO_CONTENT || status == NOT_MODIFIED ? HAS_NO_BODY : HAS_BODY;
 }
 
 static int on_body(struct http_parser *parser, const char *bytes, size_t n)

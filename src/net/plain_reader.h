@@ -24,6 +24,7 @@ struct plain_reader {
     size_t n_interim;          /* interim answers so far */
     bool has_value;            /* line has its name; what follows is the value */
     bool is_complete;
+    bool takes_switch; /* 101 is the answer to an upgrade; set after plain_reader_init() */
 };
 
 void plain_reader_init(struct plain_reader *r, struct transfer *t);
