@@ -1,7 +1,7 @@
 #include "base/websocket_frames.h"
+#include "base/hash.h"
 #include "base/limits.h"
 
-#include <sodium.h>
 #include <stdlib.h>
 #include <wslay/wslay.h>
 
@@ -40,7 +40,7 @@ static ssize_t give_bytes(wslay_event_context_ptr wslay, const uint8_t *bytes, s
 
 static int make_mask(wslay_event_context_ptr wslay, uint8_t *out, size_t n, void *arg)
 {
-    randombytes_buf(out, n);
+    random_bytes(out, n);
     return 0;
 }
 
@@ -173,7 +173,7 @@ static ssize_t append(const uint8_t *bytes, size_t n, int flags, void *out)
 
 static int make_frame_mask(uint8_t *out, size_t n, void *arg)
 {
-    randombytes_buf(out, n);
+    random_bytes(out, n);
     return 0;
 }
 

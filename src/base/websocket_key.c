@@ -1,8 +1,8 @@
 #include "base/websocket_key.h"
 #include "base/base64.h"
+#include "base/hash.h"
 
 #include <openssl/evp.h>
-#include <sodium.h>
 
 enum { SHA1_BYTES = 20, TEXT_BYTES = 4 << 10 };
 
@@ -12,7 +12,7 @@ void websocket_key(struct buf *out)
 {
     char bytes[WEBSOCKET_KEY_BYTES];
 
-    randombytes_buf(bytes, sizeof(bytes));
+    random_bytes(bytes, sizeof(bytes));
     base64_encode(out, (struct slice){ bytes, sizeof(bytes) });
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "face/realtime.h"
-#include "face/realtime_wire.h"
+#include "base/realtime_wire.h"
 #include "backend/filter.h"
 #include "http/websocket.h"
 

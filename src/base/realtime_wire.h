@@ -15,9 +15,14 @@ struct rt_message {
     bool is_json; /* the body */
 };
 
-/* Into the arena. -EINVAL VALIDATION_ERROR. */
+/* What a client sent, into the arena. -EINVAL VALIDATION_ERROR. */
 int rt_wire_read(struct arena *a, bool is_v2, bool is_binary, struct slice bytes, struct rt_message *ret,
                  struct err *e) MUST_CHECK;
+/* The same of what a server sent: in binary form it is a broadcast of type 4, without references. */
+int rt_wire_read_of_server(struct arena *a, bool is_v2, bool is_binary, struct slice bytes, struct rt_message *ret,
+                           struct err *e) MUST_CHECK;
 void rt_wire_write(struct buf *out, bool is_v2, const struct rt_message *m);
 /* A broadcast for clients of vsn 2.0.0, binary (type 4). False: its names are too long for that. */
 bool rt_wire_write_broadcast(struct buf *out, const struct rt_message *m);
+/* The same for servers, as a client's push (type 3): with references. */
+bool rt_wire_write_push(struct buf *out, const struct rt_message *m);

@@ -1,11 +1,11 @@
-#include "face/realtime_wire.h"
+#include "base/realtime_wire.h"
 
 #include "base/limits.h"
 #include "base/utf8.h"
 
 #include <string.h>
 
-enum { TYPE_BROADCAST_PUSH = 3, TYPE_BROADCAST = 4, ONE_BYTE = 255 };
+enum { TYPE_BROADCAST_PUSH = 3, TYPE_BROADCAST = 4, PUSH_HEAD = 7, CAST_HEAD = 5, ONE_BYTE = 255 };
 enum { CODING_BINARY, CODING_JSON };
 
 static int bad(struct err *e, const char *what)
@@ -99,44 +99,89 @@ static int check_broadcast(struct arena *a, const struct rt_message *m, struct e
     return 0;
 }
 
+/* The parts whose lengths stand in `lengths`, then the payload. */
+static int read_parts_of(struct slice rest, const unsigned char *lengths, struct slice *const parts[], size_t n_parts,
+                         struct rt_message *ret, struct err *e)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_parts; i++)
+        n += lengths[i];
+    if (n > rest.n)
+        return bad(e, "is shorter than its header says");
+    for (size_t i = 0; i < n_parts; i++)
+        *parts[i] = take(&rest, lengths[i]);
+    ret->event = SLICE_LIT("broadcast");
+    ret->is_broadcast = true;
+    ret->body = rest;
+    return 0;
+}
+
 /* Header: type, the lengths of join_ref, ref, topic, event and metadata, the coding of the payload. */
 static int read_push(struct arena *a, struct slice bytes, struct rt_message *ret, struct err *e)
 {
     const unsigned char *head = (const unsigned char *)bytes.p;
     struct slice *const parts[] = { &ret->join_ref, &ret->ref, &ret->topic, &ret->user_event, &ret->meta };
-    struct slice rest;
-    size_t n = 0;
+    int r;
 
-    if (bytes.n < 7 || head[0] != TYPE_BROADCAST_PUSH || head[6] > CODING_JSON)
+    if (bytes.n < PUSH_HEAD || head[0] != TYPE_BROADCAST_PUSH || head[PUSH_HEAD - 1] > CODING_JSON)
         return bad(e, "in binary form must be a broadcast (type 3), with the payload's coding 0 or 1");
-    rest = (struct slice){ bytes.p + 7, bytes.n - 7 };
-    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-        n += head[1 + i];
-    if (n > rest.n)
-        return bad(e, "is shorter than its header says");
-    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-        *parts[i] = take(&rest, head[1 + i]);
+    ret->is_json = head[PUSH_HEAD - 1] == CODING_JSON;
+    r = read_parts_of((struct slice){ bytes.p + PUSH_HEAD, bytes.n - PUSH_HEAD }, head + 1, parts, ARRAY_SIZE(parts),
+                      ret, e);
+    if (r < 0)
+        return r;
     if (ret->join_ref.n == 0)
         ret->join_ref.p = NULL;
     if (ret->ref.n == 0)
         ret->ref.p = NULL;
-    ret->event = SLICE_LIT("broadcast");
-    ret->is_broadcast = true;
-    ret->is_json = head[6] == CODING_JSON;
-    ret->body = rest;
     return check_broadcast(a, ret, e);
+}
+
+/* Header: type, the lengths of topic, event and metadata, the coding of the payload. */
+static int read_cast(struct arena *a, struct slice bytes, struct rt_message *ret, struct err *e)
+{
+    const unsigned char *head = (const unsigned char *)bytes.p;
+    struct slice *const parts[] = { &ret->topic, &ret->user_event, &ret->meta };
+    int r;
+
+    if (bytes.n < CAST_HEAD || head[0] != TYPE_BROADCAST || head[CAST_HEAD - 1] > CODING_JSON)
+        return bad(e, "in binary form must be a broadcast (type 4), with the payload's coding 0 or 1");
+    ret->is_json = head[CAST_HEAD - 1] == CODING_JSON;
+    r = read_parts_of((struct slice){ bytes.p + CAST_HEAD, bytes.n - CAST_HEAD }, head + 1, parts, ARRAY_SIZE(parts),
+                      ret, e);
+    return r < 0 ? r : check_broadcast(a, ret, e);
+}
+
+static int read_text(struct arena *a, bool is_v2, struct slice bytes, struct rt_message *ret, struct err *e)
+{
+    struct json_value v = { 0 };
+
+    if (json_parse(a, bytes, &v, NULL) < 0)
+        return bad(e, "must be JSON");
+    return is_v2 ? read_array(a, v, ret, e) : read_object(a, v, ret, e);
+}
+
+typedef int read_binary_fn(struct arena *a, struct slice bytes, struct rt_message *ret, struct err *e);
+
+static int read_message(struct arena *a, bool is_v2, read_binary_fn *read_binary, struct slice bytes,
+                        struct rt_message *ret, struct err *e)
+{
+    *ret = (struct rt_message){ 0 };
+    if (!read_binary)
+        return read_text(a, is_v2, bytes, ret, e);
+    return is_v2 ? read_binary(a, bytes, ret, e) : bad(e, "of version 1.0.0 must be text");
 }
 
 int rt_wire_read(struct arena *a, bool is_v2, bool is_binary, struct slice bytes, struct rt_message *ret, struct err *e)
 {
-    struct json_value v = { 0 };
+    return read_message(a, is_v2, is_binary ? read_push : NULL, bytes, ret, e);
+}
 
-    *ret = (struct rt_message){ 0 };
-    if (is_binary)
-        return is_v2 ? read_push(a, bytes, ret, e) : bad(e, "of version 1.0.0 must be text");
-    if (json_parse(a, bytes, &v, NULL) < 0)
-        return bad(e, "must be JSON");
-    return is_v2 ? read_array(a, v, ret, e) : read_object(a, v, ret, e);
+int rt_wire_read_of_server(struct arena *a, bool is_v2, bool is_binary, struct slice bytes, struct rt_message *ret,
+                           struct err *e)
+{
+    return read_message(a, is_v2, is_binary ? read_cast : NULL, bytes, ret, e);
 }
 
 /* ---- writing ---- */
@@ -192,17 +237,33 @@ void rt_wire_write(struct buf *out, bool is_v2, const struct rt_message *m)
         write_object(out, m);
 }
 
-bool rt_wire_write_broadcast(struct buf *out, const struct rt_message *m)
+/* The header's first byte is the type; a length for each part and the coding follow. False: a part is too long. */
+static bool write_binary(struct buf *out, char type, const struct slice parts[], size_t n_parts,
+                         const struct rt_message *m)
 {
-    const char head[5] = { TYPE_BROADCAST, (char)m->topic.n, (char)m->user_event.n, (char)m->meta.n,
-                           m->is_json ? CODING_JSON : CODING_BINARY };
-
-    if (m->topic.n > ONE_BYTE || m->user_event.n > ONE_BYTE || m->meta.n > ONE_BYTE)
-        return false;
-    buf_add(out, head, sizeof(head));
-    buf_add_slice(out, m->topic);
-    buf_add_slice(out, m->user_event);
-    buf_add_slice(out, m->meta);
+    for (size_t i = 0; i < n_parts; i++)
+        if (parts[i].n > ONE_BYTE)
+            return false;
+    buf_add_char(out, type);
+    for (size_t i = 0; i < n_parts; i++)
+        buf_add_char(out, (char)parts[i].n);
+    buf_add_char(out, m->is_json ? CODING_JSON : CODING_BINARY);
+    for (size_t i = 0; i < n_parts; i++)
+        buf_add_slice(out, parts[i]);
     buf_add_slice(out, m->body);
     return true;
+}
+
+bool rt_wire_write_broadcast(struct buf *out, const struct rt_message *m)
+{
+    const struct slice parts[] = { m->topic, m->user_event, m->meta };
+
+    return write_binary(out, TYPE_BROADCAST, parts, ARRAY_SIZE(parts), m);
+}
+
+bool rt_wire_write_push(struct buf *out, const struct rt_message *m)
+{
+    const struct slice parts[] = { m->join_ref, m->ref, m->topic, m->user_event, m->meta };
+
+    return write_binary(out, TYPE_BROADCAST_PUSH, parts, ARRAY_SIZE(parts), m);
 }
