@@ -16,7 +16,7 @@
 
 #define CORS_HEADERS                                                                                                         \
     "content-type, authorization, x-app-id, x-api-key, accept, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, " \
-    "apikey, x-client-info"
+    "apikey, x-client-info, prefer, accept-profile, content-profile, range, range-unit"
 #define CORS_HEADERS_OWN CORS_HEADERS ", " SESSION_PROOF_HEADER /* only the service's own pages may send a proof */
 #define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
 

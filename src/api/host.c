@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #define CORS_EXPOSED                                                                                                   \
-    "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, mcp-session-id"
+    "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, mcp-session-id, "          \
+    "content-range, content-location, location, preference-applied"
 
 enum { AUTHORITY_SIZE = 300, BOUND_ADDRESSES = 64 };
 

@@ -3,13 +3,13 @@
 #include "face/realtime.h"
 
 #include "api/api.h"
+#include "api/resources/face_request.h"
 #include "api/routes.h"
-#include "base/clock.h"
 
 #include <string.h>
 #include <strings.h>
 
-enum { MS_A_SECOND = 1000, TOPIC_CHARS = LIMIT_TOPIC_BYTES - 9 /* "realtime:" */ };
+enum { TOPIC_CHARS = LIMIT_TOPIC_BYTES - 9 /* "realtime:" */ };
 
 struct socket_query {
     const char *apikey, *vsn;
@@ -60,49 +60,15 @@ static const struct field broadcast_fields[] = {
 static const struct field nothing[] = { FIELD_END };
 static const struct field any_payload[] = { FIELD_END };
 
-/* ---- callers ---- */
-
-static const char *key_of(const struct request *req, const char *in_query)
-{
-    const struct http_request *in = &req->exchange->request;
-    const char *header = http_header(in, "apikey");
-
-    if (in_query && *in_query)
-        return in_query;
-    return header ? header : http_header(in, "x-api-key");
-}
-
-static int need_realtime(const struct request *req, struct err *e)
-{
-    if (!req->api->is_serving)
-        return err_set(e, -ENOTSUP, "NOT_SERVING", "Channels are there only while the service runs.");
-    return req->api->realtime ? 0
-                              : err_set(e, -ENOENT, "FACE_OFF",
-                                        "The setting face.enabled is off: apps of the hosted service are not served.");
-}
-
-static int read_caller(const struct request *req, const char *in_query, struct face_caller *ret, struct err *e)
-{
-    const struct face_keys *keys = NULL;
-    int r = need_realtime(req, e);
-
-    if (r == 0)
-        r = realtime_keys(req->api->realtime, &keys, e);
-    return r < 0 ? r
-                 : face_caller_of_request(keys, key_of(req, in_query),
-                                          http_header(&req->exchange->request, "authorization"),
-                                          clock_wall_ms() / MS_A_SECOND, ret, e);
-}
-
 /* ---- the socket ---- */
 
 static int open_socket(struct request *req, struct response *res, struct err *e)
 {
     const struct socket_query *query = req->query;
-    int r = need_realtime(req, e);
+    int r = face_request_need(req, e);
 
     if (r == 0)
-        r = realtime_connect(req->api->realtime, req->exchange, key_of(req, query->apikey), query->vsn, e);
+        r = realtime_connect(req->api->realtime, req->exchange, face_request_key(req, query->apikey), query->vsn, e);
     res->is_streamed = r == 0;
     return r;
 }
@@ -137,7 +103,7 @@ static int send_one(struct request *req, struct response *res, struct err *e)
         .is_private = query->is_private,
     };
     struct face_caller caller;
-    int r = read_caller(req, query->apikey, &caller, e);
+    int r = face_request_caller(req, query->apikey, &caller, e);
 
     if (r == 0 && (b.topic.n > TOPIC_CHARS || b.event.n > LIMIT_TOPIC_BYTES))
         r = err_set(e, -EINVAL, "VALIDATION_ERROR", "The topic must have at most %d bytes, the event %d.", TOPIC_CHARS,
@@ -167,7 +133,7 @@ static int send_many(struct request *req, struct response *res, struct err *e)
     const struct message *messages = body->messages.items;
     struct arena *a = http_exchange_body_arena(req->exchange);
     struct face_caller caller;
-    int r = read_caller(req, query->apikey, &caller, e);
+    int r = face_request_caller(req, query->apikey, &caller, e);
 
     for (size_t i = 0; r == 0 && i < body->messages.n; i++) {
         const struct realtime_broadcast b = { .topic = slice_of(messages[i].topic),
