@@ -58,6 +58,14 @@ enum {
     LIMIT_REALTIME_PENDING = 64,            /* messages of one socket not yet handled; then it is not read */
     LIMIT_REALTIME_PENDING_BYTES = 1 << 20, /* the same in bytes */
 
+    LIMIT_REST_BODY = 8 << 20,   /* of a request to /rest/v1 */
+    LIMIT_REST_ROWS = 10000,     /* of one INSERT */
+    LIMIT_REST_CONDITIONS = 256, /* of one request: tests, and groups of them */
+    LIMIT_REST_DEPTH = 16,       /* groups of conditions within each other */
+    LIMIT_REST_VALUES = 1000,    /* of in.(...) in one request */
+    LIMIT_REST_ITEMS = 256,      /* in each of select, columns and on_conflict */
+    LIMIT_REST_ORDER = 32,       /* in order */
+
     /* WebSockets */
     LIMIT_SOCKETS = 4096,
     LIMIT_SUBSCRIPTIONS = 65536,     /* channels and subscriptions of all sockets */
