@@ -36,20 +36,6 @@ static int invalid(struct err *e, const char *what)
     return err_set(e, -EINVAL, "INVALID_FILTER", "filter %s: " FORM, what);
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static struct slice trim(struct slice s)
-{
-    while (s.n && is_blank(s.p[0]))
-        s = (struct slice){ s.p + 1, s.n - 1 };
-    while (s.n && is_blank(s.p[s.n - 1]))
-        s.n--;
-    return s;
-}
-
 /* Splits off the part of *rest before `mark`; false when *rest does not contain the mark. */
 static bool cut(struct slice *rest, const char *mark, struct slice *ret_before)
 {
@@ -65,7 +51,7 @@ static bool cut(struct slice *rest, const char *mark, struct slice *ret_before)
 
 static int add_member(struct arena *a, struct filter *f, struct slice member, struct err *e)
 {
-    member = trim(member);
+    member = slice_trim(member);
     if (f->n_path == LIMIT_FILTER_PATH)
         return err_set(e, -EINVAL, "INVALID_FILTER", "filter path must have at most %d members", LIMIT_FILTER_PATH);
     if (member.n == 0)
@@ -101,7 +87,7 @@ static int parse_column(struct arena *a, struct filter *f, struct slice text, st
     struct slice name = text, rest = text;
     bool has_path = cut(&rest, "->", &name);
 
-    name = trim(name);
+    name = slice_trim(name);
     f->column = backend_column_find(name);
     if (!f->column)
         return err_set(
@@ -118,7 +104,7 @@ static int parse_column(struct arena *a, struct filter *f, struct slice text, st
 
 static int parse_op(struct filter *f, struct slice name, struct err *e)
 {
-    name = trim(name);
+    name = slice_trim(name);
     for (size_t i = 0; i < ARRAY_SIZE(filter_ops); i++)
         if (slice_eq_str(name, filter_ops[i].name))
             f->op = &filter_ops[i];
@@ -159,7 +145,7 @@ static int parse_value(struct arena *a, struct filter *f, struct slice text, str
 {
     int r = 0;
 
-    text = trim(text);
+    text = slice_trim(text);
     if (text.n && text.p[0] == '"')
         r = unquote(a, text, &f->text, e);
     else
@@ -171,7 +157,7 @@ static int parse_value(struct arena *a, struct filter *f, struct slice text, str
 
 int filter_parse(struct arena *a, const char *text, struct filter **ret, struct err *e)
 {
-    struct slice rest = trim(slice_of(text)), column, op;
+    struct slice rest = slice_trim(slice_of(text)), column, op;
     struct filter *f;
     int r;
 

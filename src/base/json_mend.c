@@ -71,11 +71,8 @@ static size_t string_bytes(struct slice s)
 
 static bool is_name(struct slice after)
 {
-    size_t n = 0;
-
-    while (n < after.n && strchr(" \t\r\n", after.p[n]))
-        n++;
-    return n < after.n && after.p[n] == ':';
+    after = slice_skip_blanks(after);
+    return after.n > 0 && after.p[0] == ':';
 }
 
 static size_t mend_string(struct slice s, struct buf *out)

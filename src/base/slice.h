@@ -25,3 +25,24 @@ static inline bool slice_eq_str(struct slice a, const char *s)
 {
     return slice_eq(a, slice_of(s));
 }
+
+/* White space of JSON (RFC 8259 section 2); NUL is none. */
+static inline bool char_is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static inline struct slice slice_skip_blanks(struct slice s)
+{
+    while (s.n > 0 && char_is_blank(s.p[0]))
+        s = (struct slice){ s.p + 1, s.n - 1 };
+    return s;
+}
+
+static inline struct slice slice_trim(struct slice s)
+{
+    s = slice_skip_blanks(s);
+    while (s.n > 0 && char_is_blank(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}

@@ -9,11 +9,7 @@
 
 char *cli_trimmed(struct arena *a, struct slice text)
 {
-    while (text.n > 0 && strchr(" \t\r\n", text.p[text.n - 1]))
-        text.n--;
-    while (text.n > 0 && strchr(" \t\r\n", text.p[0]))
-        text = (struct slice){ text.p + 1, text.n - 1 };
-    return arena_slicedup(a, text);
+    return arena_slicedup(a, slice_trim(text));
 }
 
 enum { CTRL_C = 3, CTRL_D = 4, BACKSPACE = 8, DELETE = 127 };

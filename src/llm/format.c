@@ -87,27 +87,18 @@ struct llm_request llm_format_plan(const struct llm_account *acc, const struct l
     return plan;
 }
 
-static struct slice trim(struct slice s)
-{
-    while (s.n > 0 && strchr(" \t\r\n", s.p[0]))
-        s = (struct slice){ s.p + 1, s.n - 1 };
-    while (s.n > 0 && strchr(" \t\r\n", s.p[s.n - 1]))
-        s.n--;
-    return s;
-}
-
 /* ```json ... ``` */
 static struct slice without_fence(struct slice s)
 {
     const char *line_end;
 
-    s = trim(s);
+    s = slice_trim(s);
     if (s.n < 6 || memcmp(s.p, "```", 3) != 0 || memcmp(s.p + s.n - 3, "```", 3) != 0)
         return s;
     line_end = memchr(s.p, '\n', s.n);
     if (!line_end)
         return s;
-    return trim((struct slice){ line_end + 1, s.n - 3 - (size_t)(line_end + 1 - s.p) });
+    return slice_trim((struct slice){ line_end + 1, s.n - 3 - (size_t)(line_end + 1 - s.p) });
 }
 
 int llm_format_check(const struct llm_format_rule *rule, struct slice *text, struct err *e)

@@ -237,13 +237,11 @@ static int stdio_send(struct mcp_link *link, const struct mcp_send *s, struct er
 /* A line that cannot be a frame is output like any other: it goes to the log. */
 static void stdio_take_line(struct stdio_link *l, struct slice line)
 {
-    size_t n_space = 0;
+    const struct slice text = slice_skip_blanks(line);
 
-    while (n_space < line.n && strchr(" \t\r", line.p[n_space]))
-        n_space++;
-    if (n_space == line.n)
+    if (text.n == 0)
         return;
-    if (line.p[n_space] == '{' || line.p[n_space] == '[') {
+    if (text.p[0] == '{' || text.p[0] == '[') {
         l->on.on_frame(l->on.arg, line, NULL);
         return;
     }

@@ -231,19 +231,13 @@ void wire_events_clear(struct wire_events *s)
     buf_clear(&s->whole);
 }
 
-static struct slice skip_blanks(struct slice s)
-{
-    while (s.n > 0 && strchr(" \t\r\n", s.p[0]))
-        s = (struct slice){ s.p + 1, s.n - 1 };
-    return s;
-}
-
 int wire_events_feed(struct wire_events *s, struct slice bytes, struct err *e)
 {
-    if (!s->first) {
-        struct slice rest = skip_blanks(bytes);
+    if (!s->is_begun) {
+        const struct slice rest = slice_skip_blanks(bytes);
 
-        s->first = rest.n > 0 ? rest.p[0] : '\0';
+        s->is_begun = rest.n > 0;
+        s->first = s->is_begun ? rest.p[0] : '\0';
     }
     if (s->first == '<')
         return err_page(e);
@@ -348,7 +342,7 @@ int wire_on_close(struct llm_reader *reader, struct err *e)
 
 int wire_parse(struct arena *a, struct slice text, struct json_value *ret, struct err *e)
 {
-    struct slice begin = skip_blanks(text);
+    struct slice begin = slice_skip_blanks(text);
     int r = json_parse(a, text, ret, NULL);
 
     if (r == 0 && json_type(*ret) == JSON_OBJECT)

@@ -26,6 +26,7 @@ int wire_request(const struct llm_account *acc, const char *path, struct wire_bo
 struct wire_events {
     struct sse_reader sse;
     struct buf whole;
+    bool is_begun; /* something else than white space came */
     char first;
 };
 
