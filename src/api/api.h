@@ -13,6 +13,7 @@ struct api {
     struct identity *identity;
     struct meter *meter; /* identity/meter.h */
     struct backend *backend;
+    bool has_remote_rows; /* calls of the backend wait for a peer (backend/backend_providers.h) */
     struct tasks *tasks;
     struct agents *agents;
     struct agent_turns *agent_turns; /* agents/turns.h */

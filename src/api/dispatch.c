@@ -534,9 +534,15 @@ static int submit(struct job *job, bool is_long, struct err *e)
     return 0;
 }
 
+/* Known without the body. */
+static bool is_long_route(const struct dispatch *d, const struct route *route)
+{
+    return route->kind == ROUTE_LONG || (route->uses_rows && d->config.api->has_remote_rows);
+}
+
 static int start(struct job *job, struct err *e)
 {
-    bool is_long = job->entry->route->kind == ROUTE_LONG;
+    bool is_long = is_long_route(job->d, job->entry->route);
     struct pool *pool = is_long ? job->d->config.long_pool : job->d->config.short_pool;
 
     job->n_headers = job->x->response.n_headers;

@@ -84,6 +84,7 @@ struct route {
     /* For a ROUTE_SHORT whose requests differ: true when this request, with its body read, waits for another service (a
      * provider) and belongs in the long pool. */
     bool (*needs_long)(const struct request *req);
+    bool uses_rows; /* the handler may call the backend: long pool where the rows are remote (api.has_remote_rows) */
     /* A small request of a developer key, which needs no store, is handled on the loop without a worker: the handler
      * uses memory only and returns -ENEEDSWORKER, with nothing done, when it would have to wait. */
     bool tries_loop;

@@ -149,6 +149,7 @@ typedef void backend_gap_fn(void *arg);
 struct backend_ops {
     const char *name;
     struct backend *(*close)(struct backend *b);
+    void (*leave)(struct backend *b); /* NULL: no call waits for a peer */
     int (*is_ready)(struct backend *b, struct err *e);
     int (*ensure_table)(struct backend *b, const char *table, struct err *e);
     int (*insert)(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret,
@@ -200,6 +201,9 @@ struct backend {
 
 /* The contract of each function, for every implementation:
  *
+ * leave            the service stops and waits no longer: calls that wait, and all later ones, end with -ECANCELED
+ *                  SHUTTING_DOWN. close() follows.
+ * is_ready         with a deadline of its own, shorter than that of other calls.
  * ensure_table     "schema.table" or "table"; "public." is dropped; names [A-Za-z_][A-Za-z0-9_]{0,62} each.
  *                  Idempotent.
  * insert           raw_data, result and old_data come back as the same JSON value; an implementation may print it in

@@ -233,7 +233,8 @@ enum {
     LIMIT_HOSTED_LOGIN_TRIES = 3,
     LIMIT_HOSTED_CODE_MS = 15 * 60 * 1000,       /* a person's time to bring the code of a login */
     LIMIT_HOSTED_CALL_MS = 60000,                /* one request of the management API; a step of the set-up */
-    LIMIT_BACKEND_CALL_MS = 20000,               /* one call that waits for a database */
+    LIMIT_BACKEND_CALL_MS = 20000,               /* one call that waits for a database, unless a setting says else */
+    LIMIT_BACKEND_READY_MS = 2000,               /* the question whether the database answers */
     LIMIT_BACKEND_SCRIPT_MS = 120000,            /* the set-up of a database */
     LIMIT_BACKEND_JSON_BYTES = 8 << 20,          /* one JSON value as jsonb prints it, with blanks and whole numbers */
     LIMIT_BACKEND_ROW_BYTES = 32 << 20,          /* one row of a database */

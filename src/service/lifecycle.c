@@ -84,7 +84,27 @@ static void end_event_streams(void *arg)
 }
 
 /* Requests, agents and children each have a share of the deadline: a slow step takes no time from the next. */
-enum { LEAVING_STEPS = 3 };
+enum { LEAVING_STEPS = 3, ROWS_STEPS = 2 };
+
+/* Leases cannot be released in a database that does not answer: they go stale. */
+static void stop_waiting_for_rows(void *arg)
+{
+    struct service *s = arg;
+
+    log_warn("service", NULL, "the database is waited for no longer");
+    s->backend->ops->leave(s->backend);
+}
+
+static void start_leaving(void *arg)
+{
+    struct service *s = arg;
+    int64_t share_ms = settings_ms(s->settings, SETTING_SHUTDOWN_DEADLINE_S) / LEAVING_STEPS;
+
+    if (!s->backend->ops->leave)
+        return;
+    s->leaving = loop_timer_new(s->loop, stop_waiting_for_rows, s);
+    loop_timer_set(s->leaving, ROWS_STEPS * share_ms);
+}
 
 static void *leave(void *arg)
 {
@@ -92,6 +112,7 @@ static void *leave(void *arg)
     int64_t share_ms = settings_ms(s->settings, SETTING_SHUTDOWN_DEADLINE_S) / LEAVING_STEPS;
     int64_t deadline_ms = clock_mono_ms() + share_ms;
 
+    loop_call(s->loop, start_leaving, s);
     loop_call(s->loop, end_event_streams, s);
     loop_call(s->loop, service_stop_upkeep, s);
     wait_for_start(s);

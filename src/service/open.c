@@ -438,6 +438,7 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.identity = s->identity;
     s->api.meter = s->meter;
     s->api.backend = s->backend;
+    s->api.has_remote_rows = backend_provider_of(s->settings)->is_remote;
     s->api.tasks = s->tasks;
     s->api.agents = s->agents;
     s->api.agent_turns = s->agent_turns;
@@ -555,6 +556,7 @@ struct service *service_close(struct service *s)
     s->on_int = loop_watch_free(s->on_int);
     s->on_hup = loop_watch_free(s->on_hup);
     service_stop_upkeep(s);
+    s->leaving = loop_timer_free(s->leaving);
     s->loop = loop_free(s->loop);
     s->realtime = realtime_free(s->realtime);
     s->events = api_events_free(s->events);

@@ -264,6 +264,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Address of the hosted service's management API." },
     [SETTING_BACKEND_ACCOUNT_PAGE] = { "backend.account_page", SETTING_STRING, .max = LIMIT_HOSTED_ADDRESS, .def = "https://supabase.com/dashboard", .check = check_safe_address,
         .help = "Address of the hosted service's web pages, where a person logs in." },
+    [SETTING_BACKEND_CALL_S] = { "backend.call_s", SETTING_SECONDS, .min = 0.1, .max = 120, .def = "20", .needs_restart = true,
+        .help = "How long a call waits for that database, in all." },
 
     [SETTING_FACE_ENABLED] = { "face.enabled", SETTING_BOOL, .def = "true", .needs_restart = true,
         .help = "Serves the hosted service's protocol below /realtime/v1 to apps that have a key of `hearth backend keys`." },

@@ -179,7 +179,7 @@ static void on_gone(struct http_exchange *x, void *arg)
 static void answer(struct mcp_api_turn *t, struct buf *out)
 {
     struct http_exchange *x = t->req->exchange;
-    bool waits = mcp_api_manner_of(t->frame) != MCP_API_AT_ONCE;
+    bool waits = mcp_api_frame_waits(t->req->api, t->frame);
 
     if (waits) {
         mcp_api_running_begin(t->req->api->mcp_api, &t->running);
@@ -302,10 +302,8 @@ static int begin_session(struct post *p, const struct json_rpc_frame *frame, str
 /* Only the client of a session can be asked. */
 static bool is_streamed(const struct post *p, const struct json_rpc_frame *frame)
 {
-    enum mcp_api_manner manner = mcp_api_manner_of(frame);
-
-    return (manner == MCP_API_MAY_REQUEST && *p->session_id) ||
-           (manner != MCP_API_AT_ONCE && !json_is_absent(progress_token(frame)));
+    return (mcp_api_manner_of(frame) == MCP_API_MAY_REQUEST && *p->session_id) ||
+           (mcp_api_frame_waits(p->req->api, frame) && !json_is_absent(progress_token(frame)));
 }
 
 static int take_frame(const struct post *p, const struct json_rpc_frame *frame)
@@ -479,7 +477,7 @@ static bool needs_long(const struct request *req)
     if (json_parse(a, text, &body, NULL) < 0)
         return false;
     return json_type(body) == JSON_ARRAY ||
-           (json_rpc_read_value(body, &frame, NULL) == 0 && mcp_api_manner_of(&frame) != MCP_API_AT_ONCE);
+           (json_rpc_read_value(body, &frame, NULL) == 0 && mcp_api_frame_waits(req->api, &frame));
 }
 
 /* ---- GET and DELETE of the handshake era ---- */

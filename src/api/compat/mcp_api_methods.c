@@ -231,7 +231,7 @@ static const struct method {
     unsigned eras;
     enum mcp_api_version since; /* of the handshake era */
     bool is_cacheable;          /* the stateless era requires ttlMs and cacheScope */
-    bool waits;
+    bool waits, uses_rows;
     mcp_api_method *handle;
 } methods[] = {
     { "initialize", HANDSHAKE, .handle = initialize },
@@ -251,7 +251,7 @@ static const struct method {
     { "tasks/get", HANDSHAKE, .since = MCP_API_2025_11_25, .handle = mcp_api_get_task },
     { "tasks/list", HANDSHAKE, .since = MCP_API_2025_11_25, .handle = mcp_api_list_tasks },
     { "tasks/result", HANDSHAKE, .since = MCP_API_2025_11_25, .waits = true, .handle = mcp_api_get_task_result },
-    { "tasks/cancel", HANDSHAKE, .since = MCP_API_2025_11_25, .handle = mcp_api_cancel_task },
+    { "tasks/cancel", HANDSHAKE, .since = MCP_API_2025_11_25, .uses_rows = true, .handle = mcp_api_cancel_task },
 };
 
 static const struct method *find_method(const char *name, enum mcp_api_version version)
@@ -280,9 +280,16 @@ enum mcp_api_manner mcp_api_manner_of(const struct json_rpc_frame *frame)
     if (frame->kind != JSON_RPC_REQUEST)
         return MCP_API_AT_ONCE;
     for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
-        if (methods[i].waits && strcmp(methods[i].name, frame->method) == 0)
-            return MCP_API_MAY_WAIT;
+        if ((methods[i].waits || methods[i].uses_rows) && strcmp(methods[i].name, frame->method) == 0)
+            return methods[i].waits ? MCP_API_MAY_WAIT : MCP_API_USES_ROWS;
     return strcmp(frame->method, "tools/call") == 0 && name ? manner_of_tool(name) : MCP_API_AT_ONCE;
+}
+
+bool mcp_api_frame_waits(const struct api *api, const struct json_rpc_frame *frame)
+{
+    enum mcp_api_manner manner = mcp_api_manner_of(frame);
+
+    return manner >= MCP_API_MAY_WAIT || (manner == MCP_API_USES_ROWS && api->has_remote_rows);
 }
 
 /* ---- one frame ---- */

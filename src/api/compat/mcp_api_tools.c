@@ -242,7 +242,9 @@ static enum mcp_api_manner manner_of_own(const char *name)
 {
     const struct mcp_api_tool *tool = find_tool(name);
 
-    return tool && tool->waits ? MCP_API_MAY_WAIT : MCP_API_AT_ONCE;
+    if (tool && tool->waits)
+        return MCP_API_MAY_WAIT;
+    return tool && mcp_api_find_route(&tool->route)->uses_rows ? MCP_API_USES_ROWS : MCP_API_AT_ONCE;
 }
 
 const struct mcp_api_source mcp_api_own_tools = { .list = list_own, .call = call_own, .manner = manner_of_own };

@@ -46,10 +46,12 @@ bool mcp_api_is_cancelled(struct mcp_api_turn *t);
 /* How a frame is answered. */
 enum mcp_api_manner {
     MCP_API_AT_ONCE,
+    MCP_API_USES_ROWS,  /* at once, unless the rows are remote */
     MCP_API_MAY_WAIT,   /* for a provider or a task: it belongs in the long pool */
     MCP_API_MAY_REQUEST /* sends requests before its answer: waits, and the answer of a session is a stream */
 };
 enum mcp_api_manner mcp_api_manner_of(const struct json_rpc_frame *frame);
+bool mcp_api_frame_waits(const struct api *api, const struct json_rpc_frame *frame);
 /* A position in a list, as `cursor`. -EINVAL with JSON_RPC_INVALID_PARAMS. */
 int mcp_api_read_cursor(struct mcp_api_turn *t, int64_t *ret, struct err *e) MUST_CHECK;
 /* The same for a list of one page: a cursor beyond it is refused. */

@@ -361,6 +361,7 @@ const struct route app_routes[] = {
     { .method = HTTP_POST,
       .path = "/api/apps",
       .permission = PERM_ADMIN,
+      .uses_rows = true,
       ROUTE_BODY(app_config_fields, struct app_config),
       .check_body = check_app,
       .status = 201,

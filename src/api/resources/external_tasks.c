@@ -122,6 +122,7 @@ const struct route external_task_routes[] = {
     { .method = HTTP_POST,
       .path = "/api/external-tasks/:taskUuid/webhook",
       .permission = PERM_BODY,
+      .uses_rows = true,
       ROUTE_BODY(external_fields, struct external_body),
       .max_body = LIMIT_BODY_ACTIVITY,
       .answer = external_answer,

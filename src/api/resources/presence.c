@@ -46,6 +46,7 @@ const struct route presence_routes[] = {
     { .method = HTTP_GET,
       .path = "/api/presence",
       .permission = PERM_ADMIN,
+      .uses_rows = true,
       .answer = machines_answer,
       .handler = list_machines,
       .summary = "Machines that listen now",

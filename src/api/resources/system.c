@@ -139,6 +139,7 @@ const struct route system_routes[] = {
     { .method = HTTP_GET,
       .path = "/readyz",
       .permission = PERM_PUBLIC,
+      .uses_rows = true,
       .answer = ready_answer,
       .handler = report_ready,
       .summary = "Can the service work: store, backend, disk",

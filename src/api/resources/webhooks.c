@@ -369,6 +369,7 @@ const struct route webhook_routes[] = {
     { .method = HTTP_POST,
       .path = "/webhooks/{token}",
       .permission = PERM_BODY,
+      .uses_rows = true,
       ROUTE_BODY(webhook_fields, struct webhook_body),
       .max_body = LIMIT_BODY_ACTIVITY,
       .stores = true,

@@ -14,12 +14,13 @@ static int take_number(void *arg, const struct pg_row *row, struct err *e)
     return pg_row_int(row, 0, 0, INT64_MAX, arg, e);
 }
 
-static int read_number(struct postgres *pg, const char *template, int64_t *ret, struct err *e)
+static int read_number(struct postgres *pg, const char *template, int64_t most_ms, int64_t *ret, struct err *e)
 {
     struct postgres_call c = {
         .sql = postgres_sql(postgres_table_activities(pg->tables), template),
         .table = "schema",
         .repeat = POSTGRES_REPEATABLE,
+        .most_ms = most_ms,
         .n_columns = 1,
         .max_rows = 1,
         .on_row = take_number,
@@ -33,14 +34,14 @@ static int postgres_is_ready(struct backend *b, struct err *e)
 {
     int64_t one = 0;
 
-    return read_number(postgres_of(b), "SELECT 1", &one, e);
+    return read_number(postgres_of(b), "SELECT 1", LIMIT_BACKEND_READY_MS, &one, e);
 }
 
 static int check_version(struct postgres *pg, struct err *e)
 {
     int64_t version = 0;
     struct err why = { 0 };
-    int r = read_number(pg, "SELECT coalesce(max(version), 0) FROM {schema}", &version, &why);
+    int r = read_number(pg, "SELECT coalesce(max(version), 0) FROM {schema}", 0, &version, &why);
 
     if (r == -ENOENT || (r == 0 && version == 0))
         return err_set(e, -ENOENT, "SCHEMA_MISSING",
@@ -138,7 +139,7 @@ static int connect_events(void *arg, bool is_replication, const struct net_wait 
 static int run_for_events(void *arg, const struct pg_statement *st, struct err *e)
 {
     struct postgres *pg = arg;
-    const struct net_wait wait = net_wait_of(LIMIT_BACKEND_CALL_MS, NULL, &pg->is_closing);
+    const struct net_wait wait = net_wait_of(pg->call_ms, NULL, &pg->is_closing);
     struct pg_link *link = NULL;
     int r = postgres_pool_take(pg->pool, &wait, &link, e);
 
@@ -186,6 +187,14 @@ static void postgres_unlisten(struct backend *b, void *arg)
 
 /* --- open and close --- */
 
+static void postgres_leave(struct backend *b)
+{
+    struct postgres *pg = postgres_of(b);
+
+    atomic_store(&pg->is_closing, true);
+    postgres_events_leave(pg->events);
+}
+
 static struct backend *postgres_close(struct backend *b)
 {
     struct postgres *pg = postgres_of(b);
@@ -202,6 +211,7 @@ static struct backend *postgres_close(struct backend *b)
 static const struct backend_ops postgres_ops = {
     .name = "postgres",
     .close = postgres_close,
+    .leave = postgres_leave,
     .is_ready = postgres_is_ready,
     .ensure_table = postgres_ensure_table,
     .insert = postgres_insert,
@@ -244,6 +254,7 @@ int backend_postgres_open(const struct backend_postgres_config *c, struct backen
         return r;
     pg = xcalloc(1, sizeof(*pg));
     pg->backend.ops = &postgres_ops;
+    pg->call_ms = c->call_ms > 0 ? c->call_ms : LIMIT_BACKEND_CALL_MS;
     pg->backend.abbr = pg->abbr = xstrdup(c->abbr);
     pg->tables = postgres_tables_new(c->abbr, NULL);
     postgres_table_set_made(pg->tables, postgres_table_deletions(pg->tables), true);

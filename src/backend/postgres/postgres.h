@@ -20,6 +20,7 @@ struct postgres {
     struct postgres_tables *tables; /* owned */
     struct postgres_events *events; /* owned */
     atomic_bool is_closing;
+    int64_t call_ms;            /* a call waits so long, in all */
     _Atomic int64_t trim_at_ms; /* clock_mono_ms(): tombstones are not looked through before */
 };
 
@@ -42,6 +43,7 @@ struct postgres_call {
     size_t n_params;
     const char *table; /* whose statement it is, for words of refusals; NULL: none */
     enum postgres_repeat repeat;
+    int64_t most_ms; /* deadline; 0: the one of all calls */
     int n_columns;
     size_t max_rows;
     int (*on_row)(void *arg, const struct pg_row *row, struct err *e);

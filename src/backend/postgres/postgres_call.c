@@ -16,8 +16,14 @@ struct attempt {
     struct err why;
     char sqlstate[8]; /* "": not refused */
     bool is_broken;   /* the connection broke while the statement was under way */
+    bool was_sent;
     int r;
 };
+
+static bool is_over(const struct net_wait *wait)
+{
+    return clock_mono_ms() >= wait->deadline_ms;
+}
 
 static void run(struct postgres *pg, struct postgres_call *c, const struct net_wait *wait, struct attempt *at)
 {
@@ -33,16 +39,20 @@ static void run(struct postgres *pg, struct postgres_call *c, const struct net_w
                                .is_prepared = true };
     struct pg_link *link = NULL;
 
-    *at = (struct attempt){ .r = postgres_pool_take(pg->pool, wait, &link, &at->why) };
+    *at = (struct attempt){ 0 };
+    at->r = postgres_pool_take(pg->pool, wait, &link, &at->why);
     if (at->r < 0)
         return;
     if (c->on_begin)
         c->on_begin(c->arg);
+    at->was_sent = true;
     at->r = pg_link_run(link, wait, &st, &at->why);
     at->is_broken = at->r < 0 && pg_link_is_dead(link);
     if (at->r < 0 && !at->is_broken)
         snprintf(at->sqlstate, sizeof(at->sqlstate), "%s", pg_link_sqlstate(link));
     postgres_pool_give(pg->pool, &link);
+    if (is_over(wait))
+        postgres_pool_close_idle(pg->pool);
 }
 
 /* A deadlock and a conflict between transactions have been rolled back. */
@@ -66,9 +76,32 @@ static int pause_before(const struct net_wait *wait, int64_t ms, struct err *e)
     return left < 0 ? (int)left : 0;
 }
 
+/* What became of a change that was under way, nobody here knows. */
+static int refuse_unheard(const struct postgres_call *c, const struct net_wait *wait, const struct attempt *at,
+                          struct err *e)
+{
+    const char *fate = at->was_sent && c->repeat == POSTGRES_ONCE ? "; the change may have been made all the same" : "";
+
+    if (is_over(wait))
+        return err_set(e, -EAGAIN, "STORE_UNAVAILABLE", "The database did not answer within %g seconds%s",
+                       (double)wait->total_ms / 1e3, fate);
+    return err_set(e, -EAGAIN, "STORE_UNAVAILABLE", "%s%s", at->why.text, fate);
+}
+
+static int refuse(const struct postgres_call *c, const struct net_wait *wait, const struct attempt *at, struct err *e)
+{
+    if (at->sqlstate[0])
+        return refusals_sqlstate(at->sqlstate, c->table, &at->why, e);
+    if (at->r != -ECANCELED && (at->is_broken || is_over(wait)))
+        return refuse_unheard(c, wait, at, e);
+    if (e)
+        *e = at->why;
+    return at->r;
+}
+
 int postgres_call(struct postgres *pg, struct postgres_call *c, struct err *e)
 {
-    const struct net_wait wait = net_wait_of(LIMIT_BACKEND_CALL_MS, NULL, &pg->is_closing);
+    const struct net_wait wait = net_wait_of(c->most_ms ? c->most_ms : pg->call_ms, NULL, &pg->is_closing);
     struct attempt at;
     int r = 0;
 
@@ -78,13 +111,7 @@ int postgres_call(struct postgres *pg, struct postgres_call *c, struct err *e)
         if (r == 0)
             run(pg, c, &wait, &at);
     }
-    if (r < 0 || at.r == 0)
-        return r;
-    if (at.sqlstate[0])
-        return refusals_sqlstate(at.sqlstate, c->table, &at.why, e);
-    if (e)
-        *e = at.why;
-    return at.r;
+    return at.r == 0 || r == -ECANCELED ? r : refuse(c, &wait, &at, e);
 }
 
 const char *postgres_number(struct arena *a, int64_t n)

@@ -421,9 +421,7 @@ static int follow(struct follower *f, struct err *e)
 /* Ends early when the service stops. */
 static void pause_for(struct postgres_events *ev, int64_t ms)
 {
-    int64_t until_ms = clock_mono_ms() + ms;
-
-    while (!atomic_load(&ev->is_stopping) && clock_mono_ms() < until_ms)
+    for (int64_t until_ms = clock_mono_ms() + ms; !atomic_load(&ev->is_stopping) && clock_mono_ms() < until_ms;)
         (void)!poll(NULL, 0, PAUSE_STEP_MS);
 }
 
@@ -448,13 +446,13 @@ static int follow_once(struct postgres_events *ev, bool has_gap, bool *ret_was_l
 static void *events_main(void *arg)
 {
     struct postgres_events *ev = arg;
-    int64_t pause_ms = PAUSE_MIN_MS, began_ms;
+    int64_t pause_ms = PAUSE_MIN_MS;
     bool was_live = false, has_gap = false;
 
     while (!atomic_load(&ev->is_stopping)) {
+        int64_t began_ms = clock_mono_ms();
         struct err e = { 0 };
 
-        began_ms = clock_mono_ms();
         if (follow_once(ev, has_gap, &was_live, &e) < 0)
             log_debug("backend", NULL, "cannot follow the changes of PostgreSQL: %s", LOG_Q(e.text));
         note_failure(ev);
@@ -469,14 +467,24 @@ static void *events_main(void *arg)
 
 /* --- open and close --- */
 
+static void free_events(struct postgres_events *ev)
+{
+    receivers_free(ev->receivers);
+    pthread_cond_destroy(&ev->changed);
+    pthread_mutex_destroy(&ev->lock);
+    free(ev->position);
+    free(ev->reported);
+    free(ev->abbr);
+    free(ev);
+}
+
 int postgres_events_open(const struct postgres_events_config *c, struct postgres_events **ret, struct err *e)
 {
     struct postgres_events *ev = xcalloc(1, sizeof(*ev));
     int r;
 
     ev->config = *c;
-    ev->abbr = xstrdup(c->abbr);
-    ev->config.abbr = ev->abbr;
+    ev->config.abbr = ev->abbr = xstrdup(c->abbr);
     ev->poll_ms = c->poll_ms > 0 ? c->poll_ms : DEFAULT_POLL_MS;
     snprintf(ev->changes, sizeof(ev->changes), "%s_events", c->abbr);
     snprintf(ev->broadcasts, sizeof(ev->broadcasts), "%s_broadcast", c->abbr);
@@ -485,30 +493,25 @@ int postgres_events_open(const struct postgres_events_config *c, struct postgres
     cond_init(&ev->changed);
     r = thread_start(&ev->thread, "backend-events", events_main, ev);
     if (r < 0) {
-        pthread_cond_destroy(&ev->changed);
-        pthread_mutex_destroy(&ev->lock);
-        receivers_free(ev->receivers);
-        free(ev->abbr);
-        free(ev);
+        free_events(ev);
         return err_errno(e, -r, "cannot start the thread of the backend's events");
     }
     *ret = ev;
     return 0;
 }
 
+void postgres_events_leave(struct postgres_events *ev)
+{
+    atomic_store(&ev->is_stopping, true);
+}
+
 struct postgres_events *postgres_events_close(struct postgres_events *ev)
 {
     if (!ev)
         return NULL;
-    atomic_store(&ev->is_stopping, true);
+    postgres_events_leave(ev);
     pthread_join(ev->thread, NULL);
-    receivers_free(ev->receivers);
-    pthread_cond_destroy(&ev->changed);
-    pthread_mutex_destroy(&ev->lock);
-    free(ev->position);
-    free(ev->reported);
-    free(ev->abbr);
-    free(ev);
+    free_events(ev);
     return NULL;
 }
 

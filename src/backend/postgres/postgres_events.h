@@ -47,6 +47,8 @@ struct postgres_events_status {
 
 int postgres_events_open(const struct postgres_events_config *c, struct postgres_events **ret,
                          struct err *e) MUST_CHECK;
+/* What waits for the server ends; nothing more is reported. */
+void postgres_events_leave(struct postgres_events *ev);
 struct postgres_events *postgres_events_close(struct postgres_events *ev); /* NULL is fine; returns NULL */
 struct postgres_events_status postgres_events_status(struct postgres_events *ev);
 

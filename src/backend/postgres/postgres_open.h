@@ -13,6 +13,7 @@ struct backend_postgres_config {
     const char *password;  /* NULL: of the URL, PGPASSWORD or ~/.pgpass */
     const char *abbr;      /* names the tables and functions */
     int64_t n_connections; /* at most this many for statements; 0: 8 */
+    int64_t call_ms;       /* a call waits for the database so long, in all; 0: 20 s */
 };
 /* -EINVAL BAD_SETTING; -EAGAIN STORE_UNAVAILABLE; -ENOENT SCHEMA_MISSING, -EPROTONOSUPPORT SCHEMA_TOO_OLD or
  * SCHEMA_TOO_NEW. */

@@ -34,7 +34,8 @@ int postgres_place_open(const struct backend_place *place, struct arena *a, stru
     c = (struct backend_postgres_config){ .url = found.url,
                                           .password = found.password,
                                           .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
-                                          .n_connections = found.n_connections };
+                                          .n_connections = found.n_connections,
+                                          .call_ms = settings_ms(place->settings, SETTING_BACKEND_CALL_S) };
     return backend_postgres_open(&c, ret, e);
 }
 

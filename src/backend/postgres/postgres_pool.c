@@ -125,7 +125,7 @@ static int open_link(struct postgres_pool *p, const struct net_wait *wait, struc
     return r;
 }
 
-static void close_idle(struct postgres_pool *p)
+void postgres_pool_close_idle(struct postgres_pool *p)
 {
     pthread_mutex_lock(&p->lock);
     for (; p->n_idle > 0; p->n_links--)
@@ -189,7 +189,7 @@ int postgres_pool_take(struct postgres_pool *p, const struct net_wait *wait, str
         if (pg_link_is_alive(*ret))
             return 0;
         postgres_pool_give(p, ret);
-        close_idle(p);
+        postgres_pool_close_idle(p);
     }
     if (r == 0)
         r = refuse_pause(p, e);
@@ -234,7 +234,7 @@ struct postgres_pool *postgres_pool_free(struct postgres_pool *p)
 {
     if (!p)
         return NULL;
-    close_idle(p);
+    postgres_pool_close_idle(p);
     pthread_cond_destroy(&p->freed);
     pthread_mutex_destroy(&p->lock);
     if (p->password)

@@ -28,6 +28,8 @@ int postgres_pool_take(struct postgres_pool *p, const struct net_wait *wait, str
                        struct err *e) MUST_CHECK;
 /* Keeps a connection that can be used again, closes any other. */
 void postgres_pool_give(struct postgres_pool *p, struct pg_link **link);
+/* After a connection on which nothing was heard any more: the others may be as dead. */
+void postgres_pool_close_idle(struct postgres_pool *p);
 /* A connection of its own, outside the pool. */
 int postgres_pool_connect(const struct postgres_place *place, const struct net_wait *wait, struct pg_link **ret,
                           struct err *e) MUST_CHECK;
