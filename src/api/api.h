@@ -28,6 +28,7 @@ struct api {
     struct mcp_oauth *mcp_oauth; /* mcp/oauth.h; NULL without a service */
     struct mcp_host *mcp_host;   /* mcp/host.h */
     struct mcp_api *mcp_api;     /* api/compat/mcp_api.h; NULL without a service */
+    struct face_auth *face_auth; /* face/auth.h; NULL as realtime */
     struct realtime *realtime;   /* face/realtime.h; NULL without a service, or when face.enabled is off */
     struct api_events *events;   /* api/resources/events.h: the stream of changes */
     const char *data_dir;

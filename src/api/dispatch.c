@@ -3,6 +3,7 @@
 #include "api/admission.h"
 #include "api/answer.h"
 #include "api/api.h"
+#include "api/resources/face_form.h"
 #include "api/resources/foreign_clients.h"
 #include "api/host.h"
 #include "api/request.h"
@@ -16,7 +17,7 @@
 
 #define CORS_HEADERS                                                                                                         \
     "content-type, authorization, x-app-id, x-api-key, accept, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, " \
-    "apikey, x-client-info, prefer, accept-profile, content-profile, range, range-unit"
+    "apikey, x-client-info, x-supabase-api-version, prefer, accept-profile, content-profile, range, range-unit"
 #define CORS_HEADERS_OWN CORS_HEADERS ", " SESSION_PROOF_HEADER /* only the service's own pages may send a proof */
 #define CORS_METHODS "GET, POST, PUT, PATCH, DELETE"
 
@@ -367,6 +368,8 @@ static int refuse_unmatched(struct dispatch *d, struct http_exchange *x, const s
     char allow[80] = "";
     int r = match->is_path_known ? 0 : foreign_clients_refuse_path(d->foreign, x->request.path, x->request.id, e);
 
+    if (r == 0 && !match->is_path_known)
+        r = face_refuse_path(x->request.path, e);
     if (r < 0)
         return r;
     if (!match->is_path_known)

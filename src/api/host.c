@@ -8,7 +8,7 @@
 
 #define CORS_EXPOSED                                                                                                   \
     "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, mcp-session-id, "          \
-    "content-range, content-location, location, preference-applied"
+    "content-range, content-location, location, preference-applied, x-supabase-api-version"
 
 enum { AUTHORITY_SIZE = 300, BOUND_ADDRESSES = 64 };
 

@@ -146,15 +146,8 @@ static void write_json_answer(struct json_writer *w, const struct route *route)
     json_end(w);
 }
 
-static void write_success(struct json_writer *w, const struct route *route)
+static void write_content(struct json_writer *w, const struct route *route)
 {
-    char status[8];
-
-    if (route->is_refused)
-        return;
-    snprintf(status, sizeof(status), "%d", route->status ? route->status : 200);
-    json_begin_object_as(w, status);
-    json_add_string(w, "description", route->summary);
     json_begin_object_as(w, "content");
     json_begin_object_as(w, route->answer_type ? route->answer_type : "application/json");
     if (route->answer)
@@ -165,6 +158,19 @@ static void write_success(struct json_writer *w, const struct route *route)
         json_end(w);
     }
     json_end(w);
+}
+
+static void write_success(struct json_writer *w, const struct route *route)
+{
+    char status[8];
+
+    if (route->is_refused)
+        return;
+    snprintf(status, sizeof(status), "%d", route->status ? route->status : 200);
+    json_begin_object_as(w, status);
+    json_add_string(w, "description", route->summary);
+    if (route->status != 204)
+        write_content(w, route);
     json_end(w);
 }
 

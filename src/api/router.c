@@ -2,6 +2,7 @@
 
 #include "api/compat/v1.h"
 #include "api/envelope.h"
+#include "api/resources/face_form.h"
 
 #include <string.h>
 
@@ -158,6 +159,8 @@ const struct error_form *router_error_form(struct router *r, const struct route_
     for (int method = 0; !entry && method < HTTP_METHODS; method++)
         entry = router_find(r, (enum http_method)method, req->path, &match);
     form = entry ? entry->route->error_form : v1_error_form(req);
+    if (!entry && !form)
+        form = face_error_form(req);
     return form ? form : &error_envelope;
 }
 

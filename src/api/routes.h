@@ -35,6 +35,8 @@ extern const struct route app_routes[];           /* api/resources/apps.c */
 extern const struct route event_routes[];         /* api/resources/events.c: the stream of changes */
 extern const struct route presence_routes[];      /* api/resources/presence.c */
 extern const struct route realtime_routes[];      /* api/resources/realtime.c: the hosted service's protocol */
+extern const struct route backend_user_routes[];  /* api/resources/backend_users.c: users of the face */
+extern const struct route face_auth_routes[];     /* api/resources/face_auth.c: /auth/v1 */
 extern const struct route backend_key_routes[];   /* api/resources/backend_keys.c */
 extern const struct route backend_token_routes[]; /* api/resources/backend_token.c */
 extern const struct route embed_routes[];         /* api/resources/embed.c */

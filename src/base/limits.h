@@ -42,6 +42,21 @@ enum {
     LIMIT_JWT_ROLE = 32,
     LIMIT_JWT_SKEW_S = 30, /* clocks of issuer and reader may differ so much */
 
+    LIMIT_FACE_USERS = 10000,
+    LIMIT_FACE_EMAIL = 255,            /* characters */
+    LIMIT_FACE_PASSWORD_MIN = 6,       /* bytes; both as the hosted service has them */
+    LIMIT_FACE_PASSWORD = 72,
+    LIMIT_FACE_USER_DATA = 4096,       /* what a user says of itself, as JSON: every access token carries it */
+    LIMIT_FACE_USER_SESSIONS = 100,    /* of one user; the one unused for longest ends when another begins */
+    LIMIT_FACE_SESSION_IDLE_DAYS = 90, /* a session that was not refreshed for so long ends */
+    LIMIT_FACE_ACCESS_S = 3600,        /* how long an access token is valid */
+    LIMIT_FACE_REUSE_S = 10,           /* the last refresh token may be sent again, because its answer was lost */
+    LIMIT_FACE_HASHES = 2,             /* passwords hashed at the same time, each in 19 MiB */
+    LIMIT_FACE_ACCOUNT_TRIES = 10,     /* wrong passwords of one account at once; then one each ... */
+    LIMIT_FACE_ACCOUNT_TRY_MS = 6000,
+    LIMIT_FACE_ADDRESS_TRIES = 60, /* wrong passwords and sign-ups of one address at once; then one each ... */
+    LIMIT_FACE_ADDRESS_TRY_MS = 2000,
+
     LIMIT_TOPIC_BYTES = 255,              /* of a channel's topic, "realtime:" included: one byte counts it */
     LIMIT_SOCKET_CHANNELS = 100,          /* channels joined over one socket */
     LIMIT_CHANNEL_CHANGES = 100,          /* subscriptions to changes of one channel */

@@ -41,6 +41,7 @@ int face_caller_of_token(const struct face_keys *keys, struct slice token, int64
             continue;
         *ret = (struct face_caller){ .role = role, .expires_s = claims.expires_s };
         memcpy(ret->subject, claims.subject, sizeof(ret->subject));
+        memcpy(ret->session, claims.session, sizeof(ret->session));
         return 0;
     }
     return err_set(e, -EINVAL, "MALFORMED_JWT",

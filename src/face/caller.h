@@ -14,6 +14,7 @@ enum face_role { FACE_ANON, FACE_AUTHENTICATED, FACE_SERVICE };
 struct face_caller {
     enum face_role role;
     char subject[LIMIT_JWT_SUBJECT + 1]; /* the user; "" for none */
+    char session[UUID_SIZE];             /* of the user's token; "" for none */
     int64_t expires_s;                   /* 0: never */
 };
 

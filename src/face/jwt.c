@@ -145,6 +145,21 @@ int jwt_verify(struct slice token, struct slice secret, int64_t now_s, struct jw
     if (!read_text(body, "role", claims.role, LIMIT_JWT_ROLE) ||
         !read_text(body, "sub", claims.subject, LIMIT_JWT_SUBJECT))
         return malformed(e, "role and sub must be short texts");
+    if (uuid_is_valid(json_string(json_get(body, "session_id"))))
+        memcpy(claims.session, json_string(json_get(body, "session_id")).p, UUID_LEN);
     *ret = claims;
     return 0;
+}
+
+void jwt_sign(struct buf *out, struct slice claims, struct slice secret)
+{
+    unsigned char signature[HASH_BYTES];
+    size_t start = out->n;
+
+    base64url_encode(out, SLICE_LIT("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
+    buf_add_char(out, '.');
+    base64url_encode(out, claims);
+    hash_hmac_sha256((struct slice){ out->p + start, out->n - start }, secret, signature);
+    buf_add_char(out, '.');
+    base64url_encode(out, (struct slice){ (const char *)signature, sizeof(signature) });
 }

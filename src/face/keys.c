@@ -51,6 +51,7 @@ static void fill(struct face_keys *keys, struct slice root)
     make_key(root, "sb_publishable_", keys->publishable);
     make_key(root, "sb_secret_", keys->secret);
     derive(root, "jwt", keys->jwt_secret);
+    derive(root, "refresh", keys->refresh_secret);
 }
 
 /* A fresh value in its sealed form, as base64. */

@@ -1,7 +1,7 @@
 /* The keys that apps of the hosted service use on this machine: publishable (anonymous callers), secret (the service
- * role), and the secret that signs the tokens of users.
+ * role), and the secrets that sign the tokens of users.
  *
- * All three come from one value, made at the first use and kept sealed in the store (identity/seal.h). Any worker.
+ * All come from one value, made at the first use and kept sealed in the store (identity/seal.h). Any worker.
  */
 #pragma once
 
@@ -15,6 +15,7 @@ struct face_keys {
     char publishable[FACE_KEY_SIZE]; /* sb_publishable_<22>_<8> */
     char secret[FACE_KEY_SIZE];      /* sb_secret_<22>_<8> */
     char jwt_secret[FACE_KEY_SIZE];
+    char refresh_secret[FACE_KEY_SIZE]; /* of refresh tokens; never shown */
 };
 
 /* Reads the keys, which are made when missing, into secret memory: *ret ends with secret_free(). -EBADMSG

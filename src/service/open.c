@@ -432,6 +432,7 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     if (r == 0 && is_serving)
         r = service_open_face(s, e);
     s->api.realtime = s->realtime;
+    s->api.face_auth = s->face_auth;
     s->api.loop = s->loop;
     s->api.settings = s->settings;
     s->api.store = s->store;
@@ -559,6 +560,7 @@ struct service *service_close(struct service *s)
     s->leaving = loop_timer_free(s->leaving);
     s->loop = loop_free(s->loop);
     s->realtime = realtime_free(s->realtime);
+    s->face_auth = face_auth_free(s->face_auth);
     s->events = api_events_free(s->events);
     s->mcp_api = mcp_api_close(s->mcp_api);
     s->settings = settings_free(s->settings);

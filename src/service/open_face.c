@@ -5,5 +5,8 @@ int service_open_face(struct service *s, struct err *e)
 {
     const struct realtime_config c = { .backend = s->backend, .store = s->store, .identity = s->identity };
 
-    return settings_bool(s->settings, SETTING_FACE_ENABLED) ? realtime_start(&c, &s->realtime, e) : 0;
+    if (!settings_bool(s->settings, SETTING_FACE_ENABLED))
+        return 0;
+    s->face_auth = face_auth_new(s->store);
+    return realtime_start(&c, &s->realtime, e);
 }

@@ -11,6 +11,7 @@
 #include "api/compat/v1_kept.h"
 #include "apps/apps.h"
 #include "backend/backend.h"
+#include "face/auth.h"
 #include "face/realtime.h"
 #include "http/server.h"
 #include "identity/meter.h"
@@ -55,6 +56,7 @@ struct service {
     unsigned char *mcp_key; /* for the tokens of logins; in secret memory */
     struct mcp_host *mcp_host;
     struct mcp_api *mcp_api;
+    struct face_auth *face_auth;
     struct realtime *realtime;
     struct api_events *events;
     struct dispatch *dispatch;

@@ -194,6 +194,7 @@ static const char *check_llamacpp_arg(const char *value)
 static const char *const sandbox_profiles[] = { "none", "standard", "strict", NULL };
 static const char *const peer_modes[] = { "launched", "same_user", "any", NULL };
 static const char *const backend_names[] = { "embedded", "postgres", NULL }; /* of backend/backend_providers.c */
+static const char *const signup_names[] = { "local", "open", "closed", NULL };
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const log_formats[] = { "text", "json", NULL };
 
@@ -268,7 +269,9 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "How long a call waits for that database, in all." },
 
     [SETTING_FACE_ENABLED] = { "face.enabled", SETTING_BOOL, .def = "true", .needs_restart = true,
-        .help = "Serves the hosted service's protocol below /realtime/v1 to apps that have a key of `hearth backend keys`." },
+        .help = "Serves the hosted service's protocol (/auth/v1, /realtime/v1) to apps that have a key of `hearth backend keys`." },
+    [SETTING_FACE_SIGNUP] = { "face.signup", SETTING_ENUM, .one_of = signup_names, .def = "local",
+        .help = "Who may make a user at /auth/v1/signup: programs of this machine, everyone who reaches the port (open), nobody (closed)." },
 
     [SETTING_APPROVALS_WAIT_S] = { "approvals.wait_s", SETTING_SECONDS, .min = 1, .max = 604800, .def = "3600",
         .help = "How long an agent's question waits for a person; then the answer is no." },

@@ -159,6 +159,15 @@ static const char approval_tables[] =
 static const char trigger_depths[] = "ALTER TABLE tasks ADD COLUMN trigger_depth INTEGER NOT NULL DEFAULT 0;";
 /* All tasks of an app share a thread, which holds 10,000 turns before the next is begun. */
 static const char turn_tasks[] = "CREATE INDEX turns_by_task ON turns (task_uuid, id) WHERE task_uuid IS NOT NULL;";
+/* Users who signed up at the face, and their sessions. counter: of the session's current refresh token. */
+static const char face_tables[] =
+    "CREATE TABLE face_users (id TEXT PRIMARY KEY NOT NULL, email TEXT NOT NULL UNIQUE, password TEXT NOT NULL,"
+    "    user_data TEXT NOT NULL DEFAULT '{}', created_at TEXT NOT NULL, updated_at TEXT NOT NULL, last_sign_in_at TEXT);"
+    "CREATE TABLE face_sessions (id TEXT PRIMARY KEY NOT NULL,"
+    "    user_id TEXT NOT NULL REFERENCES face_users(id) ON DELETE CASCADE, counter INTEGER NOT NULL DEFAULT 0,"
+    "    created_at TEXT NOT NULL, refreshed_at TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX face_sessions_by_user ON face_sessions (user_id, refreshed_at);"
+    "CREATE INDEX face_sessions_by_use ON face_sessions (refreshed_at);";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
@@ -176,5 +185,6 @@ const struct migration store_migrations[] = {
     { "approvals", approval_tables },
     { "depth of triggers", trigger_depths },
     { "turns of a task", turn_tasks },
+    { "users of the face", face_tables },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

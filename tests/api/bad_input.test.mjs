@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
 import { admin, asEnvelope, backendFile, confirming, nobodysId, refused, residentKib, signIn, sqlite, storeFile } from './kit.mjs';
 import { env } from './provider.mjs';
-import { faceKeys } from './realtime.mjs';
+import { faceUser } from './realtime.mjs';
 import { makeWorld, successOf } from './success.mjs';
 
 const memoryBoundKib = 40 * 1024;
@@ -16,12 +16,12 @@ const h = await startHearth({ env: { ...kept, ...env } });
 const { routes } = await admin(h, 'GET', '/api/routes');
 const { body: openapi } = await h.api('GET', '/openapi.json');
 const big = Buffer.concat([Buffer.from('{"x":"'), Buffer.alloc(bigBytes - 8, 'a'), Buffer.from('"}')]);
-let world, browser, apikey;
+let world, browser, face;
 
 before(async () => {
     world = await makeWorld(h);
     browser = await signIn(h);
-    apikey = (await faceKeys(h)).publishable;
+    face = await faceUser(h);
 });
 after(() => h.stop());
 
@@ -37,8 +37,8 @@ const pathOf = (route) => route.path.replace(':app', world.app).replace(':name',
 function headersOf(route) {
     if (route.permission === 'admin')
         return browser.headers;
-    if (route.path.startsWith('/realtime/'))
-        return { apikey };
+    if (/^\/(realtime|auth)\//.test(route.path))
+        return face.headers;
     return ['public', 'body'].includes(route.permission) ? {} : { 'x-app-id': world.app };
 }
 

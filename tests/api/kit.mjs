@@ -93,6 +93,10 @@ export function tasksOfRow(h, rowId, count = 1) {
 
 // Routes in OpenAI's, Anthropic's and Ollama's form tell errors in it (docs/compatible-api.md); this is the same in the words of the envelope.
 export function asEnvelope(reply) {
+    if (reply.body?.hearth_code && (reply.body.message ?? reply.body.msg)) {    // the hosted service's
+        const { hearth_code: code, message, msg, ...rest } = reply.body;
+        return { ...reply, body: { ...rest, success: false, error: message ?? msg, code } };
+    }
     const inner = reply.body?.error;
     if (typeof inner === 'string' && reply.body.hearth_code) {          // Ollama's form
         const { hearth_code: code, ...rest } = reply.body;

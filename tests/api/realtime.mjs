@@ -9,6 +9,13 @@ import { admin } from './kit.mjs';
 // {publishable, secret, jwt_secret}
 export function faceKeys(h) { return admin(h, 'GET', '/api/backend/keys'); }
 
+// A user of the face, and the headers of that user's requests.
+export async function faceUser(h) {
+    const { publishable, jwt_secret: secret } = await faceKeys(h);
+    const password = randomUUID(), { user } = await admin(h, 'POST', '/api/backend/users', { email: `${randomUUID()}@example.org`, password }, 201);
+    return { user, password, headers: { apikey: publishable, authorization: `Bearer ${token(secret, user.id)}` } };
+}
+
 const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 // A token of HS256. `more` replaces claims; a claim that is undefined is left out.

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, sqlite, storeFile, taskBecomes, tasksOfRow, unique } from './kit.mjs';
-import { faceKeys } from './realtime.mjs';
+import { faceKeys, faceUser } from './realtime.mjs';
 import { loginServer } from './login_server.mjs';
 import { until } from './harness.mjs';
 import { meta, session, stateless } from './mcp.mjs';
@@ -216,6 +216,21 @@ export const successes = {
     'GET /api/presence': plain('/api/presence'),
 
     'GET /api/backend/keys': plain('/api/backend/keys'),
+    'GET /api/backend/users': plain('/api/backend/users'),
+    'POST /api/backend/users': () => ({ path: '/api/backend/users', body: { email: `${unique('user')}@example.org`, password: 'a password' }, status: 201 }),
+    'DELETE /api/backend/users/:user': async (w) => ({ path: `/api/backend/users/${(await faceUser(w.h)).user.email}` }),
+    'PUT /api/backend/users/:user/password': async (w) => ({ path: `/api/backend/users/${(await faceUser(w.h)).user.id}/password`, body: { password: 'a new password' } }),
+    'POST /auth/v1/signup': async (w) => ({ path: '/auth/v1/signup', headers: { apikey: (await faceKeys(w.h)).publishable },
+        body: { email: `${unique('person')}@example.org`, password: 'a password', data: { name: 'A' } } }),
+    'POST /auth/v1/token': async (w) => {
+        const { user, password, headers } = await faceUser(w.h);
+        return { path: '/auth/v1/token?grant_type=password', headers, body: { email: user.email, password } };
+    },
+    'GET /auth/v1/user': async (w) => ({ path: '/auth/v1/user', headers: (await faceUser(w.h)).headers }),
+    'PUT /auth/v1/user': async (w) => ({ path: '/auth/v1/user', headers: (await faceUser(w.h)).headers, body: { data: { name: 'B' } } }),
+    'POST /auth/v1/logout': async (w) => ({ path: '/auth/v1/logout', headers: (await faceUser(w.h)).headers, status: 204 }),
+    'GET /auth/v1/health': async (w) => ({ path: '/auth/v1/health', headers: (await faceUser(w.h)).headers }),
+    'GET /auth/v1/settings': async (w) => ({ path: '/auth/v1/settings', headers: (await faceUser(w.h)).headers }),
     'GET /realtime/v1/websocket': async (w) => ({ path: `/realtime/v1/websocket?apikey=${(await faceKeys(w.h)).publishable}`, status: 101, type: 'websocket' }),
     'POST /realtime/v1/api/broadcast': async (w) => ({ path: '/realtime/v1/api/broadcast', headers: { apikey: (await faceKeys(w.h)).publishable },
         body: { messages: [{ topic: 'room', event: 'hello', payload: {} }] }, status: 202 }),
