@@ -43,8 +43,8 @@ enum {
     LIMIT_JWT_SKEW_S = 30, /* clocks of issuer and reader may differ so much */
 
     LIMIT_FACE_USERS = 10000,
-    LIMIT_FACE_EMAIL = 255,            /* characters */
-    LIMIT_FACE_PASSWORD_MIN = 6,       /* bytes; both as the hosted service has them */
+    LIMIT_FACE_EMAIL = 255,      /* characters */
+    LIMIT_FACE_PASSWORD_MIN = 6, /* bytes; both as the hosted service has them */
     LIMIT_FACE_PASSWORD = 72,
     LIMIT_FACE_USER_DATA = 4096,       /* what a user says of itself, as JSON: every access token carries it */
     LIMIT_FACE_USER_SESSIONS = 100,    /* of one user; the one unused for longest ends when another begins */

@@ -12,7 +12,7 @@
 enum { MS_A_SECOND = 1000 };
 
 struct face_auth {
-    struct store *store;                     /* borrowed */
+    struct store *store;                      /* borrowed */
     struct attempts *of_account, *of_address; /* owned */
 };
 

@@ -64,7 +64,7 @@ test('a preflight of an allowed origin is answered with the decided headers', as
     assert.equal(reply.headers['access-control-allow-origin'], 'https://app.example.org');
     const names = reply.headers['access-control-allow-headers'].toLowerCase().split(/, */).sort();
     assert.deepEqual(names, ['accept', 'accept-profile', 'apikey', 'authorization', 'content-profile', 'content-type', 'mcp-method', 'mcp-name', 'mcp-protocol-version', 'mcp-session-id',
-        'prefer', 'range', 'range-unit', 'x-api-key', 'x-app-id', 'x-client-info']);
+        'prefer', 'range', 'range-unit', 'x-api-key', 'x-app-id', 'x-client-info', 'x-supabase-api-version']);
     const methods = reply.headers['access-control-allow-methods'].split(/, */);
     for (const method of ['GET', 'POST', 'PATCH', 'DELETE'])
         assert.ok(methods.includes(method), method);

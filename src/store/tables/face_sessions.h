@@ -21,7 +21,8 @@ struct face_refresh {
 };
 /* Takes a refresh token: raises the session's counter. The token before the newest, within LIMIT_FACE_REUSE_S after it
  * was taken, changes nothing and gives the newest again: its answer was lost, or two tabs refreshed at once. Any older
- * one ends the session (RFC 9700 section 4.14.2). -ENOENT REFRESH_TOKEN_NOT_FOUND, -ESTALE REFRESH_TOKEN_ALREADY_USED. */
+ * one ends the session (RFC 9700 section 4.14.2). -ENOENT REFRESH_TOKEN_NOT_FOUND, -ESTALE REFRESH_TOKEN_ALREADY_USED.
+ */
 int store_face_sessions_refresh(struct store *s, struct face_refresh *refresh, struct err *e) MUST_CHECK;
 
 enum face_sessions_ended { FACE_THIS_SESSION, FACE_OTHER_SESSIONS, FACE_ALL_SESSIONS };

@@ -4,10 +4,10 @@
 #include "store/store.h"
 
 struct face_user_row {
-    const char *id;       /* UUID */
-    const char *email;    /* unique; as face/password.h normalises it */
-    const char *password; /* hash of face/password.h */
-    const char *user_data; /* JSON object: what the user says of itself */
+    const char *id;                                        /* UUID */
+    const char *email;                                     /* unique; as face/password.h normalises it */
+    const char *password;                                  /* hash of face/password.h */
+    const char *user_data;                                 /* JSON object: what the user says of itself */
     const char *created_at, *updated_at, *last_sign_in_at; /* the store's; last_sign_in_at may be NULL */
 };
 

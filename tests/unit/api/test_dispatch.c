@@ -422,7 +422,7 @@ static void own_and_configured_origins_get_cors_headers_and_others_none(void **s
     assert_string_equal(
         header_of(&w, &reply, "access-control-allow-headers"),
         "content-type, authorization, x-app-id, x-api-key, accept, mcp-session-id, mcp-protocol-version, "
-        "mcp-method, mcp-name, apikey, x-client-info, prefer, accept-profile, content-profile, range, range-unit");
+        "mcp-method, mcp-name, apikey, x-client-info, x-supabase-api-version, prefer, accept-profile, content-profile, range, range-unit");
     reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://app.example\r\n", "");
     assert_int_equal(reply.status, 200);
     assert_string_equal(header_of(&w, &reply, "access-control-allow-origin"), "https://app.example");
@@ -430,7 +430,7 @@ static void own_and_configured_origins_get_cors_headers_and_others_none(void **s
     assert_string_equal(
         header_of(&w, &reply, "access-control-expose-headers"),
         "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, mcp-session-id, "
-        "content-range, content-location, location, preference-applied");
+        "content-range, content-location, location, preference-applied, x-supabase-api-version");
     reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
     assert_null(header_of(&w, &reply, "access-control-allow-origin"));
     reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://evil.example\r\n", "");
