@@ -58,6 +58,22 @@ struct table_shape {
 /* NULL: no such column. */
 const struct table_column *table_shape_column(const struct table_shape *shape, struct slice name);
 
+/* The type that this word of PostgreSQL names: "int4", "integer", "text[]", "_text", "timestamptz". */
+bool table_type_of(struct slice word, enum table_type *ret);
+const char *table_type_word(enum table_type type); /* as in PostgreSQL's catalog: "int4", "_text" */
+const char *table_type_name(enum table_type type); /* as in PostgreSQL's messages: "integer", "text[]" */
+bool table_type_is_json(enum table_type type);
+bool table_type_is_array(enum table_type type);
+
+/* Default texts that are no literals. */
+#define TABLE_DEFAULT_UUID "gen_random_uuid()"
+#define TABLE_DEFAULT_NOW "now()"
+#define TABLE_DEFAULT_USER "auth.uid()" /* only_user of the query that inserts the row */
+
+/* The columns of the Activities table that others see (specification, Activities table). Constant. */
+enum { TABLE_N_ACTIVITY_COLUMNS = 14 };
+extern const struct table_column table_activity_columns[TABLE_N_ACTIVITY_COLUMNS];
+
 /* ---- statements ---- */
 
 enum query_kind { QUERY_SELECT, QUERY_INSERT, QUERY_UPDATE, QUERY_DELETE };
@@ -133,25 +149,29 @@ struct query {
     enum query_conflict conflict;
     const char *const *conflict_columns; /* none: the key */
     size_t n_conflict_columns;
-    bool is_null_for_missing; /* members that a row of INSERT lacks become NULL; false: their default */
-    bool is_rows_wanted;      /* of INSERT, UPDATE and DELETE; a SELECT always gives them */
-    bool is_count_wanted;     /* of SELECT: all rows that match, whatever the limit */
-    int64_t max_affected;     /* more rows undo the statement, -E2BIG TOO_MANY_ROWS; < 0: any number */
+    /* Members that a row of INSERT lacks become NULL when `columns` or another row names them; false: their default. */
+    bool is_null_for_missing;
+    bool is_rows_wanted;  /* of INSERT, UPDATE and DELETE; a SELECT always gives them */
+    bool is_count_wanted; /* of SELECT: all rows that match, whatever the limit */
+    int64_t max_affected; /* more rows undo the change, -E2BIG TOO_MANY_ROWS; < 0: LIMIT_QUERY_WRITE_ROWS */
     /* Row-level security. NULL: no rule (service_role, the service itself). Else only rows whose column user_id equals
      * it are seen, changed, or left behind; a table without that column has no rule. */
     const char *only_user;
 };
 
 struct query_reply {
-    struct slice rows; /* a JSON array of objects, values as PostgreSQL's to_jsonb gives them */
-    int64_t n_rows;    /* seen or changed */
-    int64_t count;     /* -1: not asked for */
+    struct slice rows;  /* a JSON array of objects, values as PostgreSQL's to_jsonb gives them */
+    int64_t n_rows;     /* seen or changed */
+    int64_t n_inserted; /* of these: new rows */
+    int64_t count;      /* -1: not asked for */
 };
 
 /* Errors of both, beside those of every backend call; extras "details" and "hint" hold what PostgreSQL would say:
- *   -ENOENT UNKNOWN_TABLE, -EINVAL UNKNOWN_COLUMN (42703), -EINVAL BAD_VALUE (22P02), -EINVAL BAD_OPERATOR (42883),
+ *   -ENOENT UNKNOWN_TABLE, -EINVAL UNKNOWN_COLUMN (42703), -EINVAL BAD_VALUE (22P02, or the extra "sqlstate": 22003,
+ *   22007, 22008), -EINVAL BAD_OPERATOR (42883), -EINVAL BAD_CONFLICT (42P10), -ETIMEDOUT QUERY_TIMEOUT (57014),
  *   -EEXIST NOT_UNIQUE (23505), -EINVAL NOT_NULL (23502), -EINVAL CHECK_FAILED (23514), -EPERM ROW_REFUSED (42501, by
  *   only_user), -EACCES STORE_DENIED (42501, by the database), -E2BIG TOO_LARGE, -E2BIG TOO_MANY_ROWS (PGRST124).
+ * backend_shape: knows the tables of ensure_table and declare and the Activities table, none of the backend's own.
  * backend_declare: makes the table with these columns, or adds the nullable ones it lacks; -EEXIST TABLE_DIFFERS names
  *   the first column of another type. Idempotent. Its changes are reported as events whose rows carry raw_data with the
  *   whole record as JSON. */

@@ -233,9 +233,22 @@ enum {
     LIMIT_RUN_LOG_BYTES = 64 << 10, /* stored log of one run; the oldest bytes are dropped first */
 
     /* backend */
-    LIMIT_TABLE_NAME_PART = 63, /* characters of a schema or table name, as in PostgreSQL */
-    LIMIT_FILTER_BYTES = 2000,  /* a row filter */
-    LIMIT_FILTER_PATH = 16,     /* nested members below a JSON column */
+    LIMIT_TABLE_NAME_PART = 63,     /* characters of a schema or table name, as in PostgreSQL */
+    LIMIT_FILTER_BYTES = 2000,      /* a row filter */
+    LIMIT_FILTER_PATH = 16,         /* nested members below a JSON column */
+    LIMIT_QUERY_ROWS = 1000,        /* in the reply to one query */
+    LIMIT_QUERY_WRITE_ROWS = 10000, /* inserted, changed or removed by one query */
+    LIMIT_QUERY_CONDITIONS = 200,
+    LIMIT_QUERY_DEPTH = 16,       /* of nested conditions */
+    LIMIT_QUERY_VALUES = 1000,    /* of all conditions together */
+    LIMIT_QUERY_ITEMS = 500,      /* columns of a reply */
+    LIMIT_QUERY_ORDER = 32,       /* columns that order a reply */
+    LIMIT_QUERY_PATTERN = 1024,   /* bytes of a pattern of LIKE */
+    LIMIT_QUERY_STEPS = 50000000, /* of one comparison of a text with a pattern, or of two JSON values */
+    LIMIT_QUERY_READ_MS = 10000,  /* one SELECT of the embedded backend */
+    LIMIT_QUERY_WRITE_MS = 5000,  /* one change of the embedded backend, which other changes wait for */
+    LIMIT_TABLE_COLUMNS = 200,
+    LIMIT_TABLE_CHOICES = 100, /* values that a CHECK permits */
     LIMIT_BROADCASTS_WAITING = 1024,
     LIMIT_CHANGE_LOG = 20000,       /* newest changes kept for other services that use the same file */
     LIMIT_BACKEND_CONNECTIONS = 64, /* to a database, for statements */

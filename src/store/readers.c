@@ -10,10 +10,11 @@ struct reader {
 };
 
 struct readers {
-    char *path;           /* owned */
-    pthread_key_t key;    /* key of each thread's struct reader */
-    pthread_mutex_t lock; /* guards first */
-    struct reader *first; /* owned */
+    char *path;                                       /* owned */
+    int (*prepare)(struct sql_db *db, struct err *e); /* NULL: none */
+    pthread_key_t key;                                /* key of each thread's struct reader */
+    pthread_mutex_t lock;                             /* guards first */
+    struct reader *first;                             /* owned */
 };
 
 static void reader_end(void *arg)
@@ -48,17 +49,20 @@ static struct reader *reader_new(struct readers *rs)
     return reader;
 }
 
-static struct sql_db *open_reader(const char *path)
+static struct sql_db *open_reader(const struct readers *rs)
 {
     struct sql_options options = { .is_readonly = true };
     struct sql_db *db = NULL;
     struct err why = { 0 };
     int r;
 
-    r = sql_open(path, &options, &db, &why);
-    if (r < 0)
-        return sql_broken(r, &why);
-    return db;
+    r = sql_open(rs->path, &options, &db, &why);
+    if (r == 0 && rs->prepare)
+        r = rs->prepare(db, &why);
+    if (r == 0)
+        return db;
+    sql_close(db);
+    return sql_broken(r, &why);
 }
 
 struct sql_db *readers_get(struct readers *rs)
@@ -70,7 +74,7 @@ struct sql_db *readers_get(struct readers *rs)
     if (reader->db && sql_is_broken(reader->db))
         reader->db = sql_close(reader->db);
     if (!reader->db)
-        reader->db = open_reader(rs->path);
+        reader->db = open_reader(rs);
     return reader->db;
 }
 
@@ -97,6 +101,11 @@ int readers_new(const char *path, struct readers **ret, struct err *e)
     rs->path = xstrdup(path);
     *ret = rs;
     return 0;
+}
+
+void readers_prepare_with(struct readers *rs, int (*fn)(struct sql_db *db, struct err *e))
+{
+    rs->prepare = fn;
 }
 
 struct readers *readers_free(struct readers *rs)

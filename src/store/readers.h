@@ -11,6 +11,8 @@
 struct readers;
 
 int readers_new(const char *path, struct readers **ret, struct err *e) MUST_CHECK;
+/* fn prepares each connection that is opened from now on; before the first readers_get(). */
+void readers_prepare_with(struct readers *rs, int (*fn)(struct sql_db *db, struct err *e));
 struct readers *readers_free(struct readers *rs);
 /* This thread's connection. Never NULL: when it could not be opened, each query returns -EIO with the reason. */
 struct sql_db *readers_get(struct readers *rs);

@@ -419,6 +419,43 @@ int sql_query_text(struct sql_db *db, struct sql_rows **ret, struct err *e, cons
     return r;
 }
 
+static int bind_value(sqlite3_stmt *stmt, int at, const struct sql_value *v)
+{
+    switch (v->letter) {
+    case 'S':
+    case 'b':
+        return bind_slice(stmt, at, v->text, v->letter == 'b', SQLITE_TRANSIENT);
+    case 'i':
+        return sqlite3_bind_int64(stmt, at, v->i);
+    case 'd':
+        return sqlite3_bind_double(stmt, at, v->d);
+    default:
+        return sqlite3_bind_null(stmt, at);
+    }
+}
+
+int sql_query_values(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql,
+                     const struct sql_value *values, size_t n)
+{
+    struct sql_use use = { 0 };
+    int r = prepare(db, sql, 0, &use.stmt, e), code = SQLITE_OK;
+
+    if (r < 0)
+        return r;
+    assert((int)n == sqlite3_bind_parameter_count(use.stmt));
+    for (size_t i = 0; i < n && code == SQLITE_OK; i++)
+        code = bind_value(use.stmt, (int)i + 1, &values[i]);
+    if (code != SQLITE_OK) {
+        r = sql_fail(db, e, "a value does not fit the database");
+        give_back(&use);
+        return r;
+    }
+    sql_rows_endp(ret);
+    *ret = xcalloc(1, sizeof(**ret));
+    **ret = (struct sql_rows){ .db = db, .use = use };
+    return 0;
+}
+
 int sql_step(struct sql_rows *rows, struct err *e)
 {
     int64_t began_us = clock_mono_us();
@@ -469,6 +506,34 @@ int64_t sql_int(struct sql_rows *rows, int column)
 bool sql_is_null(struct sql_rows *rows, int column)
 {
     return sqlite3_column_type(rows->use.stmt, column) == SQLITE_NULL;
+}
+
+enum sql_kind sql_kind_of(struct sql_rows *rows, int column)
+{
+    switch (sqlite3_column_type(rows->use.stmt, column)) {
+    case SQLITE_INTEGER:
+        return SQL_INT;
+    case SQLITE_FLOAT:
+        return SQL_REAL;
+    case SQLITE_TEXT:
+        return SQL_TEXT;
+    case SQLITE_BLOB:
+        return SQL_BLOB;
+    default:
+        return SQL_NULL;
+    }
+}
+
+double sql_double(struct sql_rows *rows, int column)
+{
+    return sqlite3_column_double(rows->use.stmt, column);
+}
+
+struct slice sql_peek(struct sql_rows *rows, int column)
+{
+    const unsigned char *text = sqlite3_column_text(rows->use.stmt, column);
+
+    return (struct slice){ (const char *)text, (size_t)sqlite3_column_bytes(rows->use.stmt, column) };
 }
 
 /* --- failures --- */

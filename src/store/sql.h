@@ -61,6 +61,21 @@ int sql_query_text(struct sql_db *db, struct sql_rows **ret, struct err *e, cons
                    ...) MUST_CHECK;
 int sql_exec_text(struct sql_db *db, struct err *e, const char *sql, const char *binds, ...) MUST_CHECK;
 
+/* Values whose number is known at run time only; the letters of the binds above. */
+struct sql_value {
+    char letter;
+    struct slice text; /* of S and b */
+    int64_t i;
+    double d;
+};
+int sql_query_values(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql,
+                     const struct sql_value *values, size_t n) MUST_CHECK;
+enum sql_kind { SQL_NULL, SQL_INT, SQL_REAL, SQL_TEXT, SQL_BLOB };
+enum sql_kind sql_kind_of(struct sql_rows *rows, int column); /* as it is stored */
+double sql_double(struct sql_rows *rows, int column);
+/* Borrowed until the next sql_step(). */
+struct slice sql_peek(struct sql_rows *rows, int column);
+
 /* Returns a SQLite failure as an errno: -EBUSY, -ENOSPC, -EEXIST (constraint), -EIO, ...; code STORE_ERROR (STORE_FULL
  * for a full disk). */
 int sql_fail(struct sql_db *db, struct err *e, const char *what);

@@ -1,5 +1,7 @@
 #include "backend/embedded/embedded.h"
+#include "backend/embedded/embedded_functions.h"
 #include "backend/embedded/embedded_open.h"
+#include "backend/embedded/embedded_query.h"
 #include "backend/refusals.h"
 #include "base/limits.h"
 #include "backend/embedded/embedded_schema.h"
@@ -32,11 +34,12 @@ static int embedded_ensure_table(struct backend *b, const char *table, struct er
 static int embedded_publications(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e)
 {
     struct backend_publication *one = ARENA_NEW(a, struct backend_publication);
+    struct sql_db *db = readers_get(embedded_of(b)->readers);
     const char **names = NULL;
     int r;
 
     *one = (struct backend_publication){ .name = b->abbr, .ops = BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE };
-    r = embedded_tables_list(readers_get(embedded_of(b)->readers), a, &names, &one->n_tables, e);
+    r = embedded_published_list(db, a, &names, &one->n_tables, e);
     if (r < 0)
         return r;
     one->tables = names;
@@ -114,6 +117,9 @@ static const struct backend_ops embedded_ops = {
     .presence_remove = embedded_presence_remove,
     .presence_list = embedded_presence_list,
     .publications = embedded_publications,
+    .query = embedded_query,
+    .shape = embedded_shape,
+    .declare = embedded_declare,
 };
 
 static void on_commit(void *arg)
@@ -125,7 +131,9 @@ static void on_commit(void *arg)
 
 static int tune_writer(struct sql_db *db, void *arg, struct err *e)
 {
-    return sql_script(db, WRITER_PRAGMAS, e);
+    int r = sql_script(db, WRITER_PRAGMAS, e);
+
+    return r < 0 ? r : embedded_functions_add(db, e);
 }
 
 static int open_parts(struct embedded *em, const struct backend_embedded_config *c, struct err *e)
@@ -151,6 +159,8 @@ static int open_parts(struct embedded *em, const struct backend_embedded_config 
         r = embedded_tables_make(em->tables, em->writer, e);
     if (r == 0)
         r = readers_new(em->path, &em->readers, e);
+    if (r == 0)
+        readers_prepare_with(em->readers, embedded_functions_add);
     if (r == 0)
         r = embedded_events_start(em->events, e);
     return r;

@@ -1,10 +1,6 @@
 #include "backend/embedded/embedded_schema.h"
 #include "backend/embedded/embedded_table.h"
 
-#define NEW_UUID                                                                                                       \
-    "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-' ||"         \
-    " substr('89ab', 1 + (random() & 3), 1) || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))"
-
 #define JSON_OBJECT_CHECK(column) "CASE WHEN json_valid(" column ") THEN json_type(" column ") = 'object' ELSE 0 END"
 #define JSON_CHECK(column) column " IS NULL OR json_valid(" column ")"
 
@@ -12,6 +8,7 @@
 const char embedded_schema_common[] =
     "PRAGMA user_version = 2;" /* EMBEDDED_SCHEMA_VERSION */
     "CREATE TABLE IF NOT EXISTS _tables (name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS _declared (name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS _changes ("
     " seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL DEFAULT (unixepoch()), name TEXT NOT NULL,"
     " op INTEGER NOT NULL, is_lease_only INTEGER NOT NULL DEFAULT 0, old TEXT, new TEXT, work TEXT);"
@@ -28,7 +25,7 @@ const char embedded_schema_presence_columns[] =
 /* Every column but raw_data has a default, so that any program can insert work with one value. */
 const char embedded_schema_table[] =
     "CREATE TABLE IF NOT EXISTS {table} ("
-    " id TEXT NOT NULL PRIMARY KEY DEFAULT (" NEW_UUID "),"
+    " id TEXT NOT NULL PRIMARY KEY DEFAULT (" EMBEDDED_NEW_UUID "),"
     " app_id TEXT, user_id TEXT,"
     " raw_data TEXT NOT NULL CHECK (" JSON_OBJECT_CHECK(
         "raw_data") " AND length(raw_data) <= {max_raw_data}),"

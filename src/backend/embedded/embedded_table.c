@@ -317,7 +317,7 @@ static int make_user_table(struct sql_db *db, void *arg, struct err *e)
     return stored ? 0 : make_table(db, t, e);
 }
 
-static bool is_reserved(const struct embedded_tables *ts, const char *name)
+bool embedded_table_is_reserved(const struct embedded_tables *ts, const char *name)
 {
     return name[0] == '_' || strncasecmp(name, "sqlite_", 7) == 0 || strcasecmp(name, ts->deletions) == 0;
 }
@@ -333,7 +333,7 @@ int embedded_table_ensure(struct embedded_tables *ts, struct readers *readers, s
     r = backend_table_name(a, declared, &name, e);
     if (r < 0)
         return r;
-    if (is_reserved(ts, name))
+    if (embedded_table_is_reserved(ts, name))
         return err_set(e, -EINVAL, "VALIDATION_ERROR", "Table name %s is reserved", name);
     if (embedded_table_find(ts, readers, name, &t, NULL) == 0)
         return 0;

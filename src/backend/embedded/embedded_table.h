@@ -51,6 +51,7 @@ int embedded_table_ensure(struct embedded_tables *ts, struct readers *readers, s
 /* -ENOENT UNKNOWN_TABLE when the table was never made. */
 int embedded_table_find(struct embedded_tables *ts, struct readers *readers, const char *name,
                         struct embedded_table **ret, struct err *e) MUST_CHECK;
+bool embedded_table_is_reserved(const struct embedded_tables *ts, const char *name);
 struct embedded_table *embedded_table_deletions(struct embedded_tables *ts);
 
 const char *embedded_table_name(const struct embedded_table *t);

@@ -86,6 +86,11 @@ EACH(presence_list,
      (struct backend * b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret, struct err *e), fresh_ms, a,
      ret, e)
 EACH(publications, (struct backend * b, struct arena *a, struct backend_publications *ret, struct err *e), a, ret, e)
+EACH(query, (struct backend * b, const struct query *q, struct arena *a, struct query_reply *ret, struct err *e), q, a,
+     ret, e)
+EACH(shape, (struct backend * b, const char *table, struct arena *a, struct table_shape *ret, struct err *e), table, a,
+     ret, e)
+EACH(declare, (struct backend * b, const struct table_shape *declared, struct err *e), declared, e)
 FIRST(int, subscribe, (struct backend * b, backend_event_fn *fn, backend_gap_fn *on_gap, void *arg, struct err *e), fn,
       on_gap, arg, e)
 FIRST(void, unsubscribe, (struct backend * b, void *arg), arg)
@@ -127,6 +132,9 @@ static const struct backend_ops turns_ops = {
     .presence_remove = turns_presence_remove,
     .presence_list = turns_presence_list,
     .publications = turns_publications,
+    .query = turns_query,
+    .shape = turns_shape,
+    .declare = turns_declare,
 };
 
 /* Takes both services over. */
