@@ -9,6 +9,7 @@ enum { SHOWN_FAILURES = 3 };
 
 struct overview {
     bool is_running;
+    const char *not_ready; /* why the service cannot work; NULL: it can, or does not run */
     struct json_value health, providers, apps, pending, failures;
 };
 
@@ -21,6 +22,15 @@ static int get(struct cli *cli, const char *path, const char *query, struct json
     return r;
 }
 
+/* A refusal is the answer. */
+static const char *read_readiness(struct cli *cli)
+{
+    struct json_value ready;
+    struct err why = { 0 };
+
+    return get(cli, "/readyz", NULL, &ready, &why) < 0 ? arena_strdup(cli->arena, why.text) : NULL;
+}
+
 static int read_overview(struct cli *cli, struct overview *ret, struct err *e)
 {
     const char *most = arena_printf(cli->arena, "status=failed&limit=%d", SHOWN_FAILURES);
@@ -30,6 +40,8 @@ static int read_overview(struct cli *cli, struct overview *ret, struct err *e)
     ret->is_running = r == 0 && client_is_online(client);
     if (r == 0)
         r = get(cli, "/healthz", NULL, &ret->health, e);
+    if (ret->is_running)
+        ret->not_ready = read_readiness(cli);
     if (r == 0)
         r = get(cli, "/api/providers", NULL, &ret->providers, e);
     if (r == 0)
@@ -54,6 +66,7 @@ static void print_overview_json(struct cli *cli, const struct overview *o)
     json_add_value(&w, "version", json_get(o->health, "version"));
     json_add_value(&w, "url", json_get(o->health, "url"));
     json_add_string(&w, "data_dir", cli->data_dir);
+    json_add_string(&w, "not_ready", o->not_ready);
     json_add_value(&w, "defaults", json_get(o->providers, "defaults"));
     json_add_value(&w, "providers", json_get(o->providers, "providers"));
     json_add_value(&w, "apps", json_get(o->apps, "apps"));
@@ -166,6 +179,8 @@ static void print_overview(struct cli *cli, const struct overview *o)
                   url ? url : "-");
     else
         out_print("%-12s not running; `hearth serve` starts it\n", "service");
+    if (o->not_ready)
+        out_print("%-12s %s\n", "not ready", o->not_ready);
     out_print("%-12s %s\n", "data", cli->data_dir);
     print_default(o, "chat", "model", "chats");
     print_default(o, "embed", "embed_model", "embeddings");

@@ -26,7 +26,7 @@ struct pg_link {
     PGconn *conn;         /* owned */
     uint64_t n_row_bytes; /* bytes of the received rows, as messages */
     size_t max_loose;
-    char sqlstate[6]; /* of the last refusal; "": none */
+    char sqlstate[PG_SQLSTATE_SIZE]; /* of the last refusal; "": none */
     bool is_broken;
     bool is_pooled;                  /* a pooler passes statements to changing servers: nothing is prepared */
     uint64_t prepared[PREPARED_MAX]; /* hashes of the texts that the server has */
@@ -131,23 +131,52 @@ static int connect_on(struct pg_link *l, const struct net_wait *wait, struct err
     return r;
 }
 
-int pg_link_open(const char *const *names, const char *const *values, const struct net_wait *wait, struct pg_link **ret,
-                 struct err *e)
+/* Of "... FATAL:  28P01: words": libpq gives the state of a refused connection in its words only. NULL: none is there.
+ */
+static char *find_sqlstate(char *text)
+{
+    for (char *at = strstr(text, ":  "); at; at = strstr(at + 1, ":  "))
+        if (strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == PG_SQLSTATE_SIZE - 1 &&
+            strncmp(at + 3 + PG_SQLSTATE_SIZE - 1, ": ", 2) == 0)
+            return at + 3;
+    return NULL;
+}
+
+/* Takes the state out of the words. */
+static void take_sqlstate(struct err *why, char ret[PG_SQLSTATE_SIZE])
+{
+    char *state = find_sqlstate(why->text);
+
+    if (!state)
+        return;
+    memcpy(ret, state, PG_SQLSTATE_SIZE - 1);
+    memmove(state, state + PG_SQLSTATE_SIZE + 1, strlen(state + PG_SQLSTATE_SIZE + 1) + 1);
+}
+
+int pg_link_open(const char *const *names, const char *const *values, const struct net_wait *wait,
+                 char sqlstate[PG_SQLSTATE_SIZE], struct pg_link **ret, struct err *e)
 {
     struct pg_link *l = xcalloc(1, sizeof(*l));
+    struct err why = { 0 };
     int r = 0;
 
     l->max_loose = LIMIT_STORE_LOOSE_BYTES;
     l->conn = PQconnectStartParams(names, values, 0);
+    PQsetErrorVerbosity(l->conn, PQERRORS_VERBOSE);
     if (!l->conn || PQstatus(l->conn) == CONNECTION_BAD)
-        r = err_absence(l->conn, e);
+        r = err_absence(l->conn, &why);
     if (r == 0) {
         PQsetNoticeReceiver(l->conn, quiet, NULL);
-        r = connect_on(l, wait, e);
+        r = connect_on(l, wait, &why);
     }
     if (r == 0 && PQsetnonblocking(l->conn, 1) < 0)
-        r = notify(PQerrorMessage(l->conn), e);
+        r = notify(PQerrorMessage(l->conn), &why);
     if (r < 0) {
+        take_sqlstate(&why, l->sqlstate);
+        if (sqlstate)
+            memcpy(sqlstate, l->sqlstate, PG_SQLSTATE_SIZE);
+        if (e)
+            *e = why;
         pg_link_close(l);
         return r;
     }

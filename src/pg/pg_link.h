@@ -36,9 +36,11 @@ struct pg_statement {
 };
 
 /* Names and values of PQconnectStartParams(), the addresses as hostaddr. -EAGAIN STORE_UNAVAILABLE when no
- * connection can be made, -EIO STORE_FAILED with a message, -ECANCELED SHUTTING_DOWN. */
-int pg_link_open(const char *const *names, const char *const *values, const struct net_wait *wait, struct pg_link **ret,
-                 struct err *e) MUST_CHECK;
+ * connection can be made, -EIO STORE_FAILED with a message, -ECANCELED SHUTTING_DOWN. sqlstate, when not NULL: set by
+ * a server that refuses the connection, else "". */
+enum { PG_SQLSTATE_SIZE = 6 };
+int pg_link_open(const char *const *names, const char *const *values, const struct net_wait *wait,
+                 char sqlstate[PG_SQLSTATE_SIZE], struct pg_link **ret, struct err *e) MUST_CHECK;
 struct pg_link *pg_link_close(struct pg_link *l); /* NULL is fine; returns NULL */
 /* The same errors; -EIO with is_broken false: the server refused the statement. */
 int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st,

@@ -64,13 +64,16 @@ void task_listening_drop(struct tasks *t, struct task_listening *l)
         listening_free(l);
 }
 
-/* The next sweep tries again to make a table that cannot be made now; the other tables work in the meantime. */
+/* The next sweep tries again to make a table that cannot be made now; the other tables work in the meantime. A backend
+ * that is not there is asked once. */
 static void ensure_tables(struct tasks *t, const struct task_listening *l)
 {
-    for (size_t i = 0; i < l->n_tables; i++) {
-        struct err e = { 0 };
-        int r = 0;
+    int r = 0;
 
+    for (size_t i = 0; i < l->n_tables && r != -EAGAIN; i++) {
+        struct err e = { 0 };
+
+        r = 0;
         if (strcmp(l->tables[i], t->deletions) != 0)
             r = t->config.backend->ops->ensure_table(t->config.backend, l->tables[i], &e);
         if (r < 0)

@@ -317,9 +317,10 @@ struct tasks {
     struct task_outside *outside[TASK_OUTSIDE_BUCKETS]; /* not guarded: used by the sweep only */
     struct task_round *rounds;                          /* the same */
     bool is_serving, is_stopping;
-    bool is_waiting_for_id; /* at the start: work begins when the other service is gone */
-    bool is_id_taken;       /* another service works with our machine id: this one takes up no work */
-    bool has_gap;           /* events were missed: the next sweep looks deeper */
+    bool is_waiting;          /* at the start: work begins when the rows are there and the other service is gone */
+    bool is_waiting_for_rows; /* of these two causes */
+    bool is_id_taken;         /* another service works with our machine id: this one takes up no work */
+    bool has_gap;             /* events were missed: the next sweep looks deeper */
 };
 
 struct backend_claim task_claim_of(struct tasks *t, const char *table, const char *row_id);

@@ -23,7 +23,8 @@ enum {
     MACHINE_ID_FILE_BYTES = 256,
     MACHINE_ID_FILE_LEAST = 16,
     COUNT_AFTER_MS = 500,
-    NOTIFY_BYTES = 300
+    NOTIFY_BYTES = 300,
+    BEGIN_AGAIN_MS = 1000 /* at most, while work cannot begin */
 };
 
 /* ---- notifications ---- */
@@ -374,18 +375,53 @@ static int begin_work(struct tasks *t, struct err *e)
     return 0;
 }
 
-/* ---- while another service has our machine id ---- */
+/* ---- while the rows cannot be reached, or another service has our machine id ---- */
+
+/* What a killed service left is released before new work begins, so no work begins without the rows. */
+static bool has_rows(struct tasks *t)
+{
+    struct err e = { 0 };
+    int r = t->config.backend->ops->is_ready(t->config.backend, &e);
+    bool was_waiting;
+
+    pthread_mutex_lock(&t->mutex);
+    was_waiting = t->is_waiting_for_rows;
+    t->is_waiting_for_rows = r < 0;
+    pthread_mutex_unlock(&t->mutex);
+    if (r < 0 && !was_waiting)
+        log_warn("tasks", NULL, "no work is taken up until the rows can be reached: %s", LOG_Q(e.text));
+    return r == 0;
+}
+
+/* *ret_began: work has begun; false: it has to wait. */
+static int try_to_begin(struct tasks *t, bool *ret_began, struct err *e)
+{
+    int r;
+
+    *ret_began = false;
+    if (!has_rows(t))
+        return 0;
+    r = task_listening_renew(t, e);
+    if (r < 0)
+        return r;
+    task_presence_put(t, NULL);
+    if (tasks_is_id_taken(t))
+        return 0;
+    r = begin_work(t, e);
+    *ret_began = r == 0;
+    return r;
+}
 
 static void begin_when_free(void *tasks)
 {
     struct tasks *t = tasks;
     struct err e = { 0 };
+    bool has_begun;
 
-    task_presence_put(t, NULL);
-    if (!tasks_is_id_taken(t) && begin_work(t, &e) < 0)
+    if (try_to_begin(t, &has_begun, &e) < 0)
         log_error("tasks", NULL, "tasks did not start: %s", LOG_Q(e.text));
     pthread_mutex_lock(&t->mutex);
-    t->is_waiting_for_id = !t->is_serving;
+    t->is_waiting = !t->is_serving;
     pthread_mutex_unlock(&t->mutex);
 }
 
@@ -395,11 +431,11 @@ static void on_wait_timer(void *tasks)
     bool is_due;
 
     pthread_mutex_lock(&t->mutex);
-    is_due = t->is_waiting_for_id && !t->is_stopping;
-    t->is_waiting_for_id = t->is_waiting_for_id && !is_due;
+    is_due = t->is_waiting && !t->is_stopping;
+    t->is_waiting = t->is_waiting && !is_due;
     pthread_mutex_unlock(&t->mutex);
     if (is_due && !task_submit(t, begin_when_free, t))
-        log_debug("tasks", NULL, "no worker is free to look at the machine id");
+        log_debug("tasks", NULL, "no worker is free to look whether work can begin");
 }
 
 static void start_wait_timer(void *tasks)
@@ -407,33 +443,31 @@ static void start_wait_timer(void *tasks)
     struct tasks *t = tasks;
 
     t->wait_timer = loop_timer_new(t->config.loop, on_wait_timer, t);
-    loop_timer_every(t->wait_timer, settings_ms(t->config.settings, SETTING_TASKS_PRESENCE_S));
+    loop_timer_every(t->wait_timer,
+                     MIN(settings_ms(t->config.settings, SETTING_TASKS_PRESENCE_S), (int64_t)BEGIN_AGAIN_MS));
 }
 
-static void wait_for_id(struct tasks *t)
+static void wait_to_begin(struct tasks *t)
 {
     pthread_mutex_lock(&t->mutex);
-    t->is_waiting_for_id = true;
+    t->is_waiting = true;
     pthread_mutex_unlock(&t->mutex);
     loop_call(t->config.loop, start_wait_timer, t);
 }
 
 int tasks_start(struct tasks *t, struct err *e)
 {
+    bool has_begun = false;
     int r;
 
     if (!t->config.is_serving)
         return 0;
     r = start_pool(t, e);
     if (r == 0)
-        r = task_listening_renew(t, e);
-    if (r < 0)
-        return r;
-    task_presence_put(t, NULL);
-    if (!tasks_is_id_taken(t))
-        return begin_work(t, e);
-    wait_for_id(t);
-    return 0;
+        r = try_to_begin(t, &has_begun, e);
+    if (r == 0 && !has_begun)
+        wait_to_begin(t);
+    return r;
 }
 
 /* ---- stop ---- */

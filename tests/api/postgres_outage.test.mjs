@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { coldHearth, startHearth, until } from './harness.mjs';
-import { admin, insert, newApp, newKey, rowBecomes } from './kit.mjs';
+import { insert, listeningApp, newApp, newKey, rowBecomes, shellAgent } from './kit.mjs';
 import { startProxy } from './postgres_proxy.mjs';
 import { postgresPrograms, startPostgres } from './postgres_server.mjs';
 
@@ -62,4 +62,46 @@ test('a service stops in time while its database hangs', { skip }, async (t) => 
     await h.stop();
     assert.match(h.log.join('\n'), /the database is waited for no longer/);
     await waiting;
+});
+
+test('a service starts without its database, says so, and goes on by itself when it is there', { skip }, async (t) => {
+    const { pg, proxy, start } = await world(t, { isOpen: false });
+    const h = await start({ 'tasks.presence_s': 0.2 });
+    await h.logged(/the database of backend\.url cannot be reached now/);
+    await h.logged(/no work is taken up until the rows can be reached/);
+    assert.equal((await h.socket('GET', '/healthz')).status, 200);
+    assert.match((await h.cli('status')).stdout, /not ready .*backend is not ready/);
+    assert.match((await h.cli('doctor')).stdout, /backend.*(refused|PostgreSQL)/);
+    const agent = await shellAgent(h, 'printf \'{"done":true}\'');
+    const { id, call } = await listeningApp(h, agent);
+    const refused = await call('POST', '/activities', { raw_data: {} });
+    assert.equal(refused.status, 503);
+    assert.equal(refused.body.code, 'STORE_UNAVAILABLE');
+    assert.ok(Number(refused.headers['retry-after']) >= 1);
+
+    const row = pg.psql(`INSERT INTO svc_activities (app_id, raw_data) VALUES ('${id}', '{}') RETURNING id`);
+    await proxy.open();
+    assert.deepEqual((await rowBecomes(call, row, 'completed')).result, { done: true });
+    assert.doesNotMatch((await h.cli('status')).stdout, /not ready/);
+    await rowBecomes(call, (await insert(call, {})).id, 'completed');
+});
+
+test('a login that is refused stops the start, and tables that are missing are told when the database comes', { skip }, async (t) => {
+    const pg = await startPostgres(t);
+    const proxy = await startProxy(t, pg);
+    const begin = (url) => startHearth({ t, settings: { 'backend.kind': 'postgres', 'backend.url': url } });
+    await assert.rejects(begin(proxy.url('stranger')), /role "stranger" does not exist/);
+    await assert.rejects(begin(proxy.url('owner', 'elsewhere')), /database "elsewhere" does not exist/);
+    await assert.rejects(begin(proxy.url()), /hearth backend setup/);
+    await proxy.close();
+    const h = await begin(proxy.url());
+    const app = h.asApp(await newApp(h, {}, grants));
+    await proxy.open();
+    const early = await until(async () => {
+        const reply = await app('POST', '/activities', { raw_data: {} });
+        return reply.body.code === 'SCHEMA_MISSING' && reply;
+    }, { what: 'the tables are missed' });
+    assert.match(early.body.error, /hearth backend setup/);
+    assert.equal((await h.cli('backend', 'setup', { env: { HEARTH_BACKEND_KIND: 'postgres', HEARTH_BACKEND_URL: proxy.url() } })).code, 0);
+    await insert(app, {});
 });

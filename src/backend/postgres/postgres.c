@@ -3,6 +3,7 @@
 #include "backend/postgres/postgres_schema.h"
 #include "backend/refusals.h"
 #include "base/limits.h"
+#include "base/log.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ static int read_number(struct postgres *pg, const char *template, int64_t most_m
         .table = "schema",
         .repeat = POSTGRES_REPEATABLE,
         .most_ms = most_ms,
+        .takes_any = true,
         .n_columns = 1,
         .max_rows = 1,
         .on_row = take_number,
@@ -32,16 +34,18 @@ static int read_number(struct postgres *pg, const char *template, int64_t most_m
 
 static int postgres_is_ready(struct backend *b, struct err *e)
 {
+    struct postgres *pg = postgres_of(b);
     int64_t one = 0;
+    int r = postgres_check_fit(pg, LIMIT_BACKEND_READY_MS, e);
 
-    return read_number(postgres_of(b), "SELECT 1", LIMIT_BACKEND_READY_MS, &one, e);
+    return r < 0 ? r : read_number(pg, "SELECT 1", LIMIT_BACKEND_READY_MS, &one, e);
 }
 
-static int check_version(struct postgres *pg, struct err *e)
+static int check_version(struct postgres *pg, int64_t most_ms, struct err *e)
 {
     int64_t version = 0;
     struct err why = { 0 };
-    int r = read_number(pg, "SELECT coalesce(max(version), 0) FROM {schema}", 0, &version, &why);
+    int r = read_number(pg, "SELECT coalesce(max(version), 0) FROM {schema}", most_ms, &version, &why);
 
     if (r == -ENOENT || (r == 0 && version == 0))
         return err_set(e, -ENOENT, "SCHEMA_MISSING",
@@ -60,6 +64,28 @@ static int check_version(struct postgres *pg, struct err *e)
                        "The database was set up by an older version (schema %lld, this program needs %d): `hearth "
                        "backend setup`",
                        (long long)version, POSTGRES_SCHEMA_VERSION);
+    atomic_store(&pg->is_fit, true);
+    return 0;
+}
+
+int postgres_check_fit(struct postgres *pg, int64_t most_ms, struct err *e)
+{
+    return atomic_load(&pg->is_fit) ? 0 : check_version(pg, most_ms, e);
+}
+
+/* A service may start before its database. */
+static int check_at_open(struct postgres *pg, struct err *e)
+{
+    struct err why = { 0 };
+    int r = postgres_check_fit(pg, LIMIT_BACKEND_READY_MS, &why);
+
+    if (r != -EAGAIN) {
+        if (r < 0 && e)
+            *e = why;
+        return r;
+    }
+    log_warn("backend", NULL, "the database of backend.url cannot be reached now, rows are there when it can: %s",
+             LOG_Q(why.text));
     return 0;
 }
 
@@ -73,14 +99,18 @@ static int postgres_ensure_table(struct backend *b, const char *declared, struct
     struct postgres_table *t;
     char *name = NULL;
     const char *names[1];
+    struct err why = { 0 };
     int r = backend_table_name(a, declared, &name, e);
 
     if (r < 0)
         return r;
     if (name[0] == '_' || strcmp(name, postgres_table_name(postgres_table_deletions(pg->tables))) == 0)
         return err_set(e, -EINVAL, "VALIDATION_ERROR", "Table name %s is reserved", name);
-    if (postgres_find_table(pg, name, &t, NULL) == 0)
-        return 0;
+    r = postgres_find_table(pg, name, &t, &why);
+    if (r < 0 && r != -ENOENT && e)
+        *e = why;
+    if (r != -ENOENT)
+        return r;
     names[0] = name;
     r = postgres_schema_apply(&pg->place, &(struct postgres_schema){ .abbr = pg->abbr, .tables = names, .n_tables = 1 },
                               e);
@@ -141,8 +171,11 @@ static int run_for_events(void *arg, const struct pg_statement *st, struct err *
     struct postgres *pg = arg;
     const struct net_wait wait = net_wait_of(pg->call_ms, NULL, &pg->is_closing);
     struct pg_link *link = NULL;
-    int r = postgres_pool_take(pg->pool, &wait, &link, e);
+    int r = 0;
 
+    if (!atomic_load(&pg->is_fit))
+        return err_set(e, -EAGAIN, "STORE_UNAVAILABLE", "The database has not been reached yet");
+    r = postgres_pool_take(pg->pool, &wait, &link, e);
     if (r < 0)
         return r;
     r = pg_link_run(link, &wait, st, e);
@@ -261,7 +294,7 @@ int backend_postgres_open(const struct backend_postgres_config *c, struct backen
     postgres_table_set_made(pg->tables, postgres_table_activities(pg->tables), true);
     pg->pool = postgres_pool_new(&place);
     pg->place = postgres_pool_place(pg->pool);
-    r = check_version(pg, e);
+    r = check_at_open(pg, e);
     if (r == 0)
         r = open_events(pg, e);
     if (r < 0) {

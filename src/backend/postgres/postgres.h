@@ -20,6 +20,7 @@ struct postgres {
     struct postgres_tables *tables; /* owned */
     struct postgres_events *events; /* owned */
     atomic_bool is_closing;
+    atomic_bool is_fit;         /* the database has the schema of this program */
     int64_t call_ms;            /* a call waits so long, in all */
     _Atomic int64_t trim_at_ms; /* clock_mono_ms(): tombstones are not looked through before */
 };
@@ -44,6 +45,7 @@ struct postgres_call {
     const char *table; /* whose statement it is, for words of refusals; NULL: none */
     enum postgres_repeat repeat;
     int64_t most_ms; /* deadline; 0: the one of all calls */
+    bool takes_any;  /* also while it is unknown whether the schema is that of this program */
     int n_columns;
     size_t max_rows;
     int (*on_row)(void *arg, const struct pg_row *row, struct err *e);
@@ -53,6 +55,8 @@ struct postgres_call {
 };
 
 int postgres_call(struct postgres *pg, struct postgres_call *c, struct err *e) MUST_CHECK;
+/* postgres.c: looks once whether the schema is that of this program. most_ms as in struct postgres_call. */
+int postgres_check_fit(struct postgres *pg, int64_t most_ms, struct err *e) MUST_CHECK;
 struct postgres_table;
 /* The same with the statement that postgres_sql() makes of the template for this table. Sets c->sql and c->table. */
 int postgres_call_on(struct postgres *pg, struct postgres_table *t, const char *template, struct postgres_call *c,

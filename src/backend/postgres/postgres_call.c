@@ -103,8 +103,10 @@ int postgres_call(struct postgres *pg, struct postgres_call *c, struct err *e)
 {
     const struct net_wait wait = net_wait_of(c->most_ms ? c->most_ms : pg->call_ms, NULL, &pg->is_closing);
     struct attempt at;
-    int r = 0;
+    int r = c->takes_any ? 0 : postgres_check_fit(pg, c->most_ms, e);
 
+    if (r < 0)
+        return r;
     run(pg, c, &wait, &at);
     for (int i = 1; r == 0 && i < LIMIT_BACKEND_ATTEMPTS && at.r < 0 && may_repeat(c, &at); i++) {
         r = pause_before(&wait, (int64_t)PAUSE_MS << i, e);

@@ -15,8 +15,9 @@ struct backend_postgres_config {
     int64_t n_connections; /* at most this many for statements; 0: 8 */
     int64_t call_ms;       /* a call waits for the database so long, in all; 0: 20 s */
 };
-/* -EINVAL BAD_SETTING; -EAGAIN STORE_UNAVAILABLE; -ENOENT SCHEMA_MISSING, -EPROTONOSUPPORT SCHEMA_TOO_OLD or
- * SCHEMA_TOO_NEW. */
+/* Succeeds while the database cannot be reached, which is logged: calls return STORE_UNAVAILABLE until it can. -EINVAL
+ * BAD_SETTING, -EACCES STORE_DENIED, -ENOENT SCHEMA_MISSING, -EPROTONOSUPPORT SCHEMA_TOO_OLD or SCHEMA_TOO_NEW; calls
+ * return the last four when the database is found so later. */
 int backend_postgres_open(const struct backend_postgres_config *c, struct backend **ret, struct err *e) MUST_CHECK;
 /* Only whether libpq can read the text. -EINVAL BAD_SETTING, which quotes no secret. */
 int backend_postgres_check(const char *url, const char *data_dir, struct err *e) MUST_CHECK;

@@ -52,11 +52,26 @@ static void add_defaults(struct parameters *p, bool has_options)
         add(p, "options", "-c statement_timeout=60000");
 }
 
+/* The server is there and will go on refusing: the login, the database, the right to connect. */
+static int refuse_login(const char *sqlstate, int r, const struct err *why, struct err *e)
+{
+    static const char *const lasting[] = { "28", "3D000", "42501" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lasting); i++)
+        if (strncmp(sqlstate, lasting[i], strlen(lasting[i])) == 0)
+            return err_set(e, -EACCES, "STORE_DENIED", "%s", why->text);
+    if (e)
+        *e = *why;
+    return r;
+}
+
 static int connect_as(const struct postgres_place *place, bool has_options, const struct net_wait *wait,
                       struct pg_link **ret, struct err *e)
 {
     PQconninfoOption *given = PQconninfoParse(place->url, NULL);
     struct parameters p = { .n = 0 }; /* ended by NULL */
+    char sqlstate[PG_SQLSTATE_SIZE] = "";
+    struct err why = { 0 };
     int r;
 
     add_defaults(&p, has_options);
@@ -70,9 +85,9 @@ static int connect_as(const struct postgres_place *place, bool has_options, cons
         add(&p, "replication", "database");
         add(&p, "options", "-c TimeZone=UTC -c DateStyle=ISO");
     }
-    r = pg_link_open(p.names, p.values, wait, ret, e);
+    r = pg_link_open(p.names, p.values, wait, sqlstate, ret, &why);
     PQconninfoFree(given);
-    return r;
+    return r < 0 ? refuse_login(sqlstate, r, &why, e) : r;
 }
 
 int postgres_pool_connect(const struct postgres_place *place, const struct net_wait *wait, struct pg_link **ret,
@@ -117,7 +132,7 @@ static int open_link(struct postgres_pool *p, const struct net_wait *wait, struc
         p->n_links--;
         pthread_cond_signal(&p->freed);
     }
-    if (r == -EAGAIN)
+    if (r == -EAGAIN || r == -EACCES)
         note_failure(p, &why);
     pthread_mutex_unlock(&p->lock);
     if (r < 0 && e)

@@ -23,7 +23,8 @@ struct postgres_place {
 struct postgres_pool *postgres_pool_new(const struct postgres_place *place) MUST_CHECK;
 struct postgres_place postgres_pool_place(const struct postgres_pool *p); /* borrowed */
 struct postgres_pool *postgres_pool_free(struct postgres_pool *p);        /* after the last connection was given back */
-/* -EAGAIN STORE_UNAVAILABLE; -ETIMEDOUT or -ECANCELED as net_wait_left(). */
+/* -EAGAIN STORE_UNAVAILABLE; -EACCES STORE_DENIED: the server refuses this role; -ETIMEDOUT or -ECANCELED as
+ * net_wait_left(). */
 int postgres_pool_take(struct postgres_pool *p, const struct net_wait *wait, struct pg_link **ret,
                        struct err *e) MUST_CHECK;
 /* Keeps a connection that can be used again, closes any other. */

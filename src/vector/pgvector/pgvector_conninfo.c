@@ -197,5 +197,5 @@ int pg_conninfo_open(const char *url, const struct guard *guard, const struct ne
     if (r < 0)
         return r;
     add_ours(&p, options);
-    return pg_link_open(p.names, p.values, &connecting, ret, e);
+    return pg_link_open(p.names, p.values, &connecting, NULL, ret, e);
 }
