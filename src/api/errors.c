@@ -201,7 +201,7 @@ const struct api_error api_errors[] = {
     { "BODY_TOO_LARGE", 413, "The body is above the limit of its route, or holds more values than can be read." },
     { "FILE_TOO_LARGE", 413, "A file of a conversation is above its limit." },
     { "FOLDER_FULL", 413, "The files of the conversation would be more than tools.folder_mb allows." },
-    { "TOO_MANY_SUBSCRIPTIONS", 413, "The session follows as many resources as it can." },
+    { "TOO_MANY_SUBSCRIPTIONS", 413, "A session or a connection follows as much as it can." },
     { "TOO_LARGE", 413, "What was sent or asked for is above a limit." },
     { "URI_TOO_LONG", 414, "The request target is above its limit." },
     { "UNSUPPORTED_MEDIA_TYPE", 415, "The body has another content-type than the route reads." },

@@ -24,6 +24,7 @@
 #include "net/guard.h"
 
 struct hosted_realtime;
+struct hosted_times;
 
 /* A committed change, borrowed for the call. */
 struct hosted_change {
@@ -42,11 +43,12 @@ struct hosted_token {
 
 /* Copied, with its texts. */
 struct hosted_realtime_config {
-    const char *url;           /* of the project: "https://ref.supabase.co", "http://127.0.0.1:3001" */
-    const char *key;           /* publishable, or the older anon key */
-    const char *abbr;          /* of the backend's own tables: names the channels */
-    bool is_v1;                /* vsn 1.0.0 instead of 2.0.0 */
-    const struct guard *guard; /* borrowed; NULL: the administrator named the address */
+    const char *url;                  /* of the project: "https://ref.supabase.co", "http://127.0.0.1:3001" */
+    const char *key;                  /* publishable, or the older anon key */
+    const char *abbr;                 /* of the backend's own tables: names the channels */
+    bool is_v1;                       /* vsn 1.0.0 instead of 2.0.0 */
+    const struct guard *guard;        /* borrowed; NULL: the administrator named the address */
+    const struct hosted_times *times; /* borrowed; NULL: the usual ones (hosted_session.h) */
 
     /* Texts into the arena. Asked before each join and before the token expires; may refresh it over HTTP within the
      * wait (10 s, ended by close). A failure is a failed attempt to join. NULL: always anonymous. */
@@ -72,17 +74,16 @@ struct hosted_realtime *hosted_realtime_close(struct hosted_realtime *rt);
 int hosted_realtime_watch(struct hosted_realtime *rt, const char *table, const char *filter, struct err *e) MUST_CHECK;
 void hosted_realtime_unwatch(struct hosted_realtime *rt, const char *table, const char *filter);
 
-/* topic without "realtime:". A public and a private topic of one name are two. The own broadcasts are heard as well. */
+/* topic without "realtime:". A topic is public or private for all who listen. The own broadcasts are heard as well. */
 int hosted_realtime_listen(struct hosted_realtime *rt, const char *topic, bool is_private, struct err *e) MUST_CHECK;
-void hosted_realtime_unlisten(struct hosted_realtime *rt, const char *topic, bool is_private);
+void hosted_realtime_unlisten(struct hosted_realtime *rt, const char *topic);
 
 struct hosted_broadcast {
     const char *topic, *event, *payload_json;
     bool is_private;
 };
 /* Over the socket when the topic is joined, else one HTTP request (10 s). Delivery is not promised. -E2BIG TOO_LARGE
- * above LIMIT_BROADCAST_BYTES, -EAGAIN OVERLOADED while too many wait; errors of http_call(), and -EIO
- * BACKEND_REFUSED when the server says no. */
+ * above LIMIT_BROADCAST_BYTES, -EAGAIN OVERLOADED while too many wait; errors of http_call(). */
 int hosted_realtime_broadcast(struct hosted_realtime *rt, const struct hosted_broadcast *b, struct err *e) MUST_CHECK;
 
 /* Published once, and again after each new connection; a repeat with the same record sends nothing. The server limits
@@ -90,7 +91,7 @@ int hosted_realtime_broadcast(struct hosted_realtime *rt, const struct hosted_br
 int hosted_realtime_track(struct hosted_realtime *rt, const struct backend_presence *p, struct err *e) MUST_CHECK;
 void hosted_realtime_untrack(struct hosted_realtime *rt);
 /* The machines that are there, `instance` included, in the order of online_at and machine_id; at most LIMIT_LIST. A
- * machine id that two services track is there twice. -EAGAIN BACKEND_UNAVAILABLE while the presence is not joined. */
+ * machine id that two services track is there twice. -EAGAIN STORE_UNAVAILABLE while the presence is not joined. */
 int hosted_realtime_presences(struct hosted_realtime *rt, struct arena *a, struct backend_presences *ret,
                               struct err *e) MUST_CHECK;
 
