@@ -250,7 +250,7 @@ enum {
     LIMIT_TABLE_COLUMNS = 200,
     LIMIT_TABLE_CHOICES = 100, /* values that a CHECK permits */
     LIMIT_BROADCASTS_WAITING = 1024,
-    LIMIT_HOSTED_CHANNELS = 100, /* tables and channels of one connection to the hosted service, as the service has it */
+    LIMIT_HOSTED_CHANNELS = 100,    /* tables and topics over one connection, as the service has it */
     LIMIT_CHANGE_LOG = 20000,       /* newest changes kept for other services that use the same file */
     LIMIT_BACKEND_CONNECTIONS = 64, /* to a database, for statements */
     LIMIT_BACKEND_CONNECTIONS_DEFAULT = 8,
