@@ -23,6 +23,7 @@ const struct route *const api_route_tables[] = {
     backend_token_routes,
     backend_key_routes,
     backend_user_routes,
+    backend_account_routes,
     realtime_routes,
     face_auth_routes,
     key_routes,

@@ -10,5 +10,17 @@ const struct command commands_backend[] = {
     { .words = "backend setup", BACKEND_SETUP(run_backend_setup), .summary = "Set the database of the backend up, as the role of backend.url" },
     { .words = "backend check", BACKEND_SETUP(run_backend_check), .is_json = true, .summary = "Say what the database of the backend lacks, each with its SQL; exit code 1 when there is something" },
     { .words = "backend password", .makes_folder = true, .run = run_backend_password, .summary = "Keep the password of the backend's database, encrypted", .details = "Read from the terminal without echo, or from standard input. Without it libpq looks in PGPASSWORD and ~/.pgpass." },
+
+    { .words = "backend login", .makes_folder = true, .options = backend_login_options, .run = run_backend_login, .summary = "Log in at the hosted service, in a browser that then shows a code",
+      .details = "The account's token is kept encrypted and never shown. A further login takes the place of the earlier one, also of another account." },
+    { .words = "backend logout", .method = HTTP_POST, .path = "/api/backend/account/logout", .done = "The account and the project's secret key are forgotten here.",
+      .summary = "Forget the account at the hosted service", .details = "The token stays valid at the service until it is revoked there." },
+    { .words = "backend status", .is_json = true, .run = run_backend_status, .summary = "Show who is logged in at the hosted service, and the project" },
+    { .words = "backend projects", .is_json = true, .method = HTTP_GET, .path = "/api/backend/projects", .list = "projects", .columns = backend_project_columns,
+      .empty = "The account has no project.", .summary = "List the projects of the account at the hosted service" },
+    { .words = "backend use", .makes_folder = true, .args = "PROJECT", .n_args_min = 1, .n_args_max = 1, .options = backend_use_options, .is_json = true, .run = run_backend_use,
+      .summary = "Choose the project of the hosted service, and take its keys",
+      .details = "PROJECT is the ref or name of a project of the account, or with --key the address of any project.\n"
+                 "Taken are the publishable key (or the legacy anon key) and, encrypted, a secret key for the service's own work." },
     { .words = NULL },
 };

@@ -60,6 +60,9 @@ int run_backend_sql(struct cli *cli, struct err *e);
 int run_backend_setup(struct cli *cli, struct err *e);
 int run_backend_check(struct cli *cli, struct err *e);
 int run_backend_password(struct cli *cli, struct err *e);
+int run_backend_login(struct cli *cli, struct err *e);
+int run_backend_status(struct cli *cli, struct err *e);
+int run_backend_use(struct cli *cli, struct err *e);
 int run_backup(struct cli *cli, struct err *e);
 int run_restore(struct cli *cli, struct err *e);
 int run_service_install(struct cli *cli, struct err *e);
@@ -84,7 +87,8 @@ void open_in_browser(const char *target);
 int mcp_check_accepted(struct cli *cli, struct err *e) MUST_CHECK;
 
 /* Bodies of the commands' requests. */
-extern const struct cli_option backend_options[];
+extern const struct cli_option backend_options[], backend_login_options[], backend_use_options[];
+extern const struct cli_column backend_project_columns[];
 extern const char backend_tables[];
 #define BACKEND_SETUP(function)                                                                                        \
     .args = "[TABLE]...", .n_args_max = CLI_MAX_ARGS, .options = backend_options, .details = backend_tables,           \

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, sqlite, storeFile, taskBecomes, tasksOfRow, unique } from './kit.mjs';
 import { faceKeys, faceUser } from './realtime.mjs';
+import { accountDouble } from '../peers/account_double.mjs';
 import { loginServer } from './login_server.mjs';
 import { until } from './harness.mjs';
 import { meta, session, stateless } from './mcp.mjs';
@@ -19,6 +20,16 @@ export async function makeWorld(h) {
     const agent = await shellAgent(h, 'exit 0');
     await admin(h, 'POST', '/api/workspaces', { slug: 'desk', name: 'Desk' });
     return { h, app, agent, call: h.asApp(app) };
+}
+
+let hosted;
+async function hostedService(w) {
+    hosted ??= await accountDouble();
+    await admin(w.h, 'PUT', '/api/settings/backend.account_api', { value: hosted.url });
+    return hosted;
+}
+async function loggedIn(w) {
+    await admin(w.h, 'POST', '/api/backend/account/token', { token: (await hostedService(w)).newToken() });
 }
 
 async function waitingTask(w) {
@@ -231,6 +242,23 @@ export const successes = {
     'POST /auth/v1/logout': async (w) => ({ path: '/auth/v1/logout', headers: (await faceUser(w.h)).headers, status: 204 }),
     'GET /auth/v1/health': async (w) => ({ path: '/auth/v1/health', headers: (await faceUser(w.h)).headers }),
     'GET /auth/v1/settings': async (w) => ({ path: '/auth/v1/settings', headers: (await faceUser(w.h)).headers }),
+    'GET /api/backend/account': plain('/api/backend/account'),
+    'POST /api/backend/account/login': () => ({ path: '/api/backend/account/login' }),
+    'POST /api/backend/account/code': async (w) => {
+        const service = await hostedService(w);
+        const { url } = await admin(w.h, 'POST', '/api/backend/account/login');
+        return { path: '/api/backend/account/code', body: { code: service.visit(url) } };
+    },
+    'POST /api/backend/account/token': async (w) => ({ path: '/api/backend/account/token', body: { token: (await hostedService(w)).newToken() } }),
+    'POST /api/backend/account/logout': () => ({ path: '/api/backend/account/logout' }),
+    'GET /api/backend/projects': async (w) => {
+        await loggedIn(w);
+        return { path: '/api/backend/projects' };
+    },
+    'PUT /api/backend/project': async (w) => {
+        await loggedIn(w);
+        return { path: '/api/backend/project', body: { project: 'Orders' } };
+    },
     'GET /realtime/v1/websocket': async (w) => ({ path: `/realtime/v1/websocket?apikey=${(await faceKeys(w.h)).publishable}`, status: 101, type: 'websocket' }),
     'POST /realtime/v1/api/broadcast': async (w) => ({ path: '/realtime/v1/api/broadcast', headers: { apikey: (await faceKeys(w.h)).publishable },
         body: { messages: [{ topic: 'room', event: 'hello', payload: {} }] }, status: 202 }),

@@ -19,6 +19,7 @@ const tuning = new Set([
     'POST /api/workspaces', 'POST /api/workspaces/:slug/threads', 'POST /api/workspaces/:slug/threads/:thread/edit', 'POST /api/workspaces/:slug/threads/:thread/regenerate',
     'POST /api/approvals/rules', 'POST /api/approvals/rules/forget', 'POST /api/mcp/servers/:server/disable', 'POST /api/mcp/servers/:server/restart',
     'POST /api/mcp/servers/:server/call', 'POST /api/mcp/servers/:server/prompt', 'POST /api/mcp/servers/:server/login', 'POST /api/mcp/servers/:server/logout',
+    'POST /api/backend/account/login', 'POST /api/backend/account/logout',
 ]);
 
 const lists = {
