@@ -271,7 +271,10 @@ enum {
     LIMIT_EVENT_IMAGE = LIMIT_BACKEND_ROW_BYTES, /* one row in an event as JSON; a change of a larger one is a gap */
     LIMIT_EVENT_MESSAGE = 4 * LIMIT_EVENT_IMAGE, /* the rows of one event, from the server */
     LIMIT_EVENT_RANGE = 200000,                  /* changes that one look at the outbox finds; more are a gap */
-    LIMIT_NOTIFY_BYTES = 7999,                   /* of a notification of PostgreSQL */
+    LIMIT_EVENT_TRANSACTION = 256 << 20, /* the rows of one transaction of the logical stream; a larger one is a gap */
+    LIMIT_EVENT_RELATIONS = 10000,       /* tables of one logical stream */
+    LIMIT_PG_COLUMNS = 1664,             /* of a table of PostgreSQL */
+    LIMIT_NOTIFY_BYTES = 7999,           /* of a notification of PostgreSQL */
 
     /* outgoing HTTP */
     LIMIT_SSE_EVENT = 4 << 20,      /* one event or line of an upstream's stream */

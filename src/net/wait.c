@@ -40,9 +40,8 @@ int64_t net_wait_left(const struct net_wait *w, struct err *e)
     return MIN(left_ms, quiet_ms);
 }
 
-int net_wait_fd(const struct net_wait *w, int fd, short events, struct err *e)
+int net_wait_fds(const struct net_wait *w, struct pollfd *fds, size_t n_fds, struct err *e)
 {
-    struct pollfd waited = { .fd = fd, .events = events };
     int64_t left_ms;
     int n = 0;
 
@@ -50,11 +49,18 @@ int net_wait_fd(const struct net_wait *w, int fd, short events, struct err *e)
         left_ms = net_wait_left(w, e);
         if (left_ms < 0)
             return (int)left_ms;
-        n = poll(&waited, 1, (int)MIN(left_ms, (int64_t)LOOK_MS));
+        n = poll(fds, n_fds, (int)MIN(left_ms, (int64_t)LOOK_MS));
         if (n < 0 && errno == EINTR)
             n = 0;
         if (n < 0)
             return err_errno(e, errno, "A connection cannot be waited for");
     }
     return 0;
+}
+
+int net_wait_fd(const struct net_wait *w, int fd, short events, struct err *e)
+{
+    struct pollfd waited = { .fd = fd, .events = events };
+
+    return net_wait_fds(w, &waited, 1, e);
 }

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 struct budget_holder;
+struct pollfd;
 
 struct net_wait {
     int64_t total_ms, deadline_ms;           /* clock_mono_ms() */
@@ -28,3 +29,5 @@ struct net_wait net_wait_part(const struct net_wait *w, int64_t total_ms);
 int64_t net_wait_left(const struct net_wait *w, struct err *e) MUST_CHECK;
 /* Waits until poll() reports one of the events or an error of the descriptor. Fails like net_wait_left(). */
 int net_wait_fd(const struct net_wait *w, int fd, short events, struct err *e) MUST_CHECK;
+/* The same for several descriptors; sets revents as poll() does. */
+int net_wait_fds(const struct net_wait *w, struct pollfd *fds, size_t n, struct err *e) MUST_CHECK;

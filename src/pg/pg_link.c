@@ -18,6 +18,7 @@ enum {
     ROW_OVERHEAD = 7,
     COLUMN_OVERHEAD = 4,
     NOTICE_OVERHEAD = 11,
+    MESSAGE_OVERHEAD = 5,
     TLS_SHARE = 32,
     PREPARED_MAX = 128
 };
@@ -438,14 +439,14 @@ int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_
     return r;
 }
 
-/* ---- notifications ---- */
+/* ---- notifications and streams ---- */
 
 void pg_link_settle(struct pg_link *l)
 {
     l->n_row_bytes = MAX(l->n_row_bytes, received(l->conn));
 }
 
-static int take_notices(struct pg_link *l, pg_notice_fn *fn, void *arg)
+int pg_link_take_notices(struct pg_link *l, pg_notice_fn *fn, void *arg)
 {
     PGnotify *notice;
     int n = 0;
@@ -458,21 +459,32 @@ static int take_notices(struct pg_link *l, pg_notice_fn *fn, void *arg)
     return n;
 }
 
-/* Reads what has come; waits when that is nothing. 0 at the deadline, 1 otherwise. */
-static int await_input(struct pg_link *l, const struct net_wait *wait, struct err *e)
+static int take_input(struct pg_link *l, struct err *e)
 {
-    struct err why = { 0 };
-    int r = net_wait_fd(wait, PQsocket(l->conn), POLLIN, &why);
-
-    if (r == -ETIMEDOUT)
-        return 0;
-    if (r < 0)
-        return notify_wait(r, &why, e);
     if (!consume(l->conn)) {
         l->is_broken = true;
         return notify(PQerrorMessage(l->conn), e);
     }
-    r = check_loose(l, e);
+    return check_loose(l, e);
+}
+
+int pg_link_await(struct pg_link *const *links, size_t n, const struct net_wait *wait, struct err *e)
+{
+    struct pollfd fds[PG_LINK_AWAIT_MAX];
+    struct err why = { 0 };
+    int r;
+
+    for (size_t i = 0; i < n; i++)
+        fds[i] = (struct pollfd){ .fd = PQsocket(links[i]->conn), .events = POLLIN };
+    r = net_wait_fds(wait, fds, n, &why);
+    if (r == -ETIMEDOUT)
+        return 0;
+    if (r < 0)
+        return notify_wait(r, &why, e);
+    r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (fds[i].revents)
+            r = take_input(links[i], e);
     return r < 0 ? r : 1;
 }
 
@@ -480,7 +492,68 @@ int pg_link_listen(struct pg_link *l, const struct net_wait *wait, pg_notice_fn 
 {
     int n, r = 1;
 
-    while ((n = take_notices(l, fn, arg)) == 0 && r > 0)
-        r = await_input(l, wait, e);
+    while ((n = pg_link_take_notices(l, fn, arg)) == 0 && r > 0)
+        r = pg_link_await(&l, 1, wait, e);
     return n > 0 ? n : r;
+}
+
+/* What came instead of a message: the server's refusal, when it gave one. */
+static int end_of_stream(struct pg_link *l, int n, struct err *e)
+{
+    PGresult *result = n == -1 && !PQisBusy(l->conn) ? PQgetResult(l->conn) : NULL;
+    const char *message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+    struct err refusal = { 0 };
+    int r;
+
+    if (message)
+        keep_refusal(l, result, message, &refusal);
+    r = message ? err_set(e, -EIO, refusal.code, "%s", refusal.text)
+                : notify(n == -1 ? "the server has ended the stream" : PQerrorMessage(l->conn), e);
+    PQclear(result);
+    return r;
+}
+
+int pg_link_stream(struct pg_link *l, const struct net_wait *wait, const char *command, struct err *e)
+{
+    struct err refusal = { 0 };
+    PGresult *result = NULL;
+    int r = flush_to(l, wait, PQsendQuery(l->conn, command) == 1, e);
+
+    if (r == 0)
+        r = next_result(l, wait, &result, e);
+    if (r == 0 && PQresultStatus(result) != PGRES_COPY_BOTH) {
+        const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+        keep_refusal(l, result, message, &refusal);
+        r = err_set(e, -EIO, refusal.code, "%s", refusal.text);
+    }
+    PQclear(result);
+    l->is_broken = l->is_broken || r < 0;
+    return r;
+}
+
+int pg_link_stream_take(struct pg_link *l, size_t max, pg_message_fn *fn, void *arg, struct err *e)
+{
+    char *message = NULL;
+    int n = 1, r = 0;
+    size_t taken = 0;
+
+    while (r >= 0 && taken < max && (n = PQgetCopyData(l->conn, &message, 1)) > 0) {
+        l->n_row_bytes += MESSAGE_OVERHEAD + (size_t)n;
+        r = fn(arg, (struct slice){ message, (size_t)n }, e);
+        PQfreemem(message);
+        taken++;
+    }
+    if (r >= 0 && n < 0) {
+        l->is_broken = true;
+        return end_of_stream(l, n, e);
+    }
+    return r < 0 ? r : (int)taken;
+}
+
+int pg_link_stream_write(struct pg_link *l, const struct net_wait *wait, struct slice message, struct err *e)
+{
+    int is_put = PQputCopyData(l->conn, message.p, (int)message.n);
+
+    return flush_to(l, wait, is_put == 1, e);
 }

@@ -61,7 +61,24 @@ bool pg_link_is_reusable(const struct pg_link *l);
 void pg_link_settle(struct pg_link *l);
 
 typedef void pg_notice_fn(void *arg, const char *channel, const char *payload);
+/* Calls fn for each notification that has been read. Returns how many there were. */
+int pg_link_take_notices(struct pg_link *l, pg_notice_fn *fn, void *arg);
 /* Calls fn for each notification that is there; when there is none, waits for one. Returns how many there were, 0 at
  * the deadline; the errors of pg_link_run(). */
 int pg_link_listen(struct pg_link *l, const struct net_wait *wait, pg_notice_fn *fn, void *arg,
                    struct err *e) MUST_CHECK;
+
+enum { PG_LINK_AWAIT_MAX = 2 };
+/* Waits until one of the connections has sent something, and reads it. 1, or 0 at the deadline; the errors of
+ * pg_link_run(). */
+int pg_link_await(struct pg_link *const *links, size_t n, const struct net_wait *wait, struct err *e) MUST_CHECK;
+
+/* A stream of messages (PostgreSQL 15, section 55.4: COPY BOTH), as START_REPLICATION begins one. -EIO with
+ * pg_link_sqlstate(): the server refused. */
+int pg_link_stream(struct pg_link *l, const struct net_wait *wait, const char *command, struct err *e) MUST_CHECK;
+typedef int pg_message_fn(void *arg, struct slice message, struct err *e);
+/* Calls fn for at most `max` messages that have been read, without waiting. Returns how many; the errors of
+ * pg_link_run() and of fn. */
+int pg_link_stream_take(struct pg_link *l, size_t max, pg_message_fn *fn, void *arg, struct err *e) MUST_CHECK;
+int pg_link_stream_write(struct pg_link *l, const struct net_wait *wait, struct slice message,
+                         struct err *e) MUST_CHECK;
