@@ -273,6 +273,8 @@ enum {
     LIMIT_EVENT_RANGE = 200000,                  /* changes that one look at the outbox finds; more are a gap */
     LIMIT_EVENT_TRANSACTION = 256 << 20, /* the rows of one transaction of the logical stream; a larger one is a gap */
     LIMIT_EVENT_RELATIONS = 10000,       /* tables of one logical stream */
+    LIMIT_LOGICAL_SLOT_MS = 5000,        /* how long a slot waits for the transactions that are open */
+    LIMIT_LOGICAL_SILENT_MS = 45000,     /* a stream that answers nothing for so long has lost its server */
     LIMIT_PG_COLUMNS = 1664,             /* of a table of PostgreSQL */
     LIMIT_NOTIFY_BYTES = 7999,           /* of a notification of PostgreSQL */
 

@@ -193,6 +193,8 @@ static const char *check_llamacpp_arg(const char *value)
 
 static const char *const sandbox_profiles[] = { "none", "standard", "strict", NULL };
 static const char *const peer_modes[] = { "launched", "same_user", "any", NULL };
+static const char *const backend_event_modes[] = { "auto", "outbox", "logical",
+                                                   NULL };                   /* of backend/postgres/postgres_events.h */
 static const char *const backend_names[] = { "embedded", "postgres", NULL }; /* of backend/backend_providers.c */
 static const char *const signup_names[] = { "local", "open", "closed", NULL };
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
@@ -267,6 +269,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Address of the hosted service's web pages, where a person logs in." },
     [SETTING_BACKEND_CALL_S] = { "backend.call_s", SETTING_SECONDS, .min = 0.1, .max = 120, .def = "20", .needs_restart = true,
         .help = "How long a call waits for that database, in all." },
+    [SETTING_BACKEND_EVENTS] = { "backend.events", SETTING_ENUM, .one_of = backend_event_modes, .def = "auto", .needs_restart = true,
+        .help = "How changes of that database are learnt of: from its outbox, from its logical stream, or auto: the stream where it can be had." },
 
     [SETTING_FACE_ENABLED] = { "face.enabled", SETTING_BOOL, .def = "true", .needs_restart = true,
         .help = "Serves the hosted service's protocol (/auth/v1, /realtime/v1) to apps that have a key of `hearth backend keys`." },

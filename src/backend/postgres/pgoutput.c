@@ -103,14 +103,14 @@ static void put_number(unsigned char *out, uint64_t n)
         out[i] = (unsigned char)n;
 }
 
-void pgoutput_write_status(uint64_t end, int64_t now_us, unsigned char out[PGOUTPUT_STATUS_BYTES])
+void pgoutput_write_status(uint64_t end, int64_t now_us, bool must_reply, unsigned char out[PGOUTPUT_STATUS_BYTES])
 {
     out[0] = 'r';
     put_number(out + 1, end);  /* written */
     put_number(out + 9, end);  /* flushed */
     put_number(out + 17, end); /* applied */
     put_number(out + 25, (uint64_t)now_us);
-    out[33] = 0; /* no reply wanted */
+    out[33] = must_reply;
 }
 
 /* ---- messages ---- */

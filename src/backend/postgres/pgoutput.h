@@ -64,5 +64,6 @@ int pgoutput_read_frame(struct slice bytes, struct pgoutput_frame *ret, struct e
 int pgoutput_read(struct slice body, struct arena *a, struct pgoutput_change *ret, struct err *e) MUST_CHECK;
 
 enum { PGOUTPUT_STATUS_BYTES = 34 };
-/* The status that a client sends: everything up to `end` is done with. now_us: since 2000-01-01, UTC. */
-void pgoutput_write_status(uint64_t end, int64_t now_us, unsigned char out[PGOUTPUT_STATUS_BYTES]);
+/* The status that a client sends: everything up to `end` is done with. now_us: since 2000-01-01, UTC. must_reply: the
+ * server answers with a keepalive. */
+void pgoutput_write_status(uint64_t end, int64_t now_us, bool must_reply, unsigned char out[PGOUTPUT_STATUS_BYTES]);

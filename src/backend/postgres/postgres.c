@@ -91,6 +91,34 @@ static int check_at_open(struct postgres *pg, struct err *e)
 
 /* --- tables --- */
 
+/* Only the owner of a publication can add a table to it. */
+static void warn_unpublished(struct postgres *pg, struct postgres_table *t)
+{
+    int64_t n = 0;
+    struct postgres_call c = {
+        .sql = "SELECT count(*) FROM pg_publication_tables WHERE pubname = '{abbr}_events'"
+               " AND schemaname = {schema_literal} AND tablename = {bare_literal}",
+        .repeat = POSTGRES_REPEATABLE,
+        .n_columns = 1,
+        .max_rows = 1,
+        .on_row = take_number,
+        .arg = &n,
+    };
+
+    if (postgres_events_status(pg->events).is_logical && postgres_call_on(pg, t, c.sql, &c, NULL) == 0 && n == 0)
+        log_warn("backend", NULL,
+                 "changes of the table %s are found by the sweep only, it is not published: `hearth backend setup`",
+                 LOG_Q(postgres_table_name(t)));
+}
+
+static int make_table(struct postgres *pg, const char *name, struct err *e)
+{
+    const char *const names[] = { name };
+    const struct postgres_schema s = { .abbr = pg->abbr, .tables = names, .n_tables = 1, .events = pg->mode };
+
+    return postgres_schema_apply(&pg->place, &s, e);
+}
+
 /* Needs the rights of the owner; a table that was set up before needs none. */
 static int postgres_ensure_table(struct backend *b, const char *declared, struct err *e)
 {
@@ -98,7 +126,6 @@ static int postgres_ensure_table(struct backend *b, const char *declared, struct
     struct postgres *pg = postgres_of(b);
     struct postgres_table *t;
     char *name = NULL;
-    const char *names[1];
     struct err why = { 0 };
     int r = backend_table_name(a, declared, &name, e);
 
@@ -109,12 +136,14 @@ static int postgres_ensure_table(struct backend *b, const char *declared, struct
     r = postgres_find_table(pg, name, &t, &why);
     if (r < 0 && r != -ENOENT && e)
         *e = why;
-    if (r != -ENOENT)
-        return r;
-    names[0] = name;
-    r = postgres_schema_apply(&pg->place, &(struct postgres_schema){ .abbr = pg->abbr, .tables = names, .n_tables = 1 },
-                              e);
-    return r < 0 ? r : postgres_find_table(pg, name, &t, e);
+    if (r == -ENOENT) {
+        r = make_table(pg, name, e);
+        if (r == 0)
+            r = postgres_find_table(pg, name, &t, e);
+    }
+    if (r == 0)
+        warn_unpublished(pg, t);
+    return r;
 }
 
 static int postgres_publications(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e)
@@ -143,7 +172,7 @@ static int postgres_check(struct backend *b, const struct backup_patience *patie
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct postgres *pg = postgres_of(b);
-    struct postgres_schema s = { .abbr = pg->abbr };
+    struct postgres_schema s = { .abbr = pg->abbr, .events = pg->mode };
     struct postgres_missings missings = { 0 };
     const char **names = NULL;
     int r = postgres_table_names(pg, a, &names, &s.n_tables, e);
@@ -186,7 +215,7 @@ static int run_for_events(void *arg, const struct pg_statement *st, struct err *
 static int open_events(struct postgres *pg, struct err *e)
 {
     const struct postgres_events_config config = {
-        .abbr = pg->abbr, .mode = POSTGRES_EVENTS_OUTBOX, .connect = connect_events, .run = run_for_events, .arg = pg
+        .abbr = pg->abbr, .mode = pg->mode, .connect = connect_events, .run = run_for_events, .arg = pg
     };
 
     return postgres_events_open(&config, &pg->events, e);
@@ -292,6 +321,7 @@ int backend_postgres_open(const struct backend_postgres_config *c, struct backen
     pg->tables = postgres_tables_new(c->abbr, NULL);
     postgres_table_set_made(pg->tables, postgres_table_deletions(pg->tables), true);
     postgres_table_set_made(pg->tables, postgres_table_activities(pg->tables), true);
+    pg->mode = c->events;
     pg->pool = postgres_pool_new(&place);
     pg->place = postgres_pool_place(pg->pool);
     r = check_at_open(pg, e);

@@ -19,6 +19,7 @@ struct postgres {
     struct postgres_place place;    /* borrowed from the pool */
     struct postgres_tables *tables; /* owned */
     struct postgres_events *events; /* owned */
+    enum postgres_events_mode mode; /* of the events */
     atomic_bool is_closing;
     atomic_bool is_fit;         /* the database has the schema of this program */
     int64_t call_ms;            /* a call waits so long, in all */

@@ -1,83 +1,24 @@
 /* The thread that follows the changes and delivers to the receivers. */
-#include "backend/postgres/postgres_events.h"
 #include "backend/postgres/postgres_broadcast.h"
-#include "backend/postgres/postgres_outbox.h"
-#include "backend/receivers.h"
-#include "base/clock.h"
+#include "backend/postgres/postgres_follow.h"
 #include "base/cond.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/thread.h"
 
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     DEFAULT_POLL_MS = 50,
-    DEEP_POLL_MS = 1000, /* while a notification comes for every change */
-    AWAKE_MS = 10,       /* how long a reader looks on after the last change */
-    AWAKE_POLL_MS = 2,
-    OPERATION_MS = 20000,
     PAUSE_MIN_MS = 20,
     PAUSE_MAX_MS = 5000,
     PAUSE_STEP_MS = 10,
     PRUNE_EVERY_MS = 10000,
-    PRUNE_SOON_MS = 100,
-    CHANNEL_CHARS = 100
-};
-
-struct postgres_events {
-    struct postgres_events_config config;
-    char *abbr; /* owned */
-    int poll_ms;
-    char changes[CHANNEL_CHARS], broadcasts[CHANNEL_CHARS]; /* channels of notifications */
-    pthread_t thread;
-    atomic_bool is_stopping;
-    struct receivers *receivers; /* owned */
-    struct postgres_outbox_key
-        *reported; /* owned, the thread's own: changes after the position that were reported already */
-    size_t n_reported;
-
-    pthread_mutex_t lock; /* guards the members below */
-    char *position;       /* owned; NULL: not known, the next look begins with a gap */
-    unsigned generation;  /* of the position: raised by the first subscriber */
-    struct postgres_events_status status;
-    uint64_t n_failures;    /* attempts to connect, and connections that broke */
-    pthread_cond_t changed; /* state or n_failures */
-};
-
-/* What the thread knows of one connection. */
-struct follower {
-    struct postgres_events *ev;
-    struct pg_link *link;
-    struct postgres_outbox *outbox;
-    bool has_gap;       /* to report after the next look */
-    bool is_notified;   /* a writer has sent a notification */
-    bool is_resting;    /* writers send one */
-    bool is_unnotified; /* writers never send one */
-    bool must_settle;   /* the next look decides until_xid */
-    uint64_t until_xid; /* transactions before it may end without a notification */
-    uint64_t oldest;    /* of the last look */
-    size_t n_delivered; /* changes of the range that is being delivered */
-    int64_t last_change_ms, next_prune_ms;
+    PRUNE_SOON_MS = 100
 };
 
 /* --- position and status --- */
 
-static char *take_position(struct postgres_events *ev, unsigned *ret_generation)
-{
-    char *position;
-
-    pthread_mutex_lock(&ev->lock);
-    position = ev->position ? xstrdup(ev->position) : NULL;
-    *ret_generation = ev->generation;
-    pthread_mutex_unlock(&ev->lock);
-    return position;
-}
-
-/* Takes the text over. */
-static void set_position(struct postgres_events *ev, char *position, bool is_new_reader)
+void follow_set_position(struct postgres_events *ev, char *position, bool is_new_reader)
 {
     pthread_mutex_lock(&ev->lock);
     free(ev->position);
@@ -86,14 +27,15 @@ static void set_position(struct postgres_events *ev, char *position, bool is_new
     pthread_mutex_unlock(&ev->lock);
 }
 
-static bool is_generation(struct postgres_events *ev, unsigned generation)
+bool follow_take_unsure(struct postgres_events *ev)
 {
-    bool is_so;
+    bool is_unsure;
 
     pthread_mutex_lock(&ev->lock);
-    is_so = ev->generation == generation;
+    is_unsure = ev->is_unsure;
+    ev->is_unsure = false;
     pthread_mutex_unlock(&ev->lock);
-    return is_so;
+    return is_unsure;
 }
 
 static void set_state(struct postgres_events *ev, enum postgres_events_state state)
@@ -116,7 +58,7 @@ static void note_failure(struct postgres_events *ev)
 /* Until the connection hears notifications, or cannot be made. */
 static void wait_for_connection(struct postgres_events *ev)
 {
-    int64_t until_us = clock_mono_us() + (int64_t)OPERATION_MS * 1000;
+    int64_t until_us = clock_mono_us() + (int64_t)FOLLOW_OPERATION_MS * 1000;
     uint64_t n_failures;
 
     if (pthread_equal(pthread_self(), ev->thread))
@@ -129,6 +71,17 @@ static void wait_for_connection(struct postgres_events *ev)
     pthread_mutex_unlock(&ev->lock);
 }
 
+/* A later connection begins with a gap, so nobody has to wait for it. */
+static bool has_failed(struct postgres_events *ev)
+{
+    bool is_so;
+
+    pthread_mutex_lock(&ev->lock);
+    is_so = ev->status.state != POSTGRES_EVENTS_LIVE && ev->n_failures > 0;
+    pthread_mutex_unlock(&ev->lock);
+    return is_so;
+}
+
 struct postgres_events_status postgres_events_status(struct postgres_events *ev)
 {
     struct postgres_events_status status;
@@ -139,12 +92,12 @@ struct postgres_events_status postgres_events_status(struct postgres_events *ev)
     return status;
 }
 
-static struct net_wait wait_of(struct postgres_events *ev, int64_t ms)
+struct net_wait follow_wait(struct postgres_events *ev, int64_t ms)
 {
     return net_wait_of(ms, NULL, &ev->is_stopping);
 }
 
-static bool has_subscriber(struct postgres_events *ev)
+bool follow_has_subscriber(struct postgres_events *ev)
 {
     bool is_so;
 
@@ -157,7 +110,7 @@ static bool has_subscriber(struct postgres_events *ev)
 /* --- delivery, between receivers_begin() and receivers_end() --- */
 
 /* Numbers rise in the order of the reports; those of the outbox do not. */
-static void deliver_event(void *arg, const struct backend_event *event)
+void follow_deliver(void *arg, const struct backend_event *event)
 {
     struct follower *f = arg;
     struct backend_event numbered = *event;
@@ -169,7 +122,7 @@ static void deliver_event(void *arg, const struct backend_event *event)
     receivers_event(f->ev->receivers, &numbered);
 }
 
-static void note_gap(void *arg)
+void follow_note_gap(void *arg)
 {
     struct follower *f = arg;
 
@@ -177,7 +130,7 @@ static void note_gap(void *arg)
     f->has_gap = true;
 }
 
-static void deliver_gap(struct follower *f)
+void follow_deliver_gap(struct follower *f)
 {
     if (!f->has_gap)
         return;
@@ -188,136 +141,9 @@ static void deliver_gap(struct follower *f)
     receivers_gap(f->ev->receivers);
 }
 
-/* The connection broke within a range: what was reported is not found again by the next look from the same position. */
-static void keep_reported(struct postgres_events *ev, const struct postgres_outbox_key *keys, size_t n)
-{
-    if (n == 0)
-        return;
-    ev->reported = xrealloc(ev->reported, (ev->n_reported + n) * sizeof(*keys));
-    memcpy(ev->reported + ev->n_reported, keys, n * sizeof(*keys));
-    ev->n_reported += n;
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-    const struct postgres_outbox_key *x = a, *y = b;
-
-    return x->seq != y->seq ? (x->seq > y->seq) - (x->seq < y->seq) : (x->xid > y->xid) - (x->xid < y->xid);
-}
-
-static void drop_reported(struct postgres_events *ev, struct postgres_outbox_range *range)
-{
-    size_t n = 0;
-
-    if (ev->n_reported == 0)
-        return;
-    qsort(ev->reported, ev->n_reported, sizeof(*ev->reported), compare_keys);
-    for (size_t i = 0; i < range->n; i++)
-        if (!bsearch(&range->keys[i], ev->reported, ev->n_reported, sizeof(*ev->reported), compare_keys))
-            range->keys[n++] = range->keys[i];
-    range->n = n;
-}
-
-static int fetch_range(struct follower *f, const struct postgres_outbox_range *range, struct err *e)
-{
-    const struct postgres_outbox_sink sink = { deliver_event, note_gap, f };
-    int r = 0;
-
-    f->n_delivered = 0;
-    for (size_t at = 0, n; r == 0 && at < range->n; at += n) {
-        const struct net_wait wait = wait_of(f->ev, OPERATION_MS);
-
-        n = MIN(range->n - at, (size_t)POSTGRES_OUTBOX_PAGE);
-        r = postgres_outbox_fetch(f->outbox, &wait, range->keys + at, n, &sink, e);
-    }
-    return r;
-}
-
-static int deliver_range(struct follower *f, struct postgres_outbox_range *range, struct err *e)
-{
-    int r;
-
-    drop_reported(f->ev, range);
-    r = fetch_range(f, range, e);
-    f->has_gap = f->has_gap || range->is_lost;
-    if (r < 0) {
-        keep_reported(f->ev, range->keys, MIN(f->n_delivered, range->n));
-        return r;
-    }
-    set_position(f->ev, TAKE(range->position), false);
-    f->ev->n_reported = 0;
-    deliver_gap(f);
-    return 0;
-}
-
-/* --- looking --- */
-
-static int look(struct follower *f, size_t *ret_n, struct err *e)
-{
-    struct postgres_events *ev = f->ev;
-    const struct net_wait wait = wait_of(ev, OPERATION_MS);
-    struct postgres_outbox_range range = { 0 };
-    unsigned generation;
-    char *position = take_position(ev, &generation);
-    int r = postgres_outbox_look(f->outbox, &wait, position, &range, e);
-
-    if (r == 0) {
-        receivers_begin(ev->receivers);
-        f->oldest = range.oldest;
-        if (f->must_settle)
-            f->until_xid = range.newest;
-        f->must_settle = false;
-        f->has_gap = f->has_gap || !position;
-        *ret_n = range.n;
-        if (is_generation(ev, generation))
-            r = deliver_range(f, &range, e);
-        receivers_end(ev->receivers);
-    }
-    postgres_outbox_range_clear(&range);
-    free(position);
-    return r;
-}
-
-/* Rests when nothing has changed for a moment. */
-static int rest(struct follower *f, struct err *e)
-{
-    const struct net_wait wait = wait_of(f->ev, OPERATION_MS);
-
-    if (f->is_resting || clock_mono_ms() < f->last_change_ms + AWAKE_MS)
-        return 0;
-    f->must_settle = true;
-    return postgres_outbox_rest(f->outbox, &wait, &f->is_resting, e);
-}
-
-static int wake(struct follower *f, struct err *e)
-{
-    const struct net_wait wait = wait_of(f->ev, OPERATION_MS);
-
-    f->is_notified = false;
-    if (!f->is_resting)
-        return 0;
-    f->is_resting = false;
-    return postgres_outbox_wake(f->outbox, &wait, e);
-}
-
-static int follow_changes(struct follower *f, struct err *e)
-{
-    bool was_resting = f->is_resting;
-    size_t n = 0;
-    int r = look(f, &n, e);
-
-    if (r == 0 && (n > 0 || f->is_notified)) {
-        f->last_change_ms = clock_mono_ms();
-        return wake(f, e);
-    }
-    if (r == 0)
-        r = rest(f, e);
-    return r == 0 && f->is_resting && !was_resting ? look(f, &n, e) : r;
-}
-
 static int prune(struct follower *f, struct err *e)
 {
-    const struct net_wait wait = wait_of(f->ev, OPERATION_MS);
+    const struct net_wait wait = follow_wait(f->ev, FOLLOW_OPERATION_MS);
     bool is_more = false;
     int r;
 
@@ -354,66 +180,148 @@ static void take_notice(void *arg, const char *channel, const char *payload)
     f->has_gap = f->has_gap || strcmp(payload, "lost") == 0;
 }
 
-static int wait_for_notice(struct follower *f, bool is_following, struct err *e)
+static int wait_for_input(struct follower *f, int64_t ms, struct err *e)
 {
-    bool is_open = f->is_unnotified || f->oldest < f->until_xid;
-    int64_t ms = !is_following    ? f->ev->poll_ms
-                 : !f->is_resting ? AWAKE_POLL_MS
-                 : is_open        ? f->ev->poll_ms
-                                  : DEEP_POLL_MS;
-    const struct net_wait wait = wait_of(f->ev, ms);
+    struct pg_link *const links[] = { f->link, f->stream_link };
+    const struct net_wait wait = follow_wait(f->ev, ms);
     int r;
 
+    if (pg_link_take_notices(f->link, take_notice, f) > 0 || ms == 0)
+        return 0;
     pg_link_settle(f->link);
-    r = pg_link_listen(f->link, &wait, take_notice, f, e);
+    r = pg_link_await(links, f->stream_link ? 2 : 1, &wait, e);
+    if (r > 0)
+        pg_link_take_notices(f->link, take_notice, f);
     return MIN(r, 0);
+}
+
+/* --- the source of the changes --- */
+
+/* Whether that is news. */
+static bool set_why(struct postgres_events *ev, const char *why)
+{
+    bool is_new;
+
+    pthread_mutex_lock(&ev->lock);
+    is_new = strcmp(ev->status.why, why) != 0;
+    snprintf(ev->status.why, sizeof(ev->status.why), "%s", why);
+    pthread_mutex_unlock(&ev->lock);
+    return is_new;
+}
+
+/* Told once for each change of source or reason. */
+static void set_source(struct follower *f, const struct follow_source *source, const char *why)
+{
+    struct postgres_events_status *status = &f->ev->status;
+    bool is_new;
+
+    f->source = source;
+    pthread_mutex_lock(&f->ev->lock);
+    is_new = status->n_connects == 0 || status->is_logical != source->is_logical || strcmp(status->why, why) != 0;
+    status->is_logical = source->is_logical;
+    snprintf(status->why, sizeof(status->why), "%s", why);
+    pthread_mutex_unlock(&f->ev->lock);
+    if (is_new)
+        log_info("backend", NULL, "the events of PostgreSQL come from %s%s%s",
+                 source->is_logical ? "its logical stream" : "the outbox", *why ? ": " : "", *why ? LOG_Q(why) : "");
+}
+
+/* What the stream lacks is told; a table that is not published is a reason against it only where there is a choice. */
+static int find_lack(struct follower *f, struct arena *a, const char **ret_lack, const char **ret_note, struct err *e)
+{
+    const struct net_wait wait = follow_wait(f->ev, FOLLOW_OPERATION_MS);
+    const char *table = NULL;
+    int r = postgres_logical_lack(f->link, f->ev->abbr, &wait, a, ret_lack, &table, e);
+
+    *ret_note = "";
+    if (r < 0 || !table)
+        return r;
+    table =
+        arena_printf(a, "the publication %s_events lacks the table %s with its whole old rows: `hearth backend setup`",
+                     f->ev->abbr, table);
+    if (f->ev->config.mode == POSTGRES_EVENTS_AUTO && !*ret_lack)
+        *ret_lack = table;
+    *ret_note = table;
+    return 0;
+}
+
+static int begin_logical(struct follower *f, struct arena *a, const char **ret_lack, struct err *e)
+{
+    const char *note = "";
+    struct err why = { 0 };
+    int r = find_lack(f, a, ret_lack, &note, e);
+
+    if (r < 0 || *ret_lack)
+        return r;
+    r = follow_logical.begin(f, &why);
+    if (r < 0) {
+        follow_logical.end(f);
+        *ret_lack = arena_strdup(a, why.text);
+        return 0;
+    }
+    set_source(f, &follow_logical, note);
+    return 0;
+}
+
+static int begin_outbox(struct follower *f, const char *why, struct err *e)
+{
+    int r = follow_outbox.begin(f, e);
+
+    if (r == 0)
+        set_source(f, &follow_outbox, why);
+    return r;
+}
+
+/* A setting that asks for what the server does not give is told aloud, once for each reason. */
+static int refuse_lack(struct postgres_events *ev, const char *lack, struct err *e)
+{
+    if (set_why(ev, lack))
+        log_warn("backend", NULL, "backend.events is logical, but PostgreSQL gives no stream: %s", LOG_Q(lack));
+    return err_set(e, -EAGAIN, "STORE_UNAVAILABLE", "%s", lack);
+}
+
+static int begin_source(struct follower *f, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *lack = NULL;
+    int r = f->ev->config.mode == POSTGRES_EVENTS_OUTBOX ? 0 : begin_logical(f, a, &lack, e);
+
+    if (r < 0 || f->source)
+        return r;
+    if (f->ev->config.mode == POSTGRES_EVENTS_LOGICAL)
+        return refuse_lack(f->ev, lack, e);
+    return begin_outbox(f, lack ? lack : "", e);
 }
 
 /* --- one connection --- */
 
-static int take_setting(void *arg, const struct pg_row *row, struct err *e)
-{
-    struct follower *f = arg;
-    int64_t n = 0;
-    int r = pg_row_int(row, 0, 0, INT64_MAX, &n, e);
-
-    f->is_unnotified = n > 0; /* the wake function of the outbox sends none then */
-    return r;
-}
-
-static int begin(struct follower *f, struct err *e)
+static int listen_to(struct follower *f, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const struct net_wait wait = wait_of(f->ev, OPERATION_MS);
+    const struct net_wait wait = follow_wait(f->ev, FOLLOW_OPERATION_MS);
     const struct pg_statement listen = {
         .sql = arena_printf(a, "LISTEN \"%s\"; LISTEN \"%s\"", f->ev->changes, f->ev->broadcasts), .is_script = true
     };
-    const struct pg_statement setting = { .sql = "SELECT current_setting('max_prepared_transactions')",
-                                          .n_columns = 1,
-                                          .max_rows = 1,
-                                          .on_row = take_setting,
-                                          .arg = f };
-    int r = pg_link_run(f->link, &wait, &listen, e);
 
-    return r < 0 ? r : pg_link_run(f->link, &wait, &setting, e);
+    return pg_link_run(f->link, &wait, &listen, e);
 }
 
 /* Ends with an error, or when the service stops. */
 static int follow(struct follower *f, struct err *e)
 {
-    bool is_following;
-    int r = begin(f, e);
+    int64_t wait_ms = 0;
+    int r = listen_to(f, e);
 
+    if (r == 0)
+        r = begin_source(f, e);
     if (r == 0)
         set_state(f->ev, POSTGRES_EVENTS_LIVE);
     while (r == 0 && !atomic_load(&f->ev->is_stopping)) {
-        is_following = has_subscriber(f->ev);
-        if (is_following)
-            r = follow_changes(f, e);
+        r = f->source->round(f, &wait_ms, e);
         if (r == 0)
             r = prune(f, e);
         if (r == 0)
-            r = wait_for_notice(f, is_following, e);
+            r = wait_for_input(f, wait_ms, e);
     }
     return r;
 }
@@ -429,7 +337,7 @@ static void pause_for(struct postgres_events *ev, int64_t ms)
 static int follow_once(struct postgres_events *ev, bool has_gap, bool *ret_was_live, struct err *e)
 {
     struct follower f = { .ev = ev, .has_gap = has_gap, .next_prune_ms = clock_mono_ms() + PRUNE_SOON_MS };
-    const struct net_wait wait = wait_of(ev, OPERATION_MS);
+    const struct net_wait wait = follow_wait(ev, FOLLOW_OPERATION_MS);
     int r = ev->config.connect(ev->config.arg, false, &wait, &f.link, e);
 
     *ret_was_live = r == 0;
@@ -438,9 +346,17 @@ static int follow_once(struct postgres_events *ev, bool has_gap, bool *ret_was_l
     f.outbox = postgres_outbox_open(f.link, ev->abbr);
     r = follow(&f, e);
     set_state(ev, POSTGRES_EVENTS_CONNECTING);
+    if (f.source)
+        f.source->end(&f);
     postgres_outbox_close(f.outbox);
     pg_link_close(f.link);
     return r;
+}
+
+static void note_error(struct postgres_events *ev, const struct err *why)
+{
+    log_debug("backend", NULL, "cannot follow the changes of PostgreSQL: %s", LOG_Q(why->text));
+    (void)set_why(ev, why->text);
 }
 
 static void *events_main(void *arg)
@@ -453,8 +369,8 @@ static void *events_main(void *arg)
         int64_t began_ms = clock_mono_ms();
         struct err e = { 0 };
 
-        if (follow_once(ev, has_gap, &was_live, &e) < 0)
-            log_debug("backend", NULL, "cannot follow the changes of PostgreSQL: %s", LOG_Q(e.text));
+        if (follow_once(ev, has_gap, &was_live, &e) < 0 && !atomic_load(&ev->is_stopping))
+            note_error(ev, &e);
         note_failure(ev);
         has_gap = true;
         if (was_live && clock_mono_ms() - began_ms > PAUSE_MAX_MS)
@@ -466,6 +382,13 @@ static void *events_main(void *arg)
 }
 
 /* --- open and close --- */
+
+enum postgres_events_mode postgres_events_mode_of(const char *name)
+{
+    if (strcmp(name, "outbox") == 0)
+        return POSTGRES_EVENTS_OUTBOX;
+    return strcmp(name, "logical") == 0 ? POSTGRES_EVENTS_LOGICAL : POSTGRES_EVENTS_AUTO;
+}
 
 static void free_events(struct postgres_events *ev)
 {
@@ -517,47 +440,71 @@ struct postgres_events *postgres_events_close(struct postgres_events *ev)
 
 /* --- interface --- */
 
-static int take_snapshot(void *arg, const struct pg_row *row, struct err *e)
+struct place {
+    char *position; /* owned */
+    uint64_t after;
+};
+
+static int take_place(void *arg, const struct pg_row *row, struct err *e)
 {
     struct slice text = SLICE_LIT("");
-    char **ret = arg;
+    struct place *place = arg;
+    int64_t after = 0;
     int r = pg_row_text(row, 0, LIMIT_EVENT_IMAGE, &text, e);
 
-    if (r == 0) {
-        free(*ret);
-        *ret = xstrdup(text.p);
-    }
-    return r;
+    if (r == 0)
+        r = pg_row_int(row, 1, 0, INT64_MAX, &after, e);
+    if (r < 0)
+        return r;
+    free(place->position);
+    *place = (struct place){ xstrdup(text.p), (uint64_t)after };
+    return 0;
 }
 
-/* NULL when the server is not reachable. */
-static char *present_position(struct postgres_events *ev)
+/* The position is NULL when the server is not reachable. */
+static struct place present_place(struct postgres_events *ev)
 {
-    char *position = NULL;
-    const struct pg_statement st = { .sql = "SELECT pg_current_snapshot()::text",
-                                     .n_columns = 1,
+    struct place place = { 0 };
+    const struct pg_statement st = { .sql = "SELECT pg_current_snapshot()::text,"
+                                            " (pg_current_wal_insert_lsn() - '0/0')::bigint",
+                                     .n_columns = 2,
                                      .max_rows = 1,
-                                     .on_row = take_snapshot,
-                                     .arg = &position };
+                                     .on_row = take_place,
+                                     .arg = &place };
 
     if (ev->config.run(ev->config.arg, &st, NULL) == 0)
-        return position;
-    free(position);
-    return NULL;
+        return place;
+    free(place.position);
+    return (struct place){ 0 };
+}
+
+/* The first subscriber begins here. */
+static void set_place(struct postgres_events *ev, struct place *place)
+{
+    pthread_mutex_lock(&ev->lock);
+    ev->after = place->after;
+    ev->is_unsure = !place->position;
+    pthread_mutex_unlock(&ev->lock);
+    follow_set_position(ev, TAKE(place->position), true);
 }
 
 int postgres_events_subscribe(struct postgres_events *ev, backend_event_fn *fn, backend_gap_fn *on_gap, void *arg,
                               struct err *e)
 {
-    char *position = has_subscriber(ev) ? NULL : present_position(ev);
+    struct place place = { 0 };
     int r;
 
+    if (!follow_has_subscriber(ev)) {
+        if (!has_failed(ev))
+            wait_for_connection(ev);
+        place = present_place(ev);
+    }
     receivers_begin(ev->receivers);
     if (!receivers_has_subscriber(ev->receivers))
-        set_position(ev, TAKE(position), true);
+        set_place(ev, &place);
     r = receivers_subscribe(ev->receivers, fn, on_gap, arg, e);
     receivers_end(ev->receivers);
-    free(position);
+    free(place.position);
     return r;
 }
 

@@ -25,6 +25,8 @@ enum postgres_events_mode {
     POSTGRES_EVENTS_OUTBOX, /* the table that triggers write, and LISTEN */
     POSTGRES_EVENTS_LOGICAL
 };
+/* Of a value of the setting backend.events. */
+enum postgres_events_mode postgres_events_mode_of(const char *name);
 
 struct postgres_events_config {
     const char *abbr; /* copied */
@@ -41,7 +43,8 @@ struct postgres_events_config {
 enum postgres_events_state { POSTGRES_EVENTS_CONNECTING, POSTGRES_EVENTS_LIVE };
 struct postgres_events_status {
     enum postgres_events_state state;
-    bool is_logical;
+    bool is_logical; /* of the last connection that was made */
+    char why[400];   /* why it is the outbox, what the stream lacks, or the last error; "": nothing to say */
     int64_t n_connects, n_events, n_gaps;
 };
 

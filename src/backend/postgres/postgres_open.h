@@ -7,13 +7,15 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/postgres/postgres_events.h"
 
 struct backend_postgres_config {
-    const char *url;       /* a connection string of libpq: URI or name=value pairs */
-    const char *password;  /* NULL: of the URL, PGPASSWORD or ~/.pgpass */
-    const char *abbr;      /* names the tables and functions */
-    int64_t n_connections; /* at most this many for statements; 0: 8 */
-    int64_t call_ms;       /* a call waits for the database so long, in all; 0: 20 s */
+    const char *url;                  /* a connection string of libpq: URI or name=value pairs */
+    const char *password;             /* NULL: of the URL, PGPASSWORD or ~/.pgpass */
+    const char *abbr;                 /* names the tables and functions */
+    enum postgres_events_mode events; /* where the events come from */
+    int64_t n_connections;            /* at most this many for statements; 0: 8 */
+    int64_t call_ms;                  /* a call waits for the database so long, in all; 0: 20 s */
 };
 /* Succeeds while the database cannot be reached, which is logged: calls return STORE_UNAVAILABLE until it can. -EINVAL
  * BAD_SETTING, -EACCES STORE_DENIED, -ENOENT SCHEMA_MISSING, -EPROTONOSUPPORT SCHEMA_TOO_OLD or SCHEMA_TOO_NEW; calls

@@ -36,6 +36,14 @@ static void put_lock(struct buf *out, const void *of)
     buf_printf(out, "%d, %d", key[0], key[1]);
 }
 
+static void put_attended(struct buf *out, const void *of)
+{
+    int32_t key[2];
+
+    postgres_outbox_lock_key(((const struct postgres_outbox *)of)->abbr, key);
+    buf_printf(out, "%d, %d", key[0] + 1, key[1]);
+}
+
 static void put_range(struct buf *out, const void *of)
 {
     buf_printf(out, "%d", LIMIT_EVENT_RANGE + 1);
@@ -54,8 +62,8 @@ static void put_max(struct buf *out, const void *of)
 static const char *text(struct postgres_outbox *o, const char *template)
 {
     static const struct sql_word words[] = {
-        { "{outbox}", put_outbox }, { "{mark}", put_mark }, { "{lock}", put_lock }, { "{range}", put_range },
-        { "{batch}", put_batch },   { "{max}", put_max },   { NULL, NULL },
+        { "{outbox}", put_outbox }, { "{mark}", put_mark }, { "{lock}", put_lock },         { "{range}", put_range },
+        { "{batch}", put_batch },   { "{max}", put_max },   { "{attended}", put_attended }, { NULL, NULL },
     };
 
     return sql_text_of(&o->texts, template, words, o);
@@ -321,6 +329,25 @@ int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait
     if (r == 0 && f.n < n)
         sink->on_gap(sink->arg); /* pruned in between */
     return r;
+}
+
+/* --- attending --- */
+
+int postgres_outbox_attend(struct postgres_outbox *o, const struct net_wait *wait, struct err *e)
+{
+    struct pg_statement st = { .sql = "SELECT pg_advisory_lock_shared({attended})" };
+
+    return run(o, wait, &st, e);
+}
+
+int postgres_outbox_want(struct postgres_outbox *o, const struct net_wait *wait, struct err *e)
+{
+    struct pg_statement st = { .sql = "UPDATE {mark} SET wanted_until = clock_timestamp() + interval '60 seconds'"
+                                      " WHERE wanted_until IS NULL OR wanted_until NOT BETWEEN"
+                                      "  clock_timestamp() + interval '45 seconds' AND"
+                                      "  clock_timestamp() + interval '90 seconds'" };
+
+    return run(o, wait, &st, e);
 }
 
 /* --- resting --- */

@@ -47,6 +47,11 @@ int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait
                           const struct postgres_outbox_key *keys, size_t n, const struct postgres_outbox_sink *sink,
                           struct err *e) MUST_CHECK;
 
+/* Writers record nothing while nobody reads. From postgres_outbox_attend() to the end of the connection they record,
+ * and 45 seconds longer when postgres_outbox_want() is called every 10 seconds. */
+int postgres_outbox_attend(struct postgres_outbox *o, const struct net_wait *wait, struct err *e) MUST_CHECK;
+int postgres_outbox_want(struct postgres_outbox *o, const struct net_wait *wait, struct err *e) MUST_CHECK;
+
 /* While a reader rests, writers send a notification. Transactions that wrote before it rested may still be open and
  * send none: look after resting, and again until all that were open then have ended. *ret_is_so: whether it rests. */
 int postgres_outbox_rest(struct postgres_outbox *o, const struct net_wait *wait, bool *ret_is_so,

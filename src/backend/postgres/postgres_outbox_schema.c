@@ -50,6 +50,15 @@ static void put_lock(struct buf *out, const void *of)
     buf_printf(out, "%d, %d", key[0], key[1]);
 }
 
+/* Of another class: readers hold it as long as they are connected. */
+static void put_attended(struct buf *out, const void *of)
+{
+    int32_t key[2];
+
+    postgres_outbox_lock_key(table_of(of)->abbr, key);
+    buf_printf(out, "%d, %d", key[0] + 1, key[1]);
+}
+
 static void put_table(struct buf *out, const void *of)
 {
     buf_add_str(out, table_of(of)->quoted);
@@ -111,6 +120,7 @@ static const struct sql_word words[] = {
     { "{fn}", put_fn },
     { "{deletions}", put_deletions },
     { "{lock}", put_lock },
+    { "{attended}", put_attended },
     { "{table}", put_table },
     { "{name}", put_name },
     { "{max}", put_max },
@@ -134,7 +144,7 @@ void postgres_outbox_lock_key(const char *abbr, int32_t ret[2])
 
 /* xid is that of the transaction, not of a subtransaction. A row's image is the texts of backend_columns in their
  * order; a slim one has only the slim columns. The mark is the snapshot whose changes the next pruning removes,
- * `pruned` the one whose changes are gone. */
+ * `pruned` the one whose changes are gone. Until wanted_until a reader may come back, so changes are recorded. */
 static const char tables[] =
     "CREATE UNLOGGED TABLE IF NOT EXISTS {outbox} ("
     " seq bigint GENERATED ALWAYS AS IDENTITY,"
@@ -144,7 +154,8 @@ static const char tables[] =
     " PRIMARY KEY (xid, seq));\n"
     "CREATE TABLE IF NOT EXISTS \"public\".\"{abbr}_outbox_mark\" ("
     " is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one), mark pg_snapshot NOT NULL, pruned pg_snapshot,"
-    " marked_at timestamptz NOT NULL DEFAULT clock_timestamp());\n"
+    " marked_at timestamptz NOT NULL DEFAULT clock_timestamp(), wanted_until timestamptz);\n"
+    "ALTER TABLE \"public\".\"{abbr}_outbox_mark\" ADD COLUMN IF NOT EXISTS wanted_until timestamptz;\n"
     "INSERT INTO \"public\".\"{abbr}_outbox_mark\" (mark) VALUES (pg_current_snapshot()) ON CONFLICT DO NOTHING;\n";
 
 /* The record of a change whose rows could not be recorded. */
@@ -162,10 +173,16 @@ static const char lost[] =
     "EXCEPTION WHEN OTHERS THEN NULL;\n"
     "END $hearth$;\n";
 
+/* Nothing is recorded when no reader is connected, and none was a moment ago. */
+#define UNLESS_WANTED                                                                                                  \
+    "  IF pg_try_advisory_lock({attended}) AND pg_advisory_unlock({attended}) AND NOT EXISTS (SELECT 1"                \
+    " FROM \"public\".\"{abbr}_outbox_mark\" WHERE wanted_until > clock_timestamp()) THEN\n"                           \
+    "    RETURN NULL;\n"                                                                                               \
+    "  END IF;\n"
 #define BEGIN_FUNCTION(name)                                                                                           \
     "CREATE OR REPLACE FUNCTION {fn}" name                                                                             \
     "\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $hearth$\n"       \
-    "BEGIN\n"
+    "BEGIN\n" UNLESS_WANTED
 /* A reader that waits for a notification holds the lock in shared mode: nobody else can take it then. Both calls are
  * in one expression, so that no cancellation comes between them. NOTIFY makes the commit fail when the queue of
  * notifications is full, and makes PREPARE TRANSACTION fail: readers find such changes without it, later. */

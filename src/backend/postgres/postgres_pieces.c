@@ -11,6 +11,16 @@
     "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger WHERE tgrelid = to_regclass(format('%I.%I', {schema_literal}," \
     " {bare_literal})) AND tgname = '" name "' AND tgenabled <> 'D')"
 #define INDEX(suffix) "SELECT to_regclass(format('%I.%I', {schema_literal}, '{index}_" suffix "')) IS NOT NULL"
+#define HAS_PUBLICATION "EXISTS (SELECT 1 FROM pg_catalog.pg_publication WHERE pubname = '{abbr}_events')"
+#define IS_PUBLISHED                                                                                                   \
+    "EXISTS (SELECT 1 FROM pg_catalog.pg_publication_tables WHERE pubname = '{abbr}_events'"                           \
+    " AND schemaname = {schema_literal} AND tablename = {bare_literal})"
+#define IS_FULL                                                                                                        \
+    "(SELECT relreplident = 'f' FROM pg_catalog.pg_class WHERE oid = to_regclass(format('%I.%I', {schema_literal},"    \
+    " {bare_literal})))"
+#define CREATE_PUBLICATION "CREATE PUBLICATION \"{abbr}_events\""
+/* Where the setting leaves the choice, the publication is made only when it can serve. */
+#define CAN_PUBLISH "current_setting('wal_level') = 'logical' AND has_database_privilege(current_database(), 'CREATE')"
 /* Every function: no name in it depends on the caller's search_path. */
 #define FUNCTION_OPTIONS " SET search_path = pg_catalog, pg_temp"
 
@@ -41,6 +51,37 @@ const struct postgres_piece postgres_database_pieces[] = {
       " ('{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
       " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated'))",
       "{outbox}" },
+    { NULL, NULL, NULL },
+};
+
+const struct postgres_piece postgres_publication_pieces[] = {
+    { "publication {abbr}_events: the tables of the logical stream", "SELECT " HAS_PUBLICATION,
+      "DO $do$ BEGIN\n"
+      "    IF NOT " HAS_PUBLICATION " THEN\n"
+      "        " CREATE_PUBLICATION ";\n"
+      "    END IF;\n"
+      "END $do$;\n" },
+    { NULL, NULL, NULL },
+};
+
+const struct postgres_piece postgres_auto_publication_pieces[] = {
+    { "publication {abbr}_events: the tables of the logical stream", "SELECT NOT (" CAN_PUBLISH ") OR " HAS_PUBLICATION,
+      "DO $do$ BEGIN\n"
+      "    IF " CAN_PUBLISH " AND NOT " HAS_PUBLICATION " THEN\n"
+      "        " CREATE_PUBLICATION ";\n"
+      "    END IF;\n"
+      "END $do$;\n" },
+    { NULL, NULL, NULL },
+};
+
+const struct postgres_piece postgres_logical_conditions[] = {
+    { "wal_level = logical, which the server needs for the logical stream",
+      "SELECT current_setting('wal_level') = 'logical'",
+      "ALTER SYSTEM SET wal_level = 'logical'; -- and a restart of the server\n" },
+    { "right of replication of the role of backend.url",
+      "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = coalesce(nullif({role_literal}, ''), current_user)"
+      " AND (rolreplication OR rolsuper))",
+      "-- as a superuser: ALTER ROLE ... REPLICATION;\n" },
     { NULL, NULL, NULL },
 };
 
@@ -111,10 +152,18 @@ const struct postgres_piece postgres_table_pieces[] = {
     { "index of {table}'s changed rows", INDEX("changed_again"),
       "CREATE INDEX IF NOT EXISTS \"{index}_changed_again\" ON {table} (created_at, seq)"
       " WHERE handled_revision < revision;\n" },
-    { "replica identity of {table}",
-      "SELECT relreplident = 'f' FROM pg_catalog.pg_class WHERE oid = to_regclass(format('%I.%I', {schema_literal},"
-      " {bare_literal}))",
-      "ALTER TABLE {table} REPLICA IDENTITY FULL;\n" },
+    { "publication of {table} and its whole old rows",
+      "SELECT NOT " HAS_PUBLICATION " OR (" IS_PUBLISHED " AND " IS_FULL ")",
+      "DO $do$ BEGIN\n"
+      "    IF " HAS_PUBLICATION " AND NOT " IS_FULL " THEN\n"
+      "        ALTER TABLE {table} REPLICA IDENTITY FULL;\n"
+      "    END IF;\n"
+      "    IF " HAS_PUBLICATION " AND NOT " IS_PUBLISHED " THEN\n"
+      "        ALTER PUBLICATION \"{abbr}_events\" ADD TABLE {table};\n"
+      "    END IF;\n"
+      "EXCEPTION WHEN insufficient_privilege THEN\n"
+      "    RAISE WARNING 'hearth: a table is not in the publication {abbr}_events: %', SQLERRM;\n"
+      "END $do$;\n" },
     { "triggers hearth_2_... on {table}", TRIGGER("hearth_2_updated"), "{outbox_triggers}" },
     { NULL, NULL, NULL },
 };

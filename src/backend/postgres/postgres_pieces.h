@@ -8,10 +8,13 @@ struct postgres_piece {
 };
 
 /* Ended by what NULL. */
-extern const struct postgres_piece postgres_database_pieces[]; /* once, before the tables */
-extern const struct postgres_piece postgres_table_pieces[];    /* of every table with work, <abbr>_deletions too */
-extern const struct postgres_piece postgres_listed_pieces[];   /* of every table but <abbr>_deletions */
-extern const struct postgres_piece postgres_function_pieces[]; /* once, after the tables */
-extern const struct postgres_piece postgres_right_pieces[];    /* of every table, when a role is named */
-extern const struct postgres_piece postgres_role_pieces[];     /* once, when a role is named */
-extern const struct postgres_piece postgres_version_pieces[];  /* the last of all */
+extern const struct postgres_piece postgres_database_pieces[];         /* once, before the tables */
+extern const struct postgres_piece postgres_publication_pieces[];      /* for the events `logical` */
+extern const struct postgres_piece postgres_auto_publication_pieces[]; /* for the events `auto` */
+extern const struct postgres_piece postgres_logical_conditions[]; /* what only a superuser makes: probed, never run */
+extern const struct postgres_piece postgres_table_pieces[];       /* of every table with work, <abbr>_deletions too */
+extern const struct postgres_piece postgres_listed_pieces[];      /* of every table but <abbr>_deletions */
+extern const struct postgres_piece postgres_function_pieces[];    /* once, after the tables */
+extern const struct postgres_piece postgres_right_pieces[];       /* of every table, when a role is named */
+extern const struct postgres_piece postgres_role_pieces[];        /* once, when a role is named */
+extern const struct postgres_piece postgres_version_pieces[];     /* the last of all */

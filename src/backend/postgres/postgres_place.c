@@ -2,6 +2,11 @@
 #include "backend/backend_password.h"
 #include "backend/postgres/postgres_schema.h"
 
+static enum postgres_events_mode events_of(const struct backend_place *place, struct arena *a)
+{
+    return postgres_events_mode_of(settings_string(place->settings, a, SETTING_BACKEND_EVENTS));
+}
+
 /* *ret lives in the arena. */
 static int find(const struct backend_place *place, struct arena *a, struct postgres_place *ret, struct err *e)
 {
@@ -20,6 +25,7 @@ static struct postgres_schema schema_of(const struct backend_place *place, const
     return (struct postgres_schema){ .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
                                      .tables = setup->tables,
                                      .n_tables = setup->n_tables,
+                                     .events = events_of(place, a),
                                      .role = setup->role };
 }
 
@@ -34,6 +40,7 @@ int postgres_place_open(const struct backend_place *place, struct arena *a, stru
     c = (struct backend_postgres_config){ .url = found.url,
                                           .password = found.password,
                                           .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
+                                          .events = events_of(place, a),
                                           .n_connections = found.n_connections,
                                           .call_ms = settings_ms(place->settings, SETTING_BACKEND_CALL_S) };
     return backend_postgres_open(&c, ret, e);

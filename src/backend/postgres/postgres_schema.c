@@ -23,6 +23,7 @@ static const char script_begin[] = "BEGIN;\n"
 
 struct walk {
     struct postgres_tables *tables;
+    bool is_check;
     int (*fn)(struct walk *w, struct postgres_table *t, const struct postgres_piece *piece, struct err *e);
     void *arg;
 };
@@ -55,11 +56,28 @@ static int walk_rights(struct walk *w, const struct postgres_schema *s, struct e
     return r < 0 ? r : each(w, postgres_table_activities(w->tables), postgres_role_pieces, e);
 }
 
+/* Before the tables, which become members of it. */
+static int walk_publication(struct walk *w, const struct postgres_schema *s, struct err *e)
+{
+    struct postgres_table *any = postgres_table_activities(w->tables);
+    int r = 0;
+
+    if (s->events == POSTGRES_EVENTS_OUTBOX)
+        return 0;
+    if (s->events == POSTGRES_EVENTS_AUTO)
+        return each(w, any, postgres_auto_publication_pieces, e);
+    if (w->is_check)
+        r = each(w, any, postgres_logical_conditions, e);
+    return r < 0 ? r : each(w, any, postgres_publication_pieces, e);
+}
+
 static int walk_all(struct walk *w, const struct postgres_schema *s, struct err *e)
 {
     struct postgres_table *any = postgres_table_activities(w->tables);
     int r = each(w, any, postgres_database_pieces, e);
 
+    if (r == 0)
+        r = walk_publication(w, s, e);
     if (r == 0)
         r = each_of_tables(w, s, postgres_table_pieces, e);
     if (r == 0)
@@ -179,7 +197,7 @@ int postgres_schema_check(const struct postgres_place *place, const struct postg
     const struct net_wait wait = net_wait_of(LIMIT_BACKEND_SCRIPT_MS, NULL, NULL);
     struct postgres_missings missings = { .items = arena_array(a, LIMIT_LIST, sizeof(struct postgres_missing)) };
     struct probing p = { .wait = &wait, .arena = a, .missings = &missings };
-    struct walk w = { .fn = probe, .arg = &p };
+    struct walk w = { .is_check = true, .fn = probe, .arg = &p };
     int r = postgres_pool_connect(place, &wait, &p.link, e);
 
     if (r < 0)

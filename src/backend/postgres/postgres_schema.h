@@ -7,15 +7,17 @@
  */
 #pragma once
 
+#include "backend/postgres/postgres_events.h"
 #include "backend/postgres/postgres_pool.h"
 
-enum { POSTGRES_SCHEMA_VERSION = 1 };
+enum { POSTGRES_SCHEMA_VERSION = 2 };
 
 struct postgres_schema {
     const char *abbr;
     const char *const
         *tables; /* the apps' own, as backend_table_name() returns them; <abbr>_activities is always one */
     size_t n_tables;
+    enum postgres_events_mode events; /* whether there is to be a publication */
     const char *role; /* the role of the services, which gets the rights they need; NULL: the owner runs them */
 };
 

@@ -159,6 +159,8 @@ static inline void cluster_start(struct cluster *c, const char *wal_level)
                                   "-c", "shared_buffers=16MB",
                                   "-c", "max_connections=100",
                                   "-c", strcmp(wal_level, "logical") == 0 ? "max_prepared_transactions=5" : "jit=off",
+                                  "-c", "max_replication_slots=30",
+                                  "-c", "max_wal_senders=30",
                                   "-c", "wal_level",
                                   NULL, NULL };
     const char *args[ARRAY_SIZE(serve)];
@@ -214,10 +216,29 @@ static inline struct cluster_place *cluster_place_make(const char *wal_level)
     return place;
 }
 
+static inline bool cluster_has_no_slot(void *arg)
+{
+    const struct cluster_place *place = arg;
+    PGconn *conn = PQconnectdb(place->cluster->url);
+    char sql[120];
+    PGresult *result;
+    bool is_so;
+
+    snprintf(sql, sizeof(sql), "SELECT 1 FROM pg_replication_slots WHERE database = '%s'", place->name);
+    result = PQexec(conn, sql);
+    is_so = PQntuples(result) == 0;
+    PQclear(result);
+    PQfinish(conn);
+    return is_so;
+}
+
+/* The server ends a slot after its connection, in its own time. */
 static inline void cluster_place_remove(struct cluster_place *place)
 {
     char sql[100];
 
+    if (!wait_until(cluster_has_no_slot, place))
+        fail_msg("a replication slot stays behind");
     snprintf(sql, sizeof(sql), "DROP DATABASE %s WITH (FORCE)", place->name);
     cluster_exec(place->cluster->url, sql);
     free(place);

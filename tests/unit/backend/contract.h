@@ -81,7 +81,7 @@ static inline int contract_run(const struct CMUnitTest *tests, size_t n)
 
         if (ONLY_WITH_QUERIES && strcmp(f->provider, "embedded") != 0)
             continue;
-        if ((f->is_installed && !f->is_installed()) || (ONLY_WITH_EVENTS && !f->has_events))
+        if ((f->is_installed && !f->is_installed()) || (ONLY_WITH_EVENTS ? !f->has_events : f->is_only_events))
             continue;
         all[n_all] = tests[i % n];
         all[n_all].name = arena_printf(a, "%s: %s", f->name, tests[i % n].name);

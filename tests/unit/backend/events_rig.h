@@ -13,9 +13,15 @@
 #define EVENTS_TEST(name) cmocka_unit_test_setup_teardown(name, events_make, events_end)
 #define EVENTS_TEST_LOGICAL(name)                                                                                      \
     cmocka_unit_test_prestate_setup_teardown(name, events_make, events_end, (void *)(uintptr_t) "logical")
+/* With the logical stream as the source of the events; with the choice left to the program. */
+#define EVENTS_TEST_STREAM(name)                                                                                       \
+    cmocka_unit_test_prestate_setup_teardown(name, events_make, events_end, (void *)(uintptr_t) "stream")
+#define EVENTS_TEST_AUTO(name)                                                                                         \
+    cmocka_unit_test_prestate_setup_teardown(name, events_make, events_end, (void *)(uintptr_t) "auto")
 #define ACTIVITIES "public.svc_activities"
 
 struct events_rig {
+    enum postgres_events_mode mode;
     struct cluster_place *place;
     PGconn *db;
     struct postgres_events *events;
@@ -79,7 +85,7 @@ static inline int events_run(void *arg, const struct pg_statement *st, struct er
 static inline struct postgres_events *events_open(struct events_rig *rig)
 {
     const struct postgres_events_config config = {
-        .abbr = "svc", .mode = POSTGRES_EVENTS_OUTBOX, .connect = events_connect, .run = events_run, .arg = rig
+        .abbr = "svc", .mode = rig->mode, .connect = events_connect, .run = events_run, .arg = rig
     };
     struct postgres_events *ev = NULL;
     struct err e = { 0 };
@@ -101,8 +107,12 @@ static inline struct recorder *events_recorder(struct postgres_events *ev)
 static inline int events_make(void **state)
 {
     struct events_rig *rig = xcalloc(1, sizeof(*rig));
+    const char *kind = *state ? *state : "replica";
 
-    rig->place = cluster_place_make(*state ? *state : "replica");
+    rig->mode = strcmp(kind, "stream") == 0 ? POSTGRES_EVENTS_LOGICAL
+                : strcmp(kind, "auto") == 0 ? POSTGRES_EVENTS_AUTO
+                                            : POSTGRES_EVENTS_OUTBOX;
+    rig->place = cluster_place_make(strcmp(kind, "replica") == 0 ? "replica" : "logical");
     rig->db = events_db(rig, "");
     sql(rig, "SET client_min_messages = warning");
     rig->events = events_open(rig);

@@ -41,4 +41,5 @@ struct fixture {
     struct backend *(*open)(void *place); /* a service on the place; any number of them at the same time; abbr svc */
     void (*write)(void *place, const struct foreign_write *w);
     bool (*is_installed)(void); /* NULL: always; what is not installed has no tests */
+    bool is_only_events;        /* differs from another fixture of the provider only in its events */
 };

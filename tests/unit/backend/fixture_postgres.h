@@ -25,6 +25,22 @@ static inline struct backend *postgres_open(void *place)
     return b;
 }
 
+static inline void *postgres_make_logical(void)
+{
+    return cluster_place_make("logical");
+}
+
+static inline struct backend *postgres_open_logical(void *place)
+{
+    const struct cluster_place *p = place;
+    const struct backend_postgres_config config = { .url = p->url, .abbr = "svc", .events = POSTGRES_EVENTS_LOGICAL };
+    struct backend *b = NULL;
+    struct err e = { 0 };
+
+    must(backend_postgres_open(&config, &b, &e), &e);
+    return b;
+}
+
 /* "sales"."orders" */
 static inline const char *postgres_quoted(struct arena *a, const char *table)
 {

@@ -19,6 +19,19 @@ static inline struct backend *postgres_open_turns(void *place)
     return turns_new(one, postgres_open(place));
 }
 
+/* Both ways to learn of changes share the database. */
+static inline struct backend *postgres_open_mixed(void *place)
+{
+    struct backend *one = postgres_open_logical(place);
+    const struct cluster_place *p = place;
+    const struct backend_postgres_config config = { .url = p->url, .abbr = "svc", .events = POSTGRES_EVENTS_OUTBOX };
+    struct backend *other = NULL;
+    struct err e = { 0 };
+
+    must(backend_postgres_open(&config, &other, &e), &e);
+    return turns_new(one, other);
+}
+
 static const struct fixture fixtures[] = {
     { true, "embedded", "embedded", embedded_make, embedded_remove, embedded_open, embedded_write },
     { true, "two services in turn", "embedded", embedded_make, embedded_remove, embedded_open_turns, embedded_write },
@@ -26,4 +39,8 @@ static const struct fixture fixtures[] = {
       cluster_is_installed },
     { true, "two services in turn on postgres", "postgres", postgres_make, postgres_remove, postgres_open_turns,
       postgres_write, cluster_is_installed },
+    { true, "postgres with the logical stream", "postgres", postgres_make_logical, postgres_remove,
+      postgres_open_logical, postgres_write, cluster_is_installed, .is_only_events = true },
+    { true, "a service with the stream and one with the outbox in turn", "postgres", postgres_make_logical,
+      postgres_remove, postgres_open_mixed, postgres_write, cluster_is_installed, .is_only_events = true },
 };

@@ -176,9 +176,9 @@ static void frames_are_read_and_a_status_is_written(void **state)
     assert_int_equal(pgoutput_read_frame(slice_of_message(&alive), &frame, &e), -EIO);
     assert_int_equal(pgoutput_read_frame((struct slice){ "", 0 }, &frame, &e), -EIO);
 
-    pgoutput_write_status(0x0102030405060708, 2, status);
+    pgoutput_write_status(0x0102030405060708, 2, true, status);
     assert_int_equal(status[0], 'r');
-    assert_memory_equal(status + 1, "\1\2\3\4\5\6\7\10\1\2\3\4\5\6\7\10\1\2\3\4\5\6\7\10\0\0\0\0\0\0\0\2\0", 33);
+    assert_memory_equal(status + 1, "\1\2\3\4\5\6\7\10\1\2\3\4\5\6\7\10\1\2\3\4\5\6\7\10\0\0\0\0\0\0\0\2\1", 33);
 }
 
 int main(void)

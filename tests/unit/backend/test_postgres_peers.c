@@ -117,7 +117,10 @@ static void the_events_are_the_changes_that_another_reader_finds(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { EVENTS_TEST_LOGICAL(the_events_are_the_changes_that_another_reader_finds) };
+    const struct CMUnitTest tests[] = {
+        EVENTS_TEST_LOGICAL(the_events_are_the_changes_that_another_reader_finds),
+        EVENTS_TEST_STREAM(the_events_are_the_changes_that_another_reader_finds),
+    };
 
     if (!cluster_is_installed())
         return puts("1..0 # SKIP no PostgreSQL is installed") < 0;

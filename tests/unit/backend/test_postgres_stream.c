@@ -37,7 +37,6 @@ static struct pg_link *open_stream(struct events_rig *rig)
     struct pg_link *link = NULL;
     struct err e = { 0 };
 
-    sql(rig, "CREATE PUBLICATION svc_events FOR TABLE svc_activities, svc_deletions");
     must(events_connect(rig, true, &wait, &link, &e), &e);
     must(pg_link_run(link, &wait, &slot, &e), &e);
     must(pg_link_stream(
