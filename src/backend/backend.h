@@ -83,6 +83,7 @@ struct backend_new_row {
 struct backend_query {
     const char *table;
     const char *app_id;    /* only rows of this app; NULL: all (developer key, sweep) */
+    const char *user_id;   /* only rows of this user, a UUID in lower case; NULL: of all */
     const char *status;    /* NULL: any */
     int64_t limit, offset; /* newest first */
 };

@@ -1,11 +1,19 @@
-/* The commands of `hearth backend`. */
+/* The commands of `hearth backend` and `hearth user`. */
 #include "cli/command.h"
 #include "cli/special.h"
 
 /* clang-format off */
 
+static const struct cli_column user_columns[] = {
+    { "E-MAIL", "email" }, { "MADE", "created_at", CLI_TIME }, { "SIGNED IN", "last_sign_in_at", CLI_TIME, 1 }, { "ID", "id", CLI_ID, 2 }, { .title = NULL },
+};
+
 const struct command commands_backend[] = {
     { .words = "backend keys", .makes_folder = true, .is_json = true, .method = HTTP_GET, .path = "/api/backend/keys", .done = "publishable {publishable}\nsecret {secret}\njwt_secret {jwt_secret}", .summary = "Print the keys for apps of the hosted service" },
+    { .words = "user list", .is_json = true, .method = HTTP_GET, .path = "/api/backend/users", .list = "users", .columns = user_columns, .empty = "No user has signed up.", .summary = "List the users of apps of the hosted service" },
+    { .words = "user add", .args = "EMAIL", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_user_add, .summary = "Add such a user", .details = "The password is read from the terminal without echo, or from standard input." },
+    { .words = "user password", .args = "EMAIL", .n_args_min = 1, .n_args_max = 1, .run = run_user_password, .summary = "Give such a user a new password, which ends the user's sessions", .details = "The password is read from the terminal without echo, or from standard input." },
+    { .words = "user remove", .args = "EMAIL", .n_args_min = 1, .n_args_max = 1, .method = HTTP_DELETE, .path = "/api/backend/users/{0}", .done = "The user {0} is removed; the user's rows stay.", .summary = "Remove such a user" },
     { .words = "backend sql", BACKEND_SETUP(run_backend_sql), .summary = "Print the SQL that sets the database of the backend up" },
     { .words = "backend setup", BACKEND_SETUP(run_backend_setup), .summary = "Set the database of the backend up, as the role of backend.url" },
     { .words = "backend check", BACKEND_SETUP(run_backend_check), .is_json = true, .summary = "Say what the database of the backend lacks, each with its SQL; exit code 1 when there is something" },

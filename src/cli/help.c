@@ -60,7 +60,7 @@ static const struct section {
     { "Use models", { "chat", "embed", "search", "provider", "usage", "limit" } },
     { "Apps and what they may", { "app", "permission", "key" } },
     { "Agents and their work", { "agent", "approval", "mcp", "task", "activity", "calendar", "workspace", "thread" } },
-    { "Settings and safety", { "settings", "backend", "audit", "backup", "restore", "upgrade" } },
+    { "Settings and safety", { "settings", "backend", "user", "audit", "backup", "restore", "upgrade" } },
     { "For programs, and help", { "routes", "openapi", "help", "man", "completion", "version" } },
 };
 

@@ -41,16 +41,22 @@ int backend_token_get(struct identity *id, const struct caller *c, struct arena 
     return r;
 }
 
-int backend_token_require(struct identity *id, const struct caller *c, struct err *e)
+int backend_token_require(struct identity *id, const struct caller *c, struct arena *a, const char **ret, struct err *e)
 {
-    bool is_missing = false;
+    struct slice sealed = { 0 }, token = { 0 };
+    bool is_required = false;
     int r = 0;
 
     if (c->app_id && c->kind != CALLER_ADMIN)
-        r = store_backend_tokens_is_missing(id->store, c->app_id, &is_missing, e);
-    if (r < 0 || !is_missing)
+        r = store_backend_tokens_required(id->store, a, c->app_id, &is_required, &sealed, e);
+    if (r < 0 || !is_required)
         return r;
-    return err_set(e, -EPERM, "BACKEND_TOKEN_REQUIRED",
-                   "This app requires user authentication: its backend token has to be synchronised first "
-                   "(POST /sdk/auth/sync-backend-token).");
+    if (!sealed.p)
+        return err_set(e, -EPERM, "BACKEND_TOKEN_REQUIRED",
+                       "This app requires user authentication: its backend token has to be synchronised first "
+                       "(POST /sdk/auth/sync-backend-token). Row-level security rejects anonymous requests.");
+    r = seal_open(id->keys->seal, sealed, a, &token, e);
+    if (r == 0)
+        *ret = arena_slicedup(a, token);
+    return r;
 }

@@ -17,5 +17,6 @@ int backend_token_get(struct identity *id, const struct caller *c, struct arena 
                       struct err *e) MUST_CHECK;
 /* May the caller reach its rows? -EPERM BACKEND_TOKEN_REQUIRED for an app with require_user_auth that has handed over
  * no token (specification, "Activities (proxy to the backend)"); a key without an app and the administrator always may.
- */
-int backend_token_require(struct identity *id, const struct caller *c, struct err *e) MUST_CHECK;
+ * *ret is the token, in the arena; it stays untouched when the caller needs none. */
+int backend_token_require(struct identity *id, const struct caller *c, struct arena *a, const char **ret,
+                          struct err *e) MUST_CHECK;

@@ -1,10 +1,12 @@
 // The user's backend token and the database configuration (decision D6).
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { startHearth } from './harness.mjs';
 import { newApp, newKey, nobodysId, refused, refusedFields, timeForm } from './kit.mjs';
+import { faceKeys, token } from './realtime.mjs';
 
 let h;
 before(async () => { h = await startHearth({ settings: { 'log.level': 'debug' } }); });
@@ -51,15 +53,15 @@ test('no other app and no other key sees the token', async () => {
 test('a token is sealed on disk and never logged, and outlives the service', async (t) => {
     const again = await startHearth({ t, settings: { 'log.level': 'debug' } });
     const app = await newApp(again);
-    const token = `secret-${'q'.repeat(40)}`;
-    await sync(again.asApp(app), token);
+    const kept = `secret-${'q'.repeat(40)}`;
+    await sync(again.asApp(app), kept);
     const files = readdirSync(again.dataDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
     for (const file of files)
-        assert.equal(readFileSync(join(file.parentPath, file.name)).indexOf(token), -1, file.name);
-    assert.ok(!again.log.some((line) => line.includes(token)));
+        assert.equal(readFileSync(join(file.parentPath, file.name)).indexOf(kept), -1, file.name);
+    assert.ok(!again.log.some((line) => line.includes(kept)));
     await again.kill();
     await again.start();
-    assert.equal((await again.asApp(app)('GET', '/sdk/auth/token')).body.token, token);
+    assert.equal((await again.asApp(app)('GET', '/sdk/auth/token')).body.token, kept);
 });
 
 test('a token is text of at most 16,384 characters', async () => {
@@ -107,4 +109,48 @@ test('an app that requires user authentication reaches activities with a synchro
     refused(await app('GET', `/activities/${nobodysId}`), 404, 'NOT_FOUND');
     await sync(app, '');
     await without();
+});
+
+test('a token that was signed here decides which rows the app reaches', async () => {
+    const { jwt_secret: secret } = await faceKeys(h);
+    const app = h.asApp(await newApp(h, { require_user_auth: true }, ['activities.read', 'activities.write']));
+    const anna = randomUUID(), ben = randomUUID();
+    const as = (user, more) => sync(app, token(secret, user, more));
+    const add = async (n) => (await app('POST', '/activities', { raw_data: { n } })).body.data;
+    const seen = async (query = '') => (await app('GET', `/activities${query}`)).body.data.map((row) => row.raw_data.n);
+
+    await as(anna.toUpperCase());
+    const first = await add(1);
+    assert.equal(first.user_id, anna);
+    await as(ben);
+    await add(2);
+    assert.deepEqual(await seen(), [2]);
+    assert.deepEqual(await seen('?status=pending&limit=1'), [2]);
+    assert.deepEqual(await seen('?status=completed'), []);
+    for (const [method, body] of [['GET'], ['PATCH', { status: 'x' }], ['DELETE']])
+        refused(await app(method, `/activities/${first.id}`, body), 404, 'NOT_FOUND');
+    refused(await app('POST', '/activities/functions/svc_fn_claim_task', { task_id: first.id, machine_id: 'm' }), 404, 'NOT_FOUND');
+    await as(anna);
+    assert.deepEqual(await seen(), [1]);
+    assert.equal((await app('PATCH', `/activities/${first.id}`, { status: 'x' })).body.data.status, 'x');
+
+    await as(anna, { exp: 1 });
+    refused(await app('GET', '/activities'), 401, 'JWT_EXPIRED', /synchronise a fresh backend token/);
+    await as(undefined, { role: 'anon' });
+    refused(await app('POST', '/activities', { raw_data: {} }), 403, 'BACKEND_TOKEN_REQUIRED', /row-level security/);
+    await as('no uuid');
+    refused(await app('GET', '/activities'), 403, 'BACKEND_TOKEN_REQUIRED');
+    await as(undefined, { role: 'service_role' });
+    assert.deepEqual(await seen(), [2, 1]);
+    assert.equal((await app('DELETE', `/activities/${first.id}`)).status, 200);
+});
+
+test('the configuration leads to the face, and a user who signs in there is known to the activities', async () => {
+    const id = await newApp(h, { require_user_auth: true }, ['database.config', 'activities.read', 'activities.write']), app = h.asApp(id);
+    const { url, anonKey } = (await app('GET', '/sdk/database/config')).body.config;
+    assert.equal(anonKey, (await faceKeys(h)).publishable);
+    assert.equal(url, h.url);
+    const { body } = await h.api('POST', '/auth/v1/signup', { email: `${randomUUID()}@example.org`, password: 'a password' }, { apikey: anonKey });
+    await app('POST', '/sdk/auth/sync-supabase-token', { token: body.access_token });
+    assert.equal((await app('POST', '/activities', { raw_data: {} })).body.data.user_id, body.user.id);
 });

@@ -91,7 +91,7 @@ test('what the face lacks is named', async (t) => {
     assert.match(refusal(await supabase.auth.signInWithOtp({ email }), 422, 'feature_not_supported').message, /by e-mail or SMS/);
     assert.match(refusal(await supabase.auth.resetPasswordForEmail(email), 422, 'feature_not_supported').message, /recovery of a password/);
     assert.match(refusal(await supabase.auth.signInWithSSO({ domain: 'example.org' }), 422, 'feature_not_supported').message, /SAML/);
-    assert.match(refusal(await supabase.auth.admin.listUsers(), 422, 'feature_not_supported').message, /hearth backend users/);
+    assert.match(refusal(await supabase.auth.admin.listUsers(), 422, 'feature_not_supported').message, /hearth user/);
     const { url } = fine(await supabase.auth.signInWithOAuth({ provider: 'github', options: { skipBrowserRedirect: true } }));
     const oauth = await fetch(url);
     assert.equal(oauth.status, 422);

@@ -4,8 +4,10 @@
 #include "api/resources/foreign_clients.h"
 #include "api/routes.h"
 #include "backend/functions.h"
-#include "identity/backend_token.h"
+#include "api/resources/activity_user.h"
 #include "store/tables/apps.h"
+
+#include <strings.h>
 
 /* Enough for the longest word that known clients send. */
 enum { STATUS_CHARS = 64 };
@@ -124,10 +126,10 @@ static void write_activity(struct json_writer *w, const char *name, const struct
     json_end(w);
 }
 
-/* Finds the table if the caller may access it. */
-static int find_table(struct request *req, const char **ret, struct err *e)
+/* Finds the table if the caller may access it, and the user on whose behalf: NULL for none. */
+static int find_table(struct request *req, const char **ret, const char **ret_user, struct err *e)
 {
-    int r = backend_token_require(req->api->identity, req->caller, e);
+    int r = activity_user(req, ret_user, e);
 
     if (r == 0)
         *ret = arena_printf(req->arena, "%s_activities",
@@ -165,7 +167,7 @@ static int create_activity(struct request *req, struct response *res, struct err
     struct backend_row row = { 0 };
     int r;
 
-    r = find_table(req, &in.table, e);
+    r = find_table(req, &in.table, &in.user_id, e);
     if (r == 0)
         r = named_app(req, body->app, &in.app_id, e);
     if (r == 0)
@@ -188,7 +190,7 @@ static int list_activities(struct request *req, struct response *res, struct err
     struct backend_rows rows = { 0 };
     int r;
 
-    r = find_table(req, &q.table, e);
+    r = find_table(req, &q.table, &q.user_id, e);
     if (r == 0)
         r = named_app(req, query->app, &q.app_id, e);
     if (r == 0)
@@ -202,15 +204,29 @@ static int list_activities(struct request *req, struct response *res, struct err
     return 0;
 }
 
+/* The row, when it is one of the caller, and of the user on whose behalf the caller asks. */
+static int get_row(struct request *req, const char *table, const char *id, const char *user, struct backend_row *ret,
+                   struct err *e)
+{
+    struct backend_row row = { 0 };
+    int r = backend_get(req->api->backend, table, id, owner(req), req->arena, &row, e);
+
+    if (r == 0 && user && (!row.user_id || strcasecmp(row.user_id, user) != 0))
+        r = err_set(e, -ENOENT, "NOT_FOUND", "Activity not found");
+    if (r == 0)
+        *ret = row;
+    return r;
+}
+
 static int get_activity(struct request *req, struct response *res, struct err *e)
 {
-    const char *table = NULL;
+    const char *table = NULL, *user = NULL;
     struct backend_row row = { 0 };
     int r;
 
-    r = find_table(req, &table, e);
+    r = find_table(req, &table, &user, e);
     if (r == 0)
-        r = backend_get(req->api->backend, table, req->params[0], owner(req), req->arena, &row, e);
+        r = get_row(req, table, req->params[0], user, &row, e);
     if (r < 0)
         return r;
     write_activity(&res->json, "data", &row);
@@ -233,9 +249,12 @@ static int change_activity(struct request *req, struct response *res, struct err
     };
     struct backend_update_request request = { .id = req->params[0], .app_id = owner(req), .patch = &patch };
     struct backend_row row = { 0 };
+    const char *user = NULL;
     int r;
 
-    r = find_table(req, &request.table, e);
+    r = find_table(req, &request.table, &user, e);
+    if (r == 0 && user)
+        r = get_row(req, request.table, request.id, user, &row, e);
     if (r == 0)
         r = backend_update(req->api->backend, &request, req->arena, &row, e);
     if (r < 0)
@@ -246,9 +265,12 @@ static int change_activity(struct request *req, struct response *res, struct err
 
 static int delete_activity(struct request *req, struct response *res, struct err *e)
 {
-    const char *table = NULL;
-    int r = find_table(req, &table, e);
+    const char *table = NULL, *user = NULL;
+    struct backend_row row;
+    int r = find_table(req, &table, &user, e);
 
+    if (r == 0 && user)
+        r = get_row(req, table, req->params[0], user, &row, e);
     return r < 0 ? r : backend_remove(req->api->backend, table, req->params[0], owner(req), e);
 }
 
@@ -256,15 +278,15 @@ static int delete_activity(struct request *req, struct response *res, struct err
 
 static int check_row(struct request *req, const struct function_body *body, struct err *e)
 {
-    const char *activities = NULL, *id = body->task_id ? body->task_id : body->target_task_id;
+    const char *activities = NULL, *user = NULL, *id = body->task_id ? body->task_id : body->target_task_id;
     struct backend_row row;
     char *table = NULL;
-    int r = find_table(req, &activities, e);
+    int r = find_table(req, &activities, &user, e);
 
     if (r < 0 || !id)
         return r;
     r = backend_table_name(req->arena, body->table_name ? body->table_name : activities, &table, e);
-    return r < 0 ? r : backend_get(req->api->backend, table, id, owner(req), req->arena, &row, e);
+    return r < 0 ? r : get_row(req, table, id, user, &row, e);
 }
 
 /* Names the setting that makes this service answer a client of another dialect. */

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/routes.h"
 #include "apps/apps.h"
+#include "face/realtime.h"
 
 struct sync_body {
     const char *token;
@@ -32,7 +33,7 @@ static const struct field token_answer[] = {
 
 static const struct field config_shape[] = {
     SHAPE_STRING("url"),
-    SHAPE_STRING("anonKey", .help = "empty: this backend needs none"),
+    SHAPE_STRING("anonKey", .help = "publishable key of `hearth backend keys`; empty: the face is off"),
     SHAPE_STRING("mode"),
     SHAPE_STRINGS("tables"),
     SHAPE_INT("max_concurrent_tasks"),
@@ -73,19 +74,30 @@ static int show_token(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
+/* The key with which an app reaches the face at `url`; "" without one. */
+static int find_key(struct request *req, const char **ret, struct err *e)
+{
+    const struct face_keys *keys = NULL;
+    int r = req->api->realtime ? realtime_keys(req->api->realtime, &keys, e) : 0;
+
+    *ret = keys ? keys->publishable : "";
+    return r;
+}
+
 /* A caller without an app (a developer key alone) gets the configuration of an app without a backend block. */
 static int show_config(struct request *req, struct response *res, struct err *e)
 {
     struct app_config app = { .backend = { .mode = "compatible", .max_concurrent_tasks = 1 } };
-    int r = 0;
+    const char *key = "";
+    int r = find_key(req, &key, e);
 
-    if (req->caller->app_id)
+    if (r == 0 && req->caller->app_id)
         r = app_find(req->api->apps, req->caller->app_id, req->arena, &app, e);
     if (r < 0)
         return r;
     json_begin_object_as(&res->json, "config");
     json_add_string(&res->json, "url", req->api->base_url);
-    json_add_string(&res->json, "anonKey", "");
+    json_add_string(&res->json, "anonKey", key);
     json_add_string(&res->json, "mode", app.backend.mode);
     json_add_strings(&res->json, "tables", app.backend.tables.items, app.backend.tables.n);
     json_add_int(&res->json, "max_concurrent_tasks", app.backend.max_concurrent_tasks);

@@ -147,12 +147,12 @@ static const struct part {
     { "/auth/v1/verify", "sign-in by e-mail or SMS without a password", &face_auth_error },
     { "/auth/v1/resend", "sign-in by e-mail or SMS without a password", &face_auth_error },
     { "/auth/v1/reauthenticate", "sign-in by e-mail or SMS without a password", &face_auth_error },
-    { "/auth/v1/recover", "recovery of a password by e-mail (`hearth backend users password` sets a new one)",
+    { "/auth/v1/recover", "recovery of a password by e-mail (`hearth user password` sets a new one)",
       &face_auth_error },
-    { "/auth/v1/invite", "invitations by e-mail (`hearth backend users add` adds a user)", &face_auth_error },
+    { "/auth/v1/invite", "invitations by e-mail (`hearth user add` adds a user)", &face_auth_error },
     { "/auth/v1/factors", "sign-in with a second factor", &face_auth_error },
     { "/auth/v1/passkeys", "sign-in with passkeys", &face_auth_error },
-    { "/auth/v1/admin", "management of users over HTTP (`hearth backend users` does it)", &face_auth_error },
+    { "/auth/v1/admin", "management of users over HTTP (`hearth user` does it)", &face_auth_error },
     { "/auth/v1", "such a function of the auth service", &face_auth_error },
 };
 

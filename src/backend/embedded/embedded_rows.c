@@ -76,7 +76,7 @@ int embedded_get(struct backend *b, const char *table, const char *id, const cha
 }
 
 /* A separate statement for each case, so that each case has its index (+ keeps a column from choosing an index). ?1
- * app, ?2 status. */
+ * app, ?2 status, ?5 user. */
 static const char *list_sql(const struct backend_query *q)
 {
     static const char of_all[] =
@@ -88,6 +88,12 @@ static const char *list_sql(const struct backend_query *q)
     static const char of_both[] = "SELECT {columns} FROM {table} WHERE status = ?2 AND +app_id = ?1"
                                   " ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
 
+    static const char of_user[] = "SELECT {columns} FROM {table} WHERE lower(user_id) = ?5"
+                                  " AND (?1 IS NULL OR +app_id = ?1) AND (?2 IS NULL OR +status = ?2)"
+                                  " ORDER BY created_at DESC, rowid DESC LIMIT ?3 OFFSET ?4";
+
+    if (q->user_id)
+        return of_user;
     if (q->app_id)
         return q->status ? of_both : of_app;
     return q->status ? of_status : of_all;
@@ -105,8 +111,8 @@ int embedded_list(struct backend *b, const struct backend_query *q, struct arena
 
     r = embedded_table_find(em->tables, em->readers, q->table, &t, e);
     if (r == 0)
-        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(t, list_sql(q)), "ssii", q->app_id, q->status,
-                      limit, (int64_t)MAX(q->offset, 0));
+        r = sql_query(readers_get(em->readers), &rows, e, embedded_sql(t, list_sql(q)), q->user_id ? "ssiis" : "ssii",
+                      q->app_id, q->status, limit, (int64_t)MAX(q->offset, 0), q->user_id);
     if (r == 0)
         r = embedded_read_all(rows, t, a, &list, e);
     if (r > 0)

@@ -153,7 +153,7 @@ int postgres_get(struct backend *b, const char *table, const char *id, const cha
 
 /* --- lists --- */
 
-/* A separate statement for each case, so that each case has its index. $1 app, $2 status. */
+/* A separate statement for each case, so that each case has its index. $1 app, $2 status, $5 user. */
 static const char *list_sql(const struct backend_query *q)
 {
 #define LIST(where)                                                                                                    \
@@ -163,6 +163,11 @@ static const char *list_sql(const struct backend_query *q)
     static const char of_status[] = LIST(" WHERE status = $2");
     static const char of_both[] = LIST(" WHERE status = $2 AND app_id = $1");
 
+    static const char of_user[] = LIST(" WHERE user_id = $5::uuid AND ($1::text IS NULL OR app_id = $1)"
+                                       " AND ($2::text IS NULL OR status = $2)");
+
+    if (q->user_id)
+        return of_user;
     if (q->app_id)
         return q->status ? of_both : of_app;
     return q->status ? of_status : of_all;
@@ -174,8 +179,8 @@ int postgres_list(struct backend *b, const struct backend_query *q, struct arena
     int64_t limit = q->limit > 0 ? MIN(q->limit, LIMIT_LIST) : LIMIT_LIST_DEFAULT;
     struct postgres *pg = postgres_of(b);
     struct postgres_call c = { .params = { q->app_id, q->status, postgres_number(a, limit),
-                                           postgres_number(a, MAX(q->offset, 0)) },
-                               .n_params = 4,
+                                           postgres_number(a, MAX(q->offset, 0)), q->user_id },
+                               .n_params = q->user_id ? 5 : 4,
                                .repeat = POSTGRES_REPEATABLE };
     struct postgres_reader reader;
     struct postgres_table *t;

@@ -40,21 +40,23 @@ int store_backend_tokens_get(struct store *s, struct arena *a, const char *scope
     return r < 0 ? r : rows_one(rows, a, read_token, ret, &missing, e);
 }
 
-int store_backend_tokens_is_missing(struct store *s, const char *app_id, bool *ret, struct err *e)
+int store_backend_tokens_required(struct store *s, struct arena *a, const char *app_id, bool *ret,
+                                  struct slice *ret_token, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
-    int64_t n = 0;
     int r;
 
     r = sql_query(store_reader(s), &rows, e,
-                  "SELECT count(*) FROM apps WHERE app_id = ? AND requires_user_auth "
-                  "AND NOT EXISTS (SELECT 1 FROM backend_tokens WHERE scope = apps.app_id)",
+                  "SELECT token FROM apps LEFT JOIN backend_tokens ON scope = app_id "
+                  "WHERE app_id = ? AND requires_user_auth",
                   "s", app_id);
     if (r == 0)
-        r = rows_int(rows, &n, e);
-    if (r == 0)
-        *ret = n > 0;
-    return r;
+        r = sql_step(rows, e);
+    if (r < 0)
+        return r;
+    *ret = r > 0;
+    *ret_token = r > 0 && !sql_is_null(rows, 0) ? sql_blob(rows, a, 0) : (struct slice){ 0 };
+    return 0;
 }
 
 int store_backend_tokens_delete(struct store *s, const char *scope, struct err *e)

@@ -15,6 +15,7 @@ int store_backend_tokens_set(struct store *s, struct arena *a, const char *scope
 /* -ENOENT when there is no token. */
 int store_backend_tokens_get(struct store *s, struct arena *a, const char *scope, struct backend_token_row *ret,
                              struct err *e) MUST_CHECK;
-/* Whether this app requires a signed-in user but has no token in its scope. */
-int store_backend_tokens_is_missing(struct store *s, const char *app_id, bool *ret, struct err *e) MUST_CHECK;
+/* Whether this app requires a signed-in user, and the token in its scope: p NULL when there is none. */
+int store_backend_tokens_required(struct store *s, struct arena *a, const char *app_id, bool *ret,
+                                  struct slice *ret_token, struct err *e) MUST_CHECK;
 int store_backend_tokens_delete(struct store *s, const char *scope, struct err *e) MUST_CHECK;

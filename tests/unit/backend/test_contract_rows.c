@@ -145,6 +145,27 @@ static void lists_are_newest_first_in_pages_and_by_status(void **state)
     assert_int_equal(rig_list(rig, (struct backend_query){ .offset = 5 }).n, 0);
 }
 
+static void a_list_of_one_user_has_no_rows_of_others(void **state)
+{
+    static const char user[] = "11111111-2222-4333-8444-55555555aaaa";
+    struct rig *rig = *state;
+    struct backend_new_row in = { .table = TABLE, .app_id = "app-1", .user_id = user, .raw_data = "{}" };
+    struct backend_row row;
+    struct backend_rows rows;
+
+    assert_int_equal(backend_insert(rig->backend, &in, rig->arena, &row, NULL), 0);
+    in.user_id = "11111111-2222-4333-8444-55555555bbbb";
+    assert_int_equal(backend_insert(rig->backend, &in, rig->arena, &(struct backend_row){ 0 }, NULL), 0);
+    rig_insert_as(rig, "app-1", "{}");
+    rows = rig_list(rig, (struct backend_query){ .user_id = user });
+    assert_int_equal(rows.n, 1);
+    assert_string_equal(rows.items[0].id, row.id);
+    assert_int_equal(rig_list(rig, (struct backend_query){ .user_id = user, .app_id = "app-1", .status = "pending" }).n,
+                     1);
+    assert_int_equal(rig_list(rig, (struct backend_query){ .user_id = user, .app_id = "app-2" }).n, 0);
+    assert_int_equal(rig_list(rig, (struct backend_query){ .user_id = user, .status = "claimed" }).n, 0);
+}
+
 static void a_page_has_a_default_and_a_largest_size(void **state)
 {
     struct rig *rig = *state;
@@ -321,6 +342,7 @@ int main(void)
         TEST(raw_data_is_bounded),
         TEST(an_app_sees_its_own_rows_only),
         TEST(lists_are_newest_first_in_pages_and_by_status),
+        TEST(a_list_of_one_user_has_no_rows_of_others),
         TEST(a_page_has_a_default_and_a_largest_size),
         TEST(a_page_of_huge_rows_is_refused_in_words),
         TEST(a_patch_changes_what_it_names_and_nothing_else),
