@@ -11,7 +11,7 @@ static const char *const backend_modes[] = { "compatible", "custom", NULL };
 enum { PATH_CHARS = 4096 };
 
 static const struct field handler_fields[] = {
-    FIELD_STRING(struct app_handler, table_name, "tableName", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct app_handler, table_name, "tableName", FIELD_REQUIRED, .min = 1, .max = LIMIT_TABLE_NAME),
     FIELD_STRING(struct app_handler, agent_id, "agentId", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS,
                  .help = "name of the agent that does the work"),
     FIELD_STRINGS(struct app_handler, event_types, "eventTypes", FIELD_REQUIRED, .min = 1, .max = 3,

@@ -89,8 +89,7 @@ void rules_of_home(const struct config_rules *x)
 
 /* --- tables --- */
 
-#define TABLE_RULE                                                                                                     \
-    "must be table or schema.table, each of at most %d letters, digits and underscores and not beginning with a digit"
+#define TABLE_RULE "must be " BACKEND_TABLE_RULE
 
 static const char *member_of(const struct config_rules *x, const char *name)
 {

@@ -26,43 +26,6 @@ enum backend_op backend_op_of_name(const char *name)
     return BACKEND_INSERT;
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_part(struct slice part)
-{
-    if (part.n == 0 || part.n > LIMIT_TABLE_NAME_PART || !is_letter(part.p[0]))
-        return false;
-    for (size_t i = 1; i < part.n; i++)
-        if (!is_letter(part.p[i]) && !(part.p[i] >= '0' && part.p[i] <= '9'))
-            return false;
-    return true;
-}
-
-int backend_table_name(struct arena *a, const char *declared, char **ret, struct err *e)
-{
-    struct slice table = slice_of(declared ? declared : ""), schema = { 0 };
-    const char *dot = memchr(table.p, '.', table.n);
-
-    if (dot) {
-        schema = (struct slice){ table.p, (size_t)(dot - table.p) };
-        table = slice_of(dot + 1);
-    }
-    if (!is_part(table) || (dot && !is_part(schema)))
-        return err_set(
-            e, -EINVAL, "VALIDATION_ERROR",
-            "a table name must be table or schema.table, each of at most %d letters, digits and underscores and "
-            "not beginning with a digit",
-            LIMIT_TABLE_NAME_PART);
-    if (slice_eq_str(schema, "public"))
-        schema = (struct slice){ 0 };
-    *ret = schema.n ? arena_printf(a, "%.*s.%.*s", (int)schema.n, schema.p, (int)table.n, table.p)
-                    : arena_slicedup(a, table);
-    return 0;
-}
-
 size_t backend_count_machines(const char *attempted_by, const char *machine_id, bool *ret_has)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

@@ -205,8 +205,7 @@ struct backend {
  * leave            the service stops and waits no longer: calls that wait, and all later ones, end with -ECANCELED
  *                  SHUTTING_DOWN. close() follows.
  * is_ready         with a deadline of its own, shorter than that of other calls.
- * ensure_table     "schema.table" or "table"; "public." is dropped; names [A-Za-z_][A-Za-z0-9_]{0,62} each.
- *                  Idempotent.
+ * ensure_table     "schema.table" or "table", see backend_table_name(). Idempotent.
  * insert           raw_data, result and old_data come back as the same JSON value; an implementation may print it in
  *                  other words (jsonb sorts members). user_id is a UUID where the implementation's column is one.
  * list             at most LIMIT_LIST rows (limit 0: LIMIT_LIST_DEFAULT); -E2BIG TOO_LARGE when the rows exceed
@@ -255,8 +254,18 @@ struct backend {
 #define backend_release(b, ...) ((b)->ops->release((b), __VA_ARGS__))
 #define backend_close(b) ((b) ? (b)->ops->close(b) : NULL)
 
-/* "public.orders" -> "orders"; "sales.orders" stays. -EINVAL when the text is no table name. */
+/* table_name.c. "public.orders" -> "orders"; "sales.orders" stays; a part that is no word of letters, digits and
+ * underscores is in double quotes, as in SQL: sales."my orders". Quotes that need not be are dropped, and the case of a
+ * name counts with and without them. -EINVAL when the text is no table name. */
+#define BACKEND_TABLE_RULE                                                                                             \
+    "table or schema.table, each 1 to %d bytes: letters, digits and underscores and not beginning with a digit, or "   \
+    "anything in double quotes, a quote in it doubled"
 int backend_table_name(struct arena *a, const char *declared, char **ret, struct err *e) MUST_CHECK;
+/* Of a name as backend_table_name() returns it: as the catalog has them, without quotes. */
+struct table_parts {
+    const char *schema, *table;
+};
+struct table_parts backend_table_parts(struct arena *a, const char *name);
 /* The number of machines in attempted_by (NULL or no JSON: none), and whether this machine is one of them. */
 size_t backend_count_machines(const char *attempted_by, const char *machine_id, bool *ret_has);
 int64_t backend_max_machines(const struct backend_claim *claim);

@@ -15,7 +15,7 @@ static const struct field call_fields[] = {
     FIELD_STRING(struct call_args, task_id, "task_id", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct call_args, target_task_id, "target_task_id", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct call_args, machine_id, "machine_id", FIELD_REQUIRED, .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct call_args, table_name, "table_name", .max = 2 * LIMIT_TABLE_NAME_PART + 1),
+    FIELD_STRING(struct call_args, table_name, "table_name", .max = LIMIT_TABLE_NAME),
     FIELD_STRING(struct call_args, error, "error"),
     FIELD_STRING(struct call_args, error_msg, "error_msg"),
     FIELD_INT(struct call_args, attempt, "attempt", .min = 1, .def = BACKEND_ANY_ATTEMPT),
@@ -181,11 +181,12 @@ static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json,
 
 static void write_table(struct json_writer *w, const char *name)
 {
-    const char *dot = strchr(name, '.');
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct table_parts parts = backend_table_parts(a, name);
 
     json_begin_object(w);
-    json_add_slice(w, "schema", dot ? (struct slice){ name, (size_t)(dot - name) } : SLICE_LIT("public"));
-    json_add_string(w, "table", dot ? dot + 1 : name);
+    json_add_string(w, "schema", parts.schema);
+    json_add_string(w, "table", parts.table);
     json_end(w);
 }
 

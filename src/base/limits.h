@@ -233,11 +233,12 @@ enum {
     LIMIT_RUN_LOG_BYTES = 64 << 10, /* stored log of one run; the oldest bytes are dropped first */
 
     /* backend */
-    LIMIT_TABLE_NAME_PART = 63,     /* characters of a schema or table name, as in PostgreSQL */
-    LIMIT_FILTER_BYTES = 2000,      /* a row filter */
-    LIMIT_FILTER_PATH = 16,         /* nested members below a JSON column */
-    LIMIT_QUERY_ROWS = 1000,        /* in the reply to one query */
-    LIMIT_QUERY_WRITE_ROWS = 10000, /* inserted, changed or removed by one query */
+    LIMIT_TABLE_NAME_PART = 63,                                 /* bytes of a schema or table name, as in PostgreSQL */
+    LIMIT_TABLE_NAME = 2 * (2 * LIMIT_TABLE_NAME_PART + 2) + 1, /* both, in quotes, each byte a quote */
+    LIMIT_FILTER_BYTES = 2000,                                  /* a row filter */
+    LIMIT_FILTER_PATH = 16,                                     /* nested members below a JSON column */
+    LIMIT_QUERY_ROWS = 1000,                                    /* in the reply to one query */
+    LIMIT_QUERY_WRITE_ROWS = 10000,                             /* inserted, changed or removed by one query */
     LIMIT_QUERY_CONDITIONS = 200,
     LIMIT_QUERY_DEPTH = 16,       /* of nested conditions */
     LIMIT_QUERY_VALUES = 1000,    /* of all conditions together */

@@ -9,13 +9,12 @@
 
 enum { FOREVER_MS = 3600000 };
 
-/* "orders" is public.orders, "sales.orders" is in the schema sales. */
 void rt_change_name(struct arena *a, struct rt_change *c)
 {
-    const char *dot = strchr(c->table, '.');
+    const struct table_parts parts = backend_table_parts(a, c->table);
 
-    c->schema = dot ? arena_strndup(a, c->table, (size_t)(dot - c->table)) : "public";
-    c->name = dot ? dot + 1 : c->table;
+    c->schema = parts.schema;
+    c->name = parts.table;
 }
 
 /* ---- printing ---- */

@@ -14,7 +14,7 @@ struct retry_payload {
 
 static const struct field retry_fields[] = {
     FIELD_STRING(struct retry_payload, task_id, "task_id", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct retry_payload, table_name, "table_name", FIELD_REQUIRED, .min = 1, .max = LIMIT_NAME_CHARS),
+    FIELD_STRING(struct retry_payload, table_name, "table_name", FIELD_REQUIRED, .min = 1, .max = LIMIT_TABLE_NAME),
     FIELD_STRING(struct retry_payload, failed_by, "failed_by", .max = LIMIT_NAME_CHARS), FIELD_END
 };
 

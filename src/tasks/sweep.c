@@ -65,7 +65,8 @@ static int recover_stale(struct tasks *t, const char *table, struct err *e)
         t->config.backend, table, settings_ms(t->config.settings, SETTING_TASKS_STALE_AFTER_S), a, &rows, e);
 
     for (size_t i = 0; r == 0 && i < rows.n; i++) {
-        log_info("tasks", NULL, "row %s of %s had a stale lease and is free again", LOG_Q(rows.items[i].id), table);
+        log_info("tasks", NULL, "row %s of %s had a stale lease and is free again", LOG_Q(rows.items[i].id),
+                 LOG_Q(table));
         task_retry_broadcast(t, &rows.items[i], t->machine_id, "stale_lock");
     }
     return r;

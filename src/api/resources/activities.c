@@ -63,7 +63,7 @@ static const struct field function_fields[] = {
                  .help = "the same as task_id"),
     FIELD_STRING(struct function_body, machine_id, "machine_id", .max = LIMIT_NAME_CHARS,
                  .help = "who claims or holds it"),
-    FIELD_STRING(struct function_body, table_name, "table_name", .max = LIMIT_NAME_CHARS,
+    FIELD_STRING(struct function_body, table_name, "table_name", .max = LIMIT_TABLE_NAME,
                  .help = "default: the activities table"),
     FIELD_INT(struct function_body, attempt, "attempt", .min = 1, .max = INT32_MAX,
               .help = "as the claim told it; refuses a late end"),

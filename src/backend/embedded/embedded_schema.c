@@ -55,36 +55,36 @@ const char embedded_schema_table[] =
                                                   " is_dirty INTEGER GENERATED ALWAYS AS (handled_revision < revision AND status <> 'pending') VIRTUAL)";
 
 const char embedded_schema_indexes[] =
-    "CREATE INDEX IF NOT EXISTS \"{name}_by_status\" ON {table} (status, created_at);"
-    "CREATE INDEX IF NOT EXISTS \"{name}_by_app\" ON {table} (app_id, created_at);"
-    "CREATE INDEX IF NOT EXISTS \"{name}_by_time\" ON {table} (created_at);"
-    "CREATE INDEX IF NOT EXISTS \"{name}_changed_again\" ON {table} (created_at) WHERE handled_revision < revision;";
+    "CREATE INDEX IF NOT EXISTS {prefix}_by_status\" ON {table} (status, created_at);"
+    "CREATE INDEX IF NOT EXISTS {prefix}_by_app\" ON {table} (app_id, created_at);"
+    "CREATE INDEX IF NOT EXISTS {prefix}_by_time\" ON {table} (created_at);"
+    "CREATE INDEX IF NOT EXISTS {prefix}_changed_again\" ON {table} (created_at) WHERE handled_revision < revision;";
 
 /* The second UPDATE names columns that no trigger watches, so nothing recurses. The row of a deletion's work is logged
  * as a whole. */
 const char embedded_schema_triggers[] =
-    "CREATE TRIGGER IF NOT EXISTS \"{name}_inserted\" AFTER INSERT ON {table} BEGIN"
-    "  INSERT INTO _changes (name, op, new) VALUES ('{name}', 1, {new_row});"
+    "CREATE TRIGGER IF NOT EXISTS {prefix}_inserted\" AFTER INSERT ON {table} BEGIN"
+    "  INSERT INTO _changes (name, op, new) VALUES ({literal}, 1, {new_row});"
     " END;"
-    "CREATE TRIGGER IF NOT EXISTS \"{name}_updated\" AFTER UPDATE OF raw_data, app_id, user_id ON {table}"
+    "CREATE TRIGGER IF NOT EXISTS {prefix}_updated\" AFTER UPDATE OF raw_data, app_id, user_id ON {table}"
     " WHEN new.raw_data IS NOT old.raw_data OR new.app_id IS NOT old.app_id OR new.user_id IS NOT old.user_id BEGIN"
     "  UPDATE {table} SET old_data = old.raw_data, revision = old.revision + 1"
     "   WHERE rowid = new.rowid AND new.raw_data IS NOT old.raw_data;"
     "  INSERT INTO _changes (name, op, old, new)"
-    "   SELECT '{name}', 2, {old_row}, {row} FROM {table} WHERE rowid = new.rowid;"
+    "   SELECT {literal}, 2, {old_row}, {row} FROM {table} WHERE rowid = new.rowid;"
     " END;"
-    "CREATE TRIGGER IF NOT EXISTS \"{name}_deleted\" AFTER DELETE ON {table} BEGIN"
+    "CREATE TRIGGER IF NOT EXISTS {prefix}_deleted\" AFTER DELETE ON {table} BEGIN"
     "  INSERT INTO {deletions} (app_id, user_id, raw_data, old_data, event_type, source_table)"
-    "   VALUES (old.app_id, old.user_id, old.raw_data, {old_record}, 'DELETE', '{name}');"
+    "   VALUES (old.app_id, old.user_id, old.raw_data, {old_record}, 'DELETE', {literal});"
     "  INSERT INTO _changes (name, op, old, work)"
-    "   SELECT '{name}', 4, {old_row}, {row} FROM {deletions} WHERE rowid = last_insert_rowid();"
+    "   SELECT {literal}, 4, {old_row}, {row} FROM {deletions} WHERE rowid = last_insert_rowid();"
     " END;";
 
 /* A heartbeat sets only locked_at, so it is not logged. */
 const char embedded_schema_lease_trigger[] =
-    "CREATE TRIGGER IF NOT EXISTS \"{name}_leased\" AFTER UPDATE OF"
+    "CREATE TRIGGER IF NOT EXISTS {prefix}_leased\" AFTER UPDATE OF"
     " status, locked_by, completed_at, error_message, attempted_by, retry_count, result, attempt, event_type ON {table}"
     " WHEN new.raw_data IS old.raw_data AND new.app_id IS old.app_id AND new.user_id IS old.user_id BEGIN"
     "  INSERT INTO _changes (name, op, is_lease_only, old, new)"
-    "   VALUES ('{name}', 2, 1, {old_slim}, {new_slim});"
+    "   VALUES ({literal}, 2, 1, {old_slim}, {new_slim});"
     " END;";

@@ -47,18 +47,33 @@ static void put_columns(struct buf *out, const void *of)
         buf_printf(out, "%s%s", i ? ", " : "", backend_columns[i].name);
 }
 
-static void put_table(struct buf *out, const void *of)
+/* Without the last quote. */
+static void begin_quoted(struct buf *out, const struct embedded_table *t, char quote)
 {
-    const struct embedded_table *t = of;
-
-    buf_printf(out, "\"%s\"", t->name);
+    buf_add_char(out, quote);
+    for (const char *at = t->name; *at; at++) {
+        if (*at == quote)
+            buf_add_char(out, quote);
+        buf_add_char(out, *at);
+    }
 }
 
-static void put_name(struct buf *out, const void *of)
+static void put_table(struct buf *out, const void *of)
 {
-    const struct embedded_table *t = of;
+    begin_quoted(out, of, '"');
+    buf_add_char(out, '"');
+}
 
-    buf_add_str(out, t->name);
+static void put_literal(struct buf *out, const void *of)
+{
+    begin_quoted(out, of, '\'');
+    buf_add_char(out, '\'');
+}
+
+/* The beginning of the names of its indexes and triggers. */
+static void put_prefix(struct buf *out, const void *of)
+{
+    begin_quoted(out, of, '"');
 }
 
 static void put_deletions(struct buf *out, const void *of)
@@ -134,15 +149,25 @@ static void put_leased(struct buf *out, const void *of)
 }
 
 static const struct sql_word words[] = {
-    { "{table}", put_table },           { "{name}", put_name },
-    { "{deletions}", put_deletions },   { "{now}", put_now },
-    { "{columns}", put_columns },       { "{row}", put_row },
-    { "{new_row}", put_new_row },       { "{old_row}", put_old_row },
-    { "{new_slim}", put_new_slim },     { "{old_slim}", put_old_slim },
-    { "{old_record}", put_old_record }, { "{max_raw_data}", put_max_raw_data },
-    { "{max_result}", put_max_result }, { "{max_error}", put_max_error },
-    { "{statuses}", put_statuses },     { "{claimable}", put_claimable },
-    { "{leased}", put_leased },         { NULL, NULL },
+    { "{table}", put_table },
+    { "{literal}", put_literal },
+    { "{prefix}", put_prefix },
+    { "{deletions}", put_deletions },
+    { "{now}", put_now },
+    { "{columns}", put_columns },
+    { "{row}", put_row },
+    { "{new_row}", put_new_row },
+    { "{old_row}", put_old_row },
+    { "{new_slim}", put_new_slim },
+    { "{old_slim}", put_old_slim },
+    { "{old_record}", put_old_record },
+    { "{max_raw_data}", put_max_raw_data },
+    { "{max_result}", put_max_result },
+    { "{max_error}", put_max_error },
+    { "{statuses}", put_statuses },
+    { "{claimable}", put_claimable },
+    { "{leased}", put_leased },
+    { NULL, NULL },
 };
 
 const char *embedded_sql(struct embedded_table *t, const char *template)
@@ -267,7 +292,7 @@ static int upgrade_table(struct sql_db *db, struct embedded_table *t, struct err
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r = sql_query(db, &rows, e,
-                      embedded_sql(t, "SELECT 1 FROM pragma_table_info('{name}') WHERE name = 'lease_ms'"), NULL);
+                      embedded_sql(t, "SELECT 1 FROM pragma_table_info({literal}) WHERE name = 'lease_ms'"), NULL);
 
     if (r == 0)
         r = sql_step(rows, e);

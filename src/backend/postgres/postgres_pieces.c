@@ -89,9 +89,10 @@ const struct postgres_piece postgres_logical_conditions[] = {
  * than it was given with, so the check is wider than what a service accepts. */
 const struct postgres_piece postgres_table_pieces[] = {
     { "schema {table_schema}", "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = {schema_literal})",
+      "SET hearth.schema = {schema_literal};\n" /* a name may contain the end of a quoted block */
       "DO $do$ BEGIN\n"
-      "    IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = {schema_literal}) THEN\n"
-      "        EXECUTE format('CREATE SCHEMA %I', {schema_literal});\n"
+      "    IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = current_setting('hearth.schema')) THEN\n"
+      "        EXECUTE format('CREATE SCHEMA %I', current_setting('hearth.schema'));\n"
       "    END IF;\n"
       "END $do$;\n" },
     { "table {table}", "SELECT to_regclass(format('%I.%I', {schema_literal}, {bare_literal})) IS NOT NULL",
@@ -237,8 +238,10 @@ const struct postgres_piece postgres_function_pieces[] = {
       "CREATE OR REPLACE FUNCTION {fn}table\"(named text) RETURNS text LANGUAGE sql STABLE" FUNCTION_OPTIONS
       " AS $fn$\n"
       "    SELECT format('%I.%I', schema_name, table_name) FROM {tables}\n"
-      "        WHERE name = CASE WHEN starts_with(named, 'public.') THEN substr(named, 8)\n"
-      "            ELSE coalesce(named, '{abbr}_activities') END\n"
+      "        WHERE coalesce(named, '{abbr}_activities') IN (name,\n"
+      "            CASE WHEN schema_name = 'public' THEN 'public.' || name END,\n"
+      "            CASE WHEN schema_name = 'public' THEN format('\"%s\"', replace(table_name, '\"', '\"\"')) END,\n"
+      "            format('\"%s\".\"%s\"', replace(schema_name, '\"', '\"\"'), replace(table_name, '\"', '\"\"')))\n"
       "$fn$;\n" },
     { "function {abbr}_fn_refused: the answer of a refused call", FUNCTION("refused"),
       "CREATE OR REPLACE FUNCTION {fn}refused\"(reason text, error text, locked_by text DEFAULT NULL) RETURNS jsonb"

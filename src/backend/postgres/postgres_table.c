@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct postgres_table {
-    char *name;                        /* owned */
+    char *name, *schema, *bare;        /* owned; the last two as the catalog has them */
     const struct postgres_tables *all; /* borrowed */
     bool is_made;
     struct sql_texts texts;
@@ -37,20 +37,6 @@ static void put_quoted(struct buf *out, struct slice text, char quote)
     buf_add_char(out, quote);
 }
 
-static struct slice schema_of(const char *name)
-{
-    const char *dot = strchr(name, '.');
-
-    return dot ? (struct slice){ name, (size_t)(dot - name) } : SLICE_LIT("public");
-}
-
-static struct slice bare_of(const char *name)
-{
-    const char *dot = strchr(name, '.');
-
-    return slice_of(dot ? dot + 1 : name);
-}
-
 static void put_named(struct buf *out, const char *abbr, const char *suffix)
 {
     buf_printf(out, "\"public\".\"%s_%s\"", abbr, suffix);
@@ -62,30 +48,30 @@ static void put_table(struct buf *out, const void *of)
 {
     const struct postgres_table *t = of;
 
-    put_quoted(out, schema_of(t->name), '"');
+    put_quoted(out, slice_of(t->schema), '"');
     buf_add_char(out, '.');
-    put_quoted(out, bare_of(t->name), '"');
+    put_quoted(out, slice_of(t->bare), '"');
 }
 
 static void put_table_schema(struct buf *out, const void *of)
 {
     const struct postgres_table *t = of;
 
-    put_quoted(out, schema_of(t->name), '"');
+    put_quoted(out, slice_of(t->schema), '"');
 }
 
 static void put_schema_literal(struct buf *out, const void *of)
 {
     const struct postgres_table *t = of;
 
-    put_quoted(out, schema_of(t->name), '\'');
+    put_quoted(out, slice_of(t->schema), '\'');
 }
 
 static void put_bare_literal(struct buf *out, const void *of)
 {
     const struct postgres_table *t = of;
 
-    put_quoted(out, bare_of(t->name), '\'');
+    put_quoted(out, slice_of(t->bare), '\'');
 }
 
 static void put_name(struct buf *out, const void *of)
@@ -301,9 +287,13 @@ static struct postgres_table *find(struct postgres_tables *ts, const char *name)
 
 static struct postgres_table *add_table(struct postgres_tables *ts, const char *name)
 {
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct table_parts parts = backend_table_parts(a, name);
     struct postgres_table *t = xcalloc(1, sizeof(*t));
 
     t->name = xstrdup(name);
+    t->schema = xstrdup(parts.schema);
+    t->bare = xstrdup(parts.table);
     t->all = ts;
     sql_texts_init(&t->texts);
     t->next = ts->first;
@@ -373,6 +363,8 @@ struct postgres_tables *postgres_tables_free(struct postgres_tables *ts)
         next = t->next;
         sql_texts_clear(&t->texts);
         free(t->name);
+        free(t->schema);
+        free(t->bare);
         free(t);
     }
     pthread_mutex_destroy(&ts->lock);

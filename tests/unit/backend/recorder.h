@@ -14,9 +14,9 @@ struct recorded {
     int64_t sequence;
     enum backend_op op;
     bool is_lease_only;
-    char table[64], id[40];
+    char table[LIMIT_TABLE_NAME + 1], id[40];
     char new_raw[64], old_raw[64], new_status[24], old_status[24];
-    char work_id[40], work_table[64], work_source[64];
+    char work_id[40], work_table[64], work_source[LIMIT_TABLE_NAME + 1];
 };
 
 struct recorder {

@@ -14,6 +14,18 @@ static const struct {
     { "public.orders", "orders" },
     { "sales.orders", "sales.orders" },
     { "_x9", "_x9" },
+    { "\"orders\"", "orders" },
+    { "\"public\".\"Orders\"", "Orders" },
+    { "\"my orders\"", "\"my orders\"" },
+    { "sales.\"a.b\"", "sales.\"a.b\"" },
+    { "\"a \"\"b\"\"\".\"\"\"\"", "\"a \"\"b\"\"\".\"\"\"\"" },
+    { "\"\xC3\xBC\"", "\"\xC3\xBC\"" },
+    { "\"9a\"", "\"9a\"" },
+    { "\"\"", NULL },
+    { "\"a", NULL },
+    { "\"a\"b", NULL },
+    { "a.\"\"", NULL },
+    { "\"\xFF\"", NULL },
     { "", NULL },
     { ".", NULL },
     { "a.", NULL },
@@ -49,6 +61,39 @@ static void a_table_name_has_at_most_63_characters_a_part(void **state)
     assert_int_equal(backend_table_name(a, arena_printf(a, "%s.%s", part, part), &name, NULL), 0);
     part[LIMIT_TABLE_NAME_PART] = 'a';
     assert_int_equal(backend_table_name(a, part, &name, NULL), -EINVAL);
+}
+
+static void a_quoted_name_has_at_most_63_bytes_a_part(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    char part[2 * LIMIT_TABLE_NAME_PART + 3] = { 0 };
+    struct table_parts parts;
+    struct err e = { 0 };
+    char *name;
+
+    memset(part, '"', 2 * LIMIT_TABLE_NAME_PART + 2);
+    assert_int_equal(backend_table_name(a, arena_printf(a, "%s.%s", part, part), &name, NULL), 0);
+    assert_int_equal(strlen(name), LIMIT_TABLE_NAME);
+    parts = backend_table_parts(a, name);
+    assert_int_equal(strlen(parts.schema), LIMIT_TABLE_NAME_PART);
+    assert_string_equal(parts.schema, parts.table);
+    memset(part, 'a', sizeof(part) - 1);
+    part[0] = part[LIMIT_TABLE_NAME_PART + 2] = '"';
+    part[LIMIT_TABLE_NAME_PART + 3] = '\0';
+    assert_int_equal(backend_table_name(a, part, &name, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "1 to 63 bytes"));
+}
+
+static void a_name_has_its_parts_as_the_catalog_has_them(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct table_parts parts = backend_table_parts(a, "sales.\"my \"\"own\"\" orders\"");
+
+    assert_string_equal(parts.schema, "sales");
+    assert_string_equal(parts.table, "my \"own\" orders");
+    parts = backend_table_parts(a, "orders");
+    assert_string_equal(parts.schema, "public");
+    assert_string_equal(parts.table, "orders");
 }
 
 /* --- words of a status --- */
@@ -117,6 +162,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_names_are_checked_and_public_is_dropped),
         cmocka_unit_test(a_table_name_has_at_most_63_characters_a_part),
+        cmocka_unit_test(a_quoted_name_has_at_most_63_bytes_a_part),
+        cmocka_unit_test(a_name_has_its_parts_as_the_catalog_has_them),
         cmocka_unit_test(a_word_of_a_status_says_what_may_be_done),
         cmocka_unit_test(a_class_of_words_is_listed_for_sql),
         cmocka_unit_test(the_machines_that_tried_are_counted),

@@ -281,6 +281,32 @@ static void every_name_that_is_allowed_is_quoted(void **state)
     }
 }
 
+/* A role without rights, and names that would end quotes, dollar quotes and comments. */
+static void quoted_names_are_set_up_checked_granted_and_called_from_sql(void **state)
+{
+    static const char *const tables[] = { "\"$do$ it's\".\"$fn$ \"\"--\"", "sales.\"a.b\"", "\"two\nlines\"" };
+    static const char *const quoted[] = { "\"$do$ it''s\".\"$fn$ \"\"--\"", "\"sales\".\"a.b\"",
+                                          "public.\"two\nlines\"" };
+    const struct postgres_schema s = { .abbr = "svc", .tables = tables, .n_tables = 3, .role = "a \"role\"" };
+    struct rig *rig = *state;
+    struct err e = { 0 };
+
+    rig_sql(rig, "CREATE ROLE \"a \"\"role\"\"\" LOGIN");
+    assert_true(missing(rig, &s).n > 0);
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    assert_int_equal(missing(rig, &s).n, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+        struct backend_new_row in = { .table = tables[i], .id = ID, .raw_data = "{}" };
+        struct backend_row row;
+
+        must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
+        assert_true(json_bool(
+            json_get(call(rig, arena_printf(rig->arena, "SELECT svc_fn_claim_task('" ID "', 'm', '%s')", quoted[i])),
+                     "success")));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +323,7 @@ int main(void)
         POSTGRES_TEST(an_oversized_old_row_is_deleted_and_the_work_of_the_others_is_kept),
         POSTGRES_TEST(a_change_succeeds_without_the_column_of_old_data),
         POSTGRES_TEST(every_name_that_is_allowed_is_quoted),
+        POSTGRES_TEST(quoted_names_are_set_up_checked_granted_and_called_from_sql),
     };
 
     return postgres_run_tests(tests, ARRAY_SIZE(tests));

@@ -1,0 +1,148 @@
+/* Tables with every legal name: set up, claimed, completed, deleted, reported and called by name. */
+#include "recorder.h"
+#include "backend/functions.h"
+
+#include <string.h>
+
+/* A name of 63 bytes; quotes are doubled in its declared form. */
+#define LONG_PART "\"a 23456789 123456789 123456789 123456789 123456789 123456789 12\""
+
+static const char *const names[] = {
+    "\"my orders\"",
+    "sales.\"a.b\"",
+    "\"Sales\".\"Orders\"",
+    "\"it's\".\"say \"\"now\"\"\"",
+    "\"\xC3\xBC\xE2\x82\xAC \xF0\x9F\x98\x80\"",
+    "\"x; DROP TABLE svc_activities; --\"",
+    "\"{table} {name} $1 %s %1$s\"",
+    "\"$fn$ $do$ $hearth$ $q$\".\"$fn$ $do$ $hearth$ $q$\"",
+    "\"tab\tand\nline\"",
+    "\"back\\slash\"",
+    "\"select\"",
+    LONG_PART "." LONG_PART,
+};
+
+static struct backend_row work_on(struct rig *rig, const char *table, const char *id)
+{
+    struct backend_claim claim = { .table = table, .row_id = id, .machine_id = "lin-a", .stale_after_ms = STALE_MS };
+    struct backend_lease lease;
+    struct backend_row row;
+    struct err e = { 0 };
+
+    must(backend_claim(rig->backend, &claim, rig->arena, &row, &lease, &e), &e);
+    must(backend_heartbeat(rig->backend, &lease, &e), &e);
+    must(backend_complete(rig->backend, &lease, "{\"ok\":1}", &e), &e);
+    must(backend_get(rig->backend, table, id, NULL, rig->arena, &row, &e), &e);
+    assert_string_equal(row.table, table);
+    return row;
+}
+
+static void rows_live_in_a_table_of_any_name(void **state)
+{
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        struct backend_new_row in = { .raw_data = "{\"n\":1}" };
+        struct backend_row row;
+        struct err e = { 0 };
+        char *table = NULL;
+
+        must(backend_table_name(rig->arena, names[i], &table, &e), &e);
+        must(OPS(rig)->ensure_table(rig->backend, names[i], &e), &e);
+        must(OPS(rig)->ensure_table(rig->backend, table, &e), &e);
+        in.table = table;
+        must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
+        assert_string_equal(work_on(rig, table, row.id).status, "completed");
+        must(backend_remove(rig->backend, table, row.id, NULL, &e), &e);
+    }
+}
+
+static void changes_are_reported_under_the_whole_name(void **state)
+{
+    struct rig *rig = *state;
+    struct recorder *rec = recorder_start(rig->backend);
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        struct backend_new_row in = { .raw_data = "{\"n\":1}" };
+        const struct recorded *events;
+        struct backend_row row;
+        struct err e = { 0 };
+        char *table = NULL;
+
+        must(backend_table_name(rig->arena, names[i], &table, &e), &e);
+        must(OPS(rig)->ensure_table(rig->backend, table, &e), &e);
+        in.table = table;
+        must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
+        must(backend_remove(rig->backend, table, row.id, NULL, &e), &e);
+        events = recorder_wait(rec, 2 * i + 2);
+        assert_string_equal(events[2 * i].table, table);
+        assert_int_equal(events[2 * i + 1].op, BACKEND_DELETE);
+        assert_string_equal(events[2 * i + 1].work_source, table);
+    }
+    recorder_stop(rig->backend, rec);
+}
+
+static struct json_value call(struct rig *rig, const char *function, const char *arguments)
+{
+    char *result = NULL;
+    struct err e = { 0 };
+
+    must(functions_call(rig->backend, function, rig_json(rig, arguments), rig->arena, &result, &e), &e);
+    return rig_json(rig, result);
+}
+
+static struct json_value first(struct json_value list)
+{
+    struct json_iter it = json_iter(list);
+    struct json_value item = { 0 };
+
+    assert_true(json_next(&it, NULL, &item));
+    return item;
+}
+
+static void functions_take_a_name_as_it_is_declared(void **state)
+{
+    struct rig *rig = *state;
+    struct backend_new_row in = { .table = "sales.\"my orders\"", .raw_data = "{}" };
+    struct json_value table;
+    struct backend_row row;
+    struct err e = { 0 };
+
+    must(OPS(rig)->ensure_table(rig->backend, "\"sales\".\"my orders\"", &e), &e);
+    must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
+    assert_true(json_bool(json_get(
+        call(
+            rig, "svc_fn_claim_task",
+            arena_printf(rig->arena,
+                         "{\"task_id\":\"%s\",\"machine_id\":\"m\",\"table_name\":\"\\\"sales\\\".\\\"my orders\\\"\"}",
+                         row.id)),
+        "success")));
+    table = first(json_get(first(call(rig, "get_publications_full", "{}")), "tables"));
+    assert_string_equal(json_cstr(json_get(table, "schema")), "sales");
+    assert_string_equal(json_cstr(json_get(table, "table")), "my orders");
+}
+
+static void names_that_no_database_holds_are_refused(void **state)
+{
+    static const char *const wrong[] = { "\"\"", "\"a", "a\"b\"", "\"a\" ", "\"\xFF\"", "\"a" LONG_PART };
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        struct err e = { 0 };
+
+        assert_int_equal(OPS(rig)->ensure_table(rig->backend, wrong[i], &e), -EINVAL);
+        assert_non_null(strstr(e.text, "1 to 63 bytes"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(rows_live_in_a_table_of_any_name),
+        TEST(changes_are_reported_under_the_whole_name),
+        TEST(functions_take_a_name_as_it_is_declared),
+        TEST(names_that_no_database_holds_are_refused),
+    };
+
+    return contract_run(tests, ARRAY_SIZE(tests));
+}
