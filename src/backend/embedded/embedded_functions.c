@@ -143,16 +143,23 @@ static struct json_value element(struct json_value array, const char *step)
     return (struct json_value){ 0 };
 }
 
+/* Absent where there is no such member, or the step is no text. */
+static struct json_value step_into(struct json_value v, const char *step)
+{
+    const struct json_value absent = { 0 };
+
+    if (!step)
+        return absent;
+    return json_type(v) == JSON_ARRAY ? element(v, step) : json_get(v, step);
+}
+
 static struct json_value follow(struct json_value v, struct json_value path)
 {
     struct json_iter it = json_iter(path);
     struct json_value step;
 
-    while (json_next(&it, NULL, &step)) {
-        const char *name = json_cstr(step);
-
-        v = !name ? (struct json_value){ 0 } : json_type(v) == JSON_ARRAY ? element(v, name) : json_get(v, name);
-    }
+    while (json_next(&it, NULL, &step))
+        v = step_into(v, json_cstr(step));
     return v;
 }
 
