@@ -138,6 +138,7 @@ struct backend_publications {
 
 struct backend;
 struct backup_patience; /* store/backup.h */
+struct backend_monitor; /* backend/monitor.h */
 struct query;           /* backend/query.h */
 struct query_reply;
 struct table_shape;
@@ -188,6 +189,8 @@ struct backend_ops {
     int (*presence_remove)(struct backend *b, const char *machine_id, const char *instance, struct err *e);
     int (*presence_list)(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret,
                          struct err *e);
+    /* How changes arrive, table by table (backend/monitor.h); does not wait for a peer. */
+    void (*monitor)(struct backend *b, struct arena *a, struct backend_monitor *ret);
     int (*publications)(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e);
     /* Of tables with columns of their own: backend/query.h. */
     int (*query)(struct backend *b, const struct query *q, struct arena *a, struct query_reply *ret, struct err *e);

@@ -1,11 +1,11 @@
 /* How a backend learns of changes, table by table: the facts of the subscription monitor. Plain data, copied into the
  * caller's arena; any thread.
  *
- *     r = backend->ops->monitor(backend, arena, &monitor, e);
+ *     backend->ops->monitor(backend, arena, &monitor);
  */
 #pragma once
 
-#include "base/util.h"
+#include "base/arena.h"
 
 /* The state of the connection that events come by, and of one subscription. */
 enum backend_link_state {
@@ -31,6 +31,7 @@ struct backend_monitor {
     enum backend_link_state state;
     int64_t n_connects, n_ignored; /* n_ignored: messages that nobody had asked for, or could read */
     const char *last_error, *last_error_at;
-    struct backend_subscription *items;
+    struct backend_subscription *items; /* a table that is not here is followed like all, without a change so far */
     size_t n;
+    bool is_whole; /* one stream brings all tables: the state of each is that of the connection */
 };

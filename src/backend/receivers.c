@@ -1,5 +1,8 @@
 #include "backend/receivers.h"
 
+#include "base/clock.h"
+#include "base/limits.h"
+
 #include <pthread.h>
 
 /* A callback. arg NULL: the receiver has left; it is freed when no callback is running. */
@@ -12,10 +15,25 @@ struct receiver {
     struct receiver *next;
 };
 
+/* What has been reported of a table. */
+struct followed {
+    char *table; /* owned */
+    int64_t n_events, event_wall_ms, lag_ms;
+};
+
+enum { FAULT_SIZE = 400 };
+
 struct receivers {
     pthread_mutex_t lock; /* guards the members below; recursive, because a callback may add and remove receivers */
     unsigned depth;       /* of receivers_begin() */
     struct receiver *subscribers, *listeners; /* owned */
+
+    pthread_mutex_t facts_lock; /* guards the members below, for a moment only */
+    char fault[FAULT_SIZE];     /* "": none */
+    int64_t fault_wall_ms;
+    struct followed *followed;        /* owned; LIMIT_LIST */
+    size_t n_followed, last_followed; /* the index of the table of the last event */
+    int64_t n_gaps;
 };
 
 /* --- lists, under the lock --- */
@@ -72,6 +90,7 @@ struct receivers *receivers_new(void)
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&rs->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
+    pthread_mutex_init(&rs->facts_lock, NULL);
     return rs;
 }
 
@@ -88,6 +107,10 @@ struct receivers *receivers_free(struct receivers *rs)
         return NULL;
     drop_all(&rs->subscribers);
     drop_all(&rs->listeners);
+    for (size_t i = 0; i < rs->n_followed; i++)
+        free(rs->followed[i].table);
+    free(rs->followed);
+    pthread_mutex_destroy(&rs->facts_lock);
     pthread_mutex_destroy(&rs->lock);
     free(rs);
     return NULL;
@@ -118,8 +141,43 @@ bool receivers_has_subscriber(const struct receivers *rs)
     return false;
 }
 
+static struct followed *followed_of(struct receivers *rs, const char *table)
+{
+    if (rs->last_followed < rs->n_followed && strcmp(rs->followed[rs->last_followed].table, table) == 0)
+        return &rs->followed[rs->last_followed];
+    for (size_t i = 0; i < rs->n_followed; i++)
+        if (strcmp(rs->followed[i].table, table) == 0) {
+            rs->last_followed = i;
+            return &rs->followed[i];
+        }
+    if (!rs->followed)
+        rs->followed = xcalloc(LIMIT_LIST, sizeof(*rs->followed));
+    if (rs->n_followed == LIMIT_LIST)
+        return NULL;
+    rs->last_followed = rs->n_followed++;
+    rs->followed[rs->last_followed] = (struct followed){ .table = xstrdup(table), .lag_ms = -1 };
+    return &rs->followed[rs->last_followed];
+}
+
+static void count_event(struct receivers *rs, const struct backend_event *event)
+{
+    struct followed *f = followed_of(rs, event->table);
+    int64_t created_ms;
+
+    if (!f)
+        return;
+    f->n_events++;
+    f->event_wall_ms = clock_wall_ms();
+    if (event->op == BACKEND_INSERT && event->new_row && event->new_row->created_at &&
+        clock_parse(slice_of(event->new_row->created_at), &created_ms) == 0)
+        f->lag_ms = MAX(f->event_wall_ms - created_ms, (int64_t)0);
+}
+
 void receivers_event(struct receivers *rs, const struct backend_event *event)
 {
+    pthread_mutex_lock(&rs->facts_lock);
+    count_event(rs, event);
+    pthread_mutex_unlock(&rs->facts_lock);
     for (struct receiver *to = rs->subscribers; to; to = to->next)
         if (to->arg)
             to->on_event(to->arg, event);
@@ -127,6 +185,9 @@ void receivers_event(struct receivers *rs, const struct backend_event *event)
 
 void receivers_gap(struct receivers *rs)
 {
+    pthread_mutex_lock(&rs->facts_lock);
+    rs->n_gaps++;
+    pthread_mutex_unlock(&rs->facts_lock);
     for (struct receiver *to = rs->subscribers; to; to = to->next)
         if (to->arg && to->on_gap)
             to->on_gap(to->arg);
@@ -137,6 +198,54 @@ void receivers_broadcast(struct receivers *rs, const char *channel, const char *
     for (struct receiver *to = rs->listeners; to; to = to->next)
         if (to->arg && strcmp(to->channel, channel) == 0)
             to->on_broadcast(to->arg, channel, event, payload_json);
+}
+
+/* --- the monitor --- */
+
+void receivers_fault(struct receivers *rs, const char *text)
+{
+    pthread_mutex_lock(&rs->facts_lock);
+    snprintf(rs->fault, sizeof(rs->fault), "%s", text);
+    rs->fault_wall_ms = clock_wall_ms();
+    pthread_mutex_unlock(&rs->facts_lock);
+}
+
+static const char *time_text(struct arena *a, int64_t wall_ms)
+{
+    char text[TIME_TEXT_SIZE];
+
+    clock_format(wall_ms, text);
+    return arena_strdup(a, text);
+}
+
+static void show_followed(struct receivers *rs, struct arena *a, struct backend_monitor *ret)
+{
+    pthread_mutex_lock(&rs->facts_lock);
+    ret->items = arena_array(a, rs->n_followed, sizeof(*ret->items));
+    for (; ret->n < rs->n_followed; ret->n++) {
+        const struct followed *f = &rs->followed[ret->n];
+
+        ret->items[ret->n] = (struct backend_subscription){
+            .table = arena_strdup(a, f->table),
+            .last_event_at = time_text(a, f->event_wall_ms),
+            .lag_ms = f->lag_ms,
+            .n_events = f->n_events,
+            .n_gaps = rs->n_gaps,
+        };
+    }
+    pthread_mutex_unlock(&rs->facts_lock);
+}
+
+void receivers_monitor(struct receivers *rs, struct arena *a, struct backend_monitor *ret)
+{
+    *ret = (struct backend_monitor){ 0 };
+    show_followed(rs, a, ret);
+    pthread_mutex_lock(&rs->facts_lock);
+    if (rs->fault[0]) {
+        ret->last_error = arena_strdup(a, rs->fault);
+        ret->last_error_at = time_text(a, rs->fault_wall_ms);
+    }
+    pthread_mutex_unlock(&rs->facts_lock);
 }
 
 /* --- adding and removing --- */

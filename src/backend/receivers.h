@@ -11,6 +11,7 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/monitor.h"
 
 struct receivers;
 
@@ -26,6 +27,12 @@ bool receivers_has_subscriber(const struct receivers *rs);
 void receivers_event(struct receivers *rs, const struct backend_event *event);
 void receivers_gap(struct receivers *rs);
 void receivers_broadcast(struct receivers *rs, const char *channel, const char *event, const char *payload_json);
+
+/* What went wrong while changes were followed; any thread. */
+void receivers_fault(struct receivers *rs, const char *text);
+/* Tables whose changes were reported, at most LIMIT_LIST, and the last fault; any thread. Of the lag only that of
+ * inserts is known, by created_at. state, way and n_connects are the caller's. */
+void receivers_monitor(struct receivers *rs, struct arena *a, struct backend_monitor *ret);
 
 /* The functions of struct backend_ops. */
 int receivers_subscribe(struct receivers *rs, backend_event_fn *fn, backend_gap_fn *on_gap, void *arg,

@@ -9,6 +9,7 @@ static const struct cli_column user_columns[] = {
 };
 
 const struct command commands_backend[] = {
+    { .words = "backend monitor", .needs_service = true, .is_json = true, .has_table = true, .run = run_backend_monitor, .summary = "Show the machines that listen, and the state of each subscription" },
     { .words = "backend keys", .makes_folder = true, .is_json = true, .method = HTTP_GET, .path = "/api/backend/keys", .done = "publishable {publishable}\nsecret {secret}\njwt_secret {jwt_secret}", .summary = "Print the keys for apps of the hosted service" },
     { .words = "user list", .is_json = true, .method = HTTP_GET, .path = "/api/backend/users", .list = "users", .columns = user_columns, .empty = "No user has signed up.", .summary = "List the users of apps of the hosted service" },
     { .words = "user add", .args = "EMAIL", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_user_add, .summary = "Add such a user", .details = "The password is read from the terminal without echo, or from standard input." },

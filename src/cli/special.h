@@ -65,6 +65,7 @@ int run_backend_password(struct cli *cli, struct err *e);
 int run_backend_login(struct cli *cli, struct err *e);
 int run_backend_status(struct cli *cli, struct err *e);
 int run_backend_use(struct cli *cli, struct err *e);
+int run_backend_monitor(struct cli *cli, struct err *e);
 int run_backup(struct cli *cli, struct err *e);
 int run_restore(struct cli *cli, struct err *e);
 int run_service_install(struct cli *cli, struct err *e);

@@ -125,3 +125,8 @@ const struct task_listener *task_listening_find(const struct task_listening *l, 
             return &l->list.items[i];
     return NULL;
 }
+
+int tasks_read_listeners(struct tasks *t, struct arena *a, struct task_listeners *ret, struct err *e)
+{
+    return t->config.listeners(t->config.arg, a, ret, e);
+}

@@ -96,6 +96,8 @@ void tasks_listen_now(struct tasks *t);
 void tasks_run_ended(struct tasks *t, int64_t run_id, const struct task_run_end *end);
 /* A run began or ceased to wait for a person. Any thread, the loop as well. */
 void tasks_waits_changed(struct tasks *t);
+/* The apps that listen now, read anew; any worker. */
+int tasks_read_listeners(struct tasks *t, struct arena *a, struct task_listeners *ret, struct err *e) MUST_CHECK;
 const char *tasks_machine_id(const struct tasks *t);
 
 /* trigger-agent of the webhook (D5). */

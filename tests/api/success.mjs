@@ -227,6 +227,7 @@ export const successes = {
     'GET /api/presence': plain('/api/presence'),
 
     'GET /api/backend/keys': plain('/api/backend/keys'),
+    'GET /api/backend/monitor': plain('/api/backend/monitor'),
     'GET /api/backend/users': plain('/api/backend/users'),
     'POST /api/backend/users': () => ({ path: '/api/backend/users', body: { email: `${unique('user')}@example.org`, password: 'a password' }, status: 201 }),
     'DELETE /api/backend/users/:user': async (w) => ({ path: `/api/backend/users/${(await faceUser(w.h)).user.email}` }),

@@ -1,18 +1,17 @@
 /* Which machines listen now (specification, "Presence record"): the Subscription Monitor's list. */
-#include "api/api.h"
+#include "api/resources/presence.h"
 #include "api/routes.h"
-#include "backend/backend.h"
 
 /* A machine without a heartbeat for three intervals is no longer shown. */
 enum { MISSED_SIGNS = 3 };
 
-static const struct field machine_shape[] = {
+const struct field presence_machine_shape[] = {
     SHAPE_STRING("machine_id"), SHAPE_STRING("user_email", .flags = FIELD_NULLABLE),
     SHAPE_STRING("hostname"),   SHAPE_STRING("app_name", .flags = FIELD_NULLABLE),
     SHAPE_TIME("online_at"),    FIELD_END,
 };
 
-static const struct field machines_answer[] = { SHAPE_LIST("machines", machine_shape), FIELD_END };
+static const struct field machines_answer[] = { SHAPE_LIST("machines", presence_machine_shape), FIELD_END };
 
 static void write_machine(struct json_writer *w, const struct backend_presence *p)
 {
@@ -25,21 +24,30 @@ static void write_machine(struct json_writer *w, const struct backend_presence *
     json_end(w);
 }
 
-static int list_machines(struct request *req, struct response *res, struct err *e)
+int presence_read(struct request *req, struct backend_presences *ret, struct err *e)
 {
     int64_t fresh_ms = MISSED_SIGNS * settings_ms(req->api->settings, SETTING_TASKS_PRESENCE_S);
     struct backend *backend = req->api->backend;
-    struct backend_presences found;
-    int r;
 
-    r = backend->ops->presence_list(backend, fresh_ms, req->arena, &found, e);
-    if (r < 0)
-        return r;
-    json_begin_array_as(&res->json, "machines");
-    for (size_t i = 0; i < found.n; i++)
-        write_machine(&res->json, &found.items[i]);
-    json_end(&res->json);
-    return 0;
+    return backend->ops->presence_list(backend, fresh_ms, req->arena, ret, e);
+}
+
+void presence_write(struct json_writer *w, const struct backend_presences *found)
+{
+    json_begin_array_as(w, "machines");
+    for (size_t i = 0; i < found->n; i++)
+        write_machine(w, &found->items[i]);
+    json_end(w);
+}
+
+static int list_machines(struct request *req, struct response *res, struct err *e)
+{
+    struct backend_presences found;
+    int r = presence_read(req, &found, e);
+
+    if (r == 0)
+        presence_write(&res->json, &found);
+    return r;
 }
 
 const struct route presence_routes[] = {

@@ -116,6 +116,7 @@ static const struct backend_ops embedded_ops = {
     .presence_put = embedded_presence_put,
     .presence_remove = embedded_presence_remove,
     .presence_list = embedded_presence_list,
+    .monitor = embedded_monitor,
     .publications = embedded_publications,
     .query = embedded_query,
     .shape = embedded_shape,

@@ -86,6 +86,7 @@ int embedded_broadcast(struct backend *b, const char *channel, const char *event
                        struct err *e);
 int embedded_listen(struct backend *b, const char *channel, backend_broadcast_fn *fn, void *arg, struct err *e);
 void embedded_unlisten(struct backend *b, void *arg);
+void embedded_monitor(struct backend *b, struct arena *a, struct backend_monitor *ret);
 
 /* embedded_presence.c */
 int embedded_presence_put(struct backend *b, const struct backend_presence *p, int64_t fresh_ms, struct err *e);

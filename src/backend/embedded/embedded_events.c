@@ -54,8 +54,10 @@ static void follow_log(struct embedded_events *ev)
 
     if (!receivers_has_subscriber(ev->receivers))
         return; /* the first call starts at the end of the log */
-    if (embedded_log_read(&ev->log, &sink, &e) < 0)
+    if (embedded_log_read(&ev->log, &sink, &e) < 0) {
+        receivers_fault(ev->receivers, e.text);
         log_debug("backend", NULL, "cannot follow the changes: %s", LOG_Q(e.text));
+    }
 }
 
 static struct message *take_message(struct embedded_events *ev)
@@ -255,4 +257,12 @@ int embedded_broadcast(struct backend *b, const char *channel, const char *event
         return 0;
     message_free(m);
     return err_set(e, -EAGAIN, "OVERLOADED", "%d broadcasts wait already", LIMIT_BROADCASTS_WAITING);
+}
+
+void embedded_monitor(struct backend *b, struct arena *a, struct backend_monitor *ret)
+{
+    receivers_monitor(embedded_of(b)->events->receivers, a, ret);
+    ret->way = "change log";
+    ret->state = BACKEND_LINK_LIVE;
+    ret->is_whole = true;
 }

@@ -301,6 +301,7 @@ static const struct backend_ops postgres_ops = {
     .presence_put = postgres_presence_put,
     .presence_remove = postgres_presence_remove,
     .presence_list = postgres_presence_list,
+    .monitor = postgres_monitor,
     .publications = postgres_publications,
 };
 

@@ -127,3 +127,6 @@ int postgres_presence_put(struct backend *b, const struct backend_presence *p, i
 int postgres_presence_remove(struct backend *b, const char *machine_id, const char *instance, struct err *e);
 int postgres_presence_list(struct backend *b, int64_t fresh_ms, struct arena *a, struct backend_presences *ret,
                            struct err *e);
+
+/* postgres_monitor.c */
+void postgres_monitor(struct backend *b, struct arena *a, struct backend_monitor *ret);

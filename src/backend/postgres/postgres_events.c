@@ -356,6 +356,7 @@ static int follow_once(struct postgres_events *ev, bool has_gap, bool *ret_was_l
 static void note_error(struct postgres_events *ev, const struct err *why)
 {
     log_debug("backend", NULL, "cannot follow the changes of PostgreSQL: %s", LOG_Q(why->text));
+    receivers_fault(ev->receivers, why->text);
     (void)set_why(ev, why->text);
 }
 
@@ -544,4 +545,9 @@ int postgres_events_broadcast(struct postgres_events *ev, const char *channel, c
     }
     buf_clear(&text);
     return r;
+}
+
+void postgres_events_monitor(struct postgres_events *ev, struct arena *a, struct backend_monitor *ret)
+{
+    receivers_monitor(ev->receivers, a, ret);
 }

@@ -54,6 +54,8 @@ int postgres_events_open(const struct postgres_events_config *c, struct postgres
 void postgres_events_leave(struct postgres_events *ev);
 struct postgres_events *postgres_events_close(struct postgres_events *ev); /* NULL is fine; returns NULL */
 struct postgres_events_status postgres_events_status(struct postgres_events *ev);
+/* Tables and the last fault (receivers_monitor()). */
+void postgres_events_monitor(struct postgres_events *ev, struct arena *a, struct backend_monitor *ret);
 
 /* As in backend.h. Only changes that commit after postgres_events_subscribe() has begun are reported, the first ones
  * without a gap when the server is reachable. -EEXIST ALREADY_EXISTS for an `arg` that has subscribed. */

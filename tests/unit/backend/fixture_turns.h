@@ -101,6 +101,13 @@ FIRST(int, listen, (struct backend * b, const char *channel, backend_broadcast_f
       channel, fn, arg, e)
 FIRST(void, unlisten, (struct backend * b, void *arg), arg)
 
+static inline void turns_monitor(struct backend *b, struct arena *a, struct backend_monitor *ret)
+{
+    struct backend *one = turns_of(b)->services[0];
+
+    one->ops->monitor(one, a, ret);
+}
+
 static const struct backend_ops turns_ops = {
     .name = "turns",
     .close = turns_close,
@@ -131,6 +138,7 @@ static const struct backend_ops turns_ops = {
     .presence_put = turns_presence_put,
     .presence_remove = turns_presence_remove,
     .presence_list = turns_presence_list,
+    .monitor = turns_monitor,
     .publications = turns_publications,
     .query = turns_query,
     .shape = turns_shape,

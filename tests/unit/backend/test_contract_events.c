@@ -1,5 +1,6 @@
 #define ONLY_WITH_EVENTS 1
 #include "recorder.h"
+#include "backend/monitor.h"
 
 static void every_change_is_reported_with_its_old_and_new_row(void **state)
 {
@@ -251,6 +252,37 @@ static void a_user_table_reports_its_events_under_its_name(void **state)
     recorder_stop(rig->backend, rec);
 }
 
+static struct backend_subscription monitored(struct rig *rig, const char *table, enum backend_link_state *ret_state)
+{
+    struct backend_monitor m;
+
+    OPS(rig)->monitor(rig->backend, rig->arena, &m);
+    assert_non_null(m.way);
+    *ret_state = m.state;
+    for (size_t i = 0; i < m.n; i++)
+        if (strcmp(m.items[i].table, table) == 0)
+            return m.items[i];
+    return (struct backend_subscription){ .lag_ms = -1 };
+}
+
+static void the_monitor_counts_the_events_of_each_table(void **state)
+{
+    struct rig *rig = *state;
+    struct recorder *rec = recorder_start(rig->backend);
+    enum backend_link_state link;
+    struct backend_subscription s;
+
+    assert_int_equal(monitored(rig, TABLE, &link).n_events, 0);
+    rig_remove(rig, rig_insert(rig));
+    recorder_wait(rec, 2);
+    s = monitored(rig, TABLE, &link);
+    assert_int_equal(link, BACKEND_LINK_LIVE);
+    assert_int_equal(s.n_events, 2);
+    assert_true(s.lag_ms >= 0);
+    assert_non_null(s.last_event_at);
+    recorder_stop(rig->backend, rec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +296,7 @@ int main(void)
         TEST(a_subscriber_may_leave_from_its_own_callback),
         TEST(two_services_on_one_file_report_each_other),
         TEST(a_user_table_reports_its_events_under_its_name),
+        TEST(the_monitor_counts_the_events_of_each_table),
     };
 
     return contract_run(tests, ARRAY_SIZE(tests));

@@ -53,7 +53,7 @@ static void invite_other(void *arg, const struct backend_event *event)
 
 static void deliver(struct receivers *rs)
 {
-    const struct backend_event event = { .op = BACKEND_INSERT };
+    const struct backend_event event = { .table = "orders", .op = BACKEND_INSERT };
 
     receivers_begin(rs);
     receivers_event(rs, &event);
