@@ -37,7 +37,7 @@ const rows = [
     ['tests/hostile/backup', ['backup', 'cli']],
     ['tests/hostile/(caller|neighbour)', ['apps', 'work']],
     ['tests/hostile/flood', []],
-    ['tests/(hostile|peers)/realtime', []],
+    ['tests/(hostile|peers)/(hosted_)?realtime', []],
     ['tests/hostile/page', ['pages']],
     ['tests/hostile/(provider|memory)', ['models']],
     ['tests/hostile/(rest_stores|store)', ['vectors']],
