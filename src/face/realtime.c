@@ -149,6 +149,17 @@ static void handle_change(struct realtime *rt, struct rt_item *item)
     atomic_fetch_sub(&rt->n_change_bytes, item->change->n_bytes);
 }
 
+/* A broadcast over HTTP: its channel may have no member here. */
+static void pass_on(struct realtime *rt, struct rt_item *item)
+{
+    const struct realtime_broadcast *b = &item->broadcast;
+    const struct rt_topic t = { .name = arena_printf(item->arena, "realtime:%.*s", (int)b->topic.n, b->topic.p),
+                                .is_private = b->is_private };
+
+    if (rt_is_bridged(&t) && !b->is_bytes)
+        rt_bridge_send(rt, t.name, b->event, b->payload);
+}
+
 static void handle(struct realtime *rt, struct rt_item *item)
 {
     switch (item->kind) {
@@ -172,7 +183,16 @@ static void handle(struct realtime *rt, struct rt_item *item)
         break;
     case RT_BROADCAST:
         rt_deliver_broadcast(rt, item->arena, &item->broadcast);
+        pass_on(rt, item);
         atomic_fetch_sub(&rt->n_broadcasts, 1);
+        break;
+    case RT_REMOTE:
+        rt_bridge_deliver(rt, item->arena, &item->broadcast);
+        atomic_fetch_sub(&rt->n_broadcasts, 1);
+        break;
+    case RT_LISTEN: /* of the rows' thread */
+    case RT_UNLISTEN:
+    case RT_BRIDGE:
         break;
     case RT_END:
         end_all(rt);
@@ -361,7 +381,7 @@ int realtime_connect(struct realtime *rt, struct http_exchange *x, const char *a
     return 0;
 }
 
-int realtime_broadcast(struct realtime *rt, const struct realtime_broadcast *b, struct err *e)
+int rt_queue_broadcast(struct realtime *rt, enum rt_kind kind, const struct realtime_broadcast *b, struct err *e)
 {
     struct rt_item *item;
 
@@ -370,7 +390,7 @@ int realtime_broadcast(struct realtime *rt, const struct realtime_broadcast *b, 
         return err_set(e, -EBUSY, "TOO_MANY_BROADCASTS",
                        "%d broadcasts wait to be delivered already; try again in a second.", LIMIT_REALTIME_BROADCASTS);
     }
-    item = rt_item_new(RT_BROADCAST);
+    item = rt_item_new(kind);
     item->arena = arena_new();
     item->broadcast = *b;
     item->broadcast.topic = (struct slice){ arena_slicedup(item->arena, b->topic), b->topic.n };
@@ -378,4 +398,9 @@ int realtime_broadcast(struct realtime *rt, const struct realtime_broadcast *b, 
     item->broadcast.payload = (struct slice){ arena_slicedup(item->arena, b->payload), b->payload.n };
     rt_queue_push(&rt->hub, item, 0);
     return 0;
+}
+
+int realtime_broadcast(struct realtime *rt, const struct realtime_broadcast *b, struct err *e)
+{
+    return rt_queue_broadcast(rt, RT_BROADCAST, b, e);
 }

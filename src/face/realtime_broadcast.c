@@ -101,6 +101,8 @@ void rt_take_broadcast(struct rt_channel *from, struct arena *a, const struct rt
         return;
     }
     deliver(from->topic, &cast);
+    if (rt_is_bridged(from->topic) && cast.m.user_event.p && cast.m.is_json)
+        rt_bridge_send(from->socket->rt, from->topic->name, cast.m.user_event, cast.m.body);
     if (from->wants_ack)
         rt_reply(from->socket, m, true, SLICE_LIT("{}"));
 }

@@ -35,6 +35,7 @@ static struct rt_topic *topic_of(struct realtime *rt, struct slice name, bool is
     TAILQ_INIT(&t->members);
     TAILQ_INIT(&t->present);
     LIST_INSERT_HEAD(&rt->topics[hash_fast(name) % RT_BUCKETS], t, links);
+    rt_bridge_change(rt, t, true);
     return t;
 }
 
@@ -42,6 +43,7 @@ void rt_topic_release(struct realtime *rt, struct rt_topic *t)
 {
     if (!TAILQ_EMPTY(&t->members))
         return;
+    rt_bridge_change(rt, t, false);
     LIST_REMOVE(t, links);
     free(t->name);
     free(t);

@@ -12,7 +12,20 @@
 
 /* ---- queues between threads ---- */
 
-enum rt_kind { RT_OPENED, RT_MESSAGE, RT_CLOSED, RT_CHANGE, RT_TABLES, RT_GAP, RT_BROADCAST, RT_END };
+enum rt_kind {
+    RT_OPENED,
+    RT_MESSAGE,
+    RT_CLOSED,
+    RT_CHANGE,
+    RT_TABLES,
+    RT_GAP,
+    RT_BROADCAST,
+    RT_END,
+    RT_LISTEN,
+    RT_UNLISTEN,
+    RT_BRIDGE,
+    RT_REMOTE
+};
 
 struct rt_item {
     STAILQ_ENTRY(rt_item) links;
@@ -32,6 +45,7 @@ TAILQ_HEAD(rt_channels, rt_channel);
 TAILQ_HEAD(rt_metas, rt_meta);
 TAILQ_HEAD(rt_sockets, rt_socket);
 LIST_HEAD(rt_topics, rt_topic);
+LIST_HEAD(rt_bridges, rt_bridge);
 
 struct rt_queue {
     pthread_mutex_t lock;
@@ -124,7 +138,12 @@ struct rt_topic {
     size_t n_present_bytes;
 };
 
-enum { RT_BUCKETS = 1024 };
+struct rt_echo { /* a broadcast that the backend will give back */
+    uint64_t mark;
+    int64_t until_ms; /* 0: it came */
+};
+
+enum { RT_BUCKETS = 1024, RT_ECHOES = 1024 };
 
 struct realtime {
     struct realtime_config config;
@@ -134,6 +153,8 @@ struct realtime {
     pthread_t hub_thread, rows_thread;
     bool has_hub, has_rows, is_subscribed;
     atomic_bool is_ending, has_gap;                        /* has_gap: changes were dropped, and members were told */
+    atomic_size_t n_bridged;                               /* broadcasts that wait for the backend */
+    struct rt_bridges bridges;                             /* of the rows' thread */
     atomic_size_t n_watching;                              /* channels with subscriptions to changes */
     atomic_size_t n_broadcasts, n_changes, n_change_bytes; /* not yet delivered */
     char *columns;                                         /* owned: JSON, the same for every table */
@@ -141,6 +162,8 @@ struct realtime {
     struct rt_sockets sockets;
     struct rt_channels watching;
     struct rt_topics topics[RT_BUCKETS];
+    struct rt_echo echoes[RT_ECHOES]; /* a ring */
+    size_t n_echoes;
     uint64_t last_serial, last_meta;
     int64_t tick_ms;
 };
@@ -154,6 +177,10 @@ void rt_send_frame(struct rt_socket *s, struct slice frame);
 /* A phx_reply; response is JSON. */
 void rt_reply(struct rt_socket *s, const struct rt_message *to, bool is_ok, struct slice response);
 void rt_reply_error(struct rt_socket *s, const struct rt_message *to, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Queues a copy for the hub; -EBUSY TOO_MANY_BROADCASTS. Any thread. */
+int rt_queue_broadcast(struct realtime *rt, enum rt_kind kind, const struct realtime_broadcast *b,
+                       struct err *e) MUST_CHECK;
 
 /* realtime_channel.c */
 void rt_handle(struct rt_socket *s, struct arena *a, const struct rt_message *m);
@@ -187,6 +214,18 @@ void rt_request_tables(struct realtime *rt, uint64_t serial);
 /* realtime_broadcast.c */
 void rt_take_broadcast(struct rt_channel *from, struct arena *a, const struct rt_message *m);
 void rt_deliver_broadcast(struct realtime *rt, struct arena *a, const struct realtime_broadcast *b);
+
+/* realtime_bridge.c */
+bool rt_is_bridged(const struct rt_topic *t);
+/* The topic has its first member, or none any more. */
+void rt_bridge_change(struct realtime *rt, const struct rt_topic *t, bool is_wanted);
+/* To the services of all machines; payload is JSON. topic_name: with "realtime:". */
+void rt_bridge_send(struct realtime *rt, const char *topic_name, struct slice event, struct slice payload);
+/* From the services, to the members. */
+void rt_bridge_deliver(struct realtime *rt, struct arena *a, const struct realtime_broadcast *b);
+/* On the thread of the rows: RT_LISTEN, RT_UNLISTEN, RT_BRIDGE. */
+void rt_bridge_work(struct realtime *rt, const struct rt_item *item);
+void rt_bridges_end(struct realtime *rt); /* when that thread has ended */
 
 /* realtime_presence.c */
 void rt_presence_message(struct rt_channel *ch, const struct rt_message *m);

@@ -198,7 +198,10 @@ static void *run_rows(void *arg)
             pass_on(rt, item);
         else if (item && item->kind == RT_TABLES)
             answer_tables(rt, item);
-        else if (item)
+        else if (item && (item->kind == RT_LISTEN || item->kind == RT_UNLISTEN || item->kind == RT_BRIDGE)) {
+            rt_bridge_work(rt, item);
+            rt_item_free(item);
+        } else if (item)
             rt_queue_push(&rt->hub, item, 0);
     }
     return NULL;
@@ -305,4 +308,5 @@ void rt_rows_stop(struct realtime *rt)
     if (rt->has_rows)
         pthread_join(rt->rows_thread, NULL);
     rt->has_rows = false;
+    rt_bridges_end(rt);
 }
