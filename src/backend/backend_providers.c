@@ -27,6 +27,7 @@ const struct backend_provider backend_providers[] = {
       .check = backend_embedded_check },
     { .name = "postgres",
       .where = SETTING_BACKEND_URL,
+      .elsewhere = "in the PostgreSQL database that backend.url names",
       .is_remote = true,
       .open = postgres_place_open,
       .check = backend_postgres_check,

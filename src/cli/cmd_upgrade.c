@@ -99,11 +99,15 @@ static void print_service(struct json_value service)
 
 static void print_report(struct json_value report)
 {
+    const char *elsewhere = json_cstr(json_get(report, "rows_elsewhere"));
     struct json_value item = { 0 };
 
     print_service(json_get(report, "service"));
     for (struct json_iter it = json_iter(json_get(report, "databases")); json_next(&it, NULL, &item);)
         print_database(item);
+    if (elsewhere)
+        out_print("%-11s are %s, which is not examined here: `hearth backend check` says what its schema lacks\n",
+                  "rows", elsewhere);
     for (struct json_iter it = json_iter(json_get(report, "settings")); json_next(&it, NULL, &item);)
         out_print("%-11s %s\n", "setting", json_cstr(item));
     print_space(json_get(report, "space"));

@@ -178,6 +178,7 @@ int service_examine(const struct service_config *c, bool is_in_use, struct json_
             *ret_due |= is_due(&held[i]);
         }
         json_end(w);
+        json_add_string(w, "rows_elsewhere", backend_provider_of(s->settings)->elsewhere);
         *ret_due |= !write_space(s, held, w);
         write_copies(s, held, w);
     }

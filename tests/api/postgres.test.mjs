@@ -4,7 +4,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { coldHearth, startHearth, until } from './harness.mjs';
-import { admin, insert, newApp, rowBecomes } from './kit.mjs';
+import { admin, insert, listeningApp, newApp, rowBecomes, shellAgent } from './kit.mjs';
+import { startProxy } from './postgres_proxy.mjs';
 import { postgresPrograms, startPostgres } from './postgres_server.mjs';
 
 const skip = postgresPrograms ? false : 'no PostgreSQL is installed';
@@ -107,6 +108,41 @@ test('two services on one database are two machines, and each row is worked on o
     assert.deepEqual((await rowBecomes(calls[1], id, 'completed')).raw_data, { from: 'psql' });
     const doctor = await services[0].cli('doctor');
     assert.match(doctor.stdout, /postgres answers and is whole/);
+});
+
+test('backup, restore, upgrade and doctor say where the rows are', { skip }, async (t) => {
+    const pg = await setUp(t);
+    const h = await prepared(t);
+    assert.equal((await h.cli('settings', 'set', 'backend.url', pg.url())).code, 0);
+    assert.equal((await h.cli('settings', 'set', 'backend.kind', 'postgres')).code, 0);
+    const archive = join(h.home, 'kept.tar.gz');
+    assert.match((await h.cli('backup', archive)).stdout, /rows of activities and apps are not: they are in the PostgreSQL database/);
+    assert.match((await h.cli('restore', archive, '--force')).stdout, /PostgreSQL database that backend\.url names: they are as they were before this restore/);
+    assert.match((await h.cli('upgrade', '--check')).stdout, /rows +are in the PostgreSQL database .* not examined here: `hearth backend check`/);
+    assert.match((await h.cli('doctor')).stdout, /in no backup of this service/);
+});
+
+test('rows whose changes died with the server are found by the sweep that a gap begins', { skip }, async (t) => {
+    const pg = await setUp(t);
+    const proxy = await startProxy(t, pg);
+    const h = await startHearth({ t, settings: on({ url: proxy.url }, { 'tasks.sweep_s': 3600 }) });
+    const { id, call } = await listeningApp(h, await shellAgent(h, 'printf \'{"done":true}\''));
+    await rowBecomes(call, (await insert(call, {})).id, 'completed');
+    await proxy.close();
+    const rows = pg.psql(`INSERT INTO svc_activities (app_id, raw_data) SELECT '${id}', '{}' FROM generate_series(1, 20) RETURNING id`).split('\n');
+    await pg.restart('SIGKILL');
+    assert.equal(pg.psql('SELECT count(*) FROM svc_outbox'), '0');
+    await proxy.open();
+    for (const row of rows)
+        assert.equal((await rowBecomes(call, row, 'completed')).attempt, 1);
+});
+
+test('rows that are written without triggers are found by the sweep', { skip }, async (t) => {
+    const pg = await setUp(t);
+    const h = await startHearth({ t, settings: on(pg) });
+    const { id, call } = await listeningApp(h, await shellAgent(h, 'printf \'{"done":true}\''));
+    const row = pg.psql(`SET session_replication_role = replica; INSERT INTO svc_activities (app_id, raw_data) VALUES ('${id}', '{}') RETURNING id`, 'root');
+    assert.equal((await rowBecomes(call, row, 'completed')).attempt, 1);
 });
 
 test('the service works on after the database has crashed and come back', { skip }, async (t) => {

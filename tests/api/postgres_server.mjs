@@ -37,12 +37,15 @@ export async function startPostgres(t, settings = {}) {
         url: (user = 'owner', database = 'work') => `host=${folder} dbname=${database} user=${user}`,
         psql: (sql, user = 'owner', database = 'work') => run('psql', ['-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', pg.url(user, database), '-c', sql], folder),
         ready: () => until(() => spawnSync(join(postgresPrograms, 'pg_isready'), ['-q', '-h', folder], asUser).status === 0, { what: 'PostgreSQL' }),
-        // As after a crash: the server recovers at its next start.
-        async restart() {
-            pg.child.kill('SIGQUIT');
+        // As after a crash: the server recovers at its next start. After a SIGKILL it starts when the last process of the old one has ended.
+        async restart(signal = 'SIGQUIT') {
+            pg.child.kill(signal);
             await ended(pg.child);
-            pg.child = start();
-            await pg.ready();
+            await until(async () => {
+                pg.child = start();
+                await Promise.race([ended(pg.child), pg.ready()]);
+                return pg.child.exitCode === null && pg.child.signalCode === null;
+            }, { what: 'PostgreSQL again', everyMs: 100 });
         },
     };
     t.after(async () => {

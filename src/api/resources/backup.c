@@ -20,6 +20,7 @@ static const struct field backup_fields[] = {
 static const struct field backup_answer[] = {
     SHAPE_STRING("path"),
     SHAPE_STRINGS("files", .help = "what is in it"),
+    SHAPE_STRING("rows_elsewhere", .flags = FIELD_NULLABLE, .help = "where the rows are, when they are not in it"),
     FIELD_END,
 };
 
@@ -41,6 +42,7 @@ static int make_backup(struct request *req, struct response *res, struct err *e)
         return r;
     json_add_string(&res->json, "path", body->path);
     json_add_strings(&res->json, "files", files.items, files.n);
+    json_add_string(&res->json, "rows_elsewhere", backend_provider_of(api->settings)->elsewhere);
     return 0;
 }
 

@@ -128,6 +128,7 @@ void doctor_check_backend(struct checkup *c)
 {
     const struct backup_patience patience = { goes_on, c->api };
     const char *where = settings_rules[backend_provider_of(c->api->settings)->where].key;
+    const char *elsewhere = backend_provider_of(c->api->settings)->elsewhere;
     const struct backend_file rows = backend_provider_file(c->api->settings, c->api->data_dir, c->arena);
     struct backend *backend = c->api->backend;
     struct err why = { 0 };
@@ -138,7 +139,11 @@ void doctor_check_backend(struct checkup *c)
     if (r == 0)
         r = backend->ops->check(backend, &patience, &why);
     doctor_add(c, "backend", r == 0,
-               r < 0 ? why.text : arena_printf(c->arena, "%s answers and is whole", backend->ops->name),
+               r < 0       ? why.text
+               : elsewhere ? arena_printf(c->arena,
+                                          "%s answers and is whole; the rows are %s, and in no backup of this service",
+                                          backend->ops->name, elsewhere)
+                           : arena_printf(c->arena, "%s answers and is whole", backend->ops->name),
                arena_printf(c->arena, "%slook at the setting %s: `hearth settings %s`",
                             rows.path ? RESTORE_IT ", or " : "", where, where));
 }
