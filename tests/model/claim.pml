@@ -10,7 +10,13 @@
  * Leases turn stale by the clock of the host's boot, so a step of the wall clock is no event of this model.
  *
  * Broken variants, each of which must be found out: NO_BLAME (a failure from outside is noted of nobody), NO_FENCE (machine alone guards an update, not the attempt number), NO_OWNER (the
- * status alone guards), NO_ATTEMPTED (a machine that failed may claim again), NO_QUARANTINE, NO_SWEEP (stale leases are nobody's work).
+ * status alone guards), LOCKED_AT_ONLY (the table has no attempt number, as one that the hosted service's own set-up made: the machine and the
+ * time of its claim guard an update), NO_ATTEMPTED (a machine that failed may claim again), NO_QUARANTINE, NO_SWEEP (stale leases are nobody's work).
+ *
+ * What LOCKED_AT_ONLY loses, and what it keeps: a heartbeat moves locked_at on, so a report is accepted when locked_at is not older than
+ * the claim it belongs to. A claim of another machine changes locked_by and shuts the old run out, but after a later claim of the same machine its
+ * old run passes too: the promise that only the newest attempt writes is lost. With KEPT_ONLY the assertions are those that stay true: only the machine that holds
+ * the row writes, there is one terminal write, no task is stuck, three failed machines quarantine.
  */
 
 #define MACHINES 3
@@ -45,6 +51,23 @@ bool is_stale = false;
 byte attempted_by = 0;                          /* a bit a machine */
 byte failures = 0;
 
+#ifdef LOCKED_AT_ONLY
+/* The database's clock in steps of which each claim and each heartbeat may or may not make one: two can have the same time. */
+byte locked_at = 0;
+byte since[32];                                 /* [attempt]: locked_at of its claim */
+inline stamp()
+{
+    if
+    :: locked_at = locked_at + 1
+    :: true
+    fi
+}
+inline stamp_claim() { stamp(); assert(attempt < 32); since[attempt] = locked_at }
+#else
+inline stamp() { skip }
+inline stamp_claim() { skip }
+#endif
+
 /* the machines */
 byte run_of[6];                                    /* [machine * RUNS + slot]: attempt number the agent works for */
 bool is_up[MACHINES];
@@ -65,10 +88,20 @@ byte blamed = 0;                                /* a bit a machine whose attempt
 
 #if defined(NO_OWNER)
 #define HOLDS(m, a) (status == claimed)
+#elif defined(LOCKED_AT_ONLY)
+#define HOLDS(m, a) (status == claimed && holder == (m) && locked_at >= since[a])
 #elif defined(NO_FENCE)
 #define HOLDS(m, a) (status == claimed && holder == (m))
 #else
 #define HOLDS(m, a) (status == claimed && holder == (m) && attempt == (a))
+#endif
+
+#ifdef KEPT_ONLY
+#define IS_OWN(m, i) (holder == (m))
+#define IS_BY_NEWEST true
+#else
+#define IS_OWN(m, i) (run_of[i] == attempt && holder == (m))
+#define IS_BY_NEWEST (writer == attempt)
 #endif
 
 #ifdef NO_ATTEMPTED
@@ -110,6 +143,7 @@ inline claim(m, i)
     holder = m;
     is_stale = false;
     run_of[i] = attempt;
+    stamp_claim();
     assert(N_LIVE == 1);                        /* one live lease an attempt */
 }
 
@@ -118,7 +152,7 @@ inline complete(m, i)
 {
     if
     :: HOLDS(m, run_of[i]) ->
-        assert(run_of[i] == attempt && holder == m);       /* nobody without the lease writes */
+        assert(IS_OWN(m, i));       /* nobody without the lease writes */
         status = completed;
         unlock();
         terminal_writes = terminal_writes + 1;
@@ -144,7 +178,7 @@ inline fail(m, i)
 {
     if
     :: HOLDS(m, run_of[i]) ->
-        assert(run_of[i] == attempt && holder == m);
+        assert(IS_OWN(m, i));
         attempted_by = attempted_by | (1 << m);
         blamed = blamed | (1 << m);
         failures = failures + 1;
@@ -182,7 +216,7 @@ inline act_of_run(m, i)
     :: true -> complete(m, i); after_report(i)
     :: true -> fail(m, i); after_report(i)
     :: !HOLDS(m, run_of[i]) -> end_run(i)                          /* heartbeat: the lease is lost, the agent is stopped */
-    :: is_up[m] && HOLDS(m, run_of[i]) && is_stale -> is_stale = false         /* heartbeat after a stall, before anybody took the lease */
+    :: is_up[m] && HOLDS(m, run_of[i]) && is_stale -> is_stale = false; stamp()         /* heartbeat after a stall, before anybody took the lease */
     :: is_up[m] && HOLDS(m, run_of[i]) && releases > 0 ->                      /* the service stops in peace */
         releases = releases - 1;
         status = pending;
@@ -255,7 +289,7 @@ proctype monitor()
     assert(IS_OVER || !is_one_left);                            /* no task is stuck */
     assert(failures < QUARANTINE_AFTER || status == quarantined || status == completed);    /* quarantine after three */
     assert(terminal_writes == (IS_OVER -> 1 : 0));              /* one terminal write */
-    assert(!IS_OVER || writer == attempt)                       /* by the newest attempt */
+    assert(!IS_OVER || IS_BY_NEWEST)                       /* by the newest attempt */
 }
 
 init
