@@ -236,6 +236,7 @@ const struct api_error api_errors[] = {
     { "HOSTED_LOGIN_REQUIRED", 502,
       "Nobody is logged in at the hosted service, or the login does not count any more: `hearth backend login`." },
     { "HOSTED_REFUSED", 502, "The hosted service refused a request; `error` has its words." },
+    { "SETUP_RUNS", 409, "A set-up of the backend is running." },
     { "HOSTED_BUSY", 503, "The hosted service takes no more requests for now." },
     { "STORE_DENIED", 500, "The database gives the service fewer rights than it needs: `hearth backend check`." },
     { "STORE_ERROR", 500, "The service's own database failed." },

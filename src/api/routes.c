@@ -24,6 +24,7 @@ const struct route *const api_route_tables[] = {
     backend_key_routes, backend_monitor_routes,
     backend_user_routes,
     backend_account_routes,
+    backend_setup_routes,
     realtime_routes,
     face_auth_routes,
     key_routes,

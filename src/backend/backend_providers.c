@@ -1,6 +1,7 @@
 #include "backend/backend_providers.h"
 #include "backend/embedded/embedded_open.h"
 #include "backend/embedded/embedded_schema.h"
+#include "backend/hosted/hosted_setup.h"
 #include "backend/postgres/postgres_place.h"
 
 static int open_embedded(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e)
@@ -50,6 +51,16 @@ const struct backend_provider *backend_provider_of(struct settings *settings)
     AUTO(arena_freep) struct arena *a = arena_new();
 
     return backend_provider_find(settings_string(settings, a, SETTING_BACKEND_KIND));
+}
+
+const struct backend_provider *backend_provider_to_set_up(struct settings *settings)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct backend_provider *p = backend_provider_of(settings);
+
+    if (p && p->setup)
+        return p;
+    return *settings_show(settings, a, SETTING_BACKEND_PROJECT) ? &hosted_setup_provider : NULL;
 }
 
 int backend_provider_open(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e)

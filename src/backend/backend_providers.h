@@ -9,6 +9,8 @@
 #include "backend/backend.h"
 #include "settings/settings.h"
 
+#include <stdatomic.h>
+
 struct instance;
 struct backend_place {
     struct settings *settings;
@@ -21,6 +23,10 @@ struct backend_setup {
     const char *const *tables; /* of apps, as backend_table_name() returns them */
     size_t n_tables;
     const char *role; /* gets the rights that a service needs; NULL: the owner of the tables runs it */
+    /* Told before each step of a set-up that has several; NULL: nobody. */
+    void (*on_step)(void *arg, const char *what, size_t n, size_t of);
+    void *arg;
+    const atomic_bool *is_gone, *is_leaving; /* end the wait early; NULL: never */
 };
 struct backend_lack {
     const char *what, *remedy; /* the remedy as SQL */
@@ -53,6 +59,9 @@ extern const struct backend_provider backend_providers[]; /* ended by name NULL 
 /* NULL: unknown; the setting takes known names only. */
 const struct backend_provider *backend_provider_find(const char *name);
 const struct backend_provider *backend_provider_of(struct settings *settings);
+/* Whose place the commands of the set-up are about: the provider in use, or else the hosted service, once a project of
+ * it is chosen. NULL: none needs a set-up. */
+const struct backend_provider *backend_provider_to_set_up(struct settings *settings);
 int backend_provider_open(const struct backend_place *place, struct arena *a, struct backend **ret,
                           struct err *e) MUST_CHECK;
 

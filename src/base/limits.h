@@ -262,6 +262,7 @@ enum {
     LIMIT_HOSTED_LOGIN_MS = 10000, /* one request of a login; up to three are made */
     LIMIT_HOSTED_LOGIN_TRIES = 3,
     LIMIT_HOSTED_CODE_MS = 15 * 60 * 1000,       /* a person's time to bring the code of a login */
+    LIMIT_HOSTED_SETUP_MS = 600000,              /* all steps of a set-up */
     LIMIT_HOSTED_CALL_MS = 60000,                /* one request of the management API; a step of the set-up */
     LIMIT_BACKEND_CALL_MS = 20000,               /* one call that waits for a database, unless a setting says else */
     LIMIT_BACKEND_READY_MS = 2000,               /* the question whether the database answers */

@@ -25,6 +25,12 @@ struct work {
     int (*run)(struct work *w, const struct backend_provider *p, const struct backend_place *place, struct err *e);
 };
 
+static void tell_step(void *arg, const char *what, size_t n, size_t of)
+{
+    out_print("%zu of %zu: %s\n", n, of, what);
+    fflush(stdout);
+}
+
 static int read_tables(struct work *w, struct err *e)
 {
     const char **names = arena_array(w->cli->arena, w->cli->n_args + 1, sizeof(*names));
@@ -36,21 +42,23 @@ static int read_tables(struct work *w, struct err *e)
         r = backend_table_name(w->cli->arena, w->cli->args[i], &name, e);
         names[i] = name;
     }
-    w->setup = (struct backend_setup){ names, w->cli->n_args, cli_value(w->cli, "--role") };
+    w->setup = (struct backend_setup){
+        .tables = names, .n_tables = w->cli->n_args, .role = cli_value(w->cli, "--role"), .on_step = tell_step
+    };
     return r;
 }
 
 static int run_on(void *arg, struct settings *settings, struct err *e)
 {
     struct work *w = arg;
-    const struct backend_provider *p = backend_provider_of(settings);
+    const struct backend_provider *p = backend_provider_to_set_up(settings);
     const struct backend_place place = { .settings = settings, .data_dir = w->cli->data_dir };
 
-    if (!p || !p->setup)
+    if (!p)
         return err_set(e, -EINVAL, "BAD_USE",
                        "The backend %s needs no set-up; a database is chosen with `hearth settings set backend.kind "
-                       "postgres` and backend.url",
-                       p ? p->name : "");
+                       "postgres` and backend.url, a project of the hosted service with `hearth backend use`",
+                       settings_string(settings, w->cli->arena, SETTING_BACKEND_KIND));
     return w->run(w, p, &place, e);
 }
 

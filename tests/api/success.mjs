@@ -256,6 +256,17 @@ export const successes = {
         await loggedIn(w);
         return { path: '/api/backend/projects' };
     },
+    'POST /api/backend/setup': async (w) => {
+        await loggedIn(w);
+        await admin(w.h, 'PUT', '/api/backend/project', { project: 'Orders' });
+        return { path: '/api/backend/setup', body: { tables: ['shop.orders'] } };
+    },
+    'GET /api/backend/setup': plain('/api/backend/setup'),
+    'GET /api/backend/check': async (w) => {
+        await loggedIn(w);
+        await admin(w.h, 'PUT', '/api/backend/project', { project: 'Orders' });
+        return { path: '/api/backend/check?tables=shop.orders' };
+    },
     'PUT /api/backend/project': async (w) => {
         await loggedIn(w);
         return { path: '/api/backend/project', body: { project: 'Orders' } };
