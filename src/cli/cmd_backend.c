@@ -25,7 +25,7 @@ struct work {
     int (*run)(struct work *w, const struct backend_provider *p, const struct backend_place *place, struct err *e);
 };
 
-static void tell_step(void *arg, const char *what, size_t n, size_t of)
+static void print_step(void *arg, const char *what, size_t n, size_t of)
 {
     out_print("%zu of %zu: %s\n", n, of, what);
     fflush(stdout);
@@ -43,7 +43,7 @@ static int read_tables(struct work *w, struct err *e)
         names[i] = name;
     }
     w->setup = (struct backend_setup){
-        .tables = names, .n_tables = w->cli->n_args, .role = cli_value(w->cli, "--role"), .on_step = tell_step
+        .tables = names, .n_tables = w->cli->n_args, .role = cli_value(w->cli, "--role"), .on_step = print_step
     };
     return r;
 }

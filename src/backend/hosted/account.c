@@ -296,24 +296,26 @@ int account_projects(const struct backend_place *place, const struct net_wait *w
     return r < 0 ? r : list(&api, ret, e);
 }
 
-static int find_project(const struct account_projects *projects, const char *which, const struct account_project **ret,
-                        struct err *e)
+/* NULL with e filled: there is none, or more than one of the name. */
+static const struct account_project *find_project(const struct account_projects *projects, const char *which,
+                                                  struct err *e)
 {
+    const struct account_project *found = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < projects->n; i++) {
-        if (strcmp(projects->items[i].ref, which) == 0) {
-            *ret = &projects->items[i];
-            return 0;
+        if (strcmp(projects->items[i].ref, which) == 0)
+            return &projects->items[i];
+        if (strcmp(projects->items[i].name, which) == 0) {
+            found = &projects->items[i];
+            n++;
         }
-        if (strcmp(projects->items[i].name, which) != 0)
-            continue;
-        *ret = &projects->items[i];
-        n++;
     }
     if (n > 1)
-        return err_set(e, -ENOENT, "PROJECT_NOT_FOUND", "%zu projects have the name %.100s: say its ref", n, which);
-    return n == 1 ? 0 : err_set(e, -ENOENT, "PROJECT_NOT_FOUND", "The account has no project %.100s", which);
+        (void)!err_set(e, -ENOENT, "PROJECT_NOT_FOUND", "%zu projects have the name %.100s: say its ref", n, which);
+    else if (n == 0)
+        (void)!err_set(e, -ENOENT, "PROJECT_NOT_FOUND", "The account has no project %.100s", which);
+    return n == 1 ? found : NULL;
 }
 
 /* Whoever may not see secret keys gets the others. */
@@ -340,18 +342,18 @@ int account_choose(const struct backend_place *place, const char *which, bool le
                    const struct net_wait *wait, struct arena *a, struct account_choice *ret, struct err *e)
 {
     struct account_projects projects = { 0 };
-    const struct account_project *project = NULL;
+    const struct account_project *project;
     struct account_keys keys = { 0 };
     struct account_api api = { 0 };
     int r = account_api_open(place, wait, a, &api, e);
 
     if (r == 0)
         r = list(&api, &projects, e);
-    if (r == 0)
-        r = find_project(&projects, which, &project, e);
-    if (r == 0)
-        r = fetch_keys(&api, project->ref, !leaves_secret, &keys, e);
-    if (r < 0 || !project)
+    if (r < 0)
+        return r;
+    project = find_project(&projects, which, e);
+    r = project ? fetch_keys(&api, project->ref, !leaves_secret, &keys, e) : -ENOENT;
+    if (r < 0)
         return r;
     if (leaves_secret)
         keys.secret = NULL;

@@ -200,7 +200,8 @@ int hosted_setup_run(const struct backend_place *place, const struct backend_set
     int r;
 
     if (setup->role)
-        return err_set(e, -EINVAL, "BAD_USE", "The roles of the hosted service are known: --role is for PostgreSQL");
+        return err_set(e, -EINVAL, "VALIDATION_ERROR",
+                       "The roles of the hosted service are known: --role is for PostgreSQL");
     r = open_project(place, &wait, a, &project, e);
     if (r < 0)
         return r;
