@@ -219,6 +219,27 @@ static void *run_hub(void *arg)
     return NULL;
 }
 
+/* ---- metrics ---- */
+
+static double gauge(void *count)
+{
+    return (double)atomic_load((atomic_size_t *)count);
+}
+
+static void show_metrics(struct realtime *rt)
+{
+    rt->delivered = metric_counter("hearth_realtime_delivered_total", "Changes sent to channels of apps", "");
+    rt->dropped = metric_counter("hearth_realtime_dropped_total", "Changes that no channel was told of", "");
+    metric_gauge_fn("hearth_realtime_subscribers", "Channels of apps that receive changes", "", gauge, &rt->n_watching);
+    metric_gauge_fn("hearth_realtime_waiting", "Changes not yet delivered", "", gauge, &rt->n_changes);
+}
+
+static void hide_metrics(struct realtime *rt)
+{
+    metric_gauge_fn_forget(&rt->n_watching);
+    metric_gauge_fn_forget(&rt->n_changes);
+}
+
 /* ---- life ---- */
 
 int realtime_start(const struct realtime_config *c, struct realtime **ret, struct err *e)
@@ -232,6 +253,7 @@ int realtime_start(const struct realtime_config *c, struct realtime **ret, struc
     rt_queue_init(&rt->rows);
     TAILQ_INIT(&rt->sockets);
     TAILQ_INIT(&rt->watching);
+    show_metrics(rt);
     r = thread_start(&rt->hub_thread, "realtime", run_hub, rt);
     rt->has_hub = r == 0;
     if (r < 0)
@@ -280,6 +302,7 @@ struct realtime *realtime_free(struct realtime *rt)
 {
     if (!rt)
         return NULL;
+    hide_metrics(rt);
     free_sockets(rt);
     rt_queue_clear(&rt->hub);
     rt_queue_clear(&rt->rows);

@@ -322,6 +322,7 @@ void rt_deliver_change(struct realtime *rt, struct rt_change *c)
         if (!is_same(&cast, ch))
             make_frame(&cast, ch, c);
         rt_send_frame(ch->socket, buf_slice(&cast.frame));
+        metric_add(rt->delivered, 1);
     }
     buf_clear(&cast.ids);
     buf_clear(&cast.next_ids);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "face/realtime.h"
+#include "base/metrics.h"
 #include "base/realtime_wire.h"
 #include "backend/filter.h"
 #include "http/websocket.h"
@@ -157,6 +158,7 @@ struct realtime {
     struct rt_bridges bridges;                             /* of the rows' thread */
     atomic_size_t n_watching;                              /* channels with subscriptions to changes */
     atomic_size_t n_broadcasts, n_changes, n_change_bytes; /* not yet delivered */
+    struct metric *delivered, *dropped;                    /* changes */
     char *columns;                                         /* owned: JSON, the same for every table */
 
     struct rt_sockets sockets;

@@ -175,6 +175,8 @@ static void pass_on(struct realtime *rt, struct rt_item *item)
     else
         drop_change(rt, item);
     if (r < 0 && r != -ENOENT)
+        metric_add(rt->dropped, 1);
+    if (r < 0 && r != -ENOENT)
         rt_queue_push(&rt->hub, rt_item_new(RT_GAP), 0);
 }
 
@@ -269,6 +271,7 @@ static void on_event(void *arg, const struct backend_event *event)
         return;
     if (atomic_load(&rt->n_changes) >= LIMIT_REALTIME_CHANGES ||
         atomic_load(&rt->n_change_bytes) >= LIMIT_REALTIME_CHANGE_BYTES) {
+        metric_add(rt->dropped, 1);
         if (!atomic_exchange(&rt->has_gap, true))
             on_gap(rt);
         return;

@@ -269,3 +269,46 @@ test('subscriptions and sockets beyond the budget of a caller are refused, and p
     sockets.forEach((socket) => socket.end());
     await until(async () => await held(h, 'sockets') === 0, { what: 'all is given back' });
 });
+
+test('a broadcast has 3 MiB at most, over HTTP and over a socket, and who asks is told', async (t) => {
+    const h = await startHearth({ t });
+    const { publishable: key } = await faceKeys(h), socket = await openSocket(h, { key, vsn: '1.0.0' });
+    t.after(() => socket.end());
+    await socket.join('realtime:room', { broadcast: { ack: true } });
+    const limit = 3 << 20;
+    const post = (n) => h.api('POST', '/realtime/v1/api/broadcast/room/events/e', JSON.stringify('x'.repeat(n - 2)), { apikey: key, 'content-type': 'application/json' });
+    assert.equal((await post(limit)).status, 202);
+    assert.equal((await post(limit + 1)).status, 413);
+    const around = JSON.stringify({ type: 'broadcast', event: 'e', payload: '' }).length;
+    const say = (n) => socket.ask('realtime:room', 'broadcast', { type: 'broadcast', event: 'e', payload: 'x'.repeat(n - around) }, '1');
+    assert.equal((await say(limit)).status, 'ok');
+    assert.deepEqual(await say(limit + 1), { status: 'error', response: { reason: 'payload_size_exceeded' } });
+});
+
+test('what the members of a channel say of themselves has 4 MiB at most', async (t) => {
+    const h = await startHearth({ t });
+    const { publishable: key } = await faceKeys(h), socket = await openSocket(h, { key });
+    t.after(() => socket.end());
+    const name = 'k'.repeat(699_000), room = (4 << 20) - 6 * name.length - 64;     // a key may be escaped: six bytes a character
+    await socket.join('realtime:room', { presence: { key: name } });
+    const track = (n) => socket.ask('realtime:room', 'presence', { type: 'presence', event: 'track', payload: { a: 'x'.repeat(n - '"a":""'.length) } }, '1');
+    const reply = await track(room + 1);
+    assert.equal(reply.status, 'error');
+    assert.match(reply.response.reason, /track too much together/);
+    assert.equal((await track(room)).status, 'ok');
+});
+
+test('the metrics count subscribers and what they were sent', async (t) => {
+    const h = await startHearth({ t });
+    const { secret: key } = await faceKeys(h), call = await h.asKey(), socket = await openSocket(h, { key });
+    const metric = async (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec((await h.api('GET', '/metrics')).text)[1]);
+    assert.equal(await metric('hearth_realtime_subscribers'), 0);
+    await socket.join('realtime:rows', { postgres_changes: [{ event: '*', schema: 'public', table: 'svc_activities' }] });
+    assert.equal(await metric('hearth_realtime_subscribers'), 1);
+    await call('POST', '/activities', { raw_data: {} });
+    await socket.next('realtime:rows', 'postgres_changes');
+    assert.equal(await metric('hearth_realtime_delivered_total'), 1);
+    assert.equal(await metric('hearth_realtime_dropped_total'), 0);
+    socket.end();
+    await until(async () => await metric('hearth_realtime_subscribers') === 0, { what: 'the subscriber is gone' });
+});
