@@ -14,7 +14,6 @@
 
 enum {
     TEXT_OID = 25,
-    PARAMS_MAX = 8,
     ROW_OVERHEAD = 7,
     COLUMN_OVERHEAD = 4,
     NOTICE_OVERHEAD = 11,
@@ -244,13 +243,21 @@ static int flush_to(struct pg_link *l, const struct net_wait *wait, bool is_sent
     return left < 0 ? notify(PQerrorMessage(l->conn), e) : 0;
 }
 
-static const Oid text_types[PARAMS_MAX] = { TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID,
-                                            TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID };
+/* Of n parameters, all texts; free() it. */
+static Oid *text_types(size_t n)
+{
+    Oid *types = xcalloc(n + 1, sizeof(*types));
+
+    for (size_t i = 0; i < n; i++)
+        types[i] = TEXT_OID;
+    return types;
+}
 
 /* name NULL: the statement is not prepared. */
 static int send_statement(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st,
                           const char *name, struct err *e)
 {
+    AUTO(freep) Oid *types = text_types(st->n_params);
     int n = (int)st->n_params, is_sent;
 
     if (st->is_script)
@@ -258,7 +265,7 @@ static int send_statement(struct pg_link *l, const struct net_wait *wait, const 
     else if (name)
         is_sent = PQsendQueryPrepared(l->conn, name, n, st->params, NULL, NULL, 0);
     else
-        is_sent = PQsendQueryParams(l->conn, st->sql, n, text_types, st->params, NULL, NULL, 0);
+        is_sent = PQsendQueryParams(l->conn, st->sql, n, types, st->params, NULL, NULL, 0);
     return flush_to(l, wait, is_sent == 1 && PQsetSingleRowMode(l->conn) == 1, e);
 }
 
@@ -380,12 +387,13 @@ static bool is_prepared(const struct pg_link *l, uint64_t hash)
 static int prepare(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, const char *name,
                    struct err *e)
 {
+    AUTO(freep) Oid *types = text_types(st->n_params);
     const struct pg_statement nothing = { .sql = st->sql };
     struct err refusal = { 0 };
     int r;
 
     l->sqlstate[0] = '\0';
-    r = flush_to(l, wait, PQsendPrepare(l->conn, name, st->sql, (int)st->n_params, text_types) == 1, e);
+    r = flush_to(l, wait, PQsendPrepare(l->conn, name, st->sql, (int)st->n_params, types) == 1, e);
     if (r == 0)
         r = take_results(l, wait, &nothing, &refusal, e);
     l->is_broken = l->is_broken || r < 0;

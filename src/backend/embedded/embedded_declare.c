@@ -238,13 +238,17 @@ static void put_id(struct declaration *d, const struct table_shape *shape, const
 /* A row as embedded_read_json() reads it. */
 static void put_image(struct declaration *d, const struct table_shape *shape, const char *row)
 {
-    static const char *const shared[] = { "user_id", "status", "locked_by" };
+    static const char *const shared[] = { "user_id", "locked_by" };
 
     buf_add_str(&d->sql, "json_object('id', ");
     put_id(d, shape, row);
     for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
         if (table_shape_column(shape, slice_of(shared[i])))
             buf_printf(&d->sql, ", '%s', CAST(%s.%s AS TEXT)", shared[i], row, shared[i]);
+    if (table_shape_column(shape, SLICE_LIT("status")))
+        buf_printf(&d->sql, ", 'status', coalesce(CAST(%s.status AS TEXT), '')", row);
+    else
+        buf_add_str(&d->sql, ", 'status', ''");
     buf_add_str(&d->sql, ", 'raw_data', ");
     put_record(d, shape, row);
     buf_add_char(&d->sql, ')');

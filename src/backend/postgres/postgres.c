@@ -1,5 +1,6 @@
 #include "backend/postgres/postgres.h"
 #include "backend/postgres/postgres_open.h"
+#include "backend/postgres/postgres_query.h"
 #include "backend/postgres/postgres_schema.h"
 #include "backend/refusals.h"
 #include "base/limits.h"
@@ -303,6 +304,9 @@ static const struct backend_ops postgres_ops = {
     .presence_list = postgres_presence_list,
     .monitor = postgres_monitor,
     .publications = postgres_publications,
+    .query = postgres_query,
+    .shape = postgres_shape,
+    .declare = postgres_declare,
 };
 
 int backend_postgres_open(const struct backend_postgres_config *c, struct backend **ret, struct err *e)

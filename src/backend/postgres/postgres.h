@@ -42,6 +42,7 @@ enum postgres_repeat {
 struct postgres_call {
     const char *sql;
     const char *params[POSTGRES_PARAMS];
+    const char *const *many_params; /* instead of params; NULL: those */
     size_t n_params;
     const char *table; /* whose statement it is, for words of refusals; NULL: none */
     enum postgres_repeat repeat;
@@ -53,6 +54,10 @@ struct postgres_call {
     void (*on_begin)(void *arg); /* before each attempt: forgets the rows of the one before; NULL */
     void *arg;
     int64_t n_changed; /* set: rows changed */
+    bool is_one_off;   /* a text that hardly comes again: the server keeps no plan */
+    /* Words of its own for a refusal; NULL: refusals_sqlstate(). */
+    int (*refuse)(const struct postgres_call *c, const char *sqlstate, const struct err *why, struct err *e);
+    const void *refuse_arg;
 };
 
 int postgres_call(struct postgres *pg, struct postgres_call *c, struct err *e) MUST_CHECK;

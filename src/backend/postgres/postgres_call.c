@@ -28,7 +28,7 @@ static bool is_over(const struct net_wait *wait)
 static void run(struct postgres *pg, struct postgres_call *c, const struct net_wait *wait, struct attempt *at)
 {
     struct pg_statement st = { .sql = c->sql,
-                               .params = c->params,
+                               .params = c->many_params ? c->many_params : c->params,
                                .n_params = c->n_params,
                                .n_columns = c->n_columns,
                                .max_rows = c->max_rows,
@@ -36,7 +36,7 @@ static void run(struct postgres *pg, struct postgres_call *c, const struct net_w
                                .on_row = c->on_row,
                                .arg = c->arg,
                                .ret_changes = c->on_row ? NULL : &c->n_changed,
-                               .is_prepared = true };
+                               .is_prepared = !c->is_one_off };
     struct pg_link *link = NULL;
 
     *at = (struct attempt){ 0 };
@@ -90,6 +90,8 @@ static int refuse_unheard(const struct postgres_call *c, const struct net_wait *
 
 static int refuse(const struct postgres_call *c, const struct net_wait *wait, const struct attempt *at, struct err *e)
 {
+    if (at->sqlstate[0] && c->refuse)
+        return c->refuse(c, at->sqlstate, &at->why, e);
     if (at->sqlstate[0])
         return refusals_sqlstate(at->sqlstate, c->table, &at->why, e);
     if (at->r != -ECANCELED && (at->is_broken || is_over(wait)))

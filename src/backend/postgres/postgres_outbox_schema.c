@@ -114,6 +114,49 @@ IMAGE(work, 'w', false)
 IMAGE(new_slim, 'n', true)
 IMAGE(old_slim, 'o', true)
 
+#define ID_OF(row)                                                                                                     \
+    "CASE WHEN TG_NARGS = 2 THEN " row " ->> TG_ARGV[1] ELSE coalesce((SELECT jsonb_agg(" row " -> k.name"             \
+    " ORDER BY k.i)::text FROM unnest(TG_ARGV[1:TG_NARGS - 1]) WITH ORDINALITY k(name, i)), '') END"
+
+/* Of a record as JSON: the image that a row with those columns would have. */
+static void put_record_value(struct buf *out, const struct backend_column *c, const char *row)
+{
+    if (strcmp(c->name, "id") == 0)
+        buf_add_str(out, row[0] == 'n' ? ID_OF("n") : ID_OF("o"));
+    else if (strcmp(c->name, "raw_data") == 0)
+        buf_printf(out, "%s::text", row);
+    else if (strcmp(c->name, "status") == 0)
+        buf_printf(out, "coalesce(%s ->> 'status', '')", row);
+    else if (strcmp(c->name, "user_id") == 0 || strcmp(c->name, "locked_by") == 0)
+        buf_printf(out, "%s ->> '%s'", row, c->name);
+    else if (c->kind == COLUMN_EVENT)
+        buf_add_str(out, "'INSERT'");
+    else if (c->kind == COLUMN_INT || c->kind == COLUMN_BOOL)
+        buf_add_str(out, "'0'");
+    else
+        buf_add_str(out, "NULL");
+}
+
+static void put_record_image(struct buf *out, const char *row)
+{
+    buf_printf(out, "CASE WHEN %s IS NULL OR is_large THEN NULL ELSE ARRAY[", row);
+    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++) {
+        buf_add_str(out, i ? ", " : "");
+        put_record_value(out, &backend_columns[i], row);
+    }
+    buf_add_str(out, "]::text[] END");
+}
+
+static void put_record_old(struct buf *out, const void *of)
+{
+    put_record_image(out, "o");
+}
+
+static void put_record_new(struct buf *out, const void *of)
+{
+    put_record_image(out, "n");
+}
+
 static const struct sql_word words[] = {
     { "{abbr}", put_abbr },
     { "{outbox}", put_outbox },
@@ -129,6 +172,8 @@ static const struct sql_word words[] = {
     { "{work}", put_work },
     { "{new_slim}", put_new_slim },
     { "{old_slim}", put_old_slim },
+    { "{record_old}", put_record_old },
+    { "{record_new}", put_record_new },
     { NULL, NULL },
 };
 
@@ -255,6 +300,28 @@ void postgres_outbox_put(struct buf *out, const char *abbr)
 
     for (size_t i = 0; i < ARRAY_SIZE(templates); i++)
         sql_template_expand(out, templates[i], words, &none);
+}
+
+/* --- tables with columns of their own --- */
+
+static const char recorder[] =
+    "CREATE OR REPLACE FUNCTION {fn}record\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
+    " SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' AS $hearth$\n"
+    "DECLARE\n"
+    "  o jsonb; n jsonb; is_large boolean;\n"
+    "BEGIN\n"
+    "  IF TG_OP <> 'INSERT' THEN o := to_jsonb(OLD); END IF;\n"
+    "  IF TG_OP <> 'DELETE' THEN n := to_jsonb(NEW); END IF;\n"
+    "  is_large := coalesce(pg_column_size(o), 0) + coalesce(pg_column_size(n), 0) > {max};\n"
+    "  INSERT INTO {outbox} (name, op, is_cut, old, new) VALUES (TG_ARGV[0],\n"
+    "    CASE TG_OP WHEN 'INSERT' THEN 1 WHEN 'UPDATE' THEN 2 ELSE 4 END, is_large,\n"
+    "    {record_old},\n    {record_new});\n" END_FUNCTION "REVOKE ALL ON FUNCTION {fn}record\"() FROM PUBLIC;\n";
+
+void postgres_outbox_put_recorder(struct buf *out, const char *abbr)
+{
+    const struct postgres_outbox_table none = { .abbr = abbr, .quoted = "", .name = "" };
+
+    sql_template_expand(out, recorder, words, &none);
 }
 
 /* --- a table's triggers --- */

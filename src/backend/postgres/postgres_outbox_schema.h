@@ -24,6 +24,9 @@ struct postgres_outbox_table {
 /* Tables and functions. */
 void postgres_outbox_put(struct buf *out, const char *abbr);
 /* Triggers of one table. */
+/* The function that records the changes of a table with columns of its own, row by row. Its arguments: the table's
+ * name, then the names of the columns of its key. */
+void postgres_outbox_put_recorder(struct buf *out, const char *abbr);
 void postgres_outbox_put_table(struct buf *out, const struct postgres_outbox_table *t);
 /* The pair of numbers of the advisory lock that readers hold while they wait for a notification. */
 void postgres_outbox_lock_key(const char *abbr, int32_t ret[2]);

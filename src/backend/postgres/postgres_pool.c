@@ -49,7 +49,7 @@ static void add_defaults(struct parameters *p, bool has_options)
     add(p, "keepalives_idle", "30");
     add(p, "tcp_user_timeout", "30000");
     if (has_options)
-        add(p, "options", "-c statement_timeout=60000");
+        add(p, "options", "-c statement_timeout=60000 -c TimeZone=UTC -c DateStyle=ISO");
 }
 
 /* The server is there and will go on refusing: the login, the database, the right to connect. */

@@ -140,17 +140,23 @@ static int run_script(struct pg_link *link, const struct net_wait *wait, const c
     return r;
 }
 
-int postgres_schema_apply(const struct postgres_place *place, const struct postgres_schema *s, struct err *e)
+int postgres_schema_run(const struct postgres_place *place, const char *sql, struct err *e)
 {
     const struct net_wait wait = net_wait_of(LIMIT_BACKEND_SCRIPT_MS, NULL, NULL);
-    AUTO(arena_freep) struct arena *a = arena_new();
     struct pg_link *link = NULL;
     int r = postgres_pool_connect(place, &wait, &link, e);
 
     if (r == 0)
-        r = run_script(link, &wait, postgres_schema_sql(a, s), e);
+        r = run_script(link, &wait, sql, e);
     pg_link_close(link);
     return r;
+}
+
+int postgres_schema_apply(const struct postgres_place *place, const struct postgres_schema *s, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    return postgres_schema_run(place, postgres_schema_sql(a, s), e);
 }
 
 /* ---- what is missing ---- */

@@ -27,6 +27,9 @@ char *postgres_schema_sql(struct arena *a, const struct postgres_schema *s);
 int postgres_schema_apply(const struct postgres_place *place, const struct postgres_schema *s,
                           struct err *e) MUST_CHECK;
 
+/* A script of changes to the schema on a connection of its own; the same errors. */
+int postgres_schema_run(const struct postgres_place *place, const char *sql, struct err *e) MUST_CHECK;
+
 struct postgres_missing {
     const char *what, *sql;
 };

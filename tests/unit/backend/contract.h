@@ -17,9 +17,6 @@
 #ifndef ONLY_WITH_EVENTS
 #define ONLY_WITH_EVENTS 0
 #endif
-#ifndef ONLY_WITH_QUERIES
-#define ONLY_WITH_QUERIES 0
-#endif
 #define TABLE "svc_activities"
 #define DELETIONS "svc_deletions"
 #define STALE_MS 300000
@@ -79,8 +76,6 @@ static inline int contract_run(const struct CMUnitTest *tests, size_t n)
     for (size_t i = 0; i < n * ARRAY_SIZE(fixtures); i++) {
         const struct fixture *f = &fixtures[i / n];
 
-        if (ONLY_WITH_QUERIES && strcmp(f->provider, "embedded") != 0)
-            continue;
         if ((f->is_installed && !f->is_installed()) || (ONLY_WITH_EVENTS ? !f->has_events : f->is_only_events))
             continue;
         all[n_all] = tests[i % n];

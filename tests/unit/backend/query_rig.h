@@ -1,7 +1,6 @@
 /* The table `orders` and what the tests of backend/query.h do with it. */
 #pragma once
 
-#define ONLY_WITH_QUERIES 1
 #include "contract.h"
 #include "query_text.h"
 

@@ -15,7 +15,7 @@ struct recorded {
     enum backend_op op;
     bool is_lease_only;
     char table[LIMIT_TABLE_NAME + 1], id[40];
-    char new_raw[64], old_raw[64], new_status[24], old_status[24];
+    char new_raw[128], old_raw[128], new_status[24], old_status[24];
     char work_id[40], work_table[64], work_source[LIMIT_TABLE_NAME + 1];
 };
 

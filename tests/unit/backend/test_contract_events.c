@@ -1,6 +1,7 @@
 #define ONLY_WITH_EVENTS 1
 #include "recorder.h"
 #include "backend/monitor.h"
+#include "backend/query.h"
 
 static void every_change_is_reported_with_its_old_and_new_row(void **state)
 {
@@ -34,6 +35,66 @@ static void every_change_is_reported_with_its_old_and_new_row(void **state)
     assert_string_equal(ev[2].work_source, TABLE);
     assert_string_not_equal(ev[2].work_id, id);
     assert_int_equal(rec->n, 3);
+    recorder_stop(rig->backend, rec);
+}
+
+/* The same members with the same values, in any order. */
+static void assert_json_equal(struct rig *rig, const char *a, const char *b)
+{
+    struct json_value x = rig_json(rig, a), y = rig_json(rig, b), v;
+    struct json_iter it = json_iter(y);
+    struct slice name;
+
+    assert_int_equal(json_length(x), json_length(y));
+    while (json_next(&it, &name, &v))
+        assert_string_equal(json_to_str(rig->arena, json_get(x, arena_slicedup(rig->arena, name))),
+                            json_to_str(rig->arena, v));
+}
+
+static void write_note(struct rig *rig, enum query_kind kind, const char *rows)
+{
+    struct query q = { .kind = kind, .table = "notes", .rows = rig_json(rig, rows), .limit = -1, .max_affected = -1 };
+    struct query_reply reply = { 0 };
+    struct err e = { 0 };
+
+    must(backend_query(rig->backend, &q, rig->arena, &reply, &e), &e);
+    assert_int_equal(reply.n_rows, 1);
+}
+
+static void a_declared_tables_change_is_reported_with_its_whole_record(void **state)
+{
+    struct table_column columns[] = { { .name = "id", .type = TABLE_INT8, .is_key = true },
+                                      { .name = "ok", .type = TABLE_BOOL, .is_nullable = true },
+                                      { .name = "it's", .type = TABLE_JSONB, .is_nullable = true },
+                                      { .name = "status", .type = TABLE_TEXT, .is_nullable = true } };
+    const struct table_shape notes = { .table = "notes", .columns = columns, .n_columns = ARRAY_SIZE(columns) };
+    static const char first[] = "{\"id\":7,\"ok\":true,\"it's\":[1],\"status\":null}",
+                      second[] = "{\"id\":7,\"ok\":null,\"it's\":[1],\"status\":\"s\"}";
+    struct rig *rig = *state;
+    const struct recorded *ev;
+    struct recorder *rec;
+    struct err e = { 0 };
+
+    must(backend_declare(rig->backend, &notes, &e), &e);
+    rec = recorder_start(rig->backend);
+    write_note(rig, QUERY_INSERT, "[{\"id\":7,\"ok\":true,\"it's\":[1]}]");
+    write_note(rig, QUERY_UPDATE, "{\"ok\":null,\"status\":\"s\"}");
+    write_note(rig, QUERY_DELETE, "{}");
+    ev = recorder_wait(rec, 3);
+    assert_int_equal(ev[0].op, BACKEND_INSERT);
+    assert_string_equal(ev[0].table, "notes");
+    assert_string_equal(ev[0].id, "7");
+    assert_json_equal(rig, ev[0].new_raw, first);
+    assert_string_equal(ev[0].new_status, "");
+    assert_int_equal(ev[1].op, BACKEND_UPDATE);
+    assert_false(ev[1].is_lease_only);
+    assert_json_equal(rig, ev[1].old_raw, first);
+    assert_json_equal(rig, ev[1].new_raw, second);
+    assert_string_equal(ev[1].new_status, "s");
+    assert_int_equal(ev[2].op, BACKEND_DELETE);
+    assert_json_equal(rig, ev[2].old_raw, second);
+    assert_string_equal(ev[2].new_raw, "(none)");
+    assert_string_equal(ev[2].work_id, "(none)");
     recorder_stop(rig->backend, rec);
 }
 
@@ -287,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_change_is_reported_with_its_old_and_new_row),
+        TEST(a_declared_tables_change_is_reported_with_its_whole_record),
         TEST(what_only_moves_a_lease_is_reported_as_such),
         TEST(another_program_s_writes_are_reported_too),
         TEST(what_another_program_undoes_is_not_reported),

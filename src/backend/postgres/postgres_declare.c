@@ -1,0 +1,235 @@
+/* Tables with columns of their own: how they are made, listed and watched. */
+#include "backend/postgres/postgres_outbox_schema.h"
+#include "backend/postgres/postgres_query.h"
+#include "backend/postgres/postgres_schema.h"
+#include "backend/query_declare.h"
+#include "base/limits.h"
+
+struct declaration {
+    struct postgres *pg;
+    const struct table_shape *declared;
+    struct buf sql;
+};
+
+/* Nothing of it depends on the settings of the session; two services that declare the same wait for each other. */
+static const char script_begin[] = "BEGIN;\n"
+                                   "SET LOCAL client_min_messages = warning;\n"
+                                   "SET LOCAL search_path = pg_catalog, pg_temp;\n"
+                                   "SET LOCAL lock_timeout = '30s';\n"
+                                   "SET LOCAL standard_conforming_strings = on;\n"
+                                   "SELECT pg_advisory_xact_lock(1751478114, 1);\n";
+
+/* --- columns --- */
+
+static void put_default(struct declaration *d, const struct table_column *c)
+{
+    if (!c->default_text)
+        return;
+    buf_add_str(&d->sql, " DEFAULT ");
+    if (strcmp(c->default_text, TABLE_DEFAULT_USER) == 0)
+        buf_printf(&d->sql, "(nullif(current_setting('hearth.user', true), ''))::%s", table_type_word(c->type));
+    else if (query_default_is_word(c->default_text))
+        buf_printf(&d->sql, "(%s)::%s", c->default_text, table_type_word(c->type));
+    else
+        query_sql_literal(&d->sql, c->default_text);
+}
+
+static void put_check(struct declaration *d, const struct table_column *c)
+{
+    if (!c->n_allowed)
+        return;
+    buf_add_str(&d->sql, " CHECK (");
+    query_sql_quote(&d->sql, c->name);
+    buf_add_str(&d->sql, " IN (");
+    for (size_t i = 0; i < c->n_allowed; i++) {
+        buf_add_str(&d->sql, i ? ", " : "");
+        query_sql_literal(&d->sql, c->allowed[i]);
+    }
+    buf_add_str(&d->sql, "))");
+}
+
+static void put_column(struct declaration *d, const struct table_column *c)
+{
+    query_sql_quote(&d->sql, c->name);
+    buf_printf(&d->sql, " pg_catalog.\"%s\"%s", table_type_word(c->type),
+               c->is_nullable && !c->is_key ? "" : " NOT NULL");
+    put_default(d, c);
+    put_check(d, c);
+    if (c->is_unique && !c->is_key)
+        buf_add_str(&d->sql, " UNIQUE");
+}
+
+static void put_key(struct declaration *d)
+{
+    const char *comma = ", PRIMARY KEY (", *end = "";
+
+    for (size_t i = 0; i < d->declared->n_columns; i++) {
+        if (!d->declared->columns[i].is_key)
+            continue;
+        buf_add_str(&d->sql, comma);
+        query_sql_quote(&d->sql, d->declared->columns[i].name);
+        comma = ", ";
+        end = ")";
+    }
+    buf_add_str(&d->sql, end);
+}
+
+static void put_schema(struct declaration *d)
+{
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    const char *schema = arena_slicedup(a, postgres_schema_of(d->declared->table));
+
+    if (strcmp(schema, "public") == 0)
+        return;
+    buf_add_str(&d->sql, "CREATE SCHEMA IF NOT EXISTS ");
+    query_sql_quote(&d->sql, schema);
+    buf_add_str(&d->sql, ";\n");
+}
+
+static void put_create(struct declaration *d)
+{
+    put_schema(d);
+    buf_add_str(&d->sql, "CREATE TABLE ");
+    postgres_put_name(&d->sql, d->declared->table);
+    for (size_t i = 0; i < d->declared->n_columns; i++) {
+        buf_add_str(&d->sql, i ? ", " : " (");
+        put_column(d, &d->declared->columns[i]);
+    }
+    put_key(d);
+    buf_add_str(&d->sql, ");\n");
+}
+
+static void put_additions(struct declaration *d, const struct table_shape *existing)
+{
+    for (size_t i = 0; i < d->declared->n_columns; i++) {
+        const struct table_column *c = &d->declared->columns[i];
+
+        if (table_shape_column(existing, slice_of(c->name)))
+            continue;
+        buf_add_str(&d->sql, "ALTER TABLE ");
+        postgres_put_name(&d->sql, existing->table);
+        buf_add_str(&d->sql, " ADD COLUMN ");
+        put_column(d, c);
+        buf_add_str(&d->sql, ";\n");
+    }
+}
+
+/* --- the list and the trigger --- */
+
+static void put_list(struct declaration *d)
+{
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    const char *name = d->declared->table, *dot = strchr(name, '.');
+
+    buf_printf(
+        &d->sql,
+        "CREATE TABLE IF NOT EXISTS \"public\".\"%s_declared\" (name text PRIMARY KEY, schema_name text NOT NULL,"
+        " table_name text NOT NULL);\nINSERT INTO \"public\".\"%s_declared\" VALUES (",
+        d->pg->abbr, d->pg->abbr);
+    query_sql_literal(&d->sql, name);
+    buf_add_str(&d->sql, ", ");
+    query_sql_literal(&d->sql, arena_slicedup(a, postgres_schema_of(name)));
+    buf_add_str(&d->sql, ", ");
+    query_sql_literal(&d->sql, dot ? dot + 1 : name);
+    buf_add_str(&d->sql, ") ON CONFLICT DO NOTHING;\n");
+}
+
+static void put_trigger(struct declaration *d)
+{
+    buf_add_str(&d->sql, "CREATE OR REPLACE TRIGGER hearth_2_recorded AFTER INSERT OR UPDATE OR DELETE ON ");
+    postgres_put_name(&d->sql, d->declared->table);
+    buf_printf(&d->sql, " FOR EACH ROW EXECUTE FUNCTION \"public\".\"%s_outbox_record\"(", d->pg->abbr);
+    query_sql_literal(&d->sql, d->declared->table);
+    for (size_t i = 0; i < d->declared->n_columns; i++) {
+        if (!d->declared->columns[i].is_key)
+            continue;
+        buf_add_str(&d->sql, ", ");
+        query_sql_literal(&d->sql, d->declared->columns[i].name);
+    }
+    buf_add_str(&d->sql, ");\nALTER TABLE ");
+    postgres_put_name(&d->sql, d->declared->table);
+    buf_add_str(&d->sql, " REPLICA IDENTITY FULL;\n");
+}
+
+static int put_table(struct declaration *d, struct arena *a, bool *ret_is_done, struct err *e)
+{
+    struct table_shape existing = { 0 };
+    size_t n;
+    int r = postgres_shape_any(d->pg, d->declared->table, a, &existing, e);
+
+    if (r == 0 && existing.n_columns)
+        r = query_declare_compare(d->declared, &existing, e);
+    if (r < 0)
+        return r;
+    n = d->sql.n;
+    if (existing.n_columns)
+        put_additions(d, &existing);
+    else
+        put_create(d);
+    *ret_is_done = existing.n_columns && d->sql.n == n;
+    return 0;
+}
+
+/* Whether the table is listed and complete: then the service needs no rights of an owner. */
+static bool is_listed(struct declaration *d, struct arena *a)
+{
+    struct table_shape shape = { 0 };
+
+    return postgres_shape(&d->pg->backend, d->declared->table, a, &shape, NULL) == 0 && shape.has_own_columns;
+}
+
+static int run(struct declaration *d, struct arena *a, struct err *e)
+{
+    bool is_done = false;
+    int r;
+
+    buf_add_str(&d->sql, script_begin);
+    r = put_table(d, a, &is_done, e);
+    if (r < 0 || (is_done && is_listed(d, a)))
+        return r;
+    put_list(d);
+    postgres_outbox_put_recorder(&d->sql, d->pg->abbr);
+    put_trigger(d);
+    buf_add_str(&d->sql, "COMMIT;\n");
+    r = buf_check(&d->sql, e);
+    return r < 0 ? r : postgres_schema_run(&d->pg->place, buf_str(&d->sql), e);
+}
+
+static int check_name(struct postgres *pg, const char *name, struct err *e)
+{
+    static const char *const own[] = {
+        "deletions", "tables", "presence", "schema", "outbox", "outbox_mark", "declared"
+    };
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    struct postgres_table *t;
+    bool is_own = name[0] == '_';
+
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+        is_own = is_own || strcmp(name, arena_printf(a, "%s_%s", pg->abbr, own[i])) == 0;
+    if (is_own)
+        return err_set(e, -EINVAL, "VALIDATION_ERROR", "Table name %s is reserved", name);
+    if (postgres_find_table(pg, name, &t, NULL) == 0)
+        return err_set(e, -EEXIST, "TABLE_DIFFERS", "Table %.130s has the columns of the Activities table", name);
+    return 0;
+}
+
+int postgres_declare(struct backend *b, const struct table_shape *declared, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct table_shape named = *declared;
+    struct declaration d = { .pg = postgres_of(b), .declared = &named };
+    char *name = NULL;
+    int r = backend_table_name(a, declared->table, &name, e);
+
+    if (r == 0)
+        r = check_name(d.pg, name, e);
+    if (r == 0)
+        r = query_declare_check(declared, e);
+    named.table = name;
+    if (r < 0)
+        return r;
+    buf_init(&d.sql, MIB(4));
+    r = run(&d, a, e);
+    buf_clear(&d.sql);
+    return r;
+}
