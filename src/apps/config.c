@@ -28,6 +28,8 @@ static const struct field backend_fields[] = {
     FIELD_BOOL(struct app_backend_config, is_enabled, "enabled"),
     FIELD_STRING(struct app_backend_config, mode, "mode", .one_of = backend_modes, .def_str = "compatible"),
     FIELD_STRINGS(struct app_backend_config, tables, "tables", .max = LIMIT_APP_TABLES, .help = "schema.table"),
+    FIELD_OBJECT(struct app_backend_config, schema, "schema",
+                 .help = "tables with columns of their own, which hold data of the app: docs/local-apps.md"),
     FIELD_OBJECT(struct app_backend_config, table_actions, "tableActions",
                  .help = "table to the events that count: INSERT, UPDATE, DELETE; without it all three"),
     FIELD_STRING(struct app_backend_config, filter, "filter", .max = LIMIT_FILTER_BYTES,
@@ -98,6 +100,7 @@ int app_config_check(const struct app_config *c, const char *abbr, struct err *e
     rules_of_launch(&rules);
     rules_of_home(&rules);
     rules_of_tables(&rules);
+    rules_of_schema(&rules);
     rules_of_table_actions(&rules);
     rules_of_handlers(&rules);
     rules_of_filter(&rules);

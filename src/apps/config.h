@@ -20,6 +20,7 @@ struct app_backend_config {
     bool is_enabled;
     const char *mode;                /* "compatible" or "custom" */
     struct field_strings tables;     /* "schema.table" */
+    struct json_value schema;        /* apps/config_schema.h */
     struct json_value table_actions; /* map of table to array of events */
     const char *filter;
     int64_t max_concurrent_tasks;

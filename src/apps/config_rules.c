@@ -1,5 +1,6 @@
 #include "apps/config_rules.h"
 
+#include "apps/config_schema.h"
 #include "backend/filter.h"
 #include "base/limits.h"
 #include "net/url.h"
@@ -152,6 +153,24 @@ void rules_of_tables(const struct config_rules *x)
     }
     if (b->is_enabled && b->mode && strcmp(b->mode, "custom") == 0 && b->tables.n == 0)
         err_add_field(x->e, member_of(x, "tables"), "must name at least one table when %s.mode is custom", x->backend);
+}
+
+/* A table of work has the columns of the Activities table. */
+void rules_of_schema(const struct config_rules *x)
+{
+    const char *path = member_of(x, "schema");
+    struct app_schema schema = { 0 };
+
+    if (app_schema_read(x->arena, x->config->backend.schema, path, &schema, x->e) < 0)
+        return;
+    for (size_t i = 0; i < schema.n; i++) {
+        const char *field = arena_printf(x->arena, "%s.%s", path, schema.tables[i].table);
+
+        if (is_reserved(x, schema.tables[i].table) || strcmp(schema.tables[i].table, x->activities) == 0)
+            err_add_field(x->e, field, "must not be a table of the service itself");
+        else if (is_table_declared(x, schema.tables[i].table, x->config->backend.tables.n))
+            err_add_field(x->e, field, "must not be in %s.tables too: its rows are data, not work", x->backend);
+    }
 }
 
 static bool is_event(const char *name)

@@ -19,6 +19,7 @@ void rules_of_name(const struct config_rules *x);
 void rules_of_launch(const struct config_rules *x);
 void rules_of_home(const struct config_rules *x);
 void rules_of_tables(const struct config_rules *x);
+void rules_of_schema(const struct config_rules *x);
 void rules_of_table_actions(const struct config_rules *x);
 void rules_of_handlers(const struct config_rules *x);
 void rules_of_filter(const struct config_rules *x);

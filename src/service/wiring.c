@@ -2,6 +2,7 @@
 #include "service/private.h"
 
 #include "api/resources/events.h"
+#include "apps/config_schema.h"
 #include "base/limits.h"
 #include "base/log.h"
 
@@ -118,7 +119,11 @@ static int add_listener(void *arg, const struct app_config *app, struct err *e)
 {
     struct listener_list *list = arg;
     struct task_listener *to = &list->items[list->n];
+    struct err why = { 0 };
     int r;
+
+    if (app_schema_declare(list->service->backend, app, &why) < 0)
+        log_warn("apps", NULL, "tables of the app %s cannot be made: %s", LOG_Q(app->name), LOG_Q(why.text));
 
     if (!app->backend.is_enabled || strcmp(app->backend.mode, "compatible") != 0 || list->n == LIMIT_APPS)
         return 0;

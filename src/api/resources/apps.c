@@ -1,6 +1,7 @@
 /* Local Apps, for the local administrator (specification, "Local App configuration"). */
 #include "apps/apps.h"
 
+#include "apps/config_schema.h"
 #include "agents/agents.h"
 #include "api/api.h"
 #include "api/dispatch.h"
@@ -233,8 +234,9 @@ static int make_tables(struct request *req, const struct app_config *config, str
     struct backend *backend = req->api->backend;
     int r = 0;
 
-    if (!config->backend.is_enabled || strcmp(config->backend.mode, "compatible") != 0)
-        return 0;
+    r = app_schema_declare(backend, config, e);
+    if (r < 0 || !config->backend.is_enabled || strcmp(config->backend.mode, "compatible") != 0)
+        return r;
     for (size_t i = 0; r == 0 && i < config->backend.tables.n; i++)
         r = backend->ops->ensure_table(backend, config->backend.tables.items[i], e);
     return r;

@@ -354,6 +354,17 @@ int embedded_declare_on(struct sql_db *db, const struct table_shape *declared, s
     return r;
 }
 
+static bool is_complete(struct embedded *em, struct arena *a, const struct table_shape *declared)
+{
+    struct table_shape existing = { 0 };
+    bool is_so = embedded_shape_read(readers_get(em->readers), declared->table, a, &existing, NULL) == 0 &&
+                 existing.has_own_columns && query_declare_compare(declared, &existing, NULL) == 0;
+
+    for (size_t i = 0; is_so && i < declared->n_columns; i++)
+        is_so = table_shape_column(&existing, slice_of(declared->columns[i].name)) != NULL;
+    return is_so;
+}
+
 static int run_declare(struct sql_db *db, void *arg, struct err *e)
 {
     return embedded_declare_on(db, arg, e);
@@ -372,5 +383,7 @@ int embedded_declare(struct backend *b, const struct table_shape *declared, stru
     if (r == 0)
         r = query_declare_check(declared, e);
     named.table = name;
-    return r < 0 ? r : writer_run(em->writer, run_declare, &named, e);
+    if (r < 0 || is_complete(em, a, &named))
+        return r;
+    return writer_run(em->writer, run_declare, &named, e);
 }

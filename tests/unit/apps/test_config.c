@@ -270,9 +270,55 @@ static void broken_json_is_reported_as_such(void **state)
     assert_int_equal(parse("[]"), -EINVAL);
 }
 
+#define WITH_SCHEMA(tables, schema)                                                                                    \
+    "{\"name\":\"a\",\"config\":{\"backend\":{\"tables\":[" tables "],\"schema\":" schema "}}}"
+
+static void tables_with_columns_of_their_own_are_checked(void **state)
+{
+    static const struct {
+        const char *json, *field;
+    } cases[] = {
+        { WITH_SCHEMA("", "{\"orders\":{\"columns\":{\"id\":{\"type\":\"uuid\",\"key\":true,"
+                          "\"default\":\"gen_random_uuid()\"},\"n\":{\"type\":\"int4\",\"default\":3,"
+                          "\"check\":{\"in\":[1,2,3]}}}}}"),
+          NULL },
+        { WITH_SCHEMA("", "[]"), "config.backend.schema" },
+        { WITH_SCHEMA("", "{\"a b\":{\"columns\":{\"id\":{\"type\":\"uuid\"}}}}"), "config.backend.schema.a b" },
+        { WITH_SCHEMA("", "{\"t\":{}}"), "config.backend.schema.t.columns" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{}}}"), "config.backend.schema.t.columns" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{\"c\":1}}}"), "config.backend.schema.t.columns.c" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{\"c\":{}}}}"), "config.backend.schema.t.columns.c.type" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{\"c\":{\"type\":\"money\"}}}}"),
+          "config.backend.schema.t.columns.c.type" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{\"c\":{\"type\":\"int4\",\"default\":\"x\"}}}}"),
+          "config.backend.schema.t.columns.c.default" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{\"c\":{\"type\":\"int4\",\"key\":1}}}}"),
+          "config.backend.schema.t.columns.c.key" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{\"c\":{\"type\":\"int4\",\"primary\":true}}}}"),
+          "config.backend.schema.t.columns.c.primary" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{\"c\":{\"type\":\"int4\",\"check\":{\"in\":[]}}}}}"),
+          "config.backend.schema.t.columns.c.check" },
+        { WITH_SCHEMA("", "{\"t\":{\"columns\":{\"c\":{\"type\":\"int4\",\"check\":{\"in\":[\"x\"]}}}}}"),
+          "config.backend.schema.t.columns.c.check.in" },
+        { WITH_SCHEMA("", "{\"svc_activities\":{\"columns\":{\"c\":{\"type\":\"int4\"}}}}"),
+          "config.backend.schema.svc_activities" },
+        { WITH_SCHEMA("\"public.t\"", "{\"t\":{\"columns\":{\"c\":{\"type\":\"int4\"}}}}"), "config.backend.schema.t" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        e = (struct err){ 0 };
+        config = (struct app_config){ 0 };
+        if (!cases[i].field && parse(cases[i].json) < 0)
+            fail_msg("%s", e.text);
+        if (cases[i].field && (parse(cases[i].json) == 0 || !rule_of(cases[i].field)))
+            fail_msg("%s: %s", cases[i].json, e.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(tables_with_columns_of_their_own_are_checked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_whole_table_of_the_specification_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_smallest_one_has_the_defaults, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_error_is_reported_at_once, set_up, tear_down),
