@@ -127,10 +127,7 @@ static int read_table(const struct reader *x, struct slice name, struct json_val
     int r;
 
     if (backend_table_name(x->arena, name.p, &table, NULL) < 0)
-        return err_add_field(x->e, path,
-                             "must be table or schema.table, each of at most %d letters, digits and "
-                             "underscores and not beginning with a digit",
-                             LIMIT_TABLE_NAME_PART);
+        return err_add_field(x->e, path, "must be " BACKEND_TABLE_RULE, LIMIT_TABLE_NAME_PART);
     if (json_type(columns) != JSON_OBJECT || json_length(columns) > LIMIT_TABLE_COLUMNS)
         return err_add_field(x->e, arena_printf(x->arena, "%s.columns", path), "must be an object of 1 to %d columns",
                              LIMIT_TABLE_COLUMNS);

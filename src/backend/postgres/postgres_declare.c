@@ -77,7 +77,7 @@ static void put_key(struct declaration *d)
 static void put_schema(struct declaration *d)
 {
     AUTO(arena_freep) struct arena *a = arena_new_sized(512);
-    const char *schema = arena_slicedup(a, postgres_schema_of(d->declared->table));
+    const char *schema = backend_table_parts(a, d->declared->table).schema;
 
     if (strcmp(schema, "public") == 0)
         return;
@@ -119,7 +119,8 @@ static void put_additions(struct declaration *d, const struct table_shape *exist
 static void put_list(struct declaration *d)
 {
     AUTO(arena_freep) struct arena *a = arena_new_sized(512);
-    const char *name = d->declared->table, *dot = strchr(name, '.');
+    const char *name = d->declared->table;
+    const struct table_parts parts = backend_table_parts(a, name);
 
     buf_printf(
         &d->sql,
@@ -128,9 +129,9 @@ static void put_list(struct declaration *d)
         d->pg->abbr, d->pg->abbr);
     query_sql_literal(&d->sql, name);
     buf_add_str(&d->sql, ", ");
-    query_sql_literal(&d->sql, arena_slicedup(a, postgres_schema_of(name)));
+    query_sql_literal(&d->sql, parts.schema);
     buf_add_str(&d->sql, ", ");
-    query_sql_literal(&d->sql, dot ? dot + 1 : name);
+    query_sql_literal(&d->sql, parts.table);
     buf_add_str(&d->sql, ") ON CONFLICT DO NOTHING;\n");
 }
 

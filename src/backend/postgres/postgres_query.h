@@ -17,7 +17,6 @@ int postgres_shape_any(struct postgres *pg, const char *name, struct arena *a, s
                        struct err *e) MUST_CHECK;
 /* "schema"."table" */
 void postgres_put_name(struct buf *out, const char *name);
-struct slice postgres_schema_of(const char *name);
 /* The default of a column that is to hold the user of the query. */
 #define POSTGRES_DEFAULT_USER "NULLIF(current_setting('hearth.user'::text, true), ''::text)"
 

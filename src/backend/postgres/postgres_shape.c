@@ -11,27 +11,14 @@ struct reader {
 
 /* --- names --- */
 
-struct slice postgres_schema_of(const char *name)
-{
-    const char *dot = strchr(name, '.');
-
-    return dot ? (struct slice){ name, (size_t)(dot - name) } : SLICE_LIT("public");
-}
-
-static const char *bare_of(const char *name)
-{
-    const char *dot = strchr(name, '.');
-
-    return dot ? dot + 1 : name;
-}
-
 void postgres_put_name(struct buf *out, const char *name)
 {
     AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    const struct table_parts parts = backend_table_parts(a, name);
 
-    query_sql_quote(out, arena_slicedup(a, postgres_schema_of(name)));
+    query_sql_quote(out, parts.schema);
     buf_add_char(out, '.');
-    query_sql_quote(out, bare_of(name));
+    query_sql_quote(out, parts.table);
 }
 
 /* --- columns --- */
@@ -109,10 +96,11 @@ static void forget_columns(void *arg)
 static int read_columns(struct postgres *pg, const char *template, const char *name, struct arena *a,
                         struct table_shape *ret, struct err *e)
 {
+    const struct table_parts parts = backend_table_parts(a, name);
     struct reader reader = { a, ret };
     struct postgres_table *any = postgres_table_activities(pg->tables);
     struct postgres_call c = { .sql = postgres_sql(any, template),
-                               .params = { arena_slicedup(a, postgres_schema_of(name)), bare_of(name) },
+                               .params = { parts.schema, parts.table },
                                .n_params = 2,
                                .table = name,
                                .repeat = POSTGRES_REPEATABLE,

@@ -231,6 +231,26 @@ static void a_declaration_may_be_repeated_and_grow(void **state)
     assert_int_equal(backend_declare(rig->backend, &notes, &e), -EEXIST);
 }
 
+static void a_table_may_have_any_name_in_quotes(void **state)
+{
+    static const char *const names[] = { "\"it's a \"\"table\"\"; --\"", "sales.\"a.b \xc3\xbc\"",
+                                         "\"n12345678901234567890123456789012345678901234567890123456789012\"" };
+    struct table_column columns[] = { { .name = "id", .type = TABLE_INT8, .is_key = true } };
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        const struct table_shape shape = { .table = names[i], .columns = columns, .n_columns = 1 };
+        struct query q = insert_of(rig, "[{\"id\":1}]");
+
+        declare(rig, &shape);
+        declare(rig, &shape);
+        q.table = names[i];
+        assert_string_equal(rows_of(rig, q), "[{\"id\":1}]");
+        q.kind = QUERY_DELETE;
+        assert_string_equal(rows_of(rig, q), "[{\"id\":1}]");
+    }
+}
+
 static void a_bad_declaration_names_its_field(void **state)
 {
     static const char *const bad[] = { "1", "x" };
@@ -386,6 +406,7 @@ int main(void)
         TEST(a_merge_leaves_the_rows_of_others),
         TEST(a_shape_tells_columns),
         TEST(a_declaration_may_be_repeated_and_grow),
+        TEST(a_table_may_have_any_name_in_quotes),
         TEST(a_bad_declaration_names_its_field),
         TEST(a_query_is_bounded),
         TEST(a_reply_is_bounded),
