@@ -1,8 +1,14 @@
 // The realtime client of the hosted backend and the official client of the hosted service, both on our own face, in both versions of the protocol.
 // No realtime server of another project exists here: the server is ours, checked by the official client (realtime.test.mjs); the client is checked crosswise.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import tls from 'node:tls';
 import { createClient } from '@supabase/supabase-js';
 import { Arrivals, startHearth, until } from '../api/harness.mjs';
 import { faceKeys, insertAs, token } from '../api/realtime.mjs';
@@ -149,4 +155,39 @@ test('a table that is not published is told with what mends it', async (t) => {
     const { tables } = await c.run('monitor');
     assert.match(tables[0].error, /Please check Realtime is enabled.*hearth backend setup/);
     assert.equal(tables[1].state, 'live', 'one refusal concerns one table');
+});
+
+test('over TLS: the certificate is checked, and what comes in one record is read', async (t) => {
+    const h = await startHearth({ t });
+    const { secret } = await faceKeys(h);
+    const folder = mkdtempSync(join(tmpdir(), 'hearth tls '));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const [key, cert] = [join(folder, 'key'), join(folder, 'cert')];
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost',
+        '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'], { stdio: 'ignore' });
+    const sockets = new Set();
+    const server = tls.createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (client) => {
+        const inner = net.connect(h.port, '127.0.0.1');
+        for (const socket of [client, inner]) {
+            sockets.add(socket);
+            socket.on('error', () => {}).on('close', () => { client.destroy(); inner.destroy(); });
+        }
+        client.pipe(inner).pipe(client);
+    });
+    server.on('tlsClientError', () => {});
+    await new Promise((done) => server.listen(0, '127.0.0.1', done));
+    t.after(() => { sockets.forEach((s) => s.destroy()); server.close(); });
+    const url = `https://localhost:${server.address().port}`;
+
+    const distrustful = hostedClient(t, url, secret, '2.0.0', { env: { SSL_CERT_FILE: undefined } });
+    await distrustful.run('watch svc_activities');
+    await distrustful.run('settle');
+    assert.match((await distrustful.run('monitor')).error, /its certificate is not trusted here/);
+
+    const c = hostedClient(t, url, secret, '2.0.0', { env: { SSL_CERT_FILE: cert } });
+    await c.run('watch svc_activities');
+    await c.run('settle');
+    const ids = Array.from({ length: 50 }, (_, i) => insertAs(h, null, { i, long: 'x'.repeat(40_000) }));
+    await c.reports.wait((r) => r.is === 'change' && r.record.id === ids[49]);
+    assert.deepEqual(c.reports.items.filter((r) => r.is === 'change').map((r) => r.record.id), ids);
 });
