@@ -515,7 +515,7 @@ static int broadcast_by_request(struct hosted_realtime *rt, const struct hosted_
                                          .total_ms = REQUEST_MS,
                                          .max_reply = KIB(64),
                                          .guard = rt->config.guard };
-    struct http_answer answer;
+    struct http_answer answer = { 0 };
     char *url = NULL;
     int r = url_join(a, rt->url, "realtime/v1/api/broadcast", &url, e);
 

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/secret.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -210,6 +211,7 @@ int hosted_session_watch(struct hosted_session *s, const char *table, const char
     r = want(s, HOSTED_TABLE, topic_of(s, a, table, filter), false, &ch, e);
     if (r < 0)
         return r;
+    assert(ch);
     if (!ch->table) {
         ch->table = xstrdup(table);
         ch->filter = filter ? xstrdup(filter) : NULL;
@@ -299,6 +301,7 @@ int hosted_session_track(struct hosted_session *s, const struct backend_presence
         free(record);
         return r;
     }
+    assert(ch);
     set_machine(s, ch, p->machine_id);
     free(s->record);
     s->record = record;
