@@ -38,6 +38,8 @@ export async function accountDouble(t, { port = 0, projects = [aProject], keys =
     async function ofProject(ref, what, request) {
         if (!projects.some((one) => one.ref === ref))
             return [404, { message: 'Project not found' }];
+        if (!what)
+            return [200, projects.find((one) => one.ref === ref)];
         if (what === 'api-keys') {
             const isShown = request.query.get('reveal') === 'true';
             if (isShown && !service.mayReveal)
