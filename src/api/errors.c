@@ -35,6 +35,7 @@ const struct api_error api_errors[] = {
     { "INVALID_REQUEST", 400, "The body is no JSON-RPC 2.0 frame, or one that the protocol's version does not have." },
     { "SESSION_REQUIRED", 400, "The header Mcp-Session-Id is missing." },
     { "UNSUPPORTED_PROTOCOL_VERSION", 400, "The header MCP-Protocol-Version names a version that is not served." },
+    { "BAD_ARGUMENT", 400, "An argument of a function that was called by name is missing or of another type." },
     { "BAD_REST_QUERY", 400, "What follows the question mark of a request to /rest/v1 breaks its grammar or a limit." },
     { "BAD_REST_BODY", 400, "The body of a request to /rest/v1 is not what its method takes." },
     { "BAD_PREFERENCE", 400, "With handling=strict: the header Prefer asks for what is not served." },

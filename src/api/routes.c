@@ -27,6 +27,7 @@ const struct route *const api_route_tables[] = {
     backend_setup_routes,
     realtime_routes,
     face_auth_routes,
+    rest_routes,
     key_routes,
     permission_routes,
     approval_routes,

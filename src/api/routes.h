@@ -37,6 +37,7 @@ extern const struct route presence_routes[];        /* api/resources/presence.c 
 extern const struct route realtime_routes[];        /* api/resources/realtime.c: the hosted service's protocol */
 extern const struct route backend_user_routes[];    /* api/resources/backend_users.c: users of the face */
 extern const struct route face_auth_routes[];       /* api/resources/face_auth.c: /auth/v1 */
+extern const struct route rest_routes[];            /* api/resources/rest.c: the same, rows over REST */
 extern const struct route backend_key_routes[];     /* api/resources/backend_keys.c */
 extern const struct route backend_account_routes[]; /* api/resources/backend_account.c */
 extern const struct route backend_monitor_routes[]; /* api/resources/backend_monitor.c */

@@ -3,6 +3,8 @@
 #include "base/fields.h"
 #include "base/limits.h"
 
+#include <strings.h>
+
 enum { STALE_AFTER_MS = 5 * 60 * 1000 }; /* specification, Limits: stale lock timeout */
 
 struct call_args {
@@ -46,6 +48,7 @@ struct call {
     struct backend *backend;
     struct call_args args;
     struct backend_lease lease;
+    const char *only_user;
     struct arena *arena;
 };
 
@@ -149,6 +152,19 @@ static bool is_refusal(int r)
     return r == -ENOENT || r == -EBUSY || r == -EPERM || r == -EDQUOT || r == -ESTALE;
 }
 
+static int check_owner(const struct call *c, struct err *e)
+{
+    struct backend_row row;
+    int r;
+
+    if (!c->only_user)
+        return 0;
+    r = backend_get(c->backend, c->lease.table, c->lease.row_id, NULL, c->arena, &row, e);
+    if (r == 0 && (!row.user_id || strcasecmp(row.user_id, c->only_user) != 0))
+        return err_set(e, -ENOENT, "NOT_FOUND", "Activity not found");
+    return r;
+}
+
 /* Reads the arguments and runs fn with the lease that they name. */
 static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json, struct err *e),
                       struct json_value arguments, char **ret_json, struct err *e)
@@ -165,7 +181,9 @@ static int call_lease(struct call *c, int (*fn)(struct call *c, char **ret_json,
     if (r < 0)
         return r;
     c->lease = (struct backend_lease){ table, c->args.task_id, c->args.machine_id, c->args.attempt };
-    r = fn(c, ret_json, &why);
+    r = check_owner(c, &why);
+    if (r == 0)
+        r = fn(c, ret_json, &why);
     if (r == 0)
         return 0;
     if (!is_refusal(r) || strncmp(why.code, "STORE_", 6) == 0) {
@@ -228,26 +246,59 @@ static int call_publications(struct backend *b, struct arena *a, char **ret_json
 
 /* --- by name --- */
 
-static const struct {
+enum { MOST_ARGUMENTS = 8 };
+
+static const struct function {
     const char *name; /* after <abbr>_fn_ */
     int (*fn)(struct call *c, char **ret_json, struct err *e);
+    const char *arguments[MOST_ARGUMENTS];
 } lease_functions[] = {
-    { "claim_task", call_claim },
-    { "complete_task", call_complete },
-    { "fail_task", call_fail },
+    { "claim_task", call_claim, { "task_id", "target_task_id", "machine_id", "table_name" } },
+    { "complete_task",
+      call_complete,
+      { "task_id", "target_task_id", "machine_id", "table_name", "attempt", "result", "result_data" } },
+    { "fail_task",
+      call_fail,
+      { "task_id", "target_task_id", "machine_id", "table_name", "attempt", "error", "error_msg" } },
 };
 
-int functions_call(struct backend *b, const char *function, struct json_value arguments, struct arena *a,
-                   char **ret_json, struct err *e)
-{
-    struct call c = { .backend = b, .arena = a };
-    const char *prefix = arena_printf(a, "%s_fn_", b->abbr);
+#define PUBLICATIONS "get_publications_full"
 
-    if (strcmp(function, "get_publications_full") == 0)
-        return call_publications(b, a, ret_json, e);
+static const struct function *lease_function_of(const struct backend *b, const char *function)
+{
+    size_t n = strlen(b->abbr);
+
+    if (strncmp(function, b->abbr, n) != 0 || strncmp(function + n, "_fn_", 4) != 0)
+        return NULL;
     for (size_t i = 0; i < ARRAY_SIZE(lease_functions); i++)
-        if (strncmp(function, prefix, strlen(prefix)) == 0 &&
-            strcmp(function + strlen(prefix), lease_functions[i].name) == 0)
-            return call_lease(&c, lease_functions[i].fn, arguments, ret_json, e);
-    return err_set(e, -ENOENT, "FUNCTION_NOT_FOUND", "There is no function %.*s", 100, function);
+        if (strcmp(function + n + 4, lease_functions[i].name) == 0)
+            return &lease_functions[i];
+    return NULL;
+}
+
+const char *const *functions_arguments(const struct backend *b, const char *function)
+{
+    static const char *const none[] = { NULL };
+    const struct function *f = lease_function_of(b, function);
+
+    if (strcmp(function, PUBLICATIONS) == 0)
+        return none;
+    return f ? f->arguments : NULL;
+}
+
+bool functions_writes(const struct backend *b, const char *function)
+{
+    return lease_function_of(b, function) != NULL;
+}
+
+int functions_call(struct backend *b, const struct function_call *call, struct arena *a, char **ret_json, struct err *e)
+{
+    struct call c = { .backend = b, .arena = a, .only_user = call->only_user };
+    const struct function *f = lease_function_of(b, call->function);
+
+    if (strcmp(call->function, PUBLICATIONS) == 0)
+        return call_publications(b, a, ret_json, e);
+    if (f)
+        return call_lease(&c, f->fn, call->arguments, ret_json, e);
+    return err_set(e, -ENOENT, "FUNCTION_NOT_FOUND", "There is no function %.*s", 100, call->function);
 }

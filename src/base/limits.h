@@ -73,13 +73,10 @@ enum {
     LIMIT_REALTIME_PENDING = 64,            /* messages of one socket not yet handled; then it is not read */
     LIMIT_REALTIME_PENDING_BYTES = 1 << 20, /* the same in bytes */
 
-    LIMIT_REST_BODY = 8 << 20,   /* of a request to /rest/v1 */
-    LIMIT_REST_ROWS = 10000,     /* of one INSERT */
+    LIMIT_REST_BODY = 4 << 20,   /* of a request to /rest/v1 */
     LIMIT_REST_CONDITIONS = 256, /* of one request: tests, and groups of them */
     LIMIT_REST_DEPTH = 16,       /* groups of conditions within each other */
     LIMIT_REST_VALUES = 1000,    /* of in.(...) in one request */
-    LIMIT_REST_ITEMS = 256,      /* in each of select, columns and on_conflict */
-    LIMIT_REST_ORDER = 32,       /* in order */
 
     /* WebSockets */
     LIMIT_SOCKETS = 4096,
@@ -239,9 +236,9 @@ enum {
     LIMIT_FILTER_PATH = 16,                                     /* nested members below a JSON column */
     LIMIT_QUERY_ROWS = 1000,                                    /* in the reply to one query */
     LIMIT_QUERY_WRITE_ROWS = 10000,                             /* inserted, changed or removed by one query */
-    LIMIT_QUERY_CONDITIONS = 200,
-    LIMIT_QUERY_DEPTH = 16,       /* of nested conditions */
-    LIMIT_QUERY_VALUES = 1000,    /* of all conditions together */
+    LIMIT_QUERY_CONDITIONS = 300,
+    LIMIT_QUERY_DEPTH = 20,       /* of nested conditions */
+    LIMIT_QUERY_VALUES = 1500,    /* of all conditions together */
     LIMIT_QUERY_ITEMS = 500,      /* columns of a reply */
     LIMIT_QUERY_ORDER = 32,       /* columns that order a reply */
     LIMIT_QUERY_PATTERN = 1024,   /* bytes of a pattern of LIKE */

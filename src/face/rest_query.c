@@ -56,49 +56,20 @@ int rest_params_read(struct arena *a, const char *query, struct rest_param **ret
 
 /* ---- select ---- */
 
-static const struct {
-    const char *name;
-    enum table_type type;
-} casts[] = {
-    { "text", TABLE_TEXT },
-    { "varchar", TABLE_TEXT },
-    { "uuid", TABLE_UUID },
-    { "int2", TABLE_INT2 },
-    { "smallint", TABLE_INT2 },
-    { "int4", TABLE_INT4 },
-    { "int", TABLE_INT4 },
-    { "integer", TABLE_INT4 },
-    { "int8", TABLE_INT8 },
-    { "bigint", TABLE_INT8 },
-    { "float4", TABLE_FLOAT4 },
-    { "real", TABLE_FLOAT4 },
-    { "float8", TABLE_FLOAT8 },
-    { "double precision", TABLE_FLOAT8 },
-    { "numeric", TABLE_NUMERIC },
-    { "bool", TABLE_BOOL },
-    { "boolean", TABLE_BOOL },
-    { "timestamp", TABLE_TIMESTAMP },
-    { "timestamptz", TABLE_TIMESTAMPTZ },
-    { "date", TABLE_DATE },
-    { "time", TABLE_TIME },
-    { "json", TABLE_JSON },
-    { "jsonb", TABLE_JSONB },
-};
-
 static int read_cast(struct rest_text *t, struct query_path *path, struct err *e)
 {
+    enum table_type *type;
     struct slice name;
 
     if (!rest_skip(t, "::"))
         return 0;
+    type = ARENA_NEW(t->arena, enum table_type);
     name = rest_until(t, ",()");
-    for (size_t i = 0; i < ARRAY_SIZE(casts); i++)
-        if (slice_eq_str(name, casts[i].name)) {
-            path->cast = &casts[i].type;
-            return 0;
-        }
-    return rest_refuse(t, e, "casts to \"%.*s\", which is none of the types that this service casts to",
-                       REST_SHOWN(name));
+    if (!table_type_of(name, type))
+        return rest_refuse(t, e, "casts to \"%.*s\", which is none of the types that this service casts to",
+                           REST_SHOWN(name));
+    path->cast = type;
+    return 0;
 }
 
 /* "alias:path"; a colon that is doubled begins a cast. */
@@ -177,8 +148,8 @@ static int read_select(struct rest_text *t, struct rest_query *q, struct err *e)
     if (t->rest.n == 0)
         return 0;
     do {
-        if (n == LIMIT_REST_ITEMS)
-            return too_many(t, LIMIT_REST_ITEMS, e);
+        if (n == LIMIT_TABLE_COLUMNS)
+            return too_many(t, LIMIT_TABLE_COLUMNS, e);
         items = rest_room(t->arena, items, n, sizeof(*items));
         r = read_item(t, &items[n++], e);
     } while (r == 0 && rest_skip(t, ","));
@@ -220,8 +191,8 @@ static int read_order(struct rest_text *t, struct rest_query *q, struct err *e)
     if (t->rest.n == 0)
         return 0;
     do {
-        if (n == LIMIT_REST_ORDER)
-            return too_many(t, LIMIT_REST_ORDER, e);
+        if (n == LIMIT_QUERY_ORDER)
+            return too_many(t, LIMIT_QUERY_ORDER, e);
         order = rest_room(t->arena, order, n, sizeof(*order));
         r = read_order_item(t, &order[n++], e);
     } while (r == 0 && rest_skip(t, ","));
@@ -262,8 +233,8 @@ static int read_names(struct rest_text *t, const char *const **ret, size_t *ret_
     if (t->rest.n == 0)
         return 0;
     do {
-        if (n == LIMIT_REST_ITEMS)
-            return too_many(t, LIMIT_REST_ITEMS, e);
+        if (n == LIMIT_TABLE_COLUMNS)
+            return too_many(t, LIMIT_TABLE_COLUMNS, e);
         names = rest_room(t->arena, names, n, sizeof(*names));
         r = rest_read_name(t, &names[n++], e);
     } while (r == 0 && rest_skip(t, ","));

@@ -30,14 +30,16 @@ const template = (path) => path.replace(/:(\w+)|\{(\w+)\*\}/g, '{$1$2}');
 const operationOf = (route) => (openapi.paths[template(route.path)] ?? openapi.paths[template(route.path.replace(/^\/api/, ''))])[route.method.toLowerCase()];
 const bodySchemaOf = (route) => operationOf(route).requestBody?.content['application/json'].schema;
 // Refusals of /mcp are JSON-RPC's: tests/hostile/mcp.test.mjs. The body of one broadcast is its payload, whatever it is: tests/peers/realtime.test.mjs.
-const withBody = routes.filter((route) => bodySchemaOf(route) && !['/mcp', '/realtime/v1/api/broadcast/:topic/events/:event'].includes(route.path));
+// A body of /rest/v1 is rows, or arguments of a function: tests/api/rest.test.mjs.
+const withBody = routes.filter((route) => bodySchemaOf(route) && !route.path.startsWith('/rest/') &&
+    !['/mcp', '/realtime/v1/api/broadcast/:topic/events/:event'].includes(route.path));
 const pathOf = (route) => route.path.replace(':app', world.app).replace(':name', world.agent).replace(':slug', 'desk')
     .replace(':key', 'tasks.presence_s').replace(/:\w+/g, nobodysId);
 
 function headersOf(route) {
     if (route.permission === 'admin')
         return browser.headers;
-    if (/^\/(realtime|auth)\//.test(route.path))
+    if (/^\/(realtime|auth|rest)\//.test(route.path))
         return face.headers;
     return ['public', 'body'].includes(route.permission) ? {} : { 'x-app-id': world.app };
 }

@@ -23,7 +23,7 @@ after(() => h.stop());
 
 const named = (route) => `${route.method} ${route.path}`;
 const isSpecial = (route) => ['public', 'identified', 'admin', 'body'].includes(route.permission);
-const isForeign = (route) => /^\/mcp$|^\/(realtime|auth)\/v1\/|^\/api\/backend\/keys$|^(\/api)?\/v1\/|^\/api\/(chat|generate|embed|embeddings|tags|ps|show|version|pull|push|create|copy|delete|blobs\/.*)$/.test(route.path);     // in another service's form
+const isForeign = (route) => /^\/mcp$|^\/(realtime|auth|rest)\/v1\/|^\/api\/backend\/keys$|^(\/api)?\/v1\/|^\/api\/(chat|generate|embed|embeddings|tags|ps|show|version|pull|push|create|copy|delete|blobs\/.*)$/.test(route.path);     // in another service's form
 const inPlace = (path, value) => path.replace(/:\w+|\{\w+\*\}/g, value);             // of the parameters of a route
 const template = (path) => path.replace(/:(\w+)|\{(\w+)\*\}/g, '{$1$2}');
 const operationOf = (route) => openapi.paths[template(route.path)]?.[route.method.toLowerCase()];

@@ -72,6 +72,7 @@ async function waitingApproval(w) {
     return id;
 }
 const plain = (path) => () => ({ path });
+const asService = (path, more) => async (w) => ({ path, headers: { apikey: (await faceKeys(w.h)).secret }, ...more });
 const notDone = (path) => () => ({ path, body: {}, status: 501 });          // told what to do instead
 
 const oneVector = { vectors: [{ id: 'one', vector: [0, 1, 0], metadata: { text: 'x' } }] };
@@ -271,6 +272,12 @@ export const successes = {
         await loggedIn(w);
         return { path: '/api/backend/project', body: { project: 'Orders' } };
     },
+    'GET /rest/v1/:table': asService('/rest/v1/svc_activities?limit=1'),
+    'POST /rest/v1/:table': asService('/rest/v1/svc_activities', { body: { raw_data: {}, status: 'kept' }, status: 201 }),
+    'PATCH /rest/v1/:table': asService(`/rest/v1/svc_activities?id=eq.${nobodysId}`, { body: { status: 'kept' }, status: 204 }),
+    'DELETE /rest/v1/:table': asService(`/rest/v1/svc_activities?id=eq.${nobodysId}`, { status: 204 }),
+    'GET /rest/v1/rpc/:function': asService('/rest/v1/rpc/get_publications_full'),
+    'POST /rest/v1/rpc/:function': asService('/rest/v1/rpc/get_publications_full', { body: {} }),
     'GET /realtime/v1/websocket': async (w) => ({ path: `/realtime/v1/websocket?apikey=${(await faceKeys(w.h)).publishable}`, status: 101, type: 'websocket' }),
     'POST /realtime/v1/api/broadcast': async (w) => ({ path: '/realtime/v1/api/broadcast', headers: { apikey: (await faceKeys(w.h)).publishable },
         body: { messages: [{ topic: 'room', event: 'hello', payload: {} }] }, status: 202 }),
@@ -410,7 +417,7 @@ export function successOf(route) {
     return { make: mirrored, prefix: '/api' };
 }
 
-// The same path with ids that nothing has; undefined when it has none. A channel of the realtime protocol needs no making.
+// The same path with ids that nothing has; undefined when it has none. A channel of the realtime protocol needs no making; an unknown table has a code of its own.
 export function unknownPath(route) {
-    return route.path.includes('/:') && !route.path.startsWith('/realtime/') ? route.path.replace(/:\w+/g, nobodysId) : undefined;
+    return route.path.includes('/:') && !/^\/(realtime|rest)\//.test(route.path) ? route.path.replace(/:\w+/g, nobodysId) : undefined;
 }

@@ -50,7 +50,7 @@ static void check_where(const struct rest_query *q, struct counts *counts)
 
 static void check_names(const char *const *names, size_t n)
 {
-    assert(n <= LIMIT_REST_ITEMS);
+    assert(n <= LIMIT_TABLE_COLUMNS);
     for (size_t i = 0; i < n; i++)
         assert(names[i]);
 }
@@ -60,7 +60,7 @@ static void check(const struct rest_query *q)
     struct counts counts = { 0 };
 
     check_where(q, &counts);
-    assert(q->n_items <= LIMIT_REST_ITEMS && q->n_order <= LIMIT_REST_ORDER);
+    assert(q->n_items <= LIMIT_TABLE_COLUMNS && q->n_order <= LIMIT_QUERY_ORDER);
     for (size_t i = 0; i < q->n_items; i++)
         if (q->items[i].path.column)
             check_path(&q->items[i].path);

@@ -300,11 +300,12 @@ static int explain_function(struct request *req, int r, struct err *e)
 
 static int call_function(struct request *req, struct response *res, struct err *e)
 {
+    const struct function_call call = { .function = req->params[0], .arguments = req->body_json };
     char *result = NULL;
     int r = check_row(req, req->body, e);
 
     if (r == 0)
-        r = functions_call(req->api->backend, req->params[0], req->body_json, req->arena, &result, e);
+        r = functions_call(req->api->backend, &call, req->arena, &result, e);
     if (r == -ENOENT && strcmp(e->code, "FUNCTION_NOT_FOUND") == 0)
         return explain_function(req, r, e);
     if (r == 0)

@@ -1,6 +1,7 @@
 #include "api/resources/face_form.h"
 
 #include "api/compat/v1.h"
+#include "face/rest_error.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -107,6 +108,48 @@ static const struct field auth_error_shape[] = {
 
 const struct error_form face_auth_error = { .name = "AuthError", .answer = auth_error_shape, .write = write_auth };
 
+/* ---- /rest/v1 ---- */
+
+static const struct field rest_error_shape[] = {
+    SHAPE_STRING("code", .flags = FIELD_OPTIONAL,
+                 .help = "PostgREST's or PostgreSQL's; absent when the key is refused"),
+    SHAPE_STRING("message"),
+    SHAPE_STRING("details", .flags = FIELD_OPTIONAL | FIELD_NULLABLE),
+    SHAPE_STRING("hint", .flags = FIELD_OPTIONAL | FIELD_NULLABLE),
+    SHAPE_STRING("hearth_code", .help = "as in errors of other routes"),
+    FIELD_END,
+};
+
+static const char *extra_of(const struct err *e, const char *key)
+{
+    for (unsigned i = 0; i < MIN(e->n_extras, (unsigned)ERR_MAX_EXTRAS); i++)
+        if (strcmp(e->extras[i].key, key) == 0)
+            return e->extras[i].value;
+    return NULL;
+}
+
+/* A refused key is the gateway's answer, which has no code. */
+static int write_rest(struct json_writer *w, struct http_exchange *x, int status, const struct err *e)
+{
+    const struct rest_error *known = rest_error_of(e->code);
+    const char *sqlstate = extra_of(e, "sqlstate");
+
+    if (strcmp(e->code, "INVALID_FACE_KEY") == 0) {
+        json_add_string(w, "message", e->text);
+        json_add_string(w, "hint", "Send a key of `hearth backend keys` in the header apikey.");
+        json_add_string(w, "hearth_code", e->code);
+        return status;
+    }
+    json_add_string(w, "code", sqlstate ? sqlstate : known ? known->foreign : e->code);
+    json_add_string(w, "message", known && known->message ? known->message : e->text);
+    json_add_string(w, "details", extra_of(e, "details"));
+    json_add_string(w, "hint", extra_of(e, "hint"));
+    json_add_string(w, "hearth_code", e->code);
+    return known ? known->status : status;
+}
+
+const struct error_form face_rest_error = { .name = "RestError", .answer = rest_error_shape, .write = write_rest };
+
 /* ---- parts that are not there ---- */
 
 /* The clients of files, of functions and of GraphQL look for the text in different members. */
@@ -153,6 +196,7 @@ static const struct part {
     { "/auth/v1/factors", "sign-in with a second factor", &face_auth_error },
     { "/auth/v1/passkeys", "sign-in with passkeys", &face_auth_error },
     { "/auth/v1/admin", "management of users over HTTP (`hearth user` does it)", &face_auth_error },
+    { "/rest/v1", "such a path of the REST service", &face_rest_error },
     { "/auth/v1", "such a function of the auth service", &face_auth_error },
 };
 

@@ -6,24 +6,25 @@
 /* The parsed answer of a function. */
 static struct json_value call(struct rig *rig, const char *function, const char *arguments)
 {
-    struct json_value in, out;
+    struct function_call in = { .function = function };
+    struct json_value out;
     char *text = NULL;
     struct err e = { 0 };
 
-    must(json_parse(rig->arena, slice_of(arguments), &in, &e), &e);
-    must(functions_call(rig->backend, function, in, rig->arena, &text, &e), &e);
+    must(json_parse(rig->arena, slice_of(arguments), &in.arguments, &e), &e);
+    must(functions_call(rig->backend, &in, rig->arena, &text, &e), &e);
     must(json_parse(rig->arena, slice_of(text), &out, &e), &e);
     return out;
 }
 
 static int call_fails(struct rig *rig, const char *function, const char *arguments, struct err *e)
 {
-    struct json_value in;
+    struct function_call in = { .function = function };
     char *text = NULL;
 
     *e = (struct err){ 0 };
-    must(json_parse(rig->arena, slice_of(arguments), &in, e), e);
-    return functions_call(rig->backend, function, in, rig->arena, &text, e);
+    must(json_parse(rig->arena, slice_of(arguments), &in.arguments, e), e);
+    return functions_call(rig->backend, &in, rig->arena, &text, e);
 }
 
 static char *args(struct rig *rig, const char *id, const char *machine_id, const char *more)

@@ -326,10 +326,10 @@ static void each_limit_holds_at_its_edge(void **state)
         int limit;
         const char *tail;
     } cases[] = {
-        { "select=", "a", LIMIT_REST_ITEMS, "" },
-        { "columns=", "a", LIMIT_REST_ITEMS, "" },
-        { "on_conflict=", "a", LIMIT_REST_ITEMS, "" },
-        { "order=", "a", LIMIT_REST_ORDER, "" },
+        { "select=", "a", LIMIT_TABLE_COLUMNS, "" },
+        { "columns=", "a", LIMIT_TABLE_COLUMNS, "" },
+        { "on_conflict=", "a", LIMIT_TABLE_COLUMNS, "" },
+        { "order=", "a", LIMIT_QUERY_ORDER, "" },
         { "a=in.(", "1", LIMIT_REST_VALUES, ")" },
         { "or=(", "a.eq.1", LIMIT_REST_CONDITIONS - 1, ")" },
         { "or=(a.in.(1,2),a.in.(", "1", LIMIT_REST_VALUES - 2, "))" },
