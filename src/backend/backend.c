@@ -44,3 +44,12 @@ int64_t backend_max_machines(const struct backend_claim *claim)
 {
     return claim->max_machines > 0 ? claim->max_machines : LIMIT_ATTEMPT_MACHINES;
 }
+
+int backend_heartbeats(struct backend *b, const struct backend_lease *leases, size_t n, int *ret, struct err *e)
+{
+    if (n > 0 && b->ops->heartbeats)
+        return b->ops->heartbeats(b, leases, n, ret, e);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = backend_heartbeat(b, &leases[i], e);
+    return 0;
+}

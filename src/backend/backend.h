@@ -166,6 +166,8 @@ struct backend_ops {
     int (*claim)(struct backend *b, const struct backend_claim *c, struct arena *a, struct backend_row *ret,
                  struct backend_lease *ret_lease, struct err *e);
     int (*heartbeat)(struct backend *b, const struct backend_lease *l, struct err *e);
+    int (*heartbeats)(struct backend *b, const struct backend_lease *leases, size_t n, int *ret,
+                      struct err *e); /* NULL: one after the other */
     int (*complete)(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e);
     int (*fail)(struct backend *b, const struct backend_lease *l, const char *message, struct err *e);
     int (*release)(struct backend *b, const struct backend_lease *l, struct err *e);
@@ -252,6 +254,10 @@ struct backend {
 #define backend_remove(b, ...) ((b)->ops->remove((b), __VA_ARGS__))
 #define backend_claim(b, ...) ((b)->ops->claim((b), __VA_ARGS__))
 #define backend_heartbeat(b, ...) ((b)->ops->heartbeat((b), __VA_ARGS__))
+/* Of n leases, in as few round trips as the backend can; ret[i] as backend_heartbeat() returns it, e is of the last
+ * refusal. An error: the rows cannot be reached, and ret is not set. */
+int backend_heartbeats(struct backend *b, const struct backend_lease *leases, size_t n, int *ret,
+                       struct err *e) MUST_CHECK;
 #define backend_complete(b, ...) ((b)->ops->complete((b), __VA_ARGS__))
 #define backend_fail(b, ...) ((b)->ops->fail((b), __VA_ARGS__))
 #define backend_release(b, ...) ((b)->ops->release((b), __VA_ARGS__))

@@ -1,4 +1,4 @@
-#include "pg/pg_link.h"
+#include "pg/pg_private.h"
 
 #include "base/hash.h"
 #include "base/limits.h"
@@ -12,30 +12,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum {
-    TEXT_OID = 25,
-    ROW_OVERHEAD = 7,
-    COLUMN_OVERHEAD = 4,
-    NOTICE_OVERHEAD = 11,
-    MESSAGE_OVERHEAD = 5,
-    TLS_SHARE = 32,
-    PREPARED_MAX = 128
-};
-
-struct pg_link {
-    PGconn *conn;         /* owned */
-    uint64_t n_row_bytes; /* bytes of the received rows, as messages */
-    size_t max_loose;
-    char sqlstate[PG_SQLSTATE_SIZE]; /* of the last refusal; "": none */
-    bool is_broken;
-    bool is_pooled;                  /* a pooler passes statements to changing servers: nothing is prepared */
-    uint64_t prepared[PREPARED_MAX]; /* hashes of the texts that the server has */
-    size_t n_prepared;
-};
-
 /* ---- error texts ---- */
 
-static int notify(const char *message, struct err *e)
+int pg_notify_error(const char *message, struct err *e)
 {
     size_t n = message ? strcspn(message, "\n") : 0;
 
@@ -48,7 +27,7 @@ static int err_absence(const PGconn *conn, struct err *e)
 {
     struct err why = { 0 };
 
-    (void)!notify(PQerrorMessage(conn), &why);
+    (void)!pg_notify_error(PQerrorMessage(conn), &why);
     return err_set(e, -EAGAIN, "STORE_UNAVAILABLE", "%s", why.text);
 }
 
@@ -124,7 +103,7 @@ static int connect_on(struct pg_link *l, const struct net_wait *wait, struct err
         if (r == 0)
             state = PQconnectPoll(l->conn);
         if (r == 0 && state == PGRES_POLLING_FAILED)
-            r = is_there ? notify(PQerrorMessage(l->conn), e) : err_absence(l->conn, e);
+            r = is_there ? pg_notify_error(PQerrorMessage(l->conn), e) : err_absence(l->conn, e);
         is_there = is_there || PQstatus(l->conn) == CONNECTION_AWAITING_RESPONSE ||
                    PQstatus(l->conn) == CONNECTION_SSL_STARTUP;
     }
@@ -170,7 +149,7 @@ int pg_link_open(const char *const *names, const char *const *values, const stru
         r = connect_on(l, wait, &why);
     }
     if (r == 0 && PQsetnonblocking(l->conn, 1) < 0)
-        r = notify(PQerrorMessage(l->conn), &why);
+        r = pg_notify_error(PQerrorMessage(l->conn), &why);
     if (r < 0) {
         take_sqlstate(&why, l->sqlstate);
         if (sqlstate)
@@ -230,7 +209,7 @@ bool pg_link_is_reusable(const struct pg_link *l)
 
 /* ---- statements ---- */
 
-static int flush_to(struct pg_link *l, const struct net_wait *wait, bool is_sent, struct err *e)
+int pg_flush(struct pg_link *l, const struct net_wait *wait, bool is_sent, struct err *e)
 {
     int r = 0, left = is_sent ? 1 : -1;
 
@@ -240,11 +219,10 @@ static int flush_to(struct pg_link *l, const struct net_wait *wait, bool is_sent
             return r;
         left = consume(l->conn) ? 1 : -1;
     }
-    return left < 0 ? notify(PQerrorMessage(l->conn), e) : 0;
+    return left < 0 ? pg_notify_error(PQerrorMessage(l->conn), e) : 0;
 }
 
-/* Of n parameters, all texts; free() it. */
-static Oid *text_types(size_t n)
+Oid *pg_text_types(size_t n)
 {
     Oid *types = xcalloc(n + 1, sizeof(*types));
 
@@ -257,7 +235,7 @@ static Oid *text_types(size_t n)
 static int send_statement(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st,
                           const char *name, struct err *e)
 {
-    AUTO(freep) Oid *types = text_types(st->n_params);
+    AUTO(freep) Oid *types = pg_text_types(st->n_params);
     int n = (int)st->n_params, is_sent;
 
     if (st->is_script)
@@ -266,18 +244,18 @@ static int send_statement(struct pg_link *l, const struct net_wait *wait, const 
         is_sent = PQsendQueryPrepared(l->conn, name, n, st->params, NULL, NULL, 0);
     else
         is_sent = PQsendQueryParams(l->conn, st->sql, n, types, st->params, NULL, NULL, 0);
-    return flush_to(l, wait, is_sent == 1 && PQsetSingleRowMode(l->conn) == 1, e);
+    return pg_flush(l, wait, is_sent == 1 && PQsetSingleRowMode(l->conn) == 1, e);
 }
 
 /* *ret NULL: the statement has ended. */
-static int next_result(struct pg_link *l, const struct net_wait *wait, PGresult **ret, struct err *e)
+int pg_next_result(struct pg_link *l, const struct net_wait *wait, PGresult **ret, struct err *e)
 {
     int r = 0;
 
     while (r == 0 && PQisBusy(l->conn)) {
         r = wait_for(l, wait, POLLIN, e);
         if (r == 0 && !consume(l->conn))
-            r = notify(PQerrorMessage(l->conn), e);
+            r = pg_notify_error(PQerrorMessage(l->conn), e);
     }
     if (r == 0)
         *ret = PQgetResult(l->conn);
@@ -311,7 +289,7 @@ static void keep_refusal(struct pg_link *l, const PGresult *result, const char *
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
-    notify(message, refusal);
+    pg_notify_error(message, refusal);
     if (state && strlen(state) < sizeof(l->sqlstate))
         memcpy(l->sqlstate, state, strlen(state) + 1);
 }
@@ -332,7 +310,7 @@ static int take_result(struct pg_link *l, PGresult *result, const struct pg_stat
         return read_changes(result, st, e);
     case PGRES_FATAL_ERROR:
         if (PQstatus(l->conn) != CONNECTION_OK || !message)
-            return notify(message ? message : PQerrorMessage(l->conn), e);
+            return pg_notify_error(message ? message : PQerrorMessage(l->conn), e);
         if (!refusal->text[0])
             keep_refusal(l, result, message, refusal);
         return 0;
@@ -341,15 +319,15 @@ static int take_result(struct pg_link *l, PGresult *result, const struct pg_stat
     }
 }
 
-static int take_results(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st,
-                        struct err *refusal, struct err *e)
+int pg_take_results(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *refusal,
+                    struct err *e)
 {
     struct pg_tally tally = { 0 };
     PGresult *result = NULL;
     int r;
 
     do {
-        r = next_result(l, wait, &result, e);
+        r = pg_next_result(l, wait, &result, e);
         if (r == 0 && result)
             r = take_result(l, result, st, &tally, refusal, e);
         if (r == 0 && !result)
@@ -369,7 +347,7 @@ static int run_once(struct pg_link *l, const struct net_wait *wait, const struct
     l->sqlstate[0] = '\0';
     r = send_statement(l, wait, st, name, e);
     if (r == 0)
-        r = take_results(l, wait, st, &refusal, e);
+        r = pg_take_results(l, wait, st, &refusal, e);
     l->is_broken = l->is_broken || r < 0;
     return r == 0 && refusal.text[0] ? err_set(e, -EIO, refusal.code, "%s", refusal.text) : r;
 }
@@ -387,15 +365,15 @@ static bool is_prepared(const struct pg_link *l, uint64_t hash)
 static int prepare(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, const char *name,
                    struct err *e)
 {
-    AUTO(freep) Oid *types = text_types(st->n_params);
+    AUTO(freep) Oid *types = pg_text_types(st->n_params);
     const struct pg_statement nothing = { .sql = st->sql };
     struct err refusal = { 0 };
     int r;
 
     l->sqlstate[0] = '\0';
-    r = flush_to(l, wait, PQsendPrepare(l->conn, name, st->sql, (int)st->n_params, types) == 1, e);
+    r = pg_flush(l, wait, PQsendPrepare(l->conn, name, st->sql, (int)st->n_params, types) == 1, e);
     if (r == 0)
-        r = take_results(l, wait, &nothing, &refusal, e);
+        r = pg_take_results(l, wait, &nothing, &refusal, e);
     l->is_broken = l->is_broken || r < 0;
     return r == 0 && refusal.text[0] ? err_set(e, -EIO, refusal.code, "%s", refusal.text) : r;
 }
@@ -413,21 +391,30 @@ static bool is_name_refused(const struct pg_link *l)
 }
 
 /* The name is the hash of the text, so a name that another client made means the same. */
-static int run_prepared(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
+int pg_find_name(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, char name[PG_NAME_SIZE],
+                 struct err *e)
 {
     uint64_t hash = hash_fast(slice_of(st->sql));
-    char name[32];
     int r = 0;
 
-    snprintf(name, sizeof(name), "hearth_%016llx", (unsigned long long)hash);
-    if (!is_prepared(l, hash)) {
-        if (l->n_prepared == PREPARED_MAX)
-            return run_once(l, wait, st, NULL, e);
-        r = prepare(l, wait, st, name, e);
-        if (r == 0)
-            l->prepared[l->n_prepared++] = hash;
-    }
-    return r < 0 ? r : run_once(l, wait, st, name, e);
+    name[0] = '\0';
+    if (!is_prepared(l, hash) && l->n_prepared == PREPARED_MAX)
+        return 0;
+    snprintf(name, PG_NAME_SIZE, "hearth_%016llx", (unsigned long long)hash);
+    if (is_prepared(l, hash))
+        return 0;
+    r = prepare(l, wait, st, name, e);
+    if (r == 0)
+        l->prepared[l->n_prepared++] = hash;
+    return r;
+}
+
+static int run_prepared(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
+{
+    char name[PG_NAME_SIZE];
+    int r = pg_find_name(l, wait, st, name, e);
+
+    return r < 0 ? r : run_once(l, wait, st, *name ? name : NULL, e);
 }
 
 int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st, struct err *e)
@@ -471,7 +458,7 @@ static int take_input(struct pg_link *l, struct err *e)
 {
     if (!consume(l->conn)) {
         l->is_broken = true;
-        return notify(PQerrorMessage(l->conn), e);
+        return pg_notify_error(PQerrorMessage(l->conn), e);
     }
     return check_loose(l, e);
 }
@@ -516,7 +503,7 @@ static int end_of_stream(struct pg_link *l, int n, struct err *e)
     if (message)
         keep_refusal(l, result, message, &refusal);
     r = message ? err_set(e, -EIO, refusal.code, "%s", refusal.text)
-                : notify(n == -1 ? "the server has ended the stream" : PQerrorMessage(l->conn), e);
+                : pg_notify_error(n == -1 ? "the server has ended the stream" : PQerrorMessage(l->conn), e);
     PQclear(result);
     return r;
 }
@@ -525,10 +512,10 @@ int pg_link_stream(struct pg_link *l, const struct net_wait *wait, const char *c
 {
     struct err refusal = { 0 };
     PGresult *result = NULL;
-    int r = flush_to(l, wait, PQsendQuery(l->conn, command) == 1, e);
+    int r = pg_flush(l, wait, PQsendQuery(l->conn, command) == 1, e);
 
     if (r == 0)
-        r = next_result(l, wait, &result, e);
+        r = pg_next_result(l, wait, &result, e);
     if (r == 0 && PQresultStatus(result) != PGRES_COPY_BOTH) {
         const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
@@ -563,5 +550,5 @@ int pg_link_stream_write(struct pg_link *l, const struct net_wait *wait, struct 
 {
     int is_put = PQputCopyData(l->conn, message.p, (int)message.n);
 
-    return flush_to(l, wait, is_put == 1, e);
+    return pg_flush(l, wait, is_put == 1, e);
 }

@@ -45,6 +45,11 @@ struct pg_link *pg_link_close(struct pg_link *l); /* NULL is fine; returns NULL 
 /* The same errors; -EIO with is_broken false: the server refused the statement. */
 int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *st,
                 struct err *e) MUST_CHECK;
+/* Statements that return no rows, in one round trip (libpq's pipeline mode), each a transaction of its own. ret[i]: 0,
+ * or -EIO when the server refused that statement. An error: the connection is of no use any more, and it is unknown
+ * which statements have run. */
+int pg_link_run_all(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *statements, size_t n,
+                    int *ret, struct err *e) MUST_CHECK;
 bool pg_link_is_broken(const struct pg_link *l);
 bool pg_link_is_dead(const struct pg_link *l); /* broken because the server is gone */
 /* Whether an idle connection still has its server: reads, without waiting, what the server sent meanwhile. */

@@ -26,19 +26,37 @@ static bool needs_heartbeat(struct tasks *t, const struct task_run *run)
     return needs;
 }
 
-static void beat(struct tasks *t, struct task_run *run)
+static void take_beat(struct tasks *t, struct task_run *run, int r, const struct err *why)
 {
-    const struct task_ref ref = task_ref_of_run(t, run);
-    const struct backend_lease lease = task_lease_of(&ref);
-    struct err e = { 0 };
-    int r = backend_heartbeat(t->config.backend, &lease, &e);
-
     if (r == -ESTALE && needs_heartbeat(t, run)) { /* the run has not just finished */
         task_note_lost(t, run);
         task_run_stop(t, run, FATE_LEASE_LOST);
     } else if (r < 0 && r != -ESTALE) {
-        log_warn("tasks", NULL, "no heartbeat for task %s: %s", run->uuid, LOG_Q(e.text));
+        log_warn("tasks", NULL, "no heartbeat for task %s: %s", run->uuid, LOG_Q(why->text));
     }
+}
+
+static void beat(struct tasks *t, struct task_run **runs, size_t n, struct arena *a)
+{
+    struct backend_lease *leases = arena_array(a, n + 1, sizeof(*leases));
+    struct task_run **beating = arena_array(a, n + 1, sizeof(struct task_run *));
+    int *results = arena_array(a, n + 1, sizeof(*results));
+    struct err e = { 0 };
+    size_t n_beating = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (needs_heartbeat(t, runs[i])) {
+            const struct task_ref ref = task_ref_of_run(t, runs[i]);
+
+            beating[n_beating] = runs[i];
+            leases[n_beating++] = task_lease_of(&ref);
+        }
+    if (backend_heartbeats(t->config.backend, leases, n_beating, results, &e) < 0) {
+        log_warn("tasks", NULL, "no heartbeat for %zu tasks: %s", n_beating, LOG_Q(e.text));
+        return;
+    }
+    for (size_t i = 0; i < n_beating; i++)
+        take_beat(t, beating[i], results[i], &e);
 }
 
 void task_heartbeat_run(struct tasks *t, void *arg)
@@ -47,9 +65,8 @@ void task_heartbeat_run(struct tasks *t, void *arg)
     size_t n;
     struct task_run **runs = task_runs_hold(t, a, &n);
 
+    beat(t, runs, n, a);
     for (size_t i = 0; i < n; i++) {
-        if (needs_heartbeat(t, runs[i]))
-            beat(t, runs[i]);
         task_run_advance(t, runs[i]); /* settles an end that could not be stored before */
         task_run_unref(t, runs[i]);
     }

@@ -284,6 +284,7 @@ static const struct backend_ops postgres_ops = {
     .remove = postgres_remove,
     .claim = postgres_claim,
     .heartbeat = postgres_heartbeat,
+    .heartbeats = postgres_heartbeats,
     .complete = postgres_complete,
     .fail = postgres_fail,
     .release = postgres_release,

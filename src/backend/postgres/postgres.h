@@ -67,6 +67,9 @@ struct postgres_table;
 /* The same with the statement that postgres_sql() makes of the template for this table. Sets c->sql and c->table. */
 int postgres_call_on(struct postgres *pg, struct postgres_table *t, const char *template, struct postgres_call *c,
                      struct err *e) MUST_CHECK;
+/* Repeatable statements without rows, in one round trip. ret[i]: 0, or -EIO when the server refused that one. */
+int postgres_call_all(struct postgres *pg, const struct pg_statement *statements, size_t n, int *ret,
+                      struct err *e) MUST_CHECK;
 /* A number as a parameter. */
 const char *postgres_number(struct arena *a, int64_t n);
 const char *postgres_ms(struct arena *a, int64_t ms);
@@ -107,6 +110,7 @@ int postgres_remove(struct backend *b, const char *table, const char *id, const 
 int postgres_claim(struct backend *b, const struct backend_claim *c, struct arena *a, struct backend_row *ret,
                    struct backend_lease *ret_lease, struct err *e);
 int postgres_heartbeat(struct backend *b, const struct backend_lease *l, struct err *e);
+int postgres_heartbeats(struct backend *b, const struct backend_lease *leases, size_t n, int *ret, struct err *e);
 int postgres_complete(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e);
 int postgres_fail(struct backend *b, const struct backend_lease *l, const char *message, struct err *e);
 int postgres_release(struct backend *b, const struct backend_lease *l, struct err *e);

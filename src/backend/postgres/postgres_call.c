@@ -118,6 +118,25 @@ int postgres_call(struct postgres *pg, struct postgres_call *c, struct err *e)
     return at.r == 0 || r == -ECANCELED ? r : refuse(c, &wait, &at, e);
 }
 
+int postgres_call_all(struct postgres *pg, const struct pg_statement *statements, size_t n, int *ret, struct err *e)
+{
+    const struct net_wait wait = net_wait_of(pg->call_ms, NULL, &pg->is_closing);
+    const struct postgres_call repeatable = { .repeat = POSTGRES_REPEATABLE };
+    struct attempt at = { .r = 0 };
+    struct pg_link *link = NULL;
+    int r = postgres_check_fit(pg, 0, e);
+
+    if (r < 0)
+        return r;
+    at.r = postgres_pool_take(pg->pool, &wait, &link, &at.why);
+    if (at.r == 0) {
+        at.r = pg_link_run_all(link, &wait, statements, n, ret, &at.why);
+        at.is_broken = at.r < 0;
+        postgres_pool_give(pg->pool, &link);
+    }
+    return at.r < 0 ? refuse(&repeatable, &wait, &at, e) : 0;
+}
+
 const char *postgres_number(struct arena *a, int64_t n)
 {
     return arena_printf(a, "%lld", (long long)n);

@@ -118,6 +118,64 @@ int postgres_heartbeat(struct backend *b, const struct backend_lease *l, struct 
     return run_change(b, &(struct row_change){ .lease = l, .template = heartbeat_sql }, e);
 }
 
+enum { PIPELINE = 64 };
+
+static int find_tables(struct postgres *pg, const struct backend_lease *leases, size_t n, const char **ret_sql,
+                       struct err *e)
+{
+    struct postgres_table *t;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        r = postgres_find_table(pg, leases[i].table, &t, e);
+        if (r == 0)
+            ret_sql[i] = postgres_sql(t, heartbeat_sql);
+    }
+    return r;
+}
+
+static int beat_together(struct postgres *pg, const struct backend_lease *leases, size_t n, int *ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct pg_statement statements[PIPELINE];
+    const char *sql[PIPELINE], *params[PIPELINE][3];
+    int64_t n_changed[PIPELINE];
+    int r = find_tables(pg, leases, n, sql, e);
+
+    for (size_t i = 0; i < n && r == 0; i++) {
+        params[i][0] = leases[i].row_id;
+        params[i][1] = leases[i].machine_id;
+        params[i][2] = postgres_number(a, leases[i].attempt);
+        statements[i] = (struct pg_statement){
+            .sql = sql[i], .params = params[i], .n_params = 3, .ret_changes = &n_changed[i], .is_prepared = true
+        };
+    }
+    if (r == 0)
+        r = postgres_call_all(pg, statements, n, ret, e);
+    for (size_t i = 0; i < n && r == 0; i++)
+        ret[i] = ret[i] == 0 && n_changed[i] == 0 ? -ESTALE : ret[i];
+    return r;
+}
+
+/* What the server refused, as a name that a pooler mixed up, is done alone. */
+int postgres_heartbeats(struct backend *b, const struct backend_lease *leases, size_t n, int *ret, struct err *e)
+{
+    struct postgres *pg = postgres_of(b);
+    bool is_none_there; /* of the tables */
+    int r = 0;
+
+    for (size_t at = 0, n_now; r == 0 && at < n; at += n_now) {
+        n_now = MIN(n - at, (size_t)PIPELINE);
+        r = beat_together(pg, leases + at, n_now, ret + at, e);
+        is_none_there = r == -ENOENT;
+        for (size_t i = at; (r == 0 || is_none_there) && i < at + n_now; i++)
+            if (is_none_there || ret[i] == -EIO)
+                ret[i] = postgres_heartbeat(b, &leases[i], e);
+        r = is_none_there ? 0 : r;
+    }
+    return r;
+}
+
 /* A release whose answer was lost and that is repeated finds no lease: the caller then knows as much as before. */
 int postgres_release(struct backend *b, const struct backend_lease *l, struct err *e)
 {

@@ -493,9 +493,37 @@ static void a_result_and_a_message_are_bounded(void **state)
     assert_int_equal(strlen(rig_get(rig, other).error_message), LIMIT_STRING_DEFAULT);
 }
 
+enum { N_BEATS = 130 };
+
+static void many_leases_are_renewed_at_once_and_the_lost_ones_told(void **state)
+{
+    struct rig *rig = *state;
+    struct backend_lease leases[N_BEATS];
+    int results[N_BEATS];
+    struct err e = { 0 };
+
+    for (int i = 0; i < N_BEATS; i++)
+        leases[i] = rig_claim(rig, rig_insert(rig), "lin-a");
+    must(backend_complete(rig->backend, &leases[70], "{}", &e), &e);
+    leases[3].attempt = 2;
+    leases[129].row_id = "6f9619ff-8b86-4d01-b42d-00c04fc964ff";
+    for (int i = 0; i < N_BEATS; i++)
+        rig_set(rig, leases[i].row_id, "error_message", "untouched");
+    must(backend_heartbeats(rig->backend, leases, N_BEATS, results, &e), &e);
+    for (int i = 0; i < N_BEATS; i++)
+        assert_int_equal(results[i], i == 70 || i == 3 || i == 129 ? -ESTALE : 0);
+    must(backend_heartbeats(rig->backend, leases, 0, results, &e), &e);
+    leases[1].table = "nowhere";
+    must(backend_heartbeats(rig->backend, leases, 3, results, &e), &e);
+    assert_int_equal(results[0], 0);
+    assert_int_equal(results[1], -ENOENT);
+    assert_int_equal(results[2], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(many_leases_are_renewed_at_once_and_the_lost_ones_told),
         TEST(a_claim_locks_the_row_and_raises_the_attempt),
         TEST(a_held_row_is_refused_and_names_its_holder),
         TEST(a_missing_row_and_a_missing_table_cannot_be_claimed),

@@ -168,6 +168,39 @@ static void a_pooler_that_changes_servers_is_noticed_and_nothing_is_prepared_any
     }
 }
 
+static void statements_of_one_round_trip_stand_alone(void **state)
+{
+    static const char *const bad[] = { "none" }, *const good[] = { "7" };
+    const struct net_wait wait = net_wait_of(20000, NULL, NULL);
+    struct rig *rig = *state;
+    const struct postgres_place place = { .url = rig_place(rig)->url };
+    const struct pg_statement disturb = { .sql = "DEALLOCATE ALL", .is_script = true };
+    int64_t n[3] = { 0 };
+    struct pg_statement statements[3];
+    struct pg_link *link = NULL;
+    struct err e = { 0 };
+    int results[3];
+
+    rig_sql(rig, "CREATE TABLE numbers (n int)");
+    for (int i = 0; i < 3; i++)
+        statements[i] = (struct pg_statement){ .sql = "INSERT INTO numbers SELECT $1::int",
+                                               .params = i == 1 ? bad : good,
+                                               .n_params = 1,
+                                               .ret_changes = &n[i],
+                                               .is_prepared = true };
+    must(postgres_pool_connect(&place, &wait, &link, &e), &e);
+    must(pg_link_run_all(link, &wait, statements, 3, results, &e), &e);
+    assert_true(results[0] == 0 && results[1] == -EIO && results[2] == 0 && n[0] == 1 && n[2] == 1);
+    assert_true(pg_link_is_reusable(link));
+    must(pg_link_run(link, &wait, &disturb, &e), &e); /* as a pooler does */
+    must(pg_link_run_all(link, &wait, statements, 3, results, &e), &e);
+    assert_true(results[0] == -EIO && results[2] == -EIO);
+    assert_true(pg_link_is_reusable(link));
+    must(pg_link_run(link, &wait, &statements[0], &e), &e);
+    pg_link_close(link);
+    assert_string_equal(rig_value(rig, "SELECT count(*) FROM numbers"), "3");
+}
+
 static void a_changed_table_makes_no_statement_fail(void **state)
 {
     struct rig *rig = *state;
@@ -256,6 +289,7 @@ int main(void)
         POSTGRES_TEST(a_server_that_is_not_there_is_trouble_and_answered_at_once_during_the_pause),
         POSTGRES_TEST(threads_share_few_connections),
         POSTGRES_TEST(a_pooler_that_changes_servers_is_noticed_and_nothing_is_prepared_any_more),
+        POSTGRES_TEST(statements_of_one_round_trip_stand_alone),
         POSTGRES_TEST(a_changed_table_makes_no_statement_fail),
         POSTGRES_TEST(what_jsonb_cannot_hold_is_refused_in_words),
         POSTGRES_TEST(numbers_that_grow_beyond_the_limit_are_refused),
