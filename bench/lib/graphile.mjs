@@ -6,8 +6,9 @@ import { atEnd } from './programs.mjs';
 
 const quiet = new Logger(() => () => {});
 
-export async function graphile(clients) {
-    const pgPool = new pg.Pool({ ...await postgres(), max: clients + 4 });
+// place: a server that runs already, as postgres() returns it.
+export async function graphile(clients, place) {
+    const pgPool = new pg.Pool({ ...place ?? await postgres(), max: clients + 4 });
     pgPool.on('error', () => {});
     pgPool.on('connect', (client) => client.on('error', () => {}));
     const utils = await makeWorkerUtils({ pgPool, logger: quiet });

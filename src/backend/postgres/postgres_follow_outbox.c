@@ -3,6 +3,7 @@
 enum {
     AWAKE_MS = 10, /* how long a reader looks on after the last change */
     AWAKE_POLL_MS = 2,
+    SETTLE_MS = 100, /* how long after a change it looks as often for transactions that were open when it rested */
     WANT_EVERY_MS = 10000
 };
 
@@ -227,7 +228,7 @@ static int64_t wait_ms(const struct follower *f, bool is_following)
 {
     bool is_open = f->is_unnotified || f->oldest < f->until_xid || f->unrecorded_xid > 0;
 
-    if (is_following && !f->is_resting)
+    if (is_following && (!f->is_resting || (is_open && clock_mono_ms() < f->last_change_ms + SETTLE_MS)))
         return AWAKE_POLL_MS;
     return is_following && !is_open ? FOLLOW_DEEP_MS : f->ev->poll_ms;
 }

@@ -335,7 +335,7 @@ int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait
 
 int postgres_outbox_attend(struct postgres_outbox *o, const struct net_wait *wait, struct err *e)
 {
-    struct pg_statement st = { .sql = "SELECT pg_advisory_lock_shared({attended})" };
+    struct pg_statement st = { .sql = "SELECT pg_advisory_lock_shared({attended}), pg_current_xact_id()" };
 
     return run(o, wait, &st, e);
 }
@@ -364,10 +364,15 @@ static int number(struct postgres_outbox *o, const struct net_wait *wait, const 
     return run(o, wait, &st, e);
 }
 
+/* The end of a snapshot is behind the last transaction that has ended, not behind the last that has begun: this one
+ * begins after those that found no lock, and ends, so that the next snapshot counts them among the open ones. */
+static const char rest_sql[] = "SELECT CASE WHEN pg_try_advisory_lock_shared({lock})"
+                               " THEN (pg_current_xact_id() IS NOT NULL)::int ELSE 0 END";
+
 int postgres_outbox_rest(struct postgres_outbox *o, const struct net_wait *wait, bool *ret_is_so, struct err *e)
 {
     int64_t is_so = 0;
-    int r = number(o, wait, "SELECT pg_try_advisory_lock_shared({lock})::int", &is_so, e);
+    int r = number(o, wait, rest_sql, &is_so, e);
 
     if (r == 0)
         *ret_is_so = is_so != 0;

@@ -1,0 +1,285 @@
+/* Measures the PostgreSQL backend on a database whose URL is given; prints one JSON line.
+ *
+ *     bench_postgres URL setup
+ *     bench_postgres URL split MACHINE THREADS N I   claims and completes the waiting rows whose number is I modulo N
+ *     bench_postgres URL drain MACHINE THREADS       claims what claimable() gives until nothing waits, as machines do
+ *     bench_postgres URL events MODE ROWS            inserts one by one: milliseconds from sent and from answered to
+ * event bench_postgres URL writer MODE ROWS            rows inserted and changed a second by one program
+ *
+ * MODE: outbox or logical with a reader of that kind, idle without one, none with the triggers of the events disabled.
+ */
+#include "backend/postgres/postgres_open.h"
+#include "backend/postgres/postgres_schema.h"
+#include "base/clock.h"
+
+#include <libpq-fe.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_THREADS = 64, PAGE = 100, STALE_MS = 300000, EVENT_MS = 20000 };
+
+struct bench {
+    const char *url, *machine;
+    struct backend *backend;
+    char (*ids)[40];
+    int n_ids;
+    atomic_int next, n_done, n_failed;
+    _Atomic int64_t event_us;
+};
+
+static PGconn *connect_to(const char *url)
+{
+    PGconn *conn = PQconnectdb(url);
+
+    if (PQstatus(conn) == CONNECTION_OK)
+        return conn;
+    fprintf(stderr, "bench_postgres: %s", PQerrorMessage(conn));
+    exit(1);
+}
+
+static PGresult *query(PGconn *conn, const char *sql)
+{
+    PGresult *result = PQexec(conn, sql);
+
+    if (PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK)
+        return result;
+    fprintf(stderr, "bench_postgres: %s: %s", sql, PQerrorMessage(conn));
+    exit(1);
+}
+
+static struct backend *open_backend(const char *url, const char *mode, int n_connections)
+{
+    const struct backend_postgres_config config = {
+        .url = url, .abbr = "svc", .events = postgres_events_mode_of(mode), .n_connections = n_connections
+    };
+    struct backend *b = NULL;
+    struct err e = { 0 };
+
+    if (backend_postgres_open(&config, &b, &e) == 0)
+        return b;
+    fprintf(stderr, "bench_postgres: %s\n", e.text);
+    exit(1);
+}
+
+static int set_up(const char *url)
+{
+    struct err e = { 0 };
+
+    if (postgres_schema_apply(&(struct postgres_place){ .url = url }, &(struct postgres_schema){ .abbr = "svc" }, &e) ==
+        0)
+        return 0;
+    fprintf(stderr, "bench_postgres: %s\n", e.text);
+    return 1;
+}
+
+/* --- claim and complete --- */
+
+static int work_one(struct bench *b, const char *id)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_claim claim = { "svc_activities", id, b->machine, STALE_MS, 3 };
+    struct backend_lease lease;
+    struct backend_row row;
+    int r = backend_claim(b->backend, &claim, a, &row, &lease, NULL);
+
+    if (r == 0)
+        r = backend_complete(b->backend, &lease, "{\"ok\":true}", NULL);
+    if (r == 0)
+        atomic_fetch_add(&b->n_done, 1);
+    return r;
+}
+
+static void *work_split(void *arg)
+{
+    struct bench *b = arg;
+    int i;
+
+    while ((i = atomic_fetch_add(&b->next, 1)) < b->n_ids)
+        if (work_one(b, b->ids[i]) < 0)
+            atomic_fetch_add(&b->n_failed, 1);
+    return NULL;
+}
+
+/* Machines and threads begin at different rows of what all of them see. */
+static void *work_drain(void *arg)
+{
+    struct bench *b = arg;
+    unsigned seed = (unsigned)clock_mono_us() ^ (unsigned)(uintptr_t)pthread_self();
+    struct backend_claim as = { "svc_activities", NULL, b->machine, STALE_MS, 3 };
+    struct backend_rows rows = { .n = 1 };
+
+    while (rows.n > 0) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        size_t from;
+
+        if (b->backend->ops->claimable(b->backend, "svc_activities", &as, NULL, PAGE, a, &rows, NULL) < 0)
+            return arg;
+        from = rows.n > 0 ? (size_t)rand_r(&seed) % rows.n : 0;
+        for (size_t i = 0; i < rows.n; i++)
+            (void)!work_one(b, rows.items[(from + i) % rows.n].id);
+    }
+    return NULL;
+}
+
+static void read_ids(struct bench *b, const char *n, const char *i)
+{
+    PGconn *conn = connect_to(b->url);
+    char sql[160];
+    PGresult *rows;
+
+    snprintf(sql, sizeof(sql), "SELECT id FROM svc_activities WHERE status = 'pending' AND seq %% %d = %d",
+             (int)strtol(n, NULL, 10), (int)strtol(i, NULL, 10));
+    rows = query(conn, sql);
+    b->n_ids = PQntuples(rows);
+    b->ids = xcalloc((size_t)b->n_ids + 1, sizeof(*b->ids));
+    for (int k = 0; k < b->n_ids; k++)
+        snprintf(b->ids[k], sizeof(b->ids[k]), "%s", PQgetvalue(rows, k, 0));
+    PQclear(rows);
+    PQfinish(conn);
+}
+
+static int run_threads(struct bench *b, int n_threads, void *(*fn)(void *arg))
+{
+    pthread_t threads[MAX_THREADS];
+    int64_t started_us;
+
+    b->backend = open_backend(b->url, "outbox", n_threads);
+    started_us = clock_wall_ms() * 1000;
+    for (int i = 0; i < n_threads; i++)
+        pthread_create(&threads[i], NULL, fn, b);
+    for (int i = 0; i < n_threads; i++)
+        pthread_join(threads[i], NULL);
+    printf("{\"done\":%d,\"failed\":%d,\"started_ms\":%lld,\"ended_ms\":%lld}\n", atomic_load(&b->n_done),
+           atomic_load(&b->n_failed), (long long)started_us / 1000, (long long)clock_wall_ms());
+    backend_close(b->backend);
+    return atomic_load(&b->n_failed) ? 1 : 0;
+}
+
+/* --- events --- */
+
+static void note_event(void *arg, const struct backend_event *event)
+{
+    struct bench *b = arg;
+
+    if (event->op == BACKEND_INSERT)
+        atomic_store(&b->event_us, clock_mono_us());
+}
+
+static void ignore_gap(void *arg)
+{
+}
+
+static int64_t await_event(struct bench *b, int64_t since_us)
+{
+    int64_t at_us;
+
+    while ((at_us = atomic_load(&b->event_us)) < since_us)
+        if (clock_mono_us() > since_us + (int64_t)EVENT_MS * 1000) {
+            fprintf(stderr, "bench_postgres: an event did not come\n");
+            exit(1);
+        }
+    return at_us;
+}
+
+static int measure_events(struct bench *b, const char *mode, int n)
+{
+    PGconn *conn = connect_to(b->url);
+    struct err e = { 0 };
+
+    b->backend = open_backend(b->url, mode, 2);
+    if (b->backend->ops->subscribe(b->backend, note_event, ignore_gap, b, &e) < 0)
+        return 1;
+    printf("[");
+    for (int i = 0; i < n; i++) {
+        int64_t sent_us = clock_mono_us(), answered_us, event_us;
+
+        PQclear(
+            query(conn, "INSERT INTO svc_activities (raw_data) VALUES ('{\"kind\":\"invoice\",\"amount\":129.5}')"));
+        answered_us = clock_mono_us();
+        event_us = await_event(b, sent_us);
+        printf("%s[%g,%g]", i ? "," : "", (double)(event_us - sent_us) / 1e3, (double)(event_us - answered_us) / 1e3);
+    }
+    printf("]\n");
+    backend_close(b->backend);
+    PQclear(query(conn, "UPDATE svc_outbox_mark SET wanted_until = NULL; TRUNCATE svc_activities, svc_outbox"));
+    PQfinish(conn);
+    return 0;
+}
+
+/* --- the writer --- */
+
+static void set_triggers(PGconn *conn, const char *verb)
+{
+    static const char *const names[] = { "inserted", "updated", "deleted", "truncated" };
+    char sql[120];
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        snprintf(sql, sizeof(sql), "ALTER TABLE svc_activities %s TRIGGER hearth_2_%s", verb, names[i]);
+        PQclear(query(conn, sql));
+    }
+}
+
+static double write_rows(PGconn *conn, int n)
+{
+    int64_t started_us = clock_mono_us();
+
+    for (int i = 0; i < n; i++) {
+        PGresult *row =
+            query(conn, "INSERT INTO svc_activities (raw_data) VALUES ('{\"kind\":\"invoice\",\"amount\":129.5,"
+                        "\"text\":\"please check\"}') RETURNING id");
+        char sql[160];
+
+        snprintf(sql, sizeof(sql), "UPDATE svc_activities SET raw_data = raw_data || '{\"seen\":true}' WHERE id = '%s'",
+                 PQgetvalue(row, 0, 0));
+        PQclear(row);
+        PQclear(query(conn, sql));
+    }
+    return (double)n * 1e6 / (double)(clock_mono_us() - started_us);
+}
+
+static int measure_writer(struct bench *b, const char *mode, int n)
+{
+    PGconn *conn = connect_to(b->url);
+    bool has_reader = strcmp(mode, "outbox") == 0 || strcmp(mode, "logical") == 0;
+    struct err e = { 0 };
+
+    PQclear(query(conn, "UPDATE svc_outbox_mark SET wanted_until = NULL; SET synchronous_commit = off"));
+    if (strcmp(mode, "none") == 0)
+        set_triggers(conn, "DISABLE");
+    if (has_reader) {
+        b->backend = open_backend(b->url, mode, 2);
+        if (b->backend->ops->subscribe(b->backend, note_event, ignore_gap, b, &e) < 0)
+            return 1;
+    }
+    printf("%g\n", write_rows(conn, n));
+    if (has_reader)
+        backend_close(b->backend);
+    set_triggers(conn, "ENABLE");
+    PQclear(query(conn, "UPDATE svc_outbox_mark SET wanted_until = NULL; TRUNCATE svc_activities, svc_outbox"));
+    PQfinish(conn);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = { .url = argc > 1 ? argv[1] : "" };
+    const char *what = argc > 2 ? argv[2] : "";
+
+    if (strcmp(what, "setup") == 0)
+        return set_up(b.url);
+    if (strcmp(what, "events") == 0 && argc == 5)
+        return measure_events(&b, argv[3], (int)strtol(argv[4], NULL, 10));
+    if (strcmp(what, "writer") == 0 && argc == 5)
+        return measure_writer(&b, argv[3], (int)strtol(argv[4], NULL, 10));
+    if (argc < 5 || strtol(argv[4], NULL, 10) < 1 || strtol(argv[4], NULL, 10) > MAX_THREADS)
+        return 2;
+    b.machine = argv[3];
+    if (strcmp(what, "drain") == 0)
+        return run_threads(&b, (int)strtol(argv[4], NULL, 10), work_drain);
+    if (strcmp(what, "split") != 0 || argc < 7)
+        return 2;
+    read_ids(&b, argv[5], argv[6]);
+    return run_threads(&b, (int)strtol(argv[4], NULL, 10), work_split);
+}
