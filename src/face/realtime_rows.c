@@ -99,9 +99,19 @@ static void add_column(struct json_writer *w, struct arena *a, const struct back
     }
 }
 
+/* A row of a table with columns of its own: raw_data is the record. */
+static bool has_own_columns(const struct backend_row *row)
+{
+    return row->event == 0 && row->raw_data;
+}
+
 static void add_record(struct json_writer *w, struct arena *a, const char *name, const struct backend_row *row,
                        bool is_slim)
 {
+    if (has_own_columns(row)) {
+        add_json(w, a, name, row->raw_data);
+        return;
+    }
     json_begin_object_as(w, name);
     for (size_t i = 0; i < BACKEND_N_COLUMNS; i++)
         if (!is_slim || backend_columns[i].is_slim)
@@ -134,7 +144,7 @@ static int print_change(const struct realtime *rt, struct arena *a, struct rt_ch
     json_add_string(&w, "table", c->name);
     json_add_string(&w, "commit_timestamp", c->at);
     json_add_string(&w, "type", backend_op_name(c->op));
-    json_add_raw(&w, "columns", rt->columns);
+    json_add_raw(&w, "columns", has_own_columns(c->new_row ? c->new_row : c->old_row) ? "[]" : rt->columns);
     if (c->new_row)
         add_record(&w, a, "record", c->new_row, false);
     add_old_record(&w, a, c);

@@ -154,7 +154,7 @@ static int postgres_publications(struct backend *b, struct arena *a, struct back
     int r;
 
     *one = (struct backend_publication){ .name = b->abbr, .ops = BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE };
-    r = postgres_table_names(postgres_of(b), a, &names, &one->n_tables, e);
+    r = postgres_published_names(postgres_of(b), a, &names, &one->n_tables, e);
     if (r < 0)
         return r;
     one->tables = names;

@@ -129,8 +129,6 @@ static void put_record_value(struct buf *out, const struct backend_column *c, co
         buf_printf(out, "coalesce(%s ->> 'status', '')", row);
     else if (strcmp(c->name, "user_id") == 0 || strcmp(c->name, "locked_by") == 0)
         buf_printf(out, "%s ->> '%s'", row, c->name);
-    else if (c->kind == COLUMN_EVENT)
-        buf_add_str(out, "'INSERT'");
     else if (c->kind == COLUMN_INT || c->kind == COLUMN_BOOL)
         buf_add_str(out, "'0'");
     else

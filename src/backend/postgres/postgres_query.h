@@ -15,6 +15,9 @@ int postgres_shape(struct backend *b, const char *table, struct arena *a, struct
 /* The shape of any table of the database; n_columns 0: there is none. */
 int postgres_shape_any(struct postgres *pg, const char *name, struct arena *a, struct table_shape *ret,
                        struct err *e) MUST_CHECK;
+/* The names of all tables whose changes are events, in order. */
+int postgres_published_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n,
+                             struct err *e) MUST_CHECK;
 /* "schema"."table" */
 void postgres_put_name(struct buf *out, const char *name);
 /* The default of a column that is to hold the user of the query. */

@@ -202,6 +202,19 @@ static void a_shape_tells_columns(void **state)
     assert_string_equal(e.code, "UNKNOWN_TABLE");
 }
 
+static void a_declared_table_is_published(void **state)
+{
+    struct rig *rig = *state;
+    struct backend_publications list = { 0 };
+    struct err e = { 0 };
+
+    declare(rig, &orders);
+    must(OPS(rig)->publications(rig->backend, rig->arena, &list, &e), &e);
+    assert_int_equal(list.items[0].n_tables, 2);
+    assert_string_equal(list.items[0].tables[0], "orders");
+    assert_string_equal(list.items[0].tables[1], TABLE);
+}
+
 static void a_declaration_may_be_repeated_and_grow(void **state)
 {
     struct rig *rig = *state;
@@ -405,6 +418,7 @@ int main(void)
         TEST(a_user_sees_and_changes_own_rows_only),
         TEST(a_merge_leaves_the_rows_of_others),
         TEST(a_shape_tells_columns),
+        TEST(a_declared_table_is_published),
         TEST(a_declaration_may_be_repeated_and_grow),
         TEST(a_table_may_have_any_name_in_quotes),
         TEST(a_bad_declaration_names_its_field),
