@@ -219,7 +219,7 @@ static bool read_element(struct array_reader *r, struct buf *out, bool *ret_is_q
         buf_add_char(out, r->text.p[r->at]);
     }
     if (*ret_is_quoted)
-        return r->at++ < r->text.n;
+        return reads(r, '"');
     while (out->n && isspace((unsigned char)out->p[out->n - 1]))
         out->p[--out->n] = '\0';
     return out->n > 0;

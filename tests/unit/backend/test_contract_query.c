@@ -81,6 +81,8 @@ static const struct value_case value_cases[] = {
     { "tags", "\"{a,\\\"b c\\\",NULL}\"", "[\"a\",\"b c\",null]" },
     { "tags", "\"{a\"", NULL },
     { "tags", "\"a\"", NULL },
+    { "tags", "\"{\\\"a\"", NULL },
+    { "tags", "\"{a\\\\\"", NULL },
     { "tags", "[\"{\\\"}\", \",\"]", "[\"{\\\"}\",\",\"]" },
     { "tags", "\"{}\"", "[]" },
     { "numbers", "\"{1, 2}\"", "[1,2]" },
