@@ -50,9 +50,9 @@ struct backend_rows {
 /* A committed change, borrowed for the call. old_row is NULL on INSERT, new_row on DELETE. `work` is the row to claim
  * for the change (a DELETE's tombstone), NULL when there is none. is_lease_only: only lease and outcome columns
  * changed; the rows then have only id, app_id, status, locked_by, retry_count, attempt, event, source_table and
- * is_dirty. A heartbeat alone is not reported. Of a table with columns of its own (backend/query.h) a row has the id (the
- * key's text), user_id and locked_by when there are such columns, the status or "", event 0, and in raw_data the whole
- * record as JSON. */
+ * is_dirty. A heartbeat alone is not reported. Of a table with columns of its own (backend/query.h) a row has the id
+ * (the key's text), user_id and locked_by when there are such columns, the status or "", event 0, and in raw_data the
+ * whole record as JSON. */
 struct backend_event {
     int64_t sequence;
     enum backend_op op;
