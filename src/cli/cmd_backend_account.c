@@ -77,7 +77,8 @@ static int log_in_by_page(struct cli *cli, struct client_reply *ret, struct err 
     if (r < 0)
         return r;
     url = json_cstr(json_get(ret->json, "url"));
-    out_print("Log in here; the page then shows a code of eight characters:\n%s\n", url);
+    out_print("Log in here; the page then shows a code of eight characters:\n");
+    out_print("%s\n", url);
     if (!cli_has(cli, "--no-browser") && isatty(STDOUT_FILENO))
         open_in_browser(url);
     return take_code(cli, ret, e);

@@ -70,7 +70,7 @@ const usages = async (h) => [...(await h.cli('help')).stdout.matchAll(/^ {2}([a-
 // `permission watch` and `approval watch` look for a terminal first; `status` says itself that nothing runs (cli_chat.test.mjs), and so do `service`, whose command
 // `service install` starts one (service_command.test.mjs), and `upgrade` (upgrade.test.mjs).
 const needNoFolder = ['permission watch', 'approval watch', 'status', 'serve', 'service', 'upgrade', 'restore', 'help', 'man', 'completion', 'version'];
-const makers = ['key new', 'app add', 'agent add', 'provider add', 'settings set', 'workspace add', 'mcp add', 'mcp import', 'backend keys', 'backend password'];
+const makers = ['key new', 'app add', 'agent add', 'provider add', 'settings set', 'workspace add', 'mcp add', 'mcp import', 'backend keys', 'backend password', 'backend login', 'backend use'];
 
 for (const [what, make] of [['does not exist', () => {}], ['is empty', (path) => mkdirSync(path, { mode: 0o700 })]])
     test(`a command on a data folder that ${what} says that no service ran, and makes nothing`, async (t) => {
