@@ -227,7 +227,7 @@ static bool read_element(struct array_reader *r, struct buf *out, bool *ret_is_q
 
 static int add_element(struct array_reader *r, struct slice text, bool is_quoted, struct err *e)
 {
-    struct query_value v;
+    struct query_value v = { 0 };
     int failed = 0;
 
     if (!is_quoted && text.n == 4 && strncasecmp(text.p, "NULL", 4) == 0)

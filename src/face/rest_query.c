@@ -312,8 +312,8 @@ int rest_query_parse(struct arena *a, const char *query, struct rest_query *ret,
 {
     struct rest_query q = { .limit = -1 };
     struct parsing p = { .arena = a, .query = &q };
-    struct rest_param *params;
-    size_t n;
+    struct rest_param *params = NULL;
+    size_t n = 0;
     int r = rest_params_read(a, query, &params, &n, e);
 
     for (size_t i = 0; r == 0 && i < n; i++)
