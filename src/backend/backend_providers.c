@@ -1,6 +1,7 @@
 #include "backend/backend_providers.h"
 #include "backend/embedded/embedded_open.h"
 #include "backend/embedded/embedded_schema.h"
+#include "backend/hosted/hosted_place.h"
 #include "backend/hosted/hosted_setup.h"
 #include "backend/postgres/postgres_place.h"
 
@@ -35,6 +36,15 @@ const struct backend_provider backend_providers[] = {
       .setup_text = postgres_place_setup_text,
       .setup = postgres_place_setup,
       .lacks = postgres_place_lacks },
+    { .name = "hosted",
+      .where = SETTING_BACKEND_PROJECT,
+      .elsewhere = "in the project of the hosted service that backend.project names",
+      .is_remote = true,
+      .open = hosted_place_open,
+      .check = backend_hosted_check,
+      .setup_text = hosted_setup_text,
+      .setup = hosted_setup_run,
+      .lacks = hosted_setup_lacks },
     { .name = NULL },
 };
 

@@ -1,6 +1,7 @@
 #include "llm/attempts.h"
 
 #include "base/clock.h"
+#include "net/http_date.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,15 +92,15 @@ void llm_attempts_succeeded(struct llm_attempts *t)
 int64_t llm_retry_after_ms(const struct http_answer *answer)
 {
     const char *text = http_answer_header(answer, "retry-after");
-    struct tm date = { 0 };
+    int64_t date_ms = 0;
     char *end;
     double seconds;
 
     if (!text)
         return 0;
     seconds = strtod(text, &end);
-    if (end == text && strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &date))
-        seconds = (double)timegm(&date) - (double)clock_wall_ms() / 1e3;
+    if (end == text && http_date_parse(text, &date_ms) == 0)
+        seconds = (double)(date_ms - clock_wall_ms()) / 1e3;
     if (!(seconds > 0))
         return 0;
     return (int64_t)(MIN(seconds, (double)MOST_RETRY_AFTER_S) * 1e3);

@@ -194,8 +194,9 @@ static const char *check_llamacpp_arg(const char *value)
 static const char *const sandbox_profiles[] = { "none", "standard", "strict", NULL };
 static const char *const peer_modes[] = { "launched", "same_user", "any", NULL };
 static const char *const backend_event_modes[] = { "auto", "outbox", "logical",
-                                                   NULL };                   /* of backend/postgres/postgres_events.h */
-static const char *const backend_names[] = { "embedded", "postgres", NULL }; /* of backend/backend_providers.c */
+                                                   NULL }; /* of backend/postgres/postgres_events.h */
+static const char *const backend_names[] = { "embedded", "postgres", "hosted",
+                                             NULL }; /* of backend/backend_providers.c */
 static const char *const signup_names[] = { "local", "open", "closed", NULL };
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const log_formats[] = { "text", "json", NULL };

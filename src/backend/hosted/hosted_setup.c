@@ -1,4 +1,5 @@
 #include "backend/hosted/hosted_setup.h"
+#include "backend/hosted/hosted_pieces.h"
 
 #include "backend/hosted/account.h"
 #include "backend/hosted/hosted_access.h"
@@ -61,7 +62,7 @@ static struct step *add_step(struct plan *p, const char *what, struct postgres_t
 
 static void plan_table(struct plan *p, struct postgres_table *t)
 {
-    add_step(p, "table {table}", t, postgres_table_pieces);
+    add_pieces(add_step(p, "table {table}", t, postgres_table_pieces), hosted_table_pieces);
 }
 
 static void plan_access(struct plan *p, struct postgres_table *t)
@@ -87,7 +88,7 @@ static void plan_all(struct plan *p, const struct backend_setup *setup)
     for (size_t i = 0; i < n; i++)
         plan_table(p, postgres_table_of(p->tables, setup->tables[i]));
     plan_table(p, deletions);
-    add_step(p, "functions", any, postgres_function_pieces);
+    add_pieces(add_step(p, "functions", any, postgres_function_pieces), hosted_database_pieces);
     add_step(p, "triggers of {table}", any, postgres_listed_pieces);
     for (size_t i = 0; i < n; i++)
         add_step(p, "triggers of {table}", postgres_table_of(p->tables, setup->tables[i]), postgres_listed_pieces);

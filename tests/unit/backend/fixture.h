@@ -42,4 +42,6 @@ struct fixture {
     void (*write)(void *place, const struct foreign_write *w);
     bool (*is_installed)(void); /* NULL: always; what is not installed has no tests */
     bool is_only_events;        /* differs from another fixture of the provider only in its events */
+    bool is_one_machine;        /* a service's presence is its connection's: it puts that of one machine */
+    bool has_fixed_tables;      /* a table that is made later is not seen */
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fixture_embedded.h"
+#include "fixture_hosted.h"
 #include "fixture_postgres.h"
 #include "fixture_turns.h"
 
@@ -32,6 +33,13 @@ static inline struct backend *postgres_open_mixed(void *place)
     return turns_new(one, other);
 }
 
+static inline struct backend *hosted_open_turns(void *place)
+{
+    struct backend *one = hosted_open(place);
+
+    return turns_new(one, hosted_open(place));
+}
+
 static const struct fixture fixtures[] = {
     { true, "embedded", "embedded", embedded_make, embedded_remove, embedded_open, embedded_write },
     { true, "two services in turn", "embedded", embedded_make, embedded_remove, embedded_open_turns, embedded_write },
@@ -43,4 +51,8 @@ static const struct fixture fixtures[] = {
       postgres_open_logical, postgres_write, cluster_is_installed, .is_only_events = true },
     { true, "a service with the stream and one with the outbox in turn", "postgres", postgres_make_logical,
       postgres_remove, postgres_open_mixed, postgres_write, cluster_is_installed, .is_only_events = true },
+    { false, "hosted", "hosted", hosted_make, hosted_unmake, hosted_open, hosted_write, hosted_is_there,
+      .is_one_machine = true, .has_fixed_tables = true },
+    { false, "two services in turn on hosted", "hosted", hosted_make, hosted_unmake, hosted_open_turns, hosted_write,
+      hosted_is_there, .is_one_machine = true, .has_fixed_tables = true },
 };

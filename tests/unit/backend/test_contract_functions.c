@@ -119,6 +119,8 @@ static void publications_list_every_table_with_its_schema(void **state)
     struct err e = { 0 };
     int i = 0;
 
+    if (rig->fixture->has_fixed_tables)
+        SKIP_TEST("the project sees no tables that are made later");
     must(OPS(rig)->ensure_table(rig->backend, "sales.orders", &e), &e);
     v = call(rig, "get_publications_full", "{}");
     assert_int_equal(json_type(v), JSON_ARRAY);
@@ -167,6 +169,8 @@ static void presence_lists_the_machines_seen_lately(void **state)
     struct err e = { 0 };
     const char *since;
 
+    if (rig->fixture->is_one_machine)
+        SKIP_TEST("a service of this provider speaks for its own machine only");
     must(OPS(rig)->presence_put(rig->backend, &a, 60000, &e), &e);
     must(OPS(rig)->presence_put(rig->backend, &b, 60000, &e), &e);
     list = online(rig, 60000);
@@ -193,6 +197,8 @@ static void a_machine_id_is_one_instance_s_while_it_says_so(void **state)
     const struct backend_presence two = { .machine_id = "lin-a", .hostname = "beta", .instance = "folder two" };
     struct err e = { 0 };
 
+    if (rig->fixture->is_one_machine)
+        SKIP_TEST("a service of this provider speaks for its own machine only");
     must(OPS(rig)->presence_put(rig->backend, &one, 60000, &e), &e);
     must(OPS(rig)->presence_put(rig->backend, &one, 60000, &e), &e);
     assert_int_equal(OPS(rig)->presence_put(rig->backend, &two, 60000, &e), -EADDRINUSE);

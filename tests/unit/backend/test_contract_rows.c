@@ -284,6 +284,8 @@ static void a_user_table_is_made_on_demand_and_holds_rows(void **state)
     struct backend_row row;
     struct err e;
 
+    if (rig->fixture->has_fixed_tables)
+        SKIP_TEST("the project sees no tables that are made later");
     assert_int_equal(insert(rig, &in, &row, &e), -ENOENT);
     assert_string_equal(e.code, "UNKNOWN_TABLE");
     must(OPS(rig)->ensure_table(rig->backend, "sales.orders", &e), &e);

@@ -1,0 +1,376 @@
+/* The hosted backend before a peer that lies, stalls, refuses or points elsewhere. */
+#include "../net/upstream.h"
+#include "backend/hosted/hosted.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+#define ID "6f9619ff-8b86-4d01-b42d-00c04fc964ff"
+#define OTHER "7f9619ff-8b86-4d01-b42d-00c04fc964ff"
+#define ROW(id)                                                                                                        \
+    "{\"id\":\"" id "\",\"raw_data\":{\"a\":1},\"status\":\"pending\",\"attempted_by\":[],\"retry_count\":0,"          \
+    "\"created_at\":\"2026-11-20 09:30:18.112761+00\"}"
+
+/* Answers in turn; the last one again and again. */
+struct script {
+    const char *const *bodies;
+    const int *statuses;
+    int n_answers;
+    const char *retry_after; /* of refusals; NULL: none */
+    atomic_int n;
+    pthread_mutex_t lock; /* guards heard */
+    char heard[4096];     /* of the last request: its target and the headers that matter */
+};
+
+static const char *header(struct http_exchange *x, const char *name)
+{
+    const char *value = http_header(&x->request, name);
+
+    return value ? value : "-";
+}
+
+static void answer(void *arg, struct http_exchange *x)
+{
+    struct script *s = arg;
+    int i = atomic_fetch_add(&s->n, 1);
+
+    while (i > 0 && (i >= s->n_answers || !s->bodies[i]))
+        i--;
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->heard, sizeof(s->heard), "%s?%s apikey=%s authorization=%s accept-profile=%s content-profile=%s",
+             x->request.path, x->request.query, header(x, "apikey"), header(x, "authorization"),
+             header(x, "accept-profile"), header(x, "content-profile"));
+    pthread_mutex_unlock(&s->lock);
+    if (s->retry_after && s->statuses[i] >= 400)
+        http_response_header(x, "retry-after", s->retry_after);
+    x->response.status = s->statuses[i];
+    buf_add_str(&x->response.body, s->bodies[i]);
+    http_exchange_send(x);
+}
+
+static bool heard(struct script *s, const char *text)
+{
+    bool has;
+
+    pthread_mutex_lock(&s->lock);
+    has = strstr(s->heard, text) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return has;
+}
+
+struct project {
+    struct rig rig;
+    struct script script;
+    struct backend *backend;
+    struct arena *arena;
+};
+
+#define TABLE_THERE "[]"
+
+static void open_project(struct project *p, const char *const *bodies, const int *statuses, int n_answers)
+{
+    struct backend_hosted_config config = {
+        .key = "sb_secret_1", .abbr = "svc", .has_no_realtime = true, .call_ms = 1500
+    };
+    struct err e = { 0 };
+
+    *p = (struct project){ .script = { bodies, statuses, n_answers, .lock = PTHREAD_MUTEX_INITIALIZER } };
+    rig_open(&p->rig, answer, &p->script);
+    p->arena = arena_new();
+    config.url = rig_url(&p->rig, "");
+    if (backend_hosted_open(&config, &p->backend, &e) < 0)
+        fail_msg("%s %s", e.code, e.text);
+}
+
+static void close_project(struct project *p)
+{
+    backend_close(p->backend);
+    arena_free(p->arena);
+    rig_close(&p->rig);
+}
+
+/* What getting the row ID gives when the project answers so. */
+static int get_from(const char *body, int status, struct backend_row *row, struct arena *a, struct err *e)
+{
+    const char *const bodies[] = { TABLE_THERE, body };
+    const int statuses[] = { 200, status };
+    struct project p;
+    int r;
+
+    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    r = backend_get(p.backend, "svc_activities", ID, NULL, a, row, e);
+    close_project(&p);
+    return r;
+}
+
+static void a_row_is_read_and_its_times_are_in_one_form(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_row row;
+    struct err e = { 0 };
+
+    assert_int_equal(get_from("[" ROW(ID) "]", 200, &row, a, &e), 0);
+    assert_string_equal(row.created_at, "2026-11-20T09:30:18.112761Z");
+    assert_string_equal(row.raw_data, "{\"a\":1}");
+    assert_int_equal(row.event, BACKEND_INSERT);
+}
+
+static void lies_about_rows_are_faults(void **state)
+{
+    static const char *const lies[] = {
+        "[" ROW(OTHER) "]",                                   /* another row */
+        "[" ROW(ID) "," ROW(ID) "]",                          /* twice */
+        "[" ROW(ID) "," ROW(OTHER) "]",                       /* more than one */
+        "{}",                                                 /* no list */
+        "[1]",                                                /* no object */
+        "[{}]",                                               /* no id */
+        "[{\"id\":\"x\",\"created_at\":\"2026-11-20\"}]",     /* no valid id */
+        "[{\"id\":\"" ID "\"}]",                              /* no time */
+        "[{\"id\":\"" ID "\",\"created_at\":\"yesterday\"}]", /* no time either */
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"status\":1}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"attempted_by\":\"lin-a\"}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"attempted_by\":[1]}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"retry_count\":-1}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"is_dirty\":\"no\"}]",
+        "<html>",
+        "[",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct backend_row row;
+        struct err e = { 0 };
+        int r = get_from(lies[i], 200, &row, a, &e);
+
+        if (r != -EIO || strcmp(e.code, "STORE_FAILED") != 0)
+            fail_msg("%s: %d %s %s", lies[i], r, e.code, e.text);
+    }
+}
+
+static void refusals_have_codes_of_their_own(void **state)
+{
+    static const struct {
+        const char *body;
+        int status, r;
+        const char *code;
+    } cases[] = {
+        { "{\"message\":\"Invalid API key\"}", 401, -EACCES, "STORE_DENIED" },
+        { "{\"code\":\"42501\",\"message\":\"permission denied\"}", 403, -EACCES, "STORE_DENIED" },
+        { "{\"code\":\"PGRST205\",\"message\":\"Could not find the table\"}", 404, -ENOENT, "UNKNOWN_TABLE" },
+        { "{\"code\":\"42P01\",\"message\":\"no relation\"}", 404, -ENOENT, "UNKNOWN_TABLE" },
+        { "{\"code\":\"PGRST301\",\"message\":\"JWT expired\"}", 401, -EACCES, "STORE_DENIED" },
+        { "{\"code\":\"42703\",\"message\":\"column x does not exist\"}", 400, -EINVAL, "TABLE_UNFIT" },
+        { "{\"code\":\"57014\",\"message\":\"canceling statement\"}", 500, -EBUSY, "STORE_BUSY" },
+        { "not found", 404, -EIO, "STORE_FAILED" },
+        { "", 302, -EIO, "STORE_FAILED" },
+        { "{\"code\":7,\"message\":[]}", 500, -EIO, "STORE_FAILED" },
+        { "upstream is gone", 502, -EAGAIN, "STORE_UNAVAILABLE" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct backend_row row;
+        struct err e = { 0 };
+        int r = get_from(cases[i].body, cases[i].status, &row, a, &e);
+
+        if (r != cases[i].r || strcmp(e.code, cases[i].code) != 0)
+            fail_msg("%s: %d %s %s", cases[i].body, r, e.code, e.text);
+    }
+}
+
+static void a_read_is_repeated_and_an_insert_is_not(void **state)
+{
+    static const char *const bodies[] = { TABLE_THERE, "busy", "[" ROW(ID) "]", "busy" };
+    static const int statuses[] = { 200, 503, 200, 503 };
+    const struct backend_new_row in = { .table = "svc_activities", .id = ID, .raw_data = "{}" };
+    struct project p;
+    struct backend_row row;
+    struct err e = { 0 };
+
+    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    assert_int_equal(backend_get(p.backend, "svc_activities", ID, NULL, p.arena, &row, &e), 0);
+    assert_int_equal(atomic_load(&p.script.n), 3);
+    assert_int_equal(backend_insert(p.backend, &in, p.arena, &row, &e), -EAGAIN);
+    assert_int_equal(atomic_load(&p.script.n), 4);
+    close_project(&p);
+}
+
+/* 429 says that nothing was done; a pause that is longer than a call may last is not begun. */
+static void a_refused_insert_is_repeated_when_the_server_says_so(void **state)
+{
+    static const char *const bodies[] = { TABLE_THERE, "slow down", "[" ROW(ID) "]", "slow down" };
+    static const int statuses[] = { 200, 429, 201, 429 };
+    const struct backend_new_row in = { .table = "svc_activities", .id = ID, .raw_data = "{}" };
+    struct project p;
+    struct backend_row row;
+    struct err e = { 0 };
+
+    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    assert_int_equal(backend_insert(p.backend, &in, p.arena, &row, &e), 0);
+    assert_int_equal(atomic_load(&p.script.n), 3);
+    p.script.retry_after = "3600";
+    assert_int_equal(backend_insert(p.backend, &in, p.arena, &row, &e), -EAGAIN);
+    assert_int_equal(atomic_load(&p.script.n), 4);
+    close_project(&p);
+}
+
+static void key_and_schema_go_in_headers_and_names_are_escaped(void **state)
+{
+    static const char *const bodies[] = { TABLE_THERE };
+    static const int statuses[] = { 200 };
+    struct backend_query q = { .table = "sales.orders", .status = "a&b=c,\"d\"" };
+    struct backend_rows rows;
+    struct project p;
+    struct err e = { 0 };
+
+    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    assert_int_equal(backend_list(p.backend, &q, p.arena, &rows, &e), 0);
+    assert_int_equal(rows.n, 0);
+    assert_true(heard(&p.script, "/rest/v1/orders?status=eq.a%26b%3dc%2c%22d%22&"));
+    assert_true(heard(&p.script, "apikey=sb_secret_1 authorization=Bearer sb_secret_1 accept-profile=sales"));
+    close_project(&p);
+}
+
+static void a_missing_column_is_left_out(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"code\":\"42703\",\"message\":\"column svc_activities.attempt does not exist\"}", "[]", "[" ROW(ID) "]"
+    };
+    static const int statuses[] = { 400, 200, 200 };
+    struct project p;
+    struct backend_row row;
+    struct err e = { 0 };
+
+    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    assert_int_equal(backend_get(p.backend, "svc_activities", ID, NULL, p.arena, &row, &e), 0);
+    assert_false(heard(&p.script, "attempt%2c"));
+    assert_true(heard(&p.script, "app_id%2c"));
+    close_project(&p);
+}
+
+static void a_peer_that_stalls_costs_one_deadline(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_hosted_config config = { .key = "k", .abbr = "svc", .has_no_realtime = true, .call_ms = 300 };
+    struct backend *b = NULL;
+    struct raw_peer peer;
+    struct err e = { 0 };
+
+    raw_open(&peer, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n[", RAW_HANG);
+    config.url = arena_printf(a, "http://127.0.0.1:%u", peer.port);
+    assert_int_equal(backend_hosted_open(&config, &b, &e), -EAGAIN);
+    assert_string_equal(e.code, "STORE_UNAVAILABLE");
+    raw_close(&peer);
+}
+
+/* The key is sent to the address that was named and nowhere else. */
+static void a_redirect_is_not_followed(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_hosted_config config = { .key = "k", .abbr = "svc", .has_no_realtime = true, .call_ms = 1000 };
+    struct backend *b = NULL;
+    struct raw_peer thief, peer;
+    struct err e = { 0 };
+
+    raw_open(&thief, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]", RAW_CLOSE);
+    raw_open(&peer,
+             arena_printf(a, "HTTP/1.1 307 Elsewhere\r\nlocation: http://127.0.0.1:%u/\r\ncontent-length: 0\r\n\r\n",
+                          thief.port),
+             RAW_CLOSE);
+    config.url = arena_printf(a, "http://127.0.0.1:%u", peer.port);
+    assert_int_equal(backend_hosted_open(&config, &b, &e), -EIO);
+    assert_non_null(strstr(e.text, "redirects are not followed"));
+    assert_false(atomic_load(&thief.has_heard));
+    raw_close(&peer);
+    raw_close(&thief);
+}
+
+static void addresses_and_keys_are_checked_before_anything_is_sent(void **state)
+{
+    static const struct {
+        const char *url, *key;
+    } refused[] = {
+        { "http://example.org", "k" }, { "ftp://127.0.0.1", "k" },      { "", "k" },
+        { "https://ref.example", "" }, { "https://ref.example", NULL }, { "https://ref.example", "a\r\nb: c" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        const struct backend_hosted_config config = { .url = refused[i].url, .key = refused[i].key, .abbr = "svc" };
+        struct backend *b = NULL;
+        struct err e = { 0 };
+
+        assert_int_equal(backend_hosted_open(&config, &b, &e), -EINVAL);
+        assert_string_equal(e.code, "BAD_SETTING");
+    }
+    assert_int_equal(hosted_rest_check_url("https://ref.supabase.co", NULL), 0);
+    assert_int_equal(hosted_rest_check_url("http://127.0.0.1:3001", NULL), 0);
+}
+
+static void a_project_that_is_not_set_up_is_told_so(void **state)
+{
+    static const char *const bodies[] = { "{\"code\":\"PGRST205\",\"message\":\"no table\"}" };
+    static const int statuses[] = { 404 };
+    struct script script = { bodies, statuses, 1, .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct backend_hosted_config config = { .key = "k", .abbr = "svc", .has_no_realtime = true };
+    struct backend *b = NULL;
+    struct rig rig = { 0 };
+    struct err e = { 0 };
+
+    rig_open(&rig, answer, &script);
+    config.url = rig_url(&rig, "");
+    assert_int_equal(backend_hosted_open(&config, &b, &e), -ENOENT);
+    assert_string_equal(e.code, "SCHEMA_MISSING");
+    rig_close(&rig);
+}
+
+static bool has_asked_twice(void *arg)
+{
+    return atomic_load(&((struct project *)arg)->script.n) >= 2;
+}
+
+/* A call that waits for its next attempt ends when the service stops. */
+static void *leave_soon(void *arg)
+{
+    struct project *p = arg;
+
+    assert_true(wait_until(has_asked_twice, p));
+    p->backend->ops->leave(p->backend);
+    return NULL;
+}
+
+static void waiting_calls_end_when_the_service_stops(void **state)
+{
+    static const char *const bodies[] = { TABLE_THERE, "busy" };
+    static const int statuses[] = { 200, 503 };
+    struct project p;
+    struct backend_row row;
+    struct err e = { 0 };
+    pthread_t thread;
+
+    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    p.script.retry_after = "1";
+    assert_int_equal(pthread_create(&thread, NULL, leave_soon, &p), 0);
+    assert_int_equal(backend_get(p.backend, "svc_activities", ID, NULL, p.arena, &row, &e), -ECANCELED);
+    pthread_join(thread, NULL);
+    close_project(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_is_read_and_its_times_are_in_one_form),
+        cmocka_unit_test(lies_about_rows_are_faults),
+        cmocka_unit_test(refusals_have_codes_of_their_own),
+        cmocka_unit_test(a_read_is_repeated_and_an_insert_is_not),
+        cmocka_unit_test(a_refused_insert_is_repeated_when_the_server_says_so),
+        cmocka_unit_test(key_and_schema_go_in_headers_and_names_are_escaped),
+        cmocka_unit_test(a_missing_column_is_left_out),
+        cmocka_unit_test(a_peer_that_stalls_costs_one_deadline),
+        cmocka_unit_test(a_redirect_is_not_followed),
+        cmocka_unit_test(addresses_and_keys_are_checked_before_anything_is_sent),
+        cmocka_unit_test(a_project_that_is_not_set_up_is_told_so),
+        cmocka_unit_test(waiting_calls_end_when_the_service_stops),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
