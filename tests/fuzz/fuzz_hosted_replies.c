@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct hosted_path path;
     const struct hosted_call call = { .method = "GET", .path = &path };
-    struct hosted_table t = { .name = "sales.orders" };
+    char name[] = "sales.orders";
+    struct hosted_table t = { .name = name };
     struct hosted_reply reply = { 0 };
     struct hosted_rows rows = { 0 };
     struct err e = { 0 };
