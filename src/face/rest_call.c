@@ -91,8 +91,8 @@ static int arguments_of_params(const struct rest_work *w, const struct rest_para
 
 static int read_arguments(const struct rest_work *w, struct json_value *ret, struct err *e)
 {
-    struct rest_param *params;
-    size_t n;
+    struct rest_param *params = NULL;
+    size_t n = 0;
     int r = rest_params_read(w->arena, w->in->query, &params, &n, e);
 
     if (r == 0)
