@@ -196,14 +196,14 @@ static int attend(struct follower *f, struct err *e)
 {
     const struct net_wait wait = follow_wait(f->ev, FOLLOW_OPERATION_MS);
     struct postgres_outbox_range now = { 0 };
-    int r = postgres_outbox_attend(f->outbox, &wait, e);
+    uint64_t from = 0;
+    int r = postgres_outbox_attend(f->outbox, &wait, &from, e);
 
-    if (r == 0)
-        r = want(f, e);
+    f->next_want_ms = clock_mono_ms() + WANT_EVERY_MS;
     if (r == 0)
         r = postgres_outbox_look(f->outbox, &wait, NULL, &now, e);
-    if (r == 0 && now.oldest < now.newest)
-        f->unrecorded_xid = now.newest;
+    if (r == 0 && now.oldest < from)
+        f->unrecorded_xid = from;
     postgres_outbox_range_clear(&now);
     return r;
 }

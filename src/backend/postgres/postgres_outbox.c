@@ -333,25 +333,6 @@ int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait
 
 /* --- attending --- */
 
-int postgres_outbox_attend(struct postgres_outbox *o, const struct net_wait *wait, struct err *e)
-{
-    struct pg_statement st = { .sql = "SELECT pg_advisory_lock_shared({attended}), pg_current_xact_id()" };
-
-    return run(o, wait, &st, e);
-}
-
-int postgres_outbox_want(struct postgres_outbox *o, const struct net_wait *wait, struct err *e)
-{
-    struct pg_statement st = { .sql = "UPDATE {mark} SET wanted_until = clock_timestamp() + interval '60 seconds'"
-                                      " WHERE wanted_until IS NULL OR wanted_until NOT BETWEEN"
-                                      "  clock_timestamp() + interval '45 seconds' AND"
-                                      "  clock_timestamp() + interval '90 seconds'" };
-
-    return run(o, wait, &st, e);
-}
-
-/* --- resting --- */
-
 static int take_number(void *arg, const struct pg_row *row, struct err *e)
 {
     return pg_row_int(row, 0, INT64_MIN, INT64_MAX, arg, e);
@@ -363,6 +344,36 @@ static int number(struct postgres_outbox *o, const struct net_wait *wait, const 
 
     return run(o, wait, &st, e);
 }
+
+/* Two statements: the second one begins when the lock is held. */
+int postgres_outbox_attend(struct postgres_outbox *o, const struct net_wait *wait, uint64_t *ret_from, struct err *e)
+{
+    struct pg_statement lock = { .sql = "SELECT pg_advisory_lock_shared({attended})" };
+    int64_t from = 0;
+    int r = run(o, wait, &lock, e);
+
+    if (r == 0)
+        r = postgres_outbox_want(o, wait, e);
+    if (r == 0)
+        r = number(o, wait, "SELECT coalesce(recorded_from::text::bigint, 0) FROM {mark}", &from, e);
+    if (r == 0)
+        *ret_from = (uint64_t)from;
+    return r;
+}
+
+int postgres_outbox_want(struct postgres_outbox *o, const struct net_wait *wait, struct err *e)
+{
+    struct pg_statement st = { .sql = "UPDATE {mark} SET wanted_until = clock_timestamp() + interval '60 seconds',"
+                                      " recorded_from = CASE WHEN wanted_until > clock_timestamp() THEN recorded_from"
+                                      "  ELSE pg_current_xact_id() END"
+                                      " WHERE wanted_until IS NULL OR wanted_until NOT BETWEEN"
+                                      "  clock_timestamp() + interval '45 seconds' AND"
+                                      "  clock_timestamp() + interval '90 seconds'" };
+
+    return run(o, wait, &st, e);
+}
+
+/* --- resting --- */
 
 /* The end of a snapshot is behind the last transaction that has ended, not behind the last that has begun: this one
  * begins after those that found no lock, and ends, so that the next snapshot counts them among the open ones. */

@@ -48,8 +48,10 @@ int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait
                           struct err *e) MUST_CHECK;
 
 /* Writers record nothing while nobody reads. From postgres_outbox_attend() to the end of the connection they record,
- * and 45 seconds longer when postgres_outbox_want() is called every 10 seconds. */
-int postgres_outbox_attend(struct postgres_outbox *o, const struct net_wait *wait, struct err *e) MUST_CHECK;
+ * and 45 seconds longer when postgres_outbox_want() is called every 10 seconds. *ret_from: transactions before it may
+ * have changed rows when nobody read. */
+int postgres_outbox_attend(struct postgres_outbox *o, const struct net_wait *wait, uint64_t *ret_from,
+                           struct err *e) MUST_CHECK;
 int postgres_outbox_want(struct postgres_outbox *o, const struct net_wait *wait, struct err *e) MUST_CHECK;
 
 /* While a reader rests, writers send a notification. Transactions that wrote before it rested may still be open and

@@ -187,7 +187,8 @@ void postgres_outbox_lock_key(const char *abbr, int32_t ret[2])
 
 /* xid is that of the transaction, not of a subtransaction. A row's image is the texts of backend_columns in their
  * order; a slim one has only the slim columns. The mark is the snapshot whose changes the next pruning removes,
- * `pruned` the one whose changes are gone. Until wanted_until a reader may come back, so changes are recorded. */
+ * `pruned` the one whose changes are gone. Until wanted_until a reader may come back, so changes are recorded; those of
+ * transactions before recorded_from may lack some. */
 static const char tables[] =
     "CREATE UNLOGGED TABLE IF NOT EXISTS {outbox} ("
     " seq bigint GENERATED ALWAYS AS IDENTITY,"
@@ -197,8 +198,10 @@ static const char tables[] =
     " PRIMARY KEY (xid, seq));\n"
     "CREATE TABLE IF NOT EXISTS \"public\".\"{abbr}_outbox_mark\" ("
     " is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one), mark pg_snapshot NOT NULL, pruned pg_snapshot,"
-    " marked_at timestamptz NOT NULL DEFAULT clock_timestamp(), wanted_until timestamptz);\n"
-    "ALTER TABLE \"public\".\"{abbr}_outbox_mark\" ADD COLUMN IF NOT EXISTS wanted_until timestamptz;\n"
+    " marked_at timestamptz NOT NULL DEFAULT clock_timestamp(), wanted_until timestamptz,"
+    " recorded_from xid8);\n"
+    "ALTER TABLE \"public\".\"{abbr}_outbox_mark\" ADD COLUMN IF NOT EXISTS wanted_until timestamptz,"
+    " ADD COLUMN IF NOT EXISTS recorded_from xid8;\n"
     "INSERT INTO \"public\".\"{abbr}_outbox_mark\" (mark) VALUES (pg_current_snapshot()) ON CONFLICT DO NOTHING;\n";
 
 /* The record of a change whose rows could not be recorded. */

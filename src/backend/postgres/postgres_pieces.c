@@ -12,12 +12,14 @@
     " {bare_literal})) AND tgname = '" name "' AND tgenabled <> 'D')"
 #define INDEX(suffix) "SELECT to_regclass(format('%I.%I', {schema_literal}, '{index}_" suffix "')) IS NOT NULL"
 #define HAS_PUBLICATION "EXISTS (SELECT 1 FROM pg_catalog.pg_publication WHERE pubname = '{abbr}_events')"
-#define IS_PUBLISHED                                                                                                   \
+#define IS_PUBLISHED(schema, name)                                                                                     \
     "EXISTS (SELECT 1 FROM pg_catalog.pg_publication_tables WHERE pubname = '{abbr}_events'"                           \
-    " AND schemaname = {schema_literal} AND tablename = {bare_literal})"
-#define IS_FULL                                                                                                        \
-    "(SELECT relreplident = 'f' FROM pg_catalog.pg_class WHERE oid = to_regclass(format('%I.%I', {schema_literal},"    \
-    " {bare_literal})))"
+    " AND schemaname = " schema " AND tablename = " name ")"
+#define IS_FULL(schema, name)                                                                                          \
+    "(SELECT relreplident = 'f' FROM pg_catalog.pg_class WHERE oid = to_regclass(format('%I.%I', " schema ", " name    \
+    ")))"
+#define SET_SCHEMA "current_setting('hearth.schema')"
+#define SET_TABLE "current_setting('hearth.bare_table')"
 #define CREATE_PUBLICATION "CREATE PUBLICATION \"{abbr}_events\""
 /* Where the setting leaves the choice, the publication is made only when it can serve. */
 #define CAN_PUBLISH "current_setting('wal_level') = 'logical' AND has_database_privilege(current_database(), 'CREATE')"
@@ -154,17 +156,26 @@ const struct postgres_piece postgres_table_pieces[] = {
       "CREATE INDEX IF NOT EXISTS \"{index}_changed_again\" ON {table} (created_at, seq)"
       " WHERE handled_revision < revision;\n" },
     { "publication of {table} and its whole old rows",
-      "SELECT NOT " HAS_PUBLICATION " OR (" IS_PUBLISHED " AND " IS_FULL ")",
+      "SELECT NOT " HAS_PUBLICATION " OR (" IS_PUBLISHED("{schema_literal}", "{bare_literal}") " AND " IS_FULL(
+          "{schema_literal}", "{bare_literal}") ")",
+      "SET hearth.schema = {schema_literal};\n" /* a name may contain the end of a quoted block */
+      "SET hearth.bare_table = {bare_literal};\n"
       "DO $do$ BEGIN\n"
-      "    IF " HAS_PUBLICATION " AND NOT " IS_FULL " THEN\n"
-      "        ALTER TABLE {table} REPLICA IDENTITY FULL;\n"
-      "    END IF;\n"
-      "    IF " HAS_PUBLICATION " AND NOT " IS_PUBLISHED " THEN\n"
-      "        ALTER PUBLICATION \"{abbr}_events\" ADD TABLE {table};\n"
-      "    END IF;\n"
-      "EXCEPTION WHEN insufficient_privilege THEN\n"
-      "    RAISE WARNING 'hearth: a table is not in the publication {abbr}_events: %', SQLERRM;\n"
-      "END $do$;\n" },
+      "    IF " HAS_PUBLICATION " AND NOT " IS_FULL(
+          SET_SCHEMA,
+          SET_TABLE) " THEN\n"
+                     "        EXECUTE format('ALTER TABLE %I.%I REPLICA IDENTITY FULL', " SET_SCHEMA ", " SET_TABLE
+                     ");\n"
+                     "    END IF;\n"
+                     "    IF " HAS_PUBLICATION " AND NOT " IS_PUBLISHED(
+                         SET_SCHEMA,
+                         SET_TABLE) " THEN\n"
+                                    "        EXECUTE format('ALTER PUBLICATION %I ADD TABLE %I.%I', '{abbr}_events', " SET_SCHEMA
+                                    ", " SET_TABLE ");\n"
+                                    "    END IF;\n"
+                                    "EXCEPTION WHEN insufficient_privilege THEN\n"
+                                    "    RAISE WARNING 'hearth: a table is not in the publication {abbr}_events: %', SQLERRM;\n"
+                                    "END $do$;\n" },
     { "triggers hearth_2_... on {table}", TRIGGER("hearth_2_updated"), "{outbox_triggers}" },
     { NULL, NULL, NULL },
 };
