@@ -73,13 +73,17 @@ static int check_repeat(struct hosted *h, struct hosted_table *t, const struct b
                         struct arena *a, struct err *e)
 {
     struct hosted_row row = { 0 };
-    int r = end_status ? hosted_get_row(h, t, l->row_id, NULL, a, &row, e) : 0;
-    bool is_same = row.claimed_by && strcmp(row.claimed_by, l->machine_id) == 0 &&
-                   (row.row.attempt == l->attempt || l->attempt == BACKEND_ANY_ATTEMPT) &&
-                   strcmp(row.row.status, end_status) == 0;
+    bool is_same;
+    int r;
 
+    if (!end_status)
+        return refusals_lease_lost(l, e);
+    r = hosted_get_row(h, t, l->row_id, NULL, a, &row, e);
     if (r < 0 && r != -ENOENT)
         return r;
+    is_same = row.claimed_by && strcmp(row.claimed_by, l->machine_id) == 0 &&
+              (row.row.attempt == l->attempt || l->attempt == BACKEND_ANY_ATTEMPT) &&
+              strcmp(row.row.status, end_status) == 0;
     return r == 0 && is_same ? 0 : refusals_lease_lost(l, e);
 }
 

@@ -516,12 +516,10 @@ int hosted_session_tick(struct hosted_session *s, int64_t now_ms, struct err *e)
 int64_t hosted_session_due_ms(struct hosted_session *s, int64_t now_ms)
 {
     int64_t due_ms = s->beat_ms;
-    struct hosted_channel *ch;
 
     if (!STAILQ_EMPTY(&s->speech))
         due_ms = MIN(due_ms, now_ms + s->config.times->step_ms / 10);
-    TAILQ_FOREACH(ch, &s->channels, links)
-    {
+    for (const struct hosted_channel *ch = TAILQ_FIRST(&s->channels); ch; ch = TAILQ_NEXT(ch, links)) {
         if (!ch->is_wanted)
             return now_ms;
         if (ch->step != HOSTED_JOINED)

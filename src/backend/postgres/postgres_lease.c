@@ -139,7 +139,7 @@ static int beat_together(struct postgres *pg, const struct backend_lease *leases
     AUTO(arena_freep) struct arena *a = arena_new();
     struct pg_statement statements[PIPELINE];
     const char *sql[PIPELINE], *params[PIPELINE][3];
-    int64_t n_changed[PIPELINE];
+    int64_t n_changed[PIPELINE] = { 0 };
     int r = find_tables(pg, leases, n, sql, e);
 
     for (size_t i = 0; i < n && r == 0; i++) {

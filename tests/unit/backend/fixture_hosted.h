@@ -1,4 +1,4 @@
-/* The hosted provider: a project that a test outside has started (tests/peers/hosted.test.mjs), named by the
+/* The hosted provider: a project that a test outside has started (by hand so far, docs/hosted.md), named by the
  * environment: HEARTH_TEST_HOSTED_URL and _KEY of its REST interface, and _PG, its database as the owner reaches it. A
  * place is that one project, emptied. */
 #pragma once
@@ -16,12 +16,6 @@ struct hosted_place {
 static inline bool hosted_is_there(void)
 {
     return getenv("HEARTH_TEST_HOSTED_URL") != NULL;
-}
-
-/* A table that has only the columns of the specification. */
-static inline bool hosted_is_plain(void)
-{
-    return getenv("HEARTH_TEST_HOSTED_PLAIN") != NULL;
 }
 
 static const char empty_project[] =
