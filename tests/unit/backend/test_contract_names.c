@@ -84,10 +84,11 @@ static void changes_are_reported_under_the_whole_name(void **state)
 
 static struct json_value call(struct rig *rig, const char *function, const char *arguments)
 {
+    const struct function_call it = { function, rig_json(rig, arguments), NULL };
     char *result = NULL;
     struct err e = { 0 };
 
-    must(functions_call(rig->backend, function, rig_json(rig, arguments), rig->arena, &result, &e), &e);
+    must(functions_call(rig->backend, &it, rig->arena, &result, &e), &e);
     return rig_json(rig, result);
 }
 
