@@ -1,7 +1,10 @@
 /* Dates and times as PostgreSQL reads their ISO 8601 forms, in the form of its to_jsonb(). */
 #include "backend/query_values.h"
 
+#include "base/clock.h"
+
 #include <ctype.h>
+#include <strings.h>
 
 enum { DAY_S = 86400, MICROS = 1000000, YEAR_MAX = 9999, ZONE_HOURS = 15 };
 
@@ -186,14 +189,23 @@ static bool reads_moment(struct reader *r, enum table_type type, struct moment *
     return reads_time(r, m) && reads_zone(r, m) && r->at == r->text.n;
 }
 
+/* PostgreSQL's word for the moment of the statement (section 8.5.1.4 of its manual); other texts as they are. */
+static struct slice with_now(struct arena *a, enum table_type type, struct slice text)
+{
+    char now[TIME_TEXT_SIZE];
+
+    if (text.n != 3 || strncasecmp(text.p, "now", 3) != 0)
+        return text;
+    clock_now_text(now);
+    return slice_of(arena_strdup(a, type == TABLE_TIME ? now + strlen("2026-11-20T") : now));
+}
+
 int query_time_read(struct arena *a, enum table_type type, struct slice text, struct slice *ret, struct err *e)
 {
-    struct reader r = { .text = text };
+    struct reader r = { .text = with_now(a, type, slice_trim(text)) };
     struct moment m = { .year = 2000, .month = 1, .day = 1 };
     int failed;
 
-    while (r.text.n && isspace((unsigned char)r.text.p[r.text.n - 1]))
-        r.text.n--;
     if (!reads_moment(&r, type, &m)) {
         err_add_extra(e, "sqlstate", "22007");
         return query_value_refuse(type, text, e);

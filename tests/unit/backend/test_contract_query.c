@@ -213,6 +213,25 @@ static void a_condition_chooses_rows(void **state)
     }
 }
 
+static void now_is_the_moment_of_the_statement(void **state)
+{
+    static const struct test_case cases[] = { { "due=gt.now", "" }, { "due=lte.now", "late" } };
+    struct rig *rig = *state;
+
+    declare(rig, &orders);
+    rows_of(rig, insert_of(rig, "[{\"name\":\"late\",\"due\":\"now\",\"day\":\"NOW\",\"at\":\"now\"}]"));
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct query_condition where = query_text_read(rig->arena, cases[i].condition);
+        struct query q = select_all();
+        struct query_reply reply = { 0 };
+        struct err e;
+
+        q.where = &where;
+        must(run(rig, &q, &reply, &e), &e);
+        assert_string_equal(names_of(rig, reply.rows), cases[i].names);
+    }
+}
+
 static void rows_are_ordered_limited_and_counted(void **state)
 {
     struct query_order by_small[] = { { .path = { .column = "small" } },
@@ -269,6 +288,7 @@ int main(void)
         TEST(values_come_back_as_postgresql_shows_them),
         TEST(a_value_is_read_as_its_columns_type),
         TEST(a_condition_chooses_rows),
+        TEST(now_is_the_moment_of_the_statement),
         TEST(rows_are_ordered_limited_and_counted),
         TEST(items_have_names_paths_and_casts),
     };
