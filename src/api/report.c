@@ -58,7 +58,7 @@ const struct field report_fields[] = {
     FIELD_STRING(struct report_payload, machine_id, "machine_id", .max = LIMIT_NAME_CHARS),
     FIELD_OBJECT(struct report_payload, result, "result"),
     FIELD_ANY(struct report_payload, error, "error", .help = "a string, or an object with message"),
-    FIELD_INT(struct report_payload, attempt, "attempt", .min = 0, .max = INT32_MAX,
+    FIELD_INT(struct report_payload, attempt, "attempt", .min = 0, .max = LIMIT_ATTEMPT,
               .help = "TASK_ATTEMPT of the agent"),
     FIELD_END,
 };

@@ -456,4 +456,6 @@ enum {
     LIMIT_SETTING_BYTES = 4096, /* one value */
 };
 
+#define LIMIT_ATTEMPT                                                                                                  \
+    INT64_C(9007199254740991) /* 2^53 - 1: the largest integer that every JSON reader keeps (RFC 7493 section 2.2) */
 #define LIMIT_CHILD_FILE_BYTES (INT64_C(16) << 30) /* the largest file that a child in a sandbox may write */

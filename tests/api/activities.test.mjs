@@ -196,6 +196,13 @@ test('an app claims and completes its own row through the database functions', a
     assert.deepEqual([data.status, data.result], ['completed', { ok: 1 }]);
 });
 
+test('an attempt is an integer up to 2^53 - 1, as the largest that JSON keeps', async () => {
+    const mine = h.asApp(await newApp(h, {}, ['activities.write', 'activities.read']));
+    const { id } = (await mine('POST', '/activities', { raw_data: { n: 1 } })).body.data;
+    const complete = (attempt) => mine('POST', '/activities/functions/svc_fn_complete_task', { task_id: id, machine_id: 'm1', attempt });
+    assert.deepEqual([(await complete(2 ** 53 - 1)).status, (await complete(2 ** 53)).status], [200, 400]);
+});
+
 test('a database function that does not exist is told as such', async () => {
     const mine = h.asApp(await newApp(h, {}, ['activities.write']));
     assert.equal((await mine('POST', '/activities/functions/drop_everything', {})).status, 404);

@@ -101,7 +101,7 @@ test('the administrator gets described answers on every route', async (t) => {
         book.check(entry, reply);
         if (entry.method === 'GET' && !hasPlaces(entry.path) && !entry.path.startsWith('/session/') && !entry.path.endsWith('/sdk/auth/token') &&
             entry.path !== '/api/mcp/callback' &&      // answers a login that was begun only
-            entry.path !== '/api/backend/projects' &&  // needs a login at the hosted service
+            !/^\/api\/backend\/(projects|check)$/.test(entry.path) &&  // of the hosted service: need a login, a project
             !entry.path.startsWith('/auth/v1/') &&     // needs a key of the face
             entry.path !== '/realtime/v1/websocket')   // answers an upgrade only
             assert.equal(reply.status, 200, `${entry.method} ${entry.path} ${reply.text}`);

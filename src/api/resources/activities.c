@@ -65,7 +65,7 @@ static const struct field function_fields[] = {
                  .help = "who claims or holds it"),
     FIELD_STRING(struct function_body, table_name, "table_name", .max = LIMIT_TABLE_NAME,
                  .help = "default: the activities table"),
-    FIELD_INT(struct function_body, attempt, "attempt", .min = 1, .max = INT32_MAX,
+    FIELD_INT(struct function_body, attempt, "attempt", .min = 1, .max = LIMIT_ATTEMPT,
               .help = "as the claim told it; refuses a late end"),
     FIELD_STRING(struct function_body, error, "error", .max = LIMIT_STRING_DEFAULT, .help = "of fail_task"),
     FIELD_STRING(struct function_body, error_msg, "error_msg", .max = LIMIT_STRING_DEFAULT,

@@ -19,7 +19,7 @@ static const struct field external_fields[] = {
     FIELD_STRING(struct external_body, table_name, "table_name", .max = LIMIT_NAME_CHARS),
     FIELD_STRING(struct external_body, machine_id, "machine_id", .max = LIMIT_NAME_CHARS),
     FIELD_OBJECT(struct external_body, data, "data", .help = "result of a success, error.message of a failure"),
-    FIELD_INT(struct external_body, attempt, "attempt", .min = 0, .max = INT32_MAX,
+    FIELD_INT(struct external_body, attempt, "attempt", .min = 0, .max = LIMIT_ATTEMPT,
               .help = "TASK_ATTEMPT of the agent; refuses a report that comes too late"),
     FIELD_END,
 };

@@ -14,8 +14,11 @@ struct message {
     size_t n;
 };
 
+/* Of more than eight bytes, those before the last eight are 0. */
 static inline void put(struct message *m, uint64_t value, size_t n_bytes)
 {
+    for (; n_bytes > 8; n_bytes--)
+        m->bytes[m->n++] = 0;
     for (size_t i = 0; i < n_bytes; i++)
         m->bytes[m->n++] = (char)(value >> 8 * (n_bytes - 1 - i));
 }
