@@ -87,7 +87,7 @@ static int read_columns(struct hosted *h, const char *table, unsigned *ret, stru
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     unsigned has = ALL_OPTIONAL, missing = 0;
-    int r;
+    int r = 0;
 
     do {
         struct err why = { 0 };
