@@ -102,7 +102,7 @@ static int make(const struct approval_question *from, struct approval **ret, str
         .tool = arena_strdup(a, from->tool),
         .session_id = arena_strdup(a, from->session_id),
         .task_uuid = arena_strdup(a, from->task_uuid),
-        .app_id = arena_strdup(a, from->app_id),
+        .app_id = from->app_id && *from->app_id ? arena_strdup(a, from->app_id) : NULL,
         .text = arena_strdup(a, from->text),
         .arguments = text_of(a, from->arguments),
         .choices = text_of(a, from->choices),
@@ -133,10 +133,38 @@ static void settle_kept(struct approval *q, bool is_allowed)
     q->was_kept = true;
 }
 
+/* An app cannot fill the list, neither alone nor with other apps. The caller holds the lock. */
+static int check_share(const struct approvals *p, const char *app_id, struct err *e)
+{
+    size_t n_of_app = 0, n_of_apps = 0;
+
+    for (const struct approval *q = p->first; q; q = q->next) {
+        n_of_apps += q->view.app_id != NULL;
+        n_of_app += q->view.app_id && strcmp(q->view.app_id, app_id) == 0;
+    }
+    if (n_of_app >= LIMIT_APP_APPROVALS)
+        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS", "%d questions of this app wait for a person already.",
+                       LIMIT_APP_APPROVALS);
+    if (n_of_apps >= LIMIT_PENDING_APPROVALS - LIMIT_APP_APPROVALS)
+        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS", "%d questions of apps wait for a person already.",
+                       LIMIT_PENDING_APPROVALS - LIMIT_APP_APPROVALS);
+    return 0;
+}
+
+/* The caller holds the lock. */
+static int check_room(const struct approvals *p, const char *app_id, struct err *e)
+{
+    if (p->n == LIMIT_PENDING_APPROVALS)
+        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS", "%d questions wait for a person already.",
+                       LIMIT_PENDING_APPROVALS);
+    return app_id ? check_share(p, app_id, e) : 0;
+}
+
 /* The caller holds the lock. */
 static int add(struct approvals *p, struct approval *q, struct err *e)
 {
     bool is_allowed = false;
+    int r;
 
     if (approvals_find_session_rule(p, &q->view, &is_allowed)) {
         settle_kept(q, is_allowed);
@@ -144,9 +172,9 @@ static int add(struct approvals *p, struct approval *q, struct err *e)
     }
     if (p->is_closing)
         return err_set(e, -ECANCELED, "SHUTTING_DOWN", "The service is stopping.");
-    if (p->n == LIMIT_PENDING_APPROVALS)
-        return err_set(e, -EAGAIN, "TOO_MANY_QUESTIONS", "%d questions wait for a person already.",
-                       LIMIT_PENDING_APPROVALS);
+    r = check_room(p, q->view.app_id, e);
+    if (r < 0)
+        return r;
     *p->last = q;
     p->last = &q->next;
     p->n++;

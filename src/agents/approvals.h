@@ -57,8 +57,8 @@ struct approval_answer {
 
 /* Waits until a person answers, approvals.wait_s (settings) are over (then APPROVAL_UNANSWERED, a denial) or the wait
  * is cancelled; the deadline of `wait` does not count, because it is the person's time. -ECANCELED SHUTTING_DOWN when
- * *wait->is_gone or *wait->is_leaving; -EAGAIN TOO_MANY_QUESTIONS above LIMIT_PENDING_APPROVALS; -E2BIG for arguments
- * above LIMIT_APPROVAL_BYTES. */
+ * *wait->is_gone or *wait->is_leaving; -EAGAIN TOO_MANY_QUESTIONS above LIMIT_PENDING_APPROVALS or the app's share,
+ * LIMIT_APP_APPROVALS; -E2BIG for arguments above LIMIT_APPROVAL_BYTES. */
 int approvals_request(struct approvals *p, const struct approval_question *q, const struct net_wait *wait,
                       struct arena *a, struct approval_answer *ret, struct err *e) MUST_CHECK;
 /* The same in two parts, so that one thread can ask several questions at once. Every question that was put must be

@@ -156,6 +156,7 @@ enum {
     LIMIT_TOOL_RESULT_IMAGES = 8,       /* of one result */
     LIMIT_TOOL_IMAGE_BYTES = 5 << 20,   /* of one image in a result, in base64 */
     LIMIT_PENDING_APPROVALS = 512,      /* questions that wait for a person */
+    LIMIT_APP_APPROVALS = 64,           /* of one app; all apps together leave so many places for other questions */
     LIMIT_APPROVAL_BYTES = 1 << 20,     /* arguments of one question; shown in full */
     LIMIT_APPROVAL_RULES = 10000,       /* kept decisions about an agent and a tool */
     LIMIT_SESSION_APPROVALS = 4096,     /* decisions for sessions, in memory */
