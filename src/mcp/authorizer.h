@@ -20,5 +20,7 @@ struct mcp_authorizer {
     /* 0: value() now gives another value, and the request is sent once more. -EACCES MCP_LOGIN_REQUIRED: a person has
      * to log in. */
     int (*refused)(void *arg, const struct mcp_refusal *refusal, const struct net_wait *wait, struct err *e);
+    /* Neither function is called any more. NULL: nobody has to know. */
+    void (*release)(void *arg);
     void *arg;
 };

@@ -54,18 +54,19 @@ int mcp_http_init(struct mcp_http *h, const struct mcp_link_ops *ops, const stru
     h->arena = arena_new();
     h->url = arena_strdup(h->arena, c->url);
     h->guard = c->guard;
+    if (c->authorizer)
+        h->authorizer = *c->authorizer;
     r = url_parse(h->arena, h->url, &url, e);
     if (r == 0)
         r = copy_headers(h, c, e);
-    if (c->authorizer && !h->has_authorization) {
-        h->authorizer = *c->authorizer;
-        h->has_authorizer = true;
-    }
+    h->has_authorizer = c->authorizer && !h->has_authorization;
     return r;
 }
 
 void mcp_http_clear(struct mcp_http *h)
 {
+    if (h->authorizer.release)
+        h->authorizer.release(h->authorizer.arg);
     free(h->target);
     arena_free(h->arena);
     pthread_cond_destroy(&h->changed);

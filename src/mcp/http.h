@@ -19,7 +19,8 @@ struct mcp_http_config {
     const char *url;
     const struct http_call_header *headers;  /* that the person configured, sent with every request */
     size_t n_headers;                        /* at most LIMIT_MCP_HEADERS */
-    const struct mcp_authorizer *authorizer; /* copied; NULL, or a configured Authorization: 401 is an error */
+    const struct mcp_authorizer *authorizer; /* copied and released by the link, at failure too; NULL, or a configured
+                                              * Authorization: 401 is an error */
     const struct guard *guard;               /* borrowed; NULL: a person named the address (net/http_client.h) */
 };
 

@@ -24,8 +24,8 @@ struct mcp_http {
     const char *url;
     const struct http_call_header *headers;
     size_t n_headers;
-    bool has_authorization; /* among the headers */
-    struct mcp_authorizer authorizer;
+    bool has_authorization;           /* among the headers */
+    struct mcp_authorizer authorizer; /* released at the end, also when it is not asked */
     bool has_authorizer;
     const struct guard *guard;
     struct mcp_link_events on;

@@ -34,7 +34,7 @@ struct mcp_oauth *mcp_oauth_free(struct mcp_oauth *o)
     while (o->waiting) {
         struct mcp_oauth_waiting *next = o->waiting->next;
 
-        arena_free(o->waiting->arena);
+        arena_free(o->waiting->arena); /* the entries end next */
         o->waiting = next;
     }
     while (o->entries) {
@@ -143,6 +143,11 @@ static int take_refusal(void *arg, const struct mcp_refusal *refusal, const stru
     return r;
 }
 
+static void release_entry(void *arg)
+{
+    mcp_entry_release(arg);
+}
+
 int mcp_oauth_authorizer(struct mcp_oauth *o, const struct mcp_oauth_target *t, struct mcp_authorizer *ret,
                          struct err *e)
 {
@@ -150,7 +155,7 @@ int mcp_oauth_authorizer(struct mcp_oauth *o, const struct mcp_oauth_target *t, 
     int r = mcp_entry_of(o, t->server, t, &entry, e);
 
     if (r == 0)
-        *ret = (struct mcp_authorizer){ give_value, take_refusal, entry };
+        *ret = (struct mcp_authorizer){ give_value, take_refusal, release_entry, entry };
     return r;
 }
 
@@ -206,6 +211,7 @@ static void drop_old(struct mcp_oauth *o, size_t most)
 
         if (++n > most || w->until_ms < clock_mono_ms()) {
             *at = w->next;
+            w->entry->n_users--;
             arena_free(w->arena);
             n--;
         } else {
@@ -304,6 +310,7 @@ int mcp_oauth_begin(struct mcp_oauth *o, const struct mcp_oauth_target *t, const
             (struct mcp_oauth_login){ browser_url(a, m.authorization_endpoint, w), arena_strdup(a, w->state), at.host };
         add_waiting(o, w);
     } else {
+        mcp_entry_release(w->entry);
         arena_free(own);
     }
     return r;
@@ -454,6 +461,7 @@ int mcp_oauth_finish(struct mcp_oauth *o, const struct mcp_oauth_answer *answer,
                        "This login was finished before, took too long, or was never begun here: begin again.");
     *ret_server = arena_strdup(a, w->entry->server);
     r = finish_login(o, w, answer, wait, a, e);
+    mcp_entry_release(w->entry);
     arena_free(w->arena);
     return r;
 }
@@ -492,6 +500,7 @@ int mcp_oauth_obtain(struct mcp_oauth *o, const struct mcp_oauth_target *t, cons
         r = obtain(entry, &f, t, e);
     if (r == 0)
         mcp_entry_want(entry, NULL);
+    mcp_entry_release(entry);
     return r;
 }
 
@@ -538,6 +547,7 @@ int mcp_oauth_forget(struct mcp_oauth *o, const struct mcp_oauth_target *t, cons
     if (r == 0)
         revoke(&f, t, &grant);
     pthread_mutex_unlock(&entry->busy);
+    mcp_entry_release(entry);
     return r;
 }
 
@@ -562,5 +572,6 @@ int mcp_oauth_status(struct mcp_oauth *o, const char *server, struct arena *a, s
     if (entry->wanted_arena)
         ret->state = MCP_OAUTH_WANTED;
     pthread_mutex_unlock(&o->lock);
+    mcp_entry_release(entry);
     return 0;
 }

@@ -63,7 +63,8 @@ struct mcp_oauth_target {
 /* The extension of MCP that describes the way; a constant; NULL: none, the specification itself. */
 const char *mcp_oauth_extension(enum mcp_oauth_way way);
 
-/* The authorizer lives as long as o. A login for another url than the target's counts as none. */
+/* The login keeps its place until authorizer.release(), which the link calls. A login for another url than the target's
+ * counts as none. -EDQUOT TOO_MANY_SERVERS: LIMIT_MCP_LOGIN_ENTRIES servers are in use. */
 int mcp_oauth_authorizer(struct mcp_oauth *o, const struct mcp_oauth_target *t, struct mcp_authorizer *ret,
                          struct err *e) MUST_CHECK;
 

@@ -29,13 +29,14 @@ struct mcp_grant {
     const struct mcp_grant *identity; /* the login at the identity provider; NULL: none */
 };
 
-/* One server's login. Lives as long as its mcp_oauth. */
+/* One server's login. Without users, it may give its place to another server's; what is stored of it stays. */
 struct mcp_oauth_entry {
     struct mcp_oauth *oauth;
     struct mcp_oauth_entry *next;
     char *server;         /* owned */
     pthread_mutex_t busy; /* one thread at a time talks to the authorization server for it */
     /* the following under the lock of mcp_oauth */
+    size_t n_users;             /* authorizers, logins that wait for their person, and calls */
     struct arena *target_arena; /* owned */
     struct mcp_oauth_target target;
     struct arena *grant_arena; /* owned; NULL: not loaded */
@@ -60,7 +61,7 @@ struct mcp_oauth_waiting {
 struct mcp_oauth {
     struct mcp_oauth_config config;
     pthread_mutex_t lock;
-    struct mcp_oauth_entry *entries;
+    struct mcp_oauth_entry *entries;   /* the last used first */
     struct mcp_oauth_waiting *waiting; /* the newest first */
 };
 
@@ -158,9 +159,11 @@ int mcp_renew_enterprise(struct mcp_oauth_entry *entry, const struct mcp_fetch *
 
 /* ---- oauth_store.c ---- */
 
-/* Finds or makes the entry, with this target; t NULL: as it is. Loads what is stored. */
+/* Finds or makes the entry, with this target; t NULL: as it is. Loads what is stored. The caller is a user of it until
+ * mcp_entry_release(). -EDQUOT TOO_MANY_SERVERS: all places have users. */
 int mcp_entry_of(struct mcp_oauth *o, const char *server, const struct mcp_oauth_target *t,
                  struct mcp_oauth_entry **ret, struct err *e) MUST_CHECK;
+void mcp_entry_release(struct mcp_oauth_entry *entry); /* NULL: nothing */
 /* Copies the grant; zeroed when there is none for the target's url. */
 void mcp_entry_grant(struct mcp_oauth_entry *entry, struct arena *a, struct mcp_grant *ret);
 void mcp_entry_target(struct mcp_oauth_entry *entry, struct arena *a, struct mcp_oauth_target *ret);

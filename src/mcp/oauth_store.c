@@ -185,16 +185,73 @@ static struct mcp_oauth_entry *find_entry(struct mcp_oauth *o, const char *serve
     return entry;
 }
 
-static struct mcp_oauth_entry *add_entry(struct mcp_oauth *o, const char *server)
+static struct mcp_oauth_entry *new_entry(struct mcp_oauth *o, const char *server)
 {
     struct mcp_oauth_entry *entry = xcalloc(1, sizeof(*entry));
 
     entry->oauth = o;
     entry->server = xstrdup(server);
     pthread_mutex_init(&entry->busy, NULL);
+    return entry;
+}
+
+static void take_out(struct mcp_oauth *o, const struct mcp_oauth_entry *entry)
+{
+    struct mcp_oauth_entry **at = &o->entries;
+
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+}
+
+/* Nobody uses it, and its tokens lie in the store. */
+static bool is_idle(const struct mcp_oauth *o, const struct mcp_oauth_entry *entry)
+{
+    return entry->n_users == 0 && (o->config.store || !entry->grant.access_token);
+}
+
+/* Makes a place: the idle one that was unused for longest goes. */
+static bool make_room(struct mcp_oauth *o)
+{
+    struct mcp_oauth_entry *oldest = NULL;
+    size_t n = 0;
+
+    for (struct mcp_oauth_entry *each = o->entries; each; each = each->next, n++)
+        if (is_idle(o, each))
+            oldest = each;
+    if (n < LIMIT_MCP_LOGIN_ENTRIES)
+        return true;
+    if (!oldest)
+        return false;
+    take_out(o, oldest);
+    mcp_entry_free(oldest);
+    return true;
+}
+
+/* The entry is the first of the list now; NULL: there is no place. The caller holds the lock. */
+static struct mcp_oauth_entry *use_entry(struct mcp_oauth *o, const char *server)
+{
+    struct mcp_oauth_entry *entry = find_entry(o, server);
+
+    if (entry)
+        take_out(o, entry);
+    else if (make_room(o))
+        entry = new_entry(o, server);
+    if (!entry)
+        return NULL;
     entry->next = o->entries;
     o->entries = entry;
+    entry->n_users++;
     return entry;
+}
+
+void mcp_entry_release(struct mcp_oauth_entry *entry)
+{
+    if (!entry)
+        return;
+    pthread_mutex_lock(&entry->oauth->lock);
+    entry->n_users--;
+    pthread_mutex_unlock(&entry->oauth->lock);
 }
 
 static void set_target(struct mcp_oauth_entry *entry, const struct mcp_oauth_target *t)
@@ -221,22 +278,17 @@ int mcp_entry_of(struct mcp_oauth *o, const char *server, const struct mcp_oauth
     AUTO(arena_freep) struct arena *a = arena_new();
     struct mcp_oauth_entry *entry;
     struct mcp_grant stored;
-    size_t n = 0;
 
     load(o, server, a, &stored);
     pthread_mutex_lock(&o->lock);
-    entry = find_entry(o, server);
-    for (const struct mcp_oauth_entry *each = o->entries; each; each = each->next)
-        n++;
-    if (!entry && n < LIMIT_MCP_LOGIN_ENTRIES)
-        entry = add_entry(o, server);
+    entry = use_entry(o, server);
     if (entry && t)
         set_target(entry, t);
     if (entry && !entry->grant_arena)
         set_grant(entry, &stored);
     pthread_mutex_unlock(&o->lock);
     if (!entry)
-        return err_set(e, -EDQUOT, "TOO_MANY_SERVERS", "At most %d MCP servers can be logged in at.",
+        return err_set(e, -EDQUOT, "TOO_MANY_SERVERS", "At most %d MCP servers can be logged in at, at the same time.",
                        LIMIT_MCP_LOGIN_ENTRIES);
     *ret = entry;
     return 0;

@@ -176,6 +176,7 @@ static int read_target(struct under_test *u, struct arena *a, struct err *e)
 {
     const char *text = getenv("MCP_CONFORMANCE_CONTEXT");
     struct json_value context = { 0 };
+    int r;
 
     if (text && json_parse(a, slice_of(text), &context, e) < 0)
         return -EINVAL;
@@ -189,7 +190,9 @@ static int read_target(struct under_test *u, struct arena *a, struct err *e)
                                            .client_metadata_url = "https://conformance-test.local/client-metadata.json",
                                            .way = way_of(u->scenario) };
     u->id_token = json_cstr(json_get(context, "idp_id_token"));
-    return mcp_oauth_authorizer(u->oauth, &u->target, &u->authorizer, e);
+    r = mcp_oauth_authorizer(u->oauth, &u->target, &u->authorizer, e);
+    u->authorizer.release = NULL; /* several links share it */
+    return r;
 }
 
 int main(int argc, char **argv)

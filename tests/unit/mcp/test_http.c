@@ -416,8 +416,8 @@ static int note_refusal(void *arg, const struct mcp_refusal *refusal, const stru
 static void a_refused_login_is_told_to_the_authorizer(void **state)
 {
     struct login login = { .value = "Bearer old", .next = "Bearer good" }, bad = { .next = "Bearer bad" };
-    const struct mcp_authorizer good_one = { give_value, note_refusal, &login },
-                                bad_one = { give_value, note_refusal, &bad };
+    const struct mcp_authorizer good_one = { .value = give_value, .refused = note_refusal, .arg = &login },
+                                bad_one = { .value = give_value, .refused = note_refusal, .arg = &bad };
     struct server s;
     struct mcp_link *l;
 

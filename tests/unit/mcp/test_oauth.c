@@ -223,6 +223,31 @@ static void no_more_logins_wait_than_the_limit(void **state)
     world_close(&w);
 }
 
+static void servers_that_nobody_uses_give_their_places_to_others(void **state)
+{
+    struct mcp_oauth_target t = { .url = "https://mcp.example/mcp" };
+    struct mcp_oauth_status status = { .state = MCP_OAUTH_NONE };
+    struct mcp_authorizer kept = { 0 }, by = { 0 };
+    const char *value = NULL;
+    struct world w;
+
+    world_open(&w, S256);
+    log_in(&w);
+    t.server = "in use";
+    assert_int_equal(mcp_oauth_authorizer(w.oauth, &t, &kept, NULL), 0);
+    for (int i = 0; i < 3 * LIMIT_MCP_LOGIN_ENTRIES; i++) {
+        t.server = arena_printf(w.rig.a, "s%d", i);
+        assert_int_equal(mcp_oauth_authorizer(w.oauth, &t, &by, NULL), 0);
+        by.release(by.arg);
+        assert_int_equal(mcp_oauth_status(w.oauth, t.server, w.rig.a, &status, NULL), 0);
+    }
+    assert_int_equal(kept.value(kept.arg, &w.wait, w.rig.a, &value, NULL), 0); /* its place was not taken */
+    kept.release(kept.arg);
+    assert_int_equal(mcp_oauth_status(w.oauth, "one", w.rig.a, &status, NULL), 0);
+    assert_int_equal(status.state, MCP_OAUTH_LOGGED_IN);
+    world_close(&w);
+}
+
 static void so_many_servers_have_logins_and_no_more(void **state)
 {
     struct mcp_oauth_target t = { .url = "https://mcp.example/mcp" };
@@ -400,6 +425,7 @@ int main(void)
         cmocka_unit_test(an_answer_of_another_issuer_sends_no_code),
         cmocka_unit_test(a_state_counts_once),
         cmocka_unit_test(no_more_logins_wait_than_the_limit),
+        cmocka_unit_test(servers_that_nobody_uses_give_their_places_to_others),
         cmocka_unit_test(so_many_servers_have_logins_and_no_more),
         cmocka_unit_test(an_authorization_server_without_pkce_is_refused),
         cmocka_unit_test(what_a_server_names_goes_through_the_guard),
