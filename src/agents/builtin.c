@@ -1,5 +1,6 @@
 #include "agents/builtin_private.h"
 
+#include "base/suggest.h"
 #include "identity/permissions.h"
 
 #include <string.h>
@@ -119,4 +120,17 @@ const struct builtin_tool *builtin_find(const char *name)
         if (strcmp(builtin_tools[i].name, name) == 0)
             return &builtin_tools[i];
     return NULL;
+}
+
+int builtin_check(const char *name, struct err *e)
+{
+    const char *names[ARRAY_SIZE(builtin_tools)], *near;
+
+    if (builtin_find(name))
+        return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(builtin_tools); i++)
+        names[i] = builtin_tools[i].name;
+    near = suggest_name(name, names, ARRAY_SIZE(names));
+    return err_set(e, -ENOENT, "TOOL_NOT_FOUND", "Hearth has no tool named %.64s%s%s%s", name,
+                   near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
 }

@@ -58,6 +58,7 @@ struct builtin_tool {
 extern const struct builtin_tool builtin_tools[];
 extern const size_t n_builtin_tools;
 
-const struct builtin_tool *builtin_find(const char *name); /* NULL: there is none */
+const struct builtin_tool *builtin_find(const char *name);     /* NULL: there is none */
+int builtin_check(const char *name, struct err *e) MUST_CHECK; /* -ENOENT TOOL_NOT_FOUND names the nearest */
 /* The schema of the row's arguments, read once for the whole process; any thread. */
 const struct json_schema *builtin_schema(const struct builtin_tool *tool, struct json_value *ret_value);

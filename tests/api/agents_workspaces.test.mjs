@@ -56,7 +56,7 @@ test('every broken field of a definition is told at once', async () => {
 test('a model agent is defined, shown as it was given, and listed like every agent', async () => {
     const given = { name: unique('model'), kind: 'model', instructions: 'Sort letters. Today is {date}.', tools: ['builtin/now', 'files/*'], approval: 'always', max_steps: 5, max_tokens_per_turn: 4000, temperature: 0, effort: 'low' };
     const { sandbox } = await admin(h, 'POST', '/api/agents', given, 201);
-    assert.equal(sandbox, 'works with a model and may use builtin/now, files/*; a person is asked before each call');
+    assert.equal(sandbox, 'works with a model and may use builtin/now, files/*; a person is asked before each call; but: There is no MCP server named files');
     assert.deepEqual((await admin(h, 'GET', `/api/agents/${given.name}`)).definition, given);
     assert.deepEqual(await listed(given.name), { slug: given.name, name: given.name, display_name: given.name, description: '', hub_id: null });
     await admin(h, 'POST', '/api/agents', definition({ name: given.name }));

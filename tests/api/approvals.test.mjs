@@ -9,16 +9,25 @@ import { admin, changes, newKey, nobodysId, refused, refusedFields, timeForm, un
 import { scriptedProvider } from './scripted.mjs';
 
 const shared = sharedHearth();
+// Decisions are about agents and servers that exist.
+async function newAgent(h, name) {
+    await admin(h, 'POST', '/api/agents', { kind: 'model', name }, 201);
+    return name;
+}
+async function newServer(h, name) {
+    await admin(h, 'POST', '/api/mcp/servers', { name, command: 'true' }, 201);
+    return name;
+}
 const rulesOf = async (h, agent) => (await admin(h, 'GET', '/api/approvals/rules')).rules.filter((one) => one.agent === agent);
 
 test('a decision is kept before the first call, changed and taken back', async (t) => {
-    const h = await shared(t), agent = unique('agent');
-    await admin(h, 'POST', '/api/approvals/rules', { agent, server: 'files', tool: 'write_file', decision: 'always' });
+    const h = await shared(t), agent = await newAgent(h, unique('agent')), server = await newServer(h, unique('files'));
+    await admin(h, 'POST', '/api/approvals/rules', { agent, server, tool: 'write_file', decision: 'always' });
     await admin(h, 'POST', '/api/approvals/rules', { agent, tool: 'write_file', decision: 'always' });
     await admin(h, 'POST', '/api/approvals/rules', { agent, tool: 'write_file', decision: 'never' });
     const [own, other] = await rulesOf(h, agent);
     assert.deepEqual([own.server, own.tool, own.decision], [null, 'write_file', 'never']);
-    assert.deepEqual([other.server, other.decision], ['files', 'always']);
+    assert.deepEqual([other.server, other.decision], [server, 'always']);
     assert.match(own.decided_at, timeForm);
     await admin(h, 'POST', '/api/approvals/rules/forget', { agent, tool: 'write_file' });
     assert.equal((await rulesOf(h, agent)).length, 1);
@@ -26,19 +35,19 @@ test('a decision is kept before the first call, changed and taken back', async (
 });
 
 test('decisions are in the audit log', async (t) => {
-    const h = await shared(t), agent = unique('agent');
-    await admin(h, 'POST', '/api/approvals/rules', { agent, server: 'files', tool: 'write_file', decision: 'never' });
+    const h = await shared(t), agent = await newAgent(h, unique('agent')), server = await newServer(h, unique('files'));
+    await admin(h, 'POST', '/api/approvals/rules', { agent, server, tool: 'write_file', decision: 'never' });
     const entry = (await admin(h, 'GET', '/api/audit')).entries.find((one) => one.subject === agent);
     assert.equal(entry.action, 'approval.deny');
-    assert.deepEqual([entry.detail.server, entry.detail.tool, entry.detail.scope], ['files', 'write_file', 'always']);
+    assert.deepEqual([entry.detail.server, entry.detail.tool, entry.detail.scope], [server, 'write_file', 'always']);
 });
 
 test('what was allowed for good goes with the server and with the agent, what was denied stays', async (t) => {
     const h = await shared(t), server = unique('files'), agent = unique('clerk');
     const allow = (tool, decision, more = { server }) => admin(h, 'POST', '/api/approvals/rules', { agent, tool, decision, ...more });
     const keeps = async () => (await rulesOf(h, agent)).map((one) => `${one.server}/${one.tool} ${one.decision}`);
-    await admin(h, 'POST', '/api/agents', { kind: 'model', name: agent }, 201);
-    await admin(h, 'POST', '/api/mcp/servers', { name: server, command: 'true' }, 201);
+    await newAgent(h, agent);
+    await newServer(h, server);
     await allow('write', 'always');
     await allow('delete', 'never');
     await allow('now', 'always', {});
@@ -61,8 +70,29 @@ test('an answer to a question that nobody put is refused, and a decision needs i
     refusedFields(await h.socket('POST', '/api/approvals/rules', { agent: '', decision: 'maybe' }), 'agent', 'tool', 'decision');
 });
 
+test('a decision about an agent, server or tool that does not exist is refused, and the nearest is named', async (t) => {
+    const h = await shared(t), agent = await newAgent(h, 'triage'), server = await newServer(h, 'letters');
+    const decide = (rule) => h.socket('POST', '/api/approvals/rules', { agent, tool: 'read', decision: 'never', ...rule });
+    assert.match(refused(await decide({ agent: 'trige' }), 404, 'AGENT_NOT_FOUND').error, /did you mean triage\?/);
+    assert.match(refused(await decide({ server: 'leters' }), 404, 'SERVER_NOT_FOUND').error, /did you mean letters\?/);
+    assert.match(refused(await decide({ tool: 'write_fil' }), 404, 'TOOL_NOT_FOUND').error, /did you mean write_file\?/);
+    assert.match((await h.cli('approval', 'set', 'trige', 'letters/read', 'never')).stderr, /did you mean triage\?/);
+    assert.deepEqual(await rulesOf(h, agent), []);
+    await admin(h, 'POST', '/api/approvals/rules', { agent, server, tool: 'read', decision: 'never' }); // a server's tools are known when it runs
+});
+
+test('an agent may be registered before its servers: what is not there is said', async (t) => {
+    const h = await shared(t);
+    await newServer(h, 'calendar');
+    const add = async (tools, more = {}) => (await h.cli('agent', 'add', h.file('early.json', { kind: 'model', name: 'early', tools, ...more }))).stdout;
+    assert.match(await add(['calender/*']), /registered: .*; but: There is no MCP server named calender; did you mean calendar\.\n/);
+    assert.match(await add(['builtin/write_fil', 'nowhere/go']), /Hearth has no tool named write_fil; did you mean write_file; but: There is no MCP server named nowhere\.\n/);
+    assert.match(await add(['builtin/*'], { provider: 'nobody' }), /; but: The provider nobody is not configured/);
+    assert.doesNotMatch(await add(['*/*', 'builtin/write_*', 'builtin/now', 'calendar/read']), /but:/);
+});
+
 test('the commands keep, list and forget decisions', async (t) => {
-    const h = await shared(t), agent = unique('agent');
+    const h = await shared(t), agent = await newAgent(h, unique('agent'));
     assert.match((await h.cli('approval', 'list')).stdout, /No question of an agent waits/);
     assert.equal((await h.cli('approval', 'set', agent, 'builtin/write_file', 'always')).stdout, `${agent} calls builtin/write_file: always.\n`);
     assert.match((await h.cli('approval', 'rules')).stdout, new RegExp(`${agent} .*write_file .*always`));

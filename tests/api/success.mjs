@@ -55,7 +55,7 @@ async function newFact(w) {
     return provider;
 }
 async function newRule(w) {
-    const rule = { agent: unique('agent'), tool: 'write_file' };
+    const rule = { agent: '@agent', tool: 'write_file' };
     await admin(w.h, 'POST', '/api/approvals/rules', { ...rule, decision: 'always' });
     return rule;
 }
@@ -324,7 +324,7 @@ export const successes = {
         await newRule(w);
         return { path: '/api/approvals/rules' };
     },
-    'POST /api/approvals/rules': () => ({ path: '/api/approvals/rules', body: { agent: 'a', server: 's', tool: 't', decision: 'never' } }),
+    'POST /api/approvals/rules': () => ({ path: '/api/approvals/rules', body: { agent: '@agent', tool: 'now', decision: 'never' } }),
     'POST /api/approvals/rules/forget': async (w) => ({ path: '/api/approvals/rules/forget', body: await newRule(w) }),
     'POST /api/session/link': () => ({ path: '/api/session/link', status: 201 }),
     'GET /session/open': async (w) => {

@@ -2,11 +2,16 @@
 #include "agents/agents.h"
 
 #include "agents/approvals.h"
+#include "agents/builtin.h"
 #include "api/api.h"
+#include "api/resources/providers.h"
 #include "api/routes.h"
 #include "apps/apps.h"
 #include "identity/audit.h"
+#include "mcp/host.h"
 #include "store/tables/tasks.h"
+
+#include <string.h>
 
 static const struct field agent_shape[] = {
     SHAPE_STRING("slug", .help = "the same as name"),
@@ -90,17 +95,59 @@ static const char *tools_in_words(struct arena *a, const struct field_strings *t
     return words;
 }
 
+/* What the definition names and is not there: it may come later, so this is said and not refused. The error's sentence
+ * names the nearest one. */
+static const char *add_lack(struct arena *a, const char *words, const struct err *why)
+{
+    size_t n = strlen(why->text);
+
+    while (n > 0 && strchr(".?", why->text[n - 1]))
+        n--;
+    return arena_printf(a, "%s; but: %.*s", words, (int)n, why->text);
+}
+
+static int find_tool(const struct request *req, const char *pattern, struct err *e)
+{
+    const char *slash = strchr(pattern, '/');
+    const char *server = arena_strndup(req->arena, pattern, (size_t)(slash - pattern));
+    struct mcp_server_info info;
+
+    if (strcmp(server, "*") == 0)
+        return 0;
+    if (strcmp(server, AGENT_BUILTIN_TOOLS) == 0)
+        return strchr(slash, '*') ? 0 : builtin_check(slash + 1, e);
+    return mcp_host_server(req->api->mcp_host, server, req->arena, &info, e);
+}
+
+static const char *add_lacks(const struct request *req, const struct agent_definition *d, const char *words)
+{
+    struct llm_account_state *account;
+    struct err why;
+
+    for (size_t i = 0; i < d->tools.n; i++) {
+        why = (struct err){ 0 };
+        if (find_tool(req, d->tools.items[i], &why) < 0)
+            words = add_lack(req->arena, words, &why);
+    }
+    why = (struct err){ 0 };
+    if (d->provider && provider_find(req, d->provider, &account, &why) < 0)
+        words = add_lack(req->arena, words, &why);
+    return words;
+}
+
 static const char *words_of(const struct request *req, const struct agent_definition *d)
 {
     static const char *const approval_words[] = { [AGENT_APPROVAL_NEVER] = "nobody is asked before a call",
                                                   [AGENT_APPROVAL_DANGEROUS] =
                                                       "a person is asked before dangerous calls",
                                                   [AGENT_APPROVAL_ALWAYS] = "a person is asked before each call" };
+    const char *words;
 
     if (!agent_is_model(d))
         return sandbox_words(req->arena, req->api->sandbox, &d->sandbox);
-    return arena_printf(req->arena, "works with a model and may use %s; %s", tools_in_words(req->arena, &d->tools),
-                        approval_words[agent_approval_of(d)]);
+    words = arena_printf(req->arena, "works with a model and may use %s; %s", tools_in_words(req->arena, &d->tools),
+                         approval_words[agent_approval_of(d)]);
+    return add_lacks(req, d, words);
 }
 
 static int put_agent(struct request *req, struct response *res, struct err *e)

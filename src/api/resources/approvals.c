@@ -1,9 +1,11 @@
 /* Questions of agents and of MCP servers that wait for a person, and what the person decided for later calls. */
 #include "agents/approvals.h"
 
+#include "agents/builtin.h"
 #include "api/api.h"
 #include "api/routes.h"
 #include "base/limits.h"
+#include "mcp/host.h"
 #include "store/tables/approval_rules.h"
 
 #include <string.h>
@@ -172,11 +174,25 @@ static struct approval_rule rule_of(const struct rule_body *body)
                                    .is_allowed = body->decision && strcmp(body->decision, "always") == 0 };
 }
 
+/* A mistyped name would decide about nothing, and the person would believe otherwise. */
+static int check_names(const struct request *req, const struct approval_rule *rule, struct err *e)
+{
+    struct mcp_server_info info;
+    struct agent_row row;
+    int r = agent_get(req->api->agents, rule->agent, req->arena, &row, e);
+
+    if (r < 0)
+        return r;
+    return *rule->server ? mcp_host_server(req->api->mcp_host, rule->server, req->arena, &info, e)
+                         : builtin_check(rule->tool, e);
+}
+
 static int set_rule(struct request *req, struct response *res, struct err *e)
 {
     const struct approval_rule rule = rule_of(req->body);
+    int r = check_names(req, &rule, e);
 
-    return approvals_set_rule(req->api->approvals, &rule, req->caller->actor, e);
+    return r < 0 ? r : approvals_set_rule(req->api->approvals, &rule, req->caller->actor, e);
 }
 
 static int forget_rule(struct request *req, struct response *res, struct err *e)
