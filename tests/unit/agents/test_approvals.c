@@ -385,44 +385,6 @@ static void the_list_is_full_at_its_limit(void **state)
         assert_int_equal(approvals_wait(x.p, all[i], &wait, x.f.a, &answer, &e), -ECANCELED);
 }
 
-/* Puts questions of this app until one is refused; how many were taken. The last error stays in *e. */
-static size_t fill_as(struct rig *x, const char *app_id, struct approval **list, struct err *e)
-{
-    struct approval_question q = a_call(NULL);
-    size_t n = 0;
-
-    q.app_id = app_id;
-    *e = (struct err){ 0 };
-    while (approvals_put(x->p, &q, &list[n], e) == 0)
-        n++;
-    assert_string_equal(e->code, "TOO_MANY_QUESTIONS");
-    return n;
-}
-
-static void apps_have_a_share_of_the_list(void **state)
-{
-    AUTO(close_rig) struct rig x = { 0 };
-    static struct approval *all[LIMIT_PENDING_APPROVALS + 1];
-    const struct net_wait wait = net_wait_of(1000, NULL, NULL);
-    struct approval_answer answer;
-    struct err e = { 0 };
-    size_t n;
-
-    open_rig(&x);
-    n = fill_as(&x, "flooder", all, &e);
-    assert_int_equal(n, LIMIT_APP_APPROVALS);
-    assert_non_null(strstr(e.text, "64 questions of this app"));
-    assert_int_equal(fill_as(&x, "another", all + n, &e), LIMIT_APP_APPROVALS);
-    n += LIMIT_APP_APPROVALS;
-    for (int i = 0; !strstr(e.text, "questions of apps"); i++) /* many apps of one author */
-        n += fill_as(&x, arena_printf(x.f.a, "app %d", i), all + n, &e);
-    assert_int_equal(n, LIMIT_PENDING_APPROVALS - LIMIT_APP_APPROVALS);
-    assert_int_equal(fill_as(&x, "", all + n, &e), LIMIT_APP_APPROVALS); /* of no app */
-    approvals_end_waits(x.p);
-    for (size_t i = 0; i < LIMIT_PENDING_APPROVALS; i++)
-        assert_int_equal(approvals_wait(x.p, all[i], &wait, x.f.a, &answer, &e), -ECANCELED);
-}
-
 /* Without an identity nothing is audited, so thousands of decisions are fast. */
 static void open_unaudited(struct rig *x)
 {
@@ -622,7 +584,6 @@ int main(void)
         cmocka_unit_test(a_form_must_fit_its_schema),
         cmocka_unit_test(the_person_s_time_is_counted_once),
         cmocka_unit_test(the_list_is_full_at_its_limit),
-        cmocka_unit_test(apps_have_a_share_of_the_list),
         cmocka_unit_test(of_sessions_the_newest_are_kept_and_those_that_wait),
         cmocka_unit_test(arguments_are_shown_in_full_or_not_at_all),
         cmocka_unit_test(a_race_with_cancel_has_one_outcome),
