@@ -157,10 +157,12 @@ static void read_relation(struct reader *in, struct arena *a, struct pgoutput_ch
     rel->identity = take_char(in);
     rel->n_columns = read_count(in, 2, 10, LIMIT_PG_COLUMNS);
     rel->columns = arena_array(a, MAX(rel->n_columns, (size_t)1), sizeof(*rel->columns));
+    rel->types = arena_array(a, MAX(rel->n_columns, (size_t)1), sizeof(*rel->types));
     for (size_t i = 0; i < rel->n_columns; i++) {
         (void)take_char(in); /* part of the key */
         rel->columns[i] = take_name(in);
-        (void)take_number(in, 8); /* type and its modifier */
+        rel->types[i] = (uint32_t)take_number(in, 4);
+        (void)take_number(in, 4); /* modifier of the type */
     }
 }
 

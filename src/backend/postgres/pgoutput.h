@@ -45,6 +45,7 @@ struct pgoutput_relation {
     const char *schema, *name;
     char identity;        /* 'f': old rows are whole */
     const char **columns; /* names */
+    uint32_t *types;      /* of the columns, as ids of pg_type */
     size_t n_columns;
 };
 

@@ -1,5 +1,6 @@
 /* Tables with columns of their own: how they are made, listed and watched. */
 #include "backend/postgres/postgres_outbox_schema.h"
+#include "backend/postgres/postgres_pieces.h"
 #include "backend/postgres/postgres_query.h"
 #include "backend/postgres/postgres_schema.h"
 #include "backend/query_declare.h"
@@ -152,6 +153,42 @@ static void put_trigger(struct declaration *d)
     buf_add_str(&d->sql, " REPLICA IDENTITY FULL;\n");
 }
 
+/* --- the publication --- */
+
+/* The SQL of a template; the table is none of those with work. */
+static char *sql_of(struct declaration *d, struct arena *a, const char *template)
+{
+    struct postgres_tables *tables = postgres_tables_new(d->pg->abbr, NULL);
+    char *sql = postgres_sql_once(a, postgres_table_of(tables, d->declared->table), template);
+
+    postgres_tables_free(tables);
+    return sql;
+}
+
+static int take_answer(void *arg, const struct pg_row *row, struct err *e)
+{
+    struct slice text = SLICE_LIT("");
+    int r = pg_row_text(row, 0, 1, &text, e);
+
+    *(bool *)arg = slice_eq_str(text, "t");
+    return r;
+}
+
+/* Also when nothing is published at all. */
+static bool is_published(struct declaration *d, struct arena *a)
+{
+    bool is_so = false;
+    struct postgres_call c = { .sql = sql_of(d, a, postgres_published_pieces[0].probe),
+                               .table = d->declared->table,
+                               .repeat = POSTGRES_REPEATABLE,
+                               .n_columns = 1,
+                               .max_rows = 1,
+                               .on_row = take_answer,
+                               .arg = &is_so };
+
+    return postgres_call(d->pg, &c, NULL) == 0 && is_so;
+}
+
 static int put_table(struct declaration *d, struct arena *a, bool *ret_is_done, struct err *e)
 {
     struct table_shape existing = { 0 };
@@ -186,11 +223,15 @@ static int run(struct declaration *d, struct arena *a, struct err *e)
 
     buf_add_str(&d->sql, script_begin);
     r = put_table(d, a, &is_done, e);
-    if (r < 0 || (is_done && is_listed(d, a)))
+    is_done = r == 0 && is_done && is_listed(d, a);
+    if (r < 0 || (is_done && is_published(d, a)))
         return r;
-    put_list(d);
-    postgres_outbox_put_recorder(&d->sql, d->pg->abbr);
-    put_trigger(d);
+    if (!is_done) {
+        put_list(d);
+        postgres_outbox_put_recorder(&d->sql, d->pg->abbr);
+        put_trigger(d);
+    }
+    buf_add_str(&d->sql, sql_of(d, a, postgres_published_pieces[0].make));
     buf_add_str(&d->sql, "COMMIT;\n");
     r = buf_check(&d->sql, e);
     return r < 0 ? r : postgres_schema_run(&d->pg->place, buf_str(&d->sql), e);

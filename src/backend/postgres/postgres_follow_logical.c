@@ -6,7 +6,7 @@ static int open_stream(struct follower *f, struct err *e)
     const struct net_wait wait = follow_wait(f->ev, FOLLOW_OPERATION_MS);
     int r = f->ev->config.connect(f->ev->config.arg, true, &wait, &f->stream_link, e);
 
-    return r < 0 ? r : postgres_logical_open(f->stream_link, f->ev->abbr, &sink, &wait, &f->stream, e);
+    return r < 0 ? r : postgres_logical_open(f->stream_link, f->link, f->ev->abbr, &sink, &wait, &f->stream, e);
 }
 
 /* The slot knows nothing of what was committed before: a subscriber that is there has missed it. */

@@ -17,17 +17,18 @@ enum {
 static const int64_t epoch_2000_us = 946684800000000;
 
 struct postgres_logical {
-    struct pg_link *link;           /* borrowed */
+    struct pg_link *link, *catalog; /* borrowed */
     struct postgres_stream *stream; /* owned */
     uint64_t done, confirmed;       /* places in the server's log: reported up to here; of the last status */
     uint64_t after;                 /* of the call that runs */
+    const struct net_wait *wait;    /* of the call that runs */
     bool must_reply;
     int64_t status_ms, heard_ms;
 };
 
 /* --- what is missing --- */
 
-/* The first thing that is missing, and the first table with work that the publication lacks. */
+/* The first thing that is missing, and the first table with work or with a recorder that the publication lacks. */
 static const char lack_sql[] =
     "SELECT CASE"
     " WHEN current_setting('wal_level') <> 'logical' THEN 'wal_level is ' || current_setting('wal_level')"
@@ -39,7 +40,10 @@ static const char lack_sql[] =
     " WHEN (SELECT count(*) FROM pg_replication_slots) >= current_setting('max_replication_slots')::int"
     "  THEN 'every replication slot of the server is in use' END,"
     " (SELECT format('%%I.%%I', t.schema_name, t.table_name) FROM (SELECT schema_name, table_name FROM"
-    "   \"public\".\"%1$s_tables\" UNION SELECT 'public', '%1$s_deletions') t"
+    "   \"public\".\"%1$s_tables\" UNION SELECT 'public', '%1$s_deletions'"
+    "   UNION SELECT n.nspname, c.relname FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid"
+    "    AND f.proname = '%1$s_outbox_record' AND f.pronamespace = 'public'::regnamespace"
+    "    JOIN pg_class c ON c.oid = g.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace) t"
     "  WHERE NOT EXISTS (SELECT 1 FROM pg_publication_tables p JOIN pg_class c"
     "   ON c.oid = to_regclass(format('%%I.%%I', p.schemaname, p.tablename)) WHERE p.pubname = '%1$s_events'"
     "   AND p.schemaname = t.schema_name AND p.tablename = t.table_name AND c.relreplident = 'f') LIMIT 1)";
@@ -119,14 +123,23 @@ static int start(struct postgres_logical *l, const char *abbr, const struct net_
                           e);
 }
 
-int postgres_logical_open(struct pg_link *link, const char *abbr, const struct postgres_outbox_sink *sink,
-                          const struct net_wait *wait, struct postgres_logical **ret, struct err *e)
+static int read_columns(void *arg, uint32_t relation, struct arena *a, struct postgres_columns *ret, struct err *e)
+{
+    const struct postgres_logical *l = arg;
+
+    return postgres_columns_read(l->catalog, relation, l->wait, a, ret, e);
+}
+
+int postgres_logical_open(struct pg_link *link, struct pg_link *catalog, const char *abbr,
+                          const struct postgres_outbox_sink *sink, const struct net_wait *wait,
+                          struct postgres_logical **ret, struct err *e)
 {
     struct postgres_logical *l = xcalloc(1, sizeof(*l));
     int r;
 
     l->link = link;
-    l->stream = postgres_stream_new(abbr, sink);
+    l->catalog = catalog;
+    l->stream = postgres_stream_new(abbr, sink, &(struct postgres_stream_catalog){ read_columns, l });
     l->status_ms = l->heard_ms = clock_mono_ms();
     pg_link_allow(link, LIMIT_EVENT_MESSAGE);
     r = start(l, abbr, wait, e);
@@ -194,6 +207,7 @@ int postgres_logical_take(struct postgres_logical *l, uint64_t after, const stru
     int n, r;
 
     l->after = after;
+    l->wait = wait;
     n = pg_link_stream_take(l->link, BATCH, take_message, l, e);
     if (n > 0)
         l->heard_ms = clock_mono_ms();

@@ -26,6 +26,58 @@
 /* Every function: no name in it depends on the caller's search_path. */
 #define FUNCTION_OPTIONS " SET search_path = pg_catalog, pg_temp"
 
+#define PUBLISHED_PIECE                                                                                                                 \
+    {                                                                                                                                   \
+        "publication of {table} and its whole old rows",                                                                                \
+            "SELECT NOT " HAS_PUBLICATION                                                                                               \
+            " OR (" IS_PUBLISHED("{schema_literal}", "{bare_literal}") " AND " IS_FULL("{schema_literal}",                              \
+                                                                                       "{bare_literal}") ")",                           \
+            "SET hearth.schema = {schema_literal};\n" /* a name may contain the end of a quoted block */                                \
+            "SET hearth.bare_table = {bare_literal};\n"                                                                                 \
+            "DO $do$ BEGIN\n"                                                                                                           \
+            "    IF " HAS_PUBLICATION " AND NOT " IS_FULL(                                                                              \
+                SET_SCHEMA,                                                                                                             \
+                SET_TABLE) " THEN\n"                                                                                                    \
+                           "        EXECUTE format('ALTER TABLE %I.%I REPLICA IDENTITY FULL', " SET_SCHEMA                              \
+                           ", " SET_TABLE ");\n"                                                                                        \
+                           "    END IF;\n"                                                                                              \
+                           "    IF " HAS_PUBLICATION " AND NOT " IS_PUBLISHED(                                                          \
+                               SET_SCHEMA,                                                                                              \
+                               SET_TABLE) " THEN\n"                                                                                     \
+                                          "        EXECUTE format('ALTER PUBLICATION %I ADD TABLE %I.%I', '{abbr}_events', " SET_SCHEMA \
+                                          ", " SET_TABLE ");\n"                                                                         \
+                                          "    END IF;\n"                                                                               \
+                                          "EXCEPTION WHEN insufficient_privilege THEN\n"                                                \
+                                          "    RAISE WARNING 'hearth: a table is not in the publication {abbr}_events: %', SQLERRM;\n"  \
+                                          "END $do$;\n"                                                                                 \
+    }
+
+/* Tables with columns of their own have the trigger of the outbox. */
+#define UNPUBLISHED                                                                                                    \
+    "SELECT n.nspname, c.relname FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc f ON f.oid = g.tgfoid"           \
+    " JOIN pg_catalog.pg_class c ON c.oid = g.tgrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"        \
+    " WHERE f.proname = '{abbr}_outbox_record' AND f.pronamespace = 'public'::regnamespace AND NOT (" IS_PUBLISHED(    \
+        "n.nspname", "c.relname") " AND c.relreplident = 'f')"
+#define DECLARED_PIECE                                                                                                                      \
+    {                                                                                                                                       \
+        "declared tables in the publication {abbr}_events",                                                                                 \
+            "SELECT NOT " HAS_PUBLICATION " OR NOT EXISTS (" UNPUBLISHED ")",                                                               \
+            "DO $do$ DECLARE\n"                                                                                                             \
+            "    t record;\n"                                                                                                               \
+            "BEGIN\n"                                                                                                                       \
+            "    FOR t IN " UNPUBLISHED " AND " HAS_PUBLICATION " LOOP\n"                                                                   \
+            "        EXECUTE format('ALTER TABLE %I.%I REPLICA IDENTITY FULL', t.nspname, t.relname);\n"                                    \
+            "        IF NOT " IS_PUBLISHED(                                                                                                 \
+                "t.nspname",                                                                                                                \
+                "t.relname") " THEN\n"                                                                                                      \
+                             "            EXECUTE format('ALTER PUBLICATION %I ADD TABLE %I.%I', '{abbr}_events', t.nspname, t.relname);\n" \
+                             "        END IF;\n"                                                                                            \
+                             "    END LOOP;\n"                                                                                              \
+                             "END $do$;\n"                                                                                                  \
+    }
+
+const struct postgres_piece postgres_published_pieces[] = { PUBLISHED_PIECE, { NULL, NULL, NULL } };
+
 const struct postgres_piece postgres_database_pieces[] = {
     { "table {schema}: the version of the schema", IS_TABLE("'{schema}'"),
       "CREATE TABLE IF NOT EXISTS {schema} (version integer NOT NULL);\n" },
@@ -63,6 +115,7 @@ const struct postgres_piece postgres_publication_pieces[] = {
       "        " CREATE_PUBLICATION ";\n"
       "    END IF;\n"
       "END $do$;\n" },
+    DECLARED_PIECE,
     { NULL, NULL, NULL },
 };
 
@@ -73,6 +126,7 @@ const struct postgres_piece postgres_auto_publication_pieces[] = {
       "        " CREATE_PUBLICATION ";\n"
       "    END IF;\n"
       "END $do$;\n" },
+    DECLARED_PIECE,
     { NULL, NULL, NULL },
 };
 
@@ -155,27 +209,7 @@ const struct postgres_piece postgres_table_pieces[] = {
     { "index of {table}'s changed rows", INDEX("changed_again"),
       "CREATE INDEX IF NOT EXISTS \"{index}_changed_again\" ON {table} (created_at, seq)"
       " WHERE handled_revision < revision;\n" },
-    { "publication of {table} and its whole old rows",
-      "SELECT NOT " HAS_PUBLICATION " OR (" IS_PUBLISHED("{schema_literal}", "{bare_literal}") " AND " IS_FULL(
-          "{schema_literal}", "{bare_literal}") ")",
-      "SET hearth.schema = {schema_literal};\n" /* a name may contain the end of a quoted block */
-      "SET hearth.bare_table = {bare_literal};\n"
-      "DO $do$ BEGIN\n"
-      "    IF " HAS_PUBLICATION " AND NOT " IS_FULL(
-          SET_SCHEMA,
-          SET_TABLE) " THEN\n"
-                     "        EXECUTE format('ALTER TABLE %I.%I REPLICA IDENTITY FULL', " SET_SCHEMA ", " SET_TABLE
-                     ");\n"
-                     "    END IF;\n"
-                     "    IF " HAS_PUBLICATION " AND NOT " IS_PUBLISHED(
-                         SET_SCHEMA,
-                         SET_TABLE) " THEN\n"
-                                    "        EXECUTE format('ALTER PUBLICATION %I ADD TABLE %I.%I', '{abbr}_events', " SET_SCHEMA
-                                    ", " SET_TABLE ");\n"
-                                    "    END IF;\n"
-                                    "EXCEPTION WHEN insufficient_privilege THEN\n"
-                                    "    RAISE WARNING 'hearth: a table is not in the publication {abbr}_events: %', SQLERRM;\n"
-                                    "END $do$;\n" },
+    PUBLISHED_PIECE,
     { "triggers hearth_2_... on {table}", TRIGGER("hearth_2_updated"), "{outbox_triggers}" },
     { NULL, NULL, NULL },
 };

@@ -13,6 +13,7 @@ extern const struct postgres_piece postgres_publication_pieces[];      /* for th
 extern const struct postgres_piece postgres_auto_publication_pieces[]; /* for the events `auto` */
 extern const struct postgres_piece postgres_logical_conditions[]; /* what only a superuser makes: probed, never run */
 extern const struct postgres_piece postgres_table_pieces[];       /* of every table with work, <abbr>_deletions too */
+extern const struct postgres_piece postgres_published_pieces[];   /* the one of these that publishes the table */
 extern const struct postgres_piece postgres_listed_pieces[];      /* of every table but <abbr>_deletions */
 extern const struct postgres_piece postgres_function_pieces[];    /* once, after the tables */
 extern const struct postgres_piece postgres_right_pieces[];       /* of every table, when a role is named */

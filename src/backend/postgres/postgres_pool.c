@@ -72,7 +72,7 @@ static int connect_as(const struct postgres_place *place, bool has_options, cons
     struct parameters p = { .n = 0 }; /* ended by NULL */
     char sqlstate[PG_SQLSTATE_SIZE] = "";
     struct err why = { 0 };
-    char stream_options[80];
+    char stream_options[160];
     int r;
 
     add_defaults(&p, has_options);
@@ -83,8 +83,11 @@ static int connect_as(const struct postgres_place *place, bool has_options, cons
         add(&p, "password", place->password);
     add(&p, "client_encoding", "UTF8");
     if (place->is_replication) {
-        snprintf(stream_options, sizeof(stream_options), "-c TimeZone=UTC -c DateStyle=ISO -c lock_timeout=%d",
-                 LIMIT_LOGICAL_SLOT_MS);
+        snprintf(
+            stream_options, sizeof(stream_options),
+            "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c bytea_output=hex -c extra_float_digits=1"
+            " -c lock_timeout=%d",
+            LIMIT_LOGICAL_SLOT_MS);
         add(&p, "replication", "database");
         add(&p, "options", stream_options);
     }

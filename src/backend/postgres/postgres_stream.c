@@ -1,9 +1,10 @@
 #include "backend/postgres/postgres_stream.h"
 #include "backend/backend_columns.h"
-#include "backend/postgres/pgoutput.h"
 #include "backend/postgres/postgres.h"
+#include "backend/postgres/postgres_json.h"
+#include "backend/postgres/postgres_record.h"
+#include "backend/query_sql.h"
 #include "base/hash.h"
-#include "base/json_write.h"
 #include "base/limits.h"
 
 #include <stdlib.h>
@@ -17,8 +18,8 @@ struct relation {
     uint32_t id;
     char *table; /* owned: as events report it */
     bool is_deletions;
-    bool has_work;     /* its rows have an id and a status; the rows of other tables are no events */
-    int at[N_COLUMNS]; /* places in a row; -1: the table has no such column */
+    struct postgres_record_shape *record; /* owned: of a table with columns of its own; NULL: it has those of work */
+    int at[N_COLUMNS];                    /* places in a row; -1: the table has no such column */
     struct relation *next;
 };
 
@@ -30,6 +31,7 @@ struct change {
 
 struct postgres_stream {
     struct postgres_outbox_sink sink;
+    struct postgres_stream_catalog catalog;
     char *deletions;            /* owned: <abbr>_deletions */
     struct relation *relations; /* owned */
     size_t n_relations;
@@ -73,14 +75,44 @@ static void set_places(struct relation *rel, const struct pgoutput_relation *in)
         rel->at[i] = place_of(in, backend_columns[i].name);
     for (size_t i = 0; i < ARRAY_SIZE(more); i++)
         rel->at[BACKEND_N_COLUMNS + i] = place_of(in, more[i]);
-    rel->has_work = rel->at[column_of("id")] >= 0 && rel->at[column_of("status")] >= 0;
 }
 
+/* Tables with work have all of these. */
+static bool has_work(const struct relation *rel)
+{
+    return rel->at[column_of("id")] >= 0 && rel->at[column_of("status")] >= 0 && rel->at[column_of("raw_data")] >= 0 &&
+           rel->at[COLUMN_REVISION] >= 0 && rel->at[COLUMN_HANDLED_REVISION] >= 0;
+}
+
+/* As backend_table_name() returns it. */
 static char *table_name(const struct pgoutput_relation *in)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    struct buf quoted;
+    char *name = NULL;
 
-    return xstrdup(strcmp(in->schema, "public") == 0 ? in->name : arena_printf(a, "%s.%s", in->schema, in->name));
+    buf_init(&quoted, KIB(1));
+    query_sql_quote(&quoted, in->schema);
+    buf_add_char(&quoted, '.');
+    query_sql_quote(&quoted, in->name);
+    if (backend_table_name(a, buf_str(&quoted), &name, NULL) < 0)
+        name = arena_strdup(a, in->name); /* empty */
+    buf_clear(&quoted);
+    return xstrdup(name);
+}
+
+/* The catalog is asked for a table with columns of its own. */
+static int set_record(struct postgres_stream *s, struct relation *rel, const struct pgoutput_relation *in,
+                      struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct postgres_columns columns = { 0 };
+    int r = has_work(rel) ? 0 : s->catalog.read_columns(s->catalog.arg, in->id, a, &columns, e);
+
+    rel->record = postgres_record_shape_free(rel->record);
+    if (r == 0 && !has_work(rel))
+        rel->record = postgres_record_shape_new(in, &columns);
+    return r;
 }
 
 static int take_relation(struct postgres_stream *s, const struct pgoutput_relation *in, struct err *e)
@@ -100,7 +132,7 @@ static int take_relation(struct postgres_stream *s, const struct pgoutput_relati
     rel->table = table_name(in);
     rel->is_deletions = strcmp(rel->table, s->deletions) == 0;
     set_places(rel, in);
-    return 0;
+    return set_record(s, rel, in, e);
 }
 
 /* --- values --- */
@@ -145,41 +177,16 @@ static char *time_of(struct arena *a, struct slice text)
                         DIGITS - MAX(n_digits, 0), "000000");
 }
 
-/* One element of an array as PostgreSQL prints it; returns its end. */
-static const char *put_element(struct json_writer *w, const char *at, const char *end, struct buf *element)
-{
-    bool is_quoted = at < end && *at == '"';
-
-    buf_reset(element);
-    for (at += is_quoted; at < end && (is_quoted ? *at != '"' : *at != ',' && *at != '}'); at++) {
-        at += *at == '\\' && at + 1 < end;
-        buf_add_char(element, *at);
-    }
-    if (!is_quoted && slice_eq_str(buf_slice(element), "NULL"))
-        json_add_null(w, NULL);
-    else
-        json_add_slice(w, NULL, buf_slice(element));
-    return at + (is_quoted && at < end);
-}
-
 /* {a,"b c",NULL} -> ["a","b c",null] */
 static char *array_of(struct arena *a, struct slice text)
 {
-    const char *at = text.p, *end = text.p + text.n;
-    struct buf out, element;
+    static const struct postgres_column texts = { .is_array = true, .delimiter = ',' };
     struct json_writer w;
+    struct buf out;
 
     buf_init(&out, LIMIT_BACKEND_ROW_BYTES);
-    buf_init(&element, LIMIT_BACKEND_ROW_BYTES);
     json_write_init(&w, &out);
-    json_begin_array(&w);
-    at += at < end && *at == '{';
-    while (at < end && *at != '}') {
-        at = put_element(&w, at, end, &element);
-        at += at < end && *at == ',';
-    }
-    json_end(&w);
-    buf_clear(&element);
+    postgres_json_add(&w, NULL, &texts, text);
     return buf_to_arena(&out, a);
 }
 
@@ -359,6 +366,44 @@ static void take_delete(struct postgres_stream *s, const struct relation *rel, c
     *bucket = change;
 }
 
+/* --- tables with columns of their own --- */
+
+/* Without a whole old row it has the key, which the new row has unless it changed. */
+static const struct backend_row *old_record(struct postgres_stream *s, const struct relation *rel,
+                                            const struct pgoutput_change *c)
+{
+    const struct postgres_record_image image = { .tuple = c->old.values ? &c->old : &c->new,
+                                                 .is_key_only = !c->is_old_whole };
+
+    return postgres_record_row(rel->record, s->arena, rel->table, &image);
+}
+
+static const struct backend_row *new_record(struct postgres_stream *s, const struct relation *rel,
+                                            const struct pgoutput_change *c)
+{
+    const struct postgres_record_image image = { .tuple = &c->new, .old = c->is_old_whole ? &c->old : NULL };
+
+    return postgres_record_row(rel->record, s->arena, rel->table, &image);
+}
+
+static void take_record(struct postgres_stream *s, const struct relation *rel, const struct pgoutput_change *c)
+{
+    enum backend_op op = c->kind == PGOUTPUT_INSERT   ? BACKEND_INSERT
+                         : c->kind == PGOUTPUT_UPDATE ? BACKEND_UPDATE
+                                                      : BACKEND_DELETE;
+    const struct backend_row *old = op == BACKEND_INSERT ? NULL : old_record(s, rel, c),
+                             *new = op == BACKEND_DELETE ? NULL : new_record(s, rel, c);
+    struct change *change;
+
+    if ((op != BACKEND_INSERT && !old) || (op != BACKEND_DELETE && !new)) {
+        s->is_lost = true;
+        return;
+    }
+    change = add_change(s, rel, op);
+    change->event.old_row = old;
+    change->event.new_row = new;
+}
+
 /* --- transactions --- */
 
 static void end_transaction(struct postgres_stream *s)
@@ -403,9 +448,11 @@ static int take_change(struct postgres_stream *s, const struct pgoutput_change *
 
     if (!rel || !s->arena)
         return pg_fault(e, "a change of the stream has no %s", rel ? "transaction" : "table");
-    if (!rel->has_work || s->n > LIMIT_EVENT_RANGE)
+    if (s->n > LIMIT_EVENT_RANGE)
         return 0;
-    if (c->kind == PGOUTPUT_INSERT)
+    if (rel->record)
+        take_record(s, rel, c);
+    else if (c->kind == PGOUTPUT_INSERT)
         take_insert(s, rel, c);
     else if (c->kind == PGOUTPUT_UPDATE)
         take_update(s, rel, c);
@@ -450,12 +497,14 @@ int postgres_stream_take(struct postgres_stream *s, struct slice body, uint64_t 
     return r < 0 ? r : take(s, &change, after, e);
 }
 
-struct postgres_stream *postgres_stream_new(const char *abbr, const struct postgres_outbox_sink *sink)
+struct postgres_stream *postgres_stream_new(const char *abbr, const struct postgres_outbox_sink *sink,
+                                            const struct postgres_stream_catalog *catalog)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct postgres_stream *s = xcalloc(1, sizeof(*s));
 
     s->sink = *sink;
+    s->catalog = *catalog;
     s->deletions = xstrdup(arena_printf(a, "%s_deletions", abbr));
     end_transaction(s);
     return s;
@@ -468,6 +517,7 @@ struct postgres_stream *postgres_stream_free(struct postgres_stream *s)
     end_transaction(s);
     for (struct relation *rel = s->relations, *next; rel; rel = next) {
         next = rel->next;
+        postgres_record_shape_free(rel->record);
         free(rel->table);
         free(rel);
     }

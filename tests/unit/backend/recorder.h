@@ -10,12 +10,17 @@
 
 enum { RECORDER_MAX = 4096 };
 
+/* Bytes of raw_data that are kept; a test may define more. */
+#ifndef RECORDER_RAW
+#define RECORDER_RAW 128
+#endif
+
 struct recorded {
     int64_t sequence;
     enum backend_op op;
     bool is_lease_only;
     char table[LIMIT_TABLE_NAME + 1], id[40];
-    char new_raw[128], old_raw[128], new_status[24], old_status[24];
+    char new_raw[RECORDER_RAW], old_raw[RECORDER_RAW], new_status[24], old_status[24];
     char work_id[40], work_table[64], work_source[LIMIT_TABLE_NAME + 1];
 };
 

@@ -75,8 +75,6 @@ static void a_declared_tables_change_is_reported_with_its_whole_record(void **st
     struct recorder *rec;
     struct err e = { 0 };
 
-    if (rig->fixture->is_only_events) /* the logical stream does not report these tables */
-        return;
     must(backend_declare(rig->backend, &notes, &e), &e);
     rec = recorder_start(rig->backend);
     write_note(rig, QUERY_INSERT, "[{\"id\":7,\"ok\":true,\"it's\":[1]}]");

@@ -1,5 +1,7 @@
 /* The logical stream as the source of the events, and the choice between it and the outbox. */
 #include "events_rig.h"
+#include "fixture_postgres.h"
+#include "backend/query.h"
 
 #include <stdatomic.h>
 
@@ -157,6 +159,13 @@ static void terminate_stream(struct events_rig *rig)
              " WHERE database = current_database() AND active_pid IS NOT NULL");
 }
 
+/* The connection of the events has a name of its own. */
+static void terminate_outbox(struct events_rig *rig)
+{
+    sql(rig, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+             " WHERE datname = current_database() AND application_name = 'reader'");
+}
+
 /* After the change the service finds the outbox, says why, and reports a gap and what comes then. */
 static void check_outbox(struct events_rig *rig, const char *why)
 {
@@ -193,6 +202,33 @@ static void a_table_outside_the_publication_leads_to_the_outbox(void **state)
     sql(rig, "ALTER PUBLICATION svc_events DROP TABLE svc_deletions");
     terminate_stream(rig);
     check_outbox(rig, "svc_deletions");
+}
+
+static void declare_notes(struct events_rig *rig)
+{
+    struct table_column id = { .name = "id", .type = TABLE_INT8, .is_key = true };
+    const struct table_shape notes = { .table = "notes", .columns = &id, .n_columns = 1 };
+    struct backend *b = postgres_open(rig->place);
+    struct err e = { 0 };
+
+    must(backend_declare(b, &notes, &e), &e);
+    b->ops->close(b);
+}
+
+static void a_declared_table_outside_the_publication_leads_to_the_outbox(void **state)
+{
+    struct events_rig *rig = *state;
+
+    declare_notes(rig);
+    sql(rig, "ALTER PUBLICATION svc_events DROP TABLE notes");
+    terminate_stream(rig);
+    check_outbox(rig, "notes");
+    sql(rig, "INSERT INTO notes VALUES (1)");
+    recorder_wait(rig->rec, rig->rec->n + 1);
+    declare_notes(rig); /* puts it back */
+    terminate_outbox(rig);
+    if (!wait_until(has_stream, rig))
+        fail_msg("the stream was not chosen: %s", status_of(rig).why);
 }
 
 static void reopen(struct events_rig *rig)
@@ -341,6 +377,7 @@ int main(void)
         EVENTS_TEST_AUTO(the_stream_is_chosen_where_it_can_be_had),
         EVENTS_TEST_AUTO(a_dropped_publication_leads_to_the_outbox),
         EVENTS_TEST_AUTO(a_table_outside_the_publication_leads_to_the_outbox),
+        EVENTS_TEST_AUTO(a_declared_table_outside_the_publication_leads_to_the_outbox),
         EVENTS_TEST_AUTO(taken_slots_lead_to_the_outbox),
         EVENTS_TEST_AUTO(an_open_transaction_does_not_hold_the_events_up),
         EVENTS_TEST(without_wal_level_logical_the_outbox_is_chosen),
