@@ -1,4 +1,5 @@
 #include "backend/backend_columns.h"
+#include "base/json_write.h"
 #include "base/limits.h"
 
 static const struct {
@@ -38,6 +39,29 @@ size_t backend_count_machines(const char *attempted_by, const char *machine_id, 
     for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item); n++)
         *ret_has = *ret_has || slice_eq_str(json_string(item), machine_id);
     return n;
+}
+
+const char *backend_add_machine(struct arena *a, const char *attempted_by, const char *machine_id)
+{
+    struct json_value list = { 0 }, item;
+    struct json_iter it;
+    struct json_writer w;
+    struct slice key;
+    struct buf out;
+    bool has = false;
+
+    if (!attempted_by || json_parse(a, slice_of(attempted_by), &list, NULL) < 0)
+        list = (struct json_value){ 0 };
+    backend_count_machines(attempted_by, machine_id, &has);
+    buf_init(&out, LIMIT_BACKEND_JSON_BYTES);
+    json_write_init(&w, &out);
+    json_begin_array(&w);
+    for (it = json_iter(list); json_next(&it, &key, &item);)
+        json_add_value(&w, NULL, item);
+    if (!has)
+        json_add_string(&w, NULL, machine_id);
+    json_end(&w);
+    return buf_to_arena(&out, a);
 }
 
 int64_t backend_max_machines(const struct backend_claim *claim)

@@ -144,6 +144,7 @@ struct backend_monitor; /* backend/monitor.h */
 struct query;           /* backend/query.h */
 struct query_reply;
 struct table_shape;
+struct table_probe;
 typedef void backend_event_fn(void *arg, const struct backend_event *event);
 typedef void backend_broadcast_fn(void *arg, const char *channel, const char *event, const char *payload_json);
 
@@ -200,6 +201,11 @@ struct backend_ops {
     int (*query)(struct backend *b, const struct query *q, struct arena *a, struct query_reply *ret, struct err *e);
     int (*shape)(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e);
     int (*declare)(struct backend *b, const struct table_shape *declared, struct err *e);
+    /* For Custom Mode; each may be NULL. */
+    int (*clock)(struct backend *b, int64_t *ret_ms, struct err *e); /* NULL: the clock of this machine */
+    int (*probe)(struct backend *b, const char *table, struct arena *a, struct table_probe *ret,
+                 struct err *e);                                        /* NULL: as shape */
+    int (*follow)(struct backend *b, const char *table, struct err *e); /* NULL: every known table is followed */
 };
 
 struct backend {
@@ -248,6 +254,9 @@ struct backend {
  *                  fresh_ms.
  * subscribe        events in commit order, only after commit, of every table; one subscriber per `arg`.
  * publications     every table that ensure_table made, and <abbr>_activities.
+ * clock            milliseconds since 1970 by the clock that judges leases.
+ * probe            any table as it is, made by whomever; n_columns 0 when there is none. Changes nothing.
+ * follow           the changes of a table with columns of its own are reported from now on. Idempotent.
  */
 #define backend_insert(b, ...) ((b)->ops->insert((b), __VA_ARGS__))
 #define backend_get(b, ...) ((b)->ops->get((b), __VA_ARGS__))
@@ -279,4 +288,6 @@ struct table_parts {
 struct table_parts backend_table_parts(struct arena *a, const char *name);
 /* The number of machines in attempted_by (NULL or no JSON: none), and whether this machine is one of them. */
 size_t backend_count_machines(const char *attempted_by, const char *machine_id, bool *ret_has);
+/* The array with this machine, once; NULL or no JSON counts as empty. */
+const char *backend_add_machine(struct arena *a, const char *attempted_by, const char *machine_id);
 int64_t backend_max_machines(const struct backend_claim *claim);

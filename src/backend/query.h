@@ -55,6 +55,13 @@ struct table_shape {
     bool has_full_identity;
 };
 
+/* A table as the database has it (struct backend_ops, probe). */
+struct table_probe {
+    struct table_shape shape; /* n_columns 0: there is no such table */
+    bool is_sql;              /* SQL changes tables here; false: config.backend.schema of an app does */
+    const char *publish;      /* SQL by which its changes are reported; NULL: none is known */
+};
+
 /* NULL: no such column. */
 const struct table_column *table_shape_column(const struct table_shape *shape, struct slice name);
 

@@ -279,6 +279,9 @@ enum {
     LIMIT_LOGICAL_SILENT_MS = 45000,     /* a stream that answers nothing for so long has lost its server */
     LIMIT_PG_COLUMNS = 1664,             /* of a table of PostgreSQL */
     LIMIT_NOTIFY_BYTES = 7999,           /* of a notification of PostgreSQL */
+    LIMIT_CUSTOM_NOTES = 1024,           /* rows of Custom Mode whose last lease is kept in memory */
+    LIMIT_CUSTOM_KEY = 512,              /* bytes of the key of a row of Custom Mode */
+    LIMIT_CUSTOM_PAGES = 20,             /* read at once for rows that this machine may claim */
 
     /* outgoing HTTP */
     LIMIT_SSE_EVENT = 4 << 20,      /* one event or line of an upstream's stream */

@@ -147,8 +147,6 @@ static inline const char *hosted_newest_first(struct hosted_table *t)
 {
     return hosted_has(t, HOSTED_SEQ) ? "created_at.desc,seq.desc" : "created_at.desc,id.desc";
 }
-/* The machine appended to the list of those that failed, as JSON. */
-const char *hosted_add_machine(struct arena *a, const char *attempted_by, const char *machine_id);
 /* Its first LIMIT_STRING_DEFAULT characters. */
 const char *hosted_cut_message(struct arena *a, const char *message);
 

@@ -21,29 +21,6 @@ const char *hosted_cut_message(struct arena *a, const char *message)
     return arena_strndup(a, message, (size_t)(rest.p - message));
 }
 
-const char *hosted_add_machine(struct arena *a, const char *attempted_by, const char *machine_id)
-{
-    struct json_value list = { 0 }, item;
-    struct json_iter it;
-    struct json_writer w;
-    struct slice key;
-    struct buf out;
-    bool has = false;
-
-    if (json_parse(a, slice_of(attempted_by), &list, NULL) < 0)
-        list = (struct json_value){ 0 };
-    backend_count_machines(attempted_by, machine_id, &has);
-    buf_init(&out, LIMIT_BACKEND_JSON_BYTES);
-    json_write_init(&w, &out);
-    json_begin_array(&w);
-    for (it = json_iter(list); json_next(&it, &key, &item);)
-        json_add_value(&w, NULL, item);
-    if (!has)
-        json_add_string(&w, NULL, machine_id);
-    json_end(&w);
-    return buf_to_arena(&out, a);
-}
-
 /* ---- the fence ---- */
 
 static void add_fence(struct hosted_patch *c, const struct backend_lease *l, struct arena *a)
@@ -190,7 +167,7 @@ static int patch_ending(struct hosted *h, struct hosted_table *t, const struct b
     hosted_patch_begin(&c, t, l->row_id);
     add_ending(&c, end);
     if (strcmp(end->status, STATUS_FAILED) == 0) {
-        json_add_raw(&c.w, "attempted_by", hosted_add_machine(a, row.row.attempted_by, l->machine_id));
+        json_add_raw(&c.w, "attempted_by", backend_add_machine(a, row.row.attempted_by, l->machine_id));
         json_add_int(&c.w, "retry_count", row.row.retry_count + 1);
     }
     return run(h, &c, l, end->status, a, e);

@@ -22,7 +22,7 @@ static void add_failure(struct hosted_patch *c, const struct hosted_row *row, co
         return;
     if (!message)
         json_add_string(&c->w, "error_message", "The row was set to failed.");
-    json_add_raw(&c->w, "attempted_by", hosted_add_machine(a, row->row.attempted_by, machine));
+    json_add_raw(&c->w, "attempted_by", backend_add_machine(a, row->row.attempted_by, machine));
     json_add_int(&c->w, "retry_count", row->row.retry_count + 1);
 }
 
