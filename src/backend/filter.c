@@ -17,8 +17,9 @@ static const struct filter_op {
 
 /* The value, read as each type it could be; the type of the row's value decides which reading counts. */
 struct filter {
-    const struct backend_column *column;
-    const char **path; /* members below a JSON column */
+    const char *name;                    /* of the column */
+    const struct backend_column *column; /* NULL: of a table with columns of its own */
+    const char **path;                   /* members below a JSON column */
     size_t n_path;
     const struct filter_op *op;
     struct slice text;
@@ -82,12 +83,8 @@ static int parse_path(struct arena *a, struct filter *f, struct slice rest, stru
     return add_member(a, f, (struct slice){ rest.p + 1, rest.n - 1 }, e);
 }
 
-static int parse_column(struct arena *a, struct filter *f, struct slice text, struct err *e)
+static int find_column(struct filter *f, struct slice name, bool has_path, struct err *e)
 {
-    struct slice name = text, rest = text;
-    bool has_path = cut(&rest, "->", &name);
-
-    name = slice_trim(name);
     f->column = backend_column_find(name);
     if (!f->column)
         return err_set(
@@ -99,7 +96,19 @@ static int parse_column(struct arena *a, struct filter *f, struct slice text, st
         return err_set(e, -EINVAL, "INVALID_FILTER", "filter column %s %s", f->column->name,
                        has_path ? "has no members: use -> and ->> on raw_data, old_data, result or attempted_by"
                                 : "holds JSON: name one of its members, as in raw_data->>key");
-    return has_path ? parse_path(a, f, rest, e) : 0;
+    return 0;
+}
+
+static int parse_column(struct arena *a, struct filter *f, struct slice text, bool is_own, struct err *e)
+{
+    struct slice name = text, rest = text;
+    bool has_path = cut(&rest, "->", &name);
+    int r;
+
+    name = slice_trim(name);
+    f->name = arena_slicedup(a, name);
+    r = is_own ? 0 : find_column(f, name, has_path, e);
+    return r < 0 || !has_path ? r : parse_path(a, f, rest, e);
 }
 
 static int parse_op(struct filter *f, struct slice name, struct err *e)
@@ -155,7 +164,7 @@ static int parse_value(struct arena *a, struct filter *f, struct slice text, str
     return r;
 }
 
-int filter_parse(struct arena *a, const char *text, struct filter **ret, struct err *e)
+static int parse(struct arena *a, const char *text, bool is_own, struct filter **ret, struct err *e)
 {
     struct slice rest = slice_trim(slice_of(text)), column, op;
     struct filter *f;
@@ -172,7 +181,7 @@ int filter_parse(struct arena *a, const char *text, struct filter **ret, struct 
     if (!cut(&rest, "=", &column) || !cut(&rest, ".", &op))
         return invalid(e, "is not one condition");
     f = ARENA_NEW(a, struct filter);
-    r = parse_column(a, f, column, e);
+    r = parse_column(a, f, column, is_own, e);
     if (r == 0)
         r = parse_op(f, op, e);
     if (r == 0)
@@ -180,6 +189,31 @@ int filter_parse(struct arena *a, const char *text, struct filter **ret, struct 
     if (r == 0)
         *ret = f;
     return r;
+}
+
+int filter_parse(struct arena *a, const char *text, struct filter **ret, struct err *e)
+{
+    return parse(a, text, false, ret, e);
+}
+
+int filter_parse_own(struct arena *a, const char *text, struct filter **ret, struct err *e)
+{
+    return parse(a, text, true, ret, e);
+}
+
+const char *filter_column(const struct filter *f)
+{
+    return f->name;
+}
+
+bool filter_has_path(const struct filter *f)
+{
+    return f->n_path > 0;
+}
+
+struct slice filter_value(const struct filter *f)
+{
+    return f->text;
 }
 
 /* --- matching --- */
@@ -244,31 +278,41 @@ static struct json_value walk(const struct filter *f, struct json_value value)
     return value;
 }
 
+static enum order compare_value(const struct filter *f, struct arena *a, struct json_value value)
+{
+    switch (json_type(value)) {
+    case JSON_BOOL:
+        return compare_bool(f, json_bool(value));
+    case JSON_INT:
+        return compare_int(f, json_int(value));
+    case JSON_DOUBLE:
+        return compare_double(f, json_double(value));
+    case JSON_STRING:
+        return compare_text(f, json_string(value));
+    default:
+        return compare_text(f, slice_of(json_to_str(a, value)));
+    }
+}
+
+bool filter_matches_member(const struct filter *f, struct json_value column)
+{
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    struct json_value value = walk(f, column);
+
+    return !json_is_absent(value) && f->op->accepts & compare_value(f, a, value);
+}
+
 static bool matches_json(const struct filter *f, const char *text)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct json_value value;
 
-    if (json_parse(a, slice_of(text), &value, NULL) < 0)
-        return false;
-    value = walk(f, value);
-    switch (json_type(value)) {
-    case JSON_ABSENT:
-    case JSON_NULL:
-        return false;
-    case JSON_BOOL:
-        return f->op->accepts & compare_bool(f, json_bool(value));
-    case JSON_INT:
-        return f->op->accepts & compare_int(f, json_int(value));
-    case JSON_DOUBLE:
-        return f->op->accepts & compare_double(f, json_double(value));
-    case JSON_STRING:
-        return f->op->accepts & compare_text(f, json_string(value));
-    case JSON_ARRAY:
-    case JSON_OBJECT:
-        return f->op->accepts & compare_text(f, slice_of(json_to_str(a, value)));
-    }
-    return false;
+    return json_parse(a, slice_of(text), &value, NULL) == 0 && filter_matches_member(f, value);
+}
+
+bool filter_accepts(const struct filter *f, int difference)
+{
+    return f->op->accepts & ORDER_OF(difference, 0);
 }
 
 bool filter_matches(const struct filter *f, const struct backend_row *row)

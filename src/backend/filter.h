@@ -16,3 +16,14 @@ struct filter;
  * form. */
 int filter_parse(struct arena *a, const char *text, struct filter **ret, struct err *e) MUST_CHECK;
 bool filter_matches(const struct filter *f, const struct backend_row *row);
+
+/* The same grammar for a table with columns of its own: any name, with a path or without. The caller compares the
+ * column as its type asks for; a member below a path, filter_matches_member() does. */
+int filter_parse_own(struct arena *a, const char *text, struct filter **ret, struct err *e);
+const char *filter_column(const struct filter *f);
+bool filter_has_path(const struct filter *f);
+struct slice filter_value(const struct filter *f);
+/* Whether the operator takes a value that is less than (< 0), equal to (0) or greater than the filter's. */
+bool filter_accepts(const struct filter *f, int difference);
+/* column: the value of the JSON column. */
+bool filter_matches_member(const struct filter *f, struct json_value column);

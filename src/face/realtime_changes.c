@@ -23,60 +23,6 @@ static unsigned ops_of(struct slice event)
     return ALL_OPS;
 }
 
-/* The next of the values between commas; a value in double quotes may have commas. */
-static struct slice next_value(struct slice *rest)
-{
-    bool is_quoted = false;
-    size_t n = 0;
-    struct slice value;
-
-    for (; n < rest->n && (is_quoted || rest->p[n] != ','); n++) {
-        if (rest->p[n] == '\\' && is_quoted)
-            n += n + 1 < rest->n;
-        else if (rest->p[n] == '"')
-            is_quoted = !is_quoted;
-    }
-    value = (struct slice){ rest->p, n };
-    *rest = n < rest->n ? (struct slice){ rest->p + n + 1, rest->n - n - 1 } : (struct slice){ NULL, 0 };
-    return value;
-}
-
-static int add_filter(struct arena *a, struct rt_filter *f, const char *text, struct err *e)
-{
-    int r = filter_parse(a, text, &f->any[f->n], e);
-
-    f->n += r == 0 && f->any[f->n] != NULL;
-    return r;
-}
-
-/* column=in.(a,b): one condition for each value. */
-static int read_in(struct arena *a, struct rt_filter *f, struct slice column, struct slice values, struct err *e)
-{
-    int r = 0;
-
-    while (r == 0 && values.p) {
-        struct slice value = next_value(&values);
-
-        if (f->n == LIMIT_FILTER_VALUES)
-            return err_set(e, -EINVAL, "INVALID_FILTER", "in.(...) must have at most %d values", LIMIT_FILTER_VALUES);
-        r = add_filter(a, f, arena_printf(a, "%.*s=eq.%.*s", (int)column.n, column.p, (int)value.n, value.p), e);
-    }
-    return r;
-}
-
-static int read_filter(struct arena *a, struct slice text, struct rt_filter *f, struct err *e)
-{
-    const char *at = text.n ? memmem(text.p, text.n, "=in.(", 5) : NULL;
-
-    if (text.n > LIMIT_FILTER_BYTES)
-        return err_set(e, -EINVAL, "INVALID_FILTER", "filter must be at most %d bytes", LIMIT_FILTER_BYTES);
-    f->any = arena_array(a, at ? LIMIT_FILTER_VALUES : 1, sizeof(struct filter *));
-    if (!at || text.p[text.n - 1] != ')')
-        return add_filter(a, f, arena_slicedup(a, text), e);
-    return read_in(a, f, (struct slice){ text.p, (size_t)(at - text.p) },
-                   (struct slice){ at + 5, (size_t)(text.p + text.n - 1 - (at + 5)) }, e);
-}
-
 static int read_binding(struct arena *a, struct json_value v, struct rt_binding *ret, struct err *e)
 {
     struct json_value schema = json_get(v, "schema"), table = json_get(v, "table");
@@ -89,7 +35,7 @@ static int read_binding(struct arena *a, struct json_value v, struct rt_binding 
     ret->ops = ops_of(json_string(json_get(v, "event")));
     ret->schema = json_is_absent(schema) ? "public" : arena_slicedup(a, json_string(schema));
     ret->name = json_is_absent(table) ? "*" : arena_slicedup(a, json_string(table));
-    return filter.n ? read_filter(a, filter, &ret->filter, e) : 0;
+    return rt_filter_read(a, filter, &ret->filter, e);
 }
 
 static uint32_t id_of(struct arena *a, struct json_value v)
@@ -177,10 +123,10 @@ void rt_confirm(struct rt_channel *ch)
     if (ch->fault)
         rt_system(ch, "postgres_changes", false, ch->fault);
     else
-        rt_request_tables(ch->socket->rt, ch->serial);
+        rt_request_tables(ch->socket->rt, ch);
 }
 
-static bool is_named(const char *wanted, const char *name)
+bool rt_is_named(const char *wanted, const char *name)
 {
     return strcmp(wanted, "*") == 0 || strcmp(wanted, name) == 0;
 }
@@ -192,7 +138,7 @@ static bool is_published(const struct rt_binding *b, const struct backend_public
             struct rt_change as = { .table = all->items[i].tables[j] };
 
             rt_change_name(a, &as);
-            if (is_named(b->schema, as.schema) && is_named(b->name, as.name))
+            if (rt_is_named(b->schema, as.schema) && rt_is_named(b->name, as.name))
                 return true;
         }
     return false;
@@ -221,6 +167,13 @@ static void confirm(struct rt_channel *ch, const struct rt_item *item)
     rt_system(ch, "postgres_changes", true, "Subscribed to PostgreSQL");
 }
 
+static void refuse(struct rt_channel *ch, const char *fault)
+{
+    ch->fault = arena_strdup(ch->arena, fault);
+    rt_unwatch(ch);
+    rt_system(ch, "postgres_changes", false, ch->fault);
+}
+
 void rt_tables_known(struct realtime *rt, const struct rt_item *item)
 {
     struct rt_channel *ch;
@@ -235,24 +188,18 @@ void rt_tables_known(struct realtime *rt, const struct rt_item *item)
     else if (ch->caller.role == FACE_ANON)
         rt_system(ch, "postgres_changes", false,
                   "Error 401: Unauthorized: rows are for signed-in users; the role anon receives none");
+    else if (item->fault)
+        refuse(ch, item->fault);
     else
         confirm(ch, item);
 }
 
 /* ---- delivery ---- */
 
-static bool passes(const struct rt_filter *f, const struct backend_row *row)
-{
-    for (size_t i = 0; i < f->n; i++)
-        if (filter_matches(f->any[i], row))
-            return true;
-    return f->n == 0;
-}
-
 static bool matches(const struct rt_binding *b, const struct rt_change *c)
 {
-    return (b->ops & (unsigned)c->op) && is_named(b->schema, c->schema) && is_named(b->name, c->name) &&
-           passes(&b->filter, c->new_row ? c->new_row : c->old_row);
+    return (b->ops & (unsigned)c->op) && rt_is_named(b->schema, c->schema) && rt_is_named(b->name, c->name) &&
+           rt_filter_passes(&b->filter, c);
 }
 
 /* The last frame that was made: members of one topic with the same subscriptions share it. */
@@ -299,11 +246,13 @@ static void make_frame(struct cast *cast, const struct rt_channel *ch, const str
     cast->is_v2 = ch->socket->is_v2;
 }
 
-/* A row is seen by its user and by the service role. */
+/* A row is seen by its user and by the service role; a row of a table without users, by every signed-in user. */
 static bool is_for(const struct rt_channel *ch, const struct rt_change *c)
 {
     const struct backend_row *row = c->new_row ? c->new_row : c->old_row;
 
+    if (c->shape && c->shape->of.n_columns && !c->shape->has_user)
+        return ch->caller.role != FACE_ANON;
     return row && face_may_see(&ch->caller, row->user_id);
 }
 

@@ -5,6 +5,7 @@
 #include "base/metrics.h"
 #include "base/realtime_wire.h"
 #include "backend/filter.h"
+#include "backend/query.h"
 #include "http/websocket.h"
 
 #include <pthread.h>
@@ -28,6 +29,11 @@ enum rt_kind {
     RT_REMOTE
 };
 
+/* What a subscription asks of the tables. */
+struct rt_question {
+    const char *schema, *name, *filter; /* "": no filter */
+};
+
 struct rt_item {
     STAILQ_ENTRY(rt_item) links;
     enum rt_kind kind;
@@ -38,8 +44,11 @@ struct rt_item {
     struct realtime_broadcast broadcast;
     struct rt_change *change;
     uint64_t serial; /* RT_TABLES: of the channel */
+    struct rt_question *questions;
+    size_t n_questions;
     struct backend_publications tables;
-    int r; /* RT_TABLES: of the question */
+    int r;             /* RT_TABLES: of the question */
+    const char *fault; /* RT_TABLES: what is wrong with a filter; NULL: nothing */
 };
 STAILQ_HEAD(rt_items, rt_item);
 TAILQ_HEAD(rt_channels, rt_channel);
@@ -47,6 +56,7 @@ TAILQ_HEAD(rt_metas, rt_meta);
 TAILQ_HEAD(rt_sockets, rt_socket);
 LIST_HEAD(rt_topics, rt_topic);
 LIST_HEAD(rt_bridges, rt_bridge);
+LIST_HEAD(rt_shapes, rt_shape);
 
 struct rt_queue {
     pthread_mutex_t lock;
@@ -66,6 +76,18 @@ void rt_queue_close(struct rt_queue *q);
 struct rt_item *rt_item_new(enum rt_kind kind) MUST_CHECK;
 void rt_item_free(struct rt_item *item);
 
+/* A table with columns of its own. Constant while it is shared between threads. */
+struct rt_shape {
+    LIST_ENTRY(rt_shape) links; /* of the rows' thread */
+    atomic_int n_holders;
+    struct arena *arena; /* owned; of everything below */
+    const char *table;
+    struct table_shape of;
+    const char *columns; /* JSON, as members receive it */
+    bool has_user;       /* its rows belong to users */
+    int64_t read_ms;
+};
+
 /* A committed change: made by the backend's thread, completed and printed by the thread of the rows. */
 struct rt_change {
     enum backend_op op;
@@ -74,9 +96,11 @@ struct rt_change {
     const char *name;
     bool is_lease_only;
     struct backend_row *new_row, *old_row;
-    struct slice data; /* JSON, as members receive it */
-    size_t n_bytes;    /* counted in n_change_bytes */
-    char at[32];       /* when it came */
+    struct rt_shape *shape;   /* owned; NULL: the table has the columns of the Activities table */
+    struct json_value record; /* with a shape: the row that filters are asked about */
+    struct slice data;        /* JSON, as members receive it */
+    size_t n_bytes;           /* counted in n_change_bytes */
+    char at[32];              /* when it came */
 };
 
 /* ---- sockets, channels, topics ---- */
@@ -93,9 +117,11 @@ struct rt_socket {
     atomic_bool is_held;                      /* the loop has stopped reading */
 };
 
-struct rt_filter {
-    struct filter **any; /* one must match; NULL: every row does */
+struct rt_filter { /* one of n tests must match; none: every row does */
+    const char *text;
+    struct filter **activity, **own; /* of tables of activities (NULL: it can be none), of other tables */
     size_t n;
+    const char *activity_fault; /* why one of them is NULL */
 };
 
 struct rt_binding { /* one subscription to changes */
@@ -153,13 +179,15 @@ struct realtime {
     struct rt_queue hub, rows;
     pthread_t hub_thread, rows_thread;
     bool has_hub, has_rows, is_subscribed;
-    atomic_bool is_ending, has_gap;                        /* has_gap: changes were dropped, and members were told */
-    atomic_size_t n_bridged;                               /* broadcasts that wait for the backend */
-    struct rt_bridges bridges;                             /* of the rows' thread */
+    atomic_bool is_ending, has_gap; /* has_gap: changes were dropped, and members were told */
+    atomic_size_t n_bridged;        /* broadcasts that wait for the backend */
+    struct rt_bridges bridges;      /* of the rows' thread */
+    struct rt_shapes shapes;        /* of the rows' thread */
+    size_t n_shapes;
     atomic_size_t n_watching;                              /* channels with subscriptions to changes */
     atomic_size_t n_broadcasts, n_changes, n_change_bytes; /* not yet delivered */
     struct metric *delivered, *dropped;                    /* changes */
-    char *columns;                                         /* owned: JSON, the same for every table */
+    char *columns;                                         /* owned: JSON, of tables of activities */
 
     struct rt_sockets sockets;
     struct rt_channels watching;
@@ -205,13 +233,30 @@ void rt_unwatch(struct rt_channel *ch);
 void rt_tables_known(struct realtime *rt, const struct rt_item *item);
 void rt_deliver_change(struct realtime *rt, struct rt_change *change);
 void rt_deliver_gap(struct realtime *rt);
+bool rt_is_named(const char *wanted, const char *name); /* wanted "*": every name */
+
+/* realtime_filter.c */
+/* -EINVAL INVALID_FILTER for what no table could have. An empty text: no filter. */
+int rt_filter_read(struct arena *a, struct slice text, struct rt_filter *ret, struct err *e) MUST_CHECK;
+/* -EINVAL INVALID_FILTER: the table has no such column, or the value is none of its type. */
+int rt_filter_check(const struct rt_filter *f, const struct table_shape *shape, struct err *e) MUST_CHECK;
+bool rt_filter_passes(const struct rt_filter *f, const struct rt_change *c);
+
+/* realtime_shapes.c, on the thread of the rows. */
+/* n_members: of a record that the shape should fit; 0: not known. *ret is owned. -EAGAIN: the database does not answer.
+ */
+int rt_shape_of(struct realtime *rt, const char *table, size_t n_members, struct rt_shape **ret,
+                struct err *e) MUST_CHECK;
+struct rt_shape *rt_shape_free(struct rt_shape *s); /* any thread; NULL is fine */
+void rt_shapes_clear(struct realtime *rt);
+void rt_questions_answer(struct realtime *rt, struct rt_item *item); /* RT_TABLES */
 
 /* realtime_rows.c */
 void rt_change_name(struct arena *a, struct rt_change *c); /* schema and name from table */
 int rt_rows_start(struct realtime *rt, struct err *e) MUST_CHECK;
 void rt_rows_stop(struct realtime *rt);
 /* The answer comes as RT_TABLES. */
-void rt_request_tables(struct realtime *rt, uint64_t serial);
+void rt_request_tables(struct realtime *rt, const struct rt_channel *ch);
 
 /* realtime_broadcast.c */
 void rt_take_broadcast(struct rt_channel *from, struct arena *a, const struct rt_message *m);

@@ -22,6 +22,8 @@ struct rt_item *rt_item_new(enum rt_kind kind)
 
 void rt_item_free(struct rt_item *item)
 {
+    if (item && item->change)
+        rt_shape_free(item->change->shape);
     if (item)
         arena_free(item->arena);
     free(item);

@@ -99,36 +99,40 @@ static void add_column(struct json_writer *w, struct arena *a, const struct back
     }
 }
 
-/* A row of a table with columns of its own: raw_data is the record. */
-static bool has_own_columns(const struct backend_row *row)
+static void add_record(struct json_writer *w, struct arena *a, const char *name, const struct rt_change *c,
+                       const struct backend_row *row)
 {
-    return row->event == 0 && row->raw_data;
-}
-
-static void add_record(struct json_writer *w, struct arena *a, const char *name, const struct backend_row *row,
-                       bool is_slim)
-{
-    if (has_own_columns(row)) {
+    if (c->shape) {
         add_json(w, a, name, row->raw_data);
         return;
     }
     json_begin_object_as(w, name);
     for (size_t i = 0; i < BACKEND_N_COLUMNS; i++)
-        if (!is_slim || backend_columns[i].is_slim)
+        if (!c->is_lease_only || row == c->new_row || backend_columns[i].is_slim)
             add_column(w, a, row, &backend_columns[i]);
+    json_end(w);
+}
+
+static void add_key(struct json_writer *w, const struct rt_change *c)
+{
+    json_begin_object_as(w, "old_record");
+    if (!c->shape)
+        json_add_string(w, "id", c->old_row->id);
+    for (size_t i = 0; c->shape && i < c->shape->of.n_columns; i++)
+        if (c->shape->of.columns[i].is_key)
+            json_add_value(w, c->shape->of.columns[i].name, json_get(c->record, c->shape->of.columns[i].name));
     json_end(w);
 }
 
 /* With row-level security, the service tells of a deleted row its key alone. */
 static void add_old_record(struct json_writer *w, struct arena *a, const struct rt_change *c)
 {
-    if (c->op == BACKEND_UPDATE && c->old_row)
-        add_record(w, a, "old_record", c->old_row, c->is_lease_only);
-    if (c->op != BACKEND_DELETE)
-        return;
-    json_begin_object_as(w, "old_record");
-    json_add_string(w, "id", c->old_row->id);
-    json_end(w);
+    bool has_users = !c->shape || c->shape->has_user || !c->shape->of.n_columns;
+
+    if (c->op == BACKEND_DELETE && has_users)
+        add_key(w, c);
+    else if (c->op != BACKEND_INSERT && c->old_row)
+        add_record(w, a, "old_record", c, c->old_row);
 }
 
 static int print_change(const struct realtime *rt, struct arena *a, struct rt_change *c)
@@ -144,9 +148,9 @@ static int print_change(const struct realtime *rt, struct arena *a, struct rt_ch
     json_add_string(&w, "table", c->name);
     json_add_string(&w, "commit_timestamp", c->at);
     json_add_string(&w, "type", backend_op_name(c->op));
-    json_add_raw(&w, "columns", has_own_columns(c->new_row ? c->new_row : c->old_row) ? "[]" : rt->columns);
+    json_add_raw(&w, "columns", c->shape ? c->shape->columns : rt->columns);
     if (c->new_row)
-        add_record(&w, a, "record", c->new_row, false);
+        add_record(&w, a, "record", c, c->new_row);
     add_old_record(&w, a, c);
     json_add_null(&w, "errors");
     json_end(&w);
@@ -157,6 +161,22 @@ static int print_change(const struct realtime *rt, struct arena *a, struct rt_ch
 }
 
 /* ---- on the thread ---- */
+
+/* A row of a table with columns of its own has no event, and its raw_data is the record. */
+static int find_shape(struct realtime *rt, struct arena *a, struct rt_change *c)
+{
+    const struct backend_row *row = c->new_row ? c->new_row : c->old_row;
+    int r;
+
+    if (row->event != 0 || !row->raw_data || c->is_lease_only)
+        return 0;
+    if (json_parse(a, slice_of(row->raw_data), &c->record, NULL) < 0)
+        return -EIO;
+    r = rt_shape_of(rt, c->table, json_length(c->record), &c->shape, NULL);
+    if (r == 0 && !c->shape->of.has_own_columns)
+        c->shape = rt_shape_free(c->shape);
+    return r;
+}
 
 /* What changed in the lease only is reported without the rest of the row: it is read now. A row that is gone is told of
  * by its DELETE. */
@@ -179,6 +199,8 @@ static void pass_on(struct realtime *rt, struct rt_item *item)
     int r = complete(rt, item->arena, item->change);
 
     if (r == 0)
+        r = find_shape(rt, item->arena, item->change);
+    if (r == 0)
         r = print_change(rt, item->arena, item->change);
     if (r == 0)
         rt_queue_push(&rt->hub, item, 0);
@@ -192,9 +214,7 @@ static void pass_on(struct realtime *rt, struct rt_item *item)
 
 static void answer_tables(struct realtime *rt, struct rt_item *item)
 {
-    struct backend *b = rt->config.backend;
-
-    item->r = b->ops->publications(b, item->arena, &item->tables, NULL);
+    rt_questions_answer(rt, item);
     rt_queue_push(&rt->hub, item, 0);
 }
 
@@ -219,12 +239,21 @@ static void *run_rows(void *arg)
     return NULL;
 }
 
-void rt_request_tables(struct realtime *rt, uint64_t serial)
+void rt_request_tables(struct realtime *rt, const struct rt_channel *ch)
 {
     struct rt_item *item = rt_item_new(RT_TABLES);
+    struct arena *a = item->arena = arena_new();
 
-    item->arena = arena_new();
-    item->serial = serial;
+    item->serial = ch->serial;
+    item->n_questions = ch->n_bindings;
+    item->questions = arena_array(a, ch->n_bindings, sizeof(*item->questions));
+    for (size_t i = 0; i < ch->n_bindings; i++) {
+        const struct rt_binding *b = &ch->bindings[i];
+        const char *filter = b->filter.text ? b->filter.text : "";
+
+        item->questions[i] =
+            (struct rt_question){ arena_strdup(a, b->schema), arena_strdup(a, b->name), arena_strdup(a, filter) };
+    }
     rt_queue_push(&rt->rows, item, 0);
 }
 
@@ -322,4 +351,5 @@ void rt_rows_stop(struct realtime *rt)
         pthread_join(rt->rows_thread, NULL);
     rt->has_rows = false;
     rt_bridges_end(rt);
+    rt_shapes_clear(rt);
 }

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { createClient } from '@supabase/supabase-js';
 import { Arrivals, startHearth, until } from '../api/harness.mjs';
+import { admin } from '../api/kit.mjs';
 import { freePort } from './stores.mjs';
 import { faceKeys, insertAs, token } from '../api/realtime.mjs';
 
@@ -42,6 +43,12 @@ async function watch(supabase, name, changes) {
     await subscribed(channel, (c) => changes.forEach((change) => c.on('postgres_changes', change, (event) => got.push(event))), { isWatching: true });
     return got;
 }
+
+const goods = { id: { type: 'int8', key: true }, n: { type: 'int4' }, big: { type: 'int8' }, price: { type: 'numeric' }, at: { type: 'timestamptz' }, day: { type: 'date' },
+    code: { type: 'uuid' }, ok: { type: 'bool' }, word: { type: 'text' }, data: { type: 'jsonb' } };
+
+// Tables with columns of their own, as an app declares them.
+function declare(h, schema) { return admin(h, 'POST', '/api/apps', { name: 'shop', config: { backend: { schema } } }, 201); }
 
 for (const vsn of versions) {
     test(`changes of rows reach subscribers with their records, by table, event and filter (vsn ${vsn})`, async (t) => {
@@ -99,6 +106,68 @@ for (const vsn of versions) {
         assert.deepEqual(forAnna.items.map((e) => e.new.id), [ids[0], ids[3]]);
         assert.deepEqual(forBen.items.map((e) => e.new.id), [ids[1], ids[4]]);
         assert.ok(forAnna.items.every((e) => e.new.user_id === anna));
+    });
+
+    test(`changes of a table with columns of its own are filtered by the types of its columns (vsn ${vsn})`, async (t) => {
+        const h = await startHearth({ t });
+        const keys = await faceKeys(h);
+        await declare(h, { goods: { columns: goods } });
+        const service = client(t, h, keys.secret, vsn);
+        const on = (filter, event = '*') => ({ event, schema: 'public', table: 'goods', ...(filter && { filter }) });
+        const all = await watch(service, 'all', [on()]);
+        const filters = { n: 'n=gt.9', big: 'big=eq.9007199254740993', price: 'price=lte.1.5', at: 'at=lt.2026-11-20T11:30:18+02:00', day: 'day=gte.2026-11-20',
+            code: 'code=eq.6FA459EA-EE8A-4CA4-894E-DB77E160355E', ok: 'ok=eq.true', word: 'word=neq.10', list: 'n=in.(10,11)', deep: 'data->>size=gt.9' };
+        const got = {};
+        for (const [name, filter] of Object.entries(filters))
+            got[name] = await watch(client(t, h, keys.secret, vsn), name, [on(filter)]);
+
+        const high = { id: 1, n: 10, big: '9007199254740993', price: 1.5, at: '2026-11-20T09:30:17.9Z', day: '2026-11-21', code: '6fa459ea-ee8a-4ca4-894e-db77e160355e', ok: true, word: '9', data: { size: 10 } };
+        const low = { id: 2, n: 9, big: '9007199254740992', price: 1.51, at: '2026-11-20T09:30:18Z', day: '2026-11-19', code: null, ok: null, word: null, data: { size: 9 } };
+        for (const row of [high, low, { id: 3 }])
+            assert.equal((await service.from('goods').insert(row)).error, null);
+        const last = await all.wait((e) => e.new.id === 3);
+        assert.deepEqual(last.old, {});
+        const { errors, eventType, new: record } = all.items[0];
+        assert.deepEqual({ errors, eventType }, { errors: null, eventType: 'INSERT' });
+        assert.deepEqual([record.n, record.ok, record.data, record.at], [10, true, { size: 10 }, '2026-11-20T09:30:17.9+00:00']);
+        assert.equal((await service.from('goods').delete().gte('id', 1)).error, null); // whole old records: the table has no users
+        await all.wait((e) => e.eventType === 'DELETE' && e.old.id === 3);
+        for (const [name, list] of Object.entries(got)) {
+            await list.wait((e) => e.eventType === 'DELETE', { what: `the deletion for ${name}` });
+            assert.deepEqual(list.items.map((e) => [e.eventType, e.new.id ?? e.old.id]), [['INSERT', 1], ['DELETE', 1]], name);
+        }
+        assert.equal(all.items.find((e) => e.eventType === 'DELETE').old.word, '9');
+    });
+
+    test(`a filter that does not fit the table is told, and a table without users is every signed-in user's (vsn ${vsn})`, async (t) => {
+        const h = await startHearth({ t });
+        const keys = await faceKeys(h);
+        await declare(h, { goods: { columns: goods }, notes: { columns: { id: { type: 'int8', key: true }, user_id: { type: 'uuid' }, text: { type: 'text' } } } });
+        const service = client(t, h, keys.secret, vsn);
+        for (const [table, filter, what] of [['goods', 'weight=gt.1', /"weight" does not exist in table goods/], ['goods', 'n=gt.many', /value of column n: invalid input syntax for type integer/],
+            ['goods', 'data=eq.1', /holds JSON/], ['goods', 'n->>x=eq.1', /has no members/], ['goods', 'n=near.1', /operator "near"/], ['svc_activities', 'n=gt.1', /column "n" does not exist/]]) {
+            const { system } = await subscribed(service.channel(filter), (c) => c.on('postgres_changes', { event: '*', schema: 'public', table, filter }, () => assert.fail()));
+            const { status, message } = await system.wait((m) => m.extension === 'postgres_changes');
+            assert.equal(status, 'error');
+            assert.match(message, what);
+        }
+        const anna = randomUUID(), ben = randomUUID(), both = [{ event: '*', schema: 'public', table: 'goods' }, { event: '*', schema: 'public', table: 'notes' }];
+        const forService = await watch(service, 'both', both);
+        const forAnna = await watch(await userClient(t, h, keys, vsn, anna), 'both', both);
+        const forBen = await watch(await userClient(t, h, keys, vsn, ben), 'both', both);
+        for (const [id, user] of [[1, anna], [2, ben], [3, null]])
+            assert.equal((await service.from('notes').insert({ id, user_id: user, text: 'hers' })).error, null);
+        assert.equal((await service.from('notes').update({ text: 'changed' }).eq('id', 1)).error, null);
+        assert.equal((await service.from('notes').delete().gte('id', 1)).error, null);
+        assert.equal((await service.from('goods').insert({ id: 9 })).error, null);
+        for (const list of [forService, forAnna, forBen])
+            await list.wait((e) => e.table === 'goods');
+        const seen = (list) => list.items.filter((e) => e.table === 'notes').map((e) => [e.eventType, e.new.id ?? e.old.id]);
+        assert.deepEqual(seen(forAnna), [['INSERT', 1], ['UPDATE', 1], ['DELETE', 1]]);
+        assert.deepEqual(seen(forBen), [['INSERT', 2], ['DELETE', 2]]);
+        assert.equal(seen(forService).length, 7);
+        assert.deepEqual(forAnna.items.find((e) => e.eventType === 'UPDATE').old, { id: 1, user_id: anna, text: 'hers' });
+        assert.deepEqual(forAnna.items.find((e) => e.eventType === 'DELETE').old, { id: 1 }); // with users: the key alone
     });
 
     test(`an anonymous subscriber is refused rows, and receives them once a user signs in (vsn ${vsn})`, async (t) => {
