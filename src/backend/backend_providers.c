@@ -29,6 +29,7 @@ const struct backend_provider backend_providers[] = {
       .check = backend_embedded_check },
     { .name = "postgres",
       .where = SETTING_BACKEND_URL,
+      .events_where = SETTING_BACKEND_EVENTS_URL,
       .elsewhere = "in the PostgreSQL database that backend.url names",
       .is_remote = true,
       .open = postgres_place_open,
@@ -83,7 +84,7 @@ int backend_provider_open(const struct backend_place *place, struct arena *a, st
 int backend_provider_check(enum setting_id setting, const char *value, const char *data_dir, struct err *e)
 {
     for (const struct backend_provider *p = backend_providers; *value && p->name; p++)
-        if (p->where == setting && p->check)
+        if ((p->where == setting || (p->events_where && p->events_where == setting)) && p->check)
             return p->check(value, data_dir, e);
     return 0;
 }

@@ -37,8 +37,9 @@ struct backend_lacks {
 };
 
 struct backend_provider {
-    const char *name;      /* a value of backend.kind */
-    enum setting_id where; /* the setting that says where the rows are */
+    const char *name;             /* a value of backend.kind */
+    enum setting_id where;        /* the setting that says where the rows are */
+    enum setting_id events_where; /* the one that says so for the events alone, by the same rule; 0: none does */
     const char *file;      /* the file in the data folder when that setting is empty; NULL: no file of this machine
                               holds the rows, so no backup, disk check or sandbox of this service concerns them */
     const char *elsewhere; /* where the rows are, in words for people; NULL: in a file that backups hold */

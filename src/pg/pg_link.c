@@ -177,6 +177,11 @@ bool pg_link_is_dead(const struct pg_link *l)
     return PQstatus(l->conn) != CONNECTION_OK;
 }
 
+int pg_link_pid(const struct pg_link *l)
+{
+    return PQbackendPID(l->conn);
+}
+
 bool pg_link_is_broken(const struct pg_link *l)
 {
     return l->is_broken || pg_link_is_dead(l);

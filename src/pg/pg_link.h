@@ -50,6 +50,8 @@ int pg_link_run(struct pg_link *l, const struct net_wait *wait, const struct pg_
  * which statements have run. */
 int pg_link_run_all(struct pg_link *l, const struct net_wait *wait, const struct pg_statement *statements, size_t n,
                     int *ret, struct err *e) MUST_CHECK;
+/* The process id of the server as it told it at the start of the connection; a pooler tells a number of its own. */
+int pg_link_pid(const struct pg_link *l);
 bool pg_link_is_broken(const struct pg_link *l);
 bool pg_link_is_dead(const struct pg_link *l); /* broken because the server is gone */
 /* Whether an idle connection still has its server: reads, without waiting, what the server sent meanwhile. */

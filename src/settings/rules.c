@@ -272,6 +272,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "How long a call waits for that database, in all." },
     [SETTING_BACKEND_EVENTS] = { "backend.events", SETTING_ENUM, .one_of = backend_event_modes, .def = "auto", .needs_restart = true,
         .help = "How changes of that database are learnt of: from its outbox, from its logical stream, or auto: the stream where it can be had." },
+    [SETTING_BACKEND_EVENTS_URL] = { "backend.events_url", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "", .needs_restart = true,
+        .help = "The same database without the pooler that backend.url leads through, for its events; empty: backend.url." },
 
     [SETTING_FACE_ENABLED] = { "face.enabled", SETTING_BOOL, .def = "true", .needs_restart = true,
         .help = "Serves the hosted service's protocol (/auth/v1, /realtime/v1) to apps that have a key of `hearth backend keys`." },

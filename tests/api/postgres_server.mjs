@@ -13,7 +13,7 @@ const nobody = 65534;
 
 export const postgresPrograms = existsSync(root) && readdirSync(root).map((version) => join(root, version, 'bin')).find((folder) => existsSync(join(folder, 'initdb')));
 
-const asUser = process.getuid() === 0 ? { uid: nobody, gid: nobody } : {};
+export const asUser = process.getuid() === 0 ? { uid: nobody, gid: nobody } : {};
 
 function run(program, args, cwd) {
     const { status, stdout, stderr } = spawnSync(join(postgresPrograms, program), args, { ...asUser, cwd, encoding: 'utf8' });

@@ -1,7 +1,7 @@
 #include "backend/postgres/postgres.h"
 #include "backend/postgres/postgres_open.h"
 #include "backend/postgres/postgres_query.h"
-#include "backend/postgres/postgres_schema.h"
+#include "backend/postgres/postgres_session.h"
 #include "backend/refusals.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -165,8 +165,8 @@ static int postgres_publications(struct backend *b, struct arena *a, struct back
 static int refuse_missing(const struct postgres_missings *missings, struct err *e)
 {
     return err_set(e, -EINVAL, "TABLE_UNFIT",
-                   "The database lacks %zu pieces of the schema, the first is %.300s: `hearth backend check`",
-                   missings->n, missings->items[0].what);
+                   "The database lacks %zu of what it needs, the first is %.300s: `hearth backend check`", missings->n,
+                   missings->items[0].what);
 }
 
 static int postgres_check(struct backend *b, const struct backup_patience *patience, struct err *e)
@@ -181,6 +181,8 @@ static int postgres_check(struct backend *b, const struct backup_patience *patie
     s.tables = names;
     if (r == 0)
         r = postgres_schema_check(&pg->place, &s, a, &missings, e);
+    if (r == 0)
+        r = postgres_session_lacks(&pg->place, a, &missings, e);
     return r < 0 || missings.n == 0 ? r : refuse_missing(&missings, e);
 }
 
@@ -189,11 +191,9 @@ static int postgres_check(struct backend *b, const struct backup_patience *patie
 static int connect_events(void *arg, bool is_replication, const struct net_wait *wait, struct pg_link **ret,
                           struct err *e)
 {
-    const struct postgres *pg = arg;
-    struct postgres_place place = pg->place;
+    struct postgres *pg = arg;
 
-    place.is_replication = is_replication;
-    return postgres_pool_connect(&place, wait, ret, e);
+    return postgres_session_connect(&pg->place, is_replication, wait, ret, e);
 }
 
 static int run_for_events(void *arg, const struct pg_statement *st, struct err *e)
@@ -312,7 +312,9 @@ static const struct backend_ops postgres_ops = {
 
 int backend_postgres_open(const struct backend_postgres_config *c, struct backend **ret, struct err *e)
 {
-    const struct postgres_place place = { c->url, c->password, c->n_connections };
+    const struct postgres_place place = {
+        .url = c->url, .events_url = c->events_url, .password = c->password, .n_connections = c->n_connections
+    };
     struct postgres *pg;
     int r = refusals_check_abbr(c->abbr, e);
 
@@ -344,7 +346,7 @@ int backend_postgres_open(const struct backend_postgres_config *c, struct backen
 static bool has_password(const PQconninfoOption *o)
 {
     for (; o && o->keyword; o++)
-        if (strcmp(o->keyword, "password") == 0 && o->val)
+        if (o->val && (strcmp(o->keyword, "password") == 0 || strcmp(o->keyword, "sslpassword") == 0))
             return true;
     return false;
 }
@@ -359,7 +361,7 @@ int backend_postgres_check(const char *url, const char *data_dir, struct err *e)
     if (is_secret)
         return err_set(
             e, -EINVAL, "BAD_SETTING",
-            "backend.url must not hold a password: `hearth backend password` keeps it sealed, or ~/.pgpass has it");
+            "The address of a database must not hold a password: `hearth backend password` keeps it sealed, or ~/.pgpass has it");
     return *url && is_valid ? 0
                             : err_set(e, -EINVAL, "BAD_SETTING",
                                       "backend.url must be a connection string of PostgreSQL, like "

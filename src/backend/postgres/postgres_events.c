@@ -1,6 +1,7 @@
 /* The thread that follows the changes and delivers to the receivers. */
 #include "backend/postgres/postgres_broadcast.h"
 #include "backend/postgres/postgres_follow.h"
+#include "backend/postgres/postgres_session.h"
 #include "base/cond.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -344,7 +345,9 @@ static int follow_once(struct postgres_events *ev, bool has_gap, bool *ret_was_l
     if (r < 0)
         return r;
     f.outbox = postgres_outbox_open(f.link, ev->abbr);
-    r = follow(&f, e);
+    r = postgres_session_check(f.link, ev->config.connect, ev->config.arg, &wait, e);
+    if (r == 0)
+        r = follow(&f, e);
     set_state(ev, POSTGRES_EVENTS_CONNECTING);
     if (f.source)
         f.source->end(&f);
@@ -353,11 +356,15 @@ static int follow_once(struct postgres_events *ev, bool has_gap, bool *ret_was_l
     return r;
 }
 
-static void note_error(struct postgres_events *ev, const struct err *why)
+/* That a pooler cannot give events is told aloud, once. */
+static void note_error(struct postgres_events *ev, int r, const struct err *why)
 {
+    bool is_new = set_why(ev, why->text);
+
+    if (is_new && r == -EOPNOTSUPP)
+        log_warn("backend", NULL, "%s", LOG_Q(why->text));
     log_debug("backend", NULL, "cannot follow the changes of PostgreSQL: %s", LOG_Q(why->text));
     receivers_fault(ev->receivers, why->text);
-    (void)set_why(ev, why->text);
 }
 
 static void *events_main(void *arg)
@@ -369,9 +376,10 @@ static void *events_main(void *arg)
     while (!atomic_load(&ev->is_stopping)) {
         int64_t began_ms = clock_mono_ms();
         struct err e = { 0 };
+        int r = follow_once(ev, has_gap, &was_live, &e);
 
-        if (follow_once(ev, has_gap, &was_live, &e) < 0 && !atomic_load(&ev->is_stopping))
-            note_error(ev, &e);
+        if (r < 0 && !atomic_load(&ev->is_stopping))
+            note_error(ev, r, &e);
         note_failure(ev);
         has_gap = true;
         if (was_live && clock_mono_ms() - began_ms > PAUSE_MAX_MS)

@@ -11,6 +11,7 @@
 
 struct backend_postgres_config {
     const char *url;                  /* a connection string of libpq: URI or name=value pairs */
+    const char *events_url;           /* the same database, without a pooler, for the events; NULL: url */
     const char *password;             /* NULL: of the URL, PGPASSWORD or ~/.pgpass */
     const char *abbr;                 /* names the tables and functions */
     enum postgres_events_mode events; /* where the events come from */

@@ -1,6 +1,6 @@
 #include "backend/postgres/postgres_place.h"
 #include "backend/backend_password.h"
-#include "backend/postgres/postgres_schema.h"
+#include "backend/postgres/postgres_session.h"
 
 static enum postgres_events_mode events_of(const struct backend_place *place, struct arena *a)
 {
@@ -11,12 +11,16 @@ static enum postgres_events_mode events_of(const struct backend_place *place, st
 static int find(const struct backend_place *place, struct arena *a, struct postgres_place *ret, struct err *e)
 {
     const char *password = NULL;
+    const char *events_url = settings_string(place->settings, a, SETTING_BACKEND_EVENTS_URL);
     int r = backend_password_read(place->data_dir, a, &password, e);
 
     *ret = (struct postgres_place){ .url = settings_string(place->settings, a, SETTING_BACKEND_URL),
+                                    .events_url = *events_url ? events_url : NULL,
                                     .password = password,
                                     .n_connections = settings_int(place->settings, SETTING_BACKEND_CONNECTIONS) };
-    return r < 0 ? r : backend_postgres_check(ret->url, place->data_dir, e);
+    if (r == 0)
+        r = backend_postgres_check(ret->url, place->data_dir, e);
+    return r < 0 || !ret->events_url ? r : backend_postgres_check(ret->events_url, place->data_dir, e);
 }
 
 static struct postgres_schema schema_of(const struct backend_place *place, const struct backend_setup *setup,
@@ -38,6 +42,7 @@ int postgres_place_open(const struct backend_place *place, struct arena *a, stru
     if (r < 0)
         return r;
     c = (struct backend_postgres_config){ .url = found.url,
+                                          .events_url = found.events_url,
                                           .password = found.password,
                                           .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
                                           .events = events_of(place, a),
@@ -73,6 +78,8 @@ int postgres_place_lacks(const struct backend_place *place, const struct backend
 
     if (r == 0)
         r = postgres_schema_check(&found, &s, a, &missings, e);
+    if (r == 0)
+        r = postgres_session_lacks(&found, a, &missings, e);
     if (r < 0)
         return r;
     *ret = (struct backend_lacks){ arena_array(a, missings.n + 1, sizeof(struct backend_lack)), missings.n };

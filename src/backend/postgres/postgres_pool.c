@@ -12,7 +12,7 @@
 enum { PAUSE_FIRST_MS = 50, PAUSE_MAX_MS = 5000, WAKE_MS = 100 };
 
 struct postgres_pool {
-    char *url, *password; /* owned */
+    char *url, *events_url, *password; /* owned */
     struct postgres_place place;
     size_t max;
 
@@ -238,7 +238,8 @@ struct postgres_pool *postgres_pool_new(const struct postgres_place *place)
 
     p->url = xstrdup(place->url);
     p->password = place->password ? xstrdup(place->password) : NULL;
-    p->place = (struct postgres_place){ .url = p->url, .password = p->password };
+    p->events_url = place->events_url ? xstrdup(place->events_url) : NULL;
+    p->place = (struct postgres_place){ .url = p->url, .events_url = p->events_url, .password = p->password };
     p->max = (size_t)(place->n_connections > 0 ? MIN(place->n_connections, LIMIT_BACKEND_CONNECTIONS)
                                                : LIMIT_BACKEND_CONNECTIONS_DEFAULT);
     pthread_mutex_init(&p->lock, NULL);
@@ -261,6 +262,7 @@ struct postgres_pool *postgres_pool_free(struct postgres_pool *p)
     if (p->password)
         explicit_bzero(p->password, strlen(p->password));
     free(p->password);
+    free(p->events_url);
     free(p->url);
     free(p);
     return NULL;

@@ -16,6 +16,7 @@ struct postgres_pool;
 
 struct postgres_place {
     const char *url, *password; /* password NULL: not given */
+    const char *events_url;     /* NULL: url */
     int64_t n_connections;
     bool is_replication; /* connections that stream the server's log: times in UTC, one statement at a time */
 };
