@@ -123,6 +123,7 @@ static int add_identity(struct arena *a, struct env_list *env, const struct app_
         { env_name(a, place->abbr, "APP_NAME"), c->name },
         { env_name(a, place->abbr, "PORT"), arena_printf(a, "%u", place->port) },
         { env_name(a, place->abbr, "APP_SECRET"), place->secret },
+        { env_name(a, place->abbr, "WEBHOOK_SECRET"), place->hook_secret },
         { "SERVER_URL", place->base_url },
         { "HEARTH_BASE_URL", place->base_url },
     };

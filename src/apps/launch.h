@@ -10,8 +10,9 @@
 struct launch_place {
     const char *abbr; /* setting identity.abbr: names the injected variables */
     const char *base_url;
-    const char *data_dir; /* the app's own data folder */
-    const char *secret;   /* proves that a caller is this start of the app (identity/launches.h); NULL: none */
+    const char *data_dir;    /* the app's own data folder */
+    const char *secret;      /* proves that a caller is this start of the app (identity/launches.h); NULL: none */
+    const char *hook_secret; /* signs what the service sends to the app (identity/hook_secret.h); NULL: none */
     uint16_t port;
 };
 

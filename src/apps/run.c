@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "identity/consent.h"
+#include "identity/hook_secret.h"
 #include "identity/launches.h"
 #include "os/files.h"
 #include "os/program.h"
@@ -130,11 +131,13 @@ static int make_plan(struct app_slot *slot, struct arena *a, const struct app_co
                      struct err *e)
 {
     struct launch_place place = place_of(slot->apps, a, slot->app_id);
-    char *secret = arena_alloc(a, LAUNCH_SECRET_SIZE);
+    char *secret = arena_alloc(a, LAUNCH_SECRET_SIZE), *hook_secret = arena_alloc(a, HOOK_SECRET_SIZE);
     int r = c->port ? take_fixed_port(slot, c, a, &place.port, e) : choose_port(slot, a, &place.port, e);
 
     launches_begin(slot->apps->config.identity, &(struct launch_what){ .app_id = slot->app_id }, secret, &slot->launch);
     place.secret = secret;
+    identity_hook_secret(slot->apps->config.identity, slot->app_id, hook_secret);
+    place.hook_secret = hook_secret;
     if (r == 0)
         r = dir_make(place.data_dir, e);
     return r < 0 ? r : launch_plan_make(a, c, &place, plan, e);

@@ -98,13 +98,13 @@ static int run(CURLM *multi, struct transfer *t, const struct wanted *wanted, st
 static int run_call(struct transfer *t, const struct http_call_request *request, const atomic_bool *is_gone,
                     struct err *e)
 {
-    CURLM *multi = idle_take(t->peer, request->guard);
+    CURLM *multi = request->is_sent_once ? curl_multi_init() : idle_take(t->peer, request->guard);
     int r;
 
     curl_multi_add_handle(multi, t->easy);
     r = run(multi, t, &(struct wanted){ is_gone, request->is_moot }, e);
     curl_multi_remove_handle(multi, t->easy);
-    if (r == 0)
+    if (r == 0 && !request->is_sent_once)
         idle_give(multi, t->peer, request->guard);
     else
         curl_multi_cleanup(multi);

@@ -43,7 +43,9 @@ struct http_call_request {
     size_t buffer_bytes; /* of http_fetch_start(): size of one read; 0: 1 KiB, for streams */
     int64_t connect_ms, first_byte_ms, idle_ms, total_ms; /* 0: none; connect_ms 0: 10 s */
     size_t max_reply;                                     /* of http_call(); -EMSGSIZE above; 0: LIMIT_REPLY */
-    bool reads_only_ok;         /* of http_call(): the body of an answer is not read unless its status is 200 */
+    bool is_sent_once;  /* of http_call(): on a new connection, because libcurl sends a request again when a kept
+                           connection turns out to be closed */
+    bool reads_only_ok; /* of http_call(): the body of an answer is not read unless its status is 200 */
     const atomic_bool *is_moot; /* of http_call(): -ECANCELED when it becomes true, like is_gone; NULL: never */
     struct budget_holder
         *holder; /* of http_call(): pays for an answer above 1 MiB until its arena ends; NULL: no holder pays */

@@ -168,6 +168,18 @@ static const char face_tables[] =
     "    created_at TEXT NOT NULL, refreshed_at TEXT NOT NULL) WITHOUT ROWID;"
     "CREATE INDEX face_sessions_by_user ON face_sessions (user_id, refreshed_at);"
     "CREATE INDEX face_sessions_by_use ON face_sessions (refreshed_at);";
+/* Ends of tasks for apps in Custom Mode. One of a lease; the body is NULL once it is delivered or dropped. */
+static const char app_delivery_tables[] =
+    "CREATE TABLE app_deliveries (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, app_id TEXT NOT NULL,"
+    "    table_name TEXT NOT NULL, row_id TEXT NOT NULL, machine_id TEXT NOT NULL, attempt INTEGER NOT NULL,"
+    "    action TEXT NOT NULL CHECK (action IN ('complete', 'fail')), body TEXT, n_bytes INTEGER NOT NULL,"
+    "    state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'dead', 'delivered', 'dropped')),"
+    "    n_tries INTEGER NOT NULL DEFAULT 0, status INTEGER NOT NULL DEFAULT 0, error TEXT,"
+    "    next_ms INTEGER NOT NULL DEFAULT 0, created_at TEXT NOT NULL, updated_at TEXT NOT NULL,"
+    "    UNIQUE (table_name, row_id, machine_id, attempt));"
+    "CREATE INDEX app_deliveries_due ON app_deliveries (app_id, next_ms) WHERE state = 'waiting';"
+    "CREATE INDEX app_deliveries_open ON app_deliveries (seq) WHERE state IN ('waiting', 'dead');"
+    "CREATE INDEX app_deliveries_over ON app_deliveries (updated_at) WHERE state IN ('delivered', 'dropped');";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
@@ -186,5 +198,6 @@ const struct migration store_migrations[] = {
     { "depth of triggers", trigger_depths },
     { "turns of a task", turn_tasks },
     { "users of the face", face_tables },
+    { "deliveries to apps", app_delivery_tables },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

@@ -31,6 +31,7 @@ enum custom_delivery_state {
     CUSTOM_DROPPED    /* the lease was lost, or a person dropped it; kept for a day as well */
 };
 const char *custom_delivery_state_name(enum custom_delivery_state s); /* "none", "waiting", "dead", ... */
+int custom_delivery_state_of(const char *name);                       /* -EINVAL */
 
 /* Called on threads of the deliveries; they may wait for the database. */
 struct custom_delivery_calls {
@@ -63,7 +64,9 @@ int custom_deliveries_open(const struct custom_deliveries_config *c, struct cust
                            struct err *e) MUST_CHECK;
 /* Resumes what an earlier process left; without it (command line) ends are only stored. */
 int custom_deliveries_start(struct custom_deliveries *d, struct err *e) MUST_CHECK;
-/* Waits until running requests have ended, which net.is_leaving hastens. No call comes back after it. */
+/* No call comes back after it. NULL is fine. */
+void custom_deliveries_leave(
+    struct custom_deliveries *d); /* does not wait; running requests end. custom_deliveries_close() follows */
 struct custom_deliveries *custom_deliveries_close(struct custom_deliveries *d);
 
 struct custom_end {
@@ -77,6 +80,11 @@ struct custom_end {
 int custom_delivery_put(struct custom_deliveries *d, const struct custom_end *in, struct err *e) MUST_CHECK;
 /* The state of this lease's end: an enum custom_delivery_state, or an error. */
 int custom_delivery_find(struct custom_deliveries *d, const struct backend_lease *l, struct err *e) MUST_CHECK;
+/* Has the app so few ends that it has not accepted that it may get another task? -EBUSY APP_BEHIND: it has
+ * LIMIT_APP_DELIVERIES of them. */
+int custom_delivery_check_room(struct custom_deliveries *d, const char *app_id, struct err *e) MUST_CHECK;
+/* The app runs again: what waits for it is tried at once. */
+void custom_deliveries_hasten(struct custom_deliveries *d, const char *app_id);
 /* Has any end of this row been stored that the app has not yet accepted (waiting or dead)? 1, 0, or an error. */
 int custom_delivery_is_open(struct custom_deliveries *d, const char *table, const char *row_id,
                             struct err *e) MUST_CHECK;

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/slice.h"
 
 #include <stdatomic.h>
 
@@ -46,12 +47,15 @@ struct custom_lock_reply {
 };
 
 /* 0 with ret, also for success false, whatever the status.
- * The app did not get the request, or says that it has no such route, so nothing is locked:
- *   -EHOSTUNREACH APP_UNREACHABLE   no address, no connection, an address that the guard refuses
- *   -EPROTO       LOCK_INVALID      404, 405 or 501 without an answer of a lock: the app has no such route; 401 or 403:
- *                                   it takes no request from us
+ * Nothing is locked:
+ *   -EHOSTUNREACH APP_UNREACHABLE   the app did not get the request: no address, no connection, a refused address
+ *   -EPROTO       LOCK_INVALID      status 3xx or 4xx without an answer about a lock: there is no such route, for us
  * The fate is unknown:
- *   -EIO          LOCK_UNKNOWN      no answer in time, a cut or malformed one, a success with a status that says
- * failure -ECANCELED    SHUTTING_DOWN     the service stops */
+ *   -EIO          LOCK_UNKNOWN      no answer in time, a cut or malformed one, a status that belies the answer
+ *   -ECANCELED    SHUTTING_DOWN     the service stops
+ * And -E2BIG TOO_LARGE, -ENOMEM before anything was sent. */
 int custom_lock_take(const struct custom_net *n, const struct custom_place *at, const struct custom_lock_request *in,
                      struct arena *a, struct custom_lock_reply *ret, struct err *e) MUST_CHECK;
+/* What an app answered: 0, LOCK_INVALID or LOCK_UNKNOWN as above. Pure. */
+int custom_lock_read(int status, struct slice body, struct arena *a, struct custom_lock_reply *ret,
+                     struct err *e) MUST_CHECK;
