@@ -266,6 +266,8 @@ static struct backend *postgres_close(struct backend *b)
     pg->events = postgres_events_close(pg->events);
     pg->pool = postgres_pool_free(pg->pool);
     pg->tables = postgres_tables_free(pg->tables);
+    postgres_batch_free(pg->claims);
+    postgres_batch_free(pg->completions);
     free(pg->abbr);
     free(pg);
     return NULL;
@@ -329,6 +331,8 @@ int backend_postgres_open(const struct backend_postgres_config *c, struct backen
     pg->tables = postgres_tables_new(c->abbr, NULL);
     postgres_table_set_made(pg->tables, postgres_table_deletions(pg->tables), true);
     postgres_table_set_made(pg->tables, postgres_table_activities(pg->tables), true);
+    pg->claims = postgres_batch_new(postgres_claims_alike);
+    pg->completions = postgres_batch_new(postgres_completions_alike);
     pg->mode = c->events;
     pg->pool = postgres_pool_new(&place);
     pg->place = postgres_pool_place(pg->pool);

@@ -8,18 +8,20 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/postgres/postgres_batch.h"
 #include "backend/postgres/postgres_events.h"
 #include "backend/postgres/postgres_pool.h"
 #include "backend/postgres/postgres_table.h"
 
 struct postgres {
-    struct backend backend;         /* first: callers hold a pointer to it */
-    char *abbr;                     /* owned */
-    struct postgres_pool *pool;     /* owned */
-    struct postgres_place place;    /* borrowed from the pool */
-    struct postgres_tables *tables; /* owned */
-    struct postgres_events *events; /* owned */
-    enum postgres_events_mode mode; /* of the events */
+    struct backend backend;                      /* first: callers hold a pointer to it */
+    char *abbr;                                  /* owned */
+    struct postgres_pool *pool;                  /* owned */
+    struct postgres_place place;                 /* borrowed from the pool */
+    struct postgres_tables *tables;              /* owned */
+    struct postgres_events *events;              /* owned */
+    struct postgres_batch *claims, *completions; /* owned */
+    enum postgres_events_mode mode;              /* of the events */
     atomic_bool is_closing;
     atomic_bool is_fit;         /* the database has the schema of this program */
     int64_t call_ms;            /* a call waits so long, in all */
@@ -73,6 +75,8 @@ int postgres_call_all(struct postgres *pg, const struct pg_statement *statements
 /* A number as a parameter. */
 const char *postgres_number(struct arena *a, int64_t n);
 const char *postgres_ms(struct arena *a, int64_t ms);
+/* An array of texts as a parameter. An item may be NULL. */
+const char *postgres_array(struct arena *a, const char *const *items, size_t n);
 
 /* postgres_read.c: rows of a statement that selects {columns}. */
 struct postgres_reader {
@@ -86,6 +90,9 @@ struct postgres_reader {
 /* Makes the call read into the reader. */
 void postgres_read_into(struct postgres_call *c, struct postgres_reader *reader, const char *table, struct arena *a,
                         size_t max_rows);
+/* One row of {columns}, into the reader's arena. */
+int postgres_read_one(struct postgres_reader *reader, const struct pg_row *row, struct backend_row *ret,
+                      struct err *e) MUST_CHECK;
 /* JSON as jsonb prints it, without the blanks outside strings. */
 char *postgres_compact_json(struct arena *a, struct slice json);
 
@@ -114,6 +121,19 @@ int postgres_heartbeats(struct backend *b, const struct backend_lease *leases, s
 int postgres_complete(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e);
 int postgres_fail(struct backend *b, const struct backend_lease *l, const char *message, struct err *e);
 int postgres_release(struct backend *b, const struct backend_lease *l, struct err *e);
+/* By a statement of its own. */
+int postgres_claim_alone(struct postgres *pg, struct postgres_table *t, const struct backend_claim *in, struct arena *a,
+                         struct backend_row *ret, struct err *e) MUST_CHECK;
+int postgres_complete_alone(struct postgres *pg, const struct backend_lease *l, const char *result_json,
+                            struct err *e) MUST_CHECK;
+
+/* postgres_together.c: with what other threads do at the same time. The ids have been checked. */
+int postgres_claim_joined(struct postgres *pg, struct postgres_table *t, const struct backend_claim *in,
+                          struct arena *a, struct backend_row *ret, struct err *e) MUST_CHECK;
+int postgres_complete_joined(struct postgres *pg, struct postgres_table *t, const struct backend_lease *l,
+                             const char *result_json, struct err *e) MUST_CHECK;
+bool postgres_claims_alike(const struct postgres_batched *a, const struct postgres_batched *b);
+bool postgres_completions_alike(const struct postgres_batched *a, const struct postgres_batched *b);
 
 /* postgres_recovery.c */
 int postgres_release_machine(struct backend *b, const char *table, const char *machine_id, size_t *ret_n,

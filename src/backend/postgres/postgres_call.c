@@ -142,6 +142,34 @@ const char *postgres_number(struct arena *a, int64_t n)
     return arena_printf(a, "%lld", (long long)n);
 }
 
+static void add_item(struct buf *out, const char *item)
+{
+    if (!item) {
+        buf_add_str(out, "NULL");
+        return;
+    }
+    buf_add_char(out, '"');
+    for (; *item; item++) {
+        if (*item == '"' || *item == '\\')
+            buf_add_char(out, '\\');
+        buf_add_char(out, *item);
+    }
+    buf_add_char(out, '"');
+}
+
+const char *postgres_array(struct arena *a, const char *const *items, size_t n)
+{
+    struct buf out;
+
+    buf_init(&out, LIMIT_BACKEND_ROW_BYTES);
+    for (size_t i = 0; i < n; i++) {
+        buf_add_char(&out, i ? ',' : '{');
+        add_item(&out, items[i]);
+    }
+    buf_add_char(&out, '}');
+    return buf_to_arena(&out, a);
+}
+
 /* Intervals beyond the age of anything stored would overflow. */
 const char *postgres_ms(struct arena *a, int64_t ms)
 {

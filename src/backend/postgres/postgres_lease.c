@@ -19,28 +19,39 @@ static int refuse_claim(struct postgres *pg, struct postgres_table *t, const str
 }
 
 /* Not repeated on a broken connection: the lease that it may have taken goes stale. */
-int postgres_claim(struct backend *b, const struct backend_claim *in, struct arena *a, struct backend_row *ret,
-                   struct backend_lease *ret_lease, struct err *e)
+int postgres_claim_alone(struct postgres *pg, struct postgres_table *t, const struct backend_claim *in, struct arena *a,
+                         struct backend_row *ret, struct err *e)
 {
-    struct postgres *pg = postgres_of(b);
     struct postgres_call c = { .params = { in->row_id, in->machine_id, postgres_ms(a, in->stale_after_ms),
                                            postgres_number(a, backend_max_machines(in)) },
                                .n_params = 4 };
     struct postgres_reader reader;
+    int r;
+
+    postgres_read_into(&c, &reader, postgres_table_name(t), a, 1);
+    r = postgres_call_on(pg, t, claim_sql, &c, e);
+    if (r == 0 && reader.rows.n == 0)
+        r = refuse_claim(pg, t, in, a, e);
+    if (r == 0)
+        *ret = reader.rows.items[0];
+    return r;
+}
+
+int postgres_claim(struct backend *b, const struct backend_claim *in, struct arena *a, struct backend_row *ret,
+                   struct backend_lease *ret_lease, struct err *e)
+{
+    struct postgres *pg = postgres_of(b);
+    struct backend_row row = { 0 };
     struct postgres_table *t;
     int r = postgres_find_table(pg, in->table, &t, e);
 
     if (r == 0 && !uuid_is_valid(slice_of(in->row_id)))
         r = refusals_no_row(e);
+    if (r == 0)
+        r = postgres_claim_joined(pg, t, in, a, &row, e);
     if (r < 0)
         return r;
-    postgres_read_into(&c, &reader, postgres_table_name(t), a, 1);
-    r = postgres_call_on(pg, t, claim_sql, &c, e);
-    if (r == 0 && reader.rows.n == 0)
-        r = refuse_claim(pg, t, in, a, e);
-    if (r < 0)
-        return r;
-    *ret = reader.rows.items[0];
+    *ret = row;
     *ret_lease = (struct backend_lease){
         .table = ret->table, .row_id = ret->id, .machine_id = arena_strdup(a, in->machine_id), .attempt = ret->attempt
     };
@@ -94,19 +105,23 @@ static int check_repeat(struct postgres *pg, struct postgres_table *t, const str
     return r < 0 || found.is_there ? r : refusals_lease_lost(change->lease, e);
 }
 
-static int run_change(struct backend *b, const struct row_change *change, struct err *e)
+static int find_lease(struct postgres *pg, const struct backend_lease *l, struct postgres_table **ret, struct err *e)
+{
+    int r = postgres_find_table(pg, l->table, ret, e);
+
+    return r == 0 && !uuid_is_valid(slice_of(l->row_id)) ? refusals_lease_lost(l, e) : r;
+}
+
+static int run_change(struct postgres *pg, const struct row_change *change, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct backend_lease *l = change->lease;
-    struct postgres *pg = postgres_of(b);
     struct postgres_call c = { .params = { l->row_id, l->machine_id, postgres_number(a, l->attempt), change->value },
                                .n_params = change->has_value ? 4 : 3,
                                .repeat = POSTGRES_REPEATABLE };
     struct postgres_table *t;
-    int r = postgres_find_table(pg, l->table, &t, e);
+    int r = find_lease(pg, l, &t, e);
 
-    if (r == 0 && !uuid_is_valid(slice_of(l->row_id)))
-        r = refusals_lease_lost(l, e);
     if (r < 0)
         return r;
     r = postgres_call_on(pg, t, change->template, &c, e);
@@ -115,7 +130,7 @@ static int run_change(struct backend *b, const struct row_change *change, struct
 
 int postgres_heartbeat(struct backend *b, const struct backend_lease *l, struct err *e)
 {
-    return run_change(b, &(struct row_change){ .lease = l, .template = heartbeat_sql }, e);
+    return run_change(postgres_of(b), &(struct row_change){ .lease = l, .template = heartbeat_sql }, e);
 }
 
 enum { PIPELINE = 64 };
@@ -179,17 +194,27 @@ int postgres_heartbeats(struct backend *b, const struct backend_lease *leases, s
 /* A release whose answer was lost and that is repeated finds no lease: the caller then knows as much as before. */
 int postgres_release(struct backend *b, const struct backend_lease *l, struct err *e)
 {
-    return run_change(b, &(struct row_change){ .lease = l, .template = release_sql }, e);
+    return run_change(postgres_of(b), &(struct row_change){ .lease = l, .template = release_sql }, e);
 }
 
-int postgres_complete(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e)
+int postgres_complete_alone(struct postgres *pg, const struct backend_lease *l, const char *result_json, struct err *e)
 {
     const struct row_change change = {
         .lease = l, .template = complete_sql, .value = result_json, .has_value = true, .end_status = STATUS_COMPLETED
     };
+
+    return run_change(pg, &change, e);
+}
+
+int postgres_complete(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e)
+{
+    struct postgres *pg = postgres_of(b);
+    struct postgres_table *t;
     int r = refusals_check_result(result_json, e);
 
-    return r < 0 ? r : run_change(b, &change, e);
+    if (r == 0)
+        r = find_lease(pg, l, &t, e);
+    return r < 0 ? r : postgres_complete_joined(pg, t, l, result_json, e);
 }
 
 int postgres_fail(struct backend *b, const struct backend_lease *l, const char *message, struct err *e)
@@ -198,5 +223,5 @@ int postgres_fail(struct backend *b, const struct backend_lease *l, const char *
         .lease = l, .template = fail_sql, .value = message, .has_value = true, .end_status = STATUS_FAILED
     };
 
-    return run_change(b, &change, e);
+    return run_change(postgres_of(b), &change, e);
 }

@@ -43,7 +43,7 @@ static int read_text(const struct pg_row *row, int i, const struct backend_colum
     return 0;
 }
 
-static int read_row(struct postgres_reader *reader, const struct pg_row *row, struct backend_row *ret, struct err *e)
+int postgres_read_one(struct postgres_reader *reader, const struct pg_row *row, struct backend_row *ret, struct err *e)
 {
     int64_t number = 0;
     int r = 0;
@@ -89,7 +89,7 @@ static int take_row(void *arg, const struct pg_row *row, struct err *e)
     reader->is_full = reader->n_bytes > LIMIT_REPLY;
     if (reader->is_full)
         return 0;
-    r = read_row(reader, row, next_row(reader), e);
+    r = postgres_read_one(reader, row, next_row(reader), e);
     if (r == 0)
         reader->rows.n++;
     return r;
