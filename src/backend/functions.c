@@ -1,4 +1,5 @@
 #include "backend/functions.h"
+#include "backend/functions_shape.h"
 #include "backend/status.h"
 #include "base/fields.h"
 #include "base/limits.h"
@@ -281,6 +282,8 @@ const char *const *functions_arguments(const struct backend *b, const char *func
     static const char *const none[] = { NULL };
     const struct function *f = lease_function_of(b, function);
 
+    if (functions_shape_is(b, function))
+        return functions_shape_arguments;
     if (strcmp(function, PUBLICATIONS) == 0)
         return none;
     return f ? f->arguments : NULL;
@@ -296,6 +299,8 @@ int functions_call(struct backend *b, const struct function_call *call, struct a
     struct call c = { .backend = b, .arena = a, .only_user = call->only_user };
     const struct function *f = lease_function_of(b, call->function);
 
+    if (functions_shape_is(b, call->function))
+        return functions_shape_call(b, call->arguments, a, ret_json, e);
     if (strcmp(call->function, PUBLICATIONS) == 0)
         return call_publications(b, a, ret_json, e);
     if (f)

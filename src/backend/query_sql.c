@@ -32,6 +32,42 @@ int query_refuse_conflict(struct err *e)
                    "there is no unique or exclusion constraint matching the ON CONFLICT specification");
 }
 
+static const struct {
+    const char *begin, *code;
+    int r;
+} refusals[] = {
+    { "23505", "NOT_UNIQUE", -EEXIST },       { "23502", "NOT_NULL", -EINVAL },
+    { "23", "CHECK_FAILED", -EINVAL },        { "22", "BAD_VALUE", -EINVAL },
+    { "42703", "UNKNOWN_COLUMN", -EINVAL },   { "42P10", "BAD_CONFLICT", -EINVAL },
+    { "21000", "BAD_CONFLICT", -EINVAL },     { "42883", "BAD_OPERATOR", -EINVAL },
+    { "42725", "BAD_OPERATOR", -EINVAL },     { "42804", "BAD_OPERATOR", -EINVAL },
+    { "42846", "BAD_OPERATOR", -EINVAL },     { "428C9", "BAD_VALUE", -EINVAL },
+    { "57014", "QUERY_TIMEOUT", -ETIMEDOUT }, { "54", "TOO_LARGE", -E2BIG },
+};
+
+/* Codes whose SQLSTATE the caller knows from the code. */
+static bool is_plain(const char *sqlstate)
+{
+    static const char *const plain[] = { "23505", "23502", "23514", "22P02", "42703", "42P10", "42883", "57014" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
+        if (strcmp(sqlstate, plain[i]) == 0)
+            return true;
+    return false;
+}
+
+int query_refuse_sqlstate(const char *sqlstate, const char *words, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+        if (strncmp(sqlstate, refusals[i].begin, strlen(refusals[i].begin)) != 0)
+            continue;
+        if (!is_plain(sqlstate))
+            err_add_extra(e, "sqlstate", sqlstate);
+        return err_set(e, refusals[i].r, refusals[i].code, "%s", words);
+    }
+    return 0;
+}
+
 static int refuse_number(const char *what, int max, struct err *e)
 {
     return err_set(e, -E2BIG, "TOO_LARGE", "A query may have at most %d %s", max, what);

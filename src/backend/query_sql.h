@@ -80,3 +80,5 @@ int query_refuse_operator(const char *type_name, const char *op, struct err *e);
 int query_refuse_row(const struct table_shape *shape, struct err *e);
 int query_refuse_affected(int64_t max, struct err *e);
 int query_refuse_conflict(struct err *e);
+/* The refusal that a SQLSTATE of PostgreSQL means for a query; 0: none of its own. */
+int query_refuse_sqlstate(const char *sqlstate, const char *words, struct err *e) MUST_CHECK;

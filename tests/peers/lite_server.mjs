@@ -27,11 +27,11 @@ async function bridge(t, pg) {
     return server.address().port;
 }
 
-export async function startLite(t, pg) {
+export async function startLite(t, pg, { schemas = ['public'] } = {}) {
     const folder = mkdtempSync(join(tmpdir(), 'hearth-lite-'));
     const port = await freePort(), keys = { publishable: key('publishable'), secret: key('secret'), jwt_secret: randomBytes(24).toString('hex') };
     mkdirSync(join(folder, 'supabase'));
-    writeFileSync(join(folder, 'supabase/config.toml'), `[api]\nport = ${port}\n[db]\ndriver = "postgres"\nurl = "postgres://root@127.0.0.1:${await bridge(t, pg)}/work"\n` +
+    writeFileSync(join(folder, 'supabase/config.toml'), `[api]\nport = ${port}\nschemas = ${JSON.stringify(schemas)}\n[db]\ndriver = "postgres"\nurl = "postgres://root@127.0.0.1:${await bridge(t, pg)}/work"\n` +
         `[auth]\nenabled = true\njwt_secret = "${keys.jwt_secret}"\npublishable_key = "${keys.publishable}"\nsecret_key = "${keys.secret}"\n`);
     const child = spawn(process.execPath, [program, '--no-telemetry', 'start', '--no-admin'],
         { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH, HOME: folder, DO_NOT_TRACK: '1', NO_COLOR: '1' } });

@@ -1,5 +1,4 @@
-#include "backend/hosted/hosted.h"
-#include "backend/query.h"
+#include "backend/hosted/hosted_query.h"
 #include "backend/receivers.h"
 #include "backend/refusals.h"
 
@@ -35,7 +34,7 @@ static int hosted_check(struct backend *b, const struct backup_patience *patienc
     const char **names = NULL;
     struct hosted_table *t;
     size_t n = 0;
-    int r = hosted_table_names(h, a, &names, &n, e);
+    int r = hosted_table_names(h, false, a, &names, &n, e);
 
     for (size_t i = 0; r == 0 && i < n; i++) {
         r = hosted_find_table(h, names[i], &t, e);
@@ -93,7 +92,7 @@ static int hosted_publications(struct backend *b, struct arena *a, struct backen
     int r;
 
     *one = (struct backend_publication){ .name = b->abbr, .ops = BACKEND_INSERT | BACKEND_UPDATE | BACKEND_DELETE };
-    r = hosted_table_names(hosted_of(b), a, &names, &one->n_tables, e);
+    r = hosted_table_names(hosted_of(b), true, a, &names, &one->n_tables, e);
     if (r < 0)
         return r;
     one->tables = names;
@@ -110,30 +109,11 @@ static void hosted_monitor(struct backend *b, struct arena *a, struct backend_mo
         hosted_realtime_monitor(h->realtime, a, ret);
 }
 
-/* ---- tables with columns of their own: not served through this backend ---- */
-
-static int refuse_columns(const char *table, struct err *e)
+static int hosted_clock(struct backend *b, int64_t *ret_ms, struct err *e)
 {
-    return err_set(e, -ENOENT, "UNKNOWN_TABLE",
-                   "The hosted backend serves tables with the columns of the Activities table only: the app asks the "
-                   "project itself for %.130s",
-                   table);
-}
+    AUTO(arena_freep) struct arena *a = arena_new();
 
-static int hosted_query(struct backend *b, const struct query *q, struct arena *a, struct query_reply *ret,
-                        struct err *e)
-{
-    return refuse_columns(q->table, e);
-}
-
-static int hosted_shape(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e)
-{
-    return refuse_columns(table, e);
-}
-
-static int hosted_declare(struct backend *b, const struct table_shape *declared, struct err *e)
-{
-    return refuse_columns(declared->table, e);
+    return hosted_now(hosted_of(b), a, ret_ms, e);
 }
 
 /* ---- open and close ---- */
@@ -147,6 +127,7 @@ static struct backend *hosted_close(struct backend *b)
     h->rest = hosted_rest_free(h->rest);
     h->receivers = receivers_free(h->receivers);
     hosted_tables_free(h);
+    hosted_shapes_free(h);
     pthread_mutex_destroy(&h->lock);
     free(h->deletions);
     free(h->activities);
@@ -196,6 +177,9 @@ static const struct backend_ops hosted_ops = {
     .query = hosted_query,
     .shape = hosted_shape,
     .declare = hosted_declare,
+    .clock = hosted_clock,
+    .probe = hosted_probe,
+    .follow = hosted_follow,
 };
 
 static struct hosted *make(const struct backend_hosted_config *c)

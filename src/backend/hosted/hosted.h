@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+struct hosted_own;
 struct receivers;
 
 enum { HOSTED_STALE_MS = 5 * 60 * 1000 }; /* of <abbr>_fn_claim_task: specification, Limits */
@@ -47,8 +48,10 @@ struct hosted {
     atomic_bool is_closing;
     atomic_uint lacks;           /* mask of enum hosted_function, as calls have found out */
     atomic_llong sequence;       /* of events */
-    pthread_mutex_t lock;        /* guards tables */
+    pthread_mutex_t lock;        /* guards tables and shapes */
     struct hosted_table *tables; /* owned */
+    struct hosted_own *shapes;   /* owned; hosted_shape.c */
+    size_t n_shapes;
 };
 
 static inline struct hosted *hosted_of(struct backend *b)
@@ -66,8 +69,10 @@ static inline bool hosted_has(struct hosted_table *t, unsigned column)
     return atomic_load(&t->has) & column;
 }
 const char *hosted_columns(struct hosted_table *t, struct arena *a); /* id,user_id,... */
-/* Every table with work that is known here, <abbr>_deletions too; what the project's list of tables names included. */
-int hosted_table_names(struct hosted *h, struct arena *a, const char ***ret, size_t *ret_n, struct err *e) MUST_CHECK;
+/* Every table with work that is known here or that the project's list names; with_declared: those with columns of their
+ * own as well. */
+int hosted_table_names(struct hosted *h, bool with_declared, struct arena *a, const char ***ret, size_t *ret_n,
+                       struct err *e) MUST_CHECK;
 
 /* ---- hosted_read.c ---- */
 
@@ -134,6 +139,9 @@ struct hosted_function_call {
     const struct buf *body; /* an object of its arguments */
     bool is_repeatable;
 };
+/* The answer as it came. -ENOENT FUNCTION_NOT_FOUND. */
+int hosted_send_function(struct hosted *h, const struct hosted_function_call *f, struct arena *a,
+                         struct hosted_reply *ret, struct err *e) MUST_CHECK;
 /* The answer, an object with `success`. -ENOSYS without a text: the project has no such function for this table, and
  * the same must be done by a conditional change. */
 int hosted_call_function(struct hosted *h, const struct hosted_function_call *call, struct arena *a,

@@ -7,22 +7,20 @@
 
 /* ---- functions of the project ---- */
 
-static int send_call(struct hosted *h, const struct hosted_function_call *f, struct arena *a, struct json_value *ret,
-                     struct err *e)
+int hosted_send_function(struct hosted *h, const struct hosted_function_call *f, struct arena *a,
+                         struct hosted_reply *ret, struct err *e)
 {
     struct hosted_path path;
     const struct hosted_call call = {
         .method = "POST", .path = &path, .body = buf_slice(f->body), .is_repeatable = f->is_repeatable
     };
-    struct hosted_reply reply = { 0 };
     int r = buf_check(f->body, e);
 
     if (r < 0)
         return r;
     hosted_path_init_function(&path, arena_printf(a, "%s_fn_%s", h->abbr, f->name));
-    r = hosted_rest_call(h->rest, &call, a, &reply, e);
+    r = hosted_rest_call(h->rest, &call, a, ret, e);
     hosted_path_clear(&path);
-    *ret = reply.body;
     return r;
 }
 
@@ -34,9 +32,11 @@ static bool is_unknown_table(struct json_value answer)
 int hosted_call_function(struct hosted *h, const struct hosted_function_call *call, struct arena *a,
                          struct json_value *ret, struct err *e)
 {
+    struct hosted_reply reply = { 0 };
     struct err why = { 0 };
-    int r = send_call(h, call, a, ret, &why);
+    int r = hosted_send_function(h, call, a, &reply, &why);
 
+    *ret = reply.body;
     if (r == -ENOENT && strcmp(why.code, "FUNCTION_NOT_FOUND") == 0) {
         atomic_fetch_or(&h->lacks, call->function);
         return -ENOSYS;

@@ -1,7 +1,7 @@
 /* What the realtime service tells, as the contract's events. A deletion is told by its tombstone's insertion, which has
  * the whole row; where a project has no table of deletions, by the deletion itself, which leaves no work. */
 #include "backend/backend_columns.h"
-#include "backend/hosted/hosted.h"
+#include "backend/hosted/hosted_query.h"
 #include "backend/receivers.h"
 #include "backend/refusals.h"
 #include "backend/status.h"
@@ -115,6 +115,22 @@ static void report_delete(struct hosted *h, const struct hosted_change *c, struc
         report(h, &event);
 }
 
+/* Of a table with columns of its own. The old record of a deletion may be its key alone. */
+static bool report_own(struct hosted *h, const struct hosted_change *c, struct arena *a)
+{
+    struct backend_row row = { 0 }, old = { 0 };
+    struct backend_event event = { .op = c->op, .table = c->table };
+
+    if (json_type(c->record) == JSON_OBJECT && hosted_shape_read(h, c->table, c->record, a, &row))
+        event.new_row = &row;
+    if (json_type(c->old_record) == JSON_OBJECT && hosted_shape_read(h, c->table, c->old_record, a, &old))
+        event.old_row = &old;
+    if (!event.new_row && !event.old_row)
+        return false;
+    report(h, &event);
+    return true;
+}
+
 static void on_change(void *arg, const struct hosted_change *c)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -123,6 +139,8 @@ static void on_change(void *arg, const struct hosted_change *c)
 
     if (c->is_cut)
         report_gap(h, c->table);
+    else if (report_own(h, c, a))
+        return;
     else if (is_tombstone && c->op == BACKEND_INSERT)
         report_tombstone(h, c, a);
     else if (c->op == BACKEND_INSERT)

@@ -130,7 +130,7 @@ int hosted_owners(struct backend *b, int64_t max_machines, struct arena *a, stru
     struct count c = { .h = hosted_of(b), .arena = a, .max_machines = max_machines };
     const char **names = NULL;
     size_t n = 0;
-    int r = hosted_table_names(c.h, a, &names, &n, e);
+    int r = hosted_table_names(c.h, false, a, &names, &n, e);
 
     c.list.items = arena_array(a, LIMIT_LIST, sizeof(*c.list.items));
     for (size_t i = 0; r == 0 && i < n; i++) {

@@ -12,13 +12,13 @@ static void init(struct hosted_path *p)
 
 void hosted_path_init(struct hosted_path *p, const char *table)
 {
-    const char *dot = strchr(table, '.');
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    const struct table_parts parts = backend_table_parts(a, table);
 
     init(p);
     p->table = table;
-    if (dot)
-        snprintf(p->schema, sizeof(p->schema), "%.*s", (int)(dot - table), table);
-    percent_encode(&p->out, slice_of(dot ? dot + 1 : table));
+    snprintf(p->schema, sizeof(p->schema), "%s", parts.schema);
+    percent_encode(&p->out, slice_of(parts.table));
 }
 
 void hosted_path_init_function(struct hosted_path *p, const char *name)

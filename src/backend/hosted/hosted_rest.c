@@ -1,5 +1,6 @@
 #include "backend/hosted/hosted_rest.h"
 
+#include "backend/query_sql.h"
 #include "backend/refusals.h"
 #include "backend/refusals_sql.h"
 #include "base/clock.h"
@@ -87,10 +88,21 @@ static bool is_sqlstate(const char *code)
     return strlen(code) == 5 && strspn(code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5;
 }
 
+/* 0: the code means the same for every call. */
+static int refuse_query(const char *code, const char *words, struct err *e)
+{
+    if (strcmp(code, "PGRST124") == 0)
+        return err_set(e, -E2BIG, "TOO_MANY_ROWS", "The change affects more rows than it may");
+    if (strcmp(code, "PGRST204") == 0)
+        return err_set(e, -EINVAL, "UNKNOWN_COLUMN", "%.*s", REASON_CHARS, words);
+    return is_sqlstate(code) ? query_refuse_sqlstate(code, words, e) : 0;
+}
+
 static int refuse(const struct hosted_call *call, int status, struct json_value body, struct arena *a, struct err *e)
 {
     const char *code = text_of(body, "code"), *words = words_of(body, status, a);
     struct err why = { 0 };
+    int r;
 
     if (*code)
         err_add_extra(e, "sqlstate", code);
@@ -98,6 +110,8 @@ static int refuse(const struct hosted_call *call, int status, struct json_value 
         err_add_extra(e, "details", text_of(body, "details"));
     if (*text_of(body, "hint"))
         err_add_extra(e, "hint", text_of(body, "hint"));
+    if (call->is_query && (r = refuse_query(code, words, e)) < 0)
+        return r;
     if (!is_sqlstate(code))
         return refuse_by_status(call, code, status, words, e);
     (void)err_set(&why, -EIO, "STORE_FAILED", "The hosted service: %.*s", REASON_CHARS, words);
@@ -120,7 +134,7 @@ int hosted_rest_read(const struct hosted_call *call, int status, struct slice bo
     struct err why = { 0 };
     int r;
 
-    *ret = (struct hosted_reply){ .status = status, .count = -1 };
+    *ret = (struct hosted_reply){ .status = status, .count = -1, .text = body };
     if (status >= 300 && status < 400)
         return refuse_redirect(e);
     r = body.n ? json_parse(a, body, &ret->body, &why) : 0;

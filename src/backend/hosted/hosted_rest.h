@@ -46,11 +46,13 @@ struct hosted_call {
     size_t max_reply;   /* 0: LIMIT_REPLY */
     bool is_repeatable; /* twice is the same as once */
     int64_t total_ms;   /* 0: the deadline of every call */
+    bool is_query;      /* refusals are those of a query (backend/query.h) */
 };
 
 struct hosted_reply {
     int status;
     struct json_value body; /* absent: none */
+    struct slice text;      /* of the body, as it came */
     int64_t count;          /* of all rows that match; -1: not told */
     int64_t date_ms;        /* when the server answered, by its clock; 0: not told */
 };

@@ -185,8 +185,8 @@ static void add_name(struct names *names, const char *name)
         names->items[names->n++] = arena_strdup(names->arena, name);
 }
 
-/* The list that the set-up keeps. A project that has none has the tables that were asked for here. */
-static int add_listed(struct hosted *h, struct names *names, struct err *e)
+/* A list that the set-up keeps. A project that has none has the tables that were asked for here. */
+static int add_listed(struct hosted *h, const char *list, struct names *names, struct err *e)
 {
     struct hosted_path path;
     struct hosted_reply reply = { 0 };
@@ -197,7 +197,7 @@ static int add_listed(struct hosted *h, struct names *names, struct err *e)
     struct slice key;
     int r;
 
-    hosted_path_init(&path, arena_printf(names->arena, "%s_tables", h->abbr));
+    hosted_path_init(&path, arena_printf(names->arena, "%s_%s", h->abbr, list));
     hosted_path_add(&path, "select", "name");
     hosted_path_number(&path, "limit", LIMIT_ITEMS_DEFAULT);
     r = hosted_rest_call(h->rest, &call, names->arena, &reply, &why);
@@ -218,7 +218,8 @@ static int by_name(const void *one, const void *other)
     return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-int hosted_table_names(struct hosted *h, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
+int hosted_table_names(struct hosted *h, bool with_declared, struct arena *a, const char ***ret, size_t *ret_n,
+                       struct err *e)
 {
     struct names names = { .arena = a, .items = arena_array(a, LIMIT_ITEMS_DEFAULT, sizeof(*names.items)) };
     int r;
@@ -229,7 +230,9 @@ int hosted_table_names(struct hosted *h, struct arena *a, const char ***ret, siz
         if (atomic_load(&t->is_read) && strcmp(t->name, h->deletions) != 0)
             add_name(&names, t->name);
     pthread_mutex_unlock(&h->lock);
-    r = add_listed(h, &names, e);
+    r = add_listed(h, "tables", &names, e);
+    if (r == 0 && with_declared)
+        r = add_listed(h, "declared", &names, e);
     qsort(names.items, names.n, sizeof(*names.items), by_name);
     *ret = names.items;
     *ret_n = names.n;

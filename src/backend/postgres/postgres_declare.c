@@ -1,4 +1,5 @@
 /* Tables with columns of their own: how they are made, listed and watched. */
+#include "backend/postgres/postgres_declare_sql.h"
 #include "backend/postgres/postgres_outbox_schema.h"
 #include "backend/postgres/postgres_pieces.h"
 #include "backend/postgres/postgres_query.h"
@@ -12,6 +13,8 @@ struct declaration {
     struct buf sql;
 };
 
+#define USER "nullif(current_setting('hearth.user', true), '')"
+
 /* Nothing of it depends on the settings of the session; two services that declare the same wait for each other. */
 static const char script_begin[] = "BEGIN;\n"
                                    "SET LOCAL client_min_messages = warning;\n"
@@ -20,121 +23,7 @@ static const char script_begin[] = "BEGIN;\n"
                                    "SET LOCAL standard_conforming_strings = on;\n"
                                    "SELECT pg_advisory_xact_lock(1751478114, 1);\n";
 
-/* --- columns --- */
-
-static void put_default(struct declaration *d, const struct table_column *c)
-{
-    if (!c->default_text)
-        return;
-    buf_add_str(&d->sql, " DEFAULT ");
-    if (strcmp(c->default_text, TABLE_DEFAULT_USER) == 0)
-        buf_printf(&d->sql, "(nullif(current_setting('hearth.user', true), ''))::%s", table_type_word(c->type));
-    else if (query_default_is_word(c->default_text))
-        buf_printf(&d->sql, "(%s)::%s", c->default_text, table_type_word(c->type));
-    else
-        query_sql_literal(&d->sql, c->default_text);
-}
-
-static void put_check(struct declaration *d, const struct table_column *c)
-{
-    if (!c->n_allowed)
-        return;
-    buf_add_str(&d->sql, " CHECK (");
-    query_sql_quote(&d->sql, c->name);
-    buf_add_str(&d->sql, " IN (");
-    for (size_t i = 0; i < c->n_allowed; i++) {
-        buf_add_str(&d->sql, i ? ", " : "");
-        query_sql_literal(&d->sql, c->allowed[i]);
-    }
-    buf_add_str(&d->sql, "))");
-}
-
-static void put_column(struct declaration *d, const struct table_column *c)
-{
-    query_sql_quote(&d->sql, c->name);
-    buf_printf(&d->sql, " pg_catalog.\"%s\"%s", table_type_word(c->type),
-               c->is_nullable && !c->is_key ? "" : " NOT NULL");
-    put_default(d, c);
-    put_check(d, c);
-    if (c->is_unique && !c->is_key)
-        buf_add_str(&d->sql, " UNIQUE");
-}
-
-static void put_key(struct declaration *d)
-{
-    const char *comma = ", PRIMARY KEY (", *end = "";
-
-    for (size_t i = 0; i < d->declared->n_columns; i++) {
-        if (!d->declared->columns[i].is_key)
-            continue;
-        buf_add_str(&d->sql, comma);
-        query_sql_quote(&d->sql, d->declared->columns[i].name);
-        comma = ", ";
-        end = ")";
-    }
-    buf_add_str(&d->sql, end);
-}
-
-static void put_schema(struct declaration *d)
-{
-    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
-    const char *schema = backend_table_parts(a, d->declared->table).schema;
-
-    if (strcmp(schema, "public") == 0)
-        return;
-    buf_add_str(&d->sql, "CREATE SCHEMA IF NOT EXISTS ");
-    query_sql_quote(&d->sql, schema);
-    buf_add_str(&d->sql, ";\n");
-}
-
-static void put_create(struct declaration *d)
-{
-    put_schema(d);
-    buf_add_str(&d->sql, "CREATE TABLE ");
-    postgres_put_name(&d->sql, d->declared->table);
-    for (size_t i = 0; i < d->declared->n_columns; i++) {
-        buf_add_str(&d->sql, i ? ", " : " (");
-        put_column(d, &d->declared->columns[i]);
-    }
-    put_key(d);
-    buf_add_str(&d->sql, ");\n");
-}
-
-static void put_additions(struct declaration *d, const struct table_shape *existing)
-{
-    for (size_t i = 0; i < d->declared->n_columns; i++) {
-        const struct table_column *c = &d->declared->columns[i];
-
-        if (table_shape_column(existing, slice_of(c->name)))
-            continue;
-        buf_add_str(&d->sql, "ALTER TABLE ");
-        postgres_put_name(&d->sql, existing->table);
-        buf_add_str(&d->sql, " ADD COLUMN ");
-        put_column(d, c);
-        buf_add_str(&d->sql, ";\n");
-    }
-}
-
-/* --- the list and the trigger --- */
-
-static void put_list(struct declaration *d)
-{
-    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
-    const char *name = d->declared->table;
-    const struct table_parts parts = backend_table_parts(a, name);
-
-    buf_printf(
-        &d->sql,
-        "CREATE TABLE IF NOT EXISTS \"public\".\"%s_declared\" (name text PRIMARY KEY, schema_name text NOT NULL,"
-        " table_name text NOT NULL);\nINSERT INTO \"public\".\"%s_declared\" VALUES (",
-        d->pg->abbr, d->pg->abbr);
-    query_sql_literal(&d->sql, name);
-    buf_add_str(&d->sql, ", ");
-    query_sql_literal(&d->sql, parts.schema);
-    buf_add_str(&d->sql, ", ");
-    query_sql_literal(&d->sql, parts.table);
-    buf_add_str(&d->sql, ") ON CONFLICT DO NOTHING;\n");
-}
+/* --- the trigger --- */
 
 static void put_trigger(struct declaration *d)
 {
@@ -200,10 +89,7 @@ static int put_table(struct declaration *d, struct arena *a, bool *ret_is_done, 
     if (r < 0)
         return r;
     n = d->sql.n;
-    if (existing.n_columns)
-        put_additions(d, &existing);
-    else
-        put_create(d);
+    postgres_declare_put_table(&d->sql, d->declared, &existing, USER);
     *ret_is_done = existing.n_columns && d->sql.n == n;
     return 0;
 }
@@ -227,7 +113,7 @@ static int run(struct declaration *d, struct arena *a, struct err *e)
     if (r < 0 || (is_done && is_published(d, a)))
         return r;
     if (!is_done) {
-        put_list(d);
+        postgres_declare_put_list(&d->sql, d->pg->abbr, d->declared->table);
         postgres_outbox_put_recorder(&d->sql, d->pg->abbr);
         put_trigger(d);
     }

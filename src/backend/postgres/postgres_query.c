@@ -9,30 +9,6 @@ enum { REPLY_COLUMNS = 4 }; /* rows or count, new rows, the guard, a row as JSON
 
 /* --- refusals --- */
 
-static const struct {
-    const char *begin, *code;
-    int r;
-} refusals[] = {
-    { "23505", "NOT_UNIQUE", -EEXIST },       { "23502", "NOT_NULL", -EINVAL },
-    { "23", "CHECK_FAILED", -EINVAL },        { "22", "BAD_VALUE", -EINVAL },
-    { "42703", "UNKNOWN_COLUMN", -EINVAL },   { "42P10", "BAD_CONFLICT", -EINVAL },
-    { "21000", "BAD_CONFLICT", -EINVAL },     { "42883", "BAD_OPERATOR", -EINVAL },
-    { "42725", "BAD_OPERATOR", -EINVAL },     { "42804", "BAD_OPERATOR", -EINVAL },
-    { "42846", "BAD_OPERATOR", -EINVAL },     { "428C9", "BAD_VALUE", -EINVAL },
-    { "57014", "QUERY_TIMEOUT", -ETIMEDOUT }, { "54", "TOO_LARGE", -E2BIG },
-};
-
-/* Codes whose SQLSTATE the caller knows from the code. */
-static bool is_plain(const char *sqlstate)
-{
-    static const char *const plain[] = { "23505", "23502", "23514", "22P02", "42703", "42P10", "42883", "57014" };
-
-    for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
-        if (strcmp(sqlstate, plain[i]) == 0)
-            return true;
-    return false;
-}
-
 /* The server's own words. */
 static const char *words_of(const struct err *why)
 {
@@ -45,19 +21,14 @@ static int refuse(const struct postgres_call *c, const char *sqlstate, const str
 {
     const struct table_shape *shape = c->refuse_arg;
     const char *words = words_of(why);
+    int r;
 
     if (strcmp(sqlstate, "22P02") == 0 && strstr(words, "TOO_MANY_ROWS"))
         return err_set(e, -E2BIG, "TOO_MANY_ROWS", "The change affects more rows than it may");
     if (strcmp(sqlstate, "22P02") == 0 && strstr(words, "ROW_REFUSED"))
         return query_refuse_row(shape, e);
-    for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
-        if (strncmp(sqlstate, refusals[i].begin, strlen(refusals[i].begin)) != 0)
-            continue;
-        if (!is_plain(sqlstate))
-            err_add_extra(e, "sqlstate", sqlstate);
-        return err_set(e, refusals[i].r, refusals[i].code, "%s", words);
-    }
-    return refusals_sqlstate(sqlstate, shape->table, why, e);
+    r = query_refuse_sqlstate(sqlstate, words, e);
+    return r < 0 ? r : refusals_sqlstate(sqlstate, shape->table, why, e);
 }
 
 /* --- rows --- */

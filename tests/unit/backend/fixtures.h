@@ -51,8 +51,8 @@ static const struct fixture fixtures[] = {
       postgres_open_logical, postgres_write, cluster_is_installed, .is_only_events = true },
     { true, "a service with the stream and one with the outbox in turn", "postgres", postgres_make_logical,
       postgres_remove, postgres_open_mixed, postgres_write, cluster_is_installed, .is_only_events = true },
-    { false, "hosted", "hosted", hosted_make, hosted_unmake, hosted_open, hosted_write, hosted_is_there,
+    { true, "hosted", "hosted", hosted_make, hosted_unmake, hosted_open, hosted_write, hosted_is_there,
       .is_one_machine = true, .has_fixed_tables = true },
-    { false, "two services in turn on hosted", "hosted", hosted_make, hosted_unmake, hosted_open_turns, hosted_write,
+    { true, "two services in turn on hosted", "hosted", hosted_make, hosted_unmake, hosted_open_turns, hosted_write,
       hosted_is_there, .is_one_machine = true, .has_fixed_tables = true },
 };
