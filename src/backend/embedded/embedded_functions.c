@@ -113,10 +113,12 @@ bool embedded_like(struct slice text, struct slice pattern, bool is_folded, size
 static void run_like(sqlite3_context *c, int n, sqlite3_value **values)
 {
     size_t steps = LIMIT_QUERY_STEPS;
+    bool is_like;
 
     if (is_any_null(n, values))
         return;
-    return_truth(c, embedded_like(text_of(values[0]), text_of(values[1]), sqlite3_value_int(values[2]), &steps), steps);
+    is_like = embedded_like(text_of(values[0]), text_of(values[1]), sqlite3_value_int(values[2]), &steps);
+    return_truth(c, is_like, steps);
 }
 
 /* --- JSON --- */

@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-enum { STEPS_BETWEEN_LOOKS = 1000 };
+enum { STEPS_BETWEEN_LOOKS = 20 }; /* few: one of them may compare for as long as LIMIT_QUERY_STEPS takes */
 
 /* --- refusals --- */
 
