@@ -1,6 +1,7 @@
 #include "backend/functions.h"
 #include "backend/functions_shape.h"
 #include "backend/status.h"
+#include "base/clock.h"
 #include "base/fields.h"
 #include "base/limits.h"
 
@@ -245,6 +246,20 @@ static int call_publications(struct backend *b, struct arena *a, char **ret_json
     return r;
 }
 
+/* --- the database's clock --- */
+
+/* By a JSON text, as PostgreSQL gives a timestamptz. */
+static int call_now(struct backend *b, struct arena *a, char **ret_json, struct err *e)
+{
+    int64_t now_ms = clock_wall_ms();
+    int r = b->ops->clock ? b->ops->clock(b, &now_ms, e) : 0;
+    char text[TIME_TEXT_SIZE];
+
+    clock_format(now_ms, text);
+    *ret_json = arena_printf(a, "\"%s\"", text);
+    return r;
+}
+
 /* --- by name --- */
 
 enum { MOST_ARGUMENTS = 8 };
@@ -263,7 +278,17 @@ static const struct function {
       { "task_id", "target_task_id", "machine_id", "table_name", "attempt", "error", "error_msg" } },
 };
 
-#define PUBLICATIONS "get_publications_full"
+typedef int plain_fn(struct backend *b, struct arena *a, char **ret_json, struct err *e);
+
+/* Functions without arguments. */
+static plain_fn *plain_function_of(const struct backend *b, const char *function)
+{
+    size_t n = strlen(b->abbr);
+
+    if (strcmp(function, "get_publications_full") == 0)
+        return call_publications;
+    return strncmp(function, b->abbr, n) == 0 && strcmp(function + n, "_fn_now") == 0 ? call_now : NULL;
+}
 
 static const struct function *lease_function_of(const struct backend *b, const char *function)
 {
@@ -284,7 +309,7 @@ const char *const *functions_arguments(const struct backend *b, const char *func
 
     if (functions_shape_is(b, function))
         return functions_shape_arguments;
-    if (strcmp(function, PUBLICATIONS) == 0)
+    if (plain_function_of(b, function))
         return none;
     return f ? f->arguments : NULL;
 }
@@ -301,8 +326,8 @@ int functions_call(struct backend *b, const struct function_call *call, struct a
 
     if (functions_shape_is(b, call->function))
         return functions_shape_call(b, call->arguments, a, ret_json, e);
-    if (strcmp(call->function, PUBLICATIONS) == 0)
-        return call_publications(b, a, ret_json, e);
+    if (plain_function_of(b, call->function))
+        return plain_function_of(b, call->function)(b, a, ret_json, e);
     if (f)
         return call_lease(&c, f->fn, call->arguments, ret_json, e);
     return err_set(e, -ENOENT, "FUNCTION_NOT_FOUND", "There is no function %.*s", 100, call->function);

@@ -190,6 +190,9 @@ static void handle(struct realtime *rt, struct rt_item *item)
         rt_bridge_deliver(rt, item->arena, &item->broadcast);
         atomic_fetch_sub(&rt->n_broadcasts, 1);
         break;
+    case RT_MACHINES:
+        rt_machines_known(rt, item);
+        break;
     case RT_LISTEN: /* of the rows' thread */
     case RT_UNLISTEN:
     case RT_BRIDGE:
@@ -213,6 +216,7 @@ static void *run_hub(void *arg)
         rt_item_free(item);
         if (clock_mono_ms() >= rt->tick_ms) {
             rt_expire(rt);
+            rt_machines_tick(rt, false);
             rt->tick_ms = clock_mono_ms() + TICK_MS;
         }
     }

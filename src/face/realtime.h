@@ -22,6 +22,7 @@ struct realtime_config {
     struct backend *backend;         /* borrowed */
     struct store *store;             /* borrowed */
     const struct identity *identity; /* borrowed */
+    int64_t presence_ms;             /* a machine that reported itself before that is not there */
 };
 
 int realtime_start(const struct realtime_config *c, struct realtime **ret, struct err *e) MUST_CHECK;

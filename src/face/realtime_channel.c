@@ -36,6 +36,8 @@ static struct rt_topic *topic_of(struct realtime *rt, struct slice name, bool is
     TAILQ_INIT(&t->present);
     LIST_INSERT_HEAD(&rt->topics[hash_fast(name) % RT_BUCKETS], t, links);
     rt_bridge_change(rt, t, true);
+    if (rt_is_of_machines(rt, t))
+        rt_machines_tick(rt, true);
     return t;
 }
 
@@ -44,6 +46,7 @@ void rt_topic_release(struct realtime *rt, struct rt_topic *t)
     if (!TAILQ_EMPTY(&t->members))
         return;
     rt_bridge_change(rt, t, false);
+    rt_presence_clear(t);
     LIST_REMOVE(t, links);
     free(t->name);
     free(t);

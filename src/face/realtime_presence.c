@@ -22,7 +22,7 @@ static void add_meta(struct buf *out, const struct rt_meta *meta, uint64_t befor
 /* {"<key>":{"metas":[...]}} */
 static void add_one(struct buf *out, const struct rt_meta *meta, uint64_t before)
 {
-    json_quote(out, slice_of(meta->channel->presence_key));
+    json_quote(out, slice_of(meta->key));
     buf_add_str(out, ":{\"metas\":[");
     add_meta(out, meta, before);
     buf_add_str(out, "]}");
@@ -34,6 +34,12 @@ static void send_to(struct rt_channel *ch, const char *event, struct slice paylo
 
     if (ch->has_presence)
         rt_send(ch->socket, &m);
+}
+
+/* Machines are shown to those who have signed in. */
+static bool may_see(const struct rt_channel *ch, const struct rt_meta *meta)
+{
+    return !meta || meta->channel || ch->caller.role != FACE_ANON;
 }
 
 /* before: the meta that `joined` replaces, 0: none. */
@@ -51,33 +57,34 @@ static void send_diff(struct rt_topic *t, const struct rt_meta *joined, uint64_t
         add_one(&diff, left, 0);
     buf_add_str(&diff, "}}");
     TAILQ_FOREACH(ch, &t->members, of_topic)
-    send_to(ch, "presence_diff", buf_slice(&diff));
+    if (may_see(ch, joined) && may_see(ch, left))
+        send_to(ch, "presence_diff", buf_slice(&diff));
     buf_clear(&diff);
 }
 
 /* ---- the state, for a member that joins ---- */
 
 /* Is it the first meta of its key? Members of one key are told together. */
-static bool is_first(const struct rt_topic *t, const struct rt_meta *meta)
+static bool is_first(const struct rt_channel *ch, const struct rt_meta *meta)
 {
     const struct rt_meta *m;
 
-    TAILQ_FOREACH(m, &t->present, links)
-    if (strcmp(m->channel->presence_key, meta->channel->presence_key) == 0)
+    TAILQ_FOREACH(m, &ch->topic->present, links)
+    if (may_see(ch, m) && strcmp(m->key, meta->key) == 0)
         return m == meta;
     return true;
 }
 
-static void add_key(struct buf *out, const struct rt_topic *t, const struct rt_meta *first)
+static void add_key(struct buf *out, const struct rt_channel *ch, const struct rt_meta *first)
 {
     const struct rt_meta *m;
     bool has_one = false;
 
-    json_quote(out, slice_of(first->channel->presence_key));
+    json_quote(out, slice_of(first->key));
     buf_add_str(out, ":{\"metas\":[");
-    TAILQ_FOREACH(m, &t->present, links)
+    TAILQ_FOREACH(m, &ch->topic->present, links)
     {
-        if (strcmp(m->channel->presence_key, first->channel->presence_key) != 0)
+        if (!may_see(ch, m) || strcmp(m->key, first->key) != 0)
             continue;
         if (has_one)
             buf_add_char(out, ',');
@@ -97,11 +104,11 @@ void rt_presence_state(struct rt_channel *ch)
     buf_add_char(&state, '{');
     TAILQ_FOREACH(m, &ch->topic->present, links)
     {
-        if (!is_first(ch->topic, m))
+        if (!may_see(ch, m) || !is_first(ch, m))
             continue;
         if (has_one)
             buf_add_char(&state, ',');
-        add_key(&state, ch->topic, m);
+        add_key(&state, ch, m);
         has_one = true;
     }
     buf_add_char(&state, '}');
@@ -122,17 +129,25 @@ static struct rt_meta *meta_of(const struct rt_channel *ch)
 }
 
 /* At most this many bytes of presence_state; key and fields may be escaped. */
-static size_t weight_of(const struct rt_channel *ch, const char *fields)
+static size_t weight_of(const char *key, const char *fields)
 {
-    return 6 * strlen(ch->presence_key) + strlen(fields) + META_BYTES;
+    return 6 * strlen(key) + strlen(fields) + META_BYTES;
 }
 
 static void meta_free(struct rt_topic *t, struct rt_meta *m)
 {
     TAILQ_REMOVE(&t->present, m, links);
-    t->n_present_bytes -= weight_of(m->channel, m->fields);
+    t->n_present_bytes -= weight_of(m->key, m->fields);
+    free(m->key);
     free(m->fields);
     free(m);
+}
+
+/* The backend learns of machines that clients track. */
+static void note_change(const struct rt_channel *ch)
+{
+    if (rt_is_of_machines(ch->socket->rt, ch->topic))
+        rt_machines_tick(ch->socket->rt, true);
 }
 
 void rt_presence_gone(struct rt_channel *ch)
@@ -143,6 +158,48 @@ void rt_presence_gone(struct rt_channel *ch)
         return;
     send_diff(ch->topic, NULL, 0, m);
     meta_free(ch->topic, m);
+    note_change(ch);
+}
+
+void rt_presence_clear(struct rt_topic *t)
+{
+    while (!TAILQ_EMPTY(&t->present))
+        meta_free(t, TAILQ_FIRST(&t->present));
+}
+
+void rt_presence_hide(struct rt_topic *t, struct rt_meta *m)
+{
+    send_diff(t, NULL, 0, m);
+    meta_free(t, m);
+}
+
+static struct rt_meta *add_new(struct realtime *rt, struct rt_topic *t, const char *key, char *fields)
+{
+    struct rt_meta *fresh = xcalloc(1, sizeof(*fresh));
+
+    fresh->key = xstrdup(key);
+    fresh->fields = fields;
+    fresh->ref = ++rt->last_meta;
+    TAILQ_INSERT_TAIL(&t->present, fresh, links);
+    t->n_present_bytes += weight_of(key, fields);
+    return fresh;
+}
+
+/* `old` is replaced, NULL: none. */
+static void announce(struct rt_topic *t, struct rt_meta *fresh, struct rt_meta *old)
+{
+    send_diff(t, fresh, old ? old->ref : 0, old);
+    if (old)
+        meta_free(t, old);
+}
+
+void rt_presence_show(struct realtime *rt, struct rt_topic *t, const char *key, char *fields)
+{
+    struct rt_meta *old = TAILQ_FIRST(&t->present);
+
+    while (old && (old->channel || strcmp(old->key, key) != 0))
+        old = TAILQ_NEXT(old, links);
+    announce(t, add_new(rt, t, key, fields), old);
 }
 
 /* The members of an object without its braces. Members that the protocol itself writes are left out. */
@@ -172,7 +229,7 @@ static char *fields_of(struct json_value payload)
 static void track(struct rt_channel *ch, const struct rt_message *m, char *fields)
 {
     struct rt_meta *old = meta_of(ch), *fresh;
-    size_t weight = weight_of(ch, fields);
+    size_t weight = weight_of(ch->presence_key, fields);
 
     if (ch->topic->n_present_bytes + weight > LIMIT_PRESENCE_TOPIC_BYTES) {
         rt_reply_error(ch->socket, m, "The members of this channel track too much together");
@@ -184,15 +241,10 @@ static void track(struct rt_channel *ch, const struct rt_message *m, char *field
         free(fields);
         return;
     }
-    fresh = xcalloc(1, sizeof(*fresh));
+    fresh = add_new(ch->socket->rt, ch->topic, ch->presence_key, fields);
     fresh->channel = ch;
-    fresh->fields = fields;
-    fresh->ref = ++ch->socket->rt->last_meta;
-    TAILQ_INSERT_TAIL(&ch->topic->present, fresh, links);
-    ch->topic->n_present_bytes += weight;
-    send_diff(ch->topic, fresh, old ? old->ref : 0, old);
-    if (old)
-        meta_free(ch->topic, old);
+    announce(ch->topic, fresh, old);
+    note_change(ch);
 }
 
 static void take_track(struct rt_channel *ch, const struct rt_message *m)

@@ -26,7 +26,8 @@ enum rt_kind {
     RT_LISTEN,
     RT_UNLISTEN,
     RT_BRIDGE,
-    RT_REMOTE
+    RT_REMOTE,
+    RT_MACHINES
 };
 
 /* What a subscription asks of the tables. */
@@ -47,8 +48,9 @@ struct rt_item {
     struct rt_question *questions;
     size_t n_questions;
     struct backend_publications tables;
-    int r;             /* RT_TABLES: of the question */
-    const char *fault; /* RT_TABLES: what is wrong with a filter; NULL: nothing */
+    int r;                              /* RT_TABLES, RT_MACHINES: of the question */
+    const char *fault;                  /* RT_TABLES: what is wrong with a filter; NULL: nothing */
+    struct backend_presences presences; /* RT_MACHINES */
 };
 STAILQ_HEAD(rt_items, rt_item);
 TAILQ_HEAD(rt_channels, rt_channel);
@@ -57,6 +59,7 @@ TAILQ_HEAD(rt_sockets, rt_socket);
 LIST_HEAD(rt_topics, rt_topic);
 LIST_HEAD(rt_bridges, rt_bridge);
 LIST_HEAD(rt_shapes, rt_shape);
+LIST_HEAD(rt_machines, rt_machine);
 
 struct rt_queue {
     pthread_mutex_t lock;
@@ -151,7 +154,8 @@ struct rt_channel {
 
 struct rt_meta { /* what a member says of itself */
     TAILQ_ENTRY(rt_meta) links;
-    struct rt_channel *channel;
+    struct rt_channel *channel; /* NULL: a machine of the backend */
+    char *key;                  /* owned */
     uint64_t ref;
     char *fields; /* owned: the members of a JSON object, without its braces */
 };
@@ -184,6 +188,7 @@ struct realtime {
     struct rt_bridges bridges;      /* of the rows' thread */
     struct rt_shapes shapes;        /* of the rows' thread */
     size_t n_shapes;
+    struct rt_machines machines;                           /* of the rows' thread */
     atomic_size_t n_watching;                              /* channels with subscriptions to changes */
     atomic_size_t n_broadcasts, n_changes, n_change_bytes; /* not yet delivered */
     struct metric *delivered, *dropped;                    /* changes */
@@ -195,7 +200,8 @@ struct realtime {
     struct rt_echo echoes[RT_ECHOES]; /* a ring */
     size_t n_echoes;
     uint64_t last_serial, last_meta;
-    int64_t tick_ms;
+    int64_t tick_ms, machines_ms; /* when the machines are asked for again */
+    bool is_reading_machines, is_machines_due, has_put_machines;
 };
 
 /* realtime.c */
@@ -278,3 +284,14 @@ void rt_bridges_end(struct realtime *rt); /* when that thread has ended */
 void rt_presence_message(struct rt_channel *ch, const struct rt_message *m);
 void rt_presence_state(struct rt_channel *ch);
 void rt_presence_gone(struct rt_channel *ch);
+void rt_presence_clear(struct rt_topic *t); /* of a channel without members */
+/* A machine of the backend is there, or says other things of itself; fields is taken over. */
+void rt_presence_show(struct realtime *rt, struct rt_topic *t, const char *key, char *fields);
+void rt_presence_hide(struct rt_topic *t, struct rt_meta *m); /* freed */
+
+/* realtime_machines.c */
+bool rt_is_of_machines(const struct realtime *rt, const struct rt_topic *t);
+void rt_machines_tick(struct realtime *rt, bool is_due); /* is_due: something has changed */
+void rt_machines_known(struct realtime *rt, const struct rt_item *item);
+void rt_machines_work(struct realtime *rt, struct rt_item *item); /* on the thread of the rows: RT_MACHINES */
+void rt_machines_end(struct realtime *rt);                        /* when that thread has ended */

@@ -230,6 +230,8 @@ static void *run_rows(void *arg)
             pass_on(rt, item);
         else if (item && item->kind == RT_TABLES)
             answer_tables(rt, item);
+        else if (item && item->kind == RT_MACHINES)
+            rt_machines_work(rt, item);
         else if (item && (item->kind == RT_LISTEN || item->kind == RT_UNLISTEN || item->kind == RT_BRIDGE)) {
             rt_bridge_work(rt, item);
             rt_item_free(item);
@@ -351,5 +353,6 @@ void rt_rows_stop(struct realtime *rt)
         pthread_join(rt->rows_thread, NULL);
     rt->has_rows = false;
     rt_bridges_end(rt);
+    rt_machines_end(rt);
     rt_shapes_clear(rt);
 }

@@ -3,7 +3,11 @@
 
 int service_open_face(struct service *s, struct err *e)
 {
-    const struct realtime_config c = { .backend = s->backend, .store = s->store, .identity = s->identity };
+    const struct realtime_config c = { .backend = s->backend,
+                                       .store = s->store,
+                                       .identity = s->identity,
+                                       .presence_ms =
+                                           TASK_MISSED_SIGNS * settings_ms(s->settings, SETTING_TASKS_PRESENCE_S) };
 
     if (!settings_bool(s->settings, SETTING_FACE_ENABLED))
         return 0;

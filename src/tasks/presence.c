@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-enum { HOST_SIZE = 256, MISSED_SIGNS = 3 };
+enum { HOST_SIZE = 256 };
 
 /* One record per machine: the names of all its apps. */
 static char *app_names(struct tasks *t, struct arena *a)
@@ -36,7 +36,7 @@ int task_presence_occupy(struct tasks *t, struct err *e)
         .instance = t->config.instance,
     };
     return t->config.backend->ops->presence_put(
-        t->config.backend, &p, MISSED_SIGNS * settings_ms(t->config.settings, SETTING_TASKS_PRESENCE_S), e);
+        t->config.backend, &p, TASK_MISSED_SIGNS * settings_ms(t->config.settings, SETTING_TASKS_PRESENCE_S), e);
 }
 
 /* Two services with one id would each take the other's leases for their own: the later service waits. */

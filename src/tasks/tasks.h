@@ -67,6 +67,9 @@ struct task_runner {
     bool (*waits)(void *arg, void *handle);                 /* for a person's answer; NULL: no run ever does */
 };
 
+/* A machine that did not report itself for so many of tasks.presence_s is not there. */
+enum { TASK_MISSED_SIGNS = 3 };
+
 struct tasks;
 struct tasks_config {
     struct loop *loop;

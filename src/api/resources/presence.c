@@ -1,10 +1,9 @@
 /* Which machines listen now (specification, "Presence record"): the Subscription Monitor's list. */
 #include "api/resources/presence.h"
 #include "api/routes.h"
+#include "tasks/tasks.h"
 
 /* A machine without a heartbeat for three intervals is no longer shown. */
-enum { MISSED_SIGNS = 3 };
-
 const struct field presence_machine_shape[] = {
     SHAPE_STRING("machine_id"), SHAPE_STRING("user_email", .flags = FIELD_NULLABLE),
     SHAPE_STRING("hostname"),   SHAPE_STRING("app_name", .flags = FIELD_NULLABLE),
@@ -26,7 +25,7 @@ static void write_machine(struct json_writer *w, const struct backend_presence *
 
 int presence_read(struct request *req, struct backend_presences *ret, struct err *e)
 {
-    int64_t fresh_ms = MISSED_SIGNS * settings_ms(req->api->settings, SETTING_TASKS_PRESENCE_S);
+    int64_t fresh_ms = TASK_MISSED_SIGNS * settings_ms(req->api->settings, SETTING_TASKS_PRESENCE_S);
     struct backend *backend = req->api->backend;
 
     return backend->ops->presence_list(backend, fresh_ms, req->arena, ret, e);

@@ -1,6 +1,7 @@
 #include "recorder.h"
 #include "../skip.h"
 #include "backend/functions.h"
+#include "base/clock.h"
 #include <semaphore.h>
 
 /* The parsed answer of a function. */
@@ -109,6 +110,16 @@ static void wrong_names_and_arguments_are_errors_not_answers(void **state)
     assert_int_equal(e.n_fields, 2);
     assert_int_equal(call_fails(rig, "svc_fn_claim_task", args(rig, "x", "m", ",\"attempt\":0"), &e), -EINVAL);
     assert_int_equal(call_fails(rig, "svc_fn_claim_task", args(rig, "x", "m", ",\"table_name\":\"a b\""), &e), -EINVAL);
+}
+
+static void now_is_the_time_of_the_backend(void **state)
+{
+    struct rig *rig = *state;
+    struct json_value v = call(rig, "svc_fn_now", "{}");
+    int64_t ms = 0;
+
+    assert_int_equal(clock_parse(json_string(v), &ms), 0);
+    assert_true(llabs(ms - clock_wall_ms()) < 60000);
 }
 
 static void publications_list_every_table_with_its_schema(void **state)
@@ -318,6 +329,7 @@ int main(void)
         TEST(complete_task_stores_any_json_and_only_for_the_holder),
         TEST(fail_task_counts_and_another_machine_may_go_on),
         TEST(wrong_names_and_arguments_are_errors_not_answers),
+        TEST(now_is_the_time_of_the_backend),
         TEST(publications_list_every_table_with_its_schema),
         TEST(presence_lists_the_machines_seen_lately),
         TEST(a_broadcast_reaches_those_who_listen_on_its_channel),
