@@ -40,11 +40,11 @@ const stallReport = /the loop was held for (\d+) ms|a job of the pool \w+ waited
 const stallMs = 50;
 const running = new Set();
 
-function isStall(line) {
+function isStall(line, clockAheadMs) {
     const report = stallReport.exec(line);
     if (!report)
         return false;
-    const ms = Number(report[1] ?? report[2]), until = Date.parse(line.split(' ')[0]);
+    const ms = Number(report[1] ?? report[2]), until = Date.parse(line.split(' ')[0]) - clockAheadMs;
     const file = process.env.HEARTH_TEST_PAUSES;
     const paused = file && existsSync(file) ? pausedMs(readFileSync(file, 'utf8'), until - ms, until) : 0;
     return ms - paused >= stallMs;
@@ -497,7 +497,7 @@ class Hearth {
         const lines = this.log.slice(from), at = lines.findIndex((line) => sanitizerReport.test(line));
         assert.equal(at, -1, `a sanitizer spoke:\n${lines.slice(at, at + 60).join('\n')}`);
         if (!this.mayStall)
-            assert.deepEqual(lines.filter(isStall), [], 'the loop or the short pool was held up');
+            assert.deepEqual(lines.filter((line) => isStall(line, this.#options.clockAheadMs ?? 0)), [], 'the loop or the short pool was held up');
     }
 
     // Ends the service (unless it is killed already) and removes the temporary folder.
@@ -515,7 +515,7 @@ class Hearth {
 }
 
 // options: t (test context: stop() is called when it ends), settings {key: value}, dataDir (kept at the end), env, args, listen,
-// uid (its processes and files are that user's; root only), program (another one than HEARTH_BIN).
+// uid (its processes and files are that user's; root only), program (another one than HEARTH_BIN), clockAheadMs (of its wall clock, by a fake one).
 const ofTests = new WeakMap();
 
 // At the end of the test the last one stops first: it may serve the folder of an earlier one, which stop() removes.

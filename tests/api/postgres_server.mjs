@@ -2,10 +2,11 @@
 //
 //     const pg = await startPostgres(t);
 //     pg.psql('work', 'SELECT 1')
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { until } from './harness.mjs';
 
 const root = '/usr/lib/postgresql';
@@ -16,7 +17,7 @@ export const postgresPrograms = existsSync(root) && readdirSync(root).map((versi
 export const asUser = process.getuid() === 0 ? { uid: nobody, gid: nobody } : {};
 
 function run(program, args, cwd) {
-    const { status, stdout, stderr } = spawnSync(join(postgresPrograms, program), args, { ...asUser, cwd, encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(join(postgresPrograms, program), args, { ...asUser, cwd, encoding: 'utf8', maxBuffer: 2 ** 28 });
     if (status !== 0)
         throw new Error(`${program} ${args.join(' ')}: ${stderr}`);
     return stdout.trimEnd();
@@ -36,6 +37,15 @@ export async function startPostgres(t, settings = {}) {
         child: start(),
         url: (user = 'owner', database = 'work') => `host=${folder} dbname=${database} user=${user}`,
         psql: (sql, user = 'owner', database = 'work') => run('psql', ['-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', pg.url(user, database), '-c', sql], folder),
+        // As psql(), for statements that may wait for what this process does meanwhile.
+        later: (sql, user = 'owner') => promisify(execFile)(join(postgresPrograms, 'psql'), ['-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', pg.url(user), '-c', sql], { ...asUser, cwd: folder }),
+        // A session that stays open after these statements, until its stdin ends or it is killed.
+        session: (sql, user = 'owner') => {
+            const child = spawn(join(postgresPrograms, 'psql'), ['-XqAt', '-d', pg.url(user)], { ...asUser, cwd: folder, stdio: ['pipe', 'ignore', 'ignore'] });
+            child.stdin.on('error', () => {});
+            child.stdin.write(sql);
+            return child;
+        },
         ready: () => until(() => spawnSync(join(postgresPrograms, 'pg_isready'), ['-q', '-h', folder], asUser).status === 0, { what: 'PostgreSQL' }),
         // As after a crash: the server recovers at its next start. After a SIGKILL it starts when the last process of the old one has ended.
         async restart(signal = 'SIGQUIT') {

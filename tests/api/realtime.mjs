@@ -54,8 +54,8 @@ export function frame(opcode, payload = '', { fin = true, mask = true, rsv = 0, 
 
 export const text = 1, binary = 2, close = 8, ping = 9, pong = 10;
 
-// The frames of a server out of bytes that come in pieces.
-function frameReader(onFrame) {
+// The frames of a server out of bytes that come in pieces; `bytes` is the whole frame as it came.
+export function frameReader(onFrame) {
     let rest = Buffer.alloc(0);
     return (piece) => {
         rest = Buffer.concat([rest, piece]);
@@ -69,7 +69,7 @@ function frameReader(onFrame) {
             const n = short === 126 ? rest.readUInt16BE(2) : short === 127 ? Number(rest.readBigUInt64BE(2)) : short;
             if (rest.length < head + n)
                 return;
-            onFrame({ opcode: rest[0] & 15, fin: rest[0] >> 7 === 1, isMasked: rest[1] >> 7 === 1, payload: rest.subarray(head, head + n) });
+            onFrame({ opcode: rest[0] & 15, fin: rest[0] >> 7 === 1, isMasked: rest[1] >> 7 === 1, payload: rest.subarray(head, head + n), bytes: rest.subarray(0, head + n) });
             rest = rest.subarray(head + n);
         }
     };
