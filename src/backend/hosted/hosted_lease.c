@@ -79,7 +79,12 @@ static int run(struct hosted *h, struct hosted_patch *c, const struct backend_le
 
 /* ---- heartbeat and release ---- */
 
-int hosted_heartbeat(struct backend *b, const struct backend_lease *l, struct err *e)
+static void set_alive(struct hosted_patch *c)
+{
+    json_add_string(&c->w, "locked_at", "now");
+}
+
+static int change(struct backend *b, const struct backend_lease *l, void (*set)(struct hosted_patch *c), struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct hosted *h = hosted_of(b);
@@ -90,24 +95,19 @@ int hosted_heartbeat(struct backend *b, const struct backend_lease *l, struct er
     if (r < 0)
         return r;
     hosted_patch_begin(&c, t, l->row_id);
-    json_add_string(&c.w, "locked_at", "now");
+    set(&c);
     return run(h, &c, l, NULL, a, e);
+}
+
+int hosted_heartbeat(struct backend *b, const struct backend_lease *l, struct err *e)
+{
+    return change(b, l, set_alive, e);
 }
 
 /* A release whose answer was lost and that is repeated finds no lease: the caller then knows as much as before. */
 int hosted_release(struct backend *b, const struct backend_lease *l, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
-    struct hosted *h = hosted_of(b);
-    struct hosted_table *t;
-    struct hosted_patch c;
-    int r = find(h, l, &t, e);
-
-    if (r < 0)
-        return r;
-    hosted_patch_begin(&c, t, l->row_id);
-    hosted_patch_set_free(&c);
-    return run(h, &c, l, NULL, a, e);
+    return change(b, l, hosted_patch_set_free, e);
 }
 
 /* ---- complete and fail ---- */

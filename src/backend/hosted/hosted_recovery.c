@@ -108,68 +108,65 @@ int hosted_recover_stale(struct backend *b, const char *table, int64_t stale_aft
 
 /* ---- rearm and replay ---- */
 
-/* Runs the change of the row; when no row fulfilled its conditions, *ret has the row as it is. 1: changed, 0: not. */
-static int run_again(struct hosted *h, struct hosted_patch *c, const char *id, struct arena *a, struct hosted_row *ret,
-                     struct err *e)
+static void choose_dirty(struct hosted_patch *c)
 {
-    struct hosted_rows rows = { 0 };
-    struct hosted_table *t = c->table;
-    int r;
+    hosted_path_filter(&c->path, "status", "in", "(completed,failed)");
+    hosted_path_filter(&c->path, "is_dirty", "is", "true");
+    if (hosted_has(c->table, HOSTED_EVENT_TYPE))
+        json_add_string(&c->w, "event_type", backend_op_name(BACKEND_UPDATE));
+}
 
-    c->is_slim = true;
-    r = hosted_patch_run(h, c, 1, a, &rows, e);
+static void choose_not_leased(struct hosted_patch *c)
+{
+    hosted_path_filter(&c->path, "status", "not.in", HOSTED_LEASED);
+}
+
+struct again {
+    void (*choose)(struct hosted_patch *c); /* adds the conditions */
+    unsigned needs;                         /* columns without which no row fulfils them */
+};
+
+/* The row waits for every machine again. 1: changed; 0: it does not fulfil the conditions, and *ret has it as it is. */
+static int run_again(struct backend *b, const char *table, const char *id, const struct again *again, struct arena *a,
+                     struct hosted_row *ret, struct err *e)
+{
+    struct hosted *h = hosted_of(b);
+    struct hosted_rows rows = { 0 };
+    struct hosted_table *t;
+    struct hosted_patch c;
+    int r = hosted_find_table(h, table, &t, e);
+
+    if (r == 0 && !uuid_is_valid(slice_of(id)))
+        r = refusals_no_row(e);
+    if (r < 0)
+        return r;
+    if (!again->needs || hosted_has(t, again->needs)) {
+        hosted_patch_begin(&c, t, id);
+        again->choose(&c);
+        hosted_patch_set_new(&c);
+        c.is_slim = true;
+        r = hosted_patch_run(h, &c, 1, a, &rows, e);
+    }
     if (r < 0 || rows.n)
         return r < 0 ? r : 1;
     return hosted_get_row(h, t, id, NULL, a, ret, e);
 }
 
-static int find(struct hosted *h, const char *table, const char *id, struct hosted_table **ret, struct err *e)
-{
-    int r = hosted_find_table(h, table, ret, e);
-
-    return r == 0 && !uuid_is_valid(slice_of(id)) ? refusals_no_row(e) : r;
-}
-
 int hosted_rearm(struct backend *b, const char *table, const char *id, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct hosted *h = hosted_of(b);
     struct hosted_row row = { 0 };
-    struct hosted_table *t;
-    struct hosted_patch c;
-    int r = find(h, table, id, &t, e);
+    int r = run_again(b, table, id, &(struct again){ choose_dirty, HOSTED_IS_DIRTY }, a, &row, e);
 
-    if (r == 0 && !hosted_has(t, HOSTED_IS_DIRTY)) {
-        r = hosted_get_row(h, t, id, NULL, a, &row, e);
-        return r < 0 ? r : refusals_not_dirty(e);
-    }
-    if (r < 0)
-        return r;
-    hosted_patch_begin(&c, t, id);
-    hosted_path_filter(&c.path, "status", "in", "(completed,failed)");
-    hosted_path_filter(&c.path, "is_dirty", "is", "true");
-    hosted_patch_set_new(&c);
-    if (hosted_has(t, HOSTED_EVENT_TYPE))
-        json_add_string(&c.w, "event_type", backend_op_name(BACKEND_UPDATE));
-    r = run_again(h, &c, id, a, &row, e);
     return r == 0 ? refusals_not_dirty(e) : MIN(r, 0);
 }
 
 int hosted_replay(struct backend *b, const char *table, const char *id, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct hosted *h = hosted_of(b);
     struct hosted_row row = { 0 };
-    struct hosted_table *t;
-    struct hosted_patch c;
-    int r = find(h, table, id, &t, e);
+    int r = run_again(b, table, id, &(struct again){ choose_not_leased, 0 }, a, &row, e);
 
-    if (r < 0)
-        return r;
-    hosted_patch_begin(&c, t, id);
-    hosted_path_filter(&c.path, "status", "not.in", HOSTED_LEASED);
-    hosted_patch_set_new(&c);
-    r = run_again(h, &c, id, a, &row, e);
     return r == 0 ? refusals_replay(&row.row, e) : MIN(r, 0);
 }
 

@@ -73,6 +73,9 @@ static int refuse_by_status(const struct hosted_call *call, const char *code, in
         return err_set(e, -EACCES, "STORE_DENIED",
                        "The hosted service takes no request with this key or token (status %d): %.*s", status,
                        REASON_CHARS, words);
+    if (status == 413)
+        return err_set(e, -E2BIG, "TOO_LARGE", "The hosted service takes no request of that size: %.*s", REASON_CHARS,
+                       words);
     if (status == 408 || status == 429 || status >= 502)
         return unavailable(e, words);
     if (status == 404 && !*code)

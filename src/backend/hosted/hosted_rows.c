@@ -95,6 +95,8 @@ int hosted_list(struct backend *b, const struct backend_query *q, struct arena *
         return r;
     hosted_path_init(&path, t->name);
     add_app(&path, t, q->app_id);
+    if (q->user_id)
+        hosted_path_filter(&path, "user_id", "eq", q->user_id);
     if (q->status)
         hosted_path_filter(&path, "status", "eq", q->status);
     hosted_path_add(&path, "order", hosted_newest_first(t));

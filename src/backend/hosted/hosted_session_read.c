@@ -38,7 +38,8 @@ static bool is_member(struct json_value binding, const char *name, struct slice 
 static bool read_binding(struct hosted_channel *ch, struct json_value response)
 {
     struct json_value list = json_get(response, "postgres_changes"), binding = { 0 }, id;
-    const char *dot = strchr(ch->table, '.');
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    const struct table_parts parts = backend_table_parts(a, ch->table);
     struct json_iter it = json_iter(list);
     struct slice none;
 
@@ -47,9 +48,7 @@ static bool read_binding(struct hosted_channel *ch, struct json_value response)
     id = json_get(binding, "id");
     ch->binding = json_int(id);
     return json_type(id) == JSON_INT && is_text(json_get(binding, "event"), "*") &&
-           is_member(binding, "schema",
-                     dot ? (struct slice){ ch->table, (size_t)(dot - ch->table) } : SLICE_LIT("public")) &&
-           is_member(binding, "table", slice_of(dot ? dot + 1 : ch->table)) &&
+           is_member(binding, "schema", slice_of(parts.schema)) && is_member(binding, "table", slice_of(parts.table)) &&
            is_member(binding, "filter", slice_of(ch->filter));
 }
 

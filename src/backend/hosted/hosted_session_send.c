@@ -43,12 +43,13 @@ static int push(struct hosted_session *s, const struct hosted_channel *ch, const
 
 static void write_change(struct json_writer *w, const struct hosted_channel *ch)
 {
-    const char *dot = strchr(ch->table, '.');
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    const struct table_parts parts = backend_table_parts(a, ch->table);
 
     json_begin_object(w);
     json_add_string(w, "event", "*");
-    json_add_slice(w, "schema", dot ? (struct slice){ ch->table, (size_t)(dot - ch->table) } : SLICE_LIT("public"));
-    json_add_string(w, "table", dot ? dot + 1 : ch->table);
+    json_add_string(w, "schema", parts.schema);
+    json_add_string(w, "table", parts.table);
     if (ch->filter)
         json_add_string(w, "filter", ch->filter);
     json_end(w);

@@ -30,22 +30,10 @@ struct plan {
     size_t n;
 };
 
-/* Changes are reported by the service's realtime, and machines by its presence; the version is that of the pieces that
- * are left out here. */
-static bool is_needed(const struct postgres_piece *piece)
-{
-    static const char *const others[] = { "{outbox", "{presence}", "{schema}", "_events" };
-
-    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-        if (strstr(piece->make, others[i]))
-            return false;
-    return true;
-}
-
 static void add_pieces(struct step *step, const struct postgres_piece *pieces)
 {
     for (; pieces->what; pieces++)
-        if (is_needed(pieces) && step->n_pieces < PIECES_MAX)
+        if (!pieces->is_of_service && step->n_pieces < PIECES_MAX)
             step->pieces[step->n_pieces++] = pieces;
 }
 

@@ -49,7 +49,8 @@
                                           "    END IF;\n"                                                                               \
                                           "EXCEPTION WHEN insufficient_privilege THEN\n"                                                \
                                           "    RAISE WARNING 'hearth: a table is not in the publication {abbr}_events: %', SQLERRM;\n"  \
-                                          "END $do$;\n"                                                                                 \
+                                          "END $do$;\n",                                                                                \
+            .is_of_service = true                                                                                                       \
     }
 
 /* Tables with columns of their own have the trigger of the outbox. */
@@ -80,14 +81,15 @@ const struct postgres_piece postgres_published_pieces[] = { PUBLISHED_PIECE, { N
 
 const struct postgres_piece postgres_database_pieces[] = {
     { "table {schema}: the version of the schema", IS_TABLE("'{schema}'"),
-      "CREATE TABLE IF NOT EXISTS {schema} (version integer NOT NULL);\n" },
+      "CREATE TABLE IF NOT EXISTS {schema} (version integer NOT NULL);\n", .is_of_service = true },
     { "table {tables}: the tables with work", IS_TABLE("'{tables}'"),
       "CREATE TABLE IF NOT EXISTS {tables} (name text PRIMARY KEY, schema_name text NOT NULL,"
       " table_name text NOT NULL);\n" },
     { "table {presence}: the machines", IS_TABLE("'{presence}'"),
       "CREATE TABLE IF NOT EXISTS {presence} (machine_id text PRIMARY KEY, user_email text, hostname text,"
       " app_name text, online_at timestamptz NOT NULL DEFAULT {now}, seen_at timestamptz NOT NULL DEFAULT {now},"
-      " instance text);\n" },
+      " instance text);\n",
+      .is_of_service = true },
     { "function {abbr}_fn_changed: keeps the old data and counts the revision of a row", FUNCTION("changed"),
       "CREATE OR REPLACE FUNCTION {fn}changed\"() RETURNS trigger LANGUAGE plpgsql" FUNCTION_OPTIONS " AS $fn$\n"
       "BEGIN\n"
@@ -104,7 +106,7 @@ const struct postgres_piece postgres_database_pieces[] = {
       " AND (SELECT count(*) = 5 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace AND proname IN"
       " ('{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
       " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated'))",
-      "{outbox}" },
+      "{outbox}", .is_of_service = true },
     { NULL, NULL, NULL },
 };
 
@@ -210,7 +212,7 @@ const struct postgres_piece postgres_table_pieces[] = {
       "CREATE INDEX IF NOT EXISTS \"{index}_changed_again\" ON {table} (created_at, seq)"
       " WHERE handled_revision < revision;\n" },
     PUBLISHED_PIECE,
-    { "triggers hearth_2_... on {table}", TRIGGER("hearth_2_updated"), "{outbox_triggers}" },
+    { "triggers hearth_2_... on {table}", TRIGGER("hearth_2_updated"), "{outbox_triggers}", .is_of_service = true },
     { NULL, NULL, NULL },
 };
 

@@ -1,10 +1,14 @@
 /* The pieces of the schema as templates of postgres_table.h. Constant. */
 #pragma once
 
+#include <stdbool.h>
+
 struct postgres_piece {
     const char *what;  /* for a person; a template */
     const char *probe; /* selects one row of one boolean column: whether it is there */
     const char *make;
+    bool is_of_service; /* only where services work on the database themselves, not through the hosted service: realtime
+                           takes the place of the outbox and of the table of machines */
 };
 
 /* Ended by what NULL. */

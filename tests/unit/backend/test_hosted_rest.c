@@ -218,7 +218,9 @@ static void key_and_schema_go_in_headers_and_names_are_escaped(void **state)
 {
     static const char *const bodies[] = { TABLE_THERE };
     static const int statuses[] = { 200 };
-    struct backend_query q = { .table = "sales.orders", .status = "a&b=c,\"d\"" };
+    struct backend_query q = { .table = "sales.orders",
+                               .user_id = "11111111-1111-4111-8111-111111111111",
+                               .status = "a&b=c,\"d\"" };
     struct backend_rows rows;
     struct project p;
     struct err e = { 0 };
@@ -226,7 +228,8 @@ static void key_and_schema_go_in_headers_and_names_are_escaped(void **state)
     open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     assert_int_equal(backend_list(p.backend, &q, p.arena, &rows, &e), 0);
     assert_int_equal(rows.n, 0);
-    assert_true(heard(&p.script, "/rest/v1/orders?status=eq.a%26b%3dc%2c%22d%22&"));
+    assert_true(heard(
+        &p.script, "/rest/v1/orders?user_id=eq.11111111-1111-4111-8111-111111111111&status=eq.a%26b%3dc%2c%22d%22&"));
     assert_true(heard(&p.script, "apikey=sb_secret_1 authorization=Bearer sb_secret_1 accept-profile=sales"));
     close_project(&p);
 }

@@ -67,6 +67,21 @@ static void version_1_speaks_in_objects(void **state)
     rig_close(&rig);
 }
 
+static void a_name_in_quotes_is_told_without_them_and_may_have_a_dot(void **state)
+{
+    struct rig rig;
+
+    rig_open_as(&rig, false);
+    assert_int_equal(hosted_session_watch(rig.s, "sales.\"a.b \"\"c\"", NULL, NULL), 0);
+    hosted_session_begin(rig.s, rig.now_ms);
+    assert_non_null(strstr(tick(&rig, 0), "\"schema\":\"sales\",\"table\":\"a.b \\\"c\""));
+    take(&rig,
+         "[\"1\",\"1\",\"realtime:svc:sales.\\\"a.b \\\"\\\"c\\\"\",\"phx_reply\",{\"status\":\"ok\",\"response\":"
+         "{\"postgres_changes\":[{\"id\":77,\"event\":\"*\",\"schema\":\"sales\",\"table\":\"a.b \\\"c\"}]}}]");
+    assert_int_equal(monitor(&rig).items[0].state, BACKEND_LINK_JOINING);
+    rig_close(&rig);
+}
+
 static void a_reply_that_does_not_match_is_a_failure(void **state)
 {
     static const char *const lists[] = {
@@ -367,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_live_after_the_confirmation_and_a_gap_is_reported_then),
         cmocka_unit_test(version_1_speaks_in_objects),
+        cmocka_unit_test(a_name_in_quotes_is_told_without_them_and_may_have_a_dot),
         cmocka_unit_test(a_reply_that_does_not_match_is_a_failure),
         cmocka_unit_test(a_refused_table_is_joined_again_after_1_2_5_and_10_seconds),
         cmocka_unit_test(silence_of_the_server_fails_a_join_and_a_confirmation),
