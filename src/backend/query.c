@@ -80,6 +80,23 @@ const struct table_column table_activity_columns[TABLE_N_ACTIVITY_COLUMNS] = {
 };
 /* clang-format on */
 
+void table_deletions_shape(struct arena *a, const char *name, struct table_shape *ret)
+{
+    static const struct table_column more[] = {
+        COLUMN("event_type", TABLE_TEXT, "text", .default_text = "DELETE"),
+        COLUMN("source_table", TABLE_TEXT, "text", .is_nullable = true),
+    };
+
+    *ret = (struct table_shape){ .table = name,
+                                 .columns = arena_array(a, TABLE_N_ACTIVITY_COLUMNS + 2, sizeof(*ret->columns)),
+                                 .n_columns = TABLE_N_ACTIVITY_COLUMNS + 2,
+                                 .is_published = true,
+                                 .has_full_identity = true,
+                                 .is_internal = true };
+    memcpy(ret->columns, table_activity_columns, sizeof(table_activity_columns));
+    memcpy(ret->columns + TABLE_N_ACTIVITY_COLUMNS, more, sizeof(more));
+}
+
 const struct table_column *table_shape_column(const struct table_shape *shape, struct slice name)
 {
     for (size_t i = 0; i < shape->n_columns; i++)

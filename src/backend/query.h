@@ -53,6 +53,7 @@ struct table_shape {
     bool has_own_columns; /* false: the columns of the Activities table */
     bool is_published;    /* its changes are reported as events */
     bool has_full_identity;
+    bool is_internal; /* a table of the backend itself, for the service role alone */
 };
 
 /* A table as the database has it (struct backend_ops, probe). */
@@ -80,6 +81,10 @@ bool table_type_is_array(enum table_type type);
 /* The columns of the Activities table that others see (specification, Activities table). Constant. */
 enum { TABLE_N_ACTIVITY_COLUMNS = 14 };
 extern const struct table_column table_activity_columns[TABLE_N_ACTIVITY_COLUMNS];
+
+/* <abbr>_deletions, the work that deleted rows left: the columns of the Activities table, event_type and source_table.
+ */
+void table_deletions_shape(struct arena *a, const char *name, struct table_shape *ret);
 
 /* ---- statements ---- */
 
@@ -178,7 +183,8 @@ struct query_reply {
  *   22007, 22008), -EINVAL BAD_OPERATOR (42883), -EINVAL BAD_CONFLICT (42P10), -ETIMEDOUT QUERY_TIMEOUT (57014),
  *   -EEXIST NOT_UNIQUE (23505), -EINVAL NOT_NULL (23502), -EINVAL CHECK_FAILED (23514), -EPERM ROW_REFUSED (42501, by
  *   only_user), -EACCES STORE_DENIED (42501, by the database), -E2BIG TOO_LARGE, -E2BIG TOO_MANY_ROWS (PGRST124).
- * backend_shape: knows the tables of ensure_table and declare and the Activities table, none of the backend's own.
+ * backend_shape: knows the tables of ensure_table and declare, the Activities table, and of the backend's own only
+ *   <abbr>_deletions, as is_internal.
  * backend_declare: makes the table with these columns, or adds the nullable ones it lacks; -EEXIST TABLE_DIFFERS names
  *   the first column of another type. Idempotent. Its changes are reported as events whose rows carry raw_data with the
  *   whole record as JSON. */

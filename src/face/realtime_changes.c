@@ -149,12 +149,18 @@ static const char *event_text(unsigned ops)
     return ops == ALL_OPS ? "*" : backend_op_name(ops);
 }
 
+static bool is_internal_of(const struct rt_channel *ch, const struct rt_binding *b)
+{
+    return ch->caller.role == FACE_SERVICE && rt_is_named(b->schema, "public") &&
+           rt_is_internal(ch->socket->rt->config.backend, b->name);
+}
+
 static void confirm(struct rt_channel *ch, const struct rt_item *item)
 {
     for (size_t i = 0; i < ch->n_bindings; i++) {
         const struct rt_binding *b = &ch->bindings[i];
 
-        if (is_published(b, &item->tables, item->arena))
+        if (is_published(b, &item->tables, item->arena) || is_internal_of(ch, b))
             continue;
         rt_system(
             ch, "postgres_changes", false,
@@ -199,7 +205,7 @@ void rt_tables_known(struct realtime *rt, const struct rt_item *item)
 static bool matches(const struct rt_binding *b, const struct rt_change *c)
 {
     return (b->ops & (unsigned)c->op) && rt_is_named(b->schema, c->schema) && rt_is_named(b->name, c->name) &&
-           rt_filter_passes(&b->filter, c);
+           (!c->is_internal || strcmp(b->name, "*") != 0) && rt_filter_passes(&b->filter, c);
 }
 
 /* The last frame that was made: members of one topic with the same subscriptions share it. */
@@ -251,6 +257,8 @@ static bool is_for(const struct rt_channel *ch, const struct rt_change *c)
 {
     const struct backend_row *row = c->new_row ? c->new_row : c->old_row;
 
+    if (c->is_internal)
+        return ch->caller.role == FACE_SERVICE;
     if (c->shape && c->shape->of.n_columns && !c->shape->has_user)
         return ch->caller.role != FACE_ANON;
     return row && face_may_see(&ch->caller, row->user_id);

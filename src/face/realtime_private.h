@@ -98,6 +98,7 @@ struct rt_change {
     const char *schema; /* "public" for a name without a schema */
     const char *name;
     bool is_lease_only;
+    bool is_internal; /* of <abbr>_deletions: for the service role, by its name only */
     struct backend_row *new_row, *old_row;
     struct rt_shape *shape;   /* owned; NULL: the table has the columns of the Activities table */
     struct json_value record; /* with a shape: the row that filters are asked about */
@@ -240,6 +241,8 @@ void rt_tables_known(struct realtime *rt, const struct rt_item *item);
 void rt_deliver_change(struct realtime *rt, struct rt_change *change);
 void rt_deliver_gap(struct realtime *rt);
 bool rt_is_named(const char *wanted, const char *name); /* wanted "*": every name */
+
+bool rt_is_internal(const struct backend *b, const char *table); /* <abbr>_deletions */
 
 /* realtime_filter.c */
 /* -EINVAL INVALID_FILTER for what no table could have. An empty text: no filter. */

@@ -278,7 +278,7 @@ static struct backend_row *copy(struct arena *a, const struct backend_row *row)
     return to;
 }
 
-static struct rt_item *copy_event(const struct backend_event *event)
+static struct rt_item *copy_event(const struct realtime *rt, const struct backend_event *event)
 {
     struct rt_item *item = rt_item_new(RT_CHANGE);
     struct arena *a = item->arena = arena_new();
@@ -288,6 +288,7 @@ static struct rt_item *copy_event(const struct backend_event *event)
     c->table = arena_strdup(a, event->table);
     rt_change_name(a, c);
     c->is_lease_only = event->is_lease_only;
+    c->is_internal = rt_is_internal(rt->config.backend, event->table);
     c->new_row = copy(a, event->new_row);
     c->old_row = copy(a, event->old_row);
     clock_now_text(c->at);
@@ -295,21 +296,18 @@ static struct rt_item *copy_event(const struct backend_event *event)
     return item;
 }
 
-/* The rows that a DELETE leaves for the work of tasks are no table of the apps. */
-static bool is_own_table(const struct backend *b, const char *table)
+/* The rows that a DELETE leaves for the work of tasks. */
+bool rt_is_internal(const struct backend *b, const char *table)
 {
     size_t n = strlen(b->abbr);
 
     return strncmp(table, b->abbr, n) == 0 && strcmp(table + n, "_deletions") == 0;
 }
 
-static void on_event(void *arg, const struct backend_event *event)
+static void take_event(struct realtime *rt, const struct backend_event *event)
 {
-    struct realtime *rt = arg;
     struct rt_item *item;
 
-    if (atomic_load(&rt->n_watching) == 0 || is_own_table(rt->config.backend, event->table))
-        return;
     if (atomic_load(&rt->n_changes) >= LIMIT_REALTIME_CHANGES ||
         atomic_load(&rt->n_change_bytes) >= LIMIT_REALTIME_CHANGE_BYTES) {
         metric_add(rt->dropped, 1);
@@ -318,10 +316,25 @@ static void on_event(void *arg, const struct backend_event *event)
         return;
     }
     atomic_store(&rt->has_gap, false);
-    item = copy_event(event);
+    item = copy_event(rt, event);
     atomic_fetch_add(&rt->n_changes, 1);
     atomic_fetch_add(&rt->n_change_bytes, item->change->n_bytes);
     rt_queue_push(&rt->rows, item, 0);
+}
+
+/* The work of a deletion is a row of its own. */
+static void on_event(void *arg, const struct backend_event *event)
+{
+    struct realtime *rt = arg;
+    const struct backend_event work = { .op = BACKEND_INSERT,
+                                        .table = event->work ? event->work->table : NULL,
+                                        .new_row = event->work };
+
+    if (atomic_load(&rt->n_watching) == 0)
+        return;
+    take_event(rt, event);
+    if (event->work)
+        take_event(rt, &work);
 }
 
 /* ---- life ---- */

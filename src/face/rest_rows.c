@@ -25,6 +25,11 @@ static int name_table(struct rest_work *w, char **ret)
     return backend_table_name(w->arena, buf_to_arena(&quoted, w->arena), ret, NULL);
 }
 
+static bool may_see(const struct rest_work *w)
+{
+    return !w->shape.is_internal || w->who->role == FACE_SERVICE;
+}
+
 static int read_shape(struct rest_work *w, struct err *e)
 {
     char *table = NULL;
@@ -36,7 +41,7 @@ static int read_shape(struct rest_work *w, struct err *e)
         return err_set(e, -EOPNOTSUPP, "FACE_PART_MISSING", "The backend %s has no rows over REST.",
                        w->backend->ops->name);
     r = backend_shape(w->backend, table, w->arena, &w->shape, e);
-    if (r == -ENOENT || (r == 0 && !w->shape.is_published)) {
+    if (r == -ENOENT || (r == 0 && (!w->shape.is_published || !may_see(w)))) {
         if (e)
             err_init(e);
         return refuse_table(w, e);

@@ -229,13 +229,22 @@ test('only the schema public, JSON and the methods of the table are served', asy
 // ---- what breaks a rule ----
 
 test('tables that are not there, or are the service\'s own, are not served', async () => {
-    const names = ['nope', 'public.svc_activities', 'sqlite_master', 'sqlite_schema', '_presence', '_changes', 'svc_deletions', 'svc_activities;', '%22svc_activities%22', 'sales.orders', '%22sales%22.%22orders%22', 'svc_activities%22',
+    const names = ['nope', 'public.svc_activities', 'sqlite_master', 'sqlite_schema', '_presence', '_changes', 'svc_presence', 'svc_activities;', '%22svc_activities%22', 'sales.orders', '%22sales%22.%22orders%22', 'svc_activities%22',
         'svc_activities%20', '%C3%BC', 'x'.repeat(63), 'x'.repeat(64), 'SVC_ACTIVITIES%00'.slice(0, 14), 'a%27b', 'rpc'];
     for (const name of names)
         for (const [method, body] of [['GET'], ['POST', {}], ['PATCH', {}], ['DELETE']]) {
             const reply = await service(method, `/rest/v1/${name}?id=eq.1`, body);
             refused(reply, 404, 'PGRST205', /Could not find the table 'public\./);
         }
+});
+
+test('the work of deleted rows is the service role\'s', async () => {
+    const { body: [{ id }] } = await service('POST', base, { raw_data: { gone: true } }, { prefer: 'return=representation' });
+    assert.equal((await service('DELETE', `${base}?id=eq.${id}`)).status, 204);
+    const { status, body } = await service('GET', `/rest/v1/svc_deletions?old_data->>id=eq.${id}`);
+    assert.equal(status, 200);
+    assert.deepEqual(body.map((row) => [row.source_table, row.event_type, row.status, row.old_data.id]), [['svc_activities', 'DELETE', 'pending', id]]);
+    refused(await asUser('GET', '/rest/v1/svc_deletions'), 404, 'PGRST205');
 });
 
 test('queries that break the grammar, or ask for what is not served, name the parameter and the rule', async () => {

@@ -75,6 +75,24 @@ test('what one machine fails is broadcast and done by another', async (t) => {
     assert.deepEqual((await becomes(face.official, id, 'completed')).result, { by: 'guest-2' });
 });
 
+test('the work of a deleted row is done by a client of the face, with the row as it was', async (t) => {
+    const face = await faceService(t), watched = new Arrivals();
+    const channel = face.official.channel('gone').on('postgres_changes', { event: 'INSERT', schema: 'public', table: 'svc_deletions' }, (e) => watched.push(e));
+    await new Promise((done, failed) => channel.subscribe((state, error) => (state === 'SUBSCRIBED' ? done() : failed(error ?? new Error(state)))));
+    await hostedService(t, face, 'guest', `printf '{"by":"%s"}' "$MACHINE_ID"`);
+    const id = await insertRow(face.official, { n: 7 });
+    await becomes(face.official, id, 'completed');
+    assert.equal((await face.official.from('svc_activities').delete().eq('id', id)).error, null);
+    const work = await watched.wait((e) => e.new.old_data.id === id);
+    assert.deepEqual([work.new.source_table, work.new.old_data.raw_data], ['svc_activities', { n: 7 }]);
+    const row = await until(async () => {
+        const { data, error } = await face.official.from('svc_deletions').select().eq('id', work.new.id).single();
+        assert.equal(error, null);
+        return data.status === 'completed' && data;
+    }, { what: 'the work of the deletion is done' });
+    assert.deepEqual(row.result, { by: 'guest' });
+});
+
 test('machines of both sides see each other, and official clients see and join them', async (t) => {
     const face = await faceService(t);
     const guest = await hostedService(t, face, 'guest', 'echo done');

@@ -63,6 +63,7 @@ static int translate(struct sql_db *db, const struct table_shape *shape, int r, 
 /* --- one query on a connection --- */
 
 struct work {
+    struct embedded *em;
     const struct query *q;
     struct arena *arena;
     struct query_reply reply;
@@ -127,7 +128,7 @@ static int run(struct sql_db *db, struct work *w, struct err *e)
 {
     struct table_shape shape = { 0 };
     struct err why = { 0 };
-    int r = embedded_shape_read(db, w->q->table, w->arena, &shape, e);
+    int r = embedded_shape_of(w->em, db, w->q->table, w->arena, &shape, e);
 
     if (r < 0)
         return r;
@@ -168,7 +169,7 @@ static int run_read(struct sql_db *db, struct work *w, struct err *e)
 int embedded_query(struct backend *b, const struct query *q, struct arena *a, struct query_reply *ret, struct err *e)
 {
     struct embedded *em = embedded_of(b);
-    struct work w = { .q = q, .arena = a, .reply = { .rows = SLICE_LIT("[]"), .count = -1 } };
+    struct work w = { .em = em, .q = q, .arena = a, .reply = { .rows = SLICE_LIT("[]"), .count = -1 } };
     int r = query_check(q, e);
 
     if (r == 0 && q->kind == QUERY_SELECT)

@@ -13,6 +13,9 @@
 /* embedded_shape.c */
 int embedded_shape_read(struct sql_db *db, const char *table, struct arena *a, struct table_shape *ret,
                         struct err *e) MUST_CHECK;
+/* The same, and <abbr>_deletions. */
+int embedded_shape_of(struct embedded *em, struct sql_db *db, const char *table, struct arena *a,
+                      struct table_shape *ret, struct err *e) MUST_CHECK;
 int embedded_shape(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e);
 /* The names of all tables whose changes are events, in order. */
 int embedded_published_list(struct sql_db *db, struct arena *a, const char ***ret, size_t *ret_n,

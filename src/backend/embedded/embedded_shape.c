@@ -94,9 +94,23 @@ int embedded_shape_read(struct sql_db *db, const char *table, struct arena *a, s
     return r;
 }
 
+int embedded_shape_of(struct embedded *em, struct sql_db *db, const char *table, struct arena *a,
+                      struct table_shape *ret, struct err *e)
+{
+    const char *deletions = embedded_table_name(embedded_table_deletions(em->tables));
+    char *name = NULL;
+
+    if (backend_table_name(a, table, &name, NULL) < 0 || strcmp(name, deletions) != 0)
+        return embedded_shape_read(db, table, a, ret, e);
+    table_deletions_shape(a, name, ret);
+    return 0;
+}
+
 int embedded_shape(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e)
 {
-    return embedded_shape_read(readers_get(embedded_of(b)->readers), table, a, ret, e);
+    struct embedded *em = embedded_of(b);
+
+    return embedded_shape_of(em, readers_get(em->readers), table, a, ret, e);
 }
 
 int embedded_published_list(struct sql_db *db, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)

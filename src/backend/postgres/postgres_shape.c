@@ -141,9 +141,12 @@ int postgres_shape(struct backend *b, const char *table, struct arena *a, struct
     char *name = NULL;
     int r;
 
-    if (backend_table_name(a, table, &name, NULL) < 0 ||
-        strcmp(name, postgres_table_name(postgres_table_deletions(pg->tables))) == 0)
+    if (backend_table_name(a, table, &name, NULL) < 0)
         return refusals_no_table(table, e);
+    if (strcmp(name, postgres_table_name(postgres_table_deletions(pg->tables))) == 0) {
+        table_deletions_shape(a, name, ret);
+        return 0;
+    }
     shape.table = name;
     r = postgres_find_table(pg, name, &t, NULL);
     if (r == 0) {

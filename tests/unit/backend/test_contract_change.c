@@ -18,7 +18,7 @@ static void constraints_are_kept(void **state)
     q = select_all();
     q.table = "none";
     refused(rig, q, -ENOENT, "UNKNOWN_TABLE");
-    q.table = "svc_deletions";
+    q.table = "svc_presence";
     refused(rig, q, -ENOENT, "UNKNOWN_TABLE");
     q.table = "no table; --";
     refused(rig, q, -ENOENT, "UNKNOWN_TABLE");
