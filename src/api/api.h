@@ -13,7 +13,8 @@ struct api {
     struct identity *identity;
     struct meter *meter; /* identity/meter.h */
     struct backend *backend;
-    bool has_remote_rows; /* calls of the backend wait for a peer (backend/backend_providers.h) */
+    /* Calls of the backend wait for a peer: its provider (backend/backend_providers.h), or an app in Custom Mode. */
+    atomic_bool has_remote_rows;
     struct tasks *tasks;
     struct agents *agents;
     struct agent_turns *agent_turns; /* agents/turns.h */

@@ -49,6 +49,9 @@ int apps_start_enabled(struct apps *apps, struct err *e) MUST_CHECK;
 /* Registers the app, or replaces it when app_id or name is known; starts nothing. ret_app_id: UUID_SIZE. */
 int app_put(struct apps *apps, const struct app_config *c, struct slice json, const char *actor, char *ret_app_id,
             struct err *e) MUST_CHECK;
+/* A table of Custom Mode belongs to one app: -EINVAL VALIDATION_ERROR names each of c's tables that another app lists
+ * when one of the two is in Custom Mode. */
+int app_check_tables(struct apps *apps, const struct app_config *c, struct err *e) MUST_CHECK;
 /* Stops the app and removes its registration, its grants and, with with_data, its data folder. */
 int app_remove(struct apps *apps, const char *app_id, bool with_data, const char *actor, struct err *e) MUST_CHECK;
 int app_start(struct apps *apps, const char *app_id, struct err *e) MUST_CHECK;

@@ -78,6 +78,11 @@ const struct field app_config_fields[] = {
     FIELD_END,
 };
 
+bool app_config_is_custom(const struct app_config *c)
+{
+    return c->backend.is_enabled && c->backend.mode && strcmp(c->backend.mode, "custom") == 0;
+}
+
 bool app_config_is_launchable(const struct app_config *c)
 {
     return c->is_type_given || (c->command && *c->command);

@@ -56,5 +56,7 @@ int app_config_check(const struct app_config *c, const char *abbr, struct err *e
 int app_config_read(struct arena *a, struct slice json, struct app_config *ret, struct err *e) MUST_CHECK;
 /* home_url with the port filled in; NULL: the app has no home_url, or its port is unknown (0). */
 const char *app_home_url(struct arena *a, const struct app_config *c, uint16_t port);
+/* Does the app own its tables and their lock (docs/custom-mode.md)? */
+bool app_config_is_custom(const struct app_config *c);
 /* Has the app something to launch? */
 bool app_config_is_launchable(const struct app_config *c);

@@ -81,9 +81,18 @@ static void rule_home_url(const struct config_rules *x)
         err_add_field(x->e, "config.home_url", "is refused: %s", why.text);
 }
 
+/* In Custom Mode the service calls the app. */
+static void rule_address(const struct config_rules *x)
+{
+    if (app_config_is_custom(x->config) && is_blank(x->config->home_url) && !app_config_is_launchable(x->config))
+        err_add_field(x->e, "config.home_url", "must be given when %s.mode is custom and Hearth does not start the app",
+                      x->backend);
+}
+
 void rules_of_home(const struct config_rules *x)
 {
     rule_home_url(x);
+    rule_address(x);
     if (x->config->has_backend && x->config->has_supabase)
         err_add_field(x->e, "config.supabase", "must not be given beside config.backend: both are the same block");
 }
@@ -150,12 +159,43 @@ void rules_of_tables(const struct config_rules *x)
                           x->deletions);
         else if (is_table_declared(x, name, i))
             err_add_field(x->e, field, "names the table %s a second time", b->tables.items[i]);
+        else if (app_config_is_custom(x->config) && strcmp(name, x->activities) == 0)
+            err_add_field(x->e, field, "must not be %s in Custom Mode: that table is the service's", x->activities);
     }
-    if (b->is_enabled && b->mode && strcmp(b->mode, "custom") == 0 && b->tables.n == 0)
+    if (app_config_is_custom(x->config) && b->tables.n == 0)
         err_add_field(x->e, member_of(x, "tables"), "must name at least one table when %s.mode is custom", x->backend);
 }
 
-/* A table of work has the columns of the Activities table. */
+static void rule_column(const struct config_rules *x, const struct table_shape *t, const char *name,
+                        const enum table_type *types, size_t n_types)
+{
+    const struct table_column *c = table_shape_column(t, slice_of(name));
+
+    for (size_t i = 0; c && i < n_types; i++)
+        if (c->type == types[i])
+            return;
+    err_add_field(x->e, arena_printf(x->arena, "%s.schema.%.130s.columns.%s", x->backend, t->table, name),
+                  "must be declared with the type %s: %s is a table of Custom Mode", table_type_word(types[0]),
+                  t->table);
+}
+
+/* Work of Custom Mode: docs/custom-mode.md. */
+static void rules_of_custom_table(const struct config_rules *x, const struct table_shape *t)
+{
+    static const enum table_type text[] = { TABLE_TEXT }, time[] = { TABLE_TIMESTAMPTZ, TABLE_TIMESTAMP };
+    size_t n_keys = 0;
+
+    rule_column(x, t, "status", text, ARRAY_SIZE(text));
+    rule_column(x, t, "locked_by", text, ARRAY_SIZE(text));
+    rule_column(x, t, "locked_at", time, ARRAY_SIZE(time));
+    for (size_t i = 0; i < t->n_columns; i++)
+        n_keys += t->columns[i].is_key;
+    if (n_keys != 1)
+        err_add_field(x->e, arena_printf(x->arena, "%s.schema.%.130s.columns", x->backend, t->table),
+                      "must have a key of one column: %s is a table of Custom Mode", t->table);
+}
+
+/* A table of work has the columns of the Activities table, but for those of Custom Mode. */
 void rules_of_schema(const struct config_rules *x)
 {
     const char *path = member_of(x, "schema");
@@ -168,7 +208,11 @@ void rules_of_schema(const struct config_rules *x)
 
         if (is_reserved(x, schema.tables[i].table) || strcmp(schema.tables[i].table, x->activities) == 0)
             err_add_field(x->e, field, "must not be a table of the service itself");
-        else if (is_table_declared(x, schema.tables[i].table, x->config->backend.tables.n))
+        else if (!is_table_declared(x, schema.tables[i].table, x->config->backend.tables.n))
+            continue;
+        else if (app_config_is_custom(x->config))
+            rules_of_custom_table(x, &schema.tables[i]);
+        else
             err_add_field(x->e, field, "must not be in %s.tables too: its rows are data, not work", x->backend);
     }
 }

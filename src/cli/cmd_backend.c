@@ -124,26 +124,62 @@ static void show_json(struct cli *cli, const struct backend_lacks *lacks)
     buf_clear(&out);
 }
 
+static int show_lacks(struct cli *cli, const struct backend_lacks *lacks)
+{
+    if (cli->is_json)
+        show_json(cli, lacks);
+    for (size_t i = 0; !cli->is_json && i < lacks->n; i++) {
+        out_print("\n-- missing: %s\n", lacks->items[i].what);
+        out_lines(stdout, slice_of(lacks->items[i].remedy));
+    }
+    if (!cli->is_json && lacks->n == 0)
+        out_print("The database has all it needs.\n");
+    return lacks->n ? CLI_FAILED : CLI_DONE;
+}
+
 static int check(struct work *w, const struct backend_provider *p, const struct backend_place *place, struct err *e)
 {
     struct backend_lacks lacks = { 0 };
     int r = p->lacks(place, &w->setup, w->cli->arena, &lacks, e);
 
+    return r < 0 ? r : show_lacks(w->cli, &lacks);
+}
+
+/* Also of the tables of apps in Custom Mode, which only a service or its data tell. */
+static int check_by_request(struct cli *cli, struct err *e)
+{
+    struct client_reply reply = { 0 };
+    struct json_value missing, lack;
+    struct backend_lacks lacks = { 0 };
+    struct json_iter it;
+    int r = cli_get(cli, "/api/backend/check", &reply, e);
+
     if (r < 0)
         return r;
-    if (w->cli->is_json)
-        show_json(w->cli, &lacks);
-    for (size_t i = 0; !w->cli->is_json && i < lacks.n; i++) {
-        out_print("\n-- missing: %s\n", lacks.items[i].what);
-        out_lines(stdout, slice_of(lacks.items[i].remedy));
-    }
-    if (!w->cli->is_json && lacks.n == 0)
-        out_print("The database has all it needs.\n");
-    return lacks.n ? CLI_FAILED : CLI_DONE;
+    missing = json_get(reply.json, "missing");
+    lacks.items = arena_array(cli->arena, json_length(missing) + 1, sizeof(*lacks.items));
+    for (it = json_iter(missing); json_next(&it, NULL, &lack); lacks.n++)
+        lacks.items[lacks.n] = (struct backend_lack){ arena_strdup(cli->arena, json_cstr(json_get(lack, "what"))),
+                                                      arena_strdup(cli->arena, json_cstr(json_get(lack, "sql"))) };
+    return show_lacks(cli, &lacks);
+}
+
+static int find_set_up(void *arg, struct settings *settings, struct err *e)
+{
+    *(bool *)arg = backend_provider_to_set_up(settings) != NULL;
+    return 0;
 }
 
 int run_backend_check(struct cli *cli, struct err *e)
 {
+    const struct service_config config = { .data_dir = cli->data_dir };
+    bool is_running = lockfile_owner(cli->data_dir) != 0, has_set_up = false;
+    int r = service_with_settings(&config, is_running, find_set_up, &has_set_up, e);
+
+    if (r < 0)
+        return r;
+    if (cli->n_args == 0 && (is_running || !has_set_up))
+        return check_by_request(cli, e);
     return run_with_settings(cli, check, e);
 }
 

@@ -182,6 +182,7 @@ static void start_work(void *arg)
 
     if (tasks_start(s->tasks, &e) < 0)
         log_error("service", NULL, "tasks did not start: %s", e.text);
+    wire_custom_start(s);
     e = (struct err){ 0 };
     if (apps_start_enabled(s->apps, &e) < 0)
         log_error("service", NULL, "apps did not start: %s", e.text);

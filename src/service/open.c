@@ -3,6 +3,7 @@
 
 #include "api/routes.h"
 #include "backend/backend_providers.h"
+#include "backend/custom/custom.h"
 #include "backup/backup.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -439,7 +440,7 @@ static int open_api(struct service *s, bool is_serving, struct err *e)
     s->api.identity = s->identity;
     s->api.meter = s->meter;
     s->api.backend = s->backend;
-    s->api.has_remote_rows = backend_provider_of(s->settings)->is_remote;
+    atomic_store(&s->api.has_remote_rows, backend_provider_of(s->settings)->is_remote);
     s->api.tasks = s->tasks;
     s->api.agents = s->agents;
     s->api.agent_turns = s->agent_turns;
@@ -500,6 +501,8 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
     if (r == 0)
         r = open_apps(s, is_serving, e);
     if (r == 0)
+        r = wire_custom(s, e);
+    if (r == 0)
         r = open_tasks(s, is_serving, e);
     if (r == 0 && is_serving)
         service_log_copies(s);
@@ -536,6 +539,8 @@ struct service *service_close(struct service *s)
     s->sandbox = sandbox_free(s->sandbox);
     s->dispatch = dispatch_close(s->dispatch);
     s->tasks = tasks_close(s->tasks);
+    if (s->custom)
+        custom_stop(s->custom);
     s->apps = apps_close(s->apps);
     s->agent_turns = agent_turns_close(s->agent_turns);
     s->approvals = approvals_close(s->approvals);

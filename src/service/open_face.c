@@ -1,9 +1,11 @@
 /* The face: what apps of the hosted service use. */
 #include "service/private.h"
 
+#include "backend/custom/custom.h"
+
 int service_open_face(struct service *s, struct err *e)
 {
-    const struct realtime_config c = { .backend = s->backend,
+    const struct realtime_config c = { .backend = custom_inner(s->backend),
                                        .store = s->store,
                                        .identity = s->identity,
                                        .presence_ms =

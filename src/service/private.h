@@ -32,7 +32,8 @@ struct service {
     struct settings *settings;
     struct loop *loop;
     struct pool *short_pool, *long_pool;
-    struct backend *backend;
+    struct backend *backend; /* custom, once it is open */
+    struct backend *custom;  /* Custom Mode around the provider's */
     struct identity *identity;
     struct meter *meter;
     struct guard *guard;
@@ -117,6 +118,11 @@ void wire_child_ended(void *service, uint64_t tag);
 void wire_provider_found(void *service);
 void wire_contact(void *service, const char *app_id, const char *app_name, const char *program);
 bool wire_may_use_socket(void *service, pid_t pid);
+/* wiring_custom.c: the decorator around the backend, its tables, its start. */
+struct custom_table;
+int wire_custom(struct service *s, struct err *e) MUST_CHECK;
+void wire_custom_tables(struct service *s, const struct custom_table *tables, size_t n);
+void wire_custom_start(struct service *s);
 /* wiring_tools.c: what the built-in tools of agents need; valid as long as the service. */
 struct builtin_services wire_builtin_services(struct service *s);
 

@@ -3,6 +3,7 @@
 
 #include "api/resources/events.h"
 #include "apps/config_schema.h"
+#include "backend/custom/custom.h"
 #include "base/limits.h"
 #include "base/log.h"
 
@@ -13,6 +14,8 @@ struct listener_list {
     struct arena *arena;
     struct task_listener *items;
     size_t n;
+    struct custom_table *custom; /* tables of apps in Custom Mode */
+    size_t n_custom;
 };
 
 static unsigned events_mask(const char *const *names, size_t n)
@@ -88,6 +91,22 @@ static int copy_tables(struct listener_list *list, const struct app_config *app,
     return 0;
 }
 
+static bool is_custom_table(const struct listener_list *list, const char *table)
+{
+    for (size_t i = 0; i < list->n_custom; i++)
+        if (strcmp(list->custom[i].table, table) == 0)
+            return true;
+    return false;
+}
+
+/* The activities table, which every listener has first, stays the service's. */
+static void note_custom_tables(struct listener_list *list, const struct task_listener *of)
+{
+    for (size_t i = 1; i < of->n_tables; i++)
+        if (!is_custom_table(list, of->tables[i]))
+            list->custom[list->n_custom++] = (struct custom_table){ of->tables[i], of->app_id, of->table_events[i] };
+}
+
 static int copy_handlers(struct listener_list *list, const struct app_config *app, struct task_listener *to,
                          struct err *e)
 {
@@ -125,7 +144,7 @@ static int add_listener(void *arg, const struct app_config *app, struct err *e)
     if (app_schema_declare(list->service->backend, app, &why) < 0)
         log_warn("apps", NULL, "tables of the app %s cannot be made: %s", LOG_Q(app->name), LOG_Q(why.text));
 
-    if (!app->backend.is_enabled || strcmp(app->backend.mode, "compatible") != 0 || list->n == LIMIT_APPS)
+    if (!app->backend.is_enabled || list->n == LIMIT_APPS)
         return 0;
     *to = (struct task_listener){
         .app_id = app->app_id,
@@ -138,6 +157,8 @@ static int add_listener(void *arg, const struct app_config *app, struct err *e)
         r = copy_tables(list, app, to, e);
     if (r == 0)
         r = copy_handlers(list, app, to, e);
+    if (r == 0 && app_config_is_custom(app))
+        note_custom_tables(list, to);
     list->n += r == 0;
     return r;
 }
@@ -149,9 +170,11 @@ int wire_listeners(void *service, struct arena *a, struct task_listeners *ret, s
     int r;
 
     list.items = arena_array(a, LIMIT_APPS, sizeof(*list.items));
+    list.custom = arena_array(a, (size_t)LIMIT_APPS * LIMIT_APP_TABLES, sizeof(*list.custom));
     r = app_each(s->apps, a, add_listener, &list, e);
     if (r < 0)
         return r;
+    wire_custom_tables(s, list.custom, list.n_custom);
     *ret = (struct task_listeners){ list.items, list.n };
     return 0;
 }

@@ -387,6 +387,8 @@ static int offer_again(struct intake *in, const struct task_match *m, const stru
         return err_set(e, r, why.code, "%s", why.text);
     if (!is_claimable(in->t, &row))
         return task_follow(in->t, &row, e);
+    if (!row.old_data) /* an app's own table does not keep it */
+        row.old_data = seen->old_data;
     if (start_at_once(in, m, &row, known, seen_us))
         return 0;
     r = wait_again(in, m, &row, known, e);

@@ -59,7 +59,8 @@ static int claim_row(struct task_start *s, struct err *e)
     s->known_attempt = s->task.attempt;
     s->task.attempt = lease.attempt;
     s->task.raw_data = s->row.raw_data;
-    s->task.old_data = s->row.old_data;
+    if (s->row.old_data) /* an app's own table does not keep it: the event had it */
+        s->task.old_data = s->row.old_data;
     s->task.attempted_by = s->row.attempted_by;
     s->task.retry_count = s->row.retry_count;
     return 0;

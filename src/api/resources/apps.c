@@ -5,6 +5,7 @@
 #include "agents/agents.h"
 #include "api/api.h"
 #include "api/dispatch.h"
+#include "api/resources/backend_lacks.h"
 #include "api/resources/foreign_clients.h"
 #include "api/routes.h"
 #include "backend/backend.h"
@@ -78,6 +79,8 @@ static const struct field app_answer[] = {
 };
 static const struct field app_id_answer[] = { SHAPE_STRING("app_id"),
                                               SHAPE_STRING("sandbox", .help = "what it may see and do, in words"),
+                                              SHAPE_LIST("missing", backend_lack_shape, .flags = FIELD_OPTIONAL,
+                                                         .help = "what the tables of an app in Custom Mode lack"),
                                               FIELD_END };
 static const struct field state_answer[] = { SHAPE_OBJECT("app", state_shape), FIELD_END };
 static const struct field lines_answer[] = { SHAPE_LIST("lines", line_shape), FIELD_END };
@@ -223,9 +226,10 @@ static int check_app(const struct request *req, const void *body, struct err *e)
     const struct app_config *config = body;
     int r_agents = check_agents(req, body, e);
     int r_sandbox = sandbox_definition_check(&config->sandbox, "config.sandbox", req->api->data_dir, e);
+    int r_tables = app_check_tables(req->api->apps, config, e);
 
     note_words(req, config);
-    return r < 0 ? r : r_agents < 0 ? r_agents : r_sandbox;
+    return r < 0 ? r : r_agents < 0 ? r_agents : r_sandbox < 0 ? r_sandbox : r_tables;
 }
 
 /* Creates the app's tables before the answer, because the app may insert as soon as it has the answer. */
@@ -235,11 +239,26 @@ static int make_tables(struct request *req, const struct app_config *config, str
     int r = 0;
 
     r = app_schema_declare(backend, config, e);
-    if (r < 0 || !config->backend.is_enabled || strcmp(config->backend.mode, "compatible") != 0)
+    if (r < 0 || !config->backend.is_enabled || app_config_is_custom(config))
         return r;
     for (size_t i = 0; r == 0 && i < config->backend.tables.n; i++)
         r = backend->ops->ensure_table(backend, config->backend.tables.items[i], e);
     return r;
+}
+
+/* Of tables of Custom Mode: the app is registered all the same, and works once its tables are mended. */
+static void write_lacks(struct request *req, struct response *res, const struct app_config *config)
+{
+    struct err e = { 0 };
+
+    if (!app_config_is_custom(config))
+        return;
+    json_begin_array_as(&res->json, "missing");
+    for (size_t i = 0; i < config->backend.tables.n; i++)
+        if (backend_lacks_of_table(req, &res->json, config->backend.tables.items[i], &e) < 0)
+            log_warn("api", NULL, "table %s was not checked: %s", LOG_Q(config->backend.tables.items[i]),
+                     LOG_Q(e.text));
+    json_end(&res->json);
 }
 
 static int put_app(struct request *req, struct response *res, struct err *e)
@@ -256,6 +275,7 @@ static int put_app(struct request *req, struct response *res, struct err *e)
     tasks_listen_now(req->api->tasks);
     json_add_string(&res->json, "app_id", app_id);
     json_add_string(&res->json, "sandbox", sandbox_words(req->arena, req->api->sandbox, &config->sandbox));
+    write_lacks(req, res, config);
     return 0;
 }
 

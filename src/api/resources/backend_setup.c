@@ -1,6 +1,7 @@
 /* The set-up of the place where the rows are, for the local administrator: run, progress, what is missing. */
 #include "api/api.h"
 #include "api/routes.h"
+#include "api/resources/backend_lacks.h"
 #include "backend/backend_providers.h"
 #include "base/limits.h"
 #include "identity/audit.h"
@@ -157,12 +158,7 @@ static const struct field check_fields[] = {
     FIELD_STRING(struct check_query, tables, "tables", .max = LIMIT_TEXT_CHARS, .help = "of apps, separated by commas"),
     FIELD_END,
 };
-static const struct field lack_shape[] = {
-    SHAPE_STRING("what"),
-    SHAPE_STRING("sql", .help = "makes it"),
-    FIELD_END,
-};
-static const struct field check_answer[] = { SHAPE_LIST("missing", lack_shape), FIELD_END };
+static const struct field check_answer[] = { SHAPE_LIST("missing", backend_lack_shape), FIELD_END };
 
 static int read_tables(const struct request *req, struct backend_setup *setup, struct err *e)
 {
@@ -176,29 +172,30 @@ static int read_tables(const struct request *req, struct backend_setup *setup, s
     return r;
 }
 
-static int check(struct request *req, struct response *res, struct err *e)
+/* Without a place that is set up, only the tables of apps in Custom Mode may lack something. */
+static int read_lacks(struct request *req, const struct backend_setup *setup, struct backend_lacks *ret, struct err *e)
 {
     const struct backend_place place = place_of(req);
+    const struct backend_provider *p = backend_provider_to_set_up(req->api->settings);
+
+    return p ? p->lacks(&place, setup, req->arena, ret, e) : 0;
+}
+
+static int check(struct request *req, struct response *res, struct err *e)
+{
     struct backend_setup setup = setup_of(req);
-    const struct backend_provider *p = NULL;
     struct backend_lacks lacks = { 0 };
     int r = read_tables(req, &setup, e);
 
     if (r == 0)
-        r = find(req, &p, e);
-    if (r == 0)
-        r = p->lacks(&place, &setup, req->arena, &lacks, e);
+        r = read_lacks(req, &setup, &lacks, e);
     if (r < 0)
         return r;
     json_begin_array_as(&res->json, "missing");
-    for (size_t i = 0; i < lacks.n; i++) {
-        json_begin_object(&res->json);
-        json_add_string(&res->json, "what", lacks.items[i].what);
-        json_add_string(&res->json, "sql", lacks.items[i].remedy);
-        json_end(&res->json);
-    }
+    backend_lacks_write(&res->json, &lacks);
+    r = backend_lacks_of_apps(req, &res->json, e);
     json_end(&res->json);
-    return 0;
+    return r;
 }
 
 const struct route backend_setup_routes[] = {
@@ -227,7 +224,7 @@ const struct route backend_setup_routes[] = {
       ROUTE_QUERY(check_fields, struct check_query),
       .answer = check_answer,
       .handler = check,
-      .summary = "What the database or project lacks, each with its SQL",
+      .summary = "What the database or project, and the tables of apps in Custom Mode, lack, each with its SQL",
       .tag = "Backend" },
     ROUTE_END,
 };

@@ -40,6 +40,9 @@ int custom_open(const struct custom_config *c, struct backend **ret, struct err 
 /* A service begins: stored ends go to their apps. */
 int custom_start(struct backend *b, struct err *e) MUST_CHECK;
 
+/* The last call but close(): the callbacks are not called any more, and no row of Custom Mode is touched. */
+void custom_stop(struct backend *b);
+
 struct custom_table {
     const char *table;  /* as backend_table_name() returns it */
     const char *app_id; /* the only app that may work on it */

@@ -151,6 +151,8 @@ static int call_app(struct claim *x, struct custom_lock_reply *reply, struct err
     int r = c->config.calls.place(c->config.arg, x->view->app_id, x->arena, &place, e);
 
     if (r == 0)
+        r = custom_delivery_check_room(c->deliveries, x->view->app_id, e);
+    if (r == 0)
         r = custom_rests_enter(c->rests, x->view->app_id, e);
     if (r < 0)
         return r == -ENOENT ? err_set(e, -EHOSTUNREACH, "APP_UNREACHABLE", "The app is not registered.") : r;

@@ -68,9 +68,9 @@ bool custom_record_read(const struct custom_view *v, struct json_value record, s
     if (!key)
         return false;
     *ret = (struct backend_row){
-        .table = v->table,
+        .table = arena_strdup(a, v->table),
         .id = arena_strdup(a, key),
-        .app_id = v->app_id,
+        .app_id = arena_strdup(a, v->app_id),
         .user_id = text_of(v, record, CUSTOM_USER_ID, a),
         .raw_data = json_to_str(a, record),
         .status = status ? status : "",

@@ -42,6 +42,11 @@ static int postgres_is_ready(struct backend *b, struct err *e)
     return r < 0 ? r : read_number(pg, "SELECT 1", LIMIT_BACKEND_READY_MS, &one, e);
 }
 
+static int postgres_clock(struct backend *b, int64_t *ret_ms, struct err *e)
+{
+    return read_number(postgres_of(b), "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", 0, ret_ms, e);
+}
+
 static int check_version(struct postgres *pg, int64_t most_ms, struct err *e)
 {
     int64_t version = 0;
@@ -310,6 +315,8 @@ static const struct backend_ops postgres_ops = {
     .query = postgres_query,
     .shape = postgres_shape,
     .declare = postgres_declare,
+    .clock = postgres_clock,
+    .probe = postgres_probe,
 };
 
 int backend_postgres_open(const struct backend_postgres_config *c, struct backend **ret, struct err *e)

@@ -102,6 +102,14 @@ static bool is_listed(struct declaration *d, struct arena *a)
     return postgres_shape(&d->pg->backend, d->declared->table, a, &shape, NULL) == 0 && shape.has_own_columns;
 }
 
+/* What has the changes of a table reported; the table itself stays as it is. */
+static void put_reports(struct declaration *d)
+{
+    postgres_declare_put_list(&d->sql, d->pg->abbr, d->declared->table);
+    postgres_outbox_put_recorder(&d->sql, d->pg->abbr);
+    put_trigger(d);
+}
+
 static int run(struct declaration *d, struct arena *a, struct err *e)
 {
     bool is_done = false;
@@ -112,11 +120,8 @@ static int run(struct declaration *d, struct arena *a, struct err *e)
     is_done = r == 0 && is_done && is_listed(d, a);
     if (r < 0 || (is_done && is_published(d, a)))
         return r;
-    if (!is_done) {
-        postgres_declare_put_list(&d->sql, d->pg->abbr, d->declared->table);
-        postgres_outbox_put_recorder(&d->sql, d->pg->abbr);
-        put_trigger(d);
-    }
+    if (!is_done)
+        put_reports(d);
     buf_add_str(&d->sql, sql_of(d, a, postgres_published_pieces[0].make));
     buf_add_str(&d->sql, "COMMIT;\n");
     r = buf_check(&d->sql, e);
@@ -160,4 +165,36 @@ int postgres_declare(struct backend *b, const struct table_shape *declared, stru
     r = run(&d, a, e);
     buf_clear(&d.sql);
     return r;
+}
+
+/* --- tables of others --- */
+
+static const char *publish_text(struct declaration *d, struct arena *a)
+{
+    const char *text;
+
+    buf_init(&d->sql, MIB(4));
+    buf_add_str(&d->sql, script_begin);
+    put_reports(d);
+    buf_add_str(&d->sql, sql_of(d, a, postgres_published_pieces[0].make));
+    buf_add_str(&d->sql, "COMMIT;\n");
+    text = arena_strdup(a, buf_str(&d->sql));
+    buf_clear(&d->sql);
+    return text;
+}
+
+int postgres_probe(struct backend *b, const char *table, struct arena *a, struct table_probe *ret, struct err *e)
+{
+    struct declaration d = { .pg = postgres_of(b), .declared = &ret->shape };
+    char *name = NULL;
+    int r = backend_table_name(a, table, &name, e);
+
+    *ret = (struct table_probe){ .is_sql = true };
+    if (r == 0)
+        r = postgres_shape_any(d.pg, name, a, &ret->shape, e);
+    if (r < 0 || ret->shape.n_columns == 0)
+        return r;
+    ret->shape.is_published = is_listed(&d, a) && is_published(&d, a);
+    ret->publish = publish_text(&d, a);
+    return 0;
 }

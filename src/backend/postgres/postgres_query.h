@@ -25,6 +25,7 @@ void postgres_put_name(struct buf *out, const char *name);
 
 /* postgres_declare.c */
 int postgres_declare(struct backend *b, const struct table_shape *declared, struct err *e);
+int postgres_probe(struct backend *b, const char *table, struct arena *a, struct table_probe *ret, struct err *e);
 
 /* postgres_query_sql.c */
 extern const struct query_dialect postgres_dialect;
