@@ -19,7 +19,7 @@ const rows = [
     ['tests/api/(agents_workspaces|app_rows)', ['work', 'apps']],
     ['tests/api/(app_ports|apps)', ['apps']],
     ['tests/api/(audit|backend_token|confirm|connectivity|host_origin|keys|log_pipe|permissions|reload|settings_presence)', []],
-    ['tests/(api/backend_(account|setup)|peers/hosted_cli)', ['cli']],
+    ['tests/(api/backend_(account|setup)|peers/hosted_(cli|contract))', ['cli']],
     ['tests/api/(chat_waits|dialect|ollama|providers|usage|v1_responses)', ['models']],
     ['tests/api/(vector_texts|vectors|embed)', ['vectors', 'models']],
     ['tests/api/(cli_apps|completion)', ['cli', 'apps', 'work']],

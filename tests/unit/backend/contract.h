@@ -71,14 +71,14 @@ static inline int contract_run(const struct CMUnitTest *tests, size_t n)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct CMUnitTest *all = arena_array(a, n * ARRAY_SIZE(fixtures), sizeof(*all));
 
-    const char *only = getenv("HEARTH_TEST_PROVIDER");
+    const char *only = getenv("HEARTH_TEST_PROVIDER"), *one = getenv("HEARTH_TEST_FIXTURE");
     size_t n_all = 0;
 
     for (size_t i = 0; i < n * ARRAY_SIZE(fixtures); i++) {
         const struct fixture *f = &fixtures[i / n];
 
         if ((f->is_installed && !f->is_installed()) || (ONLY_WITH_EVENTS ? !f->has_events : f->is_only_events) ||
-            (only && strcmp(only, f->provider) != 0))
+            (only && strcmp(only, f->provider) != 0) || (one && strcmp(one, f->name) != 0))
             continue;
         all[n_all] = tests[i % n];
         all[n_all].name = arena_printf(a, "%s: %s", f->name, tests[i % n].name);
