@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { startHearth, until } from '../api/harness.mjs';
+import { backendFile, sqlite } from '../api/kit.mjs';
 import { binary, close, faceKeys, frame, handshake, openSocket, ping, pong, text, token } from '../api/realtime.mjs';
 
 const heartbeat = JSON.stringify([null, '1', 'phoenix', 'heartbeat', {}]);
@@ -228,6 +229,38 @@ test('channels, subscriptions, filters and presence beyond their limits are refu
     assert.equal((await wide.ask('realtime:0', 'phx_leave', {}, '1')).status, 'ok');
     assert.equal((await wide.join('realtime:100')).status, 'ok');
     wide.end();
+});
+
+test('names with quotes, dots, other letters and 63 bytes are tables and columns like any other; 64 bytes are refused', async (t) => {
+    const { h, keys } = await start(t);
+    // The embedded backend names its tables by the whole quoted name.
+    const quoted = (name) => `"${name.replaceAll('"', '""')}"`;
+    const names = ['a "b".c', 'Käse', 'x; DROP TABLE svc_activities; --', `${'ü'.repeat(31)}x`];
+    const columns = Object.fromEntries([['id', { type: 'int8', key: true }], ...names.map((name) => [name, { type: 'int4' }])]);
+    const register = (table, of = columns) => h.socket('POST', '/api/apps', { name: 'named', config: { backend: { schema: { [table]: { columns: of } } } } });
+    for (const name of names)
+        assert.equal((await register(quoted(name))).status, 201, name);
+    assert.equal((await register(quoted('x'.repeat(64)))).status, 400);
+    assert.equal((await register('plain', { ...columns, ['y'.repeat(64)]: { type: 'int4' } })).status, 400);
+
+    const socket = await openSocket(h, { key: keys.secret });
+    t.after(() => socket.end());
+    for (const name of names)
+        for (const column of names) {
+            const topic = `realtime:${names.indexOf(name)}-${names.indexOf(column)}`;
+            assert.equal((await socket.join(topic, { postgres_changes: [{ event: '*', schema: 'public', table: name, filter: `${column}=gt.1` }] })).status, 'ok');
+            assert.equal((await socket.next(topic, 'system'))[4].message, 'Subscribed to PostgreSQL', `${name} by ${column}`);
+        }
+    for (const name of names) {
+        const all = names.map(quoted).join();
+        await sqlite(backendFile(h), `INSERT INTO ${quoted(quoted(name))} (id, ${all}) VALUES (1, 1, 1, 1, 1), (2, 2, 2, 2, 2)`);
+        for (const column of names) {
+            const [, , , , { data }] = await socket.next(`realtime:${names.indexOf(name)}-${names.indexOf(column)}`, 'postgres_changes');
+            assert.deepEqual([data.table, data.record.id, data.record[column]], [name, 2, 2]);
+            assert.ok(data.columns.some((c) => c.name === column && c.type === 'int4'));
+        }
+    }
+    await isServed(h, keys.publishable);
 });
 
 // What all callers hold of a budget.
