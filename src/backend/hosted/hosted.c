@@ -1,11 +1,13 @@
 #include "backend/hosted/hosted_query.h"
 #include "backend/receivers.h"
 #include "backend/refusals.h"
+#include "base/clock.h"
+#include "net/wait.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { READY_MS = 2000 };
+enum { READY_MS = 2000, REFUSED_MS = 60000 };
 
 /* ---- calls of the service itself ---- */
 
@@ -58,6 +60,26 @@ static int refuse_table(struct hosted *h, const char *name, struct err *e)
                    name, name, name);
 }
 
+/* The set-up makes the table when it may. A refusal counts for a minute, so that a sweep does not repeat it at once. */
+static int make_missing(struct hosted *h, const char *name, struct err *e)
+{
+    const struct net_wait wait = net_wait_of(LIMIT_HOSTED_CALL_MS, NULL, &h->is_closing);
+    struct err why = { 0 };
+    int r;
+
+    if (!h->config.make_table || clock_mono_ms() < atomic_load(&h->refused_until_ms))
+        return refuse_table(h, name, e);
+    r = h->config.make_table(h->config.arg, name, &wait, &why);
+    if (r >= 0)
+        return 0;
+    atomic_store(&h->refused_until_ms, clock_mono_ms() + REFUSED_MS);
+    return err_set(
+        e, r, why.code,
+        "The project has no table %s, and it cannot be made: %s. A member who may write runs `hearth backend "
+        "setup %s`, or the SQL of `hearth backend sql %s`",
+        name, why.text, name, name);
+}
+
 static int hosted_ensure_table(struct backend *b, const char *declared, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -72,13 +94,10 @@ static int hosted_ensure_table(struct backend *b, const char *declared, struct e
     if (name[0] == '_' || strcmp(name, h->deletions) == 0)
         return err_set(e, -EINVAL, "VALIDATION_ERROR", "Table name %s is reserved", name);
     r = hosted_find_table(h, name, &t, &why);
-    if (r == -ENOENT && !h->config.make_table)
-        return refuse_table(h, name, e);
     if (r == -ENOENT) {
-        r = h->config.make_table(h->config.arg, name, e);
-        if (r == 0)
-            r = hosted_find_table(h, name, &t, e);
-        return r < 0 ? r : hosted_events_watch(h, name, e);
+        err_init(&why);
+        r = make_missing(h, name, &why);
+        r = r < 0 ? r : hosted_find_table(h, name, &t, &why);
     }
     if (r < 0 && e)
         *e = why;
@@ -132,6 +151,8 @@ static struct backend *hosted_close(struct backend *b)
     free(h->deletions);
     free(h->activities);
     free(h->abbr);
+    if (h->config.release)
+        h->config.release(h->config.arg);
     free(h);
     return NULL;
 }
@@ -216,6 +237,8 @@ int backend_hosted_open(const struct backend_hosted_config *c, struct backend **
     struct hosted *h;
     int r = refusals_check_abbr(c->abbr, e);
 
+    if (r < 0 && c->release)
+        c->release(c->arg);
     if (r < 0)
         return r;
     h = make(c);

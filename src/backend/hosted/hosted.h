@@ -46,11 +46,12 @@ struct hosted {
     struct hosted_realtime *realtime; /* NULL: none */
     struct receivers *receivers;
     atomic_bool is_closing;
-    atomic_uint lacks;           /* mask of enum hosted_function, as calls have found out */
-    atomic_llong sequence;       /* of events */
-    pthread_mutex_t lock;        /* guards tables and shapes */
-    struct hosted_table *tables; /* owned */
-    struct hosted_own *shapes;   /* owned; hosted_shape.c */
+    atomic_uint lacks;             /* mask of enum hosted_function, as calls have found out */
+    atomic_llong sequence;         /* of events */
+    atomic_llong refused_until_ms; /* no table is made before */
+    pthread_mutex_t lock;          /* guards tables and shapes */
+    struct hosted_table *tables;   /* owned */
+    struct hosted_own *shapes;     /* owned; hosted_shape.c */
     size_t n_shapes;
 };
 

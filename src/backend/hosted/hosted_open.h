@@ -24,11 +24,12 @@ struct backend_hosted_config {
     /* The access token of the signed-in user, as in hosted_realtime.h; NULL: always anonymous. */
     int (*token)(void *arg, const struct net_wait *wait, struct arena *a, struct hosted_token *ret, struct err *e);
     /* Makes a table with the columns of the Activities table; NULL: a missing table is refused in words. */
-    int (*make_table)(void *arg, const char *table, struct err *e);
+    int (*make_table)(void *arg, const char *table, const struct net_wait *wait, struct err *e);
     /* Makes a table with columns of its own and lists it as declared, or adds the columns that `existing` lacks, and
      * publishes it; existing without columns: there is none. NULL: it is refused in words. */
     int (*declare)(void *arg, const struct table_shape *declared, const struct table_shape *existing,
                    const struct net_wait *wait, struct err *e);
+    void (*release)(void *arg); /* when the backend closes, or could not be opened; NULL: nothing is owned */
     void *arg;
 };
 

@@ -2,6 +2,41 @@
 
 #include "backend/hosted/account.h"
 #include "backend/hosted/hosted_rest.h"
+#include "backend/hosted/hosted_setup.h"
+#include "base/util.h"
+
+#include <stdlib.h>
+
+/* What makes tables, through the account that is logged in. */
+struct maker {
+    struct settings *settings; /* borrowed */
+    char *data_dir;            /* owned */
+};
+
+static int make_table(void *arg, const char *table, const struct net_wait *wait, struct err *e)
+{
+    const struct maker *maker = arg;
+    const struct backend_place place = { .settings = maker->settings, .data_dir = maker->data_dir };
+
+    return hosted_setup_table(&place, table, wait, e);
+}
+
+static void release(void *arg)
+{
+    struct maker *maker = arg;
+
+    free(maker->data_dir);
+    free(maker);
+}
+
+static struct maker *maker_new(const struct backend_place *place)
+{
+    struct maker *maker = xcalloc(1, sizeof(*maker));
+
+    maker->settings = place->settings;
+    maker->data_dir = xstrdup(place->data_dir);
+    return maker;
+}
 
 /* The service's own work goes under the secret key where one is kept: the project's rules for users bind the other. */
 int hosted_place_open(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e)
@@ -15,7 +50,10 @@ int hosted_place_open(const struct backend_place *place, struct arena *a, struct
     config = (struct backend_hosted_config){ .url = project.url,
                                              .key = project.secret ? project.secret : project.key,
                                              .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
-                                             .call_ms = settings_ms(place->settings, SETTING_BACKEND_CALL_S) };
+                                             .call_ms = settings_ms(place->settings, SETTING_BACKEND_CALL_S),
+                                             .make_table = make_table,
+                                             .release = release,
+                                             .arg = maker_new(place) };
     return backend_hosted_open(&config, ret, e);
 }
 

@@ -113,7 +113,7 @@ static inline void hosted_run_pieces(const struct hosted_place *p, const char *t
     postgres_tables_free(ts);
 }
 
-static inline int hosted_add_table(void *arg, const char *table, struct err *e)
+static inline int hosted_add_table(void *arg, const char *table, const struct net_wait *wait, struct err *e)
 {
     const struct hosted_place *p = arg;
     const struct postgres_place place = { .url = p->pg, .n_connections = 1 };

@@ -251,6 +251,46 @@ static void a_missing_column_is_left_out(void **state)
     close_project(&p);
 }
 
+static int n_made, n_released;
+
+static int refuse_to_make(void *arg, const char *table, const struct net_wait *wait, struct err *e)
+{
+    n_made++;
+    return err_set(e, -EPERM, "HOSTED_DENIED", "Access Denied: the account may not write to %s", table);
+}
+
+static void count_release(void *arg)
+{
+    n_released++;
+}
+
+static void a_table_that_may_not_be_made_is_refused_in_words_and_not_at_once_again(void **state)
+{
+    static const char *const bodies[] = { TABLE_THERE, "{\"code\":\"PGRST205\",\"message\":\"no table\"}" };
+    static const int statuses[] = { 200, 404 };
+    struct backend_hosted_config config = { .key = "k",
+                                            .abbr = "svc",
+                                            .has_no_realtime = true,
+                                            .call_ms = 1500,
+                                            .make_table = refuse_to_make,
+                                            .release = count_release };
+    struct project p = { .script = { bodies, statuses, 2, .lock = PTHREAD_MUTEX_INITIALIZER } };
+    struct err e = { 0 };
+
+    rig_open(&p.rig, answer, &p.script);
+    p.arena = arena_new();
+    config.url = rig_url(&p.rig, "");
+    assert_int_equal(backend_hosted_open(&config, &p.backend, &e), 0);
+    assert_int_equal(p.backend->ops->ensure_table(p.backend, "orders", &e), -EPERM);
+    assert_string_equal(e.code, "HOSTED_DENIED");
+    assert_non_null(strstr(e.text, "Access Denied"));
+    assert_non_null(strstr(e.text, "`hearth backend sql orders`"));
+    assert_int_equal(p.backend->ops->ensure_table(p.backend, "orders", &e), -ENOENT);
+    assert_int_equal(n_made, 1);
+    close_project(&p);
+    assert_int_equal(n_released, 1);
+}
+
 static void a_peer_that_stalls_costs_one_deadline(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -368,6 +408,7 @@ int main(void)
         cmocka_unit_test(a_refused_insert_is_repeated_when_the_server_says_so),
         cmocka_unit_test(key_and_schema_go_in_headers_and_names_are_escaped),
         cmocka_unit_test(a_missing_column_is_left_out),
+        cmocka_unit_test(a_table_that_may_not_be_made_is_refused_in_words_and_not_at_once_again),
         cmocka_unit_test(a_peer_that_stalls_costs_one_deadline),
         cmocka_unit_test(a_redirect_is_not_followed),
         cmocka_unit_test(addresses_and_keys_are_checked_before_anything_is_sent),
