@@ -21,7 +21,7 @@ const struct route *const api_route_tables[] = {
     event_routes,
     presence_routes,
     backend_token_routes,
-    backend_key_routes, backend_monitor_routes,
+    backend_key_routes, backend_delivery_routes, backend_monitor_routes,
     backend_user_routes,
     backend_account_routes,
     backend_setup_routes,

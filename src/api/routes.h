@@ -40,6 +40,7 @@ extern const struct route face_auth_routes[];       /* api/resources/face_auth.c
 extern const struct route rest_routes[];            /* api/resources/rest.c: the same, rows over REST */
 extern const struct route backend_key_routes[];     /* api/resources/backend_keys.c */
 extern const struct route backend_account_routes[]; /* api/resources/backend_account.c */
+extern const struct route backend_delivery_routes[]; /* api/resources/backend_deliveries.c */
 extern const struct route backend_monitor_routes[]; /* api/resources/backend_monitor.c */
 extern const struct route backend_setup_routes[];   /* api/resources/backend_setup.c */
 extern const struct route backend_token_routes[];   /* api/resources/backend_token.c */

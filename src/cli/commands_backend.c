@@ -8,9 +8,25 @@ static const struct cli_column user_columns[] = {
     { "E-MAIL", "email" }, { "MADE", "created_at", CLI_TIME }, { "SIGNED IN", "last_sign_in_at", CLI_TIME, 1 }, { "ID", "id", CLI_ID, 2 }, { .title = NULL },
 };
 
+static const struct cli_column delivery_columns[] = {
+    { "ID", "id", CLI_ID }, { "STATE", "state" }, { "TABLE", "table_name" }, { "TASK", "task_id", .drop = 2 }, { "END", "action", .drop = 4 }, { "TRIES", "tries", .drop = 3 },
+    { "NEXT", "next_at", CLI_TIME, .drop = 5 }, { "ERROR", "error", .drop = 1 }, { .title = NULL },
+};
+static const struct cli_option delivery_options[] = {
+    { .name = "--state", .value = "STATE", .help = "waiting, dead, delivered or dropped; absent: waiting and dead" },
+    { .name = "--limit", .value = "N", .help = "at most so many, the newest" },
+    { .name = NULL },
+};
+
 const struct command commands_backend[] = {
     { .words = "backend monitor", .needs_service = true, .is_json = true, .has_table = true, .run = run_backend_monitor, .summary = "Show the machines that listen, and the state of each subscription" },
     { .words = "backend keys", .makes_folder = true, .is_json = true, .method = HTTP_GET, .path = "/api/backend/keys", .done = "publishable {publishable}\nsecret {secret}\njwt_secret {jwt_secret}", .summary = "Print the keys for apps of the hosted service" },
+    { .words = "backend deliveries", .options = delivery_options, .is_json = true, .method = HTTP_GET, .path = "/api/backend/deliveries", .query = "state={--state}&limit={--limit}",
+      .list = "deliveries", .columns = delivery_columns, .empty = "Every app has accepted the ends of its tasks.", .summary = "List the ends of tasks that apps in Custom Mode have not accepted" },
+    { .words = "backend deliveries retry", .args = "ID", .n_args_min = 1, .n_args_max = 1, .ids = { "/api/backend/deliveries", "deliveries", "id" }, .method = HTTP_POST,
+      .path = "/api/backend/deliveries/{0}/retry", .done = "The end is sent again.", .summary = "Send such an end again" },
+    { .words = "backend deliveries drop", .args = "ID", .n_args_min = 1, .n_args_max = 1, .ids = { "/api/backend/deliveries", "deliveries", "id" }, .method = HTTP_DELETE,
+      .path = "/api/backend/deliveries/{0}", .done = "The end is dropped: the work will be done again.", .summary = "Give up such an end; its row waits again" },
     { .words = "user list", .is_json = true, .method = HTTP_GET, .path = "/api/backend/users", .list = "users", .columns = user_columns, .empty = "No user has signed up.", .summary = "List the users of apps of the hosted service" },
     { .words = "user add", .args = "EMAIL", .n_args_min = 1, .n_args_max = 1, .is_json = true, .run = run_user_add, .summary = "Add such a user", .details = "The password is read from the terminal without echo, or from standard input." },
     { .words = "user password", .args = "EMAIL", .n_args_min = 1, .n_args_max = 1, .run = run_user_password, .summary = "Give such a user a new password, which ends the user's sessions", .details = "The password is read from the terminal without echo, or from standard input." },

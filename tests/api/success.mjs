@@ -54,6 +54,13 @@ async function newFact(w) {
     await sqlite(storeFile(w.h), `INSERT INTO model_facts VALUES ('${provider}', 'm', 'tools', 'schema', '${new Date().toISOString()}')`);
     return provider;
 }
+// The end of a task of an app in Custom Mode, whose app has refused it.
+async function newDelivery(w) {
+    const [id, now] = [crypto.randomUUID(), new Date().toISOString()];
+    await sqlite(storeFile(w.h), `INSERT INTO app_deliveries (id, app_id, table_name, row_id, machine_id, attempt, action, body, n_bytes, state, created_at, updated_at)
+        VALUES ('${id}', '${nobodysId}', 'no_such_table', '${unique('row')}', 'm', 1, 'complete', '{}', 2, 'dead', '${now}', '${now}')`);
+    return id;
+}
 async function newRule(w) {
     const rule = { agent: '@agent', tool: 'write_file' };
     await admin(w.h, 'POST', '/api/approvals/rules', { ...rule, decision: 'always' });
@@ -229,6 +236,9 @@ export const successes = {
 
     'GET /api/backend/keys': plain('/api/backend/keys'),
     'GET /api/backend/monitor': plain('/api/backend/monitor'),
+    'GET /api/backend/deliveries': plain('/api/backend/deliveries'),
+    'POST /api/backend/deliveries/:id/retry': async (w) => ({ path: `/api/backend/deliveries/${await newDelivery(w)}/retry` }),
+    'DELETE /api/backend/deliveries/:id': async (w) => ({ path: `/api/backend/deliveries/${await newDelivery(w)}` }),
     'GET /api/backend/users': plain('/api/backend/users'),
     'POST /api/backend/users': () => ({ path: '/api/backend/users', body: { email: `${unique('user')}@example.org`, password: 'a password' }, status: 201 }),
     'DELETE /api/backend/users/:user': async (w) => ({ path: `/api/backend/users/${(await faceUser(w.h)).user.email}` }),

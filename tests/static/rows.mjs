@@ -14,6 +14,7 @@ const tuning = new Set([
     'POST /api/tasks/:uuid/run', 'POST /api/tasks/:uuid/reject', 'POST /api/tasks/:uuid/replay', 'POST /api/tasks/:uuid/cancel', 'POST /api/tasks/replay', 'POST /api/tasks/sweep',
     'POST /api/keys', 'POST /api/keys/import', 'DELETE /api/keys/:id', 'POST /api/permissions/decide', 'POST /api/permissions/revoke', 'POST /api/permissions/reset',
     'POST /api/backend/users', 'DELETE /api/backend/users/:user', 'PUT /api/backend/users/:user/password',
+    'POST /api/backend/deliveries/:id/retry', 'DELETE /api/backend/deliveries/:id',
     'PUT /api/limits/apps/:app', 'PUT /api/limits/keys/:id', 'DELETE /api/limits/apps/:app', 'DELETE /api/limits/keys/:id',
     'POST /api/providers/:name/test', 'DELETE /api/models/facts', 'POST /api/session/link', 'POST /api/session/confirm', 'DELETE /api/session',
     'POST /api/workspaces', 'POST /api/workspaces/:slug/threads', 'POST /api/workspaces/:slug/threads/:thread/edit', 'POST /api/workspaces/:slug/threads/:thread/regenerate',
