@@ -56,6 +56,7 @@ int run_settings_set(struct cli *cli, struct err *e);
 int run_open(struct cli *cli, struct err *e);
 int run_doctor(struct cli *cli, struct err *e);
 int run_audit_verify(struct cli *cli, struct err *e);
+int run_backend_deliveries(struct cli *cli, struct err *e);
 int run_user_add(struct cli *cli, struct err *e);
 int run_user_password(struct cli *cli, struct err *e);
 int run_backend_sql(struct cli *cli, struct err *e);
