@@ -35,7 +35,7 @@ static bool is_unknown(struct claim *x)
 /* The row as the table has it. */
 static int read_row(struct claim *x, struct backend_row *ret, struct err *e)
 {
-    struct json_value record;
+    struct json_value record = { 0 };
     int r = custom_select_one(x->c, x->view, x->in->row_id, x->arena, &record, e);
 
     if (r == 0 && !custom_record_read(x->view, record, x->arena, ret))
@@ -95,7 +95,7 @@ static int take_row(struct claim *x, const struct backend_row *row, struct err *
 static int take_lease(struct claim *x, struct err *e)
 {
     struct custom_records changed = { 0 };
-    struct backend_row row;
+    struct backend_row row = { 0 };
     int r = read_row(x, &row, e);
 
     if (r < 0)
@@ -119,7 +119,7 @@ static int take_lease(struct claim *x, struct err *e)
 /* After an answer that is missing: the row may be ours all the same. */
 static int look_after(struct claim *x, const struct err *why, struct err *e)
 {
-    struct backend_row row;
+    struct backend_row row = { 0 };
 
     if (read_row(x, &row, NULL) == 0 && is_mine(x, &row))
         return take_lease(x, e);
@@ -183,7 +183,7 @@ int custom_claim(struct custom *c, const struct custom_view *v, const struct bac
                  struct backend_row *ret, struct backend_lease *ret_lease, struct err *e)
 {
     struct claim x = { c, v, in, a, ret, ret_lease };
-    struct backend_row row;
+    struct backend_row row = { 0 };
     bool has_tried;
     int r = read_row(&x, &row, e);
 

@@ -148,6 +148,49 @@ static void keys_are_texts_of_any_kind(void **state)
     }
 }
 
+static void insert_thing(struct custom_rig *x, const char *name)
+{
+    statement(x, (struct query){ .kind = QUERY_INSERT,
+                                 .table = "things",
+                                 .rows = json_of(x, arena_printf(x->arena, "[{\"name\":\"%s\"}]", name)) });
+}
+
+static void a_key_has_a_longest_length(void **state)
+{
+    struct custom_rig *x = *state;
+    char name[LIMIT_CUSTOM_KEY + 2] = "";
+    struct backend_lease lease;
+    struct err e;
+
+    memset(name, 'k', LIMIT_CUSTOM_KEY);
+    insert_thing(x, name);
+    must(machine_claim_of(&x->machines[0], "things", name, &lease, &e), &e);
+    name[LIMIT_CUSTOM_KEY] = 'k';
+    insert_thing(x, name);
+    assert_int_equal(machine_claim_of(&x->machines[0], "things", name, &lease, &e), -ENOENT);
+    assert_int_equal(atomic_load(&x->app->n_locks), 1);
+}
+
+/* Rows that this machine has failed do not hide an older one that it may take. */
+static void failed_rows_hide_no_waiting_row(void **state)
+{
+    struct custom_rig *x = *state;
+    struct machine *m = &x->machines[0];
+    const struct backend_claim as = { ORDERS, NULL, "m0", STALE_MS, 3 };
+    const char *old = order_insert(x, "{\"created_at\":\"2020-01-01T00:00:00Z\"}");
+    struct backend_rows rows = { 0 };
+    struct err e = { 0 };
+
+    for (int i = 0; i < 3; i++) {
+        struct backend_lease lease = machine_must_claim(m, order_insert(x, "{}"));
+
+        order_set(x, lease.row_id, "{\"status\":\"failed\",\"locked_by\":null,\"locked_at\":null}");
+    }
+    must(m->backend->ops->claimable(m->backend, ORDERS, &as, NULL, 1, x->arena, &rows, &e), &e);
+    assert_int_equal(rows.n, 1);
+    assert_string_equal(rows.items[0].id, old);
+}
+
 /* ---- a race ---- */
 
 struct racer {
@@ -329,6 +372,8 @@ int main(void)
         CUSTOM_TEST(an_app_that_does_not_run_is_unreachable),
         CUSTOM_TEST(rows_that_are_taken_or_finished_are_not_asked_for),
         CUSTOM_TEST(keys_are_texts_of_any_kind),
+        CUSTOM_TEST(a_key_has_a_longest_length),
+        CUSTOM_TEST(failed_rows_hide_no_waiting_row),
         CUSTOM_TEST(each_row_is_won_by_one_machine),
         CUSTOM_TEST(a_heartbeat_renews_only_a_lease_in_force),
         CUSTOM_TEST(a_released_row_waits_again),
