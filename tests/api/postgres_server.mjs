@@ -23,19 +23,20 @@ function run(program, args, cwd) {
     return stdout.trimEnd();
 }
 
-// The database `work` belongs to the role `owner`, which is no superuser.
+// The database `work` belongs to the role `owner`, which is no superuser. settings: of the server, or a function of its folder.
 export async function startPostgres(t, settings = {}) {
     const folder = mkdtempSync(join(tmpdir(), 'hearth-pg-'));
     if (asUser.uid)
         chownSync(folder, nobody, nobody);
     run('initdb', ['-D', join(folder, 'data'), '-U', 'root', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], folder);
-    const options = Object.entries({ listen_addresses: '', fsync: 'off', ...settings }).flatMap(([key, value]) => ['-c', `${key}=${value}`]);
+    const set = { listen_addresses: '', fsync: 'off', port: 5432, ...typeof settings === 'function' ? settings(folder) : settings };
+    const options = Object.entries(set).flatMap(([key, value]) => ['-c', `${key}=${value}`]);
     const start = () => spawn(join(postgresPrograms, 'postgres'), ['-D', join(folder, 'data'), '-k', folder, ...options], { ...asUser, cwd: folder, stdio: 'ignore' });
     const ended = (child) => new Promise((done) => child.exitCode !== null || child.signalCode !== null ? done() : child.on('exit', done));
     const pg = {
         folder,
         child: start(),
-        url: (user = 'owner', database = 'work') => `host=${folder} dbname=${database} user=${user}`,
+        url: (user = 'owner', database = 'work') => `host=${folder}${set.port === 5432 ? '' : ` port=${set.port}`} dbname=${database} user=${user}`,
         psql: (sql, user = 'owner', database = 'work') => run('psql', ['-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', pg.url(user, database), '-c', sql], folder),
         // As psql(), for statements that may wait for what this process does meanwhile.
         later: (sql, user = 'owner') => promisify(execFile)(join(postgresPrograms, 'psql'), ['-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', pg.url(user), '-c', sql], { ...asUser, cwd: folder }),
@@ -46,7 +47,7 @@ export async function startPostgres(t, settings = {}) {
             child.stdin.write(sql);
             return child;
         },
-        ready: () => until(() => spawnSync(join(postgresPrograms, 'pg_isready'), ['-q', '-h', folder], asUser).status === 0, { what: 'PostgreSQL' }),
+        ready: () => until(() => spawnSync(join(postgresPrograms, 'pg_isready'), ['-q', '-h', folder, '-p', `${set.port}`], asUser).status === 0, { what: 'PostgreSQL' }),
         // As after a crash: the server recovers at its next start. After a SIGKILL it starts when the last process of the old one has ended.
         async restart(signal = 'SIGQUIT') {
             pg.child.kill(signal);
