@@ -101,6 +101,15 @@ char *postgres_compact_json(struct arena *a, struct slice json);
 int postgres_find_table(struct postgres *pg, const char *name, struct postgres_table **ret, struct err *e) MUST_CHECK;
 int postgres_table_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n,
                          struct err *e) MUST_CHECK;
+/* Adds the names that a template of a query without parameters gives (postgres_table.h), at most LIMIT_ITEMS_DEFAULT; a
+ * repeated statement adds them once. table: what is missing when there is no such table; NULL: any. */
+struct postgres_names {
+    struct arena *arena;
+    const char **items; /* room for them is the caller's */
+    size_t n, n_before; /* n_before: that were there already */
+};
+int postgres_read_names(struct postgres *pg, const char *sql, const char *table, struct postgres_names *names,
+                        struct err *e) MUST_CHECK;
 int postgres_read_row(struct postgres *pg, struct postgres_table *t, const char *id, const char *app_id,
                       struct arena *a, struct backend_row *ret, struct err *e) MUST_CHECK;
 int postgres_insert(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret,

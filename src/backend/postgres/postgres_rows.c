@@ -45,17 +45,11 @@ int postgres_find_table(struct postgres *pg, const char *name, struct postgres_t
     return 0;
 }
 
-struct names {
-    struct arena *arena;
-    const char **items;
-    size_t n;
-};
-
 static int take_name(void *arg, const struct pg_row *row, struct err *e)
 {
-    struct names *names = arg;
+    struct postgres_names *names = arg;
     struct slice text = SLICE_LIT("");
-    int r = pg_row_text(row, 0, LIMIT_SETTING_BYTES, &text, e);
+    int r = pg_row_text(row, 0, LIMIT_TABLE_NAME, &text, e);
 
     if (r == 0)
         names->items[names->n++] = arena_slicedup(names->arena, text);
@@ -64,23 +58,33 @@ static int take_name(void *arg, const struct pg_row *row, struct err *e)
 
 static void forget_names(void *arg)
 {
-    ((struct names *)arg)->n = 0;
+    struct postgres_names *names = arg;
+
+    names->n = names->n_before;
 }
 
-int postgres_table_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
+int postgres_read_names(struct postgres *pg, const char *sql, const char *table, struct postgres_names *names,
+                        struct err *e)
 {
-    struct names names = { .arena = a, .items = arena_array(a, LIMIT_ITEMS_DEFAULT, sizeof(*names.items)) };
     struct postgres_call c = {
-        .sql = postgres_sql(postgres_table_activities(pg->tables),
-                            "SELECT name FROM {tables} ORDER BY name COLLATE \"C\" LIMIT 10000"),
+        .sql = postgres_sql(postgres_table_activities(pg->tables), sql),
+        .table = table,
         .repeat = POSTGRES_REPEATABLE,
         .n_columns = 1,
         .max_rows = LIMIT_ITEMS_DEFAULT,
         .on_row = take_name,
         .on_begin = forget_names,
-        .arg = &names,
+        .arg = names,
     };
-    int r = postgres_call(pg, &c, e);
+
+    return postgres_call(pg, &c, e);
+}
+
+int postgres_table_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
+{
+    struct postgres_names names = { .arena = a, .items = arena_array(a, LIMIT_ITEMS_DEFAULT, sizeof(*names.items)) };
+    int r =
+        postgres_read_names(pg, "SELECT name FROM {tables} ORDER BY name COLLATE \"C\" LIMIT 10000", NULL, &names, e);
 
     if (r == 0) {
         *ret = names.items;

@@ -164,30 +164,6 @@ int postgres_shape(struct backend *b, const char *table, struct arena *a, struct
 
 /* --- published tables --- */
 
-struct names {
-    struct arena *arena;
-    const char **items;
-    size_t n, n_before;
-};
-
-static int take_name(void *arg, const struct pg_row *row, struct err *e)
-{
-    struct names *names = arg;
-    struct slice text = SLICE_LIT("");
-    int r = pg_row_text(row, 0, LIMIT_TABLE_NAME, &text, e);
-
-    if (r == 0)
-        names->items[names->n++] = arena_slicedup(names->arena, text);
-    return r;
-}
-
-static void forget_names(void *arg)
-{
-    struct names *names = arg;
-
-    names->n = names->n_before;
-}
-
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -195,19 +171,9 @@ static int compare_names(const void *a, const void *b)
 
 int postgres_published_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
 {
-    struct names names = { .arena = a };
+    struct postgres_names names = { .arena = a };
     const char **work = NULL;
-    struct postgres_call c = {
-        .sql = postgres_sql(postgres_table_activities(pg->tables),
-                            "SELECT name FROM \"public\".\"{abbr}_declared\" LIMIT 10000"),
-        .table = "declared",
-        .repeat = POSTGRES_REPEATABLE,
-        .n_columns = 1,
-        .max_rows = LIMIT_ITEMS_DEFAULT,
-        .on_row = take_name,
-        .on_begin = forget_names,
-        .arg = &names,
-    };
+    struct err why = { 0 };
     int r = postgres_table_names(pg, a, &work, &names.n_before, e);
 
     if (r < 0)
@@ -215,9 +181,13 @@ int postgres_published_names(struct postgres *pg, struct arena *a, const char **
     names.items = arena_array(a, names.n_before + LIMIT_ITEMS_DEFAULT, sizeof(*names.items));
     for (names.n = 0; names.n < names.n_before; names.n++)
         names.items[names.n] = work[names.n];
-    r = postgres_call(pg, &c, NULL);
-    if (r < 0 && r != -ENOENT) /* no table was ever declared */
-        return postgres_call(pg, &c, e);
+    r = postgres_read_names(pg, "SELECT name FROM \"public\".\"{abbr}_declared\" LIMIT 10000", "declared", &names,
+                            &why);
+    if (r < 0 && r != -ENOENT) { /* no table was ever declared */
+        if (e)
+            *e = why;
+        return r;
+    }
     qsort(names.items, names.n, sizeof(*names.items), compare_names);
     *ret = names.items;
     *ret_n = MIN(names.n, (size_t)LIMIT_ITEMS_DEFAULT);
