@@ -186,7 +186,8 @@ static int read_json(struct arena *a, enum table_type type, struct slice text, s
 }
 
 struct array_reader {
-    struct slice text;
+    struct slice text;      /* as PostgreSQL writes arrays, or ... */
+    struct json_value json; /* ... a JSON array */
     size_t at;
     struct arena *arena;
     enum table_type type;
@@ -265,25 +266,34 @@ static int read_elements(struct array_reader *r, struct err *e)
     return failed == 0 && r->at < r->text.n ? query_value_refuse(r->type, r->text, e) : failed;
 }
 
-static int read_array(struct arena *a, enum table_type type, struct slice text, struct query_value *ret, struct err *e)
+typedef int elements_fn(struct array_reader *r, struct err *e);
+
+/* The value of an array is a JSON array of what `read` finds. */
+static int write_array(struct array_reader *reader, elements_fn *read, struct query_value *ret, struct err *e)
 {
-    struct array_reader reader = { .text = text, .arena = a, .type = type };
     struct json_writer w;
     struct buf out;
     int r;
 
     buf_init(&out, LIMIT_REPLY);
     json_write_init(&w, &out);
-    reader.out = &w;
+    reader->out = &w;
     json_begin_array(&w);
-    r = read_elements(&reader, e);
+    r = read(reader, e);
     if (r == 0) {
         json_end(&w);
         r = buf_check(&out, e);
     }
     ret->kind = QUERY_VALUE_TEXT;
-    ret->text = slice_of(buf_to_arena(&out, a));
+    ret->text = slice_of(buf_to_arena(&out, reader->arena));
     return r;
+}
+
+static int read_array(struct arena *a, enum table_type type, struct slice text, struct query_value *ret, struct err *e)
+{
+    struct array_reader reader = { .text = text, .arena = a, .type = type };
+
+    return write_array(&reader, read_elements, ret, e);
 }
 
 /* --- entry --- */
@@ -329,34 +339,29 @@ int query_value_read(struct arena *a, enum table_type type, struct slice text, s
 }
 
 /* A JSON array as an array of PostgreSQL's: each element is read as one of an array literal would be. */
+static int read_json_elements(struct array_reader *r, struct err *e)
+{
+    struct json_iter it = json_iter(r->json);
+    struct json_value item;
+    int failed = 0;
+
+    while (failed == 0 && json_next(&it, NULL, &item)) {
+        if (json_type(item) == JSON_NULL)
+            json_add_null(r->out, NULL);
+        else if (json_type(item) == JSON_STRING)
+            failed = add_element(r, json_string(item), true, e);
+        else
+            failed = add_element(r, slice_of(json_to_str(r->arena, item)), true, e);
+    }
+    return failed;
+}
+
 static int read_json_array(struct arena *a, enum table_type type, struct json_value v, struct query_value *ret,
                            struct err *e)
 {
-    struct json_writer w;
-    struct array_reader reader = { .arena = a, .type = type, .out = &w };
-    struct json_iter it = json_iter(v);
-    struct json_value item;
-    struct buf out;
-    int r = 0;
+    struct array_reader reader = { .json = v, .arena = a, .type = type };
 
-    buf_init(&out, LIMIT_REPLY);
-    json_write_init(&w, &out);
-    json_begin_array(&w);
-    while (r == 0 && json_next(&it, NULL, &item)) {
-        if (json_type(item) == JSON_NULL)
-            json_add_null(&w, NULL);
-        else if (json_type(item) == JSON_STRING)
-            r = add_element(&reader, json_string(item), true, e);
-        else
-            r = add_element(&reader, slice_of(json_to_str(a, item)), true, e);
-    }
-    if (r == 0) {
-        json_end(&w);
-        r = buf_check(&out, e);
-    }
-    ret->kind = QUERY_VALUE_TEXT;
-    ret->text = slice_of(buf_to_arena(&out, a));
-    return r;
+    return write_array(&reader, read_json_elements, ret, e);
 }
 
 int query_value_of_json(struct arena *a, enum table_type type, struct json_value v, struct query_value *ret,
