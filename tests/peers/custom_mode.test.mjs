@@ -1,0 +1,90 @@
+// Custom Mode over PostgreSQL with two services as two machines: one winner for each row, and rows of a killed machine are recovered.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { test } from 'node:test';
+import { startHearth, coldHearth, until } from '../api/harness.mjs';
+import { admin, shellAgent } from '../api/kit.mjs';
+import { postgresPrograms, startPostgres } from '../api/postgres_server.mjs';
+
+const skip = postgresPrograms ? false : 'no PostgreSQL is installed';
+const columns = {
+    id: { type: 'uuid', key: true, default: 'gen_random_uuid()' }, n: { type: 'int4' }, status: { type: 'text', nullable: false, default: 'pending' },
+    locked_by: { type: 'text' }, locked_at: { type: 'timestamptz' }, ended_by: { type: 'text' },
+};
+const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
+
+// One app for both machines; its rows are changed by conditional statements.
+async function ownApp(t, pg) {
+    const seen = { locks: [], ends: [] };
+    const routes = {
+        '/api/task-lock': ({ task_id, machine_id }) => {
+            const id = pg.psql(`UPDATE orders SET status = 'claimed', locked_by = ${quoted(machine_id)}, locked_at = now()
+                WHERE id = ${quoted(task_id)} AND status IN ('pending', 'failed') RETURNING id`);
+            seen.locks.push({ task_id, machine_id, won: id !== '' });
+            return id ? [200, { success: true }] : [409, { success: false, reason: 'already_locked' }];
+        },
+        '/api/task-webhook': ({ task_id, machine_id, action }) => {
+            const id = pg.psql(`UPDATE orders SET status = '${action === 'complete' ? 'completed' : 'failed'}', locked_by = NULL, locked_at = NULL, ended_by = locked_by
+                WHERE id = ${quoted(task_id)} AND locked_by = ${quoted(machine_id)} RETURNING id`);
+            seen.ends.push({ task_id, machine_id, stored: id !== '' });
+            return [200, { success: true }];
+        },
+    };
+    const server = createServer(async (request, response) => {
+        let text = '';
+        for await (const piece of request) text += piece;
+        const [status, body] = routes[request.url](JSON.parse(text));
+        response.writeHead(status).end(JSON.stringify(body));
+    });
+    await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
+    t.after(() => { server.close(); server.closeAllConnections(); });
+    return Object.assign(seen, { url: `http://127.0.0.1:${server.address().port}` });
+}
+
+async function machine(t, pg, app, id, script) {
+    const settings = { 'backend.kind': 'postgres', 'backend.url': pg.url(), 'identity.machine_id': id, 'tasks.heartbeat_s': 0.2, 'tasks.stale_after_s': 3, 'tasks.sweep_s': 0.3,
+        'tasks.presence_s': 0.5, 'backend.webhook_pause_s': 0.02 };
+    const h = await startHearth({ t, settings });
+    const agent = await shellAgent(h, script);
+    await admin(h, 'POST', '/api/apps', { name: 'shop', config: { home_url: app.url,
+        backend: { enabled: true, mode: 'custom', tables: ['orders'], schema: { orders: { columns } }, max_concurrent_tasks: 4 },
+        agentHandlers: [{ tableName: 'orders', agentId: agent, eventTypes: ['INSERT'] }] } }, 201);
+    return h;
+}
+
+async function prepared(t) {
+    const pg = await startPostgres(t);
+    const h = coldHearth({ t });
+    for (const command of [['key', 'new'], ['settings', 'set', 'backend.url', pg.url()], ['settings', 'set', 'backend.kind', 'postgres'], ['backend', 'setup']]) {
+        const { code, stderr } = await h.cli(...command);
+        assert.equal(code, 0, stderr);
+    }
+    return pg;
+}
+
+const count = (pg, where) => Number(pg.psql(`SELECT count(*) FROM orders WHERE ${where}`));
+
+test('two machines share the rows: each row has one winner and one end', { skip }, async (t) => {
+    const pg = await prepared(t);
+    const app = await ownApp(t, pg);
+    await machine(t, pg, app, 'one', 'echo {}');
+    await machine(t, pg, app, 'two', 'echo {}');
+    pg.psql('INSERT INTO orders (n) SELECT generate_series(1, 30)');
+    await until(() => count(pg, "status = 'completed'") === 30, { what: 'all rows are completed' });
+    const won = app.locks.filter((lock) => lock.won);
+    assert.equal(won.length, 30);
+    assert.equal(new Set(won.map((lock) => lock.task_id)).size, 30);
+    assert.equal(app.ends.filter((end) => end.stored).length, 30);
+});
+
+test('rows of a machine that is killed become work of the other one', { skip }, async (t) => {
+    const pg = await prepared(t);
+    const app = await ownApp(t, pg);
+    const first = await machine(t, pg, app, 'one', 'sleep 300');
+    pg.psql('INSERT INTO orders (n) VALUES (1)');
+    await until(() => count(pg, "status = 'claimed' AND locked_by = 'one'") === 1, { what: 'the first machine has the row' });
+    await first.kill();
+    await machine(t, pg, app, 'two', 'echo {}');
+    await until(() => count(pg, "status = 'completed' AND ended_by = 'two'") === 1, { what: 'the second machine has ended the row' });
+    assert.deepEqual(app.ends.map((end) => end.machine_id), ['two']);
+});
