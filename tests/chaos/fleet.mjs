@@ -186,8 +186,8 @@ export class Fleet {
     }
 
     // By the presence of the backend, as `hearth backend monitor` shows it.
-    async assertAllAreSeen() {
-        const all = this.members.map(({ machine }) => machine).join();
+    async assertAllAreSeen(others = []) {
+        const all = [...this.members.map(({ machine }) => machine), ...others].sort().join();
         for (const { h, machine } of this.members) {
             const seen = async () => (await admin(h, 'GET', '/api/backend/monitor')).machines.map((one) => one.machine_id).sort().join();
             await until(async () => await seen() === all, { everyMs: 200, what: `${machine} sees ${all}` })

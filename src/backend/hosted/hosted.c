@@ -2,6 +2,7 @@
 #include "backend/receivers.h"
 #include "backend/refusals.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "net/wait.h"
 
 #include <stdlib.h>
@@ -232,6 +233,22 @@ static int find_activities(struct hosted *h, struct err *e)
     return r;
 }
 
+/* A service may start before its project can be reached. */
+static int check_at_open(struct hosted *h, struct err *e)
+{
+    struct err why = { 0 };
+    int r = find_activities(h, &why);
+
+    if (r != -EAGAIN) {
+        if (r < 0 && e)
+            *e = why;
+        return r;
+    }
+    log_warn("backend", NULL, "the project of backend.project cannot be reached now, rows are there when it can: %s",
+             LOG_Q(why.text));
+    return 0;
+}
+
 int backend_hosted_open(const struct backend_hosted_config *c, struct backend **ret, struct err *e)
 {
     struct hosted *h;
@@ -244,7 +261,7 @@ int backend_hosted_open(const struct backend_hosted_config *c, struct backend **
     h = make(c);
     r = hosted_rest_new(c, &h->is_closing, &h->rest, e);
     if (r == 0)
-        r = find_activities(h, e);
+        r = check_at_open(h, e);
     if (r == 0 && !c->has_no_realtime)
         r = hosted_events_open(h, c, e);
     if (r < 0) {

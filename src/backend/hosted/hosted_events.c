@@ -167,16 +167,19 @@ int hosted_events_watch(struct hosted *h, const char *table, struct err *e)
     return h->realtime ? hosted_realtime_watch(h->realtime, table, NULL, e) : 0;
 }
 
+/* While the project cannot be reached it may have that table: its channel is tried. */
 static int find_deletions(struct hosted *h, struct err *e)
 {
     struct err why = { 0 };
     struct hosted_table *t;
     int r = hosted_find_table(h, h->deletions, &t, &why);
 
-    h->has_deletions = r == 0;
-    if (r < 0 && r != -ENOENT && e)
+    h->has_deletions = r == 0 || r == -EAGAIN;
+    if (r == -ENOENT || r == -EAGAIN)
+        return 0;
+    if (r < 0 && e)
         *e = why;
-    return r == -ENOENT ? 0 : r;
+    return r;
 }
 
 int hosted_events_open(struct hosted *h, const struct backend_hosted_config *c, struct err *e)

@@ -33,5 +33,7 @@ struct backend_hosted_config {
     void *arg;
 };
 
-/* -EINVAL BAD_SETTING or VALIDATION_ERROR; -ENOENT SCHEMA_MISSING: the project is not set up; errors of a call. */
+/* A project that cannot be reached is told in the log, and is no error: its tables are read by the first call that
+ * needs them. -EINVAL BAD_SETTING or VALIDATION_ERROR; -ENOENT SCHEMA_MISSING: the project is not set up; other errors
+ * of a call. */
 int backend_hosted_open(const struct backend_hosted_config *c, struct backend **ret, struct err *e) MUST_CHECK;

@@ -291,9 +291,11 @@ static void a_table_that_may_not_be_made_is_refused_in_words_and_not_at_once_aga
     assert_int_equal(n_released, 1);
 }
 
+/* Also when the backend opens: a service may start before its project can be reached. */
 static void a_peer_that_stalls_costs_one_deadline(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_row row;
     struct backend_hosted_config config = { .key = "k", .abbr = "svc", .has_no_realtime = true, .call_ms = 300 };
     struct backend *b = NULL;
     struct raw_peer peer;
@@ -301,9 +303,11 @@ static void a_peer_that_stalls_costs_one_deadline(void **state)
 
     raw_open(&peer, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n[", RAW_HANG);
     config.url = arena_printf(a, "http://127.0.0.1:%u", peer.port);
-    assert_int_equal(backend_hosted_open(&config, &b, &e), -EAGAIN);
+    assert_int_equal(backend_hosted_open(&config, &b, &e), 0);
+    assert_int_equal(backend_get(b, "svc_activities", ID, NULL, a, &row, &e), -EAGAIN);
     assert_string_equal(e.code, "STORE_UNAVAILABLE");
     raw_close(&peer);
+    backend_close(b);
 }
 
 /* The key is sent to the address that was named and nowhere else. */
