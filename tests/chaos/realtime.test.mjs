@@ -78,6 +78,7 @@ function meddler(chance, weather, counts) {
 class HostedFleet extends Fleet {
     agent = { command: '/usr/bin/env', args: ['bash', `${import.meta.dirname}/agent.sh`] };
     agentTimeoutS = 60;
+    isFencedByTime = true;              // and a stale lease that is taken over leaves no line in the history: status and attempt stay
     weather = { isBad: false };
     counts = {};
     #t;
