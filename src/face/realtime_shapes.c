@@ -43,6 +43,7 @@ static const char *print_columns(struct arena *a, const struct table_shape *of)
 /* A table that is not known any more has no columns; the service role alone is told of its changes. */
 static struct rt_shape *read_shape(struct realtime *rt, const char *table, struct err *e)
 {
+    struct backend *b = rt->config.backend;
     struct rt_shape *s = xcalloc(1, sizeof(*s));
     int r;
 
@@ -50,7 +51,7 @@ static struct rt_shape *read_shape(struct realtime *rt, const char *table, struc
     s->arena = arena_new();
     s->table = arena_strdup(s->arena, table);
     s->read_ms = clock_mono_ms();
-    r = backend_shape(rt->config.backend, table, s->arena, &s->of, e);
+    r = b->ops->shape ? backend_shape(b, table, s->arena, &s->of, e) : -ENOENT; /* not every backend has it */
     if (r == -ENOENT)
         s->of = (struct table_shape){ .table = s->table, .has_own_columns = true };
     else if (r < 0)
