@@ -191,7 +191,7 @@ struct array_reader {
     size_t at;
     struct arena *arena;
     enum table_type type;
-    struct json_writer *out;
+    struct json_writer out;
 };
 
 static bool reads(struct array_reader *r, char c)
@@ -232,11 +232,11 @@ static int add_element(struct array_reader *r, struct slice text, bool is_quoted
     int failed = 0;
 
     if (!is_quoted && text.n == 4 && strncasecmp(text.p, "NULL", 4) == 0)
-        json_add_null(r->out, NULL);
+        json_add_null(&r->out, NULL);
     else if (r->type == TABLE_TEXT_ARRAY)
-        json_add_slice(r->out, NULL, text);
+        json_add_slice(&r->out, NULL, text);
     else if ((failed = read_int(r->arena, TABLE_INT4, text, &v, e)) == 0)
-        json_add_int(r->out, NULL, v.i);
+        json_add_int(&r->out, NULL, v.i);
     return failed;
 }
 
@@ -271,17 +271,15 @@ typedef int elements_fn(struct array_reader *r, struct err *e);
 /* The value of an array is a JSON array of what `read` finds. */
 static int write_array(struct array_reader *reader, elements_fn *read, struct query_value *ret, struct err *e)
 {
-    struct json_writer w;
     struct buf out;
     int r;
 
     buf_init(&out, LIMIT_REPLY);
-    json_write_init(&w, &out);
-    reader->out = &w;
-    json_begin_array(&w);
+    json_write_init(&reader->out, &out);
+    json_begin_array(&reader->out);
     r = read(reader, e);
     if (r == 0) {
-        json_end(&w);
+        json_end(&reader->out);
         r = buf_check(&out, e);
     }
     ret->kind = QUERY_VALUE_TEXT;
@@ -347,7 +345,7 @@ static int read_json_elements(struct array_reader *r, struct err *e)
 
     while (failed == 0 && json_next(&it, NULL, &item)) {
         if (json_type(item) == JSON_NULL)
-            json_add_null(r->out, NULL);
+            json_add_null(&r->out, NULL);
         else if (json_type(item) == JSON_STRING)
             failed = add_element(r, json_string(item), true, e);
         else

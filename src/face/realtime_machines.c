@@ -36,23 +36,22 @@ static struct rt_topic *topic_of(const struct realtime *rt)
 /* A state of the protocol with what clients of the service role track. */
 static char *tracked_state(struct arena *a, const struct rt_topic *t)
 {
-    const struct rt_meta *m;
+    const struct rt_meta *m = NULL;
     const char *comma = "";
     struct buf out;
     size_t n = 0;
 
     buf_init(&out, LIMIT_PRESENCE_TOPIC_BYTES);
     buf_add_char(&out, '{');
-    if (t)
-        TAILQ_FOREACH(m, &t->present, links)
-        {
-            if (!m->channel || m->channel->caller.role != FACE_SERVICE || n++ == MACHINES_MAX)
-                continue;
-            buf_add_str(&out, comma);
-            json_quote(&out, slice_of(m->key));
-            buf_printf(&out, ":{\"metas\":[{%s}]}", m->fields);
-            comma = ",";
-        }
+    for (m = t ? TAILQ_FIRST(&t->present) : NULL; m; m = TAILQ_NEXT(m, links)) {
+        if (!m->channel || m->channel->caller.role != FACE_SERVICE || n == MACHINES_MAX)
+            continue;
+        n++;
+        buf_add_str(&out, comma);
+        json_quote(&out, slice_of(m->key));
+        buf_printf(&out, ":{\"metas\":[{%s}]}", m->fields);
+        comma = ",";
+    }
     buf_add_char(&out, '}');
     return buf_to_arena(&out, a);
 }

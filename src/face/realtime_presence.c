@@ -67,7 +67,7 @@ static void send_diff(struct rt_topic *t, const struct rt_meta *joined, uint64_t
 /* Is it the first meta of its key? Members of one key are told together. */
 static bool is_first(const struct rt_channel *ch, const struct rt_meta *meta)
 {
-    const struct rt_meta *m;
+    const struct rt_meta *m = NULL;
 
     TAILQ_FOREACH(m, &ch->topic->present, links)
     if (may_see(ch, m) && strcmp(m->key, meta->key) == 0)
@@ -77,7 +77,7 @@ static bool is_first(const struct rt_channel *ch, const struct rt_meta *meta)
 
 static void add_key(struct buf *out, const struct rt_channel *ch, const struct rt_meta *first)
 {
-    const struct rt_meta *m;
+    const struct rt_meta *m = NULL;
     bool has_one = false;
 
     json_quote(out, slice_of(first->key));
@@ -96,7 +96,7 @@ static void add_key(struct buf *out, const struct rt_channel *ch, const struct r
 
 void rt_presence_state(struct rt_channel *ch)
 {
-    const struct rt_meta *m;
+    const struct rt_meta *m = NULL;
     struct buf state;
     bool has_one = false;
 

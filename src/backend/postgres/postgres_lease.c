@@ -209,7 +209,7 @@ int postgres_complete_alone(struct postgres *pg, const struct backend_lease *l, 
 int postgres_complete(struct backend *b, const struct backend_lease *l, const char *result_json, struct err *e)
 {
     struct postgres *pg = postgres_of(b);
-    struct postgres_table *t;
+    struct postgres_table *t = NULL;
     int r = refusals_check_result(result_json, e);
 
     if (r == 0)
