@@ -34,10 +34,11 @@ static int make(struct hosted *h, const struct table_shape *declared, const stru
 
     if (h->config.declare)
         return h->config.declare(h->config.arg, declared, existing, &wait, e);
-    return err_set(e, -ENOENT, "UNKNOWN_TABLE",
-                   "The project has no table %.130s as it is declared, and its REST interface cannot make one: `hearth "
-                   "backend login` lets the set-up make it",
-                   declared->table);
+    return err_set(
+        e, -ENOENT, "UNKNOWN_TABLE",
+        "The project has no table %.130s as it is declared, and its REST interface cannot make one: make it in the "
+        "project's SQL editor, with a row in %s_declared",
+        declared->table, h->abbr);
 }
 
 /* The columns are read anew: another program may have made the table since. */
