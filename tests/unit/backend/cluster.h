@@ -132,7 +132,10 @@ static inline void cluster_exec(const char *url, const char *sql)
 
 static inline void cluster_url(const struct cluster *c, const char *database, char *out, size_t n)
 {
-    snprintf(out, n, "host=%s dbname=%s user=hearth_test", c->folder, database);
+    char folder[sizeof(c->folder)]; /* `out` may be a member of c */
+
+    memcpy(folder, c->folder, sizeof(folder));
+    snprintf(out, n, "host=%s dbname=%s user=hearth_test", folder, database);
 }
 
 static inline void cluster_make_template(struct cluster *c)
