@@ -35,8 +35,12 @@ async function ownApp(t, h) {
         let text = '';
         req.on('data', (part) => { text += part; });
         req.on('end', async () => {
-            const answer = JSON.stringify(await routes[req.url](JSON.parse(text)));
-            res.writeHead(200, { 'content-type': 'application/json' }).end(answer);
+            try {
+                const answer = JSON.stringify(await routes[req.url](JSON.parse(text)));
+                res.writeHead(200, { 'content-type': 'application/json' }).end(answer);
+            } catch { // the file of the rows is removed before this server is stopped
+                res.writeHead(500).end('{}');
+            }
         });
     });
     await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });

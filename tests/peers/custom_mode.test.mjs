@@ -33,8 +33,12 @@ async function ownApp(t, pg) {
     const server = createServer(async (request, response) => {
         let text = '';
         for await (const piece of request) text += piece;
-        const [status, body] = routes[request.url](JSON.parse(text));
-        response.writeHead(status).end(JSON.stringify(body));
+        try {
+            const [status, body] = routes[request.url](JSON.parse(text));
+            response.writeHead(status).end(JSON.stringify(body));
+        } catch { // the database is stopped before this server is
+            response.writeHead(500).end('{}');
+        }
     });
     await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
     t.after(() => { server.close(); server.closeAllConnections(); });
