@@ -68,6 +68,8 @@ enum {
     LIMIT_PRESENCE_TOPIC_BYTES = 4 << 20, /* what all members of a channel say of themselves */
     LIMIT_PRESENCE_CALLS = 50,            /* of one channel in LIMIT_PRESENCE_WINDOW_S */
     LIMIT_PRESENCE_WINDOW_S = 30,
+    LIMIT_PRESENCE_MACHINES = 64,           /* passed on between backend and clients, in each direction */
+    LIMIT_REALTIME_SHAPES = 256,            /* tables whose columns are kept; with one more, all are read again */
     LIMIT_REALTIME_CHANGES = 10000,         /* changes not yet delivered; beyond it subscribers are told of a gap */
     LIMIT_REALTIME_CHANGE_BYTES = 64 << 20, /* the same in bytes */
     LIMIT_REALTIME_PENDING = 64,            /* messages of one socket not yet handled; then it is not read */

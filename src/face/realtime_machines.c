@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { READ_MS = 2000, MACHINES_MAX = 64 /* of each side; more are not shown */ };
+enum { READ_MS = 2000 };
 
 struct rt_machine { /* put into the backend for a client; of the thread of the rows */
     LIST_ENTRY(rt_machine) links;
@@ -44,7 +44,7 @@ static char *tracked_state(struct arena *a, const struct rt_topic *t)
     buf_init(&out, LIMIT_PRESENCE_TOPIC_BYTES);
     buf_add_char(&out, '{');
     for (m = t ? TAILQ_FIRST(&t->present) : NULL; m; m = TAILQ_NEXT(m, links)) {
-        if (!m->channel || m->channel->caller.role != FACE_SERVICE || n == MACHINES_MAX)
+        if (!m->channel || m->channel->caller.role != FACE_SERVICE || n == LIMIT_PRESENCE_MACHINES)
             continue;
         n++;
         buf_add_str(&out, comma);
@@ -119,7 +119,7 @@ static void show(struct realtime *rt, struct rt_topic *t, const struct backend_p
 
 static bool is_listed(const struct backend_presences *list, const struct rt_topic *t, const struct rt_meta *m)
 {
-    for (size_t i = 0; i < MIN(list->n, (size_t)MACHINES_MAX); i++)
+    for (size_t i = 0; i < MIN(list->n, (size_t)LIMIT_PRESENCE_MACHINES); i++)
         if (strcmp(list->items[i].machine_id, m->key) == 0)
             return !find(t, m->key, false);
     return false;
@@ -137,7 +137,7 @@ void rt_machines_known(struct realtime *rt, const struct rt_item *item)
             if (!m->channel && !is_listed(&item->presences, t, m))
                 rt_presence_hide(t, m);
         }
-        for (size_t i = 0; i < MIN(item->presences.n, (size_t)MACHINES_MAX); i++)
+        for (size_t i = 0; i < MIN(item->presences.n, (size_t)LIMIT_PRESENCE_MACHINES); i++)
             show(rt, t, &item->presences.items[i]);
     }
     if (rt->is_machines_due)

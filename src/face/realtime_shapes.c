@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 enum {
-    SHAPES_MAX = 256,
     OLD_MS = 10000, /* read again */
     NEW_MS = 500    /* not read again, also when it does not fit the record */
 };
@@ -95,7 +94,7 @@ int rt_shape_of(struct realtime *rt, const char *table, size_t n_members, struct
             return -EAGAIN;
         if (s)
             drop(rt, s);
-        if (rt->n_shapes == SHAPES_MAX)
+        if (rt->n_shapes == LIMIT_REALTIME_SHAPES)
             rt_shapes_clear(rt);
         s = now;
         LIST_INSERT_HEAD(&rt->shapes, s, links);
