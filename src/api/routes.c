@@ -35,6 +35,7 @@ const struct route *const api_route_tables[] = {
     static_file_routes,
     audit_routes,
     embed_routes,
+    speech_routes,
     vector_routes,
     vector_config_routes,
     setting_routes,

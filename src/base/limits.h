@@ -331,6 +331,19 @@ enum {
     LIMIT_EMBED_TEXTS = 2048,     /* in one call */
     LIMIT_EMBED_TEXT = 256 << 10, /* bytes of one text */
 
+    /* speech */
+    LIMIT_SPEECH_TEXT = 20000,        /* characters of one request */
+    LIMIT_SPEECH_SENTENCE = 300,      /* characters spoken at a time; a longer sentence is split */
+    LIMIT_SPEECH_VOICE = 64,          /* bytes of a voice's name, and of a language's */
+    LIMIT_SPEECH_FRAME = 64 << 10,    /* bytes of one frame between the service and a speech worker */
+    LIMIT_SPEECH_AUDIO = 16 << 20,    /* bytes of one sentence's audio */
+    LIMIT_SPEECH_LIST = 64 << 10,     /* bytes of a worker's list of voices */
+    LIMIT_SPEECH_SENTENCE_MS = 30000, /* time of a worker for one sentence, and for its start */
+    LIMIT_SPEECH_WORKERS = 8,         /* of one engine */
+    LIMIT_SPEECH_WAITING = 200,       /* requests that wait for a worker of one engine */
+    LIMIT_SPEECH_WORKER_MB = 1024,    /* address space of a worker */
+    LIMIT_SPEECH_MARK_BYTES = 512,    /* of the text or the target of a Markdown link; longer ones stay as they are */
+
     /* language models */
     LIMIT_LLM_PLAN_BYTES =
         128 << 20, /* the requests to several accounts for one chat; accounts beyond this are left out of the plan */

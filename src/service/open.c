@@ -321,6 +321,16 @@ static int open_local(struct service *s, struct err *e)
     return r;
 }
 
+static void open_speech(struct service *s)
+{
+    const struct speech_config c = { .supervisor = s->supervisor,
+                                     .settings = s->settings,
+                                     .is_leaving = &s->api.is_leaving };
+
+    s->speech = speech_open(&c);
+    s->api.speech = s->speech;
+}
+
 static int open_llm(struct service *s, bool is_serving, struct err *e)
 {
     int r = llm_accounts_new(s->settings, (const char *const *)environ, &s->llm_accounts, e);
@@ -493,6 +503,8 @@ int service_open_core(struct service *s, const struct service_config *c, bool is
     if (r == 0 && is_serving)
         r = open_local(s, e);
     if (r == 0)
+        open_speech(s);
+    if (r == 0)
         r = open_agents(s, e);
     if (r == 0)
         r = open_mcp_host(s, e);
@@ -532,6 +544,7 @@ struct service *service_close(struct service *s)
     s->long_pool = pool_stop(s->long_pool);
     realtime_stop(s->realtime);
     llamacpp_stop(s->llamacpp);
+    s->speech = speech_close(s->speech);
     s->mcp_host = mcp_host_close(s->mcp_host);
     s->mcp_oauth = mcp_oauth_free(s->mcp_oauth);
     s->mcp_key = secret_free(s->mcp_key);

@@ -86,6 +86,23 @@ static const char *check_window(const char *value)
                : "must be models with their tokens like qwen3:8b=40960";
 }
 
+#define LANGUAGE LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "-"
+
+static const char *check_language(const char *value)
+{
+    return is_made_of(value, LANGUAGE) ? NULL : "must be a language like en or de-AT";
+}
+
+static const char *check_voice(const char *value)
+{
+    const char *equals = strchr(value, '='), *slash = equals ? strchr(equals, '/') : NULL;
+
+    return slash && equals > value && slash > equals + 1 && slash[1] &&
+                   strspn(value, LANGUAGE) == (size_t)(equals - value)
+               ? NULL
+               : "must be languages with their voices like de=espeak_local/de";
+}
+
 static bool is_port(const char *text)
 {
     size_t n = strlen(text);
@@ -316,6 +333,15 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Put before texts whose input_type is query, for models that want it (search_query: ); not for builtin and voyageai." },
     [SETTING_EMBED_DOCUMENT_PREFIX] = { "embed.document_prefix", SETTING_STRING, .max = 256, .def = "",
         .help = "The same for texts whose input_type is document (search_document: )." },
+
+    [SETTING_SPEECH_LANGUAGE] = { "speech.language", SETTING_STRING, .min = 2, .max = 16, .def = "en", .check = check_language,
+        .help = "Language of a text to be spoken when the caller names neither a language nor a voice." },
+    [SETTING_SPEECH_VOICES] = { "speech.voices", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_voice,
+        .help = "Voices of languages, LANGUAGE=PROVIDER/VOICE, like en=flite_local/slt. Others: flite_local/rms for English, espeak_local for the rest." },
+    [SETTING_SPEECH_WORKERS] = { "speech.workers", SETTING_INT, .min = 0, .max = LIMIT_SPEECH_WORKERS, .def = "1", .needs_restart = true,
+        .help = "Programs of one engine that speak at the same time and stay warm; 0: one, started for each sentence." },
+    [SETTING_SPEECH_FOLDER] = { "speech.folder", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "", .needs_restart = true,
+        .help = "Where hearth-speech-flite and hearth-speech-espeak are; empty: beside hearth, or in ../libexec/hearth." },
 
     [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "250000",
         .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },

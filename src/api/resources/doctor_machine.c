@@ -8,6 +8,7 @@
 #include "os/hardening.h"
 #include "os/sandbox.h"
 #include "settings/settings.h"
+#include "speech/speech.h"
 #include "store/migrate.h"
 #include "store/retention.h"
 
@@ -127,6 +128,23 @@ void doctor_check_sandbox(struct checkup *c)
                             "%s, %s; apps and agents run in the profile %s unless their definition says otherwise",
                             namespaces_in_words(c, &means), landlock, profile),
                remedy_for_namespaces(&means));
+}
+
+/* --- voices --- */
+
+void doctor_check_speech(struct checkup *c)
+{
+    struct speech_provider providers[N_SPEECH_PROVIDERS];
+
+    if (!c->api->is_serving)
+        return;
+    speech_providers(c->api->speech, c->arena, providers);
+    for (size_t i = 0; i < N_SPEECH_PROVIDERS; i++)
+        doctor_add(c, "speech", providers[i].is_configured,
+                   providers[i].is_configured
+                       ? arena_printf(c->arena, "%s speaks with %zu voices", providers[i].id, providers[i].n_voices)
+                       : providers[i].note,
+                   "install the packages; texts are spoken without them only by the other engine");
 }
 
 /* --- growing data --- */

@@ -1,0 +1,77 @@
+/* Text to speech (specification, "Text-to-speech"; decision D11; docs/speech.md).
+ *
+ * A text is planned first: provider and voice are chosen, Markdown becomes spoken text (speech/spoken.h), the text is
+ * split into sentences (speech/sentences.h). Then its sentences are spoken one at a time, each by a worker: a child
+ * program of one engine (speech/worker_main.c), which is kept for the next sentence and killed when its sentence fails,
+ * takes too long or is no longer wanted. Callers take turns by sentence (speech/turns.h). Every function blocks its
+ * worker thread; any thread but the loop's.
+ *
+ *     r = speech_plan(speech, &request, arena, &plan, e);
+ *     for (size_t i = 0; r == 0 && i < plan.sentences.n; i++)
+ *         r = speech_say(speech, &plan, i, &audio, &spoken, e);
+ */
+#pragma once
+
+#include "net/wait.h"
+#include "os/child.h"
+#include "settings/settings.h"
+#include "speech/sentences.h"
+#include "speech/worker_frames.h"
+
+struct speech;
+struct speech_engine; /* speech/engines.h */
+
+struct speech_config {
+    struct supervisor *supervisor; /* NULL without a service: nothing can be spoken */
+    struct settings *settings;     /* borrowed */
+    const atomic_bool *is_leaving; /* the service is stopping */
+};
+
+struct speech *speech_open(const struct speech_config *c) MUST_CHECK;
+/* Ends the workers. To be called when no function below runs. */
+struct speech *speech_close(struct speech *s);
+
+struct speech_request {
+    struct slice text;                       /* valid UTF-8, at most LIMIT_SPEECH_TEXT characters */
+    const char *provider, *voice, *language; /* NULL or "": as configured */
+    double speed;                            /* 0.5 to 2.0 */
+    enum speech_format format;
+    const char *caller;         /* takes turns with other callers */
+    const atomic_bool *is_gone; /* the work is no longer wanted; valid as long as the plan is used */
+};
+
+struct speech_plan {
+    const struct speech_engine *engine;
+    const char *voice, *caller;
+    double speed;
+    enum speech_format format;
+    const atomic_bool *is_gone;
+    struct speech_sentences sentences; /* at least one */
+};
+
+/* The plan is in the arena. -EINVAL VALIDATION_ERROR names the field; -ENODEV SPEECH_UNAVAILABLE when the engine's
+ * worker is missing. */
+int speech_plan(struct speech *s, const struct speech_request *request, struct arena *a, struct speech_plan *ret,
+                struct err *e) MUST_CHECK;
+/* Appends the audio of one sentence: for SPEECH_WAV samples without a header. -EIO SPEECH_FAILED; -ENODEV
+ * SPEECH_UNAVAILABLE; -EAGAIN OVERLOADED; -ECANCELED SHUTTING_DOWN. */
+int speech_say(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
+               struct speech_frame_done *ret, struct err *e) MUST_CHECK;
+
+enum { SPEECH_WAV_HEADER = 44 };
+/* The RIFF header of n_bytes bytes of samples: 16 bits, mono. */
+void speech_wav_header(char out[SPEECH_WAV_HEADER], uint32_t rate, size_t n_bytes);
+const char *speech_mime_type(enum speech_format format); /* a literal */
+
+struct speech_provider {
+    const char *id, *name, *note; /* note: why it is not configured, or what the person should know */
+    bool is_configured;
+    const char *const *voices, *const *languages; /* NULL-ended */
+    size_t n_voices, n_languages;
+};
+
+enum { N_SPEECH_PROVIDERS = 2 };
+/* All providers, in the order of preference; strings in the arena. Starts workers that never ran. */
+void speech_providers(struct speech *s, struct arena *a, struct speech_provider ret[N_SPEECH_PROVIDERS]);
+/* The id of the provider that speaks when a request names nothing. */
+const char *speech_default_provider(struct speech *s, struct arena *a);

@@ -1,0 +1,204 @@
+#include "speech/worker.h"
+
+#include "os/env.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { STOP_GRACE_MS = 50, READ_BYTES = 32768, N_LAST_WORDS = 2 };
+
+struct speech_worker {
+    const struct speech_engine *engine;
+    struct child *child; /* one reference */
+    struct child_ends ends;
+    char voice[LIMIT_SPEECH_VOICE + 1]; /* of its last sentence; "": none */
+};
+
+struct speech_worker *speech_worker_stop(struct speech_worker *w)
+{
+    if (!w)
+        return NULL;
+    if (w->ends.stdin_fd >= 0)
+        close(w->ends.stdin_fd);
+    if (w->ends.stdout_fd >= 0)
+        close(w->ends.stdout_fd);
+    if (w->child)
+        child_stop(w->child);
+    child_unref(w->child);
+    free(w);
+    return NULL;
+}
+
+/* Between two requests there is nothing to read but the end. */
+static bool is_alive(const struct speech_worker *w)
+{
+    struct pollfd fd = { .fd = w->ends.stdout_fd, .events = POLLIN };
+
+    return poll(&fd, 1, 0) == 0;
+}
+
+bool speech_worker_suits(const struct speech_worker *w, const char *voice)
+{
+    bool changes = voice && *w->voice && strcmp(w->voice, voice) != 0;
+
+    return is_alive(w) && !(changes && w->engine->is_of_one_voice);
+}
+
+static int ended(const struct speech_worker *w, struct err *e)
+{
+    return err_set(e, -EIO, "SPEECH_FAILED", "The speech worker of %s ended while it worked on this sentence.",
+                   w->engine->id);
+}
+
+/* 0: more is to come; 1: complete. */
+static int receive(struct speech_worker *w, struct speech_answer *answer, struct err *e)
+{
+    char bytes[READ_BYTES];
+    ssize_t n = read(w->ends.stdout_fd, bytes, sizeof(bytes));
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return n <= 0 ? ended(w, e) : speech_answer_feed(answer, (struct slice){ bytes, (size_t)n }, e);
+}
+
+static int await_answer(struct speech_worker *w, struct speech_answer *answer, const struct net_wait *wait,
+                        struct err *e)
+{
+    int r = 0;
+
+    while (r == 0) {
+        r = net_wait_fd(wait, w->ends.stdout_fd, POLLIN, e);
+        if (r == -ETIMEDOUT)
+            return err_set(e, -EIO, "SPEECH_FAILED", "The speech worker of %s took longer than %d s.", w->engine->id,
+                           LIMIT_SPEECH_SENTENCE_MS / 1000);
+        if (r == 0)
+            r = receive(w, answer, e);
+    }
+    return MIN(r, 0);
+}
+
+/* The worker is idle, so its pipe is empty and takes the whole request. */
+static int send(const struct speech_worker *w, struct slice request, struct err *e)
+{
+    return write(w->ends.stdin_fd, request.p, request.n) == (ssize_t)request.n ? 0 : ended(w, e);
+}
+
+static void add_request(struct buf *out, const struct speech_worker_job *job)
+{
+    const struct speech_frame_say say = { job->format, (uint32_t)(job->speed * 1000 + 0.5),
+                                          (uint32_t)strlen(job->voice), (uint32_t)job->text.n };
+    const struct speech_frame frame = { SPEECH_FRAME_SAY, (uint32_t)sizeof(say) + say.n_voice + say.n_text };
+
+    buf_add(out, &frame, sizeof(frame));
+    buf_add(out, &say, sizeof(say));
+    buf_add_str(out, job->voice);
+    buf_add_slice(out, job->text);
+}
+
+int speech_worker_say(struct speech_worker *w, const struct speech_worker_job *job, const struct net_wait *wait,
+                      struct buf *audio, struct speech_frame_done *ret, struct err *e)
+{
+    struct speech_answer answer;
+    struct buf request;
+    int r;
+
+    snprintf(w->voice, sizeof(w->voice), "%s", job->voice);
+    buf_init(&request, LIMIT_SPEECH_FRAME);
+    add_request(&request, job);
+    r = buf_check(&request, e);
+    if (r == 0)
+        r = send(w, buf_slice(&request), e);
+    buf_clear(&request);
+    if (r < 0)
+        return r;
+    speech_answer_init(&answer, audio, LIMIT_SPEECH_AUDIO);
+    r = await_answer(w, &answer, wait, e);
+    *ret = answer.done;
+    speech_answer_clear(&answer);
+    return r;
+}
+
+int speech_worker_list(struct speech_worker *w, const struct net_wait *wait, struct buf *list, struct err *e)
+{
+    const struct speech_frame frame = { SPEECH_FRAME_LIST, 0 };
+    struct speech_answer answer;
+    int r = send(w, (struct slice){ (const char *)&frame, sizeof(frame) }, e);
+
+    if (r < 0)
+        return r;
+    speech_answer_init(&answer, list, LIMIT_SPEECH_LIST);
+    r = await_answer(w, &answer, wait, e);
+    speech_answer_clear(&answer);
+    return r;
+}
+
+/* ---- the start ---- */
+
+static int unavailable(const struct speech_engine *engine, const char *why, struct err *e)
+{
+    return err_set(e, -ENODEV, "SPEECH_UNAVAILABLE",
+                   "%s cannot speak: %.300s Install what it needs (Debian: apt install %s); `hearth doctor` checks it.",
+                   engine->id, why, engine->packages);
+}
+
+static int explain_start(const struct speech_worker *w, const struct err *why, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *words = child_log_tail(child_log_of(w->child), a, CHILD_STDERR, N_LAST_WORDS);
+
+    return unavailable(w->engine, *words ? words : why->text, e);
+}
+
+static int await_hello(struct speech_worker *w, const struct net_wait *wait, struct err *e)
+{
+    struct speech_answer answer;
+    struct err why;
+    int r;
+
+    err_init(&why);
+    speech_answer_init(&answer, NULL, 0);
+    answer.is_start = true;
+    r = await_answer(w, &answer, wait, &why);
+    speech_answer_clear(&answer);
+    if (r == -ECANCELED)
+        return err_set(e, r, "SHUTTING_DOWN", "%s", why.text);
+    return r < 0 ? explain_start(w, &why, e) : 0;
+}
+
+static int spawn(struct speech_worker *w, struct supervisor *supervisor, const char *path, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct child_spec spec = { .label = arena_printf(a, "speech %s", w->engine->id),
+                                     .command = path,
+                                     .env = env_list_strings(env_list_new(a)),
+                                     .stop_grace_ms = STOP_GRACE_MS,
+                                     .ends = &w->ends };
+    struct err why;
+    int r;
+
+    err_init(&why);
+    r = child_start(supervisor, &spec, &w->child, &why);
+    if (r == -ENOENT || r == -EACCES)
+        return unavailable(w->engine, why.text, e);
+    return r < 0 ? err_set(e, r, why.code, "%s", why.text) : 0;
+}
+
+int speech_worker_start(struct supervisor *supervisor, const char *path, const struct speech_engine *engine,
+                        const struct net_wait *wait, struct speech_worker **ret, struct err *e)
+{
+    struct speech_worker *w = xcalloc(1, sizeof(*w));
+    int r;
+
+    w->engine = engine;
+    w->ends = (struct child_ends){ -1, -1 };
+    r = spawn(w, supervisor, path, e);
+    if (r == 0)
+        r = await_hello(w, wait, e);
+    if (r < 0) {
+        speech_worker_stop(w);
+        return r;
+    }
+    *ret = w;
+    return 0;
+}

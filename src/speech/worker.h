@@ -1,0 +1,36 @@
+/* The service's end of one speech worker: a child of the supervisor, and one request at a time. One thread at a time;
+ * after a failure the worker can only be stopped.
+ *
+ *     r = speech_worker_start(supervisor, path, engine, &wait, &worker, e);
+ *     r = speech_worker_say(worker, &say, &wait, &audio, &done, e);
+ *     worker = speech_worker_stop(worker);
+ */
+#pragma once
+
+#include "net/wait.h"
+#include "os/child.h"
+#include "speech/answer.h"
+#include "speech/engines.h"
+
+struct speech_worker;
+
+struct speech_worker_job {
+    enum speech_format format;
+    double speed;
+    const char *voice;
+    struct slice text;
+};
+
+/* path: of the program. -ENODEV SPEECH_UNAVAILABLE says why the worker cannot work. */
+int speech_worker_start(struct supervisor *supervisor, const char *path, const struct speech_engine *engine,
+                        const struct net_wait *wait, struct speech_worker **ret, struct err *e) MUST_CHECK;
+/* Whether an idle worker can speak with this voice (NULL: any): it has not ended, and need not change its voice where
+ * its engine cannot. */
+bool speech_worker_suits(const struct speech_worker *w, const char *voice);
+/* -EIO SPEECH_FAILED; or as net_wait_fd(). */
+int speech_worker_say(struct speech_worker *w, const struct speech_worker_job *job, const struct net_wait *wait,
+                      struct buf *audio, struct speech_frame_done *ret, struct err *e) MUST_CHECK;
+int speech_worker_list(struct speech_worker *w, const struct net_wait *wait, struct buf *list,
+                       struct err *e) MUST_CHECK;
+/* Kills it; returns NULL. */
+struct speech_worker *speech_worker_stop(struct speech_worker *w);

@@ -1,0 +1,223 @@
+// Text to speech: shapes of decision D11, audio judged by sox and file, and workers that crash, hang or are missing.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { sharedHearth, startHearth, until } from './harness.mjs';
+import { isAlive, newApp, newKey, refused, refusedFields, residentKib } from './kit.mjs';
+
+const shared = sharedHearth();
+const sentence = 'Please open the window and turn on the light, it is a fine day in the north of the country.';
+const voices = [['flite_local', 'slt'], ['flite_local', 'rms'], ['flite_local', 'awb'], ['flite_local', 'kal16'], ['espeak_local', 'en-us'], ['espeak_local', 'de+f3']];
+
+// What sox and file say of audio: seconds, rate, level (RMS in dB), type.
+function judged(t, bytes, type) {
+    const dir = mkdtempSync(join(tmpdir(), 'speech '));
+    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    const path = join(dir, `a.${type}`);
+    writeFileSync(path, bytes);
+    const said = spawnSync('sox', [path, '-n', 'stats'], { encoding: 'utf8' });
+    assert.equal(said.status, 0, said.stderr);
+    const number = (name) => Number(new RegExp(`^${name}\\s+(-?[\\d.]+)`, 'm').exec(said.stderr)[1]);
+    const rate = Number(spawnSync('soxi', ['-r', path], { encoding: 'utf8' }).stdout);
+    return { seconds: number('Length s'), level: number('RMS lev dB'), rate, type: spawnSync('file', ['-b', path], { encoding: 'utf8' }).stdout };
+}
+
+// The speech workers of a service: {pid, name}.
+function workers(h) {
+    const found = [];
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
+        try {
+            const name = /hearth-speech-\w+/.exec(readlinkSync(`/proc/${pid}/exe`))?.[0];
+            const parent = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
+            if (name && parent === h.pid)
+                found.push({ pid: Number(pid), name });
+        } catch { /* it has ended, or belongs to somebody else */ }
+    return found;
+}
+const workerOf = (h, engine) => workers(h).find(({ name }) => name.endsWith(engine))?.pid;
+
+test('the providers name their voices, languages and speeds', async (t) => {
+    const h = await shared(t);
+    const { status, body } = await h.asApp(await newApp(h))('GET', '/sdk/tts/providers');
+    assert.equal(status, 200);
+    const [flite, espeak] = body.providers;
+    assert.deepEqual([flite.id, espeak.id, body.default], ['flite_local', 'espeak_local', 'flite_local']);
+    for (const provider of body.providers) {
+        assert.equal(provider.configured, true, provider.note);
+        assert.equal(provider.supportsStreaming, true);
+        assert.deepEqual(provider.config.speed, { min: 0.5, max: 2, default: 1 });
+    }
+    assert.deepEqual(flite.config.voices, ['slt', 'rms', 'awb', 'kal16']);
+    assert.deepEqual(flite.config.languages, ['en']);
+    assert.ok(espeak.config.voices.length > 90);
+    for (const language of ['de', 'ar', 'hi', 'cmn', 'en-us'])
+        assert.ok(espeak.config.languages.includes(language), language);
+});
+
+test('every engine speaks, and all are about as loud', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const levels = [];
+    for (const [provider, voice] of voices) {
+        const reply = await call('POST', '/sdk/tts', { text: sentence, provider, voice });
+        assert.equal(reply.status, 200, reply.text);
+        assert.equal(reply.headers['content-type'], 'audio/wav');
+        const audio = judged(t, reply.bytes, 'wav');
+        assert.match(audio.type, /WAVE audio, Microsoft PCM, 16 bit, mono/);
+        assert.equal(audio.rate, provider === 'flite_local' ? 16000 : 22050);
+        assert.ok(audio.seconds > 3 && audio.seconds < 9, `${voice}: ${audio.seconds} s`);
+        levels.push(audio.level);
+    }
+    assert.ok(Math.max(...levels) - Math.min(...levels) <= 3, levels.join(' '));
+});
+
+test('the speed changes the duration', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    for (const provider of ['flite_local', 'espeak_local']) {
+        const seconds = async (speed) => judged(t, (await call('POST', '/sdk/tts', { text: sentence, provider, speed })).bytes, 'wav').seconds;
+        const usual = await seconds(undefined);
+        assert.ok(Math.abs(await seconds(0.5) / usual - 2) < 0.2, provider);
+        assert.ok(Math.abs(await seconds(2) / usual - 0.5) < 0.1, provider);
+    }
+});
+
+test('the format is that of the body, else of Accept, else WAV', async (t) => {
+    const h = await shared(t);
+    const { key } = await newKey(h);
+    const ask = (body, accept) => h.as({ 'x-api-key': key, accept })('POST', '/sdk/tts', { text: 'Good day. How are you?', language: 'de', ...body });
+    for (const [body, accept, type] of [[{}, '*/*', 'audio/wav'], [{}, 'audio/mpeg', 'audio/mpeg'], [{}, 'text/html, audio/MP3;q=0.5', 'audio/mpeg'],
+        [{ format: 'mp3' }, 'audio/wav', 'audio/mpeg'], [{ format: 'pcm' }, '*/*', 'audio/pcm'], [{ format: 'wav' }, 'audio/mpeg', 'audio/wav']])
+        assert.equal((await ask(body, accept)).headers['content-type'], type, `${JSON.stringify(body)} ${accept}`);
+    const mp3 = judged(t, (await ask({ format: 'mp3' }, '*/*')).bytes, 'mp3');
+    assert.match(mp3.type, /MPEG ADTS, layer III, v2,\s+48 kbps, 22\.05 kHz, Monaural/);
+    const wav = judged(t, (await ask({}, '*/*')).bytes, 'wav');
+    assert.ok(Math.abs(mp3.seconds - wav.seconds) < 0.5, 'two sentences in one MP3');
+    const pcm = await ask({ format: 'pcm' }, '*/*');
+    assert.equal(pcm.headers['x-sample-rate'], '22050');
+    assert.ok(Math.abs(pcm.bytes.length / 2 / 22050 - wav.seconds) < 0.1);
+});
+
+for (const [format, mimeType] of [['wav', 'audio/wav'], ['mp3', 'audio/mpeg']])
+    test(`a stream of ${format} has one chunk a sentence, and each plays by itself`, async (t) => {
+        const h = await shared(t);
+        const { key } = await newKey(h);
+        const stream = await h.sse('/sdk/tts/stream', { method: 'POST', headers: { 'x-api-key': key }, body: { text: '# Title\nDr. Smith said *hello*. It is 3.50. Bye!', format } });
+        await stream.ended;
+        assert.deepEqual(stream.events.map(({ event }) => event), ['info', 'chunk', 'chunk', 'chunk', 'chunk', 'done']);
+        assert.deepEqual(stream.events[0].json, { totalChunks: 4, mimeType });
+        stream.events.slice(1, 5).forEach(({ json }, index) => {
+            assert.deepEqual([json.index, json.total, json.mimeType, json.sampleRate], [index, 4, mimeType, 16000]);
+            assert.ok(judged(t, Buffer.from(json.audio, 'base64'), format).seconds > 0.2);
+        });
+        assert.match(stream.text(), /^(event: \w+\ndata: [^\n]+\n\n)+$/);
+    });
+
+test('what cannot be spoken is refused with the field and its rule', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    for (const path of ['/sdk/tts', '/sdk/tts/stream']) {
+        for (const [body, field] of [[{}, 'text'], [{ text: '' }, 'text'], [{ text: ' ... *** ' }, 'text'], [{ text: 'x'.repeat(20001) }, 'text'],
+            [{ text: 'a', speed: 0.49 }, 'speed'], [{ text: 'a', speed: 2.01 }, 'speed'], [{ text: 'a', voice: 'nobody' }, 'voice'],
+            [{ text: 'a', provider: 'flite_local', voice: 'de' }, 'voice'], [{ text: 'a', provider: 'espeak_local', voice: 'de+../x' }, 'voice'],
+            [{ text: 'a', provider: 'nobody' }, 'provider'], [{ text: 'a', language: 'xx' }, 'language'],
+            [{ text: 'a', provider: 'flite_local', language: 'de' }, 'language'], [{ text: 'a', format: 'ogg' }, 'format']])
+            refusedFields(await call('POST', path, body), field);
+    }
+    assert.equal((await call('POST', '/sdk/tts', { text: `${' '.repeat(19998)}a.`, provider: 'espeak_local' })).status, 200);
+});
+
+test('an app needs the permission tts.generate, but none for the list', async (t) => {
+    const h = await shared(t);
+    const call = h.asApp(await newApp(h));
+    for (const path of ['/sdk/tts', '/sdk/tts/stream'])
+        refused(await call('POST', path, { text: 'Hello.' }), 403, 'PERMISSION_REQUIRED');
+    const allowed = h.asApp(await newApp(h, {}, ['tts.generate']));
+    assert.equal((await allowed('POST', '/api/sdk/tts', { text: 'Hello.', num_inference_steps: 5, model: 'any' })).status, 200);
+});
+
+test('the setting speech.voices chooses the voice of a language', async (t) => {
+    const h = await startHearth({ t, settings: { 'speech.voices': 'de=espeak_local/de+f2,en=espeak_local/en-gb' } });
+    const { call } = await newKey(h);
+    const rate = async (body) => judged(t, (await call('POST', '/sdk/tts', { text: 'Hello.', ...body })).bytes, 'wav').rate;
+    assert.equal((await call('GET', '/sdk/tts/providers')).body.default, 'espeak_local');
+    assert.equal(await rate({}), 22050);
+    assert.equal(await rate({ language: 'de-AT' }), 22050);
+    assert.equal(await rate({ provider: 'flite_local' }), 16000);
+    assert.equal(await rate({ voice: 'slt' }), 16000);
+});
+
+test('fifty requests at once are all spoken, by one worker', async (t) => {
+    const h = await shared(t);
+    const keys = [await newKey(h), await newKey(h)];
+    const replies = await Promise.all(Array.from({ length: 50 }, (_, i) => keys[i % 2].call('POST', '/sdk/tts', { text: `Number ${i}.`, provider: 'espeak_local' })));
+    assert.deepEqual(replies.filter(({ status }) => status !== 200).map(({ text }) => text), []);
+    assert.equal(workers(h).filter(({ name }) => name.endsWith('espeak')).length, 1);
+});
+
+test('a worker that crashes fails one request only', async (t) => {
+    const h = await startHearth({ t });
+    const { call, key } = await newKey(h);
+    const long = `${sentence} `.repeat(60);
+    const failure = await until(async () => {
+        const stream = await h.sse('/sdk/tts/stream', { method: 'POST', headers: { 'x-api-key': key }, body: { text: long, voice: 'slt' } });
+        await stream.next(({ event }) => event === 'chunk');
+        process.kill(workerOf(h, 'flite'), 'SIGSEGV');               // between two sentences, the service starts another worker unnoticed
+        const last = await Promise.race([stream.next(({ event }) => event === 'error' || event === 'done'), stream.next(({ json }) => json?.index > 8)]);
+        stream.close();
+        return last.event === 'error' && last;
+    });
+    assert.equal(failure.json.code, 'SPEECH_FAILED');
+    assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.', voice: 'slt' })).status, 200);
+});
+
+test('a client that leaves ends its worker, or gives up its place in the queue', async (t) => {
+    const h = await startHearth({ t });
+    const { call, key } = await newKey(h);
+    await call('POST', '/sdk/tts', { text: 'Hello.', voice: 'rms' });
+    const pid = workerOf(h, 'flite');
+    process.kill(pid, 'SIGSTOP');
+    const open = () => h.sse('/sdk/tts/stream', { method: 'POST', headers: { 'x-api-key': key }, body: { text: sentence, voice: 'rms' } });
+    const streams = [await open(), await open()];                     // one waits for the worker, the other for its turn
+    await Promise.all(streams.map((stream) => stream.next(({ event }) => event === 'info')));
+    streams.forEach((stream) => stream.close());
+    await until(() => !isAlive(pid), { what: 'the worker is killed' });
+    assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.', voice: 'rms' })).status, 200);
+    assert.equal(workers(h).length, 1);
+});
+
+test('a long text streams from the start, and its worker stays small', async (t) => {
+    const h = await startHearth({ t });
+    const { key } = await newKey(h);
+    const text = `${'All work and no play makes Jack a dull boy, as they say. '.repeat(350)}`.slice(0, 20000);
+    const stream = await h.sse('/sdk/tts/stream', { method: 'POST', headers: { 'x-api-key': key }, body: { text, provider: 'espeak_local', speed: 2 } });
+    const first = await stream.next(({ event }) => event === 'chunk');
+    assert.equal(stream.events.length, 2);
+    await stream.next(({ json }) => json?.index === first.json.total - 1);
+    assert.ok(residentKib(workerOf(h, 'espeak')) < 100_000);
+    await stream.ended;
+    assert.equal(stream.events.length, first.json.total + 2);
+});
+
+test('with speech.workers 0 no worker stays', async (t) => {
+    const h = await startHearth({ t, settings: { 'speech.workers': 0 } });
+    const { call } = await newKey(h);
+    assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.' })).status, 200);
+    await until(() => workers(h).length === 0, { what: 'the worker has ended' });
+});
+
+test('without workers the service runs and says what is missing', async (t) => {
+    const h = await startHearth({ t, settings: { 'speech.folder': '/nonexistent' } });
+    const { call } = await newKey(h);
+    const { body } = await call('GET', '/sdk/tts/providers');
+    assert.deepEqual(body.providers.map(({ configured }) => configured), [false, false]);
+    assert.match(body.providers[0].note, /apt install libflite1/);
+    const reply = await call('POST', '/sdk/tts', { text: 'Hello.' });
+    refused(reply, 503, 'SPEECH_UNAVAILABLE');
+    assert.equal(reply.headers['x-should-retry'], 'false');
+    const { checks } = (await h.socket('GET', '/api/doctor')).body;
+    assert.deepEqual(checks.filter(({ name }) => name === 'speech').map(({ ok }) => ok), [false, false]);
+});
