@@ -6,6 +6,7 @@
 #include "speech/turns.h"
 #include "speech/worker.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -198,27 +199,28 @@ static const char *configured_voice(struct speech *s, const char *language, stru
     return found;
 }
 
-static int refuse_provider(const char *field, const char *given, struct err *e)
+static struct engine_state *refuse_provider(const char *given, struct err *e)
 {
-    err_add_field(e, field, "must be flite_local or espeak_local, not %.60s", given);
-    return -EINVAL;
+    err_add_field(e, "provider", "must be flite_local or espeak_local, not %.60s", given);
+    return NULL;
 }
 
-/* The provider named by the request, else by the setting for this language, else flite for English, else espeak. */
-static int choose_engine(struct choice *c, const char *configured, struct err *e)
+/* The provider named by the request, else by the setting for this language, else flite for English, else espeak. NULL:
+ * the provider is refused. */
+static struct engine_state *choose_engine(const struct choice *c, const char *configured, struct err *e)
 {
     struct speech *s = c->speech;
+    struct engine_state *state;
 
     if (is_given(c->request->provider)) {
-        c->state = state_of(s, slice_of(c->request->provider));
-        return c->state ? 0 : refuse_provider("provider", c->request->provider, e);
+        state = state_of(s, slice_of(c->request->provider));
+        return state ? state : refuse_provider(c->request->provider, e);
     }
     if (configured) {
-        c->state = state_of(s, (struct slice){ configured, strcspn(configured, "/") });
-        return c->state ? 0 : refuse_provider("provider", "what the setting speech.voices says", e);
+        state = state_of(s, (struct slice){ configured, strcspn(configured, "/") });
+        return state ? state : refuse_provider("what the setting speech.voices says", e);
     }
-    c->state = speech_is_english(c->language) ? &s->states[0] : &s->states[1];
-    return 0;
+    return speech_is_english(c->language) ? &s->states[0] : &s->states[1];
 }
 
 static int refuse_voice(const struct choice *c, struct err *e)
@@ -267,9 +269,9 @@ static int choose(struct choice *c, struct err *e)
 
     if (!is_given(c->request->provider) && is_given(c->request->voice))
         return choose_by_voice(c, e);
-    r = choose_engine(c, configured, e);
-    if (r < 0)
-        return r;
+    c->state = choose_engine(c, configured, e);
+    if (!c->state)
+        return -EINVAL;
     if (is_given(c->request->voice))
         wanted = c->request->voice;
     else if (configured && state_of(c->speech, (struct slice){ configured, strcspn(configured, "/") }) == c->state)
@@ -298,6 +300,7 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
         r = choose(&c, e);
     if (r < 0)
         return r;
+    assert(c.state);
     *ret = (struct speech_plan){ c.state->engine, c.voice,         arena_strdup(a, request->caller),
                                  request->speed,  request->format, request->is_gone,
                                  sentences };
