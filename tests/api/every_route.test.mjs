@@ -113,6 +113,7 @@ test('the routes of the specification are there, with the permission it names', 
         'PATCH /activities/:id': 'activities.write', 'DELETE /activities/:id': 'activities.write', 'GET /sdk/database/config': 'database.config',
         'POST /sdk/register': 'body', 'POST /api/local-apps/request-permission': 'body', 'POST /api/external-tasks/:taskUuid/webhook': 'body',
         'POST /sdk/llm/chat': 'llm.chat', 'POST /sdk/llm/chat/stream': 'llm.chat', 'GET /sdk/llm/providers': 'llm.providers',
+        'GET /sdk/tts/providers': 'identified', 'POST /sdk/tts': 'tts.generate', 'POST /sdk/tts/stream': 'tts.generate',
         'GET /sdk/llm/providers/chat': 'llm.providers', 'POST /sdk/auth/sync-backend-token': 'identified', 'GET /sdk/auth/token': 'identified',
     };
     const real = Object.fromEntries(routes.map((route) => [named(route), route.permission]));
