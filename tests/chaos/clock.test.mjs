@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startHearth, until } from '../api/harness.mjs';
-import { assertIntact, databases, fakeClock, Ledger, needsFakeClock as skip, query } from './chaos.mjs';
+import { assertIntact, databases, Ledger, query } from './chaos.mjs';
+import { fakeClock, needsFakeClock as skip } from './fake_clock.mjs';
 
 class SteppingClock {
     constructor(path) {

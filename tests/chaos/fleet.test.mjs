@@ -78,6 +78,7 @@ test('500 activities over three services that are killed, stopped and restarted 
 
     await t.test('no activity that was acknowledged is lost', () => end.assertNoneIsLost(nActivities));
     await t.test('every row is completed once, or was failed by three machines', () => end.assertEachIsFinishedOnce());
+    await t.test('an agent that does its work completes its activity', () => end.assertTheSteadyAreCompleted());
     await t.test('what doomed activities wanted is done: quarantine', () => end.assertTheDoomedAreQuarantined(nActivities / 20));
     await t.test('a result that was acknowledged is the one that is stored', () => end.assertAcknowledgedResultsAreStored());
     await t.test('a stored result is of a run that was started', () => end.assertResultsAreOfRuns());

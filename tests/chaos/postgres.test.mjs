@@ -10,7 +10,8 @@ import { coldHearth, until } from '../api/harness.mjs';
 import { startProxy } from '../api/postgres_proxy.mjs';
 import { postgresPrograms, startPostgres } from '../api/postgres_server.mjs';
 import { badWeather } from '../tools/tcp_proxy.mjs';
-import { assertIntact, assertNoChildren, databases, fakeClock, forgetFakeClock, needsFakeClock } from './chaos.mjs';
+import { assertIntact, assertNoChildren, databases } from './chaos.mjs';
+import { fakeClock, forgetFakeClock, needsFakeClock } from './fake_clock.mjs';
 import { Fleet, nMachines, Outcome } from './fleet.mjs';
 
 const skip = postgresPrograms ? false : 'no PostgreSQL is installed';
@@ -205,6 +206,7 @@ test(`${nActivities} activities over three services on a PostgreSQL that is kill
     await t.test('no activity that was acknowledged is lost', () => end.assertNoneIsLost(nActivities));
     await t.test('every row is completed once, or was failed by three machines', () => end.assertEachIsFinishedOnce());
     await t.test('an attempt ends once, and the newest one is the row', () => end.assertAttemptsEndOnce());
+    await t.test('an agent that does its work completes its activity', () => end.assertTheSteadyAreCompleted());
     await t.test('what doomed activities wanted is done: quarantine', () => end.assertTheDoomedAreQuarantined(nActivities / 50));
     await t.test('a result that was acknowledged is the one that is stored', () => end.assertAcknowledgedResultsAreStored());
     await t.test('a stored result is of a run that was started', () => end.assertResultsAreOfRuns());

@@ -191,6 +191,7 @@ test(`${nActivities} activities over the realtime of a face that loses, doubles 
     await t.test('no activity that was acknowledged is lost', () => end.assertNoneIsLost(nActivities));
     await t.test('every row is completed once, or was failed by three machines', () => end.assertEachIsFinishedOnce());
     await t.test('an attempt ends once, and the newest one is the row', () => end.assertAttemptsEndOnce());
+    await t.test('an agent that does its work completes its activity', () => end.assertTheSteadyAreCompleted());
     await t.test('what doomed activities wanted is done: quarantine', () => end.assertTheDoomedAreQuarantined(nActivities / 50));
     await t.test('a result that was acknowledged is the one that is stored', () => end.assertAcknowledgedResultsAreStored());
     await t.test('a stored result is of a run that was started', () => end.assertResultsAreOfRuns());

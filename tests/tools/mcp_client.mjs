@@ -8,10 +8,15 @@ import { createInterface } from 'node:readline';
 const program = join(dirname(process.env.HEARTH_BIN), 'tests/unit/client_cases');
 const mostMs = 60000;
 
-// Resolves with the first line of `seen` that fits, now or later.
+// Resolves with the first line of `seen` that fits, now or later; rejects when no line can come any more.
 function waiter(seen) {
     const waiting = new Set();
+    let why;
     return {
+        end(reason) {
+            why = reason;
+            waiting.forEach((w) => w.reject());
+        },
         take(line) {
             seen.push(line);
             for (const w of waiting)
@@ -25,8 +30,11 @@ function waiter(seen) {
             if (known)
                 return Promise.resolve(known);
             return new Promise((resolve, reject) => {
-                const timer = setTimeout(() => reject(new Error(`no ${what} among ${JSON.stringify(seen).slice(0, 2000)}`)), mostMs);
-                waiting.add({ fits, resolve: (line) => { clearTimeout(timer); resolve(line); } });
+                const fail = () => { clearTimeout(timer); reject(new Error(`no ${what} among ${JSON.stringify(seen).slice(0, 2000)}${why ?? ''}`)); };
+                const timer = setTimeout(fail, mostMs);
+                waiting.add({ fits, resolve: (line) => { clearTimeout(timer); resolve(line); }, reject: fail });
+                if (why)
+                    fail();
             });
         },
     };
@@ -43,6 +51,7 @@ export async function openMcp(t, argv, { env = {} } = {}) {
     child.stderr.on('data', (data) => { words += data; });
     createInterface({ input: child.stdout }).on('line', (line) => waits.take(JSON.parse(line)));
     const ended = once(child, 'close');
+    ended.then(([code, signal]) => waits.end(`; the client ended with ${signal ?? code}: ${words}`));
     t.after(async () => {
         child.stdin.end();
         const [code] = await ended;

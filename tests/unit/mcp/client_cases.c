@@ -22,6 +22,7 @@
 struct cases {
     struct loop *loop;
     pthread_t loop_thread;
+    pthread_barrier_t loop_runs;
     struct supervisor *supervisor;
     struct sandbox *box; /* NULL: none */
     struct sandbox_definition definition;
@@ -446,9 +447,25 @@ static void open_client(const char *const *argv)
     end_line(&w, &out);
 }
 
+static void tell_that_it_runs(void *arg)
+{
+    pthread_barrier_wait(&cases.loop_runs);
+}
+
 static void *loop_main(void *arg)
 {
     return loop_run(cases.loop, NULL) < 0 ? arg : NULL;
+}
+
+/* Until its thread runs, the thread that made the loop counts as the loop's. */
+static int start_loop(void)
+{
+    pthread_barrier_init(&cases.loop_runs, NULL, 2);
+    loop_post(cases.loop, tell_that_it_runs, NULL);
+    if (pthread_create(&cases.loop_thread, NULL, loop_main, NULL) != 0)
+        return -1;
+    pthread_barrier_wait(&cases.loop_runs);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -469,7 +486,7 @@ int main(int argc, char **argv)
         xstrdup("{\"role\":\"assistant\",\"content\":{\"type\":\"text\",\"text\":\"sampled\"},\"model\":\"m\"}");
     cases.log = child_log_new();
     if (supervisor_open(cases.loop, instance, &cases.supervisor, &n_orphans, NULL) < 0 ||
-        pool_start(&pool, &cases.pool, NULL) < 0 || pthread_create(&cases.loop_thread, NULL, loop_main, NULL) != 0)
+        pool_start(&pool, &cases.pool, NULL) < 0 || start_loop() < 0)
         return 2;
     if (cases.box)
         supervisor_set_sandbox(cases.supervisor, cases.box);
