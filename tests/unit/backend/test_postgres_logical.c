@@ -319,6 +319,12 @@ static void the_outbox_stays_empty_while_only_streams_are_read(void **state)
     assert_int_equal(sql(rig, "SELECT count(*) FROM svc_outbox"), 0);
 }
 
+/* The server ends a closed connection, and its locks, some time later. */
+static bool has_no_reader(void *arg)
+{
+    return sql(arg, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0;
+}
+
 static void a_reader_of_the_outbox_is_served_beside_a_stream(void **state)
 {
     struct events_rig *rig = *state;
@@ -338,6 +344,7 @@ static void a_reader_of_the_outbox_is_served_beside_a_stream(void **state)
     postgres_events_close(ev);
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 2}')"); /* the reader may come back */
     assert_int_equal(sql(rig, "SELECT count(*) FROM svc_outbox"), 2);
+    assert_true(wait_until(has_no_reader, rig));
     sql(rig, "UPDATE svc_outbox_mark SET wanted_until = now() - interval '1 second'");
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 3}')");
     assert_int_equal(sql(rig, "SELECT count(*) FROM svc_outbox"), 2);
@@ -352,6 +359,7 @@ static void what_was_open_before_the_reader_came_is_a_gap(void **state)
     PGconn *other = events_db(rig, "");
 
     postgres_events_close(rig->events);
+    assert_true(wait_until(has_no_reader, rig));
     sql(rig, "UPDATE svc_outbox_mark SET wanted_until = NULL");
     sql_on(other, "BEGIN; INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 1}')");
     reopen(rig);
