@@ -273,6 +273,7 @@ static struct backend *postgres_close(struct backend *b)
     pg->tables = postgres_tables_free(pg->tables);
     postgres_batch_free(pg->claims);
     postgres_batch_free(pg->completions);
+    postgres_shapes_free(pg->shapes);
     free(pg->abbr);
     free(pg);
     return NULL;
@@ -340,6 +341,7 @@ int backend_postgres_open(const struct backend_postgres_config *c, struct backen
     postgres_table_set_made(pg->tables, postgres_table_activities(pg->tables), true);
     pg->claims = postgres_batch_new(postgres_claims_alike);
     pg->completions = postgres_batch_new(postgres_completions_alike);
+    pg->shapes = postgres_shapes_new();
     pg->mode = c->events;
     pg->pool = postgres_pool_new(&place);
     pg->place = postgres_pool_place(pg->pool);

@@ -11,6 +11,7 @@
 #include "backend/postgres/postgres_batch.h"
 #include "backend/postgres/postgres_events.h"
 #include "backend/postgres/postgres_pool.h"
+#include "backend/postgres/postgres_shapes.h"
 #include "backend/postgres/postgres_table.h"
 
 struct postgres {
@@ -21,6 +22,7 @@ struct postgres {
     struct postgres_tables *tables;              /* owned */
     struct postgres_events *events;              /* owned */
     struct postgres_batch *claims, *completions; /* owned */
+    struct postgres_shapes *shapes;              /* owned; of tables with columns of their own */
     enum postgres_events_mode mode;              /* of the events */
     atomic_bool is_closing;
     atomic_bool is_fit;         /* the database has the schema of this program */

@@ -99,7 +99,7 @@ static bool is_listed(struct declaration *d, struct arena *a)
 {
     struct table_shape shape = { 0 };
 
-    return postgres_shape(&d->pg->backend, d->declared->table, a, &shape, NULL) == 0 && shape.has_own_columns;
+    return postgres_shape_now(d->pg, d->declared->table, a, &shape, NULL) == 0 && shape.has_own_columns;
 }
 
 /* What has the changes of a table reported; the table itself stays as it is. */
@@ -164,6 +164,7 @@ int postgres_declare(struct backend *b, const struct table_shape *declared, stru
     buf_init(&d.sql, MIB(4));
     r = run(&d, a, e);
     buf_clear(&d.sql);
+    postgres_shapes_forget(d.pg->shapes, name);
     return r;
 }
 

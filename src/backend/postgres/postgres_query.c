@@ -105,22 +105,50 @@ static int run(struct postgres *pg, struct query_sql *s, const struct query *q, 
     return r;
 }
 
+static int run_with(struct postgres *pg, const struct query *q, const struct table_shape *shape, struct arena *a,
+                    struct query_reply *ret, struct err *e)
+{
+    struct query_sql s;
+    int r;
+
+    query_sql_init(&s, &postgres_dialect, shape, a);
+    r = q->kind == QUERY_SELECT ? postgres_put_select(&s, q, e) : postgres_put_change(&s, q, e);
+    if (r == 0)
+        r = buf_check(&s.text, e);
+    if (r == 0)
+        r = run(pg, &s, q, ret, e);
+    query_sql_clear(&s);
+    return r;
+}
+
+/* Whether the table may have changed since its shape was read: neither refusal has changed a row. */
+static bool may_be_outdated(const struct table_shape *shape, int r, const struct err *why)
+{
+    static const char *const codes[] = { "UNKNOWN_COLUMN", "UNKNOWN_TABLE", "BAD_OPERATOR", "BAD_CONFLICT" };
+
+    for (size_t i = 0; r < 0 && shape->has_own_columns && i < ARRAY_SIZE(codes); i++)
+        if (strcmp(why->code, codes[i]) == 0)
+            return true;
+    return false;
+}
+
 int postgres_query(struct backend *b, const struct query *q, struct arena *a, struct query_reply *ret, struct err *e)
 {
+    struct postgres *pg = postgres_of(b);
     struct table_shape shape = { 0 };
-    struct query_sql s;
+    struct err why = { 0 };
     int r = query_check(q, e);
 
     if (r == 0)
         r = postgres_shape(b, q->table, a, &shape, e);
     if (r < 0)
         return r;
-    query_sql_init(&s, &postgres_dialect, &shape, a);
-    r = q->kind == QUERY_SELECT ? postgres_put_select(&s, q, e) : postgres_put_change(&s, q, e);
-    if (r == 0)
-        r = buf_check(&s.text, e);
-    if (r == 0)
-        r = run(postgres_of(b), &s, q, ret, e);
-    query_sql_clear(&s);
+    r = run_with(pg, q, &shape, a, ret, &why);
+    if (may_be_outdated(&shape, r, &why) && postgres_shape_now(pg, q->table, a, &shape, NULL) == 0) {
+        err_init(&why);
+        r = run_with(pg, q, &shape, a, ret, &why);
+    }
+    if (r < 0 && e)
+        *e = why;
     return r;
 }

@@ -12,6 +12,9 @@
 
 /* postgres_shape.c */
 int postgres_shape(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e);
+/* The same as the database tells it now, not as it was a moment ago. */
+int postgres_shape_now(struct postgres *pg, const char *table, struct arena *a, struct table_shape *ret,
+                       struct err *e) MUST_CHECK;
 /* The shape of any table of the database; n_columns 0: there is none. */
 int postgres_shape_any(struct postgres *pg, const char *name, struct arena *a, struct table_shape *ret,
                        struct err *e) MUST_CHECK;

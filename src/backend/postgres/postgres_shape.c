@@ -1,5 +1,6 @@
 #include "backend/postgres/postgres_query.h"
 #include "backend/refusals.h"
+#include "base/clock.h"
 #include "base/limits.h"
 
 #include <stdlib.h>
@@ -133,13 +134,34 @@ static int read_declared(struct postgres *pg, const char *name, struct arena *a,
     return r == 0 && ret->n_columns == 0 ? refusals_no_table(name, e) : r;
 }
 
-int postgres_shape(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e)
+static int read_own(struct postgres *pg, const char *name, struct arena *a, struct table_shape *ret, struct err *e)
 {
-    struct postgres *pg = postgres_of(b);
-    struct table_shape shape = { .is_published = true, .has_full_identity = true };
+    int64_t began_ms = clock_mono_ms();
+    int r;
+
+    *ret =
+        (struct table_shape){ .table = name, .is_published = true, .has_own_columns = true, .has_full_identity = true };
+    r = read_declared(pg, name, a, ret, e);
+    if (r == 0)
+        postgres_shapes_keep(pg->shapes, ret, began_ms);
+    return r;
+}
+
+static void describe_activities(struct arena *a, const char *name, struct table_shape *ret)
+{
+    *ret = (struct table_shape){
+        .table = name, .n_columns = TABLE_N_ACTIVITY_COLUMNS, .is_published = true, .has_full_identity = true
+    };
+    ret->columns = arena_array(a, TABLE_N_ACTIVITY_COLUMNS, sizeof(*ret->columns));
+    memcpy(ret->columns, table_activity_columns, sizeof(table_activity_columns));
+}
+
+/* may_keep: a shape that was read a moment ago will do. */
+static int find_shape(struct postgres *pg, const char *table, bool may_keep, struct arena *a, struct table_shape *ret,
+                      struct err *e)
+{
     struct postgres_table *t;
     char *name = NULL;
-    int r;
 
     if (backend_table_name(a, table, &name, NULL) < 0)
         return refusals_no_table(table, e);
@@ -147,19 +169,22 @@ int postgres_shape(struct backend *b, const char *table, struct arena *a, struct
         table_deletions_shape(a, name, ret);
         return 0;
     }
-    shape.table = name;
-    r = postgres_find_table(pg, name, &t, NULL);
-    if (r == 0) {
-        shape.n_columns = TABLE_N_ACTIVITY_COLUMNS;
-        shape.columns = arena_array(a, TABLE_N_ACTIVITY_COLUMNS, sizeof(*shape.columns));
-        memcpy(shape.columns, table_activity_columns, sizeof(table_activity_columns));
-    } else {
-        shape.has_own_columns = true;
-        r = read_declared(pg, name, a, &shape, e);
-    }
-    if (r == 0)
-        *ret = shape;
-    return r;
+    if (may_keep && postgres_shapes_find(pg->shapes, name, a, ret))
+        return 0;
+    if (postgres_find_table(pg, name, &t, NULL) < 0)
+        return read_own(pg, name, a, ret, e);
+    describe_activities(a, name, ret);
+    return 0;
+}
+
+int postgres_shape(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e)
+{
+    return find_shape(postgres_of(b), table, true, a, ret, e);
+}
+
+int postgres_shape_now(struct postgres *pg, const char *table, struct arena *a, struct table_shape *ret, struct err *e)
+{
+    return find_shape(pg, table, false, a, ret, e);
 }
 
 /* --- published tables --- */
