@@ -81,6 +81,15 @@ static bool is_success(struct json_value answer)
     return json_bool(json_get(answer, "success"));
 }
 
+/* The row may have been claimed once more since the function answered, by this machine too. */
+static bool is_lease_of(struct json_value answer, const struct backend_claim *in, const struct backend_row *row)
+{
+    struct json_value attempt = json_get(answer, "attempt");
+
+    return row->locked_by && strcmp(row->locked_by, in->machine_id) == 0 &&
+           (json_is_absent(attempt) || json_int(attempt) == row->attempt);
+}
+
 /* The function's answer has not the whole row. */
 static int claim_by_function(struct hosted *h, struct hosted_table *t, const struct backend_claim *in, struct arena *a,
                              struct hosted_row *ret, struct err *e)
@@ -94,7 +103,7 @@ static int claim_by_function(struct hosted *h, struct hosted_table *t, const str
         r = refusals_claim(in, &ret->row, e);
     if (r < 0)
         return r;
-    if (ret->row.locked_by && strcmp(ret->row.locked_by, in->machine_id) == 0)
+    if (is_lease_of(answer, in, &ret->row))
         return 0;
     return refusals_lease_lost(&(struct backend_lease){ .machine_id = in->machine_id, .attempt = ret->row.attempt }, e);
 }

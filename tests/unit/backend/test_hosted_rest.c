@@ -251,6 +251,41 @@ static void a_missing_column_is_left_out(void **state)
     close_project(&p);
 }
 
+#define HELD(attempt)                                                                                                  \
+    "[{\"id\":\"" ID "\",\"raw_data\":{},\"status\":\"claimed\",\"attempted_by\":[],\"retry_count\":0,"                \
+    "\"created_at\":\"2026-11-20T09:30:18Z\",\"locked_by\":\"lin-a\",\"locked_at\":\"2026-11-20T09:30:18Z\","          \
+    "\"attempt\":" attempt "}]"
+
+/* What a claim says whose function answers so, and whose row is then held so. */
+static int claim_from(const char *answered, const char *row_json, struct err *e)
+{
+    const char *const bodies[] = { TABLE_THERE, answered, row_json };
+    const int statuses[] = { 200, 200, 200 };
+    const struct backend_claim claim = { "svc_activities", ID, "lin-a", 300000, 3 };
+    struct backend_lease lease;
+    struct backend_row row;
+    struct project p;
+    int r;
+
+    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    r = backend_claim(p.backend, &claim, p.arena, &row, &lease, e);
+    if (r == 0)
+        assert_int_equal(lease.attempt, row.attempt);
+    close_project(&p);
+    return r;
+}
+
+/* The machine has claimed the row once more since the function answered: that lease is another call's. */
+static void a_claim_takes_no_later_lease_of_the_same_machine(void **state)
+{
+    struct err e = { 0 };
+
+    assert_int_equal(claim_from("{\"success\":true,\"attempt\":1}", HELD("1"), &e), 0);
+    assert_int_equal(claim_from("{\"success\":true}", HELD("1"), &e), 0);
+    assert_int_equal(claim_from("{\"success\":true,\"attempt\":1}", HELD("2"), &e), -ESTALE);
+    assert_string_equal(e.code, "LEASE_LOST");
+}
+
 static int n_made, n_released;
 
 static int refuse_to_make(void *arg, const char *table, const struct net_wait *wait, struct err *e)
@@ -412,6 +447,7 @@ int main(void)
         cmocka_unit_test(a_refused_insert_is_repeated_when_the_server_says_so),
         cmocka_unit_test(key_and_schema_go_in_headers_and_names_are_escaped),
         cmocka_unit_test(a_missing_column_is_left_out),
+        cmocka_unit_test(a_claim_takes_no_later_lease_of_the_same_machine),
         cmocka_unit_test(a_table_that_may_not_be_made_is_refused_in_words_and_not_at_once_again),
         cmocka_unit_test(a_peer_that_stalls_costs_one_deadline),
         cmocka_unit_test(a_redirect_is_not_followed),
