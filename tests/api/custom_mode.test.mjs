@@ -66,6 +66,7 @@ async function ownApp(t, h, agent) {
         }
     });
     await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
+    server.unref();                     // a teardown that failed does not keep the file
     t.after(() => { server.close(); server.closeAllConnections(); });
     const config = definition('app.json');
     const { app_id: id } = await admin(h, 'POST', '/api/apps', { name: 'orders', config: { ...config.config, command: undefined, env: undefined, working_dir: undefined,

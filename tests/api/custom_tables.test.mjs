@@ -44,6 +44,7 @@ async function ownApp(t, h) {
         });
     });
     await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+    server.unref();                     // a teardown that failed does not keep the file
     t.after(() => server.close());
     return { ...seen, url: `http://127.0.0.1:${server.address().port}` };
 }

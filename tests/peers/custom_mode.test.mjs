@@ -41,6 +41,7 @@ async function ownApp(t, pg) {
         }
     });
     await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
+    server.unref();                     // a teardown that failed does not keep the file
     t.after(() => { server.close(); server.closeAllConnections(); });
     return Object.assign(seen, { url: `http://127.0.0.1:${server.address().port}` });
 }
