@@ -76,6 +76,8 @@ test('a broadcast reaches the apps of every machine once, and its sender only on
         sender.say(`note-${n}`, { n, text: 'Grüße' });
     assert.deepEqual(await far.heard('note-3'), { n: 3, text: 'Grüße' });
     own.say('own', {});
+    for (const one of [sender, own, beside, far])
+        await one.heard('own');
     far.say('back', { from: 'b' });
     for (const one of [sender, own, beside])
         assert.deepEqual(await one.heard('back'), { from: 'b' });
