@@ -1,12 +1,13 @@
 // The PostgreSQL backend from outside: its set-up on the command line, two services as two machines, a server that restarts.
 import assert from 'node:assert/strict';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { coldHearth, startHearth, until } from './harness.mjs';
-import { admin, insert, listeningApp, newApp, rowBecomes, shellAgent } from './kit.mjs';
+import { admin, insert, listeningApp, newApp, refused, rowBecomes, shellAgent } from './kit.mjs';
 import { startProxy } from './postgres_proxy.mjs';
 import { postgresPrograms, startPostgres } from './postgres_server.mjs';
+import { faceKeys } from './realtime.mjs';
 
 const skip = postgresPrograms ? false : 'no PostgreSQL is installed';
 const brisk = { 'tasks.heartbeat_s': 0.2, 'tasks.stale_after_s': 300, 'tasks.sweep_s': 0.5, 'tasks.presence_s': 0.5 };
@@ -93,6 +94,39 @@ async function setUp(t) {
     pg.psql((await h.cli('backend', 'sql', { env: { HEARTH_BACKEND_KIND: 'postgres', HEARTH_BACKEND_URL: pg.url() } })).stdout);
     return pg;
 }
+
+// The owner of the tables declares one with columns of its own; the service works as a role that owns nothing.
+test('a service has the rights that the set-up gives its role, and is told which it lacks', { skip }, async (t) => {
+    const pg = await startPostgres(t), owner = await prepared(t);
+    const env = { HEARTH_BACKEND_KIND: 'postgres', HEARTH_BACKEND_URL: pg.url() };
+    const notes = { name: 'notes', app_type: 'node', config: { args: ['x.js'], backend: { schema: { notes: { columns: {
+        id: { type: 'uuid', key: true, default: 'gen_random_uuid()' }, body: { type: 'text' } } } } } } };
+    pg.psql('CREATE ROLE runtime LOGIN', 'root', 'postgres');
+    assert.equal((await owner.cli('backend', 'setup', '--role', 'runtime', { env })).code, 0);
+    const file = join(owner.dataDir, 'notes.json');
+    writeFileSync(file, JSON.stringify(notes));
+    assert.equal((await owner.cli('app', 'add', file, { env })).code, 0);
+
+    const h = await startHearth({ t, settings: on(pg, { 'backend.url': pg.url('runtime') }) });
+    const { secret } = await faceKeys(h), face = (path, body) => h.api(body ? 'POST' : 'GET', `/rest/v1/${path}`, body, { apikey: secret });
+    assert.equal((await face('nothing')).body.code, 'PGRST205');
+    assert.deepEqual([(await face('notes')).status, (await face('notes')).body.code], [403, '42501']);
+    const { missing } = await admin(h, 'GET', '/api/backend/check');
+    assert.deepEqual(missing.map((one) => one.what), ['rights of "runtime" on the declared tables']);
+    pg.psql(missing[0].sql);
+    assert.equal((await face('notes', { body: 'one' })).status, 201);
+    assert.equal((await face('notes')).body.length, 1);
+    assert.equal((await h.socket('POST', '/api/apps', notes)).status, 201, 'nothing is to be made');
+    const other = { ...notes, name: 'others', config: { ...notes.config, backend: { schema: { others: notes.config.backend.schema.notes } } } };
+    refused(await h.socket('POST', '/api/apps', other), 502, 'STORE_DENIED', /permission denied/);
+    const work = { ...notes, name: 'work', config: { ...notes.config, backend: { enabled: true, tables: ['svc_activities', 'jobs'] } } };
+    refused(await h.socket('POST', '/api/apps', work), 502, 'STORE_DENIED', /permission denied/);
+    assert.equal((await owner.cli('backend', 'setup', '--role', 'runtime', 'jobs', { env })).code, 0);
+    assert.equal((await h.socket('POST', '/api/apps', work)).status, 201);
+    assert.deepEqual((await admin(h, 'GET', '/api/backend/check')).missing, []);
+    pg.psql('DROP TRIGGER hearth_1_deleted ON jobs');
+    assert.match((await h.cli('backend', 'check')).stdout, /-- missing: trigger hearth_1_deleted on "public"."jobs"/, 'tables of apps are looked at');
+});
 
 test('two services on one database are two machines, and each row is worked on once', { skip }, async (t) => {
     const pg = await setUp(t);

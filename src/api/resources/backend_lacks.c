@@ -50,3 +50,50 @@ int backend_lacks_of_apps(struct request *req, struct json_writer *w, struct err
 
     return app_each(req->api->apps, req->arena, take_app, &walk, e);
 }
+
+/* --- tables with work --- */
+
+struct gathering {
+    const struct request *req;
+    struct backend_setup *setup;
+    const char **names;
+    const char *activities; /* always looked at */
+};
+
+static bool is_noted(const struct gathering *g, const char *name)
+{
+    const struct backend_setup *setup = g->setup;
+
+    if (strcmp(name, g->activities) == 0)
+        return true;
+    for (size_t i = 0; i < setup->n_tables; i++)
+        if (strcmp(setup->tables[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int note_tables(void *arg, const struct app_config *config, struct err *e)
+{
+    const struct gathering *g = arg;
+    int r = 0;
+
+    if (!config->backend.is_enabled || app_config_is_custom(config))
+        return 0;
+    for (size_t i = 0; r == 0 && i < config->backend.tables.n; i++) {
+        char *name = NULL;
+
+        r = backend_table_name(g->req->arena, config->backend.tables.items[i], &name, e);
+        if (r == 0 && g->setup->n_tables < LIMIT_LIST && !is_noted(g, name))
+            g->names[g->setup->n_tables++] = name;
+    }
+    return r;
+}
+
+int backend_tables_of_apps(const struct request *req, struct backend_setup *setup, struct err *e)
+{
+    struct gathering g = { req, setup, arena_array(req->arena, LIMIT_LIST, sizeof(*g.names)),
+                           arena_printf(req->arena, "%s_activities", req->api->backend->abbr) };
+
+    setup->tables = g.names;
+    return app_each(req->api->apps, req->arena, note_tables, &g, e);
+}

@@ -10,3 +10,5 @@ void backend_lacks_write(struct json_writer *w, const struct backend_lacks *lack
 /* Into an open array: the lacks of one table, or of all tables of apps in Custom Mode. */
 int backend_lacks_of_table(struct request *req, struct json_writer *w, const char *table, struct err *e) MUST_CHECK;
 int backend_lacks_of_apps(struct request *req, struct json_writer *w, struct err *e) MUST_CHECK;
+/* Sets the tables with work that apps list, each once, at most LIMIT_LIST. */
+int backend_tables_of_apps(const struct request *req, struct backend_setup *setup, struct err *e) MUST_CHECK;

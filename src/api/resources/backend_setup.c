@@ -155,7 +155,8 @@ struct check_query {
     const char *tables;
 };
 static const struct field check_fields[] = {
-    FIELD_STRING(struct check_query, tables, "tables", .max = LIMIT_TEXT_CHARS, .help = "of apps, separated by commas"),
+    FIELD_STRING(struct check_query, tables, "tables", .max = LIMIT_TEXT_CHARS,
+                 .help = "of apps, separated by commas; those that apps list when it is not given"),
     FIELD_END,
 };
 static const struct field check_answer[] = { SHAPE_LIST("missing", backend_lack_shape), FIELD_END };
@@ -167,7 +168,9 @@ static int read_tables(const struct request *req, struct backend_setup *setup, s
     char *rest = query->tables ? arena_strdup(req->arena, query->tables) : NULL, *name;
     int r = 0;
 
-    while (r == 0 && rest && (name = strsep(&rest, ",")) && setup->n_tables < LIMIT_APP_TABLES)
+    if (!rest)
+        return backend_tables_of_apps(req, setup, e);
+    while (r == 0 && (name = strsep(&rest, ",")) && setup->n_tables < LIMIT_APP_TABLES)
         r = add_table(req, setup, names, name, e);
     return r;
 }
@@ -224,7 +227,7 @@ const struct route backend_setup_routes[] = {
       ROUTE_QUERY(check_fields, struct check_query),
       .answer = check_answer,
       .handler = check,
-      .summary = "What the database or project, and the tables of apps in Custom Mode, lack, each with its SQL",
+      .summary = "What the database or project and the tables of apps lack, each with its SQL",
       .tag = "Backend" },
     ROUTE_END,
 };

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#define DECLARED "\"public\".\"{abbr}_declared\""
 #define IS_TABLE(literal) "SELECT to_regclass(" literal ") IS NOT NULL"
 #define FUNCTION(suffix)                                                                                               \
     "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace"                      \
@@ -85,6 +86,10 @@ const struct postgres_piece postgres_database_pieces[] = {
     { "table {tables}: the tables with work", IS_TABLE("'{tables}'"),
       "CREATE TABLE IF NOT EXISTS {tables} (name text PRIMARY KEY, schema_name text NOT NULL,"
       " table_name text NOT NULL);\n" },
+    { "table {abbr}_declared: the tables with columns of their own", IS_TABLE("'" DECLARED "'"),
+      "CREATE TABLE IF NOT EXISTS " DECLARED " (name text PRIMARY KEY, schema_name text NOT NULL,"
+      " table_name text NOT NULL);\n",
+      .is_of_service = true },
     { "table {presence}: the machines", IS_TABLE("'{presence}'"),
       "CREATE TABLE IF NOT EXISTS {presence} (machine_id text PRIMARY KEY, user_email text, hostname text,"
       " app_name text, online_at timestamptz NOT NULL DEFAULT {now}, seen_at timestamptz NOT NULL DEFAULT {now},"
@@ -365,6 +370,16 @@ const struct postgres_piece postgres_right_pieces[] = {
     { NULL, NULL, NULL },
 };
 
+/* Declared tables that the role may not use; a table that was dropped stays listed. */
+#define CLOSED_TABLES(role)                                                                                            \
+    "SELECT n.nspname, c.relname FROM " DECLARED " d"                                                                  \
+    " JOIN pg_catalog.pg_namespace n ON n.nspname = d.schema_name"                                                     \
+    " JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = d.table_name AND c.relkind IN ('r', 'p')"   \
+    " WHERE NOT (has_schema_privilege(" role ", n.oid, 'USAGE') AND has_table_privilege(" role ", c.oid, 'SELECT')"    \
+    " AND has_table_privilege(" role ", c.oid, 'INSERT') AND has_table_privilege(" role ", c.oid, 'UPDATE')"           \
+    " AND has_table_privilege(" role ", c.oid, 'DELETE'))"
+#define SET_ROLE "current_setting('hearth.role')"
+
 const struct postgres_piece postgres_role_pieces[] = {
     { "rights of {role} on the service's own tables",
       "SELECT has_table_privilege({role_literal}, '{schema}', 'SELECT')"
@@ -379,6 +394,23 @@ const struct postgres_piece postgres_role_pieces[] = {
       "GRANT SELECT, INSERT, UPDATE, DELETE ON {presence} TO {role};\n"
       "GRANT SELECT, DELETE ON \"public\".\"{abbr}_outbox\" TO {role};\n"
       "GRANT SELECT, UPDATE ON \"public\".\"{abbr}_outbox_mark\" TO {role};\n" },
+    { "rights of {role} on the declared tables",
+      "SELECT has_table_privilege({role_literal}, '" DECLARED "', 'SELECT')"
+      " AND NOT EXISTS (" CLOSED_TABLES("{role_literal}") ")",
+      "GRANT SELECT ON " DECLARED " TO {role};\n"
+      "SET hearth.role = {role_literal};\n" /* a name may contain the end of a quoted block */
+      "DO $do$ DECLARE\n"
+      "    t record;\n"
+      "BEGIN\n"
+      "    FOR t IN " CLOSED_TABLES(
+          SET_ROLE) " LOOP\n"
+                    "        EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', t.nspname, " SET_ROLE ");\n"
+                    "        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I.%I TO %I', t.nspname, t.relname, " SET_ROLE
+                    ");\n"
+                    "    END LOOP;\n"
+                    "EXCEPTION WHEN insufficient_privilege THEN\n"
+                    "    RAISE WARNING 'hearth: the owner of a table of an app gives its rights: %', SQLERRM;\n"
+                    "END $do$;\n" },
     { NULL, NULL, NULL },
 };
 

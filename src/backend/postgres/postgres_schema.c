@@ -197,6 +197,51 @@ static int probe(struct walk *w, struct postgres_table *t, const struct postgres
     return 0;
 }
 
+struct user_name {
+    struct arena *arena;
+    const char *name;
+};
+
+static int take_user(void *arg, const struct pg_row *row, struct err *e)
+{
+    struct user_name *user = arg;
+    struct slice text = SLICE_LIT("");
+    int r = pg_row_text(row, 0, LIMIT_TABLE_NAME_PART, &text, e);
+
+    user->name = arena_slicedup(user->arena, text);
+    return r;
+}
+
+/* The rights of the role that asks, which need not be the owner. */
+static int check_own_rights(struct walk *w, const struct postgres_schema *s, struct err *e)
+{
+    struct probing *p = w->arg;
+    struct user_name user = { .arena = p->arena };
+    const struct pg_statement st = {
+        .sql = "SELECT current_user", .n_columns = 1, .max_rows = 1, .on_row = take_user, .arg = &user
+    };
+    int r = pg_link_run(p->link, p->wait, &st, e);
+
+    if (r < 0)
+        return r;
+    w->tables = postgres_tables_new(s->abbr, user.name);
+    r = walk_rights(w, s, e);
+    postgres_tables_free(w->tables);
+    return r;
+}
+
+/* Rights are a question where everything else is there. */
+static int check_all(struct walk *w, const struct postgres_schema *s, struct err *e)
+{
+    const struct probing *p = w->arg;
+    int r;
+
+    w->tables = postgres_tables_new(s->abbr, s->role);
+    r = walk_all(w, s, e);
+    postgres_tables_free(w->tables);
+    return r == 0 && !s->role && p->missings->n == 0 ? check_own_rights(w, s, e) : r;
+}
+
 int postgres_schema_check(const struct postgres_place *place, const struct postgres_schema *s, struct arena *a,
                           struct postgres_missings *ret, struct err *e)
 {
@@ -206,11 +251,8 @@ int postgres_schema_check(const struct postgres_place *place, const struct postg
     struct walk w = { .is_check = true, .fn = probe, .arg = &p };
     int r = postgres_pool_connect(place, &wait, &p.link, e);
 
-    if (r < 0)
-        return r;
-    w.tables = postgres_tables_new(s->abbr, s->role);
-    r = walk_all(&w, s, e);
-    postgres_tables_free(w.tables);
+    if (r == 0)
+        r = check_all(&w, s, e);
     pg_link_close(p.link);
     if (r == 0)
         *ret = missings;

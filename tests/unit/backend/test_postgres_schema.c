@@ -74,14 +74,19 @@ static void get_publications_full_names_the_parents_of_partitions(void **state)
 
 /* --- set-up and check --- */
 
-static struct postgres_missings missing(struct rig *rig, const struct postgres_schema *s)
+static struct postgres_missings missing_as(struct rig *rig, const char *url, const struct postgres_schema *s)
 {
-    const struct postgres_place place = { .url = rig_place(rig)->url };
+    const struct postgres_place place = { .url = url };
     struct postgres_missings found = { 0 };
     struct err e = { 0 };
 
     must(postgres_schema_check(&place, s, rig->arena, &found, &e), &e);
     return found;
+}
+
+static struct postgres_missings missing(struct rig *rig, const struct postgres_schema *s)
+{
+    return missing_as(rig, rig_place(rig)->url, s);
 }
 
 static int apply(struct rig *rig, const char *url, const struct postgres_schema *s, struct err *e)
@@ -183,6 +188,45 @@ static void a_role_works_with_exactly_the_rights_of_the_set_up(void **state)
     rig_insert(rig);
     assert_int_equal(OPS(rig)->ensure_table(rig->backend, "orders", &e), -EACCES);
     assert_string_equal(e.code, "STORE_DENIED");
+    backend_close(rig->backend);
+    rig->backend = owner;
+}
+
+static struct table_column page_columns[] = { { .name = "id", .type = TABLE_INT4, .is_key = true },
+                                              { .name = "text", .type = TABLE_TEXT, .is_nullable = true } };
+static const struct table_shape pages = { .table = "books.pages", .columns = page_columns, .n_columns = 2 };
+
+static void a_role_uses_the_tables_that_the_owner_has_declared(void **state)
+{
+    const struct postgres_schema s = { .abbr = "svc", .role = "reader" }, own = { .abbr = "svc" };
+    const struct query q = { .kind = QUERY_SELECT, .table = "books.pages", .limit = -1 };
+    struct rig *rig = *state;
+    struct backend_publications published = { 0 };
+    struct backend *owner = rig->backend;
+    const char *url = rig_url_as(rig, "reader");
+    struct postgres_missings found;
+    struct query_reply reply = { 0 };
+    struct table_shape shape = { 0 };
+    struct err e = { 0 };
+
+    make_role(rig, "reader");
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    must(backend_declare(rig->backend, &pages, &e), &e);
+    assert_int_equal(missing(rig, &own).n, 0);
+    found = missing_as(rig, url, &own);
+    assert_int_equal(found.n, 1);
+    assert_string_equal(found.items[0].what, "rights of \"reader\" on the declared tables");
+    rig_sql(rig, found.items[0].sql);
+    assert_int_equal(missing_as(rig, url, &own).n, 0);
+    rig_sql(rig, "DROP TABLE books.pages");
+    assert_int_equal(missing_as(rig, url, &own).n, 0);
+    must(backend_declare(rig->backend, &pages, &e), &e);
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    rig->backend = rig_open_url(url, 0);
+    must(backend_declare(rig->backend, &pages, &e), &e); /* nothing is to be made */
+    must(backend_query(rig->backend, &q, rig->arena, &reply, &e), &e);
+    assert_int_equal(backend_shape(rig->backend, "nothing", rig->arena, &shape, &e), -ENOENT);
+    must(OPS(rig)->publications(rig->backend, rig->arena, &published, &e), &e);
     backend_close(rig->backend);
     rig->backend = owner;
 }
@@ -317,6 +361,7 @@ int main(void)
         POSTGRES_TEST(the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns),
         POSTGRES_TEST(a_database_without_or_with_another_schema_is_refused_in_words),
         POSTGRES_TEST(a_role_works_with_exactly_the_rights_of_the_set_up),
+        POSTGRES_TEST(a_role_uses_the_tables_that_the_owner_has_declared),
         POSTGRES_TEST(a_role_without_rights_is_told_so),
         POSTGRES_TEST(a_program_with_rights_on_its_table_alone_deletes_rows),
         POSTGRES_TEST(a_deletion_succeeds_without_a_place_for_its_work),
