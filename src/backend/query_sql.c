@@ -309,7 +309,7 @@ static int put_comparison(struct query_sql *s, const struct query_operand *of, c
 
 static int put_test(struct query_sql *s, const struct query_condition *c, struct err *e)
 {
-    struct query_operand of;
+    struct query_operand of = { 0 };
     int r = query_sql_operand(s, &c->path, &of, e);
 
     if (r < 0)

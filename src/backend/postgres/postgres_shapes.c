@@ -16,7 +16,7 @@ struct kept {
 
 struct postgres_shapes {
     pthread_mutex_t lock; /* guards the members below */
-    LIST_HEAD(, kept) all;
+    LIST_HEAD(kept_list, kept) all;
     size_t n;
     int64_t forgotten_ms; /* clock_mono_ms() of the last postgres_shapes_forget() */
 };
