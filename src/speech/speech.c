@@ -199,6 +199,12 @@ static const char *configured_voice(struct speech *s, const char *language, stru
     return found;
 }
 
+/* The engine before the slash of such a voice; NULL: there is none of this name. */
+static struct engine_state *configured_engine(struct speech *s, const char *configured)
+{
+    return state_of(s, (struct slice){ configured, strcspn(configured, "/") });
+}
+
 static struct engine_state *refuse_provider(const char *given, struct err *e)
 {
     err_add_field(e, "provider", "must be flite_local or espeak_local, not %.60s", given);
@@ -217,7 +223,7 @@ static struct engine_state *choose_engine(const struct choice *c, const char *co
         return state ? state : refuse_provider(c->request->provider, e);
     }
     if (configured) {
-        state = state_of(s, (struct slice){ configured, strcspn(configured, "/") });
+        state = configured_engine(s, configured);
         return state ? state : refuse_provider("what the setting speech.voices says", e);
     }
     return speech_is_english(c->language) ? &s->states[0] : &s->states[1];
@@ -274,7 +280,7 @@ static int choose(struct choice *c, struct err *e)
         return -EINVAL;
     if (is_given(c->request->voice))
         wanted = c->request->voice;
-    else if (configured && state_of(c->speech, (struct slice){ configured, strcspn(configured, "/") }) == c->state)
+    else if (configured && configured_engine(c->speech, configured) == c->state)
         wanted = configured + strcspn(configured, "/") + 1;
     r = choose_voice(c, wanted, e);
     if (r != -ENODEV || is_given(c->request->provider) || configured || c->state != &c->speech->states[0])

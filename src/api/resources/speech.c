@@ -97,6 +97,23 @@ static int plan_of(struct request *req, struct arena *a, struct speech_plan *ret
     return speech_plan(req->api->speech, &wanted, a, ret, e);
 }
 
+/* ---- audio ---- */
+
+/* Room for the header of a WAV, which end_audio() writes when the number of samples is known. */
+static void begin_audio(const struct speech_plan *plan, struct buf *audio)
+{
+    const char header[SPEECH_WAV_HEADER] = { 0 };
+
+    if (plan->format == SPEECH_WAV)
+        buf_add(audio, header, sizeof(header));
+}
+
+static void end_audio(const struct speech_plan *plan, uint32_t rate, struct buf *audio)
+{
+    if (plan->format == SPEECH_WAV)
+        speech_wav_header(audio->p, rate, audio->n - SPEECH_WAV_HEADER);
+}
+
 /* ---- the whole audio ---- */
 
 static int refuse_large(struct err *e)
@@ -107,21 +124,17 @@ static int refuse_large(struct err *e)
 
 static int say_all(struct request *req, const struct speech_plan *plan, struct buf *audio, struct err *e)
 {
-    const size_t n_header = plan->format == SPEECH_WAV ? SPEECH_WAV_HEADER : 0;
-    char header[SPEECH_WAV_HEADER] = { 0 };
     struct speech_frame_done done = { 0 };
     int r = 0;
 
-    buf_add(audio, header, n_header);
+    begin_audio(plan, audio);
     for (size_t i = 0; r == 0 && i < plan->sentences.n; i++)
         r = speech_say(req->api->speech, plan, i, audio, &done, e);
     if (audio->overflowed && !audio->is_starved)
         return refuse_large(e);
     if (r < 0)
         return r;
-    speech_wav_header(header, done.rate, audio->n - n_header);
-    if (n_header > 0)
-        memcpy(audio->p, header, n_header);
+    end_audio(plan, done.rate, audio);
     if (plan->format == SPEECH_PCM)
         http_response_header(req->exchange, "x-sample-rate", arena_printf(req->arena, "%u", done.rate));
     return 0;
@@ -224,18 +237,15 @@ static int push_chunk(struct narration *n, size_t i, uint32_t rate)
 
 static int narrate_sentence(struct narration *n, size_t i, struct err *e)
 {
-    char header[SPEECH_WAV_HEADER] = { 0 };
-    const size_t n_header = n->plan->format == SPEECH_WAV ? SPEECH_WAV_HEADER : 0;
     struct speech_frame_done done = { 0 };
     int r;
 
     buf_reset(&n->audio);
-    buf_add(&n->audio, header, n_header);
+    begin_audio(n->plan, &n->audio);
     r = speech_say(n->speech, n->plan, i, &n->audio, &done, e);
     if (r < 0)
         return r;
-    speech_wav_header(header, done.rate, n->audio.n - n_header);
-    memcpy(n->audio.p, header, n_header);
+    end_audio(n->plan, done.rate, &n->audio);
     return push_chunk(n, i, done.rate);
 }
 
