@@ -94,9 +94,7 @@ const onLite = {
 
 async function startTwice(t, pg, options, env) {
     const ends = [], first = await startLite({ after: (end) => ends.push(end) }, pg, options);
-    await run('query', env(first));
-    for (const end of ends.reverse())
-        await end();
+    await run('query', env(first)).finally(() => ends[0]());
     return startLite(t, pg, options);
 }
 
