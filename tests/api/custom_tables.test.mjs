@@ -84,6 +84,20 @@ test('a row of the app is locked by the app, worked on, and ended by its webhook
     assert.equal(second.old_data.note, 'first');
 });
 
+test('a change that the sweep finds before its event is an UPDATE, too', async (t) => {
+    const h = await startHearth({ t, settings: { 'backend.poll_ms': 60000, 'tasks.sweep_s': 0.1 } });
+    const app = await ownApp(t, h);
+    const agent = await shellAgent(h, 'printf %s "{\\"seen\\":$ACTIVITY_DATA}"');
+    await admin(h, 'POST', '/api/apps', customConfig(app, agent), 201);
+    const id = await order(h, 'first');
+    await until(async () => (await sqlite(backendFile(h), `SELECT status FROM orders WHERE id = '${id}'`))[0].status === 'completed',
+        { what: 'the app has written the end' });
+    await sqlite(backendFile(h), `UPDATE orders SET status = 'pending', note = 'second' WHERE id = '${id}'`);
+    await until(() => app.webhooks.length > 1, { what: 'the second webhook' });
+    const second = app.webhooks[1].data.result.seen;
+    assert.deepEqual([second.event, second.old_data?.note, second.raw_data.note], ['UPDATE', 'first', 'second']);
+});
+
 test('a person cancels and repeats a task of the app\'s own row', async (t) => {
     const h = await startHearth({ t, settings: { 'backend.poll_ms': 20 } });
     const app = await ownApp(t, h);

@@ -177,6 +177,29 @@ static void show_machines(struct backend_row *row, const struct task_row *task, 
         row->attempted_by = backend_add_machine(a, row->attempted_by, last);
 }
 
+static bool is_data_changed(const struct backend_row *row, const struct task_row *task)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct json_value now, before;
+
+    return task->raw_data && json_parse(a, slice_of(row->raw_data), &now, NULL) == 0 &&
+           json_parse(a, slice_of(task->raw_data), &before, NULL) == 0 && !custom_record_is_same_data(now, before);
+}
+
+/* A row that waits although its task here has ended was changed since: whoever reads the row before the event of the
+ * change comes, or after it was lost, learns so from the task. */
+static void show_event(struct backend_row *row, const struct task_row *task, struct arena *a)
+{
+    bool has_ended = strcmp(task->status, STATUS_COMPLETED) == 0 || strcmp(task->status, STATUS_CANCELED) == 0;
+
+    if (strcmp(row->status, STATUS_PENDING) != 0 || row->old_data)
+        return;
+    if (!has_ended && (strcmp(task->status, STATUS_FAILED) != 0 || !is_data_changed(row, task)))
+        return;
+    row->event = BACKEND_UPDATE;
+    row->old_data = arena_strdup(a, task->raw_data);
+}
+
 void custom_row_complete(struct custom *c, struct arena *a, struct backend_row *row)
 {
     AUTO(arena_freep) struct arena *scratch = arena_new();
@@ -184,9 +207,9 @@ void custom_row_complete(struct custom *c, struct arena *a, struct backend_row *
     struct custom_lease_note note;
 
     custom_memory_get(c->memory, row->table, row->id, &note);
-    if (strcmp(row->status, STATUS_PENDING) != 0 &&
-        store_tasks_get_by_row(c->config.store, scratch, row->table, row->id, &task, NULL) < 0)
+    if (store_tasks_get_by_row(c->config.store, scratch, row->table, row->id, &task, NULL) < 0)
         task = (struct task_row){ .status = "" };
+    show_event(row, &task, a);
     show_end(c, row, &task, &note);
     show_attempt(c, row, &note);
     show_machines(row, &task, &note, a);
