@@ -81,22 +81,45 @@ static void ensure_tables(struct tasks *t, const struct task_listening *l)
     }
 }
 
+static uint64_t begin_read(struct tasks *t)
+{
+    uint64_t read;
+
+    pthread_mutex_lock(&t->mutex);
+    read = ++t->n_listening_reads;
+    pthread_mutex_unlock(&t->mutex);
+    return read;
+}
+
+/* Takes ownership. Several threads may read at the same time; a read that began earlier does not replace a later one,
+ * whose list may be newer. */
+static void install(struct tasks *t, struct task_listening *fresh)
+{
+    struct task_listening *dropped = fresh;
+
+    pthread_mutex_lock(&t->mutex);
+    if (!t->listening || t->listening->read < fresh->read) {
+        dropped = t->listening;
+        t->listening = fresh;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    task_listening_drop(t, dropped);
+}
+
 int task_listening_renew(struct tasks *t, struct err *e)
 {
-    struct task_listening *fresh = listening_new(), *old;
+    uint64_t read = begin_read(t);
+    struct task_listening *fresh = listening_new();
     int r = t->config.listeners(t->config.arg, fresh->arena, &fresh->list, e);
 
     if (r < 0) {
         listening_free(fresh);
         return r;
     }
+    fresh->read = read;
     collect_tables(fresh, t->deletions);
     ensure_tables(t, fresh);
-    pthread_mutex_lock(&t->mutex);
-    old = t->listening;
-    t->listening = fresh;
-    pthread_mutex_unlock(&t->mutex);
-    task_listening_drop(t, old);
+    install(t, fresh);
     return 0;
 }
 

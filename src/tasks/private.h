@@ -47,6 +47,7 @@ void coalesced_job_resume(struct coalesced_job *d);
 
 struct task_listening {
     int n_refs;          /* guarded */
+    uint64_t read;       /* number of the read that it came from; 0: none */
     struct arena *arena; /* owned */
     struct task_listeners list;
     const char **tables; /* each once; with the table of deletions when an app works on DELETE */
@@ -309,6 +310,7 @@ struct tasks {
     pthread_mutex_t mutex;      /* guards all below */
     pthread_cond_t has_changed; /* a run has left, or its claim is stored */
     struct task_listening *listening;
+    uint64_t n_listening_reads; /* reads of the listeners that have begun */
     struct task_run *runs;
     struct task_app *apps;
     struct task_want want;

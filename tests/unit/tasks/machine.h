@@ -63,11 +63,13 @@ struct machine {
     struct task_listener listener; /* changed before the start, or followed by tasks_listeners_changed() */
     struct task_listener other;    /* of a second app; app_id NULL: none */
     atomic_bool is_deaf;           /* no app listens */
-    atomic_int start_result;       /* the runner's result for a start; 0: it starts */
-    atomic_int n_requested;        /* starts that were requested from the runner */
-    atomic_int room;               /* children the runner has room for; 0: any number, -1: none */
-    atomic_int n_looked;           /* questions for room */
-    atomic_bool ends_in_start;     /* the end is reported before start() has returned */
+    atomic_bool holds_read;      /* the next read of the listeners returns what it has read when read_ends is posted */
+    sem_t read_holds, read_ends; /* set up by the test that sets holds_read */
+    atomic_int start_result;     /* the runner's result for a start; 0: it starts */
+    atomic_int n_requested;      /* starts that were requested from the runner */
+    atomic_int room;             /* children the runner has room for; 0: any number, -1: none */
+    atomic_int n_looked;         /* questions for room */
+    atomic_bool ends_in_start;   /* the end is reported before start() has returned */
     atomic_bool ignores_stop;
     atomic_bool waits_in_start; /* a run waits for a person before start() has returned */
     atomic_int n_changes;
@@ -170,6 +172,12 @@ static inline char *fake_log(void *arg, void *handle, struct arena *a)
 
 /* ---- a machine ---- */
 
+static inline void machine_wait(sem_t *sem)
+{
+    while (sem_wait(sem) < 0)
+        ;
+}
+
 static inline int machine_listeners(void *arg, struct arena *a, struct task_listeners *ret, struct err *e)
 {
     struct machine *m = arg;
@@ -179,6 +187,10 @@ static inline int machine_listeners(void *arg, struct arena *a, struct task_list
     copies[0] = m->listener;
     copies[1] = m->other;
     *ret = (struct task_listeners){ copies, atomic_load(&m->is_deaf) ? 0 : m->other.app_id ? 2 : 1 };
+    if (atomic_exchange(&m->holds_read, false)) {
+        sem_post(&m->read_holds);
+        machine_wait(&m->read_ends);
+    }
     return 0;
 }
 
@@ -210,8 +222,7 @@ static inline void machine_run_loop(struct machine *m)
     sem_init(&runs, 0, 0);
     assert_int_equal(pthread_create(&m->thread, NULL, machine_loop, m), 0);
     loop_post(m->loop, machine_loop_runs, &runs);
-    while (sem_wait(&runs) < 0)
-        ;
+    machine_wait(&runs);
     sem_destroy(&runs);
 }
 

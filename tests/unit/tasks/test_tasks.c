@@ -241,6 +241,36 @@ static void a_new_listener_finds_the_rows_that_are_there(void **state)
     wait_task(m, id, "completed");
 }
 
+static void *listen_now(void *tasks)
+{
+    tasks_listen_now(tasks);
+    return NULL;
+}
+
+static void an_older_read_of_the_listeners_does_not_replace_a_newer_one(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    pthread_t older;
+    const char *id;
+
+    atomic_store(&m->is_deaf, true);
+    machine_start(m);
+    assert_int_equal(sem_init(&m->read_holds, 0, 0) + sem_init(&m->read_ends, 0, 0), 0);
+    atomic_store(&m->holds_read, true);
+    assert_int_equal(pthread_create(&older, NULL, listen_now, m->tasks), 0);
+    machine_wait(&m->read_holds);
+    atomic_store(&m->is_deaf, false);
+    tasks_listen_now(m->tasks);
+    sem_post(&m->read_ends);
+    assert_int_equal(pthread_join(older, NULL), 0);
+    id = insert(m, "{}");
+    fake_succeed(wait_run(w, 0), "{}");
+    wait_task(m, id, "completed");
+    sem_destroy(&m->read_holds);
+    sem_destroy(&m->read_ends);
+}
+
 static void rows_of_other_apps_and_rows_the_filter_refuses_are_left_alone(void **state)
 {
     struct world *w = *state;
@@ -530,6 +560,7 @@ int main(void)
         WORLD_TEST(the_list_of_an_app_is_bounded_and_nothing_beyond_it_is_lost),
         WORLD_TEST(many_looks_at_a_row_at_work_disturb_nothing),
         WORLD_TEST(a_new_listener_finds_the_rows_that_are_there),
+        WORLD_TEST(an_older_read_of_the_listeners_does_not_replace_a_newer_one),
         WORLD_TEST(rows_of_other_apps_and_rows_the_filter_refuses_are_left_alone),
         WORLD_TEST(a_row_changed_while_its_agent_works_is_worked_on_again),
         WORLD_TEST(a_finished_row_that_changes_is_work_for_who_wants_updates),
