@@ -1,9 +1,10 @@
 /* Fills an embedded vector store, queries it and prints its figures as one line of JSON.
  *
- *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-k uniform|clustered] [-l ROWS] [-i
- * FILE] [FOLDER]
+ *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-k uniform|clustered] [-l ROWS] [-c
+ * KERNEL] [-i FILE] [FOLDER]
  *
- * -l: inverted lists above so many rows (default: none); they are built before queries are measured. -i: rows, then
+ * -l: inverted lists above so many rows (default: none); they are built before queries are measured. -c: the name
+ * of a kernel (vector/engine/kernel.c) instead of the best of this processor. -i: rows, then
  * queries, as float32 of this machine's byte order instead of ones made up. Queries run on one thread through the
  * engine, then on THREADS. Recall is counted against an exact search over the floats. FOLDER (default: the current one)
  * gets a database that is removed at the end; /tmp may be memory. cpu_p50_us is the processor time of a query,
@@ -31,6 +32,7 @@ struct bench {
     size_t n, n_dimensions, batch, n_queries, n_threads;
     int64_t list_above;
     bool is_clustered;
+    const struct kernel *kernel;
     float *rows, *queries;
     uint64_t dice;
     atomic_size_t next;
@@ -129,6 +131,7 @@ static void open_store(struct bench *b)
 
     if (vectors_embedded_open(&config, &b->v, &e) < 0)
         die("open", &e);
+    engine_of(b->v)->kernel = b->kernel;
 }
 
 static void upsert(struct bench *b, size_t from, size_t n, const char *prefix)
@@ -350,7 +353,7 @@ static int64_t pass_us(struct bench *b, const struct slab *slab, size_t n_reques
         requests[i] = (struct scan_request){ .query = &query, .n = slab->n, .best = &best[i] };
         pointers[i] = &requests[i];
     }
-    scan_range(kernel_best(), slab, pointers, n_requests, 0, slab->n);
+    scan_range(b->kernel, slab, pointers, n_requests, 0, slab->n);
     for (size_t i = 0; i < n_requests; i++)
         best_clear(&best[i]);
     quant_query_clear(&query);
@@ -381,7 +384,7 @@ static void measure_pass(struct bench *b)
         reading = MIN(reading, read_us(slab, &sink));
         sixteen = MIN(sixteen, pass_us(b, slab, SCAN_BATCH));
     }
-    json_add_string(&b->w, "kernel", kernel_best()->name);
+    json_add_string(&b->w, "kernel", b->kernel->name);
     json_add_int(&b->w, "pass_us", one);
     json_add_int(&b->w, "pass_of_16_us", sixteen);
     json_add_double(&b->w, "pass_gb_per_second", round(n_bytes / (double)one / 10) / 100);
@@ -419,11 +422,20 @@ static void run(struct bench *b)
     buf_clear(&out);
 }
 
+static const struct kernel *kernel_named(const char *name)
+{
+    const struct kernel *kernel = kernels;
+
+    while (kernel->name && strcmp(kernel->name, name) != 0)
+        kernel++;
+    return kernel->name && kernel->is_supported() ? kernel : NULL;
+}
+
 static int read_options(struct bench *b, int argc, char **argv)
 {
     int option;
 
-    while ((option = getopt(argc, argv, "n:d:b:q:t:k:l:i:")) != -1)
+    while ((option = getopt(argc, argv, "n:d:b:q:t:k:l:c:i:")) != -1)
         switch (option) {
         case 'n':
             b->n = strtoul(optarg, NULL, 10);
@@ -446,13 +458,19 @@ static int read_options(struct bench *b, int argc, char **argv)
         case 'l':
             b->list_above = strtol(optarg, NULL, 10);
             break;
+        case 'c':
+            b->kernel = kernel_named(optarg);
+            break;
         case 'i':
             b->input = optarg;
             break;
         default:
             return -1;
         }
-    return b->n && b->n_dimensions && b->batch && b->n_queries && b->n_threads && b->n_threads <= MAX_THREADS ? 0 : -1;
+    return b->kernel && b->n && b->n_dimensions && b->batch && b->n_queries && b->n_threads &&
+                   b->n_threads <= MAX_THREADS
+               ? 0
+               : -1;
 }
 
 int main(int argc, char **argv)
@@ -463,6 +481,7 @@ int main(int argc, char **argv)
                        .n_queries = 300,
                        .n_threads = 8,
                        .list_above = INT64_MAX,
+                       .kernel = kernel_best(),
                        .dice = 88172645463325252 };
     static const char *const suffixes[] = { "", "-wal", "-shm" };
     char folder[256], path[300], name[320];
