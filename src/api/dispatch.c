@@ -340,11 +340,16 @@ struct buf *response_start_raw(struct response *res, const char *content_type)
     return &res->exchange->response.body;
 }
 
-struct http_stream *request_take_events(struct request *req, struct response *res)
+struct http_stream *request_take_stream(struct request *req, struct response *res, const char *content_type)
 {
     buf_reset(&req->exchange->response.body);
     res->is_streamed = true;
-    return sse_start(req->exchange);
+    return stream_start_as(req->exchange, content_type);
+}
+
+struct http_stream *request_take_events(struct request *req, struct response *res)
+{
+    return request_take_stream(req, res, "text/event-stream");
 }
 
 /* ---- on the loop: Host and Origin, the route, where its handler runs ---- */

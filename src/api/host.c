@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CORS_EXPOSED                                                                                                   \
-    "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, mcp-session-id, "          \
+#define CORS_EXPOSED                                                                                                          \
+    "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, x-hearth-voice, mcp-session-id, " \
     "content-range, content-location, location, preference-applied, x-supabase-api-version"
 
 enum { AUTHORITY_SIZE = 300, BOUND_ADDRESSES = 64 };

@@ -129,6 +129,8 @@ struct buf *response_start_raw(struct response *res, const char *content_type) M
  * dispatch: sets res->is_streamed. After the call req->exchange and req->arena must not be touched: copy what the
  * stream needs before it. */
 struct http_stream *request_take_events(struct request *req, struct response *res) MUST_CHECK;
+/* The same for another content type (a literal). */
+struct http_stream *request_take_stream(struct request *req, struct response *res, const char *content_type) MUST_CHECK;
 
 /* For answers that begin later (api/deferred.c): takes the exchange, unanswered, from dispatch as above. Exactly one of
  * the three calls below must follow: the stream, the whole answer, or the error in the route's form. The handler

@@ -2,6 +2,7 @@
 
 #include "os/paths.h"
 #include "speech/engines.h"
+#include "speech/resample.h"
 #include "speech/spoken.h"
 #include "speech/turns.h"
 #include "speech/worker.h"
@@ -182,6 +183,11 @@ static struct engine_state *state_of(struct speech *s, struct slice id)
     return NULL;
 }
 
+bool speech_is_provider(struct speech *s, struct slice id)
+{
+    return state_of(s, id) != NULL;
+}
+
 /* What the setting speech.voices says of the language, or of its first part: "provider/voice"; NULL: nothing. */
 static const char *configured_voice(struct speech *s, const char *language, struct arena *a)
 {
@@ -301,16 +307,26 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
                                              : settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE);
     r = speech_sentences(a, speech_spoken(a, request->text, c.language), c.language, &sentences, e);
     if (r == 0 && sentences.n == 0)
-        r = err_add_field(e, "text", "must have something that can be spoken");
+        r = err_add_field(e, request->text_name, "must have something that can be spoken");
     if (r == 0)
         r = choose(&c, e);
     if (r < 0)
         return r;
     assert(c.state);
-    *ret = (struct speech_plan){ c.state->engine, c.voice,         arena_strdup(a, request->caller),
-                                 request->speed,  request->format, request->is_gone,
-                                 sentences };
+    *ret = (struct speech_plan){ .engine = c.state->engine,
+                                 .voice = c.voice,
+                                 .caller = arena_strdup(a, request->caller),
+                                 .speed = request->speed,
+                                 .format = request->format,
+                                 .rate = request->rate,
+                                 .is_gone = request->is_gone,
+                                 .sentences = sentences };
     return 0;
+}
+
+const char *speech_plan_provider(const struct speech_plan *plan)
+{
+    return plan->engine->id;
 }
 
 /* ---- speaking ---- */
@@ -329,8 +345,8 @@ static int say(struct speech *s, struct engine_state *state, const struct speech
     return r < 0 ? r : buf_check(audio, e);
 }
 
-int speech_say(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
-               struct speech_frame_done *ret, struct err *e)
+static int say_sentence(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
+                        struct speech_frame_done *ret, struct err *e)
 {
     const struct speech_worker_job job = { plan->format, plan->speed, plan->voice, plan->sentences.items[i] };
     const struct net_wait wait = net_wait_of(LIMIT_LONG_DEADLINE_MS, plan->is_gone, s->config.is_leaving);
@@ -342,6 +358,32 @@ int speech_say(struct speech *s, const struct speech_plan *plan, size_t i, struc
     r = say(s, state, &job, plan->is_gone, audio, ret, e);
     speech_turns_give(&state->turns);
     return r;
+}
+
+/* Speaks at the engine's rate and then changes it. */
+static int say_at_rate(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
+                       struct speech_frame_done *ret, struct err *e)
+{
+    struct buf spoken;
+    int r;
+
+    buf_init(&spoken, LIMIT_SPEECH_AUDIO);
+    r = say_sentence(s, plan, i, &spoken, ret, e);
+    if (r == 0) {
+        ret->n_samples = (uint32_t)speech_resample(buf_slice(&spoken), ret->rate, plan->rate, audio);
+        ret->rate = plan->rate;
+        r = buf_check(audio, e);
+    }
+    buf_clear(&spoken);
+    return r;
+}
+
+int speech_say(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
+               struct speech_frame_done *ret, struct err *e)
+{
+    bool is_changed = plan->rate > 0 && plan->format != SPEECH_MP3;
+
+    return is_changed ? say_at_rate(s, plan, i, audio, ret, e) : say_sentence(s, plan, i, audio, ret, e);
 }
 
 static void put_le(char *out, uint32_t value, size_t n)

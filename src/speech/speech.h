@@ -33,9 +33,11 @@ struct speech *speech_close(struct speech *s);
 
 struct speech_request {
     struct slice text;                       /* valid UTF-8, at most LIMIT_SPEECH_TEXT characters */
+    const char *text_name;                   /* the field that it came in, for refusals */
     const char *provider, *voice, *language; /* NULL or "": as configured */
     double speed;                            /* 0.5 to 2.0 */
     enum speech_format format;
+    uint32_t rate;              /* samples a second of WAV and PCM; 0: the engine's */
     const char *caller;         /* takes turns with other callers */
     const atomic_bool *is_gone; /* the work is no longer wanted; valid as long as the plan is used */
 };
@@ -45,6 +47,7 @@ struct speech_plan {
     const char *voice, *caller;
     double speed;
     enum speech_format format;
+    uint32_t rate;
     const atomic_bool *is_gone;
     struct speech_sentences sentences; /* at least one */
 };
@@ -57,6 +60,8 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
  * SPEECH_UNAVAILABLE; -EAGAIN OVERLOADED; -ECANCELED SHUTTING_DOWN. */
 int speech_say(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
                struct speech_frame_done *ret, struct err *e) MUST_CHECK;
+
+const char *speech_plan_provider(const struct speech_plan *plan); /* its id, a literal */
 
 enum { SPEECH_WAV_HEADER = 44 };
 /* The RIFF header of n_bytes bytes of samples: 16 bits, mono. */
@@ -73,5 +78,6 @@ struct speech_provider {
 enum { N_SPEECH_PROVIDERS = 2 };
 /* All providers, in the order of preference; strings in the arena. Starts workers that never ran. */
 void speech_providers(struct speech *s, struct arena *a, struct speech_provider ret[N_SPEECH_PROVIDERS]);
+bool speech_is_provider(struct speech *s, struct slice id);
 /* The id of the provider that speaks when a request names nothing. */
 const char *speech_default_provider(struct speech *s, struct arena *a);

@@ -221,3 +221,89 @@ test('without workers the service runs and says what is missing', async (t) => {
     const { checks } = (await h.socket('GET', '/api/doctor')).body;
     assert.deepEqual(checks.filter(({ name }) => name === 'speech').map(({ ok }) => ok), [false, false]);
 });
+
+// ---- in OpenAI's form ----
+
+// Of an answer in pieces: when each piece of its body came is not looked at, only that it came at all.
+const spoken = (h, key, body) => fetch(`${h.url}/v1/audio/speech`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: JSON.stringify(body) });
+const bytesOf = async (reply) => Buffer.from(await reply.arrayBuffer());
+const twoSentences = 'Good day to you. How are you this fine morning?';
+
+test('POST /v1/audio/speech speaks MP3, WAV and PCM of 24 kHz', async (t) => {
+    const h = await shared(t);
+    const { key } = await newKey(h);
+    const ask = async (body) => {
+        const reply = await spoken(h, key, { model: 'tts-1', voice: 'alloy', input: twoSentences, ...body });
+        assert.equal(reply.status, 200);
+        return reply;
+    };
+    const mp3 = await ask({});
+    assert.deepEqual([mp3.headers.get('content-type'), mp3.headers.get('x-hearth-voice'), mp3.headers.get('x-hearth-ignored')], ['audio/mpeg', 'flite_local/rms', null]);
+    const { seconds } = judged(t, await bytesOf(mp3), 'mp3');
+    assert.ok(seconds > 2 && seconds < 6, `${seconds} s`);
+    const wav = await ask({ response_format: 'wav', voice: { id: 'espeak_local/en-gb' }, instructions: 'Speak softly.' });
+    assert.deepEqual([wav.headers.get('x-hearth-voice'), wav.headers.get('x-hearth-ignored')], ['espeak_local/en-gb', 'instructions']);
+    assert.equal(judged(t, await bytesOf(wav), 'wav').rate, 22050);
+    const open = await bytesOf(await ask({ response_format: 'wav', stream_format: 'audio' }));   // of no known length
+    assert.deepEqual([open.readUInt32LE(4), open.readUInt32LE(40)], [0xffffffff, 0xffffffff - 36]);
+    for (const model of ['flite_local', 'espeak_local']) {
+        const pcm = await bytesOf(await ask({ response_format: 'pcm', model, input: sentence }));
+        const whole = judged(t, await bytesOf(await ask({ response_format: 'wav', model, input: sentence })), 'wav');
+        assert.ok(Math.abs(pcm.length / 2 / 24000 - whole.seconds) < 0.2, model);
+    }
+});
+
+test('POST /v1/audio/speech as events gives pieces of one file, and then the usage', async (t) => {
+    const h = await shared(t);
+    const { key } = await newKey(h);
+    const stream = await h.sse('/v1/audio/speech', { method: 'POST', headers: { 'x-api-key': key }, body: { input: twoSentences, model: 'gpt-4o-mini-tts', voice: 'nova', stream_format: 'sse', language: 'de' } });
+    await stream.ended;
+    assert.deepEqual(stream.events.map(({ json }) => json.type), ['speech.audio.delta', 'speech.audio.delta', 'speech.audio.done']);
+    const audio = Buffer.concat(stream.events.slice(0, 2).map(({ json }) => Buffer.from(json.audio, 'base64')));
+    assert.ok(judged(t, audio, 'mp3').seconds > 2);
+    const { usage } = stream.events.at(-1).json;
+    assert.equal(usage.total_tokens, usage.input_tokens + usage.output_tokens);
+});
+
+test('what /v1/audio/speech cannot do is refused in the form of OpenAI', async (t) => {
+    const h = await shared(t);
+    const { key } = await newKey(h);
+    for (const [body, param] of [[{ input: undefined }, 'input'], [{ input: 'x'.repeat(20001) }, 'input'], [{ input: '***' }, 'input'], [{ voice: 'nobody' }, 'voice'], [{ voice: 5 }, 'voice'],
+        [{ voice: { id: 'espeak_local/nobody' } }, 'voice'], [{ voice: 'x'.repeat(500) }, 'voice'], [{ response_format: 'opus' }, 'response_format'], [{ stream_format: 'x' }, 'stream_format'], [{ speed: 4 }, 'speed']]) {
+        const reply = await spoken(h, key, { model: 'tts-1', voice: 'alloy', input: 'Hello.', ...body });
+        const { error } = await reply.json();
+        assert.deepEqual([reply.status, error.type, error.param], [400, 'invalid_request_error', param], JSON.stringify(body));
+    }
+    const poor = h.asApp(await newApp(h));
+    assert.equal((await poor('POST', '/v1/audio/speech', { input: 'Hello.' })).status, 403);
+    const { body } = await poor('GET', '/v1/audio/voices');
+    for (const id of ['flite_local/rms', 'espeak_local/de'])
+        assert.ok(body.voices.some((voice) => voice.id === id), id);
+});
+
+for (const stream_format of ['audio', 'sse'])
+    test(`a worker that crashes in a stream of ${stream_format} breaks it off`, async (t) => {
+        const h = await startHearth({ t, settings: { 'speech.workers': 1 } });
+        const { key } = await newKey(h);
+        const broken = await until(async () => {
+            const reply = await spoken(h, key, { input: `${sentence} `.repeat(100), model: 'flite_local', voice: 'slt', stream_format });
+            const reader = reply.body.getReader();
+            await reader.read();
+            process.kill(workerOf(h, 'flite'), 'SIGSEGV');           // between two sentences, the service starts another worker unnoticed
+            let text = '';
+            try {
+                for (let n = 0; n < 400_000;) {
+                    const { done, value } = await reader.read();
+                    if (done)
+                        return stream_format === 'sse' && /"hearth_code":"SPEECH_FAILED"/.test(text);
+                    n += value.length;
+                    text += Buffer.from(value).toString('latin1').slice(-2000);
+                }
+                await reader.cancel();
+                return false;
+            } catch {
+                return stream_format === 'audio';                    // the connection ended without the end of the body
+            }
+        });
+        assert.ok(broken);
+    });

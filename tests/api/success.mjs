@@ -408,6 +408,8 @@ export const successes = {
     'GET /sdk/tts/providers': plain('/sdk/tts/providers'),
     'POST /sdk/tts': () => ({ path: '/sdk/tts', body: { text: 'Hi.', provider: 'espeak_local' }, type: 'audio/wav' }),
     'POST /sdk/tts/stream': () => ({ path: '/sdk/tts/stream', body: { text: 'Hi.', provider: 'espeak_local' }, type: 'text/event-stream' }),
+    'POST /v1/audio/speech': () => ({ path: '/v1/audio/speech', body: { model: 'espeak_local', voice: 'alloy', input: 'Hi.' }, type: 'audio/mpeg' }),
+    'GET /v1/audio/voices': plain('/v1/audio/voices'),
     'POST /sdk/llm/vectors/upsert': () => ({ path: '/sdk/llm/vectors/upsert', body: oneVector }),
     'POST /sdk/llm/vectors/query': vectorPath('query', { vector: [0, 1, 0] }),
     'POST /sdk/llm/vectors/delete': vectorPath('delete', { deleteAll: true, workspaceId: 'to-be-emptied' }),

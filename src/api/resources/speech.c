@@ -1,10 +1,10 @@
 /* Text to speech (specification, "Text-to-speech"; decision D11; docs/speech.md). */
 #include "api/api.h"
+#include "api/resources/speech_audio.h"
 #include "api/routes.h"
 #include "base/base64.h"
 #include "base/limits.h"
 #include "http/sse.h"
-#include "speech/speech.h"
 
 #include <strings.h>
 
@@ -13,8 +13,6 @@ struct speech_body {
     double speed;
     int64_t n_steps;
 };
-
-static const char *const format_words[] = { "wav", "mp3", "pcm", NULL }; /* in the order of enum speech_format */
 
 static const struct field speech_fields[] = {
     FIELD_STRING(struct speech_body, text, "text", FIELD_REQUIRED, .min = 1, .max = LIMIT_SPEECH_TEXT,
@@ -26,7 +24,7 @@ static const struct field speech_fields[] = {
     FIELD_DOUBLE(struct speech_body, speed, "speed", .min = 0.5, .max = 2, .def = 1),
     FIELD_STRING(struct speech_body, language, "language", .max = LIMIT_SPEECH_VOICE,
                  .help = "like de or de-AT; absent: the setting speech.language"),
-    FIELD_STRING(struct speech_body, format, "format", .one_of = format_words,
+    FIELD_STRING(struct speech_body, format, "format", .one_of = speech_audio_formats,
                  .help = "absent: what the header Accept prefers, else wav; pcm: 16 bits, mono, little-endian"),
     FIELD_STRING(struct speech_body, model, "model", .max = LIMIT_NAME_CHARS * 2, .help = "no engine has models"),
     FIELD_INT(struct speech_body, n_steps, "num_inference_steps", .min = 1, .max = 1000, .help = "no engine has steps"),
@@ -75,17 +73,16 @@ static enum speech_format accepted_format(const char *accept)
 static enum speech_format format_of(const struct request *req)
 {
     const struct speech_body *body = req->body;
+    int format = speech_audio_format(body->format);
 
-    for (size_t i = 0; body->format && i < N_SPEECH_FORMATS; i++)
-        if (strcmp(body->format, format_words[i]) == 0)
-            return (enum speech_format)i;
-    return accepted_format(http_header(&req->exchange->request, "accept"));
+    return format < 0 ? accepted_format(http_header(&req->exchange->request, "accept")) : (enum speech_format)format;
 }
 
 static int plan_of(struct request *req, struct arena *a, struct speech_plan *ret, struct err *e)
 {
     const struct speech_body *body = req->body;
     const struct speech_request wanted = { .text = slice_of(body->text),
+                                           .text_name = "text",
                                            .provider = body->provider,
                                            .voice = body->voice,
                                            .language = body->language,
@@ -97,67 +94,14 @@ static int plan_of(struct request *req, struct arena *a, struct speech_plan *ret
     return speech_plan(req->api->speech, &wanted, a, ret, e);
 }
 
-/* ---- audio ---- */
-
-/* Room for the header of a WAV, which end_audio() writes when the number of samples is known. */
-static void begin_audio(const struct speech_plan *plan, struct buf *audio)
-{
-    const char header[SPEECH_WAV_HEADER] = { 0 };
-
-    if (plan->format == SPEECH_WAV)
-        buf_add(audio, header, sizeof(header));
-}
-
-static void end_audio(const struct speech_plan *plan, uint32_t rate, struct buf *audio)
-{
-    if (plan->format == SPEECH_WAV)
-        speech_wav_header(audio->p, rate, audio->n - SPEECH_WAV_HEADER);
-}
-
 /* ---- the whole audio ---- */
-
-static int refuse_large(struct err *e)
-{
-    return err_set(e, -EFBIG, "REPLY_TOO_LARGE",
-                   "The audio is larger than %d MiB; ask for audio/mpeg, or use /sdk/tts/stream.", LIMIT_REPLY >> 20);
-}
-
-static int say_all(struct request *req, const struct speech_plan *plan, struct buf *audio, struct err *e)
-{
-    struct speech_frame_done done = { 0 };
-    int r = 0;
-
-    begin_audio(plan, audio);
-    for (size_t i = 0; r == 0 && i < plan->sentences.n; i++)
-        r = speech_say(req->api->speech, plan, i, audio, &done, e);
-    if (audio->overflowed && !audio->is_starved)
-        return refuse_large(e);
-    if (r < 0)
-        return r;
-    end_audio(plan, done.rate, audio);
-    if (plan->format == SPEECH_PCM)
-        http_response_header(req->exchange, "x-sample-rate", arena_printf(req->arena, "%u", done.rate));
-    return 0;
-}
 
 static int speak(struct request *req, struct response *res, struct err *e)
 {
     struct speech_plan plan;
-    struct buf audio, *out;
     int r = plan_of(req, req->arena, &plan, e);
 
-    if (r < 0)
-        return r;
-    buf_init_soft(&audio, LIMIT_REPLY, 0);
-    r = say_all(req, &plan, &audio, e);
-    if (r < 0) {
-        buf_clear(&audio);
-        return r;
-    }
-    out = response_start_raw(res, speech_mime_type(plan.format));
-    buf_clear(out);
-    *out = audio;
-    return 0;
+    return r < 0 ? r : speech_audio_answer(req, res, &plan, e);
 }
 
 /* ---- the stream ---- */
@@ -241,11 +185,11 @@ static int narrate_sentence(struct narration *n, size_t i, struct err *e)
     int r;
 
     buf_reset(&n->audio);
-    begin_audio(n->plan, &n->audio);
+    speech_audio_begin(n->plan, &n->audio);
     r = speech_say(n->speech, n->plan, i, &n->audio, &done, e);
     if (r < 0)
         return r;
-    end_audio(n->plan, done.rate, &n->audio);
+    speech_audio_end(n->plan, done.rate, &n->audio);
     return push_chunk(n, i, done.rate);
 }
 

@@ -1,0 +1,66 @@
+// The official `openai` package and the Vercel AI SDK against the speech of Hearth, unchanged but for their base URL.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createOpenAI } from '@ai-sdk/openai';
+import { experimental_generateSpeech as generateSpeech } from 'ai';
+import OpenAI from 'openai';
+import { startHearth } from '../api/harness.mjs';
+import { newKey } from '../api/kit.mjs';
+
+let h, key, client;
+
+before(async () => {
+    h = await startHearth();
+    ({ key } = await newKey(h));
+    client = new OpenAI({ apiKey: key, baseURL: `${h.url}/v1`, maxRetries: 0 });
+});
+after(() => h?.stop());
+
+const input = 'Please open the window. It is a fine day in the north of the country.';
+const asked = { model: 'gpt-4o-mini-tts', voice: 'alloy', input };
+
+// Seconds of audio, as sox reads it; args: what sox must be told of raw samples.
+function seconds(bytes, type, args = []) {
+    const dir = mkdtempSync(join(tmpdir(), 'speech '));
+    const path = join(dir, `a.${type}`);
+    writeFileSync(path, bytes);
+    const said = spawnSync('sox', [...args, path, '-n', 'stat'], { encoding: 'utf8' });
+    rmSync(dir, { recursive: true });
+    assert.equal(said.status, 0, said.stderr);
+    return Number(/Length \(seconds\):\s+([\d.]+)/.exec(said.stderr)[1]);
+}
+const isUsual = (n) => n > 3 && n < 9;
+
+test('openai: every format that is there', async () => {
+    for (const [response_format, args] of [['mp3'], ['wav'], ['pcm', ['-t', 'raw', '-r', '24000', '-e', 'signed', '-b', '16', '-c', '1']]]) {
+        const reply = await client.audio.speech.create({ ...asked, response_format });
+        assert.ok(isUsual(seconds(Buffer.from(await reply.arrayBuffer()), response_format, args)), response_format);
+    }
+});
+
+test('openai: a stream of audio, and one of events', async () => {
+    const reply = await client.audio.speech.create({ ...asked, stream_format: 'audio' });
+    const pieces = [];
+    for await (const piece of reply.body)
+        pieces.push(piece);
+    assert.ok(isUsual(seconds(Buffer.concat(pieces), 'mp3')));
+    const events = (await (await client.audio.speech.create({ ...asked, stream_format: 'sse' })).text())
+        .split('\n\n').filter(Boolean).map((event) => JSON.parse(event.replace(/^data: /, '')));
+    assert.deepEqual(events.map(({ type }) => type), ['speech.audio.delta', 'speech.audio.delta', 'speech.audio.done']);
+});
+
+test('openai: errors are of the right class', async () => {
+    await assert.rejects(client.audio.speech.create({ ...asked, voice: 'nobody' }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'voice');
+    const stranger = new OpenAI({ apiKey: 'wrong', baseURL: `${h.url}/v1`, maxRetries: 0 });
+    await assert.rejects(stranger.audio.speech.create(asked), OpenAI.AuthenticationError);
+});
+
+test('ai: generateSpeech', async () => {
+    const { speech } = createOpenAI({ apiKey: key, baseURL: `${h.url}/v1` });
+    const { audio } = await generateSpeech({ model: speech('tts-1'), text: input, voice: 'nova', outputFormat: 'wav', speed: 1.25 });
+    assert.ok(isUsual(seconds(Buffer.from(audio.uint8Array), 'wav')));
+});
