@@ -201,6 +201,8 @@ struct backend_ops {
     int (*query)(struct backend *b, const struct query *q, struct arena *a, struct query_reply *ret, struct err *e);
     int (*shape)(struct backend *b, const char *table, struct arena *a, struct table_shape *ret, struct err *e);
     int (*declare)(struct backend *b, const struct table_shape *declared, struct err *e);
+    /* NULL: the place knows no users, and callers choose rows by user_id. */
+    int (*as_user)(struct backend *b, const char *token, struct arena *a, struct backend **ret, struct err *e);
     /* For Custom Mode; each may be NULL. */
     int (*clock)(struct backend *b, int64_t *ret_ms, struct err *e); /* NULL: the clock of this machine */
     int (*probe)(struct backend *b, const char *table, struct arena *a, struct table_probe *ret,
@@ -254,6 +256,10 @@ struct backend {
  *                  fresh_ms.
  * subscribe        events in commit order, only after commit, of every table; one subscriber per `arg`.
  * publications     every table that ensure_table made, and <abbr>_activities.
+ * as_user          a view of b with the rights that the place gives to the user of this token (NULL: to an anonymous
+ *                  caller), for insert, get, list, update, remove and functions_call(); lives as long as b and the
+ *                  arena, and is not closed. A row that is hidden from the user is -ENOENT NOT_FOUND; -EPERM
+ *                  ROW_REFUSED; -EINVAL MALFORMED_JWT; -EACCES JWT_EXPIRED, JWT_NOT_YET, JWT_SIGNATURE.
  * clock            milliseconds since 1970 by the clock that judges leases.
  * probe            any table as it is, made by whomever; n_columns 0 when there is none. Changes nothing.
  * follow           the changes of a table with columns of its own are reported from now on. Idempotent.

@@ -1,10 +1,10 @@
 /* Activities: the proxy to the backend (specification, "Activities (proxy to the backend)"; decision D6). */
 #include "api/api.h"
 #include "api/dispatch.h"
+#include "api/resources/activity_rows.h"
 #include "api/resources/foreign_clients.h"
 #include "api/routes.h"
 #include "backend/functions.h"
-#include "api/resources/activity_user.h"
 #include "store/tables/apps.h"
 
 #include <strings.h>
@@ -126,17 +126,6 @@ static void write_activity(struct json_writer *w, const char *name, const struct
     json_end(w);
 }
 
-/* Finds the table if the caller may access it, and the user on whose behalf: NULL for none. */
-static int find_table(struct request *req, const char **ret, const char **ret_user, struct err *e)
-{
-    int r = activity_user(req, ret_user, e);
-
-    if (r == 0)
-        *ret = arena_printf(req->arena, "%s_activities",
-                            settings_string(req->api->settings, req->arena, SETTING_IDENTITY_ABBR));
-    return r;
-}
-
 /* The owner of the rows that the caller sees: an app sees its own, a key without an app those made with the key, the
  * administrator all (NULL). */
 static const char *owner(const struct request *req)
@@ -164,14 +153,17 @@ static int create_activity(struct request *req, struct response *res, struct err
         .app_id = req->caller->app_id ? req->caller->app_id : owner(req),
         .raw_data = json_to_str(req->arena, body->raw_data),
     };
+    struct activity_rows rows;
     struct backend_row row = { 0 };
-    int r;
+    int r = activity_rows(req, &rows, e);
 
-    r = find_table(req, &in.table, &in.user_id, e);
     if (r == 0)
         r = named_app(req, body->app, &in.app_id, e);
-    if (r == 0)
-        r = backend_insert(req->api->backend, &in, req->arena, &row, e);
+    if (r < 0)
+        return r;
+    in.table = rows.table;
+    in.user_id = rows.user;
+    r = backend_insert(rows.backend, &in, req->arena, &row, e);
     if (r < 0)
         return r;
     write_activity(&res->json, "data", &row);
@@ -187,31 +179,34 @@ static int list_activities(struct request *req, struct response *res, struct err
         .limit = query->limit,
         .offset = query->offset,
     };
-    struct backend_rows rows = { 0 };
-    int r;
+    struct backend_rows list = { 0 };
+    struct activity_rows rows;
+    int r = activity_rows(req, &rows, e);
 
-    r = find_table(req, &q.table, &q.user_id, e);
     if (r == 0)
         r = named_app(req, query->app, &q.app_id, e);
-    if (r == 0)
-        r = backend_list(req->api->backend, &q, req->arena, &rows, e);
+    if (r < 0)
+        return r;
+    q.table = rows.table;
+    q.user_id = rows.user;
+    r = backend_list(rows.backend, &q, req->arena, &list, e);
     if (r < 0)
         return r;
     json_begin_array_as(&res->json, "data");
-    for (size_t i = 0; i < rows.n; i++)
-        write_activity(&res->json, NULL, &rows.items[i]);
+    for (size_t i = 0; i < list.n; i++)
+        write_activity(&res->json, NULL, &list.items[i]);
     json_end(&res->json);
     return 0;
 }
 
 /* The row, when it is one of the caller, and of the user on whose behalf the caller asks. */
-static int get_row(struct request *req, const char *table, const char *id, const char *user, struct backend_row *ret,
+static int get_row(struct request *req, const struct activity_rows *rows, const char *id, struct backend_row *ret,
                    struct err *e)
 {
     struct backend_row row = { 0 };
-    int r = backend_get(req->api->backend, table, id, owner(req), req->arena, &row, e);
+    int r = backend_get(rows->backend, rows->table, id, owner(req), req->arena, &row, e);
 
-    if (r == 0 && user && (!row.user_id || strcasecmp(row.user_id, user) != 0))
+    if (r == 0 && rows->user && (!row.user_id || strcasecmp(row.user_id, rows->user) != 0))
         r = err_set(e, -ENOENT, "NOT_FOUND", "Activity not found");
     if (r == 0)
         *ret = row;
@@ -220,13 +215,12 @@ static int get_row(struct request *req, const char *table, const char *id, const
 
 static int get_activity(struct request *req, struct response *res, struct err *e)
 {
-    const char *table = NULL, *user = NULL;
+    struct activity_rows rows;
     struct backend_row row = { 0 };
-    int r;
+    int r = activity_rows(req, &rows, e);
 
-    r = find_table(req, &table, &user, e);
     if (r == 0)
-        r = get_row(req, table, req->params[0], user, &row, e);
+        r = get_row(req, &rows, req->params[0], &row, e);
     if (r < 0)
         return r;
     write_activity(&res->json, "data", &row);
@@ -248,15 +242,16 @@ static int change_activity(struct request *req, struct response *res, struct err
         .result = text_or_null(req, body->result),
     };
     struct backend_update_request request = { .id = req->params[0], .app_id = owner(req), .patch = &patch };
+    struct activity_rows rows;
     struct backend_row row = { 0 };
-    const char *user = NULL;
-    int r;
+    int r = activity_rows(req, &rows, e);
 
-    r = find_table(req, &request.table, &user, e);
-    if (r == 0 && user)
-        r = get_row(req, request.table, request.id, user, &row, e);
-    if (r == 0)
-        r = backend_update(req->api->backend, &request, req->arena, &row, e);
+    if (r == 0 && rows.user)
+        r = get_row(req, &rows, request.id, &row, e);
+    if (r < 0)
+        return r;
+    request.table = rows.table;
+    r = backend_update(rows.backend, &request, req->arena, &row, e);
     if (r < 0)
         return r;
     write_activity(&res->json, "data", &row);
@@ -265,28 +260,26 @@ static int change_activity(struct request *req, struct response *res, struct err
 
 static int delete_activity(struct request *req, struct response *res, struct err *e)
 {
-    const char *table = NULL, *user = NULL;
+    struct activity_rows rows;
     struct backend_row row;
-    int r = find_table(req, &table, &user, e);
+    int r = activity_rows(req, &rows, e);
 
-    if (r == 0 && user)
-        r = get_row(req, table, req->params[0], user, &row, e);
-    return r < 0 ? r : backend_remove(req->api->backend, table, req->params[0], owner(req), e);
+    if (r == 0 && rows.user)
+        r = get_row(req, &rows, req->params[0], &row, e);
+    return r < 0 ? r : backend_remove(rows.backend, rows.table, req->params[0], owner(req), e);
 }
 
 /* ---- the database functions, for apps that claim and finish rows themselves ---- */
 
-static int check_row(struct request *req, const struct function_body *body, struct err *e)
+static int check_row(struct request *req, const struct function_body *body, struct activity_rows rows, struct err *e)
 {
-    const char *activities = NULL, *user = NULL, *id = body->task_id ? body->task_id : body->target_task_id;
+    const char *id = body->task_id ? body->task_id : body->target_task_id;
     struct backend_row row;
     char *table = NULL;
-    int r = find_table(req, &activities, &user, e);
+    int r = backend_table_name(req->arena, body->table_name ? body->table_name : rows.table, &table, e);
 
-    if (r < 0 || !id)
-        return r;
-    r = backend_table_name(req->arena, body->table_name ? body->table_name : activities, &table, e);
-    return r < 0 ? r : get_row(req, table, id, user, &row, e);
+    rows.table = table;
+    return r < 0 || !id ? r : get_row(req, &rows, id, &row, e);
 }
 
 /* Names the setting that makes this service answer a client of another dialect. */
@@ -301,11 +294,14 @@ static int explain_function(struct request *req, int r, struct err *e)
 static int call_function(struct request *req, struct response *res, struct err *e)
 {
     const struct function_call call = { .function = req->params[0], .arguments = req->body_json };
+    struct activity_rows rows;
     char *result = NULL;
-    int r = check_row(req, req->body, e);
+    int r = activity_rows(req, &rows, e);
 
     if (r == 0)
-        r = functions_call(req->api->backend, &call, req->arena, &result, e);
+        r = check_row(req, req->body, rows, e);
+    if (r == 0)
+        r = functions_call(rows.backend, &call, req->arena, &result, e);
     if (r == -ENOENT && strcmp(e->code, "FUNCTION_NOT_FOUND") == 0)
         return explain_function(req, r, e);
     if (r == 0)

@@ -105,7 +105,7 @@ static int hosted_ensure_table(struct backend *b, const char *declared, struct e
     return r < 0 ? r : hosted_events_watch(h, name, e);
 }
 
-static int hosted_publications(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e)
+int hosted_publications(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e)
 {
     struct backend_publication *one = ARENA_NEW(a, struct backend_publication);
     const char **names = NULL;
@@ -129,7 +129,7 @@ static void hosted_monitor(struct backend *b, struct arena *a, struct backend_mo
         hosted_realtime_monitor(h->realtime, a, ret);
 }
 
-static int hosted_clock(struct backend *b, int64_t *ret_ms, struct err *e)
+int hosted_clock(struct backend *b, int64_t *ret_ms, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
 
@@ -199,6 +199,7 @@ static const struct backend_ops hosted_ops = {
     .query = hosted_query,
     .shape = hosted_shape,
     .declare = hosted_declare,
+    .as_user = hosted_as_user,
     .clock = hosted_clock,
     .probe = hosted_probe,
     .follow = hosted_follow,
@@ -210,6 +211,7 @@ static struct hosted *make(const struct backend_hosted_config *c)
     AUTO(arena_freep) struct arena *a = arena_new();
 
     h->backend.ops = &hosted_ops;
+    h->whole = h;
     h->backend.abbr = h->abbr = xstrdup(c->abbr);
     h->activities = xstrdup(arena_printf(a, "%s_activities", c->abbr));
     h->deletions = xstrdup(arena_printf(a, "%s_deletions", c->abbr));

@@ -39,7 +39,10 @@ struct hosted_table {
 
 struct hosted {
     struct backend backend;
+    struct hosted
+        *whole; /* itself; of a user's view: the backend, which has the tables and what is known of functions */
     char *abbr, *activities, *deletions; /* owned */
+    const char *user;                    /* whose new rows are; NULL: as they say */
     struct backend_hosted_config config; /* its texts are not kept */
     bool has_deletions;
     struct hosted_rest *rest;
@@ -59,6 +62,16 @@ static inline struct hosted *hosted_of(struct backend *b)
 {
     return CONTAINER_OF(b, struct hosted, backend);
 }
+
+/* ---- hosted.c ---- */
+
+int hosted_publications(struct backend *b, struct arena *a, struct backend_publications *ret, struct err *e) MUST_CHECK;
+int hosted_clock(struct backend *b, int64_t *ret_ms, struct err *e) MUST_CHECK;
+
+/* ---- hosted_user.c ---- */
+
+int hosted_as_user(struct backend *b, const char *token, struct arena *a, struct backend **ret,
+                   struct err *e) MUST_CHECK;
 
 /* ---- hosted_table.c ---- */
 
@@ -122,6 +135,8 @@ void hosted_patch_set_free(struct hosted_patch *c);
 /* The same, and for every machine again. */
 void hosted_patch_set_new(struct hosted_patch *c);
 
+/* -EPERM ROW_REFUSED: a row that is seen, but not changed. */
+int hosted_refuse_hidden(struct err *e);
 int hosted_insert(struct backend *b, const struct backend_new_row *in, struct arena *a, struct backend_row *ret,
                   struct err *e) MUST_CHECK;
 int hosted_get(struct backend *b, const char *table, const char *id, const char *app_id, struct arena *a,
@@ -149,7 +164,7 @@ int hosted_call_function(struct hosted *h, const struct hosted_function_call *ca
                          struct json_value *ret, struct err *e) MUST_CHECK;
 static inline bool hosted_has_function(struct hosted *h, struct hosted_table *t, enum hosted_function function)
 {
-    return hosted_has(t, HOSTED_ATTEMPT) && !(atomic_load(&h->lacks) & function);
+    return hosted_has(t, HOSTED_ATTEMPT) && !(atomic_load(&h->whole->lacks) & function);
 }
 /* Newest first; rows of one time in the order of their insertion, or, where that is not kept, of their ids. */
 static inline const char *hosted_newest_first(struct hosted_table *t)

@@ -38,7 +38,7 @@ int hosted_call_function(struct hosted *h, const struct hosted_function_call *ca
 
     *ret = reply.body;
     if (r == -ENOENT && strcmp(why.code, "FUNCTION_NOT_FOUND") == 0) {
-        atomic_fetch_or(&h->lacks, call->function);
+        atomic_fetch_or(&h->whole->lacks, call->function);
         return -ENOSYS;
     }
     if (r < 0 && e)

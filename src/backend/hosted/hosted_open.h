@@ -16,6 +16,7 @@
 struct backend_hosted_config {
     const char *url;           /* of the project, without a path */
     const char *key;           /* publishable, secret, or the older anon and service_role keys */
+    const char *user_key;      /* publishable or anon: of requests with the rights of users; NULL: there are none */
     const char *abbr;          /* "svc": names svc_activities */
     const struct guard *guard; /* borrowed; NULL: the administrator named the address */
     int64_t call_ms;           /* the deadline of one call; 0: LIMIT_BACKEND_CALL_MS */

@@ -49,6 +49,7 @@ int hosted_place_open(const struct backend_place *place, struct arena *a, struct
         return r;
     config = (struct backend_hosted_config){ .url = project.url,
                                              .key = project.secret ? project.secret : project.key,
+                                             .user_key = project.key,
                                              .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
                                              .call_ms = settings_ms(place->settings, SETTING_BACKEND_CALL_S),
                                              .make_table = make_table,

@@ -1,5 +1,6 @@
 #include "backend/hosted/hosted_rest.h"
 
+#include "backend/hosted/hosted_token.h"
 #include "backend/query_sql.h"
 #include "backend/refusals.h"
 #include "backend/refusals_sql.h"
@@ -15,7 +16,9 @@
 enum { REASON_CHARS = 300, PAUSE_MS = 100, MOST_PAUSE_MS = 5000, KEY_BYTES = 4096, N_HEADERS = 7 };
 
 struct hosted_rest {
-    char *url, *key; /* owned */
+    char *url, *key, *user_key; /* owned; user_key: of requests of users */
+    const char *token;          /* of a user; NULL: none */
+    enum hosted_rights rights;
     struct backend_hosted_config config;
     const atomic_bool *is_closing; /* borrowed */
 };
@@ -101,6 +104,36 @@ static int refuse_query(const char *code, const char *words, struct err *e)
     return is_sqlstate(code) ? query_refuse_sqlstate(code, words, e) : 0;
 }
 
+static int refuse_token(const char *words, struct err *e)
+{
+    const char *code = "JWT_SIGNATURE";
+
+    if (strstr(words, "expired"))
+        code = "JWT_EXPIRED";
+    else if (strstr(words, "not yet") || strstr(words, "future"))
+        code = "JWT_NOT_YET";
+    return err_set(e, -EACCES, code, "The app has to synchronise a fresh backend token; the project says: %.*s",
+                   REASON_CHARS, words);
+}
+
+/* 0: the refusal means the same for the service itself. */
+static int refuse_user(const struct hosted_call *call, const char *code, int status, const char *words, struct err *e)
+{
+    bool is_of_token = strncmp(code, "PGRST30", 7) == 0 || strstr(words, "JWT");
+
+    if (call->rights == HOSTED_OF_USER && status == 401 && is_of_token)
+        return refuse_token(words, e);
+    if (strcmp(code, "42501") != 0 && strcmp(code, "PGRST302") != 0)
+        return 0;
+    if (call->rights == HOSTED_OF_USER)
+        return err_set(e, -EPERM, "ROW_REFUSED",
+                       "The project's row-level security refuses this to the app's user: %.*s", REASON_CHARS, words);
+    return err_set(e, -EPERM, "ROW_REFUSED",
+                   "The project's row-level security refuses this to anonymous callers, as which an app without "
+                   "require_user_auth reaches its rows: %.*s",
+                   REASON_CHARS, words);
+}
+
 static int refuse(const struct hosted_call *call, int status, struct json_value body, struct arena *a, struct err *e)
 {
     const char *code = text_of(body, "code"), *words = words_of(body, status, a);
@@ -113,6 +146,8 @@ static int refuse(const struct hosted_call *call, int status, struct json_value 
         err_add_extra(e, "details", text_of(body, "details"));
     if (*text_of(body, "hint"))
         err_add_extra(e, "hint", text_of(body, "hint"));
+    if (call->rights != HOSTED_OF_SERVICE && (r = refuse_user(call, code, status, words, e)) < 0)
+        return r;
     if (call->is_query && (r = refuse_query(code, words, e)) < 0)
         return r;
     if (!is_sqlstate(code))
@@ -286,7 +321,7 @@ static int call_until(struct hosted_rest *rest, struct attempt *at, const struct
 static int find_token(struct hosted_rest *rest, const struct net_wait *wait, struct arena *a, const char **ret,
                       struct err *e)
 {
-    struct hosted_token token = { 0 };
+    struct hosted_token token = { .text = rest->token };
     int r = rest->config.token ? rest->config.token(rest->config.arg, wait, a, &token, e) : 0;
 
     *ret = token.text ? token.text : rest->key;
@@ -298,7 +333,8 @@ int hosted_rest_call(struct hosted_rest *rest, const struct hosted_call *call, s
 {
     int64_t usual_ms = rest->config.call_ms ? rest->config.call_ms : LIMIT_BACKEND_CALL_MS;
     const struct net_wait wait = net_wait_of(call->total_ms ? call->total_ms : usual_ms, NULL, rest->is_closing);
-    struct attempt at = { .call = call };
+    struct hosted_call mine = *call;
+    struct attempt at = { .call = &mine };
     char *url = NULL;
     int r = buf_check(&call->path->out, e);
 
@@ -309,6 +345,7 @@ int hosted_rest_call(struct hosted_rest *rest, const struct hosted_call *call, s
     if (r < 0)
         return r;
     at.url = url;
+    mine.rights = rest->rights;
     return call_until(rest, &at, &wait, a, ret, e);
 }
 
@@ -356,6 +393,7 @@ int hosted_rest_new(const struct backend_hosted_config *c, const atomic_bool *is
     rest->config = *c;
     rest->url = xstrdup(c->url);
     rest->key = xstrdup(c->key);
+    rest->user_key = xstrdup(c->user_key);
     rest->is_closing = is_closing;
     *ret = rest;
     return 0;
@@ -366,7 +404,37 @@ struct hosted_rest *hosted_rest_free(struct hosted_rest *rest)
     if (!rest)
         return NULL;
     free(rest->url);
+    free(rest->user_key);
     free(rest->key);
     free(rest);
     return NULL;
+}
+
+/* Requests of users under a key of the service role would have every right. */
+static int check_user_key(const char *key, struct arena *a, struct err *e)
+{
+    int r = check_key(key, e);
+
+    if (r < 0 || (strncmp(key, "sb_secret_", 10) != 0 && !hosted_token_is_service(a, key)))
+        return r;
+    return err_set(e, -EINVAL, "BAD_SETTING",
+                   "backend.project_key is a key of the service role; requests of users need the publishable one: "
+                   "`hearth backend use`");
+}
+
+int hosted_rest_of_user(const struct hosted_rest *rest, const char *token, struct arena *a, struct hosted_rest **ret,
+                        struct err *e)
+{
+    struct hosted_rest *user = ARENA_NEW(a, struct hosted_rest);
+    int r = check_user_key(rest->user_key, a, e);
+
+    if (r < 0)
+        return r;
+    *user = *rest;
+    user->key = rest->user_key;
+    user->token = token ? arena_strdup(a, token) : NULL;
+    user->rights = token ? HOSTED_OF_USER : HOSTED_OF_NOBODY;
+    user->config.token = NULL;
+    *ret = user;
+    return 0;
 }

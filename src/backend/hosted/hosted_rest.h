@@ -38,15 +38,19 @@ const char *hosted_array_of(struct arena *a, const char *text);
 
 struct hosted_rest;
 
+/* Whose rights a request has. Of users and anonymous callers a refusal is the project's answer to them, not a fault. */
+enum hosted_rights { HOSTED_OF_SERVICE, HOSTED_OF_USER, HOSTED_OF_NOBODY };
+
 struct hosted_call {
     const char *method;
     const struct hosted_path *path;
-    struct slice body;  /* JSON; empty: none */
-    const char *prefer; /* NULL: none */
-    size_t max_reply;   /* 0: LIMIT_REPLY */
-    bool is_repeatable; /* twice is the same as once */
-    int64_t total_ms;   /* 0: the deadline of every call */
-    bool is_query;      /* refusals are those of a query (backend/query.h) */
+    struct slice body;         /* JSON; empty: none */
+    const char *prefer;        /* NULL: none */
+    size_t max_reply;          /* 0: LIMIT_REPLY */
+    bool is_repeatable;        /* twice is the same as once */
+    int64_t total_ms;          /* 0: the deadline of every call */
+    bool is_query;             /* refusals are those of a query (backend/query.h) */
+    enum hosted_rights rights; /* set by hosted_rest_call() */
 };
 
 struct hosted_reply {
@@ -62,11 +66,17 @@ int hosted_rest_check_url(const char *url, struct err *e) MUST_CHECK;
 int hosted_rest_new(const struct backend_hosted_config *c, const atomic_bool *is_closing, struct hosted_rest **ret,
                     struct err *e) MUST_CHECK;
 struct hosted_rest *hosted_rest_free(struct hosted_rest *rest);
+/* The same project by the key of users, with this token, which is printable; NULL: without one. In the arena, and not
+ * freed. -EINVAL BAD_SETTING: the key of users is missing, or is one of the service role. */
+int hosted_rest_of_user(const struct hosted_rest *rest, const char *token, struct arena *a, struct hosted_rest **ret,
+                        struct err *e) MUST_CHECK;
 
 /* Any status of 300 or more is an error: what PostgreSQL refused as refusals_sqlstate() says, -ENOENT UNKNOWN_TABLE,
  * -ENOENT FUNCTION_NOT_FOUND, -EACCES STORE_DENIED (401 and 403), -EAGAIN STORE_UNAVAILABLE (no connection, 429, 5xx of
  * a gateway), -E2BIG TOO_LARGE for an answer above max_reply, -EIO STORE_FAILED for an answer that breaks the protocol,
- * -ECANCELED. Extras "sqlstate", "details" and "hint" as the server gave them. */
+ * -ECANCELED. With the rights of a user or of nobody: -EPERM ROW_REFUSED by row-level security, -EACCES JWT_EXPIRED,
+ * JWT_NOT_YET or JWT_SIGNATURE for a token that the project does not take. Extras "sqlstate", "details" and "hint" as
+ * the server gave them. */
 int hosted_rest_call(struct hosted_rest *rest, const struct hosted_call *call, struct arena *a,
                      struct hosted_reply *ret, struct err *e) MUST_CHECK;
 /* What an answer breaks. */

@@ -178,7 +178,8 @@ int hosted_patch_run(struct hosted *h, struct hosted_patch *c, size_t max_rows, 
 
 /* ---- insert and remove ---- */
 
-static void write_new_row(struct buf *out, struct hosted_table *t, const struct backend_new_row *in, const char *id)
+static void write_new_row(struct buf *out, struct hosted_table *t, const struct backend_new_row *in, const char *id,
+                          const char *user)
 {
     struct json_writer w;
 
@@ -187,8 +188,8 @@ static void write_new_row(struct buf *out, struct hosted_table *t, const struct 
     json_add_string(&w, "id", id);
     if (in->app_id && hosted_has(t, HOSTED_APP_ID))
         json_add_string(&w, "app_id", in->app_id);
-    if (in->user_id)
-        json_add_string(&w, "user_id", in->user_id);
+    if (user)
+        json_add_string(&w, "user_id", user);
     json_add_raw(&w, "raw_data", in->raw_data);
     json_end(&w);
 }
@@ -234,7 +235,7 @@ int hosted_insert(struct backend *b, const struct backend_new_row *in, struct ar
         return r;
     uuid_v4(id);
     buf_init(&body, LIMIT_BACKEND_ROW_BYTES);
-    write_new_row(&body, t, in, in->id ? in->id : id);
+    write_new_row(&body, t, in, in->id ? in->id : id, in->user_id ? in->user_id : h->user);
     r = send_new_row(h, t, &body, a, &rows, e);
     buf_clear(&body);
     if (r == 0 && rows.n == 0)
@@ -244,6 +245,22 @@ int hosted_insert(struct backend *b, const struct backend_new_row *in, struct ar
     if (r == 0)
         *ret = row.row;
     return r;
+}
+
+int hosted_refuse_hidden(struct err *e)
+{
+    return err_set(e, -EPERM, "ROW_REFUSED",
+                   "The project's row-level security shows this row, and does not let it be changed or deleted");
+}
+
+/* What was not deleted is not there, or may only be seen. */
+static int refuse_remove(struct hosted *h, struct hosted_table *t, const char *id, const char *app_id, struct arena *a,
+                         struct err *e)
+{
+    struct hosted_row row;
+    int r = hosted_get_row(h, t, id, app_id, a, &row, e);
+
+    return r < 0 ? r : hosted_refuse_hidden(e);
 }
 
 int hosted_remove(struct backend *b, const char *table, const char *id, const char *app_id, struct err *e)
@@ -266,5 +283,5 @@ int hosted_remove(struct backend *b, const char *table, const char *id, const ch
     hosted_path_add(&path, "select", "id");
     r = call_on(h, t, &call, a, &reply, e);
     hosted_path_clear(&path);
-    return r == 0 && json_length(reply.body) == 0 ? refusals_no_row(e) : r;
+    return r == 0 && json_length(reply.body) == 0 ? refuse_remove(h, t, id, app_id, a, e) : r;
 }

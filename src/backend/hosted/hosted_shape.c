@@ -203,9 +203,10 @@ static void set_activity_columns(struct arena *a, struct table_shape *shape)
     memcpy(shape->columns, table_activity_columns, sizeof(table_activity_columns));
 }
 
+/* What was read for the service is no answer to a user. */
 static int find_shape(struct hosted *h, const char *name, struct arena *a, struct table_shape *ret, struct err *e)
 {
-    const char *text = kept(h, name, false, a);
+    const char *text = h->whole == h ? kept(h, name, false, a) : NULL;
     bool is_listed = false;
     int r = text ? 0 : request_shape(h, name, a, &text, e);
 
@@ -213,9 +214,10 @@ static int find_shape(struct hosted *h, const char *name, struct arena *a, struc
         r = read_shape(name, text, a, ret, &is_listed, e);
     if (r < 0)
         return r;
-    if (ret->n_columns == 0 || (ret->has_own_columns && !is_listed && !is_followed(h, name)))
+    if (ret->n_columns == 0 || (ret->has_own_columns && !is_listed && !is_followed(h->whole, name)))
         return refusals_no_table(name, e);
-    keep(h, name, text, false);
+    if (h->whole == h)
+        keep(h, name, text, false);
     if (!ret->has_own_columns)
         set_activity_columns(a, ret);
     return 0;

@@ -145,6 +145,7 @@ int hosted_find_table(struct hosted *h, const char *name, struct hosted_table **
     unsigned has = 0;
     int r;
 
+    h = h->whole;
     if (!is_name(name))
         return refusals_no_table(name, e);
     pthread_mutex_lock(&h->lock);
@@ -206,7 +207,7 @@ static int add_listed(struct hosted *h, const char *list, struct names *names, s
     while (r == 0 && json_next(&it, &key, &item))
         if (json_cstr(json_get(item, "name")) && is_name(json_cstr(json_get(item, "name"))))
             add_name(names, json_cstr(json_get(item, "name")));
-    if (r == -ENOENT || r == -EACCES || r == -EINVAL)
+    if (r == -ENOENT || r == -EACCES || r == -EPERM || r == -EINVAL)
         r = 0;
     if (r < 0 && e)
         *e = why;
@@ -225,11 +226,11 @@ int hosted_table_names(struct hosted *h, bool with_declared, struct arena *a, co
     int r;
 
     add_name(&names, h->activities);
-    pthread_mutex_lock(&h->lock);
-    for (struct hosted_table *t = h->tables; t; t = t->next)
+    pthread_mutex_lock(&h->whole->lock);
+    for (struct hosted_table *t = h->whole->tables; t; t = t->next)
         if (atomic_load(&t->is_read) && strcmp(t->name, h->deletions) != 0)
             add_name(&names, t->name);
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->whole->lock);
     r = add_listed(h, "tables", &names, e);
     if (r == 0 && with_declared)
         r = add_listed(h, "declared", &names, e);

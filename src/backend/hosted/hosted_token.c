@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/uuid.h"
 
 #include <string.h>
 
@@ -10,28 +11,38 @@ enum { MS_A_SECOND = 1000 };
 
 static const int64_t last_second = INT64_C(253402300799); /* of the year 9999 */
 
-static int64_t read_expiry(struct arena *a, struct slice claims)
+/* Absent when the text is no JWT. */
+static struct json_value read_claims(struct arena *a, const char *token)
 {
-    struct json_value v;
-    int64_t expires_s;
+    const char *begin = strchr(token, '.'), *end = begin ? strchr(begin + 1, '.') : NULL;
+    struct json_value claims = { 0 };
+    struct buf text;
 
-    if (json_parse(a, claims, &v, NULL) < 0)
-        return 0;
-    expires_s = (int64_t)MIN(json_double(json_get(v, "exp")), (double)last_second);
-    return expires_s > 0 ? expires_s * MS_A_SECOND : 0;
+    if (!end)
+        return claims;
+    buf_init(&text, LIMIT_JWT_BYTES);
+    if (base64url_decode(&text, (struct slice){ begin + 1, (size_t)(end - begin - 1) }) < 0 ||
+        json_parse(a, slice_of(arena_slicedup(a, buf_slice(&text))), &claims, NULL) < 0)
+        claims = (struct json_value){ 0 };
+    buf_clear(&text);
+    return claims;
 }
 
 int64_t hosted_token_expiry(struct arena *a, const char *token)
 {
-    const char *begin = strchr(token, '.'), *end = begin ? strchr(begin + 1, '.') : NULL;
-    struct buf claims;
-    int64_t expires_ms = 0;
+    double seconds = json_double(json_get(read_claims(a, token), "exp"));
 
-    if (!end)
-        return 0;
-    buf_init(&claims, LIMIT_JWT_BYTES);
-    if (base64url_decode(&claims, (struct slice){ begin + 1, (size_t)(end - begin - 1) }) == 0)
-        expires_ms = read_expiry(a, buf_slice(&claims));
-    buf_clear(&claims);
-    return expires_ms;
+    return (int64_t)MAX(MIN(seconds, (double)last_second), 0.0) * MS_A_SECOND;
+}
+
+const char *hosted_token_user(struct arena *a, const char *token)
+{
+    struct slice user = json_string(json_get(read_claims(a, token), "sub"));
+
+    return uuid_is_valid(user) ? arena_slicedup(a, user) : NULL;
+}
+
+bool hosted_token_is_service(struct arena *a, const char *token)
+{
+    return slice_eq_str(json_string(json_get(read_claims(a, token), "role")), "service_role");
 }

@@ -103,6 +103,29 @@ static bool is_empty(const struct backend_patch *p)
     return !p->status && !p->result && !p->raw_data && !p->error_message;
 }
 
+/* As far as anybody else changes it. */
+static bool is_as_it_was(const struct hosted_row *now, const struct hosted_row *was)
+{
+    return was->row.id && strcmp(now->row.status, was->row.status) == 0 && now->row.attempt == was->row.attempt &&
+           now->row.retry_count == was->row.retry_count && !now->row.locked_by == !was->row.locked_by &&
+           (!now->row.locked_by || strcmp(now->row.locked_by, was->row.locked_by) == 0);
+}
+
+static int change_row(struct hosted *h, struct hosted_table *t, const struct backend_update_request *request,
+                      struct hosted_row *row, struct arena *a, struct hosted_rows *ret, struct err *e)
+{
+    struct hosted_row was = *row;
+    int r = hosted_get_row(h, t, request->id, request->app_id, a, row, e);
+
+    if (r < 0)
+        return r;
+    if (is_empty(request->patch)) {
+        *ret = (struct hosted_rows){ row, 1 };
+        return 0;
+    }
+    return is_as_it_was(row, &was) ? hosted_refuse_hidden(e) : change(h, t, request, row, a, ret, e);
+}
+
 int hosted_update(struct backend *b, const struct backend_update_request *request, struct arena *a,
                   struct backend_row *ret, struct err *e)
 {
@@ -114,13 +137,8 @@ int hosted_update(struct backend *b, const struct backend_update_request *reques
 
     if (r == 0)
         r = refusals_check_patch(request->patch, e);
-    for (int i = 0; r == 0 && rows.n == 0 && i < MOST_TRIES; i++) {
-        r = hosted_get_row(h, t, request->id, request->app_id, a, &row, e);
-        if (r == 0 && is_empty(request->patch))
-            rows = (struct hosted_rows){ &row, 1 };
-        else if (r == 0)
-            r = change(h, t, request, &row, a, &rows, e);
-    }
+    for (int i = 0; r == 0 && rows.n == 0 && i < MOST_TRIES; i++)
+        r = change_row(h, t, request, &row, a, &rows, e);
     if (r == 0 && rows.n == 0)
         r = err_set(e, -EBUSY, "STORE_BUSY", "The row is changed by others at this moment: try again");
     if (r == 0)

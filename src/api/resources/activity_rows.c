@@ -1,6 +1,7 @@
-#include "api/resources/activity_user.h"
+#include "api/resources/activity_rows.h"
 
 #include "api/api.h"
+#include "backend/custom/custom.h"
 #include "base/clock.h"
 #include "face/realtime.h"
 #include "identity/backend_token.h"
@@ -45,10 +46,30 @@ static int user_of_token(struct request *req, const char *token, const char **re
     return 0;
 }
 
-int activity_user(struct request *req, const char **ret, struct err *e)
+static bool is_of_app(const struct caller *c)
 {
+    return c->app_id && c->kind != CALLER_ADMIN;
+}
+
+static int find_user(struct request *req, const char *token, struct activity_rows *rows, struct err *e)
+{
+    struct backend *b = custom_inner(req->api->backend); /* activities are no table of an app's own */
+
+    if (b->ops->as_user)
+        return is_of_app(req->caller) ? b->ops->as_user(b, token, req->arena, &rows->backend, e) : 0;
+    return token && req->api->realtime ? user_of_token(req, token, &rows->user, e) : 0;
+}
+
+int activity_rows(struct request *req, struct activity_rows *ret, struct err *e)
+{
+    struct activity_rows rows = { .backend = req->api->backend };
     const char *token = NULL;
     int r = backend_token_require(req->api->identity, req->caller, req->arena, &token, e);
 
-    return r < 0 || !token || !req->api->realtime ? r : user_of_token(req, token, ret, e);
+    rows.table = arena_printf(req->arena, "%s_activities", rows.backend->abbr);
+    if (r == 0)
+        r = find_user(req, token, &rows, e);
+    if (r == 0)
+        *ret = rows;
+    return r;
 }
