@@ -393,7 +393,7 @@ int hosted_rest_new(const struct backend_hosted_config *c, const atomic_bool *is
     rest->config = *c;
     rest->url = xstrdup(c->url);
     rest->key = xstrdup(c->key);
-    rest->user_key = xstrdup(c->user_key);
+    rest->user_key = c->user_key ? xstrdup(c->user_key) : NULL;
     rest->is_closing = is_closing;
     *ret = rest;
     return 0;

@@ -1,93 +1,6 @@
 /* The hosted backend before a peer that lies, stalls, refuses or points elsewhere. */
-#include "../net/upstream.h"
-#include "backend/hosted/hosted.h"
+#include "hosted_script.h"
 #include "base/clock.h"
-
-#include <stdlib.h>
-
-#define ID "6f9619ff-8b86-4d01-b42d-00c04fc964ff"
-#define OTHER "7f9619ff-8b86-4d01-b42d-00c04fc964ff"
-#define ROW(id)                                                                                                        \
-    "{\"id\":\"" id "\",\"raw_data\":{\"a\":1},\"status\":\"pending\",\"attempted_by\":[],\"retry_count\":0,"          \
-    "\"created_at\":\"2026-11-20 09:30:18.112761+00\"}"
-
-/* Answers in turn; the last one again and again. */
-struct script {
-    const char *const *bodies;
-    const int *statuses;
-    int n_answers;
-    const char *retry_after; /* of refusals; NULL: none */
-    atomic_int n;
-    pthread_mutex_t lock; /* guards heard */
-    char heard[4096];     /* of the last request: its target and the headers that matter */
-};
-
-static const char *header(struct http_exchange *x, const char *name)
-{
-    const char *value = http_header(&x->request, name);
-
-    return value ? value : "-";
-}
-
-static void answer(void *arg, struct http_exchange *x)
-{
-    struct script *s = arg;
-    int i = atomic_fetch_add(&s->n, 1);
-
-    while (i > 0 && (i >= s->n_answers || !s->bodies[i]))
-        i--;
-    pthread_mutex_lock(&s->lock);
-    snprintf(s->heard, sizeof(s->heard), "%s?%s apikey=%s authorization=%s accept-profile=%s content-profile=%s",
-             x->request.path, x->request.query, header(x, "apikey"), header(x, "authorization"),
-             header(x, "accept-profile"), header(x, "content-profile"));
-    pthread_mutex_unlock(&s->lock);
-    if (s->retry_after && s->statuses[i] >= 400)
-        http_response_header(x, "retry-after", s->retry_after);
-    x->response.status = s->statuses[i];
-    buf_add_str(&x->response.body, s->bodies[i]);
-    http_exchange_send(x);
-}
-
-static bool heard(struct script *s, const char *text)
-{
-    bool has;
-
-    pthread_mutex_lock(&s->lock);
-    has = strstr(s->heard, text) != NULL;
-    pthread_mutex_unlock(&s->lock);
-    return has;
-}
-
-struct project {
-    struct rig rig;
-    struct script script;
-    struct backend *backend;
-    struct arena *arena;
-};
-
-#define TABLE_THERE "[]"
-
-static void open_project(struct project *p, const char *const *bodies, const int *statuses, int n_answers)
-{
-    struct backend_hosted_config config = {
-        .key = "sb_secret_1", .abbr = "svc", .has_no_realtime = true, .call_ms = 1500
-    };
-    struct err e = { 0 };
-
-    *p = (struct project){ .script = { bodies, statuses, n_answers, .lock = PTHREAD_MUTEX_INITIALIZER } };
-    rig_open(&p->rig, answer, &p->script);
-    p->arena = arena_new();
-    config.url = rig_url(&p->rig, "");
-    if (backend_hosted_open(&config, &p->backend, &e) < 0)
-        fail_msg("%s %s", e.code, e.text);
-}
-
-static void close_project(struct project *p)
-{
-    backend_close(p->backend);
-    arena_free(p->arena);
-    rig_close(&p->rig);
-}
 
 /* What getting the row ID gives when the project answers so. */
 static int get_from(const char *body, int status, struct backend_row *row, struct arena *a, struct err *e)
@@ -250,11 +163,6 @@ static void a_missing_column_is_left_out(void **state)
     assert_true(heard(&p.script, "app_id%2c"));
     close_project(&p);
 }
-
-#define HELD(attempt)                                                                                                  \
-    "[{\"id\":\"" ID "\",\"raw_data\":{},\"status\":\"claimed\",\"attempted_by\":[],\"retry_count\":0,"                \
-    "\"created_at\":\"2026-11-20T09:30:18Z\",\"locked_by\":\"lin-a\",\"locked_at\":\"2026-11-20T09:30:18Z\","          \
-    "\"attempt\":" attempt "}]"
 
 /* What a claim says whose function answers so, and whose row is then held so. */
 static int claim_from(const char *answered, const char *row_json, struct err *e)
