@@ -1,4 +1,5 @@
 #include "base/fields_rules.h"
+#include "base/floats.h"
 
 #include <string.h>
 
@@ -147,6 +148,31 @@ static int read_floats(const struct field *f, struct json_value v, const struct 
     return 0;
 }
 
+static int read_floats_b64(const struct field *f, struct json_value v, const struct reader *to)
+{
+    struct slice text = json_string(v);
+    size_t n = floats_in_base64(text), n_finite;
+    char path[PATH_SIZE];
+    float *items;
+
+    if (json_type(v) != JSON_STRING)
+        return field_refuse(f, to->path, to->e);
+    if ((double)n > field_max(f))
+        return err_add_field(to->e, to->path, "must hold at most %.0f numbers", field_max(f));
+    items = arena_array(to->a, n + 1, sizeof(*items));
+    if (!floats_read_base64(text, items, n))
+        return err_add_field(to->e, to->path, "must be padded base64 of float32 numbers, 4 bytes each");
+    if ((double)n < f->min)
+        return err_add_field(to->e, to->path, "must hold at least %.0f number%s", f->min, f->min == 1 ? "" : "s");
+    n_finite = floats_count_finite(items, n);
+    if (n_finite < n) {
+        path_of_item(path, to->path, n_finite);
+        return err_add_field(to->e, path, "must be a finite number");
+    }
+    *(struct json_floats *)member_of(to, f) = (struct json_floats){ items, n };
+    return 0;
+}
+
 static int read_string_map(const struct field *f, struct json_value v, const struct reader *to)
 {
     const struct field rule = item_rule(f);
@@ -213,6 +239,8 @@ static int read_present(const struct field *f, struct json_value v, const struct
         return read_strings(f, v, to);
     case FIELD_KIND_FLOATS:
         return read_floats(f, v, to);
+    case FIELD_KIND_FLOATS_B64:
+        return read_floats_b64(f, v, to);
     case FIELD_KIND_STRING_MAP:
         return read_string_map(f, v, to);
     case FIELD_KIND_STRUCT:

@@ -28,6 +28,7 @@ enum field_kind {
     FIELD_KIND_ANY,        /* any value, kept as struct json_value */
     FIELD_KIND_STRINGS,    /* array of strings, kept as struct field_strings */
     FIELD_KIND_FLOATS,     /* array of numbers, kept as struct json_floats */
+    FIELD_KIND_FLOATS_B64, /* base64 of float32 numbers, kept as struct json_floats */
     FIELD_KIND_STRING_MAP, /* object of strings, kept as struct json_value after the check */
     FIELD_KIND_STRUCT,     /* object read into an embedded struct through .fields */
     FIELD_KIND_LIST,       /* array of objects read through .fields into struct field_list */
@@ -77,6 +78,7 @@ struct field {
 #define FIELD_ANY(type, member, wire, ...)        FIELD_ROW(FIELD_KIND_ANY, type, member, wire, __VA_ARGS__)        /* struct json_value */
 #define FIELD_STRINGS(type, member, wire, ...)    FIELD_ROW(FIELD_KIND_STRINGS, type, member, wire, __VA_ARGS__)    /* struct field_strings */
 #define FIELD_FLOATS(type, member, wire, ...)     FIELD_ROW(FIELD_KIND_FLOATS, type, member, wire, __VA_ARGS__)     /* struct json_floats */
+#define FIELD_FLOATS_B64(type, member, wire, ...) FIELD_ROW(FIELD_KIND_FLOATS_B64, type, member, wire, __VA_ARGS__) /* struct json_floats */
 #define FIELD_STRING_MAP(type, member, wire, ...) FIELD_ROW(FIELD_KIND_STRING_MAP, type, member, wire, __VA_ARGS__) /* struct json_value */
 #define FIELD_STRUCT(type, member, wire, table, ...) { .kind = FIELD_KIND_STRUCT, .name = (wire), .fields = (table), .offset = offsetof(type, member), __VA_ARGS__ }
 #define FIELD_LIST(type, member, wire, table, item, ...) { .kind = FIELD_KIND_LIST, .name = (wire), .fields = (table), .item_size = sizeof(item), .offset = offsetof(type, member), __VA_ARGS__ } /* struct field_list */

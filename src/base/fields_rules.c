@@ -70,6 +70,8 @@ int field_refuse(const struct field *f, const char *path, struct err *e)
         return err_add_field(e, path, "must be an array of strings");
     case FIELD_KIND_FLOATS:
         return err_add_field(e, path, "must be an array of numbers");
+    case FIELD_KIND_FLOATS_B64:
+        return err_add_field(e, path, "must be a string");
     case FIELD_KIND_LIST:
         return err_add_field(e, path, "must be an array of objects");
     case FIELD_KIND_STRING_MAP:

@@ -3,10 +3,19 @@
 #include <math.h>
 
 static const char *const type_names[] = {
-    [FIELD_KIND_STRING] = "string", [FIELD_KIND_INT] = "integer",   [FIELD_KIND_DOUBLE] = "number",
-    [FIELD_KIND_BOOL] = "boolean",  [FIELD_KIND_OBJECT] = "object", [FIELD_KIND_ARRAY] = "array",
-    [FIELD_KIND_ANY] = NULL,        [FIELD_KIND_STRINGS] = "array", [FIELD_KIND_STRING_MAP] = "object",
-    [FIELD_KIND_STRUCT] = "object", [FIELD_KIND_LIST] = "array",    [FIELD_KIND_FLOATS] = "array",
+    [FIELD_KIND_STRING] = "string",
+    [FIELD_KIND_INT] = "integer",
+    [FIELD_KIND_DOUBLE] = "number",
+    [FIELD_KIND_BOOL] = "boolean",
+    [FIELD_KIND_OBJECT] = "object",
+    [FIELD_KIND_ARRAY] = "array",
+    [FIELD_KIND_ANY] = NULL,
+    [FIELD_KIND_STRINGS] = "array",
+    [FIELD_KIND_STRING_MAP] = "object",
+    [FIELD_KIND_STRUCT] = "object",
+    [FIELD_KIND_LIST] = "array",
+    [FIELD_KIND_FLOATS] = "array",
+    [FIELD_KIND_FLOATS_B64] = "string",
 };
 
 static void write_type(const struct field *f, struct json_writer *w)
@@ -119,6 +128,8 @@ void field_write_schema(const struct field *f, bool is_answer, struct json_write
         write_choices(f, f->flags & FIELD_NULLABLE, w);
     if (f->kind == FIELD_KIND_STRING && f->format)
         json_add_string(w, "format", f->format);
+    if (f->kind == FIELD_KIND_FLOATS_B64)
+        json_add_string(w, "contentEncoding", "base64");
     write_bounds(f, is_answer, w);
     write_default(f, w);
     write_content(f, is_answer, w);

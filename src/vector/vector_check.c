@@ -1,8 +1,7 @@
 #include "vector/vector_check.h"
 
+#include "base/floats.h"
 #include "base/memory.h"
-
-#include <math.h>
 
 int vector_check_namespace(const char *ns, struct err *e)
 {
@@ -16,14 +15,6 @@ static int check_count(size_t n_dimensions, const char *field, struct err *e)
     if (n_dimensions < 1 || n_dimensions > LIMIT_DIMENSIONS)
         return err_add_field(e, field, "must have 1 to %d numbers", LIMIT_DIMENSIONS);
     return 0;
-}
-
-static bool is_finite(const float *vector, size_t n_dimensions)
-{
-    for (size_t i = 0; i < n_dimensions; i++)
-        if (!isfinite(vector[i]))
-            return false;
-    return true;
 }
 
 static int check_metadata(const char *metadata, const char *field, struct err *e)
@@ -52,7 +43,7 @@ static int check_record(const struct vector_record *record, size_t n_dimensions,
     if (!record->id || !*record->id || strlen(record->id) > LIMIT_VECTOR_ID_BYTES)
         return err_add_field(e, field, "must be a string of 1 to %d bytes", LIMIT_VECTOR_ID_BYTES);
     snprintf(field, sizeof(field), "vectors[%zu].vector", i);
-    if (!is_finite(record->vector, n_dimensions))
+    if (floats_count_finite(record->vector, n_dimensions) < n_dimensions)
         return err_add_field(e, field, "must hold finite numbers only");
     snprintf(field, sizeof(field), "vectors[%zu].metadata", i);
     return check_metadata(record->metadata, field, e);
@@ -85,7 +76,7 @@ int vector_check_query(const struct vector_query *q, struct err *e)
 
     if (r < 0)
         return r;
-    if (!is_finite(q->vector, q->n_dimensions))
+    if (floats_count_finite(q->vector, q->n_dimensions) < q->n_dimensions)
         return err_add_field(e, "vector", "must hold finite numbers only");
     if (q->top_k < 1 || q->top_k > LIMIT_TOP_K)
         return err_add_field(e, "topK", "must be 1 to %d", LIMIT_TOP_K);

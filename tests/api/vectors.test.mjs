@@ -118,6 +118,51 @@ test('without the permission nothing is read or written', async (t) => {
     assert.equal((await app('GET', `${base}/providers`)).status, 200);
 });
 
+const packed = (numbers) => Buffer.from(Float32Array.from(numbers).buffer).toString('base64');
+
+test('a vector in base64 is the same as an array of its numbers', async (t) => {
+    const { dev } = await withThree(t);
+    const stored = await dev('POST', `${base}/upsert`, { vectors: [{ id: 'p', vector_b64: packed([0.1, -0.25, 3e38]) }, axes('q', [0, 0, 1])] });
+    assert.equal(stored.body.upserted, 2, stored.text);
+    const [hit] = (await dev('POST', `${base}/query`, { vector_b64: packed([0.1, -0.25, 3e38]), topK: 1, includeVectors: true })).body.results;
+    assert.equal(hit.id, 'p');
+    assert.deepEqual(Float32Array.from(hit.vector), Float32Array.from([0.1, -0.25, 3e38]));
+    const both = await Promise.all([{ vector: [2, 0.1, 0] }, { vector_b64: packed([2, 0.1, 0]) }].map((body) => dev('POST', `${base}/query`, body)));
+    assert.deepEqual(both[1].body.results, both[0].body.results);
+    const wide = (n) => dev('POST', `${base}/upsert`, { vectors: [{ id: 'w', vector_b64: packed(Array(n).fill(0.5)) }], workspaceId: 'wide' });
+    assert.match((await wide(8193)).body.error, /`vectors\[0\]\.vector_b64` must hold at most 8192 numbers/);
+    assert.equal((await wide(8192)).status, 200);
+    assert.equal((await dev('GET', `${base}/count?workspaceId=wide`)).body.dimensions, 8192);
+});
+
+test('a vector in base64 that breaks a rule is refused', async (t) => {
+    const { dev } = await withThree(t);
+    const [good, b64] = [packed([1, 0, 0]), /must be padded base64 of float32 numbers/];
+    const cases = [
+        [{ vector_b64: good, vector: [1, 0, 0] }, /`(vectors\[0\]\.)?vector` must not be given together with `vector_b64`/],
+        [{ vector_b64: [1, 0, 0] }, /vector_b64` must be a string/],
+        [{ vector_b64: '' }, /vector_b64` must hold at least 1 number/],
+        [{ vector_b64: good.slice(0, -1) }, b64],
+        [{ vector_b64: Buffer.alloc(11).toString('base64') }, b64],
+        [{ vector_b64: Buffer.alloc(12, 0xff).toString('base64url') }, b64],
+        [{ vector_b64: ` ${good}` }, b64],
+        [{ vector_b64: packed([1, 0, NaN]) }, /vector_b64\[2\]` must be a finite number/],
+        [{ vector_b64: packed([1, -Infinity, 0]) }, /vector_b64\[1\]` must be a finite number/],
+    ];
+    for (const [vector, text] of cases) {
+        const replies = [await dev('POST', `${base}/upsert`, { vectors: [{ id: 'bad', ...vector }] }), await dev('POST', `${base}/query`, vector)];
+        for (const reply of replies) {
+            assert.equal(`${reply.status} ${reply.body.code}`, '400 VALIDATION_ERROR', JSON.stringify(vector));
+            assert.match(reply.body.error, text);
+        }
+    }
+    assert.equal((await dev('POST', `${base}/query`, { vector_b64: packed([1, 0]) })).body.code, 'DIMENSION_MISMATCH');
+    const mixed = await dev('POST', `${base}/upsert`, { vectors: [axes('good', [1, 0, 0]), { id: 'bad', vector_b64: packed([1, 0]) }] });
+    assert.equal(mixed.body.code, 'DIMENSION_MISMATCH');
+    assert.match((await dev('POST', `${base}/query`, { text: 'x', embed: true, vector_b64: good })).body.error, /`embed` makes a vector of `text`: it must be left out beside `vector_b64`/);
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 3);
+});
+
 test('a batch that breaks a rule is refused whole', async (t) => {
     const { dev } = await withThree(t);
     const good = axes('good', [1, 0, 0], {});

@@ -5,16 +5,28 @@
 #include "base/limits.h"
 #include "identity/permissions.h"
 
+static int check_record(const struct sent_record *record, size_t i, struct err *e)
+{
+    char path[48];
+
+    snprintf(path, sizeof(path), "vectors[%zu].vector", i);
+    if (record->has_array && record->has_base64)
+        return err_add_field(e, path, "must not be given together with `vector_b64`");
+    if (record->vector.n == 0 && !record->text)
+        return err_add_field(e, path, "is required, unless `vector_b64` or `text` is given");
+    return 0;
+}
+
 int vector_texts_check(const struct field_list *records, struct err *e)
 {
     const struct sent_record *items = records->items;
-    char path[48];
+    int r;
 
-    for (size_t i = 0; i < records->n; i++)
-        if (items[i].vector.n == 0 && !items[i].text) {
-            snprintf(path, sizeof(path), "vectors[%zu].vector", i);
-            return err_add_field(e, path, "is required, unless `text` is given");
-        }
+    for (size_t i = 0; i < records->n; i++) {
+        r = check_record(&items[i], i, e);
+        if (r < 0)
+            return r;
+    }
     if (vector_texts_count(records) > LIMIT_EMBED_TEXTS)
         return err_add_field(e, "vectors", "must have at most %d texts without a vector", LIMIT_EMBED_TEXTS);
     return 0;

@@ -7,8 +7,9 @@
 
 struct sent_record {
     const char *id;
-    struct json_floats vector; /* n 0: made of `text` */
-    const char *text;          /* NULL: none */
+    struct json_floats vector;  /* n 0: made of `text` */
+    bool has_array, has_base64; /* how the vector was sent */
+    const char *text;           /* NULL: none */
     struct json_value metadata;
 };
 

@@ -46,10 +46,15 @@ struct list_query {
     FIELD_STRING(type, model, "embeddingModel", .min = 1, .max = MODEL_CHARS,                                          \
                  .help = "what made the vector; refused when the namespace holds those of another model")
 
+#define HELP_BASE64 "instead of `vector`: base64 of its float32 numbers, little end first"
+
 static const struct field record_fields[] = {
     FIELD_STRING(struct sent_record, id, "id", FIELD_REQUIRED, .min = 1, .max = ID_CHARS),
     FIELD_FLOATS(struct sent_record, vector, "vector", .min = 1, .max = LIMIT_DIMENSIONS,
-                 .help = "required unless `text` is given"),
+                 .present_offset = offsetof(struct sent_record, has_array),
+                 .help = "required unless `vector_b64` or `text` is given"),
+    FIELD_FLOATS_B64(struct sent_record, vector, "vector_b64", .min = 1, .max = LIMIT_DIMENSIONS,
+                     .present_offset = offsetof(struct sent_record, has_base64), .help = HELP_BASE64),
     FIELD_STRING(struct sent_record, text, "text", .min = 1, .max = LIMIT_EMBED_TEXT,
                  .help = "embedded when there is no `vector`; kept as metadata.text unless that is given"),
     FIELD_OBJECT(struct sent_record, metadata, "metadata",
@@ -67,7 +72,8 @@ static const struct field upsert_fields[] = {
 
 static const struct field query_fields[] = {
     FIELD_FLOATS(struct query_body, vector, "vector", .min = 1, .max = LIMIT_DIMENSIONS,
-                 .help = "required unless `text` is given"),
+                 .help = "required unless `vector_b64` or `text` is given"),
+    FIELD_FLOATS_B64(struct query_body, vector, "vector_b64", .min = 1, .max = LIMIT_DIMENSIONS, .help = HELP_BASE64),
     FIELD_STRING(struct query_body, text, "text", .min = 1, .max = LIMIT_VECTOR_TEXT_BYTES,
                  .help = "hybrid search: words to find in metadata.text"),
     FIELD_BOOL(struct query_body, is_embedded, "embed",
@@ -209,11 +215,15 @@ static void write_records(struct json_writer *w, const char *name, const struct 
 static int check_query(const struct request *req, const void *body, struct err *e)
 {
     const struct query_body *b = body;
-    bool has_vector = !json_is_absent(json_get(req->body_json, "vector"));
+    bool has_array = !json_is_absent(json_get(req->body_json, "vector"));
+    bool has_base64 = !json_is_absent(json_get(req->body_json, "vector_b64"));
 
-    if (b->is_embedded && has_vector)
-        return err_add_field(e, "embed", "makes a vector of `text`: it must be left out beside `vector`");
-    if (has_vector)
+    if (has_array && has_base64)
+        return err_add_field(e, "vector", "must not be given together with `vector_b64`");
+    if (b->is_embedded && (has_array || has_base64))
+        return err_add_field(e, "embed", "makes a vector of `text`: it must be left out beside `%s`",
+                             has_array ? "vector" : "vector_b64");
+    if (has_array || has_base64)
         return 0;
     if (!b->text)
         return err_add_field(e, "vector", "is required, unless `text` says what to search for");

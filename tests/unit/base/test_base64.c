@@ -103,6 +103,52 @@ static void of_all_bytes_only_the_alphabet_is_taken(void **state)
     buf_clear(&b);
 }
 
+/* Checks that both decoders agree about the text. */
+static void decode_both(struct slice text)
+{
+    char into[16] = { 0 };
+    size_t n = 0;
+    struct buf b;
+    int r, found = -EINVAL;
+
+    buf_init(&b, sizeof(into));
+    r = base64_decode(&b, text);
+    for (; found < 0 && n <= sizeof(into); n++)
+        found = base64_decode_into(text, into, n);
+    assert_int_equal(found, r);
+    if (r == 0) {
+        assert_int_equal(n - 1, b.n);
+        assert_memory_equal(into, b.n ? b.p : "", b.n);
+    }
+    buf_clear(&b);
+}
+
+static void both_decoders_agree_about_any_text(void **state)
+{
+    static const char some[] = "AQgwZz09+/=-_ \n\xc3";
+    char text[12];
+    unsigned dice = 1;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        decode_both(slice_of(cases[i].text));
+    for (size_t i = 0; i < 200000; i++) {
+        size_t n = i % (sizeof(text) + 1), n_letters = i % 3 == 0 ? sizeof(some) - 1 : 11;
+
+        for (size_t k = 0; k < n; k++) {
+            dice = dice * 1103515245 + 12345;
+            text[k] = some[(dice >> 16) % n_letters];
+        }
+        decode_both((struct slice){ text, n });
+    }
+    for (int byte = 0; byte < 256; byte++)
+        for (size_t at = 0; at < 8; at++) {
+            char one[8] = "Zm9vYmF5";
+
+            one[at] = (char)byte;
+            decode_both((struct slice){ one, sizeof(one) });
+        }
+}
+
 static void the_result_is_appended_up_to_the_maximum(void **state)
 {
     struct buf b;
@@ -145,6 +191,7 @@ int main(void)
         cmocka_unit_test(the_url_alphabet_has_no_padding),
         cmocka_unit_test(anything_else_is_refused_and_adds_nothing),
         cmocka_unit_test(of_all_bytes_only_the_alphabet_is_taken),
+        cmocka_unit_test(both_decoders_agree_about_any_text),
         cmocka_unit_test(the_result_is_appended_up_to_the_maximum),
         cmocka_unit_test(every_byte_survives),
     };

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct item {
@@ -29,7 +30,7 @@ struct body {
     bool was_on_given;
     struct json_value object, array, any, env;
     struct field_strings tags;
-    struct json_floats vector;
+    struct json_floats vector, packed;
     struct inner config;
     struct field_list items;
 };
@@ -63,6 +64,7 @@ static const struct field body_fields[] = {
     FIELD_STRING_MAP(struct body, env, "env", .max = 2),
     FIELD_STRINGS(struct body, tags, "tags", .min = 1, .max = 3),
     FIELD_FLOATS(struct body, vector, "vector", .min = 1, .max = 4),
+    FIELD_FLOATS_B64(struct body, packed, "packed", .min = 1, .max = 4),
     FIELD_STRUCT(struct body, config, "config", inner_fields),
     FIELD_LIST(struct body, items, "items", item_fields, struct item, .max = 3),
     FIELD_END
@@ -115,7 +117,7 @@ static void what_is_missing_or_null_takes_its_default(void **state)
         "null",
         "{\"unknown\":[1,2]}",
         "{\"name\":null,\"id\":null,\"action\":null,\"limit\":null,\"offset\":null,\"temperature\":null,\"isOn\":null,"
-        "\"object\":null,\"array\":null,\"any\":null,\"env\":null,\"tags\":null,\"vector\":null,\"config\":null,\"items\":null}",
+        "\"object\":null,\"array\":null,\"any\":null,\"env\":null,\"tags\":null,\"vector\":null,\"packed\":null,\"config\":null,\"items\":null}",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -145,7 +147,7 @@ static void every_kind_lands_in_its_member(void **state)
         "{\"name\":\"\xF0\x9F\x98\x80\xC3\xA9yz\",\"action\":\"UPDATE\",\"id\":\"0B5EC7E2-4f7c-4e0e-9a55-8f6f2d1a7c11\","
         "\"limit\":5e2,\"offset\":9007199254740992,\"temperature\":-0.5,\"isOn\":false,\"object\":{\"a\":1},"
         "\"array\":[1,\"x\"],\"any\":7,\"env\":{\"HOME\":\"/\"},\"tags\":[\"a\",\"\"],\"vector\":[1,-0.1,3.4028235e38,1e-60],"
-        "\"config\":{\"command\":\"ls\",\"args\":[\"-l\"],\"retries\":0},"
+        "\"packed\":\"AACAPwAAAIA=\",\"config\":{\"command\":\"ls\",\"args\":[\"-l\"],\"retries\":0},"
         "\"items\":[{\"label\":\"one\"},{\"label\":\"two\",\"weight\":-10}]}";
 
     assert_int_equal(read_text(*state, slice_of(text), &body, &e), 0);
@@ -166,6 +168,8 @@ static void every_kind_lands_in_its_member(void **state)
     assert_int_equal(body.vector.n, 4);
     assert_true(body.vector.items[0] == 1 && body.vector.items[1] == -0.1f && body.vector.items[2] == FLT_MAX &&
                 body.vector.items[3] == 0);
+    assert_int_equal(body.packed.n, 2);
+    assert_true(body.packed.items[0] == 1 && body.packed.items[1] == 0 && signbit(body.packed.items[1]));
     assert_string_equal(body.config.command, "ls");
     assert_string_equal(body.config.args.items[0], "-l");
     assert_int_equal(body.config.retries, 0);
@@ -516,6 +520,7 @@ static void a_request_table_prints_itself_as_schema(void **state)
     check_row(*state, s, "tags", "{\"type\":\"array\",\"minItems\":1,\"maxItems\":3,\"items\":{\"type\":\"string\"}}");
     check_row(*state, s, "vector",
               "{\"type\":\"array\",\"minItems\":1,\"maxItems\":4,\"items\":{\"type\":\"number\"}}");
+    check_row(*state, s, "packed", "{\"type\":\"string\",\"contentEncoding\":\"base64\"}");
     check_row(*state, s, "items",
               "{\"type\":\"array\",\"maxItems\":3,\"items\":{\"type\":\"object\",\"properties\":{"
               "\"label\":{\"type\":\"string\",\"maxLength\":65536},"
