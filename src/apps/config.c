@@ -112,6 +112,24 @@ int app_config_check(const struct app_config *c, const char *abbr, struct err *e
     return e->n_fields > n_before ? -EINVAL : 0;
 }
 
+static bool is_own_member(const char *name)
+{
+    for (const struct field *f = app_config_fields; f->name; f++)
+        if (strcmp(f->name, name) == 0)
+            return true;
+    return false;
+}
+
+int app_config_check_place(struct json_value json, struct err *e)
+{
+    unsigned n_before = e->n_fields;
+
+    for (const struct field *f = launch_fields; f->name; f++)
+        if (!is_own_member(f->name) && json_type(json_get(json, f->name)) > JSON_NULL)
+            err_add_field(e, f->name, "must stand inside config: config.%s", f->name);
+    return e->n_fields > n_before ? -EINVAL : 0;
+}
+
 #define PORT_MARK "{port}"
 
 const char *app_home_url(struct arena *a, const struct app_config *c, uint16_t port)

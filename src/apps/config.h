@@ -52,6 +52,9 @@ extern const struct field app_config_fields[]; /* for the management route's bod
  * names of variables. Adds every violation to e; call it also after fields_read() failed, so that all are reported
  * together. */
 int app_config_check(const struct app_config *c, const char *abbr, struct err *e) MUST_CHECK;
+/* Members of `config` that stand beside it would be ignored like unknown ones: adds each to e. json: the whole
+ * configuration. */
+int app_config_check_place(struct json_value json, struct err *e) MUST_CHECK;
 /* Field rules only: for a configuration that was checked when it was registered. */
 int app_config_read(struct arena *a, struct slice json, struct app_config *ret, struct err *e) MUST_CHECK;
 /* home_url with the port filled in; NULL: the app has no home_url, or its port is unknown (0). */

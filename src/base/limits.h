@@ -286,11 +286,13 @@ enum {
     LIMIT_CUSTOM_PAGES = 20,             /* read at once for rows that this machine may claim */
 
     /* apps in Custom Mode */
-    LIMIT_LOCK_REPLY = 64 << 10,       /* bytes of an app's answer about a lock, or to a webhook */
-    LIMIT_DELIVERY_BYTES = 8 << 20,    /* the body of one webhook: a result of LIMIT_RESULT_BYTES with its frame */
-    LIMIT_APP_DELIVERIES = 1000,       /* of one app that it has not accepted; beyond them it gets no further task */
-    LIMIT_DELIVERY_THREADS = 8,        /* apps that are told at the same time */
-    LIMIT_DELIVERY_PAUSE_MS = 300000,  /* the longest pause between two tries */
+    LIMIT_LOCK_REPLY = 64 << 10,      /* bytes of an app's answer about a lock, or to a webhook */
+    LIMIT_DELIVERY_BYTES = 8 << 20,   /* the body of one webhook: a result of LIMIT_RESULT_BYTES with its frame */
+    LIMIT_APP_DELIVERIES = 1000,      /* of one app that it has not accepted; beyond them it gets no further task */
+    LIMIT_DELIVERY_THREADS = 8,       /* apps that are told at the same time */
+    LIMIT_DELIVERY_PAUSE_MS = 300000, /* the longest pause between two tries */
+    LIMIT_DELIVERY_START_MS = 10000,  /* after an app's start its ends are tried every ... */
+    LIMIT_DELIVERY_START_PAUSE_MS = 250,
     LIMIT_DELIVERY_KEPT_MS = 86400000, /* how long a delivered or dropped end is kept, without its content */
 
     /* outgoing HTTP */

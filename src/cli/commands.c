@@ -362,6 +362,8 @@ const struct command commands[] = {
       .run = run_app_logs, .summary = "Print what an app has written" },
     { .words = "app open", .args = "APP", .n_args_min = 1, .n_args_max = 1, .is_json = true, .needs_service = true, .run = run_app_open,
       .summary = "Print where an app shows itself, and open it", .details = "The address is config.home_url of the app's configuration." },
+    { .words = "app secret", .args = "APP", .n_args_min = 1, .n_args_max = 1, .is_json = true, .method = HTTP_GET, .path = "/api/apps/{0}/webhook-secret",
+      .done = "{secret}", .summary = "Print the secret that signs Hearth's requests to an app in Custom Mode", .details = "An app that Hearth starts finds it in SVC_WEBHOOK_SECRET; one that runs by itself is given it once." },
     { .words = "app remove", .args = "APP", .n_args_min = 1, .n_args_max = 1, .options = app_remove_options, .method = HTTP_DELETE,
       .path = "/api/apps/{0}", .query = "with_data={--with-data}", .done = "{0} is removed.",
       .summary = "Stop an app and forget it with its permissions" },

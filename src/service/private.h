@@ -125,6 +125,8 @@ struct custom_table;
 int wire_custom(struct service *s, struct err *e) MUST_CHECK;
 void wire_custom_tables(struct service *s, const struct custom_table *tables, size_t n);
 void wire_custom_start(struct service *s);
+/* An app was registered, started, ended or removed. Any thread; does not wait. */
+void wire_custom_app_changed(struct service *s, const char *app_id);
 /* wiring_tools.c: what the built-in tools of agents need; valid as long as the service. */
 struct builtin_services wire_builtin_services(struct service *s);
 

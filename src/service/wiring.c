@@ -187,6 +187,7 @@ void wire_app_changed(void *service, const char *app_id)
 
     if (s->tasks)
         tasks_listeners_changed(s->tasks);
+    wire_custom_app_changed(s, app_id);
     if (s->events)
         api_events_app(s->events, app_id);
 }

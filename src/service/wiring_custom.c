@@ -6,6 +6,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "identity/hook_secret.h"
+#include "store/tables/calendar.h"
+
+#include <stdlib.h>
 
 /* An app without a home_url answers on the port that Hearth gave it. */
 static const char *address_of(struct arena *a, const struct app_config *config, const struct app_state *state)
@@ -38,6 +41,22 @@ static int find_place(void *service, const char *app_id, struct arena *a, struct
     return 0;
 }
 
+/* The calendar shows ends that their app has not accepted. Called on threads of the deliveries. */
+static void note_delivery(void *service, const struct backend_lease *l, enum custom_delivery_state state,
+                          const char *error)
+{
+    struct service *s = service;
+    bool is_over = state == CUSTOM_DELIVERED && !error;
+    const struct calendar_delivery d = { .table = l->table,
+                                         .row_id = l->row_id,
+                                         .status = is_over ? NULL : custom_delivery_state_name(state),
+                                         .error = error };
+    struct err e = { 0 };
+
+    if (store_calendar_note_delivery(s->store, &d, &e) < 0)
+        log_warn("service", NULL, "the calendar does not show the delivery of %s: %s", LOG_Q(l->row_id), LOG_Q(e.text));
+}
+
 int wire_custom(struct service *s, struct err *e)
 {
     const struct custom_config c = {
@@ -49,7 +68,7 @@ int wire_custom(struct service *s, struct err *e)
                  .is_leaving = &s->api.is_leaving,
                  .lock_ms = settings_ms(s->settings, SETTING_BACKEND_LOCK_S),
                  .webhook_ms = settings_ms(s->settings, SETTING_BACKEND_WEBHOOK_S) },
-        .calls = { .place = find_place },
+        .calls = { .place = find_place, .on_delivery = note_delivery },
         .arg = s,
     };
     struct backend *b = NULL;
@@ -86,6 +105,41 @@ static int check_app(void *service, const struct app_config *config, struct err 
     for (size_t i = 0; app_config_is_custom(config) && i < config->backend.tables.n; i++)
         log_lacks(service, config->backend.tables.items[i]);
     return 0;
+}
+
+struct back_job {
+    struct service *service;
+    char app_id[UUID_SIZE];
+};
+
+/* Of a worker: an app in Custom Mode that answers again is told at once what waits for it. */
+static void send_waiting_ends(void *job)
+{
+    struct back_job *back = job;
+    struct service *s = back->service;
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct app_config config = { 0 };
+    struct app_state state = { 0 };
+    bool is_known = app_find(s->apps, back->app_id, a, &config, NULL) == 0 &&
+                    app_state(s->apps, back->app_id, a, &state, NULL) == 0;
+
+    if (is_known && app_config_is_custom(&config) &&
+        (!app_config_is_launchable(&config) || state.status == APP_RUNNING))
+        custom_deliveries_hasten(custom_backend_deliveries(s->custom), back->app_id);
+    free(back);
+}
+
+void wire_custom_app_changed(struct service *s, const char *app_id)
+{
+    struct back_job *job;
+
+    if (!s->custom || !s->short_pool || !custom_has_tables(s->custom))
+        return;
+    job = xcalloc(1, sizeof(*job));
+    job->service = s;
+    snprintf(job->app_id, sizeof(job->app_id), "%s", app_id);
+    if (pool_submit(s->short_pool, send_waiting_ends, job) < 0)
+        free(job); /* full or stopping: the ends are sent when their pause is over */
 }
 
 void wire_custom_start(struct service *s)

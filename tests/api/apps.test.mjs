@@ -64,6 +64,11 @@ test('every error of a configuration is told at once, with its place', async () 
     'config.backend.tables[0]', 'config.backend.filter', 'config.backend.max_concurrent_tasks');
 });
 
+test('a member of config that stands beside it is refused, not ignored', async () => {
+    refusedFields(await put({ name: unique('beside'), backend: { enabled: true }, home_url: 'http://127.0.0.1:1/', config: {} }), 'backend', 'home_url');
+    assert.equal((await put({ name: unique('beside'), backend: null, unknown: 1, config: {} })).status, 201);
+});
+
 test('a handler is of a declared table and of an agent there is', async () => {
     const handler = { tableName: 'public.nope', agentId: 'nobody', eventTypes: ['INSERT'] };
     refusedFields(await put({ name: unique('app'), config: { agentHandlers: [handler] } }), 'config.agentHandlers[0].tableName', 'config.agentHandlers[0].agentId');

@@ -1,11 +1,12 @@
 // Custom Mode from the lock to the end of a task: the example app, an app that is away, one that refuses, a service that is killed (docs/custom-mode.md).
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
-import { admin, shellAgent } from './kit.mjs';
+import { admin, shellAgent, tasksOfRow } from './kit.mjs';
 import { faceKeys } from './realtime.mjs';
 
 const example = resolve(import.meta.dirname, '../../examples/orders');
@@ -33,6 +34,12 @@ const oneDelivery = (h, state) => until(async () => {
     const [found] = await deliveries(h, `?state=${state}`);
     return found;
 }, { what: `a ${state} delivery` });
+
+const metadataOf = async (h, id) => {
+    const [{ uuid }] = await tasksOfRow(h, id);
+    const { events } = await admin(h, 'GET', '/api/calendar');
+    return events.find(({ task_uuid: task }) => task === uuid).metadata;
+};
 
 // The example app, with the table and the lock of app.json; `agent` takes the place of its own agent.
 async function exampleApp(h, agent) {
@@ -132,11 +139,16 @@ test('a refused end is a dead letter that a person sends again or drops', async 
     assert.equal((await orderOf(h, id)).status, 'claimed');
     const list = await h.cli('backend', 'deliveries');
     assert.match(list.stdout, /dead +orders/);
+    const metadata = await until(async () => (await metadataOf(h, id)).delivery_status === 'dead' && metadataOf(h, id), { what: 'the calendar shows it' });
+    assert.match(metadata.delivery_error, /status 422/);
+    const found = (await admin(h, 'GET', '/api/doctor')).checks.find(({ name }) => name === 'custom mode');
+    assert.deepEqual([found.ok, /orders has not accepted 1 end of tasks, last: .*422/.test(found.text)], [false, true], JSON.stringify(found));
     app.webhook = webhook;
     const retried = await h.cli('backend', 'deliveries', 'retry', dead.id);
     assert.equal(retried.code, 0, retried.stderr);
     await orderBecomes(h, id, 'completed');
     assert.equal(app.ends.length, 2);
+    await until(async () => !('delivery_status' in await metadataOf(h, id)), { what: 'the calendar forgets it' });
     assert.equal(app.ends[1].text, app.ends[0].text);
     assert.equal(app.ends[1].headers['x-svc-event-id'], app.ends[0].headers['x-svc-event-id']);
     const finished = await h.socket('POST', `/api/backend/deliveries/${dead.id}/retry`);
@@ -149,6 +161,37 @@ test('a refused end is a dead letter that a person sends again or drops', async 
     assert.equal((await h.cli('backend', 'deliveries', 'drop', second.id)).code, 0);
     await orderBecomes(h, other, 'completed'); // the row waited again, and the work was done anew
     assert.equal(app.locks.filter(({ body }) => body.task_id === other).length, 2);
+});
+
+test('an end is sent at once when its app runs again', async (t) => {
+    const h = await start(t, { 'backend.webhook_pause_s': 300 });
+    const go = join(h.desk ?? h.dataDir, 'go');
+    const app = await exampleApp(h, await shellAgent(h, `while [ ! -e '${go}' ]; do sleep 0.05; done; echo '{"price": 7}'`));
+    const id = await newOrder(h, { article: 'nail' });
+    await orderBecomes(h, id, 'claimed');
+    await app.end();
+    writeFileSync(go, '');
+    await until(async () => (await deliveries(h)).find((one) => one.tries > 0), { what: 'a try' });
+    await app.begin();
+    assert.equal((await orderBecomes(h, id, 'completed')).price, 7);
+});
+
+test('the secret of an app that runs by itself is told to the administrator, and signs what the app is sent', async (t) => {
+    const h = await start(t);
+    const app = await ownApp(t, h, await shellAgent(h, 'exit 0'));
+    app.lock = async () => [409, { success: false, reason: 'already_locked' }];
+    const { stdout, stderr, code } = await h.cli('app', 'secret', 'orders');
+    assert.equal(code, 0, stderr);
+    const key = Buffer.from(stdout.trim().replace(/^whsec_/, ''), 'base64');
+    await newOrder(h, { article: 'nail' });
+    await until(() => app.locks.length > 0, { what: 'a lock' });
+    const { headers, text } = app.locks[0];
+    assert.equal(headers['webhook-signature'],
+        `v1,${createHmac('sha256', key).update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`).digest('base64')}`);
+    assert.equal((await admin(h, 'GET', `/api/apps/${app.id}/webhook-secret`)).secret, stdout.trim());
+    const { entries } = await admin(h, 'GET', '/api/audit');
+    assert.ok(entries.some(({ action }) => action === 'app.webhook_secret'), JSON.stringify(entries));
+    assert.equal(JSON.stringify(entries).includes(stdout.trim()), false);
 });
 
 test('an end that was stored survives kill -9 and arrives with the same content', async (t) => {

@@ -224,6 +224,7 @@ export const successes = {
     'POST /api/apps': () => ({ path: '/api/apps', body: { name: unique('registered') }, status: 201 }),
     'GET /api/apps/:app': (w) => ({ path: `/api/apps/${w.app}` }),
     'DELETE /api/apps/:app': async (w) => ({ path: `/api/apps/${await newApp(w.h)}` }),
+    'GET /api/apps/:app/webhook-secret': (w) => ({ path: `/api/apps/${w.app}/webhook-secret` }),
     'POST /api/apps/:app/start': (w) => ({ path: `/api/apps/${w.app}/start` }),
     'POST /api/apps/:app/stop': (w) => ({ path: `/api/apps/${w.app}/stop` }),
     'POST /api/apps/:app/restart': (w) => ({ path: `/api/apps/${w.app}/restart` }),

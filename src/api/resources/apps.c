@@ -11,6 +11,9 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/secret.h"
+#include "identity/audit.h"
+#include "identity/hook_secret.h"
 #include "models/models.h"
 #include "models/vector_stores.h"
 #include "store/tables/apps.h"
@@ -83,6 +86,10 @@ static const struct field app_id_answer[] = { SHAPE_STRING("app_id"),
                                                          .help = "what the tables of an app in Custom Mode lack"),
                                               FIELD_END };
 static const struct field state_answer[] = { SHAPE_OBJECT("app", state_shape), FIELD_END };
+static const struct field webhook_secret_answer[] = {
+    SHAPE_STRING("secret", .help = "whsec_ and the key as base64, as Standard Webhooks 1.0.0 writes it"),
+    FIELD_END,
+};
 static const struct field lines_answer[] = { SHAPE_LIST("lines", line_shape), FIELD_END };
 
 static void add_number(struct json_writer *w, const char *name, int64_t number)
@@ -227,9 +234,10 @@ static int check_app(const struct request *req, const void *body, struct err *e)
     int r_agents = check_agents(req, body, e);
     int r_sandbox = sandbox_definition_check(&config->sandbox, "config.sandbox", req->api->data_dir, e);
     int r_tables = app_check_tables(req->api->apps, config, e);
+    int r_place = app_config_check_place(req->body_json, e);
 
     note_words(req, config);
-    return r < 0 ? r : r_agents < 0 ? r_agents : r_sandbox < 0 ? r_sandbox : r_tables;
+    return r < 0 ? r : r_place < 0 ? r_place : r_agents < 0 ? r_agents : r_sandbox < 0 ? r_sandbox : r_tables;
 }
 
 /* Creates the app's tables before the answer, because the app may insert as soon as it has the answer. */
@@ -334,6 +342,23 @@ static int restart_app(struct request *req, struct response *res, struct err *e)
     return act_on_app(req, res, app_restart, e);
 }
 
+/* An app that Hearth starts has it in its environment; one that runs by itself is given it by a person. */
+static int show_webhook_secret(struct request *req, struct response *res, struct err *e)
+{
+    char secret[HOOK_SECRET_SIZE];
+    struct app_row row;
+    int r = app_of_path(req, &row, e);
+
+    if (r == 0)
+        r = audit_append(req->api->identity, req->caller->actor, "app.webhook_secret", row.app_id, NULL, e);
+    if (r < 0)
+        return r;
+    identity_hook_secret(req->api->identity, row.app_id, secret);
+    json_add_string(&res->json, "secret", secret);
+    secret_wipe(secret, sizeof(secret));
+    return 0;
+}
+
 static void write_line(struct json_writer *w, const struct child_line *line)
 {
     char time[TIME_TEXT_SIZE];
@@ -408,6 +433,13 @@ const struct route app_routes[] = {
       .defines = true,
       .handler = remove_app,
       .summary = "Stop and remove an app",
+      .tag = "Apps" },
+    { .method = HTTP_GET,
+      .path = "/api/apps/:app/webhook-secret",
+      .permission = PERM_ADMIN,
+      .answer = webhook_secret_answer,
+      .handler = show_webhook_secret,
+      .summary = "The secret that signs requests to this app, for an app that runs by itself",
       .tag = "Apps" },
     { .method = HTTP_POST,
       .path = "/api/apps/:app/start",

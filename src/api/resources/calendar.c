@@ -48,7 +48,11 @@ const struct field calendar_event_shape[] = {
     SHAPE_STRING("color", .flags = FIELD_NULLABLE),
     SHAPE_STRING("repeat", .flags = FIELD_NULLABLE),
     SHAPE_ANY("reminders"),
-    SHAPE_ANY("metadata", .help = "source app, task, agent, workspace, thread, prompt, dispatch_status"),
+    SHAPE_ANY(
+        "metadata",
+        .help =
+            "source app, task, agent, workspace, thread, prompt, dispatch_status; of an end that an app in Custom Mode "
+            "has not accepted delivery_status and delivery_error"),
     SHAPE_STRING("task_uuid", .flags = FIELD_NULLABLE),
     SHAPE_TIME("created_at"),
     SHAPE_TIME("updated_at"),

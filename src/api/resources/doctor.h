@@ -41,6 +41,9 @@ void doctor_check_questions(struct checkup *c);
 void doctor_check_owners(struct checkup *c);
 void doctor_check_machine(struct checkup *c);
 
+/* doctor_custom.c */
+void doctor_check_custom(struct checkup *c);
+
 /* doctor_callers.c */
 void doctor_check_providers(struct checkup *c);
 void doctor_check_found(struct checkup *c);

@@ -201,12 +201,7 @@ void custom_deliveries_hasten(struct custom_deliveries *d, const char *app_id)
 
     if (store_app_deliveries_hasten(d->config.store, app_id, &e) < 0)
         log_warn("custom", NULL, "deliveries cannot be hastened: %s", LOG_Q(e.text));
-    pthread_mutex_lock(&d->lock);
-    for (struct custom_turn *turn = d->turns; turn; turn = turn->next)
-        if (strcmp(turn->app_id, app_id) == 0)
-            turn->not_before_ms = 0;
-    pthread_mutex_unlock(&d->lock);
-    custom_keeper_wake(d);
+    custom_keeper_app_starts(d, app_id);
 }
 
 /* ---- for a person ---- */

@@ -83,7 +83,7 @@ int custom_delivery_find(struct custom_deliveries *d, const struct backend_lease
 /* Has the app so few ends that it has not accepted that it may get another task? -EBUSY APP_BEHIND: it has
  * LIMIT_APP_DELIVERIES of them. */
 int custom_delivery_check_room(struct custom_deliveries *d, const char *app_id, struct err *e) MUST_CHECK;
-/* The app runs again: what waits for it is tried at once. */
+/* The app runs again, though it may not listen yet: what waits for it is tried at once, and often for a while. */
 void custom_deliveries_hasten(struct custom_deliveries *d, const char *app_id);
 /* Has any end of this row been stored that the app has not yet accepted (waiting or dead)? 1, 0, or an error. */
 int custom_delivery_is_open(struct custom_deliveries *d, const char *table, const char *row_id,

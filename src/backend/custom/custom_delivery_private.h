@@ -14,6 +14,7 @@ struct custom_turn {
     bool is_busy;             /* a job of the pool has it */
     int n_failures;           /* in a row, without an answer */
     int64_t not_before_ms;    /* clock_mono_ms() */
+    int64_t starts_until_ms;  /* the same: the app has been started, and may not listen yet */
     struct custom_deliveries *d;
 };
 
@@ -32,6 +33,10 @@ struct custom_deliveries {
 /* custom_keeper.c: the thread that chooses whose turn it is and keeps leases alive. */
 int custom_keeper_begin(struct custom_deliveries *d, struct err *e) MUST_CHECK; /* idempotent */
 void custom_keeper_wake(struct custom_deliveries *d);
+/* For LIMIT_DELIVERY_START_MS the app is tried every LIMIT_DELIVERY_START_PAUSE_MS, and no try without an answer is its
+ * end's last one. */
+void custom_keeper_app_starts(struct custom_deliveries *d, const char *app_id);
+bool custom_keeper_is_starting(struct custom_deliveries *d, const char *app_id);
 void custom_keeper_end(struct custom_deliveries *d);
 
 /* custom_send.c: one end of a task. -EAGAIN: no answer, the app is left alone for a while; -ECANCELED; else 0. */

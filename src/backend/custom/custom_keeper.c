@@ -33,6 +33,11 @@ static struct custom_turn *find_turn(struct custom_deliveries *d, const char *ap
     return turn;
 }
 
+static bool is_starting(const struct custom_turn *turn)
+{
+    return turn->starts_until_ms > clock_mono_ms();
+}
+
 static void free_turn(struct custom_turn *turn)
 {
     free(turn->app_id);
@@ -45,13 +50,36 @@ static void forget_turns(struct custom_deliveries *d)
     for (struct custom_turn **at = &d->turns; *at;) {
         struct custom_turn *turn = *at;
 
-        if (turn->is_busy || turn->n_failures > 0) {
+        if (turn->is_busy || turn->n_failures > 0 || is_starting(turn)) {
             at = &turn->next;
             continue;
         }
         *at = turn->next;
         free_turn(turn);
     }
+}
+
+void custom_keeper_app_starts(struct custom_deliveries *d, const char *app_id)
+{
+    struct custom_turn *turn;
+
+    pthread_mutex_lock(&d->lock);
+    turn = find_turn(d, app_id);
+    turn->n_failures = 0;
+    turn->not_before_ms = 0;
+    turn->starts_until_ms = clock_mono_ms() + LIMIT_DELIVERY_START_MS;
+    pthread_mutex_unlock(&d->lock);
+    custom_keeper_wake(d);
+}
+
+bool custom_keeper_is_starting(struct custom_deliveries *d, const char *app_id)
+{
+    bool is;
+
+    pthread_mutex_lock(&d->lock);
+    is = is_starting(find_turn(d, app_id));
+    pthread_mutex_unlock(&d->lock);
+    return is;
 }
 
 /* ---- a job of the pool: ends of one app ---- */
@@ -74,12 +102,14 @@ static int send_next(struct custom_turn *turn)
 /* The caller holds the lock. */
 static void note_failure(struct custom_turn *turn, bool has_failed)
 {
-    int64_t pause = turn->d->config.pause_ms;
+    int64_t pause;
 
     turn->n_failures = has_failed ? MIN(turn->n_failures + 1, MOST_DOUBLINGS) : 0;
     turn->not_before_ms = 0;
-    if (has_failed)
-        turn->not_before_ms = clock_mono_ms() + MIN(pause << (turn->n_failures - 1), LIMIT_DELIVERY_PAUSE_MS);
+    if (!has_failed)
+        return;
+    pause = is_starting(turn) ? LIMIT_DELIVERY_START_PAUSE_MS : turn->d->config.pause_ms << (turn->n_failures - 1);
+    turn->not_before_ms = clock_mono_ms() + MIN(pause, LIMIT_DELIVERY_PAUSE_MS);
 }
 
 static void run_turn(void *arg)

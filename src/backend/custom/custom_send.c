@@ -81,7 +81,9 @@ static void postpone(struct custom_deliveries *d, const struct app_delivery_row 
 static void try_later(struct custom_deliveries *d, const struct app_delivery_row *row, int64_t status, int64_t least_ms,
                       const char *error)
 {
-    if (row->n_tries >= d->config.tries)
+    if (status == 0 && custom_keeper_is_starting(d, row->app_id))
+        postpone(d, row, status, LIMIT_DELIVERY_START_PAUSE_MS, error);
+    else if (row->n_tries >= d->config.tries)
         finish(d, row, CUSTOM_DEAD, status, error);
     else
         postpone(d, row, status, MAX(pause_ms(d, row->n_tries), least_ms), error);

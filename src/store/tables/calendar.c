@@ -78,10 +78,14 @@ int store_calendar_list(struct store *s, struct arena *a, const struct calendar_
     return r < 0 ? r : rows_some(rows, a, sizeof(struct calendar_row), read_event, LIMIT_CALENDAR_BYTES, ret, ret_n, e);
 }
 
-/* The service owns "dispatch_status": metadata read before a change of it must not restore the old value. */
+#define KEPT(member) "'" member "', json_extract(metadata, '$." member "')"
+
+/* The service owns these members of a task's event: metadata read before a change of them must not restore the old
+ * values. A member that is null in the second argument of json_patch() is removed. */
 #define NEW_METADATA                                                                                                   \
     "CASE WHEN ?8 IS NULL THEN metadata WHEN json_type(metadata, '$.dispatch_status') IS NULL THEN ?8 "                \
-    "ELSE json_set(?8, '$.dispatch_status', json_extract(metadata, '$.dispatch_status')) END"
+    "ELSE json_patch(?8, json_object(" KEPT("dispatch_status") ", " KEPT("delivery_status") ", " KEPT(                 \
+        "delivery_error") ")) END"
 
 int store_calendar_update(struct store *s, const struct calendar_change *c, struct err *e)
 {
@@ -99,6 +103,19 @@ int store_calendar_update(struct store *s, const struct calendar_change *c, stru
         "ssssssssiss", c->title, c->description, c->start_date, c->end_date, c->color, c->repeat, c->reminders,
         c->metadata, (int64_t)c->all_day, now, c->uuid);
     return rows_changed(r, n, ROWS_NAMED(missing, c->uuid), e);
+}
+
+int store_calendar_note_delivery(struct store *s, const struct calendar_delivery *d, struct err *e)
+{
+    char now[TIME_TEXT_SIZE];
+
+    clock_now_text(now);
+    return store_exec(
+        s, e, NULL,
+        "UPDATE calendar SET metadata = json_patch(metadata, json_object('delivery_status', ?1, 'delivery_error', ?2)), "
+        "updated_at = ?3 WHERE uuid = (SELECT calendar_event_uuid FROM tasks WHERE backend_table = ?4 AND row_id = ?5) "
+        "AND (json_extract(metadata, '$.delivery_status') IS NOT ?1 OR json_extract(metadata, '$.delivery_error') IS NOT ?2)",
+        "sssss", d->status, d->error, now, d->table, d->row_id);
 }
 
 int store_calendar_delete(struct store *s, const char *uuid, struct err *e)

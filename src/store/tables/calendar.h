@@ -40,6 +40,14 @@ int store_calendar_list(struct store *s, struct arena *a, const struct calendar_
                         struct calendar_row **ret, size_t *ret_n, struct err *e) MUST_CHECK;
 int store_calendar_insert(struct store *s, const struct calendar_row *row, struct err *e) MUST_CHECK;
 int store_calendar_update(struct store *s, const struct calendar_change *c, struct err *e) MUST_CHECK;
+/* What became of the end of the row's task on its way to the app: members delivery_status and delivery_error of the
+ * task's event. An end that was delivered leaves neither. A row without a task or an event: nothing, 0. */
+struct calendar_delivery {
+    const char *table, *row_id;
+    const char *status; /* NULL: delivered */
+    const char *error;  /* NULL: none */
+};
+int store_calendar_note_delivery(struct store *s, const struct calendar_delivery *d, struct err *e) MUST_CHECK;
 int store_calendar_delete(struct store *s, const char *uuid, struct err *e) MUST_CHECK;
 
 /* Inside a writer closure. */

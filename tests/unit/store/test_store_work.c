@@ -112,6 +112,40 @@ static void an_event_is_edited_in_part(void **state)
     fixture_close(&x);
 }
 
+static const char *metadata_after(struct fixture *x, const struct calendar_delivery *d)
+{
+    struct calendar_row got;
+
+    assert_int_equal(store_calendar_note_delivery(x->store, d, &x->e), 0);
+    assert_int_equal(store_calendar_get(x->store, x->a, "1", &got, &x->e), 0);
+    return got.metadata;
+}
+
+static void an_end_that_the_app_has_not_accepted_is_in_the_metadata_until_it_is_delivered(void **state)
+{
+    struct fixture x = fixture_open();
+    struct calendar_delivery d = { .table = "orders", .row_id = "7", .status = "dead", .error = "say \"no\"" };
+    const struct calendar_change patch = { .uuid = "1", .all_day = -1, .metadata = "{\"a\":1}" };
+    struct calendar_row got;
+
+    MUST(insert_event(&x, &(struct calendar_row){ .uuid = "1", .title = "t", .start_date = "2026-01-01" }));
+    MUST(store_exec(x.store, &x.e, NULL, "UPDATE calendar SET metadata = '{\"dispatch_status\":\"completed\"}'", ""));
+    assert_string_equal(metadata_after(&x, &d), "{\"dispatch_status\":\"completed\"}");
+    MUST(store_exec(x.store, &x.e, NULL,
+                    "INSERT INTO tasks (uuid, title, status, action_type, auto_run, backend_table, row_id, "
+                    "calendar_event_uuid, created_at, updated_at) "
+                    "VALUES ('t', 't', 'completed', 'INSERT', 1, 'orders', '7', '1', '', '')",
+                    ""));
+    assert_string_equal(metadata_after(&x, &d), "{\"dispatch_status\":\"completed\",\"delivery_status\":\"dead\","
+                                                "\"delivery_error\":\"say \\\"no\\\"\"}");
+    MUST(store_calendar_update(x.store, &patch, &x.e));
+    MUST(store_calendar_get(x.store, x.a, "1", &got, &x.e));
+    assert_non_null(strstr(got.metadata, "\"delivery_status\":\"dead\""));
+    d = (struct calendar_delivery){ .table = "orders", .row_id = "7" };
+    assert_string_equal(metadata_after(&x, &d), "{\"a\":1,\"dispatch_status\":\"completed\"}");
+    fixture_close(&x);
+}
+
 /* --- deliveries --- */
 
 static void a_repeat_gets_the_first_answer(void **state)
@@ -357,6 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_are_listed_by_overlap),
         cmocka_unit_test(an_event_is_edited_in_part),
+        cmocka_unit_test(an_end_that_the_app_has_not_accepted_is_in_the_metadata_until_it_is_delivered),
         cmocka_unit_test(a_repeat_gets_the_first_answer),
         cmocka_unit_test(a_released_delivery_may_be_claimed_again),
         cmocka_unit_test(old_answers_are_forgotten_and_open_claims_are_not),
