@@ -12,7 +12,13 @@
 
 #include <unistd.h>
 
-enum { CLOSE_EVERY_MS = 30 * 1000, UPKEEP_EVERY_MS = 3600 * 1000, PAUSE_FACTOR = 4, MOST_PAUSE_US = 200000 };
+enum {
+    CLOSE_EVERY_MS = 30 * 1000,
+    SPEECH_EVERY_MS = 5000,
+    UPKEEP_EVERY_MS = 3600 * 1000,
+    PAUSE_FACTOR = 4,
+    MOST_PAUSE_US = 200000
+};
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
@@ -126,6 +132,13 @@ static void close_idle_on_worker(void *arg)
         log_debug("service", NULL, "no worker is free to close idle connections; the next round will do");
 }
 
+static void tidy_speech(void *arg)
+{
+    struct service *s = arg;
+
+    speech_tidy(s->speech);
+}
+
 int service_start_upkeep(struct service *s, struct err *e)
 {
     int r = store_deliveries_release_all(s->store, e);
@@ -137,6 +150,8 @@ int service_start_upkeep(struct service *s, struct err *e)
     tidy_on_worker(s);
     s->close_idle = loop_timer_new(s->loop, close_idle_on_worker, s);
     loop_timer_every(s->close_idle, CLOSE_EVERY_MS);
+    s->tidy_speech = loop_timer_new(s->loop, tidy_speech, s);
+    loop_timer_every(s->tidy_speech, SPEECH_EVERY_MS);
     service_start_measuring(s);
     return 0;
 }
@@ -147,5 +162,6 @@ void service_stop_upkeep(void *service)
 
     s->upkeep = loop_timer_free(s->upkeep);
     s->close_idle = loop_timer_free(s->close_idle);
+    s->tidy_speech = loop_timer_free(s->tidy_speech);
     service_stop_measuring(s);
 }

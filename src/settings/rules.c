@@ -342,6 +342,10 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Programs of one engine that speak at the same time and stay warm; 0: one, started for each sentence." },
     [SETTING_SPEECH_FOLDER] = { "speech.folder", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "", .needs_restart = true,
         .help = "Where hearth-speech-flite and hearth-speech-espeak are; empty: beside hearth, or in ../libexec/hearth." },
+    [SETTING_SPEECH_IDLE_S] = { "speech.idle_s", SETTING_INT, .min = 0, .max = LIMIT_SPEECH_IDLE_S, .def = "300",
+        .help = "Seconds after which a program of an engine that nobody needed ends; 0: it stays." },
+    [SETTING_SPEECH_CACHE_MB] = { "speech.cache_mb", SETTING_INT, .min = 0, .max = LIMIT_SPEECH_CACHE_MB, .def = "32",
+        .help = "Megabytes of the newest spoken sentences that are kept in memory, for each caller's own use; 0: none." },
 
     [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "250000",
         .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },

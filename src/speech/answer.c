@@ -27,15 +27,18 @@ static int take_output(struct speech_answer *a, struct slice bytes, struct err *
     return 0;
 }
 
-static int take_hello(struct slice bytes, struct err *e)
+static int take_hello(struct speech_answer *a, struct slice bytes, struct err *e)
 {
     struct speech_frame_hello hello;
 
-    if (bytes.n != sizeof(hello))
+    if (bytes.n < sizeof(hello.version))
         return refuse(e);
-    memcpy(&hello, bytes.p, sizeof(hello));
+    memcpy(&hello.version, bytes.p, sizeof(hello.version));
     if (hello.version != SPEECH_FRAMES_VERSION)
         return err_set(e, -EIO, "SPEECH_FAILED", "The speech worker belongs to another version of hearth.");
+    if (bytes.n != sizeof(hello) || !memchr(bytes.p + sizeof(hello.version), '\0', sizeof(hello.engine)))
+        return refuse(e);
+    memcpy(&a->hello, bytes.p, sizeof(a->hello));
     return 1;
 }
 
@@ -61,7 +64,7 @@ static int take_frame(struct speech_answer *a, uint32_t kind, struct slice bytes
     if (kind == SPEECH_FRAME_FAILED)
         return take_failure(bytes, e);
     if (a->is_start)
-        return kind == SPEECH_FRAME_HELLO ? take_hello(bytes, e) : refuse(e);
+        return kind == SPEECH_FRAME_HELLO ? take_hello(a, bytes, e) : refuse(e);
     if (kind == SPEECH_FRAME_AUDIO || kind == SPEECH_FRAME_VOICES)
         return take_output(a, bytes, e);
     return kind == SPEECH_FRAME_DONE ? take_done(a, bytes, e) : refuse(e);

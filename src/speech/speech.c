@@ -1,163 +1,28 @@
 #include "speech/speech.h"
 
-#include "os/paths.h"
+#include "base/clock.h"
+#include "speech/cache.h"
 #include "speech/engines.h"
+#include "speech/pool.h"
 #include "speech/resample.h"
 #include "speech/spoken.h"
-#include "speech/turns.h"
-#include "speech/worker.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <unistd.h>
 
 _Static_assert((int)N_SPEECH_PROVIDERS == (int)N_SPEECH_ENGINES, "every engine is a provider");
 
-/* One engine and its workers. */
 struct engine_state {
     const struct speech_engine *engine;
-    struct speech_turns turns;
-    pthread_mutex_t lock;
-    struct speech_worker *idle[LIMIT_SPEECH_WORKERS];
-    size_t n_idle;
-    char *list; /* owned: what a worker listed; NULL: none was asked yet */
+    struct speech_pool *pool;
 };
 
 struct speech {
     struct speech_config config;
-    size_t n_kept; /* idle workers of each engine */
+    struct speech_cache *cache;
     struct engine_state states[N_SPEECH_ENGINES];
 };
-
-/* ---- workers ---- */
-
-static const char *folder_of_program(struct arena *a)
-{
-    char *path = NULL, *slash;
-
-    if (paths_program(a, &path, NULL) < 0)
-        return ".";
-    slash = strrchr(path, '/');
-    *slash = '\0';
-    return path;
-}
-
-/* The worker's program: in the folder of the setting, beside this program, or in ../libexec/hearth. */
-static const char *find_program(const struct speech *s, const struct speech_engine *engine, struct arena *a)
-{
-    const char *folder = settings_string(s->config.settings, a, SETTING_SPEECH_FOLDER), *path;
-
-    if (*folder)
-        return arena_printf(a, "%s/%s", folder, engine->program);
-    folder = folder_of_program(a);
-    path = arena_printf(a, "%s/%s", folder, engine->program);
-    return access(path, X_OK) == 0 ? path : arena_printf(a, "%s/../libexec/hearth/%s", folder, engine->program);
-}
-
-static struct net_wait wait_of(const struct speech *s, const atomic_bool *is_gone)
-{
-    return net_wait_of(LIMIT_SPEECH_SENTENCE_MS, is_gone, s->config.is_leaving);
-}
-
-/* An idle worker for this voice; NULL: none. Those that do not suit are ended. */
-static struct speech_worker *take_idle(struct engine_state *state, const char *voice)
-{
-    struct speech_worker *w = NULL;
-
-    pthread_mutex_lock(&state->lock);
-    while (!w && state->n_idle > 0) {
-        w = state->idle[--state->n_idle];
-        if (!speech_worker_suits(w, voice))
-            w = speech_worker_stop(w);
-    }
-    pthread_mutex_unlock(&state->lock);
-    return w;
-}
-
-static int take_worker(struct speech *s, struct engine_state *state, const char *voice, const struct net_wait *wait,
-                       struct speech_worker **ret, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = NULL;
-
-    *ret = take_idle(state, voice);
-    if (*ret)
-        return 0;
-    if (!s->config.supervisor)
-        return err_set(e, -ENODEV, "SPEECH_UNAVAILABLE", "Only a running service speaks: `hearth serve`.");
-    a = arena_new();
-    return speech_worker_start(s->config.supervisor, find_program(s, state->engine, a), state->engine, wait, ret, e);
-}
-
-/* r: of the worker's last request. After a failure its state is unknown. */
-static void give_worker(struct speech *s, struct engine_state *state, struct speech_worker *w, int r)
-{
-    pthread_mutex_lock(&state->lock);
-    if (r == 0 && state->n_idle < s->n_kept) {
-        state->idle[state->n_idle++] = w;
-        w = NULL;
-    }
-    pthread_mutex_unlock(&state->lock);
-    speech_worker_stop(w);
-}
-
-/* ---- voices ---- */
-
-static int list_voices(struct speech *s, struct engine_state *state, const struct net_wait *wait, struct buf *list,
-                       struct err *e)
-{
-    struct speech_worker *w = NULL;
-    int r = speech_turns_take(&state->turns, "", wait, e);
-
-    if (r < 0)
-        return r;
-    r = take_worker(s, state, NULL, wait, &w, e);
-    if (r == 0) {
-        r = speech_worker_list(w, wait, list, e);
-        give_worker(s, state, w, r);
-    }
-    speech_turns_give(&state->turns);
-    return r;
-}
-
-static int request_list(struct speech *s, struct engine_state *state, const atomic_bool *is_gone, struct err *e)
-{
-    const struct net_wait wait = wait_of(s, is_gone);
-    struct buf list;
-    int r;
-
-    buf_init(&list, LIMIT_SPEECH_LIST);
-    r = list_voices(s, state, &wait, &list, e);
-    pthread_mutex_lock(&state->lock);
-    if (r == 0 && !state->list)
-        state->list = buf_take(&list);
-    pthread_mutex_unlock(&state->lock);
-    buf_clear(&list);
-    return r;
-}
-
-static const char *known_list(struct engine_state *state, struct arena *a)
-{
-    const char *list;
-
-    pthread_mutex_lock(&state->lock);
-    list = arena_strdup(a, state->list);
-    pthread_mutex_unlock(&state->lock);
-    return list;
-}
-
-static int voices_of(struct speech *s, struct engine_state *state, const atomic_bool *is_gone, struct arena *a,
-                     struct speech_voices *ret, struct err *e)
-{
-    const char *list = known_list(state, a);
-    int r = list ? 0 : request_list(s, state, is_gone, e);
-
-    if (r < 0)
-        return r;
-    *ret = speech_answer_voices(a, slice_of(list ? list : known_list(state, a)));
-    return 0;
-}
 
 /* ---- the choice ---- */
 
@@ -243,7 +108,7 @@ static int refuse_voice(const struct choice *c, struct err *e)
 static int choose_voice(struct choice *c, const char *wanted, struct err *e)
 {
     struct speech_voices known;
-    int r = voices_of(c->speech, c->state, c->request->is_gone, c->arena, &known, e);
+    int r = speech_pool_voices(c->state->pool, c->request->is_gone, c->arena, &known, e);
 
     if (r < 0)
         return r;
@@ -331,32 +196,46 @@ const char *speech_plan_provider(const struct speech_plan *plan)
 
 /* ---- speaking ---- */
 
-static int say(struct speech *s, struct engine_state *state, const struct speech_worker_job *job,
-               const atomic_bool *is_gone, struct buf *audio, struct speech_frame_done *ret, struct err *e)
+static size_t cache_bytes(const struct speech *s)
 {
-    const struct net_wait wait = wait_of(s, is_gone);
-    struct speech_worker *w = NULL;
-    int r = take_worker(s, state, job->voice, &wait, &w, e);
+    return (size_t)settings_int(s->config.settings, SETTING_SPEECH_CACHE_MB) << 20;
+}
 
-    if (r < 0)
-        return r;
-    r = speech_worker_say(w, job, &wait, audio, ret, e);
-    give_worker(s, state, w, r);
-    return r < 0 ? r : buf_check(audio, e);
+static void cache_key(const struct speech_plan *plan, size_t i, struct speech_pool *pool, unsigned char key[HASH_BYTES])
+{
+    char version[SPEECH_VERSION_SIZE];
+    const struct speech_cache_what what = {
+        plan->sentences.items[i], plan->caller, plan->engine->id, version, plan->voice, plan->speed, plan->format
+    };
+
+    speech_pool_version(pool, version);
+    speech_cache_key(&what, key);
+}
+
+static int say_anew(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
+                    struct speech_frame_done *ret, struct err *e)
+{
+    const struct speech_worker_job job = { plan->format, plan->speed, plan->voice, plan->sentences.items[i] };
+
+    return speech_pool_say(state_of(s, slice_of(plan->engine->id))->pool, &job, plan->caller, plan->is_gone, audio, ret,
+                           e);
 }
 
 static int say_sentence(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
                         struct speech_frame_done *ret, struct err *e)
 {
-    const struct speech_worker_job job = { plan->format, plan->speed, plan->voice, plan->sentences.items[i] };
-    const struct net_wait wait = net_wait_of(LIMIT_LONG_DEADLINE_MS, plan->is_gone, s->config.is_leaving);
-    struct engine_state *state = state_of(s, slice_of(plan->engine->id));
-    int r = speech_turns_take(&state->turns, plan->caller, &wait, e);
+    const size_t max_bytes = cache_bytes(s), n_before = audio->n;
+    unsigned char key[HASH_BYTES];
+    int r;
 
-    if (r < 0)
-        return r;
-    r = say(s, state, &job, plan->is_gone, audio, ret, e);
-    speech_turns_give(&state->turns);
+    if (max_bytes == 0)
+        return say_anew(s, plan, i, audio, ret, e);
+    cache_key(plan, i, state_of(s, slice_of(plan->engine->id))->pool, key);
+    if (speech_cache_find(s->cache, key, audio, ret))
+        return buf_check(audio, e);
+    r = say_anew(s, plan, i, audio, ret, e);
+    if (r == 0)
+        speech_cache_keep(s->cache, key, (struct slice){ audio->p + n_before, audio->n - n_before }, ret, max_bytes);
     return r;
 }
 
@@ -414,7 +293,7 @@ const char *speech_mime_type(enum speech_format format)
 
 /* ---- providers ---- */
 
-static void describe(struct speech *s, struct engine_state *state, struct arena *a, struct speech_provider *ret)
+static void describe(const struct engine_state *state, struct arena *a, struct speech_provider *ret)
 {
     struct speech_voices known = { NULL, 0 }, languages;
     struct err why;
@@ -422,7 +301,7 @@ static void describe(struct speech *s, struct engine_state *state, struct arena 
     err_init(&why);
     *ret =
         (struct speech_provider){ .id = state->engine->id, .name = state->engine->name, .note = state->engine->note };
-    ret->is_configured = voices_of(s, state, NULL, a, &known, &why) == 0;
+    ret->is_configured = speech_pool_voices(state->pool, NULL, a, &known, &why) == 0;
     if (!ret->is_configured)
         ret->note = arena_strdup(a, why.text);
     languages = ret->is_configured ? state->engine->languages(&known) : known;
@@ -435,7 +314,7 @@ static void describe(struct speech *s, struct engine_state *state, struct arena 
 void speech_providers(struct speech *s, struct arena *a, struct speech_provider ret[N_SPEECH_PROVIDERS])
 {
     for (size_t i = 0; i < N_SPEECH_ENGINES; i++)
-        describe(s, &s->states[i], a, &ret[i]);
+        describe(&s->states[i], a, &ret[i]);
 }
 
 const char *speech_default_provider(struct speech *s, struct arena *a)
@@ -451,16 +330,29 @@ const char *speech_default_provider(struct speech *s, struct arena *a)
 
 /* ---- lifetime ---- */
 
+void speech_tidy(struct speech *s)
+{
+    int64_t idle_s = settings_int(s->config.settings, SETTING_SPEECH_IDLE_S);
+
+    for (size_t i = 0; idle_s > 0 && i < N_SPEECH_ENGINES; i++)
+        speech_pool_end_idle(s->states[i].pool, clock_mono_ms() - idle_s * 1000);
+    speech_cache_trim(s->cache, cache_bytes(s));
+}
+
 struct speech *speech_open(const struct speech_config *c)
 {
+    AUTO(arena_freep) struct arena *a = arena_new();
     struct speech *s = xcalloc(1, sizeof(*s));
+    struct speech_pool_config pool = { .supervisor = c->supervisor,
+                                       .folder = settings_string(c->settings, a, SETTING_SPEECH_FOLDER),
+                                       .n_kept = (size_t)settings_int(c->settings, SETTING_SPEECH_WORKERS),
+                                       .is_leaving = c->is_leaving };
 
     s->config = *c;
-    s->n_kept = (size_t)settings_int(c->settings, SETTING_SPEECH_WORKERS);
+    s->cache = speech_cache_new();
     for (size_t i = 0; i < N_SPEECH_ENGINES; i++) {
-        s->states[i].engine = speech_engines[i];
-        speech_turns_init(&s->states[i].turns, MAX(s->n_kept, (size_t)1));
-        pthread_mutex_init(&s->states[i].lock, NULL);
+        pool.engine = speech_engines[i];
+        s->states[i] = (struct engine_state){ speech_engines[i], speech_pool_new(&pool) };
     }
     return s;
 }
@@ -469,13 +361,9 @@ struct speech *speech_close(struct speech *s)
 {
     if (!s)
         return NULL;
-    for (size_t i = 0; i < N_SPEECH_ENGINES; i++) {
-        while (s->states[i].n_idle > 0)
-            speech_worker_stop(s->states[i].idle[--s->states[i].n_idle]);
-        speech_turns_clear(&s->states[i].turns);
-        pthread_mutex_destroy(&s->states[i].lock);
-        free(s->states[i].list);
-    }
+    for (size_t i = 0; i < N_SPEECH_ENGINES; i++)
+        speech_pool_free(s->states[i].pool);
+    speech_cache_free(s->cache);
     free(s);
     return NULL;
 }

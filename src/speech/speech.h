@@ -31,6 +31,9 @@ struct speech *speech_open(const struct speech_config *c) MUST_CHECK;
 /* Ends the workers. To be called when no function below runs. */
 struct speech *speech_close(struct speech *s);
 
+/* Ends workers that have been idle for speech.idle_s, and what speech.cache_mb no longer allows. Never waits. */
+void speech_tidy(struct speech *s);
+
 struct speech_request {
     struct slice text;                       /* valid UTF-8, at most LIMIT_SPEECH_TEXT characters */
     const char *text_name;                   /* the field that it came in, for refusals */

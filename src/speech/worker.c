@@ -12,6 +12,7 @@ struct speech_worker {
     const struct speech_engine *engine;
     struct child *child; /* one reference */
     struct child_ends ends;
+    char version[SPEECH_VERSION_SIZE];
     char voice[LIMIT_SPEECH_VOICE + 1]; /* of its last sentence; "": none */
 };
 
@@ -43,6 +44,11 @@ bool speech_worker_suits(const struct speech_worker *w, const char *voice)
     bool changes = voice && *w->voice && strcmp(w->voice, voice) != 0;
 
     return is_alive(w) && !(changes && w->engine->is_of_one_voice);
+}
+
+const char *speech_worker_version(const struct speech_worker *w)
+{
+    return w->version;
 }
 
 static int ended(const struct speech_worker *w, struct err *e)
@@ -160,6 +166,7 @@ static int await_hello(struct speech_worker *w, const struct net_wait *wait, str
     speech_answer_init(&answer, NULL, 0);
     answer.is_start = true;
     r = await_answer(w, &answer, wait, &why);
+    memcpy(w->version, answer.hello.engine, sizeof(w->version));
     speech_answer_clear(&answer);
     if (r == -ECANCELED)
         return err_set(e, r, "SHUTTING_DOWN", "%s", why.text);

@@ -27,6 +27,7 @@ int speech_worker_start(struct supervisor *supervisor, const char *path, const s
 /* Whether an idle worker can speak with this voice (NULL: any): it has not ended, and need not change its voice where
  * its engine cannot. */
 bool speech_worker_suits(const struct speech_worker *w, const char *voice);
+const char *speech_worker_version(const struct speech_worker *w); /* of its engine */
 /* -EIO SPEECH_FAILED; or as net_wait_fd(). */
 int speech_worker_say(struct speech_worker *w, const struct speech_worker_job *job, const struct net_wait *wait,
                       struct buf *audio, struct speech_frame_done *ret, struct err *e) MUST_CHECK;

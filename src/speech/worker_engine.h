@@ -21,6 +21,8 @@ struct worker_samples {
 struct worker_engine {
     /* Loads what every sentence needs. Returns NULL, or why the engine cannot work. */
     const char *(*start)(void);
+    /* The version of the library, after the start. */
+    const char *(*version)(void);
     /* Returns NULL, or why the sentence cannot be spoken. The samples belong to the caller in both cases. */
     const char *(*say)(const struct worker_sentence *sentence, struct worker_samples *ret);
     /* Calls add with the name of each voice. */

@@ -60,6 +60,11 @@ static bool choose_voice(const char *voice)
     return espeak_SetVoiceByName(name) == EE_OK;
 }
 
+static const char *version(void)
+{
+    return espeak_Info(NULL);
+}
+
 static const char *say(const struct worker_sentence *sentence, struct worker_samples *ret)
 {
     ret->rate = rate;
@@ -81,4 +86,4 @@ static void list(void (*add)(const char *voice))
             add(voices[i]->languages + 1);
 }
 
-const struct worker_engine worker_engine = { .start = start, .say = say, .list = list };
+const struct worker_engine worker_engine = { .start = start, .version = version, .say = say, .list = list };

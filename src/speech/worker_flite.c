@@ -2,6 +2,7 @@
 #include "speech/worker_engine.h"
 
 #include <flite/flite.h>
+#include <flite/flite_version.h>
 #include <string.h>
 
 cst_voice *register_cmu_us_slt(const char *voxdir);
@@ -25,6 +26,11 @@ enum { N_VOICES = sizeof(voices) / sizeof(voices[0]) };
 static const char *start(void)
 {
     return flite_init() == 0 ? NULL : "flite cannot start.";
+}
+
+static const char *version(void)
+{
+    return FLITE_PROJECT_VERSION;
 }
 
 static cst_voice *voice_of(const char *name)
@@ -63,4 +69,4 @@ static void list(void (*add)(const char *voice))
         add(voices[i].name);
 }
 
-const struct worker_engine worker_engine = { .start = start, .say = say, .list = list };
+const struct worker_engine worker_engine = { .start = start, .version = version, .say = say, .list = list };

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-enum { SPEECH_FRAMES_VERSION = 1, SPEECH_RATE_MIN = 8000, SPEECH_RATE_MAX = 48000 };
+enum { SPEECH_FRAMES_VERSION = 2, SPEECH_RATE_MIN = 8000, SPEECH_RATE_MAX = 48000, SPEECH_VERSION_SIZE = 32 };
 
 enum speech_frame_kind {
     SPEECH_FRAME_SAY = 1,     /* to the worker: struct speech_frame_say, the voice, the text; no NUL */
@@ -33,6 +33,7 @@ struct speech_frame {
 
 struct speech_frame_hello {
     uint32_t version;
+    char engine[SPEECH_VERSION_SIZE]; /* its version, ended by NUL */
 };
 
 struct speech_frame_say {

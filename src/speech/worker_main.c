@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <seccomp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -219,17 +220,24 @@ static bool take_list(void)
     return !has_failed && send_frame(SPEECH_FRAME_DONE, &none, sizeof(none));
 }
 
+static bool send_hello(void)
+{
+    struct speech_frame_hello hello = { SPEECH_FRAMES_VERSION, "" };
+
+    snprintf(hello.engine, sizeof(hello.engine), "%s", worker_engine.version());
+    return send_frame(SPEECH_FRAME_HELLO, &hello, sizeof(hello));
+}
+
 int main(void)
 {
     static char bytes[LIMIT_SPEECH_FRAME];
-    const struct speech_frame_hello hello = { SPEECH_FRAMES_VERSION };
     struct speech_frame frame;
     const char *why = limit_self() ? worker_engine.start() : "The worker cannot limit itself.";
     bool goes_on = true;
 
     if (!why && !refuse_calls())
         why = "The worker cannot limit itself.";
-    if (why || !send_frame(SPEECH_FRAME_HELLO, &hello, sizeof(hello)))
+    if (why || !send_hello())
         return why ? !send_failure(why) : 1;
     while (goes_on && read_all(&frame, sizeof(frame)) && frame.n_bytes <= sizeof(bytes) &&
            read_all(bytes, frame.n_bytes))

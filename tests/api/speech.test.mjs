@@ -10,6 +10,7 @@ import { isAlive, newApp, newKey, refused, refusedFields, residentKib } from './
 
 const shared = sharedHearth();
 const sentence = 'Please open the window and turn on the light, it is a fine day in the north of the country.';
+const twoSentences = 'Good day to you. How are you this fine morning?';
 const voices = [['flite_local', 'slt'], ['flite_local', 'rms'], ['flite_local', 'awb'], ['flite_local', 'kal16'], ['espeak_local', 'en-us'], ['espeak_local', 'de+f3']];
 
 // What sox and file say of audio: seconds, rate, level (RMS in dB), type.
@@ -159,7 +160,7 @@ test('fifty requests at once are all spoken, by one worker', async (t) => {
 });
 
 test('a worker that crashes fails one request only', async (t) => {
-    const h = await startHearth({ t });
+    const h = await startHearth({ t, settings: { 'speech.cache_mb': 0 } });
     const { call, key } = await newKey(h);
     const long = `${sentence} `.repeat(60);
     const failure = await until(async () => {
@@ -185,12 +186,12 @@ test('a client that leaves ends its worker, or gives up its place in the queue',
     await Promise.all(streams.map((stream) => stream.next(({ event }) => event === 'info')));
     streams.forEach((stream) => stream.close());
     await until(() => !isAlive(pid), { what: 'the worker is killed' });
-    assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.', voice: 'rms' })).status, 200);
+    assert.equal((await call('POST', '/sdk/tts', { text: 'Hello again.', voice: 'rms' })).status, 200);
     assert.equal(workers(h).length, 1);
 });
 
 test('a long text streams from the start, and its worker stays small', async (t) => {
-    const h = await startHearth({ t });
+    const h = await startHearth({ t, settings: { 'speech.cache_mb': 0 } });
     const { key } = await newKey(h);
     const text = `${'All work and no play makes Jack a dull boy, as they say. '.repeat(350)}`.slice(0, 20000);
     const stream = await h.sse('/sdk/tts/stream', { method: 'POST', headers: { 'x-api-key': key }, body: { text, provider: 'espeak_local', speed: 2 } });
@@ -200,6 +201,30 @@ test('a long text streams from the start, and its worker stays small', async (t)
     assert.ok(residentKib(workerOf(h, 'espeak')) < 100_000);
     await stream.ended;
     assert.equal(stream.events.length, first.json.total + 2);
+});
+
+test('what was just spoken is kept for the same caller, as long as the setting allows it', async (t) => {
+    const h = await startHearth({ t });
+    const [one, other] = [await newKey(h), await newKey(h)];
+    const ask = async ({ call }, more) => (await call('POST', '/sdk/tts', { text: twoSentences, voice: 'slt', ...more })).bytes;
+    const first = await ask(one);                                     // slt has noise in it, so no two syntheses are alike
+    assert.ok(first.equals(await ask(one)));
+    assert.ok(!first.equals(await ask(other)));
+    assert.ok(!first.equals(await ask(one, { speed: 1.5 })));
+    const pid = workerOf(h, 'flite');
+    process.kill(pid, 'SIGSTOP');
+    assert.ok(first.equals(await ask(one)), 'without a worker');
+    process.kill(pid, 'SIGCONT');
+    await h.socket('PUT', '/api/settings/speech.cache_mb', { value: '0' });
+    assert.ok(!first.equals(await ask(one)));
+});
+
+test('an idle worker ends', async (t) => {
+    const h = await startHearth({ t, settings: { 'speech.idle_s': 1 } });
+    const { call } = await newKey(h);
+    assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.' })).status, 200);
+    await until(() => workers(h).length === 0, { what: 'the worker has ended' });
+    assert.equal((await call('POST', '/sdk/tts', { text: 'Hello again.' })).status, 200);
 });
 
 test('with speech.workers 0 no worker stays', async (t) => {
@@ -227,7 +252,6 @@ test('without workers the service runs and says what is missing', async (t) => {
 // Of an answer in pieces: when each piece of its body came is not looked at, only that it came at all.
 const spoken = (h, key, body) => fetch(`${h.url}/v1/audio/speech`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: JSON.stringify(body) });
 const bytesOf = async (reply) => Buffer.from(await reply.arrayBuffer());
-const twoSentences = 'Good day to you. How are you this fine morning?';
 
 test('POST /v1/audio/speech speaks MP3, WAV and PCM of 24 kHz', async (t) => {
     const h = await shared(t);
@@ -283,7 +307,7 @@ test('what /v1/audio/speech cannot do is refused in the form of OpenAI', async (
 
 for (const stream_format of ['audio', 'sse'])
     test(`a worker that crashes in a stream of ${stream_format} breaks it off`, async (t) => {
-        const h = await startHearth({ t, settings: { 'speech.workers': 1 } });
+        const h = await startHearth({ t, settings: { 'speech.cache_mb': 0 } });
         const { key } = await newKey(h);
         const broken = await until(async () => {
             const reply = await spoken(h, key, { input: `${sentence} `.repeat(100), model: 'flite_local', voice: 'slt', stream_format });
