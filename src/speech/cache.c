@@ -55,14 +55,13 @@ static struct rendering **chain_of(struct speech_cache *c, const unsigned char *
     return &c->chains[number % N_CHAINS];
 }
 
-/* Where the rendering of this key is pointed to, or would be. */
-static struct rendering **place_of(struct speech_cache *c, const unsigned char *key)
+static struct rendering *find(struct speech_cache *c, const unsigned char *key)
 {
-    struct rendering **at = chain_of(c, key);
+    struct rendering *r = *chain_of(c, key);
 
-    while (*at && memcmp((*at)->key, key, HASH_BYTES) != 0)
-        at = &(*at)->next;
-    return at;
+    while (r && memcmp(r->key, key, HASH_BYTES) != 0)
+        r = r->next;
+    return r;
 }
 
 static size_t size_of(const struct rendering *r)
@@ -93,11 +92,13 @@ static void link_newest(struct speech_cache *c, struct rendering *r)
     c->newest = r;
 }
 
-static void drop(struct speech_cache *c, struct rendering **place)
+static void drop(struct speech_cache *c, struct rendering *r)
 {
-    struct rendering *r = *place;
+    struct rendering **at = chain_of(c, r->key);
 
-    *place = r->next;
+    while (*at && *at != r)
+        at = &(*at)->next;
+    *at = r->next;
     unlink_age(c, r);
     c->n_bytes -= size_of(r);
     free(r);
@@ -105,8 +106,8 @@ static void drop(struct speech_cache *c, struct rendering **place)
 
 static void trim(struct speech_cache *c, size_t max_bytes)
 {
-    while (c->n_bytes > max_bytes)
-        drop(c, place_of(c, c->oldest->key));
+    while (c->oldest && c->n_bytes > max_bytes)
+        drop(c, c->oldest);
 }
 
 bool speech_cache_find(struct speech_cache *c, const unsigned char key[HASH_BYTES], struct buf *audio,
@@ -115,7 +116,7 @@ bool speech_cache_find(struct speech_cache *c, const unsigned char key[HASH_BYTE
     struct rendering *r;
 
     pthread_mutex_lock(&c->lock);
-    r = *place_of(c, key);
+    r = find(c, key);
     if (r) {
         buf_add(audio, r->audio, r->n);
         *ret = r->done;
@@ -141,19 +142,19 @@ static struct rendering *rendering_of(const unsigned char *key, struct slice aud
 void speech_cache_keep(struct speech_cache *c, const unsigned char key[HASH_BYTES], struct slice audio,
                        const struct speech_frame_done *done, size_t max_bytes)
 {
-    struct rendering *r, **place;
+    struct rendering *r, *earlier, **chain;
 
     if (audio.n > max_bytes || sizeof(*r) > max_bytes - audio.n)
         return;
     r = rendering_of(key, audio, done);
     pthread_mutex_lock(&c->lock);
-    place = place_of(c, key);
-    if (*place)
-        drop(c, place);
+    earlier = find(c, key);
+    if (earlier)
+        drop(c, earlier);
     trim(c, max_bytes - size_of(r));
-    place = chain_of(c, key);
-    r->next = *place;
-    *place = r;
+    chain = chain_of(c, key);
+    r->next = *chain;
+    *chain = r;
     link_newest(c, r);
     c->n_bytes += size_of(r);
     pthread_mutex_unlock(&c->lock);
