@@ -106,7 +106,7 @@ static bool print_check(struct json_value check)
 
     out_print("%s  %-12s %s\n", is_ok ? "ok  " : "FAIL", json_cstr(json_get(check, "name")),
               json_cstr(json_get(check, "text")));
-    if (!is_ok && advice && *advice)
+    if (advice && *advice)
         out_print("      %-12s -> %s\n", "", advice);
     return is_ok;
 }

@@ -113,6 +113,16 @@ static const struct cli_option chat_options[] = {
     { .name = NULL },
 };
 
+static const struct cli_option say_options[] = {
+    { "--out", .letter = "-o", .value = "FILE", .help = "save the audio instead of playing it" },
+    { "--format", .value = "AUDIO", .help = "of the file: wav, mp3 or pcm; default: as its name ends, else wav" },
+    { "--voice", .value = "VOICE", .help = "like flite_local/slt or de+f2; default: as the language's is configured" },
+    { "--provider", .value = "NAME", .help = "who speaks; default: the one of the voice or of the language" },
+    { "--language", .value = "LANGUAGE", .help = "of the text, like de; default: the setting speech.language" },
+    { "--speed", .value = "N", .help = "0.5 to 2; default: 1" },
+    { .name = NULL },
+};
+
 static const struct cli_option model_options[] = {
     { "--model", .letter = "-m", .value = "MODEL", .help = "which model; default: as `hearth status` shows" },
     { "--provider", .value = "NAME", .help = "which provider; default: the one that has the model" },
@@ -320,6 +330,10 @@ const struct command commands[] = {
       .details = "A text that is piped into standard input follows after TEXT, or is the question: `cat x | hearth chat summarise`.\n"
                  "In a conversation Ctrl-C cancels the answer that is coming; a second one, or one at the prompt, ends.\n"
                  "What an agent does is shown on standard error; its tools that need your approval ask in the terminal." },
+    { .words = "say", .args = "[TEXT]...", .n_args_max = CLI_MAX_ARGS, .options = say_options, .needs_service = true, .run = run_say,
+      .summary = "Speak a text aloud, or into a file",
+      .details = "A text that is piped into standard input follows after TEXT, or is the text: `hearth say < letter.md`. It is read as Markdown.\n"
+                 "Sound is played by aplay (Debian: alsa-utils), sentence by sentence; without a sound card, --out saves the audio." },
     { .words = "embed", .args = "[TEXT]...", .n_args_max = CLI_MAX_ARGS, .options = model_options, .is_json = true, .run = run_embed,
       .summary = "Print the vectors of texts, one a line", .details = "Without TEXT, standard input is the text." },
     { .words = "search", .args = "TEXT", .n_args_min = 1, .n_args_max = 1, .options = search_options, .is_json = true, .run = run_search, .method = HTTP_POST,

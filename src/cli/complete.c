@@ -174,6 +174,7 @@ static const struct source sources[] = {
     { "LANG", .choices = "node python bash" },
     { "LEVEL", .choices = "error warn info debug" },
     { "FORMAT", .choices = "text json" },
+    { "AUDIO", .choices = "wav mp3 pcm" },
     { "WHAT", "--for", .choices = "chat embed" },
     { "WORDS", "--by", .choices = "day app key provider model kind" },
 };

@@ -7,19 +7,29 @@ static const struct field check_shape[] = {
     SHAPE_STRING("name"),
     SHAPE_BOOL("ok"),
     SHAPE_STRING("text", .help = "what was found"),
-    SHAPE_STRING("advice", .flags = FIELD_NULLABLE, .help = "what to do, when it is not ok"),
+    SHAPE_STRING("advice", .flags = FIELD_NULLABLE, .help = "what to do, when it is not ok, or what to add"),
     FIELD_END,
 };
 static const struct field doctor_answer[] = { SHAPE_LIST("checks", check_shape), FIELD_END };
 
-void doctor_add(struct checkup *c, const char *name, bool is_ok, const char *text, const char *advice)
+static void add(struct checkup *c, const char *name, bool is_ok, const char *text, const char *advice)
 {
     json_begin_object(c->w);
     json_add_string(c->w, "name", name);
     json_add_bool(c->w, "ok", is_ok);
     json_add_string(c->w, "text", text);
-    json_add_string(c->w, "advice", is_ok ? NULL : advice);
+    json_add_string(c->w, "advice", advice);
     json_end(c->w);
+}
+
+void doctor_add(struct checkup *c, const char *name, bool is_ok, const char *text, const char *advice)
+{
+    add(c, name, is_ok, text, is_ok ? NULL : advice);
+}
+
+void doctor_hint(struct checkup *c, const char *name, const char *text, const char *advice)
+{
+    add(c, name, true, text, advice);
 }
 
 static void (*const checks[])(struct checkup *c) = {

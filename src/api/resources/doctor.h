@@ -15,6 +15,9 @@ struct checkup {
 /* Adds one finding: its text, and the advice when it is not ok (advice may be NULL when is_ok). */
 void doctor_add(struct checkup *c, const char *name, bool is_ok, const char *text, const char *advice);
 
+/* Adds a finding that is ok, with advice for those who want more. */
+void doctor_hint(struct checkup *c, const char *name, const char *text, const char *advice);
+
 /* doctor_data.c */
 void doctor_check_folder(struct checkup *c);
 void doctor_check_places(struct checkup *c);

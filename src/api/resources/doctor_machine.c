@@ -132,6 +132,16 @@ void doctor_check_sandbox(struct checkup *c)
 
 /* --- voices --- */
 
+/* Speech is optional: what is not installed is no fault. */
+static void report_voices(struct checkup *c, const struct speech_provider *provider)
+{
+    if (provider->is_configured)
+        doctor_add(c, "speech", true,
+                   arena_printf(c->arena, "%s speaks with %zu voices", provider->id, provider->n_voices), NULL);
+    else
+        doctor_hint(c, "speech", provider->note, "install the packages for these voices; nothing else depends on them");
+}
+
 void doctor_check_speech(struct checkup *c)
 {
     struct speech_provider providers[N_SPEECH_PROVIDERS];
@@ -140,11 +150,7 @@ void doctor_check_speech(struct checkup *c)
         return;
     speech_providers(c->api->speech, c->arena, providers);
     for (size_t i = 0; i < N_SPEECH_PROVIDERS; i++)
-        doctor_add(c, "speech", providers[i].is_configured,
-                   providers[i].is_configured
-                       ? arena_printf(c->arena, "%s speaks with %zu voices", providers[i].id, providers[i].n_voices)
-                       : providers[i].note,
-                   "install the packages; texts are spoken without them only by the other engine");
+        report_voices(c, &providers[i]);
 }
 
 /* --- growing data --- */
