@@ -279,7 +279,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Most connections to that database at the same time, for statements." },
     [SETTING_BACKEND_PROJECT] = { "backend.project", SETTING_STRING, .max = LIMIT_HOSTED_ADDRESS, .def = "", .check = check_safe_address, .needs_restart = true,
         .help = "Address of the project of backend.kind hosted, https://REF.supabase.co; `hearth backend use` sets it." },
-    [SETTING_BACKEND_PROJECT_KEY] = { "backend.project_key", SETTING_STRING, .max = LIMIT_HOSTED_KEY, .def = "", .check = check_public_key, .needs_restart = true,
+    [SETTING_BACKEND_PROJECT_KEY] = { "backend.project_key", SETTING_STRING, .max = LIMIT_HOSTED_KEY, .def = "", .check = check_public_key, .may_be_secret = true, .needs_restart = true,
         .help = "Publishable key of that project, or its legacy anon key; apps are told it." },
     [SETTING_BACKEND_ACCOUNT_API] = { "backend.account_api", SETTING_STRING, .max = LIMIT_HOSTED_ADDRESS, .def = "https://api.supabase.com", .check = check_safe_address,
         .help = "Address of the hosted service's management API." },

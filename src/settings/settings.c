@@ -96,7 +96,7 @@ static int put(struct settings *s, enum setting_origin o, const char *where, con
     if (!settings_find(key, &id))
         return refuse_key(where, key, e);
     if (rules_check(&settings_rules[id], text, &number, why) < 0)
-        return settings_rules[id].is_secret
+        return settings_rules[id].is_secret || settings_rules[id].may_be_secret
                    ? err_set(e, -EINVAL, "BAD_SETTING", "%s%s%s %s", where, colon, key, why)
                    : err_set(e, -EINVAL, "BAD_SETTING", "%s%s%s %s; it is \"%.80s\"", where, colon, key, why, text);
     replace(&s->layers[id][o], text, number);
