@@ -198,12 +198,17 @@ static int check_kept(const struct settings *s, struct err *e)
 
 /* ---- stored values that cannot be used ---- */
 
+void settings_note_fault(struct settings *s, const char *why)
+{
+    if (s->n_faults < MAX_FAULTS)
+        s->faults[s->n_faults++] = xstrdup(why);
+}
+
 static void note_fault(struct settings *s, const char *key, const char *why)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
 
-    if (s->n_faults < MAX_FAULTS)
-        s->faults[s->n_faults++] = xstrdup(arena_printf(a, "%s; `hearth settings unset %.80s` removes it", why, key));
+    settings_note_fault(s, arena_printf(a, "%s; `hearth settings unset %.80s` removes it", why, key));
 }
 
 /* Ignores the value of the database layer; the layers below apply. */
