@@ -78,7 +78,7 @@ struct backend_position { /* of a row in the order of creation */
     const char *created_at, *id;
 };
 
-struct backend_reach { /* where apps reach the rows by themselves */
+struct backend_reach {     /* where apps reach the rows by themselves */
     const char *url, *key; /* key: for anonymous callers and users */
 };
 

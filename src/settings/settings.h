@@ -163,7 +163,7 @@ struct setting_rule {
     const char *const *one_of; /* ENUM */
     /* Optional additional check of one value (one element of a LIST): returns NULL, or the violated rule. */
     const char *(*check)(const char *value);
-    bool is_secret; /* shown as **** */
+    bool is_secret;     /* shown as **** */
     bool may_be_secret; /* a refused value is not repeated: somebody may have mixed up two keys */
     bool needs_restart;
     const char *help;
