@@ -351,6 +351,8 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },
     [SETTING_VECTORS_TARGET_RECALL_PERCENT] = { "vectors.target_recall_percent", SETTING_INT, .min = 50, .max = 100, .def = "97",
         .needs_restart = true, .help = "How many of the true nearest vectors a query by inverted lists shall find." },
+    [SETTING_VECTORS_SKETCH_DEVIATIONS] = { "vectors.sketch_deviations", SETTING_INT, .min = 0, .max = 5, .def = "3",
+        .needs_restart = true, .help = "How far a vector may score above its one-bit sketch before it is left out, in standard deviations: 4 is as good as exact, 0 is exact and slower." },
     [SETTING_VECTORS_MEMORY_MB] = { "vectors.memory_mb", SETTING_INT, .min = 16, .max = 1048576, .def = "1024",
         .needs_restart = true, .help = "Memory for loaded namespaces; those not used for longest are unloaded above it." },
     [SETTING_VECTORS_STORE_TIMEOUT_S] = { "vectors.store_timeout_s", SETTING_SECONDS, .min = 0.05, .max = 600, .def = "120",
