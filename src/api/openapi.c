@@ -107,6 +107,18 @@ static void write_parameters(struct json_writer *w, const struct row *row)
     json_end(w);
 }
 
+/* OpenAPI has no words for bytes whose first line is JSON. */
+static void write_bytes_with_line(struct json_writer *w, const struct route *route)
+{
+    json_begin_object_as(w, route->body_type);
+    json_begin_object_as(w, "schema");
+    json_add_string(w, "type", "string");
+    json_add_string(w, "format", "binary");
+    json_end(w);
+    fields_write_schema(route->own_body, false, w, "x-first-line");
+    json_end(w);
+}
+
 static void write_body(struct json_writer *w, const struct route *route)
 {
     const struct field *body = route->body ? route->body : route->own_body;
@@ -116,9 +128,13 @@ static void write_body(struct json_writer *w, const struct route *route)
     json_begin_object_as(w, "requestBody");
     json_add_bool(w, "required", !route->is_body_optional);
     json_begin_object_as(w, "content");
-    json_begin_object_as(w, "application/json");
-    fields_write_schema(body, false, w, "schema");
-    json_end(w);
+    if (route->body_type) {
+        write_bytes_with_line(w, route);
+    } else {
+        json_begin_object_as(w, "application/json");
+        fields_write_schema(body, false, w, "schema");
+        json_end(w);
+    }
     json_end(w);
     json_end(w);
 }
@@ -194,7 +210,7 @@ static bool may_answer(const struct route *route, const char *path, int status)
 
     switch (status) {
     case 400:
-        return route->body || route->query;
+        return route->body || route->query || route->body_type;
     case 401:
         return !is_public(route) && strcmp(route->permission, PERM_BODY) != 0;
     case 403:
@@ -202,7 +218,7 @@ static bool may_answer(const struct route *route, const char *path, int status)
     case 404:
         return strpbrk(path, ":{") || strcmp(route->permission, PERM_BODY) == 0 || (route->body && !is_grant);
     case 413:
-        return route->body != NULL;
+        return route->body || route->body_type;
     case 429:
     case 502:
         return needs_models(route);

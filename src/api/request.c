@@ -73,7 +73,7 @@ int request_read_claim(struct identity *id, const struct route *route, struct ht
 }
 
 /* RFC 9110 section 15.5.16: the answer to a compressed body says that it must not be compressed. */
-static int check_coding(const struct request *req, struct err *e)
+int request_check_coding(const struct request *req, struct err *e)
 {
     const char *coding = http_header(&req->exchange->request, "content-encoding");
 
@@ -91,7 +91,7 @@ static int read_body_json(struct request *req, struct err *e)
 
     if (!req->route->body)
         return 0;
-    r = check_coding(req, e);
+    r = request_check_coding(req, e);
     if (r < 0)
         return r;
     if (text.n == 0 && req->route->is_body_optional)

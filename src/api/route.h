@@ -78,6 +78,7 @@ struct route {
     const struct field *query, *body, *answer;
     size_t query_size, body_size;
     const struct field *own_body; /* of a handler that reads the body itself: describes it for OpenAPI */
+    const char *body_type;        /* content type of bytes whose first line is own_body; NULL: application/json */
     /* Rules of the body that its table cannot express; runs also when field rules are violated, so that one answer
      * reports all violations. */
     int (*check_body)(const struct request *req, const void *body, struct err *e);
@@ -145,6 +146,9 @@ void deferred_answer(struct deferred *d, void (*write)(struct json_writer *w, co
 
 /* For check_body of a PATCH: -EINVAL when the body has none of the row's members, so that nothing would change. */
 int request_check_patch(const struct request *req, struct err *e) MUST_CHECK;
+
+/* For a handler that reads the body itself. -ENOTSUP UNSUPPORTED_ENCODING for a compressed one. */
+int request_check_coding(const struct request *req, struct err *e) MUST_CHECK;
 
 /* On PERM_BODY routes the caller may be CALLER_NOBODY. This checks that the caller is known: 0, -EACCES MISSING_APP_ID
  * or INVALID_APP_ID. A handler that needs a grant for some of its bodies then calls identity_require(). */

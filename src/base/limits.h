@@ -291,9 +291,7 @@ enum {
     LIMIT_APP_DELIVERIES = 1000,      /* of one app that it has not accepted; beyond them it gets no further task */
     LIMIT_DELIVERY_THREADS = 8,       /* apps that are told at the same time */
     LIMIT_DELIVERY_PAUSE_MS = 300000, /* the longest pause between two tries */
-    LIMIT_APP_AWAY_FIRST_MS = 1200, /* an app that does not answer is looked for after this pause, doubled up to ... */
-    LIMIT_APP_AWAY_MS = 60000,
-    LIMIT_DELIVERY_START_MS = 10000, /* after an app's start its ends are tried every ... */
+    LIMIT_DELIVERY_START_MS = 10000,  /* after an app's start its ends are tried every ... */
     LIMIT_DELIVERY_START_PAUSE_MS = 250,
     LIMIT_DELIVERY_KEPT_MS = 86400000, /* how long a delivered or dropped end is kept, without its content */
 
@@ -312,6 +310,7 @@ enum {
     LIMIT_VECTOR_NAMESPACE_BYTES = 300,
     LIMIT_VECTOR_NAMESPACES = 10000,
     LIMIT_VECTORS_PER_CALL = 10000, /* upserted, or removed by id */
+    LIMIT_VECTOR_HEAD = 32 << 20,   /* the line of JSON before the numbers of a bulk upsert */
     LIMIT_VECTOR_ROWS = 64 << 20,   /* of one namespace */
     LIMIT_VECTOR_LIST = 1000,
     LIMIT_VECTOR_CONDITIONS = 32,         /* of a metadata filter */

@@ -28,7 +28,7 @@ after(() => h.stop());
 const named = (route) => `${route.method} ${route.path}`;
 const template = (path) => path.replace(/:(\w+)|\{(\w+)\*\}/g, '{$1$2}');
 const operationOf = (route) => (openapi.paths[template(route.path)] ?? openapi.paths[template(route.path.replace(/^\/api/, ''))])[route.method.toLowerCase()];
-const bodySchemaOf = (route) => operationOf(route).requestBody?.content['application/json'].schema;
+const bodySchemaOf = (route) => operationOf(route).requestBody?.content['application/json']?.schema;
 // Refusals of /mcp are JSON-RPC's: tests/hostile/mcp.test.mjs. The body of one broadcast is its payload, whatever it is: tests/peers/realtime.test.mjs.
 // A body of /rest/v1 is rows, or arguments of a function: tests/api/rest.test.mjs.
 const withBody = routes.filter((route) => bodySchemaOf(route) && !route.path.startsWith('/rest/') &&

@@ -412,6 +412,7 @@ export const successes = {
     'POST /v1/audio/speech': () => ({ path: '/v1/audio/speech', body: { model: 'espeak_local', voice: 'alloy', input: 'Hi.' }, type: 'audio/mpeg' }),
     'GET /v1/audio/voices': plain('/v1/audio/voices'),
     'POST /sdk/llm/vectors/upsert': () => ({ path: '/sdk/llm/vectors/upsert', body: oneVector }),
+    'POST /sdk/llm/vectors/bulk': () => ({ path: '/sdk/llm/vectors/bulk', body: '{"ids":["one","two"],"workspaceId":"bulk"}\nAAAABBBBCCCCDDDD' }),     // two numbers a row
     'POST /sdk/llm/vectors/query': vectorPath('query', { vector: [0, 1, 0] }),
     'POST /sdk/llm/vectors/delete': vectorPath('delete', { deleteAll: true, workspaceId: 'to-be-emptied' }),
     'GET /sdk/llm/vectors/workspaces': vectorPath('workspaces'),

@@ -52,8 +52,6 @@ test('a query may ask for fewer, for metadata, for a least score and for the vec
     assert.deepEqual(ids(await query({ filter: { page: { $in: [1, 3] } } })), ['x', 'xy']);
     assert.deepEqual(ids(await query({ filter: { documentId: 'nowhere' } })), []);
     assert.deepEqual(ids(await query({ scoreThreshold: 0.9 })), ['x']);
-    assert.deepEqual(ids(await query({ topK: 1, exact: true })), ['x']);
-    assert.equal((await query({ exact: 'yes' })).status, 400);
     const [hit] = (await query({ topK: 1, includeVectors: true })).body.results;
     assert.deepEqual(hit.vector, [1, 0, 0]);
 });
@@ -106,7 +104,7 @@ test('without the permission nothing is read or written', async (t) => {
     const h = await shared(t);
     const app = h.asApp(await newApp(h));
     const cases = [
-        ['POST', 'upsert', { vectors: three }, 'vectors.write'], ['POST', 'delete', { deleteAll: true }, 'vectors.write'],
+        ['POST', 'upsert', { vectors: three }, 'vectors.write'], ['POST', 'bulk', {}, 'vectors.write'], ['POST', 'delete', { deleteAll: true }, 'vectors.write'],
         ['POST', 'register', { provider: 'embedded' }, 'vectors.write'], ['POST', 'query', { vector: [1] }, 'vectors.read'],
         ['GET', 'workspaces', undefined, 'vectors.read'], ['GET', 'config', undefined, 'vectors.read'],
         ['GET', 'list', undefined, 'vectors.read'], ['GET', 'count', undefined, 'vectors.read'],
@@ -162,6 +160,47 @@ test('a vector in base64 that breaks a rule is refused', async (t) => {
     const mixed = await dev('POST', `${base}/upsert`, { vectors: [axes('good', [1, 0, 0]), { id: 'bad', vector_b64: packed([1, 0]) }] });
     assert.equal(mixed.body.code, 'DIMENSION_MISMATCH');
     assert.match((await dev('POST', `${base}/query`, { text: 'x', embed: true, vector_b64: good })).body.error, /`embed` makes a vector of `text`: it must be left out beside `vector_b64`/);
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 3);
+});
+
+const bulkBody = (head, numbers) => Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), Buffer.from(Float32Array.from(numbers).buffer)]);
+const asBytes = { 'content-type': 'application/octet-stream' };
+
+test('vectors sent in bulk are found like others, with their metadata', async (t) => {
+    const { dev } = await withThree(t);
+    const stored = await dev('POST', `${base}/bulk`, bulkBody({ ids: ['p', 'x'], metadata: [{ page: 9 }, {}] }, [0, 0, 1, 0, -1, 0]), asBytes);
+    assert.deepEqual([stored.status, stored.body.upserted], [200, 2], stored.text);
+    const [hit] = (await dev('POST', `${base}/query`, { vector: [0, 0, 2], topK: 1, includeVectors: true })).body.results;
+    assert.deepEqual(hit, { id: 'p', score: 1, metadata: { page: 9 }, vector: [0, 0, 1] });
+    assert.deepEqual(ids(await dev('POST', `${base}/query`, { vector: [0, -1, 0], topK: 1 })), ['x'], 'an id that was there is replaced');
+    assert.equal((await dev('GET', `${base}/count`)).body.count, 4);
+    const other = await dev('POST', `${base}/bulk`, bulkBody({ ids: ['o'], workspaceId: 'bulk', embeddingModel: 'm' }, [1]), asBytes);
+    assert.match(other.body.namespace, /_bulk$/);
+    assert.equal((await dev('GET', `${base}/count?workspaceId=bulk`)).body.embeddingModel, 'm');
+});
+
+test('bulk bytes that break a rule are refused whole', async (t) => {
+    const { dev } = await withThree(t);
+    const refusals = [
+        ['', 'VALIDATION_ERROR', /one line of JSON, a line feed/],
+        ['{"ids":["a"]}', 'VALIDATION_ERROR', /one line of JSON, a line feed/],
+        ['{"ids":["a"}\nAAAA', 'INVALID_JSON', /JSON/],
+        [bulkBody({ ids: ['a', 'b'] }, [1, 0, 0]), 'VALIDATION_ERROR', /12 bytes follow the line feed: for 2 ids/],
+        [bulkBody({ ids: ['a', 'b'] }, [1, 0, 0, NaN, 0, 0]), 'VALIDATION_ERROR', /vectors\[1\]\.vector` must hold finite numbers/],
+        [bulkBody({ ids: ['a'] }, [1, 0, 0, 0]), 'DIMENSION_MISMATCH', /holds vectors of 3 dimensions/],
+        [bulkBody({ ids: ['i'.repeat(513)] }, [1, 0, 0]), 'VALIDATION_ERROR', /vectors\[0\]\.id` must be .*512/],
+        [bulkBody({ ids: ['a'], metadata: [{ text: 'x'.repeat(65536) }] }, [1, 0, 0]), 'VALIDATION_ERROR', /vectors\[0\]\.metadata` must be at most 65536 bytes/],
+        [bulkBody({ ids: ['a'], workspaceId: '' }, [1, 0, 0]), 'VALIDATION_ERROR', /workspaceId/],
+    ];
+    for (const [body, code, text] of refusals) {
+        const reply = await dev('POST', `${base}/bulk`, body, asBytes);
+        assert.equal(`${reply.status} ${reply.body.code}`, `400 ${code}`, String(body).slice(0, 100));
+        assert.match(reply.body.error, text);
+    }
+    const packedBody = await dev('POST', `${base}/bulk`, bulkBody({ ids: ['a'] }, [1, 0, 0]), { ...asBytes, 'content-encoding': 'gzip' });
+    assert.equal(`${packedBody.status} ${packedBody.body.code}`, '415 UNSUPPORTED_ENCODING');
+    const line = Buffer.concat([Buffer.alloc(33 * 1024 * 1024, ' '), bulkBody({ ids: ['a'] }, [1, 0, 0])]);
+    assert.equal((await dev('POST', `${base}/bulk`, line, asBytes)).body.code, 'BODY_TOO_LARGE');
     assert.equal((await dev('GET', `${base}/count`)).body.count, 3);
 });
 

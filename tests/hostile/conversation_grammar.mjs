@@ -88,7 +88,7 @@ export function withValues(text, values) {
 // The bytes of one request as a well-behaved client sends it.
 export function plainRequest({ method, target, credentials, body }) {
     const headers = [['host', 'localhost'], ...Object.entries(credentials)];
-    const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+    const bytes = body === undefined ? undefined : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
     if (bytes)
         headers.push(['content-type', 'application/json']);
     return { method, target, version: 'HTTP/1.1', headers, body: bytes, framing: 'length', lineEnd: '\r\n' };

@@ -1,13 +1,14 @@
 /* Vectors of an app's workspaces (specification, "Vector store"; decision D9; docs/vectors.md). */
 #include "api/api.h"
 #include "api/resources/metered.h"
+#include "api/resources/vector_bulk.h"
 #include "api/resources/vector_texts.h"
 #include "api/routes.h"
 #include "base/limits.h"
 #include "store/tables/apps.h"
 #include "store/tables/keys.h"
 
-enum { WORKSPACE_CHARS = 128, MODEL_CHARS = 200, ID_CHARS = LIMIT_VECTOR_ID_BYTES, TOP_K_DEFAULT = 5 };
+enum { ID_CHARS = LIMIT_VECTOR_ID_BYTES, TOP_K_DEFAULT = 5 };
 
 #define NO_MIN_SCORE (-2.0)
 
@@ -21,7 +22,7 @@ struct query_body {
     struct json_value filter;
     const char *workspace, *model, *text, *app, *key;
     double min_score;
-    bool with_vectors, has_min_score, is_embedded, exact;
+    bool with_vectors, has_min_score, is_embedded;
 };
 struct delete_body {
     const char *workspace;
@@ -38,13 +39,6 @@ struct list_query {
     int64_t limit, offset;
     bool with_vectors;
 };
-
-#define FIELD_WORKSPACE(type)                                                                                          \
-    FIELD_STRING(type, workspace, "workspaceId", .min = 1, .max = WORKSPACE_CHARS,                                     \
-                 .def_str = VECTOR_WORKSPACE_DEFAULT, .help = "each value is a namespace of its own")
-#define FIELD_MODEL(type)                                                                                              \
-    FIELD_STRING(type, model, "embeddingModel", .min = 1, .max = MODEL_CHARS,                                          \
-                 .help = "what made the vector; refused when the namespace holds those of another model")
 
 #define HELP_BASE64 "instead of `vector`: base64 of its float32 numbers, little end first"
 
@@ -89,8 +83,6 @@ static const struct field query_fields[] = {
     FIELD_DOUBLE(struct query_body, min_score, "scoreThreshold", .min = NO_MIN_SCORE, .max = 1, .def = NO_MIN_SCORE,
                  .present_offset = offsetof(struct query_body, has_min_score), .help = "lower scores are left out"),
     FIELD_BOOL(struct query_body, with_vectors, "includeVectors"),
-    FIELD_BOOL(struct query_body, exact, "exact",
-               .help = "true: every vector is compared, as without lists and sketches (embedded store)"),
     FIELD_MODEL(struct query_body),
     FIELD_END,
 };
@@ -170,6 +162,12 @@ static int check_upsert(const struct request *req, const void *body, struct err 
     return vector_texts_check(&((const struct upsert_body *)body)->vectors, e);
 }
 
+static void write_upserted(struct response *res, const struct vector_space *space, size_t n)
+{
+    json_add_int(&res->json, "upserted", (int64_t)n);
+    json_add_string(&res->json, "namespace", space->ns);
+}
+
 static int upsert_vectors(struct request *req, struct response *res, struct err *e)
 {
     const struct upsert_body *body = req->body;
@@ -185,11 +183,27 @@ static int upsert_vectors(struct request *req, struct response *res, struct err 
         r = make_batch(req->arena, &body->vectors, &batch, e);
     if (r == 0)
         r = vector_space_upsert(&space, &batch, model, e);
-    if (r < 0)
-        return r;
-    json_add_int(&res->json, "upserted", (int64_t)batch.n);
-    json_add_string(&res->json, "namespace", space.ns);
-    return 0;
+    if (r == 0)
+        write_upserted(res, &space, batch.n);
+    return r;
+}
+
+static int upsert_bulk(struct request *req, struct response *res, struct err *e)
+{
+    AUTO(vector_space_clear) struct vector_space space = { 0 };
+    struct vector_bulk bulk = { 0 };
+    int r;
+
+    r = request_check_coding(req, e);
+    if (r == 0)
+        r = vector_bulk_read(http_exchange_body_arena(req->exchange), req->exchange->request.body, &bulk, e);
+    if (r == 0)
+        r = vector_space_open(metered_call(req), bulk.workspace, &space, e);
+    if (r == 0)
+        r = vector_space_upsert(&space, &bulk.batch, bulk.model, e);
+    if (r == 0)
+        write_upserted(res, &space, bulk.batch.n);
+    return r;
 }
 
 /* ---- query and list ---- */
@@ -303,7 +317,6 @@ static int query_vectors(struct request *req, struct response *res, struct err *
         .filter = body->filter,
         .min_score = body->min_score,
         .with_vectors = body->with_vectors,
-        .exact = body->exact,
         .text = body->text,
     };
     AUTO(vector_space_clear) struct vector_space space = { 0 };
@@ -457,6 +470,20 @@ const struct route vector_routes[] = {
       .answer = upsert_answer,
       .handler = upsert_vectors,
       .summary = "Store vectors, replacing those of the same ids; all or nothing",
+      .tag = "Vectors" },
+    { .method = HTTP_POST,
+      .path = "/sdk/llm/vectors/bulk",
+      .permission = PERM_VECTORS_WRITE,
+      .needs_long = is_far,
+      .is_sdk = true,
+      .own_body = vector_bulk_head,
+      .body_type = "application/octet-stream",
+      .max_body = LIMIT_BODY_VECTORS,
+      .stores = true,
+      .answer = upsert_answer,
+      .handler = upsert_bulk,
+      .summary =
+          "Store many vectors: a line of JSON with their ids, a line feed, then their float32 numbers; all or nothing",
       .tag = "Vectors" },
     { .method = HTTP_POST,
       .path = "/sdk/llm/vectors/query",

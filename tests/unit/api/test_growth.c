@@ -9,6 +9,7 @@
 #include "api/routes.h"
 #include "api/compat/v1_anthropic_body.h"
 #include "api/compat/v1_responses_body.h"
+#include "api/resources/vector_bulk.h"
 #include "../apps/app_config.h"
 #include "backend/filter.h"
 #include "base/json_names.h"
@@ -218,6 +219,14 @@ static void read_vectors(struct arena *a, struct slice text, const struct growin
                                          MIN(embed_vector_length(reply.vectors[i]), ARRAY_SIZE(first)));
 }
 
+static void read_bulk(struct arena *a, struct slice text, const struct growing *g)
+{
+    struct vector_bulk bulk = { 0 };
+    struct err e = { 0 };
+
+    (void)!vector_bulk_read(a, text, &bulk, &e);
+}
+
 static void read_events(struct arena *a, struct slice text, const struct growing *g)
 {
     struct sse_reader r;
@@ -409,6 +418,10 @@ static void lists_and_vectors_grow_with_their_length(void **state)
         { "vectors of Ollama", 2000, "{\"embeddings\":[", "[0.5,0.%]", NULL, "]}", read_vectors },
         { "vectors in one place", 2000, "{\"data\":[", "{\"index\":0,\"embedding\":[0.5]}", NULL, "]}", read_vectors },
         { "dimensions", 4000, "{\"embeddings\":[[", "0.%", NULL, "]]}", read_vectors },
+        { "ids of a bulk upsert", 1200, "{\"ids\":[", "\"%\"", NULL, "]}\n", read_bulk },
+        { "metadata of a bulk upsert", 1200, "{\"ids\":[\"a\"],\"metadata\":[", "{\"n\":%}", NULL, "]}\nAAAA",
+          read_bulk },
+        { "numbers of a bulk upsert", 1000, "{\"ids\":[\"a\"]}\n", "AAAA", "", "", read_bulk },
     };
 
     assert_all_linear(cases, ARRAY_SIZE(cases));
