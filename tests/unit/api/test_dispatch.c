@@ -429,8 +429,8 @@ static void own_and_configured_origins_get_cors_headers_and_others_none(void **s
     assert_string_equal(header_of(&w, &reply, "vary"), "origin");
     assert_string_equal(
         header_of(&w, &reply, "access-control-expose-headers"),
-        "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, mcp-session-id, "
-        "content-range, content-location, location, preference-applied, x-supabase-api-version");
+        "x-request-id, retry-after, x-hearth-provider, x-hearth-overhead-ms, x-hearth-queue-ms, x-hearth-voice, "
+        "mcp-session-id, content-range, content-location, location, preference-applied, x-supabase-api-version");
     reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP, "");
     assert_null(header_of(&w, &reply, "access-control-allow-origin"));
     reply = request(&w, "GET /sdk/ping HTTP/1.1\r\n" AS_APP "origin: https://evil.example\r\n", "");
