@@ -27,6 +27,10 @@ struct bench {
     int n_ids;
     atomic_int next, n_done, n_failed;
     _Atomic int64_t event_us;
+    pthread_mutex_t lock; /* guards the sweep */
+    struct arena *swept;  /* owned */
+    struct backend_rows sweep;
+    size_t from, n_taken;
 };
 
 static PGconn *connect_to(const char *url)
@@ -102,24 +106,42 @@ static void *work_split(void *arg)
     return NULL;
 }
 
-/* Machines and threads begin at different rows of what all of them see. */
+/* The next row of the machine's sweep; machines begin at different rows of what all of them see. Under the lock. */
+static const char *next_of_sweep(struct bench *b)
+{
+    struct backend_claim as = { "svc_activities", NULL, b->machine, STALE_MS, 3 };
+    unsigned seed = (unsigned)clock_mono_us();
+
+    if (b->n_taken == b->sweep.n) {
+        arena_free(b->swept);
+        b->swept = arena_new();
+        b->n_taken = 0;
+        if (b->backend->ops->claimable(b->backend, "svc_activities", &as, NULL, PAGE, b->swept, &b->sweep, NULL) < 0)
+            b->sweep.n = 0;
+        b->from = b->sweep.n > 0 ? (size_t)rand_r(&seed) % b->sweep.n : 0;
+    }
+    return b->n_taken < b->sweep.n ? b->sweep.items[(b->from + b->n_taken++) % b->sweep.n].id : NULL;
+}
+
+static bool take_next(struct bench *b, char ret[40])
+{
+    const char *id;
+
+    pthread_mutex_lock(&b->lock);
+    id = next_of_sweep(b);
+    snprintf(ret, 40, "%s", id ? id : "");
+    pthread_mutex_unlock(&b->lock);
+    return id != NULL;
+}
+
+/* One sweep a machine, as a service does it; its threads work on what the sweep found. */
 static void *work_drain(void *arg)
 {
     struct bench *b = arg;
-    unsigned seed = (unsigned)clock_mono_us() ^ (unsigned)(uintptr_t)pthread_self();
-    struct backend_claim as = { "svc_activities", NULL, b->machine, STALE_MS, 3 };
-    struct backend_rows rows = { .n = 1 };
+    char id[40];
 
-    while (rows.n > 0) {
-        AUTO(arena_freep) struct arena *a = arena_new();
-        size_t from;
-
-        if (b->backend->ops->claimable(b->backend, "svc_activities", &as, NULL, PAGE, a, &rows, NULL) < 0)
-            return arg;
-        from = rows.n > 0 ? (size_t)rand_r(&seed) % rows.n : 0;
-        for (size_t i = 0; i < rows.n; i++)
-            (void)!work_one(b, rows.items[(from + i) % rows.n].id);
-    }
+    while (take_next(b, id))
+        (void)!work_one(b, id);
     return NULL;
 }
 
@@ -154,6 +176,7 @@ static int run_threads(struct bench *b, int n_threads, void *(*fn)(void *arg))
     printf("{\"done\":%d,\"failed\":%d,\"started_ms\":%lld,\"ended_ms\":%lld}\n", atomic_load(&b->n_done),
            atomic_load(&b->n_failed), (long long)started_us / 1000, (long long)clock_wall_ms());
     backend_close(b->backend);
+    arena_free(b->swept);
     return atomic_load(&b->n_failed) ? 1 : 0;
 }
 
@@ -264,7 +287,7 @@ static int measure_writer(struct bench *b, const char *mode, int n)
 
 int main(int argc, char **argv)
 {
-    struct bench b = { .url = argc > 1 ? argv[1] : "" };
+    struct bench b = { .url = argc > 1 ? argv[1] : "", .lock = PTHREAD_MUTEX_INITIALIZER };
     const char *what = argc > 2 ? argv[2] : "";
 
     if (strcmp(what, "setup") == 0)

@@ -1,10 +1,11 @@
 /* Fills an embedded vector store, queries it and prints its figures as one line of JSON.
  *
  *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-k uniform|clustered] [-l ROWS] [-c
- * KERNEL] [-i FILE] [FOLDER]
+ * KERNEL] [-s KERNEL] [-z DEVIATIONS] [-i FILE] [FOLDER]
  *
  * -l: inverted lists above so many rows (default: none); they are built before queries are measured. -c: the name
- * of a kernel (vector/engine/kernel.c) instead of the best of this processor. -i: rows, then
+ * of a kernel (vector/engine/kernel.c) instead of the best of this processor, -s: of one for sketches
+ * (vector/engine/sketch_kernel.c). -z: deviations, 0 for no sketches (3). -i: rows, then
  * queries, as float32 of this machine's byte order instead of ones made up. Queries run on one thread through the
  * engine, then on THREADS. Recall is counted against an exact search over the floats. FOLDER (default: the current one)
  * gets a database that is removed at the end; /tmp may be memory. cpu_p50_us is the processor time of a query,
@@ -17,6 +18,7 @@
 #include "base/json_write.h"
 #include "vector/engine/engine.h"
 #include "vector/engine/quant.h"
+#include "vector/engine/sketch_kernel.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,7 +34,9 @@ struct bench {
     size_t n, n_dimensions, batch, n_queries, n_threads;
     int64_t list_above;
     bool is_clustered;
+    double deviations;
     const struct kernel *kernel;
+    const struct sketch_kernel *sketch_kernel;
     float *rows, *queries;
     uint64_t dice;
     atomic_size_t next;
@@ -124,14 +128,17 @@ static int64_t own_memory(void)
 
 static void open_store(struct bench *b)
 {
-    struct vectors_embedded_config config = {
-        .path = b->path, .list_above_rows = b->list_above, .target_recall = 0.97, .memory_bytes = INT64_C(8) << 30
-    };
+    struct vectors_embedded_config config = { .path = b->path,
+                                              .list_above_rows = b->list_above,
+                                              .target_recall = 0.97,
+                                              .sketch_deviations = b->deviations,
+                                              .memory_bytes = INT64_C(8) << 30 };
     struct err e = { 0 };
 
     if (vectors_embedded_open(&config, &b->v, &e) < 0)
         die("open", &e);
     engine_of(b->v)->kernel = b->kernel;
+    engine_of(b->v)->sketch_kernel = b->sketch_kernel;
 }
 
 static void upsert(struct bench *b, size_t from, size_t n, const char *prefix)
@@ -293,16 +300,14 @@ static void measure_load(struct bench *b)
     json_add_double(&b->w, "memory_mb_per_100k", (double)(own_memory() - memory_kb) / 1024 * 1e5 / (double)b->n);
 }
 
-/* Waits for the lists that the load caused to be built. */
-static void measure_lists(struct bench *b)
+/* Waits for the sketches and lists that the load caused to be made. */
+static void measure_keeper(struct bench *b)
 {
     int64_t started_us = clock_mono_us();
 
-    if (b->list_above == INT64_MAX)
-        return;
     keeper_wake(engine_of(b->v)->keeper);
     keeper_wait(engine_of(b->v)->keeper);
-    json_add_double(&b->w, "lists_seconds", (double)(clock_mono_us() - started_us) / 1e6);
+    json_add_double(&b->w, "keeper_seconds", (double)(clock_mono_us() - started_us) / 1e6);
 }
 
 /* --- the bare pass --- */
@@ -407,7 +412,7 @@ static void run(struct bench *b)
     open_store(b);
     measure_upserts(b);
     measure_load(b);
-    measure_lists(b);
+    measure_keeper(b);
     measure_queries(b, NULL, "p50_us", "p99_us");
     json_add_int(&b->w, "cpu_p50_us", b->cpu_us[b->n_queries / 2]);
     measure_queries(b, "{\"documentId\":\"doc-3\"}", "document_p50_us", "document_p99_us");
@@ -431,11 +436,20 @@ static const struct kernel *kernel_named(const char *name)
     return kernel->name && kernel->is_supported() ? kernel : NULL;
 }
 
+static const struct sketch_kernel *sketch_kernel_named(const char *name)
+{
+    const struct sketch_kernel *kernel = sketch_kernels;
+
+    while (kernel->name && strcmp(kernel->name, name) != 0)
+        kernel++;
+    return kernel->name && kernel->is_supported() ? kernel : NULL;
+}
+
 static int read_options(struct bench *b, int argc, char **argv)
 {
     int option;
 
-    while ((option = getopt(argc, argv, "n:d:b:q:t:k:l:c:i:")) != -1)
+    while ((option = getopt(argc, argv, "n:d:b:q:t:k:l:c:s:z:i:")) != -1)
         switch (option) {
         case 'n':
             b->n = strtoul(optarg, NULL, 10);
@@ -461,13 +475,19 @@ static int read_options(struct bench *b, int argc, char **argv)
         case 'c':
             b->kernel = kernel_named(optarg);
             break;
+        case 's':
+            b->sketch_kernel = sketch_kernel_named(optarg);
+            break;
+        case 'z':
+            b->deviations = strtod(optarg, NULL);
+            break;
         case 'i':
             b->input = optarg;
             break;
         default:
             return -1;
         }
-    return b->kernel && b->n && b->n_dimensions && b->batch && b->n_queries && b->n_threads &&
+    return b->kernel && b->sketch_kernel && b->n && b->n_dimensions && b->batch && b->n_queries && b->n_threads &&
                    b->n_threads <= MAX_THREADS
                ? 0
                : -1;
@@ -482,6 +502,8 @@ int main(int argc, char **argv)
                        .n_threads = 8,
                        .list_above = INT64_MAX,
                        .kernel = kernel_best(),
+                       .sketch_kernel = sketch_kernel_best(),
+                       .deviations = 3,
                        .dice = 88172645463325252 };
     static const char *const suffixes[] = { "", "-wal", "-shm" };
     char folder[256], path[300], name[320];

@@ -78,6 +78,10 @@ struct backend_position { /* of a row in the order of creation */
     const char *created_at, *id;
 };
 
+struct backend_reach {     /* where apps reach the rows by themselves */
+    const char *url, *key; /* key: for anonymous callers and users */
+};
+
 struct backend_new_row {
     const char *table, *id /* NULL: generated */, *app_id, *user_id, *raw_data;
 };
@@ -203,6 +207,8 @@ struct backend_ops {
     int (*declare)(struct backend *b, const struct table_shape *declared, struct err *e);
     /* NULL: the place knows no users, and callers choose rows by user_id. */
     int (*as_user)(struct backend *b, const char *token, struct arena *a, struct backend **ret, struct err *e);
+    /* NULL: over the face of this service. */
+    int (*reach)(struct backend *b, struct arena *a, struct backend_reach *ret, struct err *e);
     /* For Custom Mode; each may be NULL. */
     int (*clock)(struct backend *b, int64_t *ret_ms, struct err *e); /* NULL: the clock of this machine */
     int (*probe)(struct backend *b, const char *table, struct arena *a, struct table_probe *ret,

@@ -5,10 +5,22 @@
 #include "backend/hosted/hosted_setup.h"
 #include "backend/postgres/postgres_place.h"
 
+static struct backend_file file_of(struct settings *settings, enum setting_id where, const char *data_dir,
+                                   const char *name, struct arena *a)
+{
+    const char *named = settings_string(settings, a, where);
+
+    return *named ? (struct backend_file){ named, true }
+                  : (struct backend_file){ arena_printf(a, "%s/%s", data_dir, name), false };
+}
+
+#define EMBEDDED_FILE "backend.db"
+
+/* Also where the settings name another provider (service/open_backend.c). */
 static int open_embedded(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e)
 {
     const struct backend_embedded_config c = {
-        .path = backend_provider_file(place->settings, place->data_dir, a).path,
+        .path = file_of(place->settings, SETTING_BACKEND_FILE, place->data_dir, EMBEDDED_FILE, a).path,
         .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
         .instance = place->instance,
         .poll_ms = (int)settings_int(place->settings, SETTING_BACKEND_POLL_MS),
@@ -23,7 +35,7 @@ static int open_embedded(const struct backend_place *place, struct arena *a, str
 const struct backend_provider backend_providers[] = {
     { .name = "embedded",
       .where = SETTING_BACKEND_FILE,
-      .file = "backend.db",
+      .file = EMBEDDED_FILE,
       .schema_version = EMBEDDED_SCHEMA_VERSION,
       .open = open_embedded,
       .check = backend_embedded_check },
@@ -92,11 +104,6 @@ int backend_provider_check(enum setting_id setting, const char *value, const cha
 struct backend_file backend_provider_file(struct settings *settings, const char *data_dir, struct arena *a)
 {
     const struct backend_provider *p = backend_provider_of(settings);
-    const char *named;
 
-    if (!p || !p->file)
-        return (struct backend_file){ NULL, false };
-    named = settings_string(settings, a, p->where);
-    return *named ? (struct backend_file){ named, true }
-                  : (struct backend_file){ arena_printf(a, "%s/%s", data_dir, p->file), false };
+    return p && p->file ? file_of(settings, p->where, data_dir, p->file, a) : (struct backend_file){ NULL, false };
 }

@@ -291,7 +291,9 @@ enum {
     LIMIT_APP_DELIVERIES = 1000,      /* of one app that it has not accepted; beyond them it gets no further task */
     LIMIT_DELIVERY_THREADS = 8,       /* apps that are told at the same time */
     LIMIT_DELIVERY_PAUSE_MS = 300000, /* the longest pause between two tries */
-    LIMIT_DELIVERY_START_MS = 10000,  /* after an app's start its ends are tried every ... */
+    LIMIT_APP_AWAY_FIRST_MS = 1200, /* an app that does not answer is looked for after this pause, doubled up to ... */
+    LIMIT_APP_AWAY_MS = 60000,
+    LIMIT_DELIVERY_START_MS = 10000, /* after an app's start its ends are tried every ... */
     LIMIT_DELIVERY_START_PAUSE_MS = 250,
     LIMIT_DELIVERY_KEPT_MS = 86400000, /* how long a delivered or dropped end is kept, without its content */
 

@@ -285,6 +285,15 @@ void cli_print_object(struct json_value object)
     buf_clear(&out);
 }
 
+/* Line by line: a line end in a value is printed as what it is, one in the template ends a line. */
+static void print_done(struct cli *cli, const char *done, struct json_value answer)
+{
+    for (const char *end; done; done = end ? end + 1 : NULL) {
+        end = strchr(done, '\n');
+        out_print("%s\n", fill(cli, end ? arena_strndup(cli->arena, done, (size_t)(end - done)) : done, answer, false));
+    }
+}
+
 void cli_show(struct cli *cli, struct json_value answer)
 {
     const struct command *c = cli->command;
@@ -299,7 +308,7 @@ void cli_show(struct cli *cli, struct json_value answer)
     else if (c->list)
         cli_print_object(list);
     else
-        out_print("%s\n", fill(cli, c->done, answer, false));
+        print_done(cli, c->done, answer);
 }
 
 /* --- building the row's request --- */

@@ -23,11 +23,28 @@ static unsigned ops_of(struct slice event)
     return ALL_OPS;
 }
 
+/* A member that is no text must not be taken for one that is missing: that would be every row. */
+static int check_texts(struct json_value v, struct err *e)
+{
+    static const char *const names[] = { "event", "schema", "table", "filter" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        struct json_value member = json_get(v, names[i]);
+
+        if (!json_is_absent(member) && !json_cstr(member))
+            return err_set(e, -EINVAL, "VALIDATION_ERROR", "`%s` of a subscription must be text", names[i]);
+    }
+    return 0;
+}
+
 static int read_binding(struct arena *a, struct json_value v, struct rt_binding *ret, struct err *e)
 {
     struct json_value schema = json_get(v, "schema"), table = json_get(v, "table");
     struct slice filter = json_string(json_get(v, "filter"));
+    int r = check_texts(v, e);
 
+    if (r < 0)
+        return r;
     if (json_type(v) != JSON_OBJECT || (json_is_absent(schema) && json_is_absent(table)))
         return err_set(
             e, -EINVAL, "VALIDATION_ERROR",

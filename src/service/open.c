@@ -196,6 +196,7 @@ static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
             .instance = s->instance,
             .list_above_rows = settings_int(s->settings, SETTING_VECTORS_LIST_ABOVE_ROWS),
             .target_recall = (double)settings_int(s->settings, SETTING_VECTORS_TARGET_RECALL_PERCENT) / 100,
+            .sketch_deviations = (double)settings_int(s->settings, SETTING_VECTORS_SKETCH_DEVIATIONS),
             .memory_bytes = settings_int(s->settings, SETTING_VECTORS_MEMORY_MB) << 20,
         },
         .is_lazy = !is_serving,

@@ -96,7 +96,7 @@ static int put(struct settings *s, enum setting_origin o, const char *where, con
     if (!settings_find(key, &id))
         return refuse_key(where, key, e);
     if (rules_check(&settings_rules[id], text, &number, why) < 0)
-        return settings_rules[id].is_secret
+        return settings_rules[id].is_secret || settings_rules[id].may_be_secret
                    ? err_set(e, -EINVAL, "BAD_SETTING", "%s%s%s %s", where, colon, key, why)
                    : err_set(e, -EINVAL, "BAD_SETTING", "%s%s%s %s; it is \"%.80s\"", where, colon, key, why, text);
     replace(&s->layers[id][o], text, number);
@@ -198,12 +198,17 @@ static int check_kept(const struct settings *s, struct err *e)
 
 /* ---- stored values that cannot be used ---- */
 
+void settings_note_fault(struct settings *s, const char *why)
+{
+    if (s->n_faults < MAX_FAULTS)
+        s->faults[s->n_faults++] = xstrdup(why);
+}
+
 static void note_fault(struct settings *s, const char *key, const char *why)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
 
-    if (s->n_faults < MAX_FAULTS)
-        s->faults[s->n_faults++] = xstrdup(arena_printf(a, "%s; `hearth settings unset %.80s` removes it", why, key));
+    settings_note_fault(s, arena_printf(a, "%s; `hearth settings unset %.80s` removes it", why, key));
 }
 
 /* Ignores the value of the database layer; the layers below apply. */

@@ -74,6 +74,7 @@ enum setting_id {
     SETTING_SPEECH_CACHE_MB,
     SETTING_VECTORS_LIST_ABOVE_ROWS,
     SETTING_VECTORS_TARGET_RECALL_PERCENT,
+    SETTING_VECTORS_SKETCH_DEVIATIONS,
     SETTING_VECTORS_MEMORY_MB,
     SETTING_VECTORS_STORE_TIMEOUT_S,
     SETTING_NET_PRIVATE_HOSTS,
@@ -163,7 +164,8 @@ struct setting_rule {
     const char *const *one_of; /* ENUM */
     /* Optional additional check of one value (one element of a LIST): returns NULL, or the violated rule. */
     const char *(*check)(const char *value);
-    bool is_secret; /* shown as **** */
+    bool is_secret;     /* shown as **** */
+    bool may_be_secret; /* a refused value is not repeated: somebody may have mixed up two keys */
     bool needs_restart;
     const char *help;
 };
@@ -187,8 +189,10 @@ int settings_load(const struct settings_sources *from, struct settings **ret, st
 /* Sets the database layer when the store was opened after the load. Usable rows apply; -EINVAL BAD_SETTING when a row
  * is unusable: a repair command continues with the others. */
 int settings_apply_rows(struct settings *s, const struct setting_row *rows, size_t n, struct err *e) MUST_CHECK;
-/* Stored values that cannot be used, each as a sentence that says how to remove it; NULL after the last. */
+/* Values that cannot be used, each as a sentence; of a stored one, it says how to remove it. NULL after the last. */
 const char *settings_fault(const struct settings *s, size_t i);
+/* For a value of another layer that failed when it was used, before other threads know the settings. */
+void settings_note_fault(struct settings *s, const char *why);
 /* Ignores, for the rest of this process, a stored value that failed when it was used. */
 void settings_drop_stored(struct settings *s, enum setting_id id, const char *why);
 /* Reads the file layer again; path NULL makes it empty. -EINVAL BAD_SETTING, without any change, when a value is wrong

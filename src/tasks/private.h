@@ -152,6 +152,16 @@ void task_want_end(struct tasks *t); /* an agent was started */
 void task_want_left(struct tasks *t, const struct task_run *run);
 void task_want_retry(struct tasks *t, void *arg);
 
+/* ---- away.c: apps in Custom Mode that do not answer ---- */
+
+struct task_away {   /* guarded */
+    bool is_waiting; /* for the next look */
+    int64_t delay_ms;
+};
+void task_away_note(struct tasks *t);
+void task_away_run(struct tasks *t, void *arg);
+void task_away_reset(struct tasks *t); /* an app was registered, started or ended */
+
 /* ---- waits.c: runs that wait for a person ---- */
 
 void task_waits_run(struct tasks *t, void *arg);
@@ -302,8 +312,8 @@ struct tasks {
     char started_at[25];
     struct pool *pool; /* owned; NULL while not serving */
     struct loop_timer *heartbeat_timer, *sweep_timer, *presence_timer, *linger_timer, *count_timer, *want_timer,
-        *wait_timer; /* owned; loop thread */
-    struct coalesced_job intake, sweep, heartbeat, linger, presence, relisten, count, retry, waits;
+        *wait_timer, *away_timer; /* owned; loop thread */
+    struct coalesced_job intake, sweep, heartbeat, linger, presence, relisten, count, retry, waits, away_look;
     struct task_meters meters;
     bool is_counting; /* loop thread */
 
@@ -314,6 +324,7 @@ struct tasks {
     struct task_run *runs;
     struct task_app *apps;
     struct task_want want;
+    struct task_away away;
     struct task_intake_item *first_item, **last_item;
     size_t n_items, n_item_bytes;
     struct task_outside *outside[TASK_OUTSIDE_BUCKETS]; /* not guarded: used by the sweep only */

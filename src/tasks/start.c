@@ -306,6 +306,8 @@ static void note_not_taken(struct task_start *s, int r, const struct err *why)
         task_want_note(s->tasks, e.text);
     else
         log_warn("tasks", NULL, "work of app %s cannot be taken up: %s", LOG_Q(s->run->app), LOG_Q(e.text));
+    if (r == -EHOSTUNREACH || r == -EPROTO || r == -EIO)
+        task_away_note(s->tasks);
     task_run_leave_quietly(s->tasks, s->run); /* the sweep tries again */
 }
 

@@ -139,6 +139,7 @@ static void renew_listening(struct tasks *t, void *arg)
         log_error("tasks", NULL, "who listens cannot be read, so it stays as it was: %s", LOG_Q(e.text));
         return;
     }
+    task_away_reset(t);
     wake_listeners(t);
     coalesced_job_request(&t->presence);
     coalesced_job_request(&t->sweep);
@@ -238,6 +239,7 @@ static void init_coalesced_jobs(struct tasks *t)
     coalesced_job_init(&t->count, t, count_tasks, NULL);
     coalesced_job_init(&t->retry, t, task_want_retry, NULL);
     coalesced_job_init(&t->waits, t, task_waits_run, NULL);
+    coalesced_job_init(&t->away_look, t, task_away_run, NULL);
 }
 
 int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
@@ -307,6 +309,7 @@ static void start_timers(void *tasks)
     t->linger_timer = loop_timer_new(t->config.loop, on_timer, &t->linger);
     t->count_timer = loop_timer_new(t->config.loop, on_count_timer, t);
     t->want_timer = loop_timer_new(t->config.loop, on_timer, &t->retry);
+    t->away_timer = loop_timer_new(t->config.loop, on_timer, &t->away_look);
 }
 
 static void stop_timers(void *tasks)
@@ -320,6 +323,7 @@ static void stop_timers(void *tasks)
     t->count_timer = loop_timer_free(t->count_timer);
     t->want_timer = loop_timer_free(t->want_timer);
     t->wait_timer = loop_timer_free(t->wait_timer);
+    t->away_timer = loop_timer_free(t->away_timer);
 }
 
 static void end_store_thread(void *store)

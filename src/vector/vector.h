@@ -37,6 +37,7 @@ struct vector_query {
         filter;       /* absent: all. Equality on metadata keys; {"key": {"$in": [..]}}, $gt, $gte, $lt, $lte, $ne */
     double min_score; /* hits with a lower score are left out; -2: keeps all */
     bool with_vectors;
+    bool exact; /* every row is scored: the embedded store uses neither lists nor sketches; others ignore it */
     /* hybrid search: the vector ranking fused with full text of metadata.text by reciprocal rank. Without a vector: the
      * best by text, with scores 61 / (60 + rank). NULL: the vector alone. Only for stores with has_text. */
     const char *text;
@@ -138,6 +139,7 @@ struct vectors_embedded_config {
     struct instance *instance; /* the instance that owns the file; NULL: none */
     int64_t list_above_rows;   /* above this number of live rows inverted lists are built: 250000 */
     double target_recall;      /* 0.97 */
+    double sketch_deviations;  /* of a sketch's error, by which a row may score above it: 3; 0: no sketches */
     int64_t memory_bytes;      /* above it loaded namespaces are evicted */
 };
 int vectors_embedded_open(const struct vectors_embedded_config *c, struct vectors **ret, struct err *e) MUST_CHECK;

@@ -161,7 +161,9 @@ test('a project may be named by hand; a secret key is no publishable one, and it
     refused(await put({}), 400, 'VALIDATION_ERROR', /project/);
     refused(await put({ url: 'https://x.example' }), 400, 'VALIDATION_ERROR', /key/);
     refused(await put({ url: 'http://x.example', key: 'sb_publishable_x' }), 400, 'BAD_SETTING', /https/);
-    refused(await put({ url: 'https://x.example', key: secretKey }), 400, 'BAD_SETTING', /secret/);
+    const told = await put({ url: 'https://x.example', key: secretKey });
+    refused(told, 400, 'BAD_SETTING', /secret/);
+    assert.ok(!told.text.includes(secretKey) && !h.log.some((line) => line.includes(secretKey)), 'the key is not repeated');
     const { code, stdout } = await h.cli('backend', 'use', 'https://x.example/', '--key', 'sb_publishable_x', '--secret', { input: secretKey });
     assert.equal(code, 0);
     assert.match(stdout, /with its publishable key and a secret key/);
@@ -169,6 +171,29 @@ test('a project may be named by hand; a secret key is no publishable one, and it
     await h.socket('PUT', '/api/settings/backend.project', { value: 'https://y.example' });
     assert.equal((await h.socket('GET', '/api/backend/account')).body.project.has_secret, false, 'a secret is for its own project');
 });
+
+for (const [how, choose, env] of [['stored setting', (h) => h.cli('settings', 'set', 'backend.kind', 'hosted'), {}], ['environment', () => {}, { HEARTH_BACKEND_KIND: 'hosted' }]])
+    test(`an account is logged in and a project chosen after backend.kind is hosted: ${how}`, async (t) => {
+        const service = await accountDouble(t), h = coldHearth({ t, env: { ...settingsOf(service), ...env } });
+        const run = async (input, ...args) => {
+            const done = await h.cli('backend', ...args, { input });
+            assert.equal(done.code, 0, `${args}: ${done.stderr}`);
+            return done.stdout;
+        };
+        await choose(h);
+        assert.match(await run(`${service.newToken()}\n`, 'login', '--token'), /Logged in as ada/);
+        const other = await h.cli('key', 'list');
+        assert.notEqual(other.code, 0, 'other commands need the rows');
+        assert.match(other.stderr, /No project of the hosted service is chosen/);
+        const doctor = await h.cli('doctor');
+        assert.equal(doctor.code, 1, 'what is no repair is not hidden');
+        assert.match(doctor.stdout + doctor.stderr, /No project of the hosted service is chosen/);
+        assert.match(await run('', 'projects'), /Orders/);
+        assert.match(await run('', 'status'), /ada@example\.org/);
+        assert.match(await run('', 'logout'), /forgotten/);
+        assert.match(await run(`${service.newToken()}\n`, 'login', '--token'), /Logged in as ada/);
+        assert.match(await run('', 'use', 'Orders'), /The project is https:\/\/abcdefghijklmnopqrst/);    // the last: what follows would look for it
+    });
 
 const otherPoint = `04${'11'.repeat(64)}`;
 const shortOf = (hex) => hex.slice(2);

@@ -36,6 +36,14 @@ test('help is grouped by what a person wants, and each command is in one group',
     assert.equal(new Set(lines).size, lines.length);
 });
 
+test('the keys for apps of the hosted service are printed one a line, as a shell reads them', async (t) => {
+    const h = coldHearth({ t });
+    const { stdout, stderr, code } = await h.cli('backend', 'keys');
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^publishable sb_publishable_\S+\nsecret sb_secret_\S+\njwt_secret \S+\n$/);
+    assert.equal(stdout.includes('\\n'), false);
+});
+
 test('a group alone names its commands', async (t) => {
     const h = coldHearth({ t });
     const help = await h.cli('help', 'app');

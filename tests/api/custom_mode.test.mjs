@@ -66,7 +66,12 @@ async function ownApp(t, h, agent) {
         const isLock = request.url === '/api/task-lock';
         (isLock ? seen.locks : seen.ends).push({ text, body: JSON.parse(text), headers: request.headers });
         try {
-            const [status, body, headers] = await (isLock ? seen.lock : seen.webhook)(JSON.parse(text));
+            const answer = await (isLock ? seen.lock : seen.webhook)(JSON.parse(text));
+            if (answer === 'no answer') {
+                request.socket.destroy();
+                return;
+            }
+            const [status, body, headers] = answer;
             response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
         } catch { // the service, which has the rows, ends before this server does
             response.writeHead(500).end('{}');
@@ -174,6 +179,17 @@ test('an end is sent at once when its app runs again', async (t) => {
     await until(async () => (await deliveries(h)).find((one) => one.tries > 0), { what: 'a try' });
     await app.begin();
     assert.equal((await orderBecomes(h, id, 'completed')).price, 7);
+});
+
+test('rows that wait for an app are taken up soon after it listens, without waiting for the sweep', async (t) => {
+    const h = await start(t, { 'tasks.sweep_s': 3600 });
+    const app = await ownApp(t, h, await shellAgent(h, 'echo \'{"price": 1}\''));
+    const { lock, webhook } = honest(h);
+    let tries = 0;
+    Object.assign(app, { webhook, lock: (body) => ++tries > 2 ? lock(body) : 'no answer' });
+    const id = await newOrder(h, { article: 'nail' });
+    await orderBecomes(h, id, 'completed');
+    assert.equal(app.locks.length, 3);
 });
 
 test('the secret of an app that runs by itself is told to the administrator, and signs what the app is sent', async (t) => {

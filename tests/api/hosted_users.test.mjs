@@ -122,3 +122,16 @@ test('the functions that tell of the project answer with the rights of the user 
     assert.ok(Math.abs(Date.parse(await ask('svc_fn_now')) - Date.now()) < 60_000);
     assert.ok((await ask('svc_fn_shape', { schema_name: 'public', table_name: 'svc_activities' })).columns.length > 10);
 });
+
+test('an app is told the address and the publishable key of the project', async (t) => {
+    const { h, keys, service } = await hosted(t), app = service.asApp(await newApp(service, {}, ['database.config'])), key = await newKey(service);
+    for (const reply of [await app('GET', '/sdk/database/config'), await key.call('GET', '/sdk/database/config')]) {
+        assert.deepEqual([reply.body.config?.url, reply.body.config?.anonKey], [h.url, keys.publishable], reply.text);
+        assert.ok(!reply.text.includes(keys.secret));
+    }
+    await admin(service, 'PUT', '/api/backend/project', { url: h.url, key: token(keys.jwt_secret, undefined, { role: 'service_role' }) });
+    await service.terminate();
+    await service.start();
+    for (const call of [app, (await newKey(service)).call])
+        refused(await call('GET', '/sdk/database/config'), 400, 'BAD_SETTING', /publishable/);
+});

@@ -52,6 +52,8 @@ test('a query may ask for fewer, for metadata, for a least score and for the vec
     assert.deepEqual(ids(await query({ filter: { page: { $in: [1, 3] } } })), ['x', 'xy']);
     assert.deepEqual(ids(await query({ filter: { documentId: 'nowhere' } })), []);
     assert.deepEqual(ids(await query({ scoreThreshold: 0.9 })), ['x']);
+    assert.deepEqual(ids(await query({ topK: 1, exact: true })), ['x']);
+    assert.equal((await query({ exact: 'yes' })).status, 400);
     const [hit] = (await query({ topK: 1, includeVectors: true })).body.results;
     assert.deepEqual(hit.vector, [1, 0, 0]);
 });

@@ -231,6 +231,28 @@ test('channels, subscriptions, filters and presence beyond their limits are refu
     wide.end();
 });
 
+test('a member of a subscription that is no text is refused, and is not taken for none', async (t) => {
+    const { h, keys } = await start(t);
+    const socket = await openSocket(h, { key: keys.secret });
+    const change = { event: '*', schema: 'public', table: 'svc_activities', filter: 'status=eq.pending' };
+    const wrong = ['filter', 'event', 'schema', 'table'].flatMap((name) => [5, true, {}, ['status=eq.none'], '\0', 'status=eq.none\0'].map((value) => [name, value]));
+    for (const [i, [name, value]] of wrong.entries()) {
+        const topic = `realtime:wrong ${i}`;
+        assert.equal((await socket.join(topic, { postgres_changes: [{ ...change, [name]: value }] })).status, 'ok');
+        const [, , , , system] = await socket.next(topic, 'system');
+        assert.deepEqual([system.status, system.message.slice(0, name.length + 2)], ['error', `\`${name}\``], JSON.stringify([name, value, system]));
+    }
+    for (const value of [null, '']) {
+        assert.equal((await socket.join(`realtime:none ${value}`, { postgres_changes: [{ ...change, filter: value }] })).status, 'ok');
+        assert.equal((await socket.next(`realtime:none ${value}`, 'system'))[4].status, 'ok');
+    }
+    assert.equal((await (await h.asKey())('POST', '/activities', { raw_data: {} })).status, 201);
+    await socket.next('realtime:none null', 'postgres_changes');
+    await socket.next('realtime:none ', 'postgres_changes');
+    assert.deepEqual(socket.messages.items.filter((m) => m[3] === 'postgres_changes' && m[2].startsWith('realtime:wrong')), []);
+    socket.end();
+});
+
 test('names with quotes, dots, other letters and 63 bytes are tables and columns like any other; 64 bytes are refused', async (t) => {
     const { h, keys } = await start(t);
     // The embedded backend names its tables by the whole quoted name.

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/routes.h"
 #include "apps/apps.h"
+#include "backend/custom/custom.h"
 #include "face/realtime.h"
 
 struct sync_body {
@@ -32,8 +33,9 @@ static const struct field token_answer[] = {
 };
 
 static const struct field config_shape[] = {
-    SHAPE_STRING("url"),
-    SHAPE_STRING("anonKey", .help = "publishable key of `hearth backend keys`; empty: the face is off"),
+    SHAPE_STRING("url", .help = "of this service, or of the project of the hosted backend"),
+    SHAPE_STRING("anonKey",
+                 .help = "the project's publishable key, or that of `hearth backend keys`; empty: the face is off"),
     SHAPE_STRING("mode"),
     SHAPE_STRINGS("tables"),
     SHAPE_INT("max_concurrent_tasks"),
@@ -74,13 +76,17 @@ static int show_token(struct request *req, struct response *res, struct err *e)
     return 0;
 }
 
-/* The key with which an app reaches the face at `url`; "" without one. */
-static int find_key(struct request *req, const char **ret, struct err *e)
+/* Where an app reaches the rows by itself: the face, whose key is "" when it is off, or the place of the backend. */
+static int find_reach(struct request *req, struct backend_reach *ret, struct err *e)
 {
+    struct backend *b = custom_inner(req->api->backend);
     const struct face_keys *keys = NULL;
-    int r = req->api->realtime ? realtime_keys(req->api->realtime, &keys, e) : 0;
+    int r;
 
-    *ret = keys ? keys->publishable : "";
+    if (b->ops->reach)
+        return b->ops->reach(b, req->arena, ret, e);
+    r = req->api->realtime ? realtime_keys(req->api->realtime, &keys, e) : 0;
+    *ret = (struct backend_reach){ req->api->base_url, keys ? keys->publishable : "" };
     return r;
 }
 
@@ -88,16 +94,16 @@ static int find_key(struct request *req, const char **ret, struct err *e)
 static int show_config(struct request *req, struct response *res, struct err *e)
 {
     struct app_config app = { .backend = { .mode = "compatible", .max_concurrent_tasks = 1 } };
-    const char *key = "";
-    int r = find_key(req, &key, e);
+    struct backend_reach reach = { 0 };
+    int r = find_reach(req, &reach, e);
 
     if (r == 0 && req->caller->app_id)
         r = app_find(req->api->apps, req->caller->app_id, req->arena, &app, e);
     if (r < 0)
         return r;
     json_begin_object_as(&res->json, "config");
-    json_add_string(&res->json, "url", req->api->base_url);
-    json_add_string(&res->json, "anonKey", key);
+    json_add_string(&res->json, "url", reach.url);
+    json_add_string(&res->json, "anonKey", reach.key);
     json_add_string(&res->json, "mode", app.backend.mode);
     json_add_strings(&res->json, "tables", app.backend.tables.items, app.backend.tables.n);
     json_add_int(&res->json, "max_concurrent_tasks", app.backend.max_concurrent_tasks);

@@ -22,7 +22,7 @@ struct query_body {
     struct json_value filter;
     const char *workspace, *model, *text, *app, *key;
     double min_score;
-    bool with_vectors, has_min_score, is_embedded;
+    bool with_vectors, has_min_score, is_embedded, exact;
 };
 struct delete_body {
     const char *workspace;
@@ -83,6 +83,8 @@ static const struct field query_fields[] = {
     FIELD_DOUBLE(struct query_body, min_score, "scoreThreshold", .min = NO_MIN_SCORE, .max = 1, .def = NO_MIN_SCORE,
                  .present_offset = offsetof(struct query_body, has_min_score), .help = "lower scores are left out"),
     FIELD_BOOL(struct query_body, with_vectors, "includeVectors"),
+    FIELD_BOOL(struct query_body, exact, "exact",
+               .help = "true: every vector is compared, as without lists and sketches (embedded store)"),
     FIELD_MODEL(struct query_body),
     FIELD_END,
 };
@@ -317,6 +319,7 @@ static int query_vectors(struct request *req, struct response *res, struct err *
         .filter = body->filter,
         .min_score = body->min_score,
         .with_vectors = body->with_vectors,
+        .exact = body->exact,
         .text = body->text,
     };
     AUTO(vector_space_clear) struct vector_space space = { 0 };

@@ -136,6 +136,11 @@ int hosted_clock(struct backend *b, int64_t *ret_ms, struct err *e)
     return hosted_now(hosted_of(b), a, ret_ms, e);
 }
 
+static int hosted_reach(struct backend *b, struct arena *a, struct backend_reach *ret, struct err *e)
+{
+    return hosted_rest_reach(hosted_of(b)->rest, a, ret, e);
+}
+
 /* ---- open and close ---- */
 
 static struct backend *hosted_close(struct backend *b)
@@ -200,6 +205,7 @@ static const struct backend_ops hosted_ops = {
     .shape = hosted_shape,
     .declare = hosted_declare,
     .as_user = hosted_as_user,
+    .reach = hosted_reach,
     .clock = hosted_clock,
     .probe = hosted_probe,
     .follow = hosted_follow,

@@ -438,3 +438,12 @@ int hosted_rest_of_user(const struct hosted_rest *rest, const char *token, struc
     *ret = user;
     return 0;
 }
+
+int hosted_rest_reach(const struct hosted_rest *rest, struct arena *a, struct backend_reach *ret, struct err *e)
+{
+    int r = check_user_key(rest->user_key, a, e);
+
+    if (r == 0)
+        *ret = (struct backend_reach){ arena_strdup(a, rest->url), arena_strdup(a, rest->user_key) };
+    return r;
+}

@@ -66,6 +66,9 @@ int hosted_rest_check_url(const char *url, struct err *e) MUST_CHECK;
 int hosted_rest_new(const struct backend_hosted_config *c, const atomic_bool *is_closing, struct hosted_rest **ret,
                     struct err *e) MUST_CHECK;
 struct hosted_rest *hosted_rest_free(struct hosted_rest *rest);
+/* The project's address and its key of users, in the arena; errors of hosted_rest_of_user(). */
+int hosted_rest_reach(const struct hosted_rest *rest, struct arena *a, struct backend_reach *ret,
+                      struct err *e) MUST_CHECK;
 /* The same project by the key of users, with this token, which is printable; NULL: without one. In the arena, and not
  * freed. -EINVAL BAD_SETTING: the key of users is missing, or is one of the service role. */
 int hosted_rest_of_user(const struct hosted_rest *rest, const char *token, struct arena *a, struct hosted_rest **ret,

@@ -10,6 +10,8 @@ struct postgres_batch {
     pthread_cond_t changed;
     struct postgres_batched *waiting; /* the oldest first */
     size_t n_running;                 /* statements */
+    size_t n_callers;                 /* waiting and in groups */
+    size_t n_peak;                    /* the most of them lately: one less with each statement that ends */
 };
 
 struct postgres_batch *postgres_batch_new(postgres_batch_fn *is_alike)
@@ -69,6 +71,12 @@ static void take_group(struct postgres_batch *b, struct postgres_batched *call, 
             at = &(*at)->next;
 }
 
+/* Two statements use both a processor and the wait for the disk; with many callers, larger groups save more. */
+static bool is_full(const struct postgres_batch *b)
+{
+    return b->n_running >= (b->n_peak <= BATCH_FEW ? 2 : 1);
+}
+
 /* --- interface --- */
 
 bool postgres_batch_enter(struct postgres_batch *b, struct postgres_batched *call, struct postgres_batch_group *ret)
@@ -79,7 +87,9 @@ bool postgres_batch_enter(struct postgres_batch *b, struct postgres_batched *cal
     *call = (struct postgres_batched){ 0 };
     pthread_mutex_lock(&b->lock);
     append(b, call);
-    while (!call->is_taken && b->n_running > 0 && cond_wait_until(&b->changed, &b->lock, until_us))
+    b->n_callers++;
+    b->n_peak = MAX(b->n_peak, b->n_callers);
+    while (!call->is_taken && is_full(b) && cond_wait_until(&b->changed, &b->lock, until_us))
         ;
     is_mine = !call->is_taken;
     if (is_mine) {
@@ -96,6 +106,8 @@ void postgres_batch_leave(struct postgres_batch *b, struct postgres_batch_group 
 {
     pthread_mutex_lock(&b->lock);
     b->n_running--;
+    b->n_callers -= group->n;
+    b->n_peak = MAX(b->n_peak - 1, b->n_callers);
     for (size_t i = 0; i < group->n; i++)
         group->calls[i]->is_done = true;
     pthread_cond_broadcast(&b->changed);

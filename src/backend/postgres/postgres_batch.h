@@ -1,5 +1,6 @@
 /* Calls that threads make at the same time become one statement, as a group commit does it for a file: while one is
- * under way, the calls that come wait for it, and one of their callers then runs them all. Nobody waits longer than
+ * under way (two, with at most BATCH_FEW callers), the calls that come wait for it, and one of their callers then runs
+ * them all. Nobody waits longer than
  * BATCH_PATIENCE_MS for the statement of another caller to begin his own, so that a row lock holds up its own call
  * only. Any thread.
  *
@@ -13,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BATCH_MAX = 32, BATCH_PATIENCE_MS = 5 };
+enum { BATCH_MAX = 32, BATCH_PATIENCE_MS = 5, BATCH_FEW = 4 };
 
 struct postgres_batched {
     struct postgres_batched *next;

@@ -14,6 +14,9 @@
 
 #include "base/buf.h"
 
+/* How the trigger of changes pairs old and new rows: the mark of the function that the check looks for. */
+#define POSTGRES_OUTBOX_PAIRS "  FROM hearth_new n FULL JOIN hearth_old o ON o.id = n.id\n"
+
 struct postgres_outbox_table {
     const char *abbr;
     const char *quoted; /* the table for SQL */

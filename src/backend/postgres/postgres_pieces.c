@@ -1,4 +1,5 @@
 #include "backend/postgres/postgres_pieces.h"
+#include "backend/postgres/postgres_outbox_schema.h"
 #include "backend/postgres/postgres_statements.h"
 
 #include <stddef.h>
@@ -110,7 +111,9 @@ const struct postgres_piece postgres_database_pieces[] = {
       " AND to_regclass('\"public\".\"{abbr}_outbox_mark\"') IS NOT NULL"
       " AND (SELECT count(*) = 5 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace AND proname IN"
       " ('{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
-      " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated'))",
+      " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated'))"
+      " AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace"
+      " AND proname = '{abbr}_outbox_updated' AND strpos(prosrc, '" POSTGRES_OUTBOX_PAIRS "') > 0)",
       "{outbox}", .is_of_service = true },
     { NULL, NULL, NULL },
 };

@@ -1,8 +1,9 @@
-/* Claims, and completions, of several threads in one statement. What the statement says nothing about (a row that
- * another program has locked, a refused claim, a lost lease) each caller does alone, and learns the reason. */
+/* Claims, and completions, of several threads in one statement; a second one reads why claims were refused. What the
+ * statements say nothing about (a row that another program has locked, a lost lease) each caller does alone. */
 #include "backend/backend_columns.h"
 #include "backend/postgres/postgres.h"
 #include "backend/postgres/postgres_statements.h"
+#include "backend/refusals.h"
 #include "base/limits.h"
 
 #include <string.h>
@@ -78,7 +79,7 @@ static const char *list_ids(struct arena *a, const struct postgres_batch_group *
 
 static bool is_row(struct slice id, const struct joined *call)
 {
-    return id.n == strlen(call->row_id) && strncasecmp(id.p, call->row_id, id.n) == 0;
+    return id.n > 0 && id.n == strlen(call->row_id) && strncasecmp(id.p, call->row_id, id.n) == 0;
 }
 
 static bool are_alike(const struct joined *x, const struct joined *y)
@@ -131,6 +132,53 @@ static int take_claimed(void *arg, const struct pg_row *row, struct err *e)
     return postgres_read_one(&reader, row, claim_of(call)->ret, e);
 }
 
+/* Of a row that cannot be claimed, for all calls that named it. */
+static int take_refused(void *arg, const struct pg_row *row, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct postgres_batch_group *group = arg;
+    struct postgres_reader reader = { .arena = a };
+    struct backend_row found = { 0 };
+    int r;
+
+    reader.table = postgres_table_name(joined_of(group->calls[0])->table);
+    r = postgres_read_one(&reader, row, &found, e);
+    for (size_t i = 0; r == 0 && i < group->n; i++) {
+        struct joined *call = joined_of(group->calls[i]);
+
+        if (call->is_known || !is_row(slice_of(found.id), call))
+            continue;
+        call->r = refusals_claim(claim_of(call)->in, &found, &call->e);
+        call->is_known = true;
+    }
+    return r;
+}
+
+static size_t count_unknown(const struct postgres_batch_group *group)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < group->n; i++)
+        n += !joined_of(group->calls[i])->is_known;
+    return n;
+}
+
+/* A row that this statement does not name is locked by another program or gone: its caller tries alone. */
+static void read_refusals(struct postgres *pg, struct postgres_batch_group *group, struct postgres_call *claimed)
+{
+    static const char sql[] =
+        "SELECT {columns} FROM {table} WHERE id = ANY ($1::uuid[]) AND NOT (" POSTGRES_MAY_CLAIM ")";
+    struct postgres_call c = { .n_params = claimed->n_params,
+                               .repeat = POSTGRES_REPEATABLE,
+                               .n_columns = BACKEND_N_COLUMNS,
+                               .max_rows = group->n,
+                               .on_row = take_refused,
+                               .arg = group };
+
+    memcpy(c.params, claimed->params, sizeof(c.params));
+    (void)!postgres_call_on(pg, joined_of(group->calls[0])->table, sql, &c, NULL);
+}
+
 static void claim_together(struct postgres *pg, struct postgres_batch_group *group)
 {
     static const char sql[] =
@@ -147,8 +195,11 @@ static void claim_together(struct postgres *pg, struct postgres_batch_group *gro
                                .on_begin = forget,
                                .arg = group };
     struct err e = { 0 };
+    int r = postgres_call_on(pg, first->table, sql, &c, &e);
 
-    spread_fault(group, postgres_call_on(pg, first->table, sql, &c, &e), &e);
+    spread_fault(group, r, &e);
+    if (r == 0 && count_unknown(group) > 0)
+        read_refusals(pg, group, &c);
 }
 
 static int claim_alone(struct postgres *pg, struct joined *call, struct err *e)

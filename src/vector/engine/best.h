@@ -1,7 +1,7 @@
 /* The n best of many scored slots: a heap with the worst on top. One thread at a time.
  *
- * best_offer() is called for slots in ascending order; of equal scores the earlier slot stays. A floor set beforehand
- * excludes scores that are not above it.
+ * Slots are offered in any order; of equal scores the lower slot stays. A floor set beforehand excludes scores that are
+ * not above it.
  */
 #pragma once
 
@@ -24,6 +24,6 @@ void best_add(struct best *b, float score, uint32_t slot);
 
 static inline void best_offer(struct best *b, float score, uint32_t slot)
 {
-    if (score > b->floor)
+    if (score > b->floor || (score == b->floor && b->n == b->max && slot < b->items[0].slot))
         best_add(b, score, slot);
 }

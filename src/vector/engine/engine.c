@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "store/instance.h"
 #include "vector/engine/quant.h"
+#include "vector/engine/sketch_kernel.h"
 
 /* --- the table --- */
 
@@ -103,6 +104,11 @@ void engine_evict(struct engine *engine, const struct space *keep)
     }
 }
 
+enum space_need engine_need(struct engine *engine, struct space *s)
+{
+    return space_need(s, engine->list_above_rows, engine->sketch_deviations > 0);
+}
+
 int engine_read_rows(struct engine *engine, struct space *s, struct err *e)
 {
     int64_t started_us = clock_mono_us();
@@ -126,6 +132,8 @@ int engine_load(struct engine *engine, struct space *s, struct err *e)
     if (r < 0 || !space_has_rows(s))
         return r;
     engine_evict(engine, s);
+    if (engine_need(engine, s) != SPACE_NEEDS_NOTHING)
+        keeper_wake(engine->keeper);
     return vectors_db_touch(engine->db, s->name, e);
 }
 
@@ -195,6 +203,10 @@ static void open_metrics(struct engine *engine)
     engine->renew_seconds = metric_histogram("hearth_vector_renew_seconds",
                                              "Time to build the lists of a namespace, or to compact it.", "");
     engine->n_renewals = metric_counter("hearth_vector_renewals_total", "Lists built and compactions done.", "");
+    engine->n_sketch_passed =
+        metric_counter("hearth_vector_sketch_rows_total", "Rows whose sketches queries read.", "");
+    engine->n_sketch_scored = metric_counter("hearth_vector_sketch_scored_rows_total",
+                                             "Rows with sketches that queries scored by their codes.", "");
     metric_gauge_fn("hearth_vector_memory_bytes", "Vectors in memory.", "", bytes_now, engine);
     metric_gauge_fn("hearth_vector_lists_recall",
                     "Measured recall of the ten nearest, the lowest of all namespaces with lists.", "", recall_now,
@@ -208,6 +220,8 @@ int vectors_embedded_open(const struct vectors_embedded_config *c, struct vector
 
     engine->base.ops = &engine_ops;
     engine->kernel = kernel_best();
+    engine->sketch_kernel = sketch_kernel_best();
+    engine->sketch_deviations = (float)c->sketch_deviations;
     engine->list_above_rows = c->list_above_rows;
     engine->target_recall = c->target_recall;
     engine->memory_bytes = c->memory_bytes;

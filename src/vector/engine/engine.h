@@ -16,13 +16,16 @@ struct engine {
     struct vectors base;   /* first */
     struct vectors_db *db; /* owned */
     const struct kernel *kernel;
+    const struct sketch_kernel *sketch_kernel;
+    float sketch_deviations; /* 0: no sketches */
     int64_t list_above_rows, memory_bytes;
     double target_recall;
-    pthread_mutex_t lock;                                                   /* of the table */
-    struct space *buckets[ENGINE_BUCKETS];                                  /* owned */
-    atomic_size_t bytes;                                                    /* rows in memory of all namespaces */
-    struct keeper *keeper;                                                  /* owned; its thread does background work */
-    struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals; /* exported from the start, with zero */
+    pthread_mutex_t lock;                  /* of the table */
+    struct space *buckets[ENGINE_BUCKETS]; /* owned */
+    atomic_size_t bytes;                   /* rows in memory of all namespaces */
+    struct keeper *keeper;                 /* owned; its thread does background work */
+    struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals, *n_sketch_passed,
+        *n_sketch_scored; /* exported from the start, with zero */
 };
 
 static inline struct engine *engine_of(struct vectors *v)
@@ -38,6 +41,8 @@ size_t engine_take_all(struct engine *engine, struct space ***ret);
 int engine_read_rows(struct engine *engine, struct space *s, struct err *e) MUST_CHECK;
 /* The same for a space in use; evicts others when the memory limit is exceeded. */
 int engine_load(struct engine *engine, struct space *s, struct err *e) MUST_CHECK;
+/* Is there work for the keeper? */
+enum space_need engine_need(struct engine *engine, struct space *s);
 /* Unloads namespaces that were used least recently until memory is below the limit; `keep` stays. */
 void engine_evict(struct engine *engine, const struct space *keep);
 

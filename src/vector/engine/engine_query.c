@@ -1,7 +1,9 @@
 #include "vector/engine/engine.h"
+#include "base/metrics.h"
 #include "vector/engine/hybrid.h"
 #include "vector/engine/lists.h"
 #include "vector/engine/rerank.h"
+#include "vector/engine/sketch_scan.h"
 #include "vector/vector_check.h"
 #include <math.h>
 #include <sched.h>
@@ -26,6 +28,7 @@ struct search {
     size_t n_wanted;  /* top_k, or the depth of a hybrid search's rankings */
     bool is_thorough; /* the lists had too few rows: all rows are scanned */
     struct quant_query codes;
+    float cut; /* rows left out of the last scan score at most this by their codes */
     struct rerank exact;
 };
 
@@ -40,34 +43,51 @@ static void search_clear(struct search *s)
 
 static bool uses_lists(const struct search *s)
 {
-    return s->view.slab->lists && !s->mask && !s->is_thorough && s->n_wanted <= QUERY_LISTS_TOP;
+    return s->view.slab->lists && !s->mask && !s->is_thorough && !s->q->exact && s->n_wanted <= QUERY_LISTS_TOP;
 }
 
-/* Scans the lists with the nearest centres, and all rows added after the lists were built. */
+/* Scans the lists with the nearest centres, the nearest first, and all rows added after the lists were built. */
 static void scan_lists(struct search *s, struct scan_request *request)
 {
     const struct slab *slab = s->view.slab;
     const struct lists *lists = slab->lists;
     uint32_t *numbers = xcalloc(lists->n_probes, sizeof(*numbers));
+    struct sketch_scan *scan = sketch_scan_begin(s->engine->kernel, slab, request);
 
     lists_choose(lists, s->engine->kernel, &s->codes, numbers);
     for (size_t i = 0; i < lists->n_probes; i++)
-        scan_range(s->engine->kernel, slab, &request, 1, lists->starts[numbers[i]], lists->starts[numbers[i] + 1]);
-    scan_range(s->engine->kernel, slab, &request, 1, slab->n_listed, s->view.n);
+        sketch_scan_rows(scan, lists->starts[numbers[i]], lists->starts[numbers[i] + 1]);
+    sketch_scan_rows(scan, slab->n_listed, s->view.n);
+    sketch_scan_end(scan);
     free(numbers);
 }
 
-/* Fills `best` from the codes of the matching rows. A query with a filter scans all rows, not lists. */
-static void scan(struct search *s, struct best *best)
+static size_t n_sketched(const struct search *s)
 {
-    struct scan_request request = {
-        .query = &s->codes, .mask = s->mask ? s->mask : s->view.live, .n = s->view.n, .best = best
-    };
+    return s->q->exact || s->engine->sketch_deviations <= 0 ? 0 : s->view.n_sketched;
+}
+
+/* Fills `best` from the codes of the matching rows. A query with a filter scans all rows, not lists. n_wanted: rows
+ * below the last of so many may be left out; 0: only rows that are not above the floor. */
+static void scan(struct search *s, struct best *best, size_t n_wanted)
+{
+    struct scan_request request = { .query = &s->codes,
+                                    .mask = s->mask ? s->mask : s->view.live,
+                                    .n = s->view.n,
+                                    .best = best,
+                                    .sketch_kernel = s->engine->sketch_kernel,
+                                    .deviations = s->engine->sketch_deviations,
+                                    .n_sketched = n_sketched(s),
+                                    .n_wanted = n_wanted,
+                                    .is_filtered = s->mask };
 
     if (uses_lists(s))
         scan_lists(s, &request);
     else
         scan_batcher_run(&s->space->batcher, s->engine->kernel, s->view.slab, &request);
+    s->cut = request.cut;
+    metric_add(s->engine->n_sketch_scored, (double)request.n_scored);
+    metric_add(s->engine->n_sketch_passed, (double)request.n_passed);
 }
 
 /* The error of a code is estimated from the rows already scored. When a skipped row may be as good as the last hit, all
@@ -76,14 +96,15 @@ static int widen(struct search *s, const struct best *narrow, struct err *e)
 {
     size_t wanted = MIN(s->n_wanted, s->exact.n);
     float floor = (float)(s->exact.items[wanted - 1].score - rerank_margin(&s->exact));
+    float skipped = narrow->n < narrow->max ? s->cut : fmaxf(s->cut, narrow->floor);
     struct best wide;
     int r;
 
-    if (narrow->n < narrow->max || narrow->floor < floor || s->exact.query_norm == 0)
+    if (skipped < floor || s->exact.query_norm == 0)
         return 0;
     best_init(&wide, QUERY_WIDE_DEPTH);
     wide.floor = floor;
-    scan(s, &wide);
+    scan(s, &wide, 0);
     r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &wide, e);
     best_clear(&wide);
     return r;
@@ -96,12 +117,12 @@ static int find_nearest(struct search *s, struct err *e)
     int r;
 
     best_init(&best, depth);
-    scan(s, &best);
-    if (best.n < depth && uses_lists(s)) {
+    scan(s, &best, s->n_wanted);
+    if (best.n < depth && isinf(s->cut) && uses_lists(s)) {
         s->is_thorough = true;
         best_clear(&best);
         best_init(&best, depth);
-        scan(s, &best);
+        scan(s, &best, s->n_wanted);
     }
     r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &best, e);
     if (r == 0)

@@ -30,7 +30,7 @@ static int run(struct engine *engine, const char *ns, struct write *write, chang
     r = fn(engine->db, &write->change, e);
     space_settle(write->space, &write->op, r == 0);
     pthread_rwlock_unlock(&write->space->gate);
-    if (write->change.is_dropped || space_need(write->space, engine->list_above_rows) != SPACE_NEEDS_NOTHING)
+    if (write->change.is_dropped || engine_need(engine, write->space) != SPACE_NEEDS_NOTHING)
         keeper_wake(engine->keeper);
     engine_evict(engine, write->space);
     engine_give_back(engine, write->space);

@@ -4,6 +4,7 @@
 #include "base/thread.h"
 #include "vector/engine/engine.h"
 #include "vector/engine/lists.h"
+#include "vector/engine/sketch.h"
 #include <stdlib.h>
 
 enum {
@@ -67,6 +68,20 @@ static uint32_t *slots_by_row(struct slab *slab, size_t n)
     return slots;
 }
 
+/* Makes the sketches of a slab that nobody else has yet. */
+static int sketch_all(struct keeper *k, struct slab *slab)
+{
+    int r = 0;
+
+    if (k->engine->sketch_deviations <= 0 || !sketch_fits(slab->n_dimensions))
+        return 0;
+    slab->sketches = sketch_set_new(slab->n_dimensions, slab->account);
+    while (r == 0 && slab->sketches->n < slab->n / SKETCH_UNIT_ROWS)
+        r = is_stopping(k) ? -ECANCELED : sketch_add(slab->sketches, slab, NULL);
+    slab->n_sketched = slab->sketches->n;
+    return r;
+}
+
 /* Copies the live rows of the view in the given order. NULL: out of memory. */
 static struct slab *copy_in_order(const struct slab_view *view, const uint32_t *order)
 {
@@ -94,13 +109,26 @@ static uint32_t *plain_order(const struct slab_view *view)
     return order;
 }
 
-static int compact(struct space *s, const struct slab_view *view)
+/* Takes ownership of fresh. */
+static int replace(struct keeper *k, struct space *s, const struct slab_view *view, struct slab *fresh)
+{
+    int r;
+
+    r = sketch_all(k, fresh);
+    if (r < 0) {
+        slab_unref(fresh);
+        return r;
+    }
+    return space_replace(s, view, fresh);
+}
+
+static int compact(struct keeper *k, struct space *s, const struct slab_view *view)
 {
     uint32_t *order = plain_order(view);
     struct slab *fresh = copy_in_order(view, order);
 
     free(order);
-    return fresh ? space_replace(s, view, fresh) : -ENOMEM;
+    return fresh ? replace(k, s, view, fresh) : -ENOMEM;
 }
 
 static int list(struct keeper *k, struct space *s, const struct slab_view *view)
@@ -124,25 +152,14 @@ static int list(struct keeper *k, struct space *s, const struct slab_view *view)
     fresh->lists = lists;
     fresh->n_listed = view->n_live;
     fresh->listed_by_row = slots_by_row(fresh, view->n_live);
-    return space_replace(s, view, fresh);
+    return replace(k, s, view, fresh);
 }
 
-/* 0: the rows were reordered. */
-static int renew(struct keeper *k, struct space *s)
+static int renew_as(struct keeper *k, struct space *s, enum space_need need, const struct slab_view *view)
 {
-    enum space_need need = space_need(s, k->engine->list_above_rows);
-    struct vectors_db_space of;
-    struct slab_view view;
-    int r;
-
-    if (need == SPACE_NEEDS_NOTHING || !space_view(s, &view, &of))
-        return -ENOENT;
     if (need == SPACE_NEEDS_LISTS)
-        r = list(k, s, &view);
-    else
-        r = compact(s, &view);
-    slab_view_clear(&view);
-    return r;
+        return list(k, s, view);
+    return need == SPACE_NEEDS_COMPACTION ? compact(k, s, view) : space_add_sketches(s, view);
 }
 
 static void count_renewal(struct engine *engine, int64_t started_us)
@@ -151,19 +168,45 @@ static void count_renewal(struct engine *engine, int64_t started_us)
     metric_add(engine->n_renewals, 1);
 }
 
-static void renew_all(struct keeper *k)
+/* 0: the rows have a new order, or more sketches. */
+static int renew(struct keeper *k, struct space *s)
+{
+    enum space_need need = engine_need(k->engine, s);
+    int64_t started_us = clock_mono_us();
+    struct vectors_db_space of;
+    struct slab_view view;
+    int r;
+
+    if (need == SPACE_NEEDS_NOTHING || !space_view(s, &view, &of))
+        return -ENOENT;
+    r = renew_as(k, s, need, &view);
+    slab_view_clear(&view);
+    if (r == 0 && need != SPACE_NEEDS_SKETCHES)
+        count_renewal(k->engine, started_us);
+    return r;
+}
+
+/* false: no namespace needs anything that can be done now. */
+static bool renew_each(struct keeper *k)
 {
     struct space **spaces;
     size_t n = engine_take_all(k->engine, &spaces);
+    bool has_renewed = false;
 
     for (size_t i = 0; i < n; i++) {
-        int64_t started_us = clock_mono_us();
-
         if (!is_stopping(k) && renew(k, spaces[i]) == 0)
-            count_renewal(k->engine, started_us);
+            has_renewed = true;
         engine_give_back(k->engine, spaces[i]);
     }
     free(spaces);
+    return has_renewed;
+}
+
+/* Namespaces take turns: one unit of sketches, or one new order. */
+static void renew_all(struct keeper *k)
+{
+    while (renew_each(k) && !is_stopping(k))
+        ;
 }
 
 /* --- the thread --- */

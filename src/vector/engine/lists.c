@@ -105,6 +105,13 @@ static void score_centres(const struct lists *l, const struct kernel *kernel, co
     free(dots);
 }
 
+static int by_score(const void *a, const void *b)
+{
+    const struct best_slot *x = a, *y = b;
+
+    return x->score > y->score ? -1 : x->score < y->score;
+}
+
 void lists_choose(const struct lists *l, const struct kernel *kernel, const struct quant_query *query,
                   uint32_t *numbers)
 {
@@ -115,6 +122,7 @@ void lists_choose(const struct lists *l, const struct kernel *kernel, const stru
     best_init(&best, l->n_probes);
     for (size_t i = 0; i < l->centres.n; i++)
         best_offer(&best, scores[i], (uint32_t)i);
+    qsort(best.items, best.n, sizeof(*best.items), by_score);
     for (size_t i = 0; i < l->n_probes; i++)
         numbers[i] = i < best.n ? best.items[i].slot : 0;
     best_clear(&best);
@@ -139,7 +147,8 @@ static void answer(const struct kernel *kernel, const struct slab_view *view, st
         quant_query_of_row(&s->queries[i], slab_codes(view->slab, s->slots[i]), slab_scale(view->slab, s->slots[i]),
                            view->slab->stride);
         best_init(&s->bests[i], LISTS_SAMPLE_TOP + 1);
-        requests[i] = (struct scan_request){ &s->queries[i], view->live, view->n, &s->bests[i] };
+        requests[i] =
+            (struct scan_request){ .query = &s->queries[i], .mask = view->live, .n = view->n, .best = &s->bests[i] };
         pointers[i] = &requests[i];
     }
     scan_range(kernel, view->slab, pointers, s->n, 0, view->n);

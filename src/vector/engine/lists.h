@@ -24,6 +24,6 @@ struct lists {
 int lists_build(const struct kernel *kernel, const struct slab_view *view, double target_recall,
                 const atomic_bool *is_stopping, struct lists **ret, uint32_t **ret_order) MUST_CHECK;
 struct lists *lists_free(struct lists *l);
-/* The numbers of the n_probes lists whose centres are nearest; numbers has room for n_probes. */
+/* The numbers of the n_probes lists whose centres are nearest, the nearest first; numbers has room for n_probes. */
 void lists_choose(const struct lists *l, const struct kernel *kernel, const struct quant_query *query,
                   uint32_t *numbers);

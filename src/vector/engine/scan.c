@@ -1,5 +1,6 @@
 #include "vector/engine/scan.h"
 #include "base/metrics.h"
+#include "vector/engine/sketch_scan.h"
 #include <unistd.h>
 
 enum { SCAN_FEW = 8 /* up to this many of a block's 64 rows are scored one by one */ };
@@ -16,17 +17,33 @@ static uint64_t range_bits(size_t base, size_t from, size_t to)
     return bits;
 }
 
+uint64_t scan_bits(const struct scan_request *request, size_t base, size_t from, size_t to)
+{
+    uint64_t bits = range_bits(base, from, MIN(to, request->n));
+
+    return bits && request->mask ? bits & request->mask[base / SLAB_BLOCK_ROWS] : bits;
+}
+
+static void offer(struct scan_request *request, float score, uint32_t slot)
+{
+    best_offer(request->best, score, slot);
+    if (request->nearest)
+        best_offer(request->nearest, score, slot);
+}
+
+void scan_row(const struct kernel *kernel, const struct slab *slab, struct scan_request *request, uint32_t slot)
+{
+    int32_t dot;
+
+    kernel->dots_again(slab_codes(slab, slot), slab->stride, 1, request->query->codes, &dot);
+    offer(request, (float)(dot - request->query->bias) * slab_scale(slab, slot) * request->query->scale, slot);
+}
+
 static void score_few(const struct kernel *kernel, const struct slab *slab, struct scan_request *request, size_t base,
                       uint64_t bits)
 {
-    for (; bits; bits &= bits - 1) {
-        size_t slot = base + (size_t)__builtin_ctzll(bits);
-        int32_t dot;
-
-        kernel->dots_again(slab_codes(slab, slot), slab->stride, 1, request->query->codes, &dot);
-        best_offer(request->best, (float)(dot - request->query->bias) * slab_scale(slab, slot) * request->query->scale,
-                   (uint32_t)slot);
-    }
+    for (; bits; bits &= bits - 1)
+        scan_row(kernel, slab, request, (uint32_t)(base + (size_t)__builtin_ctzll(bits)));
 }
 
 static void score_block(const struct kernel *kernel, const struct slab *slab, struct scan_request *request, size_t base,
@@ -46,10 +63,9 @@ static void score_block(const struct kernel *kernel, const struct slab *slab, st
     for (size_t i = 0; i < n; i++)
         scores[i] = (float)(dots[i] - request->query->bias) * scales[i] * request->query->scale;
     for (size_t i = 0; i < n; i++)
-        above |= (uint64_t)(scores[i] > request->best->floor) << i;
+        above |= (uint64_t)(scores[i] >= request->best->floor) << i;
     for (above &= bits >> first; above; above &= above - 1)
-        best_offer(request->best, scores[__builtin_ctzll(above)],
-                   (uint32_t)(base + first + (size_t)__builtin_ctzll(above)));
+        offer(request, scores[__builtin_ctzll(above)], (uint32_t)(base + first + (size_t)__builtin_ctzll(above)));
 }
 
 void scan_range(const struct kernel *kernel, const struct slab *slab, struct scan_request *const *requests,
@@ -58,10 +74,8 @@ void scan_range(const struct kernel *kernel, const struct slab *slab, struct sca
     for (size_t base = from - from % SLAB_BLOCK_ROWS; base < to; base += SLAB_BLOCK_ROWS)
         for (size_t i = 0; i < n_requests; i++) {
             struct scan_request *request = requests[i];
-            uint64_t bits = range_bits(base, from, MIN(to, request->n));
+            uint64_t bits = scan_bits(request, base, from, to);
 
-            if (bits && request->mask)
-                bits &= request->mask[base / SLAB_BLOCK_ROWS];
             if (__builtin_popcountll(bits) > SCAN_FEW)
                 score_block(kernel, slab, request, base, bits, i == 0);
             else
@@ -130,7 +144,7 @@ static void run_pass(const struct kernel *kernel, struct scan_visit *const *visi
         requests[i] = visits[i]->request;
         to = MAX(to, requests[i]->n);
     }
-    scan_range(kernel, visits[0]->slab, requests, n, 0, to);
+    sketch_scan_all(kernel, visits[0]->slab, requests, n, to);
 }
 
 static void call_first(struct scan_batcher *d)

@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "vector/engine/lists.h"
 #include "vector/engine/quant.h"
+#include "vector/engine/sketch.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +13,45 @@ enum {
     SLAB_HUGE_PAGE = 2 << 20,
     SLAB_CHUNK_WORDS = SLAB_CHUNK_ROWS / SLAB_BLOCK_ROWS,
 };
+
+/* Maps memory separately, so that unmapping returns it to the system. */
+static void *map(size_t n)
+{
+    void *memory = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The same as map(), at an address where large pages fit. */
+static void *map_aligned(size_t n)
+{
+    char *memory = map(n + SLAB_HUGE_PAGE);
+    size_t before;
+
+    if (!memory)
+        return NULL;
+    before = (SLAB_HUGE_PAGE - (uintptr_t)memory % SLAB_HUGE_PAGE) % SLAB_HUGE_PAGE;
+    if (before > 0)
+        munmap(memory, before);
+    munmap(memory + before + n, SLAB_HUGE_PAGE - before);
+    madvise(memory + before, n, MADV_HUGEPAGE);
+    return memory + before;
+}
+
+static size_t whole_pages(size_t n)
+{
+    return (n + SLAB_PAGE - 1) / SLAB_PAGE * SLAB_PAGE;
+}
+
+void *slab_map(size_t n, bool is_large)
+{
+    return is_large && n >= SLAB_HUGE_PAGE ? map_aligned(whole_pages(n)) : map(whole_pages(n));
+}
+
+void slab_unmap(void *memory, size_t n)
+{
+    munmap(memory, whole_pages(n));
+}
 
 struct slab *slab_new(size_t n_dimensions, atomic_size_t *account)
 {
@@ -41,7 +81,7 @@ static size_t row_bytes(const struct slab *s)
 
 static size_t chunk_bytes(const struct slab *s)
 {
-    return (SLAB_CHUNK_ROWS * row_bytes(s) + SLAB_PAGE - 1) / SLAB_PAGE * SLAB_PAGE;
+    return SLAB_CHUNK_ROWS * row_bytes(s);
 }
 
 struct slab *slab_unref(struct slab *s)
@@ -50,8 +90,9 @@ struct slab *slab_unref(struct slab *s)
         return NULL;
     atomic_fetch_sub(s->account, s->n * row_bytes(s));
     for (size_t i = 0; i < s->n_chunks; i++)
-        munmap(s->chunks[i].codes, chunk_bytes(s));
+        slab_unmap(s->chunks[i].codes, chunk_bytes(s));
     lists_free(s->lists);
+    sketch_set_free(s->sketches);
     free(s->listed_by_row);
     free(s->chunks);
     free(s->dead);
@@ -59,40 +100,15 @@ struct slab *slab_unref(struct slab *s)
     return NULL;
 }
 
-/* Maps memory separately, so that unmapping returns it to the system. */
-static void *map(size_t n)
-{
-    void *memory = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-/* The same as map(), at an address where large pages fit. */
-static void *map_aligned(size_t n)
-{
-    char *memory = map(n + SLAB_HUGE_PAGE);
-    size_t before;
-
-    if (!memory)
-        return NULL;
-    before = (SLAB_HUGE_PAGE - (uintptr_t)memory % SLAB_HUGE_PAGE) % SLAB_HUGE_PAGE;
-    if (before > 0)
-        munmap(memory, before);
-    munmap(memory + before + n, SLAB_HUGE_PAGE - before);
-    madvise(memory + before, n, MADV_HUGEPAGE);
-    return memory + before;
-}
-
 /* The first chunk uses no large pages, so that a namespace with few rows stays small. */
 static int add_chunk(struct slab *s, struct err *e)
 {
-    size_t n = chunk_bytes(s);
     struct slab_chunk *chunk = &s->chunks[s->n_chunks];
     void *memory;
 
     if (s->n_chunks == SLAB_MAX_CHUNKS)
         return err_set(e, -E2BIG, "TOO_MANY_VECTORS", "a namespace holds at most %d vectors", LIMIT_VECTOR_ROWS);
-    memory = s->n_chunks > 0 && n >= SLAB_HUGE_PAGE ? map_aligned(n) : map(n);
+    memory = slab_map(chunk_bytes(s), s->n_chunks > 0);
     if (!memory)
         return err_set(e, -ENOMEM, "OUT_OF_MEMORY", "there is no memory for more vectors");
     chunk->codes = memory;
@@ -187,7 +203,8 @@ void slab_view_take(struct slab *s, struct slab_view *ret)
     *ret = (struct slab_view){ 0 };
     if (!s)
         return;
-    *ret = (struct slab_view){ .slab = slab_ref(s), .n = s->n, .n_live = s->n - s->n_dead };
+    *ret =
+        (struct slab_view){ .slab = slab_ref(s), .n = s->n, .n_live = s->n - s->n_dead, .n_sketched = s->n_sketched };
     if (s->n_dead == 0)
         return;
     ret->live = xcalloc(slab_n_words(s->n), sizeof(uint64_t));

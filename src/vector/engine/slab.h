@@ -23,6 +23,7 @@ struct slab_chunk {
 };
 
 struct lists;
+struct sketch_set;
 
 struct slab {
     atomic_int n_refs;
@@ -33,11 +34,13 @@ struct slab {
     uint64_t *dead;            /* owned; one bit for each row of all chunks */
     struct slab_chunk *chunks; /* owned; a table of fixed size */
     size_t n_chunks;
-    struct lists *lists;     /* owned; NULL: none */
-    size_t n_listed;         /* rows in them */
-    uint32_t *listed_by_row; /* owned; the slots of the listed rows, sorted by row number */
-    size_t n_tried;          /* the number of rows for which lists were of no use; under the owner's lock */
-    atomic_size_t *account;  /* borrowed; the bytes of all slabs */
+    struct lists *lists;         /* owned; NULL: none */
+    size_t n_listed;             /* rows in them */
+    uint32_t *listed_by_row;     /* owned; the slots of the listed rows, sorted by row number */
+    struct sketch_set *sketches; /* owned; NULL: none */
+    size_t n_sketched;           /* units published; under the owner's lock */
+    size_t n_tried;              /* the number of rows for which lists were of no use; under the owner's lock */
+    atomic_size_t *account;      /* borrowed; the bytes of all slabs */
 };
 
 struct slab *slab_new(size_t n_dimensions, atomic_size_t *account) MUST_CHECK;
@@ -59,6 +62,10 @@ static inline int64_t slab_row(const struct slab *s, size_t slot)
     return s->chunks[slot / SLAB_CHUNK_ROWS].rows[slot % SLAB_CHUNK_ROWS];
 }
 
+/* Zeroed memory in whole pages, which returns to the system; is_large: in large pages. NULL: there is none. */
+void *slab_map(size_t n, bool is_large) MUST_CHECK;
+void slab_unmap(void *memory, size_t n);
+
 /* --- for the appending thread --- */
 
 /* Writes a row at slot `at`, which is n or above and whose predecessors are written. -E2BIG TOO_MANY_VECTORS, -ENOMEM.
@@ -74,7 +81,8 @@ bool slab_kill(struct slab *s, int64_t row); /* false: no such row, or it is dea
 struct slab_view {
     struct slab *slab; /* owned reference; NULL: no rows */
     size_t n, n_live;
-    uint64_t *live; /* owned; NULL: all rows are live */
+    size_t n_sketched; /* units of sketches */
+    uint64_t *live;    /* owned; NULL: all rows are live */
 };
 
 void slab_view_take(struct slab *s, struct slab_view *ret); /* s may be NULL */

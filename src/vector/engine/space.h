@@ -59,9 +59,12 @@ void space_unload(struct space *s);
 bool space_is_loaded(struct space *s);
 bool space_has_rows(struct space *s); /* in memory: unloading would free some */
 double space_recall(struct space *s); /* of its lists; 1 when it has none */
-/* Do the rows need a new order: lists, or compaction? */
-enum space_need { SPACE_NEEDS_NOTHING, SPACE_NEEDS_LISTS, SPACE_NEEDS_COMPACTION };
-enum space_need space_need(struct space *s, int64_t list_above_rows);
+/* Do the rows need sketches, or a new order: lists, or compaction? */
+enum space_need { SPACE_NEEDS_NOTHING, SPACE_NEEDS_SKETCHES, SPACE_NEEDS_LISTS, SPACE_NEEDS_COMPACTION };
+enum space_need space_need(struct space *s, int64_t list_above_rows, bool has_sketches);
+/* Makes the sketches of the view's next unit; queries and changes continue meanwhile. One thread at a time. -ENOENT:
+ * there is none to make. */
+int space_add_sketches(struct space *s, const struct slab_view *view) MUST_CHECK;
 /* Replaces the view's slab by `fresh`, made from the view, and adds the changes since; queries continue meanwhile,
  * changes wait during the last part. Takes ownership of fresh. -ESTALE: the namespace has another slab by now. */
 int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh) MUST_CHECK;

@@ -1,4 +1,5 @@
 #include "vector/engine/lists.h"
+#include "vector/engine/sketch.h"
 #include "vector/engine/space.h"
 
 enum {
@@ -37,8 +38,13 @@ static bool wants_compaction(const struct slab *slab)
     return slab->n_dead > MAX((size_t)RENEW_LEAST_DEAD, slab->n / RENEW_DEAD_SHARE);
 }
 
+static bool wants_sketches(const struct slab *slab)
+{
+    return sketch_fits(slab->n_dimensions) && slab->n / SKETCH_UNIT_ROWS > slab->n_sketched;
+}
+
 /* Compaction would undo the lists, so lists for many rows are rebuilt instead. */
-static enum space_need need_of(const struct slab *slab, int64_t list_above_rows)
+static enum space_need need_of_order(const struct slab *slab, int64_t list_above_rows)
 {
     bool is_large = list_above_rows >= 0 && slab->n - slab->n_dead > (size_t)list_above_rows;
 
@@ -47,13 +53,21 @@ static enum space_need need_of(const struct slab *slab, int64_t list_above_rows)
     return wants_compaction(slab) ? SPACE_NEEDS_COMPACTION : SPACE_NEEDS_NOTHING;
 }
 
-enum space_need space_need(struct space *s, int64_t list_above_rows)
+/* Sketches take less time than lists, and compaction would undo them. */
+static enum space_need need_of(const struct slab *slab, int64_t list_above_rows, bool has_sketches)
+{
+    enum space_need order = need_of_order(slab, list_above_rows);
+
+    return order != SPACE_NEEDS_COMPACTION && has_sketches && wants_sketches(slab) ? SPACE_NEEDS_SKETCHES : order;
+}
+
+enum space_need space_need(struct space *s, int64_t list_above_rows, bool has_sketches)
 {
     enum space_need need = SPACE_NEEDS_NOTHING;
 
     pthread_mutex_lock(&s->lock);
     if (s->slab)
-        need = need_of(s->slab, list_above_rows);
+        need = need_of(s->slab, list_above_rows, has_sketches);
     pthread_mutex_unlock(&s->lock);
     return need;
 }
@@ -64,6 +78,25 @@ void space_note_tried(struct space *s, const struct slab_view *view)
     if (s->slab == view->slab)
         s->slab->n_tried = view->n_live;
     pthread_mutex_unlock(&s->lock);
+}
+
+/* Adds a unit, unless there is one too few rows or another unit was added since the view. */
+int space_add_sketches(struct space *s, const struct slab_view *view)
+{
+    struct slab *slab = view->slab;
+    int r;
+
+    if (!slab || view->n / SKETCH_UNIT_ROWS <= view->n_sketched)
+        return -ENOENT;
+    if (!slab->sketches)
+        slab->sketches = sketch_set_new(slab->n_dimensions, slab->account);
+    r = sketch_add(slab->sketches, slab, NULL);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&s->lock);
+    slab->n_sketched = slab->sketches->n;
+    pthread_mutex_unlock(&s->lock);
+    return 0;
 }
 
 /* --- the exchange --- */

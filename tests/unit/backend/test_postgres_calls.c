@@ -1,6 +1,8 @@
 /* Calls over connections that break, are few, or go through a pooler. */
 #include "rig_postgres.h"
 
+#include "base/limits.h"
+
 #include <poll.h>
 #include <stdatomic.h>
 
@@ -121,6 +123,58 @@ static void threads_share_few_connections(void **state)
     assert_string_equal(rig_value(rig, "SELECT count(*) <= 3 FROM pg_stat_activity WHERE application_name = 'narrow'"),
                         "t");
     backend_close(narrow);
+}
+
+static void a_service_has_no_more_connections_than_the_limit_whatever_it_was_told(void **state)
+{
+    struct rig *rig = *state;
+    const struct postgres_place place = { .url = rig_place(rig)->url, .n_connections = LIMIT_BACKEND_CONNECTIONS + 1 };
+    const struct net_wait wait = net_wait_of(120000, NULL, NULL), none = net_wait_of(1, NULL, NULL);
+    struct postgres_pool *pool = postgres_pool_new(&place);
+    struct pg_link *links[LIMIT_BACKEND_CONNECTIONS], *another = NULL;
+    struct err e = { 0 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+        must(postgres_pool_take(pool, &wait, &links[i], &e), &e);
+    assert_true(postgres_pool_take(pool, &none, &another, &e) < 0);
+    assert_null(another);
+    postgres_pool_give(pool, &links[0]);
+    must(postgres_pool_take(pool, &wait, &links[0], &e), &e);
+    for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+        postgres_pool_give(pool, &links[i]);
+    postgres_pool_free(pool);
+}
+
+/* --- statements that the server rolls back --- */
+
+/* A sequence counts the attempts, because a rollback does not undo it. */
+static void let_first_changes_conflict(struct rig *rig, int n)
+{
+    rig_sql(rig, arena_printf(rig->arena,
+                              "DROP SEQUENCE IF EXISTS tries; CREATE SEQUENCE tries;"
+                              "CREATE OR REPLACE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                              " IF nextval('public.tries') <= %d THEN"
+                              " RAISE 'conflict' USING ERRCODE = 'serialization_failure'; END IF; RETURN NEW; END $$;"
+                              "CREATE OR REPLACE TRIGGER conflict BEFORE UPDATE ON svc_activities"
+                              " FOR EACH ROW EXECUTE FUNCTION conflict()",
+                              n));
+}
+
+static void a_statement_that_is_rolled_back_is_tried_six_times(void **state)
+{
+    struct rig *rig = *state;
+    const char *first = rig_insert(rig), *second = rig_insert(rig);
+    const struct backend_lease taken = rig_claim(rig, first, "lin-a"), other = rig_claim(rig, second, "lin-a");
+    struct err e = { 0 };
+
+    let_first_changes_conflict(rig, LIMIT_BACKEND_ATTEMPTS - 1);
+    must(backend_complete(rig->backend, &taken, "{}", &e), &e);
+    assert_string_equal(rig_get(rig, first).status, "completed");
+    let_first_changes_conflict(rig, LIMIT_BACKEND_ATTEMPTS);
+    assert_true(backend_complete(rig->backend, &other, "{}", &e) < 0);
+    assert_string_equal(rig_value(rig, "SELECT last_value FROM tries"), "6");
+    rig_sql(rig, "DROP TRIGGER conflict ON svc_activities");
+    must(backend_complete(rig->backend, &other, "{}", &e), &e);
 }
 
 /* --- prepared statements and poolers --- */
@@ -288,6 +342,8 @@ int main(void)
         POSTGRES_TEST(results_are_stored_once_while_connections_are_terminated),
         POSTGRES_TEST(a_server_that_is_not_there_is_trouble_and_answered_at_once_during_the_pause),
         POSTGRES_TEST(threads_share_few_connections),
+        POSTGRES_TEST(a_service_has_no_more_connections_than_the_limit_whatever_it_was_told),
+        POSTGRES_TEST(a_statement_that_is_rolled_back_is_tried_six_times),
         POSTGRES_TEST(a_pooler_that_changes_servers_is_noticed_and_nothing_is_prepared_any_more),
         POSTGRES_TEST(statements_of_one_round_trip_stand_alone),
         POSTGRES_TEST(a_changed_table_makes_no_statement_fail),

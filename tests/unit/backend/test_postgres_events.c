@@ -246,6 +246,39 @@ static void a_change_that_cannot_be_recorded_is_a_gap_and_no_error(void **state)
     assert_int_equal(sql(rig, "SELECT count(*) FROM " ACTIVITIES), 2);
 }
 
+static void note_plan(void *arg, const PGresult *notice)
+{
+    const char *text = PQresultErrorMessage(notice);
+    int *plans = arg;
+
+    plans[0] += strstr(text, "Full Join") != NULL;
+    plans[1] += strstr(text, "Nested Loop") != NULL;
+}
+
+/* A session keeps the plan of its first statements, which changed one row each. */
+static void a_statement_of_many_rows_after_small_ones_is_recorded_without_comparing_all_pairs(void **state)
+{
+    struct events_rig *rig = *state;
+    PGconn *conn = events_db(rig, "");
+    int plans[2] = { 0, 0 };
+
+    sql(rig, INSERT_ONE);
+    PQsetNoticeReceiver(conn, note_plan, plans);
+    sql_on(conn, "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
+                 "SET auto_explain.log_nested_statements = on; SET client_min_messages = log");
+    for (int i = 0; i < 12; i++)
+        sql_on(conn, "UPDATE " ACTIVITIES " SET raw_data = raw_data || jsonb_build_object('m', random())");
+    assert_int_equal(plans[0], 12);
+    sql_on(conn,
+           "INSERT INTO " ACTIVITIES " (raw_data) SELECT jsonb_build_object('n', i) FROM generate_series(1, 500) i;"
+           "UPDATE " ACTIVITIES " SET raw_data = raw_data || '{\"m\": 0}'");
+    assert_int_equal(plans[0], 13);
+    assert_int_equal(plans[1], 0);
+    recorder_wait(rig->rec, 1 + 12 + 500 + 501);
+    assert_int_equal(rig->rec->n_gaps, 0);
+    PQfinish(conn);
+}
+
 static void a_row_that_is_too_large_for_an_event_is_a_gap(void **state)
 {
     struct events_rig *rig = *state;
@@ -443,6 +476,7 @@ int main(void)
         EVENTS_TEST(a_writer_with_a_foreign_search_path_is_not_disturbed),
         EVENTS_TEST(a_writer_without_rights_on_the_outbox_is_not_disturbed),
         EVENTS_TEST(a_change_that_cannot_be_recorded_is_a_gap_and_no_error),
+        EVENTS_TEST(a_statement_of_many_rows_after_small_ones_is_recorded_without_comparing_all_pairs),
         EVENTS_TEST(a_row_that_is_too_large_for_an_event_is_a_gap),
         EVENTS_TEST_LOGICAL(a_writer_may_prepare_its_transaction),
         EVENTS_TEST(a_statement_of_many_rows_is_reported_whole),

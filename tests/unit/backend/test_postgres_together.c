@@ -168,6 +168,36 @@ static void a_lost_lease_in_a_statement_with_others_is_refused_alone(void **stat
     free_calls(calls);
 }
 
+static void each_of_several_refused_claims_is_told_its_own_reason(void **state)
+{
+    static const char *const changes[N_CALLS] = {
+        "locked_by = 'lin-b', locked_at = clock_timestamp(), status = 'claimed'",
+        "status = 'completed'",
+        "attempted_by = '{lin-x,lin-y,lin-z}'",
+        "attempted_by = '{lin-a}'",
+        NULL,
+        "locked_by = 'lin-b', locked_at = clock_timestamp() - interval '1 day', status = 'processing'",
+    };
+    static const char *const codes[N_CALLS] = { "ALREADY_LOCKED",    "NOT_CLAIMABLE", "QUARANTINED",
+                                                "ALREADY_ATTEMPTED", "NOT_FOUND",     NULL };
+    struct rig *rig = *state;
+    struct one calls[N_CALLS];
+
+    make_calls(rig, calls);
+    for (int i = 0; i < N_CALLS; i++)
+        rig_sql(rig, changes[i] ? arena_printf(rig->arena, "UPDATE svc_activities SET %s WHERE id = '%s'", changes[i],
+                                               calls[i].id)
+                                : arena_printf(rig->arena, "DELETE FROM svc_activities WHERE id = '%s'", calls[i].id));
+    run_together(rig, calls, claim_one);
+    for (int i = 0; i < N_CALLS; i++) {
+        assert_true(codes[i] ? calls[i].r < 0 : calls[i].r == 0);
+        if (codes[i])
+            assert_string_equal(calls[i].e.code, codes[i]);
+    }
+    assert_non_null(strstr(calls[0].e.text, "lin-b"));
+    free_calls(calls);
+}
+
 static bool are_others_claimed(void *arg)
 {
     return strcmp(rig_value(arg, "SELECT count(*) FROM svc_activities WHERE status = 'claimed'"), "5") == 0;
@@ -197,6 +227,7 @@ int main(void)
         POSTGRES_TEST(each_of_several_claims_gets_its_row_and_each_completion_stores_its_result),
         POSTGRES_TEST(of_claims_for_one_row_in_one_statement_one_wins_and_the_others_are_told_why),
         POSTGRES_TEST(a_lost_lease_in_a_statement_with_others_is_refused_alone),
+        POSTGRES_TEST(each_of_several_refused_claims_is_told_its_own_reason),
         POSTGRES_TEST(a_row_that_another_program_has_locked_holds_up_its_own_claim_only),
     };
 

@@ -1,0 +1,328 @@
+#include "vector/engine/sketch.h"
+#include "base/limits.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    REGION_UNITS = 16, /* whose memory is allocated together, in large pages but for the first region of a slab */
+    REGIONS = LIMIT_VECTOR_ROWS / SKETCH_UNIT_ROWS / REGION_UNITS,
+    UNIT_BLOCKS = SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS,
+    LANES = 8, /* parallel sums, which a compiler may keep in registers */
+};
+
+struct sketch_region {
+    uint8_t *memory; /* owned: blocks of all units, then their centres */
+    struct sketch_unit units[REGION_UNITS];
+};
+
+bool sketch_fits(size_t n_dimensions)
+{
+    return n_dimensions >= SKETCH_LEAST_DIMENSIONS;
+}
+
+static size_t n_signs_for(size_t n_dimensions, size_t width)
+{
+    size_t wanted = n_dimensions >= SKETCH_WIDE_DIMENSIONS ? width / 2 : width;
+
+    return (wanted + ROTATION_MULTIPLE - 1) / ROTATION_MULTIPLE * ROTATION_MULTIPLE;
+}
+
+/* The deviation of an error, as a share of factor * |v - c|: with all signs sqrt(1 - 2 / pi). */
+static float spread_of(double share)
+{
+    return (float)(sqrt(share) * sqrt(1 - share * M_2_PI));
+}
+
+struct sketch_set *sketch_set_new(size_t n_dimensions, atomic_size_t *account)
+{
+    struct sketch_set *set = xcalloc(1, sizeof(*set));
+
+    rotation_init(&set->rotation, n_dimensions);
+    set->n_dimensions = n_dimensions;
+    set->n_signs = n_signs_for(n_dimensions, set->rotation.width);
+    set->block_bytes = sketch_code_bytes(set->n_signs) + 2 * SKETCH_BLOCK_ROWS * sizeof(float);
+    set->spread = spread_of((double)set->n_signs / (double)set->rotation.width);
+    set->regions = xcalloc(REGIONS, sizeof(struct sketch_region *));
+    set->account = account;
+    return set;
+}
+
+static size_t unit_bytes(const struct sketch_set *set)
+{
+    return UNIT_BLOCKS * set->block_bytes + set->rotation.width * sizeof(float);
+}
+
+static size_t region_bytes(const struct sketch_set *set)
+{
+    return REGION_UNITS * unit_bytes(set);
+}
+
+struct sketch_set *sketch_set_free(struct sketch_set *set)
+{
+    if (!set)
+        return NULL;
+    atomic_fetch_sub(set->account, set->n * unit_bytes(set));
+    for (size_t i = 0; i < REGIONS && set->regions[i]; i++) {
+        slab_unmap(set->regions[i]->memory, region_bytes(set));
+        free(set->regions[i]);
+    }
+    free(set->regions);
+    rotation_clear(&set->rotation);
+    free(set);
+    return NULL;
+}
+
+const struct sketch_unit *sketch_unit_of(const struct sketch_set *set, size_t unit)
+{
+    return &set->regions[unit / REGION_UNITS]->units[unit % REGION_UNITS];
+}
+
+/* --- sums --- */
+
+static float add_lanes(const float lanes[LANES])
+{
+    float sum = 0;
+
+    for (size_t i = 0; i < LANES; i++)
+        sum += lanes[i];
+    return sum;
+}
+
+float sketch_dot(const float *a, const float *b, size_t n)
+{
+    float lanes[LANES] = { 0 };
+
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            lanes[j] += a[i + j] * b[i + j];
+    return add_lanes(lanes);
+}
+
+/* --- a unit --- */
+
+/* What is made of the rows of one unit. */
+struct making {
+    const struct sketch_set *set;
+    const struct slab *slab;
+    size_t first; /* slot */
+    uint8_t *blocks;
+    float *centre, *row; /* row: scratch, the rotated row and then its difference to the centre */
+    struct sketch_unit *unit;
+};
+
+static void load_row(const struct making *m, size_t slot)
+{
+    const uint8_t *codes = slab_codes(m->slab, slot);
+    float scale = slab_scale(m->slab, slot);
+    size_t n = m->set->n_dimensions;
+
+    for (size_t i = 0; i < n; i++)
+        m->row[i] = (float)((int)codes[i] - KERNEL_ZERO) * scale;
+    memset(m->row + n, 0, (m->set->rotation.width - n) * sizeof(float));
+}
+
+static void make_centre(struct making *m)
+{
+    size_t width = m->set->rotation.width;
+
+    memset(m->centre, 0, width * sizeof(float));
+    for (size_t i = 0; i < SKETCH_UNIT_ROWS; i++) {
+        load_row(m, m->first + i);
+        for (size_t j = 0; j < width; j++)
+            m->centre[j] += m->row[j];
+    }
+    for (size_t j = 0; j < width; j++)
+        m->centre[j] /= SKETCH_UNIT_ROWS;
+    rotation_apply(&m->set->rotation, m->centre);
+    m->unit->centre_square = sketch_dot(m->centre, m->centre, width);
+}
+
+/* Sums over a row's difference r to the centre c, with its signs s. */
+struct row_sums {
+    float r_square, s_r, r_c, s_c;
+};
+
+static struct row_sums sum_row(const float *r, const float *centre, size_t n_signs, size_t width)
+{
+    float squares[LANES] = { 0 }, lengths[LANES] = { 0 }, with_centre[LANES] = { 0 }, signs[LANES] = { 0 };
+
+    for (size_t i = 0; i < width; i += LANES)
+        for (size_t j = 0; j < LANES; j++) {
+            squares[j] += r[i + j] * r[i + j];
+            with_centre[j] += r[i + j] * centre[i + j];
+        }
+    for (size_t i = 0; i < n_signs; i += LANES)
+        for (size_t j = 0; j < LANES; j++) {
+            lengths[j] += fabsf(r[i + j]);
+            signs[j] += r[i + j] > 0 ? centre[i + j] : -centre[i + j];
+        }
+    return (struct row_sums){ add_lanes(squares), add_lanes(lengths), add_lanes(with_centre), add_lanes(signs) };
+}
+
+static void write_signs(const struct making *m, uint8_t *codes)
+{
+    for (size_t i = 0; i < m->set->n_signs; i += 8) {
+        unsigned bits = 0;
+
+        for (size_t j = 0; j < 8; j++)
+            bits |= (unsigned)(m->row[i + j] > 0) << j;
+        codes[i / 8 * SKETCH_BLOCK_ROWS] = (uint8_t)bits;
+    }
+}
+
+static void note_extremes(struct sketch_unit *u, float square, float radius, float factor, float scale)
+{
+    u->most_square = fmaxf(u->most_square, square);
+    u->least_radius = fminf(u->least_radius, radius);
+    u->most_radius = fmaxf(u->most_radius, radius);
+    u->most_scale = fmaxf(u->most_scale, scale);
+    u->mean_factor += factor / SKETCH_UNIT_ROWS;
+}
+
+static void sketch_row(struct making *m, size_t i)
+{
+    const struct sketch_set *set = m->set;
+    uint8_t *block = m->blocks + i / SKETCH_BLOCK_ROWS * set->block_bytes;
+    float *factors = (float *)(void *)(block + sketch_code_bytes(set->n_signs));
+    size_t lane = sketch_lane(i % SKETCH_BLOCK_ROWS), width = set->rotation.width;
+    struct row_sums sums;
+    float square, factor;
+
+    load_row(m, m->first + i);
+    square = sketch_dot(m->row, m->row, width);
+    rotation_apply(&set->rotation, m->row);
+    for (size_t j = 0; j < width; j++)
+        m->row[j] -= m->centre[j];
+    sums = sum_row(m->row, m->centre, set->n_signs, width);
+    factor = sums.s_r > 0 ? sums.r_square / sums.s_r : 0;
+    write_signs(m, block + i % SKETCH_BLOCK_ROWS);
+    factors[lane] = factor;
+    factors[SKETCH_BLOCK_ROWS + lane] = sums.r_c - factor * sums.s_c;
+    note_extremes(m->unit, square, sqrtf(sums.r_square), factor, slab_scale(m->slab, m->first + i));
+}
+
+static int add_region(struct sketch_set *set, size_t region, struct err *e)
+{
+    void *memory = slab_map(region_bytes(set), region > 0);
+
+    if (!memory)
+        return err_set(e, -ENOMEM, "OUT_OF_MEMORY", "there is no memory for sketches of vectors");
+    set->regions[region] = xcalloc(1, sizeof(struct sketch_region));
+    set->regions[region]->memory = memory;
+    return 0;
+}
+
+static void make_unit(struct sketch_set *set, const struct slab *slab, struct sketch_region *region, size_t i)
+{
+    size_t width = set->rotation.width;
+    struct making m = { .set = set, .slab = slab, .first = set->n * SKETCH_UNIT_ROWS, .unit = &region->units[i] };
+
+    m.blocks = region->memory + i * UNIT_BLOCKS * set->block_bytes;
+    m.centre = (float *)(void *)(region->memory + REGION_UNITS * UNIT_BLOCKS * set->block_bytes) + i * width;
+    m.row = xcalloc(width, sizeof(float));
+    *m.unit = (struct sketch_unit){ .blocks = m.blocks, .centre = m.centre, .least_radius = INFINITY };
+    make_centre(&m);
+    for (size_t row = 0; row < SKETCH_UNIT_ROWS; row++)
+        sketch_row(&m, row);
+    free(m.row);
+}
+
+int sketch_add(struct sketch_set *set, const struct slab *slab, struct err *e)
+{
+    size_t region = set->n / REGION_UNITS;
+    int r = 0;
+
+    if (!set->regions[region])
+        r = add_region(set, region, e);
+    if (r < 0)
+        return r;
+    make_unit(set, slab, set->regions[region], set->n % REGION_UNITS);
+    set->n++;
+    atomic_fetch_add(set->account, unit_bytes(set));
+    return 0;
+}
+
+/* --- queries --- */
+
+enum { MOST_SIGNS = 6 /* of a table */ };
+
+/* The signs of table t. Returns how many. */
+static size_t signs_of_table(enum sketch_tables tables, size_t t, size_t ret[MOST_SIGNS])
+{
+    static const uint8_t spare[MOST_SIGNS] = { 6, 7, 14, 15, 22, 23 };
+    size_t n = tables == SKETCH_TABLES_OF_64 ? 6 : 4;
+
+    for (size_t i = 0; i < n; i++)
+        if (tables == SKETCH_TABLES_OF_16)
+            ret[i] = 4 * t + i;
+        else
+            ret[i] = t / 4 * 24 + (t % 4 < 3 ? t % 4 * 8 + i : spare[i]);
+    return n;
+}
+
+/* The sums of the kernels stay below 2^8 and 2^16 with entries up to this. */
+static float most_entry(enum sketch_tables tables)
+{
+    return tables == SKETCH_TABLES_OF_64 ? 63 : 31;
+}
+
+/* Sets delta and least: entries are rounded to multiples of delta. */
+static void choose_delta(struct sketch_query *q, enum sketch_tables tables, size_t n_tables)
+{
+    size_t signs[MOST_SIGNS];
+    float most = 0;
+
+    q->least = 0;
+    for (size_t t = 0; t < n_tables; t++) {
+        size_t n = signs_of_table(tables, t, signs);
+        float sum = 0;
+
+        for (size_t i = 0; i < n; i++)
+            sum += fabsf(q->numbers[signs[i]]);
+        q->least += sum;
+        most = fmaxf(most, sum);
+    }
+    q->delta = most > 0 ? 2 * most / most_entry(tables) : 1;
+}
+
+/* Entry k: the inner product with the signs that are the bits of k, above the least that is possible. */
+static void fill_table(const struct sketch_query *q, const size_t *signs, size_t n, uint8_t *table)
+{
+    float entries[SKETCH_TABLE_BYTES] = { 0.5F };
+
+    for (size_t i = 0; i < n; i++)
+        entries[0] += (fabsf(q->numbers[signs[i]]) - q->numbers[signs[i]]) / q->delta;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < (size_t)1 << i; k++)
+            entries[((size_t)1 << i) + k] = entries[k] + 2 * q->numbers[signs[i]] / q->delta;
+    for (size_t k = 0; k < SKETCH_TABLE_BYTES; k++)
+        table[k] = (uint8_t)fmaxf(0, entries[k & (((size_t)1 << n) - 1)]);
+}
+
+void sketch_query_init(struct sketch_query *q, const struct sketch_set *set, enum sketch_tables tables,
+                       const struct quant_query *query)
+{
+    size_t signs[MOST_SIGNS], n_tables = set->n_signs / (tables == SKETCH_TABLES_OF_64 ? 6 : 4);
+
+    q->numbers = xcalloc(set->rotation.width, sizeof(float));
+    q->memory = xcalloc(n_tables + 1, SKETCH_TABLE_BYTES);
+    q->tables = q->memory + (SKETCH_TABLE_BYTES - (uintptr_t)q->memory % SKETCH_TABLE_BYTES) % SKETCH_TABLE_BYTES;
+    for (size_t i = 0; i < set->n_dimensions; i++)
+        q->numbers[i] = (float)query->codes[i] * query->scale;
+    q->square = sketch_dot(q->numbers, q->numbers, set->rotation.width);
+    rotation_apply(&set->rotation, q->numbers);
+    choose_delta(q, tables, n_tables);
+    for (size_t t = 0; t < n_tables; t++) {
+        size_t n = signs_of_table(tables, t, signs);
+
+        fill_table(q, signs, n, q->tables + t * SKETCH_TABLE_BYTES);
+    }
+}
+
+void sketch_query_clear(struct sketch_query *q)
+{
+    free(q->numbers);
+    free(q->memory);
+    *q = (struct sketch_query){ 0 };
+}

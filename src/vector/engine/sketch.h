@@ -1,0 +1,69 @@
+/* One-bit sketches of rows (RaBitQ, arXiv 2405.12497), by which a pass over the rows of a slab finds out which of them
+ * may be among the nearest, reading a seventh of the memory.
+ *
+ * 4,096 rows of a slab form a unit, which is sketched once all of them are there and never changed: removed rows keep
+ * their sketches. r is a row's rotated difference to the unit's mean c (rotated too), s the signs of r, v the rotated
+ * query. With factor = |r|^2 / <s, r> and offset = <r, c> - factor * <s, c>,
+ *
+ *     <row, query> = <c, v> + offset + factor * <s, v>
+ *
+ * but for a nearly normal error with the deviation factor * `spread` * |v - c|. From 1,536 dimensions on, s are the
+ * signs of half of r's numbers.
+ *
+ * A set belongs to a slab. One thread at a time adds units; a unit's owner publishes it under its own lock. Others read
+ * published units without a lock.
+ *
+ *     r = sketch_add(set, slab, e);  lock;  slab->n_sketched = set->n;  unlock;
+ */
+#pragma once
+
+#include "vector/engine/quant.h"
+#include "vector/engine/rotation.h"
+#include "vector/engine/sketch_kernel.h"
+#include "vector/engine/slab.h"
+
+enum {
+    SKETCH_UNIT_ROWS = 4096,
+    SKETCH_LEAST_DIMENSIONS = 64,  /* rows of fewer dimensions are as small as their sketches */
+    SKETCH_WIDE_DIMENSIONS = 1536, /* from here on half the signs */
+};
+
+struct sketch_unit {
+    const uint8_t *blocks;            /* of SKETCH_BLOCK_ROWS rows each */
+    const float *centre;              /* c */
+    float centre_square, most_square; /* |c|^2; the largest of |row|^2 */
+    float least_radius, most_radius;  /* of |r| */
+    float mean_factor, most_scale;    /* of the rows */
+};
+
+struct sketch_region;
+
+struct sketch_set {
+    struct rotation rotation;
+    size_t n_dimensions, n_signs, block_bytes, n;
+    float spread;
+    struct sketch_region **regions; /* owned; a table of fixed size */
+    atomic_size_t *account;         /* borrowed */
+    /* Of the last query that found too many candidates: units to skip, and rows left of them. */
+    atomic_size_t n_skipped, rows_to_skip;
+};
+
+bool sketch_fits(size_t n_dimensions);
+struct sketch_set *sketch_set_new(size_t n_dimensions, atomic_size_t *account) MUST_CHECK;
+struct sketch_set *sketch_set_free(struct sketch_set *set);
+/* Makes the unit after those that are there (set->n), from the codes of its rows. -ENOMEM. */
+int sketch_add(struct sketch_set *set, const struct slab *slab, struct err *e) MUST_CHECK;
+const struct sketch_unit *sketch_unit_of(const struct sketch_set *set, size_t unit);
+
+/* A query as the kernels read it. */
+struct sketch_query {
+    float *numbers;  /* owned; rotated */
+    uint8_t *memory; /* owned; the tables, where they are aligned */
+    uint8_t *tables;
+    float square, delta, least; /* |query|^2; <s, query> = delta * (sum of entries) - least */
+};
+
+void sketch_query_init(struct sketch_query *q, const struct sketch_set *set, enum sketch_tables tables,
+                       const struct quant_query *query);
+void sketch_query_clear(struct sketch_query *q);
+float sketch_dot(const float *a, const float *b, size_t n); /* n: a multiple of 8 */
