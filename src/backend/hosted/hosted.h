@@ -14,6 +14,9 @@ struct receivers;
 enum { HOSTED_STALE_MS = 5 * 60 * 1000 }; /* of <abbr>_fn_claim_task: specification, Limits */
 #define HOSTED_LEASED "(claimed,processing)"
 
+/* Whether the project has <abbr>_deletions. While that is unknown its channel is tried, and it is asked again. */
+enum hosted_deletions { HOSTED_DELETIONS_UNKNOWN, HOSTED_DELETIONS_THERE, HOSTED_DELETIONS_MISSING };
+
 /* Columns that a table may lack; a mask. */
 enum {
     HOSTED_APP_ID = 1,
@@ -44,7 +47,7 @@ struct hosted {
     char *abbr, *activities, *deletions; /* owned */
     const char *user;                    /* whose new rows are; NULL: as they say */
     struct backend_hosted_config config; /* its texts are not kept */
-    bool has_deletions;
+    atomic_int has_deletions;            /* enum hosted_deletions */
     struct hosted_rest *rest;
     struct hosted_realtime *realtime; /* NULL: none */
     struct receivers *receivers;
@@ -204,6 +207,10 @@ int hosted_owners(struct backend *b, int64_t max_machines, struct arena *a, stru
 /* ---- hosted_events.c: changes, broadcasts and presence by the realtime service ---- */
 
 int hosted_events_watch(struct hosted *h, const char *table, struct err *e) MUST_CHECK;
+/* Before each sweep: a project that was away at the start is asked for its deletions. */
+void hosted_events_settle(struct hosted *h);
+/* A change as the realtime service tells it, to the subscribers. */
+void hosted_events_take(struct hosted *h, const struct hosted_change *c);
 int hosted_events_open(struct hosted *h, const struct backend_hosted_config *c, struct err *e) MUST_CHECK;
 void hosted_events_close(struct hosted *h);
 int hosted_subscribe(struct backend *b, backend_event_fn *fn, backend_gap_fn *on_gap, void *arg,

@@ -107,7 +107,7 @@ static void report_delete(struct hosted *h, const struct hosted_change *c, struc
     struct hosted_row old;
     struct backend_event event = { .op = BACKEND_DELETE, .table = c->table, .old_row = &old.row };
 
-    if (h->has_deletions)
+    if (atomic_load(&h->has_deletions) == HOSTED_DELETIONS_THERE)
         return;
     if (hosted_read_row(c->table, c->old_record, a, &old, NULL) < 0)
         report_gap(h, c->table);
@@ -131,10 +131,9 @@ static bool report_own(struct hosted *h, const struct hosted_change *c, struct a
     return true;
 }
 
-static void on_change(void *arg, const struct hosted_change *c)
+void hosted_events_take(struct hosted *h, const struct hosted_change *c)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct hosted *h = arg;
     bool is_tombstone = strcmp(c->table, h->deletions) == 0;
 
     if (c->is_cut)
@@ -149,6 +148,11 @@ static void on_change(void *arg, const struct hosted_change *c)
         report_update(h, c, a);
     else if (!is_tombstone)
         report_delete(h, c, a);
+}
+
+static void on_change(void *arg, const struct hosted_change *c)
+{
+    hosted_events_take(arg, c);
 }
 
 static void on_broadcast(void *arg, const char *topic, const char *event, const char *payload_json)
@@ -167,19 +171,27 @@ int hosted_events_watch(struct hosted *h, const char *table, struct err *e)
     return h->realtime ? hosted_realtime_watch(h->realtime, table, NULL, e) : 0;
 }
 
-/* While the project cannot be reached it may have that table: its channel is tried. */
 static int find_deletions(struct hosted *h, struct err *e)
 {
     struct err why = { 0 };
     struct hosted_table *t;
     int r = hosted_find_table(h, h->deletions, &t, &why);
 
-    h->has_deletions = r == 0 || r == -EAGAIN;
+    if (r == 0 || r == -ENOENT)
+        atomic_store(&h->has_deletions, r == 0 ? HOSTED_DELETIONS_THERE : HOSTED_DELETIONS_MISSING);
     if (r == -ENOENT || r == -EAGAIN)
         return 0;
     if (r < 0 && e)
         *e = why;
     return r;
+}
+
+void hosted_events_settle(struct hosted *h)
+{
+    if (atomic_load(&h->has_deletions) != HOSTED_DELETIONS_UNKNOWN || find_deletions(h, NULL) < 0)
+        return;
+    if (h->realtime && atomic_load(&h->has_deletions) == HOSTED_DELETIONS_MISSING)
+        hosted_realtime_unwatch(h->realtime, h->deletions, NULL);
 }
 
 int hosted_events_open(struct hosted *h, const struct backend_hosted_config *c, struct err *e)
@@ -199,7 +211,7 @@ int hosted_events_open(struct hosted *h, const struct backend_hosted_config *c, 
         r = hosted_realtime_open(&config, &h->realtime, e);
     if (r == 0)
         r = hosted_events_watch(h, h->activities, e);
-    if (r == 0 && h->has_deletions)
+    if (r == 0 && atomic_load(&h->has_deletions) != HOSTED_DELETIONS_MISSING)
         r = hosted_events_watch(h, h->deletions, e);
     return r;
 }

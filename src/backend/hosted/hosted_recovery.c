@@ -316,6 +316,8 @@ int hosted_claimable(struct backend *b, const char *table, const struct backend_
     struct sweep s = { .h = hosted_of(b), .as = as, .arena = a, .limit = MAX(limit, 0) };
     int r = hosted_find_table(s.h, table, &s.table, e);
 
+    if (r == 0 && s.h->realtime)
+        hosted_events_settle(s.h);
     if (r == 0 && before)
         r = find_place(&s, before, e);
     s.n_page = MIN(s.limit, (int64_t)PAGE_ROWS);
