@@ -142,19 +142,28 @@ static double bytes_now(void *arg)
     return (double)atomic_load(&((struct engine *)arg)->bytes);
 }
 
-static double recall_now(void *arg)
+static double lowest_recall(struct engine *engine, double (*recall_of)(struct space *s))
 {
-    struct engine *engine = arg;
     struct space **spaces;
     size_t n = engine_take_all(engine, &spaces);
     double lowest = 1;
 
     for (size_t i = 0; i < n; i++) {
-        lowest = MIN(lowest, space_recall(spaces[i]));
+        lowest = MIN(lowest, recall_of(spaces[i]));
         engine_give_back(engine, spaces[i]);
     }
     free(spaces);
     return lowest;
+}
+
+static double recall_now(void *arg)
+{
+    return lowest_recall(arg, space_recall);
+}
+
+static double sketch_recall_now(void *arg)
+{
+    return lowest_recall(arg, space_sketch_recall);
 }
 
 /* --- the interface --- */
@@ -211,6 +220,9 @@ static void open_metrics(struct engine *engine)
     metric_gauge_fn("hearth_vector_lists_recall",
                     "Measured recall of the ten nearest, the lowest of all namespaces with lists.", "", recall_now,
                     engine);
+    metric_gauge_fn("hearth_vector_sketch_recall",
+                    "Measured recall of the ten nearest, the lowest of all namespaces with sketches.", "",
+                    sketch_recall_now, engine);
 }
 
 int vectors_embedded_open(const struct vectors_embedded_config *c, struct vectors **ret, struct err *e)

@@ -5,6 +5,7 @@
 #include "vector/engine/engine.h"
 #include "vector/engine/lists.h"
 #include "vector/engine/sketch.h"
+#include "vector/engine/sketch_recall.h"
 #include <stdlib.h>
 
 enum {
@@ -155,11 +156,38 @@ static int list(struct keeper *k, struct space *s, const struct slab_view *view)
     return replace(k, s, view, fresh);
 }
 
+static int measure_recall(struct keeper *k, struct space *s, const struct slab_view *view)
+{
+    const struct sketch_recall_request request = { .kernel = k->engine->kernel,
+                                                   .sketch_kernel = k->engine->sketch_kernel,
+                                                   .deviations = k->engine->sketch_deviations,
+                                                   .view = view,
+                                                   .is_stopping = &k->is_stopping };
+    double recall;
+    int r;
+
+    if (view->n_sketched == 0)
+        return -ENOENT;
+    r = sketch_recall_measure(&request, &recall);
+    if (r == 0)
+        space_note_recall(s, view, recall);
+    return r;
+}
+
 static int renew_as(struct keeper *k, struct space *s, enum space_need need, const struct slab_view *view)
 {
-    if (need == SPACE_NEEDS_LISTS)
+    switch (need) {
+    case SPACE_NEEDS_SKETCHES:
+        return space_add_sketches(s, view);
+    case SPACE_NEEDS_RECALL:
+        return measure_recall(k, s, view);
+    case SPACE_NEEDS_LISTS:
         return list(k, s, view);
-    return need == SPACE_NEEDS_COMPACTION ? compact(k, s, view) : space_add_sketches(s, view);
+    case SPACE_NEEDS_COMPACTION:
+        return compact(k, s, view);
+    default:
+        return -ENOENT;
+    }
 }
 
 static void count_renewal(struct engine *engine, int64_t started_us)
@@ -168,7 +196,7 @@ static void count_renewal(struct engine *engine, int64_t started_us)
     metric_add(engine->n_renewals, 1);
 }
 
-/* 0: the rows have a new order, or more sketches. */
+/* 0: something was done. */
 static int renew(struct keeper *k, struct space *s)
 {
     enum space_need need = engine_need(k->engine, s);
@@ -181,7 +209,7 @@ static int renew(struct keeper *k, struct space *s)
         return -ENOENT;
     r = renew_as(k, s, need, &view);
     slab_view_clear(&view);
-    if (r == 0 && need != SPACE_NEEDS_SKETCHES)
+    if (r == 0 && (need == SPACE_NEEDS_LISTS || need == SPACE_NEEDS_COMPACTION))
         count_renewal(k->engine, started_us);
     return r;
 }

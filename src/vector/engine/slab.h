@@ -39,6 +39,8 @@ struct slab {
     uint32_t *listed_by_row;     /* owned; the slots of the listed rows, sorted by row number */
     struct sketch_set *sketches; /* owned; NULL: none */
     size_t n_sketched;           /* units published; under the owner's lock */
+    size_t n_measured;           /* units when the recall was measured; under the owner's lock */
+    double sketch_recall;        /* measured; likewise */
     size_t n_tried;              /* the number of rows for which lists were of no use; under the owner's lock */
     atomic_size_t *account;      /* borrowed; the bytes of all slabs */
 };

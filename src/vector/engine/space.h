@@ -57,10 +57,17 @@ int space_load(struct space *s, struct vectors_db *db, struct err *e) MUST_CHECK
 void space_unload(struct space *s);
 
 bool space_is_loaded(struct space *s);
-bool space_has_rows(struct space *s); /* in memory: unloading would free some */
-double space_recall(struct space *s); /* of its lists; 1 when it has none */
-/* Do the rows need sketches, or a new order: lists, or compaction? */
-enum space_need { SPACE_NEEDS_NOTHING, SPACE_NEEDS_SKETCHES, SPACE_NEEDS_LISTS, SPACE_NEEDS_COMPACTION };
+bool space_has_rows(struct space *s);        /* in memory: unloading would free some */
+double space_recall(struct space *s);        /* of its lists; 1 when it has none */
+double space_sketch_recall(struct space *s); /* of its sketches; 1 when it is not measured */
+/* Do the rows need sketches, a measurement of their recall, or a new order: lists, or compaction? */
+enum space_need {
+    SPACE_NEEDS_NOTHING,
+    SPACE_NEEDS_SKETCHES,
+    SPACE_NEEDS_RECALL,
+    SPACE_NEEDS_LISTS,
+    SPACE_NEEDS_COMPACTION
+};
 enum space_need space_need(struct space *s, int64_t list_above_rows, bool has_sketches);
 /* Makes the sketches of the view's next unit; queries and changes continue meanwhile. One thread at a time. -ENOENT:
  * there is none to make. */
@@ -68,6 +75,8 @@ int space_add_sketches(struct space *s, const struct slab_view *view) MUST_CHECK
 /* Replaces the view's slab by `fresh`, made from the view, and adds the changes since; queries continue meanwhile,
  * changes wait during the last part. Takes ownership of fresh. -ESTALE: the namespace has another slab by now. */
 int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh) MUST_CHECK;
+/* Notes the recall of the view's sketches. */
+void space_note_recall(struct space *s, const struct slab_view *view, double recall);
 /* Notes that lists were of no use for the view's rows. */
 void space_note_tried(struct space *s, const struct slab_view *view);
 

@@ -21,6 +21,17 @@ double space_recall(struct space *s)
     return recall;
 }
 
+double space_sketch_recall(struct space *s)
+{
+    double recall = 1;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->slab && s->slab->n_measured > 0)
+        recall = s->slab->sketch_recall;
+    pthread_mutex_unlock(&s->lock);
+    return recall;
+}
+
 /* Under the lock. */
 static bool wants_lists(const struct slab *slab, int64_t list_above_rows)
 {
@@ -53,12 +64,17 @@ static enum space_need need_of_order(const struct slab *slab, int64_t list_above
     return wants_compaction(slab) ? SPACE_NEEDS_COMPACTION : SPACE_NEEDS_NOTHING;
 }
 
-/* Sketches take less time than lists, and compaction would undo them. */
+/* Sketches take less time than lists, and compaction would undo them. Their recall is measured again when there are
+ * twice as many. */
 static enum space_need need_of(const struct slab *slab, int64_t list_above_rows, bool has_sketches)
 {
     enum space_need order = need_of_order(slab, list_above_rows);
 
-    return order != SPACE_NEEDS_COMPACTION && has_sketches && wants_sketches(slab) ? SPACE_NEEDS_SKETCHES : order;
+    if (order == SPACE_NEEDS_COMPACTION || !has_sketches)
+        return order;
+    if (wants_sketches(slab))
+        return SPACE_NEEDS_SKETCHES;
+    return slab->n_sketched > 0 && slab->n_sketched >= 2 * slab->n_measured ? SPACE_NEEDS_RECALL : order;
 }
 
 enum space_need space_need(struct space *s, int64_t list_above_rows, bool has_sketches)
@@ -70,6 +86,14 @@ enum space_need space_need(struct space *s, int64_t list_above_rows, bool has_sk
         need = need_of(s->slab, list_above_rows, has_sketches);
     pthread_mutex_unlock(&s->lock);
     return need;
+}
+
+void space_note_recall(struct space *s, const struct slab_view *view, double recall)
+{
+    pthread_mutex_lock(&s->lock);
+    view->slab->n_measured = view->n_sketched;
+    view->slab->sketch_recall = recall;
+    pthread_mutex_unlock(&s->lock);
 }
 
 void space_note_tried(struct space *s, const struct slab_view *view)
