@@ -5,6 +5,8 @@
 #include "vector/engine/sketch.h"
 #include "rig.h"
 #include "../metric.h"
+#include "../skip.h"
+#include "../tsan.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -191,6 +193,8 @@ static double scored(void)
 
 static void recall_is_high_on_every_kind_of_data(void **state)
 {
+    if (IS_UNDER_TSAN)
+        SKIP_TEST("many rows, and no threads that meet");
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         vector *rows = make_rows(&kinds[i], 40 + i, N_ROWS + N_QUERIES);
         struct rig *x = open_sketched(3);
@@ -208,6 +212,8 @@ static void recall_is_high_on_every_kind_of_data(void **state)
 
 static void four_deviations_are_as_good_as_exact(void **state)
 {
+    if (IS_UNDER_TSAN)
+        SKIP_TEST("many rows, and no threads that meet");
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         vector *rows = make_rows(&kinds[i], 50 + i, N_ROWS + N_QUERIES);
         struct rig *x = open_sketched(4);
@@ -274,6 +280,9 @@ static void sketches_are_read_only_where_they_leave_out_rows(void **state)
 {
     enum { ROUNDS = 20 };
 
+    if (IS_UNDER_TSAN)
+        SKIP_TEST("many rows, and no threads that meet");
+
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         vector *rows = make_rows(&kinds[i], 70 + i, N_ROWS + N_QUERIES);
         double all = (double)ROUNDS * (N_ROWS - N_ROWS % SKETCH_UNIT_ROWS), n_passed, n_scored;
@@ -298,7 +307,7 @@ static void sketches_are_read_only_where_they_leave_out_rows(void **state)
 
 /* --- beside a naive search --- */
 
-enum { N_IDS = 2 * SKETCH_UNIT_ROWS, MODEL_STEPS = 120 };
+enum { N_IDS = 2 * SKETCH_UNIT_ROWS, MODEL_STEPS = TENTH_UNDER_TSAN(120) };
 
 struct model {
     struct rig *x;
