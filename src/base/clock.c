@@ -33,6 +33,11 @@ int64_t clock_mono_us(void)
     return read_clock_us(CLOCK_MONOTONIC);
 }
 
+int64_t clock_work_ms(void)
+{
+    return read_clock_us(CLOCK_THREAD_CPUTIME_ID) / 1000;
+}
+
 int64_t clock_boot_ms(void)
 {
     return read_clock_us(CLOCK_BOOTTIME) / 1000;

@@ -246,8 +246,8 @@ enum {
     LIMIT_QUERY_ORDER = 32,       /* columns that order a reply */
     LIMIT_QUERY_PATTERN = 1024,   /* bytes of a pattern of LIKE */
     LIMIT_QUERY_STEPS = 50000000, /* of one comparison of a text with a pattern, or of two JSON values */
-    LIMIT_QUERY_READ_MS = 10000,  /* one SELECT of the embedded backend */
-    LIMIT_QUERY_WRITE_MS = 5000,  /* one change of the embedded backend, which other changes wait for */
+    LIMIT_QUERY_READ_MS = 10000,  /* computing time of one SELECT of the embedded backend */
+    LIMIT_QUERY_WRITE_MS = 5000,  /* of one change of the embedded backend, which other changes wait for */
     LIMIT_TABLE_COLUMNS = 200,
     LIMIT_TABLE_CHOICES = 100, /* values that a CHECK permits */
     LIMIT_BROADCASTS_WAITING = 1024,
