@@ -1,7 +1,8 @@
 // Nearest vectors of 384 dimensions, top 10: the engine on one thread and the service over HTTP, beside the stores that apps embed today. All have
 // the same rows (clustered, as embeddings are) and queries. Recall is counted against sqlite-vec, which is exact.
 //
-//     BENCH_HNSWLIB=all script/bench vectors           hnswlib at 400k too: its index takes many minutes to build and 0.7 GB
+//     BENCH_VECTORS=10,100,400,1000 script/bench vectors     thousands of rows; 10,100 by default, which takes minutes
+//     BENCH_HNSWLIB=all script/bench vectors                 hnswlib at 400k too: its index takes many minutes to build and 0.7 GB
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import http from 'node:http';
@@ -15,7 +16,12 @@ const clusters = 2000;
 const batch = 1000;
 const singleClients = 8;
 const singlesOfClient = 100;
-const sizes = [{ n: 10_000, rounds: 5 }, { n: 100_000, rounds: 3 }, { n: 400_000, rounds: 1, isLarge: true }];
+const formRows = 10_000;                 // loaded in each form of an upsert
+const clientsAtOnce = 8;
+const queriesOfClient = 25;
+const roundsOf = (n) => n <= 10_000 ? 5 : n <= 100_000 ? 3 : 1;
+const sizes = (process.env.BENCH_VECTORS ?? '10,100').split(',').map((thousands) => Number(thousands) * 1000)
+    .map((n) => ({ n, rounds: roundsOf(n), isLarge: n >= 400_000 }));
 
 // xorshift128+, so that each run has the same rows; sums of four are nearly normal.
 function randomNormals(seed) {
@@ -79,13 +85,13 @@ const json = (vector) => `[${Array.from(vector, (x) => x.toFixed(6)).join(',')}]
 // One connection that stays open.
 function caller(h, key) {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-    return (path, text) => new Promise((done, failed) => {
-        const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+    return (path, body, type = 'application/json') => new Promise((done, failed) => {
+        const headers = { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': Buffer.byteLength(body) };
         http.request(`${h.url}${path}`, { method: 'POST', agent, headers }, (reply) => {
             const pieces = [];
             reply.on('data', (piece) => pieces.push(piece));
             reply.on('end', () => reply.statusCode === 200 ? done(JSON.parse(Buffer.concat(pieces))) : failed(new Error(String(Buffer.concat(pieces)))));
-        }).on('error', failed).end(text);
+        }).on('error', failed).end(body);
     });
 }
 
@@ -95,21 +101,60 @@ function queryOf({ h, key }) {
     return async (vector) => (await call('/sdk/llm/vectors/query', `{"topK":${topK},"vector":${json(vector)}}`)).results.map((hit) => hit.id);
 }
 
+const rowOf = (all, i) => all.subarray(i * dimensions, (i + 1) * dimensions);
+const bytesOf = (numbers) => Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+const records = (workspaceId, from, member) => {
+    const vectors = Array.from({ length: batch }, (_, i) => `{"id":"${from + i}",${member(from + i)}}`);
+    return Buffer.from(`{"workspaceId":"${workspaceId}","vectors":[${vectors.join(',')}]}`);
+};
+
+// The arguments of caller()'s function that store a batch, in each form that the service takes.
+const forms = {
+    JSON: (all, from) => ['/sdk/llm/vectors/upsert', records('default', from, (i) => `"vector":${json(rowOf(all, i))}`)],
+    base64: (all, from) => ['/sdk/llm/vectors/upsert', records('base64', from, (i) => `"vector_b64":"${bytesOf(rowOf(all, i)).toString('base64')}"`)],
+    bulk: (all, from) => ['/sdk/llm/vectors/bulk', Buffer.concat([
+        Buffer.from(`${JSON.stringify({ ids: Array.from({ length: batch }, (_, i) => String(from + i)), workspaceId: 'bulk' })}\n`),
+        bytesOf(all.subarray(from * dimensions, (from + batch) * dimensions))]), 'application/octet-stream'],
+};
+
+// Vectors a second over one connection; the time in which the client writes bodies does not count.
+async function load({ h, key }, all, n, form) {
+    const call = caller(h, key);
+    let ms = 0;
+    for (let from = 0; from < n; from += batch) {
+        const request = form(all, from);
+        const began = performance.now();
+        await call(...request);
+        ms += performance.now() - began;
+    }
+    return n / ms * 1000;
+}
+
 // The service with the rows in it.
 async function overHttp(all, n) {
     const h = await hearth();
-    const key = await h.key();
-    const call = caller(h, key);
+    const service = { h, key: await h.key() };
     const before = residentBytes(h.pid);
-    let ms = 0;
-    for (let from = 0; from < n; from += batch) {
-        const vectors = Array.from({ length: batch }, (_, i) => `{"id":"${from + i}","vector":${json(all.subarray((from + i) * dimensions, (from + i + 1) * dimensions))}}`);
-        const text = `{"vectors":[${vectors.join(',')}]}`;
-        const began = performance.now();
-        await call('/sdk/llm/vectors/upsert', text);
-        ms += performance.now() - began;
-    }
-    return { h, key, upsertsPerSecond: n / ms * 1000, bytes: (residentBytes(h.pid) - before) / n * 1e5 };
+    const upserts = { JSON: await load(service, all, n, forms.JSON) };
+    const bytes = (residentBytes(h.pid) - before) / n * 1e5;
+    for (const name of ['base64', 'bulk'])
+        upserts[name] = await load(service, all, Math.min(n, formRows), forms[name]);
+    return { ...service, upserts, bytes };
+}
+
+// Clients that ask at the same time, each one query after the other.
+async function queriesAtOnce(service, all, n) {
+    const ms = [];
+    const began = performance.now();
+    await Promise.all(Array.from({ length: clientsAtOnce }, async (_, client) => {
+        const query = queryOf(service);
+        for (let i = 0; i < queriesOfClient; i++) {
+            const asked = performance.now();
+            await query(rowOf(all, n + (client * queriesOfClient + i) % queries));
+            ms.push(performance.now() - asked);
+        }
+    }));
+    return { perSecond: ms.length / (performance.now() - began) * 1000, p99: quantile(ms, 0.99) };
 }
 
 // Vectors one at a time from clients that each wait for their answers: what shares a commit counts.
@@ -136,12 +181,13 @@ async function yardsticks(all, n, isLarge) {
 // The engine's samples, and for the peers {name: [{p50, p99, found}]}, in turns.
 async function takeTurns(all, n, peers, service, { rounds, isLarge }) {
     const file = writeRows(all);
-    const turns = { engine: [], lists: [], http: [], peers: new Map(peers.map((peer) => [peer.name, []])) };
+    const turns = { engine: [], lists: [], http: [], atOnce: [], peers: new Map(peers.map((peer) => [peer.name, []])) };
     for (let round = 0; round < rounds; round++) {
         turns.engine.push(engine(file, n));
         if (isLarge)
             turns.lists.push(engine(file, n, n / 2));
         turns.http.push(await measure(queryOf(service), all, n));
+        turns.atOnce.push(await queriesAtOnce(service, all, n));
         for (const peer of peers)
             turns.peers.get(peer.name).push(await measure(peer.query, all, n));
     }
@@ -163,6 +209,9 @@ function queryRows(what, turns, n) {
     for (const member of ['p50', 'p99'])
         emit({ what: `${what}: HTTP ${member}`, unit: 'ms', better: 'less', hearth: turns.http.map((s) => s[member]), peer: turns.peers.get('LanceDB').map((s) => s[member]),
             peer_name: 'LanceDB in process', target: member === 'p50' && target.http ? { of: 'value', at: target.http } : undefined });
+    emit({ what: `${what}: HTTP queries, ${clientsAtOnce} clients`, unit: 'queries/s', better: 'more', hearth: turns.atOnce.map((s) => s.perSecond),
+        peer: turns.http.map((s) => 1000 / s.p50), peer_name: 'one client' });
+    emit({ what: `${what}: HTTP p99, ${clientsAtOnce} clients`, unit: 'ms', better: 'less', hearth: turns.atOnce.map((s) => s.p99), peer: turns.http.map((s) => s.p99), peer_name: 'one client' });
     emit({ what: `${what}: recall, engine`, unit: 'share', better: 'more', hearth: turns.engine.map((s) => s.recall), target: { of: 'value', at: 0.99 } });
     emit({ what: `${what}: recall, HTTP`, unit: 'share', better: 'more', hearth: turns.http.map((s) => recall(s.found, exact)), target: { of: 'value', at: 0.99 } });
 }
@@ -172,7 +221,8 @@ function storeRows(what, turns, service, peers, { isLarge }) {
     for (const peer of peers)
         emit({ what: `${what}: upserts of ${batch}, engine`, unit: 'vectors/s', better: 'more', hearth: of('upserts_per_second'), peer: peer.addsPerSecond,
             peer_name: peer.name, target: { of: 'value', at: 50_000 } });
-    emit({ what: `${what}: upserts of ${batch}, HTTP`, unit: 'vectors/s', better: 'more', hearth: service.upsertsPerSecond });
+    for (const [name, perSecond] of Object.entries(service.upserts))
+        emit({ what: `${what}: upserts of ${batch}, HTTP, ${name}`, unit: 'vectors/s', better: 'more', hearth: perSecond, target: name === 'bulk' ? { of: 'value', at: 100_000 } : undefined });
     emit({ what: `${what}: single upserts, engine`, unit: 'vectors/s', better: 'more', hearth: of('single_upserts_per_second') });
     emit({ what: `${what}: single upserts, HTTP, ${singleClients} clients`, unit: 'vectors/s', better: 'more', hearth: service.singlesPerSecond });
     emit({ what: `${what}: processor time of an upsert, engine`, unit: 'us', better: 'less', hearth: of('upsert_cpu_us') });
