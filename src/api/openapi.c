@@ -200,7 +200,8 @@ static bool needs_models(const struct route *route)
 {
     bool waits = route->kind == ROUTE_LONG || route->kind == ROUTE_RELAY || route->needs_long;
 
-    return waits && (strcmp(route->permission, PERM_LLM_CHAT) == 0 || strcmp(route->permission, PERM_LLM_EMBED) == 0);
+    return waits && (strcmp(route->permission, PERM_LLM_CHAT) == 0 || strcmp(route->permission, PERM_LLM_EMBED) == 0 ||
+                     strcmp(route->permission, PERM_TTS_GENERATE) == 0);
 }
 
 /* Can this route answer with this status, as far as the row alone says? */

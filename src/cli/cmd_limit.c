@@ -38,11 +38,12 @@ static void print_number(struct json_value number, const char *if_zero)
 
 static void print_limits(struct json_value limits)
 {
-    static const char *const names[] = { "requests_a_minute", "tokens_a_minute", "requests_a_day", "tokens_a_day" };
+    static const char *const names[] = { "requests_a_minute", "tokens_a_minute",     "requests_a_day",
+                                         "tokens_a_day",      "characters_a_minute", "characters_a_day" };
 
-    out_print("%-17s  %12s  %12s  %12s\n", "LIMIT", "OWN", "IN FORCE", "USED NOW");
+    out_print("%-19s  %12s  %12s  %12s\n", "LIMIT", "OWN", "IN FORCE", "USED NOW");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        out_print("%-17s", names[i]);
+        out_print("%-19s", names[i]);
         print_number(json_get(json_get(limits, "own"), names[i]), "any");
         print_number(json_get(json_get(limits, "in_force"), names[i]), "any");
         print_number(json_get(json_get(limits, "used"), names[i]), "0");

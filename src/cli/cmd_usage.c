@@ -18,7 +18,7 @@ static const struct {
 static const struct cli_column counts[] = {
     { "REQUESTS", "requests" },           { "FAILED", "failed" },
     { "PROMPT TOKENS", "prompt_tokens" }, { "ANSWER TOKENS", "completion_tokens" },
-    { "TOKENS", "total_tokens" },
+    { "TOKENS", "total_tokens" },         { "CHARACTERS", "characters", .drop = 1 },
 };
 
 enum { MAX_COLUMNS = 2 * ARRAY_SIZE(groups) + ARRAY_SIZE(counts) };

@@ -78,6 +78,8 @@ static void body_limit_set(struct cli *cli, struct json_writer *w)
     add_number(cli, w, "tokens_a_minute", "--tokens-a-minute");
     add_number(cli, w, "requests_a_day", "--requests-a-day");
     add_number(cli, w, "tokens_a_day", "--tokens-a-day");
+    add_number(cli, w, "characters_a_minute", "--characters-a-minute");
+    add_number(cli, w, "characters_a_day", "--characters-a-day");
 }
 
 /* clang-format off */
@@ -221,6 +223,8 @@ static const struct cli_option limit_options[] = {
     { "--tokens-a-minute", .value = "N", .help = "tokens of models within any 60 seconds; 0: any number" },
     { "--requests-a-day", .value = "N", .help = "requests a day of UTC; 0: any number" },
     { "--tokens-a-day", .value = "N", .help = "tokens a day of UTC; 0: any number" },
+    { "--characters-a-minute", .value = "N", .help = "spoken characters within any 60 seconds; 0: any number" },
+    { "--characters-a-day", .value = "N", .help = "spoken characters a day of UTC; 0: any number" },
     { .name = NULL },
 };
 static const struct cli_option usage_options[] = {
@@ -289,7 +293,7 @@ static const struct cli_column route_columns[] = {
 
 static const struct cli_column limit_columns[] = {
     { "OF", "of" }, { "NAME", "name" }, { "REQUESTS/MIN", "own.requests_a_minute" }, { "TOKENS/MIN", "own.tokens_a_minute" },
-    { "REQUESTS/DAY", "own.requests_a_day" }, { "TOKENS/DAY", "own.tokens_a_day" }, { "ID", "id" }, { .title = NULL },
+    { "REQUESTS/DAY", "own.requests_a_day" }, { "TOKENS/DAY", "own.tokens_a_day" }, { "CHARS/DAY", "own.characters_a_day", .drop = 1 }, { "ID", "id" }, { .title = NULL },
 };
 
 static const char *const key_made[] = { "id", "key", NULL };

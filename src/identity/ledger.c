@@ -10,14 +10,16 @@
 #include "identity/window.h"
 #include <stdlib.h>
 
-enum { N_BUCKETS = 1024, N_WORKS = 2, CELL_TEXT_SIZE = 2 * LIMIT_USAGE_NAME_BYTES + 256 };
+enum { N_BUCKETS = 1024, CELL_TEXT_SIZE = 2 * LIMIT_USAGE_NAME_BYTES + 256 };
 
-static const char *const work_names[N_WORKS] = { [METER_CHAT] = "chat", [METER_EMBED] = "embed" };
+static const char *const work_names[N_METER_WORKS] = {
+    [METER_CHAT] = "chat", [METER_EMBED] = "embed", [METER_SPEECH] = "speech"
+};
 
 struct provider_metrics {
-    char *provider;                      /* owned */
-    struct metric *requests[N_WORKS][2]; /* whole, failed */
-    struct metric *tokens[N_WORKS][2];   /* prompt, completion */
+    char *provider;                            /* owned */
+    struct metric *requests[N_METER_WORKS][2]; /* whole, failed */
+    struct metric *tokens[N_METER_WORKS][2];   /* prompt, completion */
 };
 
 struct cell {
@@ -66,7 +68,7 @@ static struct provider_metrics *make_metrics(const char *provider)
 
     m->provider = xstrdup(provider);
     plain_label(provider, name, sizeof(name));
-    for (int work = 0; work < N_WORKS; work++) {
+    for (int work = 0; work < N_METER_WORKS; work++) {
         for (int i = 0; i < 2; i++) {
             snprintf(labels, sizeof(labels), "provider=\"%s\",kind=\"%s\",result=\"%s\"", name, work_names[work],
                      results[i]);
@@ -170,6 +172,8 @@ static void add_counts(struct usage_counts *to, const struct usage_counts *from)
     to->estimated += from->estimated;
     to->prompt_tokens += from->prompt_tokens;
     to->completion_tokens += from->completion_tokens;
+    to->characters += from->characters;
+    to->audio_ms += from->audio_ms;
 }
 
 static void add_pending(struct ledger *l, struct cell *c, const struct usage_counts *counts)
@@ -199,7 +203,9 @@ void ledger_add(struct ledger *l, int64_t wall_ms, const char *app_id, const cha
                                          .failed = use->is_failed,
                                          .estimated = use->is_estimated,
                                          .prompt_tokens = use->prompt_tokens,
-                                         .completion_tokens = use->completion_tokens };
+                                         .completion_tokens = use->completion_tokens,
+                                         .characters = use->characters,
+                                         .audio_ms = use->audio_ms };
     const char *of[N_USAGE_DIMENSIONS] = { [USAGE_APP] = app_id ? app_id : "",
                                            [USAGE_KEY] = key_id ? key_id : "",
                                            [USAGE_PROVIDER] = use->provider ? use->provider : "",

@@ -14,12 +14,17 @@ enum { N_BUCKETS = 256, RETRY_UNDER_WAY_MS = 1000 };
 #define MAX_TOKENS (INT64_C(1) << 40)
 
 const struct meter_rule meter_rules[N_RATES] = {
-    [RATE_REQUESTS_A_MINUTE] = { "requests_a_minute", "requests a minute", SETTING_LIMITS_REQUESTS_A_MINUTE },
-    [RATE_TOKENS_A_MINUTE] = { "tokens_a_minute", "tokens a minute", SETTING_LIMITS_TOKENS_A_MINUTE,
-                               .is_tokens = true },
-    [RATE_REQUESTS_A_DAY] = { "requests_a_day", "requests a day", SETTING_LIMITS_REQUESTS_A_DAY, .is_day = true },
-    [RATE_TOKENS_A_DAY] = { "tokens_a_day", "tokens a day", SETTING_LIMITS_TOKENS_A_DAY, .is_tokens = true,
+    [RATE_REQUESTS_A_MINUTE] = { "requests_a_minute", "requests a minute", SETTING_LIMITS_REQUESTS_A_MINUTE,
+                                 WINDOW_REQUESTS },
+    [RATE_TOKENS_A_MINUTE] = { "tokens_a_minute", "tokens a minute", SETTING_LIMITS_TOKENS_A_MINUTE, WINDOW_TOKENS },
+    [RATE_REQUESTS_A_DAY] = { "requests_a_day", "requests a day", SETTING_LIMITS_REQUESTS_A_DAY, WINDOW_REQUESTS,
+                              .is_day = true },
+    [RATE_TOKENS_A_DAY] = { "tokens_a_day", "tokens a day", SETTING_LIMITS_TOKENS_A_DAY, WINDOW_TOKENS,
                             .is_day = true },
+    [RATE_CHARACTERS_A_MINUTE] = { "characters_a_minute", "spoken characters a minute",
+                                   SETTING_LIMITS_CHARACTERS_A_MINUTE, WINDOW_CHARACTERS },
+    [RATE_CHARACTERS_A_DAY] = { "characters_a_day", "spoken characters a day", SETTING_LIMITS_CHARACTERS_A_DAY,
+                                WINDOW_CHARACTERS, .is_day = true },
 };
 
 static const char *const subject_words[N_RATE_OF] = { [RATE_OF_APP] = "app", [RATE_OF_KEY] = "developer key" };
@@ -139,7 +144,7 @@ static int64_t limit_of(const struct meter_subject *s, const int64_t defaults[N_
 
 static enum window_unit unit_of(enum rate rate)
 {
-    return meter_rules[rate].is_tokens ? WINDOW_TOKENS : WINDOW_REQUESTS;
+    return meter_rules[rate].unit;
 }
 
 static int64_t used_of(const struct meter_subject *s, enum rate rate)
@@ -171,26 +176,29 @@ static void check_rate(const struct meter_subject *s, enum rate rate, int64_t li
         return;
     found.wait_ms = meter_rules[rate].is_day ? window_day_wait(&s->window, unit_of(rate), now, limit)
                                              : window_minute_wait(&s->window, unit_of(rate), now, limit);
-    found.is_held = found.wait_ms == 0 && meter_rules[rate].is_tokens && used_of(s, rate) + s->held_tokens >= limit;
+    found.is_held = found.wait_ms == 0 && unit_of(rate) == WINDOW_TOKENS && used_of(s, rate) + s->held_tokens >= limit;
     if (found.is_held)
         found.wait_ms = RETRY_UNDER_WAY_MS;
     if (found.wait_ms > 0)
         refuse(worst, &found);
 }
 
+/* other: the unit that this work does not use. */
 static void check_subject(struct meter_subject *s, const int64_t defaults[N_RATES], struct window_now now,
-                          struct refusal *worst)
+                          enum window_unit other, struct refusal *worst)
 {
     window_move(&s->window, now);
     for (int rate = 0; rate < N_RATES; rate++)
-        check_rate(s, rate, limit_of(s, defaults, rate), now, worst);
+        if (unit_of(rate) != other)
+            check_rate(s, rate, limit_of(s, defaults, rate), now, worst);
 }
 
-static void charge(struct meter_subject *s, int64_t expected_tokens)
+static void charge(struct meter_subject *s, const struct meter_ticket *ticket)
 {
     window_add(&s->window, WINDOW_REQUESTS, 1);
+    window_add(&s->window, WINDOW_CHARACTERS, ticket->characters);
     s->n_running++;
-    s->held_tokens += expected_tokens;
+    s->held_tokens += ticket->held_tokens;
 }
 
 static int err_refusal(struct meter *m, const struct refusal *why, int64_t *ret_retry_after_ms, struct err *e)
@@ -215,11 +223,12 @@ static int err_refusal(struct meter *m, const struct refusal *why, int64_t *ret_
     return r;
 }
 
-int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens, struct meter_ticket *ret,
-                int64_t *ret_retry_after_ms, struct err *e)
+/* ret: the amounts are set; the subjects are found here. */
+static int admit(struct meter *m, const struct caller *c, enum window_unit other, struct meter_ticket *ret,
+                 int64_t *ret_retry_after_ms, struct err *e)
 {
     const char *const ids[N_RATE_OF] = { [RATE_OF_APP] = c->app_id, [RATE_OF_KEY] = c->key_id };
-    struct meter_ticket ticket = { .held_tokens = MIN(MAX(expected_tokens, 0), MAX_TOKENS), .is_open = true };
+    struct meter_ticket ticket = *ret;
     struct window_now now = now_of(m);
     struct refusal worst = { 0 };
     int64_t defaults[N_RATES];
@@ -231,14 +240,36 @@ int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens
     for (int of = 0; of < N_RATE_OF; of++) {
         ticket.of[of] = ids[of] ? subject_of(m, of, ids[of]) : NULL;
         if (ticket.of[of])
-            check_subject(ticket.of[of], defaults, now, &worst);
+            check_subject(ticket.of[of], defaults, now, other, &worst);
     }
     for (int of = 0; !worst.subject && of < N_RATE_OF; of++)
         if (ticket.of[of])
-            charge(ticket.of[of], ticket.held_tokens);
+            charge(ticket.of[of], &ticket);
     if (worst.subject)
         r = err_refusal(m, &worst, ret_retry_after_ms, e);
     pthread_mutex_unlock(&m->lock);
+    if (r == 0)
+        *ret = ticket;
+    return r;
+}
+
+int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens, struct meter_ticket *ret,
+                int64_t *ret_retry_after_ms, struct err *e)
+{
+    struct meter_ticket ticket = { .held_tokens = MIN(MAX(expected_tokens, 0), MAX_TOKENS), .is_open = true };
+    int r = admit(m, c, WINDOW_CHARACTERS, &ticket, ret_retry_after_ms, e);
+
+    if (r == 0)
+        *ret = ticket;
+    return r;
+}
+
+int meter_admit_speech(struct meter *m, const struct caller *c, int64_t characters, struct meter_ticket *ret,
+                       int64_t *ret_retry_after_ms, struct err *e)
+{
+    struct meter_ticket ticket = { .characters = MIN(MAX(characters, 0), MAX_TOKENS), .is_open = true };
+    int r = admit(m, c, WINDOW_TOKENS, &ticket, ret_retry_after_ms, e);
+
     if (r == 0)
         *ret = ticket;
     return r;
@@ -264,6 +295,8 @@ void meter_count(struct meter *m, struct meter_ticket *ticket, const struct mete
         return;
     counted.prompt_tokens = MIN(MAX(use->prompt_tokens, 0), MAX_TOKENS);
     counted.completion_tokens = MIN(MAX(use->completion_tokens, 0), MAX_TOKENS);
+    counted.characters = ticket->characters;
+    counted.audio_ms = MIN(MAX(use->audio_ms, 0), MAX_TOKENS);
     ledger_add(m->ledger, now.wall_ms, app ? app->id : NULL, key ? key->id : NULL, &counted);
     pthread_mutex_lock(&m->lock);
     for (int of = 0; of < N_RATE_OF; of++)
@@ -284,6 +317,7 @@ void meter_give_back(struct meter *m, struct meter_ticket *ticket)
         if (ticket->of[of]) {
             settle(ticket->of[of], ticket->held_tokens, 0, now);
             window_take_back(&ticket->of[of]->window, WINDOW_REQUESTS, 1);
+            window_take_back(&ticket->of[of]->window, WINDOW_CHARACTERS, ticket->characters);
         }
     pthread_mutex_unlock(&m->lock);
     ticket->is_open = false;
@@ -387,6 +421,7 @@ static int load_counts(struct meter *m, struct arena *a, enum rate_of of, struct
         window_move(&s->window, now);
         s->window.day[WINDOW_REQUESTS] = counts->requests;
         s->window.day[WINDOW_TOKENS] = counts->prompt_tokens + counts->completion_tokens;
+        s->window.day[WINDOW_CHARACTERS] = counts->characters;
     }
     return r;
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "identity/identity.h"
+#include "identity/window.h"
 #include "store/tables/rates.h"
 #include "store/tables/usage.h"
 
@@ -22,12 +23,13 @@ enum { METER_FLUSH_MS = 2000 };
 struct meter;
 struct meter_subject;
 
-enum meter_work { METER_CHAT, METER_EMBED };
+enum meter_work { METER_CHAT, METER_EMBED, METER_SPEECH, N_METER_WORKS };
 
 struct meter_use {
     enum meter_work work;
     const char *provider, *model; /* model NULL: unknown */
     int64_t prompt_tokens, completion_tokens;
+    int64_t characters, audio_ms; /* of speech; the characters are those of the admission */
     bool is_estimated, is_failed; /* failed: no whole answer; its tokens count anyway */
 };
 
@@ -35,7 +37,7 @@ struct meter_use {
  * nothing. */
 struct meter_ticket {
     struct meter_subject *of[N_RATE_OF]; /* NULL: not named */
-    int64_t held_tokens;
+    int64_t held_tokens, characters;
     bool is_open;
 };
 
@@ -60,6 +62,10 @@ struct meter *meter_close(struct meter *m);
  * expected_tokens: of prompt and answer. */
 int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens, struct meter_ticket *ret,
                 int64_t *ret_retry_after_ms, struct err *e) MUST_CHECK;
+/* A text to be spoken: its characters are known and count at once. No limit of tokens applies, and those of characters
+ * apply to nothing else. */
+int meter_admit_speech(struct meter *m, const struct caller *c, int64_t characters, struct meter_ticket *ret,
+                       int64_t *ret_retry_after_ms, struct err *e) MUST_CHECK;
 /* Call one of the two, exactly once for each admitted request, however the request ended; closes the ticket.
  * meter_give_back(): the request reached no provider, so it counts as not admitted. */
 void meter_count(struct meter *m, struct meter_ticket *ticket, const struct meter_use *use);
@@ -72,7 +78,8 @@ int meter_flush(struct meter *m, struct err *e) MUST_CHECK;
 struct meter_rule {
     const char *name, *words;
     enum setting_id setting;
-    bool is_tokens, is_day;
+    enum window_unit unit;
+    bool is_day;
 };
 extern const struct meter_rule meter_rules[N_RATES]; /* "requests_a_minute", ... */
 

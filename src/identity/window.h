@@ -13,7 +13,7 @@
 
 #include "base/util.h"
 
-enum window_unit { WINDOW_REQUESTS, WINDOW_TOKENS, N_WINDOW_UNITS };
+enum window_unit { WINDOW_REQUESTS, WINDOW_TOKENS, WINDOW_CHARACTERS, N_WINDOW_UNITS };
 enum { WINDOW_SLOTS = 61, WINDOW_SLOT_MS = 1000, WINDOW_DAY_MS = 24 * 3600 * 1000 };
 
 struct window_now {

@@ -180,6 +180,12 @@ static const char app_delivery_tables[] =
     "CREATE INDEX app_deliveries_due ON app_deliveries (app_id, next_ms) WHERE state = 'waiting';"
     "CREATE INDEX app_deliveries_open ON app_deliveries (seq) WHERE state IN ('waiting', 'dead');"
     "CREATE INDEX app_deliveries_over ON app_deliveries (updated_at) WHERE state IN ('delivered', 'dropped');";
+/* What is spoken is counted in characters and milliseconds. -1: as the setting says. */
+static const char speech_counts[] =
+    "ALTER TABLE usage ADD COLUMN characters INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE usage ADD COLUMN audio_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE rate_limits ADD COLUMN characters_a_minute INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE rate_limits ADD COLUMN characters_a_day INTEGER NOT NULL DEFAULT -1;";
 /* clang-format on */
 
 const struct migration store_migrations[] = {
@@ -199,5 +205,6 @@ const struct migration store_migrations[] = {
     { "turns of a task", turn_tasks },
     { "users of the face", face_tables },
     { "deliveries to apps", app_delivery_tables },
+    { "counts of speech", speech_counts },
 };
 const size_t store_n_migrations = ARRAY_SIZE(store_migrations);

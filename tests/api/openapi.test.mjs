@@ -71,7 +71,7 @@ test('every operation has a summary, a tag, a unique id and describes its errors
 
 test('routes that ask a provider describe its refusals and the limits', async (t) => {
     const h = await shared(t);
-    const asking = ['/sdk/llm/chat', '/sdk/llm/chat/stream', '/sdk/llm/embed', '/v1/chat/completions', '/v1/completions', '/v1/responses', '/v1/embeddings', '/v1/messages',
+    const asking = ['/sdk/llm/chat', '/sdk/llm/chat/stream', '/sdk/llm/embed', '/v1/chat/completions', '/v1/completions', '/v1/responses', '/v1/embeddings', '/v1/messages', '/v1/audio/speech', '/sdk/tts', '/sdk/tts/stream',
         '/chat', '/generate', '/embed', '/embeddings'];             // Ollama's, below /api
     for (const { path, operation } of operations(await described(h)))
         for (const status of [429, 502])

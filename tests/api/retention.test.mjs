@@ -41,7 +41,7 @@ test('0 keeps everything', async (t) => {
     const marker = await finish(h, app);
     await restartWith(h, `UPDATE tasks SET completed_at = '${old}'; UPDATE deliveries SET created_at = '${old}';
         UPDATE calendar SET start_date = '${old}', end_date = '${old}';
-        INSERT INTO usage VALUES ('2000-01-01', '', '', 'p', 'm', 'chat', 1, 0, 0, 1, 1)`);
+        INSERT INTO usage VALUES ('2000-01-01', '', '', 'p', 'm', 'chat', 1, 0, 0, 1, 1, 0, 0)`);
     await until(async () => (await sqlite(storeFile(h), 'SELECT count(*) AS n FROM usage'))[0].n === 0);     // the last that upkeep does
     for (const one of [kept, marker]) {
         assert.equal((await h.socket('GET', `/api/tasks/${one.task_uuid}`)).status, 200);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
-import { isAlive, newApp, newKey, refused, refusedFields, residentKib } from './kit.mjs';
+import { awayFromMidnight, isAlive, newApp, newKey, refused, refusedFields, residentKib } from './kit.mjs';
 
 const shared = sharedHearth();
 const sentence = 'Please open the window and turn on the light, it is a fine day in the north of the country.';
@@ -225,6 +225,24 @@ test('an idle worker ends', async (t) => {
     assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.' })).status, 200);
     await until(() => workers(h).length === 0, { what: 'the worker has ended' });
     assert.equal((await call('POST', '/sdk/tts', { text: 'Hello again.' })).status, 200);
+});
+
+test('speech is counted in requests, characters and seconds', async (t) => {
+    await awayFromMidnight();
+    const h = await startHearth({ t, settings: { 'limits.tokens_a_day': 1 } });
+    const { call, id } = await newKey(h);
+    const audio = judged(t, (await call('POST', '/sdk/tts', { text: twoSentences, voice: 'slt' })).bytes, 'wav');
+    assert.equal((await call('POST', '/v1/audio/speech', { input: 'Guten Tag, \u{1F600} Welt.', language: 'de' })).status, 200);
+    refused(await call('POST', '/sdk/tts', { text: twoSentences, voice: 'nobody' }), 400, 'VALIDATION_ERROR');
+    const { usage, totals } = (await h.socket('GET', `/api/usage?group=provider,model,kind&key=${id}`)).body;
+    assert.deepEqual(usage.map(({ provider, model, kind, requests, characters, failed }) => [provider, model, kind, requests, characters, failed]).sort(),
+        [['espeak_local', 'de', 'speech', 1, [...'Guten Tag, \u{1F600} Welt.'].length, 0], ['flite_local', 'slt', 'speech', 1, twoSentences.length, 0]]);
+    const { audio_seconds: seconds } = usage.find(({ model }) => model === 'slt');
+    assert.ok(Math.abs(seconds - audio.seconds) < 0.02, `${seconds} s`);
+    assert.equal(totals.total_tokens, 0);
+    assert.match((await h.cli('usage', '--by', 'kind')).stdout, /CHARACTERS/);
+    await h.cli('limit', 'set', 'key', id, '--characters-a-day', '10');
+    refused(await call('POST', '/sdk/tts', { text: 'Hello.' }), 429, 'RATE_LIMIT');
 });
 
 test('with speech.workers 0 no worker stays', async (t) => {

@@ -260,7 +260,7 @@ test('a request that came to no provider is not counted, and takes no room of a 
     refused(await call('POST', '/sdk/llm/embed', { input: 'x', provider: 'builtin', model: 'none' }), 400, 'INVALID_MODEL');
     assert.equal((await usage(h)).rows, 0);
     const { used } = (await admin(h, 'GET', `/api/limits/keys/${id}`)).limits;
-    assert.deepEqual(used, { requests_a_minute: 0, tokens_a_minute: 0, requests_a_day: 0, tokens_a_day: 0 });
+    assert.deepEqual(used, { requests_a_minute: 0, tokens_a_minute: 0, requests_a_day: 0, tokens_a_day: 0, characters_a_minute: 0, characters_a_day: 0 });
     assert.equal((await chat(call, 'hi', { max_tokens: 4900 })).status, 200);
     limited(await chat(call));
     assert.equal((await usage(h)).totals.failed, 0);
@@ -313,7 +313,7 @@ test('days that are to be kept no longer go', async (t) => {
     const day = (ago) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
     await h.terminate();
     for (let ago = 1; ago < 4; ago++)
-        await sqlite(storeFile(h), `INSERT INTO usage VALUES ('${day(ago)}', '', '', 'p', 'm', 'chat', ${ago}, 0, 0, 0, 0)`);
+        await sqlite(storeFile(h), `INSERT INTO usage VALUES ('${day(ago)}', '', '', 'p', 'm', 'chat', ${ago}, 0, 0, 0, 0, 0, 0)`);
     await h.start();
     await until(async () => (await usage(h)).totals.requests === 3, { what: 'two days are left' });
     assert.equal((await usage(h, `from=${day(1)}&to=${day(1)}`)).totals.requests, 1);
@@ -329,7 +329,7 @@ test('a question about usage that breaks a rule is refused with its field', asyn
     refusedFields(await ask('group=hour'), 'group');
     refusedFields(await ask('group=day,'), 'group');
     refusedFields(await ask('group='), 'group');
-    refusedFields(await ask('kind=speech'), 'kind');
+    refusedFields(await ask('kind=thought'), 'kind');
     refusedFields(await ask('limit=0&offset=-1&days=0'), 'limit', 'offset', 'days');
     refusedFields(await ask('limit=501&from=x&group=y'), 'limit');
     refusedFields(await ask('from=x&group=y'), 'from', 'group');
@@ -362,7 +362,7 @@ test('the command line sets, shows and clears limits and shows usage', async (t)
     assert.equal((await h.cliJson('limit', 'show', 'app', app)).own.tokens_a_day, 500);
     assert.match((await h.cli('limit', 'show', 'app', app)).stdout, /^LIMIT +OWN +IN FORCE +USED NOW\nrequests_a_minute +1 +1 +1\ntokens_a_minute +- +any +17\n/);
     const table = (await h.cli('usage', '--by', 'app,model', '--days', '7')).stdout;
-    assert.match(table, /^APP +APP ID +MODEL +REQUESTS +FAILED +PROMPT TOKENS +ANSWER TOKENS +TOKENS\nlimited-app +\S+ +said-model +1 +0 +8 +9 +17\n/);
+    assert.match(table, /^APP +APP ID +MODEL +REQUESTS +FAILED +PROMPT TOKENS +ANSWER TOKENS +TOKENS +CHARACTERS\nlimited-app +\S+ +said-model +1 +0 +8 +9 +17 +0\n/);
     assert.match(table, /: 1 requests, 0 of them failed, 17 tokens\.\n$/);
     assert.equal((await h.cliJson('usage', '--by', 'kind')).usage[0].kind, 'chat');
     assert.equal((await h.cli('limit', 'clear', 'app', app)).code, 0);

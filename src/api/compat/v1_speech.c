@@ -120,13 +120,12 @@ static void add_headers(const struct request *req, const struct speech_plan *pla
 /* ---- the stream ---- */
 
 struct broadcast {
-    struct speech *speech;
+    struct speech_work *work;
     const struct speech_plan *plan;
     size_t n_input; /* bytes of the text */
     bool is_events;
     struct http_stream *stream;
     struct buf audio, text; /* of one sentence */
-    double seconds;
 };
 
 static int push_event(struct broadcast *b)
@@ -161,7 +160,7 @@ static int push_delta(struct broadcast *b)
 /* Clients expect tokens; they are estimated from the bytes of the text and the seconds of the audio. */
 static int push_done(struct broadcast *b)
 {
-    int64_t n_in = (int64_t)(b->n_input / BYTES_A_TOKEN) + 1, n_out = (int64_t)(b->seconds * TOKENS_A_SECOND) + 1;
+    int64_t n_in = (int64_t)(b->n_input / BYTES_A_TOKEN) + 1, n_out = (int64_t)(b->work->seconds * TOKENS_A_SECOND) + 1;
     struct json_writer w;
 
     begin_event(b, &w, "speech.audio.done");
@@ -185,12 +184,11 @@ static int say(struct broadcast *b, size_t i, struct err *e)
     buf_reset(&b->audio);
     if (has_header)
         speech_audio_begin(b->plan, &b->audio);
-    r = speech_say(b->speech, b->plan, i, &b->audio, &done, e);
+    r = speech_work_say(b->work, i, &b->audio, &done, e);
     if (r < 0)
         return r;
     if (has_header)
         speech_wav_header(b->audio.p, done.rate, open_length);
-    b->seconds += (double)done.n_samples / done.rate;
     return 0;
 }
 
@@ -203,6 +201,7 @@ static void finish(struct broadcast *b, int r, const struct err *e)
 {
     if (r == 0 && b->is_events)
         r = push_done(b);
+    speech_work_end(b->work, r);
     if (r < 0 && b->is_events && *e->code) {
         buf_reset(&b->text);
         v1_openai_form.error(&b->text, NULL, e);
@@ -229,10 +228,10 @@ static void broadcast(struct broadcast *b)
     finish(b, r, &e);
 }
 
-static int stream(struct request *req, struct response *res, const struct speech_plan *plan, struct err *e)
+static int stream(struct request *req, struct response *res, struct speech_work *work, struct err *e)
 {
     const struct audio_body *body = req->body;
-    struct broadcast b = { .speech = req->api->speech, .plan = plan, .n_input = strlen(body->input) };
+    struct broadcast b = { .work = work, .plan = work->plan, .n_input = strlen(body->input) };
     int r;
 
     b.is_events = body->stream_format && strcmp(body->stream_format, "sse") == 0;
@@ -240,8 +239,10 @@ static int stream(struct request *req, struct response *res, const struct speech
     buf_init(&b.text, LIMIT_STREAM_PUSH);
     r = say(&b, 0, e);
     if (r == 0) {
-        b.stream = request_take_stream(req, res, b.is_events ? "text/event-stream" : speech_mime_type(plan->format));
+        b.stream = request_take_stream(req, res, b.is_events ? "text/event-stream" : speech_mime_type(b.plan->format));
         broadcast(&b);
+    } else {
+        speech_work_end(work, r);
     }
     buf_clear(&b.audio);
     buf_clear(&b.text);
@@ -253,14 +254,19 @@ static int speak(struct request *req, struct response *res, struct err *e)
     const struct audio_body *body = req->body;
     AUTO(arena_freep) struct arena *a = arena_new(); /* the exchange may end first */
     struct speech_plan plan;
+    struct speech_work work;
     int r = plan_of(req, a, &plan, e);
 
+    if (r == 0)
+        r = speech_work_begin(req, &plan, body->input, &work, e);
     if (r < 0)
         return r;
     add_headers(req, &plan);
-    if (plan.format == SPEECH_WAV && !body->stream_format)
-        return speech_audio_answer(req, res, &plan, e);
-    return stream(req, res, &plan, e);
+    if (plan.format != SPEECH_WAV || body->stream_format)
+        return stream(req, res, &work, e);
+    r = speech_audio_answer(req, res, &work, e);
+    speech_work_end(&work, r);
+    return r;
 }
 
 /* ---- the voices ---- */

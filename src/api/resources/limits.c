@@ -21,6 +21,8 @@ static const struct field limits_fields[] = {
     FIELD_LIMIT(RATE_TOKENS_A_MINUTE, "tokens_a_minute"),
     FIELD_LIMIT(RATE_REQUESTS_A_DAY, "requests_a_day"),
     FIELD_LIMIT(RATE_TOKENS_A_DAY, "tokens_a_day"),
+    FIELD_LIMIT(RATE_CHARACTERS_A_MINUTE, "characters_a_minute"),
+    FIELD_LIMIT(RATE_CHARACTERS_A_DAY, "characters_a_day"),
     FIELD_END,
 };
 
@@ -29,6 +31,8 @@ static const struct field own_shape[] = {
     SHAPE_INT("tokens_a_minute", .flags = FIELD_NULLABLE),
     SHAPE_INT("requests_a_day", .flags = FIELD_NULLABLE),
     SHAPE_INT("tokens_a_day", .flags = FIELD_NULLABLE),
+    SHAPE_INT("characters_a_minute", .flags = FIELD_NULLABLE),
+    SHAPE_INT("characters_a_day", .flags = FIELD_NULLABLE),
     FIELD_END,
 };
 
@@ -37,6 +41,8 @@ static const struct field numbers_shape[] = {
     SHAPE_INT("tokens_a_minute"),
     SHAPE_INT("requests_a_day"),
     SHAPE_INT("tokens_a_day"),
+    SHAPE_INT("characters_a_minute"),
+    SHAPE_INT("characters_a_day"),
     FIELD_END,
 };
 

@@ -98,16 +98,24 @@ static int plan_of(struct request *req, struct arena *a, struct speech_plan *ret
 
 static int speak(struct request *req, struct response *res, struct err *e)
 {
+    const struct speech_body *body = req->body;
     struct speech_plan plan;
+    struct speech_work work;
     int r = plan_of(req, req->arena, &plan, e);
 
-    return r < 0 ? r : speech_audio_answer(req, res, &plan, e);
+    if (r == 0)
+        r = speech_work_begin(req, &plan, body->text, &work, e);
+    if (r < 0)
+        return r;
+    r = speech_audio_answer(req, res, &work, e);
+    speech_work_end(&work, r);
+    return r;
 }
 
 /* ---- the stream ---- */
 
 struct narration {
-    struct speech *speech;
+    struct speech_work *work;
     const struct speech_plan *plan;
     struct http_stream *stream;
     struct buf audio, text; /* of one chunk */
@@ -186,7 +194,7 @@ static int narrate_sentence(struct narration *n, size_t i, struct err *e)
 
     buf_reset(&n->audio);
     speech_audio_begin(n->plan, &n->audio);
-    r = speech_say(n->speech, n->plan, i, &n->audio, &done, e);
+    r = speech_work_say(n->work, i, &n->audio, &done, e);
     if (r < 0)
         return r;
     speech_audio_end(n->plan, done.rate, &n->audio);
@@ -203,20 +211,24 @@ static void narrate(struct narration *n)
         r = narrate_sentence(n, i, &e);
     if (r < 0 && *e.code)
         push_failure(n, &e);
-    else if (r == 0 && push_done(n) < 0)
-        return; /* the client has left */
+    else if (r == 0)
+        r = push_done(n);
+    speech_work_end(n->work, r);
 }
 
 static int stream(struct request *req, struct response *res, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new(); /* the exchange may end first */
-    struct narration n = { .speech = req->api->speech };
+    const struct speech_body *body = req->body;
     struct speech_plan plan;
+    struct speech_work work;
+    struct narration n = { .work = &work, .plan = &plan };
     int r = plan_of(req, a, &plan, e);
 
+    if (r == 0)
+        r = speech_work_begin(req, &plan, body->text, &work, e);
     if (r < 0)
         return r;
-    n.plan = &plan;
     buf_init(&n.audio, LIMIT_SPEECH_AUDIO + SPEECH_WAV_HEADER);
     buf_init(&n.text, LIMIT_STREAM_PUSH);
     n.stream = request_take_events(req, res);

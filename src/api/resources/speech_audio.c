@@ -1,6 +1,8 @@
 #include "api/resources/speech_audio.h"
 
 #include "api/api.h"
+#include "api/resources/metered.h"
+#include "base/utf8.h"
 #include "base/limits.h"
 
 const char *const speech_audio_formats[] = {
@@ -13,6 +15,42 @@ int speech_audio_format(const char *word)
         if (strcmp(word, speech_audio_formats[i]) == 0)
             return i;
     return -1;
+}
+
+int speech_work_begin(struct request *req, const struct speech_plan *plan, const char *text, struct speech_work *ret,
+                      struct err *e)
+{
+    int64_t retry_after_ms = 0, characters = (int64_t)utf8_length(slice_of(text));
+    int r;
+
+    *ret = (struct speech_work){ .speech = req->api->speech, .meter = req->api->meter, .plan = plan };
+    r = meter_admit_speech(ret->meter, req->caller, characters, &ret->ticket, &retry_after_ms, e);
+    if (r < 0)
+        metered_retry_after(req->exchange, e, retry_after_ms);
+    return r;
+}
+
+int speech_work_say(struct speech_work *work, size_t i, struct buf *audio, struct speech_frame_done *ret, struct err *e)
+{
+    int r = speech_say(work->speech, work->plan, i, audio, ret, e);
+
+    if (r == 0)
+        work->seconds += (double)ret->n_samples / ret->rate;
+    return r;
+}
+
+void speech_work_end(struct speech_work *work, int r)
+{
+    const struct meter_use use = { .work = METER_SPEECH,
+                                   .provider = speech_plan_provider(work->plan),
+                                   .model = work->plan->voice,
+                                   .audio_ms = (int64_t)(work->seconds * 1000 + 0.5),
+                                   .is_failed = r < 0 };
+
+    if (r == -EAGAIN && work->seconds <= 0)
+        meter_give_back(work->meter, &work->ticket);
+    else
+        meter_count(work->meter, &work->ticket, &use);
 }
 
 void speech_audio_begin(const struct speech_plan *plan, struct buf *audio)
@@ -35,14 +73,15 @@ static int refuse_large(struct err *e)
                    "The audio is larger than %d MiB; ask for audio/mpeg, or use /sdk/tts/stream.", LIMIT_REPLY >> 20);
 }
 
-static int say_all(struct request *req, const struct speech_plan *plan, struct buf *audio, struct err *e)
+static int say_all(struct request *req, struct speech_work *work, struct buf *audio, struct err *e)
 {
+    const struct speech_plan *plan = work->plan;
     struct speech_frame_done done = { 0 };
     int r = 0;
 
     speech_audio_begin(plan, audio);
     for (size_t i = 0; r == 0 && i < plan->sentences.n; i++)
-        r = speech_say(req->api->speech, plan, i, audio, &done, e);
+        r = speech_work_say(work, i, audio, &done, e);
     if (audio->overflowed && !audio->is_starved)
         return refuse_large(e);
     if (r < 0)
@@ -53,18 +92,18 @@ static int say_all(struct request *req, const struct speech_plan *plan, struct b
     return 0;
 }
 
-int speech_audio_answer(struct request *req, struct response *res, const struct speech_plan *plan, struct err *e)
+int speech_audio_answer(struct request *req, struct response *res, struct speech_work *work, struct err *e)
 {
     struct buf audio, *out;
     int r;
 
     buf_init_soft(&audio, LIMIT_REPLY, 0);
-    r = say_all(req, plan, &audio, e);
+    r = say_all(req, work, &audio, e);
     if (r < 0) {
         buf_clear(&audio);
         return r;
     }
-    out = response_start_raw(res, speech_mime_type(plan->format));
+    out = response_start_raw(res, speech_mime_type(work->plan->format));
     buf_clear(out);
     *out = audio;
     return 0;

@@ -15,7 +15,7 @@ struct usage_query {
     int64_t days, limit, offset;
 };
 
-static const char *const kinds[] = { "chat", "embed", NULL };
+static const char *const kinds[] = { "chat", "embed", "speech", NULL };
 
 static const struct field usage_query_fields[] = {
     FIELD_STRING(struct usage_query, from, "from", .max = 10,
@@ -39,7 +39,8 @@ static const struct field usage_query_fields[] = {
 #define SHAPE_COUNTS                                                                                                   \
     SHAPE_INT("requests"), SHAPE_INT("failed", .help = "of them: no whole answer"),                                    \
         SHAPE_INT("estimated", .help = "of them: the provider did not count"), SHAPE_INT("prompt_tokens"),             \
-        SHAPE_INT("completion_tokens"), SHAPE_INT("total_tokens")
+        SHAPE_INT("completion_tokens"), SHAPE_INT("total_tokens"), SHAPE_INT("characters", .help = "spoken"),          \
+        SHAPE_DOUBLE("audio_seconds", .help = "of what was spoken")
 
 static const struct field row_shape[] = {
     SHAPE_STRING("day", .flags = FIELD_OPTIONAL),
@@ -155,6 +156,8 @@ static void write_counts(struct json_writer *w, const struct usage_counts *c)
     json_add_int(w, "prompt_tokens", c->prompt_tokens);
     json_add_int(w, "completion_tokens", c->completion_tokens);
     json_add_int(w, "total_tokens", c->prompt_tokens + c->completion_tokens);
+    json_add_int(w, "characters", c->characters);
+    json_add_double(w, "audio_seconds", (double)c->audio_ms / 1000);
 }
 
 static void write_row(struct json_writer *w, const struct usage_row *row, unsigned by)

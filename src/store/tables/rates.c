@@ -21,12 +21,14 @@ int store_rates_set(struct store *s, const struct rate_row *row, struct err *e)
     clock_now_text(now);
     return store_exec(
         s, e, NULL,
-        "INSERT INTO rate_limits (kind, id, requests_a_minute, tokens_a_minute, requests_a_day, tokens_a_day, updated_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET requests_a_minute = excluded.requests_a_minute, "
+        "INSERT INTO rate_limits (kind, id, requests_a_minute, tokens_a_minute, requests_a_day, tokens_a_day, "
+        "characters_a_minute, characters_a_day, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET requests_a_minute = excluded.requests_a_minute, "
         "tokens_a_minute = excluded.tokens_a_minute, requests_a_day = excluded.requests_a_day, "
-        "tokens_a_day = excluded.tokens_a_day, updated_at = excluded.updated_at",
-        "ssiiiis", rate_of_names[row->of], row->id, row->max[RATE_REQUESTS_A_MINUTE], row->max[RATE_TOKENS_A_MINUTE],
-        row->max[RATE_REQUESTS_A_DAY], row->max[RATE_TOKENS_A_DAY], now);
+        "tokens_a_day = excluded.tokens_a_day, characters_a_minute = excluded.characters_a_minute, "
+        "characters_a_day = excluded.characters_a_day, updated_at = excluded.updated_at",
+        "ssiiiiiis", rate_of_names[row->of], row->id, row->max[RATE_REQUESTS_A_MINUTE], row->max[RATE_TOKENS_A_MINUTE],
+        row->max[RATE_REQUESTS_A_DAY], row->max[RATE_TOKENS_A_DAY], row->max[RATE_CHARACTERS_A_MINUTE],
+        row->max[RATE_CHARACTERS_A_DAY], now);
 }
 
 int store_rates_remove(struct store *s, enum rate_of of, const char *id, struct err *e)
@@ -41,7 +43,7 @@ int store_rates_list(struct store *s, struct arena *a, struct rate_row **ret, si
 
     r = sql_query(
         store_reader(s), &rows, e,
-        "SELECT kind, id, requests_a_minute, tokens_a_minute, requests_a_day, tokens_a_day FROM rate_limits ORDER BY kind, id",
+        "SELECT kind, id, requests_a_minute, tokens_a_minute, requests_a_day, tokens_a_day, characters_a_minute, characters_a_day FROM rate_limits ORDER BY kind, id",
         "");
     return r < 0 ? r : rows_all(rows, a, sizeof(**ret), read_rate, ret, ret_n, e);
 }

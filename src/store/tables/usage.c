@@ -14,10 +14,11 @@ static const char *const columns[N_USAGE_DIMENSIONS] = {
     [USAGE_PROVIDER] = "provider", [USAGE_MODEL] = "model", [USAGE_KIND] = "kind",
 };
 
-#define COUNTS "requests, failed, estimated, prompt_tokens, completion_tokens"
-#define SUMS                                                                                                           \
-    "sum(requests) AS requests, sum(failed) AS failed, sum(estimated) AS estimated, "                                  \
-    "sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens"
+#define COUNTS "requests, failed, estimated, prompt_tokens, completion_tokens, characters, audio_ms"
+#define SUMS                                                                                                            \
+    "sum(requests) AS requests, sum(failed) AS failed, sum(estimated) AS estimated, "                                   \
+    "sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens, sum(characters) AS characters, " \
+    "sum(audio_ms) AS audio_ms"
 #define CHOSEN                                                                                                         \
     " FROM usage WHERE day BETWEEN ?1 AND ?2 AND (?3 IS NULL OR app_id = ?3) AND (?4 IS NULL OR key_id = ?4) AND "     \
     "(?5 IS NULL OR provider = ?5) AND (?6 IS NULL OR model = ?6) AND (?7 IS NULL OR kind = ?7)"
@@ -44,13 +45,14 @@ static int add_row(struct sql_db *db, const struct usage_row *row, struct err *e
     return sql_exec(
         db, e,
         "INSERT INTO usage (day, app_id, key_id, provider, model, kind, " COUNTS
-        ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, failed = failed + excluded.failed, "
         "estimated = estimated + excluded.estimated, prompt_tokens = prompt_tokens + excluded.prompt_tokens, "
-        "completion_tokens = completion_tokens + excluded.completion_tokens",
-        "ssssssiiiii", row->of[USAGE_DAY], row->of[USAGE_APP], row->of[USAGE_KEY], row->of[USAGE_PROVIDER],
+        "completion_tokens = completion_tokens + excluded.completion_tokens, characters = characters + "
+        "excluded.characters, audio_ms = audio_ms + excluded.audio_ms",
+        "ssssssiiiiiii", row->of[USAGE_DAY], row->of[USAGE_APP], row->of[USAGE_KEY], row->of[USAGE_PROVIDER],
         row->of[USAGE_MODEL], row->of[USAGE_KIND], c->requests, c->failed, c->estimated, c->prompt_tokens,
-        c->completion_tokens);
+        c->completion_tokens, c->characters, c->audio_ms);
 }
 
 static int add_rows(struct sql_db *db, void *arg, struct err *e)
@@ -80,6 +82,8 @@ static struct usage_counts read_counts(struct sql_rows *rows, int at)
         .estimated = sql_int(rows, at + 2),
         .prompt_tokens = sql_int(rows, at + 3),
         .completion_tokens = sql_int(rows, at + 4),
+        .characters = sql_int(rows, at + 5),
+        .audio_ms = sql_int(rows, at + 6),
     };
 }
 

@@ -22,6 +22,7 @@ struct usage_counts {
     int64_t failed;    /* of them: those without a complete answer */
     int64_t estimated; /* of them: those whose provider did not count tokens */
     int64_t prompt_tokens, completion_tokens;
+    int64_t characters, audio_ms; /* of speech: of the texts, and of what was spoken */
 };
 
 struct usage_row {

@@ -67,7 +67,9 @@ static void set(struct rig *rig, const char *key, const char *value)
 
 static void limit(struct rig *rig, enum rate_of of, const char *id, enum rate rate, int64_t max)
 {
-    struct rate_row row = { of, id, { RATE_BY_SETTING, RATE_BY_SETTING, RATE_BY_SETTING, RATE_BY_SETTING } };
+    struct rate_row row = {
+        of, id, { RATE_BY_SETTING, RATE_BY_SETTING, RATE_BY_SETTING, RATE_BY_SETTING, RATE_BY_SETTING, RATE_BY_SETTING }
+    };
     struct err e = { 0 };
 
     row.max[rate] = max;
@@ -460,7 +462,7 @@ static void providers_beyond_the_limit_share_their_metrics(void **state)
     buf_init(&page, LIMIT_REPLY);
     metrics_print(&page);
     assert_int_equal(count_of(buf_str(&page), "hearth_model_requests_total{provider=\"p_"),
-                     4 * (LIMIT_USAGE_PROVIDERS - 1));
+                     2 * N_METER_WORKS * (LIMIT_USAGE_PROVIDERS - 1));
     assert_non_null(
         strstr(buf_str(&page), "hearth_model_requests_total{provider=\"other\",kind=\"chat\",result=\"whole\"} 21\n"));
     buf_clear(&page);
@@ -540,6 +542,35 @@ static void a_crowd_gets_exactly_the_limit_and_all_of_it_is_stored(void **state)
     assert_int_equal(page.totals.completion_tokens, 1500);
 }
 
+static int speak(struct rig *rig, int64_t characters, struct meter_ticket *ret)
+{
+    return meter_admit_speech(rig->meter, &by_app, characters, ret, &(int64_t){ 0 }, NULL);
+}
+
+static void what_is_spoken_counts_in_characters(void **state)
+{
+    const struct meter_use use = { .work = METER_SPEECH, .provider = "flite_local", .model = "rms", .audio_ms = 1500 };
+    struct meter_ticket ticket = { 0 }, second = { 0 };
+    AUTO(rig_close) struct rig rig;
+
+    rig_open(&rig);
+    limit(&rig, RATE_OF_APP, APP, RATE_CHARACTERS_A_DAY, 100);
+    assert_int_equal(speak(&rig, 99, &ticket), 0);
+    assert_int_equal(speak(&rig, 50, &second), 0); /* the last one may go beyond */
+    meter_give_back(rig.meter, &second);
+    assert_int_equal(state_of(&rig, RATE_OF_APP, APP).used[RATE_CHARACTERS_A_DAY], 99);
+    meter_count(rig.meter, &ticket, &use);
+    assert_int_equal(speak(&rig, 1, &ticket), 0);
+    meter_count(rig.meter, &ticket, &use);
+    assert_int_equal(speak(&rig, 1, &second), -EBUSY);
+    assert_int_equal(request(&rig, &by_app, 5), 0); /* characters limit nothing else ... */
+    meter_close(rig.meter);
+    rig_open_meter(&rig);
+    assert_int_equal(state_of(&rig, RATE_OF_APP, APP).used[RATE_CHARACTERS_A_DAY], 100); /* also after a restart */
+    limit(&rig, RATE_OF_APP, APP, RATE_TOKENS_A_DAY, 1);
+    assert_int_equal(speak(&rig, 1, &second), 0); /* ... and tokens no speech */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +592,7 @@ int main(void)
         cmocka_unit_test(a_request_that_came_to_nobody_leaves_no_trace),
         cmocka_unit_test(foreign_numbers_and_names_stay_in_bounds),
         cmocka_unit_test(providers_beyond_the_limit_share_their_metrics),
+        cmocka_unit_test(what_is_spoken_counts_in_characters),
         cmocka_unit_test(a_crowd_gets_exactly_the_limit_and_all_of_it_is_stored),
     };
 
