@@ -3,6 +3,7 @@
 #include "base/cond.h"
 #include "base/limits.h"
 #include "base/util.h"
+#include "pg/pg_params.h"
 
 #include <libpq-fe.h>
 #include <pthread.h>
@@ -26,30 +27,15 @@ struct postgres_pool {
 
 /* ---- connecting ---- */
 
-enum { PARAMETERS = 60 };
-
-struct parameters {
-    const char *names[PARAMETERS + 1], *values[PARAMETERS + 1];
-    size_t n;
-};
-
-static void add(struct parameters *p, const char *name, const char *value)
-{
-    if (p->n == PARAMETERS)
-        return;
-    p->names[p->n] = name;
-    p->values[p->n++] = value;
-}
-
 /* Of equal names the later one counts. statement_timeout ends a statement whose service is gone; poolers know no
  * options. */
-static void add_defaults(struct parameters *p, bool has_options)
+static void add_defaults(struct pg_params *p, bool has_options)
 {
-    add(p, "application_name", "hearth");
-    add(p, "keepalives_idle", "30");
-    add(p, "tcp_user_timeout", "30000");
+    pg_params_add(p, "application_name", "hearth");
+    pg_params_add(p, "keepalives_idle", "30");
+    pg_params_add(p, "tcp_user_timeout", "30000");
     if (has_options)
-        add(p, "options", "-c statement_timeout=60000 -c TimeZone=UTC -c DateStyle=ISO");
+        pg_params_add(p, "options", "-c statement_timeout=60000 -c TimeZone=UTC -c DateStyle=ISO");
 }
 
 /* The server is there and will go on refusing: the login, the database, the right to connect. */
@@ -69,7 +55,7 @@ static int connect_as(const struct postgres_place *place, bool has_options, cons
                       struct pg_link **ret, struct err *e)
 {
     PQconninfoOption *given = PQconninfoParse(place->url, NULL);
-    struct parameters p = { .n = 0 }; /* ended by NULL */
+    struct pg_params p = { .n = 0 }; /* ended by NULL */
     char sqlstate[PG_SQLSTATE_SIZE] = "";
     struct err why = { 0 };
     char stream_options[160];
@@ -78,18 +64,18 @@ static int connect_as(const struct postgres_place *place, bool has_options, cons
     add_defaults(&p, has_options);
     for (const PQconninfoOption *o = given; o && o->keyword; o++)
         if (o->val && *o->val)
-            add(&p, o->keyword, o->val);
+            pg_params_add(&p, o->keyword, o->val);
     if (place->password)
-        add(&p, "password", place->password);
-    add(&p, "client_encoding", "UTF8");
+        pg_params_add(&p, "password", place->password);
+    pg_params_add(&p, "client_encoding", "UTF8");
     if (place->is_replication) {
         snprintf(
             stream_options, sizeof(stream_options),
             "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c bytea_output=hex -c extra_float_digits=1"
             " -c lock_timeout=%d",
             LIMIT_LOGICAL_SLOT_MS);
-        add(&p, "replication", "database");
-        add(&p, "options", stream_options);
+        pg_params_add(&p, "replication", "database");
+        pg_params_add(&p, "options", stream_options);
     }
     r = pg_link_open(p.names, p.values, wait, sqlstate, ret, &why);
     PQconninfoFree(given);

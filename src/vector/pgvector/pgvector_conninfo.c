@@ -2,12 +2,13 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "pg/pg_params.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_PORT = 5432, PARAMETERS = 40 };
+enum { DEFAULT_PORT = 5432 };
 
 #define NO_FILE "/dev/null/none" /* cannot exist, so no file of the home folder is read instead */
 
@@ -111,21 +112,8 @@ int pg_conninfo_check(const char *url, struct err *e)
 
 /* ---- connecting ---- */
 
-struct parameters {
-    const char *names[PARAMETERS + 1], *values[PARAMETERS + 1];
-    size_t n;
-};
-
-static void add(struct parameters *p, const char *name, const char *value)
-{
-    if (p->n == PARAMETERS)
-        return;
-    p->names[p->n] = name;
-    p->values[p->n++] = value;
-}
-
 /* libpq connects only to these addresses; the name is kept for TLS. libpq needs as many names as addresses. */
-static void add_addresses(struct parameters *p, struct arena *a, const char *host,
+static void add_addresses(struct pg_params *p, struct arena *a, const char *host,
                           const struct guard_addresses *addresses)
 {
     char text[GUARD_TEXT_CHARS];
@@ -136,33 +124,33 @@ static void add_addresses(struct parameters *p, struct arena *a, const char *hos
         hosts = arena_printf(a, "%s%s%s", hosts, i ? "," : "", host);
         numbers = arena_printf(a, "%s%s%s", numbers, i ? "," : "", text);
     }
-    add(p, "host", hosts);
-    add(p, "hostaddr", numbers);
+    pg_params_add(p, "host", hosts);
+    pg_params_add(p, "hostaddr", numbers);
 }
 
-static void add_given(struct parameters *p, const PQconninfoOption *options)
+static void add_given(struct pg_params *p, const PQconninfoOption *options)
 {
     for (const PQconninfoOption *o = options; o && o->keyword; o++)
         if (o->val && *o->val)
-            add(p, o->keyword, o->val);
+            pg_params_add(p, o->keyword, o->val);
 }
 
 /* Of equal names the later one counts. Without a password none is sent, as PGPASSWORD does not belong to the app. */
-static void add_ours(struct parameters *p, const PQconninfoOption *options)
+static void add_ours(struct pg_params *p, const PQconninfoOption *options)
 {
     if (!value_of(options, "password"))
-        add(p, "password", "none");
+        pg_params_add(p, "password", "none");
     if (!value_of(options, "application_name"))
-        add(p, "application_name", "hearth");
-    add(p, "keepalives_idle", "30");
-    add(p, "client_encoding", "UTF8");
-    add(p, "passfile", NO_FILE);
-    add(p, "sslcert", NO_FILE);
-    add(p, "sslkey", NO_FILE);
-    add(p, "gssencmode", "disable");
+        pg_params_add(p, "application_name", "hearth");
+    pg_params_add(p, "keepalives_idle", "30");
+    pg_params_add(p, "client_encoding", "UTF8");
+    pg_params_add(p, "passfile", NO_FILE);
+    pg_params_add(p, "sslcert", NO_FILE);
+    pg_params_add(p, "sslkey", NO_FILE);
+    pg_params_add(p, "gssencmode", "disable");
 }
 
-static int guard_address(struct parameters *p, struct arena *a, const PQconninfoOption *options,
+static int guard_address(struct pg_params *p, struct arena *a, const PQconninfoOption *options,
                          const struct guard *guard, const struct net_wait *wait, struct err *e)
 {
     const char *host = value_of(options, "host"), *port = value_of(options, "port");
@@ -187,7 +175,7 @@ int pg_conninfo_open(const char *url, const struct guard *guard, const struct ne
     AUTO(arena_freep) struct arena *a = arena_new();
     AUTO(options_freep) PQconninfoOption *options = NULL;
     struct net_wait connecting = net_wait_part(wait, LIMIT_STORE_CONNECT_MS);
-    struct parameters p = { .n = 0 };
+    struct pg_params p = { .n = 0 };
     int r = parse(url, &options, e);
 
     if (r < 0)
