@@ -257,6 +257,9 @@ enum {
     LIMIT_BACKEND_CONNECTIONS_DEFAULT = 8,
     LIMIT_HOSTED_ADDRESS = 300,    /* characters of an address of the hosted service */
     LIMIT_HOSTED_KEY = 2048,       /* of a key of a project; the legacy ones are JWTs */
+    LIMIT_HOSTED_SHAPES = 1024,    /* tables of a project whose columns are kept in memory */
+    LIMIT_HOSTED_SHAPE_MS = 30000, /* how long they are kept */
+    LIMIT_HOSTED_COLUMNS = 1600,   /* of one table of a project, as PostgreSQL has it */
     LIMIT_HOSTED_REPLY = 4 << 20,  /* bytes of an answer of the management API */
     LIMIT_HOSTED_PROJECTS = 1000,  /* of one account */
     LIMIT_HOSTED_LOGIN_MS = 10000, /* one request of a login; up to three are made */

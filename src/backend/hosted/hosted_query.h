@@ -28,6 +28,11 @@ bool hosted_shape_read(struct hosted *h, const char *table, struct json_value re
                        struct backend_row *ret);
 void hosted_shapes_free(struct hosted *h);
 
+/* The answer of <abbr>_fn_shape, which is foreign: at most LIMIT_HOSTED_COLUMNS columns, each with a name and a type.
+ */
+int hosted_shape_parse(const char *name, const char *text, struct arena *a, struct table_shape *ret,
+                       bool *ret_is_listed, struct err *e) MUST_CHECK;
+
 /* ---- hosted_declare.c ---- */
 
 int hosted_declare(struct backend *b, const struct table_shape *declared, struct err *e);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REASON_CHARS = 300, PAUSE_MS = 100, MOST_PAUSE_MS = 5000, KEY_BYTES = 4096, N_HEADERS = 7 };
+enum { REASON_CHARS = 300, PAUSE_MS = 100, MOST_PAUSE_MS = 5000, N_HEADERS = 7 };
 
 struct hosted_rest {
     char *url, *key, *user_key; /* owned; user_key: of requests of users */
@@ -373,9 +373,9 @@ static int check_key(const char *key, struct err *e)
         return err_set(e, -EINVAL, "BAD_SETTING",
                        "The hosted backend needs a key of the project: `hearth backend use` takes it");
     for (const char *at = key; *at; at++)
-        if (*at <= ' ' || *at > '~' || at - key >= KEY_BYTES)
+        if (*at <= ' ' || *at > '~' || at - key >= LIMIT_HOSTED_KEY)
             return err_set(e, -EINVAL, "BAD_SETTING", "The project's key must be printable, at most %d bytes of it",
-                           KEY_BYTES);
+                           LIMIT_HOSTED_KEY);
     return 0;
 }
 

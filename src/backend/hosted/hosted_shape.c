@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRESH_MS = 30000, KEPT = 1024 };
-
 struct hosted_own {
     struct hosted_own *next;
     char *name, *text; /* owned; text: the function's answer */
@@ -44,8 +42,8 @@ static int read_column(struct json_value v, struct arena *a, struct table_column
     return 0;
 }
 
-static int read_shape(const char *name, const char *text, struct arena *a, struct table_shape *ret, bool *ret_is_listed,
-                      struct err *e)
+int hosted_shape_parse(const char *name, const char *text, struct arena *a, struct table_shape *ret,
+                       bool *ret_is_listed, struct err *e)
 {
     struct json_value answer = { 0 }, column;
     struct json_iter it;
@@ -59,7 +57,7 @@ static int read_shape(const char *name, const char *text, struct arena *a, struc
                                  .is_published = json_bool(json_get(answer, "is_published")),
                                  .has_full_identity = json_bool(json_get(answer, "has_full_identity")) };
     *ret_is_listed = json_bool(json_get(answer, "is_declared"));
-    if (json_length(json_get(answer, "columns")) > LIMIT_QUERY_ITEMS * 4)
+    if (json_length(json_get(answer, "columns")) > LIMIT_HOSTED_COLUMNS)
         return hosted_fault(e, "a table has too many columns");
     ret->columns = arena_array(a, json_length(json_get(answer, "columns")) + 1, sizeof(*ret->columns));
     while (r == 0 && json_next(&it, NULL, &column))
@@ -108,7 +106,7 @@ int hosted_shape_any(struct hosted *h, const char *name, struct arena *a, struct
     const char *text = NULL;
     int r = request_shape(h, name, a, &text, e);
 
-    return r < 0 ? r : read_shape(name, text, a, ret, ret_is_listed, e);
+    return r < 0 ? r : hosted_shape_parse(name, text, a, ret, ret_is_listed, e);
 }
 
 /* ---- what is kept ---- */
@@ -140,7 +138,7 @@ static void keep(struct hosted *h, const char *name, const char *text, bool is_f
 
     pthread_mutex_lock(&h->lock);
     own = look_up(h, name);
-    if (!own && h->n_shapes < KEPT) {
+    if (!own && h->n_shapes < LIMIT_HOSTED_SHAPES) {
         own = xcalloc(1, sizeof(*own));
         own->name = xstrdup(name);
         own->next = h->shapes;
@@ -176,7 +174,7 @@ static const char *kept(struct hosted *h, const char *name, bool is_any_age, str
 
     pthread_mutex_lock(&h->lock);
     own = look_up(h, name);
-    if (own && (is_any_age || (own->read_ms && clock_mono_ms() - own->read_ms < FRESH_MS)))
+    if (own && (is_any_age || (own->read_ms && clock_mono_ms() - own->read_ms < LIMIT_HOSTED_SHAPE_MS)))
         text = arena_strdup(a, own->text);
     pthread_mutex_unlock(&h->lock);
     return text;
@@ -211,7 +209,7 @@ static int find_shape(struct hosted *h, const char *name, struct arena *a, struc
     int r = text ? 0 : request_shape(h, name, a, &text, e);
 
     if (r == 0)
-        r = read_shape(name, text, a, ret, &is_listed, e);
+        r = hosted_shape_parse(name, text, a, ret, &is_listed, e);
     if (r < 0)
         return r;
     if (ret->n_columns == 0 || (ret->has_own_columns && !is_listed && !is_followed(h->whole, name)))
@@ -266,7 +264,7 @@ int hosted_follow(struct backend *b, const char *table, struct err *e)
     if (r == 0)
         r = request_shape(h, name, a, &text, e);
     if (r == 0)
-        r = read_shape(name, text, a, &shape, &is_listed, e);
+        r = hosted_shape_parse(name, text, a, &shape, &is_listed, e);
     if (r == 0 && shape.n_columns == 0)
         r = refusals_no_table(name, e);
     if (r < 0)
@@ -313,7 +311,7 @@ bool hosted_shape_read(struct hosted *h, const char *table, struct json_value re
     struct table_shape shape = { 0 };
     bool is_listed = false;
 
-    if (!text || read_shape(table, text, a, &shape, &is_listed, NULL) < 0 || !shape.has_own_columns)
+    if (!text || hosted_shape_parse(table, text, a, &shape, &is_listed, NULL) < 0 || !shape.has_own_columns)
         return false;
     *ret = (struct backend_row){ .table = shape.table,
                                  .id = id_of(&shape, record, a),

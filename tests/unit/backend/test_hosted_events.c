@@ -65,7 +65,7 @@ static void check_deletion(const char *body, int status, int state, int n_deleti
     struct heard_events all;
     struct project p;
 
-    open_project(&p, bodies, statuses, 2);
+    open_patient_project(&p, bodies, statuses, 2);
     hosted_events_settle(hosted_of(p.backend));
     assert_int_equal(atomic_load(&hosted_of(p.backend)->has_deletions), state);
     all = delete_row(&p);
@@ -98,7 +98,7 @@ static void a_project_that_was_away_is_asked_again_until_it_answers(void **state
     struct hosted *h;
     int n;
 
-    open_project(&p, bodies, statuses, 3);
+    open_patient_project(&p, bodies, statuses, 3);
     h = hosted_of(p.backend);
     while (atomic_load(&h->has_deletions) == HOSTED_DELETIONS_UNKNOWN)
         hosted_events_settle(h);

@@ -296,6 +296,23 @@ static void addresses_and_keys_are_checked_before_anything_is_sent(void **state)
     assert_int_equal(hosted_rest_check_url("http://127.0.0.1:3001", NULL), 0);
 }
 
+static void a_key_has_2048_bytes_at_most(void **state)
+{
+    char *key = xcalloc(1, LIMIT_HOSTED_KEY + 2);
+    const struct backend_hosted_config config = { .url = "https://ref.example", .key = key, .abbr = "svc" };
+    atomic_bool is_closing = false;
+    struct hosted_rest *rest = NULL;
+    struct err e = { 0 };
+
+    memset(key, 'k', LIMIT_HOSTED_KEY);
+    assert_int_equal(hosted_rest_new(&config, &is_closing, &rest, &e), 0);
+    hosted_rest_free(rest);
+    key[LIMIT_HOSTED_KEY] = 'k';
+    assert_int_equal(hosted_rest_new(&config, &is_closing, &rest, &e), -EINVAL);
+    assert_string_equal(e.code, "BAD_SETTING");
+    free(key);
+}
+
 static void a_project_that_is_not_set_up_is_told_so(void **state)
 {
     static const char *const bodies[] = { "{\"code\":\"PGRST205\",\"message\":\"no table\"}" };
@@ -360,6 +377,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_stalls_costs_one_deadline),
         cmocka_unit_test(a_redirect_is_not_followed),
         cmocka_unit_test(addresses_and_keys_are_checked_before_anything_is_sent),
+        cmocka_unit_test(a_key_has_2048_bytes_at_most),
         cmocka_unit_test(a_project_that_is_not_set_up_is_told_so),
         cmocka_unit_test(waiting_calls_end_when_the_service_stops),
     };

@@ -26,7 +26,7 @@ static void requests_carry_the_token_and_the_publishable_key(void **state)
     struct project p;
     struct err e = { 0 };
 
-    open_project(&p, bodies, statuses, 1);
+    open_patient_project(&p, bodies, statuses, 1);
     assert_int_equal(backend_list(view_of(&p, TOKEN), &q, p.arena, &rows, &e), 0);
     assert_true(heard(&p.script, "apikey=sb_publishable_1 authorization=Bearer " TOKEN " "));
     assert_int_equal(backend_list(view_of(&p, NULL), &q, p.arena, &rows, &e), 0);
@@ -60,7 +60,7 @@ static void a_new_row_is_the_user_s(void **state)
     static const int statuses[] = { 200, 201 };
     struct project p;
 
-    open_project(&p, bodies, statuses, 2);
+    open_patient_project(&p, bodies, statuses, 2);
     assert_claims_user(&p, "{\"sub\":\"" OTHER "\"}", "\"user_id\":\"" OTHER "\"");
     assert_claims_user(&p, "{\"sub\":\"x\"}", NULL);
     assert_claims_user(&p, "{}", NULL);
@@ -88,7 +88,7 @@ static void a_token_is_printable_and_of_bounded_length(void **state)
     struct project p;
     struct err e = { 0 };
 
-    open_project(&p, bodies, statuses, 1);
+    open_patient_project(&p, bodies, statuses, 1);
     memset(longest, 'x', LIMIT_JWT_BYTES);
     assert_token(&p, longest, NULL);
     assert_int_equal(backend_list(view_of(&p, longest), &(struct backend_query){ .table = TABLE }, p.arena, &rows, &e),
@@ -113,7 +113,7 @@ static void a_key_of_the_service_role_is_no_key_of_users(void **state)
     struct backend_hosted_config config = { .key = "sb_secret_1", .abbr = "svc", .has_no_realtime = true };
     struct project p;
 
-    open_project(&p, bodies, statuses, 1);
+    open_patient_project(&p, bodies, statuses, 1);
     config.url = rig_url(&p.rig, "");
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         struct project other = { .arena = p.arena };
@@ -143,7 +143,7 @@ static int get_as(const char *token, const char *body, int status, struct err *e
     int r;
 
     *e = (struct err){ 0 };
-    open_project(&p, bodies, statuses, 2);
+    open_patient_project(&p, bodies, statuses, 2);
     r = backend_get(view_of(&p, token), TABLE, ID, NULL, p.arena, &row, e);
     close_project(&p);
     return r;
@@ -189,7 +189,7 @@ static int update_from(const char *const *bodies, int n, struct err *e)
     struct project p;
     int r;
 
-    open_project(&p, bodies, statuses, n);
+    open_patient_project(&p, bodies, statuses, n);
     r = backend_update(view_of(&p, TOKEN), &request, p.arena, &row, e);
     close_project(&p);
     return r;
@@ -218,7 +218,7 @@ static int remove_from(const char *after, struct err *e)
     struct project p;
     int r;
 
-    open_project(&p, bodies, statuses, 3);
+    open_patient_project(&p, bodies, statuses, 3);
     r = p.backend->ops->remove(view_of(&p, TOKEN), TABLE, ID, NULL, e);
     close_project(&p);
     return r;
