@@ -34,7 +34,7 @@ const write = (path, at, bytes) => {
 };
 const change = (path, sql) => {
     const db = new DatabaseSync(path);
-    db.exec(sql);
+    db.exec(`PRAGMA busy_timeout = 60000; ${sql}`);                        // the service that runs may be writing
     db.close();
 };
 const without = (path) => ['', '-wal', '-shm'].forEach((ending) => rmSync(path + ending, { force: true }));
