@@ -24,6 +24,7 @@ struct api {
     struct llm_accounts *llm_accounts;
     const struct models *models; /* models/models.h */
     struct speech *speech;       /* speech/speech.h */
+    struct ears *ears;           /* speech/ears.h */
     struct pool *short_pool;     /* NULL without a service */
     struct dispatch *dispatch;
     struct v1_kept *v1_kept;     /* api/compat/v1_kept.h; NULL without a service */

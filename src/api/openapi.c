@@ -131,8 +131,12 @@ static void write_body(struct json_writer *w, const struct route *route)
     if (route->body_type) {
         write_bytes_with_line(w, route);
     } else {
-        json_begin_object_as(w, "application/json");
+        json_begin_object_as(w, route->takes_form ? "multipart/form-data" : "application/json");
         fields_write_schema(body, false, w, "schema");
+        json_end(w);
+    }
+    if (route->takes_form) {
+        json_begin_object_as(w, "*/*");
         json_end(w);
     }
     json_end(w);

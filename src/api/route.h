@@ -79,6 +79,7 @@ struct route {
     size_t query_size, body_size;
     const struct field *own_body; /* of a handler that reads the body itself: describes it for OpenAPI */
     const char *body_type;        /* content type of bytes whose first line is own_body; NULL: application/json */
+    bool takes_form;              /* own_body is a form (api/form.h); any other body is for the handler to recognise */
     /* Rules of the body that its table cannot express; runs also when field rules are violated, so that one answer
      * reports all violations. */
     int (*check_body)(const struct request *req, const void *body, struct err *e);

@@ -36,6 +36,7 @@ const struct route *const api_route_tables[] = {
     audit_routes,
     embed_routes,
     speech_routes,
+    hearing_routes,
     vector_routes,
     vector_config_routes,
     setting_routes,

@@ -339,6 +339,12 @@ enum {
     LIMIT_EMBED_TEXTS = 2048,     /* in one call */
     LIMIT_EMBED_TEXT = 256 << 10, /* bytes of one text */
 
+    /* forms (multipart/form-data) */
+    LIMIT_FORM_PARTS = 64,
+    LIMIT_FORM_HEADERS = 16,       /* of one part */
+    LIMIT_FORM_NAME = 128,         /* bytes of the name of a part */
+    LIMIT_FORM_FIELDS = 320 << 10, /* bytes of all parts that are no files */
+
     /* speech */
     LIMIT_SPEECH_TEXT = 20000,        /* characters of one request */
     LIMIT_SPEECH_SENTENCE = 300,      /* characters spoken at a time; a longer sentence is split */
@@ -363,6 +369,7 @@ enum {
     LIMIT_SPEECH_TRANSCRIPT = 1 << 20,    /* bytes of one transcript */
     LIMIT_SPEECH_LISTENERS = 1,           /* requests that have the microphone at one time */
     LIMIT_SPEECH_LISTEN_MS = 600000,      /* time of one of them, as its body may say */
+    LIMIT_SPEECH_HEARINGS = 2,            /* recordings that are transcribed at one time */
     LIMIT_SPEECH_PHRASES = 1000,          /* that one request expects to hear */
     LIMIT_SPEECH_PHRASE = 256,            /* bytes of one of them */
 

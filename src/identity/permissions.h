@@ -27,6 +27,7 @@
 #define PERM_VECTORS_WRITE "vectors.write"
 #define PERM_TTS_GENERATE "tts.generate"
 #define PERM_STT_LISTEN "stt.listen"
+#define PERM_STT_TRANSCRIBE "stt.transcribe"
 #define PERM_MCP_SERVERS "mcp.servers"
 #define PERM_MCP_TOOLS "mcp.tools"
 #define PERM_AGENT_CHAT "agent.chat"

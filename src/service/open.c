@@ -330,6 +330,8 @@ static void open_speech(struct service *s)
 
     s->speech = speech_open(&c);
     s->api.speech = s->speech;
+    s->ears = ears_open(&(struct ears_config){ s->supervisor, s->settings, &s->api.is_leaving });
+    s->api.ears = s->ears;
 }
 
 static int open_llm(struct service *s, bool is_serving, struct err *e)
@@ -546,6 +548,7 @@ struct service *service_close(struct service *s)
     realtime_stop(s->realtime);
     llamacpp_stop(s->llamacpp);
     s->speech = speech_close(s->speech);
+    s->ears = ears_close(s->ears);
     s->mcp_host = mcp_host_close(s->mcp_host);
     s->mcp_oauth = mcp_oauth_free(s->mcp_oauth);
     s->mcp_key = secret_free(s->mcp_key);

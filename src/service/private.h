@@ -21,6 +21,7 @@
 #include "models/vector_stores.h"
 #include "os/lockfile.h"
 #include "service/service.h"
+#include "speech/ears.h"
 #include "speech/speech.h"
 #include "tasks/tasks.h"
 
@@ -48,6 +49,7 @@ struct service {
     struct llamacpp *llamacpp;
     struct llm_local *llm_local;
     struct speech *speech;
+    struct ears *ears;
     struct agents *agents;
     struct builtin_services tool_services; /* of agent_turns */
     struct approvals *approvals;

@@ -1,6 +1,9 @@
 #include "speech/engines.h"
 
+#include "os/paths.h"
+
 #include <strings.h>
+#include <unistd.h>
 
 const struct speech_engine *const speech_engines[N_SPEECH_ENGINES] = { &speech_flite, &speech_espeak };
 
@@ -15,4 +18,26 @@ const char *speech_voices_find(const struct speech_voices *known, struct slice n
         if (strlen(known->items[i]) == name.n && strncasecmp(known->items[i], name.p, name.n) == 0)
             return known->items[i];
     return NULL;
+}
+
+static const char *folder_of_program(struct arena *a)
+{
+    char *path = NULL, *slash;
+
+    if (paths_program(a, &path, NULL) < 0)
+        return ".";
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    return path;
+}
+
+const char *speech_engine_program(const char *folder, const struct speech_engine *engine, struct arena *a)
+{
+    const char *path;
+
+    if (*folder)
+        return arena_printf(a, "%s/%s", folder, engine->program);
+    folder = folder_of_program(a);
+    path = arena_printf(a, "%s/%s", folder, engine->program);
+    return access(path, X_OK) == 0 ? path : arena_printf(a, "%s/../libexec/hearth/%s", folder, engine->program);
 }

@@ -1,13 +1,11 @@
 #include "speech/pool.h"
 
 #include "base/clock.h"
-#include "os/paths.h"
 #include "speech/turns.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct idle_worker {
     struct speech_worker *worker;
@@ -26,28 +24,6 @@ struct speech_pool {
 };
 
 /* ---- workers ---- */
-
-static const char *folder_of_program(struct arena *a)
-{
-    char *path = NULL, *slash;
-
-    if (paths_program(a, &path, NULL) < 0)
-        return ".";
-    slash = strrchr(path, '/');
-    *slash = '\0';
-    return path;
-}
-
-static const char *find_program(const struct speech_pool *p, struct arena *a)
-{
-    const char *name = p->config.engine->program, *folder, *path;
-
-    if (*p->folder)
-        return arena_printf(a, "%s/%s", p->folder, name);
-    folder = folder_of_program(a);
-    path = arena_printf(a, "%s/%s", folder, name);
-    return access(path, X_OK) == 0 ? path : arena_printf(a, "%s/../libexec/hearth/%s", folder, name);
-}
 
 static struct net_wait wait_of(const struct speech_pool *p, const atomic_bool *is_gone)
 {
@@ -80,7 +56,8 @@ static struct speech_worker *take_idle(struct speech_pool *p, const char *voice)
 static int start_worker(struct speech_pool *p, const struct net_wait *wait, struct speech_worker **ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    int r = speech_worker_start(p->config.supervisor, find_program(p, a), p->config.engine, wait, ret, e);
+    int r = speech_worker_start(p->config.supervisor, speech_engine_program(p->folder, p->config.engine, a),
+                                p->config.engine, wait, ret, e);
 
     if (r < 0)
         return r;

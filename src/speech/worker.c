@@ -31,6 +31,11 @@ struct speech_worker *speech_worker_stop(struct speech_worker *w)
     return NULL;
 }
 
+struct child_ends speech_worker_ends(const struct speech_worker *w)
+{
+    return w->ends;
+}
+
 /* Between two requests there is nothing to read but the end. */
 static bool is_alive(const struct speech_worker *w)
 {
@@ -143,9 +148,10 @@ int speech_worker_list(struct speech_worker *w, const struct net_wait *wait, str
 
 static int unavailable(const struct speech_engine *engine, const char *why, struct err *e)
 {
-    return err_set(e, -ENODEV, "SPEECH_UNAVAILABLE",
-                   "%s cannot speak: %.300s Install what it needs (Debian: apt install %s); `hearth doctor` checks it.",
-                   engine->id, why, engine->packages);
+    return err_set(
+        e, -ENODEV, "SPEECH_UNAVAILABLE",
+        "%s does not work: %.300s Install what it needs (Debian: apt install %s); `hearth doctor` checks it.",
+        engine->id, why, engine->packages);
 }
 
 static int explain_start(const struct speech_worker *w, const struct err *why, struct err *e)

@@ -33,5 +33,7 @@ int speech_worker_say(struct speech_worker *w, const struct speech_worker_job *j
                       struct buf *audio, struct speech_frame_done *ret, struct err *e) MUST_CHECK;
 int speech_worker_list(struct speech_worker *w, const struct net_wait *wait, struct buf *list,
                        struct err *e) MUST_CHECK;
-/* Kills it; returns NULL. */
+/* Its pipes, for a protocol of its own (speech/ears_frames.h); they remain the worker's. */
+struct child_ends speech_worker_ends(const struct speech_worker *w);
+/* Kills it; NULL is fine; returns NULL. */
 struct speech_worker *speech_worker_stop(struct speech_worker *w);

@@ -2,104 +2,15 @@
  * at a time. Built once for each engine; the hearth program links none of the engines. Its limits are its own: no
  * network, no other programs, no file written, LIMIT_SPEECH_WORKER_MB of address space. */
 #include "speech/worker_frames.h"
+#include "speech/worker_limits.h"
 #include "speech/worker_output.h"
+#include "speech/worker_pipe.h"
 
-#include <errno.h>
-#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-/* ---- limits ---- */
-
-static bool limit(int resource, rlim_t most)
-{
-    const struct rlimit both = { most, most };
-
-    return setrlimit(resource, &both) == 0;
-}
-
-/* What turns text into samples needs none of these. */
-static const int refused[] = {
-    SCMP_SYS(execve),         SCMP_SYS(execveat),
-    SCMP_SYS(fork),           SCMP_SYS(vfork),
-    SCMP_SYS(clone),          SCMP_SYS(clone3),
-    SCMP_SYS(socket),         SCMP_SYS(connect),
-    SCMP_SYS(bind),           SCMP_SYS(ptrace),
-    SCMP_SYS(kill),           SCMP_SYS(tkill),
-    SCMP_SYS(unlink),         SCMP_SYS(unlinkat),
-    SCMP_SYS(rename),         SCMP_SYS(renameat),
-    SCMP_SYS(mkdir),          SCMP_SYS(mkdirat),
-    SCMP_SYS(rmdir),          SCMP_SYS(link),
-    SCMP_SYS(linkat),         SCMP_SYS(symlink),
-    SCMP_SYS(truncate),       SCMP_SYS(chmod),
-    SCMP_SYS(fchmodat),       SCMP_SYS(chown),
-    SCMP_SYS(fchownat),       SCMP_SYS(mount),
-    SCMP_SYS(unshare),        SCMP_SYS(setns),
-    SCMP_SYS(renameat2),      SCMP_SYS(symlinkat),
-    SCMP_SYS(io_uring_setup), SCMP_SYS(process_vm_writev),
-};
-
-/* After the engine's start, because espeak-ng makes a thread there, to which the filter then applies as well. */
-static bool refuse_calls(void)
-{
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    bool is_made = filter && seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1) == 0;
-
-    for (size_t i = 0; is_made && i < sizeof(refused) / sizeof(refused[0]); i++)
-        is_made = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0) == 0;
-    is_made = is_made && seccomp_load(filter) == 0;
-    seccomp_release(filter);
-    return is_made;
-}
-
-static bool limit_self(void)
-{
-    return limit(RLIMIT_AS, (rlim_t)LIMIT_SPEECH_WORKER_MB << 20) && limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0) &&
-           prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-}
 
 /* ---- frames ---- */
-
-static bool read_all(void *to, size_t n)
-{
-    char *at = to;
-
-    while (n > 0) {
-        ssize_t n_read = read(STDIN_FILENO, at, n);
-
-        if (n_read == 0 || (n_read < 0 && errno != EINTR))
-            return false;
-        at += n_read < 0 ? 0 : n_read;
-        n -= n_read < 0 ? 0 : (size_t)n_read;
-    }
-    return true;
-}
-
-static bool write_all(const void *from, size_t n)
-{
-    const char *at = from;
-
-    while (n > 0) {
-        ssize_t n_written = write(STDOUT_FILENO, at, n);
-
-        if (n_written < 0 && errno != EINTR)
-            return false;
-        at += n_written < 0 ? 0 : n_written;
-        n -= n_written < 0 ? 0 : (size_t)n_written;
-    }
-    return true;
-}
-
-static bool send_frame(enum speech_frame_kind kind, const void *bytes, size_t n)
-{
-    const struct speech_frame frame = { kind, (uint32_t)n };
-
-    return write_all(&frame, sizeof(frame)) && write_all(bytes, n);
-}
 
 static bool send_audio(const void *bytes, size_t n)
 {
@@ -107,7 +18,7 @@ static bool send_audio(const void *bytes, size_t n)
 
     for (size_t n_part; n > 0; at += n_part, n -= n_part) {
         n_part = n < LIMIT_SPEECH_FRAME ? n : LIMIT_SPEECH_FRAME;
-        if (!send_frame(SPEECH_FRAME_AUDIO, at, n_part))
+        if (!worker_send(SPEECH_FRAME_AUDIO, at, n_part))
             return false;
     }
     return true;
@@ -115,7 +26,7 @@ static bool send_audio(const void *bytes, size_t n)
 
 static bool send_failure(const char *why)
 {
-    return send_frame(SPEECH_FRAME_FAILED, why, strlen(why));
+    return worker_send(SPEECH_FRAME_FAILED, why, strlen(why));
 }
 
 /* ---- requests ---- */
@@ -172,7 +83,7 @@ static bool say(enum speech_format format, const struct worker_sentence *sentenc
     }
     done = (struct speech_frame_done){ (uint32_t)samples.rate, (uint32_t)samples.n };
     free(samples.items);
-    return is_sent && (why ? send_failure(why) : send_frame(SPEECH_FRAME_DONE, &done, sizeof(done)));
+    return is_sent && (why ? send_failure(why) : worker_send(SPEECH_FRAME_DONE, &done, sizeof(done)));
 }
 
 /* False: the frame breaks the protocol, or the service has gone. */
@@ -209,7 +120,7 @@ static void add_voice(const char *voice)
         return;
     memcpy(line, voice, n);
     line[n] = '\n';
-    has_failed = !send_frame(SPEECH_FRAME_VOICES, line, n + 1);
+    has_failed = !worker_send(SPEECH_FRAME_VOICES, line, n + 1);
 }
 
 static bool take_list(void)
@@ -217,7 +128,7 @@ static bool take_list(void)
     const struct speech_frame_done none = { SPEECH_RATE_MIN, 0 };
 
     worker_engine.list(add_voice);
-    return !has_failed && send_frame(SPEECH_FRAME_DONE, &none, sizeof(none));
+    return !has_failed && worker_send(SPEECH_FRAME_DONE, &none, sizeof(none));
 }
 
 static bool send_hello(void)
@@ -225,22 +136,22 @@ static bool send_hello(void)
     struct speech_frame_hello hello = { SPEECH_FRAMES_VERSION, "" };
 
     snprintf(hello.engine, sizeof(hello.engine), "%s", worker_engine.version());
-    return send_frame(SPEECH_FRAME_HELLO, &hello, sizeof(hello));
+    return worker_send(SPEECH_FRAME_HELLO, &hello, sizeof(hello));
 }
 
 int main(void)
 {
     static char bytes[LIMIT_SPEECH_FRAME];
     struct speech_frame frame;
-    const char *why = limit_self() ? worker_engine.start() : "The worker cannot limit itself.";
+    const char *why = worker_limit() ? worker_engine.start() : "The worker cannot limit itself.";
     bool goes_on = true;
 
-    if (!why && !refuse_calls())
+    if (!why && !worker_refuse_calls(false))
         why = "The worker cannot limit itself.";
     if (why || !send_hello())
         return why ? !send_failure(why) : 1;
-    while (goes_on && read_all(&frame, sizeof(frame)) && frame.n_bytes <= sizeof(bytes) &&
-           read_all(bytes, frame.n_bytes))
+    while (goes_on && worker_read(&frame, sizeof(frame)) && frame.n_bytes <= sizeof(bytes) &&
+           worker_read(bytes, frame.n_bytes))
         goes_on = frame.kind == SPEECH_FRAME_SAY    ? take_say(bytes, frame.n_bytes)
                   : frame.kind == SPEECH_FRAME_LIST ? take_list()
                                                     : false;

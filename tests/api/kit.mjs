@@ -2,7 +2,7 @@
 // signed-in browser. Everything goes over the service's Unix socket or over HTTP; no command line is started.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -220,3 +220,28 @@ export function smallDisk(t, megabytes) {
     });
     return mounted ? folder : null;
 }
+
+// The speech workers of a service: {pid, name}.
+export function speechWorkers(h) {
+    const found = [];
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
+        try {
+            const name = /hearth-speech-\w+/.exec(readlinkSync(`/proc/${pid}/exe`))?.[0];
+            const parent = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
+            if (name && parent === h.pid)
+                found.push({ pid: Number(pid), name });
+        } catch { /* it has ended, or belongs to somebody else */ }
+    return found;
+}
+
+// A WAV of 0.3 s, 16 kHz, 16 bits, mono.
+export const silentWav = (() => {
+    const wav = Buffer.alloc(44 + 9600);
+    wav.write('RIFF');
+    wav.writeUInt32LE(wav.length - 8, 4);
+    wav.write('WAVEfmt ', 8);
+    [16, 1 | 1 << 16, 16000, 32000, 2 | 16 << 16].forEach((value, i) => wav.writeUInt32LE(value, 16 + 4 * i));
+    wav.write('data', 36);
+    wav.writeUInt32LE(9600, 40);
+    return wav;
+})();

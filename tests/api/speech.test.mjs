@@ -1,12 +1,12 @@
 // Text to speech: shapes of decision D11, audio judged by sox and file, and workers that crash, hang or are missing.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
-import { awayFromMidnight, isAlive, newApp, newKey, refused, refusedFields, residentKib } from './kit.mjs';
+import { awayFromMidnight, isAlive, newApp, newKey, refused, refusedFields, residentKib, speechWorkers as workers } from './kit.mjs';
 
 const shared = sharedHearth();
 const sentence = 'Please open the window and turn on the light, it is a fine day in the north of the country.';
@@ -26,18 +26,6 @@ function judged(t, bytes, type) {
     return { seconds: number('Length s'), level: number('RMS lev dB'), rate, type: spawnSync('file', ['-b', path], { encoding: 'utf8' }).stdout };
 }
 
-// The speech workers of a service: {pid, name}.
-function workers(h) {
-    const found = [];
-    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
-        try {
-            const name = /hearth-speech-\w+/.exec(readlinkSync(`/proc/${pid}/exe`))?.[0];
-            const parent = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
-            if (name && parent === h.pid)
-                found.push({ pid: Number(pid), name });
-        } catch { /* it has ended, or belongs to somebody else */ }
-    return found;
-}
 const workerOf = (h, engine) => workers(h).find(({ name }) => name.endsWith(engine))?.pid;
 
 test('the providers name their voices, languages and speeds', async (t) => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, sqlite, storeFile, taskBecomes, tasksOfRow, unique } from './kit.mjs';
+import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, silentWav, sqlite, storeFile, taskBecomes, tasksOfRow, unique } from './kit.mjs';
 import { faceKeys, faceUser } from './realtime.mjs';
 import { accountDouble } from '../peers/account_double.mjs';
 import { loginServer } from './login_server.mjs';
@@ -406,6 +406,8 @@ export const successes = {
     'POST /api/blobs/:digest': notDone('/api/blobs/sha256:0'),
     'POST /sdk/llm/embed': () => ({ path: '/sdk/llm/embed', body: { input: ['red apples'] } }),
     'GET /sdk/llm/providers/embed': plain('/sdk/llm/providers/embed'),
+    'GET /sdk/stt/providers': plain('/sdk/stt/providers'),
+    'POST /sdk/stt/transcribe': () => ({ path: '/sdk/stt/transcribe', body: silentWav }),
     'GET /sdk/tts/providers': plain('/sdk/tts/providers'),
     'POST /sdk/tts': () => ({ path: '/sdk/tts', body: { text: 'Hi.', provider: 'espeak_local' }, type: 'audio/wav' }),
     'POST /sdk/tts/stream': () => ({ path: '/sdk/tts/stream', body: { text: 'Hi.', provider: 'espeak_local' }, type: 'text/event-stream' }),

@@ -38,7 +38,7 @@ static void (*const checks[])(struct checkup *c) = {
     doctor_check_sandbox,   doctor_check_agents,    doctor_check_mcp,       doctor_check_apps,     doctor_check_custom,
     doctor_check_providers, doctor_check_sizes,     doctor_check_budgets,   doctor_check_tasks,    doctor_check_owners,
     doctor_check_machine,   doctor_check_questions, doctor_check_callers,   doctor_check_found,    doctor_check_clients,
-    doctor_check_speech,
+    doctor_check_speech,    doctor_check_hearing,
 };
 
 static int examine(struct request *req, struct response *res, struct err *e)

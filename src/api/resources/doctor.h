@@ -34,6 +34,7 @@ void doctor_check_network(struct checkup *c);
 void doctor_check_sandbox(struct checkup *c);
 void doctor_check_sizes(struct checkup *c);
 void doctor_check_speech(struct checkup *c);
+void doctor_check_hearing(struct checkup *c);
 
 /* doctor_work.c */
 void doctor_check_agents(struct checkup *c);

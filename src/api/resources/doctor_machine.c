@@ -8,6 +8,7 @@
 #include "os/hardening.h"
 #include "os/sandbox.h"
 #include "settings/settings.h"
+#include "speech/ears.h"
 #include "speech/speech.h"
 #include "store/migrate.h"
 #include "store/retention.h"
@@ -151,6 +152,21 @@ void doctor_check_speech(struct checkup *c)
     speech_providers(c->api->speech, c->arena, providers);
     for (size_t i = 0; i < N_SPEECH_PROVIDERS; i++)
         report_voices(c, &providers[i]);
+}
+
+void doctor_check_hearing(struct checkup *c)
+{
+    struct ears_provider providers[N_EARS_PROVIDERS];
+
+    if (!c->api->is_serving)
+        return;
+    ears_providers(c->api->ears, c->arena, providers);
+    if (providers[0].is_configured)
+        doctor_add(c, "hearing", true,
+                   arena_printf(c->arena, "%s hears: %s", providers[0].id, providers[0].description), NULL);
+    else
+        doctor_hint(c, "hearing", providers[0].note,
+                    "install the packages to have recordings transcribed; nothing else depends on them");
 }
 
 /* --- growing data --- */

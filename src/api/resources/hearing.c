@@ -1,0 +1,323 @@
+/* Speech to text (specification, "Speech-to-text"; decision D11; docs/speech.md). */
+#include "api/resources/hearing.h"
+
+#include "api/api.h"
+#include "api/routes.h"
+#include "http/sse.h"
+
+struct hearing_fields {
+    const char *provider, *model, *language, *phrases;
+};
+
+#define HEARING_FIELDS                                                                                                 \
+    FIELD_STRING(struct hearing_fields, provider, "provider", .max = LIMIT_NAME_CHARS),                                \
+        FIELD_STRING(struct hearing_fields, model, "model", .max = LIMIT_NAME_CHARS * 2),                              \
+        FIELD_STRING(struct hearing_fields, language, "language", .max = LIMIT_SPEECH_VOICE,                           \
+                     .help = "like en or en-US, or auto"),                                                             \
+        FIELD_STRING(struct hearing_fields, phrases, "phrases", .max = LIMIT_FORM_FIELDS,                              \
+                     .help = "nothing else is heard: phrases divided by commas or lines, or a grammar in JSGF")
+
+static const struct field hearing_query[] = { HEARING_FIELDS, FIELD_END };
+static const struct field hearing_form[] = { SHAPE_STRING("file", .flags = FIELD_REQUIRED, .format = "binary",
+                                                          .help = "WAV, MP3, Ogg (Vorbis, Opus), FLAC or AIFF"),
+                                             HEARING_FIELDS, FIELD_END };
+
+const struct field heard_word_shape[] = { SHAPE_STRING("word"), SHAPE_DOUBLE("start", .help = "seconds"),
+                                          SHAPE_DOUBLE("end"), SHAPE_DOUBLE("confidence", .help = "0 to 1"),
+                                          FIELD_END };
+static const struct field segment_shape[] = { SHAPE_DOUBLE("start"), SHAPE_DOUBLE("end"), SHAPE_STRING("text"),
+                                              SHAPE_LIST("words", heard_word_shape), FIELD_END };
+static const struct field transcript_answer[] = { SHAPE_STRING("text", .help = "\"\" when nobody speaks"),
+                                                  SHAPE_DOUBLE("duration", .help = "seconds"),
+                                                  SHAPE_LIST("segments", segment_shape), FIELD_END };
+
+static const struct field model_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("name"), SHAPE_STRING("language"),
+                                            SHAPE_BOOL("recommended"), FIELD_END };
+static const struct field provider_shape[] = {
+    SHAPE_STRING("id"),
+    SHAPE_STRING("name"),
+    SHAPE_STRING("description"),
+    SHAPE_BOOL("configured", .help = "false: something is not installed; `note` says what"),
+    SHAPE_STRING("note", .flags = FIELD_NULLABLE),
+    SHAPE_LIST("models", model_shape),
+    FIELD_END,
+};
+static const struct field providers_answer[] = { SHAPE_LIST("providers", provider_shape),
+                                                 SHAPE_STRING("default", .help = "hears when a request names none"),
+                                                 FIELD_END };
+
+/* ---- the request ---- */
+
+bool hearing_wants_events(const struct request *req)
+{
+    const char *accept = http_header(&req->exchange->request, "accept");
+
+    return accept && strstr(accept, "text/event-stream");
+}
+
+/* The recording is the part `file` of a form, and else the whole body. */
+static int read_form(struct request *req, struct slice body, struct ears_request *ret, struct hearing_fields *fields,
+                     struct err *e)
+{
+    struct form form;
+    const struct form_part *file;
+    int r = form_read(http_header(&req->exchange->request, "content-type"), body, &form, e);
+
+    if (r == 0)
+        r = form_fields(&form, hearing_query, fields, req->arena, e);
+    if (r < 0)
+        return r;
+    file = form_find(&form, "file");
+    if (!file)
+        return err_add_field(e, "file", "must be a part of the form: the recording");
+    ret->recording = file->data;
+    return 0;
+}
+
+static int read_request(struct request *req, struct ears_request *ret, struct err *e)
+{
+    struct hearing_fields fields = *(const struct hearing_fields *)req->query;
+    int r = 0;
+
+    ret->recording = req->exchange->request.body;
+    if (form_is_type(http_header(&req->exchange->request, "content-type")))
+        r = read_form(req, ret->recording, ret, &fields, e);
+    ret->provider = fields.provider;
+    ret->model = fields.model;
+    ret->language = fields.language;
+    ret->phrases = fields.phrases;
+    ret->is_gone = &req->exchange->is_gone;
+    return r;
+}
+
+/* ---- the whole transcript ---- */
+
+static struct heard_segment *add_segment(struct transcript *t, struct arena *a)
+{
+    if (t->n == t->n_allocated) {
+        struct heard_segment *grown = arena_array(a, MAX(t->n_allocated * 2, (size_t)8), sizeof(*grown));
+
+        if (t->n > 0)
+            memcpy(grown, t->segments, t->n * sizeof(*grown));
+        t->segments = grown;
+        t->n_allocated = MAX(t->n_allocated * 2, (size_t)8);
+    }
+    return &t->segments[t->n++];
+}
+
+static int hear_all(struct request *req, struct hearing *h, struct transcript *t, struct buf *text, struct err *e)
+{
+    struct heard_segment segment;
+    int r;
+
+    while ((r = hearing_next(h, req->arena, &segment, e)) == 1) {
+        buf_add_str(text, t->n > 0 ? " " : "");
+        buf_add_str(text, segment.text);
+        *add_segment(t, req->arena) = segment;
+    }
+    t->duration = hearing_duration(h);
+    return r < 0 ? r : buf_check(text, e);
+}
+
+int transcript_read(struct request *req, const struct ears_request *wanted, struct transcript *ret, struct err *e)
+{
+    struct hearing *h = NULL;
+    struct buf text;
+    int r = hearing_start(req->api->ears, wanted, &h, e);
+
+    *ret = (struct transcript){ .text = "" };
+    if (r < 0)
+        return r;
+    http_exchange_forget_body(req->exchange);
+    buf_init(&text, 2 * LIMIT_SPEECH_TRANSCRIPT);
+    r = hear_all(req, h, ret, &text, e);
+    ret->text = buf_to_arena(&text, req->arena);
+    hearing_end(h);
+    return r;
+}
+
+void heard_words_write(struct json_writer *w, const struct heard_segment *segment)
+{
+    for (size_t i = 0; i < segment->n_words; i++) {
+        json_begin_object(w);
+        json_add_string(w, "word", segment->words[i].text);
+        json_add_double(w, "start", segment->words[i].start);
+        json_add_double(w, "end", segment->words[i].end);
+        json_add_double(w, "confidence", segment->words[i].confidence);
+        json_end(w);
+    }
+}
+
+static void write_segment(struct json_writer *w, const struct heard_segment *segment)
+{
+    json_begin_object(w);
+    json_add_double(w, "start", segment->start);
+    json_add_double(w, "end", segment->end);
+    json_add_string(w, "text", segment->text);
+    json_begin_array_as(w, "words");
+    heard_words_write(w, segment);
+    json_end(w);
+    json_end(w);
+}
+
+static int answer_whole(struct request *req, struct response *res, const struct ears_request *wanted, struct err *e)
+{
+    struct transcript t;
+    struct json_writer *w = &res->json;
+    int r = transcript_read(req, wanted, &t, e);
+
+    if (r < 0)
+        return r;
+    json_add_string(w, "text", t.text);
+    json_add_double(w, "duration", t.duration);
+    json_begin_array_as(w, "segments");
+    for (size_t i = 0; i < t.n; i++)
+        write_segment(w, &t.segments[i]);
+    json_end(w);
+    return 0;
+}
+
+/* ---- the stream ---- */
+
+struct dictation {
+    struct hearing *hearing;
+    struct http_stream *stream;
+    struct buf whole, event; /* the text so far; one event's data */
+};
+
+static int push_segment(struct dictation *d, const struct heard_segment *segment)
+{
+    struct json_writer w;
+
+    buf_add_str(&d->whole, d->whole.n > 0 ? " " : "");
+    buf_add_str(&d->whole, segment->text);
+    buf_reset(&d->event);
+    json_write_init(&w, &d->event);
+    write_segment(&w, segment);
+    return sse_push(d->stream, "segment", NULL, buf_slice(&d->event));
+}
+
+static void push_end(struct dictation *d, int r, const struct err *why)
+{
+    struct json_writer w;
+
+    buf_reset(&d->event);
+    json_write_init(&w, &d->event);
+    json_begin_object(&w);
+    if (r < 0) {
+        json_add_string(&w, "error", why->text);
+        json_add_string(&w, "code", why->code);
+    } else {
+        json_add_slice(&w, "text", buf_slice(&d->whole));
+        json_add_double(&w, "duration", hearing_duration(d->hearing));
+    }
+    json_end(&w);
+    if (sse_push(d->stream, r < 0 ? "error" : "final", NULL, buf_slice(&d->event)) < 0)
+        return; /* the client has left */
+}
+
+static void dictate(struct dictation *d)
+{
+    struct heard_segment segment;
+    struct err e;
+    int r = 1;
+
+    err_init(&e);
+    while (r == 1) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+
+        r = hearing_next(d->hearing, a, &segment, &e);
+        if (r == 1 && push_segment(d, &segment) < 0)
+            return; /* the client has left */
+    }
+    push_end(d, r, &e);
+}
+
+static int answer_in_events(struct request *req, struct response *res, const struct ears_request *wanted, struct err *e)
+{
+    struct dictation d = { .hearing = NULL };
+    int r = hearing_start(req->api->ears, wanted, &d.hearing, e);
+
+    if (r < 0)
+        return r;
+    buf_init(&d.whole, 2 * LIMIT_SPEECH_TRANSCRIPT);
+    buf_init(&d.event, LIMIT_STREAM_PUSH);
+    d.stream = request_take_events(req, res);
+    dictate(&d);
+    hearing_end(d.hearing); /* the exchange, and is_gone with it, may end with the stream */
+    http_stream_end(d.stream);
+    buf_clear(&d.whole);
+    buf_clear(&d.event);
+    return 0;
+}
+
+static int transcribe(struct request *req, struct response *res, struct err *e)
+{
+    struct ears_request wanted = { .caller = req->caller->actor };
+    int r = read_request(req, &wanted, e);
+
+    if (r < 0)
+        return r;
+    return hearing_wants_events(req) ? answer_in_events(req, res, &wanted, e) : answer_whole(req, res, &wanted, e);
+}
+
+/* ---- the providers ---- */
+
+static void write_provider(struct json_writer *w, const struct ears_provider *provider)
+{
+    json_begin_object(w);
+    json_add_string(w, "id", provider->id);
+    json_add_string(w, "name", provider->name);
+    json_add_string(w, "description", provider->description);
+    json_add_bool(w, "configured", provider->is_configured);
+    json_add_string(w, "note", provider->note);
+    json_begin_array_as(w, "models");
+    json_begin_object(w);
+    json_add_string(w, "id", provider->model);
+    json_add_string(w, "name", provider->model_name);
+    json_add_string(w, "language", provider->language);
+    json_add_bool(w, "recommended", true);
+    json_end(w);
+    json_end(w);
+    json_end(w);
+}
+
+static int list_providers(struct request *req, struct response *res, struct err *e)
+{
+    struct ears_provider providers[N_EARS_PROVIDERS];
+    struct json_writer *w = &res->json;
+
+    ears_providers(req->api->ears, req->arena, providers);
+    json_begin_array_as(w, "providers");
+    for (size_t i = 0; i < N_EARS_PROVIDERS; i++)
+        write_provider(w, &providers[i]);
+    json_end(w);
+    json_add_string(w, "default", providers[0].id);
+    return 0;
+}
+
+const struct route hearing_routes[] = {
+    { .method = HTTP_GET,
+      .path = "/sdk/stt/providers",
+      .permission = PERM_NONE,
+      .kind = ROUTE_LONG,
+      .is_sdk = true,
+      .answer = providers_answer,
+      .handler = list_providers,
+      .summary = "Engines that hear, with their models",
+      .tag = "Speech" },
+    { .method = HTTP_POST,
+      .path = "/sdk/stt/transcribe",
+      .permission = PERM_STT_TRANSCRIBE,
+      .kind = ROUTE_LONG,
+      .is_sdk = true,
+      ROUTE_QUERY(hearing_query, struct hearing_fields),
+      .own_body = hearing_form,
+      .takes_form = true,
+      .max_body = LIMIT_SPEECH_UPLOAD + LIMIT_FORM_FIELDS + (64 << 10),
+      .answer = transcript_answer,
+      .handler = transcribe,
+      .summary = "What is said in a recording; by Server-Sent Events when `accept` asks for them",
+      .tag = "Speech" },
+    ROUTE_END,
+};

@@ -1,0 +1,24 @@
+/* Transcripts of recordings, for the routes of /sdk/stt and of /v1/audio. For handlers, on their worker.
+ *
+ *     r = transcript_read(req, &wanted, &t, e);       the whole recording
+ */
+#pragma once
+
+#include "api/form.h"
+#include "api/route.h"
+#include "speech/ears.h"
+
+struct transcript {
+    struct heard_segment *segments; /* in the arena of the request */
+    size_t n, n_allocated;
+    const char *text; /* of all segments */
+    double duration;  /* seconds */
+};
+
+int transcript_read(struct request *req, const struct ears_request *wanted, struct transcript *ret,
+                    struct err *e) MUST_CHECK;
+/* {start, end, text} and {word, start, end, confidence}, as members of an object that is open. */
+extern const struct field heard_word_shape[];
+void heard_words_write(struct json_writer *w, const struct heard_segment *segment);
+/* Whether the client takes Server-Sent Events. */
+bool hearing_wants_events(const struct request *req);

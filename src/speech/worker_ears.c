@@ -1,0 +1,157 @@
+/* The worker that hears: takes one recording and answers with what was said in it (ears_frames.h), then ends. */
+#include "speech/ears_frames.h"
+#include "speech/segments.h"
+#include "speech/worker_limits.h"
+#include "speech/worker_pipe.h"
+#include "speech/worker_recording.h"
+#include "speech/worker_sphinx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One thread, one recording. */
+static struct {
+    struct segments segments;
+    struct worker_recording recording;
+    uint64_t first; /* sample of the segment at work */
+    const char *failure;
+} ears;
+
+static uint32_t ms_of(uint64_t sample)
+{
+    return (uint32_t)(sample * 1000 / EARS_RATE);
+}
+
+/* Sends a head and a text in one frame. */
+static bool send_with_text(uint32_t kind, const void *head, size_t n_head, const char *text)
+{
+    char bytes[512];
+    size_t n_text = strnlen(text, sizeof(bytes) - n_head);
+
+    memcpy(bytes, head, n_head);
+    memcpy(bytes + n_head, text, n_text);
+    return worker_send(kind, bytes, n_head + n_text);
+}
+
+static bool send_failure(const char *why)
+{
+    return worker_send(SPEECH_FRAME_FAILED, why, strlen(why));
+}
+
+static bool send_refusal(enum ears_refusal why, const char *text)
+{
+    const struct ears_frame_refused refused = { why };
+
+    return send_with_text(EARS_FRAME_REFUSED, &refused, sizeof(refused), text);
+}
+
+/* ---- segments ---- */
+
+static bool send_word(void *arg, const struct sphinx_word *word)
+{
+    uint32_t from = ms_of(ears.first);
+    const struct ears_frame_word head = { from + word->start_ms, from + word->end_ms,
+                                          (uint32_t)(word->confidence * 1000 + 0.5) };
+
+    return send_with_text(EARS_FRAME_WORD, &head, sizeof(head), word->text);
+}
+
+static int hear_segment(void *arg, const int16_t *samples, size_t n, uint64_t first)
+{
+    const struct ears_frame_segment segment = { ms_of(first), ms_of(first + n) };
+
+    ears.first = first;
+    ears.failure = sphinx_hear(samples, n, send_word, NULL);
+    return ears.failure || !worker_send(EARS_FRAME_SEGMENT, &segment, sizeof(segment)) ? -1 : 0;
+}
+
+/* ---- the recording ---- */
+
+static bool is_too_long(void)
+{
+    return worker_recording_seconds(&ears.recording) > LIMIT_SPEECH_RECORDING_S;
+}
+
+static bool hear_samples(void)
+{
+    int16_t samples[RECORDING_BLOCK];
+    struct ears_frame_done done;
+    size_t n;
+    int r = 0;
+
+    while (r >= 0 && !is_too_long() && (n = worker_recording_read(&ears.recording, samples)) > 0)
+        r = segments_add(&ears.segments, samples, n);
+    if (is_too_long())
+        return send_refusal(EARS_TOO_LONG, "is longer than two hours.");
+    if (r >= 0)
+        r = segments_end(&ears.segments);
+    if (r < 0)
+        return ears.failure && send_failure(ears.failure);
+    done.duration_ms = (uint32_t)(worker_recording_seconds(&ears.recording) * 1000 + 0.5);
+    return worker_send(EARS_FRAME_DONE, &done, sizeof(done));
+}
+
+static bool hear(const char *bytes, size_t n)
+{
+    const char *why = worker_recording_open(&ears.recording, bytes, n);
+    const struct ears_frame_opened opened = { (uint32_t)ears.recording.info.samplerate,
+                                              (uint32_t)ears.recording.info.channels };
+    bool is_sent;
+
+    if (why) {
+        is_sent = send_refusal(EARS_UNREADABLE, why);
+    } else {
+        segments_init(&ears.segments, hear_segment, NULL);
+        is_sent = worker_send(EARS_FRAME_OPENED, &opened, sizeof(opened)) && hear_samples();
+    }
+    worker_recording_close(&ears.recording);
+    return is_sent;
+}
+
+static const char *expect(enum ears_phrases kind, char *phrases)
+{
+    return kind == EARS_WORD_LIST ? sphinx_expect_list(phrases)
+           : kind == EARS_GRAMMAR ? sphinx_expect_grammar(phrases)
+                                  : NULL;
+}
+
+static bool serve(const struct ears_frame_start *start, char *bytes)
+{
+    char *phrases = strndup(bytes, start->n_phrases);
+    const char *why = phrases ? expect((enum ears_phrases)start->phrases, phrases) : "is too long.";
+    bool is_sent;
+
+    free(phrases);
+    is_sent = why ? send_refusal(EARS_BAD_PHRASES, why) : hear(bytes + start->n_phrases, start->n_recording);
+    return is_sent;
+}
+
+/* False: the frame breaks the protocol, or the service has gone. */
+static bool take_start(void)
+{
+    struct speech_frame frame;
+    struct ears_frame_start start;
+    char *bytes;
+    bool is_served;
+
+    if (!worker_read(&frame, sizeof(frame)) || frame.kind != EARS_FRAME_START || frame.n_bytes != sizeof(start) ||
+        !worker_read(&start, sizeof(start)) || start.phrases >= N_EARS_PHRASES ||
+        start.n_phrases > LIMIT_SPEECH_PHRASES * (LIMIT_SPEECH_PHRASE + 1) || start.n_recording > LIMIT_SPEECH_UPLOAD)
+        return false;
+    bytes = malloc((size_t)start.n_phrases + start.n_recording + 1);
+    is_served = bytes && worker_read(bytes, (size_t)start.n_phrases + start.n_recording) && serve(&start, bytes);
+    free(bytes);
+    return is_served;
+}
+
+int main(void)
+{
+    const struct speech_frame_hello hello = { SPEECH_FRAMES_VERSION, "PocketSphinx" };
+    const char *why = worker_limit() ? sphinx_start() : "The worker cannot limit itself.";
+
+    if (!why && !worker_refuse_calls(true))
+        why = "The worker cannot limit itself.";
+    if (why || !worker_send(SPEECH_FRAME_HELLO, &hello, sizeof(hello)))
+        return why ? !send_failure(why) : 1;
+    return !take_start();
+}

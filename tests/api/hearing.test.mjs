@@ -1,0 +1,210 @@
+// Speech to text: what flite says, PocketSphinx hears. Few recordings and short ones: hearing takes processor time.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { sharedHearth, startHearth, until } from './harness.mjs';
+import { isAlive, newApp, newKey, refused, refusedFields, silentWav, speechWorkers } from './kit.mjs';
+
+const shared = sharedHearth();
+const order = 'Please open the window and turn on the light.';
+const sentences = [order, 'The weather is very nice today.', 'She went to the market to buy some fresh bread.', 'We will meet again on Monday morning at nine.',
+    'My brother works in a large hospital.', 'Can you tell me the way to the station?', 'He read a book about the history of music.', 'The children are playing in the garden.',
+    'I would like a cup of coffee and a piece of cake.', 'The train leaves in ten minutes.', 'My sister has a small house near the river.', 'It will be cold and dark in the winter.'];
+
+const wordsOf = (text) => text.toLowerCase().replace(/[^a-z' ]/g, '').split(' ').filter(Boolean);
+
+// The fewest words to insert, leave out and replace, as a share of those that were said.
+function wordErrorRate(said, heard) {
+    let row = heard.map((_, i) => i + 1);
+    row.unshift(0);
+    said.forEach((word, i) => {
+        const next = [i + 1];
+        heard.forEach((other, j) => next.push(Math.min(next[j] + 1, row[j + 1] + 1, row[j] + (word === other ? 0 : 1))));
+        row = next;
+    });
+    return row.at(-1) / said.length;
+}
+
+async function spoken(call, text, more = {}) {
+    const reply = await call('POST', '/sdk/tts', { text, voice: 'rms', ...more });
+    assert.equal(reply.status, 200, reply.text);
+    return reply.bytes;
+}
+
+let command;
+const spokenCommand = (call) => (command ??= spoken(call, order));
+
+// What sox makes of a WAV.
+function changed(t, wav, name, options, effects = []) {
+    const dir = mkdtempSync(join(tmpdir(), 'hearing '));
+    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    writeFileSync(join(dir, 'in.wav'), wav);
+    const made = spawnSync('sox', [join(dir, 'in.wav'), ...options, join(dir, name), ...effects], { encoding: 'utf8' });
+    assert.equal(made.status, 0, made.stderr);
+    return readFileSync(join(dir, name));
+}
+
+const transcribe = (call, bytes, query = '') => call('POST', `/sdk/stt/transcribe${query}`, bytes);
+const part = (name, data, file = '') => [Buffer.from(`--edge\r\ncontent-disposition: form-data; name="${name}"${file && `; filename="${file}"`}\r\n\r\n`), Buffer.from(data), Buffer.from('\r\n')];
+const form = (...parts) => Buffer.concat([...parts.flat(), Buffer.from('--edge--\r\n')]);
+const formType = { 'content-type': 'multipart/form-data; boundary=edge' };
+
+test('the engines name their models', async (t) => {
+    const h = await shared(t);
+    const { status, body } = await h.asApp(await newApp(h))('GET', '/sdk/stt/providers');
+    assert.equal(status, 200);
+    assert.equal(body.default, 'pocketsphinx_local');
+    const [sphinx] = body.providers;
+    assert.deepEqual([sphinx.id, sphinx.configured, sphinx.note], ['pocketsphinx_local', true, null]);
+    assert.deepEqual(sphinx.models.map(({ id, language, recommended }) => [id, language, recommended]), [['en-us', 'en', true]]);
+    assert.ok(sphinx.name && sphinx.description);
+});
+
+// Longer than 30 s without a pause that divides it: the engine hears it in two parts, and the times go on.
+test('twelve sentences that flite says are heard with at most one wrong word in ten', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const wav = await spoken(call, sentences.join(' '), { speed: 0.95 });
+    const { status, body, text } = await transcribe(call, wav);
+    assert.equal(status, 200, text);
+    const rate = wordErrorRate(wordsOf(sentences.join(' ')), wordsOf(body.text));
+    assert.ok(rate <= 0.1, `${rate}: ${body.text}`);
+    assert.ok(Math.abs(body.duration - (wav.length - 44) / 32000) < 0.1);
+    assert.ok(body.duration > 30 && body.segments.length > 1, `${body.duration} s, ${body.segments.length} segments`);
+    assert.equal(body.segments.map((segment) => segment.text).join(' '), body.text);
+    let last = 0;
+    for (const segment of body.segments) {
+        assert.equal(segment.words.map(({ word }) => word).join(' '), segment.text);
+        for (const { start, end, confidence } of segment.words) {
+            assert.ok(last <= start && start < end && start >= segment.start && end <= segment.end + 0.02, `${last} ${start} ${end} of ${segment.start} to ${segment.end}`);
+            assert.ok(confidence >= 0 && confidence <= 1);
+            last = end;
+        }
+    }
+    assert.ok(last <= body.duration);
+});
+
+test('every format, rate and number of channels is heard', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const wav = await spokenCommand(call);
+    const seconds = (wav.length - 44) / 32000;
+    const recordings = { flac: changed(t, wav, 'a.flac', []), vorbis: changed(t, wav, 'a.ogg', ['-C', '6']), mp3: (await call('POST', '/sdk/tts', { text: order, voice: 'rms', format: 'mp3' })).bytes,
+        'stereo, 96 kHz': changed(t, wav, 'b.wav', ['-r', '96000', '-c', '2']), 'floating point': changed(t, wav, 'c.wav', ['-e', 'floating-point', '-b', '32']) };
+    const heard = await Promise.all(Object.entries(recordings).map(async ([name, bytes]) => [name, await transcribe(call, bytes)]));
+    for (const [name, { status, body, text }] of heard) {
+        assert.equal(status, 200, `${name}: ${text}`);
+        assert.match(body.text, /window/, name);
+        assert.ok(Math.abs(body.duration - seconds) < 0.4, `${name}: ${body.duration} s of ${seconds}`);
+    }
+});
+
+test('where nobody speaks nothing is heard, and a damaged recording as far as it goes', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const wav = await spokenCommand(call);
+    const quiet = { silence: silentWav, noise: changed(t, silentWav, 'n.wav', [], ['pad', '0', '2', 'synth', 'whitenoise', 'vol', '0.2']), tone: changed(t, silentWav, 't.wav', [], ['pad', '0', '2', 'synth', 'sine', '440']) };
+    for (const [name, bytes] of Object.entries(quiet)) {
+        const { status, body, text } = await transcribe(call, bytes);
+        assert.deepEqual([status, body.text, body.segments], [200, '', []], `${name}: ${text}`);
+    }
+    for (const bytes of [wav.subarray(0, wav.length / 2), changed(t, wav, 'l.wav', [], ['gain', '30']), changed(t, wav, 'e.wav', ['-r', '8000'])])
+        assert.equal((await transcribe(call, bytes)).status, 200);
+});
+
+test('what is no recording is refused', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const wav = await spoken(call, 'Hello.');
+    for (const bytes of Object.values({ nothing: '', text: 'hello', json: '{"a": 1}', 'half a header': wav.subarray(0, 20), 'a header alone': wav.subarray(0, 12), 'no frame of MP3': Buffer.alloc(5000, 0xff),
+        '65535 channels': Buffer.concat([wav.subarray(0, 22), Buffer.from([0xff, 0xff]), wav.subarray(24)]), 'a rate of 1': Buffer.concat([wav.subarray(0, 24), Buffer.from([1, 0, 0, 0]), wav.subarray(28)]) }))
+        refused(await transcribe(call, bytes), 400, 'AUDIO_UNREADABLE');
+    for (const [query, field] of [['provider=nobody', 'provider'], ['model=large', 'model'], ['language=de', 'language'], ['phrases=xyzzy', 'phrases'], ['phrases=%23JSGF', 'phrases'], [`phrases=${'a'.repeat(257)}`, 'phrases'], ['phrases=a%3Bb', 'phrases']])
+        refusedFields(await transcribe(call, wav, `?${query}`), field);
+});
+
+test('a recording has at most 25 MiB, in a form too', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const large = Buffer.alloc(25 * 1024 * 1024 + 1);
+    refused(await transcribe(call, large), 413, 'BODY_TOO_LARGE');
+    refused(await call('POST', '/sdk/stt/transcribe', form(part('file', large, 'a.wav')), formType), 413, 'BODY_TOO_LARGE');
+    silentWav.copy(large);
+    assert.equal((await transcribe(call, large.subarray(0, -1))).status, 200);
+});
+
+test('a form has the recording and the fields', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const post = (body, headers = formType) => call('POST', '/sdk/stt/transcribe', body, headers);
+    const { status, body, text } = await post(form(part('language', 'en-US'), part('file', silentWav, 'a.wav'), part('model', 'en-us')));
+    assert.deepEqual([status, body.text], [200, ''], text);
+    refusedFields(await post(form(part('language', 'en'))), 'file');
+    refusedFields(await post(form(part('language', 'de'), part('file', silentWav, 'a.wav'))), 'language');
+    for (const [bytes, headers] of [['', formType], ['--edge', formType], [form(part('file', silentWav)).subarray(0, -10), formType], [form(part('', 'x')), formType],
+        [form(part('file', silentWav)), { 'content-type': 'multipart/form-data' }], [form(...Array.from({ length: 65 }, () => part('a', 'b'))), formType]])
+        refused(await post(bytes, headers), 400, 'BAD_FORM');
+});
+
+test('with phrases nothing else is heard', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const wav = await spoken(call, 'Close the door.');
+    const heard = async (phrases) => (await transcribe(call, wav, `?phrases=${encodeURIComponent(phrases)}`)).body.text;
+    assert.equal(await heard('Open the window, close the door,\n turn off the light'), 'close the door');
+    assert.equal(await heard('#JSGF V1.0; grammar doors; public <order> = (open | close) the (door | window);'), 'close the door');
+});
+
+test('a stream has each segment, then the whole text', async (t) => {
+    const h = await shared(t);
+    const { call, key } = await newKey(h);
+    const two = changed(t, await spokenCommand(call), 'two.wav', [], ['pad', '0', '2', 'repeat', '1']);
+    const stream = await h.sse('/sdk/stt/transcribe', { method: 'POST', headers: { 'x-api-key': key }, body: two });
+    await stream.ended;
+    assert.deepEqual(stream.events.map(({ event }) => event), ['segment', 'segment', 'final']);
+    const [first, second, whole] = stream.events.map(({ json }) => json);
+    assert.match(first.text, /window/);
+    assert.ok(second.start > first.end);
+    assert.equal(whole.text, `${first.text} ${second.text}`);
+    assert.ok(whole.duration > second.end - 0.1);
+    refused(await h.as({ 'x-api-key': key, accept: 'text/event-stream' })('POST', '/sdk/stt/transcribe', 'hello'), 400, 'AUDIO_UNREADABLE');
+});
+
+test('an app needs the permission stt.transcribe, but none for the list', async (t) => {
+    const h = await shared(t);
+    refused(await transcribe(h.asApp(await newApp(h)), silentWav), 403, 'PERMISSION_REQUIRED');
+    assert.equal((await h.asApp(await newApp(h, {}, ['stt.transcribe']))('POST', '/api/sdk/stt/transcribe', silentWav)).status, 200);
+});
+
+test('a client that leaves ends the worker, and one that crashes fails its request only', async (t) => {
+    const h = await startHearth({ t });
+    const { call, key } = await newKey(h);
+    const long = changed(t, await spokenCommand(call), 'long.wav', [], ['repeat', '200']);
+    const ears = () => speechWorkers(h).find(({ name }) => name.endsWith('ears'))?.pid;
+    const begin = async () => {
+        const stream = await h.sse('/sdk/stt/transcribe', { method: 'POST', headers: { 'x-api-key': key }, body: long });
+        return { stream, pid: await until(ears, { what: 'a worker that hears' }) };
+    };
+    const left = await begin();
+    left.stream.close();
+    await until(() => !isAlive(left.pid), { what: 'the worker is killed' });
+    const crashed = await begin();
+    process.kill(crashed.pid, 'SIGSEGV');
+    assert.equal((await crashed.stream.next(({ event }) => event === 'error')).json.code, 'SPEECH_FAILED');
+    assert.equal((await transcribe(call, silentWav)).status, 200);
+    await until(() => !ears(), { what: 'no worker is left' });
+});
+
+test('without the worker the service runs and says what is missing', async (t) => {
+    const h = await startHearth({ t, settings: { 'speech.folder': '/nonexistent' } });
+    const { call } = await newKey(h);
+    const { body } = await call('GET', '/sdk/stt/providers');
+    assert.equal(body.providers[0].configured, false);
+    assert.match(body.providers[0].note, /apt install libpocketsphinx3 pocketsphinx-en-us/);
+    refused(await transcribe(call, silentWav), 503, 'SPEECH_UNAVAILABLE');
+    const { checks } = (await h.socket('GET', '/api/doctor')).body;
+    assert.deepEqual(checks.filter(({ name }) => name === 'hearing').map(({ ok, advice }) => [ok, /install/.test(advice)]), [[true, true]]);
+});
