@@ -6,6 +6,7 @@
 
 #include "agents/agents.h"
 #include "api/compat/ollama_body.h"
+#include "api/form.h"
 #include "api/routes.h"
 #include "api/compat/v1_anthropic_body.h"
 #include "api/compat/v1_responses_body.h"
@@ -36,6 +37,13 @@ static void read_json(struct arena *a, struct slice text, const struct growing *
     struct err e = { 0 };
 
     (void)!json_parse(a, text, &v, &e);
+}
+
+static void read_form(struct arena *a, struct slice text, const struct growing *g)
+{
+    struct form form;
+
+    (void)!form_read("multipart/form-data; boundary=bbb", text, &form, NULL);
 }
 
 static void read_fields(struct arena *a, struct slice text, const struct growing *g)
@@ -460,6 +468,10 @@ static void bytes_and_definitions_grow_with_their_length(void **state)
         { "choices of a filter", 120, "{\"k\":{\"$in\":[", "%", NULL, "]}}", read_vector_filter },
         { "a filter in a filter", 7, "", "{\"$and\":[", "", "{\"a\":1}]}]}]}]}]}]}]}", read_row_filter },
         { "conditions of a row filter", 2000, "a=eq.1", "&b%=eq.1", "", "", read_row_filter },
+        { "a form that is nearly boundaries", 20000, "--bbb\r\ncontent-disposition: form-data; name=a\r\n\r\n",
+          "\r\n--bb", "", "\r\n--bbb--", read_form },
+        { "a part of one long header", 20000, "--bbb\r\ncontent-disposition: form-data", "; n=%", "", "\r\n\r\n",
+          read_form },
         { "settings", 2000, "", "a.b%=1\n", "", "", read_settings },
         { "cookies", 4000, "", "n%=v; ", "", "", read_cookies },
     };
