@@ -197,7 +197,7 @@ test('completions in a stream', async () => {
 
 test('unknown paths below /v1 and other methods are refused in the face\'s own form', async () => {
     for (const prefix of ['', '/api']) {
-        for (const path of ['/v1', '/v1/nothing', '/v1/audio/speech', '/v1/responses/a/b/c', '/v1/messagesx', '/v1/users'])
+        for (const path of ['/v1', '/v1/nothing', '/v1/audio/nothing', '/v1/responses/a/b/c', '/v1/messagesx', '/v1/users'])
             for (const method of ['GET', 'POST', 'DELETE']) {
                 const reply = await dev(method, prefix + path, method === 'GET' ? undefined : {});
                 isOpenAIError(reply, 404, 'not_found');
