@@ -1,163 +1,104 @@
-#include "speech/ears.h"
+#include "speech/ears_engine.h"
 
-#include "speech/ears_answer.h"
-#include "speech/ears_phrases.h"
+#include "speech/engines.h"
 #include "speech/turns.h"
-#include "speech/worker.h"
 
-#include <assert.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <unistd.h>
-
-enum { READ_BYTES = 32768 };
 
 struct ears {
-    struct ears_config config;
+    struct ears_context context;
     struct speech_turns turns;
-    atomic_bool has_worked; /* a worker has started */
+    atomic_bool has_worked[N_EARS_ENGINES]; /* needs no other check */
 };
 
 struct hearing {
     struct ears *ears;
+    const struct ears_engine *engine;
+    struct ears_run *run;
     struct net_wait wait;
-    struct speech_worker *worker;
-    struct ears_answer answer;
-    double duration;
     bool has_turn, is_done;
 };
 
-static const struct speech_engine pocketsphinx = {
-    .id = "pocketsphinx_local",
-    .name = "PocketSphinx (this machine)",
-    .program = "hearth-speech-ears",
-    .packages = "libpocketsphinx3 pocketsphinx-en-us libsndfile1 libsamplerate0",
-};
-
-#define MODEL "en-us"
-#define LANGUAGE "en"
-
-/* ---- workers ---- */
-
-static int start_worker(struct ears *ears, const struct net_wait *wait, struct speech_worker **ret, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = NULL;
-    const char *folder;
-    int r;
-
-    if (!ears->config.supervisor)
-        return err_set(e, -ENODEV, "SPEECH_UNAVAILABLE", "Only a running service hears: `hearth serve`.");
-    a = arena_new();
-    folder = settings_string(ears->config.settings, a, SETTING_SPEECH_FOLDER);
-    r = speech_worker_start(ears->config.supervisor, speech_engine_program(folder, &pocketsphinx, a), &pocketsphinx,
-                            wait, ret, e);
-    if (r == 0)
-        atomic_store(&ears->has_worked, true);
-    return r;
-}
-
-static int ended(struct err *e)
-{
-    return err_set(e, -EIO, "SPEECH_FAILED", "The worker that hears ended before the end of the recording.");
-}
-
-static int explain_wait(int r, struct err *e)
-{
-    return r == -ETIMEDOUT ? err_set(e, -EIO, "SPEECH_FAILED", "The worker that hears took longer than %d minutes.",
-                                     LIMIT_SPEECH_TRANSCRIBE_MS / 60000)
-                           : r;
-}
-
-/* Reads once from the worker, when its answer has come. */
-static int receive(struct hearing *h, struct err *e)
-{
-    char bytes[READ_BYTES];
-    ssize_t n = read(speech_worker_ends(h->worker).stdout_fd, bytes, sizeof(bytes));
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n <= 0)
-        return ended(e);
-    ears_answer_feed(&h->answer, (struct slice){ bytes, (size_t)n });
-    return 0;
-}
-
-/* The next event. */
-static int await_event(struct hearing *h, struct ears_event *ret, struct err *e)
-{
-    int r = ears_answer_next(&h->answer, ret, e);
-
-    while (r == 0) {
-        r = explain_wait(net_wait_fd(&h->wait, speech_worker_ends(h->worker).stdout_fd, POLLIN, e), e);
-        if (r == 0)
-            r = receive(h, e);
-        if (r == 0)
-            r = ears_answer_next(&h->answer, ret, e);
-    }
-    return MIN(r, 0);
-}
-
-/* A worker that answers before it has everything has failed: its answer says why. */
-static int send(struct hearing *h, struct slice bytes, struct err *e)
-{
-    const struct child_ends ends = speech_worker_ends(h->worker);
-    struct pollfd fds[] = { { .fd = ends.stdin_fd, .events = POLLOUT }, { .fd = ends.stdout_fd, .events = POLLIN } };
-
-    while (bytes.n > 0 && !fds[1].revents) {
-        int r = explain_wait(net_wait_fds(&h->wait, fds, ARRAY_SIZE(fds), e), e);
-        ssize_t n;
-
-        if (r < 0)
-            return r;
-        n = write(ends.stdin_fd, bytes.p, bytes.n);
-        if (n < 0 && errno != EAGAIN && errno != EINTR)
-            return 0;
-        bytes = (struct slice){ bytes.p + MAX(n, 0), bytes.n - (size_t)MAX(n, 0) };
-    }
-    return 0;
-}
-
-static int send_request(struct hearing *h, enum ears_phrases kind, struct slice phrases, struct slice recording,
-                        struct err *e)
-{
-    const struct {
-        struct speech_frame frame;
-        struct ears_frame_start start;
-    } head = { { EARS_FRAME_START, sizeof(struct ears_frame_start) },
-               { kind, (uint32_t)phrases.n, (uint32_t)recording.n } };
-    int r = send(h, (struct slice){ (const char *)&head, sizeof(head) }, e);
-
-    if (r == 0)
-        r = send(h, phrases, e);
-    if (r == 0)
-        r = send(h, recording, e);
-    return r;
-}
-
-/* ---- the request ---- */
+/* ---- the choice ---- */
 
 static bool is_given(const char *text)
 {
     return text && *text;
 }
 
-static int check_choice(const struct ears_request *request, struct err *e)
+static const char *names(struct arena *a)
 {
-    if (is_given(request->provider) && strcmp(request->provider, pocketsphinx.id) != 0)
-        return err_add_field(e, "provider", "must be %s, not %.60s", pocketsphinx.id, request->provider);
-    if (is_given(request->model) && strcmp(request->model, MODEL) != 0)
-        return err_add_field(e, "model", "must be a model of %s (" MODEL "), not %.60s", pocketsphinx.id,
-                             request->model);
-    if (is_given(request->language) && strcasecmp(request->language, "auto") != 0 &&
-        !speech_is_english(request->language))
-        return err_add_field(e, "language", "must be a language of %s (" LANGUAGE "), not %.30s", pocketsphinx.id,
-                             request->language);
-    return 0;
+    const char *text = "";
+
+    for (size_t i = 0; i < N_EARS_ENGINES; i++)
+        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", ears_engines[i]->id);
+    return text;
 }
 
+/* NULL: there is none of this name. */
+static const struct ears_engine *find_engine(const char *id)
+{
+    for (size_t i = 0; i < N_EARS_ENGINES; i++)
+        if (strcmp(ears_engines[i]->id, id) == 0)
+            return ears_engines[i];
+    return NULL;
+}
+
+static int choose_engine(const struct ears_request *request, struct arena *a, const struct ears_engine **ret,
+                         struct err *e)
+{
+    *ret = is_given(request->provider) ? find_engine(request->provider) : ears_engines[0];
+    return *ret ? 0 : err_add_field(e, "provider", "must be one of %s, not %.60s", names(a), request->provider);
+}
+
+/* de suits a model of de and one of de-AT; "" suits all. */
+static bool is_of_language(const struct ears_model *model, const char *language)
+{
+    size_t n = strcspn(language, "-_");
+
+    return !*model->language || (strncasecmp(model->language, language, n) == 0 &&
+                                 (!model->language[n] || model->language[n] == '-' || model->language[n] == '_'));
+}
+
+static int refuse_model(const struct ears_engine *engine, const char *id, struct err *e)
+{
+    return err_add_field(e, "model", "must be a model of %s, which GET /sdk/stt/providers lists, not %.60s", engine->id,
+                         id);
+}
+
+static int refuse_language(const struct ears_engine *engine, const char *language, struct err *e)
+{
+    return err_add_field(e, "language", "must be a language of %s, which GET /sdk/stt/providers lists, not %.30s",
+                         engine->id, language);
+}
+
+/* The first model of that name and language. */
+static int choose_model(const struct ears *ears, const struct ears_engine *engine, const struct ears_request *request,
+                        struct arena *a, struct ears_job *job, struct err *e)
+{
+    const struct ears_model *models = NULL;
+    size_t n = engine->models(engine, &ears->context, a, &models);
+    bool has_name = !is_given(request->model);
+
+    if (is_given(request->language) && strcasecmp(request->language, "auto") != 0)
+        job->language = request->language;
+    for (size_t i = 0; i < n; i++) {
+        if (is_given(request->model) && strcmp(models[i].id, request->model) != 0)
+            continue;
+        has_name = true;
+        if (job->language && !is_of_language(&models[i], job->language))
+            continue;
+        job->model = models[i].id;
+        return 0;
+    }
+    return has_name && n > 0 ? refuse_language(engine, job->language, e) : refuse_model(engine, request->model, e);
+}
+
+/* ---- the recording ---- */
+
 /* What every format begins with: other bytes need no worker to be refused. */
-static int check_recording(struct slice recording, struct err *e)
+static int check_beginning(struct slice recording, struct err *e)
 {
     static const struct {
         size_t at, n;
@@ -166,10 +107,6 @@ static int check_recording(struct slice recording, struct err *e)
                        { 0, 3, "ID3" },  { 0, 4, "FORM" }, { 0, 4, "caff" }, { 0, 4, ".snd" }, { 0, 4, "riff" } };
     const unsigned char *p = (const unsigned char *)recording.p;
 
-    if (recording.n == 0)
-        return err_set(e, -EINVAL, "AUDIO_UNREADABLE", "The recording is empty.");
-    if (recording.n > LIMIT_SPEECH_UPLOAD)
-        return err_set(e, -E2BIG, "BODY_TOO_LARGE", "The recording must be at most %d bytes.", LIMIT_SPEECH_UPLOAD);
     if (recording.n >= 2 && p[0] == 0xff && (p[1] & 0xe0) == 0xe0)
         return 0;
     for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
@@ -179,42 +116,72 @@ static int check_recording(struct slice recording, struct err *e)
                    "The recording is no audio that can be read: WAV, MP3, Ogg (Vorbis, Opus), FLAC, AIFF.");
 }
 
-static int begin(struct hearing *h, const struct ears_request *request, struct err *e)
+static int check_recording(const struct ears_engine *engine, struct slice recording, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
-    enum ears_phrases kind;
-    struct slice phrases;
-    struct ears_event event;
-    struct net_wait start;
-    int r = ears_phrases_read(a, request->phrases, &kind, &phrases, e);
+    if (recording.n == 0)
+        return err_set(e, -EINVAL, "AUDIO_UNREADABLE", "The recording is empty.");
+    if (recording.n > LIMIT_SPEECH_UPLOAD)
+        return err_set(e, -E2BIG, "BODY_TOO_LARGE", "The recording must be at most %d bytes.", LIMIT_SPEECH_UPLOAD);
+    return engine->reads_anything ? 0 : check_beginning(recording, e);
+}
 
+/* ---- the hearing ---- */
+
+static int read_phrases(const struct ears_engine *engine, const struct ears_request *request, struct arena *a,
+                        struct ears_job *job, struct err *e)
+{
+    if (is_given(request->phrases) && !engine->takes_phrases)
+        return err_add_field(e, "phrases", "must be absent: %s takes none", engine->id);
+    return ears_phrases_read(a, request->phrases, &job->phrases, &job->phrases_text, e);
+}
+
+static int make_job(const struct ears *ears, const struct ears_request *request, struct arena *a,
+                    const struct ears_engine **ret_engine, struct ears_job *job, struct err *e)
+{
+    int r = choose_engine(request, a, ret_engine, e);
+
+    *job = (struct ears_job){ .recording = request->recording };
     if (r == 0)
-        r = speech_turns_take(&h->ears->turns, request->caller, &h->wait, e);
+        r = choose_model(ears, *ret_engine, request, a, job, e);
+    if (r == 0)
+        r = read_phrases(*ret_engine, request, a, job, e);
+    return r < 0 ? r : check_recording(*ret_engine, request->recording, e);
+}
+
+static void note_worked(struct ears *ears, const struct ears_engine *engine)
+{
+    for (size_t i = 0; i < N_EARS_ENGINES; i++)
+        if (ears_engines[i] == engine)
+            atomic_store(&ears->has_worked[i], true);
+}
+
+static int begin(struct hearing *h, const struct ears_job *job, const char *caller, struct err *e)
+{
+    int r = speech_turns_take(&h->ears->turns, caller, &h->wait, e);
+
     h->has_turn = r == 0;
-    start = net_wait_part(&h->wait, LIMIT_SPEECH_SENTENCE_MS);
     if (r == 0)
-        r = start_worker(h->ears, &start, &h->worker, e);
+        r = h->engine->begin(h->engine, &h->ears->context, job, &h->wait, &h->run, e);
     if (r == 0)
-        r = send_request(h, kind, phrases, request->recording, e);
-    if (r == 0)
-        r = await_event(h, &event, e);
-    return r; /* the first event is EARS_OPENED */
+        note_worked(h->ears, h->engine);
+    return r;
 }
 
 int hearing_start(struct ears *ears, const struct ears_request *request, struct hearing **ret, struct err *e)
 {
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct ears_engine *engine = NULL;
+    struct ears_job job;
     struct hearing *h;
-    int r = check_choice(request, e);
+    int r = make_job(ears, request, a, &engine, &job, e);
 
-    if (r == 0)
-        r = check_recording(request->recording, e);
     if (r < 0)
         return r;
     h = xcalloc(1, sizeof(*h));
     h->ears = ears;
-    h->wait = net_wait_of(LIMIT_SPEECH_TRANSCRIBE_MS, request->is_gone, ears->config.is_leaving);
-    ears_answer_init(&h->answer);
-    r = begin(h, request, e);
+    h->engine = engine;
+    h->wait = net_wait_of(LIMIT_SPEECH_TRANSCRIBE_MS, request->is_gone, ears->context.is_leaving);
+    r = begin(h, &job, request->caller, e);
     if (r < 0)
         hearing_end(h);
     else
@@ -222,117 +189,55 @@ int hearing_start(struct ears *ears, const struct ears_request *request, struct 
     return r;
 }
 
-/* ---- the answer ---- */
-
-struct gathered {
-    struct heard_word *words;
-    size_t n, n_allocated;
-    struct buf text;
-};
-
-static double seconds(uint32_t ms)
-{
-    return ms / 1000.0;
-}
-
-static void gather(struct gathered *g, struct arena *a, const struct ears_event *event)
-{
-    if (g->n == g->n_allocated) {
-        struct heard_word *grown = arena_array(a, MAX(g->n_allocated * 2, (size_t)16), sizeof(*grown));
-
-        if (g->n > 0)
-            memcpy(grown, g->words, g->n * sizeof(*grown));
-        g->words = grown;
-        g->n_allocated = MAX(g->n_allocated * 2, (size_t)16);
-    }
-    if (g->n > 0)
-        buf_add_char(&g->text, ' ');
-    buf_add_slice(&g->text, event->word);
-    g->words[g->n++] = (struct heard_word){ arena_slicedup(a, event->word), seconds(event->start_ms),
-                                            seconds(event->end_ms), event->confidence };
-}
-
-/* Segments without words are left out. */
-static int gather_segment(struct hearing *h, struct gathered *g, struct arena *a, struct ears_event *event,
-                          struct err *e)
-{
-    int r = 0;
-
-    while (r == 0) {
-        r = await_event(h, event, e);
-        if (r == 0 && event->kind == EARS_WORD)
-            gather(g, a, event);
-        else if (r == 0 && (event->kind == EARS_DONE || g->n > 0))
-            return 0;
-    }
-    return r;
-}
-
 int hearing_next(struct hearing *h, struct arena *a, struct heard_segment *ret, struct err *e)
 {
-    struct gathered g = { NULL, 0, 0, { 0 } };
-    struct ears_event event = { .kind = EARS_DONE };
-    int r;
+    int r = h->is_done ? 0 : h->engine->next(h->run, a, ret, e);
 
-    if (h->is_done)
-        return 0;
-    buf_init(&g.text, LIMIT_SPEECH_TRANSCRIPT);
-    r = gather_segment(h, &g, a, &event, e);
-    h->is_done = r < 0 || event.kind == EARS_DONE;
-    if (r == 0 && h->is_done)
-        h->duration = seconds(event.end_ms);
-    if (r == 0 && !h->is_done) {
-        *ret = (struct heard_segment){ buf_to_arena(&g.text, a), seconds(event.start_ms), seconds(event.end_ms),
-                                       g.words, g.n };
-        r = 1;
-    }
-    buf_clear(&g.text);
+    h->is_done |= r <= 0;
     return r;
 }
 
 double hearing_duration(const struct hearing *h)
 {
-    return h->duration;
+    return h->engine->duration(h->run);
 }
 
 struct hearing *hearing_end(struct hearing *h)
 {
     if (!h)
         return NULL;
-    speech_worker_stop(h->worker);
+    if (h->run)
+        h->engine->end(h->run);
     if (h->has_turn)
         speech_turns_give(&h->ears->turns);
-    ears_answer_clear(&h->answer);
     free(h);
     return NULL;
 }
 
 /* ---- providers ---- */
 
-static int try_worker(struct ears *ears, struct err *e)
+static void describe(struct ears *ears, size_t i, struct arena *a, struct ears_provider *ret)
 {
-    const struct net_wait wait = net_wait_of(LIMIT_SPEECH_SENTENCE_MS, NULL, ears->config.is_leaving);
-    struct speech_worker *w = NULL;
-    int r = start_worker(ears, &wait, &w, e);
-
-    speech_worker_stop(w);
-    return r;
-}
-
-void ears_providers(struct ears *ears, struct arena *a, struct ears_provider ret[N_EARS_PROVIDERS])
-{
+    const struct ears_engine *engine = ears_engines[i];
     struct err why;
 
     err_init(&why);
-    ret[0] = (struct ears_provider){ .id = pocketsphinx.id,
-                                     .name = pocketsphinx.name,
-                                     .description = "English, on this machine, without a network",
-                                     .is_configured = atomic_load(&ears->has_worked) || try_worker(ears, &why) == 0,
-                                     .model = MODEL,
-                                     .model_name = "English (United States)",
-                                     .language = LANGUAGE };
-    if (!ret[0].is_configured)
-        ret[0].note = arena_strdup(a, why.text);
+    *ret = (struct ears_provider){ .id = engine->id, .name = engine->name, .description = engine->description };
+    ret->n_models = engine->models(engine, &ears->context, a, &ret->models);
+    ret->is_configured = atomic_load(&ears->has_worked[i]) || engine->check(engine, &ears->context, &why) == 0;
+    atomic_store(&ears->has_worked[i], ret->is_configured);
+    if (!ret->is_configured)
+        ret->note = arena_strdup(a, why.text);
+}
+
+size_t ears_providers(struct ears *ears, struct arena *a, const struct ears_provider **ret)
+{
+    struct ears_provider *providers = arena_array(a, N_EARS_ENGINES, sizeof(*providers));
+
+    for (size_t i = 0; i < N_EARS_ENGINES; i++)
+        describe(ears, i, a, &providers[i]);
+    *ret = providers;
+    return N_EARS_ENGINES;
 }
 
 /* ---- lifetime ---- */
@@ -341,7 +246,7 @@ struct ears *ears_open(const struct ears_config *c)
 {
     struct ears *ears = xcalloc(1, sizeof(*ears));
 
-    ears->config = *c;
+    ears->context = (struct ears_context){ c->supervisor, c->settings, c->is_leaving };
     speech_turns_init(&ears->turns, LIMIT_SPEECH_HEARINGS);
     return ears;
 }

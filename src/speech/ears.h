@@ -1,8 +1,7 @@
 /* Speech to text (specification, "Speech-to-text"; decision D11; docs/speech.md).
  *
- * A recording is heard by a worker of its own (speech/worker_ears.c), which is killed when nobody wants the answer any
- * more. Callers take turns (speech/turns.h). Every function blocks its worker thread; any thread but the loop's, and
- * one thread for a hearing.
+ * A recording is heard by one engine of the table (speech/ears_engine.h). Callers take turns (speech/turns.h). Every
+ * function blocks its worker thread; any thread but the loop's, and one thread for a hearing.
  *
  *     r = hearing_start(ears, &request, &hearing, e);
  *     while (r >= 0 && (r = hearing_next(hearing, arena, &segment, e)) == 1)
@@ -59,12 +58,17 @@ double hearing_duration(const struct hearing *h);
 /* Any time; returns NULL. */
 struct hearing *hearing_end(struct hearing *h);
 
+struct ears_model {
+    const char *id, *name;
+    const char *language; /* "": any */
+};
+
 struct ears_provider {
     const char *id, *name, *description, *note; /* note: NULL, or why it is not configured */
     bool is_configured;
-    const char *model, *model_name, *language; /* its one model */
+    const struct ears_model *models; /* the best first */
+    size_t n_models;
 };
 
-enum { N_EARS_PROVIDERS = 1 };
-/* Strings in the arena. Starts a worker when none ever ran. */
-void ears_providers(struct ears *ears, struct arena *a, struct ears_provider ret[N_EARS_PROVIDERS]);
+/* All engines, the default first; in the arena. Starts a worker where none ever ran. */
+size_t ears_providers(struct ears *ears, struct arena *a, const struct ears_provider **ret);

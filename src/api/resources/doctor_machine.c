@@ -154,19 +154,26 @@ void doctor_check_speech(struct checkup *c)
         report_voices(c, &providers[i]);
 }
 
+static void report_ears(struct checkup *c, const struct ears_provider *provider)
+{
+    if (provider->is_configured)
+        doctor_add(c, "hearing", true, arena_printf(c->arena, "%s hears: %s", provider->id, provider->description),
+                   NULL);
+    else
+        doctor_hint(c, "hearing", provider->note,
+                    "install the packages to have recordings transcribed; nothing else depends on them");
+}
+
 void doctor_check_hearing(struct checkup *c)
 {
-    struct ears_provider providers[N_EARS_PROVIDERS];
+    const struct ears_provider *providers;
+    size_t n;
 
     if (!c->api->is_serving)
         return;
-    ears_providers(c->api->ears, c->arena, providers);
-    if (providers[0].is_configured)
-        doctor_add(c, "hearing", true,
-                   arena_printf(c->arena, "%s hears: %s", providers[0].id, providers[0].description), NULL);
-    else
-        doctor_hint(c, "hearing", providers[0].note,
-                    "install the packages to have recordings transcribed; nothing else depends on them");
+    n = ears_providers(c->api->ears, c->arena, &providers);
+    for (size_t i = 0; i < n; i++)
+        report_ears(c, &providers[i]);
 }
 
 /* --- growing data --- */

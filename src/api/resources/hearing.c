@@ -31,8 +31,9 @@ static const struct field transcript_answer[] = { SHAPE_STRING("text", .help = "
                                                   SHAPE_DOUBLE("duration", .help = "seconds"),
                                                   SHAPE_LIST("segments", segment_shape), FIELD_END };
 
-static const struct field model_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("name"), SHAPE_STRING("language"),
-                                            SHAPE_BOOL("recommended"), FIELD_END };
+static const struct field model_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("name"),
+                                            SHAPE_STRING("language", .help = "\"\": any"), SHAPE_BOOL("recommended"),
+                                            FIELD_END };
 static const struct field provider_shape[] = {
     SHAPE_STRING("id"),
     SHAPE_STRING("name"),
@@ -263,6 +264,16 @@ static int transcribe(struct request *req, struct response *res, struct err *e)
 
 /* ---- the providers ---- */
 
+static void write_model(struct json_writer *w, const struct ears_model *model, bool is_best)
+{
+    json_begin_object(w);
+    json_add_string(w, "id", model->id);
+    json_add_string(w, "name", model->name);
+    json_add_string(w, "language", model->language);
+    json_add_bool(w, "recommended", is_best);
+    json_end(w);
+}
+
 static void write_provider(struct json_writer *w, const struct ears_provider *provider)
 {
     json_begin_object(w);
@@ -272,24 +283,20 @@ static void write_provider(struct json_writer *w, const struct ears_provider *pr
     json_add_bool(w, "configured", provider->is_configured);
     json_add_string(w, "note", provider->note);
     json_begin_array_as(w, "models");
-    json_begin_object(w);
-    json_add_string(w, "id", provider->model);
-    json_add_string(w, "name", provider->model_name);
-    json_add_string(w, "language", provider->language);
-    json_add_bool(w, "recommended", true);
-    json_end(w);
+    for (size_t i = 0; i < provider->n_models; i++)
+        write_model(w, &provider->models[i], i == 0);
     json_end(w);
     json_end(w);
 }
 
 static int list_providers(struct request *req, struct response *res, struct err *e)
 {
-    struct ears_provider providers[N_EARS_PROVIDERS];
+    const struct ears_provider *providers;
+    size_t n = ears_providers(req->api->ears, req->arena, &providers);
     struct json_writer *w = &res->json;
 
-    ears_providers(req->api->ears, req->arena, providers);
     json_begin_array_as(w, "providers");
-    for (size_t i = 0; i < N_EARS_PROVIDERS; i++)
+    for (size_t i = 0; i < n; i++)
         write_provider(w, &providers[i]);
     json_end(w);
     json_add_string(w, "default", providers[0].id);
