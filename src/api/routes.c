@@ -56,6 +56,7 @@ const struct route *const api_route_tables[] = {
     v1_completions_routes,
     v1_embedding_routes,
     v1_speech_routes,
+    v1_transcription_routes,
     v1_anthropic_routes,
     mcp_routes,
     mcp_server_routes,

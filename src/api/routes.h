@@ -62,13 +62,14 @@ extern const struct route provider_test_routes[];    /* api/resources/provider_t
 extern const struct route llm_routes[];              /* api/resources/llm.c */
 extern const struct route
     v1_model_routes[]; /* api/compat/v1_models.c: from here on the forms of OpenAI and Anthropic */
-extern const struct route v1_openai_routes[];      /* api/compat/v1_openai.c */
-extern const struct route v1_responses_routes[];   /* api/compat/v1_responses.c */
-extern const struct route v1_completions_routes[]; /* api/compat/v1_completions.c */
-extern const struct route v1_embedding_routes[];   /* api/compat/v1_embeddings.c */
-extern const struct route v1_speech_routes[];      /* api/compat/v1_speech.c */
-extern const struct route v1_anthropic_routes[];   /* api/compat/v1_anthropic.c */
-extern const struct route mcp_api_routes[];        /* api/compat/mcp_api_http.c */
-extern const struct route ollama_model_routes[];   /* api/compat/ollama_models.c: from here on the form of Ollama */
-extern const struct route ollama_chat_routes[];    /* api/compat/ollama_chat.c */
-extern const struct route ollama_embed_routes[];   /* api/compat/ollama_embed.c */
+extern const struct route v1_openai_routes[];        /* api/compat/v1_openai.c */
+extern const struct route v1_responses_routes[];     /* api/compat/v1_responses.c */
+extern const struct route v1_completions_routes[];   /* api/compat/v1_completions.c */
+extern const struct route v1_embedding_routes[];     /* api/compat/v1_embeddings.c */
+extern const struct route v1_speech_routes[];        /* api/compat/v1_speech.c */
+extern const struct route v1_transcription_routes[]; /* api/compat/v1_transcriptions.c */
+extern const struct route v1_anthropic_routes[];     /* api/compat/v1_anthropic.c */
+extern const struct route mcp_api_routes[];          /* api/compat/mcp_api_http.c */
+extern const struct route ollama_model_routes[];     /* api/compat/ollama_models.c: from here on the form of Ollama */
+extern const struct route ollama_chat_routes[];      /* api/compat/ollama_chat.c */
+extern const struct route ollama_embed_routes[];     /* api/compat/ollama_embed.c */

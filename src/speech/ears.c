@@ -1,5 +1,6 @@
 #include "speech/ears_engine.h"
 
+#include "speech/ears_recording.h"
 #include "speech/engines.h"
 #include "speech/turns.h"
 
@@ -37,10 +38,10 @@ static const char *names(struct arena *a)
 }
 
 /* NULL: there is none of this name. */
-static const struct ears_engine *find_engine(const char *id)
+static const struct ears_engine *find_engine(struct slice id)
 {
     for (size_t i = 0; i < N_EARS_ENGINES; i++)
-        if (strcmp(ears_engines[i]->id, id) == 0)
+        if (slice_eq_str(id, ears_engines[i]->id))
             return ears_engines[i];
     return NULL;
 }
@@ -48,7 +49,7 @@ static const struct ears_engine *find_engine(const char *id)
 static int choose_engine(const struct ears_request *request, struct arena *a, const struct ears_engine **ret,
                          struct err *e)
 {
-    *ret = is_given(request->provider) ? find_engine(request->provider) : ears_engines[0];
+    *ret = is_given(request->provider) ? find_engine(slice_of(request->provider)) : ears_engines[0];
     return *ret ? 0 : err_add_field(e, "provider", "must be one of %s, not %.60s", names(a), request->provider);
 }
 
@@ -97,32 +98,17 @@ static int choose_model(const struct ears *ears, const struct ears_engine *engin
 
 /* ---- the recording ---- */
 
-/* What every format begins with: other bytes need no worker to be refused. */
-static int check_beginning(struct slice recording, struct err *e)
-{
-    static const struct {
-        size_t at, n;
-        const char *bytes;
-    } beginnings[] = { { 0, 4, "RIFF" }, { 0, 4, "RIFX" }, { 0, 4, "RF64" }, { 0, 4, "OggS" }, { 0, 4, "fLaC" },
-                       { 0, 3, "ID3" },  { 0, 4, "FORM" }, { 0, 4, "caff" }, { 0, 4, ".snd" }, { 0, 4, "riff" } };
-    const unsigned char *p = (const unsigned char *)recording.p;
-
-    if (recording.n >= 2 && p[0] == 0xff && (p[1] & 0xe0) == 0xe0)
-        return 0;
-    for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
-        if (recording.n >= beginnings[i].n && memcmp(p, beginnings[i].bytes, beginnings[i].n) == 0)
-            return 0;
-    return err_set(e, -EINVAL, "AUDIO_UNREADABLE",
-                   "The recording is no audio that can be read: WAV, MP3, Ogg (Vorbis, Opus), FLAC, AIFF.");
-}
-
 static int check_recording(const struct ears_engine *engine, struct slice recording, struct err *e)
 {
     if (recording.n == 0)
         return err_set(e, -EINVAL, "AUDIO_UNREADABLE", "The recording is empty.");
     if (recording.n > LIMIT_SPEECH_UPLOAD)
         return err_set(e, -E2BIG, "BODY_TOO_LARGE", "The recording must be at most %d bytes.", LIMIT_SPEECH_UPLOAD);
-    return engine->reads_anything ? 0 : check_beginning(recording, e);
+    if (engine->reads_anything || ears_recording_kind(recording) != EARS_NO_RECORDING)
+        return 0;
+    return err_set(e, -EINVAL, "AUDIO_UNREADABLE",
+                   "The recording is no audio that can be read: WAV, MP3, Ogg (Vorbis, Opus), FLAC, AIFF, WebM, MP4, "
+                   "M4A, AAC.");
 }
 
 /* ---- the hearing ---- */
@@ -215,6 +201,11 @@ struct hearing *hearing_end(struct hearing *h)
 }
 
 /* ---- providers ---- */
+
+bool ears_is_provider(const struct ears *ears, struct slice id)
+{
+    return find_engine(id) != NULL;
+}
 
 static void describe(struct ears *ears, size_t i, struct arena *a, struct ears_provider *ret)
 {

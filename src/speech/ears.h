@@ -70,5 +70,6 @@ struct ears_provider {
     size_t n_models;
 };
 
+bool ears_is_provider(const struct ears *ears, struct slice id);
 /* All engines, the default first; in the arena. Starts a worker where none ever ran. */
 size_t ears_providers(struct ears *ears, struct arena *a, const struct ears_provider **ret);

@@ -15,6 +15,9 @@ enum {
     EARS_SEGMENT_S = 30, /* a longer one is split at its quietest moment */
 };
 
+/* Argument of the worker: the recording is a container that the libraries of ffmpeg read. */
+#define EARS_CONTAINERS "--containers"
+
 enum ears_frame_kind {
     EARS_FRAME_START = 3,    /* to the worker: struct ears_frame_start */
     EARS_FRAME_OPENED = 32,  /* struct ears_frame_opened */

@@ -1,6 +1,7 @@
 #include "speech/ears_worker.h"
 
 #include "speech/ears_answer.h"
+#include "speech/ears_recording.h"
 #include "speech/worker.h"
 
 #include <poll.h>
@@ -10,6 +11,7 @@
 enum { READ_BYTES = 32768 };
 
 struct ears_run {
+    struct arena *a;
     struct speech_engine program; /* as the worker's starter takes it */
     struct net_wait wait;
     struct speech_worker *worker;
@@ -36,6 +38,15 @@ static int start_worker(const struct ears_context *c, const struct speech_engine
     a = arena_new();
     folder = settings_string(c->settings, a, SETTING_SPEECH_FOLDER);
     return speech_worker_start(c->supervisor, speech_engine_program(folder, program, a), program, wait, ret, e);
+}
+
+/* Containers are read by more libraries, which only this worker loads. */
+static void ask_for_containers(struct speech_engine *program, struct arena *a)
+{
+    static const char *const args[] = { EARS_CONTAINERS, NULL };
+
+    program->args = args;
+    program->packages = arena_printf(a, "%s libavformat59 libavcodec59 libswresample4", program->packages);
 }
 
 int ears_worker_check(const struct ears_engine *engine, const struct ears_context *c, struct err *e)
@@ -134,7 +145,10 @@ int ears_worker_begin(const struct ears_engine *engine, const struct ears_contex
     struct ears_event event;
     int r;
 
+    h->a = arena_new();
     h->program = program_of(engine);
+    if (ears_recording_kind(job->recording) == EARS_CONTAINER)
+        ask_for_containers(&h->program, h->a);
     h->wait = *wait;
     ears_answer_init(&h->answer);
     r = start_worker(c, &h->program, &start, &h->worker, e);
@@ -228,6 +242,7 @@ struct ears_run *ears_worker_end(struct ears_run *h)
         return NULL;
     speech_worker_stop(h->worker);
     ears_answer_clear(&h->answer);
+    arena_free(h->a);
     free(h);
     return NULL;
 }

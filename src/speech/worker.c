@@ -184,6 +184,7 @@ static int spawn(struct speech_worker *w, struct supervisor *supervisor, const c
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct child_spec spec = { .label = arena_printf(a, "speech %s", w->engine->id),
                                      .command = path,
+                                     .args = w->engine->args,
                                      .env = env_list_strings(env_list_new(a)),
                                      .stop_grace_ms = STOP_GRACE_MS,
                                      .ends = &w->ends };

@@ -1,6 +1,7 @@
 /* The worker that hears: takes one recording and answers with what was said in it (ears_frames.h), then ends. */
 #include "speech/ears_frames.h"
 #include "speech/segments.h"
+#include "speech/worker_containers.h"
 #include "speech/worker_limits.h"
 #include "speech/worker_pipe.h"
 #include "speech/worker_recording.h"
@@ -13,6 +14,7 @@
 static struct {
     struct segments segments;
     struct worker_recording recording;
+    const struct worker_reader *reader;
     uint64_t first; /* sample of the segment at work */
     const char *failure;
 } ears;
@@ -93,9 +95,8 @@ static bool hear_samples(void)
 
 static bool hear(const char *bytes, size_t n)
 {
-    const char *why = worker_recording_open(&ears.recording, bytes, n);
-    const struct ears_frame_opened opened = { (uint32_t)ears.recording.info.samplerate,
-                                              (uint32_t)ears.recording.info.channels };
+    const char *why = worker_recording_open(&ears.recording, ears.reader, bytes, n);
+    const struct ears_frame_opened opened = { ears.recording.info.rate, ears.recording.info.n_channels };
     bool is_sent;
 
     if (why) {
@@ -144,13 +145,24 @@ static bool take_start(void)
     return is_served;
 }
 
-int main(void)
+/* Everything is loaded here: afterwards no file is opened. */
+static const char *start(bool has_container)
+{
+    const char *why = worker_limit() ? NULL : "The worker cannot limit itself.";
+
+    ears.reader = &worker_sndfile;
+    if (!why && has_container)
+        why = worker_containers_load(&ears.reader);
+    if (!why)
+        why = sphinx_start();
+    return why || worker_refuse_calls(true) ? why : "The worker cannot limit itself.";
+}
+
+int main(int argc, char **argv)
 {
     const struct speech_frame_hello hello = { SPEECH_FRAMES_VERSION, "PocketSphinx" };
-    const char *why = worker_limit() ? sphinx_start() : "The worker cannot limit itself.";
+    const char *why = start(argc > 1 && strcmp(argv[1], EARS_CONTAINERS) == 0);
 
-    if (!why && !worker_refuse_calls(true))
-        why = "The worker cannot limit itself.";
     if (why || !worker_send(SPEECH_FRAME_HELLO, &hello, sizeof(hello)))
         return why ? !send_failure(why) : 1;
     return !take_start();

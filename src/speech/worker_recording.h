@@ -1,23 +1,22 @@
-/* A recording in memory, read as 16-bit samples of one channel at EARS_RATE (libsndfile: WAV, MP3, Ogg with Vorbis or
- * Opus, FLAC, AIFF and others; libsamplerate). For hearth-speech-ears only; one thread.
+/* A recording in memory, read as 16-bit samples of one channel at EARS_RATE (libsamplerate), whatever its reader gives
+ * (speech/worker_source.h). For hearth-speech-ears only; one thread.
  *
- *     why = worker_recording_open(&r, bytes, n);
+ *     why = worker_recording_open(&r, &worker_sndfile, bytes, n);
  *     while ((n = worker_recording_read(&r, samples)) > 0)
  *         ...
  */
 #pragma once
 
+#include "speech/worker_source.h"
+
 #include <samplerate.h>
-#include <sndfile.h>
-#include <stdint.h>
 
 enum { RECORDING_BLOCK = 4096 }; /* samples that a read gives at most */
 
 struct worker_recording {
-    const char *bytes; /* borrowed */
-    sf_count_t n, at;
-    SNDFILE *file;
-    SF_INFO info;
+    const struct worker_reader *reader;
+    struct worker_source *source;
+    struct worker_source_info info;
     SRC_STATE *rates;
     float *frames; /* owned: as they are in the file */
     float mono[RECORDING_BLOCK];
@@ -27,7 +26,8 @@ struct worker_recording {
 };
 
 /* Returns NULL, or why the recording cannot be read. */
-const char *worker_recording_open(struct worker_recording *r, const char *bytes, size_t n);
+const char *worker_recording_open(struct worker_recording *r, const struct worker_reader *reader, const char *bytes,
+                                  size_t n);
 /* The number of samples; 0 at the end. */
 size_t worker_recording_read(struct worker_recording *r, int16_t ret[RECORDING_BLOCK]);
 /* How much was read so far. */

@@ -1,12 +1,9 @@
 // Speech to text: what flite says, PocketSphinx hears. Few recordings and short ones: hearing takes processor time.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
 import { isAlive, newApp, newKey, refused, refusedFields, silentWav, speechWorkers } from './kit.mjs';
+import { changed, formOf, formType, spoken, wordErrorRate, wordsOf } from './sound.mjs';
 
 const shared = sharedHearth();
 const order = 'Please open the window and turn on the light.';
@@ -14,43 +11,11 @@ const sentences = [order, 'The weather is very nice today.', 'She went to the ma
     'My brother works in a large hospital.', 'Can you tell me the way to the station?', 'He read a book about the history of music.', 'The children are playing in the garden.',
     'I would like a cup of coffee and a piece of cake.', 'The train leaves in ten minutes.', 'My sister has a small house near the river.', 'It will be cold and dark in the winter.'];
 
-const wordsOf = (text) => text.toLowerCase().replace(/[^a-z' ]/g, '').split(' ').filter(Boolean);
-
-// The fewest words to insert, leave out and replace, as a share of those that were said.
-function wordErrorRate(said, heard) {
-    let row = heard.map((_, i) => i + 1);
-    row.unshift(0);
-    said.forEach((word, i) => {
-        const next = [i + 1];
-        heard.forEach((other, j) => next.push(Math.min(next[j] + 1, row[j + 1] + 1, row[j] + (word === other ? 0 : 1))));
-        row = next;
-    });
-    return row.at(-1) / said.length;
-}
-
-async function spoken(call, text, more = {}) {
-    const reply = await call('POST', '/sdk/tts', { text, voice: 'rms', ...more });
-    assert.equal(reply.status, 200, reply.text);
-    return reply.bytes;
-}
-
 let command;
 const spokenCommand = (call) => (command ??= spoken(call, order));
 
-// What sox makes of a WAV.
-function changed(t, wav, name, options, effects = []) {
-    const dir = mkdtempSync(join(tmpdir(), 'hearing '));
-    t.after(() => rmSync(dir, { recursive: true, force: true }));
-    writeFileSync(join(dir, 'in.wav'), wav);
-    const made = spawnSync('sox', [join(dir, 'in.wav'), ...options, join(dir, name), ...effects], { encoding: 'utf8' });
-    assert.equal(made.status, 0, made.stderr);
-    return readFileSync(join(dir, name));
-}
-
 const transcribe = (call, bytes, query = '') => call('POST', `/sdk/stt/transcribe${query}`, bytes);
-const part = (name, data, file = '') => [Buffer.from(`--edge\r\ncontent-disposition: form-data; name="${name}"${file && `; filename="${file}"`}\r\n\r\n`), Buffer.from(data), Buffer.from('\r\n')];
-const form = (...parts) => Buffer.concat([...parts.flat(), Buffer.from('--edge--\r\n')]);
-const formType = { 'content-type': 'multipart/form-data; boundary=edge' };
+const part = (...args) => args, form = formOf;
 
 test('the engines name their models', async (t) => {
     const h = await shared(t);
@@ -92,8 +57,8 @@ test('every format, rate and number of channels is heard', async (t) => {
     const { call } = await newKey(h);
     const wav = await spokenCommand(call);
     const seconds = (wav.length - 44) / 32000;
-    const recordings = { flac: changed(t, wav, 'a.flac', []), vorbis: changed(t, wav, 'a.ogg', ['-C', '6']), mp3: (await call('POST', '/sdk/tts', { text: order, voice: 'rms', format: 'mp3' })).bytes,
-        'stereo, 96 kHz': changed(t, wav, 'b.wav', ['-r', '96000', '-c', '2']), 'floating point': changed(t, wav, 'c.wav', ['-e', 'floating-point', '-b', '32']) };
+    const recordings = { flac: changed(wav, 'a.flac', []), vorbis: changed(wav, 'a.ogg', ['-C', '6']), mp3: (await call('POST', '/sdk/tts', { text: order, voice: 'rms', format: 'mp3' })).bytes,
+        'stereo, 96 kHz': changed(wav, 'b.wav', ['-r', '96000', '-c', '2']), 'floating point': changed(wav, 'c.wav', ['-e', 'floating-point', '-b', '32']) };
     const heard = await Promise.all(Object.entries(recordings).map(async ([name, bytes]) => [name, await transcribe(call, bytes)]));
     for (const [name, { status, body, text }] of heard) {
         assert.equal(status, 200, `${name}: ${text}`);
@@ -106,12 +71,12 @@ test('where nobody speaks nothing is heard, and a damaged recording as far as it
     const h = await shared(t);
     const { call } = await newKey(h);
     const wav = await spokenCommand(call);
-    const quiet = { silence: silentWav, noise: changed(t, silentWav, 'n.wav', [], ['pad', '0', '2', 'synth', 'whitenoise', 'vol', '0.2']), tone: changed(t, silentWav, 't.wav', [], ['pad', '0', '2', 'synth', 'sine', '440']) };
+    const quiet = { silence: silentWav, noise: changed(silentWav, 'n.wav', [], ['pad', '0', '2', 'synth', 'whitenoise', 'vol', '0.2']), tone: changed(silentWav, 't.wav', [], ['pad', '0', '2', 'synth', 'sine', '440']) };
     for (const [name, bytes] of Object.entries(quiet)) {
         const { status, body, text } = await transcribe(call, bytes);
         assert.deepEqual([status, body.text, body.segments], [200, '', []], `${name}: ${text}`);
     }
-    for (const bytes of [wav.subarray(0, wav.length / 2), changed(t, wav, 'l.wav', [], ['gain', '30']), changed(t, wav, 'e.wav', ['-r', '8000'])])
+    for (const bytes of [wav.subarray(0, wav.length / 2), changed(wav, 'l.wav', [], ['gain', '30']), changed(wav, 'e.wav', ['-r', '8000'])])
         assert.equal((await transcribe(call, bytes)).status, 200);
 });
 
@@ -161,7 +126,7 @@ test('with phrases nothing else is heard', async (t) => {
 test('a stream has each segment, then the whole text', async (t) => {
     const h = await shared(t);
     const { call, key } = await newKey(h);
-    const two = changed(t, await spokenCommand(call), 'two.wav', [], ['pad', '0', '2', 'repeat', '1']);
+    const two = changed(await spokenCommand(call), 'two.wav', [], ['pad', '0', '2', 'repeat', '1']);
     const stream = await h.sse('/sdk/stt/transcribe', { method: 'POST', headers: { 'x-api-key': key }, body: two });
     await stream.ended;
     assert.deepEqual(stream.events.map(({ event }) => event), ['segment', 'segment', 'final']);
@@ -182,7 +147,7 @@ test('an app needs the permission stt.transcribe, but none for the list', async 
 test('a client that leaves ends the worker, and one that crashes fails its request only', async (t) => {
     const h = await startHearth({ t });
     const { call, key } = await newKey(h);
-    const long = changed(t, await spokenCommand(call), 'long.wav', [], ['repeat', '200']);
+    const long = changed(await spokenCommand(call), 'long.wav', [], ['repeat', '200']);
     const ears = () => speechWorkers(h).find(({ name }) => name.endsWith('ears'))?.pid;
     const begin = async () => {
         const stream = await h.sse('/sdk/stt/transcribe', { method: 'POST', headers: { 'x-api-key': key }, body: long });

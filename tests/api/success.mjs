@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { admin, decide, insert, listeningApp, newApp, newKey, nobodysId, shellAgent, signIn, silentWav, sqlite, storeFile, taskBecomes, tasksOfRow, unique } from './kit.mjs';
 import { faceKeys, faceUser } from './realtime.mjs';
+import { formOf, formType } from './sound.mjs';
 import { accountDouble } from '../peers/account_double.mjs';
 import { loginServer } from './login_server.mjs';
 import { until } from './harness.mjs';
@@ -412,6 +413,8 @@ export const successes = {
     'POST /sdk/tts': () => ({ path: '/sdk/tts', body: { text: 'Hi.', provider: 'espeak_local' }, type: 'audio/wav' }),
     'POST /sdk/tts/stream': () => ({ path: '/sdk/tts/stream', body: { text: 'Hi.', provider: 'espeak_local' }, type: 'text/event-stream' }),
     'POST /v1/audio/speech': () => ({ path: '/v1/audio/speech', body: { model: 'espeak_local', voice: 'alloy', input: 'Hi.' }, type: 'audio/mpeg' }),
+    'POST /v1/audio/transcriptions': () => ({ path: '/v1/audio/transcriptions', body: formOf(['file', silentWav, 'a.wav']), headers: formType }),
+    'POST /v1/audio/translations': notDone('/v1/audio/translations'),
     'GET /v1/audio/voices': plain('/v1/audio/voices'),
     'POST /sdk/llm/vectors/upsert': () => ({ path: '/sdk/llm/vectors/upsert', body: oneVector }),
     'POST /sdk/llm/vectors/bulk': () => ({ path: '/sdk/llm/vectors/bulk', body: '{"ids":["one","two"],"workspaceId":"bulk"}\nAAAABBBBCCCCDDDD' }),     // two numbers a row

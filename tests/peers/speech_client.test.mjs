@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createOpenAI } from '@ai-sdk/openai';
-import { experimental_generateSpeech as generateSpeech } from 'ai';
-import OpenAI from 'openai';
+import { experimental_generateSpeech as generateSpeech, experimental_transcribe as transcribe } from 'ai';
+import OpenAI, { toFile } from 'openai';
 import { startHearth } from '../api/harness.mjs';
 import { newKey } from '../api/kit.mjs';
 
@@ -57,6 +57,48 @@ test('openai: errors are of the right class', async () => {
     await assert.rejects(client.audio.speech.create({ ...asked, voice: 'nobody' }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'voice');
     const stranger = new OpenAI({ apiKey: 'wrong', baseURL: `${h.url}/v1`, maxRetries: 0 });
     await assert.rejects(stranger.audio.speech.create(asked), OpenAI.AuthenticationError);
+});
+
+let wav;
+async function recording() {
+    wav ??= Buffer.from(await (await client.audio.speech.create({ ...asked, voice: 'rms', response_format: 'wav' })).arrayBuffer());
+    return toFile(wav, 'a.wav');
+}
+
+test('openai: a transcription in every form', async () => {
+    const { audio: { transcriptions } } = client, model = 'whisper-1';
+    const { text, usage } = await transcriptions.create({ file: await recording(), model });
+    assert.match(text, /window/);
+    assert.ok(isUsual(usage.seconds));
+    const verbose = await transcriptions.create({ file: await recording(), model, response_format: 'verbose_json', timestamp_granularities: ['word', 'segment'], language: 'en' });
+    assert.deepEqual([verbose.text, verbose.words.map(({ word }) => word).join(' ')], [text, text]);
+    assert.ok(verbose.segments[0].end > verbose.segments[0].start && isUsual(verbose.duration));
+    assert.equal((await transcriptions.create({ file: await recording(), model, response_format: 'text' })).trim(), text);
+    assert.match(await transcriptions.create({ file: await recording(), model, response_format: 'srt' }), /^1\n00:00:0/);
+    assert.match(await transcriptions.create({ file: await recording(), model, response_format: 'vtt' }), /^WEBVTT\n\n00:00:0/);
+});
+
+test('openai: a transcription as events', async () => {
+    const events = [];
+    for await (const event of await client.audio.transcriptions.create({ file: await recording(), model: 'gpt-4o-transcribe', stream: true }))
+        events.push(event);
+    const done = events.pop();
+    assert.equal(done.type, 'transcript.text.done');
+    assert.equal(events.map(({ type, delta }) => (assert.equal(type, 'transcript.text.delta'), delta)).join(''), done.text);
+    assert.match(done.text, /window/);
+});
+
+test('openai: what is no recording, and a translation, are errors of the right class', async () => {
+    await assert.rejects(client.audio.transcriptions.create({ file: await toFile(Buffer.from('hello'), 'a.wav'), model: 'whisper-1' }), OpenAI.BadRequestError);
+    await assert.rejects(client.audio.translations.create({ file: await recording(), model: 'whisper-1' }), (e) => e instanceof OpenAI.InternalServerError && e.status === 501);
+});
+
+test('ai: transcribe', async () => {
+    await recording();
+    const { transcription } = createOpenAI({ apiKey: key, baseURL: `${h.url}/v1` });
+    const heard = await transcribe({ model: transcription('whisper-1'), audio: wav });
+    assert.match(heard.text, /window/);
+    assert.ok(isUsual(heard.durationInSeconds) && heard.segments.length > 0);
 });
 
 test('ai: generateSpeech', async () => {

@@ -56,33 +56,34 @@ bool hearing_wants_events(const struct request *req)
     return accept && strstr(accept, "text/event-stream");
 }
 
-/* The recording is the part `file` of a form, and else the whole body. */
-static int read_form(struct request *req, struct slice body, struct ears_request *ret, struct hearing_fields *fields,
-                     struct err *e)
+int hearing_form_read(const struct request *req, const struct field *table, void *fields, struct form *ret,
+                      struct slice *ret_recording, struct err *e)
 {
-    struct form form;
+    const struct http_request *sent = &req->exchange->request;
     const struct form_part *file;
-    int r = form_read(http_header(&req->exchange->request, "content-type"), body, &form, e);
+    int r = form_read(http_header(sent, "content-type"), sent->body, ret, e);
 
     if (r == 0)
-        r = form_fields(&form, hearing_query, fields, req->arena, e);
+        r = form_fields(ret, table, fields, req->arena, e);
     if (r < 0)
         return r;
-    file = form_find(&form, "file");
+    file = form_find(ret, "file");
     if (!file)
         return err_add_field(e, "file", "must be a part of the form: the recording");
-    ret->recording = file->data;
+    *ret_recording = file->data;
     return 0;
 }
 
+/* The recording is the part `file` of a form, and else the whole body. */
 static int read_request(struct request *req, struct ears_request *ret, struct err *e)
 {
     struct hearing_fields fields = *(const struct hearing_fields *)req->query;
+    struct form form;
     int r = 0;
 
     ret->recording = req->exchange->request.body;
     if (form_is_type(http_header(&req->exchange->request, "content-type")))
-        r = read_form(req, ret->recording, ret, &fields, e);
+        r = hearing_form_read(req, hearing_query, &fields, &form, &ret->recording, e);
     ret->provider = fields.provider;
     ret->model = fields.model;
     ret->language = fields.language;
@@ -180,18 +181,10 @@ static int answer_whole(struct request *req, struct response *res, const struct 
 
 /* ---- the stream ---- */
 
-struct dictation {
-    struct hearing *hearing;
-    struct http_stream *stream;
-    struct buf whole, event; /* the text so far; one event's data */
-};
-
 static int push_segment(struct dictation *d, const struct heard_segment *segment)
 {
     struct json_writer w;
 
-    buf_add_str(&d->whole, d->whole.n > 0 ? " " : "");
-    buf_add_str(&d->whole, segment->text);
     buf_reset(&d->event);
     json_write_init(&w, &d->event);
     write_segment(&w, segment);
@@ -217,6 +210,8 @@ static void push_end(struct dictation *d, int r, const struct err *why)
         return; /* the client has left */
 }
 
+static const struct dictation_form sdk_events = { push_segment, push_end };
+
 static void dictate(struct dictation *d)
 {
     struct heard_segment segment;
@@ -228,15 +223,20 @@ static void dictate(struct dictation *d)
         AUTO(arena_freep) struct arena *a = arena_new();
 
         r = hearing_next(d->hearing, a, &segment, &e);
-        if (r == 1 && push_segment(d, &segment) < 0)
+        if (r != 1)
+            break;
+        if (d->form->segment(d, &segment) < 0)
             return; /* the client has left */
+        buf_add_str(&d->whole, d->whole.n > 0 ? " " : "");
+        buf_add_str(&d->whole, segment.text);
     }
-    push_end(d, r, &e);
+    d->form->end(d, r, &e);
 }
 
-static int answer_in_events(struct request *req, struct response *res, const struct ears_request *wanted, struct err *e)
+int dictation_answer(struct request *req, struct response *res, const struct ears_request *wanted,
+                     const struct dictation_form *form, struct err *e)
 {
-    struct dictation d = { .hearing = NULL };
+    struct dictation d = { .form = form };
     int r = hearing_start(req->api->ears, wanted, &d.hearing, e);
 
     if (r < 0)
@@ -259,7 +259,8 @@ static int transcribe(struct request *req, struct response *res, struct err *e)
 
     if (r < 0)
         return r;
-    return hearing_wants_events(req) ? answer_in_events(req, res, &wanted, e) : answer_whole(req, res, &wanted, e);
+    return hearing_wants_events(req) ? dictation_answer(req, res, &wanted, &sdk_events, e)
+                                     : answer_whole(req, res, &wanted, e);
 }
 
 /* ---- the providers ---- */

@@ -17,6 +17,25 @@ struct transcript {
 
 int transcript_read(struct request *req, const struct ears_request *wanted, struct transcript *ret,
                     struct err *e) MUST_CHECK;
+/* A transcript that is sent while the recording is heard. */
+struct dictation {
+    const struct dictation_form *form;
+    struct hearing *hearing;
+    struct http_stream *stream;
+    struct buf whole, event; /* the text so far; the data of one event, of either form */
+};
+struct dictation_form {
+    /* Before the text of the segment is added to whole. Below 0: the client has left. */
+    int (*segment)(struct dictation *d, const struct heard_segment *segment);
+    void (*end)(struct dictation *d, int r, const struct err *why);
+};
+/* Takes the exchange once the recording could be read. */
+int dictation_answer(struct request *req, struct response *res, const struct ears_request *wanted,
+                     const struct dictation_form *form, struct err *e) MUST_CHECK;
+
+/* The fields of a form, and its part `file`. */
+int hearing_form_read(const struct request *req, const struct field *table, void *fields, struct form *ret,
+                      struct slice *ret_recording, struct err *e) MUST_CHECK;
 /* {start, end, text} and {word, start, end, confidence}, as members of an object that is open. */
 extern const struct field heard_word_shape[];
 void heard_words_write(struct json_writer *w, const struct heard_segment *segment);
