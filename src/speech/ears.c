@@ -46,13 +46,6 @@ static const struct ears_engine *find_engine(struct slice id)
     return NULL;
 }
 
-static int choose_engine(const struct ears_request *request, struct arena *a, const struct ears_engine **ret,
-                         struct err *e)
-{
-    *ret = is_given(request->provider) ? find_engine(slice_of(request->provider)) : ears_engines[0];
-    return *ret ? 0 : err_add_field(e, "provider", "must be one of %s, not %.60s", names(a), request->provider);
-}
-
 /* de suits a model of de and one of de-AT; "" suits all. */
 static bool is_of_language(const struct ears_model *model, const char *language)
 {
@@ -124,14 +117,20 @@ static int read_phrases(const struct ears_engine *engine, const struct ears_requ
 static int make_job(const struct ears *ears, const struct ears_request *request, struct arena *a,
                     const struct ears_engine **ret_engine, struct ears_job *job, struct err *e)
 {
-    int r = choose_engine(request, a, ret_engine, e);
+    const struct ears_engine *engine = ears_engines[0];
+    int r;
 
+    if (is_given(request->provider)) {
+        engine = find_engine(slice_of(request->provider));
+        if (!engine)
+            return err_add_field(e, "provider", "must be one of %s, not %.60s", names(a), request->provider);
+    }
+    *ret_engine = engine;
     *job = (struct ears_job){ .recording = request->recording };
+    r = choose_model(ears, engine, request, a, job, e);
     if (r == 0)
-        r = choose_model(ears, *ret_engine, request, a, job, e);
-    if (r == 0)
-        r = read_phrases(*ret_engine, request, a, job, e);
-    return r < 0 ? r : check_recording(*ret_engine, request->recording, e);
+        r = read_phrases(engine, request, a, job, e);
+    return r < 0 ? r : check_recording(engine, request->recording, e);
 }
 
 static void note_worked(struct ears *ears, const struct ears_engine *engine)

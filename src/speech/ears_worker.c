@@ -41,7 +41,7 @@ static int start_worker(const struct ears_context *c, const struct speech_engine
 }
 
 /* Containers are read by more libraries, which only this worker loads. */
-static void ask_for_containers(struct speech_engine *program, struct arena *a)
+static void add_containers(struct speech_engine *program, struct arena *a)
 {
     static const char *const args[] = { EARS_CONTAINERS, NULL };
 
@@ -148,7 +148,7 @@ int ears_worker_begin(const struct ears_engine *engine, const struct ears_contex
     h->a = arena_new();
     h->program = program_of(engine);
     if (ears_recording_kind(job->recording) == EARS_CONTAINER)
-        ask_for_containers(&h->program, h->a);
+        add_containers(&h->program, h->a);
     h->wait = *wait;
     ears_answer_init(&h->answer);
     r = start_worker(c, &h->program, &start, &h->worker, e);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
 import { isAlive, newApp, newKey, refused, refusedFields, silentWav, speechWorkers } from './kit.mjs';
-import { changed, formOf, formType, spoken, wordErrorRate, wordsOf } from './sound.mjs';
+import { changed, encoded, formOf, formType, spoken, wordErrorRate, wordsOf } from './sound.mjs';
 
 const shared = sharedHearth();
 const order = 'Please open the window and turn on the light.';
@@ -65,6 +65,28 @@ test('every format, rate and number of channels is heard', async (t) => {
         assert.match(body.text, /window/, name);
         assert.ok(Math.abs(body.duration - seconds) < 0.4, `${name}: ${body.duration} s of ${seconds}`);
     }
+});
+
+test('recordings in containers are heard, damaged ones as far as they go', async (t) => {
+    const h = await shared(t);
+    const { call } = await newKey(h);
+    const wav = await spokenCommand(call);
+    const seconds = (wav.length - 44) / 32000;
+    const picture = ['-f', 'lavfi', '-i', 'color=black:s=32x32:d=2', '-map', '0:a', '-map', '1:v', '-c:v', 'mpeg4'];
+    const recordings = { 'opus in webm': encoded(wav, 'a.webm', '-c:a', 'libopus'), 'vorbis in matroska': encoded(wav, 'b.mka', '-c:a', 'libvorbis'), 'aac in m4a': encoded(wav, 'c.m4a'),
+        'aac in mp4 with pictures': encoded(wav, 'd.mp4', ...picture), 'aac alone, stereo': encoded(wav, 'e.aac', '-ac', '2', '-ar', '44100'), 'alac in m4a': encoded(wav, 'f.m4a', '-c:a', 'alac') };
+    recordings['fragments of mp4'] = encoded(wav, 'g.mp4', '-movflags', 'frag_keyframe+empty_moov');
+    for (const [name, { status, body, text }] of await Promise.all(Object.entries(recordings).map(async ([name, bytes]) => [name, await transcribe(call, bytes)]))) {
+        assert.equal(status, 200, `${name}: ${text}`);
+        assert.match(body.text, /window/, name);
+        assert.ok(Math.abs(body.duration - seconds) < 0.4, `${name}: ${body.duration} s of ${seconds}`);
+    }
+    const half = (bytes) => transcribe(call, bytes.subarray(0, bytes.length / 2));
+    const { body } = await half(recordings['opus in webm']);
+    assert.ok(body.duration > seconds / 4 && body.duration < seconds * 0.75, `${body.duration} s of ${seconds}`);
+    refused(await half(recordings['aac in m4a']), 400, 'AUDIO_UNREADABLE');                   // its table of contents is at its end
+    refused(await transcribe(call, encoded(wav, 'h.mp4', ...picture, '-an')), 400, 'AUDIO_UNREADABLE');
+    refused(await transcribe(call, Buffer.concat([recordings['opus in webm'].subarray(0, 40), Buffer.alloc(5000, 7)])), 400, 'AUDIO_UNREADABLE');
 });
 
 test('where nobody speaks nothing is heard, and a damaged recording as far as it goes', async (t) => {
@@ -170,6 +192,7 @@ test('without the worker the service runs and says what is missing', async (t) =
     assert.equal(body.providers[0].configured, false);
     assert.match(body.providers[0].note, /apt install libpocketsphinx3 pocketsphinx-en-us/);
     refused(await transcribe(call, silentWav), 503, 'SPEECH_UNAVAILABLE');
+    refused(await transcribe(call, Buffer.from('\x1a\x45\xdf\xa3', 'latin1')), 503, 'SPEECH_UNAVAILABLE');
     const { checks } = (await h.socket('GET', '/api/doctor')).body;
     assert.deepEqual(checks.filter(({ name }) => name === 'hearing').map(({ ok, advice }) => [ok, /install/.test(advice)]), [[true, true]]);
 });

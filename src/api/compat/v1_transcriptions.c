@@ -182,7 +182,7 @@ static void write_text(struct response *res, const struct transcription_fields *
 
 static int transcribe(struct request *req, struct response *res, struct err *e)
 {
-    struct transcription_fields fields = { 0 };
+    struct transcription_fields fields = { .response_format = formats[0] };
     struct v1_transcript_parts parts;
     struct ears_request wanted = { .provider = NULL };
     struct transcript t;
