@@ -155,7 +155,7 @@ static int begin(struct hearing *h, const struct ears_job *job, const char *call
 int hearing_start(struct ears *ears, const struct ears_request *request, struct hearing **ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const struct ears_engine *engine = NULL;
+    const struct ears_engine *engine = ears_engines[0];
     struct ears_job job;
     struct hearing *h;
     int r = make_job(ears, request, a, &engine, &job, e);
