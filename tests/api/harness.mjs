@@ -385,8 +385,8 @@ class Hearth {
     sse(path, options) { return openStream(this.url, path, options); }
 
     // The service's Unix socket, where the caller is the administrator.
-    socket(method, path, body, headers) {
-        return request({ socketPath: join(this.dataDir, 'hearth.sock') }, method, path, body, { host: 'localhost', ...headers });
+    socket(method, path, body, headers, options) {
+        return request({ socketPath: join(this.dataDir, 'hearth.sock') }, method, path, body, { host: 'localhost', ...headers }, options);
     }
 
     // hearth <args> --data <this folder>. An object as the last argument is options: {input, env, deadlineMs}.

@@ -15,6 +15,10 @@ import { admin } from '../api/kit.mjs';
 import { Chance, Ledger, pidOfRun, query } from './chaos.mjs';
 
 export const nMachines = 3;
+export const insertMs = 5000;           // how long one insert may wait for its answer
+const insertedMs = 240_000;             // and how long it is repeated: beyond the storm
+// What a service may say of an insert while the storm goes on (409: a proxy sent it twice). Any other refusal will not go away.
+const passingRefusals = [408, 409, 425, 429];
 
 export function groupBy(list, key) {
     const groups = new Map();
@@ -46,6 +50,7 @@ export class Fleet {
     isOver = false;
     acknowledged = new Map();           // row -> n
     kinds = new Map();                  // n -> steady, moody, doomed
+    refusals = new Map();               // n -> {times, why}: its inserts that were not acknowledged
     agent = { command: process.execPath, args: [join(import.meta.dirname, 'agent.mjs')] };
     agentTimeoutS = 10;
     maxTasks = 4;
@@ -60,12 +65,25 @@ export class Fleet {
         this.appId = randomUUID();
     }
 
-    // Also when the test has failed half-way. CHAOS_KEEP leaves the files to look at.
+    // Also when the test has failed half-way: first what goes on beside it, then every service, though one has something to report, then the files.
+    // CHAOS_KEEP leaves those to look at.
     async close() {
         this.isOver = true;
-        await Promise.all(this.members.map(({ h }) => h.isRunning && h.kill()));
+        await Promise.allSettled(this.#working);
+        const ends = await Promise.allSettled(this.services().map((h) => h.isRunning && h.kill()));
         if (!process.env.CHAOS_KEEP)
             rmSync(this.home, { recursive: true, force: true });
+        for (const { reason } of ends.filter(({ status }) => status === 'rejected'))
+            throw reason;
+    }
+
+    services() { return this.members.map(({ h }) => h); }
+
+    // What goes on beside the test and must have ended before the files are removed. It looks at isOver.
+    #working = [];
+    #beside(work) {
+        this.#working.push(work);
+        return work;
     }
 
     async start() {
@@ -88,16 +106,28 @@ export class Fleet {
     get up() { return this.members.filter((member) => member.isUp); }
 
     // Inserts through whichever service is up; one without an answer may be there or not.
-    async insertAll(nActivities, makePlan, nAtOnce = 1) {
+    insertAll(nActivities, makePlan, nAtOnce = 1) { return this.#beside(this.#insertAll(nActivities, makePlan, nAtOnce)); }
+    async #insertAll(nActivities, makePlan, nAtOnce) {
         const plans = Array.from({ length: nActivities }, () => makePlan(this.chance));
         plans.forEach(({ kind }, n) => this.kinds.set(n, kind));
         let next = 0;
         await Promise.all(Array.from({ length: nAtOnce }, async () => {
             while (next < nActivities) {
                 const n = next++;
-                await until(() => this.insert(n, plans[n].plan), { what: `activity ${n} is inserted` });
+                await until(() => this.insert(n, plans[n].plan), { deadlineMs: insertedMs, what: `activity ${n} is inserted` })
+                    .catch((error) => { throw new Error(`${error.message}, ${this.refusalOf(n)}\n${this.logs()}`); });
             }
         }));
+    }
+
+    // false: it was not acknowledged, for the reason that is noted.
+    refused(n, why) {
+        this.refusals.set(n, { times: (this.refusals.get(n)?.times ?? 0) + 1, why });
+        return false;
+    }
+    refusalOf(n) {
+        const { times, why } = this.refusals.get(n) ?? { times: 0 };
+        return `refused ${times} times, the last time: ${why}`;
     }
 
     async insert(n, plan) {
@@ -105,16 +135,30 @@ export class Fleet {
         if (this.isOver)
             throw new Error('the test is over');
         if (!member.isUp)
-            return false;
+            return this.refused(n, `${member.machine} is down`);
+        let reply;
         try {
-            const reply = await member.h.api('POST', '/activities', { raw_data: { n, plan } },
-                { authorization: `Bearer ${member.key}`, 'x-app-id': this.appId }, { timeoutMs: 5000 });
-            if (reply.status === 201)
-                this.acknowledged.set(reply.body.data.id, n);
-            return reply.status === 201;
-        } catch {
+            reply = await this.post(member, { raw_data: { n, plan } });
+        } catch (error) {
+            return this.refused(n, `${member.machine}: ${error.message}`);
+        }
+        if (reply.status !== 201) {
+            this.refused(n, `${member.machine} answers ${reply.status} ${reply.text}`);
+            if (reply.status < 500 && !passingRefusals.includes(reply.status))
+                throw new Error(`activity ${n} will never be inserted`);
             return false;
         }
+        this.acknowledged.set(reply.body.data.id, n);
+        return true;
+    }
+
+    post(member, row) {
+        return member.h.api('POST', '/activities', row, { authorization: `Bearer ${member.key}`, 'x-app-id': this.appId }, { timeoutMs: insertMs });
+    }
+
+    // The last words of each service, for the message of a failure.
+    logs() {
+        return this.members.map(({ h, machine, isUp }) => `${machine} (${isUp ? 'up' : 'down'}): ${h.log.slice(-8).join('\n    ')}`).join('\n');
     }
 
     async killOne() {
@@ -135,9 +179,10 @@ export class Fleet {
     }
 
     // For stormMs, one of these methods after the other, chosen by weight; how often each.
-    async storm(stormMs, weights, [least, most] = [100, 700]) {
+    storm(stormMs, weights, pauses = [100, 700]) { return this.#beside(this.#storm(stormMs, weights, pauses)); }
+    async #storm(stormMs, weights, [least, most]) {
         const end = Date.now() + stormMs, counts = Object.fromEntries(Object.keys(weights).map((what) => [what, 0]));
-        while (Date.now() < end) {
+        while (Date.now() < end && !this.isOver) {
             await pause(this.chance.between(least, most));
             const what = this.chance.weighted(weights);
             counts[what]++;
@@ -147,7 +192,8 @@ export class Fleet {
     }
 
     // Reports for the agents that wanted it, some time after their attempt.
-    async reportLate() {
+    reportLate() { return this.#beside(this.#reportLate()); }
+    async #reportLate() {
         const done = new Set();
         const reports = [];
         while (!this.isOver) {

@@ -87,10 +87,13 @@ class PostgresFleet extends Fleet {
     }
 
     async close() {
-        this.up.forEach(({ h }) => this.pids.add(h.pid));
-        await super.close();
-        this.sessions.forEach((child) => child.kill('SIGKILL'));
-        this.pids.forEach(forgetFakeClock);
+        try {
+            await super.close();
+        } finally {
+            this.members.forEach(({ h }) => this.pids.add(h.pid));
+            this.sessions.forEach((child) => child.kill('SIGKILL'));
+            this.pids.forEach(forgetFakeClock);
+        }
     }
 
     async killOne() {
@@ -114,8 +117,8 @@ class PostgresFleet extends Fleet {
         const id = this.ids[n] ??= randomUUID();
         try {
             await this.pg.later(`SET statement_timeout = 5000; INSERT INTO svc_activities (id, app_id, raw_data) VALUES ('${id}', '${this.appId}', '${JSON.stringify({ n, plan })}') ON CONFLICT DO NOTHING`, 'root');
-        } catch {
-            return false;
+        } catch (error) {
+            return this.refused(n, `psql: ${error.message}`);
         }
         this.acknowledged.set(id, n);
         return true;

@@ -10,7 +10,7 @@ import { coldHearth, startHearth } from '../api/harness.mjs';
 import { faceKeys, frameReader, text } from '../api/realtime.mjs';
 import { badWeather, startTcpProxy } from '../tools/tcp_proxy.mjs';
 import { assertIntact, assertNoChildren, databases } from './chaos.mjs';
-import { fileHistory, fileRows, Fleet, keepHistory, nMachines, Outcome } from './fleet.mjs';
+import { fileHistory, fileRows, Fleet, insertMs, keepHistory, nMachines, Outcome } from './fleet.mjs';
 
 const isWhole = process.env.TEST_ALL === '1';
 const nActivities = Number(process.env.CHAOS_ROWS ?? (isWhole ? 300 : 150));
@@ -112,11 +112,10 @@ class HostedFleet extends Fleet {
         await super.start();
     }
 
-    async close() {
-        await super.close();
-        if (this.face?.isRunning)
-            await this.face.kill();
-    }
+    services() { return [...super.services(), ...this.face ? [this.face] : []]; }
+
+    // By the administrator: an app is anonymous to the project, whose row-level security lets it write no row.
+    post(member, row) { return member.h.socket('POST', '/activities', { ...row, app: this.appId }, {}, { timeoutMs: insertMs }); }
 
     // The face's tables have no attempt: the time of the claim stands for it.
     history() {
@@ -192,7 +191,7 @@ test(`${nActivities} activities over the realtime of a face that loses, doubles 
     await t.test('every row is completed once, or was failed by three machines', () => end.assertEachIsFinishedOnce());
     await t.test('an attempt ends once, and the newest one is the row', () => end.assertAttemptsEndOnce());
     await t.test('an agent that does its work completes its activity', () => end.assertTheSteadyAreCompleted());
-    await t.test('what doomed activities wanted is done: quarantine', () => end.assertTheDoomedAreQuarantined(nActivities / 50));
+    await t.test('what doomed activities wanted is done: quarantine', () => end.assertTheDoomedAreQuarantined(nActivities / 100));
     await t.test('a result that was acknowledged is the one that is stored', () => end.assertAcknowledgedResultsAreStored());
     await t.test('a stored result is of a run that was started', () => end.assertResultsAreOfRuns());
     await t.test('a failure after an acknowledged success is refused', () => end.assertNoAttemptHasTwoEnds());
