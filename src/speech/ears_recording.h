@@ -14,3 +14,5 @@ enum ears_recording_kind {
 };
 
 enum ears_recording_kind ears_recording_kind(struct slice bytes);
+/* The usual ending of a file of that format; "audio" for what is none. */
+const char *ears_recording_ending(struct slice bytes);

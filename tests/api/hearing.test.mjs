@@ -1,5 +1,7 @@
 // Speech to text: what flite says, PocketSphinx hears. Few recordings and short ones: hearing takes processor time.
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
 import { isAlive, newApp, newKey, refused, refusedFields, silentWav, speechWorkers } from './kit.mjs';
@@ -158,6 +160,24 @@ test('a stream has each segment, then the whole text', async (t) => {
     assert.equal(whole.text, `${first.text} ${second.text}`);
     assert.ok(whole.duration > second.end - 0.1);
     refused(await h.as({ 'x-api-key': key, accept: 'text/event-stream' })('POST', '/sdk/stt/transcribe', 'hello'), 400, 'AUDIO_UNREADABLE');
+});
+
+test('a recording is kept when the request says so, in the folder of its caller alone', async (t) => {
+    const h = await shared(t);
+    const app = await newApp(h, {}, ['stt.transcribe']), call = h.asApp(app), folder = join(h.dataDir, 'local-apps', app);
+    const kept = () => (existsSync(folder) ? readdirSync(folder).filter((name) => /^recording-/.test(name)) : []);
+    const usual = await transcribe(call, silentWav);
+    refused(await transcribe(call, 'RIFF', '?keep=true'), 400, 'AUDIO_UNREADABLE');
+    assert.deepEqual([usual.status, usual.body.path, kept()], [200, undefined, []]);
+    const { body, text } = await call('POST', '/sdk/stt/transcribe', form(part('keep', 'true'), part('file', silentWav, '../a.wav')), formType);
+    assert.deepEqual([dirname(body.path), kept()], [folder, [basename(body.path)]], text);
+    assert.match(body.path, /\.wav$/);
+    assert.ok(readFileSync(body.path).equals(silentWav));
+    assert.equal(statSync(body.path).mode & 0o777, 0o600);
+    const stream = await h.sse('/sdk/stt/transcribe?keep=true', { method: 'POST', headers: { 'x-app-id': app }, body: changed(silentWav, 'a.flac', []) });
+    await stream.ended;
+    assert.match(stream.events.at(-1).json.path, /\.flac$/);
+    assert.equal(kept().length, 2);
 });
 
 test('an app needs the permission stt.transcribe, but none for the list', async (t) => {

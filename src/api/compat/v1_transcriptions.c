@@ -184,9 +184,9 @@ static int transcribe(struct request *req, struct response *res, struct err *e)
 {
     struct transcription_fields fields = { .response_format = formats[0] };
     struct v1_transcript_parts parts;
-    struct ears_request wanted = { .provider = NULL };
+    struct hearing_request wanted = { .keeps = false };
     struct transcript t;
-    int r = read_request(req, &fields, &parts, &wanted, e);
+    int r = read_request(req, &fields, &parts, &wanted.ears, e);
 
     if (r < 0)
         return r;

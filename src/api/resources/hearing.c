@@ -3,10 +3,14 @@
 
 #include "api/api.h"
 #include "api/routes.h"
+#include "base/budget.h"
 #include "http/sse.h"
+#include "speech/ears_recording.h"
+#include "speech/keep.h"
 
 struct hearing_fields {
     const char *provider, *model, *language, *phrases;
+    bool keeps;
 };
 
 #define HEARING_FIELDS                                                                                                 \
@@ -15,7 +19,9 @@ struct hearing_fields {
         FIELD_STRING(struct hearing_fields, language, "language", .max = LIMIT_SPEECH_VOICE,                           \
                      .help = "like en or en-US, or auto"),                                                             \
         FIELD_STRING(struct hearing_fields, phrases, "phrases", .max = LIMIT_FORM_FIELDS,                              \
-                     .help = "nothing else is heard: phrases divided by commas or lines, or a grammar in JSGF")
+                     .help = "nothing else is heard: phrases divided by commas or lines, or a grammar in JSGF"),       \
+        FIELD_BOOL(struct hearing_fields, keeps, "keep",                                                               \
+                   .help = "true: the recording is kept in the caller's data folder; `path` says where")
 
 static const struct field hearing_query[] = { HEARING_FIELDS, FIELD_END };
 static const struct field hearing_form[] = { SHAPE_STRING("file", .flags = FIELD_REQUIRED, .format = "binary",
@@ -27,9 +33,11 @@ const struct field heard_word_shape[] = { SHAPE_STRING("word"), SHAPE_DOUBLE("st
                                           FIELD_END };
 static const struct field segment_shape[] = { SHAPE_DOUBLE("start"), SHAPE_DOUBLE("end"), SHAPE_STRING("text"),
                                               SHAPE_LIST("words", heard_word_shape), FIELD_END };
-static const struct field transcript_answer[] = { SHAPE_STRING("text", .help = "\"\" when nobody speaks"),
-                                                  SHAPE_DOUBLE("duration", .help = "seconds"),
-                                                  SHAPE_LIST("segments", segment_shape), FIELD_END };
+static const struct field transcript_answer[] = {
+    SHAPE_STRING("text", .help = "\"\" when nobody speaks"), SHAPE_DOUBLE("duration", .help = "seconds"),
+    SHAPE_LIST("segments", segment_shape),
+    SHAPE_STRING("path", .flags = FIELD_OPTIONAL, .help = "of the recording, with `keep`"), FIELD_END
+};
 
 static const struct field model_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("name"),
                                             SHAPE_STRING("language", .help = "\"\": any"), SHAPE_BOOL("recommended"),
@@ -75,9 +83,10 @@ int hearing_form_read(const struct request *req, const struct field *table, void
 }
 
 /* The recording is the part `file` of a form, and else the whole body. */
-static int read_request(struct request *req, struct ears_request *ret, struct err *e)
+static int read_request(struct request *req, struct hearing_request *wanted, struct err *e)
 {
     struct hearing_fields fields = *(const struct hearing_fields *)req->query;
+    struct ears_request *ret = &wanted->ears;
     struct form form;
     int r = 0;
 
@@ -89,6 +98,7 @@ static int read_request(struct request *req, struct ears_request *ret, struct er
     ret->language = fields.language;
     ret->phrases = fields.phrases;
     ret->is_gone = &req->exchange->is_gone;
+    wanted->keeps = fields.keeps;
     return r;
 }
 
@@ -121,11 +131,29 @@ static int hear_all(struct request *req, struct hearing *h, struct transcript *t
     return r < 0 ? r : buf_check(text, e);
 }
 
-int transcript_read(struct request *req, const struct ears_request *wanted, struct transcript *ret, struct err *e)
+/* What nobody could read is not kept. */
+static int start(struct request *req, struct hearing_request *wanted, struct hearing **ret, struct err *e)
+{
+    const struct speech_keeper keeper = { req->api->data_dir, req->caller->scope };
+    const struct slice recording = wanted->ears.recording;
+    int r = 0;
+
+    if (wanted->keeps && req->exchange->purse.holder)
+        r = budget_check(req->exchange->purse.holder, BUDGET_DISK, 1, e);
+    if (r == 0)
+        r = hearing_start(req->api->ears, &wanted->ears, ret, e);
+    if (r == 0 && wanted->keeps)
+        r = speech_keep_file(&keeper, recording, ears_recording_ending(recording), req->arena, &wanted->path, e);
+    if (r < 0)
+        *ret = hearing_end(*ret);
+    return r;
+}
+
+int transcript_read(struct request *req, struct hearing_request *wanted, struct transcript *ret, struct err *e)
 {
     struct hearing *h = NULL;
     struct buf text;
-    int r = hearing_start(req->api->ears, wanted, &h, e);
+    int r = start(req, wanted, &h, e);
 
     *ret = (struct transcript){ .text = "" };
     if (r < 0)
@@ -162,7 +190,7 @@ static void write_segment(struct json_writer *w, const struct heard_segment *seg
     json_end(w);
 }
 
-static int answer_whole(struct request *req, struct response *res, const struct ears_request *wanted, struct err *e)
+static int answer_whole(struct request *req, struct response *res, struct hearing_request *wanted, struct err *e)
 {
     struct transcript t;
     struct json_writer *w = &res->json;
@@ -176,6 +204,8 @@ static int answer_whole(struct request *req, struct response *res, const struct 
     for (size_t i = 0; i < t.n; i++)
         write_segment(w, &t.segments[i]);
     json_end(w);
+    if (wanted->path)
+        json_add_string(w, "path", wanted->path);
     return 0;
 }
 
@@ -204,6 +234,8 @@ static void push_end(struct dictation *d, int r, const struct err *why)
     } else {
         json_add_slice(&w, "text", buf_slice(&d->whole));
         json_add_double(&w, "duration", hearing_duration(d->hearing));
+        if (d->path)
+            json_add_string(&w, "path", d->path);
     }
     json_end(&w);
     if (sse_push(d->stream, r < 0 ? "error" : "final", NULL, buf_slice(&d->event)) < 0)
@@ -233,14 +265,16 @@ static void dictate(struct dictation *d)
     d->form->end(d, r, &e);
 }
 
-int dictation_answer(struct request *req, struct response *res, const struct ears_request *wanted,
+int dictation_answer(struct request *req, struct response *res, struct hearing_request *wanted,
                      const struct dictation_form *form, struct err *e)
 {
+    AUTO(arena_freep) struct arena *a = arena_new(); /* the exchange may end first */
     struct dictation d = { .form = form };
-    int r = hearing_start(req->api->ears, wanted, &d.hearing, e);
+    int r = start(req, wanted, &d.hearing, e);
 
     if (r < 0)
         return r;
+    d.path = wanted->path ? arena_strdup(a, wanted->path) : NULL;
     buf_init(&d.whole, 2 * LIMIT_SPEECH_TRANSCRIPT);
     buf_init(&d.event, LIMIT_STREAM_PUSH);
     d.stream = request_take_events(req, res);
@@ -254,7 +288,7 @@ int dictation_answer(struct request *req, struct response *res, const struct ear
 
 static int transcribe(struct request *req, struct response *res, struct err *e)
 {
-    struct ears_request wanted = { .caller = req->caller->actor };
+    struct hearing_request wanted = { .ears.caller = req->caller->actor };
     int r = read_request(req, &wanted, e);
 
     if (r < 0)

@@ -15,12 +15,19 @@ struct transcript {
     double duration;  /* seconds */
 };
 
-int transcript_read(struct request *req, const struct ears_request *wanted, struct transcript *ret,
+struct hearing_request {
+    struct ears_request ears;
+    bool keeps;       /* the recording, once it could be read, in the caller's data folder */
+    const char *path; /* where it is then; in the arena of the request */
+};
+
+int transcript_read(struct request *req, struct hearing_request *wanted, struct transcript *ret,
                     struct err *e) MUST_CHECK;
 /* A transcript that is sent while the recording is heard. */
 struct dictation {
     const struct dictation_form *form;
     struct hearing *hearing;
+    const char *path; /* of the recording that is kept, or NULL */
     struct http_stream *stream;
     struct buf whole, event; /* the text so far; the data of one event, of either form */
 };
@@ -30,7 +37,7 @@ struct dictation_form {
     void (*end)(struct dictation *d, int r, const struct err *why);
 };
 /* Takes the exchange once the recording could be read. */
-int dictation_answer(struct request *req, struct response *res, const struct ears_request *wanted,
+int dictation_answer(struct request *req, struct response *res, struct hearing_request *wanted,
                      const struct dictation_form *form, struct err *e) MUST_CHECK;
 
 /* The fields of a form, and its part `file`. */
