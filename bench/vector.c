@@ -1,17 +1,20 @@
 /* Fills an embedded vector store, queries it and prints its figures as one line of JSON.
  *
- *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-k uniform|clustered] [-l ROWS] [-c
- * KERNEL] [-s KERNEL] [-z DEVIATIONS] [-i FILE] [FOLDER]
+ *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-r ROUNDS] [-l ROWS] [-c KERNEL]
+ *                  [-s KERNEL] [-z DEVIATIONS] [-k KIND | -i FILE] [FOLDER]
+ *     bench_vector [-n ROWS] [-d DIMENSIONS] [-q QUERIES] [-k KIND] -w FILE
  *
- * -l: inverted lists above so many rows (default: none); they are built before queries are measured. -c: the name
- * of a kernel (vector/engine/kernel.c) instead of the best of this processor, -s: of one for sketches
- * (vector/engine/sketch_kernel.c). -z: deviations, 0 for no sketches (3). -i: rows, then
- * queries, as float32 of this machine's byte order instead of ones made up. Queries run on one thread through the
- * engine, then on THREADS. Recall is counted against an exact search over the floats. FOLDER (default: the current one)
- * gets a database that is removed at the end; /tmp may be memory. cpu_p50_us is the processor time of a query,
- * upsert_cpu_us that of a vector stored in a batch, which other programs on the machine change less than p50_us and
- * upserts_per_second. scan_share is the speed of a pass over the rows as a share of the speed at which one thread reads
- * memory.
+ * -k: isotropic, clustered (default), low-rank, or text, which reads a text a line from standard input. -w writes rows
+ * and queries to a file and ends; -i reads such a file. -l: inverted lists above so many rows (default: none); they are
+ * built before queries are measured. -c: the name of a kernel (vector/engine/kernel.c) instead of the best of this
+ * processor, -s: of one for sketches (vector/engine/sketch_kernel.c). -z: deviations, 0 for no sketches (3).
+ *
+ * Queries run on one thread through the engine, in rounds that take turns with the same queries without sketches
+ * (exact), then on THREADS. Recall is counted against the exact answers, exact_recall that of the first of these
+ * against a search over all floats. FOLDER (default: the current one) gets a database that is removed at the end; /tmp
+ * may be memory. cpu_p50_us is the processor time of a query, upsert_cpu_us that of a vector stored in a batch, which
+ * other programs on the machine change less than p50_us and upserts_per_second. scan_share is the speed of a pass over
+ * the codes as a share of the speed at which one thread reads memory.
  */
 #include "../tests/unit/metric.h"
 #include "base/clock.h"
@@ -19,6 +22,8 @@
 #include "vector/engine/engine.h"
 #include "vector/engine/quant.h"
 #include "vector/engine/sketch_kernel.h"
+#include "vector_data.h"
+#include "vector_pass.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,19 +31,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { TOP_K = 10, N_CLUSTERS = 2000, N_RECALL_QUERIES = 100, N_SINGLE = 500, MAX_THREADS = 64, PASSES = 15 };
+enum { TOP_K = 10, N_FLOAT_QUERIES = 20, N_SINGLE = 500, MAX_THREADS = 64, MAX_ROUNDS = 99 };
 
 struct bench {
     struct vectors *v;
-    const char *path, *input;
-    size_t n, n_dimensions, batch, n_queries, n_threads;
+    const char *path, *input, *output, *kind;
+    size_t batch, n_threads, n_rounds;
     int64_t list_above;
-    bool is_clustered;
     double deviations;
     const struct kernel *kernel;
     const struct sketch_kernel *sketch_kernel;
-    float *rows, *queries;
-    uint64_t dice;
+    struct vector_data data;
     atomic_size_t next;
     int64_t *query_us, *cpu_us;
     struct json_writer w;
@@ -48,58 +51,6 @@ static _Noreturn void die(const char *what, const struct err *e)
 {
     fprintf(stderr, "bench_vector: %s: %s\n", what, e->text);
     exit(1);
-}
-
-/* --- data --- */
-
-static float normal(struct bench *b)
-{
-    double sum = 0;
-
-    for (int i = 0; i < 4; i++) {
-        b->dice = b->dice * UINT64_C(6364136223846793005) + 1442695040888963407;
-        sum += (double)(b->dice >> 40) / (1 << 24) - 0.5;
-    }
-    return (float)sum;
-}
-
-static void fill(struct bench *b, float *into, size_t n, const float *centres)
-{
-    for (size_t i = 0; i < n; i++) {
-        const float *centre =
-            centres ? centres + (size_t)(fabsf(normal(b)) * 1e6F) % N_CLUSTERS * b->n_dimensions : NULL;
-
-        for (size_t j = 0; j < b->n_dimensions; j++)
-            into[i * b->n_dimensions + j] = centre ? centre[j] + 0.7F * normal(b) : normal(b);
-    }
-}
-
-static void read_data(struct bench *b)
-{
-    FILE *f = fopen(b->input, "rbe");
-    size_t n_rows = b->n * b->n_dimensions, n_queries = b->n_queries * b->n_dimensions;
-
-    if (!f || fread(b->rows, sizeof(float), n_rows, f) != n_rows ||
-        fread(b->queries, sizeof(float), n_queries, f) != n_queries)
-        die("input", &(struct err){ .text = "the file has too few numbers" });
-    fclose(f);
-}
-
-static void make_data(struct bench *b)
-{
-    float *centres = b->is_clustered && !b->input ? xcalloc(N_CLUSTERS * b->n_dimensions, sizeof(float)) : NULL;
-
-    if (centres)
-        fill(b, centres, N_CLUSTERS, NULL);
-    b->rows = xcalloc(b->n * b->n_dimensions, sizeof(float));
-    b->queries = xcalloc(b->n_queries * b->n_dimensions, sizeof(float));
-    if (b->input) {
-        read_data(b);
-        return;
-    }
-    fill(b, b->rows, b->n, centres);
-    fill(b, b->queries, b->n_queries, centres);
-    free(centres);
 }
 
 /* --- measures --- */
@@ -148,11 +99,11 @@ static void upsert(struct bench *b, size_t from, size_t n, const char *prefix)
     struct err e = { 0 };
 
     for (size_t i = 0; i < n; i++)
-        records[i] =
-            (struct vector_record){ arena_printf(a, "%s%zu", prefix, from + i), b->rows + (from + i) * b->n_dimensions,
-                                    arena_printf(a, "{\"documentId\":\"doc-%zu\",\"page\":%zu}", (from + i) / 50,
-                                                 (from + i) % 50) };
-    if (b->v->ops->upsert(b->v, NULL, "bench", &(struct vector_batch){ records, n, b->n_dimensions }, &e) < 0)
+        records[i] = (struct vector_record){
+            arena_printf(a, "%s%zu", prefix, from + i), b->data.rows + (from + i) * b->data.n_dimensions,
+            arena_printf(a, "{\"documentId\":\"doc-%zu\",\"share\":%zu}", (from + i) / 50, (from + i) * 37 % 100)
+        };
+    if (b->v->ops->upsert(b->v, NULL, "bench", &(struct vector_batch){ records, n, b->data.n_dimensions }, &e) < 0)
         die("upsert", &e);
 }
 
@@ -168,50 +119,114 @@ static void measure_upserts(struct bench *b)
 {
     int64_t started_us = clock_mono_us(), started_cpu_us = cpu_us(CLOCK_PROCESS_CPUTIME_ID);
 
-    for (size_t i = 0; i < b->n; i += b->batch)
-        upsert(b, i, MIN(b->batch, b->n - i), "id-");
-    json_add_int(&b->w, "upserts_per_second", (int64_t)((double)b->n * 1e6 / (double)(clock_mono_us() - started_us)));
+    for (size_t i = 0; i < b->data.n; i += b->batch)
+        upsert(b, i, MIN(b->batch, b->data.n - i), "id-");
+    json_add_int(&b->w, "upserts_per_second",
+                 (int64_t)((double)b->data.n * 1e6 / (double)(clock_mono_us() - started_us)));
     json_add_double(&b->w, "upsert_cpu_us",
-                    round(10 * (double)(cpu_us(CLOCK_PROCESS_CPUTIME_ID) - started_cpu_us) / (double)b->n) / 10);
+                    round(10 * (double)(cpu_us(CLOCK_PROCESS_CPUTIME_ID) - started_cpu_us) / (double)b->data.n) / 10);
     started_us = clock_mono_us();
-    for (size_t i = 0; i < N_SINGLE && i < b->n; i++)
+    for (size_t i = 0; i < N_SINGLE && i < b->data.n; i++)
         upsert(b, i, 1, "id-");
     json_add_int(&b->w, "single_upserts_per_second",
                  (int64_t)(N_SINGLE * 1e6 / (double)(clock_mono_us() - started_us)));
 }
 
-static void query_one(struct bench *b, size_t i, const char *filter, struct arena *a, struct vector_hits *ret)
+/* One way to ask. */
+struct ask {
+    const char *name;   /* of its figures */
+    const char *filter; /* or NULL */
+    int64_t top_k;
+    bool exact;
+};
+
+static void query_one(struct bench *b, size_t i, const struct ask *ask, struct arena *a, struct vector_hits *ret)
 {
-    struct vector_query q = {
-        .vector = b->queries + i * b->n_dimensions, .n_dimensions = b->n_dimensions, .top_k = TOP_K, .min_score = -2
-    };
+    struct vector_query q = { .vector = b->data.queries + i * b->data.n_dimensions,
+                              .n_dimensions = b->data.n_dimensions,
+                              .top_k = ask->top_k,
+                              .min_score = -2,
+                              .exact = ask->exact };
     struct err e = { 0 };
 
-    if ((filter && json_parse(a, slice_of(filter), &q.filter, &e) < 0) ||
+    if ((ask->filter && json_parse(a, slice_of(ask->filter), &q.filter, &e) < 0) ||
         b->v->ops->query(b->v, NULL, "bench", &q, a, ret, &e) < 0)
         die("query", &e);
 }
 
-static void add_times(struct bench *b, const char *p50, const char *p99)
+static void add_figure(struct bench *b, const struct ask *ask, const char *what, int64_t us)
 {
-    qsort(b->query_us, b->n_queries, sizeof(int64_t), by_size);
-    json_add_int(&b->w, p50, b->query_us[b->n_queries / 2]);
-    json_add_int(&b->w, p99, b->query_us[b->n_queries - 1 - b->n_queries / 100]);
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    json_add_int(&b->w, arena_printf(a, "%s%s", ask->name, what), us);
 }
 
-static void measure_queries(struct bench *b, const char *filter, const char *p50, const char *p99)
+static void add_times(struct bench *b, const struct ask *ask)
 {
-    for (size_t i = 0; i < b->n_queries; i++) {
+    qsort(b->query_us, b->data.n_queries, sizeof(int64_t), by_size);
+    add_figure(b, ask, "p50_us", b->query_us[b->data.n_queries / 2]);
+    add_figure(b, ask, "p99_us", b->query_us[b->data.n_queries - 1 - b->data.n_queries / 100]);
+}
+
+/* All queries, one after the other. Returns the median of their processor times; query_us has what they took. */
+static int64_t query_all(struct bench *b, const struct ask *ask)
+{
+    for (size_t i = 0; i < b->data.n_queries; i++) {
         AUTO(arena_freep) struct arena *a = arena_new();
         int64_t started_us = clock_mono_us(), started_cpu_us = cpu_us(CLOCK_THREAD_CPUTIME_ID);
         struct vector_hits hits;
 
-        query_one(b, i, filter, a, &hits);
+        query_one(b, i, ask, a, &hits);
         b->query_us[i] = clock_mono_us() - started_us;
         b->cpu_us[i] = cpu_us(CLOCK_THREAD_CPUTIME_ID) - started_cpu_us;
     }
-    qsort(b->cpu_us, b->n_queries, sizeof(int64_t), by_size);
-    add_times(b, p50, p99);
+    qsort(b->cpu_us, b->data.n_queries, sizeof(int64_t), by_size);
+    return b->cpu_us[b->data.n_queries / 2];
+}
+
+static int64_t median(int64_t *values, size_t n)
+{
+    qsort(values, n, sizeof(*values), by_size);
+    return values[n / 2];
+}
+
+/* Of the hits, those that score as much as the last of the exact answer. */
+static void measure_recall(struct bench *b, const struct ask *ask)
+{
+    const struct ask exact = { ask->name, ask->filter, ask->top_k, true };
+    AUTO(arena_freep) struct arena *names = arena_new();
+    size_t n_right = 0, n_all = 0;
+
+    for (size_t i = 0; i < b->data.n_queries; i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct vector_hits hits = { 0 }, truth = { 0 };
+
+        query_one(b, i, ask, a, &hits);
+        query_one(b, i, &exact, a, &truth);
+        for (size_t j = 0; j < hits.n; j++)
+            n_right += hits.items[j].score >= truth.items[truth.n - 1].score;
+        n_all += truth.n;
+    }
+    json_add_double(&b->w, arena_printf(names, "%srecall", ask->name), n_all ? (double)n_right / (double)n_all : 1);
+}
+
+/* In turns with the same queries without sketches; `speedup` is the ratio of both. */
+static void measure_queries(struct bench *b, const struct ask *ask)
+{
+    const struct ask exact = { "", ask->filter, ask->top_k, true };
+    int64_t ours[MAX_ROUNDS], theirs[MAX_ROUNDS], ratios[MAX_ROUNDS];
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    for (size_t i = 0; i < b->n_rounds; i++) {
+        theirs[i] = query_all(b, &exact);
+        ours[i] = query_all(b, ask);
+        ratios[i] = ours[i] > 0 ? 1000 * theirs[i] / ours[i] : 0;
+    }
+    add_times(b, ask);
+    add_figure(b, ask, "cpu_p50_us", median(ours, b->n_rounds));
+    add_figure(b, ask, "exact_cpu_p50_us", median(theirs, b->n_rounds));
+    json_add_double(&b->w, arena_printf(a, "%sspeedup", ask->name), (double)median(ratios, b->n_rounds) / 1000);
+    measure_recall(b, ask);
 }
 
 static void *query_many(void *arg)
@@ -219,12 +234,12 @@ static void *query_many(void *arg)
     struct bench *b = arg;
     size_t i;
 
-    while ((i = atomic_fetch_add(&b->next, 1)) < b->n_queries) {
+    while ((i = atomic_fetch_add(&b->next, 1)) < b->data.n_queries) {
         AUTO(arena_freep) struct arena *a = arena_new();
         struct vector_hits hits;
         int64_t started_us = clock_mono_us();
 
-        query_one(b, i, NULL, a, &hits);
+        query_one(b, i, &(struct ask){ "", NULL, TOP_K, false }, a, &hits);
         b->query_us[i] = clock_mono_us() - started_us;
     }
     return NULL;
@@ -243,20 +258,21 @@ static void measure_threads(struct bench *b)
     for (size_t i = 0; i < b->n_threads; i++)
         pthread_join(threads[i], NULL);
     json_add_int(&b->w, "shared_queries_per_second",
-                 (int64_t)((double)b->n_queries * 1e6 / (double)(clock_mono_us() - started_us)));
-    add_times(b, "shared_p50_us", "shared_p99_us");
+                 (int64_t)((double)b->data.n_queries * 1e6 / (double)(clock_mono_us() - started_us)));
+    add_times(b, &(struct ask){ .name = "shared_" });
     n_passes = metric_of(passes) - n_passes;
-    json_add_double(&b->w, "queries_per_pass", n_passes > 0 ? round(10 * (double)b->n_queries / n_passes) / 10 : 0);
+    json_add_double(&b->w, "queries_per_pass",
+                    n_passes > 0 ? round(10 * (double)b->data.n_queries / n_passes) / 10 : 0);
 }
 
 /* The score of the tenth hit of an exact search: a hit at or above this score is right. */
 static double tenth_score(struct bench *b, const float *query)
 {
-    double norm = quant_norm(query, b->n_dimensions), best[TOP_K];
+    double norm = quant_norm(query, b->data.n_dimensions), best[TOP_K] = { 0 };
     size_t n = 0;
 
-    for (size_t i = 0; i < b->n; i++) {
-        double score = quant_cosine(b->rows + i * b->n_dimensions, query, norm, b->n_dimensions);
+    for (size_t i = 0; i < b->data.n; i++) {
+        double score = quant_cosine(b->data.rows + i * b->data.n_dimensions, query, norm, b->data.n_dimensions);
         size_t at;
 
         if (n == TOP_K && score <= best[n - 1])
@@ -266,23 +282,24 @@ static double tenth_score(struct bench *b, const float *query)
             best[at] = best[at - 1];
         best[at] = score;
     }
-    return best[n - 1];
+    return n > 0 ? best[n - 1] : -1;
 }
 
-static void measure_recall(struct bench *b)
+/* Are the exact answers those of a search over all floats? */
+static void measure_exact(struct bench *b)
 {
-    size_t n_right = 0, n_queries = MIN(b->n_queries, (size_t)N_RECALL_QUERIES);
+    size_t n_right = 0, n_queries = MIN(b->data.n_queries, (size_t)N_FLOAT_QUERIES);
 
     for (size_t i = 0; i < n_queries; i++) {
         AUTO(arena_freep) struct arena *a = arena_new();
-        double tenth = tenth_score(b, b->queries + i * b->n_dimensions);
+        double tenth = tenth_score(b, b->data.queries + i * b->data.n_dimensions);
         struct vector_hits hits = { 0 };
 
-        query_one(b, i, NULL, a, &hits);
+        query_one(b, i, &(struct ask){ "", NULL, TOP_K, true }, a, &hits);
         for (size_t j = 0; j < hits.n; j++)
             n_right += hits.items[j].score >= tenth;
     }
-    json_add_double(&b->w, "recall", (double)n_right / (double)(n_queries * TOP_K));
+    json_add_double(&b->w, "exact_recall", (double)n_right / (double)(n_queries * TOP_K));
 }
 
 static void measure_load(struct bench *b)
@@ -295,9 +312,9 @@ static void measure_load(struct bench *b)
     memory_kb = own_memory();
     open_store(b);
     started_us = clock_mono_us();
-    query_one(b, 0, NULL, a, &hits);
+    query_one(b, 0, &(struct ask){ "", NULL, TOP_K, false }, a, &hits);
     json_add_double(&b->w, "load_seconds", (double)(clock_mono_us() - started_us) / 1e6);
-    json_add_double(&b->w, "memory_mb_per_100k", (double)(own_memory() - memory_kb) / 1024 * 1e5 / (double)b->n);
+    json_add_double(&b->w, "memory_mb_per_100k", (double)(own_memory() - memory_kb) / 1024 * 1e5 / (double)b->data.n);
 }
 
 /* Waits for the sketches and lists that the load caused to be made. */
@@ -310,95 +327,30 @@ static void measure_keeper(struct bench *b)
     json_add_double(&b->w, "keeper_seconds", (double)(clock_mono_us() - started_us) / 1e6);
 }
 
-/* --- the bare pass --- */
-
-typedef uint64_t wide __attribute__((vector_size(64)));
-
-static uint64_t read_all(const void *memory, size_t n)
-{
-    const wide *words = memory;
-    wide lanes[4] = { { 0 } };
-
-    for (size_t i = 0; i + 4 <= n / sizeof(wide); i += 4)
-        for (size_t j = 0; j < 4; j++) {
-            __builtin_prefetch(words + i + j + 128);
-            lanes[j] ^= words[i + j];
-        }
-    lanes[0] ^= lanes[1] ^ lanes[2] ^ lanes[3];
-    return lanes[0][0] ^ lanes[0][7];
-}
-
-static struct slab *make_slab(struct bench *b, atomic_size_t *account)
-{
-    struct slab *slab = slab_new(b->n_dimensions, account);
-    uint8_t *codes = xcalloc(slab->stride, 1);
-    struct err e = { 0 };
-
-    for (size_t i = 0; i < b->n; i++) {
-        float scale = quant_encode(b->rows + i * b->n_dimensions, b->n_dimensions, codes);
-
-        if (slab_write(slab, i, codes, scale, (int64_t)i, &e) < 0)
-            die("slab", &e);
-    }
-    slab_publish(slab, b->n);
-    free(codes);
-    return slab;
-}
-
-static int64_t pass_us(struct bench *b, const struct slab *slab, size_t n_requests)
-{
-    struct scan_request requests[SCAN_BATCH], *pointers[SCAN_BATCH];
-    int64_t started_us = clock_mono_us();
-    struct quant_query query;
-    struct best best[SCAN_BATCH];
-
-    quant_query_init(&query, b->queries, b->n_dimensions);
-    for (size_t i = 0; i < n_requests; i++) {
-        best_init(&best[i], 32);
-        requests[i] = (struct scan_request){ .query = &query, .n = slab->n, .best = &best[i] };
-        pointers[i] = &requests[i];
-    }
-    scan_range(b->kernel, slab, pointers, n_requests, 0, slab->n);
-    for (size_t i = 0; i < n_requests; i++)
-        best_clear(&best[i]);
-    quant_query_clear(&query);
-    return clock_mono_us() - started_us;
-}
-
-static int64_t read_us(const struct slab *slab, volatile uint64_t *sink)
-{
-    int64_t started_us = clock_mono_us();
-
-    for (size_t i = 0; i < slab->n_chunks; i++)
-        *sink ^=
-            read_all(slab->chunks[i].codes, MIN((size_t)SLAB_CHUNK_ROWS, slab->n - i * SLAB_CHUNK_ROWS) * slab->stride);
-    return clock_mono_us() - started_us;
-}
-
-/* Interleaved, the fastest run of each: other programs share the machine. */
-static void measure_pass(struct bench *b)
-{
-    atomic_size_t account = 0;
-    struct slab *slab = make_slab(b, &account);
-    double n_bytes = (double)(b->n * slab->stride);
-    volatile uint64_t sink = 0;
-    int64_t one = INT64_MAX, sixteen = INT64_MAX, reading = INT64_MAX;
-
-    for (int i = 0; i < PASSES; i++) {
-        one = MIN(one, pass_us(b, slab, 1));
-        reading = MIN(reading, read_us(slab, &sink));
-        sixteen = MIN(sixteen, pass_us(b, slab, SCAN_BATCH));
-    }
-    json_add_string(&b->w, "kernel", b->kernel->name);
-    json_add_int(&b->w, "pass_us", one);
-    json_add_int(&b->w, "pass_of_16_us", sixteen);
-    json_add_double(&b->w, "pass_gb_per_second", round(n_bytes / (double)one / 10) / 100);
-    json_add_double(&b->w, "read_gb_per_second", round(n_bytes / (double)reading / 10) / 100);
-    json_add_double(&b->w, "scan_share", round(100 * (double)reading / (double)one) / 100);
-    slab_unref(slab);
-}
-
 /* --- main --- */
+
+static const struct ask asks[] = {
+    { "", NULL, TOP_K, false },
+    { "top100_", NULL, 100, false },
+    { "filter50_", "{\"share\":{\"$lt\":50}}", TOP_K, false },
+    { "filter10_", "{\"share\":{\"$lt\":10}}", TOP_K, false },
+    { "filter1_", "{\"share\":{\"$lt\":1}}", TOP_K, false },
+    { "document_", "{\"documentId\":\"doc-3\"}", TOP_K, false },
+};
+
+static void measure(struct bench *b)
+{
+    open_store(b);
+    measure_upserts(b);
+    measure_load(b);
+    measure_keeper(b);
+    for (size_t i = 0; i < ARRAY_SIZE(asks); i++)
+        measure_queries(b, &asks[i]);
+    measure_threads(b);
+    measure_exact(b);
+    b->v->ops->close(b->v);
+    vector_pass_measure(&(struct vector_pass){ &b->data, b->kernel, b->sketch_kernel, b->deviations }, &b->w);
+}
 
 static void run(struct bench *b)
 {
@@ -407,24 +359,34 @@ static void run(struct bench *b)
     buf_init(&out, 8192);
     json_write_init(&b->w, &out);
     json_begin_object(&b->w);
-    json_add_int(&b->w, "rows", (int64_t)b->n);
-    json_add_int(&b->w, "dimensions", (int64_t)b->n_dimensions);
-    open_store(b);
-    measure_upserts(b);
-    measure_load(b);
-    measure_keeper(b);
-    measure_queries(b, NULL, "p50_us", "p99_us");
-    json_add_int(&b->w, "cpu_p50_us", b->cpu_us[b->n_queries / 2]);
-    measure_queries(b, "{\"documentId\":\"doc-3\"}", "document_p50_us", "document_p99_us");
-    measure_queries(b, "{\"page\":{\"$lt\":25}}", "filter_p50_us", "filter_p99_us");
-    json_add_int(&b->w, "filter_cpu_p50_us", b->cpu_us[b->n_queries / 2]);
-    measure_threads(b);
-    measure_recall(b);
-    b->v->ops->close(b->v);
-    measure_pass(b);
+    json_add_int(&b->w, "rows", (int64_t)b->data.n);
+    json_add_int(&b->w, "dimensions", (int64_t)b->data.n_dimensions);
+    measure(b);
     json_end(&b->w);
     printf("%s\n", buf_str(&out));
     buf_clear(&out);
+}
+
+static void run_in(struct bench *b, const char *parent)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+    char folder[256], path[300], name[320];
+
+    snprintf(folder, sizeof(folder), "%s/bench_vector.XXXXXX", parent);
+    if (!mkdtemp(folder))
+        die("folder", &(struct err){ .text = "it cannot be made" });
+    snprintf(path, sizeof(path), "%s/vectors.db", folder);
+    b->path = path;
+    b->query_us = xcalloc(b->data.n_queries, sizeof(int64_t));
+    b->cpu_us = xcalloc(b->data.n_queries, sizeof(int64_t));
+    run(b);
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+    rmdir(folder);
+    free(b->query_us);
+    free(b->cpu_us);
 }
 
 static const struct kernel *kernel_named(const char *name)
@@ -449,25 +411,31 @@ static int read_options(struct bench *b, int argc, char **argv)
 {
     int option;
 
-    while ((option = getopt(argc, argv, "n:d:b:q:t:k:l:c:s:z:i:")) != -1)
+    while ((option = getopt(argc, argv, "n:d:b:q:t:r:k:l:c:s:z:i:w:")) != -1)
         switch (option) {
         case 'n':
-            b->n = strtoul(optarg, NULL, 10);
+            b->data.n = strtoul(optarg, NULL, 10);
             break;
         case 'd':
-            b->n_dimensions = strtoul(optarg, NULL, 10);
+            b->data.n_dimensions = strtoul(optarg, NULL, 10);
             break;
         case 'b':
             b->batch = strtoul(optarg, NULL, 10);
             break;
         case 'q':
-            b->n_queries = strtoul(optarg, NULL, 10);
+            b->data.n_queries = strtoul(optarg, NULL, 10);
             break;
         case 't':
             b->n_threads = strtoul(optarg, NULL, 10);
             break;
+        case 'r':
+            b->n_rounds = strtoul(optarg, NULL, 10);
+            break;
+        case 'w':
+            b->output = optarg;
+            break;
         case 'k':
-            b->is_clustered = strcmp(optarg, "clustered") == 0;
+            b->kind = optarg;
             break;
         case 'l':
             b->list_above = strtol(optarg, NULL, 10);
@@ -487,46 +455,32 @@ static int read_options(struct bench *b, int argc, char **argv)
         default:
             return -1;
         }
-    return b->kernel && b->sketch_kernel && b->n && b->n_dimensions && b->batch && b->n_queries && b->n_threads &&
-                   b->n_threads <= MAX_THREADS
+    return b->kernel && b->sketch_kernel && b->data.n && b->data.n_dimensions && b->batch && b->data.n_queries &&
+                   b->n_threads && b->n_threads <= MAX_THREADS && b->n_rounds && b->n_rounds <= MAX_ROUNDS
                ? 0
                : -1;
 }
 
 int main(int argc, char **argv)
 {
-    struct bench b = { .n = 100000,
-                       .n_dimensions = 384,
+    struct bench b = { .data = { .n = 100000, .n_dimensions = 384, .n_queries = 300 },
+                       .kind = "clustered",
                        .batch = 1000,
-                       .n_queries = 300,
                        .n_threads = 8,
+                       .n_rounds = 3,
                        .list_above = INT64_MAX,
                        .kernel = kernel_best(),
                        .sketch_kernel = sketch_kernel_best(),
-                       .deviations = 3,
-                       .dice = 88172645463325252 };
-    static const char *const suffixes[] = { "", "-wal", "-shm" };
-    char folder[256], path[300], name[320];
+                       .deviations = 3 };
 
     if (read_options(&b, argc, argv) < 0)
         return 2;
-    snprintf(folder, sizeof(folder), "%s/bench_vector.XXXXXX", optind < argc ? argv[optind] : ".");
-    if (!mkdtemp(folder))
-        return 1;
-    snprintf(path, sizeof(path), "%s/vectors.db", folder);
-    b.path = path;
-    b.query_us = xcalloc(b.n_queries, sizeof(int64_t));
-    b.cpu_us = xcalloc(b.n_queries, sizeof(int64_t));
-    make_data(&b);
-    run(&b);
-    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-        unlink(name);
-    }
-    rmdir(folder);
-    free(b.query_us);
-    free(b.cpu_us);
-    free(b.rows);
-    free(b.queries);
+    if ((b.input ? vector_data_read(&b.data, b.input) : vector_data_make(&b.data, b.kind)) < 0)
+        die("data", &(struct err){ .text = "there is no such kind or file, or it has too little" });
+    if (!b.output)
+        run_in(&b, optind < argc ? argv[optind] : ".");
+    else if (vector_data_write(&b.data, b.output) < 0)
+        die("data", &(struct err){ .text = "the file cannot be written" });
+    vector_data_clear(&b.data);
     return 0;
 }

@@ -216,6 +216,8 @@ static void open_metrics(struct engine *engine)
         metric_counter("hearth_vector_sketch_rows_total", "Rows whose sketches queries read.", "");
     engine->n_sketch_scored = metric_counter("hearth_vector_sketch_scored_rows_total",
                                              "Rows with sketches that queries scored by their codes.", "");
+    engine->n_float_rows =
+        metric_counter("hearth_vector_float_rows_total", "Rows that queries scored by their floats.", "");
     metric_gauge_fn("hearth_vector_memory_bytes", "Vectors in memory.", "", bytes_now, engine);
     metric_gauge_fn("hearth_vector_lists_recall",
                     "Measured recall of the ten nearest, the lowest of all namespaces with lists.", "", recall_now,

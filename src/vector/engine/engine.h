@@ -24,8 +24,8 @@ struct engine {
     struct space *buckets[ENGINE_BUCKETS]; /* owned */
     atomic_size_t bytes;                   /* rows in memory of all namespaces */
     struct keeper *keeper;                 /* owned; its thread does background work */
-    struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals, *n_sketch_passed,
-        *n_sketch_scored; /* exported from the start, with zero */
+    struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals, *n_sketch_passed, *n_sketch_scored,
+        *n_float_rows; /* exported from the start, with zero */
 };
 
 static inline struct engine *engine_of(struct vectors *v)

@@ -62,9 +62,12 @@ static void scan_lists(struct search *s, struct scan_request *request)
     free(numbers);
 }
 
+/* A sketch costs as much as the scores of a few of its block's rows: fewer match a filter that leaves one row in 64. */
 static size_t n_sketched(const struct search *s)
 {
-    return s->q->exact || s->engine->sketch_deviations <= 0 ? 0 : s->view.n_sketched;
+    bool is_sparse = s->mask && s->n_matching < s->view.n / SLAB_BLOCK_ROWS;
+
+    return s->q->exact || is_sparse || s->engine->sketch_deviations <= 0 ? 0 : s->view.n_sketched;
 }
 
 /* Fills `best` from the codes of the matching rows. A query with a filter scans all rows, not lists. n_wanted: rows
@@ -94,8 +97,7 @@ static void scan(struct search *s, struct best *best, size_t n_wanted)
  * such rows are scored from their floats too. */
 static int widen(struct search *s, const struct best *narrow, struct err *e)
 {
-    size_t wanted = MIN(s->n_wanted, s->exact.n);
-    float floor = (float)(s->exact.items[wanted - 1].score - rerank_margin(&s->exact));
+    float floor = (float)rerank_floor(&s->exact);
     float skipped = narrow->n < narrow->max ? s->cut : fmaxf(s->cut, narrow->floor);
     struct best wide;
     int r;
@@ -127,6 +129,7 @@ static int find_nearest(struct search *s, struct err *e)
     r = rerank_run(&s->exact, s->engine->db, &s->view, &s->of, &best, e);
     if (r == 0)
         r = widen(s, &best, e);
+    metric_add(s->engine->n_float_rows, (double)s->exact.n_read);
     best_clear(&best);
     return r;
 }
@@ -260,7 +263,7 @@ static int search_once(struct search *s, struct arena *a, struct vector_hits *re
         if (r < 0)
             return r;
         quant_query_init(&s->codes, s->q->vector, s->q->n_dimensions);
-        rerank_init(&s->exact, s->q->vector, s->q->n_dimensions);
+        rerank_init(&s->exact, s->q->vector, &s->codes, s->q->n_dimensions, s->n_wanted);
     }
     r = vectors_db_begin(s->engine->db, e);
     if (r < 0)

@@ -3,20 +3,27 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* An estimate from some dozen known errors: the largest error of all rows is about twice the largest known error. */
+/* The errors of codes are nearly normal, with a deviation that follows from their scales. Where they are not, as with
+ * rows of a few equal numbers, the largest error of all rows is about twice the largest known one. */
+#define MARGIN_DEVIATIONS 5.0
 #define MARGIN_FACTOR 2.0
 #define MARGIN_LEAST 1e-6 /* the error of the float arithmetic on codes */
 
 struct reading {
     struct rerank *x;
     const struct slab_view *view;
-    const struct best *best;
-    size_t at; /* of best */
+    const struct best_slot *slots;
+    size_t n, at;
 };
 
-void rerank_init(struct rerank *x, const float *query, size_t n_dimensions)
+void rerank_init(struct rerank *x, const float *query, const struct quant_query *codes, size_t n_dimensions,
+                 size_t n_wanted)
 {
-    *x = (struct rerank){ .query = query, .n_dimensions = n_dimensions, .query_norm = quant_norm(query, n_dimensions) };
+    *x = (struct rerank){ .query = query,
+                          .n_dimensions = n_dimensions,
+                          .n_wanted = n_wanted,
+                          .query_norm = quant_norm(query, n_dimensions),
+                          .query_scale = codes->scale };
 }
 
 void rerank_clear(struct rerank *x)
@@ -35,6 +42,13 @@ static int by_score(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
+static int by_score_of_codes(const void *a, const void *b)
+{
+    const struct best_slot *x = a, *y = b;
+
+    return x->score > y->score ? -1 : x->score < y->score;
+}
+
 static int by_slot(const void *a, const void *b)
 {
     const struct best_slot *x = a, *y = b;
@@ -46,7 +60,7 @@ static int score_row(void *arg, int64_t row, const void *vector, struct err *e)
 {
     struct reading *reading = arg;
     struct rerank *x = reading->x;
-    const struct best_slot *seen = &reading->best->items[reading->at++];
+    const struct best_slot *seen = &reading->slots[reading->at++];
     double score;
 
     if (slab_row(reading->view->slab, seen->slot) != row)
@@ -68,42 +82,70 @@ static void drop_doubles(struct rerank *x)
     x->n = n;
 }
 
-static int read_all(struct reading *reading, struct vectors_db *db, const struct vectors_db_space *of, struct err *e)
+static int read_slots(struct reading *reading, struct vectors_db *db, const struct vectors_db_space *of, struct err *e)
 {
-    const struct best *best = reading->best;
-    int64_t *rows = xcalloc(best->n, sizeof(*rows));
+    int64_t *rows = xcalloc(reading->n, sizeof(*rows));
     int r;
 
-    for (size_t i = 0; i < best->n; i++)
-        rows[i] = slab_row(reading->view->slab, best->items[i].slot);
-    r = vectors_db_each(db, of, rows, best->n, score_row, reading, e);
+    for (size_t i = 0; i < reading->n; i++)
+        rows[i] = slab_row(reading->view->slab, reading->slots[i].slot);
+    r = vectors_db_each(db, of, rows, reading->n, score_row, reading, e);
     free(rows);
-    return r == 0 && reading->at < best->n ? -ESTALE : r;
+    return r == 0 && reading->at < reading->n ? -ESTALE : r;
+}
+
+/* Each code is rounded: a uniform error within one unit of its scale. */
+static double deviation_of(const struct rerank *x, const struct slab *slab, const struct best *best)
+{
+    double scale = 0;
+
+    for (size_t i = 0; i < best->n; i++)
+        scale = fmax(scale, (double)slab_scale(slab, best->items[i].slot));
+    return sqrt((scale * scale + (double)x->query_scale * (double)x->query_scale) / 12);
+}
+
+double rerank_floor(const struct rerank *x)
+{
+    double margin = fmax(MARGIN_FACTOR * x->worst_error, MARGIN_DEVIATIONS * x->deviation) + MARGIN_LEAST;
+
+    return x->n > 0 ? x->items[MIN(x->n_wanted, x->n) - 1].score - margin : -INFINITY;
+}
+
+/* The end of the slots that may belong to the answer, given the rows scored so far. */
+static size_t end_of_needed(const struct rerank *x, const struct best *best, size_t from)
+{
+    double floor = rerank_floor(x);
+
+    while (from < best->n && !((double)best->items[from].score < floor))
+        from++;
+    return from;
 }
 
 int rerank_run(struct rerank *x, struct vectors_db *db, const struct slab_view *view, const struct vectors_db_space *of,
                struct best *best, struct err *e)
 {
-    struct reading reading = { x, view, best, 0 };
-    int r;
+    size_t from = 0, to = MIN(x->n_wanted, best->n);
+    int r = 0;
 
-    qsort(best->items, best->n, sizeof(*best->items), by_slot); /* adjacent rows share pages of the file */
+    qsort(best->items, best->n, sizeof(*best->items), by_score_of_codes);
+    x->deviation = fmax(x->deviation, deviation_of(x, view->slab, best));
     x->items = xrealloc(x->items, (x->n + best->n) * sizeof(*x->items));
-    r = read_all(&reading, db, of, e);
-    if (r < 0)
-        return r;
-    qsort(x->items, x->n, sizeof(*x->items), by_score);
-    drop_doubles(x);
-    return 0;
+    while (r == 0 && from < to) {
+        struct reading reading = { x, view, best->items + from, to - from, 0 };
+
+        qsort(best->items + from, to - from, sizeof(*best->items), by_slot); /* adjacent rows share pages of the file */
+        r = read_slots(&reading, db, of, e);
+        x->n_read += to - from;
+        qsort(x->items, x->n, sizeof(*x->items), by_score);
+        drop_doubles(x);
+        from = to;
+        to = end_of_needed(x, best, from);
+    }
+    return r;
 }
 
 void rerank_add(struct rerank *x, int64_t row, double score)
 {
     x->items = xrealloc(x->items, (x->n + 1) * sizeof(*x->items));
     x->items[x->n++] = (struct rerank_item){ score, row };
-}
-
-double rerank_margin(const struct rerank *x)
-{
-    return MARGIN_FACTOR * x->worst_error + MARGIN_LEAST;
 }
