@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startHearth } from '../api/harness.mjs';
-import { admin, awayFromMidnight, newApp, refused } from '../api/kit.mjs';
+import { admin, awayFromMidnight, newApp, newKey, refused, residentKib, speechWorkers } from '../api/kit.mjs';
 
 const permissions = ['tts.generate'];
 const routes = [['/sdk/tts', 'text'], ['/sdk/tts/stream', 'text'], ['/v1/audio/speech', 'input']];
@@ -39,3 +39,26 @@ test('a client that leaves has used what it asked for, and a text that is kept c
     refused(await call('POST', '/sdk/tts/stream', { text: 'x' }), 429, 'RATE_LIMIT');
     assert.ok((await ofApp(h, app)).characters >= text.length);
 });
+
+// Whole, such a text would take gigabytes in flite. The service's share is what it grows by: under ASan it is large from the start, and memory that was freed counts
+// until it leaves ASan's quarantine.
+for (const [provider, voice] of [['espeak_local', 'en-us'], ['flite_local', 'kal16']])
+    test(`the longest text, spoken by ${provider}, comes from its start on and takes less than 200 MB of service and worker`, async (t) => {
+        const h = await startHearth({ t, settings: { 'speech.cache_mb': 0 }, env: { ASAN_OPTIONS: 'detect_leaks=1:quarantine_size_mb=8' } });
+        const { key, call } = await newKey(h);
+        assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.', provider, voice })).status, 200);
+        const used = () => residentKib(h.pid) + speechWorkers(h).reduce((sum, { pid }) => sum + residentKib(pid), 0), before = residentKib(h.pid);
+        const text = 'All work and no play makes Jack a dull boy, as they say in the north of the country. '.repeat(300).slice(0, 20000);
+        const stream = await h.sse('/sdk/tts/stream', { method: 'POST', headers: { 'x-api-key': key }, body: { text, provider, voice, speed: 2 } });
+        const { json: { total } } = await stream.next(({ event }) => event === 'chunk');
+        assert.ok(stream.events.length < total / 2, `${stream.events.length} of ${total} had come at the first one`);
+        let most = 0;
+        for (let i = 10; i < total; i += 10) {
+            await stream.next(({ json }) => json?.index >= i);
+            most = Math.max(most, used());
+        }
+        await stream.ended;
+        assert.equal(stream.events.length, total + 2);
+        t.diagnostic(`${most - before} KiB, and ${before} KiB of the idle service`);
+        assert.ok(most - before < 200_000, `${most - before} KiB more than the ${before} of the idle service`);
+    });

@@ -1,0 +1,58 @@
+/* The first byte chooses the reader: libsndfile, or ffmpeg's libraries for containers, where they are installed. What
+ * a recording says of itself stays within the limits, blocks are never too long, and a reader that refuses leaves
+ * nothing behind. The libraries themselves are not instrumented; ASan still sees what they do with our memory. */
+#include "base/slice.h"
+#include "speech/ears_recording.h"
+#include "speech/worker_recording.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { BLOCKS_MAX = 64 };
+
+#ifdef HEARTH_HAS_CONTAINERS
+extern const struct worker_reader hearth_containers;
+#else
+#define hearth_containers worker_sndfile
+#endif
+
+/* The worker ends after one recording, so what the libraries do not free of a damaged one does not matter. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libvorbis\nleak:libsndfile\nleak:libFLAC\nleak:libmpg123\nleak:libopus\nleak:libav\nleak:libswresample\n";
+}
+
+static void check_kind(struct slice bytes)
+{
+    assert(strlen(ears_recording_ending(bytes)) <= 5);
+    assert((ears_recording_kind(bytes) == EARS_NO_RECORDING) == (strcmp(ears_recording_ending(bytes), "audio") == 0));
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
+{
+    static struct worker_recording recording;
+    int16_t samples[RECORDING_BLOCK];
+    const char *why;
+
+    if (n < 1 || n > 65536)
+        return 0;
+    check_kind((struct slice){ (const char *)data + 1, n - 1 });
+    why = worker_recording_open(&recording, data[0] % 2 ? &hearth_containers : &worker_sndfile, (const char *)data + 1,
+                                n - 1);
+    if (!why) {
+        assert(recording.info.rate >= SOURCE_RATE_MIN && recording.info.rate <= SOURCE_RATE_MAX);
+        assert(recording.info.n_channels >= 1 && recording.info.n_channels <= SOURCE_CHANNELS_MAX);
+        for (int i = 0; i < BLOCKS_MAX; i++) {
+            size_t n_read = worker_recording_read(&recording, samples);
+
+            assert(n_read <= RECORDING_BLOCK);
+            if (n_read == 0)
+                break;
+        }
+        assert(worker_recording_seconds(&recording) >= 0);
+    }
+    worker_recording_close(&recording);
+    return 0;
+}
