@@ -19,6 +19,7 @@
 #include "../tests/unit/metric.h"
 #include "base/clock.h"
 #include "base/json_write.h"
+#include "os/files.h"
 #include "vector/engine/engine.h"
 #include "vector/engine/quant.h"
 #include "vector/engine/sketch_kernel.h"
@@ -35,7 +36,7 @@ enum { TOP_K = 10, N_FLOAT_QUERIES = 20, N_SINGLE = 500, MAX_THREADS = 64, MAX_R
 
 struct bench {
     struct vectors *v;
-    const char *path, *input, *output, *kind;
+    const char *path, *side_folder, *input, *output, *kind;
     size_t batch, n_threads, n_rounds;
     int64_t list_above;
     double deviations;
@@ -80,6 +81,7 @@ static int64_t own_memory(void)
 static void open_store(struct bench *b)
 {
     struct vectors_embedded_config config = { .path = b->path,
+                                              .side_folder = b->side_folder,
                                               .list_above_rows = b->list_above,
                                               .target_recall = 0.97,
                                               .sketch_deviations = b->deviations,
@@ -308,6 +310,8 @@ static void measure_load(struct bench *b)
     int64_t memory_kb, started_us;
     struct vector_hits hits;
 
+    keeper_wake(engine_of(b->v)->keeper);
+    keeper_wait(engine_of(b->v)->keeper); /* the side file is complete */
     b->v = b->v->ops->close(b->v);
     memory_kb = own_memory();
     open_store(b);
@@ -370,13 +374,15 @@ static void run(struct bench *b)
 static void run_in(struct bench *b, const char *parent)
 {
     static const char *const suffixes[] = { "", "-wal", "-shm" };
-    char folder[256], path[300], name[320];
+    char folder[256], path[300], side_folder[300], name[320];
 
     snprintf(folder, sizeof(folder), "%s/bench_vector.XXXXXX", parent);
     if (!mkdtemp(folder))
         die("folder", &(struct err){ .text = "it cannot be made" });
     snprintf(path, sizeof(path), "%s/vectors.db", folder);
+    snprintf(side_folder, sizeof(side_folder), "%s/vectors.side", folder);
     b->path = path;
+    b->side_folder = side_folder;
     b->query_us = xcalloc(b->data.n_queries, sizeof(int64_t));
     b->cpu_us = xcalloc(b->data.n_queries, sizeof(int64_t));
     run(b);
@@ -384,7 +390,8 @@ static void run_in(struct bench *b, const char *parent)
         snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
         unlink(name);
     }
-    rmdir(folder);
+    if (dir_remove(side_folder, NULL) < 0 || rmdir(folder) < 0)
+        perror(folder);
     free(b->query_us);
     free(b->cpu_us);
 }

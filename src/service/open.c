@@ -193,6 +193,7 @@ static int open_vector_stores(struct service *s, bool is_serving, struct err *e)
         .identity = s->identity,
         .embedded = {
             .path = arena_printf(s->arena, "%s/vectors.db", s->config.data_dir),
+            .side_folder = arena_printf(s->arena, "%s/vectors.side", s->config.data_dir),
             .instance = s->instance,
             .list_above_rows = settings_int(s->settings, SETTING_VECTORS_LIST_ABOVE_ROWS),
             .target_recall = (double)settings_int(s->settings, SETTING_VECTORS_TARGET_RECALL_PERCENT) / 100,

@@ -136,6 +136,7 @@ struct json_value vectors_field_value(const struct vectors_field *f, struct json
 struct instance;
 struct vectors_embedded_config {
     const char *path;          /* vectors.db */
+    const char *side_folder;   /* of side files (vector/engine/side.h), made when it is missing; NULL: none are kept */
     struct instance *instance; /* the instance that owns the file; NULL: none */
     int64_t list_above_rows;   /* above this number of live rows inverted lists are built: 250000 */
     double target_recall;      /* 0.97 */

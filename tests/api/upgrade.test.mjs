@@ -7,7 +7,7 @@ import { binary, coldHearth, runProgram, startHearth, stoppedHearth } from './ha
 import { backendFile, smallDisk, sqlite, storeFile } from './kit.mjs';
 
 const vectorsFile = (h) => join(h.dataDir, 'vectors.db');
-const toOlderVectors = 'ALTER TABLE spaces DROP COLUMN n_bytes; PRAGMA user_version = 1';
+const toOlderVectors = 'ALTER TABLE spaces DROP COLUMN n_bytes; ALTER TABLE spaces DROP COLUMN side_mark; PRAGMA user_version = 1';
 
 async function check(h, options = {}) {
     const result = await h.cli('upgrade', '--check', '--json', options);

@@ -28,6 +28,7 @@ export const libraries = [
     { header: /^curl\//, allowed: /^src\/(net|cli)\// },
     { header: /^wslay\//, allowed: /^src\/base\/websocket_frames\.c$/ },
     { header: /^(espeak-ng|flite|lame)\/|^(ebur128|pocketsphinx|sndfile|samplerate)\./, allowed: /^src\/speech\/worker_\w+\.[ch]$/ },
+    { header: /^xxhash/, allowed: /^src\/base\/checksum\.c$/ },
     { header: /^libxml\//, allowed: /^src\/agents\/page_html\.c$/ },
 ];
 

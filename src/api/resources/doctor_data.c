@@ -53,7 +53,7 @@ static void check_modes_in(struct checkup *c, const char *dir, size_t *n_bad)
 
 void doctor_check_folder(struct checkup *c)
 {
-    static const char *const folders[] = { "", "/run", "/run/activities", "/local-apps", "/agents" };
+    static const char *const folders[] = { "", "/run", "/run/activities", "/local-apps", "/agents", "/vectors.side" };
     static const char *const endings[] = { "", "-wal", "-shm" };
     const char *dir = c->api->data_dir;
     const struct backend_file rows = backend_provider_file(c->api->settings, dir, c->arena);
@@ -77,12 +77,12 @@ void doctor_check_places(struct checkup *c)
         const char *name, *what;
         mode_t kind;
     } places[] = {
-        { "hearth.sock", "a socket", S_IFSOCK },   { "hearth.lock", "a file", S_IFREG },
-        { "hearth.conf", "a file", S_IFREG },      { "master.key", "a file", S_IFREG },
-        { "hearth.db", "a file", S_IFREG },        { "backend.db", "a file", S_IFREG },
-        { "vectors.db", "a file", S_IFREG },       { "run", "a folder", S_IFDIR },
-        { "run/activities", "a folder", S_IFDIR }, { "local-apps", "a folder", S_IFDIR },
-        { "agents", "a folder", S_IFDIR },
+        { "hearth.sock", "a socket", S_IFSOCK }, { "hearth.lock", "a file", S_IFREG },
+        { "hearth.conf", "a file", S_IFREG },    { "master.key", "a file", S_IFREG },
+        { "hearth.db", "a file", S_IFREG },      { "backend.db", "a file", S_IFREG },
+        { "vectors.db", "a file", S_IFREG },     { "vectors.side", "a folder", S_IFDIR },
+        { "run", "a folder", S_IFDIR },          { "run/activities", "a folder", S_IFDIR },
+        { "local-apps", "a folder", S_IFDIR },   { "agents", "a folder", S_IFDIR },
     };
     struct stat st;
 

@@ -28,6 +28,7 @@ static const struct migration migrations[] = {
     { "bytes of spaces", "ALTER TABLE spaces ADD COLUMN n_bytes INTEGER NOT NULL DEFAULT 0;"
                          "UPDATE spaces SET n_bytes = (SELECT coalesce(sum(" VECTORS_DB_ROW_BYTES
                          "), 0) FROM vectors WHERE space = spaces.id)" },
+    { "side files of spaces", "ALTER TABLE spaces ADD COLUMN side_mark INTEGER NOT NULL DEFAULT 0" },
 };
 
 const size_t vectors_db_n_migrations = ARRAY_SIZE(migrations);
@@ -111,13 +112,14 @@ int vectors_db_find(struct vectors_db *db, const char *space, struct vectors_db_
     int r;
 
     r = sql_query(readers_get(db->readers), &rows, e,
-                  "SELECT id, n_dimensions, n_rows, n_bytes FROM spaces WHERE name = ?", "s", space);
+                  "SELECT id, n_dimensions, n_rows, n_bytes, side_mark FROM spaces WHERE name = ?", "s", space);
     if (r == 0)
         r = sql_step(rows, e);
     if (r < 0)
         return r;
     if (r > 0)
-        found = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2), sql_int(rows, 3) };
+        found = (struct vectors_db_space){ sql_int(rows, 0), sql_int(rows, 1), sql_int(rows, 2), sql_int(rows, 3),
+                                           sql_int(rows, 4) };
     if (r > 0 && (found.n_dimensions < 1 || found.n_dimensions > LIMIT_DIMENSIONS || found.n_rows < 0))
         return err_set(e, -EUCLEAN, "STORE_DAMAGED", "the namespace %.100s has %lld dimensions", space,
                        (long long)found.n_dimensions);
@@ -185,4 +187,54 @@ static int touch_space(struct sql_db *db, void *space, struct err *e)
 int vectors_db_touch(struct vectors_db *db, const char *space, struct err *e)
 {
     return writer_run(db->writer, touch_space, (void *)space, e);
+}
+
+/* --- side files --- */
+
+void vectors_db_row_range(int64_t space_id, int64_t *ret_first, int64_t *ret_last)
+{
+    *ret_first = vectors_db_first_row(space_id);
+    *ret_last = vectors_db_last_row(space_id);
+}
+
+struct side_note {
+    int64_t space_id, mark;
+};
+
+static int note_side(struct sql_db *db, void *arg, struct err *e)
+{
+    const struct side_note *note = arg;
+    int r = sql_exec(db, e, "UPDATE spaces SET side_mark = ? WHERE id = ?", "ii", note->mark, note->space_id);
+
+    if (r == 0 && sql_changes(db) == 0)
+        return err_set(e, -ENOENT, "VECTOR_NOT_FOUND", "the namespace %lld was deleted", (long long)note->space_id);
+    return r;
+}
+
+int vectors_db_note_side(struct vectors_db *db, int64_t space_id, int64_t mark, struct err *e)
+{
+    struct side_note note = { space_id, mark };
+
+    return writer_run(db->writer, note_side, &note, e);
+}
+
+int vectors_db_sides(struct vectors_db *db, int64_t **ret, size_t *ret_n, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int64_t *ids = xcalloc(LIMIT_VECTOR_NAMESPACES, sizeof(*ids));
+    size_t n = 0;
+    int r;
+
+    r = sql_query(readers_get(db->readers), &rows, e, "SELECT id FROM spaces WHERE side_mark <> 0 ORDER BY id", NULL);
+    while (r == 0 && n < LIMIT_VECTOR_NAMESPACES && (r = sql_step(rows, e)) > 0) {
+        ids[n++] = sql_int(rows, 0);
+        r = 0;
+    }
+    if (r < 0) {
+        free(ids);
+        return r;
+    }
+    *ret = ids;
+    *ret_n = n;
+    return 0;
 }

@@ -17,9 +17,9 @@
 struct vectors_db;
 struct instance;
 
-/* id 0: no space has that name. n_bytes: ids, metadata and vectors of its rows. */
+/* id 0: no space has that name. n_bytes: ids, metadata and vectors of its rows. side_mark: what was noted last. */
 struct vectors_db_space {
-    int64_t id, n_dimensions, n_rows, n_bytes;
+    int64_t id, n_dimensions, n_rows, n_bytes, side_mark;
 };
 
 struct vectors_db_put {
@@ -81,6 +81,13 @@ int vectors_db_touch(struct vectors_db *db, const char *space, struct err *e) MU
 int vectors_db_recent(struct vectors_db *db, int64_t limit, struct arena *a, struct field_strings *ret,
                       struct err *e) MUST_CHECK;
 
+/* The lowest and highest number that a row of the space may have. */
+void vectors_db_row_range(int64_t space_id, int64_t *ret_first, int64_t *ret_last);
+/* Notes the mark of the space's side file (vector/engine/side.h). -ENOENT: there is no such space any more. */
+int vectors_db_note_side(struct vectors_db *db, int64_t space_id, int64_t mark, struct err *e) MUST_CHECK;
+/* The ids of all spaces that have such a mark, in order; free() the array. */
+int vectors_db_sides(struct vectors_db *db, int64_t **ret, size_t *ret_n, struct err *e) MUST_CHECK;
+
 /* Between begin and end, the following functions read one state of the file, on this thread's connection. */
 int vectors_db_begin(struct vectors_db *db, struct err *e) MUST_CHECK;
 void vectors_db_end(struct vectors_db *db);
@@ -88,10 +95,15 @@ void vectors_db_end(struct vectors_db *db);
 /* vector: unaligned, invalid after the visitor returns. */
 typedef int vectors_db_visit(void *arg, int64_t row, const void *vector, struct err *e);
 typedef int vectors_db_visit_metadata(void *arg, int64_t row, const char *metadata, struct err *e);
+typedef int vectors_db_visit_row(void *arg, int64_t row, struct err *e);
 
-/* All vectors of a space in order of their rows. A row whose vector has another length: -EUCLEAN STORE_DAMAGED. */
-int vectors_db_load(struct vectors_db *db, const struct vectors_db_space *space, vectors_db_visit *visit, void *arg,
-                    struct err *e) MUST_CHECK;
+/* The vectors of a space's rows above after_row, in order of their rows. A row whose vector has another length:
+ * -EUCLEAN STORE_DAMAGED. */
+int vectors_db_load(struct vectors_db *db, const struct vectors_db_space *space, int64_t after_row,
+                    vectors_db_visit *visit, void *arg, struct err *e) MUST_CHECK;
+/* Visits the numbers of all rows of a space, in order of their ids, from an index alone. */
+int vectors_db_each_row(struct vectors_db *db, int64_t space_id, vectors_db_visit_row *visit, void *arg,
+                        struct err *e) MUST_CHECK;
 /* Visits the vectors of the rows that exist. */
 int vectors_db_each(struct vectors_db *db, const struct vectors_db_space *space, const int64_t *rows, size_t n,
                     vectors_db_visit *visit, void *arg, struct err *e) MUST_CHECK;
@@ -104,7 +116,6 @@ int vectors_db_each_of_document(struct vectors_db *db, int64_t space_id, const c
 
 /* Updates the space's full-text index of metadata.text, or makes it at the first call; not between begin and end. */
 int vectors_db_text_ready(struct vectors_db *db, int64_t space_id, struct err *e) MUST_CHECK;
-typedef int vectors_db_visit_row(void *arg, int64_t row, struct err *e);
 /* Visits rows whose text contains any of the words, best first, until the visitor returns 1. */
 int vectors_db_text_search(struct vectors_db *db, int64_t space_id, const char *text, vectors_db_visit_row *visit,
                            void *arg, struct err *e) MUST_CHECK;

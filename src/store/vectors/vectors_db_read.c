@@ -58,15 +58,29 @@ static int visit_vectors(struct sql_rows *rows, const struct vectors_db_space *s
     return r_visit < 0 ? r_visit : MIN(r, 0);
 }
 
-int vectors_db_load(struct vectors_db *db, const struct vectors_db_space *space, vectors_db_visit *visit, void *arg,
-                    struct err *e)
+int vectors_db_load(struct vectors_db *db, const struct vectors_db_space *space, int64_t after_row,
+                    vectors_db_visit *visit, void *arg, struct err *e)
 {
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
     r = sql_query(reader_of(db), &rows, e, "SELECT row, vector FROM vectors WHERE row BETWEEN ? AND ? ORDER BY row",
-                  "ii", vectors_db_first_row(space->id), vectors_db_last_row(space->id));
+                  "ii", MAX(after_row + 1, vectors_db_first_row(space->id)), vectors_db_last_row(space->id));
     return r < 0 ? r : visit_vectors(rows, space, visit, arg, e);
+}
+
+int vectors_db_each_row(struct vectors_db *db, int64_t space_id, vectors_db_visit_row *visit, void *arg, struct err *e)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    int r, r_visit = 0;
+
+    r = sql_query(reader_of(db), &rows, e, "SELECT row FROM vectors INDEXED BY vectors_by_id WHERE space = ?", "i",
+                  space_id);
+    while (r == 0 && r_visit == 0 && (r = sql_step(rows, e)) > 0) {
+        r_visit = visit(arg, sql_int(rows, 0), e);
+        r = 0;
+    }
+    return r_visit < 0 ? r_visit : r;
 }
 
 static int visit_one(struct vectors_db *db, const struct vectors_db_space *space, int64_t row, vectors_db_visit *visit,

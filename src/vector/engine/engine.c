@@ -5,6 +5,7 @@
 #include "store/instance.h"
 #include "vector/engine/quant.h"
 #include "vector/engine/sketch_kernel.h"
+#include <unistd.h>
 
 /* --- the table --- */
 
@@ -106,7 +107,7 @@ void engine_evict(struct engine *engine, const struct space *keep)
 
 enum space_need engine_need(struct engine *engine, struct space *s)
 {
-    return space_need(s, engine->list_above_rows, engine->sketch_deviations > 0);
+    return space_need(s, &engine->source, engine->list_above_rows);
 }
 
 int engine_read_rows(struct engine *engine, struct space *s, struct err *e)
@@ -115,7 +116,7 @@ int engine_read_rows(struct engine *engine, struct space *s, struct err *e)
     int r;
 
     pthread_rwlock_wrlock(&s->gate);
-    r = space_load(s, engine->db, e);
+    r = space_load(s, &engine->source, e);
     pthread_rwlock_unlock(&s->gate);
     if (r == 0 && space_has_rows(s))
         metric_observe(engine->load_seconds, (double)(clock_mono_us() - started_us) / 1e6);
@@ -178,6 +179,8 @@ static struct vectors *engine_close(struct vectors *v)
         while (engine->buckets[i])
             forget(engine, engine->buckets[i]);
     vectors_db_close(engine->db);
+    if (engine->source.side_folder >= 0)
+        close(engine->source.side_folder);
     pthread_mutex_destroy(&engine->lock);
     free(engine);
     return NULL;
@@ -212,6 +215,8 @@ static void open_metrics(struct engine *engine)
     engine->renew_seconds = metric_histogram("hearth_vector_renew_seconds",
                                              "Time to build the lists of a namespace, or to compact it.", "");
     engine->n_renewals = metric_counter("hearth_vector_renewals_total", "Lists built and compactions done.", "");
+    engine->n_sides_refused = metric_counter("hearth_vector_side_refused_total",
+                                             "Side files that were missing, damaged or of another state.", "");
     engine->n_sketch_passed =
         metric_counter("hearth_vector_sketch_rows_total", "Rows whose sketches queries read.", "");
     engine->n_sketch_scored = metric_counter("hearth_vector_sketch_scored_rows_total",
@@ -239,6 +244,7 @@ int vectors_embedded_open(const struct vectors_embedded_config *c, struct vector
     engine->list_above_rows = c->list_above_rows;
     engine->target_recall = c->target_recall;
     engine->memory_bytes = c->memory_bytes;
+    engine->source.side_folder = -1;
     pthread_mutex_init(&engine->lock, NULL);
     open_metrics(engine);
     r = c->instance ? instance_admit(c->instance, INSTANCE_VECTORS, c->path, e) : 0;
@@ -246,6 +252,11 @@ int vectors_embedded_open(const struct vectors_embedded_config *c, struct vector
         r = vectors_db_open(c->path, c->instance, &engine->db, e);
     if (r < 0 && c->instance && instance_give_up(c->instance, INSTANCE_VECTORS, c->path, r, e) == 0)
         r = vectors_db_open(c->path, c->instance, &engine->db, e);
+    if (r == 0)
+        engine->source = (struct space_source){ .db = engine->db,
+                                                .side_folder = c->side_folder ? side_folder_open(c->side_folder) : -1,
+                                                .has_sketches = engine->sketch_deviations > 0,
+                                                .n_refused = engine->n_sides_refused };
     if (r == 0)
         r = keeper_start(engine, &engine->keeper, e);
     if (r < 0) {

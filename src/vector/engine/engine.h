@@ -15,6 +15,7 @@ enum { ENGINE_BUCKETS = 1024, ENGINE_QUICK_ROWS = 10000 /* loaded in some hundre
 struct engine {
     struct vectors base;   /* first */
     struct vectors_db *db; /* owned */
+    struct space_source source;
     const struct kernel *kernel;
     const struct sketch_kernel *sketch_kernel;
     float sketch_deviations; /* 0: no sketches */
@@ -25,7 +26,7 @@ struct engine {
     atomic_size_t bytes;                   /* rows in memory of all namespaces */
     struct keeper *keeper;                 /* owned; its thread does background work */
     struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals, *n_sketch_passed, *n_sketch_scored,
-        *n_float_rows; /* exported from the start, with zero */
+        *n_float_rows, *n_sides_refused; /* exported from the start, with zero */
 };
 
 static inline struct engine *engine_of(struct vectors *v)

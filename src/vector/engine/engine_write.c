@@ -30,6 +30,8 @@ static int run(struct engine *engine, const char *ns, struct write *write, chang
     r = fn(engine->db, &write->change, e);
     space_settle(write->space, &write->op, r == 0);
     pthread_rwlock_unlock(&write->space->gate);
+    if (r == 0 && write->change.is_dropped)
+        side_remove(engine->source.side_folder, write->change.found.id);
     if (write->change.is_dropped || engine_need(engine, write->space) != SPACE_NEEDS_NOTHING)
         keeper_wake(engine->keeper);
     engine_evict(engine, write->space);

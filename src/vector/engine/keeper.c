@@ -174,11 +174,14 @@ static int measure_recall(struct keeper *k, struct space *s, const struct slab_v
     return r;
 }
 
-static int renew_as(struct keeper *k, struct space *s, enum space_need need, const struct slab_view *view)
+static int renew_as(struct keeper *k, struct space *s, enum space_need need, const struct slab_view *view,
+                    const struct vectors_db_space *of)
 {
     switch (need) {
     case SPACE_NEEDS_SKETCHES:
         return space_add_sketches(s, view);
+    case SPACE_NEEDS_SIDE:
+        return space_save_side(s, &k->engine->source, view, of);
     case SPACE_NEEDS_RECALL:
         return measure_recall(k, s, view);
     case SPACE_NEEDS_LISTS:
@@ -207,7 +210,7 @@ static int renew(struct keeper *k, struct space *s)
 
     if (need == SPACE_NEEDS_NOTHING || !space_view(s, &view, &of))
         return -ENOENT;
-    r = renew_as(k, s, need, &view);
+    r = renew_as(k, s, need, &view, &of);
     slab_view_clear(&view);
     if (r == 0 && (need == SPACE_NEEDS_LISTS || need == SPACE_NEEDS_COMPACTION))
         count_renewal(k->engine, started_us);
@@ -239,6 +242,37 @@ static void renew_all(struct keeper *k)
 
 /* --- the thread --- */
 
+/* The namespaces with side files, in order of their ids. */
+struct sides {
+    int64_t *ids;
+    size_t n;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static bool has_side(void *arg, int64_t space_id)
+{
+    const struct sides *sides = arg;
+
+    return bsearch(&space_id, sides->ids, sides->n, sizeof(*sides->ids), by_id) != NULL;
+}
+
+/* Removes side files of namespaces that were deleted while no service ran, or that another vectors.db left. */
+static void sweep_sides(struct keeper *k)
+{
+    struct sides sides = { 0 };
+
+    if (vectors_db_sides(k->engine->db, &sides.ids, &sides.n, NULL) < 0)
+        return;
+    side_sweep(k->engine->source.side_folder, has_side, &sides);
+    free(sides.ids);
+}
+
 static void sweep(struct keeper *k)
 {
     struct err e = { 0 };
@@ -268,6 +302,7 @@ static void *keeper_main(void *arg)
     struct keeper *k = arg;
 
     preload(k);
+    sweep_sides(k);
     sweep(k);
     renew_all(k);
     while (wait_for_work(k)) {

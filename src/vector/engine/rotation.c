@@ -14,11 +14,16 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+size_t rotation_width(size_t n_dimensions)
+{
+    return (n_dimensions + ROTATION_MULTIPLE - 1) / ROTATION_MULTIPLE * ROTATION_MULTIPLE;
+}
+
 void rotation_init(struct rotation *r, size_t n_dimensions)
 {
     uint64_t state = 77;
 
-    r->width = (n_dimensions + ROTATION_MULTIPLE - 1) / ROTATION_MULTIPLE * ROTATION_MULTIPLE;
+    r->width = rotation_width(n_dimensions);
     for (r->span = 8; r->span * 2 <= r->width; r->span *= 2)
         ;
     r->signs = xcalloc(ROTATION_ROUNDS * r->width, sizeof(*r->signs));

@@ -17,6 +17,7 @@ struct rotation {
     float *signs;       /* owned */
 };
 
+size_t rotation_width(size_t n_dimensions);
 void rotation_init(struct rotation *r, size_t n_dimensions);
 void rotation_clear(struct rotation *r);
 void rotation_apply(const struct rotation *r, float *x);

@@ -28,6 +28,11 @@ static size_t n_signs_for(size_t n_dimensions, size_t width)
     return (wanted + ROTATION_MULTIPLE - 1) / ROTATION_MULTIPLE * ROTATION_MULTIPLE;
 }
 
+static size_t block_bytes_for(size_t n_signs)
+{
+    return sketch_code_bytes(n_signs) + 2 * SKETCH_BLOCK_ROWS * sizeof(float);
+}
+
 /* The deviation of an error, as a share of factor * |v - c|: with all signs sqrt(1 - 2 / pi). */
 static float spread_of(double share)
 {
@@ -41,7 +46,7 @@ struct sketch_set *sketch_set_new(size_t n_dimensions, atomic_size_t *account)
     rotation_init(&set->rotation, n_dimensions);
     set->n_dimensions = n_dimensions;
     set->n_signs = n_signs_for(n_dimensions, set->rotation.width);
-    set->block_bytes = sketch_code_bytes(set->n_signs) + 2 * SKETCH_BLOCK_ROWS * sizeof(float);
+    set->block_bytes = block_bytes_for(set->n_signs);
     set->spread = spread_of((double)set->n_signs / (double)set->rotation.width);
     set->regions = xcalloc(REGIONS, sizeof(struct sketch_region *));
     set->account = account;
@@ -213,13 +218,25 @@ static int add_region(struct sketch_set *set, size_t region, struct err *e)
     return 0;
 }
 
+static uint8_t *blocks_of(const struct sketch_set *set, const struct sketch_region *region, size_t i)
+{
+    return region->memory + i * UNIT_BLOCKS * set->block_bytes;
+}
+
+static float *centre_of(const struct sketch_set *set, const struct sketch_region *region, size_t i)
+{
+    float *centres = (float *)(void *)blocks_of(set, region, REGION_UNITS);
+
+    return centres + i * set->rotation.width;
+}
+
 static void make_unit(struct sketch_set *set, const struct slab *slab, struct sketch_region *region, size_t i)
 {
     size_t width = set->rotation.width;
     struct making m = { .set = set, .slab = slab, .first = set->n * SKETCH_UNIT_ROWS, .unit = &region->units[i] };
 
-    m.blocks = region->memory + i * UNIT_BLOCKS * set->block_bytes;
-    m.centre = (float *)(void *)(region->memory + REGION_UNITS * UNIT_BLOCKS * set->block_bytes) + i * width;
+    m.blocks = blocks_of(set, region, i);
+    m.centre = centre_of(set, region, i);
     m.row = xcalloc(width, sizeof(float));
     *m.unit = (struct sketch_unit){ .blocks = m.blocks, .centre = m.centre, .least_radius = INFINITY };
     make_centre(&m);
@@ -228,18 +245,91 @@ static void make_unit(struct sketch_set *set, const struct slab *slab, struct sk
     free(m.row);
 }
 
-int sketch_add(struct sketch_set *set, const struct slab *slab, struct err *e)
+/* The region of the next unit. */
+static int make_room(struct sketch_set *set, struct err *e)
 {
     size_t region = set->n / REGION_UNITS;
-    int r = 0;
 
-    if (!set->regions[region])
-        r = add_region(set, region, e);
-    if (r < 0)
-        return r;
-    make_unit(set, slab, set->regions[region], set->n % REGION_UNITS);
+    return set->regions[region] ? 0 : add_region(set, region, e);
+}
+
+static void count_unit(struct sketch_set *set)
+{
     set->n++;
     atomic_fetch_add(set->account, unit_bytes(set));
+}
+
+int sketch_add(struct sketch_set *set, const struct slab *slab, struct err *e)
+{
+    int r = make_room(set, e);
+
+    if (r < 0)
+        return r;
+    make_unit(set, slab, set->regions[set->n / REGION_UNITS], set->n % REGION_UNITS);
+    count_unit(set);
+    return 0;
+}
+
+/* --- images --- */
+
+/* The numbers of a unit, before its blocks and its centre. */
+struct image_head {
+    float centre_square, most_square, least_radius, most_radius, mean_factor, most_scale;
+};
+
+size_t sketch_image_bytes(size_t n_dimensions)
+{
+    size_t width = rotation_width(n_dimensions), n_signs = n_signs_for(n_dimensions, width);
+
+    if (!sketch_fits(n_dimensions))
+        return 0;
+    return sizeof(struct image_head) + UNIT_BLOCKS * block_bytes_for(n_signs) + width * sizeof(float);
+}
+
+void sketch_save(const struct sketch_set *set, size_t unit, uint8_t *ret_image)
+{
+    const struct sketch_unit *u = sketch_unit_of(set, unit);
+    struct image_head head = { u->centre_square, u->most_square, u->least_radius,
+                               u->most_radius,   u->mean_factor, u->most_scale };
+
+    memcpy(ret_image, &head, sizeof(head));
+    memcpy(ret_image + sizeof(head), u->blocks, UNIT_BLOCKS * set->block_bytes);
+    memcpy(ret_image + sizeof(head) + UNIT_BLOCKS * set->block_bytes, u->centre, set->rotation.width * sizeof(float));
+}
+
+static bool is_image(const struct image_head *h)
+{
+    return isfinite(h->centre_square) && isfinite(h->most_square) && isfinite(h->least_radius) &&
+           isfinite(h->most_radius) && isfinite(h->mean_factor) && isfinite(h->most_scale);
+}
+
+int sketch_restore(struct sketch_set *set, const uint8_t *image)
+{
+    struct sketch_region *region;
+    struct image_head head;
+    struct sketch_unit *unit;
+    int r;
+
+    memcpy(&head, image, sizeof(head));
+    if (!is_image(&head))
+        return -EBADMSG;
+    r = make_room(set, NULL);
+    if (r < 0)
+        return r;
+    region = set->regions[set->n / REGION_UNITS];
+    unit = &region->units[set->n % REGION_UNITS];
+    *unit = (struct sketch_unit){ .centre_square = head.centre_square,
+                                  .most_square = head.most_square,
+                                  .least_radius = head.least_radius,
+                                  .most_radius = head.most_radius,
+                                  .mean_factor = head.mean_factor,
+                                  .most_scale = head.most_scale,
+                                  .blocks = blocks_of(set, region, set->n % REGION_UNITS),
+                                  .centre = centre_of(set, region, set->n % REGION_UNITS) };
+    memcpy(blocks_of(set, region, set->n % REGION_UNITS), image + sizeof(head), UNIT_BLOCKS * set->block_bytes);
+    memcpy(centre_of(set, region, set->n % REGION_UNITS), image + sizeof(head) + UNIT_BLOCKS * set->block_bytes,
+           set->rotation.width * sizeof(float));
+    count_unit(set);
     return 0;
 }
 

@@ -26,6 +26,7 @@ enum {
     SKETCH_UNIT_ROWS = 4096,
     SKETCH_LEAST_DIMENSIONS = 64,  /* rows of fewer dimensions are as small as their sketches */
     SKETCH_WIDE_DIMENSIONS = 1536, /* from here on half the signs */
+    SKETCH_FORMAT = 1,             /* of an image; raise it when the bytes of a unit change their meaning */
 };
 
 struct sketch_unit {
@@ -54,6 +55,12 @@ struct sketch_set *sketch_set_free(struct sketch_set *set);
 /* Makes the unit after those that are there (set->n), from the codes of its rows. -ENOMEM. */
 int sketch_add(struct sketch_set *set, const struct slab *slab, struct err *e) MUST_CHECK;
 const struct sketch_unit *sketch_unit_of(const struct sketch_set *set, size_t unit);
+
+/* A unit as bytes, to keep it in a file; 0 bytes when the dimensions are too few for sketches. */
+size_t sketch_image_bytes(size_t n_dimensions);
+void sketch_save(const struct sketch_set *set, size_t unit, uint8_t *ret_image);
+/* Adds the unit of an image after those that are there. -EBADMSG: it is none; -ENOMEM. */
+int sketch_restore(struct sketch_set *set, const uint8_t *image) MUST_CHECK;
 
 /* A query as the kernels read it. */
 struct sketch_query {

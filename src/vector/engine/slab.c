@@ -118,21 +118,33 @@ static int add_chunk(struct slab *s, struct err *e)
     return 0;
 }
 
+static int make_room(struct slab *s, size_t at, struct err *e)
+{
+    return at / SLAB_CHUNK_ROWS == s->n_chunks ? add_chunk(s, e) : 0;
+}
+
+int slab_write_rows(struct slab *s, size_t at, const uint8_t *codes, const float *scales, const int64_t *rows, size_t n,
+                    struct err *e)
+{
+    for (size_t done = 0, some; done < n; done += some) {
+        size_t slot = (at + done) % SLAB_CHUNK_ROWS;
+        struct slab_chunk *chunk;
+        int r = make_room(s, at + done, e);
+
+        if (r < 0)
+            return r;
+        chunk = &s->chunks[(at + done) / SLAB_CHUNK_ROWS];
+        some = MIN(n - done, SLAB_CHUNK_ROWS - slot);
+        memcpy(chunk->codes + slot * s->stride, codes + done * s->stride, some * s->stride);
+        memcpy(chunk->scales + slot, scales + done, some * sizeof(*scales));
+        memcpy(chunk->rows + slot, rows + done, some * sizeof(*rows));
+    }
+    return 0;
+}
+
 int slab_write(struct slab *s, size_t at, const uint8_t *codes, float scale, int64_t row, struct err *e)
 {
-    struct slab_chunk *chunk;
-    int r = 0;
-
-    if (at / SLAB_CHUNK_ROWS == s->n_chunks)
-        r = add_chunk(s, e);
-    if (r < 0)
-        return r;
-    chunk = &s->chunks[at / SLAB_CHUNK_ROWS];
-    at %= SLAB_CHUNK_ROWS;
-    memcpy(chunk->codes + at * s->stride, codes, s->stride);
-    chunk->scales[at] = scale;
-    chunk->rows[at] = row;
-    return 0;
+    return slab_write_rows(s, at, codes, &scale, &row, 1, e);
 }
 
 void slab_publish(struct slab *s, size_t n)
@@ -175,6 +187,21 @@ static bool search(const struct slab *s, size_t n, size_t (*slot_of)(const struc
         return false;
     *ret = slot_of(s, low);
     return true;
+}
+
+size_t slab_n_up_to(const struct slab *s, size_t n, int64_t row)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (slab_row(s, slab_slot_in_order(s, middle)) <= row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* Finds the slot of a row of the file among the first n slots. */

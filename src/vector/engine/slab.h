@@ -74,6 +74,19 @@ void slab_unmap(void *memory, size_t n);
  */
 int slab_write(struct slab *s, size_t at, const uint8_t *codes, float scale, int64_t row, struct err *e) MUST_CHECK;
 
+/* The same for n rows from slot `at` on. */
+int slab_write_rows(struct slab *s, size_t at, const uint8_t *codes, const float *scales, const int64_t *rows, size_t n,
+                    struct err *e) MUST_CHECK;
+
+/* --- in the order of their numbers, also when lists have another order --- */
+
+static inline size_t slab_slot_in_order(const struct slab *s, size_t i)
+{
+    return i < s->n_listed ? s->listed_by_row[i] : i;
+}
+
+size_t slab_n_up_to(const struct slab *s, size_t n, int64_t row); /* of the first n slots: rows not above the row */
+
 /* --- under the owner's lock --- */
 
 void slab_publish(struct slab *s, size_t n); /* the first n slots are now rows */

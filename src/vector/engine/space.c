@@ -131,6 +131,8 @@ static void apply(struct space *s, const struct space_op *op)
     pthread_mutex_lock(&s->lock);
     s->slab = slab_unref(s->slab);
     s->id = 0;
+    s->side = (struct side_state){ 0 };
+    s->side_wait_n = 0;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -188,37 +190,81 @@ static int load_row(void *arg, int64_t row, const void *vector, struct err *e)
     return r;
 }
 
-static int load_rows(struct vectors_db *db, const struct vectors_db_space *of, struct slab *slab, struct err *e)
+/* Rows above after_row, from their floats. */
+static int load_rows(const struct space_source *from, const struct vectors_db_space *of, struct slab *slab,
+                     int64_t after_row, struct err *e)
 {
     struct loading l = { slab, xcalloc(slab->stride, 1) };
     int r;
 
-    r = vectors_db_load(db, of, load_row, &l, e);
+    r = vectors_db_load(from->db, of, after_row, load_row, &l, e);
     free(l.codes);
     return r;
 }
 
-int space_load(struct space *s, struct vectors_db *db, struct err *e)
+/* What the side file has, and what vectors.db has since. */
+static int load_with_side(const struct space_source *from, const struct vectors_db_space *of, struct slab *slab,
+                          struct side_state *ret, struct err *e)
+{
+    int r;
+
+    r = space_side_load(from, of, slab, ret, e);
+    if (r == 0)
+        r = load_rows(from, of, slab, ret->last_row, e);
+    return r == 0 && ret->n_chunks > 0 ? space_side_settle(from, of, slab, e) : r;
+}
+
+static int load_slab(const struct space_source *from, const struct vectors_db_space *of, atomic_size_t *account,
+                     struct slab **ret, struct side_state *ret_side, struct err *e)
+{
+    struct slab *slab = slab_new((size_t)of->n_dimensions, account);
+    int r;
+
+    r = load_with_side(from, of, slab, ret_side, e);
+    if (r == -ESTALE) {
+        slab_unref(slab);
+        slab = slab_new((size_t)of->n_dimensions, account);
+        *ret_side = (struct side_state){ 0 };
+        r = load_rows(from, of, slab, 0, e);
+    }
+    if (r == 0)
+        *ret = TAKE(slab);
+    slab_unref(slab);
+    return r;
+}
+
+/* Between begin and end. *ret stays NULL when there is no such namespace. */
+static int load_found(struct space *s, const struct space_source *from, struct vectors_db_space *ret_of,
+                      struct slab **ret, struct side_state *ret_side, struct err *e)
+{
+    int r;
+
+    r = vectors_db_find(from->db, s->name, ret_of, e);
+    return r < 0 || ret_of->id == 0 ? r : load_slab(from, ret_of, s->account, ret, ret_side, e);
+}
+
+int space_load(struct space *s, const struct space_source *from, struct err *e)
 {
     struct vectors_db_space of = { 0 };
+    struct side_state side = { 0 };
     struct slab *slab = NULL;
     int r;
 
     if (s->is_loaded)
         return 0;
-    r = vectors_db_find(db, s->name, &of, e);
-    if (r < 0 || of.id == 0)
+    r = vectors_db_begin(from->db, e);
+    if (r < 0)
         return r;
-    slab = slab_new((size_t)of.n_dimensions, s->account);
-    r = load_rows(db, &of, slab, e);
-    if (r < 0) {
-        slab_unref(slab);
+    r = load_found(s, from, &of, &slab, &side, e);
+    vectors_db_end(from->db);
+    if (r < 0 || !slab)
         return r;
-    }
     pthread_mutex_lock(&s->lock);
     s->is_loaded = true;
     s->id = of.id;
     s->slab = slab;
+    s->side = side;
+    s->side_wait_n = 0;
     pthread_mutex_unlock(&s->lock);
     return 0;
 }
@@ -230,6 +276,7 @@ void space_unload(struct space *s)
     s->slab = slab_unref(s->slab);
     s->is_loaded = false;
     s->id = 0;
+    s->side = (struct side_state){ 0 };
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -10,7 +10,18 @@
 #include "store/vectors/vectors_db.h"
 #include "vector/engine/columns.h"
 #include "vector/engine/scan.h"
+#include "vector/engine/side.h"
 #include "vector/engine/slab.h"
+
+struct metric;
+
+/* Where rows are read from. */
+struct space_source {
+    struct vectors_db *db; /* borrowed */
+    int side_folder;       /* -1: none */
+    bool has_sketches;
+    struct metric *n_refused; /* side files that were missing, damaged or of another state */
+};
 
 /* A change on its way, on its caller's stack. */
 struct space_op {
@@ -38,6 +49,8 @@ struct space {
     bool is_loaded;
     int64_t id;        /* in the file; 0: there is no such namespace, or it is not loaded */
     struct slab *slab; /* owned reference; NULL: no rows */
+    struct side_state side;
+    size_t side_wait_n; /* rows before the next try to write the side file */
 
     struct scan_batcher batcher;
     struct columns columns;
@@ -53,25 +66,30 @@ void space_expect(struct space *s, struct space_op *op);
 void space_settle(struct space *s, struct space_op *op, bool is_stored);
 
 /* With the gate held exclusively. */
-int space_load(struct space *s, struct vectors_db *db, struct err *e) MUST_CHECK;
+int space_load(struct space *s, const struct space_source *from, struct err *e) MUST_CHECK;
 void space_unload(struct space *s);
 
 bool space_is_loaded(struct space *s);
 bool space_has_rows(struct space *s);        /* in memory: unloading would free some */
 double space_recall(struct space *s);        /* of its lists; 1 when it has none */
 double space_sketch_recall(struct space *s); /* of its sketches; 1 when it is not measured */
-/* Do the rows need sketches, a measurement of their recall, or a new order: lists, or compaction? */
+/* Do the rows need sketches, a place in the side file, a measurement of their recall, or a new order: lists, or
+ * compaction? */
 enum space_need {
     SPACE_NEEDS_NOTHING,
     SPACE_NEEDS_SKETCHES,
+    SPACE_NEEDS_SIDE,
     SPACE_NEEDS_RECALL,
     SPACE_NEEDS_LISTS,
     SPACE_NEEDS_COMPACTION
 };
-enum space_need space_need(struct space *s, int64_t list_above_rows, bool has_sketches);
+enum space_need space_need(struct space *s, const struct space_source *from, int64_t list_above_rows);
 /* Makes the sketches of the view's next unit; queries and changes continue meanwhile. One thread at a time. -ENOENT:
  * there is none to make. */
 int space_add_sketches(struct space *s, const struct slab_view *view) MUST_CHECK;
+/* Adds rows of the view to the side file; queries and changes continue meanwhile. One thread at a time. */
+int space_save_side(struct space *s, const struct space_source *from, const struct slab_view *view,
+                    const struct vectors_db_space *of) MUST_CHECK;
 /* Replaces the view's slab by `fresh`, made from the view, and adds the changes since; queries continue meanwhile,
  * changes wait during the last part. Takes ownership of fresh. -ESTALE: the namespace has another slab by now. */
 int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh) MUST_CHECK;
@@ -82,3 +100,13 @@ void space_note_tried(struct space *s, const struct slab_view *view);
 
 /* The present rows and their namespace; false: not loaded. */
 bool space_view(struct space *s, struct slab_view *ret, struct vectors_db_space *ret_of);
+
+/* --- of space_side.c, for space*.c --- */
+
+/* Adds what counts of the side file to an empty slab; *ret: nothing, when there is none. */
+int space_side_load(const struct space_source *from, const struct vectors_db_space *of, struct slab *slab,
+                    struct side_state *ret, struct err *e) MUST_CHECK;
+/* Kills the rows of a complete slab that vectors.db has no longer. -ESTALE: the slab lacks a row. */
+int space_side_settle(const struct space_source *from, const struct vectors_db_space *of, struct slab *slab,
+                      struct err *e) MUST_CHECK;
+bool space_side_is_due(const struct space *s); /* under the lock */

@@ -64,26 +64,29 @@ static enum space_need need_of_order(const struct slab *slab, int64_t list_above
     return wants_compaction(slab) ? SPACE_NEEDS_COMPACTION : SPACE_NEEDS_NOTHING;
 }
 
-/* Sketches take less time than lists, and compaction would undo them. Their recall is measured again when there are
- * twice as many. */
-static enum space_need need_of(const struct slab *slab, int64_t list_above_rows, bool has_sketches)
+/* Sketches take less time than lists, and compaction would undo them. The side file takes the sketches along. Their
+ * recall is measured again when there are twice as many. */
+static enum space_need need_of(const struct space *s, const struct space_source *from, int64_t list_above_rows)
 {
+    const struct slab *slab = s->slab;
     enum space_need order = need_of_order(slab, list_above_rows);
 
-    if (order == SPACE_NEEDS_COMPACTION || !has_sketches)
+    if (order == SPACE_NEEDS_COMPACTION)
         return order;
-    if (wants_sketches(slab))
+    if (from->has_sketches && wants_sketches(slab))
         return SPACE_NEEDS_SKETCHES;
+    if (from->side_folder >= 0 && space_side_is_due(s))
+        return SPACE_NEEDS_SIDE;
     return slab->n_sketched > 0 && slab->n_sketched >= 2 * slab->n_measured ? SPACE_NEEDS_RECALL : order;
 }
 
-enum space_need space_need(struct space *s, int64_t list_above_rows, bool has_sketches)
+enum space_need space_need(struct space *s, const struct space_source *from, int64_t list_above_rows)
 {
     enum space_need need = SPACE_NEEDS_NOTHING;
 
     pthread_mutex_lock(&s->lock);
     if (s->slab)
-        need = need_of(s->slab, list_above_rows, has_sketches);
+        need = need_of(s, from, list_above_rows);
     pthread_mutex_unlock(&s->lock);
     return need;
 }

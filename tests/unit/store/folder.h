@@ -16,6 +16,7 @@
 struct folder {
     char path[64];
     char file[96];
+    char side[96]; /* a folder that is not there yet */
 };
 
 static inline struct folder folder_make(void)
@@ -24,6 +25,7 @@ static inline struct folder folder_make(void)
 
     assert(mkdtemp(f.path));
     snprintf(f.file, sizeof(f.file), "%s/t.db", f.path);
+    snprintf(f.side, sizeof(f.side), "%s/t.side", f.path);
     return f;
 }
 
@@ -44,11 +46,17 @@ static inline size_t folder_count(const struct folder *f, const char *text, char
     return n;
 }
 
+/* With the files of its folders. */
 static inline void folder_remove(struct folder *f)
 {
+    struct folder inner;
     char path[512];
 
-    while (folder_count(f, "", path) > 0)
-        unlink(path);
+    while (folder_count(f, "", path) > 0) {
+        if (unlink(path) == 0)
+            continue;
+        snprintf(inner.path, sizeof(inner.path), "%s", path);
+        folder_remove(&inner);
+    }
     rmdir(f->path);
 }

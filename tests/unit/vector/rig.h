@@ -40,6 +40,7 @@ struct rig {
 static inline void rig_reopen(struct rig *x)
 {
     x->config.path = x->folder.file;
+    x->config.side_folder = x->folder.side;
     if (x->v)
         x->v = x->v->ops->close(x->v);
     MUST(vectors_embedded_open(&x->config, &x->v, &x->e));

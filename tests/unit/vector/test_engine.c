@@ -374,8 +374,10 @@ static void a_file_from_before_bytes_were_counted_is_counted_once(void **state)
     rig_put(x, "sdk_a_two", "id", east, 3, NULL);
     x->v = x->v->ops->close(x->v);
     assert_int_equal(sqlite3_open(x->folder.file, &file), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(file, "ALTER TABLE spaces DROP COLUMN n_bytes; PRAGMA user_version = 1", NULL, NULL,
-                                  NULL),
+    assert_int_equal(sqlite3_exec(file,
+                                  "ALTER TABLE spaces DROP COLUMN n_bytes; ALTER TABLE spaces DROP COLUMN side_mark;"
+                                  " PRAGMA user_version = 1",
+                                  NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(file);
     rig_reopen(x);
