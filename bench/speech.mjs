@@ -1,18 +1,22 @@
-// Speech: the first audio of /sdk/tts/stream with warm workers, the share of real time, eight at once; beside the engines' own programs (Debian: espeak-ng, flite).
-import { execFileSync, spawnSync } from 'node:child_process';
+// Speech: the first audio of /sdk/tts/stream with warm workers, the share of real time, eight at once; recordings to text, their share of real time and
+// the worker's memory; beside the engines' own programs in the same run (Debian: espeak-ng, flite, pocketsphinx).
+import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { speechWorkers } from '../tests/api/kit.mjs';
 import { emit, median, quantile } from './lib/measure.mjs';
 import { bench, diskFolder, hearth } from './lib/programs.mjs';
 
-const rounds = 5, firsts = 20;
+const rounds = 5, firsts = 50;
 const sentences = ['Please open the window and turn on the light.', 'It is a fine day in the north of the country, and nobody is in a hurry.', 'The invoice is in the queue, where it has been since Monday.',
     'Somebody ought to look at it before the end of the month.', 'Then the office may close early.'];
 let n = 0;
 const text = () => `Number ${++n}. ${sentences.join(' ')}`;      // never the same twice
 const engines = [
-    { name: 'espeak-ng', provider: 'espeak_local', voice: 'en-us', target: 10, run: (path, words) => ['espeak-ng', ['-v', 'en-us', '-w', path, words]] },
-    { name: 'flite', provider: 'flite_local', voice: 'rms', target: 130, run: (path, words) => ['flite', ['-voice', 'rms', '-t', words, '-o', path]] },
+    { name: 'espeak-ng', provider: 'espeak_local', voice: 'en-us', target: 10, program: (words) => ['espeak-ng', ['-v', 'en-us', '--stdout', words]] },
+    { name: 'flite', provider: 'flite_local', voice: 'rms', target: 130, program: (words) => ['flite', ['-voice', 'rms', '-t', words, '-o', '/dev/null']] },
 ];
 
 // Milliseconds until the first chunk has come, and the connection is then closed.
@@ -32,35 +36,99 @@ function firstAudio(url, key, body) {
     });
 }
 
+// Runs a program: the milliseconds to its first output, which of flite is the whole, and to its end.
+function ran([command, args], watch) {
+    return new Promise((done, fail) => {
+        const began = performance.now();
+        const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+        let first;
+        child.on('error', fail);
+        child.stdout.on('data', () => { first ??= performance.now() - began; });
+        child.on('close', () => { const ms = performance.now() - began; done({ first: first ?? ms, ms }); });
+        watch?.(child.pid);
+    });
+}
+
 const hasProgram = (name) => spawnSync('which', [name]).status === 0;
 const secondsOf = (wav) => wav.readUInt32LE(40) / wav.readUInt32LE(28);
+const timed = async (what) => { const began = performance.now(); return [await what(), performance.now() - began]; };
+
+async function measureFirst(url, key, { name, provider, voice, target, program }) {
+    const ours = [], theirs = [], isThere = hasProgram(name);
+    for (let i = 0; i < firsts; i++) {
+        const words = `${sentences[0]} ${++n}.`;
+        ours.push(await firstAudio(url, key, { text: words, provider, voice }));
+        if (isThere)
+            theirs.push((await ran(program(words))).first);
+    }
+    const beside = (of) => (isThere ? { peer: [of(theirs)], peer_name: `${name}, the program` } : {});
+    emit({ what: `${name}: first audio of a stream, median`, unit: 'ms', better: 'less', hearth: [median(ours)], ...beside(median), target: { of: 'value', at: target } });
+    emit({ what: `${name}: first audio of a stream, 99 %`, unit: 'ms', better: 'less', hearth: [quantile(ours, 0.99)], ...beside((all) => quantile(all, 0.99)) });
+}
+
+async function measureWhole(ask, { name, program }) {
+    const one = { ours: [], theirs: [] }, eight = { ours: [], theirs: [] }, isThere = hasProgram(name);
+    const all = (what) => timed(() => Promise.all(Array.from({ length: 8 }, what)));
+    for (let round = 0; round < rounds; round++) {
+        const [reply, ms] = await timed(() => ask());
+        const seconds = secondsOf(reply.bytes);
+        one.ours.push(seconds * 1000 / ms);
+        const [replies, together] = await all(() => ask());
+        const sum = replies.reduce((total, { bytes }) => total + secondsOf(bytes), 0);
+        eight.ours.push(sum * 1000 / together);
+        if (isThere) {
+            one.theirs.push(seconds * 1000 / (await ran(program(text()))).ms);
+            eight.theirs.push(sum * 1000 / (await all(() => ran(program(text()))))[1]);
+        }
+    }
+    const beside = (peer) => (isThere ? { peer, peer_name: `${name}, the program` } : {});
+    emit({ what: `${name}: a text of six sentences, times real time`, unit: 'x', better: 'more', hearth: one.ours, ...beside(one.theirs) });
+    emit({ what: `${name}: eight such texts at once`, unit: 'x', better: 'more', hearth: eight.ours, ...beside(eight.theirs) });
+}
+
+// The most memory that a process had, as long as it can be asked; the function ends the watching.
+function watchMemory(pidOf) {
+    let most = 0, goes = true;
+    const watching = (async () => {
+        for (; goes; await pause(20))
+            try {
+                most = Math.max(most, Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pidOf()}/status`, 'utf8'))[1]) / 1024);
+            } catch { /* not yet, or no more */ }
+    })();
+    return async () => { goes = false; await watching; return most; };
+}
+
+async function measureHearing(h, call, wav, path) {
+    const seconds = secondsOf(wav), ours = [], theirs = [], memory = [], theirMemory = [], isThere = hasProgram('pocketsphinx_continuous');
+    writeFileSync(path, wav);
+    for (let round = 0; round < 3; round++) {
+        const watched = watchMemory(() => speechWorkers(h).find(({ name }) => name.endsWith('ears'))?.pid);
+        const [reply, ms] = await timed(() => call('POST', '/sdk/stt/transcribe', wav));
+        if (reply.status !== 200)
+            throw new Error(reply.text);
+        ours.push(seconds * 1000 / ms);
+        memory.push(await watched());
+        if (!isThere)
+            continue;
+        let pid;
+        const theirsWatched = watchMemory(() => pid);
+        theirs.push(seconds * 1000 / (await ran(['pocketsphinx_continuous', ['-infile', path, '-logfn', '/dev/null']], (started) => { pid = started; })).ms);
+        theirMemory.push(await theirsWatched());
+    }
+    const beside = (peer) => (isThere ? { peer, peer_name: 'pocketsphinx_continuous' } : {});
+    emit({ what: `a recording of ${Math.round(seconds)} s to text, times real time`, unit: 'x', better: 'more', hearth: ours, ...beside(theirs) });
+    emit({ what: 'a recording to text: memory of the worker', unit: 'MiB', better: 'less', hearth: memory, ...beside(theirMemory) });
+}
 
 await bench(async () => {
     const h = await hearth({ settings: { 'speech.cache_mb': 0 } });
     const key = await h.key(), call = h.as({ 'x-api-key': key }), folder = diskFolder('speech');
-    for (const { name, provider, voice, target, run } of engines) {
-        const ask = (more) => call('POST', '/sdk/tts', { text: text(), provider, voice, ...more });
-        await ask();
-        const first = [];
-        for (let i = 0; i < firsts; i++)
-            first.push(await firstAudio(h.url, key, { text: sentences[0] + ` ${++n}.`, provider, voice }));
-        emit({ what: `${name}: first audio of a stream, median`, unit: 'ms', better: 'less', hearth: [median(first)], target: { of: 'value', at: target } });
-        emit({ what: `${name}: first audio of a stream, 99 %`, unit: 'ms', better: 'less', hearth: [quantile(first, 0.99)] });
-        const ours = [], theirs = [], together = [], isThere = hasProgram(name);
-        for (let round = 0; round < rounds; round++) {
-            let began = performance.now();
-            const seconds = secondsOf((await ask()).bytes);
-            ours.push(seconds * 1000 / (performance.now() - began));
-            if (isThere) {
-                began = performance.now();
-                execFileSync(...run(join(folder, 'a.wav'), text()), { stdio: 'ignore' });
-                theirs.push(seconds * 1000 / (performance.now() - began));
-            }
-            began = performance.now();
-            const all = await Promise.all(Array.from({ length: 8 }, () => ask()));
-            together.push(all.reduce((sum, { bytes }) => sum + secondsOf(bytes), 0) * 1000 / (performance.now() - began));
-        }
-        emit({ what: `${name}: a text of six sentences, times real time`, unit: 'x', better: 'more', hearth: ours, ...(isThere ? { peer: theirs, peer_name: `${name}, the program` } : {}) });
-        emit({ what: `${name}: eight such texts at once`, unit: 'x', better: 'more', hearth: together });
+    let wav;
+    for (const engine of engines) {
+        const { provider, voice } = engine, ask = () => call('POST', '/sdk/tts', { text: text(), provider, voice });
+        wav = (await ask()).bytes;                              // the worker is warm, and the last recording is flite's
+        await measureFirst(h.url, key, engine);
+        await measureWhole(ask, engine);
     }
+    await measureHearing(h, call, wav, join(folder, 'a.wav'));
 });
