@@ -146,35 +146,55 @@ static int parse_values(struct column *c)
     return r;
 }
 
-/* For each value number: does the condition hold? */
-static bool *decide(struct column *c, const struct vector_condition *condition)
+enum { HOLDS = 1, IS_UNKNOWN = 2 };
+
+/* What the condition makes of each value number. */
+static uint8_t *decide(struct column *c, const struct vector_condition *condition)
 {
-    bool *holds = xcalloc(c->n_values + COLUMN_FIRST, sizeof(*holds));
+    uint8_t *verdicts = xcalloc(c->n_values + COLUMN_FIRST, sizeof(*verdicts));
     struct json_value value;
     size_t i = COLUMN_FIRST;
 
-    holds[COLUMN_ABSENT] = vector_condition_holds(condition, (struct json_value){ 0 });
+    verdicts[COLUMN_UNKNOWN] = IS_UNKNOWN;
+    verdicts[COLUMN_ABSENT] = vector_condition_holds(condition, (struct json_value){ 0 }) ? HOLDS : 0;
     for (struct json_iter it = json_iter(c->list); c->n_values && json_next(&it, NULL, &value); i++)
-        holds[i] = vector_condition_holds(condition, value);
-    return holds;
+        verdicts[i] = vector_condition_holds(condition, value) ? HOLDS : 0;
+    return verdicts;
+}
+
+/* The rows of a block whose verdicts have the flag HOLDS; ret_unknown: those with IS_UNKNOWN. */
+static uint64_t rows_that_hold(const uint8_t *verdicts, const uint32_t *numbers, size_t n, uint64_t *ret_unknown)
+{
+    uint64_t bits = 0, unknown = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t verdict = verdicts[numbers[i]];
+
+        bits |= (verdict & HOLDS) << i;
+        unknown |= (verdict >> 1) << i;
+    }
+    *ret_unknown = unknown;
+    return bits;
 }
 
 int column_apply(struct column *c, const struct vector_condition *condition, uint64_t *mask, size_t n)
 {
-    bool is_known = true, *holds;
+    uint64_t all_unknown = 0;
+    uint8_t *verdicts;
     int r = parse_values(c);
 
     if (r < 0)
         return r;
-    holds = decide(c, condition);
-    for (size_t base = 0; base < n; base += SLAB_BLOCK_ROWS)
-        for (uint64_t bits = mask[base / SLAB_BLOCK_ROWS]; bits; bits &= bits - 1) {
-            size_t slot = base + (size_t)__builtin_ctzll(bits);
+    verdicts = decide(c, condition);
+    for (size_t base = 0; base < n; base += SLAB_BLOCK_ROWS) {
+        uint64_t *word = &mask[base / SLAB_BLOCK_ROWS], unknown, bits;
 
-            is_known = is_known && c->slots[slot] != COLUMN_UNKNOWN;
-            if (!holds[c->slots[slot]])
-                mask[base / SLAB_BLOCK_ROWS] &= ~(UINT64_C(1) << slot % SLAB_BLOCK_ROWS);
-        }
-    free(holds);
-    return is_known ? 0 : -ESTALE;
+        if (*word == 0)
+            continue;
+        bits = rows_that_hold(verdicts, c->slots + base, MIN((size_t)SLAB_BLOCK_ROWS, n - base), &unknown);
+        all_unknown |= *word & unknown;
+        *word &= bits;
+    }
+    free(verdicts);
+    return all_unknown ? -ESTALE : 0;
 }
