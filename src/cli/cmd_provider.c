@@ -16,10 +16,14 @@ const struct cli_option provider_add_options[] = {
     { "--header", .value = "HEADER", .is_many = true, .help = "to send with every request, written as 'Name: value'",
       .field = "headers" },
     { "--name", .value = "NAME", .help = "what callers say as `provider`; default: ID" },
+    { "--for", .value = "WHAT",
+      .help = "models (chats, embeddings), speech or all; default: models, or speech where there is nothing else",
+      .field = "for" },
     { .name = NULL },
 };
 const struct cli_option provider_test_options[] = {
-    { "--for", .value = "WHAT", .help = "chat or embed; default: chat, unless it only embeds", .field = "capability" },
+    { "--for", .value = "WHAT", .help = "chat, embed or speech; default: chat, where it has chats",
+      .field = "capability" },
     { "--model", .value = "MODEL", .help = "another model than the one that is set" },
     { .name = NULL },
 };
@@ -108,6 +112,7 @@ void body_provider_add(struct cli *cli, struct json_writer *w)
 {
     json_add_string(w, "preset", cli->args[0]);
     json_add_string(w, "name", cli_value(cli, "--name"));
+    json_add_string(w, "for", cli_value(cli, "--for"));
     json_add_string(w, "base_url", cli_value(cli, "--base-url"));
     json_add_string(w, "api_key", cli_value(cli, "--api-key"));
     json_add_string(w, "model", cli_value(cli, "--model"));
@@ -213,6 +218,7 @@ int run_provider_list(struct cli *cli, struct err *e)
         { "KEY", "key" },
         { "MODEL", "model" },
         { "EMBEDS WITH", "embed_model" },
+        { "FOR", "for", .drop = 2 },
         { "DEFAULT FOR", "default_for", CLI_JOINED },
         { "STATE", "state" },
         { "ADDRESS", "base_url", .drop = 5 },

@@ -248,7 +248,8 @@ static const struct cli_column search_columns[] = {
     { "SCORE", "score" }, { "ID", "id" }, { "DOCUMENT", "metadata.documentId" }, { "TEXT", "metadata.text" }, { .title = NULL },
 };
 static const struct cli_column preset_columns[] = {
-    { "ID", "id" }, { "PROVIDER", "label" }, { "CHATS", "can_chat", CLI_YES_NO }, { "EMBEDS", "can_embed", CLI_YES_NO }, { "NEEDS", "needs", CLI_JOINED },
+    { "ID", "id" }, { "PROVIDER", "label" }, { "CHATS", "can_chat", CLI_YES_NO }, { "EMBEDS", "can_embed", CLI_YES_NO },
+    { "SPEAKS", "can_speak", CLI_YES_NO }, { "HEARS", "can_hear", CLI_YES_NO }, { "NEEDS", "needs", CLI_JOINED },
     { "ADDRESS", "base_url", .drop = 2 }, { "HELP", "help", .drop = 3 }, { .title = NULL },
 };
 static const struct cli_column key_columns[] = {
@@ -419,7 +420,7 @@ const struct command commands[] = {
       .details = "TOOL is SERVER/TOOL, or builtin/TOOL." },
 
     { .words = "provider add", .makes_folder = true, .args = "ID", .n_args_min = 1, .n_args_max = 1, .options = provider_add_options, .is_json = true,
-      .run = run_provider_add, .body = body_provider_add, .made = provider_made, .summary = "Add a provider of models, or replace the one of that name",
+      .run = run_provider_add, .body = body_provider_add, .made = provider_made, .summary = "Add a provider of models or of speech, or replace the one of that name",
       .details = "ID is one of `hearth provider presets`; generic-openai is any service that speaks OpenAI's protocol;\n"
                  "stand-in needs nothing and is no language model: it repeats what you say, for first steps and for tests of apps.\n"
                  "Keys and headers are sealed in the data folder and never shown again. It counts at once, before one of that name in the environment." },

@@ -2,9 +2,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/uuid.h"
 #include "llm/local/local.h"
-#include "net/url.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,127 +20,6 @@ struct llm_accounts {
 struct settings *llm_accounts_settings(struct llm_accounts *accounts)
 {
     return accounts->settings;
-}
-
-/* ---- one account ---- */
-
-/* "127.0.0.1:11434", "0.0.0.0", "myhost": the forms people write for OLLAMA_HOST. */
-static const char *complete_address(struct arena *a, const struct llm_preset *preset, const char *text)
-{
-    unsigned port = preset->protocol->default_port;
-    const char *colon;
-
-    if (!port || strstr(text, "://"))
-        return text;
-    colon = strrchr(text, ':');
-    if (strncmp(text, "0.0.0.0", 7) == 0) /* an address to listen on, not to call */
-        text = arena_printf(a, "127.0.0.1%s", text + 7);
-    if (colon && strspn(colon + 1, "0123456789") == strlen(colon + 1))
-        return arena_printf(a, "http://%s", text);
-    return arena_printf(a, "http://%s:%u", text, port);
-}
-
-/* An address without a path gets the provider's usual path. */
-static int complete_path(struct arena *a, const struct llm_preset *preset, const char *text, const char **ret,
-                         struct err *e)
-{
-    const char *host = strstr(text, "://"), *path;
-    struct url url = { 0 };
-    int r = url_parse(a, text, &url, e);
-
-    if (r < 0)
-        return r;
-    path = host ? strchr(host + 3, '/') : NULL;
-    *ret = preset->base_path && (!path || !path[1])
-               ? arena_printf(a, "%.*s%s", (int)(path ? path - text : (ptrdiff_t)strlen(text)), text, preset->base_path)
-               : text;
-    return 0;
-}
-
-int llm_account_address(struct arena *a, const struct llm_preset *preset, const char *text, const char **ret,
-                        struct err *e)
-{
-    return complete_path(a, preset, complete_address(a, preset, arena_strdup(a, text)), ret, e);
-}
-
-static int check_account(const struct llm_account *account, struct err *e)
-{
-    if (!account->base_url && !account->preset->is_stand_in)
-        return err_set(e, -EINVAL, "BAD_ACCOUNT", "%s needs a base URL: %s", account->name, account->preset->help);
-    if (account->preset->needs_key && (!account->api_key || !*account->api_key))
-        return err_set(e, -EINVAL, "BAD_ACCOUNT", "%s needs an API key: %s", account->name, account->preset->help);
-    return 0;
-}
-
-static void copy_headers(struct llm_account_state *s, const struct llm_account *from)
-{
-    struct http_call_header *headers = arena_array(s->arena, from->n_headers + 1, sizeof(*headers));
-
-    for (size_t i = 0; i < from->n_headers; i++)
-        headers[i] = (struct http_call_header){ arena_strdup(s->arena, from->headers[i].name),
-                                                arena_strdup(s->arena, from->headers[i].value) };
-    s->account.headers = headers;
-    s->account.n_headers = from->n_headers;
-}
-
-static void copy_models(struct llm_account_state *s, const struct llm_account *from)
-{
-    const char **models = arena_array(s->arena, from->n_models + 1, sizeof(*models));
-
-    for (size_t i = 0; i < from->n_models; i++)
-        models[i] = arena_strdup(s->arena, from->models[i]);
-    s->account.models = models;
-    s->account.n_models = from->n_models;
-}
-
-static int make_account_state(const struct llm_accounts *accounts, const struct llm_account *from,
-                              struct llm_account_state **ret, struct err *e)
-{
-    struct llm_account_state *s = xcalloc(1, sizeof(*s));
-    const struct llm_preset *preset = from->preset;
-    struct llm_account *to = &s->account;
-    int r = 0;
-
-    s->arena = arena_new();
-    atomic_init(&s->n_refs, 1);
-    pthread_mutex_init(&s->lock, NULL);
-    *to = (struct llm_account){ .source = from->source,
-                                .runner = from->runner,
-                                .local = from->local,
-                                .name = arena_strdup(s->arena, from->name),
-                                .preset = preset,
-                                .base_url = preset->base_url,
-                                .api_key = arena_strdup(s->arena, from->api_key),
-                                .model = arena_strdup(s->arena, from->model),
-                                .embed_model = arena_strdup(s->arena, from->embed_model) };
-    memcpy(to->id, from->id, sizeof(to->id));
-    if (!*to->id)
-        uuid_of_text(slice_of(to->name), to->id);
-    if (!to->model)
-        to->model = preset->default_model;
-    copy_headers(s, from);
-    copy_models(s, from);
-    s->may_not_stream = accounts->is_streaming_disabled && preset->quirks & LLM_QUIRK_MAY_NOT_STREAM;
-    if (from->base_url)
-        r = llm_account_address(s->arena, preset, from->base_url, &to->base_url, e);
-    if (r == 0)
-        r = check_account(to, e);
-    if (r < 0) {
-        llm_account_state_unref(s);
-        return r;
-    }
-    *ret = s;
-    return 0;
-}
-
-int llm_account_check(const struct llm_account *account, struct err *e)
-{
-    static const struct llm_accounts none;
-    struct llm_account_state *s = NULL;
-    int r = make_account_state(&none, account, &s, e);
-
-    llm_account_state_unref(s);
-    return r;
 }
 
 /* ---- the list; all functions under the lock ---- */
@@ -186,12 +63,13 @@ static bool has_configured(const struct llm_accounts *accounts)
     return false;
 }
 
-/* Once an account is configured, a found server is available by name only. */
+/* Once an account is configured, a found server of models is available by name only. */
 static bool is_listed(const struct llm_accounts *accounts, size_t place)
 {
     const struct llm_account *account = &accounts->states[place]->account;
 
-    return place_of(accounts, account->name) == place && (account->source != LLM_FOUND || !has_configured(accounts));
+    return place_of(accounts, account->name) == place &&
+           (account->source != LLM_FOUND || llm_preset_is_for_speech(account->preset) || !has_configured(accounts));
 }
 
 /* The default for chats: the setting's, else the first that is no stand-in, else the stand-in; accounts->n when there
@@ -237,7 +115,7 @@ static struct llm_account_state *take_place(struct llm_accounts *accounts, struc
 int llm_accounts_put(struct llm_accounts *accounts, const struct llm_account *account, struct err *e)
 {
     struct llm_account_state *s = NULL;
-    int r = make_account_state(accounts, account, &s, e);
+    int r = llm_account_make(account, accounts->is_streaming_disabled, &s, e);
 
     if (r < 0)
         return r;
@@ -353,6 +231,28 @@ struct llm_account_state **llm_accounts_list(struct llm_accounts *accounts, stru
     return states;
 }
 
+static void find_speech(struct llm_accounts *accounts)
+{
+    if (accounts->local && !loop_is_here())
+        llm_local_find(accounts->local, accounts);
+}
+
+struct llm_account_state **llm_accounts_of_speech(struct llm_accounts *accounts, struct arena *a, size_t *ret_n)
+{
+    struct llm_account_state **states = arena_array(a, LIMIT_LLM_ACCOUNTS, sizeof(*states));
+    size_t n = 0;
+
+    find_speech(accounts);
+    pthread_rwlock_rdlock(&accounts->lock);
+    for (size_t i = 0; i < accounts->n; i++)
+        if (llm_account_is_for_speech(&accounts->states[i]->account) &&
+            place_of(accounts, accounts->states[i]->account.name) == i)
+            states[n++] = hold(accounts->states[i], a);
+    pthread_rwlock_unlock(&accounts->lock);
+    *ret_n = n;
+    return states;
+}
+
 size_t llm_accounts_count_resting(struct llm_accounts *accounts, enum llm_fault of)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -396,7 +296,7 @@ static bool err_waiting(struct llm_accounts *accounts, struct err *e)
     size_t n = accounts->local ? llm_local_waiting(accounts->local, waiting) : 0;
 
     for (size_t i = 0; i < n; i++)
-        if (!waiting[i].is_foreign) {
+        if (!waiting[i].is_foreign && llm_preset_find(waiting[i].name)->can_chat) {
             err_set(
                 e, -ENODEV, "PROVIDER_UNAVAILABLE",
                 "No provider of language models is configured. %s was found at 127.0.0.1:%u and waits for your yes: "

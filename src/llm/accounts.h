@@ -107,6 +107,9 @@ bool llm_accounts_must_look(struct llm_accounts *accounts, const char *name);
 /* Copies the account; a new one comes after the others of its source. -EINVAL BAD_URL, BAD_ACCOUNT when something the
  * account needs is missing. */
 int llm_accounts_put(struct llm_accounts *accounts, const struct llm_account *account, struct err *e) MUST_CHECK;
+/* A state that belongs to no registry; one reference. Errors of llm_accounts_put(). */
+int llm_account_make(const struct llm_account *from, bool is_streaming_disabled, struct llm_account_state **ret,
+                     struct err *e) MUST_CHECK;
 /* The checks of llm_accounts_put() alone. */
 int llm_account_check(const struct llm_account *account, struct err *e) MUST_CHECK;
 bool llm_accounts_remove(struct llm_accounts *accounts, enum llm_source source, const char *name);
@@ -117,6 +120,9 @@ int llm_account_address(struct arena *a, const struct llm_preset *preset, const 
 /* Every name once: the default for chats first, then stored accounts, those from the environment, found ones; at most
  * LIMIT_LLM_ACCOUNTS. Some accounts have embeddings only. */
 struct llm_account_state **llm_accounts_list(struct llm_accounts *accounts, struct arena *a, size_t *ret_n);
+/* The accounts that speak or hear, in the order of the list. Looks for servers on this machine; blocks a worker for
+ * llm.find_local_wait_s. */
+struct llm_account_state **llm_accounts_of_speech(struct llm_accounts *accounts, struct arena *a, size_t *ret_n);
 /* The number of accounts, or of models of accounts, that rest now. Any thread. */
 size_t llm_accounts_count_resting(struct llm_accounts *accounts, enum llm_fault of);
 /* The account of that name, held by the arena; NULL when there is none. */

@@ -118,12 +118,22 @@ enum llm_source {
     LLM_FOUND /* on the machine's own ports */
 };
 
+/* What an account is used for. */
+enum llm_use {
+    LLM_USE_USUAL /* chats and embeddings; of a preset that has neither, speech */,
+    LLM_USE_SPEECH /* nothing else */,
+    LLM_USE_ALL
+};
+
+extern const char *const llm_uses[]; /* models, speech, all; NULL-ended */
+
 struct llm_local;
 struct llm_account {
     char id[37];
     enum llm_source source;
-    const char *name; /* the `provider` of requests */
-    const struct llm_preset *preset;
+    enum llm_use use;
+    const char *name;                /* the `provider` of requests */
+    const struct llm_preset *preset; /* in the registry without chats and embeddings when `use` excludes them */
     const char *base_url, *api_key, *model, *embed_model;
     const struct http_call_header *headers;
     size_t n_headers;
@@ -199,6 +209,7 @@ struct llm_preset {
     const char *base_path;                 /* appended to a given address that has no path; NULL: none */
     const char *auth_header, *auth_prefix; /* "authorization", "Bearer "; NULL: none */
     bool needs_key, can_chat, can_embed;
+    bool can_speak, can_hear; /* speech over HTTP: speech/services.h */
     bool is_stand_in; /* no provider but a part of this process (stand_in/rules.h): has neither address nor key, never
                          rests, is the default of chats only without any other */
     const char *env_key[3], *env_base_url[3],
@@ -212,6 +223,9 @@ struct llm_preset {
 
 extern const struct llm_preset llm_presets[]; /* ended by id NULL */
 const struct llm_preset *llm_preset_find(const char *id);
+bool llm_preset_is_for_speech(const struct llm_preset *preset); /* it has neither chats nor embeddings */
+/* Whether the account may speak or hear; its preset says which. */
+bool llm_account_is_for_speech(const struct llm_account *acc);
 /* Reasoning models take no temperature, and take max_completion_tokens. */
 bool llm_model_is_reasoning(const char *model);
 /* Guessed from the name, as lists of models do not state a model's purpose. */
@@ -223,3 +237,4 @@ enum llm_thinking llm_model_thinking(const char *model);
 bool llm_model_takes_sampling(const char *model);
 extern const struct llm_protocol llm_openai_chat, llm_openai_responses, llm_anthropic_messages, llm_ollama,
     llm_stand_in;
+extern const struct llm_protocol llm_speech; /* a name only: of presets that have no models of language */

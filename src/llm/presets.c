@@ -14,7 +14,7 @@
 
 const struct llm_preset llm_presets[] = {
     /* OpenAI and its host on Azure */
-    { .id = "openai", .label = "OpenAI", .protocol = &llm_openai_responses, BEARER, .needs_key = true, .can_chat = true, .can_embed = true,
+    { .id = "openai", .label = "OpenAI", .can_speak = true, .can_hear = true, .protocol = &llm_openai_responses, BEARER, .needs_key = true, .can_chat = true, .can_embed = true,
       .base_url = "https://api.openai.com/v1", .base_path = "/v1", .env_key = { "OPENAI_API_KEY", "OPEN_AI_KEY" },
       .env_base_url = { "OPENAI_BASE_URL" }, .env_model = { "OPENAI_MODEL", "OPEN_MODEL_PREF" }, .default_model = "gpt-4.1-mini",
       .default_embed_model = "text-embedding-3-small", KEY_HELP("platform.openai.com") },
@@ -58,7 +58,7 @@ const struct llm_preset llm_presets[] = {
     { .id = "openrouter", .label = "OpenRouter", KEYED, .can_embed = true, .base_url = "https://openrouter.ai/api/v1", .env_key = { "OPENROUTER_API_KEY" },
       .env_model = { "OPENROUTER_MODEL_PREF" }, .default_model = "openrouter/auto", .default_embed_model = "baai/bge-m3",
       .header = { "x-title", "Hearth" }, KEY_HELP("openrouter.ai") },
-    { .id = "groq", .label = "Groq", KEYED, .base_url = "https://api.groq.com/openai/v1", .env_key = { "GROQ_API_KEY" }, .env_model = { "GROQ_MODEL_PREF" },
+    { .id = "groq", .label = "Groq", .can_hear = true, KEYED, .base_url = "https://api.groq.com/openai/v1", .env_key = { "GROQ_API_KEY" }, .env_model = { "GROQ_MODEL_PREF" },
       .default_model = "llama-3.3-70b-versatile", .quirks = LLM_QUIRK_NO_JSON_SCHEMA, KEY_HELP("console.groq.com") },
     { .id = "togetherai", .label = "Together AI", KEYED, .base_url = "https://api.together.xyz/v1", .env_key = { "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY" },
       .env_model = { "TOGETHER_AI_MODEL_PREF" }, KEY_HELP("api.together.ai") },
@@ -86,7 +86,7 @@ const struct llm_preset llm_presets[] = {
     { .id = "lmstudio", .label = "LM Studio", CHAT, .can_embed = true, .base_url = "http://127.0.0.1:1234/v1", .base_path = "/v1",
       .env_key = { "LMSTUDIO_API_KEY", "LMSTUDIO_AUTH_TOKEN" }, .env_base_url = { "LMSTUDIO_BASE_URL", "LMSTUDIO_BASE_PATH" },
       .env_model = { "LMSTUDIO_MODEL_PREF" }, .quirks = LLM_QUIRK_NO_JSON_OBJECT, .help = "LM Studio with its local server started." },
-    { .id = "localai", .label = "LocalAI", CHAT, .can_embed = true, .base_url = "http://127.0.0.1:8080/v1", .base_path = "/v1",
+    { .id = "localai", .label = "LocalAI", .can_speak = true, .can_hear = true, CHAT, .can_embed = true, .base_url = "http://127.0.0.1:8080/v1", .base_path = "/v1",
       .env_key = { "LOCALAI_API_KEY", "LOCAL_AI_API_KEY" }, .env_base_url = { "LOCALAI_BASE_URL", "LOCAL_AI_BASE_PATH" },
       .env_model = { "LOCAL_AI_MODEL_PREF" }, .quirks = LLM_QUIRK_NO_STREAM_USAGE, URL_HELP("LocalAI") },
     { .id = "llamacpp", .label = "llama.cpp server", CHAT, .can_embed = true, .base_url = "http://127.0.0.1:8080/v1", .base_path = "/v1",
@@ -105,17 +105,33 @@ const struct llm_preset llm_presets[] = {
       .env_base_url = { "DOCKER_MODEL_RUNNER_BASE_URL", "DOCKER_MODEL_RUNNER_BASE_PATH" }, .env_model = { "DOCKER_MODEL_RUNNER_LLM_MODEL_PREF" }, URL_HELP("Docker Model Runner") },
     { .id = "privatemode", .label = "Privatemode", CHAT, .base_url = "http://127.0.0.1:8080/v1", .base_path = "/v1",
       .env_base_url = { "PRIVATEMODE_BASE_URL", "PRIVATEMODE_LLM_BASE_PATH" }, .env_model = { "PRIVATEMODE_LLM_MODEL_PREF" }, URL_HELP("the Privatemode proxy") },
-    { .id = "lemonade", .label = "Lemonade", CHAT, .can_embed = true, .base_url = "http://127.0.0.1:8000/api/v1", .base_path = "/api/v1",
+    { .id = "lemonade", .label = "Lemonade", .can_speak = true, .can_hear = true, CHAT, .can_embed = true, .base_url = "http://127.0.0.1:8000/api/v1", .base_path = "/api/v1",
       .env_key = { "LEMONADE_API_KEY", "LEMONADE_LLM_API_KEY" }, .env_base_url = { "LEMONADE_BASE_URL", "LEMONADE_LLM_BASE_PATH" }, .env_model = { "LEMONADE_LLM_MODEL_PREF" }, URL_HELP("Lemonade Server") },
     { .id = "omlx", .label = "oMLX", CHAT, .base_url = "http://127.0.0.1:8000/v1", .base_path = "/v1", .env_key = { "OMLX_API_KEY", "OMLX_LLM_API_KEY" },
       .env_base_url = { "OMLX_BASE_URL", "OMLX_LLM_BASE_PATH" }, .env_model = { "OMLX_LLM_MODEL_PREF" }, URL_HELP("oMLX") },
-    { .id = "litellm", .label = "LiteLLM", CHAT, .can_embed = true, .base_url = "http://127.0.0.1:4000", .env_key = { "LITELLM_API_KEY", "LITE_LLM_API_KEY" },
+    { .id = "litellm", .label = "LiteLLM", .can_speak = true, .can_hear = true, CHAT, .can_embed = true, .base_url = "http://127.0.0.1:4000", .env_key = { "LITELLM_API_KEY", "LITE_LLM_API_KEY" },
       .env_base_url = { "LITELLM_BASE_URL", "LITE_LLM_BASE_PATH" }, .env_model = { "LITE_LLM_MODEL_PREF" }, .quirks = LLM_QUIRK_EXTRAS, URL_HELP("the LiteLLM proxy") },
 
     /* any other service with OpenAI's protocol */
-    { .id = "generic-openai", .label = "OpenAI-compatible service", CHAT, .can_embed = true, .env_key = { "GENERIC_OPENAI_API_KEY", "GENERIC_OPEN_AI_API_KEY", "GENERIC_OPEN_AI_EMBEDDING_API_KEY" },
+    { .id = "generic-openai", .label = "OpenAI-compatible service", .can_speak = true, .can_hear = true, CHAT, .can_embed = true, .env_key = { "GENERIC_OPENAI_API_KEY", "GENERIC_OPEN_AI_API_KEY", "GENERIC_OPEN_AI_EMBEDDING_API_KEY" },
       .env_base_url = { "GENERIC_OPENAI_BASE_URL", "GENERIC_OPEN_AI_BASE_PATH" }, .env_model = { "GENERIC_OPENAI_MODEL", "GENERIC_OPEN_AI_MODEL_PREF" },
       .quirks = LLM_QUIRK_MAY_NOT_STREAM | LLM_QUIRK_EXTRAS, URL_HELP("a service that speaks OpenAI's chat completions, up to and with /v1") },
+
+    /* speech alone (speech/services.h) */
+    { .id = "elevenlabs", .label = "ElevenLabs", .protocol = &llm_speech, .auth_header = "xi-api-key", .needs_key = true, .can_speak = true,
+      .base_url = "https://api.elevenlabs.io", .env_key = { "ELEVENLABS_API_KEY", "TTS_ELEVEN_LABS_KEY" }, .quirks = LLM_QUIRK_NO_MODEL_LIST, KEY_HELP("elevenlabs.io") },
+    { .id = "deepgram", .label = "Deepgram", .protocol = &llm_speech, .auth_header = "authorization", .auth_prefix = "Token ", .needs_key = true, .can_speak = true,
+      .can_hear = true, .base_url = "https://api.deepgram.com", .env_key = { "DEEPGRAM_API_KEY" }, .quirks = LLM_QUIRK_NO_MODEL_LIST, KEY_HELP("console.deepgram.com") },
+    { .id = "azure-speech", .label = "Azure Speech", .protocol = &llm_speech, .auth_header = "ocp-apim-subscription-key", .needs_key = true, .can_speak = true,
+      .env_key = { "AZURE_SPEECH_KEY" }, .env_base_url = { "AZURE_SPEECH_ENDPOINT" }, .env_region = "AZURE_SPEECH_REGION",
+      .region_url = { "https://", ".tts.speech.microsoft.com" }, .quirks = LLM_QUIRK_NO_MODEL_LIST,
+      .help = "The address https://<region>.tts.speech.microsoft.com and a key of the Speech resource." },
+    { .id = "kokoro", .label = "Kokoro", .protocol = &llm_speech, BEARER, .can_speak = true, .base_url = "http://127.0.0.1:8880/v1", .base_path = "/v1",
+      .env_base_url = { "KOKORO_BASE_URL" }, .quirks = LLM_QUIRK_NO_MODEL_LIST, URL_HELP("Kokoro-FastAPI") },
+    { .id = "piper", .label = "Piper's HTTP server", .protocol = &llm_speech, BEARER, .can_speak = true, .base_url = "http://127.0.0.1:5000",
+      .env_base_url = { "PIPER_BASE_URL" }, .quirks = LLM_QUIRK_NO_MODEL_LIST, URL_HELP("`python3 -m piper.http_server`") },
+    { .id = "whispercpp", .label = "whisper.cpp server", .protocol = &llm_speech, BEARER, .can_hear = true, .base_url = "http://127.0.0.1:8080",
+      .env_base_url = { "WHISPERCPP_BASE_URL" }, .quirks = LLM_QUIRK_NO_MODEL_LIST, URL_HELP("whisper-server") },
 
     /* no provider: a part of this service, for first steps and for tests of apps */
     { .id = STAND_IN_PROVIDER, .label = "Stand-in: no language model", .protocol = &llm_stand_in, .can_chat = true, .can_embed = true, .is_stand_in = true,
@@ -131,6 +147,22 @@ const struct llm_preset *llm_preset_find(const char *id)
         if (strcmp(p->id, id) == 0)
             return p;
     return NULL;
+}
+
+const struct llm_protocol llm_speech = { .name = "speech" };
+
+const char *const llm_uses[] = { [LLM_USE_USUAL] = "models", [LLM_USE_SPEECH] = "speech", [LLM_USE_ALL] = "all", NULL };
+
+bool llm_preset_is_for_speech(const struct llm_preset *preset)
+{
+    return !preset->can_chat && !preset->can_embed;
+}
+
+bool llm_account_is_for_speech(const struct llm_account *acc)
+{
+    bool can = acc->preset->can_speak || acc->preset->can_hear;
+
+    return can && (acc->use != LLM_USE_USUAL || llm_preset_is_for_speech(acc->preset));
 }
 
 bool llm_model_is_reasoning(const char *model)

@@ -4,7 +4,7 @@
 
 enum { SEALED_BYTES = 1 << 20 };
 
-/* ---- the sealed part: {base_url, api_key, headers: {name: value}} ---- */
+/* ---- the sealed part: {base_url, api_key, use, headers: {name: value}} ---- */
 
 static void write_secrets(const struct llm_account *account, struct buf *out)
 {
@@ -14,6 +14,7 @@ static void write_secrets(const struct llm_account *account, struct buf *out)
     json_begin_object(&w);
     json_add_string(&w, "base_url", account->base_url);
     json_add_string(&w, "api_key", account->api_key);
+    json_add_int(&w, "use", account->use);
     json_begin_object_as(&w, "headers");
     for (size_t i = 0; i < account->n_headers; i++)
         json_add_string(&w, account->headers[i].name, account->headers[i].value);
@@ -69,6 +70,7 @@ int llm_stored_open(const struct llm_vault *v, const struct provider_account_row
                                    .embed_model = row->embed_model };
     struct json_value secrets = { 0 };
     struct slice plain = { 0 };
+    int64_t use;
     int r = 0;
 
     if (!account.preset)
@@ -84,6 +86,9 @@ int llm_stored_open(const struct llm_vault *v, const struct provider_account_row
         return r;
     account.base_url = json_cstr(json_get(secrets, "base_url"));
     account.api_key = json_cstr(json_get(secrets, "api_key"));
+    use = json_int(json_get(secrets, "use"));
+    if (use > LLM_USE_USUAL && use <= LLM_USE_ALL)
+        account.use = (enum llm_use)use; /* absent from what older versions stored */
     read_headers(json_get(secrets, "headers"), a, &account);
     *ret = account;
     return 0;

@@ -13,6 +13,7 @@
 #include "identity/seal.h"
 #include "llm/local/local.h"
 #include "llm/stored.h"
+#include "models/speech_accounts.h"
 #include "net/guard.h"
 #include "os/few_files.h"
 #include "os/files.h"
@@ -325,13 +326,14 @@ static int open_local(struct service *s, struct err *e)
 
 static void open_speech(struct service *s)
 {
-    const struct speech_config c = { .supervisor = s->supervisor,
-                                     .settings = s->settings,
-                                     .is_leaving = &s->api.is_leaving };
+    const struct speech_accounts accounts = { speech_accounts_list, &s->models };
+    const struct speech_config c = {
+        .supervisor = s->supervisor, .settings = s->settings, .is_leaving = &s->api.is_leaving, .accounts = accounts
+    };
 
     s->speech = speech_open(&c);
     s->api.speech = s->speech;
-    s->ears = ears_open(&(struct ears_config){ s->supervisor, s->settings, &s->api.is_leaving });
+    s->ears = ears_open(&(struct ears_config){ s->supervisor, s->settings, &s->api.is_leaving, accounts });
     s->api.ears = s->ears;
 }
 

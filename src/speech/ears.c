@@ -1,4 +1,4 @@
-#include "speech/ears_engine.h"
+#include "speech/ears_services.h"
 
 #include "speech/ears_recording.h"
 #include "speech/engines.h"
@@ -9,16 +9,19 @@
 
 struct ears {
     struct ears_context context;
-    struct speech_turns turns;
+    struct speech_accounts accounts;
+    struct speech_turns turns, remote_turns;
     atomic_bool has_worked[N_EARS_ENGINES]; /* needs no other check */
 };
 
 struct hearing {
     struct ears *ears;
+    struct arena *arena; /* owned: the engine of a provider */
     const struct ears_engine *engine;
     struct ears_run *run;
     struct net_wait wait;
-    bool has_turn, is_done;
+    struct speech_turns *turns; /* NULL: without a turn */
+    bool is_done;
 };
 
 /* ---- the choice ---- */
@@ -28,22 +31,56 @@ static bool is_given(const char *text)
     return text && *text;
 }
 
-static const char *names(struct arena *a)
+/* The engines of the configured providers, in the arena. */
+static size_t list_remote(const struct ears *ears, struct arena *a, const struct ears_engine **ret)
 {
-    const char *text = "";
+    const struct speech_account *accounts = NULL;
+    size_t n = ears->accounts.list ? ears->accounts.list(ears->accounts.arg, a, &accounts) : 0, n_hear = 0;
+    struct ears_engine *engines = arena_array(a, n + 1, sizeof(*engines));
+
+    for (size_t i = 0; i < n; i++)
+        if (accounts[i].ears)
+            ears_http_engine(&accounts[i], &engines[n_hear++]);
+    *ret = engines;
+    return n_hear;
+}
+
+static int refuse_provider(const struct ears *ears, const char *id, struct arena *a, struct err *e)
+{
+    const struct ears_engine *remote;
+    const char *names = "";
 
     for (size_t i = 0; i < N_EARS_ENGINES; i++)
-        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", ears_engines[i]->id);
-    return text;
+        names = arena_printf(a, "%s%s%s", names, i ? ", " : "", ears_engines[i]->id);
+    for (size_t i = 0, n = list_remote(ears, a, &remote); i < n; i++)
+        names = arena_printf(a, "%s, %s", names, remote[i].id);
+    return err_add_field(e, "provider", "must be one of %.100s, not %.60s", names, id);
 }
 
 /* NULL: there is none of this name. */
-static const struct ears_engine *find_engine(struct slice id)
+static const struct ears_engine *find_engine(const struct ears *ears, struct slice id, struct arena *a)
 {
+    const struct ears_engine *remote;
+
     for (size_t i = 0; i < N_EARS_ENGINES; i++)
         if (slice_eq_str(id, ears_engines[i]->id))
             return ears_engines[i];
+    for (size_t i = 0, n = list_remote(ears, a, &remote); i < n; i++)
+        if (slice_eq_str(id, remote[i].id))
+            return &remote[i];
     return NULL;
+}
+
+static int choose_engine(const struct ears *ears, const struct ears_request *request, struct arena *a,
+                         const struct ears_engine **ret, struct err *e)
+{
+    const struct ears_engine *found =
+        is_given(request->provider) ? find_engine(ears, slice_of(request->provider), a) : ears_engines[0];
+
+    if (!found)
+        return refuse_provider(ears, request->provider, a, e);
+    *ret = found;
+    return 0;
 }
 
 /* de suits a model of de and one of de-AT; "" suits all. */
@@ -86,6 +123,10 @@ static int choose_model(const struct ears *ears, const struct ears_engine *engin
         job->model = models[i].id;
         return 0;
     }
+    if (!has_name && engine->reads_anything) {
+        job->model = arena_strdup(a, request->model);
+        return 0;
+    }
     return has_name && n > 0 ? refuse_language(engine, job->language, e) : refuse_model(engine, request->model, e);
 }
 
@@ -118,16 +159,12 @@ static int make_job(const struct ears *ears, const struct ears_request *request,
                     const struct ears_engine **ret_engine, struct ears_job *job, struct err *e)
 {
     const struct ears_engine *engine = ears_engines[0];
-    int r;
+    int r = choose_engine(ears, request, a, &engine, e);
 
-    if (is_given(request->provider)) {
-        engine = find_engine(slice_of(request->provider));
-        if (!engine)
-            return err_add_field(e, "provider", "must be one of %s, not %.60s", names(a), request->provider);
-    }
     *ret_engine = engine;
     *job = (struct ears_job){ .recording = request->recording };
-    r = choose_model(ears, engine, request, a, job, e);
+    if (r == 0)
+        r = choose_model(ears, engine, request, a, job, e);
     if (r == 0)
         r = read_phrases(engine, request, a, job, e);
     return r < 0 ? r : check_recording(engine, request->recording, e);
@@ -142,9 +179,10 @@ static void note_worked(struct ears *ears, const struct ears_engine *engine)
 
 static int begin(struct hearing *h, const struct ears_job *job, const char *caller, struct err *e)
 {
-    int r = speech_turns_take(&h->ears->turns, caller, &h->wait, e);
+    struct speech_turns *turns = h->engine->reads_anything ? &h->ears->remote_turns : &h->ears->turns;
+    int r = speech_turns_take(turns, caller, &h->wait, e);
 
-    h->has_turn = r == 0;
+    h->turns = r == 0 ? turns : NULL;
     if (r == 0)
         r = h->engine->begin(h->engine, &h->ears->context, job, &h->wait, &h->run, e);
     if (r == 0)
@@ -154,19 +192,16 @@ static int begin(struct hearing *h, const struct ears_job *job, const char *call
 
 int hearing_start(struct ears *ears, const struct ears_request *request, struct hearing **ret, struct err *e)
 {
-    AUTO(arena_freep) struct arena *a = arena_new();
-    const struct ears_engine *engine = ears_engines[0];
+    struct hearing *h = xcalloc(1, sizeof(*h));
     struct ears_job job;
-    struct hearing *h;
-    int r = make_job(ears, request, a, &engine, &job, e);
+    int r;
 
-    if (r < 0)
-        return r;
-    h = xcalloc(1, sizeof(*h));
     h->ears = ears;
-    h->engine = engine;
+    h->arena = arena_new();
     h->wait = net_wait_of(LIMIT_SPEECH_TRANSCRIBE_MS, request->is_gone, ears->context.is_leaving);
-    r = begin(h, &job, request->caller, e);
+    r = make_job(ears, request, h->arena, &h->engine, &job, e);
+    if (r == 0)
+        r = begin(h, &job, request->caller, e);
     if (r < 0)
         hearing_end(h);
     else
@@ -193,8 +228,9 @@ struct hearing *hearing_end(struct hearing *h)
         return NULL;
     if (h->run)
         h->engine->end(h->run);
-    if (h->has_turn)
-        speech_turns_give(&h->ears->turns);
+    if (h->turns)
+        speech_turns_give(h->turns);
+    arena_free(h->arena);
     free(h);
     return NULL;
 }
@@ -203,7 +239,9 @@ struct hearing *hearing_end(struct hearing *h)
 
 bool ears_is_provider(const struct ears *ears, struct slice id)
 {
-    return find_engine(id) != NULL;
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    return find_engine(ears, id, a) != NULL;
 }
 
 static void describe(struct ears *ears, size_t i, struct arena *a, struct ears_provider *ret)
@@ -220,14 +258,29 @@ static void describe(struct ears *ears, size_t i, struct arena *a, struct ears_p
         ret->note = arena_strdup(a, why.text);
 }
 
+static void describe_remote(const struct ears *ears, const struct ears_engine *engine, struct arena *a,
+                            struct ears_provider *ret)
+{
+    *ret = (struct ears_provider){ .id = engine->id,
+                                   .name = engine->name,
+                                   .description = engine->description,
+                                   .is_configured = true,
+                                   .is_remote = true };
+    ret->n_models = engine->models(engine, &ears->context, a, &ret->models);
+}
+
 size_t ears_providers(struct ears *ears, struct arena *a, const struct ears_provider **ret)
 {
-    struct ears_provider *providers = arena_array(a, N_EARS_ENGINES, sizeof(*providers));
+    const struct ears_engine *remote;
+    size_t n = list_remote(ears, a, &remote);
+    struct ears_provider *providers = arena_array(a, N_EARS_ENGINES + n, sizeof(*providers));
 
     for (size_t i = 0; i < N_EARS_ENGINES; i++)
         describe(ears, i, a, &providers[i]);
+    for (size_t i = 0; i < n; i++)
+        describe_remote(ears, &remote[i], a, &providers[N_EARS_ENGINES + i]);
     *ret = providers;
-    return N_EARS_ENGINES;
+    return N_EARS_ENGINES + n;
 }
 
 /* ---- lifetime ---- */
@@ -236,8 +289,10 @@ struct ears *ears_open(const struct ears_config *c)
 {
     struct ears *ears = xcalloc(1, sizeof(*ears));
 
+    ears->accounts = c->accounts;
     ears->context = (struct ears_context){ c->supervisor, c->settings, c->is_leaving };
     speech_turns_init(&ears->turns, LIMIT_SPEECH_HEARINGS);
+    speech_turns_init(&ears->remote_turns, LIMIT_SPEECH_REMOTE);
     return ears;
 }
 
@@ -246,6 +301,7 @@ struct ears *ears_close(struct ears *ears)
     if (!ears)
         return NULL;
     speech_turns_clear(&ears->turns);
+    speech_turns_clear(&ears->remote_turns);
     free(ears);
     return NULL;
 }

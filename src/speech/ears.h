@@ -12,6 +12,7 @@
 
 #include "os/child.h"
 #include "settings/settings.h"
+#include "speech/account.h"
 
 struct ears;
 struct hearing;
@@ -20,6 +21,7 @@ struct ears_config {
     struct supervisor *supervisor; /* NULL without a service: nothing can be heard */
     struct settings *settings;     /* borrowed */
     const atomic_bool *is_leaving; /* the service is stopping */
+    struct speech_accounts accounts;
 };
 
 struct ears *ears_open(const struct ears_config *c) MUST_CHECK;
@@ -68,6 +70,7 @@ struct ears_provider {
     bool is_configured;
     const struct ears_model *models; /* the best first */
     size_t n_models;
+    bool is_remote;
 };
 
 bool ears_is_provider(const struct ears *ears, struct slice id);

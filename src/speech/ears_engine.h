@@ -39,7 +39,7 @@ struct ears_engine {
     const char *needs;   /* what a person installs, for the advice */
     const char *program; /* of the worker; NULL: none */
     bool takes_phrases;
-    bool reads_anything; /* the provider decides which formats it reads */
+    bool reads_anything; /* the provider decides which formats it reads, and which models it has */
     const void *arg;     /* the engine's own */
 
     /* Its models, in the arena, the best first; languages: "" for any. */

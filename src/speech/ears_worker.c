@@ -102,7 +102,7 @@ static int await_event(struct ears_run *h, struct ears_event *ret, struct err *e
 }
 
 /* A worker that answers before it has everything has failed: its answer says why. */
-static int send(struct ears_run *h, struct slice bytes, struct err *e)
+static int send_bytes(struct ears_run *h, struct slice bytes, struct err *e)
 {
     const struct child_ends ends = speech_worker_ends(h->worker);
     struct pollfd fds[] = { { .fd = ends.stdin_fd, .events = POLLOUT }, { .fd = ends.stdout_fd, .events = POLLIN } };
@@ -128,12 +128,12 @@ static int send_job(struct ears_run *h, const struct ears_job *job, struct err *
         struct ears_frame_start start;
     } head = { { EARS_FRAME_START, sizeof(struct ears_frame_start) },
                { job->phrases, (uint32_t)job->phrases_text.n, (uint32_t)job->recording.n } };
-    int r = send(h, (struct slice){ (const char *)&head, sizeof(head) }, e);
+    int r = send_bytes(h, (struct slice){ (const char *)&head, sizeof(head) }, e);
 
     if (r == 0)
-        r = send(h, job->phrases_text, e);
+        r = send_bytes(h, job->phrases_text, e);
     if (r == 0)
-        r = send(h, job->recording, e);
+        r = send_bytes(h, job->recording, e);
     return r;
 }
 

@@ -7,6 +7,13 @@
 
 const struct speech_engine *const speech_engines[N_SPEECH_ENGINES] = { &speech_flite, &speech_espeak };
 
+const struct speech_engine speech_sound = {
+    .id = "sound",
+    .name = "Sound",
+    .program = "hearth-speech-sound",
+    .packages = "libsonic0 libmp3lame0 libebur128-1",
+};
+
 bool speech_is_english(const char *language)
 {
     return strncasecmp(language, "en", 2) == 0 && (!language[2] || language[2] == '-' || language[2] == '_');

@@ -26,6 +26,8 @@ struct speech_engine {
 };
 
 extern const struct speech_engine speech_flite, speech_espeak;
+/* The worker that finishes the sound of providers; it speaks nothing itself. */
+extern const struct speech_engine speech_sound;
 extern const struct speech_engine *const speech_engines[N_SPEECH_ENGINES];
 
 bool speech_is_english(const char *language);

@@ -1,185 +1,35 @@
-#include "speech/speech.h"
+#include "speech/speech_private.h"
 
 #include "base/clock.h"
-#include "speech/cache.h"
-#include "speech/engines.h"
-#include "speech/pool.h"
+#include "speech/remote.h"
 #include "speech/resample.h"
 #include "speech/spoken.h"
 
-#include <assert.h>
 #include <stdlib.h>
-#include <strings.h>
 
-_Static_assert((int)N_SPEECH_PROVIDERS == (int)N_SPEECH_ENGINES, "every engine is a provider");
-
-struct engine_state {
-    const struct speech_engine *engine;
-    struct speech_pool *pool;
-};
-
-struct speech {
-    struct speech_config config;
-    struct speech_cache *cache;
-    struct engine_state states[N_SPEECH_ENGINES];
-};
-
-/* ---- the choice ---- */
-
-struct choice {
-    struct speech *speech;
-    const struct speech_request *request;
-    struct arena *arena;
-    const char *language;
-    struct engine_state *state;
-    const char *voice;
-};
-
-static bool is_given(const char *text)
-{
-    return text && *text;
-}
-
-static struct engine_state *state_of(struct speech *s, struct slice id)
-{
-    for (size_t i = 0; i < N_SPEECH_ENGINES; i++)
-        if (slice_eq_str(id, s->states[i].engine->id))
-            return &s->states[i];
-    return NULL;
-}
-
-bool speech_is_provider(struct speech *s, struct slice id)
-{
-    return state_of(s, id) != NULL;
-}
-
-/* What the setting speech.voices says of the language, or of its first part: "provider/voice"; NULL: nothing. */
-static const char *configured_voice(struct speech *s, const char *language, struct arena *a)
-{
-    size_t n = 0, n_first = strcspn(language, "-_");
-    const char *const *rows = settings_list(s->config.settings, a, SETTING_SPEECH_VOICES, &n), *found = NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        size_t n_name = strcspn(rows[i], "=");
-
-        if (n_name == strlen(language) && strncasecmp(rows[i], language, n_name) == 0)
-            return rows[i] + n_name + 1;
-        if (n_name == n_first && strncasecmp(rows[i], language, n_name) == 0)
-            found = rows[i] + n_name + 1;
-    }
-    return found;
-}
-
-/* The engine before the slash of such a voice; NULL: there is none of this name. */
-static struct engine_state *configured_engine(struct speech *s, const char *configured)
-{
-    return state_of(s, (struct slice){ configured, strcspn(configured, "/") });
-}
-
-static struct engine_state *refuse_provider(const char *given, struct err *e)
-{
-    err_add_field(e, "provider", "must be flite_local or espeak_local, not %.60s", given);
-    return NULL;
-}
-
-/* The provider named by the request, else by the setting for this language, else flite for English, else espeak. NULL:
- * the provider is refused. */
-static struct engine_state *choose_engine(const struct choice *c, const char *configured, struct err *e)
-{
-    struct speech *s = c->speech;
-    struct engine_state *state;
-
-    if (is_given(c->request->provider)) {
-        state = state_of(s, slice_of(c->request->provider));
-        return state ? state : refuse_provider(c->request->provider, e);
-    }
-    if (configured) {
-        state = configured_engine(s, configured);
-        return state ? state : refuse_provider("what the setting speech.voices says", e);
-    }
-    return speech_is_english(c->language) ? &s->states[0] : &s->states[1];
-}
-
-static int refuse_voice(const struct choice *c, struct err *e)
-{
-    return err_add_field(e, "voice", "must be a voice of %s, which GET /sdk/tts/providers lists", c->state->engine->id);
-}
-
-static int choose_voice(struct choice *c, const char *wanted, struct err *e)
-{
-    struct speech_voices known;
-    int r = speech_pool_voices(c->state->pool, c->request->is_gone, c->arena, &known, e);
-
-    if (r < 0)
-        return r;
-    if (wanted) {
-        c->voice = arena_strdup(c->arena, wanted);
-        return c->state->engine->has_voice(&known, wanted) ? 0 : refuse_voice(c, e);
-    }
-    c->voice = c->state->engine->voice_of(&known, c->language, c->arena);
-    return c->voice
-               ? 0
-               : err_add_field(e, "language", "must be a language of %s, not %.30s", c->state->engine->id, c->language);
-}
-
-/* A voice without a provider belongs to the first provider that has it. */
-static int choose_by_voice(struct choice *c, struct err *e)
-{
-    struct err why = { 0 };
-    int r = -EINVAL;
-
-    for (size_t i = 0; r < 0 && i < N_SPEECH_ENGINES; i++) {
-        c->state = &c->speech->states[i];
-        why.n_fields = 0;
-        r = choose_voice(c, c->request->voice, &why);
-    }
-    if (r == -EINVAL)
-        return err_add_field(e, "voice", "must be a voice that GET /sdk/tts/providers lists");
-    return r < 0 ? err_set(e, r, why.code, "%s", why.text) : 0;
-}
-
-/* Without flite English falls back to espeak, unless the request or a setting names flite. */
-static int choose(struct choice *c, struct err *e)
-{
-    const char *configured = configured_voice(c->speech, c->language, c->arena), *wanted = NULL;
-    int r;
-
-    if (!is_given(c->request->provider) && is_given(c->request->voice))
-        return choose_by_voice(c, e);
-    c->state = choose_engine(c, configured, e);
-    if (!c->state)
-        return -EINVAL;
-    if (is_given(c->request->voice))
-        wanted = c->request->voice;
-    else if (configured && configured_engine(c->speech, configured) == c->state)
-        wanted = configured + strcspn(configured, "/") + 1;
-    r = choose_voice(c, wanted, e);
-    if (r != -ENODEV || is_given(c->request->provider) || configured || c->state != &c->speech->states[0])
-        return r;
-    c->state = &c->speech->states[1];
-    err_init(e);
-    return choose_voice(c, NULL, e);
-}
+/* ---- the plan ---- */
 
 int speech_plan(struct speech *s, const struct speech_request *request, struct arena *a, struct speech_plan *ret,
                 struct err *e)
 {
-    struct choice c = { .speech = s, .request = request, .arena = a };
+    const char *language = request->language && *request->language
+                               ? arena_strdup(a, request->language)
+                               : settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE);
     struct speech_sentences sentences;
-    int r;
+    struct speech_target target;
+    int r = speech_sentences(a, speech_spoken(a, request->text, language), language, &sentences, e);
 
-    c.language = is_given(request->language) ? arena_strdup(a, request->language)
-                                             : settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE);
-    r = speech_sentences(a, speech_spoken(a, request->text, c.language), c.language, &sentences, e);
     if (r == 0 && sentences.n == 0)
         r = err_add_field(e, request->text_name, "must have something that can be spoken");
     if (r == 0)
-        r = choose(&c, e);
+        r = speech_choose(s, request, language, a, &target, e);
     if (r < 0)
         return r;
-    assert(c.state);
-    *ret = (struct speech_plan){ .engine = c.state->engine,
-                                 .voice = c.voice,
+    *ret = (struct speech_plan){ .provider = target.state ? target.state->engine->id : target.account->name,
+                                 .account = target.state ? NULL : target.account,
+                                 .voice = target.voice,
+                                 .model = target.state ? "" : target.model,
+                                 .language = target.state ? language : target.language,
                                  .caller = arena_strdup(a, request->caller),
                                  .speed = request->speed,
                                  .format = request->format,
@@ -189,11 +39,6 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
     return 0;
 }
 
-const char *speech_plan_provider(const struct speech_plan *plan)
-{
-    return plan->engine->id;
-}
-
 /* ---- speaking ---- */
 
 static size_t cache_bytes(const struct speech *s)
@@ -201,24 +46,78 @@ static size_t cache_bytes(const struct speech *s)
     return (size_t)settings_int(s->config.settings, SETTING_SPEECH_CACHE_MB) << 20;
 }
 
-static void cache_key(const struct speech_plan *plan, size_t i, struct speech_pool *pool, unsigned char key[HASH_BYTES])
+/* Of a provider the address and the model stand for the version. */
+static void cache_key(struct speech *s, const struct speech_plan *plan, size_t i, unsigned char key[HASH_BYTES])
 {
-    char version[SPEECH_VERSION_SIZE];
-    const struct speech_cache_what what = {
-        plan->sentences.items[i], plan->caller, plan->engine->id, version, plan->voice, plan->speed, plan->format
+    AUTO(arena_freep) struct arena *a = arena_new();
+    char version[SPEECH_VERSION_SIZE] = "";
+    struct speech_cache_what what = {
+        plan->sentences.items[i], plan->caller, plan->provider, version, plan->voice, plan->speed, plan->format
     };
 
-    speech_pool_version(pool, version);
+    if (plan->account)
+        what.version = arena_printf(a, "%s %s %s", plan->account->base_url, plan->model, plan->language);
+    else
+        speech_pool_version(speech_state_of(s, slice_of(plan->provider))->pool, version);
     speech_cache_key(&what, key);
+}
+
+/* What the provider itself does of the speed; the rest is for the worker of sound. */
+static double own_speed(const struct speech_plan *plan)
+{
+    const struct speech_service *service = plan->account->service;
+
+    return plan->speed >= service->min_speed && plan->speed <= service->max_speed ? plan->speed : 1;
+}
+
+static int finish(struct speech *s, const struct speech_plan *plan, const struct speech_pcm *sound, double speed,
+                  struct buf *audio, struct speech_frame_done *ret, struct err *e)
+{
+    char rate[16];
+    struct speech_worker_job job = { plan->format, speed, plan->voice, { NULL, 0 }, sound->samples };
+
+    snprintf(rate, sizeof(rate), "%u", sound->rate);
+    job.text = slice_of(rate);
+    return speech_pool_say(s->sound, &job, plan->caller, plan->is_gone, audio, ret, e);
+}
+
+static int request_sound(struct speech *s, const struct speech_plan *plan, const struct speech_say *say,
+                         struct arena *a, struct speech_pcm *ret, struct err *e)
+{
+    const struct net_wait turn = net_wait_of(LIMIT_LONG_DEADLINE_MS, plan->is_gone, s->config.is_leaving);
+    const struct net_wait wait = net_wait_of(LIMIT_SPEECH_REPLY_MS, plan->is_gone, s->config.is_leaving);
+    int r = speech_turns_take(&s->turns, plan->caller, &turn, e);
+
+    if (r < 0)
+        return r;
+    r = speech_remote_say(plan->account, say, &wait, a, ret, e);
+    speech_turns_give(&s->turns);
+    return r;
+}
+
+static int say_by_provider(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
+                           struct speech_frame_done *ret, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const double speed = own_speed(plan);
+    const struct speech_say say = { plan->sentences.items[i], plan->voice, plan->model, plan->language, speed };
+    struct speech_pcm sound = { { NULL, 0 }, 0 };
+    int r = request_sound(s, plan, &say, a, &sound, e);
+
+    return r < 0 ? r : finish(s, plan, &sound, plan->speed / speed, audio, ret, e);
 }
 
 static int say_anew(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
                     struct speech_frame_done *ret, struct err *e)
 {
-    const struct speech_worker_job job = { plan->format, plan->speed, plan->voice, plan->sentences.items[i] };
+    const struct speech_worker_job job = {
+        plan->format, plan->speed, plan->voice, plan->sentences.items[i], { NULL, 0 }
+    };
 
-    return speech_pool_say(state_of(s, slice_of(plan->engine->id))->pool, &job, plan->caller, plan->is_gone, audio, ret,
-                           e);
+    if (plan->account)
+        return say_by_provider(s, plan, i, audio, ret, e);
+    return speech_pool_say(speech_state_of(s, slice_of(plan->provider))->pool, &job, plan->caller, plan->is_gone, audio,
+                           ret, e);
 }
 
 static int say_sentence(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
@@ -230,7 +129,7 @@ static int say_sentence(struct speech *s, const struct speech_plan *plan, size_t
 
     if (max_bytes == 0)
         return say_anew(s, plan, i, audio, ret, e);
-    cache_key(plan, i, state_of(s, slice_of(plan->engine->id))->pool, key);
+    cache_key(s, plan, i, key);
     if (speech_cache_find(s->cache, key, audio, ret))
         return buf_check(audio, e);
     r = say_anew(s, plan, i, audio, ret, e);
@@ -293,7 +192,7 @@ const char *speech_mime_type(enum speech_format format)
 
 /* ---- providers ---- */
 
-static void describe(const struct engine_state *state, struct arena *a, struct speech_provider *ret)
+static void describe_engine(const struct engine_state *state, struct arena *a, struct speech_provider *ret)
 {
     struct speech_voices known = { NULL, 0 }, languages;
     struct err why;
@@ -311,21 +210,104 @@ static void describe(const struct engine_state *state, struct arena *a, struct s
     ret->n_languages = languages.n;
 }
 
-void speech_providers(struct speech *s, struct arena *a, struct speech_provider ret[N_SPEECH_PROVIDERS])
+static bool has_language(const struct speech_provider *p, const char *language)
 {
+    for (size_t i = 0; i < p->n_languages; i++)
+        if (strcmp(p->languages[i], language) == 0)
+            return true;
+    return !*language;
+}
+
+static void describe_voices(const struct speech_voice_list *list, struct arena *a, struct speech_provider *ret)
+{
+    const char **voices = arena_array(a, list->n + 1, sizeof(*voices));
+    const char **languages = arena_array(a, LIMIT_SPEECH_LANGUAGES + 1, sizeof(*languages));
+
+    ret->languages = languages;
+    for (size_t i = 0; i < list->n; i++) {
+        voices[i] = list->items[i].id;
+        if (ret->n_languages < LIMIT_SPEECH_LANGUAGES && !has_language(ret, list->items[i].language))
+            languages[ret->n_languages++] = list->items[i].language;
+    }
+    ret->voices = voices;
+    ret->n_voices = list->n;
+    ret->details = list->items;
+}
+
+static void describe_models(const struct speech_account *acc, struct arena *a, struct speech_provider *ret)
+{
+    size_t n = 0;
+    const char **models;
+
+    while (acc->service->models[n])
+        n++;
+    models = arena_array(a, n + acc->n_models + 1, sizeof(*models));
+    if (acc->model && *acc->model)
+        models[ret->n_models++] = acc->model;
+    for (size_t i = 0; i < n + acc->n_models; i++) {
+        const char *model = i < acc->n_models ? acc->models[i] : acc->service->models[i - acc->n_models];
+
+        if (!acc->model || strcmp(acc->model, model) != 0)
+            models[ret->n_models++] = model;
+    }
+    ret->models = models;
+}
+
+static void describe_account(struct speech *s, const struct speech_account *acc, const atomic_bool *is_gone,
+                             struct arena *a, struct speech_provider *ret)
+{
+    const struct net_wait wait = net_wait_of(LIMIT_SPEECH_REPLY_MS, is_gone, s->config.is_leaving);
+    struct speech_voice_list voices = { NULL, 0 };
+    struct err why;
+
+    err_init(&why);
+    *ret = (struct speech_provider){ .id = acc->name,
+                                     .name = acc->label,
+                                     .is_configured = true,
+                                     .is_remote = true,
+                                     .max_characters = acc->service->max_characters };
+    if (speech_voice_lists_get(s->lists, acc, &wait, a, &voices, &why) < 0)
+        ret->note = arena_printf(a, "Its voices are not known: %s", why.text);
+    describe_voices(&voices, a, ret);
+    describe_models(acc, a, ret);
+}
+
+size_t speech_engines_describe(struct speech *s, struct arena *a, const struct speech_provider **ret)
+{
+    struct speech_provider *providers = arena_array(a, N_SPEECH_ENGINES, sizeof(*providers));
+
     for (size_t i = 0; i < N_SPEECH_ENGINES; i++)
-        describe(&s->states[i], a, &ret[i]);
+        describe_engine(&s->states[i], a, &providers[i]);
+    *ret = providers;
+    return N_SPEECH_ENGINES;
+}
+
+size_t speech_providers(struct speech *s, const atomic_bool *is_gone, struct arena *a,
+                        const struct speech_provider **ret)
+{
+    const struct speech_account *accounts;
+    const struct speech_provider *engines;
+    size_t n = speech_accounts_of(s, a, &accounts), n_engines = speech_engines_describe(s, a, &engines);
+    struct speech_provider *providers = arena_array(a, n_engines + n, sizeof(*providers));
+
+    memcpy(providers, engines, n_engines * sizeof(*providers));
+    for (size_t i = 0; i < n; i++)
+        describe_account(s, &accounts[i], is_gone, a, &providers[n_engines + i]);
+    *ret = providers;
+    return n_engines + n;
 }
 
 const char *speech_default_provider(struct speech *s, struct arena *a)
 {
     const struct speech_request nothing = { .text = SLICE_LIT("") };
-    struct choice c = { .speech = s, .request = &nothing, .arena = a };
+    struct speech_target target;
     struct err why;
 
     err_init(&why);
-    c.language = settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE);
-    return choose(&c, &why) == 0 ? c.state->engine->id : speech_engines[0]->id;
+    if (speech_choose(s, &nothing, settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE), a, &target, &why) <
+        0)
+        return speech_engines[0]->id;
+    return target.state ? target.state->engine->id : target.account->name;
 }
 
 /* ---- lifetime ---- */
@@ -336,6 +318,8 @@ void speech_tidy(struct speech *s)
 
     for (size_t i = 0; idle_s > 0 && i < N_SPEECH_ENGINES; i++)
         speech_pool_end_idle(s->states[i].pool, clock_mono_ms() - idle_s * 1000);
+    if (idle_s > 0)
+        speech_pool_end_idle(s->sound, clock_mono_ms() - idle_s * 1000);
     speech_cache_trim(s->cache, cache_bytes(s));
 }
 
@@ -350,6 +334,10 @@ struct speech *speech_open(const struct speech_config *c)
 
     s->config = *c;
     s->cache = speech_cache_new();
+    s->lists = speech_voice_lists_new();
+    speech_turns_init(&s->turns, LIMIT_SPEECH_REMOTE);
+    pool.engine = &speech_sound;
+    s->sound = speech_pool_new(&pool);
     for (size_t i = 0; i < N_SPEECH_ENGINES; i++) {
         pool.engine = speech_engines[i];
         s->states[i] = (struct engine_state){ speech_engines[i], speech_pool_new(&pool) };
@@ -363,6 +351,9 @@ struct speech *speech_close(struct speech *s)
         return NULL;
     for (size_t i = 0; i < N_SPEECH_ENGINES; i++)
         speech_pool_free(s->states[i].pool);
+    speech_pool_free(s->sound);
+    speech_turns_clear(&s->turns);
+    speech_voice_lists_free(s->lists);
     speech_cache_free(s->cache);
     free(s);
     return NULL;

@@ -3,7 +3,8 @@
  * A text is planned first: provider and voice are chosen, Markdown becomes spoken text (speech/spoken.h), the text is
  * split into sentences (speech/sentences.h). Then its sentences are spoken one at a time, each by a worker: a child
  * program of one engine (speech/worker_main.c), which is kept for the next sentence and killed when its sentence fails,
- * takes too long or is no longer wanted. Callers take turns by sentence (speech/turns.h). Every function blocks its
+ * takes too long or is no longer wanted; or by a configured provider over HTTP (speech/account.h), whose samples pass
+ * through such a worker too. Callers take turns by sentence (speech/turns.h). Every function blocks its
  * worker thread; any thread but the loop's.
  *
  *     r = speech_plan(speech, &request, arena, &plan, e);
@@ -15,16 +16,17 @@
 #include "net/wait.h"
 #include "os/child.h"
 #include "settings/settings.h"
+#include "speech/account.h"
 #include "speech/sentences.h"
 #include "speech/worker_frames.h"
 
 struct speech;
-struct speech_engine; /* speech/engines.h */
 
 struct speech_config {
     struct supervisor *supervisor; /* NULL without a service: nothing can be spoken */
     struct settings *settings;     /* borrowed */
     const atomic_bool *is_leaving; /* the service is stopping */
+    struct speech_accounts accounts;
 };
 
 struct speech *speech_open(const struct speech_config *c) MUST_CHECK;
@@ -38,6 +40,7 @@ struct speech_request {
     struct slice text;                       /* valid UTF-8, at most LIMIT_SPEECH_TEXT characters */
     const char *text_name;                   /* the field that it came in, for refusals */
     const char *provider, *voice, *language; /* NULL or "": as configured */
+    const char *model;                       /* NULL or "": the provider's own; no engine of this machine has any */
     double speed;                            /* 0.5 to 2.0 */
     enum speech_format format;
     uint32_t rate;              /* samples a second of WAV and PCM; 0: the engine's */
@@ -46,8 +49,9 @@ struct speech_request {
 };
 
 struct speech_plan {
-    const struct speech_engine *engine;
-    const char *voice, *caller;
+    const char *provider;                 /* its id */
+    const struct speech_account *account; /* NULL: an engine of this machine */
+    const char *voice, *model, *language, *caller;
     double speed;
     enum speech_format format;
     uint32_t rate;
@@ -64,8 +68,6 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
 int speech_say(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
                struct speech_frame_done *ret, struct err *e) MUST_CHECK;
 
-const char *speech_plan_provider(const struct speech_plan *plan); /* its id, a literal */
-
 enum { SPEECH_WAV_HEADER = 44 };
 /* The RIFF header of n_bytes bytes of samples: 16 bits, mono. */
 void speech_wav_header(char out[SPEECH_WAV_HEADER], uint32_t rate, size_t n_bytes);
@@ -73,14 +75,19 @@ const char *speech_mime_type(enum speech_format format); /* a literal */
 
 struct speech_provider {
     const char *id, *name, *note; /* note: why it is not configured, or what the person should know */
-    bool is_configured;
-    const char *const *voices, *const *languages; /* NULL-ended */
-    size_t n_voices, n_languages;
+    bool is_configured, is_remote;
+    const char *const *voices, *const *languages, *const *models;
+    size_t n_voices, n_languages, n_models;
+    const struct speech_voice *details; /* of the voices; NULL: they have only names */
+    size_t max_characters;              /* of one request to it; 0: unknown */
 };
 
-enum { N_SPEECH_PROVIDERS = 2 };
-/* All providers, in the order of preference; strings in the arena. Starts workers that never ran. */
-void speech_providers(struct speech *s, struct arena *a, struct speech_provider ret[N_SPEECH_PROVIDERS]);
+/* All providers, in the order of preference; in the arena. Starts workers that never ran, and asks for lists of
+ * voices. */
+size_t speech_providers(struct speech *s, const atomic_bool *is_gone, struct arena *a,
+                        const struct speech_provider **ret);
+/* The engines of this machine alone. */
+size_t speech_engines_describe(struct speech *s, struct arena *a, const struct speech_provider **ret);
 bool speech_is_provider(struct speech *s, struct slice id);
 /* The id of the provider that speaks when a request names nothing. */
 const char *speech_default_provider(struct speech *s, struct arena *a);

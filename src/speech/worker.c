@@ -62,6 +62,12 @@ static int ended(const struct speech_worker *w, struct err *e)
                    w->engine->id);
 }
 
+static int too_slow(const struct speech_worker *w, struct err *e)
+{
+    return err_set(e, -EIO, "SPEECH_FAILED", "The speech worker of %s took longer than %d s.", w->engine->id,
+                   LIMIT_SPEECH_SENTENCE_MS / 1000);
+}
+
 /* 0: more is to come; 1: complete. */
 static int receive(struct speech_worker *w, struct speech_answer *answer, struct err *e)
 {
@@ -81,18 +87,45 @@ static int await_answer(struct speech_worker *w, struct speech_answer *answer, c
     while (r == 0) {
         r = net_wait_fd(wait, w->ends.stdout_fd, POLLIN, e);
         if (r == -ETIMEDOUT)
-            return err_set(e, -EIO, "SPEECH_FAILED", "The speech worker of %s took longer than %d s.", w->engine->id,
-                           LIMIT_SPEECH_SENTENCE_MS / 1000);
+            return too_slow(w, e);
         if (r == 0)
             r = receive(w, answer, e);
     }
     return MIN(r, 0);
 }
 
-/* The worker is idle, so its pipe is empty and takes the whole request. */
-static int send(const struct speech_worker *w, struct slice request, struct err *e)
+static int send(const struct speech_worker *w, const struct net_wait *wait, struct slice bytes, struct err *e)
 {
-    return write(w->ends.stdin_fd, request.p, request.n) == (ssize_t)request.n ? 0 : ended(w, e);
+    while (bytes.n > 0) {
+        int r = net_wait_fd(wait, w->ends.stdin_fd, POLLOUT, e);
+        ssize_t n = r < 0 ? 0 : write(w->ends.stdin_fd, bytes.p, bytes.n);
+
+        if (r == -ETIMEDOUT)
+            return too_slow(w, e);
+        if (r < 0)
+            return r;
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            return ended(w, e);
+        bytes = (struct slice){ bytes.p + MAX(n, 0), bytes.n - (size_t)MAX(n, 0) };
+    }
+    return 0;
+}
+
+/* In frames of whole samples. */
+static int send_samples(const struct speech_worker *w, const struct net_wait *wait, struct slice samples, struct err *e)
+{
+    int r = 0;
+
+    while (r == 0 && samples.n > 0) {
+        const size_t n = MIN(samples.n, (size_t)LIMIT_SPEECH_FRAME);
+        const struct speech_frame frame = { SPEECH_FRAME_SAMPLES, (uint32_t)n };
+
+        r = send(w, wait, (struct slice){ (const char *)&frame, sizeof(frame) }, e);
+        if (r == 0)
+            r = send(w, wait, (struct slice){ samples.p, n }, e);
+        samples = (struct slice){ samples.p + n, samples.n - n };
+    }
+    return r;
 }
 
 static void add_request(struct buf *out, const struct speech_worker_job *job)
@@ -119,7 +152,9 @@ int speech_worker_say(struct speech_worker *w, const struct speech_worker_job *j
     add_request(&request, job);
     r = buf_check(&request, e);
     if (r == 0)
-        r = send(w, buf_slice(&request), e);
+        r = send_samples(w, wait, job->samples, e);
+    if (r == 0)
+        r = send(w, wait, buf_slice(&request), e);
     buf_clear(&request);
     if (r < 0)
         return r;
@@ -134,7 +169,7 @@ int speech_worker_list(struct speech_worker *w, const struct net_wait *wait, str
 {
     const struct speech_frame frame = { SPEECH_FRAME_LIST, 0 };
     struct speech_answer answer;
-    int r = send(w, (struct slice){ (const char *)&frame, sizeof(frame) }, e);
+    int r = send(w, wait, (struct slice){ (const char *)&frame, sizeof(frame) }, e);
 
     if (r < 0)
         return r;

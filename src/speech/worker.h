@@ -19,6 +19,7 @@ struct speech_worker_job {
     double speed;
     const char *voice;
     struct slice text;
+    struct slice samples; /* for the worker of sound, whose text is their rate; else empty */
 };
 
 /* path: of the program. -ENODEV SPEECH_UNAVAILABLE says why the worker cannot work. */

@@ -1,4 +1,5 @@
-/* What worker_main.c needs of an engine: one object `worker_engine`, in worker_espeak.c or worker_flite.c. One thread.
+/* What worker_main.c needs of an engine: one object `worker_engine`, in worker_espeak.c, worker_flite.c or
+ * worker_sound.c. One thread.
  */
 #pragma once
 
@@ -27,6 +28,8 @@ struct worker_engine {
     const char *(*say)(const struct worker_sentence *sentence, struct worker_samples *ret);
     /* Calls add with the name of each voice. */
     void (*list)(void (*add)(const char *voice));
+    /* Samples that precede a sentence; false: they cannot be taken. NULL: the engine makes its own. */
+    bool (*take)(const char *bytes, size_t n);
 };
 
 extern const struct worker_engine worker_engine;

@@ -139,6 +139,13 @@ static bool send_hello(void)
     return worker_send(SPEECH_FRAME_HELLO, &hello, sizeof(hello));
 }
 
+static bool take_frame(uint32_t kind, const char *bytes, size_t n)
+{
+    if (kind == SPEECH_FRAME_SAMPLES)
+        return worker_engine.take && worker_engine.take(bytes, n);
+    return kind == SPEECH_FRAME_SAY ? take_say(bytes, n) : kind == SPEECH_FRAME_LIST && take_list();
+}
+
 int main(void)
 {
     static char bytes[LIMIT_SPEECH_FRAME];
@@ -152,8 +159,6 @@ int main(void)
         return why ? !send_failure(why) : 1;
     while (goes_on && worker_read(&frame, sizeof(frame)) && frame.n_bytes <= sizeof(bytes) &&
            worker_read(bytes, frame.n_bytes))
-        goes_on = frame.kind == SPEECH_FRAME_SAY    ? take_say(bytes, frame.n_bytes)
-                  : frame.kind == SPEECH_FRAME_LIST ? take_list()
-                                                    : false;
+        goes_on = take_frame(frame.kind, bytes, frame.n_bytes);
     return !goes_on;
 }

@@ -33,7 +33,7 @@ for (const [where, begin] of [['with a service', startHearth], ['without a servi
                 '--embed-model', 'vec', '--header', 'X-One: 1', '--header', 'X-Two:2', '--models', 'a, b,,c', { input: `${secret}\n` }),
             /^The provider mine is added; `hearth provider test mine` makes a call.*Nothing is embedded yet: embeddings that name no provider are made by mine from now on\.\n$/s);
             const list = await said(h, 'provider', 'list');
-            assert.match(list, /^mine +OpenAI-compatible service +stored +\*\*\*\*6789 +said-model +vec +chat, embed +ok +http/m);
+            assert.match(list, /^mine +OpenAI-compatible service +stored +\*\*\*\*6789 +said-model +vec +models +chat, embed +ok +http/m);
             assert.match(list, /^chats +mine \(the first that is configured\)$/m);
             assert.match(list, /^embeddings +mine$/m);
             assert.match(list, /^fallbacks +none/m);
@@ -86,7 +86,7 @@ test('wrong use is told', async (t) => {
     await complains(h, 1, /^hearth: --name must be at most 128/, 'key', 'new', '--name', 'x'.repeat(129));
     await complains(h, 2, /Which provider\? NAME, or --clear/, 'provider', 'default');
     await complains(h, 2, /needs no NAME/, 'provider', 'default', 'x', '--clear');
-    await complains(h, 1, /^hearth: --for must be one of chat, embed/, 'provider', 'test', 'x', '--for', 'speech');
+    await complains(h, 1, /^hearth: --for must be one of chat, embed, speech/, 'provider', 'test', 'x', '--for', 'sight');
 });
 
 test('a dead default provider is told with its last error and time', async (t) => {
@@ -149,8 +149,8 @@ test('a backup takes providers along, and its restore opens them', async (t) => 
 
 test('the presets are listed with what they need', async (t) => {
     const out = await said(await stoppedHearth({ t }), 'provider', 'presets');
-    assert.match(out, /^anthropic +Anthropic +yes +no +api_key +https:\/\/api\.anthropic\.com/m);
-    assert.match(out, /^ollama +Ollama +yes +yes +- /m);
+    assert.match(out, /^anthropic +Anthropic +yes +no +no +no +api_key +https:\/\/api\.anthropic\.com/m);
+    assert.match(out, /^ollama +Ollama +yes +yes +no +no +- /m);
 });
 
 test('the key that was typed is not in the data folder and not shown by help', async (t) => {

@@ -80,7 +80,7 @@ describe('adding', () => {
         assert.deepEqual({ ...shown, created_at: 0, updated_at: 0 }, {
             name: 'mine', preset: 'generic-openai', label: 'OpenAI-compatible service', protocol: 'openai-chat', source: 'stored', base_url: p.url,
             key: '****6789', headers: [{ name: 'X-Org', value: '****' }], model: 'one', embed_model: 'bge', models: ['hand-1', 'two'], can_chat: true,
-            can_embed: true, stand_in: false, default_for: ['chat', 'embed'], state: 'ok', resting_models: [], last_error: null, last_error_at: null, reason: null, created_at: 0, updated_at: 0,
+            can_embed: true, can_speak: false, can_hear: false, for: 'models', stand_in: false, default_for: ['chat', 'embed'], state: 'ok', resting_models: [], last_error: null, last_error_at: null, reason: null, created_at: 0, updated_at: 0,
         });
     });
 

@@ -19,7 +19,7 @@ export function settingsTable(settings) {
 // What a preset needs, and the variables that configure it.
 export function presetsTable(presets) {
     const words = (list) => list.map((word) => `\`${word}\``).join(', ');
-    const rows = presets.map((p) => `| \`${p.id}\` | ${p.label} | ${p.protocol} | ${p.base_url ?? ''} | ${words(p.needs)} | ${[p.can_chat && 'chats', p.can_embed && 'embeds'].filter(Boolean).join(', ')} | ${words(p.variables)} |`);
+    const rows = presets.map((p) => `| \`${p.id}\` | ${p.label} | ${p.protocol} | ${p.base_url ?? ''} | ${words(p.needs)} | ${[p.can_chat && 'chats', p.can_embed && 'embeds', p.can_speak && 'speaks', p.can_hear && 'hears'].filter(Boolean).join(', ')} | ${words(p.variables)} |`);
     return ['| id | provider | protocol | address | needs | does | variables of the environment |', '|---|---|---|---|---|---|---|', ...rows, ''].join('\n');
 }
 

@@ -26,8 +26,10 @@ static const char *const stream_formats[] = { "audio", "sse", NULL };
 static const struct field audio_fields[] = {
     FIELD_STRING(struct audio_body, input, "input", FIELD_REQUIRED, .min = 1, .max = LIMIT_SPEECH_TEXT,
                  .help = "read as Markdown"),
-    FIELD_STRING(struct audio_body, model, "model", .max = LIMIT_NAME_CHARS * 2,
-                 .help = "the id of a provider of GET /sdk/tts/providers; any other: as configured"),
+    FIELD_STRING(
+        struct audio_body, model, "model", .max = LIMIT_NAME_CHARS * 2,
+        .help =
+            "the id of a provider of GET /sdk/tts/providers; any other: as configured, or of the provider that `voice` names"),
     FIELD_ANY(struct audio_body, voice, "voice",
               .help = "a name of GET /v1/audio/voices, or {id}; absent, or a name of OpenAI's: as configured"),
     FIELD_STRING(struct audio_body, language, "language", .max = LIMIT_SPEECH_VOICE,
@@ -104,6 +106,8 @@ static int plan_of(struct request *req, struct arena *a, struct speech_plan *ret
     if (body->model && speech_is_provider(req->api->speech, slice_of(body->model)))
         wanted.provider = body->model;
     choose_voice(req, voice_name(body->voice), &wanted);
+    if (wanted.provider && wanted.provider != body->model)
+        wanted.model = body->model;
     return speech_plan(req->api->speech, &wanted, a, ret, e);
 }
 
@@ -112,7 +116,7 @@ static void add_headers(const struct request *req, const struct speech_plan *pla
     const struct audio_body *body = req->body;
 
     http_response_header(req->exchange, "x-hearth-voice",
-                         arena_printf(req->arena, "%s/%s", speech_plan_provider(plan), plan->voice));
+                         arena_printf(req->arena, "%s/%s", plan->provider, plan->voice));
     if (body->instructions && *body->instructions)
         http_response_header(req->exchange, "x-hearth-ignored", "instructions");
 }
@@ -284,7 +288,7 @@ static void write_voices(struct request *req, struct json_writer *w, const struc
     for (size_t i = 0; i < provider->n_voices; i++) {
         json_begin_object(w);
         json_add_string(w, "id", arena_printf(req->arena, "%s/%s", provider->id, provider->voices[i]));
-        json_add_string(w, "name", provider->voices[i]);
+        json_add_string(w, "name", provider->details ? provider->details[i].name : provider->voices[i]);
         json_add_string(w, "provider", provider->id);
         json_end(w);
     }
@@ -292,11 +296,11 @@ static void write_voices(struct request *req, struct json_writer *w, const struc
 
 static int list_voices(struct request *req, struct response *res, struct err *e)
 {
-    struct speech_provider providers[N_SPEECH_PROVIDERS];
+    const struct speech_provider *providers;
+    size_t n = speech_providers(req->api->speech, &req->exchange->is_gone, req->arena, &providers);
 
-    speech_providers(req->api->speech, req->arena, providers);
     json_begin_array_as(&res->json, "voices");
-    for (size_t i = 0; i < N_SPEECH_PROVIDERS; i++)
+    for (size_t i = 0; i < n; i++)
         write_voices(req, &res->json, &providers[i]);
     json_end(&res->json);
     return 0;

@@ -145,12 +145,13 @@ static void report_voices(struct checkup *c, const struct speech_provider *provi
 
 void doctor_check_speech(struct checkup *c)
 {
-    struct speech_provider providers[N_SPEECH_PROVIDERS];
+    const struct speech_provider *providers;
+    size_t n;
 
     if (!c->api->is_serving)
         return;
-    speech_providers(c->api->speech, c->arena, providers);
-    for (size_t i = 0; i < N_SPEECH_PROVIDERS; i++)
+    n = speech_engines_describe(c->api->speech, c->arena, &providers);
+    for (size_t i = 0; i < n; i++)
         report_voices(c, &providers[i]);
 }
 
@@ -173,7 +174,8 @@ void doctor_check_hearing(struct checkup *c)
         return;
     n = ears_providers(c->api->ears, c->arena, &providers);
     for (size_t i = 0; i < n; i++)
-        report_ears(c, &providers[i]);
+        if (!providers[i].is_remote)
+            report_ears(c, &providers[i]);
 }
 
 /* --- growing data --- */

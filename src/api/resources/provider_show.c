@@ -28,6 +28,9 @@ const struct field provider_shape[] = {
     SHAPE_STRINGS("models", .help = "the list written by hand"),
     SHAPE_BOOL("can_chat"),
     SHAPE_BOOL("can_embed"),
+    SHAPE_BOOL("can_speak"),
+    SHAPE_BOOL("can_hear"),
+    SHAPE_STRING("for", .help = "models, speech or all"),
     SHAPE_BOOL("stand_in", .help = "true: no language model, it repeats what it is told"),
     SHAPE_STRINGS("default_for", .help = "chat, embed: asked when neither request nor app names another"),
     SHAPE_STRING("state", .help = "ok, resting (failed several times in a row) or unusable"),
@@ -90,6 +93,8 @@ static const struct field preset_shape[] = {
     SHAPE_STRINGS("needs", .help = "base_url, api_key: what must be given"),
     SHAPE_BOOL("can_chat"),
     SHAPE_BOOL("can_embed"),
+    SHAPE_BOOL("can_speak", .help = "for speech: `for` speech or all"),
+    SHAPE_BOOL("can_hear"),
     SHAPE_STRING("model", .flags = FIELD_NULLABLE, .help = "when none is given"),
     SHAPE_STRING("embed_model", .flags = FIELD_NULLABLE),
     SHAPE_STRINGS("variables", .help = "of the environment, that configure it without being stored"),
@@ -148,6 +153,11 @@ static void write_times(struct json_writer *w, const struct provider_account_row
     json_add_string(w, "updated_at", row ? row->updated_at : NULL);
 }
 
+static const char *use_word(const struct llm_preset *preset, enum llm_use use)
+{
+    return llm_uses[use == LLM_USE_USUAL && llm_preset_is_for_speech(preset) ? LLM_USE_SPEECH : use];
+}
+
 void provider_write(const struct request *req, struct json_writer *w, const char *name,
                     const struct llm_account_state *state, const struct provider_account_row *row)
 {
@@ -173,6 +183,9 @@ void provider_write(const struct request *req, struct json_writer *w, const char
     json_add_strings(w, "models", acc->models, acc->n_models);
     json_add_bool(w, "can_chat", acc->preset->can_chat);
     json_add_bool(w, "can_embed", acc->preset->can_embed);
+    json_add_bool(w, "can_speak", acc->preset->can_speak && llm_account_is_for_speech(acc));
+    json_add_bool(w, "can_hear", acc->preset->can_hear && llm_account_is_for_speech(acc));
+    json_add_string(w, "for", use_word(acc->preset, acc->use));
     json_add_bool(w, "stand_in", acc->preset->is_stand_in);
     write_defaults_of(req, w, acc->name);
     json_add_string(w, "state",
@@ -204,6 +217,9 @@ static void write_unusable(struct json_writer *w, const struct provider_account_
     json_add_raw(w, "models", row->models);
     json_add_bool(w, "can_chat", false);
     json_add_bool(w, "can_embed", false);
+    json_add_bool(w, "can_speak", false);
+    json_add_bool(w, "can_hear", false);
+    json_add_string(w, "for", preset ? use_word(preset, LLM_USE_USUAL) : llm_uses[LLM_USE_USUAL]);
     json_add_bool(w, "stand_in", preset && preset->is_stand_in);
     json_add_strings(w, "default_for", NULL, 0);
     json_add_string(w, "state", "unusable");
@@ -368,6 +384,8 @@ static void write_preset(struct json_writer *w, const struct llm_preset *p)
     json_end(w);
     json_add_bool(w, "can_chat", p->can_chat);
     json_add_bool(w, "can_embed", p->can_embed);
+    json_add_bool(w, "can_speak", p->can_speak);
+    json_add_bool(w, "can_hear", p->can_hear);
     json_add_string(w, "model", p->default_model);
     json_add_string(w, "embed_model", p->default_embed_model);
     write_variables(w, p);

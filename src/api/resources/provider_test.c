@@ -19,9 +19,12 @@ enum {
     ANSWER_TOKENS = 16 /* the smallest limit that all providers accept */
 };
 
+static const char speech_word[] = "speech";
+static const char *const trial_words[] = { "chat", "embed", speech_word, NULL };
+
 static const struct field test_fields[] = {
-    FIELD_STRING(struct test_body, capability, "capability", .one_of = provider_capabilities,
-                 .help = "absent: chat, unless the provider only embeds"),
+    FIELD_STRING(struct test_body, capability, "capability", .one_of = trial_words,
+                 .help = "absent: chat, unless the provider only embeds or only speaks and hears"),
     FIELD_STRING(struct test_body, model, "model", .min = 1, .max = MODEL_CHARS,
                  .help = "absent: the one a request without a model gets"),
     FIELD_END,
@@ -198,6 +201,36 @@ static int run_trial(struct request *req, struct response *res, struct llm_accou
     return 0;
 }
 
+static bool is_about_speech(const struct test_body *body, const struct llm_account *acc)
+{
+    if (body->capability)
+        return strcmp(body->capability, speech_word) == 0;
+    return llm_preset_is_for_speech(acc->preset);
+}
+
+/* Usage counts what callers ask for; this is a word. */
+static int test_speech(struct request *req, struct response *res, const struct llm_account_state *state,
+                       const char *model, struct err *e)
+{
+    struct err *why = ARENA_NEW(req->arena, struct err);
+    struct provider_speech_trial trial;
+    int r = provider_try_speech(req, &state->account, model, &trial, why);
+
+    if (r == -ECANCELED)
+        return err_set(e, r, why->code, "%s", why->text);
+    json_add_bool(&res->json, "works", r == 0);
+    json_add_string(&res->json, "text", r == 0 ? trial.text : failure(req, state, why));
+    json_add_string(&res->json, "provider", state->account.name);
+    json_add_string(&res->json, "capability", speech_word);
+    json_add_string(&res->json, "model", trial.model);
+    json_add_int(&res->json, "ms", trial.ms);
+    json_add_int(&res->json, "prompt_tokens", 0);
+    json_add_int(&res->json, "completion_tokens", 0);
+    json_add_string(&res->json, "code", r == 0 ? NULL : why->code);
+    json_add_string(&res->json, "reason", r == 0 ? NULL : reason_of(why));
+    return 0;
+}
+
 static int test_provider(struct request *req, struct response *res, struct err *e)
 {
     const struct test_body *body = req->body;
@@ -208,6 +241,8 @@ static int test_provider(struct request *req, struct response *res, struct err *
 
     if (r < 0)
         return r;
+    if (is_about_speech(body, &state->account))
+        return test_speech(req, res, state, body->model, e);
     t = (struct trial){ .what = capability_of(body, &state->account) };
     r = provider_choose(metered_call(req), t.what, state->account.name, body->model, &choice, e);
     if (r < 0)

@@ -17,7 +17,7 @@
 #include <strings.h>
 
 struct provider_body {
-    const char *preset, *name, *base_url, *api_key, *model, *embed_model;
+    const char *preset, *name, *use, *base_url, *api_key, *model, *embed_model;
     struct json_value headers;
     struct field_strings models;
 };
@@ -29,6 +29,10 @@ static const struct field provider_fields[] = {
                  .help = "an id of GET /api/providers/presets"),
     FIELD_STRING(struct provider_body, name, "name", .min = 1, .max = PROVIDER_NAME_CHARS,
                  .help = "what callers say as `provider`; absent: the preset's id"),
+    FIELD_STRING(struct provider_body, use, "for", .one_of = llm_uses,
+                 .help =
+                     "models: chats and embeddings; speech: voices and ears; all; absent: models, or speech where the "
+                     "preset has no models"),
     FIELD_STRING(struct provider_body, base_url, "base_url", .min = 1, .max = LIMIT_PROVIDER_SECRET,
                  .help = "absent: the preset's"),
     FIELD_STRING(struct provider_body, api_key, "api_key", .min = 1, .max = LIMIT_PROVIDER_SECRET,
@@ -83,14 +87,15 @@ int provider_find(const struct request *req, const char *name, struct llm_accoun
 
 const char *provider_name_rule(const char *name)
 {
-    static const char *const taken[] = { LEXICAL_PROVIDER, "default", "presets" };
+    static const char *const taken[] = { LEXICAL_PROVIDER, "default",      "presets",
+                                         "flite_local",    "espeak_local", "pocketsphinx_local" };
     bool has_begin = (*name >= '0' && *name <= '9') || ((*name | 32) >= 'a' && (*name | 32) <= 'z');
 
     if (!has_begin || name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")])
         return "must begin with a letter or digit and have letters, digits, -, _ and . only";
     for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
         if (strcmp(name, taken[i]) == 0)
-            return "must be another name: builtin, default and presets are taken by the service";
+            return "must be another name: this one is taken by the service";
     return NULL;
 }
 
@@ -127,6 +132,35 @@ static int check_url(const struct request *req, const struct provider_body *body
         return preset->base_url ? 0 : err_add_field(e, "base_url", "is required for %s: %s", preset->id, preset->help);
     if (!is_printable(body->base_url) || llm_account_address(req->arena, preset, body->base_url, &url, NULL) < 0)
         return err_add_field(e, "base_url", "must be an address like https://host/v1, without user name and password");
+    return 0;
+}
+
+static enum llm_use use_of(const struct provider_body *body)
+{
+    for (size_t i = 0; body->use && llm_uses[i]; i++)
+        if (strcmp(body->use, llm_uses[i]) == 0)
+            return (enum llm_use)i;
+    return LLM_USE_USUAL;
+}
+
+/* A name that chats already is not silently taken from them. */
+static int check_use(const struct request *req, const struct provider_body *body, const struct llm_preset *preset,
+                     struct err *e)
+{
+    const char *name = body->name ? body->name : preset->id;
+    struct llm_account_state *before = llm_accounts_find(req->api->llm_accounts, req->arena, name);
+
+    if (!body->use)
+        return 0;
+    if (use_of(body) == LLM_USE_USUAL)
+        return llm_preset_is_for_speech(preset)
+                   ? err_add_field(e, "for", "must be speech: %s has no language models", preset->id)
+                   : 0;
+    if (!preset->can_speak && !preset->can_hear)
+        return err_add_field(e, "for", "must be models: %s is not known to speak or to hear", preset->id);
+    if (use_of(body) == LLM_USE_SPEECH && before && before->account.source == LLM_STORED &&
+        !llm_preset_is_for_speech(before->account.preset))
+        return err_add_field(e, "name", "must be another one, or `for` be all: %.64s serves models already", name);
     return 0;
 }
 
@@ -205,6 +239,8 @@ static int check_provider(const struct request *req, const void *given, struct e
         r = refuse_preset(req, body->preset, e);
     if (preset && check_url(req, body, preset, e) < 0)
         r = -EINVAL;
+    if (preset && check_use(req, body, preset, e) < 0)
+        r = -EINVAL;
     if (check_key(body, preset, e) < 0)
         r = -EINVAL;
     return check_lists(body, e) < 0 ? -EINVAL : r;
@@ -242,6 +278,7 @@ static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct llm_account account_of(const struct request *req, const struct provider_body *body)
 {
     struct llm_account account = { .source = LLM_STORED,
+                                   .use = use_of(body),
                                    .name = body->name ? body->name : body->preset,
                                    .preset = llm_preset_find(body->preset),
                                    .base_url = body->base_url,
@@ -294,7 +331,7 @@ static int take_embeddings(const struct request *req, const struct llm_account *
     bool has = false;
     int r;
 
-    if (!account->embed_model || !account->preset->can_embed || !is_unset)
+    if (!account->embed_model || !account->preset->can_embed || account->use == LLM_USE_SPEECH || !is_unset)
         return 0;
     r = has_embedded(req, &has, e);
     if (r == 0 && !has)

@@ -26,19 +26,29 @@ static const struct field speech_fields[] = {
                  .help = "like de or de-AT; absent: the setting speech.language"),
     FIELD_STRING(struct speech_body, format, "format", .one_of = speech_audio_formats,
                  .help = "absent: what the header Accept prefers, else wav; pcm: 16 bits, mono, little-endian"),
-    FIELD_STRING(struct speech_body, model, "model", .max = LIMIT_NAME_CHARS * 2, .help = "no engine has models"),
+    FIELD_STRING(struct speech_body, model, "model", .max = LIMIT_NAME_CHARS * 2,
+                 .help = "of a provider over HTTP; the engines of this machine have none"),
     FIELD_INT(struct speech_body, n_steps, "num_inference_steps", .min = 1, .max = 1000, .help = "no engine has steps"),
     FIELD_END,
 };
 
 static const struct field range_shape[] = { SHAPE_DOUBLE("min"), SHAPE_DOUBLE("max"), SHAPE_DOUBLE("default"),
                                             FIELD_END };
-static const struct field config_shape[] = { SHAPE_STRINGS("voices"), SHAPE_STRINGS("languages"),
-                                             SHAPE_OBJECT("speed", range_shape), FIELD_END };
+static const struct field voice_shape[] = { SHAPE_STRING("id"), SHAPE_STRING("name"),
+                                            SHAPE_STRING("language", .help = "\"\": any"), FIELD_END };
+static const struct field config_shape[] = {
+    SHAPE_STRINGS("voices"),
+    SHAPE_STRINGS("languages"),
+    SHAPE_STRINGS("models", .help = "none: it has one"),
+    SHAPE_LIST("details", voice_shape, .help = "of a remote provider's voices"),
+    SHAPE_INT("max_characters", .flags = FIELD_NULLABLE, .help = "of a sentence sent to it"),
+    SHAPE_OBJECT("speed", range_shape),
+    FIELD_END
+};
 static const struct field provider_shape[] = {
     SHAPE_STRING("id"),
     SHAPE_STRING("name"),
-    SHAPE_STRING("type", .help = "local"),
+    SHAPE_STRING("type", .help = "local, or remote: a provider over HTTP"),
     SHAPE_BOOL("configured", .help = "false: something is not installed; `note` says what"),
     SHAPE_BOOL("supportsStreaming"),
     SHAPE_STRING("note", .flags = FIELD_NULLABLE),
@@ -85,6 +95,7 @@ static int plan_of(struct request *req, struct arena *a, struct speech_plan *ret
                                            .text_name = "text",
                                            .provider = body->provider,
                                            .voice = body->voice,
+                                           .model = body->model,
                                            .language = body->language,
                                            .speed = body->speed,
                                            .format = format_of(req),
@@ -241,11 +252,29 @@ static int stream(struct request *req, struct response *res, struct err *e)
 
 /* ---- the providers ---- */
 
+static void write_voice(struct json_writer *w, const struct speech_voice *voice)
+{
+    json_begin_object(w);
+    json_add_string(w, "id", voice->id);
+    json_add_string(w, "name", voice->name);
+    json_add_string(w, "language", voice->language);
+    json_end(w);
+}
+
 static void write_config(struct json_writer *w, const struct speech_provider *provider)
 {
     json_begin_object_as(w, "config");
     json_add_strings(w, "voices", provider->voices, provider->n_voices);
     json_add_strings(w, "languages", provider->languages, provider->n_languages);
+    json_add_strings(w, "models", provider->models, provider->n_models);
+    json_begin_array_as(w, "details");
+    for (size_t i = 0; provider->details && i < provider->n_voices; i++)
+        write_voice(w, &provider->details[i]);
+    json_end(w);
+    if (provider->max_characters > 0)
+        json_add_int(w, "max_characters", (int64_t)provider->max_characters);
+    else
+        json_add_null(w, "max_characters");
     json_begin_object_as(w, "speed");
     json_add_double(w, "min", 0.5);
     json_add_double(w, "max", 2);
@@ -256,16 +285,16 @@ static void write_config(struct json_writer *w, const struct speech_provider *pr
 
 static int list_providers(struct request *req, struct response *res, struct err *e)
 {
-    struct speech_provider providers[N_SPEECH_PROVIDERS];
+    const struct speech_provider *providers;
+    size_t n = speech_providers(req->api->speech, &req->exchange->is_gone, req->arena, &providers);
     struct json_writer *w = &res->json;
 
-    speech_providers(req->api->speech, req->arena, providers);
     json_begin_array_as(w, "providers");
-    for (size_t i = 0; i < N_SPEECH_PROVIDERS; i++) {
+    for (size_t i = 0; i < n; i++) {
         json_begin_object(w);
         json_add_string(w, "id", providers[i].id);
         json_add_string(w, "name", providers[i].name);
-        json_add_string(w, "type", "local");
+        json_add_string(w, "type", providers[i].is_remote ? "remote" : "local");
         json_add_bool(w, "configured", providers[i].is_configured);
         json_add_bool(w, "supportsStreaming", true);
         json_add_string(w, "note", providers[i].note);

@@ -42,7 +42,7 @@ int speech_work_say(struct speech_work *work, size_t i, struct buf *audio, struc
 void speech_work_end(struct speech_work *work, int r)
 {
     const struct meter_use use = { .work = METER_SPEECH,
-                                   .provider = speech_plan_provider(work->plan),
+                                   .provider = work->plan->provider,
                                    .model = work->plan->voice,
                                    .audio_ms = (int64_t)(work->seconds * 1000 + 0.5),
                                    .is_failed = r < 0 };

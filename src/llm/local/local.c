@@ -127,10 +127,12 @@ void llm_local_find(struct llm_local *l, struct llm_accounts *accounts)
     note_found(l, &found);
     for (size_t i = 0; i < LLM_N_PROBES; i++) {
         const char *name = llm_probes[i].preset;
+        const struct llm_preset *preset = llm_preset_find(name);
         const struct llm_account account = { .source = LLM_FOUND,
                                              .local = l,
+                                             .use = preset->can_speak || preset->can_hear ? LLM_USE_ALL : LLM_USE_USUAL,
                                              .name = name,
-                                             .preset = llm_preset_find(name),
+                                             .preset = preset,
                                              .base_url = arena_printf(a, "http://127.0.0.1:%u", found.ports[i]) };
 
         if (found.ports[i] != l->offered.ports[i] && change(accounts, &account, found.ports[i] != 0))

@@ -43,11 +43,36 @@ static bool is_local_ai(const struct http_answer *answer, struct json_value body
     return is_list(json_get(body, "backends")) && is_list(json_get(body, "loaded_models"));
 }
 
+/* {"voices":[...]} at the path that Kokoro-FastAPI shares with few others. */
+static bool is_kokoro(const struct http_answer *answer, struct json_value body)
+{
+    struct json_value voices = json_get(body, "voices");
+
+    return json_type(voices) == JSON_ARRAY && json_length(voices) > 0;
+}
+
+/* Piper's HTTP server shows the configuration of each voice. */
+static bool is_piper(const struct http_answer *answer, struct json_value body)
+{
+    struct json_iter it = json_iter(body);
+    struct json_value first = { 0 };
+
+    return json_next(&it, NULL, &first) && json_int(json_get(json_get(first, "audio"), "sample_rate")) > 0;
+}
+
+/* whisper.cpp's server names itself in every answer. */
+static bool is_whisper_cpp(const struct http_answer *answer, struct json_value body)
+{
+    const char *server = http_answer_header(answer, "server");
+
+    return server && strcmp(server, "whisper.cpp") == 0;
+}
+
 const struct llm_probe llm_probes[LLM_N_PROBES] = {
-    { "ollama", 11434, "/api/version", is_ollama },
-    { "lmstudio", 1234, "/api/v0/models", is_lm_studio },
-    { "llamacpp", 8080, "/props", is_llama_cpp },
-    { "localai", 8080, "/system", is_local_ai },
+    { "ollama", 11434, "/api/version", is_ollama },    { "lmstudio", 1234, "/api/v0/models", is_lm_studio },
+    { "llamacpp", 8080, "/props", is_llama_cpp },      { "localai", 8080, "/system", is_local_ai },
+    { "kokoro", 8880, "/v1/audio/voices", is_kokoro }, { "piper", 5000, "/voices", is_piper },
+    { "whispercpp", 8080, "/health", is_whisper_cpp },
 };
 
 bool llm_probe_knows(const struct llm_probe *probe, const struct http_answer *answer, struct arena *a)

@@ -1,5 +1,5 @@
-/* Servers of language models that people run on their own machine: the usual port, the request of the probe, and how
- * its answer is recognised.
+/* Servers of language models and of speech that people run on their own machine: the usual port, the request of the
+ * probe, and how its answer is recognised.
  *
  * One GET for each server. Only an answer specific to that server counts, so another web server at its port is not
  * mistaken for it; a server that requires a key is not recognised either. Const; any thread.
@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "net/http_client.h"
 
-enum { LLM_N_PROBES = 4 };
+enum { LLM_N_PROBES = 7 };
 
 struct llm_probe {
     const char *preset; /* the preset of this server (llm/llm.h) */

@@ -1,0 +1,28 @@
+/* Requests to providers of speech over HTTP, and the checks of their answers: a wrong status, type, length or an answer
+ * that is no audio is an error that names the lie. Blocks a worker; any thread. Results are in the arena.
+ *
+ *     r = speech_remote_say(&account, &say, &wait, arena, &sound, e);
+ *     r = speech_remote_voices(&account, &wait, arena, &list, e);
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "speech/account.h"
+#include "speech/wav.h"
+
+/* -EIO SPEECH_FAILED; -EBUSY RATE_LIMIT and -EINVAL INVALID_MODEL as the account's refuse() says; -ECANCELED. */
+int speech_remote_say(const struct speech_account *acc, const struct speech_say *say, const struct net_wait *wait,
+                      struct arena *a, struct speech_pcm *ret, struct err *e) MUST_CHECK;
+/* No voices when the provider has no list. Errors as above. */
+int speech_remote_voices(const struct speech_account *acc, const struct net_wait *wait, struct arena *a,
+                         struct speech_voice_list *ret, struct err *e) MUST_CHECK;
+
+/* A POST to the base URL and path, whose parameters may follow it. Takes the body. */
+void speech_remote_post(const struct speech_account *acc, const char *path, const char *type, struct buf *body,
+                        struct arena *a, struct http_call_request *ret);
+/* Sends it, with the account's headers and limits; the answer's status is 2xx. max_reply 0: LIMIT_REPLY. */
+int speech_remote_call(const struct speech_account *acc, struct http_call_request *request, const struct net_wait *wait,
+                       struct arena *a, struct http_answer *ret, struct err *e) MUST_CHECK;
+/* Puts the provider's name before a text that begins with "it ...", as SPEECH_FAILED without secrets. r -ECANCELED
+ * stays what it is; returns r or -EIO. */
+int speech_remote_blame(const struct speech_account *acc, int r, struct err *e);

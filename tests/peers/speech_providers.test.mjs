@@ -1,0 +1,182 @@
+// Providers of speech over HTTP: doubles written after the references of the field, aimock as an independent one, OpenAI's client before Hearth, and Hearth as
+// the provider of another Hearth.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { after, before, test } from 'node:test';
+import { LLMock } from '@copilotkit/aimock';
+import OpenAI, { toFile } from 'openai';
+import { startHearth } from '../api/harness.mjs';
+import { admin, newApp, newKey, refused, refusedFields, silentWav } from '../api/kit.mjs';
+import { judge, wordErrorRate, wordsOf } from '../api/sound.mjs';
+import { addSpeech, kinds, speechDouble, tone, wav } from './speech_double.mjs';
+
+const text = 'This is the first one. And here is the second one.';
+const command = 'please open the window and turn on the light';
+let h, app, appId;
+
+before(async () => {
+    h = await startHearth();
+    appId = await newApp(h, {}, ['tts.generate', 'stt.transcribe']);
+    app = h.asApp(appId);
+});
+after(() => h?.stop());
+
+const soxi = (bytes, type, flag) => Number(judge(bytes, `a.${type}`, 'soxi', (path) => [flag, path]).stdout);
+const seconds = (bytes, type = 'wav') => soxi(bytes, type, '-D');
+const loudness = (bytes) => Number(/RMS lev dB\s+(-?[\d.]+)/.exec(judge(bytes, 'a.wav', 'sox', (path) => [path, '-n', 'stats']).stderr)[1]);
+const isNear = (value, wanted, share = 0.06) => assert.ok(Math.abs(value - wanted) <= wanted * share, `${value} is not near ${wanted}`);
+const providerOf = async (id) => (await app('GET', '/sdk/tts/providers')).body.providers.find((one) => one.id === id);
+
+const speaking = Object.keys(kinds).filter((kind) => kinds[kind].voices);
+const names = { openai: 'house', elevenlabs: 'elevenlabs', deepgram: 'deepgram', azure: 'azure-speech', piper: 'piper' };
+
+for (const kind of speaking)
+    test(`${kind}: every format, speed and voice, sentence by sentence`, async (t) => {
+        const double = await speechDouble(t, kind), name = `${names[kind]}-${kind}`;
+        await addSpeech(h, double, name);
+        const provider = await providerOf(name);
+        assert.deepEqual([provider.type, provider.configured, provider.supportsStreaming, provider.config.voices], ['remote', true, true, double.voices]);
+        assert.equal(provider.note, null);
+
+        const wanted = { text, provider: name, voice: double.voices.at(-1), language: kind === 'piper' ? 'de' : 'en' };
+        const full = 0.04 * (text.length - 1);
+        for (const speed of [1, 0.5, 2, 1.1]) {
+            const { status, bytes, text: said } = await app('POST', '/sdk/tts', { ...wanted, speed });
+            assert.equal(status, 200, said);
+            isNear(seconds(bytes), full / speed);
+            assert.equal(soxi(bytes, 'wav', '-r'), kind === 'piper' ? 22_050 : 24_000);
+            assert.ok(Math.abs(loudness(bytes) - -23) < 4, `${loudness(bytes)} dB`);
+        }
+        const mp3 = await app('POST', '/sdk/tts', { ...wanted, format: 'mp3' });
+        isNear(seconds(mp3.bytes, 'mp3'), full, 0.1);
+        const pcm = await app('POST', '/sdk/tts', { ...wanted, format: 'pcm' });
+        isNear(pcm.bytes.length / 2 / Number(pcm.headers['x-sample-rate']), full);
+
+        const stream = await h.sse('/sdk/tts/stream', { method: 'POST', headers: { 'x-app-id': appId }, body: wanted });
+        const chunks = [];
+        for (let event; (event = await stream.next()).event !== 'done';)
+            if (event.event === 'chunk')
+                chunks.push(seconds(Buffer.from(event.json.audio, 'base64')));
+        assert.equal(chunks.length, 2);
+        stream.close();
+    });
+
+test('what is known is not said again, a voice goes by its name and its language, and the setting chooses it', async (t) => {
+    const double = await speechDouble(t, 'azure');
+    await addSpeech(h, double, 'cloud');
+    const spoken = () => double.asked.filter(({ method }) => method === 'POST').length;
+    const say = async (more) => {
+        const reply = await app('POST', '/sdk/tts', { text: 'One sentence alone.', provider: 'cloud', ...more });
+        assert.equal(reply.status, 200, reply.text);
+        return /voice name='([^']+)'/.exec(double.asked.at(-1).bytes)?.[1];
+    };
+    assert.equal(await say({}), 'en-US-AvaNeural');
+    await say({});
+    assert.equal(spoken(), 1);
+    assert.equal(await say({ language: 'de' }), 'de-DE-KatjaNeural');
+    assert.equal(await say({ voice: 'katja' }), 'de-DE-KatjaNeural');
+    assert.equal(await say({ text: 'She said "one" & 1 < 2.' }), 'en-US-AvaNeural');
+    assert.match(String(double.asked.at(-1).bytes), /She said (&#34;|\u201c)one.*&#38; 1 &#60; 2\./);
+    assert.equal(double.asked.filter(({ url }) => url.endsWith('/list')).length, 1, 'the list is kept');
+    refusedFields(await app('POST', '/sdk/tts', { text, provider: 'cloud', voice: 'nobody' }), 'voice');
+    refusedFields(await app('POST', '/sdk/tts', { text, provider: 'cloud', language: 'fr' }), 'language');
+    refusedFields(await app('POST', '/sdk/tts', { text, provider: 'nowhere' }), 'provider');
+
+    await admin(h, 'PUT', '/api/settings/speech.voices', { value: 'de=cloud/de-DE-KatjaNeural' });
+    assert.equal((await app('POST', '/sdk/tts', { text: 'Guten Tag, und auf Wiedersehen.', language: 'de' })).status, 200);
+    assert.match(String(double.asked.at(-1).bytes), /xml:lang='de'.*KatjaNeural/);
+    await admin(h, 'DELETE', '/api/settings/speech.voices');
+    const before = double.asked.length;
+    assert.equal((await app('POST', '/sdk/tts', { text: 'Nothing leaves this machine.' })).status, 200);
+    assert.equal(double.asked.length, before);
+    const { totals } = await admin(h, 'GET', `/api/usage?kind=speech&provider=cloud&app=${appId}`);
+    assert.ok(totals.characters > 100 && totals.requests >= 6, JSON.stringify(totals));
+});
+
+test('whisper, Deepgram and OpenAI hear, with the times of words', async (t) => {
+    for (const kind of ['openai', 'deepgram', 'whispercpp']) {
+        const double = await speechDouble(t, kind), name = `ears-${kind}`;
+        await addSpeech(h, double, name);
+        const { providers } = (await app('GET', '/sdk/stt/providers')).body, mine = providers.find(({ id }) => id === name);
+        assert.ok(mine.configured && mine.models.length > 0 && mine.models[0].recommended, JSON.stringify(mine));
+        const reply = await app('POST', `/sdk/stt/transcribe?provider=${name}&language=en`, silentWav);
+        assert.equal(reply.status, 200, reply.text);
+        assert.deepEqual([reply.body.text, reply.body.duration], [command, 2.5]);
+        const words = reply.body.segments.flatMap((segment) => segment.words);
+        assert.deepEqual(words.map(({ word }) => word), command.split(' '), kind);
+        assert.ok(words.every(({ start, end, confidence }) => start < end && end <= 2.5 && confidence > 0 && confidence <= 1), JSON.stringify(words));
+        const key = await newKey(h);
+        const client = new OpenAI({ apiKey: key.key, baseURL: `${h.url}/v1`, maxRetries: 0 });
+        assert.equal((await client.audio.transcriptions.create({ model: name, file: await toFile(silentWav, 'a.wav') })).text, command);
+        refusedFields(await app('POST', `/sdk/stt/transcribe?provider=${name}&phrases=open`, silentWav), 'phrases');
+    }
+});
+
+test('aimock speaks and hears', async (t) => {
+    const mock = new LLMock({ port: 0, host: '127.0.0.1' });
+    mock.onSpeech?.(/./, { audio: wav(tone('Twelve chars')).toString('base64'), format: 'wav' });
+    mock.onTranscription?.({ transcription: { text: command } });
+    const url = await mock.start();
+    t.after(() => mock.stop());
+    await admin(h, 'POST', '/api/providers', { preset: 'generic-openai', name: 'mock', for: 'speech', base_url: `${url}/v1`, api_key: 'mock-key-12345', model: 'tts-1' });
+    const reply = await app('POST', '/sdk/tts', { text: 'Twelve chars', provider: 'mock', voice: 'alloy' });
+    assert.equal(reply.status, 200, reply.text);
+    isNear(seconds(reply.bytes), 0.48);
+    const heard = await app('POST', '/sdk/stt/transcribe?provider=mock&model=whisper-1', silentWav);
+    assert.equal(heard.status, 200, heard.text);
+    assert.equal(heard.body.text, command);
+});
+
+test('Hearth is the provider of another Hearth: what the one speaks the other one hears', async (t) => {
+    const second = await startHearth({ t });
+    const { key } = await newKey(second);
+    await admin(h, 'POST', '/api/providers', { preset: 'generic-openai', name: 'neighbour', for: 'speech', base_url: `${second.url}/v1`, api_key: key });
+    const provider = await providerOf('neighbour');
+    assert.ok(provider.config.voices.includes('flite_local/rms'), JSON.stringify(provider.config.voices.slice(0, 9)));
+    const sound = await app('POST', '/sdk/tts', { text: `${command}.`, provider: 'neighbour', voice: 'flite_local/rms' });
+    assert.equal(sound.status, 200, sound.text);
+    assert.equal(soxi(sound.bytes, 'wav', '-r'), 16_000);
+    const heard = await app('POST', '/sdk/stt/transcribe?provider=neighbour', sound.bytes);
+    assert.equal(heard.status, 200, heard.text);
+    assert.ok(wordErrorRate(wordsOf(command), wordsOf(heard.body.text)) <= 0.2, heard.body.text);
+
+    const own = await newKey(h);
+    const client = new OpenAI({ apiKey: own.key, baseURL: `${h.url}/v1`, maxRetries: 0 });
+    const speech = await client.audio.speech.create({ model: 'tts-1', voice: 'neighbour/flite_local/slt', input: 'It works.', response_format: 'wav' });
+    assert.equal(speech.headers.get('x-hearth-voice'), 'neighbour/flite_local/slt');
+    assert.ok(seconds(Buffer.from(await speech.arrayBuffer())) > 0.3);
+});
+
+test('added, listed, tested and removed by the command line; a key is never shown', async (t) => {
+    const double = await speechDouble(t, 'elevenlabs');
+    const added = await h.cli('provider', 'add', 'elevenlabs', '--name', 'eleven', '--base-url', double.url, '--api-key', double.key, '--for', 'speech');
+    assert.equal(added.code, 0, added.stderr);
+    const listed = await h.cli('provider', 'list', '--json');
+    const row = JSON.parse(listed.stdout).find(({ name }) => name === 'eleven');
+    assert.deepEqual([row.can_chat, row.can_embed, row.can_speak, row.can_hear, row.for, row.protocol], [false, false, true, false, 'speech', 'speech']);
+    assert.ok(!listed.stdout.includes(double.key));
+    const tested = await h.cli('provider', 'test', 'eleven');
+    assert.equal(tested.code, 0, tested.stderr);
+    assert.match(tested.stdout, /eleven works: its voice 21m00Tcm4TlvDq8ikWAM spoke for/);
+    assert.equal((await h.cli('provider', 'remove', 'eleven')).code, 0);
+    refusedFields(await app('POST', '/sdk/tts', { text, provider: 'eleven' }), 'provider');
+});
+
+test('an account for speech alone neither chats nor embeds, and one of chats is not made into it unasked', async (t) => {
+    const double = await speechDouble(t, 'openai');
+    await addSpeech(h, double, 'voice-only');
+    const { defaults, providers } = await admin(h, 'GET', '/api/providers'), mine = providers.find(({ name }) => name === 'voice-only');
+    assert.deepEqual([mine.can_chat, mine.can_embed, defaults.chat.provider], [false, false, null]);
+    refused(await h.socket('POST', '/sdk/llm/chat', { provider: 'voice-only', messages: [{ role: 'user', content: 'hello' }] }), 503, 'PROVIDER_UNAVAILABLE');
+    await admin(h, 'POST', '/api/providers', { preset: 'generic-openai', name: 'both', base_url: double.url, api_key: double.key });
+    assert.equal(await providerOf('both'), undefined);
+    refusedFields(await h.socket('POST', '/api/providers', { preset: 'generic-openai', name: 'both', for: 'speech', base_url: double.url }), 'name');
+    refusedFields(await h.socket('POST', '/api/providers', { preset: 'anthropic', for: 'speech', api_key: 'sk-ant-0123456789' }), 'for');
+    refusedFields(await h.socket('POST', '/api/providers', { preset: 'deepgram', for: 'models', api_key: 'key-0123456789' }), 'for');
+    await admin(h, 'POST', '/api/providers', { preset: 'generic-openai', name: 'both', for: 'all', base_url: double.url, api_key: double.key });
+    assert.ok((await providerOf('both')).configured);
+    await h.terminate();
+    await h.start();
+    assert.ok((await providerOf('both')).configured, 'it is the same after a restart');
+    await admin(h, 'DELETE', '/api/providers/both');
+});
