@@ -133,26 +133,26 @@ static const char *check_folder(const char *value)
     return !*value || *value == '/' ? NULL : "must be a whole path, beginning with /";
 }
 
+/* Of llm/local/probe.h. */
+static const char *const servers[] = { "ollama", "lmstudio", "llamacpp", "localai", "kokoro", "piper", "whispercpp" };
+
 static const char *check_local_server(const char *value)
 {
-    static const char *const servers[] = { "ollama", "lmstudio", "llamacpp", "localai" };
-
     for (size_t i = 0; i < ARRAY_SIZE(servers); i++)
         if (strcmp(servers[i], value) == 0)
             return NULL;
-    return "must be of ollama, lmstudio, llamacpp and localai";
+    return "must be of ollama, lmstudio, llamacpp, localai, kokoro, piper and whispercpp";
 }
 
 static const char *check_local_port(const char *value)
 {
-    static const char *const servers[] = { "ollama", "lmstudio", "llamacpp", "localai" };
     const char *equals = strchr(value, '=');
 
     for (size_t i = 0; equals && i < ARRAY_SIZE(servers); i++)
         if (strlen(servers[i]) == (size_t)(equals - value) && strncmp(value, servers[i], strlen(servers[i])) == 0 &&
             is_port(equals + 1) && strtol(equals + 1, NULL, 10) > 0)
             return NULL;
-    return "must be elements like ollama=11500; the servers are ollama, lmstudio, llamacpp and localai";
+    return "must be elements like ollama=11500; the servers are ollama, lmstudio, llamacpp, localai, kokoro, piper and whispercpp";
 }
 
 /* Refuses arguments that Hearth sets itself, and those that would open the server to others, fetch files or let a model
@@ -415,7 +415,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_LLM_LOCAL_PORTS] = { "llm.local_ports", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_local_port,
         .help = "Ports of theirs that are not the usual ones, like ollama=11500." },
     [SETTING_LLM_LOCAL_ACCEPTED] = { "llm.local_accepted", SETTING_LIST, .max = LIMIT_SETTING_BYTES, .def = "", .check = check_local_server,
-        .help = "Model servers of this machine that may be used when they are found; `hearth provider accept` adds one." },
+        .help = "Servers of models and of speech on this machine that may be used when they are found; `hearth provider accept` adds one." },
     [SETTING_LLM_MODELS_DIR] = { "llm.models_dir", SETTING_STRING, .max = 4000, .def = "", .check = check_folder,
         .help = "Folder of GGUF files that llama-server is run for; empty: models in the data folder." },
     [SETTING_LLM_OLLAMA_OPEN] = { "llm.ollama_open", SETTING_BOOL, .def = "false",

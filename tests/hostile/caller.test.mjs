@@ -379,7 +379,7 @@ test('a denial holds whatever the command is', async (t) => {
 
 // ---- model servers of the machine ----
 
-const finding = (port) => ({ 'llm.find_local': true, 'llm.find_local_s': 0, 'llm.find_local_wait_s': 30, 'llm.local_ports': `ollama=${port},lmstudio=1,llamacpp=1,localai=1` });
+const finding = (port) => ({ 'llm.find_local': true, 'llm.find_local_s': 0, 'llm.find_local_wait_s': 30, 'llm.local_ports': `ollama=${port},lmstudio=1,llamacpp=1,localai=1,kokoro=1,piper=1,whispercpp=1` });
 const posing = `require('node:http').createServer((ask, answer) => {
     answer.setHeader('content-type', 'application/json').end(JSON.stringify(ask.url === '/api/version' ? { version: '0.12.3' } : { models: [{ name: 'm', model: 'm' }] }));
 }).listen(0, '127.0.0.1', function () { console.log(this.address().port); });`;

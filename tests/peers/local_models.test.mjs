@@ -67,7 +67,7 @@ async function deadPorts(n) {
 
 // A look ends when all have answered: the time it may take is for machines where that is late.
 async function findingSettings(given) {
-    const names = Object.keys(introductions);
+    const names = [...Object.keys(introductions), 'kokoro', 'piper', 'whispercpp'];
     const dead = await deadPorts(names.length);
     return { 'llm.local_accepted': names.join(','), 'llm.find_local': true, 'llm.find_local_wait_s': 30, 'llm.local_ports': names.map((name, n) => `${name}=${given[name] ?? dead[n]}`).join(',') };
 }

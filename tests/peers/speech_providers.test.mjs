@@ -21,6 +21,8 @@ before(async () => {
 });
 after(() => h?.stop());
 
+// A server without a key.
+const withoutKey = (request) => { request.headers.authorization = 'Bearer speech-key-0123456789'; };
 const soxi = (bytes, type, flag) => Number(judge(bytes, `a.${type}`, 'soxi', (path) => [flag, path]).stdout);
 const seconds = (bytes, type = 'wav') => soxi(bytes, type, '-D');
 const loudness = (bytes) => Number(/RMS lev dB\s+(-?[\d.]+)/.exec(judge(bytes, 'a.wav', 'sox', (path) => [path, '-n', 'stats']).stderr)[1]);
@@ -179,4 +181,28 @@ test('an account for speech alone neither chats nor embeds, and one of chats is 
     await h.start();
     assert.ok((await providerOf('both')).configured, 'it is the same after a restart');
     await admin(h, 'DELETE', '/api/providers/both');
+});
+
+test('servers of speech on this machine are found, offered, and used once they are accepted', async (t) => {
+    const doubles = {};
+    for (const kind of ['openai', 'piper', 'whispercpp'])
+        doubles[kind] = await speechDouble(t, kind, kind === 'openai' ? { change: withoutKey } : {});
+    const { port } = await speechDouble(t, 'piper', { change: (_, outgoing) => Boolean(outgoing.writeHead(404).end()) });
+    const ports = { kokoro: doubles.openai.port, piper: doubles.piper.port, whispercpp: doubles.whispercpp.port, ollama: port, lmstudio: port, llamacpp: port, localai: port };
+    const own = await startHearth({ t, settings: { 'llm.find_local': true, 'llm.find_local_s': 0, 'llm.find_local_wait_s': 30,
+        'llm.local_ports': Object.entries(ports).map(([name, at]) => `${name}=${at}`).join(',') } });
+    const call = own.asApp(await newApp(own, {}, ['tts.generate', 'stt.transcribe', 'llm.chat']));
+    const found = async () => (await call('GET', '/sdk/tts/providers')).body.providers.map(({ id }) => id);
+    assert.ok(!(await found()).includes('kokoro'));
+    const { waiting } = await admin(own, 'GET', '/api/providers');
+    assert.deepEqual(waiting.map(({ name }) => name).sort(), ['kokoro', 'piper', 'whispercpp']);
+    for (const { name } of waiting)
+        await admin(own, 'POST', `/api/providers/${name}/accept`);
+    assert.deepEqual((await found()).slice(2).sort(), ['kokoro', 'piper']);
+    assert.equal((await call('POST', '/sdk/tts', { text, provider: 'kokoro', voice: 'alloy' })).status, 200);
+    assert.equal((await call('POST', '/sdk/tts', { text, provider: 'piper', language: 'de' })).status, 200);
+    assert.equal((await call('POST', '/sdk/stt/transcribe?provider=whispercpp', silentWav)).body.text, command);
+    refused(await call('POST', '/sdk/llm/chat', { messages: [{ role: 'user', content: 'hello' }] }), 503, 'PROVIDER_UNAVAILABLE', /No provider of language models/);
+    doubles.openai.close();
+    assert.deepEqual((await found()).slice(2), ['piper']);
 });

@@ -13,7 +13,7 @@ static void every_row_is_complete(void **state)
         assert_ptr_equal(llm_preset_find(p->id), p); /* ids are unique */
         assert_non_null(p->label);
         assert_non_null(p->help);
-        assert_true(p->protocol && (p->can_chat || p->can_embed));
+        assert_true(p->protocol && (p->can_chat || p->can_embed || p->can_speak || p->can_hear));
         assert_true(!p->needs_key || (p->auth_header && p->env_key[0]));
         assert_true(p->env_key[0] || p->env_base_url[0] || p->is_stand_in);
         assert_true(!p->env_region == !(p->region_url[0] && p->region_url[1]));

@@ -51,6 +51,15 @@ static void servers_are_known_by_what_only_they_say(void **state)
         { "localai", 200, NULL, "{\"backends\":[\"llama-cpp\"],\"loaded_models\":[]}", true },
         { "localai", 200, NULL, "{\"backends\":[\"llama-cpp\"],\"loaded_models\":null}", true },
         { "localai", 200, NULL, "{\"backends\":\"all\"}", false },
+        { "kokoro", 200, NULL, "{\"voices\":[\"af_heart\"]}", true },
+        { "kokoro", 200, NULL, "{\"voices\":[]}", false },
+        { "kokoro", 200, NULL, "{\"voices\":{\"a\":1}}", false },
+        { "piper", 200, NULL, "{\"de_DE-thorsten-low\":{\"audio\":{\"sample_rate\":16000}}}", true },
+        { "piper", 200, NULL, "{\"de_DE-thorsten-low\":{}}", false },
+        { "piper", 200, NULL, "{}", false },
+        { "whispercpp", 200, "whisper.cpp", "{\"status\":\"ok\"}", true },
+        { "whispercpp", 200, "llama.cpp", "{\"status\":\"ok\"}", false },
+        { "whispercpp", 503, "whisper.cpp", "{\"status\":\"loading model\"}", false },
         { "localai", 404, "llama.cpp", "{\"error\":{\"code\":404,\"message\":\"File Not Found\"}}", false },
     };
 
@@ -69,7 +78,7 @@ static void every_server_is_a_preset_that_needs_no_key(void **state)
 
         assert_non_null(preset);
         assert_false(preset->needs_key);
-        assert_true(preset->can_chat && preset->can_embed);
+        assert_true((preset->can_chat && preset->can_embed) || llm_preset_is_for_speech(preset));
         assert_int_equal(llm_probe_port(&llm_probes[i], none), llm_probes[i].port);
     }
     assert_int_equal(llm_probe_port(&llm_probes[0], others), 11500);
@@ -101,8 +110,10 @@ static void open_finder(struct scene *s, unsigned ollama, unsigned others, const
     const char *flags[4] = { "llm.find_local_wait_s=30" };
     struct settings_sources from = { .flags = flags, .n_flags = 2 };
 
-    flags[1] = arena_printf(s->rig.a, "llm.local_ports=ollama=%u,lmstudio=%u,llamacpp=%u,localai=%u", ollama, others,
-                            others, others);
+    flags[1] =
+        arena_printf(s->rig.a,
+                     "llm.local_ports=ollama=%u,lmstudio=%u,llamacpp=%u,localai=%u,kokoro=%u,piper=%u,whispercpp=%u",
+                     ollama, others, others, others, others, others, others);
     for (; more && *more; more++)
         flags[from.n_flags++] = *more;
     assert_int_equal(settings_load(&from, &s->settings, NULL), 0);
