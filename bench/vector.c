@@ -1,13 +1,14 @@
 /* Fills an embedded vector store, queries it and prints its figures as one line of JSON.
  *
  *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-r ROUNDS] [-l ROWS] [-c KERNEL]
- *                  [-s KERNEL] [-z DEVIATIONS] [-k KIND | -i FILE] [FOLDER]
+ *                  [-s KERNEL] [-z DEVIATIONS] [-e FILE] [-k KIND | -i FILE] [FOLDER]
  *     bench_vector [-n ROWS] [-d DIMENSIONS] [-q QUERIES] [-k KIND] -w FILE
  *
  * -k: isotropic, clustered (default), low-rank, or text, which reads a text a line from standard input. -w writes rows
  * and queries to a file and ends; -i reads such a file. -l: inverted lists above so many rows (default: none); they are
  * built before queries are measured. -c: the name of a kernel (vector/engine/kernel.c) instead of the best of this
- * processor, -s: of one for sketches (vector/engine/sketch_kernel.c). -z: deviations, 0 for no sketches (3).
+ * processor, -s: of one for sketches (vector/engine/sketch_kernel.c). -z: deviations, 0 for no sketches (3). -e: the
+ * exact answers are written there, as the numbers of rows in lines of JSON.
  *
  * Queries run on one thread through the engine, in rounds that take turns with the same queries without sketches
  * (exact), then on THREADS. Recall is counted against the exact answers, exact_recall that of the first of these
@@ -32,11 +33,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define ID_PREFIX "id-"
+
 enum { TOP_K = 10, N_FLOAT_QUERIES = 20, N_SINGLE = 500, MAX_THREADS = 64, MAX_ROUNDS = 99 };
 
 struct bench {
     struct vectors *v;
-    const char *path, *side_folder, *input, *output, *kind;
+    const char *path, *side_folder, *input, *output, *answers, *kind;
     size_t batch, n_threads, n_rounds;
     int64_t list_above;
     double deviations;
@@ -94,7 +97,7 @@ static void open_store(struct bench *b)
     engine_of(b->v)->sketch_kernel = b->sketch_kernel;
 }
 
-static void upsert(struct bench *b, size_t from, size_t n, const char *prefix)
+static void upsert(struct bench *b, size_t from, size_t n)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct vector_record *records = arena_array(a, n, sizeof(*records));
@@ -102,7 +105,7 @@ static void upsert(struct bench *b, size_t from, size_t n, const char *prefix)
 
     for (size_t i = 0; i < n; i++)
         records[i] = (struct vector_record){
-            arena_printf(a, "%s%zu", prefix, from + i), b->data.rows + (from + i) * b->data.n_dimensions,
+            arena_printf(a, ID_PREFIX "%zu", from + i), b->data.rows + (from + i) * b->data.n_dimensions,
             arena_printf(a, "{\"documentId\":\"doc-%zu\",\"share\":%zu}", (from + i) / 50, (from + i) * 37 % 100)
         };
     if (b->v->ops->upsert(b->v, NULL, "bench", &(struct vector_batch){ records, n, b->data.n_dimensions }, &e) < 0)
@@ -122,14 +125,14 @@ static void measure_upserts(struct bench *b)
     int64_t started_us = clock_mono_us(), started_cpu_us = cpu_us(CLOCK_PROCESS_CPUTIME_ID);
 
     for (size_t i = 0; i < b->data.n; i += b->batch)
-        upsert(b, i, MIN(b->batch, b->data.n - i), "id-");
+        upsert(b, i, MIN(b->batch, b->data.n - i));
     json_add_int(&b->w, "upserts_per_second",
                  (int64_t)((double)b->data.n * 1e6 / (double)(clock_mono_us() - started_us)));
     json_add_double(&b->w, "upsert_cpu_us",
                     round(10 * (double)(cpu_us(CLOCK_PROCESS_CPUTIME_ID) - started_cpu_us) / (double)b->data.n) / 10);
     started_us = clock_mono_us();
     for (size_t i = 0; i < N_SINGLE && i < b->data.n; i++)
-        upsert(b, i, 1, "id-");
+        upsert(b, i, 1);
     json_add_int(&b->w, "single_upserts_per_second",
                  (int64_t)(N_SINGLE * 1e6 / (double)(clock_mono_us() - started_us)));
 }
@@ -184,6 +187,24 @@ static int64_t query_all(struct bench *b, const struct ask *ask)
     }
     qsort(b->cpu_us, b->data.n_queries, sizeof(int64_t), by_size);
     return b->cpu_us[b->data.n_queries / 2];
+}
+
+/* A line for each query. */
+static void write_answers(struct bench *b)
+{
+    FILE *f = fopen(b->answers, "we");
+
+    for (size_t i = 0; f && i < b->data.n_queries; i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct vector_hits hits = { 0 };
+
+        query_one(b, i, &(struct ask){ "", NULL, TOP_K, true }, a, &hits);
+        for (size_t j = 0; j < hits.n; j++)
+            fprintf(f, "%s%s", j > 0 ? "," : "[", hits.items[j].id + strlen(ID_PREFIX));
+        fputs("]\n", f);
+    }
+    if (!f || fclose(f) != 0)
+        die("answers", &(struct err){ .text = "the file cannot be written" });
 }
 
 static int64_t median(int64_t *values, size_t n)
@@ -350,6 +371,8 @@ static void measure(struct bench *b)
     measure_keeper(b);
     for (size_t i = 0; i < ARRAY_SIZE(asks); i++)
         measure_queries(b, &asks[i]);
+    if (b->answers)
+        write_answers(b);
     measure_threads(b);
     measure_exact(b);
     b->v->ops->close(b->v);
@@ -418,7 +441,7 @@ static int read_options(struct bench *b, int argc, char **argv)
 {
     int option;
 
-    while ((option = getopt(argc, argv, "n:d:b:q:t:r:k:l:c:s:z:i:w:")) != -1)
+    while ((option = getopt(argc, argv, "n:d:b:q:t:r:k:l:c:s:z:i:w:e:")) != -1)
         switch (option) {
         case 'n':
             b->data.n = strtoul(optarg, NULL, 10);
@@ -437,6 +460,9 @@ static int read_options(struct bench *b, int argc, char **argv)
             break;
         case 'r':
             b->n_rounds = strtoul(optarg, NULL, 10);
+            break;
+        case 'e':
+            b->answers = optarg;
             break;
         case 'w':
             b->output = optarg;

@@ -64,7 +64,7 @@ export async function indexLance({ table: lance }) {
 }
 
 // Its binding is compiled here, once: its package brings none. Where that cannot be (no headers of Node), null and a word why.
-export async function hnswlib(rows, n) {
+export async function hnswlibIndex(rows, n, dimensions) {
     if (!existsSync(join(modules, 'hnswlib-node/build/Release/addon.node')))
         try {
             execFileSync('npm', ['rebuild', 'hnswlib-node'], { cwd: join(root, 'bench'), stdio: 'pipe', env: { ...process.env, ...headers } });
@@ -75,9 +75,16 @@ export async function hnswlib(rows, n) {
     const { default: { HierarchicalNSW } } = await import('hnswlib-node');
     const index = new HierarchicalNSW('cosine', dimensions);
     index.initIndex({ maxElements: n, m: 16, efConstruction: 200 });
-    const began = performance.now();
     for (let i = 0; i < n; i++)
-        index.addPoint(Array.from(rowOf(rows, i)), i);
+        index.addPoint(Array.from(rows.subarray(i * dimensions, (i + 1) * dimensions)), i);
+    return index;
+}
+
+export async function hnswlib(rows, n) {
+    const began = performance.now();
+    const index = await hnswlibIndex(rows, n, dimensions);
+    if (!index)
+        return null;
     const addsPerSecond = perSecond(n, began);
     index.setEf(100);
     return { name: 'hnswlib M=16 ef=100', addsPerSecond, query: (vector) => index.searchKnn(Array.from(vector), topK).neighbors, close: () => {} };
