@@ -49,6 +49,12 @@ static int read_text(const struct backend_column *c, struct json_value v, struct
     return r < 0 ? refuse_value(c, e) : 0;
 }
 
+/* SQLite has no booleans: a deleted row that the embedded backend has kept says 0 or 1. */
+static bool is_truth(struct json_value v)
+{
+    return json_type(v) == JSON_BOOL || (json_type(v) == JSON_INT && (json_int(v) == 0 || json_int(v) == 1));
+}
+
 static int read_value(const struct backend_column *c, struct json_value v, struct arena *a, struct backend_row *ret,
                       struct err *e)
 {
@@ -57,12 +63,12 @@ static int read_value(const struct backend_column *c, struct json_value v, struc
 
     if (json_is_absent(v))
         return 0;
-    if (c->kind == COLUMN_BOOL && json_type(v) != JSON_BOOL)
+    if (c->kind == COLUMN_BOOL && !is_truth(v))
         return refuse_value(c, e);
     if (c->kind == COLUMN_INT && (json_type(v) != JSON_INT || json_int(v) < 0))
         return refuse_value(c, e);
     if (c->kind == COLUMN_BOOL || c->kind == COLUMN_INT) {
-        backend_row_set_int(ret, c, c->kind == COLUMN_BOOL ? json_bool(v) : json_int(v));
+        backend_row_set_int(ret, c, json_type(v) == JSON_BOOL ? json_bool(v) : json_int(v));
         return 0;
     }
     r = read_text(c, v, a, &text, e);

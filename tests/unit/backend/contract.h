@@ -36,6 +36,18 @@ static inline struct backend *rig_backend(struct rig *rig)
     return rig->fixture->open(rig->place);
 }
 
+/* A project may have no realtime part. */
+static inline bool rig_has_events(const struct rig *rig)
+{
+    return rig->fixture->has_events && (strcmp(rig->fixture->provider, "hosted") != 0 || hosted_has_realtime());
+}
+
+/* The face of the embedded backend shows no attempts. */
+static inline bool rig_counts_attempts(const struct rig *rig)
+{
+    return strcmp(rig->fixture->provider, "hosted") != 0 || !getenv("HEARTH_TEST_HOSTED_FILE");
+}
+
 static inline struct rig *rig_make(const struct fixture *f)
 {
     struct rig *rig = xcalloc(1, sizeof(*rig));

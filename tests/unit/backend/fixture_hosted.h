@@ -159,10 +159,19 @@ static inline int hosted_declare_table(void *arg, const struct table_shape *decl
     return 0;
 }
 
+/* What was subscribed to is joined; of other providers it is at once. */
+static inline void hosted_settle(struct backend *b)
+{
+    const struct net_wait wait = net_wait_of(60000, NULL, NULL);
+    struct err e = { 0 };
+
+    if (strcmp(b->ops->name, "hosted") == 0 && hosted_has_realtime())
+        must(hosted_realtime_settle(hosted_of(b)->realtime, &wait, &e), &e);
+}
+
 static inline struct backend *hosted_open(void *place)
 {
     const struct hosted_place *p = place;
-    const struct net_wait wait = net_wait_of(10000, NULL, NULL);
     const struct backend_hosted_config config = { .url = p->url,
                                                   .key = p->key,
                                                   .abbr = "svc",
@@ -174,8 +183,7 @@ static inline struct backend *hosted_open(void *place)
     struct err e = { 0 };
 
     must(backend_hosted_open(&config, &b, &e), &e);
-    if (hosted_has_realtime())
-        must(hosted_realtime_settle(hosted_of(b)->realtime, &wait, &e), &e);
+    hosted_settle(b);
     return b;
 }
 

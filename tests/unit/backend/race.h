@@ -5,10 +5,11 @@
 
 #include <stdatomic.h>
 
-enum { N_ROWS = 200, N_THREADS = 4 };
+enum { MOST_ROWS = 3000 };
 
-static const char *ids[N_ROWS];
-static atomic_int n_claims[N_ROWS], n_completions[N_ROWS], n_surprises;
+static int n_rows; /* of this race */
+static const char *ids[MOST_ROWS];
+static atomic_int n_claims[MOST_ROWS], n_completions[MOST_ROWS], n_surprises;
 
 struct machine {
     struct backend *backend;
@@ -50,16 +51,17 @@ static void *work(void *arg)
 {
     struct machine *m = arg;
 
-    for (int i = 0; i < N_ROWS; i++)
-        try_row(m, (i + m->from) % N_ROWS);
+    for (int i = 0; i < n_rows; i++)
+        try_row(m, (i + m->from) % n_rows);
     return NULL;
 }
 
-static inline void race_begin(struct rig *rig)
+static inline void race_begin(struct rig *rig, int n)
 {
+    n_rows = n;
     memset(n_claims, 0, sizeof(n_claims));
     memset(n_completions, 0, sizeof(n_completions));
     atomic_store(&n_surprises, 0);
-    for (int i = 0; i < N_ROWS; i++)
+    for (int i = 0; i < n_rows; i++)
         ids[i] = rig_insert(rig);
 }

@@ -332,13 +332,13 @@ static void the_monitor_counts_the_events_of_each_table(void **state)
     struct recorder *rec = recorder_start(rig->backend);
     enum backend_link_state link;
     struct backend_subscription s;
+    int64_t n_before = monitored(rig, TABLE, &link).n_events;
 
-    assert_int_equal(monitored(rig, TABLE, &link).n_events, 0);
     rig_remove(rig, rig_insert(rig));
     recorder_wait(rec, 2);
     s = monitored(rig, TABLE, &link);
     assert_int_equal(link, BACKEND_LINK_LIVE);
-    assert_int_equal(s.n_events, 2);
+    assert_int_equal(s.n_events, n_before + 2);
     assert_true(s.lag_ms >= 0);
     assert_non_null(s.last_event_at);
     recorder_stop(rig->backend, rec);

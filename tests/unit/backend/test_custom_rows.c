@@ -261,6 +261,7 @@ static void changes_are_work_when_the_row_waits(void **state)
 
     must(b->ops->ensure_table(b, ORDERS, &e), &e);
     must(b->ops->subscribe(b, on_event, on_gap, &s, &e), &e);
+    hosted_settle(custom_inner(b));
     id = order_insert(x, "{\"note\":\"a\"}");
     wait_for(&s, 1);
     assert_int_equal(s.items[0].event, BACKEND_INSERT);

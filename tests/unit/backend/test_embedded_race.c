@@ -52,7 +52,7 @@ static void finish_rows(struct rig *rig, int number)
     int n = 0;
 
     work(&m);
-    for (int i = 0; i < N_ROWS; i++)
+    for (int i = 0; i < n_rows; i++)
         n += n_completions[i];
     backend_close(rig->backend);
     _exit(n_surprises ? 255 : n);
@@ -65,7 +65,7 @@ static void two_processes_racing_for_200_rows_finish_each_exactly_once(void **st
     pid_t pids[2];
 
     rig->backend = rig_backend(rig);
-    race_begin(rig);
+    race_begin(rig, 200);
     rig->backend = backend_close(rig->backend);
     for (int i = 0; i < 2; i++)
         pids[i] = start(rig, finish_rows, i);
@@ -74,9 +74,9 @@ static void two_processes_racing_for_200_rows_finish_each_exactly_once(void **st
         assert_true(WIFEXITED(status[i]));
         n += WEXITSTATUS(status[i]);
     }
-    assert_int_equal(n, N_ROWS);
+    assert_int_equal(n, n_rows);
     assert_int_equal(rig_number(rig, "SELECT count(*) FROM " TABLE " WHERE status = 'completed' AND attempt = 1"),
-                     N_ROWS);
+                     n_rows);
 }
 
 #define ALONE(name) cmocka_unit_test_setup_teardown(name, open_nothing, rig_close)

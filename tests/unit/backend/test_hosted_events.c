@@ -5,6 +5,11 @@
 #define TABLE "svc_activities"
 #define NO_TABLE "{\"code\":\"PGRST205\",\"message\":\"Could not find the table\"}"
 
+/* A deleted row as the embedded backend keeps it: SQLite has no booleans. */
+#define KEPT_ROW                                                                                                       \
+    "{\"id\":\"" ID "\",\"raw_data\":{\"a\":1},\"status\":\"pending\",\"attempted_by\":[],\"retry_count\":0,"          \
+    "\"created_at\":\"2026-11-20T09:30:18.112Z\",\"is_dirty\":0}"
+
 struct heard_events {
     int n_deletions, n_with_work;
 };
@@ -34,7 +39,7 @@ static struct json_value record_of(struct arena *a, const char *text)
 }
 
 /* A row is deleted: its table says so, and the table of deletions has a new row. */
-static struct heard_events delete_row(struct project *p)
+static struct heard_events delete_row(struct project *p, const char *kept_row)
 {
     struct heard_events all = { 0 };
     const struct hosted_change deletion = { .op = BACKEND_DELETE,
@@ -43,10 +48,11 @@ static struct heard_events delete_row(struct project *p)
     const struct hosted_change tombstone = {
         .op = BACKEND_INSERT,
         .table = "svc_deletions",
-        .record = record_of(p->arena,
-                            "{\"id\":\"" OTHER "\",\"raw_data\":{},\"status\":\"pending\",\"event_type\":\"DELETE\","
-                            "\"source_table\":\"" TABLE
-                            "\",\"created_at\":\"2026-11-20T09:30:18Z\",\"old_data\":" ROW(ID) "}")
+        .record = record_of(p->arena, arena_printf(p->arena,
+                                                   "{\"id\":\"" OTHER "\",\"raw_data\":{},\"status\":\"pending\","
+                                                   "\"event_type\":\"DELETE\",\"source_table\":\"" TABLE
+                                                   "\",\"created_at\":\"2026-11-20T09:30:18Z\",\"old_data\":%s}",
+                                                   kept_row))
     };
     struct err e = { 0 };
 
@@ -68,7 +74,7 @@ static void check_deletion(const char *body, int status, int state, int n_deleti
     open_patient_project(&p, bodies, statuses, 2);
     hosted_events_settle(hosted_of(p.backend));
     assert_int_equal(atomic_load(&hosted_of(p.backend)->has_deletions), state);
-    all = delete_row(&p);
+    all = delete_row(&p, ROW(ID));
     assert_int_equal(all.n_deletions, n_deletions);
     assert_int_equal(all.n_with_work, n_with_work);
     close_project(&p);
@@ -82,6 +88,20 @@ static void a_deletion_is_told_by_the_row_that_it_leaves(void **state)
 static void without_the_table_of_deletions_it_is_told_without_work(void **state)
 {
     check_deletion(NO_TABLE, 404, HOSTED_DELETIONS_MISSING, 1, 0);
+}
+
+static void a_deleted_row_that_sqlite_has_kept_is_read(void **state)
+{
+    static const char *const bodies[] = { TABLE_THERE, "[]" };
+    static const int statuses[] = { 200, 200 };
+    struct heard_events all;
+    struct project p;
+
+    open_patient_project(&p, bodies, statuses, 2);
+    hosted_events_settle(hosted_of(p.backend));
+    all = delete_row(&p, KEPT_ROW);
+    assert_int_equal(all.n_with_work, 1);
+    close_project(&p);
 }
 
 /* Both are told: the one may be the only one that comes. */
@@ -113,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_deletion_is_told_by_the_row_that_it_leaves),
+        cmocka_unit_test(a_deleted_row_that_sqlite_has_kept_is_read),
         cmocka_unit_test(without_the_table_of_deletions_it_is_told_without_work),
         cmocka_unit_test(while_the_table_of_deletions_is_unknown_no_deletion_is_lost),
         cmocka_unit_test(a_project_that_was_away_is_asked_again_until_it_answers),
