@@ -22,10 +22,11 @@ struct api {
     struct apps *apps;
     struct sandbox *sandbox;
     struct llm_accounts *llm_accounts;
-    const struct models *models; /* models/models.h */
-    struct speech *speech;       /* speech/speech.h */
-    struct ears *ears;           /* speech/ears.h */
-    struct pool *short_pool;     /* NULL without a service */
+    const struct models *models;             /* models/models.h */
+    struct speech *speech;                   /* speech/speech.h */
+    struct ears *ears;                       /* speech/ears.h */
+    struct speech_sessions *speech_sessions; /* speech/sessions.h */
+    struct pool *short_pool;                 /* NULL without a service */
     struct dispatch *dispatch;
     struct v1_kept *v1_kept;     /* api/compat/v1_kept.h; NULL without a service */
     struct mcp_oauth *mcp_oauth; /* mcp/oauth.h; NULL without a service */

@@ -37,6 +37,8 @@ const struct route *const api_route_tables[] = {
     embed_routes,
     speech_routes,
     hearing_routes,
+    listening_routes,
+    speech_session_routes,
     vector_routes,
     vector_config_routes,
     setting_routes,

@@ -46,6 +46,8 @@ extern const struct route backend_setup_routes[];    /* api/resources/backend_se
 extern const struct route backend_token_routes[];    /* api/resources/backend_token.c */
 extern const struct route embed_routes[];            /* api/resources/embed.c */
 extern const struct route hearing_routes[];          /* api/resources/hearing.c */
+extern const struct route speech_session_routes[];   /* api/resources/speech_session.c */
+extern const struct route listening_routes[];        /* api/resources/listening.c */
 extern const struct route speech_routes[];           /* api/resources/speech.c */
 extern const struct route vector_routes[];           /* api/resources/vectors.c */
 extern const struct route vector_config_routes[];    /* api/resources/vector_config.c: providers, register, config */

@@ -21,6 +21,7 @@ struct client_request {
     const char *path;                         /* segments percent-encoded */
     const char *query;                        /* "a=b", or NULL */
     struct slice body;                        /* JSON, or empty */
+    bool wants_events;                        /* of a route that answers in events only when it is asked to */
     int64_t timeout_ms;                       /* of a running service's answer; 0: none */
     const volatile sig_atomic_t *is_canceled; /* of client_listen() only; NULL: never */
 };

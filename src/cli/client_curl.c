@@ -102,6 +102,8 @@ static int transfer_open(struct transfer *t, const char *socket_path, const stru
         return err_errno(e, -r, "The socket %s", socket_path);
     t->easy = curl_easy_init();
     t->headers = curl_slist_append(NULL, "content-type: application/json");
+    if (t->headers && request->wants_events)
+        t->headers = curl_slist_append(t->headers, "accept: text/event-stream");
     if (!t->easy || !t->headers)
         return err_set(e, -ENOMEM, "INTERNAL_ERROR", "libcurl did not start");
     curl_easy_setopt(t->easy, CURLOPT_UNIX_SOCKET_PATH, t->socket.text);

@@ -125,6 +125,15 @@ static const struct cli_option say_options[] = {
     { .name = NULL },
 };
 
+static const struct cli_option listen_options[] = {
+    { "--timeout", .value = "SECONDS", .help = "listen at most so long; default: 60" },
+    { "--phrases", .value = "TEXT", .help = "hear one of these and nothing else: phrases divided by commas, or a grammar in JSGF" },
+    { "--language", .value = "LANGUAGE", .help = "that is spoken, like en" },
+    { "--provider", .value = "NAME", .help = "which engine hears" },
+    { "--keep", .help = "keep what was heard as a WAV in the data folder" },
+    { .name = NULL },
+};
+
 static const struct cli_option model_options[] = {
     { "--model", .letter = "-m", .value = "MODEL", .help = "which model; default: as `hearth status` shows" },
     { "--provider", .value = "NAME", .help = "which provider; default: the one that has the model" },
@@ -339,6 +348,10 @@ const struct command commands[] = {
       .summary = "Speak a text aloud, or into a file",
       .details = "A text that is piped into standard input follows after TEXT, or is the text: `hearth say < letter.md`. It is read as Markdown.\n"
                  "Sound is played by aplay (Debian: alsa-utils), sentence by sentence; without a sound card, --out saves the audio." },
+    { .words = "listen", .options = listen_options, .is_json = true, .needs_service = true, .run = run_listen,
+      .summary = "Print what is said into the microphone",
+      .details = "Listens until nobody has spoken for a moment (the setting speech.silence_ms), or for --timeout seconds. Ctrl-C ends it.\n"
+                 "Exit code 1 when nothing was heard, or there is no microphone; the setting speech.microphone names another one." },
     { .words = "embed", .args = "[TEXT]...", .n_args_max = CLI_MAX_ARGS, .options = model_options, .is_json = true, .run = run_embed,
       .summary = "Print the vectors of texts, one a line", .details = "Without TEXT, standard input is the text." },
     { .words = "search", .args = "TEXT", .n_args_min = 1, .n_args_max = 1, .options = search_options, .is_json = true, .run = run_search, .method = HTTP_POST,

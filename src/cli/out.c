@@ -62,6 +62,13 @@ void out_lines(FILE *to, struct slice text)
     write_visible(to, text, VISIBLE_LINES);
 }
 
+void out_progress(struct slice line)
+{
+    fputs("\r\033[K", stderr);
+    write_visible(stderr, line, VISIBLE_LINE);
+    fflush(stderr);
+}
+
 void out_json(struct slice json)
 {
     write_visible(stdout, json, VISIBLE_JSON);

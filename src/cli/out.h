@@ -14,6 +14,8 @@ void out_complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Lines unchanged: logs, tables, help. */
 void out_lines(FILE *to, struct slice text);
 void out_json(struct slice json);
+/* A line on standard error, a terminal, that the next one replaces; "" takes it away. */
+void out_progress(struct slice line);
 /* Adds the text in single quotes, as one word of a shell. */
 void out_add_word(struct buf *to, const char *text);
 /* A value in the form for one line. */

@@ -7,6 +7,7 @@ int run_serve(struct cli *cli, struct err *e);
 int run_status(struct cli *cli, struct err *e);
 int run_chat(struct cli *cli, struct err *e);
 int run_say(struct cli *cli, struct err *e);
+int run_listen(struct cli *cli, struct err *e);
 int run_embed(struct cli *cli, struct err *e);
 int run_search(struct cli *cli, struct err *e);
 int run_task_wait(struct cli *cli, struct err *e);

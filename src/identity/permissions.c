@@ -19,7 +19,7 @@ const struct permission permissions[] = {
     { PERM_VECTORS_READ, "search its vectors", false },
     { PERM_VECTORS_WRITE, "store and delete its vectors", false },
     { PERM_TTS_GENERATE, "turn text into speech", false },
-    { PERM_STT_LISTEN, "listen through your microphone", false },
+    { PERM_STT_LISTEN, "listen to your microphone", false },
     { PERM_STT_TRANSCRIBE, "turn recordings into text", false },
     { PERM_MCP_SERVERS, "see which tool servers are set up", false },
     { PERM_MCP_TOOLS, "run tools on this machine, which can be any program", true },

@@ -335,6 +335,7 @@ static void open_speech(struct service *s)
     s->api.speech = s->speech;
     s->ears = ears_open(&(struct ears_config){ s->supervisor, s->settings, &s->api.is_leaving, accounts });
     s->api.ears = s->ears;
+    s->api.speech_sessions = s->speech_sessions = speech_sessions_new();
 }
 
 static int open_llm(struct service *s, bool is_serving, struct err *e)
@@ -552,6 +553,7 @@ struct service *service_close(struct service *s)
     llamacpp_stop(s->llamacpp);
     s->speech = speech_close(s->speech);
     s->ears = ears_close(s->ears);
+    s->speech_sessions = speech_sessions_free(s->speech_sessions);
     s->mcp_host = mcp_host_close(s->mcp_host);
     s->mcp_oauth = mcp_oauth_free(s->mcp_oauth);
     s->mcp_key = secret_free(s->mcp_key);

@@ -22,6 +22,7 @@
 #include "os/lockfile.h"
 #include "service/service.h"
 #include "speech/ears.h"
+#include "speech/sessions.h"
 #include "speech/speech.h"
 #include "tasks/tasks.h"
 
@@ -50,6 +51,7 @@ struct service {
     struct llm_local *llm_local;
     struct speech *speech;
     struct ears *ears;
+    struct speech_sessions *speech_sessions;
     struct agents *agents;
     struct builtin_services tool_services; /* of agent_turns */
     struct approvals *approvals;

@@ -348,6 +348,10 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Megabytes of the newest spoken sentences that are kept in memory, for each caller's own use; 0: none." },
     [SETTING_SPEECH_TIMEOUT_S] = { "speech.timeout_s", SETTING_SECONDS, .min = 0.05, .max = LIMIT_SPEECH_REPLY_MS / 1000, .def = "30",
         .help = "Seconds that a provider over HTTP has for one sentence; for a recording it has ten times as many." },
+    [SETTING_SPEECH_MICROPHONE] = { "speech.microphone", SETTING_STRING, .min = 1, .max = LIMIT_SPEECH_DEVICE, .def = "default",
+        .help = "ALSA's name of the microphone, like default, pulse, plughw:1 (`arecord -L` lists them)." },
+    [SETTING_SPEECH_SILENCE_MS] = { "speech.silence_ms", SETTING_INT, .min = 300, .max = LIMIT_SPEECH_SILENCE_MS, .def = "1200",
+        .help = "Milliseconds of silence after speech that end listening to the microphone." },
 
     [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "250000",
         .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },

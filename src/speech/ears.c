@@ -1,3 +1,4 @@
+#include "speech/ears_private.h"
 #include "speech/ears_services.h"
 
 #include "speech/ears_recording.h"
@@ -12,6 +13,7 @@ struct ears {
     struct speech_accounts accounts;
     struct speech_turns turns, remote_turns;
     atomic_bool has_worked[N_EARS_ENGINES]; /* needs no other check */
+    atomic_uint n_listening;                /* requests that have the microphone */
 };
 
 struct hearing {
@@ -155,8 +157,8 @@ static int read_phrases(const struct ears_engine *engine, const struct ears_requ
     return ears_phrases_read(a, request->phrases, &job->phrases, &job->phrases_text, e);
 }
 
-static int make_job(const struct ears *ears, const struct ears_request *request, struct arena *a,
-                    const struct ears_engine **ret_engine, struct ears_job *job, struct err *e)
+int ears_plan(const struct ears *ears, const struct ears_request *request, struct arena *a,
+              const struct ears_engine **ret_engine, struct ears_job *job, struct err *e)
 {
     const struct ears_engine *engine = ears_engines[0];
     int r = choose_engine(ears, request, a, &engine, e);
@@ -167,7 +169,7 @@ static int make_job(const struct ears *ears, const struct ears_request *request,
         r = choose_model(ears, engine, request, a, job, e);
     if (r == 0)
         r = read_phrases(engine, request, a, job, e);
-    return r < 0 ? r : check_recording(engine, request->recording, e);
+    return r;
 }
 
 static void note_worked(struct ears *ears, const struct ears_engine *engine)
@@ -199,7 +201,9 @@ int hearing_start(struct ears *ears, const struct ears_request *request, struct 
     h->ears = ears;
     h->arena = arena_new();
     h->wait = net_wait_of(LIMIT_SPEECH_TRANSCRIBE_MS, request->is_gone, ears->context.is_leaving);
-    r = make_job(ears, request, h->arena, &h->engine, &job, e);
+    r = ears_plan(ears, request, h->arena, &h->engine, &job, e);
+    if (r == 0)
+        r = check_recording(h->engine, request->recording, e);
     if (r == 0)
         r = begin(h, &job, request->caller, e);
     if (r < 0)
@@ -283,7 +287,27 @@ size_t ears_providers(struct ears *ears, struct arena *a, const struct ears_prov
     return N_EARS_ENGINES + n;
 }
 
+/* ---- the microphone ---- */
+
+bool ears_take_microphone(struct ears *ears)
+{
+    if (atomic_fetch_add(&ears->n_listening, 1) < LIMIT_SPEECH_LISTENERS)
+        return true;
+    atomic_fetch_sub(&ears->n_listening, 1);
+    return false;
+}
+
+void ears_give_microphone(struct ears *ears)
+{
+    atomic_fetch_sub(&ears->n_listening, 1);
+}
+
 /* ---- lifetime ---- */
+
+const struct ears_context *ears_context_of(const struct ears *ears)
+{
+    return &ears->context;
+}
 
 struct ears *ears_open(const struct ears_config *c)
 {

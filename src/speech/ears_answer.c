@@ -80,6 +80,28 @@ static int take_opened(struct ears_answer *a, struct slice bytes, struct ears_ev
     return 1;
 }
 
+static int take_sound(const struct ears_answer *a, struct slice samples, struct ears_event *ret, struct err *e)
+{
+    ret->kind = EARS_SOUND;
+    ret->word = samples;
+    return a->is_open && samples.n > 0 && samples.n % sizeof(int16_t) == 0 ? 1 : refuse(e);
+}
+
+static bool is_line(struct slice text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < ' ')
+            return false;
+    return text.n <= LIMIT_SPEECH_GUESS && utf8_is_valid(text);
+}
+
+static int take_guess(const struct ears_answer *a, struct slice text, struct ears_event *ret, struct err *e)
+{
+    ret->kind = EARS_GUESS;
+    ret->word = text;
+    return a->is_open && is_line(text) ? 1 : refuse(e);
+}
+
 static int take_done(struct ears_answer *a, struct slice bytes, struct ears_event *ret, struct err *e)
 {
     struct ears_frame_done done;
@@ -107,6 +129,9 @@ static int take_refusal(struct slice bytes, struct err *e)
     text = utf8_head(text, 180);
     if (refused.why == EARS_BAD_PHRASES)
         return err_add_field(e, "phrases", "%.*s", (int)text.n, text.p);
+    if (refused.why == EARS_NO_DEVICE)
+        return err_set(e, -ENODEV, "NO_AUDIO_DEVICE", "There is no microphone that can be used: %.*s", (int)text.n,
+                       text.p);
     return refused.why == EARS_TOO_LONG
                ? err_set(e, -EFBIG, "AUDIO_TOO_LONG", "The recording %.*s", (int)text.n, text.p)
                : err_set(e, -EINVAL, "AUDIO_UNREADABLE", "The recording %.*s", (int)text.n, text.p);
@@ -132,6 +157,10 @@ static int take_frame(struct ears_answer *a, uint32_t kind, struct slice bytes, 
         return take_segment(a, bytes, ret, e);
     case EARS_FRAME_DONE:
         return take_done(a, bytes, ret, e);
+    case EARS_FRAME_SOUND:
+        return take_sound(a, bytes, ret, e);
+    case EARS_FRAME_GUESS:
+        return take_guess(a, bytes, ret, e);
     case EARS_FRAME_REFUSED:
         return take_refusal(bytes, e);
     case SPEECH_FRAME_FAILED:

@@ -39,6 +39,7 @@ struct ears_engine {
     const char *needs;   /* what a person installs, for the advice */
     const char *program; /* of the worker; NULL: none */
     bool takes_phrases;
+    bool hears_live;     /* its worker takes sound while it comes; other engines get it as a recording */
     bool reads_anything; /* the provider decides which formats it reads, and which models it has */
     const void *arg;     /* the engine's own */
 

@@ -17,6 +17,7 @@ static const struct ears_engine sphinx = {
     .needs = "libpocketsphinx3 pocketsphinx-en-us libsndfile1 libsamplerate0",
     .program = "hearth-speech-ears",
     .takes_phrases = true,
+    .hears_live = true,
     .models = models,
     EARS_BY_WORKER,
 };

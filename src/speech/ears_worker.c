@@ -1,8 +1,6 @@
 #include "speech/ears_worker.h"
 
-#include "speech/ears_answer.h"
 #include "speech/ears_recording.h"
-#include "speech/worker.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -22,13 +20,13 @@ struct ears_run {
 
 /* ---- workers ---- */
 
-static struct speech_engine program_of(const struct ears_engine *engine)
+struct speech_engine ears_worker_program(const struct ears_engine *engine)
 {
     return (struct speech_engine){ .id = engine->id, .program = engine->program, .packages = engine->needs };
 }
 
-static int start_worker(const struct ears_context *c, const struct speech_engine *program, const struct net_wait *wait,
-                        struct speech_worker **ret, struct err *e)
+int ears_worker_start(const struct ears_context *c, const struct speech_engine *program, const struct net_wait *wait,
+                      struct speech_worker **ret, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = NULL;
     const char *folder;
@@ -52,17 +50,12 @@ static void add_containers(struct speech_engine *program, struct arena *a)
 int ears_worker_check(const struct ears_engine *engine, const struct ears_context *c, struct err *e)
 {
     const struct net_wait wait = net_wait_of(LIMIT_SPEECH_SENTENCE_MS, NULL, c->is_leaving);
-    const struct speech_engine program = program_of(engine);
+    const struct speech_engine program = ears_worker_program(engine);
     struct speech_worker *w = NULL;
-    int r = start_worker(c, &program, &wait, &w, e);
+    int r = ears_worker_start(c, &program, &wait, &w, e);
 
     speech_worker_stop(w);
     return r;
-}
-
-static int ended(struct err *e)
-{
-    return err_set(e, -EIO, "SPEECH_FAILED", "The worker that hears ended before the end of the recording.");
 }
 
 static int explain_wait(int r, struct err *e)
@@ -72,17 +65,16 @@ static int explain_wait(int r, struct err *e)
                            : r;
 }
 
-/* Reads once from the worker, when its answer has come. */
-static int receive(struct ears_run *h, struct err *e)
+int ears_worker_receive(const struct speech_worker *w, struct ears_answer *answer, struct err *e)
 {
     char bytes[READ_BYTES];
-    ssize_t n = read(speech_worker_ends(h->worker).stdout_fd, bytes, sizeof(bytes));
+    ssize_t n = read(speech_worker_ends(w).stdout_fd, bytes, sizeof(bytes));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0)
-        return ended(e);
-    ears_answer_feed(&h->answer, (struct slice){ bytes, (size_t)n });
+        return err_set(e, -EIO, "SPEECH_FAILED", "The worker of the engine ended before the end of the recording.");
+    ears_answer_feed(answer, (struct slice){ bytes, (size_t)n });
     return 0;
 }
 
@@ -94,7 +86,7 @@ static int await_event(struct ears_run *h, struct ears_event *ret, struct err *e
     while (r == 0) {
         r = explain_wait(net_wait_fd(&h->wait, speech_worker_ends(h->worker).stdout_fd, POLLIN, e), e);
         if (r == 0)
-            r = receive(h, e);
+            r = ears_worker_receive(h->worker, &h->answer, e);
         if (r == 0)
             r = ears_answer_next(&h->answer, ret, e);
     }
@@ -127,7 +119,7 @@ static int send_job(struct ears_run *h, const struct ears_job *job, struct err *
         struct speech_frame frame;
         struct ears_frame_start start;
     } head = { { EARS_FRAME_START, sizeof(struct ears_frame_start) },
-               { job->phrases, (uint32_t)job->phrases_text.n, (uint32_t)job->recording.n } };
+               { job->phrases, (uint32_t)job->phrases_text.n, (uint32_t)job->recording.n, 0, 0 } };
     int r = send_bytes(h, (struct slice){ (const char *)&head, sizeof(head) }, e);
 
     if (r == 0)
@@ -146,12 +138,12 @@ int ears_worker_begin(const struct ears_engine *engine, const struct ears_contex
     int r;
 
     h->a = arena_new();
-    h->program = program_of(engine);
+    h->program = ears_worker_program(engine);
     if (ears_recording_kind(job->recording) == EARS_CONTAINER)
         add_containers(&h->program, h->a);
     h->wait = *wait;
     ears_answer_init(&h->answer);
-    r = start_worker(c, &h->program, &start, &h->worker, e);
+    r = ears_worker_start(c, &h->program, &start, &h->worker, e);
     if (r == 0)
         r = send_job(h, job, e);
     if (r == 0)

@@ -13,12 +13,13 @@ struct speech_voices {
 };
 
 struct speech_engine {
-    const char *id, *name;   /* "flite_local" */
-    const char *program;     /* "hearth-speech-flite" */
-    const char *const *args; /* of the program; NULL, or NULL-ended */
-    const char *packages;    /* of Debian, for the advice */
-    const char *note;        /* NULL, or for the list of providers */
-    bool is_of_one_voice;    /* a worker crashes now and then when it changes its voice */
+    const char *id, *name;        /* "flite_local" */
+    const char *program;          /* "hearth-speech-flite" */
+    const char *const *args;      /* of the program; NULL, or NULL-ended */
+    const char *const *variables; /* NULL, or names of the service's environment that its worker gets; NULL-ended */
+    const char *packages;         /* of Debian, for the advice */
+    const char *note;             /* NULL, or for the list of providers */
+    bool is_of_one_voice;         /* a worker crashes now and then when it changes its voice */
     /* The voice of a language; NULL when the engine does not speak it. */
     const char *(*voice_of)(const struct speech_voices *known, const char *language, struct arena *a);
     bool (*has_voice)(const struct speech_voices *known, const char *voice);

@@ -47,7 +47,9 @@ static int take_speech(struct segments *s, bool is_loud)
         s->n_silent = 0;
         return pass_on(s, s->n);
     }
-    return s->n == SEGMENT_SAMPLES ? pass_on(s, quietest_place(s)) : 0;
+    if (s->n == SEGMENT_SAMPLES)
+        return pass_on(s, quietest_place(s));
+    return s->grows ? s->grows(s->arg, s->samples, s->n) : 0;
 }
 
 static int take_frame(struct segments *s, const int16_t samples[VOICE_FRAME])

@@ -20,6 +20,7 @@ enum {
 struct segments {
     struct voice_activity voice;
     int (*ready)(void *arg, const int16_t *samples, size_t n, uint64_t first);
+    int (*grows)(void *arg, const int16_t *samples, size_t n); /* NULL, or has all samples of the segment so far */
     void *arg;
     uint64_t n_heard;   /* samples in whole frames */
     uint64_t first;     /* of the samples below */

@@ -214,13 +214,24 @@ static int await_hello(struct speech_worker *w, const struct net_wait *wait, str
     return r < 0 ? explain_start(w, &why, e) : 0;
 }
 
+/* A variable that the service does not have, or that is too long for a child, is left out. */
+static const char *const *environment_of(const struct speech_engine *engine, struct arena *a)
+{
+    struct env_list *env = env_list_new(a);
+
+    for (const char *const *name = engine->variables; name && *name; name++)
+        if (getenv(*name))
+            (void)!env_list_set(env, *name, getenv(*name), NULL);
+    return env_list_strings(env);
+}
+
 static int spawn(struct speech_worker *w, struct supervisor *supervisor, const char *path, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct child_spec spec = { .label = arena_printf(a, "speech %s", w->engine->id),
                                      .command = path,
                                      .args = w->engine->args,
-                                     .env = env_list_strings(env_list_new(a)),
+                                     .env = environment_of(w->engine, a),
                                      .stop_grace_ms = STOP_GRACE_MS,
                                      .ends = &w->ends };
     struct err why;

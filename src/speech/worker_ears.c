@@ -1,14 +1,18 @@
-/* The worker that hears: takes one recording and answers with what was said in it (ears_frames.h), then ends. */
+/* The worker that hears: takes one recording, or sound while it comes, and answers with what was said in it
+ * (ears_frames.h), then ends. */
 #include "speech/ears_frames.h"
 #include "speech/segments.h"
 #include "speech/worker_containers.h"
 #include "speech/worker_limits.h"
+#include "speech/worker_live.h"
 #include "speech/worker_pipe.h"
 #include "speech/worker_recording.h"
 #include "speech/worker_sphinx.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { GUESS_SAMPLES = EARS_RATE * 3 / 10 }; /* between two guesses */
 
 /* One thread, one recording. */
 static struct {
@@ -17,6 +21,9 @@ static struct {
     const struct worker_reader *reader;
     uint64_t first; /* sample of the segment at work */
     const char *failure;
+    struct worker_live live;
+    size_t n_guessed; /* samples of the segment that goes on */
+    char guess[LIMIT_SPEECH_GUESS];
 } ears;
 
 static uint32_t ms_of(uint64_t sample)
@@ -63,8 +70,70 @@ static int hear_segment(void *arg, const int16_t *samples, size_t n, uint64_t fi
     const struct ears_frame_segment segment = { ms_of(first), ms_of(first + n) };
 
     ears.first = first;
+    ears.n_guessed = 0;
     ears.failure = sphinx_hear(samples, n, send_word, NULL);
     return ears.failure || !worker_send(EARS_FRAME_SEGMENT, &segment, sizeof(segment)) ? -1 : 0;
+}
+
+/* ---- live sound ---- */
+
+/* A guess is sent when it has changed; one that is too long is not. */
+static int send_guess(const char *guess)
+{
+    size_t n = strnlen(guess, sizeof(ears.guess));
+
+    if (n == sizeof(ears.guess) || strcmp(guess, ears.guess) == 0)
+        return 0;
+    memcpy(ears.guess, guess, n + 1);
+    return worker_send(EARS_FRAME_GUESS, guess, n) ? 0 : -1;
+}
+
+static int guess_segment(void *arg, const int16_t *samples, size_t n)
+{
+    size_t from = ears.n_guessed;
+
+    if (n - from < GUESS_SAMPLES)
+        return 0;
+    if (from == 0)
+        *ears.guess = '\0';
+    ears.n_guessed = n;
+    return send_guess(sphinx_guess(samples + from, n - from, from == 0));
+}
+
+/* 0: another frame may follow; 1: the end; below 0: the protocol is broken, or the engine failed. */
+static int take_sound(void)
+{
+    static int16_t samples[LIMIT_SPEECH_FRAME / sizeof(int16_t)];
+    struct speech_frame frame;
+
+    if (!worker_read(&frame, sizeof(frame)) || frame.n_bytes > sizeof(samples) || frame.n_bytes % sizeof(*samples) ||
+        !worker_read(samples, frame.n_bytes))
+        return -1;
+    if (frame.kind == EARS_FRAME_END)
+        return worker_live_end(&ears.live, &ears.segments) < 0 || segments_end(&ears.segments) < 0 ? -1 : 1;
+    if (frame.kind != EARS_FRAME_SOUND)
+        return -1;
+    return worker_live_add(&ears.live, samples, frame.n_bytes / sizeof(*samples), &ears.segments);
+}
+
+static bool hear_live(uint32_t rate, bool guesses)
+{
+    const struct ears_frame_opened opened = { rate, 1 };
+    struct ears_frame_done done;
+    int r = worker_live_open(&ears.live, rate) ? 0 : -1;
+
+    segments_init(&ears.segments, hear_segment, NULL);
+    ears.segments.grows = guesses ? guess_segment : NULL;
+    if (r < 0 || !worker_send(EARS_FRAME_OPENED, &opened, sizeof(opened)))
+        return false;
+    while (r == 0 && worker_live_seconds(&ears.live) <= LIMIT_SPEECH_RECORDING_S)
+        r = take_sound();
+    if (r == 0)
+        return send_refusal(EARS_TOO_LONG, "is longer than two hours.");
+    if (r < 0)
+        return ears.failure && send_failure(ears.failure);
+    done.duration_ms = (uint32_t)(worker_live_seconds(&ears.live) * 1000 + 0.5);
+    return worker_send(EARS_FRAME_DONE, &done, sizeof(done));
 }
 
 /* ---- the recording ---- */
@@ -123,7 +192,9 @@ static bool serve(const struct ears_frame_start *start, char *bytes)
     bool is_sent;
 
     free(phrases);
-    is_sent = why ? send_refusal(EARS_BAD_PHRASES, why) : hear(bytes + start->n_phrases, start->n_recording);
+    is_sent = why           ? send_refusal(EARS_BAD_PHRASES, why)
+              : start->rate ? hear_live(start->rate, start->guesses)
+                            : hear(bytes + start->n_phrases, start->n_recording);
     return is_sent;
 }
 
@@ -137,7 +208,8 @@ static bool take_start(void)
 
     if (!worker_read(&frame, sizeof(frame)) || frame.kind != EARS_FRAME_START || frame.n_bytes != sizeof(start) ||
         !worker_read(&start, sizeof(start)) || start.phrases >= N_EARS_PHRASES ||
-        start.n_phrases > LIMIT_SPEECH_PHRASES * (LIMIT_SPEECH_PHRASE + 1) || start.n_recording > LIMIT_SPEECH_UPLOAD)
+        start.n_phrases > LIMIT_SPEECH_PHRASES * (LIMIT_SPEECH_PHRASE + 1) || start.n_recording > LIMIT_SPEECH_UPLOAD ||
+        (start.rate && (start.rate < SPEECH_RATE_MIN || start.rate > SPEECH_RATE_MAX)))
         return false;
     bytes = malloc((size_t)start.n_phrases + start.n_recording + 1);
     is_served = bytes && worker_read(bytes, (size_t)start.n_phrases + start.n_recording) && serve(&start, bytes);

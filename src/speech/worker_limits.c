@@ -15,10 +15,15 @@ static bool limit(int resource, rlim_t most)
     return setrlimit(resource, &both) == 0;
 }
 
+bool worker_limit_device(void)
+{
+    return limit(RLIMIT_AS, (rlim_t)LIMIT_SPEECH_WORKER_MB << 20) && limit(RLIMIT_CORE, 0) &&
+           prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
 bool worker_limit(void)
 {
-    return limit(RLIMIT_AS, (rlim_t)LIMIT_SPEECH_WORKER_MB << 20) && limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0) &&
-           prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    return limit(RLIMIT_FSIZE, 0) && worker_limit_device();
 }
 
 /* What turns text into samples, or samples into text, needs none of these. */

@@ -10,6 +10,8 @@
 
 /* Resources, before anything foreign is read. */
 bool worker_limit(void);
+/* The same for the worker of a sound device, whose libraries share memory with a sound server through files. */
+bool worker_limit_device(void);
 /* System calls, of every thread, after the engine's start: espeak-ng makes a thread there. is_complete: files cannot be
  * opened any more. */
 bool worker_refuse_calls(bool is_complete);

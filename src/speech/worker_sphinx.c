@@ -16,6 +16,7 @@ enum { FRAME_MS = 10 };
 
 static ps_decoder_t *decoder; /* lives as long as the worker */
 static char sentence[256];    /* about what is wrong */
+static bool is_guessing;      /* an utterance is open */
 
 const char *sphinx_start(void)
 {
@@ -107,12 +108,37 @@ static bool add_word(ps_seg_t *at, bool (*add)(void *arg, const struct sphinx_wo
                                            confidence < 1 ? confidence : 1 });
 }
 
+/* The guess is heard as it comes, the segment once more as a whole: its levels are known by then. */
+static void stop_guessing(void)
+{
+    if (is_guessing)
+        ps_end_utt(decoder);
+    is_guessing = false;
+}
+
+const char *sphinx_guess(const int16_t *samples, size_t n, bool is_first)
+{
+    const char *guess;
+    int32 score;
+
+    if (is_first)
+        stop_guessing();
+    if (!is_guessing && ps_start_utt(decoder) < 0)
+        return "";
+    is_guessing = true;
+    if (ps_process_raw(decoder, samples, n, FALSE, FALSE) < 0)
+        return "";
+    guess = ps_get_hyp(decoder, &score);
+    return guess ? guess : "";
+}
+
 const char *sphinx_hear(const int16_t *samples, size_t n, bool (*add)(void *arg, const struct sphinx_word *word),
                         void *arg)
 {
     int32 score;
     bool goes_on = true;
 
+    stop_guessing();
     if (ps_start_utt(decoder) < 0 || ps_process_raw(decoder, samples, n, FALSE, TRUE) < 0 || ps_end_utt(decoder) < 0)
         return "PocketSphinx cannot hear this.";
     if (!ps_get_hyp(decoder, &score))

@@ -21,6 +21,9 @@ const char *sphinx_start(void);
 /* Hears nothing but these phrases, one a line: words and blanks. Changes the list. */
 const char *sphinx_expect_list(char *list);
 const char *sphinx_expect_grammar(const char *jsgf);
+/* What these samples, and those of the calls before, seem to say: valid until the next call, without words that are
+ * none. is_first: the segment begins. Ends with sphinx_hear(). */
+const char *sphinx_guess(const int16_t *samples, size_t n, bool is_first);
 /* One segment. add returns false to stop. */
 const char *sphinx_hear(const int16_t *samples, size_t n, bool (*add)(void *arg, const struct sphinx_word *word),
                         void *arg);

@@ -103,7 +103,7 @@ test('the administrator gets described answers on every route', async (t) => {
             entry.path !== '/api/mcp/callback' &&      // answers a login that was begun only
             !/^\/api\/backend\/(projects|check)$/.test(entry.path) &&  // of the hosted service: need a login, a project
             !entry.path.startsWith('/auth/v1/') &&     // needs a key of the face
-            entry.path !== '/realtime/v1/websocket')   // answers an upgrade only
+            !/^\/realtime\/v1\/websocket$|\/socket$/.test(entry.path))   // answer an upgrade only
             assert.equal(reply.status, 200, `${entry.method} ${entry.path} ${reply.text}`);
         assert.notEqual(reply.status, 500, `${entry.method} ${entry.path} ${reply.text}`);
     }

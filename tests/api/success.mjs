@@ -408,6 +408,12 @@ export const successes = {
     'POST /sdk/llm/embed': () => ({ path: '/sdk/llm/embed', body: { input: ['red apples'] } }),
     'GET /sdk/llm/providers/embed': plain('/sdk/llm/providers/embed'),
     'GET /sdk/stt/providers': plain('/sdk/stt/providers'),
+    'POST /sdk/stt/listen': async (w) => {
+        await admin(w.h, 'PUT', '/api/settings/speech.microphone', { value: 'null' });
+        return { path: '/sdk/stt/listen', body: { timeout: 100 } };
+    },
+    'POST /sdk/stt/sessions': () => ({ path: '/sdk/stt/sessions', body: {}, status: 201 }),
+    'GET /sdk/stt/sessions/:id/socket': async (w) => ({ path: (await w.h.socket('POST', '/sdk/stt/sessions', {})).body.path, status: 101, type: 'websocket' }),
     'POST /sdk/stt/transcribe': () => ({ path: '/sdk/stt/transcribe', body: silentWav }),
     'GET /sdk/tts/providers': plain('/sdk/tts/providers'),
     'POST /sdk/tts': () => ({ path: '/sdk/tts', body: { text: 'Hi.', provider: 'espeak_local' }, type: 'audio/wav' }),

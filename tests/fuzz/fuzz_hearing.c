@@ -1,10 +1,11 @@
 /* The first byte chooses: a form (multipart/form-data), the answer of the worker that hears, phrases, or samples that
- * are cut into segments. Parts of a form lie within the body; pieces do not change what is read; no segment is too
- * long. */
+ * are cut into segments, or a text of a push-to-talk session. Parts of a form lie within the body; pieces do not change
+ * what is read; no segment is too long. */
 #include "api/form.h"
 #include "speech/ears_answer.h"
 #include "speech/ears_phrases.h"
 #include "speech/segments.h"
+#include "speech/sessions.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -78,6 +79,12 @@ static int check_segment(void *arg, const int16_t *samples, size_t n, uint64_t f
     return 0;
 }
 
+static int check_growth(void *arg, const int16_t *samples, size_t n)
+{
+    assert(n > 0 && n < SEGMENT_SAMPLES);
+    return 0;
+}
+
 static void cut(struct slice bytes)
 {
     struct segments *s = malloc(sizeof(*s));
@@ -86,6 +93,7 @@ static void cut(struct slice bytes)
 
     assert(s);
     segments_init(s, check_segment, &next);
+    s->grows = bytes.n % 2 ? check_growth : NULL;
     for (size_t round = 0; round < 300; round++)
         for (size_t at = 0; at + sizeof(samples) <= bytes.n; at += sizeof(samples)) {
             memcpy(samples, bytes.p + at, sizeof(samples));
@@ -95,6 +103,14 @@ static void cut(struct slice bytes)
     free(s);
 }
 
+/* A text message of a push-to-talk session. */
+static void read_message(struct slice text)
+{
+    static const struct slice end = SLICE_LIT("{\"type\":\"end\"}");
+
+    assert(speech_session_is_end(text) || text.n != end.n || memcmp(text.p, end.p, end.n) != 0);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 {
@@ -102,6 +118,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 
     if (n < 1 || n > 4096)
         return 0;
+    if (data[0] & 0x80) {
+        read_message(rest);
+        return 0;
+    }
     switch (data[0] % 5) {
     case 0:
         read_form(rest);

@@ -1,8 +1,10 @@
 // An app that wants more speech than its person allows it: at once, by every route, by leaving, by texts that are kept.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startHearth } from '../api/harness.mjs';
-import { admin, awayFromMidnight, newApp, newKey, refused, residentKib, speechWorkers } from '../api/kit.mjs';
+import { startHearth, until } from '../api/harness.mjs';
+import { admin, awayFromMidnight, changes, newApp, newKey, refused, residentKib, speechWorkers } from '../api/kit.mjs';
+import { fileMicrophone, noise, silence } from '../api/microphone.mjs';
+import { frame, handshake, openSocket } from '../api/realtime.mjs';
 
 const permissions = ['tts.generate'];
 const routes = [['/sdk/tts', 'text'], ['/sdk/tts/stream', 'text'], ['/v1/audio/speech', 'input']];
@@ -62,3 +64,88 @@ for (const [provider, voice] of [['espeak_local', 'en-us'], ['flite_local', 'kal
         t.diagnostic(`${most - before} KiB, and ${before} KiB of the idle service`);
         assert.ok(most - before < 200_000, `${most - before} KiB more than the ${before} of the idle service`);
     });
+
+// ---- the microphone ----
+
+const mic = fileMicrophone();
+const anApp = (h, ...permitted) => newApp(h, {}, permitted);
+
+test('an app without the grant opens no microphone, and starts no worker', async (t) => {
+    const h = await startHearth({ t, env: mic.env });
+    const events = await changes(t, h), held = mic.holds();
+    for (const permitted of [[], ['stt.transcribe'], ['tts.generate']])
+        for (const accept of ['application/json', 'text/event-stream'])
+            refused(await h.as({ 'x-app-id': await anApp(h, ...permitted), accept })('POST', '/sdk/stt/listen', {}), 403, 'PERMISSION_REQUIRED');
+    refused(await h.api('POST', '/sdk/stt/listen', {}), 401);
+    assert.deepEqual(speechWorkers(h), []);
+    assert.deepEqual(events.events.filter(({ event }) => event === 'microphone'), []);
+    held.leaves();
+});
+
+test("a page of another site reaches neither the microphone nor a session's WebSocket", async (t) => {
+    const h = await startHearth({ t, env: mic.env });
+    const app = await anApp(h, 'stt.listen', 'stt.transcribe'), origin = 'https://example.org';
+    mic.plays(silence(1));
+    refused(await h.as({ 'x-app-id': app, origin })('POST', '/sdk/stt/listen', {}), 403, 'ORIGIN_NOT_ALLOWED');
+    refused(await h.as({ 'x-app-id': app, origin })('POST', '/sdk/stt/sessions', {}), 403, 'ORIGIN_NOT_ALLOWED');
+    const { path } = (await h.asApp(app)('POST', '/sdk/stt/sessions', {})).body;
+    assert.match(await h.raw(handshake(h, path, { Origin: origin }), { quietMs: 200 }), /^HTTP\/1.1 403 [\s\S]+ORIGIN_NOT_ALLOWED/);
+    assert.match(await h.raw(handshake(h, path, { Host: 'example.org' }), { quietMs: 200 }), /^HTTP\/1.1 (403|421) /);
+    assert.deepEqual(speechWorkers(h), []);
+    const own = await openSocket(h, { path });              // the token was not used up by them
+    own.end();
+});
+
+test('of a flood of listeners one has the microphone, and no worker is started for the others', async (t) => {
+    const h = await startHearth({ t, env: mic.env });
+    const apps = await Promise.all(Array.from({ length: 3 }, () => anApp(h, 'stt.listen'))), held = mic.holds();
+    const flood = Array.from({ length: 40 }, (_, i) => h.asApp(apps[i % apps.length])('POST', '/sdk/stt/listen', { timeout: 600_000 }));
+    const statuses = [];
+    flood.forEach(async (reply) => statuses.push((await reply).status));
+    await until(() => statuses.length === flood.length - 1 && speechWorkers(h).length === 2, { what: 'all but one are refused' });
+    assert.ok(statuses.every((status) => [409, 429, 503].includes(status)), String(statuses));
+    assert.deepEqual(speechWorkers(h).map(({ name }) => name).sort(), ['hearth-speech-ears', 'hearth-speech-microphone']);
+    held.leaves();                                          // the device ends, and with it the one that listens
+    await until(() => statuses.length === flood.length && speechWorkers(h).length === 0, { what: 'no worker is left' });
+    assert.deepEqual(statuses.filter((status) => status === 200).length, 1);
+});
+
+test('a flood of sessions, giant, endless and silent messages leave the service as it was', async (t) => {
+    const h = await startHearth({ t });
+    const apps = await Promise.all(Array.from({ length: 2 }, () => anApp(h, 'stt.transcribe')));
+    const create = async (app) => (await h.asApp(app)('POST', '/sdk/stt/sessions', {})).body?.path;
+    const tickets = await Promise.all(Array.from({ length: 60 }, (_, i) => create(apps[i % 2])));
+    const opened = await Promise.all(tickets.map((path) => (path ? openSocket(h, { path }).catch(() => null) : null)));
+    const sockets = opened.filter(Boolean);
+    assert.equal(sockets.length, 4);
+    await until(() => speechWorkers(h).length === 4, { what: 'an engine for each' });
+    const [giant, endless, quiet, gone] = sockets, before = residentKib(h.pid);
+    giant.write(frame(2, Buffer.alloc(4_000_000)));
+    assert.equal((await giant.ended).code, 1009);
+    for (let i = 0; i < 1100; i++)                          // fragments that never end a message
+        endless.write(frame(i ? 0 : 2, Buffer.alloc(16), { fin: false }));
+    assert.ok([1002, 1008, 1009].includes((await endless.ended)?.code));
+    gone.end();
+    await until(() => speechWorkers(h).length === 1, { what: 'the workers of those that are gone have ended' });
+    assert.ok(residentKib(h.pid) - before < 64 * 1024);
+    const final = await quiet.frames.wait(({ opcode, payload }) => opcode === 1 && JSON.parse(payload).type === 'final', { what: 'the end of a session in which nothing is sent' });
+    assert.equal(JSON.parse(final.payload).text, '');
+    await until(() => speechWorkers(h).length === 0, { what: 'no worker is left' });
+    assert.ok(await create(apps[0]));
+});
+
+test('a client that sends on and on, and does not read, is heard for ten minutes of sound', async (t) => {
+    const h = await startHearth({ t });
+    const { path } = (await h.asApp(await anApp(h, 'stt.transcribe'))('POST', '/sdk/stt/sessions', { rate: 8000 })).body;
+    const socket = await openSocket(h, { path }), before = residentKib(h.pid), piece = frame(2, noise(2.048));   // 65536 bytes: 4.096 s at this rate
+    socket.tcp.pause();
+    for (let n = 0; n < 160 && !socket.tcp.destroyed; n++)
+        if (!socket.tcp.write(piece))
+            await Promise.race(['drain', 'close', 'error'].map((event) => new Promise((done) => socket.tcp.once(event, done))));
+    assert.ok(residentKib(h.pid) - before < 64 * 1024);
+    socket.tcp.resume();
+    const final = await socket.frames.wait(({ opcode, payload }) => opcode === 1 && JSON.parse(payload).type === 'final', { what: 'the result' });
+    assert.equal(JSON.parse(final.payload).duration, 600);
+    socket.end();
+    await until(() => speechWorkers(h).length === 0, { what: 'no worker is left' });
+});

@@ -27,7 +27,7 @@ export const libraries = [
     { header: /^archive/, allowed: /^src\/backup\// },
     { header: /^curl\//, allowed: /^src\/(net|cli)\// },
     { header: /^wslay\//, allowed: /^src\/base\/websocket_frames\.c$/ },
-    { header: /^(espeak-ng|flite|lame)\/|^(ebur128|sonic|pocketsphinx|sndfile|samplerate)\./, allowed: /^src\/speech\/worker_\w+\.[ch]$/ },
+    { header: /^(alsa|espeak-ng|flite|lame)\/|^(ebur128|sonic|pocketsphinx|sndfile|samplerate)\./, allowed: /^src\/speech\/worker_\w+\.[ch]$/ },
     { header: /^xxhash/, allowed: /^src\/base\/checksum\.c$/ },
     { header: /^libxml\//, allowed: /^src\/agents\/page_html\.c$/ },
 ];

@@ -33,12 +33,13 @@ void doctor_hint(struct checkup *c, const char *name, const char *text, const ch
 }
 
 static void (*const checks[])(struct checkup *c) = {
-    doctor_check_folder,    doctor_check_places,    doctor_check_hardening, doctor_check_disk,     doctor_check_store,
-    doctor_check_backend,   doctor_check_vectors,   doctor_check_audit,     doctor_check_settings, doctor_check_network,
-    doctor_check_sandbox,   doctor_check_agents,    doctor_check_mcp,       doctor_check_apps,     doctor_check_custom,
-    doctor_check_providers, doctor_check_sizes,     doctor_check_budgets,   doctor_check_tasks,    doctor_check_owners,
-    doctor_check_machine,   doctor_check_questions, doctor_check_callers,   doctor_check_found,    doctor_check_clients,
-    doctor_check_speech,    doctor_check_hearing,
+    doctor_check_folder,   doctor_check_places,    doctor_check_hardening, doctor_check_disk,
+    doctor_check_store,    doctor_check_backend,   doctor_check_vectors,   doctor_check_audit,
+    doctor_check_settings, doctor_check_network,   doctor_check_sandbox,   doctor_check_agents,
+    doctor_check_mcp,      doctor_check_apps,      doctor_check_custom,    doctor_check_providers,
+    doctor_check_sizes,    doctor_check_budgets,   doctor_check_tasks,     doctor_check_owners,
+    doctor_check_machine,  doctor_check_questions, doctor_check_callers,   doctor_check_found,
+    doctor_check_clients,  doctor_check_speech,    doctor_check_hearing,   doctor_check_microphone,
 };
 
 static int examine(struct request *req, struct response *res, struct err *e)

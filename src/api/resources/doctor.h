@@ -35,6 +35,7 @@ void doctor_check_sandbox(struct checkup *c);
 void doctor_check_sizes(struct checkup *c);
 void doctor_check_speech(struct checkup *c);
 void doctor_check_hearing(struct checkup *c);
+void doctor_check_microphone(struct checkup *c); /* opens the device, and records nothing */
 
 /* doctor_work.c */
 void doctor_check_agents(struct checkup *c);

@@ -9,6 +9,7 @@
 #include "os/sandbox.h"
 #include "settings/settings.h"
 #include "speech/ears.h"
+#include "speech/microphone.h"
 #include "speech/speech.h"
 #include "store/migrate.h"
 #include "store/retention.h"
@@ -176,6 +177,25 @@ void doctor_check_hearing(struct checkup *c)
     for (size_t i = 0; i < n; i++)
         if (!providers[i].is_remote)
             report_ears(c, &providers[i]);
+}
+
+/* A microphone is optional, too. One that a request has just now works. */
+void doctor_check_microphone(struct checkup *c)
+{
+    struct err why;
+    int r;
+
+    if (!c->api->is_serving)
+        return;
+    err_init(&why);
+    r = microphone_check(c->api->ears, &why);
+    if (r == 0 || r == -EBUSY)
+        doctor_add(c, "microphone", true, r == 0 ? "the microphone can be opened" : "a request listens to it", NULL);
+    else
+        doctor_hint(
+            c, "microphone", why.text,
+            "plug one in, or name another one in the setting speech.microphone (`arecord -L` lists them); nothing "
+            "else depends on it");
 }
 
 /* --- growing data --- */

@@ -205,6 +205,23 @@ void api_events_contact(struct api_events *ev, const char *app_id, const char *a
     publish(ev, "contact", &data);
 }
 
+void api_events_microphone(struct api_events *ev, const char *caller, const char *app_id, const char *app_name,
+                           bool is_open)
+{
+    struct json_writer w;
+    struct buf data;
+
+    buf_init(&data, KIB(8));
+    json_write_init(&w, &data);
+    json_begin_object(&w);
+    json_add_string(&w, "status", is_open ? "open" : "closed");
+    json_add_string(&w, "caller", caller);
+    json_add_string(&w, "app_id", app_id);
+    json_add_string(&w, "app_name", app_name);
+    json_end(&w);
+    publish(ev, "microphone", &data);
+}
+
 /* ---- the route ---- */
 
 static int stream_events(struct request *req, struct response *res, struct err *e)
@@ -234,7 +251,7 @@ const struct route event_routes[] = {
       .permission = PERM_ADMIN,
       .answer_type = "text/event-stream",
       .handler = stream_events,
-      .summary = "Changes as they happen: permission, approval, task, app",
+      .summary = "Changes as they happen: permission, approval, task, app, microphone",
       .tag = "Events" },
     ROUTE_END,
 };

@@ -2,8 +2,9 @@
  *
  * Publishing is for any thread and never waits: a stream whose buffer is full misses changes and gets `event: resync`
  * when it has room again, upon which the reader fetches the lists again. At most LIMIT_EVENT_STREAMS streams. events:
- * `contact` {app_id, app_name, program}, `mcp_server` {name, status}, `provider` {status: "found"}, `permission`
- * {pending: n}, `approval` {pending: n}, `task` {uuid, status}, `app` {app_id, status}.
+ * `contact` {app_id, app_name, program}, `microphone` {status: open or closed, caller, app_id, app_name}, `mcp_server`
+ * {name, status}, `provider` {status: "found"}, `permission` {pending: n}, `approval` {pending: n}, `task` {uuid,
+ * status}, `app` {app_id, status}.
  */
 #pragma once
 
@@ -24,4 +25,7 @@ void api_events_consent(struct api_events *ev);
 void api_events_approval(struct api_events *ev);
 void api_events_provider(struct api_events *ev); /* a model server was found and waits for the user's decision */
 void api_events_mcp_server(struct api_events *ev, const char *name);
+/* A caller listens to the microphone, or no longer does. app_id and app_name: NULL for a caller that is no app. */
+void api_events_microphone(struct api_events *ev, const char *caller, const char *app_id, const char *app_name,
+                           bool is_open);
 void api_events_contact(struct api_events *ev, const char *app_id, const char *app_name, const char *program);

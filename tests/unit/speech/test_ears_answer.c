@@ -47,7 +47,7 @@ static int read_all(const struct buf *bytes, size_t piece, char *kinds, struct e
     for (size_t at = 0; r == 0 && at < bytes->n; at += piece) {
         ears_answer_feed(&a, (struct slice){ bytes->p + at, MIN(piece, bytes->n - at) });
         while ((r = ears_answer_next(&a, &event, e)) == 1)
-            kinds[n++] = "OWSD"[event.kind];
+            kinds[n++] = "OWSDNG"[event.kind];
     }
     kinds[n] = '\0';
     ears_answer_clear(&a);
@@ -156,11 +156,45 @@ static void unknown_frame(struct buf *b)
     add_frame(b, SPEECH_FRAME_AUDIO, "", 0, "");
 }
 
+static void early_sound(struct buf *b)
+{
+    add_frame(b, EARS_FRAME_SOUND, "ab", 2, "");
+}
+
+static void half_a_sample(struct buf *b)
+{
+    add_opened(b);
+    add_frame(b, EARS_FRAME_SOUND, "abc", 3, "");
+}
+
+static void no_sound(struct buf *b)
+{
+    add_opened(b);
+    add_frame(b, EARS_FRAME_SOUND, "", 0, "");
+}
+
+static void guess_of_lines(struct buf *b)
+{
+    add_opened(b);
+    add_frame(b, EARS_FRAME_GUESS, "", 0, "a\nb");
+}
+
+static void long_guess(struct buf *b)
+{
+    char text[LIMIT_SPEECH_GUESS + 1];
+
+    memset(text, 'a', sizeof(text));
+    add_opened(b);
+    add_frame(b, EARS_FRAME_GUESS, text, sizeof(text), "");
+}
+
 static void what_breaks_the_protocol_is_refused(void **state)
 {
-    void (*const cases[])(struct buf * b) = { early_word, times_back, ends_before_start, too_late,
-                                              no_word,    no_utf8,    after_the_end,     opened_twice,
-                                              short_head, huge_frame, unknown_refusal,   unknown_frame };
+    void (*const cases[])(struct buf * b) = { early_word,  times_back,    ends_before_start, too_late,
+                                              no_word,     no_utf8,       after_the_end,     opened_twice,
+                                              short_head,  huge_frame,    unknown_refusal,   unknown_frame,
+                                              early_sound, half_a_sample, no_sound,          guess_of_lines,
+                                              long_guess };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         expect(-EIO, "SPEECH_FAILED", cases[i]);
@@ -181,11 +215,36 @@ static void bad_phrases(struct buf *b)
     add_frame(b, EARS_FRAME_REFUSED, &(struct ears_frame_refused){ EARS_BAD_PHRASES }, 4, "has a word.");
 }
 
+static void no_device(struct buf *b)
+{
+    add_frame(b, EARS_FRAME_REFUSED, &(struct ears_frame_refused){ EARS_NO_DEVICE }, 4, "ALSA says no.");
+}
+
+static void sound_and_guesses_are_events_of_their_own(void **state)
+{
+    char longest[LIMIT_SPEECH_GUESS], kinds[16];
+    struct buf bytes;
+
+    memset(longest, 'a', sizeof(longest));
+    buf_init(&bytes, 8192);
+    add_opened(&bytes);
+    add_frame(&bytes, EARS_FRAME_SOUND, "abcd", 4, "");
+    add_frame(&bytes, EARS_FRAME_GUESS, "", 0, "it seems");
+    add_frame(&bytes, EARS_FRAME_GUESS, "", 0, "");
+    add_frame(&bytes, EARS_FRAME_GUESS, longest, sizeof(longest), "");
+    add_word(&bytes, 0, 100, "one");
+    add_segment(&bytes, 0, 210);
+    assert_int_equal(read_all(&bytes, 100, kinds, NULL), 0);
+    assert_string_equal(kinds, "ONGGGWS");
+    buf_clear(&bytes);
+}
+
 static void refusals_have_codes(void **state)
 {
     expect(-EINVAL, "AUDIO_UNREADABLE", unreadable);
     expect(-EFBIG, "AUDIO_TOO_LONG", too_long);
     expect(-EINVAL, "VALIDATION_ERROR", bad_phrases);
+    expect(-ENODEV, "NO_AUDIO_DEVICE", no_device);
 }
 
 static void a_transcript_has_a_limit(void **state)
@@ -261,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_is_read_in_pieces_of_any_size),
         cmocka_unit_test(what_breaks_the_protocol_is_refused),
+        cmocka_unit_test(sound_and_guesses_are_events_of_their_own),
         cmocka_unit_test(refusals_have_codes),
         cmocka_unit_test(a_transcript_has_a_limit),
         cmocka_unit_test(phrases_are_checked),

@@ -135,6 +135,29 @@ static void long_speech_is_split_without_a_gap(void **state)
     assert_int_equal(next, 95 * EARS_RATE);
 }
 
+static size_t n_grown, n_growths;
+
+static int note_growth(void *arg, const int16_t *samples, size_t n)
+{
+    assert_true(n > n_grown && n < SEGMENT_SAMPLES);
+    n_grown = n;
+    n_growths++;
+    return 0;
+}
+
+static void a_segment_shows_its_growth_until_it_ends(void **state)
+{
+    n_grown = n_growths = 0;
+    cutter->grows = note_growth;
+    add(1, silence);
+    assert_int_equal(n_growths, 0);
+    add(2, speech);
+    assert_true(n_growths > 150 && n_grown > 2 * (size_t)EARS_RATE);
+    add(2, silence);
+    assert_int_equal(n_found, 1);
+    assert_true(n_grown <= found[0].n);
+}
+
 static void a_failure_ends_it(void **state)
 {
     static int16_t loud[EARS_RATE];
@@ -159,6 +182,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(silence_hiss_and_hum_are_no_speech, setup, teardown),
         cmocka_unit_test_setup_teardown(speech_is_found_above_hiss, setup, teardown),
         cmocka_unit_test_setup_teardown(long_speech_is_split_without_a_gap, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_segment_shows_its_growth_until_it_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(a_failure_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_is_no_segment, setup, teardown),
     };
