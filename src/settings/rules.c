@@ -353,7 +353,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
     [SETTING_SPEECH_SILENCE_MS] = { "speech.silence_ms", SETTING_INT, .min = 300, .max = LIMIT_SPEECH_SILENCE_MS, .def = "1200",
         .help = "Milliseconds of silence after speech that end listening to the microphone." },
 
-    [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "250000",
+    [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "1000000",
         .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },
     [SETTING_VECTORS_TARGET_RECALL_PERCENT] = { "vectors.target_recall_percent", SETTING_INT, .min = 50, .max = 100, .def = "97",
         .needs_restart = true, .help = "How many of the true nearest vectors a query by inverted lists shall find." },
