@@ -76,9 +76,12 @@ static const struct ears_engine *find_engine(const struct ears *ears, struct sli
 static int choose_engine(const struct ears *ears, const struct ears_request *request, struct arena *a,
                          const struct ears_engine **ret, struct err *e)
 {
-    const struct ears_engine *found =
-        is_given(request->provider) ? find_engine(ears, slice_of(request->provider), a) : ears_engines[0];
+    const struct ears_engine *found;
 
+    *ret = ears_engines[0];
+    if (!is_given(request->provider))
+        return 0;
+    found = find_engine(ears, slice_of(request->provider), a);
     if (!found)
         return refuse_provider(ears, request->provider, a, e);
     *ret = found;

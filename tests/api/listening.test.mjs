@@ -144,11 +144,11 @@ test('a client that leaves closes the microphone, whenever it does', async (t) =
 
 test('a worker that crashes fails its request only', async (t) => {
     const h = await startHearth({ t, env: mic.env });
-    const { call } = await newKey(h), held = mic.holds();
+    const { call } = await newKey(h), events = await changes(t, h), held = mic.holds();
     for (const name of ['microphone', 'ears']) {
         const broken = listen(call);
-        await until(() => worker(h, 'microphone'));
-        process.kill(await until(() => worker(h, name)), 'SIGSEGV');
+        await events.next(({ json }) => json.status === 'open');
+        process.kill(worker(h, name), 'SIGSEGV');
         refused(await broken, 502, 'SPEECH_FAILED');
         await nobodyIsLeft(h);
     }

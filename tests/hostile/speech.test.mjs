@@ -76,7 +76,7 @@ test('an app without the grant opens no microphone, and starts no worker', async
     for (const permitted of [[], ['stt.transcribe'], ['tts.generate']])
         for (const accept of ['application/json', 'text/event-stream'])
             refused(await h.as({ 'x-app-id': await anApp(h, ...permitted), accept })('POST', '/sdk/stt/listen', {}), 403, 'PERMISSION_REQUIRED');
-    refused(await h.api('POST', '/sdk/stt/listen', {}), 401);
+    refused(await h.api('POST', '/sdk/stt/listen', {}), 401, 'MISSING_APP_ID');
     assert.deepEqual(speechWorkers(h), []);
     assert.deepEqual(events.events.filter(({ event }) => event === 'microphone'), []);
     held.leaves();

@@ -146,10 +146,11 @@ static void send_event(struct talk *t, const char *type, const struct listening 
     if (why) {
         json_add_string(&w, "error", why->text);
         json_add_string(&w, "code", why->code);
-    } else if (l) {
-        json_add_slice(&w, "text", listening_text(l));
-        json_add_double(&w, "duration", listening_duration(l));
     }
+    if (l)
+        json_add_slice(&w, "text", listening_text(l));
+    if (l && strcmp(type, "final") == 0)
+        json_add_double(&w, "duration", listening_duration(l));
     json_end(&w);
     send_text(t, buf_slice(&out));
     buf_clear(&out);
@@ -231,7 +232,7 @@ static int open_socket(struct request *req, struct response *res, struct err *e)
     AUTO(arena_freep) struct arena *a = arena_new();
     struct api *api = req->api;
     const char *id = arena_strdup(a, req->params[0]), *token = ((const struct socket_query *)req->query)->token;
-    struct speech_session wanted;
+    struct speech_session wanted = { .caller = NULL };
     struct talk *t = NULL;
     int r = 0;
 
