@@ -274,13 +274,19 @@ static int start_hearing(struct listening *l, struct err *e)
     return r;
 }
 
+/* A provider is not asked about silence. */
+static bool has_sound(const struct listening *l)
+{
+    return l->kept.n > 0 && (l->request.silence_ms == 0 || l->silence.has_spoken);
+}
+
 static int next_whole(struct listening *l, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct heard_segment segment;
     int r = gather(l, e);
 
-    l->is_done |= l->kept.n == 0;
+    l->is_done |= !has_sound(l);
     if (r == 0 && !l->is_done && !l->hearing)
         r = start_hearing(l, e);
     if (r < 0 || l->is_done)

@@ -25,7 +25,7 @@ const rows = [
     ['tests/api/speech', ['speech']],
     ['tests/api/hearing', ['speech']],
     ['tests/api/listening', ['speech']],
-    ['tests/peers/microphone', ['speech']],
+    ['tests/peers/(microphone|listening_providers)', ['speech']],
     ['tests/api/(vector_texts|vectors|embed)', ['vectors', 'models']],
     ['tests/api/(cli_apps|completion)', ['cli', 'apps', 'work']],
     ['tests/api/(cli_backup|durable_backup|copied_folder)', ['cli', 'backup']],
