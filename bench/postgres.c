@@ -3,8 +3,10 @@
  *     bench_postgres URL setup
  *     bench_postgres URL split MACHINE THREADS N I   claims and completes the waiting rows whose number is I modulo N
  *     bench_postgres URL drain MACHINE THREADS       claims what claimable() gives until nothing waits, as machines do
- *     bench_postgres URL events MODE ROWS            inserts one by one: milliseconds from sent and from answered to
- * event bench_postgres URL writer MODE ROWS            rows inserted and changed a second by one program
+ *     bench_postgres URL events MODE ROWS            inserts one by one: milliseconds from sent and from answered
+ *                                                    to the event
+ *     bench_postgres URL writer MODE ROWS COMMITS    rows inserted and changed a second by one program; COMMITS is its
+ *                                                    synchronous_commit, on or off
  *
  * MODE: outbox or logical with a reader of that kind, idle without one, none with the triggers of the events disabled.
  */
@@ -262,13 +264,14 @@ static double write_rows(PGconn *conn, int n)
     return (double)n * 1e6 / (double)(clock_mono_us() - started_us);
 }
 
-static int measure_writer(struct bench *b, const char *mode, int n)
+static int measure_writer(struct bench *b, const char *mode, int n, bool is_durable)
 {
     PGconn *conn = connect_to(b->url);
     bool has_reader = strcmp(mode, "outbox") == 0 || strcmp(mode, "logical") == 0;
     struct err e = { 0 };
 
-    PQclear(query(conn, "UPDATE svc_outbox_mark SET wanted_until = NULL; SET synchronous_commit = off"));
+    PQclear(query(conn, "UPDATE svc_outbox_mark SET wanted_until = NULL"));
+    PQclear(query(conn, is_durable ? "SET synchronous_commit = on" : "SET synchronous_commit = off"));
     if (strcmp(mode, "none") == 0)
         set_triggers(conn, "DISABLE");
     if (has_reader) {
@@ -294,8 +297,8 @@ int main(int argc, char **argv)
         return set_up(b.url);
     if (strcmp(what, "events") == 0 && argc == 5)
         return measure_events(&b, argv[3], (int)strtol(argv[4], NULL, 10));
-    if (strcmp(what, "writer") == 0 && argc == 5)
-        return measure_writer(&b, argv[3], (int)strtol(argv[4], NULL, 10));
+    if (strcmp(what, "writer") == 0 && argc == 6)
+        return measure_writer(&b, argv[3], (int)strtol(argv[4], NULL, 10), strcmp(argv[5], "on") == 0);
     if (argc < 5 || strtol(argv[4], NULL, 10) < 1 || strtol(argv[4], NULL, 10) > MAX_THREADS)
         return 2;
     b.machine = argv[3];

@@ -71,10 +71,11 @@ static void take_group(struct postgres_batch *b, struct postgres_batched *call, 
             at = &(*at)->next;
 }
 
-/* Two statements use both a processor and the wait for the disk; with many callers, larger groups save more. */
+/* Statements at the same time share the wait for the disk, which few callers spend most of their time in; with many
+ * callers, larger groups save more. */
 static bool is_full(const struct postgres_batch *b)
 {
-    return b->n_running >= (b->n_peak <= BATCH_FEW ? 2 : 1);
+    return b->n_running >= (b->n_peak <= BATCH_FEW ? BATCH_FEW : 1);
 }
 
 /* --- interface --- */

@@ -1,8 +1,7 @@
 /* Calls that threads make at the same time become one statement, as a group commit does it for a file: while one is
- * under way (two, with at most BATCH_FEW callers), the calls that come wait for it, and one of their callers then runs
- * them all. Nobody waits longer than
- * BATCH_PATIENCE_MS for the statement of another caller to begin his own, so that a row lock holds up its own call
- * only. Any thread.
+ * under way, the calls that come wait for it, and one of their callers then runs them all. Up to BATCH_FEW callers do
+ * not wait for each other. Nobody waits longer than BATCH_PATIENCE_MS for the statement of another caller to begin his
+ * own, so that a row lock holds up its own call only. Any thread.
  *
  *     if (postgres_batch_enter(pg->claims, &call->batched, &group)) {
  *         run(pg, &group);                            // sets what each call of the group gets

@@ -106,7 +106,6 @@ static bool is_listed(struct declaration *d, struct arena *a)
 static void put_reports(struct declaration *d)
 {
     postgres_declare_put_list(&d->sql, d->pg->abbr, d->declared->table);
-    postgres_outbox_put_recorder(&d->sql, d->pg->abbr);
     put_trigger(d);
 }
 
@@ -131,7 +130,7 @@ static int run(struct declaration *d, struct arena *a, struct err *e)
 static int check_name(struct postgres *pg, const char *name, struct err *e)
 {
     static const char *const own[] = {
-        "deletions", "tables", "presence", "schema", "outbox", "outbox_mark", "declared"
+        "deletions", "tables", "presence", "schema", "outbox", "outbox_mark", "outbox_lease", "outbox_rest", "declared",
     };
     AUTO(arena_freep) struct arena *a = arena_new_sized(512);
     struct postgres_table *t;

@@ -1,5 +1,6 @@
 #include "backend/postgres/postgres_outbox.h"
 #include "backend/postgres/postgres_event_row.h"
+#include "backend/postgres/postgres_outbox_image.h"
 #include "backend/postgres/postgres_outbox_schema.h"
 #include "backend/sql_template.h"
 #include "base/limits.h"
@@ -59,11 +60,28 @@ static void put_max(struct buf *out, const void *of)
     buf_printf(out, "%d", LIMIT_EVENT_IMAGE);
 }
 
+static void put_old(struct buf *out, const void *of)
+{
+    postgres_image_put_texts(out, "old");
+}
+
+static void put_new(struct buf *out, const void *of)
+{
+    postgres_image_put_texts(out, "new");
+}
+
+static void put_work(struct buf *out, const void *of)
+{
+    postgres_image_put_texts(out, "work");
+}
+
 static const char *text(struct postgres_outbox *o, const char *template)
 {
     static const struct sql_word words[] = {
-        { "{outbox}", put_outbox }, { "{mark}", put_mark }, { "{lock}", put_lock },         { "{range}", put_range },
-        { "{batch}", put_batch },   { "{max}", put_max },   { "{attended}", put_attended }, { NULL, NULL },
+        { "{outbox}", put_outbox },     { "{mark}", put_mark },   { "{lock}", put_lock },
+        { "{range}", put_range },       { "{batch}", put_batch }, { "{max}", put_max },
+        { "{attended}", put_attended }, { "{old}", put_old },     { "{new}", put_new },
+        { "{work}", put_work },         { NULL, NULL },
     };
 
     return sql_text_of(&o->texts, template, words, o);
@@ -207,11 +225,10 @@ static const char fetch_sql[] =
     "SELECT o.seq, o.op, o.is_lease_only::int, o.is_cut::int, o.name,"
     " CASE WHEN octet_length(i.old) <= {max} THEN i.old END, CASE WHEN octet_length(i.new) <= {max} THEN i.new END,"
     " CASE WHEN octet_length(i.work) <= {max} THEN i.work END,"
-    " (o.work IS NOT NULL AND octet_length(i.work) > {max})::int"
+    " ((o.work).id IS NOT NULL AND coalesce(octet_length(i.work) > {max}, true))::int"
     " FROM unnest($1::xid8[], $2::bigint[]) WITH ORDINALITY AS w(xid, seq, n)"
     " JOIN {outbox} o ON o.xid = w.xid AND o.seq = w.seq,"
-    " LATERAL (SELECT array_to_json(o.old)::text AS old, array_to_json(o.new)::text AS new,"
-    "          array_to_json(o.work)::text AS work OFFSET 0) i ORDER BY w.n";
+    " LATERAL (SELECT {old} AS old, {new} AS new, {work} AS work OFFSET 0) i ORDER BY w.n";
 
 struct fetching {
     const struct postgres_outbox_sink *sink;
@@ -307,6 +324,17 @@ static const char *list_of(struct arena *a, const struct postgres_outbox_key *ke
     return buf_to_arena(&out, a);
 }
 
+/* What a program has written may have no text: a server refuses to print more than 1 GB. */
+static bool is_unprintable(struct pg_link *link)
+{
+    static const char *const classes[] = { "22", "54", "XX", "53200" };
+    bool is_so = false;
+
+    for (size_t i = 0; !pg_link_is_dead(link) && i < ARRAY_SIZE(classes); i++)
+        is_so = is_so || strncmp(pg_link_sqlstate(link), classes[i], strlen(classes[i])) == 0;
+    return is_so;
+}
+
 int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait,
                           const struct postgres_outbox_key *keys, size_t n, const struct postgres_outbox_sink *sink,
                           struct err *e)
@@ -326,8 +354,10 @@ int postgres_outbox_fetch(struct postgres_outbox *o, const struct net_wait *wait
 
     assert(n > 0 && n <= POSTGRES_OUTBOX_PAGE);
     r = run(o, wait, &st, e);
+    if (r < 0 && is_unprintable(o->link))
+        r = 0;
     if (r == 0 && f.n < n)
-        sink->on_gap(sink->arg); /* pruned in between */
+        sink->on_gap(sink->arg); /* pruned in between, or not readable */
     return r;
 }
 

@@ -1,5 +1,5 @@
 #include "backend/postgres/postgres_outbox_schema.h"
-#include "backend/backend_columns.h"
+#include "backend/postgres/postgres_outbox_image.h"
 #include "backend/sql_template.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -74,85 +74,31 @@ static void put_max(struct buf *out, const void *of)
     buf_printf(out, "%d", LIMIT_EVENT_IMAGE);
 }
 
-/* One element of an image: a text, or NULL. */
-static void put_value(struct buf *out, const struct backend_column *c, char row)
-{
-    if (c->kind == COLUMN_TIME)
-        buf_printf(out, "to_char(%c.%s AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')", row, c->name);
-    else if (c->kind == COLUMN_BOOL)
-        buf_printf(out, "(%c.handled_revision < %c.revision AND %c.status <> 'pending')::int::text", row, row, row);
-    else if (strcmp(c->name, "attempted_by") == 0)
-        buf_printf(out, "to_jsonb(%c.attempted_by)::text", row);
-    else
-        buf_printf(out, "%c.%s::text", row, c->name);
-}
-
-/* An array costs the writer half of what a JSON object does. */
-static void put_image(struct buf *out, char row, bool is_slim)
-{
-    const char *comma = "";
-
-    buf_add_str(out, "ARRAY[");
-    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++) {
-        if (is_slim && !backend_columns[i].is_slim)
-            continue;
-        buf_add_str(out, comma);
-        put_value(out, &backend_columns[i], row);
-        comma = ", ";
-    }
-    buf_add_char(out, ']');
-}
-
-#define IMAGE(word, row, is_slim)                                                                                      \
+/* {new}, {old_rest}, ...: the composite value of the row with that letter. */
+#define IMAGE(word, part, put, row)                                                                                    \
     static void put_##word(struct buf *out, const void *of)                                                            \
     {                                                                                                                  \
-        put_image(out, row, is_slim);                                                                                  \
+        put(out, part, row);                                                                                           \
+        buf_printf(out, "::\"public\".\"%s_outbox_%s\"", table_of(of)->abbr,                                           \
+                   (part) == POSTGRES_IMAGE_LEASE ? "lease" : "rest");                                                 \
     }
-IMAGE(new, 'n', false)
-IMAGE(old, 'o', false)
-IMAGE(work, 'w', false)
-IMAGE(new_slim, 'n', true)
-IMAGE(old_slim, 'o', true)
+#define IMAGES(word, put, row)                                                                                         \
+    IMAGE(word, POSTGRES_IMAGE_LEASE, put, row)                                                                        \
+    IMAGE(word##_rest, POSTGRES_IMAGE_REST, put, row)
+IMAGES(new, postgres_image_put_row, 'n')
+IMAGES(old, postgres_image_put_row, 'o')
+IMAGES(work, postgres_image_put_row, 'w')
+IMAGES(new_record, postgres_image_put_record, 'n')
+IMAGES(old_record, postgres_image_put_record, 'o')
 
-#define ID_OF(row)                                                                                                     \
-    "CASE WHEN TG_NARGS = 2 THEN " row " ->> TG_ARGV[1] ELSE coalesce((SELECT jsonb_agg(" row " -> k.name"             \
-    " ORDER BY k.i)::text FROM unnest(TG_ARGV[1:TG_NARGS - 1]) WITH ORDINALITY k(name, i)), '') END"
-
-/* Of a record as JSON: the image that a row with those columns would have. */
-static void put_record_value(struct buf *out, const struct backend_column *c, const char *row)
+static void put_lease_fields(struct buf *out, const void *of)
 {
-    if (strcmp(c->name, "id") == 0)
-        buf_add_str(out, row[0] == 'n' ? ID_OF("n") : ID_OF("o"));
-    else if (strcmp(c->name, "raw_data") == 0)
-        buf_printf(out, "%s::text", row);
-    else if (strcmp(c->name, "status") == 0)
-        buf_printf(out, "coalesce(%s ->> 'status', '')", row);
-    else if (strcmp(c->name, "user_id") == 0 || strcmp(c->name, "locked_by") == 0)
-        buf_printf(out, "%s ->> '%s'", row, c->name);
-    else if (c->kind == COLUMN_INT || c->kind == COLUMN_BOOL)
-        buf_add_str(out, "'0'");
-    else
-        buf_add_str(out, "NULL");
+    postgres_image_put_fields(out, POSTGRES_IMAGE_LEASE);
 }
 
-static void put_record_image(struct buf *out, const char *row)
+static void put_rest_fields(struct buf *out, const void *of)
 {
-    buf_printf(out, "CASE WHEN %s IS NULL OR is_large THEN NULL ELSE ARRAY[", row);
-    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++) {
-        buf_add_str(out, i ? ", " : "");
-        put_record_value(out, &backend_columns[i], row);
-    }
-    buf_add_str(out, "]::text[] END");
-}
-
-static void put_record_old(struct buf *out, const void *of)
-{
-    put_record_image(out, "o");
-}
-
-static void put_record_new(struct buf *out, const void *of)
-{
-    put_record_image(out, "n");
+    postgres_image_put_fields(out, POSTGRES_IMAGE_REST);
 }
 
 static const struct sql_word words[] = {
@@ -166,12 +112,17 @@ static const struct sql_word words[] = {
     { "{name}", put_name },
     { "{max}", put_max },
     { "{new}", put_new },
+    { "{new_rest}", put_new_rest },
     { "{old}", put_old },
+    { "{old_rest}", put_old_rest },
     { "{work}", put_work },
-    { "{new_slim}", put_new_slim },
-    { "{old_slim}", put_old_slim },
-    { "{record_old}", put_record_old },
-    { "{record_new}", put_record_new },
+    { "{work_rest}", put_work_rest },
+    { "{new_record}", put_new_record },
+    { "{new_record_rest}", put_new_record_rest },
+    { "{old_record}", put_old_record },
+    { "{old_record_rest}", put_old_record_rest },
+    { "{lease_fields}", put_lease_fields },
+    { "{rest_fields}", put_rest_fields },
     { NULL, NULL },
 };
 
@@ -185,16 +136,16 @@ void postgres_outbox_lock_key(const char *abbr, int32_t ret[2])
 
 /* --- the outbox --- */
 
-/* xid is that of the transaction, not of a subtransaction. A row's image is the texts of backend_columns in their
- * order; a slim one has only the slim columns. The mark is the snapshot whose changes the next pruning removes,
- * `pruned` the one whose changes are gone. Until wanted_until a reader may come back, so changes are recorded; those of
- * transactions before recorded_from may lack some. */
+/* xid is that of the transaction, not of a subtransaction. Of a change, `rest` is NULL where only the lease changed or
+ * a row is too large. The mark is the snapshot whose changes the next pruning removes, `pruned` the one whose changes
+ * are gone. Until wanted_until a reader may come back, so changes are recorded; those of transactions before
+ * recorded_from may lack some. Schema 2 held texts instead: its changes are removed, which readers are told. */
 static const char tables[] =
     "CREATE UNLOGGED TABLE IF NOT EXISTS {outbox} ("
     " seq bigint GENERATED ALWAYS AS IDENTITY,"
     " xid xid8 NOT NULL DEFAULT pg_current_xact_id(),"
     " name text NOT NULL, op smallint NOT NULL, is_lease_only boolean NOT NULL DEFAULT false,"
-    " is_cut boolean NOT NULL DEFAULT false, old text[], new text[], work text[],"
+    " is_cut boolean NOT NULL DEFAULT false,"
     " PRIMARY KEY (xid, seq));\n"
     "CREATE TABLE IF NOT EXISTS \"public\".\"{abbr}_outbox_mark\" ("
     " is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one), mark pg_snapshot NOT NULL, pruned pg_snapshot,"
@@ -202,7 +153,27 @@ static const char tables[] =
     " recorded_from xid8);\n"
     "ALTER TABLE \"public\".\"{abbr}_outbox_mark\" ADD COLUMN IF NOT EXISTS wanted_until timestamptz,"
     " ADD COLUMN IF NOT EXISTS recorded_from xid8;\n"
-    "INSERT INTO \"public\".\"{abbr}_outbox_mark\" (mark) VALUES (pg_current_snapshot()) ON CONFLICT DO NOTHING;\n";
+    "INSERT INTO \"public\".\"{abbr}_outbox_mark\" (mark) VALUES (pg_current_snapshot()) ON CONFLICT DO NOTHING;\n"
+    "DO $do$ BEGIN\n"
+    "    IF to_regtype('\"public\".\"{abbr}_outbox_lease\"') IS NULL THEN\n"
+    "        CREATE TYPE \"public\".\"{abbr}_outbox_lease\" AS ({lease_fields});\n"
+    "    END IF;\n"
+    "    IF to_regtype('\"public\".\"{abbr}_outbox_rest\"') IS NULL THEN\n"
+    "        CREATE TYPE \"public\".\"{abbr}_outbox_rest\" AS ({rest_fields});\n"
+    "    END IF;\n"
+    "    IF EXISTS (SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid = '{outbox}'::regclass AND attname = 'old'\n"
+    "               AND atttypid = 'text[]'::regtype) THEN\n"
+    "        TRUNCATE {outbox};\n"
+    "        ALTER TABLE {outbox} DROP COLUMN old, DROP COLUMN new, DROP COLUMN work;\n"
+    "        UPDATE \"public\".\"{abbr}_outbox_mark\" SET pruned = pg_current_snapshot();\n"
+    "    END IF;\n"
+    "END $do$;\n"
+    "ALTER TABLE {outbox} ADD COLUMN IF NOT EXISTS old \"public\".\"{abbr}_outbox_lease\","
+    " ADD COLUMN IF NOT EXISTS new \"public\".\"{abbr}_outbox_lease\","
+    " ADD COLUMN IF NOT EXISTS work \"public\".\"{abbr}_outbox_lease\","
+    " ADD COLUMN IF NOT EXISTS old_rest \"public\".\"{abbr}_outbox_rest\","
+    " ADD COLUMN IF NOT EXISTS new_rest \"public\".\"{abbr}_outbox_rest\","
+    " ADD COLUMN IF NOT EXISTS work_rest \"public\".\"{abbr}_outbox_rest\";\n";
 
 /* The record of a change whose rows could not be recorded. */
 static const char lost[] =
@@ -245,16 +216,16 @@ static const char lost[] =
     "  PERFORM {fn}lost\"(TG_ARGV[0]);\n"                                                                              \
     "  RETURN NULL;\n"                                                                                                 \
     "END $hearth$;\n"
-/* Columns that may be large, as they are stored: what is far too large is not even made text. */
+/* Columns that may be large, as they are stored: what is far too large is not even stored a second time. */
 #define IS_LARGE(row)                                                                                                  \
-    "pg_column_size(" row ".raw_data) + coalesce(pg_column_size(" row ".old_data), 0)"                                 \
-    " + coalesce(pg_column_size(" row ".result), 0) > {max}"
+    "greatest(pg_column_size(" row ".raw_data), pg_column_size(" row ".old_data), pg_column_size(" row                 \
+    ".result)) > {max}"
+#define UNLESS_LARGE(row, value) "CASE WHEN NOT (" IS_LARGE(row) ") THEN " value " END"
 
 static const char inserted[] =
-    BEGIN_FUNCTION("inserted") "  INSERT INTO {outbox} (name, op, is_cut, new)\n"
-                               "  SELECT TG_ARGV[0], 1, " IS_LARGE("n") ", CASE WHEN " IS_LARGE(
-                                   "n") " THEN NULL ELSE {new} END\n"
-                                        "  FROM hearth_new n;\n" END_FUNCTION;
+    BEGIN_FUNCTION("inserted") "  INSERT INTO {outbox} (name, op, new, new_rest)\n"
+                               "  SELECT TG_ARGV[0], 1, {new}, " UNLESS_LARGE(
+                                   "n", "{new_rest}") "\n  FROM hearth_new n;\n" END_FUNCTION;
 
 /* A sign of life sets only locked_at, so it is no event. */
 #define IS_SAME_DATA                                                                                                   \
@@ -265,50 +236,33 @@ static const char inserted[] =
     "n.locked_at IS DISTINCT FROM o.locked_at" IS_SAME("status") IS_SAME("locked_by") IS_SAME("attempt")               \
         IS_SAME("retry_count") IS_SAME("completed_at") IS_SAME("error_message") IS_SAME("attempted_by")                \
             IS_SAME("event_type") IS_SAME("result")
-#define IS_TOO_LARGE "NOT (" IS_SAME_DATA ") AND (" IS_LARGE("o") " OR " IS_LARGE("n") ")"
-#define SIDE(slim, whole)                                                                                              \
-    "CASE WHEN " IS_SAME_DATA " THEN " slim " WHEN " IS_LARGE("o") " OR " IS_LARGE("n") " THEN NULL ELSE " whole " END"
+#define REST(row, value) "CASE WHEN NOT (" IS_SAME_DATA ") AND NOT (" IS_LARGE(row) ") THEN " value " END"
 
 /* The plan that statements of few rows leave in the session serves one of many rows later, so it must not be a nested
  * loop: a full join never is, as long as no condition is false for lack of a side. */
-static const char updated[] = BEGIN_FUNCTION(
-    "updated") "  INSERT INTO {outbox} (name, op, is_lease_only, is_cut, old, new)\n"
-               "  SELECT TG_ARGV[0], 2, " IS_SAME_DATA ", " IS_TOO_LARGE
-               ",\n    " SIDE("{old_slim}", "{old}") ",\n    " SIDE(
-                   "{new_slim}", "{new}") "\n" POSTGRES_OUTBOX_PAIRS
-                                          "  WHERE (n.id IS NULL) = (o.id IS NULL) AND NOT (" IS_SAME_DATA
-                                          " AND " IS_SIGN_OF_LIFE ");\n" END_FUNCTION;
+static const char updated[] =
+    BEGIN_FUNCTION("updated") "  INSERT INTO {outbox} (name, op, is_lease_only, old, new, old_rest, new_rest)\n"
+                              "  SELECT TG_ARGV[0], 2, " IS_SAME_DATA
+                              ", {old}, {new},\n    " REST("o", "{old_rest}") ",\n    " REST(
+                                  "n", "{new_rest}") "\n" POSTGRES_OUTBOX_PAIRS
+                                                     "  WHERE (n.id IS NULL) = (o.id IS NULL) AND NOT (" IS_SAME_DATA
+                                                     " AND " IS_SIGN_OF_LIFE ");\n" END_FUNCTION;
 
 /* The work of a deletion is the newest row of that deletion, which another trigger has made before. */
 static const char deleted[] = BEGIN_FUNCTION(
-    "deleted") "  INSERT INTO {outbox} (name, op, is_cut, old, work)\n"
-               "  SELECT TG_ARGV[0], 4, " IS_LARGE("o") ", CASE WHEN " IS_LARGE(
-                   "o") " THEN NULL ELSE {old} END,\n"
-                        "         CASE WHEN " IS_LARGE(
-                            "o") " THEN NULL ELSE t.image END\n"
-                                 "  FROM hearth_old o\n"
-                                 "  LEFT JOIN LATERAL (SELECT {work} AS image FROM {deletions} w WHERE w.deleted_id = o.id\n"
-                                 "                     AND w.source_table = TG_ARGV[0] ORDER BY w.seq DESC LIMIT 1) t ON true;\n" END_FUNCTION;
+    "deleted") "  INSERT INTO {outbox} (name, op, old, old_rest, work, work_rest)\n"
+               "  SELECT TG_ARGV[0], 4, {old}, " UNLESS_LARGE("o", "{old_rest}") ", t.image, " UNLESS_LARGE(
+                   "o", "t.rest") "\n"
+                                  "  FROM hearth_old o\n"
+                                  "  LEFT JOIN LATERAL (SELECT {work} AS image, {work_rest} AS rest FROM {deletions} w"
+                                  " WHERE w.deleted_id = o.id\n"
+                                  "                     AND w.source_table = TG_ARGV[0] ORDER BY w.seq DESC LIMIT 1) t"
+                                  " ON true;\n" END_FUNCTION;
 
 static const char truncated[] = BEGIN_FUNCTION(
     "truncated") "  INSERT INTO {outbox} (name, op, is_cut) VALUES (TG_ARGV[0], 0, true);\n" END_FUNCTION;
 
-/* Only triggers call the functions. */
-static const char rights[] =
-    "REVOKE ALL ON FUNCTION {fn}lost\"(text), {fn}inserted\"(), {fn}updated\"(), {fn}deleted\"(),"
-    " {fn}truncated\"() FROM PUBLIC;\n";
-
-void postgres_outbox_put(struct buf *out, const char *abbr)
-{
-    const struct postgres_outbox_table none = { .abbr = abbr, .quoted = "", .name = "" };
-    const char *const templates[] = { tables, lost, inserted, updated, deleted, truncated, rights };
-
-    for (size_t i = 0; i < ARRAY_SIZE(templates); i++)
-        sql_template_expand(out, templates[i], words, &none);
-}
-
-/* --- tables with columns of their own --- */
-
+/* Of tables with columns of their own, row by row. */
 static const char recorder[] =
     "CREATE OR REPLACE FUNCTION {fn}record\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
     " SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' AS $hearth$\n"
@@ -317,15 +271,24 @@ static const char recorder[] =
     "BEGIN\n" UNLESS_WANTED "  IF TG_OP <> 'INSERT' THEN o := to_jsonb(OLD); END IF;\n"
     "  IF TG_OP <> 'DELETE' THEN n := to_jsonb(NEW); END IF;\n"
     "  is_large := coalesce(pg_column_size(o), 0) + coalesce(pg_column_size(n), 0) > {max};\n"
-    "  INSERT INTO {outbox} (name, op, is_cut, old, new) VALUES (TG_ARGV[0],\n"
+    "  INSERT INTO {outbox} (name, op, is_cut, old, new, old_rest, new_rest) VALUES (TG_ARGV[0],\n"
     "    CASE TG_OP WHEN 'INSERT' THEN 1 WHEN 'UPDATE' THEN 2 ELSE 4 END, is_large,\n"
-    "    {record_old},\n    {record_new});\n" END_FUNCTION "REVOKE ALL ON FUNCTION {fn}record\"() FROM PUBLIC;\n";
+    "    CASE WHEN o IS NOT NULL THEN {old_record} END,\n    CASE WHEN n IS NOT NULL THEN {new_record} END,\n"
+    "    CASE WHEN o IS NOT NULL AND NOT is_large THEN {old_record_rest} END,\n"
+    "    CASE WHEN n IS NOT NULL AND NOT is_large THEN {new_record_rest} END);\n" END_FUNCTION;
 
-void postgres_outbox_put_recorder(struct buf *out, const char *abbr)
+/* Only triggers call the functions. */
+static const char rights[] =
+    "REVOKE ALL ON FUNCTION {fn}lost\"(text), {fn}inserted\"(), {fn}updated\"(), {fn}deleted\"(),"
+    " {fn}truncated\"(), {fn}record\"() FROM PUBLIC;\n";
+
+void postgres_outbox_put(struct buf *out, const char *abbr)
 {
     const struct postgres_outbox_table none = { .abbr = abbr, .quoted = "", .name = "" };
+    const char *const templates[] = { tables, lost, inserted, updated, deleted, truncated, recorder, rights };
 
-    sql_template_expand(out, recorder, words, &none);
+    for (size_t i = 0; i < ARRAY_SIZE(templates); i++)
+        sql_template_expand(out, templates[i], words, &none);
 }
 
 /* --- a table's triggers --- */

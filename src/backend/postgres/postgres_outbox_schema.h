@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 
-/* How the trigger of changes pairs old and new rows: the mark of the function that the check looks for. */
+/* How the trigger of changes pairs old and new rows. */
 #define POSTGRES_OUTBOX_PAIRS "  FROM hearth_new n FULL JOIN hearth_old o ON o.id = n.id\n"
 
 struct postgres_outbox_table {
@@ -26,10 +26,8 @@ struct postgres_outbox_table {
 
 /* Tables and functions. */
 void postgres_outbox_put(struct buf *out, const char *abbr);
-/* Triggers of one table. */
-/* The function that records the changes of a table with columns of its own, row by row. Its arguments: the table's
- * name, then the names of the columns of its key. */
-void postgres_outbox_put_recorder(struct buf *out, const char *abbr);
+/* Triggers of one table. The function <abbr>_outbox_record is for the trigger of a table with columns of its own; its
+ * arguments: the table's name, then the names of the columns of its key. */
 void postgres_outbox_put_table(struct buf *out, const struct postgres_outbox_table *t);
 /* The pair of numbers of the advisory lock that readers hold while they wait for a notification. */
 void postgres_outbox_lock_key(const char *abbr, int32_t ret[2]);

@@ -27,6 +27,11 @@
 #define CAN_PUBLISH "current_setting('wal_level') = 'logical' AND has_database_privilege(current_database(), 'CREATE')"
 /* Every function: no name in it depends on the caller's search_path. */
 #define FUNCTION_OPTIONS " SET search_path = pg_catalog, pg_temp"
+/* A server reads the expression of a check anew for each statement: the call of a function is short, and the function
+ * is compiled once for a session. An option would cost it as much again, so its operators are named with their schema
+ * instead. */
+#define EQUAL " OPERATOR(pg_catalog.=) "
+#define AT_MOST " OPERATOR(pg_catalog.<=) "
 
 #define PUBLISHED_PIECE                                                                                                                 \
     {                                                                                                                                   \
@@ -106,14 +111,26 @@ const struct postgres_piece postgres_database_pieces[] = {
       "    RAISE WARNING 'hearth: a change is not marked: %', SQLERRM;\n"
       "    RETURN NEW;\n"
       "END $fn$;\n" },
+    { "function {abbr}_fn_fits: whether a row keeps the limits", FUNCTION("fits"),
+      "CREATE OR REPLACE FUNCTION {fn}fits\"(raw_data jsonb, result jsonb, error_message text) RETURNS boolean"
+      " LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $fn$\n"
+      "BEGIN\n"
+      "    RETURN pg_catalog.jsonb_typeof(raw_data)" EQUAL "'object'\n"
+      "        AND pg_catalog.octet_length(raw_data::pg_catalog.text)" AT_MOST "{max_json}\n"
+      "        AND coalesce(pg_catalog.octet_length(result::pg_catalog.text), 0)" AT_MOST "{max_json}\n"
+      "        AND coalesce(pg_catalog.length(error_message), 0)" AT_MOST "{max_error};\n"
+      "END $fn$;\n"
+      "GRANT EXECUTE ON FUNCTION {fn}fits\"(jsonb, jsonb, text) TO PUBLIC;\n" },
     { "table {abbr}_outbox: the changes that services are sent, and its functions",
       "SELECT to_regclass('\"public\".\"{abbr}_outbox\"') IS NOT NULL"
       " AND to_regclass('\"public\".\"{abbr}_outbox_mark\"') IS NOT NULL"
-      " AND (SELECT count(*) = 5 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace AND proname IN"
+      " AND (SELECT count(*) = 6 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace AND proname IN"
       " ('{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
-      " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated'))"
+      " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated', '{abbr}_outbox_record'))"
       " AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace"
-      " AND proname = '{abbr}_outbox_updated' AND strpos(prosrc, '" POSTGRES_OUTBOX_PAIRS "') > 0)",
+      " AND proname = '{abbr}_outbox_updated' AND strpos(prosrc, 'new_rest') > 0)"
+      " AND EXISTS (SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid ="
+      " to_regclass('\"public\".\"{abbr}_outbox\"') AND attname = 'new_rest' AND NOT attisdropped)",
       "{outbox}", .is_of_service = true },
     { NULL, NULL, NULL },
 };
@@ -205,11 +222,10 @@ const struct postgres_piece postgres_table_pieces[] = {
       "    ALTER COLUMN raw_data SET NOT NULL;\n" },
     { "checks of {table}",
       "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass(format('%I.%I',"
-      " {schema_literal}, {bare_literal})) AND conname = 'hearth_sizes')",
+      " {schema_literal}, {bare_literal})) AND conname = 'hearth_sizes'"
+      " AND strpos(pg_catalog.pg_get_constraintdef(oid), '{abbr}_fn_fits') > 0)",
       "ALTER TABLE {table} DROP CONSTRAINT IF EXISTS hearth_sizes, ADD CONSTRAINT hearth_sizes CHECK (\n"
-      "    jsonb_typeof(raw_data) = 'object' AND octet_length(raw_data::text) <= {max_json}\n"
-      "    AND coalesce(octet_length(result::text), 0) <= {max_json}\n"
-      "    AND coalesce(length(error_message), 0) <= {max_error}) NOT VALID;\n" },
+      "    {fn}fits\"(raw_data, result, error_message)) NOT VALID;\n" },
     { "index of {table} by status", INDEX("by_status"),
       "CREATE INDEX IF NOT EXISTS \"{index}_by_status\" ON {table} (status, created_at, seq);\n" },
     { "index of {table} by app", INDEX("by_app"),

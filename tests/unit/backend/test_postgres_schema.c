@@ -119,6 +119,57 @@ static void each_missing_piece_is_named_with_the_sql_that_makes_it(void **state)
     assert_true(missing(rig, &s).n > 0);
 }
 
+/* Schema 2: texts in the outbox, and a check that a server reads anew for each statement. */
+static void a_database_of_schema_2_is_named_and_brought_up_to_date(void **state)
+{
+    struct rig *rig = *state;
+    const struct postgres_schema s = { .abbr = "svc" };
+    struct postgres_missings found;
+    struct err e;
+
+    rig_sql(rig,
+            "ALTER TABLE svc_outbox DROP COLUMN old, DROP COLUMN new, DROP COLUMN work, DROP COLUMN old_rest,"
+            " DROP COLUMN new_rest, DROP COLUMN work_rest;"
+            "ALTER TABLE svc_outbox ADD COLUMN old text[], ADD COLUMN new text[], ADD COLUMN work text[];"
+            "ALTER TABLE svc_activities DROP CONSTRAINT hearth_sizes;"
+            "ALTER TABLE svc_deletions DROP CONSTRAINT hearth_sizes; DROP FUNCTION svc_fn_fits(jsonb, jsonb, text);"
+            "ALTER TABLE svc_activities ADD CONSTRAINT hearth_sizes CHECK (jsonb_typeof(raw_data) = 'object');"
+            "INSERT INTO svc_outbox (name, op, new) VALUES ('svc_activities', 1, '{a}');"
+            "UPDATE svc_schema SET version = 2");
+    found = missing(rig, &s);
+    assert_int_equal(found.n, 5); /* the function, the outbox, two checks, the version */
+    assert_non_null(strstr(found.items[0].what, "svc_fn_fits"));
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    assert_int_equal(missing(rig, &s).n, 0);
+    assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_outbox"), "0");
+    assert_string_equal(rig_value(rig, "SELECT pruned IS NOT NULL FROM svc_outbox_mark"), "t");
+}
+
+/* Operators and types of a schema that the writer has made cannot stand for those of the check. */
+static void the_limits_of_a_row_hold_whatever_the_writer_has_in_his_search_path(void **state)
+{
+    struct rig *rig = *state;
+    PGconn *conn = PQconnectdb(rig_place(rig)->url);
+    PGresult *result;
+
+    rig_sql(rig, "CREATE SCHEMA evil; CREATE FUNCTION evil.yes(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT true';"
+                 "CREATE FUNCTION evil.same(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';"
+                 "CREATE OPERATOR evil.<= (LEFTARG = int, RIGHTARG = int, FUNCTION = evil.yes);"
+                 "CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.same);"
+                 "CREATE FUNCTION evil.octet_length(text) RETURNS int LANGUAGE sql AS 'SELECT 1';"
+                 "CREATE FUNCTION evil.jsonb_typeof(jsonb) RETURNS text LANGUAGE sql AS $$ SELECT 'object' $$");
+    PQclear(PQexec(conn, "SET search_path = evil, pg_catalog, public"));
+    result = PQexec(conn, "INSERT INTO public.svc_activities (raw_data) VALUES ('[1]')");
+    assert_string_equal(PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME), "hearth_sizes");
+    PQclear(result);
+    result = PQexec(conn, "INSERT INTO public.svc_activities (raw_data)"
+                          " VALUES (jsonb_build_object('x', repeat('y', 9000000)))");
+    assert_string_equal(PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME), "hearth_sizes");
+    PQclear(result);
+    PQfinish(conn);
+    assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_activities"), "0");
+}
+
 static void the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns(void **state)
 {
     static const char *const tables[] = { "shop.orders" };
@@ -364,6 +415,8 @@ int main(void)
         POSTGRES_TEST(three_failures_quarantine_for_the_functions_too),
         POSTGRES_TEST(get_publications_full_names_the_parents_of_partitions),
         POSTGRES_TEST(each_missing_piece_is_named_with_the_sql_that_makes_it),
+        POSTGRES_TEST(a_database_of_schema_2_is_named_and_brought_up_to_date),
+        POSTGRES_TEST(the_limits_of_a_row_hold_whatever_the_writer_has_in_his_search_path),
         POSTGRES_TEST(the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns),
         POSTGRES_TEST(a_database_without_or_with_another_schema_is_refused_in_words),
         POSTGRES_TEST(a_role_works_with_exactly_the_rights_of_the_set_up),

@@ -1,7 +1,7 @@
 /* Claims and completions of several threads in one statement: each caller gets what is his own. */
 #include "rig_postgres.h"
 
-enum { N_CALLS = 6 }; /* below the connections of the backend: a thread that waits for a lock has one */
+enum { N_CALLS = 10 }; /* BATCH_FEW of them begin at once; the others become groups */
 
 struct one {
     struct rig *rig;
@@ -177,9 +177,15 @@ static void each_of_several_refused_claims_is_told_its_own_reason(void **state)
         "attempted_by = '{lin-a}'",
         NULL,
         "locked_by = 'lin-b', locked_at = clock_timestamp() - interval '1 day', status = 'processing'",
+        "attempted_by = '{lin-a}'",
+        "status = 'completed'",
+        "status = 'failed'",
+        "attempted_by = '{lin-x,lin-y,lin-z}'",
     };
     static const char *const codes[N_CALLS] = { "ALREADY_LOCKED",    "NOT_CLAIMABLE", "QUARANTINED",
-                                                "ALREADY_ATTEMPTED", "NOT_FOUND",     NULL };
+                                                "ALREADY_ATTEMPTED", "NOT_FOUND",     NULL,
+                                                "ALREADY_ATTEMPTED", "NOT_CLAIMABLE", NULL,
+                                                "QUARANTINED" };
     struct rig *rig = *state;
     struct one calls[N_CALLS];
 
@@ -200,7 +206,7 @@ static void each_of_several_refused_claims_is_told_its_own_reason(void **state)
 
 static bool are_others_claimed(void *arg)
 {
-    return strcmp(rig_value(arg, "SELECT count(*) FROM svc_activities WHERE status = 'claimed'"), "5") == 0;
+    return strcmp(rig_value(arg, "SELECT count(*) FROM svc_activities WHERE status = 'claimed'"), "9") == 0;
 }
 
 static void a_row_that_another_program_has_locked_holds_up_its_own_claim_only(void **state)
