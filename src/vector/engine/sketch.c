@@ -376,18 +376,22 @@ static void choose_delta(struct sketch_query *q, enum sketch_tables tables, size
     q->delta = most > 0 ? 2 * most / most_entry(tables) : 1;
 }
 
-/* Entry k: the inner product with the signs that are the bits of k, above the least that is possible. */
+/* Entry k: the inner product with the signs that are the bits of k, above the least that is possible. With fewer than
+ * six signs the table is repeated. */
 static void fill_table(const struct sketch_query *q, const size_t *signs, size_t n, uint8_t *table)
 {
-    float entries[SKETCH_TABLE_BYTES] = { 0.5F };
+    float entries[SKETCH_TABLE_BYTES] = { 0.5F }, share = 1 / q->delta;
 
     for (size_t i = 0; i < n; i++)
-        entries[0] += (fabsf(q->numbers[signs[i]]) - q->numbers[signs[i]]) / q->delta;
-    for (size_t i = 0; i < n; i++)
+        entries[0] += (fabsf(q->numbers[signs[i]]) - q->numbers[signs[i]]) * share;
+    for (size_t i = 0; i < MOST_SIGNS; i++) {
+        float step = i < n ? 2 * q->numbers[signs[i]] * share : 0;
+
         for (size_t k = 0; k < (size_t)1 << i; k++)
-            entries[((size_t)1 << i) + k] = entries[k] + 2 * q->numbers[signs[i]] / q->delta;
+            entries[((size_t)1 << i) + k] = entries[k] + step;
+    }
     for (size_t k = 0; k < SKETCH_TABLE_BYTES; k++)
-        table[k] = (uint8_t)fmaxf(0, entries[k & (((size_t)1 << n) - 1)]);
+        table[k] = (uint8_t)(entries[k] > 0 ? (int)entries[k] : 0);
 }
 
 void sketch_query_init(struct sketch_query *q, const struct sketch_set *set, enum sketch_tables tables,

@@ -197,7 +197,7 @@ static void scan_block(struct sketch_scan *s, const struct sight *sight, size_t 
     _Alignas(64) float bounds[SKETCH_BLOCK_ROWS];
     const uint8_t *block = block_at(s, sight->unit, base);
 
-    if (__builtin_popcountll(bits) <= FEW) {
+    if (~bits && __builtin_popcountll(bits) <= FEW) {
         add_few(s, base, bits);
         return;
     }
