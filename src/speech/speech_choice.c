@@ -153,7 +153,7 @@ static void take_voice(struct choice *c, const struct speech_voice *voice)
         c->target.language = voice->language;
 }
 
-/* Without a list every name is taken. */
+/* Without a list every name is taken as it is. */
 static int take_wanted(struct choice *c, const struct speech_voice_list *known, const char *wanted, struct err *e)
 {
     const char *name = c->target.account->name;
@@ -175,10 +175,13 @@ static int choose_account_voice(struct choice *c, const char *wanted, struct err
     const struct speech_account *acc = c->target.account;
     struct speech_voice_list known = { NULL, 0 };
     const struct speech_voice *voice;
-    int r = list_voices(c, &known, e);
+    struct err why;
+    int r;
 
-    if (r < 0)
-        return r;
+    err_init(&why);
+    r = list_voices(c, &known, &why);
+    if (r == -ECANCELED || (r < 0 && !wanted)) /* a voice that is named needs no list */
+        return err_set(e, r, why.code, "%s", why.text);
     c->target.model = is_given(c->request->model) ? arena_strdup(c->arena, c->request->model)
                       : is_given(acc->model)      ? acc->model
                                                   : acc->service->model;

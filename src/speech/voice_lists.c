@@ -116,6 +116,7 @@ int speech_voice_lists_get(struct speech_voice_lists *l, const struct speech_acc
     r = speech_remote_voices(acc, wait, a, ret, &why);
     if (r == -ECANCELED)
         return err_set(e, r, why.code, "%s", why.text);
+    err_strip_hidden(&why); /* what is kept is shown to apps */
     pthread_mutex_lock(&l->lock);
     keep(l, acc, r, ret, &why);
     if (r < 0)

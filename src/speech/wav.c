@@ -58,7 +58,7 @@ static double sample_at(const struct format *f, const char *at)
     if (f->kind == FORMAT_PCM)
         return (int16_t)bits;
     memcpy(&value, &bits, sizeof(value));
-    return isfinite(value) ? fmaxf(-1, fminf(1, value)) * 32767.0 : 0;
+    return isfinite(value) ? MAX(-1.0, MIN(1.0, (double)value)) * 32767 : 0;
 }
 
 /* One channel of 16 bits. */
@@ -73,7 +73,7 @@ static struct slice mixed(const struct format *f, struct slice data, struct aren
 
         for (uint32_t c = 0; c < f->n_channels; c++)
             sum += sample_at(f, data.p + i * n_frame + c * (f->bits / 8));
-        value = (int16_t)lrint(sum / f->n_channels);
+        value = (int16_t)(sum / f->n_channels + (sum < 0 ? -0.5 : 0.5));
         out[2 * i] = (char)(value & 0xff);
         out[2 * i + 1] = (char)((value >> 8) & 0xff);
     }

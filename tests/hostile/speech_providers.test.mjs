@@ -1,0 +1,199 @@
+// A hostile provider of speech behind an app of ordinary grants: whatever it says, the answer is an error that names it, the service lives, holds little and
+// tells nobody its keys (docs/security.md, "Peer"). Its double, which does as it should, is tests/peers/speech_double.mjs.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startHearth, until } from '../api/harness.mjs';
+import { admin, newApp, refused, silentWav } from '../api/kit.mjs';
+import { tone, wav } from '../peers/speech_double.mjs';
+import { hostileHttp, residentKib, responseBytes } from './kit.mjs';
+
+const isSanitized = (process.env.HEARTH_BIN ?? 'debug').includes('debug');
+const key = 'key-hostile-speech-0123456789';
+const sound = wav(tone('Hello.'));
+const presets = { 'generic-openai': '/v1', elevenlabs: '', deepgram: '', 'azure-speech': '', piper: '' };
+const text = 'Say this one sentence.';
+
+// What the present provider answers to requests for sound, for a transcript and for a list.
+let speak = (socket) => socket.end(responseBytes(sound, { type: 'audio/wav' }));
+let list = (socket) => socket.end(responseBytes('{"error":"no list"}', { status: 404 }));
+let h, call, server, endServer;
+
+before(async () => {
+    h = await startHearth({ settings: { 'speech.timeout_s': 2, 'llm.rest_after': 0, 'llm.models_ttl_s': 0, 'speech.cache_mb': 0 } });
+    server = await hostileHttp({ after: (end) => { endServer = end; } }, (request, socket) => (request.method === 'GET' ? list : speak)(socket));
+    for (const [preset, base] of Object.entries(presets))
+        await admin(h, 'POST', '/api/providers', { preset, name: preset, for: 'speech', base_url: `${server.url}${base}`, api_key: key });
+    await admin(h, 'POST', '/api/providers', { preset: 'whispercpp', name: 'whispercpp', base_url: server.url });
+    call = h.asApp(await newApp(h, {}, ['tts.generate', 'stt.transcribe']));
+});
+after(async () => {
+    await h?.stop();
+    endServer?.();
+});
+
+const say = (provider, more = {}) => call('POST', '/sdk/tts', { text, provider, voice: 'some-voice', ...more });
+const transcribe = (provider) => call('POST', `/sdk/stt/transcribe?provider=${provider}`, silentWav);
+
+function failed(reply, provider, what) {
+    assert.equal(reply.status, 502, `${provider}: ${what}: ${reply.status} ${reply.text.slice(0, 300)}`);
+    refused(reply, 502, 'SPEECH_FAILED');
+    assert.match(reply.body.error, new RegExp(provider), what);
+    assert.equal(reply.text.includes(key), false, 'a key stands in an answer');
+    assert.equal(/127\.0\.0\.1/.test(reply.text), false, `an address stands in an answer: ${reply.text}`);
+}
+
+// Writes for ever, as fast as it is read.
+function pour(socket, head, piece) {
+    const write = () => {
+        while (!socket.destroyed && socket.write(piece))
+            ;
+    };
+    socket.on('drain', write);
+    socket.write(head);
+    write();
+}
+
+const audioHead = 'HTTP/1.1 200 OK\r\ncontent-type: audio/wav\r\n\r\n';
+const header = (change) => { const bytes = Buffer.from(sound); change(bytes); return bytes; };
+const lies = [
+    ['a page in place of audio', (socket) => socket.end(responseBytes('<html>Welcome</html>', { type: 'text/html' }))],
+    ['JSON in place of audio', (socket) => socket.end(responseBytes({ audio: 'x' }))],
+    ['nothing', (socket) => socket.end(responseBytes('', { type: 'audio/wav' }))],
+    ['the end of the connection', (socket) => socket.end()],
+    ['a length that is not kept', (socket) => socket.end(`HTTP/1.1 200 OK\r\ncontent-type: audio/wav\r\ncontent-length: 100000\r\n\r\n${sound.subarray(0, 500).toString('latin1')}`)],
+    ['a redirect to the service itself', (socket) => socket.end(responseBytes('', { status: 302, headers: { location: `${h.url}/healthz` } }))],
+    ['a redirect to a file', (socket) => socket.end(responseBytes('', { status: 301, headers: { location: 'file:///etc/passwd' } }))],
+    ['an error that repeats the key', (socket) => socket.end(responseBytes({ error: { message: `the key ${key} is wrong` } }, { status: 401 }))],
+    ['a failure', (socket) => socket.end(responseBytes('out of order', { status: 500 }))],
+    ['audio without an end', (socket) => pour(socket, audioHead, Buffer.alloc(65_536, 1))],
+    ['a head without an end', (socket) => pour(socket, 'HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(1000)}\r\n`)],
+    ['bytes that are no HTTP', (socket) => socket.end(Buffer.alloc(5000, 0x80))],
+    ['silence', () => {}],
+    ['silence after the head', (socket) => socket.write(audioHead)],
+];
+const falseWavs = [
+    ['bytes that are no WAV', Buffer.alloc(5000, 7)],
+    ['a WAV that is cut in its header', sound.subarray(0, 30)],
+    ['a WAV that breaks off', sound.subarray(0, 2000)],
+    ['a WAV without sound', sound.subarray(0, 44)],
+    ['a WAV of no channels', header((bytes) => bytes.writeUInt16LE(0, 22))],
+    ['a WAV of 65,535 channels', header((bytes) => bytes.writeUInt16LE(65_535, 22))],
+    ['a WAV of a rate of 0', header((bytes) => bytes.writeUInt32LE(0, 24))],
+    ['a WAV of a rate of 4 GHz', header((bytes) => bytes.writeUInt32LE(0xffffffff, 24))],
+    ['a WAV of 3 bits', header((bytes) => bytes.writeUInt16LE(3, 34))],
+    ['a WAV whose chunk has 4 GiB', header((bytes) => bytes.writeUInt32LE(0xffffffff, 16))],
+    ['an MP3 in place of a WAV', Buffer.concat([Buffer.from([0xff, 0xf3, 0x44, 0xc4]), Buffer.alloc(4000)])],
+];
+
+for (const provider of Object.keys(presets))
+    test(`${provider}: each lie is an error that names the provider`, async () => {
+            for (const [what, answer] of lies) {
+            if (/silence/.test(what) && provider !== 'generic-openai')
+                continue;                   // the deadline is the same for all
+            speak = answer;
+            failed(await say(provider), provider, what);
+        }
+        const isRaw = provider === 'elevenlabs';
+        for (const [what, bytes] of isRaw ? [['half a sample', Buffer.alloc(4001)]] : falseWavs) {
+            speak = (socket) => socket.end(responseBytes(bytes, { type: 'audio/wav' }));
+            failed(await say(provider), provider, what);
+        }
+        speak = (socket) => socket.end(responseBytes(isRaw ? tone('Hello.') : sound, { type: isRaw ? 'audio/pcm' : 'audio/wav' }));
+        assert.equal((await say(provider)).status, 200, 'the next one is heard');
+    });
+
+test('a failure in the midst of a stream ends it with an event', async () => {
+    let n = 0;
+    speak = (socket) => { n += 1; socket.end(n === 1 ? responseBytes(sound, { type: 'audio/wav' }) : responseBytes('<html>', { type: 'text/html' })); };
+    const stream = await h.sse('/sdk/tts/stream', { method: 'POST', headers: { 'x-app-id': await newApp(h, {}, ['tts.generate']) }, body: { text: 'One sentence. Another sentence.', provider: 'generic-openai', voice: 'x' } });
+    const last = await stream.next(({ event }) => event === 'error' || event === 'done');
+    assert.deepEqual([last.event, last.json.code], ['error', 'SPEECH_FAILED']);
+    assert.match(last.json.error, /generic-openai: it sent text\/html/);
+    stream.close();
+});
+
+test('lists of voices lie too: no provider hides the others, and a list has its limit', async () => {
+    const million = JSON.stringify({ voices: Array.from({ length: 100_000 }, (_, i) => `voice-${i}`) });
+    const lists = [
+        ['no JSON', (socket) => socket.end(responseBytes('<html>'))],
+        ['200,000 levels', (socket) => socket.end(responseBytes('{"voices":'.repeat(100_000)))],
+        ['other types', (socket) => socket.end(responseBytes({ voices: [1, null, {}, [], { id: 5 }, { id: '' }, { id: 'a\nb' }, { id: 'ü' }, 'x'.repeat(65), 'good'], tts: 7 }))],
+        ['a hundred thousand', (socket) => socket.end(responseBytes(million))],
+        ['endless', (socket) => pour(socket, 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"voices":["', 'x'.repeat(65_536))],
+        ['silence', () => {}],
+    ];
+    for (const [i, [what, answer]] of lists.entries()) {
+        const name = `lists-${i}`;              // after a failure a provider is left alone for some seconds
+        await admin(h, 'POST', '/api/providers', { preset: 'generic-openai', name, for: 'speech', base_url: server.url });
+        list = answer;
+        const { status, body } = await call('GET', '/sdk/tts/providers');
+        assert.equal(status, 200, what);
+        const mine = body.providers.find(({ id }) => id === name);
+        assert.ok(body.providers.find(({ id }) => id === 'flite_local').config.voices.includes('rms'), what);
+        if (what === 'other types')
+            assert.deepEqual(mine.config.voices, ['good']);
+        else if (what === 'a hundred thousand')
+            assert.equal(mine.config.voices.length, 2000);
+        else
+            assert.match(mine.note, /^Its voices are not known: lists-\d: /, what);
+        await admin(h, 'DELETE', `/api/providers/${name}`);
+    }
+    list = (socket) => socket.end(responseBytes('{"error":"no list"}', { status: 404 }));
+});
+
+const transcripts = [
+    ['no JSON', (socket) => socket.end(responseBytes('<html>'))],
+    ['a list', (socket) => socket.end(responseBytes('[1,2,3]'))],
+    ['no text', (socket) => socket.end(responseBytes({ words: [] }))],
+    ['a text of another type', (socket) => socket.end(responseBytes({ text: 5, results: 5 }))],
+    ['a text of 2 MiB', (socket) => socket.end(responseBytes({ text: 'word '.repeat(420_000) }))],
+    ['200,000 levels', (socket) => socket.end(responseBytes('{"text":'.repeat(200_000)))],
+    ['without an end', (socket) => pour(socket, 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"text":"', 'x'.repeat(65_536))],
+    ['a length that is not kept', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"text":"')],
+    ['a redirect', (socket) => socket.end(responseBytes('', { status: 307, headers: { location: `${h.url}/healthz` } }))],
+];
+
+for (const provider of ['generic-openai', 'deepgram', 'whispercpp'])
+    test(`${provider}: each lie about a recording is an error that names the provider`, async () => {
+            for (const [what, answer] of transcripts) {
+            if (provider === 'deepgram' && what === 'a text of 2 MiB')
+                continue;
+            speak = answer;
+            failed(await transcribe(provider), provider, what);
+        }
+    });
+
+test('times that no recording can have are brought into it', async () => {
+    const words = [{ word: 'one', start: -5, end: 1e300 }, { word: 'two', start: 9, end: 3 }, { word: '', start: 0, end: 1 }, { word: 5 }, { word: 'three', start: 'x' }];
+    speak = (socket) => socket.end(responseBytes({ text: 'one two', duration: 1e308, words, segments: [{ text: 'one two', start: 1e300, end: -1 }, { text: 7 }, 8] }));
+    const { status, body } = await transcribe('generic-openai');
+    assert.equal(status, 200);
+    for (const { start, end, words: inside } of body.segments)
+        for (const time of [start, end, body.duration, ...inside.flatMap((word) => [word.start, word.end])])
+            assert.ok(time >= 0 && time <= 7200, JSON.stringify(body));
+});
+
+test('a client that leaves ends the request to the provider', async () => {
+    let closed;
+    const left = new Promise((done) => { closed = done; });
+    const reached = new Promise((done) => { speak = (socket) => { socket.on('end', closed).on('close', closed); done(); }; });
+    const app = await newApp(h, {}, ['tts.generate']);
+    const gone = new AbortController();
+    const request = fetch(`${h.url}/sdk/tts`, { method: 'POST', signal: gone.signal, headers: { 'content-type': 'application/json', 'x-app-id': app }, body: JSON.stringify({ text, provider: 'generic-openai', voice: 'x' }) }).catch(() => null);
+    await reached;
+    gone.abort();
+    await request;
+    await left;
+});
+
+test('sixteen requests to a silent provider hold no engine of this machine up, and leave nothing behind', async () => {
+    const silent = [];
+    speak = (socket) => { const one = { isOver: false }; silent.push(one); socket.on('end', () => { one.isOver = true; socket.end(); }); };
+    const before = residentKib(h.pid), waiting = Array.from({ length: 16 }, () => say('generic-openai'));
+    assert.equal((await call('POST', '/sdk/tts', { text })).status, 200);
+    const replies = await Promise.all(waiting);
+    assert.ok(replies.every(({ status }) => status >= 400), replies.map(({ status }) => status).join());
+    await until(() => silent.length === 16 && silent.every(({ isOver }) => isOver), { what: 'the connections are closed' });
+    if (!isSanitized)
+        assert.ok(residentKib(h.pid) - before < 64 * 1024, `${residentKib(h.pid) - before} KiB`);
+});
