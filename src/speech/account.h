@@ -27,6 +27,7 @@ struct speech_account {
     size_t n_headers; /* with the credentials */
     int64_t connect_ms, total_ms;
     int64_t list_ms; /* how long a list of voices is good */
+    bool is_local;   /* a program of this machine (speech/programs.h): of the functions below it has blame() alone */
     /* Called before each request: -EAGAIN PROVIDER_UNAVAILABLE while it rests after failures, or when a server that was
      * found on this machine is no longer the user's. */
     int (*check)(const void *arg, struct err *e);
@@ -62,7 +63,15 @@ struct speech_say {
     double speed;                         /* within the service's range, or 1 */
 };
 
+struct speech_pcm;
+
 struct speech_protocol {
+    /* Of a program of this machine, which has nothing of the members below. Errors of speech_remote_say(); the text
+     * begins with "it ...". */
+    int (*run)(const struct speech_account *acc, const struct speech_say *say, const struct net_wait *wait,
+               struct arena *a, struct speech_pcm *ret, struct err *e);
+    /* -ENODEV SPEECH_UNAVAILABLE when there are none. */
+    int (*list)(const struct speech_account *acc, struct arena *a, struct speech_voice_list *ret, struct err *e);
     /* Adds method, URL, headers of its own and body to the request; everything in the arena. */
     void (*say)(const struct speech_account *acc, const struct speech_say *say, struct arena *a,
                 struct http_call_request *ret);

@@ -107,6 +107,10 @@ int speech_remote_say(const struct speech_account *acc, const struct speech_say 
     struct http_answer answer = { 0 };
     int r;
 
+    if (protocol->run) {
+        r = protocol->run(acc, say, wait, a, ret, e);
+        return r < 0 && r != -ENODEV ? speech_remote_blame(acc, r, e) : r;
+    }
     protocol->say(acc, say, a, &request);
     request.max_reply = LIMIT_SPEECH_REPLY;
     r = speech_remote_call(acc, &request, wait, a, &answer, e);
@@ -152,6 +156,8 @@ int speech_remote_voices(const struct speech_account *acc, const struct net_wait
     int r;
 
     *ret = (struct speech_voice_list){ NULL, 0 };
+    if (acc->service->protocol->list)
+        return acc->service->protocol->list(acc, a, ret, e);
     add_known(acc, a, ret);
     if (!path || ret->n > 0)
         return 0;

@@ -264,10 +264,13 @@ static void describe_account(struct speech *s, const struct speech_account *acc,
     *ret = (struct speech_provider){ .id = acc->name,
                                      .name = acc->label,
                                      .is_configured = true,
-                                     .is_remote = true,
+                                     .is_remote = !acc->is_local,
                                      .max_characters = acc->service->max_characters };
-    if (speech_voice_lists_get(s->lists, acc, &wait, a, &voices, &why) < 0)
-        ret->note = arena_printf(a, "Its voices are not known: %s", why.text);
+    if (speech_voice_lists_get(s->lists, acc, &wait, a, &voices, &why) < 0) {
+        ret->is_configured = !acc->is_local;
+        ret->note =
+            acc->is_local ? arena_strdup(a, why.text) : arena_printf(a, "Its voices are not known: %s", why.text);
+    }
     describe_voices(&voices, a, ret);
     describe_models(acc, a, ret);
 }

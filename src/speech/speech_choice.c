@@ -1,6 +1,7 @@
 #include "speech/speech_private.h"
 
 #include "base/limits.h"
+#include "speech/programs.h"
 
 #include <strings.h>
 
@@ -29,8 +30,9 @@ size_t speech_accounts_of(const struct speech *s, struct arena *a, const struct 
 {
     const struct speech_account *all = NULL;
     size_t n = s->config.accounts.list ? s->config.accounts.list(s->config.accounts.arg, a, &all) : 0, n_kept = 0;
-    struct speech_account *kept = arena_array(a, n + 1, sizeof(*kept));
+    struct speech_account *kept = arena_array(a, n + N_SPEECH_PROGRAMS, sizeof(*kept));
 
+    n_kept = speech_programs_list(&s->config, a, kept);
     for (size_t i = 0; i < n; i++)
         if (all[i].service)
             kept[n_kept++] = all[i];

@@ -1,7 +1,9 @@
 // Providers of speech over HTTP: doubles written after the references of the field, aimock as an independent one, OpenAI's client before Hearth, and Hearth as
 // the provider of another Hearth.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { LLMock } from '@copilotkit/aimock';
 import OpenAI, { toFile } from 'openai';
@@ -205,4 +207,57 @@ test('servers of speech on this machine are found, offered, and used once they a
     refused(await call('POST', '/sdk/llm/chat', { messages: [{ role: 'user', content: 'hello' }] }), 503, 'PROVIDER_UNAVAILABLE', /No provider of language models/);
     doubles.openai.close();
     assert.deepEqual((await found()).slice(2), ['piper']);
+});
+
+// A program that takes what piper takes: a tone of 40 ms a character for the line that it reads. Voices whose name says so fail.
+const piper = `#!/usr/bin/python3
+import math, os, struct, sys, time
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+assert set(options) == {'--model', '--output_file', '--length_scale'} and options['--output_file'] == '-', options
+assert open(options['--model']).read() == 'model' and open(options['--model'] + '.json').read() == '{}'
+text = sys.stdin.read()
+assert text.endswith('\\n') and '\\n' not in text[:-1]
+if 'broken' in options['--model']:
+    sys.exit('the model cannot be loaded')
+if 'hangs' in options['--model']:
+    time.sleep(1000)
+if 'curious' in options['--model']:
+    print(os.path.exists(os.environ.get('HOME', '/') + '/.ssh'), file=sys.stderr)
+    open('/etc/hostname2', 'w')
+n = round(len(text[:-1]) * 0.04 * 22050 * float(options['--length_scale']))
+samples = b''.join(struct.pack('<h', round(8000 * math.sin(i / 8))) for i in range(n))
+sys.stdout.buffer.write(b'RIFF' + struct.pack('<I', 36 + 2 * n) + b'WAVEfmt ' + struct.pack('<IHHIIHH', 16, 1, 1, 22050, 44100, 2, 16) + b'data' + struct.pack('<I', 2 * n) + samples)
+`;
+
+test('piper as a program of this machine speaks, in the sandbox, one process for a sentence', async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'piper '));
+    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    chmodSync(dir, 0o755);
+    const folder = join(dir, 'voices'), program = join(dir, 'piper');
+    mkdirSync(folder);
+    writeFileSync(program, piper, { mode: 0o755 });
+    for (const voice of ['de_DE-thorsten-low', 'en_US-lessac-low', 'en_US-broken-low', 'en_US-curious-low', 'en_US-hangs-low']) {
+        writeFileSync(join(folder, `${voice}.onnx`), 'model');
+        writeFileSync(join(folder, `${voice}.onnx.json`), '{}');
+    }
+    writeFileSync(join(folder, 'no_VOICE.onnx'), 'model');
+    const own = await startHearth({ t, settings: { 'speech.piper': program, 'speech.timeout_s': 5 } });
+    const call = own.asApp(await newApp(own, {}, ['tts.generate']));
+    const mine = async () => (await call('GET', '/sdk/tts/providers')).body.providers.find(({ id }) => id === 'piper_local');
+    const before = await mine();
+    assert.deepEqual([before.configured, before.type], [false, 'local']);
+    assert.match(before.note, /speech\.piper_voices/);
+    await admin(own, 'PUT', '/api/settings/speech.piper_voices', { value: folder });
+    assert.deepEqual((await mine()).config.voices, ['de_DE-thorsten-low', 'en_US-broken-low', 'en_US-curious-low', 'en_US-hangs-low', 'en_US-lessac-low']);
+    for (const speed of [1, 2]) {
+        const reply = await call('POST', '/sdk/tts', { text, voice: 'en_US-lessac-low', speed });
+        assert.equal(reply.status, 200, reply.text);
+        isNear(seconds(reply.bytes), 0.04 * (text.length - 1) / speed);
+        assert.equal(soxi(reply.bytes, 'wav', '-r'), 22_050);
+    }
+    assert.equal((await call('POST', '/sdk/tts', { text: 'Guten Tag.', provider: 'piper_local', language: 'de' })).status, 200);
+    refused(await call('POST', '/sdk/tts', { text, voice: 'en_US-broken-low' }), 502, 'SPEECH_FAILED', /piper_local: it sent nothing.*the model cannot be loaded/);
+    refused(await call('POST', '/sdk/tts', { text, voice: 'en_US-curious-low' }), 502, 'SPEECH_FAILED', /piper_local: /);
+    refused(await call('POST', '/sdk/tts', { text, voice: 'en_US-hangs-low' }), 502, 'SPEECH_FAILED', /piper_local: it took longer than 5 s/);
+    refusedFields(await call('POST', '/sdk/tts', { text, provider: 'piper_local', voice: '../piper' }), 'voice');
 });
