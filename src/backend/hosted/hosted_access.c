@@ -31,16 +31,43 @@ const struct postgres_piece hosted_access_pieces[] = {
     { NULL, NULL, NULL },
 };
 
+/* ---- tables with columns of their own ---- */
+
+#define RULE(condition)                                                                                                \
+    "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;\n"                                                                 \
+    "CREATE POLICY hearth_own_rows ON {table} FOR ALL TO authenticated USING (" condition ") WITH CHECK (" condition   \
+    ");\n"
+
+/* The rule of the offline face: of a table without user_id every signed-in user sees the rows. */
+const char *hosted_declared_rule(const struct table_shape *declared)
+{
+    const struct table_column *user = table_shape_column(declared, SLICE_LIT("user_id"));
+
+    if (!user)
+        return RULE("true");
+    return user->type == TABLE_UUID ? RULE(OWN) : RULE("user_id::text = (SELECT auth.uid())::text");
+}
+
+/* ---- lists ---- */
+
+/* A list that everybody with a token may read, and nobody write over the REST interface. */
+#define LIST_PIECE(list)                                                                                               \
+    {                                                                                                                  \
+        "rights on " list,                                                                                             \
+            "SELECT coalesce((SELECT relrowsecurity FROM pg_catalog.pg_class WHERE oid = to_regclass('" list           \
+            "')), false) AND " POLICY("to_regclass('" list "')",                                                       \
+                                      "hearth_read") " AND has_table_privilege('authenticated', to_regclass('" list    \
+                                                     "'), 'SELECT') AND has_table_privilege('service_role', "          \
+                                                     "to_regclass('" list "'), 'SELECT')",                             \
+            "ALTER TABLE " list " ENABLE ROW LEVEL SECURITY;\n"                                                        \
+            "DROP POLICY IF EXISTS hearth_read ON " list ";\n"                                                         \
+            "CREATE POLICY hearth_read ON " list " FOR SELECT TO authenticated USING (true);\n"                        \
+            "GRANT SELECT ON " list " TO authenticated, service_role;\n"                                               \
+    }
+
 const struct postgres_piece hosted_list_access_pieces[] = {
-    { "rights on {tables}",
-      "SELECT coalesce((SELECT relrowsecurity FROM pg_catalog.pg_class WHERE oid = to_regclass('{tables}')), false)"
-      " AND " POLICY("to_regclass('{tables}')",
-                     "hearth_read") " AND has_table_privilege('authenticated', to_regclass('{tables}'), 'SELECT')"
-                                    " AND has_table_privilege('service_role', to_regclass('{tables}'), 'SELECT')",
-      "ALTER TABLE {tables} ENABLE ROW LEVEL SECURITY;\n"
-      "DROP POLICY IF EXISTS hearth_read ON {tables};\n"
-      "CREATE POLICY hearth_read ON {tables} FOR SELECT TO authenticated USING (true);\n"
-      "GRANT SELECT ON {tables} TO authenticated, service_role;\n" },
+    LIST_PIECE("{tables}"),
+    LIST_PIECE("\"public\".\"{abbr}_declared\""),
     { NULL, NULL, NULL },
 };
 

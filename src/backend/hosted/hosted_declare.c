@@ -31,14 +31,17 @@ static bool has_every_column(const struct table_shape *declared, const struct ta
 static int make(struct hosted *h, const struct table_shape *declared, const struct table_shape *existing, struct err *e)
 {
     const struct net_wait wait = net_wait_of(LIMIT_HOSTED_CALL_MS, NULL, &h->is_closing);
+    struct err why = { 0 };
+    int r = h->config.declare ? h->config.declare(h->config.arg, declared, existing, &wait, &why)
+                              : err_set(&why, -ENOENT, "UNKNOWN_TABLE", "no account can be asked to");
 
-    if (h->config.declare)
-        return h->config.declare(h->config.arg, declared, existing, &wait, e);
+    if (r >= 0)
+        return 0;
     return err_set(
-        e, -ENOENT, "UNKNOWN_TABLE",
-        "The project has no table %.130s as it is declared, and its REST interface cannot make one: make it in the "
-        "project's SQL editor, with a row in %s_declared",
-        declared->table, h->abbr);
+        e, r, why.code,
+        "The project has no table %.130s as it is declared, and its REST interface cannot make one (%.300s): log in with "
+        "`hearth backend login`, or make it in the project's SQL editor, with a row in %s_declared",
+        declared->table, why.text, h->abbr);
 }
 
 /* The columns are read anew: another program may have made the table since. */

@@ -21,6 +21,15 @@ static int make_table(void *arg, const char *table, const struct net_wait *wait,
     return hosted_setup_table(&place, table, wait, e);
 }
 
+static int declare(void *arg, const struct table_shape *declared, const struct table_shape *existing,
+                   const struct net_wait *wait, struct err *e)
+{
+    const struct maker *maker = arg;
+    const struct backend_place place = { .settings = maker->settings, .data_dir = maker->data_dir };
+
+    return hosted_setup_declare(&place, declared, existing, wait, e);
+}
+
 static void release(void *arg)
 {
     struct maker *maker = arg;
@@ -53,6 +62,7 @@ int hosted_place_open(const struct backend_place *place, struct arena *a, struct
                                              .abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR),
                                              .call_ms = settings_ms(place->settings, SETTING_BACKEND_CALL_S),
                                              .make_table = make_table,
+                                             .declare = declare,
                                              .release = release,
                                              .arg = maker_new(place) };
     return backend_hosted_open(&config, ret, e);

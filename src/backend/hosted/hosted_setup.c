@@ -3,6 +3,7 @@
 
 #include "backend/hosted/account.h"
 #include "backend/hosted/hosted_access.h"
+#include "backend/postgres/postgres_declare_sql.h"
 #include "backend/postgres/postgres_table.h"
 #include "base/json_write.h"
 #include "base/limits.h"
@@ -220,6 +221,57 @@ int hosted_setup_table(const struct backend_place *place, const char *table, con
     add_step(&p, "reload", t, hosted_reload_pieces);
     r = run_plan(&project, &p, &nothing, e);
     postgres_tables_free(p.tables);
+    return r;
+}
+
+/* --- tables with columns of their own --- */
+
+static const char service_rights[] = "GRANT USAGE ON SCHEMA {table_schema} TO service_role;\n"
+                                     "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO service_role;\n";
+static const char user_rights[] = "GRANT USAGE ON SCHEMA {table_schema} TO authenticated;\n"
+                                  "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO authenticated;\n";
+
+/* Who may reach a table that was there before is its owner's matter. */
+static void put_declaration(struct buf *out, const char *abbr, struct postgres_table *t,
+                            const struct table_shape *declared, const struct table_shape *existing)
+{
+    static const struct postgres_piece *const rest[] = { hosted_list_access_pieces, hosted_publication_pieces,
+                                                         hosted_reload_pieces };
+
+    buf_add_str(out, step_begin);
+    postgres_declare_put_table(out, declared, existing, "auth.uid()");
+    if (!existing->n_columns) {
+        postgres_sql_put(out, t, hosted_declared_rule(declared));
+        postgres_sql_put(out, t, user_rights);
+    }
+    postgres_sql_put(out, t, service_rights);
+    postgres_declare_put_list(out, abbr, declared->table);
+    for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
+        for (const struct postgres_piece *piece = rest[i]; piece->what; piece++)
+            postgres_sql_put(out, t, piece->make);
+}
+
+int hosted_setup_declare(const struct backend_place *place, const struct table_shape *declared,
+                         const struct table_shape *existing, const struct net_wait *wait, struct err *e)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const char *abbr = settings_string(place->settings, a, SETTING_IDENTITY_ABBR);
+    struct project project = { 0 };
+    struct postgres_tables *tables;
+    struct slice answer = { 0 };
+    struct buf sql;
+    int r = open_project(place, wait, a, &project, e);
+
+    if (r < 0)
+        return r;
+    tables = postgres_tables_new(abbr, NULL);
+    buf_init(&sql, LIMIT_REPLY);
+    put_declaration(&sql, abbr, postgres_table_of(tables, declared->table), declared, existing);
+    r = buf_check(&sql, e);
+    if (r == 0)
+        r = run_sql(&project, buf_str(&sql), &answer, e);
+    buf_clear(&sql);
+    postgres_tables_free(tables);
     return r;
 }
 

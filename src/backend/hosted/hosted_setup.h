@@ -8,6 +8,7 @@
 #pragma once
 
 #include "backend/backend_providers.h"
+#include "backend/query.h"
 #include "net/wait.h"
 
 /* Set-up, check and text only: works whatever backend.kind says. */
@@ -24,3 +25,7 @@ int hosted_setup_lacks(const struct backend_place *place, const struct backend_s
 /* Makes one more table of an app, as backend_table_name() returns its name, in a project that is set up. */
 int hosted_setup_table(const struct backend_place *place, const char *table, const struct net_wait *wait,
                        struct err *e) MUST_CHECK;
+/* Makes a table with columns of its own with its rules and rights, or adds the columns that `existing` lacks, whose
+ * rules stay; lists and publishes it. One transaction. */
+int hosted_setup_declare(const struct backend_place *place, const struct table_shape *declared,
+                         const struct table_shape *existing, const struct net_wait *wait, struct err *e) MUST_CHECK;
