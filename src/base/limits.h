@@ -388,6 +388,7 @@ enum {
     LIMIT_SPEECH_UNHEARD = 1 << 20,           /* bytes of sound that wait for the engine; then no more is taken */
     LIMIT_SPEECH_HEARINGS = 2,                /* recordings that are transcribed at one time */
     LIMIT_SPEECH_PHRASES = 1000,              /* that one request expects to hear */
+    LIMIT_SPEECH_MODELS = 32,                 /* of one engine, in the data folder */
     LIMIT_SPEECH_PHRASE = 256,                /* bytes of one of them */
 
     /* language models */

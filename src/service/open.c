@@ -333,7 +333,8 @@ static void open_speech(struct service *s)
 
     s->speech = speech_open(&c);
     s->api.speech = s->speech;
-    s->ears = ears_open(&(struct ears_config){ s->supervisor, s->settings, &s->api.is_leaving, accounts });
+    s->ears = ears_open(
+        &(struct ears_config){ s->supervisor, s->settings, &s->api.is_leaving, accounts, s->config.data_dir });
     s->api.ears = s->ears;
     s->api.speech_sessions = s->speech_sessions = speech_sessions_new();
 }

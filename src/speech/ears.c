@@ -103,6 +103,14 @@ static int refuse_model(const struct ears_engine *engine, const char *id, struct
                          id);
 }
 
+/* Without a model. */
+static int refuse_engine(const struct ears_engine *engine, const struct ears_context *c, struct err *e)
+{
+    int r = engine->check(engine, c, e);
+
+    return r < 0 ? r : err_add_field(e, "provider", "must have a model, and %s has none", engine->id);
+}
+
 static int refuse_language(const struct ears_engine *engine, const char *language, struct err *e)
 {
     return err_add_field(e, "language", "must be a language of %s, which GET /sdk/stt/providers lists, not %.30s",
@@ -132,7 +140,9 @@ static int choose_model(const struct ears *ears, const struct ears_engine *engin
         job->model = arena_strdup(a, request->model);
         return 0;
     }
-    return has_name && n > 0 ? refuse_language(engine, job->language, e) : refuse_model(engine, request->model, e);
+    if (n == 0)
+        return refuse_engine(engine, &ears->context, e);
+    return has_name ? refuse_language(engine, job->language, e) : refuse_model(engine, request->model, e);
 }
 
 /* ---- the recording ---- */
@@ -317,7 +327,7 @@ struct ears *ears_open(const struct ears_config *c)
     struct ears *ears = xcalloc(1, sizeof(*ears));
 
     ears->accounts = c->accounts;
-    ears->context = (struct ears_context){ c->supervisor, c->settings, c->is_leaving };
+    ears->context = (struct ears_context){ c->supervisor, c->settings, c->is_leaving, c->data_dir };
     speech_turns_init(&ears->turns, LIMIT_SPEECH_HEARINGS);
     speech_turns_init(&ears->remote_turns, LIMIT_SPEECH_REMOTE);
     return ears;

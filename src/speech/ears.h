@@ -22,6 +22,7 @@ struct ears_config {
     struct settings *settings;     /* borrowed */
     const atomic_bool *is_leaving; /* the service is stopping */
     struct speech_accounts accounts;
+    const char *data_dir; /* borrowed */
 };
 
 struct ears *ears_open(const struct ears_config *c) MUST_CHECK;

@@ -15,7 +15,7 @@
 #include "speech/ears.h"
 #include "speech/ears_phrases.h"
 
-enum { N_EARS_ENGINES = 1 };
+enum { N_EARS_ENGINES = 2 };
 
 struct ears_run; /* the engine's own */
 
@@ -23,6 +23,7 @@ struct ears_context { /* borrowed from struct ears */
     struct supervisor *supervisor;
     struct settings *settings;
     const atomic_bool *is_leaving;
+    const char *data_dir;
 };
 
 /* Everything is checked, and borrowed until begin() returns. */
@@ -57,4 +58,5 @@ struct ears_engine {
     struct ears_run *(*end)(struct ears_run *run);  /* any time; returns NULL */
 };
 
+extern const struct ears_engine ears_vosk;
 extern const struct ears_engine *const ears_engines[N_EARS_ENGINES]; /* the first is the default */

@@ -41,21 +41,36 @@ int ears_worker_start(const struct ears_context *c, const struct speech_engine *
 /* Containers are read by more libraries, which only this worker loads. */
 static void add_containers(struct speech_engine *program, struct arena *a)
 {
-    static const char *const args[] = { EARS_CONTAINERS, NULL };
+    size_t n = 0;
+    const char **args;
 
+    while (program->args && program->args[n])
+        n++;
+    args = arena_array(a, n + 2, sizeof(*args));
+    args[0] = EARS_CONTAINERS;
+    if (n > 0)
+        memcpy(args + 1, program->args, n * sizeof(*args));
     program->args = args;
     program->packages = arena_printf(a, "%s libavformat59 libavcodec59 libswresample4", program->packages);
 }
 
-int ears_worker_check(const struct ears_engine *engine, const struct ears_context *c, struct err *e)
+int ears_worker_check_with(const struct ears_engine *engine, const struct ears_context *c, const char *const *args,
+                           struct err *e)
 {
     const struct net_wait wait = net_wait_of(LIMIT_SPEECH_SENTENCE_MS, NULL, c->is_leaving);
-    const struct speech_engine program = ears_worker_program(engine);
+    struct speech_engine program = ears_worker_program(engine);
     struct speech_worker *w = NULL;
-    int r = ears_worker_start(c, &program, &wait, &w, e);
+    int r;
 
+    program.args = args;
+    r = ears_worker_start(c, &program, &wait, &w, e);
     speech_worker_stop(w);
     return r;
+}
+
+int ears_worker_check(const struct ears_engine *engine, const struct ears_context *c, struct err *e)
+{
+    return ears_worker_check_with(engine, c, NULL, e);
 }
 
 static int explain_wait(int r, struct err *e)
@@ -129,8 +144,9 @@ static int send_job(struct ears_run *h, const struct ears_job *job, struct err *
     return r;
 }
 
-int ears_worker_begin(const struct ears_engine *engine, const struct ears_context *c, const struct ears_job *job,
-                      const struct net_wait *wait, struct ears_run **ret, struct err *e)
+int ears_worker_begin_with(const struct ears_engine *engine, const struct ears_context *c, const char *const *args,
+                           const struct ears_job *job, const struct net_wait *wait, struct ears_run **ret,
+                           struct err *e)
 {
     const struct net_wait start = net_wait_part(wait, LIMIT_SPEECH_SENTENCE_MS);
     struct ears_run *h = xcalloc(1, sizeof(*h));
@@ -139,6 +155,7 @@ int ears_worker_begin(const struct ears_engine *engine, const struct ears_contex
 
     h->a = arena_new();
     h->program = ears_worker_program(engine);
+    h->program.args = args;
     if (ears_recording_kind(job->recording) == EARS_CONTAINER)
         add_containers(&h->program, h->a);
     h->wait = *wait;
@@ -153,6 +170,12 @@ int ears_worker_begin(const struct ears_engine *engine, const struct ears_contex
     else
         *ret = h;
     return r;
+}
+
+int ears_worker_begin(const struct ears_engine *engine, const struct ears_context *c, const struct ears_job *job,
+                      const struct net_wait *wait, struct ears_run **ret, struct err *e)
+{
+    return ears_worker_begin_with(engine, c, NULL, job, wait, ret, e);
 }
 
 /* ---- the answer ---- */

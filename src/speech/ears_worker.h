@@ -26,6 +26,12 @@ int ears_worker_receive(const struct speech_worker *w, struct ears_answer *answe
 int ears_worker_check(const struct ears_engine *engine, const struct ears_context *c, struct err *e) MUST_CHECK;
 int ears_worker_begin(const struct ears_engine *engine, const struct ears_context *c, const struct ears_job *job,
                       const struct net_wait *wait, struct ears_run **ret, struct err *e) MUST_CHECK;
+/* The same for a program that takes arguments, NULL-ended; they are borrowed until the function returns. */
+int ears_worker_check_with(const struct ears_engine *engine, const struct ears_context *c, const char *const *args,
+                           struct err *e) MUST_CHECK;
+int ears_worker_begin_with(const struct ears_engine *engine, const struct ears_context *c, const char *const *args,
+                           const struct ears_job *job, const struct net_wait *wait, struct ears_run **ret,
+                           struct err *e) MUST_CHECK;
 int ears_worker_next(struct ears_run *h, struct arena *a, struct heard_segment *ret, struct err *e) MUST_CHECK;
 double ears_worker_duration(const struct ears_run *h);
 struct ears_run *ears_worker_end(struct ears_run *h);

@@ -6,9 +6,10 @@
 #include "speech/worker_limits.h"
 #include "speech/worker_live.h"
 #include "speech/worker_pipe.h"
+#include "speech/worker_recognizer.h"
 #include "speech/worker_recording.h"
-#include "speech/worker_sphinx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ static bool send_refusal(enum ears_refusal why, const char *text)
 
 /* ---- segments ---- */
 
-static bool send_word(void *arg, const struct sphinx_word *word)
+static bool send_word(void *arg, const struct recognizer_word *word)
 {
     uint32_t from = ms_of(ears.first);
     const struct ears_frame_word head = { from + word->start_ms, from + word->end_ms,
@@ -71,7 +72,7 @@ static int hear_segment(void *arg, const int16_t *samples, size_t n, uint64_t fi
 
     ears.first = first;
     ears.n_guessed = 0;
-    ears.failure = sphinx_hear(samples, n, send_word, NULL);
+    ears.failure = recognizer_hear(samples, n, send_word, NULL);
     return ears.failure || !worker_send(EARS_FRAME_SEGMENT, &segment, sizeof(segment)) ? -1 : 0;
 }
 
@@ -97,7 +98,7 @@ static int guess_segment(void *arg, const int16_t *samples, size_t n)
     if (from == 0)
         *ears.guess = '\0';
     ears.n_guessed = n;
-    return send_guess(sphinx_guess(samples + from, n - from, from == 0));
+    return send_guess(recognizer_guess(samples + from, n - from, from == 0));
 }
 
 /* 0: another frame may follow; 1: the end; below 0: the protocol is broken, or the engine failed. */
@@ -180,8 +181,8 @@ static bool hear(const char *bytes, size_t n)
 
 static const char *expect(enum ears_phrases kind, char *phrases)
 {
-    return kind == EARS_WORD_LIST ? sphinx_expect_list(phrases)
-           : kind == EARS_GRAMMAR ? sphinx_expect_grammar(phrases)
+    return kind == EARS_WORD_LIST ? recognizer_expect_list(phrases)
+           : kind == EARS_GRAMMAR ? recognizer_expect_grammar(phrases)
                                   : NULL;
 }
 
@@ -218,23 +219,25 @@ static bool take_start(void)
 }
 
 /* Everything is loaded here: afterwards no file is opened. */
-static const char *start(bool has_container)
+static const char *start(char **args)
 {
+    bool has_container = args[0] && strcmp(args[0], EARS_CONTAINERS) == 0;
     const char *why = worker_limit() ? NULL : "The worker cannot limit itself.";
 
     ears.reader = &worker_sndfile;
     if (!why && has_container)
         why = worker_containers_load(&ears.reader);
     if (!why)
-        why = sphinx_start();
+        why = recognizer_start(args + has_container);
     return why || worker_refuse_calls(true) ? why : "The worker cannot limit itself.";
 }
 
 int main(int argc, char **argv)
 {
-    const struct speech_frame_hello hello = { SPEECH_FRAMES_VERSION, "PocketSphinx" };
-    const char *why = start(argc > 1 && strcmp(argv[1], EARS_CONTAINERS) == 0);
+    struct speech_frame_hello hello = { SPEECH_FRAMES_VERSION, "" };
+    const char *why = start(argv + (argc > 0));
 
+    snprintf(hello.engine, sizeof(hello.engine), "%s", recognizer_name());
     if (why || !worker_send(SPEECH_FRAME_HELLO, &hello, sizeof(hello)))
         return why ? !send_failure(why) : 1;
     return !take_start();

@@ -1,4 +1,5 @@
-#include "speech/worker_sphinx.h"
+/* PocketSphinx with Debian's English model. */
+#include "speech/worker_recognizer.h"
 
 #include "base/limits.h"
 
@@ -18,7 +19,12 @@ static ps_decoder_t *decoder; /* lives as long as the worker */
 static char sentence[256];    /* about what is wrong */
 static bool is_guessing;      /* an utterance is open */
 
-const char *sphinx_start(void)
+const char *recognizer_name(void)
+{
+    return "PocketSphinx";
+}
+
+const char *recognizer_start(char **args)
 {
     cmd_ln_t *config;
 
@@ -55,7 +61,7 @@ static const char *add_phrase(char **at, char *phrase)
     return NULL;
 }
 
-const char *sphinx_expect_list(char *list)
+const char *recognizer_expect_list(char *list)
 {
     static const char head[] = "#JSGF V1.0; grammar " SEARCH "; public <p> = ";
     char *grammar = malloc(sizeof(head) + 3 * strlen(list) + 4), *at, *rest = NULL;
@@ -73,12 +79,12 @@ const char *sphinx_expect_list(char *list)
     }
     stpcpy(at, ";");
     if (!why)
-        why = sphinx_expect_grammar(grammar);
+        why = recognizer_expect_grammar(grammar);
     free(grammar);
     return why;
 }
 
-const char *sphinx_expect_grammar(const char *jsgf)
+const char *recognizer_expect_grammar(const char *jsgf)
 {
     if (ps_set_jsgf_string(decoder, SEARCH, jsgf) == 0 && ps_set_search(decoder, SEARCH) == 0)
         return NULL;
@@ -91,7 +97,7 @@ static bool is_word(const char *text)
     return *text && !strchr("<[+(", *text);
 }
 
-static bool add_word(ps_seg_t *at, bool (*add)(void *arg, const struct sphinx_word *word), void *arg)
+static bool add_word(ps_seg_t *at, bool (*add)(void *arg, const struct recognizer_word *word), void *arg)
 {
     char text[LIMIT_SPEECH_PHRASE];
     int from = 0, to = 0;
@@ -104,8 +110,8 @@ static bool add_word(ps_seg_t *at, bool (*add)(void *arg, const struct sphinx_wo
     snprintf(text, sizeof(text), "%s", ps_seg_word(at));
     text[strcspn(text, "(")] = '\0';
     ps_seg_frames(at, &from, &to);
-    return add(arg, &(struct sphinx_word){ text, (uint32_t)from * FRAME_MS, ((uint32_t)to + 1) * FRAME_MS,
-                                           confidence < 1 ? confidence : 1 });
+    return add(arg, &(struct recognizer_word){ text, (uint32_t)from * FRAME_MS, ((uint32_t)to + 1) * FRAME_MS,
+                                               confidence < 1 ? confidence : 1 });
 }
 
 /* The guess is heard as it comes, the segment once more as a whole: its levels are known by then. */
@@ -116,7 +122,7 @@ static void stop_guessing(void)
     is_guessing = false;
 }
 
-const char *sphinx_guess(const int16_t *samples, size_t n, bool is_first)
+const char *recognizer_guess(const int16_t *samples, size_t n, bool is_first)
 {
     const char *guess;
     int32 score;
@@ -132,8 +138,8 @@ const char *sphinx_guess(const int16_t *samples, size_t n, bool is_first)
     return guess ? guess : "";
 }
 
-const char *sphinx_hear(const int16_t *samples, size_t n, bool (*add)(void *arg, const struct sphinx_word *word),
-                        void *arg)
+const char *recognizer_hear(const int16_t *samples, size_t n,
+                            bool (*add)(void *arg, const struct recognizer_word *word), void *arg)
 {
     int32 score;
     bool goes_on = true;
