@@ -119,7 +119,7 @@ static int check(const struct ears_engine *engine, const struct ears_context *c,
     const struct ears_model *installed = NULL;
     int r = check_installed(engine, c, a, &installed, e);
 
-    return r < 0 ? r : ears_worker_check_with(engine, c, arguments(c, installed[0].id, a), e);
+    return r < 0 || !installed ? r : ears_worker_check_with(engine, c, arguments(c, installed[0].id, a), e);
 }
 
 static int begin(const struct ears_engine *engine, const struct ears_context *c, const struct ears_job *job,

@@ -163,7 +163,7 @@ static void report_ears(struct checkup *c, const struct ears_provider *provider)
                    NULL);
     else
         doctor_hint(c, "hearing", provider->note,
-                    "install the packages to have recordings transcribed; nothing else depends on them");
+                    "install what is missing to have recordings transcribed by it; nothing else depends on it");
 }
 
 void doctor_check_hearing(struct checkup *c)
