@@ -331,8 +331,7 @@ static void open_speech(struct service *s)
         .supervisor = s->supervisor, .settings = s->settings, .is_leaving = &s->api.is_leaving, .accounts = accounts
     };
 
-    s->speech = speech_open(&c);
-    s->api.speech = s->speech;
+    s->api.speech = s->speech = speech_open(&c);
     s->ears = ears_open(
         &(struct ears_config){ s->supervisor, s->settings, &s->api.is_leaving, accounts, s->config.data_dir });
     s->api.ears = s->ears;

@@ -67,13 +67,16 @@ static bool read_object(const char *object, const char *end, char text[LIMIT_SPE
 void vosk_result_partial(const char *json, char *ret, size_t size)
 {
     const char *at = json ? member(json, json + strlen(json), "partial") : NULL;
-    size_t n = at && *at == '"' ? strcspn(at + 1, "\"\\") : 0;
+    size_t n;
 
-    if (n >= size)
-        for (n = size - 1; n > 0 && at[1 + n] != ' ';)
-            n--;
-    if (n > 0)
-        memcpy(ret, at + 1, n);
+    ret[0] = '\0';
+    if (!at || *at != '"')
+        return;
+    at++;
+    n = strcspn(at, "\"\\");
+    for (n = n < size ? n : size - 1; n > 0 && !strchr("\"\\ ", at[n]);)
+        n--;
+    memcpy(ret, at, n);
     ret[n] = '\0';
 }
 
