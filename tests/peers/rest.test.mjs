@@ -2,10 +2,10 @@
 // (@supabase/lite) over PostgreSQL. What differs is listed with its reason; anything else that differs, or no longer differs, fails.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isDeepStrictEqual } from 'node:util';
 import { coldHearth, startHearth } from '../api/harness.mjs';
 import { postgresPrograms, startPostgres } from '../api/postgres_server.mjs';
 import { faceKeys } from '../api/realtime.mjs';
+import { assertDiffer } from './answers.mjs';
 import { startLite } from './lite_server.mjs';
 import { play } from './rest_script.mjs';
 
@@ -38,24 +38,6 @@ async function lite(t) {
     const server = await startLite(t, pg);
     pg.psql(policy, 'root');
     return server;
-}
-
-// Name of the step -> the members that differ.
-function differences(ours, theirs) {
-    const found = {};
-    for (const [name, answer] of ours) {
-        const members = Object.keys(answer).filter((member) => !isDeepStrictEqual(answer[member], theirs.get(name)[member]));
-        if (members.length)
-            found[name] = members.join(' ');
-    }
-    return found;
-}
-
-function assertDiffer(ours, theirs, explained) {
-    const expected = Object.fromEntries(Object.entries(explained).map(([name, [members]]) => [name, members]));
-    const found = differences(ours, theirs);
-    for (const name of new Set([...Object.keys(found), ...Object.keys(expected)]))
-        assert.equal(found[name], expected[name], `${name}: ${JSON.stringify(ours.get(name))}\nthere: ${JSON.stringify(theirs.get(name))}`);
 }
 
 const notServed = 'not served here, and said so', ownWords = 'the same error in our own words';
