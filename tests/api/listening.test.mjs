@@ -142,6 +142,22 @@ test('a client that leaves closes the microphone, whenever it does', async (t) =
     held.leaves();
 });
 
+test('a service that stops, or is killed, closes the microphone', async (t) => {
+    const h = await startHearth({ t, env: mic.env });
+    const { call } = await newKey(h), held = mic.holds();
+    for (const end of [() => h.terminate(), () => h.kill()]) {
+        const events = await changes(t, h), broken = listen(call).catch(() => ({ status: 0 }));
+        await events.next(({ json }) => json.status === 'open');
+        const pids = speechWorkers(h).map(({ pid }) => pid);
+        assert.equal(pids.length, 2);
+        await end();
+        assert.notEqual((await broken).status, 200);
+        await until(() => !pids.some(isAlive), { what: 'no worker is left' });
+        await h.start();
+    }
+    held.leaves();
+});
+
 test('a worker that crashes fails its request only', async (t) => {
     const h = await startHearth({ t, env: mic.env });
     const { call } = await newKey(h), events = await changes(t, h), held = mic.holds();
