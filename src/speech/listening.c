@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FINISH_MS = 2 * LIMIT_SPEECH_SENTENCE_MS, MS_A_SECOND = 1000 };
+enum { FINISH_MS = 2 * LIMIT_SPEECH_SENTENCE_MS, MS_A_SECOND = 1000, N_PITCHED = 5 /* frames of a voice: 50 ms */ };
 
-/* How long nobody has spoken, at EARS_RATE. */
+/* How long nobody has spoken, at EARS_RATE. Somebody has spoken when a voice was heard, or words: whispering has no
+ * pitch. */
 struct silence {
     struct voice_activity voice;
     int16_t loose[VOICE_FRAME];
-    size_t n_loose;
+    size_t n_loose, n_pitched; /* frames with the pitch of a voice */
     int64_t ms;
-    bool has_spoken;
 };
 
 struct listening {
@@ -70,25 +70,36 @@ static void end_sound(struct listening *l)
     l->wait = net_wait_of(FINISH_MS, l->wait.is_gone, l->wait.is_leaving);
 }
 
+static void hear_frame(struct silence *s)
+{
+    bool is_loud = voice_activity_hear(&s->voice, s->loose);
+
+    s->ms = is_loud ? 0 : s->ms + VOICE_FRAME_MS;
+    if (is_loud && s->n_pitched < N_PITCHED)
+        s->n_pitched += voice_activity_has_pitch(&s->voice);
+}
+
 static void hear_silence(struct silence *s, struct slice samples)
 {
     for (size_t n; samples.n > 0; samples = (struct slice){ samples.p + n, samples.n - n }) {
         n = MIN(samples.n, (VOICE_FRAME - s->n_loose) * sizeof(int16_t));
-        memcpy(s->loose + s->n_loose, samples.p, n);
+        memcpy((char *)s->loose + s->n_loose * sizeof(int16_t), samples.p, n);
         s->n_loose += n / sizeof(int16_t);
-        if (s->n_loose < VOICE_FRAME)
-            continue;
-        s->n_loose = 0;
-        s->ms = voice_activity_hear(&s->voice, s->loose) ? 0 : s->ms + VOICE_FRAME_MS;
-        s->has_spoken |= s->ms == 0;
+        if (s->n_loose == VOICE_FRAME) {
+            s->n_loose = 0;
+            hear_frame(s);
+        }
     }
+}
+
+static bool has_spoken(const struct listening *l)
+{
+    return l->silence.n_pitched == N_PITCHED || l->text.n > 0;
 }
 
 static bool is_silent(const struct listening *l)
 {
-    const struct silence *s = &l->silence;
-
-    return l->request.silence_ms > 0 && s->has_spoken && s->ms >= l->request.silence_ms;
+    return l->request.silence_ms > 0 && has_spoken(l) && l->silence.ms >= l->request.silence_ms;
 }
 
 /* samples: whole ones. */
@@ -277,7 +288,7 @@ static int start_hearing(struct listening *l, struct err *e)
 /* A provider is not asked about silence. */
 static bool has_sound(const struct listening *l)
 {
-    return l->kept.n > 0 && (l->request.silence_ms == 0 || l->silence.has_spoken);
+    return l->kept.n > 0 && (l->request.silence_ms == 0 || has_spoken(l));
 }
 
 static int next_whole(struct listening *l, struct err *e)

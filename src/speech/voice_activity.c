@@ -1,10 +1,17 @@
 #include "speech/voice_activity.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { N_RECENT = 10, N_LOUD = 3 }; /* speech: so many loud frames of the last ones */
+enum {
+    N_RECENT = 10,
+    N_LOUD = 3,    /* speech: so many loud frames of the last ones */
+    LAG_MIN = 40,  /* samples between two pulses of a voice: 400 Hz */
+    LAG_MAX = 200, /* 80 Hz */
+};
 
-static const float lowest_db = -62, above_noise_db = 10;
+/* likeness: of white and of low noise at most 0.3, of three quarters of what flite's voices say above 0.5. */
+static const float lowest_db = -62, above_noise_db = 10, likeness = 0.5F;
 
 void voice_activity_init(struct voice_activity *v)
 {
@@ -16,12 +23,15 @@ void voice_activity_init(struct voice_activity *v)
 /* The difference of neighbouring samples takes away hum, rumble and a constant offset. */
 static float level_of(struct voice_activity *v, const int16_t samples[VOICE_FRAME])
 {
+    float *newest = v->window + VOICE_WINDOW - VOICE_FRAME;
     double sum = 0;
 
+    memmove(v->window, v->window + VOICE_FRAME, (VOICE_WINDOW - VOICE_FRAME) * sizeof(*v->window));
     for (size_t i = 0; i < VOICE_FRAME; i++) {
         float sample = (float)samples[i] / 32768, difference = sample - 0.95F * v->last_sample;
 
         v->last_sample = sample;
+        newest[i] = difference;
         sum += (double)(difference * difference);
     }
     sum /= VOICE_FRAME;
@@ -59,4 +69,25 @@ bool voice_activity_hear(struct voice_activity *v, const int16_t samples[VOICE_F
     for (size_t i = 0; i < N_RECENT; i++)
         n_loud += v->recent >> i & 1;
     return n_loud >= N_LOUD;
+}
+
+/* How alike the end of the window and the same samples `lag` before are; 1: equal. */
+static float likeness_at(const float *window, size_t lag)
+{
+    float product = 0, here = 0, before = 0;
+
+    for (size_t i = LAG_MAX; i < VOICE_WINDOW; i++) {
+        product += window[i] * window[i - lag];
+        here += window[i] * window[i];
+        before += window[i - lag] * window[i - lag];
+    }
+    return here * before > 0 ? product / sqrtf(here * before) : 0;
+}
+
+bool voice_activity_has_pitch(const struct voice_activity *v)
+{
+    for (size_t lag = LAG_MIN; lag <= LAG_MAX; lag++)
+        if (likeness_at(v->window, lag) > likeness)
+            return true;
+    return false;
 }

@@ -4,12 +4,16 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
 import { admin, changes, isAlive, newApp, newKey, refused, refusedFields, speechWorkers } from './kit.mjs';
+import { wordErrorRate, wordsOf } from './sound.mjs';
 import { fileMicrophone, noise, silence, spoken } from './microphone.mjs';
 
 const mic = fileMicrophone();
 const shared = sharedHearth({ env: mic.env });
 const order = 'Please open the window and turn on the light.';
 const voice = spoken(order);
+
+const sentences = [order, 'The weather is very nice today.', 'She went to the market to buy some fresh bread.', 'We will meet again on Monday morning at nine.', 'My brother works in a large hospital.',
+    'Can you tell me the way to the station?', 'He read a book about the history of music.', 'The children are playing in the garden.', 'I would like a cup of coffee and a piece of cake.', 'The train leaves in ten minutes.'];
 
 const listen = (call, body = {}) => call('POST', '/sdk/stt/listen', body);
 const stream = (h, key, body = {}) => h.sse('/sdk/stt/listen', { method: 'POST', headers: { 'x-api-key': key, accept: 'text/event-stream' }, body });
@@ -35,6 +39,24 @@ test('the time to listen is counted in samples; silence and noise give an empty 
         const { status, body, text } = await listen(call, { timeout });
         assert.deepEqual([status, body.text, body.duration], [200, '', timeout / 1000], text);
     }
+});
+
+test('ten sentences are heard with at most one wrong word in ten', async (t) => {
+    const h = await shared(t);
+    const said = sentences.join(' ');
+    mic.plays(silence(0.5), spoken(said), silence(5));
+    const { body, text } = await listen((await newKey(h)).call);
+    const rate = wordErrorRate(wordsOf(said), wordsOf(body.text ?? text));
+    assert.ok(rate <= 0.1, `${rate}: ${body.text}`);
+});
+
+test('a bang is no voice, so that listening goes on to what is said after it', async (t) => {
+    const h = await shared(t);
+    mic.plays(silence(1), noise(0.2, 12000), silence(4), voice, silence(10));
+    const { body } = await listen((await newKey(h)).call);
+    assert.match(body.text, /please open the window and turn on the light$/);
+    mic.plays(silence(1), noise(0.2, 12000), silence(30));
+    assert.equal((await listen((await newKey(h)).call, { timeout: 10000 })).body.duration, 10);
 });
 
 test('speech is cut off where the time ends', async (t) => {

@@ -158,6 +158,37 @@ static void a_segment_shows_its_growth_until_it_ends(void **state)
     assert_true(n_grown <= found[0].n);
 }
 
+/* Pulses 120 times a second, as a throat gives them. */
+static int16_t pulses(size_t i)
+{
+    return (int16_t)(i % 133 < 4 ? 9000 : noise_of(i, 50));
+}
+
+static size_t n_pitched_of(int16_t (*sound)(size_t i))
+{
+    struct voice_activity v;
+    int16_t frame[VOICE_FRAME];
+    size_t n = 0;
+
+    voice_activity_init(&v);
+    for (size_t i = 0; i < EARS_RATE; i++) {
+        frame[i % VOICE_FRAME] = sound(i);
+        if (i % VOICE_FRAME < VOICE_FRAME - 1)
+            continue;
+        (void)voice_activity_hear(&v, frame);
+        n += voice_activity_has_pitch(&v);
+    }
+    return n;
+}
+
+static void a_voice_has_a_pitch_and_noise_has_none(void **state)
+{
+    assert_true(n_pitched_of(pulses) > 90);
+    assert_int_equal(n_pitched_of(hiss), 0);
+    assert_int_equal(n_pitched_of(speech), 0); /* noise, as loud as speech */
+    assert_int_equal(n_pitched_of(silence), 0);
+}
+
 static void a_failure_ends_it(void **state)
 {
     static int16_t loud[EARS_RATE];
@@ -182,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(silence_hiss_and_hum_are_no_speech, setup, teardown),
         cmocka_unit_test_setup_teardown(speech_is_found_above_hiss, setup, teardown),
         cmocka_unit_test_setup_teardown(long_speech_is_split_without_a_gap, setup, teardown),
+        cmocka_unit_test(a_voice_has_a_pitch_and_noise_has_none),
         cmocka_unit_test_setup_teardown(a_segment_shows_its_growth_until_it_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(a_failure_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_is_no_segment, setup, teardown),
