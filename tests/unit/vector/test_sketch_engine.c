@@ -1,6 +1,7 @@
 /* Queries by sketches through the engine: beside a naive search under random changes, with lists, in batches, and while
  * units are sketched. */
 #include "vector/engine/quant.h"
+#include "vector/engine/sketch_scan.h"
 #include "sketch_rig.h"
 #include "../tsan.h"
 
@@ -210,6 +211,97 @@ static void crowds_of_equal_rows_are_told_apart_by_their_floats(void **state)
     free(rows);
 }
 
+/* --- requests that share a pass --- */
+
+static int by_slot(const void *a, const void *b)
+{
+    const struct best_slot *x = a, *y = b;
+
+    return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+struct sharing {
+    struct quant_query query;
+    struct best best;
+    struct scan_request request;
+};
+
+/* Of the i-th kind: with and without sketches, of an older view, with a filter's mask, with a floor only, for more
+ * hits. */
+static void sharing_begin(struct sharing *s, const struct slab_view *view, const float *query, size_t i,
+                          const uint64_t *mask)
+{
+    quant_query_init(&s->query, query, N_DIMENSIONS);
+    best_init(&s->best, i % 6 == 5 ? 100 : TOP_K);
+    s->request = (struct scan_request){ .query = &s->query,
+                                        .n = i % 6 == 1 ? view->n - 1000 : view->n,
+                                        .best = &s->best,
+                                        .mask = i % 6 == 2 ? mask : NULL,
+                                        .is_filtered = i % 6 == 2,
+                                        .sketch_kernel = sketch_kernel_best(),
+                                        .deviations = 5,
+                                        .n_sketched = i % 6 == 3 ? 0 : view->n_sketched - (i % 6 == 1),
+                                        .n_wanted = s->best.max };
+    if (i % 6 == 4) {
+        s->best.floor = 0.5F;
+        s->request.n_wanted = 0;
+    }
+}
+
+static void expect_same_best(struct best *a, struct best *b)
+{
+    assert_int_equal(a->n, b->n);
+    qsort(a->items, a->n, sizeof(*a->items), by_slot);
+    qsort(b->items, b->n, sizeof(*b->items), by_slot);
+    for (size_t i = 0; i < a->n; i++) {
+        assert_int_equal(a->items[i].slot, b->items[i].slot);
+        assert_true(a->items[i].score == b->items[i].score);
+    }
+}
+
+/* Beside a pass over all codes for each alone. */
+static void requests_that_share_a_pass_get_their_own_answers(void **state)
+{
+    vector *rows = make_rows(&kinds[1], 83, N_ROWS + SCAN_BATCH);
+    struct rig *x = open_sketched(3);
+    struct space *space = engine_take(engine_of(x->v), "ns");
+    struct scan_request *requests[SCAN_BATCH];
+    struct sharing sharing[SCAN_BATCH];
+    uint64_t mask[N_ROWS / 64 + 1];
+    struct vectors_db_space of;
+    struct slab_view view;
+
+    memset(mask, 0x21, sizeof(mask));
+    put_many(x, rows, 0, N_ROWS);
+    settle(x);
+    space_view(space, &view, &of);
+    assert_int_equal(view.n_sketched, N_ROWS / SKETCH_UNIT_ROWS);
+    for (size_t i = 0; i < SCAN_BATCH; i++) {
+        sharing_begin(&sharing[i], &view, rows[N_ROWS + i], i, mask);
+        requests[i] = &sharing[i].request;
+    }
+    sketch_scan_all(kernel_best(), view.slab, requests, SCAN_BATCH, view.n);
+    for (size_t i = 0; i < SCAN_BATCH; i++) {
+        struct sharing alone;
+        struct scan_request *pointer = &alone.request;
+
+        sharing_begin(&alone, &view, rows[N_ROWS + i], i, mask);
+        alone.request.n_sketched = 0;
+        scan_range(kernel_best(), view.slab, &pointer, 1, 0, view.n);
+        expect_same_best(&sharing[i].best, &alone.best);
+        if (i % 6 != 3)
+            assert_true(sharing[i].request.n_passed > 0 && sharing[i].request.n_scored < N_ROWS / 2);
+        best_clear(&alone.best);
+        quant_query_clear(&alone.query);
+        best_clear(&sharing[i].best);
+        quant_query_clear(&sharing[i].query);
+    }
+    slab_view_clear(&view);
+    engine_give_back(engine_of(x->v), space);
+    rig_close(x);
+    free(rows);
+}
+
 /* --- under load --- */
 
 struct load {
@@ -274,6 +366,7 @@ int main(void)
         cmocka_unit_test(compaction_makes_sketches_anew),
         cmocka_unit_test(lists_are_read_by_their_sketches),
         cmocka_unit_test(crowds_of_equal_rows_are_told_apart_by_their_floats),
+        cmocka_unit_test(requests_that_share_a_pass_get_their_own_answers),
         cmocka_unit_test(units_are_sketched_under_load),
     };
 
