@@ -9,8 +9,12 @@ import { handshake } from './realtime.mjs';
 
 const shared = sharedHearth();
 const voice = spoken('Please open the window and turn on the light.');
+// The place of a session that has just ended may not be free yet.
 const session = async (call, body = {}) => {
-    const reply = await call('POST', '/sdk/stt/sessions', body);
+    const reply = await until(async () => {
+        const made = await call('POST', '/sdk/stt/sessions', body);
+        return made.status === 429 ? null : made;
+    }, { what: 'a place for a session' });
     assert.equal(reply.status, 201, reply.text);
     return reply.body;
 };
@@ -92,7 +96,9 @@ test('what a session asks for is checked', async (t) => {
         await one.closed;
     }
     refused(await h.asApp(await newApp(h, {}, ['stt.listen']))('POST', '/sdk/stt/sessions', {}), 403, 'PERMISSION_REQUIRED');
-    assert.equal((await h.asApp(await newApp(h, {}, ['stt.transcribe']))('POST', '/api/sdk/stt/sessions')).status, 201);
+    const own = await h.asApp(await newApp(h, {}, ['stt.transcribe']))('POST', '/api/sdk/stt/sessions');
+    assert.equal(own.status, 201);
+    (await talk(h, `/api${own.body.path}`)).socket.close();
 });
 
 test('a token opens one socket, once', async (t) => {
