@@ -16,7 +16,7 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
                                ? arena_strdup(a, request->language)
                                : settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE);
     struct speech_sentences sentences;
-    struct speech_target target;
+    struct speech_target target = { .state = NULL };
     int r = speech_sentences(a, speech_spoken(a, request->text, language), language, &sentences, e);
 
     if (r == 0 && sentences.n == 0)
