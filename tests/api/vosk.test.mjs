@@ -71,6 +71,11 @@ test('without library and model the provider says where to put them', async (t) 
     assert.ok(checks.some(({ name, ok, text }) => name === 'hearing' && ok && text.includes('libvosk.so')));
 });
 
+test('at most 32 models are listed', async (t) => {
+    const { vosk } = await withLibrary(t, null, Array.from({ length: 33 }, (_, i) => `vosk-model-${i}`));
+    assert.equal((await vosk()).models.length, 32);
+});
+
 test('what the library hears has words and times, in the language of the model', { skip: !hasCompiler && 'there is no C compiler' }, async (t) => {
     const { vosk, hear } = await withLibrary(t, standIn(t), ['vosk-model-small-de-0.15', 'vosk-model-en-us-0.22', 'other']);
     const { configured, note, models } = await vosk();

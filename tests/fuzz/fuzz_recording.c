@@ -1,11 +1,15 @@
-/* The first byte chooses the reader: libsndfile, or ffmpeg's libraries for containers, where they are installed. What
- * a recording says of itself stays within the limits, blocks are never too long, and a reader that refuses leaves
- * nothing behind. The libraries themselves are not instrumented; ASan still sees what they do with our memory. */
+/* The first byte chooses: a recording for libsndfile, or for ffmpeg's libraries where they are installed, or what Vosk
+ * says it heard. What a recording says of itself stays within the limits, blocks are never too long, and a reader that
+ * refuses leaves nothing behind; words have text, and end after they begin. The libraries themselves are not
+ * instrumented; ASan still sees what they do with our memory. */
+#include "base/limits.h"
 #include "base/slice.h"
 #include "speech/ears_recording.h"
 #include "speech/worker_recording.h"
+#include "speech/worker_vosk_result.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCKS_MAX = 64 };
@@ -29,6 +33,25 @@ static void check_kind(struct slice bytes)
     assert((ears_recording_kind(bytes) == EARS_NO_RECORDING) == (strcmp(ears_recording_ending(bytes), "audio") == 0));
 }
 
+static bool check_word(void *arg, const struct recognizer_word *word)
+{
+    assert(*word->text && strlen(word->text) < LIMIT_SPEECH_PHRASE && !strchr(word->text, ' '));
+    assert(word->start_ms <= word->end_ms && word->end_ms <= LIMIT_SPEECH_RECORDING_S * 1000);
+    assert(word->confidence >= 0 && word->confidence <= 1);
+    return true;
+}
+
+static void read_result(const unsigned char *data, size_t n)
+{
+    char *json = strndup((const char *)data, n), text[16];
+
+    assert(json);
+    (void)vosk_result_words(json, check_word, NULL);
+    vosk_result_partial(json, text, sizeof(text));
+    assert(strlen(text) < sizeof(text));
+    free(json);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 {
@@ -38,6 +61,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 
     if (n < 1 || n > 65536)
         return 0;
+    if (data[0] == 'V') {
+        read_result(data + 1, n - 1);
+        return 0;
+    }
     check_kind((struct slice){ (const char *)data + 1, n - 1 });
     why = worker_recording_open(&recording, data[0] % 2 ? &hearth_containers : &worker_sndfile, (const char *)data + 1,
                                 n - 1);

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startHearth, until } from '../api/harness.mjs';
-import { admin, awayFromMidnight, changes, newApp, newKey, refused, residentKib, speechWorkers } from '../api/kit.mjs';
+import { admin, awayFromMidnight, changes, newApp, newKey, refused, residentKib, silentWav, speechWorkers } from '../api/kit.mjs';
+import { encoded } from '../api/sound.mjs';
 import { fileMicrophone, noise, silence } from '../api/microphone.mjs';
 import { frame, handshake, openSocket } from '../api/realtime.mjs';
 
@@ -148,4 +149,28 @@ test('a client that sends on and on, and does not read, is heard for ten minutes
     assert.equal(JSON.parse(final.payload).duration, 600);
     socket.end();
     await until(() => speechWorkers(h).length === 0, { what: 'no worker is left' });
+});
+
+// Damage by a seed, so that what fails fails again.
+function damaged(bytes, seed) {
+    const made = Buffer.from(bytes);
+    let state = seed * 2654435761 >>> 0;
+    const next = (n) => { state = (Math.imul(state, 1664525) + 1013904223) >>> 0; return Math.floor(state / 2 ** 32 * n); };
+    for (let i = 0; i < 1 + seed % 7 * 3; i++)
+        made[next(i % 2 ? 400 : made.length)] = [0, 0xff, 0x7f, 0x80, next(256)][next(5)];
+    return seed % 3 ? made : made.subarray(0, next(made.length));
+}
+
+test('recordings made to break their reader, and lists of files instead of recordings, harm nobody', async (t) => {
+    const h = await startHearth({ t });
+    const { call } = await newKey(h);
+    const hear = (bytes) => call('POST', '/sdk/stt/transcribe', bytes);
+    const sources = [silentWav, encoded(silentWav, 'a.webm', '-c:a', 'libopus'), encoded(silentWav, 'a.m4a'), encoded(silentWav, 'a.ogg'), encoded(silentWav, 'a.flac')];
+    for (let seed = 0; seed < 20; seed += 2)
+        for (const { status, text } of await Promise.all([seed, seed + 1].map((i) => hear(damaged(sources[i % sources.length], i)))))
+            assert.ok([200, 400, 413, 502].includes(status), `${status}: ${text}`);
+    for (const list of ['#EXTM3U\nfile:///etc/passwd\n', 'ffconcat version 1.0\nfile /etc/passwd\n', 'v=0\no=- 0 0 IN IP4 127.0.0.1\n', 'concat:/etc/passwd'])
+        refused(await hear(list), 400, 'AUDIO_UNREADABLE');
+    await until(() => speechWorkers(h).length === 0, { what: 'no worker is left' });
+    assert.equal((await hear(silentWav)).status, 200);
 });
