@@ -166,7 +166,7 @@ test('recordings made to break their reader, and lists of files instead of recor
     const { call } = await newKey(h);
     const hear = (bytes) => call('POST', '/sdk/stt/transcribe', bytes);
     const sources = [silentWav, encoded(silentWav, 'a.webm', '-c:a', 'libopus'), encoded(silentWav, 'a.m4a'), encoded(silentWav, 'a.ogg'), encoded(silentWav, 'a.flac')];
-    for (let seed = 0; seed < 20; seed += 2)
+    for (let seed = 0; seed < 12; seed += 2)
         for (const { status, text } of await Promise.all([seed, seed + 1].map((i) => hear(damaged(sources[i % sources.length], i)))))
             assert.ok([200, 400, 413, 502].includes(status), `${status}: ${text}`);
     for (const list of ['#EXTM3U\nfile:///etc/passwd\n', 'ffconcat version 1.0\nfile /etc/passwd\n', 'v=0\no=- 0 0 IN IP4 127.0.0.1\n', 'concat:/etc/passwd'])
