@@ -15,7 +15,7 @@
 #include "speech/ears.h"
 #include "speech/ears_phrases.h"
 
-enum { N_EARS_ENGINES = 2 };
+enum { N_EARS_ENGINES = 3 };
 
 struct ears_run; /* the engine's own */
 
@@ -58,5 +58,5 @@ struct ears_engine {
     struct ears_run *(*end)(struct ears_run *run);  /* any time; returns NULL */
 };
 
-extern const struct ears_engine ears_vosk;
+extern const struct ears_engine ears_vosk, ears_sherpa;
 extern const struct ears_engine *const ears_engines[N_EARS_ENGINES]; /* the first is the default */

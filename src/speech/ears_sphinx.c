@@ -22,4 +22,4 @@ static const struct ears_engine sphinx = {
     EARS_BY_WORKER,
 };
 
-const struct ears_engine *const ears_engines[N_EARS_ENGINES] = { &sphinx, &ears_vosk };
+const struct ears_engine *const ears_engines[N_EARS_ENGINES] = { &sphinx, &ears_vosk, &ears_sherpa };
