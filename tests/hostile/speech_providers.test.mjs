@@ -102,6 +102,16 @@ for (const provider of Object.keys(presets))
         assert.equal((await say(provider)).status, 200, 'the next one is heard');
     });
 
+test('a sentence has at most 16 MiB', async () => {
+    const most = 16 << 20, bytes = wav(Buffer.alloc(most - 44));
+    speak = (socket) => socket.end(responseBytes(bytes, { type: 'audio/wav' }));
+    const reply = await say('generic-openai');
+    assert.equal(reply.status, 200, reply.text.slice(0, 300));
+    assert.equal(reply.bytes.length, most);
+    speak = (socket) => socket.end(responseBytes(Buffer.concat([bytes, Buffer.alloc(1)]), { type: 'audio/wav' }));
+    failed(await say('generic-openai'), 'generic-openai', 'one byte more');
+});
+
 test('a failure in the midst of a stream ends it with an event', async () => {
     let n = 0;
     speak = (socket) => { n += 1; socket.end(n === 1 ? responseBytes(sound, { type: 'audio/wav' }) : responseBytes('<html>', { type: 'text/html' })); };

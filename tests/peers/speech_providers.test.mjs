@@ -89,6 +89,9 @@ test('what is known is not said again, a voice goes by its name and its language
     await admin(h, 'PUT', '/api/settings/speech.voices', { value: 'de=cloud/de-DE-KatjaNeural' });
     assert.equal((await app('POST', '/sdk/tts', { text: 'Guten Tag, und auf Wiedersehen.', language: 'de' })).status, 200);
     assert.match(String(double.asked.at(-1).bytes), /xml:lang='de'.*KatjaNeural/);
+    assert.match((await admin(h, 'DELETE', '/api/providers/cloud')).note, /speech\.voices still names it/);
+    refusedFields(await app('POST', '/sdk/tts', { text: 'Guten Tag.', language: 'de' }), 'provider');
+    await addSpeech(h, double, 'cloud');
     await admin(h, 'DELETE', '/api/settings/speech.voices');
     const before = double.asked.length;
     assert.equal((await app('POST', '/sdk/tts', { text: 'Nothing leaves this machine.' })).status, 200);

@@ -433,6 +433,22 @@ static void note_fallbacks(struct notes *n, const char *name)
             note(n, "The setting llm.fallbacks still names it; it is passed over there.");
 }
 
+static void note_voices(struct notes *n, const char *name)
+{
+    size_t n_rows, n_name = strlen(name);
+    const char *const *rows = settings_list(n->req->api->settings, n->req->arena, SETTING_SPEECH_VOICES, &n_rows);
+
+    for (size_t i = 0; i < n_rows; i++) {
+        const char *provider = strchr(rows[i], '=');
+
+        if (provider && strncmp(provider + 1, name, n_name) == 0 && provider[1 + n_name] == '/') {
+            note(n,
+                 "The setting speech.voices still names it; texts of that language are refused until it is changed.");
+            return;
+        }
+    }
+}
+
 static const char *notes_of_removal(const struct request *req, const char *name,
                                     const struct provider_default *chats_before)
 {
@@ -442,6 +458,7 @@ static const char *notes_of_removal(const struct request *req, const char *name,
         return "The one of that name that the environment configures counts again.";
     note_defaults(&n, name, chats_before);
     note_fallbacks(&n, name);
+    note_voices(&n, name);
     note_apps(&n, name);
     return n.text;
 }
