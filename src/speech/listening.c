@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FINISH_MS = 2 * LIMIT_SPEECH_SENTENCE_MS, MS_A_SECOND = 1000, N_PITCHED = 5 /* frames of a voice: 50 ms */ };
+enum { FINISH_MS = 10 * LIMIT_SPEECH_SENTENCE_MS, MS_A_SECOND = 1000, N_PITCHED = 5 /* frames of a voice: 50 ms */ };
 
 /* How long nobody has spoken, at EARS_RATE. Somebody has spoken when a voice was heard, or words: whispering has no
  * pitch. */

@@ -23,7 +23,7 @@ static bool refuse(const char *device, int r)
     int n;
 
     memcpy(bytes, &why, sizeof(why));
-    n = snprintf(bytes + sizeof(why), sizeof(bytes) - sizeof(why), "ALSA says of \"%.80s\": %.80s.", device,
+    n = snprintf(bytes + sizeof(why), sizeof(bytes) - sizeof(why), "ALSA says of \"%s\": %.80s.", device,
                  snd_strerror(r));
     return worker_send(EARS_FRAME_REFUSED, bytes, sizeof(why) + (size_t)n);
 }

@@ -204,6 +204,10 @@ test('without a microphone the answer and the doctor say so', async (t) => {
     const { checks } = await admin(h, 'GET', '/api/doctor');
     const [check] = checks.filter(({ name }) => name === 'microphone');
     assert.deepEqual([check.ok, /speech\.microphone/.test(check.advice)], [true, true]);
+    await choose('é'.repeat(128));                          // 256 bytes
+    refused(await listen(call), 503, 'NO_AUDIO_DEVICE');
+    refused(await h.socket('PUT', '/api/settings/speech.microphone', { value: 'a'.repeat(257) }), 400, 'BAD_SETTING');
+    refused(await h.socket('PUT', '/api/settings/speech.silence_ms', { value: 10_001 }), 400, 'BAD_SETTING');
     await choose('null');
     assert.deepEqual((await listen(call, { timeout: 1000 })).body, { success: true, text: '', duration: 1 });
     await nobodyIsLeft(h);
