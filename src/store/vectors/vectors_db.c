@@ -68,6 +68,7 @@ int vectors_db_open(const char *path, struct instance *instance, struct vectors_
     struct vectors_db *db = xcalloc(1, sizeof(*db));
     int r;
 
+    db->path = xstrdup(path);
     r = make_file(path, e);
     if (r == 0)
         r = migrate_run(path, migrations, ARRAY_SIZE(migrations), e);
@@ -92,6 +93,7 @@ struct vectors_db *vectors_db_close(struct vectors_db *db)
         return NULL;
     readers_free(db->readers);
     writer_stop(db->writer);
+    free(db->path);
     free(db);
     return NULL;
 }
@@ -237,4 +239,19 @@ int vectors_db_sides(struct vectors_db *db, int64_t **ret, size_t *ret_n, struct
     *ret = ids;
     *ret_n = n;
     return 0;
+}
+
+/* --- the write-ahead log --- */
+
+/* On a connection of its own: the writer's would keep changes waiting. */
+int vectors_db_fold(struct vectors_db *db, struct err *e)
+{
+    struct sql_db *own = NULL;
+    int r = sql_open(db->path, &(struct sql_options){ .busy_timeout_ms = 1 }, &own, e);
+
+    if (r == 0 &&
+        sqlite3_wal_checkpoint_v2(sql_handle(own), "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK)
+        r = sql_fail(own, e, "the write-ahead log cannot be folded");
+    sql_close(own);
+    return r;
 }

@@ -88,6 +88,9 @@ int vectors_db_note_side(struct vectors_db *db, int64_t space_id, int64_t mark, 
 /* The ids of all spaces that have such a mark, in order; free() the array. */
 int vectors_db_sides(struct vectors_db *db, int64_t **ret, size_t *ret_n, struct err *e) MUST_CHECK;
 
+/* Folds the write-ahead log into the file, as far as readers allow, so that readers need it no longer. */
+int vectors_db_fold(struct vectors_db *db, struct err *e) MUST_CHECK;
+
 /* Between begin and end, the following functions read one state of the file, on this thread's connection. */
 int vectors_db_begin(struct vectors_db *db, struct err *e) MUST_CHECK;
 void vectors_db_end(struct vectors_db *db);

@@ -232,6 +232,15 @@ static void open_metrics(struct engine *engine)
                     sketch_recall_now, engine);
 }
 
+static void open_source(struct engine *engine, const char *side_folder)
+{
+    engine->source.db = engine->db;
+    engine->source.side_folder = side_folder ? side_folder_open(side_folder) : -1;
+    engine->source.has_sketches = engine->sketch_deviations > 0;
+    engine->source.n_refused = engine->n_sides_refused;
+    atomic_store(&engine->source.changed_at_ms, INT64_MIN / 2);
+}
+
 int vectors_embedded_open(const struct vectors_embedded_config *c, struct vectors **ret, struct err *e)
 {
     struct engine *engine = xcalloc(1, sizeof(*engine));
@@ -253,10 +262,7 @@ int vectors_embedded_open(const struct vectors_embedded_config *c, struct vector
     if (r < 0 && c->instance && instance_give_up(c->instance, INSTANCE_VECTORS, c->path, r, e) == 0)
         r = vectors_db_open(c->path, c->instance, &engine->db, e);
     if (r == 0)
-        engine->source = (struct space_source){ .db = engine->db,
-                                                .side_folder = c->side_folder ? side_folder_open(c->side_folder) : -1,
-                                                .has_sketches = engine->sketch_deviations > 0,
-                                                .n_refused = engine->n_sides_refused };
+        open_source(engine, c->side_folder);
     if (r == 0)
         r = keeper_start(engine, &engine->keeper, e);
     if (r < 0) {

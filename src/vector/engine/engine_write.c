@@ -32,6 +32,7 @@ static int run(struct engine *engine, const char *ns, struct write *write, chang
     pthread_rwlock_unlock(&write->space->gate);
     if (r == 0 && write->change.is_dropped)
         side_remove(engine->source.side_folder, write->change.found.id);
+    keeper_note_change(engine->keeper);
     if (write->change.is_dropped || engine_need(engine, write->space) != SPACE_NEEDS_NOTHING)
         keeper_wake(engine->keeper);
     engine_evict(engine, write->space);

@@ -1,5 +1,6 @@
 #include "vector/engine/keeper.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/metrics.h"
 #include "base/thread.h"
 #include "vector/engine/engine.h"
@@ -7,10 +8,12 @@
 #include "vector/engine/sketch.h"
 #include "vector/engine/sketch_recall.h"
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum {
     KEEPER_PRELOAD = 16,      /* namespaces loaded when the store opens, while half the memory is free */
     KEEPER_SWEEP_ROWS = 1000, /* rows of dropped namespaces deleted at a time */
+    KEEPER_NICE = 10,
 };
 
 struct keeper {
@@ -19,6 +22,7 @@ struct keeper {
     pthread_mutex_t lock;
     pthread_cond_t is_changed;
     bool is_wanted, is_working;
+    atomic_bool has_changes; /* since the last quiet moment */
     atomic_bool is_stopping;
 };
 
@@ -283,18 +287,53 @@ static void sweep(struct keeper *k)
             break; /* the next wake tries again */
 }
 
+static int64_t quiet_from_us(struct keeper *k)
+{
+    if (atomic_load(&k->engine->source.is_hurried))
+        return 0;
+    return 1000 * (atomic_load(&k->engine->source.changed_at_ms) + SPACE_QUIET_MS);
+}
+
+/* Under the lock. Until there is work, or a quiet moment after changes. */
+static void sleep_until_work(struct keeper *k)
+{
+    while (!k->is_wanted && !is_stopping(k)) {
+        if (!atomic_load(&k->has_changes))
+            pthread_cond_wait(&k->is_changed, &k->lock);
+        else if (space_is_quiet(&k->engine->source) || !cond_wait_until(&k->is_changed, &k->lock, quiet_from_us(k)))
+            return;
+    }
+}
+
 /* Sleeps until there may be work; false: stopping. */
 static bool wait_for_work(struct keeper *k)
 {
     pthread_mutex_lock(&k->lock);
     k->is_working = false;
     pthread_cond_broadcast(&k->is_changed);
-    while (!k->is_wanted && !is_stopping(k))
-        pthread_cond_wait(&k->is_changed, &k->lock);
+    sleep_until_work(k);
     k->is_wanted = false;
     k->is_working = true;
     pthread_mutex_unlock(&k->lock);
     return !is_stopping(k);
+}
+
+/* What waits for a quiet moment: a change that comes meanwhile has it wait again. The log is folded into the file so
+ * that its rows are read from the mapped file. */
+static void use_quiet_moment(struct keeper *k)
+{
+    if (!space_is_quiet(&k->engine->source) || !atomic_exchange(&k->has_changes, false))
+        return;
+    renew_all(k);
+    if (vectors_db_fold(k->engine->db, NULL) < 0)
+        return; /* the writer folds the log when it has become long */
+}
+
+/* Queries go first. The rows that they wait for are loaded before. */
+static void lower_priority(void)
+{
+    if (setpriority(PRIO_PROCESS, 0, KEEPER_NICE) < 0)
+        return; /* of this thread; it works either way */
 }
 
 static void *keeper_main(void *arg)
@@ -302,12 +341,14 @@ static void *keeper_main(void *arg)
     struct keeper *k = arg;
 
     preload(k);
+    lower_priority();
     sweep_sides(k);
     sweep(k);
     renew_all(k);
     while (wait_for_work(k)) {
         renew_all(k);
         sweep(k);
+        use_quiet_moment(k);
     }
     return NULL;
 }
@@ -320,7 +361,7 @@ int keeper_start(struct engine *engine, struct keeper **ret, struct err *e)
     k->engine = engine;
     k->is_working = true;
     pthread_mutex_init(&k->lock, NULL);
-    pthread_cond_init(&k->is_changed, NULL);
+    cond_init(&k->is_changed);
     r = thread_start(&k->thread, "vector-keeper", keeper_main, k);
     if (r < 0) {
         pthread_cond_destroy(&k->is_changed);
@@ -355,10 +396,24 @@ void keeper_wake(struct keeper *k)
     pthread_mutex_unlock(&k->lock);
 }
 
+/* Wakes the thread for the first change after a quiet moment only. */
+void keeper_note_change(struct keeper *k)
+{
+    atomic_store(&k->engine->source.changed_at_ms, clock_mono_ms());
+    if (atomic_exchange(&k->has_changes, true))
+        return;
+    pthread_mutex_lock(&k->lock);
+    pthread_cond_broadcast(&k->is_changed);
+    pthread_mutex_unlock(&k->lock);
+}
+
 void keeper_wait(struct keeper *k)
 {
+    atomic_store(&k->engine->source.is_hurried, true);
     pthread_mutex_lock(&k->lock);
-    while (k->is_working || k->is_wanted)
+    pthread_cond_broadcast(&k->is_changed);
+    while (k->is_working || k->is_wanted || atomic_load(&k->has_changes))
         pthread_cond_wait(&k->is_changed, &k->lock);
     pthread_mutex_unlock(&k->lock);
+    atomic_store(&k->engine->source.is_hurried, false);
 }

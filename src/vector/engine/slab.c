@@ -204,25 +204,27 @@ size_t slab_n_up_to(const struct slab *s, size_t n, int64_t row)
     return low;
 }
 
-/* Finds the slot of a row of the file among the first n slots. */
-static bool find(const struct slab *s, size_t n, int64_t row, size_t *ret)
+bool slab_find(const struct slab *s, size_t n, int64_t row, size_t *ret)
 {
     return search(s, n - s->n_listed, later_slot, row, ret) || search(s, s->n_listed, listed_slot, row, ret);
 }
 
+void slab_kill_slot(struct slab *s, size_t slot)
+{
+    uint64_t bit = UINT64_C(1) << slot % SLAB_BLOCK_ROWS;
+
+    s->n_dead += !(s->dead[slot / SLAB_BLOCK_ROWS] & bit);
+    s->dead[slot / SLAB_BLOCK_ROWS] |= bit;
+}
+
 bool slab_kill(struct slab *s, int64_t row)
 {
-    uint64_t bit;
-    size_t slot;
+    size_t n_before = s->n_dead, slot;
 
-    if (!find(s, s->n, row, &slot))
+    if (!slab_find(s, s->n, row, &slot))
         return false;
-    bit = UINT64_C(1) << slot % SLAB_BLOCK_ROWS;
-    if (s->dead[slot / SLAB_BLOCK_ROWS] & bit)
-        return false;
-    s->dead[slot / SLAB_BLOCK_ROWS] |= bit;
-    s->n_dead++;
-    return true;
+    slab_kill_slot(s, slot);
+    return s->n_dead > n_before;
 }
 
 void slab_view_take(struct slab *s, struct slab_view *ret)
@@ -250,7 +252,7 @@ bool slab_view_find(const struct slab_view *v, int64_t row, size_t *ret_slot)
 {
     size_t slot;
 
-    if (!v->slab || !find(v->slab, v->n, row, &slot) || !slab_view_is_live(v, slot))
+    if (!v->slab || !slab_find(v->slab, v->n, row, &slot) || !slab_view_is_live(v, slot))
         return false;
     *ret_slot = slot;
     return true;

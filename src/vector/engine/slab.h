@@ -86,11 +86,14 @@ static inline size_t slab_slot_in_order(const struct slab *s, size_t i)
 }
 
 size_t slab_n_up_to(const struct slab *s, size_t n, int64_t row); /* of the first n slots: rows not above the row */
+/* Finds the slot of a row among the first n, dead or not. */
+bool slab_find(const struct slab *s, size_t n, int64_t row, size_t *ret_slot);
 
 /* --- under the owner's lock --- */
 
 void slab_publish(struct slab *s, size_t n); /* the first n slots are now rows */
 bool slab_kill(struct slab *s, int64_t row); /* false: no such row, or it is dead */
+void slab_kill_slot(struct slab *s, size_t slot);
 
 /* The rows of one moment. */
 struct slab_view {

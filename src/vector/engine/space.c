@@ -89,29 +89,62 @@ static int write_rows(struct slab *slab, size_t at, const struct space_op *op, s
     return r;
 }
 
+/* The slots of the change's removed rows, which may be among its own puts. They are searched without the lock, for
+ * which queries wait. free() the array. */
+static size_t find_removed(const struct slab *slab, const struct vectors_db_change *c, size_t **ret)
+{
+    size_t n = 0;
+
+    *ret = xcalloc(c->n_removed + 1, sizeof(**ret));
+    for (size_t i = 0; i < c->n_removed; i++)
+        n += slab_find(slab, slab->n + c->n_puts, c->removed[i], &(*ret)[n]);
+    return n;
+}
+
 /* s->slab and s->is_loaded are changed only by the applying thread, and by loading, which holds the gate exclusively;
  * so they are read here without the lock. */
 static void apply_puts_and_removals(struct space *s, const struct space_op *op)
 {
     const struct vectors_db_change *c = op->change;
     struct slab *slab = s->slab;
+    size_t *removed = NULL, n_removed = 0;
     int r = 0;
 
     if (c->n_puts > 0 && !slab)
         slab = slab_new(c->n_dimensions, s->account);
     if (slab)
         r = write_rows(slab, slab->n, op, NULL);
+    if (slab && r == 0)
+        n_removed = find_removed(slab, c, &removed);
     pthread_mutex_lock(&s->lock);
     s->slab = slab;
     s->id = c->found.id;
     if (r == 0 && slab) {
         slab_publish(slab, slab->n + c->n_puts);
-        for (size_t i = 0; i < c->n_removed; i++)
-            slab_kill(slab, c->removed[i]);
+        for (size_t i = 0; i < n_removed; i++)
+            slab_kill_slot(slab, removed[i]);
     }
     pthread_mutex_unlock(&s->lock);
+    free(removed);
     if (r < 0)
         space_unload(s); /* no memory: the file has the change, and the next query reports the error */
+}
+
+/* Returning a slab's memory takes a while, so that is done without the lock. */
+static void forget_slab(struct space *s, bool is_loaded)
+{
+    struct slab *slab;
+
+    columns_forget(&s->columns);
+    pthread_mutex_lock(&s->lock);
+    slab = s->slab;
+    s->slab = NULL;
+    s->is_loaded = is_loaded;
+    s->id = 0;
+    s->side = (struct side_state){ 0 };
+    s->side_wait_n = 0;
+    pthread_mutex_unlock(&s->lock);
+    slab_unref(slab);
 }
 
 static void apply(struct space *s, const struct space_op *op)
@@ -123,17 +156,10 @@ static void apply(struct space *s, const struct space_op *op)
     }
     if (!s->is_loaded || op->change->found.id == 0)
         return;
-    if (!op->change->is_dropped) {
+    if (op->change->is_dropped)
+        forget_slab(s, true);
+    else
         apply_puts_and_removals(s, op);
-        return;
-    }
-    columns_forget(&s->columns);
-    pthread_mutex_lock(&s->lock);
-    s->slab = slab_unref(s->slab);
-    s->id = 0;
-    s->side = (struct side_state){ 0 };
-    s->side_wait_n = 0;
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* Applies the first change in line; releases the line's lock while the change is applied. */
@@ -271,13 +297,7 @@ int space_load(struct space *s, const struct space_source *from, struct err *e)
 
 void space_unload(struct space *s)
 {
-    columns_forget(&s->columns);
-    pthread_mutex_lock(&s->lock);
-    s->slab = slab_unref(s->slab);
-    s->is_loaded = false;
-    s->id = 0;
-    s->side = (struct side_state){ 0 };
-    pthread_mutex_unlock(&s->lock);
+    forget_slab(s, false);
 }
 
 bool space_is_loaded(struct space *s)

@@ -15,13 +15,23 @@
 
 struct metric;
 
+enum {
+    SPACE_STEP_ROWS = 4096, /* a replacement lets changes wait once no more rows have changed meanwhile */
+    SPACE_QUIET_MS = 1000,
+};
+
 /* Where rows are read from. */
 struct space_source {
     struct vectors_db *db; /* borrowed */
     int side_folder;       /* -1: none */
     bool has_sketches;
-    struct metric *n_refused; /* side files that were missing, damaged or of another state */
+    struct metric *n_refused;           /* side files that were missing, damaged or of another state */
+    atomic_int_least64_t changed_at_ms; /* clock_mono_ms() of the last change of any namespace */
+    atomic_bool is_hurried;             /* do not wait for a quiet moment */
 };
+
+/* No namespace has changed for a while: time for work that would take turns with changes at the disk. */
+bool space_is_quiet(const struct space_source *from);
 
 /* A change on its way, on its caller's stack. */
 struct space_op {
@@ -50,7 +60,8 @@ struct space {
     int64_t id;        /* in the file; 0: there is no such namespace, or it is not loaded */
     struct slab *slab; /* owned reference; NULL: no rows */
     struct side_state side;
-    size_t side_wait_n; /* rows before the next try to write the side file */
+    size_t side_wait_n;      /* rows before the next try to write the side file */
+    size_t most_waited_rows; /* the most rows that a space_replace() copied or removed while changes waited */
 
     struct scan_batcher batcher;
     struct columns columns;
@@ -109,4 +120,4 @@ int space_side_load(const struct space_source *from, const struct vectors_db_spa
 /* Kills the rows of a complete slab that vectors.db has no longer. -ESTALE: the slab lacks a row. */
 int space_side_settle(const struct space_source *from, const struct vectors_db_space *of, struct slab *slab,
                       struct err *e) MUST_CHECK;
-bool space_side_is_due(const struct space *s); /* under the lock */
+bool space_side_is_due(const struct space *s, const struct space_source *from); /* under the lock */

@@ -1,13 +1,14 @@
 #include "vector/engine/lists.h"
 #include "vector/engine/sketch.h"
 #include "vector/engine/space.h"
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     RENEW_LEAST_DEAD = 1024, /* fewer gaps are not worth a copy */
     RENEW_DEAD_SHARE = 4,    /* compaction when one row in RENEW_DEAD_SHARE is dead */
     RENEW_LATER_SHARE = 5,   /* new lists when there is one newer row to RENEW_LATER_SHARE rows in lists */
     RENEW_TRIED_SHARE = 2,   /* lists that were useless are tried again once there are half as many rows more */
-    RENEW_AFTER = 4096,      /* about this many rows are left to copy while changes wait */
 };
 
 double space_recall(struct space *s)
@@ -75,7 +76,7 @@ static enum space_need need_of(const struct space *s, const struct space_source 
         return order;
     if (from->has_sketches && wants_sketches(slab))
         return SPACE_NEEDS_SKETCHES;
-    if (from->side_folder >= 0 && space_side_is_due(s))
+    if (from->side_folder >= 0 && space_side_is_due(s, from))
         return SPACE_NEEDS_SIDE;
     return slab->n_sketched > 0 && slab->n_sketched >= 2 * slab->n_measured ? SPACE_NEEDS_RECALL : order;
 }
@@ -141,42 +142,81 @@ static int copy_slots(struct slab *fresh, const struct slab *old, size_t from, s
     return r;
 }
 
-static size_t n_now(struct space *s, const struct slab *slab)
+/* What of the old slab's changes since the view the fresh one has. */
+struct carrying {
+    struct space *space;
+    struct slab *old, *fresh;
+    size_t at;      /* slots of the old slab that are copied */
+    uint64_t *done; /* owned; its dead rows that are dead in the fresh one, or not in it */
+    size_t n_done;  /* words */
+};
+
+static void begin_carrying(struct carrying *c, struct space *s, const struct slab_view *view, struct slab *fresh)
 {
-    size_t n;
+    *c = (struct carrying){ .space = s, .old = view->slab, .fresh = fresh, .at = view->n };
+    c->n_done = slab_n_words(view->n);
+    c->done = xcalloc(c->n_done + 1, sizeof(*c->done));
+    for (size_t i = 0; view->live && i < c->n_done; i++)
+        c->done[i] = ~view->live[i];
+    if (view->live && view->n % SLAB_BLOCK_ROWS)
+        c->done[c->n_done - 1] &= ~(~UINT64_C(0) << view->n % SLAB_BLOCK_ROWS);
+}
+
+/* The old slab's dead rows of this moment, and how many rows it has; 0: the space has another slab by now. */
+static size_t look(const struct carrying *c, uint64_t **ret_dead)
+{
+    struct space *s = c->space;
+    size_t n = 0;
 
     pthread_mutex_lock(&s->lock);
-    n = s->slab == slab ? slab->n : 0;
+    if (s->slab == c->old) {
+        n = c->old->n;
+        *ret_dead = xcalloc(slab_n_words(n) + 1, sizeof(uint64_t));
+        memcpy(*ret_dead, c->old->dead, slab_n_words(n) * sizeof(uint64_t));
+    }
     pthread_mutex_unlock(&s->lock);
     return n;
 }
 
-/* Copies the rows appended while the fresh slab was made, except the last few. */
-static int catch_up(struct space *s, struct slab *fresh, const struct slab *old, size_t *at)
+static size_t kill_word(const struct carrying *c, size_t word, uint64_t bits)
 {
-    size_t n;
-    int r = 0;
+    size_t n = (size_t)__builtin_popcountll(bits);
 
-    while (r == 0 && (n = n_now(s, old)) > *at + RENEW_AFTER) {
-        r = copy_slots(fresh, old, *at, n);
-        *at = n;
-    }
-    return r;
+    for (; bits; bits &= bits - 1)
+        slab_kill(c->fresh, slab_row(c->old, word * SLAB_BLOCK_ROWS + (size_t)__builtin_ctzll(bits)));
+    return n;
 }
 
-/* Kills the rows that died after the view was taken. */
-static void kill_again(struct slab *fresh, const struct slab_view *view, const struct slab *old)
+/* Kills the rows that have died, and takes ownership of `dead`. Returns how many. */
+static size_t kill_again(struct carrying *c, uint64_t *dead, size_t n_words)
 {
-    for (size_t i = 0; i < slab_n_words(old->n); i++) {
-        size_t base = i * SLAB_BLOCK_ROWS;
-        uint64_t bits = old->dead[i];
+    size_t n = 0;
 
-        if (base < view->n && view->live)
-            bits &= base + SLAB_BLOCK_ROWS <= view->n ? view->live[i]
-                                                      : view->live[i] | ~UINT64_C(0) << view->n % SLAB_BLOCK_ROWS;
-        for (; bits; bits &= bits - 1)
-            slab_kill(fresh, slab_row(old, base + (size_t)__builtin_ctzll(bits)));
+    for (size_t i = 0; i < n_words; i++)
+        n += kill_word(c, i, i < c->n_done ? dead[i] & ~c->done[i] : dead[i]);
+    free(c->done);
+    c->done = dead;
+    c->n_done = n_words;
+    return n;
+}
+
+/* Copies and kills what has changed until now; *ret_n is how many rows that were. */
+static int carry(struct carrying *c, size_t *ret_n)
+{
+    uint64_t *dead = NULL;
+    size_t n = look(c, &dead);
+    int r;
+
+    if (n == 0)
+        return -ESTALE;
+    r = copy_slots(c->fresh, c->old, c->at, n);
+    if (r < 0) {
+        free(dead);
+        return r;
     }
+    *ret_n = n - c->at + kill_again(c, dead, slab_n_words(n));
+    c->at = n;
+    return 0;
 }
 
 /* No change is applied between begin and end, so the old slab does not change. */
@@ -199,36 +239,42 @@ static void end_exchange(struct space *s)
     pthread_rwlock_unlock(&s->gate);
 }
 
-static int exchange(struct space *s, const struct slab_view *view, struct slab *fresh, size_t at)
+/* The last part, which changes wait for. */
+static int exchange(struct space *s, struct carrying *c)
 {
-    struct slab *old = view->slab;
+    struct slab *old;
+    size_t n = 0;
     int r;
 
-    if (n_now(s, old) == 0)
-        return -ESTALE;
-    r = copy_slots(fresh, old, at, old->n);
+    r = carry(c, &n);
     if (r < 0)
         return r;
-    kill_again(fresh, view, old);
+    s->most_waited_rows = MAX(s->most_waited_rows, n);
     pthread_mutex_lock(&s->lock);
-    slab_unref(s->slab);
-    s->slab = slab_ref(fresh);
+    old = s->slab;
+    s->slab = slab_ref(c->fresh);
     pthread_mutex_unlock(&s->lock);
-    columns_forget(&s->columns);
+    slab_unref(old); /* the view has another reference */
     return 0;
 }
 
 int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh)
 {
-    size_t at = view->n;
-    int r;
+    struct carrying c;
+    size_t n = SIZE_MAX;
+    int r = 0;
 
-    r = catch_up(s, fresh, view->slab, &at);
+    begin_carrying(&c, s, view, fresh);
+    while (r == 0 && n > SPACE_STEP_ROWS)
+        r = carry(&c, &n);
     if (r == 0) {
         begin_exchange(s);
-        r = exchange(s, view, fresh, at);
+        r = exchange(s, &c);
         end_exchange(s);
     }
+    if (r == 0)
+        columns_forget(&s->columns);
+    free(c.done);
     slab_unref(fresh);
     return r;
 }

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "base/metrics.h"
 #include "vector/engine/space.h"
 #include "vector/engine/sketch.h"
@@ -5,8 +6,9 @@
 #include <string.h>
 
 enum {
-    SIDE_STEP_CHUNKS = 8, /* written before the mark is noted */
-    SIDE_STALE_SHARE = 4, /* a file is made anew when one of its rows in this many is gone */
+    SIDE_STEP_CHUNKS = 8,       /* written before the mark is noted */
+    SIDE_BACKLOG_ROWS = 262144, /* beyond it, rows are saved without a quiet moment */
+    SIDE_STALE_SHARE = 4,       /* a file is made anew when one of its rows in this many is gone */
     SIDE_WAIT_ROWS = SIDE_STEP_CHUNKS * SIDE_CHUNK_ROWS, /* after a failure the next try waits for as many rows */
 };
 
@@ -165,14 +167,21 @@ static bool is_stale(const struct side_state *state, size_t n_in_memory)
     return n_rows > n_in_memory + MAX((size_t)SIDE_CHUNK_ROWS / SIDE_STALE_SHARE, n_in_memory / SIDE_STALE_SHARE);
 }
 
-bool space_side_is_due(const struct space *s)
+bool space_side_is_due(const struct space *s, const struct space_source *from)
 {
-    size_t n_in_memory;
+    size_t n_in_memory, n_wanted = SIDE_BACKLOG_ROWS;
 
     if (!s->slab || s->slab->n < s->side_wait_n)
         return false;
+    if (space_is_quiet(from))
+        n_wanted = SIDE_CHUNK_ROWS;
     n_in_memory = s->side.n_chunks > 0 ? slab_n_up_to(s->slab, s->slab->n, s->side.last_row) : 0;
-    return s->slab->n - n_in_memory >= SIDE_CHUNK_ROWS || is_stale(&s->side, n_in_memory);
+    return s->slab->n - n_in_memory >= n_wanted || is_stale(&s->side, n_in_memory);
+}
+
+bool space_is_quiet(const struct space_source *from)
+{
+    return atomic_load(&from->is_hurried) || clock_mono_ms() >= atomic_load(&from->changed_at_ms) + SPACE_QUIET_MS;
 }
 
 static struct side_state state_now(struct space *s)
