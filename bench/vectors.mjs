@@ -9,6 +9,7 @@ import http from 'node:http';
 import { emit, median, quantile } from './lib/measure.mjs';
 import { bench, hearth, residentBytes } from './lib/programs.mjs';
 import { engine, measureSets, readRows } from './lib/vector_engine.mjs';
+import { measureLive } from './lib/vector_live.mjs';
 import { writeSet } from './lib/vector_sets.mjs';
 import { dimensions, hnswlib, indexLance, lance, sqliteVec, topK } from './lib/vector_yardsticks.mjs';
 
@@ -207,5 +208,6 @@ await bench(async () => {
         storeRows(what, turns, service, peers, size);
         peers.forEach((peer) => peer.close());
         await service.h.terminate();
+        await measureLive(what, all, n);
     }
 });

@@ -6,14 +6,13 @@
 #include "vector/engine/sketch_scan.h"
 #include "vector/vector_check.h"
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 
 enum {
     QUERY_DEPTH = 32,        /* at least this many of the best rows by codes are scored from their floats */
     QUERY_WIDE_DEPTH = 4096, /* the depth when codes do not separate the best rows from the rest */
     QUERY_LISTS_TOP = 64,    /* lists are tuned for the nearest ten: for more hits than this all rows are scanned */
-    QUERY_TRIES = 4,         /* no change is applied during the last try */
+    QUERY_TRIES = 8,         /* no change is applied during the last try, which changes have to wait for */
 };
 
 /* One try to answer a query. */
@@ -301,6 +300,21 @@ static int search_try(struct search *s, struct arena *a, struct vector_hits *ret
     return r;
 }
 
+/* The file shows a change before memory does: the next try comes after it. */
+static int search_until_fresh(struct search *s, struct arena *a, struct vector_hits *ret, struct err *e)
+{
+    int r = ENGINE_STALE;
+
+    for (int i = 1; r == ENGINE_STALE && i <= QUERY_TRIES; i++) {
+        uint64_t n_seen = space_n_applied(s->space);
+
+        r = search_try(s, a, ret, i == QUERY_TRIES, e);
+        if (r == ENGINE_STALE)
+            space_await_change(s->space, n_seen);
+    }
+    return r;
+}
+
 int engine_query(struct vectors *v, const struct net_wait *wait, const char *ns, const struct vector_query *q,
                  struct arena *a, struct vector_hits *ret, struct err *e)
 {
@@ -316,12 +330,7 @@ int engine_query(struct vectors *v, const struct net_wait *wait, const char *ns,
     if (q->text)
         s.n_wanted = MAX(s.n_wanted, (size_t)HYBRID_DEPTH);
     s.space = engine_take(s.engine, ns);
-    r = ENGINE_STALE;
-    for (int i = 1; r == ENGINE_STALE && i <= QUERY_TRIES; i++) {
-        if (i > 1)
-            sched_yield(); /* lets the thread run that has changed the file but not yet memory */
-        r = search_try(&s, a, &hits, i == QUERY_TRIES, e);
-    }
+    r = search_until_fresh(&s, a, &hits, e);
     engine_give_back(s.engine, s.space);
     if (r == ENGINE_STALE)
         return err_set(e, -EUCLEAN, "STORE_DAMAGED", "the vector database lacks rows of namespace %s", ns);

@@ -176,6 +176,7 @@ static void apply_first(struct space *s)
     if (!s->first)
         s->last = NULL;
     s->is_applying = false;
+    s->n_applied++;
     op->is_applied = true;
     pthread_cond_broadcast(&s->line_moved);
 }
@@ -194,6 +195,24 @@ void space_settle(struct space *s, struct space_op *op, bool is_stored)
         else
             pthread_cond_wait(&s->line_moved, &s->line_lock);
     }
+    pthread_mutex_unlock(&s->line_lock);
+}
+
+uint64_t space_n_applied(struct space *s)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&s->line_lock);
+    n = s->n_applied;
+    pthread_mutex_unlock(&s->line_lock);
+    return n;
+}
+
+void space_await_change(struct space *s, uint64_t n_seen)
+{
+    pthread_mutex_lock(&s->line_lock);
+    while (s->first && s->n_applied == n_seen)
+        pthread_cond_wait(&s->line_moved, &s->line_lock);
     pthread_mutex_unlock(&s->line_lock);
 }
 

@@ -50,10 +50,11 @@ struct space {
     atomic_size_t *account; /* borrowed */
 
     pthread_rwlock_t gate;
-    pthread_mutex_t line_lock; /* of the line and is_applying */
+    pthread_mutex_t line_lock; /* of the line, is_applying and n_applied */
     pthread_cond_t line_moved;
     struct space_op *first, *last; /* expected, not yet applied */
     bool is_applying;
+    uint64_t n_applied;
 
     pthread_mutex_t lock; /* of the members below */
     bool is_loaded;
@@ -75,6 +76,12 @@ void space_op_clear(struct space_op *op);
 void space_expect(struct space *s, struct space_op *op);
 /* Call it for every op, even without a space_expect(). */
 void space_settle(struct space *s, struct space_op *op, bool is_stored);
+
+/* How many changes were applied, or failed, so far. */
+uint64_t space_n_applied(struct space *s);
+/* Waits until there are more than n_seen, or none is on its way: what the file shows before memory does is on its way
+ * then. */
+void space_await_change(struct space *s, uint64_t n_seen);
 
 /* With the gate held exclusively. */
 int space_load(struct space *s, const struct space_source *from, struct err *e) MUST_CHECK;
