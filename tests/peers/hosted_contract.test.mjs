@@ -60,18 +60,16 @@ async function check(env, explained, more = []) {
 const time = 'without the column attempt a lease is known by its time', dirty = 'without the column is_dirty new data of a finished row is not seen';
 const large = 'the face takes bodies of 4 MiB at most', schema = 'the face serves the schema public only';
 const onFace = {
-    many_leases_are_renewed_at_once_and_the_lost_ones_told: time, a_claim_locks_the_row_and_raises_the_attempt: time,
-    a_stale_lease_is_taken_over_and_its_holder_is_fenced_off: time, the_same_machine_is_fenced_by_the_attempt_alone: time,
+    many_leases_are_renewed_at_once_and_the_lost_ones_told: time, the_same_machine_is_fenced_by_the_attempt_alone: time,
     a_heartbeat_keeps_a_lease_from_going_stale: time, repeating_complete_is_a_success_that_changes_nothing: time,
-    fail_counts_names_the_machine_and_frees_the_row: time, a_machine_that_failed_does_not_claim_again_and_another_does: time,
-    three_failed_machines_quarantine_a_row_until_it_is_replayed: time, release_gives_the_row_back_as_if_it_had_not_been_tried: time,
+    fail_counts_names_the_machine_and_frees_the_row: time,
     new_data_makes_a_finished_row_dirty_and_rearm_sets_it_to_work: dirty, data_that_changes_under_a_holder_leaves_the_row_dirty_after_it: dirty,
     claimable_lists_what_this_machine_could_claim_oldest_of_the_newest_first: dirty, rows_of_work_are_columns_too: dirty,
     a_result_and_a_message_are_bounded: large,
     a_declared_table_is_published: 'the face does not serve the lists of its tables',
     a_table_may_have_any_name_in_quotes: schema, a_user_table_reports_its_events_under_its_name: schema,
     raw_data_is_bounded: large, a_patch_changes_what_it_names_and_nothing_else: dirty,
-    waiting_rows_are_counted_by_their_owner_and_what_holds_them_up: time, claim_task_answers_who_holds_the_row: time,
+    waiting_rows_are_counted_by_their_owner_and_what_holds_them_up: time,
     complete_task_stores_any_json_and_only_for_the_holder: time,
     what_only_moves_a_lease_is_reported_as_such: 'of such a change the face tells the key of the old row only',
     a_query_is_bounded: 'the face takes 256 conditions', a_reply_is_bounded: 'the face gives 200 columns',
