@@ -126,7 +126,7 @@ void task_run_advance(struct tasks *t, struct task_run *run);
 struct task_run *task_run_enter(struct tasks *t, const struct task_run_key *key);
 void task_run_exit(struct tasks *t, struct task_run *run, bool has_taken);
 
-/* ---- want.c: no agent can be started now ---- */
+/* ---- want.c: no task can be started now ---- */
 
 struct task_want { /* guarded */
     bool is_resting, is_probing;

@@ -73,7 +73,7 @@ static void rest(struct tasks *t, const struct rests *rests, const char *why)
     w->is_probing = false;
     pthread_mutex_unlock(&t->mutex);
     if (has_to_log)
-        log_warn("tasks", NULL, "no agent can be started now, tasks wait: %s", LOG_Q(why));
+        log_warn("tasks", NULL, "no task can be started now, tasks wait: %s", LOG_Q(why));
     if (is_longer)
         loop_post(t->config.loop, start_timer, t);
 }

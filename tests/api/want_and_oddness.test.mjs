@@ -24,7 +24,7 @@ test('without descriptors no agent starts, no row fails, and the log has one lin
     const usual = /Max open files +(\d+)/.exec(readFileSync(`/proc/${h.pid}/limits`, 'utf8'))[1];
     execFileSync('prlimit', ['--pid', String(h.pid), `--nofile=${free[2]}:`]);
     const ids = (await sqlite(backendFile(h), `INSERT INTO svc_activities (app_id, raw_data) VALUES ${Array.from({ length: 5 }, () => `('${app}', '{}')`)} RETURNING id`)).map((row) => row.id);
-    const told = () => linesOf(h, from).filter((line) => /no agent can be started/.test(line));
+    const told = () => linesOf(h, from).filter((line) => /no task can be started/.test(line));
     await until(() => told().length > 0, { what: 'the log says so' });
     const rows = await sqlite(backendFile(h), `SELECT DISTINCT status, attempted_by, attempt FROM svc_activities WHERE id IN ('${ids.join("','")}')`);
     assert.deepEqual(rows, [{ status: 'pending', attempted_by: '[]', attempt: 0 }], 'no attempt is counted');
@@ -59,7 +59,7 @@ for (const sandbox of ['none', 'standard']) test(`an agent that gets no process 
     for (const pid of first)
         execFileSync('prlimit', ['--pid', pid, '--nproc=0:'], { uid: serviceUid, gid: serviceUid });     // `ulimit -u` of the service, when others have used it up
     writeFileSync(door, 'go\n');
-    await until(() => h.log.slice(from).some((line) => /no agent can be started now/.test(line)), { what: 'the log says so' });
+    await until(() => h.log.slice(from).some((line) => /no task can be started now/.test(line)), { what: 'the log says so' });
     await until(() => shellAndChild(door)?.[0] !== first[0] && shellAndChild(door), { what: 'the agent runs again' });
     const [row] = await sqlite(backendFile(h), `SELECT attempted_by, retry_count FROM svc_activities WHERE id = '${id}'`);
     assert.deepEqual(row, { attempted_by: '[]', retry_count: 0 });
