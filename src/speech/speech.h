@@ -40,6 +40,7 @@ struct speech_request {
     struct slice text;                       /* valid UTF-8, at most LIMIT_SPEECH_TEXT characters */
     const char *text_name;                   /* the field that it came in, for refusals */
     const char *provider, *voice, *language; /* NULL or "": as configured */
+    bool is_voice_optional;                  /* a voice that the provider does not have counts as none */
     const char *model;                       /* NULL or "": the provider's own; no engine of this machine has any */
     double speed;                            /* 0.5 to 2.0 */
     enum speech_format format;

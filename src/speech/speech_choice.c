@@ -86,6 +86,8 @@ static int choose_engine_voice(struct choice *c, const char *wanted, struct err 
 
     if (r < 0)
         return r;
+    if (wanted && c->request->is_voice_optional && !engine->has_voice(&known, wanted))
+        wanted = NULL;
     if (wanted) {
         c->target.voice = arena_strdup(c->arena, wanted);
         return engine->has_voice(&known, wanted)
@@ -188,6 +190,8 @@ static int choose_account_voice(struct choice *c, const char *wanted, struct err
                       : is_given(acc->model)      ? acc->model
                                                   : acc->service->model;
     c->target.language = c->language;
+    if (wanted && c->request->is_voice_optional && known.n > 0 && !find_voice(&known, wanted))
+        wanted = NULL;
     if (wanted)
         return take_wanted(c, &known, wanted, e);
     voice = voice_for(&known, c->language);

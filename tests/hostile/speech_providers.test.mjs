@@ -173,6 +173,14 @@ for (const provider of ['generic-openai', 'deepgram', 'whispercpp'])
         }
     });
 
+test('a transcript has at most 1 MiB', async () => {
+    const most = (1 << 20) - 1;
+    speak = (socket) => socket.end(responseBytes({ text: 'x'.repeat(most) }));
+    assert.equal((await transcribe('generic-openai')).body.text.length, most);
+    speak = (socket) => socket.end(responseBytes({ text: 'x'.repeat(most + 1) }));
+    failed(await transcribe('generic-openai'), 'generic-openai', 'one byte more');
+});
+
 test('times that no recording can have are brought into it', async () => {
     const words = [{ word: 'one', start: -5, end: 1e300 }, { word: 'two', start: 9, end: 3 }, { word: '', start: 0, end: 1 }, { word: 5 }, { word: 'three', start: 'x' }];
     speak = (socket) => socket.end(responseBytes({ text: 'one two', duration: 1e308, words, segments: [{ text: 'one two', start: 1e300, end: -1 }, { text: 7 }, 8] }));

@@ -1,13 +1,13 @@
 // Providers of speech over HTTP: doubles written after the references of the field, aimock as an independent one, OpenAI's client before Hearth, and Hearth as
 // the provider of another Hearth.
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { LLMock } from '@copilotkit/aimock';
 import OpenAI, { toFile } from 'openai';
-import { startHearth } from '../api/harness.mjs';
+import { startHearth, until } from '../api/harness.mjs';
 import { admin, newApp, newKey, refused, refusedFields, silentWav } from '../api/kit.mjs';
 import { judge, wordErrorRate, wordsOf } from '../api/sound.mjs';
 import { addSpeech, kinds, speechDouble, tone, wav } from './speech_double.mjs';
@@ -117,6 +117,21 @@ test('whisper, Deepgram and OpenAI hear, with the times of words', async (t) => 
         assert.equal((await client.audio.transcriptions.create({ model: name, file: await toFile(silentWav, 'a.wav') })).text, command);
         refusedFields(await app('POST', `/sdk/stt/transcribe?provider=${name}&phrases=open`, silentWav), 'phrases');
     }
+});
+
+test('a voice of OpenAI is that of the provider that `model` names, where it has it', async (t) => {
+    const own = await newKey(h), client = new OpenAI({ apiKey: own.key, baseURL: `${h.url}/v1`, maxRetries: 0 });
+    const voices = { openai: ['nova', 'compatible/nova'], azure: ['nova', 'cloudy/en-US-AvaNeural'] };
+    for (const [kind, [voice, spoke]] of Object.entries(voices)) {
+        const model = spoke.split('/')[0];
+        await addSpeech(h, await speechDouble(t, kind), model);
+        const speech = await client.audio.speech.create({ model, voice, input: 'It works.', response_format: 'wav' });
+        assert.equal(speech.headers.get('x-hearth-voice'), spoke);
+        await speech.arrayBuffer();
+    }
+    const local = await client.audio.speech.create({ model: 'flite_local', voice: 'nova', input: 'It works.', response_format: 'wav' });
+    assert.equal(local.headers.get('x-hearth-voice'), 'flite_local/rms');
+    await local.arrayBuffer();
 });
 
 test('aimock speaks and hears', async (t) => {
@@ -232,6 +247,15 @@ samples = b''.join(struct.pack('<h', round(8000 * math.sin(i / 8))) for i in ran
 sys.stdout.buffer.write(b'RIFF' + struct.pack('<I', 36 + 2 * n) + b'WAVEfmt ' + struct.pack('<IHHIIHH', 16, 1, 1, 22050, 44100, 2, 16) + b'data' + struct.pack('<I', 2 * n) + samples)
 `;
 
+// Whose arguments name this file; python runs the program.
+const processesOf = (path) => readdirSync('/proc').filter((pid) => {
+    try {
+        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, 2).includes(path);
+    } catch {
+        return false;
+    }
+});
+
 test('piper as a program of this machine speaks, in the sandbox, one process for a sentence', async (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'piper '));
     t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -245,7 +269,7 @@ test('piper as a program of this machine speaks, in the sandbox, one process for
     }
     writeFileSync(join(folder, 'no_VOICE.onnx'), 'model');
     const own = await startHearth({ t, settings: { 'speech.piper': program, 'speech.timeout_s': 5 } });
-    const call = own.asApp(await newApp(own, {}, ['tts.generate']));
+    const appOfPiper = await newApp(own, {}, ['tts.generate']), call = own.asApp(appOfPiper);
     const mine = async () => (await call('GET', '/sdk/tts/providers')).body.providers.find(({ id }) => id === 'piper_local');
     const before = await mine();
     assert.deepEqual([before.configured, before.type], [false, 'local']);
@@ -262,5 +286,13 @@ test('piper as a program of this machine speaks, in the sandbox, one process for
     refused(await call('POST', '/sdk/tts', { text, voice: 'en_US-broken-low' }), 502, 'SPEECH_FAILED', /piper_local: it sent nothing.*the model cannot be loaded/);
     refused(await call('POST', '/sdk/tts', { text, voice: 'en_US-curious-low' }), 502, 'SPEECH_FAILED', /piper_local: /);
     refused(await call('POST', '/sdk/tts', { text, voice: 'en_US-hangs-low' }), 502, 'SPEECH_FAILED', /piper_local: it took longer than 5 s/);
+    const running = () => processesOf(program).length, gone = new AbortController();
+    await until(() => running() === 0, { what: 'the program of the failed sentence has ended' });
+    const left = fetch(`${own.url}/sdk/tts`, { method: 'POST', signal: gone.signal, headers: { 'content-type': 'application/json', 'x-app-id': appOfPiper },
+        body: JSON.stringify({ text: 'Somebody leaves.', voice: 'en_US-hangs-low' }) }).catch(() => null);
+    await until(() => running() > 0, { what: 'the program runs' });
+    gone.abort();
+    await left;
+    await until(() => running() === 0, { what: 'the program has ended with its client' });
     refusedFields(await call('POST', '/sdk/tts', { text, provider: 'piper_local', voice: '../piper' }), 'voice');
 });

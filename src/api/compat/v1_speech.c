@@ -87,6 +87,9 @@ static void choose_voice(const struct request *req, const char *name, struct spe
         wanted->voice = name + provider.n + 1;
     } else if (!is_of_openai(name)) {
         wanted->voice = name;
+    } else if (wanted->provider) { /* which may be OpenAI, or a server with its names */
+        wanted->voice = name;
+        wanted->is_voice_optional = true;
     }
 }
 
