@@ -273,6 +273,8 @@ enum {
     LIMIT_BACKEND_JSON_BYTES = 8 << 20,          /* one JSON value as jsonb prints it, with blanks and whole numbers */
     LIMIT_BACKEND_ROW_BYTES = 32 << 20,          /* one row of a database */
     LIMIT_BACKEND_ATTEMPTS = 6,                  /* of a statement that may be repeated */
+    LIMIT_BACKEND_SHAPES = 256,                  /* tables whose columns are kept; the oldest makes room */
+    LIMIT_BACKEND_SHAPE_MS = 250,                /* how long the columns of a table are kept */
     LIMIT_HOSTED_PATH = 16 << 10,                /* path and query of one request to the hosted service */
     LIMIT_HOSTED_SCAN_ROWS = 20000,              /* read at most to count what waits in one table of a project */
     LIMIT_EVENT_IMAGE = LIMIT_BACKEND_ROW_BYTES, /* one row in an event as JSON; a change of a larger one is a gap */

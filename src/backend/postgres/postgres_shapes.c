@@ -1,6 +1,7 @@
 #include "backend/postgres/postgres_shapes.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,15 +9,15 @@
 #include <sys/queue.h>
 
 struct kept {
-    LIST_ENTRY(kept) links;
+    TAILQ_ENTRY(kept) links;
     struct arena *arena; /* owned; holds the shape */
     struct table_shape shape;
     int64_t read_ms; /* clock_mono_ms() */
 };
 
 struct postgres_shapes {
-    pthread_mutex_t lock; /* guards the members below */
-    LIST_HEAD(kept_list, kept) all;
+    pthread_mutex_t lock;            /* guards the members below */
+    TAILQ_HEAD(kept_list, kept) all; /* the newest first */
     size_t n;
     int64_t forgotten_ms; /* clock_mono_ms() of the last postgres_shapes_forget() */
 };
@@ -26,7 +27,7 @@ struct postgres_shapes *postgres_shapes_new(void)
     struct postgres_shapes *s = xcalloc(1, sizeof(*s));
 
     pthread_mutex_init(&s->lock, NULL);
-    LIST_INIT(&s->all);
+    TAILQ_INIT(&s->all);
     return s;
 }
 
@@ -48,10 +49,10 @@ static void copy(struct arena *a, const struct table_shape *from, struct table_s
 
 static struct kept *find(struct postgres_shapes *s, const char *table)
 {
-    struct kept *k = LIST_FIRST(&s->all);
+    struct kept *k = TAILQ_FIRST(&s->all);
 
     while (k && strcmp(k->shape.table, table) != 0)
-        k = LIST_NEXT(k, links);
+        k = TAILQ_NEXT(k, links);
     return k;
 }
 
@@ -59,7 +60,7 @@ static void drop(struct postgres_shapes *s, struct kept *k)
 {
     if (!k)
         return;
-    LIST_REMOVE(k, links);
+    TAILQ_REMOVE(&s->all, k, links);
     s->n--;
     arena_free(k->arena);
     free(k);
@@ -72,7 +73,7 @@ static void put(struct postgres_shapes *s, const struct table_shape *shape, int6
     k->arena = arena_new_sized(1024);
     k->read_ms = read_ms;
     copy(k->arena, shape, &k->shape);
-    LIST_INSERT_HEAD(&s->all, k, links);
+    TAILQ_INSERT_HEAD(&s->all, k, links);
     s->n++;
 }
 
@@ -82,8 +83,8 @@ struct postgres_shapes *postgres_shapes_free(struct postgres_shapes *s)
 {
     if (!s)
         return NULL;
-    while (!LIST_EMPTY(&s->all))
-        drop(s, LIST_FIRST(&s->all));
+    while (!TAILQ_EMPTY(&s->all))
+        drop(s, TAILQ_FIRST(&s->all));
     pthread_mutex_destroy(&s->lock);
     free(s);
     return NULL;
@@ -96,7 +97,7 @@ bool postgres_shapes_find(struct postgres_shapes *s, const char *table, struct a
 
     pthread_mutex_lock(&s->lock);
     k = find(s, table);
-    is_fresh = k && clock_mono_ms() - k->read_ms < SHAPES_FRESH_MS;
+    is_fresh = k && clock_mono_ms() - k->read_ms < LIMIT_BACKEND_SHAPE_MS;
     if (is_fresh)
         copy(a, &k->shape, ret);
     pthread_mutex_unlock(&s->lock);
@@ -108,8 +109,8 @@ void postgres_shapes_keep(struct postgres_shapes *s, const struct table_shape *s
     pthread_mutex_lock(&s->lock);
     if (began_ms > s->forgotten_ms) {
         drop(s, find(s, shape->table));
-        if (s->n == SHAPES_MAX)
-            drop(s, LIST_FIRST(&s->all));
+        if (s->n == LIMIT_BACKEND_SHAPES)
+            drop(s, TAILQ_LAST(&s->all, kept_list));
         put(s, shape, began_ms);
     }
     pthread_mutex_unlock(&s->lock);

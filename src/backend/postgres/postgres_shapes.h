@@ -1,13 +1,12 @@
 /* The shapes of tables with columns of their own, kept for a moment: one request of the face asks for the shape of its
  * table more than once, and a busy table's shape is read a few times a second instead of with every request. Another
- * program may change a table at any time, so a kept shape is only believed for SHAPES_FRESH_MS, and a statement that
- * fails with one is tried again with the shape as it is now. Any thread.
+ * program may change a table at any time, so a kept shape is only believed for LIMIT_BACKEND_SHAPE_MS, and a statement
+ * that fails with one is tried again with the shape as it is now. Of more than LIMIT_BACKEND_SHAPES the oldest is
+ * dropped. Any thread.
  */
 #pragma once
 
 #include "backend/query.h"
-
-enum { SHAPES_MAX = 256, SHAPES_FRESH_MS = 250 };
 
 struct postgres_shapes;
 struct postgres_shapes *postgres_shapes_new(void);

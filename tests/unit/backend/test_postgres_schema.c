@@ -1,6 +1,8 @@
 /* The set-up of a database: rights, repetition, what is missing, functions for other programs. */
 #include "rig_postgres.h"
 
+#include "base/limits.h"
+
 static struct json_value call(struct rig *rig, const char *sql)
 {
     return rig_json(rig, rig_value(rig, sql));
@@ -168,6 +170,41 @@ static void the_limits_of_a_row_hold_whatever_the_writer_has_in_his_search_path(
     PQclear(result);
     PQfinish(conn);
     assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_activities"), "0");
+}
+
+/* False: refused by the check of the row's limits. */
+static bool set_repeated(struct rig *rig, const char *change, const char *text, int n, const char *end)
+{
+    PGconn *conn = PQconnectdb(rig_place(rig)->url);
+    PGresult *result = PQexec(conn, arena_printf(rig->arena, "%s repeat('%s', %d)%s", change, text, n, end));
+    const char *constraint = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+    bool is_done = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+    if (!is_done)
+        assert_string_equal(constraint ? constraint : PQresultErrorMessage(result), "hearth_sizes");
+    PQclear(result);
+    PQfinish(conn);
+    return is_done;
+}
+
+static void the_values_of_a_row_may_fill_their_limits_and_no_more(void **state)
+{
+    enum { JSON = LIMIT_BACKEND_JSON_BYTES - (int)sizeof("{\"x\": \"\"}") + 1 };
+    static const struct {
+        const char *change, *text, *end;
+        int most;
+    } cases[] = {
+        { "INSERT INTO svc_activities (raw_data) SELECT jsonb_build_object('x',", "y", ")", JSON },
+        { "UPDATE svc_activities SET raw_data = jsonb_build_object('x',", "z", ")", JSON },
+        { "UPDATE svc_activities SET result = jsonb_build_object('x',", "y", ")", JSON },
+        { "UPDATE svc_activities SET error_message =", "\xc3\xa4", "", LIMIT_STRING_DEFAULT },
+    };
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_true(set_repeated(rig, cases[i].change, cases[i].text, cases[i].most, cases[i].end));
+        assert_false(set_repeated(rig, cases[i].change, cases[i].text, cases[i].most + 1, cases[i].end));
+    }
 }
 
 static void the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns(void **state)
@@ -417,6 +454,7 @@ int main(void)
         POSTGRES_TEST(each_missing_piece_is_named_with_the_sql_that_makes_it),
         POSTGRES_TEST(a_database_of_schema_2_is_named_and_brought_up_to_date),
         POSTGRES_TEST(the_limits_of_a_row_hold_whatever_the_writer_has_in_his_search_path),
+        POSTGRES_TEST(the_values_of_a_row_may_fill_their_limits_and_no_more),
         POSTGRES_TEST(the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns),
         POSTGRES_TEST(a_database_without_or_with_another_schema_is_refused_in_words),
         POSTGRES_TEST(a_role_works_with_exactly_the_rights_of_the_set_up),
