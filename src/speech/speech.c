@@ -5,6 +5,7 @@
 #include "speech/resample.h"
 #include "speech/spoken.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- the plan ---- */
@@ -25,6 +26,7 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
         r = speech_choose(s, request, language, a, &target, e);
     if (r < 0)
         return r;
+    assert(target.state || target.account);
     *ret = (struct speech_plan){ .provider = target.state ? target.state->engine->id : target.account->name,
                                  .account = target.state ? NULL : target.account,
                                  .voice = target.voice,
@@ -303,13 +305,14 @@ size_t speech_providers(struct speech *s, const atomic_bool *is_gone, struct are
 const char *speech_default_provider(struct speech *s, struct arena *a)
 {
     const struct speech_request nothing = { .text = SLICE_LIT("") };
-    struct speech_target target;
+    struct speech_target target = { .state = NULL };
     struct err why;
 
     err_init(&why);
     if (speech_choose(s, &nothing, settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE), a, &target, &why) <
         0)
         return speech_engines[0]->id;
+    assert(target.state || target.account);
     return target.state ? target.state->engine->id : target.account->name;
 }
 
