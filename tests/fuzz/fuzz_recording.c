@@ -1,11 +1,12 @@
 /* The first byte chooses: a recording for libsndfile, or for ffmpeg's libraries where they are installed, or what Vosk
- * says it heard. What a recording says of itself stays within the limits, blocks are never too long, and a reader that
- * refuses leaves nothing behind; words have text, and end after they begin. The libraries themselves are not
- * instrumented; ASan still sees what they do with our memory. */
+ * or sherpa-onnx says it heard. What a recording says of itself stays within the limits, blocks are never too long, and
+ * a reader that refuses leaves nothing behind; words have text, and end after they begin. The libraries themselves are
+ * not instrumented; ASan still sees what they do with our memory. */
 #include "base/limits.h"
 #include "base/slice.h"
 #include "speech/ears_recording.h"
 #include "speech/worker_recording.h"
+#include "speech/worker_sherpa_words.h"
 #include "speech/worker_vosk_result.h"
 
 #include <assert.h>
@@ -52,6 +53,26 @@ static void read_result(const unsigned char *data, size_t n)
     free(json);
 }
 
+/* Each line is a token, its length the time; without a line the text alone. */
+static void read_tokens(const unsigned char *data, size_t n)
+{
+    char *text = strndup((const char *)data, n), *whole = strndup((const char *)data, n), *rest = NULL;
+    const char *tokens[64];
+    float times[64];
+    struct sherpa_heard heard = { whole, times, 0, whole, tokens };
+
+    assert(text && whole);
+    for (char *at = strtok_r(text, "\n", &rest); at && heard.n_tokens < 64; at = strtok_r(NULL, "\n", &rest)) {
+        times[heard.n_tokens] = (float)strlen(at) - 1;
+        tokens[heard.n_tokens++] = at;
+    }
+    assert(sherpa_words(&heard, 30000, check_word, NULL));
+    heard.times = NULL;
+    assert(sherpa_words(&heard, 30000, check_word, NULL));
+    free(text);
+    free(whole);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 {
@@ -66,6 +87,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
         return 0;
     }
     check_kind((struct slice){ (const char *)data + 1, n - 1 });
+    if (data[0] == 'S') {
+        read_tokens(data + 1, n - 1);
+        return 0;
+    }
     why = worker_recording_open(&recording, data[0] % 2 ? &hearth_containers : &worker_sndfile, (const char *)data + 1,
                                 n - 1);
     if (!why) {
