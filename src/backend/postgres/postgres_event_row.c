@@ -14,13 +14,6 @@ static void set_column(struct arena *a, const struct backend_column *c, const ch
         backend_row_set_text(row, c, c->kind == COLUMN_JSON ? postgres_compact_json(a, slice_of(text)) : text);
 }
 
-static const struct backend_column *next_column(size_t *at, bool is_slim)
-{
-    while (*at < BACKEND_N_COLUMNS && is_slim && !backend_columns[*at].is_slim)
-        (*at)++;
-    return *at < BACKEND_N_COLUMNS ? &backend_columns[(*at)++] : NULL;
-}
-
 static int refuse(struct err *e)
 {
     return err_set(e, -EINVAL, "INVALID_JSON", "The row of an event is not the texts of its columns");
@@ -30,20 +23,18 @@ int postgres_event_row_read(struct arena *a, const struct postgres_event_image *
                             struct err *e)
 {
     struct backend_row row = { .table = image->table };
-    const struct backend_column *c;
     struct json_value list, item;
-    size_t at = 0;
+    size_t n = 0;
     int r = json_parse(a, image->json, &list, e);
 
     if (r < 0)
         return r;
     for (struct json_iter it = json_iter(list); json_next(&it, NULL, &item);) {
-        c = next_column(&at, image->is_slim);
-        if (!c || (!json_cstr(item) && !json_is_absent(item)))
+        if (n == BACKEND_N_COLUMNS || (!json_cstr(item) && !json_is_absent(item)))
             return refuse(e);
-        set_column(a, c, json_cstr(item), &row);
+        set_column(a, &backend_columns[n++], json_cstr(item), &row);
     }
-    if (next_column(&at, image->is_slim) || !row.id || !row.status)
+    if (n < BACKEND_N_COLUMNS || !row.id || !row.status)
         return refuse(e);
     *ret = row;
     return 0;

@@ -10,7 +10,6 @@
 struct postgres_event_image {
     struct slice json; /* an array of texts and nulls */
     const char *table; /* borrowed by the row */
-    bool is_slim;      /* of the slim columns only */
 };
 
 /* -EINVAL INVALID_JSON when it is no such array: another number of elements, no text, or no id or status. */

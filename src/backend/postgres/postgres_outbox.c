@@ -256,7 +256,7 @@ static int read_side(const struct pg_row *row, int column, struct postgres_event
 static int read_sides(const struct pg_row *row, const char *deletions, struct arena *a, struct backend_event *event,
                       struct err *e)
 {
-    const struct postgres_event_image image = { .table = event->table, .is_slim = event->is_lease_only };
+    const struct postgres_event_image image = { .table = event->table };
     int r = read_side(row, 5, image, a, &event->old_row, e);
 
     if (r == 0)

@@ -90,25 +90,13 @@ static void put_text(struct buf *out, const struct backend_column *c, const char
         buf_printf(out, "(o.%s%s).%s::text", side, suffix, c->name);
 }
 
-static void put_texts(struct buf *out, const char *side, bool is_slim)
-{
-    const char *comma = "array_to_json(ARRAY[";
-
-    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++) {
-        if (is_slim && !backend_columns[i].is_slim)
-            continue;
-        buf_add_str(out, comma);
-        put_text(out, &backend_columns[i], side);
-        comma = ", ";
-    }
-    buf_add_str(out, "])::text");
-}
-
+/* The rest of a change of the lease alone is NULL, column by column. */
 void postgres_image_put_texts(struct buf *out, const char *side)
 {
-    buf_printf(out, "CASE WHEN (o.%s).id IS NULL THEN NULL WHEN o.is_lease_only THEN ", side);
-    put_texts(out, side, true);
-    buf_printf(out, " WHEN NOT o.%s_rest IS NULL THEN ", side);
-    put_texts(out, side, false);
-    buf_add_str(out, " END");
+    buf_printf(out, "CASE WHEN (o.%s).id IS NOT NULL AND (o.is_lease_only OR NOT o.%s_rest IS NULL) THEN", side, side);
+    for (size_t i = 0; i < BACKEND_N_COLUMNS; i++) {
+        buf_add_str(out, i == 0 ? " array_to_json(ARRAY[" : ", ");
+        put_text(out, &backend_columns[i], side);
+    }
+    buf_add_str(out, "])::text END");
 }

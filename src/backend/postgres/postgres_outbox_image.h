@@ -5,7 +5,7 @@
  *     postgres_image_put_fields(out, POSTGRES_IMAGE_LEASE);              id text, app_id text, ...
  *     postgres_image_put_row(out, POSTGRES_IMAGE_LEASE, 'n');            ROW(n.id::text, n.app_id, ...)
  *     postgres_image_put_record(out, POSTGRES_IMAGE_REST, 'n');          the same of a record as JSON
- *     postgres_image_put_texts(out, "new");                              an array of texts, as event rows are read
+ *     postgres_image_put_texts(out, "new");                              texts in the order of backend_columns
  */
 #pragma once
 
