@@ -13,7 +13,7 @@
 enum { N_BUCKETS = 1024, CELL_TEXT_SIZE = 2 * LIMIT_USAGE_NAME_BYTES + 256 };
 
 static const char *const work_names[N_METER_WORKS] = {
-    [METER_CHAT] = "chat", [METER_EMBED] = "embed", [METER_SPEECH] = "speech"
+    [METER_CHAT] = "chat", [METER_EMBED] = "embed", [METER_SPEECH] = "speech", [METER_HEARING] = "hearing"
 };
 
 struct provider_metrics {

@@ -183,13 +183,13 @@ static void check_rate(const struct meter_subject *s, enum rate rate, int64_t li
         refuse(worst, &found);
 }
 
-/* other: the unit that this work does not use. */
+/* others: a bit for each unit that this work does not use. */
 static void check_subject(struct meter_subject *s, const int64_t defaults[N_RATES], struct window_now now,
-                          enum window_unit other, struct refusal *worst)
+                          unsigned others, struct refusal *worst)
 {
     window_move(&s->window, now);
     for (int rate = 0; rate < N_RATES; rate++)
-        if (unit_of(rate) != other)
+        if (!(others & 1u << unit_of(rate)))
             check_rate(s, rate, limit_of(s, defaults, rate), now, worst);
 }
 
@@ -224,7 +224,7 @@ static int err_refusal(struct meter *m, const struct refusal *why, int64_t *ret_
 }
 
 /* ret: the amounts are set; the subjects are found here. */
-static int admit(struct meter *m, const struct caller *c, enum window_unit other, struct meter_ticket *ret,
+static int admit(struct meter *m, const struct caller *c, unsigned others, struct meter_ticket *ret,
                  int64_t *ret_retry_after_ms, struct err *e)
 {
     const char *const ids[N_RATE_OF] = { [RATE_OF_APP] = c->app_id, [RATE_OF_KEY] = c->key_id };
@@ -240,7 +240,7 @@ static int admit(struct meter *m, const struct caller *c, enum window_unit other
     for (int of = 0; of < N_RATE_OF; of++) {
         ticket.of[of] = ids[of] ? subject_of(m, of, ids[of]) : NULL;
         if (ticket.of[of])
-            check_subject(ticket.of[of], defaults, now, other, &worst);
+            check_subject(ticket.of[of], defaults, now, others, &worst);
     }
     for (int of = 0; !worst.subject && of < N_RATE_OF; of++)
         if (ticket.of[of])
@@ -257,7 +257,7 @@ int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens
                 int64_t *ret_retry_after_ms, struct err *e)
 {
     struct meter_ticket ticket = { .held_tokens = MIN(MAX(expected_tokens, 0), MAX_TOKENS), .is_open = true };
-    int r = admit(m, c, WINDOW_CHARACTERS, &ticket, ret_retry_after_ms, e);
+    int r = admit(m, c, 1u << WINDOW_CHARACTERS, &ticket, ret_retry_after_ms, e);
 
     if (r == 0)
         *ret = ticket;
@@ -268,7 +268,18 @@ int meter_admit_speech(struct meter *m, const struct caller *c, int64_t characte
                        int64_t *ret_retry_after_ms, struct err *e)
 {
     struct meter_ticket ticket = { .characters = MIN(MAX(characters, 0), MAX_TOKENS), .is_open = true };
-    int r = admit(m, c, WINDOW_TOKENS, &ticket, ret_retry_after_ms, e);
+    int r = admit(m, c, 1u << WINDOW_TOKENS, &ticket, ret_retry_after_ms, e);
+
+    if (r == 0)
+        *ret = ticket;
+    return r;
+}
+
+int meter_admit_hearing(struct meter *m, const struct caller *c, struct meter_ticket *ret, int64_t *ret_retry_after_ms,
+                        struct err *e)
+{
+    struct meter_ticket ticket = { .is_open = true };
+    int r = admit(m, c, 1u << WINDOW_TOKENS | 1u << WINDOW_CHARACTERS, &ticket, ret_retry_after_ms, e);
 
     if (r == 0)
         *ret = ticket;

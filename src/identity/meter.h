@@ -23,13 +23,13 @@ enum { METER_FLUSH_MS = 2000 };
 struct meter;
 struct meter_subject;
 
-enum meter_work { METER_CHAT, METER_EMBED, METER_SPEECH, N_METER_WORKS };
+enum meter_work { METER_CHAT, METER_EMBED, METER_SPEECH, METER_HEARING, N_METER_WORKS };
 
 struct meter_use {
     enum meter_work work;
     const char *provider, *model; /* model NULL: unknown */
     int64_t prompt_tokens, completion_tokens;
-    int64_t characters, audio_ms; /* of speech; the characters are those of the admission */
+    int64_t characters, audio_ms; /* of speech; the characters are those of the admission; audio_ms of hearing too */
     bool is_estimated, is_failed; /* failed: no whole answer; its tokens count anyway */
 };
 
@@ -66,6 +66,9 @@ int meter_admit(struct meter *m, const struct caller *c, int64_t expected_tokens
  * apply to nothing else. */
 int meter_admit_speech(struct meter *m, const struct caller *c, int64_t characters, struct meter_ticket *ret,
                        int64_t *ret_retry_after_ms, struct err *e) MUST_CHECK;
+/* Sound to be heard: limits of requests alone apply to it. */
+int meter_admit_hearing(struct meter *m, const struct caller *c, struct meter_ticket *ret, int64_t *ret_retry_after_ms,
+                        struct err *e) MUST_CHECK;
 /* Call one of the two, exactly once for each admitted request, however the request ended; closes the ticket.
  * meter_give_back(): the request reached no provider, so it counts as not admitted. */
 void meter_count(struct meter *m, struct meter_ticket *ticket, const struct meter_use *use);

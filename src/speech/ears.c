@@ -20,6 +20,7 @@ struct hearing {
     struct ears *ears;
     struct arena *arena; /* owned: the engine of a provider */
     const struct ears_engine *engine;
+    const char *model; /* in the arena, or NULL */
     struct ears_run *run;
     struct net_wait wait;
     struct speech_turns *turns; /* NULL: without a turn */
@@ -215,6 +216,7 @@ int hearing_start(struct ears *ears, const struct ears_request *request, struct 
     h->arena = arena_new();
     h->wait = net_wait_of(LIMIT_SPEECH_TRANSCRIBE_MS, request->is_gone, ears->context.is_leaving);
     r = ears_plan(ears, request, h->arena, &h->engine, &job, e);
+    h->model = r == 0 && job.model ? arena_strdup(h->arena, job.model) : NULL;
     if (r == 0)
         r = check_recording(h->engine, request->recording, e);
     if (r == 0)
@@ -237,6 +239,11 @@ int hearing_next(struct hearing *h, struct arena *a, struct heard_segment *ret, 
 double hearing_duration(const struct hearing *h)
 {
     return h->engine->duration(h->run);
+}
+
+struct ears_who hearing_who(const struct hearing *h)
+{
+    return (struct ears_who){ h->engine->id, h->model };
 }
 
 struct hearing *hearing_end(struct hearing *h)

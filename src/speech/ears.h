@@ -58,6 +58,11 @@ int hearing_start(struct ears *ears, const struct ears_request *request, struct 
 int hearing_next(struct hearing *h, struct arena *a, struct heard_segment *ret, struct err *e) MUST_CHECK;
 /* Seconds of the recording, after its end. */
 double hearing_duration(const struct hearing *h);
+/* Who hears: a provider, and its model or NULL. */
+struct ears_who {
+    const char *provider, *model;
+};
+struct ears_who hearing_who(const struct hearing *h); /* valid until its end */
 /* Any time; returns NULL. */
 struct hearing *hearing_end(struct hearing *h);
 

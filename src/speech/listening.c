@@ -23,6 +23,8 @@ struct silence {
 
 struct listening {
     struct ears *ears; /* borrowed */
+    struct arena *arena; /* owned: the names of who */
+    struct ears_who who;
     struct listening_request request;
     struct net_wait wait;
     _Atomic int64_t quiet_until_ms;
@@ -329,6 +331,11 @@ struct slice listening_samples(const struct listening *l)
     return buf_slice(&l->kept);
 }
 
+struct ears_who listening_who(const struct listening *l)
+{
+    return l->who;
+}
+
 /* ---- begin and end ---- */
 
 static int start_worker(struct listening *l, const struct ears_job *job, struct err *e)
@@ -378,6 +385,7 @@ static struct listening *new_listening(struct ears *ears, const struct listening
     struct listening *l = xcalloc(1, sizeof(*l));
 
     l->ears = ears;
+    l->arena = arena_new();
     l->request = *request;
     l->wait = net_wait_of(LIMIT_SPEECH_SENTENCE_MS, request->ears.is_gone, ears_context_of(ears)->is_leaving);
     l->max_samples = (uint64_t)request->max_ms * request->rate / MS_A_SECOND;
@@ -414,6 +422,8 @@ int listening_start(struct ears *ears, const struct listening_request *request, 
     if (r < 0)
         return r;
     l = new_listening(ears, request);
+    l->who = (struct ears_who){ arena_strdup(l->arena, engine->id),
+                                job.model ? arena_strdup(l->arena, job.model) : NULL };
     r = begin(l, engine, &job, e);
     if (r < 0)
         listening_end(l);
@@ -433,6 +443,7 @@ struct listening *listening_end(struct listening *l)
     buf_clear(&l->unsent);
     buf_clear(&l->text);
     buf_clear(&l->kept);
+    arena_free(l->arena);
     free(l);
     return NULL;
 }

@@ -50,5 +50,6 @@ int listening_next(struct listening *l, struct err *e) MUST_CHECK;
 struct slice listening_text(const struct listening *l); /* valid until the next call */
 double listening_duration(const struct listening *l);   /* seconds of sound so far */
 struct slice listening_samples(const struct listening *l);
+struct ears_who listening_who(const struct listening *l); /* valid until its end */
 /* Any time; NULL is fine; returns NULL. */
 struct listening *listening_end(struct listening *l);

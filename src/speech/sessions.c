@@ -54,6 +54,8 @@ static struct speech_session copy(struct arena *a, const struct speech_session *
     struct speech_session to = *from;
 
     to.caller = arena_strdup(a, from->caller);
+    to.app_id = from->app_id ? arena_strdup(a, from->app_id) : NULL;
+    to.key_id = from->key_id ? arena_strdup(a, from->key_id) : NULL;
     to.provider = arena_strdup(a, from->provider);
     to.model = arena_strdup(a, from->model);
     to.language = arena_strdup(a, from->language);

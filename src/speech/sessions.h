@@ -14,7 +14,8 @@
 struct speech_sessions;
 
 struct speech_session {
-    const char *caller; /* its actor (identity/identity.h) */
+    const char *caller;          /* its actor (identity/identity.h) */
+    const char *app_id, *key_id; /* of the caller, or NULL: whose usage it is */
     const char *provider, *model, *language, *phrases;
     uint32_t rate;
     bool guesses;

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
-import { isAlive, newApp, newKey, refused, refusedFields, silentWav, speechWorkers } from './kit.mjs';
+import { awayFromMidnight, isAlive, newApp, newKey, refused, refusedFields, silentWav, speechWorkers } from './kit.mjs';
 import { changed, encoded, formOf, formType, spoken, wordErrorRate, wordsOf } from './sound.mjs';
 
 const shared = sharedHearth();
@@ -160,6 +160,24 @@ test('a stream has each segment, then the whole text', async (t) => {
     assert.equal(whole.text, `${first.text} ${second.text}`);
     assert.ok(whole.duration > second.end - 0.1);
     refused(await h.as({ 'x-api-key': key, accept: 'text/event-stream' })('POST', '/sdk/stt/transcribe', 'hello'), 400, 'AUDIO_UNREADABLE');
+});
+
+test('what is heard is counted in requests and seconds, and limits of requests hold', async (t) => {
+    await awayFromMidnight();
+    const h = await shared(t);
+    const { call, id, key } = await newKey(h);
+    const recording = await spokenCommand(call), sent = formOf(part('file', recording, 'a.wav'), part('model', 'whisper-1'));
+    const { duration } = (await transcribe(call, recording)).body;
+    await (await h.sse('/sdk/stt/transcribe', { method: 'POST', headers: { 'x-api-key': key }, body: recording })).ended;
+    assert.equal((await call('POST', '/v1/audio/transcriptions', sent, formType)).status, 200);
+    refused(await transcribe(call, Buffer.from('hello')), 400, 'AUDIO_UNREADABLE');
+    const counted = async () => (await h.socket('GET', `/api/usage?group=provider,model,kind&kind=hearing&key=${id}`)).body.usage;
+    await until(async () => (await counted())[0]?.requests === 3, { what: 'three requests are counted' });
+    const [{ provider, model, failed, audio_seconds: seconds }] = await counted();
+    assert.deepEqual([provider, model, failed], ['pocketsphinx_local', 'en-us', 0]);
+    assert.ok(Math.abs(seconds - 3 * duration) < 0.02, `${seconds} s`);
+    await h.cli('limit', 'set', 'key', id, '--requests-a-day', '1');
+    refused(await transcribe(call, recording), 429, 'RATE_LIMIT');
 });
 
 test('a recording is kept when the request says so, in the folder of its caller alone', async (t) => {

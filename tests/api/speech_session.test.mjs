@@ -47,7 +47,7 @@ async function talk(h, path) {
 
 test('what is said is heard while it is said, and final at the end', async (t) => {
     const h = await shared(t);
-    const { path, id, rate, expires_at } = await session((await newKey(h)).call);
+    const { call, id: keyId } = await newKey(h), { path, id, rate, expires_at } = await session(call);
     assert.match(path, new RegExp(`^/sdk/stt/sessions/${id}/socket\\?token=[\\w-]{43}$`));
     assert.deepEqual([rate, timeForm.test(expires_at)], [16000, true]);
     const one = await talk(h, path);
@@ -60,6 +60,8 @@ test('what is said is heard while it is said, and final at the end', async (t) =
     assert.ok(Math.abs(final.duration - 0.5 - voice.length / 32000) < 0.01);
     assert.equal((await one.closed).code, 1000);
     await until(() => !ears(h), { what: 'no worker is left' });
+    const { usage: [counted] } = (await h.socket('GET', `/api/usage?group=kind&kind=hearing&key=${keyId}`)).body;
+    assert.deepEqual([counted.requests, counted.audio_seconds.toFixed(1)], [1, final.duration.toFixed(1)]);
 });
 
 test('a session has the rate and the phrases it was created with; partial results can be left out', async (t) => {

@@ -136,16 +136,18 @@ static int start(struct request *req, struct hearing_request *wanted, struct hea
 {
     const struct speech_keeper keeper = { req->api->data_dir, req->caller->scope };
     const struct slice recording = wanted->ears.recording;
-    int r = 0;
+    int r = heard_begin_request(req, &wanted->count, e);
 
-    if (wanted->keeps && req->exchange->purse.holder)
+    if (r == 0 && wanted->keeps && req->exchange->purse.holder)
         r = budget_check(req->exchange->purse.holder, BUDGET_DISK, 1, e);
     if (r == 0)
         r = hearing_start(req->api->ears, &wanted->ears, ret, e);
     if (r == 0 && wanted->keeps)
         r = speech_keep_file(&keeper, recording, ears_recording_ending(recording), req->arena, &wanted->path, e);
-    if (r < 0)
+    if (r < 0) {
+        heard_end(&wanted->count, (struct ears_who){ NULL, NULL }, 0, r);
         *ret = hearing_end(*ret);
+    }
     return r;
 }
 
@@ -162,6 +164,7 @@ int transcript_read(struct request *req, struct hearing_request *wanted, struct 
     buf_init(&text, 2 * LIMIT_SPEECH_TRANSCRIPT);
     r = hear_all(req, h, ret, &text, e);
     ret->text = buf_to_arena(&text, req->arena);
+    heard_end(&wanted->count, hearing_who(h), ret->duration, r);
     hearing_end(h);
     return r;
 }
@@ -244,7 +247,8 @@ static void push_end(struct dictation *d, int r, const struct err *why)
 
 static const struct dictation_form sdk_events = { push_segment, push_end };
 
-static void dictate(struct dictation *d)
+/* 0, or why there is no whole transcript. */
+static int dictate(struct dictation *d)
 {
     struct heard_segment segment;
     struct err e;
@@ -258,11 +262,12 @@ static void dictate(struct dictation *d)
         if (r != 1)
             break;
         if (d->form->segment(d, &segment) < 0)
-            return; /* the client has left */
+            return -ECANCELED; /* the client has left */
         buf_add_str(&d->whole, d->whole.n > 0 ? " " : "");
         buf_add_str(&d->whole, segment.text);
     }
     d->form->end(d, r, &e);
+    return r;
 }
 
 int dictation_answer(struct request *req, struct response *res, struct hearing_request *wanted,
@@ -278,7 +283,8 @@ int dictation_answer(struct request *req, struct response *res, struct hearing_r
     buf_init(&d.whole, 2 * LIMIT_SPEECH_TRANSCRIPT);
     buf_init(&d.event, LIMIT_STREAM_PUSH);
     d.stream = request_take_events(req, res);
-    dictate(&d);
+    r = dictate(&d);
+    heard_end(&wanted->count, hearing_who(d.hearing), hearing_duration(d.hearing), r);
     hearing_end(d.hearing); /* the exchange, and is_gone with it, may end with the stream */
     http_stream_end(d.stream);
     buf_clear(&d.whole);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/form.h"
+#include "api/resources/heard.h"
 #include "api/route.h"
 #include "speech/ears.h"
 
@@ -19,6 +20,7 @@ struct hearing_request {
     struct ears_request ears;
     bool keeps;       /* the recording, once it could be read, in the caller's data folder */
     const char *path; /* where it is then; in the arena of the request */
+    struct heard_count count;
 };
 
 int transcript_read(struct request *req, struct hearing_request *wanted, struct transcript *ret,

@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "api/resources/events.h"
+#include "api/resources/heard.h"
 #include "api/resources/hearing.h"
 #include "api/routes.h"
 #include "base/log.h"
@@ -46,6 +47,7 @@ struct listener_of {
     struct arena *arena;   /* owned */
     struct microphone microphone;
     struct listening *listening;
+    struct heard_count count;
     struct http_stream *stream; /* NULL: the answer is whole */
     struct buf event;
     const char *path;
@@ -81,14 +83,12 @@ static int start(struct listener_of *l, const struct listen_body *body, struct e
         .keeps = body->keeps,
     };
 
-    if (body->keeps && req->exchange->purse.holder) {
-        int r = budget_check(req->exchange->purse.holder, BUDGET_DISK, 1, e);
+    int r = heard_begin_request(req, &l->count, e);
 
-        if (r < 0)
-            return r;
-    }
+    if (r == 0 && body->keeps && req->exchange->purse.holder)
+        r = budget_check(req->exchange->purse.holder, BUDGET_DISK, 1, e);
     l->keeps = body->keeps;
-    return listening_start(req->api->ears, &wanted, &l->listening, e);
+    return r < 0 ? r : listening_start(req->api->ears, &wanted, &l->listening, e);
 }
 
 static int keep(struct listener_of *l, struct err *e)
@@ -162,7 +162,8 @@ static void push_end(struct listener_of *l, int r, const struct err *why)
     (void)!push(l, r < 0 ? "error" : "final");
 }
 
-static void answer_in_events(struct listener_of *l, struct response *res)
+/* 0, or why there is no whole text. */
+static int answer_in_events(struct listener_of *l, struct response *res)
 {
     struct err e;
     int r = 1;
@@ -179,11 +180,21 @@ static void answer_in_events(struct listener_of *l, struct response *res)
         r = keep(l, &e);
     if (r != -ECANCELED)
         push_end(l, r, &e);
+    return r;
+}
+
+static void count(struct listener_of *l, int r)
+{
+    const struct ears_who nobody = { NULL, NULL };
+
+    heard_end(&l->count, l->listening ? listening_who(l->listening) : nobody,
+              l->listening ? listening_duration(l->listening) : 0, r);
 }
 
 /* The microphone is closed before the exchange, and is_gone with it, ends. */
-static void end(struct listener_of *l)
+static void end(struct listener_of *l, int r)
 {
+    count(l, r);
     l->listening = listening_end(l->listening);
     microphone_give(&l->microphone);
     if (l->stream)
@@ -195,7 +206,7 @@ static void end(struct listener_of *l)
 static int listen_to_microphone(struct request *req, struct response *res, struct err *e)
 {
     struct listener_of l = { .req = req, .api = req->api, .arena = arena_new() };
-    int r = microphone_take(&l.microphone, req->api->ears, e);
+    int r = microphone_take(&l.microphone, req->api->ears, e), result;
 
     if (r < 0) {
         arena_free(l.arena);
@@ -204,10 +215,12 @@ static int listen_to_microphone(struct request *req, struct response *res, struc
     l.caller = caller_copy(l.arena, req->caller);
     r = start(&l, req->body, e);
     if (r == 0 && hearing_wants_events(req))
-        answer_in_events(&l, res);
+        result = answer_in_events(&l, res);
     else if (r == 0)
-        r = answer_whole(&l, res, e);
-    end(&l);
+        result = r = answer_whole(&l, res, e);
+    else
+        result = r;
+    end(&l, result);
     return r;
 }
 

@@ -3,6 +3,7 @@
 #include "speech/sessions.h"
 
 #include "api/api.h"
+#include "api/resources/heard.h"
 #include "api/routes.h"
 #include "base/clock.h"
 #include "http/websocket.h"
@@ -43,6 +44,8 @@ static int create_session(struct request *req, struct response *res, struct err 
 {
     const struct session_body *body = req->body;
     const struct speech_session wanted = { .caller = req->caller->actor,
+                                           .app_id = req->caller->app_id,
+                                           .key_id = req->caller->key_id,
                                            .provider = body->provider,
                                            .model = body->model,
                                            .language = body->language,
@@ -156,7 +159,8 @@ static void send_event(struct talk *t, const char *type, const struct listening 
     buf_clear(&out);
 }
 
-static int hear(struct talk *t, struct ears *ears, const struct speech_session *wanted, struct err *e)
+static int hear(struct talk *t, struct api *api, const struct speech_session *wanted, struct heard_count *count,
+                struct err *e)
 {
     const struct listening_request request = {
         .ears = { .provider = wanted->provider,
@@ -172,8 +176,9 @@ static int hear(struct talk *t, struct ears *ears, const struct speech_session *
         .quiet_ms = LIMIT_SPEECH_SESSION_QUIET_MS,
         .guesses = wanted->guesses,
     };
+    const struct ears_who nobody = { NULL, NULL };
     struct listening *l = NULL;
-    int r = listening_start(ears, &request, &l, e);
+    int r = listening_start(api->ears, &request, &l, e);
 
     if (r == 0)
         send_event(t, "ready", NULL, NULL);
@@ -182,17 +187,29 @@ static int hear(struct talk *t, struct ears *ears, const struct speech_session *
             send_event(t, "partial", l, NULL);
     if (r == 0)
         send_event(t, "final", l, NULL);
+    heard_end(count, l ? listening_who(l) : nobody, l ? listening_duration(l) : 0, r);
     listening_end(l);
     return r;
 }
 
-static void converse(struct talk *t, struct ears *ears, const struct speech_session *wanted)
+/* Within the limits of the caller that created the session. */
+static int hear_counted(struct talk *t, struct api *api, const struct speech_session *wanted, struct err *e)
+{
+    const struct caller caller = { .app_id = wanted->app_id, .key_id = wanted->key_id };
+    struct heard_count count;
+    int64_t retry_after_ms;
+    int r = heard_begin(api, &caller, &count, &retry_after_ms, e);
+
+    return r < 0 ? r : hear(t, api, wanted, &count, e);
+}
+
+static void converse(struct talk *t, struct api *api, const struct speech_session *wanted)
 {
     struct err e;
     int r;
 
     err_init(&e);
-    r = hear(t, ears, wanted, &e);
+    r = hear_counted(t, api, wanted, &e);
     if (r == -ECANCELED)
         http_websocket_close(t->socket, WEBSOCKET_GOING_AWAY, "The service is stopping.");
     else if (r < 0)
@@ -246,7 +263,7 @@ static int open_socket(struct request *req, struct response *res, struct err *e)
     if (r == 0) {
         res->is_streamed = true;
         http_websocket_begin(t->socket);
-        converse(t, api->ears, &wanted);
+        converse(t, api, &wanted);
         release(t);
     }
     speech_sessions_remove(api->speech_sessions, id);

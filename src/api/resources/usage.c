@@ -15,7 +15,7 @@ struct usage_query {
     int64_t days, limit, offset;
 };
 
-static const char *const kinds[] = { "chat", "embed", "speech", NULL };
+static const char *const kinds[] = { "chat", "embed", "speech", "hearing", NULL };
 
 static const struct field usage_query_fields[] = {
     FIELD_STRING(struct usage_query, from, "from", .max = 10,
