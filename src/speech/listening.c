@@ -22,7 +22,7 @@ struct silence {
 };
 
 struct listening {
-    struct ears *ears; /* borrowed */
+    struct ears *ears;   /* borrowed */
     struct arena *arena; /* owned: the names of who */
     struct ears_who who;
     struct listening_request request;
@@ -422,8 +422,8 @@ int listening_start(struct ears *ears, const struct listening_request *request, 
     if (r < 0)
         return r;
     l = new_listening(ears, request);
-    l->who = (struct ears_who){ arena_strdup(l->arena, engine->id),
-                                job.model ? arena_strdup(l->arena, job.model) : NULL };
+    l->who =
+        (struct ears_who){ arena_strdup(l->arena, engine->id), job.model ? arena_strdup(l->arena, job.model) : NULL };
     r = begin(l, engine, &job, e);
     if (r < 0)
         listening_end(l);

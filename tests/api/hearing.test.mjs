@@ -176,6 +176,10 @@ test('what is heard is counted in requests and seconds, and limits of requests h
     const [{ provider, model, failed, audio_seconds: seconds }] = await counted();
     assert.deepEqual([provider, model, failed], ['pocketsphinx_local', 'en-us', 0]);
     assert.ok(Math.abs(seconds - 3 * duration) < 0.02, `${seconds} s`);
+    assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.' })).status, 200);
+    await h.cli('limit', 'set', 'key', id, '--characters-a-day', '1');          // of texts, not of sound
+    refused(await call('POST', '/sdk/tts', { text: 'Hello.' }), 429, 'RATE_LIMIT');
+    assert.equal((await transcribe(call, recording)).status, 200);
     await h.cli('limit', 'set', 'key', id, '--requests-a-day', '1');
     refused(await transcribe(call, recording), 429, 'RATE_LIMIT');
 });

@@ -571,24 +571,6 @@ static void what_is_spoken_counts_in_characters(void **state)
     assert_int_equal(speak(&rig, 1, &second), 0); /* ... and tokens no speech */
 }
 
-static void what_is_heard_uses_neither_tokens_nor_characters(void **state)
-{
-    const struct meter_use use = { .work = METER_HEARING, .provider = "pocketsphinx_local", .audio_ms = 2500 };
-    struct meter_ticket ticket = { 0 };
-    AUTO(rig_close) struct rig rig;
-
-    rig_open(&rig);
-    limit(&rig, RATE_OF_APP, APP, RATE_REQUESTS_A_DAY, 2);
-    assert_int_equal(speak(&rig, 9, &ticket), 0);
-    meter_count(rig.meter, &ticket, &use);
-    limit(&rig, RATE_OF_APP, APP, RATE_CHARACTERS_A_DAY, 1);
-    limit(&rig, RATE_OF_APP, APP, RATE_TOKENS_A_DAY, 0);
-    limit(&rig, RATE_OF_APP, APP, RATE_REQUESTS_A_DAY, 2);
-    assert_int_equal(meter_admit_hearing(rig.meter, &by_app, &ticket, &(int64_t){ 0 }, NULL), 0);
-    meter_count(rig.meter, &ticket, &use);
-    assert_int_equal(meter_admit_hearing(rig.meter, &by_app, &ticket, &(int64_t){ 0 }, NULL), -EBUSY);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -611,7 +593,6 @@ int main(void)
         cmocka_unit_test(foreign_numbers_and_names_stay_in_bounds),
         cmocka_unit_test(providers_beyond_the_limit_share_their_metrics),
         cmocka_unit_test(what_is_spoken_counts_in_characters),
-        cmocka_unit_test(what_is_heard_uses_neither_tokens_nor_characters),
         cmocka_unit_test(a_crowd_gets_exactly_the_limit_and_all_of_it_is_stored),
     };
 
