@@ -69,3 +69,8 @@ int refusals_sqlstate(const char *sqlstate, const char *table, const struct err 
             return refusals[i].refuse(why, e);
     return err_set(e, -EIO, "STORE_FAILED", "%s", why->text);
 }
+
+bool refusals_is_undone(const char *sqlstate)
+{
+    return strcmp(sqlstate, "40001") == 0 || strcmp(sqlstate, "40P01") == 0;
+}

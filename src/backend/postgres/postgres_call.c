@@ -55,15 +55,9 @@ static void run(struct postgres *pg, struct postgres_call *c, const struct net_w
         postgres_pool_close_idle(pg->pool);
 }
 
-/* A deadlock and a conflict between transactions have been rolled back. */
-static bool is_undone(const struct attempt *at)
-{
-    return strcmp(at->sqlstate, "40001") == 0 || strcmp(at->sqlstate, "40P01") == 0;
-}
-
 static bool may_repeat(const struct postgres_call *c, const struct attempt *at)
 {
-    return is_undone(at) || (at->is_broken && c->repeat == POSTGRES_REPEATABLE);
+    return refusals_is_undone(at->sqlstate) || (at->is_broken && c->repeat == POSTGRES_REPEATABLE);
 }
 
 /* Ends early when the backend closes. */

@@ -127,28 +127,44 @@ char *postgres_schema_sql(struct arena *a, const struct postgres_schema *s)
 
 /* ---- on a database ---- */
 
-static int run_script(struct pg_link *link, const struct net_wait *wait, const char *sql, struct err *e)
+static int run_script(struct pg_link *link, const struct net_wait *wait, const char *sql, bool *ret_is_undone,
+                      struct err *e)
 {
     const struct pg_statement st = { .sql = sql, .is_script = true };
     struct err why = { 0 };
     int r = pg_link_run(link, wait, &st, &why);
 
-    if (r < 0 && pg_link_sqlstate(link)[0])
+    if (r < 0 && pg_link_sqlstate(link)[0]) {
+        *ret_is_undone = refusals_is_undone(pg_link_sqlstate(link));
         return refusals_sqlstate(pg_link_sqlstate(link), NULL, &why, e);
+    }
     if (r < 0 && e)
         *e = why;
+    return r;
+}
+
+/* On a connection of its own, which ends the transaction of a script that failed. */
+static int run_once(const struct postgres_place *place, const struct net_wait *wait, const char *sql,
+                    bool *ret_is_undone, struct err *e)
+{
+    struct pg_link *link = NULL;
+    int r = postgres_pool_connect(place, wait, &link, e);
+
+    *ret_is_undone = false;
+    if (r == 0)
+        r = run_script(link, wait, sql, ret_is_undone, e);
+    pg_link_close(link);
     return r;
 }
 
 int postgres_schema_run(const struct postgres_place *place, const char *sql, struct err *e)
 {
     const struct net_wait wait = net_wait_of(LIMIT_BACKEND_SCRIPT_MS, NULL, NULL);
-    struct pg_link *link = NULL;
-    int r = postgres_pool_connect(place, &wait, &link, e);
+    bool is_undone = true;
+    int r = -EBUSY;
 
-    if (r == 0)
-        r = run_script(link, &wait, sql, e);
-    pg_link_close(link);
+    for (int i = 0; is_undone && i < LIMIT_BACKEND_ATTEMPTS; i++)
+        r = run_once(place, &wait, sql, &is_undone, e);
     return r;
 }
 

@@ -27,7 +27,8 @@ char *postgres_schema_sql(struct arena *a, const struct postgres_schema *s);
 int postgres_schema_apply(const struct postgres_place *place, const struct postgres_schema *s,
                           struct err *e) MUST_CHECK;
 
-/* A script of changes to the schema on a connection of its own; the same errors. */
+/* A script of changes to the schema, which may be run again, on a connection of its own; the same errors. It is run
+ * again when a deadlock ended it. */
 int postgres_schema_run(const struct postgres_place *place, const char *sql, struct err *e) MUST_CHECK;
 
 struct postgres_missing {

@@ -229,6 +229,55 @@ static void the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_
     assert_string_equal(rows.items[0].raw_data, "{\"n\":7}");
 }
 
+struct set_up {
+    const char *url;
+    struct err e;
+    int r;
+};
+
+static void *run_set_up(void *arg)
+{
+    struct set_up *s = arg;
+
+    s->r = postgres_schema_apply(&(struct postgres_place){ .url = s->url }, &(struct postgres_schema){ .abbr = "svc" },
+                                 &s->e);
+    return NULL;
+}
+
+static bool is_set_up_waiting(void *arg)
+{
+    return strcmp(rig_value(arg, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted"), "t") == 0;
+}
+
+static void run_on(PGconn *conn, const char *sql)
+{
+    PGresult *result = PQexec(conn, sql);
+
+    if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        fail_msg("%.300s: %s", sql, PQerrorMessage(conn));
+    PQclear(result);
+}
+
+/* The other session looks for deadlocks later than the set-up does, which is therefore the one that is ended. */
+static void a_set_up_that_a_deadlock_ended_is_run_again(void **state)
+{
+    struct rig *rig = *state;
+    struct set_up set_up = { .url = rig_place(rig)->url };
+    PGconn *conn = PQconnectdb(rig_place(rig)->url);
+    pthread_t thread;
+
+    run_on(conn, "SET deadlock_timeout = '10min'");
+    run_on(conn, "BEGIN");
+    run_on(conn, "LOCK TABLE svc_deletions IN ACCESS EXCLUSIVE MODE");
+    assert_int_equal(pthread_create(&thread, NULL, run_set_up, &set_up), 0);
+    assert_true(wait_until(is_set_up_waiting, rig));
+    run_on(conn, "LOCK TABLE svc_activities IN ACCESS EXCLUSIVE MODE");
+    run_on(conn, "COMMIT");
+    pthread_join(thread, NULL);
+    PQfinish(conn);
+    must(set_up.r, &set_up.e);
+}
+
 static void a_database_without_or_with_another_schema_is_refused_in_words(void **state)
 {
     struct rig *rig = *state;
@@ -456,6 +505,7 @@ int main(void)
         POSTGRES_TEST(the_limits_of_a_row_hold_whatever_the_writer_has_in_his_search_path),
         POSTGRES_TEST(the_values_of_a_row_may_fill_their_limits_and_no_more),
         POSTGRES_TEST(the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns),
+        POSTGRES_TEST(a_set_up_that_a_deadlock_ended_is_run_again),
         POSTGRES_TEST(a_database_without_or_with_another_schema_is_refused_in_words),
         POSTGRES_TEST(a_role_works_with_exactly_the_rights_of_the_set_up),
         POSTGRES_TEST(a_role_uses_the_tables_that_the_owner_has_declared),
