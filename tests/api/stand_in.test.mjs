@@ -30,7 +30,7 @@ test('nothing is the stand-in until a person adds it, and then it says everywher
     const before = await h.cli('chat', 'hello');
     assert.equal(before.code, 1);
     assert.match(before.stderr, /No provider of language models is configured/);
-    assert.match((await h.cli('provider', 'presets')).stdout, /^stand-in +Stand-in: no language model +yes +yes +- +-/m);
+    assert.match((await h.cli('provider', 'presets')).stdout, /^stand-in +Stand-in: no language model +yes +yes +no +no +- +-/m);
     assert.match((await h.cli('provider', 'add', 'stand-in')).stdout, /The provider stand-in is added.* It is no language model: it repeats what you say/);
     assert.match((await h.cli('provider', 'list')).stdout, /^stand-in +Stand-in: no language model/m);
     assert.match((await h.cli('status')).stdout, /^chats +stand-in: no language model, it repeats what you say/m);
