@@ -346,7 +346,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Seconds after which a program of an engine that nobody needed ends; 0: it stays." },
     [SETTING_SPEECH_CACHE_MB] = { "speech.cache_mb", SETTING_INT, .min = 0, .max = LIMIT_SPEECH_CACHE_MB, .def = "32",
         .help = "Megabytes of the newest spoken sentences that are kept in memory, for each caller's own use; 0: none." },
-    [SETTING_SPEECH_TIMEOUT_S] = { "speech.timeout_s", SETTING_SECONDS, .min = 0.05, .max = LIMIT_SPEECH_REPLY_MS / 1000, .def = "30",
+    [SETTING_SPEECH_TIMEOUT_S] = { "speech.timeout_s", SETTING_SECONDS, .min = 0.05, .max = LIMIT_SPEECH_REPLY_MS / 1e3, .def = "30",
         .help = "Seconds that a provider over HTTP has for one sentence; for a recording it has ten times as many." },
     [SETTING_SPEECH_PIPER] = { "speech.piper", SETTING_STRING, .max = LIMIT_SETTING_BYTES, .def = "piper",
         .help = "The program piper, looked up in PATH; empty: it is not used." },

@@ -291,6 +291,9 @@ void task_linger_run(struct tasks *t, void *arg);
  * the start also tasks without a row that were at work. */
 enum task_reconcile_depth { RECONCILE_LEASED, RECONCILE_GAP, RECONCILE_START };
 int task_reconcile(struct tasks *t, enum task_reconcile_depth depth, struct err *e) MUST_CHECK;
+/* A few of the pending and of the failed tasks, the next ones each time: an event that nobody missed may have been
+ * lost. */
+int task_reconcile_some(struct tasks *t, struct err *e) MUST_CHECK;
 int task_recover(struct tasks *t, struct err *e) MUST_CHECK;
 
 /* ---- tasks.c ---- */
@@ -329,6 +332,7 @@ struct tasks {
     size_t n_items, n_item_bytes;
     struct task_outside *outside[TASK_OUTSIDE_BUCKETS]; /* not guarded: used by the sweep only */
     struct task_round *rounds;                          /* the same */
+    int64_t pending_offset, failed_offset;              /* the same: where task_reconcile_some() goes on */
     bool is_serving, is_stopping;
     bool is_waiting;          /* at the start: work begins when the rows are there and the other service is gone */
     bool is_waiting_for_rows; /* of these two causes */

@@ -4,6 +4,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 
+enum { RECONCILE_SOME = 25 };
+
 /* Only this service uses the machine id, so no agent works under these leases. */
 static void release_rows(struct tasks *t)
 {
@@ -59,11 +61,11 @@ static int has_status(struct tasks *t, const char *uuid, const char *status, boo
 }
 
 /* Tasks that stay unchanged are skipped on the next page. */
-static int reconcile_page(struct tasks *t, const char *status, enum task_reconcile_depth depth, int64_t *offset,
-                          size_t *ret_n, struct err *e)
+static int reconcile_page(struct tasks *t, const char *status, enum task_reconcile_depth depth, int64_t limit,
+                          int64_t *offset, size_t *ret_n, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const struct task_filter filter = { .status = status, .limit = LIMIT_LIST, .offset = *offset };
+    const struct task_filter filter = { .status = status, .limit = limit, .offset = *offset };
     struct task_row *tasks;
     bool is_unchanged = false;
     int r = store_tasks_list(t->config.store, a, &filter, &tasks, ret_n, e);
@@ -83,7 +85,7 @@ static int reconcile_all(struct tasks *t, const char *status, enum task_reconcil
     int r = 0;
 
     while (r == 0 && n == LIMIT_LIST)
-        r = reconcile_page(t, status, depth, &offset, &n, e);
+        r = reconcile_page(t, status, depth, LIMIT_LIST, &offset, &n, e);
     return r;
 }
 
@@ -101,8 +103,25 @@ int task_reconcile(struct tasks *t, enum task_reconcile_depth depth, struct err 
     if (r == 0 && depth > RECONCILE_LEASED)
         r = reconcile_all(t, STATUS_PENDING, depth, e);
     if (r == 0 && depth > RECONCILE_LEASED)
-        r = reconcile_page(t, STATUS_FAILED, depth, &offset, &n, e);
+        r = reconcile_page(t, STATUS_FAILED, depth, LIMIT_LIST, &offset, &n, e);
     return r;
+}
+
+static int reconcile_some(struct tasks *t, const char *status, int64_t *offset, struct err *e)
+{
+    size_t n = 0;
+    int r = reconcile_page(t, status, RECONCILE_LEASED, RECONCILE_SOME, offset, &n, e);
+
+    if (n < RECONCILE_SOME)
+        *offset = 0;
+    return r;
+}
+
+int task_reconcile_some(struct tasks *t, struct err *e)
+{
+    int r = reconcile_some(t, STATUS_PENDING, &t->pending_offset, e);
+
+    return r < 0 ? r : reconcile_some(t, STATUS_FAILED, &t->failed_offset, e);
 }
 
 /* Makes apps with waiting tasks known; their lists are read when a place is first looked for. */

@@ -207,11 +207,15 @@ static enum task_reconcile_depth take_gap(struct tasks *t)
 void task_sweep_run(struct tasks *t, void *arg)
 {
     struct err e = { 0 };
+    int r;
 
     task_heartbeat_run(t, NULL);
     task_apps_recount(t);
     task_sweep_tables(t, LIMIT_LIST, true);
-    if (task_reconcile(t, take_gap(t), &e) < 0)
+    r = task_reconcile(t, take_gap(t), &e);
+    if (r == 0)
+        r = task_reconcile_some(t, &e);
+    if (r < 0)
         log_warn("tasks", NULL, "tasks of other machines are not looked after: %s", LOG_Q(e.text));
     task_apps_dispatch(t);
 }

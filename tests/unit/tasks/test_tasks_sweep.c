@@ -1,4 +1,4 @@
-/* The sweep of a table that apps share: no app's rows hide those of another. */
+/* The sweep: no app's rows hide those of another in a table that they share, and events may be lost. */
 #include "machine.h"
 
 #define OTHER_APP "a0000000-0000-4000-8000-000000000002"
@@ -65,11 +65,39 @@ static void each_sweep_goes_on_where_the_last_one_stopped(void **state)
     assert_true(wait_until(finds_when_it_sweeps, &s));
 }
 
+/* A sweep passes over a row whose run is not quite over. */
+static bool is_completed_by_a_sweep(void *arg)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct sweeping *s = arg;
+    struct task_row task;
+
+    tasks_sweep_now(s->m->tasks);
+    return find_task(s->m, a, s->row, &task) && strcmp(task.status, "completed") == 0;
+}
+
+/* The realtime of a hosted project may lose an event, and nobody learns that. */
+static void a_sweep_finds_what_another_machine_did_without_an_event(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const char *id = insert(m, "{}");
+    struct backend_lease lease;
+
+    fake_fail(wait_run(w, 0), "no");
+    wait_task(m, id, "failed");
+    m->backend->ops->unsubscribe(m->backend, m->tasks);
+    lease = steal_row(m, id, "lin-b");
+    assert_int_equal(backend_complete(m->backend, &lease, "{}", NULL), 0);
+    assert_true(wait_until(is_completed_by_a_sweep, &(struct sweeping){ m, id }));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_long_backlog_of_one_app_does_not_hide_the_row_of_another),
         WORLD_TEST(each_sweep_goes_on_where_the_last_one_stopped),
+        WORLD_TEST(a_sweep_finds_what_another_machine_did_without_an_event),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
