@@ -174,8 +174,14 @@ export class Fleet {
         const entries = this.ledger.read();
         const ended = new Set(entries.filter((entry) => entry.what === 'ended').map((entry) => entry.token));
         const running = entries.filter((entry) => entry.what === 'started' && !ended.has(entry.token)).map(pidOfRun).filter(Boolean);
-        if (running.length)
+        if (!running.length)
+            return;
+        try {
             process.kill(this.chance.one(running), 'SIGKILL');
+        } catch (error) {
+            if (error.code !== 'ESRCH')         // it has ended since the look
+                throw error;
+        }
     }
 
     // For stormMs, one of these methods after the other, chosen by weight; how often each.
