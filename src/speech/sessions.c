@@ -184,6 +184,25 @@ void speech_sessions_remove(struct speech_sessions *s, const char *id)
     pthread_mutex_unlock(&s->lock);
 }
 
+struct listening_request speech_session_request(const struct speech_session *opened, struct sound_source source,
+                                                const atomic_bool *is_gone)
+{
+    return (struct listening_request){
+        .ears = { .provider = opened->provider,
+                  .model = opened->model,
+                  .language = opened->language,
+                  .phrases = opened->phrases,
+                  .caller = opened->caller,
+                  .is_gone = is_gone },
+        .source = source,
+        .rate = opened->rate,
+        .max_ms = LIMIT_SPEECH_SESSION_MS,
+        .wall_ms = LIMIT_SPEECH_SESSION_WALL_MS,
+        .quiet_ms = LIMIT_SPEECH_SESSION_QUIET_MS,
+        .guesses = opened->guesses,
+    };
+}
+
 bool speech_session_is_end(struct slice message)
 {
     AUTO(arena_freep) struct arena *a = arena_new_sized(KIB(1));

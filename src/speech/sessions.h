@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/uuid.h"
+#include "speech/listening.h"
 
 struct speech_sessions;
 
@@ -39,6 +40,10 @@ bool speech_sessions_has(struct speech_sessions *s, const char *id, const char *
 int speech_sessions_open(struct speech_sessions *s, const char *id, const char *token, struct arena *a,
                          struct speech_session *ret, struct err *e) MUST_CHECK;
 void speech_sessions_remove(struct speech_sessions *s, const char *id);
+
+/* What an opened session asks of listening_start(), with the limits of sessions; the strings are borrowed. */
+struct listening_request speech_session_request(const struct speech_session *opened, struct sound_source source,
+                                                const atomic_bool *is_gone);
 
 /* Whether a text message of the client is {"type": "end"}: everything has been said. Foreign bytes. */
 bool speech_session_is_end(struct slice message);

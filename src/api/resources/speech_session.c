@@ -162,20 +162,7 @@ static void send_event(struct talk *t, const char *type, const struct listening 
 static int hear(struct talk *t, struct api *api, const struct speech_session *wanted, struct heard_count *count,
                 struct err *e)
 {
-    const struct listening_request request = {
-        .ears = { .provider = wanted->provider,
-                  .model = wanted->model,
-                  .language = wanted->language,
-                  .phrases = wanted->phrases,
-                  .caller = wanted->caller,
-                  .is_gone = &t->is_gone },
-        .source = sound_queue_source(&t->queue),
-        .rate = wanted->rate,
-        .max_ms = LIMIT_SPEECH_SESSION_MS,
-        .wall_ms = LIMIT_SPEECH_SESSION_WALL_MS,
-        .quiet_ms = LIMIT_SPEECH_SESSION_QUIET_MS,
-        .guesses = wanted->guesses,
-    };
+    const struct listening_request request = speech_session_request(wanted, sound_queue_source(&t->queue), &t->is_gone);
     const struct ears_who nobody = { NULL, NULL };
     struct listening *l = NULL;
     int r = listening_start(api->ears, &request, &l, e);
