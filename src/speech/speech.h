@@ -90,5 +90,10 @@ size_t speech_providers(struct speech *s, const atomic_bool *is_gone, struct are
 /* The engines of this machine alone. */
 size_t speech_engines_describe(struct speech *s, struct arena *a, const struct speech_provider **ret);
 bool speech_is_provider(struct speech *s, struct slice id);
+/* Whether somebody speaks what a row of the setting speech.voices names; the text says what is missing. -ENOENT: the
+ * provider; -EINVAL: the voice; -ENODEV: the engine is not installed; -ECANCELED. A provider that does not answer is
+ * believed to have the voice. */
+int speech_check_row(struct speech *s, const char *row, const atomic_bool *is_gone, struct arena *a,
+                     struct err *e) MUST_CHECK;
 /* The id of the provider that speaks when a request names nothing. */
 const char *speech_default_provider(struct speech *s, struct arena *a);

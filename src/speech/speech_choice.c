@@ -10,6 +10,7 @@ struct choice {
     const struct speech_request *request;
     struct arena *arena;
     const char *language;
+    int64_t list_ms; /* how long a provider has for its list of voices */
     struct speech_target target;
 };
 
@@ -145,7 +146,7 @@ static const struct speech_voice *find_voice(const struct speech_voice_list *lis
 
 static int list_voices(const struct choice *c, struct speech_voice_list *ret, struct err *e)
 {
-    const struct net_wait wait = net_wait_of(LIMIT_SPEECH_REPLY_MS, c->request->is_gone, c->speech->config.is_leaving);
+    const struct net_wait wait = net_wait_of(c->list_ms, c->request->is_gone, c->speech->config.is_leaving);
 
     return speech_voice_lists_get(c->speech->lists, c->target.account, &wait, c->arena, ret, e);
 }
@@ -302,9 +303,29 @@ static int choose(struct choice *c, struct err *e)
 int speech_choose(struct speech *s, const struct speech_request *request, const char *language, struct arena *a,
                   struct speech_target *ret, struct err *e)
 {
-    struct choice c = { .speech = s, .request = request, .arena = a, .language = language };
+    struct choice c = {
+        .speech = s, .request = request, .arena = a, .language = language, .list_ms = LIMIT_SPEECH_REPLY_MS
+    };
     int r = choose(&c, e);
 
     *ret = c.target;
     return r;
+}
+
+int speech_check_row(struct speech *s, const char *row, const atomic_bool *is_gone, struct arena *a, struct err *e)
+{
+    const struct speech_request request = { .is_gone = is_gone };
+    const char *provider = row + strcspn(row, "=") + 1, *voice = provider + strcspn(provider, "/") + 1;
+    const struct slice name = { provider, (size_t)(voice - 1 - provider) };
+    struct choice c = { .speech = s, .request = &request, .arena = a, .list_ms = LIMIT_DOCTOR_WAIT_MS };
+    int r;
+
+    c.language = arena_slicedup(a, (struct slice){ row, (size_t)(provider - 1 - row) });
+    if (!choose_provider(&c, name))
+        return err_set(e, -ENOENT, "SPEECH_UNAVAILABLE", "there is no provider %.*s that speaks",
+                       (int)MIN(name.n, (size_t)60), name.p);
+    r = choose_voice(&c, voice, e);
+    return r == -EINVAL ? err_set(e, r, "SPEECH_UNAVAILABLE", "%.*s has no voice %.60s", (int)MIN(name.n, (size_t)60),
+                                  name.p, voice)
+                        : r;
 }

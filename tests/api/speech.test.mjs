@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
-import { awayFromMidnight, isAlive, newApp, newKey, refused, refusedFields, residentKib, speechWorkers as workers } from './kit.mjs';
+import { admin, awayFromMidnight, isAlive, newApp, newKey, refused, refusedFields, residentKib, speechWorkers as workers } from './kit.mjs';
 
 const shared = sharedHearth();
 const sentence = 'Please open the window and turn on the light, it is a fine day in the north of the country.';
@@ -137,6 +137,21 @@ test('the setting speech.voices chooses the voice of a language', async (t) => {
     assert.equal(await rate({ language: 'de-AT' }), 22050);
     assert.equal(await rate({ provider: 'flite_local' }), 16000);
     assert.equal(await rate({ voice: 'slt' }), 16000);
+});
+
+test('the doctor names what the setting speech.voices has and nobody speaks', async (t) => {
+    const h = await startHearth({ t });
+    const choose = (value) => admin(h, 'PUT', '/api/settings/speech.voices', { value });
+    const faults = async () => (await admin(h, 'GET', '/api/doctor')).checks.filter(({ name, ok }) => name === 'speech' && !ok);
+    await choose('de=nobody/x,fr=espeak_local/no-such,en=flite_local/slt');
+    const [provider, voice, ...others] = await faults();
+    assert.deepEqual(others, []);
+    assert.match(provider.text, /speech\.voices has de=nobody\/x, and there is no provider nobody that speaks/);
+    assert.match(provider.advice, /`hearth provider add`.*`hearth settings set speech\.voices/);
+    assert.match(voice.text, /fr=espeak_local\/no-such, and espeak_local has no voice no-such/);
+    assert.match(voice.advice, /GET \/sdk\/tts\/providers/);
+    await choose('de=espeak_local/de');
+    assert.deepEqual(await faults(), []);
 });
 
 test('fifty requests at once are all spoken, by one worker', async (t) => {

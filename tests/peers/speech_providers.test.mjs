@@ -89,6 +89,12 @@ test('what is known is not said again, a voice goes by its name and its language
     await admin(h, 'PUT', '/api/settings/speech.voices', { value: 'de=cloud/de-DE-KatjaNeural' });
     assert.equal((await app('POST', '/sdk/tts', { text: 'Guten Tag, und auf Wiedersehen.', language: 'de' })).status, 200);
     assert.match(String(double.asked.at(-1).bytes), /xml:lang='de'.*KatjaNeural/);
+    const faults = async (value) => {
+        await admin(h, 'PUT', '/api/settings/speech.voices', { value });
+        return (await admin(h, 'GET', '/api/doctor')).checks.filter((check) => check.name === 'speech' && !check.ok).map((check) => check.text);
+    };
+    assert.match((await faults('fr=cloud/fr-FR-Nobody')).join(), /^the setting speech\.voices has fr=cloud\/fr-FR-Nobody, and cloud has no voice fr-FR-Nobody$/);
+    assert.deepEqual(await faults('de=cloud/de-DE-KatjaNeural'), []);
     assert.match((await admin(h, 'DELETE', '/api/providers/cloud')).note, /speech\.voices still names it/);
     refusedFields(await app('POST', '/sdk/tts', { text: 'Guten Tag.', language: 'de' }), 'provider');
     await addSpeech(h, double, 'cloud');

@@ -144,16 +144,41 @@ static void report_voices(struct checkup *c, const struct speech_provider *provi
         doctor_hint(c, "speech", provider->note, "install the packages for these voices; nothing else depends on them");
 }
 
+/* A row of the setting speech.voices. */
+static void report_row(struct checkup *c, const char *row)
+{
+    static const char until[] =
+        "`hearth settings set speech.voices ...`; until then texts in that language are refused";
+    struct err why;
+    int r;
+
+    err_init(&why);
+    r = speech_check_row(c->api->speech, row, &c->req->exchange->is_gone, c->arena, &why);
+    if (r == 0 || r == -ECANCELED)
+        return;
+    doctor_add(c, "speech", false,
+               arena_printf(c->arena, "the setting speech.voices has %.200s, and %s", row, why.text),
+               arena_printf(c->arena, "%s: %s",
+                            r == -ENOENT   ? "add the provider (`hearth provider add`), or name another one"
+                            : r == -EINVAL ? "name a voice that GET /sdk/tts/providers lists"
+                                           : "install what the engine needs, or name another voice",
+                            until));
+}
+
 void doctor_check_speech(struct checkup *c)
 {
     const struct speech_provider *providers;
-    size_t n;
+    const char *const *rows;
+    size_t n, n_rows;
 
     if (!c->api->is_serving)
         return;
     n = speech_engines_describe(c->api->speech, c->arena, &providers);
     for (size_t i = 0; i < n; i++)
         report_voices(c, &providers[i]);
+    rows = settings_list(c->api->settings, c->arena, SETTING_SPEECH_VOICES, &n_rows);
+    for (size_t i = 0; i < n_rows; i++)
+        report_row(c, rows[i]);
 }
 
 static void report_ears(struct checkup *c, const struct ears_provider *provider)
