@@ -363,15 +363,17 @@ enum {
     LIMIT_SPEECH_IDLE_S = 86400,      /* of an idle worker, as a setting may say */
     LIMIT_SPEECH_REPLY = 16 << 20,    /* bytes of audio that a provider sends for one sentence */
     LIMIT_SPEECH_REPLY_MS = 120000,   /* time of a provider for one sentence */
-    LIMIT_SPEECH_LANGUAGES = 256,     /* of a provider's voices, that are listed */
-    LIMIT_SPEECH_REMOTE = 8,          /* requests to providers at one time */
-    LIMIT_SPEECH_REQUEST = 32 << 10,  /* bytes of a request for one sentence to a provider */
-    LIMIT_SPEECH_VOICES = 2000,       /* that a provider lists */
-    LIMIT_SPEECH_VOICES_REPLY = 4 << 20,      /* bytes of that list */
-    LIMIT_SPEECH_UPLOAD = 25 << 20,           /* bytes of a recording to transcribe */
-    LIMIT_SPEECH_RECORDING_S = 7200,          /* time of a recording to transcribe */
-    LIMIT_SPEECH_TRANSCRIBE_MS = 1800000,     /* time of an engine for one recording */
-    LIMIT_SPEECH_TRANSCRIPT = 1 << 20,        /* bytes of one transcript */
+    LIMIT_SPEECH_PROGRAM_TEXT = 4 << 10,  /* bytes of one sentence to a program of this machine */
+    LIMIT_SPEECH_MODEL_END = 64 << 10,    /* bytes at the end of a model's file that are searched for its speakers */
+    LIMIT_SPEECH_LANGUAGES = 256,         /* of a provider's voices, that are listed */
+    LIMIT_SPEECH_REMOTE = 8,              /* requests to providers at one time */
+    LIMIT_SPEECH_REQUEST = 32 << 10,      /* bytes of a request for one sentence to a provider */
+    LIMIT_SPEECH_VOICES = 2000,           /* that a provider lists */
+    LIMIT_SPEECH_VOICES_REPLY = 4 << 20,  /* bytes of that list */
+    LIMIT_SPEECH_UPLOAD = 25 << 20,       /* bytes of a recording to transcribe */
+    LIMIT_SPEECH_RECORDING_S = 7200,      /* time of a recording to transcribe */
+    LIMIT_SPEECH_TRANSCRIBE_MS = 1800000, /* time of an engine for one recording */
+    LIMIT_SPEECH_TRANSCRIPT = 1 << 20,    /* bytes of one transcript */
     LIMIT_SPEECH_TRANSCRIPT_REPLY = 16 << 20, /* bytes of a provider's answer with one */
     LIMIT_SPEECH_LISTENERS = 1,               /* requests that have the microphone at one time */
     LIMIT_SPEECH_LISTEN_MS = 600000,          /* time of one of them, as its body may say */
@@ -390,7 +392,7 @@ enum {
     LIMIT_SPEECH_UNHEARD = 1 << 20,           /* bytes of sound that wait for the engine; then no more is taken */
     LIMIT_SPEECH_HEARINGS = 2,                /* recordings that are transcribed at one time */
     LIMIT_SPEECH_PHRASES = 1000,              /* that one request expects to hear */
-    LIMIT_SPEECH_MODELS = 32,                 /* of one engine, in the data folder */
+    LIMIT_SPEECH_MODELS = 32,                 /* of one engine, in its folder */
     LIMIT_SPEECH_PHRASE = 256,                /* bytes of one of them */
 
     /* language models */

@@ -38,13 +38,18 @@ static const char *folder_of_program(struct arena *a)
     return path;
 }
 
-const char *speech_engine_program(const char *folder, const struct speech_engine *engine, struct arena *a)
+const char *speech_file_of(const char *folder, const char *name, struct arena *a)
 {
     const char *path;
 
     if (*folder)
-        return arena_printf(a, "%s/%s", folder, engine->program);
+        return arena_printf(a, "%s/%s", folder, name);
     folder = folder_of_program(a);
-    path = arena_printf(a, "%s/%s", folder, engine->program);
-    return access(path, X_OK) == 0 ? path : arena_printf(a, "%s/../libexec/hearth/%s", folder, engine->program);
+    path = arena_printf(a, "%s/%s", folder, name);
+    return access(path, F_OK) == 0 ? path : arena_printf(a, "%s/../libexec/hearth/%s", folder, name);
+}
+
+const char *speech_engine_program(const char *folder, const struct speech_engine *engine, struct arena *a)
+{
+    return speech_file_of(folder, engine->program, a);
 }

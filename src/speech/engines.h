@@ -34,5 +34,6 @@ extern const struct speech_engine *const speech_engines[N_SPEECH_ENGINES];
 bool speech_is_english(const char *language);
 /* The listed name that is equal without regard to case; NULL: none. */
 const char *speech_voices_find(const struct speech_voices *known, struct slice name);
-/* The path of the worker's program: in this folder; "": beside this program, or in ../libexec/hearth. */
+/* The path of a file of Hearth's speech: in this folder; "": beside this program, or in ../libexec/hearth. */
+const char *speech_file_of(const char *folder, const char *name, struct arena *a);
 const char *speech_engine_program(const char *folder, const struct speech_engine *engine, struct arena *a);

@@ -1,6 +1,7 @@
-/* Voices of piper (github.com/rhasspy/piper, github.com/OHF-Voice/piper1-gpl) as a program of this machine: one process
- * for a sentence, in the sandbox without a network; text on its standard input, a WAV on its standard output. It stands
- * among the providers as `piper_local` when the program is found. Blocks a worker; any thread but the loop's.
+/* Voices of programs of this machine: piper (programs_piper.c) and sherpa-onnx-offline-tts (programs_sherpa.c). One
+ * process speaks one sentence, in the sandbox without a network; the text goes to its standard input, and a WAV comes
+ * from its standard output. A program stands among the providers, as `piper_local` or `sherpa_local`, when it is found.
+ * Blocks a worker; any thread but the loop's.
  *
  *     n += speech_programs_list(&config, arena, accounts + n);
  */
@@ -9,7 +10,7 @@
 #include "speech/account.h"
 #include "speech/speech.h"
 
-enum { N_SPEECH_PROGRAMS = 1 };
+enum { N_SPEECH_PROGRAMS = 2 };
 
 /* Adds the programs that are found; in the arena. Their accounts are asked as those of providers are
  * (speech/remote.h). */

@@ -277,29 +277,32 @@ static void describe_account(struct speech *s, const struct speech_account *acc,
     describe_models(acc, a, ret);
 }
 
-size_t speech_engines_describe(struct speech *s, struct arena *a, const struct speech_provider **ret)
+/* only_local: no provider over HTTP is asked. */
+static size_t describe_all(struct speech *s, bool only_local, const atomic_bool *is_gone, struct arena *a,
+                           const struct speech_provider **ret)
 {
-    struct speech_provider *providers = arena_array(a, N_SPEECH_ENGINES, sizeof(*providers));
+    const struct speech_account *accounts;
+    size_t n = speech_accounts_of(s, a, &accounts), n_described = N_SPEECH_ENGINES;
+    struct speech_provider *providers = arena_array(a, N_SPEECH_ENGINES + n, sizeof(*providers));
 
     for (size_t i = 0; i < N_SPEECH_ENGINES; i++)
         describe_engine(&s->states[i], a, &providers[i]);
+    for (size_t i = 0; i < n; i++)
+        if (!only_local || accounts[i].is_local)
+            describe_account(s, &accounts[i], is_gone, a, &providers[n_described++]);
     *ret = providers;
-    return N_SPEECH_ENGINES;
+    return n_described;
+}
+
+size_t speech_local_describe(struct speech *s, struct arena *a, const struct speech_provider **ret)
+{
+    return describe_all(s, true, NULL, a, ret);
 }
 
 size_t speech_providers(struct speech *s, const atomic_bool *is_gone, struct arena *a,
                         const struct speech_provider **ret)
 {
-    const struct speech_account *accounts;
-    const struct speech_provider *engines;
-    size_t n = speech_accounts_of(s, a, &accounts), n_engines = speech_engines_describe(s, a, &engines);
-    struct speech_provider *providers = arena_array(a, n_engines + n, sizeof(*providers));
-
-    memcpy(providers, engines, n_engines * sizeof(*providers));
-    for (size_t i = 0; i < n; i++)
-        describe_account(s, &accounts[i], is_gone, a, &providers[n_engines + i]);
-    *ret = providers;
-    return n_engines + n;
+    return describe_all(s, false, is_gone, a, ret);
 }
 
 const char *speech_default_provider(struct speech *s, struct arena *a)

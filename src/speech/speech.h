@@ -87,8 +87,8 @@ struct speech_provider {
  * voices. */
 size_t speech_providers(struct speech *s, const atomic_bool *is_gone, struct arena *a,
                         const struct speech_provider **ret);
-/* The engines of this machine alone. */
-size_t speech_engines_describe(struct speech *s, struct arena *a, const struct speech_provider **ret);
+/* The engines and programs of this machine alone. */
+size_t speech_local_describe(struct speech *s, struct arena *a, const struct speech_provider **ret);
 bool speech_is_provider(struct speech *s, struct slice id);
 /* Whether somebody speaks what a row of the setting speech.voices names; the text says what is missing. -ENOENT: the
  * provider; -EINVAL: the voice; -ENODEV: the engine is not installed; -ECANCELED. A provider that does not answer is

@@ -1,6 +1,7 @@
-/* The first byte chooses: a WAV, a list of voices, or a transcript of a provider of speech. Samples are whole, voices
- * can be sent, times lie within a recording. */
+/* The first byte chooses: a WAV, a list of voices, a transcript of a provider of speech, or the end of a model of
+ * sherpa-onnx. Samples are whole, voices can be sent, times lie within a recording, speakers can be listed. */
 #include "speech/ears_services.h"
+#include "speech/programs_sherpa.h"
 #include "speech/remote.h"
 
 #include "base/limits.h"
@@ -58,7 +59,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
     if (n < 1 || n > 4096)
         return 0;
     a = arena_new();
-    if (data[0] < 64)
+    if (data[0] == 255)
+        assert(speech_sherpa_speakers(rest) >= 1 && speech_sherpa_speakers(rest) <= LIMIT_SPEECH_VOICES);
+    else if (data[0] < 64)
         read_wav(rest, a);
     else if (json_parse(a, rest, &root, NULL) == 0 && data[0] < 160)
         read_voices(voices[data[0] % ARRAY_SIZE(voices)], root, a);

@@ -141,7 +141,8 @@ static void report_voices(struct checkup *c, const struct speech_provider *provi
         doctor_add(c, "speech", true,
                    arena_printf(c->arena, "%s speaks with %zu voices", provider->id, provider->n_voices), NULL);
     else
-        doctor_hint(c, "speech", provider->note, "install the packages for these voices; nothing else depends on them");
+        doctor_hint(c, "speech", provider->note,
+                    "install the packages for these voices, or name their folder; nothing else depends on them");
 }
 
 /* A row of the setting speech.voices. */
@@ -173,7 +174,7 @@ void doctor_check_speech(struct checkup *c)
 
     if (!c->api->is_serving)
         return;
-    n = speech_engines_describe(c->api->speech, c->arena, &providers);
+    n = speech_local_describe(c->api->speech, c->arena, &providers);
     for (size_t i = 0; i < n; i++)
         report_voices(c, &providers[i]);
     rows = settings_list(c->api->settings, c->arena, SETTING_SPEECH_VOICES, &n_rows);

@@ -87,8 +87,9 @@ int provider_find(const struct request *req, const char *name, struct llm_accoun
 
 const char *provider_name_rule(const char *name)
 {
-    static const char *const taken[] = { LEXICAL_PROVIDER,     "default",    "presets", "flite_local", "espeak_local",
-                                         "pocketsphinx_local", "piper_local" };
+    static const char *const taken[] = { LEXICAL_PROVIDER, "default",      "presets",
+                                         "flite_local",    "espeak_local", "pocketsphinx_local",
+                                         "piper_local",    "sherpa_local", "vosk_local" };
     bool has_begin = (*name >= '0' && *name <= '9') || ((*name | 32) >= 'a' && (*name | 32) <= 'z');
 
     if (!has_begin || name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")])
