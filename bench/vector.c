@@ -1,14 +1,15 @@
 /* Fills an embedded vector store, queries it and prints its figures as one line of JSON.
  *
  *     bench_vector [-n ROWS] [-d DIMENSIONS] [-b BATCH] [-q QUERIES] [-t THREADS] [-r ROUNDS] [-l ROWS] [-c KERNEL]
- *                  [-s KERNEL] [-z DEVIATIONS] [-e FILE] [-k KIND | -i FILE] [FOLDER]
+ *                  [-s KERNEL] [-z DEVIATIONS] [-e FILE] [-T] [-k KIND | -i FILE] [FOLDER]
  *     bench_vector [-n ROWS] [-d DIMENSIONS] [-q QUERIES] [-k KIND] -w FILE
  *
  * -k: isotropic, clustered (default), low-rank, or text, which reads a text a line from standard input. -w writes rows
  * and queries to a file and ends; -i reads such a file. -l: inverted lists above so many rows (default: none); they are
  * built before queries are measured. -c: the name of a kernel (vector/engine/kernel.c) instead of the best of this
  * processor, -s: of one for sketches (vector/engine/sketch_kernel.c). -z: deviations, 0 for no sketches (3). -e: the
- * exact answers are written there, as the numbers of rows in lines of JSON.
+ * exact answers are written there, as the numbers of rows in lines of JSON. -T: after the figures, each line of
+ * standard input asks for one more round of the queries, whose figures are one line of JSON.
  *
  * Queries run on one thread through the engine, in rounds that take turns with the same queries without sketches
  * (exact), then on THREADS. Recall is counted against the exact answers, exact_recall that of the first of these
@@ -42,6 +43,7 @@ struct bench {
     const char *path, *side_folder, *input, *output, *answers, *kind;
     size_t batch, n_threads, n_rounds;
     int64_t list_above;
+    bool takes_turns;
     double deviations;
     const struct kernel *kernel;
     const struct sketch_kernel *sketch_kernel;
@@ -365,6 +367,8 @@ static const struct ask asks[] = {
 
 static void measure(struct bench *b)
 {
+    json_add_int(&b->w, "rows", (int64_t)b->data.n);
+    json_add_int(&b->w, "dimensions", (int64_t)b->data.n_dimensions);
     open_store(b);
     measure_upserts(b);
     measure_load(b);
@@ -375,23 +379,40 @@ static void measure(struct bench *b)
         write_answers(b);
     measure_threads(b);
     measure_exact(b);
-    b->v->ops->close(b->v);
     vector_pass_measure(&(struct vector_pass){ &b->data, b->kernel, b->sketch_kernel, b->deviations }, &b->w);
 }
 
-static void run(struct bench *b)
+static void measure_turn(struct bench *b)
+{
+    int64_t median_us = query_all(b, &asks[0]);
+
+    add_times(b, &asks[0]);
+    add_figure(b, &asks[0], "cpu_p50_us", median_us);
+}
+
+/* Prints the figures that `add` measures, as one line. */
+static void print(struct bench *b, void (*add)(struct bench *b))
 {
     struct buf out;
 
     buf_init(&out, 8192);
     json_write_init(&b->w, &out);
     json_begin_object(&b->w);
-    json_add_int(&b->w, "rows", (int64_t)b->data.n);
-    json_add_int(&b->w, "dimensions", (int64_t)b->data.n_dimensions);
-    measure(b);
+    add(b);
     json_end(&b->w);
     printf("%s\n", buf_str(&out));
+    fflush(stdout);
     buf_clear(&out);
+}
+
+static void run(struct bench *b)
+{
+    char line[16];
+
+    print(b, measure);
+    while (b->takes_turns && fgets(line, sizeof(line), stdin))
+        print(b, measure_turn);
+    b->v->ops->close(b->v);
 }
 
 static void run_in(struct bench *b, const char *parent)
@@ -441,7 +462,7 @@ static int read_options(struct bench *b, int argc, char **argv)
 {
     int option;
 
-    while ((option = getopt(argc, argv, "n:d:b:q:t:r:k:l:c:s:z:i:w:e:")) != -1)
+    while ((option = getopt(argc, argv, "n:d:b:q:t:r:k:l:c:s:z:i:w:e:T")) != -1)
         switch (option) {
         case 'n':
             b->data.n = strtoul(optarg, NULL, 10);
@@ -463,6 +484,9 @@ static int read_options(struct bench *b, int argc, char **argv)
             break;
         case 'e':
             b->answers = optarg;
+            break;
+        case 'T':
+            b->takes_turns = true;
             break;
         case 'w':
             b->output = optarg;

@@ -4,9 +4,12 @@
 //     BENCH_SETS=text:400,isotropic:100x1536 script/bench vectors   kinds of data, thousands of rows, dimensions; '' for none; text, low-rank, clustered and
 //                                                                   isotropic with 100k x 384 by default
 //     BENCH_VECTORS=10,100,400,1000 script/bench vectors            thousands of rows beside the stores; '' for none; 10,100 by default, which takes minutes
-//     BENCH_HNSWLIB=all script/bench vectors                        hnswlib for each kind of data and at 400k too: its index takes many minutes to build
+//     BENCH_HNSWLIB=all script/bench vectors                        hnswlib for each kind of data and at 400k too: its index takes many minutes to build, and is kept
+//     BENCH_ONLY=indexes BENCH_SETS=text:400 script/bench vectors   builds such indexes alone, before a part is measured on a quiet machine
+//     BENCH_ONLY=live BENCH_VECTORS=400 script/bench vectors        queries beside other work of the service alone
+//     BENCH_FAISS=none script/bench vectors                         without faiss, which trains for minutes
 import http from 'node:http';
-import { emit, median, quantile } from './lib/measure.mjs';
+import { emit, quantile } from './lib/measure.mjs';
 import { bench, hearth, residentBytes } from './lib/programs.mjs';
 import { engine, measureSets, readRows } from './lib/vector_engine.mjs';
 import { measureLive } from './lib/vector_live.mjs';
@@ -20,6 +23,7 @@ const singlesOfClient = 100;
 const formRows = 10_000;                 // loaded in each form of an upsert
 const clientsAtOnce = 8;
 const queriesOfClient = 25;
+const only = process.env.BENCH_ONLY;
 const roundsOf = (n) => n <= 10_000 ? 5 : n <= 100_000 ? 3 : 1;
 const sizes = (process.env.BENCH_VECTORS ?? '10,100').split(',').filter(Boolean).map((thousands) => Number(thousands) * 1000)
     .map((n) => ({ n, rounds: roundsOf(n), isLarge: n >= 400_000 }));
@@ -192,12 +196,17 @@ function storeRows(what, turns, service, peers, { isLarge }) {
 }
 
 await bench(async () => {
-    await measureSets();
-    for (const size of sizes) {
+    if (only !== 'live')
+        await measureSets();
+    for (const size of only === 'indexes' ? [] : sizes) {
         const { n, isLarge } = size;
         const file = writeSet('clustered', { n, queries, dimensions });
         const all = readRows(file, (n + queries) * dimensions);
         const what = `${n / 1000}k x ${dimensions}`;
+        if (only === 'live') {
+            await measureLive(what, all, n);
+            continue;
+        }
         const peers = await yardsticks(all, n, isLarge);
         const service = await overHttp(all, n);
         service.singlesPerSecond = await singleUpserts(service, all);

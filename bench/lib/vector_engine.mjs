@@ -2,21 +2,49 @@
 //
 //     BENCH_SETS=text:100,low-rank:100x768 script/bench vectors      kind of data, thousands of rows, dimensions (384)
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { emit, quantile } from './measure.mjs';
-import { buildFolder, diskFolder, root } from './programs.mjs';
+import { createInterface } from 'node:readline';
+import { emit, interleave, quantile } from './measure.mjs';
+import { buildFolder, diskFolder, program, root } from './programs.mjs';
 import { sets, writeSet } from './vector_sets.mjs';
 import { hnswlibIndex, topK } from './vector_yardsticks.mjs';
 
 const queries = 200;
 const equalRecall = 0.99;               // what graphs and inverted files are tuned to; fewer of them reach that of sketches
+const efforts = [32, 64, 128, 256, 512, 1024, 2048];
+const rounds = 5;
 const python = '/usr/bin/python3';      // Debian's, which has Debian's faiss
 
+const command = join(buildFolder, 'bench/bench_vector');
+const argumentsOf = (file, { n, dimensions, queries, listAbove, answers, batch = 1000 }) =>
+    ['-i', file, '-n', n, '-d', dimensions, '-b', batch, '-q', queries, '-t', 2, ...(listAbove ? ['-l', listAbove] : []), ...(answers ? ['-e', answers] : [])].map(String);
+
 // Its figures (bench/vector.c).
-export const engine = (file, { n, dimensions, queries, listAbove, answers, batch = 1000 }) => JSON.parse(execFileSync(join(buildFolder, 'bench/bench_vector'),
-    ['-i', file, '-n', n, '-d', dimensions, '-b', batch, '-q', queries, '-t', 2, ...(listAbove ? ['-l', listAbove] : []), ...(answers ? ['-e', answers] : []), diskFolder('engine')].map(String),
-    { encoding: 'utf8' }));
+export const engine = (file, options) => JSON.parse(execFileSync(command, [...argumentsOf(file, options), diskFolder('engine')], { encoding: 'utf8' }));
+
+// {figures, turn(), close()}: the same, and then a round of queries at each call of turn().
+async function engineInTurns(file, options) {
+    const child = program(command, [...argumentsOf(file, options), '-T', diskFolder('engine')], { stdio: ['pipe', 'pipe', 'pipe'] });
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const next = async () => {
+        const { value, done } = await lines.next();
+        if (done)
+            throw new Error(`bench_vector ended: ${child.said()}`);
+        return JSON.parse(value);
+    };
+    const figures = await next();
+    const turn = () => {
+        child.stdin.write('\n');
+        return next();
+    };
+    const close = async () => {
+        child.stdin.end();
+        await once(child, 'close');
+    };
+    return { figures, turn, close };
+}
 
 // The numbers of a file of rows, which may be larger than one read.
 export function readRows(path, length) {
@@ -29,28 +57,42 @@ export function readRows(path, length) {
     return all;
 }
 
+const rowOf = (all, i, dimensions) => all.subarray(i * dimensions, (i + 1) * dimensions);
 const linesOf = (path) => readFileSync(path, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
 
-// The least effort of hnswlib that reaches the recall, or the most.
-async function hnswlibAt(file, truth, { n, dimensions }) {
-    const all = readRows(file, (n + queries) * dimensions);
-    const index = await hnswlibIndex(all, n, dimensions);
-    if (!index)
-        return null;
-    for (const ef of [32, 64, 128, 256, 512, 1024, 2048]) {
-        const ms = [];
-        let found = 0;
-        index.setEf(ef);
-        for (let i = 0; i < queries; i++) {
-            const vector = Array.from(all.subarray((n + i) * dimensions, (n + i + 1) * dimensions));
-            const began = performance.now();
-            const { neighbors } = index.searchKnn(vector, topK);
-            ms.push(performance.now() - began);
-            found += neighbors.filter((id) => truth[i].includes(id)).length;
-        }
-        const recall = found / (queries * topK);
-        if (recall >= equalRecall || ef === 2048)
-            return { name: `hnswlib ef=${ef}`, ms: quantile(ms, 0.5), recall };
+// A round of queries of hnswlib: {ms, recall}. What its binding does to the numbers of a query counts, as it does for the program that asks.
+function graphRound({ index, all, truth, spec: { n, dimensions } }, ef) {
+    const ms = [];
+    let found = 0;
+    index.setEf(ef);
+    for (let i = 0; i < queries; i++) {
+        const vector = Array.from(rowOf(all, n + i, dimensions));
+        const began = performance.now();
+        const { neighbors } = index.searchKnn(vector, topK);
+        ms.push(performance.now() - began);
+        found += neighbors.filter((id) => truth[i].includes(id)).length;
+    }
+    return { ms: quantile(ms, 0.5), recall: found / (queries * topK) };
+}
+
+// The least effort that reaches each recall, or the most.
+function effortsFor(graph, recalls) {
+    const known = {};
+    const recallOf = (ef) => (known[ef] ??= graphRound(graph, ef).recall);
+    return [...new Set(recalls.map((recall) => efforts.find((ef) => recallOf(ef) >= recall) ?? efforts.at(-1)))];
+}
+
+// Engine and hnswlib in turns.
+async function besideGraph(what, file, truth, spec, asked) {
+    const all = readRows(file, (spec.n + queries) * spec.dimensions);
+    const built = await hnswlibIndex(all, spec.n, spec.dimensions);
+    if (!built)
+        return;
+    const graph = { index: built.index, all, truth, spec };
+    for (const ef of effortsFor(graph, [equalRecall, asked.figures.recall])) {
+        const samples = await interleave(rounds, { hearth: asked.turn, peer: () => graphRound(graph, ef) });
+        emit({ what: `${what}: engine, recall ${percent(asked.figures.recall)}`, unit: 'ms', better: 'less', hearth: samples.hearth.map((s) => ms(s.p50_us)), peer: samples.peer.map((s) => s.ms),
+            peer_name: `hnswlib ef=${ef}, recall ${percent(samples.peer[0].recall)}`, target: isHard(spec) ? undefined : { of: 'ratio', at: 1 } });
     }
 }
 
@@ -67,15 +109,15 @@ function faissAt(file, answers, { n, dimensions }) {
 
 const targets = { 100: 0.2, 400: 0.6, 1000: 1.6 };      // ms, of 384 dimensions with structure, by thousands of rows
 
+const isHard = ({ set }) => set === 'isotropic';
 const ms = (us) => us / 1000;
 const percent = (share) => `${(100 * share).toFixed(2).replace(/\.?0+$/, '')} %`;
 
 function engineRows(what, spec, figures) {
     const row = (name, member, target) => emit({ what: `${what}: ${name}, recall ${percent(figures[`${member}recall`])}`, unit: 'ms', better: 'less', hearth: ms(figures[`${member}cpu_p50_us`]),
         peer: ms(figures[`${member}exact_cpu_p50_us`]), peer_name: 'the same by all codes', target });
-    const isHard = spec.set === 'isotropic';
-    const most = spec.dimensions === 384 && !isHard && targets[spec.thousands];
-    row('engine', '', isHard ? { of: 'ratio', at: 1.11 } : most ? { of: 'value', at: most } : undefined);
+    const most = spec.dimensions === 384 && !isHard(spec) && targets[spec.thousands];
+    row('engine', '', isHard(spec) ? { of: 'ratio', at: 1.11 } : most ? { of: 'value', at: most } : undefined);
     emit({ what: `${what}: recall`, unit: 'share', better: 'more', hearth: figures.recall, target: { of: 'value', at: 0.999 } });
     for (const [name, member] of [['top 100', 'top100_'], ['a filter of 50 %', 'filter50_'], ['a filter of 10 %', 'filter10_'], ['a filter of 1 %', 'filter1_']])
         row(name, member);
@@ -85,6 +127,13 @@ function engineRows(what, spec, figures) {
     emit({ what: `${what}: loaded and first answer`, unit: 's', better: 'less', hearth: figures.load_seconds, target: spec.thousands === 1000 ? { of: 'value', at: 2 } : undefined });
 }
 
+function besideFaiss(what, file, answers, spec, figures) {
+    const peer = faissAt(file, answers, spec);
+    if (peer)
+        emit({ what: `${what}: engine`, unit: 'ms', better: 'less', hearth: ms(figures.cpu_p50_us), peer: peer.ms, peer_name: `${peer.name}, recall ${percent(peer.recall)}`,
+            target: isHard(spec) ? undefined : { of: 'ratio', at: 1 } });
+}
+
 async function measureSet(spec) {
     const what = `${spec.thousands}k x ${spec.dimensions} ${spec.set}`;
     const file = writeSet(spec.set, { ...spec, queries });
@@ -92,13 +141,18 @@ async function measureSet(spec) {
         console.error(`bench: ${what} is left out: this machine has too little documentation`);
         return;
     }
+    if (process.env.BENCH_ONLY === 'indexes') {
+        await hnswlibIndex(readRows(file, (spec.n + queries) * spec.dimensions), spec.n, spec.dimensions);
+        return;
+    }
     const answers = join(diskFolder('answers'), 'answers');
-    const figures = engine(file, { ...spec, queries, answers });
-    engineRows(what, spec, figures);
-    const peers = [faissAt(file, answers, spec), process.env.BENCH_HNSWLIB === 'all' ? await hnswlibAt(file, linesOf(answers), spec) : null];
-    for (const peer of peers.filter(Boolean))
-        emit({ what: `${what}: engine`, unit: 'ms', better: 'less', hearth: ms(figures.cpu_p50_us), peer: peer.ms, peer_name: `${peer.name}, recall ${percent(peer.recall)}`,
-            target: spec.set === 'isotropic' ? undefined : { of: 'ratio', at: 1 } });
+    const asked = await engineInTurns(file, { ...spec, queries, answers });
+    engineRows(what, spec, asked.figures);
+    if (process.env.BENCH_FAISS !== 'none')
+        besideFaiss(what, file, answers, spec, asked.figures);
+    if (process.env.BENCH_HNSWLIB === 'all')
+        await besideGraph(what, file, linesOf(answers), spec, asked);
+    await asked.close();
 }
 
 // set:thousands[xdimensions]

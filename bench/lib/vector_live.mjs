@@ -10,7 +10,10 @@ const batch = 1000;
 const queriesOfRound = 400;
 const clientsAtOnce = 8;
 const idsOfCall = 5000;
+const renewalMs = 60_000;               // at most
+const pollMs = 500;                     // reading the metrics takes time of clients and service, so of fewer than one query in a hundred
 const mostMs = 2;                       // that other work may add to a query's p99
+const filter = { share: { $lt: 50 } };  // half of the rows
 
 // One connection that stays open.
 function connect(h, key) {
@@ -35,27 +38,37 @@ async function metric(h, name) {
 const rowOf = (all, i) => all.subarray(i * dimensions, (i + 1) * dimensions);
 const base64Of = (numbers) => Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength).toString('base64');
 
-async function store(call, all, workspaceId, from, to) {
-    const began = performance.now();
-    for (let at = from; at < to; at += batch) {
-        const numbers = all.subarray(at * dimensions, Math.min(to, at + batch) * dimensions);
-        const line = JSON.stringify({ workspaceId, ids: Array.from({ length: numbers.length / dimensions }, (_, i) => String(at + i)) });
-        await call('/sdk/llm/vectors/bulk', Buffer.concat([Buffer.from(`${line}\n`), Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength)]), 'application/octet-stream');
-    }
-    return (to - from) / (performance.now() - began) * 1000;
+// Rows and their metadata; `prefix` distinguishes ids of rows that are stored twice.
+function bulkBody(all, workspaceId, from, to, prefix) {
+    const numbers = all.subarray(from * dimensions, to * dimensions);
+    const each = (fn) => Array.from({ length: to - from }, (_, i) => fn(from + i));
+    const line = JSON.stringify({ workspaceId, ids: each((i) => prefix + i), metadata: each((i) => ({ share: i * 37 % 100 })) });
+    return Buffer.concat([Buffer.from(`${line}\n`), Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength)]);
 }
 
-// {p50, p99} in ms of one query after the other, until `isOver` says so, but at least as many as one round has.
-async function ask({ h, key, all, n }, workspaceId, isOver = () => true) {
+// Vectors a second; the time in which the client writes bodies does not count.
+async function store(call, all, workspaceId, from, to, prefix = '') {
+    let ms = 0;
+    for (let at = from; at < to; at += batch) {
+        const body = bulkBody(all, workspaceId, at, Math.min(to, at + batch), prefix);
+        const began = performance.now();
+        await call('/sdk/llm/vectors/bulk', body, 'application/octet-stream');
+        ms += performance.now() - began;
+    }
+    return (to - from) / ms * 1000;
+}
+
+// {p50, p99, most} in ms of one query after the other, until `isOver` says so, but at least as many as one round has.
+async function ask({ h, key, all, n }, workspaceId, { isOver = () => true, filter } = {}) {
     const call = connect(h, key);
     const ms = [];
     while (ms.length < queriesOfRound || !isOver()) {
-        const body = JSON.stringify({ workspaceId, topK, vector_b64: base64Of(rowOf(all, n + ms.length % 100)) });
+        const body = JSON.stringify({ workspaceId, topK, filter, vector_b64: base64Of(rowOf(all, n + ms.length % 100)) });
         const began = performance.now();
         await call('/sdk/llm/vectors/query', body);
         ms.push(performance.now() - began);
     }
-    return { p50: quantile(ms, 0.5), p99: quantile(ms, 0.99) };
+    return { p50: quantile(ms, 0.5), p99: quantile(ms, 0.99), most: Math.max(...ms), n: ms.length };
 }
 
 // Until no thread of the service computes any more.
@@ -67,11 +80,12 @@ async function calm(h) {
     }
 }
 
-// p99 of queries of `workspaceId` while `work` runs.
+// Queries without a filter and with one, each on its connection, while `work` runs.
 async function during(service, workspaceId, work) {
-    let isOver = false;
-    const [sample] = await Promise.all([ask(service, workspaceId, () => isOver), work().finally(() => { isOver = true; })]);
-    return sample;
+    let over = false;
+    const isOver = () => over;
+    const [plain, filtered] = await Promise.all([ask(service, workspaceId, { isOver }), ask(service, workspaceId, { isOver, filter }), work().finally(() => { over = true; })]);
+    return { plain, filtered };
 }
 
 async function remove(call, workspaceId, from, to) {
@@ -79,12 +93,12 @@ async function remove(call, workspaceId, from, to) {
         await call('/sdk/llm/vectors/delete', JSON.stringify({ workspaceId, ids: Array.from({ length: Math.min(idsOfCall, to - at) }, (_, i) => String(at + i)) }));
 }
 
-// Removes a third of the rows, which has the service close the gaps.
-async function compact({ h, key, n }) {
+// Does `work`, and waits until the service has put a namespace into a new order for it.
+async function renewed({ h }, work) {
     const before = await metric(h, 'hearth_vector_renewals_total');
-    await remove(connect(h, key), 'main', 0, n / 3);
-    for (const end = performance.now() + 20_000; performance.now() < end && await metric(h, 'hearth_vector_renewals_total') === before;)
-        await new Promise((done) => setTimeout(done, 20));
+    await work();
+    for (const end = performance.now() + renewalMs; performance.now() < end && await metric(h, 'hearth_vector_renewals_total') === before;)
+        await new Promise((done) => setTimeout(done, pollMs));
 }
 
 async function atOnce(service) {
@@ -92,39 +106,52 @@ async function atOnce(service) {
     return { p50: quantile(samples.map((s) => s.p50), 0.5), p99: Math.max(...samples.map((s) => s.p99)) };
 }
 
-// Queries of the small namespace while the start loads the large ones, and the seconds that it took.
+// Queries of the small namespace after a start, while it loads what else there is.
 async function restart(service) {
-    const { h } = service;
-    await h.terminate();
-    await h.start();
-    const sample = await ask(service, 'small');
-    await ask(service, 'main');
-    return { sample, seconds: await metric(h, 'hearth_vector_load_seconds_sum') };
+    await service.h.terminate();
+    await service.h.start();
+    return { plain: await ask(service, 'small') };
 }
 
-function row(what, quiet, sample) {
-    emit({ what, unit: 'ms', better: 'less', hearth: sample.p99, peer: quiet.p99, peer_name: 'the quiet service', target: { of: 'value', at: quiet.p99 + mostMs } });
+function rows(what, quiet, sample) {
+    for (const [name, { p99, most, n }] of Object.entries(sample)) {
+        const label = `${what}${name === 'filtered' ? ', with a filter' : ''}`;
+        emit({ what: `${label}: HTTP p99`, unit: 'ms', better: 'less', hearth: p99, peer: quiet[name].p99, peer_name: 'the quiet service', target: { of: 'value', at: quiet[name].p99 + mostMs } });
+        emit({ what: `${label}: HTTP, the slowest of ${n}`, unit: 'ms', better: 'less', hearth: most, peer: quiet[name].most, peer_name: `the quiet service, of ${quiet[name].n}` });
+    }
+}
+
+// More rows than the lists begin at; then a third of the rows is removed, which has the service close the gaps.
+async function renew(what, service, call, quiet) {
+    const { all, n } = service;
+    const more = batch;
+    rows(`${what} while lists are built`, quiet, await during(service, 'main', () => renewed(service, () => store(call, all, 'main', 0, more, String(n)))));
+    await calm(service.h);
+    rows(`${what} during removal and compaction`, quiet, await during(service, 'main', () => renewed(service, () => remove(call, 'main', 0, n / 3))));
+    await calm(service.h);
 }
 
 export async function measureLive(what, all, n) {
-    const h = await hearth({ settings: { 'limits.vectors_mb': 100_000 } });
+    const h = await hearth({ settings: { 'limits.vectors_mb': 100_000, 'vectors.list_above_rows': n } });
     const service = { h, key: await h.key(), all, n };
+    await store(connect(h, service.key), all, 'small', 0, batch);
+    await restart(service);             // the first start has nothing to load
+    const small = await restart(service);
     const call = connect(h, service.key);
     const perSecond = await store(call, all, 'main', 0, n);
-    await store(call, all, 'small', 0, batch);
     await calm(h);
-    const quiet = await ask(service, 'main');
-    const small = await ask(service, 'small');
+    const quiet = { plain: await ask(service, 'main') };
     const many = await atOnce(service);
     emit({ what: `${what}: bulk upserts over HTTP, one client`, unit: 'vectors/s', better: 'more', hearth: perSecond, target: { of: 'value', at: 100_000 } });
-    emit({ what: `${what}: HTTP p50, ${clientsAtOnce} clients`, unit: 'ms', better: 'less', hearth: many.p50, peer: quiet.p50, peer_name: 'one client' });
-    emit({ what: `${what}: HTTP p99, ${clientsAtOnce} clients`, unit: 'ms', better: 'less', hearth: many.p99, peer: quiet.p99, peer_name: 'one client' });
-    row(`${what}: HTTP p99 during bulk upserts into another namespace`, quiet, await during(service, 'main', () => store(call, all, 'other', 0, Math.min(n, 50_000))));
+    emit({ what: `${what}: HTTP p50, ${clientsAtOnce} clients`, unit: 'ms', better: 'less', hearth: many.p50, peer: quiet.plain.p50, peer_name: 'one client' });
+    emit({ what: `${what}: HTTP p99, ${clientsAtOnce} clients`, unit: 'ms', better: 'less', hearth: many.p99, peer: quiet.plain.p99, peer_name: 'one client' });
+    await ask(service, 'main', { filter });     // its values are read into memory
+    const both = await during(service, 'main', async () => {});
+    rows(`${what} during bulk upserts into another namespace`, both, await during(service, 'main', () => store(call, all, 'other', 0, Math.min(n, 50_000))));
     await calm(h);
-    row(`${what}: HTTP p99 during removal and compaction`, quiet, await during(service, 'main', () => compact(service)));
-    await calm(h);
-    const started = await restart(service);
-    row(`${what}: HTTP p99 of a small namespace during the load at a start`, small, started.sample);
-    emit({ what: `${what}: load of all namespaces at a start`, unit: 's', better: 'less', hearth: started.seconds, target: { of: 'value', at: 2 } });
+    await renew(what, service, call, both);
+    rows(`${what}, a small namespace during the load at a start`, small, await restart(service));
+    await ask(service, 'main');
+    emit({ what: `${what}: load of all namespaces at a start`, unit: 's', better: 'less', hearth: await metric(h, 'hearth_vector_load_seconds_sum'), target: { of: 'value', at: 2 } });
     await h.terminate();
 }

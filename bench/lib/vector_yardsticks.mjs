@@ -1,7 +1,9 @@
 // Embedded vector stores that developers of apps use today, in this process: sqlite-vec (exact), LanceDB without and with its index, hnswlib.
 // A yardstick is {name, query(vector) -> ids, addsPerSecond, close()}, built over rows numbered from 0.
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { diskFolder, root } from './programs.mjs';
 
@@ -63,8 +65,10 @@ export async function indexLance({ table: lance }) {
     return { name: 'LanceDB IVF-PQ', query: askLance(lance), close: () => {} };
 }
 
+const graph = { m: 16, efConstruction: 200 };
+
 // Its binding is compiled here, once: its package brings none. Where that cannot be (no headers of Node), null and a word why.
-export async function hnswlibIndex(rows, n, dimensions) {
+async function hnswlibModule() {
     if (!existsSync(join(modules, 'hnswlib-node/build/Release/addon.node')))
         try {
             execFileSync('npm', ['rebuild', 'hnswlib-node'], { cwd: join(root, 'bench'), stdio: 'pipe', env: { ...process.env, ...headers } });
@@ -72,20 +76,47 @@ export async function hnswlibIndex(rows, n, dimensions) {
             console.error(`bench: hnswlib-node cannot be compiled here and is left out (${String(error.stderr).trim().split('\n').at(-1)})`);
             return null;
         }
-    const { default: { HierarchicalNSW } } = await import('hnswlib-node');
-    const index = new HierarchicalNSW('cosine', dimensions);
-    index.initIndex({ maxElements: n, m: 16, efConstruction: 200 });
+    return (await import('hnswlib-node')).default;
+}
+
+// Where the index of these rows is kept: its name says rows, parameters and version of the package.
+function keptPath(rows, n, dimensions) {
+    const folder = join(root, 'build/hnswlib');
+    const { version } = createRequire(import.meta.url)('hnswlib-node/package.json');
+    const hash = createHash('sha256').update(Buffer.from(rows.buffer, rows.byteOffset, n * dimensions * rows.BYTES_PER_ELEMENT)).digest('hex').slice(0, 16);
+    mkdirSync(folder, { recursive: true });
+    return join(folder, `${n}x${dimensions}-${hash}-m${graph.m}-ef${graph.efConstruction}-${version}`);
+}
+
+// The index is written under another name first, so that a build that was ended leaves none.
+function build(index, rows, n, dimensions, path) {
+    const began = performance.now();
+    index.initIndex({ maxElements: n, ...graph });
     for (let i = 0; i < n; i++)
         index.addPoint(Array.from(rows.subarray(i * dimensions, (i + 1) * dimensions)), i);
-    return index;
+    writeFileSync(`${path}.json`, JSON.stringify({ addsPerSecond: perSecond(n, began) }));
+    index.writeIndexSync(`${path}.part`);
+    renameSync(`${path}.part`, `${path}.index`);
+}
+
+// {index, addsPerSecond}; the index takes minutes to build, so it is kept in build/hnswlib for later runs.
+export async function hnswlibIndex(rows, n, dimensions) {
+    const hnswlib = await hnswlibModule();
+    if (!hnswlib)
+        return null;
+    const path = keptPath(rows, n, dimensions);
+    const index = new hnswlib.HierarchicalNSW('cosine', dimensions);
+    if (existsSync(`${path}.index`))
+        index.readIndexSync(`${path}.index`);
+    else
+        build(index, rows, n, dimensions, path);
+    return { index, ...JSON.parse(readFileSync(`${path}.json`, 'utf8')) };
 }
 
 export async function hnswlib(rows, n) {
-    const began = performance.now();
-    const index = await hnswlibIndex(rows, n, dimensions);
-    if (!index)
+    const built = await hnswlibIndex(rows, n, dimensions);
+    if (!built)
         return null;
-    const addsPerSecond = perSecond(n, began);
-    index.setEf(100);
-    return { name: 'hnswlib M=16 ef=100', addsPerSecond, query: (vector) => index.searchKnn(Array.from(vector), topK).neighbors, close: () => {} };
+    built.index.setEf(100);
+    return { name: 'hnswlib M=16 ef=100', addsPerSecond: built.addsPerSecond, query: (vector) => built.index.searchKnn(Array.from(vector), topK).neighbors, close: () => {} };
 }
