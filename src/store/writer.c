@@ -22,12 +22,14 @@ struct writer {
     void (*on_commit)(void *arg);
     void *arg;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards waiting, is_stopping, is_running and runner */
+    pthread_mutex_t lock; /* guards waiting, is_stopping, is_running, must_fold and runner */
     pthread_cond_t has_work;
     struct jobs waiting;
     bool is_stopping;
-    bool is_running; /* a group is being run, by the thread or by the caller of one of its changes */
-    bool is_shared;  /* the last group had changes of several callers: the next one will have them too */
+    bool is_running;  /* a group is being run, by the thread or by the caller of one of its changes */
+    bool is_shared;   /* the last group had changes of several callers: the next one will have them too */
+    bool must_fold;   /* the log is long: the thread folds it before the next group */
+    bool is_log_long; /* after the commit of the present group; used by whoever has set is_running */
     pthread_t runner;
     struct metric *n_commits, *group_size, *commit_seconds;
     int checkpoint_pages;
@@ -72,30 +74,31 @@ static void begin_group(struct writer *w)
     w->runner = pthread_self();
 }
 
-/* Sleeps until there is work for the thread; false: stopping, and no work is left. */
+/* Sleeps until there is work for the thread; false: stopping, and no work is left. A log that must be folded then is
+ * folded when the file is closed. */
 static bool wait_for_work(struct writer *w)
 {
     bool has_work;
 
     pthread_mutex_lock(&w->lock);
-    while (w->is_running || (!w->waiting.first && !w->is_stopping))
+    while (w->is_running || (!w->waiting.first && !w->must_fold && !w->is_stopping))
         pthread_cond_wait(&w->has_work, &w->lock);
-    has_work = w->waiting.first != NULL;
+    has_work = w->waiting.first || !w->is_stopping;
     if (has_work)
         begin_group(w);
     pthread_mutex_unlock(&w->lock);
     return has_work;
 }
 
-/* False: the change has been taken by a group, or will be by the next one. While several callers write, the thread is
- * woken instead: the changes that come until it runs share one commit. */
+/* False: the change has been taken by a group, or will be by the next one. While several callers write, and when the
+ * log must be folded first, the thread is woken instead: the changes that come until it runs share one commit. */
 static bool may_run_itself(struct writer *w, const struct writer_job *job)
 {
     bool is_free, may;
 
     pthread_mutex_lock(&w->lock);
     is_free = !w->is_running && !job->is_taken;
-    may = is_free && !w->is_shared;
+    may = is_free && !w->is_shared && !w->must_fold;
     if (may)
         begin_group(w);
     pthread_mutex_unlock(&w->lock);
@@ -112,7 +115,8 @@ static void end_group(struct writer *w, size_t n_changes)
     pthread_mutex_lock(&w->lock);
     w->is_running = false;
     w->is_shared = n_changes > 1;
-    must_wake = w->waiting.first || w->is_stopping;
+    w->must_fold = w->is_log_long;
+    must_wake = w->waiting.first || w->must_fold || w->is_stopping;
     pthread_mutex_unlock(&w->lock);
     if (must_wake)
         pthread_cond_signal(&w->has_work);
@@ -164,13 +168,13 @@ static int run_waiting(struct writer *w, struct jobs *group, bool *has_changed, 
 
 /* --- the instance of the file (store/instance.h) --- */
 
-/* In place of SQLite's own hook, which would fold at another size. */
+/* In place of SQLite's own hook, which would fold at another size, and before the commit returns: readers see the
+ * change already, and its caller would not know for the time of the fold that it is stored. */
 static int after_commit(void *arg, sqlite3 *handle, const char *name, int n_log_pages)
 {
-    const struct writer *w = arg;
+    struct writer *w = arg;
 
-    if (n_log_pages >= w->checkpoint_pages)
-        sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    w->is_log_long = n_log_pages >= w->checkpoint_pages;
     return SQLITE_OK;
 }
 
@@ -203,6 +207,15 @@ static void raise_alone(struct writer *w)
         note_raise(w, generation, &before);
     else if (!sqlite3_get_autocommit(sql_handle(w->db)) && sql_exec(w->db, NULL, "ROLLBACK", NULL) < 0)
         assert(sqlite3_get_autocommit(sql_handle(w->db)));
+}
+
+/* The thread, between begin_group() and end_group(). What readers keep in the log is folded after a later commit. */
+static void fold(struct writer *w)
+{
+    sqlite3_wal_checkpoint_v2(sql_handle(w->db), "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (must_raise(w))
+        raise_alone(w);
+    w->is_log_long = false;
 }
 
 static int stamp_file(struct writer *w, struct err *e)
@@ -301,8 +314,11 @@ static void *writer_main(void *arg)
 {
     struct writer *w = arg;
 
-    while (wait_for_work(w))
-        end_group(w, commit_group(w));
+    while (wait_for_work(w)) {
+        if (w->is_log_long)
+            fold(w);
+        end_group(w, writer_n_waiting(w) > 0 ? commit_group(w) : 0);
+    }
     return NULL;
 }
 

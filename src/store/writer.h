@@ -3,10 +3,11 @@
  * writer_run() queues a closure and returns when the transaction with the change is on disk. While no group is being
  * committed and the last one had a single change, the caller's own thread runs the closure and commits, with all that
  * is queued: two switches of threads less. Otherwise the change belongs to the next group, which the writer's thread
- * runs. Each closure runs in a savepoint of its own: a failed closure is rolled back alone and its caller gets the
- * error; when the commit fails, every caller of the group gets the error and nothing of the group is stored. Closures
- * run on the thread of any caller, must be quick, must not call writer_run() and must not keep pointers into the
- * connection. Any thread but the loop, with 256 KiB of stack. Metrics: hearth_db_commits_total,
+ * runs. The thread also folds a long write-ahead log into the file, after the callers of the commit that made it long
+ * have returned. Each closure runs in a savepoint of its own: a failed closure is rolled back alone and its caller gets
+ * the error; when the commit fails, every caller of the group gets the error and nothing of the group is stored.
+ * Closures run on the thread of any caller, must be quick, must not call writer_run() and must not keep pointers into
+ * the connection. Any thread but the loop, with 256 KiB of stack. Metrics: hearth_db_commits_total,
  * hearth_db_commit_group_size, hearth_db_commit_seconds, hearth_db_waiting labelled db="<label>".
  *
  *     static int insert_key(struct sql_db *db, void *arg, struct err *e) { ... }
