@@ -107,7 +107,13 @@ static void name_of(int64_t space_id, char ret[SIDE_NAME_MAX])
     snprintf(ret, SIDE_NAME_MAX, "%" PRId64 ".side", space_id);
 }
 
-/* Opens a regular file of ours, without waiting for a FIFO's other end. */
+/* A regular file of ours that nobody else may read or write. */
+static bool is_ours(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+/* Without waiting for a FIFO's other end. */
 static int open_file(const struct side_place *place, int flags, struct stat *ret)
 {
     char name[SIDE_NAME_MAX];
@@ -117,7 +123,7 @@ static int open_file(const struct side_place *place, int flags, struct stat *ret
     fd = openat(place->folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     if (fd < 0)
         return errno == ENOENT ? -ENOENT : -EBADMSG;
-    if (fstat(fd, ret) == 0 && S_ISREG(ret->st_mode) && ret->st_uid == geteuid())
+    if (fstat(fd, ret) == 0 && is_ours(ret))
         return fd;
     close(fd);
     return -EBADMSG;

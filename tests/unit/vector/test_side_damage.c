@@ -54,6 +54,21 @@ static void a_fifo(struct world *w, const char *path)
     assert_int_equal(mkfifo(path, 0600), 0);
 }
 
+static void one_that_others_may_write(struct world *w, const char *path)
+{
+    assert_int_equal(chmod(path, 0620), 0);
+}
+
+static void one_that_others_may_read(struct world *w, const char *path)
+{
+    assert_int_equal(chmod(path, 0604), 0);
+}
+
+static void one_of_another_user(struct world *w, const char *path)
+{
+    assert_int_equal(chown(path, 65534, 65534), 0);
+}
+
 static void a_text(struct world *w, const char *path)
 {
     int fd = open(path, O_WRONLY | O_TRUNC);
@@ -120,12 +135,45 @@ static void check_damage(damage_fn *damage)
 
 static void a_damaged_file_is_not_trusted_and_made_anew(void **state)
 {
-    static damage_fn *const damages[] = { cut_off,          cut_to_nothing,  missing, huge,
-                                          a_text,           a_symbolic_link, a_fifo,  two_chunks_in_each_others_place,
-                                          another_namespace };
+    static damage_fn *const damages[] = { cut_off,
+                                          cut_to_nothing,
+                                          missing,
+                                          huge,
+                                          a_text,
+                                          a_symbolic_link,
+                                          a_fifo,
+                                          two_chunks_in_each_others_place,
+                                          another_namespace,
+                                          one_that_others_may_write,
+                                          one_that_others_may_read };
 
     for (size_t i = 0; i < ARRAY_SIZE(damages); i++)
         check_damage(damages[i]);
+}
+
+static void a_file_of_another_user_is_not_trusted_and_made_anew(void **state)
+{
+    if (geteuid() != 0)
+        SKIP_TEST("only root gives files away");
+    check_damage(one_of_another_user);
+}
+
+static void folder_and_file_are_for_their_user_alone(void **state)
+{
+    struct world *w = world_open();
+    mode_t before = umask(0);
+    struct stat st;
+
+    assert_int_equal(chmod(w->x->folder.side, 0755), 0);
+    world_put(w, 0, N_ROWS);
+    world_reopen(w);
+    world_settle(w);
+    assert_int_equal(stat(w->x->folder.side, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    assert_int_equal(stat(side_path(w), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    umask(before);
+    world_close(w);
 }
 
 static void a_symbolic_link_is_replaced_and_its_target_left_alone(void **state)
@@ -235,6 +283,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_damaged_file_is_not_trusted_and_made_anew),
+        cmocka_unit_test(a_file_of_another_user_is_not_trusted_and_made_anew),
+        cmocka_unit_test(folder_and_file_are_for_their_user_alone),
         cmocka_unit_test(a_symbolic_link_is_replaced_and_its_target_left_alone),
         cmocka_unit_test(no_flipped_bit_is_overlooked),
         cmocka_unit_test(a_folder_in_the_place_of_the_file_is_left_alone),
