@@ -2,6 +2,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { COLUMN_FIRST_TABLE = 64, COLUMN_FIRST_SLOTS = 1024 };
 
@@ -21,6 +22,7 @@ struct column *column_free(struct column *c)
     arena_free(c->parsed);
     buf_clear(&c->values);
     free(c->slots);
+    free(c->moved);
     free(c->ends);
     free(c->table);
     free(c->key);
@@ -121,6 +123,22 @@ int column_set(struct column *c, size_t slot, struct json_value metadata)
     column_extend(c, MAX(slot + 1, c->n_slots));
     c->slots[slot] = number;
     return 0;
+}
+
+void column_move(struct column *c, size_t n_before)
+{
+    size_t n_later = c->n_slots - n_before;
+
+    if (c->n_moved + n_later > c->cap_moved) {
+        c->cap_moved = c->n_moved + n_later;
+        c->moved = xrealloc(c->moved, c->cap_moved * sizeof(*c->moved));
+    }
+    memcpy(c->moved + c->n_moved, c->slots + n_before, n_later * sizeof(*c->slots));
+    free(c->slots);
+    c->slots = TAKE(c->moved);
+    c->n_slots = c->n_moved + n_later;
+    c->cap_slots = c->cap_moved;
+    c->n_moved = c->cap_moved = 0;
 }
 
 /* --- conditions --- */

@@ -12,6 +12,8 @@ struct column {
     bool is_wanted;      /* by the present filter */
     uint32_t *slots;     /* owned; by slot: COLUMN_UNKNOWN, COLUMN_ABSENT, or the number of a value */
     size_t n_slots, cap_slots;
+    uint32_t *moved; /* owned; the same in the order of another slab, until column_move(); NULL: none */
+    size_t n_moved, cap_moved;
     struct buf values; /* JSON texts, each followed by a comma */
     size_t n_values;
     size_t *ends;    /* owned; of each text in values */
@@ -30,5 +32,7 @@ size_t column_bytes(const struct column *c);
 int column_set(struct column *c, size_t slot, struct json_value metadata) MUST_CHECK;
 /* Makes n_slots at least n. */
 void column_extend(struct column *c, size_t n);
+/* The moved slots take the place of the first n_before; later ones keep their order behind them. */
+void column_move(struct column *c, size_t n_before);
 /* Clears the bits of slots for which the condition does not hold. -ESTALE when a slot with a bit is unknown. */
 int column_apply(struct column *c, const struct vector_condition *condition, uint64_t *mask, size_t n) MUST_CHECK;

@@ -3,7 +3,7 @@
  * row).
  *
  * One struct for each namespace; its lock is held while a column is made or used. Columns belong to the slots of one
- * slab and are freed with it.
+ * slab. When another slab takes its place, they are moved to that one's slots, or freed.
  *
  *     r = columns_match(c, &request, mask, &n, e);
  */
@@ -35,7 +35,22 @@ struct columns_match_request {
     const struct vector_filter *filter;
 };
 /* Sets in mask (view->n bits, zero before) the bits of the view's live rows that match, and counts them. -ESTALE when
- * the file no longer has a row of the view; -E2BIG when the values of a key take more than LIMIT_VECTOR_COLUMN_BYTES.
- * Inside vectors_db_begin/end. */
+ * the file no longer has a row of the view, or another slab has taken the place of the view's; -E2BIG when the values
+ * of a key take more than LIMIT_VECTOR_COLUMN_BYTES. Inside vectors_db_begin/end. */
 int columns_match(struct columns *c, const struct columns_match_request *request, uint64_t *mask, size_t *ret_n,
                   struct err *e) MUST_CHECK;
+
+/* A new order of the view's live rows: the row in slot i of the new slab is in slot order[i] of the view's. */
+struct columns_move {
+    const struct slab_view *view;
+    const uint32_t *order;
+};
+/* Before the exchange: extends the columns to all rows of the view, and makes their slots in the new order. */
+void columns_extend(struct columns *c, struct vectors_db *db, const struct slab_view *view,
+                    const struct vectors_db_space *of);
+void columns_prepare_move(struct columns *c, const struct columns_move *move);
+/* With the exchange: between begin and end no query uses the columns, and the views that queries take change from one
+ * slab to the other. The new slab has the view's live rows, and behind them all later ones of the old slab. false: a
+ * query uses them for long; they are freed later. */
+bool columns_begin_move(struct columns *c) MUST_CHECK;
+void columns_end_move(struct columns *c, const struct columns_move *move, uint64_t slab_serial);

@@ -115,9 +115,7 @@ int engine_read_rows(struct engine *engine, struct space *s, struct err *e)
     int64_t started_us = clock_mono_us();
     int r;
 
-    pthread_rwlock_wrlock(&s->gate);
     r = space_load(s, &engine->source, e);
-    pthread_rwlock_unlock(&s->gate);
     if (r == 0 && space_has_rows(s))
         metric_observe(engine->load_seconds, (double)(clock_mono_us() - started_us) / 1e6);
     return r;

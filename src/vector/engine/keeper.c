@@ -9,11 +9,15 @@
 #include "vector/engine/sketch_recall.h"
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum {
     KEEPER_PRELOAD = 16,      /* namespaces loaded when the store opens, while half the memory is free */
     KEEPER_SWEEP_ROWS = 1000, /* rows of dropped namespaces deleted at a time */
     KEEPER_NICE = 10,
+    KEEPER_SLICE_NS = 100000, /* the shortest that Linux gives */
+    KEEPER_KEEP_POLICY = 8,   /* SCHED_FLAG_KEEP_POLICY of sched_setattr(2) */
 };
 
 struct keeper {
@@ -114,8 +118,15 @@ static uint32_t *plain_order(const struct slab_view *view)
     return order;
 }
 
+/* What is renewed. */
+struct renewal {
+    struct space *space;
+    const struct slab_view *view;
+    const struct vectors_db_space *of;
+};
+
 /* Takes ownership of fresh. */
-static int replace(struct keeper *k, struct space *s, const struct slab_view *view, struct slab *fresh)
+static int replace(struct keeper *k, const struct renewal *n, struct slab *fresh, const uint32_t *order)
 {
     int r;
 
@@ -124,40 +135,49 @@ static int replace(struct keeper *k, struct space *s, const struct slab_view *vi
         slab_unref(fresh);
         return r;
     }
-    return space_replace(s, view, fresh);
+    columns_extend(&n->space->columns, k->engine->db, n->view, n->of);
+    return space_replace(n->space, n->view, fresh, order);
 }
 
-static int compact(struct keeper *k, struct space *s, const struct slab_view *view)
+static int compact(struct keeper *k, const struct renewal *n)
 {
-    uint32_t *order = plain_order(view);
-    struct slab *fresh = copy_in_order(view, order);
+    uint32_t *order = plain_order(n->view);
+    struct slab *fresh = copy_in_order(n->view, order);
+    int r = fresh ? replace(k, n, fresh, order) : -ENOMEM;
 
     free(order);
-    return fresh ? replace(k, s, view, fresh) : -ENOMEM;
+    return r;
 }
 
-static int list(struct keeper *k, struct space *s, const struct slab_view *view)
+/* Takes ownership of the lists, and of fresh. */
+static int replace_listed(struct keeper *k, const struct renewal *n, struct slab *fresh, const uint32_t *order,
+                          struct lists *lists)
 {
-    struct lists *lists = NULL;
-    uint32_t *order = NULL;
-    struct slab *fresh;
-    int r;
-
-    r = lists_build(k->engine->kernel, view, k->engine->target_recall, &k->is_stopping, &lists, &order);
-    if (r == -EDOM)
-        space_note_tried(s, view);
-    if (r < 0)
-        return r;
-    fresh = copy_in_order(view, order);
-    free(order);
     if (!fresh) {
         lists_free(lists);
         return -ENOMEM;
     }
     fresh->lists = lists;
-    fresh->n_listed = view->n_live;
-    fresh->listed_by_row = slots_by_row(fresh, view->n_live);
-    return replace(k, s, view, fresh);
+    fresh->n_listed = n->view->n_live;
+    fresh->listed_by_row = slots_by_row(fresh, n->view->n_live);
+    return replace(k, n, fresh, order);
+}
+
+static int list(struct keeper *k, const struct renewal *n)
+{
+    const struct slab_view *view = n->view;
+    struct lists *lists = NULL;
+    uint32_t *order = NULL;
+    int r;
+
+    r = lists_build(k->engine->kernel, view, k->engine->target_recall, &k->is_stopping, &lists, &order);
+    if (r == -EDOM)
+        space_note_tried(n->space, view);
+    if (r < 0)
+        return r;
+    r = replace_listed(k, n, copy_in_order(view, order), order, lists);
+    free(order);
+    return r;
 }
 
 static int measure_recall(struct keeper *k, struct space *s, const struct slab_view *view)
@@ -181,6 +201,8 @@ static int measure_recall(struct keeper *k, struct space *s, const struct slab_v
 static int renew_as(struct keeper *k, struct space *s, enum space_need need, const struct slab_view *view,
                     const struct vectors_db_space *of)
 {
+    const struct renewal renewal = { s, view, of };
+
     switch (need) {
     case SPACE_NEEDS_SKETCHES:
         return space_add_sketches(s, view);
@@ -189,9 +211,9 @@ static int renew_as(struct keeper *k, struct space *s, enum space_need need, con
     case SPACE_NEEDS_RECALL:
         return measure_recall(k, s, view);
     case SPACE_NEEDS_LISTS:
-        return list(k, s, view);
+        return list(k, &renewal);
     case SPACE_NEEDS_COMPACTION:
-        return compact(k, s, view);
+        return compact(k, &renewal);
     default:
         return -ENOENT;
     }
@@ -329,10 +351,25 @@ static void use_quiet_moment(struct keeper *k)
         return; /* the writer folds the log when it has become long */
 }
 
-/* Queries go first. The rows that they wait for are loaded before. */
-static void lower_priority(void)
+/* struct sched_attr of the kernel, whose header and the library's do not go together. */
+struct scheduling {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t slice_ns, deadline_ns, period_ns;
+};
+
+/* Queries go first: the thread gives way after a tenth of a millisecond instead of three, which each query would have
+ * to wait for that finds all processors in use. Kernels before 6.12 have one length for all. */
+static void set_priority(int least_nice)
 {
-    if (setpriority(PRIO_PROCESS, 0, KEEPER_NICE) < 0)
+    int nice = MAX(getpriority(PRIO_PROCESS, 0), least_nice);
+    struct scheduling attr = {
+        .size = sizeof(attr), .flags = KEEPER_KEEP_POLICY, .nice = nice, .slice_ns = KEEPER_SLICE_NS
+    };
+
+    if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0 && setpriority(PRIO_PROCESS, 0, nice) < 0)
         return; /* of this thread; it works either way */
 }
 
@@ -340,8 +377,9 @@ static void *keeper_main(void *arg)
 {
     struct keeper *k = arg;
 
-    preload(k);
-    lower_priority();
+    set_priority(PRIO_MIN);
+    preload(k); /* queries wait for these rows */
+    set_priority(KEEPER_NICE);
     sweep_sides(k);
     sweep(k);
     renew_all(k);

@@ -2,7 +2,7 @@
 #include "vector/engine/quant.h"
 #include <stdlib.h>
 
-/* Loading waits for running changes, and later changes wait for loading, so loading cannot starve. */
+/* The end of a load waits for running changes, and later changes wait for it, so it cannot starve. */
 static void init_gate(pthread_rwlock_t *gate)
 {
     pthread_rwlockattr_t attributes;
@@ -23,6 +23,7 @@ struct space *space_new(const char *name, atomic_size_t *account)
     pthread_mutex_init(&s->line_lock, NULL);
     pthread_cond_init(&s->line_moved, NULL);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->load_lock, NULL);
     scan_batcher_init(&s->batcher);
     columns_init(&s->columns, account);
     return s;
@@ -35,6 +36,7 @@ struct space *space_free(struct space *s)
     slab_unref(s->slab);
     columns_clear(&s->columns);
     scan_batcher_clear(&s->batcher);
+    pthread_mutex_destroy(&s->load_lock);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->line_moved);
     pthread_mutex_destroy(&s->line_lock);
@@ -101,8 +103,8 @@ static size_t find_removed(const struct slab *slab, const struct vectors_db_chan
     return n;
 }
 
-/* s->slab and s->is_loaded are changed only by the applying thread, and by loading, which holds the gate exclusively;
- * so they are read here without the lock. */
+/* s->slab and s->is_loaded are changed only by the applying thread, and by the end of a load, which holds the gate
+ * exclusively; so they are read here without the lock. */
 static void apply_puts_and_removals(struct space *s, const struct space_op *op)
 {
     const struct vectors_db_change *c = op->change;
@@ -154,9 +156,11 @@ static void apply(struct space *s, const struct space_op *op)
         s->is_loaded = true;
         pthread_mutex_unlock(&s->lock);
     }
-    if (!s->is_loaded || op->change->found.id == 0)
+    if (op->change->found.id == 0)
         return;
-    if (op->change->is_dropped)
+    if (!s->is_loaded)
+        space_note_missed(s, op->change);
+    else if (op->change->is_dropped)
         forget_slab(s, true);
     else
         apply_puts_and_removals(s, op);
@@ -216,103 +220,7 @@ void space_await_change(struct space *s, uint64_t n_seen)
     pthread_mutex_unlock(&s->line_lock);
 }
 
-/* --- loading --- */
-
-struct loading {
-    struct slab *slab;
-    uint8_t *codes; /* owned; of one row */
-};
-
-static int load_row(void *arg, int64_t row, const void *vector, struct err *e)
-{
-    struct loading *l = arg;
-    float scale = quant_encode(vector, l->slab->n_dimensions, l->codes);
-    int r;
-
-    r = slab_write(l->slab, l->slab->n, l->codes, scale, row, e);
-    if (r == 0)
-        slab_publish(l->slab, l->slab->n + 1);
-    return r;
-}
-
-/* Rows above after_row, from their floats. */
-static int load_rows(const struct space_source *from, const struct vectors_db_space *of, struct slab *slab,
-                     int64_t after_row, struct err *e)
-{
-    struct loading l = { slab, xcalloc(slab->stride, 1) };
-    int r;
-
-    r = vectors_db_load(from->db, of, after_row, load_row, &l, e);
-    free(l.codes);
-    return r;
-}
-
-/* What the side file has, and what vectors.db has since. */
-static int load_with_side(const struct space_source *from, const struct vectors_db_space *of, struct slab *slab,
-                          struct side_state *ret, struct err *e)
-{
-    int r;
-
-    r = space_side_load(from, of, slab, ret, e);
-    if (r == 0)
-        r = load_rows(from, of, slab, ret->last_row, e);
-    return r == 0 && ret->n_chunks > 0 ? space_side_settle(from, of, slab, e) : r;
-}
-
-static int load_slab(const struct space_source *from, const struct vectors_db_space *of, atomic_size_t *account,
-                     struct slab **ret, struct side_state *ret_side, struct err *e)
-{
-    struct slab *slab = slab_new((size_t)of->n_dimensions, account);
-    int r;
-
-    r = load_with_side(from, of, slab, ret_side, e);
-    if (r == -ESTALE) {
-        slab_unref(slab);
-        slab = slab_new((size_t)of->n_dimensions, account);
-        *ret_side = (struct side_state){ 0 };
-        r = load_rows(from, of, slab, 0, e);
-    }
-    if (r == 0)
-        *ret = TAKE(slab);
-    slab_unref(slab);
-    return r;
-}
-
-/* Between begin and end. *ret stays NULL when there is no such namespace. */
-static int load_found(struct space *s, const struct space_source *from, struct vectors_db_space *ret_of,
-                      struct slab **ret, struct side_state *ret_side, struct err *e)
-{
-    int r;
-
-    r = vectors_db_find(from->db, s->name, ret_of, e);
-    return r < 0 || ret_of->id == 0 ? r : load_slab(from, ret_of, s->account, ret, ret_side, e);
-}
-
-int space_load(struct space *s, const struct space_source *from, struct err *e)
-{
-    struct vectors_db_space of = { 0 };
-    struct side_state side = { 0 };
-    struct slab *slab = NULL;
-    int r;
-
-    if (s->is_loaded)
-        return 0;
-    r = vectors_db_begin(from->db, e);
-    if (r < 0)
-        return r;
-    r = load_found(s, from, &of, &slab, &side, e);
-    vectors_db_end(from->db);
-    if (r < 0 || !slab)
-        return r;
-    pthread_mutex_lock(&s->lock);
-    s->is_loaded = true;
-    s->id = of.id;
-    s->slab = slab;
-    s->side = side;
-    s->side_wait_n = 0;
-    pthread_mutex_unlock(&s->lock);
-    return 0;
-}
+/* --- state --- */
 
 void space_unload(struct space *s)
 {

@@ -3,7 +3,8 @@
  * Changes are made in the file first. Their order is that of the commits: space_expect() is called on the writer's
  * thread inside the transaction, space_settle() by the caller after the transaction; it applies the settled changes in
  * that order. A change is in memory when space_settle() returns. Callers hold the gate shared meanwhile, so that
- * loading and unloading, which hold it exclusively, see no change in memory or file.
+ * unloading and the end of a load, which hold it exclusively, see no change on its way. Changes go on while rows are
+ * loaded.
  */
 #pragma once
 
@@ -18,6 +19,7 @@ struct metric;
 enum {
     SPACE_STEP_ROWS = 4096, /* a replacement lets changes wait once no more rows have changed meanwhile */
     SPACE_QUIET_MS = 1000,
+    SPACE_MISSED_ROWS = 262144, /* rows removed while others are loaded; with more of them, changes wait for the load */
 };
 
 /* Where rows are read from. */
@@ -42,6 +44,13 @@ struct space_op {
     float *scales;                    /* owned */
 };
 
+/* Rows that were removed while the file was read. */
+struct space_missed {
+    int64_t *rows; /* owned */
+    size_t n, cap, max;
+    bool is_lost; /* there were more, or the namespace was dropped */
+};
+
 struct space {
     struct space *next;     /* of the engine's table, under its lock */
     char *name;             /* owned */
@@ -56,13 +65,16 @@ struct space {
     bool is_applying;
     uint64_t n_applied;
 
+    pthread_mutex_t load_lock; /* one thread loads at a time */
+
     pthread_mutex_t lock; /* of the members below */
     bool is_loaded;
     int64_t id;        /* in the file; 0: there is no such namespace, or it is not loaded */
     struct slab *slab; /* owned reference; NULL: no rows */
     struct side_state side;
-    size_t side_wait_n;      /* rows before the next try to write the side file */
-    size_t most_waited_rows; /* the most rows that a space_replace() copied or removed while changes waited */
+    size_t side_wait_n;          /* rows before the next try to write the side file */
+    size_t most_waited_rows;     /* the most rows that were copied, read or removed while changes waited */
+    struct space_missed *missed; /* of the thread that loads; NULL: none does */
 
     struct scan_batcher batcher;
     struct columns columns;
@@ -83,9 +95,11 @@ uint64_t space_n_applied(struct space *s);
  * then. */
 void space_await_change(struct space *s, uint64_t n_seen);
 
-/* With the gate held exclusively. */
+/* Reads the rows of the file, if they are not loaded; without the gate. */
 int space_load(struct space *s, const struct space_source *from, struct err *e) MUST_CHECK;
-void space_unload(struct space *s);
+void space_unload(struct space *s); /* with the gate held exclusively */
+/* A change of a namespace that is not loaded. */
+void space_note_missed(struct space *s, const struct vectors_db_change *c);
 
 bool space_is_loaded(struct space *s);
 bool space_has_rows(struct space *s);        /* in memory: unloading would free some */
@@ -109,8 +123,9 @@ int space_add_sketches(struct space *s, const struct slab_view *view) MUST_CHECK
 int space_save_side(struct space *s, const struct space_source *from, const struct slab_view *view,
                     const struct vectors_db_space *of) MUST_CHECK;
 /* Replaces the view's slab by `fresh`, made from the view, and adds the changes since; queries continue meanwhile,
- * changes wait during the last part. Takes ownership of fresh. -ESTALE: the namespace has another slab by now. */
-int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh) MUST_CHECK;
+ * changes wait during the last part. order: of the view's live rows in fresh, to which filters' columns are moved;
+ * NULL: they are read again. Takes ownership of fresh. -ESTALE: the namespace has another slab by now. */
+int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh, const uint32_t *order) MUST_CHECK;
 /* Notes the recall of the view's sketches. */
 void space_note_recall(struct space *s, const struct slab_view *view, double recall);
 /* Notes that lists were of no use for the view's rows. */
@@ -118,6 +133,22 @@ void space_note_tried(struct space *s, const struct slab_view *view);
 
 /* The present rows and their namespace; false: not loaded. */
 bool space_view(struct space *s, struct slab_view *ret, struct vectors_db_space *ret_of);
+
+/* --- of space_load.c, the two halves of space_load() --- */
+
+struct space_load {
+    struct space *space; /* borrowed */
+    const struct space_source *from;
+    struct vectors_db_space of; /* as the slab has it */
+    struct slab *slab;          /* owned; NULL: there is no such namespace */
+    struct side_state side;
+    struct space_missed missed;
+};
+
+/* Reads what the file has; call the end whatever it returns. */
+int space_load_begin(struct space_load *l, struct space *s, const struct space_source *from, struct err *e) MUST_CHECK;
+/* Adds what has changed since and publishes the rows, when r is 0. -ESTALE: too much has changed. */
+int space_load_end(struct space_load *l, int r, struct err *e) MUST_CHECK;
 
 /* --- of space_side.c, for space*.c --- */
 

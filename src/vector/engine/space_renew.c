@@ -239,10 +239,24 @@ static void end_exchange(struct space *s)
     pthread_rwlock_unlock(&s->gate);
 }
 
-/* The last part, which changes wait for. */
-static int exchange(struct space *s, struct carrying *c)
+/* Queries see the new slab and its columns at the same time. */
+static void swap(struct space *s, struct slab *fresh, const struct columns_move *move)
 {
+    bool has_columns = move->order && columns_begin_move(&s->columns);
     struct slab *old;
+
+    pthread_mutex_lock(&s->lock);
+    old = s->slab;
+    s->slab = slab_ref(fresh);
+    pthread_mutex_unlock(&s->lock);
+    if (has_columns)
+        columns_end_move(&s->columns, move, fresh->serial);
+    slab_unref(old); /* the view has another reference */
+}
+
+/* The last part, which changes wait for. */
+static int exchange(struct space *s, struct carrying *c, const struct columns_move *move)
+{
     size_t n = 0;
     int r;
 
@@ -250,30 +264,27 @@ static int exchange(struct space *s, struct carrying *c)
     if (r < 0)
         return r;
     s->most_waited_rows = MAX(s->most_waited_rows, n);
-    pthread_mutex_lock(&s->lock);
-    old = s->slab;
-    s->slab = slab_ref(c->fresh);
-    pthread_mutex_unlock(&s->lock);
-    slab_unref(old); /* the view has another reference */
+    swap(s, c->fresh, move);
     return 0;
 }
 
-int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh)
+int space_replace(struct space *s, const struct slab_view *view, struct slab *fresh, const uint32_t *order)
 {
+    const struct columns_move move = { view, order };
     struct carrying c;
     size_t n = SIZE_MAX;
     int r = 0;
 
+    if (order)
+        columns_prepare_move(&s->columns, &move);
     begin_carrying(&c, s, view, fresh);
     while (r == 0 && n > SPACE_STEP_ROWS)
         r = carry(&c, &n);
     if (r == 0) {
         begin_exchange(s);
-        r = exchange(s, &c);
+        r = exchange(s, &c, &move);
         end_exchange(s);
     }
-    if (r == 0)
-        columns_forget(&s->columns);
     free(c.done);
     slab_unref(fresh);
     return r;

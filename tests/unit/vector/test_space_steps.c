@@ -64,7 +64,7 @@ static void a_replacement_lets_changes_wait_for_a_few_rows_only(void **state)
     put(x, N_ROWS, N_ROWS + N_LATER);
     take_away(x, 0, N_REMOVED);               /* of the view */
     take_away(x, N_ROWS, N_ROWS + N_REMOVED); /* and later ones */
-    assert_int_equal(space_replace(s, &view, copy_of(&view)), 0);
+    assert_int_equal(space_replace(s, &view, copy_of(&view), NULL), 0);
     assert_true(s->most_waited_rows <= SPACE_STEP_ROWS);
     assert_true(space_view(s, &after, &of));
     assert_ptr_not_equal(after.slab, view.slab);
@@ -92,12 +92,253 @@ static void rows_that_died_before_the_view_are_not_counted_as_changes(void **sta
         slab_kill_slot(fresh, i);
     take_away(x, 300, 310);
     put(x, 305, 320); /* replaces some */
-    assert_int_equal(space_replace(s, &view, fresh), 0);
+    assert_int_equal(space_replace(s, &view, fresh, NULL), 0);
     assert_true(space_view(s, &after, &of));
     assert_int_equal(after.n_live, 1000 - 200 - 5);
     assert_int_equal(rig_count(x, "ns"), 1000 - 200 - 5);
     slab_view_clear(&view);
     slab_view_clear(&after);
+    engine_give_back(engine, s);
+    rig_close(x);
+}
+
+/* --- loading --- */
+
+static bool unload(struct rig *x, struct space *s)
+{
+    pthread_rwlock_wrlock(&s->gate);
+    space_unload(s);
+    pthread_rwlock_unlock(&s->gate);
+    return !space_is_loaded(s);
+}
+
+/* The rows in memory are those that a new load finds in the file. */
+static void assert_memory_has_what_the_file_has(struct rig *x, int64_t n)
+{
+    const float vector[N_DIMENSIONS] = { 1, 2, 3 };
+    struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .top_k = 1000, .min_score = -2 };
+    struct vector_hits before = rig_query(x, "ns", &q), after;
+
+    assert_int_equal(rig_count(x, "ns"), n);
+    assert_int_equal(before.n, MIN(n, 1000));
+    rig_reopen(x);
+    after = rig_query(x, "ns", &q);
+    assert_int_equal(after.n, before.n);
+    for (size_t i = 0; i < after.n; i++)
+        assert_string_equal(after.items[i].id, before.items[i].id);
+}
+
+/* Changes on the thread that loads: they would wait for ever if they waited for the load. */
+static void changes_go_on_while_a_namespace_is_loaded(void **state)
+{
+    struct rig *x = rig_open();
+    struct engine *engine = engine_of(x->v);
+    struct space *s = engine_take(engine, "ns");
+    struct space_load l;
+    int r;
+
+    put(x, 0, N_ROWS);
+    assert_true(unload(x, s));
+    r = space_load_begin(&l, s, &engine->source, &x->e);
+    put(x, N_ROWS, N_ROWS + N_LATER);
+    put(x, 0, 100); /* replaces some */
+    take_away(x, 1000, 1000 + N_REMOVED);
+    take_away(x, N_ROWS, N_ROWS + N_REMOVED);
+    assert_false(space_is_loaded(s));
+    MUST(space_load_end(&l, r, &x->e));
+    assert_true(space_is_loaded(s));
+    assert_true(s->most_waited_rows <= SPACE_STEP_ROWS);
+    engine_give_back(engine, s);
+    assert_memory_has_what_the_file_has(x, N_ROWS + N_LATER - 2 * N_REMOVED);
+    rig_close(x);
+}
+
+static int load_while_removing(struct rig *x, size_t n)
+{
+    struct engine *engine = engine_of(x->v);
+    struct space *s = engine_take(engine, "ns");
+    struct space_load l;
+    int r;
+
+    put(x, 0, 100);
+    assert_true(unload(x, s));
+    r = space_load_begin(&l, s, &engine->source, &x->e);
+    l.missed.max = 5;
+    take_away(x, 0, n);
+    r = space_load_end(&l, r, &x->e);
+    if (r == 0)
+        assert_true(space_is_loaded(s));
+    engine_give_back(engine, s);
+    return r;
+}
+
+static void a_load_notes_as_many_removed_rows_as_the_limit(void **state)
+{
+    struct rig *x = rig_open();
+
+    assert_int_equal(load_while_removing(x, 5), 0);
+    assert_int_equal(load_while_removing(x, 6), -ESTALE);
+    assert_memory_has_what_the_file_has(x, 94); /* the query has loaded them while changes waited */
+    rig_close(x);
+}
+
+static const struct vector_query any_row = {
+    .vector = (const float[N_DIMENSIONS]){ 1 }, .n_dimensions = N_DIMENSIONS, .top_k = 1000, .min_score = -2
+};
+
+static void drop(struct rig *x)
+{
+    int64_t n;
+
+    MUST(x->v->ops->remove(x->v, NULL, "ns", &(struct vector_removal){ .all = true }, &n, &x->e));
+}
+
+static void a_namespace_that_is_dropped_while_it_is_loaded_does_not_come_back(void **state)
+{
+    struct rig *x = rig_open();
+    struct engine *engine = engine_of(x->v);
+    struct space *s = engine_take(engine, "ns");
+    struct space_load l;
+    int r;
+
+    put(x, 0, 100);
+    for (int makes_it_anew = 0; makes_it_anew < 2; makes_it_anew++) {
+        assert_true(unload(x, s));
+        r = space_load_begin(&l, s, &engine->source, &x->e);
+        drop(x);
+        if (makes_it_anew)
+            put(x, 200, 210);
+        assert_int_equal(space_load_end(&l, r, &x->e), -ESTALE);
+        MUST(space_load(s, &engine->source, &x->e));
+        assert_int_equal(rig_query(x, "ns", &any_row).n, makes_it_anew ? 10 : 0);
+        put(x, 0, 100);
+    }
+    engine_give_back(engine, s);
+    rig_close(x);
+}
+
+/* --- columns of filters --- */
+
+static size_t n_matching(struct rig *x, const char *filter)
+{
+    const float vector[N_DIMENSIONS] = { 1, 2 };
+    struct vector_query q = {
+        .vector = vector, .n_dimensions = N_DIMENSIONS, .top_k = 1000, .min_score = -2, .filter = rig_json(x, filter)
+    };
+
+    return rig_query(x, "ns", &q).n;
+}
+
+static uint32_t *backwards(const struct slab_view *view)
+{
+    uint32_t *order = xcalloc(view->n_live, sizeof(*order));
+    size_t n = view->n_live;
+
+    for (size_t slot = 0; slot < view->n; slot++)
+        if (slab_view_is_live(view, slot))
+            order[--n] = (uint32_t)slot;
+    return order;
+}
+
+static int by_row(const void *a, const void *b, void *slab)
+{
+    return slab_row(slab, *(const uint32_t *)a) < slab_row(slab, *(const uint32_t *)b) ? -1 : 1;
+}
+
+/* As lists would do: the rows in another order. */
+static struct slab *copy_in(const struct slab_view *view, const uint32_t *order)
+{
+    struct slab *fresh = slab_new(N_DIMENSIONS, view->slab->account);
+
+    fresh->listed_by_row = xcalloc(view->n_live, sizeof(uint32_t));
+    for (size_t i = 0; i < view->n_live; i++) {
+        assert_int_equal(slab_write(fresh, i, slab_codes(view->slab, order[i]), slab_scale(view->slab, order[i]),
+                                    slab_row(view->slab, order[i]), NULL),
+                         0);
+        fresh->listed_by_row[i] = (uint32_t)i;
+    }
+    slab_publish(fresh, view->n_live);
+    qsort_r(fresh->listed_by_row, view->n_live, sizeof(uint32_t), by_row, fresh);
+    fresh->n_listed = view->n_live;
+    return fresh;
+}
+
+/* The metadata of the rows is taken from the file, so that a column that is read again has other values. */
+static void falsify_metadata(struct rig *x)
+{
+    sqlite3 *file = NULL;
+
+    assert_int_equal(sqlite3_open_v2(x->folder.file, &file, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(file, "UPDATE vectors SET metadata = '{}'", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(file);
+}
+
+static void put_marked(struct rig *x, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        float vector[N_DIMENSIONS];
+        struct dice dice = { 1 + i };
+
+        dice_vector(&dice, vector, N_DIMENSIONS);
+        rig_put(x, "ns", arena_printf(x->a, "%zu", i), vector, N_DIMENSIONS,
+                i % 3 == 0 ? "{\"is\":\"third\"}" : "{\"is\":\"other\"}");
+    }
+}
+
+static void columns_move_with_their_rows_and_are_not_read_again(void **state)
+{
+    struct rig *x = rig_open();
+    struct engine *engine = engine_of(x->v);
+    struct space *s = engine_take(engine, "ns");
+    struct vectors_db_space of;
+    struct slab_view view;
+    uint32_t *order;
+
+    put_marked(x, 0, 90);
+    take_away(x, 0, 30);
+    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 20);
+    assert_true(space_view(s, &view, &of));
+    columns_extend(&s->columns, engine->db, &view, &of);
+    order = backwards(&view);
+    put_marked(x, 90, 96); /* later than the view */
+    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 22);
+    take_away(x, 93, 94);
+    assert_int_equal(space_replace(s, &view, copy_in(&view, order), order), 0);
+    falsify_metadata(x);
+    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 21);
+    assert_int_equal(n_matching(x, "{\"is\":\"other\"}"), 44);
+    free(order);
+    slab_view_clear(&view);
+    engine_give_back(engine, s);
+    rig_close(x);
+}
+
+/* A column that lacks rows of the view is extended from the file, one that was made for an exchange that did not come
+ * is made again. */
+static void columns_that_are_behind_are_extended_and_moved(void **state)
+{
+    struct rig *x = rig_open();
+    struct engine *engine = engine_of(x->v);
+    struct space *s = engine_take(engine, "ns");
+    struct vectors_db_space of;
+    struct slab_view view;
+    uint32_t *order;
+
+    put_marked(x, 0, 30);
+    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 10);
+    for (int i = 0; i < 2; i++) {
+        put_marked(x, 30, 60 + 30 * (size_t)i);
+        assert_true(space_view(s, &view, &of));
+        order = backwards(&view);
+        columns_extend(&s->columns, engine->db, &view, &of);
+        columns_prepare_move(&s->columns, &(struct columns_move){ &view, order });
+        if (i == 1)
+            assert_int_equal(space_replace(s, &view, copy_in(&view, order), order), 0);
+        free(order);
+        slab_view_clear(&view);
+    }
+    falsify_metadata(x);
+    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 30);
     engine_give_back(engine, s);
     rig_close(x);
 }
@@ -189,6 +430,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replacement_lets_changes_wait_for_a_few_rows_only),
         cmocka_unit_test(rows_that_died_before_the_view_are_not_counted_as_changes),
+        cmocka_unit_test(changes_go_on_while_a_namespace_is_loaded),
+        cmocka_unit_test(a_load_notes_as_many_removed_rows_as_the_limit),
+        cmocka_unit_test(a_namespace_that_is_dropped_while_it_is_loaded_does_not_come_back),
+        cmocka_unit_test(columns_move_with_their_rows_and_are_not_read_again),
+        cmocka_unit_test(columns_that_are_behind_are_extended_and_moved),
         cmocka_unit_test(fresh_rows_are_in_the_file_itself_after_a_quiet_moment),
         cmocka_unit_test(a_query_is_answered_while_its_rows_are_replaced),
     };
