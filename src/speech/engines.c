@@ -11,7 +11,7 @@ const struct speech_engine speech_sound = {
     .id = "sound",
     .name = "Sound",
     .program = "hearth-speech-sound",
-    .packages = "libsonic0 libmp3lame0 libebur128-1",
+    .packages = "libsonic0 libsndfile1 libmp3lame0 libebur128-1",
 };
 
 bool speech_is_english(const char *language)

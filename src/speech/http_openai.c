@@ -2,8 +2,6 @@
  * and Hearth itself take too, and Piper's own HTTP server (github.com/OHF-Voice/piper1-gpl, docs/API_HTTP.md). */
 #include "speech/account.h"
 
-#include "base/json_write.h"
-#include "base/limits.h"
 #include "speech/remote.h"
 
 #include <string.h>
@@ -11,20 +9,16 @@
 static void say_openai(const struct speech_account *acc, const struct speech_say *say, struct arena *a,
                        struct http_call_request *ret)
 {
-    struct json_writer w;
-    struct buf body;
+    struct speech_body body;
 
-    buf_init(&body, LIMIT_SPEECH_REQUEST);
-    json_write_init(&w, &body);
-    json_begin_object(&w);
-    json_add_string(&w, "model", say->model);
-    json_add_slice(&w, "input", say->text);
-    json_add_string(&w, "voice", say->voice);
-    json_add_string(&w, "response_format", "wav");
+    speech_body_begin(&body);
+    json_add_string(&body.w, "model", say->model);
+    json_add_slice(&body.w, "input", say->text);
+    json_add_string(&body.w, "voice", say->voice);
+    json_add_string(&body.w, "response_format", "wav");
     if (say->speed != 1)
-        json_add_double(&w, "speed", say->speed);
-    json_end(&w);
-    speech_remote_post(acc, "/audio/speech", "application/json", &body, a, ret);
+        json_add_double(&body.w, "speed", say->speed);
+    speech_body_post(&body, acc, "/audio/speech", a, ret);
 }
 
 /* {"voices": ["af_bella", ...]}, {"voices": [{"id", "name", "language"}, ...]} or the list alone. */
@@ -52,19 +46,15 @@ const struct speech_protocol speech_openai = {
 static void say_piper(const struct speech_account *acc, const struct speech_say *say, struct arena *a,
                       struct http_call_request *ret)
 {
-    struct json_writer w;
-    struct buf body;
+    struct speech_body body;
 
-    buf_init(&body, LIMIT_SPEECH_REQUEST);
-    json_write_init(&w, &body);
-    json_begin_object(&w);
-    json_add_slice(&w, "text", say->text);
+    speech_body_begin(&body);
+    json_add_slice(&body.w, "text", say->text);
     if (*say->voice)
-        json_add_string(&w, "voice", say->voice);
+        json_add_string(&body.w, "voice", say->voice);
     if (say->speed != 1)
-        json_add_double(&w, "length_scale", 1 / say->speed);
-    json_end(&w);
-    speech_remote_post(acc, "/", "application/json", &body, a, ret);
+        json_add_double(&body.w, "length_scale", 1 / say->speed);
+    speech_body_post(&body, acc, "/", a, ret);
 }
 
 /* {"de_DE-thorsten-medium": {"language": {"code": "de_DE"}, ...}, ...} */

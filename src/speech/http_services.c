@@ -2,7 +2,6 @@
  * text-to-speech) and Azure (learn.microsoft.com/azure/ai-services/speech-service/rest-text-to-speech). */
 #include "speech/account.h"
 
-#include "base/json_write.h"
 #include "base/limits.h"
 #include "base/percent.h"
 #include "speech/remote.h"
@@ -25,23 +24,19 @@ static const char *encoded(struct arena *a, const char *text)
 static void say_elevenlabs(const struct speech_account *acc, const struct speech_say *say, struct arena *a,
                            struct http_call_request *ret)
 {
-    struct json_writer w;
-    struct buf body;
+    struct speech_body body;
 
-    buf_init(&body, LIMIT_SPEECH_REQUEST);
-    json_write_init(&w, &body);
-    json_begin_object(&w);
-    json_add_slice(&w, "text", say->text);
-    json_add_string(&w, "model_id", say->model);
+    speech_body_begin(&body);
+    json_add_slice(&body.w, "text", say->text);
+    json_add_string(&body.w, "model_id", say->model);
     if (say->speed != 1) {
-        json_begin_object_as(&w, "voice_settings");
-        json_add_double(&w, "speed", say->speed);
-        json_end(&w);
+        json_begin_object_as(&body.w, "voice_settings");
+        json_add_double(&body.w, "speed", say->speed);
+        json_end(&body.w);
     }
-    json_end(&w);
-    speech_remote_post(acc,
-                       arena_printf(a, "/v1/text-to-speech/%s/stream?output_format=pcm_24000", encoded(a, say->voice)),
-                       "application/json", &body, a, ret);
+    speech_body_post(&body, acc,
+                     arena_printf(a, "/v1/text-to-speech/%s/stream?output_format=pcm_24000", encoded(a, say->voice)), a,
+                     ret);
 }
 
 static void read_elevenlabs(struct json_value root, struct arena *a, struct speech_voice_list *ret)
@@ -61,18 +56,14 @@ const struct speech_protocol speech_elevenlabs = {
 static void say_deepgram(const struct speech_account *acc, const struct speech_say *say, struct arena *a,
                          struct http_call_request *ret)
 {
-    struct json_writer w;
-    struct buf body;
+    struct speech_body body;
 
-    buf_init(&body, LIMIT_SPEECH_REQUEST);
-    json_write_init(&w, &body);
-    json_begin_object(&w);
-    json_add_slice(&w, "text", say->text);
-    json_end(&w);
-    speech_remote_post(acc,
-                       arena_printf(a, "/v1/speak?model=%s&encoding=linear16&sample_rate=24000&container=wav",
-                                    encoded(a, say->voice)),
-                       "application/json", &body, a, ret);
+    speech_body_begin(&body);
+    json_add_slice(&body.w, "text", say->text);
+    speech_body_post(&body, acc,
+                     arena_printf(a, "/v1/speak?model=%s&encoding=linear16&sample_rate=24000&container=wav",
+                                  encoded(a, say->voice)),
+                     a, ret);
 }
 
 /* {"tts": [{"canonical_name": "aura-2-thalia-en", "name": "thalia", "languages": ["en"]}]} */

@@ -1,6 +1,7 @@
 #include "speech/remote.h"
 
 #include "base/limits.h"
+#include "speech/ears_recording.h"
 
 #include <string.h>
 #include <strings.h>
@@ -63,6 +64,20 @@ void speech_remote_post(const struct speech_account *acc, const char *path, cons
     add_headers(acc, type, a, ret);
 }
 
+void speech_body_begin(struct speech_body *body)
+{
+    buf_init(&body->bytes, LIMIT_SPEECH_REQUEST);
+    json_write_init(&body->w, &body->bytes);
+    json_begin_object(&body->w);
+}
+
+void speech_body_post(struct speech_body *body, const struct speech_account *acc, const char *path, struct arena *a,
+                      struct http_call_request *ret)
+{
+    json_end(&body->w);
+    speech_remote_post(acc, path, "application/json", &body->bytes, a, ret);
+}
+
 /* ---- the answer ---- */
 
 static int check_status(const struct speech_account *acc, const struct http_answer *answer, struct err *e)
@@ -99,6 +114,23 @@ static bool is_audio(const struct http_answer *answer)
     return !type || strncasecmp(type, "audio/", 6) == 0 || strncasecmp(type, "application/octet-stream", 24) == 0;
 }
 
+/* A file that is no WAV is never read in this process. */
+static bool is_other_file(struct slice body)
+{
+    return ears_recording_kind(body) == EARS_PLAIN && memcmp(body.p, "RIFF", 4) != 0;
+}
+
+static int read_sound(const struct speech_protocol *protocol, struct slice body, struct arena *a,
+                      struct speech_pcm *ret, struct err *e)
+{
+    if (protocol->raw_rate)
+        return speech_pcm_read(body, protocol->raw_rate, ret, e);
+    if (!is_other_file(body))
+        return speech_wav_read(body, a, ret, e);
+    *ret = (struct speech_pcm){ body, 0 };
+    return 0;
+}
+
 int speech_remote_say(const struct speech_account *acc, const struct speech_say *say, const struct net_wait *wait,
                       struct arena *a, struct speech_pcm *ret, struct err *e)
 {
@@ -118,8 +150,7 @@ int speech_remote_say(const struct speech_account *acc, const struct speech_say 
         return r;
     if (!is_audio(&answer))
         return lied(acc, e, http_answer_header(&answer, "content-type"));
-    r = protocol->raw_rate ? speech_pcm_read(answer.body, protocol->raw_rate, ret, e)
-                           : speech_wav_read(answer.body, a, ret, e);
+    r = read_sound(protocol, answer.body, a, ret, e);
     return r < 0 ? speech_remote_blame(acc, r, e) : 0;
 }
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "base/buf.h"
+#include "base/json_write.h"
 #include "speech/account.h"
 #include "speech/wav.h"
 
@@ -16,6 +16,21 @@ int speech_remote_say(const struct speech_account *acc, const struct speech_say 
 /* No voices when the provider has no list. Errors as above. */
 int speech_remote_voices(const struct speech_account *acc, const struct net_wait *wait, struct arena *a,
                          struct speech_voice_list *ret, struct err *e) MUST_CHECK;
+
+/* A JSON object that becomes the body of a POST.
+ *
+ *     speech_body_begin(&body);
+ *     json_add_string(&body.w, "voice", say->voice);
+ *     speech_body_post(&body, acc, "/audio/speech", arena, request);
+ */
+struct speech_body {
+    struct json_writer w;
+    struct buf bytes;
+};
+void speech_body_begin(struct speech_body *body);
+/* Takes the body, as speech_remote_post() does. */
+void speech_body_post(struct speech_body *body, const struct speech_account *acc, const char *path, struct arena *a,
+                      struct http_call_request *ret);
 
 /* A POST to the base URL and path, whose parameters may follow it. Takes the body. */
 void speech_remote_post(const struct speech_account *acc, const char *path, const char *type, struct buf *body,

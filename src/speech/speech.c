@@ -77,10 +77,12 @@ static int finish(struct speech *s, const struct speech_plan *plan, const struct
 {
     char rate[16];
     struct speech_worker_job job = { plan->format, speed, plan->voice, { NULL, 0 }, sound->samples };
+    int r;
 
     snprintf(rate, sizeof(rate), "%u", sound->rate);
     job.text = slice_of(rate);
-    return speech_pool_say(s->sound, &job, plan->caller, plan->is_gone, audio, ret, e);
+    r = speech_pool_say(s->sound, &job, plan->caller, plan->is_gone, audio, ret, e);
+    return r == -EIO && sound->rate == 0 ? speech_remote_blame(plan->account, r, e) : r;
 }
 
 static int request_sound(struct speech *s, const struct speech_plan *plan, const struct speech_say *say,

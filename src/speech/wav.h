@@ -11,7 +11,7 @@
 /* 16-bit samples of one channel, little-endian, at least one. */
 struct speech_pcm {
     struct slice samples;
-    uint32_t rate;
+    uint32_t rate; /* 0: a whole file in another format, which the worker of sound reads */
 };
 
 /* Mixes channels. A length of 0 or of nearly 4 GiB, as programs write that do not know it yet, means the rest of the

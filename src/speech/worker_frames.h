@@ -18,7 +18,7 @@ enum { SPEECH_FRAMES_VERSION = 2, SPEECH_RATE_MIN = 8000, SPEECH_RATE_MAX = 4800
 enum speech_frame_kind {
     SPEECH_FRAME_SAY = 1,     /* to the worker: struct speech_frame_say, the voice, the text; no NUL */
     SPEECH_FRAME_LIST = 2,    /* to the worker: empty; asks for the voices */
-    SPEECH_FRAME_SAMPLES = 4, /* to the worker of sound, before SAY: whole samples, 16 bits, mono */
+    SPEECH_FRAME_SAMPLES = 4, /* to the worker of sound, before SAY: samples, 16 bits, mono; or a file */
     SPEECH_FRAME_HELLO = 16,  /* struct speech_frame_hello */
     SPEECH_FRAME_AUDIO = 17,  /* bytes in the format requested; pcm: 16 bits, mono, little-endian */
     SPEECH_FRAME_VOICES = 18, /* names of voices, each ended by a newline; a frame holds whole lines */

@@ -221,6 +221,17 @@ static void close_source(struct worker_source *s)
     free(s);
 }
 
+static struct worker_source *make_source(const char *bytes, size_t n)
+{
+    struct worker_source *s = calloc(1, sizeof(*s));
+
+    if (s) {
+        s->bytes = bytes;
+        s->n = (int64_t)n;
+    }
+    return s;
+}
+
 static const char *open_parts(struct worker_source *s)
 {
     const AVCodec *codec = NULL;
@@ -236,28 +247,17 @@ static const char *open_parts(struct worker_source *s)
                : "must have 4,000 to 384,000 samples a second and at most 32 channels.";
 }
 
-static const char *open_source(const char *bytes, size_t n, struct worker_source_info *ret_info,
-                               struct worker_source **ret)
+static const char *open_source(struct worker_source *s, struct worker_source_info *ret_info)
 {
-    struct worker_source *s = calloc(1, sizeof(*s));
     const char *why;
 
-    if (!s)
-        return "is too large.";
     av_log_set_level(AV_LOG_QUIET);
     av_max_alloc(ALLOCATION_MAX);
-    s->bytes = bytes;
-    s->n = (int64_t)n;
     why = open_parts(s);
-    if (why) {
-        close_source(s);
-        return why;
-    }
     *ret_info = s->info;
-    *ret = s;
-    return NULL;
+    return why;
 }
 
 extern const struct worker_reader hearth_containers;
 __attribute__((visibility("default")))
-const struct worker_reader hearth_containers = { open_source, read_source, close_source };
+const struct worker_reader hearth_containers = { make_source, open_source, read_source, close_source };

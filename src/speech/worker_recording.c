@@ -1,6 +1,7 @@
 #include "speech/worker_recording.h"
 
 #include "speech/ears_frames.h"
+#include "speech/worker_mix.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,18 +15,13 @@ const char *worker_recording_open(struct worker_recording *r, const struct worke
 
     memset(r, 0, sizeof(*r));
     r->reader = reader;
-    why = reader->open(bytes, n, &r->info, &r->source);
+    r->source = reader->make(bytes, n);
+    why = r->source ? reader->open(r->source, &r->info) : "is too large.";
     if (why)
         return why;
     r->rates = src_new(SRC_SINC_FASTEST, 1, &wrong);
     r->frames = calloc(RECORDING_BLOCK, (size_t)r->info.n_channels * sizeof(*r->frames));
     return r->rates && r->frames ? NULL : "is too large.";
-}
-
-/* A file of floating-point numbers may hold any. */
-static float within(float sample)
-{
-    return isfinite(sample) ? fmaxf(-1, fminf(1, sample)) : 0;
 }
 
 /* The next block, its channels mixed. */
@@ -37,13 +33,8 @@ static void fill(struct worker_recording *r)
     r->is_at_end = r->n_mono == 0;
     r->mono_at = 0;
     r->n_read += r->n_mono;
-    for (size_t i = 0; i < r->n_mono; i++) {
-        float sum = 0;
-
-        for (uint32_t c = 0; c < n_channels; c++)
-            sum += within(r->frames[i * n_channels + c]);
-        r->mono[i] = sum / (float)n_channels;
-    }
+    for (size_t i = 0; i < r->n_mono; i++)
+        r->mono[i] = worker_mix(r->frames + i * n_channels, n_channels);
 }
 
 size_t worker_recording_read(struct worker_recording *r, int16_t ret[RECORDING_BLOCK])
@@ -64,7 +55,7 @@ size_t worker_recording_read(struct worker_recording *r, int16_t ret[RECORDING_B
         r->mono_at += (size_t)data.input_frames_used;
     } while (data.output_frames_gen == 0 && !r->is_at_end);
     for (long i = 0; i < data.output_frames_gen; i++)
-        ret[i] = (int16_t)lrintf(within(out[i]) * 32767);
+        ret[i] = (int16_t)lrintf(worker_sample(out[i]) * 32767);
     return (size_t)data.output_frames_gen;
 }
 

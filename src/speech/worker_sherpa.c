@@ -1,11 +1,11 @@
 /* sherpa-onnx: a library and a model that a person has put into the data folder. Its interface takes a struct whose
  * beginning is declared here; that beginning belongs to version 1.13, so no other version is used. */
 #include "speech/ears_frames.h"
+#include "speech/worker_library.h"
 #include "speech/worker_recognizer.h"
 #include "speech/worker_sherpa_words.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,10 +46,7 @@ static struct {
     void *recognizer; /* lives as long as the worker */
 } sherpa;
 
-static const struct {
-    const char *name;
-    void *at;
-} functions[] = {
+static const struct worker_function functions[] = {
     { "SherpaOnnxGetVersionStr", &sherpa.version },
     { "SherpaOnnxCreateOfflineRecognizer", &sherpa.new_recognizer },
     { "SherpaOnnxCreateOfflineStream", &sherpa.new_stream },
@@ -71,23 +68,10 @@ const char *recognizer_name(void)
 
 static const char *load(const char *path)
 {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *why = worker_library_load(path, functions, sizeof(functions) / sizeof(functions[0]));
 
-    if (!library) {
-        snprintf(sentence, sizeof(sentence), "The library cannot be loaded: %s.", dlerror());
-        return sentence;
-    }
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *found = dlsym(library, functions[i].name);
-
-        if (!found) {
-            snprintf(sentence, sizeof(sentence), "The library %.200s has no function %s.", path, functions[i].name);
-            return sentence;
-        }
-        memcpy(functions[i].at, &found, sizeof(found));
-    }
-    if (strncmp(sherpa.version(), VERSION, strlen(VERSION)) == 0)
-        return NULL;
+    if (why || strncmp(sherpa.version(), VERSION, strlen(VERSION)) == 0)
+        return why;
     snprintf(sentence, sizeof(sentence), "The library is version %.20s; " VERSION "x is needed.", sherpa.version());
     return sentence;
 }

@@ -56,7 +56,18 @@ static void close_source(struct worker_source *s)
     free(s);
 }
 
-static const char *open_file(struct worker_source *s)
+static struct worker_source *make_source(const char *bytes, size_t n)
+{
+    struct worker_source *s = calloc(1, sizeof(*s));
+
+    if (s) {
+        s->bytes = bytes;
+        s->n = (sf_count_t)n;
+    }
+    return s;
+}
+
+static const char *open_source(struct worker_source *s, struct worker_source_info *ret_info)
 {
     static SF_VIRTUAL_IO io = { length_of, seek_to, read_from, NULL, place_of };
 
@@ -66,26 +77,7 @@ static const char *open_file(struct worker_source *s)
     if (s->info.samplerate < SOURCE_RATE_MIN || s->info.samplerate > SOURCE_RATE_MAX || s->info.channels < 1 ||
         s->info.channels > SOURCE_CHANNELS_MAX)
         return "must have 4,000 to 384,000 samples a second and at most 32 channels.";
-    return NULL;
-}
-
-static const char *open_source(const char *bytes, size_t n, struct worker_source_info *ret_info,
-                               struct worker_source **ret)
-{
-    struct worker_source *s = calloc(1, sizeof(*s));
-    const char *why;
-
-    if (!s)
-        return "is too large.";
-    s->bytes = bytes;
-    s->n = (sf_count_t)n;
-    why = open_file(s);
-    if (why) {
-        close_source(s);
-        return why;
-    }
     *ret_info = (struct worker_source_info){ (uint32_t)s->info.samplerate, (uint32_t)s->info.channels };
-    *ret = s;
     return NULL;
 }
 
@@ -96,4 +88,4 @@ static size_t read_source(struct worker_source *s, float *frames, size_t n)
     return n_read > 0 ? (size_t)n_read : 0;
 }
 
-const struct worker_reader worker_sndfile = { open_source, read_source, close_source };
+const struct worker_reader worker_sndfile = { make_source, open_source, read_source, close_source };

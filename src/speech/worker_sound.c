@@ -3,7 +3,10 @@
 #include "speech/worker_engine.h"
 
 #include "speech/worker_frames.h"
+#include "speech/worker_mix.h"
+#include "speech/worker_source.h"
 
+#include <math.h>
 #include <sonic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +29,61 @@ static void list(void (*add)(const char *voice))
 {
 }
 
+/* The last byte of a file may be alone. */
 static bool take(const char *bytes, size_t n)
 {
-    int16_t items[LIMIT_SPEECH_FRAME / sizeof(int16_t)];
+    int16_t items[LIMIT_SPEECH_FRAME / sizeof(int16_t)] = { 0 };
 
-    if (n % sizeof(*items) != 0)
-        return false;
     memcpy(items, bytes, n);
-    return worker_samples_add(&given, items, n / sizeof(*items));
+    return worker_samples_add(&given, items, (n + 1) / sizeof(*items));
 }
+
+/* ---- a file ---- */
+
+static const char *decode_all(struct worker_source *source, uint32_t n_channels, struct worker_samples *ret)
+{
+    static float frames[BLOCK * SOURCE_CHANNELS_MAX];
+    int16_t block[BLOCK];
+    size_t n;
+
+    while ((n = worker_sndfile.read(source, frames, BLOCK)) > 0) {
+        for (size_t i = 0; i < n; i++)
+            block[i] = (int16_t)lrintf(worker_mix(frames + i * n_channels, n_channels) * 32767);
+        if (!worker_samples_add(ret, block, n))
+            return "it sent sound that is too long.";
+    }
+    return ret->n > 0 ? NULL : "it sent a file without sound.";
+}
+
+static const char *decode(struct worker_samples *ret)
+{
+    struct worker_source *source = worker_sndfile.make((const char *)given.items, given.n * sizeof(*given.items));
+    struct worker_source_info info = { 0, 0 };
+    const char *why = NULL;
+
+    if (!source || worker_sndfile.open(source, &info))
+        why = "it sent a file that cannot be read.";
+    else if (info.rate < SPEECH_RATE_MIN || info.rate > SPEECH_RATE_MAX)
+        why = "it sent sound that has not 8,000 to 48,000 samples a second.";
+    else
+        why = decode_all(source, info.n_channels, ret);
+    ret->rate = (int)info.rate;
+    worker_sndfile.close(source);
+    return why;
+}
+
+/* The file is replaced by its samples. */
+static const char *open_file(void)
+{
+    struct worker_samples decoded = { 0 };
+    const char *why = decode(&decoded);
+
+    free(given.items);
+    given = decoded;
+    return why;
+}
+
+/* ---- the speed ---- */
 
 static bool drain(sonicStream stream, struct worker_samples *ret)
 {
@@ -70,19 +119,26 @@ static const char *change_speed(double speed, struct worker_samples *ret)
     return is_done ? NULL : "The sound cannot be brought to this speed.";
 }
 
-/* The text is the rate. */
+static const char *finish(const struct worker_sentence *sentence, struct worker_samples *ret)
+{
+    if (given.rate < SPEECH_RATE_MIN || given.rate > SPEECH_RATE_MAX)
+        return "The sound has a rate that cannot be used.";
+    ret->rate = given.rate;
+    if (sentence->speed != 1)
+        return change_speed(sentence->speed, ret);
+    return worker_samples_add(ret, given.items, given.n) ? NULL : "The sound is too long.";
+}
+
+/* The text is the rate; 0: a file, which has a rate of its own. */
 static const char *say(const struct worker_sentence *sentence, struct worker_samples *ret)
 {
-    long rate = strtol(sentence->text, NULL, 10);
     const char *why = NULL;
 
-    if (rate < SPEECH_RATE_MIN || rate > SPEECH_RATE_MAX)
-        return "The sound has a rate that cannot be used.";
-    ret->rate = (int)rate;
-    if (sentence->speed != 1)
-        why = change_speed(sentence->speed, ret);
-    else if (!worker_samples_add(ret, given.items, given.n))
-        why = "The sound is too long.";
+    given.rate = (int)strtol(sentence->text, NULL, 10);
+    if (given.rate == 0)
+        why = open_file();
+    if (!why)
+        why = finish(sentence, ret);
     free(given.items);
     given = (struct worker_samples){ 0 };
     return why;

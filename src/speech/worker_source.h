@@ -2,7 +2,8 @@
  * not know (worker_libav.c), which are a module of their own so that the worker runs without them. For
  * hearth-speech-ears only; one thread.
  *
- *     why = worker_sndfile.open(bytes, n, &info, &source);
+ *     source = worker_sndfile.make(bytes, n);
+ *     why = source ? worker_sndfile.open(source, &info) : "is too large.";
  *     while ((n = worker_sndfile.read(source, frames, n_frames)) > 0)
  *         ...
  *     worker_sndfile.close(source);
@@ -21,8 +22,10 @@ struct worker_source_info {
 };
 
 struct worker_reader {
-    /* Returns NULL, or why the recording cannot be read. bytes: borrowed until close. */
-    const char *(*open)(const char *bytes, size_t n, struct worker_source_info *ret_info, struct worker_source **ret);
+    /* NULL: there is no memory. bytes: borrowed until close. */
+    struct worker_source *(*make)(const char *bytes, size_t n);
+    /* Once. Returns NULL, or why the recording cannot be read. */
+    const char *(*open)(struct worker_source *source, struct worker_source_info *ret_info);
     /* Samples of all channels, frame by frame; the number of frames, 0 at the end. A recording that breaks off ends. */
     size_t (*read)(struct worker_source *source, float *frames, size_t n);
     void (*close)(struct worker_source *source); /* NULL is fine */

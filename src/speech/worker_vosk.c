@@ -1,11 +1,11 @@
 /* Vosk: a library and a model that a person has put into the data folder. The functions that are used, as its C
  * interface declares them (alphacephei.com/vosk), are looked up in the library. */
+#include "speech/worker_library.h"
 #include "speech/worker_recognizer.h"
 #include "speech/worker_vosk_result.h"
 
 #include "speech/ears_frames.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +26,7 @@ static struct {
     void *guessing; /* a recognizer, or NULL */
 } vosk;
 
-static const struct {
-    const char *name;
-    void *at;
-} functions[] = {
+static const struct worker_function functions[] = {
     { "vosk_model_new", &vosk.model_new },
     { "vosk_recognizer_new", &vosk.recognizer_new },
     { "vosk_recognizer_new_grm", &vosk.recognizer_new_grm },
@@ -46,26 +43,6 @@ static char sentence[400], guess[LIMIT_SPEECH_PHRASE * 4];
 const char *recognizer_name(void)
 {
     return "Vosk";
-}
-
-static const char *load(const char *path)
-{
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-
-    if (!library) {
-        snprintf(sentence, sizeof(sentence), "The library cannot be loaded: %s.", dlerror());
-        return sentence;
-    }
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *found = dlsym(library, functions[i].name);
-
-        if (!found) {
-            snprintf(sentence, sizeof(sentence), "The library %.200s has no function %s.", path, functions[i].name);
-            return sentence;
-        }
-        memcpy(functions[i].at, &found, sizeof(found));
-    }
-    return NULL;
 }
 
 /* One for each segment, because its times go on from one result to the next. */
@@ -91,7 +68,9 @@ static bool can_hear(void)
 /* args: the library, the folder of the model. */
 const char *recognizer_start(char **args)
 {
-    const char *why = args[0] && args[1] ? load(args[0]) : "The worker needs a library and a model.";
+    const char *why = args[0] && args[1]
+                          ? worker_library_load(args[0], functions, sizeof(functions) / sizeof(functions[0]))
+                          : "The worker needs a library and a model.";
 
     if (why)
         return why;

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startHearth, until } from '../api/harness.mjs';
 import { admin, newApp, refused, silentWav } from '../api/kit.mjs';
+import { changed } from '../api/sound.mjs';
 import { tone, wav } from '../peers/speech_double.mjs';
 import { hostileHttp, residentKib, responseBytes } from './kit.mjs';
 
@@ -82,7 +83,10 @@ const falseWavs = [
     ['a WAV of a rate of 4 GHz', header((bytes) => bytes.writeUInt32LE(0xffffffff, 24))],
     ['a WAV of 3 bits', header((bytes) => bytes.writeUInt16LE(3, 34))],
     ['a WAV whose chunk has 4 GiB', header((bytes) => bytes.writeUInt32LE(0xffffffff, 16))],
-    ['an MP3 in place of a WAV', Buffer.concat([Buffer.from([0xff, 0xf3, 0x44, 0xc4]), Buffer.alloc(4000)])],
+    ['a FLAC that grows above 16 MiB', changed(sound, 'a.flac', [], ['pad', '0', '400'])],
+    ['a FLAC of 96 kHz', changed(sound, 'a.flac', ['-r', '96000'])],
+    ['an Ogg that ends in its head', changed(sound, 'a.ogg', []).subarray(0, 100)],
+    ['an MP3 of zeros', Buffer.concat([Buffer.from([0xff, 0xf3, 0x44, 0xc4]), Buffer.alloc(4000)])],
 ];
 
 for (const provider of Object.keys(presets))

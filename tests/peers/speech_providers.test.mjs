@@ -9,7 +9,7 @@ import { LLMock } from '@copilotkit/aimock';
 import OpenAI, { toFile } from 'openai';
 import { startHearth, until } from '../api/harness.mjs';
 import { admin, newApp, newKey, refused, refusedFields, silentWav } from '../api/kit.mjs';
-import { judge, wordErrorRate, wordsOf } from '../api/sound.mjs';
+import { encoded, judge, wordErrorRate, wordsOf } from '../api/sound.mjs';
 import { addSpeech, kinds, speechDouble, tone, wav } from './speech_double.mjs';
 
 const text = 'This is the first one. And here is the second one.';
@@ -64,6 +64,23 @@ for (const kind of speaking)
         assert.equal(chunks.length, 2);
         stream.close();
     });
+
+test('a provider that sends MP3, Ogg or FLAC, whatever it is asked for, is spoken', async (t) => {
+    const said = 'One sentence in a format of its own.', plain = wav(tone(said)), full = 0.04 * said.length;
+    const files = { 'audio/mpeg': encoded(plain, 'a.mp3'), 'audio/ogg': encoded(plain, 'a.ogg', '-ac', '2', '-c:a', 'libvorbis'), 'audio/flac': encoded(plain, 'a.flac', '-ar', '16000') };
+    for (const [type, bytes] of Object.entries(files)) {
+        const double = await speechDouble(t, 'openai', { change: ({ method }, outgoing) => method === 'POST' && outgoing.writeHead(200, { 'content-type': type }).end(bytes) });
+        const name = type.slice(6);
+        await addSpeech(h, double, name);
+        for (const [speed, format] of [[1, 'wav'], [2, 'wav'], [1, 'mp3']]) {
+            const reply = await app('POST', '/sdk/tts', { text: said, provider: name, voice: 'alloy', speed, format });
+            assert.equal(reply.status, 200, `${type}: ${reply.text}`);
+            isNear(seconds(reply.bytes, format), full, 0.15);           // at the speed of 2 too, which the double leaves aside
+            assert.equal(soxi(reply.bytes, format, '-r'), type === 'audio/flac' ? 16_000 : 24_000);
+        }
+        assert.deepEqual(JSON.parse(double.asked.at(-1).bytes).response_format, 'wav');
+    }
+});
 
 test('what is known is not said again, a voice goes by its name and its language, and the setting chooses it', async (t) => {
     const double = await speechDouble(t, 'azure');

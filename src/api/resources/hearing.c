@@ -14,12 +14,7 @@ struct hearing_fields {
 };
 
 #define HEARING_FIELDS                                                                                                 \
-    FIELD_STRING(struct hearing_fields, provider, "provider", .max = LIMIT_NAME_CHARS),                                \
-        FIELD_STRING(struct hearing_fields, model, "model", .max = LIMIT_NAME_CHARS * 2),                              \
-        FIELD_STRING(struct hearing_fields, language, "language", .max = LIMIT_SPEECH_VOICE,                           \
-                     .help = "like en or en-US, or auto"),                                                             \
-        FIELD_STRING(struct hearing_fields, phrases, "phrases", .max = LIMIT_FORM_FIELDS,                              \
-                     .help = "nothing else is heard: phrases divided by commas or lines, or a grammar in JSGF"),       \
+    EARS_FIELDS(struct hearing_fields),                                                                                \
         FIELD_BOOL(struct hearing_fields, keeps, "keep",                                                               \
                    .help = "true: the recording is kept in the caller's data folder; `path` says where")
 

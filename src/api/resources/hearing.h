@@ -9,6 +9,14 @@
 #include "api/route.h"
 #include "speech/ears.h"
 
+/* Who hears, and what is expected: members of the type of a body, a form or a query. */
+#define EARS_FIELDS(type)                                                                                              \
+    FIELD_STRING(type, provider, "provider", .max = LIMIT_NAME_CHARS),                                                 \
+        FIELD_STRING(type, model, "model", .max = LIMIT_NAME_CHARS * 2),                                               \
+        FIELD_STRING(type, language, "language", .max = LIMIT_SPEECH_VOICE, .help = "like en or en-US, or auto"),      \
+        FIELD_STRING(type, phrases, "phrases", .max = LIMIT_FORM_FIELDS,                                               \
+                     .help = "nothing else is heard: phrases divided by commas or lines, or a grammar in JSGF")
+
 struct transcript {
     struct heard_segment *segments; /* in the arena of the request */
     size_t n, n_allocated;

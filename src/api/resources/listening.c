@@ -21,14 +21,9 @@ struct listen_body {
 };
 
 static const struct field listen_fields[] = {
-    FIELD_STRING(struct listen_body, provider, "provider", .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct listen_body, model, "model", .max = LIMIT_NAME_CHARS * 2),
-    FIELD_STRING(struct listen_body, language, "language", .max = LIMIT_SPEECH_VOICE,
-                 .help = "like en or en-US, or auto"),
+    EARS_FIELDS(struct listen_body),
     FIELD_DOUBLE(struct listen_body, timeout_ms, "timeout", .min = 1, .max = LIMIT_SPEECH_LISTEN_MS, .def = DEFAULT_MS,
                  .help = "milliseconds after which listening ends at the latest"),
-    FIELD_STRING(struct listen_body, phrases, "phrases", .max = LIMIT_FORM_FIELDS,
-                 .help = "nothing else is heard: phrases divided by commas or lines, or a grammar in JSGF"),
     FIELD_BOOL(struct listen_body, keeps, "keep",
                .help = "true: what was heard is kept as a WAV in the caller's data folder; `path` says where"),
     FIELD_END,

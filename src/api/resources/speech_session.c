@@ -3,7 +3,7 @@
 #include "speech/sessions.h"
 
 #include "api/api.h"
-#include "api/resources/heard.h"
+#include "api/resources/hearing.h"
 #include "api/routes.h"
 #include "base/clock.h"
 #include "http/websocket.h"
@@ -22,12 +22,7 @@ struct session_body {
 };
 
 static const struct field session_fields[] = {
-    FIELD_STRING(struct session_body, provider, "provider", .max = LIMIT_NAME_CHARS),
-    FIELD_STRING(struct session_body, model, "model", .max = LIMIT_NAME_CHARS * 2),
-    FIELD_STRING(struct session_body, language, "language", .max = LIMIT_SPEECH_VOICE,
-                 .help = "like en or en-US, or auto"),
-    FIELD_STRING(struct session_body, phrases, "phrases", .max = LIMIT_FORM_FIELDS,
-                 .help = "nothing else is heard: phrases divided by commas or lines, or a grammar in JSGF"),
+    EARS_FIELDS(struct session_body),
     FIELD_INT(struct session_body, rate, "rate", .min = SPEECH_RATE_MIN, .max = SPEECH_RATE_MAX, .def = EARS_RATE,
               .help = "samples a second that the client sends"),
     FIELD_BOOL(struct session_body, partial, "partial", .def = 1, .help = "false: final results only"),
