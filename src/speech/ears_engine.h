@@ -38,6 +38,7 @@ struct ears_job {
 struct ears_engine {
     const char *id, *name, *description;
     const char *needs;   /* what a person installs, for the advice */
+    const char *remedy;  /* NULL, or the advice when its worker runs and says why it cannot work */
     const char *program; /* of the worker; NULL: none */
     bool takes_phrases;
     bool hears_live;     /* its worker takes sound while it comes; other engines get it as a recording */

@@ -23,6 +23,8 @@ enum {
 
 /* Argument of the worker: the recording is a container that the libraries of ffmpeg read. */
 #define EARS_CONTAINERS "--containers"
+/* The beginning of what it says where these libraries are missing. */
+#define EARS_CONTAINERS_MISSING "WebM, MP4 and AAC need ffmpeg's libraries"
 
 enum ears_frame_kind {
     EARS_FRAME_START = 3,    /* to the worker: struct ears_frame_start */

@@ -161,8 +161,9 @@ static int begin(const struct ears_engine *engine, const struct ears_context *c,
 }
 
 #define EARS_LOCAL                                                                                                     \
-    .needs = "libsndfile1 libsamplerate0", .models = models, .check = check, .begin = begin, .next = ears_worker_next, \
-    .duration = ears_worker_duration, .end = ears_worker_end
+    .needs = "libsndfile1 libsamplerate0",                                                                             \
+    .remedy = "Put a library and a model that fit each other into the data folder.", .models = models, .check = check, \
+    .begin = begin, .next = ears_worker_next, .duration = ears_worker_duration, .end = ears_worker_end
 
 static const struct local_library vosk = { "vosk", "libvosk.so", is_vosk_model, true };
 static const struct local_library sherpa = { "sherpa-onnx", "libsherpa-onnx-c-api.so", is_sherpa_model, false };

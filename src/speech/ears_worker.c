@@ -22,7 +22,9 @@ struct ears_run {
 
 struct speech_engine ears_worker_program(const struct ears_engine *engine)
 {
-    return (struct speech_engine){ .id = engine->id, .program = engine->program, .packages = engine->needs };
+    return (struct speech_engine){
+        .id = engine->id, .program = engine->program, .packages = engine->needs, .remedy = engine->remedy
+    };
 }
 
 int ears_worker_start(const struct ears_context *c, const struct speech_engine *program, const struct net_wait *wait,

@@ -18,6 +18,7 @@ struct speech_engine {
     const char *const *args;      /* of the program; NULL, or NULL-ended */
     const char *const *variables; /* NULL, or names of the service's environment that its worker gets; NULL-ended */
     const char *packages;         /* of Debian, for the advice */
+    const char *remedy;           /* NULL, or the advice when its program runs and says why it cannot work */
     const char *note;             /* NULL, or for the list of providers */
     bool is_of_one_voice;         /* a worker crashes now and then when it changes its voice */
     /* The voice of a language; NULL when the engine does not speak it. */

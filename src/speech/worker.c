@@ -1,6 +1,7 @@
 #include "speech/worker.h"
 
 #include "os/env.h"
+#include "speech/ears_frames.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -181,8 +182,18 @@ int speech_worker_list(struct speech_worker *w, const struct net_wait *wait, str
 
 /* ---- the start ---- */
 
-static int unavailable(const struct speech_engine *engine, const char *why, struct err *e)
+/* Whether packages are missing. The first words are those of the loader of shared libraries, which ends a program that
+ * lacks one before it runs. */
+static bool lacks_library(const char *words)
 {
+    return strstr(words, "error while loading shared libraries") || strstr(words, EARS_CONTAINERS_MISSING);
+}
+
+static int unavailable(const struct speech_engine *engine, const char *why, bool has_run, struct err *e)
+{
+    if (engine->remedy && has_run && !lacks_library(why))
+        return err_set(e, -ENODEV, "SPEECH_UNAVAILABLE", "%s does not work: %.300s %s", engine->id, why,
+                       engine->remedy);
     return err_set(
         e, -ENODEV, "SPEECH_UNAVAILABLE",
         "%s does not work: %.300s Install what it needs (Debian: apt install %s); `hearth doctor` checks it.",
@@ -194,7 +205,7 @@ static int explain_start(const struct speech_worker *w, const struct err *why, s
     AUTO(arena_freep) struct arena *a = arena_new();
     const char *words = child_log_tail(child_log_of(w->child), a, CHILD_STDERR, N_LAST_WORDS);
 
-    return unavailable(w->engine, *words ? words : why->text, e);
+    return unavailable(w->engine, *words ? words : why->text, true, e);
 }
 
 static int await_hello(struct speech_worker *w, const struct net_wait *wait, struct err *e)
@@ -240,7 +251,7 @@ static int spawn(struct speech_worker *w, struct supervisor *supervisor, const c
     err_init(&why);
     r = child_start(supervisor, &spec, &w->child, &why);
     if (r == -ENOENT || r == -EACCES)
-        return unavailable(w->engine, why.text, e);
+        return unavailable(w->engine, why.text, false, e);
     return r < 0 ? err_set(e, r, why.code, "%s", why.text) : 0;
 }
 

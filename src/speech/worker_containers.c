@@ -1,5 +1,7 @@
 #include "speech/worker_containers.h"
 
+#include "speech/ears_frames.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -30,7 +32,7 @@ const char *worker_containers_load(const struct worker_reader **ret)
     *ret = module ? dlsym(module, WORKER_CONTAINERS) : NULL;
     if (*ret)
         return NULL;
-    snprintf(sentence, sizeof(sentence), "WebM, MP4 and AAC need ffmpeg's libraries: %s.",
+    snprintf(sentence, sizeof(sentence), EARS_CONTAINERS_MISSING ": %s.",
              file ? dlerror() : "The worker does not know where it is");
     return sentence;
 }

@@ -7,7 +7,7 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { startHearth } from './harness.mjs';
+import { binary, startHearth } from './harness.mjs';
 import { newKey, refused, refusedFields, silentWav } from './kit.mjs';
 import { changed } from './sound.mjs';
 
@@ -65,8 +65,8 @@ function standIn(t, text = source, version = '1.13.8') {
 
 const kinds = { vosk: { file: 'libvosk.so', id: 'vosk_local', parts: ['am/final.mdl'] }, 'sherpa-onnx': { file: 'libsherpa-onnx-c-api.so', id: 'sherpa_local', parts: ['tokens.txt', 'encoder.int8.onnx', 'decoder.onnx', 'joiner.onnx', 'joiner.int8.onnx'] } };
 
-async function withLibrary(t, library, models, { kind = 'vosk', parts = kinds[kind].parts } = {}) {
-    const h = await startHearth({ t });
+async function withLibrary(t, library, models, { kind = 'vosk', parts = kinds[kind].parts, settings = {} } = {}) {
+    const h = await startHearth({ t, settings });
     const folder = join(h.dataDir, 'speech', kind), { id: provider, file } = kinds[kind];
     mkdirSync(folder, { recursive: true });
     if (library)
@@ -121,6 +121,8 @@ test('a library or model that is damaged, crashes or could be replaced by others
     refused(damaged, 503, 'SPEECH_UNAVAILABLE');
     assert.match(damaged.body.error, /Vosk cannot load the model in .*damaged/);
     refused(await hear('&model=crash'), 503, 'SPEECH_UNAVAILABLE');
+    for (const { body } of [damaged, await hear('&model=crash')])
+        assert.match(body.error, /Put a library and a model that fit each other into the data folder\.$/, 'no package is missing');
     chmodSync(join(folder, 'libvosk.so'), 0o666);
     assert.match((await vosk()).note, /nobody else may write/);
     refused(await hear('&model=crash'), 503, 'SPEECH_UNAVAILABLE');
@@ -128,6 +130,19 @@ test('a library or model that is damaged, crashes or could be replaced by others
     writeFileSync(join(folder, 'libvosk.so'), 'no library');
     assert.match((await hear('&model=damaged')).body.error, /library cannot be loaded/);
     assert.equal((await call('POST', '/sdk/stt/transcribe', silentWav)).status, 200);
+});
+
+test('packages are named where the worker itself lacks one', { skip: !hasCompiler && 'there is no C compiler' }, async (t) => {
+    const workers = mkdtempSync(join(tmpdir(), 'workers '));
+    t.after(() => rmSync(workers, { recursive: true, force: true }));
+    writeFileSync(join(workers, 'hearth-speech-vosk'), '#!/bin/sh\necho "$0: error while loading shared libraries: libsndfile.so.1: cannot open shared object file" >&2\nexit 127\n', { mode: 0o755 });
+    const { hear, provider: vosk } = await withLibrary(t, standIn(t), ['vosk-model-de'], { settings: { 'speech.folder': workers } });
+    refused(await hear(), 503, 'SPEECH_UNAVAILABLE', /libsndfile\.so\.1.*apt install libsndfile1 libsamplerate0/);
+    copyFileSync(join(dirname(binary), 'hearth-speech-vosk'), join(workers, 'hearth-speech-vosk'));
+    const video = Buffer.from('1a45dfa39f4286810142f7810142f2810442f381084282847765626d', 'hex');
+    refused(await hear('', video), 503, 'SPEECH_UNAVAILABLE', /WebM, MP4 and AAC need ffmpeg's libraries.*apt install .* libavformat59/);
+    rmSync(join(workers, 'hearth-speech-vosk'));
+    assert.match((await vosk()).note, /does not exist.*apt install libsndfile1 libsamplerate0/);
 });
 
 test('the real library is loaded, and refuses what is no model', { skip: !realLibrary && 'HEARTH_VOSK_LIBRARY names no libvosk.so' }, async (t) => {
