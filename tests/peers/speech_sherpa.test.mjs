@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { binary, startHearth, until } from '../api/harness.mjs';
 import { admin, newApp, refused, refusedFields } from '../api/kit.mjs';
@@ -117,10 +117,14 @@ const metadata = (pairs) => Buffer.concat(Object.entries(pairs).map(([key, value
 }));
 
 function addModel(name, pairs = {}, ...files) {
-    mkdirSync(join(folder, name, 'espeak-ng-data'), { recursive: true });
+    addFiles(join(folder, name), files, Buffer.concat([Buffer.alloc(100_000, 1), metadata({ sample_rate: '16000', ...pairs })]));
+}
+
+function addFiles(path, files, network) {
+    mkdirSync(join(path, 'espeak-ng-data'), { recursive: true });
     for (const file of ['tokens.txt', ...files])
-        writeFileSync(join(folder, name, file), '');
-    writeFileSync(join(folder, name, `${name}.onnx`), Buffer.concat([Buffer.alloc(100_000, 1), metadata({ sample_rate: '16000', ...pairs })]));
+        writeFileSync(join(path, file), '');
+    writeFileSync(join(path, `${basename(path)}.onnx`), network);
 }
 
 before(async () => {
@@ -139,8 +143,9 @@ before(async () => {
     mkdirSync(workers);             // a path with spaces
     for (const file of ['hearth-speech-sound', 'hearth-speech-text.so'])
         copyFileSync(join(dirname(binary), file), join(workers, file));
-    h = await startHearth({ settings: { 'speech.sherpa_voices': folder, 'speech.folder': workers } });
-    await admin(h, 'PUT', '/api/settings/speech.sherpa', { value: program });
+    h = await startHearth({ settings: { 'speech.folder': workers } });
+    await set('speech.sherpa', program);
+    await set('speech.sherpa_voices', folder);
     appId = await newApp(h, {}, ['tts.generate']);
     app = h.asApp(appId);
 });
@@ -149,6 +154,7 @@ after(async () => {
     rmSync(dir, { recursive: true, force: true });
 });
 
+const set = (key, value) => admin(h, 'PUT', `/api/settings/${key}`, { value });
 const listed = async () => (await app('GET', '/sdk/tts/providers')).body.providers.find(({ id }) => id === 'sherpa_local');
 const say = (voice, more) => app('POST', '/sdk/tts', { text, provider: 'sherpa_local', voice, ...more });
 const soxi = (bytes, flag) => Number(judge(bytes, 'a.wav', 'soxi', (path) => [flag, path]).stdout);
@@ -186,6 +192,30 @@ test('it is found, its speakers are voices, and every family of models speaks at
         refusedFields(await say(voice), 'voice');
     const { checks } = await admin(h, 'GET', '/api/doctor');
     assert.match(JSON.stringify(checks), /sherpa_local speaks with 14 voices/);
+});
+
+test('the last 64 KiB of a file name its speakers, 32 models are listed, and a file that is none holds nothing up', { skip }, async (t) => {
+    const other = join(dir, 'other'), pair = metadata({ n_speakers: '2' }).subarray(2), kept = 64 * 1024;
+    t.after(() => set('speech.sherpa_voices', folder));
+    addFiles(join(other, 'far'), [], Buffer.concat([pair, Buffer.alloc(kept - pair.length + 1)]));
+    addFiles(join(other, 'near'), [], Buffer.concat([Buffer.alloc(9), pair, Buffer.alloc(kept - pair.length)]));
+    addFiles(join(other, 'pipe'), [], '');
+    rmSync(join(other, 'pipe', 'pipe.onnx'));
+    assert.equal(spawnSync('mkfifo', [join(other, 'pipe', 'pipe.onnx')]).status, 0);
+    await set('speech.sherpa_voices', other);
+    assert.deepEqual((await listed()).config.voices, ['far', 'near:0', 'near:1', 'pipe']);
+    const many = join(dir, 'many');
+    for (let i = 0; i < 33; i++)
+        addFiles(join(many, `model-${i}`), [], '');
+    await set('speech.sherpa_voices', many);
+    assert.equal((await listed()).config.voices.length, 32);
+    rmSync(join(many, 'model-0'), { recursive: true });
+    await set('speech.sherpa_voices', `${many}/../many`);
+    assert.equal((await listed()).config.voices.length, 32);
+    await set('speech.sherpa_voices', join(dir, 'missing'));
+    const { configured, note } = await listed();
+    assert.equal(configured, false);
+    assert.match(note, /name a folder with folders of models .* by the setting speech\.sherpa_voices/);
 });
 
 test('while it speaks, no process shows the text, and the program ends with its client', { skip }, async () => {
@@ -229,14 +259,14 @@ test('options in a text are spoken', { skip }, async () => {
 });
 
 test('a program that cannot take the text in secret is refused, and gets none', { skip }, async (t) => {
-    t.after(() => admin(h, 'PUT', '/api/settings/speech.sherpa', { value: program }));
+    t.after(() => set('speech.sherpa', program));
     const script = join(dir, 'script'), fixed = compile(join(dir, 'static'), '-static');
     writeFileSync(script, `#!/bin/sh\nexec '${program}' "$@"\n`, { mode: 0o755 });
     const silent = runWith(text, { of: script });
     assert.deepEqual([silent.status, silent.stdout], [125, '']);
     assert.ok(!runWith(text, { of: fixed }).stdout.includes(ready));
     for (const [path, why] of [[script, /must be linked with glibc dynamically, and be no script\. It says: hearth-speech-text: it is a script/], [fixed, /must be linked with glibc dynamically.*Please provide the text/]]) {
-        await admin(h, 'PUT', '/api/settings/speech.sherpa', { value: path });
+        await set('speech.sherpa', path);
         refused(await say('vits-vctk:1'), 503, 'SPEECH_UNAVAILABLE', why);
     }
 });
@@ -248,8 +278,8 @@ test('a program that fails, starts another one or never ends is told from one th
     refused(await say('silent'), 502, 'SPEECH_FAILED', /it sent nothing/);
     refused(await say('starts'), 502, 'SPEECH_FAILED', /it sent nothing.*Operation not permitted/);
     refused(await say('endless'), 502, 'SPEECH_FAILED', /it sent more than 16 MiB for one sentence/);
-    t.after(() => admin(h, 'PUT', '/api/settings/speech.timeout_s', { value: 30 }));
-    await admin(h, 'PUT', '/api/settings/speech.timeout_s', { value: 1 });
+    t.after(() => set('speech.timeout_s', 30));
+    await set('speech.timeout_s', 1);
     refused(await say('hangs'), 502, 'SPEECH_FAILED', /it took longer than 1 s/);
     await until(() => running().length === 0, { what: 'the programs have ended' });
 });
