@@ -53,6 +53,7 @@ const struct backend_provider backend_providers[] = {
       .where = SETTING_BACKEND_PROJECT,
       .elsewhere = "in the project of the hosted service that backend.project names",
       .is_remote = true,
+      .may_lose_events = true,
       .open = hosted_place_open,
       .check = backend_hosted_check,
       .setup_text = hosted_setup_text,

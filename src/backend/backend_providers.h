@@ -43,8 +43,9 @@ struct backend_provider {
     const char *file;      /* the file in the data folder when that setting is empty; NULL: no file of this machine
                               holds the rows, so no backup, disk check or sandbox of this service concerns them */
     const char *elsewhere; /* where the rows are, in words for people; NULL: in a file that backups hold */
-    bool is_remote;     /* calls wait for another program, mostly on another machine: not on a thread that must not */
-    int schema_version; /* PRAGMA user_version of that file by this program; 0: no file */
+    bool is_remote;       /* calls wait for another program, mostly on another machine: not on a thread that must not */
+    bool may_lose_events; /* also without a gap that tells of it */
+    int schema_version;   /* PRAGMA user_version of that file by this program; 0: no file */
     int (*open)(const struct backend_place *place, struct arena *a, struct backend **ret, struct err *e);
     /* Optional: -EINVAL BAD_SETTING for a value of `where` that cannot be opened. */
     int (*check)(const char *value, const char *data_dir, struct err *e);

@@ -86,6 +86,15 @@ static int check_path(const struct query_path *p, struct err *e)
     return 0;
 }
 
+static int check_test(const struct query_condition *c, struct err *e)
+{
+    bool is_pattern = c->op == QUERY_LIKE || c->op == QUERY_ILIKE;
+
+    if (is_pattern && c->n_values && strlen(c->values[0]) > LIMIT_QUERY_PATTERN)
+        return err_set(e, -E2BIG, "TOO_LARGE", "A pattern may have at most %d bytes", LIMIT_QUERY_PATTERN);
+    return check_path(&c->path, e);
+}
+
 static int check_condition(const struct query_condition *c, size_t depth, struct tally *tally, struct err *e)
 {
     int r = 0;
@@ -98,7 +107,7 @@ static int check_condition(const struct query_condition *c, size_t depth, struct
     if (tally->n_values > LIMIT_QUERY_VALUES)
         return refuse_number("values in conditions", LIMIT_QUERY_VALUES, e);
     if (c->junction == QUERY_TEST)
-        return check_path(&c->path, e);
+        return check_test(c, e);
     for (size_t i = 0; r == 0 && i < c->n_items; i++)
         r = check_condition(&c->items[i], depth + 1, tally, e);
     return r;

@@ -272,6 +272,8 @@ enum {
     LIMIT_BACKEND_SCRIPT_MS = 120000,            /* the set-up of a database */
     LIMIT_BACKEND_JSON_BYTES = 8 << 20,          /* one JSON value as jsonb prints it, with blanks and whole numbers */
     LIMIT_BACKEND_ROW_BYTES = 32 << 20,          /* one row of a database */
+    LIMIT_BACKEND_REST_BYTES = 12 << 20,         /* of it what is neither raw_data, result nor error_message */
+    LIMIT_BACKEND_SET_ASIDE = 32,                /* rows too large to be read that one list of work gets past */
     LIMIT_BACKEND_ATTEMPTS = 6,                  /* of a statement that may be repeated */
     LIMIT_BACKEND_SHAPES = 256,                  /* tables whose columns are kept; the oldest makes room */
     LIMIT_BACKEND_SHAPE_MS = 250,                /* how long the columns of a table are kept */

@@ -291,8 +291,8 @@ void task_linger_run(struct tasks *t, void *arg);
  * the start also tasks without a row that were at work. */
 enum task_reconcile_depth { RECONCILE_LEASED, RECONCILE_GAP, RECONCILE_START };
 int task_reconcile(struct tasks *t, enum task_reconcile_depth depth, struct err *e) MUST_CHECK;
-/* A few of the pending and of the failed tasks, the next ones each time: an event that nobody missed may have been
- * lost. */
+/* Where events may be lost without a gap, or do not arrive at all: a few of the pending and of the failed tasks, the
+ * next ones each time. */
 int task_reconcile_some(struct tasks *t, struct err *e) MUST_CHECK;
 int task_recover(struct tasks *t, struct err *e) MUST_CHECK;
 
@@ -334,6 +334,7 @@ struct tasks {
     struct task_round *rounds;                          /* the same */
     int64_t pending_offset, failed_offset;              /* the same: where task_reconcile_some() goes on */
     bool is_serving, is_stopping;
+    bool may_lose_events;     /* of the backend's provider: a change may be lost without a gap that tells of it */
     bool is_waiting;          /* at the start: work begins when the rows are there and the other service is gone */
     bool is_waiting_for_rows; /* of these two causes */
     bool is_id_taken;         /* another service works with our machine id: this one takes up no work */

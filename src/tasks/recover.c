@@ -1,6 +1,7 @@
 /* Repairs the state that a killed service left behind, before any new work begins. */
 #include "tasks/private.h"
 
+#include "backend/monitor.h"
 #include "base/limits.h"
 #include "base/log.h"
 
@@ -117,10 +118,23 @@ static int reconcile_some(struct tasks *t, const char *status, int64_t *offset, 
     return r;
 }
 
+/* Changes that do not arrive at all (a pooler, no right of replication) leave no gap either. */
+static bool may_lose_events(struct tasks *t)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct backend_monitor monitor;
+
+    t->config.backend->ops->monitor(t->config.backend, a, &monitor);
+    return t->may_lose_events || monitor.state != BACKEND_LINK_LIVE;
+}
+
 int task_reconcile_some(struct tasks *t, struct err *e)
 {
-    int r = reconcile_some(t, STATUS_PENDING, &t->pending_offset, e);
+    int r;
 
+    if (!may_lose_events(t))
+        return 0;
+    r = reconcile_some(t, STATUS_PENDING, &t->pending_offset, e);
     return r < 0 ? r : reconcile_some(t, STATUS_FAILED, &t->failed_offset, e);
 }
 

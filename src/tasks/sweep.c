@@ -176,17 +176,24 @@ static int find_claimable(struct tasks *t, const char *table, int64_t limit, boo
     return r == 0 && oldest.id && goes_on ? go_on(t, table, &oldest, a, e) : r;
 }
 
+/* A row that cannot be read fails the recovery of a whole table; stale leases can be claimed all the same. */
+static int sweep_table(struct tasks *t, const char *table, int64_t limit, bool goes_on, struct err *e)
+{
+    int recovered = recover_stale(t, table, e), r = recovered;
+
+    if (r == 0 || r == -E2BIG || r == -EIO)
+        r = find_claimable(t, table, limit, goes_on, e);
+    return r < 0 ? r : recovered;
+}
+
 void task_sweep_tables(struct tasks *t, int64_t limit, bool goes_on)
 {
     struct task_listening *l = task_listening_hold(t);
 
     for (size_t i = 0; i < l->n_tables; i++) {
         struct err e = { 0 };
-        int r = recover_stale(t, l->tables[i], &e);
 
-        if (r == 0)
-            r = find_claimable(t, l->tables[i], limit, goes_on, &e);
-        if (r < 0)
+        if (sweep_table(t, l->tables[i], limit, goes_on, &e) < 0)
             log_warn("tasks", NULL, "table %s cannot be swept: %s", LOG_Q(l->tables[i]), LOG_Q(e.text));
     }
     task_listening_drop(t, l);

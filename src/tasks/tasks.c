@@ -1,6 +1,7 @@
 /* The life cycle of the tasks: open, start, stop, close. */
 #include "tasks/private.h"
 
+#include "backend/backend_providers.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/hash.h"
@@ -250,6 +251,7 @@ int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
     t->config = *c;
     t->arena = arena_new();
     t->last_item = &t->first_item;
+    t->may_lose_events = backend_provider_of(c->settings)->may_lose_events;
     pthread_mutex_init(&t->mutex, NULL);
     cond_init(&t->has_changed);
     clock_now_text(t->started_at);

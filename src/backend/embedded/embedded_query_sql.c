@@ -120,8 +120,6 @@ static int put_like(struct query_sql *s, const struct query_operand *of, const s
 {
     if (of->type != TABLE_TEXT)
         return query_refuse_operator(of->type_name, c->op == QUERY_LIKE ? "~~" : "~~*", e);
-    if (strlen(c->values[0]) > LIMIT_QUERY_PATTERN)
-        return err_set(e, -E2BIG, "TOO_LARGE", "A pattern may have at most %d bytes", LIMIT_QUERY_PATTERN);
     buf_add_str(&s->text, "query_like(");
     put_operand(s, of, e);
     buf_add_str(&s->text, ", ");

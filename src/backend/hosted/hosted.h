@@ -116,6 +116,9 @@ struct backend_rows hosted_plain_rows(const struct hosted_rows *rows, struct are
 /* GET with the conditions of `path`, which is cleared. */
 int hosted_select(struct hosted *h, struct hosted_table *t, struct hosted_path *path, size_t max_rows, struct arena *a,
                   struct hosted_rows *ret, struct err *e) MUST_CHECK;
+/* The same with these columns only, id and created_at among them. */
+int hosted_select_columns(struct hosted *h, struct hosted_table *t, struct hosted_path *path, const char *columns,
+                          size_t max_rows, struct arena *a, struct hosted_rows *ret, struct err *e) MUST_CHECK;
 /* -ENOENT NOT_FOUND; app_id NULL: of any app */
 int hosted_get_row(struct hosted *h, struct hosted_table *t, const char *id, const char *app_id, struct arena *a,
                    struct hosted_row *ret, struct err *e) MUST_CHECK;

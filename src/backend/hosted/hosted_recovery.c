@@ -177,7 +177,7 @@ struct sweep {
     struct hosted_table *table;
     const struct backend_claim *as;
     struct arena *arena;
-    int64_t now_ms, limit, n_page;
+    int64_t now_ms, limit, n_page, n_passed_over;
     const char *before_at;    /* created_at of the place; NULL: from the newest row */
     const char *before_key;   /* its seq or id; NULL: every row of that time is older */
     struct backend_rows rows; /* newest first */
@@ -234,7 +234,7 @@ static int find_place(struct sweep *s, const struct backend_position *before, st
     return r == -ENOENT ? 0 : r;
 }
 
-static int read_page(struct sweep *s, struct hosted_rows *ret, struct err *e)
+static int read_page(struct sweep *s, const char *columns, struct hosted_rows *ret, struct err *e)
 {
     struct hosted_path path;
     struct buf tree;
@@ -249,7 +249,35 @@ static int read_page(struct sweep *s, struct hosted_rows *ret, struct err *e)
     hosted_path_add(&path, "order", hosted_newest_first(s->table));
     hosted_path_number(&path, "limit", s->n_page);
     buf_clear(&tree);
-    return hosted_select(s->h, s->table, &path, (size_t)s->n_page, s->arena, ret, e);
+    return hosted_select_columns(s->h, s->table, &path, columns, (size_t)s->n_page, s->arena, ret, e);
+}
+
+static int64_t first_page(const struct sweep *s)
+{
+    return MIN(s->limit, (int64_t)PAGE_ROWS);
+}
+
+/* Whoever may write a row may make it too large to be read; the rows beyond it are read all the same. */
+static int pass_over(struct sweep *s, struct err *e)
+{
+    struct hosted_rows page = { 0 };
+    int r = read_page(s, hosted_has(s->table, HOSTED_SEQ) ? "id,created_at,seq" : "id,created_at", &page, e);
+
+    if (r == 0 && page.n)
+        set_place(s, &page.items[0]);
+    s->n_page = first_page(s);
+    s->n_passed_over++;
+    return r;
+}
+
+/* 0: there may be more to read. Pages of fewer rows are asked for when their rows are large, down to one. */
+static int shrink(struct sweep *s, struct err *e)
+{
+    if (s->n_page > 1) {
+        s->n_page = MAX(s->n_page / 4, (int64_t)1);
+        return 0;
+    }
+    return s->n_passed_over == LIMIT_BACKEND_SET_ASIDE ? -E2BIG : pass_over(s, e);
 }
 
 static bool may_try(const struct sweep *s, const struct backend_row *row)
@@ -272,20 +300,17 @@ static void take_page(struct sweep *s, const struct hosted_rows *page)
         set_place(s, &page->items[page->n - 1]);
 }
 
-/* Pages of fewer rows are asked for when their rows are large, down to one. */
 static int read_pages(struct sweep *s, struct err *e)
 {
     for (int64_t n_read = 0; n_read < LIMIT_HOSTED_SCAN_ROWS;) {
         struct hosted_rows page = { 0 };
         struct err why = { 0 };
-        int r = read_page(s, &page, &why);
+        int r = read_page(s, hosted_columns(s->table, s->arena), &page, &why);
 
         if (r == -E2BIG && s->rows.n)
             return 0;
-        if (r == -E2BIG && s->n_page > 1) {
-            s->n_page = MAX(s->n_page / 4, (int64_t)1);
+        if (r == -E2BIG && shrink(s, &why) == 0)
             continue;
-        }
         if (r < 0) {
             if (e)
                 *e = why;
@@ -320,7 +345,7 @@ int hosted_claimable(struct backend *b, const char *table, const struct backend_
         hosted_events_settle(s.h);
     if (r == 0 && before)
         r = find_place(&s, before, e);
-    s.n_page = MIN(s.limit, (int64_t)PAGE_ROWS);
+    s.n_page = first_page(&s);
     s.rows.items = arena_array(a, (size_t)s.limit + 1, sizeof(*s.rows.items));
     if (r == 0)
         r = hosted_now(s.h, a, &s.now_ms, e);

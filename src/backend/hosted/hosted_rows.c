@@ -23,11 +23,17 @@ static int call_on(struct hosted *h, struct hosted_table *t, const struct hosted
 int hosted_select(struct hosted *h, struct hosted_table *t, struct hosted_path *path, size_t max_rows, struct arena *a,
                   struct hosted_rows *ret, struct err *e)
 {
+    return hosted_select_columns(h, t, path, hosted_columns(t, a), max_rows, a, ret, e);
+}
+
+int hosted_select_columns(struct hosted *h, struct hosted_table *t, struct hosted_path *path, const char *columns,
+                          size_t max_rows, struct arena *a, struct hosted_rows *ret, struct err *e)
+{
     const struct hosted_call call = { .method = "GET", .path = path, .is_repeatable = true };
     struct hosted_reply reply;
     int r;
 
-    hosted_path_add(path, "select", hosted_columns(t, a));
+    hosted_path_add(path, "select", columns);
     r = call_on(h, t, &call, a, &reply, e);
     hosted_path_clear(path);
     return r < 0 ? r : hosted_read_rows(t, reply.body, max_rows, a, ret, e);

@@ -98,6 +98,17 @@ int postgres_read_one(struct postgres_reader *reader, const struct pg_row *row, 
 /* JSON as jsonb prints it, without the blanks outside strings. */
 char *postgres_compact_json(struct arena *a, struct slice json);
 
+/* postgres_oversize.c: of these rows, those that are too large to be read become failed, as work that no machine may
+ * try again. */
+struct postgres_ids {
+    const char **items;
+    size_t n;
+    struct arena *arena;
+};
+int postgres_set_oversize_aside(struct postgres *pg, struct postgres_table *t, const struct backend_claim *as,
+                                const struct postgres_ids *ids, struct arena *a, size_t *ret_n,
+                                struct err *e) MUST_CHECK;
+
 /* postgres_rows.c. app_id NULL: rows of any app. */
 /* -ENOENT UNKNOWN_TABLE when the table was never set up. */
 int postgres_find_table(struct postgres *pg, const char *name, struct postgres_table **ret, struct err *e) MUST_CHECK;

@@ -70,8 +70,6 @@ static int put_special(struct query_sql *s, const struct query_operand *of, cons
     };
     bool is_like = c->op == QUERY_LIKE || c->op == QUERY_ILIKE;
 
-    if (is_like && strlen(c->values[0]) > LIMIT_QUERY_PATTERN)
-        return err_set(e, -E2BIG, "TOO_LARGE", "A pattern may have at most %d bytes", LIMIT_QUERY_PATTERN);
     put_operand(s, of, e);
     buf_add_str(&s->text, signs[c->op]);
     if (is_like)

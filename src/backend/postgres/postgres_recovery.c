@@ -100,8 +100,8 @@ int postgres_replay(struct backend *b, const char *table, const char *id, struct
     "(SELECT id FROM {table} WHERE " condition before " ORDER BY created_at DESC, seq DESC LIMIT $4::bigint)"
 #define TRY " AND " POSTGRES_MAY_TRY("$1", "$3::bigint")
 #define STALE " AND " POSTGRES_IS_OLD("locked_at", "$2::bigint")
-#define CLAIMABLE(before)                                                                                                                                     \
-    "SELECT {columns} FROM {table} WHERE id IN (" PART("status = 'pending'" TRY, before) " UNION ALL " PART(                                                  \
+#define CLAIMABLE(columns, before)                                                                                                                            \
+    "SELECT " columns " FROM {table} WHERE id IN (" PART("status = 'pending'" TRY, before) " UNION ALL " PART(                                                \
         "status = 'failed'" TRY,                                                                                                                              \
         before) " UNION ALL " PART("status = 'claimed'" STALE TRY,                                                                                            \
                                    before) " UNION ALL " PART("status = 'processing'" STALE TRY,                                                              \
@@ -111,8 +111,35 @@ int postgres_replay(struct backend *b, const char *table, const char *id, struct
     " AND (created_at, seq) < ($5::timestamptz, coalesce((SELECT p.seq FROM {table} p WHERE p.id = $6::uuid),"         \
     " 9223372036854775807))"
 
-static const char newest_claimable_sql[] = CLAIMABLE("");
-static const char older_claimable_sql[] = CLAIMABLE(BEFORE_PLACE);
+static const char newest_claimable_sql[] = CLAIMABLE("{columns}", "");
+static const char older_claimable_sql[] = CLAIMABLE("{columns}", BEFORE_PLACE);
+static const char newest_ids_sql[] = CLAIMABLE("id::text", "");
+static const char older_ids_sql[] = CLAIMABLE("id::text", BEFORE_PLACE);
+
+struct claimable {
+    struct postgres *pg;
+    struct postgres_table *table;
+    const struct backend_claim *as;
+    const struct backend_position *before; /* NULL: from the newest row */
+    int64_t limit;
+    struct arena *arena;
+};
+
+static struct postgres_call call_of(const struct claimable *q)
+{
+    struct postgres_call c = { .params = { q->as->machine_id, postgres_ms(q->arena, q->as->stale_after_ms),
+                                           postgres_number(q->arena, backend_max_machines(q->as)),
+                                           postgres_number(q->arena, q->limit) },
+                               .n_params = 4,
+                               .repeat = POSTGRES_REPEATABLE };
+
+    if (q->before) {
+        c.params[4] = q->before->created_at;
+        c.params[5] = uuid_is_valid(slice_of(q->before->id)) ? q->before->id : NULL;
+        c.n_params = 6;
+    }
+    return c;
+}
 
 static void reverse(struct backend_rows *rows)
 {
@@ -125,33 +152,72 @@ static void reverse(struct backend_rows *rows)
 }
 
 /* Read from the newest row, so that rows beyond LIMIT_REPLY are older than the place of the first one returned. */
-int postgres_claimable(struct backend *b, const char *table, const struct backend_claim *as,
-                       const struct backend_position *before, int64_t limit, struct arena *a, struct backend_rows *ret,
-                       struct err *e)
+static int read_claimable(const struct claimable *q, struct backend_rows *ret, struct err *e)
 {
-    struct postgres *pg = postgres_of(b);
-    struct postgres_call c = { .params = { as->machine_id, postgres_ms(a, as->stale_after_ms),
-                                           postgres_number(a, backend_max_machines(as)),
-                                           postgres_number(a, MAX(limit, 0)) },
-                               .n_params = 4,
-                               .repeat = POSTGRES_REPEATABLE };
+    struct postgres_call c = call_of(q);
     struct postgres_reader reader;
-    struct postgres_table *t;
-    int r = postgres_find_table(pg, table, &t, e);
+    int r;
 
-    if (r < 0)
-        return r;
-    if (before) {
-        c.params[4] = before->created_at;
-        c.params[5] = uuid_is_valid(slice_of(before->id)) ? before->id : NULL;
-        c.n_params = 6;
-    }
-    postgres_read_into(&c, &reader, postgres_table_name(t), a, (size_t)MAX(limit, 0));
-    r = postgres_call_on(pg, t, before ? older_claimable_sql : newest_claimable_sql, &c, e);
+    postgres_read_into(&c, &reader, postgres_table_name(q->table), q->arena, (size_t)q->limit);
+    r = postgres_call_on(q->pg, q->table, q->before ? older_claimable_sql : newest_claimable_sql, &c, e);
     if (r == 0) {
         *ret = reader.rows;
         reverse(ret);
     }
+    return r;
+}
+
+static int take_id(void *arg, const struct pg_row *row, struct err *e)
+{
+    struct postgres_ids *ids = arg;
+    struct slice text = SLICE_LIT("");
+    int r = pg_row_text(row, 0, UUID_SIZE, &text, e);
+
+    if (r == 0)
+        ids->items[ids->n++] = arena_slicedup(ids->arena, text);
+    return r;
+}
+
+static void forget_ids(void *arg)
+{
+    ((struct postgres_ids *)arg)->n = 0;
+}
+
+/* 1: rows that made the list unreadable are work no more. */
+static int set_oversize_aside(const struct claimable *q, struct err *e)
+{
+    struct postgres_ids ids = { .items = arena_array(q->arena, (size_t)q->limit + 1, sizeof(*ids.items)),
+                                .arena = q->arena };
+    struct postgres_call c = call_of(q);
+    size_t n = 0;
+    int r;
+
+    c.n_columns = 1;
+    c.max_rows = (size_t)q->limit;
+    c.on_row = take_id;
+    c.on_begin = forget_ids;
+    c.arg = &ids;
+    r = postgres_call_on(q->pg, q->table, q->before ? older_ids_sql : newest_ids_sql, &c, e);
+    if (r == 0)
+        r = postgres_set_oversize_aside(q->pg, q->table, q->as, &ids, q->arena, &n, e);
+    return r < 0 ? r : n > 0;
+}
+
+int postgres_claimable(struct backend *b, const char *table, const struct backend_claim *as,
+                       const struct backend_position *before, int64_t limit, struct arena *a, struct backend_rows *ret,
+                       struct err *e)
+{
+    struct claimable q = { .pg = postgres_of(b), .as = as, .before = before, .limit = MAX(limit, 0), .arena = a };
+    struct err why = { 0 };
+    int r = postgres_find_table(q.pg, table, &q.table, e);
+
+    if (r < 0)
+        return r;
+    r = read_claimable(&q, ret, &why);
+    if ((r == -E2BIG || r == -EIO) && set_oversize_aside(&q, NULL) == 1)
+        return read_claimable(&q, ret, e);
+    if (r < 0 && e)
+        *e = why;
     return r;
 }
 

@@ -136,9 +136,5 @@ static inline int events_end(void **state)
 
 static inline void events_wait_gaps(struct events_rig *rig, int n)
 {
-    rig->rec->n_wanted = 0;
-    rig->rec->n_gaps_wanted = n;
-    if (!wait_until(has_wanted, rig->rec))
-        fail_msg("%d gaps came, %d were awaited", rig->rec->n_gaps, n);
-    rig->rec->n_gaps_wanted = 0;
+    recorder_wait_gaps(rig->rec, n);
 }

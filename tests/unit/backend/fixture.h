@@ -40,6 +40,7 @@ struct fixture {
     void (*remove)(void *place);
     struct backend *(*open)(void *place); /* a service on the place; any number of them at the same time; abbr svc */
     void (*write)(void *place, const struct foreign_write *w);
+    void (*lose)(void *place);  /* a change is made that no service is told of as an event */
     bool (*is_installed)(void); /* NULL: always; what is not installed has no tests */
     bool is_only_events;        /* differs from another fixture of the provider only in its events */
     bool is_one_machine;        /* a service's presence is its connection's: it puts that of one machine */

@@ -59,3 +59,27 @@ static inline void embedded_write(void *place, const struct foreign_write *w)
     must(sql_script(db, w->is_undone ? "ROLLBACK" : "COMMIT", &e), &e);
     sql_close(db);
 }
+
+/* The first change is gone from the log before anybody has read it. */
+static inline void embedded_lose_in(const char *file)
+{
+    struct sql_db *db = NULL;
+    struct err e = { 0 };
+
+    must(sql_open(file, NULL, &db, &e), &e);
+    must(sql_script(db,
+                    "PRAGMA trusted_schema = ON; PRAGMA synchronous = OFF; BEGIN IMMEDIATE;"
+                    " INSERT INTO svc_activities (raw_data) VALUES ('{\"n\":\"lost\"}');"
+                    " INSERT INTO svc_activities (raw_data) VALUES ('{\"n\":\"seen\"}');"
+                    " DELETE FROM _changes WHERE seq < (SELECT max(seq) FROM _changes); COMMIT",
+                    &e),
+         &e);
+    sql_close(db);
+}
+
+static inline void embedded_lose(void *place)
+{
+    const struct folder *f = place;
+
+    embedded_lose_in(f->file);
+}

@@ -199,3 +199,10 @@ static inline void hosted_write(void *place, const struct foreign_write *w)
     snprintf(database.url, sizeof(database.url), "%s", p->pg);
     postgres_write(&database, w);
 }
+
+static inline void hosted_lose(void *place)
+{
+    const struct hosted_place *p = place;
+
+    embedded_lose_in(p->file.file); /* the one with realtime */
+}

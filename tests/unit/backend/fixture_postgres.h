@@ -72,3 +72,13 @@ static inline void postgres_write(void *place, const struct foreign_write *w)
     cluster_exec(p->url,
                  arena_printf(a, "BEGIN; %s; %s", postgres_foreign_sql(a, w), w->is_undone ? "ROLLBACK" : "COMMIT"));
 }
+
+/* No session is left that a change could be told to; each is really gone when the statement ends. */
+static inline void postgres_lose(void *place)
+{
+    const struct cluster_place *p = place;
+
+    cluster_exec(p->url, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                         " WHERE datname = current_database() AND pid <> pg_backend_pid();"
+                         " INSERT INTO svc_activities (raw_data) VALUES ('{\"n\":\"lost\"}')");
+}

@@ -41,18 +41,20 @@ static inline struct backend *hosted_open_turns(void *place)
 }
 
 static const struct fixture fixtures[] = {
-    { true, "embedded", "embedded", embedded_make, embedded_remove, embedded_open, embedded_write },
-    { true, "two services in turn", "embedded", embedded_make, embedded_remove, embedded_open_turns, embedded_write },
-    { true, "postgres", "postgres", postgres_make, postgres_remove, postgres_open, postgres_write,
+    { true, "embedded", "embedded", embedded_make, embedded_remove, embedded_open, embedded_write, embedded_lose },
+    { true, "two services in turn", "embedded", embedded_make, embedded_remove, embedded_open_turns, embedded_write,
+      embedded_lose },
+    { true, "postgres", "postgres", postgres_make, postgres_remove, postgres_open, postgres_write, postgres_lose,
       cluster_is_installed },
     { true, "two services in turn on postgres", "postgres", postgres_make, postgres_remove, postgres_open_turns,
-      postgres_write, cluster_is_installed },
+      postgres_write, postgres_lose, cluster_is_installed },
     { true, "postgres with the logical stream", "postgres", postgres_make_logical, postgres_remove,
-      postgres_open_logical, postgres_write, cluster_is_installed, .is_only_events = true },
+      postgres_open_logical, postgres_write, postgres_lose, cluster_is_installed, .is_only_events = true },
     { true, "a service with the stream and one with the outbox in turn", "postgres", postgres_make_logical,
-      postgres_remove, postgres_open_mixed, postgres_write, cluster_is_installed, .is_only_events = true },
-    { true, "hosted", "hosted", hosted_make, hosted_unmake, hosted_open, hosted_write, hosted_is_there,
+      postgres_remove, postgres_open_mixed, postgres_write, postgres_lose, cluster_is_installed,
+      .is_only_events = true },
+    { true, "hosted", "hosted", hosted_make, hosted_unmake, hosted_open, hosted_write, hosted_lose, hosted_is_there,
       .is_one_machine = true, .has_fixed_tables = true },
     { true, "two services in turn on hosted", "hosted", hosted_make, hosted_unmake, hosted_open_turns, hosted_write,
-      hosted_is_there, .is_one_machine = true, .has_fixed_tables = true },
+      hosted_lose, hosted_is_there, .is_one_machine = true, .has_fixed_tables = true },
 };

@@ -154,3 +154,13 @@ static inline const struct recorded *recorder_wait(struct recorder *rec, size_t 
         fail_msg("%zu events and %d gaps came, %zu events were awaited", rec->n, rec->n_gaps, n);
     return rec->events;
 }
+
+/* Until n gaps have come, whatever events did. */
+static inline void recorder_wait_gaps(struct recorder *rec, int n)
+{
+    rec->n_wanted = 0;
+    rec->n_gaps_wanted = n;
+    if (!wait_until(has_wanted, rec))
+        fail_msg("%d gaps came, %d were awaited", rec->n_gaps, n);
+    rec->n_gaps_wanted = 0;
+}

@@ -76,6 +76,13 @@ static void a_file_lies_in_the_data_folder_or_elsewhere(void **state)
     assert_true(file.is_elsewhere);
 }
 
+/* Hearth's own log and PostgreSQL's outbox and stream notice each loss. */
+static void only_the_hosted_service_may_lose_events_unnoticed(void **state)
+{
+    for (const struct backend_provider *p = backend_providers; p->name; p++)
+        assert_int_equal(p->may_lose_events, strcmp(p->name, "hosted") == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +91,7 @@ int main(void)
         cmocka_unit_test(an_unknown_provider_is_refused_with_those_that_are_known),
         cmocka_unit_test(the_chosen_provider_opens_where_its_setting_says),
         cmocka_unit_test(a_file_lies_in_the_data_folder_or_elsewhere),
+        cmocka_unit_test(only_the_hosted_service_may_lose_events_unnoticed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

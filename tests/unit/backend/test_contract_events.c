@@ -301,6 +301,50 @@ static void two_services_on_one_file_report_each_other(void **state)
     backend_close(second);
 }
 
+struct awaited {
+    struct recorder *rec;
+    const char *id;
+};
+
+static bool is_reported(void *arg)
+{
+    struct awaited *it = arg;
+    bool is_so = false;
+
+    pthread_mutex_lock(&it->rec->lock);
+    for (size_t i = 0; i < it->rec->n; i++)
+        is_so |= strcmp(it->rec->events[i].id, it->id) == 0;
+    pthread_mutex_unlock(&it->rec->lock);
+    return is_so;
+}
+
+/* Over the hosted service each table has a subscription of its own: the gap may be that of another one. */
+static bool is_followed(void *arg)
+{
+    struct rig *rig = arg;
+    struct backend_monitor m;
+
+    OPS(rig)->monitor(rig->backend, rig->arena, &m);
+    for (size_t i = 0; !m.is_whole && i < m.n; i++)
+        if (strcmp(m.items[i].table, TABLE) == 0)
+            return m.items[i].state == BACKEND_LINK_LIVE;
+    return m.state == BACKEND_LINK_LIVE;
+}
+
+/* What came in between is not known, and what comes later is reported. */
+static void lost_changes_are_a_gap_and_later_ones_are_reported(void **state)
+{
+    struct rig *rig = *state;
+    struct awaited later = { .rec = recorder_start(rig->backend) };
+
+    rig->fixture->lose(rig->place);
+    recorder_wait_gaps(later.rec, 1);
+    assert_true(wait_until(is_followed, rig));
+    later.id = rig_insert(rig);
+    assert_true(wait_until(is_reported, &later));
+    recorder_stop(rig->backend, later.rec);
+}
+
 static void a_user_table_reports_its_events_under_its_name(void **state)
 {
     struct rig *rig = *state;
@@ -357,6 +401,7 @@ int main(void)
         TEST(one_argument_subscribes_once),
         TEST(a_subscriber_may_leave_from_its_own_callback),
         TEST(two_services_on_one_file_report_each_other),
+        TEST(lost_changes_are_a_gap_and_later_ones_are_reported),
         TEST(a_user_table_reports_its_events_under_its_name),
         TEST(the_monitor_counts_the_events_of_each_table),
     };

@@ -5,7 +5,7 @@ static struct table_column note_columns[LIMIT_TABLE_COLUMNS + 1] = {
     { .name = "id", .type = TABLE_INT4, .is_key = true },
     { .name = "text", .type = TABLE_TEXT, .default_text = "x" },
 };
-static const struct table_shape notes = { .table = "notes", .columns = note_columns, .n_columns = 2 };
+static const struct table_shape notes = { .table = "many_notes", .columns = note_columns, .n_columns = 2 };
 
 /* [{"id":first},...], n of them */
 static const char *numbered(struct rig *rig, int first, int n)
@@ -24,7 +24,7 @@ static int64_t change(struct rig *rig, struct query q)
     struct query_reply reply = { 0 };
     struct err e;
 
-    q.table = "notes";
+    q.table = "many_notes";
     q.is_rows_wanted = false;
     must(run(rig, &q, &reply, &e), &e);
     return reply.n_inserted + reply.n_rows;
@@ -36,7 +36,7 @@ static int64_t count(struct rig *rig)
     struct query_reply reply = { 0 };
     struct err e;
 
-    q.table = "notes";
+    q.table = "many_notes";
     q.is_count_wanted = true;
     q.limit = 0;
     must(run(rig, &q, &reply, &e), &e);
@@ -45,7 +45,7 @@ static int64_t count(struct rig *rig)
 
 static void refuse_change(struct rig *rig, struct query q)
 {
-    q.table = "notes";
+    q.table = "many_notes";
     q.is_rows_wanted = false;
     refused(rig, q, -E2BIG, "TOO_MANY_ROWS");
 }

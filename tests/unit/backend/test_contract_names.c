@@ -7,19 +7,33 @@
 /* A name of 63 bytes; quotes are doubled in its declared form. */
 #define LONG_PART "\"a 23456789 123456789 123456789 123456789 123456789 123456789 12\""
 
+#define TOO_LONG "\"a 23456789 123456789 123456789 123456789 123456789 123456789 123\""
+
 static const char *const names[] = {
     "\"my orders\"",
-    "sales.\"a.b\"",
-    "\"Sales\".\"Orders\"",
-    "\"it's\".\"say \"\"now\"\"\"",
+    "\"a.b\"",
+    "\"say \"\"now\"\"\"",
+    LONG_PART,
     "\"\xC3\xBC\xE2\x82\xAC \xF0\x9F\x98\x80\"",
     "\"x; DROP TABLE svc_activities; --\"",
     "\"{table} {name} $1 %s %1$s\"",
-    "\"$fn$ $do$ $hearth$ $q$\".\"$fn$ $do$ $hearth$ $q$\"",
+    "\"$fn$ $do$ $hearth$ $q$\"",
+    "\"select\"",
+    "\"b?c#d%2e&e=f\"",
+};
+/* A server may take no path with such a segment. */
+static const char *const names_beside_paths[] = {
     "\"tab\tand\nline\"",
     "\"back\\slash\"",
-    "\"select\"",
-    LONG_PART "." LONG_PART,
+    "\"..\"",
+    "\"a/../b\"",
+};
+static const char *const names_in_schemas[] = {
+    "sales.\"a.b\"",
+    "\"Sales\".\"Orders\"",
+    "\"it's\".\"say \"\"now\"\"\"",
+    "\"$fn$ $do$ $hearth$ $q$\".\"$fn$ $do$ $hearth$ $q$\"",
+    (LONG_PART "." LONG_PART),
 };
 
 static struct backend_row work_on(struct rig *rig, const char *table, const char *id)
@@ -37,48 +51,78 @@ static struct backend_row work_on(struct rig *rig, const char *table, const char
     return row;
 }
 
-static void rows_live_in_a_table_of_any_name(void **state)
+static void live_in(struct rig *rig, const char *name)
 {
-    struct rig *rig = *state;
+    struct backend_new_row in = { .raw_data = "{\"n\":1}" };
+    struct backend_row row;
+    struct err e = { 0 };
+    char *table = NULL;
 
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        struct backend_new_row in = { .raw_data = "{\"n\":1}" };
-        struct backend_row row;
-        struct err e = { 0 };
-        char *table = NULL;
-
-        must(backend_table_name(rig->arena, names[i], &table, &e), &e);
-        must(OPS(rig)->ensure_table(rig->backend, names[i], &e), &e);
-        must(OPS(rig)->ensure_table(rig->backend, table, &e), &e);
-        in.table = table;
-        must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
-        assert_string_equal(work_on(rig, table, row.id).status, "completed");
-        must(backend_remove(rig->backend, table, row.id, NULL, &e), &e);
-    }
+    must(backend_table_name(rig->arena, name, &table, &e), &e);
+    must(OPS(rig)->ensure_table(rig->backend, name, &e), &e);
+    must(OPS(rig)->ensure_table(rig->backend, table, &e), &e);
+    in.table = table;
+    must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
+    assert_string_equal(work_on(rig, table, row.id).status, "completed");
+    must(backend_remove(rig->backend, table, row.id, NULL, &e), &e);
 }
 
-static void changes_are_reported_under_the_whole_name(void **state)
+static void rows_live_in_a_table_of_any_name(void **state)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        live_in(*state, names[i]);
+}
+
+static void rows_live_in_a_table_whose_name_is_no_path(void **state)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(names_beside_paths); i++)
+        live_in(*state, names_beside_paths[i]);
+}
+
+static void rows_live_in_a_table_of_any_schema(void **state)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(names_in_schemas); i++)
+        live_in(*state, names_in_schemas[i]);
+}
+
+static void report_under(struct rig *rig, struct recorder *rec, const char *name)
+{
+    struct backend_new_row in = { .raw_data = "{\"n\":1}" };
+    size_t n = rec->n; /* nothing is under way */
+    const struct recorded *events;
+    struct backend_row row;
+    struct err e = { 0 };
+    char *table = NULL;
+
+    must(backend_table_name(rig->arena, name, &table, &e), &e);
+    must(OPS(rig)->ensure_table(rig->backend, table, &e), &e);
+    hosted_settle(rig->backend);
+    in.table = table;
+    must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
+    must(backend_remove(rig->backend, table, row.id, NULL, &e), &e);
+    events = recorder_wait(rec, n + 2);
+    assert_string_equal(events[n].table, table);
+    assert_int_equal(events[n + 1].op, BACKEND_DELETE);
+    assert_string_equal(events[n + 1].work_source, table);
+}
+
+static void changes_are_reported_under_any_name(void **state)
 {
     struct rig *rig = *state;
     struct recorder *rec = recorder_start(rig->backend);
 
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        struct backend_new_row in = { .raw_data = "{\"n\":1}" };
-        const struct recorded *events;
-        struct backend_row row;
-        struct err e = { 0 };
-        char *table = NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        report_under(rig, rec, names[i]);
+    recorder_stop(rig->backend, rec);
+}
 
-        must(backend_table_name(rig->arena, names[i], &table, &e), &e);
-        must(OPS(rig)->ensure_table(rig->backend, table, &e), &e);
-        in.table = table;
-        must(backend_insert(rig->backend, &in, rig->arena, &row, &e), &e);
-        must(backend_remove(rig->backend, table, row.id, NULL, &e), &e);
-        events = recorder_wait(rec, 2 * i + 2);
-        assert_string_equal(events[2 * i].table, table);
-        assert_int_equal(events[2 * i + 1].op, BACKEND_DELETE);
-        assert_string_equal(events[2 * i + 1].work_source, table);
-    }
+static void changes_are_reported_under_any_schema(void **state)
+{
+    struct rig *rig = *state;
+    struct recorder *rec = recorder_start(rig->backend);
+
+    for (size_t i = 0; i < ARRAY_SIZE(names_in_schemas); i++)
+        report_under(rig, rec, names_in_schemas[i]);
     recorder_stop(rig->backend, rec);
 }
 
@@ -125,7 +169,8 @@ static void functions_take_a_name_as_it_is_declared(void **state)
 
 static void names_that_no_database_holds_are_refused(void **state)
 {
-    static const char *const wrong[] = { "\"\"", "\"a", "a\"b\"", "\"a\" ", "\"\xFF\"", "\"a" LONG_PART };
+    static const char *const wrong[] = { "\"\"",          "\"a",    "a\"b\"",          "\"a\" ",          "\"\xFF\"",
+                                         "\"a" LONG_PART, TOO_LONG, "sales." TOO_LONG, TOO_LONG ".orders" };
     struct rig *rig = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -139,9 +184,9 @@ static void names_that_no_database_holds_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(rows_live_in_a_table_of_any_name),
-        TEST(changes_are_reported_under_the_whole_name),
-        TEST(functions_take_a_name_as_it_is_declared),
+        TEST(rows_live_in_a_table_of_any_name),         TEST(rows_live_in_a_table_whose_name_is_no_path),
+        TEST(rows_live_in_a_table_of_any_schema),       TEST(changes_are_reported_under_any_name),
+        TEST(changes_are_reported_under_any_schema),    TEST(functions_take_a_name_as_it_is_declared),
         TEST(names_that_no_database_holds_are_refused),
     };
 

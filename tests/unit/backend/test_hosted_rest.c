@@ -31,19 +31,18 @@ static void a_row_is_read_and_its_times_are_in_one_form(void **state)
 static void lies_about_rows_are_faults(void **state)
 {
     static const char *const lies[] = {
-        "[" ROW(OTHER) "]",                                   /* another row */
-        "[" ROW(ID) "," ROW(ID) "]",                          /* twice */
-        "[" ROW(ID) "," ROW(OTHER) "]",                       /* more than one */
-        "{}",                                                 /* no list */
-        "[1]",                                                /* no object */
-        "[{}]",                                               /* no id */
-        "[{\"id\":\"x\",\"created_at\":\"2026-11-20\"}]",     /* no valid id */
-        "[{\"id\":\"" ID "\"}]",                              /* no time */
-        "[{\"id\":\"" ID "\",\"created_at\":\"yesterday\"}]", /* no time either */
+        "[" ROW(OTHER) "]",                               /* another row */
+        "[" ROW(ID) "," ROW(ID) "]",                      /* twice */
+        "[" ROW(ID) "," ROW(OTHER) "]",                   /* more than one */
+        "{}",                                             /* no list */
+        "[1]",                                            /* no object */
+        "[{}]",                                           /* no id */
+        "[{\"id\":\"x\",\"created_at\":\"2026-11-20\"}]", /* no valid id */
+        "[{\"id\":\"" ID "\"}]",                          /* no time */
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20 0000000000000000000000000000000000000000000000000000000\"}]",
         "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"status\":1}]",
         "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"attempted_by\":\"lin-a\"}]",
-        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"attempted_by\":[1]}]",
-        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"retry_count\":-1}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"retry_count\":0.5}]",
         "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"is_dirty\":\"no\"}]",
         "<html>",
         "[",
@@ -58,6 +57,79 @@ static void lies_about_rows_are_faults(void **state)
         if (r != -EIO || strcmp(e.code, "STORE_FAILED") != 0)
             fail_msg("%s: %d %s %s", lies[i], r, e.code, e.text);
     }
+}
+
+/* Row-level security lets every user write such values into rows of the own; a list of work has the rows of all. */
+static void what_a_user_may_store_is_read(void **state)
+{
+    static const char *const odd[] = {
+        "[{\"id\":\"" ID "\",\"created_at\":\"infinity\"}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"0044-03-15T00:00:00+00:00 BC\"}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"locked_at\":\"294276-12-31T00:00:00+00:00\"}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"attempted_by\":[null]}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"attempted_by\":[[\"a\"],[\"b\"]]}]",
+        "[{\"id\":\"" ID "\",\"created_at\":\"2026-11-20\",\"retry_count\":-1,\"attempt\":-9}]",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
+        AUTO(arena_freep) struct arena *a = arena_new();
+        struct backend_row row;
+        struct err e = { 0 };
+
+        if (get_from(odd[i], 200, &row, a, &e) < 0)
+            fail_msg("%s: %s %s", odd[i], e.code, e.text);
+    }
+}
+
+#define TOO_LARGE "{\"code\":\"54000\",\"message\":\"out of memory\"}"
+#define AT_NOON "\"2026-11-20T12:00:00Z\""
+
+static int find_work(struct project *p, struct backend_rows *ret, struct err *e)
+{
+    const struct backend_claim as = { .table = "svc_activities", .machine_id = "lin-a", .stale_after_ms = 300000 };
+
+    return p->backend->ops->claimable(p->backend, "svc_activities", &as, NULL, 2, p->arena, ret, e);
+}
+
+/* Of a row that alone is too large only the place is read. */
+static void a_row_too_large_to_be_read_hides_no_other(void **state)
+{
+    static const char *const bodies[] = { TABLE_THERE, AT_NOON,         TOO_LARGE,
+                                          TOO_LARGE,   "[" ROW(ID) "]", "[" ROW(OTHER) "]" };
+    static const int statuses[] = { 200, 200, 400, 400, 200, 200 };
+    struct backend_rows rows = { 0 };
+    struct project p;
+    struct err e = { 0 };
+
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    assert_int_equal(find_work(&p, &rows, &e), 0);
+    assert_int_equal(rows.n, 1);
+    assert_string_equal(rows.items[0].id, OTHER);
+    assert_true(heard(&p.script, "created_at.eq."));
+    close_project(&p);
+}
+
+enum { TWICE_AND_PLACE = 3 };
+
+/* A list of work goes past so many of them, at three requests each. */
+static void rows_too_large_to_be_read_are_passed_over_up_to_a_limit(void **state)
+{
+    const char *bodies[2 + (TWICE_AND_PLACE * LIMIT_BACKEND_SET_ASIDE) + 3] = { TABLE_THERE, AT_NOON };
+    int statuses[ARRAY_SIZE(bodies)] = { 200, 200 };
+    struct backend_rows rows = { 0 };
+    struct project p;
+    struct err e = { 0 };
+
+    for (size_t i = 2; i < ARRAY_SIZE(bodies); i++) {
+        bool is_place = i % TWICE_AND_PLACE == 1;
+
+        bodies[i] = is_place ? "[" ROW(ID) "]" : TOO_LARGE;
+        statuses[i] = is_place ? 200 : 400;
+    }
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    assert_int_equal(find_work(&p, &rows, &e), -E2BIG);
+    assert_int_equal(atomic_load(&p.script.n), 2 + TWICE_AND_PLACE * LIMIT_BACKEND_SET_ASIDE + 2);
+    close_project(&p);
 }
 
 static void refusals_have_codes_of_their_own(void **state)
@@ -367,6 +439,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_is_read_and_its_times_are_in_one_form),
         cmocka_unit_test(lies_about_rows_are_faults),
+        cmocka_unit_test(what_a_user_may_store_is_read),
+        cmocka_unit_test(a_row_too_large_to_be_read_hides_no_other),
+        cmocka_unit_test(rows_too_large_to_be_read_are_passed_over_up_to_a_limit),
         cmocka_unit_test(refusals_have_codes_of_their_own),
         cmocka_unit_test(a_read_is_repeated_and_an_insert_is_not),
         cmocka_unit_test(a_refused_insert_is_repeated_when_the_server_says_so),

@@ -1,5 +1,6 @@
 /* The sweep: no app's rows hide those of another in a table that they share, and events may be lost. */
 #include "machine.h"
+#include "backend/monitor.h"
 
 #define OTHER_APP "a0000000-0000-4000-8000-000000000002"
 
@@ -76,20 +77,94 @@ static bool is_completed_by_a_sweep(void *arg)
     return find_task(s->m, a, s->row, &task) && strcmp(task.status, "completed") == 0;
 }
 
-/* The realtime of a hosted project may lose an event, and nobody learns that. */
-static void a_sweep_finds_what_another_machine_did_without_an_event(void **state)
+/* Its task has failed here, and another machine completes the row without an event. The event of a later row comes
+ * after those of this one. */
+static const char *complete_unseen(struct machine *m)
 {
-    struct world *w = *state;
-    struct machine *m = machine_new(w, "lin-a", NULL);
     const char *id = insert(m, "{}");
     struct backend_lease lease;
 
-    fake_fail(wait_run(w, 0), "no");
+    fake_fail(wait_run(m->world, 0), "no");
     wait_task(m, id, "failed");
+    insert(m, "{}");
+    fake_succeed(wait_run(m->world, 1), "{}");
     m->backend->ops->unsubscribe(m->backend, m->tasks);
     lease = steal_row(m, id, "lin-b");
     assert_int_equal(backend_complete(m->backend, &lease, "{}", NULL), 0);
+    return id;
+}
+
+/* The realtime of a hosted project may lose an event, and nobody learns that. */
+static void a_sweep_finds_what_another_machine_did_without_an_event(void **state)
+{
+    static const char *const hosted[] = { "backend.kind=hosted", NULL };
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", hosted);
+
+    assert_true(wait_until(is_completed_by_a_sweep, &(struct sweeping){ m, complete_unseen(m) }));
+}
+
+/* A pooler in transaction mode lets no change through, and no gap. */
+static struct backend_ops deaf_ops;
+
+static void monitor_nothing(struct backend *b, struct arena *a, struct backend_monitor *ret)
+{
+    *ret = (struct backend_monitor){ .way = "outbox", .state = BACKEND_LINK_CONNECTING };
+}
+
+static void a_sweep_looks_where_no_changes_arrive(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const char *id = complete_unseen(m);
+
+    deaf_ops = *m->backend->ops;
+    deaf_ops.monitor = monitor_nothing;
+    m->backend->ops = &deaf_ops;
     assert_true(wait_until(is_completed_by_a_sweep, &(struct sweeping){ m, id }));
+}
+
+/* Nobody subscribes, so a sweep finds the row: the sweep before has ended by then. */
+static void wait_sweep(struct machine *m, size_t n_runs)
+{
+    assert_true(wait_until(finds_when_it_sweeps, &(struct sweeping){ m, insert(m, "{}") }));
+    fake_succeed(wait_run(m->world, n_runs), "{}");
+}
+
+/* Each look costs a read of a row, every sweep, on every machine. */
+static void a_sweep_does_not_look_where_every_lost_event_is_a_gap(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const char *id = complete_unseen(m);
+    struct task_row task;
+
+    wait_sweep(m, 2);
+    wait_sweep(m, 3);
+    assert_true(find_task(m, a, id, &task));
+    assert_string_equal(task.status, "failed");
+}
+
+/* The rows that were freed cannot be read, for another row among them is too large. */
+static struct backend_ops large_ops;
+
+static int recover_unreadably(struct backend *b, const char *table, int64_t stale_after_ms, struct arena *a,
+                              struct backend_rows *ret, struct err *e)
+{
+    return err_set(e, -E2BIG, "TOO_LARGE", "one row is too large");
+}
+
+static void a_recovery_that_cannot_be_read_leaves_no_work_unfound(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+
+    m->backend->ops->unsubscribe(m->backend, m->tasks);
+    large_ops = *m->backend->ops;
+    large_ops.recover_stale = recover_unreadably;
+    m->backend->ops = &large_ops;
+    assert_true(wait_until(finds_when_it_sweeps, &(struct sweeping){ m, insert(m, "{}") }));
 }
 
 int main(void)
@@ -98,6 +173,9 @@ int main(void)
         WORLD_TEST(a_long_backlog_of_one_app_does_not_hide_the_row_of_another),
         WORLD_TEST(each_sweep_goes_on_where_the_last_one_stopped),
         WORLD_TEST(a_sweep_finds_what_another_machine_did_without_an_event),
+        WORLD_TEST(a_sweep_looks_where_no_changes_arrive),
+        WORLD_TEST(a_sweep_does_not_look_where_every_lost_event_is_a_gap),
+        WORLD_TEST(a_recovery_that_cannot_be_read_leaves_no_work_unfound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
