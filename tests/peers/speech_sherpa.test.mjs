@@ -143,7 +143,7 @@ before(async () => {
     mkdirSync(workers);             // a path with spaces
     for (const file of ['hearth-speech-sound', 'hearth-speech-text.so'])
         copyFileSync(join(dirname(binary), file), join(workers, file));
-    h = await startHearth({ settings: { 'speech.folder': workers } });
+    h = await startHearth({ settings: { 'speech.folder': workers, 'log.level': 'debug' } });
     await set('speech.sherpa', program);
     await set('speech.sherpa_voices', folder);
     appId = await newApp(h, {}, ['tts.generate']);
@@ -282,4 +282,6 @@ test('a program that fails, starts another one or never ends is told from one th
     await set('speech.timeout_s', 1);
     refused(await say('hangs'), 502, 'SPEECH_FAILED', /it took longer than 1 s/);
     await until(() => running().length === 0, { what: 'the programs have ended' });
+    await h.logged(/sherpa-onnx/);
+    assert.deepEqual(h.logLines.items.filter((line) => line.includes('Robinson')), []);
 });
