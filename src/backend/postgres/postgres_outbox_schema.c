@@ -238,15 +238,25 @@ static const char inserted[] =
             IS_SAME("event_type") IS_SAME("result")
 #define REST(row, value) "CASE WHEN NOT (" IS_SAME_DATA ") AND NOT (" IS_LARGE(row) ") THEN " value " END"
 
+/* Of a statement that says that it changes leases only, as claims and completions of a service do: their columns, of
+ * few rows. Where it is wrong about a row, the change is a gap. */
+#define RECORD_LEASES                                                                                                  \
+    "  IF current_setting('" POSTGRES_LEASES_SETTING "', true) = 'only' THEN\n"                                        \
+    "    INSERT INTO {outbox} (name, op, is_lease_only, is_cut, old, new)\n"                                           \
+    "    SELECT TG_ARGV[0], 2, true, NOT (" IS_SAME_DATA "), {old}, {new}\n"                                           \
+    "    FROM hearth_new n JOIN hearth_old o ON o.id = n.id;\n"
+
 /* The plan that statements of few rows leave in the session serves one of many rows later, so it must not be a nested
  * loop: a full join never is, as long as no condition is false for lack of a side. */
+#define RECORD_CHANGES                                                                                                 \
+    "    INSERT INTO {outbox} (name, op, is_lease_only, old, new, old_rest, new_rest)\n"                               \
+    "    SELECT TG_ARGV[0], 2, " IS_SAME_DATA ", {old}, {new},\n    " REST("o", "{old_rest}") ",\n    " REST(          \
+        "n", "{new_rest}") "\n" POSTGRES_OUTBOX_PAIRS                                                                  \
+                           "    WHERE (n.id IS NULL) = (o.id IS NULL) AND NOT (" IS_SAME_DATA " AND " IS_SIGN_OF_LIFE  \
+                           ");\n"
+
 static const char updated[] =
-    BEGIN_FUNCTION("updated") "  INSERT INTO {outbox} (name, op, is_lease_only, old, new, old_rest, new_rest)\n"
-                              "  SELECT TG_ARGV[0], 2, " IS_SAME_DATA
-                              ", {old}, {new},\n    " REST("o", "{old_rest}") ",\n    " REST(
-                                  "n", "{new_rest}") "\n" POSTGRES_OUTBOX_PAIRS
-                                                     "  WHERE (n.id IS NULL) = (o.id IS NULL) AND NOT (" IS_SAME_DATA
-                                                     " AND " IS_SIGN_OF_LIFE ");\n" END_FUNCTION;
+    BEGIN_FUNCTION("updated") RECORD_LEASES "  ELSE\n" RECORD_CHANGES "  END IF;\n" END_FUNCTION;
 
 /* The work of a deletion is the newest row of that deletion, which another trigger has made before. */
 static const char deleted[] = BEGIN_FUNCTION(

@@ -17,6 +17,9 @@
 /* How the trigger of changes pairs old and new rows. */
 #define POSTGRES_OUTBOX_PAIRS "  FROM hearth_new n FULL JOIN hearth_old o ON o.id = n.id\n"
 
+/* The setting of a transaction that changes leases only: 'only'. */
+#define POSTGRES_LEASES_SETTING "hearth.leases"
+
 struct postgres_outbox_table {
     const char *abbr;
     const char *quoted; /* the table for SQL */

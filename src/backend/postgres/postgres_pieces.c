@@ -128,7 +128,7 @@ const struct postgres_piece postgres_database_pieces[] = {
       " ('{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
       " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated', '{abbr}_outbox_record'))"
       " AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace"
-      " AND proname = '{abbr}_outbox_updated' AND strpos(prosrc, 'new_rest') > 0)"
+      " AND proname = '{abbr}_outbox_updated' AND strpos(prosrc, '" POSTGRES_LEASES_SETTING "') > 0)"
       " AND EXISTS (SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid ="
       " to_regclass('\"public\".\"{abbr}_outbox\"') AND attname = 'new_rest' AND NOT attisdropped)",
       "{outbox}", .is_of_service = true },

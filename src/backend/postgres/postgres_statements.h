@@ -2,6 +2,7 @@
  * <abbr>_fn_... run the same text. Templates of postgres_table.h; `table` is the text that names the table. */
 #pragma once
 
+#include "backend/postgres/postgres_outbox_schema.h"
 #include "backend/postgres/postgres_table.h"
 
 /* $1 row, $2 machine, $3 ms until a lease is stale, $4 machines until quarantine. */
@@ -34,6 +35,9 @@
 #define POSTGRES_COMPLETE_SET(table, result)                                                                           \
     "UPDATE " table " SET status = 'completed', result = " result "::jsonb, completed_at = {now},"                     \
     " error_message = NULL, locked_by = NULL, locked_at = NULL"
+
+/* Of a statement that is a transaction of its own: it changes leases only, so the outbox records only those. */
+#define POSTGRES_SAYS_LEASES " AND set_config('" POSTGRES_LEASES_SETTING "', 'only', true) = 'only'"
 
 /* $4 message */
 #define POSTGRES_FAIL(table)                                                                                           \

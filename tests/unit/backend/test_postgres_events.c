@@ -246,6 +246,24 @@ static void a_change_that_cannot_be_recorded_is_a_gap_and_no_error(void **state)
     assert_int_equal(sql(rig, "SELECT count(*) FROM " ACTIVITIES), 2);
 }
 
+/* Such a statement is a service's claim or completion; any program may set what these set. */
+static void a_statement_that_says_it_changes_leases_only_and_changes_more_is_a_gap(void **state)
+{
+    struct events_rig *rig = *state;
+
+    sql(rig, INSERT_ONE);
+    recorder_wait(rig->rec, 1);
+    sql(rig, "SET hearth.leases = 'only'; UPDATE " ACTIVITIES " SET status = 'claimed', locked_by = 'm'");
+    assert_true(recorder_wait(rig->rec, 2)[1].is_lease_only);
+    assert_string_equal(rig->rec->events[1].new_status, "claimed");
+    assert_int_equal(rig->rec->n_gaps, 0);
+    sql(rig, "UPDATE " ACTIVITIES " SET status = 'pending', raw_data = '{\"n\": 2}'");
+    events_wait_gaps(rig, 1);
+    sql(rig, "RESET hearth.leases; UPDATE " ACTIVITIES " SET raw_data = '{\"n\": 3}'");
+    assert_string_equal(recorder_wait(rig->rec, 3)[2].new_raw, "{\"n\":3}");
+    assert_int_equal(rig->rec->n_gaps, 1);
+}
+
 static void note_plan(void *arg, const PGresult *notice)
 {
     const char *text = PQresultErrorMessage(notice);
@@ -488,6 +506,7 @@ int main(void)
         EVENTS_TEST(a_writer_with_a_foreign_search_path_is_not_disturbed),
         EVENTS_TEST(a_writer_without_rights_on_the_outbox_is_not_disturbed),
         EVENTS_TEST(a_change_that_cannot_be_recorded_is_a_gap_and_no_error),
+        EVENTS_TEST(a_statement_that_says_it_changes_leases_only_and_changes_more_is_a_gap),
         EVENTS_TEST(a_statement_of_many_rows_after_small_ones_is_recorded_without_comparing_all_pairs),
         EVENTS_TEST(a_row_that_is_too_large_for_an_event_is_a_gap),
         EVENTS_TEST(a_row_that_the_server_cannot_print_is_a_gap),

@@ -1,6 +1,7 @@
 /* The set-up of a database: rights, repetition, what is missing, functions for other programs. */
 #include "rig_postgres.h"
 
+#include "backend/postgres/postgres_outbox_schema.h"
 #include "base/limits.h"
 
 static struct json_value call(struct rig *rig, const char *sql)
@@ -145,6 +146,25 @@ static void a_database_of_schema_2_is_named_and_brought_up_to_date(void **state)
     assert_int_equal(missing(rig, &s).n, 0);
     assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_outbox"), "0");
     assert_string_equal(rig_value(rig, "SELECT pruned IS NOT NULL FROM svc_outbox_mark"), "t");
+}
+
+/* Schema 3: the trigger of changes knows no statement that changes leases only. */
+static void a_database_of_schema_3_is_named_and_brought_up_to_date(void **state)
+{
+    struct rig *rig = *state;
+    const struct postgres_schema s = { .abbr = "svc" };
+    struct postgres_missings found;
+    struct err e;
+
+    rig_sql(rig, "CREATE OR REPLACE FUNCTION svc_outbox_updated() RETURNS trigger LANGUAGE plpgsql AS"
+                 " $$ BEGIN INSERT INTO svc_outbox (name, op, new_rest) VALUES ('', 0, NULL); RETURN NULL; END $$;"
+                 "UPDATE svc_schema SET version = 3");
+    found = missing(rig, &s);
+    assert_int_equal(found.n, 2); /* the outbox, the version */
+    assert_non_null(strstr(found.items[0].sql, POSTGRES_LEASES_SETTING));
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    assert_int_equal(missing(rig, &s).n, 0);
+    assert_string_equal(rig_value(rig, "SELECT version FROM svc_schema"), "4");
 }
 
 /* Operators and types of a schema that the writer has made cannot stand for those of the check. */
@@ -502,6 +522,7 @@ int main(void)
         POSTGRES_TEST(get_publications_full_names_the_parents_of_partitions),
         POSTGRES_TEST(each_missing_piece_is_named_with_the_sql_that_makes_it),
         POSTGRES_TEST(a_database_of_schema_2_is_named_and_brought_up_to_date),
+        POSTGRES_TEST(a_database_of_schema_3_is_named_and_brought_up_to_date),
         POSTGRES_TEST(the_limits_of_a_row_hold_whatever_the_writer_has_in_his_search_path),
         POSTGRES_TEST(the_values_of_a_row_may_fill_their_limits_and_no_more),
         POSTGRES_TEST(the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns),
