@@ -2,10 +2,6 @@
 #include "store/vectors/vectors_db_private.h"
 #include <sqlite3.h>
 
-/* Pages are read from the mapped file instead of copied: reading the few rows of an answer takes microseconds. SQLite
- * maps no more than its compiled maximum. */
-#define MAPPED_BYTES (INT64_C(1) << 40)
-
 static int damaged(int64_t row, struct err *e)
 {
     return err_set(e, -EUCLEAN, "STORE_DAMAGED", "vector %lld has no metadata, or another length than its namespace's",
@@ -19,12 +15,7 @@ static struct sql_db *reader_of(struct vectors_db *db)
 
 int vectors_db_begin(struct vectors_db *db, struct err *e)
 {
-    struct sql_db *reader = reader_of(db);
-    sqlite3_int64 mapped = MAPPED_BYTES;
-
-    if (sql_handle(reader)) /* a broken connection has no handle, and BEGIN returns the reason */
-        sqlite3_file_control(sql_handle(reader), "main", SQLITE_FCNTL_MMAP_SIZE, &mapped);
-    return sql_exec(reader, e, "BEGIN", NULL);
+    return sql_exec(reader_of(db), e, "BEGIN", NULL);
 }
 
 void vectors_db_end(struct vectors_db *db)

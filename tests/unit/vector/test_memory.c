@@ -5,6 +5,7 @@
 #include "rig.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 enum { N_DIMENSIONS = 64, N_ROWS = 200 };
 
@@ -37,6 +38,34 @@ static size_t request(struct rig *x, const char *ns)
     struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .top_k = 10, .min_score = -2 };
 
     return rig_query(x, ns, &q).n;
+}
+
+static bool is_mapped(const char *path)
+{
+    FILE *f = fopen("/proc/self/maps", "re");
+    char line[1024];
+    bool is = false;
+
+    assert_non_null(f);
+    while (!is && fgets(line, sizeof(line), f)) {
+        const char *name = strchr(line, '/');
+
+        line[strcspn(line, "\n")] = '\0';
+        is = name && strcmp(name, path) == 0;
+    }
+    fclose(f);
+    return is;
+}
+
+static void rows_of_an_answer_are_read_from_the_mapped_file(void **state)
+{
+    struct rig *x = rig_open();
+
+    put_rows(x, "ns", N_ROWS);
+    rig_reopen(x); /* folds the log into the file */
+    assert_int_equal(request(x, "ns"), 10);
+    assert_true(is_mapped(x->folder.file));
+    rig_close(x);
 }
 
 static void namespaces_used_least_recently_are_evicted(void **state)
@@ -297,6 +326,7 @@ static void waiting_queries_share_passes_and_get_their_own_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_an_answer_are_read_from_the_mapped_file),
         cmocka_unit_test(namespaces_used_least_recently_are_evicted),
         cmocka_unit_test(what_was_used_is_loaded_when_the_store_opens),
         cmocka_unit_test(a_large_namespace_is_slow_until_it_is_loaded),
