@@ -326,6 +326,7 @@ enum {
     LIMIT_VECTOR_CHOICES = 1000,          /* of one $in */
     LIMIT_VECTOR_COLUMN_BYTES = 64 << 20, /* distinct values of a metadata key kept in memory */
     LIMIT_VECTOR_TEXT_BYTES = 4096,       /* of a hybrid search */
+    LIMIT_VECTOR_HELPERS = 3,             /* threads that take a part of a pass over many rows */
     LIMIT_TOP_K = 1000,
     LIMIT_BODY_VECTORS =
         96 << 20, /* 10,000 vectors of 384 dimensions printed by JavaScript; at most twice this is in the arena */

@@ -176,6 +176,7 @@ static struct vectors *engine_close(struct vectors *v)
     for (size_t i = 0; i < ENGINE_BUCKETS; i++)
         while (engine->buckets[i])
             forget(engine, engine->buckets[i]);
+    helpers_stop(engine->helpers);
     vectors_db_close(engine->db);
     if (engine->source.side_folder >= 0)
         close(engine->source.side_folder);
@@ -221,6 +222,8 @@ static void open_metrics(struct engine *engine)
                                              "Rows with sketches that queries scored by their codes.", "");
     engine->n_float_rows =
         metric_counter("hearth_vector_float_rows_total", "Rows that queries scored by their floats.", "");
+    engine->n_helped =
+        metric_counter("hearth_vector_helpers_total", "Threads that took a part of a query's pass over many rows.", "");
     metric_gauge_fn("hearth_vector_memory_bytes", "Vectors in memory.", "", bytes_now, engine);
     metric_gauge_fn("hearth_vector_lists_recall",
                     "Measured recall of the ten nearest, the lowest of all namespaces with lists.", "", recall_now,
@@ -237,6 +240,13 @@ static void open_source(struct engine *engine, const char *side_folder)
     engine->source.has_sketches = engine->sketch_deviations > 0;
     engine->source.n_refused = engine->n_sides_refused;
     atomic_store(&engine->source.changed_at_ms, INT64_MIN / 2);
+}
+
+static size_t n_processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n > 0 ? (size_t)n : 1;
 }
 
 int vectors_embedded_open(const struct vectors_embedded_config *c, struct vectors **ret, struct err *e)
@@ -261,8 +271,10 @@ int vectors_embedded_open(const struct vectors_embedded_config *c, struct vector
         r = vectors_db_open(c->path, c->instance, &engine->db, e);
     if (r == 0)
         open_source(engine, c->side_folder);
-    if (r == 0)
+    if (r == 0) {
+        engine->helpers = helpers_start(n_processors());
         r = keeper_start(engine, &engine->keeper, e);
+    }
     if (r < 0) {
         engine_close(&engine->base);
         return r;

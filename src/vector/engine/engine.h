@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "vector/engine/helpers.h"
 #include "vector/engine/keeper.h"
 #include "vector/engine/space.h"
 #include "vector/vector.h"
@@ -25,8 +26,9 @@ struct engine {
     struct space *buckets[ENGINE_BUCKETS]; /* owned */
     atomic_size_t bytes;                   /* rows in memory of all namespaces */
     struct keeper *keeper;                 /* owned; its thread does background work */
+    struct helpers *helpers;               /* owned; of queries */
     struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals, *n_sketch_passed, *n_sketch_scored,
-        *n_float_rows, *n_sides_refused; /* exported from the start, with zero */
+        *n_float_rows, *n_helped, *n_sides_refused; /* exported from the start, with zero */
 };
 
 static inline struct engine *engine_of(struct vectors *v)

@@ -77,6 +77,7 @@ static void scan(struct search *s, struct best *best, size_t n_wanted)
                                     .mask = s->mask ? s->mask : s->view.live,
                                     .n = s->view.n,
                                     .best = best,
+                                    .helpers = s->engine->helpers,
                                     .sketch_kernel = s->engine->sketch_kernel,
                                     .deviations = s->engine->sketch_deviations,
                                     .n_sketched = n_sketched(s),
@@ -90,6 +91,7 @@ static void scan(struct search *s, struct best *best, size_t n_wanted)
     s->cut = request.cut;
     metric_add(s->engine->n_sketch_scored, (double)request.n_scored);
     metric_add(s->engine->n_sketch_passed, (double)request.n_passed);
+    metric_add(s->engine->n_helped, (double)request.n_helpers);
 }
 
 /* The error of a code is estimated from the rows already scored. When a skipped row may be as good as the last hit, all
@@ -329,9 +331,11 @@ int engine_query(struct vectors *v, const struct net_wait *wait, const char *ns,
         return r;
     if (q->text)
         s.n_wanted = MAX(s.n_wanted, (size_t)HYBRID_DEPTH);
+    helpers_enter(s.engine->helpers);
     s.space = engine_take(s.engine, ns);
     r = search_until_fresh(&s, a, &hits, e);
     engine_give_back(s.engine, s.space);
+    helpers_leave(s.engine->helpers);
     if (r == ENGINE_STALE)
         return err_set(e, -EUCLEAN, "STORE_DAMAGED", "the vector database lacks rows of namespace %s", ns);
     if (r == 0)

@@ -1,6 +1,7 @@
 #include "vector/engine/scan.h"
 #include "base/metrics.h"
 #include "vector/engine/sketch_scan.h"
+#include "vector/engine/split_pass.h"
 #include <unistd.h>
 
 enum { SCAN_FEW = 8 /* up to this many of a block's 64 rows are scored one by one */ };
@@ -144,7 +145,10 @@ static void run_pass(const struct kernel *kernel, struct scan_visit *const *visi
         requests[i] = visits[i]->request;
         to = MAX(to, requests[i]->n);
     }
-    sketch_scan_all(kernel, visits[0]->slab, requests, n, to);
+    if (n == 1 && split_pass_fits(visits[0]->slab, requests[0], to))
+        split_pass_run(kernel, visits[0]->slab, requests[0], to);
+    else
+        sketch_scan_all(kernel, visits[0]->slab, requests, n, to);
 }
 
 static void call_first(struct scan_batcher *d)

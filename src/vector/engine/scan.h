@@ -13,6 +13,7 @@
 
 enum { SCAN_BATCH = 16 };
 
+struct helpers;
 struct sketch_kernel;
 
 struct scan_request {
@@ -20,6 +21,7 @@ struct scan_request {
     const uint64_t *mask;            /* borrowed; one bit for each of n rows; NULL: all rows */
     size_t n;                        /* only the first n rows are scanned */
     struct best *best;               /* borrowed; scores are approximate cosines */
+    struct helpers *helpers;         /* borrowed; of a pass over many rows (split_pass.h); NULL: none */
 
     /* By sketches (sketch_scan.h): rows that cannot be among the n_wanted best are left out. */
     const struct sketch_kernel *sketch_kernel; /* for n_sketched */
@@ -28,9 +30,11 @@ struct scan_request {
     bool is_filtered;                          /* the mask is that of a filter */
     size_t n_wanted;                           /* 0: only the floor of `best` is known */
     struct best *nearest;                      /* the n_wanted best, set by the pass; NULL: not kept */
-    float cut;                                 /* result: rows left out score at most this */
-    size_t n_passed;                           /* result: rows whose sketches were read */
-    size_t n_scored;                           /* result: rows of units with sketches that were scored by their codes */
+    _Atomic float *common_cut; /* borrowed; of all threads that pass for the request; NULL: one thread */
+    float cut;                 /* result: rows left out score at most this */
+    size_t n_passed;           /* result: rows whose sketches were read */
+    size_t n_scored;           /* result: rows of units with sketches that were scored by their codes */
+    size_t n_helpers;          /* result: helpers that took part */
 };
 
 void scan_range(const struct kernel *kernel, const struct slab *slab, struct scan_request *const *requests,

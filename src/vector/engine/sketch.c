@@ -83,6 +83,15 @@ const struct sketch_unit *sketch_unit_of(const struct sketch_set *set, size_t un
     return &set->regions[unit / REGION_UNITS]->units[unit % REGION_UNITS];
 }
 
+struct sketch_density *sketch_density_of(struct sketch_set *set, size_t n_wanted)
+{
+    size_t i = 0;
+
+    for (size_t most = 16; n_wanted > most && i < SKETCH_DENSITIES - 1; most *= 4)
+        i++;
+    return &set->densities[i];
+}
+
 /* --- sums --- */
 
 static float add_lanes(const float lanes[LANES])

@@ -26,7 +26,8 @@ enum {
     SKETCH_UNIT_ROWS = 4096,
     SKETCH_LEAST_DIMENSIONS = 64,  /* rows of fewer dimensions are as small as their sketches */
     SKETCH_WIDE_DIMENSIONS = 1536, /* from here on half the signs */
-    SKETCH_FORMAT = 1,             /* of an image; raise it when the bytes of a unit change their meaning */
+    SKETCH_DENSITIES = 4,
+    SKETCH_FORMAT = 1, /* of an image; raise it when the bytes of a unit change their meaning */
 };
 
 struct sketch_unit {
@@ -39,14 +40,18 @@ struct sketch_unit {
 
 struct sketch_region;
 
+/* What the last query found that had too many candidates: units to skip, and rows left of them. */
+struct sketch_density {
+    atomic_size_t n_skipped, rows_to_skip;
+};
+
 struct sketch_set {
     struct rotation rotation;
     size_t n_dimensions, n_signs, block_bytes, n;
     float spread;
-    struct sketch_region **regions; /* owned; a table of fixed size */
-    atomic_size_t *account;         /* borrowed */
-    /* Of the last query that found too many candidates: units to skip, and rows left of them. */
-    atomic_size_t n_skipped, rows_to_skip;
+    struct sketch_region **regions;                    /* owned; a table of fixed size */
+    atomic_size_t *account;                            /* borrowed */
+    struct sketch_density densities[SKETCH_DENSITIES]; /* sketch_density_of() */
 };
 
 bool sketch_fits(size_t n_dimensions);
@@ -55,6 +60,9 @@ struct sketch_set *sketch_set_free(struct sketch_set *set);
 /* Makes the unit after those that are there (set->n), from the codes of its rows. -ENOMEM. */
 int sketch_add(struct sketch_set *set, const struct slab *slab, struct err *e) MUST_CHECK;
 const struct sketch_unit *sketch_unit_of(const struct sketch_set *set, size_t unit);
+
+/* Of queries for about so many rows: more rows have more candidates. */
+struct sketch_density *sketch_density_of(struct sketch_set *set, size_t n_wanted);
 
 /* A unit as bytes, to keep it in a file; 0 bytes when the dimensions are too few for sketches. */
 size_t sketch_image_bytes(size_t n_dimensions);

@@ -38,10 +38,31 @@ struct sketch_scan {
 
 /* --- thresholds --- */
 
-/* Rows that score at most this need not be scored. */
-static float cut_of(const struct sketch_scan *s)
+/* Rows that score at most this need not be scored, as far as this thread knows. */
+static float own_cut(const struct sketch_scan *s)
 {
     return s->request->nearest ? fmaxf(s->request->best->floor, s->nearest.floor - s->slack) : s->request->best->floor;
+}
+
+static float cut_of(const struct sketch_scan *s)
+{
+    const _Atomic float *common = s->request->common_cut;
+
+    return common ? fmaxf(own_cut(s), atomic_load_explicit(common, memory_order_relaxed)) : own_cut(s);
+}
+
+/* Tells the other threads. */
+static void raise_common_cut(const struct sketch_scan *s)
+{
+    _Atomic float *common = s->request->common_cut;
+    float cut = own_cut(s), known;
+
+    if (!common)
+        return;
+    known = atomic_load_explicit(common, memory_order_relaxed);
+    while (cut > known &&
+           !atomic_compare_exchange_weak_explicit(common, &known, cut, memory_order_relaxed, memory_order_relaxed))
+        ;
 }
 
 /* Each of the two codes of a product is rounded: uniform errors within one unit of its scale. */
@@ -111,6 +132,7 @@ static void score(struct sketch_scan *s, const struct candidate *list, size_t n)
         scan_row(s->kernel, s->slab, s->request, list[i].slot);
         s->request->n_scored++;
     }
+    raise_common_cut(s);
 }
 
 /* Removes the candidates whose bounds are not above the cut. */
@@ -278,16 +300,40 @@ static void pass_unit(struct sketch_scan *s, size_t from, size_t to)
         return;
     }
     scan_range(s->kernel, s->slab, &s->request, 1, from, to);
+    raise_common_cut(s);
     if (is_sketched)
         count_skipped(s, to - from);
 }
 
 /* --- the interface --- */
 
-/* Whether data is dense is remembered from query to query, except from filtered ones. */
-static bool is_typical(const struct scan_request *request)
+/* Whether data is dense is remembered from query to query, except from filtered ones. NULL: it is not. */
+static struct sketch_density *density_of(const struct sketch_scan *s)
 {
-    return request->nearest && !request->is_filtered;
+    const struct scan_request *request = s->request;
+    bool is_typical = request->n_sketched > 0 && request->nearest && !request->is_filtered;
+
+    return is_typical ? sketch_density_of(s->slab->sketches, request->n_wanted) : NULL;
+}
+
+static void recall_density(struct sketch_scan *s)
+{
+    struct sketch_density *density = density_of(s);
+
+    if (!density)
+        return;
+    s->n_skipped = atomic_load(&density->n_skipped);
+    s->rows_to_skip = atomic_load(&density->rows_to_skip);
+}
+
+static void note_density(const struct sketch_scan *s)
+{
+    struct sketch_density *density = density_of(s);
+
+    if (!density)
+        return;
+    atomic_store(&density->n_skipped, s->n_skipped);
+    atomic_store(&density->rows_to_skip, s->rows_to_skip);
 }
 
 static struct sketch_scan *begin(const struct kernel *kernel, const struct slab *slab, struct scan_request *request)
@@ -315,10 +361,7 @@ struct sketch_scan *sketch_scan_begin(const struct kernel *kernel, const struct 
         return s;
     sketch_query_init(&s->query, slab->sketches, request->sketch_kernel->tables, request->query);
     s->slack = slack_of(s);
-    if (is_typical(request)) {
-        s->n_skipped = atomic_load(&slab->sketches->n_skipped);
-        s->rows_to_skip = atomic_load(&slab->sketches->rows_to_skip);
-    }
+    recall_density(s);
     return s;
 }
 
@@ -342,10 +385,7 @@ struct sketch_scan *sketch_scan_end(struct sketch_scan *s)
     request = s->request;
     empty_waiting(s, true);
     request->cut = request->n_sketched > 0 ? cut_of(s) : -INFINITY;
-    if (request->n_sketched > 0 && is_typical(request)) {
-        atomic_store(&s->slab->sketches->n_skipped, s->n_skipped);
-        atomic_store(&s->slab->sketches->rows_to_skip, s->rows_to_skip);
-    }
+    note_density(s);
     request->nearest = NULL;
     best_clear(&s->nearest);
     sketch_query_clear(&s->query);

@@ -302,6 +302,42 @@ static void requests_that_share_a_pass_get_their_own_answers(void **state)
     free(rows);
 }
 
+/* Sketches of no use to a query for many rows (here because any row may score far above its sketch) are of use to the
+ * next one for few. */
+static void a_query_for_many_rows_does_not_slow_the_next_for_few(void **state)
+{
+    vector *rows = make_rows(&kinds[1], 85, N_ROWS + 1);
+    struct rig *x = open_sketched(3);
+    struct space *space = engine_take(engine_of(x->v), "ns");
+    static const struct {
+        size_t n_wanted;
+        float deviations;
+        bool is_dense;
+    } queries[] = { { 100, 1000, true }, { TOP_K, 3, false }, { 100, 1000, true }, { TOP_K, 3, false } };
+    struct vectors_db_space of;
+    struct slab_view view;
+
+    put_many(x, rows, 0, N_ROWS);
+    settle(x);
+    space_view(space, &view, &of);
+    for (size_t i = 0; i < ARRAY_SIZE(queries); i++) {
+        struct sharing s;
+        struct scan_request *pointer = &s.request;
+
+        sharing_begin(&s, &view, rows[N_ROWS], 0, NULL);
+        s.request.n_wanted = queries[i].n_wanted;
+        s.request.deviations = queries[i].deviations;
+        sketch_scan_all(kernel_best(), view.slab, &pointer, 1, view.n);
+        assert_true((s.request.n_scored > N_ROWS / 3) == queries[i].is_dense);
+        best_clear(&s.best);
+        quant_query_clear(&s.query);
+    }
+    slab_view_clear(&view);
+    engine_give_back(engine_of(x->v), space);
+    rig_close(x);
+    free(rows);
+}
+
 /* --- under load --- */
 
 struct load {
@@ -367,6 +403,7 @@ int main(void)
         cmocka_unit_test(lists_are_read_by_their_sketches),
         cmocka_unit_test(crowds_of_equal_rows_are_told_apart_by_their_floats),
         cmocka_unit_test(requests_that_share_a_pass_get_their_own_answers),
+        cmocka_unit_test(a_query_for_many_rows_does_not_slow_the_next_for_few),
         cmocka_unit_test(units_are_sketched_under_load),
     };
 
