@@ -14,9 +14,10 @@
  * Queries run on one thread through the engine, in rounds that take turns with the same queries without sketches
  * (exact), then on THREADS. Recall is counted against the exact answers, exact_recall that of the first of these
  * against a search over all floats. FOLDER (default: the current one) gets a database that is removed at the end; /tmp
- * may be memory. cpu_p50_us is the processor time of a query, upsert_cpu_us that of a vector stored in a batch, which
- * other programs on the machine change less than p50_us and upserts_per_second. scan_share is the speed of a pass over
- * the codes as a share of the speed at which one thread reads memory.
+ * may be memory. cpu_p50_us is the processor time of a query on the thread that asks, without that of helpers over many
+ * rows (vector/engine/helpers.h), upsert_cpu_us that of a vector stored in a batch; other programs on the machine
+ * change both less than p50_us and upserts_per_second. scan_share is the speed of a pass over the codes as a share of
+ * the speed at which one thread reads memory.
  */
 #include "../tests/unit/metric.h"
 #include "base/clock.h"
