@@ -214,6 +214,8 @@ struct backend_ops {
     int (*probe)(struct backend *b, const char *table, struct arena *a, struct table_probe *ret,
                  struct err *e);                                        /* NULL: as shape */
     int (*follow)(struct backend *b, const char *table, struct err *e); /* NULL: every known table is followed */
+    /* A claim waits for the app that owns the table; NULL: no claim does. */
+    bool (*needs_app_lock)(struct backend *b, const char *table);
 };
 
 struct backend {

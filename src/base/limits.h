@@ -228,6 +228,7 @@ enum {
     LIMIT_TASK_EVENTS = 8192,          /* row events waiting for intake; the sweep finds the rows of dropped events */
     LIMIT_TASK_JOBS = 65536,           /* starts and ends of runs waiting for a thread */
     LIMIT_TASK_THREADS = 16,
+    LIMIT_TASK_LOCKS_OF_APP = 2,    /* of them: claims that wait for one app to lock a row of its own table */
     LIMIT_CROWDED_RUNS = 3,         /* of a task: failures without processes left that are not counted as failures */
     LIMIT_CROWDED_TASKS = 512,      /* whose number of such runs is kept, the latest */
     LIMIT_RUN_LOG_BYTES = 64 << 10, /* stored log of one run; the oldest bytes are dropped first */

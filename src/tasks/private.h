@@ -89,6 +89,7 @@ struct task_run {
     int64_t id;                 /* of the runs table; 0 until stored */
     int64_t seen_us;            /* when the event came; 0: the task waited, so the time is not measured */
     void *handle;               /* of the runner */
+    bool needs_app_lock;        /* its claim waits for the app that owns the table */
     bool is_brief;              /* occupies no place: a report or a decision is at work on a waiting task */
     bool is_probe;              /* tests whether agents can be started again */
     bool is_started, has_ended, is_settling, is_reported, has_news;
@@ -333,6 +334,7 @@ struct tasks {
     struct task_outside *outside[TASK_OUTSIDE_BUCKETS]; /* not guarded: used by the sweep only */
     struct task_round *rounds;                          /* the same */
     int64_t pending_offset, failed_offset;              /* the same: where task_reconcile_some() goes on */
+    int most_app_locks; /* half of the threads: claims that wait for apps to lock rows of their own tables */
     bool is_serving, is_stopping;
     bool may_lose_events;     /* of the backend's provider: a change may be lost without a gap that tells of it */
     bool is_waiting;          /* at the start: work begins when the rows are there and the other service is gone */

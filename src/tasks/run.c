@@ -31,6 +31,29 @@ int64_t task_run_count_locked(struct tasks *t, const char *app)
     return n;
 }
 
+static bool needs_app_lock(struct tasks *t, const char *table)
+{
+    struct backend *b = t->config.backend;
+
+    return table && b->ops->needs_app_lock && b->ops->needs_app_lock(b, table);
+}
+
+/* Apps that are slow to lock their rows hold up some of the threads, never all of them. The app's next claim begins
+ * when one of its claims has ended; where others hold the places, the sweep comes soon. */
+static bool has_lock_place_locked(const struct tasks *t, const char *app, bool *ret_is_crowded)
+{
+    int n = 0, n_of_app = 0;
+
+    for (const struct task_run *run = t->runs; run; run = run->next) {
+        bool is_locking = run->needs_app_lock && !run->is_brief && run->id == 0;
+
+        n += is_locking;
+        n_of_app += is_locking && is_same(run->app, app);
+    }
+    *ret_is_crowded = n >= t->most_app_locks && n_of_app == 0;
+    return n < t->most_app_locks && n_of_app < LIMIT_TASK_LOCKS_OF_APP;
+}
+
 static bool has_runs_locked(const struct tasks *t)
 {
     bool has = false;
@@ -58,22 +81,26 @@ struct task_run *task_run_reserve(struct tasks *t, const struct task_run_key *ke
 {
     const struct task_runner *runner = &t->config.runner;
     struct task_run *run = NULL;
-    bool is_probe = false, has_to_rest;
+    bool is_probe = false, needs_lock = needs_app_lock(t, key->table), is_crowded = false, has_to_rest, may_claim;
     struct err why;
     int64_t room;
 
     err_init(&why);
     room = runner->room ? runner->room(runner->arg, &why) : INT64_MAX;
     pthread_mutex_lock(&t->mutex);
-    if (!t->is_stopping && !t->is_id_taken && !find_locked(t, key) &&
+    may_claim = !needs_lock || has_lock_place_locked(t, key->app, &is_crowded);
+    if (may_claim && !t->is_stopping && !t->is_id_taken && !find_locked(t, key) &&
         task_run_count_locked(t, key->app) < max_concurrent && task_want_admit_locked(t, room, &is_probe)) {
         run = run_new(key);
         run->is_probe = is_probe;
+        run->needs_app_lock = needs_lock;
         run->next = t->runs;
         t->runs = run;
     }
     has_to_rest = room < 1 && !t->is_stopping && !has_runs_locked(t);
     pthread_mutex_unlock(&t->mutex);
+    if (is_crowded)
+        task_away_note(t);
     if (has_to_rest)
         task_want_note_room(t, why.text);
     return run;

@@ -149,6 +149,8 @@ static int store_claim(struct task_start *s, struct err *e)
     s->run->id = run_id;
     pthread_cond_broadcast(&s->tasks->has_changed);
     pthread_mutex_unlock(&s->tasks->mutex);
+    if (s->run->needs_app_lock) /* the next lock may be requested */
+        coalesced_job_request(&task_app_of(s->tasks, s->run->app)->dispatch);
     metric_add(s->tasks->meters.claims, 1);
     if (s->run->is_probe)
         task_emit(s->tasks, s->task.uuid, STATUS_CLAIMED);

@@ -345,6 +345,7 @@ static int start_pool(struct tasks *t, struct err *e)
     };
 
     few_files_adapt(&c);
+    t->most_app_locks = MAX((int)c.n_max / 2, 1);
     return pool_start(&c, &t->pool, e);
 }
 

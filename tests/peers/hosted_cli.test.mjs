@@ -27,7 +27,7 @@ async function whySkip() {
     return await isFree(8080) && await isFree(8082) ? false : 'another program has port 8080 or 8082, which the profile demands';
 }
 
-test('the double: login, projects list, projects api-keys and db query of the service\'s own command line, then Hearth\'s login', { skip: await whySkip() }, async (t) => {
+test('the double: login, projects list, projects api-keys and db query of the service\'s own command line, then Hearth\'s login', { skip: await whySkip(), timeout: 120_000 }, async (t) => {
     const asked = [];
     const service = await accountDouble(t, { port: 8080, runSql: (sql) => { asked.push(sql); return [{ a: 1 }]; } });
     const home = mkdtempSync(join(tmpdir(), 'hosted-cli-'));
@@ -43,7 +43,10 @@ test('the double: login, projects list, projects api-keys and db query of the se
     t.after(() => screen.kill('SIGKILL'));
     let text = '';
     screen.stdout.setEncoding('utf8').on('data', (piece) => { text += piece; });
-    const address = await until(() => /http:\/\/(?:localhost|127\.0\.0\.1):8082\/\S*public_key=[0-9a-f]{130}\S*/.exec(text.replace(/\u001b\[[0-9;?]*[a-zA-Z]/g, ''))?.[0], { what: `an address in ${text}` });
+    const shown = () => text.replace(/\u001b\[[0-9;?]*[a-zA-Z]/g, '');
+    const address = await until(() => /http:\/\/(?:localhost|127\.0\.0\.1):8082\/\S*public_key=[0-9a-f]{130}\S*/.exec(shown())?.[0], { what: `an address in ${text}` });
+    // What is typed before the question stands there is lost; a narrow terminal has one letter a line.
+    await until(() => /Enteryourverificationcode:/.test(shown().replace(/\s/g, '')), { what: `the question in ${text}` });
     const code = service.visit(address);
     screen.stdin.write(`${code}\r`);
     const [exit] = await once(screen, 'close');

@@ -314,6 +314,7 @@ static const struct backend_ops custom_ops = {
     .query = op_query,
     .shape = op_shape,
     .declare = op_declare,
+    .needs_app_lock = custom_has_table,
 };
 
 bool custom_is(const struct backend *b)
