@@ -88,7 +88,6 @@ test('the contract holds over the face of the embedded backend', async (t) => {
 
 // lite sees the tables that are there when it starts.
 const later = 'lite sees no table that is made later', names = 'lite does not read names with quotes', count = 'lite takes a column of the name count for the function';
-const silent = 'lite has no realtime';
 const refused = 'lite answers a refused CHECK with 500', text = 'lite gives a function its jsonb argument as a string';
 const onLite = {
     a_stale_lease_is_taken_over_and_its_holder_is_fenced_off: text, complete_stores_the_result_and_clears_the_lock: text,
@@ -97,7 +96,7 @@ const onLite = {
     constraints_are_kept: refused, rows_are_updated_and_deleted: refused,
     conflicts_merge_or_are_ignored: count, missing_members_are_null_or_default: count, a_value_is_read_as_its_columns_type: count,
     rows_live_in_a_table_of_any_name: later, rows_live_in_a_table_of_any_schema: later, rows_live_in_a_table_whose_name_is_no_path: later,
-    changes_are_reported_under_any_name: silent, changes_are_reported_under_any_schema: silent, functions_take_a_name_as_it_is_declared: later,
+    functions_take_a_name_as_it_is_declared: later,
     a_change_affects_so_many_rows_or_none: later,
     a_declaration_may_be_repeated_and_grow: later, a_table_may_have_any_name_in_quotes: later,
     values_come_back_as_postgresql_shows_them: names, items_have_names_paths_and_casts: names,

@@ -1,5 +1,6 @@
 /* Tables with every legal name: set up, claimed, completed, deleted, reported and called by name. */
 #include "recorder.h"
+#include "../skip.h"
 #include "backend/functions.h"
 
 #include <string.h>
@@ -109,8 +110,11 @@ static void report_under(struct rig *rig, struct recorder *rec, const char *name
 static void changes_are_reported_under_any_name(void **state)
 {
     struct rig *rig = *state;
-    struct recorder *rec = recorder_start(rig->backend);
+    struct recorder *rec;
 
+    if (!rig_has_events(rig))
+        SKIP_TEST("the provider has no events here");
+    rec = recorder_start(rig->backend);
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         report_under(rig, rec, names[i]);
     recorder_stop(rig->backend, rec);
@@ -119,8 +123,11 @@ static void changes_are_reported_under_any_name(void **state)
 static void changes_are_reported_under_any_schema(void **state)
 {
     struct rig *rig = *state;
-    struct recorder *rec = recorder_start(rig->backend);
+    struct recorder *rec;
 
+    if (!rig_has_events(rig))
+        SKIP_TEST("the provider has no events here");
+    rec = recorder_start(rig->backend);
     for (size_t i = 0; i < ARRAY_SIZE(names_in_schemas); i++)
         report_under(rig, rec, names_in_schemas[i]);
     recorder_stop(rig->backend, rec);
