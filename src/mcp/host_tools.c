@@ -112,13 +112,16 @@ static int await_list(struct host_use *use, const struct net_wait *wait, bool mu
     return r < 0 ? r : is_usable(s, must_be_new);
 }
 
-/* Under the lock. A list of a connection or definition that has been replaced meanwhile is for this caller alone. */
+/* Under the lock. A list of a connection or definition that has been replaced meanwhile is for this caller alone; what
+ * is kept may be older than that list, and is read again. */
 static void keep(struct host_use *use, struct host_list *l, size_t n_changed)
 {
     struct host_server *s = use->server;
 
-    if (!s->connection || s->connection->client != use->client || s->definition != use->definition)
+    if (!s->connection || s->connection->client != use->client || s->definition != use->definition) {
+        s->is_list_old = true;
         return;
+    }
     host_list_unref(s->list);
     s->list = l;
     atomic_fetch_add(&l->n_refs, 1);

@@ -333,6 +333,7 @@ struct tasks {
     size_t n_items, n_item_bytes;
     struct task_outside *outside[TASK_OUTSIDE_BUCKETS]; /* not guarded: used by the sweep only */
     struct task_round *rounds;                          /* the same */
+    int64_t n_agents_started;                           /* so far */
     int64_t pending_offset, failed_offset;              /* the same: where task_reconcile_some() goes on */
     int most_app_locks; /* half of the threads: claims that wait for apps to lock rows of their own tables */
     bool is_serving, is_stopping;

@@ -77,17 +77,29 @@ static struct task_run *run_new(const struct task_run_key *key)
     return run;
 }
 
-struct task_run *task_run_reserve(struct tasks *t, const struct task_run_key *key, int64_t max_concurrent)
+/* Takes the mutex. An agent that was started since the runner was asked may need a part of the room it has named. */
+static int64_t find_room_and_lock(struct tasks *t, struct err *why)
 {
     const struct task_runner *runner = &t->config.runner;
+    int64_t room, n_started;
+
+    pthread_mutex_lock(&t->mutex);
+    n_started = t->n_agents_started;
+    pthread_mutex_unlock(&t->mutex);
+    room = runner->room ? runner->room(runner->arg, why) : INT64_MAX;
+    pthread_mutex_lock(&t->mutex);
+    return room - (t->n_agents_started - n_started);
+}
+
+struct task_run *task_run_reserve(struct tasks *t, const struct task_run_key *key, int64_t max_concurrent)
+{
     struct task_run *run = NULL;
     bool is_probe = false, needs_lock = needs_app_lock(t, key->table), is_crowded = false, has_to_rest, may_claim;
     struct err why;
     int64_t room;
 
     err_init(&why);
-    room = runner->room ? runner->room(runner->arg, &why) : INT64_MAX;
-    pthread_mutex_lock(&t->mutex);
+    room = find_room_and_lock(t, &why);
     may_claim = !needs_lock || has_lock_place_locked(t, key->app, &is_crowded);
     if (may_claim && !t->is_stopping && !t->is_id_taken && !find_locked(t, key) &&
         task_run_count_locked(t, key->app) < max_concurrent && task_want_admit_locked(t, room, &is_probe)) {

@@ -216,6 +216,7 @@ static int run_agent(struct task_start *s, struct err *e)
         return r;
     pthread_mutex_lock(&s->tasks->mutex);
     s->run->handle = handle;
+    s->tasks->n_agents_started++;
     pthread_mutex_unlock(&s->tasks->mutex);
     s->pid = pid;
     return 0;

@@ -69,6 +69,8 @@ struct machine {
     atomic_int n_requested;      /* starts that were requested from the runner */
     atomic_int room;             /* children the runner has room for; 0: any number, -1: none */
     atomic_int n_looked;         /* questions for room */
+    atomic_bool holds_room;      /* the next question for room is answered, as things were, when room_ends is posted */
+    sem_t room_holds, room_ends; /* set up by the test that sets holds_room */
     atomic_bool ends_in_start;   /* the end is reported before start() has returned */
     atomic_bool ignores_stop;
     atomic_bool waits_in_start; /* a run waits for a person before start() has returned */
@@ -136,6 +138,10 @@ static inline int64_t fake_room(void *arg, struct err *why)
     for (size_t i = 0; i < w->n_runs; i++)
         n += w->runs[i].machine == m && !atomic_load(&w->runs[i].has_ended);
     pthread_mutex_unlock(&w->mutex);
+    if (atomic_exchange(&m->holds_room, false)) {
+        sem_post(&m->room_holds);
+        sem_wait(&m->room_ends);
+    }
     err_set(why, -EMFILE, "TOO_FEW_FILES", "no room");
     return atomic_load(&m->room) < 0 ? 0 : atomic_load(&m->room) == 0 ? INT64_MAX : atomic_load(&m->room) - n;
 }

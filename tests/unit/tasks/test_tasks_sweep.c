@@ -158,12 +158,13 @@ static int recover_unreadably(struct backend *b, const char *table, int64_t stal
 static void a_recovery_that_cannot_be_read_leaves_no_work_unfound(void **state)
 {
     struct world *w = *state;
-    struct machine *m = machine_new(w, "lin-a", NULL);
+    struct machine *m = machine_open(w, "lin-a", NULL);
 
-    m->backend->ops->unsubscribe(m->backend, m->tasks);
     large_ops = *m->backend->ops;
     large_ops.recover_stale = recover_unreadably;
     m->backend->ops = &large_ops;
+    machine_start(m);
+    m->backend->ops->unsubscribe(m->backend, m->tasks);
     assert_true(wait_until(finds_when_it_sweeps, &(struct sweeping){ m, insert(m, "{}") }));
 }
 

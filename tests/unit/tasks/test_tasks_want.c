@@ -136,6 +136,47 @@ static void nothing_is_claimed_that_has_no_room_to_start(void **state)
     assert_int_equal(atomic_load(&m->n_requested), ARRAY_SIZE(ids));
 }
 
+static void *reserve(void *tasks)
+{
+    const struct task_run_key key = { .app = APP, .table = TABLE, .row_id = "another-row" };
+
+    return task_run_reserve(tasks, &key, INT64_MAX);
+}
+
+static bool has_started_agent(void *arg)
+{
+    struct tasks *t = arg;
+    bool has_started;
+
+    pthread_mutex_lock(&t->mutex);
+    has_started = t->runs && t->runs->handle;
+    pthread_mutex_unlock(&t->mutex);
+    return has_started;
+}
+
+/* The last place is free when the first thread asks for room, and taken when it has the answer. */
+static void room_that_an_agent_took_meanwhile_is_not_given_twice(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_open(w, "lin-a", NULL);
+    pthread_t thread;
+    void *run;
+
+    atomic_store(&m->room, 1);
+    sem_init(&m->room_holds, 0, 0);
+    sem_init(&m->room_ends, 0, 0);
+    machine_start(m);
+    atomic_store(&m->holds_room, true);
+    assert_int_equal(pthread_create(&thread, NULL, reserve, m->tasks), 0);
+    sem_wait(&m->room_holds);
+    insert(m, "{}");
+    assert_true(wait_until(has_started_agent, m->tasks));
+    sem_post(&m->room_ends);
+    assert_int_equal(pthread_join(thread, &run), 0);
+    assert_null(run);
+    fake_succeed(wait_run(w, 0), "{}");
+}
+
 /* Rows have megabytes: a queue or a batch that counts only rows takes more memory than a request may (LIMIT_ARENA_BYTES
  * ends the service). */
 static void rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes(void **state)
@@ -263,6 +304,7 @@ int main(void)
         WORLD_TEST(of_so_many_tasks_the_excuses_are_counted),
         WORLD_TEST(an_agent_that_does_not_exist_is_a_failure_as_before),
         WORLD_TEST(nothing_is_claimed_that_has_no_room_to_start),
+        WORLD_TEST(room_that_an_agent_took_meanwhile_is_not_given_twice),
         WORLD_TEST(a_start_looks_at_large_tasks_one_by_one),
         WORLD_TEST(many_tasks_outside_are_looked_at_in_linear_time),
         WORLD_TEST(rows_in_the_queue_and_in_a_batch_are_limited_by_their_bytes),
