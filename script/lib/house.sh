@@ -103,6 +103,7 @@ build_tsan() {
     local programs
     enter tsan
     configure tsan --buildtype=debug -Db_sanitize=thread -Db_lundef=false -Dwerror=true
+    compile tsan build.ninja # names the tests that came since the last configuration
     mapfile -t programs < <(node tests/tools/stamps.mjs programs tsan threads)
     compile tsan "${programs[@]}"
     leave
