@@ -179,6 +179,25 @@ static inline void expect_recall(struct rig *x, const struct kind *kind, vector 
         fail_msg("%s: recall %.4f of the %lld nearest", kind->name, recall, (long long)top_k);
 }
 
+static inline int by_slot(const void *a, const void *b)
+{
+    const struct best_slot *x = a, *y = b;
+
+    return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+/* The same rows with the same scores; both are sorted. */
+static inline void expect_same_best(struct best *a, struct best *b)
+{
+    assert_int_equal(a->n, b->n);
+    qsort(a->items, a->n, sizeof(*a->items), by_slot);
+    qsort(b->items, b->n, sizeof(*b->items), by_slot);
+    for (size_t i = 0; i < a->n; i++) {
+        assert_int_equal(a->items[i].slot, b->items[i].slot);
+        assert_true(a->items[i].score == b->items[i].score);
+    }
+}
+
 static inline double passed(void)
 {
     return metric_of("hearth_vector_sketch_rows_total");

@@ -213,13 +213,6 @@ static void crowds_of_equal_rows_are_told_apart_by_their_floats(void **state)
 
 /* --- requests that share a pass --- */
 
-static int by_slot(const void *a, const void *b)
-{
-    const struct best_slot *x = a, *y = b;
-
-    return x->slot < y->slot ? -1 : x->slot > y->slot;
-}
-
 struct sharing {
     struct quant_query query;
     struct best best;
@@ -245,17 +238,6 @@ static void sharing_begin(struct sharing *s, const struct slab_view *view, const
     if (i % 6 == 4) {
         s->best.floor = 0.5F;
         s->request.n_wanted = 0;
-    }
-}
-
-static void expect_same_best(struct best *a, struct best *b)
-{
-    assert_int_equal(a->n, b->n);
-    qsort(a->items, a->n, sizeof(*a->items), by_slot);
-    qsort(b->items, b->n, sizeof(*b->items), by_slot);
-    for (size_t i = 0; i < a->n; i++) {
-        assert_int_equal(a->items[i].slot, b->items[i].slot);
-        assert_true(a->items[i].score == b->items[i].score);
     }
 }
 

@@ -81,24 +81,6 @@ static void asked_clear(struct asked *a)
     quant_query_clear(&a->query);
 }
 
-static int by_slot(const void *a, const void *b)
-{
-    const struct best_slot *x = a, *y = b;
-
-    return x->slot < y->slot ? -1 : x->slot > y->slot;
-}
-
-static void expect_same_best(struct best *a, struct best *b)
-{
-    assert_int_equal(a->n, b->n);
-    qsort(a->items, a->n, sizeof(*a->items), by_slot);
-    qsort(b->items, b->n, sizeof(*b->items), by_slot);
-    for (size_t i = 0; i < a->n; i++) {
-        assert_int_equal(a->items[i].slot, b->items[i].slot);
-        assert_true(a->items[i].score == b->items[i].score);
-    }
-}
-
 /* Asks the i-th request of several threads, and beside that all codes of one. Returns how many helpers took part. */
 static size_t expect_same_answer(const struct stage *s, const float *query, size_t i)
 {
