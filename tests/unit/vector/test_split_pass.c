@@ -81,6 +81,15 @@ static void asked_clear(struct asked *a)
     quant_query_clear(&a->query);
 }
 
+/* What earlier passes found may let a pass over so few units leave out all sketches. */
+static void forget_density(const struct asked *a, const struct stage *s)
+{
+    struct sketch_density *density = sketch_density_of(s->view.slab->sketches, a->request.n_wanted);
+
+    atomic_store(&density->n_skipped, 0);
+    atomic_store(&density->rows_to_skip, 0);
+}
+
 /* Asks the i-th request of several threads, and beside that all codes of one. Returns how many helpers took part. */
 static size_t expect_same_answer(const struct stage *s, const float *query, size_t i)
 {
@@ -90,6 +99,7 @@ static size_t expect_same_answer(const struct stage *s, const float *query, size
 
     ask(&split, s, query, i);
     ask(&alone, s, query, i);
+    forget_density(&split, s);
     helpers_enter(s->helpers);
     split_pass_run(kernel_best(), s->view.slab, &split.request, split.request.n);
     helpers_leave(s->helpers);
