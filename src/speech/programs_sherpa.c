@@ -18,7 +18,9 @@
 /* ---- families of models ---- */
 
 struct file_option {
-    const char *name, *files[3]; /* those that exist, joined by commas; none: the option is left out */
+    const char *name;     /* after the family's prefix; as it stands when it is_common */
+    const char *files[3]; /* those that exist, joined by commas; none: the option is left out */
+    bool is_common;       /* of all families */
 };
 
 struct family {
@@ -26,43 +28,34 @@ struct family {
     const struct file_option *options;
 };
 
-static const struct file_option vits_options[] = {
-    { "vits-tokens", { "tokens.txt" } },
-    { "vits-data-dir", { "espeak-ng-data" } },
-    { "vits-lexicon", { "lexicon.txt" } },
-    { "vits-dict-dir", { "dict" } },
-    { "tts-rule-fsts", { "phone.fst", "date.fst", "number.fst" } },
-    { NULL, { NULL } },
-};
-
-static const struct file_option matcha_options[] = {
-    { "matcha-tokens", { "tokens.txt" } },
-    { "matcha-data-dir", { "espeak-ng-data" } },
-    { "matcha-lexicon", { "lexicon.txt" } },
-    { "matcha-dict-dir", { "dict" } },
-    { "tts-rule-fsts", { "phone.fst", "date.fst", "number.fst" } },
+static const struct file_option phoneme_options[] = {
+    { "tokens", { "tokens.txt" } },
+    { "data-dir", { "espeak-ng-data" } },
+    { "lexicon", { "lexicon.txt" } },
+    { "dict-dir", { "dict" } },
+    { "tts-rule-fsts", { "phone.fst", "date.fst", "number.fst" }, .is_common = true },
     { NULL, { NULL } },
 };
 
 static const struct file_option kokoro_options[] = {
-    { "kokoro-voices", { "voices.bin" } },
-    { "kokoro-tokens", { "tokens.txt" } },
-    { "kokoro-data-dir", { "espeak-ng-data" } },
-    { "kokoro-lexicon", { "lexicon-us-en.txt", "lexicon-zh.txt" } },
-    { "kokoro-dict-dir", { "dict" } },
-    { "tts-rule-fsts", { "phone-zh.fst", "date-zh.fst", "number-zh.fst" } },
+    { "voices", { "voices.bin" } },
+    { "tokens", { "tokens.txt" } },
+    { "data-dir", { "espeak-ng-data" } },
+    { "lexicon", { "lexicon-us-en.txt", "lexicon-zh.txt" } },
+    { "dict-dir", { "dict" } },
+    { "tts-rule-fsts", { "phone-zh.fst", "date-zh.fst", "number-zh.fst" }, .is_common = true },
     { NULL, { NULL } },
 };
 
 static const struct file_option kitten_options[] = {
-    { "kitten-voices", { "voices.bin" } },
-    { "kitten-tokens", { "tokens.txt" } },
-    { "kitten-data-dir", { "espeak-ng-data" } },
+    { "voices", { "voices.bin" } },
+    { "tokens", { "tokens.txt" } },
+    { "data-dir", { "espeak-ng-data" } },
     { NULL, { NULL } },
 };
 
-static const struct family vits = { "vits", "vits-model", vits_options };
-static const struct family matcha = { "matcha", "matcha-acoustic-model", matcha_options };
+static const struct family vits = { "vits", "vits-model", phoneme_options };
+static const struct family matcha = { "matcha", "matcha-acoustic-model", phoneme_options };
 static const struct family kokoro = { "kokoro", "kokoro-model", kokoro_options };
 static const struct family kitten = { "kitten", "kitten-model", kitten_options };
 
@@ -239,7 +232,9 @@ static void add_files(struct arguments *args, const struct model *m, const struc
         if (has_file(m, option->files[i], args->arena))
             value = arena_printf(args->arena, "%s%s%s/%s", value, *value ? "," : "", m->folder, option->files[i]);
     if (*value)
-        add(args, option->name, value);
+        add(args,
+            option->is_common ? option->name : arena_printf(args->arena, "%s-%s", m->family->prefix, option->name),
+            value);
 }
 
 static void add_model(struct arguments *args, const struct model *m)
