@@ -97,11 +97,14 @@ static int refuse(struct err *e, const char *why)
     return err_set(e, -EBADMSG, "SPEECH_FAILED", "it sent %s.", why);
 }
 
-/* Seconds; what no recording can have is brought into it. */
+/* Seconds; what no recording can have is brought into it. LocalAI sends nanoseconds, as the encoder of Go writes
+ * durations: a number above a million is one of these. */
 static double time_of(struct json_value v)
 {
     double s = json_double(v);
 
+    if (s > 1e6)
+        s /= 1e9;
     return s > 0 ? MIN(s, (double)LIMIT_SPEECH_RECORDING_S) : 0;
 }
 

@@ -155,6 +155,40 @@ export const kinds = {
             return sends(outgoing, 'audio/wav', wav(tone(body.text, 1 / (body.length_scale ?? 1), 22_050), 22_050));
         },
     },
+    // console.groq.com/docs/speech-to-text: hears only, with the models of that page.
+    groq: {
+        preset: 'groq', base: '/openai/v1', hears: true,
+        answer(request, outgoing) {
+            must(request.headers.authorization === `Bearer ${key}`, 'the key');
+            must(request.method === 'POST' && request.url === '/openai/v1/audio/transcriptions', 'the path');
+            const form = parts(request), value = (name) => form[name]?.[0].data.toString();
+            only(form, ['file', 'url', 'model', 'language', 'prompt', 'response_format', 'temperature', 'timestamp_granularities[]']);
+            must(/\.(flac|mp3|mp4|mpeg|mpga|m4a|ogg|wav|webm)$/.test(form.file?.[0].fileName), 'file');
+            must(['whisper-large-v3', 'whisper-large-v3-turbo'].includes(value('model')), 'model');
+            must(['json', 'text', 'verbose_json'].includes(value('response_format')), 'response_format');
+            must(!form['timestamp_granularities[]'] || value('response_format') === 'verbose_json', 'timestamp_granularities');
+            return sendsJson(outgoing, { task: 'transcribe', language: 'English', duration: 2.5, text: ` ${heard}`, words, x_groq: { id: 'req_01' },
+                segments: [{ id: 0, seek: 0, start: 0, end: 2.5, text: ` ${heard}`, tokens: [50365], temperature: 0, avg_logprob: -0.1, compression_ratio: 1.1, no_speech_prob: 0 }] });
+        },
+    },
+    // localai.io/features/text-to-audio and audio-to-text: no list of voices, no speed, times of segments in nanoseconds (Go's Duration), no duration of the whole.
+    localai: {
+        preset: 'localai', base: '/v1', hears: true, voices: [],
+        answer(request, outgoing) {
+            if (request.url === '/v1/audio/transcriptions') {
+                const form = parts(request);
+                must(form.file?.[0].data.length > 44 && form.model, 'file, model');
+                const ns = (s) => Math.round(s * 1e9);
+                return sendsJson(outgoing, { text: ` ${heard}`, segments: [
+                    { id: 0, start: 0, end: ns(1.2), text: ' please open the window and', tokens: [50364] }, { id: 1, start: ns(1.25), end: ns(2.5), text: ' turn on the light', tokens: [50365] }] });
+            }
+            if (request.method !== 'POST' || request.url !== '/v1/audio/speech')
+                return outgoing.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { code: 404, message: 'Not Found', type: '' } }));
+            const body = JSON.parse(request.bytes);
+            must(typeof body.input === 'string' && body.input && body.model === 'voice-en-us-amy-low', 'input, model');
+            return sends(outgoing, 'audio/x-wav', wav(tone(body.input, 1, 16_000), 16_000));
+        },
+    },
     whispercpp: {
         preset: 'whispercpp', base: '', hears: true,
         answer(request, outgoing) {

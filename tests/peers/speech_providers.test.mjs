@@ -10,7 +10,7 @@ import OpenAI, { toFile } from 'openai';
 import { startHearth, until } from '../api/harness.mjs';
 import { admin, newApp, newKey, refused, refusedFields, silentWav } from '../api/kit.mjs';
 import { encoded, judge, wordErrorRate, wordsOf } from '../api/sound.mjs';
-import { addSpeech, kinds, speechDouble, tone, wav } from './speech_double.mjs';
+import { addSpeech, kinds, parts, speechDouble, tone, wav } from './speech_double.mjs';
 
 const text = 'This is the first one. And here is the second one.';
 const command = 'please open the window and turn on the light';
@@ -31,7 +31,7 @@ const loudness = (bytes) => Number(/RMS lev dB\s+(-?[\d.]+)/.exec(judge(bytes, '
 const isNear = (value, wanted, share = 0.06) => assert.ok(Math.abs(value - wanted) <= wanted * share, `${value} is not near ${wanted}`);
 const providerOf = async (id) => (await app('GET', '/sdk/tts/providers')).body.providers.find((one) => one.id === id);
 
-const speaking = Object.keys(kinds).filter((kind) => kinds[kind].voices);
+const speaking = Object.keys(kinds).filter((kind) => kinds[kind].voices?.length > 0);
 const names = { openai: 'house', elevenlabs: 'elevenlabs', deepgram: 'deepgram', azure: 'azure-speech', piper: 'piper' };
 
 for (const kind of speaking)
@@ -140,6 +140,39 @@ test('whisper, Deepgram and OpenAI hear, with the times of words', async (t) => 
         assert.equal((await client.audio.transcriptions.create({ model: name, file: await toFile(silentWav, 'a.wav') })).text, command);
         refusedFields(await app('POST', `/sdk/stt/transcribe?provider=${name}&phrases=open`, silentWav), 'phrases');
     }
+});
+
+test('Groq hears with its own models, and is not asked to speak', async (t) => {
+    const double = await speechDouble(t, 'groq');
+    await addSpeech(h, double, 'groq');
+    assert.equal(await providerOf('groq'), undefined);
+    const { providers } = (await app('GET', '/sdk/stt/providers')).body;
+    assert.deepEqual(providers.find(({ id }) => id === 'groq').models.map(({ id }) => id), ['whisper-large-v3-turbo', 'whisper-large-v3']);
+    for (const model of ['', 'whisper-large-v3-turbo', 'whisper-large-v3']) {
+        const reply = await app('POST', `/sdk/stt/transcribe?provider=groq${model && `&model=${model}`}`, silentWav);
+        assert.equal(reply.status, 200, reply.text);
+        assert.deepEqual([reply.body.text, reply.body.duration, reply.body.segments.length], [command, 2.5, 1]);
+        assert.deepEqual(reply.body.segments[0].words.map(({ word }) => word), command.split(' '));
+        assert.equal(parts(double.asked.at(-1)).model[0].data.toString(), model || 'whisper-large-v3-turbo');
+    }
+    const key = await newKey(h), client = new OpenAI({ apiKey: key.key, baseURL: `${h.url}/v1`, maxRetries: 0 });
+    assert.match(await client.audio.transcriptions.create({ model: 'groq', file: await toFile(silentWav, 'a.wav'), response_format: 'srt' }), /^1\n00:00:00,000 --> 00:00:02,200\n/);
+});
+
+test('LocalAI speaks and hears: a speed that it does not have is made here, and its nanoseconds are seconds', async (t) => {
+    const double = await speechDouble(t, 'localai'), said = 'One sentence at a speed of its own.';
+    await addSpeech(h, double, 'house-ai', { model: 'voice-en-us-amy-low' });
+    assert.deepEqual((await providerOf('house-ai')).config.voices, []);
+    for (const speed of [1, 2]) {
+        const reply = await app('POST', '/sdk/tts', { text: said, provider: 'house-ai', speed });
+        assert.equal(reply.status, 200, reply.text);
+        isNear(seconds(reply.bytes), 0.04 * said.length / speed);
+        assert.equal(JSON.parse(double.asked.at(-1).bytes).speed, undefined);
+    }
+    const { status, body, text: why } = await app('POST', '/sdk/stt/transcribe?provider=house-ai', silentWav);
+    assert.equal(status, 200, why);
+    assert.deepEqual(body.segments.map(({ start, end }) => [start, end]), [[0, 1.2], [1.25, 2.5]]);
+    assert.equal(body.text, command);
 });
 
 test('a voice of OpenAI is that of the provider that `model` names, where it has it', async (t) => {

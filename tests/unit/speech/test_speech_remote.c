@@ -209,6 +209,23 @@ static void words_belong_to_the_segment_that_they_begin_in(void **state)
     arena_free(a);
 }
 
+static void times_in_nanoseconds_become_seconds(void **state)
+{
+    struct arena *a = arena_new();
+    struct ears_heard heard;
+
+    assert_int_equal(hear("localai",
+                          "{\"text\":\"a b\",\"segments\":[{\"text\":\"a\",\"start\":0,\"end\":9640000000},"
+                          "{\"text\":\"b\",\"start\":9640000000,\"end\":7199000000000}]}",
+                          a, &heard),
+                     0);
+    assert_true(heard.segments[0].end == 9.64 && heard.segments[1].start == 9.64 && heard.segments[1].end == 7199);
+    assert_int_equal(
+        hear("localai", "{\"text\":\"a\",\"segments\":[{\"text\":\"a\",\"start\":7200,\"end\":1e6}]}", a, &heard), 0);
+    assert_true(heard.segments[0].start == LIMIT_SPEECH_RECORDING_S && heard.duration == LIMIT_SPEECH_RECORDING_S);
+    arena_free(a);
+}
+
 static void a_transcript_without_times_is_one_segment(void **state)
 {
     struct arena *a = arena_new();
@@ -275,6 +292,7 @@ int main(void)
         cmocka_unit_test(every_list_of_voices_is_read),
         cmocka_unit_test(a_list_of_voices_ends_at_its_limit),
         cmocka_unit_test(words_belong_to_the_segment_that_they_begin_in),
+        cmocka_unit_test(times_in_nanoseconds_become_seconds),
         cmocka_unit_test(a_transcript_without_times_is_one_segment),
         cmocka_unit_test(the_parameters_of_an_address_stay_at_its_end),
         cmocka_unit_test(the_longest_sentence_fits_every_request),
