@@ -4,6 +4,7 @@
 
 #include <espeak-ng/speak_lib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BUFFER_MS = 60, WORDS_A_MINUTE = 175 };
@@ -49,7 +50,7 @@ static const char *file_of(const char *language, size_t n)
     return NULL;
 }
 
-static bool choose_voice(const char *voice)
+static bool load_voice(const char *voice)
 {
     char name[2 * LIMIT_SPEECH_VOICE + 1];
     size_t n_language = strcspn(voice, "+");
@@ -60,21 +61,52 @@ static bool choose_voice(const char *voice)
     return espeak_SetVoiceByName(name) == EE_OK;
 }
 
+/* The list alone reads some 350 files, which takes longer than a sentence: a voice that is loaded stays. */
+static bool choose_voice(const char *voice)
+{
+    static char loaded[LIMIT_SPEECH_VOICE + 1];
+
+    if (*loaded && strcmp(voice, loaded) == 0)
+        return true;
+    *loaded = '\0';
+    if (!load_voice(voice))
+        return false;
+    snprintf(loaded, sizeof(loaded), "%s", voice);
+    return true;
+}
+
 static const char *version(void)
 {
     return espeak_Info(NULL);
 }
 
+/* Control characters become spaces: U+0001 begins a command (amplitude, pitch, echo), and some commands stay in force
+ * for the sentences of others. NULL: no memory. free() it. */
+static char *without_commands(const char *text)
+{
+    char *copy = strdup(text);
+
+    for (char *at = copy; at && *at; at++)
+        if ((unsigned char)*at < ' ')
+            *at = ' ';
+    return copy;
+}
+
 static const char *say(const struct worker_sentence *sentence, struct worker_samples *ret)
 {
+    char *text;
+    espeak_ERROR r;
+
     ret->rate = rate;
     if (!choose_voice(sentence->voice))
         return "espeak-ng cannot load this voice.";
     espeak_SetParameter(espeakRATE, (int)(WORDS_A_MINUTE * sentence->speed + 0.5), 0);
-    if (espeak_Synth(sentence->text, strlen(sentence->text) + 1, 0, POS_CHARACTER, 0, espeakCHARS_UTF8 | espeakENDPAUSE,
-                     NULL, ret) != EE_OK)
-        return "espeak-ng cannot speak this sentence.";
-    return NULL;
+    text = without_commands(sentence->text);
+    if (!text)
+        return "There is no memory for this sentence.";
+    r = espeak_Synth(text, strlen(text) + 1, 0, POS_CHARACTER, 0, espeakCHARS_UTF8 | espeakENDPAUSE, NULL, ret);
+    free(text);
+    return r == EE_OK ? NULL : "espeak-ng cannot speak this sentence.";
 }
 
 static void list(void (*add)(const char *voice))

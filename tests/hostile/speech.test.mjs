@@ -66,6 +66,29 @@ for (const [provider, voice] of [['espeak_local', 'en-us'], ['flite_local', 'kal
         assert.ok(most - before < 200_000, `${most - before} KiB more than the ${before} of the idle service`);
     });
 
+// espeak-ng obeys commands in a text: U+0001, a number, a letter (A amplitude, S speed, P pitch, R range, H echo, X, Y, F). Some of them last.
+test("commands to espeak-ng in one caller's text change nobody's voice", async (t) => {
+    const h = await startHearth({ t, settings: { 'speech.cache_mb': 0 } });
+    const attacker = await newKey(h), other = await newKey(h), voice = { provider: 'espeak_local', voice: 'en-us' };
+    const text = 'Please open the window and turn on the light.';
+    const spoken = async (call, words) => {
+        const { status, bytes } = await call('POST', '/sdk/tts', { text: words, ...voice, format: 'pcm' });
+        assert.equal(status, 200, words);
+        const samples = new Int16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+        return { n: samples.length, level: Math.sqrt(samples.reduce((sum, x) => sum + x * x, 0) / samples.length),
+            crossings: samples.reduce((n, x, i) => n + (x < 0 !== (samples[i - 1] ?? 0) < 0), 0) };
+    };
+    const about = (is, was, what) => assert.ok(Math.abs(is / was - 1) < 0.2, `${what}: ${is} after ${was}`);
+    const before = await spoken(other.call, text), worker = speechWorkers(h).map(({ pid }) => pid);
+    for (const commands of ['\u00010A', '\u0001400S\u000190P\u00010R', '\u000180H', '\u00014Y\u00019X\u000199F\u00011U', '\u0010\u0011\u001b\u007f\u0085']) {
+        const own = await spoken(attacker.call, `${commands} ${text}`), after = await spoken(other.call, text);
+        about(own.level, before.level, `level of ${JSON.stringify(commands)}`);
+        for (const of of ['n', 'level', 'crossings'])
+            about(after[of], before[of], `${of} after ${JSON.stringify(commands)}`);
+    }
+    assert.deepEqual(speechWorkers(h).map(({ pid }) => pid), worker);
+});
+
 // ---- the microphone ----
 
 const mic = fileMicrophone();
