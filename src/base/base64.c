@@ -119,6 +119,35 @@ static bool decode_last(const char *text, char *out, size_t n)
     return is_valid;
 }
 
+static void encode_three(const uint8_t *bytes, char *out)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    unsigned bits = (unsigned)bytes[0] << 16 | (unsigned)bytes[1] << 8 | bytes[2];
+
+    out[0] = alphabet[bits >> 18];
+    out[1] = alphabet[bits >> 12 & 0x3f];
+    out[2] = alphabet[bits >> 6 & 0x3f];
+    out[3] = alphabet[bits & 0x3f];
+}
+
+void base64_encode_data(struct buf *out, struct slice bytes)
+{
+    size_t size = sodium_base64_encoded_len(bytes.n, sodium_base64_VARIANT_ORIGINAL) - 1, n_last = bytes.n % 3;
+    char *to = buf_reserve(out, size);
+    uint8_t last[3] = { 0 };
+
+    if (!to || size == 0)
+        return;
+    for (size_t i = 0; i < bytes.n / 3; i++)
+        encode_three((const uint8_t *)bytes.p + 3 * i, to + 4 * i);
+    if (n_last > 0) {
+        memcpy(last, bytes.p + bytes.n - n_last, n_last);
+        encode_three(last, to + size - 4);
+        memset(to + size - (3 - n_last), '=', 3 - n_last);
+    }
+    out->n += size;
+}
+
 int base64_decode_into(struct slice text, char *out, size_t n)
 {
     unsigned known = LETTER;

@@ -44,15 +44,20 @@ static struct slice next_line(struct slice *text)
     return line;
 }
 
+static bool has_line_end(struct slice text)
+{
+    return text.n > 0 && (memchr(text.p, '\n', text.n) || memchr(text.p, '\r', text.n));
+}
+
 static void add_lines(struct buf *out, const char *prefix, struct slice text)
 {
-    bool has_more;
+    bool has_more = has_line_end(text); /* without one, no byte need be looked at: many events are one long line */
 
     do {
         size_t before = text.n;
-        struct slice line = next_line(&text);
+        struct slice line = has_more ? next_line(&text) : text;
 
-        has_more = before > line.n; /* a line end was found: a line follows, even if empty */
+        has_more = has_more && before > line.n; /* a line end was found: a line follows, even if empty */
         buf_add_str(out, prefix);
         buf_add_slice(out, line);
         buf_add_char(out, '\n');

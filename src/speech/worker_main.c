@@ -157,6 +157,7 @@ int main(void)
         why = "The worker cannot limit itself.";
     if (why || !send_hello())
         return why ? !send_failure(why) : 1;
+    worker_widen_pipe();
     while (goes_on && worker_read(&frame, sizeof(frame)) && frame.n_bytes <= sizeof(bytes) &&
            worker_read(bytes, frame.n_bytes))
         goes_on = take_frame(frame.kind, bytes, frame.n_bytes);

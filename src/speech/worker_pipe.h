@@ -13,3 +13,6 @@
 bool worker_read(void *to, size_t n);
 /* n: at most LIMIT_SPEECH_FRAME. */
 bool worker_send(uint32_t kind, const void *bytes, size_t n);
+/* Makes room for a usual sentence in the pipe to the service, as far as the system allows it: the worker is free before
+ * the service has read it. */
+void worker_widen_pipe(void);

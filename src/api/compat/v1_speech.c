@@ -155,7 +155,7 @@ static int push_delta(struct broadcast *b)
     int r;
 
     buf_init(&encoded, LIMIT_STREAM_PUSH);
-    base64_encode(&encoded, buf_slice(&b->audio));
+    base64_encode_data(&encoded, buf_slice(&b->audio));
     begin_event(b, &w, "speech.audio.delta");
     json_add_escaped(&w, "audio", buf_slice(&encoded));
     json_end(&w);

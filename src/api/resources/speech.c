@@ -185,7 +185,7 @@ static int push_chunk(struct narration *n, size_t i, uint32_t rate)
     int r;
 
     buf_init(&encoded, LIMIT_STREAM_PUSH);
-    base64_encode(&encoded, buf_slice(&n->audio));
+    base64_encode_data(&encoded, buf_slice(&n->audio));
     begin_data(n, &w);
     json_add_int(&w, "index", (int64_t)i);
     json_add_int(&w, "total", (int64_t)n->plan->sentences.n);

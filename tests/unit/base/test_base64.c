@@ -183,6 +183,42 @@ static void every_byte_survives(void **state)
     buf_clear(&back);
 }
 
+/* Of every length up to two groups more than the bytes of one table. */
+static void both_encoders_agree_about_any_bytes(void **state)
+{
+    char bytes[270];
+    struct buf text, data;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * 0x9d + (i >> 3));
+    buf_init(&text, 1000);
+    buf_init(&data, 1000);
+    for (size_t n = 0; n <= sizeof(bytes); n++) {
+        base64_encode(&text, (struct slice){ bytes + sizeof(bytes) - n, n });
+        base64_encode_data(&data, (struct slice){ bytes + sizeof(bytes) - n, n });
+        assert_string_equal(buf_str(&data), buf_str(&text));
+        buf_reset(&text);
+        buf_reset(&data);
+    }
+    buf_clear(&text);
+    buf_clear(&data);
+}
+
+static void data_above_the_maximum_adds_nothing(void **state)
+{
+    struct buf b;
+
+    buf_init(&b, 7);
+    base64_encode_data(&b, SLICE_LIT("four"));
+    assert_true(b.overflowed);
+    assert_int_equal(b.n, 0);
+    buf_clear(&b);
+    buf_init(&b, 8);
+    base64_encode_data(&b, SLICE_LIT("four"));
+    assert_string_equal(buf_str(&b), "Zm91cg==");
+    buf_clear(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +230,8 @@ int main(void)
         cmocka_unit_test(both_decoders_agree_about_any_text),
         cmocka_unit_test(the_result_is_appended_up_to_the_maximum),
         cmocka_unit_test(every_byte_survives),
+        cmocka_unit_test(both_encoders_agree_about_any_bytes),
+        cmocka_unit_test(data_above_the_maximum_adds_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
