@@ -1,5 +1,6 @@
 // Speech: the first audio of /sdk/tts/stream with warm workers, the share of real time, eight at once; recordings to text, their share of real time and
-// the worker's memory; beside the engines' own programs in the same run (Debian: espeak-ng, flite, pocketsphinx).
+// the worker's memory; beside the engines' own programs in the same run (Debian: espeak-ng, flite, pocketsphinx), and the first audio of espeak-ng beside the bare
+// library, kept warm, which shows what of the slowest percent is the machine's own noise.
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -7,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { speechWorkers } from '../tests/api/kit.mjs';
 import { emit, median, quantile } from './lib/measure.mjs';
-import { bench, diskFolder, hearth } from './lib/programs.mjs';
+import { atEnd, bench, buildFolder, diskFolder, hearth } from './lib/programs.mjs';
 
 const rounds = 5, firsts = 200;
 const sentences = ['Please open the window and turn on the light.', 'It is a fine day in the north of the country, and nobody is in a hurry.', 'The invoice is in the queue, where it has been since Monday.',
@@ -15,7 +16,7 @@ const sentences = ['Please open the window and turn on the light.', 'It is a fin
 let n = 0;
 const text = () => `Number ${++n}. ${sentences.join(' ')}`;      // never the same twice
 const engines = [
-    { name: 'espeak-ng', provider: 'espeak_local', voice: 'en-us', target: 10, program: (words) => ['espeak-ng', ['-v', 'en-us', '--stdout', words]] },
+    { name: 'espeak-ng', provider: 'espeak_local', voice: 'en-us', target: 10, library: true, program: (words) => ['espeak-ng', ['-v', 'en-us', '--stdout', words]] },
     { name: 'flite', provider: 'flite_local', voice: 'rms', target: 130, program: (words) => ['flite', ['-voice', 'rms', '-t', words, '-o', '/dev/null']] },
 ];
 
@@ -53,17 +54,47 @@ const hasProgram = (name) => spawnSync('which', [name]).status === 0;
 const secondsOf = (wav) => wav.readUInt32LE(40) / wav.readUInt32LE(28);
 const timed = async (what) => { const began = performance.now(); return [await what(), performance.now() - began]; };
 
-async function measureFirst(url, key, { name, provider, voice, target, program }) {
-    const ours = [], theirs = [], isThere = hasProgram(name);
+// bench/espeak.c: milliseconds until it has spoken a sentence.
+function bareLibrary(voice) {
+    const child = spawn(join(buildFolder, 'bench/bench_espeak'), [voice], { stdio: ['pipe', 'pipe', 'inherit'] });
+    let done, n = 0, nWanted = Infinity;
+    atEnd(() => child.stdin.end());
+    child.stdout.on('data', (piece) => {
+        if (n === 0)
+            nWanted = 4 + piece.readUInt32LE(0);
+        n += piece.length;
+        if (n < nWanted)
+            return;
+        n = 0;
+        done();
+    });
+    return (words) => {
+        const began = performance.now();
+        return new Promise((fulfil, fail) => {
+            child.once('error', fail).once('exit', fail);
+            done = () => { child.removeAllListeners('exit').removeAllListeners('error'); fulfil(performance.now() - began); };
+            child.stdin.write(`${words}\n`);
+        });
+    };
+}
+
+// The first chunk is the first sentence: the sentences take turns, all sides speak the same.
+async function measureFirst(url, key, { name, provider, voice, target, program, library }) {
+    const ours = [], sides = [];
+    if (hasProgram(name))
+        sides.push({ peer: `${name}, the program`, ms: [], say: async (first, rest) => (await ran(program(`${first} ${rest}`))).first });
+    if (library)
+        sides.push({ peer: `${name}, the library`, ms: [], say: bareLibrary(voice) });
     for (let i = 0; i < firsts; i++) {
-        const words = `${sentences[0]} ${++n}.`;
-        ours.push(await firstAudio(url, key, { text: words, provider, voice }));
-        if (isThere)
-            theirs.push((await ran(program(words))).first);
+        const first = sentences[i % sentences.length], rest = `${++n}.`;
+        ours.push(await firstAudio(url, key, { text: `${first} ${rest}`, provider, voice }));
+        for (const side of sides)
+            side.ms.push(await side.say(first, rest));
     }
-    const beside = (of) => (isThere ? { peer: [of(theirs)], peer_name: `${name}, the program` } : {});
-    emit({ what: `${name}: first audio of a stream, median`, unit: 'ms', better: 'less', hearth: [median(ours)], ...beside(median), target: { of: 'value', at: target } });
-    emit({ what: `${name}: first audio of a stream, 99 %`, unit: 'ms', better: 'less', hearth: [quantile(ours, 0.99)], ...beside((all) => quantile(all, 0.99)), target: { of: 'value', at: target } });
+    for (const { peer, ms } of sides.length ? sides : [{}])
+        for (const [which, of] of [['median', median], ['99 %', (all) => quantile(all, 0.99)]])
+            emit({ what: `${name}: first audio of a stream, ${which}`, unit: 'ms', better: 'less', hearth: [of(ours)], ...(ms ? { peer: [of(ms)], peer_name: peer } : {}),
+                target: { of: 'value', at: target } });
 }
 
 async function measureWhole(ask, { name, program }) {

@@ -94,7 +94,7 @@ build_release() {
 build_benches() {
     build_release
     enter release
-    compile release bench/bench_claim bench/bench_postgres bench/bench_stamp bench/bench_stream bench/bench_lexical bench/bench_vector
+    compile release bench/bench_claim bench/bench_postgres bench/bench_stamp bench/bench_stream bench/bench_lexical bench/bench_vector bench/bench_espeak
     leave
 }
 
