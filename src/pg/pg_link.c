@@ -63,10 +63,11 @@ static uint64_t loose_bytes(const struct pg_link *l)
     return n > n_rows ? n - n_rows : 0;
 }
 
-static int check_loose(const struct pg_link *l, struct err *e)
+static int check_loose(struct pg_link *l, struct err *e)
 {
     if (loose_bytes(l) <= l->max_loose)
         return 0;
+    l->is_flooded = true;
     return err_set(e, -EIO, "STORE_FAILED", "PostgreSQL: it sent more than %zu bytes that are no whole row",
                    l->max_loose);
 }
@@ -180,6 +181,11 @@ bool pg_link_is_dead(const struct pg_link *l)
 int pg_link_pid(const struct pg_link *l)
 {
     return PQbackendPID(l->conn);
+}
+
+bool pg_link_is_flooded(const struct pg_link *l)
+{
+    return l->is_flooded;
 }
 
 bool pg_link_is_broken(const struct pg_link *l)

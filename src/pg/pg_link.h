@@ -54,6 +54,8 @@ int pg_link_run_all(struct pg_link *l, const struct net_wait *wait, const struct
 int pg_link_pid(const struct pg_link *l);
 bool pg_link_is_broken(const struct pg_link *l);
 bool pg_link_is_dead(const struct pg_link *l); /* broken because the server is gone */
+/* Broken because a row, or what is no row, was larger than this connection may read. */
+bool pg_link_is_flooded(const struct pg_link *l);
 /* Whether an idle connection still has its server: reads, without waiting, what the server sent meanwhile. */
 bool pg_link_is_alive(struct pg_link *l);
 /* One row may have this many bytes; before: LIMIT_STORE_LOOSE_BYTES. */

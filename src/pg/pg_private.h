@@ -22,6 +22,7 @@ struct pg_link {
     size_t max_loose;
     char sqlstate[PG_SQLSTATE_SIZE]; /* of the last refusal; "": none */
     bool is_broken;
+    bool is_flooded;                 /* broken by more than max_loose bytes that are no whole row */
     bool is_pooled;                  /* a pooler passes statements to changing servers: nothing is prepared */
     uint64_t prepared[PREPARED_MAX]; /* hashes of the texts that the server has */
     size_t n_prepared;

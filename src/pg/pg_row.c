@@ -38,13 +38,21 @@ static int check_columns(const struct pg_row *row, const struct pg_statement *st
     return 0;
 }
 
+size_t pg_row_size(const struct pg_row *row)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < PQnfields(result_of(row)); i++)
+        n += (size_t)PQgetlength(result_of(row), 0, i);
+    return n;
+}
+
 int pg_row_take(const struct pg_row *row, const struct pg_statement *st, struct pg_tally *tally, struct err *e)
 {
     size_t max_bytes = st->max_bytes ? st->max_bytes : LIMIT_STORE_REPLY;
     int r = st->on_row ? check_columns(row, st, e) : 0;
 
-    for (int i = 0; i < PQnfields(result_of(row)); i++)
-        tally->n_bytes += (size_t)PQgetlength(result_of(row), 0, i);
+    tally->n_bytes += pg_row_size(row);
     if (r == 0 && ++tally->n_rows > MAX(st->max_rows, (size_t)1))
         r = pg_fault(e, "it has more rows than the %zu that were asked for", st->max_rows);
     if (r == 0 && tally->n_bytes > max_bytes)

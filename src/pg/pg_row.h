@@ -20,6 +20,8 @@ int pg_row_take(const struct pg_row *row, const struct pg_statement *st, struct 
                 struct err *e) MUST_CHECK;
 
 bool pg_row_is_null(const struct pg_row *row, int column);
+/* Bytes of all columns. */
+size_t pg_row_size(const struct pg_row *row);
 /* Valid UTF-8 of at most max bytes, ended by a NUL that n does not count; NULL is an error. */
 int pg_row_text(const struct pg_row *row, int column, size_t max, struct slice *ret, struct err *e) MUST_CHECK;
 /* A whole number from min to max. */

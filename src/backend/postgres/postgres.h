@@ -98,30 +98,33 @@ int postgres_read_one(struct postgres_reader *reader, const struct pg_row *row, 
 /* JSON as jsonb prints it, without the blanks outside strings. */
 char *postgres_compact_json(struct arena *a, struct slice json);
 
+/* The first column of a statement's rows, each at most max_bytes. */
+struct postgres_texts {
+    struct arena *arena;
+    const char **items; /* room for n_before + max_rows is the caller's */
+    size_t n, n_before; /* n_before: that were there already; a repeated statement adds its rows once */
+    size_t max_bytes;
+};
+/* Makes the call read into texts. */
+void postgres_read_texts(struct postgres_call *c, struct postgres_texts *texts, size_t max_rows);
+
 /* postgres_oversize.c: of these rows, those that are too large to be read become failed, as work that no machine may
  * try again. */
-struct postgres_ids {
-    const char **items;
-    size_t n;
-    struct arena *arena;
-};
 int postgres_set_oversize_aside(struct postgres *pg, struct postgres_table *t, const struct backend_claim *as,
-                                const struct postgres_ids *ids, struct arena *a, size_t *ret_n,
+                                const struct postgres_texts *ids, struct arena *a, size_t *ret_n,
                                 struct err *e) MUST_CHECK;
+/* Which of these rows are too large to be read, the first LIMIT_BACKEND_SET_ASIDE of them. */
+int postgres_find_oversize(struct postgres *pg, struct postgres_table *t, const struct postgres_texts *ids,
+                           struct postgres_texts *ret, struct err *e) MUST_CHECK;
 
 /* postgres_rows.c. app_id NULL: rows of any app. */
 /* -ENOENT UNKNOWN_TABLE when the table was never set up. */
 int postgres_find_table(struct postgres *pg, const char *name, struct postgres_table **ret, struct err *e) MUST_CHECK;
 int postgres_table_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n,
                          struct err *e) MUST_CHECK;
-/* Adds the names that a template of a query without parameters gives (postgres_table.h), at most LIMIT_ITEMS_DEFAULT; a
- * repeated statement adds them once. table: what is missing when there is no such table; NULL: any. */
-struct postgres_names {
-    struct arena *arena;
-    const char **items; /* room for them is the caller's */
-    size_t n, n_before; /* n_before: that were there already */
-};
-int postgres_read_names(struct postgres *pg, const char *sql, const char *table, struct postgres_names *names,
+/* Adds the names that a template of a query without parameters gives (postgres_table.h), at most LIMIT_ITEMS_DEFAULT.
+ * table: what is missing when there is no such table; NULL: any. */
+int postgres_read_names(struct postgres *pg, const char *sql, const char *table, struct postgres_texts *names,
                         struct err *e) MUST_CHECK;
 int postgres_read_row(struct postgres *pg, struct postgres_table *t, const char *id, const char *app_id,
                       struct arena *a, struct backend_row *ret, struct err *e) MUST_CHECK;

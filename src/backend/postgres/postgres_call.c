@@ -17,6 +17,7 @@ struct attempt {
     char sqlstate[8]; /* "": not refused */
     bool is_broken;   /* the connection broke while the statement was under way */
     bool was_sent;
+    bool is_flooded; /* a row was too large to be read */
     int r;
 };
 
@@ -48,6 +49,7 @@ static void run(struct postgres *pg, struct postgres_call *c, const struct net_w
     at->was_sent = true;
     at->r = pg_link_run(link, wait, &st, &at->why);
     at->is_broken = at->r < 0 && pg_link_is_dead(link);
+    at->is_flooded = at->r < 0 && pg_link_is_flooded(link);
     if (at->r < 0 && !at->is_broken)
         snprintf(at->sqlstate, sizeof(at->sqlstate), "%s", pg_link_sqlstate(link));
     postgres_pool_give(pg->pool, &link);
@@ -88,6 +90,8 @@ static int refuse(const struct postgres_call *c, const struct net_wait *wait, co
         return c->refuse(c, at->sqlstate, &at->why, e);
     if (at->sqlstate[0])
         return refusals_sqlstate(at->sqlstate, c->table, &at->why, e);
+    if (at->is_flooded)
+        return err_set(e, -E2BIG, at->why.code, "%s", at->why.text);
     if (at->r != -ECANCELED && (at->is_broken || is_over(wait)))
         return refuse_unheard(c, wait, at, e);
     if (e)

@@ -89,11 +89,44 @@ static int take_row(void *arg, const struct pg_row *row, struct err *e)
     reader->is_full = reader->n_bytes > LIMIT_REPLY;
     if (reader->is_full)
         return 0;
+    if (pg_row_size(row) > LIMIT_BACKEND_ROW_BYTES)
+        return err_set(e, -E2BIG, "STORE_FAILED", "PostgreSQL: a row has more than %d bytes", LIMIT_BACKEND_ROW_BYTES);
     r = postgres_read_one(reader, row, next_row(reader), e);
     if (r == 0)
         reader->rows.n++;
     return r;
 }
+
+/* --- texts --- */
+
+static int take_text(void *arg, const struct pg_row *row, struct err *e)
+{
+    struct postgres_texts *texts = arg;
+    struct slice text = SLICE_LIT("");
+    int r = pg_row_text(row, 0, texts->max_bytes, &text, e);
+
+    if (r == 0)
+        texts->items[texts->n++] = arena_slicedup(texts->arena, text);
+    return r;
+}
+
+static void forget_texts(void *arg)
+{
+    struct postgres_texts *texts = arg;
+
+    texts->n = texts->n_before;
+}
+
+void postgres_read_texts(struct postgres_call *c, struct postgres_texts *texts, size_t max_rows)
+{
+    c->n_columns = 1;
+    c->max_rows = max_rows;
+    c->on_row = take_text;
+    c->on_begin = forget_texts;
+    c->arg = texts;
+}
+
+/* --- rows --- */
 
 static void begin(void *arg)
 {

@@ -167,36 +167,17 @@ static int read_claimable(const struct claimable *q, struct backend_rows *ret, s
     return r;
 }
 
-static int take_id(void *arg, const struct pg_row *row, struct err *e)
-{
-    struct postgres_ids *ids = arg;
-    struct slice text = SLICE_LIT("");
-    int r = pg_row_text(row, 0, UUID_SIZE, &text, e);
-
-    if (r == 0)
-        ids->items[ids->n++] = arena_slicedup(ids->arena, text);
-    return r;
-}
-
-static void forget_ids(void *arg)
-{
-    ((struct postgres_ids *)arg)->n = 0;
-}
-
 /* 1: rows that made the list unreadable are work no more. */
 static int set_oversize_aside(const struct claimable *q, struct err *e)
 {
-    struct postgres_ids ids = { .items = arena_array(q->arena, (size_t)q->limit + 1, sizeof(*ids.items)),
-                                .arena = q->arena };
+    struct postgres_texts ids = { .items = arena_array(q->arena, (size_t)q->limit + 1, sizeof(*ids.items)),
+                                  .arena = q->arena,
+                                  .max_bytes = UUID_LEN };
     struct postgres_call c = call_of(q);
     size_t n = 0;
     int r;
 
-    c.n_columns = 1;
-    c.max_rows = (size_t)q->limit;
-    c.on_row = take_id;
-    c.on_begin = forget_ids;
-    c.arg = &ids;
+    postgres_read_texts(&c, &ids, (size_t)q->limit);
     r = postgres_call_on(q->pg, q->table, q->before ? older_ids_sql : newest_ids_sql, &c, e);
     if (r == 0)
         r = postgres_set_oversize_aside(q->pg, q->table, q->as, &ids, q->arena, &n, e);
@@ -214,7 +195,7 @@ int postgres_claimable(struct backend *b, const char *table, const struct backen
     if (r < 0)
         return r;
     r = read_claimable(&q, ret, &why);
-    if ((r == -E2BIG || r == -EIO) && set_oversize_aside(&q, NULL) == 1)
+    if (r == -E2BIG && set_oversize_aside(&q, NULL) == 1)
         return read_claimable(&q, ret, e);
     if (r < 0 && e)
         *e = why;

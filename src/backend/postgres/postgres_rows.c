@@ -45,44 +45,23 @@ int postgres_find_table(struct postgres *pg, const char *name, struct postgres_t
     return 0;
 }
 
-static int take_name(void *arg, const struct pg_row *row, struct err *e)
-{
-    struct postgres_names *names = arg;
-    struct slice text = SLICE_LIT("");
-    int r = pg_row_text(row, 0, LIMIT_TABLE_NAME, &text, e);
-
-    if (r == 0)
-        names->items[names->n++] = arena_slicedup(names->arena, text);
-    return r;
-}
-
-static void forget_names(void *arg)
-{
-    struct postgres_names *names = arg;
-
-    names->n = names->n_before;
-}
-
-int postgres_read_names(struct postgres *pg, const char *sql, const char *table, struct postgres_names *names,
+int postgres_read_names(struct postgres *pg, const char *sql, const char *table, struct postgres_texts *names,
                         struct err *e)
 {
     struct postgres_call c = {
         .sql = postgres_sql(postgres_table_activities(pg->tables), sql),
         .table = table,
         .repeat = POSTGRES_REPEATABLE,
-        .n_columns = 1,
-        .max_rows = LIMIT_ITEMS_DEFAULT,
-        .on_row = take_name,
-        .on_begin = forget_names,
-        .arg = names,
     };
 
+    names->max_bytes = LIMIT_TABLE_NAME;
+    postgres_read_texts(&c, names, LIMIT_ITEMS_DEFAULT);
     return postgres_call(pg, &c, e);
 }
 
 int postgres_table_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
 {
-    struct postgres_names names = { .arena = a, .items = arena_array(a, LIMIT_ITEMS_DEFAULT, sizeof(*names.items)) };
+    struct postgres_texts names = { .arena = a, .items = arena_array(a, LIMIT_ITEMS_DEFAULT, sizeof(*names.items)) };
     int r =
         postgres_read_names(pg, "SELECT name FROM {tables} ORDER BY name COLLATE \"C\" LIMIT 10000", NULL, &names, e);
 
@@ -158,46 +137,102 @@ int postgres_get(struct backend *b, const char *table, const char *id, const cha
 /* --- lists --- */
 
 /* A separate statement for each case, so that each case has its index. $1 app, $2 status, $5 user. */
-static const char *list_sql(const struct backend_query *q)
+#define LIST(columns, where)                                                                                           \
+    "SELECT " columns " FROM {table}" where " ORDER BY created_at DESC, seq DESC LIMIT $3::bigint OFFSET $4::bigint"
+#define LISTS(columns)                                                                                                 \
+    {                                                                                                                  \
+        .of_all = LIST(columns, ""), .of_app = LIST(columns, " WHERE app_id = $1"),                                    \
+        .of_status = LIST(columns, " WHERE status = $2"),                                                              \
+        .of_both = LIST(columns, " WHERE status = $2 AND app_id = $1"),                                                \
+        .of_user = LIST(columns, " WHERE user_id = $5::uuid AND ($1::text IS NULL OR app_id = $1)"                     \
+                                 " AND ($2::text IS NULL OR status = $2)"),                                            \
+    }
+
+struct lists {
+    const char *of_all, *of_app, *of_status, *of_both, *of_user;
+};
+static const struct lists whole_lists = LISTS("{columns}"), id_lists = LISTS("id::text"),
+                          bounded_lists = LISTS("{bounded}");
+
+static const char *list_sql(const struct lists *of, const struct backend_query *q)
 {
-#define LIST(where)                                                                                                    \
-    "SELECT {columns} FROM {table}" where " ORDER BY created_at DESC, seq DESC LIMIT $3::bigint OFFSET $4::bigint"
-    static const char of_all[] = LIST("");
-    static const char of_app[] = LIST(" WHERE app_id = $1");
-    static const char of_status[] = LIST(" WHERE status = $2");
-    static const char of_both[] = LIST(" WHERE status = $2 AND app_id = $1");
-
-    static const char of_user[] = LIST(" WHERE user_id = $5::uuid AND ($1::text IS NULL OR app_id = $1)"
-                                       " AND ($2::text IS NULL OR status = $2)");
-
     if (q->user_id)
-        return of_user;
+        return of->of_user;
     if (q->app_id)
-        return q->status ? of_both : of_app;
-    return q->status ? of_status : of_all;
+        return q->status ? of->of_both : of->of_app;
+    return q->status ? of->of_status : of->of_all;
+}
+
+struct list {
+    struct postgres *pg;
+    struct postgres_table *table;
+    const struct backend_query *query;
+    struct arena *arena;
+    size_t limit;
+};
+
+/* oversize NULL: every row is read whole. */
+static struct postgres_call list_call(const struct list *l, const struct postgres_texts *oversize)
+{
+    const struct backend_query *q = l->query;
+    struct arena *a = l->arena;
+
+    return (struct postgres_call){ .params = { q->app_id, q->status, postgres_number(a, (int64_t)l->limit),
+                                               postgres_number(a, MAX(q->offset, 0)), q->user_id,
+                                               oversize ? postgres_array(a, oversize->items, oversize->n) : NULL },
+                                   .n_params = oversize ? 6 : 5,
+                                   .repeat = POSTGRES_REPEATABLE };
+}
+
+static int read_list(const struct list *l, const struct postgres_texts *oversize, struct backend_rows *ret,
+                     struct err *e)
+{
+    const struct lists *of = oversize ? &bounded_lists : &whole_lists;
+    struct postgres_call c = list_call(l, oversize);
+    struct postgres_reader reader;
+    int r;
+
+    postgres_read_into(&c, &reader, postgres_table_name(l->table), l->arena, l->limit);
+    r = postgres_call_on(l->pg, l->table, list_sql(of, l->query), &c, e);
+    if (r == 0 && reader.is_full)
+        r = refusals_list_too_large(e);
+    if (r == 0)
+        *ret = reader.rows;
+    return r;
+}
+
+/* Which rows made the list unreadable. */
+static int find_oversize(const struct list *l, struct postgres_texts *ret, struct err *e)
+{
+    struct postgres_texts ids = { .items = arena_array(l->arena, l->limit + 1, sizeof(*ids.items)),
+                                  .arena = l->arena,
+                                  .max_bytes = UUID_LEN };
+    struct postgres_call c = list_call(l, NULL);
+    int r;
+
+    postgres_read_texts(&c, &ids, l->limit);
+    r = postgres_call_on(l->pg, l->table, list_sql(&id_lists, l->query), &c, e);
+    return r < 0 ? r : postgres_find_oversize(l->pg, l->table, &ids, ret, e);
 }
 
 int postgres_list(struct backend *b, const struct backend_query *q, struct arena *a, struct backend_rows *ret,
                   struct err *e)
 {
-    int64_t limit = q->limit > 0 ? MIN(q->limit, LIMIT_LIST) : LIMIT_LIST_DEFAULT;
-    struct postgres *pg = postgres_of(b);
-    struct postgres_call c = { .params = { q->app_id, q->status, postgres_number(a, limit),
-                                           postgres_number(a, MAX(q->offset, 0)), q->user_id },
-                               .n_params = q->user_id ? 5 : 4,
-                               .repeat = POSTGRES_REPEATABLE };
-    struct postgres_reader reader;
-    struct postgres_table *t;
-    int r = postgres_find_table(pg, q->table, &t, e);
+    struct list l = { .pg = postgres_of(b),
+                      .query = q,
+                      .arena = a,
+                      .limit = (size_t)(q->limit > 0 ? MIN(q->limit, LIMIT_LIST) : LIMIT_LIST_DEFAULT) };
+    struct postgres_texts oversize;
+    struct err why = { 0 };
+    int r = postgres_find_table(l.pg, q->table, &l.table, e);
 
     if (r < 0)
         return r;
-    postgres_read_into(&c, &reader, postgres_table_name(t), a, LIMIT_LIST);
-    r = postgres_call_on(pg, t, list_sql(q), &c, e);
-    if (r == 0 && reader.is_full)
-        r = refusals_list_too_large(e);
-    if (r == 0)
-        *ret = reader.rows;
+    r = read_list(&l, NULL, ret, &why);
+    if (r == -E2BIG && find_oversize(&l, &oversize, NULL) == 0 && oversize.n > 0)
+        return read_list(&l, &oversize, ret, e);
+    if (r < 0 && e)
+        *e = why;
     return r;
 }
 

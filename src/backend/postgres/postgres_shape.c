@@ -196,7 +196,7 @@ static int compare_names(const void *a, const void *b)
 
 int postgres_published_names(struct postgres *pg, struct arena *a, const char ***ret, size_t *ret_n, struct err *e)
 {
-    struct postgres_names names = { .arena = a };
+    struct postgres_texts names = { .arena = a };
     const char **work = NULL;
     struct err why = { 0 };
     int r = postgres_table_names(pg, a, &work, &names.n_before, e);

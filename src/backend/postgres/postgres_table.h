@@ -4,9 +4,10 @@
  * schema and name, {name} the name as a literal, {index} the beginning of the names of its indexes, {activities},
  * {deletions}, {tables}, {presence} and {schema} the quoted tables of the backend, {outbox} and {outbox_triggers} the
  * SQL of postgres_outbox_schema.h, {fn} the beginning of the names of its functions, {role} the role that gets rights,
- * {now} the database's clock, {columns} the columns of struct backend_row as text, {record} the same of the row `o` as
- * a JSON object, {statuses}, {claimable} and {leased} the quoted words of status.h, {max_...} limits. Every identifier
- * is quoted: any name that PostgreSQL takes is one. Tables live until postgres_tables_free().
+ * {now} the database's clock, {columns} the columns of struct backend_row as text, {bounded} the same, but of the rows
+ * in $6 (an array of ids) without what may be too large to be read, {record} the columns of the row `o` as a JSON
+ * object, {statuses}, {claimable} and {leased} the quoted words of status.h, {max_...} limits. Every identifier is
+ * quoted: any name that PostgreSQL takes is one. Tables live until postgres_tables_free().
  *
  *     t = postgres_table_of(tables, "sales.orders");
  *     sql = postgres_sql(t, "SELECT {columns} FROM {table} WHERE id = $1::uuid");
@@ -14,6 +15,9 @@
 #pragma once
 
 #include "backend/backend.h"
+
+/* Shown as the error of a row that is too large to be read. */
+#define POSTGRES_OVERSIZE_WHY "A column of the row is too large to be read; make it smaller and replay the row."
 
 struct postgres_table;
 struct postgres_tables;

@@ -47,6 +47,8 @@ struct world {
     size_t n_runs;
 };
 
+enum { OTHERS_MAX = 8 };
+
 struct machine {
     struct machine *next;
     struct world *world;
@@ -60,9 +62,10 @@ struct machine {
     struct tasks *tasks;
     bool is_started;
     struct task_handler handlers[4];
-    struct task_listener listener; /* changed before the start, or followed by tasks_listeners_changed() */
-    struct task_listener other;    /* of a second app; app_id NULL: none */
-    atomic_bool is_deaf;           /* no app listens */
+    struct task_listener listener;           /* changed before the start, or followed by tasks_listeners_changed() */
+    struct task_listener others[OTHERS_MAX]; /* of more apps */
+    size_t n_others;
+    atomic_bool is_deaf;         /* no app listens */
     atomic_bool holds_read;      /* the next read of the listeners returns what it has read when read_ends is posted */
     sem_t read_holds, read_ends; /* set up by the test that sets holds_read */
     atomic_int start_result;     /* the runner's result for a start; 0: it starts */
@@ -188,11 +191,11 @@ static inline int machine_listeners(void *arg, struct arena *a, struct task_list
 {
     struct machine *m = arg;
 
-    struct task_listener *copies = arena_array(a, 2, sizeof(*copies));
+    struct task_listener *copies = arena_array(a, 1 + OTHERS_MAX, sizeof(*copies));
 
     copies[0] = m->listener;
-    copies[1] = m->other;
-    *ret = (struct task_listeners){ copies, atomic_load(&m->is_deaf) ? 0 : m->other.app_id ? 2 : 1 };
+    memcpy(&copies[1], m->others, m->n_others * sizeof(*copies));
+    *ret = (struct task_listeners){ copies, atomic_load(&m->is_deaf) ? 0 : 1 + m->n_others };
     if (atomic_exchange(&m->holds_read, false)) {
         sem_post(&m->read_holds);
         machine_wait(&m->read_ends);

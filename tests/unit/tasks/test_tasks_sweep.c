@@ -12,9 +12,10 @@ static struct machine *machine_of_two_apps(struct world *w)
     static const char *const one_row[] = { "tasks.recovery_rows=1", NULL };
     struct machine *m = machine_open(w, "lin-a", one_row);
 
-    m->other = m->listener;
-    m->other.app_id = OTHER_APP;
-    m->other.app_name = "other";
+    m->others[0] = m->listener;
+    m->others[0].app_id = OTHER_APP;
+    m->others[0].app_name = "other";
+    m->n_others = 1;
     assert_int_equal(m->backend->ops->ensure_table(m->backend, TABLE, NULL), 0);
     return m;
 }
