@@ -10,6 +10,7 @@
 
 enum {
     DEFAULT_POLL_MS = 50,
+    PUBLISHED_MS = 10000,
     PAUSE_MIN_MS = 20,
     PAUSE_MAX_MS = 5000,
     PAUSE_STEP_MS = 10,
@@ -210,6 +211,23 @@ static bool set_why(struct postgres_events *ev, const char *why)
     return is_new;
 }
 
+static void warn_unpublished(struct postgres_events *ev, const char *note)
+{
+    receivers_fault(ev->receivers, note);
+    log_warn("backend", NULL, "changes of a table are found by the sweep only: %s", LOG_Q(note));
+}
+
+bool follow_note_unpublished(struct follower *f, const char *note)
+{
+    bool is_new = set_why(f->ev, note);
+
+    if (is_new && *note)
+        warn_unpublished(f->ev, note);
+    else if (is_new)
+        log_info("backend", NULL, "every table with work is in the publication %s_events again", f->ev->abbr);
+    return is_new;
+}
+
 /* Told once for each change of source or reason. */
 static void set_source(struct follower *f, const struct follow_source *source, const char *why)
 {
@@ -222,13 +240,14 @@ static void set_source(struct follower *f, const struct follow_source *source, c
     status->is_logical = source->is_logical;
     snprintf(status->why, sizeof(status->why), "%s", why);
     pthread_mutex_unlock(&f->ev->lock);
-    if (is_new)
+    if (is_new && source->is_logical && *why)
+        warn_unpublished(f->ev, why);
+    else if (is_new)
         log_info("backend", NULL, "the events of PostgreSQL come from %s%s%s",
                  source->is_logical ? "its logical stream" : "the outbox", *why ? ": " : "", *why ? LOG_Q(why) : "");
 }
 
-/* What the stream lacks is told; a table that is not published is a reason against it only where there is a choice. */
-static int find_lack(struct follower *f, struct arena *a, const char **ret_lack, const char **ret_note, struct err *e)
+int follow_find_lack(struct follower *f, struct arena *a, const char **ret_lack, const char **ret_note, struct err *e)
 {
     const struct net_wait wait = follow_wait(f->ev, FOLLOW_OPERATION_MS);
     const char *table = NULL;
@@ -237,9 +256,11 @@ static int find_lack(struct follower *f, struct arena *a, const char **ret_lack,
     *ret_note = "";
     if (r < 0 || !table)
         return r;
-    table =
-        arena_printf(a, "the publication %s_events lacks the table %s with its whole old rows: `hearth backend setup`",
-                     f->ev->abbr, table);
+    table = arena_printf(a,
+                         "the publication %1$s_events lacks the table %2$s with its whole old rows: `hearth backend"
+                         " setup`, or ALTER TABLE %2$s REPLICA IDENTITY FULL; ALTER PUBLICATION \"%1$s_events\" ADD"
+                         " TABLE %2$s",
+                         f->ev->abbr, table);
     if (f->ev->config.mode == POSTGRES_EVENTS_AUTO && !*ret_lack)
         *ret_lack = table;
     *ret_note = table;
@@ -250,7 +271,7 @@ static int begin_logical(struct follower *f, struct arena *a, const char **ret_l
 {
     const char *note = "";
     struct err why = { 0 };
-    int r = find_lack(f, a, ret_lack, &note, e);
+    int r = follow_find_lack(f, a, ret_lack, &note, e);
 
     if (r < 0 || *ret_lack)
         return r;
@@ -418,6 +439,7 @@ int postgres_events_open(const struct postgres_events_config *c, struct postgres
     ev->config = *c;
     ev->config.abbr = ev->abbr = xstrdup(c->abbr);
     ev->poll_ms = c->poll_ms > 0 ? c->poll_ms : DEFAULT_POLL_MS;
+    ev->published_ms = c->published_ms > 0 ? c->published_ms : PUBLISHED_MS;
     snprintf(ev->changes, sizeof(ev->changes), "%s_events", c->abbr);
     snprintf(ev->broadcasts, sizeof(ev->broadcasts), "%s_broadcast", c->abbr);
     ev->receivers = receivers_new();

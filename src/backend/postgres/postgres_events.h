@@ -31,7 +31,8 @@ enum postgres_events_mode postgres_events_mode_of(const char *name);
 struct postgres_events_config {
     const char *abbr; /* copied */
     enum postgres_events_mode mode;
-    int poll_ms; /* between two looks while transactions of others are open; 0: 50 */
+    int poll_ms;      /* between two looks while transactions of others are open; 0: 50 */
+    int published_ms; /* between two looks at the tables of the publication, while the stream is read; 0: 10,000 */
     /* A session of its own, not through a transaction pooler; is_replication: with replication=database. Called on the
      * thread of the events. Errors of pg_link_open(). */
     int (*connect)(void *arg, bool is_replication, const struct net_wait *wait, struct pg_link **ret, struct err *e);

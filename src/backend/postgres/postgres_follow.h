@@ -18,7 +18,7 @@ enum { FOLLOW_OPERATION_MS = 20000, FOLLOW_DEEP_MS = 1000, FOLLOW_CHANNEL_CHARS 
 struct postgres_events {
     struct postgres_events_config config;
     char *abbr; /* owned */
-    int poll_ms;
+    int poll_ms, published_ms;
     char changes[FOLLOW_CHANNEL_CHARS], broadcasts[FOLLOW_CHANNEL_CHARS]; /* channels of notifications */
     pthread_t thread;
     atomic_bool is_stopping;
@@ -54,7 +54,7 @@ struct follower {
     uint64_t unrecorded_xid;         /* transactions before it may have changes that are not in the outbox; 0: none */
     uint64_t oldest;                 /* of the last look */
     size_t n_delivered;              /* changes of the range that is being delivered */
-    int64_t last_change_ms, next_prune_ms, next_want_ms;
+    int64_t last_change_ms, next_prune_ms, next_want_ms, next_published_ms;
 };
 
 struct follow_source {
@@ -73,6 +73,12 @@ void follow_note_gap(void *arg);
 void follow_deliver_gap(struct follower *f);
 bool follow_has_subscriber(struct postgres_events *ev);
 bool follow_take_unsure(struct postgres_events *ev); /* and forgets it */
+/* What the stream lacks is told; a table that is not published is a reason against it only where there is a choice.
+ * *ret_note: that table, "" for none. */
+int follow_find_lack(struct follower *f, struct arena *a, const char **ret_lack, const char **ret_note,
+                     struct err *e) MUST_CHECK;
+/* Tells, once, that changes of a table do not come by the stream ("": that they come again). Whether that is news. */
+bool follow_note_unpublished(struct follower *f, const char *note);
 /* Takes the text over. */
 void follow_set_position(struct postgres_events *ev, char *position, bool is_new_reader);
 struct net_wait follow_wait(struct postgres_events *ev, int64_t ms);

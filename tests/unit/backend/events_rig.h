@@ -85,7 +85,12 @@ static inline int events_run(void *arg, const struct pg_statement *st, struct er
 static inline struct postgres_events *events_open(struct events_rig *rig)
 {
     const struct postgres_events_config config = {
-        .abbr = "svc", .mode = rig->mode, .connect = events_connect, .run = events_run, .arg = rig
+        .abbr = "svc",
+        .mode = rig->mode,
+        .published_ms = 100,
+        .connect = events_connect,
+        .run = events_run,
+        .arg = rig,
     };
     struct postgres_events *ev = NULL;
     struct err e = { 0 };

@@ -204,6 +204,52 @@ static void a_table_outside_the_publication_leads_to_the_outbox(void **state)
     check_outbox(rig, "svc_deletions");
 }
 
+static void a_table_that_leaves_the_publication_leads_to_the_outbox(void **state)
+{
+    struct events_rig *rig = *state;
+
+    sql(rig, "ALTER PUBLICATION svc_events DROP TABLE svc_activities");
+    check_outbox(rig, "lacks the table public.svc_activities");
+}
+
+static bool has_lost_table(void *arg)
+{
+    return has_why(arg, "ALTER PUBLICATION \"svc_events\" ADD TABLE public.svc_activities");
+}
+
+static bool has_no_complaint(void *arg)
+{
+    return !*status_of(arg).why;
+}
+
+static const char *last_fault(struct events_rig *rig, struct arena *a)
+{
+    struct backend_monitor monitor = { 0 };
+
+    postgres_events_monitor(rig->events, a, &monitor);
+    return monitor.last_error;
+}
+
+/* No choice: nobody is sent the changes, and the sweep finds them. */
+static void without_a_choice_a_table_that_leaves_the_publication_is_a_gap(void **state)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct events_rig *rig = *state;
+
+    sql(rig, "ALTER PUBLICATION svc_events DROP TABLE svc_activities");
+    events_wait_gaps(rig, 1);
+    assert_true(wait_until(has_lost_table, rig));
+    assert_non_null(strstr(last_fault(rig, a), "public.svc_activities"));
+    sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 1}')");
+    sql(rig, "ALTER PUBLICATION svc_events ADD TABLE svc_activities");
+    events_wait_gaps(rig, 2);
+    assert_true(wait_until(has_no_complaint, rig));
+    assert_true(has_stream(rig));
+    sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 2}')");
+    assert_string_equal(recorder_wait(rig->rec, 1)[0].new_raw, "{\"n\":2}");
+    assert_int_equal(rig->rec->n_gaps, 2);
+}
+
 static void declare_notes(struct events_rig *rig)
 {
     struct table_column id = { .name = "id", .type = TABLE_INT8, .is_key = true };
@@ -385,6 +431,8 @@ int main(void)
         EVENTS_TEST_AUTO(the_stream_is_chosen_where_it_can_be_had),
         EVENTS_TEST_AUTO(a_dropped_publication_leads_to_the_outbox),
         EVENTS_TEST_AUTO(a_table_outside_the_publication_leads_to_the_outbox),
+        EVENTS_TEST_AUTO(a_table_that_leaves_the_publication_leads_to_the_outbox),
+        EVENTS_TEST_STREAM(without_a_choice_a_table_that_leaves_the_publication_is_a_gap),
         EVENTS_TEST_AUTO(a_declared_table_outside_the_publication_leads_to_the_outbox),
         EVENTS_TEST_AUTO(taken_slots_lead_to_the_outbox),
         EVENTS_TEST_AUTO(an_open_transaction_does_not_hold_the_events_up),
