@@ -88,9 +88,12 @@ async function during(service, workspaceId, work) {
     return { plain, filtered };
 }
 
+// Vectors a second.
 async function remove(call, workspaceId, from, to) {
+    const began = performance.now();
     for (let at = from; at < to; at += idsOfCall)
         await call('/sdk/llm/vectors/delete', JSON.stringify({ workspaceId, ids: Array.from({ length: Math.min(idsOfCall, to - at) }, (_, i) => String(at + i)) }));
+    return (to - from) / (performance.now() - began) * 1000;
 }
 
 // Does `work`, and waits until the service has put a namespace into a new order for it.
@@ -125,9 +128,11 @@ function rows(what, quiet, sample) {
 async function renew(what, service, call, quiet) {
     const { all, n } = service;
     const more = batch;
+    let removed;
     rows(`${what} while lists are built`, quiet, await during(service, 'main', () => renewed(service, () => store(call, all, 'main', 0, more, String(n)))));
     await calm(service.h);
-    rows(`${what} during removal and compaction`, quiet, await during(service, 'main', () => renewed(service, () => remove(call, 'main', 0, n / 3))));
+    rows(`${what} during removal and compaction`, quiet, await during(service, 'main', () => renewed(service, async () => { removed = await remove(call, 'main', 0, n / 3); })));
+    emit({ what: `${what}: removals of ${idsOfCall} over HTTP beside two clients`, unit: 'vectors/s', better: 'more', hearth: removed });
     await calm(service.h);
 }
 

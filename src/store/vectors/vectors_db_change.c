@@ -77,10 +77,11 @@ static int forget_text(struct sql_db *db, struct sql_rows *rows, const struct ve
     return vectors_db_text_remove(db, c->found.id, sql_int(rows, 0), sql_text(rows, a, 1), e);
 }
 
-#define RETURNING_ROW " RETURNING row, metadata, " VECTORS_DB_ROW_BYTES
+#define SELECT_ROW "SELECT row, metadata, " VECTORS_DB_ROW_BYTES " FROM vectors "
 
-/* Records the row returned by a DELETE with RETURNING_ROW, if any. */
-static int note_removed(struct sql_db *db, struct sql_rows *rows, struct vectors_db_change *c, struct err *e)
+/* Removes the row that the query finds, if any. Not by DELETE with RETURNING: at the end of each such statement SQLite
+ * walks through its copies of all pages that the change has touched so far. */
+static int remove_found(struct sql_db *db, struct sql_rows *rows, struct vectors_db_change *c, struct err *e)
 {
     int r = sql_step(rows, e);
 
@@ -89,7 +90,8 @@ static int note_removed(struct sql_db *db, struct sql_rows *rows, struct vectors
     c->removed[c->n_removed++] = sql_int(rows, 0);
     c->found.n_rows--;
     c->found.n_bytes -= sql_int(rows, 2);
-    return sql_int(rows, 0) > c->text_row ? 0 : forget_text(db, rows, c, e);
+    r = sql_int(rows, 0) > c->text_row ? 0 : forget_text(db, rows, c, e);
+    return r < 0 ? r : sql_exec(db, e, "DELETE FROM vectors WHERE row = ?", "i", sql_int(rows, 0));
 }
 
 static int remove_id(struct sql_db *db, struct vectors_db_change *c, const char *id, struct err *e)
@@ -97,8 +99,8 @@ static int remove_id(struct sql_db *db, struct vectors_db_change *c, const char 
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE space = ? AND id = ?" RETURNING_ROW, "is", c->found.id, id);
-    return r < 0 ? r : note_removed(db, rows, c, e);
+    r = sql_query(db, &rows, e, SELECT_ROW "WHERE space = ? AND id = ?", "is", c->found.id, id);
+    return r < 0 ? r : remove_found(db, rows, c, e);
 }
 
 static int remove_row(struct sql_db *db, struct vectors_db_change *c, int64_t row, struct err *e)
@@ -106,9 +108,8 @@ static int remove_row(struct sql_db *db, struct vectors_db_change *c, int64_t ro
     AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
     int r;
 
-    r = sql_query(db, &rows, e, "DELETE FROM vectors WHERE row = ? AND space = ?" RETURNING_ROW, "ii", row,
-                  c->found.id);
-    return r < 0 ? r : note_removed(db, rows, c, e);
+    r = sql_query(db, &rows, e, SELECT_ROW "WHERE row = ? AND space = ?", "ii", row, c->found.id);
+    return r < 0 ? r : remove_found(db, rows, c, e);
 }
 
 static int insert_row(struct sql_db *db, const struct vectors_db_change *c, const struct vectors_db_put *put,

@@ -8,6 +8,39 @@
 
 enum { N_DIMENSIONS = 8, N_ROWS = 9000, N_LATER = 15000, N_REMOVED = 2000, BATCH = 1000 };
 
+/* A namespace and its rows at one moment. */
+struct stage {
+    struct rig *x;
+    struct engine *engine;
+    struct space *s;
+    struct slab_view view;
+    struct vectors_db_space of; /* of the view */
+};
+
+static struct stage stage_open(void)
+{
+    struct stage stage = { .x = rig_open() };
+
+    stage.engine = engine_of(stage.x->v);
+    stage.s = engine_take(stage.engine, "ns");
+    return stage;
+}
+
+static void stage_look(struct stage *stage)
+{
+    slab_view_clear(&stage->view);
+    assert_true(space_view(stage->s, &stage->view, &stage->of));
+}
+
+static void stage_close(struct stage *stage)
+{
+    slab_view_clear(&stage->view);
+    if (stage->s)
+        engine_give_back(stage->engine, stage->s);
+    rig_close(stage->x);
+}
+
+/* Every third row is marked. */
 static void put(struct rig *x, size_t from, size_t to)
 {
     struct dice dice = { 1 + from };
@@ -22,7 +55,8 @@ static void put(struct rig *x, size_t from, size_t to)
             float *vector = arena_array(a, N_DIMENSIONS, sizeof(float));
 
             dice_vector(&dice, vector, N_DIMENSIONS);
-            records[i] = (struct vector_record){ arena_printf(a, "%zu", from + i), vector, "{}" };
+            records[i] = (struct vector_record){ arena_printf(a, "%zu", from + i), vector,
+                                                 (from + i) % 3 == 0 ? "{\"is\":\"third\"}" : "{\"is\":\"other\"}" };
         }
         MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, n, N_DIMENSIONS }, &x->e));
     }
@@ -53,58 +87,46 @@ static struct slab *copy_of(const struct slab_view *view)
 /* Many rows come and go between the view and the exchange; all of them are carried over before changes wait. */
 static void a_replacement_lets_changes_wait_for_a_few_rows_only(void **state)
 {
-    struct rig *x = rig_open();
-    struct engine *engine = engine_of(x->v);
-    struct space *s = engine_take(engine, "ns");
-    struct vectors_db_space of;
-    struct slab_view view, after;
+    struct stage stage = stage_open();
+    struct slab *fresh;
 
-    put(x, 0, N_ROWS);
-    assert_true(space_view(s, &view, &of));
-    put(x, N_ROWS, N_ROWS + N_LATER);
-    take_away(x, 0, N_REMOVED);               /* of the view */
-    take_away(x, N_ROWS, N_ROWS + N_REMOVED); /* and later ones */
-    assert_int_equal(space_replace(s, &view, copy_of(&view), NULL), 0);
-    assert_true(s->most_waited_rows <= SPACE_STEP_ROWS);
-    assert_true(space_view(s, &after, &of));
-    assert_ptr_not_equal(after.slab, view.slab);
-    assert_int_equal(after.n_live, N_ROWS + N_LATER - 2 * N_REMOVED);
-    slab_view_clear(&view);
-    slab_view_clear(&after);
-    engine_give_back(engine, s);
-    rig_close(x);
+    put(stage.x, 0, N_ROWS);
+    stage_look(&stage);
+    put(stage.x, N_ROWS, N_ROWS + N_LATER);
+    take_away(stage.x, 0, N_REMOVED);               /* of the view */
+    take_away(stage.x, N_ROWS, N_ROWS + N_REMOVED); /* and later ones */
+    fresh = copy_of(&stage.view);
+    assert_int_equal(space_replace(stage.s, &stage.view, fresh, NULL), 0);
+    assert_true(stage.s->most_waited_rows <= SPACE_STEP_ROWS);
+    stage_look(&stage);
+    assert_ptr_equal(stage.view.slab, fresh);
+    assert_int_equal(stage.view.n_live, N_ROWS + N_LATER - 2 * N_REMOVED);
+    stage_close(&stage);
 }
 
 static void rows_that_died_before_the_view_are_not_counted_as_changes(void **state)
 {
-    struct rig *x = rig_open();
-    struct engine *engine = engine_of(x->v);
-    struct space *s = engine_take(engine, "ns");
-    struct vectors_db_space of;
-    struct slab_view view, after;
+    struct stage stage = stage_open();
     struct slab *fresh;
 
-    put(x, 0, 1000);
-    take_away(x, 100, 300);
-    assert_true(space_view(s, &view, &of));
-    fresh = copy_of(&view);
+    put(stage.x, 0, 1000);
+    take_away(stage.x, 100, 300);
+    stage_look(&stage);
+    fresh = copy_of(&stage.view);
     for (size_t i = 100; i < 300; i++)
         slab_kill_slot(fresh, i);
-    take_away(x, 300, 310);
-    put(x, 305, 320); /* replaces some */
-    assert_int_equal(space_replace(s, &view, fresh, NULL), 0);
-    assert_true(space_view(s, &after, &of));
-    assert_int_equal(after.n_live, 1000 - 200 - 5);
-    assert_int_equal(rig_count(x, "ns"), 1000 - 200 - 5);
-    slab_view_clear(&view);
-    slab_view_clear(&after);
-    engine_give_back(engine, s);
-    rig_close(x);
+    take_away(stage.x, 300, 310);
+    put(stage.x, 305, 320); /* replaces some */
+    assert_int_equal(space_replace(stage.s, &stage.view, fresh, NULL), 0);
+    stage_look(&stage);
+    assert_int_equal(stage.view.n_live, 1000 - 200 - 5);
+    assert_int_equal(rig_count(stage.x, "ns"), 1000 - 200 - 5);
+    stage_close(&stage);
 }
 
 /* --- loading --- */
 
-static bool unload(struct rig *x, struct space *s)
+static bool unload(struct space *s)
 {
     pthread_rwlock_wrlock(&s->gate);
     space_unload(s);
@@ -131,26 +153,25 @@ static void assert_memory_has_what_the_file_has(struct rig *x, int64_t n)
 /* Changes on the thread that loads: they would wait for ever if they waited for the load. */
 static void changes_go_on_while_a_namespace_is_loaded(void **state)
 {
-    struct rig *x = rig_open();
-    struct engine *engine = engine_of(x->v);
-    struct space *s = engine_take(engine, "ns");
+    struct stage stage = stage_open();
+    struct rig *x = stage.x;
     struct space_load l;
     int r;
 
     put(x, 0, N_ROWS);
-    assert_true(unload(x, s));
-    r = space_load_begin(&l, s, &engine->source, &x->e);
+    assert_true(unload(stage.s));
+    r = space_load_begin(&l, stage.s, &stage.engine->source, &x->e);
     put(x, N_ROWS, N_ROWS + N_LATER);
     put(x, 0, 100); /* replaces some */
     take_away(x, 1000, 1000 + N_REMOVED);
     take_away(x, N_ROWS, N_ROWS + N_REMOVED);
-    assert_false(space_is_loaded(s));
+    assert_false(space_is_loaded(stage.s));
     MUST(space_load_end(&l, r, &x->e));
-    assert_true(space_is_loaded(s));
-    assert_true(s->most_waited_rows <= SPACE_STEP_ROWS);
-    engine_give_back(engine, s);
+    assert_true(space_is_loaded(stage.s));
+    assert_true(stage.s->most_waited_rows <= SPACE_STEP_ROWS);
+    engine_give_back(stage.engine, TAKE(stage.s)); /* the engine is closed and opened next */
     assert_memory_has_what_the_file_has(x, N_ROWS + N_LATER - 2 * N_REMOVED);
-    rig_close(x);
+    stage_close(&stage);
 }
 
 static int load_while_removing(struct rig *x, size_t n)
@@ -161,7 +182,7 @@ static int load_while_removing(struct rig *x, size_t n)
     int r;
 
     put(x, 0, 100);
-    assert_true(unload(x, s));
+    assert_true(unload(s));
     r = space_load_begin(&l, s, &engine->source, &x->e);
     l.missed.max = 5;
     take_away(x, 0, n);
@@ -195,26 +216,24 @@ static void drop(struct rig *x)
 
 static void a_namespace_that_is_dropped_while_it_is_loaded_does_not_come_back(void **state)
 {
-    struct rig *x = rig_open();
-    struct engine *engine = engine_of(x->v);
-    struct space *s = engine_take(engine, "ns");
+    struct stage stage = stage_open();
+    struct rig *x = stage.x;
     struct space_load l;
     int r;
 
     put(x, 0, 100);
     for (int makes_it_anew = 0; makes_it_anew < 2; makes_it_anew++) {
-        assert_true(unload(x, s));
-        r = space_load_begin(&l, s, &engine->source, &x->e);
+        assert_true(unload(stage.s));
+        r = space_load_begin(&l, stage.s, &stage.engine->source, &x->e);
         drop(x);
         if (makes_it_anew)
             put(x, 200, 210);
         assert_int_equal(space_load_end(&l, r, &x->e), -ESTALE);
-        MUST(space_load(s, &engine->source, &x->e));
+        MUST(space_load(stage.s, &stage.engine->source, &x->e));
         assert_int_equal(rig_query(x, "ns", &any_row).n, makes_it_anew ? 10 : 0);
         put(x, 0, 100);
     }
-    engine_give_back(engine, s);
-    rig_close(x);
+    stage_close(&stage);
 }
 
 /* --- columns of filters --- */
@@ -273,74 +292,51 @@ static void falsify_metadata(struct rig *x)
     sqlite3_close(file);
 }
 
-static void put_marked(struct rig *x, size_t from, size_t to)
-{
-    for (size_t i = from; i < to; i++) {
-        float vector[N_DIMENSIONS];
-        struct dice dice = { 1 + i };
-
-        dice_vector(&dice, vector, N_DIMENSIONS);
-        rig_put(x, "ns", arena_printf(x->a, "%zu", i), vector, N_DIMENSIONS,
-                i % 3 == 0 ? "{\"is\":\"third\"}" : "{\"is\":\"other\"}");
-    }
-}
-
 static void columns_move_with_their_rows_and_are_not_read_again(void **state)
 {
-    struct rig *x = rig_open();
-    struct engine *engine = engine_of(x->v);
-    struct space *s = engine_take(engine, "ns");
-    struct vectors_db_space of;
-    struct slab_view view;
+    struct stage stage = stage_open();
     uint32_t *order;
 
-    put_marked(x, 0, 90);
-    take_away(x, 0, 30);
-    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 20);
-    assert_true(space_view(s, &view, &of));
-    columns_extend(&s->columns, engine->db, &view, &of);
-    order = backwards(&view);
-    put_marked(x, 90, 96); /* later than the view */
-    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 22);
-    take_away(x, 93, 94);
-    assert_int_equal(space_replace(s, &view, copy_in(&view, order), order), 0);
-    falsify_metadata(x);
-    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 21);
-    assert_int_equal(n_matching(x, "{\"is\":\"other\"}"), 44);
+    put(stage.x, 0, 90);
+    take_away(stage.x, 0, 30);
+    assert_int_equal(n_matching(stage.x, "{\"is\":\"third\"}"), 20);
+    stage_look(&stage);
+    columns_extend(&stage.s->columns, stage.engine->db, &stage.view, &stage.of);
+    order = backwards(&stage.view);
+    put(stage.x, 90, 96); /* later than the view */
+    assert_int_equal(n_matching(stage.x, "{\"is\":\"third\"}"), 22);
+    take_away(stage.x, 93, 94);
+    assert_int_equal(space_replace(stage.s, &stage.view, copy_in(&stage.view, order), order), 0);
+    falsify_metadata(stage.x);
+    assert_int_equal(n_matching(stage.x, "{\"is\":\"third\"}"), 21);
+    assert_int_equal(n_matching(stage.x, "{\"is\":\"other\"}"), 44);
     free(order);
-    slab_view_clear(&view);
-    engine_give_back(engine, s);
-    rig_close(x);
+    stage_close(&stage);
 }
 
 /* A column that lacks rows of the view is extended from the file, one that was made for an exchange that did not come
  * is made again. */
 static void columns_that_are_behind_are_extended_and_moved(void **state)
 {
-    struct rig *x = rig_open();
-    struct engine *engine = engine_of(x->v);
-    struct space *s = engine_take(engine, "ns");
-    struct vectors_db_space of;
-    struct slab_view view;
-    uint32_t *order;
+    struct stage stage = stage_open();
 
-    put_marked(x, 0, 30);
-    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 10);
+    put(stage.x, 0, 30);
+    assert_int_equal(n_matching(stage.x, "{\"is\":\"third\"}"), 10);
     for (int i = 0; i < 2; i++) {
-        put_marked(x, 30, 60 + 30 * (size_t)i);
-        assert_true(space_view(s, &view, &of));
-        order = backwards(&view);
-        columns_extend(&s->columns, engine->db, &view, &of);
-        columns_prepare_move(&s->columns, &(struct columns_move){ &view, order });
+        uint32_t *order;
+
+        put(stage.x, 30, 60 + 30 * (size_t)i);
+        stage_look(&stage);
+        order = backwards(&stage.view);
+        columns_extend(&stage.s->columns, stage.engine->db, &stage.view, &stage.of);
+        columns_prepare_move(&stage.s->columns, &(struct columns_move){ &stage.view, order });
         if (i == 1)
-            assert_int_equal(space_replace(s, &view, copy_in(&view, order), order), 0);
+            assert_int_equal(space_replace(stage.s, &stage.view, copy_in(&stage.view, order), order), 0);
         free(order);
-        slab_view_clear(&view);
     }
-    falsify_metadata(x);
-    assert_int_equal(n_matching(x, "{\"is\":\"third\"}"), 30);
-    engine_give_back(engine, s);
-    rig_close(x);
+    falsify_metadata(stage.x);
+    assert_int_equal(n_matching(stage.x, "{\"is\":\"third\"}"), 30);
+    stage_close(&stage);
 }
 
 /* --- the write-ahead log --- */
