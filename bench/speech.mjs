@@ -97,24 +97,30 @@ async function measureFirst(url, key, { name, provider, voice, target, program, 
                 target: { of: 'value', at: target } });
 }
 
-async function measureWhole(ask, { name, program }) {
-    const one = { ours: [], theirs: [] }, eight = { ours: [], theirs: [] }, isThere = hasProgram(name);
+// The programs use all processors, a worker uses one: with two workers the service may use two.
+async function measureWhole(ask, askTwo, { name, program }) {
+    const one = { ours: [], theirs: [] }, eight = { ours: [], two: [], theirs: [] }, isThere = hasProgram(name);
     const all = (what) => timed(() => Promise.all(Array.from({ length: 8 }, what)));
+    const allSeconds = async (what) => {
+        const [replies, ms] = await all(what);
+        return replies.reduce((total, { bytes }) => total + secondsOf(bytes), 0) * 1000 / ms;
+    };
+    await all(() => askTwo());                                  // both are warm
     for (let round = 0; round < rounds; round++) {
         const [reply, ms] = await timed(() => ask());
         const seconds = secondsOf(reply.bytes);
         one.ours.push(seconds * 1000 / ms);
-        const [replies, together] = await all(() => ask());
-        const sum = replies.reduce((total, { bytes }) => total + secondsOf(bytes), 0);
-        eight.ours.push(sum * 1000 / together);
+        eight.ours.push(await allSeconds(() => ask()));
+        eight.two.push(await allSeconds(() => askTwo()));
         if (isThere) {
             one.theirs.push(seconds * 1000 / (await ran(program(text()))).ms);
-            eight.theirs.push(sum * 1000 / (await all(() => ran(program(text()))))[1]);
+            eight.theirs.push(8 * seconds * 1000 / (await all(() => ran(program(text()))))[1]);
         }
     }
     const beside = (peer) => (isThere ? { peer, peer_name: `${name}, the program` } : {});
     emit({ what: `${name}: a text of six sentences, times real time`, unit: 'x', better: 'more', hearth: one.ours, ...beside(one.theirs) });
     emit({ what: `${name}: eight such texts at once`, unit: 'x', better: 'more', hearth: eight.ours, ...beside(eight.theirs) });
+    emit({ what: `${name}: the same with speech.workers 2`, unit: 'x', better: 'more', hearth: eight.two, ...beside(eight.theirs) });
 }
 
 // The most memory that a process had, as long as it can be asked; the function ends the watching.
@@ -152,14 +158,14 @@ async function measureHearing(h, call, wav, path) {
 }
 
 await bench(async () => {
-    const h = await hearth({ settings: { 'speech.cache_mb': 0 } });
-    const key = await h.key(), call = h.as({ 'x-api-key': key }), folder = diskFolder('speech');
+    const h = await hearth({ settings: { 'speech.cache_mb': 0 } }), two = await hearth({ settings: { 'speech.cache_mb': 0, 'speech.workers': 2 } });
+    const key = await h.key(), call = h.as({ 'x-api-key': key }), callTwo = two.as({ 'x-api-key': await two.key() }), folder = diskFolder('speech');
     let wav;
     for (const engine of engines) {
-        const { provider, voice } = engine, ask = () => call('POST', '/sdk/tts', { text: text(), provider, voice });
-        wav = (await ask()).bytes;                              // the worker is warm, and the last recording is flite's
+        const { provider, voice } = engine, askBy = (by) => () => by('POST', '/sdk/tts', { text: text(), provider, voice });
+        wav = (await askBy(call)()).bytes;                      // the worker is warm, and the last recording is flite's
         await measureFirst(h.url, key, engine);
-        await measureWhole(ask, engine);
+        await measureWhole(askBy(call), askBy(callTwo), engine);
     }
     await measureHearing(h, call, wav, join(folder, 'a.wav'));
 });
