@@ -13,9 +13,7 @@
 int speech_plan(struct speech *s, const struct speech_request *request, struct arena *a, struct speech_plan *ret,
                 struct err *e)
 {
-    const char *language = request->language && *request->language
-                               ? arena_strdup(a, request->language)
-                               : settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE);
+    const char *language = speech_language(s, request, a);
     struct speech_sentences sentences;
     struct speech_target target = { .state = NULL };
     int r = speech_sentences(a, speech_spoken(a, request->text, language), language, &sentences, e);

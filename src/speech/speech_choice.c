@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "speech/programs.h"
+#include "speech/script.h"
 
 #include <strings.h>
 
@@ -75,6 +76,24 @@ static const char *configured_voice(const struct choice *c)
             found = rows[i] + n_name + 1;
     }
     return found;
+}
+
+/* flite gives silence for another script, and espeak-ng the names of its letters; a provider's voices speak many
+ * languages. */
+const char *speech_language(struct speech *s, const struct speech_request *request, struct arena *a)
+{
+    struct choice c = { .speech = s, .arena = a };
+    const char *configured;
+
+    if (is_given(request->language))
+        return arena_strdup(a, request->language);
+    c.language = settings_string(s->config.settings, a, SETTING_SPEECH_LANGUAGE);
+    if (is_given(request->provider) || (is_given(request->voice) && !request->is_voice_optional))
+        return c.language;
+    configured = configured_voice(&c);
+    if (configured && !speech_state_of(s, (struct slice){ configured, strcspn(configured, "/") }))
+        return c.language;
+    return speech_language_of(request->text, c.language);
 }
 
 /* ---- an engine of this machine ---- */

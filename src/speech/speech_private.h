@@ -26,6 +26,10 @@ struct engine_state *speech_state_of(struct speech *s, struct slice id); /* NULL
 /* The configured providers that speak, in the arena. */
 size_t speech_accounts_of(const struct speech *s, struct arena *a, const struct speech_account **ret);
 
+/* The language of a request: its own, else speech.language, or one of the text's script where that language has another
+ * one and the request and speech.voices name no provider. */
+const char *speech_language(struct speech *s, const struct speech_request *request, struct arena *a);
+
 /* Who speaks: an engine of this machine, or a provider. */
 struct speech_target {
     struct engine_state *state;           /* NULL: the account */

@@ -63,6 +63,29 @@ test('every engine speaks, and all are about as loud', async (t) => {
     assert.ok(Math.max(...levels) - Math.min(...levels) <= 3, levels.join(' '));
 });
 
+// flite gives silence for them.
+test('a text in another script is spoken in a language of that script, unless the request or a setting says otherwise', async (t) => {
+    const h = await startHearth({ t });
+    const { call } = await newKey(h);
+    const spoken = async (body) => {
+        const reply = await call('POST', '/sdk/tts', body);
+        assert.equal(reply.status, 200, reply.text);
+        return judged(t, reply.bytes, 'wav');
+    };
+    for (const text of ['Привет, как дела?', '你好，今天天气很好。', 'Γειά σου Κόσμε', 'مرحبا بالعالم']) {
+        const { rate, level, seconds } = await spoken({ text });
+        assert.deepEqual([rate, level > -30, seconds > 0.7], [22050, true, true], `${text}: ${level} dB, ${seconds} s`);
+    }
+    assert.equal((await spoken({ text: 'Hello there, Привет.' })).rate, 16000);
+    assert.equal((await spoken({ text: 'Привет', provider: 'flite_local' })).rate, 16000);
+    assert.equal((await spoken({ text: 'Привет', voice: 'rms' })).rate, 16000);
+    assert.equal((await spoken({ text: 'Привет', language: 'en' })).rate, 16000);
+    const { headers } = await call('POST', '/v1/audio/speech', { model: 'tts-1', voice: 'alloy', input: 'Привет, как дела?' });
+    assert.equal(headers['x-hearth-voice'], 'espeak_local/ru');
+    await admin(h, 'PUT', '/api/settings/speech.voices', { value: 'ru=espeak_local/ru+f2' });
+    assert.equal((await call('POST', '/v1/audio/speech', { model: 'tts-1', voice: 'alloy', input: 'Привет, как дела?' })).headers['x-hearth-voice'], 'espeak_local/ru+f2');
+});
+
 test('the speed changes the duration', async (t) => {
     const h = await shared(t);
     const { call } = await newKey(h);

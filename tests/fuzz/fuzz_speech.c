@@ -2,6 +2,7 @@
  * sentence is above its limit, empty, or outside of the text; pieces do not change what is read. */
 #include "base/utf8.h"
 #include "speech/answer.h"
+#include "speech/script.h"
 #include "speech/sentences.h"
 #include "speech/spoken.h"
 
@@ -15,7 +16,7 @@ static void split(struct slice text, const char *language)
 {
     struct arena *a = arena_new();
     struct speech_sentences s = { NULL, 0 };
-    struct slice spoken = speech_spoken(a, text, language);
+    struct slice spoken = speech_spoken(a, text, speech_language_of(text, language));
 
     assert(utf8_is_valid(spoken));
     assert(speech_sentences(a, spoken, language, &s, NULL) == 0);
