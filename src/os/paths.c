@@ -82,12 +82,30 @@ int paths_config_dir(struct arena *a, char **ret, struct err *e)
     return 0;
 }
 
-int paths_program(struct arena *a, char **ret, struct err *e)
+/* The kernel's name of it, with " (deleted)" at the end when it was removed or replaced; NULL: errno says why. */
+static char *program_link(struct arena *a)
 {
     char *path = arena_alloc(a, PATH_MAX);
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
 
-    if (n < 0)
+    return n < 0 ? NULL : path;
+}
+
+const char *paths_program_dir(struct arena *a)
+{
+    char *path = program_link(a), *slash = path ? strrchr(path, '/') : NULL;
+
+    if (!slash)
+        return ".";
+    *slash = '\0';
+    return path;
+}
+
+int paths_program(struct arena *a, char **ret, struct err *e)
+{
+    char *path = program_link(a);
+
+    if (!path)
         return err_errno(e, errno, "The program file of this command cannot be told");
     if (access(path, X_OK) < 0)
         return err_errno(e, errno, "The program file %.300s", path);

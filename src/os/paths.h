@@ -18,3 +18,5 @@ char *paths_plain_data_dir(struct arena *a);
 int paths_config_dir(struct arena *a, char **ret, struct err *e) MUST_CHECK;
 /* The program file of this process, with links followed. -ENOENT when it was removed or replaced. */
 int paths_program(struct arena *a, char **ret, struct err *e) MUST_CHECK;
+/* The folder that this file was started from, also when the file was removed or replaced since, as by an upgrade. */
+const char *paths_program_dir(struct arena *a);

@@ -27,24 +27,13 @@ const char *speech_voices_find(const struct speech_voices *known, struct slice n
     return NULL;
 }
 
-static const char *folder_of_program(struct arena *a)
-{
-    char *path = NULL, *slash;
-
-    if (paths_program(a, &path, NULL) < 0)
-        return ".";
-    slash = strrchr(path, '/');
-    *slash = '\0';
-    return path;
-}
-
 const char *speech_file_of(const char *folder, const char *name, struct arena *a)
 {
     const char *path;
 
     if (*folder)
         return arena_printf(a, "%s/%s", folder, name);
-    folder = folder_of_program(a);
+    folder = paths_program_dir(a);
     path = arena_printf(a, "%s/%s", folder, name);
     return access(path, F_OK) == 0 ? path : arena_printf(a, "%s/../libexec/hearth/%s", folder, name);
 }

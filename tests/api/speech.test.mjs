@@ -1,11 +1,11 @@
 // Text to speech: shapes of decision D11, audio judged by sox and file, and workers that crash, hang or are missing.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { sharedHearth, startHearth, until } from './harness.mjs';
+import { binary, sharedHearth, startHearth, until } from './harness.mjs';
 import { admin, awayFromMidnight, isAlive, newApp, newKey, refused, refusedFields, residentKib, speechWorkers as workers } from './kit.mjs';
 
 const shared = sharedHearth();
@@ -293,6 +293,19 @@ test('without workers the service runs and says what is missing', async (t) => {
     assert.ok(found.every(({ text, advice }) => /apt install/.test(text) && /install the packages/.test(advice)));
     const { stdout } = await h.cli('doctor');
     assert.match(stdout, /ok {4}speech[^\n]+apt install libflite1[^\n]+\n +-> install the packages/);
+});
+
+// As an upgrade of the package does, or a build.
+test('a service whose program file is replaced while it runs finds its workers', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'speech ')), program = join(folder, 'hearth');
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    for (const name of ['hearth', 'hearth-speech-espeak'])
+        copyFileSync(join(dirname(binary), name), join(folder, name));
+    const h = await startHearth({ t, program });
+    copyFileSync(program, `${program}.new`);
+    renameSync(`${program}.new`, program);
+    const reply = await (await newKey(h)).call('POST', '/sdk/tts', { text: 'Hello.', provider: 'espeak_local' });
+    assert.equal(reply.status, 200, reply.text);
 });
 
 // ---- in OpenAI's form ----
