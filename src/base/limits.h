@@ -366,6 +366,11 @@ enum {
     LIMIT_SPEECH_CACHE_MB = 1024,     /* of kept renderings, as a setting may say */
     LIMIT_SPEECH_IDLE_S = 86400,      /* of an idle worker, as a setting may say */
     LIMIT_SPEECH_REPLY = 16 << 20,    /* bytes of audio that a provider sends for one sentence */
+    LIMIT_SPEECH_EVENT = 1 << 20,     /* bytes of one event with a part of it */
+    LIMIT_SPEECH_EVENTS = 24 << 20,   /* bytes of all events of one sentence: its audio in base64 */
+    LIMIT_SPEECH_REFUSAL = 64 << 10,  /* bytes of a refusal that are read */
+    LIMIT_SPEECH_WAV_HEAD = 16 << 10, /* bytes of a WAV before its samples */
+    LIMIT_SPEECH_LEVELS = 256,        /* voices of providers whose loudness is known */
     LIMIT_SPEECH_REPLY_MS = 120000,   /* time of a provider for one sentence */
     LIMIT_SPEECH_PROGRAM_TEXT = 4 << 10,  /* bytes of one sentence to a program of this machine */
     LIMIT_SPEECH_MODEL_END = 64 << 10,    /* bytes at the end of a model's file that are searched for its speakers */

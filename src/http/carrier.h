@@ -19,6 +19,7 @@ struct http_stream_carrier {
     int (*push)(struct http_stream *s, struct slice bytes);
     void (*on_change)(struct http_stream *s, void (*fn)(struct http_stream *s, void *arg), void *arg);
     bool (*is_gone)(const struct http_stream *s);
+    bool (*is_full)(const struct http_stream *s);
     void (*end)(struct http_stream *s, bool is_complete); /* frees the stream when possible */
 };
 

@@ -207,6 +207,11 @@ bool http_stream_is_gone(const struct http_stream *s)
     return s->carrier->is_gone(s);
 }
 
+bool http_stream_is_full(const struct http_stream *s)
+{
+    return s->carrier->is_full(s);
+}
+
 struct http_stream *http_stream_end(struct http_stream *s)
 {
     if (s)

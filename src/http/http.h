@@ -121,6 +121,8 @@ int http_stream_push(struct http_stream *s, struct slice bytes) MUST_CHECK;
  * (immediately if it has left); never inside a push. NULL removes fn. */
 void http_stream_on_change(struct http_stream *s, void (*fn)(struct http_stream *s, void *arg), void *arg);
 bool http_stream_is_gone(const struct http_stream *s);
+/* Whether a push by a worker would wait now, because the client reads slowly. */
+bool http_stream_is_full(const struct http_stream *s);
 /* Ends the answer; returns NULL. */
 struct http_stream *http_stream_end(struct http_stream *s);
 /* Ends an answer that cannot be completed: the connection closes, so that the client does not take it for complete.

@@ -136,6 +136,11 @@ static bool local_is_gone(const struct http_stream *s)
     return false;
 }
 
+static bool local_is_full(const struct http_stream *s)
+{
+    return false;
+}
+
 static void local_end(struct http_stream *s, bool is_complete)
 {
     answer(local_of(s));
@@ -164,5 +169,6 @@ static const struct http_stream_carrier local_stream_carrier = {
     .push = local_push,
     .on_change = local_on_change,
     .is_gone = local_is_gone,
+    .is_full = local_is_full,
     .end = local_end,
 };

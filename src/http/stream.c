@@ -388,6 +388,11 @@ static bool served_stream_is_gone(const struct http_stream *stream)
     return atomic_load(&CONTAINER_OF(stream, const struct served_stream, stream)->is_gone);
 }
 
+static bool served_stream_is_full(const struct http_stream *stream)
+{
+    return atomic_load(&CONTAINER_OF(stream, const struct served_stream, stream)->n_unsent) >= LIMIT_STREAM_BUFFER;
+}
+
 void http_served_stream_comment(struct served_stream *s)
 {
     if (http_stream_push(&s->stream, SLICE_LIT(":\n\n")) < 0)
@@ -428,5 +433,6 @@ static const struct http_stream_carrier served_stream_carrier = {
     .push = served_stream_push,
     .on_change = served_stream_on_change,
     .is_gone = served_stream_is_gone,
+    .is_full = served_stream_is_full,
     .end = served_stream_end,
 };

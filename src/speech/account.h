@@ -4,7 +4,7 @@
  * Plain values, in the arena that they were listed in; any thread.
  *
  *     n = accounts.list(accounts.arg, arena, &items);
- *     r = speech_remote_say(&items[0], &say, &wait, arena, &sound, e);
+ *     r = speech_remote_say(&items[0], &say, &sink, &wait, arena, &file, e);
  */
 #pragma once
 
@@ -65,6 +65,9 @@ struct speech_say {
 
 struct speech_pcm;
 
+/* Whether this model of the provider sends its sound as events. */
+bool speech_service_sends_events(const struct speech_service *service, const char *model);
+
 struct speech_protocol {
     /* Of a program of this machine, which has nothing of the members below. Errors of speech_remote_say(); the text
      * begins with "it ...". */
@@ -79,7 +82,6 @@ struct speech_protocol {
     /* Appends what it finds in the list. */
     void (*read_voices)(struct json_value root, struct arena *a, struct speech_voice_list *ret);
     struct http_call_header header; /* sent with every request; name NULL: none */
-    uint32_t raw_rate;              /* the audio is 16-bit samples of this rate; 0: a WAV */
 };
 
 /* One row for each preset of llm_presets that speaks. */
@@ -90,6 +92,8 @@ struct speech_service {
     const char *voice;           /* when nothing names one and there is no list */
     const char *const *models;   /* NULL-ended, for the list of providers */
     const char *const *voices;   /* NULL-ended: of a provider without a list; NULL: any name is taken */
+    uint32_t raw_rate;           /* it is asked for 16-bit samples, of this rate; 0: for a WAV */
+    const char *events;          /* how the names of models begin that send events (OpenAI: `stream_format: sse`) */
     size_t max_characters;       /* of one request, which has one sentence; 0: unknown */
     double min_speed, max_speed; /* what it does itself; 0: nothing, then the samples are stretched here */
 };

@@ -65,6 +65,8 @@ static int take_frame(struct speech_answer *a, uint32_t kind, struct slice bytes
         return take_failure(bytes, e);
     if (a->is_start)
         return kind == SPEECH_FRAME_HELLO ? take_hello(a, bytes, e) : refuse(e);
+    if (kind == SPEECH_FRAME_TAKEN)
+        return a->is_flow && bytes.n == 0 ? 1 : refuse(e);
     if (kind == SPEECH_FRAME_AUDIO || kind == SPEECH_FRAME_VOICES)
         return take_output(a, bytes, e);
     return kind == SPEECH_FRAME_DONE ? take_done(a, bytes, e) : refuse(e);

@@ -14,6 +14,7 @@ struct speech_answer {
     struct buf *out;     /* borrowed: AUDIO or VOICES bytes are appended */
     size_t n_out, n_max; /* appended bytes, and how many at most */
     bool is_start;       /* expects HELLO only */
+    bool is_flow;        /* TAKEN ends an answer too, and the next one follows (worker_frames.h, BEGIN) */
     struct speech_frame_hello hello;
     struct speech_frame_done done;
     struct buf frame; /* the incomplete frame */

@@ -15,7 +15,9 @@ static void say_openai(const struct speech_account *acc, const struct speech_say
     json_add_string(&body.w, "model", say->model);
     json_add_slice(&body.w, "input", say->text);
     json_add_string(&body.w, "voice", say->voice);
-    json_add_string(&body.w, "response_format", "wav");
+    json_add_string(&body.w, "response_format", acc->service->raw_rate ? "pcm" : "wav");
+    if (speech_service_sends_events(acc->service, say->model))
+        json_add_string(&body.w, "stream_format", "sse");
     if (say->speed != 1)
         json_add_double(&body.w, "speed", say->speed);
     speech_body_post(&body, acc, "/audio/speech", a, ret);

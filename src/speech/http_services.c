@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { RAW_RATE = 24000 };
-
 static const char *encoded(struct arena *a, const char *text)
 {
     struct buf out;
@@ -35,8 +33,9 @@ static void say_elevenlabs(const struct speech_account *acc, const struct speech
         json_end(&body.w);
     }
     speech_body_post(&body, acc,
-                     arena_printf(a, "/v1/text-to-speech/%s/stream?output_format=pcm_24000", encoded(a, say->voice)), a,
-                     ret);
+                     arena_printf(a, "/v1/text-to-speech/%s/stream?output_format=pcm_%u", encoded(a, say->voice),
+                                  acc->service->raw_rate),
+                     a, ret);
 }
 
 static void read_elevenlabs(struct json_value root, struct arena *a, struct speech_voice_list *ret)
@@ -47,9 +46,9 @@ static void read_elevenlabs(struct json_value root, struct arena *a, struct spee
         speech_voice_add(ret, a, json_string(json_get(item, "voice_id")), json_cstr(json_get(item, "name")), NULL);
 }
 
-const struct speech_protocol speech_elevenlabs = {
-    .say = say_elevenlabs, .voices_path = "/v1/voices", .read_voices = read_elevenlabs, .raw_rate = RAW_RATE
-};
+const struct speech_protocol speech_elevenlabs = { .say = say_elevenlabs,
+                                                   .voices_path = "/v1/voices",
+                                                   .read_voices = read_elevenlabs };
 
 /* ---- Deepgram: a voice is a model ---- */
 

@@ -136,6 +136,28 @@ int speech_pool_say(struct speech_pool *p, const struct speech_worker_job *job, 
     return r;
 }
 
+int speech_pool_lend(struct speech_pool *p, const char *caller, const atomic_bool *is_gone, struct speech_worker **ret,
+                     struct err *e)
+{
+    const struct net_wait turn = net_wait_of(LIMIT_LONG_DEADLINE_MS, is_gone, p->config.is_leaving);
+    int r = speech_turns_take(&p->turns, caller, &turn, e);
+    struct net_wait wait;
+
+    if (r < 0)
+        return r;
+    wait = wait_of(p, is_gone);
+    r = take_worker(p, NULL, &wait, ret, e);
+    if (r < 0)
+        speech_turns_give(&p->turns);
+    return r;
+}
+
+void speech_pool_give_back(struct speech_pool *p, struct speech_worker *w, int r)
+{
+    give_worker(p, w, r);
+    speech_turns_give(&p->turns);
+}
+
 static int list_voices(struct speech_pool *p, const struct net_wait *wait, struct buf *list, struct err *e)
 {
     struct speech_worker *w = NULL;
@@ -190,6 +212,11 @@ int speech_pool_voices(struct speech_pool *p, const atomic_bool *is_gone, struct
     return 0;
 }
 
+const atomic_bool *speech_pool_is_leaving(const struct speech_pool *p)
+{
+    return p->config.is_leaving;
+}
+
 void speech_pool_version(struct speech_pool *p, char out[SPEECH_VERSION_SIZE])
 {
     pthread_mutex_lock(&p->lock);
@@ -205,7 +232,7 @@ struct speech_pool *speech_pool_new(const struct speech_pool_config *c)
 
     p->config = *c;
     p->folder = xstrdup(c->folder);
-    speech_turns_init(&p->turns, MAX(c->n_kept, (size_t)1));
+    speech_turns_init(&p->turns, c->n_places > 0 ? c->n_places : MAX(c->n_kept, (size_t)1));
     pthread_mutex_init(&p->lock, NULL);
     return p;
 }

@@ -17,7 +17,8 @@ struct speech_pool_config {
     const struct speech_engine *engine;
     struct supervisor *supervisor; /* NULL without a service: nothing can be spoken */
     const char *folder;            /* of the worker's program; "": beside this program, or in ../libexec/hearth */
-    size_t n_kept;                 /* idle workers, and how many speak at the same time; 0: one, and none is kept */
+    size_t n_kept;                 /* idle workers */
+    size_t n_places;               /* how many speak at the same time; 0: as many as are kept, at least one */
     const atomic_bool *is_leaving; /* the service is stopping */
 };
 
@@ -30,9 +31,15 @@ struct speech_pool *speech_pool_free(struct speech_pool *p);
 int speech_pool_say(struct speech_pool *p, const struct speech_worker_job *job, const char *caller,
                     const atomic_bool *is_gone, struct buf *audio, struct speech_frame_done *ret,
                     struct err *e) MUST_CHECK;
+/* One of its workers, and a turn, for a sentence that arrives piece by piece (speech/flow.h). Errors as above. */
+int speech_pool_lend(struct speech_pool *p, const char *caller, const atomic_bool *is_gone, struct speech_worker **ret,
+                     struct err *e) MUST_CHECK;
+/* r: of the worker's last request; after a failure it is ended. */
+void speech_pool_give_back(struct speech_pool *p, struct speech_worker *w, int r);
 /* The names of the voices, in the arena; a worker lists them once. */
 int speech_pool_voices(struct speech_pool *p, const atomic_bool *is_gone, struct arena *a, struct speech_voices *ret,
                        struct err *e) MUST_CHECK;
+const atomic_bool *speech_pool_is_leaving(const struct speech_pool *p); /* the service is stopping */
 /* What the last worker said its engine's version is; "" before the first. */
 void speech_pool_version(struct speech_pool *p, char out[SPEECH_VERSION_SIZE]);
 /* Ends the workers that have been idle since before this time of clock_mono_ms(). */

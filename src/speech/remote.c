@@ -1,7 +1,7 @@
 #include "speech/remote.h"
 
 #include "base/limits.h"
-#include "speech/ears_recording.h"
+#include "net/http_pull.h"
 
 #include <string.h>
 #include <strings.h>
@@ -87,8 +87,9 @@ static int check_status(const struct speech_account *acc, const struct http_answ
     return acc->refuse(acc->arg, answer->status, answer->body, e);
 }
 
-int speech_remote_call(const struct speech_account *acc, struct http_call_request *request, const struct net_wait *wait,
-                       struct arena *a, struct http_answer *ret, struct err *e)
+/* Before a request: whether it may be made, and its limits of time. */
+static int prepare(const struct speech_account *acc, struct http_call_request *request, const struct net_wait *wait,
+                   struct err *e)
 {
     int64_t left_ms;
     int r = acc->check(acc->arg, e);
@@ -101,57 +102,174 @@ int speech_remote_call(const struct speech_account *acc, struct http_call_reques
     request->connect_ms = acc->connect_ms;
     request->total_ms = MIN(left_ms, acc->total_ms);
     request->is_moot = wait->is_leaving;
-    r = http_call(request, a, wait->is_gone, ret, e);
-    acc->note(acc->arg, r < 0 ? r : ret->status >= 500 ? -EIO : 0);
-    return r < 0 ? speech_remote_blame(acc, r, e) : check_status(acc, ret, e);
-}
-
-/* Small servers send no type, or one for any bytes. */
-static bool is_audio(const struct http_answer *answer)
-{
-    const char *type = http_answer_header(answer, "content-type");
-
-    return !type || strncasecmp(type, "audio/", 6) == 0 || strncasecmp(type, "application/octet-stream", 24) == 0;
-}
-
-/* A file that is no WAV is never read in this process. */
-static bool is_other_file(struct slice body)
-{
-    return ears_recording_kind(body) == EARS_PLAIN && memcmp(body.p, "RIFF", 4) != 0;
-}
-
-static int read_sound(const struct speech_protocol *protocol, struct slice body, struct arena *a,
-                      struct speech_pcm *ret, struct err *e)
-{
-    if (protocol->raw_rate)
-        return speech_pcm_read(body, protocol->raw_rate, ret, e);
-    if (!is_other_file(body))
-        return speech_wav_read(body, a, ret, e);
-    *ret = (struct speech_pcm){ body, 0 };
     return 0;
 }
 
-int speech_remote_say(const struct speech_account *acc, const struct speech_say *say, const struct net_wait *wait,
-                      struct arena *a, struct speech_pcm *ret, struct err *e)
+static void note(const struct speech_account *acc, int r, int status)
 {
-    const struct speech_protocol *protocol = acc->service->protocol;
-    struct http_call_request request;
-    struct http_answer answer = { 0 };
-    int r;
+    acc->note(acc->arg, r < 0 ? r : status >= 500 ? -EIO : 0);
+}
 
-    if (protocol->run) {
-        r = protocol->run(acc, say, wait, a, ret, e);
-        return r < 0 && r != -ENODEV ? speech_remote_blame(acc, r, e) : r;
-    }
-    protocol->say(acc, say, a, &request);
-    request.max_reply = LIMIT_SPEECH_REPLY;
-    r = speech_remote_call(acc, &request, wait, a, &answer, e);
+int speech_remote_call(const struct speech_account *acc, struct http_call_request *request, const struct net_wait *wait,
+                       struct arena *a, struct http_answer *ret, struct err *e)
+{
+    int r = prepare(acc, request, wait, e);
+
     if (r < 0)
         return r;
-    if (!is_audio(&answer))
-        return lied(acc, e, http_answer_header(&answer, "content-type"));
-    r = read_sound(protocol, answer.body, a, ret, e);
-    return r < 0 ? speech_remote_blame(acc, r, e) : 0;
+    r = http_call(request, a, wait->is_gone, ret, e);
+    note(acc, r, ret->status);
+    return r < 0 ? speech_remote_blame(acc, r, e) : check_status(acc, ret, e);
+}
+
+/* ---- one sentence ---- */
+
+/* The answer to one request for sound, while it is read. */
+struct sound_call {
+    const struct speech_account *acc;
+    const struct speech_say *say;
+    const struct speech_sink *sink;
+    const struct net_wait *wait;
+    struct http_pull *pull;
+    struct speech_sound_reader reader;
+    struct arena *arena;
+};
+
+static bool has_type(const struct http_answer *head, const char *wanted)
+{
+    const char *type = http_answer_header(head, "content-type");
+
+    return type && strncasecmp(type, wanted, strlen(wanted)) == 0;
+}
+
+/* Small servers send no type, or one for any bytes. */
+static bool is_audio(const struct http_answer *head)
+{
+    return !http_answer_header(head, "content-type") || has_type(head, "audio/") ||
+           has_type(head, "application/octet-stream");
+}
+
+static int begin_reading(struct sound_call *c, struct err *e)
+{
+    const struct http_answer *head = http_pull_head(c->pull);
+    const struct speech_service *service = c->acc->service;
+    enum speech_sound_form form = service->raw_rate ? SPEECH_SOUND_RAW : SPEECH_SOUND_FILE;
+
+    if (has_type(head, "text/event-stream") && speech_service_sends_events(service, c->say->model))
+        form = SPEECH_SOUND_EVENTS;
+    else if (!is_audio(head))
+        return lied(c->acc, e, http_answer_header(head, "content-type"));
+    speech_sound_reader_init(&c->reader, form, service->raw_rate, c->sink);
+    return 0;
+}
+
+/* How the connection ended is told to the account; a lie is no failure of the connection. */
+static int read_sound(struct sound_call *c, struct err *e)
+{
+    struct slice bytes = { NULL, 1 };
+    int r = 0, read_r = 0;
+
+    while (r == 0 && read_r == 0 && bytes.n > 0 && !c->reader.is_done) {
+        read_r = http_pull_read(c->pull, c->wait, &bytes, e);
+        if (read_r == 0 && bytes.n > 0)
+            r = speech_sound_reader_feed(&c->reader, bytes, e);
+    }
+    note(c->acc, r < 0 ? -ECANCELED : read_r, http_pull_head(c->pull)->status);
+    if (c->reader.sink_r < 0)
+        return c->reader.sink_r;
+    r = MIN(r, read_r);
+    if (r == 0)
+        r = speech_sound_reader_end(&c->reader, e);
+    return r < 0 ? speech_remote_blame(c->acc, r, e) : 0;
+}
+
+static int refuse_status(struct sound_call *c, struct err *e)
+{
+    struct http_answer answer = *http_pull_head(c->pull);
+    struct buf body;
+    int r;
+
+    buf_init(&body, LIMIT_SPEECH_REFUSAL);
+    r = http_pull_read_all(c->pull, c->wait, &body, NULL);
+    note(c->acc, r == -EMSGSIZE ? 0 : r, answer.status);
+    answer.body = buf_slice(&body);
+    r = check_status(c->acc, &answer, e);
+    buf_clear(&body);
+    return r;
+}
+
+static int take_answer(struct sound_call *c, struct slice *ret, struct err *e)
+{
+    const struct http_answer *head = http_pull_head(c->pull);
+    int r;
+
+    if (head->status < 200 || head->status >= 300)
+        return refuse_status(c, e);
+    r = begin_reading(c, e);
+    if (r < 0)
+        return r;
+    r = read_sound(c, e);
+    if (r == 0)
+        ret->n = speech_sound_reader_file(&c->reader).n;
+    if (r == 0 && ret->n > 0)
+        ret->p = buf_to_arena(&c->reader.file, c->arena);
+    speech_sound_reader_clear(&c->reader);
+    return r;
+}
+
+/* What is heard at once may take as long as it is spoken, while it goes on. */
+static void limit_live(const struct speech_account *acc, const struct net_wait *wait, struct http_call_request *request)
+{
+    request->first_byte_ms = request->idle_ms = acc->total_ms;
+    request->total_ms = wait->total_ms;
+}
+
+static int request_sound(struct sound_call *c, struct slice *ret, struct err *e)
+{
+    struct http_call_request request;
+    int r;
+
+    c->acc->service->protocol->say(c->acc, c->say, c->arena, &request);
+    r = prepare(c->acc, &request, c->wait, e);
+    if (r < 0)
+        return r;
+    request.max_reply =
+        speech_service_sends_events(c->acc->service, c->say->model) ? LIMIT_SPEECH_EVENTS : LIMIT_SPEECH_REPLY;
+    if (c->sink->is_live)
+        limit_live(c->acc, c->wait, &request);
+    c->pull = http_pull_new();
+    r = http_pull_open(c->pull, &request, c->wait, e);
+    if (r < 0) {
+        note(c->acc, r, 0);
+        r = speech_remote_blame(c->acc, r, e);
+    } else {
+        r = take_answer(c, ret, e);
+    }
+    http_pull_free(c->pull);
+    return r;
+}
+
+/* A program of this machine gives the sound at its end. */
+static int run_program(const struct sound_call *c, struct slice *ret, struct err *e)
+{
+    struct speech_pcm sound = { { NULL, 0 }, 0 };
+    int r = c->acc->service->protocol->run(c->acc, c->say, c->wait, c->arena, &sound, e);
+
+    if (r < 0)
+        return r != -ENODEV ? speech_remote_blame(c->acc, r, e) : r;
+    if (sound.rate > 0)
+        return c->sink->take(c->sink->arg, &sound, e);
+    *ret = sound.samples;
+    return 0;
+}
+
+int speech_remote_say(const struct speech_account *acc, const struct speech_say *say, const struct speech_sink *sink,
+                      const struct net_wait *wait, struct arena *a, struct slice *ret, struct err *e)
+{
+    struct sound_call call = { .acc = acc, .say = say, .sink = sink, .wait = wait, .arena = a };
+
+    *ret = (struct slice){ NULL, 0 };
+    return acc->service->protocol->run ? run_program(&call, ret, e) : request_sound(&call, ret, e);
 }
 
 /* ---- voices ---- */

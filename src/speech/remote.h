@@ -1,18 +1,20 @@
 /* Requests to providers of speech over HTTP, and the checks of their answers: a wrong status, type, length or an answer
  * that is no audio is an error that names the lie. Blocks a worker; any thread. Results are in the arena.
  *
- *     r = speech_remote_say(&account, &say, &wait, arena, &sound, e);
+ *     r = speech_remote_say(&account, &say, &sink, &wait, arena, &file, e);
  *     r = speech_remote_voices(&account, &wait, arena, &list, e);
  */
 #pragma once
 
 #include "base/json_write.h"
 #include "speech/account.h"
-#include "speech/wav.h"
+#include "speech/sound_reader.h"
 
-/* -EIO SPEECH_FAILED; -EBUSY RATE_LIMIT and -EINVAL INVALID_MODEL as the account's refuse() says; -ECANCELED. */
-int speech_remote_say(const struct speech_account *acc, const struct speech_say *say, const struct net_wait *wait,
-                      struct arena *a, struct speech_pcm *ret, struct err *e) MUST_CHECK;
+/* The sink takes the samples while they arrive, and those of a failure that comes later too; a whole file that is no
+ * WAV is returned in ret (in the arena) instead, which is empty otherwise. -EIO SPEECH_FAILED; -EBUSY RATE_LIMIT and
+ * -EINVAL INVALID_MODEL as the account's refuse() says; -ECANCELED; or what the sink returned. */
+int speech_remote_say(const struct speech_account *acc, const struct speech_say *say, const struct speech_sink *sink,
+                      const struct net_wait *wait, struct arena *a, struct slice *ret, struct err *e) MUST_CHECK;
 /* No voices when the provider has no list. Errors as above. */
 int speech_remote_voices(const struct speech_account *acc, const struct net_wait *wait, struct arena *a,
                          struct speech_voice_list *ret, struct err *e) MUST_CHECK;

@@ -1,5 +1,6 @@
 /* The table of providers that speak over HTTP. Each answers one sentence with WAV or raw samples, so that speed,
- * loudness and format are the same for all engines. */
+ * loudness and format are the same for all engines. OpenAI's pcm has 24 kHz; its models tts-1 and tts-1-hd know no
+ * events (platform.openai.com/docs/api-reference/audio/createSpeech). */
 #include "speech/account.h"
 
 #include "base/limits.h"
@@ -16,14 +17,14 @@ static const char *const none[] = { NULL };
 
 /* clang-format off */
 const struct speech_service speech_services[] = {
-    { "openai",         &speech_openai,     .model = "gpt-4o-mini-tts", .voice = "alloy", .models = openai_models, .voices = openai_voices, .max_characters = 4096, .min_speed = 0.25, .max_speed = 4 },
+    { "openai",         &speech_openai,     .model = "gpt-4o-mini-tts", .voice = "alloy", .models = openai_models, .voices = openai_voices, .raw_rate = 24000, .events = "gpt-", .max_characters = 4096, .min_speed = 0.25, .max_speed = 4 },
     { "kokoro",         &speech_openai,     .model = "kokoro", .voice = "af_heart", .models = kokoro_models, .min_speed = 0.25, .max_speed = 4 },
     { "localai",        &speech_openai,     .model = "tts-1", .voice = "alloy", .models = none },
     { "lemonade",       &speech_openai,     .model = "kokoro-v1", .voice = "af_heart", .models = none, .min_speed = 0.25, .max_speed = 4 },
     { "litellm",        &speech_openai,     .model = "tts-1", .voice = "alloy", .models = none, .max_characters = 4096, .min_speed = 0.25, .max_speed = 4 },
     { "generic-openai", &speech_openai,     .model = "tts-1", .voice = "alloy", .models = none, .min_speed = 0.25, .max_speed = 4 },
     { "piper",          &speech_piper,      .model = "", .voice = "", .models = none, .min_speed = 0.5, .max_speed = 2 },
-    { "elevenlabs",     &speech_elevenlabs, .model = "eleven_multilingual_v2", .voice = "21m00Tcm4TlvDq8ikWAM", .models = elevenlabs_models, .max_characters = 10000, .min_speed = 0.7, .max_speed = 1.2 },
+    { "elevenlabs",     &speech_elevenlabs, .model = "eleven_multilingual_v2", .voice = "21m00Tcm4TlvDq8ikWAM", .models = elevenlabs_models, .raw_rate = 24000, .max_characters = 10000, .min_speed = 0.7, .max_speed = 1.2 },
     { "deepgram",       &speech_deepgram,   .model = "", .voice = "aura-2-thalia-en", .models = none, .max_characters = 2000 },
     { "azure-speech",   &speech_azure,      .model = "", .voice = "en-US-AvaMultilingualNeural", .models = none, .min_speed = 0.5, .max_speed = 2 },
     { .preset = NULL },
@@ -36,6 +37,11 @@ const struct speech_service *speech_service_of(const char *preset)
         if (strcmp(s->preset, preset) == 0)
             return s;
     return NULL;
+}
+
+bool speech_service_sends_events(const struct speech_service *service, const char *model)
+{
+    return service->events && strncmp(model, service->events, strlen(service->events)) == 0;
 }
 
 bool speech_voice_is_name(struct slice id)

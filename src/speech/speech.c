@@ -1,8 +1,6 @@
 #include "speech/speech_private.h"
 
 #include "base/clock.h"
-#include "speech/remote.h"
-#include "speech/resample.h"
 #include "speech/spoken.h"
 
 #include <assert.h>
@@ -39,132 +37,7 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
     return 0;
 }
 
-/* ---- speaking ---- */
-
-static size_t cache_bytes(const struct speech *s)
-{
-    return (size_t)settings_int(s->config.settings, SETTING_SPEECH_CACHE_MB) << 20;
-}
-
-/* Of a provider the address and the model stand for the version. */
-static void cache_key(struct speech *s, const struct speech_plan *plan, size_t i, unsigned char key[HASH_BYTES])
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    char version[SPEECH_VERSION_SIZE] = "";
-    struct speech_cache_what what = {
-        plan->sentences.items[i], plan->caller, plan->provider, version, plan->voice, plan->speed, plan->format
-    };
-
-    if (plan->account)
-        what.version = arena_printf(a, "%s %s %s", plan->account->base_url, plan->model, plan->language);
-    else
-        speech_pool_version(speech_state_of(s, slice_of(plan->provider))->pool, version);
-    speech_cache_key(&what, key);
-}
-
-/* What the provider itself does of the speed; the rest is for the worker of sound. */
-static double own_speed(const struct speech_plan *plan)
-{
-    const struct speech_service *service = plan->account->service;
-
-    return plan->speed >= service->min_speed && plan->speed <= service->max_speed ? plan->speed : 1;
-}
-
-static int finish(struct speech *s, const struct speech_plan *plan, const struct speech_pcm *sound, double speed,
-                  struct buf *audio, struct speech_frame_done *ret, struct err *e)
-{
-    char rate[16];
-    struct speech_worker_job job = { plan->format, speed, plan->voice, { NULL, 0 }, sound->samples };
-    int r;
-
-    snprintf(rate, sizeof(rate), "%u", sound->rate);
-    job.text = slice_of(rate);
-    r = speech_pool_say(s->sound, &job, plan->caller, plan->is_gone, audio, ret, e);
-    return r == -EIO && sound->rate == 0 ? speech_remote_blame(plan->account, r, e) : r;
-}
-
-static int request_sound(struct speech *s, const struct speech_plan *plan, const struct speech_say *say,
-                         struct arena *a, struct speech_pcm *ret, struct err *e)
-{
-    const struct net_wait turn = net_wait_of(LIMIT_LONG_DEADLINE_MS, plan->is_gone, s->config.is_leaving);
-    const struct net_wait wait = net_wait_of(LIMIT_SPEECH_REPLY_MS, plan->is_gone, s->config.is_leaving);
-    int r = speech_turns_take(&s->turns, plan->caller, &turn, e);
-
-    if (r < 0)
-        return r;
-    r = speech_remote_say(plan->account, say, &wait, a, ret, e);
-    speech_turns_give(&s->turns);
-    return r;
-}
-
-static int say_by_provider(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
-                           struct speech_frame_done *ret, struct err *e)
-{
-    AUTO(arena_freep) struct arena *a = arena_new();
-    const double speed = own_speed(plan);
-    const struct speech_say say = { plan->sentences.items[i], plan->voice, plan->model, plan->language, speed };
-    struct speech_pcm sound = { { NULL, 0 }, 0 };
-    int r = request_sound(s, plan, &say, a, &sound, e);
-
-    return r < 0 ? r : finish(s, plan, &sound, plan->speed / speed, audio, ret, e);
-}
-
-static int say_anew(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
-                    struct speech_frame_done *ret, struct err *e)
-{
-    const struct speech_worker_job job = {
-        plan->format, plan->speed, plan->voice, plan->sentences.items[i], { NULL, 0 }
-    };
-
-    if (plan->account)
-        return say_by_provider(s, plan, i, audio, ret, e);
-    return speech_pool_say(speech_state_of(s, slice_of(plan->provider))->pool, &job, plan->caller, plan->is_gone, audio,
-                           ret, e);
-}
-
-static int say_sentence(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
-                        struct speech_frame_done *ret, struct err *e)
-{
-    const size_t max_bytes = cache_bytes(s), n_before = audio->n;
-    unsigned char key[HASH_BYTES];
-    int r;
-
-    if (max_bytes == 0)
-        return say_anew(s, plan, i, audio, ret, e);
-    cache_key(s, plan, i, key);
-    if (speech_cache_find(s->cache, key, audio, ret))
-        return buf_check(audio, e);
-    r = say_anew(s, plan, i, audio, ret, e);
-    if (r == 0)
-        speech_cache_keep(s->cache, key, (struct slice){ audio->p + n_before, audio->n - n_before }, ret, max_bytes);
-    return r;
-}
-
-/* Speaks at the engine's rate and then changes it. */
-static int say_at_rate(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
-                       struct speech_frame_done *ret, struct err *e)
-{
-    struct buf spoken;
-    int r;
-
-    buf_init(&spoken, LIMIT_SPEECH_AUDIO);
-    r = say_sentence(s, plan, i, &spoken, ret, e);
-    if (r == 0) {
-        ret->n_samples = (uint32_t)speech_resample(buf_slice(&spoken), ret->rate, plan->rate, audio);
-        ret->rate = plan->rate;
-        r = buf_check(audio, e);
-    }
-    buf_clear(&spoken);
-    return r;
-}
-
-int speech_say(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
-               struct speech_frame_done *ret, struct err *e)
-{
-    bool is_changed = plan->rate > 0 && plan->format != SPEECH_MP3;
-
-    return is_changed ? say_at_rate(s, plan, i, audio, ret, e) : say_sentence(s, plan, i, audio, ret, e);
-}
+/* ---- formats ---- */
 
 static void put_le(char *out, uint32_t value, size_t n)
 {
@@ -329,7 +202,7 @@ void speech_tidy(struct speech *s)
         speech_pool_end_idle(s->states[i].pool, clock_mono_ms() - idle_s * 1000);
     if (idle_s > 0)
         speech_pool_end_idle(s->sound, clock_mono_ms() - idle_s * 1000);
-    speech_cache_trim(s->cache, cache_bytes(s));
+    speech_cache_trim(s->cache, speech_cache_bytes(s));
 }
 
 struct speech *speech_open(const struct speech_config *c)
@@ -344,9 +217,13 @@ struct speech *speech_open(const struct speech_config *c)
     s->config = *c;
     s->cache = speech_cache_new();
     s->lists = speech_voice_lists_new();
+    s->levels = speech_levels_new();
     speech_turns_init(&s->turns, LIMIT_SPEECH_REMOTE);
     pool.engine = &speech_sound;
+    pool.n_places =
+        LIMIT_SPEECH_REMOTE + MAX(pool.n_kept, (size_t)1); /* those that arrive, and those that have arrived */
     s->sound = speech_pool_new(&pool);
+    pool.n_places = 0;
     for (size_t i = 0; i < N_SPEECH_ENGINES; i++) {
         pool.engine = speech_engines[i];
         s->states[i] = (struct engine_state){ speech_engines[i], speech_pool_new(&pool) };
@@ -363,6 +240,7 @@ struct speech *speech_close(struct speech *s)
     speech_pool_free(s->sound);
     speech_turns_clear(&s->turns);
     speech_voice_lists_free(s->lists);
+    speech_levels_free(s->levels);
     speech_cache_free(s->cache);
     free(s);
     return NULL;

@@ -69,6 +69,17 @@ int speech_plan(struct speech *s, const struct speech_request *request, struct a
 int speech_say(struct speech *s, const struct speech_plan *plan, size_t i, struct buf *audio,
                struct speech_frame_done *ret, struct err *e) MUST_CHECK;
 
+/* Takes audio while it is spoken: rate is that of its samples. Negative: it is no longer wanted. Never waits for a
+ * peer, since a worker and a place among the requests to providers are held meanwhile. */
+struct speech_tap {
+    int (*take)(void *arg, uint32_t rate, struct slice audio);
+    void *arg;
+};
+/* The same piece by piece, where a provider sends its sound piece by piece; else in one piece. What the tap has had
+ * when it fails is no whole sentence. Errors as above, or what the tap returned. */
+int speech_say_live(struct speech *s, const struct speech_plan *plan, size_t i, const struct speech_tap *tap,
+                    struct speech_frame_done *ret, struct err *e) MUST_CHECK;
+
 enum { SPEECH_WAV_HEADER = 44 };
 /* The RIFF header of n_bytes bytes of samples: 16 bits, mono. */
 void speech_wav_header(char out[SPEECH_WAV_HEADER], uint32_t rate, size_t n_bytes);

@@ -1,8 +1,9 @@
-/* Shared by speech.c and speech_choice.c: the state, and the choice of who speaks. */
+/* Shared by speech.c, speech_say.c and speech_choice.c: the state, and the choice of who speaks. */
 #pragma once
 
 #include "speech/cache.h"
 #include "speech/engines.h"
+#include "speech/levels.h"
 #include "speech/pool.h"
 #include "speech/speech.h"
 #include "speech/turns.h"
@@ -20,9 +21,11 @@ struct speech {
     struct speech_pool *sound;        /* gives the sound of providers its speed, loudness and format */
     struct speech_turns turns;        /* of requests to providers */
     struct speech_voice_lists *lists; /* of providers */
+    struct speech_levels *levels;     /* of their voices */
 };
 
 struct engine_state *speech_state_of(struct speech *s, struct slice id); /* NULL: no engine of this machine */
+size_t speech_cache_bytes(const struct speech *s);                       /* that the cache may hold */
 /* The configured providers that speak, in the arena. */
 size_t speech_accounts_of(const struct speech *s, struct arena *a, const struct speech_account **ret);
 

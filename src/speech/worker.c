@@ -112,20 +112,31 @@ static int send(const struct speech_worker *w, const struct net_wait *wait, stru
     return 0;
 }
 
+static int send_frame(const struct speech_worker *w, const struct net_wait *wait, uint32_t kind, struct slice bytes,
+                      struct err *e)
+{
+    const struct speech_frame frame = { kind, (uint32_t)bytes.n };
+    int r = send(w, wait, (struct slice){ (const char *)&frame, sizeof(frame) }, e);
+
+    return r < 0 ? r : send(w, wait, bytes, e);
+}
+
+/* The first part of the samples that fits a frame, which is removed. */
+static struct slice cut_frame(struct slice *samples)
+{
+    const struct slice part = { samples->p, MIN(samples->n, (size_t)LIMIT_SPEECH_FRAME) };
+
+    *samples = (struct slice){ samples->p + part.n, samples->n - part.n };
+    return part;
+}
+
 /* In frames of whole samples. */
 static int send_samples(const struct speech_worker *w, const struct net_wait *wait, struct slice samples, struct err *e)
 {
     int r = 0;
 
-    while (r == 0 && samples.n > 0) {
-        const size_t n = MIN(samples.n, (size_t)LIMIT_SPEECH_FRAME);
-        const struct speech_frame frame = { SPEECH_FRAME_SAMPLES, (uint32_t)n };
-
-        r = send(w, wait, (struct slice){ (const char *)&frame, sizeof(frame) }, e);
-        if (r == 0)
-            r = send(w, wait, (struct slice){ samples.p, n }, e);
-        samples = (struct slice){ samples.p + n, samples.n - n };
-    }
+    while (r == 0 && samples.n > 0)
+        r = send_frame(w, wait, SPEECH_FRAME_SAMPLES, cut_frame(&samples), e);
     return r;
 }
 
@@ -166,11 +177,46 @@ int speech_worker_say(struct speech_worker *w, const struct speech_worker_job *j
     return r;
 }
 
+/* ---- a sentence that arrives ---- */
+
+static int send_and_await(struct speech_worker *w, uint32_t kind, struct slice bytes, const struct net_wait *wait,
+                          struct speech_answer *answer, struct err *e)
+{
+    int r = send_frame(w, wait, kind, bytes, e);
+
+    return r < 0 ? r : await_answer(w, answer, wait, e);
+}
+
+int speech_worker_begin(struct speech_worker *w, const struct speech_frame_begin *begin, const struct net_wait *wait,
+                        struct speech_answer *answer, struct err *e)
+{
+    const struct slice bytes = { (const char *)begin, sizeof(*begin) };
+
+    return send_and_await(w, SPEECH_FRAME_BEGIN, bytes, wait, answer, e);
+}
+
+/* The worker answers each frame before the next one is sent, so that neither waits for the other to read. */
+int speech_worker_pass(struct speech_worker *w, struct slice samples, const struct net_wait *wait,
+                       struct speech_answer *answer, struct err *e)
+{
+    int r = 0;
+
+    while (r == 0 && samples.n > 0)
+        r = send_and_await(w, SPEECH_FRAME_SAMPLES, cut_frame(&samples), wait, answer, e);
+    return r;
+}
+
+int speech_worker_end(struct speech_worker *w, const struct net_wait *wait, struct speech_answer *answer, struct err *e)
+{
+    return send_and_await(w, SPEECH_FRAME_END, (struct slice){ NULL, 0 }, wait, answer, e);
+}
+
+/* ---- voices ---- */
+
 int speech_worker_list(struct speech_worker *w, const struct net_wait *wait, struct buf *list, struct err *e)
 {
-    const struct speech_frame frame = { SPEECH_FRAME_LIST, 0 };
     struct speech_answer answer;
-    int r = send(w, wait, (struct slice){ (const char *)&frame, sizeof(frame) }, e);
+    int r = send_frame(w, wait, SPEECH_FRAME_LIST, (struct slice){ NULL, 0 }, e);
 
     if (r < 0)
         return r;

@@ -32,6 +32,14 @@ const char *speech_worker_version(const struct speech_worker *w); /* of its engi
 /* -EIO SPEECH_FAILED; or as net_wait_fd(). */
 int speech_worker_say(struct speech_worker *w, const struct speech_worker_job *job, const struct net_wait *wait,
                       struct buf *audio, struct speech_frame_done *ret, struct err *e) MUST_CHECK;
+/* A sentence whose samples arrive one by one, for the worker of sound: begin, any number of pieces, end. The answer
+ * belongs to the caller, is a flow, and gets the audio that is ready after each call. Errors as above. */
+int speech_worker_begin(struct speech_worker *w, const struct speech_frame_begin *begin, const struct net_wait *wait,
+                        struct speech_answer *answer, struct err *e) MUST_CHECK;
+int speech_worker_pass(struct speech_worker *w, struct slice samples, const struct net_wait *wait,
+                       struct speech_answer *answer, struct err *e) MUST_CHECK;
+int speech_worker_end(struct speech_worker *w, const struct net_wait *wait, struct speech_answer *answer,
+                      struct err *e) MUST_CHECK;
 int speech_worker_list(struct speech_worker *w, const struct net_wait *wait, struct buf *list,
                        struct err *e) MUST_CHECK;
 /* Its pipes, for a protocol of its own (speech/ears_frames.h); they remain the worker's. */

@@ -28,11 +28,13 @@ struct worker_engine {
     const char *(*say)(const struct worker_sentence *sentence, struct worker_samples *ret);
     /* Calls add with the name of each voice. */
     void (*list)(void (*add)(const char *voice));
-    /* Samples that precede a sentence; false: they cannot be taken. NULL: the engine makes its own. */
-    bool (*take)(const char *bytes, size_t n);
+    /* A frame of its own; false: it cannot be taken. NULL: the engine has none. */
+    bool (*take)(uint32_t kind, const char *bytes, size_t n);
 };
 
 extern const struct worker_engine worker_engine;
 
 /* Appends n samples; false when the sentence became longer than LIMIT_SPEECH_AUDIO allows. worker_main.c. */
 bool worker_samples_add(struct worker_samples *s, const int16_t *items, size_t n);
+/* Sends audio in frames; false: the service has gone. worker_main.c. */
+bool worker_send_audio(const void *bytes, size_t n);

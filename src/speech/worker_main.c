@@ -12,7 +12,7 @@
 
 /* ---- frames ---- */
 
-static bool send_audio(const void *bytes, size_t n)
+bool worker_send_audio(const void *bytes, size_t n)
 {
     const char *at = bytes;
 
@@ -52,36 +52,45 @@ bool worker_samples_add(struct worker_samples *s, const int16_t *items, size_t n
     return true;
 }
 
+static const char *send_mp3(const struct worker_samples *s, bool *ret_is_sent)
+{
+    struct worker_encoder *encoder = worker_encoder_new(s->rate);
+    const char *why = encoder ? NULL : "The sentence cannot be encoded as MP3.";
+
+    for (int i = 0; i < 2 && !why && *ret_is_sent; i++) { /* the samples, and the end */
+        const unsigned char *bytes;
+        size_t n;
+
+        why = worker_encoder_add(encoder, i == 0 ? s->items : NULL, s->n, &bytes, &n);
+        *ret_is_sent = why || worker_send_audio(bytes, n);
+    }
+    worker_encoder_free(encoder);
+    return why;
+}
+
 static const char *send_as(enum speech_format format, const struct worker_samples *s, bool *ret_is_sent)
 {
-    unsigned char *bytes = NULL;
-    size_t n = 0;
-    const char *why = NULL;
-
-    if (format != SPEECH_MP3) {
-        *ret_is_sent = send_audio(s->items, s->n * sizeof(*s->items));
-        return NULL;
-    }
-    why = worker_mp3(s, &bytes, &n);
-    *ret_is_sent = why || send_audio(bytes, n);
-    free(bytes);
-    return why;
+    if (format == SPEECH_MP3)
+        return send_mp3(s, ret_is_sent);
+    *ret_is_sent = worker_send_audio(s->items, s->n * sizeof(*s->items));
+    return NULL;
 }
 
 static bool say(enum speech_format format, const struct worker_sentence *sentence)
 {
     struct worker_samples samples = { 0 };
     struct speech_frame_done done;
+    int32_t loudness = SPEECH_LOUDNESS_UNKNOWN;
     bool is_sent = true;
     const char *why = worker_engine.say(sentence, &samples);
 
     if (!why && samples.n == 0)
         why = "The engine gave no sound for this sentence.";
     if (!why) {
-        worker_level(&samples, sentence->voice);
+        loudness = worker_level(&samples, sentence->voice);
         why = send_as(format, &samples, &is_sent);
     }
-    done = (struct speech_frame_done){ (uint32_t)samples.rate, (uint32_t)samples.n };
+    done = (struct speech_frame_done){ (uint32_t)samples.rate, (uint32_t)samples.n, loudness };
     free(samples.items);
     return is_sent && (why ? send_failure(why) : worker_send(SPEECH_FRAME_DONE, &done, sizeof(done)));
 }
@@ -125,7 +134,7 @@ static void add_voice(const char *voice)
 
 static bool take_list(void)
 {
-    const struct speech_frame_done none = { SPEECH_RATE_MIN, 0 };
+    const struct speech_frame_done none = { SPEECH_RATE_MIN, 0, SPEECH_LOUDNESS_UNKNOWN };
 
     worker_engine.list(add_voice);
     return !has_failed && worker_send(SPEECH_FRAME_DONE, &none, sizeof(none));
@@ -141,9 +150,11 @@ static bool send_hello(void)
 
 static bool take_frame(uint32_t kind, const char *bytes, size_t n)
 {
-    if (kind == SPEECH_FRAME_SAMPLES)
-        return worker_engine.take && worker_engine.take(bytes, n);
-    return kind == SPEECH_FRAME_SAY ? take_say(bytes, n) : kind == SPEECH_FRAME_LIST && take_list();
+    if (kind == SPEECH_FRAME_SAY)
+        return take_say(bytes, n);
+    if (kind == SPEECH_FRAME_LIST)
+        return take_list();
+    return worker_engine.take && worker_engine.take(kind, bytes, n);
 }
 
 int main(void)

@@ -1,5 +1,7 @@
 #include "speech/worker_output.h"
 
+#include "speech/worker_frames.h"
+
 #include <ebur128.h>
 #include <lame/lame.h>
 #include <math.h>
@@ -36,18 +38,25 @@ static double peak_of(const struct worker_samples *s)
     return peak;
 }
 
-void worker_level(struct worker_samples *s, const char *voice)
+int32_t worker_loudness(double lufs)
 {
-    double lufs, gain;
+    return (int32_t)lrint(fmax(SPEECH_LOUDNESS_MIN, fmin(SPEECH_LOUDNESS_MAX, lufs * 100)));
+}
+
+int32_t worker_level(struct worker_samples *s, const char *voice)
+{
+    double lufs = 0, gain;
+    bool is_measured = measure(s, &lufs);
 
     if (strncmp(voice, last_voice, sizeof(last_voice) - 1) != 0)
         last_gain = 1;
     strncpy(last_voice, voice, sizeof(last_voice) - 1);
-    gain = measure(s, &lufs) ? pow(10, (WORKER_LOUDNESS_LUFS - lufs) / 20) : last_gain;
+    gain = is_measured ? pow(10, (WORKER_LOUDNESS_LUFS - lufs) / 20) : last_gain;
     last_gain = gain;
     gain = fmin(gain, 32000 / peak_of(s));
     for (size_t i = 0; i < s->n; i++)
         s->items[i] = (int16_t)lrint(s->items[i] * gain);
+    return is_measured ? worker_loudness(lufs) : SPEECH_LOUDNESS_UNKNOWN;
 }
 
 /* ---- MP3 ---- */
@@ -71,27 +80,51 @@ static lame_t encoder_new(int rate)
     return NULL;
 }
 
-static int encode(lame_t lame, const struct worker_samples *s, unsigned char *to, size_t n_room)
-{
-    int n = lame_encode_buffer(lame, s->items, NULL, (int)s->n, to, (int)n_room), n_last;
+struct worker_encoder {
+    lame_t lame;
+    unsigned char *bytes; /* of one piece */
+    size_t n_room;
+};
 
-    if (n < 0)
-        return n;
-    n_last = lame_encode_flush(lame, to + n, (int)n_room - n);
-    return n_last < 0 ? n_last : n + n_last;
+struct worker_encoder *worker_encoder_free(struct worker_encoder *e)
+{
+    if (e && e->lame)
+        lame_close(e->lame);
+    if (e)
+        free(e->bytes);
+    free(e);
+    return NULL;
 }
 
-const char *worker_mp3(const struct worker_samples *s, unsigned char **ret_bytes, size_t *ret_n)
+struct worker_encoder *worker_encoder_new(int rate)
 {
-    size_t n_room = s->n + s->n / 4 + 2 * LAME_SPARE; /* as lame.h asks, and as much again for the flush */
-    lame_t lame = encoder_new(s->rate);
-    int n = -1;
+    struct worker_encoder *e = calloc(1, sizeof(*e));
 
-    *ret_bytes = lame ? malloc(n_room) : NULL;
-    if (*ret_bytes)
-        n = encode(lame, s, *ret_bytes, n_room);
-    if (lame)
-        lame_close(lame);
-    *ret_n = n < 0 ? 0 : (size_t)n;
-    return n < 0 ? "The sentence cannot be encoded as MP3." : NULL;
+    if (e)
+        e->lame = encoder_new(rate);
+    return e && e->lame ? e : worker_encoder_free(e);
+}
+
+static bool make_room(struct worker_encoder *e, size_t n_room)
+{
+    unsigned char *grown = n_room > e->n_room ? realloc(e->bytes, n_room) : e->bytes;
+
+    if (!grown)
+        return false;
+    e->bytes = grown;
+    e->n_room = n_room > e->n_room ? n_room : e->n_room;
+    return true;
+}
+
+const char *worker_encoder_add(struct worker_encoder *e, const int16_t *items, size_t n,
+                               const unsigned char **ret_bytes, size_t *ret_n)
+{
+    int n_bytes = -1;
+
+    if (make_room(e, n + n / 4 + LAME_SPARE)) /* as lame.h asks */
+        n_bytes = items ? lame_encode_buffer(e->lame, items, NULL, (int)n, e->bytes, (int)e->n_room)
+                        : lame_encode_flush(e->lame, e->bytes, (int)e->n_room);
+    *ret_bytes = e->bytes;
+    *ret_n = n_bytes < 0 ? 0 : (size_t)n_bytes;
+    return n_bytes < 0 ? "The sentence cannot be encoded as MP3." : NULL;
 }

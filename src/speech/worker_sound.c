@@ -2,12 +2,13 @@
  * them the requested speed (libsonic), loudness and format, as the other workers do for their own. */
 #include "speech/worker_engine.h"
 
+#include "speech/worker_flow.h"
 #include "speech/worker_frames.h"
 #include "speech/worker_mix.h"
 #include "speech/worker_source.h"
+#include "speech/worker_speed.h"
 
 #include <math.h>
-#include <sonic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,12 +31,19 @@ static void list(void (*add)(const char *voice))
 }
 
 /* The last byte of a file may be alone. */
-static bool take(const char *bytes, size_t n)
+static bool take_samples(const char *bytes, size_t n)
 {
     int16_t items[LIMIT_SPEECH_FRAME / sizeof(int16_t)] = { 0 };
 
     memcpy(items, bytes, n);
     return worker_samples_add(&given, items, (n + 1) / sizeof(*items));
+}
+
+static bool take(uint32_t kind, const char *bytes, size_t n)
+{
+    if (kind == SPEECH_FRAME_SAMPLES && !worker_flow_is_open())
+        return take_samples(bytes, n);
+    return worker_flow_take(kind, bytes, n);
 }
 
 /* ---- a file ---- */
@@ -85,37 +93,12 @@ static const char *open_file(void)
 
 /* ---- the speed ---- */
 
-static bool drain(sonicStream stream, struct worker_samples *ret)
-{
-    int16_t block[BLOCK];
-    int n;
-
-    while ((n = sonicReadShortFromStream(stream, block, BLOCK)) > 0)
-        if (!worker_samples_add(ret, block, (size_t)n))
-            return false;
-    return true;
-}
-
-static bool stretch(sonicStream stream, double speed, struct worker_samples *ret)
-{
-    sonicSetSpeed(stream, (float)speed);
-    for (size_t at = 0; at < given.n;) {
-        size_t n = given.n - at < BLOCK ? given.n - at : BLOCK;
-
-        if (!sonicWriteShortToStream(stream, given.items + at, (int)n) || !drain(stream, ret))
-            return false;
-        at += n;
-    }
-    return sonicFlushStream(stream) && drain(stream, ret);
-}
-
 static const char *change_speed(double speed, struct worker_samples *ret)
 {
-    sonicStream stream = sonicCreateStream(ret->rate, 1);
-    bool is_done = stream && stretch(stream, speed, ret);
+    struct worker_speed *changed = worker_speed_new(ret->rate, speed);
+    bool is_done = changed && worker_speed_add(changed, given.items, given.n, ret) && worker_speed_end(changed, ret);
 
-    if (stream)
-        sonicDestroyStream(stream);
+    worker_speed_free(changed);
     return is_done ? NULL : "The sound cannot be brought to this speed.";
 }
 

@@ -127,12 +127,15 @@ static void add_headers(const struct request *req, const struct speech_plan *pla
 /* ---- the stream ---- */
 
 struct broadcast {
+    struct request *req;
+    struct response *res;
     struct speech_work *work;
     const struct speech_plan *plan;
     size_t n_input; /* bytes of the text */
     bool is_events;
-    struct http_stream *stream;
-    struct buf audio, text; /* of one sentence */
+    struct http_stream *stream; /* NULL: no sound has come */
+    struct buf audio;           /* not yet sent */
+    struct buf text;            /* of one event */
 };
 
 static int push_event(struct broadcast *b)
@@ -181,27 +184,48 @@ static int push_done(struct broadcast *b)
     return push_event(b);
 }
 
-/* The pieces together are one file: only the first one of a WAV has a header. */
-static int say(struct broadcast *b, size_t i, struct err *e)
-{
-    struct speech_frame_done done = { 0 };
-    bool has_header = i == 0 && b->plan->format == SPEECH_WAV;
-    int r;
-
-    buf_reset(&b->audio);
-    if (has_header)
-        speech_audio_begin(b->plan, &b->audio);
-    r = speech_work_say(b->work, i, &b->audio, &done, e);
-    if (r < 0)
-        return r;
-    if (has_header)
-        speech_wav_header(b->audio.p, done.rate, open_length);
-    return 0;
-}
-
 static int push_audio(struct broadcast *b)
 {
-    return b->is_events ? push_delta(b) : http_stream_push(b->stream, buf_slice(&b->audio));
+    int r = 0;
+
+    if (b->audio.n > 0)
+        r = b->is_events ? push_delta(b) : http_stream_push(b->stream, buf_slice(&b->audio));
+    buf_reset(&b->audio);
+    return r;
+}
+
+/* The answer begins with its first sound, so that what fails at once is answered with a status. The pieces together are
+ * one file: only the first one of a WAV has a header. */
+static void begin(struct broadcast *b, uint32_t rate)
+{
+    const enum speech_format format = b->plan->format;
+
+    b->stream = request_take_stream(b->req, b->res, b->is_events ? "text/event-stream" : speech_mime_type(format));
+    speech_audio_begin(b->plan, &b->audio);
+    if (format == SPEECH_WAV)
+        speech_wav_header(b->audio.p, rate, open_length);
+}
+
+/* Does not wait for a client that reads slowly: the sentence then stays here until its end, for which
+ * LIMIT_SPEECH_AUDIO is the bound. */
+static int take_audio(void *arg, uint32_t rate, struct slice audio)
+{
+    struct broadcast *b = arg;
+
+    if (!b->stream)
+        begin(b, rate);
+    buf_add_slice(&b->audio, audio);
+    if (http_stream_is_gone(b->stream))
+        return -EPIPE;
+    return http_stream_is_full(b->stream) ? buf_check(&b->audio, NULL) : push_audio(b);
+}
+
+static int say(struct broadcast *b, size_t i, struct err *e)
+{
+    const struct speech_tap tap = { take_audio, b };
+    int r = speech_work_say_live(b->work, i, &tap, e);
+
+    return r < 0 ? r : push_audio(b);
 }
 
 static void finish(struct broadcast *b, int r, const struct err *e)
@@ -220,37 +244,31 @@ static void finish(struct broadcast *b, int r, const struct err *e)
         http_stream_end(b->stream);
 }
 
-/* The first sentence has been spoken, so that what fails at once is answered with a status. */
-static void broadcast(struct broadcast *b)
+/* An error before the first sound is the caller's to answer. */
+static int broadcast(struct broadcast *b, struct err *e)
 {
-    struct err e;
-    int r = push_audio(b);
+    int r = 0;
 
-    err_init(&e);
-    for (size_t i = 1; r == 0 && i < b->plan->sentences.n; i++) {
-        r = say(b, i, &e);
-        if (r == 0)
-            r = push_audio(b);
+    for (size_t i = 0; r == 0 && i < b->plan->sentences.n; i++)
+        r = say(b, i, e);
+    if (b->stream) {
+        finish(b, r, e);
+        return 0;
     }
-    finish(b, r, &e);
+    speech_work_end(b->work, r);
+    return r;
 }
 
 static int stream(struct request *req, struct response *res, struct speech_work *work, struct err *e)
 {
     const struct audio_body *body = req->body;
-    struct broadcast b = { .work = work, .plan = work->plan, .n_input = strlen(body->input) };
+    struct broadcast b = { .req = req, .res = res, .work = work, .plan = work->plan, .n_input = strlen(body->input) };
     int r;
 
     b.is_events = body->stream_format && strcmp(body->stream_format, "sse") == 0;
     buf_init(&b.audio, LIMIT_SPEECH_AUDIO + SPEECH_WAV_HEADER);
     buf_init(&b.text, LIMIT_STREAM_PUSH);
-    r = say(&b, 0, e);
-    if (r == 0) {
-        b.stream = request_take_stream(req, res, b.is_events ? "text/event-stream" : speech_mime_type(b.plan->format));
-        broadcast(&b);
-    } else {
-        speech_work_end(work, r);
-    }
+    r = broadcast(&b, e);
     buf_clear(&b.audio);
     buf_clear(&b.text);
     return r;

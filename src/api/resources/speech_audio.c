@@ -39,6 +39,16 @@ int speech_work_say(struct speech_work *work, size_t i, struct buf *audio, struc
     return r;
 }
 
+int speech_work_say_live(struct speech_work *work, size_t i, const struct speech_tap *tap, struct err *e)
+{
+    struct speech_frame_done done = { 0 };
+    int r = speech_say_live(work->speech, work->plan, i, tap, &done, e);
+
+    if (r == 0)
+        work->seconds += (double)done.n_samples / done.rate;
+    return r;
+}
+
 void speech_work_end(struct speech_work *work, int r)
 {
     const struct meter_use use = { .work = METER_SPEECH,

@@ -32,6 +32,8 @@ int speech_work_begin(struct request *req, const struct speech_plan *plan, const
 /* As speech_say(). */
 int speech_work_say(struct speech_work *work, size_t i, struct buf *audio, struct speech_frame_done *ret,
                     struct err *e) MUST_CHECK;
+/* As speech_say_live(). */
+int speech_work_say_live(struct speech_work *work, size_t i, const struct speech_tap *tap, struct err *e) MUST_CHECK;
 /* r: of the whole. What waited for its first sentence and was turned away has cost nothing. */
 void speech_work_end(struct speech_work *work, int r);
 
