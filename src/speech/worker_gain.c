@@ -12,7 +12,7 @@
  * measured up to three. */
 enum { BLOCKS_A_SECOND = 100, HELD_BLOCKS = 100, MOST_HELD_BLOCKS = 300, LOOK_AHEAD = 2, MEASURE_EVERY = 10 };
 
-static const double ceiling = 0.89 * 32768, most_gain = 31.6;           /* -1 dB, +30 dB */
+static const double ceiling = 0.89 * 32768, most_gain = 100;            /* -1 dB, +40 dB */
 static const double rise = 1.00693, fall = 0.97724, recovery = 1.01158; /* a block: 6, -20 and 10 dB a second */
 
 struct worker_gain {

@@ -11,7 +11,7 @@ import { hostileHttp, residentKib, responseBytes } from './kit.mjs';
 const isSanitized = (process.env.HEARTH_BIN ?? 'debug').includes('debug');
 const key = 'key-hostile-speech-0123456789';
 const sound = wav(tone('Hello.'));
-const presets = { 'generic-openai': '/v1', elevenlabs: '', deepgram: '', 'azure-speech': '', piper: '' };
+const presets = { 'generic-openai': '/v1', openai: '/v1', elevenlabs: '', deepgram: '', 'azure-speech': '', piper: '' };
 const text = 'Say this one sentence.';
 
 // What the present provider answers to requests for sound, for a transcript and for a list.
@@ -32,7 +32,7 @@ after(async () => {
     endServer?.();
 });
 
-const say = (provider, more = {}) => call('POST', '/sdk/tts', { text, provider, voice: 'some-voice', ...more });
+const say = (provider, more = {}) => call('POST', '/sdk/tts', { text, provider, voice: provider === 'openai' ? 'nova' : 'some-voice', ...more });
 const transcribe = (provider) => call('POST', `/sdk/stt/transcribe?provider=${provider}`, silentWav);
 
 function failed(reply, provider, what) {
@@ -97,7 +97,7 @@ for (const provider of Object.keys(presets))
             speak = answer;
             failed(await say(provider), provider, what);
         }
-        const isRaw = provider === 'elevenlabs';
+        const isRaw = provider === 'elevenlabs' || provider === 'openai';
         for (const [what, bytes] of isRaw ? [['half a sample', Buffer.alloc(4001)]] : falseWavs) {
             speak = (socket) => socket.end(responseBytes(bytes, { type: 'audio/wav' }));
             failed(await say(provider), provider, what);
@@ -105,6 +105,72 @@ for (const provider of Object.keys(presets))
         speak = (socket) => socket.end(responseBytes(isRaw ? tone('Hello.') : sound, { type: isRaw ? 'audio/pcm' : 'audio/wav' }));
         assert.equal((await say(provider)).status, 200, 'the next one is heard');
     });
+
+// What OpenAI's events may lie: each of them in a whole sentence, and after sound that was heard.
+const event = (value) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;
+const delta = (audio) => event({ type: 'speech.audio.delta', audio: Buffer.isBuffer(audio) ? audio.toString('base64') : audio });
+const spoken = delta(tone('x'.repeat(50))), done = event({ type: 'speech.audio.done', usage: {} });
+const falseEvents = [
+    ['nothing', ''],
+    ['no end', spoken],
+    ['an end alone', done],
+    ['an event that is cut', spoken + delta(tone('Hello.')).slice(0, 200)],
+    ['no JSON', `${spoken}data: {"type":"speech\n\n${done}`],
+    ['a list', `${spoken}data: [1,2]\n\n${done}`],
+    ['200,000 levels', `${spoken}data: ${'{"audio":'.repeat(100_000)}\n\n${done}`],
+    ['sound that is no base64', spoken + delta('%%%%') + done],
+    ['base64 without its padding', spoken + delta('AAA') + done],
+    ['sound that is a number', spoken + delta(7) + done],
+    ['sound that is absent', spoken + event({ type: 'speech.audio.delta' }) + done],
+    ['half a sample', spoken + delta(Buffer.alloc(3)) + done],
+    ['an event above 1 MiB', spoken + delta(Buffer.alloc(1 << 20)) + done],
+    ['a line without an end', `${spoken}data: ${'x'.repeat(2 << 20)}`],
+    ['an error that repeats the key', spoken + event({ type: 'error', error: { message: `the key ${key} is spent`, code: 'x' } }) + done],
+    ['an error of text', spoken + event({ error: 'out of order' }) + done],
+];
+const eventsHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n';
+const openStream = async (body) => fetch(`${h.url}/v1/audio/speech`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-app-id': await newApp(h, {}, ['tts.generate']) },
+    body: JSON.stringify({ input: text, voice: 'openai/nova', response_format: 'pcm', ...body }) });
+
+test('each lie of events is an error that names the provider, also after sound that was heard', async () => {
+    for (const [what, events] of falseEvents) {
+        speak = (socket) => socket.end(eventsHead + events);
+        failed(await say('openai'), 'openai', what);
+        const streamed = await openStream({ stream_format: 'sse' }), said = await streamed.text();
+        assert.ok(!said.includes(key) && !said.includes('speech.audio.done'), what);
+        assert.match(said, /"code":"speech_failed"/, what);
+        assert.match(said, /openai: it /, what);
+        if (!events.startsWith(spoken))
+            continue;
+        assert.match(said, /speech\.audio\.delta/, what);
+        await assert.rejects(openStream({}).then((reply) => reply.arrayBuffer()), what);
+    }
+    speak = (socket) => socket.end(eventsHead + spoken + event({ type: 'speech.audio.unknown', audio: 'AAAA' }) + done + delta('%%%') + event('[DONE]') + done);
+    const { bytes, status } = await say('openai', { format: 'pcm' });
+    assert.deepEqual([status, bytes.length], [200, tone('x'.repeat(50)).length], 'what follows the end is not read');
+});
+
+test('events without an end are ended: sound above 16 MiB, comments, an open connection after the last event', async () => {
+    const before = residentKib(h.pid), big = delta(Buffer.alloc(700_000));
+    speak = (socket) => pour(socket, eventsHead, big);
+    failed(await say('openai'), 'openai', 'sound without an end');
+    assert.match(await (await openStream({ stream_format: 'sse' })).text(), /it sent more than 16 MiB of sound/);
+    speak = (socket) => pour(socket, eventsHead, ': ping\n\n'.repeat(1000));
+    failed(await say('openai'), 'openai', 'comments without an end');
+    speak = (socket) => socket.write(eventsHead + spoken + done);
+    assert.equal((await say('openai')).status, 200, 'the connection stays open after the last event');
+    if (!isSanitized)
+        assert.ok(residentKib(h.pid) - before < 128 * 1024, `${residentKib(h.pid) - before} KiB`);
+});
+
+test('events that were not asked for, and samples in place of events', async () => {
+    speak = (socket) => socket.end(eventsHead + spoken + done);
+    for (const provider of ['generic-openai', 'elevenlabs'])
+        failed(await say(provider), provider, 'events');
+    failed(await say('openai', { model: 'tts-1' }), 'openai', 'events of tts-1');
+    speak = (socket) => socket.end(responseBytes(tone('Hello.'), { type: 'audio/pcm' }));
+    assert.equal((await say('openai')).status, 200);
+});
 
 test('a sentence has at most 16 MiB', async () => {
     const most = 16 << 20, bytes = wav(Buffer.alloc(most - 44));

@@ -42,6 +42,22 @@ const only = (body, names) => must(Object.keys(body).every((name) => names.inclu
 const sends = (outgoing, type, bytes) => outgoing.writeHead(200, { 'content-type': type, 'content-length': bytes.length }).end(bytes);
 const sendsJson = (outgoing, value) => sends(outgoing, 'application/json', Buffer.from(JSON.stringify(value)));
 
+// The bytes in these pieces, chunked; pace(i) is awaited before each.
+async function sendsPieces(outgoing, type, pieces, pace) {
+    outgoing.writeHead(200, { 'content-type': type });
+    for (const [i, piece] of pieces.entries()) {
+        await pace(i);
+        outgoing.write(piece);
+    }
+    outgoing.end();
+}
+
+// Of an odd number of bytes, as networks cut them.
+export function halves(bytes) {
+    const at = (bytes.length >> 1) | 1;
+    return [bytes.subarray(0, at), bytes.subarray(at)];
+}
+
 // The parts of a form by name; a name that comes again makes a list.
 export function parts(request) {
     const boundary = /^multipart\/form-data; boundary=(\S+)$/.exec(request.headers['content-type'] ?? '')?.[1];
@@ -62,7 +78,7 @@ export const kinds = {
     openai: {
         preset: 'generic-openai', base: '/v1', hears: true,
         voices: ['alloy', 'nova'],
-        answer(request, outgoing) {
+        answer(request, outgoing, { pace, sound }) {
             must(request.headers.authorization === `Bearer ${key}`, 'the key');
             if (request.url === '/v1/audio/voices')
                 return sendsJson(outgoing, { voices: ['alloy', { id: 'nova', name: 'Nova', language: 'de' }] });
@@ -74,7 +90,7 @@ export const kinds = {
             must(body.model && body.input && body.input.length <= 4096 && this.voices.includes(body.voice), 'model, input, voice');
             must(body.speed === undefined || (body.speed >= 0.25 && body.speed <= 4), 'speed');
             must(body.response_format === 'wav', 'response_format');
-            return sends(outgoing, 'audio/wav', wav(tone(body.input, body.speed), rate, 0xffffffff));
+            return sendsPieces(outgoing, 'audio/wav', halves(wav(sound(body.input, body.speed), rate, 0xffffffff)), pace);
         },
         transcribe(request, outgoing) {
             const form = parts(request);
@@ -85,9 +101,30 @@ export const kinds = {
                 segments: [{ id: 0, start: 0, end: 1.2, text: ' please open the window and' }, { id: 1, start: 1.25, end: 2.5, text: ' turn on the light' }] });
         },
     },
+    // platform.openai.com/docs/api-reference/audio/createSpeech: gpt-4o-mini-tts sends events when it is asked for them, tts-1 and tts-1-hd refuse to.
+    'openai-own': {
+        preset: 'openai', base: '/v1', voices: ['alloy', 'ash', 'ballad', 'coral', 'echo', 'fable', 'nova', 'onyx', 'sage', 'shimmer', 'verse', 'marin', 'cedar'],
+        answer(request, outgoing, { pace, sound }) {
+            must(request.headers.authorization === `Bearer ${key}`, 'the key');
+            must(request.method === 'POST' && request.url === '/v1/audio/speech', 'the path');
+            const body = JSON.parse(request.bytes);
+            only(body, ['model', 'input', 'voice', 'response_format', 'speed', 'instructions', 'stream_format']);
+            must(['gpt-4o-mini-tts', 'tts-1', 'tts-1-hd'].includes(body.model), 'model');
+            must(body.input && body.input.length <= 4096 && this.voices.includes(body.voice), 'input, voice');
+            must(body.speed === undefined || (body.speed >= 0.25 && body.speed <= 4), 'speed');
+            must(body.response_format === 'pcm', 'response_format');
+            must([undefined, 'audio', 'sse'].includes(body.stream_format) && !(body.stream_format === 'sse' && /^tts-1/.test(body.model)), 'stream_format');
+            const pieces = halves(sound(body.input, body.speed));
+            if (body.stream_format !== 'sse')
+                return sendsPieces(outgoing, 'audio/pcm', pieces, pace);
+            const events = pieces.map((piece) => ({ type: 'speech.audio.delta', audio: piece.toString('base64') }));
+            events.push({ type: 'speech.audio.done', usage: { input_tokens: 9, output_tokens: 60, total_tokens: 69 } });
+            return sendsPieces(outgoing, 'text/event-stream; charset=utf-8', events.map((event) => `data: ${JSON.stringify(event)}\n\n`), pace);
+        },
+    },
     elevenlabs: {
         preset: 'elevenlabs', base: '', voices: ['21m00Tcm4TlvDq8ikWAM'],
-        answer(request, outgoing) {
+        answer(request, outgoing, { pace, sound }) {
             must(request.headers['xi-api-key'] === key, 'the key');
             if (request.url === '/v1/voices')
                 return sendsJson(outgoing, { voices: [{ voice_id: '21m00Tcm4TlvDq8ikWAM', name: 'Rachel', category: 'premade', labels: { accent: 'American' } }] });
@@ -97,12 +134,12 @@ export const kinds = {
             must(body.text && body.model_id, 'text, model_id');
             const speed = body.voice_settings?.speed ?? 1;
             must(speed >= 0.7 && speed <= 1.2, 'voice_settings.speed');
-            return sends(outgoing, 'audio/pcm', tone(body.text, speed));
+            return sendsPieces(outgoing, 'audio/pcm', halves(sound(body.text, speed)), pace);
         },
     },
     deepgram: {
         preset: 'deepgram', base: '', hears: true, voices: ['aura-2-thalia-en', 'aura-2-viktoria-de'],
-        answer(request, outgoing) {
+        answer(request, outgoing, { pace, sound }) {
             must(request.headers.authorization === `Token ${key}`, 'the key');
             const url = new URL(request.url, 'http://x');
             if (url.pathname === '/v1/models')
@@ -117,7 +154,7 @@ export const kinds = {
             const body = JSON.parse(request.bytes);
             only(body, ['text']);
             must(body.text && body.text.length <= 2000, 'text');
-            return sends(outgoing, 'audio/wav', wav(tone(body.text), rate, 0x7fffffff));
+            return sendsPieces(outgoing, 'audio/wav', halves(wav(sound(body.text), rate, 0x7fffffff)), pace);
         },
         listen(request, url, outgoing) {
             only(Object.fromEntries(url.searchParams), ['model', 'language', 'detect_language', 'smart_format', 'utterances', 'punctuate']);
@@ -203,19 +240,20 @@ export const kinds = {
     },
 };
 
-// One of them: {url, preset, asked: [{method, url, headers, bytes}], close}; port 0: any. change(request, outgoing) may answer instead.
-export async function speechDouble(t, kind, { port = 0, change = () => false } = {}) {
+// One of them: {url, preset, asked: [{method, url, headers, bytes, outgoing}], close}; port 0: any. change(request, outgoing) may answer instead. Of those that send while they
+// speak, pace(i) is awaited before each piece, and sound(text, speed) makes the samples (24 kHz).
+export async function speechDouble(t, kind, { port = 0, change = () => false, pace = () => {}, sound = tone } = {}) {
     const asked = [];
     const double = kinds[kind];
     const server = http.createServer(async (incoming, outgoing) => {
         const pieces = [];
         for await (const piece of incoming)
             pieces.push(piece);
-        const request = { method: incoming.method, url: incoming.url, headers: incoming.headers, bytes: Buffer.concat(pieces) };
+        const request = { method: incoming.method, url: incoming.url, headers: incoming.headers, bytes: Buffer.concat(pieces), outgoing };
         asked.push(request);
         try {
             if (!change(request, outgoing))
-                double.answer(request, outgoing);
+                await double.answer(request, outgoing, { pace, sound });
         } catch (e) {
             outgoing.writeHead(e instanceof Refusal ? 400 : 500, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message: `double: ${e.message}` } }));
         }

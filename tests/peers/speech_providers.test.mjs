@@ -32,7 +32,7 @@ const isNear = (value, wanted, share = 0.06) => assert.ok(Math.abs(value - wante
 const providerOf = async (id) => (await app('GET', '/sdk/tts/providers')).body.providers.find((one) => one.id === id);
 
 const speaking = Object.keys(kinds).filter((kind) => kinds[kind].voices?.length > 0);
-const names = { openai: 'house', elevenlabs: 'elevenlabs', deepgram: 'deepgram', azure: 'azure-speech', piper: 'piper' };
+const names = { openai: 'house', 'openai-own': 'cloud', elevenlabs: 'elevenlabs', deepgram: 'deepgram', azure: 'azure-speech', piper: 'piper' };
 
 for (const kind of speaking)
     test(`${kind}: every format, speed and voice, sentence by sentence`, async (t) => {
