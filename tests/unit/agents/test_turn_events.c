@@ -58,10 +58,9 @@ static void client_end(struct http_stream *s, bool is_complete)
     atomic_store(&((struct client *)s)->has_ended, true);
 }
 
-static const struct http_stream_carrier carrier = { .push = client_push,
-                                                   .on_change = client_on_change,
-                                                   .is_gone = client_is_gone,
-                                                   .end = client_end };
+static const struct http_stream_carrier carrier = {
+    .push = client_push, .on_change = client_on_change, .is_gone = client_is_gone, .end = client_end
+};
 
 static void shut(void *arg)
 {
