@@ -34,7 +34,7 @@ struct worker_engine {
 
 extern const struct worker_engine worker_engine;
 
-/* Appends n samples; false when the sentence became longer than LIMIT_SPEECH_AUDIO allows. worker_main.c. */
+/* Appends n samples; false when the sentence became longer than LIMIT_SPEECH_AUDIO allows. worker_samples.c. */
 bool worker_samples_add(struct worker_samples *s, const int16_t *items, size_t n);
 /* Sends audio in frames; false: the service has gone. worker_main.c. */
 bool worker_send_audio(const void *bytes, size_t n);

@@ -39,7 +39,7 @@ static const struct field audio_fields[] = {
     FIELD_STRING(struct audio_body, response_format, "response_format", .one_of = speech_audio_formats,
                  .def_str = "mp3", .help = "pcm: 24 kHz, 16 bits, mono, little-endian"),
     FIELD_STRING(struct audio_body, stream_format, "stream_format", .one_of = stream_formats,
-                 .help = "absent: audio, but a WAV is sent whole"),
+                 .help = "absent: audio, but a WAV is sent whole; what a provider sends is passed on while it arrives"),
     FIELD_DOUBLE(struct audio_body, speed, "speed", .min = 0.5, .max = 2, .def = 1),
     FIELD_END,
 };
