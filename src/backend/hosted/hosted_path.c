@@ -17,6 +17,7 @@ void hosted_path_init(struct hosted_path *p, const char *table)
 
     init(p);
     p->table = table;
+    p->is_dots = strcmp(parts.table, ".") == 0 || strcmp(parts.table, "..") == 0;
     snprintf(p->schema, sizeof(p->schema), "%s", parts.schema);
     percent_encode(&p->out, slice_of(parts.table));
 }

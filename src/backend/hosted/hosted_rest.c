@@ -338,6 +338,9 @@ int hosted_rest_call(struct hosted_rest *rest, const struct hosted_call *call, s
     char *url = NULL;
     int r = buf_check(&call->path->out, e);
 
+    if (r == 0 && call->path->is_dots)
+        r = err_set(e, -EINVAL, "VALIDATION_ERROR",
+                    "The hosted service cannot name the table %.100s in an address: rename it", call->path->table);
     if (r == 0)
         r = url_join(a, rest->url, buf_str(&call->path->out), &url, e);
     if (r == 0)

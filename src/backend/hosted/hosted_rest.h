@@ -20,6 +20,7 @@ struct hosted_path {
     char schema[LIMIT_TABLE_NAME_PART + 1]; /* "public" */
     const char *table;                      /* borrowed; NULL: a function */
     bool has_query;
+    bool is_dots; /* the table's name is "." or "..", which every URL reader takes out of a path */
 };
 
 void hosted_path_init(struct hosted_path *p, const char *table);

@@ -257,9 +257,8 @@ int follow_find_lack(struct follower *f, struct arena *a, const char **ret_lack,
     if (r < 0 || !table)
         return r;
     table = arena_printf(a,
-                         "the publication %1$s_events lacks the table %2$s with its whole old rows: `hearth backend"
-                         " setup`, or ALTER TABLE %2$s REPLICA IDENTITY FULL; ALTER PUBLICATION \"%1$s_events\" ADD"
-                         " TABLE %2$s",
+                         "the publication %1$s_events lacks the whole rows of %2$s: ALTER TABLE %2$s REPLICA IDENTITY"
+                         " FULL; ALTER PUBLICATION \"%1$s_events\" ADD TABLE %2$s",
                          f->ev->abbr, table);
     if (f->ev->config.mode == POSTGRES_EVENTS_AUTO && !*ret_lack)
         *ret_lack = table;

@@ -4,7 +4,34 @@
 
 #include <string.h>
 
-char *postgres_compact_json(struct arena *a, struct slice json)
+/* One value: brackets and quotes are closed, and only blanks come after it. So a server's text stays in its place in
+ * an answer, whatever else is wrong with it. A database's jsonb may be nested more deeply than a parser here goes. */
+static bool is_one_value(struct slice json)
+{
+    bool is_string = false, is_over = false;
+    size_t depth = 0;
+
+    for (size_t i = 0; i < json.n; i++) {
+        char c = json.p[i];
+
+        if (is_over && c != ' ')
+            return false;
+        if ((unsigned char)c < ' ' || (depth == 0 && !is_string && strchr("}],:", c)))
+            return false;
+        if (is_string && c == '\\')
+            i++;
+        else if (c == '"')
+            is_string = !is_string;
+        else if (!is_string && (c == '{' || c == '['))
+            depth++;
+        else if (!is_string && (c == '}' || c == ']'))
+            depth--;
+        is_over = is_over || (depth == 0 && !is_string && strchr("}]\"", c));
+    }
+    return json.n > 0 && depth == 0 && !is_string;
+}
+
+static char *compact(struct arena *a, struct slice json)
 {
     char *out = arena_alloc(a, json.n + 1), *to = out;
     bool is_string = false;
@@ -23,6 +50,11 @@ char *postgres_compact_json(struct arena *a, struct slice json)
     return out;
 }
 
+char *postgres_compact_json(struct arena *a, struct slice json)
+{
+    return is_one_value(json) ? compact(a, json) : arena_strdup(a, "null");
+}
+
 static int read_text(const struct pg_row *row, int i, const struct backend_column *c, struct postgres_reader *reader,
                      struct backend_row *ret, struct err *e)
 {
@@ -36,9 +68,11 @@ static int read_text(const struct pg_row *row, int i, const struct backend_colum
     r = pg_row_text(row, i, LIMIT_BACKEND_ROW_BYTES, &text, e);
     if (r < 0)
         return r;
+    if (c->kind == COLUMN_JSON && !is_one_value(text))
+        return pg_fault(e, "column %d is no JSON", i);
     reader->n_bytes += text.n;
     backend_row_set_text(ret, c,
-                         c->kind == COLUMN_JSON ? postgres_compact_json(reader->arena, text)
+                         c->kind == COLUMN_JSON ? compact(reader->arena, text)
                                                 : arena_slicedup(reader->arena, text));
     return 0;
 }

@@ -81,6 +81,26 @@ static void what_a_user_may_store_is_read(void **state)
     }
 }
 
+/* "rest/v1/.." is another address. */
+static void a_table_that_an_address_cannot_name_is_refused_unsent(void **state)
+{
+    static const char *const names[] = { "\".\"", "\"..\"" };
+    static const char *const bodies[] = { TABLE_THERE };
+    static const int statuses[] = { 200 };
+    struct backend_row row;
+    struct project p;
+
+    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        struct err e = { 0 };
+
+        assert_int_equal(backend_get(p.backend, names[i], ID, NULL, p.arena, &row, &e), -EINVAL);
+        assert_string_equal(e.code, "VALIDATION_ERROR");
+    }
+    assert_int_equal(atomic_load(&p.script.n), 1); /* the look at the project when it was opened */
+    close_project(&p);
+}
+
 #define TOO_LARGE "{\"code\":\"54000\",\"message\":\"out of memory\"}"
 #define AT_NOON "\"2026-11-20T12:00:00Z\""
 
@@ -439,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_is_read_and_its_times_are_in_one_form),
         cmocka_unit_test(lies_about_rows_are_faults),
+        cmocka_unit_test(a_table_that_an_address_cannot_name_is_refused_unsent),
         cmocka_unit_test(what_a_user_may_store_is_read),
         cmocka_unit_test(a_row_too_large_to_be_read_hides_no_other),
         cmocka_unit_test(rows_too_large_to_be_read_are_passed_over_up_to_a_limit),

@@ -209,7 +209,7 @@ static void a_table_that_leaves_the_publication_leads_to_the_outbox(void **state
     struct events_rig *rig = *state;
 
     sql(rig, "ALTER PUBLICATION svc_events DROP TABLE svc_activities");
-    check_outbox(rig, "lacks the table public.svc_activities");
+    check_outbox(rig, "lacks the whole rows of public.svc_activities");
 }
 
 static bool has_lost_table(void *arg)
