@@ -72,6 +72,8 @@ enum {
     LIMIT_REALTIME_SHAPES = 256,            /* tables whose columns are kept; with one more, all are read again */
     LIMIT_REALTIME_CHANGES = 10000,         /* changes not yet delivered; beyond it subscribers are told of a gap */
     LIMIT_REALTIME_CHANGE_BYTES = 64 << 20, /* the same in bytes */
+    LIMIT_REALTIME_CHANGE = 4 << 20,        /* one change as JSON; of a larger one only small values are sent */
+    LIMIT_REALTIME_CUT_VALUE = 64,          /* bytes of such a value as JSON; that of the original */
     LIMIT_REALTIME_PENDING = 64,            /* messages of one socket not yet handled; then it is not read */
     LIMIT_REALTIME_PENDING_BYTES = 1 << 20, /* the same in bytes */
 

@@ -103,8 +103,9 @@ struct rt_change {
     struct rt_shape *shape;   /* owned; NULL: the table has the columns of the Activities table */
     struct json_value record; /* with a shape: the row that filters are asked about */
     struct slice data;        /* JSON, as members receive it */
-    size_t n_bytes;           /* counted in n_change_bytes */
-    char at[32];              /* when it came */
+    bool is_cut;    /* too large to be sent whole: values of LIMIT_REALTIME_CUT_VALUE bytes only, with an error */
+    size_t n_bytes; /* counted in n_change_bytes */
+    char at[32];    /* when it came */
 };
 
 /* ---- sockets, channels, topics ---- */

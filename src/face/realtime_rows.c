@@ -99,16 +99,41 @@ static void add_column(struct json_writer *w, struct arena *a, const struct back
     }
 }
 
+static void add_small_members(struct json_writer *w, struct arena *a, const char *name, const char *record)
+{
+    struct json_value v = { 0 }, item;
+    struct json_iter it;
+    struct slice key;
+
+    json_begin_object_as(w, name);
+    if (json_parse(a, slice_of(record), &v, NULL) == 0)
+        for (it = json_iter(v); json_next(&it, &key, &item);)
+            if (strlen(json_to_str(a, item)) <= LIMIT_REALTIME_CUT_VALUE)
+                json_add_value(w, arena_slicedup(a, key), item);
+    json_end(w);
+}
+
+static bool is_sent(const struct rt_change *c, const struct backend_row *row, const struct backend_column *column)
+{
+    const char *text = backend_column_is_text(column) ? backend_row_text(row, column) : NULL;
+
+    if (c->is_cut && text && strlen(text) > LIMIT_REALTIME_CUT_VALUE)
+        return false;
+    return !c->is_lease_only || row == c->new_row || column->is_slim;
+}
+
 static void add_record(struct json_writer *w, struct arena *a, const char *name, const struct rt_change *c,
                        const struct backend_row *row)
 {
-    if (c->shape) {
+    if (c->shape && c->is_cut)
+        add_small_members(w, a, name, row->raw_data);
+    else if (c->shape)
         add_json(w, a, name, row->raw_data);
+    if (c->shape)
         return;
-    }
     json_begin_object_as(w, name);
     for (size_t i = 0; i < BACKEND_N_COLUMNS; i++)
-        if (!c->is_lease_only || row == c->new_row || backend_columns[i].is_slim)
+        if (is_sent(c, row, &backend_columns[i]))
             add_column(w, a, row, &backend_columns[i]);
     json_end(w);
 }
@@ -135,13 +160,24 @@ static void add_old_record(struct json_writer *w, struct arena *a, const struct 
         add_record(w, a, "old_record", c, c->old_row);
 }
 
-static int print_change(const struct realtime *rt, struct arena *a, struct rt_change *c)
+static void add_errors(struct json_writer *w, const struct rt_change *c)
+{
+    if (!c->is_cut) {
+        json_add_null(w, "errors");
+        return;
+    }
+    json_begin_array_as(w, "errors");
+    json_add_string(w, NULL, "Error 413: Payload Too Large");
+    json_end(w);
+}
+
+static int print_as_it_is(const struct realtime *rt, struct arena *a, struct rt_change *c)
 {
     struct json_writer w;
     struct buf out;
     int r;
 
-    buf_init(&out, LIMIT_SOCKET_WAITING / 2);
+    buf_init(&out, LIMIT_REALTIME_CHANGE);
     json_write_init(&w, &out);
     json_begin_object(&w);
     json_add_string(&w, "schema", c->schema);
@@ -152,12 +188,21 @@ static int print_change(const struct realtime *rt, struct arena *a, struct rt_ch
     if (c->new_row)
         add_record(&w, a, "record", c, c->new_row);
     add_old_record(&w, a, c);
-    json_add_null(&w, "errors");
+    add_errors(&w, c);
     json_end(&w);
     r = buf_check(&out, NULL);
     c->data.n = out.n;
     c->data.p = buf_to_arena(&out, a);
     return r;
+}
+
+/* Of a change that is too large, the small values are sent, as the original does. */
+static int print_change(const struct realtime *rt, struct arena *a, struct rt_change *c)
+{
+    int r = print_as_it_is(rt, a, c);
+
+    c->is_cut = r < 0;
+    return r < 0 ? print_as_it_is(rt, a, c) : 0;
 }
 
 /* ---- on the thread ---- */

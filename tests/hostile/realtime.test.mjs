@@ -309,6 +309,28 @@ test('2,000 subscriptions: a change reaches every one, and all is given back', a
     await until(async () => await held(h, 'subscriptions') + await held(h, 'sockets') === 0, { what: 'everything is given back' });
 });
 
+test('a change has 4 MiB at most: of a larger one the small values are sent, with the error of the original', async (t) => {
+    const { h, keys } = await start(t), socket = await openSocket(h, { key: keys.secret });
+    await socket.join('realtime:large', { postgres_changes: [{ event: '*', schema: 'public', table: 'svc_activities' }] });
+    const nth = async (n) => { await until(() => socket.messages.items.filter((m) => m[3] === 'postgres_changes').length >= n, { what: `change ${n}` });
+        return socket.messages.items.filter((m) => m[3] === 'postgres_changes')[n - 1][4].data; };
+    const put = (n) => sqlite(backendFile(h), `INSERT INTO svc_activities (raw_data) VALUES (json_object('pad', printf('%.*c', ${n}, 'x')))`);
+    await put(1);
+    const room = (4 << 20) - Buffer.byteLength(JSON.stringify(await nth(1))) + 1;
+    await put(room);
+    const whole = await nth(2);
+    assert.deepEqual([whole.errors, whole.record.raw_data?.pad.length], [null, room]);
+    await put(room + 1);
+    const cut = await nth(3);
+    assert.deepEqual(cut.errors, ['Error 413: Payload Too Large']);
+    assert.deepEqual([cut.record.status, 'raw_data' in cut.record, cut.type], ['pending', false, 'INSERT']);
+    await sqlite(backendFile(h), `UPDATE svc_activities SET raw_data = json('{"n":1}') WHERE id = '${cut.record.id}'`);
+    const smaller = await nth(4);
+    assert.deepEqual([smaller.errors, smaller.record.raw_data, 'raw_data' in smaller.old_record], [['Error 413: Payload Too Large'], { n: 1 }, false]);
+    assert.ok(!socket.messages.items.some((m) => m[3] === 'system' && m[4].status === 'error'), 'nothing was lost');
+    socket.end();
+});
+
 test('subscriptions and sockets beyond the budget of a caller are refused, and places are given back', async (t) => {
     const { h, keys } = await start(t, { 'limits.sockets': 5, 'limits.subscriptions': 10 });
     const sockets = [];

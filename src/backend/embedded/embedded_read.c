@@ -67,6 +67,12 @@ int embedded_read_all(struct sql_rows *rows, const struct embedded_table *t, str
     return r;
 }
 
+/* What a program makes by SQLite's JSON functions stays JSON in a trigger, where a text becomes a string. */
+static const char *text_of(struct arena *a, struct json_value v)
+{
+    return json_type(v) == JSON_STRING ? json_cstr(v) : json_to_str(a, v);
+}
+
 int embedded_read_json(struct arena *a, const char *json, const char *table, struct backend_row *ret, struct err *e)
 {
     struct backend_row row = { .table = table };
@@ -84,7 +90,7 @@ int embedded_read_json(struct arena *a, const char *json, const char *table, str
         if (c->kind == COLUMN_INT || c->kind == COLUMN_BOOL)
             backend_row_set_int(&row, c, json_int(value));
         else
-            backend_row_set_text(&row, c, json_cstr(value));
+            backend_row_set_text(&row, c, text_of(a, value));
     }
     *ret = row;
     return 0;

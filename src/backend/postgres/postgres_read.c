@@ -72,8 +72,7 @@ static int read_text(const struct pg_row *row, int i, const struct backend_colum
         return pg_fault(e, "column %d is no JSON", i);
     reader->n_bytes += text.n;
     backend_row_set_text(ret, c,
-                         c->kind == COLUMN_JSON ? compact(reader->arena, text)
-                                                : arena_slicedup(reader->arena, text));
+                         c->kind == COLUMN_JSON ? compact(reader->arena, text) : arena_slicedup(reader->arena, text));
     return 0;
 }
 

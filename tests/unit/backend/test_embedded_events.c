@@ -51,6 +51,21 @@ static void another_program_s_writes_are_reported_too(void **state)
     recorder_stop(rig->backend, rec);
 }
 
+static void json_that_another_program_makes_by_functions_is_reported_whole(void **state)
+{
+    struct rig *rig = *state;
+    struct recorder *rec = recorder_start(rig->backend);
+    const struct recorded *ev;
+
+    shell(rig, "INSERT INTO " TABLE " (raw_data) VALUES (json_object('from', 'shell'))");
+    shell(rig, "UPDATE " TABLE " SET raw_data = json_set(raw_data, '$.n', 2)");
+    ev = recorder_wait(rec, 2);
+    assert_string_equal(ev[0].new_raw, "{\"from\":\"shell\"}");
+    assert_string_equal(ev[1].old_raw, "{\"from\":\"shell\"}");
+    assert_string_equal(ev[1].new_raw, "{\"from\":\"shell\",\"n\":2}");
+    recorder_stop(rig->backend, rec);
+}
+
 static void another_program_cannot_store_what_is_no_object(void **state)
 {
     struct rig *rig = *state;
@@ -173,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(another_program_s_writes_are_reported_too),
+        TEST(json_that_another_program_makes_by_functions_is_reported_whole),
         TEST(another_program_cannot_store_what_is_no_object),
         TEST(a_rollback_gives_no_event),
         TEST(nothing_is_reported_before_the_commit),
