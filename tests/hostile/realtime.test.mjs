@@ -331,6 +331,20 @@ test('a change has 4 MiB at most: of a larger one the small values are sent, wit
     socket.end();
 });
 
+test('of a large change of a table with columns of its own the small values are sent, too', async (t) => {
+    const { h, keys } = await start(t), socket = await openSocket(h, { key: keys.secret });
+    const columns = { id: { type: 'int8', key: true }, title: { type: 'text' }, body: { type: 'text' } };
+    assert.equal((await h.socket('POST', '/api/apps', { name: 'notes', config: { backend: { schema: { notes: { columns } } } } })).status, 201);
+    await socket.join('realtime:notes', { postgres_changes: [{ event: '*', schema: 'public', table: 'notes' }] });
+    await sqlite(backendFile(h), `INSERT INTO notes VALUES (1, printf('%.*c', 62, 'x'), printf('%.*c', ${5 << 20}, 'x')), (2, printf('%.*c', 63, 'x'), printf('%.*c', ${5 << 20}, 'x'))`);
+    const changes = () => socket.messages.items.filter((m) => m[3] === 'postgres_changes').map((m) => m[4].data);
+    await until(() => changes().length === 2, { what: 'two changes' });
+    const [first, second] = changes();
+    assert.deepEqual([first.errors, first.record], [['Error 413: Payload Too Large'], { id: 1, title: 'x'.repeat(62) }]);
+    assert.deepEqual([second.errors, second.record], [['Error 413: Payload Too Large'], { id: 2 }]);
+    socket.end();
+});
+
 test('subscriptions and sockets beyond the budget of a caller are refused, and places are given back', async (t) => {
     const { h, keys } = await start(t, { 'limits.sockets': 5, 'limits.subscriptions': 10 });
     const sockets = [];
