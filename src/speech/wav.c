@@ -74,7 +74,7 @@ static int16_t mean_at(const struct speech_wav *wav, const char *frame)
 
 size_t speech_wav_mix(const struct speech_wav *wav, struct slice bytes, struct buf *out)
 {
-    const size_t n_frame = speech_wav_frame(wav), n = bytes.n / n_frame * n_frame;
+    const size_t n_frame = speech_wav_frame(wav), n = n_frame > 0 ? bytes.n / n_frame * n_frame : 0;
 
     if (wav->kind == SPEECH_WAV_PCM && wav->n_channels == 1) {
         buf_add(out, bytes.p, n);
@@ -94,7 +94,7 @@ static int take_data(const char *head, size_t n_head, struct speech_wav *ret, st
 {
     uint32_t n = read_le(head + 4, 4);
 
-    if (ret->kind == 0)
+    if (speech_wav_frame(ret) == 0)
         return refuse(e, "sent a WAV without a format");
     ret->n_head = n_head;
     ret->n_data = n > 0 && n < OPEN_LENGTH ? n : SIZE_MAX;
