@@ -9,7 +9,9 @@
  * built before queries are measured. -c: the name of a kernel (vector/engine/kernel.c) instead of the best of this
  * processor, -s: of one for sketches (vector/engine/sketch_kernel.c). -z: deviations, 0 for no sketches (3). -e: the
  * exact answers are written there, as the numbers of rows in lines of JSON. -T: after the figures, each line of
- * standard input asks for one more round of the queries, whose figures are one line of JSON.
+ * standard input asks for one more round of queries, whose figures are one line of JSON: an empty line for the ten
+ * nearest, or top100, filter50, filter10, filter1 or document, each also after "exact " for the same without sketches;
+ * threads (on THREADS), pass (without file and engine).
  *
  * Queries run on one thread through the engine, in rounds that take turns with the same queries without sketches
  * (exact), then on THREADS. Recall is counted against the exact answers, exact_recall that of the first of these
@@ -41,7 +43,7 @@ enum { TOP_K = 10, N_FLOAT_QUERIES = 20, N_SINGLE = 500, MAX_THREADS = 64, MAX_R
 
 struct bench {
     struct vectors *v;
-    const char *path, *side_folder, *input, *output, *answers, *kind;
+    const char *path, *side_folder, *input, *output, *answers, *kind, *turn;
     size_t batch, n_threads, n_rounds;
     int64_t list_above;
     bool takes_turns;
@@ -366,6 +368,11 @@ static const struct ask asks[] = {
     { "document_", "{\"documentId\":\"doc-3\"}", TOP_K, false },
 };
 
+static void measure_pass(struct bench *b)
+{
+    vector_pass_measure(&(struct vector_pass){ &b->data, b->kernel, b->sketch_kernel, b->deviations }, &b->w);
+}
+
 static void measure(struct bench *b)
 {
     json_add_int(&b->w, "rows", (int64_t)b->data.n);
@@ -380,15 +387,30 @@ static void measure(struct bench *b)
         write_answers(b);
     measure_threads(b);
     measure_exact(b);
-    vector_pass_measure(&(struct vector_pass){ &b->data, b->kernel, b->sketch_kernel, b->deviations }, &b->w);
+    measure_pass(b);
 }
 
+static void measure_ask(struct bench *b, const struct ask *ask)
+{
+    int64_t median_us = query_all(b, ask);
+
+    add_times(b, ask);
+    add_figure(b, ask, "cpu_p50_us", median_us);
+}
+
+/* b->turn: the name of an ask without its last underscore, after "exact " without sketches; threads or pass. */
 static void measure_turn(struct bench *b)
 {
-    int64_t median_us = query_all(b, &asks[0]);
+    bool exact = strncmp(b->turn, "exact ", 6) == 0;
+    const char *name = exact ? b->turn + 6 : b->turn;
 
-    add_times(b, &asks[0]);
-    add_figure(b, &asks[0], "cpu_p50_us", median_us);
+    if (strcmp(name, "threads") == 0)
+        measure_threads(b);
+    else if (strcmp(name, "pass") == 0)
+        measure_pass(b);
+    for (size_t i = 0; i < ARRAY_SIZE(asks); i++)
+        if (strcspn(asks[i].name, "_") == strlen(name) && strncmp(asks[i].name, name, strlen(name)) == 0)
+            measure_ask(b, &(struct ask){ asks[i].name, asks[i].filter, asks[i].top_k, exact });
 }
 
 /* Prints the figures that `add` measures, as one line. */
@@ -411,8 +433,11 @@ static void run(struct bench *b)
     char line[16];
 
     print(b, measure);
-    while (b->takes_turns && fgets(line, sizeof(line), stdin))
+    while (b->takes_turns && fgets(line, sizeof(line), stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        b->turn = line;
         print(b, measure_turn);
+    }
     b->v->ops->close(b->v);
 }
 

@@ -61,12 +61,22 @@ static void scan_lists(struct search *s, struct scan_request *request)
     free(numbers);
 }
 
-/* A sketch costs as much as the scores of a few of its block's rows: fewer match a filter that leaves one row in 64. */
+/* Do sketches decide about enough of the matching rows, those that few others share a block with left out? */
+static bool is_sparse(const struct search *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; s->mask && i < slab_n_words(s->view.n); i++) {
+        size_t n_rows = (size_t)__builtin_popcountll(s->mask[i]);
+
+        n += n_rows > SKETCH_FEW ? n_rows : 0;
+    }
+    return s->mask && n < s->view.n / SLAB_BLOCK_ROWS;
+}
+
 static size_t n_sketched(const struct search *s)
 {
-    bool is_sparse = s->mask && s->n_matching < s->view.n / SLAB_BLOCK_ROWS;
-
-    return s->q->exact || is_sparse || s->engine->sketch_deviations <= 0 ? 0 : s->view.n_sketched;
+    return s->q->exact || s->engine->sketch_deviations <= 0 || is_sparse(s) ? 0 : s->view.n_sketched;
 }
 
 /* Fills `best` from the codes of the matching rows. A query with a filter scans all rows, not lists. n_wanted: rows

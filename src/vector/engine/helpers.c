@@ -5,7 +5,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { SPIN_US = 30 /* how long a caller looks for the last helper before it sleeps: about as long as waking takes */ };
+enum {
+    SPIN_US = 30,   /* how long a caller looks for the last helper before it sleeps: about as long as waking takes */
+    CROWDED_MS = 5, /* how long queries count as many after there were as many as processors */
+};
 
 /* On the stack of its caller. */
 struct offer {
@@ -19,7 +22,8 @@ struct helpers {
     size_t n_processors, n_threads;
     pthread_t threads[LIMIT_VECTOR_HELPERS];
     atomic_size_t n_queries;
-    pthread_mutex_t lock; /* of the members below */
+    _Atomic int64_t crowded_ms; /* when there were as many queries as processors; 0: never */
+    pthread_mutex_t lock;       /* of the members below */
     pthread_cond_t is_changed, is_left;
     size_t n_idle;
     struct offer *offer; /* borrowed; NULL: none is open */
@@ -98,8 +102,8 @@ struct helpers *helpers_stop(struct helpers *h)
 
 void helpers_enter(struct helpers *h)
 {
-    if (h)
-        atomic_fetch_add(&h->n_queries, 1);
+    if (h && atomic_fetch_add(&h->n_queries, 1) + 1 >= h->n_processors)
+        atomic_store_explicit(&h->crowded_ms, clock_mono_ms(), memory_order_relaxed);
 }
 
 void helpers_leave(struct helpers *h)
@@ -108,11 +112,19 @@ void helpers_leave(struct helpers *h)
         atomic_fetch_sub(&h->n_queries, 1);
 }
 
+/* Between the queries of clients that together keep all processors busy, a helper would only be in their way. */
+static bool was_crowded(struct helpers *h)
+{
+    int64_t crowded_ms = atomic_load_explicit(&h->crowded_ms, memory_order_relaxed);
+
+    return crowded_ms > 0 && clock_mono_ms() - crowded_ms <= CROWDED_MS;
+}
+
 static size_t n_free(struct helpers *h)
 {
     size_t n_queries = atomic_load_explicit(&h->n_queries, memory_order_relaxed);
 
-    return n_queries < h->n_processors ? MIN(h->n_processors - n_queries, h->n_threads) : 0;
+    return n_queries < h->n_processors && !was_crowded(h) ? MIN(h->n_processors - n_queries, h->n_threads) : 0;
 }
 
 bool helpers_are_free(struct helpers *h)

@@ -1,4 +1,5 @@
-/* Threads that take a part of a query's work while there are fewer queries than processors. Any thread calls.
+/* Threads that take a part of a query's work while there are fewer queries than processors, and have been for some
+ * milliseconds. Any thread calls.
  *
  * Work is offered, never handed over: a helper that has not begun when the caller is through does not begin any more,
  * and the caller waits only for those that have.
@@ -24,6 +25,6 @@ struct helpers *helpers_stop(struct helpers *h); /* NULL is fine, here and below
 void helpers_enter(struct helpers *h);
 void helpers_leave(struct helpers *h);
 
-/* Are there fewer queries than processors, and is there a helper? */
+/* Are there fewer queries than processors, were there lately, and is there a helper? */
 bool helpers_are_free(struct helpers *h);
 void helpers_run(struct helpers *h, helpers_work *work, void *arg);

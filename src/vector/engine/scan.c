@@ -4,7 +4,7 @@
 #include "vector/engine/split_pass.h"
 #include <unistd.h>
 
-enum { SCAN_FEW = 8 /* up to this many of a block's 64 rows are scored one by one */ };
+enum { SCAN_FEW = 20 /* up to this many of a block's 64 rows are scored one by one */ };
 
 /* The bits of the rows [from, to) in the block that begins at row `base`. */
 static uint64_t range_bits(size_t base, size_t from, size_t to)
@@ -38,6 +38,23 @@ void scan_row(const struct kernel *kernel, const struct slab *slab, struct scan_
 
     kernel->dots_again(slab_codes(slab, slot), slab->stride, 1, request->query->codes, &dot);
     offer(request, (float)(dot - request->query->bias) * slab_scale(slab, slot) * request->query->scale, slot);
+}
+
+void scan_prefetch(const struct slab *slab, size_t slot)
+{
+    const uint8_t *codes = slab_codes(slab, slot);
+
+    for (size_t i = 0; i < slab->stride; i += 64)
+        __builtin_prefetch(codes + i);
+}
+
+/* Rows of a block that is next, if they are scored one by one. */
+static void prefetch_few(const struct slab *slab, size_t base, uint64_t bits)
+{
+    if (__builtin_popcountll(bits) > SCAN_FEW)
+        return;
+    for (; bits; bits &= bits - 1)
+        scan_prefetch(slab, base + (size_t)__builtin_ctzll(bits));
 }
 
 static void score_few(const struct kernel *kernel, const struct slab *slab, struct scan_request *request, size_t base,
@@ -77,10 +94,12 @@ void scan_range(const struct kernel *kernel, const struct slab *slab, struct sca
             struct scan_request *request = requests[i];
             uint64_t bits = scan_bits(request, base, from, to);
 
-            if (__builtin_popcountll(bits) > SCAN_FEW)
+            if (__builtin_popcountll(bits) > SCAN_FEW) {
                 score_block(kernel, slab, request, base, bits, i == 0);
-            else
-                score_few(kernel, slab, request, base, bits);
+                continue;
+            }
+            prefetch_few(slab, base + SLAB_BLOCK_ROWS, scan_bits(request, base + SLAB_BLOCK_ROWS, from, to));
+            score_few(kernel, slab, request, base, bits);
         }
 }
 

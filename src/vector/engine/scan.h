@@ -41,6 +41,8 @@ void scan_range(const struct kernel *kernel, const struct slab *slab, struct sca
                 size_t n_requests, size_t from, size_t to);
 /* The rows of [from, to) in the block that begins at row `base` that the request wants. */
 uint64_t scan_bits(const struct scan_request *request, size_t base, size_t from, size_t to);
+/* Asks for the codes of a row that is scored soon. */
+void scan_prefetch(const struct slab *slab, size_t slot);
 /* One row, whatever the mask. */
 void scan_row(const struct kernel *kernel, const struct slab *slab, struct scan_request *request, uint32_t slot);
 

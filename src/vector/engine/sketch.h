@@ -40,9 +40,10 @@ struct sketch_unit {
 
 struct sketch_region;
 
-/* What the last query found that had too many candidates: units to skip, and rows left of them. */
+/* What the last query found: tries of sketches that had too many candidates, one after the other, and rows until the
+ * next one; rows that it scored by their codes. */
 struct sketch_density {
-    atomic_size_t n_skipped, rows_to_skip;
+    atomic_size_t n_in_vain, rows_to_skip, n_scored;
 };
 
 struct sketch_set {

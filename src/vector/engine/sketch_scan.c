@@ -4,14 +4,24 @@
 #include <stdlib.h>
 
 enum {
-    FEW = 4,               /* up to this many of a block's rows are candidates without a look at their sketches */
-    WAITING_MAX = 4096,    /* candidates that wait */
-    WAITING_FIRST = 1024,  /* the same before the first are scored */
-    PROBABLE_MAX = 16,     /* probable candidates that are scored together */
-    FIRST_SCORED = 32,     /* of the first candidates, those with the highest bounds */
-    PREFETCHED = 12,       /* candidates whose codes are fetched before they are scored */
-    DENSE_SHARE = 3,       /* one candidate in so many rows are too many */
-    SKIPPED_UNITS_MAX = 16 /* units scored by their codes before sketches are tried again */
+    WAITING_MAX = 4096,   /* candidates that wait */
+    WAITING_FIRST = 1024, /* the same before the first are scored */
+    PROBABLE_MAX = 16,    /* probable candidates that are scored together */
+    FIRST_SCORED = 32,    /* of the first candidates, those with the highest bounds */
+    PREFETCHED = 12,      /* candidates whose codes are fetched before they are scored */
+    IN_VAIN_MANY = 4,     /* after so many tries of sketches most units are scored by their codes */
+    IN_VAIN_MAX = 6       /* after so many, 16 units before the next try */
+};
+
+/* Times, in tenths of that of a row which is scored alone. */
+enum {
+    ROW_COST = 10,
+    FOUND_COST = 13,         /* a candidate, whether it is scored in the end or not */
+    FOUND_OF_MANY_COST = 20, /* the same when more than MANY are wanted: more are scored, and heaps are larger */
+    MANY = 16,
+    BLOCK_COST = 45,        /* the sketches of a block */
+    CODES_COST = 380,       /* all codes of a block, one after the other: as long as memory takes */
+    SHARED_CODES_COST = 180 /* the part of it that is computing, which each query does that shares them */
 };
 
 /* Scores by codes have errors. A row that belongs into the answer is at most so many deviations below the last one. */
@@ -30,8 +40,11 @@ struct sketch_scan {
     struct best nearest;
     float slack;
     size_t n_waiting, waiting_max, n_probable;
-    size_t n_passed, n_found;       /* rows, and candidates, since the last decision to skip */
-    size_t n_skipped, rows_to_skip; /* units, by the last decision; what is left of it */
+    size_t n_sharing;               /* queries of the pass */
+    size_t n_passed;                /* rows since the last decision to skip */
+    size_t cost, codes_cost;        /* of these rows: by their sketches, and by their codes instead */
+    size_t found_cost;              /* of a candidate */
+    size_t n_in_vain, rows_to_skip; /* tries of sketches in a row; rows until the next one */
     bool is_far;
     struct candidate waiting[WAITING_MAX + SKETCH_BLOCK_ROWS], probable[PROBABLE_MAX + SKETCH_BLOCK_ROWS];
 };
@@ -41,14 +54,23 @@ struct sketch_scan {
 /* Rows that score at most this need not be scored, as far as this thread knows. */
 static float own_cut(const struct sketch_scan *s)
 {
-    return s->request->nearest ? fmaxf(s->request->best->floor, s->nearest.floor - s->slack) : s->request->best->floor;
+    float floor = s->request->best->floor, nearest = s->nearest.floor - s->slack;
+
+    return s->request->nearest && nearest > floor ? nearest : floor;
+}
+
+static float common_cut(const struct sketch_scan *s)
+{
+    const _Atomic float *common = s->request->common_cut;
+
+    return common ? atomic_load_explicit(common, memory_order_relaxed) : -INFINITY;
 }
 
 static float cut_of(const struct sketch_scan *s)
 {
-    const _Atomic float *common = s->request->common_cut;
+    float common = common_cut(s), own = own_cut(s);
 
-    return common ? fmaxf(own_cut(s), atomic_load_explicit(common, memory_order_relaxed)) : own_cut(s);
+    return MAX(common, own);
 }
 
 /* Tells the other threads. */
@@ -111,26 +133,20 @@ static void set_thresholds(const struct sketch_scan *s, struct sight *sight)
 
 /* --- candidates --- */
 
-static void prefetch(const struct sketch_scan *s, uint32_t slot)
-{
-    const uint8_t *codes = slab_codes(s->slab, slot);
-
-    for (size_t i = 0; i < s->slab->stride; i += 64)
-        __builtin_prefetch(codes + i);
-}
-
 /* Scores the candidates whose bounds are above the cut, which rises meanwhile. */
 static void score(struct sketch_scan *s, const struct candidate *list, size_t n)
 {
+    float cut = own_cut(s);
     size_t fetched = 0;
 
     for (size_t i = 0; i < n; i++) {
         for (; fetched < n && fetched < i + PREFETCHED; fetched++)
-            prefetch(s, list[fetched].slot);
-        if (list[i].bound <= cut_of(s))
+            scan_prefetch(s->slab, list[fetched].slot);
+        if (list[i].bound <= cut || list[i].bound <= common_cut(s))
             continue;
         scan_row(s->kernel, s->slab, s->request, list[i].slot);
         s->request->n_scored++;
+        cut = own_cut(s);
     }
     raise_common_cut(s);
 }
@@ -194,7 +210,7 @@ static void add_few(struct sketch_scan *s, size_t base, uint64_t bits)
 
 static void add(struct sketch_scan *s, const struct sight *sight, size_t base, uint64_t bits, const float *bounds)
 {
-    s->n_found += (size_t)__builtin_popcountll(bits);
+    s->cost += s->found_cost * (size_t)__builtin_popcountll(bits);
     for (; bits; bits &= bits - 1) {
         size_t row = (size_t)__builtin_ctzll(bits);
         float bound = bounds[sketch_lane(row)];
@@ -214,15 +230,25 @@ static const uint8_t *block_at(const struct sketch_scan *s, const struct sketch_
     return u->blocks + base % SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS * s->slab->sketches->block_bytes;
 }
 
+/* Of a block of which so many rows are wanted, and whose sketches are read. */
+static void note_block(struct sketch_scan *s, size_t n_rows)
+{
+    size_t whole = SHARED_CODES_COST + (CODES_COST - SHARED_CODES_COST) / s->n_sharing;
+
+    s->cost += BLOCK_COST;
+    s->codes_cost += MIN(n_rows * ROW_COST, whole);
+}
+
 static void scan_block(struct sketch_scan *s, const struct sight *sight, size_t base, uint64_t bits)
 {
     _Alignas(64) float bounds[SKETCH_BLOCK_ROWS];
     const uint8_t *block = block_at(s, sight->unit, base);
 
-    if (~bits && __builtin_popcountll(bits) <= FEW) {
+    if (~bits && __builtin_popcountll(bits) <= SKETCH_FEW) {
         add_few(s, base, bits);
         return;
     }
+    note_block(s, (size_t)__builtin_popcountll(bits));
     for (size_t at = sketch_code_bytes(sight->probe.n_signs); s->is_far && at < s->slab->sketches->block_bytes;
          at += 64)
         __builtin_prefetch(block + at + SKETCH_AHEAD_BYTES);
@@ -259,20 +285,22 @@ static void scan_unit(struct sketch_scan *s, size_t from, size_t to)
     }
 }
 
-/* Decides after every 4,096 rows whether the next units shall be scored by their codes: 1, 2, 4 and so on of them. Rows
- * that were passed without a cut do not count. */
+/* Shall the next units be scored by their codes? After the second try in vain one, then 2, 4 and so on of them. */
+static void decide(struct sketch_scan *s)
+{
+    s->n_in_vain = s->cost > s->codes_cost ? MIN(s->n_in_vain + 1, (size_t)IN_VAIN_MAX) : 0;
+    s->rows_to_skip = s->n_in_vain > 1 ? SKETCH_UNIT_ROWS << (s->n_in_vain - 2) : 0;
+}
+
+/* Decides after every 4,096 rows. Rows that were passed without a cut do not count. */
 static void note_passed(struct sketch_scan *s, size_t n, bool had_cut)
 {
-    bool is_dense;
-
-    s->n_passed = had_cut ? s->n_passed + n : 0;
-    s->n_found = had_cut ? s->n_found : 0;
-    if (s->n_passed < SKETCH_UNIT_ROWS)
+    s->n_passed += n;
+    if (had_cut && s->n_passed < SKETCH_UNIT_ROWS)
         return;
-    is_dense = s->n_found > s->n_passed / DENSE_SHARE;
-    s->n_skipped = is_dense ? MIN(MAX(2 * s->n_skipped, (size_t)1), (size_t)SKIPPED_UNITS_MAX) : 0;
-    s->rows_to_skip = s->n_skipped * SKETCH_UNIT_ROWS;
-    s->n_passed = s->n_found = 0;
+    if (had_cut)
+        decide(s);
+    s->n_passed = s->cost = s->codes_cost = 0;
 }
 
 static void count_skipped(struct sketch_scan *s, size_t n)
@@ -308,31 +336,45 @@ static void pass_unit(struct sketch_scan *s, size_t from, size_t to)
 /* --- the interface --- */
 
 /* Whether data is dense is remembered from query to query, except from filtered ones. NULL: it is not. */
-static struct sketch_density *density_of(const struct sketch_scan *s)
+static struct sketch_density *density_of(const struct slab *slab, const struct scan_request *request)
 {
-    const struct scan_request *request = s->request;
-    bool is_typical = request->n_sketched > 0 && request->nearest && !request->is_filtered;
+    bool is_typical = request->n_sketched > 0 && request->n_wanted > 0 && !request->is_filtered;
 
-    return is_typical ? sketch_density_of(s->slab->sketches, request->n_wanted) : NULL;
+    return is_typical ? sketch_density_of(slab->sketches, request->n_wanted) : NULL;
+}
+
+size_t sketch_scan_n_scored(const struct slab *slab, const struct scan_request *request)
+{
+    struct sketch_density *density = density_of(slab, request);
+
+    return density ? atomic_load_explicit(&density->n_scored, memory_order_relaxed) : 0;
+}
+
+void sketch_scan_note_scored(const struct slab *slab, const struct scan_request *request)
+{
+    struct sketch_density *density = density_of(slab, request);
+
+    if (density)
+        atomic_store_explicit(&density->n_scored, request->n_scored, memory_order_relaxed);
 }
 
 static void recall_density(struct sketch_scan *s)
 {
-    struct sketch_density *density = density_of(s);
+    struct sketch_density *density = density_of(s->slab, s->request);
 
     if (!density)
         return;
-    s->n_skipped = atomic_load(&density->n_skipped);
+    s->n_in_vain = atomic_load(&density->n_in_vain);
     s->rows_to_skip = atomic_load(&density->rows_to_skip);
 }
 
 static void note_density(const struct sketch_scan *s)
 {
-    struct sketch_density *density = density_of(s);
+    struct sketch_density *density = density_of(s->slab, s->request);
 
     if (!density)
         return;
-    atomic_store(&density->n_skipped, s->n_skipped);
+    atomic_store(&density->n_in_vain, s->n_in_vain);
     atomic_store(&density->rows_to_skip, s->rows_to_skip);
 }
 
@@ -343,6 +385,8 @@ static struct sketch_scan *begin(const struct kernel *kernel, const struct slab 
     s->kernel = kernel;
     s->slab = slab;
     s->request = request;
+    s->n_sharing = 1;
+    s->found_cost = request->n_wanted > MANY ? FOUND_OF_MANY_COST : FOUND_COST;
     s->waiting_max = WAITING_FIRST;
     s->is_far = true;
     if (request->n_wanted > 0) {
@@ -386,6 +430,8 @@ struct sketch_scan *sketch_scan_end(struct sketch_scan *s)
     empty_waiting(s, true);
     request->cut = request->n_sketched > 0 ? cut_of(s) : -INFINITY;
     note_density(s);
+    if (!request->common_cut)
+        sketch_scan_note_scored(s->slab, request);
     request->nearest = NULL;
     best_clear(&s->nearest);
     sketch_query_clear(&s->query);
@@ -395,17 +441,31 @@ struct sketch_scan *sketch_scan_end(struct sketch_scan *s)
 
 /* --- requests that share a pass --- */
 
+/* Queries of the same kind try sketches again one for all: what it found holds for the others too. */
+static void take_over(struct sketch_scan *s, const struct sketch_scan *tried)
+{
+    const struct sketch_density *density = density_of(s->slab, s->request);
+
+    if (!tried || !density || s->n_in_vain < 2 || density != density_of(s->slab, tried->request))
+        return;
+    s->n_in_vain = tried->n_in_vain;
+    s->rows_to_skip = tried->rows_to_skip + SKETCH_UNIT_ROWS;
+}
+
 /* One unit: the first query that looks at its sketches reads them from memory. Queries that skip them share the codes.
  */
 static void pass_together(struct sketch_scan *const *scans, size_t n, size_t from, size_t to)
 {
     struct scan_request *skipping[SCAN_BATCH];
+    const struct sketch_scan *tried = NULL; /* in vain */
     size_t n_skipping = 0;
     bool is_far = true;
 
     for (size_t i = 0; i < n; i++) {
         struct sketch_scan *s = scans[i];
 
+        if (s->rows_to_skip == 0)
+            take_over(s, tried);
         if (s->rows_to_skip > 0) {
             skipping[n_skipping++] = s->request;
             count_skipped(s, to - from);
@@ -414,6 +474,7 @@ static void pass_together(struct sketch_scan *const *scans, size_t n, size_t fro
         s->is_far = is_far;
         is_far = false;
         sketch_unit_rows(s, from, to);
+        tried = s->rows_to_skip > 0 ? s : tried;
     }
     if (n_skipping > 0)
         scan_range(scans[0]->kernel, scans[0]->slab, skipping, n_skipping, from, to);
@@ -428,6 +489,7 @@ static void scan_sketched(const struct kernel *kernel, const struct slab *slab, 
 
     for (size_t i = 0; i < n; i++) {
         scans[i] = sketch_scan_begin(kernel, slab, requests[i]);
+        scans[i]->n_sharing = n;
         n_units = MIN(n_units, requests[i]->n_sketched);
     }
     scan_range(kernel, slab, requests, n, n_units * SKETCH_UNIT_ROWS, to);

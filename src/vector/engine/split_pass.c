@@ -27,10 +27,12 @@ static size_t n_sketched_rows(const struct scan_request *request, size_t to)
     return MIN(request->n_sketched * SKETCH_UNIT_ROWS, to);
 }
 
-/* What the pass reads of the rows: sketches or codes. */
+/* What the pass reads: sketches, and codes of rows that have none or that are scored all the same, as many as lately.
+ */
 static size_t n_bytes(const struct slab *slab, const struct scan_request *request, size_t to)
 {
-    size_t n = n_sketched_rows(request, to), n_codes = (to - n) * slab->stride;
+    size_t n = n_sketched_rows(request, to), n_scored = MIN(n, sketch_scan_n_scored(slab, request));
+    size_t n_codes = (to - n + n_scored) * slab->stride;
 
     return n > 0 ? n / SKETCH_BLOCK_ROWS * slab->sketches->block_bytes + n_codes : n_codes;
 }
@@ -111,4 +113,5 @@ void split_pass_run(const struct kernel *kernel, const struct slab *slab, struct
     pthread_mutex_init(&p.lock, NULL);
     helpers_run(request->helpers, scan_parts, &p);
     pthread_mutex_destroy(&p.lock);
+    sketch_scan_note_scored(slab, request);
 }

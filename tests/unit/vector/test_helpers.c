@@ -93,6 +93,29 @@ static void as_many_help_as_there_are_processors_without_a_query(void **state)
     helpers_stop(h);
 }
 
+static bool are_free(void *arg)
+{
+    return helpers_are_free(arg);
+}
+
+/* Queries that overlap again and again do not wake helpers in between. */
+static void helpers_stay_away_for_a_while_after_many_queries(void **state)
+{
+    struct helpers *h = helpers_start(2);
+    int64_t crowded_ms;
+
+    helpers_enter(h);
+    assert_true(helpers_are_free(h));
+    crowded_ms = clock_mono_ms();
+    helpers_enter(h);
+    helpers_leave(h);
+    assert_true(!helpers_are_free(h) || clock_mono_ms() > crowded_ms + 1);
+    assert_true(wait_until(are_free, h));
+    assert_true(clock_mono_ms() > crowded_ms + 1);
+    helpers_leave(h);
+    helpers_stop(h);
+}
+
 /* --- a helper that is busy --- */
 
 struct other {
@@ -205,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_helpers_take_part_and_are_waited_for),
         cmocka_unit_test(as_many_help_as_there_are_processors_without_a_query),
+        cmocka_unit_test(helpers_stay_away_for_a_while_after_many_queries),
         cmocka_unit_test(a_busy_helper_is_not_waited_for),
         cmocka_unit_test(without_helpers_the_caller_does_all),
         cmocka_unit_test(work_is_complete_whoever_takes_it),

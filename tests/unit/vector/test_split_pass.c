@@ -1,6 +1,7 @@
 /* A pass whose parts idle helpers take too: the answer is that of one thread, and of a pass over all codes. */
 #include "base/limits.h"
 #include "vector/engine/helpers.h"
+#include "vector/engine/sketch_scan.h"
 #include "vector/engine/split_pass.h"
 #include "sketch_rig.h"
 #include "../skip.h"
@@ -86,7 +87,7 @@ static void forget_density(const struct asked *a, const struct stage *s)
 {
     struct sketch_density *density = sketch_density_of(s->view.slab->sketches, a->request.n_wanted);
 
-    atomic_store(&density->n_skipped, 0);
+    atomic_store(&density->n_in_vain, 0);
     atomic_store(&density->rows_to_skip, 0);
 }
 
@@ -157,6 +158,27 @@ static void few_rows_are_not_split(void **state)
     stage_close(s);
 }
 
+/* Data without structure: the last query scored the rows by their codes, although they have sketches. */
+static void rows_that_are_scored_all_the_same_count(void **state)
+{
+    struct stage *s = stage_open(make_rows(&kinds[1], 86, N_ROWS + 1));
+    const struct slab *slab = s->view.slab;
+    size_t to = (11 << 20) / slab->stride;
+    struct asked a;
+
+    ask(&a, s, s->rows[N_ROWS], 0);
+    a.request.n_sketched = to; /* more than there are: only counted */
+    sketch_scan_note_scored(slab, &a.request);
+    assert_false(split_pass_fits(slab, &a.request, to));
+    a.request.n_scored = to;
+    sketch_scan_note_scored(slab, &a.request);
+    assert_true(split_pass_fits(slab, &a.request, to));
+    a.request.is_filtered = true;
+    assert_false(split_pass_fits(slab, &a.request, to));
+    asked_clear(&a);
+    stage_close(s);
+}
+
 /* --- through the engine --- */
 
 enum { WIDE = 1024, N_WIDE = (11 << 20) / WIDE + 1, WIDE_BATCH = 500 };
@@ -214,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_split_pass_answers_as_one_thread_does),
         cmocka_unit_test(of_equal_rows_the_first_are_kept),
         cmocka_unit_test(few_rows_are_not_split),
+        cmocka_unit_test(rows_that_are_scored_all_the_same_count),
         cmocka_unit_test(a_query_over_many_rows_is_helped),
     };
 
