@@ -1,13 +1,13 @@
 // Nearest vectors, top 10. First the engine on one thread over several kinds of data (lib/vector_engine.mjs). Then engine and service over HTTP beside the
 // stores that apps embed today, all with the same rows (384 dimensions, clustered) and queries; recall is counted against sqlite-vec, which is exact.
 //
-//     BENCH_SETS=text:400,isotropic:100x1536 script/bench vectors   kinds of data, thousands of rows, dimensions; '' for none; text, low-rank, clustered and
-//                                                                   isotropic with 100k x 384 by default
-//     BENCH_VECTORS=10,100,400,1000 script/bench vectors            thousands of rows beside the stores; '' for none; 10,100 by default, which takes minutes
-//     BENCH_HNSWLIB=all script/bench vectors                        hnswlib for each kind of data and at 400k too: its index takes many minutes to build, and is kept
+//     BENCH_SETS=text:400,isotropic:100x1536 script/bench vectors   kinds of data, thousands of rows, dimensions; '' for none
+//     BENCH_VECTORS=10,100,400,1000 script/bench vectors            thousands of rows beside the stores; '' for none; 100 by default
+//     BENCH_HNSWLIB=all script/bench vectors                        hnswlib everywhere: its larger indexes take many minutes to build, and are kept; without it
+//                                                                   those count that are kept or soon built, and isotropic data is measured without
 //     BENCH_ONLY=indexes BENCH_SETS=text:400 script/bench vectors   builds such indexes alone, before a part is measured on a quiet machine
 //     BENCH_ONLY=live BENCH_VECTORS=400 script/bench vectors        queries beside other work of the service alone
-//     BENCH_FAISS=none script/bench vectors                         without faiss, which trains for minutes
+//     BENCH_FAISS=all script/bench vectors                          beside faiss too, which trains for minutes
 import http from 'node:http';
 import { emit, quantile } from './lib/measure.mjs';
 import { bench, hearth, residentBytes } from './lib/programs.mjs';
@@ -25,7 +25,7 @@ const clientsAtOnce = 8;
 const queriesOfClient = 25;
 const only = process.env.BENCH_ONLY;
 const roundsOf = (n) => n <= 10_000 ? 5 : n <= 100_000 ? 3 : 1;
-const sizes = (process.env.BENCH_VECTORS ?? '10,100').split(',').filter(Boolean).map((thousands) => Number(thousands) * 1000)
+const sizes = (process.env.BENCH_VECTORS ?? '100').split(',').filter(Boolean).map((thousands) => Number(thousands) * 1000)
     .map((n) => ({ n, rounds: roundsOf(n), isLarge: n >= 400_000 }));
 
 // {p50, p99} in ms of one query after the other, and what was found.
@@ -134,9 +134,9 @@ async function singleUpserts({ h, key }, all) {
     return singleClients * singlesOfClient / (performance.now() - began) * 1000;
 }
 
-async function yardsticks(all, n, isLarge) {
+async function yardsticks(all, n) {
     const peers = [await sqliteVec(all, n), await lance(all, n)];
-    if (!isLarge || process.env.BENCH_HNSWLIB === 'all')
+    if (process.env.BENCH_HNSWLIB !== 'none')
         peers.push(await hnswlib(all, n));
     return peers.filter(Boolean);
 }
@@ -199,7 +199,7 @@ await bench(async () => {
     if (only !== 'live')
         await measureSets();
     for (const size of only === 'indexes' ? [] : sizes) {
-        const { n, isLarge } = size;
+        const { n } = size;
         const file = writeSet('clustered', { n, queries, dimensions });
         const all = readRows(file, (n + queries) * dimensions);
         const what = `${n / 1000}k x ${dimensions}`;
@@ -207,7 +207,7 @@ await bench(async () => {
             await measureLive(what, all, n);
             continue;
         }
-        const peers = await yardsticks(all, n, isLarge);
+        const peers = await yardsticks(all, n);
         const service = await overHttp(all, n);
         service.singlesPerSecond = await singleUpserts(service, all);
         const turns = await takeTurns({ all, file }, peers, service, size);

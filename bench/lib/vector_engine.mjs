@@ -158,9 +158,9 @@ async function measureSet(spec) {
     const answers = join(diskFolder('answers'), 'answers');
     const asked = await engineInTurns(file, { ...spec, queries, answers });
     engineRows(what, spec, asked.figures);
-    if (process.env.BENCH_FAISS !== 'none')
+    if (process.env.BENCH_FAISS === 'all')
         besideFaiss(what, file, answers, spec, asked.figures);
-    if (process.env.BENCH_HNSWLIB === 'all')
+    if (process.env.BENCH_HNSWLIB === 'all' || (process.env.BENCH_HNSWLIB !== 'none' && !isHard(spec)))
         await besideGraph(what, file, linesOf(answers), spec, asked);
     await asked.close();
 }
@@ -173,7 +173,10 @@ function specOf(text) {
     return { set, thousands: Number(thousands), n: Number(thousands) * 1000, dimensions: Number(dimensions ?? 384) };
 }
 
+// Of the kinds of data and the sizes one of each, in about ten minutes.
+const usual = 'clustered:10,text:100,low-rank:100,clustered:100,isotropic:100,low-rank:100x768,low-rank:100x1536,text:400,clustered:1000';
+
 export async function measureSets() {
-    for (const spec of (process.env.BENCH_SETS ?? sets.map((set) => `${set}:100`).join(',')).split(',').filter(Boolean).map(specOf))
+    for (const spec of (process.env.BENCH_SETS ?? usual).split(',').filter(Boolean).map(specOf))
         await measureSet(spec);
 }

@@ -66,12 +66,18 @@ export async function indexLance({ table: lance }) {
 }
 
 const graph = { m: 16, efConstruction: 200 };
+const soonBuilt = 100_000 * 384;        // numbers, in a minute or two
 
-// Its binding is compiled here, once: its package brings none. Where that cannot be (no headers of Node), null and a word why.
+const compiledFor = join(modules, 'hnswlib-node/build/compiled-for-this-processor');
+
+// Its binding is compiled here, once: its package brings none, and its inner loops use AVX only when they are compiled for it. Where that cannot be (no
+// headers of Node), null and a word why.
 async function hnswlibModule() {
-    if (!existsSync(join(modules, 'hnswlib-node/build/Release/addon.node')))
+    if (!existsSync(compiledFor))
         try {
-            execFileSync('npm', ['rebuild', 'hnswlib-node'], { cwd: join(root, 'bench'), stdio: 'pipe', env: { ...process.env, ...headers } });
+            const env = { ...process.env, ...headers, CXXFLAGS: '-O3 -march=native' };
+            execFileSync('npm', ['rebuild', 'hnswlib-node'], { cwd: join(root, 'bench'), stdio: 'pipe', env });
+            writeFileSync(compiledFor, '');
         } catch (error) {
             console.error(`bench: hnswlib-node cannot be compiled here and is left out (${String(error.stderr).trim().split('\n').at(-1)})`);
             return null;
@@ -99,17 +105,23 @@ function build(index, rows, n, dimensions, path) {
     renameSync(`${path}.part`, `${path}.index`);
 }
 
-// {index, addsPerSecond}; the index takes minutes to build, so it is kept in build/hnswlib for later runs.
+const mayBuild = (n, dimensions) => process.env.BENCH_HNSWLIB === 'all' || process.env.BENCH_ONLY === 'indexes' || n * dimensions <= soonBuilt;
+
+// {index, addsPerSecond}; the index takes minutes to build, so it is kept in build/hnswlib for later runs. Null for a large one that is not there.
 export async function hnswlibIndex(rows, n, dimensions) {
     const hnswlib = await hnswlibModule();
     if (!hnswlib)
         return null;
     const path = keptPath(rows, n, dimensions);
     const index = new hnswlib.HierarchicalNSW('cosine', dimensions);
-    if (existsSync(`${path}.index`))
+    if (existsSync(`${path}.index`)) {
         index.readIndexSync(`${path}.index`);
-    else
+    } else if (mayBuild(n, dimensions)) {
         build(index, rows, n, dimensions, path);
+    } else {
+        console.error(`bench: hnswlib is left out beside ${n} x ${dimensions}: BENCH_HNSWLIB=all builds its index`);
+        return null;
+    }
     return { index, ...JSON.parse(readFileSync(`${path}.json`, 'utf8')) };
 }
 

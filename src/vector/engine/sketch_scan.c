@@ -9,8 +9,7 @@ enum {
     PROBABLE_MAX = 16,    /* probable candidates that are scored together */
     FIRST_SCORED = 32,    /* of the first candidates, those with the highest bounds */
     PREFETCHED = 12,      /* candidates whose codes are fetched before they are scored */
-    IN_VAIN_MANY = 4,     /* after so many tries of sketches most units are scored by their codes */
-    IN_VAIN_MAX = 6       /* after so many, 16 units before the next try */
+    IN_VAIN_MAX = 6       /* after so many tries of sketches in a row, 16 units are scored by their codes */
 };
 
 /* Times, in tenths of that of a row which is scored alone. */

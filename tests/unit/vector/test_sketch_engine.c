@@ -284,6 +284,46 @@ static void requests_that_share_a_pass_get_their_own_answers(void **state)
     free(rows);
 }
 
+/* The rows whose sketches are read by queries that share a pass and find them of no use. */
+static size_t n_passed_in_vain(const struct slab_view *view, vector *queries)
+{
+    struct scan_request *requests[SCAN_BATCH];
+    struct sharing sharing[SCAN_BATCH];
+    size_t n = 0;
+
+    for (size_t i = 0; i < SCAN_BATCH; i++) {
+        sharing_begin(&sharing[i], view, queries[i], 0, NULL);
+        sharing[i].request.deviations = 1000;
+        requests[i] = &sharing[i].request;
+    }
+    sketch_scan_all(kernel_best(), view->slab, requests, SCAN_BATCH, view->n);
+    for (size_t i = 0; i < SCAN_BATCH; i++) {
+        n += sharing[i].request.n_passed;
+        best_clear(&sharing[i].best);
+        quant_query_clear(&sharing[i].query);
+    }
+    return n;
+}
+
+static void one_query_of_a_pass_tries_useless_sketches_for_all(void **state)
+{
+    vector *rows = make_rows(&kinds[1], 87, N_ROWS + SCAN_BATCH);
+    struct rig *x = open_sketched(3);
+    struct space *space = engine_take(engine_of(x->v), "ns");
+    struct vectors_db_space of;
+    struct slab_view view;
+
+    put_many(x, rows, 0, N_ROWS);
+    settle(x);
+    space_view(space, &view, &of);
+    assert_true(n_passed_in_vain(&view, rows + N_ROWS) > SCAN_BATCH * (size_t)SKETCH_UNIT_ROWS);
+    assert_int_equal(n_passed_in_vain(&view, rows + N_ROWS), SKETCH_UNIT_ROWS);
+    slab_view_clear(&view);
+    engine_give_back(engine_of(x->v), space);
+    rig_close(x);
+    free(rows);
+}
+
 /* Sketches of no use to a query for many rows (here because any row may score far above its sketch) are of use to the
  * next one for few. */
 static void a_query_for_many_rows_does_not_slow_the_next_for_few(void **state)
@@ -385,6 +425,7 @@ int main(void)
         cmocka_unit_test(lists_are_read_by_their_sketches),
         cmocka_unit_test(crowds_of_equal_rows_are_told_apart_by_their_floats),
         cmocka_unit_test(requests_that_share_a_pass_get_their_own_answers),
+        cmocka_unit_test(one_query_of_a_pass_tries_useless_sketches_for_all),
         cmocka_unit_test(a_query_for_many_rows_does_not_slow_the_next_for_few),
         cmocka_unit_test(units_are_sketched_under_load),
     };

@@ -150,6 +150,28 @@ static void sketches_are_read_only_where_they_leave_out_rows(void **state)
         }
 }
 
+/* A block's sketches cost as much as the codes of the few rows in it that match. */
+static void a_filter_that_leaves_few_rows_of_each_block_reads_no_sketches(void **state)
+{
+    static const struct {
+        const char *filter;
+        bool is_sketched;
+    } cases[] = { { "{\"hundredth\":{\"$in\":[0,20,40,60,80]}}", false }, { "{\"tenth\":3}", true } };
+    vector *rows = make_rows(&kinds[0], 90, N_ROWS + N_QUERIES);
+    struct rig *x = open_sketched(3);
+
+    put_many(x, rows, 0, N_ROWS);
+    settle(x);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        double before = passed();
+
+        assert_true(recall_of(x, rows + N_ROWS, TOP_K, cases[i].filter) >= 0.99);
+        assert_true((passed() > before) == cases[i].is_sketched);
+    }
+    rig_close(x);
+    free(rows);
+}
+
 /* Codes rank nearly all rows as floats do, so few more than the hits are read from the file. */
 static void few_rows_are_scored_by_their_floats(void **state)
 {
@@ -187,6 +209,7 @@ int main(void)
         cmocka_unit_test(an_exact_query_reads_no_sketches),
         cmocka_unit_test(without_deviations_there_are_no_sketches),
         cmocka_unit_test(recall_is_high_among_the_rows_of_a_filter),
+        cmocka_unit_test(a_filter_that_leaves_few_rows_of_each_block_reads_no_sketches),
         cmocka_unit_test(sketches_are_read_only_where_they_leave_out_rows),
         cmocka_unit_test(few_rows_are_scored_by_their_floats),
     };
