@@ -6,7 +6,7 @@
 
 /* --- claim --- */
 
-static const char claim_sql[] = POSTGRES_CLAIM("{table}") POSTGRES_SAYS_LEASES " RETURNING {columns}";
+static const char claim_sql[] = POSTGRES_SAYS_LEASES POSTGRES_CLAIM("{table}") " RETURNING {columns}";
 
 /* Why the statement changed nothing; by now another machine may have ended its lease. */
 static int refuse_claim(struct postgres *pg, struct postgres_table *t, const struct backend_claim *in, struct arena *a,
@@ -63,7 +63,7 @@ int postgres_claim(struct backend *b, const struct backend_claim *in, struct are
 static const char heartbeat_sql[] = "UPDATE {table} SET locked_at = {now}" POSTGRES_IS_HELD;
 static const char release_sql[] =
     "UPDATE {table} SET status = 'pending', locked_by = NULL, locked_at = NULL" POSTGRES_IS_HELD;
-static const char complete_sql[] = POSTGRES_COMPLETE("{table}") POSTGRES_SAYS_LEASES;
+static const char complete_sql[] = POSTGRES_SAYS_LEASES POSTGRES_COMPLETE("{table}");
 static const char fail_sql[] = POSTGRES_FAIL("{table}");
 
 struct row_change {

@@ -14,7 +14,7 @@ struct field {
     " FROM unnest(TG_ARGV[1:TG_NARGS - 1]) WITH ORDINALITY k(name, i)), '') END"
 
 static const struct field lease[] = {
-    { "id", "text", "::text", ID_OF_RECORD },
+    { "id", "text", "::pg_catalog.text", ID_OF_RECORD },
     { "app_id", "text", "", "NULL" },
     { "status", "text", "", "coalesce(@ ->> 'status', '')" },
     { "locked_by", "text", "", "@ ->> 'locked_by'" },
@@ -28,7 +28,7 @@ static const struct field lease[] = {
 };
 
 static const struct field rest[] = {
-    { "user_id", "text", "::text", "@ ->> 'user_id'" },
+    { "user_id", "text", "::pg_catalog.text", "@ ->> 'user_id'" },
     { "raw_data", "jsonb", "", "@" },
     { "old_data", "jsonb", "", "NULL" },
     { "locked_at", "timestamptz", "", "NULL" },

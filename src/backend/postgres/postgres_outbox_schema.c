@@ -175,6 +175,13 @@ static const char tables[] =
     " ADD COLUMN IF NOT EXISTS new_rest \"public\".\"{abbr}_outbox_rest\","
     " ADD COLUMN IF NOT EXISTS work_rest \"public\".\"{abbr}_outbox_rest\";\n";
 
+/* In the functions without a search_path of their own, every name is qualified, also those of operators and types: they
+ * run with the rights of their owner and the search_path of any writer. IS DISTINCT FROM cannot be qualified. */
+#define EQUAL " OPERATOR(pg_catalog.=) "
+#define ABOVE " OPERATOR(pg_catalog.>) "
+#define BELOW " OPERATOR(pg_catalog.<) "
+#define IS_UNPREPARED "pg_catalog.current_setting('max_prepared_transactions')" EQUAL "'0'"
+
 /* The record of a change whose rows could not be recorded. */
 static const char lost[] =
     "CREATE OR REPLACE FUNCTION {fn}lost\"(table_name text) RETURNS void LANGUAGE plpgsql AS $hearth$\n"
@@ -183,8 +190,7 @@ static const char lost[] =
     "    INSERT INTO {outbox} (name, op, is_cut) VALUES (table_name, 0, true);\n"
     "  EXCEPTION WHEN OTHERS THEN NULL;\n"
     "  END;\n"
-    "  IF pg_catalog.current_setting('max_prepared_transactions') = '0'\n"
-    "     AND pg_catalog.pg_notification_queue_usage() < 0.9 THEN\n"
+    "  IF " IS_UNPREPARED " AND pg_catalog.pg_notification_queue_usage()" BELOW "0.9 THEN\n"
     "    PERFORM pg_catalog.pg_notify('{abbr}_events', 'lost');\n"
     "  END IF;\n"
     "EXCEPTION WHEN OTHERS THEN NULL;\n"
@@ -192,34 +198,35 @@ static const char lost[] =
 
 /* Nothing is recorded when no reader is connected, and none was a moment ago. Without a query in it, the first
  * condition costs a writer little. */
+#define IS_UNATTENDED "(pg_catalog.pg_try_advisory_lock({attended}) AND pg_catalog.pg_advisory_unlock({attended}))"
 #define UNLESS_WANTED                                                                                                  \
-    "  IF pg_try_advisory_lock({attended}) AND pg_advisory_unlock({attended}) THEN\n"                                  \
+    "  IF " IS_UNATTENDED " THEN\n"                                                                                    \
     "    IF NOT EXISTS (SELECT 1 FROM \"public\".\"{abbr}_outbox_mark\""                                               \
-    " WHERE wanted_until > clock_timestamp()) THEN\n"                                                                  \
+    " WHERE wanted_until" ABOVE "pg_catalog.clock_timestamp()) THEN\n"                                                 \
     "      RETURN NULL;\n"                                                                                             \
     "    END IF;\n"                                                                                                    \
     "  END IF;\n"
+/* A reader that waits for a notification holds the lock in shared mode: nobody else can take it then. Both calls are
+ * in one expression, so that no cancellation comes between them. NOTIFY makes the commit fail when the queue of
+ * notifications is full, and makes PREPARE TRANSACTION fail: readers find such changes without it, later. */
+#define NOTIFY_WAITING                                                                                                 \
+    "  IF FOUND AND NOT (pg_catalog.pg_try_advisory_lock({lock}) AND pg_catalog.pg_advisory_unlock({lock})) THEN\n"    \
+    "    IF " IS_UNPREPARED " AND pg_catalog.pg_notification_queue_usage()" BELOW "0.5 THEN\n"                         \
+    "      PERFORM pg_catalog.pg_notify('{abbr}_events', '');\n"                                                       \
+    "    END IF;\n"                                                                                                    \
+    "  END IF;\n"
+#define CATCH_ALL                                                                                                      \
+    "EXCEPTION WHEN OTHERS THEN\n"                                                                                     \
+    "  PERFORM {fn}lost\"(TG_ARGV[0]);\n"
 #define BEGIN_FUNCTION(name)                                                                                           \
     "CREATE OR REPLACE FUNCTION {fn}" name                                                                             \
     "\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $hearth$\n"       \
     "BEGIN\n" UNLESS_WANTED
-/* A reader that waits for a notification holds the lock in shared mode: nobody else can take it then. Both calls are
- * in one expression, so that no cancellation comes between them. NOTIFY makes the commit fail when the queue of
- * notifications is full, and makes PREPARE TRANSACTION fail: readers find such changes without it, later. */
-#define END_FUNCTION                                                                                                   \
-    "  IF FOUND AND NOT (pg_try_advisory_lock({lock}) AND pg_advisory_unlock({lock}))\n"                               \
-    "     AND current_setting('max_prepared_transactions') = '0' AND pg_notification_queue_usage() < 0.5 THEN\n"       \
-    "    PERFORM pg_notify('{abbr}_events', '');\n"                                                                    \
-    "  END IF;\n"                                                                                                      \
-    "  RETURN NULL;\n"                                                                                                 \
-    "EXCEPTION WHEN OTHERS THEN\n"                                                                                     \
-    "  PERFORM {fn}lost\"(TG_ARGV[0]);\n"                                                                              \
-    "  RETURN NULL;\n"                                                                                                 \
-    "END $hearth$;\n"
+#define END_FUNCTION NOTIFY_WAITING "  RETURN NULL;\n" CATCH_ALL "  RETURN NULL;\nEND $hearth$;\n"
 /* Columns that may be large, as they are stored: what is far too large is not even stored a second time. */
 #define IS_LARGE(row)                                                                                                  \
-    "greatest(pg_column_size(" row ".raw_data), pg_column_size(" row ".old_data), pg_column_size(" row                 \
-    ".result)) > {max}"
+    "greatest(pg_catalog.pg_column_size(" row ".raw_data), pg_catalog.pg_column_size(" row                             \
+    ".old_data), pg_catalog.pg_column_size(" row ".result))" ABOVE "{max}"
 #define UNLESS_LARGE(row, value) "CASE WHEN NOT (" IS_LARGE(row) ") THEN " value " END"
 
 static const char inserted[] =
@@ -227,36 +234,47 @@ static const char inserted[] =
                                "  SELECT TG_ARGV[0], 1, {new}, " UNLESS_LARGE(
                                    "n", "{new_rest}") "\n  FROM hearth_new n;\n" END_FUNCTION;
 
+#define IS_SAME(column) "coalesce(n." column EQUAL "o." column ", n." column " IS NULL AND o." column " IS NULL)"
+#define IS_SAME_DATA "n.revision" EQUAL "o.revision AND " IS_SAME("app_id") " AND " IS_SAME("user_id")
 /* A sign of life sets only locked_at, so it is no event. */
-#define IS_SAME_DATA                                                                                                   \
-    "n.revision = o.revision AND n.app_id IS NOT DISTINCT FROM o.app_id"                                               \
-    " AND n.user_id IS NOT DISTINCT FROM o.user_id"
-#define IS_SAME(column) " AND n." column " IS NOT DISTINCT FROM o." column
+#define AND_SAME(column) " AND " IS_SAME(column)
 #define IS_SIGN_OF_LIFE                                                                                                \
-    "n.locked_at IS DISTINCT FROM o.locked_at" IS_SAME("status") IS_SAME("locked_by") IS_SAME("attempt")               \
-        IS_SAME("retry_count") IS_SAME("completed_at") IS_SAME("error_message") IS_SAME("attempted_by")                \
-            IS_SAME("event_type") IS_SAME("result")
+    "NOT " IS_SAME("locked_at") AND_SAME("status") AND_SAME("locked_by") AND_SAME("attempt") AND_SAME("retry_count")   \
+        AND_SAME("completed_at") AND_SAME("error_message") AND_SAME("attempted_by") AND_SAME("event_type")             \
+            AND_SAME("result")
 #define REST(row, value) "CASE WHEN NOT (" IS_SAME_DATA ") AND NOT (" IS_LARGE(row) ") THEN " value " END"
 
 /* Of a statement that says that it changes leases only, as claims and completions of a service do: their columns, of
- * few rows. Where it is wrong about a row, the change is a gap. */
+ * few rows. Where it is wrong about a row, the change is a gap. A failure is the statement's: the service then makes it
+ * without saying so. */
 #define RECORD_LEASES                                                                                                  \
-    "  IF current_setting('" POSTGRES_LEASES_SETTING "', true) = 'only' THEN\n"                                        \
     "    INSERT INTO {outbox} (name, op, is_lease_only, is_cut, old, new)\n"                                           \
-    "    SELECT TG_ARGV[0], 2, true, NOT (" IS_SAME_DATA "), {old}, {new}\n"                                           \
-    "    FROM hearth_new n JOIN hearth_old o ON o.id = n.id;\n"
+    "    SELECT TG_ARGV[0], 2, true, o.id IS NULL OR NOT (" IS_SAME_DATA "), {old}, {new}\n"                           \
+    "    FROM hearth_new n LEFT JOIN hearth_old o ON o.id" EQUAL "n.id;\n"
 
 /* The plan that statements of few rows leave in the session serves one of many rows later, so it must not be a nested
- * loop: a full join never is, as long as no condition is false for lack of a side. */
+ * loop: a full join never is, as long as no condition is false for lack of a side. A row whose id changed has no other
+ * side, and is a gap. */
+#define IS_PAIR "n.id IS NOT NULL AND o.id IS NOT NULL"
+#define IS_EVENT "NOT (" IS_PAIR " AND " IS_SAME_DATA " AND " IS_SIGN_OF_LIFE ")"
 #define RECORD_CHANGES                                                                                                 \
-    "    INSERT INTO {outbox} (name, op, is_lease_only, old, new, old_rest, new_rest)\n"                               \
-    "    SELECT TG_ARGV[0], 2, " IS_SAME_DATA ", {old}, {new},\n    " REST("o", "{old_rest}") ",\n    " REST(          \
-        "n", "{new_rest}") "\n" POSTGRES_OUTBOX_PAIRS                                                                  \
-                           "    WHERE (n.id IS NULL) = (o.id IS NULL) AND NOT (" IS_SAME_DATA " AND " IS_SIGN_OF_LIFE  \
-                           ");\n"
+    "    INSERT INTO {outbox} (name, op, is_lease_only, is_cut, old, new, old_rest, new_rest)\n"                       \
+    "    SELECT TG_ARGV[0], 2, " IS_PAIR " AND " IS_SAME_DATA ", NOT (" IS_PAIR "), {old}, {new},\n"                   \
+    "    " REST("o", "{old_rest}") ",\n"                                                                               \
+                                   "    " REST("n", "{new_rest}") "\n" POSTGRES_OUTBOX_PAIRS "    WHERE " IS_EVENT     \
+                                                                  ";\n"
 
+/* An option of the function, or a block that catches errors, would cost a statement that changes leases more than the
+ * call itself. */
 static const char updated[] =
-    BEGIN_FUNCTION("updated") RECORD_LEASES "  ELSE\n" RECORD_CHANGES "  END IF;\n" END_FUNCTION;
+    "CREATE OR REPLACE FUNCTION {fn}updated\"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $hearth$\n"
+    "BEGIN\n"
+    "  IF pg_catalog.starts_with(pg_catalog.current_query(), '" POSTGRES_SAYS_LEASES "') AND NOT " IS_UNATTENDED
+    " THEN\n" RECORD_LEASES NOTIFY_WAITING "    RETURN NEW;\n" /* none: without an expression to compute */
+    "  END IF;\n"
+    "  BEGIN\n" UNLESS_WANTED RECORD_CHANGES NOTIFY_WAITING CATCH_ALL "  END;\n"
+    "  RETURN NULL;\n"
+    "END $hearth$;\n";
 
 /* The work of a deletion is the newest row of that deletion, which another trigger has made before. */
 static const char deleted[] = BEGIN_FUNCTION(

@@ -15,10 +15,10 @@
 #include "base/buf.h"
 
 /* How the trigger of changes pairs old and new rows. */
-#define POSTGRES_OUTBOX_PAIRS "  FROM hearth_new n FULL JOIN hearth_old o ON o.id = n.id\n"
+#define POSTGRES_OUTBOX_PAIRS "  FROM hearth_new n FULL JOIN hearth_old o ON o.id OPERATOR(pg_catalog.=) n.id\n"
 
-/* The setting of a transaction that changes leases only: 'only'. */
-#define POSTGRES_LEASES_SETTING "hearth.leases"
+/* The begin of a query that changes leases only. The trigger reads it in the text of the query. */
+#define POSTGRES_SAYS_LEASES "/* hearth: leases only */ "
 
 struct postgres_outbox_table {
     const char *abbr;

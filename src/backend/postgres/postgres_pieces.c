@@ -9,8 +9,9 @@
 #define FUNCTION(suffix)                                                                                               \
     "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace"                      \
     " AND proname = '{abbr}_fn_" suffix "')"
-#define TRIGGER(name)                                                                                                  \
-    "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger WHERE tgrelid = to_regclass(format('%I.%I', {schema_literal}," \
+#define TRIGGER(name) "SELECT " TRIGGER_EXISTS(name)
+#define TRIGGER_EXISTS(name)                                                                                           \
+    "EXISTS (SELECT 1 FROM pg_catalog.pg_trigger WHERE tgrelid = to_regclass(format('%I.%I', {schema_literal},"        \
     " {bare_literal})) AND tgname = '" name "' AND tgenabled <> 'D')"
 #define INDEX(suffix) "SELECT to_regclass(format('%I.%I', {schema_literal}, '{index}_" suffix "')) IS NOT NULL"
 #define HAS_PUBLICATION "EXISTS (SELECT 1 FROM pg_catalog.pg_publication WHERE pubname = '{abbr}_events')"
@@ -27,11 +28,30 @@
 #define CAN_PUBLISH "current_setting('wal_level') = 'logical' AND has_database_privilege(current_database(), 'CREATE')"
 /* Every function: no name in it depends on the caller's search_path. */
 #define FUNCTION_OPTIONS " SET search_path = pg_catalog, pg_temp"
-/* A server reads the expression of a check anew for each statement: the call of a function is short, and the function
- * is compiled once for a session. An option would cost it as much again, so its operators are named with their schema
- * instead. */
+/* The limits of a row are those of triggers, which a claim does not fire: a server evaluates a check for every change
+ * of a row, and reads its expression anew for each statement. Of a writer with any search_path, so operators and types
+ * are named with their schema. The final row is looked at, whatever other triggers have made of it. */
 #define EQUAL " OPERATOR(pg_catalog.=) "
 #define AT_MOST " OPERATOR(pg_catalog.<=) "
+#define FITS_DATA                                                                                                      \
+    "pg_catalog.jsonb_typeof(NEW.raw_data)" EQUAL "'object'\n"                                                         \
+    "        AND pg_catalog.octet_length(NEW.raw_data::pg_catalog.text)" AT_MOST "{max_json}"
+#define FITS_END                                                                                                       \
+    "coalesce(pg_catalog.octet_length(NEW.result::pg_catalog.text), 0)" AT_MOST "{max_json}\n"                         \
+    "        AND coalesce(pg_catalog.length(NEW.error_message), 0)" AT_MOST "{max_error}"
+#define FIT_FUNCTION(name, fits)                                                                                       \
+    "CREATE OR REPLACE FUNCTION {fn}" name "\"() RETURNS trigger LANGUAGE plpgsql AS $fn$\n"                           \
+    "BEGIN\n"                                                                                                          \
+    "    IF NOT (" fits ") THEN\n"                                                                                     \
+    "        RAISE EXCEPTION 'new row for relation \"%\" violates check constraint \"hearth_sizes\"', TG_TABLE_NAME\n" \
+    "            USING ERRCODE = 'check_violation', CONSTRAINT = 'hearth_sizes', SCHEMA = TG_TABLE_SCHEMA,\n"          \
+    "            TABLE = TG_TABLE_NAME;\n"                                                                             \
+    "    END IF;\n"                                                                                                    \
+    "    RETURN NEW;\n"                                                                                                \
+    "END $fn$;\n"
+#define HAS_CHECK                                                                                                      \
+    "EXISTS (SELECT 1 FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass(format('%I.%I',"                      \
+    " {schema_literal}, {bare_literal})) AND conname = 'hearth_sizes')"
 
 #define PUBLISHED_PIECE                                                                                                                 \
     {                                                                                                                                   \
@@ -111,16 +131,10 @@ const struct postgres_piece postgres_database_pieces[] = {
       "    RAISE WARNING 'hearth: a change is not marked: %', SQLERRM;\n"
       "    RETURN NEW;\n"
       "END $fn$;\n" },
-    { "function {abbr}_fn_fits: whether a row keeps the limits", FUNCTION("fits"),
-      "CREATE OR REPLACE FUNCTION {fn}fits\"(raw_data jsonb, result jsonb, error_message text) RETURNS boolean"
-      " LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $fn$\n"
-      "BEGIN\n"
-      "    RETURN pg_catalog.jsonb_typeof(raw_data)" EQUAL "'object'\n"
-      "        AND pg_catalog.octet_length(raw_data::pg_catalog.text)" AT_MOST "{max_json}\n"
-      "        AND coalesce(pg_catalog.octet_length(result::pg_catalog.text), 0)" AT_MOST "{max_json}\n"
-      "        AND coalesce(pg_catalog.length(error_message), 0)" AT_MOST "{max_error};\n"
-      "END $fn$;\n"
-      "GRANT EXECUTE ON FUNCTION {fn}fits\"(jsonb, jsonb, text) TO PUBLIC;\n" },
+    { "function {abbr}_fn_fit: refuses a row beyond the limits", FUNCTION("fit"),
+      FIT_FUNCTION("fit", FITS_DATA " AND " FITS_END) },
+    { "function {abbr}_fn_fit_end: refuses an end of work beyond the limits", FUNCTION("fit_end"),
+      FIT_FUNCTION("fit_end", FITS_END) },
     { "table {abbr}_outbox: the changes that services are sent, and its functions",
       "SELECT to_regclass('\"public\".\"{abbr}_outbox\"') IS NOT NULL"
       " AND to_regclass('\"public\".\"{abbr}_outbox_mark\"') IS NOT NULL"
@@ -128,7 +142,7 @@ const struct postgres_piece postgres_database_pieces[] = {
       " ('{abbr}_outbox_lost', '{abbr}_outbox_inserted', '{abbr}_outbox_updated',"
       " '{abbr}_outbox_deleted', '{abbr}_outbox_truncated', '{abbr}_outbox_record'))"
       " AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace"
-      " AND proname = '{abbr}_outbox_updated' AND strpos(prosrc, '" POSTGRES_LEASES_SETTING "') > 0)"
+      " AND proname = '{abbr}_outbox_updated' AND strpos(prosrc, '" POSTGRES_SAYS_LEASES "') > 0)"
       " AND EXISTS (SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid ="
       " to_regclass('\"public\".\"{abbr}_outbox\"') AND attname = 'new_rest' AND NOT attisdropped)",
       "{outbox}", .is_of_service = true },
@@ -220,16 +234,19 @@ const struct postgres_piece postgres_table_pieces[] = {
       "ALTER TABLE {table} ALTER COLUMN status SET NOT NULL, ALTER COLUMN attempted_by SET NOT NULL,\n"
       "    ALTER COLUMN retry_count SET NOT NULL, ALTER COLUMN created_at SET NOT NULL,\n"
       "    ALTER COLUMN raw_data SET NOT NULL;\n" },
-    { "checks of {table}",
-      "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass(format('%I.%I',"
-      " {schema_literal}, {bare_literal})) AND conname = 'hearth_sizes'"
-      " AND strpos(pg_catalog.pg_get_constraintdef(oid), '{abbr}_fn_fits') > 0)",
-      "ALTER TABLE {table} DROP CONSTRAINT IF EXISTS hearth_sizes, ADD CONSTRAINT hearth_sizes CHECK (\n"
-      "    {fn}fits\"(raw_data, result, error_message)) NOT VALID;\n" },
+    { "triggers hearth_0_sizes on {table}: the limits of its rows",
+      TRIGGER("hearth_0_sizes") " AND " TRIGGER_EXISTS("hearth_0_sizes_end") " AND NOT " HAS_CHECK,
+      "CREATE OR REPLACE TRIGGER hearth_0_sizes AFTER INSERT OR UPDATE OF raw_data ON {table} FOR EACH ROW\n"
+      "    EXECUTE FUNCTION {fn}fit\"();\n"
+      "CREATE OR REPLACE TRIGGER hearth_0_sizes_end AFTER UPDATE OF result, error_message ON {table} FOR EACH ROW\n"
+      "    EXECUTE FUNCTION {fn}fit_end\"();\n"
+      "ALTER TABLE {table} ENABLE ALWAYS TRIGGER hearth_0_sizes, ENABLE ALWAYS TRIGGER hearth_0_sizes_end,\n"
+      "    DROP CONSTRAINT IF EXISTS hearth_sizes;\n" },
     { "index of {table} by status", INDEX("by_status"),
       "CREATE INDEX IF NOT EXISTS \"{index}_by_status\" ON {table} (status, created_at, seq);\n" },
-    { "index of {table} by app", INDEX("by_app"),
-      "CREATE INDEX IF NOT EXISTS \"{index}_by_app\" ON {table} (app_id, created_at, seq);\n" },
+    { "index of {table} by app", INDEX("of_app"),
+      "CREATE INDEX IF NOT EXISTS \"{index}_of_app\" ON {table} (app_id, created_at, seq) WHERE app_id IS NOT NULL;\n"
+      "DROP INDEX IF EXISTS {table_schema}.\"{index}_by_app\";\n" },
     { "index of {table} by time", INDEX("by_time"),
       "CREATE INDEX IF NOT EXISTS \"{index}_by_time\" ON {table} (created_at, seq);\n" },
     { "index of {table}'s changed rows", INDEX("changed_again"),
@@ -436,6 +453,10 @@ const struct postgres_piece postgres_role_pieces[] = {
 const struct postgres_piece postgres_version_pieces[] = {
     { "version of the schema", "SELECT EXISTS (SELECT 1 FROM {schema} WHERE version >= {version})",
       "INSERT INTO {schema} (version) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM {schema});\n"
-      "UPDATE {schema} SET version = {version} WHERE version < {version};\n" },
+      "UPDATE {schema} SET version = {version} WHERE version < {version};\n"
+      "DO $do$ BEGIN\n" /* of schema 4; a table that this set-up does not name may still need it */
+      "    DROP FUNCTION IF EXISTS {fn}fits\"(jsonb, jsonb, text);\n"
+      "EXCEPTION WHEN dependent_objects_still_exist THEN NULL;\n"
+      "END $do$;\n" },
     { NULL, NULL, NULL },
 };

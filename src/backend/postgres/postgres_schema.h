@@ -10,7 +10,7 @@
 #include "backend/postgres/postgres_events.h"
 #include "backend/postgres/postgres_pool.h"
 
-enum { POSTGRES_SCHEMA_VERSION = 4 };
+enum { POSTGRES_SCHEMA_VERSION = 5 };
 
 struct postgres_schema {
     const char *abbr;

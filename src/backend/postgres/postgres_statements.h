@@ -36,9 +36,6 @@
     "UPDATE " table " SET status = 'completed', result = " result "::jsonb, completed_at = {now},"                     \
     " error_message = NULL, locked_by = NULL, locked_at = NULL"
 
-/* Of a statement that is a transaction of its own: it changes leases only, so the outbox records only those. */
-#define POSTGRES_SAYS_LEASES " AND set_config('" POSTGRES_LEASES_SETTING "', 'only', true) = 'only'"
-
 /* $4 message */
 #define POSTGRES_FAIL(table)                                                                                           \
     "UPDATE " table " SET status = 'failed', error_message = left($4, {max_error}), locked_by = NULL,"                 \

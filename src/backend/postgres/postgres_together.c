@@ -182,8 +182,8 @@ static void read_refusals(struct postgres *pg, struct postgres_batch_group *grou
 static void claim_together(struct postgres *pg, struct postgres_batch_group *group)
 {
     static const char sql[] =
-        POSTGRES_CLAIM_SET("{table}") " WHERE " POSTGRES_IS_FREE_ROW " AND " POSTGRES_MAY_CLAIM POSTGRES_SAYS_LEASES
-                                      " RETURNING {columns}";
+        POSTGRES_SAYS_LEASES POSTGRES_CLAIM_SET("{table}") " WHERE " POSTGRES_IS_FREE_ROW " AND " POSTGRES_MAY_CLAIM
+                                                           " RETURNING {columns}";
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct joined *first = joined_of(group->calls[0]);
     const struct backend_claim *in = claim_of(joined_of(group->calls[0]))->in;
@@ -266,10 +266,10 @@ static int take_completed(void *arg, const struct pg_row *row, struct err *e)
 
 static void complete_together(struct postgres *pg, struct postgres_batch_group *group)
 {
-    static const char sql[] = POSTGRES_COMPLETE_SET("{table}", "given_result") //
+    static const char sql[] = POSTGRES_SAYS_LEASES POSTGRES_COMPLETE_SET("{table}", "given_result") //
         " FROM unnest($1::uuid[], $3::bigint[], $4::text[]) AS given (given_id, given_attempt, given_result)"
-        " WHERE id = given_id AND " POSTGRES_IS_FREE_ROW " AND " POSTGRES_MAY_END("$2", "given_attempt")
-            POSTGRES_SAYS_LEASES " RETURNING id::text, given_attempt";
+        " WHERE id = given_id AND " POSTGRES_IS_FREE_ROW
+        " AND " POSTGRES_MAY_END("$2", "given_attempt") " RETURNING id::text, given_attempt";
     AUTO(arena_freep) struct arena *a = arena_new();
     const struct joined *first = joined_of(group->calls[0]);
     const char *attempts[BATCH_MAX], *results[BATCH_MAX];

@@ -1,5 +1,6 @@
 #include "events_rig.h"
 #include "../tsan.h"
+#include "backend/postgres/postgres_outbox_schema.h"
 
 #include <stdatomic.h>
 
@@ -253,15 +254,63 @@ static void a_statement_that_says_it_changes_leases_only_and_changes_more_is_a_g
 
     sql(rig, INSERT_ONE);
     recorder_wait(rig->rec, 1);
-    sql(rig, "SET hearth.leases = 'only'; UPDATE " ACTIVITIES " SET status = 'claimed', locked_by = 'm'");
+    sql(rig, POSTGRES_SAYS_LEASES "UPDATE " ACTIVITIES " SET status = 'claimed', locked_by = 'm'");
     assert_true(recorder_wait(rig->rec, 2)[1].is_lease_only);
     assert_string_equal(rig->rec->events[1].new_status, "claimed");
     assert_int_equal(rig->rec->n_gaps, 0);
-    sql(rig, "UPDATE " ACTIVITIES " SET status = 'pending', raw_data = '{\"n\": 2}'");
+    sql(rig, POSTGRES_SAYS_LEASES "UPDATE " ACTIVITIES " SET status = 'pending', raw_data = '{\"n\": 2}'");
     events_wait_gaps(rig, 1);
-    sql(rig, "RESET hearth.leases; UPDATE " ACTIVITIES " SET raw_data = '{\"n\": 3}'");
+    sql(rig, "UPDATE " ACTIVITIES " SET raw_data = '{\"n\": 3}'");
     assert_string_equal(recorder_wait(rig->rec, 3)[2].new_raw, "{\"n\":3}");
     assert_int_equal(rig->rec->n_gaps, 1);
+}
+
+/* Old and new row cannot be told to be the same one. */
+static void a_row_whose_id_changes_is_a_gap(void **state)
+{
+    struct events_rig *rig = *state;
+    int n_gaps;
+
+    sql(rig, INSERT_ONE);
+    recorder_wait(rig->rec, 1);
+    sql(rig, "UPDATE " ACTIVITIES " SET id = gen_random_uuid()");
+    events_wait_gaps(rig, 1);
+    sql(rig, "UPDATE " ACTIVITIES " SET status = 'claimed'");
+    recorder_wait(rig->rec, 2);
+    n_gaps = rig->rec->n_gaps;
+    sql(rig, POSTGRES_SAYS_LEASES "UPDATE " ACTIVITIES " SET id = gen_random_uuid()");
+    events_wait_gaps(rig, n_gaps + 1);
+}
+
+/* The function of changes runs with its owner's rights and the writer's search_path. */
+static void operators_and_types_of_a_writer_stand_for_none_of_the_trigger_s(void **state)
+{
+    static const char *const types[] = { "uuid", "text", "bigint", "integer", "jsonb", "timestamptz", "text[]" };
+    struct events_rig *rig = *state;
+    const struct recorded *ev;
+    char text[400];
+
+    sql(rig, INSERT_ONE);
+    sql(rig, "CREATE SCHEMA evil; CREATE TABLE evil.called (n int)");
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        snprintf(text, sizeof(text),
+                 "CREATE FUNCTION evil.same(%s, %s) RETURNS boolean LANGUAGE sql AS"
+                 " 'INSERT INTO evil.called VALUES (1); SELECT true';"
+                 "CREATE OPERATOR evil.= (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.same)",
+                 types[i], types[i], types[i], types[i]);
+        sql(rig, text);
+    }
+    sql(rig,
+        "CREATE DOMAIN evil.text AS pg_catalog.text CHECK (value = 'never');"
+        "CREATE FUNCTION evil.current_query() RETURNS pg_catalog.text LANGUAGE sql AS $$ SELECT 'x'::pg_catalog.text $$;"
+        "CREATE TEMP TABLE hearth_new (id int); CREATE TEMP TABLE hearth_old (id int)");
+    sql(rig, "SET search_path = evil, pg_catalog; UPDATE " ACTIVITIES " SET raw_data = '{\"n\": 2}'");
+    sql(rig, POSTGRES_SAYS_LEASES "UPDATE " ACTIVITIES " SET status = 'claimed'");
+    ev = recorder_wait(rig->rec, 3);
+    assert_string_equal(ev[1].new_raw, "{\"n\":2}");
+    assert_true(ev[2].is_lease_only);
+    assert_int_equal(rig->rec->n_gaps, 0);
+    assert_int_equal(sql(rig, "SELECT count(*) FROM evil.called"), 0);
 }
 
 static void note_plan(void *arg, const PGresult *notice)
@@ -301,7 +350,7 @@ static void a_row_that_is_too_large_for_an_event_is_a_gap(void **state)
 {
     struct events_rig *rig = *state;
 
-    sql(rig, "ALTER TABLE " ACTIVITIES " DROP CONSTRAINT hearth_sizes");
+    sql(rig, "DROP TRIGGER hearth_0_sizes ON " ACTIVITIES);
     sql(rig, "INSERT INTO " ACTIVITIES " (raw_data) SELECT jsonb_build_object('x', string_agg(md5(i::text), ''))"
              " FROM generate_series(1, 1200000) i"); /* 38 MB */
     events_wait_gaps(rig, 1);
@@ -507,6 +556,8 @@ int main(void)
         EVENTS_TEST(a_writer_without_rights_on_the_outbox_is_not_disturbed),
         EVENTS_TEST(a_change_that_cannot_be_recorded_is_a_gap_and_no_error),
         EVENTS_TEST(a_statement_that_says_it_changes_leases_only_and_changes_more_is_a_gap),
+        EVENTS_TEST(a_row_whose_id_changes_is_a_gap),
+        EVENTS_TEST(operators_and_types_of_a_writer_stand_for_none_of_the_trigger_s),
         EVENTS_TEST(a_statement_of_many_rows_after_small_ones_is_recorded_without_comparing_all_pairs),
         EVENTS_TEST(a_row_that_is_too_large_for_an_event_is_a_gap),
         EVENTS_TEST(a_row_that_the_server_cannot_print_is_a_gap),

@@ -122,6 +122,8 @@ static void each_missing_piece_is_named_with_the_sql_that_makes_it(void **state)
     assert_true(missing(rig, &s).n > 0);
 }
 
+#define WITHOUT_SIZES(table) "DROP TRIGGER hearth_0_sizes ON " table "; DROP TRIGGER hearth_0_sizes_end ON " table ";"
+
 /* Schema 2: texts in the outbox, and a check that a server reads anew for each statement. */
 static void a_database_of_schema_2_is_named_and_brought_up_to_date(void **state)
 {
@@ -130,41 +132,72 @@ static void a_database_of_schema_2_is_named_and_brought_up_to_date(void **state)
     struct postgres_missings found;
     struct err e;
 
-    rig_sql(rig,
-            "ALTER TABLE svc_outbox DROP COLUMN old, DROP COLUMN new, DROP COLUMN work, DROP COLUMN old_rest,"
-            " DROP COLUMN new_rest, DROP COLUMN work_rest;"
-            "ALTER TABLE svc_outbox ADD COLUMN old text[], ADD COLUMN new text[], ADD COLUMN work text[];"
-            "ALTER TABLE svc_activities DROP CONSTRAINT hearth_sizes;"
-            "ALTER TABLE svc_deletions DROP CONSTRAINT hearth_sizes; DROP FUNCTION svc_fn_fits(jsonb, jsonb, text);"
-            "ALTER TABLE svc_activities ADD CONSTRAINT hearth_sizes CHECK (jsonb_typeof(raw_data) = 'object');"
-            "INSERT INTO svc_outbox (name, op, new) VALUES ('svc_activities', 1, '{a}');"
-            "UPDATE svc_schema SET version = 2");
+    rig_sql(
+        rig,
+        "ALTER TABLE svc_outbox DROP COLUMN old, DROP COLUMN new, DROP COLUMN work, DROP COLUMN old_rest,"
+        " DROP COLUMN new_rest, DROP COLUMN work_rest;"
+        "ALTER TABLE svc_outbox ADD COLUMN old text[], ADD COLUMN new text[], ADD COLUMN work text[];" WITHOUT_SIZES(
+            "svc_activities")
+            WITHOUT_SIZES(
+                "svc_deletions") "DROP FUNCTION svc_fn_fit();"
+                                 "ALTER TABLE svc_activities ADD CONSTRAINT hearth_sizes CHECK (jsonb_typeof(raw_data) = 'object');"
+                                 "INSERT INTO svc_outbox (name, op, new) VALUES ('svc_activities', 1, '{a}');"
+                                 "UPDATE svc_schema SET version = 2");
     found = missing(rig, &s);
-    assert_int_equal(found.n, 5); /* the function, the outbox, two checks, the version */
-    assert_non_null(strstr(found.items[0].what, "svc_fn_fits"));
+    assert_int_equal(found.n, 5); /* the function, the outbox, the triggers of two tables, the version */
+    assert_non_null(strstr(found.items[0].what, "svc_fn_fit"));
     must(apply(rig, rig_place(rig)->url, &s, &e), &e);
     assert_int_equal(missing(rig, &s).n, 0);
     assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_outbox"), "0");
     assert_string_equal(rig_value(rig, "SELECT pruned IS NOT NULL FROM svc_outbox_mark"), "t");
 }
 
-/* Schema 3: the trigger of changes knows no statement that changes leases only. */
-static void a_database_of_schema_3_is_named_and_brought_up_to_date(void **state)
+static void make_schema_4(struct rig *rig)
+{
+    rig_sql(rig, "CREATE OR REPLACE FUNCTION svc_outbox_updated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
+                 " SET search_path = pg_catalog, pg_temp AS"
+                 " $$ BEGIN INSERT INTO svc_outbox (name, op, new_rest) VALUES ('', 0, NULL); RETURN NULL; END $$;"
+                 "CREATE FUNCTION svc_fn_fits(jsonb, jsonb, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';");
+    rig_sql(rig, WITHOUT_SIZES("svc_activities") WITHOUT_SIZES("svc_deletions") //
+            "DROP FUNCTION svc_fn_fit(), svc_fn_fit_end();"
+            "ALTER TABLE svc_activities ADD CONSTRAINT hearth_sizes"
+            "  CHECK (svc_fn_fits(raw_data, result, error_message));"
+            "ALTER TABLE svc_deletions ADD CONSTRAINT hearth_sizes"
+            "  CHECK (svc_fn_fits(raw_data, result, error_message));"
+            "UPDATE svc_schema SET version = 4");
+}
+
+/* Schema 4: the limits are a check, and the trigger of changes has its search_path as an option. */
+static void a_database_of_schema_4_is_named_and_brought_up_to_date(void **state)
 {
     struct rig *rig = *state;
     const struct postgres_schema s = { .abbr = "svc" };
     struct postgres_missings found;
     struct err e;
 
-    rig_sql(rig, "CREATE OR REPLACE FUNCTION svc_outbox_updated() RETURNS trigger LANGUAGE plpgsql AS"
-                 " $$ BEGIN INSERT INTO svc_outbox (name, op, new_rest) VALUES ('', 0, NULL); RETURN NULL; END $$;"
-                 "UPDATE svc_schema SET version = 3");
+    make_schema_4(rig);
     found = missing(rig, &s);
-    assert_int_equal(found.n, 2); /* the outbox, the version */
-    assert_non_null(strstr(found.items[0].sql, POSTGRES_LEASES_SETTING));
+    assert_int_equal(found.n, 6); /* two functions, the outbox, the triggers of two tables, the version */
+    assert_non_null(strstr(found.items[2].sql, POSTGRES_SAYS_LEASES));
     must(apply(rig, rig_place(rig)->url, &s, &e), &e);
     assert_int_equal(missing(rig, &s).n, 0);
-    assert_string_equal(rig_value(rig, "SELECT version FROM svc_schema"), "4");
+    assert_string_equal(rig_value(rig, "SELECT version FROM svc_schema"), "5");
+    assert_string_equal(rig_value(rig, "SELECT count(*) FROM pg_proc WHERE proname = 'svc_fn_fits'"), "0");
+    assert_null(rig_value(rig, "SELECT proconfig FROM pg_proc WHERE proname = 'svc_outbox_updated'"));
+}
+
+/* A table that this set-up does not name keeps its check, which needs the function. */
+static void a_check_of_schema_4_stays_on_a_table_that_the_set_up_does_not_name(void **state)
+{
+    struct rig *rig = *state;
+    const struct postgres_schema s = { .abbr = "svc" };
+    struct err e;
+
+    make_schema_4(rig);
+    rig_sql(rig, "CREATE TABLE other (raw_data jsonb CHECK (svc_fn_fits(raw_data, NULL, NULL)))");
+    must(apply(rig, rig_place(rig)->url, &s, &e), &e);
+    assert_int_equal(missing(rig, &s).n, 0);
+    rig_sql(rig, "INSERT INTO other VALUES ('{}')");
 }
 
 /* Operators and types of a schema that the writer has made cannot stand for those of the check. */
@@ -439,8 +472,8 @@ static void an_oversized_old_row_is_deleted_and_the_work_of_the_others_is_kept(v
     struct rig *rig = *state;
 
     rig_insert(rig);
-    rig_sql(rig, "ALTER TABLE svc_activities DROP CONSTRAINT hearth_sizes;"
-                 "INSERT INTO svc_activities (raw_data) VALUES (jsonb_build_object('x', repeat('y', 9000000)))");
+    rig_sql(rig, WITHOUT_SIZES("svc_activities") //
+            "INSERT INTO svc_activities (raw_data) VALUES (jsonb_build_object('x', repeat('y', 9000000)))");
     rig_insert(rig);
     rig_sql(rig, "DELETE FROM svc_activities");
     assert_string_equal(rig_value(rig, "SELECT count(*) FROM svc_activities"), "0");
@@ -522,7 +555,8 @@ int main(void)
         POSTGRES_TEST(get_publications_full_names_the_parents_of_partitions),
         POSTGRES_TEST(each_missing_piece_is_named_with_the_sql_that_makes_it),
         POSTGRES_TEST(a_database_of_schema_2_is_named_and_brought_up_to_date),
-        POSTGRES_TEST(a_database_of_schema_3_is_named_and_brought_up_to_date),
+        POSTGRES_TEST(a_database_of_schema_4_is_named_and_brought_up_to_date),
+        POSTGRES_TEST(a_check_of_schema_4_stays_on_a_table_that_the_set_up_does_not_name),
         POSTGRES_TEST(the_limits_of_a_row_hold_whatever_the_writer_has_in_his_search_path),
         POSTGRES_TEST(the_values_of_a_row_may_fill_their_limits_and_no_more),
         POSTGRES_TEST(the_set_up_may_be_repeated_and_mends_a_table_of_the_specification_s_columns),

@@ -52,7 +52,7 @@ static bool is_one_statement(void *arg)
 {
     PGconn *conn = PQconnectdb(rig_place(arg)->url);
     PGresult *result = PQexec(conn, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                                    " AND query LIKE 'UPDATE%SKIP LOCKED%'");
+                                    " AND query LIKE '%UPDATE%SKIP LOCKED%'");
     bool is_so = PQntuples(result) > 0;
 
     PQclear(result);
@@ -130,6 +130,27 @@ static void each_of_several_claims_gets_its_row_and_each_completion_stores_its_r
         if (results[i])
             assert_string_equal(row.result, results[i]);
     }
+    free_calls(calls);
+}
+
+/* The outbox is written because the backend's own connection reads it. */
+static void what_the_outbox_refuses_keeps_no_claim_and_no_completion_from_its_row(void **state)
+{
+    struct rig *rig = *state;
+    struct one calls[N_CALLS];
+
+    rig_sql(rig, "ALTER TABLE svc_outbox ADD CONSTRAINT broken CHECK (op <> 2)");
+    make_calls(rig, calls);
+    run_together(rig, calls, claim_one);
+    for (int i = 0; i < N_CALLS; i++)
+        must(calls[i].r, &calls[i].e);
+    run_together(rig, calls, complete_one);
+    for (int i = 0; i < N_CALLS; i++) {
+        must(calls[i].r, &calls[i].e);
+        assert_string_equal(rig_get(rig, calls[i].id).status, "completed");
+    }
+    assert_string_equal(rig_value(rig, "SELECT sum(attempt) FROM svc_activities"), "10");
+    assert_string_equal(rig_value(rig, "SELECT count(*) > 0 FROM svc_outbox WHERE is_cut"), "t");
     free_calls(calls);
 }
 
@@ -231,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         POSTGRES_TEST(each_of_several_claims_gets_its_row_and_each_completion_stores_its_result),
+        POSTGRES_TEST(what_the_outbox_refuses_keeps_no_claim_and_no_completion_from_its_row),
         POSTGRES_TEST(of_claims_for_one_row_in_one_statement_one_wins_and_the_others_are_told_why),
         POSTGRES_TEST(a_lost_lease_in_a_statement_with_others_is_refused_alone),
         POSTGRES_TEST(each_of_several_refused_claims_is_told_its_own_reason),
