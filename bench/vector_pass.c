@@ -47,7 +47,7 @@ static double make_sketches(const struct vector_pass *p, struct rows *rows)
         return 0;
     rows->slab->sketches = sketch_set_new(p->data->n_dimensions, &rows->account);
     for (size_t n = p->data->n / SKETCH_UNIT_ROWS; rows->n_units < n; rows->n_units++)
-        if (sketch_add(rows->slab->sketches, rows->slab, NULL) < 0)
+        if (sketch_add(rows->slab->sketches, rows->slab, NULL, NULL) < 0)
             exit(1);
     return rows->n_units > 0 ? (cpu_us() - started_us) / (double)(rows->n_units * SKETCH_UNIT_ROWS) : 0;
 }

@@ -1,4 +1,4 @@
-// Queries over HTTP while the service works at something else: bulk upserts with sketches, compaction, and the load at a start. Each row stands beside
+// Queries over HTTP while the service works at something else: bulk upserts with sketches, lists, removals, compaction, and the load at a start. Each row stands beside
 // the quiet service of the same run; the target is the quiet p99 plus 2 ms.
 import { once } from 'node:events';
 import http from 'node:http';
@@ -124,14 +124,17 @@ function rows(what, quiet, sample) {
     }
 }
 
-// More rows than the lists begin at; then a third of the rows is removed, which has the service close the gaps.
+// More rows than the lists begin at; then nearly a quarter of the rows is removed, and the few more that have the service close the gaps.
 async function renew(what, service, call, quiet) {
     const { all, n } = service;
     const more = batch;
+    const few = n / 4 - idsOfCall;
     let removed;
     rows(`${what} while lists are built`, quiet, await during(service, 'main', () => renewed(service, () => store(call, all, 'main', 0, more, String(n)))));
     await calm(service.h);
-    rows(`${what} during removal and compaction`, quiet, await during(service, 'main', () => renewed(service, async () => { removed = await remove(call, 'main', 0, n / 3); })));
+    rows(`${what} during removals`, quiet, await during(service, 'main', async () => { removed = await remove(call, 'main', 0, few); }));
+    await calm(service.h);
+    rows(`${what} during compaction`, quiet, await during(service, 'main', () => renewed(service, () => remove(call, 'main', few, few + 2 * idsOfCall))));
     emit({ what: `${what}: removals of ${idsOfCall} over HTTP beside two clients`, unit: 'vectors/s', better: 'more', hearth: removed });
     await calm(service.h);
 }

@@ -15,3 +15,8 @@
 int thread_start_sized(pthread_t *ret, const char *name, size_t stack_bytes /* 0: the usual size */,
                        void *(*fn)(void *arg), void *arg) MUST_CHECK;
 int thread_start(pthread_t *ret, const char *name, void *(*fn)(void *arg), void *arg) MUST_CHECK;
+
+/* Of the calling thread: others that wake, such as one with a query, need not wait for the usual three milliseconds of
+ * its turn when all processors are in use, but for a tenth of one (Linux 6.12 and newer; before, all turns have one
+ * length). Its nice value becomes least_nice if it is lower; PRIO_MIN: it stays. */
+void thread_give_way(int least_nice);

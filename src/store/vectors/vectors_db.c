@@ -1,10 +1,12 @@
 #include "store/vectors/vectors_db.h"
 #include "base/limits.h"
+#include "base/thread.h"
 #include "store/backup.h"
 #include "store/schema_check.h"
 #include "store/vectors/vectors_db_private.h"
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,8 +59,10 @@ static int make_file(const char *path, struct err *e)
     return code == SQLITE_OK ? 0 : err_set(e, -EIO, "STORE_ERROR", "%s: %s", path, sqlite3_errstr(code));
 }
 
+/* On the writer's thread: many changes in a row shall not hold up queries. */
 static int tune_writer(struct sql_db *db, void *arg, struct err *e)
 {
+    thread_give_way(PRIO_MIN);
     return sql_script(db, WRITER_PRAGMAS, e);
 }
 

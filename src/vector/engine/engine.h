@@ -8,6 +8,7 @@
 
 #include "vector/engine/helpers.h"
 #include "vector/engine/keeper.h"
+#include "vector/engine/pace.h"
 #include "vector/engine/space.h"
 #include "vector/vector.h"
 
@@ -27,6 +28,7 @@ struct engine {
     atomic_size_t bytes;                   /* rows in memory of all namespaces */
     struct keeper *keeper;                 /* owned; its thread does background work */
     struct helpers *helpers;               /* owned; of queries */
+    struct pace pace;                      /* of the keeper beside queries */
     struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals, *n_sketch_passed, *n_sketch_scored,
         *n_float_rows, *n_helped, *n_sides_refused; /* exported from the start, with zero */
 };

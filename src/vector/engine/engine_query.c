@@ -305,7 +305,9 @@ static int search_try(struct search *s, struct arena *a, struct vector_hits *ret
         return r;
     if (is_last)
         pthread_rwlock_wrlock(&s->space->gate);
+    pace_enter(&s->engine->pace);
     r = search_once(s, a, ret, e);
+    pace_leave(&s->engine->pace);
     if (is_last)
         pthread_rwlock_unlock(&s->space->gate);
     search_clear(s);

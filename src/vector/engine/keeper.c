@@ -9,15 +9,12 @@
 #include "vector/engine/sketch_recall.h"
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum {
     KEEPER_PRELOAD = 16,      /* namespaces loaded when the store opens, while half the memory is free */
     KEEPER_SWEEP_ROWS = 1000, /* rows of dropped namespaces deleted at a time */
+    KEEPER_STEP_ROWS = 256,   /* copied between two looks at the pace */
     KEEPER_NICE = 10,
-    KEEPER_SLICE_NS = 100000, /* the shortest that Linux gives */
-    KEEPER_KEEP_POLICY = 8,   /* SCHED_FLAG_KEEP_POLICY of sched_setattr(2) */
 };
 
 struct keeper {
@@ -27,12 +24,11 @@ struct keeper {
     pthread_cond_t is_changed;
     bool is_wanted, is_working;
     atomic_bool has_changes; /* since the last quiet moment */
-    atomic_bool is_stopping;
 };
 
 static bool is_stopping(struct keeper *k)
 {
-    return atomic_load(&k->is_stopping);
+    return atomic_load(&k->engine->pace.is_stopping);
 }
 
 /* --- loading --- */
@@ -86,19 +82,20 @@ static int sketch_all(struct keeper *k, struct slab *slab)
         return 0;
     slab->sketches = sketch_set_new(slab->n_dimensions, slab->account);
     while (r == 0 && slab->sketches->n < slab->n / SKETCH_UNIT_ROWS)
-        r = is_stopping(k) ? -ECANCELED : sketch_add(slab->sketches, slab, NULL);
+        r = sketch_add(slab->sketches, slab, &k->engine->pace, NULL);
     slab->n_sketched = slab->sketches->n;
     return r;
 }
 
-/* Copies the live rows of the view in the given order. NULL: out of memory. */
-static struct slab *copy_in_order(const struct slab_view *view, const uint32_t *order)
+/* Copies the live rows of the view in the given order. NULL: out of memory, or the store closes. */
+static struct slab *copy_in_order(struct keeper *k, const struct slab_view *view, const uint32_t *order)
 {
     struct slab *fresh = slab_new(view->slab->n_dimensions, view->slab->account), *old = view->slab;
 
     for (size_t i = 0; i < view->n_live; i++)
-        if (slab_write(fresh, i, slab_codes(old, order[i]), slab_scale(old, order[i]), slab_row(old, order[i]), NULL) <
-            0)
+        if ((i % KEEPER_STEP_ROWS == 0 && !pace_goes_on(&k->engine->pace)) ||
+            slab_write(fresh, i, slab_codes(old, order[i]), slab_scale(old, order[i]), slab_row(old, order[i]), NULL) <
+                0)
             return slab_unref(fresh);
     slab_publish(fresh, view->n_live);
     return fresh;
@@ -142,7 +139,7 @@ static int replace(struct keeper *k, const struct renewal *n, struct slab *fresh
 static int compact(struct keeper *k, const struct renewal *n)
 {
     uint32_t *order = plain_order(n->view);
-    struct slab *fresh = copy_in_order(n->view, order);
+    struct slab *fresh = copy_in_order(k, n->view, order);
     int r = fresh ? replace(k, n, fresh, order) : -ENOMEM;
 
     free(order);
@@ -170,12 +167,12 @@ static int list(struct keeper *k, const struct renewal *n)
     uint32_t *order = NULL;
     int r;
 
-    r = lists_build(k->engine->kernel, view, k->engine->target_recall, &k->is_stopping, &lists, &order);
+    r = lists_build(k->engine->kernel, view, k->engine->target_recall, &k->engine->pace, &lists, &order);
     if (r == -EDOM)
         space_note_tried(n->space, view);
     if (r < 0)
         return r;
-    r = replace_listed(k, n, copy_in_order(view, order), order, lists);
+    r = replace_listed(k, n, copy_in_order(k, view, order), order, lists);
     free(order);
     return r;
 }
@@ -186,7 +183,7 @@ static int measure_recall(struct keeper *k, struct space *s, const struct slab_v
                                                    .sketch_kernel = k->engine->sketch_kernel,
                                                    .deviations = k->engine->sketch_deviations,
                                                    .view = view,
-                                                   .is_stopping = &k->is_stopping };
+                                                   .pace = &k->engine->pace };
     double recall;
     int r;
 
@@ -205,7 +202,7 @@ static int renew_as(struct keeper *k, struct space *s, enum space_need need, con
 
     switch (need) {
     case SPACE_NEEDS_SKETCHES:
-        return space_add_sketches(s, view);
+        return space_add_sketches(s, view, &k->engine->pace);
     case SPACE_NEEDS_SIDE:
         return space_save_side(s, &k->engine->source, view, of);
     case SPACE_NEEDS_RECALL:
@@ -351,35 +348,13 @@ static void use_quiet_moment(struct keeper *k)
         return; /* the writer folds the log when it has become long */
 }
 
-/* struct sched_attr of the kernel, whose header and the library's do not go together. */
-struct scheduling {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t slice_ns, deadline_ns, period_ns;
-};
-
-/* Queries go first: the thread gives way after a tenth of a millisecond instead of three, which each query would have
- * to wait for that finds all processors in use. Kernels before 6.12 have one length for all. */
-static void set_priority(int least_nice)
-{
-    int nice = MAX(getpriority(PRIO_PROCESS, 0), least_nice);
-    struct scheduling attr = {
-        .size = sizeof(attr), .flags = KEEPER_KEEP_POLICY, .nice = nice, .slice_ns = KEEPER_SLICE_NS
-    };
-
-    if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0 && setpriority(PRIO_PROCESS, 0, nice) < 0)
-        return; /* of this thread; it works either way */
-}
-
 static void *keeper_main(void *arg)
 {
     struct keeper *k = arg;
 
-    set_priority(PRIO_MIN);
+    thread_give_way(PRIO_MIN);
     preload(k); /* queries wait for these rows */
-    set_priority(KEEPER_NICE);
+    thread_give_way(KEEPER_NICE);
     sweep_sides(k);
     sweep(k);
     renew_all(k);
@@ -416,7 +391,7 @@ struct keeper *keeper_stop(struct keeper *k)
     if (!k)
         return NULL;
     pthread_mutex_lock(&k->lock);
-    atomic_store(&k->is_stopping, true);
+    atomic_store(&k->engine->pace.is_stopping, true);
     pthread_cond_broadcast(&k->is_changed);
     pthread_mutex_unlock(&k->lock);
     pthread_join(k->thread, NULL);

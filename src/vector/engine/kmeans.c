@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STEP_ROWS = 8, STEP_SAMPLES = 1024 /* between two looks at the pace: less than 0.1 ms mostly */ };
+
 struct run {
     const struct kernel *kernel;
     const struct codes *samples;
-    const atomic_bool *is_stopping;
+    struct pace *pace;
     struct codes centres;
     uint32_t *centre_of; /* owned; by sample */
     int32_t *dots;       /* owned; dot products of one row with all samples or all centres */
@@ -48,6 +50,21 @@ static void copy_sample(struct run *run, size_t sample, size_t centre)
 
 /* --- seeds --- */
 
+static double note_some(struct run *run, const struct quant_query *query, size_t from, size_t to, float *distances)
+{
+    const struct codes *samples = run->samples;
+    double sum = 0;
+
+    run->kernel->dots(samples->codes + from * samples->stride, samples->stride, to - from, query->codes, run->dots);
+    for (size_t i = from; i < to; i++) {
+        float distance = 1 - (float)(run->dots[i - from] - query->bias) * samples->scales[i] * query->scale;
+
+        distances[i] = MIN(distances[i], MAX(distance, 0.0F));
+        sum += (double)distances[i];
+    }
+    return sum;
+}
+
 /* Lowers each sample's distance to its distance from this centre if this centre is nearer; returns the sum of all
  * distances. */
 static double note_distances(struct run *run, size_t centre, float *distances)
@@ -58,13 +75,8 @@ static double note_distances(struct run *run, size_t centre, float *distances)
 
     quant_query_of_row(&query, run->centres.codes + centre * samples->stride, run->centres.scales[centre],
                        samples->stride);
-    run->kernel->dots(samples->codes, samples->stride, samples->n, query.codes, run->dots);
-    for (size_t i = 0; i < samples->n; i++) {
-        float distance = 1 - (float)(run->dots[i] - query.bias) * samples->scales[i] * query.scale;
-
-        distances[i] = MIN(distances[i], MAX(distance, 0.0F));
-        sum += (double)distances[i];
-    }
+    for (size_t i = 0; i < samples->n && pace_goes_on(run->pace); i += STEP_SAMPLES)
+        sum += note_some(run, &query, i, MIN(i + STEP_SAMPLES, samples->n), distances);
     quant_query_clear(&query);
     return sum;
 }
@@ -87,7 +99,7 @@ static int seed(struct run *run)
 
     for (i = 0; i < run->samples->n; i++)
         distances[i] = 2;
-    for (i = 0; i < run->centres.n && !atomic_load(run->is_stopping); i++) {
+    for (i = 0; i < run->centres.n && pace_goes_on(run->pace); i++) {
         copy_sample(run, next, i);
         next = draw(run, distances, note_distances(run, i, distances));
     }
@@ -120,7 +132,7 @@ size_t kmeans_nearest(const struct kernel *kernel, const struct codes *centres, 
 static int assign(struct run *run)
 {
     for (size_t i = 0; i < run->samples->n; i++) {
-        if (i % 1024 == 0 && atomic_load(run->is_stopping))
+        if (i % STEP_ROWS == 0 && !pace_goes_on(run->pace))
             return -ECANCELED;
         run->centre_of[i] = (uint32_t)kmeans_nearest(run->kernel, &run->centres,
                                                      run->samples->codes + i * run->samples->stride, run->dots);
@@ -137,13 +149,13 @@ static void add_sample(float *sum, const struct codes *samples, size_t i)
 }
 
 /* Each centre becomes the mean of its samples; a centre without samples becomes a newly drawn sample. */
-static void move_centres(struct run *run)
+static int move_centres(struct run *run)
 {
     size_t n_dimensions = run->samples->n_dimensions;
     float *sums = xcalloc(run->centres.n * n_dimensions, sizeof(*sums));
     bool *has_any = xcalloc(run->centres.n, sizeof(*has_any));
 
-    for (size_t i = 0; i < run->samples->n; i++) {
+    for (size_t i = 0; i < run->samples->n && (i % STEP_SAMPLES || pace_goes_on(run->pace)); i++) {
         add_sample(sums + run->centre_of[i] * n_dimensions, run->samples, i);
         has_any[run->centre_of[i]] = true;
     }
@@ -156,12 +168,13 @@ static void move_centres(struct run *run)
     }
     free(sums);
     free(has_any);
+    return pace_goes_on(run->pace) ? 0 : -ECANCELED;
 }
 
-int kmeans_run(const struct kernel *kernel, const struct codes *samples, size_t n_centres,
-               const atomic_bool *is_stopping, struct codes *ret)
+int kmeans_run(const struct kernel *kernel, const struct codes *samples, size_t n_centres, struct pace *pace,
+               struct codes *ret)
 {
-    struct run run = { .kernel = kernel, .samples = samples, .is_stopping = is_stopping, .dice = 20261120 };
+    struct run run = { .kernel = kernel, .samples = samples, .pace = pace, .dice = 20261120 };
     int r;
 
     r = codes_init(&run.centres, n_centres, samples->n_dimensions);
@@ -173,7 +186,7 @@ int kmeans_run(const struct kernel *kernel, const struct codes *samples, size_t 
     for (int round = 0; r == 0 && round < KMEANS_ROUNDS; round++) {
         r = assign(&run);
         if (r == 0)
-            move_centres(&run);
+            r = move_centres(&run);
     }
     free(run.centre_of);
     free(run.dots);

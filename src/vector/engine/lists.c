@@ -7,7 +7,8 @@
 enum {
     LISTS_SAMPLE_QUERIES = 256,
     LISTS_SAMPLE_TOP = 10,
-    LISTS_WORTH = 4, /* a query scans at most one list in LISTS_WORTH */
+    LISTS_STEP_ROWS = 8, /* between two looks at the pace */
+    LISTS_WORTH = 4,     /* a query scans at most one list in LISTS_WORTH */
 };
 
 /* A margin for other queries, as the sample's rows helped to place the centres. */
@@ -60,13 +61,13 @@ static int take_samples(const struct slab_view *view, const uint32_t *slots, siz
 
 /* Assigns each live slot to a list. */
 static int assign(const struct kernel *kernel, const struct slab_view *view, const uint32_t *slots,
-                  const struct codes *centres, const atomic_bool *is_stopping, uint32_t *list_of)
+                  const struct codes *centres, struct pace *pace, uint32_t *list_of)
 {
     int32_t *scratch = xcalloc(centres->n, sizeof(*scratch));
     size_t i;
 
     for (i = 0; i < view->n_live; i++) {
-        if (i % 1024 == 0 && atomic_load(is_stopping))
+        if (i % LISTS_STEP_ROWS == 0 && !pace_goes_on(pace))
             break;
         list_of[i] = (uint32_t)kmeans_nearest(kernel, centres, slab_codes(view->slab, slots[i]), scratch);
     }
@@ -139,7 +140,7 @@ struct sample {
     size_t n;
 };
 
-static void answer(const struct kernel *kernel, const struct slab_view *view, struct sample *s)
+static void answer(const struct kernel *kernel, const struct slab_view *view, struct sample *s, struct pace *pace)
 {
     struct scan_request requests[SCAN_BATCH], *pointers[SCAN_BATCH];
 
@@ -151,7 +152,8 @@ static void answer(const struct kernel *kernel, const struct slab_view *view, st
             (struct scan_request){ .query = &s->queries[i], .mask = view->live, .n = view->n, .best = &s->bests[i] };
         pointers[i] = &requests[i];
     }
-    scan_range(kernel, view->slab, pointers, s->n, 0, view->n);
+    for (size_t i = 0; i < view->n && pace_goes_on(pace); i += SLAB_BLOCK_ROWS)
+        scan_range(kernel, view->slab, pointers, s->n, i, MIN(i + SLAB_BLOCK_ROWS, view->n));
 }
 
 static void sample_clear(struct sample *s)
@@ -208,17 +210,17 @@ static void settle_probes(struct lists *l, uint32_t *ranks, size_t n, double tar
 }
 
 static int measure(struct lists *l, const struct kernel *kernel, const struct slab_view *view, const uint32_t *slots,
-                   const uint32_t *list_of_slot, double target_recall, const atomic_bool *is_stopping)
+                   const uint32_t *list_of_slot, double target_recall, struct pace *pace)
 {
     size_t n_queries = MIN(view->n_live, (size_t)LISTS_SAMPLE_QUERIES), n_ranks = 0, next = 0;
     uint32_t *ranks = xcalloc(n_queries * LISTS_SAMPLE_TOP, sizeof(*ranks));
 
-    while (next < n_queries && !atomic_load(is_stopping)) {
+    while (next < n_queries && pace_goes_on(pace)) {
         struct sample s = { .n = MIN(n_queries - next, (size_t)SCAN_BATCH) };
 
         for (size_t i = 0; i < s.n; i++)
             s.slots[i] = slots[(next + i) * view->n_live / n_queries];
-        answer(kernel, view, &s);
+        answer(kernel, view, &s, pace);
         for (size_t i = 0; i < s.n; i++)
             n_ranks += note_ranks(l, kernel, &s, i, list_of_slot, ranks + n_ranks);
         sample_clear(&s);
@@ -227,13 +229,13 @@ static int measure(struct lists *l, const struct kernel *kernel, const struct sl
     if (next >= n_queries)
         settle_probes(l, ranks, n_ranks, target_recall);
     free(ranks);
-    return next < n_queries ? -ECANCELED : 0;
+    return next < n_queries || !pace_goes_on(pace) ? -ECANCELED : 0;
 }
 
 /* --- building --- */
 
 static int place_centres(const struct kernel *kernel, const struct slab_view *view, const uint32_t *slots,
-                         const atomic_bool *is_stopping, struct codes *ret)
+                         struct pace *pace, struct codes *ret)
 {
     size_t n_centres = n_lists_for(view->n_live);
     struct codes samples;
@@ -242,7 +244,7 @@ static int place_centres(const struct kernel *kernel, const struct slab_view *vi
     r = take_samples(view, slots, n_centres, &samples);
     if (r < 0)
         return r;
-    r = kmeans_run(kernel, &samples, n_centres, is_stopping, ret);
+    r = kmeans_run(kernel, &samples, n_centres, pace, ret);
     codes_clear(&samples);
     return r;
 }
@@ -252,32 +254,32 @@ struct building {
     uint32_t *slots, *list_of, *list_of_slot;
 };
 
-static int build(const struct kernel *kernel, const struct slab_view *view, double target_recall,
-                 const atomic_bool *is_stopping, struct building *b, struct lists *l)
+static int build(const struct kernel *kernel, const struct slab_view *view, double target_recall, struct pace *pace,
+                 struct building *b, struct lists *l)
 {
     int r;
 
     b->slots = live_slots(view);
     b->list_of = xcalloc(view->n_live, sizeof(*b->list_of));
     b->list_of_slot = xcalloc(view->n, sizeof(*b->list_of_slot));
-    r = place_centres(kernel, view, b->slots, is_stopping, &l->centres);
+    r = place_centres(kernel, view, b->slots, pace, &l->centres);
     if (r == 0)
-        r = assign(kernel, view, b->slots, &l->centres, is_stopping, b->list_of);
+        r = assign(kernel, view, b->slots, &l->centres, pace, b->list_of);
     for (size_t i = 0; r == 0 && i < view->n_live; i++)
         b->list_of_slot[b->slots[i]] = b->list_of[i];
     if (r == 0)
-        r = measure(l, kernel, view, b->slots, b->list_of_slot, target_recall, is_stopping);
+        r = measure(l, kernel, view, b->slots, b->list_of_slot, target_recall, pace);
     return r == 0 && l->n_probes * LISTS_WORTH > l->centres.n ? -EDOM : r;
 }
 
-int lists_build(const struct kernel *kernel, const struct slab_view *view, double target_recall,
-                const atomic_bool *is_stopping, struct lists **ret, uint32_t **ret_order)
+int lists_build(const struct kernel *kernel, const struct slab_view *view, double target_recall, struct pace *pace,
+                struct lists **ret, uint32_t **ret_order)
 {
     struct lists *l = xcalloc(1, sizeof(*l));
     struct building b = { 0 };
     int r;
 
-    r = build(kernel, view, target_recall, is_stopping, &b, l);
+    r = build(kernel, view, target_recall, pace, &b, l);
     if (r == 0) {
         *ret_order = sort_by_list(l, b.slots, b.list_of, view->n_live);
         *ret = l;

@@ -239,9 +239,17 @@ static float *centre_of(const struct sketch_set *set, const struct sketch_region
     return centres + i * set->rotation.width;
 }
 
-static void make_unit(struct sketch_set *set, const struct slab *slab, struct sketch_region *region, size_t i)
+/* After each block of rows. */
+static bool goes_on(struct pace *pace, size_t row)
 {
-    size_t width = set->rotation.width;
+    return row % SKETCH_BLOCK_ROWS != 0 || pace_goes_on(pace);
+}
+
+/* false: the pace does not go on. */
+static bool make_unit(struct sketch_set *set, const struct slab *slab, struct pace *pace)
+{
+    struct sketch_region *region = set->regions[set->n / REGION_UNITS];
+    size_t width = set->rotation.width, i = set->n % REGION_UNITS, row;
     struct making m = { .set = set, .slab = slab, .first = set->n * SKETCH_UNIT_ROWS, .unit = &region->units[i] };
 
     m.blocks = blocks_of(set, region, i);
@@ -249,9 +257,10 @@ static void make_unit(struct sketch_set *set, const struct slab *slab, struct sk
     m.row = xcalloc(width, sizeof(float));
     *m.unit = (struct sketch_unit){ .blocks = m.blocks, .centre = m.centre, .least_radius = INFINITY };
     make_centre(&m);
-    for (size_t row = 0; row < SKETCH_UNIT_ROWS; row++)
+    for (row = 0; row < SKETCH_UNIT_ROWS && goes_on(pace, row); row++)
         sketch_row(&m, row);
     free(m.row);
+    return row == SKETCH_UNIT_ROWS;
 }
 
 /* The region of the next unit. */
@@ -268,13 +277,14 @@ static void count_unit(struct sketch_set *set)
     atomic_fetch_add(set->account, unit_bytes(set));
 }
 
-int sketch_add(struct sketch_set *set, const struct slab *slab, struct err *e)
+int sketch_add(struct sketch_set *set, const struct slab *slab, struct pace *pace, struct err *e)
 {
     int r = make_room(set, e);
 
     if (r < 0)
         return r;
-    make_unit(set, slab, set->regions[set->n / REGION_UNITS], set->n % REGION_UNITS);
+    if (!make_unit(set, slab, pace))
+        return -ECANCELED;
     count_unit(set);
     return 0;
 }

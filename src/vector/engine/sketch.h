@@ -13,10 +13,11 @@
  * A set belongs to a slab. One thread at a time adds units; a unit's owner publishes it under its own lock. Others read
  * published units without a lock.
  *
- *     r = sketch_add(set, slab, e);  lock;  slab->n_sketched = set->n;  unlock;
+ *     r = sketch_add(set, slab, NULL, e);  lock;  slab->n_sketched = set->n;  unlock;
  */
 #pragma once
 
+#include "vector/engine/pace.h"
 #include "vector/engine/quant.h"
 #include "vector/engine/rotation.h"
 #include "vector/engine/sketch_kernel.h"
@@ -58,8 +59,9 @@ struct sketch_set {
 bool sketch_fits(size_t n_dimensions);
 struct sketch_set *sketch_set_new(size_t n_dimensions, atomic_size_t *account) MUST_CHECK;
 struct sketch_set *sketch_set_free(struct sketch_set *set);
-/* Makes the unit after those that are there (set->n), from the codes of its rows. -ENOMEM. */
-int sketch_add(struct sketch_set *set, const struct slab *slab, struct err *e) MUST_CHECK;
+/* Makes the unit after those that are there (set->n), from the codes of its rows. -ENOMEM; -ECANCELED: the
+ * store closes, *e is untouched. */
+int sketch_add(struct sketch_set *set, const struct slab *slab, struct pace *pace, struct err *e) MUST_CHECK;
 const struct sketch_unit *sketch_unit_of(const struct sketch_set *set, size_t unit);
 
 /* Of queries for about so many rows: more rows have more candidates. */

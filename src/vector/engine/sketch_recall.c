@@ -32,7 +32,10 @@ static void pass(const struct sketch_recall_request *r, const struct quant_query
                                              .is_filtered = true };
         pointers[i] = &requests[i];
     }
-    sketch_scan_all(r->kernel, r->view->slab, pointers, SCAN_BATCH, r->view->n);
+    for (size_t i = n_sketched > 0 ? r->view->n : 0; i < r->view->n && pace_goes_on(r->pace); i += SLAB_BLOCK_ROWS)
+        scan_range(r->kernel, r->view->slab, pointers, SCAN_BATCH, i, MIN(i + SLAB_BLOCK_ROWS, r->view->n));
+    if (n_sketched > 0)
+        sketch_scan_all(r->kernel, r->view->slab, pointers, SCAN_BATCH, r->view->n);
 }
 
 /* The hits that score as much as the last of the true ones. */
@@ -72,10 +75,12 @@ int sketch_recall_measure(const struct sketch_recall_request *request, double *r
     size_t n_found = 0, n_all = 0;
 
     for (size_t i = 0; i < RECALL_QUERIES; i += SCAN_BATCH) {
-        if (atomic_load(request->is_stopping))
+        if (!pace_goes_on(request->pace))
             return -ECANCELED;
         measure_pass(request, i, &n_found, &n_all);
     }
+    if (!pace_goes_on(request->pace))
+        return -ECANCELED;
     *ret = n_all > 0 ? (double)n_found / (double)n_all : 1;
     return 0;
 }

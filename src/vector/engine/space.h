@@ -15,6 +15,7 @@
 #include "vector/engine/slab.h"
 
 struct metric;
+struct pace;
 
 enum {
     SPACE_STEP_ROWS = 4096, /* a replacement lets changes wait once no more rows have changed meanwhile */
@@ -118,7 +119,7 @@ enum space_need {
 enum space_need space_need(struct space *s, const struct space_source *from, int64_t list_above_rows);
 /* Makes the sketches of the view's next unit; queries and changes continue meanwhile. One thread at a time. -ENOENT:
  * there is none to make. */
-int space_add_sketches(struct space *s, const struct slab_view *view) MUST_CHECK;
+int space_add_sketches(struct space *s, const struct slab_view *view, struct pace *pace) MUST_CHECK;
 /* Adds rows of the view to the side file; queries and changes continue meanwhile. One thread at a time. */
 int space_save_side(struct space *s, const struct space_source *from, const struct slab_view *view,
                     const struct vectors_db_space *of) MUST_CHECK;

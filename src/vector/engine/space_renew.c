@@ -109,7 +109,7 @@ void space_note_tried(struct space *s, const struct slab_view *view)
 }
 
 /* Adds a unit, unless there is one too few rows or another unit was added since the view. */
-int space_add_sketches(struct space *s, const struct slab_view *view)
+int space_add_sketches(struct space *s, const struct slab_view *view, struct pace *pace)
 {
     struct slab *slab = view->slab;
     int r;
@@ -118,7 +118,7 @@ int space_add_sketches(struct space *s, const struct slab_view *view)
         return -ENOENT;
     if (!slab->sketches)
         slab->sketches = sketch_set_new(slab->n_dimensions, slab->account);
-    r = sketch_add(slab->sketches, slab, NULL);
+    r = sketch_add(slab->sketches, slab, pace, NULL);
     if (r < 0)
         return r;
     pthread_mutex_lock(&s->lock);

@@ -208,7 +208,7 @@ static struct unit_rig unit_make(struct dice *dice, size_t n_dimensions, float c
     }
     slab_publish(x.slab, SKETCH_UNIT_ROWS);
     x.set = x.slab->sketches = sketch_set_new(n_dimensions, account);
-    assert_int_equal(sketch_add(x.set, x.slab, &e), 0);
+    assert_int_equal(sketch_add(x.set, x.slab, NULL, &e), 0);
     free(row);
     free(same);
     free(codes);
@@ -305,7 +305,7 @@ static void a_unit_of_equal_and_zero_rows_has_finite_bounds(void **state)
         }
         slab_publish(slab, SKETCH_UNIT_ROWS);
         slab->sketches = sketch_set_new(64, &account);
-        assert_int_equal(sketch_add(slab->sketches, slab, &e), 0);
+        assert_int_equal(sketch_add(slab->sketches, slab, NULL, &e), 0);
         u = sketch_unit_of(slab->sketches, 0);
         for (size_t i = 0; i < SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS; i++) {
             const float *floats = (const float *)(const void *)(u->blocks + i * slab->sketches->block_bytes +
