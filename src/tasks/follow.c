@@ -1,5 +1,7 @@
 #include "tasks/private.h"
 
+enum { LOOKS = 3 };
+
 bool task_needs_person(const struct task_row *task)
 {
     return task->review ? strcmp(task->review, REVIEW_APPROVED) != 0 : !task->auto_run;
@@ -181,10 +183,11 @@ static const struct run_change *end_of_open_run(struct tasks *t, struct arena *a
     return end->id && !status_is_leased(step->change.status) ? end : NULL;
 }
 
-/* Writes nothing when our task has that state already, or when a run of ours is at work: the run settles the task. */
-static int follow(struct tasks *t, const struct task_row *task, struct task_step *step, struct err *e)
+/* Writes nothing when our task has that state already, or when a run of ours is at work: the run settles the task.
+ * *ret_again: the task has changed since it was read, so nothing was written. */
+static int follow(struct tasks *t, const struct task_row *task, struct task_step *step, bool *ret_again, struct err *e)
 {
-    bool is_ours = task_is_at_work(t, task->uuid), has_changed = false;
+    bool is_news = !task_is_at_work(t, task->uuid), has_changed = false;
     int r = 0;
 
     if (strcmp(step->change.status, STATUS_PENDING) == 0 && task_needs_person(task)) {
@@ -195,14 +198,18 @@ static int follow(struct tasks *t, const struct task_row *task, struct task_step
     step->change.is_guarded = true;
     step->change.if_attempt = task->attempt;
     step->change.if_status = task->status;
-    if (!is_ours && !says_the_same(task, &step->change))
+    is_news = is_news && !says_the_same(task, &step->change);
+    if (is_news)
         r = store_tasks_apply(t->config.store, step, &has_changed, e);
+    *ret_again = is_news && !has_changed;
     if (has_changed)
         task_notify(t, task->uuid, step->change.status, "as its row says");
     return r;
 }
 
-int task_follow(struct tasks *t, const struct backend_row *row, struct err *e)
+/* *ret_again: nothing was written, because the task changed meanwhile, or because its attempt is newer than the row's
+ * and the row is not `is_certain`. */
+static int follow_row(struct tasks *t, const struct backend_row *row, bool is_certain, bool *ret_again, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct task_step step = { .change = { .clears_outcome = true,
@@ -215,15 +222,17 @@ int task_follow(struct tasks *t, const struct backend_row *row, struct err *e)
 
     if (r == -ENOENT)
         return 0;
-    if (r < 0 || keeps_its_end(&task, row))
+    *ret_again = r == 0 && !is_certain && row->attempt < task.attempt;
+    if (r < 0 || *ret_again || keeps_its_end(&task, row))
         return r;
     read_row(t, &task, row, a, &step);
     step.new_run = run_of_other(t, a, &task, row, &step);
     step.run = end_of_open_run(t, a, &task, &step);
-    return follow(t, &task, &step, e);
+    return follow(t, &task, &step, ret_again, e);
 }
 
-static int follow_gone(struct tasks *t, struct arena *a, const char *table, const char *row_id, struct err *e)
+static int follow_gone(struct tasks *t, struct arena *a, const char *table, const char *row_id, bool *ret_again,
+                       struct err *e)
 {
     struct task_step step = { .change = { .status = STATUS_CANCELED,
                                           .error = "The row was deleted.",
@@ -239,19 +248,40 @@ static int follow_gone(struct tasks *t, struct arena *a, const char *table, cons
     if (r < 0)
         return r;
     step.run = end_of_open_run(t, a, &task, &step);
-    return follow(t, &task, &step, e);
+    return follow(t, &task, &step, ret_again, e);
 }
 
-int task_follow_now(struct tasks *t, const char *table, const char *row_id, struct err *e)
+static int look(struct tasks *t, const char *table, const char *row_id, bool is_last, bool *ret_again, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
     struct backend_row row;
     struct err why = { 0 };
     int r = backend_get(t->config.backend, table, row_id, NULL, a, &row, &why);
 
+    *ret_again = false;
     if (r == -ENOENT)
-        return follow_gone(t, a, table, row_id, e);
+        return follow_gone(t, a, table, row_id, ret_again, e);
     if (r < 0)
         return err_set(e, r, why.code, "%s", why.text);
-    return task_follow(t, &row, e);
+    return follow_row(t, &row, is_last, ret_again, e);
+}
+
+/* The answer to a read may come after the events of what happened since. What the last look reads is believed, also an
+ * attempt that somebody set back. */
+int task_follow_now(struct tasks *t, const char *table, const char *row_id, struct err *e)
+{
+    bool again = true;
+    int r = 0;
+
+    for (int i = 1; r == 0 && again && i <= LOOKS; i++)
+        r = look(t, table, row_id, i == LOOKS, &again, e);
+    return r == 0 && again ? err_set(e, -EBUSY, "STORE_BUSY", "The task changes at the same time.") : r;
+}
+
+int task_follow(struct tasks *t, const struct backend_row *row, struct err *e)
+{
+    bool again = false;
+    int r = follow_row(t, row, false, &again, e);
+
+    return r == 0 && again ? task_follow_now(t, row->table, row->id, e) : r;
 }

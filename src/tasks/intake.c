@@ -515,10 +515,13 @@ void task_intake_run(struct tasks *t, void *arg)
     *in = (struct intake){ .t = t, .arena = a, .listening = task_listening_hold(t) };
     for (size_t i = 0; i < BATCH && has_room_for_tasks(in) && (item = pop(t)); i++) {
         struct err e = { 0 };
+        int r;
 
         follow_listeners(in);
-        if (take_item(in, item, &e) < 0)
+        r = take_item(in, item, &e);
+        if (r < 0)
             log_warn("tasks", NULL, "row %s cannot be taken up: %s", LOG_Q(item->row_id), LOG_Q(e.text));
+        task_note_missed(t, r);
         item_free(item);
     }
     store_bundles(in);

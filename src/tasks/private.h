@@ -196,8 +196,9 @@ void task_intake_clear(struct tasks *t);
 
 /* ---- follow.c: our task of a row that is not (or no longer) ours follows the row ---- */
 
+/* A row with an attempt before the task's is read again: it may be older than what was followed meanwhile. */
 int task_follow(struct tasks *t, const struct backend_row *row, struct err *e) MUST_CHECK;
-/* Reads the row first; a deleted row cancels the task. */
+/* Reads the row first; a deleted row cancels the task. -EBUSY STORE_BUSY: the task changed during each look. */
 int task_follow_now(struct tasks *t, const char *table, const char *row_id, struct err *e) MUST_CHECK;
 /* Is a run of ours at work on the task, or a report or decision about it being handled? */
 bool task_is_at_work(struct tasks *t, const char *uuid);
@@ -301,6 +302,9 @@ int task_recover(struct tasks *t, struct err *e) MUST_CHECK;
 
 /* Events were missed: the sweep looks for the changes. */
 void task_note_gap(struct tasks *t);
+/* r is what the look at a row or at tasks returned: after an error that may pass (-EAGAIN, -EBUSY, -ETIMEDOUT) the next
+ * sweep looks as after a gap. Never a sweep at once: the backend may be away for long. */
+void task_note_missed(struct tasks *t, int r);
 
 struct task_meters {
     struct metric *claims, *leases_lost, *event_to_start;

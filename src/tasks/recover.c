@@ -48,6 +48,8 @@ static void reconcile(struct tasks *t, const struct task_row *task, enum task_re
         r = reconcile_triggered(t, task, depth, &e);
     if (r < 0)
         log_warn("tasks", NULL, "task %s: %s", task->uuid, LOG_Q(e.text));
+    if (depth > RECONCILE_LEASED) /* leased ones are looked at by every sweep */
+        task_note_missed(t, r);
 }
 
 static int has_status(struct tasks *t, const char *uuid, const char *status, bool *ret, struct err *e)
@@ -105,6 +107,8 @@ int task_reconcile(struct tasks *t, enum task_reconcile_depth depth, struct err 
         r = reconcile_all(t, STATUS_PENDING, depth, e);
     if (r == 0 && depth > RECONCILE_LEASED)
         r = reconcile_page(t, STATUS_FAILED, depth, LIMIT_LIST, &offset, &n, e);
+    if (depth > RECONCILE_LEASED)
+        task_note_missed(t, r);
     return r;
 }
 

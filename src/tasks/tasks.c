@@ -160,12 +160,23 @@ void tasks_listen_now(struct tasks *t)
         log_error("tasks", NULL, "who listens cannot be read, so it stays as it was: %s", LOG_Q(e.text));
 }
 
-void task_note_gap(struct tasks *t)
+static void set_gap(struct tasks *t)
 {
     pthread_mutex_lock(&t->mutex);
     t->has_gap = true;
     pthread_mutex_unlock(&t->mutex);
+}
+
+void task_note_gap(struct tasks *t)
+{
+    set_gap(t);
     coalesced_job_request(&t->sweep);
+}
+
+void task_note_missed(struct tasks *t, int r)
+{
+    if (r == -EAGAIN || r == -EBUSY || r == -ETIMEDOUT)
+        set_gap(t);
 }
 
 void tasks_sweep_now(struct tasks *t)

@@ -1,6 +1,7 @@
 /* The sweep: no app's rows hide those of another in a table that they share, and events may be lost. */
 #include "machine.h"
 #include "backend/monitor.h"
+#include "tasks/private.h"
 
 #define OTHER_APP "a0000000-0000-4000-8000-000000000002"
 
@@ -147,6 +148,84 @@ static void a_sweep_does_not_look_where_every_lost_event_is_a_gap(void **state)
     assert_string_equal(task.status, "failed");
 }
 
+/* The backend cannot be reached: no row can be read. */
+static struct backend_ops away_ops;
+static const struct backend_ops *there_ops;
+static atomic_bool is_away;
+static atomic_size_t n_refused;
+
+static int get_unless_away(struct backend *b, const char *table, const char *id, const char *app_id, struct arena *a,
+                           struct backend_row *ret, struct err *e)
+{
+    if (!is_away)
+        return there_ops->get(b, table, id, app_id, a, ret, e);
+    n_refused++;
+    return err_set(e, -EAGAIN, "STORE_UNAVAILABLE", "nobody answers");
+}
+
+static bool is_refused(void *arg)
+{
+    return n_refused > 0;
+}
+
+/* Before the machine starts: its threads read the operations. */
+static struct machine *machine_with_switch(struct world *w)
+{
+    static const unsigned no_delete[] = { BACKEND_INSERT };
+    struct machine *m = machine_open(w, "lin-a", NULL);
+
+    m->listener.table_events = no_delete;
+    is_away = false;
+    n_refused = 0;
+    there_ops = m->backend->ops;
+    away_ops = *there_ops;
+    away_ops.get = get_unless_away;
+    m->backend->ops = &away_ops;
+    machine_start(m);
+    return m;
+}
+
+static void a_gap_is_looked_after_once_the_backend_can_be_reached(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_with_switch(w);
+    const char *id = complete_unseen(m);
+
+    is_away = true;
+    task_note_gap(m->tasks);
+    assert_true(wait_until(is_refused, NULL));
+    is_away = false;
+    assert_true(wait_until(is_completed_by_a_sweep, &(struct sweeping){ m, id }));
+}
+
+static bool is_canceled_by_a_sweep(void *arg)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    const struct sweeping *s = arg;
+    struct task_row task;
+
+    tasks_sweep_now(s->m->tasks);
+    return find_task(s->m, a, s->row, &task) && strcmp(task.status, "canceled") == 0;
+}
+
+static void an_event_whose_row_could_not_be_read_is_a_gap(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_with_switch(w);
+    const char *second;
+
+    insert(m, "{}");
+    wait_run(w, 0);
+    second = insert(m, "{}");
+    wait_task(m, second, "pending");
+    is_away = true;
+    assert_int_equal(backend_remove(m->backend, TABLE, second, NULL, NULL), 0);
+    assert_true(wait_until(is_refused, NULL));
+    is_away = false;
+    assert_true(wait_until(is_canceled_by_a_sweep, &(struct sweeping){ m, second }));
+    fake_succeed(wait_run(w, 0), "{}");
+}
+
 /* The rows that were freed cannot be read, for another row among them is too large. */
 static struct backend_ops large_ops;
 
@@ -177,6 +256,8 @@ int main(void)
         WORLD_TEST(a_sweep_finds_what_another_machine_did_without_an_event),
         WORLD_TEST(a_sweep_looks_where_no_changes_arrive),
         WORLD_TEST(a_sweep_does_not_look_where_every_lost_event_is_a_gap),
+        WORLD_TEST(a_gap_is_looked_after_once_the_backend_can_be_reached),
+        WORLD_TEST(an_event_whose_row_could_not_be_read_is_a_gap),
         WORLD_TEST(a_recovery_that_cannot_be_read_leaves_no_work_unfound),
     };
 
