@@ -176,9 +176,9 @@ const struct postgres_piece postgres_logical_conditions[] = {
       "SELECT current_setting('wal_level') = 'logical'",
       "ALTER SYSTEM SET wal_level = 'logical'; -- and a restart of the server\n" },
     { "right of replication of the role of backend.url",
-      "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = coalesce(nullif({role_literal}, ''), current_user)"
+      "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = {role_literal}"
       " AND (rolreplication OR rolsuper))",
-      "-- as a superuser: ALTER ROLE ... REPLICATION;\n" },
+      "ALTER ROLE {role} REPLICATION; -- as a superuser\n" },
     { NULL, NULL, NULL },
 };
 

@@ -23,7 +23,6 @@ static const char script_begin[] = "BEGIN;\n"
 
 struct walk {
     struct postgres_tables *tables;
-    bool is_check;
     int (*fn)(struct walk *w, struct postgres_table *t, const struct postgres_piece *piece, struct err *e);
     void *arg;
 };
@@ -59,16 +58,10 @@ static int walk_rights(struct walk *w, const struct postgres_schema *s, struct e
 /* Before the tables, which become members of it. */
 static int walk_publication(struct walk *w, const struct postgres_schema *s, struct err *e)
 {
-    struct postgres_table *any = postgres_table_activities(w->tables);
-    int r = 0;
+    const struct postgres_piece *pieces =
+        s->events == POSTGRES_EVENTS_AUTO ? postgres_auto_publication_pieces : postgres_publication_pieces;
 
-    if (s->events == POSTGRES_EVENTS_OUTBOX)
-        return 0;
-    if (s->events == POSTGRES_EVENTS_AUTO)
-        return each(w, any, postgres_auto_publication_pieces, e);
-    if (w->is_check)
-        r = each(w, any, postgres_logical_conditions, e);
-    return r < 0 ? r : each(w, any, postgres_publication_pieces, e);
+    return s->events == POSTGRES_EVENTS_OUTBOX ? 0 : each(w, postgres_table_activities(w->tables), pieces, e);
 }
 
 static int walk_all(struct walk *w, const struct postgres_schema *s, struct err *e)
@@ -228,34 +221,45 @@ static int take_user(void *arg, const struct pg_row *row, struct err *e)
     return r;
 }
 
-/* The rights of the role that asks, which need not be the owner. */
-static int check_own_rights(struct walk *w, const struct postgres_schema *s, struct err *e)
+static int read_user(const struct probing *p, const char **ret, struct err *e)
 {
-    struct probing *p = w->arg;
     struct user_name user = { .arena = p->arena };
     const struct pg_statement st = {
         .sql = "SELECT current_user", .n_columns = 1, .max_rows = 1, .on_row = take_user, .arg = &user
     };
     int r = pg_link_run(p->link, p->wait, &st, e);
 
-    if (r < 0)
-        return r;
-    w->tables = postgres_tables_new(s->abbr, user.name);
-    r = walk_rights(w, s, e);
+    *ret = user.name;
+    return r;
+}
+
+/* What the logical stream needs, and the rights of the role that asks, which need not be the owner: these are a
+ * question where everything else is there. */
+static int check_role(struct walk *w, const struct postgres_schema *s, const char *role, struct err *e)
+{
+    const struct probing *p = w->arg;
+    int r = 0;
+
+    w->tables = postgres_tables_new(s->abbr, role);
+    if (s->events == POSTGRES_EVENTS_LOGICAL)
+        r = each(w, postgres_table_activities(w->tables), postgres_logical_conditions, e);
+    if (r == 0 && !s->role && p->missings->n == 0)
+        r = walk_rights(w, s, e);
     postgres_tables_free(w->tables);
     return r;
 }
 
-/* Rights are a question where everything else is there. */
 static int check_all(struct walk *w, const struct postgres_schema *s, struct err *e)
 {
-    const struct probing *p = w->arg;
-    int r;
+    const char *user = NULL;
+    int r = read_user(w->arg, &user, e);
 
+    if (r < 0)
+        return r;
     w->tables = postgres_tables_new(s->abbr, s->role);
     r = walk_all(w, s, e);
     postgres_tables_free(w->tables);
-    return r == 0 && !s->role && p->missings->n == 0 ? check_own_rights(w, s, e) : r;
+    return r < 0 ? r : check_role(w, s, s->role ? s->role : user, e);
 }
 
 int postgres_schema_check(const struct postgres_place *place, const struct postgres_schema *s, struct arena *a,
@@ -264,7 +268,7 @@ int postgres_schema_check(const struct postgres_place *place, const struct postg
     const struct net_wait wait = net_wait_of(LIMIT_BACKEND_SCRIPT_MS, NULL, NULL);
     struct postgres_missings missings = { .items = arena_array(a, LIMIT_LIST, sizeof(struct postgres_missing)) };
     struct probing p = { .wait = &wait, .arena = a, .missings = &missings };
-    struct walk w = { .is_check = true, .fn = probe, .arg = &p };
+    struct walk w = { .fn = probe, .arg = &p };
     int r = postgres_pool_connect(place, &wait, &p.link, e);
 
     if (r == 0)

@@ -440,6 +440,32 @@ static void a_role_without_rights_is_told_so(void **state)
     assert_int_equal(apply(rig, config.url, &(struct postgres_schema){ .abbr = "svc" }, &e), -EACCES);
 }
 
+static const struct postgres_missing *find_missing(const struct postgres_missings *found, const char *what)
+{
+    for (size_t i = 0; i < found->n; i++)
+        if (strstr(found->items[i].what, what))
+            return &found->items[i];
+    return NULL;
+}
+
+static void the_sql_for_a_missing_right_of_replication_names_the_role(void **state)
+{
+    const struct postgres_schema s = { .abbr = "svc", .events = POSTGRES_EVENTS_LOGICAL };
+    struct rig *rig = *state;
+    const char *url = rig_url_as(rig, "listener");
+    const struct postgres_missing *right;
+    struct postgres_missings found;
+
+    make_role(rig, "listener");
+    found = missing_as(rig, url, &s);
+    right = find_missing(&found, "right of replication");
+    assert_non_null(right);
+    assert_non_null(strstr(right->sql, "ALTER ROLE \"listener\" REPLICATION;"));
+    rig_sql(rig, right->sql);
+    found = missing_as(rig, url, &s);
+    assert_null(find_missing(&found, "right of replication"));
+}
+
 /* The program of another role may change its rows only; the work that a deletion leaves is the service's. */
 static void a_program_with_rights_on_its_table_alone_deletes_rows(void **state)
 {
@@ -565,6 +591,7 @@ int main(void)
         POSTGRES_TEST(a_role_works_with_exactly_the_rights_of_the_set_up),
         POSTGRES_TEST(a_role_uses_the_tables_that_the_owner_has_declared),
         POSTGRES_TEST(a_role_without_rights_is_told_so),
+        POSTGRES_TEST(the_sql_for_a_missing_right_of_replication_names_the_role),
         POSTGRES_TEST(a_program_with_rights_on_its_table_alone_deletes_rows),
         POSTGRES_TEST(a_deletion_succeeds_without_a_place_for_its_work),
         POSTGRES_TEST(an_oversized_old_row_is_deleted_and_the_work_of_the_others_is_kept),
