@@ -41,14 +41,17 @@ struct http_pull *http_pull_new(void)
 static size_t hold_bytes(struct transfer *t, struct slice bytes)
 {
     struct http_pull *s = CONTAINER_OF(t, struct http_pull, transfer);
+    bool is_above;
 
     if (s->held.n > 0 && s->held.n + bytes.n > HELD_BYTES) {
         t->is_paused = true;
         return CURL_WRITEFUNC_PAUSE; /* libcurl keeps the bytes */
     }
     s->n_body += bytes.n;
-    buf_add_slice(&s->held, bytes);
-    if (s->held.overflowed || (s->max_body && s->n_body > s->max_body)) {
+    is_above = s->max_body && s->n_body > s->max_body;
+    if (!is_above) /* what is above the limit is not read either */
+        buf_add_slice(&s->held, bytes);
+    if (is_above || s->held.overflowed) {
         t->stop = err_set(err_place(&t->why), -EMSGSIZE, "UPSTREAM_TOO_LARGE", "%s answered with more than %zu bytes.",
                           t->peer, s->max_body);
         return 0;

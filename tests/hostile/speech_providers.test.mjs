@@ -163,6 +163,26 @@ test('events without an end are ended: sound above 16 MiB, comments, an open con
         assert.ok(residentKib(h.pid) - before < 128 * 1024, `${residentKib(h.pid) - before} KiB`);
 });
 
+test('the events of a sentence have at most 24 MiB', async () => {
+    const line = `:${'.'.repeat(1022)}\n`, n = (24 << 20) - spoken.length - done.length, nLines = Math.floor(n / line.length) - 1;
+    const comments = (more) => `:${'.'.repeat(n - nLines * line.length - 2 + more)}\n${line.repeat(nLines)}`;
+    speak = (socket) => socket.end(eventsHead + spoken + comments(0) + done);
+    const reply = await say('openai');
+    assert.equal(reply.status, 200, reply.text.slice(0, 300));
+    speak = (socket) => socket.end(eventsHead + spoken + comments(1) + done);
+    failed(await say('openai'), 'openai', 'one byte more');
+});
+
+test('a refusal is read as far as 64 KiB', async () => {
+    const body = (n) => { const end = '","error":{"message":"out of ink"}}'; return `{"pad":"${'.'.repeat(n - 8 - end.length)}${end}`; };
+    for (const [n, isRead] of [[64 << 10, true], [(64 << 10) + 1, false]]) {
+        speak = (socket) => socket.end(responseBytes(body(n), { status: 400 }));
+        const reply = await say('openai');
+        failed(reply, 'openai', `a refusal of ${n} bytes`);
+        assert.equal(reply.body.error.includes('out of ink'), isRead, reply.body.error);
+    }
+});
+
 test('events that were not asked for, and samples in place of events', async () => {
     speak = (socket) => socket.end(eventsHead + spoken + done);
     for (const provider of ['generic-openai', 'elevenlabs'])
