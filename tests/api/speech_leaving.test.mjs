@@ -18,9 +18,9 @@ function frame(kind, body) {
     return bytes;
 }
 const helloBody = Buffer.alloc(36);
-helloBody[0] = 2;
+helloBody[0] = 3;                       // SPEECH_FRAMES_VERSION
 helloBody.write('stand-in', 4);
-const hello = frame(16, helloBody), voicesFrame = frame(18, Buffer.from('rms\nslt\n')), done = frame(19, Buffer.from([0x80, 0x3e, 0, 0, 0, 0, 0, 0])), opened = frame(32, Buffer.from([0x80, 0x3e, 0, 0, 1, 0, 0, 0]));
+const hello = frame(16, helloBody), voicesFrame = frame(18, Buffer.from('rms\nslt\n')), done = frame(19, Buffer.from([0x80, 0x3e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])), opened = frame(32, Buffer.from([0x80, 0x3e, 0, 0, 1, 0, 0, 0]));
 const aWord = frame(33, Buffer.concat([Buffer.alloc(12), Buffer.from('hello')]));
 
 // A folder of workers that run this script.
