@@ -11,7 +11,7 @@ import { emit, interleave, quantile } from './lib/measure.mjs';
 import { atEnd, bench, buildFolder } from './lib/programs.mjs';
 import { postgres } from './lib/postgres.mjs';
 
-const rounds = 3;
+const rounds = 3, claimRounds = 7;      // claims differ by a tenth from round to round
 const program = join(buildFolder, 'bench/bench_postgres');
 const machines = [0, 1, 2];
 
@@ -122,7 +122,7 @@ async function claims(place, db) {
     const peers = { 8: await graphile(8, place), 32: await graphile(32, place) };
     const boss = await startBoss(place);
     for (const clients of [8, 32]) {
-        const samples = await interleave(rounds, {
+        const samples = await interleave(claimRounds, {
             hearth: () => three(db, 4000, clients, 'split'),
             alone: () => warmed(clients, (n) => jobsPerSecond(peers[clients], n), 3000),
             batched: () => warmed(clients, (n) => batched(peers[clients], clients, n), 3000),

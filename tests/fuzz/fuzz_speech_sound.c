@@ -6,7 +6,6 @@
 #include "speech/worker_frames.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum { RATE = 24000, MOST_INPUT = 8192 };
 
@@ -57,7 +56,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
     r_pieces = read_all(bytes, (enum speech_sound_form)(data[0] % 3), (size_t)data[1] + 1, &pieces, &n_pieces);
     assert(r == r_pieces);
     if (r == 0)
-        assert(n_whole == n_pieces && whole.n == pieces.n && memcmp(whole.p, pieces.p, whole.n) == 0);
+        assert(n_whole == n_pieces && slice_eq(buf_slice(&whole), buf_slice(&pieces)));
     buf_clear(&whole);
     buf_clear(&pieces);
     return 0;
