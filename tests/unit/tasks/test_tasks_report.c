@@ -449,6 +449,15 @@ static void a_triggered_task_may_be_worked_on_from_outside(void **state)
     must_report(m, ids.task_uuid, TASK_FAILED, "no", "failed");
 }
 
+/* The run is told its agent's handle a moment after the agent's start. */
+static bool has_live_log(void *arg)
+{
+    const struct fake_run *run = arg;
+    AUTO(arena_freep) struct arena *a = arena_new();
+
+    return tasks_live_log(run->machine->tasks, run->task_uuid, a) != NULL;
+}
+
 static void the_output_of_a_running_agent_can_be_read(void **state)
 {
     struct world *w = *state;
@@ -458,6 +467,7 @@ static void the_output_of_a_running_agent_can_be_read(void **state)
     struct run_row row;
 
     wait_task(m, id, "claimed");
+    assert_true(wait_until(has_live_log, run));
     assert_string_equal(tasks_live_log(m->tasks, run->task_uuid, w->arena),
                         arena_printf(w->arena, "log of run %lld", (long long)run->id));
     fake_succeed(run, "{}");
