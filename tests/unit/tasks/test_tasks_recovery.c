@@ -462,25 +462,6 @@ static void a_machine_id_is_made_once_and_kept(void **state)
     assert_string_equal(tasks_machine_id(m->tasks), first);
 }
 
-/* The answer to a read may come after the events of what happened since. */
-static void a_row_that_was_read_before_another_machine_completed_it_changes_nothing(void **state)
-{
-    struct world *w = *state;
-    struct machine *m = machine_new(w, "lin-a", NULL);
-    const char *id = insert(m, "{}");
-    struct backend_row failed;
-    struct backend_lease lease;
-
-    fake_fail(wait_run(w, 0), "no");
-    wait_task(m, id, "failed");
-    failed = row_now(m, id);
-    lease = steal_row(m, id, "lin-b");
-    assert_int_equal(backend_complete(m->backend, &lease, "{}", NULL), 0);
-    wait_task(m, id, "completed");
-    assert_int_equal(task_follow(m->tasks, &failed, NULL), 0);
-    assert_string_equal(wait_task(m, id, "completed").status, "completed");
-}
-
 /* The sweep reads rows and queues them; a queued row may be outdated when its turn comes. */
 static void sweep_saw(struct machine *m, struct backend_row row)
 {
@@ -588,7 +569,6 @@ int main(void)
         WORLD_TEST(a_recovered_row_is_broadcast_with_its_reason),
         WORLD_TEST(a_run_whose_lease_was_taken_is_stopped_and_writes_nothing),
         WORLD_TEST(the_heartbeat_finds_a_lost_lease_without_an_event),
-        WORLD_TEST(a_row_that_was_read_before_another_machine_completed_it_changes_nothing),
         WORLD_TEST(a_row_deleted_under_its_agent_stops_it),
         WORLD_TEST(after_a_gap_the_rows_are_found),
         WORLD_TEST(what_a_sweep_saw_before_the_claim_does_not_touch_the_run),

@@ -226,6 +226,25 @@ static void an_event_whose_row_could_not_be_read_is_a_gap(void **state)
     fake_succeed(wait_run(w, 0), "{}");
 }
 
+/* The answer to a read may come after the events of what happened since. */
+static void a_row_that_was_read_before_another_machine_completed_it_changes_nothing(void **state)
+{
+    struct world *w = *state;
+    struct machine *m = machine_new(w, "lin-a", NULL);
+    const char *id = insert(m, "{}");
+    struct backend_row failed;
+    struct backend_lease lease;
+
+    fake_fail(wait_run(w, 0), "no");
+    wait_task(m, id, "failed");
+    failed = row_now(m, id);
+    lease = steal_row(m, id, "lin-b");
+    assert_int_equal(backend_complete(m->backend, &lease, "{}", NULL), 0);
+    wait_task(m, id, "completed");
+    assert_int_equal(task_follow(m->tasks, &failed, NULL), 0);
+    assert_string_equal(wait_task(m, id, "completed").status, "completed");
+}
+
 /* The rows that were freed cannot be read, for another row among them is too large. */
 static struct backend_ops large_ops;
 
@@ -258,6 +277,7 @@ int main(void)
         WORLD_TEST(a_sweep_does_not_look_where_every_lost_event_is_a_gap),
         WORLD_TEST(a_gap_is_looked_after_once_the_backend_can_be_reached),
         WORLD_TEST(an_event_whose_row_could_not_be_read_is_a_gap),
+        WORLD_TEST(a_row_that_was_read_before_another_machine_completed_it_changes_nothing),
         WORLD_TEST(a_recovery_that_cannot_be_read_leaves_no_work_unfound),
     };
 
