@@ -18,12 +18,21 @@ static inline int fail_always(const struct builtin_call *c, struct mcp_result *r
     return err_set(e, -EIO, "BROKEN", "It broke.");
 }
 
-/* The call with "first":true ends after the other. */
-static atomic_bool has_other_ended;
+/* The call with "first":true ends once the result of the other is stored. */
+static atomic_bool other_is_stored;
 
-static inline bool other_ended(void *arg)
+static inline bool is_other_stored(void *arg)
 {
-    return atomic_load(&has_other_ended);
+    return atomic_load(&other_is_stored);
+}
+
+static inline int see_step_of_other(void *arg, const struct agent_step *step, struct err *e)
+{
+    int r = see_step(arg, step, e);
+
+    if (step->role == LLM_TOOL)
+        atomic_store(&other_is_stored, true);
+    return r;
 }
 
 static inline int late(const struct builtin_call *c, struct mcp_result *ret, struct err *e)
@@ -31,11 +40,8 @@ static inline int late(const struct builtin_call *c, struct mcp_result *ret, str
     bool is_first = json_bool(json_get(c->arguments, "first"));
 
     if (is_first)
-        assert_true(wait_until(other_ended, NULL));
-    give_text(c, ret, is_first ? "the first" : "the second");
-    if (!is_first)
-        atomic_store(&has_other_ended, true);
-    return 0;
+        assert_true(wait_until(is_other_stored, NULL));
+    return give_text(c, ret, is_first ? "the first" : "the second");
 }
 
 static inline int wait_for_the_end(const struct builtin_call *c, struct mcp_result *ret, struct err *e)
