@@ -69,11 +69,16 @@ static double own_speed(const struct speech_plan *plan)
     return plan->speed >= service->min_speed && plan->speed <= service->max_speed ? plan->speed : 1;
 }
 
+static void level_key(const struct speech_plan *plan, unsigned char key[HASH_BYTES])
+{
+    speech_levels_key(plan->account->base_url, plan->model, plan->voice, key);
+}
+
 static void note_level(struct saying *n, const struct speech_frame_done *done)
 {
     unsigned char key[HASH_BYTES];
 
-    speech_levels_key(n->plan->account->base_url, n->plan->model, n->plan->voice, key);
+    level_key(n->plan, key);
     speech_levels_note(n->s->levels, key, done->loudness, (double)done->n_samples / done->rate);
 }
 
@@ -84,7 +89,7 @@ static int begin_flow(struct saying *n, uint32_t rate, struct err *e)
     unsigned char key[HASH_BYTES];
 
     n->rate = rate;
-    speech_levels_key(plan->account->base_url, plan->model, plan->voice, key);
+    level_key(plan, key);
     begin.loudness = speech_levels_find(n->s->levels, key);
     return speech_flow_begin(n->s->sound, &begin, plan->caller, plan->is_gone, &n->audio, &n->flow, e);
 }
