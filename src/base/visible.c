@@ -24,17 +24,6 @@ static bool is_hidden(uint32_t c)
     return false;
 }
 
-/* Code point of a well-formed character of n bytes. */
-static uint32_t code_point(const char *p, size_t n)
-{
-    static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-    uint32_t c = (unsigned char)p[0] & masks[n];
-
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | ((unsigned char)p[i] & 0x3fu);
-    return c;
-}
-
 static bool is_joiner(uint32_t c)
 {
     return c == ZERO_WIDTH_JOINER || c == ZERO_WIDTH_NON_JOINER;
@@ -44,7 +33,7 @@ static bool is_joiner(uint32_t c)
 static bool is_loose(uint32_t before, struct slice rest)
 {
     size_t n = utf8_char_bytes(rest);
-    uint32_t after = n ? code_point(rest.p, n) : 0;
+    uint32_t after = n ? utf8_code_point(rest.p, n) : 0;
 
     return before < 0x80 || after < 0x80 || is_hidden(after) || is_joiner(after);
 }
@@ -74,7 +63,7 @@ static size_t plain_bytes(struct slice s)
 /* Returns the character that was written, or 0 for an escape. */
 static uint32_t add_character(struct buf *out, struct slice s, size_t n, uint32_t before, enum visible_form form)
 {
-    uint32_t c = code_point(s.p, n);
+    uint32_t c = utf8_code_point(s.p, n);
     bool is_kept = form != VISIBLE_LINE && (c == '\n' || c == '\t');
 
     if (!is_kept && (is_hidden(c) || (is_joiner(c) && is_loose(before, (struct slice){ s.p + n, s.n - n })))) {

@@ -139,13 +139,9 @@ static bool is_combining(uint32_t c)
 /* The next character of *s; a byte that starts no character reads as a space. */
 static uint32_t next_char(struct slice *s)
 {
-    static const unsigned char first_bits[] = { 0, 0x7F, 0x1F, 0x0F, 0x07 };
-    const unsigned char *p = (const unsigned char *)s->p;
-    size_t n = *p < 0x80 ? 1 : utf8_char_bytes(*s);
-    uint32_t c = n ? p[0] & first_bits[n] : ' ';
+    size_t n = (unsigned char)*s->p < 0x80 ? 1 : utf8_char_bytes(*s);
+    uint32_t c = n ? utf8_code_point(s->p, n) : ' ';
 
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | (p[i] & 0x3F);
     s->p += MAX(n, (size_t)1);
     s->n -= MAX(n, (size_t)1);
     return c;

@@ -38,16 +38,6 @@ static const struct {
 
 enum { N_SCRIPTS = ARRAY_SIZE(scripts), KANA = N_SCRIPTS - 3, HAN = N_SCRIPTS - 2 };
 
-/* Of one well-formed character of n bytes. */
-static uint32_t code_point(const char *p, size_t n)
-{
-    uint32_t c = n == 1 ? (uint8_t)*p : (uint8_t)*p & (0x7fu >> n);
-
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | ((uint8_t)p[i] & 0x3f);
-    return c;
-}
-
 /* N_SCRIPTS: another one. */
 static size_t script_of(uint32_t c)
 {
@@ -74,7 +64,7 @@ static size_t count_letters(struct slice text, size_t n_letters[N_SCRIPTS + 1])
         n = utf8_char_bytes(text);
         if (n == 0)
             break;
-        c = code_point(text.p, n);
+        c = utf8_code_point(text.p, n);
         if (!is_letter(c))
             continue;
         n_letters[script_of(c)]++;

@@ -68,6 +68,26 @@ static void a_character_reports_its_bytes_and_anything_else_zero(void **state)
     assert_int_equal(utf8_char_bytes(SLICE_LIT("\xE2\x82")), 0);
 }
 
+static void a_character_has_the_code_point_that_its_bytes_stand_for(void **state)
+{
+    static const struct {
+        struct slice bytes;
+        uint32_t code_point;
+    } edges[] = {
+        { { "\0", 1 }, 0 },
+        { { "\x7F", 1 }, 0x7F },
+        { { "\xC2\x80", 2 }, 0x80 },
+        { { "\xDF\xBF", 2 }, 0x7FF },
+        { { "\xE0\xA0\x80", 3 }, 0x800 },
+        { { "\xEF\xBF\xBF", 3 }, 0xFFFF },
+        { { "\xF0\x90\x80\x80", 4 }, 0x10000 },
+        { { "\xF4\x8F\xBF\xBF", 4 }, 0x10FFFF },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(edges); i++)
+        assert_int_equal(utf8_code_point(edges[i].bytes.p, utf8_char_bytes(edges[i].bytes)), edges[i].code_point);
+}
+
 static void a_head_ends_with_a_whole_character(void **state)
 {
     const struct slice text = SLICE_LIT("a\xC3\xA9\xF0\x9F\x98\x80");
@@ -84,6 +104,7 @@ int main(void)
         cmocka_unit_test(text_is_valid_exactly_when_rfc_3629_says_so),
         cmocka_unit_test(length_counts_characters_not_bytes),
         cmocka_unit_test(a_character_reports_its_bytes_and_anything_else_zero),
+        cmocka_unit_test(a_character_has_the_code_point_that_its_bytes_stand_for),
         cmocka_unit_test(a_head_ends_with_a_whole_character),
     };
 
