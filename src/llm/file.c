@@ -186,7 +186,7 @@ static void put_data(struct arena *a, struct slice bytes, const char *type, stru
     struct buf text;
 
     buf_init(&text, 2 * (size_t)LIMIT_BODY_CHAT);
-    base64_encode(&text, bytes);
+    base64_encode_data(&text, bytes);
     block->kind = is_image(type) ? LLM_BLOCK_IMAGE_DATA : LLM_BLOCK_FILE_DATA;
     block->media_type = type;
     block->url = NULL;

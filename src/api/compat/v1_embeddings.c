@@ -90,7 +90,7 @@ static void write_vector(struct request *req, struct json_writer *w, const float
         return;
     }
     buf_init(&text, LIMIT_REPLY);
-    base64_encode(&text, (struct slice){ (const char *)items, n * sizeof(*items) });
+    base64_encode_data(&text, (struct slice){ (const char *)items, n * sizeof(*items) });
     json_add_slice(w, "embedding", buf_slice(&text));
     buf_clear(&text);
 }
