@@ -27,6 +27,11 @@ enum backend_op backend_op_of_name(const char *name)
     return BACKEND_INSERT;
 }
 
+bool backend_error_passes(int r)
+{
+    return r == -EAGAIN || r == -EBUSY || r == -ETIMEDOUT;
+}
+
 size_t backend_count_machines(const char *attempted_by, const char *machine_id, bool *ret_has)
 {
     AUTO(arena_freep) struct arena *a = arena_new();

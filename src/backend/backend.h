@@ -287,6 +287,9 @@ int backend_heartbeats(struct backend *b, const struct backend_lease *leases, si
 #define backend_fail(b, ...) ((b)->ops->fail((b), __VA_ARGS__))
 #define backend_release(b, ...) ((b)->ops->release((b), __VA_ARGS__))
 #define backend_close(b) ((b) ? (b)->ops->close(b) : NULL)
+/* May the same call succeed later although nothing was changed? The database is away or busy (-EAGAIN
+ * STORE_UNAVAILABLE, -EBUSY, -ETIMEDOUT). */
+bool backend_error_passes(int r);
 
 /* table_name.c. "public.orders" -> "orders"; "sales.orders" stays; a part that is no word of letters, digits and
  * underscores is in double quotes, as in SQL: sales."my orders". Quotes that need not be are dropped, and the case of a

@@ -302,7 +302,7 @@ int task_recover(struct tasks *t, struct err *e) MUST_CHECK;
 
 /* Events were missed: the sweep looks for the changes. */
 void task_note_gap(struct tasks *t);
-/* r is what the look at a row or at tasks returned: after an error that may pass (-EAGAIN, -EBUSY, -ETIMEDOUT) the next
+/* r is what the look at a row or at tasks returned: after an error that may pass (backend_error_passes()) the next
  * sweep looks as after a gap. Never a sweep at once: the backend may be away for long. */
 void task_note_missed(struct tasks *t, int r);
 

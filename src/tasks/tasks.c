@@ -175,7 +175,7 @@ void task_note_gap(struct tasks *t)
 
 void task_note_missed(struct tasks *t, int r)
 {
-    if (r == -EAGAIN || r == -EBUSY || r == -ETIMEDOUT)
+    if (backend_error_passes(r))
         set_gap(t);
 }
 
