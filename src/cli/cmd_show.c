@@ -32,6 +32,11 @@ int run_settings(struct cli *cli, struct err *e)
     return 0;
 }
 
+static const char *or_empty(const char *value, const char *empty)
+{
+    return value && *value ? value : empty;
+}
+
 /* The stored value is not always the value in force. */
 int run_settings_set(struct cli *cli, struct err *e)
 {
@@ -45,10 +50,10 @@ int run_settings_set(struct cli *cli, struct err *e)
     if (r < 0)
         return r;
     setting = json_get(reply.json, "setting");
-    out_print("%s is %s.", cli->args[0], cli->args[1]);
+    out_print("%s is %s.", cli->args[0], or_empty(cli->args[1], "empty"));
     if (!slice_eq_str(json_string(json_get(setting, "origin")), "database"))
         out_print(" A %s outranks it: %s counts.", json_cstr(json_get(setting, "origin")),
-                  json_cstr(json_get(setting, "value")));
+                  or_empty(json_cstr(json_get(setting, "value")), "the empty value"));
     else if (json_bool(json_get(setting, "needs_restart")))
         out_print(" A service that runs takes it up when it starts again.");
     out_print("\n");

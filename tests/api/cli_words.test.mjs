@@ -84,11 +84,13 @@ test('a permission that no version knows is stored and shown as unknown', async 
 });
 
 test('keeping a setting says what counts, and from when', async (t) => {
-    const h = await startHearth({ t, settings: { 'tasks.max_machines': 4 } });
+    const h = await startHearth({ t, settings: { 'tasks.max_machines': 4, 'llm.fallbacks': '' } });
     const said = async (key, value) => (await h.cli('settings', 'set', key, value)).stdout;
     assert.equal(await said('tasks.recovery_rows', '60'), 'tasks.recovery_rows is 60.\n');
     assert.equal(await said('tasks.sweep_s', '61'), 'tasks.sweep_s is 61. A service that runs takes it up when it starts again.\n');
+    assert.equal(await said('speech.voices', ''), 'speech.voices is empty.\n');
     assert.equal(await said('tasks.max_machines', '5'), 'tasks.max_machines is 5. A flag outranks it: 4 counts.\n');
+    assert.equal(await said('llm.fallbacks', 'openai'), 'llm.fallbacks is openai. A flag outranks it: the empty value counts.\n');
 });
 
 test('a backup that is not there is told before anything else', async (t) => {
