@@ -519,13 +519,14 @@ static void a_failure_is_broadcast(void **state)
 static void a_broadcast_is_a_chance_to_claim(void **state)
 {
     struct world *w = *state;
-    struct machine *m = machine_new(w, "lin-b", NULL);
+    struct machine *m = machine_open(w, "lin-b", NULL);
     struct backend_row row;
     struct backend_lease lease;
     const char *id;
 
     atomic_store(&m->is_deaf, true);
-    tasks_listeners_changed(m->tasks);
+    machine_start(m);
+    assert_int_equal(m->backend->ops->ensure_table(m->backend, TABLE, NULL), 0);
     assert_int_equal(backend_claim(m->backend,
                                    (&(struct backend_claim){ .table = TABLE,
                                                              .row_id = (id = insert(m, "{}")),
