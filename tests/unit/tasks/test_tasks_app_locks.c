@@ -23,12 +23,12 @@ static bool needs_app_lock(struct backend *b, const char *table)
 static int claim_slowly(struct backend *b, const struct backend_claim *c, struct arena *a, struct backend_row *ret,
                         struct backend_lease *ret_lease, struct err *e)
 {
-    int n;
+    int n, most = atomic_load(&slow.most_app_locks);
 
     if (strcmp(c->table, OWNED) == 0) {
         n = atomic_fetch_add(&slow.n_locking, 1) + 1;
-        if (n > atomic_load(&slow.most_app_locks))
-            atomic_store(&slow.most_app_locks, n);
+        while (n > most && !atomic_compare_exchange_weak(&slow.most_app_locks, &most, n))
+            ;
         machine_wait(&slow.may_lock);
         atomic_fetch_sub(&slow.n_locking, 1);
     }
