@@ -105,14 +105,14 @@ static void the_client_reads_the_refusal_although_it_goes_on_sending(void **stat
     close(fd);
 }
 
-/* Sends without waiting as long as the other side accepts data; returns the number of bytes. */
-static size_t pour(int fd, size_t most)
+/* Sends until the other side accepts nothing for patience_ms; returns the number of bytes. */
+static size_t pour(int fd, size_t most, int patience_ms)
 {
     static const char zeroes[64 << 10];
     struct pollfd out = { .fd = fd, .events = POLLOUT };
     size_t sent = 0;
 
-    while (sent < most && poll(&out, 1, 200) == 1) {
+    while (sent < most && poll(&out, 1, patience_ms) == 1) {
         ssize_t n = send(fd, zeroes, sizeof(zeroes), MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0)
@@ -130,7 +130,7 @@ static void a_refused_body_is_not_read_to_its_end(void **state)
     const char *text;
 
     say(fd, "POST /forbidden HTTP/1.1\r\nHost: a\r\nContent-Length: 62914560\r\n\r\n");
-    assert_true(pour(fd, ANNOUNCED) < LIMIT_LINGER_BYTES + KERNEL_BYTES);
+    assert_true(pour(fd, ANNOUNCED, 200) < LIMIT_LINGER_BYTES + KERNEL_BYTES);
     text = hear(fd, "not you");
     assert_contains(text, "HTTP/1.1 403 ");
     assert_contains(text, "connection: close\r\n");
@@ -215,7 +215,7 @@ static void a_body_beyond_its_callers_budget_is_refused_by_name(void **state)
 
     budget_set_limit(BUDGET_BODY, (int64_t)MIB(1));
     say(fd, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 41943040\r\n\r\n");
-    assert_true(pour(fd, 2 << 20) > 1 << 20);
+    assert_true(pour(fd, 2 << 20, WAIT_MS) > 1 << 20);
     text = hear(fd, "BUDGET_EXCEEDED");
     assert_contains(text, "HTTP/1.1 429 ");
     assert_contains(text, "retry-after: 1\r\n");
