@@ -259,6 +259,12 @@ static void the_bound_of_tries_ends_them(void **state)
     close_world(&w);
 }
 
+/* A state is reported after it is stored. */
+static bool is_dead_reported(void *arg)
+{
+    return atomic_load(&((struct world *)arg)->last_state) == CUSTOM_DEAD;
+}
+
 static void a_dropped_end_gives_its_lease_back(void **state)
 {
     static const int statuses[] = { 400 };
@@ -267,6 +273,7 @@ static void a_dropped_end_gives_its_lease_back(void **state)
     open_world(&w, statuses, 1, 3);
     put_of(&w, "app", &lease, "{}");
     wait_for(&w, CUSTOM_DEAD);
+    assert_true(wait_until(is_dead_reported, &w));
     assert_int_equal(custom_delivery_drop(w.d, the_delivery(&w, CUSTOM_DEAD).id, NULL), 0);
     assert_int_equal(atomic_load(&w.n_releases), 1);
     assert_int_equal(custom_delivery_find(w.d, &lease, NULL), CUSTOM_DROPPED);
