@@ -69,7 +69,7 @@ static void *read_all(void *arg)
     struct world *w = arg;
     struct vectors *v = w->x->v;
 
-    for (int turn = 0; atomic_load(&w->n_writing) > 0; turn++) {
+    for (int turn = 0; turn == 0 || atomic_load(&w->n_writing) > 0; turn++) {
         AUTO(arena_freep) struct arena *a = arena_new();
         struct vector_query q = {
             .vector = w->vectors[0][turn % N_IDS], .n_dimensions = N_DIMENSIONS, .top_k = LIMIT_TOP_K, .min_score = -2
