@@ -158,7 +158,7 @@ test('an ended session is not found, and its thread stays', async (t) => {
 });
 
 test('an idle session ends, a busy one does not', async (t) => {
-    const { dev, provider } = await begin(t, { settings: { 'agents.session_idle_s': 1.5 } });
+    const { dev, provider } = await begin(t, { settings: { 'agents.session_idle_s': 4 } });
     const [idle, busy] = [await newSession(dev), await newSession(dev)];
     const turn = dev('POST', chatPath(busy), { message: 'wait' });
     const asked = await provider.next();

@@ -172,7 +172,7 @@ test('an answer without a word, and a used up budget of tokens, fail the row and
 });
 
 test('the timeout of the agent ends its turn and fails the row', async (t) => {
-    const { provider, call } = await begin(t, { agent: { timeout_s: 0.4 } });
+    const { provider, call } = await begin(t, { agent: { timeout_s: 3 } });
     const row = await insert(call, { n: 1 });
     const asked = await provider.next();
     const failed = await rowBecomes(call, row.id, 'failed', 'completed');
