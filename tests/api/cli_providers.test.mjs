@@ -105,21 +105,20 @@ test('a dead default provider is told with its last error and time', async (t) =
 
 test('a default provider that takes the question and never answers is told after two seconds, and is not held against it', async (t) => {
     let isAwake = false;
-    const openMs = [];
+    const closed = [];
     const peer = await hostileHttp(t, (request, socket) => {
-        const began = Date.now();
         if (isAwake)
             socket.end(responseBytes({ object: 'list', data: [{ id: 'late-model' }] }));
         else
-            socket.on('close', () => openMs.push(Date.now() - began)).on('end', () => socket.end());
+            socket.on('close', () => closed.push(Date.now())).on('end', () => socket.end());
     });
     const h = await startHearth({ t });
     const key = await newKey(h);
     await said(h, 'provider', 'add', 'generic-openai', '--name', 'mute', '--base-url', `${peer.url}/v1`, '--model', 'm');
-    const doctor = await h.cli('doctor');
+    const began = Date.now(), doctor = await h.cli('doctor');
     assert.match(doctor.stdout, /^FAIL {2}provider +mute, a default, did not answer within 2 s$/m);
-    await until(() => openMs.length === 1, { what: 'the doctor has hung up' });
-    assert.ok(openMs[0] >= 1900 && openMs[0] < 7000, `the doctor waited ${openMs[0]} ms`);
+    await until(() => closed.length === 1, { what: 'the doctor has hung up' });
+    assert.ok(closed[0] - began >= 1900, `the doctor waited ${closed[0] - began} ms`);
     assert.equal((await h.cliJson('provider', 'list'))[0].last_error, null);
     isAwake = true;
     const { body } = await key.call('GET', '/v1/models');
