@@ -240,7 +240,7 @@ test('an app that says success and locks nothing starts no agent', async (t) => 
 });
 
 test('redirects, floods and silence lock nothing, and a later honest answer does', async (t) => {
-    const h = await start(t, { 'backend.lock_s': 0.5, 'tasks.sweep_s': 0.3 });
+    const h = await start(t, { 'backend.lock_s': 2, 'tasks.sweep_s': 0.3 });
     const app = await ownApp(t, h, await shellAgent(h, 'echo \'{"price": 1}\''));
     const { lock, webhook } = honest(h);
     let n = 0;

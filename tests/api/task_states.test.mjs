@@ -112,7 +112,7 @@ test('work that is reported from outside has a run, also when only its end is re
 });
 
 test('a triggered task that a program started and forgot waits again after tasks.stale_after_s', async (t) => {
-    const h = await startHearth({ t, settings: { ...brisk, 'tasks.stale_after_s': 1.5 } });
+    const h = await startHearth({ t, settings: { ...brisk, 'tasks.stale_after_s': 4 } });
     const { call } = await newKey(h);
     const send = (event, payload) => call('POST', '/webhooks/svc', { event, payload });
     const { task_uuid: forgotten } = (await send('trigger-agent', { raw_data: {} })).body;
@@ -128,7 +128,7 @@ test('a triggered task that a program started and forgot waits again after tasks
 });
 
 test('a triggered task that goes on reporting is left to the one who works on it', async (t) => {
-    const h = await startHearth({ t, settings: { ...brisk, 'tasks.stale_after_s': 2 } });
+    const h = await startHearth({ t, settings: { ...brisk, 'tasks.stale_after_s': 4 } });
     const { call } = await newKey(h);
     const send = (event, payload) => call('POST', '/webhooks/svc', { event, payload });
     const { task_uuid: uuid } = (await send('trigger-agent', { raw_data: {} })).body;
