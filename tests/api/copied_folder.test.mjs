@@ -59,6 +59,6 @@ test('what a killed service left is ended by the next on its folder, and by no o
     await copy.start();
     assert.ok(lives(left), 'the copy is another folder');
     await h.start();
-    assert.ok(h.log.some((line) => /ended \d+ processes that an earlier run left behind/.test(line)));
+    await h.logged(/ended \d+ processes that an earlier run left behind/);
     assert.ok(!lives(left));
 });

@@ -9,7 +9,7 @@ import { serviceUid, userOptions } from '../hostile/kit.mjs';
 import { binary, coldHearth, startHearth, until } from './harness.mjs';
 import { admin, backendFile, insert, listeningApp, rowBecomes, shellAgent, sqlite, taskBecomes, tasksOfRow } from './kit.mjs';
 
-const brisk = { 'tasks.heartbeat_s': 0.2, 'tasks.sweep_s': 0.2, 'tasks.stale_after_s': 2, 'backend.poll_ms': 20 };
+const brisk = { 'tasks.heartbeat_s': 0.2, 'tasks.sweep_s': 0.2, 'tasks.stale_after_s': 4, 'backend.poll_ms': 20 };
 const skip = spawnSync('prlimit', ['--version']).error ? 'needs prlimit' : process.getuid() !== 0 && 'needs root, to see the descriptors of a service, which hides them';
 const linesOf = (h, from) => h.log.slice(from).filter((line) => !/ info +api /.test(line));
 
@@ -32,7 +32,7 @@ test('without descriptors no agent starts, no row fails, and the log has one lin
     execFileSync('prlimit', ['--pid', String(h.pid), `--nofile=${usual}:`]);
     for (const id of ids)
         await rowBecomes(call, id, 'completed');
-    assert.ok(linesOf(h, from).some((line) => /can be started again/.test(line)));
+    await h.logged(/can be started again/, { from });
 });
 
 // The shell that has the text in its command line, and the hearth-child above it: [shell, child]; undefined while there is none.
@@ -65,7 +65,7 @@ for (const sandbox of ['none', 'standard']) test(`an agent that gets no process 
     assert.deepEqual(row, { attempted_by: '[]', retry_count: 0 });
     writeFileSync(door, 'go\n');
     await rowBecomes(call, id, 'completed');
-    assert.ok(h.log.slice(from).some((line) => /waits again.*fork/.test(line)), 'the agent\'s words are in the log');
+    await h.logged(/waits again.*fork/, { from, what: 'the agent\'s words in the log' });
 });
 
 // The program with so many descriptors.
@@ -160,6 +160,6 @@ test('rows of odd content spin nothing, and what is odd about them is told once'
         await admin(h, 'POST', '/api/tasks/sweep');
         const rows = await sqlite(file, `SELECT id, status, locked_at, created_at, attempted_by, app_id FROM svc_activities WHERE status NOT IN ('completed', 'failed')`);
         return rows.every((row) => !['claimed', 'processing'].includes(row.status)) && rows;
-    }, { what: 'leases of garbage time are taken back', deadlineMs: 15000 });
+    }, { what: 'leases of garbage time are taken back' });
     assert.ok(left.length < odd.length, JSON.stringify(left));
 });
