@@ -271,7 +271,7 @@ test('large requests wait for memory; then their caller is refused by name, and 
     const body = JSON.stringify({ input: texts, provider: 'localai', model: 'any' });
     const embed = `POST /sdk/llm/embed HTTP/1.1\r\nhost: localhost\r\nx-app-id: ${greedy}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
     const { refusals } = await flood(t, h, 6, embed);
-    await until(() => silent.sockets.length > 0, { what: 'one is at work', deadlineMs: 5000 }).catch(() => assert.fail(refusals[0]?.text ?? 'nothing'));
+    await until(() => silent.sockets.length > 0, { what: 'one is at work' }).catch(() => assert.fail(refusals[0]?.text ?? 'nothing'));
     const reply = await soon(t, 'another app', () => h.asApp(other)('POST', '/activities', { raw_data: { text: 'x'.repeat(MiB) } }));
     assert.equal(reply.status, 201, reply.text);
     await theAdministratorIsServed(t, h);
@@ -357,6 +357,7 @@ async function pour(t, h, head, announced) {
     let stalled = false;
     for (let sent = 0; sent < announced && !stalled && !socket.destroyed; sent += piece.length)
         stalled = !await Promise.race([new Promise((done) => socket.write(piece, () => done(true))), new Promise((done) => setTimeout(done, 1500, false))]);
+    await until(() => text.includes('\r\n\r\n') || socket.destroyed, { what: 'the answer' });
     return { text, taken: socket.bytesWritten };
 }
 

@@ -48,7 +48,7 @@ async function serves({ call }) {
 }
 
 test('a call without an answer is 504 at its deadline; the server stays, and others are served meanwhile', async (t) => {
-    const s = await withServer(t, { settings: { 'mcp.call_s': 1 } });
+    const s = await withServer(t, { settings: { 'mcp.call_s': 4 } });
     await serves(s);
     const waiting = s.call('never');
     await serves(s);
@@ -93,7 +93,7 @@ for (const attack of ['notifications', 'changes', 'requests', 'responses', 'prog
     });
 
 test('wrong ids, output that is no JSON and results of the wrong shape reach nobody as results', async (t) => {
-    const s = await withServer(t, { settings: { 'mcp.call_s': 2 } });
+    const s = await withServer(t, { settings: { 'mcp.call_s': 4 } });
     await serves(s);
     assert.equal((await s.call('wrong_id')).status, 504);
     assert.equal((await s.call('double')).body.result.content[0].text, 'first');
