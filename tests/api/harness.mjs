@@ -156,14 +156,14 @@ function parseJson(text) {
 }
 
 // One request; url is the service's, or {socketPath} for its Unix socket.
-export function request(base, method, path, body, headers = {}, { timeoutMs = 120_000 } = {}) {
+export function request(base, method, path, body, headers = {}, { timeoutMs = 120_000, signal } = {}) {
     const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
     const bytes = encodeBody(body, sent);
     if (bytes !== undefined && sent['transfer-encoding'] === undefined)
         sent['content-length'] ??= Buffer.byteLength(bytes);
     const where = typeof base === 'string' ? { host: new URL(base).hostname.replace(/[[\]]/g, ''), port: new URL(base).port } : base;
     return new Promise((done, failed) => {
-        const outgoing = http.request({ ...where, method, path, headers: sent, agent: false, timeout: timeoutMs }, (incoming) => {
+        const outgoing = http.request({ ...where, method, path, headers: sent, agent: false, timeout: timeoutMs, signal }, (incoming) => {
             const pieces = [];
             incoming.on('data', (piece) => pieces.push(piece));
             incoming.on('error', failed);
