@@ -43,11 +43,14 @@ test('a client that leaves has used what it asked for, and a text that is kept c
     assert.ok((await ofApp(h, app)).characters >= text.length);
 });
 
+// ASan keeps little of what was freed, where memory is measured.
+const thrifty = { ASAN_OPTIONS: 'detect_leaks=1:quarantine_size_mb=8' };
+
 // Whole, such a text would take gigabytes in flite. The service's share is what it grows by: under ASan it is large from the start, and memory that was freed counts
 // until it leaves ASan's quarantine.
 for (const [provider, voice] of [['espeak_local', 'en-us'], ['flite_local', 'kal16']])
     test(`the longest text, spoken by ${provider}, comes from its start on and takes less than 200 MB of service and worker`, async (t) => {
-        const h = await startHearth({ t, settings: { 'speech.cache_mb': 0 }, env: { ASAN_OPTIONS: 'detect_leaks=1:quarantine_size_mb=8' } });
+        const h = await startHearth({ t, settings: { 'speech.cache_mb': 0 }, env: thrifty });
         const { key, call } = await newKey(h);
         assert.equal((await call('POST', '/sdk/tts', { text: 'Hello.', provider, voice })).status, 200);
         const used = () => residentKib(h.pid) + speechWorkers(h).reduce((sum, { pid }) => sum + residentKib(pid), 0), before = residentKib(h.pid);
@@ -136,7 +139,7 @@ test('of a flood of listeners one has the microphone, and no worker is started f
 });
 
 test('a flood of sessions, giant, endless and silent messages leave the service as it was', async (t) => {
-    const h = await startHearth({ t });
+    const h = await startHearth({ t, env: thrifty });
     const apps = await Promise.all(Array.from({ length: 2 }, () => anApp(h, 'stt.transcribe')));
     const create = async (app) => (await h.asApp(app)('POST', '/sdk/stt/sessions', {})).body?.path;
     const tickets = await Promise.all(Array.from({ length: 60 }, (_, i) => create(apps[i % 2])));
@@ -160,7 +163,7 @@ test('a flood of sessions, giant, endless and silent messages leave the service 
 });
 
 test('a client that sends on and on, and does not read, is heard for ten minutes of sound', async (t) => {
-    const h = await startHearth({ t });
+    const h = await startHearth({ t, env: thrifty });
     const { path } = (await h.asApp(await anApp(h, 'stt.transcribe'))('POST', '/sdk/stt/sessions', { rate: 8000 })).body;
     const socket = await openSocket(h, { path }), before = residentKib(h.pid), piece = frame(2, noise(2.048));   // 65536 bytes: 4.096 s at this rate
     socket.tcp.pause();
