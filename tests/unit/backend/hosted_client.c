@@ -19,7 +19,7 @@
 enum { SETTLE_MS = 60000 };
 
 static const struct hosted_times fast = {
-    .heartbeat_ms = 300, .reply_ms = 1500, .confirm_ms = 1500, .step_ms = 20, .track_ms = 20
+    .heartbeat_ms = 300, .reply_ms = 4000, .confirm_ms = 4000, .step_ms = 20, .track_ms = 20
 };
 
 struct client {
