@@ -274,7 +274,7 @@ static void *keep_requesting(void *arg)
 {
     struct crowd *crowd = arg;
 
-    for (int i = 0; !atomic_load(&crowd->is_over); i++) {
+    for (int i = 0; i == 0 || !atomic_load(&crowd->is_over); i++) {
         const char *scope = scopes[i % N_SCOPES_SHARED];
         int64_t n_dimensions = dimensions_of(crowd->stores, scope);
 

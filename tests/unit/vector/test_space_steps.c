@@ -391,7 +391,7 @@ static void *ask_for_ever(void *arg)
     const float vector[N_DIMENSIONS] = { 1, 2 };
     struct vector_query q = { .vector = vector, .n_dimensions = N_DIMENSIONS, .top_k = 100, .min_score = -2 };
 
-    while (!atomic_load(&c->is_over)) {
+    do {
         AUTO(arena_freep) struct arena *a = arena_new();
         struct vector_hits hits = { 0 };
         struct err e = { 0 };
@@ -399,7 +399,7 @@ static void *ask_for_ever(void *arg)
         assert_int_equal(c->x->v->ops->query(c->x->v, NULL, "ns", &q, a, &hits, &e), 0);
         assert_int_equal(hits.n, 100);
         c->n_answers++;
-    }
+    } while (!atomic_load(&c->is_over));
     return NULL;
 }
 
