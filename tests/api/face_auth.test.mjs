@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { sharedHearth, startHearth } from './harness.mjs';
+import { sharedHearth, startHearth, until } from './harness.mjs';
 import { admin, refused, refusedFields, sqlite, storeFile, unique } from './kit.mjs';
 import { faceKeys, faceUser, token } from './realtime.mjs';
 
@@ -87,9 +87,12 @@ test('an account is guarded against guessing, and its user is not locked out by 
         return n;
     };
     assert.ok(await guess(email) >= 10);
-    const reply = refused(await signIn(call, email), 429, 'RATE_LIMIT', /^Too many attempts: try again in [1-6] seconds\.$/);
-    assert.equal(reply.error_code, 'over_request_rate_limit');
-    assert.ok(Number((await signIn(call, email)).headers['retry-after']) <= 6);
+    const reply = await until(async () => {                 // on a busy machine the next attempt is free soon after the last
+        const next = await signIn(call, email);
+        return next.status !== 200 && next || (await guess(email), null);
+    }, { what: 'the user is held up too' });
+    assert.equal(refused(reply, 429, 'RATE_LIMIT', /^Too many attempts: try again in [1-6] seconds\.$/).error_code, 'over_request_rate_limit');
+    assert.ok(Number(reply.headers['retry-after']) <= 6);
     assert.equal((await refresh(call, session)).status, 200, 'who is signed in stays so');
     const other = address();
     assert.equal((await signUp(call, other)).status, 200);
