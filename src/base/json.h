@@ -1,4 +1,5 @@
-/* Reading JSON (RFC 8259) through simdjson; the only parser of foreign JSON in the program.
+/* Reading JSON (RFC 8259) through simdjson; the only reader of foreign JSON in the program (json_text.h checks text
+ * that passes through).
  *
  * A document is parsed whole into the arena and stays valid as long as the arena. A value is a small handle passed by
  * value; the zero handle means "absent", and every reader accepts it. 64-bit integers stay integers (one from 2^63 to

@@ -26,6 +26,16 @@ static inline bool slice_eq_str(struct slice a, const char *s)
     return slice_eq(a, slice_of(s));
 }
 
+/* Decimal digits at the start of s. */
+static inline size_t slice_digits(struct slice s)
+{
+    size_t n = 0;
+
+    while (n < s.n && s.p[n] >= '0' && s.p[n] <= '9')
+        n++;
+    return n;
+}
+
 /* White space of JSON (RFC 8259 section 2); NUL is none. */
 static inline bool char_is_blank(char c)
 {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { coldHearth, startHearth, until } from '../api/harness.mjs';
 import { insert, listeningApp, newApp, rowBecomes, shellAgent } from '../api/kit.mjs';
+import { faceKeys } from '../api/realtime.mjs';
 import { postgresPrograms, startPostgres } from '../api/postgres_server.mjs';
 import { residentKib } from './kit.mjs';
 import { begun, complete, described, message, parameter, ready, row, SILENCE, startPgDouble } from './pg_double.mjs';
@@ -63,6 +64,11 @@ const lies = [
     ['a text with NUL', answered(record({ locked_by: Buffer.from('a\0b') })), /UTF-8/],
     ['raw_data that leaves its place', answered(record({ raw_data: '{}},"admin":true,"x":{"a":1' })), /no JSON/],
     ['raw_data of two values', answered(record({ raw_data: '{} {}' })), /no JSON/],
+    ['raw_data that is closed, and is no JSON', answered(record({ raw_data: '{,}' })), /no JSON/],
+    ['raw_data without a comma', answered(record({ raw_data: '{"a":[1 2]}' })), /no JSON/],
+    ['raw_data with a word of JavaScript', answered(record({ raw_data: '{"a":undefined}' })), /no JSON/],
+    ['machines whose array is closed by a brace', answered(record({ attempted_by: '["a"}' })), /no JSON/],
+    ['a result of an escape that is none', answered(record({ result: '"\\x"' })), /no JSON/],
     ['a result that does not end', answered(record({ result: '{"a":"' })), /no JSON/],
     ['a row of a gigabyte', flood(Buffer.alloc(1 << 16, 0x78), Buffer.concat([begun, described(names), Buffer.from('D'), Buffer.from([0x3f, 0xff, 0xff, 0xff, 0, 18, 0x3f, 0xff, 0, 0])])), /no whole row|did not answer/],
     ['notices without end', flood(many(() => notice)), /no whole row|did not answer/],
@@ -95,6 +101,25 @@ test('every lie about rows is an error that names it, and the next call is serve
         assert.equal((await h.api('GET', '/healthz')).status, 200);
     }
     assert.ok(residentKib(h.pid) - beforeKib < mostKib, `${residentKib(h.pid) - beforeKib} KiB more`);
+});
+
+// What a user's app reads over the face is one statement that prints each row.
+const printed = (text) => Buffer.concat([begun, described(['rows', 'new', 'guard', 'json']), row([1, 0, 0, text]), complete('SELECT 1'), ready()]);
+const printedLies = [
+    ['what is closed, and is no JSON', '{,}'], ['what leaves its place', '{}],"x":[{}'], ['two rows in one', '{},{}'], ['no row', '7'], ['nothing', ''],
+];
+
+test('every lie about rows of the face is an error that names it', { skip }, async (t) => {
+    const { db, h } = await world(t), { secret } = await faceKeys(h);
+    const rows = () => h.api('GET', '/rest/v1/svc_activities', undefined, { apikey: secret });
+    for (const [what, text] of printedLies) {
+        db.lies.push([/row_to_json/, printed(text)]);
+        const reply = await rows();
+        assert.deepEqual([reply.status, /no JSON object/.test(reply.text)], [502, true], `${what}: ${reply.status} ${reply.text.slice(0, 300)}`);
+        db.lies.length = 0;
+    }
+    db.lies.push([/row_to_json/, printed(' {"a": [1,\n\t"b c"]} ')]);
+    assert.deepEqual((await rows()).body, [{ a: [1, 'b c'] }]);
 });
 
 // ---- claims and ends ----

@@ -95,7 +95,7 @@ void postgres_read_into(struct postgres_call *c, struct postgres_reader *reader,
 /* One row of {columns}, into the reader's arena. */
 int postgres_read_one(struct postgres_reader *reader, const struct pg_row *row, struct backend_row *ret,
                       struct err *e) MUST_CHECK;
-/* JSON as jsonb prints it, without the blanks outside strings; "null" for what is not one value. */
+/* JSON without the blanks between its parts; "null" for what is no JSON. */
 char *postgres_compact_json(struct arena *a, struct slice json);
 
 /* The first column of a statement's rows, each at most max_bytes. */

@@ -1,5 +1,6 @@
 #include "backend/postgres/postgres_json.h"
 #include "backend/postgres/postgres.h"
+#include "base/json_text.h"
 #include "base/limits.h"
 
 #include <string.h>
@@ -36,15 +37,6 @@ static enum kind kind_of(uint32_t type)
 
 /* --- values --- */
 
-static size_t n_digits(struct slice text)
-{
-    size_t n = 0;
-
-    while (n < text.n && text.p[n] >= '0' && text.p[n] <= '9')
-        n++;
-    return n;
-}
-
 static struct slice rest_of(struct slice text, size_t n)
 {
     return (struct slice){ text.p + n, text.n - n };
@@ -53,24 +45,7 @@ static struct slice rest_of(struct slice text, size_t n)
 /* NaN and infinities are none. */
 static bool is_json_number(struct slice text)
 {
-    size_t n;
-
-    text = rest_of(text, text.n && text.p[0] == '-');
-    n = n_digits(text);
-    if (n == 0 || (n > 1 && text.p[0] == '0'))
-        return false;
-    text = rest_of(text, n);
-    if (text.n && text.p[0] == '.') {
-        n = n_digits(rest_of(text, 1));
-        text = rest_of(text, n ? 1 + n : 0);
-    }
-    if (text.n && text.p[0] == 'e') {
-        text = rest_of(text, 1);
-        text = rest_of(text, text.n && (text.p[0] == '+' || text.p[0] == '-'));
-        n = n_digits(text);
-        return n > 0 && n == text.n;
-    }
-    return text.n == 0;
+    return text.n > 0 && json_text_number_bytes(text) == text.n;
 }
 
 /* 2026-11-20 09:30:18.1+00 -> 2026-11-20T09:30:18.1+00:00; "infinity" stays. */
@@ -79,11 +54,11 @@ static const char *iso_time(struct arena *a, struct slice text)
     char *out = arena_slicedup(a, text), *space = strchr(out, ' '), *zone;
     size_t n;
 
-    if (!space || n_digits(slice_of(space + 1)) != 2)
+    if (!space || slice_digits(slice_of(space + 1)) != 2)
         return out;
     *space = 'T';
     zone = strpbrk(space, "+-");
-    n = zone ? n_digits(slice_of(zone + 1)) : 0;
+    n = zone ? slice_digits(slice_of(zone + 1)) : 0;
     if (n != 2 || (zone[3] != '\0' && zone[3] != ' ')) /* " BC" may follow */
         return out;
     return arena_printf(a, "%.*s:00%s", (int)(zone + 3 - out), out, zone + 3);

@@ -1,6 +1,7 @@
 #include "backend/postgres/postgres_query.h"
 #include "backend/refusals.h"
 #include "backend/refusals_sql.h"
+#include "base/json_text.h"
 #include "base/limits.h"
 
 #include <stdlib.h>
@@ -40,6 +41,23 @@ struct reading {
     bool is_select;
 };
 
+/* Whatever the server sent stays in its place in the answer. */
+static int add_row(struct reading *reading, struct slice text, struct err *e)
+{
+    char *to;
+    size_t n;
+
+    buf_add_char(&reading->rows, reading->n++ ? ',' : '[');
+    to = buf_reserve(&reading->rows, text.n);
+    if (!to)
+        return refusals_list_too_large(e);
+    n = json_text_compact(text, to);
+    if (n == 0 || *to != '{')
+        return pg_fault(e, "a row is no JSON object");
+    reading->rows.n += n;
+    return 0;
+}
+
 static int take_row(void *arg, const struct pg_row *row, struct err *e)
 {
     struct reading *reading = arg;
@@ -51,11 +69,7 @@ static int take_row(void *arg, const struct pg_row *row, struct err *e)
     if (r < 0 || pg_row_is_null(row, 3))
         return r;
     r = pg_row_text(row, 3, LIMIT_BACKEND_ROW_BYTES, &text, e);
-    if (r < 0)
-        return r;
-    buf_add_char(&reading->rows, reading->n++ ? ',' : '[');
-    buf_add_slice(&reading->rows, text);
-    return reading->rows.overflowed ? refusals_list_too_large(e) : 0;
+    return r < 0 ? r : add_row(reading, text, e);
 }
 
 static void forget_rows(void *arg)

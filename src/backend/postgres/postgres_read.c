@@ -1,64 +1,32 @@
 #include "backend/backend_columns.h"
 #include "backend/postgres/postgres.h"
+#include "base/json_text.h"
 #include "base/limits.h"
 
 #include <string.h>
 
-/* One value: brackets and quotes are closed, and only blanks come after it. So a server's text stays in its place in
- * an answer, whatever else is wrong with it. A database's jsonb may be nested more deeply than a parser here goes. */
-static bool is_one_value(struct slice json)
+/* NULL: the text is no JSON. A database's jsonb may be nested more deeply than json_parse() goes. */
+static char *compact(struct arena *a, struct slice text)
 {
-    bool is_string = false, is_over = false;
-    size_t depth = 0;
+    char *out = arena_alloc(a, text.n + 1);
+    size_t n = json_text_compact(text, out);
 
-    for (size_t i = 0; i < json.n; i++) {
-        char c = json.p[i];
-
-        if (is_over && c != ' ')
-            return false;
-        if ((unsigned char)c < ' ' || (depth == 0 && !is_string && strchr("}],:", c)))
-            return false;
-        if (is_string && c == '\\')
-            i++;
-        else if (c == '"')
-            is_string = !is_string;
-        else if (!is_string && (c == '{' || c == '['))
-            depth++;
-        else if (!is_string && (c == '}' || c == ']'))
-            depth--;
-        is_over = is_over || (depth == 0 && !is_string && strchr("}]\"", c));
-    }
-    return json.n > 0 && depth == 0 && !is_string;
-}
-
-static char *compact(struct arena *a, struct slice json)
-{
-    char *out = arena_alloc(a, json.n + 1), *to = out;
-    bool is_string = false;
-
-    for (size_t i = 0; i < json.n; i++) {
-        char c = json.p[i];
-
-        if (is_string && c == '\\' && i + 1 < json.n)
-            *to++ = json.p[i++];
-        else if (c == '"')
-            is_string = !is_string;
-        if (is_string || c != ' ')
-            *to++ = json.p[i];
-    }
-    *to = '\0';
-    return out;
+    out[n] = '\0';
+    return n > 0 ? out : NULL;
 }
 
 char *postgres_compact_json(struct arena *a, struct slice json)
 {
-    return is_one_value(json) ? compact(a, json) : arena_strdup(a, "null");
+    char *out = compact(a, json);
+
+    return out ? out : arena_strdup(a, "null");
 }
 
 static int read_text(const struct pg_row *row, int i, const struct backend_column *c, struct postgres_reader *reader,
                      struct backend_row *ret, struct err *e)
 {
     struct slice text = SLICE_LIT("");
+    char *value;
     int r;
 
     if (pg_row_is_null(row, i)) {
@@ -68,11 +36,11 @@ static int read_text(const struct pg_row *row, int i, const struct backend_colum
     r = pg_row_text(row, i, LIMIT_BACKEND_ROW_BYTES, &text, e);
     if (r < 0)
         return r;
-    if (c->kind == COLUMN_JSON && !is_one_value(text))
+    value = c->kind == COLUMN_JSON ? compact(reader->arena, text) : arena_slicedup(reader->arena, text);
+    if (!value)
         return pg_fault(e, "column %d is no JSON", i);
     reader->n_bytes += text.n;
-    backend_row_set_text(ret, c,
-                         c->kind == COLUMN_JSON ? compact(reader->arena, text) : arena_slicedup(reader->arena, text));
+    backend_row_set_text(ret, c, value);
     return 0;
 }
 

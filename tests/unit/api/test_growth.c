@@ -14,6 +14,7 @@
 #include "../apps/app_config.h"
 #include "backend/filter.h"
 #include "base/json_names.h"
+#include "base/json_text.h"
 #include "base/limits.h"
 #include "embed/embed.h"
 #include "http/http.h"
@@ -37,6 +38,11 @@ static void read_json(struct arena *a, struct slice text, const struct growing *
     struct err e = { 0 };
 
     (void)!json_parse(a, text, &v, &e);
+}
+
+static void pass_json(struct arena *a, struct slice text, const struct growing *g)
+{
+    (void)json_text_compact(text, arena_alloc(a, text.n));
 }
 
 static void read_form(struct arena *a, struct slice text, const struct growing *g)
@@ -447,6 +453,8 @@ static void bytes_and_definitions_grow_with_their_length(void **state)
         { "empty lines", 100000, "", "\n", "", "", read_lines },
         { "numbers", 20000, "[", "%", NULL, "]", read_json },
         { "brackets that are not closed", 4000, "", "[", "", "", read_json },
+        { "brackets that are not closed, as text", 40000, "", "[", "", "", pass_json },
+        { "a text that breaks off, as text", 40000, "[\"", "x", "", "", pass_json },
         { "a text that breaks off", 20000, "[\"", "x", "", "", read_json },
         { "an element that is wrong behind many", 20000, "[", "%", NULL, ",tru]", read_json },
         { "tables of an app", 4000, "{\"name\":\"a\",\"config\":{\"backend\":{\"tables\":[", "\"t%\"", NULL, "]}}}",

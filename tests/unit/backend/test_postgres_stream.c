@@ -150,7 +150,7 @@ static const char every_type[] =
 static const char every_value[] =
     "INSERT INTO \"the shop\".\"all.types\" VALUES (9007199254740993, 'a', true, -1, 7, 1.5, 1e-7, 1234567890.10,"
     " '0044-03-15 BC', '10:11:12.5', '10:11:12+02', '2026-11-20 09:30:18.1', '2026-11-20 09:30:18.123456+02',"
-    " E'q\"\\\\\n\\u0001', 'v', 'c', gen_random_uuid(), ' {\"a\": [1, null]}', '{\"b\": 1.50, \"a\": \"x  y\"}', '\\x00ff',"
+    " E'q\"\\\\\n\\u0001', 'v', 'c', gen_random_uuid(), ' {\"a\": [1,\n\tnull]}', '{\"b\": 1.50, \"a\": \"x  y\"}', '\\x00ff',"
     " '1 day 2 hours', 'it''s ok', '10.0.0.1/8', B'101', '[1,5)', ARRAY['a,b', 'c\"d', NULL, 'NULL', '', '{}'],"
     " '{{1,2},{3,NULL}}', '{t,f}', '{1.10,NULL}', '[2:3]={7,8}', ARRAY['infinity'::timestamptz, '2026-01-01'],"
     " ARRAY['{\"x\": [1]}'::jsonb], '{sad,\"it''s ok\"}', '{(1,1),(0,0);(2,2),(0,0)}', 'new', gen_random_uuid(),"
