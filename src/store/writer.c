@@ -8,8 +8,13 @@
 #include <assert.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
-enum { WRITER_BUSY_TIMEOUT_MS = 10000, WRITER_CHECKPOINT_PAGES = 1000 };
+enum {
+    WRITER_BUSY_TIMEOUT_MS = 10000,
+    WRITER_CHECKPOINT_PAGES = 1000,
+    WRITER_FOLDS_BESIDE = 2, /* the second one folds what came during the first, so that little is left */
+};
 
 struct jobs {
     struct writer_job *first, *last;
@@ -26,13 +31,15 @@ struct writer {
     pthread_cond_t has_work;
     struct jobs waiting;
     bool is_stopping;
-    bool is_running;  /* a group is being run, by the thread or by the caller of one of its changes */
-    bool is_shared;   /* the last group had changes of several callers: the next one will have them too */
-    bool must_fold;   /* the log is long: the thread folds it before the next group */
-    bool is_log_long; /* after the commit of the present group; used by whoever has set is_running */
+    bool is_running;        /* a group is being run, by the thread or by the caller of one of its changes */
+    bool is_shared;         /* the last group had changes of several callers: the next one will have them too */
+    bool must_fold;         /* the log is long: the thread folds it before the next group */
+    atomic_bool is_folding; /* the thread folds beside groups, which callers run; set under the lock */
+    bool is_log_long;       /* after the commit of the present group; used by whoever has set is_running */
     pthread_t runner;
     struct metric *n_commits, *group_size, *commit_seconds;
     int checkpoint_pages;
+    bool folds_beside;
     struct instance *instance; /* borrowed; may be NULL */
     enum instance_file file;
     char *path;              /* owned */
@@ -91,20 +98,32 @@ static bool wait_for_work(struct writer *w)
 }
 
 /* False: the change has been taken by a group, or will be by the next one. While several callers write, and when the
- * log must be folded first, the thread is woken instead: the changes that come until it runs share one commit. */
+ * log must be folded first, the thread is woken instead: the changes that come until it runs share one commit. A thread
+ * that folds beside groups runs none. */
 static bool may_run_itself(struct writer *w, const struct writer_job *job)
 {
     bool is_free, may;
 
     pthread_mutex_lock(&w->lock);
     is_free = !w->is_running && !job->is_taken;
-    may = is_free && !w->is_shared && !w->must_fold;
+    may = is_free && (atomic_load(&w->is_folding) || (!w->is_shared && !w->must_fold));
     if (may)
         begin_group(w);
     pthread_mutex_unlock(&w->lock);
     if (is_free && !may)
         pthread_cond_signal(&w->has_work);
     return may;
+}
+
+/* Under the lock. Has the first caller that waits run the next group, because the thread has other work. */
+static void hand_over(struct writer *w)
+{
+    struct writer_job *job = w->waiting.first;
+
+    if (!atomic_load(&w->is_folding) || !job || job->is_called)
+        return;
+    job->is_called = true;
+    sem_post(&job->is_done);
 }
 
 /* Changes that came too late for the group are the thread's. */
@@ -117,6 +136,7 @@ static void end_group(struct writer *w, size_t n_changes)
     w->is_shared = n_changes > 1;
     w->must_fold = w->is_log_long;
     must_wake = w->waiting.first || w->must_fold || w->is_stopping;
+    hand_over(w);
     pthread_mutex_unlock(&w->lock);
     if (must_wake)
         pthread_cond_signal(&w->has_work);
@@ -178,9 +198,11 @@ static int after_commit(void *arg, sqlite3 *handle, const char *name, int n_log_
     return SQLITE_OK;
 }
 
+/* While the thread folds beside groups, the last raise may be written into the file at any moment, so every change
+ * raises the generation. */
 static bool must_raise(const struct writer *w)
 {
-    return w->instance && !fold_mark_holds(&w->raised, w->path);
+    return w->instance && (atomic_load(&w->is_folding) || !fold_mark_holds(&w->raised, w->path));
 }
 
 /* A failed note is not an error: the data is stored, and only the check at the next start is weaker. The next change
@@ -209,9 +231,43 @@ static void raise_alone(struct writer *w)
         assert(sqlite3_get_autocommit(sql_handle(w->db)));
 }
 
-/* The thread, between begin_group() and end_group(). What readers keep in the log is folded after a later commit. */
+/* On a connection of its own. */
+static int fold_on_own(struct writer *w, struct err *e)
+{
+    struct sql_db *own = NULL;
+    int r = sql_open(w->path, &(struct sql_options){ .busy_timeout_ms = 1 }, &own, e);
+
+    if (r == 0 &&
+        sqlite3_wal_checkpoint_v2(sql_handle(own), "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK)
+        r = sql_fail(own, e, "the write-ahead log cannot be folded");
+    sql_close(own);
+    return r;
+}
+
+/* Lets groups run meanwhile; a caller that comes afterwards waits for the thread. */
+static void fold_beside(struct writer *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->is_running = false;
+    atomic_store(&w->is_folding, true);
+    hand_over(w);
+    pthread_mutex_unlock(&w->lock);
+    for (int i = 0; i < WRITER_FOLDS_BESIDE; i++)
+        fold_on_own(w, NULL); /* what fails is left for fold() */
+    pthread_mutex_lock(&w->lock);
+    atomic_store(&w->is_folding, false);
+    while (w->is_running)
+        pthread_cond_wait(&w->has_work, &w->lock);
+    begin_group(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* The thread, between begin_group() and end_group(). The log begins anew only after a fold of all of it while no change
+ * comes, which is short after a fold beside changes. What readers keep in the log is folded after a later commit. */
 static void fold(struct writer *w)
 {
+    if (w->folds_beside)
+        fold_beside(w);
     sqlite3_wal_checkpoint_v2(sql_handle(w->db), "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (must_raise(w))
         raise_alone(w);
@@ -314,6 +370,8 @@ static void *writer_main(void *arg)
 {
     struct writer *w = arg;
 
+    if (w->folds_beside)
+        thread_give_way(PRIO_MIN);
     while (wait_for_work(w)) {
         if (w->is_log_long)
             fold(w);
@@ -376,6 +434,7 @@ int writer_start(const struct writer_config *c, struct writer **ret, struct err 
     w->instance = c->instance;
     w->file = c->file;
     w->path = xstrdup(c->path);
+    w->folds_beside = c->folds_beside;
     w->checkpoint_pages = c->checkpoint_pages > 0 ? c->checkpoint_pages : WRITER_CHECKPOINT_PAGES;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->has_work, NULL);
@@ -408,6 +467,11 @@ struct writer *writer_stop(struct writer *w)
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
     return writer_close(w);
+}
+
+int writer_fold(struct writer *w, struct err *e)
+{
+    return fold_on_own(w, e);
 }
 
 size_t writer_n_waiting(struct writer *w)
@@ -456,10 +520,18 @@ void writer_hasten(struct writer_job *job)
     pthread_cond_signal(&job->writer->has_work);
 }
 
-static void wait_until_done(struct writer_job *job)
+/* Until the change is done, or is to be run by its caller. */
+static bool is_called_while_it_waits(struct writer *w, struct writer_job *job)
 {
+    bool is_called;
+
     while (sem_wait(&job->is_done) < 0 && errno == EINTR)
         ;
+    pthread_mutex_lock(&w->lock);
+    is_called = job->is_called;
+    job->is_called = false;
+    pthread_mutex_unlock(&w->lock);
+    return is_called;
 }
 
 int writer_end(struct writer_job *job)
@@ -467,9 +539,10 @@ int writer_end(struct writer_job *job)
     int64_t began_us = clock_mono_us(), excused_us = stall_excused();
     struct writer *w = job->writer;
 
-    if (may_run_itself(w, job))
-        end_group(w, commit_group(w));
-    wait_until_done(job);
+    do {
+        if (may_run_itself(w, job))
+            end_group(w, commit_group(w));
+    } while (is_called_while_it_waits(w, job));
     sem_destroy(&job->is_done);
     writer_unref(w);
     stall_excuse(clock_mono_us() - began_us - (stall_excused() - excused_us));

@@ -32,6 +32,7 @@ struct writer_config {
     void *arg;
     int busy_timeout_ms;       /* how long to wait for another process's transaction; 0: 10000 */
     int checkpoint_pages;      /* size of the write-ahead log at which it is folded into the file; 0: 1000 */
+    bool folds_beside;         /* most of a long log is folded beside changes, by a thread that gives way */
     struct instance *instance; /* borrowed; NULL: the file belongs to no instance */
     enum instance_file file;
     bool is_schema_trusted; /* see struct sql_options */
@@ -46,7 +47,8 @@ struct writer_job {
     /* the writer's own: */
     struct writer *writer;
     struct writer_job *next;
-    bool is_taken; /* by a group */
+    bool is_taken;  /* by a group */
+    bool is_called; /* to run the next group */
     int r;
     sem_t is_done;
 };
@@ -61,4 +63,6 @@ int writer_begin(struct writer *w, struct writer_job *job, struct err *e) MUST_C
 /* Has the writer's thread begin with what is queued. */
 void writer_hasten(struct writer_job *job);
 int writer_end(struct writer_job *job) MUST_CHECK;
+/* Folds the log into the file, as far as readers allow, on a connection of its own: changes do not wait. */
+int writer_fold(struct writer *w, struct err *e) MUST_CHECK;
 size_t writer_n_waiting(struct writer *w); /* changes not yet begun */

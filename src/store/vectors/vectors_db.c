@@ -12,7 +12,7 @@
 
 /* Fewer and larger checkpoints than SQLite's default; afterwards the log file is truncated to 64 MiB. */
 #define WRITER_PRAGMAS "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8000"
-enum { CHECKPOINT_PAGES = 4000 };
+enum { CHECKPOINT_PAGES = 6000 /* with what comes during the fold, less than the limit above */ };
 
 /* Pages are read from the mapped file instead of copied: reading the few rows of an answer takes microseconds. SQLite
  * maps no more than its compiled maximum. The pragma, because the pager does not use what a file control maps. */
@@ -76,12 +76,12 @@ int vectors_db_open(const char *path, struct instance *instance, struct vectors_
     const struct writer_config config = { .path = path,
                                           .label = "vectors",
                                           .checkpoint_pages = CHECKPOINT_PAGES,
+                                          .folds_beside = true,
                                           .instance = instance,
                                           .file = INSTANCE_VECTORS };
     struct vectors_db *db = xcalloc(1, sizeof(*db));
     int r;
 
-    db->path = xstrdup(path);
     r = make_file(path, e);
     if (r == 0)
         r = migrate_run(path, migrations, ARRAY_SIZE(migrations), e);
@@ -107,7 +107,6 @@ struct vectors_db *vectors_db_close(struct vectors_db *db)
         return NULL;
     readers_free(db->readers);
     writer_stop(db->writer);
-    free(db->path);
     free(db);
     return NULL;
 }
@@ -257,15 +256,7 @@ int vectors_db_sides(struct vectors_db *db, int64_t **ret, size_t *ret_n, struct
 
 /* --- the write-ahead log --- */
 
-/* On a connection of its own: the writer's would keep changes waiting. */
 int vectors_db_fold(struct vectors_db *db, struct err *e)
 {
-    struct sql_db *own = NULL;
-    int r = sql_open(db->path, &(struct sql_options){ .busy_timeout_ms = 1 }, &own, e);
-
-    if (r == 0 &&
-        sqlite3_wal_checkpoint_v2(sql_handle(own), "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK)
-        r = sql_fail(own, e, "the write-ahead log cannot be folded");
-    sql_close(own);
-    return r;
+    return writer_fold(db->writer, e);
 }

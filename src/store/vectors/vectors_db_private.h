@@ -17,7 +17,6 @@ enum {
 struct vectors_db {
     struct writer *writer;   /* owned */
     struct readers *readers; /* owned */
-    char *path;              /* owned */
 };
 
 /* Removes a deleted row, at or below text_row, from the full-text index. */

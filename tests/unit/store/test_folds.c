@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include <fcntl.h>
 
+#include "held_folds.h" /* needs cmocka.h */
+
 struct story {
     struct folder folder;
     struct instance *instance;
@@ -61,14 +63,15 @@ static bool is_marked(void *path)
 }
 
 /* At its end the file is some time old and the generation was raised since the last checkpoint. */
-static void begin(struct story *s, int checkpoint_pages)
+static void begin_with(struct story *s, struct writer_config config)
 {
-    struct writer_config config = { .label = "folds", .file = INSTANCE_BACKEND, .checkpoint_pages = checkpoint_pages };
     struct err e = { 0 };
 
     *s = (struct story){ .folder = folder_make() };
     must(instance_open(s->folder.path, false, &s->instance, &e), &e);
     must(instance_admit(s->instance, INSTANCE_BACKEND, s->folder.file, &e), &e);
+    config.label = "folds";
+    config.file = INSTANCE_BACKEND;
     config.path = s->folder.file;
     config.instance = s->instance;
     must(writer_start(&config, &s->writer, &e), &e);
@@ -80,6 +83,11 @@ static void begin(struct story *s, int checkpoint_pages)
     assert_true(wait_until(is_marked, s->folder.file));
     change(s);
     change(s);
+}
+
+static void begin(struct story *s, int checkpoint_pages)
+{
+    begin_with(s, (struct writer_config){ .checkpoint_pages = checkpoint_pages });
 }
 
 static void copy_file(const char *from, const char *to)
@@ -198,6 +206,38 @@ static void a_file_into_which_all_was_folded_has_lost_nothing(void **state)
     end(&s);
 }
 
+static int64_t generation_of(const struct story *s)
+{
+    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
+    struct err e = { 0 };
+
+    must(sql_query(s->other, &rows, &e, "SELECT generation FROM _instance", NULL), &e);
+    must(sql_step(rows, &e), &e);
+    return sql_int(rows, 0);
+}
+
+/* The fold may write the last raise into the file after the change. */
+static void every_change_beside_a_fold_raises_the_generation(void **state)
+{
+    struct story s;
+    int64_t before;
+
+    begin_with(&s, (struct writer_config){ .checkpoint_pages = 12, .folds_beside = true });
+    held_folds_begin();
+    for (int i = 0; i < 12; i++)
+        change(&s);
+    held_folds_await();
+    before = generation_of(&s);
+    change(&s);
+    assert_int_equal(generation_of(&s), before + 1);
+    change(&s);
+    assert_int_equal(generation_of(&s), before + 2);
+    held_folds_end();
+    s.other = sql_close(s.other);
+    writer_stop(s.writer);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +245,7 @@ int main(void)
         cmocka_unit_test(changes_after_a_checkpoint_while_a_program_reads),
         cmocka_unit_test(a_change_during_which_another_program_folds),
         cmocka_unit_test(any_number_of_changes_until_the_writer_s_own_checkpoint),
+        cmocka_unit_test(every_change_beside_a_fold_raises_the_generation),
         cmocka_unit_test(a_file_into_which_all_was_folded_has_lost_nothing),
     };
 

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <sys/stat.h>
 
 enum { N_THREADS = 8, N_EACH = 50 };
 
@@ -479,88 +478,9 @@ static void a_full_disk_is_reported_and_work_goes_on_when_there_is_room(void **s
     writer_stop(w);
 }
 
-enum { N_LOG_BYTES = 400000 };
-
-static int64_t bytes_of(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 ? (int64_t)st.st_size : -1;
-}
-
-struct fold_watch {
-    const char *path;
-    int64_t n_bytes; /* of the file when the commit was reported */
-};
-
-static void note_bytes(void *arg)
-{
-    struct fold_watch *watch = arg;
-
-    watch->n_bytes = bytes_of(watch->path);
-}
-
-static int insert_long(struct sql_db *db, void *arg, struct err *e)
-{
-    return sql_exec(db, e, "INSERT INTO long VALUES (zeroblob(?))", "i", (int64_t)N_LOG_BYTES);
-}
-
-static int make_long_table(struct sql_db *db, void *arg, struct err *e)
-{
-    return sql_script(db, "CREATE TABLE long (x BLOB)", e);
-}
-
-static bool is_folded(void *path)
-{
-    return bytes_of(path) > N_LOG_BYTES;
-}
-
-/* While the log is folded, readers see the change: its caller must know by then that it is stored. */
-static void a_change_is_reported_before_a_long_log_is_folded(void **state)
-{
-    AUTO(folder_remove) struct folder f = folder_make();
-    struct fold_watch watch = { .path = f.file };
-    struct writer_config config = {
-        .path = f.file, .label = "folded", .on_commit = note_bytes, .arg = &watch, .checkpoint_pages = 8
-    };
-    struct writer *w = NULL;
-    struct err e = { 0 };
-
-    must(writer_start(&config, &w, &e), &e);
-    must(writer_run(w, make_long_table, NULL, &e), &e);
-    must(writer_run(w, insert_long, NULL, &e), &e);
-    assert_in_range(watch.n_bytes, 0, N_LOG_BYTES);
-    assert_true(wait_until(is_folded, f.file)); /* without another change */
-    writer_stop(w);
-}
-
-/* Each commit tries, and what the reader keeps in the log is folded after it has ended. */
-static void a_reader_that_keeps_the_log_long_holds_no_change_up(void **state)
-{
-    AUTO(folder_remove) struct folder f = folder_make();
-    struct writer_config config = { .path = f.file, .label = "pinned", .checkpoint_pages = 8 };
-    struct sql_db *reader = NULL;
-    struct writer *w = NULL;
-    struct err e = { 0 };
-
-    must(writer_start(&config, &w, &e), &e);
-    must(writer_run(w, make_long_table, NULL, &e), &e);
-    must(sql_open(f.file, NULL, &reader, &e), &e);
-    must(sql_script(reader, "BEGIN; SELECT count(*) FROM long", &e), &e);
-    for (int i = 0; i < 3; i++)
-        must(writer_run(w, insert_long, NULL, &e), &e);
-    assert_false(is_folded(f.file));
-    sql_close(reader);
-    must(writer_run(w, insert_long, NULL, &e), &e);
-    assert_true(wait_until(is_folded, f.file));
-    writer_stop(w);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_change_is_reported_before_a_long_log_is_folded),
-        cmocka_unit_test(a_reader_that_keeps_the_log_long_holds_no_change_up),
         cmocka_unit_test(a_change_is_on_disk_when_the_call_returns),
         cmocka_unit_test(one_that_fails_in_a_group_is_undone_alone),
         cmocka_unit_test(when_the_transaction_is_lost_every_caller_of_the_group_is_reported),

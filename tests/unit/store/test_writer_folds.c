@@ -1,0 +1,214 @@
+/* The writer folds a long write-ahead log into the file: who waits for that, and how long the log gets. */
+#include "store/writer.h"
+#include "folder.h"
+#include "../wait.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "held_folds.h" /* needs cmocka.h */
+
+static void must(int r, const struct err *e)
+{
+    if (r < 0)
+        fail_msg("%d %s", r, e->text);
+}
+
+enum { N_LOG_BYTES = 400000, N_THREADS = 8, N_LONG = 12 };
+
+static int64_t bytes_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? (int64_t)st.st_size : -1;
+}
+
+struct fold_watch {
+    const char *path;
+    int64_t n_bytes; /* of the file when the commit was reported */
+};
+
+static void note_bytes(void *arg)
+{
+    struct fold_watch *watch = arg;
+
+    watch->n_bytes = bytes_of(watch->path);
+}
+
+static int insert_long(struct sql_db *db, void *arg, struct err *e)
+{
+    return sql_exec(db, e, "INSERT INTO long VALUES (zeroblob(?))", "i", (int64_t)N_LOG_BYTES);
+}
+
+static int make_long_table(struct sql_db *db, void *arg, struct err *e)
+{
+    return sql_script(db, "CREATE TABLE long (x BLOB)", e);
+}
+
+static bool is_folded(void *path)
+{
+    return bytes_of(path) > N_LOG_BYTES;
+}
+
+/* While the log is folded, readers see the change: its caller must know by then that it is stored. */
+static void a_change_is_reported_before_a_long_log_is_folded(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct fold_watch watch = { .path = f.file };
+    struct writer_config config = {
+        .path = f.file, .label = "folded", .on_commit = note_bytes, .arg = &watch, .checkpoint_pages = 8
+    };
+    struct writer *w = NULL;
+    struct err e = { 0 };
+
+    must(writer_start(&config, &w, &e), &e);
+    must(writer_run(w, make_long_table, NULL, &e), &e);
+    must(writer_run(w, insert_long, NULL, &e), &e);
+    assert_in_range(watch.n_bytes, 0, N_LOG_BYTES);
+    assert_true(wait_until(is_folded, f.file)); /* without another change */
+    writer_stop(w);
+}
+
+/* Each commit tries, and what the reader keeps in the log is folded after it has ended. */
+static void a_reader_that_keeps_the_log_long_holds_no_change_up(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer_config config = { .path = f.file, .label = "pinned", .checkpoint_pages = 8 };
+    struct sql_db *reader = NULL;
+    struct writer *w = NULL;
+    struct err e = { 0 };
+
+    must(writer_start(&config, &w, &e), &e);
+    must(writer_run(w, make_long_table, NULL, &e), &e);
+    must(sql_open(f.file, NULL, &reader, &e), &e);
+    must(sql_script(reader, "BEGIN; SELECT count(*) FROM long", &e), &e);
+    for (int i = 0; i < 3; i++)
+        must(writer_run(w, insert_long, NULL, &e), &e);
+    assert_false(is_folded(f.file));
+    sql_close(reader);
+    must(writer_run(w, insert_long, NULL, &e), &e);
+    assert_true(wait_until(is_folded, f.file));
+    writer_stop(w);
+}
+
+static void changes_are_stored_while_a_long_log_is_folded_beside_them(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer_config config = { .path = f.file, .label = "beside", .checkpoint_pages = 8, .folds_beside = true };
+    struct writer *w = NULL;
+    struct err e = { 0 };
+
+    must(writer_start(&config, &w, &e), &e);
+    must(writer_run(w, make_long_table, NULL, &e), &e);
+    held_folds_begin();
+    must(writer_run(w, insert_long, NULL, &e), &e);
+    held_folds_await();
+    must(writer_run(w, insert_long, NULL, &e), &e);
+    assert_in_range(bytes_of(f.file), 0, N_LOG_BYTES);
+    held_folds_end();
+    assert_true(wait_until(is_folded, f.file));
+    writer_stop(w);
+}
+
+struct late {
+    struct writer *writer;
+    pthread_t thread;
+    bool has_begun;
+};
+
+static void *insert_late(void *writer)
+{
+    struct err e = { 0 };
+
+    must(writer_run(writer, insert_long, NULL, &e), &e);
+    return NULL;
+}
+
+static bool is_one_waiting(void *writer)
+{
+    return writer_n_waiting(writer) == 1;
+}
+
+/* After the commit of the group that makes the log long, before its end. */
+static void begin_late(void *arg)
+{
+    struct late *late = arg;
+
+    if (!late->writer || late->has_begun)
+        return;
+    late->has_begun = true;
+    assert_int_equal(pthread_create(&late->thread, NULL, insert_late, late->writer), 0);
+    assert_true(wait_until(is_one_waiting, late->writer));
+}
+
+static void a_change_that_waits_when_a_fold_begins_is_stored_beside_it(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct late late = { 0 };
+    struct writer_config config = { .path = f.file,
+                                    .label = "late",
+                                    .on_commit = begin_late,
+                                    .arg = &late,
+                                    .checkpoint_pages = 8,
+                                    .folds_beside = true };
+    struct writer *w = NULL;
+    struct err e = { 0 };
+
+    must(writer_start(&config, &w, &e), &e);
+    must(writer_run(w, make_long_table, NULL, &e), &e);
+    held_folds_begin();
+    late.writer = w;
+    must(writer_run(w, insert_long, NULL, &e), &e);
+    pthread_join(late.thread, NULL);
+    assert_in_range(bytes_of(f.file), 0, N_LOG_BYTES);
+    held_folds_end();
+    assert_true(wait_until(is_folded, f.file));
+    writer_stop(w);
+}
+
+static void *insert_many_long(void *writer)
+{
+    struct err e = { 0 };
+
+    for (int i = 0; i < N_LONG; i++)
+        must(writer_run(writer, insert_long, NULL, &e), &e);
+    return NULL;
+}
+
+/* The log begins anew again and again, so it stays shorter than all changes together. */
+static void a_log_that_is_folded_beside_many_changes_does_not_grow_with_them(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer_config config = { .path = f.file, .label = "short", .checkpoint_pages = 8, .folds_beside = true };
+    struct writer *w = NULL;
+    pthread_t threads[N_THREADS];
+    char log[PATH_MAX];
+    struct err e = { 0 };
+
+    must(writer_start(&config, &w, &e), &e);
+    must(writer_run(w, make_long_table, NULL, &e), &e);
+    for (int i = 0; i < N_THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, insert_many_long, w), 0);
+    for (int i = 0; i < N_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    snprintf(log, sizeof(log), "%s-wal", f.file);
+    assert_in_range(bytes_of(log), 0, N_THREADS * N_LONG * N_LOG_BYTES / 2);
+    writer_stop(w);
+    assert_in_range(bytes_of(f.file), N_THREADS * N_LONG * N_LOG_BYTES, 2 * N_THREADS * N_LONG * N_LOG_BYTES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_are_stored_while_a_long_log_is_folded_beside_them),
+        cmocka_unit_test(a_log_that_is_folded_beside_many_changes_does_not_grow_with_them),
+        cmocka_unit_test(a_change_that_waits_when_a_fold_begins_is_stored_beside_it),
+        cmocka_unit_test(a_change_is_reported_before_a_long_log_is_folded),
+        cmocka_unit_test(a_reader_that_keeps_the_log_long_holds_no_change_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
