@@ -218,6 +218,8 @@ static void open_metrics(struct engine *engine)
                                              "Side files that were missing, damaged or of another state.", "");
     engine->n_sketch_passed =
         metric_counter("hearth_vector_sketch_rows_total", "Rows whose sketches queries read.", "");
+    engine->n_sketch_left_out = metric_counter("hearth_vector_sketch_left_out_rows_total",
+                                               "Rows that queries left out by the coarse parts of sketches.", "");
     engine->n_sketch_scored = metric_counter("hearth_vector_sketch_scored_rows_total",
                                              "Rows with sketches that queries scored by their codes.", "");
     engine->n_float_rows =

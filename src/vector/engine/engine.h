@@ -29,8 +29,8 @@ struct engine {
     struct keeper *keeper;                 /* owned; its thread does background work */
     struct helpers *helpers;               /* owned; of queries */
     struct pace pace;                      /* of the keeper beside queries */
-    struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals, *n_sketch_passed, *n_sketch_scored,
-        *n_float_rows, *n_helped, *n_sides_refused; /* exported from the start, with zero */
+    struct metric *load_seconds, *n_evictions, *renew_seconds, *n_renewals, *n_sketch_passed, *n_sketch_left_out,
+        *n_sketch_scored, *n_float_rows, *n_helped, *n_sides_refused; /* exported from the start, with zero */
 };
 
 static inline struct engine *engine_of(struct vectors *v)

@@ -101,6 +101,7 @@ static void scan(struct search *s, struct best *best, size_t n_wanted)
     s->cut = request.cut;
     metric_add(s->engine->n_sketch_scored, (double)request.n_scored);
     metric_add(s->engine->n_sketch_passed, (double)request.n_passed);
+    metric_add(s->engine->n_sketch_left_out, (double)request.n_left_out);
     metric_add(s->engine->n_helped, (double)request.n_helpers);
 }
 

@@ -33,6 +33,7 @@ struct scan_request {
     _Atomic float *common_cut; /* borrowed; of all threads that pass for the request; NULL: one thread */
     float cut;                 /* result: rows left out score at most this */
     size_t n_passed;           /* result: rows whose sketches were read */
+    size_t n_left_out;         /* result: of these, rows of blocks that the coarse parts left out */
     size_t n_scored;           /* result: rows of units with sketches that were scored by their codes */
     size_t n_helpers;          /* result: helpers that took part */
 };

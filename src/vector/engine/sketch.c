@@ -8,11 +8,12 @@ enum {
     REGION_UNITS = 16, /* whose memory is allocated together, in large pages but for the first region of a slab */
     REGIONS = LIMIT_VECTOR_ROWS / SKETCH_UNIT_ROWS / REGION_UNITS,
     UNIT_BLOCKS = SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS,
-    LANES = 8, /* parallel sums, which a compiler may keep in registers */
+    COARSE_EIGHTHS = 3, /* of the signs */
+    LANES = 8,          /* parallel sums, which a compiler may keep in registers */
 };
 
 struct sketch_region {
-    uint8_t *memory; /* owned: blocks of all units, then their centres */
+    uint8_t *memory; /* owned: the coarse parts of all units, the fine ones, then their centres */
     struct sketch_unit units[REGION_UNITS];
 };
 
@@ -28,9 +29,16 @@ static size_t n_signs_for(size_t n_dimensions, size_t width)
     return (wanted + ROTATION_MULTIPLE - 1) / ROTATION_MULTIPLE * ROTATION_MULTIPLE;
 }
 
+static size_t n_coarse_for(size_t n_signs)
+{
+    return (n_signs * COARSE_EIGHTHS / 8 + ROTATION_MULTIPLE - 1) / ROTATION_MULTIPLE * ROTATION_MULTIPLE;
+}
+
 static size_t block_bytes_for(size_t n_signs)
 {
-    return sketch_code_bytes(n_signs) + 2 * SKETCH_BLOCK_ROWS * sizeof(float);
+    size_t n_coarse = n_coarse_for(n_signs);
+
+    return sketch_part_bytes(n_coarse) + sketch_part_bytes(n_signs - n_coarse);
 }
 
 /* The deviation of an error, as a share of factor * |v - c|: with all signs sqrt(1 - 2 / pi). */
@@ -46,8 +54,11 @@ struct sketch_set *sketch_set_new(size_t n_dimensions, atomic_size_t *account)
     rotation_init(&set->rotation, n_dimensions);
     set->n_dimensions = n_dimensions;
     set->n_signs = n_signs_for(n_dimensions, set->rotation.width);
-    set->block_bytes = block_bytes_for(set->n_signs);
+    set->n_coarse = n_coarse_for(set->n_signs);
+    set->coarse_bytes = sketch_part_bytes(set->n_coarse);
+    set->fine_bytes = sketch_part_bytes(set->n_signs - set->n_coarse);
     set->spread = spread_of((double)set->n_signs / (double)set->rotation.width);
+    set->coarse_spread = spread_of((double)set->n_coarse / (double)set->rotation.width);
     set->regions = xcalloc(REGIONS, sizeof(struct sketch_region *));
     set->account = account;
     return set;
@@ -55,7 +66,7 @@ struct sketch_set *sketch_set_new(size_t n_dimensions, atomic_size_t *account)
 
 static size_t unit_bytes(const struct sketch_set *set)
 {
-    return UNIT_BLOCKS * set->block_bytes + set->rotation.width * sizeof(float);
+    return UNIT_BLOCKS * (set->coarse_bytes + set->fine_bytes) + set->rotation.width * sizeof(float);
 }
 
 static size_t region_bytes(const struct sketch_set *set)
@@ -120,7 +131,7 @@ struct making {
     const struct sketch_set *set;
     const struct slab *slab;
     size_t first; /* slot */
-    uint8_t *blocks;
+    uint8_t *coarse, *fine;
     float *centre, *row; /* row: scratch, the rotated row and then its difference to the centre */
     struct sketch_unit *unit;
 };
@@ -152,37 +163,69 @@ static void make_centre(struct making *m)
     m->unit->centre_square = sketch_dot(m->centre, m->centre, width);
 }
 
-/* Sums over a row's difference r to the centre c, with its signs s. */
+/* Sums over the squares of a row's difference r to the centre c, and over its product with c. */
 struct row_sums {
-    float r_square, s_r, r_c, s_c;
+    float r_square, r_c;
 };
 
-static struct row_sums sum_row(const float *r, const float *centre, size_t n_signs, size_t width)
+static struct row_sums sum_row(const float *r, const float *centre, size_t width)
 {
-    float squares[LANES] = { 0 }, lengths[LANES] = { 0 }, with_centre[LANES] = { 0 }, signs[LANES] = { 0 };
+    float squares[LANES] = { 0 }, with_centre[LANES] = { 0 };
 
     for (size_t i = 0; i < width; i += LANES)
         for (size_t j = 0; j < LANES; j++) {
             squares[j] += r[i + j] * r[i + j];
             with_centre[j] += r[i + j] * centre[i + j];
         }
-    for (size_t i = 0; i < n_signs; i += LANES)
+    return (struct row_sums){ add_lanes(squares), add_lanes(with_centre) };
+}
+
+/* Sums over the products of r and c with the signs of r. */
+struct sign_sums {
+    float s_r, s_c;
+};
+
+static struct sign_sums sum_signs(const float *r, const float *centre, size_t from, size_t to)
+{
+    float lengths[LANES] = { 0 }, signs[LANES] = { 0 };
+
+    for (size_t i = from; i < to; i += LANES)
         for (size_t j = 0; j < LANES; j++) {
             lengths[j] += fabsf(r[i + j]);
             signs[j] += r[i + j] > 0 ? centre[i + j] : -centre[i + j];
         }
-    return (struct row_sums){ add_lanes(squares), add_lanes(lengths), add_lanes(with_centre), add_lanes(signs) };
+    return (struct sign_sums){ add_lanes(lengths), add_lanes(signs) };
 }
 
-static void write_signs(const struct making *m, uint8_t *codes)
+static void write_signs(const float *row, size_t n_signs, uint8_t *codes)
 {
-    for (size_t i = 0; i < m->set->n_signs; i += 8) {
+    for (size_t i = 0; i < n_signs; i += 8) {
         unsigned bits = 0;
 
         for (size_t j = 0; j < 8; j++)
-            bits |= (unsigned)(m->row[i + j] > 0) << j;
+            bits |= (unsigned)(row[i + j] > 0) << j;
         codes[i / 8 * SKETCH_BLOCK_ROWS] = (uint8_t)bits;
     }
+}
+
+/* The nearest number whose lower half is zero, as its upper half. */
+static uint16_t upper_half(float f)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof(bits));
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Returns the factor. The offset is that of the factor as it is stored. */
+static float write_factor(uint8_t *part, size_t n_signs, size_t lane, struct row_sums row, struct sign_sums signs)
+{
+    uint16_t *factors = (uint16_t *)(void *)(part + sketch_code_bytes(n_signs));
+    uint16_t factor = upper_half(signs.s_r > 0 ? row.r_square / signs.s_r : 0);
+
+    factors[lane] = factor;
+    factors[SKETCH_BLOCK_ROWS + lane] = upper_half(row.r_c - sketch_float(factor) * signs.s_c);
+    return sketch_float(factor);
 }
 
 static void note_extremes(struct sketch_unit *u, float square, float radius, float factor, float scale)
@@ -194,26 +237,36 @@ static void note_extremes(struct sketch_unit *u, float square, float radius, flo
     u->mean_factor += factor / SKETCH_UNIT_ROWS;
 }
 
+/* Writes row i, whose rotated difference to the centre is m->row. Returns the factor of all signs. */
+static float write_row(const struct making *m, size_t i, struct row_sums sums)
+{
+    const struct sketch_set *set = m->set;
+    size_t block = i / SKETCH_BLOCK_ROWS, at = i % SKETCH_BLOCK_ROWS;
+    uint8_t *coarse = m->coarse + block * set->coarse_bytes, *fine = m->fine + block * set->fine_bytes;
+    struct sign_sums first = sum_signs(m->row, m->centre, 0, set->n_coarse);
+    struct sign_sums all = sum_signs(m->row, m->centre, set->n_coarse, set->n_signs);
+
+    all = (struct sign_sums){ all.s_r + first.s_r, all.s_c + first.s_c };
+    write_signs(m->row, set->n_coarse, coarse + at);
+    write_signs(m->row + set->n_coarse, set->n_signs - set->n_coarse, fine + at);
+    write_factor(coarse, set->n_coarse, sketch_lane(at), sums, first);
+    return write_factor(fine, set->n_signs - set->n_coarse, sketch_lane(at), sums, all);
+}
+
 static void sketch_row(struct making *m, size_t i)
 {
     const struct sketch_set *set = m->set;
-    uint8_t *block = m->blocks + i / SKETCH_BLOCK_ROWS * set->block_bytes;
-    float *factors = (float *)(void *)(block + sketch_code_bytes(set->n_signs));
-    size_t lane = sketch_lane(i % SKETCH_BLOCK_ROWS), width = set->rotation.width;
+    size_t width = set->rotation.width;
     struct row_sums sums;
-    float square, factor;
+    float square;
 
     load_row(m, m->first + i);
     square = sketch_dot(m->row, m->row, width);
     rotation_apply(&set->rotation, m->row);
     for (size_t j = 0; j < width; j++)
         m->row[j] -= m->centre[j];
-    sums = sum_row(m->row, m->centre, set->n_signs, width);
-    factor = sums.s_r > 0 ? sums.r_square / sums.s_r : 0;
-    write_signs(m, block + i % SKETCH_BLOCK_ROWS);
-    factors[lane] = factor;
-    factors[SKETCH_BLOCK_ROWS + lane] = sums.r_c - factor * sums.s_c;
-    note_extremes(m->unit, square, sqrtf(sums.r_square), factor, slab_scale(m->slab, m->first + i));
+    sums = sum_row(m->row, m->centre, width);
+    note_extremes(m->unit, square, sqrtf(sums.r_square), write_row(m, i, sums), slab_scale(m->slab, m->first + i));
 }
 
 static int add_region(struct sketch_set *set, size_t region, struct err *e)
@@ -227,16 +280,19 @@ static int add_region(struct sketch_set *set, size_t region, struct err *e)
     return 0;
 }
 
-static uint8_t *blocks_of(const struct sketch_set *set, const struct sketch_region *region, size_t i)
-{
-    return region->memory + i * UNIT_BLOCKS * set->block_bytes;
-}
+/* Unit i of a region, as the parts of its memory. */
+struct parts {
+    uint8_t *coarse, *fine;
+    float *centre;
+};
 
-static float *centre_of(const struct sketch_set *set, const struct sketch_region *region, size_t i)
+static struct parts parts_of(const struct sketch_set *set, const struct sketch_region *region, size_t i)
 {
-    float *centres = (float *)(void *)blocks_of(set, region, REGION_UNITS);
+    size_t coarse = UNIT_BLOCKS * set->coarse_bytes, fine = UNIT_BLOCKS * set->fine_bytes;
+    float *centres = (float *)(void *)(region->memory + REGION_UNITS * (coarse + fine));
 
-    return centres + i * set->rotation.width;
+    return (struct parts){ region->memory + i * coarse, region->memory + REGION_UNITS * coarse + i * fine,
+                           centres + i * set->rotation.width };
 }
 
 /* After each block of rows. */
@@ -250,12 +306,17 @@ static bool make_unit(struct sketch_set *set, const struct slab *slab, struct pa
 {
     struct sketch_region *region = set->regions[set->n / REGION_UNITS];
     size_t width = set->rotation.width, i = set->n % REGION_UNITS, row;
-    struct making m = { .set = set, .slab = slab, .first = set->n * SKETCH_UNIT_ROWS, .unit = &region->units[i] };
+    struct parts parts = parts_of(set, region, i);
+    struct making m = { .set = set,
+                        .slab = slab,
+                        .first = set->n * SKETCH_UNIT_ROWS,
+                        .coarse = parts.coarse,
+                        .fine = parts.fine,
+                        .centre = parts.centre,
+                        .row = xcalloc(width, sizeof(float)),
+                        .unit = &region->units[i] };
 
-    m.blocks = blocks_of(set, region, i);
-    m.centre = centre_of(set, region, i);
-    m.row = xcalloc(width, sizeof(float));
-    *m.unit = (struct sketch_unit){ .blocks = m.blocks, .centre = m.centre, .least_radius = INFINITY };
+    *m.unit = (struct sketch_unit){ .coarse = m.coarse, .fine = m.fine, .centre = m.centre, .least_radius = INFINITY };
     make_centre(&m);
     for (row = 0; row < SKETCH_UNIT_ROWS && goes_on(pace, row); row++)
         sketch_row(&m, row);
@@ -291,7 +352,7 @@ int sketch_add(struct sketch_set *set, const struct slab *slab, struct pace *pac
 
 /* --- images --- */
 
-/* The numbers of a unit, before its blocks and its centre. */
+/* The numbers of a unit, before the parts of its blocks and its centre. */
 struct image_head {
     float centre_square, most_square, least_radius, most_radius, mean_factor, most_scale;
 };
@@ -305,15 +366,22 @@ size_t sketch_image_bytes(size_t n_dimensions)
     return sizeof(struct image_head) + UNIT_BLOCKS * block_bytes_for(n_signs) + width * sizeof(float);
 }
 
+static uint8_t *append(uint8_t *to, const void *bytes, size_t n)
+{
+    memcpy(to, bytes, n);
+    return to + n;
+}
+
 void sketch_save(const struct sketch_set *set, size_t unit, uint8_t *ret_image)
 {
     const struct sketch_unit *u = sketch_unit_of(set, unit);
     struct image_head head = { u->centre_square, u->most_square, u->least_radius,
                                u->most_radius,   u->mean_factor, u->most_scale };
 
-    memcpy(ret_image, &head, sizeof(head));
-    memcpy(ret_image + sizeof(head), u->blocks, UNIT_BLOCKS * set->block_bytes);
-    memcpy(ret_image + sizeof(head) + UNIT_BLOCKS * set->block_bytes, u->centre, set->rotation.width * sizeof(float));
+    ret_image = append(ret_image, &head, sizeof(head));
+    ret_image = append(ret_image, u->coarse, UNIT_BLOCKS * set->coarse_bytes);
+    ret_image = append(ret_image, u->fine, UNIT_BLOCKS * set->fine_bytes);
+    append(ret_image, u->centre, set->rotation.width * sizeof(float));
 }
 
 static bool is_image(const struct image_head *h)
@@ -322,32 +390,44 @@ static bool is_image(const struct image_head *h)
            isfinite(h->most_radius) && isfinite(h->mean_factor) && isfinite(h->most_scale);
 }
 
+static const uint8_t *take(const uint8_t *from, void *bytes, size_t n)
+{
+    memcpy(bytes, from, n);
+    return from + n;
+}
+
+/* Fills the next unit, for which there is room. */
+static void restore_unit(struct sketch_set *set, const struct image_head *h, const uint8_t *image)
+{
+    struct sketch_region *region = set->regions[set->n / REGION_UNITS];
+    struct parts parts = parts_of(set, region, set->n % REGION_UNITS);
+
+    image = take(image, parts.coarse, UNIT_BLOCKS * set->coarse_bytes);
+    image = take(image, parts.fine, UNIT_BLOCKS * set->fine_bytes);
+    take(image, parts.centre, set->rotation.width * sizeof(float));
+    region->units[set->n % REGION_UNITS] = (struct sketch_unit){ .centre_square = h->centre_square,
+                                                                 .most_square = h->most_square,
+                                                                 .least_radius = h->least_radius,
+                                                                 .most_radius = h->most_radius,
+                                                                 .mean_factor = h->mean_factor,
+                                                                 .most_scale = h->most_scale,
+                                                                 .coarse = parts.coarse,
+                                                                 .fine = parts.fine,
+                                                                 .centre = parts.centre };
+}
+
 int sketch_restore(struct sketch_set *set, const uint8_t *image)
 {
-    struct sketch_region *region;
     struct image_head head;
-    struct sketch_unit *unit;
     int r;
 
-    memcpy(&head, image, sizeof(head));
+    image = take(image, &head, sizeof(head));
     if (!is_image(&head))
         return -EBADMSG;
     r = make_room(set, NULL);
     if (r < 0)
         return r;
-    region = set->regions[set->n / REGION_UNITS];
-    unit = &region->units[set->n % REGION_UNITS];
-    *unit = (struct sketch_unit){ .centre_square = head.centre_square,
-                                  .most_square = head.most_square,
-                                  .least_radius = head.least_radius,
-                                  .most_radius = head.most_radius,
-                                  .mean_factor = head.mean_factor,
-                                  .most_scale = head.most_scale,
-                                  .blocks = blocks_of(set, region, set->n % REGION_UNITS),
-                                  .centre = centre_of(set, region, set->n % REGION_UNITS) };
-    memcpy(blocks_of(set, region, set->n % REGION_UNITS), image + sizeof(head), UNIT_BLOCKS * set->block_bytes);
-    memcpy(centre_of(set, region, set->n % REGION_UNITS), image + sizeof(head) + UNIT_BLOCKS * set->block_bytes,
-           set->rotation.width * sizeof(float));
+    restore_unit(set, &head, image);
     count_unit(set);
     return 0;
 }
@@ -376,13 +456,13 @@ static float most_entry(enum sketch_tables tables)
     return tables == SKETCH_TABLES_OF_64 ? 63 : 31;
 }
 
-/* Sets delta and least: entries are rounded to multiples of delta. */
-static void choose_delta(struct sketch_query *q, enum sketch_tables tables, size_t n_tables)
+/* Sets delta and what is least: entries are rounded to multiples of delta. */
+static void choose_delta(struct sketch_query *q, enum sketch_tables tables, size_t n_tables, size_t n_coarse)
 {
     size_t signs[MOST_SIGNS];
     float most = 0;
 
-    q->least = 0;
+    q->least = q->coarse_least = 0;
     for (size_t t = 0; t < n_tables; t++) {
         size_t n = signs_of_table(tables, t, signs);
         float sum = 0;
@@ -390,6 +470,7 @@ static void choose_delta(struct sketch_query *q, enum sketch_tables tables, size
         for (size_t i = 0; i < n; i++)
             sum += fabsf(q->numbers[signs[i]]);
         q->least += sum;
+        q->coarse_least += t < n_coarse ? sum : 0;
         most = fmaxf(most, sum);
     }
     q->delta = most > 0 ? 2 * most / most_entry(tables) : 1;
@@ -416,7 +497,8 @@ static void fill_table(const struct sketch_query *q, const size_t *signs, size_t
 void sketch_query_init(struct sketch_query *q, const struct sketch_set *set, enum sketch_tables tables,
                        const struct quant_query *query)
 {
-    size_t signs[MOST_SIGNS], n_tables = set->n_signs / (tables == SKETCH_TABLES_OF_64 ? 6 : 4);
+    size_t signs[MOST_SIGNS], n_of_table = tables == SKETCH_TABLES_OF_64 ? 6 : 4;
+    size_t n_tables = set->n_signs / n_of_table;
 
     q->numbers = xcalloc(set->rotation.width, sizeof(float));
     q->memory = xcalloc(n_tables + 1, SKETCH_TABLE_BYTES);
@@ -425,7 +507,7 @@ void sketch_query_init(struct sketch_query *q, const struct sketch_set *set, enu
         q->numbers[i] = (float)query->codes[i] * query->scale;
     q->square = sketch_dot(q->numbers, q->numbers, set->rotation.width);
     rotation_apply(&set->rotation, q->numbers);
-    choose_delta(q, tables, n_tables);
+    choose_delta(q, tables, n_tables, set->n_coarse / n_of_table);
     for (size_t t = 0; t < n_tables; t++) {
         size_t n = signs_of_table(tables, t, signs);
 

@@ -8,7 +8,8 @@
  *     <row, query> = <c, v> + offset + factor * <s, v>
  *
  * but for a nearly normal error with the deviation factor * `spread` * |v - c|. From 1,536 dimensions on, s are the
- * signs of half of r's numbers.
+ * signs of half of r's numbers. The coarse part of a sketch is the same with a quarter of these signs, which alone
+ * leave out most rows of clustered data.
  *
  * A set belongs to a slab. One thread at a time adds units; a unit's owner publishes it under its own lock. Others read
  * published units without a lock.
@@ -28,11 +29,11 @@ enum {
     SKETCH_LEAST_DIMENSIONS = 64,  /* rows of fewer dimensions are as small as their sketches */
     SKETCH_WIDE_DIMENSIONS = 1536, /* from here on half the signs */
     SKETCH_DENSITIES = 4,
-    SKETCH_FORMAT = 1, /* of an image; raise it when the bytes of a unit change their meaning */
+    SKETCH_FORMAT = 2, /* of an image; raise it when the bytes of a unit change their meaning */
 };
 
 struct sketch_unit {
-    const uint8_t *blocks;            /* of SKETCH_BLOCK_ROWS rows each */
+    const uint8_t *coarse, *fine;     /* parts of blocks of SKETCH_BLOCK_ROWS rows each */
     const float *centre;              /* c */
     float centre_square, most_square; /* |c|^2; the largest of |row|^2 */
     float least_radius, most_radius;  /* of |r| */
@@ -41,16 +42,23 @@ struct sketch_unit {
 
 struct sketch_region;
 
-/* What the last query found: tries of sketches that had too many candidates, one after the other, and rows until the
- * next one; rows that it scored by their codes. */
+/* Tries in a row that did not pay, and rows until the next one. */
+struct sketch_shared_tries {
+    atomic_size_t n_in_vain, rows_to_skip;
+};
+
+/* What the last query found: tries of sketches that had too many candidates, of coarse parts that left out too few
+ * rows; rows that it scored by their codes. */
 struct sketch_density {
-    atomic_size_t n_in_vain, rows_to_skip, n_scored;
+    struct sketch_shared_tries sketches, coarse;
+    atomic_size_t n_scored;
 };
 
 struct sketch_set {
     struct rotation rotation;
-    size_t n_dimensions, n_signs, block_bytes, n;
-    float spread;
+    size_t n_dimensions, n, n_signs, n_coarse;
+    size_t coarse_bytes, fine_bytes; /* of a block */
+    float spread, coarse_spread;
     struct sketch_region **regions;                    /* owned; a table of fixed size */
     atomic_size_t *account;                            /* borrowed */
     struct sketch_density densities[SKETCH_DENSITIES]; /* sketch_density_of() */
@@ -78,8 +86,15 @@ struct sketch_query {
     float *numbers;  /* owned; rotated */
     uint8_t *memory; /* owned; the tables, where they are aligned */
     uint8_t *tables;
-    float square, delta, least; /* |query|^2; <s, query> = delta * (sum of entries) - least */
+    float square, delta;       /* |query|^2; <s, query> = delta * (sum of entries) - least */
+    float least, coarse_least; /* of all signs, of the coarse ones */
 };
+
+static inline struct sketch_block sketch_block_of(const struct sketch_set *set, const struct sketch_unit *unit,
+                                                  size_t i)
+{
+    return (struct sketch_block){ unit->coarse + i * set->coarse_bytes, unit->fine + i * set->fine_bytes };
+}
 
 void sketch_query_init(struct sketch_query *q, const struct sketch_set *set, enum sketch_tables tables,
                        const struct quant_query *query);

@@ -1,5 +1,5 @@
 #include "vector/engine/sketch_kernel.h"
-#include <string.h>
+#include <math.h>
 
 #if defined(__x86_64__) && !defined(KERNEL_PORTABLE_ONLY) /* defined by tests */
 #define HAS_X86_KERNELS 1
@@ -25,36 +25,65 @@ static inline uint64_t bits_above(const float *bounds, float threshold)
     return bits;
 }
 
-static inline uint64_t above_of_sums(const struct sketch_probe *probe, const uint8_t *block, const uint16_t *sums,
-                                     float *bounds)
+static inline void bounds_of_sums(const struct sketch_probe *probe, const uint16_t *factors, const uint16_t *sums,
+                                  float *bounds)
 {
-    const float *factors = (const float *)(const void *)(block + sketch_code_bytes(probe->n_signs));
-    const float *offsets = factors + SKETCH_BLOCK_ROWS;
-    uint32_t any = 0;
+    const uint16_t *offsets = factors + SKETCH_BLOCK_ROWS;
 
     for (size_t i = 0; i < SKETCH_BLOCK_ROWS; i++)
-        bounds[i] = offsets[i] + factors[i] * ((float)sums[i] * probe->delta + probe->add);
+        bounds[i] = sketch_float(offsets[i]) + sketch_float(factors[i]) * ((float)sums[i] * probe->delta + probe->add);
+}
+
+static inline uint64_t rows_of_sums(const struct sketch_probe *probe, const uint16_t *factors, const uint16_t *sums,
+                                    float *bounds, float *ret_most)
+{
+    float most = -INFINITY;
+
+    bounds_of_sums(probe, factors, sums, bounds);
     for (size_t i = 0; i < SKETCH_BLOCK_ROWS; i++)
-        any |= bounds[i] > probe->threshold;
-    return any ? bits_above(bounds, probe->threshold) : 0;
+        most = bounds[i] > most ? bounds[i] : most;
+    *ret_most = most;
+    return most > probe->threshold ? bits_above(bounds, probe->threshold) : 0;
+}
+
+static inline uint64_t above_of_sums(const struct sketch_probe *probe, const struct sketch_block *block,
+                                     const uint16_t *sums, float *bounds)
+{
+    float most;
+
+    return rows_of_sums(probe, sketch_factors(block->fine, probe->n_signs - probe->n_coarse), sums, bounds, &most);
 }
 
 /* --- for every processor --- */
 
-static uint64_t above_portable(const struct sketch_probe *probe, const uint8_t *block, bool is_far, float *bounds)
+static void add_portable(const uint8_t *tables, const uint8_t *codes, size_t n_signs, uint16_t *sums)
 {
-    uint16_t sums[SKETCH_BLOCK_ROWS] = { 0 }, lanes[SKETCH_BLOCK_ROWS];
-    const uint8_t *table = probe->tables;
-
-    for (size_t b = 0; b < probe->n_signs / 8; b++, table += 2 * SKETCH_TABLE_BYTES)
+    for (size_t b = 0; b < n_signs / 8; b++, tables += 2 * SKETCH_TABLE_BYTES)
         for (size_t i = 0; i < SKETCH_BLOCK_ROWS; i++) {
-            uint8_t code = block[b * SKETCH_BLOCK_ROWS + i];
+            uint8_t code = codes[b * SKETCH_BLOCK_ROWS + i];
+            size_t lane = sketch_lane(i);
 
-            sums[i] = (uint16_t)(sums[i] + table[code & 15] + table[SKETCH_TABLE_BYTES + (code >> 4)]);
+            sums[lane] = (uint16_t)(sums[lane] + tables[code & 15] + tables[SKETCH_TABLE_BYTES + (code >> 4)]);
         }
-    for (size_t i = 0; i < SKETCH_BLOCK_ROWS; i++)
-        lanes[sketch_lane(i)] = sums[i];
-    return above_of_sums(probe, block, lanes, bounds);
+}
+
+static uint64_t above_portable(const struct sketch_probe *probe, const struct sketch_block *block, bool is_far,
+                               float *bounds)
+{
+    uint16_t sums[SKETCH_BLOCK_ROWS] = { 0 };
+
+    add_portable(probe->tables, block->coarse, probe->n_coarse, sums);
+    add_portable(sketch_fine_tables(probe, SKETCH_TABLES_OF_16), block->fine, probe->n_signs - probe->n_coarse, sums);
+    return above_of_sums(probe, block, sums, bounds);
+}
+
+static uint64_t coarse_portable(const struct sketch_probe *probe, const uint8_t *coarse, bool is_far, float *bounds,
+                                float *ret_most)
+{
+    uint16_t sums[SKETCH_BLOCK_ROWS] = { 0 };
+
+    add_portable(probe->tables, coarse, probe->n_coarse, sums);
+    return rows_of_sums(probe, sketch_factors(coarse, probe->n_coarse), sums, bounds, ret_most);
 }
 
 /* --- sixteen bytes at a time, in the compiler's vectors: SSSE3 and NEON --- */
@@ -89,48 +118,70 @@ static inline bytes16 look_up(bytes16 table, bytes16 at)
 }
 #endif
 
-/* Entries are at most 31, so the six look-ups of three bytes add up in one byte. Bytes are then added in pairs as
- * words: the sum of the odd row in the upper byte is subtracted at the end. */
-TARGET_VECTORS static inline void sum_vectors(const struct sketch_probe *probe, const uint8_t *block, bool is_far,
-                                              uint16_t *sums)
-{
-    words8 even[4] = { { 0 } }, odd[4] = { { 0 } };
-    const uint8_t *table = probe->tables;
+/* The sums of 64 rows in 32 pairs: those of even rows, to which 256 times those of odd rows are added. */
+struct sums16 {
+    words8 even[4], odd[4];
+};
 
-    for (size_t j = 0; j < probe->n_signs; j += 24) {
+/* Entries are at most 31, so the six look-ups of three bytes add up in one byte. Bytes are then added in pairs as
+ * words. */
+TARGET_VECTORS static inline void add_vectors(struct sums16 *s, const uint8_t *table, const uint8_t *codes,
+                                              size_t n_signs, bool is_far)
+{
+    for (size_t j = 0; j < n_signs; j += 24) {
         bytes16 v[4] = { { 0 } };
 
-        for (int k = 0; k < 3; k++, block += SKETCH_BLOCK_ROWS, table += 2 * SKETCH_TABLE_BYTES) {
+        for (int k = 0; k < 3; k++, codes += SKETCH_BLOCK_ROWS, table += 2 * SKETCH_TABLE_BYTES) {
             bytes16 low = *(const bytes16 *)(const void *)table;
             bytes16 high = *(const bytes16 *)(const void *)(table + SKETCH_TABLE_BYTES);
 
             if (is_far)
-                __builtin_prefetch(block + SKETCH_AHEAD_BYTES);
+                __builtin_prefetch(codes + SKETCH_AHEAD_BYTES);
             for (size_t g = 0; g < 4; g++) {
-                bytes16 codes = *(const bytes16 *)(const void *)(block + 16 * g);
+                bytes16 code = *(const bytes16 *)(const void *)(codes + 16 * g);
 
-                v[g] += look_up(low, codes & 15) + look_up(high, codes >> 4);
+                v[g] += look_up(low, code & 15) + look_up(high, code >> 4);
             }
         }
         for (size_t g = 0; g < 4; g++) {
-            even[g] += (words8)v[g];
-            odd[g] += (words8)v[g] >> 8;
+            s->even[g] += (words8)v[g];
+            s->odd[g] += (words8)v[g] >> 8;
         }
-    }
-    for (size_t g = 0; g < 4; g++) {
-        even[g] -= odd[g] << 8;
-        memcpy(sums + 8 * g, &even[g], sizeof(even[g]));
-        memcpy(sums + SKETCH_BLOCK_ROWS / 2 + 8 * g, &odd[g], sizeof(odd[g]));
     }
 }
 
-TARGET_VECTORS static uint64_t above_vectors(const struct sketch_probe *probe, const uint8_t *block, bool is_far,
-                                             float *bounds)
+TARGET_VECTORS static inline void write_sums(const struct sums16 *s, uint16_t *sums)
+{
+    for (size_t g = 0; g < 4; g++) {
+        words8 even = s->even[g] - (s->odd[g] << 8);
+
+        memcpy(sums + 8 * g, &even, sizeof(even));
+        memcpy(sums + SKETCH_BLOCK_ROWS / 2 + 8 * g, &s->odd[g], sizeof(s->odd[g]));
+    }
+}
+
+TARGET_VECTORS static uint64_t above_vectors(const struct sketch_probe *probe, const struct sketch_block *block,
+                                             bool is_far, float *bounds)
 {
     uint16_t sums[SKETCH_BLOCK_ROWS];
+    struct sums16 s = { 0 };
 
-    sum_vectors(probe, block, is_far, sums);
+    add_vectors(&s, probe->tables, block->coarse, probe->n_coarse, is_far);
+    add_vectors(&s, sketch_fine_tables(probe, SKETCH_TABLES_OF_16), block->fine, probe->n_signs - probe->n_coarse,
+                is_far);
+    write_sums(&s, sums);
     return above_of_sums(probe, block, sums, bounds);
+}
+
+TARGET_VECTORS static uint64_t coarse_vectors(const struct sketch_probe *probe, const uint8_t *coarse, bool is_far,
+                                              float *bounds, float *ret_most)
+{
+    uint16_t sums[SKETCH_BLOCK_ROWS];
+    struct sums16 s = { 0 };
+
+    add_vectors(&s, probe->tables, coarse, probe->n_coarse, is_far);
+    write_sums(&s, sums);
+    return rows_of_sums(probe, sketch_factors(coarse, probe->n_coarse), sums, bounds, ret_most);
 }
 #endif
 
@@ -138,14 +189,14 @@ TARGET_VECTORS static uint64_t above_vectors(const struct sketch_probe *probe, c
 
 const struct sketch_kernel sketch_kernels[] = {
 #ifdef HAS_X86_KERNELS
-    { "avx512vbmi", sketch_supports_vbmi, SKETCH_TABLES_OF_64, sketch_above_vbmi },
-    { "avx512bw", sketch_supports_avx512, SKETCH_TABLES_OF_16, sketch_above_avx512 },
-    { "avx2", sketch_supports_avx2, SKETCH_TABLES_OF_16, sketch_above_avx2 },
+    { "avx512vbmi", sketch_supports_vbmi, SKETCH_TABLES_OF_64, sketch_above_vbmi, sketch_coarse_vbmi },
+    { "avx512bw", sketch_supports_avx512, SKETCH_TABLES_OF_16, sketch_above_avx512, sketch_coarse_avx512 },
+    { "avx2", sketch_supports_avx2, SKETCH_TABLES_OF_16, sketch_above_avx2, sketch_coarse_avx2 },
 #endif
 #if defined(HAS_X86_KERNELS) || defined(HAS_NEON_KERNEL)
-    { "vectors", is_vectors_supported, SKETCH_TABLES_OF_16, above_vectors },
+    { "vectors", is_vectors_supported, SKETCH_TABLES_OF_16, above_vectors, coarse_vectors },
 #endif
-    { "portable", is_always_supported, SKETCH_TABLES_OF_16, above_portable },
+    { "portable", is_always_supported, SKETCH_TABLES_OF_16, above_portable, coarse_portable },
     { NULL },
 };
 

@@ -32,10 +32,9 @@ TARGET_AVX2 static inline uint64_t in_order(uint64_t even, uint64_t odd)
     return _pdep_u64(even, UINT64_C(0x5555555555555555)) | _pdep_u64(odd, UINT64_C(0xaaaaaaaaaaaaaaaa));
 }
 
-/* The factors and offsets of a block are read after its codes. */
-static inline const float *factors_of(const struct sketch_probe *probe, const uint8_t *block)
+static inline const uint16_t *fine_factors(const struct sketch_probe *probe, const struct sketch_block *block)
 {
-    return (const float *)(const void *)(block + sketch_code_bytes(probe->n_signs));
+    return sketch_factors(block->fine, probe->n_signs - probe->n_coarse);
 }
 
 /* --- AVX2: halves of 32 rows --- */
@@ -61,72 +60,127 @@ TARGET_AVX2 static inline void add_avx2(struct half *h, __m256i v)
     h->odd = _mm256_add_epi16(h->odd, _mm256_srli_epi16(v, 8));
 }
 
-/* As sum_vectors() of sketch_kernel.c. */
-TARGET_AVX2 static inline void sum_avx2(const struct sketch_probe *probe, const uint8_t *block, bool is_far,
-                                        struct half halves[2])
+/* As add_vectors() of sketch_kernel.c. */
+TARGET_AVX2 static inline void add_signs_avx2(struct half halves[2], const uint8_t *table, const uint8_t *codes,
+                                              size_t n_signs, bool is_far)
 {
-    struct half a = { _mm256_setzero_si256(), _mm256_setzero_si256() }, b = a;
-    const uint8_t *table = probe->tables;
-
-    for (size_t j = 0; j < probe->n_signs; j += 24) {
+    for (size_t j = 0; j < n_signs; j += 24) {
         __m256i v = _mm256_setzero_si256(), w = v;
 
-        for (int k = 0; k < 3; k++, block += SKETCH_BLOCK_ROWS, table += 2 * SKETCH_TABLE_BYTES) {
+        for (int k = 0; k < 3; k++, codes += SKETCH_BLOCK_ROWS, table += 2 * SKETCH_TABLE_BYTES) {
             if (is_far)
-                PREFETCH_AHEAD(block);
-            v = _mm256_add_epi8(v, look_up_avx2(table, _mm256_load_si256((const __m256i *)block)));
-            w = _mm256_add_epi8(w, look_up_avx2(table, _mm256_load_si256((const __m256i *)(block + 32))));
+                PREFETCH_AHEAD(codes);
+            v = _mm256_add_epi8(v, look_up_avx2(table, _mm256_load_si256((const __m256i *)codes)));
+            w = _mm256_add_epi8(w, look_up_avx2(table, _mm256_load_si256((const __m256i *)(codes + 32))));
         }
-        add_avx2(&a, v);
-        add_avx2(&b, w);
+        add_avx2(&halves[0], v);
+        add_avx2(&halves[1], w);
     }
-    a.even = _mm256_sub_epi16(a.even, _mm256_slli_epi16(a.odd, 8));
-    b.even = _mm256_sub_epi16(b.even, _mm256_slli_epi16(b.odd, 8));
-    halves[0] = a;
-    halves[1] = b;
 }
 
-TARGET_AVX2 static inline __m256 eight_bounds(const struct sketch_probe *probe, __m128i sums, const float *factors)
+TARGET_AVX2 static inline __m256i even_of(const struct half *h)
+{
+    return _mm256_sub_epi16(h->even, _mm256_slli_epi16(h->odd, 8));
+}
+
+TARGET_AVX2 static inline __m256 eight_floats(const uint16_t *upper)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_load_si128((const __m128i *)upper)), 16));
+}
+
+TARGET_AVX2 static inline __m256 eight_bounds(const struct sketch_probe *probe, __m128i sums, const uint16_t *factors)
 {
     __m256 sum = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(sums));
     __m256 guess = _mm256_add_ps(_mm256_mul_ps(sum, _mm256_set1_ps(probe->delta)), _mm256_set1_ps(probe->add));
 
-    return _mm256_add_ps(_mm256_load_ps(factors + SKETCH_BLOCK_ROWS), _mm256_mul_ps(_mm256_load_ps(factors), guess));
+    return _mm256_add_ps(eight_floats(factors + SKETCH_BLOCK_ROWS), _mm256_mul_ps(eight_floats(factors), guess));
 }
 
-/* The bits of 16 lanes, whose bounds are written. */
-TARGET_AVX2 static inline uint64_t sixteen_above(const struct sketch_probe *probe, __m256i sums, const float *factors,
-                                                 float *bounds)
+/* Writes the bounds of 16 lanes. Returns the higher ones of each eight. */
+TARGET_AVX2 static inline __m256 sixteen_bounds_avx2(const struct sketch_probe *probe, __m256i sums,
+                                                     const uint16_t *factors, float *bounds)
 {
     __m256 first = eight_bounds(probe, _mm256_castsi256_si128(sums), factors);
     __m256 second = eight_bounds(probe, _mm256_extracti128_si256(sums, 1), factors + 8);
-    __m256 threshold = _mm256_set1_ps(probe->threshold);
 
     _mm256_store_ps(bounds, first);
     _mm256_store_ps(bounds + 8, second);
-    return (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(first, threshold, _CMP_GT_OQ)) |
-           (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(second, threshold, _CMP_GT_OQ)) << 8;
+    return _mm256_max_ps(first, second);
 }
 
-TARGET_AVX2 static inline uint64_t above_avx2(const struct sketch_probe *probe, const uint8_t *block, bool is_far,
-                                              float *bounds)
+/* Writes the bounds of 64 lanes. Returns the highest of each eighth. */
+TARGET_AVX2 static inline __m256 all_bounds_avx2(const struct sketch_probe *probe, const struct half halves[2],
+                                                 const uint16_t *factors, float *bounds)
 {
-    const float *factors = factors_of(probe, block);
-    struct half halves[2];
-    uint64_t even, odd;
+    __m256 a = sixteen_bounds_avx2(probe, even_of(&halves[0]), factors, bounds);
+    __m256 b = sixteen_bounds_avx2(probe, even_of(&halves[1]), factors + 16, bounds + 16);
+    __m256 c = sixteen_bounds_avx2(probe, halves[0].odd, factors + 32, bounds + 32);
+    __m256 d = sixteen_bounds_avx2(probe, halves[1].odd, factors + 48, bounds + 48);
 
-    sum_avx2(probe, block, is_far, halves);
-    even = sixteen_above(probe, halves[0].even, factors, bounds) |
-           sixteen_above(probe, halves[1].even, factors + 16, bounds + 16) << 16;
-    odd = sixteen_above(probe, halves[0].odd, factors + 32, bounds + 32) |
-          sixteen_above(probe, halves[1].odd, factors + 48, bounds + 48) << 16;
-    return even | odd ? in_order(even, odd) : 0;
+    return _mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d));
 }
 
-TARGET_AVX2 uint64_t sketch_above_avx2(const struct sketch_probe *probe, const uint8_t *block, bool is_far,
+/* The bits of 32 lanes whose bounds are above the threshold. */
+TARGET_AVX2 static inline uint64_t bits_avx2(const float *bounds, __m256 threshold)
+{
+    uint64_t bits = 0;
+
+    for (int i = 0; i < 4; i++)
+        bits |= (uint64_t)(uint32_t)_mm256_movemask_ps(
+                    _mm256_cmp_ps(_mm256_load_ps(bounds + 8 * (size_t)i), threshold, _CMP_GT_OQ))
+                << 8 * i;
+    return bits;
+}
+
+TARGET_AVX2 static inline uint64_t above_avx2(const struct sketch_probe *probe, const struct sketch_block *block,
+                                              bool is_far, float *bounds)
+{
+    __m256 threshold = _mm256_set1_ps(probe->threshold), most;
+    struct half halves[2] = { { _mm256_setzero_si256(), _mm256_setzero_si256() },
+                              { _mm256_setzero_si256(), _mm256_setzero_si256() } };
+
+    add_signs_avx2(halves, probe->tables, block->coarse, probe->n_coarse, is_far);
+    add_signs_avx2(halves, sketch_fine_tables(probe, SKETCH_TABLES_OF_16), block->fine,
+                   probe->n_signs - probe->n_coarse, is_far);
+    most = all_bounds_avx2(probe, halves, fine_factors(probe, block), bounds);
+    if (_mm256_movemask_ps(_mm256_cmp_ps(most, threshold, _CMP_GT_OQ)) == 0)
+        return 0;
+    return in_order(bits_avx2(bounds, threshold), bits_avx2(bounds + SKETCH_BLOCK_ROWS / 2, threshold));
+}
+
+TARGET_AVX2 uint64_t sketch_above_avx2(const struct sketch_probe *probe, const struct sketch_block *block, bool is_far,
                                        float *bounds)
 {
     return is_far ? above_avx2(probe, block, true, bounds) : above_avx2(probe, block, false, bounds);
+}
+
+TARGET_AVX2 static inline float highest_avx2(__m256 v)
+{
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+TARGET_AVX2 static inline uint64_t coarse_avx2(const struct sketch_probe *probe, const uint8_t *coarse, bool is_far,
+                                               float *bounds, float *ret_most)
+{
+    __m256 threshold = _mm256_set1_ps(probe->threshold);
+    struct half halves[2] = { { _mm256_setzero_si256(), _mm256_setzero_si256() },
+                              { _mm256_setzero_si256(), _mm256_setzero_si256() } };
+
+    add_signs_avx2(halves, probe->tables, coarse, probe->n_coarse, is_far);
+    *ret_most = highest_avx2(all_bounds_avx2(probe, halves, sketch_factors(coarse, probe->n_coarse), bounds));
+    if (!(*ret_most > probe->threshold))
+        return 0;
+    return in_order(bits_avx2(bounds, threshold), bits_avx2(bounds + SKETCH_BLOCK_ROWS / 2, threshold));
+}
+
+TARGET_AVX2 uint64_t sketch_coarse_avx2(const struct sketch_probe *probe, const uint8_t *coarse, bool is_far,
+                                        float *bounds, float *ret_most)
+{
+    return is_far ? coarse_avx2(probe, coarse, true, bounds, ret_most)
+                  : coarse_avx2(probe, coarse, false, bounds, ret_most);
 }
 
 /* --- AVX-512: all 64 rows --- */
@@ -151,62 +205,118 @@ TARGET_AVX512 static inline __m512i look_up_avx512(const uint8_t *table, __m512i
                            _mm512_shuffle_epi8(second, _mm512_and_si512(_mm512_srli_epi16(codes, 4), low)));
 }
 
-TARGET_AVX512 static inline struct whole sum_avx512(const struct sketch_probe *probe, const uint8_t *block, bool is_far)
+TARGET_AVX512 static inline void add_signs_avx512(struct whole *s, const uint8_t *table, const uint8_t *codes,
+                                                  size_t n_signs, bool is_far)
 {
-    struct whole s = { _mm512_setzero_si512(), _mm512_setzero_si512() };
-    const uint8_t *table = probe->tables;
-
-    for (size_t j = 0; j < probe->n_signs; j += 24) {
+    for (size_t j = 0; j < n_signs; j += 24) {
         __m512i v = _mm512_setzero_si512();
 
-        for (int k = 0; k < 3; k++, block += SKETCH_BLOCK_ROWS, table += 2 * SKETCH_TABLE_BYTES) {
+        for (int k = 0; k < 3; k++, codes += SKETCH_BLOCK_ROWS, table += 2 * SKETCH_TABLE_BYTES) {
             if (is_far)
-                PREFETCH_AHEAD(block);
-            v = _mm512_add_epi8(v, look_up_avx512(table, _mm512_load_si512(block)));
+                PREFETCH_AHEAD(codes);
+            v = _mm512_add_epi8(v, look_up_avx512(table, _mm512_load_si512(codes)));
         }
-        add_avx512(&s, v);
+        add_avx512(s, v);
     }
-    s.even = _mm512_sub_epi16(s.even, _mm512_slli_epi16(s.odd, 8));
-    return s;
 }
 
-TARGET_AVX512 static inline __m512 sixteen_bounds(const struct sketch_probe *probe, __m256i sums, const float *factors)
+TARGET_AVX512 static inline __m512 sixteen_floats(const uint16_t *upper)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_load_si256((const __m256i *)upper)), 16));
+}
+
+TARGET_AVX512 static inline __m512 sixteen_bounds(const struct sketch_probe *probe, __m256i sums,
+                                                  const uint16_t *factors)
 {
     __m512 sum = _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(sums));
     __m512 guess = _mm512_add_ps(_mm512_mul_ps(sum, _mm512_set1_ps(probe->delta)), _mm512_set1_ps(probe->add));
 
-    return _mm512_add_ps(_mm512_load_ps(factors + SKETCH_BLOCK_ROWS), _mm512_mul_ps(_mm512_load_ps(factors), guess));
+    return _mm512_add_ps(sixteen_floats(factors + SKETCH_BLOCK_ROWS), _mm512_mul_ps(sixteen_floats(factors), guess));
 }
 
-TARGET_AVX512 static inline uint64_t above_of_whole(const struct sketch_probe *probe, const uint8_t *block,
-                                                    struct whole s, float *bounds)
+/* The bounds of 64 rows, even rows first. */
+struct bounds {
+    __m512 a, b, c, d;
+};
+
+TARGET_AVX512 static inline struct bounds bounds_of_whole(const struct sketch_probe *probe, const struct whole *s,
+                                                          const uint16_t *factors)
 {
-    const float *factors = factors_of(probe, block);
-    __m512 threshold = _mm512_set1_ps(probe->threshold);
-    __m512 a = sixteen_bounds(probe, _mm512_castsi512_si256(s.even), factors);
-    __m512 b = sixteen_bounds(probe, _mm512_extracti64x4_epi64(s.even, 1), factors + 16);
-    __m512 c = sixteen_bounds(probe, _mm512_castsi512_si256(s.odd), factors + 32);
-    __m512 d = sixteen_bounds(probe, _mm512_extracti64x4_epi64(s.odd, 1), factors + 48);
-    uint64_t even =
-        _mm512_cmp_ps_mask(a, threshold, _CMP_GT_OQ) | (uint64_t)_mm512_cmp_ps_mask(b, threshold, _CMP_GT_OQ) << 16;
-    uint64_t odd = _mm512_cmp_ps_mask(c, threshold, _CMP_GT_OQ) | (uint64_t)_mm512_cmp_ps_mask(d, threshold, _CMP_GT_OQ)
-                                                                      << 16;
+    __m512i even = _mm512_sub_epi16(s->even, _mm512_slli_epi16(s->odd, 8));
+
+    return (struct bounds){ sixteen_bounds(probe, _mm512_castsi512_si256(even), factors),
+                            sixteen_bounds(probe, _mm512_extracti64x4_epi64(even, 1), factors + 16),
+                            sixteen_bounds(probe, _mm512_castsi512_si256(s->odd), factors + 32),
+                            sixteen_bounds(probe, _mm512_extracti64x4_epi64(s->odd, 1), factors + 48) };
+}
+
+TARGET_AVX512 static inline void store(const struct bounds *from, float *bounds)
+{
+    _mm512_store_ps(bounds, from->a);
+    _mm512_store_ps(bounds + 16, from->b);
+    _mm512_store_ps(bounds + 32, from->c);
+    _mm512_store_ps(bounds + 48, from->d);
+}
+
+/* The rows whose bounds are above the threshold; these are written when there are any. */
+TARGET_AVX512 static inline uint64_t rows_above(const struct bounds *v, float threshold, float *bounds)
+{
+    __m512 wide = _mm512_set1_ps(threshold);
+    uint64_t even = _mm512_cmp_ps_mask(v->a, wide, _CMP_GT_OQ) | (uint64_t)_mm512_cmp_ps_mask(v->b, wide, _CMP_GT_OQ)
+                                                                     << 16;
+    uint64_t odd = _mm512_cmp_ps_mask(v->c, wide, _CMP_GT_OQ) | (uint64_t)_mm512_cmp_ps_mask(v->d, wide, _CMP_GT_OQ)
+                                                                    << 16;
 
     if (!(even | odd))
         return 0;
-    _mm512_store_ps(bounds, a);
-    _mm512_store_ps(bounds + 16, b);
-    _mm512_store_ps(bounds + 32, c);
-    _mm512_store_ps(bounds + 48, d);
+    store(v, bounds);
     return in_order(even, odd);
 }
 
-TARGET_AVX512 uint64_t sketch_above_avx512(const struct sketch_probe *probe, const uint8_t *block, bool is_far,
-                                           float *bounds)
+TARGET_AVX512 static inline uint64_t above_of_whole(const struct sketch_probe *probe, const struct sketch_block *block,
+                                                    const struct whole *s, float *bounds)
 {
-    struct whole s = is_far ? sum_avx512(probe, block, true) : sum_avx512(probe, block, false);
+    struct bounds v = bounds_of_whole(probe, s, fine_factors(probe, block));
 
-    return above_of_whole(probe, block, s, bounds);
+    return rows_above(&v, probe->threshold, bounds);
+}
+
+TARGET_AVX512 static inline uint64_t coarse_of_whole(const struct sketch_probe *probe, const uint8_t *coarse,
+                                                     const struct whole *s, float *bounds, float *ret_most)
+{
+    struct bounds v = bounds_of_whole(probe, s, sketch_factors(coarse, probe->n_coarse));
+
+    *ret_most = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(v.a, v.b), _mm512_max_ps(v.c, v.d)));
+    return *ret_most > probe->threshold ? rows_above(&v, probe->threshold, bounds) : 0;
+}
+
+TARGET_AVX512 static inline uint64_t above_avx512(const struct sketch_probe *probe, const struct sketch_block *block,
+                                                  bool is_far, float *bounds)
+{
+    struct whole s = { _mm512_setzero_si512(), _mm512_setzero_si512() };
+
+    add_signs_avx512(&s, probe->tables, block->coarse, probe->n_coarse, is_far);
+    add_signs_avx512(&s, sketch_fine_tables(probe, SKETCH_TABLES_OF_16), block->fine, probe->n_signs - probe->n_coarse,
+                     is_far);
+    return above_of_whole(probe, block, &s, bounds);
+}
+
+TARGET_AVX512 uint64_t sketch_above_avx512(const struct sketch_probe *probe, const struct sketch_block *block,
+                                           bool is_far, float *bounds)
+{
+    return is_far ? above_avx512(probe, block, true, bounds) : above_avx512(probe, block, false, bounds);
+}
+
+TARGET_AVX512 uint64_t sketch_coarse_avx512(const struct sketch_probe *probe, const uint8_t *coarse, bool is_far,
+                                            float *bounds, float *ret_most)
+{
+    struct whole s = { _mm512_setzero_si512(), _mm512_setzero_si512() };
+
+    if (is_far)
+        add_signs_avx512(&s, probe->tables, coarse, probe->n_coarse, true);
+    else
+        add_signs_avx512(&s, probe->tables, coarse, probe->n_coarse, false);
+    return coarse_of_whole(probe, coarse, &s, bounds, ret_most);
 }
 
 /* --- AVX-512 VBMI: tables of 64 entries, which are at most 63 --- */
@@ -228,30 +338,47 @@ TARGET_VBMI static inline __m512i look_up_vbmi(const uint8_t *table, const uint8
                         _mm512_permutexvar_epi8(upper, _mm512_load_si512(table + (size_t)3 * SKETCH_TABLE_BYTES))));
 }
 
-TARGET_VBMI static inline struct whole sum_vbmi(const struct sketch_probe *probe, const uint8_t *block, bool is_far)
+TARGET_VBMI static inline void add_signs_vbmi(struct whole *s, const uint8_t *table, const uint8_t *codes,
+                                              size_t n_signs, bool is_far)
 {
-    struct whole s = { _mm512_setzero_si512(), _mm512_setzero_si512() };
-    const uint8_t *table = probe->tables;
-
-    for (size_t j = 0; j < probe->n_signs; j += 24) {
+    for (size_t j = 0; j < n_signs; j += 24) {
         if (is_far) {
-            PREFETCH_AHEAD(block);
-            PREFETCH_AHEAD(block + SKETCH_BLOCK_ROWS);
-            PREFETCH_AHEAD(block + (size_t)2 * SKETCH_BLOCK_ROWS);
+            PREFETCH_AHEAD(codes);
+            PREFETCH_AHEAD(codes + SKETCH_BLOCK_ROWS);
+            PREFETCH_AHEAD(codes + (size_t)2 * SKETCH_BLOCK_ROWS);
         }
-        add_avx512(&s, look_up_vbmi(table, block));
-        block += (size_t)3 * SKETCH_BLOCK_ROWS;
+        add_avx512(s, look_up_vbmi(table, codes));
+        codes += (size_t)3 * SKETCH_BLOCK_ROWS;
         table += (size_t)4 * SKETCH_TABLE_BYTES;
     }
-    s.even = _mm512_sub_epi16(s.even, _mm512_slli_epi16(s.odd, 8));
-    return s;
 }
 
-TARGET_VBMI uint64_t sketch_above_vbmi(const struct sketch_probe *probe, const uint8_t *block, bool is_far,
+TARGET_VBMI static inline uint64_t above_vbmi(const struct sketch_probe *probe, const struct sketch_block *block,
+                                              bool is_far, float *bounds)
+{
+    struct whole s = { _mm512_setzero_si512(), _mm512_setzero_si512() };
+
+    add_signs_vbmi(&s, probe->tables, block->coarse, probe->n_coarse, is_far);
+    add_signs_vbmi(&s, sketch_fine_tables(probe, SKETCH_TABLES_OF_64), block->fine, probe->n_signs - probe->n_coarse,
+                   is_far);
+    return above_of_whole(probe, block, &s, bounds);
+}
+
+TARGET_VBMI uint64_t sketch_above_vbmi(const struct sketch_probe *probe, const struct sketch_block *block, bool is_far,
                                        float *bounds)
 {
-    struct whole s = is_far ? sum_vbmi(probe, block, true) : sum_vbmi(probe, block, false);
+    return is_far ? above_vbmi(probe, block, true, bounds) : above_vbmi(probe, block, false, bounds);
+}
 
-    return above_of_whole(probe, block, s, bounds);
+TARGET_VBMI uint64_t sketch_coarse_vbmi(const struct sketch_probe *probe, const uint8_t *coarse, bool is_far,
+                                        float *bounds, float *ret_most)
+{
+    struct whole s = { _mm512_setzero_si512(), _mm512_setzero_si512() };
+
+    if (is_far)
+        add_signs_vbmi(&s, probe->tables, coarse, probe->n_coarse, true);
+    else
+        add_signs_vbmi(&s, probe->tables, coarse, probe->n_coarse, false);
+    return coarse_of_whole(probe, coarse, &s, bounds, ret_most);
 }
 #endif

@@ -34,7 +34,8 @@ static size_t n_bytes(const struct slab *slab, const struct scan_request *reques
     size_t n = n_sketched_rows(request, to), n_scored = MIN(n, sketch_scan_n_scored(slab, request));
     size_t n_codes = (to - n + n_scored) * slab->stride;
 
-    return n > 0 ? n / SKETCH_BLOCK_ROWS * slab->sketches->block_bytes + n_codes : n_codes;
+    return n > 0 ? n / SKETCH_BLOCK_ROWS * (slab->sketches->coarse_bytes + slab->sketches->fine_bytes) + n_codes
+                 : n_codes;
 }
 
 bool split_pass_fits(const struct slab *slab, const struct scan_request *request, size_t to)
@@ -70,6 +71,7 @@ static void add_result(struct split_pass *p, const struct scan_request *mine, bo
         best_offer(result->best, mine->best->items[i].score, mine->best->items[i].slot);
     result->cut = fmaxf(result->cut, mine->cut);
     result->n_passed += mine->n_passed;
+    result->n_left_out += mine->n_left_out;
     result->n_scored += mine->n_scored;
     result->n_helpers += is_helper;
     pthread_mutex_unlock(&p->lock);

@@ -207,3 +207,8 @@ static inline double scored(void)
 {
     return metric_of("hearth_vector_sketch_scored_rows_total");
 }
+
+static inline double left_out(void)
+{
+    return metric_of("hearth_vector_sketch_left_out_rows_total");
+}

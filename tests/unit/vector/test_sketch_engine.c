@@ -284,6 +284,42 @@ static void requests_that_share_a_pass_get_their_own_answers(void **state)
     free(rows);
 }
 
+/* The rows of a cluster follow each other, so most blocks have none of the nearest. */
+static void make_in_order_of_clusters(struct dice *dice, vector *rows, size_t n)
+{
+    enum { CLUSTER = 3 * SKETCH_BLOCK_ROWS };
+    float centre[N_DIMENSIONS];
+
+    for (size_t i = 0; i < n; i++) {
+        if (i % CLUSTER == 0)
+            dice_vector(dice, centre, N_DIMENSIONS);
+        for (size_t j = 0; j < N_DIMENSIONS; j++)
+            rows[i][j] = centre[j] + 0.3F * dice_float(dice);
+    }
+}
+
+static void coarse_parts_leave_out_rows_that_are_far_away(void **state)
+{
+    vector *rows = calloc(N_ROWS, sizeof(*rows));
+    struct rig *x = open_sketched(3);
+    double before;
+
+    make_in_order_of_clusters(&(struct dice){ 91 }, rows, N_ROWS);
+    put_many(x, rows, 0, N_ROWS);
+    settle(x);
+    before = left_out();
+    assert_true(recall_of(x, rows, TOP_K, NULL) >= 0.99);
+    assert_true(left_out() - before > N_QUERIES * (double)N_ROWS / 2);
+    before = left_out();
+    assert_true(recall_of(x, rows, TOP_K, "{\"tenth\":{\"$lt\":6}}") >= 0.99);
+    assert_true(left_out() > before);
+    before = left_out();
+    assert_true(recall_of(x, rows, TOP_K, "{\"tenth\":1}") >= 0.99); /* too few rows for coarse parts */
+    assert_true(left_out() == before);
+    rig_close(x);
+    free(rows);
+}
+
 /* The rows whose sketches are read by queries that share a pass and find them of no use. */
 static size_t n_passed_in_vain(const struct slab_view *view, vector *queries)
 {
@@ -425,6 +461,7 @@ int main(void)
         cmocka_unit_test(lists_are_read_by_their_sketches),
         cmocka_unit_test(crowds_of_equal_rows_are_told_apart_by_their_floats),
         cmocka_unit_test(requests_that_share_a_pass_get_their_own_answers),
+        cmocka_unit_test(coarse_parts_leave_out_rows_that_are_far_away),
         cmocka_unit_test(one_query_of_a_pass_tries_useless_sketches_for_all),
         cmocka_unit_test(a_query_for_many_rows_does_not_slow_the_next_for_few),
         cmocka_unit_test(units_are_sketched_under_load),

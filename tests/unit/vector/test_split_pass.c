@@ -87,8 +87,8 @@ static void forget_density(const struct asked *a, const struct stage *s)
 {
     struct sketch_density *density = sketch_density_of(s->view.slab->sketches, a->request.n_wanted);
 
-    atomic_store(&density->n_in_vain, 0);
-    atomic_store(&density->rows_to_skip, 0);
+    atomic_store(&density->sketches.n_in_vain, 0);
+    atomic_store(&density->sketches.rows_to_skip, 0);
 }
 
 /* Asks the i-th request of several threads, and beside that all codes of one. Returns how many helpers took part. */
