@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SQL_CACHE_FIRST = 64, SQL_BUSY_TIMEOUT_MS = 5000, SQL_FIRST_PAGES = 4 };
@@ -22,15 +23,24 @@ static void configure_library(void)
     sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, SQL_FIRST_PAGES);
 }
 
-/* SQLite gives -wal and -shm the mode of the database file, so only this file must be made. */
+/* SQLite gives -wal and -shm the mode of the database file, so only this file must be made. A file that exists is not
+ * opened: closing it would release the locks of SQLite's connections in this process (fcntl(2)), and the next program
+ * that closes the database would take itself for the last one and remove the log. */
 static int make_private_file(const char *path, struct err *e)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct stat st;
 
-    if (fd < 0)
-        return err_errno(e, errno, "cannot open the database %s", path);
-    close(fd);
-    return 0;
+    if (fd >= 0) {
+        close(fd);
+        return 0;
+    }
+    if (errno == EEXIST && lstat(path, &st) == 0) {
+        if (!S_ISLNK(st.st_mode) && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0)
+            return 0;
+        errno = S_ISLNK(st.st_mode) ? ELOOP : errno;
+    }
+    return err_errno(e, errno, "cannot open the database %s", path);
 }
 
 /* The first change to WAL fails immediately, without calling the busy handler, while another process makes the same

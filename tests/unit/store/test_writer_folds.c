@@ -7,7 +7,9 @@
 #include <stdarg.h>
 #include <cmocka.h>
 #include <limits.h>
+#include <spawn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "held_folds.h" /* needs cmocka.h */
 
@@ -200,6 +202,43 @@ static void a_log_that_is_folded_beside_many_changes_does_not_grow_with_them(voi
     assert_in_range(bytes_of(f.file), N_THREADS * N_LONG * N_LOG_BYTES, 2 * N_THREADS * N_LONG * N_LOG_BYTES);
 }
 
+static int insert_short(struct sql_db *db, void *arg, struct err *e)
+{
+    return sql_exec(db, e, "INSERT INTO long VALUES (1)", NULL);
+}
+
+static void read_with_another_program(char *path)
+{
+    char name[] = "sqlite3", query[] = "SELECT x FROM long";
+    char *argv[] = { name, path, query, NULL };
+    int status = -1;
+    pid_t pid;
+
+    assert_int_equal(posix_spawnp(&pid, "sqlite3", NULL, NULL, argv, environ), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* The last program that closes the file removes the log, unless a lock tells that another one has the file open. */
+static void a_program_that_reads_after_a_fold_leaves_the_log_to_the_writer(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer_config config = { .path = f.file, .label = "left" };
+    struct writer *w = NULL;
+    char log[PATH_MAX];
+    struct err e = { 0 };
+
+    must(writer_start(&config, &w, &e), &e);
+    must(writer_run(w, make_long_table, NULL, &e), &e);
+    must(writer_fold(w, &e), &e);
+    snprintf(log, sizeof(log), "%s-wal", f.file);
+    read_with_another_program(f.file);
+    assert_true(bytes_of(log) > 0);
+    must(writer_run(w, insert_short, NULL, &e), &e);
+    assert_true(bytes_of(log) > 0);
+    writer_stop(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_change_that_waits_when_a_fold_begins_is_stored_beside_it),
         cmocka_unit_test(a_change_is_reported_before_a_long_log_is_folded),
         cmocka_unit_test(a_reader_that_keeps_the_log_long_holds_no_change_up),
+        cmocka_unit_test(a_program_that_reads_after_a_fold_leaves_the_log_to_the_writer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
